@@ -1,0 +1,1 @@
+"""The sensitive side: schema, sources, encoding and exact moments."""

@@ -1,0 +1,54 @@
+"""Every error dpcov raises on purpose.
+
+Promise: a message says what is wrong and what to do next, and never contains a value that came from a row.
+"""
+
+from typing import ClassVar
+
+
+class DpcovError(Exception):
+    """Root of all errors of this package; ``exit_code`` is what the command line returns for it."""
+
+    exit_code: ClassVar[int] = 1
+
+
+class UsageError(DpcovError):
+    """An argument or option that cannot be used as given."""
+
+    exit_code = 2
+
+
+class SchemaError(DpcovError):
+    """The schema is incomplete, contradictory or does not fit the data's columns."""
+
+    exit_code = 3
+
+
+class DataError(DpcovError):
+    """The data cannot be read as the schema says."""
+
+    exit_code = 4
+
+
+class BudgetError(DpcovError):
+    """The budget is not usable, or this mechanism cannot honor it."""
+
+    exit_code = 5
+
+
+class LedgerError(DpcovError):
+    """The ledger refuses: overspend, unknown dataset, or a file it cannot trust."""
+
+    exit_code = 6
+
+
+class ReleaseError(DpcovError):
+    """A release file cannot be written, read or trusted."""
+
+    exit_code = 7
+
+
+class NumericError(DpcovError):
+    """A computation failed (overflow, NaN, no convergence); nothing was released."""
+
+    exit_code = 8

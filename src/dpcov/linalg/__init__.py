@@ -1,0 +1,1 @@
+"""Numerics without privacy: symmetric matrices, projections, shrinkage."""

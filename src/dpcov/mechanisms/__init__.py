@@ -1,0 +1,1 @@
+"""One file per mechanism, one proof beside it, one registry."""

@@ -1,0 +1,1 @@
+"""Where randomness comes from: entropy and exact samplers. Knows nothing of rows."""

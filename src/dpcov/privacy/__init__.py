@@ -1,0 +1,1 @@
+"""What is promised: guarantees, budgets, calibration and the ledger."""
