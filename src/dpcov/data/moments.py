@@ -1,0 +1,301 @@
+"""Exact second moments of encoded rows, in one pass.
+
+Promise: every row contributes integers whose squared norm is at most ``4**bits``, and the gathered moments are
+equal to the bit for any chunking, order, number of threads or merge tree.  Knows nothing of noise or budgets;
+nothing in here may be printed.
+
+Lattice (DESIGN section 5): a row z with norm at most 1 in shell s (radius 2**-s) becomes the integers
+q = trunc(z * 2**(bits + s)).  A block is multiplied in float64 while its total energy sum(q**2) is at most 2**53:
+every partial sum of products is then an integer below 2**53 in absolute value, so the product is exact in any
+order of summation.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcov.data.exact import ExactSum
+from dpcov.errors import DataError, NumericError, UsageError
+
+DEFAULT_BITS = 20
+MAX_BITS = 24
+_TILE_VALUES = 2**17
+"""Values quantized at a time: a megabyte, so that all passes but the first stay in cache."""
+
+FloatBlock = NDArray[np.float64]
+
+
+@dataclass(frozen=True, kw_only=True)
+class MomentsSpec:
+    """What a mechanism wants to be gathered; public.
+
+    Parameters
+    ----------
+    shells : int
+        Number of norm shells; shell s holds rows with norm in (2**-(s+1), 2**-s], the last one everything below.
+    groups : int
+        Number of public groups the strata are crossed with.
+    normalized : bool
+        Also gather the moments of the rows divided by their own norm, per stratum.
+    bits : int
+        Lattice resolution: a unit row becomes integers of squared norm ``4**bits``.
+    """
+
+    shells: int = 1
+    groups: int = 1
+    normalized: bool = False
+    bits: int = DEFAULT_BITS
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.shells <= 64 or not 1 <= self.groups <= 10_000:
+            raise UsageError("Use between 1 and 64 shells and between 1 and 10000 groups.")
+        if not 4 <= self.bits <= MAX_BITS:
+            raise UsageError(f"Use between 4 and {MAX_BITS} bits.")
+
+    @property
+    def n_strata(self) -> int:
+        """Shells times groups; stratum index = group * shells + shell."""
+        return self.shells * self.groups
+
+
+class StratumMoments:
+    """Row count and moments of one stratum, in units of its own squared radius."""
+
+    __slots__ = ("n_rows", "normalized", "sscp")
+
+    def __init__(self, dimension: int, *, normalized: bool) -> None:
+        self.n_rows = 0
+        self.sscp = ExactSum(dimension)
+        self.normalized = ExactSum(dimension) if normalized else None
+
+    def __repr__(self) -> str:
+        return "StratumMoments(<sensitive>)"
+
+    def merge(self, other: "StratumMoments") -> None:
+        """Add the rows of another stratum of the same shape."""
+        self.n_rows += other.n_rows
+        self.sscp.merge(other.sscp)
+        if self.normalized is not None and other.normalized is not None:
+            self.normalized.merge(other.normalized)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, StratumMoments):
+            return NotImplemented
+        return self.n_rows == other.n_rows and self.sscp == other.sscp and self.normalized == other.normalized
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+@dataclass(frozen=True, kw_only=True)
+class LatticeRows:
+    """Rows as integers (held in float64) with their stratum; sensitive.
+
+    Parameters
+    ----------
+    values : (n, d) float64
+        Integer-valued, squared row norms at most ``4**bits``.
+    strata : (n,) integer or None
+        Stratum of each row; None when there is only one.
+    """
+
+    values: FloatBlock
+    strata: NDArray[np.intp] | None
+
+    def __repr__(self) -> str:
+        return f"LatticeRows(n_features={self.values.shape[1]}, <sensitive>)"
+
+
+class Moments:
+    """Sensitive exact moments of one table; grows by :meth:`add`, combines by :meth:`merge`.
+
+    Parameters
+    ----------
+    n_features : int
+        Columns of the encoded rows.
+    spec : MomentsSpec
+        What to gather.
+    norm_bound : float
+        Public bound by which the rows were divided; kept so that estimates can be brought back to units.
+    """
+
+    def __init__(self, n_features: int, spec: MomentsSpec | None = None, *, norm_bound: float = 1.0) -> None:
+        if n_features < 1:
+            raise DataError("There is no usable column; the schema must leave at least one.")
+        self.n_features = n_features
+        self.spec = spec or MomentsSpec()
+        self.norm_bound = norm_bound
+        self.strata = [
+            StratumMoments(n_features, normalized=self.spec.normalized) for _ in range(self.spec.n_strata)
+        ]
+
+    def __repr__(self) -> str:
+        return f"Moments(n_features={self.n_features}, spec={self.spec}, <sensitive>)"
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Moments):
+            return NotImplemented
+        return self._shape() == other._shape() and self.strata == other.strata
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def _shape(self) -> tuple[int, MomentsSpec, float]:
+        return self.n_features, self.spec, self.norm_bound
+
+    @property
+    def n_rows(self) -> int:
+        """Exact number of rows: public under replace-one, sensitive under add-remove-one."""
+        return sum(stratum.n_rows for stratum in self.strata)
+
+    def add(self, rows: FloatBlock, groups: NDArray[np.intp] | None = None) -> None:
+        """Add encoded rows of norm at most 1 (longer ones are scaled down), optionally with group numbers."""
+        if rows.ndim != 2 or rows.shape[1] != self.n_features:
+            raise DataError(f"Expected blocks of rows with {self.n_features} encoded columns.")
+        step = self.block_rows
+        for start in range(0, len(rows), step):
+            part = slice(start, start + step)
+            self.add_lattice(quantize(rows[part], self.spec, None if groups is None else groups[part]))
+
+    @property
+    def block_rows(self) -> int:
+        """Rows whose products are exact in float64 whatever they hold: 2**(53 - 2 bits)."""
+        return int(2 ** (53 - 2 * self.spec.bits))
+
+    def add_lattice(self, rows: LatticeRows) -> None:
+        """Add quantized rows: one symmetric product per stratum and block."""
+        for start in range(0, len(rows.values), self.block_rows):
+            block = rows.values[start : start + self.block_rows]
+            if rows.strata is None:
+                self._add_block(self.strata[0], block)
+                continue
+            for index, part in _by_stratum(block, rows.strata[start : start + self.block_rows]):
+                self._add_block(self.strata[index], part)
+
+    def _add_block(self, stratum: StratumMoments, block: FloatBlock) -> None:
+        stratum.n_rows += len(block)
+        bound = len(block) << (2 * self.spec.bits)
+        stratum.sscp.add(block.T @ block, bound)
+        if stratum.normalized is not None:
+            unit = normalize(block, self.spec.bits)
+            stratum.normalized.add(unit.T @ unit, bound)
+
+    def merge(self, other: "Moments") -> None:
+        """Add another table's moments; both must have been gathered in the same way."""
+        if self._shape() != other._shape():
+            raise DataError(
+                "These moments were gathered with different columns, strata, bits or norm bounds."
+            )
+        for mine, theirs in zip(self.strata, other.strata, strict=True):
+            mine.merge(theirs)
+
+    def second_moment(self) -> FloatBlock:
+        """Exact (up to float64) **sensitive** (d, d) matrix of E[x x'] with norms in the original units."""
+        total = np.zeros((self.n_features, self.n_features))
+        for index, stratum in enumerate(self.strata):
+            total += stratum.sscp.to_float() * 4.0 ** -(self.spec.bits + index % self.spec.shells)
+        return total * (self.norm_bound**2 / max(1, self.n_rows))
+
+
+def gather(
+    blocks: Iterable[FloatBlock], n_features: int, spec: MomentsSpec | None = None, *, norm_bound: float = 1.0
+) -> Moments:
+    """Moments of a stream of encoded blocks."""
+    moments = Moments(n_features, spec, norm_bound=norm_bound)
+    for block in blocks:
+        moments.add(block)
+    return moments
+
+
+def quantize(
+    rows: FloatBlock, spec: MomentsSpec, groups: NDArray[np.intp] | None = None, out: FloatBlock | None = None
+) -> LatticeRows:
+    """Turn encoded rows into lattice rows, each in the unit of its own shell.
+
+    Truncation toward zero cannot lengthen a row; the squared norm is checked again in integers, and rows that
+    exceed ``4**bits`` (clipped rows, rounding) are shortened until they pass.
+    """
+    values = np.empty(rows.shape) if out is None else out
+    shells = np.zeros(len(rows), dtype=np.intp) if spec.shells > 1 else None
+    for tile in _tiles(rows.shape):
+        _quantize_tile(rows[tile], values[tile], None if shells is None else shells[tile], spec)
+    if spec.groups > 1:
+        if groups is None:
+            raise DataError("Grouped moments need the group of every row.")
+        offset = groups * spec.shells
+        return LatticeRows(values=values, strata=offset if shells is None else offset + shells)
+    return LatticeRows(values=values, strata=shells)
+
+
+def _tiles(shape: tuple[int, ...]) -> Iterator[slice]:
+    step = max(1, _TILE_VALUES // max(1, shape[1]))
+    return (slice(start, start + step) for start in range(0, shape[0], step))
+
+
+def _quantize_tile(
+    rows: FloatBlock, values: FloatBlock, shells: NDArray[np.intp] | None, spec: MomentsSpec
+) -> None:
+    if shells is None:
+        np.multiply(rows, 2.0**spec.bits, out=values)
+    else:
+        shells[:] = _shell_of(rows, spec.shells)
+        np.multiply(rows, np.ldexp(1.0, spec.bits + shells)[:, None], out=values)
+    np.trunc(values, out=values)
+    _shorten(values, spec.bits)
+
+
+def _shell_of(rows: FloatBlock, shells: int) -> NDArray[np.intp]:
+    """Shell s holds norms in (2**-(s+1), 2**-s]; zero rows and everything smaller go into the last one.
+
+    The norm is measured in integers, relative to the row's largest entry: a sum of floats would depend on the
+    machine's vector width, and engines must agree on every row.
+    """
+    bits = (53 - rows.shape[1].bit_length()) // 2
+    _, exponent = np.frexp(np.abs(rows).max(axis=1))
+    exponent = np.maximum(exponent, -900) - bits
+    energy = _squared_norms(np.trunc(rows * np.ldexp(1.0, -exponent)[:, None]))
+    _, power = np.frexp(energy)
+    is_power = energy == np.ldexp(0.5, power)
+    shell = (is_power - power - 2 * exponent) // 2
+    return np.clip(np.where(energy > 0, shell, shells - 1), 0, shells - 1).astype(np.intp)
+
+
+def _squared_norms(values: FloatBlock) -> FloatBlock:
+    norms: FloatBlock = np.einsum("ij,ij->i", values, values)
+    return norms
+
+
+def _shorten(values: FloatBlock, bits: int) -> None:
+    """Scale rows with integer squared norm above 4**bits down until none is left."""
+    limit = 4.0**bits
+    for _ in range(8):
+        energy = _squared_norms(values)
+        long = np.flatnonzero(~(energy <= limit))
+        if not len(long):
+            return
+        if not np.all(np.isfinite(energy[long])):
+            raise NumericError("An encoded row is not finite; encode the rows before gathering moments.")
+        shrink = (2.0**bits) / np.sqrt(energy[long]) * (1 - 2.0**-40)
+        values[long] = np.trunc(values[long] * shrink[:, None])
+    raise NumericError("An encoded row could not be brought within the norm bound.")
+
+
+def normalize(values: FloatBlock, bits: int) -> FloatBlock:
+    """Lattice rows divided by their own norm; a zero row stays zero."""
+    energy = _squared_norms(values)
+    factor = np.divide(
+        2.0**bits * (1 - 2.0**-40), np.sqrt(energy), out=np.zeros_like(energy), where=energy > 0
+    )
+    unit = np.trunc(values * factor[:, None])
+    _shorten(unit, bits)
+    return unit
+
+
+def _by_stratum(block: FloatBlock, strata: NDArray[np.intp]) -> Iterator[tuple[int, FloatBlock]]:
+    """Split a block into contiguous parts, one per stratum that occurs in it."""
+    order = np.argsort(strata, kind="stable")
+    gathered = np.take(block, order, axis=0)
+    present, starts = np.unique(strata[order], return_index=True)
+    ends = np.append(starts[1:], len(order))
+    for index, start, end in zip(present, starts, ends, strict=True):
+        yield int(index), gathered[start:end]

@@ -1,0 +1,88 @@
+"""Where rows come from: files, standard input, and tables or matrices in memory.
+
+Promise: `open_source` finds the right reader, or says which ones there are; no reader loads pickled objects.
+"""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import scipy.sparse
+
+from dpcov.data.sources import columnar, delimited, frames, matrices
+from dpcov.data.sources.base import Block, Kind, Progress, Reading, Source, sealed
+from dpcov.errors import DataError
+
+__all__ = ["Block", "Kind", "Progress", "Reading", "Source", "open_source"]
+
+_FORMATS = ".csv, .tsv (also .gz or .zst), .parquet, .arrow, .feather, .ipc, .npy or .npz"
+
+
+def open_source(data: object) -> Source:
+    """Open rows for reading in blocks.
+
+    Parameters
+    ----------
+    data : str or path, or an object in memory
+        A path to a file, whose ending names its format; ``"-"`` for CSV on standard input; a data frame (pandas,
+        Polars, PyArrow, DuckDB and whatever else narwhals knows); a 2-D array, a list of equally long lists of
+        numbers, or a SciPy sparse matrix.
+
+    Raises
+    ------
+    DataError
+        If it cannot be read; the message says what to do and holds no value of a row.
+    """
+    if isinstance(data, str) and data == "-":
+        return delimited.from_stream(sys.stdin.buffer, "standard input")
+    if isinstance(data, str | Path):
+        return _open_file(Path(data))
+    if isinstance(data, Source):
+        return data
+    if isinstance(data, np.ndarray):
+        return matrices.ArraySource(data, "the array")
+    if scipy.sparse.issparse(data):
+        return matrices.SparseSource(data, "the sparse matrix")
+    if isinstance(data, list | tuple):
+        return sealed(lambda: matrices.ArraySource(np.array(data), "the list"), "the list")
+    return frames.open_frame(data, "the table")
+
+
+def _open_file(path: Path) -> Source:
+    _check_file(path)
+    endings = [ending.lower() for ending in path.suffixes[-2:]]
+    if endings and endings[-1] in (".gz", ".zst"):
+        endings.pop()
+    match endings[-1:] and endings[-1]:
+        case ".csv":
+            return delimited.from_file(path, ",")
+        case ".tsv":
+            return delimited.from_file(path, "\t")
+        case ".parquet":
+            return columnar.ParquetSource(path)
+        case ".arrow" | ".feather" | ".ipc":
+            return columnar.ArrowFileSource(path)
+        case ".npy":
+            return matrices.open_npy(path)
+        case ".npz":
+            return matrices.open_npz(path)
+    raise DataError(f"The format of '{path.name}' is not known by its ending. Use one of: {_FORMATS}.")
+
+
+def _check_file(path: Path) -> None:
+    try:
+        is_directory = path.is_dir()
+        with path.open("rb") as file:
+            is_empty = not file.read(1)
+    except FileNotFoundError:
+        raise DataError(f"There is no file '{path.name}'. Check the path.") from None
+    except PermissionError:
+        raise DataError(f"You have no permission to read '{path.name}'.") from None
+    except IsADirectoryError:
+        is_directory = True
+    except OSError as error:
+        raise DataError(f"'{path.name}' cannot be opened: {error.strerror}.") from None
+    if is_directory:
+        raise DataError(f"'{path.name}' is a directory. Give one file.")
+    if is_empty:
+        raise DataError(f"'{path.name}' is empty.")

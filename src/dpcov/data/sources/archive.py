@@ -1,0 +1,80 @@
+"""The arrays inside a .npz file, read as streams.
+
+Promise: an array is never decompressed as a whole, and pickled objects are refused.  Knows nothing of what the arrays
+mean.
+"""
+
+import zipfile
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+from numpy.lib import format as npy
+
+from dpcov.errors import DataError
+
+
+@dataclass(frozen=True, kw_only=True)
+class ArrayMember:
+    """The public frame of an array: its name, shape and type."""
+
+    name: str
+    shape: tuple[int, ...]
+    fortran_order: bool
+    dtype: np.dtype[Any]
+
+
+class ArraysArchive:
+    """A .npz file: a zip archive of .npy files."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        with zipfile.ZipFile(path) as archive:
+            self.names = tuple(name.removesuffix(".npy") for name in archive.namelist())
+        self.members = tuple(self.member(name) for name in self.names)
+
+    def member(self, name: str) -> ArrayMember:
+        """Read the header of one array."""
+        with zipfile.ZipFile(self._path) as archive, archive.open(f"{name}.npy") as stream:
+            return _read_header(stream, name)
+
+    def open_named(self, name: str) -> "ArrayStream":
+        """Open the array of that name."""
+        return self.open(self.member(name))
+
+    def open(self, member: ArrayMember) -> "ArrayStream":
+        """Open an array behind its header."""
+        return ArrayStream(self._path, member)
+
+
+class ArrayStream(AbstractContextManager["ArrayStream"]):
+    """The entries of one array, in the order of the file."""
+
+    def __init__(self, path: Path, member: ArrayMember) -> None:
+        if member.dtype.hasobject:
+            raise DataError(f"'{path.name}' holds Python objects. Save it again with plain numbers.")
+        self._archive = zipfile.ZipFile(path)
+        self._stream = self._archive.open(f"{member.name}.npy")
+        _read_header(self._stream, member.name)
+        self._dtype = member.dtype
+
+    def __exit__(self, *error: object) -> None:
+        self._stream.close()
+        self._archive.close()
+
+    def take(self, count: int) -> np.ndarray[Any, Any]:
+        """Return the next ``count`` entries."""
+        size = count * self._dtype.itemsize
+        data = self._stream.read(size)
+        if len(data) != size:
+            raise EOFError
+        return np.frombuffer(data, dtype=self._dtype)
+
+
+def _read_header(stream: IO[bytes], name: str) -> ArrayMember:
+    version = npy.read_magic(stream)
+    read = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
+    shape, fortran_order, dtype = read(stream)
+    return ArrayMember(name=name, shape=shape, fortran_order=fortran_order, dtype=dtype)

@@ -1,0 +1,71 @@
+"""Parquet, Arrow and Feather files, one record batch after the other.
+
+Promise: only the wanted columns are decoded, and memory does not depend on the number of rows.  Knows nothing of
+schemas.
+"""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet
+
+from dpcov.data.sources.base import Block, Kind, Reading, Source, check_names, kind_of_arrow_type, sealed
+from dpcov.errors import DataError
+
+
+class ParquetSource(Source):
+    """A Parquet file."""
+
+    def __init__(self, path: Path) -> None:
+        self.name = path.name
+        self.progress_total = path.stat().st_size
+        self._path = path
+        self._schema: pa.Schema = sealed(lambda: pa.parquet.read_schema(path), self.name)
+        self.columns = check_names(self._schema.names, self.name)
+
+    def kinds(self) -> dict[str, Kind]:
+        """Read from the file's own types."""
+        return {field.name: kind_of_arrow_type(field.type) for field in self._schema}
+
+    def _read(self, block_rows: int, wanted: Mapping[str, Reading]) -> Iterator[tuple[Block, int]]:
+        texts = [column for column in wanted if kind_of_arrow_type(self._schema.field(column).type) == "text"]
+        with pa.parquet.ParquetFile(self._path, read_dictionary=texts) as file:
+            rows_in_all, rows_read = file.metadata.num_rows, 0
+            for batch in file.iter_batches(block_rows, columns=list(wanted)):
+                rows_read += len(batch)
+                yield batch, (self.progress_total or 0) * rows_read // rows_in_all
+
+
+class ArrowFileSource(Source):
+    """An Arrow IPC file or stream; Feather files of version 2 are Arrow IPC files."""
+
+    def __init__(self, path: Path) -> None:
+        self.name = path.name
+        self.progress_total = path.stat().st_size
+        self._path = path
+        magic = path.open("rb").read(6)
+        if magic.startswith(b"FEA1"):
+            raise DataError(f"'{self.name}' is a Feather file of version 1. Write it again as version 2.")
+        self._is_stream = magic != b"ARROW1"
+        self._schema: pa.Schema = sealed(lambda: self._open().schema, self.name)
+        self.columns = check_names(self._schema.names, self.name)
+
+    def kinds(self) -> dict[str, Kind]:
+        """Read from the file's own types."""
+        return {field.name: kind_of_arrow_type(field.type) for field in self._schema}
+
+    def _open(self) -> pa.RecordBatchStreamReader | pa.RecordBatchFileReader:
+        mapped = pa.memory_map(str(self._path))
+        return pa.ipc.open_stream(mapped) if self._is_stream else pa.ipc.open_file(mapped)
+
+    def _read(self, block_rows: int, wanted: Mapping[str, Reading]) -> Iterator[tuple[Block, int]]:
+        reader = self._open()
+        total = self.progress_total or 0
+        if self._is_stream:
+            for batch in reader:
+                yield batch.select(list(wanted)), 0
+        else:
+            for index in range(reader.num_record_batches):
+                batch = reader.get_batch(index).select(list(wanted))
+                yield batch, total * (index + 1) // reader.num_record_batches

@@ -1,0 +1,159 @@
+"""Comma and tab separated text, from a file (also compressed) or standard input, in a stream.
+
+Promise: memory does not depend on the number of rows, and no text of a row reaches a message.  Knows nothing of
+schemas.
+"""
+
+import csv
+import io
+import re
+from collections.abc import Callable, Iterator, Mapping
+from itertools import product
+from pathlib import Path
+from typing import BinaryIO
+
+import pyarrow as pa
+import pyarrow.csv
+
+from dpcov.data.sources.base import Block, Kind, Reading, Source, check_names, kind_of_arrow_type, sealed
+from dpcov.data.values import MISSING_WORDS
+from dpcov.errors import DataError
+
+_BLOCK_BYTES = 4 << 20
+_HEAD_BYTES = 1 << 20
+_COMPRESSIONS = {".gz": "gzip", ".zst": "zstd"}
+_PADDED_MISSING = ["".join(parts) for parts in product(("", " "), MISSING_WORDS, ("", " "))]
+
+
+class DelimitedSource(Source):
+    """Text with one line of column names and one row a line."""
+
+    def __init__(self, opener: Callable[[], pa.NativeFile], *, name: str, delimiter: str = ",") -> None:
+        self.name = name
+        self._opener = opener
+        self._delimiter = delimiter
+        self._header = sealed(self._read_header, name)
+        self.columns = check_names([label.strip() for label in self._header], name)
+
+    def kinds(self) -> dict[str, Kind]:
+        """Guess from the first block of text."""
+        guessed = sealed(lambda: self._open({}).schema, self.name, self._explain)
+        return {
+            column: "other" if pa.types.is_null(field.type) else kind_of_arrow_type(field.type)
+            for column, field in zip(self.columns, guessed, strict=True)
+        }
+
+    def _read(self, block_rows: int, wanted: Mapping[str, Reading]) -> Iterator[tuple[Block, int]]:
+        stream = self._opener()
+        label_of = dict(zip(self.columns, self._header, strict=True))
+        types = {
+            label_of[column]: pa.float64() if reading == "number" else pa.string()
+            for column, reading in wanted.items()
+        }
+        for batch in self._open(types, stream):
+            yield batch.rename_columns(list(wanted)), _position(stream)
+
+    def _open(self, types: Mapping[str, pa.DataType], stream: pa.NativeFile | None = None) -> Iterator[Block]:
+        return pa.csv.open_csv(
+            self._opener() if stream is None else stream,
+            read_options=pa.csv.ReadOptions(block_size=_BLOCK_BYTES),
+            parse_options=pa.csv.ParseOptions(delimiter=self._delimiter, newlines_in_values=True),
+            convert_options=pa.csv.ConvertOptions(
+                column_types=dict(types),
+                include_columns=list(types),
+                null_values=_PADDED_MISSING,
+                strings_can_be_null=not types,
+            ),
+        )
+
+    def _read_header(self) -> list[str]:
+        head = self._opener().read(_HEAD_BYTES)
+        if not head.strip():
+            raise DataError(f"'{self.name}' is empty. Its first line must hold the column names.")
+        # The head may end inside a character of a row; the line of names must be clean.
+        lines = io.StringIO(head.decode("utf-8-sig", errors="replace"), newline="")
+        header = next(row for row in csv.reader(lines, delimiter=self._delimiter) if row)
+        if any("\ufffd" in label for label in header):
+            raise DataError(f"The column names of '{self.name}' are not UTF-8 text; convert it to UTF-8.")
+        if any(_is_number(label) for label in header):
+            raise DataError(
+                f"The first line of '{self.name}' holds numbers where column names are expected. "
+                "Add a line of column names (a name that is a number needs a letter, such as y2020)."
+            )
+        return header
+
+    def _explain(self, error: Exception) -> str:
+        message = str(error)
+        if "invalid UTF8" in message:
+            return "it is not UTF-8 text; convert it to UTF-8."
+        if place := re.match(r"In CSV column #(\d+)", message):
+            column = self.columns[int(place.group(1))]
+            return f"column '{column}' holds text that is not a number; declare it categorical, or correct it."
+        if message.startswith("CSV parse error: Expected"):
+            return f"not every row has the {len(self.columns)} fields that the first line has."
+        if "block_size" in message or "straddl" in message:
+            return f"a row is longer than {_BLOCK_BYTES >> 20} MiB, or a quotation mark is not closed."
+        return super()._explain(error)
+
+
+def from_file(path: Path, delimiter: str) -> DelimitedSource:
+    """Read a text file, compressed if its name ends in .gz or .zst."""
+    compression = _COMPRESSIONS.get(path.suffix.lower())
+
+    def opener() -> pa.NativeFile:
+        file = pa.OSFile(str(path))
+        return file if compression is None else _Compressed(file, compression)
+
+    source = DelimitedSource(opener, name=path.name, delimiter=delimiter)
+    source.progress_total = path.stat().st_size
+    return source
+
+
+class _Compressed(pa.CompressedInputStream):
+    """A decompressing stream that remembers the file below it, whose position is the progress."""
+
+    def __init__(self, file: pa.NativeFile, compression: str) -> None:
+        super().__init__(file, compression)
+        self.below = file
+
+
+def _position(stream: pa.NativeFile) -> int:
+    return int(getattr(stream, "below", stream).tell())
+
+
+def from_stream(stream: BinaryIO, name: str) -> DelimitedSource:
+    """Read CSV text from a stream that can be read only once."""
+    head = stream.read(_HEAD_BYTES)
+    openings = iter((lambda: pa.BufferReader(head), lambda: pa.PythonFile(_Replayed(head, stream), mode="r")))
+
+    def opener() -> pa.NativeFile:
+        opening = next(openings, None)
+        if opening is None:
+            raise DataError(f"{name} can be read only once. Save it to a file first.")
+        return opening()
+
+    return DelimitedSource(opener, name=name)
+
+
+class _Replayed(io.RawIOBase):
+    """The head that was already read, then the rest of the stream."""
+
+    def __init__(self, head: bytes, rest: BinaryIO) -> None:
+        self._head = io.BytesIO(head)
+        self._rest = rest
+
+    def readable(self) -> bool:
+        """Say that this is an input."""
+        return True
+
+    def read(self, size: int = -1) -> bytes:
+        """Return the next bytes; none at the end."""
+        return self._head.read(size) or self._rest.read(size)
+
+
+def _is_number(label: str) -> bool:
+    try:
+        float(label)
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,116 @@
+"""Tables in memory: every data frame that narwhals knows, and Arrow streams.
+
+Promise: a table is turned into Arrow one block at a time; lazy tables (DuckDB, Polars) are never held as a whole
+where their library can hand out batches.  Knows nothing of schemas.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import narwhals as nw
+import pyarrow as pa
+
+from dpcov.data.sources.base import Block, Kind, Reading, Source, check_names, kind_of_arrow_type, sealed
+from dpcov.errors import DataError
+
+
+class FrameSource(Source):
+    """A data frame in memory (pandas, Polars, PyArrow, Modin, cuDF)."""
+
+    def __init__(self, frame: nw.DataFrame[Any], name: str) -> None:
+        self.name = name
+        self._frame = frame
+        self._labels = list(frame.columns)
+        self.columns = check_names([str(label) for label in self._labels], name)
+
+    def kinds(self) -> dict[str, Kind]:
+        """Read from the frame's own types."""
+        return _kinds(self.columns, self._frame.schema.dtypes())
+
+    def _read(self, block_rows: int, wanted: Mapping[str, Reading]) -> Iterator[tuple[Block, int]]:
+        frame = self._frame.select(nw.nth([self.columns.index(column) for column in wanted]))
+        labels = dict(zip(self._labels, self.columns, strict=True))
+        for start in range(0, len(frame), block_rows):
+            table = frame[start : start + block_rows].to_arrow()
+            columns = {labels[label]: table[str(label)] for label in frame.columns}
+            for batch in pa.table(columns).to_batches():
+                yield batch, 0
+
+
+class LazySource(Source):
+    """A query that is not yet computed (Polars LazyFrame, DuckDB relation, and others through narwhals)."""
+
+    def __init__(self, frame: nw.LazyFrame[Any], name: str) -> None:
+        self.name = name
+        self._frame = frame
+        self._schema = frame.collect_schema()
+        self.columns = check_names(self._schema.names(), name)
+
+    def kinds(self) -> dict[str, Kind]:
+        """Read from the query's own types."""
+        return _kinds(self.columns, self._schema.dtypes())
+
+    def _read(self, block_rows: int, wanted: Mapping[str, Reading]) -> Iterator[tuple[Block, int]]:
+        for table in _lazy_tables(self._frame.select(list(wanted)), block_rows):
+            for batch in table.to_batches():
+                yield batch, 0
+
+
+class ReaderSource(Source):
+    """An Arrow stream, which can be read only once."""
+
+    def __init__(self, reader: pa.RecordBatchReader, name: str) -> None:
+        self.name = name
+        self._reader: pa.RecordBatchReader | None = reader
+        self._schema = reader.schema
+        self.columns = check_names(self._schema.names, name)
+
+    def kinds(self) -> dict[str, Kind]:
+        """Read from the stream's own types."""
+        return {field.name: kind_of_arrow_type(field.type) for field in self._schema}
+
+    def _read(self, block_rows: int, wanted: Mapping[str, Reading]) -> Iterator[tuple[Block, int]]:
+        if self._reader is None:
+            raise DataError(f"'{self.name}' can be read only once. Make it again.")
+        reader, self._reader = self._reader, None
+        for batch in reader:
+            yield batch.select(list(wanted)), 0
+
+
+def open_frame(data: object, name: str) -> Source:
+    """Find the source for an object in memory that is not a matrix."""
+    if isinstance(data, pa.RecordBatch):
+        data = pa.Table.from_batches([data])
+    if isinstance(data, pa.RecordBatchReader):
+        return ReaderSource(data, name)
+    frame: Any = sealed(lambda: nw.from_native(data, pass_through=True), name)
+    if isinstance(frame, nw.DataFrame):
+        return sealed(lambda: FrameSource(frame, name), name)
+    if isinstance(frame, nw.LazyFrame):
+        return sealed(lambda: LazySource(frame, name), name)
+    if hasattr(data, "__arrow_c_stream__"):
+        return ReaderSource(sealed(lambda: pa.RecordBatchReader.from_stream(data), name), name)
+    raise DataError(
+        f"Data of the type {type(data).__name__} is not known. Give a path, a data frame, or a 2-D array."
+    )
+
+
+def _lazy_tables(frame: nw.LazyFrame[Any], block_rows: int) -> Iterable[pa.Table]:
+    native: Any = frame.to_native()
+    if frame.implementation.is_duckdb():
+        return (pa.Table.from_batches([batch]) for batch in native.fetch_arrow_reader(block_rows))
+    if frame.implementation.is_polars() and hasattr(native, "collect_batches"):
+        return (batch.to_arrow() for batch in native.collect_batches(chunk_size=block_rows))
+    return iter([frame.collect("pyarrow").to_native()])
+
+
+def _kinds(columns: Iterable[str], types: Iterable[Any]) -> dict[str, Kind]:
+    return {column: _kind(data_type) for column, data_type in zip(columns, types, strict=True)}
+
+
+def _kind(data_type: Any) -> Kind:
+    if data_type == nw.Boolean:
+        return "boolean"
+    if data_type.is_numeric():
+        return "number"
+    return "text" if data_type in (nw.String, nw.Categorical, nw.Enum, nw.Object) else "other"

@@ -1,0 +1,143 @@
+"""Matrices without column names: NumPy arrays and files, and SciPy sparse matrices.
+
+Promise: rows become float64 one block at a time, pickled objects are never loaded, and files are read in pieces
+where their layout allows it (row-major arrays and CSR matrices).  Knows nothing of schemas.
+"""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+
+from dpcov.data.sources.archive import ArrayMember, ArraysArchive
+from dpcov.data.sources.base import Block, Kind, Reading, Source, number_names, sealed
+from dpcov.errors import DataError
+
+
+class _MatrixSource(Source):
+    def __init__(self, shape: tuple[int, ...], dtype: np.dtype[Any], name: str) -> None:
+        self.name = name
+        check_matrix(shape, dtype, name)
+        self.columns = number_names(shape[1])
+        self._row_bytes = max(1, shape[1] * dtype.itemsize)
+        self._n_rows = shape[0]
+
+    def kinds(self) -> dict[str, Kind]:
+        """Call every column a number."""
+        return dict.fromkeys(self.columns, "number")
+
+
+class ArraySource(_MatrixSource):
+    """A NumPy array in memory, or mapped to memory from a .npy file."""
+
+    def __init__(self, array: np.ndarray[Any, Any], name: str) -> None:
+        super().__init__(array.shape, array.dtype, name)
+        self._array = array
+        self.progress_total = self._n_rows * self._row_bytes
+
+    def _read(self, block_rows: int, wanted: Mapping[str, Reading]) -> Iterator[tuple[Block, int]]:
+        for start in range(0, self._n_rows, block_rows):
+            rows = self._array[start : start + block_rows]
+            yield np.asarray(rows, dtype=np.float64), (start + len(rows)) * self._row_bytes
+
+
+class SparseSource(_MatrixSource):
+    """A SciPy sparse matrix in memory; blocks of its rows become dense."""
+
+    def __init__(self, matrix: Any, name: str) -> None:
+        super().__init__(matrix.shape, matrix.dtype, name)
+        self._matrix = matrix.tocsr()
+
+    def _read(self, block_rows: int, wanted: Mapping[str, Reading]) -> Iterator[tuple[Block, int]]:
+        for start in range(0, self._n_rows, block_rows):
+            rows = self._matrix[start : start + block_rows]
+            yield np.asarray(rows.toarray(), dtype=np.float64), start + rows.shape[0]
+
+
+class ArchivedArraySource(_MatrixSource):
+    """A row-major matrix inside a .npz file, decompressed piece by piece."""
+
+    def __init__(self, archive: ArraysArchive, member: ArrayMember, name: str) -> None:
+        super().__init__(member.shape, member.dtype, name)
+        self._archive, self._member = archive, member
+        self.progress_total = self._n_rows * self._row_bytes
+
+    def _read(self, block_rows: int, wanted: Mapping[str, Reading]) -> Iterator[tuple[Block, int]]:
+        width = len(self.columns)
+        with self._archive.open(self._member) as stream:
+            for start in range(0, self._n_rows, block_rows):
+                rows = min(block_rows, self._n_rows - start)
+                block = stream.take(rows * width).reshape(rows, width)
+                yield block.astype(np.float64), (start + rows) * self._row_bytes
+
+
+class ArchivedCsrSource(_MatrixSource):
+    """A CSR matrix written by ``scipy.sparse.save_npz``, decompressed piece by piece."""
+
+    def __init__(self, archive: ArraysArchive, shape: tuple[int, ...], name: str) -> None:
+        super().__init__(shape, archive.member("data").dtype, name)
+        self._archive = archive
+
+    def _read(self, block_rows: int, wanted: Mapping[str, Reading]) -> Iterator[tuple[Block, int]]:
+        open_member = self._archive.open_named
+        with open_member("indptr") as ends, open_member("indices") as places, open_member("data") as values:
+            first = int(ends.take(1)[0])
+            for start in range(0, self._n_rows, block_rows):
+                rows = min(block_rows, self._n_rows - start)
+                pointers = np.concatenate(([first], ends.take(rows)))
+                count = int(pointers[-1]) - first
+                parts = (values.take(count), places.take(count), pointers - first)
+                matrix = scipy.sparse.csr_array(parts, shape=(rows, len(self.columns)))
+                matrix.check_format()
+                yield matrix.toarray().astype(np.float64), start + rows
+                first = int(pointers[-1])
+
+
+def open_npy(path: Path) -> Source:
+    """Map a .npy file to memory."""
+    array = sealed(lambda: np.load(path, mmap_mode="r", allow_pickle=False), path.name)
+    return ArraySource(array, path.name)
+
+
+def open_npz(path: Path) -> Source:
+    """Find the matrix of a .npz file: a sparse matrix, the array called X, or the only two-dimensional one."""
+    archive = sealed(lambda: ArraysArchive(path), path.name)
+    if {"format", "shape", "data"} <= set(archive.names):
+        return sealed(lambda: _open_sparse(path, archive), path.name)
+    matrices = [member for member in archive.members if len(member.shape) == 2]
+    chosen = [member for member in matrices if member.name == "X"] or matrices
+    if len(chosen) != 1:
+        raise DataError(
+            f"'{path.name}' holds {len(chosen)} two-dimensional arrays. Call the one with the rows X."
+        )
+    if chosen[0].fortran_order:
+        # Column-major rows lie all over the file, so it has to be read as a whole.
+        return sealed(lambda: ArraySource(_load(path)[chosen[0].name], path.name), path.name)
+    return ArchivedArraySource(archive, chosen[0], path.name)
+
+
+def _open_sparse(path: Path, archive: ArraysArchive) -> Source:
+    small = _load(path)
+    layout = small["format"].item()
+    shape = tuple(int(size) for size in small["shape"])
+    if layout in ("csr", b"csr"):
+        return ArchivedCsrSource(archive, shape, path.name)
+    return SparseSource(scipy.sparse.load_npz(path), path.name)
+
+
+def _load(path: Path) -> Any:
+    return np.load(path, allow_pickle=False)
+
+
+def check_matrix(shape: tuple[int, ...], dtype: np.dtype[Any], name: str) -> None:
+    """Raise unless this is the shape and type of a matrix of real numbers."""
+    if dtype.kind not in "fiub":
+        raise DataError(f"'{name}' does not hold real numbers. Convert it to float64 or integers.")
+    if len(shape) == 1:
+        raise DataError(f"'{name}' has one dimension. Reshape it: (-1, 1) for one column, (1, -1) for one row.")
+    if len(shape) != 2:
+        raise DataError(f"'{name}' has {len(shape)} dimensions. Reshape it to (rows, columns).")
+    if shape[1] == 0:
+        raise DataError(f"'{name}' has no columns.")

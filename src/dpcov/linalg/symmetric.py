@@ -1,0 +1,103 @@
+"""Symmetric matrices: checking, mirroring, isometric vectors and eigendecomposition.
+
+Promise: every result is a float64 array in C order, exactly symmetric where it is a matrix, and a number that is
+not finite raises :class:`~dpcov.errors.NumericError` instead of traveling on.  Knows nothing of privacy, rows
+or noise.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dpcov.errors import NumericError, UsageError
+
+Array = NDArray[np.float64]
+
+
+class EigenSystem(NamedTuple):
+    """Eigenvalues in ascending order, shape (d,), and matching unit eigenvectors as columns, shape (d, d)."""
+
+    values: Array
+    vectors: Array
+
+
+def square_matrix(matrix: ArrayLike) -> Array:
+    """Return ``matrix`` as a float64 array after checking that it is square, not empty and finite."""
+    checked = np.ascontiguousarray(matrix, dtype=np.float64)
+    if checked.ndim != 2 or checked.shape[0] != checked.shape[1] or checked.shape[0] == 0:
+        raise UsageError(f"Expected a square matrix with at least one row, got shape {checked.shape}.")
+    if not np.isfinite(checked).all():
+        raise NumericError("The matrix holds NaN or infinite entries. Look for an overflow before this step.")
+    return checked
+
+
+def symmetrize(matrix: ArrayLike) -> Array:
+    """Return the symmetric part (A + Aᵀ) / 2, the nearest symmetric matrix in Frobenius norm."""
+    checked = square_matrix(matrix)
+    # Halving first keeps entries near the largest float finite.
+    half = 0.5 * checked
+    return half + half.T
+
+
+def mirror_upper(matrix: ArrayLike) -> Array:
+    """Return the symmetric matrix whose upper triangle, diagonal included, is that of ``matrix``."""
+    mirrored = np.triu(square_matrix(matrix))
+    rows, columns = np.triu_indices(mirrored.shape[0], k=1)
+    mirrored[columns, rows] = mirrored[rows, columns]
+    return mirrored
+
+
+def svec(matrix: ArrayLike) -> Array:
+    """Return the upper triangle row by row, off-diagonal entries times √2, so that ‖svec(A)‖₂ = ‖A‖_F.
+
+    Parameters
+    ----------
+    matrix : array_like of shape (d, d)
+        Only the upper triangle is read.
+
+    Returns
+    -------
+    ndarray of shape (d (d + 1) / 2,)
+    """
+    checked = square_matrix(matrix)
+    rows, columns = np.triu_indices(checked.shape[0])
+    return np.asarray(checked[rows, columns] * np.where(rows == columns, 1.0, np.sqrt(2.0)))
+
+
+def smat(vector: ArrayLike) -> Array:
+    """Return the symmetric matrix of which ``vector`` is the :func:`svec`."""
+    entries = np.asarray(vector, dtype=np.float64)
+    dimension = (int(np.sqrt(8 * entries.size + 1)) - 1) // 2
+    if entries.ndim != 1 or entries.size == 0 or dimension * (dimension + 1) // 2 != entries.size:
+        raise UsageError(
+            f"Expected a vector of length d(d+1)/2 with d at least 1, got shape {entries.shape}."
+        )
+    rows, columns = np.triu_indices(dimension)
+    matrix = np.zeros((dimension, dimension))
+    matrix[rows, columns] = entries * np.where(rows == columns, 1.0, np.sqrt(0.5))
+    return mirror_upper(matrix)
+
+
+def eigh(matrix: ArrayLike) -> EigenSystem:
+    """Decompose the symmetric part of ``matrix``.
+
+    Raises
+    ------
+    NumericError
+        If an entry is not finite or the iteration does not converge.
+    """
+    try:
+        values, vectors = np.linalg.eigh(symmetrize(matrix))
+    except np.linalg.LinAlgError as error:
+        raise NumericError(
+            "The eigendecomposition did not converge. Rescale the matrix and retry."
+        ) from error
+    if not (np.isfinite(values).all() and np.isfinite(vectors).all()):
+        raise NumericError("The eigendecomposition overflowed. Rescale the matrix and retry.")
+    return EigenSystem(values, np.ascontiguousarray(vectors))
+
+
+def compose(values: Array, vectors: Array) -> Array:
+    """Return V diag(values) Vᵀ, exactly symmetric."""
+    return symmetrize((vectors * values) @ vectors.T)

@@ -1,0 +1,137 @@
+"""The public record inside a release file: what was released, about whom, under which guarantee.
+
+Promise: a strict, versioned schema; unknown fields, missing fields and wrong types are refused on load.
+"""
+
+from fractions import Fraction
+from typing import Literal
+
+import msgspec
+
+from dpcov.columns import EncodedColumn
+from dpcov.errors import ReleaseError
+from dpcov.privacy.guarantee import ZCDP, ApproxDP, Guarantee, Neighbors, Numerics, Promise, PureDP
+from dpcov.statistics import Layout, NoiseLaw
+
+FORMAT_VERSION = 1
+
+
+class _Record(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Base of every part of the manifest."""
+
+
+class PromiseRecord(_Record):
+    """A promise with its numbers as exact decimal or fraction strings."""
+
+    kind: Literal["pure", "zcdp", "approximate"]
+    epsilon: str | None = None
+    delta: str | None = None
+    rho: str | None = None
+
+
+class GuaranteeRecord(_Record):
+    """The guarantee of the release."""
+
+    promise: PromiseRecord
+    neighbors: Neighbors
+    rows_per_person: int
+    numerics: Numerics
+
+
+class MechanismRecord(_Record):
+    """Which mechanism ran, with which public options."""
+
+    name: str
+    options: dict[str, str | int | float | bool | None]
+
+
+class MemberRecord(_Record):
+    """One array file inside the release."""
+
+    sha256: str
+    dtype: Literal["<i8", "<f8"]
+    shape: tuple[int, ...]
+
+
+class SpentRecord(_Record):
+    """Where the budget was charged."""
+
+    dataset: str
+    entry: int
+
+
+class StatisticsRecord(_Record):
+    """How to read the arrays."""
+
+    layout: Layout
+    lattice_bits: int
+    dropped_bits: int
+    noise: NoiseLaw | None
+    notes: tuple[str, ...] = ()
+
+
+class Manifest(_Record):
+    """Everything public about a release except the arrays themselves."""
+
+    format: Literal["dpcov-release"] = "dpcov-release"
+    version: Literal[1] = FORMAT_VERSION
+    created: str
+    software: dict[str, str]
+    title: str
+    mechanism: MechanismRecord
+    guarantee: GuaranteeRecord
+    n_rows: int | None
+    norm_bound: float
+    intercept_is_public: bool
+    columns: tuple[EncodedColumn, ...]
+    schema_toml: str | None
+    statistics: StatisticsRecord
+    members: dict[str, MemberRecord]
+    spent: SpentRecord | None
+    warnings: tuple[str, ...] = ()
+
+
+def promise_record(promise: Promise) -> PromiseRecord:
+    """Write a promise down exactly."""
+    if isinstance(promise, PureDP):
+        return PromiseRecord(kind="pure", epsilon=str(promise.epsilon))
+    if isinstance(promise, ZCDP):
+        return PromiseRecord(kind="zcdp", rho=str(promise.rho))
+    return PromiseRecord(kind="approximate", epsilon=str(promise.epsilon), delta=str(promise.delta))
+
+
+def read_promise(record: PromiseRecord) -> Promise:
+    """Read a promise back, refusing records whose numbers are missing or malformed."""
+    try:
+        if record.kind == "pure":
+            return PureDP(epsilon=Fraction(record.epsilon or ""))
+        if record.kind == "zcdp":
+            return ZCDP(rho=Fraction(record.rho or ""))
+        return ApproxDP(epsilon=Fraction(record.epsilon or ""), delta=Fraction(record.delta or ""))
+    except (ValueError, ZeroDivisionError):
+        raise ReleaseError("The release file states no readable privacy guarantee; do not use it.") from None
+
+
+def guarantee_record(guarantee: Guarantee) -> GuaranteeRecord:
+    """Write a guarantee down exactly."""
+    return GuaranteeRecord(
+        promise=promise_record(guarantee.promise),
+        neighbors=guarantee.neighbors,
+        rows_per_person=guarantee.rows_per_person,
+        numerics=guarantee.numerics,
+    )
+
+
+def read_guarantee(record: GuaranteeRecord) -> Guarantee:
+    """Read a guarantee back."""
+    return Guarantee(
+        promise=read_promise(record.promise),
+        neighbors=record.neighbors,
+        rows_per_person=record.rows_per_person,
+        numerics=record.numerics,
+    )
+
+
+def json_schema() -> bytes:
+    """JSON schema of the manifest, as kept in docs/release-manifest.schema.json."""
+    return msgspec.json.format(msgspec.json.encode(msgspec.json.schema(Manifest)), indent=2)

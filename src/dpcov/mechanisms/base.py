@@ -1,0 +1,99 @@
+"""What every mechanism is: options, a calibration from public numbers, and one draw from the moments.
+
+Promise: calibration sees public numbers only, so a budget that cannot be honored is refused before any row is
+read; ``draw`` is the only place where moments and randomness meet.
+"""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import ClassVar, Generic, TypeVar
+
+from dpcov.data.moments import DEFAULT_BITS, Moments, MomentsSpec
+from dpcov.errors import BudgetError
+from dpcov.noise.entropy import Entropy
+from dpcov.privacy.budget import Budget
+from dpcov.privacy.guarantee import NEIGHBORS, Neighbors, Numerics, Promise
+from dpcov.statistics import NoisyStatistics
+
+
+@dataclass(frozen=True, kw_only=True)
+class Problem:
+    """Public facts about the release to make.
+
+    Parameters
+    ----------
+    n_features : int
+        Columns of the encoded rows.
+    neighbors : {"replace-one", "add-remove-one"}
+        Neighbor relation.
+    n_rows : int or None
+        Number of rows: public under replace-one, None under add-remove-one.
+    rows_per_person : int
+        How many rows one person may own; sensitivities grow by this factor.
+    """
+
+    n_features: int
+    neighbors: Neighbors
+    n_rows: int | None = None
+    rows_per_person: int = 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class Calibration:
+    """Noise chosen for a budget: the promise it really keeps, and its parameters.
+
+    Parameters
+    ----------
+    promise : Promise
+        What the release will guarantee; never weaker than the budget asked for.
+    noise_multiplier : Fraction or None
+        Standard deviation over l2 sensitivity where the mechanism is one Gaussian mechanism; tighter accounting.
+    """
+
+    promise: Promise
+    noise_multiplier: Fraction | None = None
+
+
+CalibrationT = TypeVar("CalibrationT", bound=Calibration)
+
+
+class Mechanism(ABC, Generic[CalibrationT]):
+    """A way to turn sensitive moments into public statistics.
+
+    Subclasses are frozen dataclasses whose fields are the mechanism's options.
+    """
+
+    name: ClassVar[str]
+    summary: ClassVar[str]
+    paper: ClassVar[str]
+    numerics: ClassVar[Numerics]
+    relations: ClassVar[tuple[Neighbors, ...]] = NEIGHBORS
+    promises: ClassVar[tuple[type[Promise], ...]]
+
+    def moments_spec(self, problem: Problem) -> MomentsSpec:
+        """Which moments :meth:`draw` wants; public."""
+        return MomentsSpec(bits=DEFAULT_BITS)
+
+    @abstractmethod
+    def calibrate(self, problem: Problem, budget: Budget) -> CalibrationT:
+        """Choose the noise for a budget from public numbers, or raise :class:`BudgetError`."""
+
+    @abstractmethod
+    def draw(
+        self, moments: Moments, calibration: CalibrationT, problem: Problem, entropy: Entropy
+    ) -> NoisyStatistics:
+        """Draw the randomness once and return what may be published."""
+
+    def check(self, problem: Problem, budget: Budget) -> None:
+        """Refuse relations and kinds of budget that this mechanism has no proof for."""
+        if problem.neighbors not in self.relations:
+            raise BudgetError(
+                f"The {self.name} mechanism has no guarantee under {problem.neighbors}; "
+                f"use {' or '.join(self.relations)}."
+            )
+        if not isinstance(budget.promise, self.promises):
+            kinds = ", ".join(kind.__name__ for kind in self.promises)
+            raise BudgetError(
+                f"The {self.name} mechanism cannot honor {budget.promise}; it can promise {kinds}."
+            )

@@ -1,0 +1,162 @@
+"""Release second moments with isotropic Gaussian noise.
+
+Privacy
+-------
+Guarantee : rho-zCDP with rho = sensitivity**2 / (2 * noise_variance), or (epsilon, delta)-DP by the analytic
+    Gaussian mechanism.  Neighbors : replace-one (public n) or add-remove-one.
+Unit : the rows of one person.  Public inputs : options, budget, number of columns, n under replace-one.
+Private input : moments.  Not protected : running time, memory.
+Numerics : exact.  Proof : gaussian.md.
+
+Sensitivity
+-----------
+Frobenius norm of the sscp of rows in the unit ball: sqrt(2) k (replace-one), k (add-remove-one) for k rows per
+person; both attained.  The trace is free under replace-one (gaussian.md, Lemma 2).
+
+Utility
+-------
+With noise_variance v on the diagonal and v/2 off it, E ||noise||_F**2 = v d (d + 1) / 2.
+
+References
+----------
+Dong, Liang, Yi (2022), section 3.1; Balle, Wang (2018); Dwork, Talwar, Thakurta, Zhang (2014).
+"""
+
+from dataclasses import dataclass
+from fractions import Fraction
+from math import ceil
+from typing import ClassVar
+
+import numpy as np
+
+from dpcov.data.moments import DEFAULT_BITS, Moments, MomentsSpec
+from dpcov.mechanisms.base import Calibration, Mechanism, Problem
+from dpcov.noise.entropy import Entropy
+from dpcov.noise.lattice import rounded_gaussian
+from dpcov.privacy.budget import Budget
+from dpcov.privacy.calibrate import gaussian_noise_multiplier
+from dpcov.privacy.guarantee import ZCDP, ApproxDP, Numerics, Promise
+from dpcov.statistics import NoiseLaw, NoisyStatistics
+
+ROW_COUNT_WEIGHT = Fraction(1, 16)
+"""Precision of the row count relative to a matrix entry under add-remove-one: 3 % more noise on the matrix."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class GaussianCalibration(Calibration):
+    """Integer noise variances in lattice units.
+
+    Parameters
+    ----------
+    diagonal_variance : int
+        Even; off-diagonal entries get half of it.
+    trace_variance, row_count_variance : int or None
+        For the separately released trace (replace-one) and row count (add-remove-one).
+    """
+
+    diagonal_variance: int
+    trace_variance: int | None = None
+    row_count_variance: Fraction | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Gaussian(Mechanism[GaussianCalibration]):
+    """Isotropic Gaussian noise on the unnormalized second moments.
+
+    Parameters
+    ----------
+    bits : int, default=20
+        Lattice resolution of an encoded row.
+    """
+
+    name: ClassVar[str] = "gaussian"
+    summary: ClassVar[str] = "isotropic Gaussian noise on every entry, free private trace"
+    paper: ClassVar[str] = "Dong, Liang, Yi (2022), 3.1"
+    numerics: ClassVar[Numerics] = "exact"
+    promises: ClassVar[tuple[type[Promise], ...]] = (ZCDP, ApproxDP)
+
+    bits: int = DEFAULT_BITS
+
+    def moments_spec(self, problem: Problem) -> MomentsSpec:
+        """One stratum."""
+        return MomentsSpec(bits=self.bits)
+
+    def calibrate(self, problem: Problem, budget: Budget) -> GaussianCalibration:
+        """Smallest even integer variance that keeps the budget (gaussian.md, Theorems 1 and 2)."""
+        self.check(problem, budget)
+        unit = 4**self.bits * problem.rows_per_person
+        public_count = problem.neighbors == "replace-one"
+        squared_sensitivity = Fraction(2 if public_count else 1 + ROW_COUNT_WEIGHT) * unit**2
+        multiplier_squared = _squared_multiplier(budget.promise)
+        variance = 2 * ceil(squared_sensitivity * multiplier_squared / 2)
+        return GaussianCalibration(
+            promise=budget.promise,
+            noise_multiplier=_sqrt_down(Fraction(variance) / squared_sensitivity),
+            diagonal_variance=variance,
+            trace_variance=variance if public_count else None,
+            row_count_variance=None if public_count else Fraction(variance, 16**self.bits) / ROW_COUNT_WEIGHT,
+        )
+
+    def draw(
+        self, moments: Moments, calibration: GaussianCalibration, problem: Problem, entropy: Entropy
+    ) -> NoisyStatistics:
+        """Add the noise to the integer moments of the single stratum."""
+        (stratum,) = moments.strata
+        dimension = moments.n_features
+        noise = symmetric_noise(dimension, calibration.diagonal_variance, entropy)
+        trace = None
+        if calibration.trace_variance is not None:
+            trace = stratum.sscp.trace() + int(rounded_gaussian(calibration.trace_variance, 1, entropy)[0])
+        sscp, dropped = stratum.sscp.plus(noise, room_for=trace or 0)
+        arrays = {"sscp": sscp}
+        if trace is not None:
+            arrays["trace"] = np.array([trace >> dropped], dtype=np.int64)
+        if calibration.row_count_variance is not None:
+            count = stratum.n_rows + int(rounded_gaussian(calibration.row_count_variance, 1, entropy)[0])
+            arrays["row_count"] = np.array([count], dtype=np.int64)
+        return NoisyStatistics(
+            layout="sscp",
+            arrays=arrays,
+            lattice_bits=self.bits,
+            dropped_bits=dropped,
+            noise=_law(calibration),
+        )
+
+
+def symmetric_noise(
+    dimension: int, diagonal_variance: int, entropy: Entropy
+) -> np.ndarray[tuple[int, int], np.dtype[np.int64]]:
+    """Symmetric (d, d) integer noise, off-diagonal variance half the diagonal's: isotropic on symmetric matrices."""
+    noise = np.zeros((dimension, dimension), dtype=np.int64)
+    rows, columns = np.triu_indices(dimension, 1)
+    noise[rows, columns] = rounded_gaussian(diagonal_variance // 2, len(rows), entropy)
+    noise += noise.T
+    np.fill_diagonal(noise, rounded_gaussian(diagonal_variance, dimension, entropy))
+    return noise
+
+
+def _squared_multiplier(promise: Promise) -> Fraction:
+    """(noise std / l2 sensitivity)**2 that the promise needs: 1 / (2 rho), or the analytic Gaussian mechanism's."""
+    if isinstance(promise, ZCDP):
+        return 1 / (2 * promise.rho)
+    assert isinstance(promise, ApproxDP)
+    return gaussian_noise_multiplier(promise.epsilon, promise.delta) ** 2
+
+
+def _sqrt_down(value: Fraction) -> Fraction:
+    """A fraction just below the square root."""
+    from math import isqrt
+
+    scale = 2**64
+    return Fraction(isqrt(value.numerator * scale**2 // value.denominator), scale)
+
+
+def _law(calibration: GaussianCalibration) -> NoiseLaw:
+    trace, count = calibration.trace_variance, calibration.row_count_variance
+    return NoiseLaw(
+        family="gaussian rounded to integers",
+        diagonal_variance=str(calibration.diagonal_variance),
+        off_diagonal_variance=str(calibration.diagonal_variance // 2),
+        trace_variance=None if trace is None else str(trace),
+        row_count_variance=None if count is None else str(float(count)),
+    )

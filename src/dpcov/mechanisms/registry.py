@@ -1,0 +1,36 @@
+"""The list of mechanisms: a new one joins with one row here, and every contract test then runs on it."""
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+from dpcov.errors import UsageError
+from dpcov.mechanisms.base import Mechanism
+from dpcov.mechanisms.gaussian import Gaussian
+
+MECHANISMS: tuple[type[Mechanism[Any]], ...] = (Gaussian,)
+
+
+def names() -> tuple[str, ...]:
+    """Names of all mechanisms."""
+    return tuple(mechanism.name for mechanism in MECHANISMS)
+
+
+def find_mechanism(name: str) -> type[Mechanism[Any]]:
+    """Look a mechanism up by name."""
+    for mechanism in MECHANISMS:
+        if mechanism.name == name:
+            return mechanism
+    raise UsageError(f"There is no mechanism of this name. Use one of: {', '.join(names())}.")
+
+
+def make_mechanism(name: str, options: Mapping[str, Any]) -> Mechanism[Any]:
+    """Build a mechanism with options, naming the known ones when an option does not exist."""
+    mechanism = find_mechanism(name)
+    known = [field.name for field in dataclasses.fields(mechanism)]  # type: ignore[arg-type]
+    unknown = sorted(set(options) - set(known))
+    if unknown:
+        raise UsageError(
+            f"The {name} mechanism has no option {', '.join(unknown)}; it has: {', '.join(known) or 'none'}."
+        )
+    return mechanism(**options)

@@ -1,0 +1,218 @@
+"""Draw orthonormal directions one after another, each by the exponential mechanism on what is left.
+
+Promise: in real arithmetic direction i follows, given those before it, exactly the density proportional to
+exp(exponent_i u' S u) on the unit sphere of their orthogonal complement.  Knows nothing of rows or budgets.
+Algorithm and proof: ``docs/bingham.md``.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import lapack
+
+from dpcov.errors import NumericError, UsageError
+from dpcov.noise.bingham import acceptance, check_symmetric, envelope_width
+from dpcov.noise.continuous import normals, uniforms
+from dpcov.noise.entropy import Entropy
+
+BATCH = 8
+"""Proposals drawn together; about twice the usual need."""
+
+MAX_BATCHES = 10_000
+"""A tuned envelope needs a handful; reaching this many means the numbers are broken."""
+
+TOLERATED_EXCESS = 0.1
+"""Retune the envelope once it would need about exp(0.1) times as many proposals as the best one."""
+
+SMALLEST_EXPONENT = 1e-100
+"""Below this the squares of the envelope's numbers leave the range of double precision."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Envelope:
+    """Proposals u = factor g / |factor g|, g standard normal, on the sphere of the complement.
+
+    ``factor @ factor.T`` is the inverse of t I - M, M being S compressed to the complement and t a number above
+    its spectrum; ``trace`` and ``square_trace`` are the traces of that inverse and of its square.
+    """
+
+    factor: NDArray[np.float64]
+    trace: float
+    square_trace: float
+
+    def excess(self, exponent: float) -> float:
+        """Estimate log(proposals needed / proposals needed at the best t), equation 5 of the derivation."""
+        return (exponent - 0.5 * self.trace) ** 2 / self.square_trace
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Reflection:
+    """H = I - scale vector vector', which takes a unit vector to the first axis, up to sign."""
+
+    vector: NDArray[np.float64]
+    scale: float
+    sign: float
+
+
+def sample_eigenvectors(
+    sscp: NDArray[np.float64], exponents: Sequence[float], entropy: Entropy, rank: int | None = None
+) -> NDArray[np.float64]:
+    """Draw directions u_1, u_2, ... with u_i of density exp(exponents[i] u' sscp u) given the earlier ones.
+
+    Parameters
+    ----------
+    sscp : array of shape (n_features, n_features)
+        Symmetric; only differences of its eigenvalues matter.
+    exponents : sequence of float
+        Positive; one for each direction that is drawn, that is min(rank, n_features - 1).
+    entropy : Entropy
+        Source of random words.
+    rank : int, optional
+        Number of directions; all by default.  The last of all is determined up to sign and needs no exponent.
+
+    Returns
+    -------
+    array of shape (n_features, rank)
+        Orthonormal columns in the order drawn.
+
+    Raises
+    ------
+    UsageError
+        A matrix that is not symmetric, or exponents or a rank that do not fit it.
+    NumericError
+        The matrix times an exponent is too large for double precision.
+
+    References
+    ----------
+    Amin, Dick, Kulesza, Munoz Medina, Vassilvitskii (2019), Algorithm 1.
+    """
+    check_symmetric(sscp)
+    rank = len(sscp) if rank is None else rank
+    if not 1 <= rank <= len(sscp):
+        raise UsageError("The rank must lie between 1 and the number of features.")
+    _check_exponents(exponents, min(rank, len(sscp) - 1))
+    return _assemble(_draw_reflections(np.array(sscp, dtype=np.float64), exponents, entropy), len(sscp), rank)
+
+
+def _draw_reflections(
+    compressed: NDArray[np.float64], exponents: Sequence[float], entropy: Entropy
+) -> list[_Reflection]:
+    """Draw each direction in the coordinates of the complement, then reflect it away."""
+    reflections: list[_Reflection] = []
+    envelope: _Envelope | None = None
+    for exponent in exponents:
+        if envelope is None or envelope.excess(exponent) > TOLERATED_EXCESS:
+            envelope = _tuned_envelope(compressed, exponent)
+        direction = _draw(envelope.factor, exponent, entropy)
+        reflection = _reflection(direction)
+        compressed = _compress(compressed, reflection)
+        envelope = _condition(envelope, direction, reflection)
+        reflections.append(reflection)
+    return reflections
+
+
+def _tuned_envelope(compressed: NDArray[np.float64], exponent: float) -> _Envelope:
+    """Factor the inverse of t I - M at the t that accepts most."""
+    eigenvalues = np.linalg.eigvalsh(compressed)
+    gaps = eigenvalues[-1] - eigenvalues
+    margin = 0.5 * envelope_width(exponent * gaps) / exponent
+    shifted = -compressed
+    shifted.flat[:: len(compressed) + 1] += eigenvalues[-1] + margin
+    lower, failure = lapack.dpotrf(shifted, lower=1, clean=1)
+    inverse, singular = lapack.dtrtri(lower, lower=1)
+    if failure or singular:
+        raise NumericError(
+            "An eigenvector's envelope is not positive definite; nothing was released. The matrix times its exponent "
+            "is too large for double precision: lower the budget or the scale of the rows."
+        )
+    variances = 1.0 / (margin + gaps)
+    return _Envelope(
+        factor=np.ascontiguousarray(inverse.T),
+        trace=float(variances.sum()),
+        square_trace=float(np.square(variances).sum()),
+    )
+
+
+def _draw(factor: NDArray[np.float64], exponent: float, entropy: Entropy) -> NDArray[np.float64]:
+    """Draw u with density exp(exponent u' M u): keep a proposal as docs/bingham.md, equation 4, says.
+
+    The form u' (t I - M) u of u = factor g / |factor g| is |g|**2 / |factor g|**2, so M itself is not needed.
+    """
+    dimension = len(factor)
+    for _ in range(MAX_BATCHES):
+        seeds = normals((dimension, BATCH), entropy)
+        points = factor @ seeds
+        lengths = np.linalg.norm(points, axis=0)
+        forms = np.square(np.linalg.norm(seeds, axis=0) / lengths)
+        kept = uniforms(BATCH, entropy) < acceptance(2.0 * exponent / dimension * forms, dimension)
+        if kept.any():
+            first = int(kept.argmax())
+            return np.asarray(points[:, first] / lengths[first])
+    raise NumericError("No direction was accepted; nothing was released. Check the scale of the matrix.")
+
+
+def _reflection(unit: NDArray[np.float64]) -> _Reflection:
+    """Build the Householder reflection with H unit = -sign(unit[0]) e_1."""
+    sign = 1.0 if unit[0] >= 0.0 else -1.0
+    vector = unit.copy()
+    vector[0] += sign
+    return _Reflection(vector=vector, scale=1.0 / abs(vector[0]), sign=sign)
+
+
+def _compress(matrix: NDArray[np.float64], reflection: _Reflection) -> NDArray[np.float64]:
+    """Return H matrix H without its first row and column, by a symmetric rank-two update."""
+    vector = reflection.vector
+    image = reflection.scale * (matrix @ vector)
+    image -= 0.5 * reflection.scale * float(image @ vector) * vector
+    return matrix[1:, 1:] - _outer_sum(vector, image, image, vector)
+
+
+def _condition(envelope: _Envelope, direction: NDArray[np.float64], reflection: _Reflection) -> _Envelope:
+    """Restrict the envelope to the complement of the direction at the same t, in O(dimension**2).
+
+    With w = F' u, the reflection G that takes w to the first axis leaves u' F G zero but for its first entry, so
+    H F G without its first row and column is a square factor of the conditioned covariance.
+    """
+    factor = envelope.factor
+    weights = direction @ factor
+    length = float(np.linalg.norm(weights))
+    image = factor @ weights / length
+    right = _reflection(weights / length)
+    left_image = right.scale * (image + right.sign * factor[:, 0])
+    row = reflection.vector @ factor - float(reflection.vector @ left_image) * right.vector
+    conditioned = factor[1:, 1:] - _outer_sum(left_image, right.vector, reflection.vector, reflection.scale * row)
+    trace = float(np.square(conditioned).sum())
+    loss = float(image @ image)
+    square_trace = envelope.square_trace - 2.0 * float(np.square(image @ factor).sum()) + loss**2
+    # Cancellation may eat the difference; trace**2 / dimension is a lower bound by Cauchy and Schwarz.
+    least = trace**2 / max(len(conditioned), 1)
+    return _Envelope(factor=conditioned, trace=trace, square_trace=max(square_trace, least))
+
+
+def _outer_sum(
+    a: NDArray[np.float64], b: NDArray[np.float64], c: NDArray[np.float64], e: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Return a b' + c e' without its first row and column."""
+    return np.column_stack([a[1:], c[1:]]) @ np.stack([b[1:], e[1:]])
+
+
+def _assemble(reflections: list[_Reflection], dimension: int, rank: int) -> NDArray[np.float64]:
+    """Multiply the reflections out, blocked, and undo their signs: column i is the i-th direction."""
+    packed = np.zeros((dimension, rank), order="F")
+    scales, signs = np.zeros(rank), np.ones(rank)
+    for index, reflection in enumerate(reflections):
+        leading = reflection.vector[0]
+        packed[index + 1 :, index] = reflection.vector[1:] / leading
+        scales[index] = reflection.scale * leading**2
+        signs[index] = -reflection.sign
+    basis, _, _ = lapack.dorgqr(packed, scales)
+    return np.ascontiguousarray(basis * signs)
+
+
+def _check_exponents(exponents: Sequence[float], drawn: int) -> None:
+    if len(exponents) != drawn:
+        raise UsageError("Give one exponent for each drawn direction: min(rank, n_features - 1) of them.")
+    if not all(SMALLEST_EXPONENT <= exponent < np.inf for exponent in exponents):
+        raise UsageError("Every exponent must be positive and finite. Give each direction a share of the budget.")

@@ -1,0 +1,106 @@
+"""Files that appear whole or not at all.
+
+Promise: the space is taken before anything is spent, the final name appears in one step, and a failure leaves
+no partial file behind.
+"""
+
+import contextlib
+import os
+import tempfile
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from dpcov.errors import ReleaseError
+
+
+class ReservedFile:
+    """A file to be written later, with its space already taken on the disk.
+
+    Parameters
+    ----------
+    path : Path
+        Final name; must not exist unless ``overwrite``.
+    size : int
+        Bytes to reserve; more or fewer may be written in the end.
+    overwrite : bool
+        Whether an existing file may be replaced.
+
+    Raises
+    ------
+    ReleaseError
+        The name is taken, the folder is missing or not writable, or the disk is full.
+    """
+
+    def __init__(self, path: str | Path, size: int = 0, *, overwrite: bool = False) -> None:
+        self.path = Path(path)
+        self._overwrite = overwrite
+        self._refuse_bad_target()
+        try:
+            handle, name = tempfile.mkstemp(
+                prefix=f".{self.path.name}.", suffix=".part", dir=self.path.parent
+            )
+        except OSError as error:
+            raise _explain(self.path, error) from None
+        self._handle = handle
+        self._temporary = Path(name)
+        try:
+            if size > 0 and hasattr(os, "posix_fallocate"):
+                os.posix_fallocate(handle, 0, size)
+        except OSError as error:
+            self.discard()
+            raise _explain(self.path, error) from None
+
+    def _refuse_bad_target(self) -> None:
+        if self.path.is_dir():
+            raise ReleaseError(f"{self.path} is a directory; name a file in it.")
+        if not self.path.parent.is_dir():
+            raise ReleaseError(f"The folder {self.path.parent} does not exist; create it first.")
+        if self.path.exists() and not self._overwrite:
+            raise ReleaseError(
+                f"{self.path} exists already. Choose another name, or say that it may be overwritten (--force)."
+            )
+
+    def write(self, content: bytes) -> None:
+        """Write the content, flush it to the disk and give the file its final name."""
+        try:
+            os.ftruncate(self._handle, 0)
+            with os.fdopen(self._handle, "wb") as file:
+                self._handle = -1
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+            self._temporary.chmod(0o644)
+            self._temporary.replace(self.path)
+        except OSError as error:
+            self.discard()
+            raise _explain(self.path, error) from None
+
+    def discard(self) -> None:
+        """Remove whatever is not finished."""
+        if self._handle >= 0:
+            os.close(self._handle)
+            self._handle = -1
+        with contextlib.suppress(OSError):
+            self._temporary.unlink(missing_ok=True)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.discard()
+
+
+def write_file(path: str | Path, content: bytes, *, overwrite: bool = False) -> None:
+    """Write a whole file at once, or nothing."""
+    with ReservedFile(path, len(content), overwrite=overwrite) as file:
+        file.write(content)
+
+
+def _explain(path: Path, error: OSError) -> ReleaseError:
+    reason = os.strerror(error.errno) if error.errno else "unknown reason"
+    return ReleaseError(
+        f"Cannot write {path}: {reason.lower()}. Nothing was written; check space and permissions, then try again."
+    )

@@ -1,0 +1,139 @@
+"""What the custodian is willing to spend, typed in and kept exactly.
+
+Promise: the numbers in a :class:`Budget` are the numbers that were typed, without binary rounding, and every
+number derived from them is rounded towards more privacy.  Knows nothing of mechanisms, noise or data.
+"""
+
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+from fractions import Fraction
+
+from dpcov.errors import BudgetError
+from dpcov.privacy import convert
+from dpcov.privacy.guarantee import ZCDP, ApproxDP, Promise, PureDP
+
+Number = int | float | Decimal | Fraction | str
+"""A number as the user may write it; a float means its shortest decimal form, so 0.1 is one tenth."""
+
+LARGEST_EPSILON = Fraction(100)
+"""Beyond this an attacker's odds may change by a factor e^100: nobody is protected."""
+LARGEST_RHO = Fraction(1000)
+"""Beyond this no mechanism hides anybody."""
+SMALLEST_EXPONENT = -300
+"""Numbers below 10^-300 are taken for mistakes."""
+
+
+@dataclass(frozen=True, init=False)
+class Budget:
+    """A privacy budget: ``epsilon`` (pure), ``epsilon`` with ``delta`` (approximate), or ``rho`` (zCDP).
+
+    Parameters
+    ----------
+    epsilon, delta, rho
+        Positive numbers: int, float, Decimal, Fraction or decimal text.  delta must be less than 1, epsilon at most
+        ``LARGEST_EPSILON``, rho at most ``LARGEST_RHO``.
+
+    Raises
+    ------
+    BudgetError
+        If the combination or a number is unusable.
+
+    Examples
+    --------
+    >>> print(Budget(rho=0.1).promise)
+    (0.1)-zCDP
+    >>> print(Budget(epsilon="1", delta="1e-6").promise)
+    (1, 0.000001)-DP
+    """
+
+    epsilon: Fraction | None
+    delta: Fraction | None
+    rho: Fraction | None
+
+    def __init__(
+        self, *, epsilon: Number | None = None, delta: Number | None = None, rho: Number | None = None
+    ) -> None:
+        numbers = {"epsilon": epsilon, "delta": delta, "rho": rho}
+        for name, value in numbers.items():
+            object.__setattr__(self, name, None if value is None else parse_number(name, value))
+        self._check()
+
+    def _check(self) -> None:
+        if self.rho is not None and (self.epsilon is not None or self.delta is not None):
+            raise BudgetError("Give either rho, or epsilon with an optional delta, not both.")
+        if self.rho is None and self.epsilon is None:
+            hint = "delta alone is not a budget: add epsilon." if self.delta is not None else "The budget is empty."
+            raise BudgetError(f"{hint} Give epsilon, epsilon and delta, or rho.")
+        if self.delta is not None:
+            convert.require_delta(self.delta)
+        _refuse_huge("epsilon", self.epsilon, LARGEST_EPSILON)
+        _refuse_huge("rho", self.rho, LARGEST_RHO)
+
+    @property
+    def promise(self) -> Promise:
+        """The budget as a promise."""
+        if self.rho is not None:
+            return ZCDP(rho=self.rho)
+        assert self.epsilon is not None  # noqa: S101 - _check refused everything else
+        if self.delta is not None:
+            return ApproxDP(epsilon=self.epsilon, delta=self.delta)
+        return PureDP(epsilon=self.epsilon)
+
+    def zcdp_rho(self) -> Fraction:
+        """Return the largest rho whose zCDP guarantee lies inside this budget, rounded down."""
+        promise = self.promise
+        if isinstance(promise, ZCDP):
+            return promise.rho
+        if isinstance(promise, ApproxDP):
+            return convert.zcdp_rho(promise.epsilon, promise.delta)
+        raise BudgetError(
+            "Noise with a zCDP guarantee, such as Gaussian noise, cannot give a pure epsilon guarantee. "
+            "Add a delta, use rho, or choose a mechanism with a pure guarantee."
+        )
+
+    def pure_epsilon(self) -> Fraction:
+        """Return the largest epsilon whose pure guarantee lies inside this budget, rounded down."""
+        if self.rho is not None:
+            return convert.zcdp_pure_epsilon(self.rho)
+        assert self.epsilon is not None  # noqa: S101 - _check refused everything else
+        return self.epsilon
+
+    def __str__(self) -> str:
+        return str(self.promise)
+
+
+def parse_number(name: str, value: Number) -> Fraction:
+    """Read a positive number exactly, or say what is wrong with it."""
+    if isinstance(value, bool) or not isinstance(value, int | float | Decimal | Fraction | str):
+        raise BudgetError(f"{name} must be a number or decimal text, not {type(value).__name__}.")
+    exact = Fraction(value) if isinstance(value, int | Fraction) else _from_decimal(name, _to_decimal(name, value))
+    if exact <= 0:
+        raise BudgetError(f"{name} must be greater than zero.")
+    if exact < Fraction(1, 10**-SMALLEST_EXPONENT):
+        raise BudgetError(f"{name} is smaller than 1e{SMALLEST_EXPONENT}. Use a larger {name}.")
+    return exact
+
+
+def _to_decimal(name: str, value: float | Decimal | str) -> Decimal:
+    # Subclasses of float, such as NumPy's, print themselves differently.
+    text = float.__repr__(value) if isinstance(value, float) else value
+    try:
+        return Decimal(text)
+    except InvalidOperation:
+        raise BudgetError(f"{name} is not a decimal number. Write it like 0.5 or 1e-6.") from None
+
+
+def _from_decimal(name: str, value: Decimal) -> Fraction:
+    if not value.is_finite():
+        raise BudgetError(f"{name} must be a finite number.")
+    # Before the conversion: 1e-999999999 as a fraction would fill the memory.
+    if value and value.adjusted() < SMALLEST_EXPONENT:
+        raise BudgetError(f"{name} is smaller than 1e{SMALLEST_EXPONENT}. Use a larger {name}.")
+    if value.adjusted() > -SMALLEST_EXPONENT:
+        raise BudgetError(f"{name} is far too large.")
+    return Fraction(value)
+
+
+def _refuse_huge(name: str, value: Fraction | None, largest: Fraction) -> None:
+    if value is not None and value > largest:
+        raise BudgetError(f"{name} above {largest} protects nobody. Use a smaller {name}; 1 or less is common.")

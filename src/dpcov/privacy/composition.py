@@ -1,0 +1,148 @@
+"""How the promises of several releases add up.
+
+Promise: if :func:`check_room` lets every release of a dataset pass, then all of them together keep the total
+promise, even when each release was chosen after looking at the results of the earlier ones.  Knows nothing of
+files, mechanisms or data.
+
+The person who decides what to release next has seen the earlier releases, so the rule that adds them up must be a
+*privacy filter* (Rogers, Roth, Ullman & Vadhan 2016).  These rules are filters:
+
+``pure``      sum of epsilon.
+``basic``     sums of epsilon and of delta (the same paper).
+``zcdp``      sum of rho (Feldman & Zrnic 2021; Whitehouse, Ramdas, Rogers & Wu 2023), with rho = epsilon^2 / 2 for
+              a pure release; a total (epsilon, delta) is turned into one rho at the start.
+``gaussian``  sum of 1 / noise_multiplier^2 (Smith & Thakurta 2022; Koskela, Tobaben & Honkela 2023): tight for
+              real-valued Gaussian noise; a total (epsilon, delta) is turned into one multiplier at the start.
+
+Switching between rules in mid-course may cost delta twice, so a dataset keeps one rule, fixed before its first
+result exists.  ``planned`` is the exception: it uses the tightest composition known
+(:mod:`dpcov.privacy.accountant`), which fails for adaptive choices and is valid only for releases that were all
+fixed in advance.  It is never chosen by itself.
+"""
+
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Literal, get_args
+
+from dpcov.errors import LedgerError
+from dpcov.privacy import accountant, calibrate, convert
+from dpcov.privacy.guarantee import ZCDP, ApproxDP, Promise, PureDP, format_number
+from dpcov.privacy.spend import Spend, promise_numbers
+
+Composition = Literal["pure", "zcdp", "gaussian", "basic", "planned"]
+COMPOSITIONS: tuple[Composition, ...] = get_args(Composition)
+
+Amounts = dict[str, Fraction]
+"""Amounts by unit, such as ``{"epsilon": 1, "delta": 1/1000000}``."""
+
+
+def compositions_for(total: Promise) -> tuple[Composition, ...]:
+    """Return the rules that can guard this total."""
+    if isinstance(total, PureDP):
+        return ("pure",)
+    if isinstance(total, ZCDP):
+        return ("zcdp",)
+    return ("zcdp", "gaussian", "basic", "planned")
+
+
+def check_composition(composition: str, total: Promise) -> Composition:
+    """Return the rule, or say which ones can guard this total."""
+    known = compositions_for(total)
+    for candidate in known:
+        if composition == candidate:
+            return candidate
+    raise LedgerError(f"A total of {total} cannot be guarded by this composition. Use one of: {', '.join(known)}.")
+
+
+def choose_composition(total: Promise, first: Spend) -> Composition:
+    """Return the filter in which the first release takes the smallest share of the total."""
+    shares: dict[Composition, Fraction] = {}
+    for composition in compositions_for(total):
+        cost = None if composition == "planned" else _cost(composition, first)
+        if cost is not None:
+            available = limit(composition, total)
+            shares[composition] = max(cost[unit] / available[unit] for unit in cost)
+    if not shares:
+        raise LedgerError(_explain_unsupported(compositions_for(total)[0], first))
+    return min(shares, key=lambda composition: shares[composition])
+
+
+def limit(composition: Composition, total: Promise) -> Amounts:
+    """Return what may be spent in all, in the units of this rule, rounded down."""
+    if not isinstance(total, ApproxDP) or composition == "basic":
+        return promise_numbers(total)
+    if composition == "zcdp":
+        return {"rho": convert.zcdp_rho(total.epsilon, total.delta)}
+    if composition == "gaussian":
+        multiplier = calibrate.gaussian_noise_multiplier(total.epsilon, total.delta)
+        return {"inverse_square_multiplier": 1 / multiplier**2}
+    return {"delta": total.delta}
+
+
+def spent(composition: Composition, total: Promise, spends: Sequence[Spend]) -> Amounts:
+    """Return what these releases cost together, in the units of this rule, rounded up."""
+    if composition == "planned":
+        if not isinstance(total, ApproxDP):
+            raise LedgerError("Planned releases need a total with epsilon and delta.")
+        return {"delta": accountant.planned_delta(spends, total.epsilon)}
+    amounts = dict.fromkeys(limit(composition, total), Fraction(0))
+    for spend in spends:
+        cost = _cost(composition, spend)
+        if cost is None:
+            raise LedgerError(_explain_unsupported(composition, spend))
+        for unit, amount in cost.items():
+            amounts[unit] += amount
+    return amounts
+
+
+def check_room(composition: Composition, total: Promise, earlier: Sequence[Spend], new: Spend) -> None:
+    """Refuse the new release if it would overspend the total."""
+    available = limit(composition, total)
+    after = spent(composition, total, [*earlier, new])
+    for unit, amount in after.items():
+        if not amount <= available[unit]:
+            left = max(Fraction(0), available[unit] - spent(composition, total, earlier)[unit])
+            raise LedgerError(
+                f"This release would overspend the dataset's total of {total}: {_left(unit, left)}. "
+                "Give the release a smaller budget, or publish from the releases that exist, which costs nothing."
+            )
+
+
+def _cost(composition: Composition, spend: Spend) -> Amounts | None:
+    """Return what one release costs under an additive rule, None if the rule does not cover it."""
+    promise = spend.promise
+    if composition == "zcdp":
+        rho = spend.best_rho()
+        return None if rho is None else {"rho": rho}
+    if composition == "gaussian":
+        multiplier = spend.noise_multiplier
+        return None if multiplier is None else {"inverse_square_multiplier": 1 / multiplier**2}
+    if isinstance(promise, PureDP):
+        return {"epsilon": promise.epsilon}
+    if composition == "basic" and isinstance(promise, ApproxDP):
+        return promise_numbers(promise)
+    return None
+
+
+def _left(unit: str, left: Fraction) -> str:
+    if unit != "inverse_square_multiplier":
+        return f"{unit} {format_number(left)} is left (rounded)"
+    if not left:
+        return "nothing is left"
+    return f"only Gaussian noise with a multiplier of {format_number(convert.sqrt_up(1 / left))} or more still fits"
+
+
+def _explain_unsupported(composition: Composition, spend: Spend) -> str:
+    return (
+        f"This dataset's releases are added up by the rule '{composition}', which cannot count a {spend.promise} "
+        f"release of the mechanism {spend.mechanism}. Choose a mechanism with {_WANTED[composition]}."
+    )
+
+
+_WANTED: dict[Composition, str] = {
+    "pure": "a pure epsilon guarantee",
+    "zcdp": "a zCDP or pure guarantee",
+    "gaussian": "real-valued Gaussian noise",
+    "basic": "an epsilon or (epsilon, delta) guarantee",
+    "planned": "any guarantee",
+}

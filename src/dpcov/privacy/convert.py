@@ -1,0 +1,156 @@
+"""Conversions between promises, each rounded to the safe side.
+
+Promise: ``zcdp_delta`` and ``zcdp_epsilon`` never return too little, ``zcdp_rho`` and ``zcdp_pure_epsilon``
+never too much, whatever the arithmetic does.  Knows nothing of mechanisms, noise or data.
+
+rho-zCDP implies (epsilon, delta)-DP for every order alpha = 1 + x > 1 with (Canonne, Kamath & Steinke 2020,
+Proposition 12)
+
+    log delta = x ((1 + x) rho - epsilon) + x log x - (1 + x) log(1 + x).
+
+The bound holds for *every* x > 0, so x may be chosen in floating point: a poor x costs accuracy, never privacy.
+Only the evaluation at the chosen x has to be sound.  It runs in 120-digit decimals, whose ``exp`` and ``ln`` are
+correctly rounded, and the result is moved by more than the accumulated rounding error.  x has 17 digits and is
+at least 1e-87, so that 1 + x is exact where its rounding would matter.
+"""
+
+import math
+from collections.abc import Callable
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal, localcontext
+from fractions import Fraction
+
+from dpcov.errors import BudgetError, NumericError
+
+_DIGITS = 120
+_RESULT_DIGITS = 30
+# Fewer than 100 operations, each off by at most half a unit in digit 120, relative to its own size.
+_ROUNDING = Decimal(10) ** -110
+_LOG_X_RANGE = (-200.0, 708.0)
+
+
+def pure_to_zcdp(epsilon: Fraction) -> Fraction:
+    """Return the rho that every epsilon-DP mechanism satisfies: epsilon^2 / 2 (Bun & Steinke 2016, Prop. 1.4)."""
+    return require_positive("epsilon", epsilon) ** 2 / 2
+
+
+def zcdp_pure_epsilon(rho: Fraction) -> Fraction:
+    """Return the largest epsilon whose pure guarantee implies rho-zCDP: sqrt(2 rho), rounded down."""
+    return sqrt_down(2 * require_positive("rho", rho))
+
+
+def zcdp_delta(rho: Fraction, epsilon: Fraction) -> Fraction:
+    """Return a delta for which rho-zCDP implies (epsilon, delta)-DP, rounded up; at most 1."""
+    require_positive("rho", rho)
+    if epsilon < 0:
+        raise BudgetError("epsilon must not be negative.")
+    rho_, epsilon_ = float(rho), float(epsilon)
+    # d/dx log delta, strictly increasing in x.
+    x = _root(lambda x: (1 + 2 * x) * rho_ - epsilon_ - math.log1p(1 / x))
+    with localcontext(Context(prec=_DIGITS)):
+        terms = (x * (1 + x) * to_decimal(rho), -x * to_decimal(epsilon), *_order_terms(x))
+        log_delta = sum(terms) + _error(terms)
+        if log_delta >= 0:
+            return Fraction(1)
+        return min(Fraction(1), round_up(log_delta.exp() * (1 + _ROUNDING)))
+
+
+def zcdp_epsilon(rho: Fraction, delta: Fraction) -> Fraction:
+    """Return an epsilon for which rho-zCDP implies (epsilon, delta)-DP, rounded up; at least 0."""
+    require_positive("rho", rho)
+    log_inverse = _log_inverse(delta)
+    # Setting d epsilon / dx = 0 leaves rho x^2 + log(1 + x) = log(1 / delta).
+    x = _root(lambda x: float(rho) * x * x + math.log1p(x) - float(log_inverse))
+    with localcontext(Context(prec=_DIGITS)):
+        terms = ((1 + x) * to_decimal(rho), *(term / x for term in _order_terms(x)), log_inverse / x)
+        return max(Fraction(0), round_up(sum(terms) + _error(terms)))
+
+
+def zcdp_rho(epsilon: Fraction, delta: Fraction) -> Fraction:
+    """Return the largest rho for which rho-zCDP implies (epsilon, delta)-DP, rounded down."""
+    require_positive("epsilon", epsilon)
+    log_inverse = _log_inverse(delta)
+    # The optimal x of zcdp_epsilon, with rho eliminated.
+    x = _root(
+        lambda x: (
+            x / (2 + 1 / x) * (float(epsilon) + math.log1p(1 / x)) + math.log1p(x) - float(log_inverse)
+        )
+    )
+    with localcontext(Context(prec=_DIGITS)):
+        terms = (to_decimal(epsilon), *(-term / x for term in _order_terms(x)), -log_inverse / x)
+        rho = round_down((sum(terms) - _error(terms)) / (1 + x) * (1 - _ROUNDING))
+    if rho <= 0:
+        raise NumericError("The conversion to rho underflowed. Use a larger epsilon or delta.")
+    return rho
+
+
+def require_positive(name: str, value: Fraction) -> Fraction:
+    """Return the value, or say which number must be positive."""
+    if value <= 0:
+        raise BudgetError(f"{name} must be greater than zero.")
+    return value
+
+
+def require_delta(delta: Fraction) -> Fraction:
+    """Return delta, or say where it must lie."""
+    if not 0 < delta < 1:
+        raise BudgetError("delta must be greater than 0 and less than 1.")
+    return delta
+
+
+def sqrt_down(value: Fraction) -> Fraction:
+    """Return the square root of a positive fraction: exact for squares, else rounded down at 30 digits or more."""
+    numerator, denominator = math.isqrt(value.numerator), math.isqrt(value.denominator)
+    if Fraction(numerator**2, denominator**2) == value:
+        return Fraction(numerator, denominator)
+    magnitude = max(0, len(str(value.denominator)) - len(str(value.numerator)))
+    scale = 10 ** (_RESULT_DIGITS + magnitude)
+    return Fraction(math.isqrt(value.numerator * scale**2 // value.denominator), scale)
+
+
+def sqrt_up(value: Fraction) -> Fraction:
+    """Return the square root of a positive fraction, rounded up."""
+    return 1 / sqrt_down(1 / value)
+
+
+def to_decimal(value: Fraction) -> Decimal:
+    """Divide in the current decimal context."""
+    return Decimal(value.numerator) / Decimal(value.denominator)
+
+
+def round_up(value: Decimal, digits: int = _RESULT_DIGITS) -> Fraction:
+    """Return the next larger number with few digits."""
+    return Fraction(Context(prec=digits, rounding=ROUND_CEILING).plus(value))
+
+
+def round_down(value: Decimal, digits: int = _RESULT_DIGITS) -> Fraction:
+    """Return the next smaller number with few digits."""
+    return Fraction(Context(prec=digits, rounding=ROUND_FLOOR).plus(value))
+
+
+def _log_inverse(delta: Fraction) -> Decimal:
+    """Return log(1 / delta), to full relative accuracy even for a delta close to 1."""
+    require_delta(delta)
+    with localcontext(Context(prec=_DIGITS + 400)):
+        return -to_decimal(delta).ln()
+
+
+def _order_terms(x: Decimal) -> tuple[Decimal, Decimal]:
+    """Return x log x and -(1 + x) log(1 + x)."""
+    return x * x.ln(), -(1 + x) * (1 + x).ln()
+
+
+def _error(terms: tuple[Decimal, ...]) -> Decimal:
+    """Bound the rounding error of a sum through the size of its terms, so that cancellation is covered."""
+    return sum((abs(term) for term in terms), Decimal(0)) * _ROUNDING
+
+
+def _root(increasing: Callable[[float], float]) -> Decimal:
+    """Find, roughly, where an increasing function of x > 0 changes sign."""
+    low, high = _LOG_X_RANGE
+    for _ in range(70):
+        middle = (low + high) / 2
+        if increasing(math.exp(middle)) < 0:
+            low = middle
+        else:
+            high = middle
+    return Context(prec=17).plus(Decimal(math.exp(high)))

@@ -1,0 +1,65 @@
+"""What a mechanism publishes: arrays of noisy numbers and the law of their noise.
+
+Promise: everything in here has already passed through a mechanism, so it may be stored, printed and processed
+without limit.  Knows nothing of rows, moments or randomness.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+Layout = Literal["sscp", "estimate"]
+"""``sscp``: noisy integer moments with a known noise law.  ``estimate``: a finished second moment matrix."""
+
+PublishedArray = NDArray[np.int64] | NDArray[np.float64]
+
+
+@dataclass(frozen=True, kw_only=True)
+class NoiseLaw:
+    """Law of the noise on published integers, in lattice units (exact decimal strings of integers).
+
+    Parameters
+    ----------
+    family : str
+        Name of the law, as in docs/noise.md.
+    diagonal_variance, off_diagonal_variance : str
+        Variance of the noise on diagonal and off-diagonal entries.
+    trace_variance, row_count_variance : str or None
+        Variance on the separately released trace and row count (row count: in rows squared), None if absent.
+    """
+
+    family: str
+    diagonal_variance: str
+    off_diagonal_variance: str
+    trace_variance: str | None = None
+    row_count_variance: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class NoisyStatistics:
+    """Published arrays with everything that is needed to read them.
+
+    Parameters
+    ----------
+    layout : {"sscp", "estimate"}
+        How to read ``arrays``.
+    arrays : mapping of str to ndarray
+        ``sscp`` layout: ``sscp`` (d, d) int64, and ``trace`` and ``row_count`` (1,) int64 where released.
+        ``estimate`` layout: ``second_moment`` (d, d) float64, rows in the unit ball.
+    lattice_bits : int
+        A unit row has integer squared norm ``4**lattice_bits``.
+    dropped_bits : int
+        Low bits removed from ``sscp`` after the noise was added.
+    noise : NoiseLaw or None
+        Law of the noise; None for the ``estimate`` layout.
+    """
+
+    layout: Layout
+    arrays: Mapping[str, PublishedArray]
+    lattice_bits: int = 0
+    dropped_bits: int = 0
+    noise: NoiseLaw | None = None
+    notes: tuple[str, ...] = field(default=())
