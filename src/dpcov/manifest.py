@@ -16,11 +16,11 @@ from dpcov.statistics import Layout, NoiseLaw
 FORMAT_VERSION = 1
 
 
-class _Record(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class _Record(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Base of every part of the manifest."""
 
 
-class PromiseRecord(_Record):
+class PromiseRecord(_Record, frozen=True, kw_only=True):
     """A promise with its numbers as exact decimal or fraction strings."""
 
     kind: Literal["pure", "zcdp", "approximate"]
@@ -29,7 +29,7 @@ class PromiseRecord(_Record):
     rho: str | None = None
 
 
-class GuaranteeRecord(_Record):
+class GuaranteeRecord(_Record, frozen=True, kw_only=True):
     """The guarantee of the release."""
 
     promise: PromiseRecord
@@ -38,14 +38,14 @@ class GuaranteeRecord(_Record):
     numerics: Numerics
 
 
-class MechanismRecord(_Record):
+class MechanismRecord(_Record, frozen=True, kw_only=True):
     """Which mechanism ran, with which public options."""
 
     name: str
     options: dict[str, str | int | float | bool | None]
 
 
-class MemberRecord(_Record):
+class MemberRecord(_Record, frozen=True, kw_only=True):
     """One array file inside the release."""
 
     sha256: str
@@ -53,14 +53,14 @@ class MemberRecord(_Record):
     shape: tuple[int, ...]
 
 
-class SpentRecord(_Record):
+class SpentRecord(_Record, frozen=True, kw_only=True):
     """Where the budget was charged."""
 
     dataset: str
     entry: int
 
 
-class StatisticsRecord(_Record):
+class StatisticsRecord(_Record, frozen=True, kw_only=True):
     """How to read the arrays."""
 
     layout: Layout
@@ -70,7 +70,7 @@ class StatisticsRecord(_Record):
     notes: tuple[str, ...] = ()
 
 
-class Manifest(_Record):
+class Manifest(_Record, frozen=True, kw_only=True):
     """Everything public about a release except the arrays themselves."""
 
     format: Literal["dpcov-release"] = "dpcov-release"

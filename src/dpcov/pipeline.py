@@ -36,7 +36,8 @@ from dpcov.noise.entropy import Entropy, SystemEntropy
 from dpcov.output import ReservedFile
 from dpcov.privacy.budget import Budget
 from dpcov.privacy.guarantee import Guarantee, Neighbors, check_neighbors
-from dpcov.privacy.ledger import Ledger, Reservation, Spend
+from dpcov.privacy.ledger import Ledger, Reservation
+from dpcov.privacy.spend import Spend
 from dpcov.statistics import NoisyStatistics
 
 Progress = Callable[[int], None]
@@ -253,11 +254,9 @@ def _publish(
 ) -> Release:
     """Refuse early, gather, charge, draw, write; in this order."""
     randomness = SystemEntropy() if entropy is None else entropy
-    promise = plan.calibrate(plan.stated_rows).promise
+    calibration = plan.calibrate(plan.stated_rows)
     if account is not None:
-        account.ledger.check(
-            account.dataset, Spend(promise=promise, mechanism=plan.mechanism.name), plan.neighbors
-        )
+        account.ledger.check(account.dataset, _spend(plan, calibration), plan.neighbors)
     with contextlib.ExitStack() as stack:
         file = None
         if output is not None:
@@ -295,12 +294,15 @@ def _public_rows(plan: _Plan, exact: Moments) -> int | None:
 def _reserve(account: Account | None, plan: _Plan, calibration: Calibration) -> Reservation | None:
     if account is None:
         return None
-    spend = Spend(
+    return account.ledger.reserve(account.dataset, _spend(plan, calibration), plan.neighbors)
+
+
+def _spend(plan: _Plan, calibration: Calibration) -> Spend:
+    return Spend(
         promise=calibration.promise,
         mechanism=plan.mechanism.name,
         noise_multiplier=calibration.noise_multiplier,
     )
-    return account.ledger.reserve(account.dataset, spend, plan.neighbors)
 
 
 def _assemble(
@@ -315,7 +317,7 @@ def _assemble(
     arrays = dict(statistics.arrays)
     spent = None
     if reservation is not None and account is not None:
-        spent = SpentRecord(dataset=account.dataset, entry=reservation.entry)
+        spent = SpentRecord(dataset=account.dataset, entry=reservation.id)
     guarantee = Guarantee(
         promise=calibration.promise,
         neighbors=plan.neighbors,

@@ -36,9 +36,7 @@ def read_schema(path: Path) -> Schema:
     try:
         text = path.read_bytes().decode("utf-8-sig")
     except FileNotFoundError:
-        raise SchemaError(
-            f"There is no schema file '{path.name}'; draft one first."
-        ) from None
+        raise SchemaError(f"There is no schema file '{path.name}'; draft one first.") from None
     except UnicodeDecodeError:
         raise SchemaError(f"The schema file '{path.name}' is not UTF-8 text; save it as UTF-8.") from None
     except OSError as error:

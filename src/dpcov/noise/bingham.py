@@ -107,4 +107,6 @@ def _draw(precision: NDArray[np.float64], size: int, entropy: Entropy) -> NDArra
         points /= np.linalg.norm(points, axis=1, keepdims=True)
         kept = uniforms(shape[0], entropy) < acceptance(2.0 / dimension * (points**2 @ precision), dimension)
         drawn = np.concatenate([drawn, points[kept][:missing]])
-    raise NumericError("The Bingham sampler accepted no proposal; nothing was released. Check the matrix's scale.")
+    raise NumericError(
+        "The Bingham sampler accepted no proposal; nothing was released. Check the matrix's scale."
+    )

@@ -182,7 +182,9 @@ def _condition(envelope: _Envelope, direction: NDArray[np.float64], reflection: 
     right = _reflection(weights / length)
     left_image = right.scale * (image + right.sign * factor[:, 0])
     row = reflection.vector @ factor - float(reflection.vector @ left_image) * right.vector
-    conditioned = factor[1:, 1:] - _outer_sum(left_image, right.vector, reflection.vector, reflection.scale * row)
+    conditioned = factor[1:, 1:] - _outer_sum(
+        left_image, right.vector, reflection.vector, reflection.scale * row
+    )
     trace = float(np.square(conditioned).sum())
     loss = float(image @ image)
     square_trace = envelope.square_trace - 2.0 * float(np.square(image @ factor).sum()) + loss**2
@@ -215,4 +217,6 @@ def _check_exponents(exponents: Sequence[float], drawn: int) -> None:
     if len(exponents) != drawn:
         raise UsageError("Give one exponent for each drawn direction: min(rank, n_features - 1) of them.")
     if not all(SMALLEST_EXPONENT <= exponent < np.inf for exponent in exponents):
-        raise UsageError("Every exponent must be positive and finite. Give each direction a share of the budget.")
+        raise UsageError(
+            "Every exponent must be positive and finite. Give each direction a share of the budget."
+        )

@@ -55,15 +55,14 @@ class SystemEntropy:
 
     def words(self, count: int) -> Words:
         """Return ``count`` fresh uniform 64-bit words."""
-        words = _blank(count)
-        view = memoryview(words).cast("B")
+        view = _blank(count)
         start = 0
         while start < len(view):
             stream = self._current_stream()
             stop = min(len(view), start + _BYTES_PER_KEY - stream.used)
             stream.fill(view[start:stop])
             start = stop
-        return words
+        return np.frombuffer(view, dtype=np.uint64)
 
     def _current_stream(self) -> "_KeyStream":
         """Return this thread's stream, under a new key if it is spent or was inherited through a fork."""
@@ -102,10 +101,10 @@ class SeededEntropy:
 
     def words(self, count: int) -> Words:
         """Return the next ``count`` words of the stream."""
-        words = _blank(count)
+        view = _blank(count)
         with self._lock:
-            self._stream.fill(memoryview(words).cast("B"))
-        return words
+            self._stream.fill(view)
+        return np.frombuffer(view, dtype=np.uint64)
 
     def __repr__(self) -> str:
         return "SeededEntropy(...)"
@@ -133,11 +132,11 @@ class _KeyStream:
                 raise NumericError("The stream cipher failed; nothing was drawn. Reinstall `cryptography`.")
 
 
-def _blank(count: int) -> Words:
-    """Return zeroed space for ``count`` words."""
+def _blank(count: int) -> memoryview:
+    """Return space for ``count`` words."""
     if count < 0:
         raise UsageError("The number of random words must not be negative.")
-    return np.zeros(count, dtype=np.uint64)
+    return memoryview(bytearray(_WORD_BYTES * count))
 
 
 def _process() -> tuple[int, int]:

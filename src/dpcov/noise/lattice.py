@@ -18,8 +18,8 @@ from dpcov.noise.staircase import Decay, build_staircase, draw
 LARGEST_STD = 1 << 56
 SMALLEST_STD = Fraction(1, 1 << 20)
 
-# A real number's staircase has blocks of width 2 at least, in units of 2**-rounding_bits.
-_SMALLEST_REAL_STD_BITS = 7
+# In units of 2**-rounding_bits a real law has std >= 2**7, so that its blocks are narrow beside it.
+_REAL_STD_BITS = 7
 
 
 def rounded_gaussian(variance: Fraction | int, size: int, entropy: Entropy) -> NDArray[np.int64]:
@@ -56,7 +56,7 @@ def rounded_gaussian(variance: Fraction | int, size: int, entropy: Entropy) -> N
     """
     variance = _check_range(variance, "variance", power=2)
     std_bits = math.floor(math.log2(variance) / 2)
-    rounding_bits = max(1, _SMALLEST_REAL_STD_BITS - std_bits)
+    rounding_bits = max(1, _REAL_STD_BITS - std_bits)
     rate = 1 / (2 * variance * 4**rounding_bits)
     return draw(build_staircase(Decay(rate=rate, power=2, rounding_bits=rounding_bits)), size, entropy)
 
@@ -133,7 +133,7 @@ def discrete_laplace(scale: Fraction | int, size: int, entropy: Entropy) -> NDAr
 
 def _check_range(value: Fraction | int, name: str, *, power: int) -> Fraction:
     """Return the parameter as a fraction of Python integers, or say which values can be used."""
-    if not isinstance(value, Rational) or isinstance(value, bool):
+    if not isinstance(value, Rational):
         raise UsageError(f"The {name} must be an exact number: give an int or a Fraction.")
     exact = Fraction(int(value.numerator), int(value.denominator))
     if exact < SMALLEST_STD**power:

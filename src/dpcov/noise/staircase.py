@@ -92,9 +92,11 @@ def build_staircase(decay: Decay) -> Staircase:
     unit = bisect_right(range(1, _CELLS), _CELLS, key=lambda unit: 1 + int(stairs(unit).sum()))
     tops = stairs(unit)
     blocks = np.arange(tops.size, dtype=np.int64) << block_bits
-    lowest = blocks + (1 << block_bits) - (not decay.continuous)
-    bottoms = np.floor(unit * decay.density(lowest.astype(np.float64)) * (1.0 - FILTER_SLACK)).astype(np.int64)
+    lowest = blocks + (1 << block_bits) - (0 if decay.continuous else 1)
+    below_curve = unit * decay.density(lowest.astype(np.float64)) * (1.0 - FILTER_SLACK)
+    bottoms = np.floor(below_curve).astype(np.int64)
     starts = np.concatenate([np.repeat(blocks, bottoms), np.repeat(blocks, tops - bottoms)])
+    levels = [np.arange(bottom, top) for bottom, top in zip(bottoms, tops, strict=True)]
     return Staircase(
         decay=decay,
         unit=unit,
@@ -103,7 +105,7 @@ def build_staircase(decay: Decay) -> Staircase:
         tail_start=tops.size << block_bits,
         inside=int(bottoms.sum()),
         starts=np.pad(starts, (0, _CELLS - starts.size)),
-        levels=np.concatenate([np.arange(*span, dtype=np.float64) for span in zip(bottoms, tops, strict=True)]),
+        levels=np.concatenate(levels).astype(np.float64),
     )
 
 
@@ -120,7 +122,7 @@ def draw(staircase: Staircase, size: int, entropy: Entropy) -> Integers:
     values = np.empty(size, dtype=np.int64)
     for start in range(0, size, _BATCH):
         batch = values[start : start + _BATCH]
-        lanes = np.arange(batch.size)
+        batch[:], lanes = _attempt(staircase, batch.size, entropy)
         while lanes.size:
             batch[lanes], rejected = _attempt(staircase, lanes.size, entropy)
             lanes = lanes[rejected]
@@ -138,7 +140,9 @@ def _attempt(staircase: Staircase, count: int, entropy: Entropy) -> tuple[Intege
     doubtful = np.flatnonzero(cell >= staircase.inside)
     accepted[doubtful] = False
     edges = doubtful[cell[doubtful] < staircase.inside + staircase.levels.size]
-    accepted[edges] = _judge_edges(staircase, cell[edges], magnitude[edges], control[edges], place[edges], entropy)
+    accepted[edges] = _judge_edges(
+        staircase, cell[edges], magnitude[edges], control[edges], place[edges], entropy
+    )
     for lane in doubtful[cell[doubtful] == staircase.inside + staircase.levels.size]:
         tail = _draw_tail(staircase, entropy)
         accepted[lane] = tail is not None
@@ -169,11 +173,11 @@ def _judge_edges(
     for lane in np.flatnonzero(np.abs(heights - curve) <= staircase.slack * (curve + 1.0)):
         accepted[lane] = _is_below(
             staircase.decay,
-            scale=Fraction(staircase.unit),
-            magnitude=int(magnitude[lane]),
-            fraction=UnfoldingUniform(int(place[lane]) >> staircase.block_bits, 64 - staircase.block_bits),
-            level=int(levels[lane]),
-            height=UnfoldingUniform(int(height_bits[lane]), HEIGHT_BITS),
+            UnfoldingReal(
+                int(magnitude[lane]), int(place[lane]) >> staircase.block_bits, 64 - staircase.block_bits
+            ),
+            UnfoldingReal(int(levels[lane]), int(height_bits[lane]), HEIGHT_BITS),
+            scale=staircase.unit,
             entropy=entropy,
         )
     return accepted
@@ -190,22 +194,23 @@ def _draw_tail(staircase: Staircase, entropy: Entropy) -> int | None:
     magnitude = staircase.tail_start + (block << bits) + (place & ((1 << bits) - 1))
     accepted = _is_below(
         staircase.decay,
-        scale=Fraction(staircase.unit << (bits - staircase.block_bits + block + 1)),
-        magnitude=magnitude,
-        fraction=UnfoldingUniform(place >> bits, 64 - bits),
-        level=0,
-        height=UnfoldingUniform(0, 0),
+        UnfoldingReal(magnitude, place >> bits, 64 - bits),
+        UnfoldingReal(0, _word(entropy), 64),
+        scale=staircase.unit << (bits - staircase.block_bits + block + 1),
         entropy=entropy,
     )
     if accepted and magnitude > LARGEST_DRAW:
-        raise NumericError("A noise value does not fit into 64 bits; nothing was released. Use less noise or a coarser grid.")
+        raise NumericError(
+            "A noise value does not fit into 64 bits; nothing was released. Use less noise or a coarser grid."
+        )
     return magnitude if accepted else None
 
 
 @dataclass
-class UnfoldingUniform:
-    """A uniform real number in [0, 1) of which only the leading bits were drawn yet."""
+class UnfoldingReal:
+    """A whole number plus a uniform fraction in [0, 1) of which only the leading bits were drawn yet."""
 
+    whole: int
     leading: int
     bits: int
 
@@ -216,30 +221,27 @@ class UnfoldingUniform:
 
     def interval(self) -> tuple[Fraction, Fraction]:
         """Return the bounds that the drawn bits imply."""
-        return Fraction(self.leading, 1 << self.bits), Fraction(self.leading + 1, 1 << self.bits)
+        lower = (self.whole << self.bits) + self.leading
+        return Fraction(lower, 1 << self.bits), Fraction(lower + 1, 1 << self.bits)
 
 
 def _is_below(
-    decay: Decay,
-    *,
-    scale: Fraction,
-    magnitude: int,
-    fraction: UnfoldingUniform,
-    level: int,
-    height: UnfoldingUniform,
-    entropy: Entropy,
+    decay: Decay, place: UnfoldingReal, height: UnfoldingReal, *, scale: int, entropy: Entropy
 ) -> bool:
-    """Decide level + height < scale f(magnitude + fraction) exactly; a law on the integers has no fraction."""
+    """Decide height < scale f(place) exactly; a law on the integers ignores the fraction of the place."""
     digits = 20
     while True:
-        nearest, farthest = fraction.interval() if decay.continuous else (0, 0)
+        nearest, farthest = (
+            place.interval() if decay.continuous else (Fraction(place.whole), Fraction(place.whole))
+        )
         lowest, highest = height.interval()
-        if level + highest <= scale * _exp_bounds(decay.exponent(magnitude + farthest), digits)[0]:
-            return True
-        if level + lowest >= scale * _exp_bounds(decay.exponent(magnitude + nearest), digits)[1]:
+        if lowest >= scale * _exp_bounds(decay.exponent(nearest), digits)[1]:
             return False
+        if highest <= scale * _exp_bounds(decay.exponent(farthest), digits)[0]:
+            return True
         height.extend(entropy)
-        fraction.extend(entropy)
+        if decay.continuous:
+            place.extend(entropy)
         digits *= 2
 
 

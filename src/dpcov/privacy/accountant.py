@@ -21,6 +21,7 @@ replaces it.
 import importlib
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -31,8 +32,12 @@ from dpcov.privacy.spend import Spend
 
 _FFT_MARGIN = Fraction(1, 10**10)
 _INTERVAL = 1e-4
-_LARGEST_LOSS = 50
-_INSTALL_HINT = "Adding up planned releases needs dp-accounting. Install it with: pip install 'dpcov[ledger]'."
+# Beyond these the distribution has millions of points, and nobody plans such releases.
+_LARGEST_LOSS = 20
+_SMALLEST_MULTIPLIER = Fraction(1, 2)
+_INSTALL_HINT = (
+    "Adding up planned releases needs dp-accounting. Install it with: pip install 'dpcov[ledger]'."
+)
 
 
 def planned_delta(spends: Sequence[Spend], epsilon: Fraction) -> Fraction:
@@ -77,7 +82,7 @@ def _zcdp(spends: Sequence[Spend], epsilon: Fraction) -> Fraction:
 def _loss_distribution(spends: Sequence[Spend], epsilon: Fraction) -> Fraction | None:
     """Compose dominating pairs of all spends; None where one of them has no known pair or the support is too long."""
     library = _library()
-    parts = [_distribution(library, spend) for spend in spends]
+    parts = [_distribution(library, spend) for spend in _merge_gaussians(spends)]
     if any(part is None for part in parts):
         return None
     composed = parts[0]
@@ -85,7 +90,20 @@ def _loss_distribution(spends: Sequence[Spend], epsilon: Fraction) -> Fraction |
         composed = composed.compose(part)
     delta = float(composed.get_delta_for_epsilon(_float_down(epsilon)))
     largest_alone = max(_delta_alone(spend, epsilon) for spend in spends)
-    return _trusted(delta, len(spends), largest_alone)
+    return _trusted(delta, len(parts), largest_alone)
+
+
+def _merge_gaussians(spends: Sequence[Spend]) -> list[Spend]:
+    """Replace all Gaussian releases by the one they are equivalent to: 1 / multiplier^2 adds up."""
+    gaussian = [spend for spend in spends if spend.noise_multiplier is not None]
+    others = [spend for spend in spends if spend.noise_multiplier is None]
+    if len(gaussian) < 2:
+        return list(spends)
+    inverse_square = sum(
+        1 / spend.noise_multiplier**2 for spend in gaussian if spend.noise_multiplier is not None
+    )
+    merged = replace(gaussian[0], noise_multiplier=convert.sqrt_down(1 / Fraction(inverse_square)))
+    return [merged, *others]
 
 
 def _trusted(delta: float, n_spends: int, largest_alone: Fraction) -> Fraction:
@@ -109,7 +127,7 @@ def _delta_alone(spend: Spend, epsilon: Fraction) -> Fraction:
 def _distribution(library: Any, spend: Spend) -> Any:
     """Return a pessimistic privacy loss distribution."""
     if spend.noise_multiplier is not None:
-        if spend.noise_multiplier < Fraction(1, 10):
+        if spend.noise_multiplier < _SMALLEST_MULTIPLIER:
             return None
         return library.privacy_loss_distribution.from_gaussian_mechanism(
             standard_deviation=_float_down(spend.noise_multiplier), value_discretization_interval=_INTERVAL

@@ -62,7 +62,11 @@ class Budget:
         if self.rho is not None and (self.epsilon is not None or self.delta is not None):
             raise BudgetError("Give either rho, or epsilon with an optional delta, not both.")
         if self.rho is None and self.epsilon is None:
-            hint = "delta alone is not a budget: add epsilon." if self.delta is not None else "The budget is empty."
+            hint = (
+                "delta alone is not a budget: add epsilon."
+                if self.delta is not None
+                else "The budget is empty."
+            )
             raise BudgetError(f"{hint} Give epsilon, epsilon and delta, or rho.")
         if self.delta is not None:
             convert.require_delta(self.delta)
@@ -74,7 +78,7 @@ class Budget:
         """The budget as a promise."""
         if self.rho is not None:
             return ZCDP(rho=self.rho)
-        assert self.epsilon is not None  # noqa: S101 - _check refused everything else
+        assert self.epsilon is not None  # the constructor refused everything else
         if self.delta is not None:
             return ApproxDP(epsilon=self.epsilon, delta=self.delta)
         return PureDP(epsilon=self.epsilon)
@@ -93,10 +97,8 @@ class Budget:
 
     def pure_epsilon(self) -> Fraction:
         """Return the largest epsilon whose pure guarantee lies inside this budget, rounded down."""
-        if self.rho is not None:
-            return convert.zcdp_pure_epsilon(self.rho)
-        assert self.epsilon is not None  # noqa: S101 - _check refused everything else
-        return self.epsilon
+        promise = self.promise
+        return convert.zcdp_pure_epsilon(promise.rho) if isinstance(promise, ZCDP) else promise.epsilon
 
     def __str__(self) -> str:
         return str(self.promise)
@@ -106,7 +108,11 @@ def parse_number(name: str, value: Number) -> Fraction:
     """Read a positive number exactly, or say what is wrong with it."""
     if isinstance(value, bool) or not isinstance(value, int | float | Decimal | Fraction | str):
         raise BudgetError(f"{name} must be a number or decimal text, not {type(value).__name__}.")
-    exact = Fraction(value) if isinstance(value, int | Fraction) else _from_decimal(name, _to_decimal(name, value))
+    exact = (
+        Fraction(value)
+        if isinstance(value, int | Fraction)
+        else _from_decimal(name, _to_decimal(name, value))
+    )
     if exact <= 0:
         raise BudgetError(f"{name} must be greater than zero.")
     if exact < Fraction(1, 10**-SMALLEST_EXPONENT):
@@ -136,4 +142,6 @@ def _from_decimal(name: str, value: Decimal) -> Fraction:
 
 def _refuse_huge(name: str, value: Fraction | None, largest: Fraction) -> None:
     if value is not None and value > largest:
-        raise BudgetError(f"{name} above {largest} protects nobody. Use a smaller {name}; 1 or less is common.")
+        raise BudgetError(
+            f"{name} above {largest} protects nobody. Use a smaller {name}; 1 or less is common."
+        )

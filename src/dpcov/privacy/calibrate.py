@@ -25,6 +25,7 @@ SMALLEST_DELTA = Fraction(1, 10**300)
 
 _GUARD_DIGITS = 60
 _TAIL_CUT = 50  # Phi(-50) < 10^-543.
+_B_CUT = 70  # |b| <= 70 whenever |a| <= 50 and epsilon <= 1000.
 _NEGLIGIBLE = Fraction(1, 10**500)
 _MULTIPLIER_DIGITS = 18
 _STEPS = 200
@@ -55,9 +56,11 @@ def gaussian_delta(noise_multiplier: Fraction, epsilon: Fraction) -> Fraction:
     if a > _TAIL_CUT:
         return Fraction(1)
     with localcontext(Context(prec=_digits_needed(a, b, noise_multiplier))) as context:
-        # Dropping e^epsilon Phi(b) only enlarges delta; it happens for epsilon > 1000 alone.
-        scale = to_decimal(epsilon).exp() if b > -_TAIL_CUT - 20 else Decimal(0)
-        delta = _normal_cdf(a) - scale * _normal_cdf(b) if scale else _normal_cdf(a)
+        scale, delta = Decimal(0), _normal_cdf(a)
+        # Leaving e^epsilon Phi(b) out only enlarges delta.
+        if b > -_B_CUT:
+            scale = to_decimal(epsilon).exp()
+            delta -= scale * _normal_cdf(b)
         # Each Phi <= 1 is off by less than 10^8 units in the last digit: under 10^5 roundings, amplified by x^2.
         delta += (1 + scale) * Decimal(10) ** (9 - context.prec)
         return min(Fraction(1), round_up(delta))
@@ -150,7 +153,7 @@ def _round_multiplier(multiplier: Fraction) -> Fraction:
 
 def _digits_needed(a: Fraction, b: Fraction, multiplier: Fraction) -> int:
     """Count the digits lost to cancellation: in 1/2 - Phi, about x^2 / (2 log 10); in the difference, log10(m)."""
-    tail = float(min(max(a * a, b * b), (_TAIL_CUT + 20) ** 2)) / (2 * math.log(10))
+    tail = float(min(max(a * a, b * b), Fraction(_B_CUT**2))) / (2 * math.log(10))
     return _GUARD_DIGITS + math.ceil(tail) + max(0, 2 * len(str(int(multiplier))))
 
 

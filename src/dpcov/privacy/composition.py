@@ -51,7 +51,9 @@ def check_composition(composition: str, total: Promise) -> Composition:
     for candidate in known:
         if composition == candidate:
             return candidate
-    raise LedgerError(f"A total of {total} cannot be guarded by this composition. Use one of: {', '.join(known)}.")
+    raise LedgerError(
+        f"A total of {total} cannot be guarded by this composition. Use one of: {', '.join(known)}."
+    )
 
 
 def choose_composition(total: Promise, first: Spend) -> Composition:
@@ -126,7 +128,7 @@ def _cost(composition: Composition, spend: Spend) -> Amounts | None:
 
 def _left(unit: str, left: Fraction) -> str:
     if unit != "inverse_square_multiplier":
-        return f"{unit} {format_number(left)} is left (rounded)"
+        return f"{unit} {format_number(convert.shorten_down(left))} is left" if left else f"no {unit} is left"
     if not left:
         return "nothing is left"
     return f"only Gaussian noise with a multiplier of {format_number(convert.sqrt_up(1 / left))} or more still fits"

@@ -71,9 +71,7 @@ def zcdp_rho(epsilon: Fraction, delta: Fraction) -> Fraction:
     log_inverse = _log_inverse(delta)
     # The optimal x of zcdp_epsilon, with rho eliminated.
     x = _root(
-        lambda x: (
-            x / (2 + 1 / x) * (float(epsilon) + math.log1p(1 / x)) + math.log1p(x) - float(log_inverse)
-        )
+        lambda x: x / (2 + 1 / x) * (float(epsilon) + math.log1p(1 / x)) + math.log1p(x) - float(log_inverse)
     )
     with localcontext(Context(prec=_DIGITS)):
         terms = (to_decimal(epsilon), *(-term / x for term in _order_terms(x)), -log_inverse / x)
@@ -125,6 +123,12 @@ def round_up(value: Decimal, digits: int = _RESULT_DIGITS) -> Fraction:
 def round_down(value: Decimal, digits: int = _RESULT_DIGITS) -> Fraction:
     """Return the next smaller number with few digits."""
     return Fraction(Context(prec=digits, rounding=ROUND_FLOOR).plus(value))
+
+
+def shorten_down(value: Fraction, digits: int = 6) -> Fraction:
+    """Return the next smaller number that prints in few digits."""
+    with localcontext(Context(prec=_DIGITS, rounding=ROUND_FLOOR)):
+        return round_down(to_decimal(value), digits)
 
 
 def _log_inverse(delta: Fraction) -> Decimal:

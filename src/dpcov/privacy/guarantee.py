@@ -82,5 +82,5 @@ def format_number(value: Fraction) -> str:
 
     exact = Context(prec=40).divide(Decimal(value.numerator), Decimal(value.denominator))
     if Fraction(exact) == value and len(exact.normalize().as_tuple().digits) <= 12:
-        return f"{exact.normalize():f}" if abs(exact.adjusted()) < 7 else f"{exact.normalize():e}"
+        return f"{exact.normalize():f}" if abs(exact.adjusted()) < 5 else f"{exact.normalize():e}"
     return f"{Context(prec=6, rounding=ROUND_CEILING).plus(exact):g}"

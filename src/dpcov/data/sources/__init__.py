@@ -44,7 +44,8 @@ def open_source(data: object) -> Source:
     if scipy.sparse.issparse(data):
         return matrices.SparseSource(data, "the sparse matrix")
     if isinstance(data, list | tuple):
-        return sealed(lambda: matrices.ArraySource(np.array(data), "the list"), "the list")
+        array = sealed(lambda: np.array(data), "the list", lambda _: "its rows are not equally long.")
+        return matrices.ArraySource(array, "the list")
     return frames.open_frame(data, "the table")
 
 

@@ -7,7 +7,7 @@ message nor in a chained exception.  Knows nothing of schemas, bounds or encodin
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Literal, TypeVar
+from typing import Literal, TypeAlias, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -17,7 +17,7 @@ from dpcov.errors import DataError, DpcovError
 
 T = TypeVar("T")
 
-Block = pa.RecordBatch | NDArray[np.float64]
+Block: TypeAlias = pa.RecordBatch | NDArray[np.float64]
 """Some rows: a record batch of named columns, or a matrix."""
 
 Kind = Literal["number", "boolean", "text", "other"]
@@ -74,6 +74,7 @@ class Source(ABC):
         """
         if wanted is None:
             wanted = dict.fromkeys(self.columns, "number")
+        self._check_wanted(wanted)
         any_rows = False
         for piece, done in sealed_iteration(lambda: self._read(block_rows, wanted), self.name, self._explain):
             for start in range(0, len(piece), block_rows):
@@ -83,6 +84,23 @@ class Source(ABC):
                 progress(done)
         if not any_rows:
             raise DataError(f"'{self.name}' has no rows. Give it at least one row below the column names.")
+
+    def _check_wanted(self, wanted: Mapping[str, Reading]) -> None:
+        """Raise if columns are missing; the names found are not told, since a stray row may stand in their place."""
+        missing = [column for column in wanted if column not in self.columns]
+        if not missing:
+            return
+        known = {column.strip().lower() for column in self.columns}
+        hint = (
+            " Check capitals and blanks."
+            if known.issuperset(name.strip().lower() for name in missing)
+            else ""
+        )
+        more = f" and {len(missing) - 10} more" if len(missing) > 10 else ""
+        listed = ", ".join(f"'{column}'" for column in missing[:10]) + more
+        raise DataError(
+            f"'{self.name}' has {len(self.columns)} columns, but not these, which the schema names: {listed}.{hint}"
+        )
 
     def _explain(self, error: Exception) -> str:
         """Say in public words why reading failed; the error's own message must not be repeated."""

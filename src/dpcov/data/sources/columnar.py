@@ -48,23 +48,23 @@ class ArrowFileSource(Source):
         if magic.startswith(b"FEA1"):
             raise DataError(f"'{self.name}' is a Feather file of version 1. Write it again as version 2.")
         self._is_stream = magic != b"ARROW1"
-        self._schema: pa.Schema = sealed(lambda: self._open().schema, self.name)
+        self._schema: pa.Schema = sealed(lambda: self._open(pa.memory_map(str(path))).schema, self.name)
         self.columns = check_names(self._schema.names, self.name)
 
     def kinds(self) -> dict[str, Kind]:
         """Read from the file's own types."""
         return {field.name: kind_of_arrow_type(field.type) for field in self._schema}
 
-    def _open(self) -> pa.RecordBatchStreamReader | pa.RecordBatchFileReader:
-        mapped = pa.memory_map(str(self._path))
+    def _open(self, mapped: pa.MemoryMappedFile) -> pa.RecordBatchStreamReader | pa.RecordBatchFileReader:
         return pa.ipc.open_stream(mapped) if self._is_stream else pa.ipc.open_file(mapped)
 
     def _read(self, block_rows: int, wanted: Mapping[str, Reading]) -> Iterator[tuple[Block, int]]:
-        reader = self._open()
+        mapped = pa.memory_map(str(self._path))
+        reader = self._open(mapped)
         total = self.progress_total or 0
         if self._is_stream:
             for batch in reader:
-                yield batch.select(list(wanted)), 0
+                yield batch.select(list(wanted)), mapped.tell()
         else:
             for index in range(reader.num_record_batches):
                 batch = reader.get_batch(index).select(list(wanted))

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from itertools import product
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO, TypeAlias
 
 import pyarrow as pa
 import pyarrow.csv
@@ -25,10 +25,14 @@ _COMPRESSIONS = {".gz": "gzip", ".zst": "zstd"}
 _PADDED_MISSING = ["".join(parts) for parts in product(("", " "), MISSING_WORDS, ("", " "))]
 
 
+_Opened: TypeAlias = tuple[pa.NativeFile, Callable[[], int]]
+"""A stream of text, and where it stands in bytes as stored."""
+
+
 class DelimitedSource(Source):
     """Text with one line of column names and one row a line."""
 
-    def __init__(self, opener: Callable[[], pa.NativeFile], *, name: str, delimiter: str = ",") -> None:
+    def __init__(self, opener: Callable[[], _Opened], *, name: str, delimiter: str = ",") -> None:
         self.name = name
         self._opener = opener
         self._delimiter = delimiter
@@ -37,25 +41,25 @@ class DelimitedSource(Source):
 
     def kinds(self) -> dict[str, Kind]:
         """Guess from the first block of text."""
-        guessed = sealed(lambda: self._open({}).schema, self.name, self._explain)
+        guessed = sealed(lambda: self._parse(self._opener()[0], {}).schema, self.name, self._explain)
         return {
             column: "other" if pa.types.is_null(field.type) else kind_of_arrow_type(field.type)
             for column, field in zip(self.columns, guessed, strict=True)
         }
 
     def _read(self, block_rows: int, wanted: Mapping[str, Reading]) -> Iterator[tuple[Block, int]]:
-        stream = self._opener()
+        stream, position = self._opener()
         label_of = dict(zip(self.columns, self._header, strict=True))
         types = {
             label_of[column]: pa.float64() if reading == "number" else pa.string()
             for column, reading in wanted.items()
         }
-        for batch in self._open(types, stream):
-            yield batch.rename_columns(list(wanted)), _position(stream)
+        for batch in self._parse(stream, types):
+            yield batch.rename_columns(list(wanted)), position()
 
-    def _open(self, types: Mapping[str, pa.DataType], stream: pa.NativeFile | None = None) -> Iterator[Block]:
+    def _parse(self, stream: pa.NativeFile, types: Mapping[str, pa.DataType]) -> Any:
         return pa.csv.open_csv(
-            self._opener() if stream is None else stream,
+            stream,
             read_options=pa.csv.ReadOptions(block_size=_BLOCK_BYTES),
             parse_options=pa.csv.ParseOptions(delimiter=self._delimiter, newlines_in_values=True),
             convert_options=pa.csv.ConvertOptions(
@@ -67,7 +71,7 @@ class DelimitedSource(Source):
         )
 
     def _read_header(self) -> list[str]:
-        head = self._opener().read(_HEAD_BYTES)
+        head = self._opener()[0].read(_HEAD_BYTES)
         if not head.strip():
             raise DataError(f"'{self.name}' is empty. Its first line must hold the column names.")
         # The head may end inside a character of a row; the line of names must be clean.
@@ -88,7 +92,9 @@ class DelimitedSource(Source):
             return "it is not UTF-8 text; convert it to UTF-8."
         if place := re.match(r"In CSV column #(\d+)", message):
             column = self.columns[int(place.group(1))]
-            return f"column '{column}' holds text that is not a number; declare it categorical, or correct it."
+            return (
+                f"column '{column}' holds text that is not a number; declare it categorical, or correct it."
+            )
         if message.startswith("CSV parse error: Expected"):
             return f"not every row has the {len(self.columns)} fields that the first line has."
         if "block_size" in message or "straddl" in message:
@@ -100,37 +106,26 @@ def from_file(path: Path, delimiter: str) -> DelimitedSource:
     """Read a text file, compressed if its name ends in .gz or .zst."""
     compression = _COMPRESSIONS.get(path.suffix.lower())
 
-    def opener() -> pa.NativeFile:
+    def opener() -> _Opened:
         file = pa.OSFile(str(path))
-        return file if compression is None else _Compressed(file, compression)
+        stream = file if compression is None else pa.CompressedInputStream(file, compression)
+        return stream, file.tell
 
     source = DelimitedSource(opener, name=path.name, delimiter=delimiter)
     source.progress_total = path.stat().st_size
     return source
 
 
-class _Compressed(pa.CompressedInputStream):
-    """A decompressing stream that remembers the file below it, whose position is the progress."""
-
-    def __init__(self, file: pa.NativeFile, compression: str) -> None:
-        super().__init__(file, compression)
-        self.below = file
-
-
-def _position(stream: pa.NativeFile) -> int:
-    return int(getattr(stream, "below", stream).tell())
-
-
 def from_stream(stream: BinaryIO, name: str) -> DelimitedSource:
     """Read CSV text from a stream that can be read only once."""
     head = stream.read(_HEAD_BYTES)
-    openings = iter((lambda: pa.BufferReader(head), lambda: pa.PythonFile(_Replayed(head, stream), mode="r")))
+    streams = iter((pa.BufferReader(head), pa.PythonFile(_Replayed(head, stream), mode="r")))
 
-    def opener() -> pa.NativeFile:
-        opening = next(openings, None)
-        if opening is None:
+    def opener() -> _Opened:
+        opened = next(streams, None)
+        if opened is None:
             raise DataError(f"{name} can be read only once. Save it to a file first.")
-        return opening()
+        return opened, opened.tell
 
     return DelimitedSource(opener, name=name)
 
@@ -141,6 +136,7 @@ class _Replayed(io.RawIOBase):
     def __init__(self, head: bytes, rest: BinaryIO) -> None:
         self._head = io.BytesIO(head)
         self._rest = rest
+        self._position = 0
 
     def readable(self) -> bool:
         """Say that this is an input."""
@@ -148,7 +144,13 @@ class _Replayed(io.RawIOBase):
 
     def read(self, size: int = -1) -> bytes:
         """Return the next bytes; none at the end."""
-        return self._head.read(size) or self._rest.read(size)
+        data = self._head.read(size) or self._rest.read(size)
+        self._position += len(data)
+        return data
+
+    def tell(self) -> int:
+        """Return the number of bytes read so far."""
+        return self._position
 
 
 def _is_number(label: str) -> bool:

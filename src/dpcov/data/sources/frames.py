@@ -30,11 +30,13 @@ class FrameSource(Source):
     def _read(self, block_rows: int, wanted: Mapping[str, Reading]) -> Iterator[tuple[Block, int]]:
         frame = self._frame.select(nw.nth([self.columns.index(column) for column in wanted]))
         labels = dict(zip(self._labels, self.columns, strict=True))
+        done = 0
         for start in range(0, len(frame), block_rows):
             table = frame[start : start + block_rows].to_arrow()
             columns = {labels[label]: table[str(label)] for label in frame.columns}
             for batch in pa.table(columns).to_batches():
-                yield batch, 0
+                done += batch.nbytes
+                yield batch, done
 
 
 class LazySource(Source):
@@ -51,9 +53,11 @@ class LazySource(Source):
         return _kinds(self.columns, self._schema.dtypes())
 
     def _read(self, block_rows: int, wanted: Mapping[str, Reading]) -> Iterator[tuple[Block, int]]:
+        done = 0
         for table in _lazy_tables(self._frame.select(list(wanted)), block_rows):
             for batch in table.to_batches():
-                yield batch, 0
+                done += batch.nbytes
+                yield batch, done
 
 
 class ReaderSource(Source):
@@ -73,8 +77,10 @@ class ReaderSource(Source):
         if self._reader is None:
             raise DataError(f"'{self.name}' can be read only once. Make it again.")
         reader, self._reader = self._reader, None
+        done = 0
         for batch in reader:
-            yield batch.select(list(wanted)), 0
+            done += batch.nbytes
+            yield batch.select(list(wanted)), done
 
 
 def open_frame(data: object, name: str) -> Source:

@@ -49,11 +49,13 @@ class SparseSource(_MatrixSource):
     def __init__(self, matrix: Any, name: str) -> None:
         super().__init__(matrix.shape, matrix.dtype, name)
         self._matrix = matrix.tocsr()
+        self.progress_total = int(self._matrix.data.nbytes)
 
     def _read(self, block_rows: int, wanted: Mapping[str, Reading]) -> Iterator[tuple[Block, int]]:
         for start in range(0, self._n_rows, block_rows):
             rows = self._matrix[start : start + block_rows]
-            yield np.asarray(rows.toarray(), dtype=np.float64), start + rows.shape[0]
+            done = int(self._matrix.indptr[start + rows.shape[0]]) * self._matrix.dtype.itemsize
+            yield np.asarray(rows.toarray(), dtype=np.float64), done
 
 
 class ArchivedArraySource(_MatrixSource):
@@ -77,8 +79,11 @@ class ArchivedCsrSource(_MatrixSource):
     """A CSR matrix written by ``scipy.sparse.save_npz``, decompressed piece by piece."""
 
     def __init__(self, archive: ArraysArchive, shape: tuple[int, ...], name: str) -> None:
-        super().__init__(shape, archive.member("data").dtype, name)
+        data = archive.member("data")
+        super().__init__(shape, data.dtype, name)
         self._archive = archive
+        self._entry_bytes = data.dtype.itemsize
+        self.progress_total = data.shape[0] * self._entry_bytes
 
     def _read(self, block_rows: int, wanted: Mapping[str, Reading]) -> Iterator[tuple[Block, int]]:
         open_member = self._archive.open_named
@@ -91,8 +96,8 @@ class ArchivedCsrSource(_MatrixSource):
                 parts = (values.take(count), places.take(count), pointers - first)
                 matrix = scipy.sparse.csr_array(parts, shape=(rows, len(self.columns)))
                 matrix.check_format()
-                yield matrix.toarray().astype(np.float64), start + rows
                 first = int(pointers[-1])
+                yield matrix.toarray().astype(np.float64), first * self._entry_bytes
 
 
 def open_npy(path: Path) -> Source:
@@ -136,7 +141,9 @@ def check_matrix(shape: tuple[int, ...], dtype: np.dtype[Any], name: str) -> Non
     if dtype.kind not in "fiub":
         raise DataError(f"'{name}' does not hold real numbers. Convert it to float64 or integers.")
     if len(shape) == 1:
-        raise DataError(f"'{name}' has one dimension. Reshape it: (-1, 1) for one column, (1, -1) for one row.")
+        raise DataError(
+            f"'{name}' has one dimension. Reshape it: (-1, 1) for one column, (1, -1) for one row."
+        )
     if len(shape) != 2:
         raise DataError(f"'{name}' has {len(shape)} dimensions. Reshape it to (rows, columns).")
     if shape[1] == 0:

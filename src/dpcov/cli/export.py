@@ -1,0 +1,47 @@
+"""``dpcov export``: estimates for other software."""
+
+from pathlib import Path
+from typing import Annotated, Any, cast
+
+import typer
+
+from dpcov.cli import options
+
+EXAMPLE = "Example: dpcov export patients.dpcov --what correlation --post psd -o correlation.csv"
+
+
+def export(
+    release: options.ReleaseFile,
+    output: Annotated[Path, typer.Option("-o", "--output", help="File to write: .csv, .json or .npz.")],
+    what: Annotated[
+        str, typer.Option("--what", help="covariance, correlation, second-moment or mean.")
+    ] = "covariance",
+    post: options.Post = "psd",
+    format: Annotated[str | None, typer.Option("--format", help="csv, json or npz; by default the file's ending.")] = None,
+    force: options.Force = False,
+) -> None:
+    """Write a covariance, correlation, second moment matrix or the means to a file; costs no privacy."""
+    from dpcov.artifact import Release
+    from dpcov.estimate import POSTS
+    from dpcov.export import FORMATS, QUANTITIES
+    from dpcov.export import export as write
+
+    _one_of("--what", what, QUANTITIES)
+    _one_of("--post", post, POSTS)
+    if format is not None:
+        _one_of("--format", format, FORMATS)
+    loaded = Release.load(release)
+    write(
+        loaded,
+        output,
+        quantity=cast(Any, what),
+        post=cast(Any, post),
+        format=cast(Any, format),
+        overwrite=force,
+    )
+    typer.echo(f"Wrote {output}: {what} of {len(loaded.feature_names)} features.")
+
+
+def _one_of(name: str, value: str, known: tuple[str, ...]) -> None:
+    if value not in known:
+        raise typer.BadParameter(f"use one of {', '.join(known)}", param_hint=name)

@@ -1,0 +1,58 @@
+"""``dpcov ledger``: who may still spend what."""
+
+from typing import Annotated
+
+import typer
+
+from dpcov.cli import options
+
+app = typer.Typer(no_args_is_help=True, help="Keep the account of privacy budgets.")
+
+CREATE_EXAMPLE = "Example: dpcov ledger create ledger.sqlite --dataset patients --epsilon 4 --delta 1e-6"
+LIST_EXAMPLE = "Example: dpcov ledger list ledger.sqlite"
+SHOW_EXAMPLE = "Example: dpcov ledger show ledger.sqlite --dataset patients"
+
+Dataset = Annotated[str, typer.Option("--dataset", help="Name of the dataset.")]
+
+
+@app.command(epilog=CREATE_EXAMPLE)
+def create(
+    ledger: options.LedgerFile,
+    dataset: Dataset,
+    epsilon: options.Epsilon = None,
+    delta: options.Delta = None,
+    rho: options.Rho = None,
+    neighbors: options.NeighborsOption = "replace-one",
+) -> None:
+    """Open an account: a named dataset with the total budget of all its releases, for ever."""
+    from dpcov.privacy.guarantee import check_neighbors
+    from dpcov.privacy.ledger import Ledger
+
+    budget = options.budget_from(epsilon, delta, rho)
+    Ledger(ledger).create(dataset, budget, check_neighbors(neighbors))
+    typer.echo(f"Dataset {dataset} may spend {budget.promise} in total ({neighbors} neighbors).")
+
+
+@app.command("list", epilog=LIST_EXAMPLE)
+def list_datasets(ledger: options.LedgerFile) -> None:
+    """List the datasets of a ledger with their totals."""
+    from dpcov.privacy.ledger import Ledger
+
+    for account in Ledger(ledger).datasets():
+        typer.echo(f"{account.name}  total {account.total}  {account.neighbors}")
+
+
+@app.command(epilog=SHOW_EXAMPLE)
+def show(ledger: options.LedgerFile, dataset: Dataset) -> None:
+    """List every entry of a dataset and what is left."""
+    from dpcov.privacy.guarantee import format_number
+    from dpcov.privacy.ledger import Ledger
+
+    book = Ledger(ledger)
+    for entry in book.entries(dataset):
+        when = entry.reserved_at[:19]
+        typer.echo(f"{entry.id:>4}  {when}  {entry.state:<9}  {entry.spend.mechanism}  {entry.spend.promise}")
+    balance = book.remaining(dataset)
+    for unit, total in balance.total.items():
+        spent, left = (format_number(amounts[unit]) for amounts in (balance.spent, balance.remaining))
+        typer.echo(f"{unit}: total {format_number(total)}, spent {spent}, left {left}")

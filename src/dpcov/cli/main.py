@@ -1,0 +1,99 @@
+"""The ``dpcov`` command: one small module per command, one place where errors become messages and exit codes.
+
+Promise: an error is one screen that says what to do; it never shows a traceback, a local variable or a value that
+came from a row.  Heavy imports happen inside the commands, so that ``--help`` is quick.
+"""
+
+import os
+from typing import Annotated, Any
+
+import click
+import typer
+from typer.core import TyperGroup
+
+from dpcov.cli import demo, export, ledger, release, schema, show
+from dpcov.errors import DpcovError
+
+EXIT_CODES = """
+Exit codes: 0 done · 1 other error · 2 wrong usage · 3 schema · 4 data · 5 budget · 6 ledger · 7 release file ·
+8 numerical failure · 70 internal error · 130 interrupted.
+"""
+
+
+class Commands(TyperGroup):
+    """Turns every exception into a short message on stderr and an exit code."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the chosen command."""
+        try:
+            return super().invoke(ctx)
+        except DpcovError as error:
+            _fail(str(error), error.exit_code, error)
+        except KeyboardInterrupt as error:
+            _fail("Interrupted. No file was written.", 130, error)
+        except MemoryError as error:
+            _fail("Not enough memory. Use fewer columns or a larger machine.", 1, error)
+        except (click.ClickException, click.exceptions.Exit, click.Abort):
+            raise
+        except Exception as error:
+            if os.environ.get("DPCOV_DEBUG"):
+                raise
+            _fail(_internal(error), 70, error)
+
+
+def _fail(message: str, code: int, error: BaseException) -> None:
+    notes = getattr(error, "__notes__", [])
+    for line in (f"Error: {message}", *notes):
+        typer.echo(line, err=True)
+    raise typer.Exit(code) from None
+
+
+def _internal(error: Exception) -> str:
+    """Type and place only: the text of an unforeseen exception may quote the data."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    place = f" at {os.path.basename(trace.tb_frame.f_code.co_filename)}:{trace.tb_lineno}" if trace else ""  # noqa: PTH119
+    return (
+        f"Internal error ({type(error).__name__}{place}). This is a bug in dpcov; please report these words. "
+        "The exception's own text is withheld because it may quote your data (DPCOV_DEBUG=1 shows it)."
+    )
+
+
+app = typer.Typer(
+    cls=Commands,
+    name="dpcov",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    help="Release the covariance matrix of a sensitive table once, under differential privacy.",
+    epilog=EXIT_CODES,
+)
+app.command("demo", epilog=demo.EXAMPLE)(demo.demo)
+app.add_typer(schema.app, name="schema")
+app.command("release", epilog=release.EXAMPLE)(release.release)
+app.command("show", epilog=show.EXAMPLE)(show.show)
+app.command("export", epilog=export.EXAMPLE)(export.export)
+app.add_typer(ledger.app, name="ledger")
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        typer.echo(f"dpcov {version('dpcov')}")
+        raise typer.Exit
+
+
+@app.callback()
+def main(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and stop.")
+    ] = False,
+) -> None:
+    """Release the covariance matrix of a sensitive table once, under differential privacy."""
+
+
+def run() -> None:
+    """Entry point of the ``dpcov`` script."""
+    app()

@@ -1,0 +1,23 @@
+"""Progress of long work, on stderr, without saying anything that a guarantee hides."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+Progress = Callable[[int], None]
+
+
+@contextmanager
+def rows_progress(*, show_rows: bool, quiet: bool) -> Iterator[Progress | None]:
+    """Show rows read so far (replace-one), or only that work goes on (the number of rows is private)."""
+    if quiet:
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import Progress as Display
+    from rich.progress import SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    text = "{task.description}" + (" {task.completed:,.0f} rows" if show_rows else "")
+    columns = (SpinnerColumn(), TextColumn(text), TimeElapsedColumn())
+    with Display(*columns, console=Console(stderr=True), transient=True) as display:
+        task = display.add_task("Gathering exact moments", total=None)
+        yield lambda rows: display.advance(task, rows)

@@ -1,0 +1,62 @@
+"""``dpcov schema``: draft a schema from a file's column names, and check what is missing."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dpcov.cli import options
+from dpcov.errors import SchemaError
+
+app = typer.Typer(no_args_is_help=True, help="Write and check the public description of a table.")
+
+DRAFT_EXAMPLE = "Example: dpcov schema draft patients.parquet -o patients.toml"
+CHECK_EXAMPLE = "Example: dpcov schema check patients.toml --data patients.parquet"
+
+DataFile = Annotated[str, typer.Argument(help="CSV, Parquet, Arrow, npy or npz file; - reads CSV from stdin.")]
+
+
+@app.command(epilog=DRAFT_EXAMPLE)
+def draft(
+    data: DataFile,
+    output: Annotated[Path | None, typer.Option("-o", "--output", help="Schema file to write; stdout if left out.")] = None,
+    force: options.Force = False,
+) -> None:
+    """Write column names and types, with bounds and categories left for you to fill in.
+
+    Bounds must come from public knowledge (a questionnaire, a law, physics), never from the rows: the draft
+    contains no value of the data.
+    """
+    from dpcov.data.draft import draft as draft_schema
+    from dpcov.data.sources import open_source
+    from dpcov.output import write_file
+
+    text = draft_schema(open_source(data)).dumps()
+    if output is None:
+        typer.echo(text, nl=False)
+        return
+    write_file(output, text.encode(), overwrite=force)
+    typer.echo(f"Wrote {output}. Fill in the bounds and categories, then: dpcov schema check {output}")
+
+
+@app.command(epilog=CHECK_EXAMPLE)
+def check(
+    schema: Annotated[Path, typer.Argument(help="A schema file (TOML).")],
+    data: Annotated[str | None, typer.Option("--data", help="Also check that this file has the columns.")] = None,
+) -> None:
+    """Say what a schema still lacks, or that it is ready and which norm bound follows from it."""
+    from dpcov.data.schema import Schema
+
+    read = Schema.from_toml(schema)
+    read.require_complete()
+    if data is not None:
+        from dpcov.data.sources import open_source
+
+        columns = open_source(data).columns
+        absent = [name for name in read.needed_columns if name not in columns]
+        if absent:
+            raise SchemaError(f"The file lacks {len(absent)} columns of the schema: {', '.join(absent[:10])}.")
+    typer.echo(
+        f"The schema is complete: {len(read.features)} columns encode to {len(read.encoded_columns)}, "
+        f"norm bound {read.norm_bound_or_worst_case:.6g}."
+    )

@@ -1,0 +1,21 @@
+"""``dpcov show``: what a release says about itself."""
+
+from typing import Annotated
+
+import typer
+
+from dpcov.cli import options
+
+EXAMPLE = "Example: dpcov show patients.dpcov"
+
+
+def show(
+    release: options.ReleaseFile,
+    json: Annotated[bool, typer.Option("--json", help="Print the full public record as JSON.")] = False,
+) -> None:
+    """Print what was released about whom, under which guarantee, and how large the noise is."""
+    from dpcov.artifact import Release
+    from dpcov.artifact_file import encode_manifest
+
+    loaded = Release.load(release)
+    typer.echo(encode_manifest(loaded.manifest).decode() if json else loaded.summary(), nl=json)

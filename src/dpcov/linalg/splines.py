@@ -1,0 +1,57 @@
+"""Smooth increasing curves: the family from which an eigenvalue shrinkage curve is chosen.
+
+Promise: every basis curve is increasing, not negative and continuously differentiable, and its knots depend on the
+noise level alone, never on single eigenvalues.  Knows nothing of matrices, risk or privacy.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from dpcov.linalg.symmetric import Array
+
+OUTER_GROWTH = 2.0
+"""Ratio of neighboring knots beyond the noise bulk: few curves, yet any spectrum is covered."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CurveBasis:
+    """Basis curves at k points: ``heights`` and ``slopes``, each of shape (k, number of curves)."""
+
+    heights: Array
+    slopes: Array
+
+
+def noise_knots(radius: float, largest: float, pieces: int) -> Array:
+    """Return knots on [−radius, radius], ``pieces`` intervals on each side of 0, then geometric past ``largest``.
+
+    With ``pieces = 0`` the noise bulk is a single interval.
+    """
+    inner = np.linspace(-radius, radius, 2 * pieces + 1 if pieces else 2)
+    knots = list(inner)
+    step = inner[1] - inner[0]
+    # A curve spans three knots, so two of them must lie past the largest value.
+    while len(knots) < 3 or knots[-3] < largest:
+        step = max(step, (OUTER_GROWTH - 1.0) * knots[-1])
+        knots.append(knots[-1] + step)
+    return np.array(knots)
+
+
+def increasing_basis(points: Array, knots: Array) -> CurveBasis:
+    """Return the constant 1 and, for each three neighboring knots, the integral of the hat function over them.
+
+    Sums with nonnegative weights are the increasing, nonnegative quadratic splines (Ramsay's I-splines); the identity
+    is among them up to a constant.
+    """
+    left, peak, right = knots[:-2], knots[1:-1], knots[2:]
+    x = points[:, np.newaxis]
+    risen = np.clip(x, left, peak) - left
+    remaining = right - np.clip(x, peak, right)
+    width = right - left
+    heights = risen**2 / (width * (peak - left)) + (right - peak - remaining**2 / (right - peak)) / width
+    slopes = 2.0 / width * np.where(x < peak, risen / (peak - left), remaining / (right - peak))
+    count = points.size
+    return CurveBasis(
+        heights=np.column_stack([np.ones(count), heights]),
+        slopes=np.column_stack([np.zeros(count), slopes]),
+    )

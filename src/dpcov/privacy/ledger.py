@@ -1,0 +1,211 @@
+"""The book of what has been released about each dataset, and what may still be.
+
+Promise: as long as every release of a dataset is reserved here first, all of them together keep the dataset's total
+promise, also when processes race, are killed, or the next release is chosen after looking at the earlier ones.  A
+release counts as spent from the moment it is reserved, whatever happens afterwards.  Knows nothing of mechanisms and
+data; an entry holds public numbers and the custodian's note.
+"""
+
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from fractions import Fraction
+from pathlib import Path
+
+from dpcov.errors import LedgerError
+from dpcov.privacy.budget import Budget
+from dpcov.privacy.composition import (
+    Amounts,
+    Composition,
+    check_composition,
+    check_room,
+    choose_composition,
+    compositions_for,
+    limit,
+    spent,
+)
+from dpcov.privacy.guarantee import Neighbors, check_neighbors
+from dpcov.privacy.ledger_store import Dataset, Entry, LedgerStore, LedgerTransaction
+from dpcov.privacy.spend import Spend
+
+LONGEST_TEXT = 1000
+
+
+@dataclass(frozen=True, kw_only=True)
+class Balance:
+    """What a dataset may spend, has spent and has left, in the units of its composition rule.
+
+    ``composition`` is None before the first release; the amounts are then those of the total itself.
+    """
+
+    composition: Composition | None
+    total: Amounts
+    spent: Amounts
+    remaining: Amounts
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reservation:
+    """The right to draw one release, already paid for."""
+
+    id: int
+    dataset: str
+    _store: LedgerStore = field(repr=False)
+
+    def mark_drawn(self) -> None:
+        """Record, before noise is drawn, that it may exist from now on."""
+        with self._store.writing() as transaction:
+            transaction.mark_drawn(self.id, _now())
+
+    def commit(self, release_fingerprint: str) -> None:
+        """Record which file the release became."""
+        _check_text("release fingerprint", release_fingerprint)
+        with self._store.writing() as transaction:
+            transaction.mark_committed(self.id, release_fingerprint, _now())
+
+
+class Ledger:
+    """A ledger file; see the module's promise.
+
+    Parameters
+    ----------
+    path
+        The SQLite file, on a local disk: network file systems do not lock reliably.  It is created by the first
+        :meth:`create`, readable by its owner alone.
+
+    Raises
+    ------
+    LedgerError
+        From every method, if the file is missing, damaged, foreign, locked or cannot be written.
+
+    Examples
+    --------
+    >>> ledger = Ledger("privacy.ledger")  # doctest: +SKIP
+    >>> ledger.create("patients", Budget(rho="0.5"), "replace-one")  # doctest: +SKIP
+    >>> reservation = ledger.reserve("patients", spend, "replace-one", note="first")  # doctest: +SKIP
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self._store = LedgerStore(Path(path))
+
+    def create(
+        self, dataset: str, total: Budget, neighbors: Neighbors, *, composition: Composition | None = None
+    ) -> None:
+        """Open an account for a dataset.
+
+        Parameters
+        ----------
+        dataset
+            A name for the people in the data; the same people must never have two accounts.
+        total
+            What all releases together may cost.
+        neighbors
+            The relation that every release of this dataset must use.
+        composition
+            The rule that adds releases up (:mod:`dpcov.privacy.composition`).  Without it the first release chooses
+            the rule in which it costs least.  ``"planned"`` is valid only if all releases are fixed in advance.
+        """
+        _check_text("dataset name", dataset)
+        if composition is None and len(compositions_for(total.promise)) == 1:
+            composition = compositions_for(total.promise)[0]
+        elif composition is not None:
+            composition = check_composition(composition, total.promise)
+        record = Dataset(
+            name=dataset,
+            created_at=_now(),
+            neighbors=check_neighbors(neighbors),
+            total=total.promise,
+            composition=composition,
+        )
+        self._store.create_file()
+        with self._store.writing() as transaction:
+            if transaction.dataset(dataset) is not None:
+                raise LedgerError("This dataset already has an account. Its total cannot be changed.")
+            transaction.add_dataset(record)
+
+    def datasets(self) -> tuple[Dataset, ...]:
+        """Return all accounts by name."""
+        with self._store.reading() as transaction:
+            return transaction.datasets()
+
+    def entries(self, dataset: str) -> tuple[Entry, ...]:
+        """Return the releases of a dataset, oldest first."""
+        with self._store.reading() as transaction:
+            _require_dataset(transaction, dataset)
+            return transaction.entries(dataset)
+
+    def remaining(self, dataset: str) -> Balance:
+        """Return what a dataset may spend, has spent and has left."""
+        with self._store.reading() as transaction:
+            account = _require_dataset(transaction, dataset)
+            return _balance(account, _spends(transaction, dataset))
+
+    def check(self, dataset: str, spend: Spend, neighbors: Neighbors) -> None:
+        """Raise LedgerError if this release would not be allowed now; write nothing."""
+        with self._store.reading() as transaction:
+            _allowed_composition(transaction, dataset, spend, neighbors)
+
+    def reserve(self, dataset: str, spend: Spend, neighbors: Neighbors, *, note: str = "") -> Reservation:
+        """Pay for one release, or raise LedgerError; there is no refund.
+
+        Parameters
+        ----------
+        dataset
+            Name of the account.
+        spend
+            What the release promises and costs.
+        neighbors
+            The relation of the release; must be the account's.
+        note
+            For the custodian's own use; must not contain anything from the data.
+        """
+        if len(note) > LONGEST_TEXT:
+            raise LedgerError(f"The note is longer than {LONGEST_TEXT} characters. Shorten it.")
+        with self._store.writing() as transaction:
+            composition = _allowed_composition(transaction, dataset, spend, neighbors)
+            if _require_dataset(transaction, dataset).composition is None:
+                transaction.fix_composition(dataset, composition)
+            entry = transaction.add_entry(dataset, spend, note, _now())
+        return Reservation(id=entry, dataset=dataset, _store=self._store)
+
+
+def _allowed_composition(
+    transaction: LedgerTransaction, dataset: str, spend: Spend, neighbors: Neighbors
+) -> Composition:
+    """Return the rule under which this release is allowed, or raise."""
+    account = _require_dataset(transaction, dataset)
+    if check_neighbors(neighbors) != account.neighbors:
+        raise LedgerError(
+            f"This dataset is protected under {account.neighbors} neighbors; a release under {neighbors} cannot be "
+            f"added to it, because the two promises mean different things. Release with {account.neighbors}."
+        )
+    composition = account.composition or choose_composition(account.total, spend)
+    check_room(composition, account.total, _spends(transaction, dataset), spend)
+    return composition
+
+
+def _require_dataset(transaction: LedgerTransaction, name: str) -> Dataset:
+    account = transaction.dataset(name)
+    if account is None:
+        raise LedgerError("The ledger has no account of this name. Use `dpcov ledger list` to see the names.")
+    return account
+
+
+def _spends(transaction: LedgerTransaction, dataset: str) -> list[Spend]:
+    return [entry.spend for entry in transaction.entries(dataset)]
+
+
+def _balance(account: Dataset, spends: list[Spend]) -> Balance:
+    shown_as: Composition = account.composition or "basic"
+    total = limit(shown_as, account.total)
+    used = spent(shown_as, account.total, spends)
+    left = {unit: max(Fraction(0), total[unit] - used[unit]) for unit in total}
+    return Balance(composition=account.composition, total=total, spent=used, remaining=left)
+
+
+def _check_text(what: str, text: str) -> None:
+    if not text.strip() or len(text) > LONGEST_TEXT or not text.isprintable():
+        raise LedgerError(f"The {what} must be printable text of 1 to {LONGEST_TEXT} characters.")
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="microseconds")

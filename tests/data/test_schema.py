@@ -1,0 +1,219 @@
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dpcov.data.schema import Boolean, Categorical, Ignored, Numeric, Schema, Weights
+from dpcov.errors import SchemaError
+
+AGE = Numeric(lower=17, upper=90)
+SEX = Categorical(categories=("Male", "Female"))
+
+
+def complete(**changes):
+    return Schema(**{"columns": {"age": AGE, "sex": SEX, "ok": Boolean(), "id": Ignored()}, **changes})
+
+
+def test_encoded_columns_follow_the_declared_order():
+    columns = complete(missing="indicator").encoded_columns
+    assert [(c.name, c.source, c.kind) for c in columns] == [
+        ("(intercept)", "", "intercept"),
+        ("age", "age", "numeric"),
+        ("age (missing)", "age", "missing"),
+        ("sex=Male", "sex", "category"),
+        ("sex=Female", "sex", "category"),
+        ("sex (missing)", "sex", "missing"),
+        ("ok", "ok", "boolean"),
+        ("ok (missing)", "ok", "missing"),
+    ]
+    assert (columns[1].center, columns[1].half_range) == (53.5, 36.5)
+    assert (columns[6].center, columns[6].half_range) == (0.5, 0.5)
+    assert {(c.center, c.half_range) for c in columns if c.kind in ("category", "missing", "intercept")} == {
+        (0.0, 1.0)
+    }
+
+
+def test_missing_can_be_set_for_one_column():
+    schema = Schema(columns={"a": Numeric(lower=0, upper=1, missing="indicator"), "b": Boolean()})
+    assert [c.name for c in schema.encoded_columns] == ["(intercept)", "a", "a (missing)", "b"]
+    schema = Schema(columns={"a": Numeric(lower=0, upper=1, missing="center")}, missing="indicator")
+    assert [c.name for c in schema.encoded_columns] == ["(intercept)", "a"]
+
+
+def test_worst_case_norm_counts_blocks_not_columns():
+    assert complete().worst_case_norm == 2.0
+    assert complete(intercept=False).worst_case_norm == math.sqrt(3)
+    assert complete(missing="indicator").worst_case_norm == 2.0
+    assert complete(norm_bound=1.5).norm_bound_or_worst_case == 1.5
+    assert complete().norm_bound_or_worst_case == 2.0
+
+
+@pytest.mark.parametrize(
+    ("columns", "changes", "expected"),
+    [
+        ({"a": Numeric()}, {}, "fill in lower and upper"),
+        ({"a": Numeric(lower=1)}, {}, "fill in upper"),
+        ({"a": Numeric(lower=math.nan, upper=1)}, {}, "fill in lower"),
+        ({"a": Numeric(lower=2, upper=1)}, {}, "exchange"),
+        ({"a": Numeric(lower=1, upper=1)}, {}, "equal"),
+        ({"a": Numeric(lower=0, upper=5e-324)}, {}, "too close"),
+        ({"a": Numeric(lower=-math.inf, upper=1)}, {}, "finite"),
+        ({"a": Numeric(lower=0, upper=10**400)}, {}, "finite"),
+        ({"a": Categorical()}, {}, "list its categories"),
+        ({"a": Categorical(categories=("x", " x "))}, {}, "more than once"),
+        ({"a": Categorical(categories=("x", " "))}, {}, "empty text"),
+        ({" ": Boolean()}, {}, "without a name"),
+        ({"a": "numeric"}, {}, "must be Numeric"),
+        ({"a": Boolean(missing="drop")}, {}, "missing is"),
+        ({"a": Ignored()}, {}, "nothing to release"),
+        ({}, {}, "nothing to release"),
+        ({"a": AGE}, {"rows_per_person": 0}, "rows_per_person"),
+        ({"a": AGE}, {"rows_per_person": 1.5}, "rows_per_person"),
+        ({"a": AGE}, {"rows_per_person": True}, "rows_per_person"),
+        ({"a": AGE}, {"missing": "drop"}, "missing is"),
+        ({"a": AGE}, {"norm_bound": 0}, "positive"),
+        ({"a": AGE}, {"norm_bound": math.inf}, "positive"),
+        ({"a": AGE}, {"norm_bound": 1.5}, "only add noise"),
+        ({"a": AGE}, {"weights": Weights(column="w", upper=1)}, "not listed"),
+        ({"a": AGE}, {"weights": Weights(column="a", upper=1)}, "both the weights and a feature"),
+        ({"a": AGE, "w": Ignored()}, {"weights": Weights(column="w")}, "largest weight"),
+        ({"a": AGE, "w": Ignored()}, {"weights": Weights(column="w", upper=0)}, "largest weight"),
+        (
+            {"a": AGE, "w": Ignored()},
+            {"weights": Weights(column="w", upper=1), "intercept": False},
+            "intercept",
+        ),
+        ({"a": Categorical(categories=("b",)), "a=b": Boolean()}, {}, "rename"),
+    ],
+)
+def test_each_problem_is_found_and_refused(columns, changes, expected):
+    schema = Schema(columns=columns, **changes)
+    assert any(expected in problem for problem in schema.problems())
+    with pytest.raises(SchemaError, match="cannot be used yet"):
+        schema.require_complete()
+    with pytest.raises(SchemaError):
+        _ = schema.encoded_columns
+
+
+def test_all_problems_are_listed_at_once_but_fit_one_screen():
+    schema = Schema(columns={f"a{i}": Numeric() for i in range(100)})
+    with pytest.raises(SchemaError) as caught:
+        schema.require_complete()
+    assert str(caught.value).count("\n") == 21
+    assert "and 80 more" in str(caught.value)
+
+
+def test_a_complete_schema_has_no_problems():
+    assert complete(weights=Weights(column="id", upper=3), rows_per_person=4, norm_bound=1).problems() == []
+
+
+@pytest.mark.parametrize("bound", ["3", True, [1], 1j])
+def test_bounds_are_numbers_only(bound):
+    with pytest.raises(SchemaError, match="number"):
+        Numeric(lower=bound, upper=9)
+
+
+def test_numpy_numbers_are_bounds():
+    assert Numeric(lower=np.int64(1), upper=np.float32(2)) == Numeric(lower=1.0, upper=2.0)
+
+
+@pytest.mark.parametrize("categories", ["abc", 3, [1, 2]])
+def test_categories_are_a_list_of_texts(categories):
+    with pytest.raises(SchemaError, match="texts"):
+        Categorical(categories=categories)
+
+
+def test_a_schema_cannot_be_changed():
+    columns = {"age": AGE}
+    schema = Schema(columns=columns)
+    columns["b"] = Boolean()
+    assert list(schema.columns) == ["age"]
+    with pytest.raises(AttributeError):
+        schema.intercept = False
+
+
+missing = st.sampled_from((None, "center", "indicator"))
+bounds = st.one_of(st.none(), st.floats(allow_nan=False))
+declared = st.one_of(
+    st.builds(Numeric, lower=bounds, upper=bounds, missing=missing),
+    st.builds(Boolean, missing=missing),
+    st.builds(Categorical, categories=st.lists(st.text(max_size=30), max_size=12), missing=missing),
+    st.builds(Ignored, note=st.text(max_size=5)),
+)
+any_schema = st.builds(
+    Schema,
+    columns=st.dictionaries(st.text(), declared, max_size=5),
+    title=st.text(),
+    intercept=st.booleans(),
+    missing=st.sampled_from(("center", "indicator")),
+    weights=st.one_of(st.none(), st.builds(Weights, column=st.text(), upper=bounds)),
+    rows_per_person=st.integers(1, 10**12),
+    norm_bound=bounds,
+)
+
+
+@given(any_schema)
+def test_toml_round_trip(schema):
+    again = Schema.loads(schema.dumps())
+    assert again == schema
+    assert list(again.columns) == list(schema.columns)
+
+
+def test_the_example_in_a_file_round_trips(tmp_path):
+    schema = complete(title='A "table"\n', norm_bound=1.5, weights=Weights(column="id", upper=2.5))
+    path = tmp_path / "schema.toml"
+    path.write_text("old")
+    schema.save(path)
+    assert Schema.from_toml(str(path)) == schema
+    assert [entry.name for entry in tmp_path.iterdir()] == ["schema.toml"]
+
+
+def test_a_failed_save_leaves_nothing_behind(tmp_path):
+    (tmp_path / "schema.toml").mkdir()
+    with pytest.raises(SchemaError, match="cannot be written"):
+        complete().save(tmp_path / "schema.toml")
+    assert [entry.name for entry in tmp_path.iterdir()] == ["schema.toml"]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("title = ", "valid TOML"),
+        ("a = 1\nb = [", "line 2"),
+        ("title = 'x'", r"no \[columns"),
+        ("columns = 3", r"no \[columns"),
+        ("[columns.age]\ntype = 'numeric'\nlower = '17'", "'age'.*`lower`"),
+        ("[columns.age]\ntype = 'numeric'\nlower = true", "'age'.*`lower`"),
+        ("[columns.age]\ntype = 'numeric'\nlow = 17", "'age'.*unknown field `low`"),
+        ("[columns.age]\ntype = 'integer'", "'age'.*\"numeric\""),
+        ("[columns.age]\nlower = 3", "'age'.*\"numeric\""),
+        ("[columns.sex]\ntype = 'categorical'\ncategories = [1]", "'sex'.*categories"),
+        ("columns.a = 3", "'a'"),
+        ("bound = 1\n[columns.ok]\ntype = 'boolean'", "unknown field `bound`"),
+        ("missing = 'drop'\n[columns.ok]\ntype = 'boolean'", "missing"),
+        ("[columns.ok]\ntype = 'boolean'\n[weights]\nupper = 1", "column"),
+    ],
+)
+def test_mistakes_in_a_file_are_named(text, expected):
+    with pytest.raises(SchemaError, match=expected):
+        Schema.loads(text)
+
+
+def test_every_mistaken_column_is_listed():
+    with pytest.raises(SchemaError) as caught:
+        Schema.loads("[columns.a]\ntype = 'numeric'\nlower = ''\n[columns.b]\ntype = 'x'")
+    assert "'a'" in str(caught.value)
+    assert "'b'" in str(caught.value)
+
+
+@pytest.mark.parametrize("content", [None, b"\xff\xfe"])
+def test_files_that_cannot_be_read(tmp_path, content):
+    path = tmp_path / "schema.toml"
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(SchemaError, match="schema file 'schema.toml'"):
+        Schema.from_toml(path)
+    with pytest.raises(SchemaError, match="cannot be read"):
+        Schema.from_toml(tmp_path)

@@ -1,0 +1,200 @@
+import math
+
+import mpmath
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.integrate import cumulative_trapezoid
+from scipy.special import i0, i1
+from scipy.stats import beta, kstest
+
+from dpcov.errors import UsageError
+from dpcov.noise import bingham
+from dpcov.noise.bingham import acceptance, envelope_width, sample_bingham, sample_binghams
+from dpcov.noise.entropy import SeededEntropy
+
+ALPHA = 1e-9
+MEAN_ON_CIRCLE = (1 + i1(2.5) / i0(2.5)) / 2
+"""E[u_1**2] under density exp(5 u_1**2) on the circle."""
+
+SPECTRA = {
+    "d=3 spread": np.array([0.0, 2.0, 7.0]),
+    "d=3 far apart": np.array([0.0, 5.0, 400.0]),
+    "d=10 spread": np.linspace(0.0, 20.0, 10),
+    "d=10 all but one equal": np.array([30.0] + [0.0] * 9),
+    "d=10 one below": np.array([-30.0] + [0.0] * 9),
+    "d=50 spread": np.linspace(0.0, 60.0, 50),
+    "d=50 powers": 500.0 * np.arange(1, 51) ** -2.0,
+}
+
+
+def squared_moments(eigenvalues):
+    # Gaussian integrals in polar coordinates make the normalizing constant of exp(u'Au) the inverse Laplace transform
+    # at 1 of prod (p - a_i)**(-1/2); differentiating in a_i gives E[u_i**2].  Top eigenvalue shifted to 0.
+    gaps = [mpmath.mpf(float(gap)) for gap in eigenvalues.max() - eigenvalues]
+
+    def transform(p):
+        return mpmath.fprod((p + gap) ** -0.5 for gap in gaps)
+
+    with mpmath.workdps(25):
+        total = mpmath.invertlaplace(transform, 1, method="talbot")
+        return np.array(
+            [
+                float(mpmath.invertlaplace(lambda p, g=gap: transform(p) / (2 * (p + g)), 1, method="talbot") / total)
+                for gap in gaps
+            ]
+        )
+
+
+def assert_mean(values, expected):
+    # Size ALPHA by the normal approximation (|z| < 6.11), at n >= 10**4 and bounded values.
+    error = values.std(axis=0) / math.sqrt(len(values))
+    assert np.all(np.abs(values.mean(axis=0) - expected) < 6.2 * error + 1e-12)
+
+
+def assert_circle_law(concentration, draws):
+    # The angle from the first axis, folded to [0, pi/2], against its distribution function by quadrature.
+    angles = np.arctan2(np.abs(draws[:, 1]), np.abs(draws[:, 0]))
+    reach = min(math.pi / 2, 12 / math.sqrt(max(concentration, 1e-9)))
+    grid = np.linspace(0.0, reach, 200_001)
+    mass = cumulative_trapezoid(np.exp(-concentration * np.sin(grid) ** 2), grid, initial=0.0)
+    assert kstest(angles, lambda angle: np.interp(angle, grid, mass / mass[-1])).pvalue > ALPHA
+
+
+def divided_instead_of_multiplied(ratio, dimension):
+    # The planted bug: exp(-x) exp((d-b)/2) (b/d)**(d/2) over, not times, (u' Omega u)**(d/2); at most 1 where it matters.
+    return np.minimum(1.0, np.exp(0.5 * dimension * (1.0 - ratio - np.log(ratio))))
+
+
+def test_mean_on_circle():
+    draws = sample_binghams(np.diag([5.0, 0.0]), 200_000, SeededEntropy(1))
+    assert pytest.approx(0.8825, abs=5e-5) == MEAN_ON_CIRCLE
+    assert_mean(draws[:, 0] ** 2, MEAN_ON_CIRCLE)
+
+
+def test_mean_on_circle_rejects_inverted_acceptance(monkeypatch):
+    monkeypatch.setattr(bingham, "acceptance", divided_instead_of_multiplied)
+    draws = sample_binghams(np.diag([5.0, 0.0]), 20_000, SeededEntropy(1))
+    with pytest.raises(AssertionError):
+        assert_mean(draws[:, 0] ** 2, MEAN_ON_CIRCLE)
+    with pytest.raises(AssertionError):
+        assert_circle_law(5.0, draws)
+
+
+@pytest.mark.parametrize("concentration", [0.0, 1e-12, 0.3, 5.0, 200.0, 1e9])
+def test_law_on_circle(concentration):
+    draws = sample_binghams(np.diag([concentration, 0.0]), 50_000, SeededEntropy(2))
+    assert_circle_law(concentration, draws)
+
+
+def test_moments_oracle_on_circle():
+    assert squared_moments(np.array([5.0, 0.0])) == pytest.approx([MEAN_ON_CIRCLE, 1 - MEAN_ON_CIRCLE], abs=1e-12)
+
+
+@pytest.mark.parametrize("name", SPECTRA)
+def test_moments(name):
+    eigenvalues = SPECTRA[name]
+    expected = squared_moments(eigenvalues)
+    assert expected.sum() == pytest.approx(1.0, abs=1e-9)
+    assert_mean(sample_binghams(np.diag(eigenvalues), 40_000, SeededEntropy(3)) ** 2, expected)
+
+
+@pytest.mark.parametrize("name", ["d=3 spread", "d=10 spread", "d=50 spread"])
+def test_moments_reject_inverted_acceptance(name, monkeypatch):
+    monkeypatch.setattr(bingham, "acceptance", divided_instead_of_multiplied)
+    draws = sample_binghams(np.diag(SPECTRA[name]), 40_000, SeededEntropy(3))
+    with pytest.raises(AssertionError):
+        assert_mean(draws**2, squared_moments(SPECTRA[name]))
+
+
+@pytest.mark.parametrize("dimension", [2, 3, 20])
+@pytest.mark.parametrize("level", [0.0, 1e9])
+def test_equal_eigenvalues_give_the_uniform_law(dimension, level):
+    draws = sample_binghams(level * np.eye(dimension), 30_000, SeededEntropy(4))
+    law = beta(0.5, 0.5 * (dimension - 1))
+    assert kstest(draws[:, 0] ** 2, law.cdf).pvalue > ALPHA
+    assert kstest(draws[:, -1] ** 2, law.cdf).pvalue > ALPHA
+    assert_mean(draws, 0.0)
+
+
+def test_one_dimension_gives_a_fair_sign():
+    draws = sample_binghams(np.array([[3.0]]), 20_000, SeededEntropy(5))
+    assert set(np.unique(draws)) == {-1.0, 1.0}
+    assert_mean(draws[:, 0], 0.0)
+
+
+def test_rotated_matrix_rotates_the_law():
+    eigenvalues = SPECTRA["d=3 spread"]
+    rotation = np.linalg.qr(np.random.default_rng(0).standard_normal((3, 3)))[0]
+    draws = sample_binghams((rotation * eigenvalues) @ rotation.T, 50_000, SeededEntropy(6))
+    products = (draws[:, :, None] * draws[:, None, :]).reshape(-1, 9)
+    assert_mean(products, ((rotation * squared_moments(eigenvalues)) @ rotation.T).ravel())
+
+
+@pytest.mark.parametrize("scale", [1e-12, 1e9])
+def test_extreme_scales_give_unit_vectors(scale):
+    draw = sample_bingham(scale * np.diag([1.0, 2.0, 2.0, 5.0]), SeededEntropy(7))
+    assert np.linalg.norm(draw) == pytest.approx(1.0, abs=1e-14)
+    assert scale < 1 or abs(draw[3]) > 0.999
+
+
+@pytest.mark.parametrize("dimension", [3, 10, 30, 100])
+@pytest.mark.parametrize("strength", [0.1, 1.0, 10.0, 1000.0])
+def test_proposals_per_draw(dimension, strength, monkeypatch):
+    proposals = []
+
+    def counted(size, entropy):
+        proposals.append(size)
+        return np.zeros(size)
+
+    monkeypatch.setattr(bingham, "uniforms", counted)
+    probabilities = []
+
+    def recorded(ratio, size):
+        probabilities.append(acceptance(ratio, size))
+        return probabilities[-1]
+
+    monkeypatch.setattr(bingham, "acceptance", recorded)
+    sample_binghams(np.diag(strength * np.linspace(0.0, dimension, dimension)), 2_000, SeededEntropy(8))
+    assert sum(proposals) == len(np.concatenate(probabilities))
+    assert 1 / np.concatenate(probabilities).mean() < (6 if dimension < 100 else 8)
+
+
+@given(st.lists(st.floats(0.0, 1e9), min_size=0, max_size=30))
+def test_envelope_width_solves_its_equation(gaps):
+    gaps = np.array([0.0, *gaps])
+    width = envelope_width(gaps)
+    assert 1.0 <= width <= gaps.size
+    assert np.sum(1 / (width + 2 * gaps)) == pytest.approx(1.0, rel=1e-9)
+
+
+@given(st.floats(1e-300, 1e300), st.integers(1, 1000))
+def test_acceptance_is_a_probability(ratio, dimension):
+    assert 0.0 <= acceptance(np.array([ratio]), dimension)[0] <= 1.0
+    assert acceptance(np.array([1.0]), dimension)[0] == 1.0
+
+
+def test_acceptance_agrees_with_kents_form():
+    eigenvalues = np.array([0.0, 1.0, 4.0, 9.0])
+    gaps = 9.0 - eigenvalues
+    width = envelope_width(gaps)
+    units = np.random.default_rng(0).standard_normal((100, 4))
+    units /= np.linalg.norm(units, axis=1, keepdims=True)
+    excess, form = units**2 @ gaps, units**2 @ (1 + 2 * gaps / width)
+    kent = np.exp(-excess) * math.exp((4 - width) / 2) * (width / 4) ** 2 * form**2
+    assert acceptance(2 / 4 * (units**2 @ (0.5 * width + gaps)), 4) == pytest.approx(kent, rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    "matrix", [np.ones(3), np.ones((2, 3)), np.empty((0, 0)), np.array([[0.0, 1.0], [0.0, 0.0]]), np.diag([np.nan, 1])]
+)
+def test_bad_matrices_are_refused(matrix):
+    with pytest.raises(UsageError):
+        sample_bingham(matrix, SeededEntropy(0))
+
+
+def test_negative_size_is_refused_and_zero_is_empty():
+    assert sample_binghams(np.eye(2), 0, SeededEntropy(0)).shape == (0, 2)
+    with pytest.raises(UsageError):
+        sample_binghams(np.eye(2), -1, SeededEntropy(0))

@@ -1,0 +1,201 @@
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import beta, ks_2samp
+
+from dpcov.errors import NumericError, UsageError
+from dpcov.noise import eigenvectors
+from dpcov.noise.bingham import sample_bingham
+from dpcov.noise.eigenvectors import sample_eigenvectors
+from dpcov.noise.entropy import SeededEntropy
+
+ALPHA = 1e-9
+
+CASES = {
+    "d=3 spread": (np.array([9.0, 4.0, 0.0]), [1.0, 0.5]),
+    "d=3 uneven budget": (np.array([100.0, 3.0, 0.0]), [0.05, 2.0]),
+    "d=5 spread": (np.array([30.0, 20.0, 12.0, 5.0, 0.0]), [0.3, 0.3, 0.3, 0.3]),
+    "d=5 double": (np.array([50.0, 50.0, 8.0, 8.0, 1.0]), [0.02, 0.5, 0.1, 1.0]),
+}
+
+
+def rotated(eigenvalues, seed=0):
+    basis = np.linalg.qr(np.random.default_rng(seed).standard_normal((len(eigenvalues),) * 2))[0]
+    matrix = (basis * eigenvalues) @ basis.T
+    return (matrix + matrix.T) / 2
+
+
+def naive_eigenvectors(sscp, exponents, entropy):
+    # Amin et al., Algorithm 1, as written: a fresh basis of the complement and a fresh eigendecomposition each time.
+    dimension = len(sscp)
+    drawn = np.empty((dimension, 0))
+    for exponent in exponents:
+        complement = np.linalg.qr(drawn, mode="complete")[0][:, drawn.shape[1] :]
+        compressed = complement.T @ sscp @ complement
+        direction = complement @ sample_bingham(exponent * (compressed + compressed.T) / 2, entropy)
+        drawn = np.column_stack([drawn, direction])
+    return np.column_stack([drawn, np.linalg.qr(drawn, mode="complete")[0][:, -1]])
+
+
+def statistics(sampler, eigenvalues, exponents, size, seed):
+    # Rows: the scores u_i' S u_i, then every |<u_i, e_j>|**2.
+    sscp, entropy = np.diag(eigenvalues), SeededEntropy(seed)
+    squares = np.array([sampler(sscp, exponents, entropy) ** 2 for _ in range(size)])
+    scores = np.einsum("j,nji->ni", eigenvalues, squares)
+    return np.column_stack([scores, squares.reshape(size, -1)])
+
+
+def smallest_pvalue(first, second):
+    return min(ks_2samp(a, b).pvalue for a, b in zip(first.T, second.T, strict=True))
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_law_against_naive_transcription(name):
+    eigenvalues, exponents = CASES[name]
+    fast = statistics(sample_eigenvectors, eigenvalues, exponents, 2_500, 1)
+    naive = statistics(naive_eigenvectors, eigenvalues, exponents, 2_500, 2)
+    assert smallest_pvalue(fast, naive) > ALPHA
+
+
+def test_law_is_tested_with_power(monkeypatch):
+    # Exponents a third larger, or the conditioning left out, must be noticed.
+    eigenvalues, exponents = CASES["d=5 spread"]
+    naive = statistics(naive_eigenvectors, eigenvalues, exponents, 2_500, 2)
+    sharper = statistics(sample_eigenvectors, eigenvalues, [1.35 * value for value in exponents], 2_500, 1)
+    assert smallest_pvalue(sharper, naive) < ALPHA
+    monkeypatch.setattr(eigenvectors, "acceptance", lambda ratio, dimension: np.ones_like(ratio))
+    unfiltered = statistics(sample_eigenvectors, eigenvalues, exponents, 2_500, 1)
+    assert smallest_pvalue(unfiltered, naive) < ALPHA
+
+
+@pytest.mark.parametrize("tolerance", [0.0, 100.0])
+def test_law_does_not_depend_on_the_tuning(tolerance, monkeypatch):
+    monkeypatch.setattr(eigenvectors, "TOLERATED_EXCESS", tolerance)
+    eigenvalues, exponents = CASES["d=5 spread"]
+    fast = statistics(sample_eigenvectors, eigenvalues, exponents, 2_500, 3)
+    naive = statistics(naive_eigenvectors, eigenvalues, exponents, 2_500, 2)
+    assert smallest_pvalue(fast, naive) > ALPHA
+
+
+def mean_scores(sampler, sscp, exponents, size, seed):
+    entropy = SeededEntropy(seed)
+    scores = []
+    for _ in range(size):
+        drawn = sampler(sscp, exponents, entropy)
+        scores.append(np.einsum("ji,jk,ki->i", drawn, sscp, drawn, optimize=True))
+    return np.array(scores)
+
+
+def assert_same_means(first, second):
+    # Ten blocks of consecutive steps; size below 1e-6 by the t law with the pooled number of runs.
+    blocks = [
+        np.column_stack([part.mean(axis=1) for part in np.array_split(scores, 10, axis=1)])
+        for scores in (first, second)
+    ]
+    spread = np.sqrt(sum(block.var(axis=0, ddof=1) / len(block) for block in blocks))
+    assert np.all(np.abs(blocks[0].mean(axis=0) - blocks[1].mean(axis=0)) < 9 * spread)
+
+
+@pytest.mark.parametrize(
+    ("dimension", "size"), [(40, 30), pytest.param(200, 20, marks=pytest.mark.slow)]
+)
+def test_mean_scores_against_naive_transcription(dimension, size):
+    sscp = rotated(50_000 * np.arange(1, dimension + 1) ** -2.0)
+    exponents = np.full(dimension - 1, 0.01)
+    fast = mean_scores(sample_eigenvectors, sscp, exponents, size, 1)
+    assert_same_means(fast, mean_scores(naive_eigenvectors, sscp, exponents, size, 2))
+
+
+@settings(deadline=None)
+@given(st.integers(1, 9), st.data())
+def test_columns_are_orthonormal(dimension, data):
+    rank = data.draw(st.integers(1, dimension))
+    eigenvalues = np.array(data.draw(st.lists(st.floats(0, 1e6), min_size=dimension, max_size=dimension)))
+    exponents = data.draw(st.lists(st.floats(1e-9, 1e3), min_size=(k := min(rank, dimension - 1)), max_size=k))
+    sscp = rotated(eigenvalues)
+    before = sscp.copy()
+    drawn = sample_eigenvectors(sscp, exponents, SeededEntropy(0), rank)
+    assert drawn.shape == (dimension, rank)
+    assert np.abs(drawn.T @ drawn - np.eye(rank)).max() < 1e-13
+    assert (sscp == before).all()
+
+
+def test_the_columns_are_the_drawn_directions():
+    # With a huge exponent each direction is an eigenvector, in order.
+    eigenvalues = np.array([5.0, 4.0, 3.0, 2.0, 1.0])
+    sscp = rotated(eigenvalues, seed=3)
+    drawn = sample_eigenvectors(sscp, [1e9] * 4, SeededEntropy(1))
+    assert drawn.T @ sscp @ drawn == pytest.approx(np.diag(eigenvalues), abs=1e-3)
+
+
+def test_first_direction_has_no_preferred_sign():
+    entropy = SeededEntropy(9)
+    signs = [sample_eigenvectors(np.diag([3.0, 1.0, 0.0]), [1.0], entropy, 1)[0, 0] > 0 for _ in range(2_000)]
+    assert abs(np.mean(signs) - 0.5) < 6.2 * 0.5 / math.sqrt(2_000)
+
+
+@pytest.mark.parametrize("exponent", [1e-100, 1e-6])
+def test_a_zero_matrix_and_tiny_exponents_are_fine(exponent):
+    drawn = sample_eigenvectors(np.zeros((4, 4)), [exponent] * 3, SeededEntropy(0))
+    assert np.abs(drawn.T @ drawn - np.eye(4)).max() < 1e-14
+
+
+def test_the_conditioned_factor_stays_the_inverse():
+    # 40 directions at one t: factor factor' must still invert t I - M, at a condition number of 1e6.
+    compressed = rotated(np.geomspace(1e6, 1.0, 60))
+    envelope = eigenvectors._tuned_envelope(compressed, 1.0)
+    top = np.linalg.eigvalsh(compressed)[-1]
+    shift = top + 0.5 * eigenvectors.envelope_width(top - np.linalg.eigvalsh(compressed))
+    for _ in range(40):
+        direction = eigenvectors._draw(envelope.factor, 1e-3, SeededEntropy(0))
+        reflection = eigenvectors._reflection(direction)
+        compressed = eigenvectors._compress(compressed, reflection)
+        envelope = eigenvectors._condition(envelope, direction, reflection)
+    inverse = np.linalg.inv(shift * np.eye(20) - compressed)
+    assert envelope.factor @ envelope.factor.T == pytest.approx(inverse, abs=1e-8 * np.abs(inverse).max())
+    assert envelope.trace == pytest.approx(np.trace(inverse), rel=1e-8)
+    assert envelope.square_trace == pytest.approx(np.trace(inverse @ inverse), rel=1e-6)
+
+
+def interval(hits, size):
+    # Clopper and Pearson, each side wrong with probability ALPHA.
+    lower = beta.ppf(ALPHA, hits, size - hits + 1) if hits else 0.0
+    return lower, beta.isf(ALPHA, hits + 1, size - hits) if hits < size else 1.0
+
+
+def range_lower_bound(exponent, size):
+    # Replacing the row e1 by e2 moves log density by exponent (u_2**2 - u_1**2): a range of exactly 2 exponent.
+    entropy = SeededEntropy(11)
+    near = []
+    for sscp in (np.diag([1.0, 0.0]), np.diag([0.0, 1.0])):
+        first = np.array([sample_eigenvectors(sscp, [exponent], entropy, 1)[0, 0] ** 2 for _ in range(size)])
+        near.append((interval((first > 0.8).sum(), size), interval((first < 0.2).sum(), size)))
+    (p_one, p_two), (q_one, q_two) = near
+    return math.log(p_one[0] / q_one[1]) + math.log(q_two[0] / p_two[1])
+
+
+def test_audit_of_the_first_direction():
+    # The exponential mechanism with exponent epsilon / 2 has range epsilon (and so is epsilon-DP).
+    epsilon = 2.0
+    assert 0.5 * epsilon < range_lower_bound(epsilon / 2, 8_000) <= epsilon
+    assert range_lower_bound(epsilon, 8_000) > epsilon
+
+
+@pytest.mark.parametrize("exponents", [[1.0], [1.0, 0.0], [1.0, -1.0], [1.0, math.inf], [1.0, math.nan], [1.0, 1.0, 1.0]])
+def test_bad_exponents_are_refused(exponents):
+    with pytest.raises(UsageError):
+        sample_eigenvectors(np.eye(3), exponents, SeededEntropy(0))
+
+
+@pytest.mark.parametrize("rank", [0, 4])
+def test_bad_ranks_are_refused(rank):
+    with pytest.raises(UsageError):
+        sample_eigenvectors(np.eye(3), [1.0, 1.0], SeededEntropy(0), rank)
+
+
+def test_hopeless_scales_raise():
+    with pytest.raises(NumericError):
+        sample_eigenvectors(rotated(np.array([1.0, 1.0, 1.0, 0.5])), [1e25] * 3, SeededEntropy(0))

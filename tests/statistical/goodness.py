@@ -1,0 +1,181 @@
+"""The statistical assertions of all tests, with declared size and power.
+
+Each assertion rejects a correct sampler with probability at most (or, for the two chi-square tests, approximately)
+``alpha``.  Beside it stands a function that returns how many samples reject a law whose scale is off by
+``scale_error`` with probability ``power`` at least.
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+from scipy import stats
+
+ALPHA = 1e-9
+POWER = 1.0 - 1e-6
+SCALE_ERROR = 0.1
+FEWEST_PER_BIN = 100
+
+Cdf = Callable[[np.ndarray], np.ndarray]
+
+
+class GoodnessError(AssertionError):
+    """A sample that the claimed law produces with probability below alpha."""
+
+
+def pmf_to_cdf(pmf, reach):
+    """Return the cdf of a law on the integers whose mass outside [-reach, reach] is negligible."""
+    masses = np.array([float(pmf(x)) for x in range(-reach, reach + 1)])
+    cumulated = np.concatenate([[0.0], np.cumsum(masses)])
+
+    def cdf(x):
+        place = np.clip(np.floor(x) + reach + 1, 0, masses.size).astype(int)
+        return cumulated[place]
+
+    return cdf
+
+
+def equal_bins(cdf: Cdf, lowest: int, highest: int, bins: int) -> np.ndarray:
+    """Return increasing integers x_1 < x_2 < ..., between which the law puts about 1/bins each."""
+    edges = []
+    for target in np.arange(1, bins) / bins:
+        low, high = lowest, highest
+        while high - low > 1:
+            middle = (low + high) // 2
+            if cdf(np.array([middle]))[0] < target:
+                low = middle
+            else:
+                high = middle
+        edges.append(high)
+    return np.unique(np.array(edges))
+
+
+def bin_probabilities(cdf: Cdf, edges: np.ndarray) -> np.ndarray:
+    """Return P(x <= e_1), P(e_1 < x <= e_2), ..., P(x > e_last)."""
+    return np.diff(np.concatenate([[0.0], cdf(edges), [1.0]]))
+
+
+def bin_counts(samples: np.ndarray, edges: np.ndarray) -> np.ndarray:
+    return np.bincount(np.searchsorted(edges, samples, side="left"), minlength=edges.size + 1)
+
+
+def assert_discrete_law(samples, cdf: Cdf, *, edges, alpha: float = ALPHA) -> None:
+    """Chi-square test of integers against P(X <= x) on the bins that ``edges`` separates."""
+    expected = samples.size * bin_probabilities(cdf, edges)
+    if expected.min() < FEWEST_PER_BIN:
+        raise ValueError(f"A bin expects {expected.min():.3g} samples only; use fewer bins or more samples.")
+    statistic = np.sum((bin_counts(samples, edges) - expected) ** 2 / expected)
+    _require(stats.chi2.sf(statistic, edges.size), alpha, f"chi-square {statistic:.1f} on {edges.size} bins")
+
+
+def discrete_law_samples(
+    cdf: Cdf, *, edges, scale_error: float = SCALE_ERROR, alpha: float = ALPHA, power: float = POWER
+) -> int:
+    """Return the sample size for :func:`assert_discrete_law`."""
+    claimed = bin_probabilities(cdf, edges)
+    threshold = stats.chi2.isf(alpha, edges.size)
+
+    def rejects(size):
+        return min(
+            stats.ncx2.sf(threshold, edges.size, size * np.sum((actual - claimed) ** 2 / claimed))
+            for actual in (
+                bin_probabilities(lambda x, factor=factor: cdf(np.floor(x / factor)), edges)
+                for factor in (1.0 - scale_error, 1.0 + scale_error)
+            )
+        )
+
+    fewest = int(np.ceil(FEWEST_PER_BIN / claimed.min()))
+    return max(fewest, _smallest_size(rejects, power))
+
+
+def assert_same_law(first, second, *, bins: int = 20, alpha: float = ALPHA) -> None:
+    """Two-sample chi-square test on bins that hold equally many of both samples together."""
+    both = np.concatenate([first, second])
+    edges = np.unique(np.quantile(both, np.arange(1, bins) / bins, method="inverted_cdf"))
+    table = np.stack([bin_counts(first, edges), bin_counts(second, edges)])
+    table = table[:, table.sum(axis=0) > 0]
+    result = stats.chi2_contingency(table, correction=False)
+    _require(result.pvalue, alpha, f"two-sample chi-square {result.statistic:.1f} on {table.shape[1]} bins")
+
+
+def assert_mean_square(samples, expected_variance: float, *, kurtosis: float = 3.0, alpha: float = ALPHA) -> None:
+    """Two-sided test of E x**2; exact for normal samples, else a gamma law with the right two moments."""
+    freedom = _mean_square_freedom(samples.size, kurtosis)
+    ratio = float(np.mean(np.square(samples / np.sqrt(expected_variance))))
+    _require(_two_sided(stats.chi2(freedom), freedom * ratio), alpha, f"mean square {ratio:.4f} times the expected one")
+
+
+def mean_square_samples(
+    *, kurtosis: float = 3.0, scale_error: float = SCALE_ERROR, alpha: float = ALPHA, power: float = POWER
+) -> int:
+    """Return the sample size for :func:`assert_mean_square`."""
+
+    def rejects(size):
+        freedom = _mean_square_freedom(size, kurtosis)
+        law = stats.chi2(freedom)
+        low, high = law.ppf(alpha / 2), law.isf(alpha / 2)
+        return min(law.cdf(low / (1 - scale_error) ** 2), law.sf(high / (1 + scale_error) ** 2))
+
+    return _smallest_size(rejects, power)
+
+
+def assert_tail(samples, threshold: float, probability: float, *, alpha: float = ALPHA) -> None:
+    """Two-sided exact binomial test of P(abs(x) > threshold)."""
+    count = int(np.count_nonzero(np.abs(samples) > threshold))
+    law = stats.binom(samples.size, probability)
+    significance = min(1.0, 2.0 * min(law.cdf(count), law.sf(count - 1)))
+    _require(significance, alpha, f"{count} samples in the tail, {samples.size * probability:.1f} expected")
+
+
+def tail_samples(probability: float, actual: tuple[float, ...], *, alpha: float = ALPHA, power: float = POWER) -> int:
+    """Return the sample size for :func:`assert_tail` to reject each of the ``actual`` tail probabilities."""
+
+    def rejects(size):
+        law = stats.binom(size, probability)
+        low, high = law.ppf(alpha / 2) - 1, law.isf(alpha / 2)
+        return min(
+            stats.binom.cdf(low, size, wrong) if wrong < probability else stats.binom.sf(high, size, wrong)
+            for wrong in actual
+        )
+
+    return _smallest_size(rejects, power)
+
+
+def assert_continuous_law(samples, cdf: Cdf, *, alpha: float = ALPHA) -> None:
+    """Kolmogorov-Smirnov test, with the inequality of Dvoretzky, Kiefer, Wolfowitz and Massart."""
+    claimed = cdf(np.sort(samples))
+    steps = np.arange(samples.size + 1) / samples.size
+    distance = max(np.max(steps[1:] - claimed), np.max(claimed - steps[:-1]))
+    significance = min(1.0, 2.0 * np.exp(-2.0 * samples.size * distance**2))
+    _require(significance, alpha, f"Kolmogorov distance {distance:.4f}")
+
+
+def continuous_law_samples(
+    cdf: Cdf, grid, *, scale_error: float = SCALE_ERROR, alpha: float = ALPHA, power: float = POWER
+) -> int:
+    """Return the sample size for :func:`assert_continuous_law`; ``grid`` holds points to compare the cdfs at."""
+    distance = min(
+        np.max(np.abs(cdf(grid) - cdf(grid / factor))) for factor in (1.0 - scale_error, 1.0 + scale_error)
+    )
+    radii = np.sqrt(np.log(2.0 / alpha) / 2.0) + np.sqrt(np.log(2.0 / (1.0 - power)) / 2.0)
+    return int(np.ceil((radii / distance) ** 2))
+
+
+def _mean_square_freedom(size: int, kurtosis: float) -> float:
+    return 2.0 * size / (kurtosis - 1.0)
+
+
+def _two_sided(law, value: float) -> float:
+    return 2.0 * min(law.cdf(value), law.sf(value))
+
+
+def _smallest_size(rejects: Callable[[int], float], power: float) -> int:
+    """Return a size at which the rejection probability reaches ``power``, to within one percent."""
+    size = 100.0
+    while rejects(int(size)) < power:
+        size *= 1.01
+    return int(size)
+
+
+def _require(significance: float, alpha: float, finding: str) -> None:
+    if not significance >= alpha:
+        raise GoodnessError(f"{finding}: p = {significance:.2g} is below alpha = {alpha:.2g}")

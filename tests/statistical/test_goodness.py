@@ -1,0 +1,149 @@
+import numpy as np
+import pytest
+from scipy import stats
+
+from tests.statistical.goodness import (
+    ALPHA,
+    GoodnessError,
+    assert_continuous_law,
+    assert_discrete_law,
+    assert_mean_square,
+    assert_same_law,
+    assert_tail,
+    continuous_law_samples,
+    discrete_law_samples,
+    equal_bins,
+    mean_square_samples,
+    pmf_to_cdf,
+    tail_samples,
+)
+
+STD = 5.0
+EDGES = equal_bins(lambda x: stats.norm.cdf(x + 0.5, scale=STD), -100, 100, 20)
+
+
+def rounded_cdf(x):
+    return stats.norm.cdf(x + 0.5, scale=STD)
+
+
+def rounded(size, *, scale=1.0, seed=0):
+    return np.rint(np.random.default_rng(seed).normal(0.0, STD * scale, size)).astype(np.int64)
+
+
+def discrete_size():
+    return discrete_law_samples(rounded_cdf, edges=EDGES)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_good_samples_pass_everywhere(seed):
+    samples = rounded(discrete_size(), seed=seed)
+    assert_discrete_law(samples, rounded_cdf, edges=EDGES)
+    assert_same_law(samples, rounded(discrete_size(), seed=seed + 100))
+    assert_tail(samples, 9.5, 2 * stats.norm.sf(9.5 / STD))
+    normals = np.random.default_rng(seed).normal(size=continuous_law_samples(stats.norm.cdf, np.linspace(-4, 4, 999)))
+    assert_continuous_law(normals, stats.norm.cdf)
+    assert_mean_square(normals, 1.0)
+
+
+@pytest.mark.parametrize("scale", [0.5, 0.9, 1.1])
+@pytest.mark.parametrize("seed", range(3))
+def test_wrong_scale_is_rejected_by_the_binned_law(scale, seed):
+    with pytest.raises(GoodnessError):
+        assert_discrete_law(rounded(discrete_size(), scale=scale, seed=seed), rounded_cdf, edges=EDGES)
+
+
+@pytest.mark.parametrize("scale", [0.5, 0.9, 1.1])
+@pytest.mark.parametrize("seed", range(3))
+def test_wrong_scale_is_rejected_by_the_mean_square(scale, seed):
+    samples = np.random.default_rng(seed).normal(0.0, scale, mean_square_samples())
+    with pytest.raises(GoodnessError):
+        assert_mean_square(samples, 1.0)
+
+
+@pytest.mark.parametrize("scale", [0.5, 0.9, 1.1])
+def test_wrong_scale_of_heavy_tails_is_rejected_by_the_mean_square(scale):
+    size = mean_square_samples(kurtosis=6.0)
+    assert_mean_square(np.random.default_rng(1).laplace(size=size), 2.0, kurtosis=6.0)
+    with pytest.raises(GoodnessError):
+        assert_mean_square(np.random.default_rng(1).laplace(0.0, scale, size), 2.0, kurtosis=6.0)
+
+
+@pytest.mark.parametrize("scale", [0.5, 0.9, 1.1])
+def test_wrong_scale_is_rejected_by_the_continuous_law(scale):
+    size = continuous_law_samples(stats.norm.cdf, np.linspace(-4, 4, 999))
+    with pytest.raises(GoodnessError):
+        assert_continuous_law(np.random.default_rng(2).normal(0.0, scale, size), stats.norm.cdf)
+
+
+@pytest.mark.parametrize("scale", [0.5, 0.9, 1.1])
+def test_wrong_scale_is_rejected_by_the_tail(scale):
+    claimed = 2 * stats.norm.sf(2.0)
+    size = tail_samples(claimed, (2 * stats.norm.sf(2.0 / 0.9), 2 * stats.norm.sf(2.0 / 1.1)))
+    with pytest.raises(GoodnessError):
+        assert_tail(np.random.default_rng(3).normal(0.0, scale, size), 2.0, claimed)
+
+
+def test_lattice_shifted_by_one_is_rejected():
+    samples = rounded(4 * discrete_size())
+    with pytest.raises(GoodnessError):
+        assert_discrete_law(samples + 1, rounded_cdf, edges=EDGES)
+    with pytest.raises(GoodnessError):
+        assert_same_law(samples + 1, rounded(samples.size, seed=9))
+
+
+def test_lattice_of_even_numbers_only_is_rejected():
+    with pytest.raises(GoodnessError):
+        assert_discrete_law(rounded(discrete_size()) // 2 * 2, rounded_cdf, edges=EDGES)
+
+
+def test_truncated_tail_is_rejected():
+    claimed = 2 * stats.norm.sf(3.0)
+    samples = np.random.default_rng(4).normal(size=tail_samples(claimed, (0.0,)))
+    with pytest.raises(GoodnessError):
+        assert_tail(samples[np.abs(samples) <= 3.0], 3.0, claimed)
+
+
+def test_half_the_noise_is_rejected_by_the_two_sample_test():
+    with pytest.raises(GoodnessError):
+        assert_same_law(rounded(3000, scale=0.5), rounded(3000, seed=1))
+
+
+def test_size_of_the_tests_at_a_large_alpha():
+    # At alpha = 0.05, more than 40 rejections among 400 good samples have probability 2e-5.
+    alpha, rejections = 0.05, np.zeros(4)
+    for seed in range(400):
+        samples, normals = rounded(5000, seed=seed), np.random.default_rng(seed).normal(size=500)
+        checks = [
+            lambda samples=samples: assert_discrete_law(samples, rounded_cdf, edges=EDGES, alpha=alpha),
+            lambda normals=normals: assert_mean_square(normals, 1.0, alpha=alpha),
+            lambda normals=normals: assert_continuous_law(normals, stats.norm.cdf, alpha=alpha),
+            lambda normals=normals: assert_tail(normals, 1.0, 2 * stats.norm.sf(1.0), alpha=alpha),
+        ]
+        for number, check in enumerate(checks):
+            try:
+                check()
+            except GoodnessError:
+                rejections[number] += 1
+    assert np.all(rejections <= 40)
+    assert np.all(rejections >= 2)
+
+
+def test_too_few_samples_are_refused():
+    with pytest.raises(ValueError, match="fewer bins or more samples"):
+        assert_discrete_law(rounded(100), rounded_cdf, edges=EDGES)
+
+
+def test_a_sample_that_is_not_a_number_is_rejected():
+    with pytest.raises(GoodnessError):
+        assert_mean_square(np.array([np.nan, 1.0]), 1.0)
+
+
+def test_cdf_from_masses_agrees_with_scipy():
+    cdf = pmf_to_cdf(lambda x: stats.dlaplace.pmf(x, 0.5), 80)
+    points = np.arange(-20, 21)
+    assert np.allclose(cdf(points), stats.dlaplace.cdf(points, 0.5), rtol=0, atol=1e-13)
+    assert cdf(np.array([-1000, 1000])) == pytest.approx([0.0, 1.0])
+
+
+def test_declared_size_is_one_in_a_billion():
+    assert ALPHA == 1e-9
