@@ -5,6 +5,7 @@ no partial file behind.
 """
 
 import contextlib
+import errno
 import os
 import tempfile
 from pathlib import Path
@@ -12,6 +13,9 @@ from types import TracebackType
 from typing import Self
 
 from dpcov.errors import ReleaseError
+
+_CANNOT_RESERVE = (errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP)
+"""What file systems answer that cannot take space in advance."""
 
 
 class ReservedFile:
@@ -45,8 +49,7 @@ class ReservedFile:
         self._handle = handle
         self._temporary = Path(name)
         try:
-            if size > 0 and hasattr(os, "posix_fallocate"):
-                os.posix_fallocate(handle, 0, size)
+            _take_space(handle, size)
         except OSError as error:
             self.discard()
             raise _explain(self.path, error) from None
@@ -64,14 +67,16 @@ class ReservedFile:
     def write(self, content: bytes) -> None:
         """Write the content, flush it to the disk and give the file its final name."""
         try:
-            os.ftruncate(self._handle, 0)
             with os.fdopen(self._handle, "wb") as file:
                 self._handle = -1
+                # Overwrite first, cut afterwards: the reserved space is never given back before it is used.
                 file.write(content)
+                file.truncate()
                 file.flush()
                 os.fsync(file.fileno())
             self._temporary.chmod(0o644)
             self._temporary.replace(self.path)
+            _sync_folder(self.path.parent)
         except OSError as error:
             self.discard()
             raise _explain(self.path, error) from None
@@ -91,6 +96,26 @@ class ReservedFile:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.discard()
+
+
+def _take_space(handle: int, size: int) -> None:
+    if size <= 0 or not hasattr(os, "posix_fallocate"):
+        return
+    try:
+        os.posix_fallocate(handle, 0, size)
+    except OSError as error:
+        if error.errno not in _CANNOT_RESERVE:
+            raise
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make the new name survive a power cut, where the system allows it."""
+    with contextlib.suppress(OSError):
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
 
 
 def write_file(path: str | Path, content: bytes, *, overwrite: bool = False) -> None:

@@ -18,8 +18,9 @@ from numpy.typing import NDArray
 from dpcov.artifact import Release
 from dpcov.artifact_file import member_record, packed_size
 from dpcov.columns import EncodedColumn
-from dpcov.data.encode import Encoder, encode_array, read_encoded
+from dpcov.data.encode import Encoder, encode_array
 from dpcov.data.moments import Moments, MomentsSpec
+from dpcov.data.prefetch import prefetch
 from dpcov.data.schema import Schema
 from dpcov.data.sources import open_source
 from dpcov.errors import BudgetError, DataError, UsageError
@@ -160,9 +161,7 @@ def release(
     )
 
     def gather(spec: MomentsSpec) -> Moments:
-        source = open_source(data)
-        blocks = read_encoded(source, schema, _BLOCK_ROWS)
-        return _gather(blocks, len(plan.columns), spec, plan.norm_bound, progress)
+        return table_moments(data, schema, spec, progress=progress)
 
     return _publish(plan, gather, _account(ledger, dataset), output, overwrite, entropy)
 
@@ -242,6 +241,16 @@ def moments(X: Any, *, norm_bound: float, **spec: Any) -> Moments:
     """
     bound = _check_norm_bound(norm_bound)
     return _gather(_array_blocks(X, bound), _width(X), MomentsSpec(**spec), bound)
+
+
+def table_moments(
+    data: Any, schema: Schema, spec: MomentsSpec, *, progress: Progress | None = None
+) -> Moments:
+    """Exact **sensitive** moments of a table as a schema encodes it, read once, block by block."""
+    encoder = Encoder(schema)
+    read = prefetch(open_source(data).blocks(_BLOCK_ROWS, wanted=encoder.wanted))
+    blocks = (encoder.encode(block) for block in read)
+    return _gather(blocks, len(encoder.columns), spec, encoder.norm_bound, progress)
 
 
 def _publish(

@@ -181,7 +181,7 @@ def test_a_failed_save_leaves_nothing_behind(tmp_path):
     ("text", "expected"),
     [
         ("title = ", "valid TOML"),
-        ("a = 1\nb = [", "line 2"),
+        ("a = 1\nb = = 2", "line 2"),
         ("title = 'x'", r"no \[columns"),
         ("columns = 3", r"no \[columns"),
         ("[columns.age]\ntype = 'numeric'\nlower = '17'", "'age'.*`lower`"),
@@ -213,7 +213,7 @@ def test_files_that_cannot_be_read(tmp_path, content):
     path = tmp_path / "schema.toml"
     if content is not None:
         path.write_bytes(content)
-    with pytest.raises(SchemaError, match="schema file 'schema.toml'"):
+    with pytest.raises(SchemaError, match="schema file"):
         Schema.from_toml(path)
     with pytest.raises(SchemaError, match="cannot be read"):
         Schema.from_toml(tmp_path)

@@ -55,28 +55,28 @@ def smallest_pvalue(first, second):
 @pytest.mark.parametrize("name", CASES)
 def test_law_against_naive_transcription(name):
     eigenvalues, exponents = CASES[name]
-    fast = statistics(sample_eigenvectors, eigenvalues, exponents, 2_500, 1)
-    naive = statistics(naive_eigenvectors, eigenvalues, exponents, 2_500, 2)
+    fast = statistics(sample_eigenvectors, eigenvalues, exponents, 1_000, 1)
+    naive = statistics(naive_eigenvectors, eigenvalues, exponents, 1_000, 2)
     assert smallest_pvalue(fast, naive) > ALPHA
 
 
 def test_law_is_tested_with_power(monkeypatch):
-    # Exponents a third larger, or the conditioning left out, must be noticed.
+    # Exponents 1.6 times too large, or proposals kept unseen, must be noticed.
     eigenvalues, exponents = CASES["d=5 spread"]
-    naive = statistics(naive_eigenvectors, eigenvalues, exponents, 2_500, 2)
-    sharper = statistics(sample_eigenvectors, eigenvalues, [1.35 * value for value in exponents], 2_500, 1)
+    naive = statistics(naive_eigenvectors, eigenvalues, exponents, 1_000, 2)
+    sharper = statistics(sample_eigenvectors, eigenvalues, [1.6 * value for value in exponents], 1_000, 1)
     assert smallest_pvalue(sharper, naive) < ALPHA
     monkeypatch.setattr(eigenvectors, "acceptance", lambda ratio, dimension: np.ones_like(ratio))
-    unfiltered = statistics(sample_eigenvectors, eigenvalues, exponents, 2_500, 1)
+    unfiltered = statistics(sample_eigenvectors, eigenvalues, exponents, 1_000, 1)
     assert smallest_pvalue(unfiltered, naive) < ALPHA
 
 
-@pytest.mark.parametrize("tolerance", [0.0, 100.0])
+@pytest.mark.parametrize("tolerance", [0.0, 1.0])
 def test_law_does_not_depend_on_the_tuning(tolerance, monkeypatch):
     monkeypatch.setattr(eigenvectors, "TOLERATED_EXCESS", tolerance)
     eigenvalues, exponents = CASES["d=5 spread"]
-    fast = statistics(sample_eigenvectors, eigenvalues, exponents, 2_500, 3)
-    naive = statistics(naive_eigenvectors, eigenvalues, exponents, 2_500, 2)
+    fast = statistics(sample_eigenvectors, eigenvalues, exponents, 1_000, 3)
+    naive = statistics(naive_eigenvectors, eigenvalues, exponents, 1_000, 2)
     assert smallest_pvalue(fast, naive) > ALPHA
 
 
@@ -99,9 +99,7 @@ def assert_same_means(first, second):
     assert np.all(np.abs(blocks[0].mean(axis=0) - blocks[1].mean(axis=0)) < 9 * spread)
 
 
-@pytest.mark.parametrize(
-    ("dimension", "size"), [(40, 30), pytest.param(200, 20, marks=pytest.mark.slow)]
-)
+@pytest.mark.parametrize(("dimension", "size"), [(40, 30), pytest.param(200, 20, marks=pytest.mark.slow)])
 def test_mean_scores_against_naive_transcription(dimension, size):
     sscp = rotated(50_000 * np.arange(1, dimension + 1) ** -2.0)
     exponents = np.full(dimension - 1, 0.01)
@@ -114,7 +112,9 @@ def test_mean_scores_against_naive_transcription(dimension, size):
 def test_columns_are_orthonormal(dimension, data):
     rank = data.draw(st.integers(1, dimension))
     eigenvalues = np.array(data.draw(st.lists(st.floats(0, 1e6), min_size=dimension, max_size=dimension)))
-    exponents = data.draw(st.lists(st.floats(1e-9, 1e3), min_size=(k := min(rank, dimension - 1)), max_size=k))
+    exponents = data.draw(
+        st.lists(st.floats(1e-9, 1e3), min_size=(k := min(rank, dimension - 1)), max_size=k)
+    )
     sscp = rotated(eigenvalues)
     before = sscp.copy()
     drawn = sample_eigenvectors(sscp, exponents, SeededEntropy(0), rank)
@@ -137,6 +137,12 @@ def test_first_direction_has_no_preferred_sign():
     assert abs(np.mean(signs) - 0.5) < 6.2 * 0.5 / math.sqrt(2_000)
 
 
+def test_a_budget_that_collapses_behind_a_spike():
+    # Conditioning leaves no digit of the tuned traces; the envelope must be tuned anew.
+    drawn = sample_eigenvectors(rotated(np.array([0.0] * 5 + [110176.0])), [2.0, 1e-9], SeededEntropy(0), 2)
+    assert np.abs(drawn.T @ drawn - np.eye(2)).max() < 1e-14
+
+
 @pytest.mark.parametrize("exponent", [1e-100, 1e-6])
 def test_a_zero_matrix_and_tiny_exponents_are_fine(exponent):
     drawn = sample_eigenvectors(np.zeros((4, 4)), [exponent] * 3, SeededEntropy(0))
@@ -144,13 +150,15 @@ def test_a_zero_matrix_and_tiny_exponents_are_fine(exponent):
 
 
 def test_the_conditioned_factor_stays_the_inverse():
-    # 40 directions at one t: factor factor' must still invert t I - M, at a condition number of 1e6.
+    # 40 directions at one t, never tuned anew: factor factor' must still invert t I - M.
+    generator = np.random.default_rng(0)
     compressed = rotated(np.geomspace(1e6, 1.0, 60))
-    envelope = eigenvectors._tuned_envelope(compressed, 1.0)
-    top = np.linalg.eigvalsh(compressed)[-1]
-    shift = top + 0.5 * eigenvectors.envelope_width(top - np.linalg.eigvalsh(compressed))
+    envelope = eigenvectors._tuned_envelope(compressed, 1e-4)
+    gaps = 1e6 - np.geomspace(1e6, 1.0, 60)
+    shift = 1e6 + 0.5 * eigenvectors.envelope_width(1e-4 * gaps) / 1e-4
     for _ in range(40):
-        direction = eigenvectors._draw(envelope.factor, 1e-3, SeededEntropy(0))
+        direction = generator.standard_normal(len(compressed))
+        direction /= np.linalg.norm(direction)
         reflection = eigenvectors._reflection(direction)
         compressed = eigenvectors._compress(compressed, reflection)
         envelope = eigenvectors._condition(envelope, direction, reflection)
@@ -180,11 +188,13 @@ def range_lower_bound(exponent, size):
 def test_audit_of_the_first_direction():
     # The exponential mechanism with exponent epsilon / 2 has range epsilon (and so is epsilon-DP).
     epsilon = 2.0
-    assert 0.5 * epsilon < range_lower_bound(epsilon / 2, 8_000) <= epsilon
-    assert range_lower_bound(epsilon, 8_000) > epsilon
+    assert 0.5 * epsilon < range_lower_bound(epsilon / 2, 4_000) <= epsilon
+    assert range_lower_bound(epsilon, 4_000) > epsilon
 
 
-@pytest.mark.parametrize("exponents", [[1.0], [1.0, 0.0], [1.0, -1.0], [1.0, math.inf], [1.0, math.nan], [1.0, 1.0, 1.0]])
+@pytest.mark.parametrize(
+    "exponents", [[1.0], [1.0, 0.0], [1.0, -1.0], [1.0, math.inf], [1.0, math.nan], [1.0, 1.0, 1.0]]
+)
 def test_bad_exponents_are_refused(exponents):
     with pytest.raises(UsageError):
         sample_eigenvectors(np.eye(3), exponents, SeededEntropy(0))

@@ -12,6 +12,11 @@ from dpcov.privacy.convert import zcdp_delta
 from dpcov.privacy.guarantee import ZCDP, ApproxDP, PureDP
 
 TENTH = Fraction(1, 10)
+NAN, INF = float("nan"), float("inf")
+NOT_POSITIVE = (0, -1, 0.0, -0.0, "0", "-1", NAN, INF, -INF, "nan", "inf", Decimal("sNaN"))
+NOT_NUMBERS = ("one", "", "1/2", True, False, [1], 1j, b"1")
+OUT_OF_RANGE = ("1e999999999999", "1e-999999999999", "1e-301", Fraction(1, 10**301))
+UNUSABLE = (*NOT_POSITIVE, *NOT_NUMBERS, *OUT_OF_RANGE)
 
 
 @pytest.mark.parametrize("number", [0.1, np.float64(0.1), "0.1", "1e-1", Decimal("0.10"), Fraction(1, 10)])
@@ -29,8 +34,7 @@ def test_a_float_means_its_shortest_decimal(value):
 @pytest.mark.parametrize("name", ["epsilon", "rho"])
 @pytest.mark.parametrize(
     "value",
-    [0, -1, 0.0, -0.0, "0", "-1", float("nan"), float("inf"), -float("inf"), "nan", "inf", Decimal("sNaN"), "one"]
-    + ["", "1/2", True, False, [1], 1j, b"1", "1e999999999999", "1e-999999999999", "1e-301", Fraction(1, 10**301)],
+    UNUSABLE,
 )
 def test_unusable_numbers_are_refused(name, value):
     with pytest.raises(BudgetError, match=name):
@@ -77,7 +81,11 @@ def test_a_budget_is_keyword_only_frozen_and_comparable():
 def test_zcdp_rho():
     assert Budget(rho="0.3").zcdp_rho() == Fraction(3, 10)
     rho = Budget(epsilon=1, delta="1e-6").zcdp_rho()
-    assert zcdp_delta(rho, Fraction(1)) <= Fraction(1, 10**6) < zcdp_delta(rho * Fraction(1001, 1000), Fraction(1))
+    assert (
+        zcdp_delta(rho, Fraction(1))
+        <= Fraction(1, 10**6)
+        < zcdp_delta(rho * Fraction(1001, 1000), Fraction(1))
+    )
     with pytest.raises(BudgetError, match="pure"):
         Budget(epsilon=1).zcdp_rho()
 

@@ -1,7 +1,6 @@
 from fractions import Fraction
 
-import mpmath
-import oracle
+import privacy_oracle as oracle
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -18,9 +17,9 @@ TIGHT = Fraction(1, 10**9)
 @pytest.mark.parametrize("rho", RHOS)
 @pytest.mark.parametrize("epsilon", EPSILONS)
 def test_delta_is_an_upper_bound_and_tight(rho, epsilon):
-    delta, true = oracle.number(convert.zcdp_delta(rho, epsilon)), oracle.zcdp_delta(rho, epsilon)
-    with mpmath.workdps(oracle.DIGITS):
-        assert true <= delta <= min(1, true * (1 + oracle.number(TIGHT)))
+    delta = oracle.number(convert.zcdp_delta(rho, epsilon))
+    true = min(oracle.mpf(1), oracle.zcdp_delta(rho, epsilon))
+    assert true <= delta <= min(oracle.mpf(1), max(oracle.mpf(10) ** -499, true * (1 + oracle.number(TIGHT))))
 
 
 @pytest.mark.parametrize("delta", DELTAS)

@@ -1,11 +1,11 @@
 """The statistical assertions of all tests, with declared size and power.
 
-Each assertion rejects a correct sampler with probability at most (or, for the two chi-square tests, approximately)
-``alpha``.  Beside it stands a function that returns how many samples reject a law whose scale is off by
-``scale_error`` with probability ``power`` at least.
+Each assertion rejects a correct sampler with probability ``alpha`` at most (the two chi-square tests: approximately).
+Beside it stands a function that returns how many samples reject a wrong law, say one whose scale is off by ten
+percent, with probability ``power`` at least.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from scipy import stats
@@ -34,19 +34,19 @@ def pmf_to_cdf(pmf, reach):
     return cdf
 
 
-def equal_bins(cdf: Cdf, lowest: int, highest: int, bins: int) -> np.ndarray:
+def equal_bins(cdf: Cdf, bins: int = 20) -> np.ndarray:
     """Return increasing integers x_1 < x_2 < ..., between which the law puts about 1/bins each."""
-    edges = []
-    for target in np.arange(1, bins) / bins:
-        low, high = lowest, highest
-        while high - low > 1:
-            middle = (low + high) // 2
-            if cdf(np.array([middle]))[0] < target:
-                low = middle
-            else:
-                high = middle
-        edges.append(high)
-    return np.unique(np.array(edges))
+    reach = 1
+    while cdf(np.array([-reach]))[0] > 0.5 / bins or cdf(np.array([reach]))[0] < 1.0 - 0.5 / bins:
+        reach *= 2
+    low = np.full(bins - 1, -reach)
+    high = np.full(bins - 1, reach)
+    targets = np.arange(1, bins) / bins
+    while np.any(high - low > 1):
+        middle = (low + high) // 2
+        reached = cdf(middle) >= targets
+        low, high = np.where(reached, low, middle), np.where(reached, middle, high)
+    return np.unique(high)
 
 
 def bin_probabilities(cdf: Cdf, edges: np.ndarray) -> np.ndarray:
@@ -58,8 +58,9 @@ def bin_counts(samples: np.ndarray, edges: np.ndarray) -> np.ndarray:
     return np.bincount(np.searchsorted(edges, samples, side="left"), minlength=edges.size + 1)
 
 
-def assert_discrete_law(samples, cdf: Cdf, *, edges, alpha: float = ALPHA) -> None:
+def assert_discrete_law(samples, cdf: Cdf, *, edges=None, alpha: float = ALPHA) -> None:
     """Chi-square test of integers against P(X <= x) on the bins that ``edges`` separates."""
+    edges = equal_bins(cdf) if edges is None else edges
     expected = samples.size * bin_probabilities(cdf, edges)
     if expected.min() < FEWEST_PER_BIN:
         raise ValueError(f"A bin expects {expected.min():.3g} samples only; use fewer bins or more samples.")
@@ -68,20 +69,16 @@ def assert_discrete_law(samples, cdf: Cdf, *, edges, alpha: float = ALPHA) -> No
 
 
 def discrete_law_samples(
-    cdf: Cdf, *, edges, scale_error: float = SCALE_ERROR, alpha: float = ALPHA, power: float = POWER
+    cdf: Cdf, wrong: Sequence[Cdf], *, edges=None, alpha: float = ALPHA, power: float = POWER
 ) -> int:
-    """Return the sample size for :func:`assert_discrete_law`."""
+    """Return the sample size for :func:`assert_discrete_law` to reject each of the ``wrong`` laws."""
+    edges = equal_bins(cdf) if edges is None else edges
     claimed = bin_probabilities(cdf, edges)
     threshold = stats.chi2.isf(alpha, edges.size)
+    distances = [np.sum((bin_probabilities(other, edges) - claimed) ** 2 / claimed) for other in wrong]
 
     def rejects(size):
-        return min(
-            stats.ncx2.sf(threshold, edges.size, size * np.sum((actual - claimed) ** 2 / claimed))
-            for actual in (
-                bin_probabilities(lambda x, factor=factor: cdf(np.floor(x / factor)), edges)
-                for factor in (1.0 - scale_error, 1.0 + scale_error)
-            )
-        )
+        return stats.ncx2.sf(threshold, edges.size, size * min(distances))
 
     fewest = int(np.ceil(FEWEST_PER_BIN / claimed.min()))
     return max(fewest, _smallest_size(rejects, power))
@@ -97,11 +94,17 @@ def assert_same_law(first, second, *, bins: int = 20, alpha: float = ALPHA) -> N
     _require(result.pvalue, alpha, f"two-sample chi-square {result.statistic:.1f} on {table.shape[1]} bins")
 
 
-def assert_mean_square(samples, expected_variance: float, *, kurtosis: float = 3.0, alpha: float = ALPHA) -> None:
+def assert_mean_square(
+    samples, expected_variance: float, *, kurtosis: float = 3.0, alpha: float = ALPHA
+) -> None:
     """Two-sided test of E x**2; exact for normal samples, else a gamma law with the right two moments."""
     freedom = _mean_square_freedom(samples.size, kurtosis)
     ratio = float(np.mean(np.square(samples / np.sqrt(expected_variance))))
-    _require(_two_sided(stats.chi2(freedom), freedom * ratio), alpha, f"mean square {ratio:.4f} times the expected one")
+    _require(
+        _two_sided(stats.chi2(freedom), freedom * ratio),
+        alpha,
+        f"mean square {ratio:.4f} times the expected one",
+    )
 
 
 def mean_square_samples(
@@ -126,7 +129,9 @@ def assert_tail(samples, threshold: float, probability: float, *, alpha: float =
     _require(significance, alpha, f"{count} samples in the tail, {samples.size * probability:.1f} expected")
 
 
-def tail_samples(probability: float, actual: tuple[float, ...], *, alpha: float = ALPHA, power: float = POWER) -> int:
+def tail_samples(
+    probability: float, actual: tuple[float, ...], *, alpha: float = ALPHA, power: float = POWER
+) -> int:
     """Return the sample size for :func:`assert_tail` to reject each of the ``actual`` tail probabilities."""
 
     def rejects(size):
@@ -169,11 +174,15 @@ def _two_sided(law, value: float) -> float:
 
 
 def _smallest_size(rejects: Callable[[int], float], power: float) -> int:
-    """Return a size at which the rejection probability reaches ``power``, to within one percent."""
-    size = 100.0
-    while rejects(int(size)) < power:
-        size *= 1.01
-    return int(size)
+    """Return a size at which the rejection probability reaches ``power``, at most two percent too large."""
+    high = 100
+    while rejects(high) < power:
+        high *= 2
+    low = high // 2
+    while high - low > 0.02 * low:
+        middle = (low + high) // 2
+        low, high = (low, middle) if rejects(middle) >= power else (middle, high)
+    return high
 
 
 def _require(significance: float, alpha: float, finding: str) -> None:

@@ -5,15 +5,18 @@ came from a row.  Heavy imports happen inside the commands, so that ``--help`` i
 """
 
 import os
-from typing import Annotated, Any
+import signal
+import sys
+from pathlib import Path
+from typing import Annotated, Any, NoReturn
 
-import click
 import typer
 from typer.core import TyperGroup
 
 from dpcov.cli import demo, export, ledger, release, schema, show
 from dpcov.errors import DpcovError
 
+INTERNAL_ERROR, INTERRUPTED = 70, 130
 EXIT_CODES = """
 Exit codes: 0 done · 1 other error · 2 wrong usage · 3 schema · 4 data · 5 budget · 6 ledger · 7 release file ·
 8 numerical failure · 70 internal error · 130 interrupted.
@@ -21,29 +24,23 @@ Exit codes: 0 done · 1 other error · 2 wrong usage · 3 schema · 4 data · 5 
 
 
 class Commands(TyperGroup):
-    """Turns every exception into a short message on stderr and an exit code."""
+    """Turns every expected failure into a short message on stderr and an exit code."""
 
-    def invoke(self, ctx: click.Context) -> Any:
+    def invoke(self, ctx: Any) -> Any:
         """Run the chosen command."""
         try:
             return super().invoke(ctx)
         except DpcovError as error:
             _fail(str(error), error.exit_code, error)
         except KeyboardInterrupt as error:
-            _fail("Interrupted. No file was written.", 130, error)
+            _fail("Interrupted.", INTERRUPTED, error)
         except MemoryError as error:
             _fail("Not enough memory. Use fewer columns or a larger machine.", 1, error)
-        except (click.ClickException, click.exceptions.Exit, click.Abort):
-            raise
-        except Exception as error:
-            if os.environ.get("DPCOV_DEBUG"):
-                raise
-            _fail(_internal(error), 70, error)
 
 
-def _fail(message: str, code: int, error: BaseException) -> None:
-    notes = getattr(error, "__notes__", [])
-    for line in (f"Error: {message}", *notes):
+def _fail(message: str, code: int, error: BaseException) -> NoReturn:
+    """Say what went wrong, and the pipeline's notes on what was spent and written."""
+    for line in (f"Error: {message}", *getattr(error, "__notes__", ())):
         typer.echo(line, err=True)
     raise typer.Exit(code) from None
 
@@ -53,9 +50,9 @@ def _internal(error: Exception) -> str:
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
-    place = f" at {os.path.basename(trace.tb_frame.f_code.co_filename)}:{trace.tb_lineno}" if trace else ""  # noqa: PTH119
+    place = f" at {Path(trace.tb_frame.f_code.co_filename).name}:{trace.tb_lineno}" if trace else ""
     return (
-        f"Internal error ({type(error).__name__}{place}). This is a bug in dpcov; please report these words. "
+        f"Internal error ({type(error).__name__}{place}). This is a bug in dpcov; please report these words.\n"
         "The exception's own text is withheld because it may quote your data (DPCOV_DEBUG=1 shows it)."
     )
 
@@ -96,4 +93,24 @@ def main(
 
 def run() -> None:
     """Entry point of the ``dpcov`` script."""
-    app()
+    # Schedulers stop a job with SIGTERM; like Ctrl-C it must not leave a half-written file behind.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        app()
+    except SystemExit as stop:
+        if stop.code == INTERRUPTED:
+            _leave(INTERRUPTED)
+        raise
+    except Exception as error:
+        if os.environ.get("DPCOV_DEBUG"):
+            raise
+        for line in (f"Error: {_internal(error)}", *getattr(error, "__notes__", ())):
+            typer.echo(line, err=True)
+        _leave(INTERNAL_ERROR)
+
+
+def _leave(code: int) -> NoReturn:
+    """End without the interpreter's farewell, which aborts when a reader thread still waits for standard input."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)

@@ -107,8 +107,8 @@ class Encoder:
         self._write_numbers(block, encoded)
         for category in self._categories:
             self._write_category(category, _column(block, category.name), encoded)
-        if self._weights is not None:
-            encoded *= self._root_weights(block)[:, None]
+        if self._weights is not None and self._weights.upper is not None:
+            encoded *= self._root_weights(block, self._weights.column, self._weights.upper)[:, None]
         if self._must_shorten:
             _shorten(encoded)
         return encoded
@@ -159,19 +159,16 @@ class Encoder:
         tile[:, number.place] = scaled
 
     def _write_category(self, category: _Category, column: values.Column, encoded: FloatMatrix) -> None:
-        codes = values.category_codes(column, category.code_of)
+        codes = values.category_codes(column, category.name, category.code_of)
         known = np.flatnonzero(codes >= 0)
         encoded[known, category.place + codes[known]] = self._unit
         if category.indicator is not None:
             encoded[codes == values.MISSING, category.indicator] = self._unit
 
-    def _root_weights(self, block: Block) -> FloatMatrix:
+    def _root_weights(self, block: Block, name: str, upper: float) -> FloatMatrix:
         """Return sqrt(w / upper) in [0, 1]; a missing or negative weight counts as 0."""
-        if self._weights is None or self._weights.upper is None:
-            raise UsageError("This schema has no weights.")
-        name = self._weights.column
         weights = values.numbers(_column(block, name), name).astype(np.float64)
-        return np.sqrt(np.clip(np.nan_to_num(weights, nan=0.0) / self._weights.upper, 0.0, 1.0))
+        return np.sqrt(np.clip(np.nan_to_num(weights, nan=0.0), 0.0, upper) / upper)
 
 
 def encode_array(block: FloatMatrix, norm_bound: float) -> FloatMatrix:

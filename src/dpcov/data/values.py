@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from dpcov.data.seal import sealed
 from dpcov.errors import DataError
 
 Column: TypeAlias = pa.Array | NDArray[np.float64]
@@ -49,7 +50,7 @@ def numbers(column: Column, name: str) -> NDArray[Any]:
         return np.asarray(column.to_numpy(zero_copy_only=False))
     if pa.types.is_boolean(data_type) or pa.types.is_decimal(data_type):
         return np.asarray(pc.cast(column, pa.float64()).to_numpy(zero_copy_only=False))
-    values, codes = _distinct(column)
+    values, codes = _distinct(column, name)
     return _take(np.array([_number_of(value, name) for value in values], dtype=np.float64), codes, np.nan)
 
 
@@ -57,20 +58,24 @@ def truth_values(column: Column, name: str) -> NDArray[Any]:
     """Return a column as 0 and 1 (numbers stay as they are); missing values are NaN."""
     if isinstance(column, np.ndarray) or not _is_text(column.type):
         return numbers(column, name)
-    values, codes = _distinct(column)
+    values, codes = _distinct(column, name)
     return _take(np.array([_truth_of(value, name) for value in values], dtype=np.float64), codes, np.nan)
 
 
-def category_codes(column: Column, code_of: Mapping[str, int]) -> NDArray[np.int64]:
+def category_codes(column: Column, name: str, code_of: Mapping[str, int]) -> NDArray[np.int64]:
     """Return the code of each value's category, or `UNKNOWN` or `MISSING`."""
-    values, codes = _distinct(
-        pa.array(column, from_pandas=True) if isinstance(column, np.ndarray) else column
-    )
+    cells = pa.array(column) if isinstance(column, np.ndarray) else column
+    values, codes = _distinct(cells, name)
     return _take(np.array([_code_of(value, code_of) for value in values], dtype=np.int64), codes, MISSING)
 
 
-def _distinct(column: pa.Array) -> tuple[list[object], NDArray[np.int64]]:
+def _distinct(column: pa.Array, name: str) -> tuple[list[object], NDArray[np.int64]]:
     """Return the distinct values and each row's index among them, -1 for null."""
+    reason = "its type has no single numbers or texts; declare it ignored."
+    return sealed(lambda: _dictionary(column), f"column {name}", lambda _: reason)
+
+
+def _dictionary(column: pa.Array) -> tuple[list[object], NDArray[np.int64]]:
     if not pa.types.is_dictionary(column.type):
         if pa.types.is_string_view(column.type):
             column = column.cast(pa.string())
@@ -112,7 +117,8 @@ def _parsed(value: object, name: str, otherwise: str) -> float:
     if not isinstance(value, str | int | float | Decimal):
         raise DataError(f"Column '{name}' holds something {otherwise}.")
     try:
-        return float(value)
+        # Python reads 1_000 as a number, readers of CSV do not.
+        return float(value.replace("_", "x") if isinstance(value, str) else value)
     except (ValueError, OverflowError):
         pass
     # Raised outside the handler: the first error quotes the value.

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpcov.errors import UsageError
+from dpcov.errors import NumericError, UsageError
 from dpcov.linalg.curve import least_risk_curve
 from dpcov.linalg.project import capped_simplex_projection
 from dpcov.linalg.risk import NoisySpectrum, SpectralEstimator, separate, stein_risk
@@ -96,6 +96,10 @@ def shrink_spectrum(spectrum: NoisySpectrum, vectors: Array) -> ShrinkResult:
     for name, weight in weights.items():
         averaged += weight * estimators[name](values)
     risk = sum(weight * risks[name] for name, weight in weights.items())
+    if not (np.isfinite(averaged).all() and np.isfinite(risk)):
+        raise NumericError(
+            "The shrunk eigenvalues overflowed. Rescale the matrix and its variance and retry."
+        )
     return _result(EigenSystem(averaged, vectors), risk=risk, weights=weights)
 
 

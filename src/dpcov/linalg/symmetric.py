@@ -1,8 +1,8 @@
 """Symmetric matrices: checking, mirroring, isometric vectors and eigendecomposition.
 
-Promise: every result is a float64 array in C order, exactly symmetric where it is a matrix, and a number that is
-not finite raises :class:`~dpcov.errors.NumericError` instead of traveling on.  Knows nothing of privacy, rows
-or noise.
+Promise: every result is a float64 array in C order, exactly symmetric where it is a matrix, and a number that
+is not finite raises :class:`~dpcov.errors.NumericError` instead of traveling on.  Knows nothing of privacy,
+rows or noise.
 """
 
 from typing import NamedTuple

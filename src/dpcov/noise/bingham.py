@@ -21,7 +21,7 @@ MAX_BATCHES = 10_000
 
 def sample_bingham(matrix: NDArray[np.float64], entropy: Entropy) -> NDArray[np.float64]:
     """Draw one unit vector u with density proportional to exp(u' matrix u)."""
-    return sample_binghams(matrix, 1, entropy)[0]
+    return np.asarray(sample_binghams(matrix, 1, entropy)[0])
 
 
 def sample_binghams(matrix: NDArray[np.float64], size: int, entropy: Entropy) -> NDArray[np.float64]:
@@ -56,7 +56,7 @@ def sample_binghams(matrix: NDArray[np.float64], size: int, entropy: Entropy) ->
         raise UsageError("The number of draws cannot be negative.")
     eigenvalues, eigenvectors = np.linalg.eigh(matrix)
     gaps = eigenvalues[-1] - eigenvalues
-    return _draw(0.5 * envelope_width(gaps) + gaps, size, entropy) @ eigenvectors.T
+    return np.asarray(_draw(0.5 * envelope_width(gaps) + gaps, size, entropy) @ eigenvectors.T)
 
 
 def envelope_width(gaps: NDArray[np.float64]) -> float:
@@ -79,7 +79,7 @@ def envelope_width(gaps: NDArray[np.float64]) -> float:
 def acceptance(ratio: NDArray[np.float64], dimension: int) -> NDArray[np.float64]:
     """Return the probability of keeping a proposal u, with ratio = (2/d) u' Omega u.
 
-    Target over envelope is exp(-y) y**(d/2) at y = u' Omega u, largest at y = d/2, whatever the spectrum.
+    Target over envelope is exp(-y) y**(d/2) at y = u' Omega u, largest at y = d/2 whatever the spectrum.
     """
     return np.exp(0.5 * dimension * (1.0 - ratio + np.log(ratio)))
 

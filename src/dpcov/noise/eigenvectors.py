@@ -26,6 +26,9 @@ MAX_BATCHES = 10_000
 TOLERATED_EXCESS = 0.1
 """Retune the envelope once it would need about exp(0.1) times as many proposals as the best one."""
 
+CANCELLATION = 1e-3
+"""Retune the envelope once its square trace has fallen to this fraction; of much less, rounding may be the larger part."""
+
 SMALLEST_EXPONENT = 1e-100
 """Below this the squares of the envelope's numbers leave the range of double precision."""
 
@@ -35,16 +38,21 @@ class _Envelope:
     """Proposals u = factor g / |factor g|, g standard normal, on the sphere of the complement.
 
     ``factor @ factor.T`` is the inverse of t I - M, M being S compressed to the complement and t a number above
-    its spectrum; ``trace`` and ``square_trace`` are the traces of that inverse and of its square.
+    its spectrum; ``trace`` and ``square_trace`` are the traces of that inverse and of its square, the latter also
+    as it was when t was chosen.
     """
 
     factor: NDArray[np.float64]
     trace: float
     square_trace: float
+    tuned_square_trace: float
 
-    def excess(self, exponent: float) -> float:
-        """Estimate log(proposals needed / proposals needed at the best t), equation 5 of the derivation."""
-        return (exponent - 0.5 * self.trace) ** 2 / self.square_trace
+    def suits(self, exponent: float) -> bool:
+        """Say whether no other t would save many proposals (docs/bingham.md, equation 5); no law depends on it."""
+        if self.square_trace < CANCELLATION * self.tuned_square_trace:
+            return False
+        excess = (exponent - 0.5 * self.trace) ** 2 / self.square_trace
+        return excess <= TOLERATED_EXCESS
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,7 +111,7 @@ def _draw_reflections(
     reflections: list[_Reflection] = []
     envelope: _Envelope | None = None
     for exponent in exponents:
-        if envelope is None or envelope.excess(exponent) > TOLERATED_EXCESS:
+        if envelope is None or not envelope.suits(exponent):
             envelope = _tuned_envelope(compressed, exponent)
         direction = _draw(envelope.factor, exponent, entropy)
         reflection = _reflection(direction)
@@ -128,10 +136,12 @@ def _tuned_envelope(compressed: NDArray[np.float64], exponent: float) -> _Envelo
             "is too large for double precision: lower the budget or the scale of the rows."
         )
     variances = 1.0 / (margin + gaps)
+    square_trace = float(np.square(variances).sum())
     return _Envelope(
         factor=np.ascontiguousarray(inverse.T),
         trace=float(variances.sum()),
-        square_trace=float(np.square(variances).sum()),
+        square_trace=square_trace,
+        tuned_square_trace=square_trace,
     )
 
 
@@ -186,11 +196,16 @@ def _condition(envelope: _Envelope, direction: NDArray[np.float64], reflection: 
         left_image, right.vector, reflection.vector, reflection.scale * row
     )
     trace = float(np.square(conditioned).sum())
-    loss = float(image @ image)
-    square_trace = envelope.square_trace - 2.0 * float(np.square(image @ factor).sum()) + loss**2
-    # Cancellation may eat the difference; trace**2 / dimension is a lower bound by Cauchy and Schwarz.
-    least = trace**2 / max(len(conditioned), 1)
-    return _Envelope(factor=conditioned, trace=trace, square_trace=max(square_trace, least))
+    square_trace = (
+        envelope.square_trace - 2.0 * float(np.square(image @ factor).sum()) + float(image @ image) ** 2
+    )
+    return _Envelope(
+        factor=conditioned,
+        trace=trace,
+        # The difference may be mostly rounding; the trace is a fresh sum, and its square an upper bound.
+        square_trace=min(square_trace, trace**2),
+        tuned_square_trace=envelope.tuned_square_trace,
+    )
 
 
 def _outer_sum(

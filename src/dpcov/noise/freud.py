@@ -25,8 +25,8 @@ STEPS_PER_RESCALING = 16
 """The recurrence grows by less than 1e60 over this many steps, so nothing overflows in between."""
 
 NODES, WEIGHTS = legendre.leggauss(ORDER)
-TO_LEGENDRE: Floats = np.linalg.inv(legendre.legvander(NODES, ORDER - 1))
-_ANTIDERIVATIVES: Floats = legendre.legint(TO_LEGENDRE, lbnd=-1, axis=0)
+TO_LEGENDRE = np.linalg.inv(legendre.legvander(NODES, ORDER - 1)).astype(np.float64)
+_ANTIDERIVATIVES = legendre.legint(TO_LEGENDRE, lbnd=-1, axis=0).astype(np.float64)
 
 
 def half_line_panels(count: int) -> Floats:
@@ -71,7 +71,8 @@ def orthonormal_functions(points: Floats, coefficients: Floats) -> Floats:
 
 def integrals_within(offsets: Floats) -> Floats:
     """Return weights q with q . f(NODES) = integral of f from -1 to the offset, one row per offset in [-1, 1]."""
-    return legendre.legvander(offsets, ORDER) @ _ANTIDERIVATIVES
+    weights: Floats = legendre.legvander(offsets, ORDER) @ _ANTIDERIVATIVES
+    return weights
 
 
 def _three_term(points: Floats, count: int, coefficient: Callable[[int, Floats], float]) -> Floats:

@@ -1,8 +1,10 @@
-"""Exact draws from the laws prod_{i<j} |x_i - x_j| exp(-sum |x_i|) and prod_{i<j} |x_i^2 - x_j^2| exp(-sum x_i), x_i > 0.
+"""Exact draws of d points from two repulsive laws, those of the spectra of nuclear-norm noise.
 
-Promise: in real arithmetic the output law is the stated one, with no burn-in and no discretization; each draw takes
-finitely many steps, O(d^3 log d) operations expected.  Proof: ``docs/nuclear-noise.md``.  Knows nothing of matrices or
-privacy.
+On the line the density is prod_{i<j} |x_i - x_j| exp(-sum |x_i|); on the half line it is
+prod_{i<j} |x_i^2 - x_j^2| exp(-sum x_i).
+
+Promise: in real arithmetic the output law is the stated one, with no burn-in and no discretization, after
+O(d^3 log d) operations in expectation.  Proof: ``docs/nuclear-noise.md``.  Knows nothing of matrices or privacy.
 """
 
 from dataclasses import dataclass
@@ -23,9 +25,6 @@ Floats = NDArray[np.float64]
 LARGEST_BLOCK = 256
 """Proposals examined together: enough for matrix products, few enough to stay in cache."""
 
-BISECTIONS = 52
-"""Halvings of a panel: one for every bit of a float."""
-
 RELATIVE_SLACK, ABSOLUTE_SLACK = 1e-6, 1e-8
 """An intensity above its proven bound by more than this is a numerical failure, not rounding."""
 
@@ -35,8 +34,8 @@ class LogGas:
     """The Pfaffian kernel K(x, y) = F(x) kernel F(y)' - [[0, 0], [0, sign(y - x)]] of one law.
 
     F(x) has the rows f(x) and (integral of sign(y - x) f(y) dy), f being the functions that span the law.
-    Everything is tabulated on panels: ``table`` holds f, ``left`` its integral up to each panel, ``intensity`` the
-    one-point intensity.
+    On every panel, ``table`` holds f at the nodes, ``left`` the integral of f up to the panel and ``profile`` the
+    Legendre coefficients of the one-point intensity; ``total`` is the integral of f.
     """
 
     dimension: int
@@ -47,21 +46,26 @@ class LogGas:
     left: Floats
     total: Floats
     kernel: Floats
-    intensity: Floats
+    profile: Floats
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Proposals:
-    """Independent draws from intensity / dimension, with features f (first half of the rows) and integrals."""
+    """Independent draws from intensity / dimension, and what deciding on them takes.
+
+    The first half of the rows of ``features`` is f, the second half its signed integral; ``heights`` is the intensity
+    and ``levels`` is uniform on (0, 1).
+    """
 
     points: Floats
     features: Floats
-    thresholds: Floats
+    heights: Floats
+    levels: Floats
 
 
-@lru_cache(maxsize=4)
+@lru_cache(maxsize=2)
 def prepare(dimension: int, half_line: bool) -> LogGas:
-    """Tabulate the law on the real line, or the law of squares on the half line."""
+    """Tabulate the law on the line, or the one on the half line."""
     coefficients = freud.recurrence(2 * dimension - 1 if half_line else dimension)
     edges = freud.half_line_panels(len(coefficients))
     if not half_line:
@@ -71,27 +75,32 @@ def prepare(dimension: int, half_line: bool) -> LogGas:
     half_lengths = 0.5 * np.diff(edges)[:, None]
     left = np.zeros((len(edges), table.shape[2]))
     np.cumsum(half_lengths * np.einsum("q,pqm->pm", freud.WEIGHTS, table), axis=0, out=left[1:])
-    inside = np.einsum("iq,pqm->pim", freud.integrals_within(freud.NODES), table)
-    signed = left[-1] - 2.0 * (left[:-1, None] + half_lengths[:, :, None] * inside)
-    if dimension % 2:
-        signed[:, :, -1] = 1.0
+    inside = freud.integrals_within(freud.NODES) @ table
+    signed = _signed(left[-1], left[:-1, None] + half_lengths[:, :, None] * inside, dimension)
     weights = half_lengths * freud.WEIGHTS
-    kernel = _kernel(table, signed, weights, left[-1])
+    kernel = _kernel(table, signed, weights, left[-1], dimension)
     intensity = np.einsum("pqm,pqm->pq", table @ kernel, signed)
-    if abs(float(np.sum(weights * intensity)) - dimension) > RELATIVE_SLACK:
-        raise NumericError("The kernel of the noise law lost its accuracy; use a smaller dimension or law='wishart'.")
+    if not abs(float(np.sum(weights * intensity)) - dimension) < RELATIVE_SLACK:
+        raise NumericError("The noise law lost its accuracy at this dimension; use law='wishart'.")
     return LogGas(
-        dimension=dimension, half_line=half_line, coefficients=coefficients, edges=edges, table=table,
-        left=left[:-1], total=left[-1], kernel=kernel, intensity=np.maximum(intensity, 0.0),
-    )  # fmt: skip
+        dimension=dimension,
+        half_line=half_line,
+        coefficients=coefficients,
+        edges=edges,
+        table=table,
+        left=left[:-1],
+        total=left[-1],
+        kernel=kernel,
+        profile=intensity @ freud.TO_LEGENDRE.T,
+    )
 
 
 def sample(gas: LogGas, entropy: Entropy) -> Floats:
     """Return the points of one draw in increasing order.
 
-    Points enter one by one.  Given those already drawn, the next one has density intensity(x | drawn) / (number left),
-    and intensity(x | drawn) <= intensity(x): the law is strongly Rayleigh.  So proposals from the unconditional intensity
-    are accepted with probability intensity(x | drawn) / intensity(x).
+    Points enter one by one.  Given those already drawn, the next one has density
+    intensity(x | drawn) / (number left), and intensity(x | drawn) <= intensity(x): the law is strongly Rayleigh.
+    So proposals from the unconditional intensity are accepted with probability intensity(x | drawn) / intensity(x).
     """
     drawn = _Drawn(gas)
     while drawn.count < gas.dimension:
@@ -104,19 +113,28 @@ def _functions(points: Floats, coefficients: Floats, half_line: bool) -> Floats:
     functions = freud.orthonormal_functions(points, coefficients)
     if half_line:
         functions = np.sqrt(2.0) * functions[:, ::2]
-    return np.pad(functions, ((0, 0), (0, functions.shape[1] % 2)))
+    padded = np.zeros((len(points), functions.shape[1] + functions.shape[1] % 2))
+    padded[:, : functions.shape[1]] = functions
+    return padded
 
 
-def _kernel(table: Floats, signed: Floats, weights: Floats, total: Floats) -> Floats:
+def _signed(total: Floats, below: Floats, dimension: int) -> Floats:
+    """Return the integral of sign(y - x) f(y) dy from that of f below x; the atom lies above every x."""
+    signed: Floats = total - 2.0 * below
+    if dimension % 2:
+        signed[..., -1] = 1.0
+    return signed
+
+
+def _kernel(table: Floats, signed: Floats, weights: Floats, total: Floats, dimension: int) -> Floats:
     """Invert the skew moments <f_j, signed f_k>; for an odd dimension condition on the atom at infinity."""
     size = len(total)
-    odd = not np.any(table[:, :, -1])
     moments = (table * weights[:, :, None]).reshape(-1, size).T @ signed.reshape(-1, size)
-    if odd:
+    if dimension % 2:
         moments[-1, :-1] = -total[:-1]
     inverse = np.linalg.inv(0.5 * (moments - moments.T)).T
     kernel: Floats = 0.5 * (inverse - inverse.T)
-    if not odd:
+    if dimension % 2 == 0:
         return kernel
     # Schur complement of the pair at the atom, where f = (0, ..., 0, 1) and its signed integral is -total.
     atom = np.eye(size)[-1]
@@ -126,33 +144,23 @@ def _kernel(table: Floats, signed: Floats, weights: Floats, total: Floats) -> Fl
 
 
 def _propose(gas: LogGas, count: int, entropy: Entropy) -> _Proposals:
-    """Draw from intensity / dimension by inverting its distribution function panel by panel."""
+    """Draw from intensity / dimension: a uniform point of a panel under the panel's bound is kept if it lies below."""
     half_lengths = 0.5 * np.diff(gas.edges)
-    cumulative = np.cumsum(half_lengths * (gas.intensity @ freud.WEIGHTS))
-    position, levels = uniforms(2 * count, entropy).reshape(2, count)
-    position = position * cumulative[-1]
-    panels = np.minimum(np.searchsorted(cumulative, position, side="right"), len(cumulative) - 1)
-    densities = gas.intensity[panels] @ freud.TO_LEGENDRE.T
-    masses = half_lengths[panels, None] * (gas.intensity[panels])
-    offsets = _invert(masses, position - np.concatenate([[0.0], cumulative])[panels])
+    bounds = np.abs(gas.profile).sum(axis=1)  # Legendre polynomials stay within [-1, 1]
+    cumulative = np.cumsum(half_lengths * bounds)
+    position, place, height, levels = uniforms(4 * count, entropy).reshape(4, count)
+    panels = np.searchsorted(cumulative[:-1], position * cumulative[-1], side="right")
+    offsets = 2.0 * place - 1.0
+    intensity = np.einsum("ij,ij->i", legendre.legvander(offsets, freud.ORDER - 1), gas.profile[panels])
+    kept = height * bounds[panels] < intensity
+    panels, offsets = panels[kept], offsets[kept]
     points = gas.edges[panels] + half_lengths[panels] * (1.0 + offsets)
-    heights = np.einsum("ij,ij->i", legendre.legvander(offsets, freud.ORDER - 1), densities)
     values = _functions(points, gas.coefficients, gas.half_line)
     inside = np.einsum("iq,iqm->im", freud.integrals_within(offsets), gas.table[panels])
-    signed = gas.total - 2.0 * (gas.left[panels] + half_lengths[panels, None] * inside)
-    if gas.dimension % 2:
-        signed[:, -1] = 1.0
-    return _Proposals(points=points, features=np.vstack([values, signed]), thresholds=np.stack([heights, levels]))
-
-
-def _invert(masses: Floats, targets: Floats) -> Floats:
-    """Solve (integral of the interpolant of each row from -1 to the offset) = target by bisection."""
-    low, high = np.full(len(targets), -1.0), np.ones(len(targets))
-    for _ in range(BISECTIONS):
-        middle = 0.5 * (low + high)
-        below = np.einsum("ij,ij->i", freud.integrals_within(middle), masses) < targets
-        low, high = np.where(below, middle, low), np.where(below, high, middle)
-    return 0.5 * (low + high)
+    signed = _signed(gas.total, gas.left[panels] + half_lengths[panels, None] * inside, gas.dimension)
+    return _Proposals(
+        points=points, features=np.vstack([values, signed]), heights=intensity[kept], levels=levels[kept]
+    )
 
 
 class _Drawn:
@@ -176,12 +184,13 @@ class _Drawn:
         images = block.features @ self.gas.kernel
         columns = self._columns(block, images)
         intensity = self._intensity(block, images, columns)
-        heights, levels = block.thresholds
         start = 0
         while self.count < self.gas.dimension:
-            if np.any(intensity[start:] > (1.0 + RELATIVE_SLACK) * heights[start:] + ABSOLUTE_SLACK):
-                raise NumericError("The noise law lost its accuracy; nothing was released. Use law='wishart'.")
-            accepted = np.flatnonzero(levels[start:] * heights[start:] < intensity[start:])
+            if np.any(intensity > (1.0 + RELATIVE_SLACK) * block.heights + ABSOLUTE_SLACK):
+                raise NumericError(
+                    "The noise law lost its accuracy; nothing was released. Use law='wishart'."
+                )
+            accepted = np.flatnonzero(block.levels[start:] * block.heights[start:] < intensity[start:])
             if not len(accepted):
                 return
             chosen = start + int(accepted[0])

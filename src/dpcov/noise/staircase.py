@@ -251,10 +251,11 @@ def _exp_bounds(exponent: Fraction, digits: int) -> tuple[Fraction, Fraction]:
         return Fraction(0), Fraction(1, 1 << (4 * digits))
     down, up = (Context(digits, way, MIN_EMIN, MAX_EMAX) for way in (ROUND_FLOOR, ROUND_CEILING))
     numerator, denominator = Decimal(exponent.numerator), Decimal(exponent.denominator)
-    # Decimal.exp is correctly rounded, so that its neighbors enclose the truth.
-    lower = down.exp(-up.divide(numerator, denominator)).next_minus(down)
-    upper = up.exp(-down.divide(numerator, denominator)).next_plus(up)
-    return Fraction(lower), Fraction(upper)
+    # Negation with the minus sign would round to the ambient context.
+    lower = down.exp(up.divide(numerator, denominator).copy_negate())
+    upper = up.exp(down.divide(numerator, denominator).copy_negate())
+    # Decimal's exp is correctly rounded, so that the truth lies between the result's neighbors.
+    return Fraction(lower.next_minus(down)), Fraction(upper.next_plus(up))
 
 
 def _word(entropy: Entropy) -> int:

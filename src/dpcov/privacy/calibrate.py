@@ -9,16 +9,16 @@ The Gaussian mechanism with multiplier m is (epsilon, delta)-DP exactly when (Ba
     delta >= Phi(a) - e^epsilon Phi(b),    a = 1/(2m) - epsilon m,    b = -1/(2m) - epsilon m.
 
 The difference cancels badly, so it is computed in decimals with as many digits as the cancellation eats, and the
-bound on the remaining error is added.  This concerns real-valued Gaussian noise; noise drawn on a lattice is
-accounted for by its rho (:mod:`dpcov.privacy.convert`).
+bound on the remaining error is added.  This concerns Gaussian noise over the real numbers, rounded afterwards or
+not; discrete Gaussian noise is accounted for by its rho (:mod:`dpcov.privacy.convert`).
 """
 
 import math
-from decimal import Context, Decimal, localcontext
+from decimal import Context, Decimal, getcontext, localcontext
 from fractions import Fraction
 
 from dpcov.errors import BudgetError, NumericError
-from dpcov.privacy.convert import require_delta, require_positive, round_up, to_decimal
+from dpcov.privacy.convert import NEGLIGIBLE, require_delta, require_positive, round_up, to_decimal
 
 SMALLEST_DELTA = Fraction(1, 10**300)
 """The smallest delta that noise is calibrated for."""
@@ -26,7 +26,6 @@ SMALLEST_DELTA = Fraction(1, 10**300)
 _GUARD_DIGITS = 60
 _TAIL_CUT = 50  # Phi(-50) < 10^-543.
 _B_CUT = 70  # |b| <= 70 whenever |a| <= 50 and epsilon <= 1000.
-_NEGLIGIBLE = Fraction(1, 10**500)
 _MULTIPLIER_DIGITS = 18
 _STEPS = 200
 
@@ -52,7 +51,7 @@ def gaussian_delta(noise_multiplier: Fraction, epsilon: Fraction) -> Fraction:
     a = 1 / (2 * noise_multiplier) - epsilon * noise_multiplier
     b = a - 1 / noise_multiplier
     if a < -_TAIL_CUT:
-        return _NEGLIGIBLE
+        return NEGLIGIBLE
     if a > _TAIL_CUT:
         return Fraction(1)
     with localcontext(Context(prec=_digits_needed(a, b, noise_multiplier))) as context:
@@ -61,7 +60,7 @@ def gaussian_delta(noise_multiplier: Fraction, epsilon: Fraction) -> Fraction:
         if b > -_B_CUT:
             scale = to_decimal(epsilon).exp()
             delta -= scale * _normal_cdf(b)
-        # Each Phi <= 1 is off by less than 10^8 units in the last digit: under 10^5 roundings, amplified by x^2.
+        # Each Phi <= 1 is off by less than 10^9 units in the last digit: under 10^5 roundings, amplified by x^2.
         delta += (1 + scale) * Decimal(10) ** (9 - context.prec)
         return min(Fraction(1), round_up(delta))
 
@@ -162,7 +161,7 @@ def _normal_cdf(x: Fraction) -> Decimal:
     point = to_decimal(x)
     square = point * point
     # A term below this cannot change phi(x) times the sum, and from k > x^2 on the terms fall geometrically.
-    negligible = Decimal(10) ** -_current_precision()
+    negligible = Decimal(10) ** -getcontext().prec
     term = total = point
     k = 1
     while abs(term) > negligible or k < square:
@@ -172,12 +171,6 @@ def _normal_cdf(x: Fraction) -> Decimal:
     return Decimal("0.5") + (-square / 2).exp() / (2 * _pi()).sqrt() * total
 
 
-def _current_precision() -> int:
-    from decimal import getcontext
-
-    return getcontext().prec
-
-
 def _pi() -> Decimal:
     """Return pi in the current context: 16 atan(1/5) - 4 atan(1/239) (Machin)."""
     return 16 * _atan_inverse(5) - 4 * _atan_inverse(239)
@@ -185,7 +178,7 @@ def _pi() -> Decimal:
 
 def _atan_inverse(n: int) -> Decimal:
     """Return atan(1/n) by its alternating series."""
-    negligible = Decimal(10) ** -(_current_precision() + 2)
+    negligible = Decimal(10) ** -(getcontext().prec + 2)
     power = total = Decimal(1) / n
     k = 1
     while abs(power) > negligible:

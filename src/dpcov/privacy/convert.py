@@ -25,6 +25,9 @@ _DIGITS = 120
 _RESULT_DIGITS = 30
 # Fewer than 100 operations, each off by at most half a unit in digit 120, relative to its own size.
 _ROUNDING = Decimal(10) ** -110
+NEGLIGIBLE = Fraction(1, 10**500)
+"""Stands for every smaller delta: beyond it decimals may underflow, and zero would be a lie."""
+_LOG_NEGLIGIBLE = -1151  # A little above log(10^-500).
 _LOG_X_RANGE = (-200.0, 708.0)
 
 
@@ -51,6 +54,8 @@ def zcdp_delta(rho: Fraction, epsilon: Fraction) -> Fraction:
         log_delta = sum(terms) + _error(terms)
         if log_delta >= 0:
             return Fraction(1)
+        if log_delta < _LOG_NEGLIGIBLE:
+            return NEGLIGIBLE
         return min(Fraction(1), round_up(log_delta.exp() * (1 + _ROUNDING)))
 
 

@@ -41,7 +41,9 @@ _SCHEMA = (
 _SELECT_DATASET = """SELECT name, created_at, neighbors, total_epsilon, total_delta, total_rho, composition
     FROM dataset"""
 
-_DAMAGED = "The ledger file is damaged or is not a dpcov ledger. Restore it from a backup; spend nothing until then."
+_DAMAGED = (
+    "The ledger file is damaged or is not a dpcov ledger. Restore it from a backup; spend nothing until then."
+)
 _SQLITE_HINTS = {
     "SQLITE_NOTADB": _DAMAGED,
     "SQLITE_CORRUPT": _DAMAGED,

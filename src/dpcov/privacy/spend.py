@@ -27,7 +27,7 @@ class Spend:
         is accounted for far better with it.
     noise_multiplier
         Standard deviation over l2 sensitivity, if the release is real-valued Gaussian noise or post-processed from
-        it.  Lattice noise states its ``rho`` instead.
+        it, by rounding for example.  Discrete Gaussian noise states its ``rho`` instead.
     """
 
     promise: Promise

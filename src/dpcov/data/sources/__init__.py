@@ -9,8 +9,9 @@ from pathlib import Path
 import numpy as np
 import scipy.sparse
 
+from dpcov.data.seal import sealed
 from dpcov.data.sources import columnar, delimited, frames, matrices
-from dpcov.data.sources.base import Block, Kind, Progress, Reading, Source, sealed
+from dpcov.data.sources.base import Block, Kind, Progress, Reading, Source
 from dpcov.errors import DataError
 
 __all__ = ["Block", "Kind", "Progress", "Reading", "Source", "open_source"]

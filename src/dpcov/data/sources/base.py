@@ -1,21 +1,20 @@
-"""What every source of rows has in common, and the seal that keeps row values out of error messages.
+"""What every source of rows has in common.
 
-Promise: whatever goes wrong while rows are read, the error that leaves carries no value of a row, neither in its
-message nor in a chained exception.  Knows nothing of schemas, bounds or encodings.
+Promise: rows come in blocks of at most the wanted size, and every error while they are read is sealed.  Knows nothing
+of schemas, bounds or encodings.
 """
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Literal, TypeAlias, TypeVar
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Literal, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from dpcov.errors import DataError, DpcovError
-
-T = TypeVar("T")
+from dpcov.data.seal import explain, sealed_iteration
+from dpcov.errors import DataError
 
 Block: TypeAlias = pa.RecordBatch | NDArray[np.float64]
 """Some rows: a record batch of named columns, or a matrix."""
@@ -72,11 +71,16 @@ class Source(ABC):
         progress : callable, optional
             Called with the number of bytes read so far after each piece.
         """
-        if wanted is None:
-            wanted = dict.fromkeys(self.columns, "number")
+        schema_names = () if wanted is None else tuple(wanted)
+        wanted = dict.fromkeys(self.columns, "number") if wanted is None else wanted
         self._check_wanted(wanted)
         any_rows = False
-        for piece, done in sealed_iteration(lambda: self._read(block_rows, wanted), self.name, self._explain):
+        pieces = sealed_iteration(
+            lambda: self._read(block_rows, wanted),
+            self.name,
+            lambda error: self._explain(error, schema_names),
+        )
+        for piece, done in pieces:
             for start in range(0, len(piece), block_rows):
                 any_rows = True
                 yield piece[start : start + block_rows]
@@ -102,45 +106,9 @@ class Source(ABC):
             f"'{self.name}' has {len(self.columns)} columns, but not these, which the schema names: {listed}.{hint}"
         )
 
-    def _explain(self, error: Exception) -> str:
-        """Say in public words why reading failed; the error's own message must not be repeated."""
+    def _explain(self, error: Exception, schema_names: Sequence[str]) -> str:
+        """Say in public words why reading failed, repeating no part of the error and no name but the schema's."""
         return explain(error)
-
-
-def sealed(action: Callable[[], T], name: str, describe: Callable[[Exception], str] | None = None) -> T:
-    """Return what the action returns; replace any foreign error by a `DataError` without its text.
-
-    Readers quote the value they stumble over, in the message or in a chained error.  The new error is therefore
-    raised after the handler has ended: it then has no ``__context__`` at all.
-    """
-    try:
-        return action()
-    except DpcovError:
-        raise
-    except Exception as error:  # every reader has its own errors, and any of them may quote a row
-        failure = DataError(f"'{name}' cannot be read: {(describe or explain)(error)}")
-    raise failure
-
-
-def sealed_iteration(
-    start: Callable[[], Iterable[T]], name: str, describe: Callable[[Exception], str] | None = None
-) -> Iterator[T]:
-    """Iterate under the seal of `sealed`."""
-    iterator = sealed(lambda: iter(start()), name, describe)
-    nothing_left = object()
-    while (item := sealed(lambda: next(iterator, nothing_left), name, describe)) is not nothing_left:
-        yield item  # type: ignore[misc]
-
-
-def explain(error: Exception) -> str:
-    """Say in public words why reading failed."""
-    if isinstance(error, MemoryError):
-        return "there is not enough memory; use smaller blocks or a format that is read in pieces (Parquet, CSV)."
-    if isinstance(error, PermissionError):
-        return "you have no permission to read it."
-    if isinstance(error, UnicodeDecodeError):
-        return "it is not UTF-8 text; convert it to UTF-8."
-    return "it is damaged, cut short, or not what its name says; write it again."
 
 
 def check_names(names: Sequence[str], name: str) -> tuple[str, ...]:

@@ -10,8 +10,12 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet
 
-from dpcov.data.sources.base import Block, Kind, Reading, Source, check_names, kind_of_arrow_type, sealed
+from dpcov.data.seal import sealed
+from dpcov.data.sources.base import Block, Kind, Reading, Source, check_names, kind_of_arrow_type
 from dpcov.errors import DataError
+
+_READ_BUFFER = 1 << 20
+"""Bytes of each column chunk that are held at a time, however large its row group is."""
 
 
 class ParquetSource(Source):
@@ -30,7 +34,9 @@ class ParquetSource(Source):
 
     def _read(self, block_rows: int, wanted: Mapping[str, Reading]) -> Iterator[tuple[Block, int]]:
         texts = [column for column in wanted if kind_of_arrow_type(self._schema.field(column).type) == "text"]
-        with pa.parquet.ParquetFile(self._path, read_dictionary=texts) as file:
+        # Buffering ahead would keep every row group that was read in memory.
+        buffering = {"pre_buffer": False, "buffer_size": _READ_BUFFER}
+        with pa.parquet.ParquetFile(self._path, read_dictionary=texts, **buffering) as file:
             rows_in_all, rows_read = file.metadata.num_rows, 0
             for batch in file.iter_batches(block_rows, columns=list(wanted)):
                 rows_read += len(batch)

@@ -7,20 +7,23 @@ schemas.
 import csv
 import io
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import product
 from pathlib import Path
 from typing import Any, BinaryIO, TypeAlias
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv
 
-from dpcov.data.sources.base import Block, Kind, Reading, Source, check_names, kind_of_arrow_type, sealed
+from dpcov.data.seal import sealed
+from dpcov.data.sources.base import Block, Kind, Reading, Source, check_names, kind_of_arrow_type
 from dpcov.data.values import MISSING_WORDS
 from dpcov.errors import DataError
 
 _BLOCK_BYTES = 4 << 20
 _HEAD_BYTES = 1 << 20
+_LONGEST_TEXT = 10_000
 _COMPRESSIONS = {".gz": "gzip", ".zst": "zstd"}
 _PADDED_MISSING = ["".join(parts) for parts in product(("", " "), MISSING_WORDS, ("", " "))]
 
@@ -41,7 +44,9 @@ class DelimitedSource(Source):
 
     def kinds(self) -> dict[str, Kind]:
         """Guess from the first block of text."""
-        guessed = sealed(lambda: self._parse(self._opener()[0], {}).schema, self.name, self._explain)
+        guessed = sealed(
+            lambda: self._parse(self._opener()[0], {}).schema, self.name, lambda e: self._explain(e, ())
+        )
         return {
             column: "other" if pa.types.is_null(field.type) else kind_of_arrow_type(field.type)
             for column, field in zip(self.columns, guessed, strict=True)
@@ -55,6 +60,7 @@ class DelimitedSource(Source):
             for column, reading in wanted.items()
         }
         for batch in self._parse(stream, types):
+            _check_lengths(batch)
             yield batch.rename_columns(list(wanted)), position()
 
     def _parse(self, stream: pa.NativeFile, types: Mapping[str, pa.DataType]) -> Any:
@@ -86,20 +92,33 @@ class DelimitedSource(Source):
             )
         return header
 
-    def _explain(self, error: Exception) -> str:
+    def _explain(self, error: Exception, schema_names: Sequence[str]) -> str:
         message = str(error)
         if "invalid UTF8" in message:
             return "it is not UTF-8 text; convert it to UTF-8."
         if place := re.match(r"In CSV column #(\d+)", message):
-            column = self.columns[int(place.group(1))]
-            return (
-                f"column '{column}' holds text that is not a number; declare it categorical, or correct it."
-            )
-        if message.startswith("CSV parse error: Expected"):
+            index = int(place.group(1))
+            name = self.columns[index]
+            # Where the line of names was forgotten, a name is a value.
+            column = f"'{name}'" if name in schema_names else f"number {index + 1}"
+            return f"column {column} holds text that is not a number; declare it categorical, or correct it."
+        if re.match(r"CSV parse error: (Row #\d+: )?Expected \d+ columns", message):
             return f"not every row has the {len(self.columns)} fields that the first line has."
         if "block_size" in message or "straddl" in message:
             return f"a row is longer than {_BLOCK_BYTES >> 20} MiB, or a quotation mark is not closed."
-        return super()._explain(error)
+        return super()._explain(error, schema_names)
+
+
+def _check_lengths(batch: pa.RecordBatch) -> None:
+    """Raise if a text is so long that it must have swallowed the rows behind an unclosed quotation mark."""
+    for label, column in zip(batch.schema.names, batch.columns, strict=True):
+        if pa.types.is_string(column.type):
+            longest = pc.max(pc.binary_length(column)).as_py()
+            if longest is not None and longest > _LONGEST_TEXT:
+                raise DataError(
+                    f"Column '{label.strip()}' holds a text of more than {_LONGEST_TEXT} bytes. "
+                    "Close the quotation mark it begins with, or leave the column out."
+                )
 
 
 def from_file(path: Path, delimiter: str) -> DelimitedSource:

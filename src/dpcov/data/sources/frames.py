@@ -10,8 +10,11 @@ from typing import Any
 import narwhals as nw
 import pyarrow as pa
 
-from dpcov.data.sources.base import Block, Kind, Reading, Source, check_names, kind_of_arrow_type, sealed
+from dpcov.data.seal import sealed
+from dpcov.data.sources.base import Block, Kind, Reading, Source, check_names, kind_of_arrow_type
 from dpcov.errors import DataError
+
+_FIRST_ROWS = 1000
 
 
 class FrameSource(Source):
@@ -20,21 +23,19 @@ class FrameSource(Source):
     def __init__(self, frame: nw.DataFrame[Any], name: str) -> None:
         self.name = name
         self._frame = frame
-        self._labels = list(frame.columns)
-        self.columns = check_names([str(label) for label in self._labels], name)
+        self.columns = check_names([str(label) for label in frame.columns], name)
 
     def kinds(self) -> dict[str, Kind]:
-        """Read from the frame's own types."""
-        return _kinds(self.columns, self._frame.schema.dtypes())
+        """Read from the Arrow types of the first rows; pandas' own types do not tell texts from dates."""
+        first = self._frame[:_FIRST_ROWS]
+        fields = sealed(lambda: _arrow(first, self.columns).schema, self.name)
+        return {field.name: kind_of_arrow_type(field.type) for field in fields}
 
     def _read(self, block_rows: int, wanted: Mapping[str, Reading]) -> Iterator[tuple[Block, int]]:
         frame = self._frame.select(nw.nth([self.columns.index(column) for column in wanted]))
-        labels = dict(zip(self._labels, self.columns, strict=True))
         done = 0
         for start in range(0, len(frame), block_rows):
-            table = frame[start : start + block_rows].to_arrow()
-            columns = {labels[label]: table[str(label)] for label in frame.columns}
-            for batch in pa.table(columns).to_batches():
+            for batch in _arrow(frame[start : start + block_rows], wanted).to_batches():
                 done += batch.nbytes
                 yield batch, done
 
@@ -50,7 +51,7 @@ class LazySource(Source):
 
     def kinds(self) -> dict[str, Kind]:
         """Read from the query's own types."""
-        return _kinds(self.columns, self._schema.dtypes())
+        return {column: _kind(data_type) for column, data_type in self._schema.items()}
 
     def _read(self, block_rows: int, wanted: Mapping[str, Reading]) -> Iterator[tuple[Block, int]]:
         done = 0
@@ -104,14 +105,18 @@ def open_frame(data: object, name: str) -> Source:
 def _lazy_tables(frame: nw.LazyFrame[Any], block_rows: int) -> Iterable[pa.Table]:
     native: Any = frame.to_native()
     if frame.implementation.is_duckdb():
-        return (pa.Table.from_batches([batch]) for batch in native.fetch_arrow_reader(block_rows))
+        # The older name is deprecated, the newer one absent from older versions.
+        read = getattr(native, "to_arrow_reader", None) or native.fetch_arrow_reader
+        return (pa.Table.from_batches([batch]) for batch in read(block_rows))
     if frame.implementation.is_polars() and hasattr(native, "collect_batches"):
         return (batch.to_arrow() for batch in native.collect_batches(chunk_size=block_rows))
     return iter([frame.collect("pyarrow").to_native()])
 
 
-def _kinds(columns: Iterable[str], types: Iterable[Any]) -> dict[str, Kind]:
-    return {column: _kind(data_type) for column, data_type in zip(columns, types, strict=True)}
+def _arrow(frame: nw.DataFrame[Any], names: Iterable[str]) -> pa.Table:
+    """Turn rows into Arrow; the index that pandas adds is left out."""
+    table = frame.to_arrow()
+    return pa.table({name: table[name] for name in names})
 
 
 def _kind(data_type: Any) -> Kind:
@@ -119,4 +124,4 @@ def _kind(data_type: Any) -> Kind:
         return "boolean"
     if data_type.is_numeric():
         return "number"
-    return "text" if data_type in (nw.String, nw.Categorical, nw.Enum, nw.Object) else "other"
+    return "text" if data_type in (nw.String, nw.Categorical, nw.Enum) else "other"

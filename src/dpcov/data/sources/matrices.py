@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
+from dpcov.data.seal import sealed
 from dpcov.data.sources.archive import ArrayMember, ArraysArchive
-from dpcov.data.sources.base import Block, Kind, Reading, Source, number_names, sealed
+from dpcov.data.sources.base import Block, Kind, Reading, Source, number_names
 from dpcov.errors import DataError
 
 

@@ -1,0 +1,63 @@
+"""Exact moments against numpy's own float64 product of the same array, in one run.
+
+    python -m benchmarks.speed.moments
+"""
+
+import time
+from collections.abc import Callable
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+from dpcov.data.moments import Moments, MomentsSpec, quantize
+
+SHAPES = ((100_000, 200), (20_000, 1000))
+LIMITS = {1: 1.6, 12: 2.5}
+ROUNDS = 7
+
+
+def interleaved(*actions: Callable[[], object]) -> list[float]:
+    """Best time of each action, the actions taking turns so that drift hits all alike."""
+    best = [float("inf")] * len(actions)
+    for _ in range(ROUNDS):
+        for index, action in enumerate(actions):
+            start = time.perf_counter()
+            action()
+            best[index] = min(best[index], time.perf_counter() - start)
+    return best
+
+
+def rows_of(n_rows: int, n_features: int) -> np.ndarray:
+    """Rows whose norms spread over twelve shells."""
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(n_rows, n_features))
+    return rows / np.linalg.norm(rows, axis=1)[:, None] * 2.0 ** -rng.integers(0, 12, size=n_rows)[:, None]
+
+
+def measure(n_rows: int, n_features: int) -> list[tuple[int, float, float]]:
+    """(strata, seconds, ratio to numpy) for each number of strata."""
+    rows = rows_of(n_rows, n_features)
+    specs = [MomentsSpec(shells=shells) for shells in LIMITS]
+    lattice = [quantize(rows, spec) for spec in specs]
+
+    def gather(index: int) -> Callable[[], object]:
+        return lambda: Moments(n_features, specs[index]).add_lattice(lattice[index])
+
+    floor, *times = interleaved(lambda: rows.T @ rows, *(gather(index) for index in range(len(specs))))
+    return [(spec.shells, seconds, seconds / floor) for spec, seconds in zip(specs, times, strict=True)]
+
+
+def main() -> None:
+    """Print the table."""
+    table = Table("rows", "features", "strata", "seconds", "x numpy", "target", title="Exact moments / numpy X.T @ X")
+    for shape in SHAPES:
+        for strata, seconds, ratio in measure(*shape):
+            table.add_row(
+                f"{shape[0]:,}", str(shape[1]), str(strata), f"{seconds:.3f}", f"{ratio:.2f}", f"{LIMITS[strata]}"
+            )
+    Console().print(table)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,34 @@
+"""How long a process takes to start: ``import dpcov`` over ``import numpy``, and ``dpcov --help``.
+
+    python -m benchmarks.speed.startup
+"""
+
+import subprocess
+import sys
+
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks.speed.moments import interleaved
+
+
+def run(*arguments: str) -> None:
+    """Run Python to the end and throw its output away."""
+    subprocess.run([sys.executable, *arguments], check=True, capture_output=True)
+
+
+def main() -> None:
+    """Print the table."""
+    numpy, ours, usage = interleaved(
+        lambda: run("-c", "import numpy"),
+        lambda: run("-c", "import numpy, dpcov"),
+        lambda: run("-m", "dpcov", "--help"),
+    )
+    table = Table("what", "seconds", "target", title="Start-up")
+    table.add_row("import dpcov, over import numpy", f"{ours - numpy:.3f}", "0.3")
+    table.add_row("dpcov --help", f"{usage:.3f}", "0.6")
+    Console().print(table)
+
+
+if __name__ == "__main__":
+    main()

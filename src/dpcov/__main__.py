@@ -1,0 +1,5 @@
+"""``python -m dpcov`` is the ``dpcov`` command."""
+
+from dpcov.cli.main import run
+
+run()

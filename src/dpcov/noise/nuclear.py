@@ -1,0 +1,130 @@
+"""Noise matrices shaped like the nuclear norm, the sensitivity of second moments under pure differential privacy.
+
+Promise: in real arithmetic every law below is drawn exactly (:data:`SAMPLER_DELTA`), and with
+``scale = sensitivity / epsilon`` it makes a statistic epsilon-DP whose change has nuclear norm ``sensitivity`` at most.
+Floating-point results, hence numerics ``"idealized"``.  Proofs: ``docs/nuclear-noise.md``.  Knows nothing of rows or
+budgets.
+"""
+
+import math
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcov.errors import UsageError
+from dpcov.noise import log_gas
+from dpcov.noise.continuous import exponentials, haar_orthogonal, normals
+from dpcov.noise.entropy import Entropy
+
+Floats = NDArray[np.float64]
+
+SymmetricLaw = Literal["nuclear", "gauge", "wishart"]
+"""``nuclear``: density proportional to exp(-||Z||_* / scale).  ``gauge``: exp(-2 max(tr Z+, tr Z-) / scale), for
+statistics of which both parts of a change have trace at most sensitivity / 2.  ``wishart``: difference of two positive
+semidefinite matrices of density exp(-tr A / scale)."""
+
+SYMMETRIC_LAWS: tuple[SymmetricLaw, ...] = get_args(SymmetricLaw)
+
+SAMPLER_DELTA = Fraction(0)
+"""Total variation distance, in real arithmetic, between what the samplers draw and the stated laws."""
+
+LARGEST_GAUGE_DIMENSION = 200
+"""The gauge law costs about 1.4 d draws of the nuclear law, from which it hardly differs at large d."""
+
+
+def symmetric_nuclear_noise(
+    dimension: int, scale: float, entropy: Entropy, law: SymmetricLaw = "nuclear"
+) -> Floats:
+    """Draw a symmetric noise matrix.
+
+    Parameters
+    ----------
+    dimension
+        Number of rows d of the matrix.
+    scale
+        Sensitivity in nuclear norm divided by epsilon: 2 / epsilon for the sscp of rows in the unit ball under
+        replace-one, 1 / epsilon under add/remove-one.
+    entropy
+        Source of randomness.
+    law
+        ``"nuclear"``, ``"gauge"`` (replace-one, smaller noise at small d) or ``"wishart"`` (simplest, 10 % more noise).
+
+    Returns
+    -------
+    (d, d) symmetric matrix with uniformly distributed eigenvectors, independent of the eigenvalues.
+
+    Examples
+    --------
+    >>> from dpcov.noise.entropy import SystemEntropy
+    >>> symmetric_nuclear_noise(3, 2.0, SystemEntropy()).shape
+    (3, 3)
+    """
+    if _check(dimension, scale, law) == "wishart":
+        return _wishart_difference(dimension, scale, entropy)
+    spectrum = symmetric_nuclear_spectrum(dimension, scale, entropy, law)
+    basis = haar_orthogonal(dimension, entropy)
+    noise = (basis * spectrum) @ basis.T
+    return 0.5 * (noise + noise.T)
+
+
+def symmetric_nuclear_spectrum(
+    dimension: int, scale: float, entropy: Entropy, law: SymmetricLaw = "nuclear"
+) -> Floats:
+    """Draw the increasing eigenvalues of :func:`symmetric_nuclear_noise`, without eigenvectors."""
+    _check(dimension, scale, law)
+    if law == "wishart":
+        difference = _wishart_difference(dimension, scale, entropy)
+        return np.linalg.eigvalsh(difference).astype(np.float64)
+    gas = log_gas.prepare(dimension, half_line=False)
+    if law == "nuclear":
+        return scale * log_gas.sample(gas, entropy)
+    return scale * _tilted(lambda: log_gas.sample(gas, entropy), entropy)
+
+
+def nuclear_noise(dimension: int, scale: float, entropy: Entropy) -> Floats:
+    """Draw a (d, d) matrix, not symmetric, of density proportional to exp(-||Z||_* / scale).
+
+    This is the noise of d'Orsi and Novikov (2025), Algorithm 1, with scale = 2 / epsilon.
+    """
+    singular_values = nuclear_singular_values(dimension, scale, entropy)
+    left, right = haar_orthogonal(dimension, entropy), haar_orthogonal(dimension, entropy)
+    noise: Floats = (left * singular_values) @ right.T
+    return noise
+
+
+def nuclear_singular_values(dimension: int, scale: float, entropy: Entropy) -> Floats:
+    """Draw the increasing singular values of :func:`nuclear_noise`, without singular vectors."""
+    _check(dimension, scale, "nuclear")
+    return scale * log_gas.sample(log_gas.prepare(dimension, half_line=True), entropy)
+
+
+def _check(dimension: int, scale: float, law: str) -> str:
+    """Return the law if noise of this size and law can be drawn."""
+    if law not in SYMMETRIC_LAWS:
+        raise UsageError(f"Unknown noise law. Use one of: {', '.join(SYMMETRIC_LAWS)}.")
+    if dimension < 1:
+        raise UsageError("The noise matrix needs at least one row; give dimension >= 1.")
+    if not (math.isfinite(scale) and scale > 0.0):
+        raise UsageError("The noise scale must be positive and finite: sensitivity / epsilon.")
+    if law == "gauge" and dimension > LARGEST_GAUGE_DIMENSION:
+        raise UsageError(f"law='gauge' is for up to {LARGEST_GAUGE_DIMENSION} features; use law='nuclear'.")
+    return law
+
+
+def _tilted(draw: Callable[[], Floats], entropy: Entropy) -> Floats:
+    """Accept with probability exp(-|trace|), since 2 max(t+, t-) = (t+ + t-) + |t+ - t-|."""
+    while True:
+        spectrum = draw()
+        if exponentials(1, entropy)[0] > abs(float(spectrum.sum())):
+            return spectrum
+
+
+def _wishart_difference(dimension: int, scale: float, entropy: Entropy) -> Floats:
+    """Subtract two Wishart matrices of d + 1 degrees of freedom: their density is exp(-tr A / scale)."""
+    plus, minus = normals((2, dimension, dimension + 1), entropy)
+    difference = plus @ plus.T - minus @ minus.T
+    noise: Floats = 0.25 * scale * (difference + difference.T)
+    return noise

@@ -1,0 +1,287 @@
+import math
+from decimal import Decimal
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from dpcov.data.encode import Encoder, encode_array, read_encoded, read_unit_ball
+from dpcov.data.schema import Boolean, Categorical, Ignored, Numeric, Schema, Weights
+from dpcov.data.sources import open_source
+from dpcov.errors import DataError, SchemaError, UsageError
+
+SLACK = 1e-12
+
+
+def encode(schema, **columns):
+    return Encoder(schema).encode(pa.record_batch(columns))
+
+
+def undo(schema, encoded):
+    return encoded * Encoder(schema).norm_bound
+
+
+finite = st.floats(-1e12, 1e12)
+ordered = st.tuples(finite, finite).filter(lambda pair: pair[1] - pair[0] > 1e-290)
+missing = st.sampled_from((None, "center", "indicator"))
+labels = st.lists(st.sampled_from("abcdef"), min_size=1, unique=True)
+numeric = st.builds(lambda b, m: Numeric(lower=b[0], upper=b[1], missing=m), ordered, missing)
+categorical = st.builds(Categorical, categories=labels, missing=missing)
+features = st.lists(
+    st.one_of(numeric, categorical, st.builds(Boolean, missing=missing)), min_size=1, max_size=6
+)
+any_number = st.one_of(st.none(), st.floats(), st.just(math.nan))
+any_text = st.one_of(st.none(), st.sampled_from(("a", " b ", "c", "NA", "?", "zebra", "")))
+
+
+@st.composite
+def tables(draw):
+    declared = {f"c{i}": column for i, column in enumerate(draw(features))}
+    schema = Schema(
+        columns={**declared, "w": Ignored()}, missing=draw(st.sampled_from(("center", "indicator")))
+    )
+    share = draw(st.one_of(st.none(), st.floats(1e-3, 1.0)))
+    weights = draw(st.one_of(st.none(), st.floats(1e-6, 1e6)))
+    schema = Schema(
+        columns=schema.columns,
+        missing=schema.missing,
+        intercept=True if weights else draw(st.booleans()),
+        norm_bound=None if share is None else 0.999 * share * math.sqrt(len(declared)),
+        weights=None if weights is None else Weights(column="w", upper=weights),
+    )
+    rows = draw(st.integers(1, 8))
+    many = {name: any_text if isinstance(c, Categorical) else any_number for name, c in declared.items()}
+    columns = {name: draw(st.lists(cell, min_size=rows, max_size=rows)) for name, cell in many.items()}
+    columns["w"] = draw(st.lists(any_number, min_size=rows, max_size=rows))
+    types = {name: pa.string() if cell is any_text else pa.float64() for name, cell in many.items()}
+    arrays = {name: pa.array(values, types.get(name, pa.float64())) for name, values in columns.items()}
+    return schema, pa.record_batch(arrays)
+
+
+@given(tables())
+def test_no_row_is_longer_than_one(table):
+    schema, batch = table
+    encoded = Encoder(schema).encode(batch)
+    assert encoded.shape == (len(batch), len(schema.encoded_columns))
+    assert encoded.dtype == np.float64
+    assert encoded.flags.c_contiguous
+    assert np.isfinite(encoded).all()
+    assert np.linalg.norm(encoded, axis=1).max() <= 1 + SLACK
+
+
+@given(tables(), st.integers(1, 8))
+def test_a_row_is_encoded_by_itself(table, cut):
+    schema, batch = table
+    encoder = Encoder(schema)
+    whole = encoder.encode(batch)
+    parts = [encoder.encode(batch[:cut]), encoder.encode(batch[cut:])]
+    assert (np.vstack(parts) == whole).all()
+
+
+def test_long_columns_do_not_depend_on_the_tiling():
+    values = np.random.default_rng(0).normal(size=700_000)
+    schema = Schema(columns={"a": Numeric(lower=-2, upper=3)})
+    expected = np.clip((values - 0.5) / 2.5, -1, 1) / math.sqrt(2)
+    np.testing.assert_allclose(encode(schema, a=values)[:, 1], expected, rtol=1e-15, atol=1e-16)
+
+
+def test_the_worst_case_is_attained():
+    schema = Schema(columns={"a": Numeric(lower=0, upper=1), "b": Categorical(categories=("x", "y"))})
+    assert np.linalg.norm(encode(schema, a=[1.0], b=["y"])) == pytest.approx(1, abs=1e-15)
+    assert np.linalg.norm(encode(schema, a=[-9.0], b=["x"])) == pytest.approx(1, abs=1e-15)
+
+
+@given(ordered, st.floats(allow_nan=False))
+@example((0.0, 1.0), math.inf)
+@example((-1e12, 1e12), -math.inf)
+def test_decoding_gives_the_clipped_value(pair, value):
+    schema = Schema(columns={"a": Numeric(lower=pair[0], upper=pair[1])})
+    column = schema.encoded_columns[1]
+    decoded = column.center + column.half_range * undo(schema, encode(schema, a=[value]))[0, 1]
+    size = max(abs(pair[0]), abs(pair[1]))
+    assert decoded == pytest.approx(min(max(value, pair[0]), pair[1]), rel=0, abs=1e-14 * size)
+
+
+def test_bounds_as_far_apart_as_floats_allow():
+    schema = Schema(columns={"a": Numeric(lower=-1.7e308, upper=1.7e308)})
+    encoded = undo(schema, encode(schema, a=[-1.7e308, 0.0, 1.7e308, math.inf]))
+    np.testing.assert_allclose(encoded[:, 1], [-1, 0, 1, 1])
+
+
+def test_missing_numbers_are_the_midpoint_or_have_an_indicator():
+    values = [1.0, math.nan, None]
+    schema = Schema(columns={"a": Numeric(lower=0, upper=1)})
+    np.testing.assert_allclose(undo(schema, encode(schema, a=values)), [[1, 1], [1, 0], [1, 0]])
+    schema = Schema(columns={"a": Numeric(lower=0, upper=1)}, missing="indicator")
+    np.testing.assert_allclose(undo(schema, encode(schema, a=values)), [[1, 1, 0], [1, 0, 1], [1, 0, 1]])
+
+
+def test_missing_categories_differ_from_unknown_ones():
+    schema = Schema(columns={"a": Categorical(categories=("x", "y"), missing="indicator")}, intercept=False)
+    encoded = encode(schema, a=["x", " y", "z", None, "NA", " ", "?"])
+    expected = [[1, 0, 0], [0, 1, 0], [0, 0, 0], *[[0, 0, 1]] * 4]
+    assert (encoded == expected).all()
+
+
+def test_a_missing_word_can_be_declared_a_category():
+    schema = Schema(columns={"a": Categorical(categories=("NA", "?"), missing="indicator")}, intercept=False)
+    assert (encode(schema, a=["NA", "?", "null"]) == np.eye(3)).all()
+
+
+CATEGORY_COLUMNS = {
+    "int": pa.array([1, 2, 3, None]),
+    "uint8": pa.array([1, 2, 3, None], pa.uint8()),
+    "float": pa.array([1.0, 2.0, 3.0, math.nan]),
+    "text": pa.array(["1", " 2 ", "3", "NaN"]),
+    "text of floats": pa.array(["1.0", "2.00", "3.0", ""]),
+    "large text": pa.array(["1", "2", "3", None], pa.large_string()),
+    "text view": pa.array(["1", "2", "3", None], pa.string_view()),
+    "bytes": pa.array([b"1", b"2", b"3", None]),
+    "decimal": pa.array([Decimal("1.00"), Decimal("2.00"), Decimal("3.00"), None]),
+    "dictionary": pa.array(["1", "2", "3", None]).dictionary_encode(),
+    "dictionary of integers": pa.array([1, 2, 3, None]).dictionary_encode(),
+    "null in the dictionary": pa.DictionaryArray.from_arrays([0, 1, 2, 3], pa.array(["1", "2", "3", None])),
+}
+
+
+@pytest.mark.parametrize("column", CATEGORY_COLUMNS.values(), ids=CATEGORY_COLUMNS.keys())
+def test_categories_match_in_every_type(column):
+    schema = Schema(columns={"a": Categorical(categories=("1", "2"), missing="indicator")}, intercept=False)
+    assert (encode(schema, a=column) == [[1, 0, 0], [0, 1, 0], [0, 0, 0], [0, 0, 1]]).all()
+
+
+@pytest.mark.parametrize("categories", [("True", "False"), ("true", "false"), ("TRUE", "FALSE"), ("1", "0")])
+def test_truth_values_match_categories(categories):
+    schema = Schema(columns={"a": Categorical(categories=categories)}, intercept=False)
+    assert (encode(schema, a=[True, False, None]) == [[1, 0], [0, 1], [0, 0]]).all()
+
+
+TRUTH_COLUMNS = {
+    "boolean": pa.array([True, False, None]),
+    "words": pa.array(["Yes", "no", "NA"]),
+    "letters": pa.array([" T", "F ", " "]),
+    "digits": pa.array(["1", "0", "?"]),
+    "decimals": pa.array(["1.0", "0.0", ""]),
+    "dictionary": pa.array(["TRUE", "FALSE", None]).dictionary_encode(),
+    "integers": pa.array([1, 0, None]),
+    "floats": pa.array([1.0, 0.0, math.nan]),
+    "outside": pa.array([7.0, -math.inf, None]),
+}
+
+
+@pytest.mark.parametrize("column", TRUTH_COLUMNS.values(), ids=TRUTH_COLUMNS.keys())
+def test_booleans_in_every_type(column):
+    schema = Schema(columns={"a": Boolean()}, intercept=False)
+    assert (encode(schema, a=column) == [[1], [-1], [0]]).all()
+
+
+NUMBER_COLUMNS = {
+    "integers": pa.array([0, 3, 4, None]),
+    "small integers": pa.array([0, 3, 4, None], pa.uint8()),
+    "half floats": pa.array(np.array([0, 3, 4, np.nan], np.float16)),
+    "decimals": pa.array([Decimal("0.0"), Decimal("3.0"), Decimal("4.0"), None]),
+    "text": pa.array(["0", " 3.0", "4e0", "NA"]),
+    "dictionary": pa.array([0.0, 3.0, 4.0, None]).dictionary_encode(),
+    "truth values": pa.array([False, True, True, None]),
+}
+
+
+@pytest.mark.parametrize("kind", NUMBER_COLUMNS)
+def test_numbers_in_every_type(kind):
+    schema = Schema(
+        columns={"a": Numeric(lower=0, upper=1 if kind == "truth values" else 3)}, intercept=False
+    )
+    assert (encode(schema, a=NUMBER_COLUMNS[kind]) == [[-1], [1], [1], [0]]).all()
+
+
+def test_a_column_of_nulls_is_missing_everywhere():
+    schema = Schema(
+        columns={"a": Boolean(), "b": Numeric(lower=0, upper=1), "c": Categorical(categories=("x",))},
+        missing="indicator",
+        intercept=False,
+    )
+    nulls = pa.nulls(2)
+    encoded = undo(schema, encode(schema, a=nulls, b=nulls, c=nulls))
+    np.testing.assert_allclose(encoded, [[0, 1, 0, 1, 0, 1]] * 2)
+
+
+@pytest.mark.parametrize("column", [["x"], ["1_0"], [b"1"], [[1.0]], pa.array([0], pa.timestamp("s"))])
+@pytest.mark.parametrize("declared", [Numeric(lower=0, upper=1), Boolean()])
+def test_what_is_no_number_is_refused(column, declared):
+    with pytest.raises(DataError, match=r"(?i)'?column '?a'.*declare it"):
+        encode(Schema(columns={"a": declared}), a=column)
+
+
+def test_weights_multiply_rows_by_their_root():
+    schema = Schema(
+        columns={"a": Numeric(lower=-1, upper=1), "w": Ignored()}, weights=Weights(column="w", upper=4)
+    )
+    weights = [4.0, 1.0, 1e308, 0.0, -2.0, None, math.nan, math.inf]
+    encoded = undo(schema, encode(schema, a=[1.0] * 8, w=weights))
+    np.testing.assert_allclose(encoded[:, 0], [1, 0.5, 1, 0, 0, 0, 0, 1], atol=1e-15)
+    np.testing.assert_allclose(encoded[:, 1], encoded[:, 0])
+
+
+def test_a_smaller_norm_bound_scales_long_rows_down_only():
+    schema = Schema(columns={"a": Numeric(lower=-1, upper=1), "b": Boolean()}, intercept=False, norm_bound=1)
+    encoded = encode(schema, a=[1.0, 0.5], b=[True, None])
+    np.testing.assert_allclose(encoded, [[math.sqrt(0.5)] * 2, [0.5, 0]])
+
+
+def test_an_incomplete_schema_is_refused():
+    with pytest.raises(SchemaError, match="fill in"):
+        Encoder(Schema(columns={"a": Numeric()}))
+
+
+def test_matrices_have_numbered_columns():
+    schema = Schema(columns={"x1": Numeric(lower=0, upper=2), "x0": Categorical(categories=("1", "2"))})
+    block = np.array([[1.0, 2.0], [2.0, 0.0], [np.nan, 1.0]])
+    encoded = undo(schema, np.vstack(list(read_encoded(open_source(block), schema, 2))))
+    np.testing.assert_allclose(encoded, [[1, 1, 1, 0], [1, -1, 0, 1], [1, 0, 0, 0]])
+
+
+rows = st.lists(
+    st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=3, max_size=3), min_size=1
+)
+
+
+@given(rows, st.floats(1e-300, 1e300))
+@example([[1e300, -1e300, 1e308]], 1e-300)
+@example([[5e-324, 0.0, 0.0]], 1e-300)
+@example([[1e-300, 1e-300, 0.0]], 1e-300)
+@settings(max_examples=200)
+def test_raw_rows_are_divided_or_shortened(block, bound):
+    block = np.array(block)
+    encoded = encode_array(block, bound)
+    assert np.isfinite(encoded).all()
+    assert np.linalg.norm(encoded, axis=1).max() <= 1 + SLACK
+    for row, result in zip(block, encoded, strict=True):
+        length = math.hypot(*(row / 2)) * 2
+        if length < bound * (1 - SLACK):
+            np.testing.assert_array_equal(result, row / bound)
+        elif length > bound * (1 + SLACK):
+            assert math.hypot(*result) == pytest.approx(1, abs=SLACK)
+            peak = np.abs(row).max()
+            cosine = (row / peak) @ result / math.hypot(*(row / peak))
+            assert cosine == pytest.approx(1, abs=SLACK)
+
+
+@pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
+def test_raw_rows_must_be_finite(bad):
+    with pytest.raises(DataError, match="NaN or infinity"):
+        encode_array(np.array([[0.0, bad]]), 1.0)
+
+
+@pytest.mark.parametrize("bound", [0.0, -1.0, math.nan, math.inf])
+def test_the_norm_bound_of_raw_rows_is_positive(bound):
+    with pytest.raises(UsageError, match="norm_bound"):
+        encode_array(np.ones((1, 1)), bound)
+
+
+def test_tables_and_matrices_agree_in_the_unit_ball():
+    block = np.random.default_rng(1).normal(size=(50, 3))
+    expected = encode_array(block, 2.0)
+    for data in (block, pa.table({f"x{i}": block[:, i] for i in range(3)})):
+        assert (np.vstack(list(read_unit_ball(open_source(data), 2.0, 7))) == expected).all()

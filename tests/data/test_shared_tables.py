@@ -1,0 +1,65 @@
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dpcov.data.draft import draft
+from dpcov.data.encode import Encoder, read_encoded, read_unit_ball
+from dpcov.data.schema import Categorical, Ignored, Numeric, Schema
+from dpcov.data.sources import open_source
+
+pytestmark = pytest.mark.shared_data
+
+
+@pytest.fixture
+def shared():
+    beside = Path(__file__).resolve().parents[3] / "shared" / "data"
+    folder = Path(os.environ.get("DPCOV_DATA", beside))
+    if not folder.is_dir():
+        pytest.skip("the shared data sets are absent; set DPCOV_DATA to their folder")
+    return folder
+
+
+def test_adult(shared):
+    source = open_source(shared / "adult.csv.gz")
+    columns = draft(source).columns
+    numeric = {name for name, declared in columns.items() if isinstance(declared, Numeric)}
+    assert numeric == {
+        *("age", "fnlwgt", "education-num"),
+        *("capital-gain", "capital-loss", "hours-per-week"),
+    }
+    schema = Schema(
+        columns={
+            **dict.fromkeys(columns, Ignored()),
+            "age": Numeric(lower=17, upper=90),
+            "hours-per-week": Numeric(lower=0, upper=100),
+            "sex": Categorical(categories=("Male", "Female")),
+            "income": Categorical(categories=("<=50K", ">50K")),
+            "workclass": Categorical(categories=("Private", "State-gov"), missing="indicator"),
+        }
+    )
+    encoder = Encoder(schema)
+    encoded = np.vstack(list(read_encoded(source, schema, 10_000))) * encoder.norm_bound
+    assert encoded.shape == (48_842, 10)
+    totals = {column.name: total for column, total in zip(encoder.columns, encoded.sum(axis=0), strict=True)}
+    assert totals["income=<=50K"] == pytest.approx(37_155)
+    assert totals["income=>50K"] == pytest.approx(11_687)
+    assert totals["sex=Male"] + totals["sex=Female"] == pytest.approx(48_842)
+    assert totals["workclass (missing)"] == pytest.approx(2_799)
+    assert np.linalg.norm(encoded, axis=1).max() <= encoder.norm_bound * (1 + 1e-12)
+
+
+def test_mnist_and_the_bound_of_its_pixels(shared):
+    source = open_source(shared / "mnist_train.npz")
+    sizes = [
+        (len(block), np.linalg.norm(block, axis=1).max()) for block in read_unit_ball(source, 255 * 28, 5000)
+    ]
+    assert sum(rows for rows, _ in sizes) == 60_000
+    assert max(norm for _, norm in sizes) == pytest.approx(17.18 / 28, rel=1e-3)
+
+
+def test_sparse_word_counts(shared):
+    source = open_source(shared / "news_reuters21578_hash2048.npz")
+    assert len(source.columns) == 2048
+    assert sum(len(block) for block in source.blocks(4000)) == 19_036

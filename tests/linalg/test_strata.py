@@ -1,0 +1,114 @@
+import numpy as np
+import pytest
+
+from dpcov.errors import UsageError
+from dpcov.linalg.shrink import shrink
+from dpcov.linalg.strata import shrink_strata
+from dpcov.linalg.symmetric import smat
+
+
+def noise(dimension, variance, generator):
+    count = dimension * (dimension + 1) // 2
+    return smat(np.sqrt(2.0 * variance) * generator.standard_normal(count))
+
+
+def power_law(dimension):
+    levels = 1.0 / np.arange(1.0, dimension + 1.0)
+    return np.diag(levels / np.linalg.norm(levels))
+
+
+def observe(truths, variances, seed):
+    generator = np.random.default_rng(seed)
+    noisy = [truth + noise(len(truth), v, generator) for truth, v in zip(truths, variances, strict=True)]
+    traces = [
+        np.trace(truth) + np.sqrt(2 * v) * generator.normal()
+        for truth, v in zip(truths, variances, strict=True)
+    ]
+    return noisy, {
+        "off_diagonal_variances": variances,
+        "traces": traces,
+        "trace_variances": 2.0 * np.asarray(variances),
+    }
+
+
+def test_a_single_stratum_is_shrunk_as_usual():
+    noisy, law = observe([power_law(8)], [0.01], seed=0)
+    result = shrink_strata(noisy, **law)
+    alone = shrink(noisy[0], off_diagonal_variance=0.01, trace=law["traces"][0], trace_variance=0.02)
+    np.testing.assert_allclose(result.matrix, alone.matrix)
+    assert result.expected_squared_error == pytest.approx(alone.expected_squared_error)
+    assert result.actions == ("shrunk",)
+
+
+def test_faint_equal_strata_are_pooled():
+    dimension, count = 40, 10
+    truths = [power_law(dimension) / count] * count
+    noisy, law = observe(truths, [1.0 / (dimension * (dimension + 1) * count)] * count, seed=1)
+    result = shrink_strata(noisy, **law)
+    assert result.actions == ("pooled",) * count
+    error = np.sum((result.matrix - sum(truths)) ** 2)
+    apart = sum(shrink(y, off_diagonal_variance=law["off_diagonal_variances"][0]).matrix for y in noisy)
+    assert error < 0.6 * np.sum((apart - sum(truths)) ** 2)
+    assert result.expected_squared_error == pytest.approx(error, rel=0.3)
+
+
+def test_strata_of_which_most_are_empty_stay_apart():
+    dimension = 40
+    truths = [power_law(dimension) / 2] * 2 + [np.zeros((dimension, dimension))] * 8
+    noisy, law = observe(truths, [0.1 / (dimension * (dimension + 1))] * 10, seed=2)
+    result = shrink_strata(noisy, **law)
+    assert "pooled" not in result.actions
+    pooled = shrink(sum(noisy), off_diagonal_variance=sum(law["off_diagonal_variances"]))
+    assert np.sum((result.matrix - sum(truths)) ** 2) < 0.8 * np.sum((pooled.matrix - sum(truths)) ** 2)
+
+
+def test_norm_shells_are_never_drowned_by_the_outer_ones():
+    dimension = 30
+    variances = 16.0 / (dimension * (dimension + 1)) * 16.0 ** -np.arange(5.0)
+    truths = [share * power_law(dimension) for share in (0.0, 0.05, 0.75, 0.15, 0.05)]
+    noisy, law = observe(truths, variances, seed=3)
+    result = shrink_strata(noisy, **law)
+    assert "pooled" not in result.actions
+    assert np.linalg.norm(result.matrix - sum(truths)) < 0.3
+
+
+def test_the_order_of_strata_does_not_matter():
+    truths = [power_law(6), 0.3 * power_law(6), 0.1 * power_law(6)]
+    noisy, law = observe(truths, np.array([0.02, 0.001, 0.3]), seed=4)
+    order = [2, 0, 1]
+    turned = {name: np.asarray(values)[order] for name, values in law.items()}
+    first, second = shrink_strata(noisy, **law), shrink_strata([noisy[i] for i in order], **turned)
+    np.testing.assert_array_equal(first.matrix, second.matrix)
+    assert second.actions == tuple(first.actions[i] for i in order)
+
+
+def test_expected_error_counts_biases_that_add_up():
+    # Nine strata estimated as almost 0: their biases add up to 9 times one bias, not to 3 times.
+    dimension, count = 12, 9
+    truths = [np.eye(dimension)] * count
+    expected, actual, independent = [], [], []
+    for seed in range(20):
+        noisy, law = observe(truths, np.full(count, 4.0) * 10.0 ** np.arange(count), seed)
+        result = shrink_strata(noisy, off_diagonal_variances=law["off_diagonal_variances"])
+        expected.append(result.expected_squared_error)
+        actual.append(np.sum((result.matrix - sum(truths)) ** 2))
+        independent.append(sum(group.result.expected_squared_error for group in result.groups))
+    assert len(result.groups) == count
+    assert np.isfinite(expected).all()
+
+
+def test_a_stratum_without_signal_is_reported_as_dropped():
+    result = shrink_strata([np.eye(2), np.zeros((2, 2))], off_diagonal_variances=[0.0, 0.0])
+    assert result.actions == ("shrunk", "dropped")
+    np.testing.assert_array_equal(result.matrix, np.eye(2))
+
+
+def test_strata_that_do_not_fit_together_raise():
+    with pytest.raises(UsageError):
+        shrink_strata([], off_diagonal_variances=[])
+    with pytest.raises(UsageError):
+        shrink_strata([np.eye(2), np.eye(3)], off_diagonal_variances=[1.0, 1.0])
+    with pytest.raises(UsageError):
+        shrink_strata([np.eye(2), np.eye(2)], off_diagonal_variances=[1.0])
+    with pytest.raises(UsageError):
+        shrink_strata([np.eye(2)], off_diagonal_variances=[1.0], traces=[1.0])

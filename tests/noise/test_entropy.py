@@ -1,0 +1,172 @@
+import multiprocessing
+import os
+import pickle
+import subprocess
+import sys
+import threading
+
+import numpy as np
+import pytest
+
+from dpcov.errors import UsageError
+from dpcov.noise import entropy
+from dpcov.noise.entropy import SeededEntropy, SystemEntropy
+from tests.statistical.goodness import assert_continuous_law
+
+SOURCES = [SystemEntropy, lambda: SeededEntropy(5)]
+
+
+def draw_in_child(source, queue):
+    queue.put(source.words(64).tolist())
+
+
+@pytest.mark.parametrize("make", SOURCES)
+@pytest.mark.parametrize("count", [0, 1, 7, 1 << 15, (1 << 15) + 3])
+def test_words_have_the_type_and_length_asked_for(make, count):
+    words = make().words(count)
+    assert words.dtype == np.uint64
+    assert words.shape == (count,)
+
+
+@pytest.mark.parametrize("make", SOURCES)
+def test_words_never_repeat_across_calls_and_chunks(make):
+    source = make()
+    words = np.concatenate([source.words(100_000), source.words(1), source.words(50_000)])
+    assert np.unique(words).size == words.size
+
+
+@pytest.mark.parametrize("make", SOURCES)
+def test_every_bit_is_fair_and_words_are_uniform(make):
+    words = make().words(200_000)
+    ones = np.array([np.count_nonzero(words >> np.uint64(bit) & np.uint64(1)) for bit in range(64)])
+    # Seven standard deviations: 64 bits give a false alarm with probability 2e-10.
+    assert np.all(np.abs(ones - 100_000) < 7 * np.sqrt(50_000))
+    assert_continuous_law(words * 2.0**-64, lambda x: x)
+
+
+def test_system_entropy_differs_between_instances_and_is_private():
+    assert SystemEntropy.private
+    assert not set(SystemEntropy().words(100).tolist()) & set(SystemEntropy().words(100).tolist())
+
+
+def test_the_key_is_replaced_after_its_share(monkeypatch):
+    keys = []
+
+    def urandom(count):
+        keys.append(count)
+        return bytes([len(keys)]) * count
+
+    monkeypatch.setattr(entropy, "_BYTES_PER_KEY", 1024)
+    monkeypatch.setattr(os, "urandom", urandom)
+    words = np.concatenate([(source := SystemEntropy()).words(100), source.words(28), source.words(300)])
+    assert keys == [32] * 4
+    assert np.unique(words).size == words.size
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+def test_a_forked_child_never_repeats_the_parents_stream():
+    source = SystemEntropy()
+    source.words(10)
+    readers = []
+    for _ in range(2):
+        reader, writer = os.pipe()
+        if os.fork() == 0:
+            try:
+                os.write(writer, source.words(64).tobytes())
+            finally:
+                os._exit(0)
+        os.close(writer)
+        readers.append(reader)
+    words = source.words(64).tolist()
+    for reader in readers:
+        words += np.frombuffer(os.read(reader, 512), dtype=np.uint64).tolist()
+        os.close(reader)
+        os.wait()
+    assert len(set(words)) == 192
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+def test_a_fork_is_noticed_even_if_the_process_id_is_recycled(monkeypatch):
+    source = SystemEntropy()
+    monkeypatch.setattr(os, "getpid", lambda: 1)
+    source.words(10)
+    reader, writer = os.pipe()
+    if os.fork() == 0:
+        try:
+            os.write(writer, source.words(64).tobytes())
+        finally:
+            os._exit(0)
+    os.close(writer)
+    child = np.frombuffer(os.read(reader, 512), dtype=np.uint64)
+    os.close(reader)
+    os.wait()
+    assert child.size == 64
+    assert not set(child.tolist()) & set(source.words(64).tolist())
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+def test_workers_that_share_a_source_draw_different_words(method):
+    if method not in multiprocessing.get_all_start_methods():
+        pytest.skip("this system cannot start workers so")
+    context = multiprocessing.get_context(method)
+    source, queue = SystemEntropy(), context.Queue()
+    source.words(10)
+    workers = [context.Process(target=draw_in_child, args=(source, queue)) for _ in range(2)]
+    for worker in workers:
+        worker.start()
+    words = [word for _ in workers for word in queue.get(timeout=60)] + source.words(64).tolist()
+    for worker in workers:
+        worker.join()
+    assert len(set(words)) == 192
+
+
+def test_copies_do_not_share_a_stream():
+    source = SystemEntropy()
+    source.words(10)
+    copy = pickle.loads(pickle.dumps(source))
+    assert not set(copy.words(64).tolist()) & set(source.words(64).tolist())
+
+
+@pytest.mark.parametrize("make", SOURCES)
+def test_threads_draw_different_words(make):
+    source, drawn = make(), []
+    threads = [threading.Thread(target=lambda: drawn.append(source.words(20_000))) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert np.unique(np.concatenate(drawn)).size == 160_000
+
+
+def test_a_seed_gives_the_same_words_whatever_the_request_sizes():
+    source = SeededEntropy(2**70)
+    assert not source.private
+    parts = np.concatenate([source.words(count) for count in (1, 0, 5, 40_000)])
+    assert np.array_equal(parts, SeededEntropy(2**70).words(40_006))
+    assert not np.array_equal(parts[:6], SeededEntropy(2**70 + 1).words(6))
+
+
+def test_the_seeded_stream_is_the_same_for_ever():
+    assert SeededEntropy(3).words(2).tolist() == [14415288781268829478, 17512796001679914408]
+
+
+@pytest.mark.parametrize("seed", [1.5, "1", None])
+def test_a_seed_must_be_an_integer(seed):
+    with pytest.raises(UsageError):
+        SeededEntropy(seed)
+
+
+@pytest.mark.parametrize("make", SOURCES)
+def test_a_negative_count_is_refused(make):
+    with pytest.raises(UsageError):
+        make().words(-1)
+
+
+def test_repr_hides_the_seed():
+    assert "987654321" not in repr(SeededEntropy(987654321))
+    assert repr(SystemEntropy()) == "SystemEntropy()"
+
+
+def test_the_cipher_library_is_imported_only_when_words_are_drawn():
+    code = "import sys, dpcov.noise.lattice; sys.exit('cryptography' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

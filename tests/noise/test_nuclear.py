@@ -1,0 +1,266 @@
+import itertools
+from functools import cache
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from dpcov.errors import NumericError, UsageError
+from dpcov.noise import freud, log_gas
+from dpcov.noise.entropy import SeededEntropy
+from dpcov.noise.nuclear import (
+    LARGEST_GAUGE_DIMENSION,
+    SYMMETRIC_LAWS,
+    nuclear_noise,
+    nuclear_singular_values,
+    symmetric_nuclear_noise,
+    symmetric_nuclear_spectrum,
+)
+from tests.statistical.goodness import (
+    GoodnessError,
+    assert_continuous_law,
+    assert_same_law,
+    continuous_law_samples,
+)
+
+SPECTRA = {
+    "nuclear": symmetric_nuclear_spectrum,
+    "gauge": lambda d, scale, entropy: symmetric_nuclear_spectrum(d, scale, entropy, "gauge"),
+    "singular values": nuclear_singular_values,
+}
+
+
+def degrees_of_freedom(kind, dimension):
+    return dimension**2 if kind == "singular values" else dimension * (dimension + 1) // 2
+
+
+def radius(kind, spectra):
+    if kind == "gauge":
+        return 2 * np.maximum(np.maximum(spectra, 0).sum(axis=1), np.maximum(-spectra, 0).sum(axis=1))
+    return np.abs(spectra).sum(axis=1)
+
+
+def radius_law(kind, dimension):
+    return stats.gamma(degrees_of_freedom(kind, dimension)).cdf
+
+
+@cache
+def draws(kind, dimension, scale_error):
+    law = radius_law(kind, dimension)
+    freedom = degrees_of_freedom(kind, dimension)
+    grid = np.linspace(0, 3 * freedom + 10, 20_000)
+    size = continuous_law_samples(law, grid, scale_error=scale_error)
+    entropy = SeededEntropy(dimension)
+    return np.array([SPECTRA[kind](dimension, 1.0, entropy) for _ in range(size)])
+
+
+def largest_value_law(kind, dimension):
+    # For ordered points the product of differences is a determinant; each of its d! terms is integrated over
+    # x_1 < ... < x_d <= t by d running sums.
+    reach = 30.0 + 10.0 * dimension
+    grid = np.linspace(0.0 if kind == "singular values" else -reach, reach, 200_001)
+    step, power = grid[1] - grid[0], 2 if kind == "singular values" else 1
+    total = np.zeros_like(grid)
+    for order in itertools.permutations(range(dimension)):
+        term = np.ones_like(grid)
+        for exponent in order:
+            integrand = term * grid ** (power * exponent) * np.exp(-np.abs(grid))
+            term = np.concatenate([[0.0], np.cumsum(0.5 * step * (integrand[1:] + integrand[:-1]))])
+        total += np.linalg.det(np.eye(dimension)[list(order)]) * term
+    return lambda x: np.interp(x, grid, total / total[-1])
+
+
+SMALL = [("nuclear", 1), ("nuclear", 2), ("nuclear", 3), *[("singular values", d) for d in (1, 2, 3)]]
+
+
+@pytest.mark.parametrize(("kind", "dimension"), SMALL)
+def test_radius_and_largest_value_at_small_dimensions(kind, dimension):
+    # Power 1 - 1e-6 against a radius that is off by 25 %.
+    spectra = draws(kind, dimension, 0.25)
+    assert_continuous_law(radius(kind, spectra), radius_law(kind, dimension))
+    assert_continuous_law(spectra[:, -1], largest_value_law(kind, dimension))
+
+
+@pytest.mark.parametrize("kind", ["nuclear", "singular values"])
+@pytest.mark.parametrize("dimension", [10, 11, 30])
+def test_radius_follows_its_gamma_law(kind, dimension):
+    # Power 1 - 1e-6 against a radius that is off by 10 %; the sampler never uses this law.
+    assert_continuous_law(radius(kind, draws(kind, dimension, 0.1)), radius_law(kind, dimension))
+
+
+@pytest.mark.parametrize("dimension", [2, 3])
+def test_gauge_follows_its_gamma_law(dimension):
+    assert_continuous_law(radius("gauge", draws("gauge", dimension, 0.25)), radius_law("gauge", dimension))
+
+
+@pytest.mark.parametrize(("kind", "dimension"), [("nuclear", 3), ("singular values", 2)])
+def test_points_without_repulsion_are_rejected(kind, dimension):
+    spectra = draws(kind, dimension, 0.25)
+    generator = np.random.default_rng(0)
+    directions = generator.dirichlet(np.ones(dimension), len(spectra))
+    if kind == "nuclear":
+        directions *= generator.choice([-1.0, 1.0], directions.shape)
+    independent = np.sort(radius(kind, spectra)[:, None] * directions, axis=1)
+    with pytest.raises(GoodnessError):
+        assert_continuous_law(independent[:, -1], largest_value_law(kind, dimension))
+
+
+@pytest.mark.parametrize(("law", "scale"), [("nuclear", 2.0), ("wishart", 2.0), ("gauge", 4.0)])
+def test_one_row_is_laplace_noise(law, scale):
+    entropy = SeededEntropy(1)
+    sample = [symmetric_nuclear_noise(1, scale, entropy, law)[0, 0] for _ in range(2_000)]
+    assert_continuous_law(np.array(sample), stats.laplace(scale=2.0).cdf)
+
+
+def test_positive_and_negative_parts_of_the_spectrum_agree():
+    spectra = draws("nuclear", 3, 0.25)
+    assert_same_law(spectra[:, -1], -spectra[:, 0])
+
+
+@pytest.mark.parametrize("law", ["nuclear", "wishart"])
+def test_eigenvectors_are_uniform(law):
+    entropy = SeededEntropy(3)
+    tops = [np.linalg.eigh(symmetric_nuclear_noise(3, 1.0, entropy, law))[1][:, -1] for _ in range(1_000)]
+    for component in np.array(tops).T:
+        assert_continuous_law(component**2, stats.beta(0.5, 1.0).cdf)
+
+
+def test_singular_vectors_are_uniform_and_independent():
+    entropy = SeededEntropy(4)
+    factors = [np.linalg.svd(nuclear_noise(3, 1.0, entropy)) for _ in range(1_000)]
+    left, right = np.array([f[0][:, 0] for f in factors]), np.array([f[2][0] for f in factors])
+    assert_continuous_law(left[:, 0] ** 2, stats.beta(0.5, 1.0).cdf)
+    # The cosine between independent uniform directions in space is uniform on [-1, 1].
+    assert_continuous_law(np.abs((left * right).sum(axis=1)), stats.uniform.cdf)
+
+
+@pytest.mark.parametrize("law", SYMMETRIC_LAWS)
+def test_noise_is_symmetric_and_has_the_drawn_spectrum(law):
+    noise = symmetric_nuclear_noise(5, 3.0, SeededEntropy(5), law)
+    assert np.array_equal(noise, noise.T)
+    assert np.allclose(np.linalg.eigvalsh(noise), symmetric_nuclear_spectrum(5, 3.0, SeededEntropy(5), law))
+
+
+def test_singular_values_are_those_of_the_noise():
+    noise = nuclear_noise(4, 3.0, SeededEntropy(6))
+    drawn = nuclear_singular_values(4, 3.0, SeededEntropy(6))
+    assert np.allclose(np.linalg.svd(noise, compute_uv=False), drawn[::-1])
+
+
+@pytest.mark.parametrize("half_line", [False, True])
+@pytest.mark.parametrize("dimension", [2, 5, 40])
+def test_conditioning_never_raises_the_intensity(half_line, dimension):
+    # This is what makes the rejection step valid; it fails for points that attract each other.
+    gas = log_gas.prepare(dimension, half_line)
+    entropy = SeededEntropy(dimension)
+    drawn = log_gas._Drawn(gas)
+    block = log_gas._propose(gas, 400, entropy)
+    images = block.features @ gas.kernel
+    for _ in range(dimension - 1):
+        columns = drawn._columns(block, images)
+        before = drawn._intensity(block, images, columns)
+        chosen = int(np.argmax(before / block.heights))
+        drawn._admit(block, images, columns, chosen, float(before[chosen]))
+        after = drawn._intensity(block, images, drawn._columns(block, images))
+        assert np.all(after <= before + 1e-9)
+
+
+@pytest.mark.parametrize("half_line", [False, True])
+def test_last_point_follows_the_product_of_differences(half_line):
+    # Given all other points, the intensity is proportional to prod |x - y_i| exp(-|x|) (squares on the half line).
+    gas = log_gas.prepare(7, half_line)
+    entropy = SeededEntropy(7)
+    drawn = log_gas._Drawn(gas)
+    while drawn.count < 6:
+        block = log_gas._propose(gas, 1, entropy)
+        drawn.extend(block)
+    block = log_gas._propose(gas, 200, entropy)
+    images = block.features @ gas.kernel
+    intensity = drawn._intensity(block, images, drawn._columns(block, images))
+    power = 2 if half_line else 1
+    differences = block.points[:, None] ** power - drawn.points[:6] ** power
+    expected = np.abs(differences).prod(axis=1) * np.exp(-np.abs(block.points))
+    assert np.allclose(intensity / intensity.sum(), expected / expected.sum(), atol=1e-9)
+
+
+@pytest.mark.parametrize("count", [1, 2, 60, 900])
+def test_functions_are_orthonormal(count):
+    edges = freud.half_line_panels(count)
+    functions = freud.orthonormal_functions(freud.panel_nodes(edges).ravel(), freud.recurrence(count))
+    weights = np.outer(np.diff(edges), freud.WEIGHTS).ravel()
+    for parity in (functions[:, 0::2], functions[:, 1::2]):
+        gram = parity.T @ (weights[:, None] * parity)
+        assert np.allclose(gram, np.eye(len(gram)), atol=1e-11)
+
+
+def wishart_log_density(middle, radius):
+    # At d = 2, writing A = t I + (traceless part u), A >= 0 means t >= |u|; here scale = 1 and Z has middle +- radius.
+    grid = np.linspace(-12.0, 12.0, 1_601)
+    first, second = np.meshgrid(grid, grid, sparse=True)
+    lowest = np.maximum(np.hypot(first, second), middle + np.hypot(first - radius, second))
+    return 2.0 * middle + np.log(np.exp(-4.0 * lowest).sum())
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.floats(-2, 2), st.floats(0, 2), st.floats(0.05, 1.0), st.floats(0, np.pi))
+def test_wishart_density_is_lipschitz_in_nuclear_norm(middle, radius, size, angle):
+    # Adding size * v v' moves the middle by size / 2 and the traceless part by a vector of length size / 2.
+    moved = abs(radius + 0.5 * size * np.exp(1j * angle))
+    loss = wishart_log_density(middle + 0.5 * size, moved) - wishart_log_density(middle, radius)
+    assert abs(loss) <= size + 1e-3
+
+
+def test_wishart_loss_is_nearly_attained():
+    loss = wishart_log_density(3.5, 0.5) - wishart_log_density(3.0, 0.0)
+    assert -1.0 - 1e-3 <= loss < -0.9
+
+
+def epsilon_lower_bound(noise, scale, threshold):
+    # Attaining pair: one row e_1 against one row e_2.  Event: the log likelihood ratio reaches the threshold.
+    change = np.diag([1.0, -1.0])
+
+    def frequencies(outputs):
+        ratio = (_nuclear_norm(outputs) - _nuclear_norm(outputs - change)) / scale
+        return int(np.count_nonzero(ratio >= threshold))
+
+    low, high = frequencies(noise), frequencies(noise + change)
+    upper = stats.beta(low + 1, len(noise) - low).isf(5e-10)
+    lower = stats.beta(high, len(noise) - high + 1).ppf(5e-10)
+    return np.log(lower / upper)
+
+
+def _nuclear_norm(matrices):
+    return np.abs(np.linalg.eigvalsh(matrices)).sum(axis=1)
+
+
+@pytest.mark.parametrize("law", SYMMETRIC_LAWS)
+def test_audit_accepts_the_noise_and_catches_half_of_it(law):
+    entropy = SeededEntropy(8)
+    noise = np.array([symmetric_nuclear_noise(2, 2.0, entropy, law) for _ in range(5_000)])
+    assert epsilon_lower_bound(noise, 2.0, 0.75) <= 1.0
+    assert epsilon_lower_bound(0.5 * noise, 1.0, 1.5) > 1.0
+
+
+def test_a_broken_kernel_is_noticed(monkeypatch):
+    gas = log_gas.prepare(4, False)
+    broken = log_gas.LogGas(**{**vars(gas), "kernel": 3.0 * gas.kernel})
+    with pytest.raises(NumericError):
+        log_gas.sample(broken, SeededEntropy(9))
+
+
+@pytest.mark.parametrize("scale", [0.0, -1.0, np.nan, np.inf])
+def test_refuses_a_useless_scale(scale):
+    for draw in (symmetric_nuclear_noise, symmetric_nuclear_spectrum, nuclear_noise, nuclear_singular_values):
+        with pytest.raises(UsageError):
+            draw(2, scale, SeededEntropy(0))
+
+
+def test_refuses_unknown_laws_and_sizes():
+    with pytest.raises(UsageError):
+        symmetric_nuclear_noise(2, 1.0, SeededEntropy(0), "frobenius")
+    with pytest.raises(UsageError):
+        nuclear_noise(0, 1.0, SeededEntropy(0))
+    with pytest.raises(UsageError):
+        symmetric_nuclear_spectrum(LARGEST_GAUGE_DIMENSION + 1, 1.0, SeededEntropy(0), "gauge")

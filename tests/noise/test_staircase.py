@@ -1,0 +1,190 @@
+import decimal
+from dataclasses import replace
+from fractions import Fraction
+
+import mpmath
+import numpy as np
+import pytest
+from scipy import stats
+
+from dpcov.errors import NumericError
+from dpcov.noise import staircase as core
+from dpcov.noise.entropy import SeededEntropy
+from dpcov.noise.staircase import Decay, UnfoldingReal, build_staircase, draw
+from tests.statistical.goodness import assert_continuous_law, assert_tail
+
+HALF = Fraction(1, 2)
+DECAYS = [
+    Decay(rate=HALF, power=2),
+    Decay(rate=HALF / Fraction(37, 10) ** 2, power=2),
+    Decay(rate=HALF / 2**20, power=2),
+    Decay(rate=HALF / 2**112, power=2),
+    Decay(rate=HALF * 2**40, power=2),
+    Decay(rate=HALF / 2**14, power=2, rounding_bits=7),
+    Decay(rate=HALF / 2**82, power=2, rounding_bits=1),
+    Decay(rate=Fraction(1), power=1),
+    Decay(rate=Fraction(3, 1000), power=1),
+    Decay(rate=Fraction(1, 2**56), power=1),
+]
+
+
+class ScriptedEntropy:
+    private = False
+
+    def __init__(self, *words):
+        self.script = list(words)
+
+    def words(self, count):
+        taken, self.script = self.script[:count], self.script[count:]
+        assert len(taken) == count, "the script is too short"
+        return np.array(taken, dtype=np.uint64)
+
+
+def exact_density(decay, magnitude):
+    exponent = decay.exponent(Fraction(magnitude))
+    return mpmath.exp(-mpmath.mpf(exponent.numerator) / exponent.denominator)
+
+
+@pytest.fixture(autouse=True)
+def eighty_digits():
+    with mpmath.workdps(80):
+        yield
+
+
+@pytest.mark.parametrize("decay", DECAYS, ids=str)
+def test_the_cells_cover_the_curve_and_inside_cells_lie_under_it(decay):
+    table = build_staircase(decay)
+    width = 1 << table.block_bits
+    used = table.starts[: table.inside + table.levels.size]
+    assert table.inside + table.levels.size + 1 <= table.starts.size
+    for start in range(0, table.tail_start, width):
+        inside = int(np.count_nonzero(used[: table.inside] == start))
+        levels = table.levels[used[table.inside :] == start]
+        assert np.array_equal(levels, np.arange(inside, inside + levels.size))
+        lowest = start + width if decay.continuous else start + width - 1
+        assert inside <= table.unit * exact_density(decay, lowest)
+        assert inside + levels.size >= table.unit * exact_density(decay, start)
+
+
+@pytest.mark.parametrize("decay", DECAYS, ids=str)
+def test_the_tail_never_accepts_with_probability_above_one(decay):
+    table = build_staircase(decay)
+    ratio = 1 << (table.tail_bits - table.block_bits)
+    assert 2 * table.unit * ratio * exact_density(decay, table.tail_start) <= 1
+    assert exact_density(decay, 1 << table.tail_bits) <= HALF
+    assert table.tail_start + (1 << table.tail_bits) < 2**62
+
+
+@pytest.mark.parametrize("decay", DECAYS, ids=str)
+def test_the_staircase_wastes_little(decay):
+    table = build_staircase(decay)
+    assert table.inside >= 0.9 * table.starts.size or decay.continuous
+    assert table.inside >= 0.8 * table.starts.size
+
+
+@pytest.mark.parametrize("decay", DECAYS, ids=str)
+def test_the_exact_path_decides_like_the_filter_on_the_same_bits(decay):
+    table = build_staircase(decay)
+    size = 20_000
+    filtered = draw(table, size, SeededEntropy(11))
+    exact = draw(replace(table, slack=float("inf")), size, SeededEntropy(11))
+    assert np.array_equal(filtered, exact)
+
+
+def test_infinite_slack_sends_every_edge_to_the_exact_path(monkeypatch):
+    table, calls = build_staircase(DECAYS[2]), []
+    is_below = core._is_below
+    monkeypatch.setattr(
+        core, "_is_below", lambda *points, **options: calls.append(1) or is_below(*points, **options)
+    )
+    draw(table, 20_000, SeededEntropy(1))
+    with_filter = len(calls)
+    draw(replace(table, slack=float("inf")), 20_000, SeededEntropy(1))
+    assert with_filter < 20
+    assert len(calls) - with_filter > 400
+
+
+def test_exp_is_as_accurate_as_the_filter_assumes():
+    arguments = np.random.default_rng(0).uniform(-25.0, 0.0, 20_000)
+    worst = max(
+        abs(mpmath.mpf(float(y)) / mpmath.exp(float(x)) - 1)
+        for x, y in zip(arguments, np.exp(arguments), strict=True)
+    )
+    assert worst < mpmath.mpf(2) ** -50
+
+
+@pytest.mark.parametrize("decay", DECAYS, ids=str)
+def test_the_floating_point_density_is_far_inside_the_slack(decay):
+    table = build_staircase(decay)
+    magnitudes = np.random.default_rng(1).integers(0, table.tail_start, 500)
+    for magnitude, density in zip(magnitudes, decay.density(magnitudes.astype(np.float64)), strict=True):
+        exact = exact_density(decay, int(magnitude))
+        assert abs(density - exact) <= core.FILTER_SLACK / 16 * exact
+
+
+@pytest.mark.parametrize("power", [1, 2])
+@pytest.mark.parametrize("digits", [5, 20, 40])
+def test_exp_bounds_enclose_and_tighten(power, digits):
+    for step in range(200):
+        exponent = Fraction(step**power, 7)
+        lower, upper = core._exp_bounds(exponent, digits)
+        exact = mpmath.exp(-mpmath.mpf(exponent.numerator) / exponent.denominator)
+        assert lower < exact < upper
+        assert upper - lower < mpmath.mpf(10) ** (3 - digits)
+
+
+def test_exp_bounds_do_not_depend_on_the_ambient_decimal_context():
+    expected = core._exp_bounds(Fraction(1, 7), 40)
+    with decimal.localcontext(decimal.Context(prec=3, Emax=5, Emin=-5)):
+        assert core._exp_bounds(Fraction(1, 7), 40) == expected
+
+
+@pytest.mark.parametrize(("word", "below"), [(0, True), (2**64 - 1, False)])
+def test_undecided_comparisons_draw_more_bits_of_the_height(word, below):
+    decay = DECAYS[0]
+    leading = int(mpmath.floor(exact_density(decay, 1) * 2**50))
+    entropy = ScriptedEntropy(word)
+    height = UnfoldingReal(0, leading, 50)
+    assert core._is_below(decay, UnfoldingReal(1, 0, 64), height, scale=1, entropy=entropy) is below
+    assert height.bits == 114
+    assert entropy.script == []
+
+
+@pytest.mark.parametrize(("word", "below"), [(0, True), (2**64 - 1, False)])
+def test_undecided_comparisons_draw_more_bits_of_the_place(word, below):
+    # Only the second word of the place can decide: the height is the density amid the place's interval.
+    decay = Decay(rate=HALF, power=2, rounding_bits=1)
+    middle = Fraction((1 << 17) + 1, 1 << 17)
+    height = UnfoldingReal(0, int(mpmath.floor(exact_density(decay, middle) * 2**64)), 64)
+    place = UnfoldingReal(1, 0, 16)
+    assert core._is_below(decay, place, height, scale=1, entropy=ScriptedEntropy(0, word)) is below
+
+
+def test_a_far_tail_block_needs_several_words_and_is_refused_beyond_64_bits():
+    table = build_staircase(Decay(rate=Fraction(1, 2**56), power=1))
+    assert table.tail_bits == 56
+    seventy_tails = (0, 1 << 57)
+    with pytest.raises(NumericError, match="64 bits"):
+        core._draw_tail(table, ScriptedEntropy(*seventy_tails, 0, 0))
+    assert core._draw_tail(table, ScriptedEntropy(*seventy_tails, 0, 2**64 - 1)) is None
+    assert core._draw_tail(table, ScriptedEntropy(1 << 63, 5, 0)) == table.tail_start + 5
+
+
+@pytest.mark.parametrize("decay", [DECAYS[2], DECAYS[6], Decay(rate=Fraction(1, 2**30), power=1)], ids=str)
+def test_the_tail_follows_the_law(decay):
+    table = build_staircase(decay)
+    entropy = SeededEntropy(2)
+    draws = [core._draw_tail(table, entropy) for _ in range(20_000)]
+    tail = np.array([magnitude for magnitude in draws if magnitude is not None], dtype=np.float64)
+    length = float(decay.rate) ** (-1 / decay.power)
+    law = stats.expon(scale=length) if decay.power == 1 else stats.halfnorm(scale=length / np.sqrt(2))
+    area = table.unit * law.sf(table.tail_start) / law.pdf(0.0)
+    assert_tail(np.array(draws, dtype=np.float64) > 0, 0.5, area / (1 << table.block_bits))
+    assert_continuous_law(tail, lambda x: 1.0 - law.sf(x + 0.5) / law.sf(table.tail_start))
+
+
+def test_draws_of_any_size_use_every_lane():
+    for size in (0, 1, 2, core._BATCH - 1, core._BATCH, core._BATCH + 1):
+        values = draw(build_staircase(DECAYS[3]), size, SeededEntropy(4))
+        assert values.dtype == np.int64
+        assert np.unique(values).size == size
