@@ -4,6 +4,7 @@ Promise: everything here is public.  Estimates are computed when they are read, 
 recomputed with other choices any day at no privacy cost.
 """
 
+import re
 from functools import cached_property
 from math import sqrt
 from pathlib import Path
@@ -15,13 +16,15 @@ from numpy.typing import NDArray
 from dpcov import estimate as estimation
 from dpcov.artifact_file import Arrays, fingerprint, pack, unpack
 from dpcov.errors import ReleaseError
-from dpcov.estimate import Post, UnitEstimate
+from dpcov.estimate import UnitEstimate
 from dpcov.manifest import Manifest, read_guarantee
 from dpcov.output import write_file
 from dpcov.privacy.guarantee import Guarantee
-from dpcov.statistics import NoisyStatistics
+from dpcov.statistics import NoisyStatistics, Post, PublishedArray
 
 Array = NDArray[np.float64]
+
+_MAX_BITS = 64
 
 
 class Release:
@@ -47,19 +50,16 @@ class Release:
             arrays=arrays,
             lattice_bits=manifest.statistics.lattice_bits,
             dropped_bits=manifest.statistics.dropped_bits,
+            radius=manifest.statistics.radius,
+            post=manifest.statistics.post,
             noise=manifest.statistics.noise,
             notes=manifest.statistics.notes,
         )
         self._check()
 
     def _check(self) -> None:
-        arrays = self.statistics.arrays
-        name = "sscp" if self.statistics.layout == "sscp" else "second_moment"
-        d = len(self.manifest.columns)
-        if name not in arrays or arrays[name].shape != (d, d):
-            raise ReleaseError("The release's matrix does not match its list of columns; get a fresh copy.")
-        if self.manifest.n_rows is None and "row_count" not in arrays and self.statistics.layout == "sscp":
-            raise ReleaseError("The release holds no number of rows; get a fresh copy.")
+        if not (_numbers_make_sense(self.manifest) and _arrays_make_sense(self.manifest, self.statistics)):
+            raise ReleaseError("The numbers in this release contradict each other; get a fresh copy.")
 
     def __repr__(self) -> str:
         return (
@@ -102,20 +102,20 @@ class Release:
     def _unit(self) -> UnitEstimate:
         return estimation.unit_estimate(self.statistics, self.manifest.n_rows)
 
-    def second_moment(self, post: Post = "psd") -> Array:
+    def second_moment(self, post: Post | None = None) -> Array:
         """Estimate of E[x x'] in encoded units, intercept included if there is one.
 
         Parameters
         ----------
-        post : {"psd", "none", "clip", "projection"}
-            Post-processing.
+        post : {"none", "psd", "clip", "projection"}, optional
+            Post-processing; by default what the mechanism is meant to be read with.
 
         Returns
         -------
         (d, d) float64
         """
         bound = self.manifest.norm_bound**2
-        return estimation.post_process(self._unit.matrix, post, 1.0) * bound
+        return estimation.post_process(self._unit.matrix, post or self.statistics.post, 1.0) * bound
 
     @cached_property
     def _centered(self) -> tuple[Array, Array]:
@@ -136,17 +136,18 @@ class Release:
         """Estimated means of the features, in original units."""
         return self._centers + self._half_ranges * self._centered[0]
 
-    def covariance(self, post: Post = "psd") -> Array:
+    def covariance(self, post: Post | None = None) -> Array:
         """Estimated covariance (centered, divided by n) of the features, in original units.
 
         Post-processing happens in encoded units, where all bounded columns have comparable scale.
         """
         raw = self._centered[1]
-        bound = max(0.0, float(np.trace(raw))) if post == "projection" else float(len(raw))
         scale = self._half_ranges
-        return estimation.post_process(raw, post, bound) * np.outer(scale, scale)
+        return estimation.post_process(
+            raw, post or self.statistics.post, self.manifest.norm_bound**2
+        ) * np.outer(scale, scale)
 
-    def correlation(self, post: Post = "psd") -> Array:
+    def correlation(self, post: Post | None = None) -> Array:
         """Estimated correlation matrix; NaN where a variance is estimated as zero."""
         covariance = self.covariance(post)
         variances = np.diagonal(covariance)
@@ -155,12 +156,17 @@ class Release:
         return correlation
 
     def expected_error(self) -> float | None:
-        """Root mean squared Frobenius error of ``second_moment("none")`` caused by the noise, encoded units."""
+        """Root mean squared Frobenius error of ``second_moment("none")`` caused by the noise, encoded units.
+
+        Under add-remove-one the error of the noisy row count comes on top.
+        """
         variance = self._unit.noise_variance
         if variance is None:
             return None
         d = len(self.manifest.columns)
-        return sqrt(variance * d * (d + 1) / 2) * self.manifest.norm_bound**2
+        # d diagonal entries of this variance and d (d - 1) others of half of it; a merged trace takes d / (d + 1) off.
+        entries = d * (d + 1) / 2 - ("trace" in self.statistics.arrays) * d / (d + 1)
+        return sqrt(variance * entries) * self.manifest.norm_bound**2
 
     @property
     def _centers(self) -> Array:
@@ -188,3 +194,40 @@ class Release:
         from dpcov.summary import summarize
 
         return summarize(self)
+
+
+def _numbers_make_sense(manifest: Manifest) -> bool:
+    """Whether estimates can be computed at all; says nothing about who wrote the file."""
+    statistics, columns = manifest.statistics, manifest.columns
+    scales = (manifest.norm_bound, statistics.radius, *(column.half_range for column in columns))
+    counts = (1 if manifest.n_rows is None else manifest.n_rows, manifest.guarantee.rows_per_person)
+    return (
+        bool(columns)
+        and all(0 < scale < float("inf") for scale in scales)
+        and all(0 < count < 2**63 for count in counts)
+        and 0 <= statistics.lattice_bits <= _MAX_BITS
+        and 0 <= statistics.dropped_bits <= _MAX_BITS
+    )
+
+
+def _arrays_make_sense(manifest: Manifest, statistics: NoisyStatistics) -> bool:
+    """Whether the arrays are the ones of the layout, with the shapes and the noise law they need."""
+    arrays, d = statistics.arrays, len(manifest.columns)
+    if statistics.layout == "estimate":
+        moment = arrays.get("second_moment")
+        return moment is not None and _is_symmetric(moment, d, np.float64) and bool(np.isfinite(moment).all())
+    sscp = arrays.get("sscp")
+    scalars = [arrays[name] for name in ("trace", "row_count") if name in arrays]
+    return (
+        sscp is not None
+        and _is_symmetric(sscp, d, np.int64)
+        and all(scalar.shape == (1,) and scalar.dtype == np.int64 for scalar in scalars)
+        and (manifest.n_rows is not None or "row_count" in arrays)
+        and statistics.noise is not None
+        and re.fullmatch(r"[0-9]{1,100}", statistics.noise.diagonal_variance) is not None
+    )
+
+
+def _is_symmetric(matrix: PublishedArray, dimension: int, dtype: type) -> bool:
+    same_kind = matrix.shape == (dimension, dimension) and matrix.dtype == dtype
+    return same_kind and np.array_equal(matrix, matrix.T)

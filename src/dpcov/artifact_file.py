@@ -6,14 +6,16 @@ executes anything and never allocates more than the manifest's shapes allow.
 
 import hashlib
 import io
+import struct
 import zipfile
 from pathlib import Path
+from typing import Any, Literal, cast
 
 import msgspec
 import numpy as np
 
 from dpcov.errors import ReleaseError
-from dpcov.manifest import Manifest, MemberRecord
+from dpcov.manifest import FORMAT_NAME, FORMAT_VERSION, Manifest, MemberRecord
 from dpcov.statistics import PublishedArray
 
 MANIFEST_NAME = "manifest.json"
@@ -36,7 +38,7 @@ def npy_bytes(array: PublishedArray) -> bytes:
 
 def member_record(array: PublishedArray) -> MemberRecord:
     """Shape, type and checksum of an array file."""
-    kind = "<i8" if array.dtype == np.int64 else "<f8"
+    kind: Literal["<i8", "<f8"] = "<i8" if array.dtype == np.int64 else "<f8"
     return MemberRecord(sha256=_digest(npy_bytes(array)), dtype=kind, shape=tuple(array.shape))
 
 
@@ -81,7 +83,7 @@ def unpack(path: str | Path) -> tuple[Manifest, Arrays]:
         raise ReleaseError(f"There is no file {path}.") from None
     except (IsADirectoryError, PermissionError) as error:
         raise ReleaseError(f"Cannot open {path}: {error.strerror}.") from None
-    except (zipfile.BadZipFile, OSError, EOFError, ValueError, NotImplementedError, RuntimeError):
+    except (zipfile.BadZipFile, OSError, EOFError, ValueError, RuntimeError, struct.error):
         raise ReleaseError(f"{path} is not a dpcov release, or it is damaged; get a fresh copy.") from None
 
 
@@ -102,13 +104,26 @@ def _read(archive: zipfile.ZipFile) -> tuple[Manifest, Arrays]:
     return manifest, {name: _array(archive, name, record) for name, record in manifest.members.items()}
 
 
+class _Heading(msgspec.Struct):
+    """What every version of the format says of itself."""
+
+    format: Any = None
+    version: Any = None
+
+
 def _decode(text: bytes) -> Manifest:
     try:
-        return msgspec.json.decode(text, type=Manifest)
+        heading = msgspec.json.decode(text, type=_Heading)
+        if heading.format == FORMAT_NAME and heading.version != FORMAT_VERSION:
+            raise ReleaseError("The release was written by another version of dpcov; upgrade dpcov and try again.")
+        manifest = msgspec.json.decode(text, type=Manifest)
+        # Fields that the decoder would skip or fill in make the two readings differ.
+        complete = msgspec.json.decode(text) == msgspec.json.decode(encode_manifest(manifest))
     except (msgspec.MsgspecError, RecursionError):
-        raise ReleaseError(
-            "The release file's manifest cannot be read by this version of dpcov; try a newer one."
-        ) from None
+        complete = False
+    if not complete:
+        raise ReleaseError("The release file's manifest cannot be read; get a fresh copy, or upgrade dpcov.")
+    return manifest
 
 
 def _array(archive: zipfile.ZipFile, name: str, record: MemberRecord) -> PublishedArray:
@@ -121,11 +136,18 @@ def _array(archive: zipfile.ZipFile, name: str, record: MemberRecord) -> Publish
     content = archive.read(f"{name}.npy")
     if _digest(content) != record.sha256:
         raise ReleaseError("The release file was altered or damaged after it was written; get a fresh copy.")
-    array = np.lib.format.read_array(io.BytesIO(content), allow_pickle=False)
-    if array.dtype.str != record.dtype or array.shape != record.shape:
+    return _parse_npy(content, record)
+
+
+def _parse_npy(content: bytes, record: MemberRecord) -> PublishedArray:
+    """Read-only view of a .npy file's numbers; its header is believed only where it repeats the manifest."""
+    stream = io.BytesIO(content)
+    known = np.lib.format.read_magic(stream) == (1, 0)
+    shape, fortran_order, dtype = np.lib.format.read_array_header_1_0(stream) if known else ((), True, None)
+    if fortran_order or dtype is None or dtype.str != record.dtype or shape != record.shape:
         raise ReleaseError("An array in the release file is not what its manifest says; get a fresh copy.")
-    array.flags.writeable = False
-    return array
+    array = np.frombuffer(content, dtype=dtype, offset=stream.tell()).reshape(shape)
+    return cast(PublishedArray, array)
 
 
 def _digest(content: bytes) -> str:

@@ -5,21 +5,16 @@ Promise: reads noisy numbers only, so every choice made here can be changed late
 
 from dataclasses import dataclass
 from math import sqrt
-from typing import Literal, get_args
+from typing import get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpcov.errors import ReleaseError, UsageError
 from dpcov.linalg.project import clip_eigenvalues, project_psd, project_psd_trace
-from dpcov.statistics import NoisyStatistics
+from dpcov.statistics import NoisyStatistics, Post
 
 Array = NDArray[np.float64]
-
-Post = Literal["none", "psd", "clip", "projection"]
-"""Post-processing of a symmetric estimate.  ``none``: unbiased, perhaps indefinite.  ``psd``: negative
-eigenvalues set to zero.  ``clip``: eigenvalues clipped to [0, trace bound].  ``projection``: nearest matrix in
-{positive semidefinite, trace <= private trace}."""
 
 POSTS: tuple[Post, ...] = get_args(Post)
 
@@ -52,12 +47,13 @@ def unit_estimate(statistics: NoisyStatistics, n_rows: int | None) -> UnitEstima
             noise_variance=None,
         )
     assert statistics.noise is not None
-    unit = 2.0**statistics.dropped_bits / 4.0**statistics.lattice_bits
+    step = statistics.radius**2 / 4.0**statistics.lattice_bits
+    unit = step * 2.0**statistics.dropped_bits
     rows = float(n_rows) if n_rows is not None else _noisy_count(statistics)
-    matrix = statistics.arrays["sscp"] * unit
+    matrix: Array = statistics.arrays["sscp"].astype(np.float64) * unit
     if "trace" in statistics.arrays:
         matrix = _merge_trace(matrix, float(statistics.arrays["trace"][0]) * unit)
-    variance = float(int(statistics.noise.diagonal_variance)) / 16.0**statistics.lattice_bits
+    variance = float(int(statistics.noise.diagonal_variance)) * step**2
     return UnitEstimate(matrix=matrix / rows, n_rows=rows, noise_variance=variance / rows**2)
 
 

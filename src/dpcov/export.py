@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from dpcov.artifact import Release
 from dpcov.errors import UsageError
-from dpcov.estimate import Post
 from dpcov.output import write_file
+from dpcov.statistics import Post
 
 Format = Literal["csv", "json", "npz"]
 Quantity = Literal["covariance", "correlation", "second-moment", "mean"]
@@ -28,7 +28,7 @@ def export(
     path: str | Path,
     *,
     quantity: Quantity = "covariance",
-    post: Post = "psd",
+    post: Post | None = None,
     format: Format | None = None,
     overwrite: bool = False,
 ) -> None:
@@ -51,7 +51,9 @@ def export(
     write_file(path, content, overwrite=overwrite)
 
 
-def estimate(release: Release, quantity: Quantity, post: Post) -> tuple[tuple[str, ...], NDArray[np.float64]]:
+def estimate(
+    release: Release, quantity: Quantity, post: Post | None
+) -> tuple[tuple[str, ...], NDArray[np.float64]]:
     """Labels and values of one quantity."""
     if quantity == "covariance":
         return release.feature_names, release.covariance(post)
@@ -87,7 +89,7 @@ def _json(
     release: Release, quantity: Quantity, labels: tuple[str, ...], values: NDArray[np.float64]
 ) -> bytes:
     """Values with labels, guarantee and fingerprint; NaN becomes null."""
-    cells = np.where(np.isfinite(values), values, None).tolist()  # type: ignore[arg-type,unused-ignore]
+    cells = np.where(np.isfinite(values), values.astype(object), np.array(None)).tolist()
     record = {
         "quantity": quantity,
         "features": labels,

@@ -3,17 +3,22 @@
 Promise: a strict, versioned schema; unknown fields, missing fields and wrong types are refused on load.
 """
 
+import re
 from fractions import Fraction
-from typing import Literal
+from typing import Final, Literal
 
 import msgspec
 
 from dpcov.columns import EncodedColumn
 from dpcov.errors import ReleaseError
 from dpcov.privacy.guarantee import ZCDP, ApproxDP, Guarantee, Neighbors, Numerics, Promise, PureDP
-from dpcov.statistics import Layout, NoiseLaw
+from dpcov.statistics import Layout, NoiseLaw, Post
 
-FORMAT_VERSION = 1
+FORMAT_NAME: Final = "dpcov-release"
+FORMAT_VERSION: Final = 1
+
+_EXACT_NUMBER = re.compile(r"[0-9]{1,4000}(/[0-9]{1,4000})?")
+"""No exponents: 1e999999999 as a fraction would fill the memory."""
 
 
 class _Record(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -66,6 +71,8 @@ class StatisticsRecord(_Record, frozen=True, kw_only=True):
     layout: Layout
     lattice_bits: int
     dropped_bits: int
+    radius: float
+    post: Post
     noise: NoiseLaw | None
     notes: tuple[str, ...] = ()
 
@@ -73,7 +80,7 @@ class StatisticsRecord(_Record, frozen=True, kw_only=True):
 class Manifest(_Record, frozen=True, kw_only=True):
     """Everything public about a release except the arrays themselves."""
 
-    format: Literal["dpcov-release"] = "dpcov-release"
+    format: Literal["dpcov-release"] = FORMAT_NAME
     version: Literal[1] = FORMAT_VERSION
     created: str
     software: dict[str, str]
@@ -101,15 +108,25 @@ def promise_record(promise: Promise) -> PromiseRecord:
 
 
 def read_promise(record: PromiseRecord) -> Promise:
-    """Read a promise back, refusing records whose numbers are missing or malformed."""
+    """Read a promise back, refusing records whose numbers are missing, malformed or promise nothing."""
     try:
         if record.kind == "pure":
-            return PureDP(epsilon=Fraction(record.epsilon or ""))
+            return PureDP(epsilon=_exact(record.epsilon))
         if record.kind == "zcdp":
-            return ZCDP(rho=Fraction(record.rho or ""))
-        return ApproxDP(epsilon=Fraction(record.epsilon or ""), delta=Fraction(record.delta or ""))
+            return ZCDP(rho=_exact(record.rho))
+        return ApproxDP(epsilon=_exact(record.epsilon), delta=_exact(record.delta, below=1))
     except (ValueError, ZeroDivisionError):
         raise ReleaseError("The release file states no readable privacy guarantee; do not use it.") from None
+
+
+def _exact(text: str | None, below: float = float("inf")) -> Fraction:
+    """Read a positive number."""
+    if text is None or not _EXACT_NUMBER.fullmatch(text):
+        raise ValueError
+    number = Fraction(text)
+    if not 0 < number < below:
+        raise ValueError
+    return number
 
 
 def guarantee_record(guarantee: Guarantee) -> GuaranteeRecord:

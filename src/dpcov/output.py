@@ -39,11 +39,9 @@ class ReservedFile:
     def __init__(self, path: str | Path, size: int = 0, *, overwrite: bool = False) -> None:
         self.path = Path(path)
         self._overwrite = overwrite
-        self._refuse_bad_target()
         try:
-            handle, name = tempfile.mkstemp(
-                prefix=f".{self.path.name}.", suffix=".part", dir=self.path.parent
-            )
+            self._refuse_bad_target()
+            handle, name = tempfile.mkstemp(prefix=".dpcov-", suffix=".part", dir=self.path.parent)
         except OSError as error:
             raise _explain(self.path, error) from None
         self._handle = handle
@@ -59,6 +57,8 @@ class ReservedFile:
             raise ReleaseError(f"{self.path} is a directory; name a file in it.")
         if not self.path.parent.is_dir():
             raise ReleaseError(f"The folder {self.path.parent} does not exist; create it first.")
+        if self.path.exists() and not self.path.is_file():
+            raise ReleaseError(f"{self.path} is not an ordinary file; choose another name.")
         if self.path.exists() and not self._overwrite:
             raise ReleaseError(
                 f"{self.path} exists already. Choose another name, or say that it may be overwritten (--force)."

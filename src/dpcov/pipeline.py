@@ -348,6 +348,8 @@ def _assemble(
             layout=statistics.layout,
             lattice_bits=statistics.lattice_bits,
             dropped_bits=statistics.dropped_bits,
+            radius=statistics.radius,
+            post=statistics.post,
             noise=statistics.noise,
             notes=statistics.notes,
         ),

@@ -14,6 +14,11 @@ from numpy.typing import NDArray
 Layout = Literal["sscp", "estimate"]
 """``sscp``: noisy integer moments with a known noise law.  ``estimate``: a finished second moment matrix."""
 
+Post = Literal["none", "psd", "clip", "projection"]
+"""Post-processing of a symmetric estimate.  ``none``: unbiased, perhaps indefinite.  ``psd``: negative
+eigenvalues set to zero.  ``clip``: eigenvalues clipped to [0, trace bound].  ``projection``: nearest matrix in
+{positive semidefinite, trace <= private trace}."""
+
 PublishedArray = NDArray[np.int64] | NDArray[np.float64]
 
 
@@ -53,13 +58,21 @@ class NoisyStatistics:
         A unit row has integer squared norm ``4**lattice_bits``.
     dropped_bits : int
         Low bits removed from ``sscp`` after the noise was added.
+    radius : float
+        Norm to which rows were clipped, as a fraction of the norm bound; the unit of the lattice.
+    post : Post
+        Post-processing that the mechanism is meant to be read with, unless the reader says otherwise.
     noise : NoiseLaw or None
         Law of the noise; None for the ``estimate`` layout.
+    notes : tuple of str
+        What the mechanism found out privately and chose, in words.
     """
 
     layout: Layout
     arrays: Mapping[str, PublishedArray]
     lattice_bits: int = 0
     dropped_bits: int = 0
+    radius: float = 1.0
+    post: Post = "psd"
     noise: NoiseLaw | None = None
     notes: tuple[str, ...] = field(default=())

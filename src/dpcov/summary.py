@@ -3,6 +3,7 @@
 Promise: reads a release only.
 """
 
+from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from dpcov.privacy.guarantee import ApproxDP, Promise, PureDP, format_number
@@ -85,9 +86,9 @@ def _in_words(promise: Promise) -> str:
     from dpcov.privacy.convert import zcdp_epsilon
 
     rows = []
-    for delta in ("1e-6", "1e-9"):
+    for delta in (Fraction("1e-6"), Fraction("1e-9")):
         epsilon = float(zcdp_epsilon(promise.rho, delta))
-        rows.append(f"({epsilon:.3g}, {delta})-DP")
+        rows.append(f"({epsilon:.3g}, {format_number(delta)})-DP")
     return f"  In words: implies {' and '.join(rows)}, and every other point of that curve."
 
 

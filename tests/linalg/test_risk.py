@@ -80,11 +80,11 @@ def test_risk_of_the_noisy_matrix_and_of_zero_in_closed_form(dimension, mean_var
 
 
 def mean_gap_in_standard_errors(assumed_variance):
-    """Mean of (estimated risk − squared error) over 3000 draws, in standard errors."""
+    """Mean of (estimated risk − squared error) over 5000 draws, in standard errors."""
     generator = np.random.default_rng(11)
     truth = np.diag([1.5, 0.5, 0.0])
     gaps = []
-    for _ in range(3000):
+    for _ in range(5000):
         values, vectors = eigh(truth + noise(3, VARIANCE, generator))
         spectrum = NoisySpectrum(
             values=values, off_diagonal_variance=assumed_variance, mean_variance=2.0 * assumed_variance
@@ -94,18 +94,17 @@ def mean_gap_in_standard_errors(assumed_variance):
     return abs(np.mean(gaps)) / (np.std(gaps) / np.sqrt(len(gaps)))
 
 
-# A normal variable exceeds 6.11 with probability 1e-9; a variance stated 20 % too low gives a gap of about 9.
+# A normal variable exceeds 6.11 with probability 1e-9; a variance stated 30 % too low gives a gap of about 8.
 def test_mean_risk_is_the_mean_squared_error():
     assert mean_gap_in_standard_errors(VARIANCE) < 6.11
 
 
 def test_the_mean_risk_test_rejects_a_wrong_variance():
-    assert mean_gap_in_standard_errors(0.8 * VARIANCE) > 6.11
+    assert mean_gap_in_standard_errors(0.7 * VARIANCE) > 6.11
 
 
 def test_random_signs_are_close_to_the_exact_divergence(monkeypatch):
-    values = np.sort(np.random.default_rng(4).normal(size=40))
-    spectrum = spectrum_of(values)
+    spectrum = spectrum_of(np.linspace(-6.0, 30.0, 40))
     estimator = least_risk_curve(spectrum, 1)
     estimated = stein_risk(estimator, spectrum)
     monkeypatch.setattr(risk, "EXACT_TRACE_DIMENSION", 40)

@@ -137,9 +137,13 @@ def test_first_direction_has_no_preferred_sign():
     assert abs(np.mean(signs) - 0.5) < 6.2 * 0.5 / math.sqrt(2_000)
 
 
-def test_a_budget_that_collapses_behind_a_spike():
+@pytest.mark.parametrize(
+    ("eigenvalues", "exponents"),
+    [([0.0] * 5 + [110176.0], [2.0, 1e-9]), ([0.0, 964886.4300368662, 463618.1592864076], [643.0, 0.5])],
+)
+def test_a_budget_that_collapses_behind_a_spike(eigenvalues, exponents):
     # Conditioning leaves no digit of the tuned traces; the envelope must be tuned anew.
-    drawn = sample_eigenvectors(rotated(np.array([0.0] * 5 + [110176.0])), [2.0, 1e-9], SeededEntropy(0), 2)
+    drawn = sample_eigenvectors(rotated(np.array(eigenvalues)), exponents, SeededEntropy(0), 2)
     assert np.abs(drawn.T @ drawn - np.eye(2)).max() < 1e-14
 
 

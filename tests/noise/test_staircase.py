@@ -55,8 +55,8 @@ def eighty_digits():
 def test_the_cells_cover_the_curve_and_inside_cells_lie_under_it(decay):
     table = build_staircase(decay)
     width = 1 << table.block_bits
-    used = table.starts[: table.inside + table.levels.size]
-    assert table.inside + table.levels.size + 1 <= table.starts.size
+    used = table.starts[: table.tail_cell]
+    assert table.tail_cell < table.starts.size
     for start in range(0, table.tail_start, width):
         inside = int(np.count_nonzero(used[: table.inside] == start))
         levels = table.levels[used[table.inside :] == start]
@@ -181,6 +181,24 @@ def test_the_tail_follows_the_law(decay):
     area = table.unit * law.sf(table.tail_start) / law.pdf(0.0)
     assert_tail(np.array(draws, dtype=np.float64) > 0, 0.5, area / (1 << table.block_bits))
     assert_continuous_law(tail, lambda x: 1.0 - law.sf(x + 0.5) / law.sf(table.tail_start))
+
+
+def test_far_tail_blocks_are_counted_across_words():
+    table = build_staircase(Decay(rate=Fraction(1, 2**40), power=1))
+    for zeros, words in ((2, [1 << 61]), (70, [0, 1 << 57])):
+        expected = table.tail_start + (zeros << table.tail_bits) + 5
+        assert core._draw_tail(table, ScriptedEntropy(*words, 5, 0)) == expected
+
+
+def test_rejected_lanes_are_drawn_again_until_none_is_left(monkeypatch):
+    generator = np.random.default_rng(0)
+
+    def attempt(table, count, entropy):
+        accepted = generator.random(count) < 0.5
+        return accepted.astype(np.int64), np.flatnonzero(~accepted)
+
+    monkeypatch.setattr(core, "_attempt", attempt)
+    assert draw(build_staircase(DECAYS[0]), 3 * core._BATCH + 7, SeededEntropy(0)).all()
 
 
 def test_draws_of_any_size_use_every_lane():

@@ -1,7 +1,7 @@
 """``dpcov demo``: the whole way on a real table that scikit-learn bundles, in one command."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -23,7 +23,9 @@ def demo(force: options.Force = False) -> None:
 
     for path in (RELEASE_FILE, COVARIANCE_FILE):
         if path.exists() and not force:
-            raise UsageError(f"{path} exists already in this folder. Move it away, or run: dpcov demo --force")
+            raise UsageError(
+                f"{path} exists already in this folder. Move it away, or run: dpcov demo --force"
+            )
     schema = dpcov.Schema.from_toml(Path(__file__).with_name("demo.toml"))
     table = _biopsies()
     made = dpcov.release(
@@ -42,7 +44,9 @@ def _biopsies() -> "pa.Table":
     try:
         from sklearn.datasets import load_breast_cancer
     except ImportError:
-        raise UsageError("The demo's table comes with scikit-learn. Install it: pip install 'dpcov[demo]'") from None
+        raise UsageError(
+            "The demo's table comes with scikit-learn. Install it: pip install 'dpcov[demo]'"
+        ) from None
     import pyarrow as pa
 
     bunch = load_breast_cancer()

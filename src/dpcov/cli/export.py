@@ -16,8 +16,10 @@ def export(
     what: Annotated[
         str, typer.Option("--what", help="covariance, correlation, second-moment or mean.")
     ] = "covariance",
-    post: options.Post = "psd",
-    format: Annotated[str | None, typer.Option("--format", help="csv, json or npz; by default the file's ending.")] = None,
+    post: options.Post = None,
+    format: Annotated[
+        str | None, typer.Option("--format", help="csv, json or npz; by default the file's ending.")
+    ] = None,
     force: options.Force = False,
 ) -> None:
     """Write a covariance, correlation, second moment matrix or the means to a file; costs no privacy."""
@@ -27,7 +29,8 @@ def export(
     from dpcov.export import export as write
 
     _one_of("--what", what, QUANTITIES)
-    _one_of("--post", post, POSTS)
+    if post is not None:
+        _one_of("--post", post, POSTS)
     if format is not None:
         _one_of("--format", format, FORMATS)
     loaded = Release.load(release)

@@ -12,7 +12,9 @@ if TYPE_CHECKING:
 
 Epsilon = Annotated[str | None, typer.Option("--epsilon", help="Privacy budget epsilon, a decimal number.")]
 Delta = Annotated[str | None, typer.Option("--delta", help="Privacy budget delta, for example 1e-6.")]
-Rho = Annotated[str | None, typer.Option("--rho", help="Privacy budget rho of zCDP, instead of epsilon and delta.")]
+Rho = Annotated[
+    str | None, typer.Option("--rho", help="Privacy budget rho of zCDP, instead of epsilon and delta.")
+]
 NeighborsOption = Annotated[
     str,
     typer.Option(
@@ -21,8 +23,10 @@ NeighborsOption = Annotated[
     ),
 ]
 Post = Annotated[
-    str,
-    typer.Option("--post", help="Post-processing: none (unbiased), psd, clip or projection. Costs no privacy."),
+    str | None,
+    typer.Option(
+        "--post", help="Post-processing: none (unbiased), psd, clip, projection; default: the mechanism's. Free."
+    ),
 ]
 Force = Annotated[bool, typer.Option("--force", help="Overwrite an existing output file.")]
 ReleaseFile = Annotated[Path, typer.Argument(help="A release file (.dpcov).", metavar="RELEASE")]

@@ -19,32 +19,49 @@ EXAMPLE = (
 
 
 def release(
-    data: Annotated[str, typer.Argument(help="CSV, Parquet, Arrow, npy or npz file; - reads CSV from stdin.")],
+    data: Annotated[
+        str, typer.Argument(help="CSV, Parquet, Arrow, npy or npz file; - reads CSV from stdin.")
+    ],
     schema: Annotated[Path, typer.Option("--schema", help="Schema file with public bounds (TOML).")],
     output: Annotated[Path, typer.Option("-o", "--output", help="Release file to write.")],
     epsilon: options.Epsilon = None,
     delta: options.Delta = None,
     rho: options.Rho = None,
-    mechanism: Annotated[str, typer.Option("--mechanism", help="Which mechanism draws the noise.")] = "gaussian",
+    mechanism: Annotated[
+        str, typer.Option("--mechanism", help="Which mechanism draws the noise.")
+    ] = "gaussian",
     option: Annotated[
-        list[str] | None, typer.Option("--option", metavar="NAME=VALUE", help="Option of the mechanism; repeatable.")
+        list[str] | None,
+        typer.Option("--option", metavar="NAME=VALUE", help="Option of the mechanism; repeatable."),
     ] = None,
     neighbors: options.NeighborsOption = "replace-one",
-    rows: Annotated[int | None, typer.Option("--rows", help="Public number of rows; a contradicting file is refused.")] = None,
+    rows: Annotated[
+        int | None, typer.Option("--rows", help="Public number of rows; a contradicting file is refused.")
+    ] = None,
     ledger: Annotated[Path | None, typer.Option("--ledger", help="Ledger that is charged.")] = None,
-    dataset: Annotated[str | None, typer.Option("--dataset", help="Name of the dataset in the ledger.")] = None,
-    no_ledger: Annotated[bool, typer.Option("--no-ledger", help="Run without a ledger; you keep the account yourself.")] = False,
+    dataset: Annotated[
+        str | None, typer.Option("--dataset", help="Name of the dataset in the ledger.")
+    ] = None,
+    no_ledger: Annotated[
+        bool, typer.Option("--no-ledger", help="Run without a ledger; you keep the account yourself.")
+    ] = False,
     force: options.Force = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress display.")] = False,
-    seed: Annotated[int | None, typer.Option("--seed", help="Reproducible randomness, for research on public data.")] = None,
-    not_private: Annotated[bool, typer.Option("--not-private", help="Confirms that --seed gives no privacy at all.")] = False,
+    seed: Annotated[
+        int | None, typer.Option("--seed", help="Reproducible randomness, for research on public data.")
+    ] = None,
+    not_private: Annotated[
+        bool, typer.Option("--not-private", help="Confirms that --seed gives no privacy at all.")
+    ] = False,
 ) -> None:
     """Release the second moments of a table once; everything after that costs no privacy."""
     import dpcov
     from dpcov.cli.progress import rows_progress
 
     if (ledger is None) != no_ledger:
-        raise UsageError("Name the ledger to charge (--ledger FILE --dataset NAME), or say --no-ledger; one of the two.")
+        raise UsageError(
+            "Name the ledger to charge (--ledger FILE --dataset NAME), or say --no-ledger; one of the two."
+        )
     budget = options.budget_from(epsilon, delta, rho)
     randomness = _entropy(seed, not_private)
     with rows_progress(show_rows=neighbors == "replace-one", quiet=quiet) as progress:
@@ -79,7 +96,9 @@ def _entropy(seed: int | None, not_private: bool) -> "Entropy | None":
     if seed is None:
         return None
     if not not_private:
-        raise UsageError("--seed makes the noise predictable, so the release protects nobody. Add --not-private to confirm.")
+        raise UsageError(
+            "--seed makes the noise predictable, so the release protects nobody. Add --not-private to confirm."
+        )
     return SeededEntropy(seed)
 
 

@@ -13,13 +13,17 @@ app = typer.Typer(no_args_is_help=True, help="Write and check the public descrip
 DRAFT_EXAMPLE = "Example: dpcov schema draft patients.parquet -o patients.toml"
 CHECK_EXAMPLE = "Example: dpcov schema check patients.toml --data patients.parquet"
 
-DataFile = Annotated[str, typer.Argument(help="CSV, Parquet, Arrow, npy or npz file; - reads CSV from stdin.")]
+DataFile = Annotated[
+    str, typer.Argument(help="CSV, Parquet, Arrow, npy or npz file; - reads CSV from stdin.")
+]
 
 
 @app.command(epilog=DRAFT_EXAMPLE)
 def draft(
     data: DataFile,
-    output: Annotated[Path | None, typer.Option("-o", "--output", help="Schema file to write; stdout if left out.")] = None,
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", help="Schema file to write; stdout if left out.")
+    ] = None,
     force: options.Force = False,
 ) -> None:
     """Write column names and types, with bounds and categories left for you to fill in.
@@ -42,7 +46,9 @@ def draft(
 @app.command(epilog=CHECK_EXAMPLE)
 def check(
     schema: Annotated[Path, typer.Argument(help="A schema file (TOML).")],
-    data: Annotated[str | None, typer.Option("--data", help="Also check that this file has the columns.")] = None,
+    data: Annotated[
+        str | None, typer.Option("--data", help="Also check that this file has the columns.")
+    ] = None,
 ) -> None:
     """Say what a schema still lacks, or that it is ready and which norm bound follows from it."""
     from dpcov.data.schema import Schema
@@ -55,7 +61,9 @@ def check(
         columns = open_source(data).columns
         absent = [name for name in read.needed_columns if name not in columns]
         if absent:
-            raise SchemaError(f"The file lacks {len(absent)} columns of the schema: {', '.join(absent[:10])}.")
+            raise SchemaError(
+                f"The file lacks {len(absent)} columns of the schema: {', '.join(absent[:10])}."
+            )
     typer.echo(
         f"The schema is complete: {len(read.features)} columns encode to {len(read.encoded_columns)}, "
         f"norm bound {read.norm_bound_or_worst_case:.6g}."

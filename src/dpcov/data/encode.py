@@ -108,7 +108,7 @@ class Encoder:
         for category in self._categories:
             self._write_category(category, _column(block, category.name), encoded)
         if self._weights is not None and self._weights.upper is not None:
-            encoded *= self._root_weights(block, self._weights.column, self._weights.upper)[:, None]
+            encoded *= _root_weights(block, self._weights.column, self._weights.upper)[:, None]
         if self._must_shorten:
             _shorten(encoded)
         return encoded
@@ -164,11 +164,6 @@ class Encoder:
         encoded[known, category.place + codes[known]] = self._unit
         if category.indicator is not None:
             encoded[codes == values.MISSING, category.indicator] = self._unit
-
-    def _root_weights(self, block: Block, name: str, upper: float) -> FloatMatrix:
-        """Return sqrt(w / upper) in [0, 1]; a missing or negative weight counts as 0."""
-        weights = values.numbers(_column(block, name), name).astype(np.float64)
-        return np.sqrt(np.clip(np.nan_to_num(weights, nan=0.0), 0.0, upper) / upper)
 
 
 def encode_array(block: FloatMatrix, norm_bound: float) -> FloatMatrix:
@@ -247,3 +242,9 @@ def _shorten(encoded: FloatMatrix) -> None:
     energies = np.einsum("ij,ij->i", encoded, encoded)
     long = np.flatnonzero(energies > 1.0)
     encoded[long] /= np.sqrt(energies[long])[:, None]
+
+
+def _root_weights(block: Block, name: str, upper: float) -> FloatMatrix:
+    """Return sqrt(w / upper) in [0, 1]; a missing or negative weight counts as 0."""
+    weights = values.numbers(_column(block, name), name).astype(np.float64)
+    return np.sqrt(np.clip(np.nan_to_num(weights, nan=0.0), 0.0, upper) / upper)

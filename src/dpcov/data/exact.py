@@ -41,7 +41,7 @@ class ExactSum:
             raise NumericError("A block of moments exceeds the exact range; use smaller blocks.")
         if self._bound + bound >= _LIMIT:
             self._carry()
-        self._low += term if term.dtype == np.int64 else term.astype(np.int64)
+        self._low += np.asarray(term, dtype=np.int64)
         self._bound += bound
 
     def merge(self, other: "ExactSum") -> None:

@@ -40,19 +40,30 @@ class MomentsSpec:
     normalized : bool
         Also gather the moments of the rows divided by their own norm, per stratum.
     bits : int
-        Lattice resolution: a unit row becomes integers of squared norm ``4**bits``.
+        Lattice resolution: a row of norm ``clip`` becomes integers of squared norm ``4**bits``.
+    clip : float
+        Rows longer than this fraction of the norm bound are scaled down to it.
     """
 
     shells: int = 1
     groups: int = 1
     normalized: bool = False
     bits: int = DEFAULT_BITS
+    clip: float = 1.0
 
     def __post_init__(self) -> None:
+        if any(isinstance(value, bool) or not isinstance(value, int) for value in self._counts):
+            raise UsageError("The numbers of shells, groups and bits are whole numbers.")
         if not 1 <= self.shells <= 64 or not 1 <= self.groups <= 10_000:
             raise UsageError("Use between 1 and 64 shells and between 1 and 10000 groups.")
         if not 4 <= self.bits <= MAX_BITS:
             raise UsageError(f"Use between 4 and {MAX_BITS} bits.")
+        if not 2.0**-60 <= self.clip <= 1:
+            raise UsageError("clip is a fraction of the norm bound: a number above 0 and at most 1.")
+
+    @property
+    def _counts(self) -> tuple[int, int, int]:
+        return self.shells, self.groups, self.bits
 
     @property
     def n_strata(self) -> int:
@@ -194,7 +205,7 @@ class Moments:
         total = np.zeros((self.n_features, self.n_features))
         for index, stratum in enumerate(self.strata):
             total += stratum.sscp.to_float() * 4.0 ** -(self.spec.bits + index % self.spec.shells)
-        return total * (self.norm_bound**2 / max(1, self.n_rows))
+        return total * ((self.norm_bound * self.spec.clip) ** 2 / max(1, self.n_rows))
 
 
 def gather(
@@ -220,8 +231,10 @@ def quantize(
     for tile in _tiles(rows.shape):
         _quantize_tile(rows[tile], values[tile], None if shells is None else shells[tile], spec)
     if spec.groups > 1:
-        if groups is None:
+        if groups is None or len(groups) != len(rows):
             raise DataError("Grouped moments need the group of every row.")
+        if len(groups) and not 0 <= groups.min() <= groups.max() < spec.groups:
+            raise DataError("A group number is out of range; count the groups from 0 and declare them all.")
         offset = groups * spec.shells
         return LatticeRows(values=values, strata=offset if shells is None else offset + shells)
     return LatticeRows(values=values, strata=shells)
@@ -236,10 +249,10 @@ def _quantize_tile(
     rows: FloatBlock, values: FloatBlock, shells: NDArray[np.intp] | None, spec: MomentsSpec
 ) -> None:
     if shells is None:
-        np.multiply(rows, 2.0**spec.bits, out=values)
+        np.multiply(rows, 2.0**spec.bits / spec.clip, out=values)
     else:
-        shells[:] = _shell_of(rows, spec.shells)
-        np.multiply(rows, np.ldexp(1.0, spec.bits + shells)[:, None], out=values)
+        shells[:] = _shell_of(rows / spec.clip, spec.shells)
+        np.multiply(rows, np.ldexp(1.0 / spec.clip, spec.bits + shells)[:, None], out=values)
     np.trunc(values, out=values)
     _shorten(values, spec.bits)
 

@@ -66,6 +66,11 @@ class NoisySpectrum:
         v, d = self.off_diagonal_variance, self.dimension
         return v * d * (d + 1) - (2.0 * v - self.mean_variance)
 
+    @property
+    def largest_variance(self) -> float:
+        """Variance of W along its noisiest unit direction: with d = 1 there is none but I/√d."""
+        return self.mean_variance if self.dimension == 1 else 2.0 * self.off_diagonal_variance
+
 
 def pair_sums(values: Array) -> Array:
     """Return m_i = Σ_{j≠i} 1/(λ_i − λ_j) over the values that differ from λ_i, in memory of order d."""

@@ -7,9 +7,9 @@ everything here is post-processing.
 Notes
 -----
 Four estimators compete, each with its Stein risk: the curve of least estimated risk at two resolutions, the projection
-on {positive semidefinite, trace ≤ t}, and zero.  They are averaged with weights ∝ exp(−risk/(8v)), the temperature at
-which, for linear projections, the averaged risk is itself an unbiased estimate of the average's risk and within
-8v·log 4 of the best (Leung, Barron 2006).
+on {positive semidefinite, trace ≤ t}, and zero.  They are averaged with weights ∝ exp(−risk/(4·noise variance)), where
+2v is the noise variance of a unit direction: at that temperature, for linear projections, the averaged risk is itself
+an unbiased estimate of the average's risk and within 8v·log 4 of the best (Leung, Barron 2006).
 """
 
 from collections.abc import Mapping
@@ -25,6 +25,10 @@ from dpcov.linalg.risk import NoisySpectrum, SpectralEstimator, separate, stein_
 from dpcov.linalg.symmetric import Array, EigenSystem, compose, eigh
 
 DIMENSION_PER_PIECE = 16.0
+"""The noise bulk gets cbrt(d / 16) knot intervals on each side, at least one: the resolution of d eigenvalues."""
+
+SMALLEST_SHARE = 1e-6
+"""Keeps the temperature positive when the trace is known exactly and d = 1."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -90,7 +94,7 @@ def shrink_spectrum(spectrum: NoisySpectrum, vectors: Array) -> ShrinkResult:
     """Shrink an eigendecomposition whose noise law is known."""
     estimators = candidates(spectrum)
     risks = {name: stein_risk(estimator, spectrum) for name, estimator in estimators.items()}
-    weights = _average_weights(risks, spectrum.off_diagonal_variance)
+    weights = _average_weights(risks, spectrum)
     values = separate(spectrum.values, spectrum.off_diagonal_variance)
     averaged = np.zeros(values.size)
     for name, weight in weights.items():
@@ -114,9 +118,10 @@ def candidates(spectrum: NoisySpectrum) -> dict[str, SpectralEstimator]:
     }
 
 
-def _average_weights(risks: Mapping[str, float], v: float) -> dict[str, float]:
+def _average_weights(risks: Mapping[str, float], spectrum: NoisySpectrum) -> dict[str, float]:
     least = min(risks.values())
-    shares = {name: float(np.exp((least - risk) / (8.0 * v))) for name, risk in risks.items()}
+    temperature = 4.0 * max(spectrum.largest_variance, SMALLEST_SHARE * spectrum.off_diagonal_variance)
+    shares = {name: float(np.exp((least - risk) / temperature)) for name, risk in risks.items()}
     total = sum(shares.values())
     return {name: share / total for name, share in shares.items() if share > 0.0}
 

@@ -7,10 +7,11 @@ read; ``draw`` is the only place where moments and randomness meet.
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
+from numbers import Integral
 from typing import ClassVar, Generic, TypeVar
 
 from dpcov.data.moments import DEFAULT_BITS, Moments, MomentsSpec
-from dpcov.errors import BudgetError
+from dpcov.errors import BudgetError, UsageError
 from dpcov.noise.entropy import Entropy
 from dpcov.privacy.budget import Budget
 from dpcov.privacy.guarantee import NEIGHBORS, Neighbors, Numerics, Promise
@@ -37,6 +38,17 @@ class Problem:
     neighbors: Neighbors
     n_rows: int | None = None
     rows_per_person: int = 1
+
+    def __post_init__(self) -> None:
+        _check_count("n_features", self.n_features)
+        _check_count("rows_per_person", self.rows_per_person)
+        if self.n_rows is not None:
+            _check_count("n_rows", self.n_rows)
+
+
+def _check_count(name: str, count: object) -> None:
+    if isinstance(count, bool) or not isinstance(count, Integral) or int(count) < 1:
+        raise UsageError(f"{name} must be a whole number, 1 or more.")
 
 
 @dataclass(frozen=True, kw_only=True)

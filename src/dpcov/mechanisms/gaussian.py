@@ -30,9 +30,10 @@ from typing import ClassVar
 import numpy as np
 
 from dpcov.data.moments import DEFAULT_BITS, Moments, MomentsSpec
+from dpcov.errors import BudgetError
 from dpcov.mechanisms.base import Calibration, Mechanism, Problem
 from dpcov.noise.entropy import Entropy
-from dpcov.noise.lattice import rounded_gaussian
+from dpcov.noise.lattice import LARGEST_STD, rounded_gaussian
 from dpcov.privacy.budget import Budget
 from dpcov.privacy.calibrate import gaussian_noise_multiplier
 from dpcov.privacy.guarantee import ZCDP, ApproxDP, Numerics, Promise
@@ -67,6 +68,8 @@ class Gaussian(Mechanism[GaussianCalibration]):
     ----------
     bits : int, default=20
         Lattice resolution of an encoded row.
+    clip : float, default=1
+        Rows longer than this fraction of the norm bound are scaled down to it: less noise, some bias (Dong 5.1).
     """
 
     name: ClassVar[str] = "gaussian"
@@ -76,10 +79,14 @@ class Gaussian(Mechanism[GaussianCalibration]):
     promises: ClassVar[tuple[type[Promise], ...]] = (ZCDP, ApproxDP)
 
     bits: int = DEFAULT_BITS
+    clip: float = 1.0
+
+    def __post_init__(self) -> None:
+        MomentsSpec(bits=self.bits)
 
     def moments_spec(self, problem: Problem) -> MomentsSpec:
         """One stratum."""
-        return MomentsSpec(bits=self.bits)
+        return MomentsSpec(bits=self.bits, clip=self.clip)
 
     def calibrate(self, problem: Problem, budget: Budget) -> GaussianCalibration:
         """Smallest even integer variance that keeps the budget (gaussian.md, Theorems 1 and 2)."""
@@ -89,6 +96,10 @@ class Gaussian(Mechanism[GaussianCalibration]):
         squared_sensitivity = Fraction(2 if public_count else 1 + ROW_COUNT_WEIGHT) * unit**2
         multiplier_squared = _squared_multiplier(budget.promise)
         variance = 2 * ceil(squared_sensitivity * multiplier_squared / 2)
+        if variance > LARGEST_STD**2:
+            raise BudgetError(
+                "This budget needs more noise than fits into 64-bit integers. Use a larger budget or fewer bits."
+            )
         return GaussianCalibration(
             promise=budget.promise,
             noise_multiplier=_sqrt_down(Fraction(variance) / squared_sensitivity),
@@ -119,6 +130,7 @@ class Gaussian(Mechanism[GaussianCalibration]):
             arrays=arrays,
             lattice_bits=self.bits,
             dropped_bits=dropped,
+            radius=self.clip,
             noise=_law(calibration),
         )
 

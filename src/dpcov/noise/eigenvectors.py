@@ -27,7 +27,7 @@ TOLERATED_EXCESS = 0.1
 """Retune the envelope once it would need about exp(0.1) times as many proposals as the best one."""
 
 CANCELLATION = 1e-3
-"""Retune the envelope once its square trace has fallen to this fraction; of much less, rounding may be the larger part."""
+"""Retune the envelope once its square trace has fallen to this fraction; rounding may rule what is left."""
 
 SMALLEST_EXPONENT = 1e-100
 """Below this the squares of the envelope's numbers leave the range of double precision."""

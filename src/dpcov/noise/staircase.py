@@ -23,7 +23,7 @@ CELL_BITS = 13
 HEIGHT_BITS = 64 - CELL_BITS - 1
 LARGEST_DRAW = 1 << 62
 FILTER_SLACK = 2.0**-40
-"""Relative slack of the filter.  Its own error is below 2**-41 as long as ``exp`` errs by less than 2**-42."""
+"""Relative slack of the filter.  Its error is below 2**-41 as long as numpy's ``exp`` errs by less than 2**-42."""
 
 _CELLS = 1 << CELL_BITS
 _BLOCKS_PER_LENGTH = 24
@@ -73,6 +73,11 @@ class Staircase:
     starts: Integers
     levels: Floats  # of the edge cells
     slack: float = FILTER_SLACK
+
+    @property
+    def tail_cell(self) -> int:
+        """The cell that stands for the whole tail."""
+        return self.inside + self.levels.size
 
 
 @lru_cache(maxsize=64)
@@ -139,11 +144,11 @@ def _attempt(staircase: Staircase, count: int, entropy: Entropy) -> tuple[Intege
     accepted = np.ones(count, dtype=np.bool_)
     doubtful = np.flatnonzero(cell >= staircase.inside)
     accepted[doubtful] = False
-    edges = doubtful[cell[doubtful] < staircase.inside + staircase.levels.size]
+    edges = doubtful[cell[doubtful] < staircase.tail_cell]
     accepted[edges] = _judge_edges(
         staircase, cell[edges], magnitude[edges], control[edges], place[edges], entropy
     )
-    for lane in doubtful[cell[doubtful] == staircase.inside + staircase.levels.size]:
+    for lane in doubtful[cell[doubtful] == staircase.tail_cell]:
         tail = _draw_tail(staircase, entropy)
         accepted[lane] = tail is not None
         magnitude[lane] = tail or 0
@@ -160,7 +165,10 @@ def _attempt(staircase: Staircase, count: int, entropy: Entropy) -> tuple[Intege
 def _judge_edges(
     staircase: Staircase, cell: Integers, magnitude: Integers, control: Words, place: Words, entropy: Entropy
 ) -> Mask:
-    """Decide level + V < unit f(t) for points in edge cells, where V is uniform on [0, 1)."""
+    """Decide level + V < unit f(t) for points in edge cells, where V is uniform on [0, 1).
+
+    V starts with HEIGHT_BITS of the control word, t goes on with the bits of the place that chose no integer.
+    """
     levels = staircase.levels[cell - staircase.inside]
     height_bits = control >> np.uint64(64 - HEIGHT_BITS)
     points = magnitude.astype(np.float64)
@@ -184,7 +192,10 @@ def _judge_edges(
 
 
 def _draw_tail(staircase: Staircase, entropy: Entropy) -> int | None:
-    """Propose from tail block j with probability 2**-(j+1), by rational arithmetic throughout."""
+    """Propose from tail block j with probability 2**-(j+1), by rational arithmetic throughout.
+
+    The acceptance probability unit (W/B) 2**(j+1) f(t) is at most 1, since f(T + j W) <= 2**-j f(T).
+    """
     block = 0
     while (word := _word(entropy)) == 0:
         block += 64

@@ -1,0 +1,81 @@
+"""Compare the nuclear-norm noise laws: size relative to the noise of d'Orsi and Novikov, and seconds per draw.
+
+Run: ``python benchmarks/speed/nuclear.py [sizes|times]``.  The sizes are those at the same epsilon under replace-one.
+"""
+
+import sys
+import time
+
+import numpy as np
+
+from dpcov.noise import log_gas
+from dpcov.noise.entropy import SeededEntropy
+from dpcov.noise.nuclear import (
+    LARGEST_GAUGE_DIMENSION,
+    SYMMETRIC_LAWS,
+    nuclear_noise,
+    nuclear_singular_values,
+    symmetric_nuclear_noise,
+    symmetric_nuclear_spectrum,
+)
+
+SCALE = 2.0
+DRAWS = {10: 400, 30: 100, 100: 20, 300: 5}
+GAUGE_DRAWS = {1: 2000, 2: 1000, 3: 600, 10: 60, 30: 8}
+TIMED = (10, 100, 200, 400, 1000)
+
+
+def frobenius(spectra):
+    return np.sqrt(np.mean(np.sum(spectra**2, axis=1)))
+
+
+def spectral(spectra):
+    return np.mean(np.abs(spectra).max(axis=1))
+
+
+def sizes():
+    print("   d  law       Frobenius  spectral  Frobenius * epsilon / d^1.5")
+    for dimension in sorted(DRAWS | GAUGE_DRAWS):
+        repeats = DRAWS.get(dimension, GAUGE_DRAWS.get(dimension))
+        entropy = SeededEntropy(dimension)
+        paper = np.array([nuclear_singular_values(dimension, SCALE, entropy) for _ in range(repeats)])
+        print(row(dimension, "paper", paper, paper))
+        for law in SYMMETRIC_LAWS:
+            count = GAUGE_DRAWS.get(dimension, 0) if law == "gauge" else repeats
+            if count:
+                ours = [symmetric_nuclear_spectrum(dimension, SCALE, entropy, law) for _ in range(count)]
+                print(row(dimension, law, np.array(ours), paper), flush=True)
+
+
+def row(dimension, law, spectra, paper):
+    ratios = frobenius(spectra) / frobenius(paper), spectral(spectra) / spectral(paper)
+    return f"{dimension:4}  {law:8}  {ratios[0]:9.3f}  {ratios[1]:8.3f}  {frobenius(spectra) / dimension**1.5:9.3f}"
+
+
+def times():
+    print("   d  law       first draw  next draw (seconds, matrix included)")
+    for dimension in TIMED:
+        entropy = SeededEntropy(dimension)
+        samplers = {law: law_sampler(dimension, law, entropy) for law in SYMMETRIC_LAWS}
+        samplers["paper"] = lambda d=dimension, e=entropy: nuclear_noise(d, SCALE, e)
+        for law, draw in samplers.items():
+            if law == "gauge" and dimension > min(100, LARGEST_GAUGE_DIMENSION):
+                continue
+            log_gas.prepare.cache_clear()
+            print(f"{dimension:4}  {law:8}  {seconds(draw):10.3f}  {seconds(draw):9.3f}", flush=True)
+
+
+def law_sampler(dimension, law, entropy):
+    return lambda: symmetric_nuclear_noise(dimension, SCALE, entropy, law)
+
+
+def seconds(draw):
+    start = time.perf_counter()
+    draw()
+    return time.perf_counter() - start
+
+
+if __name__ == "__main__":
+    wanted = sys.argv[1:] or ["sizes", "times"]
+    for name in wanted:
+        {"sizes": sizes, "times": times}[name]()
