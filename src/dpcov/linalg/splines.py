@@ -46,10 +46,11 @@ def increasing_basis(points: Array, knots: Array) -> CurveBasis:
     left, peak, right = knots[:-2], knots[1:-1], knots[2:]
     x = points[:, np.newaxis]
     risen = np.clip(x, left, peak) - left
-    remaining = right - np.clip(x, peak, right)
+    passed = np.clip(x, peak, right) - peak
     width = right - left
-    heights = risen**2 / (width * (peak - left)) + (right - peak - remaining**2 / (right - peak)) / width
-    slopes = 2.0 / width * np.where(x < peak, risen / (peak - left), remaining / (right - peak))
+    # Products of nonnegative factors: rounding cannot turn a height negative.
+    heights = risen**2 / (width * (peak - left)) + passed * (2.0 - passed / (right - peak)) / width
+    slopes = 2.0 / width * np.where(x < peak, risen / (peak - left), 1.0 - passed / (right - peak))
     count = points.size
     return CurveBasis(
         heights=np.column_stack([np.ones(count), heights]),
