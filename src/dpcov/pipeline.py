@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from dpcov.artifact import Release
 from dpcov.artifact_file import member_record, packed_size
 from dpcov.columns import EncodedColumn
-from dpcov.data.encode import Encoder, encode_array
+from dpcov.data.encode import Encoder, read_unit_ball
 from dpcov.data.moments import Moments, MomentsSpec
 from dpcov.data.prefetch import prefetch
 from dpcov.data.schema import Schema
@@ -205,12 +205,12 @@ def second_moment(
     """
     bound = X.norm_bound if isinstance(X, Moments) and norm_bound is None else norm_bound
     bound = _check_norm_bound(bound)
-    n_features = X.n_features if isinstance(X, Moments) else _width(X)
+    names = _names(X)
     plan = _Plan(
         mechanism=make_mechanism(mechanism, options),
         budget=budget,
         neighbors=check_neighbors(neighbors),
-        columns=_plain_columns(n_features),
+        columns=_plain_columns(names),
         norm_bound=bound,
         rows_per_person=rows_per_person,
         intercept_is_public=False,
@@ -218,7 +218,7 @@ def second_moment(
 
     def gather(spec: MomentsSpec) -> Moments:
         if not isinstance(X, Moments):
-            return _gather(_array_blocks(X, bound), n_features, spec, bound)
+            return _gather(_ball_blocks(X, bound), len(names), spec, bound)
         if X.spec != spec or X.norm_bound != bound:
             raise UsageError(
                 f"These moments do not fit the mechanism; gather them with norm_bound={bound}, {spec}."
@@ -240,7 +240,7 @@ def moments(X: Any, *, norm_bound: float, **spec: Any) -> Moments:
         Fields of :class:`~dpcov.data.moments.MomentsSpec`: ``shells``, ``normalized``, ``bits``.
     """
     bound = _check_norm_bound(norm_bound)
-    return _gather(_array_blocks(X, bound), _width(X), MomentsSpec(**spec), bound)
+    return _gather(_ball_blocks(X, bound), len(_names(X)), MomentsSpec(**spec), bound)
 
 
 def table_moments(
@@ -390,23 +390,19 @@ def _check_norm_bound(norm_bound: float | None) -> float:
     return float(norm_bound)
 
 
-def _width(X: Any) -> int:
-    shape = getattr(X, "shape", None) or np.shape(X)
-    if len(shape) != 2 or shape[1] < 1:
-        raise DataError("Expected a two-dimensional array of shape (rows, features).")
-    return int(shape[1])
+def _names(X: Any) -> tuple[str, ...]:
+    """Names of the features: the data's own, or x0, x1, ... where it has none."""
+    return tuple(f"x{i}" for i in range(X.n_features)) if isinstance(X, Moments) else open_source(X).columns
 
 
-def _plain_columns(n_features: int) -> tuple[EncodedColumn, ...]:
+def _plain_columns(names: Iterable[str]) -> tuple[EncodedColumn, ...]:
     return tuple(
-        EncodedColumn(name=f"x{index}", source=f"x{index}", kind="numeric", center=0.0, half_range=1.0)
-        for index in range(n_features)
+        EncodedColumn(name=name, source=name, kind="numeric", center=0.0, half_range=1.0) for name in names
     )
 
 
-def _array_blocks(X: Any, norm_bound: float) -> Iterator[NDArray[np.float64]]:
-    for block in open_source(X).blocks(_BLOCK_ROWS):
-        yield encode_array(block, norm_bound)
+def _ball_blocks(X: Any, norm_bound: float) -> Iterator[NDArray[np.float64]]:
+    return read_unit_ball(open_source(X), norm_bound, _BLOCK_ROWS)
 
 
 def _gather(
