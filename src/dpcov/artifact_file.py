@@ -115,7 +115,9 @@ def _decode(text: bytes) -> Manifest:
     try:
         heading = msgspec.json.decode(text, type=_Heading)
         if heading.format == FORMAT_NAME and heading.version != FORMAT_VERSION:
-            raise ReleaseError("The release was written by another version of dpcov; upgrade dpcov and try again.")
+            raise ReleaseError(
+                "The release was written by another version of dpcov; upgrade dpcov and try again."
+            )
         manifest = msgspec.json.decode(text, type=Manifest)
         # Fields that the decoder would skip or fill in make the two readings differ.
         complete = msgspec.json.decode(text) == msgspec.json.decode(encode_manifest(manifest))

@@ -24,13 +24,7 @@ from dpcov.data.prefetch import prefetch
 from dpcov.data.schema import Schema
 from dpcov.data.sources import open_source
 from dpcov.errors import BudgetError, DataError, UsageError
-from dpcov.manifest import (
-    Manifest,
-    MechanismRecord,
-    SpentRecord,
-    StatisticsRecord,
-    guarantee_record,
-)
+from dpcov.manifest import Manifest, MechanismRecord, SpentRecord, StatisticsRecord, guarantee_record
 from dpcov.mechanisms.base import Calibration, Mechanism, Problem
 from dpcov.mechanisms.registry import make_mechanism
 from dpcov.noise.entropy import Entropy, SystemEntropy
@@ -145,6 +139,8 @@ def release(
     >>> made.covariance().shape
     (2, 2)
     """
+    if n_rows is not None and neighbors == "add-remove-one":
+        raise UsageError("Under add-remove-one neighbors the number of rows is private; do not state it.")
     schema = schema if isinstance(schema, Schema) else Schema.from_toml(schema)
     encoder = Encoder(schema)
     plan = _Plan(
@@ -262,7 +258,7 @@ def _publish(
     entropy: Entropy | None,
 ) -> Release:
     """Refuse early, gather, charge, draw, write; in this order."""
-    randomness = SystemEntropy() if entropy is None else entropy
+    randomness = _check_entropy(entropy)
     calibration = plan.calibrate(plan.stated_rows)
     if account is not None:
         account.ledger.check(account.dataset, _spend(plan, calibration), plan.neighbors)
@@ -271,31 +267,62 @@ def _publish(
         if output is not None:
             size = packed_size([(len(plan.columns), len(plan.columns))], _MANIFEST_ROOM)
             file = stack.enter_context(ReservedFile(output, size, overwrite=overwrite))
-        exact = gather(plan.mechanism.moments_spec(plan.problem(plan.stated_rows)))
-        n_rows = _public_rows(plan, exact)
-        calibration = plan.calibrate(n_rows)
+        with _noting("No budget was spent and nothing was released."):
+            exact = gather(plan.mechanism.moments_spec(plan.problem(plan.stated_rows)))
+            n_rows = _public_rows(plan, exact)
+            calibration = plan.calibrate(n_rows)
         reservation = _reserve(account, plan, calibration)
-        if reservation is not None:
-            reservation.mark_drawn()
-        statistics = plan.mechanism.draw(exact, calibration, plan.problem(n_rows), randomness)
-        made = _assemble(plan, calibration, statistics, n_rows, reservation, account, randomness)
-        if file is not None:
-            file.write(made.to_bytes())
-        if reservation is not None:
-            reservation.commit(made.fingerprint)
+        with _noting(_spent_note(reservation)):
+            if reservation is not None:
+                reservation.mark_drawn()
+            statistics = plan.mechanism.draw(exact, calibration, plan.problem(n_rows), randomness)
+            made = _assemble(plan, calibration, statistics, n_rows, reservation, account, randomness)
+            if file is not None:
+                file.write(made.to_bytes())
+            if reservation is not None:
+                reservation.commit(made.fingerprint)
     return made
+
+
+@contextlib.contextmanager
+def _noting(note: str) -> Iterator[None]:
+    """Tell whoever meets an error what it means for the budget."""
+    try:
+        yield
+    except BaseException as error:
+        error.add_note(note)
+        raise
+
+
+def _spent_note(reservation: Reservation | None) -> str:
+    if reservation is None:
+        return "No ledger was charged."
+    return (
+        f"The budget IS spent: entry {reservation.id} of dataset {reservation.dataset} stays in the ledger, "
+        "because noise may have been drawn already."
+    )
+
+
+def _check_entropy(entropy: Entropy | None) -> Entropy:
+    if entropy is None:
+        return SystemEntropy()
+    if not hasattr(entropy, "words") or not isinstance(getattr(entropy, "private", None), bool):
+        raise UsageError(
+            "entropy must be a source such as SystemEntropy(), or SeededEntropy(7) for research."
+        )
+    return entropy
 
 
 def _public_rows(plan: _Plan, exact: Moments) -> int | None:
     """The number of rows where the relation makes it public; checks it against what the custodian stated."""
     if exact.n_rows == 0:
-        raise DataError("The data hold no rows. Nothing was spent.")
+        raise DataError("The data hold no rows.")
     if plan.neighbors == "add-remove-one":
         return None
     if plan.stated_rows is not None and plan.stated_rows != exact.n_rows:
         raise DataError(
             "The data do not hold the number of rows that was stated as public (replace-one neighbors). "
-            "Correct --rows, or use add-remove-one neighbors if the number is private. Nothing was spent."
+            "Correct --rows, or use add-remove-one neighbors if the number is private."
         )
     return exact.n_rows
 
@@ -382,7 +409,8 @@ def _account(ledger: Ledger | str | Path | None, dataset: str | None) -> Account
 
 
 def _check_norm_bound(norm_bound: float | None) -> float:
-    if norm_bound is None or isinstance(norm_bound, bool) or not 0 < float(norm_bound) < float("inf"):
+    usable = isinstance(norm_bound, int | float | np.number) and not isinstance(norm_bound, bool)
+    if norm_bound is None or not usable or not 0 < norm_bound < float("inf"):
         raise BudgetError(
             "norm_bound must be a positive number that is publicly known to bound the l2 norm of a row; "
             "it is never computed from the data."

@@ -25,7 +25,8 @@ NeighborsOption = Annotated[
 Post = Annotated[
     str | None,
     typer.Option(
-        "--post", help="Post-processing: none (unbiased), psd, clip, projection; default: the mechanism's. Free."
+        "--post",
+        help="Post-processing: none (unbiased), psd, clip, projection; default: the mechanism's. Free.",
     ),
 ]
 Force = Annotated[bool, typer.Option("--force", help="Overwrite an existing output file.")]

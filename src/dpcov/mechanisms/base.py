@@ -99,6 +99,8 @@ class Mechanism(ABC, Generic[CalibrationT]):
 
     def check(self, problem: Problem, budget: Budget) -> None:
         """Refuse relations and kinds of budget that this mechanism has no proof for."""
+        if not isinstance(budget, Budget):
+            raise BudgetError("Give the budget as Budget(epsilon=..., delta=...) or Budget(rho=...).")
         if problem.neighbors not in self.relations:
             raise BudgetError(
                 f"The {self.name} mechanism has no guarantee under {problem.neighbors}; "
