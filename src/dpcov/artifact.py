@@ -5,6 +5,7 @@ recomputed with other choices any day at no privacy cost.
 """
 
 import re
+from collections.abc import Mapping
 from functools import cached_property
 from math import sqrt
 from pathlib import Path
@@ -115,16 +116,26 @@ class Release:
         (d, d) float64
         """
         bound = self.manifest.norm_bound**2
+        if (post or self.statistics.post) == "shrink":
+            return self._shrunk[0] * bound
         return estimation.post_process(self._unit.matrix, post or self.statistics.post, 1.0) * bound
 
     @cached_property
     def _centered(self) -> tuple[Array, Array]:
+        self._require_intercept()
+        return estimation.centered(self._unit, self._public_intercept())
+
+    def _require_intercept(self) -> None:
         if not self.has_intercept:
             raise ReleaseError(
                 "This release has no intercept, so means are unknown. Use second_moment(), or release again with "
                 "intercept = true."
             )
-        return estimation.centered(self._unit, self._public_intercept())
+
+    @cached_property
+    def _shrunk(self) -> tuple[Array, float]:
+        """Optimally shrunk second moment of rows in the unit ball, and its expected squared error."""
+        return estimation.shrunk(self._unit)
 
     def _public_intercept(self) -> float | None:
         """Second moment of the intercept coordinate, where the schema fixes it."""
@@ -141,8 +152,11 @@ class Release:
 
         Post-processing happens in encoded units, where all bounded columns have comparable scale.
         """
-        raw = self._centered[1]
         scale = self._half_ranges
+        if (post or self.statistics.post) == "shrink":
+            self._require_intercept()
+            return estimation.schur_complement(self._shrunk[0]) * np.outer(scale, scale)
+        raw = self._centered[1]
         return estimation.post_process(
             raw, post or self.statistics.post, self.manifest.norm_bound**2
         ) * np.outer(scale, scale)
@@ -165,7 +179,8 @@ class Release:
             return None
         d = len(self.manifest.columns)
         # d diagonal entries of this variance and d (d - 1) others of half of it; a merged trace takes d / (d + 1) off.
-        entries = d * (d + 1) / 2 - ("trace" in self.statistics.arrays) * d / (d + 1)
+        merged = self.statistics.layout == "sscp" and "trace" in self.statistics.arrays
+        entries = d * (d + 1) / 2 - merged * d / (d + 1)
         return sqrt(variance * entries) * self.manifest.norm_bound**2
 
     @property
@@ -215,19 +230,38 @@ def _arrays_make_sense(manifest: Manifest, statistics: NoisyStatistics) -> bool:
     arrays, d = statistics.arrays, len(manifest.columns)
     if statistics.layout == "estimate":
         moment = arrays.get("second_moment")
-        return moment is not None and _is_symmetric(moment, d, np.float64) and bool(np.isfinite(moment).all())
-    sscp = arrays.get("sscp")
-    scalars = [arrays[name] for name in ("trace", "row_count") if name in arrays]
+        return (
+            moment is not None
+            and _is_symmetric(moment, (d, d), np.float64)
+            and bool(np.isfinite(moment).all())
+        )
+    sscp, noise = arrays.get("sscp"), statistics.noise
+    if sscp is None or noise is None or any(array.dtype != np.int64 for array in arrays.values()):
+        return False
+    if statistics.layout == "strata":
+        fits = _is_symmetric(sscp, (len(sscp), d, d), np.int64) and _shells_fit(arrays, len(sscp))
+    else:
+        fits = _is_symmetric(sscp, (d, d), np.int64) and _shape_of(arrays, "trace") in (None, (1,))
+    variances = (noise.diagonal_variance, noise.trace_variance or "0")
     return (
-        sscp is not None
-        and _is_symmetric(sscp, d, np.int64)
-        and all(scalar.shape == (1,) and scalar.dtype == np.int64 for scalar in scalars)
-        and (manifest.n_rows is not None or "row_count" in arrays)
-        and statistics.noise is not None
-        and re.fullmatch(r"[0-9]{1,100}", statistics.noise.diagonal_variance) is not None
+        fits
+        and _shape_of(arrays, "row_count") in ((1,), None if manifest.n_rows is not None else (1,))
+        and all(re.fullmatch(r"[0-9]{1,100}", variance) for variance in variances)
     )
 
 
-def _is_symmetric(matrix: PublishedArray, dimension: int, dtype: type) -> bool:
-    same_kind = matrix.shape == (dimension, dimension) and matrix.dtype == dtype
-    return same_kind and np.array_equal(matrix, matrix.T)
+def _shells_fit(arrays: Mapping[str, PublishedArray], count: int) -> bool:
+    """Whether every matrix of a ``strata`` release names shells that have a trace."""
+    if not _shape_of(arrays, "first_shell") == _shape_of(arrays, "last_shell") == (count,):
+        return False
+    first, last, shells = arrays["first_shell"], arrays["last_shell"], _shape_of(arrays, "trace") or (0,)
+    return len(shells) == 1 and bool(np.all((first >= 0) & (first <= last) & (last < shells[0])))
+
+
+def _shape_of(arrays: Mapping[str, PublishedArray], name: str) -> tuple[int, ...] | None:
+    return arrays[name].shape if name in arrays else None
+
+
+def _is_symmetric(matrix: PublishedArray, shape: tuple[int, ...], dtype: type) -> bool:
+    same_kind = matrix.shape == shape and matrix.dtype == dtype
+    return same_kind and np.array_equal(matrix, matrix.swapaxes(-1, -2))

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from dpcov.errors import ReleaseError, UsageError
 from dpcov.linalg.project import clip_eigenvalues, project_psd, project_psd_trace
+from dpcov.linalg.strata import shrink_strata
 from dpcov.statistics import NoisyStatistics, Post
 
 Array = NDArray[np.float64]
@@ -36,6 +37,27 @@ class UnitEstimate:
     matrix: Array
     n_rows: float
     noise_variance: float | None
+    parts: tuple["Part", ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Part:
+    """A stratum's share of the second moment, with isotropic Gaussian noise.
+
+    Parameters
+    ----------
+    matrix : (d, d) float64
+        Unbiased estimate of the part, already divided by the number of rows.
+    diagonal_variance : float
+        Noise variance of a diagonal entry; off-diagonal entries have half of it.
+    trace, trace_variance : float or None
+        Independent noisy trace of the part.
+    """
+
+    matrix: Array
+    diagonal_variance: float
+    trace: float | None
+    trace_variance: float | None
 
 
 def unit_estimate(statistics: NoisyStatistics, n_rows: int | None) -> UnitEstimate:
@@ -46,6 +68,8 @@ def unit_estimate(statistics: NoisyStatistics, n_rows: int | None) -> UnitEstima
             n_rows=float(n_rows or np.nan),
             noise_variance=None,
         )
+    if statistics.layout == "strata":
+        return _strata_estimate(statistics, n_rows)
     assert statistics.noise is not None
     step = statistics.radius**2 / 4.0**statistics.lattice_bits
     unit = step * 2.0**statistics.dropped_bits
@@ -53,8 +77,98 @@ def unit_estimate(statistics: NoisyStatistics, n_rows: int | None) -> UnitEstima
     matrix: Array = statistics.arrays["sscp"].astype(np.float64) * unit
     if "trace" in statistics.arrays:
         matrix = _merge_trace(matrix, float(statistics.arrays["trace"][0]) * unit)
-    variance = float(int(statistics.noise.diagonal_variance)) * step**2
-    return UnitEstimate(matrix=matrix / rows, n_rows=rows, noise_variance=variance / rows**2)
+    variance = float(int(statistics.noise.diagonal_variance)) * (step / rows) ** 2
+    return UnitEstimate(
+        matrix=matrix / rows,
+        n_rows=rows,
+        noise_variance=variance,
+        parts=_single_part(statistics, unit / rows, variance),
+    )
+
+
+def _single_part(statistics: NoisyStatistics, unit: float, diagonal_variance: float) -> tuple[Part, ...]:
+    """The whole matrix as one part, if its noise is isotropic."""
+    assert statistics.noise is not None
+    diagonal, off = int(statistics.noise.diagonal_variance), int(statistics.noise.off_diagonal_variance)
+    if diagonal != 2 * off:
+        return ()
+    trace = statistics.noise.trace_variance
+    part = Part(
+        matrix=statistics.arrays["sscp"] * unit,
+        diagonal_variance=diagonal_variance,
+        trace=None if trace is None else float(statistics.arrays["trace"][0]) * unit,
+        trace_variance=None if trace is None else diagonal_variance * (int(trace) / diagonal),
+    )
+    return (part,)
+
+
+def _strata_estimate(statistics: NoisyStatistics, n_rows: int | None) -> UnitEstimate:
+    """Bring every group of shells to common units; what was dropped is estimated as zero."""
+    assert statistics.noise is not None
+    arrays, rows = statistics.arrays, float(n_rows) if n_rows is not None else _noisy_count(statistics)
+    step = statistics.radius**2 / 4.0**statistics.lattice_bits / rows
+    dropped = 2.0**statistics.dropped_bits
+    diagonal, trace = (
+        float(int(v or 0)) for v in (statistics.noise.diagonal_variance, statistics.noise.trace_variance)
+    )
+    parts = []
+    for matrix, first, last in zip(arrays["sscp"], arrays["first_shell"], arrays["last_shell"], strict=True):
+        steps = step * 4.0 ** -np.arange(int(first), int(last) + 1, dtype=np.float64)
+        parts.append(
+            Part(
+                matrix=matrix * (steps[0] * dropped),
+                diagonal_variance=diagonal * steps[0] ** 2,
+                trace=float(arrays["trace"][int(first) : int(last) + 1] @ (steps * dropped)),
+                trace_variance=trace * float(np.sum(steps**2)),
+            )
+        )
+    d = arrays["sscp"].shape[-1]
+    return UnitEstimate(
+        matrix=sum((part.matrix for part in parts), start=np.zeros((d, d))),
+        n_rows=rows,
+        noise_variance=sum(part.diagonal_variance for part in parts),
+        parts=tuple(parts),
+    )
+
+
+def shrunk(estimate: UnitEstimate) -> tuple[Array, float]:
+    """Optimal shrinkage of all parts together, and its expected squared Frobenius error.
+
+    Raises
+    ------
+    UsageError
+        When the release's noise is not isotropic Gaussian, so that its best shrinkage is not known.
+    """
+    if estimate.noise_variance is None or (not estimate.parts and np.any(estimate.matrix)):
+        raise UsageError(
+            "This release cannot be shrunk: its noise is not isotropic. Use another post-processing."
+        )
+    if not estimate.parts:
+        return np.zeros_like(estimate.matrix), 0.0
+    result = shrink_strata(
+        [part.matrix for part in estimate.parts],
+        off_diagonal_variances=[part.diagonal_variance / 2 for part in estimate.parts],
+        **_traces(estimate.parts),
+    )
+    return result.matrix, result.expected_squared_error
+
+
+def _traces(parts: tuple[Part, ...]) -> dict[str, list[float]]:
+    """Noisy traces where every part has one."""
+    traces = [part.trace for part in parts if part.trace is not None]
+    variances = [part.trace_variance for part in parts if part.trace_variance is not None]
+    return {"traces": traces, "trace_variances": variances} if len(traces) == len(parts) else {}
+
+
+def schur_complement(matrix: Array) -> Array:
+    """Centered second moment of the features from one whose first coordinate is the intercept; stays PSD."""
+    if not matrix[0, 0] > 0:
+        raise ReleaseError(
+            "The noise hides the number of rows, so means are unknown. Use more rows or budget."
+        )
+    return np.asarray(
+        matrix[1:, 1:] / matrix[0, 0] - np.outer(matrix[0, 1:], matrix[0, 1:]) / matrix[0, 0] ** 2
+    )
 
 
 def _noisy_count(statistics: NoisyStatistics) -> float:

@@ -11,10 +11,11 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-Layout = Literal["sscp", "estimate"]
-"""``sscp``: noisy integer moments with a known noise law.  ``estimate``: a finished second moment matrix."""
+Layout = Literal["sscp", "strata", "estimate"]
+"""``sscp``: noisy integer moments with a known noise law.  ``strata``: the same for several strata.  ``estimate``: a
+finished second moment matrix."""
 
-Post = Literal["none", "psd", "clip", "projection"]
+Post = Literal["none", "psd", "clip", "projection", "shrink"]
 """Post-processing of a symmetric estimate.  ``none``: unbiased, perhaps indefinite.  ``psd``: negative
 eigenvalues set to zero.  ``clip``: eigenvalues clipped to [0, trace bound].  ``projection``: nearest matrix in
 {positive semidefinite, trace <= private trace}."""
@@ -53,6 +54,9 @@ class NoisyStatistics:
         How to read ``arrays``.
     arrays : mapping of str to ndarray
         ``sscp`` layout: ``sscp`` (d, d) int64, and ``trace`` and ``row_count`` (1,) int64 where released.
+        ``strata`` layout: ``sscp`` (m, d, d) int64, one for every group of shells that was drawn, each in units of
+        its largest shell's squared radius; ``first_shell`` and ``last_shell`` (m,) int64; ``trace`` (shells,) int64,
+        each in units of its own shell's; ``row_count`` as above.
         ``estimate`` layout: ``second_moment`` (d, d) float64, rows in the unit ball.
     lattice_bits : int
         A unit row has integer squared norm ``4**lattice_bits``.

@@ -1,22 +1,33 @@
 """What a release says about itself, in words that a data-protection officer can check.
 
-Promise: reads a release only.
+Promise: reads a release only, and claims no more than its guarantee.  Knows nothing of rows or randomness.
 """
 
 from fractions import Fraction
+from math import exp
 from typing import TYPE_CHECKING
 
-from dpcov.privacy.guarantee import ApproxDP, Promise, PureDP, format_number
+import numpy as np
+
+from dpcov.errors import ReleaseError
+from dpcov.privacy.guarantee import ApproxDP, Guarantee, Promise, PureDP, format_number
 
 if TYPE_CHECKING:
     from dpcov.artifact import Release
 
+_SHOWN_FEATURES = 12
+_NAME_WIDTH = 34
+
+_NUMERICS = {
+    "exact": "exact: the proof covers the computer's arithmetic",
+    "idealized": "idealized: the proof assumes real-number arithmetic (see docs/limitations.md)",
+}
+
 
 def summarize(release: "Release") -> str:
     """Plain-text account of a release, about one screen."""
-    sections = [_title(release), _warnings(release), _what(release), _guarantee(release), _noise(release)]
-    sections.append(_provenance(release))
-    return "\n\n".join(section for section in sections if section) + "\n"
+    parts = (_title, _warnings, _what, _guarantee, _noise, _estimates, _provenance)
+    return "\n\n".join(text for text in (part(release) for part in parts) if text) + "\n"
 
 
 def _title(release: "Release") -> str:
@@ -25,100 +36,131 @@ def _title(release: "Release") -> str:
 
 
 def _warnings(release: "Release") -> str:
-    return "\n".join(f"WARNING  {warning}" for warning in release.manifest.warnings)
+    return "\n".join(f"WARNING      {warning}" for warning in release.manifest.warnings)
 
 
 def _what(release: "Release") -> str:
-    manifest = release.manifest
-    exact = manifest.n_rows is not None
-    rows = (
-        f"{manifest.n_rows:,} (public)"
-        if exact
-        else f"about {release.n_rows:,.0f} (noisy; the exact number is private)"
-    )
-    names = release.feature_names
-    listed = ", ".join(names[:8]) + (f", and {len(names) - 8} more" if len(names) > 8 else "")
     kind = "means and covariance" if release.has_intercept else "second moments (not centered)"
+    names = [_short(name) for name in release.feature_names]
+    more = f", and {len(names) - 6} more" if len(names) > 6 else ""
     return _table(
-        ("Released", kind),
-        ("Rows", rows),
-        ("Features", f"{len(names)}: {listed}"),
-        ("Norm bound", f"{manifest.norm_bound:.6g} (public bound on the length of an encoded row)"),
+        (
+            "Published",
+            f"{kind} of {len(names)} features, with noise; no row and no single value",
+        ),
+        ("Features", ", ".join(names[:6]) + more),
+        ("Rows", _rows(release)),
+        (
+            "Norm bound",
+            f"{release.manifest.norm_bound:.6g}, the public bound on the length of an encoded row",
+        ),
     )
+
+
+def _rows(release: "Release") -> str:
+    if release.manifest.n_rows is not None:
+        return f"{release.manifest.n_rows:,} (published exactly: this number is not protected)"
+    if not np.isfinite(release.n_rows):
+        return "not published"
+    return f"about {release.n_rows:,.0f} (noisy: the exact number is protected)"
 
 
 def _guarantee(release: "Release") -> str:
     guarantee = release.guarantee
-    unit = (
-        "one row"
-        if guarantee.rows_per_person == 1
-        else f"all rows of one person (at most {guarantee.rows_per_person})"
-    )
-    change = "is exchanged for another" if guarantee.neighbors == "replace-one" else "is added or removed"
     facts = _table(
-        ("Guarantee", str(guarantee.promise)),
-        (
-            "Protects",
-            f"{unit}: what is published is nearly as likely when it {change} ({guarantee.neighbors})",
-        ),
+        ("Guarantee", f"{guarantee.promise}, {guarantee.neighbors} neighbors"),
+        ("Protects", _protected(guarantee)),
         ("Numerics", _NUMERICS[guarantee.numerics]),
         ("Mechanism", release.manifest.mechanism.name),
     )
     return f"{facts}\n{_in_words(guarantee.promise)}"
 
 
-_NUMERICS = {
-    "exact": "exact: the proof covers the computer's arithmetic",
-    "idealized": "idealized: the proof assumes real-number arithmetic (see docs/limitations.md)",
-}
-
-
-_AT_MOST = "  In words: no event becomes more than {} times as likely by a person's data"
+def _protected(guarantee: Guarantee) -> str:
+    """Whose data may change, and how."""
+    rows = guarantee.rows_per_person
+    said = "what one person's row says" if rows == 1 else f"what the rows of one person (at most {rows}) say"
+    if guarantee.neighbors == "replace-one":
+        return f"{said}; not how many rows there are"
+    return f"{said}, and whether the person is in the table at all"
 
 
 def _in_words(promise: Promise) -> str:
     """What the numbers mean for one person."""
     if isinstance(promise, PureDP):
-        return _AT_MOST.format(_factor(float(promise.epsilon))) + "."
+        return _at_most(promise.epsilon) + "."
     if isinstance(promise, ApproxDP):
-        most = _AT_MOST.format(_factor(float(promise.epsilon)))
-        return f"{most},\n  up to an extra probability of {format_number(promise.delta)}."
+        extra = f"up to an additional probability of {format_number(promise.delta)}"
+        return f"{_at_most(promise.epsilon)},\n{_LABEL}{extra}."
     from dpcov.privacy.convert import zcdp_epsilon
 
-    rows = []
-    for delta in (Fraction("1e-6"), Fraction("1e-9")):
-        epsilon = float(zcdp_epsilon(promise.rho, delta))
-        rows.append(f"({epsilon:.3g}, {format_number(delta)})-DP")
-    return f"  In words: implies {' and '.join(rows)}, and every other point of that curve."
+    points = []
+    for delta in (Fraction(1, 10**6), Fraction(1, 10**9)):
+        epsilon = zcdp_epsilon(promise.rho, delta)
+        points.append(f"({_round_up(epsilon)}, {format_number(delta)})-DP")
+    return f"{'In words':<13}this implies {' and '.join(points)}, and all points between on its curve."
 
 
-def _factor(epsilon: float) -> str:
-    from math import exp
+def _at_most(epsilon: Fraction) -> str:
+    factor = _round_up(Fraction(exp(epsilon))) if epsilon < 20 else f"e^{_round_up(epsilon)}"
+    return f"{'In words':<13}changing what is protected makes no outcome more than {factor} times as likely"
 
-    return f"{exp(epsilon):.3g}" if epsilon < 20 else f"e^{epsilon:.3g}"
+
+def _round_up(value: Fraction) -> str:
+    """Three digits, never less than the value."""
+    from decimal import ROUND_CEILING, Context, Decimal
+
+    exact = Context(prec=40, rounding=ROUND_CEILING).divide(
+        Decimal(value.numerator), Decimal(value.denominator)
+    )
+    return f"{Context(prec=3, rounding=ROUND_CEILING).plus(exact).normalize():f}"
 
 
 def _noise(release: "Release") -> str:
-    error = release.expected_error()
-    if error is None:
+    statistics, error = release.manifest.statistics, release.expected_error()
+    rows = [("Note", note) for note in statistics.notes]
+    if statistics.noise is not None:
+        rows.append(("Noise", statistics.noise.family))
+    if error is not None:
+        size = float(np.linalg.norm(release.second_moment()))
+        rows.append(
+            ("Error", f"about {error:.3g} (Frobenius norm) in a second moment matrix of size {size:.3g}")
+        )
+    return _table(*rows)
+
+
+def _estimates(release: "Release") -> str:
+    """Means and standard deviations of the first features, or why there are none."""
+    if not release.has_intercept:
         return ""
-    size = float((release.second_moment("psd") ** 2).sum()) ** 0.5
-    return _table(
-        ("Noise", release.manifest.statistics.noise.family if release.manifest.statistics.noise else "none"),
-        ("Error", f"expected Frobenius error about {error:.3g} on a second moment matrix of size {size:.3g}"),
-    )
+    try:
+        means, variances = release.mean(), np.diagonal(release.covariance())
+    except ReleaseError as error:
+        return _table(("Estimates", str(error)))
+    names = [_short(name) for name in release.feature_names[:_SHOWN_FEATURES]]
+    width = max(len("Feature"), *map(len, names))
+    lines = [f"{'Feature':<{width}}  {'mean':>11}  {'std':>11}   (estimates, noise included)"]
+    for name, mean, variance in zip(names, means, variances, strict=False):
+        lines.append(f"{name:<{width}}  {mean:>11.4g}  {max(0.0, float(variance)) ** 0.5:>11.4g}")
+    left_out = len(release.feature_names) - len(names)
+    return "\n".join([*lines, f"... and {left_out} more"] if left_out else lines)
 
 
 def _provenance(release: "Release") -> str:
     manifest = release.manifest
-    spent = (
-        "no ledger was used"
-        if manifest.spent is None
-        else (f"entry {manifest.spent.entry} of dataset {manifest.spent.dataset}")
-    )
+    spent = "no ledger was used: somebody must keep account of what else was released about these people"
+    if manifest.spent is not None:
+        spent = f"entry {manifest.spent.entry} of dataset {manifest.spent.dataset}"
     software = ", ".join(f"{name} {number}" for name, number in manifest.software.items())
     return _table(("Charged to", spent), ("Created", manifest.created), ("Made with", software))
 
 
+_LABEL = " " * 13
+
+
 def _table(*rows: tuple[str, str]) -> str:
-    return "\n".join(f"{label:<12} {text}" for label, text in rows)
+    return "\n".join(f"{label:<13}{text}" for label, text in rows)
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= _NAME_WIDTH else name[: _NAME_WIDTH - 1] + "…"

@@ -87,6 +87,22 @@ class ExactSum:
             raise NumericError("The moments are too large for the release format; use fewer bits.")
         return (high << (_WORD - dropped)) + (low >> dropped), dropped
 
+    def shifted_down(self, bits: int) -> "ExactSum":
+        """Entrywise floor of the sum divided by ``2**bits``."""
+        result = ExactSum(len(self._low))
+        if bits == 0:
+            result.merge(self)
+            return result
+        high, low = self._words()
+        if bits >= _WORD:
+            result.add(high >> min(bits - _WORD, 62), _LIMIT - 1)
+            return result
+        carried = (high & np.int64(2**bits - 1)) << (_WORD - bits)
+        result._low = (low >> bits) + carried
+        result._high = high >> bits
+        result._bound = 2**_WORD
+        return result
+
     def to_float(self) -> NDArray[np.float64]:
         """Nearest float64 values, for idealized mechanisms and for researchers' error measurements."""
         high, low = self._words()

@@ -63,7 +63,8 @@ def shrink(
     ----------
     noisy : array_like of shape (d, d)
     off_diagonal_variance : float
-        Variance v of every off-diagonal entry of W.  Diagonal entries have variance 2v.
+        Variance v of every off-diagonal entry of W.  Diagonal entries have variance 2v, which is the variance of W
+        along every unit direction: isotropic noise of a given ``noise_std`` has v = noise_std**2 / 2.
     trace, trace_variance : float, optional
         An estimate of tr S with independent Gaussian noise, and its variance.  Give both or neither.
 

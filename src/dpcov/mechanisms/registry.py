@@ -7,8 +7,9 @@ from typing import Any
 from dpcov.errors import UsageError
 from dpcov.mechanisms.base import Mechanism
 from dpcov.mechanisms.gaussian import Gaussian
+from dpcov.mechanisms.stratified import Stratified
 
-MECHANISMS: tuple[type[Mechanism[Any]], ...] = (Gaussian,)
+MECHANISMS: tuple[type[Mechanism[Any]], ...] = (Gaussian, Stratified)
 
 
 def names() -> tuple[str, ...]:

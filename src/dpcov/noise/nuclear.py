@@ -32,7 +32,7 @@ SAMPLER_DELTA = Fraction(0)
 """Total variation distance, in real arithmetic, between what the samplers draw and the stated laws."""
 
 LARGEST_GAUGE_DIMENSION = 200
-"""The gauge law costs about 1.4 d draws of the nuclear law, from which it hardly differs at large d."""
+"""The gauge law costs more than d draws of the nuclear law, from which it hardly differs at large d."""
 
 
 def symmetric_nuclear_noise(
@@ -50,7 +50,8 @@ def symmetric_nuclear_noise(
     entropy
         Source of randomness.
     law
-        ``"nuclear"``, ``"gauge"`` (replace-one, smaller noise at small d) or ``"wishart"`` (simplest, 10 % more noise).
+        ``"nuclear"``, ``"gauge"`` (only for replace-one on a single stratum; smaller noise at small d) or
+        ``"wishart"`` (simplest, 10 % more noise).
 
     Returns
     -------
