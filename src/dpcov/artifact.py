@@ -239,7 +239,7 @@ def _arrays_make_sense(manifest: Manifest, statistics: NoisyStatistics) -> bool:
     if sscp is None or noise is None or any(array.dtype != np.int64 for array in arrays.values()):
         return False
     if statistics.layout == "strata":
-        fits = _is_symmetric(sscp, (len(sscp), d, d), np.int64) and _shells_fit(arrays, len(sscp))
+        fits = _is_symmetric(sscp, (*sscp.shape[:1], d, d), np.int64) and _shells_fit(arrays, len(sscp))
     else:
         fits = _is_symmetric(sscp, (d, d), np.int64) and _shape_of(arrays, "trace") in (None, (1,))
     variances = (noise.diagonal_variance, noise.trace_variance or "0")

@@ -94,7 +94,7 @@ def _single_part(statistics: NoisyStatistics, unit: float, diagonal_variance: fl
         return ()
     trace = statistics.noise.trace_variance
     part = Part(
-        matrix=statistics.arrays["sscp"] * unit,
+        matrix=statistics.arrays["sscp"].astype(np.float64) * unit,
         diagonal_variance=diagonal_variance,
         trace=None if trace is None else float(statistics.arrays["trace"][0]) * unit,
         trace_variance=None if trace is None else diagonal_variance * (int(trace) / diagonal),

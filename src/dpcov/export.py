@@ -45,7 +45,9 @@ def export(
     format : {"csv", "json", "npz"}, optional
     overwrite : bool
     """
-    kind = format or _format_of(Path(path))
+    kind = _format_of(Path(path)) if format is None else format
+    if kind not in FORMATS:
+        raise UsageError(f"Unknown format. Use one of: {', '.join(FORMATS)}.")
     labels, values = estimate(release, quantity, post)
     content = {"csv": _csv, "json": _json, "npz": _npz}[kind](release, quantity, labels, values)
     write_file(path, content, overwrite=overwrite)
@@ -94,7 +96,7 @@ def _json(
         "quantity": quantity,
         "features": labels,
         "values": cells,
-        "n_rows": release.n_rows,
+        "n_rows": release.n_rows if np.isfinite(release.n_rows) else None,
         "guarantee": str(release.guarantee),
         "fingerprint": release.fingerprint,
     }

@@ -1,0 +1,121 @@
+import itertools
+from fractions import Fraction
+
+import msgspec
+import numpy as np
+import pytest
+
+import dpcov
+from dpcov.artifact import Release
+from dpcov.manifest import promise_record
+from dpcov.privacy.guarantee import ZCDP, ApproxDP, PureDP
+from dpcov.summary import _in_words, _round_up
+
+
+def release(n_features=3, **options):
+    columns = {f"x{index}": dpcov.Numeric(lower=-1, upper=3) for index in range(n_features)}
+    rows = np.random.default_rng(0).uniform(0, 1, size=(4000, n_features))
+    schema = dpcov.Schema(columns=columns, title="measurements", **options.pop("schema", {}))
+    return dpcov.release(rows, schema=schema, **{"budget": dpcov.Budget(rho="0.5"), **options})
+
+
+def test_one_screen():
+    for text in (release().summary(), release(40, neighbors="add-remove-one").summary()):
+        assert len(text.splitlines()) <= 45
+        assert max(map(len, text.splitlines())) <= 110
+        assert text.isascii()
+
+
+def test_it_says_what_an_officer_must_know():
+    made = release()
+    text = made.summary()
+    for words in (
+        "measurements",
+        made.fingerprint,
+        "(0.5)-zCDP",
+        "replace-one",
+        "4,000",
+        "not protected",
+        "no ledger",
+    ):
+        assert words in text
+
+
+def test_a_private_row_count_is_called_private():
+    text = release(neighbors="add-remove-one").summary()
+    assert "exact number is protected" in text
+    assert "whether the person is in the table" in text
+
+
+def test_rows_per_person_are_named():
+    assert "at most 7" in release(schema={"rows_per_person": 7}).summary()
+
+
+def test_the_table_holds_the_estimates():
+    made = release(14, budget=dpcov.Budget(rho=1000))
+    lines = made.summary().splitlines()
+    start = next(number for number, line in enumerate(lines) if line.startswith("Feature "))
+    shown = [line.split() for line in lines[start + 1 : start + 13]]
+    assert [name for name, *_ in shown] == [f"x{index}" for index in range(12)]
+    for (_, mean, deviation), exact, variance in zip(
+        shown, made.mean(), np.diagonal(made.covariance()), strict=False
+    ):
+        assert float(mean) == pytest.approx(exact, rel=1e-3)
+        assert float(deviation) == pytest.approx(variance**0.5, rel=1e-3)
+    assert lines[start + 13] == "... and 2 more"
+
+
+def test_there_is_no_table_without_an_intercept():
+    made = dpcov.second_moment(np.eye(3), norm_bound=1, budget=dpcov.Budget(rho=1))
+    assert "mean" not in made.summary().replace("means", "")
+    assert "not centered" in made.summary()
+
+
+def test_too_much_noise_is_said_instead_of_a_table():
+    made = release(
+        budget=dpcov.Budget(rho="1e-9"), neighbors="add-remove-one", entropy=dpcov.SeededEntropy(0)
+    )
+    assert "larger budget" in made.summary()
+
+
+def test_seeded_releases_carry_the_warning():
+    assert "WARNING" in release(entropy=dpcov.SeededEntropy(1)).summary()
+    assert "WARNING" not in release().summary()
+
+
+def test_long_names_and_ledger_entries_fit(tmp_path):
+    ledger = dpcov.Ledger(tmp_path / "ledger")
+    ledger.create("patients", dpcov.Budget(rho=2), "replace-one")
+    columns = {"x0": dpcov.Numeric(lower=0, upper=1)}
+    made = dpcov.release(
+        np.zeros((5, 1)),
+        schema=dpcov.Schema(columns=columns),
+        budget=dpcov.Budget(rho=1),
+        ledger=ledger,
+        dataset="patients",
+    )
+    assert "entry 1 of dataset patients" in made.summary()
+
+
+@pytest.mark.parametrize(
+    "promise",
+    [
+        PureDP(epsilon=Fraction(1)),
+        PureDP(epsilon=Fraction(99)),
+        ZCDP(rho=Fraction(1, 3)),
+        ApproxDP(epsilon=Fraction(1, 10), delta=Fraction(1, 10**9)),
+    ],
+)
+def test_every_kind_of_promise_can_be_told(promise):
+    made = release()
+    guarantee = msgspec.structs.replace(made.manifest.guarantee, promise=promise_record(promise))
+    told = Release(msgspec.structs.replace(made.manifest, guarantee=guarantee), dict(made.statistics.arrays))
+    assert str(promise) in told.summary()
+    assert "In words" in told.summary()
+
+
+def test_words_never_promise_more_than_the_numbers():
+    assert "2.72 times" in _in_words(PureDP(epsilon=Fraction(1)))
+    for digits, power in itertools.product((100, 271, 2718, 99999), range(-6, 6)):
+        value = Fraction(digits) * Fraction(10) ** power
+        assert value <= Fraction(_round_up(value)) <= value * Fraction(101, 100)
