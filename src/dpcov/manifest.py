@@ -12,7 +12,7 @@ import msgspec
 from dpcov.columns import EncodedColumn
 from dpcov.errors import ReleaseError
 from dpcov.privacy.guarantee import ZCDP, ApproxDP, Guarantee, Neighbors, Numerics, Promise, PureDP
-from dpcov.statistics import Layout, NoiseLaw, Post
+from dpcov.statistics import Layout, NoiseLaw, Post, PostOptions
 
 FORMAT_NAME: Final = "dpcov-release"
 FORMAT_VERSION: Final = 1
@@ -44,10 +44,11 @@ class GuaranteeRecord(_Record, frozen=True, kw_only=True):
 
 
 class MechanismRecord(_Record, frozen=True, kw_only=True):
-    """Which mechanism ran, with which public options."""
+    """Which mechanism ran, with which public options, and who chose it."""
 
     name: str
     options: dict[str, str | int | float | bool | None]
+    chosen_by: Literal["custodian", "auto"] = "custodian"
 
 
 class MemberRecord(_Record, frozen=True, kw_only=True):
@@ -75,6 +76,7 @@ class StatisticsRecord(_Record, frozen=True, kw_only=True):
     post: Post
     noise: NoiseLaw | None
     notes: tuple[str, ...] = ()
+    post_options: PostOptions = PostOptions()
 
 
 class Manifest(_Record, frozen=True, kw_only=True):
@@ -111,7 +113,7 @@ def read_promise(record: PromiseRecord) -> Promise:
     """Read a promise back, refusing records whose numbers are missing, malformed or promise nothing."""
     try:
         if record.kind == "pure":
-            return PureDP(epsilon=_exact(record.epsilon))
+            return PureDP(epsilon=Fraction(0) if record.epsilon == "0" else _exact(record.epsilon))
         if record.kind == "zcdp":
             return ZCDP(rho=_exact(record.rho))
         return ApproxDP(epsilon=_exact(record.epsilon), delta=_exact(record.delta, below=1))

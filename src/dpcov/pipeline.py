@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from dpcov.artifact import Release
 from dpcov.artifact_file import member_record, packed_size
+from dpcov.auto import AUTO, Choice, resolve
 from dpcov.columns import EncodedColumn
 from dpcov.data.encode import Encoder, read_unit_ball
 from dpcov.data.moments import Moments, MomentsSpec
@@ -26,11 +27,10 @@ from dpcov.data.sources import open_source
 from dpcov.errors import BudgetError, DataError, UsageError
 from dpcov.manifest import Manifest, MechanismRecord, SpentRecord, StatisticsRecord, guarantee_record
 from dpcov.mechanisms.base import Calibration, Mechanism, Problem
-from dpcov.mechanisms.registry import make_mechanism
 from dpcov.noise.entropy import Entropy, SystemEntropy
 from dpcov.output import ReservedFile
 from dpcov.privacy.budget import Budget
-from dpcov.privacy.guarantee import Guarantee, Neighbors, check_neighbors
+from dpcov.privacy.guarantee import Guarantee, Neighbors, check_neighbors, costs_nothing
 from dpcov.privacy.ledger import Ledger, Reservation
 from dpcov.privacy.spend import Spend
 from dpcov.statistics import NoisyStatistics
@@ -55,6 +55,7 @@ class _Plan:
     """Everything public that was decided before any row is read."""
 
     mechanism: Mechanism[Any]
+    choice: Choice
     budget: Budget
     neighbors: Neighbors
     columns: tuple[EncodedColumn, ...]
@@ -83,7 +84,7 @@ def release(
     *,
     schema: Schema | str | Path,
     budget: Budget,
-    mechanism: str = "gaussian",
+    mechanism: str = AUTO,
     neighbors: Neighbors = "replace-one",
     n_rows: int | None = None,
     ledger: Ledger | str | Path | None = None,
@@ -104,8 +105,8 @@ def release(
         Public bounds, categories and policies.
     budget : Budget
         What to promise: ``Budget(rho=...)`` or ``Budget(epsilon=..., delta=...)`` for Gaussian noise.
-    mechanism : str, default="gaussian"
-        A name from :func:`dpcov.mechanisms.registry.names`.
+    mechanism : str, default="auto"
+        ``auto``, or a name from :func:`dpcov.mechanisms.registry.names`.
     neighbors : {"replace-one", "add-remove-one"}
         Neighbor relation; under ``replace-one`` the number of rows is public.
     n_rows : int, optional
@@ -143,10 +144,18 @@ def release(
         raise UsageError("Under add-remove-one neighbors the number of rows is private; do not state it.")
     schema = schema if isinstance(schema, Schema) else Schema.from_toml(schema)
     encoder = Encoder(schema)
-    plan = _Plan(
-        mechanism=make_mechanism(mechanism, options),
-        budget=budget,
+    problem = Problem(
+        n_features=len(encoder.columns),
         neighbors=check_neighbors(neighbors),
+        n_rows=n_rows,
+        rows_per_person=schema.rows_per_person,
+    )
+    choice = resolve(mechanism, options, problem, budget, shortest_row=_shortest_row(schema, encoder))
+    plan = _Plan(
+        mechanism=choice.make(),
+        choice=choice,
+        budget=budget,
+        neighbors=problem.neighbors,
         columns=encoder.columns,
         norm_bound=encoder.norm_bound,
         rows_per_person=schema.rows_per_person,
@@ -202,10 +211,15 @@ def second_moment(
     bound = X.norm_bound if isinstance(X, Moments) and norm_bound is None else norm_bound
     bound = _check_norm_bound(bound)
     names = _names(X)
+    problem = Problem(
+        n_features=len(names), neighbors=check_neighbors(neighbors), rows_per_person=rows_per_person
+    )
+    choice = resolve(mechanism, options, problem, budget)
     plan = _Plan(
-        mechanism=make_mechanism(mechanism, options),
+        mechanism=choice.make(),
+        choice=choice,
         budget=budget,
-        neighbors=check_neighbors(neighbors),
+        neighbors=problem.neighbors,
         columns=_plain_columns(names),
         norm_bound=bound,
         rows_per_person=rows_per_person,
@@ -260,8 +274,9 @@ def _publish(
     """Refuse early, gather, charge, draw, write; in this order."""
     randomness = _check_entropy(entropy)
     calibration = plan.calibrate(plan.stated_rows)
-    if account is not None:
-        account.ledger.check(account.dataset, _spend(plan, calibration), plan.neighbors)
+    spend = _spend(plan, calibration)
+    if account is not None and spend is not None:
+        account.ledger.check(account.dataset, spend, plan.neighbors)
     with contextlib.ExitStack() as stack:
         file = None
         if output is not None:
@@ -328,12 +343,16 @@ def _public_rows(plan: _Plan, exact: Moments) -> int | None:
 
 
 def _reserve(account: Account | None, plan: _Plan, calibration: Calibration) -> Reservation | None:
-    if account is None:
+    spend = _spend(plan, calibration)
+    if account is None or spend is None:
         return None
-    return account.ledger.reserve(account.dataset, _spend(plan, calibration), plan.neighbors)
+    return account.ledger.reserve(account.dataset, spend, plan.neighbors)
 
 
-def _spend(plan: _Plan, calibration: Calibration) -> Spend:
+def _spend(plan: _Plan, calibration: Calibration) -> Spend | None:
+    """What the ledger is charged; None where the release does not depend on the table."""
+    if costs_nothing(calibration.promise):
+        return None
     return Spend(
         promise=calibration.promise,
         mechanism=plan.mechanism.name,
@@ -364,7 +383,11 @@ def _assemble(
         created=datetime.now(UTC).isoformat(timespec="seconds"),
         software={"dpcov": version("dpcov"), "numpy": np.__version__},
         title=plan.title,
-        mechanism=MechanismRecord(name=plan.mechanism.name, options=_options(plan.mechanism)),
+        mechanism=MechanismRecord(
+            name=plan.mechanism.name,
+            options=_options(plan.mechanism),
+            chosen_by=AUTO if plan.choice.reason else "custodian",
+        ),
         guarantee=guarantee_record(guarantee),
         n_rows=n_rows,
         norm_bound=plan.norm_bound,
@@ -376,9 +399,9 @@ def _assemble(
             lattice_bits=statistics.lattice_bits,
             dropped_bits=statistics.dropped_bits,
             radius=statistics.radius,
-            post=statistics.post,
+            post=plan.choice.post or statistics.post,
             noise=statistics.noise,
-            notes=statistics.notes,
+            notes=plan.choice.notes + statistics.notes,
         ),
         members={name: member_record(array) for name, array in arrays.items()},
         spent=spent,
@@ -396,6 +419,12 @@ def _intercept_is_public(schema: Schema, neighbors: str) -> bool:
     """Under replace-one every row carries the same intercept unless rows are weighted or scaled down."""
     unscaled = schema.norm_bound is None or schema.norm_bound >= schema.worst_case_norm
     return neighbors == "replace-one" and schema.intercept and schema.weights is None and unscaled
+
+
+def _shortest_row(schema: Schema, encoder: Encoder) -> float:
+    """Public lower bound on the norm of an encoded row, as a fraction of the norm bound."""
+    unscaled = schema.norm_bound is None or schema.norm_bound >= schema.worst_case_norm
+    return 1.0 / encoder.norm_bound if schema.intercept and schema.weights is None and unscaled else 0.0
 
 
 def _account(ledger: Ledger | str | Path | None, dataset: str | None) -> Account | None:

@@ -15,10 +15,17 @@ Layout = Literal["sscp", "strata", "estimate"]
 """``sscp``: noisy integer moments with a known noise law.  ``strata``: the same for several strata.  ``estimate``: a
 finished second moment matrix."""
 
-Post = Literal["none", "psd", "clip", "projection", "shrink"]
+Post = Literal["none", "psd", "clip", "projection", "shrink", "threshold"]
 """Post-processing of a symmetric estimate.  ``none``: unbiased, perhaps indefinite.  ``psd``: negative
 eigenvalues set to zero.  ``clip``: eigenvalues clipped to [0, trace bound].  ``projection``: nearest matrix in
-{positive semidefinite, trace <= private trace}."""
+{positive semidefinite, trace <= private trace}.  ``threshold``: small off-diagonal entries set to zero, then
+``psd``."""
+
+ThresholdRule = Literal["best", "hard", "soft"]
+"""``hard``: keep or kill an entry.  ``soft``: move it toward zero.  ``best``: what has the lower estimated risk."""
+
+TraceBound = Literal["noisy", "public"]
+"""Bound on the trace in a projection: the noisy trace if it is smaller, or the public bound alone."""
 
 PublishedArray = NDArray[np.int64] | NDArray[np.float64]
 
@@ -42,6 +49,26 @@ class NoiseLaw:
     off_diagonal_variance: str
     trace_variance: str | None = None
     row_count_variance: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class PostOptions:
+    """Choices within a post-processing.
+
+    Parameters
+    ----------
+    trace : TraceBound
+        For ``projection``.
+    rule : ThresholdRule
+        For ``threshold``.
+    gamma : float or None
+        For ``threshold``: use the threshold gamma sqrt(log d / n) + 4 sqrt(log d) noise_std; None chooses the one
+        with the lowest estimated risk.
+    """
+
+    trace: TraceBound = "noisy"
+    rule: ThresholdRule = "best"
+    gamma: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,6 +97,8 @@ class NoisyStatistics:
         Law of the noise; None for the ``estimate`` layout.
     notes : tuple of str
         What the mechanism found out privately and chose, in words.
+    post_options : PostOptions
+        Choices within post-processing, made by the custodian.
     """
 
     layout: Layout
@@ -80,3 +109,4 @@ class NoisyStatistics:
     post: Post = "psd"
     noise: NoiseLaw | None = None
     notes: tuple[str, ...] = field(default=())
+    post_options: PostOptions = PostOptions()

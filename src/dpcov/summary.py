@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dpcov.errors import ReleaseError
-from dpcov.privacy.guarantee import ApproxDP, Guarantee, Promise, PureDP, format_number
+from dpcov.privacy.guarantee import (
+    ApproxDP,
+    Guarantee,
+    Promise,
+    PureDP,
+    costs_nothing,
+    format_number,
+)
 
 if TYPE_CHECKING:
     from dpcov.artifact import Release
@@ -87,6 +94,8 @@ def _protected(guarantee: Guarantee) -> str:
 
 def _in_words(promise: Promise) -> str:
     """What the numbers mean for one person."""
+    if costs_nothing(promise):
+        return f"{'In words':<13}nothing in this release depends on the table."
     if isinstance(promise, PureDP):
         return _at_most(promise.epsilon) + "."
     if isinstance(promise, ApproxDP):
@@ -149,6 +158,8 @@ def _estimates(release: "Release") -> str:
 def _provenance(release: "Release") -> str:
     manifest = release.manifest
     spent = "no ledger was used: somebody must keep account of what else was released about these people"
+    if costs_nothing(release.guarantee.promise):
+        spent = "nobody: this release costs nothing"
     if manifest.spent is not None:
         spent = f"entry {manifest.spent.entry} of dataset {manifest.spent.dataset}"
     software = ", ".join(f"{name} {number}" for name, number in manifest.software.items())

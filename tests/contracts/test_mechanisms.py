@@ -7,15 +7,17 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.statistical.goodness import assert_mean_square, mean_square_samples
 
 import dpcov
+from dpcov.data.moments import Moments
+from dpcov.data.sources import Source
 from dpcov.errors import BudgetError, DataError, DpcovError, LedgerError, NumericError, UsageError
 from dpcov.mechanisms.base import Problem
 from dpcov.mechanisms.registry import MECHANISMS, find_mechanism, make_mechanism, names
 from dpcov.noise.entropy import SeededEntropy, SystemEntropy
 from dpcov.privacy.convert import pure_to_zcdp, zcdp_epsilon
 from dpcov.privacy.guarantee import NEIGHBORS, ZCDP, ApproxDP, PureDP
-from tests.statistical.goodness import assert_mean_square, mean_square_samples
 
 BUDGETS = {
     PureDP: dpcov.Budget(epsilon=2),
@@ -54,18 +56,17 @@ def first_case(mechanism):
     return mechanism, mechanism.relations[0], mechanism.promises[0]
 
 
-class Unread:
-    """Rows that must not be looked at; only their public shape may be asked for."""
+class UnreadSource(Source):
+    """Rows that nobody may look at before everything that can be refused was refused."""
 
-    shape = (500, 4)
-    ndim = 2
+    name = "the unread table"
+    columns = ("x0", "x1", "x2", "x3")
 
-    def __init__(self):
-        self.read = False
+    def kinds(self):
+        return dict.fromkeys(self.columns, "number")
 
-
-class UnreadSource(dpcov.data.sources.Source if hasattr(dpcov, "data") else object):
-    pass
+    def _read(self, block_rows, wanted):
+        raise AssertionError("the data were read")
 
 
 class EntropySpy:
@@ -91,3 +92,304 @@ def ledger_for(tmp_path):
         return ledger
 
     return make
+
+
+def refused_unread(error, ledger, mechanism, neighbors, **options):
+    with pytest.raises(error) as caught:
+        dpcov.second_moment(
+            UnreadSource(),
+            **{"norm_bound": 1.0, "budget": BUDGETS[mechanism.promises[0]], **options},
+            mechanism=mechanism.name,
+            neighbors=neighbors,
+            ledger=ledger,
+            dataset="people",
+        )
+    assert ledger.entries("people") == ()
+    return str(caught.value)
+
+
+def at_least_as_strong(promise, budget):
+    """Whether a promise implies the one that was asked for."""
+    match promise, budget:
+        case (PureDP(), PureDP()):
+            return promise.epsilon <= budget.epsilon
+        case (ZCDP(), ZCDP()):
+            return promise.rho <= budget.rho
+        case (ApproxDP(), ApproxDP()):
+            return promise.epsilon <= budget.epsilon and promise.delta <= budget.delta
+        case (PureDP(), ZCDP()):
+            return pure_to_zcdp(promise.epsilon) <= budget.rho
+        case (PureDP(), ApproxDP()):
+            return promise.epsilon <= budget.epsilon
+        case (ZCDP(), ApproxDP()):
+            return zcdp_epsilon(promise.rho, budget.delta) <= budget.epsilon
+    return False
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+@every_mechanism
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_rows_that_are_not_finite_are_refused_before_anything_is_spent(mechanism, bad, ledger_for):
+    _, neighbors, kind = first_case(mechanism)
+    ledger = ledger_for(neighbors, kind)
+    rows = X.copy()
+    rows[7, 1] = bad
+    with pytest.raises((DataError, NumericError)):
+        release(mechanism, neighbors, kind, rows, ledger=ledger, dataset="people")
+    assert ledger.entries("people") == ()
+
+
+@every_mechanism
+def test_a_budget_of_another_kind_is_refused_unread(mechanism, ledger_for):
+    _, neighbors, kind = first_case(mechanism)
+    ledger = ledger_for(neighbors, kind)
+    others = [budget for other, budget in BUDGETS.items() if other not in mechanism.promises]
+    for budget in [*others, 1.0, None]:
+        refused_unread(BudgetError, ledger, mechanism, neighbors, budget=budget)
+
+
+@every_mechanism
+def test_an_unsupported_relation_is_refused_unread(mechanism, ledger_for):
+    kind = mechanism.promises[0]
+    for neighbors in [*(known for known in NEIGHBORS if known not in mechanism.relations), "whoever"]:
+        ledger = ledger_for(mechanism.relations[0], kind)
+        refused_unread(BudgetError, ledger, mechanism, neighbors)
+
+
+@pytest.mark.parametrize("wrong", [0, -1, 1.5, True, "2"])
+@every_mechanism
+def test_impossible_rows_per_person_are_refused_unread(mechanism, wrong, ledger_for):
+    _, neighbors, kind = first_case(mechanism)
+    refused_unread(UsageError, ledger_for(neighbors, kind), mechanism, neighbors, rows_per_person=wrong)
+
+
+@pytest.mark.parametrize("wrong", [None, 0, -1.0, float("nan"), float("inf"), True, "1"])
+@every_mechanism
+def test_norm_bounds_that_bound_nothing_are_refused_unread(mechanism, wrong, ledger_for):
+    _, neighbors, kind = first_case(mechanism)
+    refused_unread(BudgetError, ledger_for(neighbors, kind), mechanism, neighbors, norm_bound=wrong)
+
+
+@every_mechanism
+def test_unknown_options_and_sources_of_randomness_are_refused_unread(mechanism, ledger_for):
+    _, neighbors, kind = first_case(mechanism)
+    ledger = ledger_for(neighbors, kind)
+    refused_unread(UsageError, ledger, mechanism, neighbors, no_such_option=1)
+    for bits in (3, 25, 18.5, "20"):
+        if "bits" in {field.name for field in dataclasses.fields(mechanism)}:
+            refused_unread(UsageError, ledger, mechanism, neighbors, bits=bits)
+    for entropy in (7, np.random.default_rng(0), object()):
+        refused_unread(UsageError, ledger, mechanism, neighbors, entropy=entropy)
+
+
+@every_case
+def test_an_overspent_ledger_is_refused_unread(mechanism, neighbors, kind, tmp_path):
+    ledger = dpcov.Ledger(tmp_path / "ledger.sqlite")
+    small = {"epsilon": "1e-3"} if kind is not ZCDP else {"rho": "1e-6"}
+    ledger.create(
+        "people", dpcov.Budget(**small, **({"delta": "1e-9"} if kind is ApproxDP else {})), neighbors
+    )
+    refused_unread(LedgerError, ledger, mechanism, neighbors, budget=BUDGETS[kind])
+
+
+@every_case
+def test_a_budget_too_small_for_the_lattice_costs_nothing(mechanism, neighbors, kind, ledger_for):
+    ledger = ledger_for(neighbors, kind)
+    try:
+        made = release(
+            mechanism,
+            neighbors,
+            kind,
+            UnreadSource(),
+            budget=TOO_SMALL[kind],
+            ledger=ledger,
+            dataset="people",
+        )
+    except DpcovError as error:
+        assert isinstance(error, BudgetError | NumericError)
+        assert ledger.entries("people") == ()
+    except AssertionError:
+        made = release(mechanism, neighbors, kind, budget=TOO_SMALL[kind])
+        assert all(np.isfinite(array).all() for array in made.statistics.arrays.values())
+
+
+@every_case
+def test_the_ledger_is_charged_once_and_before_any_draw(mechanism, neighbors, kind, ledger_for):
+    ledger = ledger_for(neighbors, kind)
+    spy = EntropySpy(ledger)
+    made = release(mechanism, neighbors, kind, ledger=ledger, dataset="people", entropy=spy)
+    assert spy.seen
+    assert all(states == ["drawn"] for states in spy.seen)
+    (entry,) = ledger.entries("people")
+    assert entry.state == "committed"
+    assert entry.fingerprint == made.fingerprint
+    assert entry.spend.promise == made.guarantee.promise
+    assert entry.spend.mechanism == mechanism.name == made.manifest.mechanism.name
+    assert made.manifest.spent.entry == entry.id
+    assert made.is_private
+
+
+@every_case
+def test_a_failing_draw_stays_spent_and_says_so(mechanism, neighbors, kind, ledger_for):
+    class Broken:
+        private = True
+
+        def words(self, count):
+            raise NumericError("The source of randomness failed.")
+
+    ledger = ledger_for(neighbors, kind)
+    with pytest.raises(NumericError) as caught:
+        release(mechanism, neighbors, kind, ledger=ledger, dataset="people", entropy=Broken())
+    assert any("IS spent: entry 1 of dataset people" in note for note in caught.value.__notes__)
+    assert [entry.state for entry in ledger.entries("people")] == ["drawn"]
+
+
+@every_case
+def test_the_promise_is_not_weaker_than_the_budget(mechanism, neighbors, kind):
+    budget = BUDGETS[kind]
+    problem = Problem(n_features=4, neighbors=neighbors, n_rows=500 if neighbors == "replace-one" else None)
+    calibration = mechanism().calibrate(problem, budget)
+    assert at_least_as_strong(calibration.promise, budget.promise)
+    made = release(mechanism, neighbors, kind)
+    assert at_least_as_strong(made.guarantee.promise, budget.promise)
+    assert made.guarantee.neighbors == neighbors
+    assert made.guarantee.numerics == mechanism.numerics
+    multiplier = calibration.noise_multiplier
+    if multiplier is not None and isinstance(calibration.promise, ZCDP):
+        assert 1 / (2 * multiplier**2) <= calibration.promise.rho * (1 + 1e-12)
+
+
+@every_case
+def test_more_rows_of_one_person_mean_more_noise(mechanism, neighbors, kind):
+    errors = []
+    for rows_per_person in (1, 4):
+        made = release(
+            mechanism,
+            neighbors,
+            kind,
+            np.tile([1.0, 0.0, 0.0, 0.0], (4000, 1)),
+            rows_per_person=rows_per_person,
+            entropy=SeededEntropy(1),
+        )
+        assert made.guarantee.rows_per_person == rows_per_person
+        errors.append(made.expected_error())
+    assert errors == [None, None] or errors[1] > 2 * errors[0]
+
+
+@every_case
+def test_neither_rows_nor_shared_moments_are_changed(mechanism, neighbors, kind):
+    rows = X.copy()
+    release(mechanism, neighbors, kind, rows)
+    np.testing.assert_array_equal(rows, X)
+    shared, copy = moments_for(mechanism, neighbors, X), moments_for(mechanism, neighbors, X)
+    release(mechanism, neighbors, kind, shared, norm_bound=None)
+    assert shared == copy
+
+
+def moments_for(mechanism, neighbors, rows):
+    problem = Problem(
+        n_features=rows.shape[1],
+        neighbors=neighbors,
+        n_rows=len(rows) if neighbors == "replace-one" else None,
+    )
+    spec = mechanism().moments_spec(problem)
+    return dpcov.moments(rows, norm_bound=1.0, **dataclasses.asdict(spec))
+
+
+@every_case
+def test_releases_are_saved_and_read_back_equal(mechanism, neighbors, kind, tmp_path):
+    made = release(mechanism, neighbors, kind)
+    made.save(tmp_path / "made.dpcov")
+    loaded = dpcov.load(tmp_path / "made.dpcov")
+    assert loaded == made
+    np.testing.assert_array_equal(loaded.second_moment(), made.second_moment())
+    assert mechanism.name in loaded.summary()
+
+
+@every_case
+def test_noise_is_fresh_unless_seeded(mechanism, neighbors, kind):
+    first, second = (release(mechanism, neighbors, kind) for _ in range(2))
+    assert not same_numbers(first, second)
+    one, same, other = (
+        release(mechanism, neighbors, kind, entropy=SeededEntropy(seed)) for seed in (1, 1, 2)
+    )
+    assert same_numbers(one, same)
+    assert not same_numbers(one, other)
+    for made in (one, other):
+        assert not made.is_private
+        assert any("not private" in warning for warning in made.manifest.warnings)
+
+
+def same_numbers(first, second):
+    mine, theirs = first.statistics.arrays, second.statistics.arrays
+    return set(mine) == set(theirs) and all(np.array_equal(mine[name], theirs[name]) for name in mine)
+
+
+@every_case
+def test_the_noise_has_the_stated_variance(mechanism, neighbors, kind):
+    """Size 1e-9, power 1 - 1e-6 against a scale error of ten percent; every row is the first unit vector."""
+    rows = np.zeros((4000, 4))
+    rows[:, 0] = 1.0
+    made = release(mechanism, neighbors, kind, rows)
+    if made.statistics.noise is None or "gaussian" not in made.statistics.noise.family:
+        pytest.skip("the noise of this mechanism is tested where it is drawn")
+    noise = noise_draws(mechanism, neighbors, kind, rows, repeats=math.ceil(mean_square_samples() / 4))
+    law = made.statistics.noise
+    np.testing.assert_array_equal(noise, noise.swapaxes(1, 2))
+    assert_mean_square(np.diagonal(noise, axis1=1, axis2=2).ravel(), float(int(law.diagonal_variance)))
+    upper = np.triu_indices(4, 1)
+    assert_mean_square(noise[:, upper[0], upper[1]].ravel(), float(int(law.off_diagonal_variance)))
+
+
+def noise_draws(mechanism, neighbors, kind, rows, repeats):
+    """Published matrices of the first stratum, less what is known to be in them."""
+    gathered = moments_for(mechanism, neighbors, rows)
+    assert isinstance(gathered, Moments)
+    problem = Problem(
+        n_features=4, neighbors=neighbors, n_rows=len(rows) if neighbors == "replace-one" else None
+    )
+    chosen = mechanism()
+    calibration = chosen.calibrate(problem, BUDGETS[kind])
+    entropy = SeededEntropy(1)
+    exact = gathered.strata[0].sscp.to_float()
+    draws = []
+    for _ in range(repeats):
+        statistics = chosen.draw(gathered, calibration, problem, entropy)
+        matrix = statistics.arrays["sscp"].reshape(-1, 4, 4)[0]
+        draws.append(matrix * 2.0**statistics.dropped_bits - exact)
+    return np.array(draws)
+
+
+@every_mechanism
+def test_a_proof_stands_beside_the_module(mechanism):
+    module = Path(inspect.getfile(mechanism))
+    proof = module.with_suffix(".md").read_text(encoding="utf-8")
+    assert f"`{mechanism.name}`" in proof
+    for word in ("Claim", "Preconditions", "Theorem", "Numerics"):
+        assert word in proof
+
+
+@every_mechanism
+def test_the_module_states_privacy_sensitivity_utility_and_references(mechanism):
+    text = inspect.getdoc(inspect.getmodule(mechanism))
+    for section in ("Privacy", "Sensitivity", "Utility", "References"):
+        assert f"\n{section}\n{'-' * len(section)}\n" in text
+
+
+@every_mechanism
+def test_the_registry_row_is_complete(mechanism):
+    assert find_mechanism(mechanism.name) is mechanism
+    assert mechanism.name in names()
+    assert mechanism.summary
+    assert mechanism.paper
+    assert set(mechanism.relations) <= set(NEIGHBORS)
+    assert set(mechanism.promises) <= set(BUDGETS)
+    assert dataclasses.is_dataclass(mechanism)
+    assert make_mechanism(mechanism.name, {}) == mechanism()
+    assert hash(mechanism()) == hash(mechanism())
+
+
+def test_names_are_unique_and_unknown_ones_are_refused():
+    assert len(set(names())) == len(names())
+    with pytest.raises(UsageError, match="gaussian"):
+        find_mechanism("magic")

@@ -5,6 +5,7 @@ read; ``draw`` is the only place where moments and randomness meet.
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Collection
 from dataclasses import dataclass
 from fractions import Fraction
 from numbers import Integral
@@ -51,6 +52,12 @@ def _check_count(name: str, count: object) -> None:
         raise UsageError(f"{name} must be a whole number, 1 or more.")
 
 
+def check_choice(name: str, value: object, choices: Collection[str]) -> None:
+    """Refuse an option's value that does not exist, naming the ones that do."""
+    if value not in choices:
+        raise UsageError(f"{name} must be one of: {', '.join(choices)}.")
+
+
 @dataclass(frozen=True, kw_only=True)
 class Calibration:
     """Noise chosen for a budget: the promise it really keeps, and its parameters.
@@ -58,7 +65,8 @@ class Calibration:
     Parameters
     ----------
     promise : Promise
-        What the release will guarantee; never weaker than the budget asked for.
+        What the release will guarantee; never weaker than the budget asked for.  A pure epsilon of 0 says that
+        the release does not depend on the table, and no ledger is charged.
     noise_multiplier : Fraction or None
         Standard deviation over l2 sensitivity where the mechanism is one Gaussian mechanism; tighter accounting.
     """

@@ -94,12 +94,7 @@ class Gaussian(Mechanism[GaussianCalibration]):
         unit = 4**self.bits * problem.rows_per_person
         public_count = problem.neighbors == "replace-one"
         squared_sensitivity = Fraction(2 if public_count else 1 + ROW_COUNT_WEIGHT) * unit**2
-        multiplier_squared = _squared_multiplier(budget.promise)
-        variance = 2 * ceil(squared_sensitivity * multiplier_squared / 2)
-        if variance > LARGEST_STD**2:
-            raise BudgetError(
-                "This budget needs more noise than fits into 64-bit integers. Use a larger budget or fewer bits."
-            )
+        variance = even_variance(squared_sensitivity, budget.promise)
         return GaussianCalibration(
             promise=budget.promise,
             noise_multiplier=_sqrt_down(Fraction(variance) / squared_sensitivity),
@@ -145,6 +140,18 @@ def symmetric_noise(
     noise += noise.T
     np.fill_diagonal(noise, rounded_gaussian(diagonal_variance, dimension, entropy))
     return noise
+
+
+def even_variance(
+    squared_sensitivity: Fraction, promise: Promise, *, smallest_weight: Fraction = Fraction(1)
+) -> int:
+    """Smallest even variance that keeps the promise; refused here if draws of variance / weight cannot fit."""
+    variance = 2 * ceil(squared_sensitivity * _squared_multiplier(promise) / 2)
+    if variance > LARGEST_STD**2 * smallest_weight:
+        raise BudgetError(
+            "This budget needs more noise than fits into 64-bit integers. Use a larger budget or fewer bits."
+        )
+    return variance
 
 
 def _squared_multiplier(promise: Promise) -> Fraction:

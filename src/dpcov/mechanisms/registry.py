@@ -6,10 +6,21 @@ from typing import Any
 
 from dpcov.errors import UsageError
 from dpcov.mechanisms.base import Mechanism
+from dpcov.mechanisms.eigenvectors import Eigenvectors
 from dpcov.mechanisms.gaussian import Gaussian
+from dpcov.mechanisms.kapralov_talwar import KapralovTalwar
+from dpcov.mechanisms.nuclear import Nuclear
+from dpcov.mechanisms.nuclear_projection import NuclearProjection
 from dpcov.mechanisms.stratified import Stratified
 
-MECHANISMS: tuple[type[Mechanism[Any]], ...] = (Gaussian, Stratified)
+MECHANISMS: tuple[type[Mechanism[Any]], ...] = (
+    Gaussian,
+    Stratified,
+    Eigenvectors,
+    KapralovTalwar,
+    Nuclear,
+    NuclearProjection,
+)
 
 
 def names() -> tuple[str, ...]:

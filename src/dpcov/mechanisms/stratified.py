@@ -35,7 +35,7 @@ from dpcov.data.exact import ExactSum
 from dpcov.data.moments import DEFAULT_BITS, Moments, MomentsSpec
 from dpcov.errors import UsageError
 from dpcov.mechanisms.base import Calibration, Mechanism, Problem
-from dpcov.mechanisms.gaussian import ROW_COUNT_WEIGHT, _sqrt_down, _squared_multiplier, symmetric_noise
+from dpcov.mechanisms.gaussian import ROW_COUNT_WEIGHT, _sqrt_down, even_variance, symmetric_noise
 from dpcov.noise.entropy import Entropy
 from dpcov.noise.lattice import rounded_gaussian
 from dpcov.privacy.budget import Budget
@@ -84,6 +84,7 @@ class Stratified(Mechanism[StratifiedCalibration]):
     bits: int = DEFAULT_BITS
 
     def __post_init__(self) -> None:
+        MomentsSpec(bits=self.bits, shells=self.shells)
         if not 2 <= self.shells <= 60:
             raise UsageError("Use between 2 and 60 shells; one shell is the gaussian mechanism.")
 
@@ -95,8 +96,7 @@ class Stratified(Mechanism[StratifiedCalibration]):
         """Smallest even integer variance that keeps the budget (stratified.md, Theorem 1)."""
         self.check(problem, budget)
         squared = self._squared_sensitivity(problem)
-        multiplier_squared = _squared_multiplier(budget.promise)
-        variance = 2 * ceil(squared * multiplier_squared / 2)
+        variance = even_variance(squared, budget.promise, smallest_weight=TRACE_WEIGHT)
         count = None
         if problem.neighbors == "add-remove-one":
             count = Fraction(variance, 16**self.bits) / ROW_COUNT_WEIGHT

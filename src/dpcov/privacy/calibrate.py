@@ -122,6 +122,22 @@ def _solve(epsilon: Fraction, delta: Fraction) -> Fraction:
     return high
 
 
+def classical_noise_multiplier(epsilon: Fraction, delta: Fraction) -> Fraction:
+    """Return sqrt(2 log(1.25 / delta)) / epsilon, rounded up: the papers' multiplier, valid for epsilon <= 1 only."""
+    require_positive("epsilon", epsilon)
+    require_delta(delta)
+    if epsilon > 1:
+        raise BudgetError(
+            "The classical formula for Gaussian noise holds for epsilon <= 1 only. Use the analytic calibration."
+        )
+    with localcontext(Context(prec=_GUARD_DIGITS)):
+        exact = (2 * (Decimal("1.25") / to_decimal(delta)).ln()).sqrt() / to_decimal(epsilon)
+        multiplier = round_up(exact, _MULTIPLIER_DIGITS)
+    if gaussian_delta(multiplier, epsilon) > delta:
+        raise BudgetError("The classical formula does not reach this delta. Use the analytic calibration.")
+    return multiplier
+
+
 def _bracket(epsilon: Fraction, delta: Fraction) -> tuple[Fraction, Fraction]:
     """Double or halve until the answer lies between."""
     high = Fraction(1)

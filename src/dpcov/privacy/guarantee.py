@@ -22,7 +22,7 @@ NEIGHBORS: tuple[Neighbors, ...] = get_args(Neighbors)
 
 @dataclass(frozen=True, kw_only=True)
 class PureDP:
-    """epsilon-differential privacy."""
+    """epsilon-differential privacy; with epsilon 0 the output does not depend on the table at all."""
 
     epsilon: Fraction
 
@@ -66,6 +66,11 @@ class Guarantee:
     def __str__(self) -> str:
         unit = "one row" if self.rows_per_person == 1 else f"up to {self.rows_per_person} rows of one person"
         return f"{self.promise}, {self.neighbors} neighbors, unit: {unit}, numerics: {self.numerics}"
+
+
+def costs_nothing(promise: Promise) -> bool:
+    """Whether a release with this promise uses none of anybody's budget: its output ignores the table."""
+    return isinstance(promise, PureDP) and promise.epsilon == 0
 
 
 def check_neighbors(neighbors: str) -> Neighbors:

@@ -1,0 +1,94 @@
+"""Noise for a whole second moment matrix, and how large it gets.
+
+Promise: with a scale from :func:`matrix_noise`, adding one draw to the sscp of rows in the unit ball costs exactly the
+share it was made for.  Idealized numerics.  Knows nothing of rows or moments.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import numpy as np
+
+from dpcov.errors import UsageError
+from dpcov.linalg.symmetric import Array, mirror_upper
+from dpcov.mechanisms.base import Problem
+from dpcov.mechanisms.blocks import sensitivity, tail_bounds
+from dpcov.mechanisms.blocks.share import Share, checked_scale, laplaces
+from dpcov.noise.continuous import normals
+from dpcov.noise.entropy import Entropy
+from dpcov.noise.nuclear import symmetric_nuclear_noise
+from dpcov.privacy.guarantee import ZCDP
+
+Shape = Literal["isotropic", "entrywise"]
+"""``isotropic``: as the sensitivity is, invariant under rotations.  ``entrywise``: the papers' noise, of one law on all
+entries on and above the diagonal; about sqrt(2) larger (Gaussian) or growing faster with d (Laplace)."""
+
+SHAPES: tuple[Shape, ...] = get_args(Shape)
+
+Law = Literal["gaussian-isotropic", "gaussian-entrywise", "wishart", "laplace-entrywise"]
+
+_Bound = Callable[[int, float], float]
+_SPECTRAL: dict[Law, _Bound] = {
+    "gaussian-isotropic": tail_bounds.isotropic_spectral,
+    "gaussian-entrywise": tail_bounds.nu,
+    "wishart": tail_bounds.wishart_spectral,
+    "laplace-entrywise": tail_bounds.laplace_spectral,
+}
+_FROBENIUS: dict[Law, _Bound] = {
+    "gaussian-isotropic": tail_bounds.isotropic_frobenius,
+    "gaussian-entrywise": tail_bounds.omega,
+    "wishart": tail_bounds.wishart_frobenius,
+    "laplace-entrywise": tail_bounds.laplace_frobenius,
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class MatrixNoise:
+    """Law of a symmetric noise matrix.
+
+    Parameters
+    ----------
+    law : Law
+        ``gaussian-isotropic`` and ``gaussian-entrywise`` have standard deviation ``scale`` on the diagonal;
+        ``wishart`` is the law of :func:`~dpcov.noise.nuclear.symmetric_nuclear_noise` of this scale;
+        ``laplace-entrywise`` has Laplace entries of this scale.
+    scale : float
+    """
+
+    law: Law
+    scale: float
+
+    def draw(self, dimension: int, entropy: Entropy) -> Array:
+        """Draw a symmetric (d, d) matrix."""
+        if self.law == "wishart":
+            return symmetric_nuclear_noise(dimension, self.scale, entropy, law="wishart")
+        if self.law == "laplace-entrywise":
+            entries = laplaces(dimension**2, entropy).reshape(dimension, dimension)
+            return self.scale * mirror_upper(entries)
+        entries = self.scale * normals((dimension, dimension), entropy)
+        if self.law == "gaussian-entrywise":
+            return mirror_upper(entries)
+        # The symmetric part of a normal matrix: off-diagonal variance half of the diagonal one.
+        return np.asarray(0.5 * (entries + entries.T))
+
+    def spectral_bound(self, dimension: int, beta: float) -> float:
+        """Exceeded by the spectral norm with probability at most ``beta``."""
+        return self.scale * _SPECTRAL[self.law](dimension, beta)
+
+    def frobenius_bound(self, dimension: int, beta: float) -> float:
+        """Exceeded by the Frobenius norm with probability at most ``beta``."""
+        return self.scale * _FROBENIUS[self.law](dimension, beta)
+
+
+def matrix_noise(share: Share, problem: Problem, shape: Shape = "isotropic") -> MatrixNoise:
+    """Return the noise of this shape that a share pays for on the sscp of rows in the unit ball."""
+    if shape not in SHAPES:
+        raise UsageError(f"Unknown shape of noise. Use one of: {', '.join(SHAPES)}.")
+    bound = sensitivity.eigenvalues(problem)
+    if isinstance(share.promise, ZCDP):
+        return MatrixNoise(law=f"gaussian-{shape}", scale=share.gaussian_scale(bound.l2_squared))
+    if shape == "isotropic":
+        return MatrixNoise(law="wishart", scale=checked_scale(bound.l1 / share.promise.epsilon))
+    l1 = sensitivity.upper_triangle(problem).l1
+    return MatrixNoise(law="laplace-entrywise", scale=checked_scale(l1 / share.promise.epsilon))

@@ -1,0 +1,58 @@
+"""How far one person can move each statistic of rows in the unit ball.
+
+Promise: every number is an upper bound that ``blocks.md`` proves, rounded up; this is the only place where these
+mechanisms take sensitivities from.  Knows nothing of budgets, noise or rows.
+"""
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+from dpcov.mechanisms.base import Problem
+from dpcov.privacy.convert import sqrt_up
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sensitivity:
+    """Largest change of a statistic under the problem's neighbor relation.
+
+    Parameters
+    ----------
+    l1 : Fraction
+        Bound on the l1 norm of the change.
+    l2_squared : Fraction
+        Bound on the squared l2 norm of the change.
+    """
+
+    l1: Fraction
+    l2_squared: Fraction
+
+
+def scalar(problem: Problem) -> Sensitivity:
+    """Of the trace, a count of rows, or any sum over rows of one number in [0, 1]."""
+    k = Fraction(problem.rows_per_person)
+    return Sensitivity(l1=k, l2_squared=k**2)
+
+
+def eigenvalues(problem: Problem) -> Sensitivity:
+    """Of the sorted eigenvalues of the sscp; also its nuclear (l1) and Frobenius (l2) norm."""
+    k, moved = Fraction(problem.rows_per_person), _moved_rows(problem)
+    return Sensitivity(l1=moved * k, l2_squared=moved * k**2)
+
+
+def upper_triangle(problem: Problem) -> Sensitivity:
+    """Of the entries on and above the diagonal of the sscp."""
+    k, d = Fraction(problem.rows_per_person), problem.n_features
+    if problem.neighbors == "replace-one":
+        l1 = min(sqrt_up(Fraction(d * (d + 3), 2)), 1 + d / sqrt_up(Fraction(2)) * _GUARD)
+    else:
+        l1 = Fraction(d + 1, 2)
+    return Sensitivity(l1=k * l1, l2_squared=_moved_rows(problem) * k**2)
+
+
+_GUARD = 1 + Fraction(1, 10**20)
+"""Turns a division by a root that was rounded up into an upper bound again."""
+
+
+def _moved_rows(problem: Problem) -> int:
+    """Rows that change hands per row of a person: an old and a new one, or one only."""
+    return 2 if problem.neighbors == "replace-one" else 1

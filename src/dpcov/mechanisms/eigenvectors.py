@@ -1,0 +1,248 @@
+"""Release noisy eigenvalues and eigenvectors drawn one after another by the exponential mechanism.
+
+Privacy
+-------
+Guarantee : epsilon-DP, or rho-zCDP.  Neighbors : replace-one (public n) or add-remove-one.
+Unit : the rows of one person.  Public inputs : options, budget, number of columns, n under replace-one.
+Private input : moments.  Not protected : running time (proposals depend on the matrix), memory.
+Numerics : idealized.  Proof : eigenvectors.md.
+
+Sensitivity
+-----------
+For k rows per person.  Sorted eigenvalues, and quotients along fixed orthonormal directions: l1 norm 2k, l2 norm
+sqrt(2) k (replace-one), both k (add-remove-one).  The score u' S u moves within an interval of length 2k, or k.
+
+Utility
+-------
+eigenvectors.md, Theorem 3: a bound on the Frobenius error with explicit constants.
+
+References
+----------
+Amin, Dick, Kulesza, Munoz Medina, Vassilvitskii (2019), Algorithm 1 and Corollary 1; Dong, Liang, Yi (2022),
+appendix C.
+"""
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import ClassVar, Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcov.data.moments import Moments, MomentsSpec
+from dpcov.errors import UsageError
+from dpcov.mechanisms.base import Calibration, Mechanism, Problem
+from dpcov.mechanisms.finished import (
+    Array,
+    Cost,
+    additive_noise,
+    check_row_count,
+    draw_row_count,
+    finish,
+    part_of,
+    root_down,
+    root_up,
+    row_count_share,
+    squared_noise_scale,
+    sscp_of,
+)
+from dpcov.noise.eigenvectors import sample_eigenvectors
+from dpcov.noise.entropy import Entropy
+from dpcov.privacy.budget import Budget
+from dpcov.privacy.guarantee import ZCDP, Numerics, Promise, PureDP
+from dpcov.statistics import NoisyStatistics
+
+Allocation = Literal["adaptive", "uniform"]
+Exponent = Literal["tight", "paper"]
+Values = Literal["eigenvalues", "quotients"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class EigenvectorsCalibration(Calibration):
+    """Parts of the budget.
+
+    Parameters
+    ----------
+    eigenvalues, quotients : PureDP, ZCDP or None
+        For the sorted eigenvalues, and for the quotients u' S u along the drawn directions.
+    directions : PureDP, ZCDP or None
+        For all drawn directions together; None when there is nothing to draw.
+    row_count : PureDP, ZCDP or None
+        For the number of rows, under add-remove-one.
+    """
+
+    eigenvalues: Cost | None
+    quotients: Cost | None
+    directions: Cost | None
+    row_count: Cost | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Eigenvectors(Mechanism[EigenvectorsCalibration]):
+    """Noisy eigenvalues on eigenvectors from the exponential mechanism.
+
+    Parameters
+    ----------
+    allocation : {"adaptive", "uniform"}, default="adaptive"
+        ``adaptive`` gives directions with a larger noisy eigenvalue more of the budget.
+    rank : int or None, default=None
+        Number of directions; all by default.
+    exponent : {"tight", "paper"}, default="tight"
+        ``paper``: the exponent epsilon_i / 4, which costs twice what it needs to (four times and more under zCDP).
+    values : {"eigenvalues", "quotients"}, default="eigenvalues"
+        What is put on the directions: noisy sorted eigenvalues, as in the paper, or noisy quotients u' S u.
+    value_share : float, default=0.5
+        Part of the budget for the values; the directions get the rest.
+    failure_probability : float, default=0.05
+        Probability beta in the margin of the adaptive allocation; privacy does not depend on it.
+    clip : float, default=1
+        Rows longer than this fraction of the norm bound are scaled down to it.
+    """
+
+    name: ClassVar[str] = "eigenvectors"
+    summary: ClassVar[str] = "noisy eigenvalues, eigenvectors by the exponential mechanism"
+    paper: ClassVar[str] = "Amin et al. (2019), Algorithm 1"
+    numerics: ClassVar[Numerics] = "idealized"
+    promises: ClassVar[tuple[type[Promise], ...]] = (PureDP, ZCDP)
+
+    allocation: Allocation = "adaptive"
+    rank: int | None = None
+    exponent: Exponent = "tight"
+    values: Values = "eigenvalues"
+    value_share: float = 0.5
+    failure_probability: float = 0.05
+    clip: float = 1.0
+
+    def __post_init__(self) -> None:
+        check_choice("allocation", self.allocation, get_args(Allocation))
+        check_choice("exponent", self.exponent, get_args(Exponent))
+        check_choice("values", self.values, get_args(Values))
+        check_share("value_share", self.value_share)
+        check_share("failure_probability", self.failure_probability)
+        if self.rank is not None and (isinstance(self.rank, bool) or not self.rank >= 1):
+            raise UsageError("rank must be a whole number, 1 or more, or None for all directions.")
+        MomentsSpec(clip=self.clip)
+
+    def moments_spec(self, problem: Problem) -> MomentsSpec:
+        """One stratum."""
+        return MomentsSpec(clip=self.clip)
+
+    def calibrate(self, problem: Problem, budget: Budget) -> EigenvectorsCalibration:
+        """Split the budget (eigenvectors.md, Theorem 1)."""
+        self.check(problem, budget)
+        if self.rank is not None and self.rank > problem.n_features:
+            raise UsageError("rank must not exceed the number of encoded features.")
+        shares = self._shares(problem)
+
+        def part(name: str) -> Cost | None:
+            return part_of(budget.promise, shares[name]) if shares[name] else None
+
+        calibration = EigenvectorsCalibration(
+            promise=budget.promise,
+            eigenvalues=part("eigenvalues"),
+            quotients=part("quotients"),
+            directions=part("directions"),
+            row_count=check_row_count(problem, part("row_count")),
+        )
+        for cost in (calibration.eigenvalues, calibration.quotients):
+            if cost is not None:
+                squared_noise_scale(cost, *value_sensitivities(problem))
+        return calibration
+
+    def _shares(self, problem: Problem) -> dict[str, Fraction]:
+        """Fractions of the budget, which sum to one."""
+        count = row_count_share(problem)
+        values = (1 - count) * (Fraction(self.value_share) if self._n_drawn(problem.n_features) else 1)
+        eigenvalues = values if self.values == "eigenvalues" else Fraction(0)
+        if self.values == "quotients" and self.allocation == "adaptive" and self._n_drawn(problem.n_features):
+            eigenvalues = values / 2
+        return {
+            "eigenvalues": eigenvalues,
+            "quotients": values - eigenvalues,
+            "directions": 1 - count - values,
+            "row_count": count,
+        }
+
+    def _n_drawn(self, n_features: int) -> int:
+        """Directions that cost something: the last of all is determined by the others."""
+        return min(self.rank or n_features, n_features - 1)
+
+    def draw(
+        self, moments: Moments, calibration: EigenvectorsCalibration, problem: Problem, entropy: Entropy
+    ) -> NoisyStatistics:
+        """Draw values and directions, and put them together."""
+        sscp = sscp_of(moments)
+        rank = self.rank or len(sscp)
+        values, margin = np.zeros(rank), 0.0
+        if calibration.eigenvalues is not None:
+            noise, margin = self._value_noise(calibration.eigenvalues, rank, problem, entropy)
+            values = np.linalg.eigvalsh(sscp)[::-1][:rank] + noise
+        exponents = self._exponents(calibration.directions, values, margin, problem)
+        directions = sample_eigenvectors(sscp, exponents, entropy, rank)
+        if calibration.quotients is not None:
+            noise, _ = self._value_noise(calibration.quotients, rank, problem, entropy)
+            values = np.einsum("ji,ji->i", directions, sscp @ directions) + noise
+        row_count = draw_row_count(moments, problem, calibration.row_count, entropy)
+        matrix = (directions * values) @ directions.T
+        return finish(matrix, problem, row_count, clip=self.clip, post="clip")
+
+    def _value_noise(self, cost: Cost, rank: int, problem: Problem, entropy: Entropy) -> tuple[Array, float]:
+        """Noise on the values, and tau: a bound that none of it exceeds with probability 1 - beta."""
+        squared = squared_noise_scale(cost, *value_sensitivities(problem))
+        log_odds = math.log(2 * rank / self.failure_probability)
+        quantile = log_odds if isinstance(cost, PureDP) else math.sqrt(2 * log_odds)
+        return additive_noise(cost, squared, rank, entropy), root_up(squared) * quantile
+
+    def _exponents(self, cost: Cost | None, values: Array, margin: float, problem: Problem) -> list[float]:
+        """One exponent for every direction that is drawn."""
+        n_drawn = self._n_drawn(problem.n_features)
+        if cost is None or n_drawn == 0:
+            return []
+        if self.allocation == "uniform":
+            shares = [Fraction(1, n_drawn)] * n_drawn
+        else:
+            shares = adaptive_shares(values[:n_drawn] + margin, margin, cost)
+        return [direction_exponent(part_of(cost, share), problem, self.exponent) for share in shares]
+
+
+def value_sensitivities(problem: Problem) -> tuple[int, int]:
+    """l1 norm and squared l2 norm of the change of eigenvalues or quotients (eigenvectors.md, Lemma 1)."""
+    k = problem.rows_per_person
+    return (2 * k, 2 * k**2) if problem.neighbors == "replace-one" else (k, k**2)
+
+
+def adaptive_shares(upper_values: NDArray[np.float64], margin: float, cost: Cost) -> list[Fraction]:
+    """Shares of the directions' budget that minimize sum_i upper_value_i / epsilon_i.
+
+    With sum epsilon_i fixed: epsilon_i ~ value**(1/2) (Corollary 1 of the paper).  With sum epsilon_i**2 fixed:
+    epsilon_i ~ value**(1/3), so that rho_i ~ value**(2/3).
+    """
+    # A value whose noise fell below -margin still needs a positive share.
+    positive = np.maximum(upper_values, 1e-3 * margin)
+    weights = [Fraction(float(w)) for w in positive ** (0.5 if isinstance(cost, PureDP) else 2.0 / 3.0)]
+    total = sum(weights)
+    return [weight / total for weight in weights]
+
+
+def direction_exponent(cost: Cost, problem: Problem, exponent: Exponent) -> float:
+    """The exponent kappa of exp(kappa u' S u) that a part of the budget buys (eigenvectors.md, Theorem 1)."""
+    k = problem.rows_per_person
+    if exponent == "paper":
+        squared = cost.epsilon**2 if isinstance(cost, PureDP) else 2 * cost.rho
+        return root_down(squared / (4 * k) ** 2)
+    interval = 2 * k if problem.neighbors == "replace-one" else k
+    squared = cost.epsilon**2 if isinstance(cost, PureDP) else 8 * cost.rho
+    return root_down(squared / interval**2)
+
+
+def check_choice(name: str, value: str, known: tuple[str, ...]) -> None:
+    """Refuse an option that is not one of the known words."""
+    if value not in known:
+        raise UsageError(f"{name} must be one of: {', '.join(known)}.")
+
+
+def check_share(name: str, value: float) -> None:
+    """Refuse anything but a number strictly between 0 and 1."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < 1:
+        raise UsageError(f"{name} must be a number between 0 and 1, both excluded.")

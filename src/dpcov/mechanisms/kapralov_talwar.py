@@ -1,0 +1,131 @@
+"""Release second moments as a sum of rank-one matrices, each found in what the earlier ones leave.
+
+Privacy
+-------
+Guarantee : epsilon-DP.  Neighbors : replace-one (public n) or add-remove-one.
+Unit : the rows of one person.  Public inputs : options, budget, number of columns, n under replace-one.
+Private input : moments.  Not protected : running time (proposals depend on the matrix), memory.
+Numerics : idealized.  Proof : kapralov_talwar.md.
+
+Sensitivity
+-----------
+For k rows per person.  The score u' S u moves within an interval of length 2k (replace-one) or k (add-remove-one);
+its value at a given u changes by k at most, under both.
+
+Utility
+-------
+A baseline.  Deflation by a noisy eigenvalue leaves a residue along every direction, which the next ones pay for;
+``eigenvectors`` projects instead and is better throughout.
+
+References
+----------
+Kapralov, Talwar (2013), as described by Amin et al. (2019), sections 3 and 4.
+"""
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import ClassVar, get_args
+
+import numpy as np
+
+from dpcov.data.moments import Moments, MomentsSpec
+from dpcov.errors import UsageError
+from dpcov.mechanisms.base import Calibration, Mechanism, Problem
+from dpcov.mechanisms.eigenvectors import Exponent, check_choice, check_share, direction_exponent
+from dpcov.mechanisms.finished import (
+    Cost,
+    additive_noise,
+    check_row_count,
+    draw_row_count,
+    finish,
+    part_of,
+    row_count_share,
+    squared_noise_scale,
+    sscp_of,
+)
+from dpcov.noise.bingham import sample_bingham
+from dpcov.noise.entropy import Entropy
+from dpcov.privacy.budget import Budget
+from dpcov.privacy.guarantee import Numerics, Promise, PureDP
+from dpcov.statistics import NoisyStatistics
+
+
+@dataclass(frozen=True, kw_only=True)
+class KapralovTalwarCalibration(Calibration):
+    """Parts of the budget for one direction, for one value, and for the number of rows."""
+
+    direction: Cost
+    value: Cost
+    row_count: Cost | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class KapralovTalwar(Mechanism[KapralovTalwarCalibration]):
+    """Rank-one deflation with the exponential mechanism.
+
+    Parameters
+    ----------
+    rank : int or None, default=None
+        Number of rank-one matrices; as many as features by default.
+    exponent : {"tight", "paper"}, default="tight"
+        ``paper``: the exponent epsilon_i / 4 of Amin et al., which costs twice what it needs to.
+    value_share : float, default=0.5
+        Part of every round's budget for the value; the direction gets the rest.
+    clip : float, default=1
+        Rows longer than this fraction of the norm bound are scaled down to it.
+    """
+
+    name: ClassVar[str] = "kapralov-talwar"
+    summary: ClassVar[str] = "rank-one deflation by the exponential mechanism (a baseline)"
+    paper: ClassVar[str] = "Kapralov, Talwar (2013); Amin et al. (2019), 4"
+    numerics: ClassVar[Numerics] = "idealized"
+    promises: ClassVar[tuple[type[Promise], ...]] = (PureDP,)
+
+    rank: int | None = None
+    exponent: Exponent = "tight"
+    value_share: float = 0.5
+    clip: float = 1.0
+
+    def __post_init__(self) -> None:
+        check_choice("exponent", self.exponent, get_args(Exponent))
+        check_share("value_share", self.value_share)
+        if self.rank is not None and (isinstance(self.rank, bool) or not self.rank >= 1):
+            raise UsageError("rank must be a whole number, 1 or more, or None for all features.")
+        MomentsSpec(clip=self.clip)
+
+    def moments_spec(self, problem: Problem) -> MomentsSpec:
+        """One stratum."""
+        return MomentsSpec(clip=self.clip)
+
+    def calibrate(self, problem: Problem, budget: Budget) -> KapralovTalwarCalibration:
+        """Give every round the same part of the budget (kapralov_talwar.md)."""
+        self.check(problem, budget)
+        count, k = row_count_share(problem), problem.rows_per_person
+        each = (1 - count) / (self.rank or problem.n_features)
+        value = part_of(budget.promise, each * Fraction(self.value_share))
+        squared_noise_scale(value, k, k**2)
+        row_count = part_of(budget.promise, count) if count else None
+        return KapralovTalwarCalibration(
+            promise=budget.promise,
+            direction=part_of(budget.promise, each * (1 - Fraction(self.value_share))),
+            value=value,
+            row_count=check_row_count(problem, row_count),
+        )
+
+    def draw(
+        self, moments: Moments, calibration: KapralovTalwarCalibration, problem: Problem, entropy: Entropy
+    ) -> NoisyStatistics:
+        """Find a direction, measure it, subtract it; repeat."""
+        residue = sscp_of(moments)
+        found = np.zeros_like(residue)
+        k = problem.rows_per_person
+        squared_scale = squared_noise_scale(calibration.value, k, k**2)
+        exponent = direction_exponent(calibration.direction, problem, self.exponent)
+        for _ in range(self.rank or len(residue)):
+            direction = sample_bingham(exponent * residue, entropy)
+            noise = additive_noise(calibration.value, squared_scale, 1, entropy)[0]
+            component = (direction @ residue @ direction + noise) * np.outer(direction, direction)
+            found += component
+            residue -= component
+        row_count = draw_row_count(moments, problem, calibration.row_count, entropy)
+        return finish(found, problem, row_count, clip=self.clip, post="clip")

@@ -1,0 +1,132 @@
+"""Release second moments with noise shaped like the nuclear norm.
+
+Privacy
+-------
+Guarantee : epsilon-DP.  Neighbors : replace-one (public n) or add-remove-one.
+Unit : the rows of one person.  Public inputs : options, budget, number of columns, n under replace-one.
+Private input : moments.  Not protected : running time, memory.
+Numerics : idealized.  The samplers are exact in real arithmetic, so no delta enters.  Proof : nuclear.md.
+
+Sensitivity
+-----------
+Nuclear norm of the sscp: 2k (replace-one), k (add-remove-one) for k rows per person; both attained.
+
+Utility
+-------
+nuclear.md, section 3: sizes of the noise in Schatten norms, and a correction of the paper's Theorem 1.
+
+References
+----------
+d'Orsi, Novikov (2025), Algorithm 1; Hardt, Talwar (2010).
+"""
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import ClassVar, Literal, get_args
+
+from dpcov.data.moments import Moments, MomentsSpec
+from dpcov.errors import UsageError
+from dpcov.linalg.symmetric import symmetrize
+from dpcov.mechanisms.base import Calibration, Mechanism, Problem
+from dpcov.mechanisms.eigenvectors import check_choice, value_sensitivities
+from dpcov.mechanisms.finished import (
+    Array,
+    Cost,
+    check_row_count,
+    draw_row_count,
+    finish,
+    part_of,
+    root_up,
+    row_count_share,
+    squared_noise_scale,
+    sscp_of,
+)
+from dpcov.noise.entropy import Entropy
+from dpcov.noise.nuclear import LARGEST_GAUGE_DIMENSION, nuclear_noise, symmetric_nuclear_noise
+from dpcov.privacy.budget import Budget
+from dpcov.privacy.guarantee import Numerics, Promise, PureDP
+from dpcov.statistics import NoisyStatistics
+
+NoiseShape = Literal["square", "nuclear", "gauge", "wishart"]
+"""``square``: the paper's law on all d x d matrices, symmetrized after it was added.  The others live on symmetric
+matrices and are about half as large (docs/nuclear-noise.md)."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class NuclearCalibration(Calibration):
+    """Parts of the budget for the matrix and for the number of rows."""
+
+    matrix: Cost
+    row_count: Cost | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Nuclear(Mechanism[NuclearCalibration]):
+    """Additive noise of density exp(-epsilon ||Z||_* / 2) on the unnormalized second moments.
+
+    Parameters
+    ----------
+    noise : {"square", "nuclear", "gauge", "wishart"}, default="square"
+        Law of the noise; ``square`` is the paper's.  ``nuclear`` is the most accurate in high dimension, ``gauge`` for
+        up to about 10 features (replace-one only), ``wishart`` the fastest.
+    clip : float, default=1
+        Rows longer than this fraction of the norm bound are scaled down to it.
+    """
+
+    name: ClassVar[str] = "nuclear"
+    summary: ClassVar[str] = "pure-DP noise shaped like the nuclear norm"
+    paper: ClassVar[str] = "d'Orsi, Novikov (2025), Algorithm 1"
+    numerics: ClassVar[Numerics] = "idealized"
+    promises: ClassVar[tuple[type[Promise], ...]] = (PureDP,)
+
+    noise: NoiseShape = "square"
+    clip: float = 1.0
+
+    def __post_init__(self) -> None:
+        check_choice("noise", self.noise, get_args(NoiseShape))
+        MomentsSpec(clip=self.clip)
+
+    def moments_spec(self, problem: Problem) -> MomentsSpec:
+        """One stratum."""
+        return MomentsSpec(clip=self.clip)
+
+    def calibrate(self, problem: Problem, budget: Budget) -> NuclearCalibration:
+        """Give the matrix all that the number of rows leaves (nuclear.md, Theorem 1)."""
+        self.check(problem, budget)
+        check_noise_shape(self.noise, problem)
+        count = row_count_share(problem)
+        matrix = part_of(budget.promise, 1 - count)
+        squared_noise_scale(matrix, *value_sensitivities(problem))
+        row_count = part_of(budget.promise, count) if count else None
+        return NuclearCalibration(
+            promise=budget.promise, matrix=matrix, row_count=check_row_count(problem, row_count)
+        )
+
+    def draw(
+        self, moments: Moments, calibration: NuclearCalibration, problem: Problem, entropy: Entropy
+    ) -> NoisyStatistics:
+        """Add the noise."""
+        noisy = noisy_sscp(moments, calibration.matrix, self.noise, problem, entropy)
+        row_count = draw_row_count(moments, problem, calibration.row_count, entropy)
+        return finish(noisy, problem, row_count, clip=self.clip, post="psd")
+
+
+def check_noise_shape(shape: NoiseShape, problem: Problem) -> None:
+    """Refuse the gauge law where it has no proof or no use."""
+    if shape != "gauge":
+        return
+    if problem.neighbors != "replace-one":
+        raise UsageError("noise='gauge' is for replace-one neighbors. Use noise='nuclear'.")
+    if problem.n_features > LARGEST_GAUGE_DIMENSION:
+        raise UsageError(
+            f"noise='gauge' is for up to {LARGEST_GAUGE_DIMENSION} features; use noise='nuclear'."
+        )
+
+
+def noisy_sscp(moments: Moments, cost: Cost, shape: NoiseShape, problem: Problem, entropy: Entropy) -> Array:
+    """Symmetric sscp with nuclear-norm noise of scale sensitivity / epsilon."""
+    sscp = sscp_of(moments)
+    scale = root_up(Fraction(squared_noise_scale(cost, *value_sensitivities(problem))))
+    if shape == "square":
+        return symmetrize(sscp + nuclear_noise(len(sscp), scale, entropy))
+    return sscp + symmetric_nuclear_noise(len(sscp), scale, entropy, shape)

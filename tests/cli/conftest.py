@@ -1,0 +1,103 @@
+import os
+import shutil
+import tempfile
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+import dpcov
+from dpcov.cli.main import app
+from dpcov.errors import LedgerError
+
+TEXT_SENTINEL, NUMBER_SENTINEL = "zebra4711", "31337.25"
+
+SCHEMA = """
+title = "patients"
+[columns.age]
+type = "numeric"
+lower = 0
+upper = 120
+[columns.sex]
+type = "categorical"
+categories = ["F", "M"]
+[columns.ill]
+type = "boolean"
+"""
+
+
+class Desk:
+    """A custodian's folder with a table, a schema and a ledger, and the command line."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.data, self.schema = folder / "patients.csv", folder / "patients.toml"
+        self.ledger, self.output = folder / "ledger.sqlite", folder / "patients.dpcov"
+        cells = [
+            f"{TEXT_SENTINEL},{20 + n % 70},{'FM'[n % 2]},{'true' if n % 3 else 'false'}" for n in range(300)
+        ]
+        self.data.write_text("\n".join(["name,age,sex,ill", f"x,{NUMBER_SENTINEL},F,true", *cells]) + "\n")
+        self.schema.write_text(SCHEMA)
+        dpcov.Ledger(self.ledger).create("patients", dpcov.Budget(rho=2), "replace-one")
+        self.before = self.names()
+
+    def run(self, *arguments, **options):
+        return CliRunner().invoke(app, [str(argument) for argument in arguments], **options)
+
+    def release(self, *arguments, data=None, rho="0.5", **options):
+        budget = ("--rho", rho) if rho is not None else ()
+        paid = ("--ledger", self.ledger, "--dataset", "patients")
+        fixed = ("release", data or self.data, "--schema", self.schema, "-o", self.output)
+        return self.run(*fixed, *budget, *paid, *arguments, **options)
+
+    def names(self):
+        return sorted(path.name for path in self.folder.iterdir())
+
+    def states(self):
+        return [entry.state for entry in dpcov.Ledger(self.ledger).entries("patients")]
+
+    def untouched(self):
+        """Nothing was spent and nothing was written."""
+        try:
+            spent = self.states()
+        except LedgerError:
+            spent = []
+        return spent == [] and self.names() == self.before
+
+    def assert_refused(self, result, exit_code, words=""):
+        """One screen that says what to do; nothing spent, nothing written, no value of a row."""
+        self.assert_sealed(result)
+        assert result.exit_code == exit_code, result.output
+        assert words in " ".join(result.output.split())
+        assert self.untouched()
+
+    def assert_sealed(self, result):
+        text = result.output
+        assert len(text.splitlines()) <= 25
+        assert "Traceback" not in text
+        assert "Internal error" not in text
+        for sentinel in (TEXT_SENTINEL, NUMBER_SENTINEL, "4711", "31337"):
+            assert sentinel not in text
+
+
+@pytest.fixture
+def desk(tmp_path):
+    return Desk(tmp_path)
+
+
+@pytest.fixture
+def shared_desk():
+    """A desk for a user whom file permissions bind, also where tests run as root."""
+    if not hasattr(os, "geteuid"):
+        pytest.skip("permissions of this system work differently")
+    folder = Path(tempfile.mkdtemp())
+    folder.chmod(0o777)
+    if os.geteuid() != 0:
+        yield Desk(folder)
+    else:
+        os.seteuid(65534)
+        try:
+            yield Desk(folder)
+        finally:
+            os.seteuid(0)
+    shutil.rmtree(folder)

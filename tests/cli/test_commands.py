@@ -1,0 +1,148 @@
+import re
+import subprocess
+import sys
+
+import pytest
+
+from dpcov.cli import main
+from dpcov.cli.release import parse_options
+from dpcov.errors import (
+    BudgetError,
+    DataError,
+    DpcovError,
+    LedgerError,
+    NumericError,
+    ReleaseError,
+    SchemaError,
+    UsageError,
+)
+
+COMMANDS = [
+    ("demo",),
+    ("release",),
+    ("show",),
+    ("export",),
+    ("schema", "draft"),
+    ("schema", "check"),
+    ("ledger", "create"),
+    ("ledger", "list"),
+    ("ledger", "show"),
+]
+
+
+def dpcov_process(*arguments, **options):
+    run = [sys.executable, "-m", "dpcov", *map(str, arguments)]
+    return subprocess.run(run, capture_output=True, text=True, timeout=60, **options)
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+@pytest.mark.parametrize("option", ["-h", "--help"])
+def test_every_command_has_help_with_an_example(desk, command, option):
+    result = desk.run(*command, option)
+    assert result.exit_code == 0
+    text = re.sub(r"\s+", " ", result.output)
+    assert f"Example: dpcov {' '.join(command)}" in text
+    assert "Usage" in text
+
+
+def test_no_command_is_missing_above(desk):
+    listed = desk.run("--help").output
+    for group in ("", "schema", "ledger"):
+        text = desk.run(*group.split(), "--help").output
+        found = set(re.findall(r"^│ (\w+) {2,}", text.partition("Commands")[2], re.MULTILINE))
+        known = {command[-1] for command in COMMANDS if list(command[:-1]) == group.split()}
+        assert found - {"schema", "ledger"} == known
+    for group in ("schema", "ledger"):
+        assert group in listed
+
+
+def test_every_exit_code_is_documented(desk):
+    text = re.sub(r"\s+", " ", desk.run("--help").output)
+    for kind in (
+        DpcovError,
+        UsageError,
+        SchemaError,
+        DataError,
+        BudgetError,
+        LedgerError,
+        ReleaseError,
+        NumericError,
+    ):
+        assert re.search(rf"\b{kind.exit_code} \w+", text.partition("Exit codes")[2])
+    assert f"{main.INTERNAL_ERROR} internal error" in text
+    assert f"{main.INTERRUPTED} interrupted" in text
+
+
+def test_the_version_is_printed(desk):
+    result = desk.run("--version")
+    assert result.exit_code == 0
+    assert re.fullmatch(r"dpcov \d+\.\d+\.\d+\n", result.output)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("export", "x.dpcov", "--what", "magic", "-o", "x.csv"),
+        ("export", "x.dpcov", "--post", "magic", "-o", "x.csv"),
+        ("export", "x.dpcov", "--format", "xlsx", "-o", "x.csv"),
+        ("show",),
+        ("show", "x", "--no-such-option"),
+        ("nothing",),
+        ("release", "data.csv"),
+    ],
+)
+def test_wrong_usage_is_told_and_exits_with_two(arguments, tmp_path):
+    """As a process: the parser's own errors pass through the handler that seals all others."""
+    result = dpcov_process(*arguments, cwd=tmp_path)
+    assert result.returncode == 2
+    assert "Usage" in result.stderr
+    assert "Internal error" not in result.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("group", [(), ("schema",), ("ledger",)])
+def test_a_group_alone_shows_its_commands(desk, group):
+    result = desk.run(*group)
+    assert result.exit_code in (0, 2)
+    assert "Usage" in result.output
+
+
+_BROKEN = """
+import sys
+import dpcov.cli.show as show, dpcov.artifact
+def broken(path):
+    raise RuntimeError("zebra4711")
+dpcov.artifact.Release.load = broken
+sys.argv = ["dpcov", "show", "x"]
+from dpcov.cli.main import run
+run()
+"""
+
+
+@pytest.mark.parametrize("debug", ["", "1"])
+def test_unforeseen_errors_are_sealed(debug, monkeypatch):
+    monkeypatch.setenv("DPCOV_DEBUG", debug)
+    result = subprocess.run([sys.executable, "-c", _BROKEN], capture_output=True, text=True)
+    assert ("zebra4711" in result.stderr) == bool(debug)
+    assert debug or (result.returncode == 70 and "RuntimeError at <string>:5" in result.stderr)
+
+
+def test_a_closed_pipe_is_no_internal_error(desk):
+    desk.release()
+    script = f"{sys.executable} -m dpcov show {desk.output} --json | true"
+    result = subprocess.run(["bash", "-c", script], capture_output=True, text=True)
+    assert "Internal error" not in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+def test_options_of_a_mechanism_are_read_as_toml_scalars():
+    assert parse_options(["bits=18", "x=0.5", "y=true", "z=word", 'w="18"']) == {
+        "bits": 18,
+        "x": 0.5,
+        "y": True,
+        "z": "word",
+        "w": "18",
+    }
+    for wrong in ("bits", "=3", "a b=3"):
+        with pytest.raises(UsageError, match="NAME=VALUE"):
+            parse_options([wrong])

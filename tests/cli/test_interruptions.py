@@ -1,0 +1,99 @@
+"""Runs that end in the middle, as processes: what is spent stays spent, what was not drawn was not spent."""
+
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from dpcov.noise.entropy import SystemEntropy
+
+pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals of other systems work differently")
+
+
+def listening():
+    """Undo what a test runner in the background may have set, so that Ctrl-C is heard."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("megabytes", [0, 4])
+def test_an_interrupt_while_rows_are_read_spends_nothing(desk, sent, megabytes):
+    command = [
+        sys.executable,
+        "-m",
+        "dpcov",
+        "release",
+        "-",
+        "--schema",
+        desk.schema,
+        "-o",
+        desk.output,
+        "--rho",
+        "1",
+    ]
+    paid = ["--ledger", desk.ledger, "--dataset", "patients"]
+    pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+    with subprocess.Popen([*map(str, [*command, *paid])], preexec_fn=listening, **pipes) as process:
+        process.stdin.write(b"name,age,sex,ill\n")
+        # More than all buffers hold: writing returns only once the rows are being gathered.
+        process.stdin.write(b"zebra4711,31337.25,F,true\n" * (megabytes * 40_000))
+        process.stdin.flush()
+        wait_for(lambda: any(name.endswith(".part") for name in desk.names()))
+        process.send_signal(sent)
+        # The pipe stays open: a reader that waits for more must not keep the process alive.
+        process.wait(20)
+        told = process.stdout.read() + process.stderr.read()
+    assert process.returncode == 130
+    assert b"Interrupted" in told
+    assert b"No budget was spent" in told
+    assert b"4711" not in told
+    assert desk.untouched()
+
+
+def wait_for(condition, seconds=20):
+    import time
+
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "the run never started"
+        time.sleep(0.02)
+
+
+def test_an_interrupt_while_noise_is_drawn_is_spent_and_said(desk, monkeypatch):
+    def interrupted(self, count):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(SystemEntropy, "words", interrupted)
+    result = desk.release()
+    assert result.exit_code == 130
+    assert "The budget IS spent: entry 1 of dataset patients" in result.output
+    assert desk.states() == ["drawn"]
+    assert desk.names() == desk.before
+
+
+_KILLED = """
+import os, signal, sys
+import dpcov
+from dpcov.noise.entropy import SystemEntropy
+
+class Killed(SystemEntropy):
+    def words(self, count):
+        os.kill(os.getpid(), signal.SIGKILL)
+
+dpcov.release(
+    sys.argv[1], schema=sys.argv[2], output=sys.argv[3], budget=dpcov.Budget(rho=1), ledger=sys.argv[4],
+    dataset="patients", entropy=Killed(),
+)
+"""
+
+
+def test_a_run_that_is_killed_between_reservation_and_file_stays_spent(desk):
+    arguments = map(str, (desk.data, desk.schema, desk.output, desk.ledger))
+    run = subprocess.run([sys.executable, "-c", _KILLED, *arguments], capture_output=True)
+    assert run.returncode == -signal.SIGKILL
+    assert desk.states() == ["drawn"]
+    assert not desk.output.exists()
+    assert desk.release(rho="1").exit_code == 0
+    assert desk.release("--force", rho="1").exit_code == 6

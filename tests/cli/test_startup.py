@@ -1,0 +1,40 @@
+"""Ratios within one run, the best of several, so that a busy machine fails nothing."""
+
+import subprocess
+import sys
+import time
+
+import pytest
+
+HEAVY = ("pyarrow", "scipy", "pandas", "polars", "narwhals", "cryptography", "sklearn", "dp_accounting")
+
+
+def seconds(*arguments, repeats=4):
+    best = float("inf")
+    for _ in range(repeats):
+        start = time.perf_counter()
+        subprocess.run([sys.executable, *arguments], check=True, capture_output=True)
+        best = min(best, time.perf_counter() - start)
+    return best
+
+
+@pytest.mark.parametrize(
+    ("action", "more"), [("import dpcov", ()), ("from dpcov.cli.main import app", ("numpy",))]
+)
+def test_nothing_heavy_is_imported_at_the_start(action, more):
+    script = f"import sys; {action}; print(*sys.modules)"
+    loaded = subprocess.run(
+        [sys.executable, "-c", script], check=True, capture_output=True, text=True
+    ).stdout.split()
+    assert "dpcov" in loaded
+    assert not {name.partition(".")[0] for name in loaded} & {*HEAVY, *more}
+
+
+def test_help_is_quick():
+    bare = seconds("-c", "pass")
+    assert seconds("-m", "dpcov", "--help") < max(0.6, 15 * bare)
+
+
+def test_the_import_is_light():
+    numpy = seconds("-c", "import numpy")
+    assert seconds("-c", "import numpy, dpcov") < max(numpy + 0.3, 2 * numpy)
