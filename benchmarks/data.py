@@ -6,7 +6,7 @@ that such a row can have.  Where no bound is documented, the bound is the larges
 centered.
 
 Files are looked for in the directory given by the caller, the environment variable DPCOV_DATA, or ../shared/data beside
-the project; a README there says what they are.  Tables whose file is missing raise :class:`Missing`.
+the project; a README there says what they are.  Tables whose file is missing raise :class:`MissingTable`.
 """
 
 import os
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 Rows = NDArray[np.float64]
 
 
-class Missing(Exception):
+class MissingTable(Exception):  # noqa: N818
     """A table cannot be loaded here; the text says what is missing."""
 
 
@@ -119,7 +119,7 @@ def _scikit_learn(loader: str) -> Rows:
     try:
         from sklearn import datasets
     except ImportError:
-        raise Missing("scikit-learn is not installed") from None
+        raise MissingTable("scikit-learn is not installed") from None
     rows: Rows = getattr(datasets, loader)().data
     return rows
 
@@ -134,5 +134,5 @@ def _numbers(directory: Path, name: str):
 def _file(directory: Path, name: str) -> Path:
     path = directory / name
     if not path.exists():
-        raise Missing(f"{name} is not in {directory}; name its directory with --data or DPCOV_DATA")
+        raise MissingTable(f"{name} is not in {directory}; name its directory with --data or DPCOV_DATA")
     return path

@@ -12,16 +12,19 @@ from dpcov.privacy.guarantee import ZCDP, ApproxDP, PureDP
 from dpcov.summary import _in_words, _round_up
 
 
-def release(n_features=3, **options):
+def release(n_features=3, mechanism="gaussian", **options):
     columns = {f"x{index}": dpcov.Numeric(lower=-1, upper=3) for index in range(n_features)}
     rows = np.random.default_rng(0).uniform(0, 1, size=(4000, n_features))
     schema = dpcov.Schema(columns=columns, title="measurements", **options.pop("schema", {}))
-    return dpcov.release(rows, schema=schema, **{"budget": dpcov.Budget(rho="0.5"), **options})
+    return dpcov.release(
+        rows, schema=schema, mechanism=mechanism, **{"budget": dpcov.Budget(rho="0.5"), **options}
+    )
 
 
 def test_one_screen():
-    for text in (release().summary(), release(40, neighbors="add-remove-one").summary()):
+    for text in (release().summary(), release(40, mechanism="auto", neighbors="add-remove-one").summary()):
         assert len(text.splitlines()) <= 45
+        assert text.endswith("\n")
         assert max(map(len, text.splitlines())) <= 110
         assert text.isascii()
 
@@ -75,7 +78,8 @@ def test_too_much_noise_is_said_instead_of_a_table():
     made = release(
         budget=dpcov.Budget(rho="1e-9"), neighbors="add-remove-one", entropy=dpcov.SeededEntropy(0)
     )
-    assert "larger budget" in made.summary()
+    assert "\nEstimates    " in made.summary()
+    assert "\nFeature " not in made.summary()
 
 
 def test_seeded_releases_carry_the_warning():
@@ -83,7 +87,14 @@ def test_seeded_releases_carry_the_warning():
     assert "WARNING" not in release().summary()
 
 
-def test_long_names_and_ledger_entries_fit(tmp_path):
+def test_control_codes_in_names_do_not_reach_the_terminal():
+    schema = dpcov.Schema(columns={"x0": dpcov.Numeric(lower=0, upper=1)}, title="\x1b[31mred\x07")
+    made = dpcov.release(np.zeros((5, 1)), schema=schema, budget=dpcov.Budget(rho=1))
+    assert "\x1b" not in made.summary()
+    assert "?[31mred?" in made.summary()
+
+
+def test_ledger_entries_are_named(tmp_path):
     ledger = dpcov.Ledger(tmp_path / "ledger")
     ledger.create("patients", dpcov.Budget(rho=2), "replace-one")
     columns = {"x0": dpcov.Numeric(lower=0, upper=1)}

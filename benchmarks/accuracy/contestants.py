@@ -69,7 +69,7 @@ class Registered:
 
 @dataclass(frozen=True, kw_only=True)
 class UpperTriangleGaussian:
-    """GaussCov as published: every entry of the upper triangle gets the same variance, eigenvalues clipped to [0, 1]."""
+    """GaussCov as published: one variance for the whole upper triangle, eigenvalues clipped to [0, 1]."""
 
     label: str = "gaussian (paper)"
     role: Role = "rival"

@@ -1,6 +1,6 @@
 """Parquet to exact moments against decoding the same file to float64 blocks, in one run, with peak memory.
 
-    python -m benchmarks.speed.files [--rows 1000000] [--features 50]
+python -m benchmarks.speed.files [--rows 1000000] [--features 50]
 """
 
 import argparse
@@ -46,7 +46,9 @@ def write_table(path: Path, n_rows: int, n_features: int) -> None:
 
 def schema_of(n_features: int) -> dpcov.Schema:
     """All columns numeric with the same public bounds."""
-    return dpcov.Schema(columns={f"c{index}": dpcov.Numeric(lower=-4, upper=4) for index in range(n_features)})
+    return dpcov.Schema(
+        columns={f"c{index}": dpcov.Numeric(lower=-4, upper=4) for index in range(n_features)}
+    )
 
 
 def decode(path: Path) -> int:
@@ -79,7 +81,9 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--features", type=int, default=50)
     arguments = parser.parse_args()
-    table = Table("rows", "decode s", "moments s", "ratio", "target", "peak MiB", title="Parquet to exact moments")
+    table = Table(
+        "rows", "decode s", "moments s", "ratio", "target", "peak MiB", title="Parquet to exact moments"
+    )
     with tempfile.TemporaryDirectory() as folder:
         for n_rows in (arguments.rows // 4, arguments.rows):
             path = Path(folder) / f"{n_rows}.parquet"
@@ -87,7 +91,14 @@ def main() -> None:
             schema = schema_of(arguments.features)
             floor, seconds = interleaved(lambda p=path: decode(p), lambda p=path, s=schema: gather(p, s))
             peak = peak_megabytes(path, arguments.features)
-            cells = (f"{n_rows:,}", f"{floor:.2f}", f"{seconds:.2f}", f"{seconds / floor:.2f}", f"{TARGET}", f"{peak:.0f}")
+            cells = (
+                f"{n_rows:,}",
+                f"{floor:.2f}",
+                f"{seconds:.2f}",
+                f"{seconds / floor:.2f}",
+                f"{TARGET}",
+                f"{peak:.0f}",
+            )
             table.add_row(*cells)
     Console().print(table)
 

@@ -1,6 +1,6 @@
 """Exact moments against numpy's own float64 product of the same array, in one run.
 
-    python -m benchmarks.speed.moments
+python -m benchmarks.speed.moments
 """
 
 import time
@@ -50,11 +50,18 @@ def measure(n_rows: int, n_features: int) -> list[tuple[int, float, float]]:
 
 def main() -> None:
     """Print the table."""
-    table = Table("rows", "features", "strata", "seconds", "x numpy", "target", title="Exact moments / numpy X.T @ X")
+    table = Table(
+        "rows", "features", "strata", "seconds", "x numpy", "target", title="Exact moments / numpy X.T @ X"
+    )
     for shape in SHAPES:
         for strata, seconds, ratio in measure(*shape):
             table.add_row(
-                f"{shape[0]:,}", str(shape[1]), str(strata), f"{seconds:.3f}", f"{ratio:.2f}", f"{LIMITS[strata]}"
+                f"{shape[0]:,}",
+                str(shape[1]),
+                str(strata),
+                f"{seconds:.3f}",
+                f"{ratio:.2f}",
+                f"{LIMITS[strata]}",
             )
     Console().print(table)
 

@@ -1,6 +1,6 @@
 """How long a process takes to start: ``import dpcov`` over ``import numpy``, and ``dpcov --help``.
 
-    python -m benchmarks.speed.startup
+python -m benchmarks.speed.startup
 """
 
 import subprocess

@@ -55,6 +55,7 @@ class Release:
             post=manifest.statistics.post,
             noise=manifest.statistics.noise,
             notes=manifest.statistics.notes,
+            post_options=manifest.statistics.post_options,
         )
         self._check()
 
@@ -108,17 +109,20 @@ class Release:
 
         Parameters
         ----------
-        post : {"none", "psd", "clip", "projection"}, optional
+        post : {"none", "psd", "clip", "projection", "shrink", "threshold"}, optional
             Post-processing; by default what the mechanism is meant to be read with.
 
         Returns
         -------
         (d, d) float64
         """
-        bound = self.manifest.norm_bound**2
-        if (post or self.statistics.post) == "shrink":
+        bound, chosen = self.manifest.norm_bound**2, post or self.statistics.post
+        matrix, options = self._unit.matrix, self.statistics.post_options
+        if chosen == "shrink":
             return self._shrunk[0] * bound
-        return estimation.post_process(self._unit.matrix, post or self.statistics.post, 1.0) * bound
+        if chosen == "threshold":
+            return estimation.thresholded(self._unit, matrix, options) * bound
+        return estimation.post_process(matrix, chosen, self.statistics.radius**2, options) * bound
 
     @cached_property
     def _centered(self) -> tuple[Array, Array]:
@@ -152,14 +156,16 @@ class Release:
 
         Post-processing happens in encoded units, where all bounded columns have comparable scale.
         """
-        scale = self._half_ranges
-        if (post or self.statistics.post) == "shrink":
+        scale, chosen = np.outer(self._half_ranges, self._half_ranges), post or self.statistics.post
+        options = self.statistics.post_options
+        if chosen == "shrink":
             self._require_intercept()
-            return estimation.schur_complement(self._shrunk[0]) * np.outer(scale, scale)
+            return estimation.schur_complement(self._shrunk[0]) * scale
         raw = self._centered[1]
-        return estimation.post_process(
-            raw, post or self.statistics.post, self.manifest.norm_bound**2
-        ) * np.outer(scale, scale)
+        if chosen == "threshold":
+            intercept = self._public_intercept() or float(self._unit.matrix[0, 0])
+            return estimation.thresholded(self._unit, raw, options, unit=1 / intercept) * scale
+        return estimation.post_process(raw, chosen, self.manifest.norm_bound**2, options) * scale
 
     def correlation(self, post: Post | None = None) -> Array:
         """Estimated correlation matrix; NaN where a variance is estimated as zero."""
@@ -174,14 +180,14 @@ class Release:
 
         Under add-remove-one the error of the noisy row count comes on top.
         """
-        variance = self._unit.noise_variance
-        if variance is None:
+        diagonal, off_diagonal = self._unit.noise_variance, self._unit.off_diagonal_variance
+        if diagonal is None or off_diagonal is None:
             return None
         d = len(self.manifest.columns)
-        # d diagonal entries of this variance and d (d - 1) others of half of it; a merged trace takes d / (d + 1) off.
+        # A merged trace of the diagonal's variance takes d / (d + 1) diagonal entries off.
         merged = self.statistics.layout == "sscp" and "trace" in self.statistics.arrays
-        entries = d * (d + 1) / 2 - merged * d / (d + 1)
-        return sqrt(variance * entries) * self.manifest.norm_bound**2
+        squared = diagonal * (d - merged * d / (d + 1)) + off_diagonal * d * (d - 1)
+        return sqrt(squared) * self.manifest.norm_bound**2
 
     @property
     def _centers(self) -> Array:

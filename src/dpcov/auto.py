@@ -6,7 +6,7 @@ no privacy and may be printed.  Knows nothing of randomness.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from dpcov.errors import BudgetError
 from dpcov.mechanisms.base import Mechanism, Problem
@@ -15,7 +15,7 @@ from dpcov.privacy.budget import Budget
 from dpcov.privacy.guarantee import PureDP
 from dpcov.statistics import Post
 
-AUTO = "auto"
+AUTO: Final = "auto"
 
 
 @dataclass(frozen=True, kw_only=True)

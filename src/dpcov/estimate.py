@@ -4,7 +4,7 @@ Promise: reads noisy numbers only, so every choice made here can be changed late
 """
 
 from dataclasses import dataclass
-from math import sqrt
+from math import log, sqrt
 from typing import get_args
 
 import numpy as np
@@ -13,11 +13,13 @@ from numpy.typing import NDArray
 from dpcov.errors import ReleaseError, UsageError
 from dpcov.linalg.project import clip_eigenvalues, project_psd, project_psd_trace
 from dpcov.linalg.strata import shrink_strata
-from dpcov.statistics import NoisyStatistics, Post
+from dpcov.linalg.threshold import Rule, choose_threshold, threshold_matrix
+from dpcov.statistics import NoisyStatistics, Post, PostOptions
 
 Array = NDArray[np.float64]
 
 POSTS: tuple[Post, ...] = get_args(Post)
+DEFAULT_POST_OPTIONS = PostOptions()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,13 +32,17 @@ class UnitEstimate:
         Unbiased estimate of E[z z'].
     n_rows : float
         Public or estimated number of rows by which the sum was divided.
-    noise_variance : float or None
-        Variance of the noise on a diagonal entry of ``matrix``; off-diagonal entries have half of it.
+    noise_variance, off_diagonal_variance : float or None
+        Variance of the noise on diagonal and off-diagonal entries of ``matrix``, where known.
+    noise_is_normal : bool
+        Whether that noise is Gaussian.
     """
 
     matrix: Array
     n_rows: float
     noise_variance: float | None
+    off_diagonal_variance: float | None = None
+    noise_is_normal: bool = False
     parts: tuple["Part", ...] = ()
 
 
@@ -82,6 +88,8 @@ def unit_estimate(statistics: NoisyStatistics, n_rows: int | None) -> UnitEstima
         matrix=matrix / rows,
         n_rows=rows,
         noise_variance=variance,
+        off_diagonal_variance=float(int(statistics.noise.off_diagonal_variance)) * (step / rows) ** 2,
+        noise_is_normal="gaussian" in statistics.noise.family,
         parts=_single_part(statistics, unit / rows, variance),
     )
 
@@ -90,7 +98,7 @@ def _single_part(statistics: NoisyStatistics, unit: float, diagonal_variance: fl
     """The whole matrix as one part, if its noise is isotropic."""
     assert statistics.noise is not None
     diagonal, off = int(statistics.noise.diagonal_variance), int(statistics.noise.off_diagonal_variance)
-    if diagonal != 2 * off:
+    if diagonal != 2 * off or "gaussian" not in statistics.noise.family:
         return ()
     trace = statistics.noise.trace_variance
     part = Part(
@@ -127,6 +135,8 @@ def _strata_estimate(statistics: NoisyStatistics, n_rows: int | None) -> UnitEst
         matrix=sum((part.matrix for part in parts), start=np.zeros((d, d))),
         n_rows=rows,
         noise_variance=sum(part.diagonal_variance for part in parts),
+        off_diagonal_variance=sum(part.diagonal_variance for part in parts) / 2,
+        noise_is_normal=True,
         parts=tuple(parts),
     )
 
@@ -185,7 +195,37 @@ def _merge_trace(matrix: Array, trace: float) -> Array:
     return merged
 
 
-def post_process(matrix: Array, post: Post, trace_bound: float) -> Array:
+def thresholded(estimate: UnitEstimate, matrix: Array, options: PostOptions, *, unit: float = 1.0) -> Array:
+    """Threshold off-diagonal entries, then set negative eigenvalues to zero (Wang, Xu, Yang 2019, Algorithm 1).
+
+    Parameters
+    ----------
+    estimate : UnitEstimate
+        Noise law and number of rows.
+    matrix : (d, d) float64
+        What to threshold: ``estimate.matrix``, or a covariance made of it.
+    options : PostOptions
+        Rule, and gamma or None.
+    unit : float
+        Factor by which ``matrix`` and its noise are larger than the estimate's.
+    """
+    variance = estimate.off_diagonal_variance
+    if not estimate.noise_is_normal or not variance:
+        raise UsageError("This release cannot be thresholded: its noise is not Gaussian. Use another post.")
+    rules: tuple[Rule, ...] = ("hard", "soft") if options.rule == "best" else (options.rule,)
+    if options.gamma is None:
+        return project_psd(
+            choose_threshold(matrix, off_diagonal_variance=variance * unit**2, rules=rules).matrix
+        )
+    # gamma sqrt(log p / n) + 4 noise_std sqrt(log p), equation (10) with the noise std that was really used.
+    log_p = log(len(matrix))
+    level = options.gamma * sqrt(log_p / estimate.n_rows) + 4 * sqrt(variance * log_p)
+    return project_psd(threshold_matrix(matrix, level * unit, rules[0]))
+
+
+def post_process(
+    matrix: Array, post: Post, trace_bound: float, options: PostOptions = DEFAULT_POST_OPTIONS
+) -> Array:
     """Apply one of :data:`POSTS`; ``trace_bound`` bounds trace and eigenvalues of the truth."""
     bound = max(0.0, trace_bound)
     if post == "none":
@@ -194,6 +234,8 @@ def post_process(matrix: Array, post: Post, trace_bound: float) -> Array:
         return project_psd(matrix)
     if post == "clip":
         return clip_eigenvalues(matrix, 0.0, bound)
+    if post == "projection" and options.trace == "public":
+        return project_psd_trace(matrix, bound)
     if post == "projection":
         return project_psd_trace(matrix, min(bound, max(0.0, float(np.trace(matrix)))))
     raise UsageError(f"Unknown post-processing. Use one of: {', '.join(POSTS)}.")

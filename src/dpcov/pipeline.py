@@ -278,11 +278,11 @@ def _publish(
     if account is not None and spend is not None:
         account.ledger.check(account.dataset, spend, plan.neighbors)
     with contextlib.ExitStack() as stack:
-        file = None
-        if output is not None:
-            size = packed_size([(len(plan.columns), len(plan.columns))], _MANIFEST_ROOM)
-            file = stack.enter_context(ReservedFile(output, size, overwrite=overwrite))
         with _noting("No budget was spent and nothing was released."):
+            file = None
+            if output is not None:
+                size = packed_size([(len(plan.columns), len(plan.columns))], _MANIFEST_ROOM)
+                file = stack.enter_context(ReservedFile(output, size, overwrite=overwrite))
             exact = gather(plan.mechanism.moments_spec(plan.problem(plan.stated_rows)))
             n_rows = _public_rows(plan, exact)
             calibration = plan.calibrate(n_rows)
@@ -402,6 +402,7 @@ def _assemble(
             post=plan.choice.post or statistics.post,
             noise=statistics.noise,
             notes=plan.choice.notes + statistics.notes,
+            post_options=statistics.post_options,
         ),
         members={name: member_record(array) for name, array in arrays.items()},
         spent=spent,

@@ -5,6 +5,7 @@ Promise: reads a release only, and claims no more than its guarantee.  Knows not
 
 from fractions import Fraction
 from math import exp
+from textwrap import fill
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -34,7 +35,9 @@ _NUMERICS = {
 def summarize(release: "Release") -> str:
     """Plain-text account of a release, about one screen."""
     parts = (_title, _warnings, _what, _guarantee, _noise, _estimates, _provenance)
-    return "\n\n".join(text for text in (part(release) for part in parts) if text) + "\n"
+    told = "\n\n".join(text for text in (part(release) for part in parts) if text) + "\n"
+    # Names come from a file that anybody may have written: no control codes reach the terminal.
+    return "".join(letter if letter.isprintable() or letter == "\n" else "?" for letter in told)
 
 
 def _title(release: "Release") -> str:
@@ -167,10 +170,14 @@ def _provenance(release: "Release") -> str:
 
 
 _LABEL = " " * 13
+_WIDTH = 104
 
 
 def _table(*rows: tuple[str, str]) -> str:
-    return "\n".join(f"{label:<13}{text}" for label, text in rows)
+    return "\n".join(
+        fill(f"{label:<13}{text}", _WIDTH, subsequent_indent=_LABEL, break_on_hyphens=False)
+        for label, text in rows
+    )
 
 
 def _short(name: str) -> str:

@@ -111,8 +111,8 @@ def lower_bound_epsilon(first, second, *, delta=0, alpha=ALPHA):
     """Lower confidence bound on epsilon from scores on two neighboring tables."""
 
     def bound(p, q):
-        with np.errstate(divide="ignore", invalid="ignore"):
-            return np.log(np.maximum(p - float(delta), 0.0) / q)
+        gained = p - float(delta)
+        return np.log(gained / q) if gained > 0 else 0.0
 
     return _best_bound(first, second, bound, alpha)
 
@@ -121,20 +121,23 @@ def lower_bound_rho(first, second, *, alpha=ALPHA):
     """Lower confidence bound on rho: zCDP bounds D_a(P || Q) / a of every event's indicator, for every order a."""
 
     def bound(p, q):
-        return np.max([_renyi(p, q, order) / order for order in _ORDERS], axis=0)
+        return max(_renyi(p, q, order) / order for order in _ORDERS)
 
     return _best_bound(first, second, bound, alpha)
 
 
 def _renyi(p, q, order):
     """Renyi divergence of Bernoulli laws; 0 where the first does not exceed the second."""
-    p, q = np.clip(p, 1e-300, 1.0), np.clip(q, 1e-300, 1.0)
-    r, s = 1.0 - p, np.maximum(1.0 - q, 1e-300)
+    if not q < p:
+        return 0.0
+    # Where the event is certain under the first law, the other event adds nothing.
+    r, s = 1.0 - p, 1.0 - q
     if order == 1.0:
-        divergence = p * np.log(p / q) + np.where(r > 0, r * np.log(np.maximum(r, 1e-300) / s), 0.0)
-    else:
-        divergence = np.log(p**order * q ** (1 - order) + r**order * s ** (1 - order)) / (order - 1)
-    return np.where(p > q, divergence, 0.0)
+        return p * np.log(p / q) + (r * np.log(r / s) if r > 0 else 0.0)
+    logs = [order * np.log(p) + (1 - order) * np.log(q)]
+    if r > 0:
+        logs.append(order * np.log(r) + (1 - order) * np.log(s))
+    return np.logaddexp.reduce(logs) / (order - 1)
 
 
 def _best_bound(first, second, bound, alpha):
@@ -165,4 +168,3 @@ def clopper_pearson(count, size, alpha):
     low = stats.beta.ppf(alpha, count, size - count + 1) if count > 0 else 0.0
     high = stats.beta.isf(alpha, count + 1, size - count) if count < size else 1.0
     return float(low), float(high)
-

@@ -58,7 +58,7 @@ def rewrite(desk, content):
 TABLES = {
     "empty": (lambda rows: b"", "empty"),
     "blank": (lambda rows: b"\n\n", ""),
-    "names only": (lambda rows: rows[:1], "no rows"),
+    "names only": (lambda rows: [rows[0], ""], "no rows"),
     "no names": (lambda rows: rows[1:], ""),
     "a column less": (lambda rows: [row.rpartition(",")[0] for row in rows], "ill"),
     "a column renamed": (lambda rows: [rows[0].replace("age", "Age"), *rows[1:]], "age"),

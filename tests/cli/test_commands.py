@@ -1,10 +1,12 @@
 import re
 import subprocess
 import sys
+import time
 
 import pytest
 
 from dpcov.cli import main
+from dpcov.cli.progress import rows_progress
 from dpcov.cli.release import parse_options
 from dpcov.errors import (
     BudgetError,
@@ -19,6 +21,7 @@ from dpcov.errors import (
 
 COMMANDS = [
     ("demo",),
+    ("plan",),
     ("release",),
     ("show",),
     ("export",),
@@ -146,3 +149,23 @@ def test_options_of_a_mechanism_are_read_as_toml_scalars():
     for wrong in ("bits", "=3", "a b=3"):
         with pytest.raises(UsageError, match="NAME=VALUE"):
             parse_options([wrong])
+
+
+@pytest.mark.parametrize("show_rows", [True, False])
+def test_progress_counts_rows_only_where_their_number_is_public(show_rows, monkeypatch, capsys):
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    with rows_progress(show_rows=show_rows, quiet=False) as progress:
+        progress(4711)
+        progress(1)
+        time.sleep(0.3)
+    shown = capsys.readouterr().err
+    assert "Gathering" in shown
+    assert ("4,712 rows" in shown) == show_rows
+
+
+@pytest.mark.parametrize("quiet", [True, False])
+def test_nobody_who_does_not_watch_is_shown_progress(quiet, capsys):
+    with rows_progress(show_rows=True, quiet=quiet) as progress:
+        assert progress is None
+    assert capsys.readouterr().err == ""

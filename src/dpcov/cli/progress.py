@@ -1,5 +1,6 @@
 """Progress of long work, on stderr, without saying anything that a guarantee hides."""
 
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
@@ -8,8 +9,11 @@ Progress = Callable[[int], None]
 
 @contextmanager
 def rows_progress(*, show_rows: bool, quiet: bool) -> Iterator[Progress | None]:
-    """Show rows read so far (replace-one), or only that work goes on (the number of rows is private)."""
-    if quiet:
+    """Show rows read so far (replace-one), or only that work goes on (the number of rows is private).
+
+    Nothing is shown where nobody watches: a log file gets no trace of the work.
+    """
+    if quiet or not sys.stderr.isatty():
         yield None
         return
     from rich.console import Console

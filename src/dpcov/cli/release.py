@@ -28,8 +28,8 @@ def release(
     delta: options.Delta = None,
     rho: options.Rho = None,
     mechanism: Annotated[
-        str, typer.Option("--mechanism", help="Which mechanism draws the noise.")
-    ] = "gaussian",
+        str, typer.Option("--mechanism", help="Which mechanism draws the noise; auto chooses and says why.")
+    ] = "auto",
     option: Annotated[
         list[str] | None,
         typer.Option("--option", metavar="NAME=VALUE", help="Option of the mechanism; repeatable."),

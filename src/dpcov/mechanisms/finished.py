@@ -41,16 +41,16 @@ def part_of(promise: Promise, share: Fraction) -> Cost:
     return ZCDP(rho=promise.rho * share)
 
 
-def squared_noise_scale(cost: Cost, absolute: int, squared: int) -> Fraction:
+def squared_noise_scale(cost: Cost, absolute: int | Fraction, squared: int | Fraction) -> Fraction:
     """Square of the noise scale that a part of the budget needs.
 
     Parameters
     ----------
     cost : PureDP or ZCDP
         Pure: Laplace noise of scale b = absolute / epsilon.  zCDP: Gaussian noise of variance squared / (2 rho).
-    absolute : int
+    absolute : int or Fraction
         Sensitivity in the l1 norm.
-    squared : int
+    squared : int or Fraction
         Squared sensitivity in the l2 norm.
 
     Returns
@@ -106,7 +106,13 @@ def check_row_count(problem: Problem, cost: Cost | None) -> Cost | None:
 
 
 def finish(
-    sscp: Array, problem: Problem, row_count: int | None, *, clip: float, post: Post
+    sscp: Array,
+    problem: Problem,
+    row_count: int | None,
+    *,
+    clip: float,
+    post: Post,
+    notes: tuple[str, ...] = (),
 ) -> NoisyStatistics:
     """Divide a private sscp by the number of rows and bring it to units of the norm bound."""
     rows = problem.n_rows if row_count is None else max(1, row_count)
@@ -116,4 +122,4 @@ def finish(
     arrays: dict[str, PublishedArray] = {"second_moment": symmetrize(sscp) * (clip**2 / rows)}
     if row_count is not None:
         arrays["row_count"] = np.array([row_count], dtype=np.int64)
-    return NoisyStatistics(layout="estimate", arrays=arrays, radius=clip, post=post)
+    return NoisyStatistics(layout="estimate", arrays=arrays, radius=clip, post=post, notes=notes)

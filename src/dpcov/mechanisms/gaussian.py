@@ -1,9 +1,9 @@
-"""Release second moments with isotropic Gaussian noise.
+"""Release second moments with Gaussian noise, isotropic or as in the papers.
 
 Privacy
 -------
 Guarantee : rho-zCDP with rho = sensitivity**2 / (2 * noise_variance), or (epsilon, delta)-DP by the analytic
-    Gaussian mechanism.  Neighbors : replace-one (public n) or add-remove-one.
+    Gaussian mechanism or the classical formula.  Neighbors : replace-one (public n) or add-remove-one.
 Unit : the rows of one person.  Public inputs : options, budget, number of columns, n under replace-one.
 Private input : moments.  Not protected : running time, memory.
 Numerics : exact.  Proof : gaussian.md.
@@ -11,36 +11,42 @@ Numerics : exact.  Proof : gaussian.md.
 Sensitivity
 -----------
 Frobenius norm of the sscp of rows in the unit ball: sqrt(2) k (replace-one), k (add-remove-one) for k rows per
-person; both attained.  The trace is free under replace-one (gaussian.md, Lemma 2).
+person; both attained.  The trace is free under replace-one (gaussian.md, Lemma 2).  The upper triangle alone, as a
+vector, has the same sensitivity (Lemma 4).
 
 Utility
 -------
-With noise_variance v on the diagonal and v/2 off it, E ||noise||_F**2 = v d (d + 1) / 2.
+With noise_variance v on the diagonal and v/2 off it, E ||noise||_F**2 = v d (d + 1) / 2; the papers' noise, of variance
+v everywhere, has v d**2.
 
 References
 ----------
-Dong, Liang, Yi (2022), section 3.1; Balle, Wang (2018); Dwork, Talwar, Thakurta, Zhang (2014).
+Dong, Liang, Yi (2022), section 3.1; Wang, Xu, Yang (2019), equation (7); Balle, Wang (2018); Dwork, Talwar, Thakurta,
+Zhang (2014).
 """
 
 from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil
-from typing import ClassVar
+from typing import ClassVar, Literal, get_args
 
 import numpy as np
 
 from dpcov.data.moments import DEFAULT_BITS, Moments, MomentsSpec
 from dpcov.errors import BudgetError
-from dpcov.mechanisms.base import Calibration, Mechanism, Problem
+from dpcov.mechanisms.base import Calibration, Mechanism, Problem, check_choice
 from dpcov.noise.entropy import Entropy
 from dpcov.noise.lattice import LARGEST_STD, rounded_gaussian
 from dpcov.privacy.budget import Budget
-from dpcov.privacy.calibrate import gaussian_noise_multiplier
+from dpcov.privacy.calibrate import classical_noise_multiplier, gaussian_noise_multiplier
 from dpcov.privacy.guarantee import ZCDP, ApproxDP, Numerics, Promise
 from dpcov.statistics import NoiseLaw, NoisyStatistics
 
 ROW_COUNT_WEIGHT = Fraction(1, 16)
 """Precision of the row count relative to a matrix entry under add-remove-one: 3 % more noise on the matrix."""
+
+NoiseShape = Literal["isotropic", "upper-triangle"]
+Formula = Literal["analytic", "classical"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,20 +55,21 @@ class GaussianCalibration(Calibration):
 
     Parameters
     ----------
-    diagonal_variance : int
-        Even; off-diagonal entries get half of it.
+    diagonal_variance, off_diagonal_variance : int
+        On the matrix.
     trace_variance, row_count_variance : int or None
         For the separately released trace (replace-one) and row count (add-remove-one).
     """
 
     diagonal_variance: int
+    off_diagonal_variance: int
     trace_variance: int | None = None
     row_count_variance: Fraction | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class Gaussian(Mechanism[GaussianCalibration]):
-    """Isotropic Gaussian noise on the unnormalized second moments.
+    """Gaussian noise on the unnormalized second moments.
 
     Parameters
     ----------
@@ -70,6 +77,12 @@ class Gaussian(Mechanism[GaussianCalibration]):
         Lattice resolution of an encoded row.
     clip : float, default=1
         Rows longer than this fraction of the norm bound are scaled down to it: less noise, some bias (Dong 5.1).
+    noise : {"isotropic", "upper-triangle"}, default="isotropic"
+        ``upper-triangle`` is the papers' noise, of one variance on all entries on and above the diagonal; it
+        comes without the free trace and has up to sqrt(2) times the error.
+    calibration : {"analytic", "classical"}, default="analytic"
+        For (epsilon, delta).  ``classical`` is the papers' sqrt(2 log(1.25 / delta)) / epsilon, for epsilon <= 1 only;
+        it draws more noise.
     """
 
     name: ClassVar[str] = "gaussian"
@@ -80,9 +93,13 @@ class Gaussian(Mechanism[GaussianCalibration]):
 
     bits: int = DEFAULT_BITS
     clip: float = 1.0
+    noise: NoiseShape = "isotropic"
+    calibration: Formula = "analytic"
 
     def __post_init__(self) -> None:
-        MomentsSpec(bits=self.bits)
+        MomentsSpec(bits=self.bits, clip=self.clip)
+        check_choice("noise", self.noise, get_args(NoiseShape))
+        check_choice("calibration", self.calibration, get_args(Formula))
 
     def moments_spec(self, problem: Problem) -> MomentsSpec:
         """One stratum."""
@@ -91,15 +108,19 @@ class Gaussian(Mechanism[GaussianCalibration]):
     def calibrate(self, problem: Problem, budget: Budget) -> GaussianCalibration:
         """Smallest even integer variance that keeps the budget (gaussian.md, Theorems 1 and 2)."""
         self.check(problem, budget)
+        if self.calibration == "classical" and not isinstance(budget.promise, ApproxDP):
+            raise BudgetError("The classical calibration is for epsilon with delta. Leave the option out.")
         unit = 4**self.bits * problem.rows_per_person
         public_count = problem.neighbors == "replace-one"
         squared_sensitivity = Fraction(2 if public_count else 1 + ROW_COUNT_WEIGHT) * unit**2
-        variance = even_variance(squared_sensitivity, budget.promise)
+        variance = even_variance(squared_sensitivity, budget.promise, formula=self.calibration)
+        isotropic = self.noise == "isotropic"
         return GaussianCalibration(
             promise=budget.promise,
             noise_multiplier=_sqrt_down(Fraction(variance) / squared_sensitivity),
             diagonal_variance=variance,
-            trace_variance=variance if public_count else None,
+            off_diagonal_variance=variance // 2 if isotropic else variance,
+            trace_variance=variance if public_count and isotropic else None,
             row_count_variance=None if public_count else Fraction(variance, 16**self.bits) / ROW_COUNT_WEIGHT,
         )
 
@@ -109,7 +130,9 @@ class Gaussian(Mechanism[GaussianCalibration]):
         """Add the noise to the integer moments of the single stratum."""
         (stratum,) = moments.strata
         dimension = moments.n_features
-        noise = symmetric_noise(dimension, calibration.diagonal_variance, entropy)
+        noise = symmetric_noise(
+            dimension, calibration.diagonal_variance, entropy, off_diagonal=calibration.off_diagonal_variance
+        )
         trace = None
         if calibration.trace_variance is not None:
             trace = stratum.sscp.trace() + int(rounded_gaussian(calibration.trace_variance, 1, entropy)[0])
@@ -131,22 +154,26 @@ class Gaussian(Mechanism[GaussianCalibration]):
 
 
 def symmetric_noise(
-    dimension: int, diagonal_variance: int, entropy: Entropy
+    dimension: int, diagonal_variance: int, entropy: Entropy, *, off_diagonal: int | None = None
 ) -> np.ndarray[tuple[int, int], np.dtype[np.int64]]:
-    """Symmetric (d, d) integer noise, off-diagonal variance half the diagonal's: isotropic on symmetric matrices."""
+    """Symmetric (d, d) integer noise; isotropic unless another off-diagonal variance than half is given."""
     noise = np.zeros((dimension, dimension), dtype=np.int64)
     rows, columns = np.triu_indices(dimension, 1)
-    noise[rows, columns] = rounded_gaussian(diagonal_variance // 2, len(rows), entropy)
+    noise[rows, columns] = rounded_gaussian(off_diagonal or diagonal_variance // 2, len(rows), entropy)
     noise += noise.T
     np.fill_diagonal(noise, rounded_gaussian(diagonal_variance, dimension, entropy))
     return noise
 
 
 def even_variance(
-    squared_sensitivity: Fraction, promise: Promise, *, smallest_weight: Fraction = Fraction(1)
+    squared_sensitivity: Fraction,
+    promise: Promise,
+    *,
+    smallest_weight: Fraction = Fraction(1),
+    formula: Formula = "analytic",
 ) -> int:
     """Smallest even variance that keeps the promise; refused here if draws of variance / weight cannot fit."""
-    variance = 2 * ceil(squared_sensitivity * _squared_multiplier(promise) / 2)
+    variance = 2 * ceil(squared_sensitivity * _squared_multiplier(promise, formula) / 2)
     if variance > LARGEST_STD**2 * smallest_weight:
         raise BudgetError(
             "This budget needs more noise than fits into 64-bit integers. Use a larger budget or fewer bits."
@@ -154,11 +181,13 @@ def even_variance(
     return variance
 
 
-def _squared_multiplier(promise: Promise) -> Fraction:
-    """(noise std / l2 sensitivity)**2 that the promise needs: 1 / (2 rho), or the analytic Gaussian mechanism's."""
+def _squared_multiplier(promise: Promise, formula: Formula) -> Fraction:
+    """(noise std / l2 sensitivity)**2 that the promise needs: 1 / (2 rho) under zCDP."""
     if isinstance(promise, ZCDP):
         return 1 / (2 * promise.rho)
     assert isinstance(promise, ApproxDP)
+    if formula == "classical":
+        return classical_noise_multiplier(promise.epsilon, promise.delta) ** 2
     return gaussian_noise_multiplier(promise.epsilon, promise.delta) ** 2
 
 
@@ -175,7 +204,7 @@ def _law(calibration: GaussianCalibration) -> NoiseLaw:
     return NoiseLaw(
         family="gaussian rounded to integers",
         diagonal_variance=str(calibration.diagonal_variance),
-        off_diagonal_variance=str(calibration.diagonal_variance // 2),
+        off_diagonal_variance=str(calibration.off_diagonal_variance),
         trace_variance=None if trace is None else str(trace),
         row_count_variance=None if count is None else str(float(count)),
     )

@@ -9,12 +9,20 @@ from dpcov.mechanisms.base import Mechanism
 from dpcov.mechanisms.eigenvectors import Eigenvectors
 from dpcov.mechanisms.gaussian import Gaussian
 from dpcov.mechanisms.kapralov_talwar import KapralovTalwar
+from dpcov.mechanisms.laplace import Laplace
 from dpcov.mechanisms.nuclear import Nuclear
 from dpcov.mechanisms.nuclear_projection import NuclearProjection
+from dpcov.mechanisms.projection import Projection
 from dpcov.mechanisms.stratified import Stratified
+from dpcov.mechanisms.thresholding import Thresholding
+from dpcov.mechanisms.zero import Zero
 
 MECHANISMS: tuple[type[Mechanism[Any]], ...] = (
+    Zero,
     Gaussian,
+    Laplace,
+    Projection,
+    Thresholding,
     Stratified,
     Eigenvectors,
     KapralovTalwar,

@@ -1,7 +1,7 @@
 """Noise for a whole second moment matrix, and how large it gets.
 
-Promise: with a scale from :func:`matrix_noise`, adding one draw to the sscp of rows in the unit ball costs exactly the
-share it was made for.  Idealized numerics.  Knows nothing of rows or moments.
+Promise: with a scale from :func:`matrix_noise`, adding one draw to the sscp of rows in the unit ball costs exactly
+the part of the budget that it was made for.  Idealized numerics.  Knows nothing of rows or moments.
 """
 
 from collections.abc import Callable
@@ -14,7 +14,8 @@ from dpcov.errors import UsageError
 from dpcov.linalg.symmetric import Array, mirror_upper
 from dpcov.mechanisms.base import Problem
 from dpcov.mechanisms.blocks import sensitivity, tail_bounds
-from dpcov.mechanisms.blocks.share import Share, checked_scale, laplaces
+from dpcov.mechanisms.blocks.additive_noise import laplaces
+from dpcov.mechanisms.finished import Cost, root_up, squared_noise_scale
 from dpcov.noise.continuous import normals
 from dpcov.noise.entropy import Entropy
 from dpcov.noise.nuclear import symmetric_nuclear_noise
@@ -81,14 +82,16 @@ class MatrixNoise:
         return self.scale * _FROBENIUS[self.law](dimension, beta)
 
 
-def matrix_noise(share: Share, problem: Problem, shape: Shape = "isotropic") -> MatrixNoise:
-    """Return the noise of this shape that a share pays for on the sscp of rows in the unit ball."""
+def matrix_noise(cost: Cost, problem: Problem, shape: Shape = "isotropic") -> MatrixNoise:
+    """Return the noise of this shape that a cost pays for on the sscp of rows in the unit ball."""
     if shape not in SHAPES:
         raise UsageError(f"Unknown shape of noise. Use one of: {', '.join(SHAPES)}.")
-    bound = sensitivity.eigenvalues(problem)
-    if isinstance(share.promise, ZCDP):
-        return MatrixNoise(law=f"gaussian-{shape}", scale=share.gaussian_scale(bound.l2_squared))
-    if shape == "isotropic":
-        return MatrixNoise(law="wishart", scale=checked_scale(bound.l1 / share.promise.epsilon))
-    l1 = sensitivity.upper_triangle(problem).l1
-    return MatrixNoise(law="laplace-entrywise", scale=checked_scale(l1 / share.promise.epsilon))
+    law: Law
+    if isinstance(cost, ZCDP):
+        law = "gaussian-isotropic" if shape == "isotropic" else "gaussian-entrywise"
+        bound = sensitivity.eigenvalues(problem)
+    elif shape == "isotropic":
+        law, bound = "wishart", sensitivity.eigenvalues(problem)
+    else:
+        law, bound = "laplace-entrywise", sensitivity.upper_triangle(problem)
+    return MatrixNoise(law=law, scale=root_up(squared_noise_scale(cost, bound.l1, bound.l2_squared)))

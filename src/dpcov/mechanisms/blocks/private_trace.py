@@ -12,7 +12,7 @@ Dong, Liang, Yi (2022), Algorithm 2, line 4.
 
 from dataclasses import dataclass
 
-from dpcov.mechanisms.blocks.share import AdditiveNoise
+from dpcov.mechanisms.blocks.additive_noise import AdditiveNoise
 from dpcov.noise.entropy import Entropy
 
 

@@ -43,14 +43,11 @@ def upper_triangle(problem: Problem) -> Sensitivity:
     """Of the entries on and above the diagonal of the sscp."""
     k, d = Fraction(problem.rows_per_person), problem.n_features
     if problem.neighbors == "replace-one":
-        l1 = min(sqrt_up(Fraction(d * (d + 3), 2)), 1 + d / sqrt_up(Fraction(2)) * _GUARD)
+        # laplace.md, Lemma 2: attained for d = 1 and every even d.
+        l1 = Fraction(1) if d == 1 else sqrt_up(Fraction(d**2, 2) + d + 1)
     else:
         l1 = Fraction(d + 1, 2)
     return Sensitivity(l1=k * l1, l2_squared=_moved_rows(problem) * k**2)
-
-
-_GUARD = 1 + Fraction(1, 10**20)
-"""Turns a division by a root that was rounded up into an upper bound again."""
 
 
 def _moved_rows(problem: Problem) -> int:

@@ -16,7 +16,7 @@ from collections.abc import Iterable
 from fractions import Fraction
 
 from dpcov.errors import UsageError
-from dpcov.mechanisms.blocks.share import laplaces
+from dpcov.mechanisms.blocks.additive_noise import laplaces
 from dpcov.noise.entropy import Entropy
 
 

@@ -1,0 +1,182 @@
+"""What a figure is: panels of points, contenders at every point, bounds as curves, claims to check.
+
+Promise: frozen values only.  A declaration says what to measure; it does not run anything and reads no data.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from dpcov import Budget
+
+if TYPE_CHECKING:
+    from benchmarks.papers.claims import Claim
+
+Value = str | int | float | bool | None
+Effort = Literal["full", "quick", "test"]
+"""``full``: the papers' grids and repetitions.  ``quick``: every figure in minutes.  ``test``: what CI checks."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Table:
+    """A data set by name and parameters.
+
+    Parameters
+    ----------
+    kind : str
+        A name from :data:`benchmarks.papers.tables.LOADERS`.
+    parameters : tuple of pairs
+        Arguments of the loader.
+    redrawn : bool
+        Whether every repetition has rows of its own (synthetic tables only).
+    draw : int
+        Which draw of the rows.
+    """
+
+    kind: str
+    parameters: tuple[tuple[str, Value], ...] = ()
+    redrawn: bool = False
+    draw: int = 0
+
+    def __getitem__(self, name: str) -> Value:
+        return dict(self.parameters)[name]
+
+    def __str__(self) -> str:
+        named = " ".join([self.kind, *(f"{name}={value}" for name, value in self.parameters)])
+        return f"{named} draw={self.draw}" if self.redrawn else named
+
+
+def table(kind: str, *, redrawn: bool = False, **parameters: Value) -> Table:
+    """Name a data set."""
+    return Table(kind=kind, parameters=tuple(parameters.items()), redrawn=redrawn)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Contender:
+    """A mechanism as one curve of a panel.
+
+    Parameters
+    ----------
+    label : str
+        What the legend says.
+    mechanism : str
+        A name in the registry, ``auto``, or a name from :data:`benchmarks.papers.baselines.BASELINES`.
+    options : tuple of pairs
+        Options of the mechanism.
+    post : str or None
+        How its release is read; by default as the mechanism is meant to be read.
+    delta : float or None
+        Allow this delta beside the point's epsilon.
+    largest_d : int or None
+        Above this number of columns the mechanism takes too long here.
+    """
+
+    label: str
+    mechanism: str
+    options: tuple[tuple[str, Value], ...] = ()
+    post: str | None = None
+    delta: float | None = None
+    largest_d: int | None = None
+
+    def budget(self, budget: Budget) -> Budget:
+        """The point's budget with this contender's delta."""
+        return budget if self.delta is None else Budget(epsilon=budget.epsilon, delta=self.delta)
+
+
+def contender(
+    label: str,
+    mechanism: str,
+    *,
+    post: str | None = None,
+    delta: float | None = None,
+    largest_d: int | None = None,
+    **options: Value,
+) -> Contender:
+    """Name a curve."""
+    return Contender(
+        label=label,
+        mechanism=mechanism,
+        options=tuple(options.items()),
+        post=post,
+        delta=delta,
+        largest_d=largest_d,
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Point:
+    """One position on the horizontal axis: data, budget and perhaps a metric of its own."""
+
+    x: float
+    table: Table
+    budget: Budget
+    metric: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bound:
+    """A curve from a theorem."""
+
+    label: str
+    value: Callable[[Point], float]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Line:
+    """A measured curve.
+
+    Parameters
+    ----------
+    label : str
+        What the legend and the claims call it.
+    contender : Contender
+    points : tuple of Point
+    metric : str
+        Unless a point has its own.
+    ours : bool
+        Drawn bold: not a curve of the paper.
+    """
+
+    label: str
+    contender: Contender
+    points: tuple[Point, ...]
+    metric: str = "frobenius"
+    ours: bool = False
+
+
+def lines(
+    contenders: Iterable[Contender], points: tuple[Point, ...], *, metric: str = "frobenius"
+) -> tuple[Line, ...]:
+    """One line per contender over common points; ``auto`` is ours."""
+    return tuple(
+        Line(label=c.label, contender=c, points=points, metric=metric, ours=c.mechanism == "auto")
+        for c in contenders
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Panel:
+    """One pair of axes; ``points`` is where bounds are drawn."""
+
+    key: str
+    title: str
+    x_label: str
+    lines: tuple[Line, ...] = ()
+    points: tuple[Point, ...] = ()
+    bounds: tuple[Bound, ...] = ()
+    y_label: str = "Frobenius error"
+    log_x: bool = True
+    log_y: bool = True
+
+
+@dataclass(frozen=True, kw_only=True)
+class Figure:
+    """A figure of a paper, with what the paper claims about it."""
+
+    name: str
+    title: str
+    source: str
+    panels: tuple[Panel, ...]
+    claims: tuple["Claim", ...] = ()
+    repetitions: int = 50
+    notes: tuple[str, ...] = ()

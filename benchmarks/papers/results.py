@@ -1,0 +1,127 @@
+"""Measured curves with error bars, gathered from a store.
+
+Promise: what a claim or a plot sees is a mean over repetitions with its standard error; curves without any value are
+absent.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from benchmarks.papers.figure import Figure, Panel
+from benchmarks.papers.store import Store
+from benchmarks.papers.trials import Wanted, exact
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Curve:
+    """Means over repetitions, by increasing x.
+
+    Parameters
+    ----------
+    x, mean, error : (m,) float64
+        ``error`` is the standard error of the mean (zero for a bound).
+    values : tuple of (r,) float64
+        All repetitions.
+    """
+
+    x: Array
+    mean: Array
+    error: Array
+    values: tuple[Array, ...] = ()
+
+    def at(self, x: float) -> float:
+        return float(self.mean[np.flatnonzero(self.x == x)[0]])
+
+    def where(self, keep: NDArray[np.bool_]) -> "Curve":
+        kept = tuple(value for value, wanted in zip(self.values, keep, strict=False) if wanted)
+        return Curve(x=self.x[keep], mean=self.mean[keep], error=self.error[keep], values=kept)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PanelResult:
+    """Curves of a panel by label: contenders, further metrics, bounds."""
+
+    panel: Panel
+    curves: Mapping[str, Curve]
+    bounds: Mapping[str, Curve]
+
+
+@dataclass(frozen=True, kw_only=True)
+class FigureResult:
+    """All panels by key, and the lines that say what is missing."""
+
+    figure: Figure
+    panels: Mapping[str, PanelResult]
+    skipped: tuple[str, ...] = ()
+
+
+@dataclass(kw_only=True)
+class _Values:
+    by_x: dict[float, list[float]] = field(default_factory=lambda: defaultdict(list))
+
+    def curve(self) -> Curve:
+        xs = sorted(self.by_x)
+        values = tuple(np.array(self.by_x[x]) for x in xs)
+        return Curve(
+            x=np.array(xs, dtype=float),
+            mean=np.array([value.mean() for value in values]),
+            error=np.array([_standard_error(value) for value in values]),
+            values=values,
+        )
+
+
+def gather(
+    figure: Figure, values: Iterable[Wanted], store: Store, skipped: Iterable[str] = ()
+) -> FigureResult:
+    """Read a figure's curves from the store."""
+    found: dict[tuple[str, str], _Values] = defaultdict(_Values)
+    for value in values:
+        number = store.find(value.trial, value.metric)
+        if number is not None:
+            found[value.panel, value.curve].by_x[value.x].append(number)
+    panels = {}
+    for panel in figure.panels:
+        curves = {label: held.curve() for (key, label), held in found.items() if key == panel.key}
+        panels[panel.key] = PanelResult(panel=panel, curves=curves, bounds=_bounds(panel))
+    return FigureResult(figure=figure, panels=panels, skipped=tuple(skipped))
+
+
+def rows(values: Iterable[Wanted], store: Store) -> Iterator[dict[str, object]]:
+    """The long table of all results, one row per repetition."""
+    for value in values:
+        number, trial = store.find(value.trial, value.metric), value.trial
+        if number is not None:
+            yield {
+                "figure": value.figure,
+                "panel": value.panel,
+                "curve": value.curve,
+                "x": value.x,
+                "repetition": trial.repetition,
+                "metric": value.metric,
+                "value": number,
+                "seconds": store.seconds(trial),
+                "mechanism": trial.contender.mechanism,
+                "options": str(dict(trial.contender.options)),
+                "data": str(trial.table),
+                "budget": exact(trial.budget),
+                "seed": trial.seed,
+            }
+
+
+def _bounds(panel: Panel) -> dict[str, Curve]:
+    points = sorted(panel.points, key=lambda point: point.x)
+    x = np.array([point.x for point in points], dtype=float)
+    return {
+        bound.label: Curve(x=x, mean=np.array([bound.value(p) for p in points]), error=np.zeros(len(x)))
+        for bound in panel.bounds
+    }
+
+
+def _standard_error(values: Array) -> float:
+    return float(values.std(ddof=1) / np.sqrt(len(values))) if len(values) > 1 else 0.0

@@ -1,0 +1,168 @@
+"""From figures to trials, and how a group of trials on one table is run.
+
+A trial is one draw of one contender on one table under one budget, measured by one or more metrics.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from hashlib import sha256
+from pathlib import Path
+from time import perf_counter
+
+from benchmarks.data import Missing
+from benchmarks.papers import contenders, tables
+from benchmarks.papers.figure import Contender, Figure, Point, Table
+from benchmarks.papers.metrics import measure
+from benchmarks.papers.seeds import seed_of
+from dpcov import Budget, DpcovError
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trial:
+    """What is drawn; ``seed`` is that of the whole run."""
+
+    contender: Contender
+    table: Table
+    budget: Budget
+    repetition: int
+    seed: int
+
+    @property
+    def identity(self) -> str:
+        """Everything that the result depends on, but the code."""
+        c = self.contender
+        return f"{c.mechanism} {c.options} {c.post} | {self.table} | {exact(self.budget)} | {self.repetition}"
+
+    @property
+    def noise_seed(self) -> int:
+        return seed_of(self.seed, self.identity)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wanted:
+    """A value that a panel shows."""
+
+    figure: str
+    panel: str
+    curve: str
+    x: float
+    metric: str
+    trial: Trial
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """Measured values of one trial by metric, or the reason why there are none."""
+
+    trial: Trial
+    values: dict[str, float]
+    seconds: float = 0.0
+    skipped: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Group:
+    """Trials on one table, with the metrics each needs."""
+
+    table: Table
+    seed: int
+    trials: tuple[tuple[Trial, tuple[str, ...]], ...]
+
+
+def wanted(figure: Figure, seed: int) -> Iterator[Wanted]:
+    """Every value that a figure shows."""
+    for panel in figure.panels:
+        for line in panel.lines:
+            for point in line.points:
+                for repetition in range(figure.repetitions):
+                    yield Wanted(
+                        figure=figure.name,
+                        panel=panel.key,
+                        curve=line.label,
+                        x=point.x,
+                        metric=point.metric or line.metric,
+                        trial=_trial(line.contender, point, repetition, seed),
+                    )
+
+
+def _trial(contender: Contender, point: Point, repetition: int, seed: int) -> Trial:
+    table = replace(point.table, draw=repetition) if point.table.redrawn else point.table
+    nothing_extra = replace(contender, label="", delta=None)
+    budget = contender.budget(point.budget)
+    return Trial(contender=nothing_extra, table=table, budget=budget, repetition=repetition, seed=seed)
+
+
+def groups(values: Iterable[Wanted]) -> list[Group]:
+    """Sort trials by table, so that rows and moments are made once; large tables first."""
+    metrics: dict[Trial, set[str]] = defaultdict(set)
+    for value in values:
+        metrics[value.trial].add(value.metric)
+    by_table: dict[Table, list[Trial]] = defaultdict(list)
+    for trial in metrics:
+        by_table[trial.table].append(trial)
+    made = [
+        Group(
+            table=table,
+            seed=trials[0].seed,
+            trials=tuple((trial, tuple(sorted(metrics[trial]))) for trial in trials),
+        )
+        for table, trials in by_table.items()
+    ]
+    return sorted(made, key=lambda group: -len(group.trials) * _size(group.table))
+
+
+def _size(table: Table) -> float:
+    """Rough number of columns squared, for the order of work only."""
+    known = dict(table.parameters)
+    columns = known.get("d") or known.get("p") or {"mnist": 784, "adult": 108}.get(table.kind, 30)
+    return float(columns) ** 2
+
+
+def run_group(group: Group, directory: Path, report: Callable[[Outcome], None]) -> None:
+    """Run the trials of a table one after the other; what cannot run once is not tried again."""
+    try:
+        data = tables.load(group.table, seed=group.seed, directory=directory)
+    except Missing as reason:
+        for trial, _ in group.trials:
+            report(Outcome(trial=trial, values={}, skipped=f"{group.table.kind}: {reason}; skipped"))
+        return
+    refused: dict[tuple[Contender, Budget], str] = {}
+    for trial, metrics in group.trials:
+        reason = refused.get((trial.contender, trial.budget)) or _too_large(trial.contender, data)
+        outcome = Outcome(trial=trial, values={}, skipped=reason) if reason else _run(trial, metrics, data)
+        if outcome.skipped:
+            refused[trial.contender, trial.budget] = outcome.skipped
+        report(outcome)
+
+
+def _too_large(contender: Contender, data: tables.Data) -> str | None:
+    d = data.rows.shape[1]
+    if contender.largest_d is None or d <= contender.largest_d:
+        return None
+    return f"{contender.mechanism}: not run above {contender.largest_d} columns in this setting"
+
+
+def _run(trial: Trial, metrics: tuple[str, ...], data: tables.Data) -> Outcome:
+    start = perf_counter()
+    try:
+        estimate = contenders.estimate(trial.contender, data, trial.budget, trial.noise_seed)
+    except DpcovError as error:
+        return Outcome(
+            trial=trial, values={}, skipped=f"{trial.contender.mechanism} on {trial.table.kind}: {error}"
+        )
+    seconds = perf_counter() - start
+    values = {metric: measure(metric, estimate, data) for metric in metrics}
+    return Outcome(trial=trial, values=values, seconds=seconds)
+
+
+def key_of(trial: Trial) -> str:
+    """Under which a result is stored: the trial, the seed of the run and the code."""
+    version = contenders.version(trial.contender)
+    return sha256(f"{trial.seed}\n{trial.identity}\n{version}".encode()).hexdigest()[:32]
+
+
+def exact(budget: Budget) -> str:
+    """A budget in exact numbers."""
+    parts = {"epsilon": budget.epsilon, "delta": budget.delta, "rho": budget.rho}
+    return " ".join(f"{name}={value}" for name, value in parts.items() if value is not None)

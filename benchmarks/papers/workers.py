@@ -1,0 +1,79 @@
+"""Run groups of trials in several processes, each on one thread, and hand outcomes back as they finish."""
+
+import os
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ProcessPoolExecutor
+from contextlib import contextmanager
+from multiprocessing import get_context
+from multiprocessing.queues import Queue
+from pathlib import Path
+from queue import Empty
+
+from benchmarks.papers.trials import Group, Outcome, run_group
+
+Report = Callable[[list[Outcome]], None]
+
+_THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
+
+_outcomes: "Queue[Outcome] | None" = None
+
+
+def run_groups(groups: list[Group], *, directory: Path, jobs: int, report: Report) -> None:
+    """Run every group; ``report`` is called in this process."""
+    if jobs == 1:
+        for group in groups:
+            run_group(group, directory, lambda outcome: report([outcome]))
+        return
+    context = get_context("spawn")
+    outcomes: Queue[Outcome] = context.Queue()
+    with (
+        _single_threads(),
+        ProcessPoolExecutor(jobs, mp_context=context, initializer=_receive, initargs=(outcomes,)) as pool,
+    ):
+        running = [pool.submit(_work, group, directory) for group in groups]
+        _collect(running, outcomes, sum(len(group.trials) for group in groups), report)
+
+
+def _collect(running: list[Future[None]], outcomes: "Queue[Outcome]", count: int, report: Report) -> None:
+    """Report until every trial came back; a worker that died raises here."""
+    while count:
+        batch = list(_arrived(outcomes))
+        report(batch)
+        count -= len(batch)
+        for future in [future for future in running if future.done()]:
+            running.remove(future)
+            future.result()
+
+
+def _arrived(outcomes: "Queue[Outcome]") -> Iterator[Outcome]:
+    try:
+        yield outcomes.get(timeout=0.5)
+        while True:
+            yield outcomes.get_nowait()
+    except Empty:
+        return
+
+
+def _receive(outcomes: "Queue[Outcome]") -> None:
+    global _outcomes
+    _outcomes = outcomes
+
+
+def _work(group: Group, directory: Path) -> None:
+    assert _outcomes is not None
+    run_group(group, directory, _outcomes.put)
+
+
+@contextmanager
+def _single_threads() -> Iterator[None]:
+    """Make the linear algebra of child processes single-threaded; they read this when they start."""
+    before = {name: os.environ.get(name) for name in _THREADS}
+    os.environ.update(dict.fromkeys(_THREADS, "1"))
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value

@@ -1,0 +1,126 @@
+"""The private choice of a dyadic clip norm, where noise and bias of clipping balance.
+
+Privacy
+-------
+Guarantee : epsilon-DP given what was released before (radius and trace).  Public inputs : the candidates.
+Private input : the number of rows in each norm shell.  Numerics : idealized.  Proof : blocks.md, Theorem 5.
+
+References
+----------
+Dong, Liang, Yi (2022), section 5.2; their queries have sensitivity r**2, not 1, and are divided by it here.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcov.linalg.symmetric import Array
+from dpcov.mechanisms.blocks.sparse_vector import sparse_vector
+from dpcov.noise.entropy import Entropy
+
+Counts = NDArray[np.int64]
+
+Search = Literal["balance", "marginal"]
+"""``balance``: the last norm before a bound on the bias exceeds the noise (the paper).  ``marginal``: the last norm
+before halving it adds more bias than it takes off noise; its queries are counts of rows, each of sensitivity 1."""
+
+EXPECTED_BIAS = 0.55
+"""Bias of clipping relative to the bound by dyadic counts, in ``marginal``: rows lie inside their shells, and bias and
+noise add up as squares.  Fitted to the papers' synthetic tables; no guarantee depends on it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Candidates:
+    """Public clip norms 2**-shell with the error that noise would cause at each.
+
+    Parameters
+    ----------
+    shells : range
+        Largest norm first; all rows were clipped to the first one already.
+    together, separately : (len(shells),) float64
+        Frobenius error of noise on the matrix, and on eigenvalues and eigenvectors, in the sscp.
+    """
+
+    shells: range
+    together: Array
+    separately: Array
+
+    @property
+    def noise(self) -> Array:
+        """Error of the better of the two."""
+        return np.minimum(self.together, self.separately)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Choice:
+    """The clip norm 2**-shell, and whether eigenvalues and eigenvectors are released separately."""
+
+    shell: int
+    separately: bool
+
+
+def choose_clip(
+    counts: Counts,
+    candidates: Candidates,
+    *,
+    search: Search,
+    epsilon: Fraction | float,
+    rows_per_person: int = 1,
+    entropy: Entropy,
+) -> Choice:
+    """Choose a clip norm, and the better mechanism for it.
+
+    Parameters
+    ----------
+    counts : (n_shells,) int64
+        **Sensitive** number of rows in each norm shell.
+    candidates : Candidates
+    search : {"balance", "marginal"}
+    epsilon : Fraction or float
+        What the choice costs.
+    rows_per_person : int
+    entropy : Entropy
+    """
+    found = sparse_vector(
+        _QUERIES[search](counts, candidates),
+        threshold=0.0,
+        epsilon=epsilon,
+        sensitivity=rows_per_person,
+        monotone=True,
+        entropy=entropy,
+    )
+    last = len(candidates.shells) - 1
+    position = last if found is None else max(0, found - 1)
+    better = bool(candidates.separately[position] < candidates.together[position])
+    return Choice(shell=candidates.shells[position], separately=better)
+
+
+def clipping_bias(counts: Counts, first: int, shell: int) -> float:
+    """Bound the Frobenius norm of what clipping from 2**-first to 2**-shell takes off the sscp; **sensitive**."""
+    largest = 4.0 ** -np.maximum(np.arange(shell), first)
+    return float(counts[:shell] @ (largest - 4.0**-shell))
+
+
+def _balance_queries(counts: Counts, candidates: Candidates) -> Iterator[float]:
+    first = candidates.shells[0]
+    for shell, noise in zip(candidates.shells, candidates.noise, strict=True):
+        yield (clipping_bias(counts, first, shell) - noise) * 4.0**first
+
+
+def _marginal_queries(counts: Counts, candidates: Candidates) -> Iterator[float]:
+    """Rows longer than the candidate, less the number for which clipping them further is as bad as the noise."""
+    yield -np.inf
+    saved = -np.diff(candidates.noise)
+    for shell, less in zip(candidates.shells[1:], saved, strict=True):
+        added_per_row = EXPECTED_BIAS * 3.0 * 4.0**-shell
+        yield float(counts[:shell].sum()) - less / added_per_row
+
+
+_QUERIES: dict[Search, Callable[[Counts, Candidates], Iterator[float]]] = {
+    "balance": _balance_queries,
+    "marginal": _marginal_queries,
+}

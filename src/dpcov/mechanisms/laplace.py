@@ -1,0 +1,157 @@
+"""Release second moments with discrete Laplace noise on every entry of the upper triangle.
+
+Privacy
+-------
+Guarantee : epsilon-DP.  Neighbors : replace-one (public n) or add-remove-one.
+Unit : the rows of one person.  Public inputs : options, budget, number of columns, n under replace-one.
+Private input : moments.  Not protected : running time, memory.
+Numerics : exact.  Proof : laplace.md.
+
+Sensitivity
+-----------
+l1 norm of the upper triangle of the sscp of rows in the unit ball, k rows per person.  Replace-one: k for d = 1, else
+k sqrt(d**2 / 2 + d + 1), attained for even d.  Add-remove-one: k (d + 1) / 2, attained.
+
+Utility
+-------
+With scale b, E ||noise||_F**2 = 2 b**2 d**2: an error of about d**2 / (epsilon n) in S / n, where nuclear-norm
+noise grows with d**1.5.
+
+References
+----------
+Dong, Liang, Yi (2022), appendix I; Amin, Dick, Kulesza, Munoz Medina, Vassilvitskii (2019), section 5.
+"""
+
+from dataclasses import dataclass
+from fractions import Fraction
+from math import ceil
+from typing import ClassVar, Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcov.data.moments import DEFAULT_BITS, Moments, MomentsSpec
+from dpcov.errors import BudgetError
+from dpcov.mechanisms.base import Calibration, Mechanism, Problem, check_choice
+from dpcov.mechanisms.blocks.sensitivity import upper_triangle
+from dpcov.noise.entropy import Entropy
+from dpcov.noise.lattice import LARGEST_STD, discrete_laplace
+from dpcov.privacy.budget import Budget
+from dpcov.privacy.convert import sqrt_up
+from dpcov.privacy.guarantee import Numerics, Promise, PureDP
+from dpcov.statistics import NoiseLaw, NoisyStatistics
+
+ROW_COUNT_SHARE = Fraction(1, 16)
+"""Part of epsilon that pays for the row count under add-remove-one: 7 % more noise on the matrix."""
+
+Constants = Literal["tight", "paper"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class LaplaceCalibration(Calibration):
+    """Scales of the noise.
+
+    Parameters
+    ----------
+    scale : int
+        On every entry of the upper triangle, in lattice units.
+    row_count_scale : Fraction or None
+        On the row count (add-remove-one).
+    """
+
+    scale: int
+    row_count_scale: Fraction | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Laplace(Mechanism[LaplaceCalibration]):
+    """Discrete Laplace noise on the unnormalized second moments.
+
+    Parameters
+    ----------
+    bits : int, default=20
+        Lattice resolution of an encoded row.
+    clip : float, default=1
+        Rows longer than this fraction of the norm bound are scaled down to it.
+    sensitivity : {"tight", "paper"}, default="tight"
+        ``paper`` uses the l1 norm of the full matrix, sqrt(2) d (replace-one) or d (add-remove-one), as the papers do
+        although only the upper triangle is drawn: about twice the noise.
+    """
+
+    name: ClassVar[str] = "laplace"
+    summary: ClassVar[str] = "discrete Laplace noise on every entry; for very few columns"
+    paper: ClassVar[str] = "Dong, Liang, Yi (2022), I"
+    numerics: ClassVar[Numerics] = "exact"
+    promises: ClassVar[tuple[type[Promise], ...]] = (PureDP,)
+
+    bits: int = DEFAULT_BITS
+    clip: float = 1.0
+    sensitivity: Constants = "tight"
+
+    def __post_init__(self) -> None:
+        MomentsSpec(bits=self.bits, clip=self.clip)
+        check_choice("sensitivity", self.sensitivity, get_args(Constants))
+
+    def moments_spec(self, problem: Problem) -> MomentsSpec:
+        """One stratum."""
+        return MomentsSpec(bits=self.bits, clip=self.clip)
+
+    def calibrate(self, problem: Problem, budget: Budget) -> LaplaceCalibration:
+        """Smallest integer scale that keeps the budget (laplace.md, Theorem 1)."""
+        self.check(problem, budget)
+        epsilon, count_scale = budget.pure_epsilon(), None
+        if problem.neighbors == "add-remove-one":
+            count_scale = problem.rows_per_person / (epsilon * ROW_COUNT_SHARE)
+            epsilon *= 1 - ROW_COUNT_SHARE
+        scale = ceil(4**self.bits * self.l1_sensitivity(problem) / epsilon)
+        if max(scale, count_scale or 0) > LARGEST_STD:
+            raise BudgetError(
+                "This budget needs more noise than fits into 64-bit integers. Use a larger budget or fewer bits."
+            )
+        return LaplaceCalibration(promise=budget.promise, scale=scale, row_count_scale=count_scale)
+
+    def l1_sensitivity(self, problem: Problem) -> Fraction:
+        """Of the upper triangle of the sscp of rows in the unit ball, rounded up."""
+        if self.sensitivity == "tight":
+            return upper_triangle(problem).l1
+        d = problem.n_features
+        full_matrix = sqrt_up(Fraction(2 * d**2)) if problem.neighbors == "replace-one" else Fraction(d)
+        return problem.rows_per_person * full_matrix
+
+    def draw(
+        self, moments: Moments, calibration: LaplaceCalibration, problem: Problem, entropy: Entropy
+    ) -> NoisyStatistics:
+        """Add the noise to the integer moments of the single stratum."""
+        (stratum,) = moments.strata
+        sscp, dropped = stratum.sscp.plus(symmetric_laplace(moments.n_features, calibration.scale, entropy))
+        arrays = {"sscp": sscp}
+        if calibration.row_count_scale is not None:
+            count = stratum.n_rows + int(discrete_laplace(calibration.row_count_scale, 1, entropy)[0])
+            arrays["row_count"] = np.array([count], dtype=np.int64)
+        return NoisyStatistics(
+            layout="sscp",
+            arrays=arrays,
+            lattice_bits=self.bits,
+            dropped_bits=dropped,
+            radius=self.clip,
+            noise=_law(calibration),
+        )
+
+
+def symmetric_laplace(dimension: int, scale: int, entropy: Entropy) -> NDArray[np.int64]:
+    """Symmetric (d, d) integer noise of one discrete Laplace law on and above the diagonal."""
+    noise = np.zeros((dimension, dimension), dtype=np.int64)
+    rows, columns = np.triu_indices(dimension)
+    noise[rows, columns] = noise[columns, rows] = discrete_laplace(scale, len(rows), entropy)
+    return noise
+
+
+def _law(calibration: LaplaceCalibration) -> NoiseLaw:
+    """The variance of discrete Laplace noise is less than 2 scale**2, by 1/6 at most."""
+    variance, count = str(2 * calibration.scale**2), calibration.row_count_scale
+    return NoiseLaw(
+        family="discrete laplace",
+        diagonal_variance=variance,
+        off_diagonal_variance=variance,
+        row_count_variance=None if count is None else str(float(2 * count**2)),
+    )
