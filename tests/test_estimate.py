@@ -202,7 +202,7 @@ def test_no_mean_without_more_rows_than_noise():
         neighbors="add-remove-one",
         entropy=dpcov.SeededEntropy(4),
     )
-    with pytest.raises(ReleaseError, match="(?i)more rows"):
+    with pytest.raises(ReleaseError, match=r"(?i)more rows"):
         made.covariance()
 
 

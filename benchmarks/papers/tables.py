@@ -51,7 +51,7 @@ class Data:
 
 
 def load(table: Table, *, seed: int, directory: Path) -> Data:
-    """Load or generate a table; raises :class:`benchmarks.data.Missing` where a file is not there."""
+    """Load or generate a table; raises :class:`benchmarks.data.MissingTable` where a file is not there."""
     generator = np.random.default_rng(seed_of(seed, table))
     loaded = LOADERS[table.kind](directory, generator, **dict(table.parameters))
     return loaded if isinstance(loaded, Data) else Data(rows=loaded)

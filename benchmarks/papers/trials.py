@@ -10,7 +10,7 @@ from hashlib import sha256
 from pathlib import Path
 from time import perf_counter
 
-from benchmarks.data import Missing
+from benchmarks.data import MissingTable
 from benchmarks.papers import contenders, tables
 from benchmarks.papers.figure import Contender, Figure, Point, Table
 from benchmarks.papers.metrics import measure
@@ -123,7 +123,7 @@ def run_group(group: Group, directory: Path, report: Callable[[Outcome], None]) 
     """Run the trials of a table one after the other; what cannot run once is not tried again."""
     try:
         data = tables.load(group.table, seed=group.seed, directory=directory)
-    except Missing as reason:
+    except MissingTable as reason:
         for trial, _ in group.trials:
             report(Outcome(trial=trial, values={}, skipped=f"{group.table.kind}: {reason}; skipped"))
         return

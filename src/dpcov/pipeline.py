@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,11 +22,12 @@ from dpcov.columns import EncodedColumn
 from dpcov.data.encode import Encoder, read_unit_ball
 from dpcov.data.moments import Moments, MomentsSpec
 from dpcov.data.prefetch import prefetch
+from dpcov.data.rows import EncodedRows, RowsSpec
 from dpcov.data.schema import Schema
 from dpcov.data.sources import open_source
 from dpcov.errors import BudgetError, DataError, UsageError
 from dpcov.manifest import Manifest, MechanismRecord, SpentRecord, StatisticsRecord, guarantee_record
-from dpcov.mechanisms.base import Calibration, Mechanism, Problem
+from dpcov.mechanisms.base import Calibration, Mechanism, Problem, RowMechanism
 from dpcov.noise.entropy import Entropy, SystemEntropy
 from dpcov.output import ReservedFile
 from dpcov.privacy.budget import Budget
@@ -36,6 +37,8 @@ from dpcov.privacy.spend import Spend
 from dpcov.statistics import NoisyStatistics
 
 Progress = Callable[[int], None]
+Gathered = TypeVar("Gathered", Moments, EncodedRows)
+Gather = Callable[[MomentsSpec | RowsSpec], Moments | EncodedRows]
 
 _BLOCK_ROWS = 8192
 _MANIFEST_ROOM = 2**20
@@ -165,8 +168,8 @@ def release(
         stated_rows=n_rows,
     )
 
-    def gather(spec: MomentsSpec) -> Moments:
-        return table_moments(data, schema, spec, progress=progress)
+    def gather(spec: MomentsSpec | RowsSpec) -> Moments | EncodedRows:
+        return _gather(_table_blocks(data, encoder), len(encoder.columns), spec, encoder.norm_bound, progress)
 
     return _publish(plan, gather, _account(ledger, dataset), output, overwrite, entropy)
 
@@ -226,9 +229,13 @@ def second_moment(
         intercept_is_public=False,
     )
 
-    def gather(spec: MomentsSpec) -> Moments:
+    def gather(spec: MomentsSpec | RowsSpec) -> Moments | EncodedRows:
         if not isinstance(X, Moments):
             return _gather(_ball_blocks(X, bound), len(names), spec, bound)
+        if isinstance(spec, RowsSpec):
+            raise UsageError(
+                f"The {choice.mechanism} mechanism needs the rows; give them instead of moments."
+            )
         if X.spec != spec or X.norm_bound != bound:
             raise UsageError(
                 f"These moments do not fit the mechanism; gather them with norm_bound={bound}, {spec}."
@@ -250,7 +257,7 @@ def moments(X: Any, *, norm_bound: float, **spec: Any) -> Moments:
         Fields of :class:`~dpcov.data.moments.MomentsSpec`: ``shells``, ``normalized``, ``bits``.
     """
     bound = _check_norm_bound(norm_bound)
-    return _gather(_ball_blocks(X, bound), len(_names(X)), MomentsSpec(**spec), bound)
+    return _fill(_ball_blocks(X, bound), Moments(len(_names(X)), MomentsSpec(**spec), norm_bound=bound))
 
 
 def table_moments(
@@ -258,14 +265,19 @@ def table_moments(
 ) -> Moments:
     """Exact **sensitive** moments of a table as a schema encodes it, read once, block by block."""
     encoder = Encoder(schema)
+    gathered = Moments(len(encoder.columns), spec, norm_bound=encoder.norm_bound)
+    return _fill(_table_blocks(data, encoder), gathered, progress)
+
+
+def _table_blocks(data: Any, encoder: Encoder) -> Iterator[NDArray[np.float64]]:
+    """Encode a table block by block, while the next blocks are being read."""
     read = prefetch(open_source(data).blocks(_BLOCK_ROWS, wanted=encoder.wanted))
-    blocks = (encoder.encode(block) for block in read)
-    return _gather(blocks, len(encoder.columns), spec, encoder.norm_bound, progress)
+    return (encoder.encode(block) for block in read)
 
 
 def _publish(
     plan: _Plan,
-    gather: Callable[[MomentsSpec], Moments],
+    gather: Gather,
     account: Account | None,
     output: str | Path | None,
     overwrite: bool,
@@ -283,20 +295,34 @@ def _publish(
             if output is not None:
                 size = packed_size([(len(plan.columns), len(plan.columns))], _MANIFEST_ROOM)
                 file = stack.enter_context(ReservedFile(output, size, overwrite=overwrite))
-            exact = gather(plan.mechanism.moments_spec(plan.problem(plan.stated_rows)))
+            exact = gather(plan.mechanism.wants(plan.problem(plan.stated_rows)))
             n_rows = _public_rows(plan, exact)
             calibration = plan.calibrate(n_rows)
         reservation = _reserve(account, plan, calibration)
         with _noting(_spent_note(reservation)):
             if reservation is not None:
                 reservation.mark_drawn()
-            statistics = plan.mechanism.draw(exact, calibration, plan.problem(n_rows), randomness)
+            statistics = _draw(plan, exact, calibration, n_rows, randomness)
             made = _assemble(plan, calibration, statistics, n_rows, reservation, account, randomness)
             if file is not None:
                 file.write(made.to_bytes())
             if reservation is not None:
                 reservation.commit(made.fingerprint)
     return made
+
+
+def _draw(
+    plan: _Plan,
+    exact: Moments | EncodedRows,
+    calibration: Calibration,
+    n_rows: int | None,
+    entropy: Entropy,
+) -> NoisyStatistics:
+    problem = plan.problem(n_rows)
+    if isinstance(exact, EncodedRows):
+        assert isinstance(plan.mechanism, RowMechanism)
+        return plan.mechanism.draw_rows(exact, calibration, problem, entropy)
+    return plan.mechanism.draw(exact, calibration, problem, entropy)
 
 
 @contextlib.contextmanager
@@ -328,7 +354,7 @@ def _check_entropy(entropy: Entropy | None) -> Entropy:
     return entropy
 
 
-def _public_rows(plan: _Plan, exact: Moments) -> int | None:
+def _public_rows(plan: _Plan, exact: Moments | EncodedRows) -> int | None:
     """The number of rows where the relation makes it public; checks it against what the custodian stated."""
     if exact.n_rows == 0:
         raise DataError("The data hold no rows.")
@@ -466,11 +492,19 @@ def _ball_blocks(X: Any, norm_bound: float) -> Iterator[NDArray[np.float64]]:
 def _gather(
     blocks: Iterable[NDArray[np.float64]],
     n_features: int,
-    spec: MomentsSpec,
+    spec: MomentsSpec | RowsSpec,
     norm_bound: float,
     progress: Progress | None = None,
-) -> Moments:
-    gathered = Moments(n_features, spec, norm_bound=norm_bound)
+) -> Moments | EncodedRows:
+    """Keep the rows, or their moments only: what the mechanism wants."""
+    if isinstance(spec, RowsSpec):
+        return _fill(blocks, EncodedRows(n_features, norm_bound=norm_bound), progress)
+    return _fill(blocks, Moments(n_features, spec, norm_bound=norm_bound), progress)
+
+
+def _fill(
+    blocks: Iterable[NDArray[np.float64]], gathered: Gathered, progress: Progress | None = None
+) -> Gathered:
     for block in blocks:
         gathered.add(block)
         if progress is not None:

@@ -5,7 +5,7 @@ spectrum, and say how they were made; the randomness in here is seeded and prote
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import log2, sqrt
 from typing import Any, Literal, get_args
 
@@ -17,11 +17,11 @@ from dpcov.data.moments import Moments, MomentsSpec
 from dpcov.errors import BudgetError, UsageError
 from dpcov.mechanisms.base import Mechanism, Problem
 from dpcov.mechanisms.gaussian import Gaussian
-from dpcov.mechanisms.registry import names
+from dpcov.mechanisms.registry import make_mechanism, names
 from dpcov.noise.entropy import SeededEntropy
 from dpcov.pipeline import second_moment
 from dpcov.privacy.budget import Budget
-from dpcov.privacy.guarantee import Neighbors, check_neighbors
+from dpcov.privacy.guarantee import Neighbors, PureDP, check_neighbors
 
 Kind = Literal["formula", "simulated", "bound"]
 """``formula``: closed form.  ``simulated``: mean error on the assumed table.  ``bound``: the noise alone, which
@@ -33,10 +33,13 @@ Spectrum = Literal["flat", "power", "steep"]
 SPECTRA: tuple[Spectrum, ...] = get_args(Spectrum)
 
 SIMULATED_FEATURES = 512
-"""Tables wider than this are not simulated: a release takes seconds there."""
+"""Tables wider than this are not simulated with most mechanisms: a release takes seconds there."""
 
-SLOW_FEATURES = {"eigenvectors": 24, "kapralov-talwar": 24, "adaptive": 128}
-"""The same for mechanisms that are slow at smaller widths."""
+OTHER_LIMITS = {"stratified": 2000, "adaptive": 128, "eigenvectors": 24, "kapralov-talwar": 24}
+"""The same for mechanisms that are slower, or worth waiting for."""
+
+CONTRACTIONS = ("gaussian", "projection")
+"""Mechanisms read by a projection on a set that holds the truth: the error is at most the Gaussian noise."""
 
 _EXPONENTS: dict[Spectrum, float] = {"flat": 0.0, "power": -1.0, "steep": -2.0}
 _MOST_REPETITIONS = 64
@@ -169,21 +172,35 @@ def predict(assumed: Assumption, mechanisms: Sequence[str] = ()) -> tuple[Predic
     >>> [prediction.mechanism for prediction in predict(assumed, ["gaussian", "auto"])]
     ['gaussian', 'auto']
     """
-    found = (_predict_one(assumed, name) for name in mechanisms or (AUTO, *names()))
-    return tuple(prediction for prediction in found if prediction is not None)
+    wanted = mechanisms or (AUTO, *names())
+    real = {name: _resolve(assumed, name) for name in wanted}
+    found = {name: _predict_one(assumed, name) for name in dict.fromkeys(filter(None, real.values()))}
+    return tuple(
+        replace(prediction, mechanism=name)
+        for name in wanted
+        if (prediction := found.get(real[name] or "")) is not None
+    )
+
+
+def _resolve(assumed: Assumption, name: str) -> str | None:
+    """The mechanism behind a name, or None if nothing keeps the budget."""
+    try:
+        return resolve(name, {}, assumed.problem, assumed.budget).mechanism
+    except BudgetError:
+        return None
 
 
 def _predict_one(assumed: Assumption, name: str) -> Prediction | None:
+    mechanism = make_mechanism(name, {})
     try:
-        mechanism = resolve(name, {}, assumed.problem, assumed.budget).make()
-        calibration = mechanism.calibrate(assumed.problem, assumed.budget)
+        mechanism.calibrate(assumed.problem, assumed.budget)
     except BudgetError:
         return None
-    if mechanism.name == "zero":
+    if name == "zero":
         return _prediction(assumed, name, _size(assumed), "formula")
-    if assumed.n_features <= SLOW_FEATURES.get(mechanism.name, SIMULATED_FEATURES):
-        return _prediction(assumed, name, _simulated_error(assumed, name, mechanism), "simulated")
-    if hasattr(calibration, "diagonal_variance"):
+    if assumed.n_features <= OTHER_LIMITS.get(name, SIMULATED_FEATURES):
+        return _prediction(assumed, name, _simulated_error(assumed, mechanism), "simulated")
+    if name in CONTRACTIONS and not isinstance(assumed.budget.promise, PureDP):
         return _prediction(assumed, name, noise_error(assumed), "bound")
     return None
 
@@ -210,7 +227,7 @@ def noise_error(assumed: Assumption) -> float:
     return sqrt(calibration.diagonal_variance * entries) / (4.0**mechanism.bits * assumed.n_rows)
 
 
-def _simulated_error(assumed: Assumption, name: str, mechanism: Mechanism[Any]) -> float:
+def _simulated_error(assumed: Assumption, mechanism: Mechanism[Any]) -> float:
     """Mean Frobenius error of releases of the assumed table, each with fresh seeded noise."""
     moments = assumed.moments(mechanism.moments_spec(assumed.problem))
     repetitions = min(max(1, _ENOUGH_VALUES // assumed.n_features), _MOST_REPETITIONS)
@@ -220,7 +237,7 @@ def _simulated_error(assumed: Assumption, name: str, mechanism: Mechanism[Any]) 
         made = second_moment(
             moments,
             budget=assumed.budget,
-            mechanism=name,
+            mechanism=mechanism.name,
             neighbors=assumed.neighbors,
             rows_per_person=assumed.rows_per_person,
             entropy=SeededEntropy(seed),

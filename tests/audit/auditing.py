@@ -163,6 +163,19 @@ def _bound_at(p, q, threshold, bound, alpha):
     return float(bound(low, high)) if low > 0 else 0.0
 
 
+def lower_bound_of_event(first, second, event, *, alpha=ALPHA):
+    """Lower confidence bound on log P(event) / Q(event), for an event that was chosen before the draws."""
+    low = clopper_pearson(int(event(first).sum()), first.size, alpha / 2)[0]
+    high = clopper_pearson(int(event(second).sum()), second.size, alpha / 2)[1]
+    return float(np.log(low / high)) if low > 0 else -np.inf
+
+
+def lower_bound_interval(first, second, event, opposite, *, alpha=ALPHA):
+    """Lower confidence bound on the length of the interval that holds all log-likelihood ratios."""
+    one = lower_bound_of_event(first, second, event, alpha=alpha / 2)
+    return one + lower_bound_of_event(second, first, opposite, alpha=alpha / 2)
+
+
 def clopper_pearson(count, size, alpha):
     """One-sided lower and upper confidence limits of a probability, each wrong with probability ``alpha`` at most."""
     low = stats.beta.ppf(alpha, count, size - count + 1) if count > 0 else 0.0

@@ -73,9 +73,7 @@ def test_half_the_noise_is_four_times_rho_and_twice_epsilon():
     assert half_noise(Budget(epsilon=1)) == Budget(epsilon=2)
 
 
-@pytest.mark.parametrize(
-    ("relation", "frobenius"), [("replace-one", np.sqrt(2.0)), ("add-remove-one", 1.0)]
-)
+@pytest.mark.parametrize(("relation", "frobenius"), [("replace-one", np.sqrt(2.0)), ("add-remove-one", 1.0)])
 def test_the_pairs_attain_the_frobenius_sensitivity(relation, frobenius):
     pair = attaining(relation, 3)
     assert np.linalg.norm(pair.difference) == pytest.approx(frobenius)

@@ -132,7 +132,7 @@ BUDGETS = {
     "delta zero": (["--epsilon", "1", "--delta", "0"], BUDGET, "delta"),
     "delta alone": (["--delta", "1e-6"], BUDGET, "epsilon"),
     "two kinds": (["--rho", "1", "--epsilon", "1"], BUDGET, "either"),
-    "pure": (["--epsilon", "1"], BUDGET, "gaussian"),
+    "pure": (["--epsilon", "1", "--mechanism", "gaussian"], BUDGET, "gaussian"),
     "none": ([], USAGE, "budget"),
 }
 

@@ -23,6 +23,7 @@ COMMANDS = [
     ("demo",),
     ("plan",),
     ("release",),
+    ("mechanisms",),
     ("show",),
     ("export",),
     ("schema", "draft"),

@@ -66,7 +66,7 @@ def test_no_row_is_longer_than_one(table):
     encoded = Encoder(schema).encode(batch)
     assert encoded.shape == (len(batch), len(schema.encoded_columns))
     assert encoded.dtype == np.float64
-    assert encoded.flags.c_contiguous
+    assert encoded.flags.f_contiguous
     assert np.isfinite(encoded).all()
     assert np.linalg.norm(encoded, axis=1).max() <= 1 + SLACK
 

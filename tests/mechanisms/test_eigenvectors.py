@@ -21,10 +21,9 @@ from dpcov.noise.entropy import SeededEntropy
 from dpcov.privacy.budget import Budget
 from dpcov.privacy.guarantee import ZCDP, PureDP
 from tests.audit.auditing import (
-    ALPHA,
     attaining,
-    clopper_pearson,
     half_noise,
+    lower_bound_interval,
     refutes,
     released,
 )
@@ -267,14 +266,8 @@ def direction_scores(mechanism, budget, pair, draws):
     return [np.array([first / (first + second) for first, second in each]) for each in diagonals]
 
 
-def interval_lower_bound(first, second, near=0.85):
-    # Lower bound on (largest - smallest log-likelihood ratio) from the events near e1 and near e2.
-    total = 0.0
-    for p, q, event in ((first, second, lambda x: x > near), (second, first, lambda x: x < 1 - near)):
-        low = clopper_pearson(int(event(p).sum()), p.size, ALPHA / 4)[0]
-        high = clopper_pearson(int(event(q).sum()), q.size, ALPHA / 4)[1]
-        total += math.log(low / high)
-    return total
+def interval_lower_bound(first, second):
+    return lower_bound_interval(first, second, lambda x: x > 0.85, lambda x: x < 0.15)
 
 
 @pytest.mark.parametrize(("relation", "kind"), [("replace-one", "zcdp"), ("add-remove-one", "pure")])

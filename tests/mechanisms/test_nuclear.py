@@ -12,7 +12,7 @@ from dpcov.noise.entropy import SeededEntropy
 from dpcov.noise.nuclear import nuclear_singular_values
 from dpcov.privacy.budget import Budget
 from dpcov.privacy.guarantee import PureDP
-from tests.audit.auditing import attaining, half_noise, lower_bound_epsilon, refutes, released
+from tests.audit.auditing import attaining, half_noise, lower_bound_of_event, released
 from tests.statistical.goodness import GoodnessError, assert_same_law
 
 ROWS = np.repeat(np.array([[1.0, 0.0], [0.6, 0.6]]), [4, 3], axis=0)
@@ -120,8 +120,12 @@ def likelihood_scores(mechanism, budget, pair, draws):
 
 def test_audit_under_replace_one():
     budget, mechanism, pair = Budget(epsilon="1.5"), Nuclear(noise="wishart"), attaining("replace-one")
-    assert 0.2 < lower_bound_epsilon(*likelihood_scores(mechanism, budget, pair, 1_500)) <= 1.5
-    assert lower_bound_epsilon(*likelihood_scores(mechanism, half_noise(budget), pair, 4_500)) > 1.5
+
+    def bound(spent, draws):
+        return lower_bound_of_event(*likelihood_scores(mechanism, spent, pair, draws), lambda x: x > 1.5)
+
+    assert bound(budget, 1_500) <= 1.5
+    assert bound(half_noise(budget), 5_000) > 1.5
 
 
 @pytest.mark.parametrize("shape", ["square", "nuclear", "wishart"])
@@ -129,15 +133,16 @@ def test_audit_under_add_remove_one(shape):
     # With one feature the law is Laplace's, and the row count takes a twentieth.
     budget, pair = Budget(epsilon="1.5"), attaining("add-remove-one", n_features=1)
 
-    def scores(spent):
+    def bound(spent):
         both = released(Nuclear(noise=shape), spent, pair, 1_200)
-        return [
+        sscps = [
             np.array([one.arrays["second_moment"][0, 0] * max(1, one.arrays["row_count"][0]) for one in each])
             for each in both
         ]
+        return lower_bound_of_event(*sscps, lambda x: x > 1)
 
-    assert not refutes(budget.promise, *scores(budget))
-    assert refutes(budget.promise, *scores(half_noise(budget)))
+    assert 0.5 < bound(budget) <= 1.5
+    assert bound(half_noise(budget)) > 1.5
 
 
 def test_the_promise_is_pure_because_the_samplers_are_exact():

@@ -13,7 +13,7 @@ from dpcov.noise.entropy import SeededEntropy
 from dpcov.noise.nuclear import nuclear_noise, symmetric_nuclear_noise
 from dpcov.privacy.budget import Budget
 from dpcov.privacy.guarantee import PureDP
-from tests.audit.auditing import Neighboring, attaining, half_noise, lower_bound_epsilon, released
+from tests.audit.auditing import Neighboring, attaining, half_noise, lower_bound_of_event, released
 
 ROWS = np.repeat(np.array([[1.0, 0.0, 0.0], [0.75, 0.5, 0.25]]), [4, 3], axis=0)
 
@@ -137,8 +137,12 @@ def test_audit_of_the_matrix():
         second=np.vstack([attained.second, common]),
     )
     part = 2.1 * 5 / 7
-    assert 0.2 < lower_bound_epsilon(*likelihood_scores(mechanism, budget, pair, 1_500)) <= part
-    assert lower_bound_epsilon(*likelihood_scores(mechanism, half_noise(budget), pair, 4_500)) > part
+
+    def bound(spent, draws):
+        return lower_bound_of_event(*likelihood_scores(mechanism, spent, pair, draws), lambda x: x > 1.5)
+
+    assert bound(budget, 1_500) <= part
+    assert bound(half_noise(budget), 5_000) > part
 
 
 def test_what_cannot_be_honored_is_refused():

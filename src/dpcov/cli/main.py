@@ -13,7 +13,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 from typer.core import TyperGroup
 
-from dpcov.cli import demo, export, ledger, plan, release, schema, show
+from dpcov.cli import demo, export, ledger, mechanisms, plan, release, schema, show
 from dpcov.errors import DpcovError
 
 INTERNAL_ERROR, INTERRUPTED = 70, 130
@@ -70,6 +70,7 @@ app.command("demo", epilog=demo.EXAMPLE)(demo.demo)
 app.add_typer(schema.app, name="schema")
 app.command("plan", epilog=plan.EXAMPLE)(plan.plan)
 app.command("release", epilog=release.EXAMPLE)(release.release)
+app.command("mechanisms", epilog=mechanisms.EXAMPLE)(mechanisms.mechanisms)
 app.command("show", epilog=show.EXAMPLE)(show.show)
 app.command("export", epilog=export.EXAMPLE)(export.export)
 app.add_typer(ledger.app, name="ledger")

@@ -1,7 +1,7 @@
 """``dpcov plan``: the errors to expect, before any budget is spent."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 

@@ -23,10 +23,6 @@ from dpcov.errors import DataError, UsageError
 
 FloatMatrix = NDArray[np.float64]
 
-_TILE_BYTES = 2 << 20
-"""A tile of the output should stay in a cache while its columns are written one by one, and yet be long enough
-for the cost of the calls not to matter."""
-
 
 @dataclass(frozen=True, kw_only=True)
 class _Number:
@@ -98,10 +94,11 @@ class Encoder:
 
         Returns
         -------
-        ndarray of shape (n_rows, n_encoded_columns), float64, C-contiguous
-            Rows of norm at most 1, without NaN.
+        ndarray of shape (n_rows, n_encoded_columns), float64, Fortran-contiguous
+            Rows of norm at most 1, without NaN.  Column by column, as the table is stored: the product that
+            follows takes either order, and transposing would cost as much as everything else here.
         """
-        encoded = np.zeros((len(block), len(self.columns)))
+        encoded = np.zeros((len(self.columns), len(block))).T
         if self._intercept:
             encoded[:, 0] = self._unit
         self._write_numbers(block, encoded)
@@ -133,19 +130,13 @@ class Encoder:
             place += width + (indicator is not None)
 
     def _write_numbers(self, block: Block, encoded: FloatMatrix) -> None:
-        """Write all numeric columns, tile by tile of rows."""
-        read = [(number, number.read(_column(block, number.name), number.name)) for number in self._numbers]
-        tile_rows = max(64, _TILE_BYTES // (8 * max(1, encoded.shape[1])))
-        buffer = np.empty(min(tile_rows, len(encoded)))
         with np.errstate(over="ignore", invalid="ignore"):
-            for start in range(0, len(encoded), tile_rows):
-                tile = encoded[start : start + tile_rows]
-                for number, column in read:
-                    self._write_number(number, column[start : start + tile_rows], tile, buffer[: len(tile)])
+            for number in self._numbers:
+                column = number.read(_column(block, number.name), number.name)
+                self._write_number(number, column, encoded)
 
-    def _write_number(
-        self, number: _Number, column: NDArray[Any], tile: FloatMatrix, scaled: FloatMatrix
-    ) -> None:
+    def _write_number(self, number: _Number, column: NDArray[Any], encoded: FloatMatrix) -> None:
+        scaled = encoded[:, number.place]
         np.subtract(column, number.center, out=scaled)
         np.multiply(scaled, number.scale, out=scaled)
         np.minimum(scaled, self._unit, out=scaled)
@@ -155,8 +146,7 @@ class Encoder:
             missing = np.isnan(scaled)
             scaled[missing] = 0.0
             if number.indicator is not None:
-                tile[missing, number.indicator] = self._unit
-        tile[:, number.place] = scaled
+                encoded[missing, number.indicator] = self._unit
 
     def _write_category(self, category: _Category, column: values.Column, encoded: FloatMatrix) -> None:
         codes = values.category_codes(column, category.name, category.code_of)
@@ -239,7 +229,10 @@ def _column(block: Block, name: str) -> values.Column:
 
 def _shorten(encoded: FloatMatrix) -> None:
     """Scale rows longer than 1 down to norm 1, in place."""
-    energies = np.einsum("ij,ij->i", encoded, encoded)
+    # Column after column, so that a row's norm does not depend on the rows it is read with.
+    energies = np.zeros(len(encoded))
+    for column in encoded.T:
+        energies += column * column
     long = np.flatnonzero(energies > 1.0)
     encoded[long] /= np.sqrt(energies[long])[:, None]
 

@@ -226,7 +226,7 @@ def quantize(
     Truncation toward zero cannot lengthen a row; the squared norm is checked again in integers, and rows that
     exceed ``4**bits`` (clipped rows, rounding) are shortened until they pass.
     """
-    values = np.empty(rows.shape) if out is None else out
+    values = np.empty_like(rows) if out is None else out
     shells = np.zeros(len(rows), dtype=np.intp) if spec.shells > 1 else None
     for tile in _tiles(rows.shape):
         _quantize_tile(rows[tile], values[tile], None if shells is None else shells[tile], spec)
@@ -307,7 +307,7 @@ def normalize(values: FloatBlock, bits: int) -> FloatBlock:
 def _by_stratum(block: FloatBlock, strata: NDArray[np.intp]) -> Iterator[tuple[int, FloatBlock]]:
     """Split a block into contiguous parts, one per stratum that occurs in it."""
     order = np.argsort(strata, kind="stable")
-    gathered = np.take(block, order, axis=0)
+    gathered = np.take(np.ascontiguousarray(block), order, axis=0)
     present, starts = np.unique(strata[order], return_index=True)
     ends = np.append(starts[1:], len(order))
     for index, start, end in zip(present, starts, ends, strict=True):

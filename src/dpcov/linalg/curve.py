@@ -45,11 +45,12 @@ def _fit(values: Array, spectrum: NoisySpectrum, pieces: int) -> Array:
     trace_weight = 2.0 * v / max(spectrum.mean_variance, 2.0 * v / LARGEST_TRACE_WEIGHT) - 1.0
     divergence = basis.slopes.sum(axis=0) + pair_sums(values) @ heights
     quadratic = heights.T @ heights + (trace_weight / d) * np.outer(totals, totals)
-    linear = values @ heights - 2.0 * v * divergence + (trace_weight / d) * values.sum() * totals
-    return np.asarray(heights @ _nonnegative_minimizer(quadratic, linear))
+    target = values if spectrum.excess is None else values - spectrum.excess
+    linear = target @ heights - 2.0 * v * divergence + (trace_weight / d) * values.sum() * totals
+    return np.asarray(heights @ nonnegative_minimizer(quadratic, linear))
 
 
-def _nonnegative_minimizer(quadratic: Array, linear: Array) -> Array:
+def nonnegative_minimizer(quadratic: Array, linear: Array) -> Array:
     """Minimize cᵀAc − 2bᵀc over c ≥ 0; curves that vanish at all eigenvalues get weight 0."""
     norms = np.sqrt(np.diag(quadratic))
     used = norms > NEGLIGIBLE * norms.max()

@@ -48,12 +48,14 @@ class NoisySpectrum:
     """Ascending eigenvalues of S + W, shape (d,), with the law of W.
 
     ``off_diagonal_variance`` is v (diagonal entries have 2v); ``mean_variance`` is w, the variance of W along I/√d:
-    2v as drawn, less if a private trace was combined.
+    2v as drawn, less if a private trace was combined.  Where W is not Gaussian, ``excess`` is what the oracle takes off
+    each eigenvalue beyond what it would for Gaussian noise, shape (d,).
     """
 
     values: Array
     off_diagonal_variance: float
     mean_variance: float
+    excess: Array | None = None
 
     @property
     def dimension(self) -> int:
@@ -114,6 +116,8 @@ def stein_risk(estimator: SpectralEstimator, spectrum: NoisySpectrum) -> float:
     along_identity = slope(np.ones(values.size)) / values.size
     residual = float(np.sum((estimate - values) ** 2))
     correction = 4.0 * v * divergence - 2.0 * (2.0 * v - w) * along_identity
+    if spectrum.excess is not None:
+        correction += 2.0 * float(estimate @ spectrum.excess)
     return float(residual - spectrum.total_variance + correction)
 
 

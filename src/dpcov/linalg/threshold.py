@@ -74,7 +74,8 @@ def choose_threshold(
     sizes = np.sort(np.abs(noisy[np.triu_indices(len(noisy), 1)]))
     choices = []
     for rule in rules:
-        thresholds, risks = (_soft_risks if rule == "soft" else _hard_risks)(sizes, off_diagonal_variance)
+        thresholds = _candidates(rule, sizes, off_diagonal_variance)
+        risks = estimated_risks(rule, sizes, thresholds, off_diagonal_variance)
         best = int(np.argmin(risks))
         choices.append((2.0 * float(risks[best]), float(thresholds[best]), rule))
     risk, threshold, rule = min(choices, key=lambda choice: choice[0])
@@ -91,24 +92,35 @@ def universal_threshold(count: int, variance: float) -> float:
     return math.sqrt(2.0 * variance * math.log(max(count, 2)))
 
 
-def _soft_risks(sizes: Array, v: float) -> tuple[Array, Array]:
-    """Estimated risks at zero, at the entries below the universal threshold, and at that threshold."""
-    m, universal = sizes.size, universal_threshold(sizes.size, v)
-    thresholds = np.concatenate([[0.0], sizes[sizes < universal], [universal]])
-    inside, squares = _below(sizes, thresholds)
-    return thresholds, m * v - 2.0 * v * inside + squares + (m - inside) * thresholds**2
+def _candidates(rule: Rule, sizes: Array, v: float) -> Array:
+    """Thresholds up to the universal one: a grid, or all that can be optimal for the piecewise risk of soft ones."""
+    universal = universal_threshold(sizes.size, v)
+    if rule == "hard":
+        return np.linspace(0.0, universal, GRID)
+    return np.concatenate([[0.0], sizes[sizes < universal], [universal]])
 
 
-def _hard_risks(sizes: Array, v: float) -> tuple[Array, Array]:
-    """Estimated risks on a grid up to the universal threshold."""
+def estimated_risks(rule: Rule, sizes: Array, thresholds: Array, v: float) -> Array:
+    """Estimated risk of every threshold, summed over the entries above the diagonal; see the module's notes.
+
+    Parameters
+    ----------
+    rule : {"hard", "soft"}
+    sizes : (m,) float64
+        Absolute values of the entries, ascending.
+    thresholds : (k,) float64
+    v : float
+        Variance of the noise on an entry.
+    """
     m = sizes.size
-    thresholds = np.linspace(0.0, universal_threshold(m, v), GRID)
     inside, squares = _below(sizes, thresholds)
+    if rule == "soft":
+        return np.asarray(m * v - 2.0 * v * inside + squares + (m - inside) * thresholds**2)
     half_width = math.sqrt(v) * max(m, 1) ** -0.2
     # Entries reflected at zero: |y| has no mass below it.
     near = _count(sizes, thresholds + half_width) - _count(sizes, thresholds - half_width)
     near += _count(sizes, half_width - thresholds)
-    return thresholds, m * v + squares - 2.0 * v * inside + v * thresholds * near / half_width
+    return np.asarray(m * v - 2.0 * v * inside + squares + v * thresholds * near / half_width)
 
 
 def _below(sizes: Array, thresholds: Array) -> tuple[Array, Array]:

@@ -12,6 +12,7 @@ from numbers import Integral
 from typing import ClassVar, Generic, TypeVar
 
 from dpcov.data.moments import DEFAULT_BITS, Moments, MomentsSpec
+from dpcov.data.rows import EncodedRows, RowsSpec
 from dpcov.errors import BudgetError, UsageError
 from dpcov.noise.entropy import Entropy
 from dpcov.privacy.budget import Budget
@@ -95,6 +96,10 @@ class Mechanism(ABC, Generic[CalibrationT]):
         """Which moments :meth:`draw` wants; public."""
         return MomentsSpec(bits=DEFAULT_BITS)
 
+    def wants(self, problem: Problem) -> MomentsSpec | RowsSpec:
+        """What is gathered for :meth:`draw`: moments, or rows for a :class:`RowMechanism`; public."""
+        return self.moments_spec(problem)
+
     @abstractmethod
     def calibrate(self, problem: Problem, budget: Budget) -> CalibrationT:
         """Choose the noise for a budget from public numbers, or raise :class:`BudgetError`."""
@@ -119,3 +124,26 @@ class Mechanism(ABC, Generic[CalibrationT]):
             raise BudgetError(
                 f"The {self.name} mechanism cannot honor {budget.promise}; it can promise {kinds}."
             )
+
+
+class RowMechanism(Mechanism[CalibrationT]):
+    """A mechanism that has to look at the rows themselves, as often as it likes.
+
+    The rows stay below the privacy boundary: they are handed to :meth:`draw_rows` and nowhere else.
+    """
+
+    def wants(self, problem: Problem) -> RowsSpec:
+        """Ask for the rows."""
+        return RowsSpec()
+
+    @abstractmethod
+    def draw_rows(
+        self, rows: EncodedRows, calibration: CalibrationT, problem: Problem, entropy: Entropy
+    ) -> NoisyStatistics:
+        """Draw the randomness once and return what may be published."""
+
+    def draw(
+        self, moments: Moments, calibration: CalibrationT, problem: Problem, entropy: Entropy
+    ) -> NoisyStatistics:
+        """Refuse: moments are not enough."""
+        raise UsageError(f"The {self.name} mechanism needs the rows; give them instead of moments.")

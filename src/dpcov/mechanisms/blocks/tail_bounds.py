@@ -46,7 +46,7 @@ def nu(dimension: int, beta: float) -> float:
     True
     """
     log_inverse, log_d = _log_inverse(dimension, beta), max(1.0, math.log(dimension))
-    excess = (log_d / dimension) ** (1.0 / 3.0)
+    excess = math.cbrt(log_d / dimension)
     middle = 6.0 * (1.0 + excess) * math.sqrt(log_d / math.log1p(excess))
     edge = 2.0 * math.sqrt(dimension) + 2.0 * math.pow(dimension, 1.0 / 6.0) * math.cbrt(log_d)
     return edge + middle + 2.0 * math.sqrt(2.0 * log_inverse)

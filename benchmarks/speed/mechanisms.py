@@ -1,0 +1,99 @@
+"""Time every mechanism above the moments, in seconds and in eigendecompositions of the same matrix.
+
+Run: ``python benchmarks/speed/mechanisms.py [n_features ...]``.  ``kapralov-talwar`` needs a fresh eigendecomposition for
+every direction and is timed up to 200 features only.
+"""
+
+import math
+import sys
+import time
+
+import numpy as np
+
+from dpcov.data.moments import Moments
+from dpcov.errors import DpcovError
+from dpcov.mechanisms.base import Problem
+from dpcov.mechanisms.registry import MECHANISMS
+from dpcov.noise.entropy import SystemEntropy
+from dpcov.privacy.budget import Budget
+
+SIZES = (200, 400, 1000)
+N_ROWS = 4000
+LARGEST = {"kapralov-talwar": 200}
+LIMITS_IN_EIGENDECOMPOSITIONS = {
+    ("separate", 1000): 3,
+    ("projection", 1000): 3,
+    ("nuclear-projection", 1000): 3,
+}
+LIMITS_IN_SECONDS = {("eigenvectors", 200): 1.0, ("eigenvectors", 400): 6.0}
+BUDGETS = (Budget(rho="0.1"), Budget(epsilon=1), Budget(epsilon=1, delta="1e-6"))
+
+
+def synthetic(n_features):
+    """Rows in the unit ball with a slowly falling spectrum, drawn as in the papers."""
+    generator = np.random.default_rng(0)
+    rows = generator.standard_normal((N_ROWS, n_features)) @ generator.uniform(size=(n_features, n_features))
+    return rows / np.linalg.norm(rows, axis=1, keepdims=True)
+
+
+def seconds(action, repeats=3):
+    best = math.inf
+    for _ in range(repeats):
+        start = time.perf_counter()
+        action()
+        best = min(best, time.perf_counter() - start)
+    return best
+
+
+def supported(mechanism, problem):
+    """The first budget that the mechanism can honor, with its calibration."""
+    for budget in BUDGETS:
+        try:
+            return budget, mechanism.calibrate(problem, budget)
+        except DpcovError:
+            continue
+    return None, None
+
+
+def timed(kind, rows, gathered):
+    """Seconds of one draw; moments are gathered once for every specification."""
+    mechanism = kind()
+    problem = Problem(n_features=rows.shape[1], neighbors="replace-one", n_rows=len(rows))
+    budget, calibration = supported(mechanism, problem)
+    if calibration is None:
+        return None, None
+    spec = mechanism.moments_spec(problem)
+    if spec not in gathered:
+        gathered[spec] = Moments(rows.shape[1], spec)
+        gathered[spec].add(rows)
+    taken = seconds(lambda: mechanism.draw(gathered[spec], calibration, problem, SystemEntropy()))
+    return budget, taken
+
+
+def verdict(name, size, taken, unit):
+    if (limit := LIMITS_IN_EIGENDECOMPOSITIONS.get((name, size))) is not None:
+        return "within" if taken <= limit * unit else f"ABOVE {limit} eigh"
+    if (limit := LIMITS_IN_SECONDS.get((name, size))) is not None:
+        return "within" if taken <= limit else f"ABOVE {limit} s"
+    return ""
+
+
+def main(sizes):
+    for size in sizes:
+        rows, gathered = synthetic(size), {}
+        second_moment = rows.T @ rows
+        unit = seconds(lambda matrix=second_moment: np.linalg.eigh(matrix))
+        print(f"\nd = {size}: one eigendecomposition {unit:.3f} s")
+        for kind in MECHANISMS:
+            if size > LARGEST.get(kind.name, size):
+                continue
+            budget, taken = timed(kind, rows, gathered)
+            if taken is None:
+                print(f"{kind.name:20} no budget of this list fits")
+                continue
+            row = f"{kind.name:20} {budget!s:16} {taken:8.3f} s {taken / unit:7.2f} eigh"
+            print(row, verdict(kind.name, size, taken, unit), flush=True)
+
+
+if __name__ == "__main__":
+    main([int(argument) for argument in sys.argv[1:]] or SIZES)

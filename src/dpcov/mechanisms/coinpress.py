@@ -1,0 +1,159 @@
+"""Release second moments by whitening in rounds: each round clips to where the last one says that the rows lie.
+
+Privacy
+-------
+Guarantee : rho-zCDP, or (epsilon, delta)-DP through it, for any rows.  Neighbors : replace-one (public n) or
+    add-remove-one.
+Unit : the rows of one person.  Public inputs : options, budget, number of columns, n under replace-one.
+Private input : the rows, read once in every round.  Not protected : running time, memory.
+Numerics : idealized.  Proof : coinpress.md.
+
+Sensitivity
+-----------
+In every round rows are whitened by a matrix drawn before and clipped to norm g: Frobenius norm of their sscp
+sqrt(2) k g**2 (replace-one), k g**2 (add-remove-one) for k rows per person.
+
+Utility
+-------
+Made for roughly normal rows of mean zero: then the error relative to the covariance, ||C**-1/2 E C**-1/2 - I||_F, is
+small also where C is badly conditioned.  Other rows are clipped with a bias.  Measure it with
+:func:`~dpcov.linalg.whitening.mahalanobis_error`.
+
+References
+----------
+Biswas, Dong, Kamath, Ullman (2020), CoinPress, section 3; Dong, Liang, Yi (2022), section 6, compare with it.
+"""
+
+from dataclasses import dataclass
+from fractions import Fraction
+from numbers import Integral
+from typing import ClassVar
+
+import numpy as np
+
+from dpcov.data.rows import EncodedRows
+from dpcov.errors import UsageError
+from dpcov.linalg.project import project_psd
+from dpcov.linalg.symmetric import Array
+from dpcov.linalg.whitening import inverse_root
+from dpcov.mechanisms.base import Calibration, Problem, RowMechanism
+from dpcov.mechanisms.blocks.additive_noise import whole_cost
+from dpcov.mechanisms.blocks.matrix_noise import SHAPES, MatrixNoise, Shape, matrix_noise
+from dpcov.mechanisms.blocks.tail_bounds import eta
+from dpcov.mechanisms.eigenvectors import check_choice, check_share
+from dpcov.mechanisms.finished import (
+    Cost,
+    check_row_count,
+    draw_row_count,
+    finish,
+    part_of,
+    public_rows,
+    row_count_share,
+)
+from dpcov.noise.entropy import Entropy
+from dpcov.privacy.budget import Budget
+from dpcov.privacy.guarantee import ZCDP, ApproxDP, Numerics, Promise
+from dpcov.statistics import NoisyStatistics
+
+LAST_ROUND_SHARE = Fraction(3, 4)
+"""Part of the budget for the last round, which makes the estimate; the others share the rest."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CoinPressCalibration(Calibration):
+    """Noise of every round for rows in the unit ball, and the part of the budget for a private row count."""
+
+    rounds: tuple[MatrixNoise, ...]
+    row_count: Cost | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class CoinPress(RowMechanism[CoinPressCalibration]):
+    """Iterative whitening and clipping, for roughly normal rows of mean zero.
+
+    Parameters
+    ----------
+    rounds : int, default=3
+        Rounds of whitening; the rows are kept in memory for them.
+    upper : float, default=1
+        Public bound on the largest eigenvalue of the second moment, in units of the squared norm bound.  1 always
+        holds; choose the norm bound so large that it clips nobody.
+    failure_probability : float, default=0.05
+        Probability beta in the norms to clip to; privacy does not depend on it.
+    noise : {"isotropic", "entrywise"}, default="isotropic"
+        Noise on the matrix; ``entrywise`` is the paper's.
+    """
+
+    name: ClassVar[str] = "coinpress"
+    summary: ClassVar[str] = "whitening in rounds for normal rows; error relative to the covariance"
+    paper: ClassVar[str] = "Biswas, Dong, Kamath, Ullman (2020)"
+    numerics: ClassVar[Numerics] = "idealized"
+    promises: ClassVar[tuple[type[Promise], ...]] = (ZCDP, ApproxDP)
+
+    rounds: int = 3
+    upper: float = 1.0
+    failure_probability: float = 0.05
+    noise: Shape = "isotropic"
+
+    def __post_init__(self) -> None:
+        whole = isinstance(self.rounds, Integral) and not isinstance(self.rounds, bool)
+        if not whole or not 1 <= self.rounds <= 100:
+            raise UsageError("rounds must be a whole number from 1 to 100; 2 to 4 are enough.")
+        if not 0 < self.upper <= 1:
+            raise UsageError("upper is a fraction of the squared norm bound: above 0 and at most 1.")
+        check_share("failure_probability", self.failure_probability)
+        check_choice("noise", self.noise, SHAPES)
+
+    def calibrate(self, problem: Problem, budget: Budget) -> CoinPressCalibration:
+        """Split the budget between the rounds (coinpress.md, Theorem 1)."""
+        self.check(problem, budget)
+        count, whole = row_count_share(problem), whole_cost(budget)
+        parts = [part_of(whole, share * (1 - count)) for share in round_shares(self.rounds)]
+        return CoinPressCalibration(
+            promise=budget.promise,
+            rounds=tuple(matrix_noise(part, problem, self.noise) for part in parts),
+            row_count=check_row_count(problem, part_of(whole, count) if count else None),
+        )
+
+    def draw_rows(
+        self, rows: EncodedRows, calibration: CoinPressCalibration, problem: Problem, entropy: Entropy
+    ) -> NoisyStatistics:
+        """Whiten, clip and add noise in rounds; the last round makes the estimate."""
+        d = problem.n_features
+        row_count = draw_row_count(rows, problem, calibration.row_count, entropy)
+        n_rows = public_rows(problem, row_count)
+        radius = eta(d, self.failure_probability / (n_rows * self.rounds))
+        whitening, coloring = np.eye(d) * self.upper**-0.5, np.eye(d) * self.upper**0.5
+        for noise in calibration.rounds[:-1]:
+            moment = _noisy_moment(rows, whitening, radius, noise, n_rows, entropy)
+            slack = noise.spectral_bound(d, self.failure_probability / self.rounds) * radius**2 / n_rows
+            # The spread that the noise allows, so that the next clipping norm is not too small.
+            spread = project_psd(moment) + slack * np.eye(d)
+            root = inverse_root(spread)
+            whitening = root @ whitening
+            coloring = coloring @ (spread @ root)
+        moment = _noisy_moment(rows, whitening, radius, calibration.rounds[-1], n_rows, entropy)
+        sscp = coloring @ moment @ coloring.T * n_rows
+        return finish(sscp, problem, row_count, clip=1.0, post="psd")
+
+
+def round_shares(rounds: int) -> list[Fraction]:
+    """Parts of the budget for the rounds; they add up to one."""
+    if rounds == 1:
+        return [Fraction(1)]
+    return [(1 - LAST_ROUND_SHARE) / (rounds - 1)] * (rounds - 1) + [LAST_ROUND_SHARE]
+
+
+def _noisy_moment(
+    rows: EncodedRows, whitening: Array, radius: float, noise: MatrixNoise, n_rows: float, entropy: Entropy
+) -> Array:
+    """Second moment of the rows, whitened and clipped to a norm, with noise for that norm."""
+    d = len(whitening)
+    total = np.zeros((d, d))
+    for block in rows:
+        whitened = block @ whitening.T
+        norms = np.linalg.norm(whitened, axis=1)
+        whitened *= np.minimum(1.0, radius / np.maximum(norms, 1e-300))[:, None]
+        total += whitened.T @ whitened
+    noisy: Array = (total + radius**2 * noise.draw(d, entropy)) / n_rows
+    return noisy

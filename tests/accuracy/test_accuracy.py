@@ -1,0 +1,98 @@
+"""The accuracy comparison at a handful of points; the full one is python -m benchmarks.accuracy."""
+
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+from benchmarks.accuracy import contestants, populations, report
+from benchmarks.accuracy.measure import measure
+from benchmarks.accuracy.populations import Population
+from benchmarks.data import digits
+
+import dpcov
+from dpcov.data.moments import MomentsSpec
+
+TOLERANCE = 1.02
+"""What the few repetitions allow above a ratio of 1."""
+
+POINTS = [
+    Population(name="digits", group="CI", budgets=({"rho": 0.1},), load=digits),
+    *(
+        Population(
+            name=f"d={d} n={n} N={bins}",
+            group="CI",
+            budgets=({"rho": 0.1},),
+            load=partial(populations.zipf_rows, n, d, bins),
+        )
+        for d, n, bins in ((10, 2_000, 1), (40, 5_000, 4), (40, 5_000, 8), (30, 2_000, 16))
+    ),
+]
+
+
+def compared(population, competing, repetitions):
+    measured, _ = measure(population, competing, repetitions)
+    (point,) = report.points(measured)
+    return point
+
+
+@pytest.mark.parametrize("population", POINTS, ids=lambda population: population.name)
+def test_auto_is_at_least_as_good_as_every_rival(population):
+    point = compared(population, contestants.ZCDP, 8)
+    assert point.ratio <= TOLERANCE, point
+    assert point.oracle <= 1.25, point
+
+
+@pytest.mark.slow
+def test_auto_is_at_least_as_good_as_every_rival_on_the_quick_grid():
+    chosen = populations.zcdp(quick=True, directory=Path("nowhere"))
+    found = report.points([m for population in chosen for m in measure(population, contestants.ZCDP, 4)[0]])
+    assert len(found) > 20
+    assert max(point.ratio for point in found) <= TOLERANCE
+    assert report.geometric_mean(p.ratio for p in found if p.best_rival != "zero") <= 0.65
+
+
+def test_the_plain_published_gaussian_has_the_errors_of_its_paper_code():
+    population = Population(
+        name="d=10 n=50000 N=4",
+        group="reference",
+        budgets=({"rho": 0.1},),
+        load=partial(populations.zipf_rows, 50_000, 10, 4),
+    )
+    (measured,), _ = measure(population, [contestants.UpperTriangleGaussian()], 20)
+    assert measured.error == pytest.approx(0.000631, rel=0.1)
+
+
+def test_all_moments_of_the_same_rows_have_the_same_truth():
+    rows = populations.zipf_rows(500, 4, 4)
+    for spec in (MomentsSpec(), MomentsSpec(shells=6), MomentsSpec(shells=3, normalized=True)):
+        fields = {"shells": spec.shells, "normalized": spec.normalized}
+        moments = dpcov.moments(rows, norm_bound=1.0, **fields)
+        np.testing.assert_allclose(contestants.true_second_moment(moments), rows.T @ rows / 500, atol=1e-5)
+
+
+def test_contestants_that_do_not_apply_are_skipped_with_a_reason():
+    population = Population(
+        name="pure", group="CI", budgets=({"epsilon": 1.0},), load=partial(populations.zipf_rows, 100, 3, 1)
+    )
+    (gaussian,), _ = measure(population, [contestants.ISOTROPIC], 1)
+    assert "cannot honor" in gaussian.skipped
+    assert report.points([gaussian]) == []
+
+
+def test_missing_tables_are_skipped_with_a_line(tmp_path):
+    missing = next(p for p in populations.zcdp(True, tmp_path) if p.name == "adult")
+    measured, line = measure(missing, contestants.ZCDP, 1)
+    assert measured == []
+    assert "skipped adult: adult.csv.gz is not in" in line
+
+
+def test_results_are_written_and_drawn(tmp_path):
+    pytest.importorskip("matplotlib")
+    measured, _ = measure(POINTS[1], contestants.ROBUSTNESS, 2)
+    found = report.points(measured)
+    report.write_csv(tmp_path / "errors.csv", measured)
+    report.draw(tmp_path / "figure.svg", found, "a title", 1.0)
+    assert len((tmp_path / "errors.csv").read_text().splitlines()) == 1 + len(measured)
+    assert (tmp_path / "figure.svg").stat().st_size > 1000
+    assert "geometric mean" in report.table(found, 1.0)

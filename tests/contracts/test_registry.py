@@ -1,0 +1,50 @@
+"""What the registry promises about every mechanism in it: a complete row, a proof, a documented module."""
+
+import dataclasses
+import inspect
+from pathlib import Path
+
+import pytest
+
+from dpcov.errors import UsageError
+from dpcov.mechanisms.registry import MECHANISMS, find_mechanism, make_mechanism, names
+from dpcov.privacy.guarantee import NEIGHBORS, ZCDP, ApproxDP, PureDP
+
+every_mechanism = pytest.mark.parametrize(
+    "mechanism", [pytest.param(mechanism, id=mechanism.name) for mechanism in MECHANISMS]
+)
+
+
+@every_mechanism
+def test_a_proof_stands_beside_the_module(mechanism):
+    module = Path(inspect.getfile(mechanism))
+    proof = module.with_suffix(".md").read_text(encoding="utf-8")
+    assert f"`{mechanism.name}`" in proof
+    for word in ("Claim", "Preconditions", "Theorem", "Numerics"):
+        assert word in proof
+
+
+@every_mechanism
+def test_the_module_states_privacy_sensitivity_utility_and_references(mechanism):
+    text = inspect.getdoc(inspect.getmodule(mechanism))
+    for section in ("Privacy", "Sensitivity", "Utility", "References"):
+        assert f"\n{section}\n{'-' * len(section)}\n" in text
+
+
+@every_mechanism
+def test_the_registry_row_is_complete(mechanism):
+    assert find_mechanism(mechanism.name) is mechanism
+    assert mechanism.name in names()
+    assert mechanism.summary
+    assert mechanism.paper
+    assert set(mechanism.relations) <= set(NEIGHBORS)
+    assert set(mechanism.promises) <= {PureDP, ZCDP, ApproxDP}
+    assert dataclasses.is_dataclass(mechanism)
+    assert make_mechanism(mechanism.name, {}) == mechanism()
+    assert hash(mechanism()) == hash(mechanism())
+
+
+def test_names_are_unique_and_unknown_ones_are_refused():
+    assert len(set(names())) == len(names())
+    with pytest.raises(UsageError, match="gaussian"):
+        find_mechanism("magic")

@@ -1,0 +1,111 @@
+import math
+
+import numpy as np
+import pytest
+
+import dpcov
+from dpcov.errors import BudgetError, UsageError
+from dpcov.mechanisms.base import Problem
+from dpcov.mechanisms.gaussian import Gaussian
+from dpcov.noise.entropy import SeededEntropy
+from dpcov.privacy.calibrate import classical_noise_multiplier, gaussian_delta, gaussian_noise_multiplier
+from tests.statistical.goodness import assert_same_law
+
+N_ROWS = 50
+RHO = 0.5
+
+
+def rows(d, seed=0):
+    drawn = np.random.default_rng(seed).normal(size=(N_ROWS, d))
+    return drawn / np.linalg.norm(drawn, axis=1, keepdims=True) * 0.999
+
+
+def released_moments(moments, repeats, budget=None, **options):
+    entropy = SeededEntropy(1)
+    budget = budget or dpcov.Budget(rho=RHO)
+    return [dpcov.second_moment(moments, budget=budget, entropy=entropy, **options) for _ in range(repeats)]
+
+
+def gauss_cov(X, rho, random):
+    """Algorithm GaussCov of Dong et al., entry by entry."""
+    n, d = X.shape
+    noise = np.zeros((d, d))
+    for i in range(d):
+        for j in range(i, d):
+            noise[i, j] = noise[j, i] = random.normal()
+    return X.T @ X / n + noise * (math.sqrt(2) / n) / math.sqrt(2 * rho)
+
+
+def wang_perturbation(X, epsilon, delta, random):
+    """Equation (7) of Wang et al. with the sensitivity that two records apart have."""
+    n, d = X.shape
+    std = math.sqrt(2 * math.log(1.25 / delta)) / epsilon * math.sqrt(2) / n
+    noise = np.triu(random.normal(size=(d, d))) * std
+    return X.T @ X / n + noise + np.triu(noise, 1).T
+
+
+def same_entries(ours, naive, truth):
+    upper = np.triu_indices(len(truth))
+    assert_same_law(
+        np.concatenate([(matrix - truth)[upper] for matrix in ours]),
+        np.concatenate([(matrix - truth)[upper] for matrix in naive]),
+    )
+
+
+def test_upper_triangle_noise_is_the_papers():
+    X = rows(4)
+    made = released_moments(dpcov.moments(X, norm_bound=1.0), 500, noise="upper-triangle")
+    random = np.random.default_rng(2)
+    naive = [gauss_cov(X, RHO, random) for _ in range(500)]
+    same_entries([each.second_moment("none") for each in made], naive, X.T @ X / N_ROWS)
+
+
+def test_classical_calibration_is_the_papers():
+    X, budget = rows(4), dpcov.Budget(epsilon="0.9", delta="1e-5")
+    moments = dpcov.moments(X, norm_bound=1.0)
+    made = released_moments(moments, 500, budget, noise="upper-triangle", calibration="classical")
+    random = np.random.default_rng(3)
+    naive = [wang_perturbation(X, 0.9, 1e-5, random) for _ in range(500)]
+    same_entries([each.second_moment("none") for each in made], naive, X.T @ X / N_ROWS)
+
+
+def test_isotropic_noise_has_almost_sqrt_two_lower_error():
+    d, repeats = 40, 20
+    X = rows(d)
+    truth, moments = X.T @ X / N_ROWS, dpcov.moments(X, norm_bound=1.0)
+    errors, expected = [], []
+    for noise in ("upper-triangle", "isotropic"):
+        made = released_moments(moments, repeats, noise=noise)
+        squares = [np.linalg.norm(each.second_moment("none") - truth) ** 2 for each in made]
+        errors.append(math.sqrt(np.mean(squares)))
+        expected.append(made[0].expected_error())
+        # 16,400 degrees of freedom: six standard deviations are below five percent.
+        assert errors[-1] == pytest.approx(expected[-1], rel=0.05)
+    merged = 1 / (1 - 2 / (d + 1) ** 2)
+    assert expected[0] / expected[1] == pytest.approx(math.sqrt(2 * d / (d + 1) * merged), rel=1e-6)
+    assert 1.3 < errors[0] / errors[1] < 1.5
+
+
+@pytest.mark.parametrize("delta", ["1e-9", "1e-5", "0.1"])
+@pytest.mark.parametrize("epsilon", ["0.01", "0.5", "1"])
+def test_the_classical_multiplier_is_valid_and_larger(epsilon, delta):
+    budget = dpcov.Budget(epsilon=epsilon, delta=delta)
+    multiplier = classical_noise_multiplier(budget.epsilon, budget.delta)
+    assert gaussian_delta(multiplier, budget.epsilon) <= budget.delta
+    assert multiplier > gaussian_noise_multiplier(budget.epsilon, budget.delta)
+    assert float(multiplier) == pytest.approx(math.sqrt(2 * math.log(1.25 / float(delta))) / float(epsilon))
+
+
+def test_the_classical_formula_is_refused_where_it_is_wrong():
+    problem = Problem(n_features=2, neighbors="replace-one", n_rows=10)
+    classical = Gaussian(calibration="classical")
+    with pytest.raises(BudgetError, match="epsilon <= 1"):
+        classical.calibrate(problem, dpcov.Budget(epsilon="1.01", delta="1e-6"))
+    with pytest.raises(BudgetError, match="delta"):
+        classical.calibrate(problem, dpcov.Budget(rho=1))
+
+
+@pytest.mark.parametrize("options", [{"noise": "white"}, {"calibration": "best"}, {"noise": 3}])
+def test_unknown_choices_are_refused(options):
+    with pytest.raises(UsageError, match="one of"):
+        Gaussian(**options)

@@ -1,0 +1,182 @@
+import itertools
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+import dpcov
+from dpcov.data.moments import Moments
+from dpcov.errors import BudgetError, UsageError
+from dpcov.mechanisms.base import Problem
+from dpcov.mechanisms.laplace import Laplace
+from dpcov.noise.entropy import SeededEntropy
+from tests.audit.auditing import Neighboring, half_noise, lower_bound_epsilon, refutes, released
+from tests.statistical.goodness import assert_same_law
+
+RELATIONS = ("replace-one", "add-remove-one")
+
+
+def problem(d, neighbors="replace-one", rows_per_person=1):
+    n_rows = 10 if neighbors == "replace-one" else None
+    return Problem(n_features=d, neighbors=neighbors, n_rows=n_rows, rows_per_person=rows_per_person)
+
+
+def upper_norm(change):
+    return np.abs(change[np.triu_indices(len(change))]).sum()
+
+
+def attaining_rows(d):
+    """Unit rows whose exchange moves the upper triangle most, for even d (laplace.md, Lemma 2)."""
+    if d == 1:
+        return np.ones(1), np.zeros(1)
+    half = np.ones((d // 2, d // 2))
+    signs = np.block([[half, half], [half, -half]])
+    vectors = np.linalg.eigh(signs + np.diag(np.diagonal(signs)))[1]
+    return vectors[:, -1], vectors[:, 0]
+
+
+def largest_change(d):
+    """The exact sensitivity: over all sign matrices, half the spread of the spectrum, diagonal counted twice."""
+    upper, best = np.triu_indices(d), 0.0
+    for signs in itertools.product((-1.0, 1.0), repeat=len(upper[0])):
+        matrix = np.zeros((d, d))
+        matrix[upper] = signs
+        matrix += matrix.T
+        values = np.linalg.eigvalsh(matrix)
+        best = max(best, (max(values[-1], 0.0) - min(values[0], 0.0)) / 2)
+    return best
+
+
+@pytest.mark.parametrize("d", [1, 2, 3, 4])
+def test_the_bound_holds_for_every_pair_and_is_tight_where_it_says_so(d):
+    exact, bound = largest_change(d), float(Laplace().l1_sensitivity(problem(d)))
+    assert exact <= bound * (1 + 1e-12)
+    assert bound <= exact * (1.016 if d == 3 else 1 + 1e-12)
+
+
+@pytest.mark.parametrize("d", [1, 2, 4, 10, 50])
+def test_attaining_rows(d):
+    x, y = attaining_rows(d)
+    bound = float(Laplace().l1_sensitivity(problem(d)))
+    assert upper_norm(np.outer(x, x) - np.outer(y, y)) == pytest.approx(bound, rel=1e-9)
+    flat = np.full(d, d**-0.5)
+    alone = float(Laplace().l1_sensitivity(problem(d, "add-remove-one")))
+    assert upper_norm(np.outer(flat, flat)) == pytest.approx(alone, rel=1e-9)
+
+
+@given(st.integers(1, 7), st.integers(1, 3), st.integers(0, 2**32 - 1))
+@settings(max_examples=100, deadline=None)
+def test_neighbors_stay_within_the_sensitivity(d, k, seed):
+    random = np.random.default_rng(seed)
+    old, new = random.normal(size=(2, k, d)) ** random.integers(1, 4)
+    old, new = (rows / np.linalg.norm(rows, axis=1, keepdims=True) for rows in (old, new))
+    for sensitivity in ("tight", "paper"):
+        mechanism = Laplace(sensitivity=sensitivity)
+        both = mechanism.l1_sensitivity(problem(d, rows_per_person=k))
+        alone = mechanism.l1_sensitivity(problem(d, "add-remove-one", k))
+        assert upper_norm(old.T @ old - new.T @ new) <= float(both) * (1 + 1e-12)
+        assert upper_norm(old.T @ old) <= float(alone) * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("d", [2, 10, 100])
+def test_the_papers_constant_is_about_twice_as_large(d):
+    paper = Laplace(sensitivity="paper").l1_sensitivity(problem(d))
+    assert float(paper) == pytest.approx(math.sqrt(2) * d)
+    ratio = paper / Laplace().l1_sensitivity(problem(d))
+    assert 1.2 < ratio < 2
+    assert d < 100 or ratio > 1.95
+
+
+def lap_cov(X, epsilon, l1, random):
+    """LapCov of Dong et al., appendix I, entry by entry."""
+    n, d = X.shape
+    noise = np.zeros((d, d))
+    for i in range(d):
+        for j in range(i, d):
+            noise[i, j] = noise[j, i] = random.laplace()
+    return X.T @ X / n + noise * l1 / (epsilon * n)
+
+
+@pytest.mark.parametrize("sensitivity", ["tight", "paper"])
+def test_the_noise_is_the_papers(sensitivity):
+    X = np.random.default_rng(0).uniform(-0.5, 0.5, size=(30, 3))
+    moments, truth, entropy = dpcov.moments(X, norm_bound=1.0), X.T @ X / 30, SeededEntropy(1)
+    l1 = {"tight": math.sqrt(8.5), "paper": math.sqrt(18)}[sensitivity]
+    random, upper = np.random.default_rng(1), np.triu_indices(3)
+    ours = [
+        dpcov.second_moment(
+            moments,
+            budget=dpcov.Budget(epsilon=2),
+            mechanism="laplace",
+            sensitivity=sensitivity,
+            entropy=entropy,
+        )
+        for _ in range(500)
+    ]
+    naive = [lap_cov(X, 2.0, l1, random) for _ in range(500)]
+    assert_same_law(
+        np.concatenate([(made.second_moment("none") - truth)[upper] for made in ours]),
+        np.concatenate([(matrix - truth)[upper] for matrix in naive]),
+    )
+    squares = [np.linalg.norm(made.second_moment("none") - truth) ** 2 for made in ours]
+    assert math.sqrt(np.mean(squares)) == pytest.approx(ours[0].expected_error(), rel=0.15)
+
+
+def test_largest_entry_of_the_noise():
+    """Theorem 2 at beta = 0.1 on 300 releases; a correct sampler fails with probability 1e-9."""
+    d, beta, repeats = 5, 0.1, 300
+    mechanism, public = Laplace(), problem(d)
+    calibration = mechanism.calibrate(public, dpcov.Budget(epsilon=1))
+    bound = calibration.scale * math.log(d * (d + 1) / 2 / beta) + 1
+    empty, entropy = Moments(d, mechanism.moments_spec(public)), SeededEntropy(3)
+    drawn = [mechanism.draw(empty, calibration, public, entropy).arrays["sscp"] for _ in range(repeats)]
+    exceeded = sum(np.abs(noise).max() > bound for noise in drawn)
+    assert exceeded <= stats.binom.isf(1e-9, repeats, beta)
+    # Halved noise would hardly ever exceed the bound; the bound is within its square root of the truth.
+    assert exceeded > 0
+
+
+def exchange(d=2):
+    first, second = np.zeros((2, 4, d))
+    first[0], second[0] = attaining_rows(d)
+    return Neighboring(relation="replace-one", first=first, second=second)
+
+
+def scores(budget, pair, draws):
+    """Log-likelihood ratios up to a factor: nothing tells Laplace noise apart better."""
+    upper = np.triu_indices(pair.n_features)
+    ours, theirs = (4.0**20 * (rows.T @ rows)[upper] for rows in (pair.first, pair.second))
+
+    def score(statistics):
+        seen = statistics.arrays["sscp"][upper].astype(float)
+        return np.sum(np.abs(seen - theirs) - np.abs(seen - ours)) / 4.0**20
+
+    return [np.array([score(each) for each in table]) for table in released(Laplace(), budget, pair, draws)]
+
+
+def test_the_audit_nearly_attains_epsilon_and_catches_half_the_noise():
+    budget, pair = dpcov.Budget(epsilon=1), exchange()
+    claimed = scores(budget, pair, 3000)
+    assert not refutes(budget.promise, *claimed)
+    assert lower_bound_epsilon(*claimed, alpha=1e-3) > 0.5
+    assert refutes(budget.promise, *scores(half_noise(budget), pair, 3000))
+
+
+@pytest.mark.parametrize("neighbors", RELATIONS)
+def test_shares_of_epsilon_add_up(neighbors):
+    budget = dpcov.Budget(epsilon="0.7")
+    calibration = Laplace().calibrate(problem(3, neighbors, 2), budget)
+    spent = 4**20 * Laplace().l1_sensitivity(problem(3, neighbors, 2)) / calibration.scale
+    if calibration.row_count_scale is not None:
+        spent += 2 / calibration.row_count_scale
+    assert budget.epsilon * (1 - 1e-9) < spent <= budget.epsilon
+
+
+def test_refusals():
+    with pytest.raises(UsageError, match="one of"):
+        Laplace(sensitivity="loose")
+    with pytest.raises(BudgetError, match="larger budget"):
+        Laplace().calibrate(problem(2), dpcov.Budget(epsilon="1e-8"))

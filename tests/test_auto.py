@@ -1,0 +1,89 @@
+import numpy as np
+import pytest
+
+import dpcov
+from dpcov.auto import AUTO, choose, resolve
+from dpcov.errors import BudgetError, UsageError
+from dpcov.mechanisms.base import Problem
+from dpcov.mechanisms.registry import names
+from dpcov.privacy.guarantee import NEIGHBORS
+from tests.contracts.test_mechanisms import BUDGETS
+
+ROWS = np.random.default_rng(5).uniform(size=(400, 8))
+SOME_BUDGETS = [pytest.param(budget, id=kind.__name__) for kind, budget in BUDGETS.items()]
+
+
+def schema_for(features, **settings):
+    columns = {f"x{i}": dpcov.Numeric(lower=0, upper=1) for i in range(features)}
+    return dpcov.Schema(columns=columns, **settings)
+
+
+@pytest.mark.parametrize("neighbors", NEIGHBORS)
+@pytest.mark.parametrize("budget", SOME_BUDGETS)
+@pytest.mark.parametrize("d", [1, 2, 3, 50, 1000])
+def test_the_chosen_mechanism_keeps_every_kind_of_budget_under_both_relations(budget, neighbors, d):
+    problem = Problem(n_features=d, neighbors=neighbors)
+    for shortest_row in (0.0, 0.9):
+        choice = choose(problem, budget, shortest_row=shortest_row)
+        assert choice.mechanism in names()
+        assert choice.reason
+        choice.make().calibrate(problem, budget)
+
+
+def test_rows_longer_than_half_the_norm_bound_need_no_shells():
+    problem, budget = Problem(n_features=3, neighbors="replace-one"), dpcov.Budget(rho=1)
+    assert choose(problem, budget, shortest_row=0.51).mechanism == "gaussian"
+    assert choose(problem, budget, shortest_row=0.5).mechanism == "stratified"
+    assert choose(problem, budget).mechanism == "stratified"
+
+
+def test_a_named_mechanism_is_taken_as_named():
+    problem = Problem(n_features=3, neighbors="replace-one")
+    choice = resolve("gaussian", {"bits": 18}, problem, dpcov.Budget(rho=1))
+    assert choice.make().bits == 18
+    assert choice.notes == ()
+
+
+def test_options_reach_the_chosen_mechanism_and_unknown_ones_are_refused():
+    problem, budget = Problem(n_features=3, neighbors="replace-one"), dpcov.Budget(rho=1)
+    assert resolve(AUTO, {"bits": 18}, problem, budget).make().bits == 18
+    with pytest.raises(UsageError, match="stratified mechanism has no option"):
+        resolve(AUTO, {"wings": 2}, problem, budget).make()
+
+
+def test_a_budget_that_is_none_is_refused():
+    with pytest.raises(BudgetError, match="Give the budget"):
+        choose(Problem(n_features=3, neighbors="replace-one"), 1.0)
+
+
+@pytest.mark.parametrize(("features", "chosen"), [(2, "gaussian"), (8, "stratified")])
+def test_release_chooses_by_default_and_says_why(features, chosen):
+    made = dpcov.release(ROWS[:, :features], schema=schema_for(features), budget=dpcov.Budget(rho=1))
+    record = made.manifest.mechanism
+    assert (record.name, record.chosen_by) == (chosen, "auto")
+    assert made.statistics.notes[0].startswith(f"auto chose {chosen}: ")
+    assert made.statistics.notes[0] in made.summary()
+    assert made.statistics.post == "shrink"
+    assert np.linalg.eigvalsh(made.covariance()).min() > -1e-12
+
+
+def test_a_norm_bound_that_shortens_rows_gives_up_the_public_length():
+    made = dpcov.release(ROWS[:, :2], schema=schema_for(2, norm_bound=1.2), budget=dpcov.Budget(rho=1))
+    assert made.manifest.mechanism.name == "stratified"
+
+
+def test_the_choice_is_the_same_whatever_the_rows_hold():
+    budget, schema = dpcov.Budget(rho=1), schema_for(8)
+    records = [
+        dpcov.release(rows, schema=schema, budget=budget).manifest.mechanism
+        for rows in (ROWS, np.zeros_like(ROWS), np.ones_like(ROWS))
+    ]
+    assert records[0] == records[1] == records[2]
+
+
+def test_second_moment_takes_auto_and_records_it(tmp_path):
+    made = dpcov.second_moment(ROWS, norm_bound=3.0, budget=dpcov.Budget(rho=1), mechanism="auto")
+    made.save(tmp_path / "release.dpcov")
+    assert dpcov.load(tmp_path / "release.dpcov").manifest.mechanism.chosen_by == "auto"
+    named = dpcov.second_moment(ROWS, norm_bound=3.0, budget=dpcov.Budget(rho=1))
+    assert (named.manifest.mechanism.name, named.manifest.mechanism.chosen_by) == ("gaussian", "custodian")
