@@ -90,15 +90,30 @@ AUTO = Registered(label="auto", mechanism="auto", role="ours")
 ISOTROPIC = Registered(
     label="gaussian (isotropic)", mechanism="gaussian", role="plain", posts=("clip", "psd", "projection")
 )
+SEPARATE = (
+    Registered(label="separate", mechanism="separate"),
+    Registered(
+        label="separate (published)",
+        mechanism="separate",
+        options={"eigenvalues": "clip", "noise": "entrywise"},
+    ),
+)
+ADAPTIVE = tuple(
+    Registered(
+        label=f"adaptive ({constants}{', radius' if radius else ''})",
+        mechanism="adaptive",
+        options={"constants": constants, "radius": radius},
+    )
+    for constants in ("theory", "tuned")
+    for radius in (False, True)
+)
 ZCDP: tuple[Contestant, ...] = (
     AUTO,
     ISOTROPIC,
     Registered(label="zero", mechanism="zero"),
     UpperTriangleGaussian(),
-    Registered(label="separate", mechanism="separate"),
-    Registered(label="separate (paper)", mechanism="separate", options={"constants": "paper"}),
-    Registered(label="adaptive", mechanism="adaptive"),
-    Registered(label="adaptive (paper)", mechanism="adaptive", options={"constants": "paper"}),
+    *SEPARATE,
+    *ADAPTIVE,
     Registered(label="projection", mechanism="projection"),
     Registered(label="eigenvectors", mechanism="eigenvectors", largest_d=64),
 )
@@ -106,12 +121,13 @@ PURE: tuple[Contestant, ...] = (
     AUTO,
     Registered(label="zero", mechanism="zero"),
     Registered(label="laplace", mechanism="laplace", posts=("clip", "psd", "projection")),
-    Registered(label="laplace (paper)", mechanism="laplace", options={"constants": "paper"}, posts=("clip",)),
-    Registered(label="separate", mechanism="separate"),
-    Registered(label="adaptive", mechanism="adaptive"),
+    Registered(label="laplace (paper)", mechanism="laplace", options={"sensitivity": "paper"}, posts=("clip",)),
+    *SEPARATE,
+    *ADAPTIVE,
     Registered(label="eigenvectors AD", mechanism="eigenvectors", options={"allocation": "adaptive"}, largest_d=64),
     Registered(label="eigenvectors IT-U", mechanism="eigenvectors", options={"allocation": "uniform"}, largest_d=64),
     Registered(label="nuclear", mechanism="nuclear"),
+    Registered(label="nuclear (symmetric)", mechanism="nuclear", role="plain", options={"noise": "nuclear"}),
     Registered(label="nuclear-projection", mechanism="nuclear-projection"),
     Registered(label="kapralov-talwar", mechanism="kapralov-talwar", largest_d=200),
 )  # fmt: skip
@@ -119,8 +135,9 @@ SPARSE: tuple[Contestant, ...] = (
     AUTO,
     *(
         Registered(label=f"thresholding {gamma:g}", mechanism="thresholding", options={"gamma": gamma})
-        for gamma in (0.0, 0.03, 0.1, 0.3, 1.0)
+        for gamma in (0.0, 0.01, 0.03, 0.1, 0.3)
     ),
+    Registered(label="thresholding by risk", mechanism="thresholding", role="plain"),
 )
 ROBUSTNESS: tuple[Contestant, ...] = (AUTO, Registered(
     label="gaussian (isotropic)", mechanism="gaussian", posts=("none", "clip", "psd", "projection")

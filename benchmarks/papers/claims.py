@@ -50,13 +50,11 @@ class Claim:
             return Verdict(status="not checked", reason=str(absent))
 
 
-class Absent(Exception):
+class Absent(Exception):  # noqa: N818
     """A curve that the check needs was not measured."""
 
 
-def beats(
-    panel: str, winner: str, *losers: str, within: Range = EVERYWHERE, factor: float = 1.0
-) -> Check:
+def beats(panel: str, winner: str, *losers: str, within: Range = EVERYWHERE, factor: float = 1.0) -> Check:
     """The winner's mean error is at most ``factor`` times every loser's at each x in the range."""
 
     def check(result: FigureResult) -> Verdict:
@@ -98,9 +96,9 @@ def crosses(panel: str, low: str, high: str) -> Check:
         first, second = _pair(result, panel, low, high, EVERYWHERE)
         gap = np.log(first.mean) - np.log(second.mean)
         if not (gap[0] < 0 < gap[-1]):
+            start, end = np.exp(gap[0]), np.exp(gap[-1])
             return _decide(
-                False,
-                f"{low} / {high} is {np.exp(gap[0]):.3g} at {first.x[0]:g} and {np.exp(gap[-1]):.3g} at {first.x[-1]:g}",
+                False, f"{low} / {high} is {start:.3g} at {first.x[0]:g} and {end:.3g} at {first.x[-1]:g}"
             )
         after = int(np.flatnonzero(gap > 0)[0])
         return _decide(True, f"they cross between {first.x[after - 1]:g} and {first.x[after]:g}")
@@ -108,9 +106,7 @@ def crosses(panel: str, low: str, high: str) -> Check:
     return check
 
 
-def grows(
-    panel: str, label: str, exponent: float, tolerance: float, *, within: Range = EVERYWHERE
-) -> Check:
+def grows(panel: str, label: str, exponent: float, tolerance: float, *, within: Range = EVERYWHERE) -> Check:
     """The slope of log error against log x is ``exponent`` up to ``tolerance``."""
 
     def check(result: FigureResult) -> Verdict:

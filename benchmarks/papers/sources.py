@@ -3,10 +3,11 @@
 import ast
 import hashlib
 from functools import cache
-from importlib.util import find_spec
 from pathlib import Path
 
-_PACKAGES = ("dpcov", "benchmarks")
+import dpcov
+
+_ROOTS = {"dpcov": Path(dpcov.__file__).parent, "benchmarks": Path(__file__).parents[1]}
 _GLUE = {"dpcov.mechanisms.registry"}
 """Lists every mechanism: through it, each one would seem to depend on all others."""
 
@@ -37,21 +38,16 @@ def _imports(module: str) -> tuple[str, ...]:
             names = [alias.name for alias in node.names]
         else:
             continue
-        found |= {name for name in names if name.split(".")[0] in _PACKAGES and _is_module(name)}
+        found |= {name for name in names if name.split(".")[0] in _ROOTS and _is_module(name)}
     return tuple(sorted(found))
 
 
-@cache
 def _is_module(name: str) -> bool:
-    try:
-        spec = find_spec(name)
-    except ModuleNotFoundError:
-        return False
-    return spec is not None and spec.origin is not None
+    return _file(name).is_file()
 
 
 def _file(module: str) -> Path:
-    spec = find_spec(module)
-    assert spec is not None
-    assert spec.origin is not None
-    return Path(spec.origin)
+    """Where a module lies; it is not imported for that."""
+    package, *rest = module.split(".")
+    path = _ROOTS[package].joinpath(*rest)
+    return path / "__init__.py" if path.is_dir() else path.with_suffix(".py")

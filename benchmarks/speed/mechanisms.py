@@ -1,18 +1,17 @@
 """Time every mechanism above the moments, in seconds and in eigendecompositions of the same matrix.
 
-Run: ``python benchmarks/speed/mechanisms.py [n_features ...]``.  ``kapralov-talwar`` needs a fresh eigendecomposition for
-every direction and is timed up to 200 features only.
+Run: ``python -m benchmarks.speed.mechanisms [n_features ...]``.  ``kapralov-talwar`` needs a fresh eigendecomposition
+for every direction and is timed up to 200 features only.
 """
 
-import math
 import sys
-import time
 
 import numpy as np
 
+from benchmarks.speed.moments import interleaved
 from dpcov.data.moments import Moments
 from dpcov.errors import DpcovError
-from dpcov.mechanisms.base import Problem
+from dpcov.mechanisms.base import Problem, RowMechanism
 from dpcov.mechanisms.registry import MECHANISMS
 from dpcov.noise.entropy import SystemEntropy
 from dpcov.privacy.budget import Budget
@@ -36,15 +35,6 @@ def synthetic(n_features):
     return rows / np.linalg.norm(rows, axis=1, keepdims=True)
 
 
-def seconds(action, repeats=3):
-    best = math.inf
-    for _ in range(repeats):
-        start = time.perf_counter()
-        action()
-        best = min(best, time.perf_counter() - start)
-    return best
-
-
 def supported(mechanism, problem):
     """The first budget that the mechanism can honor, with its calibration."""
     for budget in BUDGETS:
@@ -56,18 +46,22 @@ def supported(mechanism, problem):
 
 
 def timed(kind, rows, gathered):
-    """Seconds of one draw; moments are gathered once for every specification."""
+    """Seconds of one draw and of one eigendecomposition, taking turns; moments are gathered once for all."""
     mechanism = kind()
     problem = Problem(n_features=rows.shape[1], neighbors="replace-one", n_rows=len(rows))
     budget, calibration = supported(mechanism, problem)
-    if calibration is None:
-        return None, None
+    if calibration is None or isinstance(mechanism, RowMechanism):
+        return None
     spec = mechanism.moments_spec(problem)
     if spec not in gathered:
         gathered[spec] = Moments(rows.shape[1], spec)
         gathered[spec].add(rows)
-    taken = seconds(lambda: mechanism.draw(gathered[spec], calibration, problem, SystemEntropy()))
-    return budget, taken
+    second_moment = rows.T @ rows
+
+    def draw():
+        mechanism.draw(gathered[spec], calibration, problem, SystemEntropy())
+
+    return budget, *interleaved(draw, lambda: np.linalg.eigh(second_moment))
 
 
 def verdict(name, size, taken, unit):
@@ -81,17 +75,15 @@ def verdict(name, size, taken, unit):
 def main(sizes):
     for size in sizes:
         rows, gathered = synthetic(size), {}
-        second_moment = rows.T @ rows
-        unit = seconds(lambda matrix=second_moment: np.linalg.eigh(matrix))
-        print(f"\nd = {size}: one eigendecomposition {unit:.3f} s")
+        print(f"\nd = {size}")
         for kind in MECHANISMS:
             if size > LARGEST.get(kind.name, size):
                 continue
-            budget, taken = timed(kind, rows, gathered)
-            if taken is None:
-                print(f"{kind.name:20} no budget of this list fits")
+            if (measured := timed(kind, rows, gathered)) is None:
+                print(f"{kind.name:20} not timed: it reads rows, or no budget of this list fits")
                 continue
-            row = f"{kind.name:20} {budget!s:16} {taken:8.3f} s {taken / unit:7.2f} eigh"
+            budget, taken, unit = measured
+            row = f"{kind.name:20} {budget!s:12} {taken:8.3f} s {taken / unit:7.2f} eigh"
             print(row, verdict(kind.name, size, taken, unit), flush=True)
 
 

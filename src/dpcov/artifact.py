@@ -21,7 +21,7 @@ from dpcov.estimate import UnitEstimate
 from dpcov.manifest import Manifest, read_guarantee
 from dpcov.output import write_file
 from dpcov.privacy.guarantee import Guarantee
-from dpcov.statistics import NoisyStatistics, Post, PublishedArray
+from dpcov.statistics import NoiseLaw, NoisyStatistics, Post, PublishedArray
 
 Array = NDArray[np.float64]
 
@@ -242,10 +242,11 @@ def _arrays_make_sense(manifest: Manifest, statistics: NoisyStatistics) -> bool:
             and bool(np.isfinite(moment).all())
         )
     sscp, noise = arrays.get("sscp"), statistics.noise
-    if sscp is None or noise is None or any(array.dtype != np.int64 for array in arrays.values()):
+    if sscp is None or noise is None or not _types_fit(arrays, noise):
         return False
     if statistics.layout == "strata":
-        fits = _is_symmetric(sscp, (*sscp.shape[:1], d, d), np.int64) and _shells_fit(arrays, len(sscp))
+        kind = np.int64 if noise.scale is None else np.float64
+        fits = _is_symmetric(sscp, (*sscp.shape[:1], d, d), kind) and _shells_fit(arrays, len(sscp))
     else:
         fits = _is_symmetric(sscp, (d, d), np.int64) and _shape_of(arrays, "trace") in (None, (1,))
     variances = (noise.diagonal_variance, noise.trace_variance or "0")
@@ -253,6 +254,18 @@ def _arrays_make_sense(manifest: Manifest, statistics: NoisyStatistics) -> bool:
         fits
         and _shape_of(arrays, "row_count") in ((1,), None if manifest.n_rows is not None else (1,))
         and all(re.fullmatch(r"[0-9]{1,100}", variance) for variance in variances)
+    )
+
+
+def _types_fit(arrays: Mapping[str, PublishedArray], noise: NoiseLaw) -> bool:
+    """Whether everything is integer; matrices with continuous noise, which has a scale, are finite floats."""
+    real = {"sscp"} if noise.scale is not None else set()
+    if any(array.dtype != (np.float64 if name in real else np.int64) for name, array in arrays.items()):
+        return False
+    return noise.scale is None or (
+        re.fullmatch(r"[0-9]{1,30}(\.[0-9]{1,30})?(e[+-]?[0-9]{1,2})?", noise.scale) is not None
+        and float(noise.scale) > 0
+        and bool(np.isfinite(arrays["sscp"]).all())
     )
 
 

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcov.errors import ReleaseError, UsageError
+from dpcov.linalg.nuclear_strata import NuclearStratum, shrink_nuclear_strata
 from dpcov.linalg.project import clip_eigenvalues, project_psd, project_psd_trace
 from dpcov.linalg.strata import shrink_strata
 from dpcov.linalg.threshold import Rule, choose_threshold, threshold_matrix
@@ -48,22 +49,25 @@ class UnitEstimate:
 
 @dataclass(frozen=True, kw_only=True)
 class Part:
-    """A stratum's share of the second moment, with isotropic Gaussian noise.
+    """A stratum's share of the second moment, with Gaussian noise or noise shaped like the nuclear norm.
 
     Parameters
     ----------
     matrix : (d, d) float64
         Unbiased estimate of the part, already divided by the number of rows.
     diagonal_variance : float
-        Noise variance of a diagonal entry; off-diagonal entries have half of it.
+        Noise variance of a diagonal entry; off-diagonal entries have half of it if the noise is Gaussian.
     trace, trace_variance : float or None
         Independent noisy trace of the part.
+    nuclear_scale : float or None
+        Scale s of noise W with density proportional to exp(-||W||_*/s); None if the noise is Gaussian.
     """
 
     matrix: Array
     diagonal_variance: float
     trace: float | None
     trace_variance: float | None
+    nuclear_scale: float | None = None
 
 
 def unit_estimate(statistics: NoisyStatistics, n_rows: int | None) -> UnitEstimate:
@@ -116,8 +120,9 @@ def _strata_estimate(statistics: NoisyStatistics, n_rows: int | None) -> UnitEst
     arrays, rows = statistics.arrays, float(n_rows) if n_rows is not None else _noisy_count(statistics)
     step = statistics.radius**2 / 4.0**statistics.lattice_bits / rows
     dropped = 2.0**statistics.dropped_bits
-    diagonal, trace = (
-        float(int(v or 0)) for v in (statistics.noise.diagonal_variance, statistics.noise.trace_variance)
+    law = statistics.noise
+    diagonal, off_diagonal, trace = (
+        float(int(v or 0)) for v in (law.diagonal_variance, law.off_diagonal_variance, law.trace_variance)
     )
     parts = []
     for matrix, first, last in zip(arrays["sscp"], arrays["first_shell"], arrays["last_shell"], strict=True):
@@ -128,6 +133,7 @@ def _strata_estimate(statistics: NoisyStatistics, n_rows: int | None) -> UnitEst
                 diagonal_variance=diagonal * steps[0] ** 2,
                 trace=float(arrays["trace"][int(first) : int(last) + 1] @ (steps * dropped)),
                 trace_variance=trace * float(np.sum(steps**2)),
+                nuclear_scale=None if law.scale is None else float(law.scale) * float(steps[0]),
             )
         )
     d = arrays["sscp"].shape[-1]
@@ -135,8 +141,8 @@ def _strata_estimate(statistics: NoisyStatistics, n_rows: int | None) -> UnitEst
         matrix=sum((part.matrix for part in parts), start=np.zeros((d, d))),
         n_rows=rows,
         noise_variance=sum(part.diagonal_variance for part in parts),
-        off_diagonal_variance=sum(part.diagonal_variance for part in parts) / 2,
-        noise_is_normal=True,
+        off_diagonal_variance=off_diagonal * step**2 * float(np.sum(16.0 ** -arrays["first_shell"])),
+        noise_is_normal="gaussian" in law.family,
         parts=tuple(parts),
     )
 
@@ -147,7 +153,8 @@ def shrunk(estimate: UnitEstimate) -> tuple[Array, float]:
     Raises
     ------
     UsageError
-        When the release's noise is not isotropic Gaussian, so that its best shrinkage is not known.
+        When the release's noise is neither isotropic Gaussian nor released with its strata, so that its best
+        shrinkage is not known.
     """
     if estimate.noise_variance is None or (not estimate.parts and np.any(estimate.matrix)):
         raise UsageError(
@@ -155,10 +162,26 @@ def shrunk(estimate: UnitEstimate) -> tuple[Array, float]:
         )
     if not estimate.parts:
         return np.zeros_like(estimate.matrix), 0.0
+    if any(part.nuclear_scale is not None for part in estimate.parts):
+        return _shrunk_nuclear(estimate.parts)
     result = shrink_strata(
         [part.matrix for part in estimate.parts],
         off_diagonal_variances=[part.diagonal_variance / 2 for part in estimate.parts],
         **_traces(estimate.parts),
+    )
+    return result.matrix, result.expected_squared_error
+
+
+def _shrunk_nuclear(parts: tuple[Part, ...]) -> tuple[Array, float]:
+    result = shrink_nuclear_strata(
+        NuclearStratum(
+            noisy=part.matrix,
+            scale=part.nuclear_scale,
+            trace=part.trace,
+            trace_variance=part.trace_variance,
+        )
+        for part in parts
+        if part.nuclear_scale is not None and part.trace is not None and part.trace_variance is not None
     )
     return result.matrix, result.expected_squared_error
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from dpcov.auto import AUTO, resolve
 from dpcov.data.moments import Moments, MomentsSpec
 from dpcov.errors import BudgetError, UsageError
-from dpcov.mechanisms.base import Mechanism, Problem
+from dpcov.mechanisms.base import Mechanism, Problem, RowMechanism
 from dpcov.mechanisms.gaussian import Gaussian
 from dpcov.mechanisms.registry import make_mechanism, names
 from dpcov.noise.entropy import SeededEntropy
@@ -164,7 +164,7 @@ def predict(assumed: Assumption, mechanisms: Sequence[str] = ()) -> tuple[Predic
     Returns
     -------
     tuple of Prediction
-        Mechanisms that cannot keep the budget, or that are too slow to simulate at this width, are left out.
+        Mechanisms that cannot keep the budget, need rows, or are too slow to simulate at this width, are left out.
 
     Examples
     --------
@@ -192,6 +192,8 @@ def _resolve(assumed: Assumption, name: str) -> str | None:
 
 def _predict_one(assumed: Assumption, name: str) -> Prediction | None:
     mechanism = make_mechanism(name, {})
+    if isinstance(mechanism, RowMechanism):
+        return None
     try:
         mechanism.calibrate(assumed.problem, assumed.budget)
     except BudgetError:

@@ -38,7 +38,7 @@ def draw_plan(
     UsageError
         Without matplotlib.
     """
-    figure = _figure()
+    figure = empty_figure()
     axes = figure.subplots()
     for name in dict.fromkeys(prediction.mechanism for row in found for prediction in row):
         line = [
@@ -64,8 +64,8 @@ def draw_plan(
     return image.getvalue()
 
 
-def _figure() -> Any:
-    """An empty figure that needs no display."""
+def empty_figure() -> Any:
+    """Return a matplotlib figure that needs no display, or say how to install matplotlib."""
     try:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure

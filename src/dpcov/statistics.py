@@ -42,6 +42,8 @@ class NoiseLaw:
         Variance of the noise on diagonal and off-diagonal entries.
     trace_variance, row_count_variance : str or None
         Variance on the separately released trace and row count (row count: in rows squared), None if absent.
+    scale : str or None
+        Scale s of noise W with density proportional to exp(-||W||_*/s), a decimal number; None for other laws.
     """
 
     family: str
@@ -49,6 +51,7 @@ class NoiseLaw:
     off_diagonal_variance: str
     trace_variance: str | None = None
     row_count_variance: str | None = None
+    scale: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,8 +85,8 @@ class NoisyStatistics:
     arrays : mapping of str to ndarray
         ``sscp`` layout: ``sscp`` (d, d) int64, and ``trace`` and ``row_count`` (1,) int64 where released.
         ``strata`` layout: ``sscp`` (m, d, d) int64, one for every group of shells that was drawn, each in units of
-        its largest shell's squared radius; ``first_shell`` and ``last_shell`` (m,) int64; ``trace`` (shells,) int64,
-        each in units of its own shell's; ``row_count`` as above.
+        its largest shell's squared radius, float64 where the noise is continuous; ``first_shell`` and ``last_shell``
+        (m,) int64; ``trace`` (shells,) int64, each in units of its own shell's; ``row_count`` as above.
         ``estimate`` layout: ``second_moment`` (d, d) float64, rows in the unit ball.
     lattice_bits : int
         A unit row has integer squared norm ``4**lattice_bits``.

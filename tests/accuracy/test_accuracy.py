@@ -13,8 +13,8 @@ from benchmarks.data import digits
 import dpcov
 from dpcov.data.moments import MomentsSpec
 
-TOLERANCE = 1.02
-"""What the few repetitions allow above a ratio of 1."""
+TOLERANCE = 3.0
+"""How many standard errors of the few repetitions the ratio may exceed 1 by."""
 
 POINTS = [
     Population(name="digits", group="CI", budgets=({"rho": 0.1},), load=digits),
@@ -39,7 +39,7 @@ def compared(population, competing, repetitions):
 @pytest.mark.parametrize("population", POINTS, ids=lambda population: population.name)
 def test_auto_is_at_least_as_good_as_every_rival(population):
     point = compared(population, contestants.ZCDP, 8)
-    assert point.ratio <= TOLERANCE, point
+    assert point.ratio <= 1 + TOLERANCE * point.uncertainty, point
     assert point.oracle <= 1.25, point
 
 
@@ -48,7 +48,7 @@ def test_auto_is_at_least_as_good_as_every_rival_on_the_quick_grid():
     chosen = populations.zcdp(quick=True, directory=Path("nowhere"))
     found = report.points([m for population in chosen for m in measure(population, contestants.ZCDP, 4)[0]])
     assert len(found) > 20
-    assert max(point.ratio for point in found) <= TOLERANCE
+    assert [point for point in found if point.ratio > 1 + TOLERANCE * point.uncertainty] == []
     assert report.geometric_mean(p.ratio for p in found if p.best_rival != "zero") <= 0.65
 
 

@@ -6,13 +6,15 @@ least, so that a claim below it is refuted.  Half of the scores choose the event
 
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 from scipy import stats
 
 from dpcov.data.moments import Moments
+from dpcov.data.rows import EncodedRows
 from dpcov.estimate import unit_estimate
-from dpcov.mechanisms.base import Problem
+from dpcov.mechanisms.base import Problem, RowMechanism
 from dpcov.noise.entropy import SeededEntropy
 from dpcov.privacy.budget import Budget
 from dpcov.privacy.guarantee import ZCDP, ApproxDP
@@ -71,10 +73,20 @@ def released(mechanism, budget, pair, draws, *, seed=1):
         n_rows = len(rows) if pair.relation == "replace-one" else None
         problem = Problem(n_features=pair.n_features, neighbors=pair.relation, n_rows=n_rows)
         calibration = mechanism.calibrate(problem, budget)
-        moments = Moments(pair.n_features, mechanism.moments_spec(problem))
-        moments.add(rows)
-        both.append([mechanism.draw(moments, calibration, problem, entropy) for _ in range(draws)])
+        draw = _drawer(mechanism, rows, problem)
+        both.append([draw(calibration, problem, entropy) for _ in range(draws)])
     return both
+
+
+def _drawer(mechanism, rows, problem):
+    """The mechanism's draw, with the table already gathered in the form that it wants."""
+    if isinstance(mechanism, RowMechanism):
+        gathered = EncodedRows(problem.n_features)
+        gathered.add(rows)
+        return partial(mechanism.draw_rows, gathered)
+    moments = Moments(problem.n_features, mechanism.moments_spec(problem))
+    moments.add(rows)
+    return partial(mechanism.draw, moments)
 
 
 def along_difference(statistics, pair):

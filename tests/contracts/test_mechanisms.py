@@ -11,7 +11,7 @@ import dpcov
 from dpcov.data.moments import Moments
 from dpcov.data.sources import Source
 from dpcov.errors import BudgetError, DataError, DpcovError, LedgerError, NumericError, UsageError
-from dpcov.mechanisms.base import Problem
+from dpcov.mechanisms.base import Problem, RowMechanism
 from dpcov.mechanisms.registry import MECHANISMS
 from dpcov.noise.entropy import SeededEntropy, SystemEntropy
 from dpcov.privacy.convert import pure_to_zcdp, zcdp_epsilon
@@ -301,6 +301,10 @@ def test_neither_rows_nor_shared_moments_are_changed(mechanism, neighbors, kind)
     rows = X.copy()
     release(mechanism, neighbors, kind, rows)
     np.testing.assert_array_equal(rows, X)
+    if issubclass(mechanism, RowMechanism):
+        with pytest.raises(UsageError, match="needs the rows"):
+            release(mechanism, neighbors, kind, dpcov.moments(X, norm_bound=1.0), norm_bound=None)
+        return
     shared, copy = moments_for(mechanism, neighbors, X), moments_for(mechanism, neighbors, X)
     release(mechanism, neighbors, kind, shared, norm_bound=None)
     assert shared == copy

@@ -10,11 +10,12 @@ from scipy.stats import beta as beta_law
 from dpcov.data.moments import Moments
 from dpcov.errors import BudgetError, UsageError
 from dpcov.mechanisms.base import Problem
+from dpcov.mechanisms.blocks.sensitivity import Sensitivity
+from dpcov.mechanisms.blocks.sensitivity import eigenvalues as value_sensitivity
 from dpcov.mechanisms.eigenvectors import (
     Eigenvectors,
     adaptive_shares,
     direction_exponent,
-    value_sensitivities,
 )
 from dpcov.mechanisms.finished import part_of
 from dpcov.noise.entropy import SeededEntropy
@@ -71,6 +72,14 @@ def uniform_direction(generator, matrix, exponent):
             return u
 
 
+def falling(values):
+    # The minimax formula of isotonic regression.
+    spans = range(len(values))
+    return np.array(
+        [min(max(values[a : b + 1].mean() for b in spans[i:]) for a in spans[: i + 1]) for i in spans]
+    )
+
+
 def naive(mechanism, rows, budget, relation, generator, sharper=1.0):
     # Amin et al., Algorithm 1, with the proven constants written out again.
     sscp, d = rows.T @ rows, rows.shape[1]
@@ -86,7 +95,7 @@ def naive(mechanism, rows, budget, relation, generator, sharper=1.0):
     values = np.linalg.eigvalsh(sscp)[::-1] + noise
     weights = np.ones(d - 1)
     if mechanism.allocation == "adaptive":
-        weights = np.maximum(values[:-1] + tau, 1e-3 * tau) ** (1 / 2 if pure else 2 / 3)
+        weights = np.maximum(falling(values[:-1]) + tau, 1e-3 * tau) ** (1 / 2 if pure else 2 / 3)
     parts = directions_part * weights / weights.sum()
     if mechanism.exponent == "paper":
         exponents = (parts if pure else np.sqrt(2 * parts)) / 4
@@ -163,7 +172,7 @@ def test_the_parts_of_the_budget_compose_to_it(allocation, values, value_share, 
 @given(st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=6), st.floats(1e-3, 1e3))
 def test_adaptive_shares_are_positive_and_sum_to_one(values, margin):
     for cost in (PureDP(epsilon=Fraction(1)), ZCDP(rho=Fraction(1, 9))):
-        shares = adaptive_shares(np.array(values) + margin, margin, cost)
+        shares = adaptive_shares(np.array(values), margin, cost)
         assert sum(shares) == 1
         assert min(shares) > 0
 
@@ -208,7 +217,8 @@ def test_sensitivities(common, before, after, seed):
     basis = np.linalg.qr(np.random.default_rng(seed).standard_normal((3, 3)))[0]
     for relation, changed in (("replace-one", after), ("add-remove-one", np.zeros((2, 3)))):
         first, second = (common.T @ common + rows.T @ rows for rows in (before, changed))
-        l1, squared = value_sensitivities(Problem(n_features=3, neighbors=relation, rows_per_person=2))
+        sensitivity = value_sensitivity(Problem(n_features=3, neighbors=relation, rows_per_person=2))
+        l1, squared = float(sensitivity.l1), float(sensitivity.l2_squared)
         for change in (
             np.linalg.eigvalsh(first) - np.linalg.eigvalsh(second),
             np.diag(basis.T @ (first - second) @ basis),
@@ -223,9 +233,13 @@ def test_sensitivities(common, before, after, seed):
 def test_sensitivities_are_attained():
     # Eigenvalues (2, 0) against (1, 1), and e1 e1' against e2 e2'.
     assert np.linalg.eigvalsh(np.diag([2.0, 0.0])) - np.linalg.eigvalsh(np.eye(2)) == pytest.approx([-1, 1])
-    assert value_sensitivities(Problem(n_features=2, neighbors="replace-one")) == (2, 2)
+    assert value_sensitivity(Problem(n_features=2, neighbors="replace-one")) == Sensitivity(
+        l1=2, l2_squared=2
+    )
     assert np.linalg.eigvalsh(np.diag([1.0, -1.0])) == pytest.approx([-1, 1])
-    assert value_sensitivities(Problem(n_features=2, neighbors="add-remove-one")) == (1, 1)
+    assert value_sensitivity(Problem(n_features=2, neighbors="add-remove-one")) == Sensitivity(
+        l1=1, l2_squared=1
+    )
 
 
 def direction_loss(exponent, dimension, top, beta):

@@ -152,7 +152,8 @@ def scores(budget, pair, draws):
 
     def score(statistics):
         seen = statistics.arrays["sscp"][upper].astype(float)
-        return np.sum(np.abs(seen - theirs) - np.abs(seen - ours)) / 4.0**20
+        # The extreme value has a probability of its own: rounding must not scatter it.
+        return round(np.sum(np.abs(seen - theirs) - np.abs(seen - ours)) / 4.0**20, 9)
 
     return [np.array([score(each) for each in table]) for table in released(Laplace(), budget, pair, draws)]
 
@@ -162,7 +163,7 @@ def test_the_audit_nearly_attains_epsilon_and_catches_half_the_noise():
     claimed = scores(budget, pair, 3000)
     assert not refutes(budget.promise, *claimed)
     assert lower_bound_epsilon(*claimed, alpha=1e-3) > 0.5
-    assert refutes(budget.promise, *scores(half_noise(budget), pair, 3000))
+    assert refutes(budget.promise, *scores(half_noise(budget), pair, 6000))
 
 
 @pytest.mark.parametrize("neighbors", RELATIONS)

@@ -8,8 +8,8 @@ from dpcov import Budget
 SOURCE = "Amin et al. (2019)"
 TABLES = ("wine", "airfoil", "adult")
 SCALED = (
-    "columns divided by bounds on their magnitude, then all rows by the largest norm (data treated as public, as in the "
-    "paper, which does not state its scaling)"
+    "columns divided by bounds on their magnitude, then all rows by the largest norm (data treated as public; the "
+    "paper does not state its scaling)"
 )
 ALPHA = 0.01
 """Regularization; the paper's is not known."""
@@ -56,7 +56,9 @@ def _tables(effort: Effort) -> tuple[str, ...]:
 
 def _capped(slow: Contender, effort: Effort) -> Contender:
     """Every rank-one step draws in the full dimension: the slowest contender."""
-    return contender(slow.label, slow.mechanism, **dict(slow.options), largest_d=None if effort == "full" else 120)
+    return contender(
+        slow.label, slow.mechanism, **dict(slow.options), largest_d=None if effort == "full" else 120
+    )
 
 
 def _points(name: str, effort: Effort) -> tuple[Point, ...]:
@@ -138,7 +140,9 @@ def _gap_grows() -> Check:
                 return Verdict(status="not checked", reason=f"AD or KT was not measured on {name}")
             gaps[name] = float((curves["KT"].mean / curves["AD"].mean).max())
         reason = ", ".join(f"{name}: KT / AD up to {gap:.3g}" for name, gap in gaps.items())
-        return Verdict(status="confirmed" if max(gaps, key=gaps.__getitem__) == "adult" else "failed", reason=reason)
+        return Verdict(
+            status="confirmed" if max(gaps, key=gaps.__getitem__) == "adult" else "failed", reason=reason
+        )
 
     return check
 
@@ -158,14 +162,16 @@ def amin_regression(effort: Effort) -> Figure:
         repetitions={"full": 50, "quick": 3, "test": 3}[effort],
         notes=(
             f"alpha = {ALPHA:g}, which the paper does not state; rows: {SCALED}.",
-            "Output perturbation uses the sensitivity that holds for rows in the unit ball (derived beside the code); it "
-            "pays again for every alpha, target or set of features, the released matrix never.",
+            "Output perturbation uses the sensitivity that holds for rows in the unit ball (derived beside the code); "
+            "it pays again for every alpha, target or set of features, the released matrix never.",
         ),
         claims=(
             Claim(
                 text="Regression from AD's matrix has smaller error than output perturbation with delta",
                 source="4 and appendix C",
-                check=all_of(*(beats(f"{n} weights", "AD", "output perturbation, delta 1e-6") for n in names)),
+                check=all_of(
+                    *(beats(f"{n} weights", "AD", "output perturbation, delta 1e-6") for n in names)
+                ),
             ),
             Claim(
                 text="Lemma 1 bounds the distance of the weights in every draw",

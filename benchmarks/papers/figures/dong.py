@@ -115,7 +115,9 @@ def dong3(effort: Effort) -> Figure:
     points = tuple(
         Point(x=rho, table=table("zipf", n=N_ROWS, d=D, N=BINS), budget=Budget(rho=rho)) for rho in rhos
     )
-    budgets = Panel(key="rho", title="(d) budget", x_label="rho", lines=lines(zcdp_contenders(effort), points))
+    budgets = Panel(
+        key="rho", title="(d) budget", x_label="rho", lines=lines(zcdp_contenders(effort), points)
+    )
     sizes = {"full": (1e3, 4e3, 16e3, 5e4, 1e5, 4e5), "quick": (1e3, 1e4, 1e5), "test": ()}[effort]
     points = tuple(
         Point(x=n, table=table("zipf", n=int(n), d=D, N=BINS), budget=Budget(rho=RHO)) for n in sizes
@@ -211,7 +213,9 @@ def dong4(effort: Effort) -> Figure:
             Panel(key="n", title="rows", x_label="n", lines=lines(contenders, by_rows)),
             Panel(key="rho", title="budget, n = 60000", x_label="rho", lines=lines(contenders, by_budget)),
         ),
-        notes=(f"60000 images of 784 pixels divided by 255 * 28; rho = {RHO} unless varied. EMCov takes too long.",),
+        notes=(
+            f"60000 images of 784 pixels divided by 255 * 28; rho = {RHO} unless varied. EMCov takes too long.",
+        ),
         claims=real_claims("n", "rho"),
     )
 
@@ -220,7 +224,9 @@ def dong6(effort: Effort) -> Figure:
     """MNIST, digit by digit."""
     digits = {"full": tuple(range(10)), "quick": (0, 1, 5), "test": ()}[effort]
     points = {
-        rho: tuple(Point(x=digit, table=table("mnist", digit=digit), budget=Budget(rho=rho)) for digit in digits)
+        rho: tuple(
+            Point(x=digit, table=table("mnist", digit=digit), budget=Budget(rho=rho)) for digit in digits
+        )
         for rho in (0.1, 1.0)
     }
     contenders = zcdp_contenders(effort, em=False)
@@ -254,8 +260,8 @@ def dong7(effort: Effort) -> Figure:
         repetitions={"full": 50, "quick": 3, "test": 3}[effort],
         panels=tuple(_pure_rows(n, effort) for n in sizes),
         notes=(f"epsilon = {EPSILON}, as in the published code; {SAME_AS_PAPER}.",),
-        claims=_pure_claims(*(f"n{n}" for n in sizes))
-        + (
+        claims=(
+            *_pure_claims(*(f"n{n}" for n in sizes)),
             Claim(
                 text="The error of LapCov grows like d**2",
                 source="I.2",
@@ -282,7 +288,9 @@ def _pure_rows(n: int, effort: Effort) -> Panel:
 def dong8(effort: Effort) -> Figure:
     """Pure DP, one of N, d, epsilon varies."""
     contenders = pure_contenders(effort)
-    epsilons = {"full": (0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4), "quick": (0.1, 0.8, 6.4), "test": ()}[effort]
+    epsilons = {"full": (0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4), "quick": (0.1, 0.8, 6.4), "test": ()}[
+        effort
+    ]
     points = tuple(
         Point(x=e, table=table("zipf", n=N_ROWS, d=D, N=BINS), budget=Budget(epsilon=e)) for e in epsilons
     )

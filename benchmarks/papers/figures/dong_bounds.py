@@ -59,7 +59,9 @@ def dong1(effort: Effort) -> Figure:
             Claim(
                 text="SeparateCov improves on the Gaussian mechanism for d above n**(2/3)",
                 source="abstract",
-                check=crosses("bounds", GAUSSIAN, NEW) if effort == "test" else _crossing_at(N_ROWS ** (2 / 3)),
+                check=crosses("bounds", GAUSSIAN, NEW)
+                if effort == "test"
+                else _crossing_at(N_ROWS ** (2 / 3)),
             ),
             Claim(
                 text="Its error grows like d**(1/4) there",

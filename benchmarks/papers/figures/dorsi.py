@@ -84,7 +84,7 @@ def dorsi(effort: Effort) -> Figure:
         notes=(
             f"epsilon = {EPSILON:g}; unit rows but for the last panel; d = 20 and n = {N_ROWS}, d = {D} and n = 500 "
             "unless varied.",
-            f"O(1) in Theorem 2 is drawn as {CONSTANT:g}. Algorithm 2 spends 7/10 of epsilon, as in the paper; tuned, all.",
+            f"O(1) in Theorem 2 is drawn as {CONSTANT:g}. Algorithm 2 spends 7/10 of epsilon; tuned, all of it.",
         ),
         claims=_claims(),
     )
@@ -96,7 +96,11 @@ def _claims() -> tuple[Claim, ...]:
             text="Theorem 1: the error is at most 3 d**(1 + 1/p) / (epsilon n) in every Schatten norm",
             source="Theorem 1",
             check=all_of(
-                *(below_bound(axis, name, f"bound, {name}") for axis in ("d", "n") for name in NORMS.values()),
+                *(
+                    below_bound(axis, name, f"bound, {name}")
+                    for axis in ("d", "n")
+                    for name in NORMS.values()
+                ),
                 below_bound("p", "Algorithm 1", "bound"),
             ),
         ),
@@ -128,19 +132,24 @@ def _claims() -> tuple[Claim, ...]:
         Claim(
             text="Noise on symmetric matrices has at most two thirds of the error of Algorithm 1",
             source="this project",
-            check=beats("p", "Algorithm 1 on symmetric matrices", "Algorithm 1", factor=2 / 3, within=(1.5, 4)),
+            check=beats(
+                "p", "Algorithm 1 on symmetric matrices", "Algorithm 1", factor=2 / 3, within=(1.5, 4)
+            ),
         ),
         Claim(
             text="auto is not worse than Algorithm 2 (5 % for chance)",
             source="this project",
-            check=all_of(*(beats(key, "auto", "Algorithm 2", factor=1.05) for key in ("few", "wide", "trace"))),
+            check=all_of(
+                *(beats(key, "auto", "Algorithm 2", factor=1.05) for key in ("few", "wide", "trace"))
+            ),
         ),
     )
 
 
 def _additive(key: str, title: str, x_label: str, points: tuple[Point, ...]) -> Panel:
     drawn = tuple(
-        Line(label=name, contender=SQUARE, points=points, metric=f"schatten:{p:g}") for p, name in NORMS.items()
+        Line(label=name, contender=SQUARE, points=points, metric=f"schatten:{p:g}")
+        for p, name in NORMS.items()
     )
     ours = Line(label="auto, p = 2", contender=AUTO, points=points, metric="schatten:2", ours=True)
     bounds = tuple(

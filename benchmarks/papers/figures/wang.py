@@ -1,8 +1,8 @@
 """Wang, Xu, Yang (2019), figure 1: sparse covariance matrices by thresholding.
 
-The paper calls the norms of its samples "less than 1 (with high probability)"; with lambda = 50 and c = 200 they are near
-sqrt(p / 4), five for p = 100.  So every panel comes twice: with the paper's noise, which gives no guarantee for such
-rows, and with noise for a public norm bound that holds.
+The paper calls the norms of its samples "less than 1 (with high probability)"; with lambda = 50 and c = 200 they are
+near sqrt(p / 4), five for p = 100.  So every panel comes twice: with the paper's noise, which gives no guarantee for
+such rows, and with noise for a public norm bound that holds.
 """
 
 from math import sqrt
@@ -13,8 +13,8 @@ from dpcov import Budget
 
 SOURCE = "Wang, Xu, Yang (2019)"
 GAMMA = 0.5
-"""The paper does not state gamma.  Sample entries have standard deviation 1/4 / sqrt(n), and the largest of p**2 of them is
-about 1/2 sqrt(log p / n)."""
+"""The paper does not state gamma.  Sample entries have standard deviation 1/4 / sqrt(n), and the largest of p**2 of
+them is about 1/2 sqrt(log p / n)."""
 
 SPARSITY, P, EPSILON = 0.2, 100, 1.0
 
@@ -50,8 +50,8 @@ def wang1(effort: Effort) -> Figure:
         panels=tuple(panels),
         repetitions={"full": 20, "quick": 3, "test": 3}[effort],
         notes=(
-            f"delta = 1/n; sparsity {SPARSITY:g}, p = {P}, epsilon = {EPSILON:g} unless varied (the paper: p = 200 in the "
-            "privacy panel, as in the full run); new rows in every repetition.",
+            f"delta = 1/n; sparsity {SPARSITY:g}, p = {P}, epsilon = {EPSILON:g} unless varied (p = 200 in the privacy "
+            "panel of the paper and of the full run); new rows in every repetition.",
             "The paper does not state gamma; 1/2 removes what sampling alone does to a zero entry.",
             "'as published' has no guarantee: rows are longer than 1 and the noise lacks a factor sqrt(2).",
         ),
@@ -86,10 +86,7 @@ def _claims(labels: dict[str, list[str]]) -> tuple[Claim, ...]:
             text="More privacy means a larger error",
             source="V(c) 3)",
             check=all_of(
-                *(
-                    beats(f"privacy, {kind}", strict, loose)
-                    for kind in ("as published", "with a guarantee")
-                )
+                *(beats(f"privacy, {kind}", strict, loose) for kind in ("as published", "with a guarantee"))
             ),
         ),
         Claim(

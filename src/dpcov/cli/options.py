@@ -26,7 +26,8 @@ Post = Annotated[
     str | None,
     typer.Option(
         "--post",
-        help="Post-processing: none (unbiased), psd, clip, projection, shrink, threshold; default: the mechanism's. Free.",
+        help="Post-processing: none (unbiased), psd, clip, projection, shrink, threshold; free. "
+        "Default: the mechanism's.",
     ),
 ]
 Force = Annotated[bool, typer.Option("--force", help="Overwrite an existing output file.")]

@@ -81,7 +81,7 @@ def _draw(
 
 def _check_plot(plot: Path | None, force: bool) -> None:
     """Refuse before the work what would fail after it."""
-    from dpcov.plan_figure import FORMATS
+    from dpcov.plan_figure import FORMATS, empty_figure
 
     if plot is None:
         return
@@ -91,6 +91,7 @@ def _check_plot(plot: Path | None, force: bool) -> None:
         )
     if plot.exists() and not force:
         raise UsageError(f"{plot} exists already. Choose another name, or add --force.")
+    empty_figure()
 
 
 def _report(

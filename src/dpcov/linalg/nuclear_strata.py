@@ -106,9 +106,9 @@ class _Observation:
 
 def _estimate(observation: _Observation, shape: Array) -> NuclearEstimate:
     """Choose between zero, the shape and the shrunk spectrum; average the last two where their risks are close."""
-    bound = max(observation.trace, 0.0) ** 2
     if not observation.is_present(shape):
-        return NuclearEstimate(matrix=np.zeros_like(shape), expected_squared_error=bound)
+        squared_trace = observation.trace**2 - observation.trace_variance
+        return NuclearEstimate(matrix=np.zeros_like(shape), expected_squared_error=max(squared_trace, 0.0))
     shaped = _shaped(observation, shape)
     if observation.trace < ullman.weakest_visible(len(shape)) * observation.scale:
         return _plausible(shaped, observation)
@@ -159,6 +159,4 @@ def _shrunk(observation: _Observation) -> NuclearEstimate:
         excess=ullman.excess(values, observation.scale),
     )
     result = shrink_spectrum(spectrum, vectors)
-    return NuclearEstimate(
-        matrix=result.matrix, expected_squared_error=result.expected_squared_error
-    )
+    return NuclearEstimate(matrix=result.matrix, expected_squared_error=result.expected_squared_error)

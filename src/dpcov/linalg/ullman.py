@@ -5,9 +5,10 @@ trace's within 3 %) of simulated ones; deterministic.  Knows nothing of rows, bu
 
 Notes
 -----
-For large d the spectrum follows Ullman's law on [-e, e], e = pi d / 2, a mixture of arcsine laws, whose Stieltjes
-transform is g(z) = arcsin(e/z)/e.  Hence the R-transform R(g) = e/sin(e g) - 1/g.  With S and W free and g the transform
-of the noisy spectrum at its own eigenvalue, the best rotation-invariant estimate (Bun, Allez, Bouchaud, Potters 2016) is
+For large d the spectrum follows Ullman's law on [-e, e], e = pi d / 2, a mixture of arcsine laws.  Its Stieltjes
+transform is g(z) = arcsin(e/z)/e, hence its R-transform R(g) = e/sin(e g) - 1/g.  With S and W free and g the
+transform of the noisy spectrum at its own eigenvalue, the best rotation-invariant estimate is (Bun, Allez, Bouchaud,
+Potters 2016)
 
     xi = lambda - Im(g R(g)) / Im g,        g R(g) = e g/sin(e g) - 1 = (e g)**2/6 + 7 (e g)**4/360 + ...
 

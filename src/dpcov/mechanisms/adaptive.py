@@ -55,9 +55,10 @@ from dpcov.mechanisms.finished import (
     draw_row_count,
     finish,
     part_of,
+    public_rows,
     row_count_share,
 )
-from dpcov.mechanisms.separate import SeparateNoise, public_rows, separate_noise, separate_sscp
+from dpcov.mechanisms.separate import SeparateNoise, separate_noise, separate_sscp
 from dpcov.noise.entropy import Entropy
 from dpcov.privacy.budget import Budget
 from dpcov.privacy.guarantee import ZCDP, ApproxDP, Numerics, Promise, PureDP

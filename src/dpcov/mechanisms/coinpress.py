@@ -26,7 +26,6 @@ Biswas, Dong, Kamath, Ullman (2020), CoinPress, section 3; Dong, Liang, Yi (2022
 
 from dataclasses import dataclass
 from fractions import Fraction
-from numbers import Integral
 from typing import ClassVar
 
 import numpy as np
@@ -96,10 +95,9 @@ class CoinPress(RowMechanism[CoinPressCalibration]):
     noise: Shape = "isotropic"
 
     def __post_init__(self) -> None:
-        whole = isinstance(self.rounds, Integral) and not isinstance(self.rounds, bool)
-        if not whole or not 1 <= self.rounds <= 100:
+        if isinstance(self.rounds, bool) or not isinstance(self.rounds, int) or not 1 <= self.rounds <= 100:
             raise UsageError("rounds must be a whole number from 1 to 100; 2 to 4 are enough.")
-        if not 0 < self.upper <= 1:
+        if isinstance(self.upper, bool) or not 0 < self.upper <= 1:
             raise UsageError("upper is a fraction of the squared norm bound: above 0 and at most 1.")
         check_share("failure_probability", self.failure_probability)
         check_choice("noise", self.noise, SHAPES)
@@ -122,19 +120,36 @@ class CoinPress(RowMechanism[CoinPressCalibration]):
         d = problem.n_features
         row_count = draw_row_count(rows, problem, calibration.row_count, entropy)
         n_rows = public_rows(problem, row_count)
-        radius = eta(d, self.failure_probability / (n_rows * self.rounds))
-        whitening, coloring = np.eye(d) * self.upper**-0.5, np.eye(d) * self.upper**0.5
+        normal_norm = eta(d, self.failure_probability / (n_rows * self.rounds))
+        frame = _Frame(whitening=np.eye(d) * self.upper**-0.5, coloring=np.eye(d) * self.upper**0.5)
         for noise in calibration.rounds[:-1]:
-            moment = _noisy_moment(rows, whitening, radius, noise, n_rows, entropy)
+            radius = min(normal_norm, frame.longest)
+            moment = _noisy_moment(rows, frame.whitening, radius, noise, n_rows, entropy)
             slack = noise.spectral_bound(d, self.failure_probability / self.rounds) * radius**2 / n_rows
-            # The spread that the noise allows, so that the next clipping norm is not too small.
-            spread = project_psd(moment) + slack * np.eye(d)
-            root = inverse_root(spread)
-            whitening = root @ whitening
-            coloring = coloring @ (spread @ root)
-        moment = _noisy_moment(rows, whitening, radius, calibration.rounds[-1], n_rows, entropy)
-        sscp = coloring @ moment @ coloring.T * n_rows
+            frame = frame.refined(moment, slack)
+        radius = min(normal_norm, frame.longest)
+        moment = _noisy_moment(rows, frame.whitening, radius, calibration.rounds[-1], n_rows, entropy)
+        sscp = frame.coloring @ moment @ frame.coloring.T * n_rows
         return finish(sscp, problem, row_count, clip=1.0, post="psd")
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Frame:
+    """Coordinates in which the rows are believed to have a second moment of at most I, and the way back."""
+
+    whitening: Array
+    coloring: Array
+
+    @property
+    def longest(self) -> float:
+        """Norm that no row of the unit ball exceeds in these coordinates."""
+        return float(np.linalg.norm(self.whitening, 2))
+
+    def refined(self, moment: Array, slack: float) -> "_Frame":
+        """Whiten by the spread that a noisy moment allows, so that the next norm to clip to is not too small."""
+        spread = project_psd(moment) + slack * np.eye(len(moment))
+        root = inverse_root(spread)
+        return _Frame(whitening=root @ self.whitening, coloring=self.coloring @ (spread @ root))
 
 
 def round_shares(rounds: int) -> list[Fraction]:

@@ -22,29 +22,28 @@ Amin, Dick, Kulesza, Munoz Medina, Vassilvitskii (2019), Algorithm 1 and Corolla
 appendix C.
 """
 
-import math
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import isotonic_regression
 
 from dpcov.data.moments import Moments, MomentsSpec
 from dpcov.errors import UsageError
 from dpcov.mechanisms.base import Calibration, Mechanism, Problem
+from dpcov.mechanisms.blocks.additive_noise import additive_noise
+from dpcov.mechanisms.blocks.sensitivity import eigenvalues
 from dpcov.mechanisms.finished import (
     Array,
     Cost,
-    additive_noise,
     check_row_count,
     draw_row_count,
     finish,
     part_of,
     root_down,
-    root_up,
     row_count_share,
-    squared_noise_scale,
     sscp_of,
 )
 from dpcov.noise.eigenvectors import sample_eigenvectors
@@ -147,7 +146,7 @@ class Eigenvectors(Mechanism[EigenvectorsCalibration]):
         )
         for cost in (calibration.eigenvalues, calibration.quotients):
             if cost is not None:
-                squared_noise_scale(cost, *value_sensitivities(problem))
+                additive_noise(cost, eigenvalues(problem))
         return calibration
 
     def _shares(self, problem: Problem) -> dict[str, Fraction]:
@@ -176,23 +175,17 @@ class Eigenvectors(Mechanism[EigenvectorsCalibration]):
         rank = self.rank or len(sscp)
         values, margin = np.zeros(rank), 0.0
         if calibration.eigenvalues is not None:
-            noise, margin = self._value_noise(calibration.eigenvalues, rank, problem, entropy)
-            values = np.linalg.eigvalsh(sscp)[::-1][:rank] + noise
+            noise = additive_noise(calibration.eigenvalues, eigenvalues(problem))
+            values = np.linalg.eigvalsh(sscp)[::-1][:rank] + noise.draw(rank, entropy)
+            margin = noise.upper_bound(self.failure_probability / (2 * rank))
         exponents = self._exponents(calibration.directions, values, margin, problem)
         directions = sample_eigenvectors(sscp, exponents, entropy, rank)
         if calibration.quotients is not None:
-            noise, _ = self._value_noise(calibration.quotients, rank, problem, entropy)
-            values = np.einsum("ji,ji->i", directions, sscp @ directions) + noise
+            noise = additive_noise(calibration.quotients, eigenvalues(problem))
+            values = np.einsum("ji,ji->i", directions, sscp @ directions) + noise.draw(rank, entropy)
         row_count = draw_row_count(moments, problem, calibration.row_count, entropy)
         matrix = (directions * values) @ directions.T
         return finish(matrix, problem, row_count, clip=self.clip, post="clip")
-
-    def _value_noise(self, cost: Cost, rank: int, problem: Problem, entropy: Entropy) -> tuple[Array, float]:
-        """Noise on the values, and tau: a bound that none of it exceeds with probability 1 - beta."""
-        squared = squared_noise_scale(cost, *value_sensitivities(problem))
-        log_odds = math.log(2 * rank / self.failure_probability)
-        quantile = log_odds if isinstance(cost, PureDP) else math.sqrt(2 * log_odds)
-        return additive_noise(cost, squared, rank, entropy), root_up(squared) * quantile
 
     def _exponents(self, cost: Cost | None, values: Array, margin: float, problem: Problem) -> list[float]:
         """One exponent for every direction that is drawn."""
@@ -202,24 +195,20 @@ class Eigenvectors(Mechanism[EigenvectorsCalibration]):
         if self.allocation == "uniform":
             shares = [Fraction(1, n_drawn)] * n_drawn
         else:
-            shares = adaptive_shares(values[:n_drawn] + margin, margin, cost)
+            shares = adaptive_shares(values[:n_drawn], margin, cost)
         return [direction_exponent(part_of(cost, share), problem, self.exponent) for share in shares]
 
 
-def value_sensitivities(problem: Problem) -> tuple[int, int]:
-    """l1 norm and squared l2 norm of the change of eigenvalues or quotients (eigenvectors.md, Lemma 1)."""
-    k = problem.rows_per_person
-    return (2 * k, 2 * k**2) if problem.neighbors == "replace-one" else (k, k**2)
-
-
-def adaptive_shares(upper_values: NDArray[np.float64], margin: float, cost: Cost) -> list[Fraction]:
-    """Shares of the directions' budget that minimize sum_i upper_value_i / epsilon_i.
+def adaptive_shares(noisy_values: NDArray[np.float64], margin: float, cost: Cost) -> list[Fraction]:
+    """Shares of the directions' budget that minimize sum_i (value_i + margin) / epsilon_i.
 
     With sum epsilon_i fixed: epsilon_i ~ value**(1/2) (Corollary 1 of the paper).  With sum epsilon_i**2 fixed:
     epsilon_i ~ value**(1/3), so that rho_i ~ value**(2/3).
     """
+    # Eigenvalues fall; the nearest falling sequence is no farther from them, and even exponents keep the sampler fast.
+    falling = isotonic_regression(noisy_values, increasing=False).x
     # A value whose noise fell below -margin still needs a positive share.
-    positive = np.maximum(upper_values, 1e-3 * margin)
+    positive = np.maximum(falling + margin, 1e-3 * margin)
     weights = [Fraction(float(w)) for w in positive ** (0.5 if isinstance(cost, PureDP) else 2.0 / 3.0)]
     total = sum(weights)
     return [weight / total for weight in weights]

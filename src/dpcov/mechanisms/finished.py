@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcov.data.moments import Moments
+from dpcov.data.rows import EncodedRows
 from dpcov.errors import BudgetError, NumericError
 from dpcov.linalg.symmetric import symmetrize
 from dpcov.mechanisms.base import Problem
-from dpcov.noise.continuous import exponentials, normals
 from dpcov.noise.entropy import Entropy
 from dpcov.noise.lattice import LARGEST_STD, discrete_laplace, rounded_gaussian
 from dpcov.privacy.guarantee import ZCDP, Promise, PureDP
@@ -64,14 +64,6 @@ def squared_noise_scale(cost: Cost, absolute: int | Fraction, squared: int | Fra
     return scale
 
 
-def additive_noise(cost: Cost, squared_scale: Fraction, size: int, entropy: Entropy) -> Array:
-    """Independent Laplace or normal numbers of the scale from :func:`squared_noise_scale` (idealized numerics)."""
-    scale = root_up(squared_scale)
-    if isinstance(cost, PureDP):
-        return scale * (exponentials(size, entropy) - exponentials(size, entropy))
-    return scale * normals(size, entropy)
-
-
 def root_up(value: Fraction) -> float:
     """A float that is not below the square root of a fraction."""
     return math.nextafter(math.sqrt(math.nextafter(float(value), math.inf)), math.inf)
@@ -88,7 +80,9 @@ def sscp_of(moments: Moments) -> Array:
     return stratum.sscp.to_float() * 4.0**-moments.spec.bits
 
 
-def draw_row_count(moments: Moments, problem: Problem, cost: Cost | None, entropy: Entropy) -> int | None:
+def draw_row_count(
+    moments: Moments | EncodedRows, problem: Problem, cost: Cost | None, entropy: Entropy
+) -> int | None:
     """The private number of rows, exactly discrete noise added; None where the number is public."""
     if cost is None:
         return None
@@ -105,6 +99,13 @@ def check_row_count(problem: Problem, cost: Cost | None) -> Cost | None:
     return cost
 
 
+def public_rows(problem: Problem, row_count: int | None) -> int:
+    """The number of rows to compute with: public, or private already."""
+    rows = problem.n_rows if row_count is None else max(1, row_count)
+    assert rows is not None
+    return rows
+
+
 def finish(
     sscp: Array,
     problem: Problem,
@@ -115,8 +116,7 @@ def finish(
     notes: tuple[str, ...] = (),
 ) -> NoisyStatistics:
     """Divide a private sscp by the number of rows and bring it to units of the norm bound."""
-    rows = problem.n_rows if row_count is None else max(1, row_count)
-    assert rows is not None
+    rows = public_rows(problem, row_count)
     if not np.isfinite(sscp).all():
         raise NumericError("The private matrix overflowed; nothing was released. Use a larger budget.")
     arrays: dict[str, PublishedArray] = {"second_moment": symmetrize(sscp) * (clip**2 / rows)}

@@ -31,16 +31,16 @@ import numpy as np
 from dpcov.data.moments import Moments, MomentsSpec
 from dpcov.errors import UsageError
 from dpcov.mechanisms.base import Calibration, Mechanism, Problem
+from dpcov.mechanisms.blocks.additive_noise import additive_noise
+from dpcov.mechanisms.blocks.sensitivity import scalar
 from dpcov.mechanisms.eigenvectors import Exponent, check_choice, check_share, direction_exponent
 from dpcov.mechanisms.finished import (
     Cost,
-    additive_noise,
     check_row_count,
     draw_row_count,
     finish,
     part_of,
     row_count_share,
-    squared_noise_scale,
     sscp_of,
 )
 from dpcov.noise.bingham import sample_bingham
@@ -100,10 +100,10 @@ class KapralovTalwar(Mechanism[KapralovTalwarCalibration]):
     def calibrate(self, problem: Problem, budget: Budget) -> KapralovTalwarCalibration:
         """Give every round the same part of the budget (kapralov_talwar.md)."""
         self.check(problem, budget)
-        count, k = row_count_share(problem), problem.rows_per_person
+        count = row_count_share(problem)
         each = (1 - count) / (self.rank or problem.n_features)
         value = part_of(budget.promise, each * Fraction(self.value_share))
-        squared_noise_scale(value, k, k**2)
+        additive_noise(value, scalar(problem))
         row_count = part_of(budget.promise, count) if count else None
         return KapralovTalwarCalibration(
             promise=budget.promise,
@@ -118,13 +118,12 @@ class KapralovTalwar(Mechanism[KapralovTalwarCalibration]):
         """Find a direction, measure it, subtract it; repeat."""
         residue = sscp_of(moments)
         found = np.zeros_like(residue)
-        k = problem.rows_per_person
-        squared_scale = squared_noise_scale(calibration.value, k, k**2)
+        value_noise = additive_noise(calibration.value, scalar(problem))
         exponent = direction_exponent(calibration.direction, problem, self.exponent)
         for _ in range(self.rank or len(residue)):
             direction = sample_bingham(exponent * residue, entropy)
-            noise = additive_noise(calibration.value, squared_scale, 1, entropy)[0]
-            component = (direction @ residue @ direction + noise) * np.outer(direction, direction)
+            value = direction @ residue @ direction + value_noise.draw(1, entropy)[0]
+            component = value * np.outer(direction, direction)
             found += component
             residue -= component
         row_count = draw_row_count(moments, problem, calibration.row_count, entropy)

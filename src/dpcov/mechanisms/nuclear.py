@@ -21,14 +21,15 @@ d'Orsi, Novikov (2025), Algorithm 1; Hardt, Talwar (2010).
 """
 
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import ClassVar, Literal, get_args
 
 from dpcov.data.moments import Moments, MomentsSpec
 from dpcov.errors import UsageError
 from dpcov.linalg.symmetric import symmetrize
 from dpcov.mechanisms.base import Calibration, Mechanism, Problem
-from dpcov.mechanisms.eigenvectors import check_choice, value_sensitivities
+from dpcov.mechanisms.blocks.additive_noise import additive_noise
+from dpcov.mechanisms.blocks.sensitivity import eigenvalues
+from dpcov.mechanisms.eigenvectors import check_choice
 from dpcov.mechanisms.finished import (
     Array,
     Cost,
@@ -36,9 +37,7 @@ from dpcov.mechanisms.finished import (
     draw_row_count,
     finish,
     part_of,
-    root_up,
     row_count_share,
-    squared_noise_scale,
     sscp_of,
 )
 from dpcov.noise.entropy import Entropy
@@ -96,7 +95,7 @@ class Nuclear(Mechanism[NuclearCalibration]):
         check_noise_shape(self.noise, problem)
         count = row_count_share(problem)
         matrix = part_of(budget.promise, 1 - count)
-        squared_noise_scale(matrix, *value_sensitivities(problem))
+        nuclear_scale(matrix, problem)
         row_count = part_of(budget.promise, count) if count else None
         return NuclearCalibration(
             promise=budget.promise, matrix=matrix, row_count=check_row_count(problem, row_count)
@@ -126,7 +125,12 @@ def check_noise_shape(shape: NoiseShape, problem: Problem) -> None:
 def noisy_sscp(moments: Moments, cost: Cost, shape: NoiseShape, problem: Problem, entropy: Entropy) -> Array:
     """Symmetric sscp with nuclear-norm noise of scale sensitivity / epsilon."""
     sscp = sscp_of(moments)
-    scale = root_up(Fraction(squared_noise_scale(cost, *value_sensitivities(problem))))
+    scale = nuclear_scale(cost, problem)
     if shape == "square":
         return symmetrize(sscp + nuclear_noise(len(sscp), scale, entropy))
     return sscp + symmetric_nuclear_noise(len(sscp), scale, entropy, shape)
+
+
+def nuclear_scale(cost: Cost, problem: Problem) -> float:
+    """Sensitivity in nuclear norm, which is that of the eigenvalues in the l1 norm, over epsilon."""
+    return additive_noise(cost, eigenvalues(problem)).scale

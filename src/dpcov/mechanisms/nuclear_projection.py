@@ -27,18 +27,18 @@ from typing import ClassVar, Literal, get_args
 from dpcov.data.moments import Moments, MomentsSpec
 from dpcov.linalg.project import project_nuclear_ball
 from dpcov.mechanisms.base import Calibration, Mechanism, Problem
-from dpcov.mechanisms.eigenvectors import check_choice, value_sensitivities
+from dpcov.mechanisms.blocks.additive_noise import additive_noise
+from dpcov.mechanisms.blocks.sensitivity import scalar
+from dpcov.mechanisms.eigenvectors import check_choice
 from dpcov.mechanisms.finished import (
     Cost,
-    additive_noise,
     check_row_count,
     draw_row_count,
     finish,
     part_of,
     row_count_share,
-    squared_noise_scale,
 )
-from dpcov.mechanisms.nuclear import NoiseShape, check_noise_shape, noisy_sscp
+from dpcov.mechanisms.nuclear import NoiseShape, check_noise_shape, noisy_sscp, nuclear_scale
 from dpcov.noise.entropy import Entropy
 from dpcov.privacy.budget import Budget
 from dpcov.privacy.guarantee import Numerics, Promise, PureDP
@@ -104,11 +104,11 @@ class NuclearProjection(Mechanism[NuclearProjectionCalibration]):
         """Split the budget between matrix, trace and number of rows (nuclear_projection.md, Theorem 1)."""
         self.check(problem, budget)
         check_noise_shape(self.noise, problem)
-        count, k = row_count_share(problem), problem.rows_per_person
+        count = row_count_share(problem)
         for_matrix, for_trace = (part * (1 - count) for part in SPLITS[self.budget_split])
         matrix, trace = part_of(budget.promise, for_matrix), part_of(budget.promise, for_trace)
-        squared_noise_scale(matrix, *value_sensitivities(problem))
-        squared_noise_scale(trace, k, k**2)
+        nuclear_scale(matrix, problem)
+        additive_noise(trace, scalar(problem))
         row_count = part_of(budget.promise, count) if count else None
         return NuclearProjectionCalibration(
             promise=part_of(budget.promise, for_matrix + for_trace + count),
@@ -122,10 +122,7 @@ class NuclearProjection(Mechanism[NuclearProjectionCalibration]):
     ) -> NoisyStatistics:
         """Add the noise, draw the radius, project."""
         noisy = noisy_sscp(moments, calibration.matrix, self.noise, problem, entropy)
-        k = problem.rows_per_person
-        noise = additive_noise(
-            calibration.trace, squared_noise_scale(calibration.trace, k, k**2), 1, entropy
-        )[0]
+        noise = additive_noise(calibration.trace, scalar(problem)).draw(1, entropy)[0]
         trace = moments.strata[0].sscp.trace() / 4**moments.spec.bits + noise
         projected = project_nuclear_ball(noisy, max(0.0, RADIUS_FACTOR * float(trace)))
         row_count = draw_row_count(moments, problem, calibration.row_count, entropy)

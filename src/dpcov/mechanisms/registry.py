@@ -5,7 +5,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from dpcov.errors import UsageError
+from dpcov.mechanisms.adaptive import Adaptive
 from dpcov.mechanisms.base import Mechanism
+from dpcov.mechanisms.coinpress import CoinPress
 from dpcov.mechanisms.eigenvectors import Eigenvectors
 from dpcov.mechanisms.gaussian import Gaussian
 from dpcov.mechanisms.kapralov_talwar import KapralovTalwar
@@ -13,7 +15,9 @@ from dpcov.mechanisms.laplace import Laplace
 from dpcov.mechanisms.nuclear import Nuclear
 from dpcov.mechanisms.nuclear_projection import NuclearProjection
 from dpcov.mechanisms.projection import Projection
+from dpcov.mechanisms.separate import Separate
 from dpcov.mechanisms.stratified import Stratified
+from dpcov.mechanisms.stratified_nuclear import StratifiedNuclear
 from dpcov.mechanisms.thresholding import Thresholding
 from dpcov.mechanisms.zero import Zero
 
@@ -24,10 +28,14 @@ MECHANISMS: tuple[type[Mechanism[Any]], ...] = (
     Projection,
     Thresholding,
     Stratified,
+    Separate,
+    Adaptive,
+    StratifiedNuclear,
     Eigenvectors,
     KapralovTalwar,
     Nuclear,
     NuclearProjection,
+    CoinPress,
 )
 
 

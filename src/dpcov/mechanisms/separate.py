@@ -44,6 +44,7 @@ from dpcov.mechanisms.finished import (
     draw_row_count,
     finish,
     part_of,
+    public_rows,
     row_count_share,
     sscp_of,
 )
@@ -172,10 +173,3 @@ class Separate(Mechanism[SeparateCalibration]):
         )
         post: Post = "none" if self.eigenvalues == "raw" else "psd"
         return finish(sscp, problem, row_count, clip=self.clip, post=post)
-
-
-def public_rows(problem: Problem, row_count: int | None) -> float:
-    """Number of rows that may be used outside: public, or private already."""
-    rows = problem.n_rows if row_count is None else max(1, row_count)
-    assert rows is not None
-    return float(rows)

@@ -16,8 +16,8 @@ Each shell's sscp is divided by its own squared radius.  Sum over all shells of 
 Utility
 -------
 A shell of radius t carries noise of scale t**2 s, whose root mean square Frobenius norm is about
-0.64 (d + 1) sqrt(d) t**2 s, before shrinkage (docs/pure.md).  Shells whose noisy trace is within the noise of one entry are
-not drawn at all.
+0.64 (d + 1) sqrt(d) t**2 s, before shrinkage (docs/pure.md).  Shells whose noisy trace is within the noise of one entry
+are not drawn at all.
 
 References
 ----------

@@ -1,0 +1,120 @@
+"""Draw figures with matplotlib: error bars of two standard errors, ours in bold, bounds dashed."""
+
+import re
+from io import StringIO
+from math import ceil
+from pathlib import Path
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure as Canvas
+
+from benchmarks.papers.results import Curve, FigureResult, PanelResult
+
+_STYLE = {
+    "svg.hashsalt": "dpcov",
+    "svg.fonttype": "path",
+    "font.size": 9,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "grid.alpha": 0.25,
+    "axes.titlesize": 10,
+}
+_COLORS = ("#4477aa", "#ee6677", "#228833", "#ccbb44", "#66ccee", "#aa3377", "#bb5566", "#004488", "#997700")
+_FIXED = {"zero": "#999999", "auto": "#000000"}
+_MARKERS = "osD^vP*X"
+_COLUMNS = 3
+
+
+def draw(result: FigureResult) -> Canvas:
+    """All panels of a figure with one legend."""
+    with mpl.rc_context(_STYLE):
+        panels = list(result.panels.values())
+        columns = min(_COLUMNS, len(panels))
+        rows = ceil(len(panels) / columns)
+        canvas = Canvas(figsize=(3.9 * columns, 3.1 * rows + 0.7), layout="constrained")
+        axes = np.atleast_1d(canvas.subplots(rows, columns)).ravel()
+        colors = _assign(panels)
+        for ax, panel in zip(axes, panels, strict=False):
+            _draw_panel(ax, panel, colors)
+        for ax in axes[len(panels) :]:
+            ax.set_axis_off()
+        _legend(canvas, axes[: len(panels)])
+    return canvas
+
+
+def save(canvas: Canvas, path: Path) -> str:
+    """Write SVG and PNG, and return the SVG for embedding."""
+    with mpl.rc_context(_STYLE):
+        canvas.savefig(path.with_suffix(".png"), dpi=150)
+        text = StringIO()
+        canvas.savefig(text, format="svg", metadata={"Date": None})
+    path.with_suffix(".svg").write_text(text.getvalue())
+    return _embeddable(text.getvalue(), path.stem)
+
+
+def _embeddable(svg: str, prefix: str) -> str:
+    """Drop the XML prologue and make identifiers unique, so that several drawings fit into one page."""
+    body = svg[svg.index("<svg") :]
+    body = re.sub(r'\bid="', f'id="{prefix}-', body)
+    body = re.sub(r'href="#', f'href="#{prefix}-', body)
+    body = re.sub(r"url\(#", f"url(#{prefix}-", body)
+    return re.sub(r'<svg ([^>]*?)width="[^"]*" height="[^"]*"', r"<svg \1", body, count=1)
+
+
+def _assign(panels: list[PanelResult]) -> dict[str, tuple[str, str]]:
+    """A color and a marker per label, the same in every panel."""
+    labels = list(dict.fromkeys(label for panel in panels for label in (*panel.curves, *panel.bounds)))
+    return {
+        label: (_FIXED.get(label, _COLORS[index % len(_COLORS)]), _MARKERS[index % len(_MARKERS)])
+        for index, label in enumerate(labels)
+    }
+
+
+def _draw_panel(ax: Axes, held: PanelResult, colors: dict[str, tuple[str, str]]) -> None:
+    panel = held.panel
+    ours = {line.label for line in panel.lines if line.ours}
+    for label, curve in held.curves.items():
+        _draw_curve(ax, label, curve, *colors[label], bold=label in ours, low=panel.log_y)
+    for label, curve in held.bounds.items():
+        ax.plot(curve.x, curve.mean, "--", color=colors[label][0], label=label, linewidth=1.2)
+    ax.set_title(panel.title)
+    ax.set_xlabel(panel.x_label)
+    ax.set_ylabel(panel.y_label)
+    if panel.log_x:
+        ax.set_xscale("log")
+    if panel.log_y:
+        ax.set_yscale("log")
+    if not held.curves and not held.bounds:
+        ax.text(0.5, 0.5, "nothing measured", ha="center", transform=ax.transAxes)
+
+
+def _draw_curve(
+    ax: Axes, label: str, curve: Curve, color: str, marker: str, *, bold: bool, low: bool
+) -> None:
+    below = np.minimum(2 * curve.error, 0.95 * curve.mean) if low else 2 * curve.error
+    ax.errorbar(
+        curve.x,
+        curve.mean,
+        yerr=np.array([below, 2 * curve.error]),
+        label=label,
+        color=color,
+        marker=marker,
+        markersize=4,
+        linewidth=2.2 if bold else 1.2,
+        capsize=2,
+        zorder=3 if bold else 2,
+    )
+
+
+def _legend(canvas: Canvas, axes: np.ndarray) -> None:
+    handles = {}
+    for ax in axes:
+        for handle, label in zip(*ax.get_legend_handles_labels(), strict=True):
+            handles.setdefault(label, handle)
+    if handles:
+        canvas.legend(
+            list(handles.values()), list(handles), loc="outside lower center", ncols=6, frameon=False
+        )

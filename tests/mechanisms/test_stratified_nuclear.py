@@ -1,0 +1,268 @@
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+import dpcov
+from dpcov.artifact import Release
+from dpcov.data.moments import Moments
+from dpcov.errors import BudgetError, ReleaseError, UsageError
+from dpcov.linalg import ullman
+from dpcov.mechanisms.base import Problem
+from dpcov.mechanisms.stratified_nuclear import (
+    ROW_COUNT_WEIGHT,
+    UNIT,
+    StratifiedNuclear,
+    choose_groups,
+    trace_weight,
+)
+from dpcov.noise.entropy import SeededEntropy, SystemEntropy
+from dpcov.noise.nuclear import symmetric_nuclear_noise
+from tests.audit.auditing import Neighboring, half_noise, lower_bound_epsilon, refutes, released
+from tests.statistical.goodness import assert_same_law
+
+RELATIONS = ("replace-one", "add-remove-one")
+SHELLS = 6
+
+
+def problem(d, neighbors="replace-one", rows_per_person=1, n_rows=10):
+    public = n_rows if neighbors == "replace-one" else None
+    return Problem(n_features=d, neighbors=neighbors, n_rows=public, rows_per_person=rows_per_person)
+
+
+def rows_of_norm(norms, d, seed=0):
+    rows = np.random.default_rng(seed).normal(size=(len(norms), d))
+    return rows * (np.array(norms) / np.linalg.norm(rows, axis=1))[:, None]
+
+
+def shell_moments(rows):
+    moments = Moments(rows.shape[1], StratifiedNuclear(shells=SHELLS).moments_spec(problem(rows.shape[1])))
+    moments.add(rows)
+    return [stratum.sscp.to_float() for stratum in moments.strata]
+
+
+def joint_change(old, new, weight):
+    """Sum over shells of nuclear norm + weight |trace|, in lattice units."""
+    changes = [a - b for a, b in zip(shell_moments(old), shell_moments(new), strict=True)]
+    return sum(np.linalg.norm(each, "nuc") + weight * abs(np.trace(each)) for each in changes)
+
+
+def two_shells():
+    return np.array([[1.0, 0.0]]), np.array([[0.0, 0.5]])
+
+
+@given(st.integers(1, 6), st.integers(1, 3), st.integers(0, 2**32 - 1))
+@settings(max_examples=100, deadline=None)
+@example(2, 1, 0)
+def test_neighbors_stay_within_the_sensitivity(d, k, seed):
+    random = np.random.default_rng(seed)
+    norms = 2.0 ** -random.integers(0, 4, size=(2, k)) * random.uniform(0.5, 1.0, size=(2, k)).round()
+    old, new = rows_of_norm(norms[0], d, seed), rows_of_norm(norms[1], d, seed + 1)
+    for neighbors, other in (("replace-one", new), ("add-remove-one", np.zeros((0, d)))):
+        weight = float(trace_weight(d))
+        calibration = StratifiedNuclear().calibrate(problem(d, neighbors, k), dpcov.Budget(epsilon=1))
+        spent = joint_change(old, other, weight) / float(calibration.matrix_scale)
+        count = 0 if calibration.row_count_scale is None else k / float(calibration.row_count_scale)
+        assert spent + count <= 1 + 1e-12
+
+
+def test_the_sensitivity_is_attained_across_two_shells():
+    old, new = two_shells()
+    calibration = StratifiedNuclear().calibrate(problem(2), dpcov.Budget(epsilon="0.7"))
+    change = joint_change(old, new, float(trace_weight(2)))
+    assert change / float(calibration.matrix_scale) == pytest.approx(0.7, rel=1e-12)
+
+
+def test_inside_one_shell_the_trace_is_free():
+    for a in (0.0, 0.4, 1.0):
+        old, new = rows_of_norm([1.0], 3), math.sqrt(0.3 + 0.7 * a) * rows_of_norm([1.0], 3, seed=1)
+        assert joint_change(old, new, 1.0) <= 2 * UNIT * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("neighbors", RELATIONS)
+@pytest.mark.parametrize("d", [1, 10, 1000])
+def test_shares_of_epsilon_add_up(neighbors, d):
+    budget = dpcov.Budget(epsilon="0.7")
+    calibration = StratifiedNuclear().calibrate(problem(d, neighbors, 2), budget)
+    per_shell = UNIT / calibration.matrix_scale + UNIT / calibration.trace_scale
+    spent = 2 * per_shell * (2 if neighbors == "replace-one" else 1)
+    if calibration.row_count_scale is not None:
+        spent += 2 / calibration.row_count_scale
+        assert Fraction(2) / calibration.row_count_scale < ROW_COUNT_WEIGHT * budget.epsilon
+    assert spent == budget.epsilon
+
+
+def test_groups_follow_the_noisy_traces_alone():
+    d, scale = 10, 1.0
+    direction = math.sqrt(2 * ullman.off_diagonal_variance(d))
+    faint, plain, clear = 2.4 * direction, 2.6 * direction, 3 * d * ullman.edge(d)
+    assert choose_groups([faint, -5, 0], scale, d) == []
+    assert choose_groups([plain, faint, plain], scale, d) == [range(0, 1), range(2, 3)]
+    assert choose_groups([plain, clear, 0, faint], scale, d) == [range(0, 1), range(1, 4)]
+
+
+def naive_release(rows, epsilon, random):
+    """The mechanism line by line for shells 0 and 1, in floats; both are far above their noise."""
+    d = rows.shape[1]
+    weight = float(trace_weight(d))
+    scale = 2 * (1 + weight) / epsilon
+    norms = np.linalg.norm(rows, axis=1)
+    noisy = []
+    for low, high in ((0.5, 1.0), (0.25, 0.5)):
+        shell = rows[(norms > low) & (norms <= high)] / high
+        noise = symmetric_nuclear_noise(d, scale, random)
+        trace = (
+            np.trace(shell.T @ shell) + np.random.default_rng(random.words(1)[0]).laplace() * scale / weight
+        )
+        noisy.append((shell.T @ shell + noise, trace))
+    return noisy
+
+
+def test_the_noise_is_what_it_says():
+    rows, epsilon, repeats = rows_of_norm([1.0] * 60 + [0.5] * 60, 3), 2, 400
+    mechanism, public = StratifiedNuclear(shells=2), problem(3, n_rows=120)
+    calibration = mechanism.calibrate(public, dpcov.Budget(epsilon=epsilon))
+    moments = Moments(3, mechanism.moments_spec(public))
+    moments.add(rows)
+    entropy, other = SeededEntropy(1), SeededEntropy(2)
+    drawn = [mechanism.draw(moments, calibration, public, entropy) for _ in range(repeats)]
+    naive = [naive_release(rows, epsilon, other) for _ in range(repeats)]
+    assert all(each.arrays["first_shell"][0] == 0 for each in drawn)
+    separate = [each for each in drawn if len(each.arrays["sscp"]) == 2]
+    assert len(separate) > repeats / 2
+    for shell in (0, 1):
+        ours = np.concatenate([each.arrays["sscp"][shell][np.triu_indices(3)] / UNIT for each in separate])
+        theirs = np.concatenate([each[shell][0][np.triu_indices(3)] for each in naive])
+        assert_same_law(ours, theirs)
+    assert_same_law(
+        np.array([each.arrays["trace"][1] / UNIT for each in drawn]), np.array([each[1][1] for each in naive])
+    )
+
+
+def test_the_noise_law_is_the_measured_one():
+    d, repeats = 4, 1500
+    calibration = StratifiedNuclear().calibrate(problem(d), dpcov.Budget(epsilon=1))
+    empty = Moments(d, StratifiedNuclear().moments_spec(problem(d)))
+    law = StratifiedNuclear().draw(empty, calibration, problem(d), SystemEntropy()).noise
+    entropy = SeededEntropy(4)
+    noise = np.array([symmetric_nuclear_noise(d, float(law.scale), entropy) for _ in range(repeats)])
+    diagonal = np.mean(noise[:, np.arange(d), np.arange(d)] ** 2)
+    off_diagonal = np.mean(noise[:, 0, 1:] ** 2)
+    assert diagonal == pytest.approx(float(law.diagonal_variance), rel=0.15)
+    assert off_diagonal == pytest.approx(float(law.off_diagonal_variance), rel=0.15)
+    assert float(law.scale) >= float(calibration.matrix_scale)
+
+
+def crowd():
+    """Two tables of 200 unit rows that differ in one: shell 0 is always drawn, joined with all others."""
+    first = np.tile(np.eye(2)[0], (200, 1))
+    second = first.copy()
+    second[0] = np.eye(2)[1]
+    return Neighboring(relation="replace-one", first=first, second=second)
+
+
+def scores(budget, pair, draws):
+    """Log-likelihood ratio of the matrix, up to a factor."""
+    ours, theirs = (UNIT * (rows.T @ rows) for rows in (pair.first, pair.second))
+
+    def score(statistics):
+        (seen,) = statistics.arrays["sscp"]
+        return round((np.linalg.norm(seen - theirs, "nuc") - np.linalg.norm(seen - ours, "nuc")) / UNIT, 9)
+
+    tables = released(StratifiedNuclear(shells=2), budget, pair, draws)
+    return [np.array([score(each) for each in table]) for table in tables]
+
+
+def test_the_audit_finds_most_of_epsilon_and_catches_half_the_noise():
+    budget, pair = dpcov.Budget(epsilon=2), crowd()
+    claimed = scores(budget, pair, 1200)
+    assert not refutes(budget.promise, *claimed)
+    # The matrices get epsilon / (1 + weight) of the budget, 1.67; a pair inside one shell sees no more.
+    assert lower_bound_epsilon(*claimed, alpha=1e-3) > 0.9
+    assert refutes(budget.promise, *scores(half_noise(budget), pair, 2500))
+
+
+@pytest.fixture(scope="module")
+def made():
+    rows = rows_of_norm([1.0] * 40 + [0.25] * 5000, 5)
+    return dpcov.second_moment(
+        rows, norm_bound=1.0, budget=dpcov.Budget(epsilon=2), mechanism="stratified-nuclear"
+    )
+
+
+def test_a_release_survives_its_file_and_reads_as_shrunk(made, tmp_path):
+    made.save(tmp_path / "release.dpcov")
+    loaded = Release.load(tmp_path / "release.dpcov")
+    assert loaded == made
+    assert loaded.statistics.arrays["sscp"].dtype == np.float64
+    assert np.array_equal(loaded.second_moment(), loaded.second_moment("shrink"))
+    assert np.linalg.eigvalsh(loaded.second_moment()).min() >= -1e-12
+    assert "nuclear" in loaded.summary()
+
+
+@pytest.mark.parametrize("damage", ["nan", "integers", "no scale", "zero scale"])
+def test_damaged_statistics_are_refused(made, damage):
+    arrays, manifest = dict(made.statistics.arrays), made.manifest
+    law = manifest.statistics.noise
+    if damage == "nan":
+        arrays["sscp"] = np.full_like(arrays["sscp"], np.nan)
+    elif damage == "integers":
+        arrays["sscp"] = arrays["sscp"].astype(np.int64)
+    else:
+        scale = None if damage == "no scale" else "0.0"
+        law = type(law)(**{**vars(law), "scale": scale})
+    import msgspec
+
+    statistics = msgspec.structs.replace(manifest.statistics, noise=law)
+    with pytest.raises(ReleaseError):
+        Release(msgspec.structs.replace(manifest, statistics=statistics), arrays)
+
+
+def relative_error(rows, epsilon, seed):
+    release = dpcov.second_moment(
+        rows,
+        norm_bound=1.0,
+        budget=dpcov.Budget(epsilon=epsilon),
+        mechanism="stratified-nuclear",
+        entropy=SeededEntropy(seed),
+    )
+    truth = rows.T @ rows / len(rows)
+    return np.linalg.norm(release.second_moment() - truth) / np.linalg.norm(truth)
+
+
+def test_it_beats_one_release_of_the_same_noise_by_far():
+    rows, budget = rows_of_norm([1.0] * 100 + [0.125] * 20000, 10), dpcov.Budget(epsilon="0.5")
+    truth = rows.T @ rows / len(rows)
+    plain = [
+        dpcov.second_moment(
+            rows,
+            norm_bound=1.0,
+            budget=budget,
+            mechanism="nuclear",
+            noise="nuclear",
+            entropy=SeededEntropy(i),
+        ).second_moment()
+        for i in range(5)
+    ]
+    theirs = np.mean([np.linalg.norm(each - truth) / np.linalg.norm(truth) for each in plain])
+    assert np.mean([relative_error(rows, 0.5, seed) for seed in range(5)]) < 0.6 * theirs
+
+
+def test_hopeless_tables_are_estimated_as_nearly_zero():
+    rows = rows_of_norm([0.5] * 20, 20)
+    errors = [relative_error(rows, 0.1, seed) for seed in range(10)]
+    assert np.median(errors) == 1.0
+
+
+def test_budget_that_drowns_everything_is_refused():
+    with pytest.raises(BudgetError, match="larger budget"):
+        StratifiedNuclear().calibrate(problem(2), dpcov.Budget(epsilon="1e-8"))
+
+
+@pytest.mark.parametrize("shells", [1, 61, 2.5, True])
+def test_unusable_numbers_of_shells(shells):
+    with pytest.raises(UsageError, match="shells"):
+        StratifiedNuclear(shells=shells)
