@@ -11,15 +11,15 @@ import dpcov
 from dpcov.artifact import Release
 from dpcov.auto import resolve
 from dpcov.data.moments import Moments, MomentsSpec
-from dpcov.linalg.project import clip_eigenvalues
 from dpcov.mechanisms.base import Problem
 from dpcov.mechanisms.registry import make_mechanism
 from dpcov.noise.entropy import SeededEntropy
 from dpcov.privacy.budget import Budget
 
 Matrix = NDArray[np.float64]
-Role = Literal["ours", "rival", "plain"]
-"""``rival``: one of those whose best is the ratio's denominator.  ``plain``: reported beside it."""
+Role = Literal["ours", "rival", "improved"]
+"""``rival``: a mechanism as its paper has it, with its best constants; their best is the ratio's denominator.
+``improved``: the same ideas with this package's own noise and post-processing, reported beside it."""
 
 
 class Contestant(Protocol):
@@ -67,67 +67,61 @@ class Registered:
         return {post: made.second_moment(None if post == "default" else post) for post in self.posts}
 
 
-@dataclass(frozen=True, kw_only=True)
-class UpperTriangleGaussian:
-    """GaussCov as published: one variance for the whole upper triangle, eigenvalues clipped to [0, 1]."""
-
-    label: str = "gaussian (paper)"
-    role: Role = "rival"
-    largest_d: int = 10_000
-
-    def spec(self, problem: Problem, budget: Budget) -> MomentsSpec:
-        budget.zcdp_rho()
-        return MomentsSpec()
-
-    def estimates(self, moments: Moments, budget: Budget, seed: int) -> dict[str, Matrix]:
-        generator, truth = np.random.default_rng(seed), true_second_moment(moments)
-        upper = np.triu(generator.standard_normal(truth.shape))
-        noise = (upper + np.triu(upper, 1).T) / (moments.n_rows * float(budget.zcdp_rho()) ** 0.5)
-        return {"clip": clip_eigenvalues(truth + noise, 0.0, 1.0)}
-
-
 AUTO = Registered(label="auto", mechanism="auto", role="ours")
 ISOTROPIC = Registered(
-    label="gaussian (isotropic)", mechanism="gaussian", role="plain", posts=("clip", "psd", "projection")
+    label="gaussian (isotropic)", mechanism="gaussian", role="improved", posts=("clip", "psd", "projection")
 )
-SEPARATE = (
-    Registered(label="separate", mechanism="separate"),
-    Registered(
-        label="separate (published)",
-        mechanism="separate",
-        options={"eigenvalues": "clip", "noise": "entrywise"},
-    ),
+PUBLISHED_GAUSSIAN = Registered(
+    label="gaussian", mechanism="gaussian", options={"noise": "upper-triangle"}, posts=("clip",)
 )
-ADAPTIVE = tuple(
-    Registered(
-        label=f"adaptive ({constants}{', radius' if radius else ''})",
-        mechanism="adaptive",
-        options={"constants": constants, "radius": radius},
+ENTRYWISE = {"eigenvalues": "clip", "noise": "entrywise"}
+
+
+def adaptives(role: Role, options: Mapping[str, Any]) -> tuple[Contestant, ...]:
+    """Both constants, with and without the search for a radius."""
+    return tuple(
+        Registered(
+            label=" ".join(
+                ["adaptive", constants, *["radius"] * radius, *["improved"] * (role == "improved")]
+            ),
+            mechanism="adaptive",
+            role=role,
+            options={"constants": constants, "radius": radius, **options},
+        )
+        for constants in ("theory", "tuned")
+        for radius in (False, True)
     )
-    for constants in ("theory", "tuned")
-    for radius in (False, True)
-)
-ZCDP: tuple[Contestant, ...] = (
+
+
+SHARED: tuple[Contestant, ...] = (
     AUTO,
-    ISOTROPIC,
     Registered(label="zero", mechanism="zero"),
-    UpperTriangleGaussian(),
-    *SEPARATE,
-    *ADAPTIVE,
-    Registered(label="projection", mechanism="projection"),
+    Registered(label="separate", mechanism="separate", options=ENTRYWISE),
+    Registered(label="separate improved", mechanism="separate", role="improved"),
+    *adaptives("rival", ENTRYWISE),
+    *adaptives("improved", {}),
+)
+"""Those that honor every kind of budget."""
+
+ZCDP: tuple[Contestant, ...] = (
+    *SHARED,
+    PUBLISHED_GAUSSIAN,
+    ISOTROPIC,
+    Registered(
+        label="projection", mechanism="gaussian", options={"noise": "upper-triangle"}, posts=("projection",)
+    ),
+    Registered(label="projection improved", mechanism="projection", role="improved"),
     Registered(label="eigenvectors", mechanism="eigenvectors", largest_d=64),
 )
 PURE: tuple[Contestant, ...] = (
-    AUTO,
-    Registered(label="zero", mechanism="zero"),
-    Registered(label="laplace", mechanism="laplace", posts=("clip", "psd", "projection")),
+    *SHARED,
+    Registered(label="laplace", mechanism="laplace", posts=("clip", "psd")),
     Registered(label="laplace (paper)", mechanism="laplace", options={"sensitivity": "paper"}, posts=("clip",)),
-    *SEPARATE,
-    *ADAPTIVE,
+    Registered(label="projection improved", mechanism="projection", role="improved"),
     Registered(label="eigenvectors AD", mechanism="eigenvectors", options={"allocation": "adaptive"}, largest_d=64),
     Registered(label="eigenvectors IT-U", mechanism="eigenvectors", options={"allocation": "uniform"}, largest_d=64),
     Registered(label="nuclear", mechanism="nuclear"),
-    Registered(label="nuclear (symmetric)", mechanism="nuclear", role="plain", options={"noise": "nuclear"}),
+    Registered(label="nuclear improved", mechanism="nuclear", role="improved", options={"noise": "nuclear"}),
     Registered(label="nuclear-projection", mechanism="nuclear-projection"),
     Registered(label="kapralov-talwar", mechanism="kapralov-talwar", largest_d=200),
 )  # fmt: skip
@@ -137,11 +131,11 @@ SPARSE: tuple[Contestant, ...] = (
         Registered(label=f"thresholding {gamma:g}", mechanism="thresholding", options={"gamma": gamma})
         for gamma in (0.0, 0.01, 0.03, 0.1, 0.3)
     ),
-    Registered(label="thresholding by risk", mechanism="thresholding", role="plain"),
+    Registered(label="thresholding by risk", mechanism="thresholding", role="improved"),
 )
 ROBUSTNESS: tuple[Contestant, ...] = (AUTO, Registered(
-    label="gaussian (isotropic)", mechanism="gaussian", posts=("none", "clip", "psd", "projection")
-), Registered(label="zero", mechanism="zero", role="plain"))  # fmt: skip
+    label="gaussian (isotropic)", mechanism="gaussian", posts=("none", "clip", "psd")
+), Registered(label="zero", mechanism="zero", role="improved"))  # fmt: skip
 
 
 def true_second_moment(moments: Moments) -> Matrix:

@@ -36,8 +36,8 @@ LARGE = {
     "MNIST": table("mnist", n=60_000),
 }
 
-SLOW = {"eigenvectors": 110, "kapralov-talwar": 64}
-"""Mechanisms that draw direction by direction are left out above this many columns, unless the run is full."""
+SLOW = {"kapralov-talwar": 128}
+"""Mechanisms that are left out above this many columns, unless the run is full."""
 
 
 def leaderboard(effort: Effort) -> Figure:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 import dpcov
 from benchmarks import data
+from benchmarks.papers import uci
 from benchmarks.papers.figure import Table
 from benchmarks.papers.seeds import seed_of
 from benchmarks.papers.synthetic import synthetic_rows
@@ -122,6 +123,9 @@ LOADERS: dict[str, Callable[..., Rows | Data]] = {
     "wine": _scaled(lambda directory: data.wine()),
     "airfoil": _scaled(data.airfoil),
     "adult": _scaled(data.adult),
+    "raw wine": _scaled(uci.wine),
+    "raw airfoil": _scaled(uci.airfoil),
+    "raw adult": _scaled(uci.adult),
     "bounded wine": _bounded(lambda directory: data.wine()),
     "bounded digits": _bounded(lambda directory: data.digits()),
     "bounded breast cancer": _bounded(lambda directory: data.breast_cancer()),

@@ -61,6 +61,8 @@ class Part:
         Independent noisy trace of the part.
     nuclear_scale : float or None
         Scale s of noise W with density proportional to exp(-||W||_*/s); None if the noise is Gaussian.
+    largest_trace : float
+        Public bound on the trace of the part, were there no noise.
     """
 
     matrix: Array
@@ -68,6 +70,7 @@ class Part:
     trace: float | None
     trace_variance: float | None
     nuclear_scale: float | None = None
+    largest_trace: float = float("inf")
 
 
 def unit_estimate(statistics: NoisyStatistics, n_rows: int | None) -> UnitEstimate:
@@ -134,6 +137,7 @@ def _strata_estimate(statistics: NoisyStatistics, n_rows: int | None) -> UnitEst
                 trace=float(arrays["trace"][int(first) : int(last) + 1] @ (steps * dropped)),
                 trace_variance=trace * float(np.sum(steps**2)),
                 nuclear_scale=None if law.scale is None else float(law.scale) * float(steps[0]),
+                largest_trace=statistics.radius**2 * 4.0 ** -float(first),
             )
         )
     d = arrays["sscp"].shape[-1]
@@ -179,6 +183,7 @@ def _shrunk_nuclear(parts: tuple[Part, ...]) -> tuple[Array, float]:
             scale=part.nuclear_scale,
             trace=part.trace,
             trace_variance=part.trace_variance,
+            largest_trace=part.largest_trace,
         )
         for part in parts
         if part.nuclear_scale is not None and part.trace is not None and part.trace_variance is not None

@@ -417,7 +417,7 @@ def _assemble(
         guarantee=guarantee_record(guarantee),
         n_rows=n_rows,
         norm_bound=plan.norm_bound,
-        intercept_is_public=plan.intercept_is_public,
+        intercept_is_public=plan.intercept_is_public and _keeps_intercept(statistics),
         columns=plan.columns,
         schema_toml=plan.schema_toml,
         statistics=StatisticsRecord(
@@ -446,6 +446,11 @@ def _intercept_is_public(schema: Schema, neighbors: str) -> bool:
     """Under replace-one every row carries the same intercept unless rows are weighted or scaled down."""
     unscaled = schema.norm_bound is None or schema.norm_bound >= schema.worst_case_norm
     return neighbors == "replace-one" and schema.intercept and schema.weights is None and unscaled
+
+
+def _keeps_intercept(statistics: NoisyStatistics) -> bool:
+    """Whether the mechanism left every row as long as it was, as far as its statistics tell."""
+    return statistics.layout != "estimate" and statistics.radius == 1.0
 
 
 def _shortest_row(schema: Schema, encoder: Encoder) -> float:

@@ -59,7 +59,7 @@ def test_the_plain_published_gaussian_has_the_errors_of_its_paper_code():
         budgets=({"rho": 0.1},),
         load=partial(populations.zipf_rows, 50_000, 10, 4),
     )
-    (measured,), _ = measure(population, [contestants.UpperTriangleGaussian()], 20)
+    (measured,), _ = measure(population, [contestants.PUBLISHED_GAUSSIAN], 20)
     assert measured.error == pytest.approx(0.000631, rel=0.1)
 
 

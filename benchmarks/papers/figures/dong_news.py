@@ -42,7 +42,7 @@ def _panels(corpus: str, scaling: str, effort: Effort) -> tuple[Panel, Panel, Pa
         "d": tuple(Point(x=d, table=rows(d), budget=Budget(rho=RHO)) for d in dimensions),
         "rho": tuple(Point(x=rho, table=rows(D), budget=Budget(rho=rho)) for rho in rhos),
     }
-    contenders = zcdp_contenders(effort, em=False)
+    contenders = zcdp_contenders(effort)
     first, second, third = (
         Panel(
             key=f"{CORPORA[corpus]}, {scaling}, {axis}",

@@ -10,7 +10,8 @@ spectrum, shrunk; and the best nonnegative combination of I with the *shape*, th
 shape is independent of the stratum's noise, so the combination has two degrees of freedom instead of d(d+1)/2: where
 strata resemble each other the noise of the outer ones nearly vanishes, and where they do not the risk shows it.
 
-A stratum is estimated as zero unless its trace, or its component along the shape, stands out from the noise.
+A stratum is estimated as zero unless its trace, or its component along the shape, stands out from the noise and could
+do so at its largest possible trace.
 """
 
 import math
@@ -25,8 +26,11 @@ from dpcov.linalg.risk import NoisySpectrum
 from dpcov.linalg.shrink import shrink_spectrum
 from dpcov.linalg.symmetric import Array, eigh
 
-SIGNIFICANT = 3.5
-"""Standard deviations from which a stratum counts as present."""
+SIGNIFICANT_TRACE = 4.5
+"""Standard deviations of its trace from which a stratum counts as present; the trace's noise has a heavy tail."""
+
+SIGNIFICANT_SHAPE = 3.5
+"""The same for its component along the shape, whose noise is nearly normal."""
 
 BENEFIT_OF_DOUBT = 1.0
 """The shape is preferred unless its risk is higher by this many standard deviations of the difference."""
@@ -34,12 +38,16 @@ BENEFIT_OF_DOUBT = 1.0
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class NuclearStratum:
-    """A noisy (d, d) matrix whose noise W has density proportional to exp(-||W||_*/scale), and a noisy trace."""
+    """A noisy (d, d) matrix whose noise W has density proportional to exp(-||W||_*/scale), and a noisy trace.
+
+    ``largest_trace`` bounds what the trace can be without noise.
+    """
 
     noisy: Array
     scale: float
     trace: float
     trace_variance: float
+    largest_trace: float = math.inf
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -78,7 +86,7 @@ class _Observation:
         own_variance = ullman.trace_variance(d) * squared_scale
         share = own_variance / (own_variance + stratum.trace_variance)
         shift = share * (stratum.trace - float(np.trace(stratum.noisy))) / d
-        self.scale = stratum.scale
+        self.scale, self.largest_trace = stratum.scale, stratum.largest_trace
         self.matrix: Array = stratum.noisy + shift * np.eye(d)
         self.trace = float(np.trace(self.matrix))
         self.trace_variance = (1.0 - share) * own_variance
@@ -97,11 +105,12 @@ class _Observation:
 
     def is_present(self, shape: Array) -> bool:
         """Whether the trace or the component along the shape stands out."""
-        if self.trace > SIGNIFICANT * math.sqrt(self.trace_variance):
+        needed = SIGNIFICANT_TRACE * math.sqrt(self.trace_variance)
+        if min(self.trace, self.largest_trace) > needed:
             return True
         size = float(np.linalg.norm(shape))
-        along = float(np.vdot(self.matrix, shape))
-        return along > SIGNIFICANT * math.sqrt(self.unit_variance) * size > 0.0
+        along = float(np.vdot(self.matrix, shape)) / size if size > 0.0 else 0.0
+        return min(along, self.largest_trace) > SIGNIFICANT_SHAPE * math.sqrt(self.unit_variance)
 
 
 def _estimate(observation: _Observation, shape: Array) -> NuclearEstimate:

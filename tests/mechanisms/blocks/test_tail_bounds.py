@@ -1,0 +1,73 @@
+import numpy as np
+import pytest
+from scipy import stats
+
+from dpcov.errors import UsageError
+from dpcov.mechanisms.blocks import tail_bounds
+from dpcov.mechanisms.blocks.additive_noise import AdditiveNoise
+from dpcov.mechanisms.blocks.matrix_noise import MatrixNoise
+from dpcov.noise.entropy import SeededEntropy
+
+DRAWS = 400
+LAWS = ["gaussian-isotropic", "gaussian-entrywise", "wishart", "laplace-entrywise"]
+
+
+def exceeded_too_often(norms, bound, beta):
+    """Size 1e-9: a bound that fails with probability beta at most is rejected this rarely."""
+    return np.sum(norms > bound) > stats.binom.isf(1e-9, len(norms), beta)
+
+
+@pytest.mark.parametrize("beta", [0.5, 0.05])
+@pytest.mark.parametrize("dimension", [1, 2, 30])
+@pytest.mark.parametrize("law", LAWS)
+def test_matrix_bounds_hold_at_their_probability(law, dimension, beta):
+    noise, entropy = MatrixNoise(law=law, scale=1.7), SeededEntropy(dimension)
+    draws = np.array([noise.draw(dimension, entropy) for _ in range(DRAWS)])
+    spectral = np.abs(np.linalg.eigvalsh(draws)).max(axis=1)
+    frobenius = np.linalg.norm(draws, axis=(1, 2))
+    assert not exceeded_too_often(spectral, noise.spectral_bound(dimension, beta), beta)
+    assert not exceeded_too_often(frobenius, noise.frobenius_bound(dimension, beta), beta)
+
+
+@pytest.mark.parametrize("law", LAWS)
+def test_the_check_notices_bounds_that_are_too_small(law):
+    noise, entropy = MatrixNoise(law=law, scale=1.0), SeededEntropy(1)
+    draws = np.array([noise.draw(30, entropy) for _ in range(DRAWS)])
+    spectral = np.abs(np.linalg.eigvalsh(draws)).max(axis=1)
+    assert exceeded_too_often(spectral, np.median(spectral), 0.05)
+
+
+@pytest.mark.parametrize("beta", [0.5, 0.05])
+@pytest.mark.parametrize("size", [1, 5, 60])
+@pytest.mark.parametrize("law", ["gaussian", "laplace"])
+def test_vector_bounds_hold_at_their_probability(law, size, beta):
+    noise = AdditiveNoise(law=law, scale=0.3)
+    draws = noise.draw(2_000 * size, SeededEntropy(size)).reshape(2_000, size)
+    assert not exceeded_too_often(np.linalg.norm(draws, axis=1), noise.norm_bound(size, beta), beta)
+    assert not exceeded_too_often(draws[:, 0], noise.upper_bound(beta), beta / 2)
+
+
+def test_bounds_for_isotropic_noise_are_sharp_and_below_the_papers():
+    for dimension in (20, 200, 1000):
+        assert tail_bounds.isotropic_spectral(dimension, 0.05) < 1.5 * np.sqrt(2 * dimension)
+        assert tail_bounds.isotropic_frobenius(dimension, 0.05) < tail_bounds.omega(dimension, 0.05) * 0.9
+        assert tail_bounds.isotropic_spectral(dimension, 0.05) < tail_bounds.nu(dimension, 0.05) / 2
+
+
+def test_the_papers_formulas():
+    # Lemmas 6 and 7 at d = 100, beta = 0.1, evaluated by hand with 1 / beta = 10.
+    log10, log100 = np.log(10), np.log(100)
+    assert tail_bounds.eta(100, 0.1) == pytest.approx(np.sqrt(100 + 2 * np.sqrt(100 * log10) + 2 * log10))
+    e = (log100 / 100) ** (1 / 3)
+    middle = 6 * (1 + e) * np.sqrt(log100) / np.sqrt(np.log(1 + e))
+    expected = 20 + 2 * 100 ** (1 / 6) * log100 ** (1 / 3) + middle + 2 * np.sqrt(2 * log10)
+    assert tail_bounds.nu(100, 0.1) == pytest.approx(expected)
+    log20 = np.log(20)
+    expected = np.sqrt(100**2 + 2 * np.sqrt(100 * log20) * (1 + np.sqrt(2 * 99)) + 6 * log20)
+    assert tail_bounds.omega(100, 0.1) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(("dimension", "beta"), [(0, 0.1), (3, 0.0), (3, 1.0)])
+def test_impossible_probabilities_and_dimensions_are_refused(dimension, beta):
+    with pytest.raises(UsageError):
+        tail_bounds.eta(dimension, beta)
