@@ -131,11 +131,12 @@ def _norm(matrix: np.ndarray, kind: str) -> float:
 def oracle(release: Release, moments: Moments) -> np.ndarray:
     """The estimate that keeps the released eigenvectors and knows the true eigenvalues along them.
 
-    A stratified release has eigenvectors of every group of shells that was drawn; dropped shells count as zero.
+    A stratified release has eigenvectors of every group of shells that was drawn; dropped shells count as zero.  Where
+    only a finished estimate is published, its eigenvectors are kept.
     """
     statistics, scale = release.statistics, 1.0 / (4.0**moments.spec.bits * moments.n_rows)
     if statistics.layout != "strata":
-        noisy = statistics.arrays["sscp" if statistics.layout == "sscp" else "second_moment"]
+        noisy = statistics.arrays["sscp"] if statistics.layout == "sscp" else release.second_moment()
         return _along(noisy, true_second_moment(moments))
     shells = [stratum.sscp.to_float() * (scale * 4.0**-index) for index, stratum in enumerate(moments.strata)]
     arrays = statistics.arrays

@@ -37,17 +37,20 @@ class Claim:
         What is claimed, in our words.
     source : str
         Where: the paper's section, or ``this project`` for what is claimed of our own mechanisms.
+    why : str
+        Why it does not hold here, where that is understood; shown when the check fails.
     """
 
     text: str
     check: Check
     source: str
+    why: str = ""
 
     def verdict(self, result: FigureResult) -> Verdict:
-        try:
-            return self.check(result)
-        except Absent as absent:
-            return Verdict(status="not checked", reason=str(absent))
+        verdict = _or_absent(self.check, result)
+        if verdict.status == "failed" and self.why:
+            return Verdict(status="failed", reason=f"{verdict.reason}. {self.why}")
+        return verdict
 
 
 class Absent(Exception):  # noqa: N818
@@ -202,6 +205,20 @@ def below_measured(panel: str, label: str, limit: str) -> Check:
         worst = int(np.argmax(ratios))
         return _decide(
             ratios[worst] <= 1, f"largest error / bound is {ratios[worst]:.3g} at {curve.x[worst]:g}"
+        )
+
+    return check
+
+
+def agrees(panel: str, label: str, other: str, factor: float) -> Check:
+    """Two curves are within a factor of each other at every common x."""
+
+    def check(result: FigureResult) -> Verdict:
+        first, second = _pair(result, panel, label, other, EVERYWHERE)
+        ratio = first.mean / second.mean
+        return _decide(
+            1 / factor <= ratio.min() and ratio.max() <= factor,
+            f"{label} / {other} lies between {ratio.min():.3g} and {ratio.max():.3g} (allowed factor {factor:g})",
         )
 
     return check

@@ -4,28 +4,26 @@ Promise: everything here is public.  Estimates are computed when they are read, 
 recomputed with other choices any day at no privacy cost.
 """
 
-import re
-from collections.abc import Mapping
 from functools import cached_property
 from math import sqrt
 from pathlib import Path
 from typing import Self
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from dpcov import estimate as estimation
-from dpcov.artifact_file import Arrays, fingerprint, pack, unpack
-from dpcov.errors import ReleaseError
+from dpcov.artifact_checks import arrays_make_sense, numbers_make_sense
+from dpcov.artifact_file import Arrays, fingerprint, member_record, pack, unpack
+from dpcov.errors import ReleaseError, UsageError
 from dpcov.estimate import UnitEstimate
 from dpcov.manifest import Manifest, read_guarantee
 from dpcov.output import write_file
 from dpcov.privacy.guarantee import Guarantee
-from dpcov.statistics import NoiseLaw, NoisyStatistics, Post, PublishedArray
+from dpcov.statistics import NoisyStatistics, Post, PublishedArray
 
 Array = NDArray[np.float64]
-
-_MAX_BITS = 64
 
 
 class Release:
@@ -55,12 +53,13 @@ class Release:
             post=manifest.statistics.post,
             noise=manifest.statistics.noise,
             notes=manifest.statistics.notes,
+            n_groups=max(1, len(manifest.groups)),
             post_options=manifest.statistics.post_options,
         )
         self._check()
 
     def _check(self) -> None:
-        if not (_numbers_make_sense(self.manifest) and _arrays_make_sense(self.manifest, self.statistics)):
+        if not (numbers_make_sense(self.manifest) and arrays_make_sense(self.manifest, self.statistics)):
             raise ReleaseError("The numbers in this release contradict each other; get a fresh copy.")
 
     def __repr__(self) -> str:
@@ -89,6 +88,39 @@ class Release:
     def feature_names(self) -> tuple[str, ...]:
         """Names of the encoded features, without the intercept."""
         return tuple(column.name for column in self.manifest.columns if column.kind != "intercept")
+
+    @property
+    def group_names(self) -> tuple[str, ...]:
+        """Names of the public groups that have a matrix each; empty without groups."""
+        return self.manifest.groups
+
+    def group(self, name: str) -> "Release":
+        """Read one group's part as a release of its own: its rows' means, covariance and (noisy) number.
+
+        Parameters
+        ----------
+        name : str
+            One of :attr:`group_names`.
+        """
+        if name not in self.group_names:
+            known = ", ".join(self.group_names) or "none; release again with by=COLUMN"
+            raise UsageError(f"This release has no group of that name. Its groups: {known}.")
+        index, arrays = self.group_names.index(name), self.statistics.arrays
+        chosen = arrays["group"] == index
+        part: dict[str, PublishedArray] = {
+            key: arrays[key][chosen] for key in ("sscp", "first_shell", "last_shell")
+        }
+        part["trace"] = arrays["trace"].reshape(len(self.group_names), -1)[index]
+        part["row_count"] = arrays["row_count"][index : index + 1]
+        manifest = msgspec.structs.replace(
+            self.manifest,
+            title=f"{self.manifest.title or 'untitled table'}: {name}",
+            groups=(),
+            n_rows=None,
+            intercept_is_public=False,
+            members={key: member_record(array) for key, array in part.items()},
+        )
+        return Release(manifest, part)
 
     @property
     def is_private(self) -> bool:
@@ -215,72 +247,3 @@ class Release:
         from dpcov.summary import summarize
 
         return summarize(self)
-
-
-def _numbers_make_sense(manifest: Manifest) -> bool:
-    """Whether estimates can be computed at all; says nothing about who wrote the file."""
-    statistics, columns = manifest.statistics, manifest.columns
-    scales = (manifest.norm_bound, statistics.radius, *(column.half_range for column in columns))
-    counts = (1 if manifest.n_rows is None else manifest.n_rows, manifest.guarantee.rows_per_person)
-    return (
-        bool(columns)
-        and all(0 < scale < float("inf") for scale in scales)
-        and all(0 < count < 2**63 for count in counts)
-        and 0 <= statistics.lattice_bits <= _MAX_BITS
-        and 0 <= statistics.dropped_bits <= _MAX_BITS
-    )
-
-
-def _arrays_make_sense(manifest: Manifest, statistics: NoisyStatistics) -> bool:
-    """Whether the arrays are the ones of the layout, with the shapes and the noise law they need."""
-    arrays, d = statistics.arrays, len(manifest.columns)
-    if statistics.layout == "estimate":
-        moment = arrays.get("second_moment")
-        return (
-            moment is not None
-            and _is_symmetric(moment, (d, d), np.float64)
-            and bool(np.isfinite(moment).all())
-        )
-    sscp, noise = arrays.get("sscp"), statistics.noise
-    if sscp is None or noise is None or not _types_fit(arrays, noise):
-        return False
-    if statistics.layout == "strata":
-        kind = np.int64 if noise.scale is None else np.float64
-        fits = _is_symmetric(sscp, (*sscp.shape[:1], d, d), kind) and _shells_fit(arrays, len(sscp))
-    else:
-        fits = _is_symmetric(sscp, (d, d), np.int64) and _shape_of(arrays, "trace") in (None, (1,))
-    variances = (noise.diagonal_variance, noise.trace_variance or "0")
-    return (
-        fits
-        and _shape_of(arrays, "row_count") in ((1,), None if manifest.n_rows is not None else (1,))
-        and all(re.fullmatch(r"[0-9]{1,100}", variance) for variance in variances)
-    )
-
-
-def _types_fit(arrays: Mapping[str, PublishedArray], noise: NoiseLaw) -> bool:
-    """Whether everything is integer; matrices with continuous noise, which has a scale, are finite floats."""
-    real = {"sscp"} if noise.scale is not None else set()
-    if any(array.dtype != (np.float64 if name in real else np.int64) for name, array in arrays.items()):
-        return False
-    return noise.scale is None or (
-        re.fullmatch(r"[0-9]{1,30}(\.[0-9]{1,30})?(e[+-]?[0-9]{1,2})?", noise.scale) is not None
-        and float(noise.scale) > 0
-        and bool(np.isfinite(arrays["sscp"]).all())
-    )
-
-
-def _shells_fit(arrays: Mapping[str, PublishedArray], count: int) -> bool:
-    """Whether every matrix of a ``strata`` release names shells that have a trace."""
-    if not _shape_of(arrays, "first_shell") == _shape_of(arrays, "last_shell") == (count,):
-        return False
-    first, last, shells = arrays["first_shell"], arrays["last_shell"], _shape_of(arrays, "trace") or (0,)
-    return len(shells) == 1 and bool(np.all((first >= 0) & (first <= last) & (last < shells[0])))
-
-
-def _shape_of(arrays: Mapping[str, PublishedArray], name: str) -> tuple[int, ...] | None:
-    return arrays[name].shape if name in arrays else None
-
-
-def _is_symmetric(matrix: PublishedArray, shape: tuple[int, ...], dtype: type) -> bool:
-    same_kind = matrix.shape == shape and matrix.dtype == dtype
-    return same_kind and np.array_equal(matrix, matrix.swapaxes(-1, -2))

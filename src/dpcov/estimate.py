@@ -127,14 +127,18 @@ def _strata_estimate(statistics: NoisyStatistics, n_rows: int | None) -> UnitEst
     diagonal, off_diagonal, trace = (
         float(int(v or 0)) for v in (law.diagonal_variance, law.off_diagonal_variance, law.trace_variance)
     )
+    traces = arrays["trace"].reshape(statistics.n_groups, -1)
+    groups = arrays.get("group", np.zeros(len(arrays["sscp"]), dtype=np.int64))
     parts = []
-    for matrix, first, last in zip(arrays["sscp"], arrays["first_shell"], arrays["last_shell"], strict=True):
+    for matrix, group, first, last in zip(
+        arrays["sscp"], groups, arrays["first_shell"], arrays["last_shell"], strict=True
+    ):
         steps = step * 4.0 ** -np.arange(int(first), int(last) + 1, dtype=np.float64)
         parts.append(
             Part(
                 matrix=matrix * (steps[0] * dropped),
                 diagonal_variance=diagonal * steps[0] ** 2,
-                trace=float(arrays["trace"][int(first) : int(last) + 1] @ (steps * dropped)),
+                trace=float(traces[int(group), int(first) : int(last) + 1] @ (steps * dropped)),
                 trace_variance=trace * float(np.sum(steps**2)),
                 nuclear_scale=None if law.scale is None else float(law.scale) * float(steps[0]),
                 largest_trace=statistics.radius**2 * 4.0 ** -float(first),
@@ -210,8 +214,8 @@ def schur_complement(matrix: Array) -> Array:
 
 
 def _noisy_count(statistics: NoisyStatistics) -> float:
-    """The private row count, at least one so that it can divide."""
-    return float(max(1, int(statistics.arrays["row_count"][0])))
+    """The private row count of all groups together, at least one so that it can divide."""
+    return float(max(1, int(statistics.arrays["row_count"].sum())))
 
 
 def _merge_trace(matrix: Array, trace: float) -> Array:

@@ -5,12 +5,13 @@ comes out is sensitive.
 """
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpcov.data.encode import Encoder, read_unit_ball
+from dpcov.data.groups import Grouping
 from dpcov.data.moments import Moments, MomentsSpec
 from dpcov.data.prefetch import prefetch
 from dpcov.data.rows import EncodedRows, RowsSpec
@@ -18,7 +19,8 @@ from dpcov.data.schema import Schema
 from dpcov.data.sources import open_source
 
 Progress = Callable[[int], None]
-Gathered = TypeVar("Gathered", Moments, EncodedRows)
+EncodedBlock = tuple[NDArray[np.float64], NDArray[np.intp] | None]
+"""Encoded rows and the group of each, or None without groups."""
 
 _BLOCK_ROWS = 8192
 
@@ -29,37 +31,51 @@ def table_moments(
     """Exact **sensitive** moments of a table as a schema encodes it, read once, block by block."""
     encoder = Encoder(schema)
     gathered = Moments(len(encoder.columns), spec, norm_bound=encoder.norm_bound)
-    return fill(table_blocks(data, encoder), gathered, progress)
+    return fill_moments(table_blocks(data, encoder), gathered, progress)
 
 
-def table_blocks(data: Any, encoder: Encoder) -> Iterator[NDArray[np.float64]]:
+def table_blocks(data: Any, encoder: Encoder, grouping: Grouping | None = None) -> Iterator[EncodedBlock]:
     """Encode a table block by block, while the next blocks are being read."""
-    read = prefetch(open_source(data).blocks(_BLOCK_ROWS, wanted=encoder.wanted))
-    return (encoder.encode(block) for block in read)
+    wanted = encoder.wanted if grouping is None else {**encoder.wanted, **grouping.wanted}
+    for block in prefetch(open_source(data).blocks(_BLOCK_ROWS, wanted=wanted)):
+        yield encoder.encode(block), None if grouping is None else grouping.codes(block)
 
 
-def ball_blocks(X: Any, norm_bound: float) -> Iterator[NDArray[np.float64]]:
-    return read_unit_ball(open_source(X), norm_bound, _BLOCK_ROWS)
+def ball_blocks(X: Any, norm_bound: float, groups: NDArray[np.intp] | None = None) -> Iterator[EncodedBlock]:
+    """Encode an array or a table of numbers into the unit ball, without a schema."""
+    start = 0
+    for rows in read_unit_ball(open_source(X), norm_bound, _BLOCK_ROWS):
+        yield rows, None if groups is None else groups[start : start + len(rows)]
+        start += len(rows)
 
 
-def gather_blocks(
-    blocks: Iterable[NDArray[np.float64]],
+def gather(
+    blocks: Iterable[EncodedBlock],
     n_features: int,
     spec: MomentsSpec | RowsSpec,
     norm_bound: float,
     progress: Progress | None = None,
 ) -> Moments | EncodedRows:
     """Keep the rows, or their moments only: what the mechanism wants."""
-    if isinstance(spec, RowsSpec):
-        return fill(blocks, EncodedRows(n_features, norm_bound=norm_bound), progress)
-    return fill(blocks, Moments(n_features, spec, norm_bound=norm_bound), progress)
+    if isinstance(spec, MomentsSpec):
+        return fill_moments(blocks, Moments(n_features, spec, norm_bound=norm_bound), progress)
+    kept = EncodedRows(n_features, norm_bound=norm_bound)
+    for rows, _ in blocks:
+        kept.add(rows)
+        _tell(progress, rows)
+    return kept
 
 
-def fill(
-    blocks: Iterable[NDArray[np.float64]], gathered: Gathered, progress: Progress | None = None
-) -> Gathered:
-    for block in blocks:
-        gathered.add(block)
-        if progress is not None:
-            progress(len(block))
-    return gathered
+def fill_moments(
+    blocks: Iterable[EncodedBlock], moments: Moments, progress: Progress | None = None
+) -> Moments:
+    """Add every block to the moments."""
+    for rows, groups in blocks:
+        moments.add(rows, groups)
+        _tell(progress, rows)
+    return moments
+
+
+def _tell(progress: Progress | None, rows: NDArray[np.float64]) -> None:
+    if progress is not None:
+        progress(len(rows))

@@ -90,6 +90,7 @@ class Manifest(_Record, frozen=True, kw_only=True):
     mechanism: MechanismRecord
     guarantee: GuaranteeRecord
     n_rows: int | None
+    groups: tuple[str, ...] = ()
     norm_bound: float
     intercept_is_public: bool
     columns: tuple[EncodedColumn, ...]

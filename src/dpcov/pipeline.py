@@ -9,17 +9,20 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+from numpy.typing import ArrayLike, NDArray
 
 from dpcov.artifact import Release
 from dpcov.auto import AUTO, resolve
 from dpcov.columns import EncodedColumn
 from dpcov.data.encode import Encoder
+from dpcov.data.groups import Grouping, split_schema
 from dpcov.data.moments import Moments, MomentsSpec
 from dpcov.data.rows import EncodedRows, RowsSpec
 from dpcov.data.schema import Schema
 from dpcov.data.sources import open_source
 from dpcov.errors import BudgetError, UsageError
-from dpcov.gathering import Progress, ball_blocks, fill, gather_blocks, table_blocks, table_moments
+from dpcov.gathering import Progress, ball_blocks, fill_moments, gather, table_blocks, table_moments
 from dpcov.mechanisms.base import Problem
 from dpcov.noise.entropy import Entropy
 from dpcov.privacy.budget import Budget
@@ -38,6 +41,7 @@ def release(
     mechanism: str = AUTO,
     neighbors: Neighbors = "replace-one",
     n_rows: int | None = None,
+    by: str | None = None,
     ledger: Ledger | str | Path | None = None,
     dataset: str | None = None,
     output: str | Path | None = None,
@@ -62,6 +66,9 @@ def release(
         Neighbor relation; under ``replace-one`` the number of rows is public.
     n_rows : int, optional
         The number of rows as publicly known (replace-one); contradicting data are refused.
+    by : str, optional
+        A categorical column of the schema: one matrix for each of its categories (and one for all other values), at
+        the price of one release; see :meth:`~dpcov.artifact.Release.group`.
     ledger : Ledger or path, optional
         Where to charge the budget; needs ``dataset``.
     output : path, optional
@@ -93,13 +100,16 @@ def release(
     """
     if n_rows is not None and neighbors == "add-remove-one":
         raise UsageError("Under add-remove-one neighbors the number of rows is private; do not state it.")
-    schema = schema if isinstance(schema, Schema) else Schema.from_toml(schema)
+    declared = schema if isinstance(schema, Schema) else Schema.from_toml(schema)
+    schema, grouping = (declared, None) if by is None else split_schema(declared, by)
     encoder = Encoder(schema)
+    groups = () if grouping is None else grouping.names
     problem = Problem(
         n_features=len(encoder.columns),
         neighbors=check_neighbors(neighbors),
         n_rows=n_rows,
         rows_per_person=schema.rows_per_person,
+        n_groups=max(1, len(groups)),
     )
     choice = resolve(mechanism, options, problem, budget, shortest_row=_shortest_row(schema, encoder))
     plan = ReleasePlan(
@@ -112,16 +122,16 @@ def release(
         rows_per_person=schema.rows_per_person,
         intercept_is_public=_intercept_is_public(schema, neighbors),
         title=schema.title,
-        schema_toml=schema.dumps(),
+        schema_toml=declared.dumps(),
         stated_rows=n_rows,
+        groups=groups,
     )
 
-    def gather(spec: MomentsSpec | RowsSpec) -> Moments | EncodedRows:
-        return gather_blocks(
-            table_blocks(data, encoder), len(encoder.columns), spec, encoder.norm_bound, progress
-        )
+    def gather_table(spec: MomentsSpec | RowsSpec) -> Moments | EncodedRows:
+        blocks = table_blocks(data, encoder, grouping)
+        return gather(blocks, len(encoder.columns), spec, encoder.norm_bound, progress)
 
-    return publish(plan, gather, _account(ledger, dataset), output, overwrite, entropy)
+    return publish(plan, gather_table, _account(ledger, dataset), output, overwrite, entropy)
 
 
 def second_moment(
@@ -132,6 +142,8 @@ def second_moment(
     mechanism: str = "gaussian",
     neighbors: Neighbors = "replace-one",
     rows_per_person: int = 1,
+    groups: ArrayLike | None = None,
+    categories: Iterable[str] | None = None,
     entropy: Entropy | None = None,
     ledger: Ledger | str | Path | None = None,
     dataset: str | None = None,
@@ -145,6 +157,10 @@ def second_moment(
         Sensitive rows, or their exact moments from :func:`moments`.
     norm_bound : float
         Public bound on the l2 norm of a row; longer rows are scaled down to it.  Required for rows.
+    groups : (n,) array, optional
+        The group of each row; needs ``categories``.  One matrix for each group at the price of one release.
+    categories : iterable of str, optional
+        The public names of all groups.
     budget, mechanism, neighbors, entropy, ledger, dataset, **options
         As in :func:`release`.
 
@@ -164,8 +180,12 @@ def second_moment(
     bound = X.norm_bound if isinstance(X, Moments) and norm_bound is None else norm_bound
     bound = _check_norm_bound(bound)
     names = _names(X)
+    codes, group_names = _group_codes(groups, categories)
     problem = Problem(
-        n_features=len(names), neighbors=check_neighbors(neighbors), rows_per_person=rows_per_person
+        n_features=len(names),
+        neighbors=check_neighbors(neighbors),
+        rows_per_person=rows_per_person,
+        n_groups=max(1, len(group_names)),
     )
     choice = resolve(mechanism, options, problem, budget)
     plan = ReleasePlan(
@@ -177,11 +197,12 @@ def second_moment(
         norm_bound=bound,
         rows_per_person=rows_per_person,
         intercept_is_public=False,
+        groups=group_names,
     )
 
-    def gather(spec: MomentsSpec | RowsSpec) -> Moments | EncodedRows:
+    def gather_array(spec: MomentsSpec | RowsSpec) -> Moments | EncodedRows:
         if not isinstance(X, Moments):
-            return gather_blocks(ball_blocks(X, bound), len(names), spec, bound)
+            return gather(ball_blocks(X, bound, codes), len(names), spec, bound)
         if isinstance(spec, RowsSpec):
             raise UsageError(
                 f"The {choice.mechanism} mechanism needs the rows; give them instead of moments."
@@ -192,7 +213,7 @@ def second_moment(
             )
         return X
 
-    return publish(plan, gather, _account(ledger, dataset), None, False, entropy)
+    return publish(plan, gather_array, _account(ledger, dataset), None, False, entropy)
 
 
 def moments(X: Any, *, norm_bound: float, **spec: Any) -> Moments:
@@ -207,7 +228,7 @@ def moments(X: Any, *, norm_bound: float, **spec: Any) -> Moments:
         Fields of :class:`~dpcov.data.moments.MomentsSpec`: ``shells``, ``normalized``, ``bits``.
     """
     bound = _check_norm_bound(norm_bound)
-    return fill(ball_blocks(X, bound), Moments(len(_names(X)), MomentsSpec(**spec), norm_bound=bound))
+    return fill_moments(ball_blocks(X, bound), Moments(len(_names(X)), MomentsSpec(**spec), norm_bound=bound))
 
 
 def _intercept_is_public(schema: Schema, neighbors: str) -> bool:
@@ -240,6 +261,18 @@ def _check_norm_bound(norm_bound: float | None) -> float:
             "it is never computed from the data."
         )
     return float(norm_bound)
+
+
+def _group_codes(
+    groups: ArrayLike | None, categories: Iterable[str] | None
+) -> tuple[NDArray[np.intp] | None, tuple[str, ...]]:
+    """Number every row's group by the public list of categories."""
+    if groups is None and categories is None:
+        return None, ()
+    if groups is None or categories is None:
+        raise UsageError("Give the groups of the rows and the public list of categories together.")
+    grouping = Grouping("groups", categories)
+    return grouping.codes_of(pa.array(np.asarray(groups).astype(str))), grouping.names
 
 
 def _names(X: Any) -> tuple[str, ...]:

@@ -60,16 +60,20 @@ class ReleasePlan:
     title: str = ""
     schema_toml: str | None = None
     stated_rows: int | None = None
+    groups: tuple[str, ...] = ()
 
     def problem(self, n_rows: int | None) -> Problem:
+        """State the public facts, with the number of rows where it is public."""
         return Problem(
             n_features=len(self.columns),
             neighbors=self.neighbors,
             n_rows=n_rows if self.neighbors == "replace-one" else None,
             rows_per_person=self.rows_per_person,
+            n_groups=max(1, len(self.groups)),
         )
 
     def calibrate(self, n_rows: int | None) -> Calibration:
+        """Choose the noise from public numbers."""
         calibration: Calibration = self.mechanism.calibrate(self.problem(n_rows), self.budget)
         return calibration
 
@@ -215,6 +219,7 @@ def _assemble(
         ),
         guarantee=guarantee_record(guarantee),
         n_rows=n_rows,
+        groups=plan.groups,
         norm_bound=plan.norm_bound,
         intercept_is_public=plan.intercept_is_public and _keeps_intercept(statistics),
         columns=plan.columns,

@@ -87,6 +87,7 @@ class NoisyStatistics:
         ``strata`` layout: ``sscp`` (m, d, d) int64, one for every group of shells that was drawn, each in units of
         its largest shell's squared radius, float64 where the noise is continuous; ``first_shell`` and ``last_shell``
         (m,) int64; ``trace`` (shells,) int64, each in units of its own shell's; ``row_count`` as above.
+        With public groups: ``group`` (m,) int64, ``trace`` (groups * shells,) and ``row_count`` (groups,).
         ``estimate`` layout: ``second_moment`` (d, d) float64, rows in the unit ball.
     lattice_bits : int
         A unit row has integer squared norm ``4**lattice_bits``.
@@ -98,6 +99,8 @@ class NoisyStatistics:
         Post-processing that the mechanism is meant to be read with, unless the reader says otherwise.
     noise : NoiseLaw or None
         Law of the noise; None for the ``estimate`` layout.
+    n_groups : int
+        Number of public groups that the rows were divided into.
     notes : tuple of str
         What the mechanism found out privately and chose, in words.
     post_options : PostOptions
@@ -112,4 +115,5 @@ class NoisyStatistics:
     post: Post = "psd"
     noise: NoiseLaw | None = None
     notes: tuple[str, ...] = field(default=())
+    n_groups: int = 1
     post_options: PostOptions = PostOptions()

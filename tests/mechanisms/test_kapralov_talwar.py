@@ -2,6 +2,7 @@ import math
 
 import numpy as np
 import pytest
+from scipy.stats import beta as beta_law
 
 from dpcov.data.moments import Moments
 from dpcov.errors import BudgetError, UsageError
@@ -105,15 +106,26 @@ def test_everything_is_found_when_there_is_little_noise(monkeypatch):
     assert found == pytest.approx(rows.T @ rows, abs=20)
 
 
-def test_theorem_bounds_the_error():
-    # kapralov_talwar.md, Theorem 2, on its own event: error <= ||residue after the last round||_F exactly.
+def theorem_bound(eigenvalues, exponent, scale, beta):
+    # kapralov_talwar.md, Theorem 2, with Lemma 4 of eigenvectors.md on a grid of eta.
+    d, top, eta = len(eigenvalues), eigenvalues[0], np.geomspace(1e-8, 1.0, 400)
+    mass = beta_law.sf(1 - eta, 0.5, (d - 1) / 2)
+    loss = np.min(top * eta + (math.log(2 / beta) - np.log(mass)) / exponent)
+    noise = d * (scale * math.log(2 * d / beta)) ** 2
+    return math.sqrt(np.sum(eigenvalues**2) - max(0.0, top - loss) ** 2 + noise)
+
+
+def test_theorem_bounds_the_error(monkeypatch):
+    # epsilon = 12: 2 for every direction and value.  Excesses have probability 0.05; 13 of 40 less than 1e-6.
     rows = np.repeat(np.eye(3), [3000, 300, 30], axis=0)
-    errors = np.linalg.norm(
-        sscp_releases(KapralovTalwar(), rows, Budget(epsilon=12), 40) - rows.T @ rows, axis=(1, 2)
-    )
-    # Lemma 4 of eigenvectors.md at beta = 0.05 / 6 with exponent 1: losses below 25; noise 0.5 log(120) < 2.4.
-    first_round = math.sqrt(2 * 3000 * 25) + 2.4
-    assert np.sum(errors > 3 * first_round) <= 12
+    sscp, budget = rows.T @ rows, Budget(epsilon=12)
+    bound = theorem_bound(np.diag(sscp), 1.0, 0.5, 0.05)
+    errors = np.linalg.norm(sscp_releases(KapralovTalwar(), rows, budget, 40) - sscp, axis=(1, 2))
+    assert np.sum(errors > bound) <= 12
+    # The bound would notice directions that ignore the data.
+    monkeypatch.setattr("dpcov.mechanisms.kapralov_talwar.direction_exponent", lambda *_: 1e-9)
+    blind = np.linalg.norm(sscp_releases(KapralovTalwar(), rows, budget, 40) - sscp, axis=(1, 2))
+    assert np.sum(blind > bound) > 12
 
 
 def first_shares(budget, relation, draws):

@@ -87,7 +87,7 @@ def theorem_bound(dimension, trace, epsilon, beta):
     scale, root = 2 / (5 / 7 * epsilon), math.sqrt(2 * math.log(4 / beta))
     spectral = scale / 2 * (math.sqrt(dimension + 1) + math.sqrt(dimension) + root) ** 2
     slack = 7 / (2 * epsilon) * math.log(1 / beta)
-    return max(math.sqrt(spectral * (3 * trace + 2 * slack)), 2 * slack)
+    return max(math.sqrt(spectral * (3 * trace + 2 * slack)), 4 * slack)
 
 
 @pytest.mark.parametrize("epsilon", ["0.05", "1"])

@@ -2,6 +2,7 @@
 
 from benchmarks.papers.claims import (
     Claim,
+    agrees,
     all_of,
     beats,
     beats_often,
@@ -12,7 +13,8 @@ from benchmarks.papers.claims import (
     grows,
     ratio_rises,
 )
-from benchmarks.papers.figure import Contender, Effort, Figure, Panel, Point, contender, lines, table
+from benchmarks.papers.figure import Bound, Contender, Effort, Figure, Panel, Point, contender, lines, table
+from benchmarks.papers.published import PUBLISHED, published_error
 from dpcov import Budget
 
 SOURCE = "Dong, Liang, Yi (2022)"
@@ -20,6 +22,10 @@ OURS = "this project"
 RHO, EPSILON = 0.1, 0.8
 D, N_ROWS, BINS = 200, 50_000, 4
 SAME_AS_PAPER = "rows are drawn once per setting; repetitions draw the noise again"
+WRONG_CHOICE = (
+    "Around the crossing it compares bounds, not errors, and takes the wrong branch; the published code does too "
+    "(2.3 times the better one at n = 1000, d = 100)"
+)
 NO_WORSE = 1.05
 """What "no worse" allows, because both errors are means of a few repetitions."""
 
@@ -70,7 +76,10 @@ def dong2(effort: Effort) -> Figure:
         source=f"{SOURCE}, figure 2",
         repetitions={"full": 50, "quick": 4, "test": 3}[effort],
         panels=tuple(_unit_rows(n, effort, Budget(rho=RHO), zcdp_contenders(effort)) for n in sizes),
-        notes=(f"rho = {RHO}; {SAME_AS_PAPER}.",),
+        notes=(
+            f"rho = {RHO}; {SAME_AS_PAPER}.",
+            "Dashed: measured with the code that the authors published.",
+        ),
         claims=(
             Claim(
                 text="GaussCov is (slightly) better for small d, SeparateCov much better for large d",
@@ -83,6 +92,7 @@ def dong2(effort: Effort) -> Figure:
                 check=all_of(
                     *(best_of(f"n{n}", "AdaptiveCov", "GaussCov", "SeparateCov", factor=1.5) for n in sizes)
                 ),
+                why=WRONG_CHOICE,
             ),
             Claim(
                 text="The error of GaussCov grows like d",
@@ -99,6 +109,13 @@ def dong2(effort: Effort) -> Figure:
                 source="6.1",
                 check=all_of(*(beats(f"n{n}", "SeparateCov", "EMCov") for n in sizes)),
             ),
+            Claim(
+                text="SeparateCov has the error of the published code, up to a quarter",
+                source="published code",
+                check=all_of(
+                    *(agrees(f"n{n}", "SeparateCov", "SeparateCov, published code", 1.25) for n in sizes)
+                ),
+            ),
             _auto_claim(*(f"n{n}" for n in sizes)),
         ),
     )
@@ -111,7 +128,20 @@ def _unit_rows(n: int, effort: Effort, budget: Budget, contenders: tuple[Contend
         "test": (10, 100, 200),
     }[effort]
     points = tuple(Point(x=d, table=table("zipf", n=n, d=d, N=1), budget=budget) for d in grid)
-    return Panel(key=f"n{n}", title=f"n = {n}", x_label="d", lines=lines(contenders, points), points=points)
+    return Panel(
+        key=f"n{n}",
+        title=f"n = {n}",
+        x_label="d",
+        lines=lines(contenders, points),
+        points=points,
+        bounds=tuple(
+            Bound(
+                label=f"{method}, published code",
+                value=lambda point, method=method: published_error(method, n, point.x),  # type: ignore[misc]
+            )
+            for method in PUBLISHED
+        ),
+    )
 
 
 def dong3(effort: Effort) -> Figure:
@@ -153,7 +183,9 @@ def dong3(effort: Effort) -> Figure:
             Claim(
                 text="For the smallest trace the zero matrix is best",
                 source="6.1, figure 3(a)",
-                check=beats("N", "zero", "GaussCov", "SeparateCov", "AdaptiveCov", within=(32, 32)),
+                check=beats(
+                    "N", "zero", "GaussCov", "SeparateCov", "AdaptiveCov", within=(32, 32), factor=1.001
+                ),
             ),
             Claim(
                 text="Higher d, smaller n and smaller rho favor SeparateCov over GaussCov",
@@ -173,6 +205,7 @@ def dong3(effort: Effort) -> Figure:
                         for key in ("N", "d", "n", "rho")
                     )
                 ),
+                why=WRONG_CHOICE,
             ),
             Claim(
                 text="The error of GaussCov falls like 1/n",

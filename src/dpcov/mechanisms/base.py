@@ -34,16 +34,20 @@ class Problem:
         Number of rows: public under replace-one, None under add-remove-one.
     rows_per_person : int
         How many rows one person may own; sensitivities grow by this factor.
+    n_groups : int
+        Number of public groups that get a matrix each.
     """
 
     n_features: int
     neighbors: Neighbors
     n_rows: int | None = None
     rows_per_person: int = 1
+    n_groups: int = 1
 
     def __post_init__(self) -> None:
         _check_count("n_features", self.n_features)
         _check_count("rows_per_person", self.rows_per_person)
+        _check_count("n_groups", self.n_groups)
         if self.n_rows is not None:
             _check_count("n_rows", self.n_rows)
 
@@ -91,6 +95,8 @@ class Mechanism(ABC, Generic[CalibrationT]):
     numerics: ClassVar[Numerics]
     relations: ClassVar[tuple[Neighbors, ...]] = NEIGHBORS
     promises: ClassVar[tuple[type[Promise], ...]]
+    takes_groups: ClassVar[bool] = False
+    """Whether a matrix for every public group can be released."""
 
     def moments_spec(self, problem: Problem) -> MomentsSpec:
         """Which moments :meth:`draw` wants; public."""
@@ -111,7 +117,11 @@ class Mechanism(ABC, Generic[CalibrationT]):
         """Draw the randomness once and return what may be published."""
 
     def check(self, problem: Problem, budget: Budget) -> None:
-        """Refuse relations and kinds of budget that this mechanism has no proof for."""
+        """Refuse relations, groups and kinds of budget that this mechanism has no proof for."""
+        if problem.n_groups > 1 and not self.takes_groups:
+            raise UsageError(
+                f"The {self.name} mechanism releases no groups; use stratified, or leave out the groups."
+            )
         if not isinstance(budget, Budget):
             raise BudgetError("Give the budget as Budget(epsilon=..., delta=...) or Budget(rho=...).")
         if problem.neighbors not in self.relations:

@@ -41,7 +41,7 @@ def test_results_have_the_law_of_the_algorithm(monotone):
     for _ in range(draws):
         found = sparse_vector(answers, threshold=0.0, epsilon=EPSILON, monotone=monotone, entropy=entropy)
         counts[3 if found is None else found] += 1
-    assert expected.sum() == pytest.approx(1.0, abs=1e-6)
+    assert expected.sum() == pytest.approx(1.0, abs=1e-5)
     statistic = np.sum((counts - draws * expected) ** 2 / (draws * expected))
     assert stats.chi2.sf(statistic, 3) > 1e-9
     wrong = result_probabilities(answers, epsilon=1.5 * EPSILON, monotone=monotone)
@@ -75,9 +75,9 @@ def test_the_privacy_loss_is_nearly_attained_so_half_the_noise_is_caught():
     assert 0.7 < largest_loss(answers, changes, epsilon=EPSILON, monotone=False) <= EPSILON
     assert largest_loss(answers, changes, epsilon=2 * EPSILON, monotone=False) > EPSILON
     assert largest_loss(answers, changes, epsilon=EPSILON, monotone=True) > EPSILON
-    monotone = [1.0] * 201
-    assert 0.7 < largest_loss(answers[:1] * 201, monotone, epsilon=EPSILON, monotone=True) <= EPSILON
-    assert largest_loss(answers[:1] * 201, monotone, epsilon=2 * EPSILON, monotone=True) > EPSILON
+    changes[-1] = 0.0
+    assert 0.7 < largest_loss(answers, changes, epsilon=EPSILON, monotone=True) <= EPSILON
+    assert largest_loss(answers, changes, epsilon=2 * EPSILON, monotone=True) > EPSILON
 
 
 @pytest.mark.parametrize("monotone", [False, True])

@@ -1,0 +1,95 @@
+"""Estimate a noisy matrix with the help of an independent guide that is likely to share its directions.
+
+Promise: deterministic; each estimate comes with Stein's unbiased estimate of its squared error, so a guide that does
+not help is noticed.  Knows nothing of rows or privacy.
+
+Notes
+-----
+The guide is independent of the noise, so its eigenbasis is a fixed basis: in it the noise is isotropic again, and a
+matrix that shares the guide's directions has its energy in the leading rows and columns.  Two estimates use that:
+
+* ``proportional``: the nonnegative multiple a·M of the guide nearest to the noisy matrix, one degree of freedom;
+* ``aligned``: what a·M leaves over, cut into blocks between indices 0, 1, 4, 16, ... of the eigenbasis, each shrunk by
+  the positive-part factor (1 − k·2v/‖block‖²)₊ of James and Stein, k being the block's number of dimensions.
+
+For a block of k dimensions and squared length q, with c = k·2v/q, Stein's identity gives the risk
+q·min(c, 1)² − 2v·k + 4v·(k − c(k − 2))·[c < 1].
+"""
+
+import itertools
+from dataclasses import dataclass
+
+import numpy as np
+
+from dpcov.linalg.symmetric import Array, eigh
+
+BLOCK_GROWTH = 4
+"""Ratio of block boundaries: a matrix of dimension d has about (log₄ d)²/2 blocks, each costing two dimensions."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Candidate:
+    """A symmetric estimate, perhaps indefinite, and the unbiased estimate of its squared Frobenius error."""
+
+    matrix: Array
+    risk: float
+
+
+def guided_candidates(noisy: Array, *, off_diagonal_variance: float, guide: Array) -> dict[str, Candidate]:
+    """Return the ``proportional`` and the ``aligned`` estimate of S from S + W and a guide.
+
+    Parameters
+    ----------
+    noisy : (d, d) array
+        Symmetric.
+    off_diagonal_variance : float
+        Variance v of the off-diagonal entries of W, positive; diagonal entries have 2v.
+    guide : (d, d) array
+        Positive semidefinite, not zero, independent of W.
+    """
+    unit_variance, d = 2.0 * off_diagonal_variance, len(noisy)
+    scale = max(0.0, float(np.vdot(noisy, guide)) / float(np.vdot(guide, guide)))
+    scale_risk = 2.0 * unit_variance if scale > 0.0 else 0.0
+    proportional = Candidate(
+        matrix=scale * guide,
+        risk=float(np.sum((noisy - scale * guide) ** 2)) - unit_variance * d * (d + 1) / 2 + scale_risk,
+    )
+    vectors = np.ascontiguousarray(eigh(guide).vectors[:, ::-1])
+    rest = vectors.T @ (noisy - scale * guide) @ vectors
+    shrunk = _shrink_blocks(rest, unit_variance)
+    aligned = Candidate(
+        matrix=scale * guide + vectors @ shrunk.matrix @ vectors.T, risk=shrunk.risk + scale_risk
+    )
+    return {"proportional": proportional, "aligned": aligned}
+
+
+def _shrink_blocks(matrix: Array, unit_variance: float) -> Candidate:
+    """Shrink every block of a symmetric matrix, and its mirror image with it."""
+    estimate, risk = np.zeros_like(matrix), 0.0
+    for rows, columns in itertools.combinations_with_replacement(_pieces(len(matrix)), 2):
+        block = matrix[rows, columns]
+        if rows == columns:
+            squared, size = float(np.sum(block**2)), len(block) * (len(block) + 1) / 2
+        else:
+            squared, size = 2.0 * float(np.sum(block**2)), float(block.size)
+        factor, block_risk = _james_stein(squared, size, unit_variance)
+        estimate[rows, columns] = factor * block
+        estimate[columns, rows] = factor * block.T
+        risk += block_risk
+    return Candidate(matrix=estimate, risk=risk)
+
+
+def _pieces(dimension: int) -> list[slice]:
+    edges = [0, 1]
+    while edges[-1] < dimension:
+        edges.append(min(edges[-1] * BLOCK_GROWTH, dimension))
+    return [slice(start, stop) for start, stop in itertools.pairwise(edges)]
+
+
+def _james_stein(squared: float, size: float, unit_variance: float) -> tuple[float, float]:
+    """Factor and unbiased risk for a block of ``size`` dimensions and squared length ``squared``."""
+    noise = size * unit_variance
+    if squared <= noise:
+        return 0.0, squared - noise
+    cut = noise / squared
+    return 1.0 - cut, squared * cut**2 - noise + 2.0 * unit_variance * (size - cut * (size - 2.0))

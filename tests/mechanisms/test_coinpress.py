@@ -1,0 +1,211 @@
+import math
+
+import numpy as np
+import pytest
+
+import dpcov
+from dpcov.data.rows import EncodedRows, RowsSpec
+from dpcov.errors import BudgetError, UsageError
+from dpcov.linalg.whitening import mahalanobis_error
+from dpcov.mechanisms.base import Problem
+from dpcov.mechanisms.coinpress import CoinPress, round_shares
+from dpcov.noise.continuous import normals
+from dpcov.noise.entropy import SeededEntropy
+from dpcov.privacy.budget import Budget
+from tests.audit.auditing import half_noise, lower_bound_rho
+
+
+def kept(rows):
+    encoded = EncodedRows(rows.shape[1])
+    for part in np.array_split(rows, 3):
+        encoded.add(part)
+    return encoded
+
+
+def problem_of(rows, relation="replace-one", k=1):
+    n_rows = len(rows) if relation == "replace-one" else None
+    return Problem(n_features=rows.shape[1], neighbors=relation, n_rows=n_rows, rows_per_person=k)
+
+
+def sscp_release(mechanism, budget, rows, entropy, relation="replace-one"):
+    problem = problem_of(rows, relation)
+    calibration = mechanism.calibrate(problem, budget)
+    return mechanism.draw_rows(kept(rows), calibration, problem, entropy)
+
+
+def normal_rows(n_rows, d, condition, seed=0):
+    rng = np.random.default_rng(seed)
+    basis, _ = np.linalg.qr(rng.normal(size=(d, d)))
+    rows = rng.normal(size=(n_rows, d)) * np.geomspace(1.0, condition**-0.5, d) @ basis.T
+    return rows / np.linalg.norm(rows, axis=1).max()
+
+
+def naive(rows, rho, rounds, beta, entropy):
+    # Whitening by the symmetric root of U, round by round, as in coinpress.md.
+    n, d = rows.shape
+    shares = [0.25 / (rounds - 1)] * (rounds - 1) + [0.75] if rounds > 1 else [1.0]
+    frame = np.eye(d)
+    log = math.log(n * rounds / beta)
+    for step, share in enumerate(shares, 1):
+        bound = math.sqrt(d + 2 * math.sqrt(d * log) + 2 * log)
+        radius = min(bound, np.linalg.svd(frame)[1][0])
+        whitened = np.array([frame @ row for row in rows])
+        whitened = np.array([row * min(1.0, radius / np.linalg.norm(row)) for row in whitened])
+        std = radius**2 * math.sqrt(2) / (n * math.sqrt(2 * share * rho))
+        gaussian = normals((d, d), entropy)
+        moment = whitened.T @ whitened / n + std * (gaussian + gaussian.T) / 2
+        if step == rounds:
+            back = np.linalg.inv(frame)
+            return back @ moment @ back.T
+        values, vectors = np.linalg.eigh(moment)
+        slack = std * (math.sqrt(2 * d) + math.sqrt(2 * math.log(2 * rounds / beta)))
+        spread = (vectors * (np.maximum(values, 0) + slack)) @ vectors.T
+        values, vectors = np.linalg.eigh(spread)
+        frame = (vectors / np.sqrt(values)) @ vectors.T @ frame
+    raise AssertionError
+
+
+@pytest.mark.parametrize("rounds", [1, 2, 4])
+def test_naive_transcription(rounds):
+    rows = normal_rows(300, 3, 100.0)
+    for seed in range(4):
+        made = sscp_release(CoinPress(rounds=rounds), Budget(rho="0.4"), rows, SeededEntropy(seed))
+        expected = naive(rows, 0.4, rounds, 0.05, SeededEntropy(seed))
+        np.testing.assert_allclose(made.arrays["second_moment"], expected, rtol=1e-6, atol=1e-9)
+
+
+def test_one_round_is_the_gaussian_mechanism():
+    rows = normal_rows(2_000, 4, 1.0)
+    noise = [
+        sscp_release(CoinPress(rounds=1), Budget(rho=1), rows, SeededEntropy(s)).arrays["second_moment"]
+        * 2_000
+        - rows.T @ rows
+        for s in range(200)
+    ]
+    # rho = 1 under replace-one: standard deviation 1 on the diagonal.
+    assert np.std([matrix.diagonal() for matrix in noise]) == pytest.approx(1.0, abs=0.15)
+
+
+@pytest.mark.parametrize("relation", ["replace-one", "add-remove-one"])
+def test_badly_conditioned_normal_rows_are_estimated_in_every_direction(relation):
+    rows = normal_rows(30_000, 5, 1e4)
+    moment = rows.T @ rows / len(rows)
+    errors = {
+        rounds: np.median(
+            [
+                mahalanobis_error(
+                    sscp_release(
+                        CoinPress(rounds=rounds), Budget(rho="0.5"), rows, SeededEntropy(s), relation
+                    ).arrays["second_moment"],
+                    moment,
+                )
+                for s in range(5)
+            ]
+        )
+        for rounds in (1, 4)
+    }
+    assert errors[4] < 0.1
+    assert errors[1] > 20 * errors[4]
+
+
+def test_the_theorem_about_the_error_of_the_last_round():
+    # Normal rows, nobody clipped: the whitened error is at most g**2/n ||E|| (1 + slack), far below the bound used here.
+    rows = normal_rows(30_000, 5, 100.0)
+    moment, d, n = rows.T @ rows / len(rows), 5, len(rows)
+    log = math.log(n * 4 / 0.05)
+    radius = d + 2 * math.sqrt(d * log) + 2 * log
+    std = radius / (n * math.sqrt(0.75 * 0.5))
+    bound = 2 * std * math.sqrt(d * (d + 1) / 2 + 2 * math.sqrt(15 * math.log(20)) + 2 * math.log(20))
+    errors = [
+        mahalanobis_error(
+            sscp_release(CoinPress(rounds=4), Budget(rho="0.5"), rows, SeededEntropy(s)).arrays[
+                "second_moment"
+            ],
+            moment,
+        )
+        for s in range(20)
+    ]
+    assert np.sum(np.array(errors) > bound) <= 10
+    assert bound < 0.1
+
+
+def test_a_smaller_public_upper_bound_means_less_noise():
+    rows = 0.1 * normal_rows(1_000, 3, 1.0)
+    moment = rows.T @ rows / len(rows)
+    loose, close = (
+        np.mean(
+            [
+                np.linalg.norm(
+                    sscp_release(
+                        CoinPress(rounds=1, upper=upper), Budget(rho="0.1"), rows, SeededEntropy(s)
+                    ).arrays["second_moment"]
+                    - moment
+                )
+                for s in range(10)
+            ]
+        )
+        for upper in (1.0, 1e-3)
+    )
+    assert close < loose / 5
+
+
+@pytest.mark.parametrize("rounds", [1, 2, 3, 7])
+@pytest.mark.parametrize("relation", ["replace-one", "add-remove-one"])
+def test_rounds_spend_the_whole_budget(rounds, relation):
+    assert sum(round_shares(rounds)) == 1
+    rows, moved = np.eye(3), 2 if relation == "replace-one" else 1
+    calibration = CoinPress(rounds=rounds).calibrate(problem_of(rows, relation, 2), Budget(rho="0.3"))
+    spent = sum(moved * 4 / (2 * noise.scale**2) for noise in calibration.rounds)
+    spent += float(calibration.row_count.rho) if calibration.row_count else 0.0
+    assert spent == pytest.approx(0.3, rel=1e-9)
+
+
+def scores(budget, draws):
+    # The pair that attains the sensitivity, in one round.
+    both, entropy = [], SeededEntropy(1)
+    for row in ([1.0, 0.0], [0.0, 1.0]):
+        rows = np.array([row, [0.0, 0.0], [0.0, 0.0]])
+        made = [
+            sscp_release(CoinPress(rounds=2), budget, rows, entropy).arrays["second_moment"]
+            for _ in range(draws)
+        ]
+        both.append(np.array([matrix[0, 0] - matrix[1, 1] for matrix in made]))
+    return both
+
+
+def test_audit():
+    assert 0 < lower_bound_rho(*scores(Budget(rho=2), 1_000)) <= 2
+    assert lower_bound_rho(*scores(half_noise(Budget(rho=2)), 4_000)) > 2
+
+
+def test_the_pipeline_hands_over_rows_and_nothing_else():
+    rows = normal_rows(5_000, 3, 10.0)
+    made = dpcov.second_moment(rows, norm_bound=1.0, budget=dpcov.Budget(rho=5), mechanism="coinpress")
+    moment = rows.T @ rows / len(rows)
+    assert mahalanobis_error(made.second_moment(), moment) < 0.1
+    assert CoinPress().wants(problem_of(rows)) == RowsSpec()
+    assert isinstance(repr(kept(rows)), str)
+    with pytest.raises(UsageError, match="needs the rows"):
+        dpcov.second_moment(
+            dpcov.moments(rows, norm_bound=1.0), budget=dpcov.Budget(rho=5), mechanism="coinpress"
+        )
+    moments = dpcov.moments(rows, norm_bound=1.0)
+    calibration = CoinPress().calibrate(problem_of(rows), Budget(rho=1))
+    with pytest.raises(UsageError, match="needs the rows"):
+        CoinPress().draw(moments, calibration, problem_of(rows), SeededEntropy(1))
+
+
+def test_what_cannot_be_honored_is_refused():
+    for options in (
+        {"rounds": 0},
+        {"rounds": 1.5},
+        {"upper": 0.0},
+        {"upper": 2.0},
+        {"noise": "x"},
+        {"failure_probability": 1},
+    ):
+        with pytest.raises(UsageError):
+            CoinPress(**options)
+    for budget in (Budget(epsilon=1), Budget(rho="1e-60")):
+        with pytest.raises(BudgetError):
+            CoinPress().calibrate(problem_of(np.eye(2)), budget)
