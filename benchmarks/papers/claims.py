@@ -72,7 +72,7 @@ def beats(panel: str, winner: str, *losers: str, within: Range = EVERYWHERE, fac
             f"largest ratio {winner} / {against} is {worst:.3g} at {where:g} (allowed {factor:g})",
         )
 
-    return check
+    return _on(panel, check)
 
 
 def best_of(panel: str, follower: str, *others: str, within: Range = EVERYWHERE, factor: float) -> Check:
@@ -89,7 +89,7 @@ def best_of(panel: str, follower: str, *others: str, within: Range = EVERYWHERE,
             f"{follower_curve.x[ratio.argmax()]:g} (allowed {factor:g})",
         )
 
-    return check
+    return _on(panel, check)
 
 
 def crosses(panel: str, low: str, high: str) -> Check:
@@ -106,7 +106,7 @@ def crosses(panel: str, low: str, high: str) -> Check:
         after = int(np.flatnonzero(gap > 0)[0])
         return _decide(True, f"they cross between {first.x[after - 1]:g} and {first.x[after]:g}")
 
-    return check
+    return _on(panel, check)
 
 
 def grows(panel: str, label: str, exponent: float, tolerance: float, *, within: Range = EVERYWHERE) -> Check:
@@ -119,7 +119,7 @@ def grows(panel: str, label: str, exponent: float, tolerance: float, *, within: 
             f"measured exponent {slope:.2f}, claimed {exponent:g} (tolerance {tolerance:g})",
         )
 
-    return check
+    return _on(panel, check)
 
 
 def falls(panel: str, label: str, exponent: float, tolerance: float, *, within: Range = EVERYWHERE) -> Check:
@@ -132,7 +132,7 @@ def falls(panel: str, label: str, exponent: float, tolerance: float, *, within: 
             f"measured exponent {slope:.2f}, at most {exponent:g} claimed (tolerance {tolerance:g})",
         )
 
-    return check
+    return _on(panel, check)
 
 
 def ratio_rises(panel: str, label: str, other: str) -> Check:
@@ -146,18 +146,20 @@ def ratio_rises(panel: str, label: str, other: str) -> Check:
             f"{label} / {other} is {start:.3g} at {first.x[0]:g} and {end:.3g} at {first.x[-1]:g}",
         )
 
-    return check
+    return _on(panel, check)
 
 
-def beats_often(panel: str, winner: str, *losers: str, share: float = 0.5) -> Check:
-    """The winner has the smallest mean error at no less than a share of the points."""
+def beats_often(panels: tuple[str, ...], winner: str, *losers: str, share: float) -> Check:
+    """The winner has the smallest mean error at no less than a share of the points of all panels together."""
 
     def check(result: FigureResult) -> Verdict:
-        pairs = [_pair(result, panel, winner, loser, EVERYWHERE) for loser in losers]
-        wins = np.all([first.mean <= second.mean for first, second in pairs], axis=0)
+        wins = []
+        for panel in panels:
+            pairs = [_pair(result, panel, winner, loser, EVERYWHERE) for loser in losers]
+            wins.extend(np.all([first.mean <= second.mean for first, second in pairs], axis=0))
         return _decide(
-            wins.mean() >= share,
-            f"{winner} is the best of {1 + len(losers)} at {wins.sum()} of {len(wins)} points",
+            np.mean(wins) >= share,
+            f"{winner} is the best of {1 + len(losers)} at {sum(wins)} of {len(wins)} points",
         )
 
     return check
@@ -178,7 +180,7 @@ def changes_by(
             f"from {curve.x[0]:g} to {curve.x[-1]:g} the error changes by a factor {ratio:.3g}",
         )
 
-    return check
+    return _on(panel, check)
 
 
 def below_bound(panel: str, label: str, bound: str, *, factor: float = 1.0) -> Check:
@@ -193,7 +195,7 @@ def below_bound(panel: str, label: str, bound: str, *, factor: float = 1.0) -> C
             f"largest error / bound is {ratios[worst]:.3g} at {curve.x[worst]:g} (allowed {factor:g})",
         )
 
-    return check
+    return _on(panel, check)
 
 
 def below_measured(panel: str, label: str, limit: str) -> Check:
@@ -207,7 +209,7 @@ def below_measured(panel: str, label: str, limit: str) -> Check:
             ratios[worst] <= 1, f"largest error / bound is {ratios[worst]:.3g} at {curve.x[worst]:g}"
         )
 
-    return check
+    return _on(panel, check)
 
 
 def agrees(panel: str, label: str, other: str, factor: float) -> Check:
@@ -221,7 +223,7 @@ def agrees(panel: str, label: str, other: str, factor: float) -> Check:
             f"{label} / {other} lies between {ratio.min():.3g} and {ratio.max():.3g} (allowed factor {factor:g})",
         )
 
-    return check
+    return _on(panel, check)
 
 
 def all_of(*checks: Check) -> Check:
@@ -240,6 +242,16 @@ def all_of(*checks: Check) -> Check:
     return check
 
 
+def _on(panel: str, check: Check) -> Check:
+    """Say which panel a reason is about."""
+
+    def named(result: FigureResult) -> Verdict:
+        verdict = check(result)
+        return Verdict(status=verdict.status, reason=f"{panel}: {verdict.reason}")
+
+    return named
+
+
 def _or_absent(check: Check, result: FigureResult) -> Verdict:
     try:
         return check(result)
@@ -247,7 +259,7 @@ def _or_absent(check: Check, result: FigureResult) -> Verdict:
         return Verdict(status="not checked", reason=str(absent))
 
 
-def _decide(holds: bool, reason: str) -> Verdict:
+def _decide(holds: bool | np.bool_, reason: str) -> Verdict:
     return Verdict(status="confirmed" if holds else "failed", reason=reason)
 
 

@@ -58,7 +58,7 @@ def leaderboard(effort: Effort) -> Figure:
         title="Leaderboard",
         source="every registered mechanism with its defaults",
         panels=panels,
-        repetitions={"full": 20, "quick": 2, "test": 2}[effort],
+        repetitions={"full": 20, "quick": 3, "test": 2}[effort],
     )
 
 

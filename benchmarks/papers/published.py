@@ -1,7 +1,7 @@
 """Errors measured with the authors' own code for Dong, Liang, Yi (2022), to compare with.
 
-Synthetic rows of norm 1, rho = 0.1: mean Frobenius error over 10 to 20 runs, by n and d.  That code uses other constants
-than the paper.
+Synthetic rows of norm 1, rho = 0.1: mean Frobenius error over 10 to 20 runs, by n and d.  That code uses other
+constants than the paper.
 """
 
 COLUMNS = (10, 20, 30, 50, 70, 100, 200, 400, 800)

@@ -3,6 +3,7 @@
 Promise: reads noisy numbers only, so every choice made here can be changed later at no privacy cost.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from math import log, sqrt
 from typing import get_args
@@ -15,7 +16,7 @@ from dpcov.linalg.nuclear_strata import NuclearStratum, shrink_nuclear_strata
 from dpcov.linalg.project import clip_eigenvalues, project_psd, project_psd_trace
 from dpcov.linalg.strata import shrink_strata
 from dpcov.linalg.threshold import Rule, choose_threshold, threshold_matrix
-from dpcov.statistics import NoisyStatistics, Post, PostOptions
+from dpcov.statistics import NoisyStatistics, Post, PostOptions, PublishedArray
 
 Array = NDArray[np.float64]
 
@@ -37,6 +38,10 @@ class UnitEstimate:
         Variance of the noise on diagonal and off-diagonal entries of ``matrix``, where known.
     noise_is_normal : bool
         Whether that noise is Gaussian.
+    parts : tuple of Part
+        What ``matrix`` is the sum of, where the noise of its parts is known.
+    joint_trace : float or None
+        Sum of the parts' traces, each in units of its own noise on a diagonal entry, with noise of variance one.
     """
 
     matrix: Array
@@ -45,6 +50,7 @@ class UnitEstimate:
     off_diagonal_variance: float | None = None
     noise_is_normal: bool = False
     parts: tuple["Part", ...] = ()
+    joint_trace: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -152,7 +158,13 @@ def _strata_estimate(statistics: NoisyStatistics, n_rows: int | None) -> UnitEst
         off_diagonal_variance=off_diagonal * step**2 * float(np.sum(16.0 ** -arrays["first_shell"])),
         noise_is_normal="gaussian" in law.family,
         parts=tuple(parts),
+        joint_trace=_joint_trace(arrays, dropped / sqrt(diagonal) if diagonal else 0.0),
     )
+
+
+def _joint_trace(arrays: Mapping[str, PublishedArray], unit: float) -> float | None:
+    """Sum of the parts' traces, each in units of its own noise, where it was released."""
+    return float(arrays["joint_trace"][0]) * unit if "joint_trace" in arrays else None
 
 
 def shrunk(estimate: UnitEstimate) -> tuple[Array, float]:
@@ -176,6 +188,7 @@ def shrunk(estimate: UnitEstimate) -> tuple[Array, float]:
         [part.matrix for part in estimate.parts],
         off_diagonal_variances=[part.diagonal_variance / 2 for part in estimate.parts],
         **_traces(estimate.parts),
+        joint_trace=estimate.joint_trace,
     )
     return result.matrix, result.expected_squared_error
 

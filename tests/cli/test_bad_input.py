@@ -89,7 +89,7 @@ def test_standard_input_is_treated_alike(desk, change):
 @pytest.mark.parametrize(
     ("name", "content"),
     [
-        ("cut.csv.gz", gzip.compress(b"age,sex,ill\n" + b"20,F,true\n" * 1000)[:-20]),
+        ("cut.csv.gz", gzip.compress(b"age,sex,ill\n" + b"20,F,true\n" * 1000, mtime=0)[:-20]),
         ("no.csv.gz", b"age,sex,ill\nzebra4711,F,true\n"),
         ("no.parquet", b"PAR1zebra4711PAR1"),
         ("no.arrow", b"zebra4711"),

@@ -102,19 +102,17 @@ class Naive:
 
 @pytest.mark.parametrize(
     ("n_rows", "d", "bins", "rho", "norm"),
-    [(400, 4, 4, 2.0, 1.0), (3000, 6, 6, 0.5, 0.1), (300, 120, 1, 0.05, 1.0), (60, 8, 9, 1.0, 0.3)],
+    [(400, 4, 4, 2.0, 1.0), (3000, 6, 6, 0.5, 0.1), (600, 300, 1, 0.1, 1.0), (60, 8, 9, 1.0, 0.3)],
 )
 def test_naive_transcription(n_rows, d, bins, rho, norm):
     rows = norm * synthetic_rows(n_rows, d, bins, np.random.default_rng(n_rows)) * 0.9
     mechanism = Adaptive(noise="entrywise", eigenvalues="raw", shells=SHELLS, failure_probability=BETA)
-    seen = set()
-    for seed in range(6):
+    for seed in range(4):
         made = release(mechanism, Budget(rho=str(rho)), seed, rows)
         expected = Naive(rows, rho, SeededEntropy(seed))
         matrix = expected.release()
         np.testing.assert_allclose(made.arrays["second_moment"], matrix, atol=1e-4 * np.abs(matrix).max())
-        seen.add(made.notes[2])
-    assert len(seen) == (2 if d > 100 else 1)
+        assert made.notes[2].endswith("separately") == (d == 300)
 
 
 @pytest.mark.parametrize("rules", RULES.values(), ids=RULES)

@@ -109,7 +109,7 @@ def test_badly_conditioned_normal_rows_are_estimated_in_every_direction(relation
 
 
 def test_the_theorem_about_the_error_of_the_last_round():
-    # Normal rows, nobody clipped: the whitened error is at most g**2/n ||E|| (1 + slack), far below the bound used here.
+    # Normal rows, nobody clipped: A C A' is between I/2 and I, and the error at most twice g**2/n ||E||.
     rows = normal_rows(30_000, 5, 100.0)
     moment, d, n = rows.T @ rows / len(rows), 5, len(rows)
     log = math.log(n * 4 / 0.05)
@@ -160,13 +160,13 @@ def test_rounds_spend_the_whole_budget(rounds, relation):
     assert spent == pytest.approx(0.3, rel=1e-9)
 
 
-def scores(budget, draws):
-    # The pair that attains the sensitivity, in one round.
+def scores(budget, draws, rounds=1):
+    # The pair that attains the sensitivity.
     both, entropy = [], SeededEntropy(1)
     for row in ([1.0, 0.0], [0.0, 1.0]):
         rows = np.array([row, [0.0, 0.0], [0.0, 0.0]])
         made = [
-            sscp_release(CoinPress(rounds=2), budget, rows, entropy).arrays["second_moment"]
+            sscp_release(CoinPress(rounds=rounds), budget, rows, entropy).arrays["second_moment"]
             for _ in range(draws)
         ]
         both.append(np.array([matrix[0, 0] - matrix[1, 1] for matrix in made]))
@@ -175,7 +175,12 @@ def scores(budget, draws):
 
 def test_audit():
     assert 0 < lower_bound_rho(*scores(Budget(rho=2), 1_000)) <= 2
-    assert lower_bound_rho(*scores(half_noise(Budget(rho=2)), 4_000)) > 2
+    assert lower_bound_rho(*scores(half_noise(Budget(rho=2)), 1_500)) > 2
+
+
+def test_audit_of_several_rounds():
+    assert 0 < lower_bound_rho(*scores(Budget(rho=2), 400, rounds=3)) <= 2
+    assert lower_bound_rho(*scores(Budget(rho=32), 800, rounds=3)) > 2
 
 
 def test_the_pipeline_hands_over_rows_and_nothing_else():

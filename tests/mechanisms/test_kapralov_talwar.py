@@ -68,15 +68,15 @@ def assert_same_matrices(first, second):
 )
 def test_law_against_naive_transcription(mechanism, relation, exponent, scale):
     generator = np.random.default_rng(0)
-    slow = np.array([naive(ROWS, exponent, scale, generator) for _ in range(600)])
-    assert_same_matrices(sscp_releases(mechanism, ROWS, Budget(epsilon=8), 600, relation), slow)
+    slow = np.array([naive(ROWS, exponent, scale, generator) for _ in range(400)])
+    assert_same_matrices(sscp_releases(mechanism, ROWS, Budget(epsilon=8), 400, relation), slow)
 
 
 def test_law_is_tested_with_power():
     generator = np.random.default_rng(0)
-    blunt = np.array([naive(ROWS, 0.25, 0.5, generator) for _ in range(600)])
+    blunt = np.array([naive(ROWS, 0.25, 0.5, generator) for _ in range(400)])
     with pytest.raises(GoodnessError):
-        assert_same_matrices(sscp_releases(KapralovTalwar(), ROWS, Budget(epsilon=8), 600), blunt)
+        assert_same_matrices(sscp_releases(KapralovTalwar(), ROWS, Budget(epsilon=8), 400), blunt)
 
 
 def test_parts_compose_to_the_budget():
@@ -138,13 +138,12 @@ def interval_lower_bound(first, second):
     return lower_bound_interval(first, second, lambda x: x > 0.85, lambda x: x < 0.15)
 
 
-@pytest.mark.parametrize("relation", ["replace-one", "add-remove-one"])
-def test_audit_of_the_direction(relation):
+def test_audit_of_the_direction():
     # The pair attains the interval, whose length is the direction's part of epsilon.
-    budget, mechanism = Budget(epsilon=3), KapralovTalwar(rank=1, value_share=0.1)
+    relation, budget, mechanism = "replace-one", Budget(epsilon=3), KapralovTalwar(rank=1, value_share=0.1)
     part = float(mechanism.calibrate(problem_of(np.eye(2), relation), budget).direction.epsilon)
     assert 0.3 * part < interval_lower_bound(*first_shares(budget, relation, 1_500)) <= part
-    assert interval_lower_bound(*first_shares(half_noise(budget), relation, 2_500)) > part
+    assert interval_lower_bound(*first_shares(half_noise(budget), relation, 1_500)) > part
 
 
 def test_audit_of_the_value():
@@ -152,7 +151,7 @@ def test_audit_of_the_value():
     mechanism, pair = KapralovTalwar(value_share=0.999), attaining("add-remove-one", n_features=1)
 
     def scores(budget):
-        both = released(mechanism, budget, pair, 1_500)
+        both = released(mechanism, budget, pair, 1_000)
         return [
             np.array([one.arrays["second_moment"][0, 0] * max(1, one.arrays["row_count"][0]) for one in each])
             for each in both

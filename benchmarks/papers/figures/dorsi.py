@@ -50,7 +50,9 @@ def dorsi(effort: Effort) -> Figure:
     """Error against d, n and p; then Algorithm 2 for few rows and for a small trace."""
     dimensions = {"full": (5, 10, 20, 40, 80, 160), "quick": (5, 10, 20, 40, 80), "test": (5, 10, 20)}[effort]
     sizes = {"full": (1e3, 1e4, 1e5), "quick": (1e3, 1e4, 1e5), "test": (1e3, 1e4)}[effort]
-    few = {"full": (100, 300, 1000, 3000, 10_000), "quick": (100, 1000, 10_000), "test": (100, 1000)}[effort]
+    few = {"full": (100, 300, 1000, 3000, 10_000), "quick": (100, 300, 1000, 10_000), "test": (100, 1000)}[
+        effort
+    ]
     by_d = tuple(_point(d, n=N_ROWS, d=d) for d in dimensions)
     by_n = tuple(_point(n, n=int(n), d=20) for n in sizes)
     by_p = tuple(
@@ -80,7 +82,7 @@ def dorsi(effort: Effort) -> Figure:
         title="Pure DP with nuclear-norm noise: measured error against the theorems",
         source=f"{SOURCE}, Theorems 1 and 2",
         panels=panels,
-        repetitions={"full": 50, "quick": 5, "test": 3}[effort],
+        repetitions={"full": 50, "quick": 10, "test": 3}[effort],
         notes=(
             f"epsilon = {EPSILON:g}; unit rows but for the last panel; d = 20 and n = {N_ROWS}, d = {D} and n = 500 "
             "unless varied.",
@@ -104,8 +106,8 @@ def _claims() -> tuple[Claim, ...]:
                 below_bound("p", "Algorithm 1", "bound"),
             ),
             why=(
-                "The proof takes the largest of d singular values that sum to one for (1 + o(1)) / d; they spread, so the "
-                "largest stays a constant times 1 / d. The rate holds, the constant 3 does not"
+                "The proof takes the largest of d singular values that sum to one for (1 + o(1)) / d; they spread, so "
+                "the largest stays a constant times 1 / d. The rate holds, the constant 3 does not"
             ),
         ),
         Claim(

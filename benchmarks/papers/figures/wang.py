@@ -29,15 +29,15 @@ def wang1(effort: Effort) -> Figure:
     settings = {
         "sparsity": [
             (f"sparsity {s:g}", {"p": P, "sparsity": s}, EPSILON)
-            for s in {"full": (0.1, 0.2, 0.3, 0.5), "quick": (0.1, 0.5), "test": (0.1, 0.5)}[effort]
+            for s in {"full": (0.1, 0.2, 0.3, 0.5), "quick": (0.1, 0.3, 0.5), "test": (0.1, 0.5)}[effort]
         ],
         "dimension": [
             (f"p = {p}", {"p": p, "sparsity": SPARSITY}, EPSILON)
-            for p in {"full": (50, 100, 200, 500), "quick": (50, 200), "test": (50, 100)}[effort]
+            for p in {"full": (50, 100, 200, 500), "quick": (50, 100, 200), "test": (50, 100)}[effort]
         ],
         "privacy": [
             (f"epsilon = {e:g}", {"p": 200 if effort == "full" else P, "sparsity": SPARSITY}, e)
-            for e in {"full": (0.1, 0.5, 1.0, 2.0), "quick": (0.1, 2.0), "test": (0.1, 2.0)}[effort]
+            for e in {"full": (0.1, 0.5, 1.0, 2.0), "quick": (0.1, 0.5, 2.0), "test": (0.1, 2.0)}[effort]
         ],
     }
     panels = [
@@ -48,7 +48,7 @@ def wang1(effort: Effort) -> Figure:
         title="DP-Thresholding on sparse Gaussian rows",
         source=f"{SOURCE}, figure 1",
         panels=tuple(panels),
-        repetitions={"full": 20, "quick": 3, "test": 3}[effort],
+        repetitions={"full": 20, "quick": 8, "test": 3}[effort],
         notes=(
             f"delta = 1/n; sparsity {SPARSITY:g}, p = {P}, epsilon = {EPSILON:g} unless varied (p = 200 in the privacy "
             "panel of the paper and of the full run); new rows in every repetition.",

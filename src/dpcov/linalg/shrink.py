@@ -82,13 +82,27 @@ def shrink(
     >>> shrink([[9.0, 0.5], [0.5, -1.0]], off_diagonal_variance=0.0).eigenvalues.round(2)
     array([0.  , 9.02])
     """
+    return shrink_system(
+        eigh(noisy),
+        off_diagonal_variance=off_diagonal_variance,
+        trace=trace,
+        trace_variance=trace_variance,
+    )
+
+
+def shrink_system(
+    system: EigenSystem,
+    *,
+    off_diagonal_variance: float,
+    trace: float | None = None,
+    trace_variance: float | None = None,
+) -> ShrinkResult:
+    """Do what :func:`shrink` does, for a noisy matrix that is decomposed already."""
     v = _variance(off_diagonal_variance)
-    values, vectors = eigh(noisy)
     if v == 0.0:
-        clipped = EigenSystem(np.maximum(values, 0.0), vectors)
+        clipped = EigenSystem(np.maximum(system.values, 0.0), system.vectors)
         return _result(clipped, risk=0.0, weights={})
-    spectrum = _with_trace(values, v, trace, trace_variance)
-    return shrink_spectrum(spectrum, vectors)
+    return shrink_spectrum(_with_trace(system.values, v, trace, trace_variance), system.vectors)
 
 
 def shrink_spectrum(spectrum: NoisySpectrum, vectors: Array) -> ShrinkResult:

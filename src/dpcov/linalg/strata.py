@@ -1,35 +1,50 @@
 """Estimate the sum of several positive semidefinite matrices, each observed with its own noise.
 
-Promise: deterministic; decides by Stein's unbiased risk estimate of the whole sum which strata to shrink together and
-reports that estimate.  Knows nothing of rows or privacy.
+Promise: deterministic; strata of noise alone are estimated as zero, strata of comparable noise are pooled or not by
+Stein's unbiased risk estimate of the whole sum, and that estimate is reported.  Knows nothing of rows or privacy.
 
 Notes
 -----
+From the clearest to the noisiest, the sum of what is already estimated guides the next stratum: strata of one table
+tend to share their directions, and the guide's noise is independent.  Four estimates of a stratum are averaged with
+weights ∝ exp(−risk/8v): its own shrinkage, the multiple of the guide, the guide's blocks (:mod:`structured`), and zero
+where nothing stands out.  docs/strata.md derives and measures the rules.
+
 Let f_g be the estimate of group g from its pooled observation Y_g and r_g its risk estimate.  The errors of different
 groups are independent but biased in the same direction, so their cross terms count.  Since E(f_g − S_g) = E(f_g − Y_g),
 
     risk of the sum = Σ_g r_g + ‖Σ_g (f_g − Y_g)‖² − Σ_g ‖f_g − Y_g‖²
 
-is unbiased again.  From the noisiest to the clearest, strata of comparable noise are either all pooled or each
-shrunk alone, whichever has the lower estimated risk: pooling pays where each drowns in its noise and the sum does
-not.
+is unbiased again for independent estimates.  A guided estimate f_g ≈ a·M + ... repeats the noise W of its guide
+M = Σ f_t, which adds 2·E⟨W, f_g⟩ ≈ 2a·h with h = Σ_t 2v_t·div_t M; what h consists of comes out of the risks themselves,
+since 2·2v_t·div f_t = r_t − ‖f_t − Y_t‖² + v_t·d(d + 1).  Strata without evidence are left out of the risk: their noise
+would drown the number.
 """
 
-import functools
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import exp, log, sqrt
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from dpcov.errors import UsageError
-from dpcov.linalg.shrink import ShrinkResult, shrink
-from dpcov.linalg.symmetric import Array, symmetrize
+from dpcov.linalg.project import project_psd
+from dpcov.linalg.stratum import Stratum, pool, with_joint_trace
+from dpcov.linalg.structured import Candidate, guided_candidates
+from dpcov.linalg.symmetric import Array, eigh, symmetrize
 
 COMPARABLE_NOISE = 8.0
 """Largest ratio of neighboring variances that may be pooled: a clear stratum has nothing to gain from a much noisier
 one, and the estimated risk of their sum is too noisy to tell (norm shells a factor 2 apart differ by 16)."""
+
+EVIDENCE_ALONE = 4.5
+"""Standard deviations by which the clearest stratum that is kept must stand out: the alternative is the zero matrix."""
+
+EVIDENCE_NEARBY = 3.0
+"""The same for a stratum as noisy as one that is kept; it grows with the ratio r of the noises to √(9 + 2 ln r), so
+that the mean error of false alarms stays small beside the error of what is kept."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -37,12 +52,13 @@ class StratumGroup:
     """Strata that were added up before shrinking, and the estimate of their sum."""
 
     members: tuple[int, ...]
-    result: ShrinkResult
+    matrix: Array
+    expected_squared_error: float
 
     @property
     def action(self) -> str:
         """``"dropped"`` if estimated as zero, else ``"shrunk"`` alone or ``"pooled"`` with others."""
-        if not np.any(self.result.eigenvalues):
+        if not np.any(self.matrix):
             return "dropped"
         return "shrunk" if len(self.members) == 1 else "pooled"
 
@@ -63,36 +79,25 @@ class StrataResult:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class _Observation:
-    """The sum of some strata's noisy matrices, with its noise law."""
-
-    members: tuple[int, ...]
-    noisy: Array
-    variance: float
-    trace: float | None
-    trace_variance: float | None
-
-    def pooled_with(self, other: "_Observation") -> "_Observation":
-        return _Observation(
-            members=self.members + other.members,
-            noisy=self.noisy + other.noisy,
-            variance=self.variance + other.variance,
-            trace=_sum(self.trace, other.trace),
-            trace_variance=_sum(self.trace_variance, other.trace_variance),
-        )
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
 class _Part:
-    """A shrunk observation; ``residual`` is its estimate minus its noisy matrix."""
+    """An estimated stratum; ``residual`` is its estimate minus its noisy matrix."""
 
-    observation: _Observation
-    result: ShrinkResult
-    residual: Array
+    stratum: Stratum
+    estimate: Candidate
+
+    @property
+    def residual(self) -> Array:
+        return self.estimate.matrix - self.stratum.noisy
 
     @property
     def own_risk(self) -> float:
-        return self.result.expected_squared_error - float(np.sum(self.residual**2))
+        return self.estimate.risk - float(np.sum(self.residual**2))
+
+    @property
+    def own_noise(self) -> float:
+        """Mean of ⟨noise, estimate⟩, by Stein's identity."""
+        d = len(self.stratum.noisy)
+        return (self.own_risk + self.stratum.variance * d * (d + 1)) / 2.0
 
 
 def shrink_strata(
@@ -101,6 +106,7 @@ def shrink_strata(
     off_diagonal_variances: ArrayLike,
     traces: ArrayLike | None = None,
     trace_variances: ArrayLike | None = None,
+    joint_trace: float | None = None,
 ) -> StrataResult:
     """Estimate Σ_s S_s from noisy[s] = S_s + W_s, all in the same units.
 
@@ -108,63 +114,127 @@ def shrink_strata(
     ----------
     noisy : sequence of array_like, each of shape (d, d)
     off_diagonal_variances : array_like of shape (number of strata,)
-        Noise variance of the off-diagonal entries of each stratum; diagonal entries have twice that.
+        Noise variance v of the off-diagonal entries of each stratum; diagonal entries have twice that.
     traces, trace_variances : array_like of shape (number of strata,), optional
         Independent noisy traces and their variances.  Give both or neither.
+    joint_trace : float, optional
+        A noisy value of Σ_s tr S_s / √(2v_s), with independent noise of variance 1; it helps where traces are given.
 
     Returns
     -------
     StrataResult
     """
-    runs = _comparable_runs(_observations(noisy, off_diagonal_variances, traces, trace_variances))
-    parts: list[_Part] = []
-    settled = np.zeros_like(runs[0][0].noisy)
-    for run in runs:
-        chosen = min(_alternatives(run), key=lambda alternative: _risk(alternative, settled))
+    strata = _observations(noisy, off_diagonal_variances, traces, trace_variances)
+    kept = _with_evidence(_comparable_runs(strata))
+    if joint_trace is not None:
+        sharpened = iter(with_joint_trace([stratum for run in kept for stratum in run], joint_trace))
+        kept = [[next(sharpened) for _ in run] for run in kept]
+    zero = np.zeros_like(strata[0].noisy)
+    parts, total, residual = list[_Part](), zero, zero
+    for run in kept:
+        chosen = _estimate_run(run, total, residual)
         parts += chosen
-        settled = _total_residual(chosen, settled)
+        total = sum((part.estimate.matrix for part in chosen), start=total)
+        residual = sum((part.residual for part in chosen), start=residual)
+    dropped = set(range(len(strata))) - {member for part in parts for member in part.stratum.members}
+    groups = [
+        StratumGroup(
+            members=part.stratum.members,
+            matrix=part.estimate.matrix,
+            expected_squared_error=part.estimate.risk,
+        )
+        for part in parts
+    ]
+    groups += [StratumGroup(members=(index,), matrix=zero, expected_squared_error=0.0) for index in dropped]
     return StrataResult(
-        matrix=sum((part.result.matrix for part in parts), start=np.zeros_like(settled)),
-        groups=tuple(StratumGroup(members=part.observation.members, result=part.result) for part in parts),
-        expected_squared_error=_risk(parts, np.zeros_like(settled)),
+        matrix=total, groups=tuple(groups), expected_squared_error=_risk(parts, zero) + _repeated_noise(parts)
     )
 
 
-def _comparable_runs(observations: list[_Observation]) -> list[list[_Observation]]:
-    """Split observations ordered by variance wherever it falls by more than the comparable ratio."""
-    runs = [observations[:1]]
-    for previous, observation in itertools.pairwise(observations):
-        if previous.variance > COMPARABLE_NOISE * observation.variance:
+def _comparable_runs(strata: list[Stratum]) -> list[list[Stratum]]:
+    """Split strata, the clearest first, wherever the variance grows by more than the comparable ratio."""
+    runs = [strata[:1]]
+    for previous, stratum in itertools.pairwise(strata):
+        if stratum.variance > COMPARABLE_NOISE * previous.variance:
             runs.append([])
-        runs[-1].append(observation)
+        runs[-1].append(stratum)
     return runs
 
 
-def _alternatives(run: list[_Observation]) -> list[list[_Part]]:
-    separate = [_shrunk(observation) for observation in run]
+def _with_evidence(runs: list[list[Stratum]]) -> list[list[Stratum]]:
+    """Keep the runs in which, alone or together, something stands out from the noise."""
+    kept, guide, noise = list[list[Stratum]](), np.zeros_like(runs[0][0].noisy), 0.0
+    for run in runs:
+        together = run[0] if len(run) == 1 else pool(run)
+        needed = _deviations(together.noise_std, noise if kept else None)
+        tested = run if len(run) == 1 else [together, *run]
+        if any(stratum.stands_out(needed, guide if np.any(guide) else None) for stratum in tested):
+            kept.append(run)
+            guide, noise = guide + together.shrunk().matrix, together.noise_std
+    return kept
+
+
+def _deviations(noise: float, noise_of_kept: float | None) -> float:
+    if noise_of_kept is None:
+        return EVIDENCE_ALONE
+    if noise_of_kept == 0.0:
+        return EVIDENCE_ALONE + EVIDENCE_NEARBY
+    return sqrt(EVIDENCE_NEARBY**2 + 2.0 * max(0.0, log(noise / noise_of_kept)))
+
+
+def _estimate_run(run: list[Stratum], guide: Array, residual: Array) -> list[_Part]:
+    """Estimate comparable strata one by one or pooled, whichever has the lower risk together with the residual."""
+    separate = [_estimated(stratum, guide) for stratum in run]
     if len(run) == 1:
-        return [separate]
-    return [separate, [_shrunk(functools.reduce(_Observation.pooled_with, run))]]
+        return separate
+    alternatives = [separate, [_estimated(pool(run), guide)]]
+    return min(alternatives, key=lambda parts: _risk(parts, residual))
 
 
-def _risk(parts: list[_Part], settled: Array) -> float:
-    """Risk of the sum of ``parts`` and of finished groups with residual ``settled``, up to the latter's own risk."""
-    total = _total_residual(parts, settled)
+def _risk(parts: list[_Part], residual: Array) -> float:
+    """Risk of the sum of ``parts`` and of a finished sum with this residual, up to the latter's own risk."""
+    total = sum((part.residual for part in parts), start=residual)
     return sum(part.own_risk for part in parts) + float(np.sum(total**2))
 
 
-def _total_residual(parts: list[_Part], settled: Array) -> Array:
-    return sum((part.residual for part in parts), start=settled)
+def _repeated_noise(parts: list[_Part]) -> float:
+    """What the risk lacks because guided parts, in the order of estimation, repeat their guide's noise."""
+    repeated = noise = 0.0
+    for part in parts:
+        repeated += 2.0 * part.estimate.guide_share * noise
+        noise = (1.0 + part.estimate.guide_share) * noise + part.own_noise
+    return repeated
 
 
-def _shrunk(observation: _Observation) -> _Part:
-    result = shrink(
-        observation.noisy,
-        off_diagonal_variance=observation.variance,
-        trace=observation.trace,
-        trace_variance=observation.trace_variance,
+def _estimated(stratum: Stratum, guide: Array) -> _Part:
+    alone = stratum.shrunk()
+    own = Candidate(matrix=alone.matrix, risk=alone.expected_squared_error)
+    if stratum.variance == 0.0 or not np.any(guide):
+        return _Part(stratum=stratum, estimate=own)
+    guided = guided_candidates(stratum.noisy, off_diagonal_variance=stratum.variance, guide=guide)
+    return _Part(stratum=stratum, estimate=_averaged([own, *guided.values()], stratum.variance))
+
+
+def _averaged(candidates: list[Candidate], variance: float) -> Candidate:
+    """Average with weights ∝ exp(−risk/8v), as in shrinkage, then make it positive semidefinite.
+
+    The projection P on the convex set that holds S gives ‖Pf − S‖² ≤ ‖f − S‖² − ‖f − Pf‖².
+    """
+    least = min(candidate.risk for candidate in candidates)
+    shares = [exp((least - candidate.risk) / (8.0 * variance)) for candidate in candidates]
+    weights = [share / sum(shares) for share in shares]
+    mean = np.sum(
+        [weight * candidate.matrix for weight, candidate in zip(weights, candidates, strict=True)], axis=0
     )
-    return _Part(observation=observation, result=result, residual=result.matrix - observation.noisy)
+    projected = project_psd(mean)
+    risk = sum(weight * candidate.risk for weight, candidate in zip(weights, candidates, strict=True))
+    return Candidate(
+        matrix=projected,
+        risk=risk - float(np.sum((mean - projected) ** 2)),
+        guide_share=sum(
+            weight * candidate.guide_share for weight, candidate in zip(weights, candidates, strict=True)
+        ),
+    )
 
 
 def _observations(
@@ -172,24 +242,27 @@ def _observations(
     off_diagonal_variances: ArrayLike,
     traces: ArrayLike | None,
     trace_variances: ArrayLike | None,
-) -> list[_Observation]:
-    """Check the strata and return them from the noisiest to the clearest."""
+) -> list[Stratum]:
+    """Check the strata and return them from the clearest to the noisiest."""
     matrices = [symmetrize(matrix) for matrix in noisy]
     if not matrices or len({matrix.shape for matrix in matrices}) > 1:
         raise UsageError("Give at least one stratum, and matrices of one shape.")
     count = len(matrices)
     variances = _per_stratum(off_diagonal_variances, count)
+    if (traces is None) != (trace_variances is None):
+        raise UsageError("Give both traces and trace_variances, or neither.")
     known_traces = [None] * count if traces is None else _per_stratum(traces, count)
     known_variances = [None] * count if trace_variances is None else _per_stratum(trace_variances, count)
     return [
-        _Observation(
+        Stratum(
             members=(index,),
             noisy=matrices[index],
+            system=eigh(matrices[index]),
             variance=variances[index],
             trace=known_traces[index],
             trace_variance=known_variances[index],
         )
-        for index in sorted(range(count), key=lambda index: -variances[index])
+        for index in sorted(range(count), key=lambda index: variances[index])
     ]
 
 
@@ -197,8 +270,6 @@ def _per_stratum(values: ArrayLike, count: int) -> list[float]:
     checked = np.asarray(values, dtype=np.float64)
     if checked.shape != (count,):
         raise UsageError(f"Expected one number per stratum, shape ({count},), got shape {checked.shape}.")
+    if not (np.isfinite(checked).all()):
+        raise UsageError("Variances and traces of strata must be finite numbers.")
     return [float(value) for value in checked]
-
-
-def _sum(first: float | None, second: float | None) -> float | None:
-    return None if first is None or second is None else first + second

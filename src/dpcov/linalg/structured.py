@@ -29,10 +29,14 @@ BLOCK_GROWTH = 4
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Candidate:
-    """A symmetric estimate, perhaps indefinite, and the unbiased estimate of its squared Frobenius error."""
+    """A symmetric estimate, perhaps indefinite, and the unbiased estimate of its squared Frobenius error.
+
+    ``guide_share`` is the multiple of the guide in it, and with that of the guide's error.
+    """
 
     matrix: Array
     risk: float
+    guide_share: float = 0.0
 
 
 def guided_candidates(noisy: Array, *, off_diagonal_variance: float, guide: Array) -> dict[str, Candidate]:
@@ -53,12 +57,15 @@ def guided_candidates(noisy: Array, *, off_diagonal_variance: float, guide: Arra
     proportional = Candidate(
         matrix=scale * guide,
         risk=float(np.sum((noisy - scale * guide) ** 2)) - unit_variance * d * (d + 1) / 2 + scale_risk,
+        guide_share=scale,
     )
     vectors = np.ascontiguousarray(eigh(guide).vectors[:, ::-1])
     rest = vectors.T @ (noisy - scale * guide) @ vectors
     shrunk = _shrink_blocks(rest, unit_variance)
     aligned = Candidate(
-        matrix=scale * guide + vectors @ shrunk.matrix @ vectors.T, risk=shrunk.risk + scale_risk
+        matrix=scale * guide + vectors @ shrunk.matrix @ vectors.T,
+        risk=shrunk.risk + scale_risk,
+        guide_share=scale,
     )
     return {"proportional": proportional, "aligned": aligned}
 

@@ -27,7 +27,6 @@ Zhang (2014).
 
 from dataclasses import dataclass
 from fractions import Fraction
-from math import ceil
 from typing import ClassVar, Literal, get_args
 
 import numpy as np
@@ -35,18 +34,20 @@ import numpy as np
 from dpcov.data.moments import DEFAULT_BITS, Moments, MomentsSpec
 from dpcov.errors import BudgetError
 from dpcov.mechanisms.base import Calibration, Mechanism, Problem, check_choice
+from dpcov.mechanisms.gaussian_scale import (
+    ROW_COUNT_WEIGHT,
+    Formula,
+    even_variance,
+    sqrt_down,
+    symmetric_noise,
+)
 from dpcov.noise.entropy import Entropy
-from dpcov.noise.lattice import LARGEST_STD, rounded_gaussian
+from dpcov.noise.lattice import rounded_gaussian
 from dpcov.privacy.budget import Budget
-from dpcov.privacy.calibrate import classical_noise_multiplier, gaussian_noise_multiplier
 from dpcov.privacy.guarantee import ZCDP, ApproxDP, Numerics, Promise
 from dpcov.statistics import NoiseLaw, NoisyStatistics
 
-ROW_COUNT_WEIGHT = Fraction(1, 16)
-"""Precision of the row count relative to a matrix entry under add-remove-one: 3 % more noise on the matrix."""
-
 NoiseShape = Literal["isotropic", "upper-triangle"]
-Formula = Literal["analytic", "classical"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -117,7 +118,7 @@ class Gaussian(Mechanism[GaussianCalibration]):
         isotropic = self.noise == "isotropic"
         return GaussianCalibration(
             promise=budget.promise,
-            noise_multiplier=_sqrt_down(Fraction(variance) / squared_sensitivity),
+            noise_multiplier=sqrt_down(Fraction(variance) / squared_sensitivity),
             diagonal_variance=variance,
             off_diagonal_variance=variance // 2 if isotropic else variance,
             trace_variance=variance if public_count and isotropic else None,
@@ -151,52 +152,6 @@ class Gaussian(Mechanism[GaussianCalibration]):
             radius=self.clip,
             noise=_law(calibration),
         )
-
-
-def symmetric_noise(
-    dimension: int, diagonal_variance: int, entropy: Entropy, *, off_diagonal: int | None = None
-) -> np.ndarray[tuple[int, int], np.dtype[np.int64]]:
-    """Symmetric (d, d) integer noise; isotropic unless another off-diagonal variance than half is given."""
-    noise = np.zeros((dimension, dimension), dtype=np.int64)
-    rows, columns = np.triu_indices(dimension, 1)
-    noise[rows, columns] = rounded_gaussian(off_diagonal or diagonal_variance // 2, len(rows), entropy)
-    noise += noise.T
-    np.fill_diagonal(noise, rounded_gaussian(diagonal_variance, dimension, entropy))
-    return noise
-
-
-def even_variance(
-    squared_sensitivity: Fraction,
-    promise: Promise,
-    *,
-    smallest_weight: Fraction = Fraction(1),
-    formula: Formula = "analytic",
-) -> int:
-    """Smallest even variance that keeps the promise; refused here if draws of variance / weight cannot fit."""
-    variance = 2 * ceil(squared_sensitivity * _squared_multiplier(promise, formula) / 2)
-    if variance > LARGEST_STD**2 * smallest_weight:
-        raise BudgetError(
-            "This budget needs more noise than fits into 64-bit integers. Use a larger budget or fewer bits."
-        )
-    return variance
-
-
-def _squared_multiplier(promise: Promise, formula: Formula) -> Fraction:
-    """(noise std / l2 sensitivity)**2 that the promise needs: 1 / (2 rho) under zCDP."""
-    if isinstance(promise, ZCDP):
-        return 1 / (2 * promise.rho)
-    assert isinstance(promise, ApproxDP)
-    if formula == "classical":
-        return classical_noise_multiplier(promise.epsilon, promise.delta) ** 2
-    return gaussian_noise_multiplier(promise.epsilon, promise.delta) ** 2
-
-
-def _sqrt_down(value: Fraction) -> Fraction:
-    """A fraction just below the square root."""
-    from math import isqrt
-
-    scale = 2**64
-    return Fraction(isqrt(value.numerator * scale**2 // value.denominator), scale)
 
 
 def _law(calibration: GaussianCalibration) -> NoiseLaw:

@@ -11,50 +11,65 @@ Numerics : exact.  Proof : stratified.md.
 Sensitivity
 -----------
 Each shell's sscp is divided by its own squared radius.  Joint Frobenius norm over all shells: sqrt(2) k
-(replace-one), k (add-remove-one), as for a single one; every shell's trace at weight w raises the square by 1 + w.
+(replace-one), k (add-remove-one) for k rows per person, as for a single one; every shell's trace at weight w raises the
+square by 1 + w; the sum of the drawn groups' traces is free under replace-one.
 
 Utility
 -------
 Noise on a shell of radius t has variance t**4 noise_variance: rows far below the norm bound are released with noise
-of their own scale.  Shells whose noisy trace is within its noise are dropped before their matrix is drawn, and shells
-below a shell that is released with noise far below its signal join it.
+of their own scale.  Shells whose noisy trace is within its noise are dropped before their matrix is drawn, or join the
+next larger shell that is drawn, which costs nothing.
 
 References
 ----------
 Dong, Liang, Yi (2022), sections 3.1 and 5, for the plain mechanism and the clipping that this replaces.
 """
 
+import itertools
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from math import ceil, sqrt
+from math import ceil, log, sqrt
 from typing import ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpcov.data.exact import ExactSum
 from dpcov.data.moments import DEFAULT_BITS, Moments, MomentsSpec
 from dpcov.errors import UsageError
 from dpcov.mechanisms.base import Calibration, Mechanism, Problem
-from dpcov.mechanisms.gaussian import ROW_COUNT_WEIGHT, _sqrt_down, even_variance, symmetric_noise
+from dpcov.mechanisms.gaussian_scale import ROW_COUNT_WEIGHT, even_variance, sqrt_down, symmetric_noise
 from dpcov.noise.entropy import Entropy
 from dpcov.noise.lattice import rounded_gaussian
 from dpcov.privacy.budget import Budget
 from dpcov.privacy.guarantee import ZCDP, ApproxDP, Numerics, Promise
 from dpcov.statistics import NoiseLaw, NoisyStatistics
 
-TRACE_WEIGHT = Fraction(1, 16)
-"""Precision of a shell's trace relative to a matrix entry: 3 % more noise on the matrices buys every decision."""
+TRACE_WEIGHT = Fraction(1, 32)
+"""Precision of a shell's trace relative to a matrix entry: 1.5 % more noise on the matrices buys every decision."""
 
-DROP_BELOW = 3.0
-"""A shell is dropped when its noisy trace is less than this many standard deviations of the trace's noise."""
+CLEAR_ALONE = 5.0
+"""Standard deviations of its trace from which a shell counts as inhabited when no smaller one does."""
 
-JOIN_ABOVE = 4.0
-"""Shells join the one above when its mean eigenvalue exceeds the edge of its noise spectrum by this factor."""
+CLEAR_NEARBY = 3.0
+"""The same next to an inhabited shell; j shells above one it is √(9 + 2 ln 4^j), as in linalg.strata."""
+
+PROMISING = 1.5
+"""Above the inhabited shells, one with a trace of this many standard deviations is drawn alone: its matrix may show
+more than its trace does."""
+
+SMALL_DIMENSION = 64
+"""Up to here a matrix knows its own trace about as well as the noisy trace does, so no shell is dropped undrawn."""
+
+JOIN_ABOVE = 16.0
+"""Smaller shells join an inhabited one whose mean eigenvalue exceeds the edge of its noise spectrum by this factor:
+there is nothing left to gain from their finer noise."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class StratifiedCalibration(Calibration):
-    """Integer noise variances in each shell's own lattice units."""
+    """Integer noise variances in each shell's own lattice units; the joint trace has the diagonal's."""
 
     diagonal_variance: int
     trace_variance: int
@@ -93,7 +108,7 @@ class Stratified(Mechanism[StratifiedCalibration]):
         return MomentsSpec(bits=self.bits, shells=self.shells)
 
     def calibrate(self, problem: Problem, budget: Budget) -> StratifiedCalibration:
-        """Smallest even integer variance that keeps the budget (stratified.md, Theorem 1)."""
+        """Smallest even integer variance that keeps the budget (stratified.md, Theorems 1 and 2)."""
         self.check(problem, budget)
         squared = self._squared_sensitivity(problem)
         variance = even_variance(squared, budget.promise, smallest_weight=TRACE_WEIGHT)
@@ -102,43 +117,41 @@ class Stratified(Mechanism[StratifiedCalibration]):
             count = Fraction(variance, 16**self.bits) / ROW_COUNT_WEIGHT
         return StratifiedCalibration(
             promise=budget.promise,
-            noise_multiplier=_sqrt_down(Fraction(variance) / squared),
+            noise_multiplier=sqrt_down(Fraction(variance) / squared),
             diagonal_variance=variance,
             trace_variance=ceil(Fraction(variance) / TRACE_WEIGHT),
             row_count_variance=count,
         )
 
     def _squared_sensitivity(self, problem: Problem) -> Fraction:
-        """Joint squared sensitivity in lattice units, the rounding of joined shells included (Lemmas 1-3)."""
-        unit = 4**self.bits * problem.rows_per_person
+        """Squared shift over all stages in lattice units, the rounding of joined shells included (Lemmas 1 to 4)."""
+        unit: int = 4**self.bits * problem.rows_per_person
         if problem.neighbors == "replace-one":
-            joint = 2 * (1 + TRACE_WEIGHT) * unit**2
+            shift = 2 * (1 + TRACE_WEIGHT) * unit**2
         else:
-            joint = (1 + TRACE_WEIGHT + ROW_COUNT_WEIGHT) * unit**2
-        rounding = 2 * self.shells * problem.n_features
-        return Fraction(joint) + 4 * rounding * unit + rounding**2
+            shift = (1 + TRACE_WEIGHT + ROW_COUNT_WEIGHT) * unit**2
+        rounding = self.shells * problem.n_features
+        return Fraction(shift) + 4 * rounding * unit + 2 * rounding**2
 
     def draw(
         self, moments: Moments, calibration: StratifiedCalibration, problem: Problem, entropy: Entropy
     ) -> NoisyStatistics:
         """Draw the traces, decide from them alone, then draw the matrices that are worth it."""
+        variance = calibration.diagonal_variance
         noise = rounded_gaussian(calibration.trace_variance, self.shells, entropy)
         traces = [stratum.sscp.trace() + int(z) for stratum, z in zip(moments.strata, noise, strict=True)]
-        groups = choose_groups(
-            traces, calibration.diagonal_variance, calibration.trace_variance, moments.n_features
-        )
-        drawn = [self._draw_group(moments, group, calibration, entropy) for group in groups]
-        too_long = max(abs(trace) for trace in traces).bit_length() - 62
-        dropped = max(0, too_long, *(bits for _, bits in drawn))
-        d = moments.n_features
-        arrays = {
-            "sscp": np.array([matrix >> (dropped - bits) for matrix, bits in drawn], dtype=np.int64).reshape(
-                -1, d, d
-            ),
-            "first_shell": np.array([group[0] for group in groups], dtype=np.int64),
-            "last_shell": np.array([group[-1] for group in groups], dtype=np.int64),
-            "trace": np.array([trace >> dropped for trace in traces], dtype=np.int64),
-        }
+        groups = choose_groups(traces, variance, calibration.trace_variance, moments.n_features)
+        drawn, joint = [], int(rounded_gaussian(variance, 1, entropy)[0])
+        for group in groups:
+            total = _group_sum(moments, group)
+            joint += total.trace()
+            drawn.append(total.plus(symmetric_noise(moments.n_features, variance, entropy)))
+        numbers = {"trace": traces}
+        if problem.neighbors == "replace-one":
+            numbers["joint_trace"] = [joint]
+        arrays, dropped = _aligned(drawn, numbers, moments.n_features)
+        arrays["first_shell"] = np.array([group[0] for group in groups], dtype=np.int64)
+        arrays["last_shell"] = np.array([group[-1] for group in groups], dtype=np.int64)
         if calibration.row_count_variance is not None:
             count = moments.n_rows + int(rounded_gaussian(calibration.row_count_variance, 1, entropy)[0])
             arrays["row_count"] = np.array([count], dtype=np.int64)
@@ -151,36 +164,71 @@ class Stratified(Mechanism[StratifiedCalibration]):
             noise=_law(calibration),
         )
 
-    def _draw_group(
-        self, moments: Moments, group: range, calibration: StratifiedCalibration, entropy: Entropy
-    ) -> tuple[np.ndarray[tuple[int, int], np.dtype[np.int64]], int]:
-        """Sum a group of shells in units of its first one, and add noise of that scale."""
-        total = ExactSum(moments.n_features)
-        for shell in group:
-            total.merge(moments.strata[shell].sscp.shifted_down(2 * (shell - group[0])))
-        noise = symmetric_noise(moments.n_features, calibration.diagonal_variance, entropy)
-        return total.plus(noise)
-
 
 def choose_groups(
-    traces: list[int], diagonal_variance: int, trace_variance: int, n_features: int
+    traces: Sequence[int], diagonal_variance: int, trace_variance: int, n_features: int
 ) -> list[range]:
     """Which shells to draw, and which together; from noisy traces alone.
+
+    Parameters
+    ----------
+    traces : sequence of int
+        Noisy traces, each in its shell's units, largest radius first.
+    diagonal_variance, trace_variance : int
+        Noise variances of a matrix's diagonal entries and of the traces, in the same units.
+    n_features : int
 
     Returns
     -------
     list of range
         Consecutive shells that are summed before noise is added, largest radius first.
     """
-    smallest = DROP_BELOW * sqrt(trace_variance)
-    kept = [shell for shell, trace in enumerate(traces) if trace > smallest]
-    edge = sqrt(2.0 * n_features * diagonal_variance)
-    groups: list[range] = []
-    for shell in kept:
-        if traces[shell] > JOIN_ABOVE * n_features * edge:
+    trace_std = sqrt(trace_variance)
+    clear = _clear_shells(traces, trace_std)
+    above = clear[0] if clear else len(traces)
+    groups = [
+        range(shell, shell + 1)
+        for shell in range(above)
+        if n_features <= SMALL_DIMENSION or traces[shell] > PROMISING * trace_std
+    ]
+    saturated = JOIN_ABOVE * n_features * sqrt(2.0 * n_features * diagonal_variance)
+    for shell, following in itertools.pairwise([*clear, len(traces)]):
+        if traces[shell] > saturated:
             return [*groups, range(shell, len(traces))]
-        groups.append(range(shell, shell + 1))
+        # What lies between has no trace to speak of, and joins at no cost.
+        groups.append(range(shell, following))
     return groups
+
+
+def _clear_shells(traces: Sequence[int], trace_std: float) -> list[int]:
+    """Shells whose trace cannot be noise, each judged by its distance from the next smaller one."""
+    clear: list[int] = []
+    for shell in reversed(range(len(traces))):
+        needed = sqrt(CLEAR_NEARBY**2 + 2.0 * log(4.0) * (clear[0] - shell)) if clear else CLEAR_ALONE
+        if traces[shell] > needed * trace_std:
+            clear.insert(0, shell)
+    return clear
+
+
+def _group_sum(moments: Moments, group: range) -> ExactSum:
+    """Sum a group of shells in units of its first one, each rounded down to whole numbers."""
+    total = ExactSum(moments.n_features)
+    for shell in group:
+        total.merge(moments.strata[shell].sscp.shifted_down(2 * (shell - group[0])))
+    return total
+
+
+def _aligned(
+    drawn: Sequence[tuple[NDArray[np.int64], int]], numbers: Mapping[str, Sequence[int]], n_features: int
+) -> tuple[dict[str, NDArray[np.int64]], int]:
+    """Drop as many low bits from all noisy numbers as the longest one needs; no exact number enters."""
+    longest = max(abs(number) for several in numbers.values() for number in several).bit_length()
+    dropped = max(0, longest - 62, *(bits for _, bits in drawn))
+    matrices = [matrix >> (dropped - bits) for matrix, bits in drawn]
+    arrays = {"sscp": np.array(matrices, dtype=np.int64).reshape(-1, n_features, n_features)}
+    for name, several in numbers.items():
+        arrays[name] = np.array([number >> dropped for number in several], dtype=np.int64)
+    return arrays, dropped
 
 
 def _law(calibration: StratifiedCalibration) -> NoiseLaw:

@@ -29,7 +29,8 @@ from typing import ClassVar, get_args
 from dpcov.data.moments import DEFAULT_BITS, Moments, MomentsSpec
 from dpcov.errors import UsageError
 from dpcov.mechanisms.base import Mechanism, Problem, check_choice
-from dpcov.mechanisms.gaussian import Formula, Gaussian, GaussianCalibration, NoiseShape
+from dpcov.mechanisms.gaussian import Gaussian, GaussianCalibration, NoiseShape
+from dpcov.mechanisms.gaussian_scale import Formula
 from dpcov.noise.entropy import Entropy
 from dpcov.privacy.budget import Budget
 from dpcov.privacy.guarantee import ZCDP, ApproxDP, Numerics, Promise

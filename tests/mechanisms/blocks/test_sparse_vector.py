@@ -13,7 +13,7 @@ from dpcov.mechanisms.blocks.sparse_vector import sparse_vector, sparse_vector_e
 from dpcov.noise.entropy import SeededEntropy
 
 EPSILON = 1.0
-_GRID = np.linspace(-120.0, 120.0, 24_001)
+_GRID = np.linspace(-120.0, 120.0, 8_001)
 
 
 def result_probabilities(answers, *, epsilon, monotone, threshold=0.0):
@@ -71,7 +71,7 @@ def test_privacy_of_monotone_queries(answers, data):
 
 def test_the_privacy_loss_is_nearly_attained_so_half_the_noise_is_caught():
     # Many answers before the threshold go up by one and the next one goes down by one.
-    answers, changes = [0.0] * 200 + [-3.0], [1.0] * 200 + [-1.0]
+    answers, changes = [0.0] * 100 + [-3.0], [1.0] * 100 + [-1.0]
     assert 0.7 < largest_loss(answers, changes, epsilon=EPSILON, monotone=False) <= EPSILON
     assert largest_loss(answers, changes, epsilon=2 * EPSILON, monotone=False) > EPSILON
     assert largest_loss(answers, changes, epsilon=EPSILON, monotone=True) > EPSILON

@@ -29,7 +29,7 @@ def eta(dimension: int, beta: float) -> float:
     Examples
     --------
     >>> round(eta(100, 0.05), 2)
-    11.85
+    11.86
     """
     log_inverse = _log_inverse(dimension, beta)
     return math.sqrt(dimension + 2.0 * math.sqrt(dimension * log_inverse) + 2.0 * log_inverse)

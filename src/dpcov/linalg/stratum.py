@@ -1,0 +1,116 @@
+"""A noisy matrix that is one of several: its noise law, and the evidence that there is anything but noise in it.
+
+Promise: the evidence is exact for Gaussian noise: a stratum of noise alone passes a test of c standard deviations with
+the probability that a normal number exceeds c, or less.  Knows nothing of rows or privacy.
+
+Notes
+-----
+Three statistics of Y = S + W are compared with what noise alone does, W having variance 2v along every unit direction:
+the trace; the component along an independent guide, which is N(0, 2v); and the largest eigenvalue.  That is a convex
+1-Lipschitz function of W with mean at most 2√(dv) (Sudakov and Fernique), so its median is not larger (Kwapień) and it
+exceeds 2√(dv) + c√(2v) no more often than a normal number exceeds c (Gaussian isoperimetry).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from math import sqrt
+
+import numpy as np
+
+from dpcov.linalg.shrink import ShrinkResult, shrink_system
+from dpcov.linalg.symmetric import Array, EigenSystem, eigh
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Stratum:
+    """The sum of some observations, by index, with their noise law.
+
+    ``variance`` is that of an off-diagonal entry, v; ``trace`` is an independent noisy trace, if there is one.
+    """
+
+    members: tuple[int, ...]
+    noisy: Array
+    system: EigenSystem
+    variance: float
+    trace: float | None
+    trace_variance: float | None
+
+    @property
+    def noise_std(self) -> float:
+        """Standard deviation of the noise along a unit direction."""
+        return sqrt(2.0 * self.variance)
+
+    def shrunk(self) -> ShrinkResult:
+        """The estimate that uses nothing but the stratum itself."""
+        return shrink_system(
+            self.system,
+            off_diagonal_variance=self.variance,
+            trace=self.trace,
+            trace_variance=self.trace_variance,
+        )
+
+    def stands_out(self, deviations: float, guide: Array | None) -> bool:
+        """Whether trace, largest eigenvalue or the component along the guide exceed the noise."""
+        if self.variance == 0.0:
+            return bool(np.any(self.system.values))
+        trace, trace_std = self._best_trace()
+        edge = 2.0 * sqrt(len(self.noisy) * self.variance)
+        if trace > deviations * trace_std or self.system.values[-1] > edge + deviations * self.noise_std:
+            return True
+        if guide is None:
+            return False
+        along = float(np.vdot(self.noisy, guide)) / float(np.linalg.norm(guide))
+        return along > deviations * self.noise_std
+
+    def _best_trace(self) -> tuple[float, float]:
+        """The two traces averaged by precision, and the standard deviation of that."""
+        own, own_variance = float(self.system.values.sum()), self.noise_std**2 * len(self.noisy)
+        if self.trace is None or self.trace_variance is None:
+            return own, sqrt(own_variance)
+        share = own_variance / (own_variance + self.trace_variance)
+        return own + share * (self.trace - own), sqrt(share * self.trace_variance)
+
+
+def pool(strata: Sequence[Stratum]) -> Stratum:
+    """Add strata up."""
+    noisy = np.sum([stratum.noisy for stratum in strata], axis=0)
+    return Stratum(
+        members=tuple(index for stratum in strata for index in stratum.members),
+        noisy=noisy,
+        system=eigh(noisy),
+        variance=sum(stratum.variance for stratum in strata),
+        trace=_total([stratum.trace for stratum in strata]),
+        trace_variance=_total([stratum.trace_variance for stratum in strata]),
+    )
+
+
+def with_joint_trace(strata: Sequence[Stratum], joint_trace: float) -> list[Stratum]:
+    """Sharpen the traces of strata by a noisy sum of them, each in units of its own noise.
+
+    ``joint_trace`` is Σ tr S_s / noise_std_s + N(0, 1).  With precision matrix diag(p) + 11ᵀ of the scaled traces,
+    p_s counting both traces of a stratum, each one gets its marginal mean and variance; what the matrix itself knows
+    is taken out again, because shrinking puts it in.
+    """
+    known = [(s.noise_std, s.trace, s.trace_variance) for s in strata if s.trace is not None and s.variance]
+    if len(known) < len(strata) or any(not variance for _, _, variance in known):
+        return list(strata)
+    own_precision = 1.0 / len(strata[0].noisy)
+    own = np.array([stratum.system.values.sum() / stratum.noise_std for stratum in strata])
+    given = np.array([float(trace or 0.0) / std for std, trace, _ in known])
+    precision = np.array([std**2 / float(variance or 0.0) for std, _, variance in known])
+    covariance = np.linalg.inv(np.diag(precision + own_precision) + 1.0)
+    mean = covariance @ (own * own_precision + given * precision + joint_trace)
+    marginal = 1.0 / np.diag(covariance)
+    sharper = marginal - own_precision
+    traces = (mean * marginal - own * own_precision) / sharper
+    return [
+        replace(
+            stratum, trace=float(t) * stratum.noise_std, trace_variance=stratum.noise_std**2 / float(weight)
+        )
+        for stratum, t, weight in zip(strata, traces, sharper, strict=True)
+    ]
+
+
+def _total(values: list[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return sum(known) if len(known) == len(values) else None
