@@ -36,7 +36,7 @@ LARGE = {
     "MNIST": table("mnist", n=60_000),
 }
 
-SLOW = {"kapralov-talwar": 128}
+SLOW = {"eigenvectors": 128, "kapralov-talwar": 128, "nuclear": 128, "stratified-nuclear": 128}
 """Mechanisms that are left out above this many columns, unless the run is full."""
 
 
@@ -58,7 +58,7 @@ def leaderboard(effort: Effort) -> Figure:
         title="Leaderboard",
         source="every registered mechanism with its defaults",
         panels=panels,
-        repetitions={"full": 20, "quick": 3, "test": 2}[effort],
+        repetitions={"full": 20, "quick": 2, "test": 2}[effort],
     )
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
-from time import perf_counter
+from time import process_time
 
 from benchmarks.data import MissingTable
 from benchmarks.papers import contenders, tables
@@ -144,14 +144,14 @@ def _too_large(contender: Contender, data: tables.Data) -> str | None:
 
 
 def _run(trial: Trial, metrics: tuple[str, ...], data: tables.Data) -> Outcome:
-    start = perf_counter()
+    start = process_time()
     try:
         estimate = contenders.estimate(trial.contender, data, trial.budget, trial.noise_seed)
     except DpcovError as error:
         return Outcome(
             trial=trial, values={}, skipped=f"{trial.contender.mechanism} on {trial.table.kind}: {error}"
         )
-    seconds = perf_counter() - start
+    seconds = process_time() - start
     values = {metric: measure(metric, estimate, data) for metric in metrics}
     return Outcome(trial=trial, values=values, seconds=seconds)
 

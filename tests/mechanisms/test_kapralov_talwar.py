@@ -151,7 +151,7 @@ def test_audit_of_the_value():
     mechanism, pair = KapralovTalwar(value_share=0.999), attaining("add-remove-one", n_features=1)
 
     def scores(budget):
-        both = released(mechanism, budget, pair, 1_000)
+        both = released(mechanism, budget, pair, 1_500)
         return [
             np.array([one.arrays["second_moment"][0, 0] * max(1, one.arrays["row_count"][0]) for one in each])
             for each in both

@@ -13,7 +13,7 @@ SCALED = (
 FROM_TENTH, UP_TO_TENTH = (0.05, 10.0), (0.0, 0.15)
 LARGE_EPSILON = (
     "As the paper's section 3.1 predicts, additive noise wins once epsilon n is large: its error falls like "
-    "1 / (epsilon n), that of sampled eigenvectors like 1 / sqrt(epsilon n). The paper's scaling of the tables is not known"
+    "1 / (epsilon n), that of sampled eigenvectors like 1 / sqrt(epsilon n). The paper's scaling is not known"
 )
 ALPHA = 0.01
 """Regularization; the paper's is not known."""

@@ -16,9 +16,9 @@ groups are independent but biased in the same direction, so their cross terms co
     risk of the sum = Σ_g r_g + ‖Σ_g (f_g − Y_g)‖² − Σ_g ‖f_g − Y_g‖²
 
 is unbiased again for independent estimates.  A guided estimate f_g ≈ a·M + ... repeats the noise W of its guide
-M = Σ f_t, which adds 2·E⟨W, f_g⟩ ≈ 2a·h with h = Σ_t 2v_t·div_t M; what h consists of comes out of the risks themselves,
-since 2·2v_t·div f_t = r_t − ‖f_t − Y_t‖² + v_t·d(d + 1).  Strata without evidence are left out of the risk: their noise
-would drown the number.
+M = Σ f_t, which adds 2·E⟨W, f_g⟩ ≈ 2a·E⟨W, M⟩; that comes out of the risks themselves, since by Stein's identity
+2·E⟨W_t, f_t⟩ = r_t − ‖f_t − Y_t‖² + v_t·d(d + 1) on average.  Strata without evidence are left out of the risk: their
+noise would drown the number.
 """
 
 import itertools

@@ -16,6 +16,7 @@ not; discrete Gaussian noise is accounted for by its rho (:mod:`dpcov.privacy.co
 import math
 from decimal import Context, Decimal, getcontext, localcontext
 from fractions import Fraction
+from functools import lru_cache
 
 from dpcov.errors import BudgetError, NumericError
 from dpcov.privacy.convert import NEGLIGIBLE, require_delta, require_positive, round_up, to_decimal
@@ -65,6 +66,7 @@ def gaussian_delta(noise_multiplier: Fraction, epsilon: Fraction) -> Fraction:
         return min(Fraction(1), round_up(delta))
 
 
+@lru_cache(maxsize=256)
 def gaussian_noise_multiplier(epsilon: Fraction, delta: Fraction) -> Fraction:
     """Return the smallest noise multiplier that is (epsilon, delta)-DP, rounded up.
 
