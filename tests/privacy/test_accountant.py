@@ -1,7 +1,6 @@
 import importlib
 from fractions import Fraction
 
-import privacy_oracle as oracle
 import pytest
 
 from dpcov.errors import LedgerError, NumericError
@@ -10,6 +9,7 @@ from dpcov.privacy.accountant import planned_delta
 from dpcov.privacy.convert import zcdp_delta
 from dpcov.privacy.guarantee import ZCDP, ApproxDP, PureDP
 from dpcov.privacy.spend import Spend
+from tests.privacy import privacy_oracle as oracle
 
 ONE = Fraction(1)
 TENTH = Fraction(1, 10)

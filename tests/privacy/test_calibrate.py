@@ -3,13 +3,13 @@ import sys
 from fractions import Fraction
 
 import dp_accounting
-import privacy_oracle as oracle
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpcov.errors import BudgetError
 from dpcov.privacy import calibrate
+from tests.privacy import privacy_oracle as oracle
 
 EPSILONS = [Fraction(text) for text in ("1e-6", "1e-3", "0.1", "1", "2", "10", "100")]
 DELTAS = [Fraction(text) for text in ("1e-300", "1e-100", "1e-20", "1e-9", "1e-6", "0.01", "0.5", "0.9")]

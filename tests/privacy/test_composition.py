@@ -1,6 +1,5 @@
 from fractions import Fraction
 
-import privacy_oracle as oracle
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -12,6 +11,7 @@ from dpcov.privacy.composition import check_composition, check_room, choose_comp
 from dpcov.privacy.convert import zcdp_rho
 from dpcov.privacy.guarantee import ZCDP, ApproxDP, PureDP
 from dpcov.privacy.spend import Spend
+from tests.privacy import privacy_oracle as oracle
 
 ONE, TENTH, MILLIONTH = Fraction(1), Fraction(1, 10), Fraction(1, 10**6)
 TOTAL = ApproxDP(epsilon=ONE, delta=MILLIONTH)

@@ -1,12 +1,12 @@
 from fractions import Fraction
 
-import privacy_oracle as oracle
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpcov.errors import BudgetError
 from dpcov.privacy import convert
+from tests.privacy import privacy_oracle as oracle
 
 RHOS = [Fraction(text) for text in ("1e-12", "1e-6", "0.001", "0.1", "1", "30", "1000")]
 EPSILONS = [Fraction(text) for text in ("0", "1e-6", "0.01", "1", "10", "100", "5000")]

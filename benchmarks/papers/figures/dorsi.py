@@ -48,7 +48,9 @@ def _numbers(point: Point) -> tuple[float, float, float]:
 
 def dorsi(effort: Effort) -> Figure:
     """Error against d, n and p; then Algorithm 2 for few rows and for a small trace."""
-    dimensions = {"full": (5, 10, 20, 40, 80, 160), "quick": (5, 10, 20, 40, 80), "test": (5, 10, 20)}[effort]
+    dimensions = {"full": (5, 10, 20, 40, 80, 160), "quick": (5, 10, 20, 40, 80), "test": (10, 20, 40)}[
+        effort
+    ]
     sizes = {"full": (1e3, 1e4, 1e5), "quick": (1e3, 1e4, 1e5), "test": (1e3, 1e4)}[effort]
     few = {"full": (100, 300, 1000, 3000, 10_000), "quick": (100, 300, 1000, 10_000), "test": (100, 1000)}[
         effort
@@ -82,7 +84,7 @@ def dorsi(effort: Effort) -> Figure:
         title="Pure DP with nuclear-norm noise: measured error against the theorems",
         source=f"{SOURCE}, Theorems 1 and 2",
         panels=panels,
-        repetitions={"full": 50, "quick": 10, "test": 3}[effort],
+        repetitions={"full": 50, "quick": 10, "test": 10}[effort],
         notes=(
             f"epsilon = {EPSILON:g}; unit rows but for the last panel; d = 20 and n = {N_ROWS}, d = {D} and n = 500 "
             "unless varied.",

@@ -10,8 +10,8 @@ spectrum, shrunk; and the best nonnegative combination of I with the *shape*, th
 shape is independent of the stratum's noise, so the combination has two degrees of freedom instead of d(d+1)/2: where
 strata resemble each other the noise of the outer ones nearly vanishes, and where they do not the risk shows it.
 
-A stratum is estimated as zero unless its trace, or its component along the shape, stands out from the noise and could
-do so at its largest possible trace.
+A stratum is estimated as zero unless its trace, its largest eigenvalue or its component along the shape stands out
+from the noise, and could do so at its largest possible trace.
 """
 
 import math
@@ -31,6 +31,12 @@ SIGNIFICANT_TRACE = 4.5
 
 SIGNIFICANT_SHAPE = 3.5
 """The same for its component along the shape, whose noise is nearly normal."""
+
+SIGNIFICANT_AT_LOW_COST = 2.0
+"""The same where that noise is below twice the error already expected: a false alarm hardly matters then."""
+
+VISIBLE = 1.5
+"""A stratum is shrunk by itself if its trace exceeds this many times what the faintest visible direction needs."""
 
 BENEFIT_OF_DOUBT = 1.0
 """The shape is preferred unless its risk is higher by this many standard deviations of the difference."""
@@ -72,7 +78,7 @@ def shrink_nuclear_strata(strata: Iterable[NuclearStratum]) -> NuclearEstimate:
     total = np.zeros_like(ordered[0].noisy)
     squared_error = 0.0
     for stratum in ordered:
-        part = _estimate(_Observation(stratum), total)
+        part = _estimate(_Observation(stratum), total, math.sqrt(squared_error))
         total = total + part.matrix
         squared_error += part.expected_squared_error
     return NuclearEstimate(matrix=total, expected_squared_error=squared_error)
@@ -91,6 +97,7 @@ class _Observation:
         self.trace = float(np.trace(self.matrix))
         self.trace_variance = (1.0 - share) * own_variance
         self.off_diagonal_variance = ullman.off_diagonal_variance(d) * squared_scale
+        self.system = eigh(self.matrix)
 
     @property
     def unit_variance(self) -> float:
@@ -103,23 +110,26 @@ class _Observation:
         d = len(self.matrix)
         return self.unit_variance * (d * (d + 1) / 2 - 1) + self.trace_variance / d
 
-    def is_present(self, shape: Array) -> bool:
-        """Whether the trace or the component along the shape stands out."""
-        needed = SIGNIFICANT_TRACE * math.sqrt(self.trace_variance)
-        if min(self.trace, self.largest_trace) > needed:
+    def is_present(self, shape: Array, known_error: float) -> bool:
+        """Whether the trace, the largest eigenvalue or the component along the shape stands out."""
+        bound, unit_std = self.largest_trace, math.sqrt(self.unit_variance)
+        if min(self.trace, bound) > SIGNIFICANT_TRACE * math.sqrt(self.trace_variance):
+            return True
+        if min(self.system.values[-1], bound) > self.scale * ullman.largest_plausible(len(shape)):
             return True
         size = float(np.linalg.norm(shape))
         along = float(np.vdot(self.matrix, shape)) / size if size > 0.0 else 0.0
-        return min(along, self.largest_trace) > SIGNIFICANT_SHAPE * math.sqrt(self.unit_variance)
+        needed = SIGNIFICANT_AT_LOW_COST if unit_std < 2.0 * known_error else SIGNIFICANT_SHAPE
+        return min(along, bound) > needed * unit_std
 
 
-def _estimate(observation: _Observation, shape: Array) -> NuclearEstimate:
+def _estimate(observation: _Observation, shape: Array, known_error: float) -> NuclearEstimate:
     """Choose between zero, the shape and the shrunk spectrum; average the last two where their risks are close."""
-    if not observation.is_present(shape):
+    if not observation.is_present(shape, known_error):
         squared_trace = observation.trace**2 - observation.trace_variance
         return NuclearEstimate(matrix=np.zeros_like(shape), expected_squared_error=max(squared_trace, 0.0))
     shaped = _shaped(observation, shape)
-    if observation.trace < ullman.weakest_visible(len(shape)) * observation.scale:
+    if observation.trace < VISIBLE * ullman.weakest_visible(len(shape)) * observation.scale:
         return _plausible(shaped, observation)
     own = _shrunk(observation)
     distance = float(np.linalg.norm(own.matrix - shaped.matrix))
@@ -160,7 +170,7 @@ def _shaped(observation: _Observation, shape: Array) -> NuclearEstimate:
 
 def _shrunk(observation: _Observation) -> NuclearEstimate:
     """Shrink the spectrum under Stein's risk, corrected for the shape of the noise's own spectrum."""
-    values, vectors = eigh(observation.matrix)
+    values, vectors = observation.system
     spectrum = NoisySpectrum(
         values=values,
         off_diagonal_variance=observation.off_diagonal_variance,

@@ -31,9 +31,9 @@ from numpy.typing import ArrayLike
 
 from dpcov.errors import UsageError
 from dpcov.linalg.project import project_psd
-from dpcov.linalg.stratum import Stratum, pool, with_joint_trace
+from dpcov.linalg.stratum import NoisyMatrix, Stratum, pool, with_joint_trace
 from dpcov.linalg.structured import Candidate, guided_candidates
-from dpcov.linalg.symmetric import Array, eigh, symmetrize
+from dpcov.linalg.symmetric import Array, symmetrize
 
 COMPARABLE_NOISE = 8.0
 """Largest ratio of neighboring variances that may be pooled: a clear stratum has nothing to gain from a much noisier
@@ -256,8 +256,7 @@ def _observations(
     return [
         Stratum(
             members=(index,),
-            noisy=matrices[index],
-            system=eigh(matrices[index]),
+            observed=NoisyMatrix(entries=matrices[index]),
             variance=variances[index],
             trace=known_traces[index],
             trace_variance=known_variances[index],

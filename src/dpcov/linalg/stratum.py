@@ -13,12 +13,31 @@ exceeds 2√(dv) + c√(2v) no more often than a normal number exceeds c (Gaussi
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from math import sqrt
 
 import numpy as np
+import scipy.linalg
 
 from dpcov.linalg.shrink import ShrinkResult, shrink_system
 from dpcov.linalg.symmetric import Array, EigenSystem, eigh
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class NoisyMatrix:
+    """A finite symmetric matrix whose eigensystem is computed once, and not at all for one that is dropped."""
+
+    entries: Array
+
+    @cached_property
+    def system(self) -> EigenSystem:
+        """All eigenvalues and eigenvectors."""
+        return eigh(self.entries)
+
+    def largest_eigenvalue(self) -> float:
+        """The largest eigenvalue, at a fraction of the cost of the system."""
+        last = len(self.entries) - 1
+        return float(scipy.linalg.eigvalsh(self.entries, subset_by_index=[last, last])[0])
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -29,11 +48,15 @@ class Stratum:
     """
 
     members: tuple[int, ...]
-    noisy: Array
-    system: EigenSystem
+    observed: NoisyMatrix
     variance: float
     trace: float | None
     trace_variance: float | None
+
+    @property
+    def noisy(self) -> Array:
+        """S + W."""
+        return self.observed.entries
 
     @property
     def noise_std(self) -> float:
@@ -43,7 +66,7 @@ class Stratum:
     def shrunk(self) -> ShrinkResult:
         """The estimate that uses nothing but the stratum itself."""
         return shrink_system(
-            self.system,
+            self.observed.system,
             off_diagonal_variance=self.variance,
             trace=self.trace,
             trace_variance=self.trace_variance,
@@ -52,19 +75,20 @@ class Stratum:
     def stands_out(self, deviations: float, guide: Array | None) -> bool:
         """Whether trace, largest eigenvalue or the component along the guide exceed the noise."""
         if self.variance == 0.0:
-            return bool(np.any(self.system.values))
+            return bool(np.any(self.noisy))
         trace, trace_std = self._best_trace()
-        edge = 2.0 * sqrt(len(self.noisy) * self.variance)
-        if trace > deviations * trace_std or self.system.values[-1] > edge + deviations * self.noise_std:
+        if trace > deviations * trace_std:
             return True
-        if guide is None:
-            return False
-        along = float(np.vdot(self.noisy, guide)) / float(np.linalg.norm(guide))
-        return along > deviations * self.noise_std
+        if guide is not None:
+            along = float(np.vdot(self.noisy, guide)) / float(np.linalg.norm(guide))
+            if along > deviations * self.noise_std:
+                return True
+        edge = 2.0 * sqrt(len(self.noisy) * self.variance)
+        return self.observed.largest_eigenvalue() > edge + deviations * self.noise_std
 
     def _best_trace(self) -> tuple[float, float]:
         """The two traces averaged by precision, and the standard deviation of that."""
-        own, own_variance = float(self.system.values.sum()), self.noise_std**2 * len(self.noisy)
+        own, own_variance = float(np.trace(self.noisy)), self.noise_std**2 * len(self.noisy)
         if self.trace is None or self.trace_variance is None:
             return own, sqrt(own_variance)
         share = own_variance / (own_variance + self.trace_variance)
@@ -76,8 +100,7 @@ def pool(strata: Sequence[Stratum]) -> Stratum:
     noisy = np.sum([stratum.noisy for stratum in strata], axis=0)
     return Stratum(
         members=tuple(index for stratum in strata for index in stratum.members),
-        noisy=noisy,
-        system=eigh(noisy),
+        observed=NoisyMatrix(entries=noisy),
         variance=sum(stratum.variance for stratum in strata),
         trace=_total([stratum.trace for stratum in strata]),
         trace_variance=_total([stratum.trace_variance for stratum in strata]),
@@ -92,10 +115,10 @@ def with_joint_trace(strata: Sequence[Stratum], joint_trace: float) -> list[Stra
     is taken out again, because shrinking puts it in.
     """
     known = [(s.noise_std, s.trace, s.trace_variance) for s in strata if s.trace is not None and s.variance]
-    if len(known) < len(strata) or any(not variance for _, _, variance in known):
+    if not known or len(known) < len(strata) or any(not variance for _, _, variance in known):
         return list(strata)
     own_precision = 1.0 / len(strata[0].noisy)
-    own = np.array([stratum.system.values.sum() / stratum.noise_std for stratum in strata])
+    own = np.array([np.trace(stratum.noisy) / stratum.noise_std for stratum in strata])
     given = np.array([float(trace or 0.0) / std for std, trace, _ in known])
     precision = np.array([std**2 / float(variance or 0.0) for std, _, variance in known])
     covariance = np.linalg.inv(np.diag(precision + own_precision) + 1.0)

@@ -55,7 +55,7 @@ CLEAR_ALONE = 5.0
 CLEAR_NEARBY = 3.0
 """The same next to an inhabited shell; j shells above one it is √(9 + 2 ln 4^j), as in linalg.strata."""
 
-PROMISING = 1.5
+PROMISING = 0.5
 """Above the inhabited shells, one with a trace of this many standard deviations is drawn alone: its matrix may show
 more than its trace does."""
 

@@ -162,14 +162,16 @@ def choose_groups(traces: Sequence[int], scale: float, n_features: int) -> list[
     Returns
     -------
     list of range
-        Consecutive shells that are summed before noise is added, largest radius first.
+        Consecutive shells that are summed before noise is added, largest radius first.  The shell above a clear one is
+        drawn in any case: where many rows end, some may lie just beyond.
     """
     smallest = DRAW_ABOVE * scale * math.sqrt(2.0 * ullman.off_diagonal_variance(n_features))
     clear = JOIN_ABOVE * scale * n_features * ullman.edge(n_features)
     groups: list[range] = []
     for shell, trace in enumerate(traces):
         if trace > clear:
-            return [*groups, range(shell, len(traces))]
+            above = [range(shell - 1, shell)] if shell > 0 and traces[shell - 1] <= smallest else []
+            return [*groups, *above, range(shell, len(traces))]
         if trace > smallest:
             groups.append(range(shell, shell + 1))
     return groups
