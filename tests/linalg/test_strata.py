@@ -84,10 +84,10 @@ def test_the_order_of_strata_does_not_matter():
 
 def test_expected_error_counts_biases_and_noise_that_repeat():
     # Guided strata repeat the noise of their guide: adding their risks up understates the error.
-    shape = power_law(12)
+    shape = power_law(5)
     truths, variances = [shape, 2.0 * shape, 3.0 * shape], [0.002, 0.05, 1.0]
     gaps, independent_gaps = [], []
-    for seed in range(150):
+    for seed in range(60):
         noisy, law = observe(truths, variances, seed)
         result = shrink_strata(noisy, **law)
         error = np.sum((result.matrix - sum(truths)) ** 2)
@@ -140,26 +140,6 @@ def test_noise_alone_is_estimated_as_zero(dimension):
     for seed in range(30):
         noisy, law = observe([zero] * 3, [1.0, 16.0, 256.0], seed)
         assert not np.any(shrink_strata(noisy, **law).matrix)
-
-
-def test_a_joint_trace_sharpens_the_traces():
-    shape, variances = np.eye(20), np.array([1.0, 16.0])
-    errors, errors_without = [], []
-    for seed in range(40):
-        generator = np.random.default_rng(seed)
-        truths = [40.0 * shape, 160.0 * shape]
-        noisy = [truth + noise(20, v, generator) for truth, v in zip(truths, variances, strict=True)]
-        traces = [
-            np.trace(t) + np.sqrt(64 * v) * generator.normal() for t, v in zip(truths, variances, strict=True)
-        ]
-        joint = (
-            sum(np.trace(t) / np.sqrt(2 * v) for t, v in zip(truths, variances, strict=True))
-            + generator.normal()
-        )
-        law = {"off_diagonal_variances": variances, "traces": traces, "trace_variances": 64 * variances}
-        errors.append(np.sum((shrink_strata(noisy, **law, joint_trace=joint).matrix - sum(truths)) ** 2))
-        errors_without.append(np.sum((shrink_strata(noisy, **law).matrix - sum(truths)) ** 2))
-    assert np.mean(errors) < 0.9 * np.mean(errors_without)
 
 
 def test_results_are_positive_semidefinite_and_repeat():
