@@ -4,9 +4,11 @@ from collections.abc import Callable
 
 from benchmarks.papers.figure import Effort, Figure
 from benchmarks.papers.figures.amin import amin1, amin_regression
-from benchmarks.papers.figures.dong import dong2, dong3, dong4, dong6, dong7, dong8
+from benchmarks.papers.figures.dong import dong2, dong3
 from benchmarks.papers.figures.dong_bounds import dong1
+from benchmarks.papers.figures.dong_digits import dong4, dong6
 from benchmarks.papers.figures.dong_news import dong5
+from benchmarks.papers.figures.dong_pure import dong7, dong8
 from benchmarks.papers.figures.dorsi import dorsi
 from benchmarks.papers.figures.wang import wang1
 from benchmarks.papers.leaderboard import leaderboard

@@ -13,6 +13,7 @@ from benchmarks.papers.sources import fingerprint
 from benchmarks.papers.tables import Data
 from dpcov import Budget, SeededEntropy
 from dpcov.auto import AUTO, resolve
+from dpcov.data.moments import MomentsSpec
 from dpcov.mechanisms.base import Problem
 from dpcov.mechanisms.registry import find_mechanism, names
 
@@ -53,8 +54,10 @@ def estimate(contender: Contender, data: Data, budget: Budget, seed: int) -> Arr
     choice = resolve(contender.mechanism, options, problem, budget)
     mechanism = choice.make()
     mechanism.calibrate(problem, budget)
+    wants = mechanism.wants(problem)
     release = dpcov.second_moment(
-        data.moments(mechanism.moments_spec(problem)),
+        data.moments(wants) if isinstance(wants, MomentsSpec) else data.rows,
+        norm_bound=1.0,
         budget=budget,
         mechanism=choice.mechanism,
         entropy=SeededEntropy(seed),

@@ -26,6 +26,7 @@ _COLORS = ("#4477aa", "#ee6677", "#228833", "#ccbb44", "#66ccee", "#aa3377", "#b
 _FIXED = {"zero": "#999999", "auto": "#000000"}
 _MARKERS = "osD^vP*X"
 _COLUMNS = 3
+_MOST_TICKS = 7
 
 
 def draw(result: FigureResult) -> Canvas:
@@ -65,12 +66,21 @@ def _embeddable(svg: str, prefix: str) -> str:
 
 
 def _assign(panels: list[PanelResult]) -> dict[str, tuple[str, str]]:
-    """A color and a marker per label, the same in every panel."""
-    labels = list(dict.fromkeys(label for panel in panels for label in (*panel.curves, *panel.bounds)))
-    return {
-        label: (_FIXED.get(label, _COLORS[index % len(_COLORS)]), _MARKERS[index % len(_MARKERS)])
-        for index, label in enumerate(labels)
-    }
+    """A color and a marker per label, the same in every panel.
+
+    A bound, or a bold curve, takes the color of the curve it belongs to: ``bound, p = 1`` that of ``p = 1``.
+    """
+    kinds = {label: "bound" for panel in panels for label in panel.bounds}
+    kinds |= {line.label: "ours" if line.ours else "paper" for panel in panels for line in panel.panel.lines}
+    assigned: dict[str, tuple[str, str]] = {}
+    for label in sorted(kinds, key=lambda label: ("paper", "ours", "bound").index(kinds[label])):
+        family = next(
+            (part for part in label.split(", ") if kinds.get(part, kinds[label]) != kinds[label]), None
+        )
+        index = len({color for color, _ in assigned.values()})
+        color = assigned[family][0] if family in assigned else _COLORS[index % len(_COLORS)]
+        assigned[label] = _FIXED.get(label, color), _MARKERS[len(assigned) % len(_MARKERS)]
+    return assigned
 
 
 def _draw_panel(ax: Axes, held: PanelResult, colors: dict[str, tuple[str, str]]) -> None:
@@ -85,10 +95,21 @@ def _draw_panel(ax: Axes, held: PanelResult, colors: dict[str, tuple[str, str]])
     ax.set_ylabel(panel.y_label)
     if panel.log_x:
         ax.set_xscale("log")
+        _label_points(ax, held)
     if panel.log_y:
         ax.set_yscale("log")
     if not held.curves and not held.bounds:
         ax.text(0.5, 0.5, "nothing measured", ha="center", transform=ax.transAxes)
+
+
+def _label_points(ax: Axes, held: PanelResult) -> None:
+    """Ticks where something was measured, if these are few."""
+    x = np.unique(
+        np.concatenate([curve.x for curve in (*held.curves.values(), *held.bounds.values())] or [[]])
+    )
+    if 0 < len(x) <= _MOST_TICKS:
+        ax.set_xticks(x, [f"{value:g}" for value in x])
+        ax.set_xticks([], minor=True)
 
 
 def _draw_curve(

@@ -148,9 +148,7 @@ def _run(trial: Trial, metrics: tuple[str, ...], data: tables.Data) -> Outcome:
     try:
         estimate = contenders.estimate(trial.contender, data, trial.budget, trial.noise_seed)
     except DpcovError as error:
-        return Outcome(
-            trial=trial, values={}, skipped=f"{trial.contender.mechanism} on {trial.table.kind}: {error}"
-        )
+        return Outcome(trial=trial, values={}, skipped=f"{trial.contender.mechanism}: {error}")
     seconds = process_time() - start
     values = {metric: measure(metric, estimate, data) for metric in metrics}
     return Outcome(trial=trial, values=values, seconds=seconds)

@@ -82,9 +82,10 @@ class Part:
 def unit_estimate(statistics: NoisyStatistics, n_rows: int | None) -> UnitEstimate:
     """Undo the lattice, merge the private trace and divide by the number of rows."""
     if statistics.layout == "estimate":
+        known = n_rows is not None or "row_count" not in statistics.arrays
         return UnitEstimate(
             matrix=np.asarray(statistics.arrays["second_moment"], dtype=np.float64),
-            n_rows=float(n_rows or np.nan),
+            n_rows=float(n_rows or np.nan) if known else _noisy_count(statistics),
             noise_variance=None,
         )
     if statistics.layout == "strata":

@@ -22,7 +22,7 @@ CONFIRMED = [
     ("dong3", "For the smallest trace the zero matrix is best"),
     ("dong3", "auto is nowhere worse than the best of the paper's methods (5 % for chance)"),
     ("dong7", "The error of LapCov grows like d**2"),
-    ("dong7", "SeparateCov always outperforms EMCov"),
+    ("dong7", "SeparateCov always outperforms EMCov (5 % for chance)"),
     ("dong7", "auto is nowhere worse than the best of the paper's methods (5 % for chance)"),
     ("wang1", "More privacy means a larger error"),
     ("wang1", "With a guarantee, more rows help"),

@@ -83,7 +83,7 @@ def test_metrics_share_one_draw():
         (
             contender("pure", "nuclear"),
             POINTS,
-            "nuclear on zipf: The nuclear mechanism cannot honor (1)-zCDP; it can promise PureDP.",
+            "nuclear: The nuclear mechanism cannot honor (1)-zCDP; it can promise PureDP.",
         ),
         (contender("big", "zero", largest_d=1), POINTS, "zero: not run above 1 columns in this setting"),
         (

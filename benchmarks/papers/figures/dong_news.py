@@ -1,7 +1,8 @@
 """Dong, Liang, Yi (2022), figure 5, on two news corpora that are not the paper's."""
 
 from benchmarks.papers.figure import Effort, Figure, Panel, Point, Table, lines, table
-from benchmarks.papers.figures.dong import RHO, SOURCE, real_claims, zcdp_contenders
+from benchmarks.papers.figures.dong_digits import real_claims
+from benchmarks.papers.figures.dong_shared import RHO, SOURCE, zcdp_contenders
 from dpcov import Budget
 
 CORPORA = {"reuters21578": "Reuters", "20newsgroups": "Newsgroups"}

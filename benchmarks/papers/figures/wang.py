@@ -65,6 +65,10 @@ def _claims(labels: dict[str, list[str]]) -> tuple[Claim, ...]:
         Claim(
             text="A less sparse matrix has a larger relative error",
             source="V(c) 1)",
+            why=(
+                "It holds where the thresholded entries dominate. With noise for the true norms the noise dominates "
+                "for few rows, and it is divided by ||U||, which grows with the number of entries"
+            ),
             check=all_of(
                 *(
                     beats(f"sparsity, {kind}", labels["sparsity"][0], labels["sparsity"][-1])
@@ -75,6 +79,10 @@ def _claims(labels: dict[str, list[str]]) -> tuple[Claim, ...]:
         Claim(
             text="The dimension only slightly affects the error, like log p (at most twice over the range)",
             source="V(c) 2)",
+            why=(
+                "At fixed sparsity a column has p * sparsity nonzero entries, so s grows with p; so do the norms, "
+                "which a guarantee has to cover"
+            ),
             check=all_of(
                 *(
                     beats(f"dimension, {kind}", labels["dimension"][-1], labels["dimension"][0], factor=2.0)
