@@ -11,7 +11,7 @@ from dpcov.errors import BudgetError, UsageError
 from dpcov.estimate import shrunk, unit_estimate
 from dpcov.mechanisms.base import Problem
 from dpcov.mechanisms.gaussian_scale import ROW_COUNT_WEIGHT
-from dpcov.mechanisms.stratified import TRACE_WEIGHT, Stratified, _group_sum, choose_groups
+from dpcov.mechanisms.stratified import TRACE_WEIGHT, Stratified, _run_sum, choose_runs
 from dpcov.noise.entropy import SeededEntropy
 
 RELATIONS = ("replace-one", "add-remove-one")
@@ -45,7 +45,7 @@ def exact_shift(old, new, groups, neighbors):
     )
     matrices = joint = 0
     for group in groups:
-        one, two = _group_sum(before, group), _group_sum(after, group)
+        one, two = _run_sum(before, group), _run_sum(after, group)
         matrices += int(np.sum((one.to_float() - two.to_float()) ** 2))
         joint += one.trace() - two.trace()
     count = (len(old) - len(new)) ** 2 * (16**BITS // 16)
@@ -184,7 +184,7 @@ STD = math.sqrt(TRACE_VARIANCE)
 
 
 def chosen(multiples, d=100):
-    groups = choose_groups([int(m * STD) for m in multiples], VARIANCE, TRACE_VARIANCE, d)
+    groups = choose_runs([int(m * STD) for m in multiples], VARIANCE, TRACE_VARIANCE, d)
     return [(group[0], group[-1]) for group in groups]
 
 

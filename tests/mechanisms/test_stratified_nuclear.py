@@ -16,7 +16,7 @@ from dpcov.mechanisms.stratified_nuclear import (
     ROW_COUNT_WEIGHT,
     UNIT,
     StratifiedNuclear,
-    choose_groups,
+    choose_runs,
     trace_weight,
 )
 from dpcov.noise.entropy import SeededEntropy, SystemEntropy
@@ -99,11 +99,11 @@ def test_groups_follow_the_noisy_traces_alone():
     d, scale = 10, 1.0
     direction = math.sqrt(2 * ullman.off_diagonal_variance(d))
     faint, plain, clear = 2.4 * direction, 2.6 * direction, 3 * d * ullman.edge(d)
-    assert choose_groups([faint, -5, 0], scale, d) == []
-    assert choose_groups([plain, faint, plain], scale, d) == [range(0, 1), range(2, 3)]
-    assert choose_groups([plain, clear, 0, faint], scale, d) == [range(0, 1), range(1, 4)]
-    assert choose_groups([0, faint, clear], scale, d) == [range(1, 2), range(2, 3)]
-    assert choose_groups([clear, clear], scale, d) == [range(0, 2)]
+    assert choose_runs([faint, -5, 0], scale, d) == []
+    assert choose_runs([plain, faint, plain], scale, d) == [range(0, 1), range(2, 3)]
+    assert choose_runs([plain, clear, 0, faint], scale, d) == [range(0, 1), range(1, 4)]
+    assert choose_runs([0, faint, clear], scale, d) == [range(1, 2), range(2, 3)]
+    assert choose_runs([clear, clear], scale, d) == [range(0, 2)]
 
 
 def naive_release(rows, epsilon, random):

@@ -16,6 +16,9 @@ def export(
     what: Annotated[
         str, typer.Option("--what", help="covariance, correlation, second-moment or mean.")
     ] = "covariance",
+    group: Annotated[
+        str | None, typer.Option("--group", help="One public group of a release made with --by.")
+    ] = None,
     post: options.Post = None,
     format: Annotated[
         str | None, typer.Option("--format", help="csv, json or npz; by default the file's ending.")
@@ -34,6 +37,8 @@ def export(
     if format is not None:
         _one_of("--format", format, FORMATS)
     loaded = Release.load(release)
+    if group is not None:
+        loaded = loaded.group(group)
     write(
         loaded,
         output,

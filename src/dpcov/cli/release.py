@@ -38,6 +38,10 @@ def release(
     rows: Annotated[
         int | None, typer.Option("--rows", help="Public number of rows; a contradicting file is refused.")
     ] = None,
+    by: Annotated[
+        str | None,
+        typer.Option("--by", help="Categorical column: one matrix per category, at no further cost."),
+    ] = None,
     ledger: Annotated[Path | None, typer.Option("--ledger", help="Ledger that is charged.")] = None,
     dataset: Annotated[
         str | None, typer.Option("--dataset", help="Name of the dataset in the ledger.")
@@ -72,6 +76,7 @@ def release(
             mechanism=mechanism,
             neighbors=_neighbors(neighbors),
             n_rows=rows,
+            by=by,
             ledger=ledger,
             dataset=dataset,
             output=output,

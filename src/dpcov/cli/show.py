@@ -11,6 +11,9 @@ EXAMPLE = "Example: dpcov show patients.dpcov"
 
 def show(
     release: options.ReleaseFile,
+    group: Annotated[
+        str | None, typer.Option("--group", help="One public group of a release made with --by.")
+    ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print the full public record as JSON.")] = False,
 ) -> None:
     """Print what was released about whom, under which guarantee, and how large the noise is."""
@@ -18,4 +21,6 @@ def show(
     from dpcov.artifact_file import encode_manifest
 
     loaded = Release.load(release)
+    if group is not None:
+        loaded = loaded.group(group)
     typer.echo(encode_manifest(loaded.manifest).decode() if json else loaded.summary(), nl=json)

@@ -94,6 +94,7 @@ class Stratified(Mechanism[StratifiedCalibration]):
     paper: ClassVar[str] = "this project (stratified.md)"
     numerics: ClassVar[Numerics] = "exact"
     promises: ClassVar[tuple[type[Promise], ...]] = (ZCDP, ApproxDP)
+    takes_groups: ClassVar[bool] = True
 
     shells: int = 32
     bits: int = DEFAULT_BITS
@@ -104,8 +105,8 @@ class Stratified(Mechanism[StratifiedCalibration]):
             raise UsageError("Use between 2 and 60 shells; one shell is the gaussian mechanism.")
 
     def moments_spec(self, problem: Problem) -> MomentsSpec:
-        """All shells."""
-        return MomentsSpec(bits=self.bits, shells=self.shells)
+        """All shells of all public groups."""
+        return MomentsSpec(bits=self.bits, shells=self.shells, groups=problem.n_groups)
 
     def calibrate(self, problem: Problem, budget: Budget) -> StratifiedCalibration:
         """Smallest even integer variance that keeps the budget (stratified.md, Theorems 1 and 2)."""
@@ -113,7 +114,7 @@ class Stratified(Mechanism[StratifiedCalibration]):
         squared = self._squared_sensitivity(problem)
         variance = even_variance(squared, budget.promise, smallest_weight=TRACE_WEIGHT)
         count = None
-        if problem.neighbors == "add-remove-one":
+        if _counts_rows(problem):
             count = Fraction(variance, 16**self.bits) / ROW_COUNT_WEIGHT
         return StratifiedCalibration(
             promise=budget.promise,
@@ -127,7 +128,7 @@ class Stratified(Mechanism[StratifiedCalibration]):
         """Squared shift over all stages in lattice units, the rounding of joined shells included (Lemmas 1 to 4)."""
         unit: int = 4**self.bits * problem.rows_per_person
         if problem.neighbors == "replace-one":
-            shift = 2 * (1 + TRACE_WEIGHT) * unit**2
+            shift = 2 * (1 + TRACE_WEIGHT + _counts_rows(problem) * ROW_COUNT_WEIGHT) * unit**2
         else:
             shift = (1 + TRACE_WEIGHT + ROW_COUNT_WEIGHT) * unit**2
         rounding = self.shells * problem.n_features
@@ -137,24 +138,34 @@ class Stratified(Mechanism[StratifiedCalibration]):
         self, moments: Moments, calibration: StratifiedCalibration, problem: Problem, entropy: Entropy
     ) -> NoisyStatistics:
         """Draw the traces, decide from them alone, then draw the matrices that are worth it."""
-        variance = calibration.diagonal_variance
-        noise = rounded_gaussian(calibration.trace_variance, self.shells, entropy)
+        variance, shells = calibration.diagonal_variance, self.shells
+        noise = rounded_gaussian(calibration.trace_variance, len(moments.strata), entropy)
         traces = [stratum.sscp.trace() + int(z) for stratum, z in zip(moments.strata, noise, strict=True)]
-        groups = choose_groups(traces, variance, calibration.trace_variance, moments.n_features)
+        runs = [
+            range(first + run.start, first + run.stop)
+            for first in range(0, len(traces), shells)
+            for run in choose_runs(
+                traces[first : first + shells], variance, calibration.trace_variance, moments.n_features
+            )
+        ]
         drawn, joint = [], int(rounded_gaussian(variance, 1, entropy)[0])
-        for group in groups:
-            total = _group_sum(moments, group)
+        for run in runs:
+            total = _run_sum(moments, run)
             joint += total.trace()
             drawn.append(total.plus(symmetric_noise(moments.n_features, variance, entropy)))
         numbers = {"trace": traces}
         if problem.neighbors == "replace-one":
             numbers["joint_trace"] = [joint]
         arrays, dropped = _aligned(drawn, numbers, moments.n_features)
-        arrays["first_shell"] = np.array([group[0] for group in groups], dtype=np.int64)
-        arrays["last_shell"] = np.array([group[-1] for group in groups], dtype=np.int64)
+        arrays["first_shell"] = np.array([run[0] % shells for run in runs], dtype=np.int64)
+        arrays["last_shell"] = np.array([run[-1] % shells for run in runs], dtype=np.int64)
+        if problem.n_groups > 1:
+            arrays["group"] = np.array([run[0] // shells for run in runs], dtype=np.int64)
         if calibration.row_count_variance is not None:
-            count = moments.n_rows + int(rounded_gaussian(calibration.row_count_variance, 1, entropy)[0])
-            arrays["row_count"] = np.array([count], dtype=np.int64)
+            counts = _group_counts(moments, shells)
+            arrays["row_count"] = counts + rounded_gaussian(
+                calibration.row_count_variance, len(counts), entropy
+            )
         return NoisyStatistics(
             layout="strata",
             arrays=arrays,
@@ -162,10 +173,21 @@ class Stratified(Mechanism[StratifiedCalibration]):
             dropped_bits=dropped,
             post="shrink",
             noise=_law(calibration),
+            n_groups=problem.n_groups,
         )
 
 
-def choose_groups(
+def _counts_rows(problem: Problem) -> bool:
+    """Whether noisy row counts are released: the number is private, or that of every group is."""
+    return problem.neighbors == "add-remove-one" or problem.n_groups > 1
+
+
+def _group_counts(moments: Moments, shells: int) -> NDArray[np.int64]:
+    counts = [stratum.n_rows for stratum in moments.strata]
+    return np.asarray(np.array(counts, dtype=np.int64).reshape(-1, shells).sum(axis=1))
+
+
+def choose_runs(
     traces: Sequence[int], diagonal_variance: int, trace_variance: int, n_features: int
 ) -> list[range]:
     """Which shells to draw, and which together; from noisy traces alone.
@@ -186,7 +208,7 @@ def choose_groups(
     trace_std = sqrt(trace_variance)
     clear = _clear_shells(traces, trace_std)
     above = clear[0] if clear else len(traces)
-    groups = [
+    runs = [
         range(shell, shell + 1)
         for shell in range(above)
         if n_features <= SMALL_DIMENSION or traces[shell] > PROMISING * trace_std
@@ -194,10 +216,10 @@ def choose_groups(
     saturated = JOIN_ABOVE * n_features * sqrt(2.0 * n_features * diagonal_variance)
     for shell, following in itertools.pairwise([*clear, len(traces)]):
         if traces[shell] > saturated:
-            return [*groups, range(shell, len(traces))]
+            return [*runs, range(shell, len(traces))]
         # What lies between has no trace to speak of, and joins at no cost.
-        groups.append(range(shell, following))
-    return groups
+        runs.append(range(shell, following))
+    return runs
 
 
 def _clear_shells(traces: Sequence[int], trace_std: float) -> list[int]:
@@ -210,11 +232,11 @@ def _clear_shells(traces: Sequence[int], trace_std: float) -> list[int]:
     return clear
 
 
-def _group_sum(moments: Moments, group: range) -> ExactSum:
-    """Sum a group of shells in units of its first one, each rounded down to whole numbers."""
+def _run_sum(moments: Moments, run: range) -> ExactSum:
+    """Sum a run of shells in units of its first one, each rounded down to whole numbers."""
     total = ExactSum(moments.n_features)
-    for shell in group:
-        total.merge(moments.strata[shell].sscp.shifted_down(2 * (shell - group[0])))
+    for shell in run:
+        total.merge(moments.strata[shell].sscp.shifted_down(2 * (shell - run[0])))
     return total
 
 

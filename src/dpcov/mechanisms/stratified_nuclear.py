@@ -119,7 +119,7 @@ class StratifiedNuclear(Mechanism[StratifiedNuclearCalibration]):
         noise = discrete_laplace(calibration.trace_scale, self.shells, entropy)
         traces = [stratum.sscp.trace() + int(z) for stratum, z in zip(moments.strata, noise, strict=True)]
         scale, d = _up(calibration.matrix_scale), moments.n_features
-        groups = choose_groups(traces, scale, d)
+        groups = choose_runs(traces, scale, d)
         matrices = [
             _group_sscp(moments, group) + symmetric_nuclear_noise(d, scale, entropy) for group in groups
         ]
@@ -148,7 +148,7 @@ def trace_weight(n_features: int) -> Fraction:
     return Fraction(1, min(4 + math.isqrt(n_features), 16))
 
 
-def choose_groups(traces: Sequence[int], scale: float, n_features: int) -> list[range]:
+def choose_runs(traces: Sequence[int], scale: float, n_features: int) -> list[range]:
     """Which shells to draw, and which together; from noisy traces alone.
 
     Parameters
