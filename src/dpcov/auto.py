@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from dpcov.errors import BudgetError
 from dpcov.mechanisms.base import Mechanism, Problem
-from dpcov.mechanisms.registry import make_mechanism, names
+from dpcov.mechanisms.registry import make_mechanism
 from dpcov.privacy.budget import Budget
 from dpcov.privacy.guarantee import PureDP
 from dpcov.statistics import Post
@@ -82,10 +82,14 @@ def choose(problem: Problem, budget: Budget, *, shortest_row: float = 0.0) -> Ch
     if not isinstance(budget, Budget):
         raise BudgetError("Give the budget as Budget(epsilon=..., delta=...) or Budget(rho=...).")
     pure = isinstance(budget.promise, PureDP)
-    return _choose_pure(problem) if pure else _choose_gaussian(problem, shortest_row)
+    return _choose_pure() if pure else _choose_gaussian(problem, shortest_row)
 
 
 def _choose_gaussian(problem: Problem, shortest_row: float) -> Choice:
+    if problem.n_groups > 1:
+        return Choice(
+            mechanism="stratified", reason="it releases a matrix for every group at the price of one"
+        )
     if shortest_row > 0.5 and problem.neighbors == "replace-one":
         return Choice(
             mechanism="gaussian",
@@ -98,12 +102,8 @@ def _choose_gaussian(problem: Problem, shortest_row: float) -> Choice:
     )
 
 
-def _choose_pure(problem: Problem) -> Choice:
-    if "stratified-nuclear" in names():
-        return Choice(
-            mechanism="stratified-nuclear",
-            reason="the budget has no delta, and nuclear-norm noise per norm shell is the smallest then",
-        )
-    if "laplace" in names():
-        return Choice(mechanism="laplace", reason="the budget has no delta, which excludes Gaussian noise")
-    raise BudgetError("No mechanism here keeps a pure epsilon guarantee. Add a delta, or use rho.")
+def _choose_pure() -> Choice:
+    return Choice(
+        mechanism="stratified-nuclear",
+        reason="the budget has no delta, and nuclear-norm noise per norm shell is the smallest then",
+    )

@@ -34,6 +34,7 @@ from dpcov.statistics import NoisyStatistics
 Gather = Callable[[MomentsSpec | RowsSpec], Moments | EncodedRows]
 
 _MANIFEST_ROOM = 2**20
+_MATRICES_PER_GROUP = 8
 SEEDED_WARNING = "not private: the randomness was seeded for research"
 
 
@@ -96,8 +97,7 @@ def publish(
         with _noting("No budget was spent and nothing was released."):
             file = None
             if output is not None:
-                size = packed_size([(len(plan.columns), len(plan.columns))], _MANIFEST_ROOM)
-                file = stack.enter_context(ReservedFile(output, size, overwrite=overwrite))
+                file = stack.enter_context(ReservedFile(output, _room(plan), overwrite=overwrite))
             exact = gather(plan.mechanism.wants(plan.problem(plan.stated_rows)))
             n_rows = _public_rows(plan, exact)
             calibration = plan.calibrate(n_rows)
@@ -126,6 +126,15 @@ def _draw(
         assert isinstance(plan.mechanism, RowMechanism)
         return plan.mechanism.draw_rows(exact, calibration, problem, entropy)
     return plan.mechanism.draw(exact, calibration, problem, entropy)
+
+
+def _room(plan: ReleasePlan) -> int:
+    """Bytes to take on the disk before anything is spent: as many matrices as a release rarely exceeds."""
+    wanted = plan.mechanism.wants(plan.problem(plan.stated_rows))
+    matrices = (
+        min(wanted.n_strata, _MATRICES_PER_GROUP * wanted.groups) if isinstance(wanted, MomentsSpec) else 1
+    )
+    return packed_size([(len(plan.columns), len(plan.columns))] * matrices, _MANIFEST_ROOM)
 
 
 @contextlib.contextmanager

@@ -131,7 +131,7 @@ class Stratified(Mechanism[StratifiedCalibration]):
             shift = 2 * (1 + TRACE_WEIGHT + _counts_rows(problem) * ROW_COUNT_WEIGHT) * unit**2
         else:
             shift = (1 + TRACE_WEIGHT + ROW_COUNT_WEIGHT) * unit**2
-        rounding = self.shells * problem.n_features
+        rounding = self.shells * problem.n_groups * problem.n_features
         return Fraction(shift) + 4 * rounding * unit + 2 * rounding**2
 
     def draw(
