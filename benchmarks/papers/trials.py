@@ -36,7 +36,8 @@ class Trial:
 
     @property
     def noise_seed(self) -> int:
-        return seed_of(self.seed, self.identity)
+        """The same for all contenders, so that they are compared on the same draws and aliases agree."""
+        return seed_of(self.seed, self.table, exact(self.budget), self.repetition)
 
 
 @dataclass(frozen=True, kw_only=True)

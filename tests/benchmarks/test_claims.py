@@ -24,7 +24,7 @@ CONFIRMED = [
     ("dong7", "The error of LapCov grows like d**2"),
     ("dong7", "SeparateCov always outperforms EMCov (5 % for chance)"),
     ("dong7", "auto is nowhere worse than the best of the paper's methods (5 % for chance)"),
-    ("wang1", "More privacy means a larger error"),
+    ("wang1", "More privacy means a larger error (2 % for chance)"),
     ("wang1", "With a guarantee, more rows help"),
     (
         "amin1",

@@ -109,13 +109,14 @@ def _claims(effort: Effort) -> tuple[Claim, ...]:
             ),
         ),
         Claim(
-            text="AD is better than the zero matrix somewhere on every table",
+            text="On wine and adult the zero matrix is better than AD at every epsilon",
             source="this project",
-            check=all_of(*(beats(f"{name} a", "AD", "zero", within=(4.0, 4.0)) for name in names)),
+            check=all_of(*(beats(f"{name} a", "zero", "AD") for name in names if name != "airfoil")),
         ),
         Claim(
             text="How the budget is split has no big effect: AD and IT-U are within a factor of 1.5",
             source="4",
+            why="At large epsilon, where directions are found at all, the budget is worth most on the first ones",
             check=all_of(
                 *(beats(f"{n} a", "AD", "IT-U", factor=1.5) for n in names),
                 *(beats(f"{n} a", "IT-U", "AD", factor=1.5) for n in names),

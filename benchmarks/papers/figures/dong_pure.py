@@ -60,7 +60,7 @@ def dong7(effort: Effort) -> Figure:
 
 
 def _pure_rows(n: int, effort: Effort) -> Panel:
-    grid = {"full": (10, 20, 30, 50, 70, 100, 200), "quick": (10, 20, 50, 100), "test": (10, 30)}[effort]
+    grid = {"full": (10, 20, 30, 50, 70, 100, 200), "quick": (10, 20, 50, 100), "test": (10, 30, 90)}[effort]
     budget = Budget(epsilon=EPSILON)
     points = tuple(Point(x=d, table=table("zipf", n=n, d=d, N=1), budget=budget) for d in grid)
     return Panel(key=f"n{n}", title=f"n = {n}", x_label="d", lines=lines(pure_contenders(effort), points))

@@ -91,10 +91,13 @@ def _claims(labels: dict[str, list[str]]) -> tuple[Claim, ...]:
             ),
         ),
         Claim(
-            text="More privacy means a larger error",
+            text="More privacy means a larger error (2 % for chance)",
             source="V(c) 3)",
             check=all_of(
-                *(beats(f"privacy, {kind}", strict, loose) for kind in ("as published", "with a guarantee"))
+                *(
+                    beats(f"privacy, {kind}", strict, loose, factor=1.02)
+                    for kind in ("as published", "with a guarantee")
+                )
             ),
         ),
         Claim(

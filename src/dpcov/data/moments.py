@@ -24,6 +24,9 @@ MAX_BITS = 24
 _TILE_VALUES = 2**17
 """Values quantized at a time: a megabyte, so that all passes but the first stay in cache."""
 
+_GATHERED_VALUES = 2**23
+"""Values sorted by stratum at a time, 64 MiB: few large products are faster than many small ones."""
+
 FloatBlock = NDArray[np.float64]
 
 
@@ -175,13 +178,18 @@ class Moments:
 
     def add_lattice(self, rows: LatticeRows) -> None:
         """Add quantized rows: one symmetric product per stratum and block."""
-        for start in range(0, len(rows.values), self.block_rows):
-            block = rows.values[start : start + self.block_rows]
-            if rows.strata is None:
-                self._add_block(self.strata[0], block)
-                continue
-            for index, part in _by_stratum(block, rows.strata[start : start + self.block_rows]):
-                self._add_block(self.strata[index], part)
+        if rows.strata is None:
+            self._add_rows(self.strata[0], rows.values)
+            return
+        step = max(self.block_rows, _GATHERED_VALUES // self.n_features)
+        for start in range(0, len(rows.values), step):
+            part = slice(start, start + step)
+            for index, members in _by_stratum(rows.values[part], rows.strata[part]):
+                self._add_rows(self.strata[index], members)
+
+    def _add_rows(self, stratum: StratumMoments, rows: FloatBlock) -> None:
+        for start in range(0, len(rows), self.block_rows):
+            self._add_block(stratum, rows[start : start + self.block_rows])
 
     def _add_block(self, stratum: StratumMoments, block: FloatBlock) -> None:
         stratum.n_rows += len(block)
