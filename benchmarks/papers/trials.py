@@ -150,6 +150,11 @@ def _run(trial: Trial, metrics: tuple[str, ...], data: tables.Data) -> Outcome:
         estimate = contenders.estimate(trial.contender, data, trial.budget, trial.noise_seed)
     except DpcovError as error:
         return Outcome(trial=trial, values={}, skipped=f"{trial.contender.mechanism}: {error}")
+    except Exception as error:
+        # One broken mechanism must not end a run of hours; the page says which one and why.
+        return Outcome(
+            trial=trial, values={}, skipped=f"{trial.contender.mechanism} BROKE on {trial.table}: {error!r}"
+        )
     seconds = process_time() - start
     values = {metric: measure(metric, estimate, data) for metric in metrics}
     return Outcome(trial=trial, values=values, seconds=seconds)

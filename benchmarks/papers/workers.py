@@ -6,6 +6,7 @@ from concurrent.futures import Future, ProcessPoolExecutor
 from contextlib import contextmanager
 from multiprocessing import get_context
 from multiprocessing.queues import Queue
+from multiprocessing.synchronize import Event
 from pathlib import Path
 from queue import Empty
 
@@ -16,6 +17,7 @@ Report = Callable[[list[Outcome]], None]
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
 
 _outcomes: "Queue[Outcome] | None" = None
+_stop: "Event | None" = None
 
 
 def run_groups(groups: list[Group], *, directory: Path, jobs: int, report: Report) -> None:
@@ -26,12 +28,16 @@ def run_groups(groups: list[Group], *, directory: Path, jobs: int, report: Repor
         return
     context = get_context("spawn")
     outcomes: Queue[Outcome] = context.Queue()
-    with (
-        _single_threads(),
-        ProcessPoolExecutor(jobs, mp_context=context, initializer=_receive, initargs=(outcomes,)) as pool,
-    ):
-        running = [pool.submit(_work, group, directory) for group in groups]
-        _collect(running, outcomes, sum(len(group.trials) for group in groups), report)
+    stop = context.Event()
+    with _single_threads():
+        pool = ProcessPoolExecutor(jobs, mp_context=context, initializer=_receive, initargs=(outcomes, stop))
+        try:
+            running = [pool.submit(_work, group, directory) for group in groups]
+            _collect(running, outcomes, sum(len(group.trials) for group in groups), report)
+        finally:
+            # After an error or an interrupt, workers end with the draw they are at.
+            stop.set()
+            pool.shutdown(cancel_futures=True)
 
 
 def _collect(running: list[Future[None]], outcomes: "Queue[Outcome]", count: int, report: Report) -> None:
@@ -54,14 +60,23 @@ def _arrived(outcomes: "Queue[Outcome]") -> Iterator[Outcome]:
         return
 
 
-def _receive(outcomes: "Queue[Outcome]") -> None:
-    global _outcomes
-    _outcomes = outcomes
+def _receive(outcomes: "Queue[Outcome]", stop: "Event") -> None:
+    global _outcomes, _stop
+    _outcomes, _stop = outcomes, stop
+    # The parent leaves only when it has everything, or wants nothing more: never wait for it to read.
+    outcomes.cancel_join_thread()
 
 
 def _work(group: Group, directory: Path) -> None:
+    run_group(group, directory, _send)
+
+
+def _send(outcome: Outcome) -> None:
     assert _outcomes is not None
-    run_group(group, directory, _outcomes.put)
+    assert _stop is not None
+    _outcomes.put(outcome)
+    if _stop.is_set():
+        raise InterruptedError("The run was stopped.")
 
 
 @contextmanager

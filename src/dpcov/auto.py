@@ -102,7 +102,7 @@ def _choose_gaussian(problem: Problem, shortest_row: float) -> Choice:
     if problem.n_features <= FEW_FEATURES:
         return Choice(
             mechanism="gaussian",
-            post="shrink",
+            post="clip" if problem.n_features == 1 else "shrink",
             reason="with few columns a second layer of noise costs more than norm shells gain; "
             "name stratified if the norm bound may be far too large",
         )

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from dpcov.errors import ReleaseError, UsageError
 from dpcov.linalg.nuclear_strata import NuclearStratum, shrink_nuclear_strata
 from dpcov.linalg.project import clip_eigenvalues, project_psd, project_psd_trace
+from dpcov.linalg.shrink import shrink
 from dpcov.linalg.strata import shrink_strata
 from dpcov.linalg.threshold import Rule, choose_threshold, threshold_matrix
 from dpcov.statistics import NoisyStatistics, Post, PostOptions, PublishedArray
@@ -42,6 +43,8 @@ class UnitEstimate:
         What ``matrix`` is the sum of, where the noise of its parts is known.
     joint_trace : float or None
         Sum of the parts' traces, each in units of its own noise on a diagonal entry, with noise of variance one.
+    parts_may_be_empty : bool
+        Whether parts are strata, some of which may hold no row and should then be estimated as zero.
     """
 
     matrix: Array
@@ -51,6 +54,7 @@ class UnitEstimate:
     noise_is_normal: bool = False
     parts: tuple["Part", ...] = ()
     joint_trace: float | None = None
+    parts_may_be_empty: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -120,6 +124,7 @@ def _single_part(statistics: NoisyStatistics, unit: float, diagonal_variance: fl
         diagonal_variance=diagonal_variance,
         trace=None if trace is None else float(statistics.arrays["trace"][0]) * unit,
         trace_variance=None if trace is None else diagonal_variance * (int(trace) / diagonal),
+        largest_trace=statistics.radius**2,
     )
     return (part,)
 
@@ -159,6 +164,7 @@ def _strata_estimate(statistics: NoisyStatistics, n_rows: int | None) -> UnitEst
         off_diagonal_variance=off_diagonal * step**2 * float(np.sum(16.0 ** -arrays["first_shell"])),
         noise_is_normal="gaussian" in law.family,
         parts=tuple(parts),
+        parts_may_be_empty=True,
         joint_trace=_joint_trace(arrays, dropped / sqrt(diagonal) if diagonal else 0.0),
     )
 
@@ -185,13 +191,31 @@ def shrunk(estimate: UnitEstimate) -> tuple[Array, float]:
         return np.zeros_like(estimate.matrix), 0.0
     if any(part.nuclear_scale is not None for part in estimate.parts):
         return _shrunk_nuclear(estimate.parts)
+    if not estimate.parts_may_be_empty:
+        return _shrunk_whole(estimate.parts[0])
     result = shrink_strata(
         [part.matrix for part in estimate.parts],
         off_diagonal_variances=[part.diagonal_variance / 2 for part in estimate.parts],
         **_traces(estimate.parts),
         joint_trace=estimate.joint_trace,
     )
-    return result.matrix, result.expected_squared_error
+    return _within_ball(result.matrix, estimate.parts), result.expected_squared_error
+
+
+def _shrunk_whole(part: Part) -> tuple[Array, float]:
+    result = shrink(
+        part.matrix,
+        off_diagonal_variance=part.diagonal_variance / 2,
+        trace=part.trace,
+        trace_variance=part.trace_variance,
+    )
+    return _within_ball(result.matrix, (part,)), result.expected_squared_error
+
+
+def _within_ball(matrix: Array, parts: tuple[Part, ...]) -> Array:
+    """Project on the trace that rows no longer than the largest shell's radius can have; nearer to the truth."""
+    largest = max(part.largest_trace for part in parts)
+    return project_psd_trace(matrix, largest) if np.trace(matrix) > largest else matrix
 
 
 def _shrunk_nuclear(parts: tuple[Part, ...]) -> tuple[Array, float]:

@@ -1,13 +1,15 @@
 from pathlib import Path
 
 import pytest
+from benchmarks.papers.baselines import BASELINES
 from benchmarks.papers.figure import Figure, Line, Panel, Point, contender, lines, table
 from benchmarks.papers.output import write
 from benchmarks.papers.results import rows
 from benchmarks.papers.sources import fingerprint
 from benchmarks.papers.store import Store
 from benchmarks.papers.study import Study, measure
-from benchmarks.papers.trials import key_of
+from benchmarks.papers.trials import groups, key_of
+from benchmarks.papers.workers import run_groups
 
 from dpcov import Budget
 
@@ -97,6 +99,29 @@ def test_what_is_missing_is_skipped_with_a_line(odd, points, line):
     result = measure([figure(odd, points=points)], directory=Path("nowhere"), seed=0)["f"]
     assert result.skipped == (line,)
     assert result.panels["p"].curves == {}
+
+
+def test_a_broken_mechanism_does_not_end_the_run(monkeypatch):
+    def broken(*arguments, **options):
+        raise ZeroDivisionError("by design")
+
+    monkeypatch.setitem(BASELINES, "output perturbation", broken)
+    made = figure(contender("odd", "output perturbation", alpha=1), contender("zero", "zero"))
+    result = measure([made], directory=Path("nowhere"), seed=0)["f"]
+    assert result.skipped[0].startswith("output perturbation BROKE on zipf")
+    assert list(result.panels["p"].curves) == ["zero"]
+
+
+def test_an_error_while_collecting_ends_the_run(tmp_path):
+    made = figure(GAUSSIAN, repetitions=50)
+    with Store() as store:
+        pending = Study(figures=[made], store=store, directory=tmp_path, seed=0).pending()
+
+    def full_disk(outcomes):
+        raise OSError("no space left")
+
+    with pytest.raises(OSError, match="no space left"):
+        run_groups(groups(pending), directory=tmp_path, jobs=2, report=full_disk)
 
 
 def test_redrawn_tables_differ_between_repetitions():
