@@ -9,7 +9,7 @@ from dpcov.mechanisms.registry import names
 from dpcov.privacy.guarantee import NEIGHBORS
 from tests.contracts.test_mechanisms import BUDGETS
 
-ROWS = np.random.default_rng(5).uniform(size=(400, 8))
+ROWS = np.random.default_rng(5).uniform(size=(400, 20))
 SOME_BUDGETS = [pytest.param(budget, id=kind.__name__) for kind, budget in BUDGETS.items()]
 
 
@@ -31,7 +31,7 @@ def test_the_chosen_mechanism_keeps_every_kind_of_budget_under_both_relations(bu
 
 
 def test_rows_longer_than_half_the_norm_bound_need_no_shells():
-    problem, budget = Problem(n_features=3, neighbors="replace-one"), dpcov.Budget(rho=1)
+    problem, budget = Problem(n_features=30, neighbors="replace-one"), dpcov.Budget(rho=1)
     assert choose(problem, budget, shortest_row=0.51).mechanism == "gaussian"
     assert choose(problem, budget, shortest_row=0.5).mechanism == "stratified"
     assert choose(problem, budget).mechanism == "stratified"
@@ -45,7 +45,7 @@ def test_a_named_mechanism_is_taken_as_named():
 
 
 def test_options_reach_the_chosen_mechanism_and_unknown_ones_are_refused():
-    problem, budget = Problem(n_features=3, neighbors="replace-one"), dpcov.Budget(rho=1)
+    problem, budget = Problem(n_features=30, neighbors="replace-one"), dpcov.Budget(rho=1)
     assert resolve(AUTO, {"bits": 18}, problem, budget).make().bits == 18
     with pytest.raises(UsageError, match="stratified mechanism has no option"):
         resolve(AUTO, {"wings": 2}, problem, budget).make()
@@ -56,7 +56,7 @@ def test_a_budget_that_is_none_is_refused():
         choose(Problem(n_features=3, neighbors="replace-one"), 1.0)
 
 
-@pytest.mark.parametrize(("features", "chosen"), [(2, "gaussian"), (8, "stratified")])
+@pytest.mark.parametrize(("features", "chosen"), [(2, "gaussian"), (8, "gaussian"), (20, "stratified")])
 def test_release_chooses_by_default_and_says_why(features, chosen):
     made = dpcov.release(ROWS[:, :features], schema=schema_for(features), budget=dpcov.Budget(rho=1))
     record = made.manifest.mechanism
@@ -67,13 +67,15 @@ def test_release_chooses_by_default_and_says_why(features, chosen):
     assert np.linalg.eigvalsh(made.covariance()).min() > -1e-12
 
 
-def test_a_norm_bound_that_shortens_rows_gives_up_the_public_length():
-    made = dpcov.release(ROWS[:, :2], schema=schema_for(2, norm_bound=1.2), budget=dpcov.Budget(rho=1))
-    assert made.manifest.mechanism.name == "stratified"
+def test_few_columns_get_one_layer_of_noise_and_one_column_is_clipped():
+    budget = dpcov.Budget(rho=1)
+    for d, mechanism, post in ((1, "gaussian", "clip"), (10, "gaussian", "shrink"), (11, "stratified", None)):
+        choice = choose(Problem(n_features=d, neighbors="replace-one"), budget)
+        assert (choice.mechanism, choice.post) == (mechanism, post)
 
 
 def test_the_choice_is_the_same_whatever_the_rows_hold():
-    budget, schema = dpcov.Budget(rho=1), schema_for(8)
+    budget, schema = dpcov.Budget(rho=1), schema_for(20)
     records = [
         dpcov.release(rows, schema=schema, budget=budget).manifest.mechanism
         for rows in (ROWS, np.zeros_like(ROWS), np.ones_like(ROWS))
@@ -82,8 +84,8 @@ def test_the_choice_is_the_same_whatever_the_rows_hold():
 
 
 def test_second_moment_takes_auto_and_records_it(tmp_path):
-    made = dpcov.second_moment(ROWS, norm_bound=3.0, budget=dpcov.Budget(rho=1), mechanism="auto")
+    made = dpcov.second_moment(ROWS, norm_bound=5.0, budget=dpcov.Budget(rho=1), mechanism="auto")
     made.save(tmp_path / "release.dpcov")
     assert dpcov.load(tmp_path / "release.dpcov").manifest.mechanism.chosen_by == "auto"
-    named = dpcov.second_moment(ROWS, norm_bound=3.0, budget=dpcov.Budget(rho=1))
+    named = dpcov.second_moment(ROWS, norm_bound=5.0, budget=dpcov.Budget(rho=1))
     assert (named.manifest.mechanism.name, named.manifest.mechanism.chosen_by) == ("gaussian", "custodian")

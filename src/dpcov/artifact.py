@@ -190,10 +190,9 @@ class Release:
         """
         scale, chosen = np.outer(self._half_ranges, self._half_ranges), post or self.statistics.post
         options = self.statistics.post_options
-        if chosen == "shrink":
-            self._require_intercept()
-            return estimation.schur_complement(self._shrunk[0]) * scale
         raw = self._centered[1]
+        if chosen == "shrink":
+            return estimation.schur_complement(self._shrunk[0]) * scale
         if chosen == "threshold":
             intercept = self._public_intercept() or float(self._unit.matrix[0, 0])
             return estimation.thresholded(self._unit, raw, options, unit=1 / intercept) * scale
