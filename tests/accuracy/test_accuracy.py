@@ -5,12 +5,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+
+import dpcov
 from benchmarks.accuracy import contestants, populations, report
 from benchmarks.accuracy.measure import measure
 from benchmarks.accuracy.populations import Population
 from benchmarks.data import digits
-
-import dpcov
 from dpcov.data.moments import MomentsSpec
 
 TOLERANCE = 3.0

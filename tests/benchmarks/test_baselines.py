@@ -2,6 +2,9 @@ from math import sqrt
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
 from benchmarks.papers.baselines import output_perturbation, published_thresholding
 from benchmarks.papers.figure import table
 from benchmarks.papers.figures.dorsi import trace
@@ -9,9 +12,6 @@ from benchmarks.papers.figures.wang import norm_bound
 from benchmarks.papers.ridge import excess_risk, lemma_bound, ridge_weights
 from benchmarks.papers.synthetic import synthetic_rows
 from benchmarks.papers.tables import Data, sparse_covariance
-from hypothesis import given
-from hypothesis import strategies as st
-
 from dpcov import Budget, SeededEntropy
 
 

@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+
 from benchmarks.papers import claims
 from benchmarks.papers.claims import Claim
 from benchmarks.papers.figure import Figure, Panel

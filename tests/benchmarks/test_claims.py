@@ -1,6 +1,7 @@
 """The papers' claims on the smallest grids, seeded; each tolerance stands in the claim itself."""
 
 import pytest
+
 from benchmarks.data import data_directory
 from benchmarks.papers.catalog import FIGURES
 from benchmarks.papers.study import measure

@@ -1,6 +1,7 @@
 from pathlib import Path
 
 import pytest
+
 from benchmarks.papers.baselines import BASELINES
 from benchmarks.papers.figure import Figure, Line, Panel, Point, contender, lines, table
 from benchmarks.papers.output import write
@@ -10,7 +11,6 @@ from benchmarks.papers.store import Store
 from benchmarks.papers.study import Study, measure
 from benchmarks.papers.trials import groups, key_of
 from benchmarks.papers.workers import run_groups
-
 from dpcov import Budget
 
 POINTS = tuple(Point(x=d, table=table("zipf", n=200, d=d, N=2), budget=Budget(rho=1)) for d in (2, 4))

@@ -5,7 +5,6 @@ import math
 
 import numpy as np
 import pytest
-from tests.statistical.goodness import assert_mean_square, mean_square_samples
 
 import dpcov
 from dpcov.data.moments import Moments
@@ -16,6 +15,7 @@ from dpcov.mechanisms.registry import MECHANISMS
 from dpcov.noise.entropy import SeededEntropy, SystemEntropy
 from dpcov.privacy.convert import pure_to_zcdp, zcdp_epsilon
 from dpcov.privacy.guarantee import NEIGHBORS, ZCDP, ApproxDP, PureDP, costs_nothing
+from tests.statistical.goodness import assert_mean_square, mean_square_samples
 
 BUDGETS = {
     PureDP: dpcov.Budget(epsilon=2),

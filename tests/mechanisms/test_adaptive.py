@@ -2,8 +2,8 @@ import math
 
 import numpy as np
 import pytest
-from benchmarks.papers.synthetic import synthetic_rows
 
+from benchmarks.papers.synthetic import synthetic_rows
 from dpcov.data.moments import gather
 from dpcov.errors import UsageError
 from dpcov.linalg.symmetric import mirror_upper

@@ -2,9 +2,9 @@ import math
 
 import numpy as np
 import pytest
-from benchmarks.papers.synthetic import synthetic_rows
 
 import dpcov
+from benchmarks.papers.synthetic import synthetic_rows
 from dpcov.errors import BudgetError, UsageError
 from dpcov.mechanisms.base import Problem
 from dpcov.mechanisms.gaussian import Gaussian
