@@ -111,15 +111,15 @@ ZCDP: tuple[Contestant, ...] = (
         label="projection", mechanism="gaussian", options={"noise": "upper-triangle"}, posts=("projection",)
     ),
     Registered(label="projection improved", mechanism="projection", role="improved"),
-    Registered(label="eigenvectors", mechanism="eigenvectors", largest_d=64),
+    Registered(label="eigenvectors", mechanism="eigenvectors", largest_d=200),
 )
 PURE: tuple[Contestant, ...] = (
     *SHARED,
     Registered(label="laplace", mechanism="laplace", posts=("clip", "psd")),
     Registered(label="laplace (paper)", mechanism="laplace", options={"sensitivity": "paper"}, posts=("clip",)),
     Registered(label="projection improved", mechanism="projection", role="improved"),
-    Registered(label="eigenvectors AD", mechanism="eigenvectors", options={"allocation": "adaptive"}, largest_d=64),
-    Registered(label="eigenvectors IT-U", mechanism="eigenvectors", options={"allocation": "uniform"}, largest_d=64),
+    Registered(label="eigenvectors AD", mechanism="eigenvectors", options={"allocation": "adaptive"}, largest_d=200),
+    Registered(label="eigenvectors IT-U", mechanism="eigenvectors", options={"allocation": "uniform"}, largest_d=200),
     Registered(label="nuclear", mechanism="nuclear"),
     Registered(label="nuclear improved", mechanism="nuclear", role="improved", options={"noise": "nuclear"}),
     Registered(label="nuclear-projection", mechanism="nuclear-projection"),

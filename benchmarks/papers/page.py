@@ -12,7 +12,7 @@ from benchmarks.papers.results import FigureResult
 
 _STYLE = """
 :root { color-scheme: light; --line: #ddd; --text: #1b1b1b; --soft: #5c5c5c; }
-body { font: 16px/1.5 system-ui, sans-serif; color: var(--text); max-width: 72rem; margin: 0 auto; padding: 1rem; }
+body { font: 16px/1.5 system-ui, sans-serif; color: var(--text); max-width: 76rem; margin: 0 auto; padding: 1rem; }
 h1, h2 { line-height: 1.2; } h2 { margin-top: 3rem; border-top: 1px solid var(--line); padding-top: 1.5rem; }
 .soft { color: var(--soft); font-size: .9rem; } .figure svg { width: 100%; height: auto; }
 .scroll { overflow-x: auto; } table { border-collapse: collapse; font-size: .9rem; }

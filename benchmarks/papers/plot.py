@@ -62,7 +62,9 @@ def _embeddable(svg: str, prefix: str) -> str:
     body = re.sub(r'\bid="', f'id="{prefix}-', body)
     body = re.sub(r'href="#', f'href="#{prefix}-', body)
     body = re.sub(r"url\(#", f"url(#{prefix}-", body)
-    return re.sub(r'<svg ([^>]*?)width="[^"]*" height="[^"]*"', r"<svg \1", body, count=1)
+    points = float(re.search(r'viewBox="0 0 ([0-9.]+)', body)[1])  # type: ignore[index]
+    shown = rf'<svg \1style="max-width: {points / 72:.2f}in"'
+    return re.sub(r'<svg ([^>]*?)width="[^"]*" height="[^"]*"', shown, body, count=1)
 
 
 def _assign(panels: list[PanelResult]) -> dict[str, tuple[str, str]]:

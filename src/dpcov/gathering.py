@@ -22,7 +22,7 @@ Progress = Callable[[int], None]
 EncodedBlock = tuple[NDArray[np.float64], NDArray[np.intp] | None]
 """Encoded rows and the group of each, or None without groups."""
 
-_BLOCK_ROWS = 8192
+_BLOCK_ROWS = 16384
 
 
 def table_moments(
@@ -71,8 +71,8 @@ def fill_moments(
 ) -> Moments:
     """Add every block to the moments."""
     for rows, groups in blocks:
-        moments.add(rows, groups)
         _tell(progress, rows)
+        moments.add(rows, groups, overwrite=True)
     return moments
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from dpcov.errors import BudgetError, UsageError
 
-PLAN = ("plan", "--rows", "2000", "--features", "4")
+PLAN = ("plan", "--rows", "2000", "--features", "16")
 
 
 def test_the_table_has_a_row_per_mechanism_and_a_column_per_trace(desk):

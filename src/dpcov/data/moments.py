@@ -162,14 +162,20 @@ class Moments:
         """Exact number of rows: public under replace-one, sensitive under add-remove-one."""
         return sum(stratum.n_rows for stratum in self.strata)
 
-    def add(self, rows: FloatBlock, groups: NDArray[np.intp] | None = None) -> None:
-        """Add encoded rows of norm at most 1 (longer ones are scaled down), optionally with group numbers."""
+    def add(
+        self, rows: FloatBlock, groups: NDArray[np.intp] | None = None, *, overwrite: bool = False
+    ) -> None:
+        """Add encoded rows of norm at most 1 (longer ones are scaled down), optionally with group numbers.
+
+        ``overwrite`` lets the rows' memory be used for the lattice, which saves a copy.
+        """
         if rows.ndim != 2 or rows.shape[1] != self.n_features:
             raise DataError(f"Expected blocks of rows with {self.n_features} encoded columns.")
         step = self.block_rows
         for start in range(0, len(rows), step):
             part = slice(start, start + step)
-            self.add_lattice(quantize(rows[part], self.spec, None if groups is None else groups[part]))
+            numbers = None if groups is None else groups[part]
+            self.add_lattice(quantize(rows[part], self.spec, numbers, out=rows[part] if overwrite else None))
 
     @property
     def block_rows(self) -> int:
