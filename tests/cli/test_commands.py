@@ -2,6 +2,7 @@ import re
 import subprocess
 import sys
 import time
+from fractions import Fraction
 
 import pytest
 
@@ -18,6 +19,7 @@ from dpcov.errors import (
     SchemaError,
     UsageError,
 )
+from dpcov.privacy.convert import zcdp_rho
 
 COMMANDS = [
     ("demo",),
@@ -170,3 +172,19 @@ def test_nobody_who_does_not_watch_is_shown_progress(quiet, capsys):
     with rows_progress(show_rows=True, quiet=quiet) as progress:
         assert progress is None
     assert capsys.readouterr().err == ""
+
+
+def test_a_ledger_can_fix_its_composition_and_never_shows_more_than_is_left(desk):
+    made = desk.run(
+        *("ledger", "create", str(desk.folder / "rule.sqlite"), "--dataset", "d"),
+        *("--epsilon", "1", "--delta", "1e-6", "--composition", "zcdp"),
+    )
+    assert made.exit_code == 0
+    shown = desk.run("ledger", "show", str(desk.folder / "rule.sqlite"), "--dataset", "d")
+    left = Fraction(shown.output.split("left ")[1].split()[0])
+    assert left <= zcdp_rho(Fraction(1), Fraction("1e-6"))
+    wrong = desk.run(
+        *("ledger", "create", str(desk.folder / "other.sqlite"), "--dataset", "d"),
+        *("--epsilon", "1", "--composition", "zcdp"),
+    )
+    assert wrong.exit_code == LedgerError.exit_code

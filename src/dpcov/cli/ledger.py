@@ -23,13 +23,23 @@ def create(
     delta: options.Delta = None,
     rho: options.Rho = None,
     neighbors: options.NeighborsOption = "replace-one",
+    composition: Annotated[
+        str | None,
+        typer.Option(
+            "--composition",
+            help="How releases add up: pure, zcdp, gaussian, basic, or planned (all releases fixed in advance). "
+            "By default the first release chooses the rule in which it costs least.",
+        ),
+    ] = None,
 ) -> None:
     """Open an account: a named dataset with the total budget of all its releases, for ever."""
+    from dpcov.privacy.composition import check_composition
     from dpcov.privacy.guarantee import check_neighbors
     from dpcov.privacy.ledger import Ledger
 
     budget = options.budget_from(epsilon, delta, rho)
-    Ledger(ledger).create(dataset, budget, check_neighbors(neighbors))
+    rule = None if composition is None else check_composition(composition, budget.promise)
+    Ledger(ledger).create(dataset, budget, check_neighbors(neighbors), composition=rule)
     typer.echo(f"Dataset {dataset} may spend {budget.promise} in total ({neighbors} neighbors).")
 
 
@@ -45,6 +55,7 @@ def list_datasets(ledger: options.LedgerFile) -> None:
 @app.command(epilog=SHOW_EXAMPLE)
 def show(ledger: options.LedgerFile, dataset: Dataset) -> None:
     """List every entry of a dataset and what is left."""
+    from dpcov.privacy.convert import shorten_down
     from dpcov.privacy.guarantee import format_number
     from dpcov.privacy.ledger import Ledger
 
@@ -54,5 +65,7 @@ def show(ledger: options.LedgerFile, dataset: Dataset) -> None:
         typer.echo(f"{entry.id:>4}  {when}  {entry.state:<9}  {entry.spend.mechanism}  {entry.spend.promise}")
     balance = book.remaining(dataset)
     for unit, total in balance.total.items():
-        spent, left = (format_number(amounts[unit]) for amounts in (balance.spent, balance.remaining))
-        typer.echo(f"{unit}: total {format_number(total)}, spent {spent}, left {left}")
+        left = balance.remaining[unit]
+        rounded = format_number(shorten_down(left)) if left > 0 else "0"
+        spent = format_number(balance.spent[unit])
+        typer.echo(f"{unit}: total {format_number(total)}, spent {spent}, left {rounded}")
