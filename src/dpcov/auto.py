@@ -20,6 +20,12 @@ AUTO: Final = "auto"
 FEW_FEATURES = 10
 """Up to here ``stratified`` can lose more than 3 % to ``gaussian`` when the norm bound is tight (docs/strata.md)."""
 
+FEW_FEATURES_PURE = 3
+"""Up to here one matrix under the gauge law beats nuclear-norm noise on shells unless the norm bound is loose."""
+
+ENOUGH_ROWS = 5
+"""Below this many rows times epsilon per squared number of columns, one unshrunk matrix may be worse than zero."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Choice:
@@ -85,7 +91,7 @@ def choose(problem: Problem, budget: Budget, *, shortest_row: float = 0.0) -> Ch
     if not isinstance(budget, Budget):
         raise BudgetError("Give the budget as Budget(epsilon=..., delta=...) or Budget(rho=...).")
     pure = isinstance(budget.promise, PureDP)
-    return _choose_pure() if pure else _choose_gaussian(problem, shortest_row)
+    return _choose_pure(problem, budget) if pure else _choose_gaussian(problem, shortest_row)
 
 
 def _choose_gaussian(problem: Problem, shortest_row: float) -> Choice:
@@ -112,8 +118,31 @@ def _choose_gaussian(problem: Problem, shortest_row: float) -> Choice:
     )
 
 
-def _choose_pure() -> Choice:
+def _choose_pure(problem: Problem, budget: Budget) -> Choice:
+    if problem.n_groups == 1 and not _drowned(problem, budget):
+        if problem.n_features == 1:
+            return Choice(
+                mechanism="laplace",
+                post="clip",
+                reason="one column is one number, and Laplace noise on it is the smallest that keeps the budget",
+            )
+        if problem.n_features <= FEW_FEATURES_PURE and problem.neighbors == "replace-one":
+            return Choice(
+                mechanism="nuclear",
+                options={"noise": "gauge"},
+                post="clip",
+                reason="with two or three columns one matrix with noise shaped like the change of a row is the most "
+                "accurate; name stratified-nuclear if the norm bound may be far too large",
+            )
     return Choice(
         mechanism="stratified-nuclear",
         reason="the budget has no delta, and nuclear-norm noise per norm shell is the smallest then",
     )
+
+
+def _drowned(problem: Problem, budget: Budget) -> bool:
+    """Whether so few rows are known to be there that an estimate must be able to come out as zero."""
+    if problem.neighbors != "replace-one" or problem.n_rows is None:
+        return False
+    strength = problem.n_rows * budget.pure_epsilon() / problem.rows_per_person
+    return strength < ENOUGH_ROWS * problem.n_features**2

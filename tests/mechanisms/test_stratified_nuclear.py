@@ -247,6 +247,31 @@ def relative_error(rows, epsilon, seed):
     return np.linalg.norm(release.second_moment() - truth) / np.linalg.norm(truth)
 
 
+@pytest.mark.parametrize(("d", "repeats"), [(10, 60), (50, 6)])
+def test_every_schatten_norm_of_the_error_is_below_the_plain_mechanisms(d, repeats):
+    rows = rows_of_norm(np.ones(8000), d)
+    truth, budget = rows.T @ rows / len(rows), dpcov.Budget(epsilon=1)
+    errors = {
+        name: np.array(
+            [
+                np.linalg.eigvalsh(
+                    dpcov.second_moment(
+                        rows, norm_bound=1.0, budget=budget, mechanism=name, entropy=SeededEntropy(i)
+                    ).second_moment()
+                    - truth
+                )
+                for i in range(repeats)
+            ]
+        )
+        for name in ("stratified-nuclear", "nuclear")
+    }
+    for p in (1, 2, 4, np.inf):
+        ours, plain = (np.linalg.norm(each, p, axis=1).mean() for each in errors.values())
+        assert ours < plain
+        constant = 3 if p < np.inf else 2 * math.pi
+        assert ours < constant * d ** (1 + 1 / p) / len(rows)
+
+
 def test_it_beats_one_release_of_the_same_noise_by_far():
     rows, budget = rows_of_norm([1.0] * 100 + [0.125] * 20000, 10), dpcov.Budget(epsilon="0.5")
     truth = rows.T @ rows / len(rows)
