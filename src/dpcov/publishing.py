@@ -7,21 +7,18 @@ gathered and before any randomness is drawn; an error says whether the budget wa
 import contextlib
 import dataclasses
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from dpcov.artifact import Release
-from dpcov.artifact_file import member_record, packed_size
+from dpcov.artifact_file import packed_size
+from dpcov.assembly import assemble
 from dpcov.auto import AUTO, Choice
 from dpcov.columns import EncodedColumn
 from dpcov.data.moments import Moments, MomentsSpec
 from dpcov.data.rows import EncodedRows, RowsSpec
 from dpcov.errors import DataError, UsageError
-from dpcov.manifest import Manifest, MechanismRecord, SpentRecord, StatisticsRecord, guarantee_record
+from dpcov.manifest import MechanismRecord, SpentRecord
 from dpcov.mechanisms.base import Calibration, Mechanism, Problem, RowMechanism
 from dpcov.noise.entropy import Entropy, SystemEntropy
 from dpcov.output import ReservedFile
@@ -35,7 +32,6 @@ Gather = Callable[[MomentsSpec | RowsSpec], Moments | EncodedRows]
 
 _MANIFEST_ROOM = 2**20
 _MATRICES_PER_GROUP = 8
-SEEDED_WARNING = "not private: the randomness was seeded for research"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -106,7 +102,8 @@ def publish(
             if reservation is not None:
                 reservation.mark_drawn()
             statistics = _draw(plan, exact, calibration, n_rows, randomness)
-            made = _assemble(plan, calibration, statistics, n_rows, reservation, account, randomness)
+            spent = None if reservation is None else SpentRecord(dataset=reservation.dataset, entry=reservation.id)
+            made = _release_of(plan, calibration, statistics, n_rows, spent, private=randomness.private)
             if file is not None:
                 file.write(made.to_bytes())
             if reservation is not None:
@@ -198,56 +195,41 @@ def _spend(plan: ReleasePlan, calibration: Calibration) -> Spend | None:
     )
 
 
-def _assemble(
+def _release_of(
     plan: ReleasePlan,
     calibration: Calibration,
     statistics: NoisyStatistics,
     n_rows: int | None,
-    reservation: Reservation | None,
-    account: Account | None,
-    entropy: Entropy,
+    spent: SpentRecord | None,
+    *,
+    private: bool,
 ) -> Release:
-    arrays = dict(statistics.arrays)
-    spent = None
-    if reservation is not None and account is not None:
-        spent = SpentRecord(dataset=account.dataset, entry=reservation.id)
     guarantee = Guarantee(
         promise=calibration.promise,
         neighbors=plan.neighbors,
         rows_per_person=plan.rows_per_person,
         numerics=plan.mechanism.numerics,
     )
-    manifest = Manifest(
-        created=datetime.now(UTC).isoformat(timespec="seconds"),
-        software={"dpcov": version("dpcov"), "numpy": np.__version__},
-        title=plan.title,
+    return assemble(
+        statistics,
+        guarantee,
+        private=private,
+        post=plan.choice.post,
+        notes=plan.choice.notes,
         mechanism=MechanismRecord(
             name=plan.mechanism.name,
             options=_options(plan.mechanism),
             chosen_by=AUTO if plan.choice.reason else "custodian",
         ),
-        guarantee=guarantee_record(guarantee),
         n_rows=n_rows,
-        groups=plan.groups,
         norm_bound=plan.norm_bound,
         intercept_is_public=plan.intercept_is_public and _keeps_intercept(statistics),
         columns=plan.columns,
+        title=plan.title,
+        groups=plan.groups,
         schema_toml=plan.schema_toml,
-        statistics=StatisticsRecord(
-            layout=statistics.layout,
-            lattice_bits=statistics.lattice_bits,
-            dropped_bits=statistics.dropped_bits,
-            radius=statistics.radius,
-            post=plan.choice.post or statistics.post,
-            noise=statistics.noise,
-            notes=plan.choice.notes + statistics.notes,
-            post_options=statistics.post_options,
-        ),
-        members={name: member_record(array) for name, array in arrays.items()},
         spent=spent,
-        warnings=() if entropy.private else (SEEDED_WARNING,),
     )
-    return Release(manifest, arrays)
 
 
 def _options(mechanism: Mechanism[Any]) -> dict[str, str | int | float | bool | None]:
