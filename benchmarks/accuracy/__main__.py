@@ -1,20 +1,21 @@
-"""Error of ``auto`` against the best of its rivals: tables, CSV files and a figure.
+"""Error of ``auto`` against the best of its rivals: tables, CSV files and figures.
 
-Run: python -m benchmarks.accuracy [zcdp|pure|sparse|robustness] [--quick] [--data DIR] [--out DIR] [--only TEXT]
+Run: python -m benchmarks.accuracy [zcdp|pure|sparse|robustness] [--quick] [--data DIR] [--out DIR] [--only PATTERN ...]
 
-Full runs repeat every release 20 times and take hours; --quick takes smaller tables and 4 repetitions.
+Every finished repetition is kept in a store in --out: the same command goes on where it was stopped.  ``auto`` is
+measured again when its code has changed; its rivals only with --fresh.  --rivals measures them alone, ahead of time.
+Full runs repeat every release 20 times (but those far behind the best) and take hours; --quick takes smaller tables and 4
+repetitions.
 """
 
 import argparse
-import multiprocessing
-import os
-import sys
+import re
 from collections.abc import Callable, Iterator
-from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
 
-from benchmarks.accuracy import contestants, populations, report
-from benchmarks.accuracy.measure import Measurement, measure
+from benchmarks.accuracy import contestants, figures, populations, report
+from benchmarks.accuracy.job import Job, run
+from benchmarks.accuracy.measure import Measurement
 from benchmarks.accuracy.populations import Population
 from benchmarks.data import data_directory
 
@@ -25,10 +26,32 @@ PARTS: dict[str, tuple[Lister, tuple[contestants.Contestant, ...], float]] = {
     "sparse": (populations.sparse, contestants.SPARSE, 0.8),
     "robustness": (populations.robustness, contestants.ROBUSTNESS, 1.03),
 }
-PROCESSES = 2
+STORE = "store.sqlite"
+QUICK_REPETITIONS, FULL_REPETITIONS = 4, 20
 
 
-def main() -> None:
+def main(arguments: list[str] | None = None) -> None:
+    chosen = _parse(arguments)
+    lister, competing, limit = PARTS[chosen.part]
+    listed = [
+        population
+        for population in lister(chosen.quick, data_directory(chosen.data))
+        if not chosen.only
+        or any(re.search(text, f"{population.group}: {population.name}") for text in chosen.only)
+    ]
+    chosen.out.mkdir(parents=True, exist_ok=True)
+    job = Job(
+        competing=tuple(c for c in competing if not (chosen.rivals and c.role == "ours")),
+        repetitions=chosen.repetitions or (QUICK_REPETITIONS if chosen.quick else FULL_REPETITIONS),
+        store=(chosen.store or chosen.out) / STORE,
+        fresh=frozenset(chosen.fresh),
+    )
+    measured = run(listed, job, chosen.jobs)
+    if not chosen.rivals:
+        _write(chosen.out, chosen.part, measured, limit)
+
+
+def _parse(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.accuracy", description=__doc__.splitlines()[0]
     )
@@ -36,44 +59,32 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="smaller tables, 4 repetitions")
     parser.add_argument("--data", type=Path, help="directory of the public tables")
     parser.add_argument("--out", type=Path, default=Path("accuracy"), help="where results are written")
-    parser.add_argument("--only", default="", help="only populations whose group or name contains this text")
-    parser.add_argument("--repetitions", type=int)
-    arguments = parser.parse_args()
-    repetitions = arguments.repetitions or (4 if arguments.quick else 20)
-    lister, competing, limit = PARTS[arguments.part]
-    chosen = [
-        population
-        for population in lister(arguments.quick, data_directory(arguments.data))
-        if arguments.only in f"{population.group}: {population.name}"
-    ]
-    measured = run(chosen, competing, repetitions)
-    found = report.points(measured)
-    arguments.out.mkdir(parents=True, exist_ok=True)
-    report.write_csv(arguments.out / f"{arguments.part}-errors.csv", measured)
-    report.write_csv(arguments.out / f"{arguments.part}-ratios.csv", found)
-    report.draw(
-        arguments.out / f"{arguments.part}.svg", found, f"benchmarks.accuracy {arguments.part}", limit
+    parser.add_argument("--store", type=Path, help="directory of the store, if not that of the results")
+    parser.add_argument(
+        "--only",
+        nargs="+",
+        default=[],
+        help="only populations whose 'group: name' matches one of these patterns",
     )
-    print(report.table(found, limit))
-    print(*report.skipped(measured), sep="\n")
+    parser.add_argument("--rivals", action="store_true", help="measure all but auto, and write no tables")
+    parser.add_argument(
+        "--fresh", nargs="+", default=[], help="contestants whose stored results do not count"
+    )
+    parser.add_argument("--repetitions", type=int)
+    parser.add_argument("--jobs", type=int, default=2, help="processes, of one thread each")
+    return parser.parse_args(arguments)
 
 
-def run(
-    chosen: list[Population], competing: tuple[contestants.Contestant, ...], repetitions: int
-) -> list[Measurement]:
-    """Measure all populations in separate processes of one thread each; results in the order of ``chosen``."""
-    os.environ |= dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
-    results: dict[int, list[Measurement]] = {}
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(PROCESSES, mp_context=context) as pool:
-        futures = {
-            pool.submit(measure, population, competing, repetitions): index
-            for index, population in enumerate(chosen)
-        }
-        for done in as_completed(futures):
-            results[futures[done]], line = done.result()
-            print(f"[{len(results)}/{len(chosen)}] {line}", file=sys.stderr, flush=True)
-    return [measurement for index in sorted(results) for measurement in results[index]]
+def _write(out: Path, part: str, measured: list[Measurement], limit: float) -> None:
+    found = report.points(measured)
+    report.write_csv(out / f"{part}-errors.csv", [measurement.row() for measurement in measured])
+    report.write_csv(out / f"{part}-ratios.csv", [point.row() for point in found])
+    text = "\n".join([report.table(found, limit), *report.remarks(measured)])
+    (out / f"{part}.txt").write_text(f"{text}\n")
+    print(text)
+    figures.draw_ratios(out / f"{part}.svg", found, f"benchmarks.accuracy {part}", limit)
+    for group in figures.swept(measured):
+        figures.draw_curves(out / f"{part}-{group.replace(' ', '-')}.svg", measured, group)
 
 
 if __name__ == "__main__":

@@ -2,76 +2,94 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 import dpcov
 from dpcov.artifact import Release
-from dpcov.auto import resolve
+from dpcov.auto import Choice, resolve
 from dpcov.data.moments import Moments, MomentsSpec
 from dpcov.mechanisms.base import Problem
-from dpcov.mechanisms.registry import make_mechanism
 from dpcov.noise.entropy import SeededEntropy
 from dpcov.privacy.budget import Budget
 
 Matrix = NDArray[np.float64]
-Role = Literal["ours", "rival", "improved"]
+Role = Literal["ours", "rival", "improved", "reference"]
 """``rival``: a mechanism as its paper has it, with its best constants; their best is the ratio's denominator.
-``improved``: the same ideas with this package's own noise and post-processing, reported beside it."""
-
-
-class Contestant(Protocol):
-    label: str
-    role: Role
-    largest_d: int
-
-    def spec(self, problem: Problem, budget: Budget) -> MomentsSpec:
-        """Which moments are needed; raises a dpcov error where the contestant does not apply."""
-
-    def estimates(self, moments: Moments, budget: Budget, seed: int) -> dict[str, Matrix]:
-        """One release, read in every way that competes; by name of the reading."""
+``improved``: the same ideas with this package's own noise and post-processing, reported beside it.
+``reference``: drawn, but under another promise, so never compared with."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Registered:
-    """A mechanism of the registry, or ``auto``, with options; the best of ``posts`` on average counts."""
+class Contestant:
+    """A mechanism of the registry, or ``auto``, with options; the best of ``posts`` on average counts.
+
+    Parameters
+    ----------
+    label, mechanism : str
+    role : Role
+    options : mapping
+        Settings of the mechanism.
+    posts : tuple of str
+        In which ways its release is read.
+    delta : float or None
+        Allow this delta beside the budget's epsilon.
+    only : str
+        Takes part only in groups of populations whose name starts with this.
+    largest_d : int
+        Above this number of columns a release takes minutes.
+    """
 
     label: str
     mechanism: str
     role: Role = "rival"
     options: Mapping[str, Any] = field(default_factory=dict)
     posts: tuple[str, ...] = ("default",)
+    delta: float | None = None
+    only: str = ""
     largest_d: int = 10_000
 
+    def budget(self, numbers: Mapping[str, float]) -> Budget:
+        """The population's budget with this contestant's delta."""
+        extra = {} if self.delta is None else {"delta": self.delta}
+        return Budget(**numbers, **extra)
+
+    def choice(self, problem: Problem, budget: Budget) -> Choice:
+        """The mechanism with its options; ``auto`` chooses from public numbers, n among them."""
+        return resolve(self.mechanism, self.options, problem, budget)
+
     def spec(self, problem: Problem, budget: Budget) -> MomentsSpec:
-        if self.mechanism == "auto":
-            mechanism = resolve("auto", self.options, problem, budget).make()
-        else:
-            mechanism = make_mechanism(self.mechanism, self.options)
+        """Which moments are needed; raises a dpcov error where the contestant does not apply."""
+        mechanism = self.choice(problem, budget).make()
         mechanism.calibrate(problem, budget)
         return mechanism.moments_spec(problem)
 
-    def release(self, moments: Moments, budget: Budget, seed: int) -> Release:
+    def release(self, moments: Moments, problem: Problem, budget: Budget, seed: int) -> Release:
+        choice = self.choice(problem, budget)
         return dpcov.second_moment(
             moments,
             budget=budget,
-            mechanism=self.mechanism,
+            mechanism=choice.mechanism,
             entropy=SeededEntropy(seed),
-            **self.options,
+            **choice.options,
         )
 
-    def estimates(self, moments: Moments, budget: Budget, seed: int) -> dict[str, Matrix]:
-        made = self.release(moments, budget, seed)
-        return {post: made.second_moment(None if post == "default" else post) for post in self.posts}
+    def readings(self, made: Release, problem: Problem, budget: Budget) -> dict[str, Matrix]:
+        """One release, read in every way that competes."""
+        usual = self.choice(problem, budget).post
+        return {
+            post: made.second_moment(usual if post == "default" else post)  # type: ignore[arg-type]
+            for post in self.posts
+        }
 
 
-AUTO = Registered(label="auto", mechanism="auto", role="ours")
-ISOTROPIC = Registered(
+AUTO = Contestant(label="auto", mechanism="auto", role="ours")
+ISOTROPIC = Contestant(
     label="gaussian (isotropic)", mechanism="gaussian", role="improved", posts=("clip", "psd", "projection")
 )
-PUBLISHED_GAUSSIAN = Registered(
+PUBLISHED_GAUSSIAN = Contestant(
     label="gaussian", mechanism="gaussian", options={"noise": "upper-triangle"}, posts=("clip",)
 )
 ENTRYWISE = {"eigenvalues": "clip", "noise": "entrywise"}
@@ -80,7 +98,7 @@ ENTRYWISE = {"eigenvalues": "clip", "noise": "entrywise"}
 def adaptives(role: Role, options: Mapping[str, Any]) -> tuple[Contestant, ...]:
     """Both constants, with and without the search for a radius."""
     return tuple(
-        Registered(
+        Contestant(
             label=" ".join(
                 ["adaptive", constants, *["radius"] * radius, *["improved"] * (role == "improved")]
             ),
@@ -93,11 +111,27 @@ def adaptives(role: Role, options: Mapping[str, Any]) -> tuple[Contestant, ...]:
     )
 
 
+def gaussian_references(only: str) -> tuple[Contestant, ...]:
+    """The (epsilon, delta) curves of Amin et al., figure 1 (b)."""
+    return tuple(
+        Contestant(
+            label=f"G-{power}",
+            mechanism="gaussian",
+            role="reference",
+            options={"noise": "upper-triangle"},
+            posts=("clip",),
+            delta=10.0**-power,
+            only=only,
+        )
+        for power in (16, 10, 3)
+    )
+
+
 SHARED: tuple[Contestant, ...] = (
     AUTO,
-    Registered(label="zero", mechanism="zero"),
-    Registered(label="separate", mechanism="separate", options=ENTRYWISE),
-    Registered(label="separate improved", mechanism="separate", role="improved"),
+    Contestant(label="zero", mechanism="zero"),
+    Contestant(label="separate", mechanism="separate", options=ENTRYWISE),
+    Contestant(label="separate improved", mechanism="separate", role="improved"),
     *adaptives("rival", ENTRYWISE),
     *adaptives("improved", {}),
 )
@@ -107,41 +141,35 @@ ZCDP: tuple[Contestant, ...] = (
     *SHARED,
     PUBLISHED_GAUSSIAN,
     ISOTROPIC,
-    Registered(
+    Contestant(
         label="projection", mechanism="gaussian", options={"noise": "upper-triangle"}, posts=("projection",)
     ),
-    Registered(label="projection improved", mechanism="projection", role="improved"),
-    Registered(label="eigenvectors", mechanism="eigenvectors", largest_d=200),
+    Contestant(label="projection improved", mechanism="projection", role="improved"),
+    Contestant(label="eigenvectors", mechanism="eigenvectors"),
 )
 PURE: tuple[Contestant, ...] = (
     *SHARED,
-    Registered(label="laplace", mechanism="laplace", posts=("clip", "psd")),
-    Registered(label="laplace (paper)", mechanism="laplace", options={"sensitivity": "paper"}, posts=("clip",)),
-    Registered(label="projection improved", mechanism="projection", role="improved"),
-    Registered(label="eigenvectors AD", mechanism="eigenvectors", options={"allocation": "adaptive"}, largest_d=200),
-    Registered(label="eigenvectors IT-U", mechanism="eigenvectors", options={"allocation": "uniform"}, largest_d=200),
-    Registered(label="nuclear", mechanism="nuclear"),
-    Registered(label="nuclear improved", mechanism="nuclear", role="improved", options={"noise": "nuclear"}),
-    Registered(label="nuclear-projection", mechanism="nuclear-projection"),
-    Registered(label="kapralov-talwar", mechanism="kapralov-talwar", largest_d=200),
+    Contestant(label="laplace", mechanism="laplace", posts=("clip", "psd")),
+    Contestant(label="laplace (paper)", mechanism="laplace", options={"sensitivity": "paper"}, posts=("clip",)),
+    Contestant(label="projection improved", mechanism="projection", role="improved"),
+    Contestant(label="eigenvectors AD", mechanism="eigenvectors", options={"allocation": "adaptive"}),
+    Contestant(label="eigenvectors IT-U", mechanism="eigenvectors", options={"allocation": "uniform"}),
+    Contestant(label="nuclear", mechanism="nuclear"),
+    Contestant(label="nuclear improved", mechanism="nuclear", role="improved", options={"noise": "nuclear"}),
+    Contestant(label="nuclear-projection", mechanism="nuclear-projection"),
+    Contestant(label="kapralov-talwar", mechanism="kapralov-talwar"),
+    *gaussian_references("Amin"),
 )  # fmt: skip
 SPARSE: tuple[Contestant, ...] = (
     AUTO,
     *(
-        Registered(label=f"thresholding {gamma:g}", mechanism="thresholding", options={"gamma": gamma})
+        Contestant(label=f"thresholding {gamma:g}", mechanism="thresholding", options={"gamma": gamma})
         for gamma in (0.0, 0.01, 0.03, 0.1, 0.3)
     ),
-    Registered(label="thresholding by risk", mechanism="thresholding", role="improved"),
+    Contestant(label="thresholding by risk", mechanism="thresholding", role="improved"),
 )
-ROBUSTNESS: tuple[Contestant, ...] = (AUTO, Registered(
-    label="gaussian (isotropic)", mechanism="gaussian", posts=("none", "clip", "psd")
-), Registered(label="zero", mechanism="zero", role="improved"))  # fmt: skip
-
-
-def true_second_moment(moments: Moments) -> Matrix:
-    """The exact second moment of rows in the unit ball; sensitive, for measuring errors only."""
-    radius, shells = moments.spec.clip, moments.spec.shells
-    total = sum(
-        stratum.sscp.to_float() * 4.0 ** -(index % shells) for index, stratum in enumerate(moments.strata)
-    )
-    return np.asarray(total) * radius**2 / 4.0**moments.spec.bits / moments.n_rows
+ROBUSTNESS: tuple[Contestant, ...] = (
+    AUTO,
+    Contestant(label="gaussian (isotropic)", mechanism="gaussian", posts=("none", "clip", "psd")),
+    Contestant(label="zero", mechanism="zero", role="improved"),
+)

@@ -1,21 +1,32 @@
-"""Errors of every contestant on one population, all drawing from the same exact moments."""
+"""Errors of every contestant on one population, all drawing from the same exact moments.
+
+Repetition k of all contestants at a budget uses the same seed, so that mechanisms with the same noise are compared on
+the same draws.  Finished repetitions are kept in a store and not drawn again.
+"""
 
 import time
-import zlib
-from collections import defaultdict
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from hashlib import sha256
 
 import numpy as np
 
-import dpcov
-from benchmarks.accuracy.contestants import Contestant, Registered, true_second_moment
+from benchmarks.accuracy.contestants import Contestant
+from benchmarks.accuracy.oracle import floors
 from benchmarks.accuracy.populations import Population
+from benchmarks.accuracy.racing import beaten, standard_error
+from benchmarks.accuracy.tables import Table
 from benchmarks.data import MissingTable
-from dpcov.artifact import Release
-from dpcov.data.moments import Moments, MomentsSpec
+from benchmarks.papers import contenders
+from benchmarks.papers.figure import contender, table
+from benchmarks.papers.store import Store
+from benchmarks.papers.trials import Outcome, Trial
+from dpcov.auto import AUTO
 from dpcov.errors import DpcovError
-from dpcov.mechanisms.base import Problem
+
+SEED = 1
+SETTINGS = 1
+"""To be raised when a change of populations or rivals makes stored errors wrong."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,128 +34,208 @@ class Measurement:
     """Mean error of one contestant at one budget; ``skipped`` says why there is none.
 
     ``relative`` is the error over the norm of the truth, ``oracle`` the mean error of the best eigenvalues on the
-    released eigenvectors, in the same units as ``error``.
+    released eigenvectors, in the same units as ``error``.  ``errors`` are those of all ``repetitions``; ``dropped`` says
+    that there are fewer than wanted, because the contestant was far behind.
     """
 
     group: str
     population: str
-    d: int
-    n: int
+    d: int = 0
+    n: int = 0
     budget: str
     contestant: str
     role: str
     reading: str = ""
+    repetitions: int = 0
+    dropped: bool = False
     error: float = float("nan")
     standard_error: float = float("nan")
     relative: float = float("nan")
     oracle: float = float("nan")
     seconds: float = float("nan")
     skipped: str = ""
+    errors: tuple[float, ...] = field(default=(), repr=False)
+
+    def row(self) -> dict[str, object]:
+        """For a CSV file: everything but the single repetitions."""
+        return {name: value for name, value in asdict(self).items() if name != "errors"}
+
+
+def key_of(trial: Trial) -> str:
+    """Under which an error is stored: the trial, the settings, and for ``auto`` the code.
+
+    A rival's error is found again whatever happened to the code: run with ``--fresh`` after changing a rival.
+    """
+    version = contenders.version(trial.contender) if trial.contender.mechanism == AUTO else SETTINGS
+    return sha256(f"{trial.seed}\n{trial.identity}\n{version}".encode()).hexdigest()[:32]
+
+
+def open_store(path=None) -> Store:
+    return Store(path, key=key_of)
 
 
 def measure(
-    population: Population, contestants: Sequence[Contestant], repetitions: int
+    population: Population,
+    contestants: Sequence[Contestant],
+    repetitions: int,
+    *,
+    store: Store | None = None,
+    fresh: Collection[str] = (),
 ) -> tuple[list[Measurement], str]:
-    """Measure all contestants; returns the measurements, or a line saying why the population was skipped."""
+    """Measure all contestants; returns the measurements and a line that says how long it took, or what is missing.
+
+    Stored repetitions of the contestants named in ``fresh`` are drawn again.
+    """
+    data, started = Table(population), time.perf_counter()
+    kept = store or open_store()
+    competing = [c for c in contestants if population.group.startswith(c.only)]
+    found: list[Measurement] = []
     try:
-        loaded = population.load()
+        for numbers in population.budgets:
+            race = _Race(population, data, numbers, competing, kept, fresh)
+            found += race.run(repetitions * population.factor)
     except MissingTable as missing:
         return [], f"skipped {population.name}: {missing}"
-    rows, truth = loaded if isinstance(loaded, tuple) else (loaded, None)
-    table = _Table(rows, truth)
-    started = time.perf_counter()
-    found = [
-        _measure_one(population, table, contestant, budget, repetitions)
-        for budget in population.budgets
-        for contestant in contestants
-    ]
     return found, f"{population.group}: {population.name} ({time.perf_counter() - started:.0f} s)"
 
 
-class _Table:
-    """Rows of a population with their moments, gathered once for every kind that is asked for."""
+@dataclass(kw_only=True)
+class _Entry:
+    """One contestant at one budget: values of all repetitions so far."""
 
-    def __init__(self, rows: np.ndarray, truth: np.ndarray | None) -> None:
-        self.n, self.d = rows.shape
-        self._rows = rows
-        self._moments: dict[MomentsSpec, Moments] = {}
-        self.truth = true_second_moment(self.moments(MomentsSpec())) if truth is None else truth
+    contestant: Contestant
+    values: list[dict[str, float]] = field(default_factory=list)
+    seconds: list[float] = field(default_factory=list)
+    skipped: str = ""
+    dropped: bool = False
 
-    def moments(self, spec: MomentsSpec) -> Moments:
-        if spec not in self._moments:
-            fields = {name: getattr(spec, name) for name in spec.__dataclass_fields__}
-            self._moments[spec] = dpcov.moments(self._rows, norm_bound=1.0, **fields)
-        return self._moments[spec]
+    @property
+    def running(self) -> bool:
+        return not self.skipped and not self.dropped
+
+    def reading(self) -> str:
+        """The best way to read the releases, on average."""
+        return min(self.contestant.posts, key=lambda post: float(np.mean(self.errors(post))))
+
+    def errors(self, post: str) -> list[float]:
+        return [values[f"error {post}"] for values in self.values]
 
 
-def _measure_one(
-    population: Population,
-    table: _Table,
-    contestant: Contestant,
-    numbers: dict[str, float],
-    repetitions: int,
-) -> Measurement:
-    budget = dpcov.Budget(**numbers)
-    problem = Problem(n_features=table.d, neighbors="replace-one", n_rows=table.n)
-    described = {
-        "group": population.group,
-        "population": population.name,
-        "d": table.d,
-        "n": table.n,
-        "budget": " ".join(f"{name}={value:.4g}" for name, value in numbers.items()),
-        "contestant": contestant.label,
-        "role": contestant.role,
-    }
-    if table.d > contestant.largest_d:
-        return Measurement(**described, skipped=f"slow above d = {contestant.largest_d}")
-    errors: dict[str, list[float]] = defaultdict(list)
-    floors = []
-    try:
-        moments = table.moments(contestant.spec(problem, budget))
-        started = time.perf_counter()
+class _Race:
+    """All contestants on one population at one budget."""
+
+    def __init__(
+        self,
+        population: Population,
+        data: Table,
+        numbers: Mapping[str, float],
+        contestants: Sequence[Contestant],
+        store: Store,
+        fresh: Collection[str],
+    ) -> None:
+        self._population, self._data, self._numbers = population, data, numbers
+        self._store, self._fresh = store, fresh
+        self._entries = [_Entry(contestant=contestant) for contestant in contestants]
+
+    def run(self, repetitions: int) -> list[Measurement]:
         for repetition in range(repetitions):
-            seed = zlib.crc32(f"{described} {repetition}".encode())
-            for reading, estimate in contestant.estimates(moments, budget, seed).items():
-                errors[reading].append(_norm(estimate - table.truth, population.norm))
-            if contestant.role == "ours" and isinstance(contestant, Registered):
-                best = oracles(contestant.release(moments, budget, seed), moments)
-                floors.append(min(_norm(floor - table.truth, population.norm) for floor in best))
-    except DpcovError as error:
-        return Measurement(**described, skipped=str(error))
-    reading = min(errors, key=lambda name: float(np.mean(errors[name])))
-    chosen = np.array(errors[reading])
-    return Measurement(
-        **described,
-        reading=reading,
-        error=float(chosen.mean()),
-        standard_error=float(chosen.std() / np.sqrt(len(chosen))),
-        relative=float(chosen.mean() / _norm(table.truth, population.norm)),
-        oracle=float(np.mean(floors)) if floors else float("nan"),
-        seconds=(time.perf_counter() - started) / repetitions,
-    )
+            outcomes = [
+                outcome
+                for entry in self._entries
+                if entry.running and (outcome := self._advance(entry, repetition)) is not None
+            ]
+            self._store.add(outcomes)
+            if repetition + 1 < repetitions:
+                self._drop()
+        return [self._measurement(entry) for entry in self._entries]
 
+    def _advance(self, entry: _Entry, repetition: int) -> Outcome | None:
+        """Find a repetition in the store, or draw it and return what is to be stored."""
+        trial = self._trial(entry.contestant, repetition)
+        names = [f"error {post}" for post in entry.contestant.posts] + ["truth", "d", "n"]
+        names += ["oracle"] if entry.contestant.role == "ours" else []
+        stored = {name: self._store.find(trial, name) for name in names}
+        if entry.contestant.label not in self._fresh and None not in stored.values():
+            entry.values.append({name: value for name, value in stored.items() if value is not None})
+            entry.seconds.append(self._store.seconds(trial))
+            return None
+        try:
+            outcome = self._draw(entry.contestant, trial)
+        except DpcovError as error:
+            entry.skipped = str(error)
+            return None
+        entry.values.append(outcome.values)
+        entry.seconds.append(outcome.seconds)
+        return outcome
 
-def _norm(matrix: np.ndarray, kind: str) -> float:
-    return float(np.linalg.norm(matrix, 2 if kind == "spectral" else "fro"))
+    def _trial(self, contestant: Contestant, repetition: int) -> Trial:
+        return Trial(
+            contender=contender("", contestant.mechanism, **contestant.options),
+            table=table(self._population.name, norm=self._population.norm),
+            budget=contestant.budget(self._numbers),
+            repetition=repetition,
+            seed=SEED,
+        )
 
+    def _draw(self, contestant: Contestant, trial: Trial) -> Outcome:
+        problem = self._data.problem
+        if problem.n_features > contestant.largest_d:
+            raise DpcovError(f"slow above d = {contestant.largest_d}")
+        moments = self._data.moments(contestant.spec(problem, trial.budget))
+        started = time.perf_counter()
+        release = contestant.release(moments, problem, trial.budget, trial.noise_seed)
+        readings = contestant.readings(release, problem, trial.budget)
+        seconds = time.perf_counter() - started
+        values = {f"error {post}": self._distance(estimate) for post, estimate in readings.items()}
+        values |= {"truth": self._distance(0.0 * self._data.truth)}
+        values |= {"d": float(problem.n_features), "n": float(self._data.blocks.n)}
+        if contestant.role == "ours":
+            own = next(iter(readings.values()))
+            values["oracle"] = min(self._distance(floor) for floor in floors(release, own, moments))
+        return Outcome(trial=trial, values=values, seconds=seconds)
 
-def oracles(release: Release, moments: Moments) -> list[np.ndarray]:
-    """Estimates that keep released eigenvectors and know the true eigenvalues along them; the best one is the floor.
+    def _distance(self, estimate: np.ndarray) -> float:
+        order = 2 if self._population.norm == "spectral" else "fro"
+        return float(np.linalg.norm(estimate - self._data.truth, order))
 
-    The eigenvectors of the estimate itself, and where strata were released, those of every group of shells that was
-    drawn, dropped shells counting as zero.
-    """
-    own = _along(release.second_moment(), true_second_moment(moments))
-    if release.statistics.layout != "strata":
-        return [own]
-    scale = 1.0 / (4.0**moments.spec.bits * moments.n_rows)
-    shells = [stratum.sscp.to_float() * (scale * 4.0**-index) for index, stratum in enumerate(moments.strata)]
-    arrays = release.statistics.arrays
-    groups = zip(arrays["sscp"], arrays["first_shell"], arrays["last_shell"], strict=True)
-    parts = [_along(noisy, sum(shells[int(first) : int(last) + 1])) for noisy, first, last in groups]
-    return [own, np.sum(parts, axis=0)] if parts else [own]
+    def _drop(self) -> None:
+        """Take rivals out that are far behind the best rival, and improved ones far behind the best of all."""
+        errors = {
+            entry.contestant.label: entry.errors(entry.reading())
+            for entry in self._entries
+            if entry.contestant.role in ("rival", "improved") and entry.values
+        }
+        rivals = {e.contestant.label for e in self._entries if e.contestant.role == "rival"}
+        behind_rivals = beaten({label: errors[label] for label in errors if label in rivals})
+        behind_all = beaten(errors) - rivals
+        for entry in self._entries:
+            if entry.contestant.label in behind_rivals | behind_all:
+                entry.dropped = True
 
-
-def _along(noisy: np.ndarray, truth: np.ndarray) -> np.ndarray:
-    vectors = np.linalg.eigh(noisy.astype(np.float64))[1]
-    return (vectors * np.einsum("ij,ij->j", vectors, truth @ vectors)) @ vectors.T
+    def _measurement(self, entry: _Entry) -> Measurement:
+        described = {
+            "group": self._population.group,
+            "population": self._population.name,
+            "budget": " ".join(f"{name}={value:.4g}" for name, value in self._numbers.items()),
+            "contestant": entry.contestant.label,
+            "role": entry.contestant.role,
+        }
+        if entry.skipped or not entry.values:
+            return Measurement(**described, skipped=entry.skipped or "no repetitions")
+        first, reading = entry.values[0], entry.reading()
+        errors = np.array(entry.errors(reading))
+        floor = [values["oracle"] for values in entry.values if "oracle" in values]
+        return Measurement(
+            **described,
+            d=int(first["d"]),
+            n=int(first["n"]),
+            reading=reading,
+            repetitions=len(errors),
+            dropped=entry.dropped,
+            error=float(errors.mean()),
+            standard_error=standard_error(errors),
+            relative=float(errors.mean() / first["truth"]),
+            oracle=float(np.mean(floor)) if floor else float("nan"),
+            seconds=float(np.mean(entry.seconds)),
+            errors=tuple(errors),
+        )

@@ -1,9 +1,9 @@
-"""Ratios of measured errors as a table, a CSV file and a figure."""
+"""Ratios of measured errors as tables and CSV files."""
 
 import csv
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +12,9 @@ from benchmarks.accuracy.measure import Measurement
 
 TIE = 1.002
 """Errors this close are equal: two estimates that are both zero differ in rounding."""
+
+SIGNIFICANT = 3.0
+"""A ratio is significantly above a limit when it exceeds it by so many standard errors."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,13 +37,24 @@ class Point:
     uncertainty: float
     oracle: float
     improved: float
+    best_improved: str
+    repetitions: int
+
+    def above(self, limit: float) -> bool:
+        return self.ratio > TIE * limit
+
+    def significantly_above(self, limit: float) -> bool:
+        return self.above(limit) and self.ratio - SIGNIFICANT * self.uncertainty > limit
+
+    def row(self) -> dict[str, object]:
+        return asdict(self)
 
 
 def points(measurements: Iterable[Measurement]) -> list[Point]:
     """Compare at every population and budget where both ours and a rival were measured."""
     cells: dict[tuple[str, str, str], list[Measurement]] = defaultdict(list)
     for measurement in measurements:
-        if not measurement.skipped:
+        if not measurement.skipped and measurement.role != "reference":
             cells[measurement.group, measurement.population, measurement.budget].append(measurement)
     compared = [_point(key, cell) for key, cell in cells.items()]
     return [point for point in compared if point is not None]
@@ -52,12 +66,10 @@ def _point(key: tuple[str, str, str], cell: Sequence[Measurement]) -> Point | No
     if ours is None or not rivals:
         return None
     best = min(rivals, key=lambda m: m.error)
-    everybody = min(m.error for m in cell if m.role != "ours")
+    improved = min((m for m in cell if m.role != "ours"), key=lambda m: m.error)
     zero = next((m for m in rivals if m.contestant == "zero"), best)
     if zero.error <= TIE * best.error:
         best = zero
-    spread = np.hypot(ours.standard_error / max(ours.error, 1e-300), best.standard_error / best.error)
-    ratio = ours.error / best.error
     return Point(
         group=key[0],
         population=key[1],
@@ -65,11 +77,25 @@ def _point(key: tuple[str, str, str], cell: Sequence[Measurement]) -> Point | No
         ours=ours.error,
         best=best.error,
         best_rival=best.contestant,
-        ratio=ratio,
-        uncertainty=float(ratio * spread),
-        oracle=ours.error / ours.oracle if ours.oracle > 0 else float("nan"),
-        improved=ours.error / everybody,
+        ratio=ours.error / best.error,
+        uncertainty=ratio_error(np.array(ours.errors), np.array(best.errors)),
+        # A single column has no direction to be wrong about: its floor is the rounding to the lattice.
+        oracle=ours.error / ours.oracle if ours.oracle > 0 and ours.d > 1 else float("nan"),
+        improved=ours.error / improved.error,
+        best_improved=improved.contestant,
+        repetitions=ours.repetitions,
     )
+
+
+def ratio_error(ours: np.ndarray, best: np.ndarray) -> float:
+    """Standard error of the quotient of two means, by linearization; equal numbers of repetitions share their draws."""
+    ratio, count = ours.mean() / best.mean(), len(ours)
+    if len(best) == count:
+        spread = float(np.std(ours - ratio * best, ddof=1)) / count**0.5 if count > 1 else 0.0
+    else:
+        parts = [np.std(v, ddof=1) / len(v) ** 0.5 if len(v) > 1 else 0.0 for v in (ours, ratio * best)]
+        spread = float(np.hypot(*parts))
+    return spread / float(best.mean())
 
 
 def geometric_mean(ratios: Iterable[float]) -> float:
@@ -78,73 +104,82 @@ def geometric_mean(ratios: Iterable[float]) -> float:
 
 
 def table(found: Sequence[Point], limit: float) -> str:
-    """Every point, then the groups' geometric means; points above ``limit`` are marked."""
+    """Every point, then the groups' summary; points above ``limit`` are marked."""
     width = max((len(f"{p.group}: {p.population}") for p in found), default=10)
-    lines = [f"{'point':<{width}}  {'budget':<18} ratio  ±      oracle  improved  best rival"]
+    lines = [f"{'point':<{width}}  {'budget':<24} ratio  ±      oracle  improved  n    best rival"]
     lines += [
-        f"{point.group + ': ' + point.population:<{width}}  {point.budget:<18} {point.ratio:.3f}  "
-        f"{point.uncertainty:.3f}  {point.oracle:6.3f}  {point.improved:8.3f}  {point.best_rival}"
-        f"{'   <-- above ' + format(limit, 'g') if point.ratio > TIE * limit else ''}"
+        f"{point.group + ': ' + point.population:<{width}}  {point.budget:<24} {point.ratio:.3f}  "
+        f"{point.uncertainty:.3f}  {point.oracle:6.3f}  {point.improved:8.3f}  {point.repetitions:<3}  "
+        f"{point.best_rival}{_mark(point, limit)}"
         for point in found
     ]
     return "\n".join([*lines, "", *summary(found, limit)])
 
 
+def _mark(point: Point, limit: float) -> str:
+    if not point.above(limit):
+        return ""
+    return f"   <-- above {limit:g}" + ("" if point.significantly_above(limit) else ", within the noise")
+
+
 def summary(found: Sequence[Point], limit: float) -> list[str]:
-    """Geometric means by group, over all points and over those whose best rival is not zero."""
-    lines = ["group: geometric mean of ratios (points; best rival not zero; largest; distance to oracle)"]
+    """A Markdown table: counts and geometric means by group, apart for points whose best rival is, or is not, zero."""
+    lines = [
+        f"| group | points | mean r | zero is not best: points, mean, largest, above {limit:g} (significantly) "
+        f"| zero is best: the same | over the oracle: mean, largest | over improved rivals: mean, largest |",
+        "| --- | --- | --- | --- | --- | --- | --- |",
+    ]
     for group in (*dict.fromkeys(point.group for point in found), "all"):
         members = [point for point in found if group in (point.group, "all")]
-        nonzero = geometric_mean(point.ratio for point in members if point.best_rival != "zero")
-        means = [
-            geometric_mean(getattr(p, field) for p in members) for field in ("ratio", "oracle", "improved")
+        by_zero = [[p for p in members if (p.best_rival == "zero") == zero] for zero in (False, True)]
+        cells = [
+            group,
+            f"{len(members)}",
+            f"{geometric_mean(p.ratio for p in members):.3f}",
+            *(_counts(part, limit) for part in by_zero),
+            *(
+                f"{geometric_mean(getattr(p, name) for p in members):.3f}, "
+                f"{_largest(getattr(p, name) for p in members):.3f}"
+                for name in ("oracle", "improved")
+            ),
         ]
-        largest = [
-            max((getattr(p, field) for p in members), default=np.nan) for field in ("ratio", "improved")
-        ]
-        lines.append(
-            f"{group}: {means[0]:.3f} ({len(members)}; {nonzero:.3f}; {largest[0]:.3f}; {means[1]:.3f}; "
-            f"improved {means[2]:.3f}, largest {largest[1]:.3f})"
-        )
-    above = sum(point.ratio > TIE * limit for point in found)
-    return [*lines, f"points above {limit:g}: {above} of {len(found)}"]
+        lines.append(f"| {' | '.join(cells)} |")
+    return lines
 
 
-def skipped(measurements: Iterable[Measurement]) -> list[str]:
-    """Who did not compete, once per reason."""
+def _largest(values: Iterable[float]) -> float:
+    return max((value for value in values if np.isfinite(value)), default=float("nan"))
+
+
+def _counts(part: Sequence[Point], limit: float) -> str:
+    if not part:
+        return ""
+    ratios = [point.ratio for point in part]
+    above = sum(point.above(limit) for point in part)
+    surely = sum(point.significantly_above(limit) for point in part)
+    return f"{len(part)}: {geometric_mean(ratios):.3f}, {max(ratios):.3f}, {above} ({surely})"
+
+
+def remarks(measurements: Sequence[Measurement]) -> list[str]:
+    """Who did not compete, once per reason, and who was not repeated to the end."""
     reasons = dict.fromkeys((m.contestant, m.skipped) for m in measurements if m.skipped)
-    return [f"not measured: {contestant}: {reason}" for contestant, reason in reasons]
+    lines = [f"not measured: {contestant}: {reason}" for contestant, reason in reasons]
+    competed = Counter(m.contestant for m in measurements if not m.skipped)
+    dropped: dict[str, list[int]] = defaultdict(list)
+    for m in measurements:
+        if m.dropped:
+            dropped[m.contestant].append(m.repetitions)
+    return lines + [
+        f"far behind, not repeated to the end: {contestant}: at {len(counts)} of {competed[contestant]} points, "
+        f"after {min(counts)} to {max(counts)} repetitions"
+        for contestant, counts in dropped.items()
+    ]
 
 
-def write_csv(path: Path, rows: Sequence[Measurement | Point]) -> None:
+def write_csv(path: Path, rows: Sequence[dict[str, object]]) -> None:
     if not rows:
         return
     with path.open("w", newline="") as file:
-        writer = csv.DictWriter(file, [field.name for field in fields(rows[0])])
+        writer = csv.DictWriter(file, list(rows[0]))
         writer.writeheader()
-        writer.writerows(asdict(row) for row in rows)
-
-
-def draw(path: Path, found: Sequence[Point], title: str, limit: float) -> None:
-    """One dot per point, one line per group, ratios on a logarithmic axis."""
-    import matplotlib as mpl
-
-    mpl.use("Agg")
-    from matplotlib import pyplot as plt
-
-    groups = list(dict.fromkeys(point.group for point in found))[::-1]
-    figure, axes = plt.subplots(figsize=(8, 1.2 + 0.35 * len(groups)), layout="constrained")
-    for height, group in enumerate(groups):
-        ratios = [point.ratio for point in found if point.group == group]
-        offsets = height + np.linspace(-0.2, 0.2, len(ratios))
-        zero = [point.best_rival == "zero" for point in found if point.group == group]
-        colors = np.where(zero, "tab:gray", "tab:blue")
-        axes.scatter(ratios, offsets, s=14, c=list(colors))
-        axes.plot([geometric_mean(ratios)] * 2, [height - 0.35, height + 0.35], color="tab:orange")
-    axes.axvline(limit, color="black", linewidth=0.8)
-    axes.set_xscale("log")
-    axes.set_yticks(range(len(groups)), groups)
-    axes.set_xlabel("error of auto / best rival (gray: best rival is zero; bar: geometric mean)")
-    axes.set_title(title)
-    figure.savefig(path, dpi=150)
-    plt.close(figure)
+        writer.writerows(rows)

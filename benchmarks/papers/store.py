@@ -1,10 +1,10 @@
 """Where finished trials are kept, so that a run can be stopped and resumed.
 
-Promise: a value is found again only under the same trial, seed and code.
+Promise: a value is found again only under the same trial, seed and code, or whatever else the caller's key holds.
 """
 
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Self
 
@@ -20,10 +20,11 @@ create table if not exists results (key text, metric text, value real, primary k
 
 
 class Store:
-    """A file of finished trials, or memory only if no path is given."""
+    """A file of finished trials, or memory only if no path is given; several processes may write to one file."""
 
-    def __init__(self, path: Path | None = None) -> None:
-        self._connection = sqlite3.connect(path or ":memory:")
+    def __init__(self, path: Path | None = None, *, key: Callable[[Trial], str] = key_of) -> None:
+        self._key = key
+        self._connection = sqlite3.connect(path or ":memory:", timeout=60.0)
         self._connection.executescript(_TABLES)
         self._known = {
             (key, metric): value
@@ -38,10 +39,10 @@ class Store:
         self._connection.close()
 
     def find(self, trial: Trial, metric: str) -> float | None:
-        return self._known.get((key_of(trial), metric))
+        return self._known.get((self._key(trial), metric))
 
     def seconds(self, trial: Trial) -> float:
-        return self._seconds.get(key_of(trial), float("nan"))
+        return self._seconds.get(self._key(trial), float("nan"))
 
     def add(self, outcomes: Iterable[Outcome]) -> None:
         """Keep finished trials; skipped ones are tried again next time."""
@@ -51,7 +52,7 @@ class Store:
                     self._add(outcome)
 
     def _add(self, outcome: Outcome) -> None:
-        key, trial, contender = key_of(outcome.trial), outcome.trial, outcome.trial.contender
+        key, trial, contender = self._key(outcome.trial), outcome.trial, outcome.trial.contender
         self._connection.execute(
             "insert or replace into trials values (?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from dpcov.artifact import Release
     from dpcov.data.schema import Boolean, Categorical, Ignored, Numeric, Schema, Weights
+    from dpcov.data.sources.sql import Query
     from dpcov.errors import DpcovError
     from dpcov.noise.entropy import SeededEntropy, SystemEntropy
-    from dpcov.pipeline import moments, release, second_moment
+    from dpcov.pipeline import checkpoint, moments, release, second_moment
     from dpcov.privacy.budget import Budget
     from dpcov.privacy.ledger import Ledger
 
@@ -24,11 +25,13 @@ _HOMES = {
     "Ignored": "dpcov.data.schema",
     "Ledger": "dpcov.privacy.ledger",
     "Numeric": "dpcov.data.schema",
+    "Query": "dpcov.data.sources.sql",
     "Release": "dpcov.artifact",
     "Schema": "dpcov.data.schema",
     "SeededEntropy": "dpcov.noise.entropy",
     "SystemEntropy": "dpcov.noise.entropy",
     "Weights": "dpcov.data.schema",
+    "checkpoint": "dpcov.pipeline",
     "moments": "dpcov.pipeline",
     "release": "dpcov.pipeline",
     "second_moment": "dpcov.pipeline",
@@ -42,11 +45,13 @@ __all__ = [
     "Ignored",
     "Ledger",
     "Numeric",
+    "Query",
     "Release",
     "Schema",
     "SeededEntropy",
     "SystemEntropy",
     "Weights",
+    "checkpoint",
     "load",
     "moments",
     "release",

@@ -206,11 +206,17 @@ class Release:
         correlation: Array = covariance / np.outer(deviations, deviations)
         return correlation
 
-    def expected_error(self) -> float | None:
+    def expected_error(self, post: Post = "none") -> float | None:
         """Root mean squared Frobenius error of ``second_moment("none")`` caused by the noise, encoded units.
 
-        Under add-remove-one the error of the noisy row count comes on top.
+        With ``post="shrink"`` that of the shrunk matrix, estimated from the release itself (docs/shrinkage.md): 0
+        where everything drowned in noise.  None where it is not known.  Under add-remove-one the error of the noisy row
+        count comes on top.
         """
+        if post == "shrink":
+            return sqrt(max(0.0, self._shrunk[1])) * self.manifest.norm_bound**2
+        if post != "none":
+            return None
         diagonal, off_diagonal = self._unit.noise_variance, self._unit.off_diagonal_variance
         if diagonal is None or off_diagonal is None:
             return None

@@ -1,81 +1,94 @@
-"""Exact moments of whatever the custodian has: files, frames, arrays; read once, block by block.
+"""Exact moments of whatever the custodian has, by the engine that fits it.
 
 Promise: memory does not depend on the number of rows, except for mechanisms that ask for the rows themselves.  What
 comes out is sensitive.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from dpcov.data.encode import Encoder, read_unit_ball
-from dpcov.data.groups import Grouping
+from dpcov.data.checkpoint import Checkpoint
+from dpcov.data.engines import (
+    LOCAL,
+    Encoding,
+    MomentsTask,
+    Progress,
+    TableEncoding,
+    load_engine,
+    local,
+    name_engine,
+)
 from dpcov.data.moments import Moments, MomentsSpec
-from dpcov.data.prefetch import prefetch
 from dpcov.data.rows import EncodedRows, RowsSpec
 from dpcov.data.schema import Schema
-from dpcov.data.sources import open_source
+from dpcov.errors import UsageError
 
-Progress = Callable[[int], None]
-EncodedBlock = tuple[NDArray[np.float64], NDArray[np.intp] | None]
-"""Encoded rows and the group of each, or None without groups."""
-
-_BLOCK_ROWS = 16384
+__all__ = ["Gathering", "Progress", "table_moments"]
 
 
-def table_moments(
-    data: Any, schema: Schema, spec: MomentsSpec, *, progress: Progress | None = None
-) -> Moments:
-    """Exact **sensitive** moments of a table as a schema encodes it, read once, block by block."""
-    encoder = Encoder(schema)
-    gathered = Moments(len(encoder.columns), spec, norm_bound=encoder.norm_bound)
-    return fill_moments(table_blocks(data, encoder), gathered, progress)
+@dataclass(frozen=True, kw_only=True)
+class Gathering:
+    """Where to gather moments, and with what; public.
+
+    Parameters
+    ----------
+    engine : str, optional
+        Recognised by the type of the data if not given.
+    threads : int, optional
+        Threads of the local engine; all cores by default.
+    memory_limit : float, optional
+        GiB that gathering may take on one machine; what the machine has by default.
+    progress : callable, optional
+        Called with the number of rows after every block.
+    """
+
+    engine: str | None = None
+    threads: int | None = None
+    memory_limit: float | None = None
+    progress: Progress | None = None
+
+    def columns(self, data: Any) -> tuple[str, ...]:
+        """Names of the data's columns."""
+        return load_engine(name_engine(data, self.engine)).columns(data)
+
+    def gather(self, data: Any, encoding: Encoding, spec: MomentsSpec | RowsSpec) -> Moments | EncodedRows:
+        """Keep the rows, or their moments only: what the mechanism wants."""
+        return (
+            self.moments(data, encoding, spec) if isinstance(spec, MomentsSpec) else self.rows(data, encoding)
+        )
+
+    def moments(self, data: Any, encoding: Encoding, spec: MomentsSpec) -> Moments:
+        """Exact **sensitive** moments."""
+        if isinstance(data, Checkpoint):
+            return data.take(encoding, spec)
+        task = MomentsTask(encoding=encoding, spec=spec, threads=self.threads, memory_limit=self.memory_limit)
+        return load_engine(self._engine(data)).moments(data, task, self.progress)
+
+    def rows(self, data: Any, encoding: Encoding) -> EncodedRows:
+        """All encoded rows, **sensitive**, in the memory of this machine."""
+        if isinstance(data, Checkpoint):
+            raise UsageError(
+                "This mechanism needs the rows, and saved moments have none. Give the table itself."
+            )
+        name = self._engine(data)
+        if name != LOCAL:
+            raise UsageError(
+                f"This mechanism needs the rows in one place, but the {name} engine gathers moments only. "
+                "Give a file or a table of this machine, or choose another mechanism."
+            )
+        return local.rows(data, encoding, self.progress)
+
+    def _engine(self, data: Any) -> str:
+        if not isinstance(data, local.GroupedRows):
+            return name_engine(data, self.engine)
+        name = name_engine(data.rows, self.engine)
+        if name != LOCAL:
+            raise UsageError(
+                f"The {name} engine takes no groups beside the rows. Put them into a column and use release(by=...)."
+            )
+        return name
 
 
-def table_blocks(data: Any, encoder: Encoder, grouping: Grouping | None = None) -> Iterator[EncodedBlock]:
-    """Encode a table block by block, while the next blocks are being read."""
-    wanted = encoder.wanted if grouping is None else {**encoder.wanted, **grouping.wanted}
-    for block in prefetch(open_source(data).blocks(_BLOCK_ROWS, wanted=wanted)):
-        yield encoder.encode(block), None if grouping is None else grouping.codes(block)
-
-
-def ball_blocks(X: Any, norm_bound: float, groups: NDArray[np.intp] | None = None) -> Iterator[EncodedBlock]:
-    """Encode an array or a table of numbers into the unit ball, without a schema."""
-    start = 0
-    for rows in read_unit_ball(open_source(X), norm_bound, _BLOCK_ROWS):
-        yield rows, None if groups is None else groups[start : start + len(rows)]
-        start += len(rows)
-
-
-def gather(
-    blocks: Iterable[EncodedBlock],
-    n_features: int,
-    spec: MomentsSpec | RowsSpec,
-    norm_bound: float,
-    progress: Progress | None = None,
-) -> Moments | EncodedRows:
-    """Keep the rows, or their moments only: what the mechanism wants."""
-    if isinstance(spec, MomentsSpec):
-        return fill_moments(blocks, Moments(n_features, spec, norm_bound=norm_bound), progress)
-    kept = EncodedRows(n_features, norm_bound=norm_bound)
-    for rows, _ in blocks:
-        kept.add(rows)
-        _tell(progress, rows)
-    return kept
-
-
-def fill_moments(
-    blocks: Iterable[EncodedBlock], moments: Moments, progress: Progress | None = None
-) -> Moments:
-    """Add every block to the moments."""
-    for rows, groups in blocks:
-        _tell(progress, rows)
-        moments.add(rows, groups, overwrite=True)
-    return moments
-
-
-def _tell(progress: Progress | None, rows: NDArray[np.float64]) -> None:
-    if progress is not None:
-        progress(len(rows))
+def table_moments(data: Any, schema: Schema, spec: MomentsSpec, **where: Any) -> Moments:
+    """Exact **sensitive** moments of a table as a schema encodes it; keywords as in `Gathering`."""
+    return Gathering(**where).moments(data, TableEncoding(schema=schema), spec)

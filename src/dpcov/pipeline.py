@@ -4,7 +4,7 @@ Promise: only public numbers are decided here, before a row is read; nothing but
 :class:`~dpcov.artifact.Release` comes out, except from :func:`moments`, whose result is sensitive.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,14 +15,16 @@ from numpy.typing import ArrayLike, NDArray
 from dpcov.artifact import Release
 from dpcov.auto import AUTO, resolve
 from dpcov.columns import EncodedColumn
+from dpcov.data.checkpoint import Checkpoint
 from dpcov.data.encode import Encoder
+from dpcov.data.engines import BallEncoding, TableEncoding
+from dpcov.data.engines.local import GroupedRows
 from dpcov.data.groups import Grouping, split_schema
 from dpcov.data.moments import Moments, MomentsSpec
 from dpcov.data.rows import EncodedRows, RowsSpec
 from dpcov.data.schema import Schema
-from dpcov.data.sources import open_source
 from dpcov.errors import BudgetError, UsageError
-from dpcov.gathering import Progress, ball_blocks, fill_moments, gather, table_blocks, table_moments
+from dpcov.gathering import Gathering, Progress, table_moments
 from dpcov.mechanisms.base import Problem
 from dpcov.noise.entropy import Entropy
 from dpcov.privacy.budget import Budget
@@ -30,7 +32,7 @@ from dpcov.privacy.guarantee import Neighbors, check_neighbors
 from dpcov.privacy.ledger import Ledger
 from dpcov.publishing import Account, ReleasePlan, publish
 
-__all__ = ["moments", "release", "second_moment", "table_moments"]
+__all__ = ["checkpoint", "moments", "release", "second_moment", "table_moments"]
 
 
 def release(
@@ -48,14 +50,18 @@ def release(
     overwrite: bool = False,
     entropy: Entropy | None = None,
     progress: Progress | None = None,
+    engine: str | None = None,
+    threads: int | None = None,
+    memory_limit: float | None = None,
     **options: Any,
 ) -> Release:
     """Release the second moments of a table once, with a differential privacy guarantee.
 
     Parameters
     ----------
-    data : path, "-", data frame, Arrow table, array or sparse matrix
-        The sensitive table.  Files are streamed: memory does not depend on the number of rows.
+    data : path, "-", data frame, Arrow table, array, sparse matrix, or Checkpoint
+        The sensitive table, or its moments as gathered by :func:`checkpoint`.  Files are streamed: memory does not
+        depend on the number of rows.
     schema : Schema or path of a schema file
         Public bounds, categories and policies.
     budget : Budget
@@ -77,6 +83,13 @@ def release(
         Operating-system randomness by default; a seeded source marks the release as not private.
     progress : callable, optional
         Called with the number of rows after every block.
+    engine : {"local", "dask", "spark", "device"}, optional
+        Where moments are gathered; found by the type of the data if not given.  All give equal moments.
+    threads : int, optional
+        Threads of the local engine; all cores by default.
+    memory_limit : float, optional
+        GiB that gathering moments may take on one machine; what the machine has by default.  What cannot fit is
+        refused before a row is read.
     **options
         Options of the mechanism.
 
@@ -98,11 +111,70 @@ def release(
     >>> made.covariance().shape
     (2, 2)
     """
+    where = Gathering(engine=engine, threads=threads, memory_limit=memory_limit, progress=progress)
+    plan, encoding = _plan_table(schema, budget, mechanism, neighbors, n_rows, by, options)
+
+    def gather_table(spec: MomentsSpec | RowsSpec) -> Moments | EncodedRows:
+        return where.gather(data, encoding, spec)
+
+    return publish(plan, gather_table, _account(ledger, dataset), output, overwrite, entropy)
+
+
+def checkpoint(
+    data: Any,
+    *,
+    schema: Schema | str | Path,
+    budget: Budget,
+    mechanism: str = AUTO,
+    neighbors: Neighbors = "replace-one",
+    n_rows: int | None = None,
+    by: str | None = None,
+    name: str = "",
+    engine: str | None = None,
+    threads: int | None = None,
+    memory_limit: float | None = None,
+    progress: Progress | None = None,
+    **options: Any,
+) -> Checkpoint:
+    """Gather the exact **sensitive** moments that a later :func:`release` with the same arguments will ask for.
+
+    Nothing is drawn and no budget is spent.  Checkpoints of several parts or sites are merged, saved under a key, and
+    given to :func:`release` as its data.
+
+    Parameters
+    ----------
+    data, schema, budget, mechanism, neighbors, n_rows, by, engine, threads, memory_limit, progress, **options
+        As in :func:`release`; ``n_rows`` is the public number of all parts together.
+    name : str
+        The custodian's name for this part of the table.
+    """
+    where = Gathering(engine=engine, threads=threads, memory_limit=memory_limit, progress=progress)
+    plan, encoding = _plan_table(schema, budget, mechanism, neighbors, n_rows, by, options)
+    wanted = plan.mechanism.wants(plan.problem(n_rows))
+    if isinstance(wanted, RowsSpec):
+        raise UsageError(
+            f"The {plan.mechanism.name} mechanism needs the rows; it cannot start from saved moments."
+        )
+    assert plan.schema_toml is not None
+    return Checkpoint.of_part(where.moments(data, encoding, wanted), plan.schema_toml, by, name)
+
+
+def _plan_table(
+    schema: Schema | str | Path,
+    budget: Budget,
+    mechanism: str,
+    neighbors: Neighbors,
+    n_rows: int | None,
+    by: str | None,
+    options: Mapping[str, Any],
+) -> tuple[ReleasePlan, TableEncoding]:
+    """Decide everything about the release of a table that public numbers decide."""
     if n_rows is not None and neighbors == "add-remove-one":
         raise UsageError("Under add-remove-one neighbors the number of rows is private; do not state it.")
     declared = schema if isinstance(schema, Schema) else Schema.from_toml(schema)
     schema, grouping = (declared, None) if by is None else split_schema(declared, by)
-    encoder = Encoder(schema)
+    encoding = TableEncoding(schema=schema, grouping=grouping)
+    encoder = encoding.encoder
     groups = () if grouping is None else grouping.names
     problem = Problem(
         n_features=len(encoder.columns),
@@ -126,12 +198,7 @@ def release(
         stated_rows=n_rows,
         groups=groups,
     )
-
-    def gather_table(spec: MomentsSpec | RowsSpec) -> Moments | EncodedRows:
-        blocks = table_blocks(data, encoder, grouping)
-        return gather(blocks, len(encoder.columns), spec, encoder.norm_bound, progress)
-
-    return publish(plan, gather_table, _account(ledger, dataset), output, overwrite, entropy)
+    return plan, encoding
 
 
 def second_moment(
@@ -147,6 +214,9 @@ def second_moment(
     entropy: Entropy | None = None,
     ledger: Ledger | str | Path | None = None,
     dataset: str | None = None,
+    engine: str | None = None,
+    threads: int | None = None,
+    memory_limit: float | None = None,
     **options: Any,
 ) -> Release:
     """Release X'X / n of a plain array whose rows are clipped to a public norm bound.
@@ -161,7 +231,7 @@ def second_moment(
         The group of each row; needs ``categories``.  One matrix for each group at the price of one release.
     categories : iterable of str, optional
         The public names of all groups.
-    budget, mechanism, neighbors, entropy, ledger, dataset, **options
+    budget, mechanism, neighbors, entropy, ledger, dataset, engine, threads, memory_limit, **options
         As in :func:`release`.
 
     Returns
@@ -179,8 +249,10 @@ def second_moment(
     """
     bound = X.norm_bound if isinstance(X, Moments) and norm_bound is None else norm_bound
     bound = _check_norm_bound(bound)
-    names = _names(X)
+    where = Gathering(engine=engine, threads=threads, memory_limit=memory_limit)
+    names = _names(X, where)
     codes, group_names = _group_codes(groups, categories)
+    encoding = BallEncoding(n_features=len(names), norm_bound=bound)
     problem = Problem(
         n_features=len(names),
         neighbors=check_neighbors(neighbors),
@@ -202,7 +274,7 @@ def second_moment(
 
     def gather_array(spec: MomentsSpec | RowsSpec) -> Moments | EncodedRows:
         if not isinstance(X, Moments):
-            return gather(ball_blocks(X, bound, codes), len(names), spec, bound)
+            return where.gather(X if codes is None else GroupedRows(rows=X, groups=codes), encoding, spec)
         if isinstance(spec, RowsSpec):
             raise UsageError(
                 f"The {choice.mechanism} mechanism needs the rows; give them instead of moments."
@@ -216,7 +288,16 @@ def second_moment(
     return publish(plan, gather_array, _account(ledger, dataset), None, False, entropy)
 
 
-def moments(X: Any, *, norm_bound: float, **spec: Any) -> Moments:
+def moments(
+    X: Any,
+    *,
+    norm_bound: float,
+    engine: str | None = None,
+    threads: int | None = None,
+    memory_limit: float | None = None,
+    progress: Progress | None = None,
+    **spec: Any,
+) -> Moments:
     """Exact **sensitive** moments of an array, to be shared by several mechanisms.
 
     Parameters
@@ -224,11 +305,14 @@ def moments(X: Any, *, norm_bound: float, **spec: Any) -> Moments:
     X : (n, d) array or sparse matrix
     norm_bound : float
         Public bound on the l2 norm of a row; longer rows are scaled down to it.
+    engine, threads, memory_limit, progress
+        As in :func:`release`.
     **spec
         Fields of :class:`~dpcov.data.moments.MomentsSpec`: ``shells``, ``normalized``, ``bits``.
     """
-    bound = _check_norm_bound(norm_bound)
-    return fill_moments(ball_blocks(X, bound), Moments(len(_names(X)), MomentsSpec(**spec), norm_bound=bound))
+    where = Gathering(engine=engine, threads=threads, memory_limit=memory_limit, progress=progress)
+    encoding = BallEncoding(n_features=len(where.columns(X)), norm_bound=_check_norm_bound(norm_bound))
+    return where.moments(X, encoding, MomentsSpec(**spec))
 
 
 def _intercept_is_public(schema: Schema, neighbors: str) -> bool:
@@ -275,9 +359,9 @@ def _group_codes(
     return grouping.codes_of(pa.array(np.asarray(groups).astype(str))), grouping.names
 
 
-def _names(X: Any) -> tuple[str, ...]:
+def _names(X: Any, where: Gathering) -> tuple[str, ...]:
     """Names of the features: the data's own, or x0, x1, ... where it has none."""
-    return tuple(f"x{i}" for i in range(X.n_features)) if isinstance(X, Moments) else open_source(X).columns
+    return tuple(f"x{i}" for i in range(X.n_features)) if isinstance(X, Moments) else where.columns(X)
 
 
 def _plain_columns(names: Iterable[str]) -> tuple[EncodedColumn, ...]:

@@ -7,8 +7,8 @@ from fractions import Fraction
 import pytest
 
 from dpcov.cli import main
+from dpcov.cli.options import parse_options
 from dpcov.cli.progress import rows_progress
-from dpcov.cli.release import parse_options
 from dpcov.errors import (
     BudgetError,
     DataError,

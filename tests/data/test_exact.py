@@ -10,7 +10,7 @@ LARGE = 2**61
 
 
 def value(exact):
-    high, low = exact._words()
+    high, low = exact.words()
     return [
         [(int(h) << 32) + int(w) for h, w in zip(hs, ws, strict=True)]
         for hs, ws in zip(high, low, strict=True)

@@ -86,7 +86,7 @@ import hashlib, numpy as np
 from dpcov.data.moments import MomentsSpec, gather
 rows = np.random.default_rng(3).uniform(-1, 1, (9000, 40)) / 40**0.5
 moments = gather([rows], 40, MomentsSpec(shells=4, normalized=True))
-words = [w for s in moments.strata for e in (s.sscp, s.normalized) for w in e._words()]
+words = [w for s in moments.strata for e in (s.sscp, s.normalized) for w in e.words()]
 print(hashlib.sha256(b"".join(w.tobytes() for w in words)).hexdigest())
 """
 

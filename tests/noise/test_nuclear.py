@@ -202,7 +202,7 @@ def test_last_point_follows_the_product_of_differences(half_line):
     drawn = log_gas._Drawn(gas)
     while drawn.count < 6:
         block = log_gas._propose(gas, 1, entropy)
-        drawn.extend(block)
+        drawn.extend(block, 6)
     block = log_gas._propose(gas, 200, entropy)
     images = block.features @ gas.kernel
     intensity = drawn._intensity(block, images, drawn._columns(block, images))

@@ -17,7 +17,7 @@ Dataset = Annotated[str, typer.Option("--dataset", help="Name of the dataset.")]
 
 @app.command(epilog=CREATE_EXAMPLE)
 def create(
-    ledger: options.LedgerFile,
+    ledger: options.LedgerPlace,
     dataset: Dataset,
     epsilon: options.Epsilon = None,
     delta: options.Delta = None,
@@ -44,7 +44,7 @@ def create(
 
 
 @app.command("list", epilog=LIST_EXAMPLE)
-def list_datasets(ledger: options.LedgerFile) -> None:
+def list_datasets(ledger: options.LedgerPlace) -> None:
     """List the datasets of a ledger with their totals."""
     from dpcov.privacy.ledger import Ledger
 
@@ -53,7 +53,7 @@ def list_datasets(ledger: options.LedgerFile) -> None:
 
 
 @app.command(epilog=SHOW_EXAMPLE)
-def show(ledger: options.LedgerFile, dataset: Dataset) -> None:
+def show(ledger: options.LedgerPlace, dataset: Dataset) -> None:
     """List every entry of a dataset and what is left."""
     from dpcov.privacy.convert import shorten_down
     from dpcov.privacy.guarantee import format_number

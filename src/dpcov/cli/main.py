@@ -13,7 +13,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 from typer.core import TyperGroup
 
-from dpcov.cli import demo, export, ledger, mechanisms, plan, release, schema, show
+from dpcov.cli import demo, export, ledger, mechanisms, moments, plan, release, schema, show
 from dpcov.errors import DpcovError
 
 INTERNAL_ERROR, INTERRUPTED = 70, 130
@@ -74,6 +74,7 @@ app.command("mechanisms", epilog=mechanisms.EXAMPLE)(mechanisms.mechanisms)
 app.command("show", epilog=show.EXAMPLE)(show.show)
 app.command("export", epilog=export.EXAMPLE)(export.export)
 app.add_typer(ledger.app, name="ledger")
+app.add_typer(moments.app, name="moments")
 
 
 def _version(wanted: bool) -> None:

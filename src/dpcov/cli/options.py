@@ -1,14 +1,19 @@
 """Options that several commands share, declared once."""
 
+import os
+import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from dpcov.errors import UsageError
 
 if TYPE_CHECKING:
+    from dpcov.data.sources.sql import Query
+    from dpcov.data.vault import Key
     from dpcov.privacy.budget import Budget
+    from dpcov.privacy.guarantee import Neighbors
 
 Epsilon = Annotated[str | None, typer.Option("--epsilon", help="Privacy budget epsilon, a decimal number.")]
 Delta = Annotated[str | None, typer.Option("--delta", help="Privacy budget delta, for example 1e-6.")]
@@ -32,7 +37,70 @@ Post = Annotated[
 ]
 Force = Annotated[bool, typer.Option("--force", help="Overwrite an existing output file.")]
 ReleaseFile = Annotated[Path, typer.Argument(help="A release file (.dpcov).", metavar="RELEASE")]
-LedgerFile = Annotated[Path, typer.Argument(help="The ledger, an SQLite file.", metavar="LEDGER")]
+LedgerPlace = Annotated[
+    str, typer.Argument(help="The ledger: an SQLite file, or postgresql://USER@HOST/NAME.", metavar="LEDGER")
+]
+TableFile = Annotated[
+    str | None,
+    typer.Argument(help="CSV, Parquet, Arrow, npy or npz file; - reads CSV from stdin.", metavar="DATA"),
+]
+Sql = Annotated[
+    str | None,
+    typer.Option("--sql", help="A SELECT whose result is the table, instead of a file; needs --db."),
+]
+Db = Annotated[
+    str | None,
+    typer.Option(
+        "--db",
+        help="Database of --sql: duckdb:///FILE, duckdb:// (over Parquet and CSV files), "
+        "postgresql://USER@HOST/NAME, sqlite:///FILE, or any SQLAlchemy URL.",
+    ),
+]
+DbEnv = Annotated[
+    str | None,
+    typer.Option(
+        "--db-env",
+        metavar="VARIABLE",
+        help="Environment variable that holds the database URL, so that its password is not seen.",
+    ),
+]
+
+MechanismOption = Annotated[
+    str, typer.Option("--mechanism", help="Which mechanism draws the noise; auto chooses and says why.")
+]
+MechanismOptions = Annotated[
+    list[str] | None,
+    typer.Option("--option", metavar="NAME=VALUE", help="Option of the mechanism; repeatable."),
+]
+By = Annotated[
+    str | None,
+    typer.Option("--by", help="Categorical column: one matrix per category, at no further cost."),
+]
+Quiet = Annotated[bool, typer.Option("--quiet", help="No progress display.")]
+KeyFile = Annotated[
+    Path | None, typer.Option("--key", metavar="FILE", help="Key file that locks saved moments.")
+]
+PassphraseEnv = Annotated[
+    str | None,
+    typer.Option(
+        "--passphrase-env",
+        metavar="VARIABLE",
+        help="Environment variable with a passphrase, instead of --key.",
+    ),
+]
+Engine = Annotated[
+    str | None,
+    typer.Option("--engine", help="Where to gather moments: local, dask, spark or device; same result."),
+]
+Threads = Annotated[
+    int | None, typer.Option("--threads", min=1, help="Threads of the local engine; all cores by default.")
+]
+MemoryLimit = Annotated[
+    float | None,
+    typer.Option("--memory-limit", help="GiB that gathering may take; what cannot fit is refused first."),
+]
+
+_PASSWORD = re.compile(r"://[^/?@]*:[^/?@]+@|[?&]password=")
 
 
 def budget_from(epsilon: str | None, delta: str | None, rho: str | None) -> "Budget":
@@ -42,3 +110,72 @@ def budget_from(epsilon: str | None, delta: str | None, rho: str | None) -> "Bud
     if epsilon is None and delta is None and rho is None:
         raise UsageError("State the privacy budget: --epsilon E --delta D, --epsilon E, or --rho R.")
     return Budget(epsilon=epsilon, delta=delta, rho=rho)
+
+
+def neighbors_from(neighbors: str) -> "Neighbors":
+    """Return the relation, or say which ones exist."""
+    from dpcov.privacy.guarantee import check_neighbors
+
+    return check_neighbors(neighbors)
+
+
+def parse_options(pairs: list[str]) -> dict[str, Any]:
+    """Read NAME=VALUE pairs; values are TOML scalars (numbers, true, false) or plain words."""
+    import tomllib
+
+    parsed: dict[str, Any] = {}
+    for pair in pairs:
+        name, separator, text = pair.partition("=")
+        if not separator or not name.isidentifier():
+            raise UsageError("Write mechanism options as NAME=VALUE, for example --option bits=18.")
+        try:
+            parsed[name] = tomllib.loads(f"value = {text}")["value"]
+        except tomllib.TOMLDecodeError:
+            parsed[name] = text
+    return parsed
+
+
+def key_from(key_file: Path | None, passphrase_env: str | None) -> "Key":
+    """Return the key of saved moments; exactly one of the two must be given."""
+    from dpcov.data.vault import Key
+
+    if (key_file is None) == (passphrase_env is None):
+        raise UsageError(
+            "Saved moments need their key: --key FILE, or --passphrase-env VARIABLE; one of the two."
+        )
+    if key_file is not None:
+        return Key.from_file(key_file)
+    return Key.from_passphrase(os.environ.get(passphrase_env or "", ""))
+
+
+def table_from(data: str | None, sql: str | None, db: str | None, db_env: str | None) -> "str | Query":
+    """Return what to read: the file, or the query to a database; exactly one of them must be given."""
+    if sql is None:
+        if db is not None or db_env is not None:
+            raise UsageError("A database needs a statement: --sql 'SELECT ...'.")
+        if data is None:
+            raise UsageError("Name the table: a file, or --sql 'SELECT ...' with --db URL.")
+        return data
+    if data is not None:
+        raise UsageError("Give a file or --sql, not both.")
+    from dpcov.data.sources.sql import Query
+
+    return Query(sql, db=_database_url(db, db_env))
+
+
+def _database_url(db: str | None, db_env: str | None) -> str:
+    if (db is None) == (db_env is None):
+        raise UsageError("Say where --sql runs: --db URL, or --db-env VARIABLE; one of the two.")
+    if db_env is not None:
+        url = os.environ.get(db_env, "")
+        if not url:
+            raise UsageError("The variable that --db-env names is not set. Set it to the database URL.")
+        return url
+    assert db is not None
+    if _PASSWORD.search(db):
+        typer.echo(
+            "Warning: other users of this machine can see a password on the command line. Use --db-env, "
+            "PGPASSWORD or .pgpass.",
+            err=True,
+        )
+    return db

@@ -10,7 +10,6 @@ from dpcov.errors import UsageError
 
 if TYPE_CHECKING:
     from dpcov.noise.entropy import Entropy
-    from dpcov.privacy.guarantee import Neighbors
 
 EXAMPLE = (
     "Example: dpcov release patients.parquet --schema patients.toml --epsilon 1 --delta 1e-6 "
@@ -19,38 +18,38 @@ EXAMPLE = (
 
 
 def release(
-    data: Annotated[
-        str, typer.Argument(help="CSV, Parquet, Arrow, npy or npz file; - reads CSV from stdin.")
-    ],
     schema: Annotated[Path, typer.Option("--schema", help="Schema file with public bounds (TOML).")],
     output: Annotated[Path, typer.Option("-o", "--output", help="Release file to write.")],
+    data: options.TableFile = None,
+    sql: options.Sql = None,
+    db: options.Db = None,
+    db_env: options.DbEnv = None,
+    key_file: options.KeyFile = None,
+    passphrase_env: options.PassphraseEnv = None,
     epsilon: options.Epsilon = None,
     delta: options.Delta = None,
     rho: options.Rho = None,
-    mechanism: Annotated[
-        str, typer.Option("--mechanism", help="Which mechanism draws the noise; auto chooses and says why.")
-    ] = "auto",
-    option: Annotated[
-        list[str] | None,
-        typer.Option("--option", metavar="NAME=VALUE", help="Option of the mechanism; repeatable."),
-    ] = None,
+    mechanism: options.MechanismOption = "auto",
+    option: options.MechanismOptions = None,
     neighbors: options.NeighborsOption = "replace-one",
     rows: Annotated[
         int | None, typer.Option("--rows", help="Public number of rows; a contradicting file is refused.")
     ] = None,
-    by: Annotated[
-        str | None,
-        typer.Option("--by", help="Categorical column: one matrix per category, at no further cost."),
+    by: options.By = None,
+    ledger: Annotated[
+        str | None, typer.Option("--ledger", help="Ledger that is charged: a file, or postgresql://...")
     ] = None,
-    ledger: Annotated[Path | None, typer.Option("--ledger", help="Ledger that is charged.")] = None,
     dataset: Annotated[
         str | None, typer.Option("--dataset", help="Name of the dataset in the ledger.")
     ] = None,
     no_ledger: Annotated[
         bool, typer.Option("--no-ledger", help="Run without a ledger; you keep the account yourself.")
     ] = False,
+    engine: options.Engine = None,
+    threads: options.Threads = None,
+    memory_limit: options.MemoryLimit = None,
     force: options.Force = False,
-    quiet: Annotated[bool, typer.Option("--quiet", help="No progress display.")] = False,
+    quiet: options.Quiet = False,
     seed: Annotated[
         int | None, typer.Option("--seed", help="Reproducible randomness, for research on public data.")
     ] = None,
@@ -66,15 +65,16 @@ def release(
         raise UsageError(
             "Name the ledger to charge (--ledger FILE --dataset NAME), or say --no-ledger; one of the two."
         )
+    table = _table(options.table_from(data, sql, db, db_env), key_file, passphrase_env)
     budget = options.budget_from(epsilon, delta, rho)
     randomness = _entropy(seed, not_private)
     with rows_progress(show_rows=neighbors == "replace-one", quiet=quiet) as progress:
         made = dpcov.release(
-            data,
+            table,
             schema=schema,
             budget=budget,
             mechanism=mechanism,
-            neighbors=_neighbors(neighbors),
+            neighbors=options.neighbors_from(neighbors),
             n_rows=rows,
             by=by,
             ledger=ledger,
@@ -83,16 +83,24 @@ def release(
             overwrite=force,
             entropy=randomness,
             progress=progress,
-            **parse_options(option or []),
+            engine=engine,
+            threads=threads,
+            memory_limit=memory_limit,
+            **options.parse_options(option or []),
         )
     typer.echo(f"Wrote {output}: {made.guarantee.promise}, {len(made.feature_names)} features.")
     typer.echo(f"Next: dpcov show {output}   ·   dpcov export {output} -o covariance.csv")
 
 
-def _neighbors(neighbors: str) -> "Neighbors":
-    from dpcov.privacy.guarantee import check_neighbors
+def _table(table: Any, key_file: Path | None, passphrase_env: str | None) -> Any:
+    """Unlock saved moments; anything else is read as it is."""
+    if not isinstance(table, str) or not table.endswith(".moments"):
+        if key_file is not None or passphrase_env is not None:
+            raise UsageError("A key is for saved moments, files that end in .moments.")
+        return table
+    from dpcov.data.checkpoint import Checkpoint
 
-    return check_neighbors(neighbors)
+    return Checkpoint.load(table, options.key_from(key_file, passphrase_env))
 
 
 def _entropy(seed: int | None, not_private: bool) -> "Entropy | None":
@@ -105,19 +113,3 @@ def _entropy(seed: int | None, not_private: bool) -> "Entropy | None":
             "--seed makes the noise predictable, so the release protects nobody. Add --not-private to confirm."
         )
     return SeededEntropy(seed)
-
-
-def parse_options(pairs: list[str]) -> dict[str, Any]:
-    """Read NAME=VALUE pairs; values are TOML scalars (numbers, true, false) or plain words."""
-    import tomllib
-
-    parsed: dict[str, Any] = {}
-    for pair in pairs:
-        name, separator, text = pair.partition("=")
-        if not separator or not name.isidentifier():
-            raise UsageError("Write mechanism options as NAME=VALUE, for example --option bits=18.")
-        try:
-            parsed[name] = tomllib.loads(f"value = {text}")["value"]
-        except tomllib.TOMLDecodeError:
-            parsed[name] = text
-    return parsed

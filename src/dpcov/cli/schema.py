@@ -13,14 +13,13 @@ app = typer.Typer(no_args_is_help=True, help="Write and check the public descrip
 DRAFT_EXAMPLE = "Example: dpcov schema draft patients.parquet -o patients.toml"
 CHECK_EXAMPLE = "Example: dpcov schema check patients.toml --data patients.parquet"
 
-DataFile = Annotated[
-    str, typer.Argument(help="CSV, Parquet, Arrow, npy or npz file; - reads CSV from stdin.")
-]
-
 
 @app.command(epilog=DRAFT_EXAMPLE)
 def draft(
-    data: DataFile,
+    data: options.TableFile = None,
+    sql: options.Sql = None,
+    db: options.Db = None,
+    db_env: options.DbEnv = None,
     output: Annotated[
         Path | None, typer.Option("-o", "--output", help="Schema file to write; stdout if left out.")
     ] = None,
@@ -35,7 +34,7 @@ def draft(
     from dpcov.data.sources import open_source
     from dpcov.output import write_file
 
-    text = draft_schema(open_source(data)).dumps()
+    text = draft_schema(open_source(options.table_from(data, sql, db, db_env))).dumps()
     if output is None:
         typer.echo(text, nl=False)
         return
@@ -49,20 +48,23 @@ def check(
     data: Annotated[
         str | None, typer.Option("--data", help="Also check that this file has the columns.")
     ] = None,
+    sql: options.Sql = None,
+    db: options.Db = None,
+    db_env: options.DbEnv = None,
 ) -> None:
     """Say what a schema still lacks, or that it is ready and which norm bound follows from it."""
     from dpcov.data.schema import Schema
 
     read = Schema.from_toml(schema)
     read.require_complete()
-    if data is not None:
+    if any(given is not None for given in (data, sql, db, db_env)):
         from dpcov.data.sources import open_source
 
-        columns = open_source(data).columns
+        columns = open_source(options.table_from(data, sql, db, db_env)).columns
         absent = [name for name in read.needed_columns if name not in columns]
         if absent:
             raise SchemaError(
-                f"The file lacks {len(absent)} columns of the schema: {', '.join(absent[:10])}."
+                f"The table lacks {len(absent)} columns of the schema: {', '.join(absent[:10])}."
             )
     typer.echo(
         f"The schema is complete: {len(read.features)} columns encode to {len(read.encoded_columns)}, "

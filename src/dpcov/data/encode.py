@@ -213,10 +213,11 @@ def read_unit_ball(
 ) -> Iterator[FloatMatrix]:
     """Read a source of numbers only and encode it by `encode_array`, without a schema."""
     for block in source.blocks(block_rows, progress=progress):
-        yield encode_array(_matrix(block), norm_bound)
+        yield encode_array(as_matrix(block), norm_bound)
 
 
-def _matrix(block: Block) -> FloatMatrix:
+def as_matrix(block: Block) -> FloatMatrix:
+    """Return a block of numbers as a matrix."""
     if isinstance(block, np.ndarray):
         return block
     columns = [values.numbers(block.column(name), name) for name in block.schema.names]

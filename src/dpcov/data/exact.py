@@ -1,8 +1,13 @@
 """Sums of integer matrices that are exact for any number of terms.
 
-Promise: the value never depends on the order, the chunking or the tree in which terms were added.  One int64
-word holds the sum until it could overflow; then a second word takes the carry.  Knows nothing of rows.
+Promise: the value never depends on the order, the chunking, the threads or the tree in which terms were added.  One
+int64 word holds the sum until it could overflow; then a second word takes the carry.  A large matrix is kept as panels
+of rows from the diagonal on: half the memory, and a product is made one panel at a time.  Knows nothing of rows.
 """
+
+import threading
+from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,41 +20,38 @@ _LIMIT = 2**62
 _WORD = 32
 _MASK = np.int64(2**_WORD - 1)
 
+_PANEL_ROWS = 512
+_WHOLE = 1024
+"""Matrices up to this dimension are one panel: one symmetric product is the fastest."""
 
-class ExactSum:
-    """A symmetric integer matrix ``high * 2**32 + low`` that grows by exact additions.
 
-    Parameters
-    ----------
-    dimension : int
-        Number of rows and columns.
-    """
+class _Words:
+    """An integer array ``high * 2**32 + low`` that grows by exact additions."""
 
     __slots__ = ("_bound", "_high", "_low")
 
-    def __init__(self, dimension: int) -> None:
-        self._low: IntegerMatrix = np.zeros((dimension, dimension), dtype=np.int64)
+    def __init__(self, shape: tuple[int, ...]) -> None:
+        self._low: IntegerMatrix = np.zeros(shape, dtype=np.int64)
         self._high: IntegerMatrix | None = None
         self._bound = 0
 
-    def __repr__(self) -> str:
-        return f"ExactSum(dimension={self._low.shape[0]}, <sensitive>)"
-
-    def add(self, term: NDArray[np.float64] | IntegerMatrix, bound: int) -> None:
-        """Add an integer-valued matrix whose entries are at most ``bound`` < 2**62 in absolute value."""
-        if not 0 <= bound < _LIMIT:
-            raise NumericError("A block of moments exceeds the exact range; use smaller blocks.")
+    def add(self, term: NDArray[Any], bound: int) -> None:
+        """Add integers, held in any type, of at most ``bound`` < 2**62 in absolute value."""
         if self._bound + bound >= _LIMIT:
             self._carry()
-        self._low += np.asarray(term, dtype=np.int64)
+        self._low += term.astype(np.int64, copy=False)
         self._bound += bound
 
-    def merge(self, other: "ExactSum") -> None:
-        """Add another sum; merging is associative and commutative to the bit."""
+    def add_high(self, high: IntegerMatrix) -> None:
+        """Add integers times ``2**32``."""
+        self._carry()
+        assert self._high is not None
+        self._high += high
+
+    def merge(self, other: "_Words") -> None:
+        """Add another array of the same shape."""
         if other._high is not None:
-            self._carry()
-            assert self._high is not None
-            self._high += other._high
+            self.add_high(other._high)
         self.add(other._low, other._bound)
 
     def _carry(self) -> None:
@@ -59,59 +61,219 @@ class ExactSum:
         self._low &= _MASK
         self._bound = 2**_WORD
 
-    def trace(self) -> int:
-        """Exact trace as a Python integer."""
+    def split(self) -> tuple[IntegerMatrix, IntegerMatrix]:
+        """Return new arrays ``(high, low)`` with ``0 <= low < 2**32``."""
+        high = self._low >> _WORD
+        if self._high is not None:
+            high += self._high
+        return high, self._low & _MASK
+
+    def diagonal(self) -> int:
+        """Return the sum of the diagonal that starts in the first entry."""
         total = sum(int(value) for value in np.diagonal(self._low))
         if self._high is not None:
             total += sum(int(value) for value in np.diagonal(self._high)) << _WORD
         return total
 
-    def _words(self) -> tuple[IntegerMatrix, IntegerMatrix]:
-        high = self._low >> _WORD
-        return (high if self._high is None else high + self._high), self._low & _MASK
+    def shifted_down(self, bits: int) -> "_Words":
+        high, low = self.split()
+        result = _Words((0,))
+        if bits >= _WORD:
+            result._low = high >> min(bits - _WORD, 62)
+            result._bound = _LIMIT - 1
+            return result
+        result._low = (low >> bits) + ((high & np.int64(2**bits - 1)) << (_WORD - bits))
+        result._high = high >> bits
+        result._bound = 2**_WORD
+        return result
+
+
+class ExactSum:
+    """A symmetric integer matrix that grows by exact additions; several threads may add to it.
+
+    Parameters
+    ----------
+    dimension : int
+        Number of rows and columns.
+
+    Attributes
+    ----------
+    lock : threading.Lock
+        Held while the sum changes; not part of the state that is pickled.
+    """
+
+    __slots__ = ("_dimension", "_panels", "lock")
+
+    def __init__(self, dimension: int) -> None:
+        self._dimension = dimension
+        self._panels: list[_Words] | None = None
+        self.lock = threading.Lock()
+
+    def __repr__(self) -> str:
+        return f"ExactSum(dimension={self._dimension}, <sensitive>)"
+
+    def __getstate__(self) -> tuple[int, list[Any] | None]:
+        panels = self._panels
+        return self._dimension, None if panels is None else [(p._low, p._high, p._bound) for p in panels]
+
+    def __setstate__(self, state: tuple[int, list[Any] | None]) -> None:
+        dimension, panels = state
+        self.__init__(dimension)  # type: ignore[misc]
+        if panels is not None:
+            self._panels = [_Words((0,)) for _ in panels]
+            for panel, (low, high, bound) in zip(self._panels, panels, strict=True):
+                panel._low, panel._high, panel._bound = low, high, bound
+
+    def add(self, term: NDArray[np.float64] | IntegerMatrix, bound: int) -> None:
+        """Add an integer-valued symmetric matrix whose entries are at most ``bound`` < 2**62 in absolute value."""
+        _check_bound(bound)
+        with self.lock:
+            for panel, (start, stop) in zip(self._filled(), _panels(self._dimension), strict=True):
+                panel.add(term[start:stop, start:], bound)
+
+    def add_gram(self, block: NDArray[np.float64], bound: int) -> None:
+        """Add ``block.T @ block``; all its entries' partial sums are at most ``bound`` <= 2**53.
+
+        Products are made outside the lock and one panel at a time: a thread takes ``_PANEL_ROWS`` rows of the matrix
+        of memory beside the sum.
+        """
+        _check_bound(bound)
+        for index, (start, stop) in enumerate(_panels(self._dimension)):
+            product = _panel_product(block, start, stop)
+            with self.lock:
+                self._filled()[index].add(product, bound)
+
+    def add_words(self, high: IntegerMatrix, low: IntegerMatrix) -> None:
+        """Add a symmetric matrix ``high * 2**32 + low`` with ``0 <= low < 2**32``, as `words` returns it."""
+        with self.lock:
+            for panel, (start, stop) in zip(self._filled(), _panels(self._dimension), strict=True):
+                panel.add_high(high[start:stop, start:])
+                panel.add(low[start:stop, start:], 2**_WORD)
+
+    def merge(self, other: "ExactSum") -> None:
+        """Add another sum; merging is associative and commutative to the bit."""
+        if other._panels is None:
+            return
+        with self.lock:
+            for mine, theirs in zip(self._filled(), other._panels, strict=True):
+                mine.merge(theirs)
+
+    def _filled(self) -> list[_Words]:
+        """Return the panels to add to; until then a sum takes no memory."""
+        self._panels = self._shown()
+        return self._panels
+
+    def _shown(self) -> list[_Words]:
+        """Return the panels to read."""
+        n = self._dimension
+        return self._panels or [_Words((stop - start, n - start)) for start, stop in _panels(n)]
+
+    def trace(self) -> int:
+        """Exact trace as a Python integer."""
+        return sum(panel.diagonal() for panel in self._panels or ())
+
+    def words(self) -> tuple[IntegerMatrix, IntegerMatrix]:
+        """Return ``(high, low)``, both (d, d), of the sum ``high * 2**32 + low`` with ``0 <= low < 2**32``."""
+        high, low = zip(*(panel.split() for panel in self._shown()), strict=True)
+        return self._assembled(high), self._assembled(low)
 
     def plus(self, noise: IntegerMatrix, *, room_for: int = 0) -> tuple[IntegerMatrix, int]:
-        """Return ``(matrix, dropped_bits)``: the sum plus ``noise``, as int64 after dropping low bits.
+        """Return ``(matrix, dropped_bits)``: the sum plus symmetric ``noise``, as int64 after dropping low bits.
 
         ``dropped_bits`` is the smallest number that makes every *noisy* entry, and the already noisy number
         ``room_for``, fit; being a function of noisy numbers alone it costs no privacy.  It is 0 below about
         4 million rows at 20 bits.
         """
-        high, low = self._words()
-        low = low + (noise & _MASK)
-        high = high + (noise >> _WORD) + (low >> _WORD)
-        low &= _MASK
-        spread = max(int(high.max()), -int(high.min()) - 1, abs(room_for) >> _WORD)
+        noisy = [
+            _noisy(panel, noise[start:stop, start:])
+            for panel, (start, stop) in zip(self._shown(), _panels(self._dimension), strict=True)
+        ]
+        spread = max(abs(room_for) >> _WORD, *(_spread(high) for high, _ in noisy))
         dropped = max(0, spread.bit_length() + _WORD - 62)
         if dropped > _WORD:
             raise NumericError("The moments are too large for the release format; use fewer bits.")
-        return (high << (_WORD - dropped)) + (low >> dropped), dropped
+        return self._assembled((high << (_WORD - dropped)) + (low >> dropped) for high, low in noisy), dropped
 
     def shifted_down(self, bits: int) -> "ExactSum":
         """Entrywise floor of the sum divided by ``2**bits``."""
-        result = ExactSum(len(self._low))
+        result = ExactSum(self._dimension)
         if bits == 0:
             result.merge(self)
-            return result
-        high, low = self._words()
-        if bits >= _WORD:
-            result.add(high >> min(bits - _WORD, 62), _LIMIT - 1)
-            return result
-        carried = (high & np.int64(2**bits - 1)) << (_WORD - bits)
-        result._low = (low >> bits) + carried
-        result._high = high >> bits
-        result._bound = 2**_WORD
+        elif self._panels is not None:
+            result._panels = [panel.shifted_down(bits) for panel in self._panels]
         return result
 
     def to_float(self) -> NDArray[np.float64]:
         """Nearest float64 values, for idealized mechanisms and for researchers' error measurements."""
-        high, low = self._words()
-        return high.astype(np.float64) * 2.0**_WORD + low.astype(np.float64)
+        halves = (panel.split() for panel in self._shown())
+        return self._assembled(high.astype(np.float64) * 2.0**_WORD + low for high, low in halves)
+
+    def _assembled(self, parts: Iterable[NDArray[Any]]) -> NDArray[Any]:
+        """Return the whole matrix from its panels."""
+        whole: NDArray[Any] | None = None
+        for (start, stop), part in zip(_panels(self._dimension), parts, strict=True):
+            if len(part) == self._dimension:
+                return part
+            if whole is None:
+                whole = np.empty((self._dimension, self._dimension), dtype=part.dtype)
+            whole[start:stop, start:] = part
+            whole[stop:, start:stop] = part[:, stop - start :].T
+        assert whole is not None
+        return whole
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, ExactSum):
             return NotImplemented
-        mine, theirs = self._words(), other._words()
-        return all(np.array_equal(a, b) for a, b in zip(mine, theirs, strict=True))
+        if self._dimension != other._dimension:
+            return False
+        pairs = zip(self._shown(), other._shown(), strict=True)
+        return all(
+            np.array_equal(a, b)
+            for mine, theirs in pairs
+            for a, b in zip(mine.split(), theirs.split(), strict=True)
+        )
 
     __hash__ = None  # type: ignore[assignment]
+
+
+def packed_entries(dimension: int) -> int:
+    """Entries that one word of a sum keeps."""
+    return sum((stop - start) * (dimension - start) for start, stop in _panels(dimension))
+
+
+def panel_entries(dimension: int) -> int:
+    """Entries of the largest panel: what a product takes beside the sum."""
+    return _panels(dimension)[0][1] * dimension
+
+
+def _panels(dimension: int) -> list[tuple[int, int]]:
+    step = dimension if dimension <= _WHOLE else _PANEL_ROWS
+    return [(start, min(start + step, dimension)) for start in range(0, dimension, step)]
+
+
+def _panel_product(block: NDArray[np.float64], start: int, stop: int) -> NDArray[np.float64]:
+    """Rows ``start:stop`` of ``block.T @ block`` from the diagonal on; the square on it is a symmetric product."""
+    left = block[:, start:stop]
+    if stop == block.shape[1]:
+        return left.T @ left
+    product = np.empty((stop - start, block.shape[1] - start))
+    product[:, : stop - start] = left.T @ left
+    product[:, stop - start :] = left.T @ block[:, stop:]
+    return product
+
+
+def _noisy(panel: _Words, noise: IntegerMatrix) -> tuple[IntegerMatrix, IntegerMatrix]:
+    high, low = panel.split()
+    low += noise & _MASK
+    high += (noise >> _WORD) + (low >> _WORD)
+    low &= _MASK
+    return high, low
+
+
+def _spread(high: IntegerMatrix) -> int:
+    return max(int(high.max()), -int(high.min()) - 1)
+
+
+def _check_bound(bound: int) -> None:
+    if not 0 <= bound < _LIMIT:
+        raise NumericError("A block of moments exceeds the exact range; use smaller blocks.")

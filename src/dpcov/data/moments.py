@@ -87,6 +87,15 @@ class StratumMoments:
     def __repr__(self) -> str:
         return "StratumMoments(<sensitive>)"
 
+    def add(self, block: FloatBlock, bits: int) -> None:
+        """Add lattice rows, at most ``2**(53 - 2 bits)`` of them; several threads may do so."""
+        bound = len(block) << (2 * bits)
+        self.sscp.add_gram(block, bound)
+        if self.normalized is not None:
+            self.normalized.add_gram(normalize(block, bits), bound)
+        with self.sscp.lock:
+            self.n_rows += len(block)
+
     def merge(self, other: "StratumMoments") -> None:
         """Add the rows of another stratum of the same shape."""
         self.n_rows += other.n_rows
@@ -123,6 +132,8 @@ class LatticeRows:
 
 class Moments:
     """Sensitive exact moments of one table; grows by :meth:`add`, combines by :meth:`merge`.
+
+    Several threads may add at a time.  What is pickled is the exact state, so whoever gets the bytes gets the moments.
 
     Parameters
     ----------
@@ -195,15 +206,7 @@ class Moments:
 
     def _add_rows(self, stratum: StratumMoments, rows: FloatBlock) -> None:
         for start in range(0, len(rows), self.block_rows):
-            self._add_block(stratum, rows[start : start + self.block_rows])
-
-    def _add_block(self, stratum: StratumMoments, block: FloatBlock) -> None:
-        stratum.n_rows += len(block)
-        bound = len(block) << (2 * self.spec.bits)
-        stratum.sscp.add(block.T @ block, bound)
-        if stratum.normalized is not None:
-            unit = normalize(block, self.spec.bits)
-            stratum.normalized.add(unit.T @ unit, bound)
+            stratum.add(rows[start : start + self.block_rows], self.spec.bits)
 
     def merge(self, other: "Moments") -> None:
         """Add another table's moments; both must have been gathered in the same way."""

@@ -6,7 +6,7 @@ stops the reader.  At most ``depth`` blocks wait, so memory stays bounded.
 
 import queue
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable
 from typing import TypeVar
 
 Item = TypeVar("Item")
@@ -14,7 +14,7 @@ Item = TypeVar("Item")
 _DONE = object()
 
 
-def prefetch(items: Iterable[Item], depth: int = 2) -> Iterator[Item]:
+def prefetch(items: Iterable[Item], depth: int = 2) -> Generator[Item, None, None]:
     """Iterate over ``items`` with a background thread that stays up to ``depth`` items ahead."""
     waiting: queue.Queue[object] = queue.Queue(maxsize=depth)
     stopped = threading.Event()

@@ -48,7 +48,11 @@ def numbers(column: Column, name: str) -> NDArray[Any]:
         return np.full(len(column), np.nan)
     if pa.types.is_integer(data_type) or pa.types.is_floating(data_type):
         return np.asarray(column.to_numpy(zero_copy_only=False))
-    if pa.types.is_boolean(data_type) or pa.types.is_decimal(data_type):
+    if pa.types.is_decimal(data_type):
+        # Arrow's own cast from decimal is off by one in the last place; text is rounded as everywhere else.
+        column = pc.cast(column, pa.string())
+        return np.asarray(pc.cast(column, pa.float64()).to_numpy(zero_copy_only=False))
+    if pa.types.is_boolean(data_type):
         return np.asarray(pc.cast(column, pa.float64()).to_numpy(zero_copy_only=False))
     values, codes = _distinct(column, name)
     return _take(np.array([_number_of(value, name) for value in values], dtype=np.float64), codes, np.nan)

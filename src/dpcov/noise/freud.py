@@ -69,6 +69,12 @@ def orthonormal_functions(points: Floats, coefficients: Floats) -> Floats:
     return _three_term(points, len(coefficients), lambda degree, _: float(coefficients[degree]))
 
 
+def interpolation(offsets: Floats) -> Floats:
+    """Return weights q with q . f(NODES) = f(offset) for offsets in [-1, 1], along a new last axis."""
+    weights: Floats = legendre.legvander(offsets, ORDER - 1) @ TO_LEGENDRE
+    return weights
+
+
 def integrals_within(offsets: Floats) -> Floats:
     """Return weights q with q . f(NODES) = integral of f from -1 to the offset, one row per offset in [-1, 1]."""
     weights: Floats = legendre.legvander(offsets, ORDER) @ _ANTIDERIVATIVES

@@ -4,16 +4,17 @@ On the line the density is prod_{i<j} |x_i - x_j| exp(-sum |x_i|); on the half l
 prod_{i<j} |x_i^2 - x_j^2| exp(-sum x_i).
 
 Promise: in real arithmetic the output law is the stated one, with no burn-in and no discretization, after
-O(d^3 log d) operations in expectation.  Proof: ``docs/nuclear-noise.md``.  Knows nothing of matrices or privacy.
+O(d^3) operations in expectation.  Proof: ``docs/nuclear-noise.md``.  Knows nothing of matrices or privacy.
 """
 
+import math
 from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
 from numpy.polynomial import legendre
 from numpy.typing import NDArray
-from scipy.linalg import solve_triangular
+from scipy.linalg import qr, solve_triangular
 
 from dpcov.errors import NumericError
 from dpcov.noise import freud
@@ -22,8 +23,11 @@ from dpcov.noise.entropy import Entropy
 
 Floats = NDArray[np.float64]
 
-LARGEST_BLOCK = 256
+LARGEST_BLOCK = 128
 """Proposals examined together: enough for matrix products, few enough to stay in cache."""
+
+SMALLEST_STAGED, STAGE_RATIO = 64, 4
+"""A law of at least so many points is tabulated anew, given those drawn, when this part of them is left."""
 
 RELATIVE_SLACK, ABSOLUTE_SLACK = 1e-6, 1e-8
 """An intensity above its proven bound by more than this is a numerical failure, not rounding."""
@@ -33,14 +37,13 @@ RELATIVE_SLACK, ABSOLUTE_SLACK = 1e-6, 1e-8
 class LogGas:
     """The Pfaffian kernel K(x, y) = F(x) kernel F(y)' - [[0, 0], [0, sign(y - x)]] of one law.
 
-    F(x) has the rows f(x) and (integral of sign(y - x) f(y) dy), f being the functions that span the law.
-    On every panel, ``table`` holds f at the nodes, ``left`` the integral of f up to the panel and ``profile`` the
-    Legendre coefficients of the one-point intensity; ``total`` is the integral of f.
+    F(x) has the rows f(x) and (integral of sign(y - x) f(y) dy), f being the functions that span the law; an odd
+    number of them has a partner that is zero on the line and lives on an atom at infinity.  On every panel, ``table``
+    holds f at the nodes, ``left`` the integral of f up to the panel and ``profile`` the Legendre coefficients of the
+    one-point intensity; ``total`` is the integral of f.
     """
 
     dimension: int
-    half_line: bool
-    coefficients: Floats
     edges: Floats
     table: Floats
     left: Floats
@@ -53,8 +56,8 @@ class LogGas:
 class _Proposals:
     """Independent draws from intensity / dimension, and what deciding on them takes.
 
-    The first half of the rows of ``features`` is f, the second half its signed integral; ``heights`` is the intensity
-    and ``levels`` is uniform on (0, 1).
+    The rows 2 i and 2 i + 1 of ``features`` are f and its signed integral at point i; ``heights`` is the intensity and
+    ``levels`` is uniform on (0, 1).
     """
 
     points: Floats
@@ -70,22 +73,52 @@ def prepare(dimension: int, half_line: bool) -> LogGas:
     edges = freud.half_line_panels(len(coefficients))
     if not half_line:
         edges = np.concatenate([-edges[:0:-1], edges])
-    nodes = freud.panel_nodes(edges)
-    table = _functions(nodes.ravel(), coefficients, half_line).reshape(*nodes.shape, -1)
+    functions = freud.orthonormal_functions(freud.panel_nodes(edges).ravel(), coefficients)
+    if half_line:
+        functions = np.sqrt(2.0) * functions[:, ::2]
+    table = np.zeros((len(edges) - 1, freud.ORDER, dimension + dimension % 2))
+    table[:, :, :dimension] = functions.reshape(-1, freud.ORDER, dimension)
+    return _tabulated(dimension, edges, table)
+
+
+def sample(gas: LogGas, entropy: Entropy) -> Floats:
+    """Return the points of one draw in increasing order.
+
+    Points enter one by one.  Given those already drawn, the next one has density
+    intensity(x | drawn) / (number left), and intensity(x | drawn) <= intensity(x): the law is strongly Rayleigh.
+    So proposals from the unconditional intensity are accepted with probability intensity(x | drawn) / intensity(x).
+    When few points are left they are drawn from their own law, given the others, in the same way.
+    """
+    found: list[Floats] = []
+    while True:
+        size = gas.dimension
+        left = size // (2 * STAGE_RATIO) * 2 if size >= SMALLEST_STAGED else 0
+        drawn = _Drawn(gas)
+        while drawn.count < size - left:
+            needed = (size - left - drawn.count) * size / (size - drawn.count)
+            drawn.extend(_propose(gas, min(math.ceil(needed) + 8, LARGEST_BLOCK), entropy), size - left)
+        found.append(drawn.points[: size - left])
+        if left == 0:
+            return np.sort(np.concatenate(found))
+        gas = _conditioned(gas, found[-1], drawn.features[: 2 * drawn.count : 2, :size])
+
+
+def _tabulated(dimension: int, edges: Floats, table: Floats) -> LogGas:
+    """Work out the kernel of the law that the functions span, from their values at the nodes of every panel."""
     half_lengths = 0.5 * np.diff(edges)[:, None]
     left = np.zeros((len(edges), table.shape[2]))
-    np.cumsum(half_lengths * np.einsum("q,pqm->pm", freud.WEIGHTS, table), axis=0, out=left[1:])
+    np.cumsum(half_lengths * (freud.WEIGHTS @ table), axis=0, out=left[1:])
     inside = freud.integrals_within(freud.NODES) @ table
-    signed = _signed(left[-1], left[:-1, None] + half_lengths[:, :, None] * inside, dimension)
+    inside *= half_lengths[:, :, None]
+    inside += left[:-1, None]
+    signed = _signed(left[-1], inside, dimension)
     weights = half_lengths * freud.WEIGHTS
     kernel = _kernel(table, signed, weights, left[-1], dimension)
-    intensity = np.einsum("pqm,pqm->pq", table @ kernel, signed)
+    intensity = np.einsum("pqm,pqm->pq", _product(table, kernel), signed)
     if not abs(float(np.sum(weights * intensity)) - dimension) < RELATIVE_SLACK:
         raise NumericError("The noise law lost its accuracy at this dimension; use law='wishart'.")
     return LogGas(
         dimension=dimension,
-        half_line=half_line,
-        coefficients=coefficients,
         edges=edges,
         table=table,
         left=left[:-1],
@@ -95,27 +128,27 @@ def prepare(dimension: int, half_line: bool) -> LogGas:
     )
 
 
-def sample(gas: LogGas, entropy: Entropy) -> Floats:
-    """Return the points of one draw in increasing order.
+def _conditioned(gas: LogGas, points: Floats, values: Floats) -> LogGas:
+    """Return the law of the remaining points, an even number of them, given some points and f at them.
 
-    Points enter one by one.  Given those already drawn, the next one has density
-    intensity(x | drawn) / (number left), and intensity(x | drawn) <= intensity(x): the law is strongly Rayleigh.
-    So proposals from the unconditional intensity are accepted with probability intensity(x | drawn) / intensity(x).
+    It is spanned by the functions of the law that vanish at the given points, with a sign that changes at each one.
     """
-    drawn = _Drawn(gas)
-    while drawn.count < gas.dimension:
-        drawn.extend(_propose(gas, min(max(16, 2 * gas.dimension), LARGEST_BLOCK), entropy))
-    return np.sort(drawn.points)
+    edges = np.sort(np.concatenate([gas.edges, points]))
+    parents = np.searchsorted(gas.edges[1:-1], edges[:-1], side="right")
+    half_lengths = 0.5 * np.diff(gas.edges)[parents, None]
+    offsets = np.clip((freud.panel_nodes(edges) - gas.edges[parents, None]) / half_lengths - 1.0, -1.0, 1.0)
+    vanishing = np.zeros((len(gas.total), gas.dimension - len(points)))
+    vanishing[: gas.dimension] = qr(values.T, check_finite=False)[0][:, len(points) :]
+    functions = _product(gas.table, vanishing)
+    signs = (-1.0) ** np.searchsorted(np.sort(points), edges[:-1], side="right")
+    table = (signs[:, None, None] * freud.interpolation(offsets)) @ functions[parents]
+    return _tabulated(gas.dimension - len(points), edges, table)
 
 
-def _functions(points: Floats, coefficients: Floats, half_line: bool) -> Floats:
-    """Evaluate the spanning functions; an odd number of them gets a partner that lives on an atom at infinity."""
-    functions = freud.orthonormal_functions(points, coefficients)
-    if half_line:
-        functions = np.sqrt(2.0) * functions[:, ::2]
-    padded = np.zeros((len(points), functions.shape[1] + functions.shape[1] % 2))
-    padded[:, : functions.shape[1]] = functions
-    return padded
+def _product(table: Floats, matrix: Floats) -> Floats:
+    """Multiply from the right in one go: numpy would take panel by panel."""
+    flat: Floats = table.reshape(-1, len(matrix)) @ matrix
+    return flat.reshape(*table.shape[:2], -1)
 
 
 def _signed(total: Floats, below: Floats, dimension: int) -> Floats:
@@ -155,19 +188,24 @@ def _propose(gas: LogGas, count: int, entropy: Entropy) -> _Proposals:
     kept = height * bounds[panels] < intensity
     panels, offsets = panels[kept], offsets[kept]
     points = gas.edges[panels] + half_lengths[panels] * (1.0 + offsets)
-    values = _functions(points, gas.coefficients, gas.half_line)
-    inside = np.einsum("iq,iqm->im", freud.integrals_within(offsets), gas.table[panels])
-    signed = _signed(gas.total, gas.left[panels] + half_lengths[panels, None] * inside, gas.dimension)
+    # f and its integral from the left end of the panel, both by interpolation within the panel.
+    weights = np.stack([freud.interpolation(offsets), freud.integrals_within(offsets)], axis=1)
+    features = weights @ gas.table[panels]
+    below = gas.left[panels] + half_lengths[panels, None] * features[:, 1]
+    features[:, 1] = _signed(gas.total, below, gas.dimension)
     return _Proposals(
-        points=points, features=np.vstack([values, signed]), heights=intensity[kept], levels=levels[kept]
+        points=points,
+        features=features.reshape(-1, len(gas.kernel)),
+        heights=intensity[kept],
+        levels=levels[kept],
     )
 
 
 class _Drawn:
     """The points drawn so far and the block LDL' factor of their kernel matrix.
 
-    A pair of rows (2 l, 2 l + 1) belongs to point l.  For any x and both components a of its features, column (x, a)
-    of ``columns`` holds K_l((x, a), (y_l, b)), K_l being the kernel conditioned on the first l points.
+    A pair of rows (2 l, 2 l + 1) belongs to point l.  For point i of a block and both components a of its features,
+    column 2 i + a of ``columns`` holds K_l((x_i, a), (y_l, b)), K_l being the kernel conditioned on the first l points.
     """
 
     def __init__(self, gas: LogGas) -> None:
@@ -178,15 +216,14 @@ class _Drawn:
         self.features = np.zeros((2 * gas.dimension, len(gas.kernel)))
         self.factor = np.eye(2 * gas.dimension)
 
-    def extend(self, block: _Proposals) -> None:
-        """Examine the proposals in order and keep those that are accepted."""
-        size = len(block.points)
+    def extend(self, block: _Proposals, wanted: int) -> None:
+        """Examine the proposals in order and keep those that are accepted, until there are as many as wanted."""
         images = block.features @ self.gas.kernel
         columns = self._columns(block, images)
         intensity = self._intensity(block, images, columns)
         start = 0
-        while self.count < self.gas.dimension:
-            if np.any(intensity > (1.0 + RELATIVE_SLACK) * block.heights + ABSOLUTE_SLACK):
+        while self.count < wanted:
+            if np.any(intensity[start:] > (1.0 + RELATIVE_SLACK) * block.heights[start:] + ABSOLUTE_SLACK):
                 raise NumericError(
                     "The noise law lost its accuracy; nothing was released. Use law='wishart'."
                 )
@@ -194,18 +231,19 @@ class _Drawn:
             if not len(accepted):
                 return
             chosen = start + int(accepted[0])
-            pair = self._admit(block, images, columns, chosen, float(intensity[chosen]))
-            above, below = pair[:size], pair[size:]
-            intensity += (above[:, 1] * below[:, 0] - above[:, 0] * below[:, 1]) / self.pivots[self.count - 1]
             start = chosen + 1
+            pair = self._admit(block, images, columns, chosen, float(intensity[chosen]))
+            above, below = pair[0::2], pair[1::2]
+            change = above[:, 1] * below[:, 0] - above[:, 0] * below[:, 1]
+            intensity[start:] += change / self.pivots[self.count - 1]
 
     def _columns(self, block: _Proposals, images: Floats) -> Floats:
         """Solve the triangular recursion for all proposals; rows of later points stay zero."""
-        used, size = 2 * self.count, len(block.points)
-        columns = np.zeros((2 * self.gas.dimension, 2 * size))
+        used = 2 * self.count
+        columns = np.zeros((2 * self.gas.dimension, len(images)))
         if used:
             raw = self.features[:used] @ images.T
-            raw[1::2, size:] -= np.sign(self.points[: self.count, None] - block.points)
+            raw[1::2, 1::2] -= np.sign(self.points[: self.count, None] - block.points)
             columns[:used] = solve_triangular(
                 self.factor[:used, :used], raw, lower=True, unit_diagonal=True, check_finite=False
             )
@@ -213,25 +251,23 @@ class _Drawn:
 
     def _intensity(self, block: _Proposals, images: Floats, columns: Floats) -> Floats:
         """Return the one-point intensity given the points drawn."""
-        used, size = 2 * self.count, len(block.points)
+        used = 2 * self.count
         even, odd = columns[0:used:2], columns[1:used:2]
-        change = odd[:, :size] * even[:, size:] - even[:, :size] * odd[:, size:]
-        unconditional: Floats = np.einsum("ij,ij->i", images[:size], block.features[size:])
+        change = odd[:, 0::2] * even[:, 1::2] - even[:, 0::2] * odd[:, 1::2]
+        unconditional: Floats = np.einsum("ij,ij->i", images[0::2], block.features[1::2])
         return unconditional + (1.0 / self.pivots[: self.count]) @ change
 
     def _admit(self, block: _Proposals, images: Floats, columns: Floats, chosen: int, pivot: float) -> Floats:
-        """Condition on one proposal; return K_k(., y) for every proposal, and store it in ``columns``."""
-        used, size = 2 * self.count, len(block.points)
-        both = [chosen, size + chosen]
-        own = columns[:used, both]
-        multipliers = np.empty_like(own)
-        multipliers[0::2] = -own[1::2] / self.pivots[: self.count, None]
-        multipliers[1::2] = own[0::2] / self.pivots[: self.count, None]
-        pair: Floats = images @ block.features[both].T + columns[:used].T @ multipliers
-        pair[size:, 1] -= np.sign(block.points[chosen] - block.points)
-        columns[used : used + 2] = pair.T
+        """Condition on one proposal; return K_k(., y) for those after it, and store it in ``columns``."""
+        used, own, later = 2 * self.count, slice(2 * chosen, 2 * chosen + 2), 2 * chosen + 2
+        multipliers = np.empty((used, 2))
+        multipliers[0::2] = -columns[1:used:2, own] / self.pivots[: self.count, None]
+        multipliers[1::2] = columns[0:used:2, own] / self.pivots[: self.count, None]
+        pair: Floats = images[later:] @ block.features[own].T + columns[:used, later:].T @ multipliers
+        pair[1::2, 1] -= np.sign(block.points[chosen] - block.points[chosen + 1 :])
+        columns[used : used + 2, later:] = pair.T
         self.factor[used : used + 2, :used] = -multipliers.T
-        self.features[used : used + 2] = block.features[both]
+        self.features[used : used + 2] = block.features[own]
         self.points[self.count], self.pivots[self.count] = block.points[chosen], pivot
         self.count += 1
         return pair

@@ -1,4 +1,4 @@
-"""Where rows come from: files, standard input, and tables or matrices in memory.
+"""Where rows come from: files, standard input, databases, and tables or matrices in memory.
 
 Promise: `open_source` finds the right reader, or says which ones there are; no reader loads pickled objects.
 """
@@ -12,9 +12,10 @@ import scipy.sparse
 from dpcov.data.seal import sealed
 from dpcov.data.sources import columnar, delimited, frames, matrices
 from dpcov.data.sources.base import Block, Kind, Progress, Reading, Source
+from dpcov.data.sources.sql import Query, SqlSource
 from dpcov.errors import DataError
 
-__all__ = ["Block", "Kind", "Progress", "Reading", "Source", "open_source"]
+__all__ = ["Block", "Kind", "Progress", "Query", "Reading", "Source", "open_source"]
 
 _FORMATS = ".csv, .tsv (also .gz or .zst), .parquet, .arrow, .feather, .ipc, .npy or .npz"
 
@@ -26,8 +27,8 @@ def open_source(data: object) -> Source:
     ----------
     data : str or path, or an object in memory
         A path to a file, whose ending names its format; ``"-"`` for CSV on standard input; a data frame (pandas,
-        Polars, PyArrow, DuckDB and whatever else narwhals knows); a 2-D array, a list of equally long lists of
-        numbers, or a SciPy sparse matrix.
+        Polars, PyArrow, DuckDB and whatever else narwhals knows); a `Query` to a database; a 2-D array, a list of
+        equally long lists of numbers, or a SciPy sparse matrix.
 
     Raises
     ------
@@ -40,6 +41,8 @@ def open_source(data: object) -> Source:
         return _open_file(Path(data))
     if isinstance(data, Source):
         return data
+    if isinstance(data, Query):
+        return SqlSource(data)
     if isinstance(data, np.ndarray):
         return matrices.ArraySource(data, "the array")
     if scipy.sparse.issparse(data):

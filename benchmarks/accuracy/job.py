@@ -1,0 +1,51 @@
+"""Measure populations in separate processes of one thread each."""
+
+import multiprocessing
+import os
+import sys
+from collections.abc import Collection
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from benchmarks.accuracy.contestants import Contestant
+from benchmarks.accuracy.measure import Measurement, measure, open_store
+from benchmarks.accuracy.populations import Population
+from benchmarks.papers.store import Store
+
+THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Job:
+    """How populations are measured; sent to every process."""
+
+    competing: tuple[Contestant, ...]
+    repetitions: int
+    store: Path
+    fresh: Collection[str]
+
+    def measure(self, population: Population) -> tuple[list[Measurement], str]:
+        return measure(
+            population, self.competing, self.repetitions, store=_opened(self.store), fresh=self.fresh
+        )
+
+
+@cache
+def _opened(path: Path) -> Store:
+    """One connection for each process."""
+    return open_store(path)
+
+
+def run(chosen: list[Population], job: Job, processes: int) -> list[Measurement]:
+    """Measure all populations; results in the order of ``chosen``."""
+    os.environ |= dict.fromkeys(THREADS, "1")
+    results: dict[int, list[Measurement]] = {}
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(processes, mp_context=context) as pool:
+        futures = {pool.submit(job.measure, population): index for index, population in enumerate(chosen)}
+        for done in as_completed(futures):
+            results[futures[done]], line = done.result()
+            print(f"[{len(results)}/{len(chosen)}] {line}", file=sys.stderr, flush=True)
+    return [measurement for index in sorted(results) for measurement in results[index]]

@@ -1,0 +1,38 @@
+"""Which contestants are not worth repeating further.
+
+Promise: the best of a field is never dropped; one is dropped only for being far behind the best, both relative to it and
+in standard errors.  Its mean over the repetitions it had still counts.
+"""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+FACTORS = ((3, 1.5), (6, 1.1))
+"""From so many repetitions on, a contestant this many times worse than the best may be dropped."""
+
+STANDARD_ERRORS = 6.0
+"""By how many standard errors it must be worse."""
+
+
+def beaten(errors: Mapping[str, Sequence[float]]) -> set[str]:
+    """Names of those that are far from the best, given the errors of everybody's repetitions so far."""
+    usable = {name: np.asarray(values) for name, values in errors.items() if len(values)}
+    if not usable:
+        return set()
+    best = min(usable.values(), key=lambda values: float(values.mean()))
+    return {name for name, values in usable.items() if _far(values, best)}
+
+
+def _far(values: np.ndarray, best: np.ndarray) -> bool:
+    allowed = [factor for repetitions, factor in FACTORS if min(len(values), len(best)) >= repetitions]
+    if not allowed:
+        return False
+    gap = values.mean() - best.mean()
+    spread = np.hypot(standard_error(values), standard_error(best))
+    return bool(gap > STANDARD_ERRORS * spread and values.mean() > min(allowed) * best.mean())
+
+
+def standard_error(values: np.ndarray) -> float:
+    """Standard error of the mean; zero for a single value."""
+    return float(values.std(ddof=1) / np.sqrt(len(values))) if len(values) > 1 else 0.0

@@ -1,0 +1,39 @@
+"""What can go wrong on the analyst's side: errors that scikit-learn's tools recognise too, and one warning.
+
+Promise: messages hold names, shapes and public numbers only, never a value of a row.
+"""
+
+import warnings
+
+from sklearn.exceptions import NotFittedError
+
+from dpcov.errors import BudgetError, ReleaseError, UsageError
+
+
+class InputError(UsageError, ValueError):
+    """A table or parameter that an estimator cannot use."""
+
+
+class InputTypeError(UsageError, TypeError):
+    """A table whose cells are of the wrong type."""
+
+
+class NotFitted(UsageError, NotFittedError):  # noqa: N818
+    """The estimator has read no release yet."""
+
+
+class SpentError(BudgetError):
+    """Fitting again would spend a second budget on the same people."""
+
+
+class UnknownNoiseError(ReleaseError):
+    """The release does not say how its noise is distributed, which this analysis needs."""
+
+
+class NoiseWarning(UserWarning):
+    """A result that privacy noise dominates: finite, but with little of the data in it."""
+
+
+def warn_noise(message: str) -> None:
+    """Warn the caller of a public method."""
+    warnings.warn(message, NoiseWarning, stacklevel=4)

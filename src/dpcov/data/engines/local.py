@@ -1,0 +1,87 @@
+"""Moments of files, frames and arrays on this machine, block by block.
+
+Promise: memory does not depend on the number of rows, and what cannot fit is refused before the first one is read.
+"""
+
+import os
+import threading
+from collections.abc import Generator
+from contextlib import closing
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcov.data.engines.base import Encoding, MomentsTask, Progress, block_rows, tell
+from dpcov.data.engines.memory import require_memory
+from dpcov.data.engines.share import share
+from dpcov.data.moments import Moments
+from dpcov.data.prefetch import prefetch
+from dpcov.data.rows import EncodedRows
+from dpcov.data.sources import Block, open_source
+from dpcov.errors import UsageError
+
+GroupedBlock = tuple[Block, NDArray[np.intp] | None]
+
+
+@dataclass(frozen=True, kw_only=True)
+class GroupedRows:
+    """Rows and the group of each; sensitive."""
+
+    rows: Any
+    groups: NDArray[np.intp]
+
+    def __repr__(self) -> str:
+        return "GroupedRows(<sensitive>)"
+
+
+def columns(data: Any) -> tuple[str, ...]:
+    """Names of the data's columns."""
+    return open_source(data).columns
+
+
+def moments(data: Any, task: MomentsTask, progress: Progress | None = None) -> Moments:
+    """Read once, block by block; every thread encodes and multiplies blocks while the next ones are being read."""
+    threads = _thread_count(task.threads)
+    require_memory(task, threads=threads)
+    gathered = task.empty()
+    one_at_a_time = threading.Lock()
+
+    def add(item: GroupedBlock) -> None:
+        task.add(gathered, *item)
+        with one_at_a_time:
+            tell(progress, item[0])
+
+    with closing(_blocks(data, task.encoding)) as blocks:
+        share(blocks, add, threads)
+    return gathered
+
+
+def rows(data: Any, encoding: Encoding, progress: Progress | None = None) -> EncodedRows:
+    """Keep all encoded rows in memory."""
+    kept = EncodedRows(encoding.n_features, norm_bound=encoding.norm_bound)
+    with closing(_blocks(data, encoding)) as blocks:
+        for block, _ in blocks:
+            encoded, _ = encoding.encode(block)
+            kept.add(encoded)
+            tell(progress, block)
+    return kept
+
+
+def _blocks(data: Any, encoding: Encoding) -> Generator[GroupedBlock, None, None]:
+    rows, groups = (data.rows, data.groups) if isinstance(data, GroupedRows) else (data, None)
+    start = 0
+    read = open_source(rows).blocks(block_rows(encoding.n_features), wanted=encoding.wanted)
+    with closing(prefetch(read)) as blocks:
+        for block in blocks:
+            yield block, None if groups is None else groups[start : start + len(block)]
+            start += len(block)
+
+
+def _thread_count(threads: int | None) -> int:
+    if threads is None:
+        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    if isinstance(threads, bool) or not isinstance(threads, int) or threads < 1:
+        raise UsageError("threads must be a whole number, 1 or more.")
+    return threads

@@ -1,0 +1,133 @@
+"""A small builder of HTML in which text is escaped unless it was built here.
+
+Promise: whatever a name or a title contains, it ends up as visible text: no tag, no attribute, no end of a script,
+no control code, and no change of writing direction outside its own element.
+"""
+
+import json
+import unicodedata
+from collections.abc import Iterable
+from html import escape
+from typing import Any
+
+VOID = frozenset({"meta", "input", "br", "path", "line", "rect", "circle", "polyline"})
+"""Elements that are written without content and without an end tag (or closed at once, in SVG)."""
+
+HIDDEN = frozenset({"Cc", "Cs", "Co", "Zl", "Zp"})
+DIRECTION_CODES = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
+
+LONGEST_NAME = 80
+
+
+class Html(str):
+    """Text that is markup already."""
+
+    __slots__ = ()
+
+
+Child = str | Iterable["Child"] | None
+
+
+def visible(text: str) -> str:
+    """Replace control codes, lone surrogates and marks that reorder text; keep emoji and every script."""
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(
+        "\N{REPLACEMENT CHARACTER}" if letter in DIRECTION_CODES or unicodedata.category(letter) in HIDDEN else letter
+        for letter in text
+    )
+
+
+def shorten(name: str, longest: int = LONGEST_NAME) -> str:
+    """Cut a name that would fill the page."""
+    shown = visible(name)
+    return shown if len(shown) <= longest else shown[: longest - 1] + "…"
+
+
+def el(tag: str, *children: Child, **attributes: str | float | bool | None) -> Html:
+    """Build an element.
+
+    Parameters
+    ----------
+    tag : str
+    *children
+        Escaped unless they are :class:`Html`; iterables are joined, None is left out.
+    **attributes
+        ``class_`` is ``class``, ``aria_label`` is ``aria-label``; True gives a bare attribute, None and False none.
+
+    Examples
+    --------
+    >>> el("p", "1 < 2", class_='a"b')
+    '<p class="a&quot;b">1 &lt; 2</p>'
+    """
+    written = "".join(_attribute(name, value) for name, value in attributes.items())
+    if tag in VOID:
+        return Html(f"<{tag}{written}/>")
+    return Html(f"<{tag}{written}>{join(*children)}</{tag}>")
+
+
+def join(*children: Child) -> Html:
+    """Join pieces, escaping those that are plain text."""
+    return Html("".join(_text(child) for child in children))
+
+
+def name_of(name: str, longest: int = LONGEST_NAME) -> Html:
+    """Return a name from the release, isolated from the writing direction around it; the whole of it as a tooltip."""
+    short = shorten(name, longest)
+    return el("bdi", short, title=None if short == visible(name) else visible(name))
+
+
+def json_block(identifier: str, content: Any) -> Html:
+    """Embed data for a script; no character in it can end the element."""
+    text = json.dumps(content, separators=(",", ":"), allow_nan=False)
+    for character in "<>&\u2028\u2029":
+        text = text.replace(character, f"\\u{ord(character):04x}")
+    return Html(f'<script type="application/json" id="{escape(identifier)}">{text}</script>')
+
+
+def table(
+    head: Iterable[Child], rows: Iterable[Iterable[Child]], *, caption: str, numeric_from: int = 1
+) -> Html:
+    """Build a table whose first cells are row headings; columns from ``numeric_from`` on are aligned as numbers."""
+
+    def cells(row: Iterable[Child]) -> list[Html]:
+        return [
+            el("th", cell, scope="row") if place == 0 else el("td", cell, class_=_number(place, numeric_from))
+            for place, cell in enumerate(row)
+        ]
+
+    heading = [el("th", cell, scope="col", class_=_number(i, numeric_from)) for i, cell in enumerate(head)]
+    body = el(
+        "table",
+        el("caption", caption),
+        el("thead", el("tr", heading)),
+        el("tbody", (el("tr", cells(row)) for row in rows)),
+    )
+    return el("div", body, class_="scroll", tabindex="0", role="region", aria_label=caption)
+
+
+def details(summary: str, *children: Child) -> Html:
+    """Build a part that opens on demand."""
+    return el("details", el("summary", summary), *children)
+
+
+def _number(place: int, numeric_from: int) -> str | None:
+    return "number" if place >= numeric_from else None
+
+
+def _attribute(name: str, value: str | float | bool | None) -> str:
+    if value is None or value is False:
+        return ""
+    written = name.rstrip("_").replace("_", "-")
+    return f" {written}" if value is True else f' {written}="{escape(visible(str(value)))}"'
+
+
+def _text(child: Child) -> str:
+    if child is None:
+        return ""
+    if isinstance(child, Html):
+        return child
+    if isinstance(child, str):
+        # Line breaks are layout in code blocks; everything else that cannot be seen is replaced.
+        return "\n".join(escape(visible(line)) for line in child.split("\n"))
+    return "".join(_text(part) for part in child)

@@ -1,0 +1,468 @@
+"""Tables that a database computes: the same integers as from a file, read-only, sealed, in flat memory."""
+
+import os
+import sqlite3
+import subprocess
+import sys
+from decimal import Decimal
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+
+import dpcov
+from dpcov.cli.main import app
+from dpcov.data.draft import draft
+from dpcov.data.moments import MomentsSpec
+from dpcov.data.schema import Boolean, Categorical, Ignored, Numeric, Schema
+from dpcov.data.sources import Query, open_source
+from dpcov.errors import DataError, DpcovError, UsageError
+from dpcov.gathering import table_moments
+
+N_ROWS = 3000
+SENTINEL = "zebra4711"
+SCHEMA = Schema(
+    columns={
+        "age": Numeric(lower=0, upper=100, missing="indicator"),
+        "weight": Numeric(lower=0, upper=200, missing="indicator"),
+        "dose": Numeric(lower=0, upper=1000, missing="indicator"),
+        "sex": Categorical(categories=("F", "M")),
+        "ill": Boolean(missing="indicator"),
+    }
+)
+COLUMNS = "age, weight, dose, sex, ill"
+SPEC = MomentsSpec(shells=4)
+
+
+def table():
+    random = np.random.default_rng(11)
+    gaps = random.random(N_ROWS) < 0.1
+    doses = [
+        Decimal(int(value)).scaleb(-2) if n % 9 else None
+        for n, value in enumerate(random.integers(0, 10**5, N_ROWS))
+    ]
+    return pa.table(
+        {
+            "age": pa.array(random.integers(0, 99, N_ROWS), mask=gaps),
+            "weight": pa.array(random.normal(70, 15, N_ROWS), mask=gaps[::-1]),
+            "dose": pa.array(doses, pa.decimal128(9, 2)),
+            "sex": pa.array(random.choice(["F", "M", "X"], N_ROWS)),
+            "ill": pa.array(random.random(N_ROWS) < 0.5, mask=gaps),
+            "born": pa.array(np.datetime64("1980-01-01") + random.integers(0, 9000, N_ROWS)),
+            "name": pa.array([SENTINEL] * N_ROWS),
+        }
+    )
+
+
+TABLE = table()
+EXPECTED = table_moments(TABLE, SCHEMA, SPEC)
+
+
+def in_parquet(tmp_path, request):
+    pa.parquet.write_table(TABLE, tmp_path / "people.parquet")
+    return "duckdb://", f"'{tmp_path / 'people.parquet'}'"
+
+
+def in_csv(tmp_path, request):
+    pa.csv.write_csv(TABLE, tmp_path / "people.csv")
+    return "duckdb://", f"'{tmp_path / 'people.csv'}'"
+
+
+def in_duckdb(tmp_path, request):
+    people = TABLE  # noqa: F841  DuckDB finds it by its name
+    with duckdb.connect(str(tmp_path / "people.duckdb")) as connection:
+        connection.execute("CREATE TABLE people AS SELECT * FROM people")
+    return f"duckdb:///{tmp_path / 'people.duckdb'}", "people"
+
+
+def plain_rows():
+    """Rows as a database without decimals, truth values and dates holds them."""
+    return [
+        tuple(float(c) if isinstance(c, Decimal) else int(c) if isinstance(c, bool) else c for c in row)
+        for row in zip(*(column.to_pylist() for column in TABLE.drop_columns("born").columns), strict=True)
+    ]
+
+
+def in_sqlite(tmp_path, request):
+    with sqlite3.connect(tmp_path / "people.db") as connection:
+        connection.execute(
+            "CREATE TABLE people (age INTEGER, weight REAL, dose NUMERIC, sex TEXT, ill INT, name TEXT)"
+        )
+        connection.executemany("INSERT INTO people VALUES (?, ?, ?, ?, ?, ?)", plain_rows())
+    connection.close()
+    return f"sqlite:///{tmp_path / 'people.db'}", "people"
+
+
+def in_sqlalchemy(tmp_path, request):
+    pytest.importorskip("sqlalchemy")
+    url, name = in_sqlite(tmp_path, request)
+    return url.replace("sqlite:", "sqlite+pysqlite:"), name
+
+
+def in_postgres(tmp_path, request):
+    psycopg = pytest.importorskip("psycopg")
+    pytest.importorskip("adbc_driver_postgresql")
+    url = request.getfixturevalue("postgres_database")
+    with psycopg.connect(url) as connection, connection.cursor() as cursor:
+        cursor.execute(
+            "CREATE TABLE people (age smallint, weight float8, dose numeric, sex char(3), ill bool, born date, name text)"
+        )
+        with cursor.copy("COPY people FROM STDIN") as copy:
+            for row in zip(*(column.to_pylist() for column in TABLE.columns), strict=True):
+                copy.write_row(row)
+    return url, "people"
+
+
+def in_postgres_by_cursor(tmp_path, request):
+    url, name = in_postgres(tmp_path, request)
+    return url.replace("postgresql:", "postgresql+psycopg:"), name
+
+
+HOMES = (in_parquet, in_csv, in_duckdb, in_sqlite, in_sqlalchemy, in_postgres, in_postgres_by_cursor)
+
+
+@pytest.fixture(params=HOMES, ids=lambda home: home.__name__[3:])
+def home(request, tmp_path):
+    return request.param(tmp_path, request)
+
+
+@pytest.fixture
+def postgres(tmp_path, request):
+    return in_postgres(tmp_path, request)
+
+
+def test_every_database_gives_the_integers_of_the_table_in_any_order(home):
+    url, name = home
+    for order in ("", " ORDER BY weight", " ORDER BY age DESC, weight"):
+        query = Query(f"SELECT * FROM {name}{order} ;\n", db=url)
+        assert table_moments(query, SCHEMA, SPEC) == EXPECTED
+
+
+def test_a_part_of_the_columns_in_another_order(home):
+    url, name = home
+    schema = Schema(columns={"sex": Categorical(categories=("F", "M")), "age": SCHEMA.columns["age"]})
+    query = Query(f"SELECT ill, sex, age FROM {name} WHERE age > 30", db=url)
+    chosen = TABLE.filter(pa.compute.fill_null(pa.compute.greater(TABLE["age"], 30), False))
+    assert table_moments(query, schema, SPEC) == table_moments(chosen, schema, SPEC)
+
+
+def test_drafts_know_the_types(home):
+    url, name = home
+    drafted = draft(open_source(Query(f"SELECT {COLUMNS} FROM {name}", db=url))).columns
+    kinds = [type(declared) for declared in drafted.values()]
+    # A column of zeros and ones is a number where the database has no truth values.
+    assert kinds[:4] == [Numeric, Numeric, Numeric, Categorical]
+    assert kinds[4] in (Boolean, Numeric)
+
+
+CHANGES = [
+    "DELETE FROM {name}",
+    "DROP TABLE {name}",
+    "UPDATE {name} SET age = 1",
+    "CREATE TABLE other (a int)",
+    "SELECT age FROM {name}; DELETE FROM {name}",
+    "SELECT age FROM {name}) TO STDOUT; DROP TABLE {name}; --",
+    "WITH gone AS (DELETE FROM {name} RETURNING age) SELECT age FROM gone",
+    "INSERT INTO {name} (age) VALUES (1) RETURNING age",
+    "ATTACH 'other.db' AS other",
+    "COPY (SELECT 1) TO 'other.csv'",
+]
+
+
+@pytest.mark.parametrize("sql", CHANGES)
+@pytest.mark.parametrize("home", [in_duckdb, in_sqlite, in_sqlalchemy, in_postgres], indirect=True)
+def test_nothing_but_one_reading_statement_runs(home, sql, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    before = sorted(os.listdir(tmp_path))
+    url, name = home
+    with pytest.raises(DpcovError, match="cannot be read|no columns") as refused:
+        table_moments(Query(sql.format(name=name), db=url), Schema(columns={"age": SCHEMA.columns["age"]}), SPEC)
+    assert "DELETE" not in str(refused.value)
+    assert sorted(os.listdir(tmp_path)) == before
+    assert table_moments(Query(f"SELECT * FROM {name}", db=url), SCHEMA, SPEC) == EXPECTED
+
+
+def test_a_function_cannot_make_postgres_writable(postgres):
+    url, name = postgres
+    query = Query(
+        f"WITH w AS (SELECT set_config('transaction_read_only', 'off', false)) SELECT age FROM {name}, w", db=url
+    )
+    with pytest.raises(DataError, match="cannot be read"):
+        list(open_source(query).blocks(100))
+
+
+FAILURES = [
+    ("SELECT nothing FROM {name}", "no such table or column"),
+    ("SELECT age FROM nowhere", "no such table or column|cannot be opened"),
+    ("SELEKT age", "understand|single SELECT"),
+]
+
+
+@pytest.mark.parametrize(("sql", "words"), FAILURES)
+def test_errors_say_what_to_do_and_repeat_nothing(home, sql, words):
+    url, name = home
+    with pytest.raises(DataError, match=words) as refused:
+        open_source(Query(sql.format(name=name), db=url))
+    assert_silent(refused.value, url)
+    assert "nowhere" not in str(refused.value)
+
+
+def assert_silent(error, url=""):
+    text = "".join((str(error), repr(error), *getattr(error, "__notes__", ())))
+    assert SENTINEL not in text
+    assert error.__context__ is None
+    assert error.__cause__ is None
+    password = url.partition("://")[2].partition("@")[0].partition(":")[2]
+    assert not password or password not in text
+
+
+def test_an_error_that_quotes_a_row_is_sealed(home):
+    url, name = home
+    if "sqlite" in url:
+        pytest.skip("SQLite never fails to cast")
+    query = Query(f"SELECT CAST(name AS int) AS age FROM {name}", db=url)
+    with pytest.raises(DataError, match="CAST") as refused:
+        list(open_source(query).blocks(100))
+    assert_silent(refused.value, url)
+
+
+def test_dates_are_refused_before_a_row_is_read(postgres, tmp_path, request):
+    schema = Schema(columns={"born": Numeric(lower=0, upper=1)})
+    for url, name in (postgres, in_duckdb(tmp_path, request)):
+        source = open_source(Query(f"SELECT born, age FROM {name}", db=url))
+        with pytest.raises(DataError, match=r"'born' is a date or a time\. Turn it into a number"):
+            list(source.blocks(100, wanted={"born": "number"}))
+        days = Query(f"SELECT born - DATE '1970-01-01' AS born FROM {name}", db=url)
+        assert table_moments(days, schema, SPEC).n_rows == N_ROWS
+        assert isinstance(draft(source).columns["born"], Ignored)
+
+
+def test_types_that_mean_no_number_are_refused(postgres):
+    url, _ = postgres
+    for cell in ("'{1,2}'::int[]", "'{}'::jsonb", "gen_random_uuid()", "1::money", "'\\x00'::bytea", "1::int::text::xml"):
+        source = open_source(Query(f"SELECT {cell} AS cell", db=url))
+        for reading in ("number", "text"):
+            with pytest.raises(DataError, match="'cell' is neither"):
+                list(source.blocks(10, wanted={"cell": reading}))
+
+
+def test_numeric_of_any_precision_is_rounded_once(postgres):
+    url, _ = postgres
+    literals = ("0.1", "0.07", "123456789012345678901234567890.5", "1e-40", "'NaN'", "'Infinity'", "NULL")
+    values = ", ".join(f"({text}::numeric)" for text in literals)
+    (block,) = open_source(Query(f"SELECT x FROM (VALUES {values}) AS v(x)", db=url)).blocks(100)
+    read = block.column(0).to_pylist()
+    assert read[:4] == [float(text) for text in literals[:4]]
+    assert np.isnan(read[4])
+    assert read[5:] == [np.inf, None]
+
+
+def sqlite_cells(tmp_path, cells):
+    with sqlite3.connect(tmp_path / "cells.db") as connection:
+        connection.execute("CREATE TABLE cells (x)")
+        connection.executemany("INSERT INTO cells VALUES (?)", [(cell,) for cell in cells])
+    connection.close()
+    return Query("SELECT x FROM cells", db=f"sqlite:///{tmp_path / 'cells.db'}")
+
+
+def test_sqlite_cells_of_mixed_types_mean_what_they_mean_in_csv(tmp_path):
+    cells = [1, 2.5, "3", " 4 ", None, "NA", 2**62, 1e300, ""]
+    (tmp_path / "cells.csv").write_text("x,y\n1,\n2.5,\n3,\n 4 ,\n,\nNA,\n4611686018427387904,\n1e300,\n,\n")
+    for declared in (
+        Numeric(lower=0, upper=10, missing="indicator"),
+        Categorical(categories=("1", "2.5", "3", "4"), missing="indicator"),
+    ):
+        schema = Schema(columns={"x": declared})
+        from_sql = table_moments(sqlite_cells(tmp_path, cells), schema, SPEC)
+        assert from_sql == table_moments(tmp_path / "cells.csv", schema, SPEC)
+        (tmp_path / "cells.db").unlink()
+
+
+@pytest.mark.parametrize("cell", [SENTINEL, SENTINEL.encode(), b"\xff\xfe", "1_000"])
+def test_sqlite_cells_that_are_no_numbers_are_refused_silently(tmp_path, cell):
+    schema = Schema(columns={"x": Numeric(lower=0, upper=10)})
+    query = sqlite_cells(tmp_path, [1, 2.5, cell, None])
+    with pytest.raises(DataError, match="Column 'x'") as refused:
+        table_moments(query, schema, SPEC)
+    assert_silent(refused.value)
+
+
+def test_sqlite_text_that_is_not_utf8_is_refused_silently(tmp_path):
+    query = sqlite_cells(tmp_path, ["a"])
+    with sqlite3.connect(tmp_path / "cells.db") as connection:
+        connection.execute(f"INSERT INTO cells VALUES (CAST(x'ff{SENTINEL.encode().hex()}' AS TEXT))")
+    connection.close()
+    with pytest.raises(DataError, match="UTF-8") as refused:
+        table_moments(query, Schema(columns={"x": Categorical(categories=("a",))}), SPEC)
+    assert_silent(refused.value)
+
+
+def test_columns_without_a_name_of_their_own_are_refused(home):
+    url, name = home
+    for sql in (f"SELECT age, sex, age FROM {name}", f"SELECT a.age, b.age FROM {name} a, {name} b"):
+        with pytest.raises(DataError, match="columns of the same name"):
+            open_source(Query(sql, db=url))
+    if url.startswith("postgresql"):
+        with pytest.raises(DataError, match="has a name"):
+            open_source(Query(f"SELECT age + 1 FROM {name}", db=url))
+
+
+def test_no_rows_are_refused(home):
+    url, name = home
+    with pytest.raises(DataError, match="returned no rows"):
+        table_moments(Query(f"SELECT * FROM {name} WHERE age > 1000", db=url), SCHEMA, SPEC)
+
+
+def test_a_column_of_nothing_but_null_is_missing(home):
+    url, name = home
+    schema = Schema(columns={"x": Numeric(lower=0, upper=1, missing="indicator")})
+    query = Query(f"SELECT NULL AS x FROM {name}", db=url)
+    expected = table_moments(pa.table({"x": pa.nulls(N_ROWS, pa.float64())}), schema, SPEC)
+    assert table_moments(query, schema, SPEC) == expected
+
+
+def test_sixteen_hundred_columns(home):
+    url, name = home
+    width = 1600
+    sql = f"SELECT {', '.join(f'age + {n} AS c{n}' for n in range(width))} FROM {name} WHERE age = 50"
+    source = open_source(Query(sql, db=url))
+    assert len(source.columns) == width
+    wanted = {f"c{width - 1}": "number", "c0": "number"}
+    blocks = list(source.blocks(7, wanted=wanted))
+    ages = TABLE["age"].to_pylist()
+    assert sum(map(len, blocks)) == ages.count(50)
+    assert set(blocks[0].column(0).to_pylist()) == {50 + width - 1}
+
+
+def test_blocks_are_bounded_and_count_progress(home):
+    url, name = home
+    done = []
+    source = open_source(Query(f"SELECT age, weight FROM {name}", db=url))
+    sizes = [len(block) for block in source.blocks(500, progress=done.append)]
+    assert sum(sizes) == N_ROWS
+    assert max(sizes) <= 500
+    assert done == sorted(done)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgresql://custodian:secretpw@127.0.0.1:1/patients",
+        "postgresql+psycopg://custodian:secretpw@127.0.0.1:1/patients",
+        "duckdb:///nowhere/secretpw.duckdb",
+        "sqlite:////nowhere/secretpw.db",
+        "nosuch://custodian:secretpw@host/db",
+    ],
+)
+def test_a_database_that_cannot_be_opened_is_explained_without_its_url(url):
+    with pytest.raises(DpcovError, match=r"check|cannot be opened|driver") as refused:
+        open_source(Query("SELECT 1 AS a", db=url))
+    assert "secretpw" not in "".join((str(refused.value), repr(refused.value)))
+    assert_silent(refused.value)
+
+
+def test_a_wrong_password_is_explained_without_it(postgres_database):
+    wrong = postgres_database.replace(postgres_database.split(":")[2].split("@")[0], "wrongpw")
+    with pytest.raises(DataError, match="password") as refused:
+        open_source(Query("SELECT 1 AS a", db=wrong))
+    assert "wrongpw" not in str(refused.value)
+
+
+@pytest.mark.parametrize("url", ["", "people.db", "secretpw", "://x", "sqlite://", "sqlite:///:memory:"])
+def test_what_names_no_database_is_refused(url):
+    with pytest.raises(UsageError) as refused:
+        open_source(Query("SELECT 1 AS a", db=url))
+    assert "secretpw" not in str(refused.value)
+
+
+@pytest.mark.parametrize("sql", ["", "  ;; ", "SELECT \x00"])
+def test_what_is_no_statement_is_refused(sql):
+    with pytest.raises(UsageError, match="SQL statement"):
+        open_source(Query(sql, db="duckdb://"))
+
+
+def test_a_query_shows_nothing_of_itself():
+    query = Query(f"SELECT '{SENTINEL}'", db="postgresql://a:secretpw@b/c")
+    assert SENTINEL not in repr(query)
+    assert "secretpw" not in repr(query)
+
+
+def test_a_lost_connection_is_explained(postgres):
+    psycopg = pytest.importorskip("psycopg")
+    url, name = postgres
+    wide = f"SELECT a.* FROM {name} a, generate_series(1, 200)"
+    blocks = open_source(Query(wide, db=url)).blocks(100)
+    next(blocks)
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+            " WHERE datname = current_database() AND pid <> pg_backend_pid()"
+        )
+    with pytest.raises(DataError, match="cannot be read") as refused:
+        list(blocks)
+    assert_silent(refused.value, url)
+
+
+def test_an_in_memory_query_leaves_no_files(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    query = Query("SELECT range % 100 AS age FROM range(50000) ORDER BY random()", db="duckdb://")
+    assert table_moments(query, Schema(columns={"age": SCHEMA.columns["age"]}), SPEC).n_rows == 50_000
+    assert os.listdir(tmp_path) == []
+
+
+MEASURED = """
+import resource, sys
+from dpcov.data.moments import MomentsSpec
+from dpcov.data.schema import Numeric, Schema
+from dpcov.data.sources import Query
+from dpcov.gathering import table_moments
+schema = Schema(columns={f"x{i}": Numeric(lower=0, upper=1) for i in range(8)})
+moments = table_moments(Query(sys.argv[2], db=sys.argv[1]), schema, MomentsSpec())
+assert moments.n_rows == int(sys.argv[3])
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
+"""
+
+
+def peak_mebibytes(url, rows_of, n_rows):
+    columns = ", ".join(f"i * 1e-7 + {i} * 0.1 AS x{i}" for i in range(8))
+    statement = f"SELECT {columns} FROM {rows_of(n_rows)}"
+    run = subprocess.run(
+        [sys.executable, "-c", MEASURED, url, statement, str(n_rows)],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+    )
+    return float(run.stdout)
+
+
+SERIES = {
+    "duckdb": lambda n: f"(SELECT range AS i FROM range({n})) AS s",
+    "sqlite": lambda n: (
+        f"(WITH RECURSIVE s(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM s WHERE i < {n}) SELECT i FROM s) AS s"
+    ),
+    "postgres": lambda n: f"generate_series(1, {n}) AS s(i)",
+}
+
+
+def check_flat_memory(kind, tmp_path, request, small, large, slack):
+    if kind == "postgres":
+        url = request.getfixturevalue("postgres_database")
+    else:
+        url = {"duckdb": "duckdb://", "sqlite": f"sqlite:///{tmp_path / 'any.db'}"}[kind]
+        sqlite3.connect(tmp_path / "any.db").close()
+    first, second = (peak_mebibytes(url, SERIES[kind], n) for n in (small, large))
+    # The larger result alone would need large * 8 * 8 bytes.
+    assert second - first < slack < large * 64 / 2**20 / 2
+
+
+def test_memory_does_not_grow_with_the_rows_of_postgres(tmp_path, request):
+    check_flat_memory("postgres", tmp_path, request, 400_000, 1_200_000, slack=30)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", SERIES)
+def test_memory_does_not_grow_with_the_rows(kind, tmp_path, request):
+    check_flat_memory(kind, tmp_path, request, 1_000_000, 8_000_000, slack=60)

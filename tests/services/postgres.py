@@ -1,0 +1,213 @@
+"""A real PostgreSQL server for tests: the one that DPCOV_TEST_POSTGRES names, or a throw-away one on loopback.
+
+Promise: a server started here listens on loopback only, asks for a random password, and is gone after the tests; its
+folder too.  Every test that asks for ``postgres_database`` gets an empty database of its own.
+"""
+
+import contextlib
+import functools
+import os
+import secrets
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import urlsplit, urlunsplit
+
+import pytest
+
+VARIABLE = "DPCOV_TEST_POSTGRES"
+_START_SECONDS = 60
+_ROLE = "custodian"
+
+
+class Server:
+    """A PostgreSQL server in a folder of its own; ``durable`` servers survive the killing of their processes."""
+
+    def __init__(self, *, durable: bool = False) -> None:
+        self._folder = Path(tempfile.mkdtemp(prefix="dpcov-postgres-"))
+        self._user = "postgres" if os.geteuid() == 0 else None
+        self._durable = durable
+        self._process: subprocess.Popen[bytes] | None = None
+        self.port = _free_port()
+        self.password = secrets.token_urlsafe(12)
+        self.url = f"postgresql://{_ROLE}:{self.password}@127.0.0.1:{self.port}/postgres"
+        self._initialize()
+
+    def _initialize(self) -> None:
+        if self._user is not None:
+            shutil.chown(self._folder, self._user)
+        secret = self._folder / "password"
+        secret.write_text(self.password)
+        arguments = ["--no-sync", "--auth=scram-sha-256", f"--username={_ROLE}", f"--pwfile={secret}"]
+        arguments += ["--encoding=UTF8", "--locale=C", "-D", str(self._folder / "data")]
+        if self._user is not None:
+            shutil.chown(secret, self._user)
+        subprocess.run(
+            [str(_binaries() / "initdb"), *arguments],
+            user=self._user,
+            cwd=self._folder,
+            check=True,
+            capture_output=True,
+        )
+        secret.unlink()
+
+    def start(self) -> None:
+        """Start and wait until it answers."""
+        settings = {
+            "listen_addresses": "127.0.0.1",
+            "port": str(self.port),
+            "unix_socket_directories": "",
+            "max_connections": "80",
+            "shared_buffers": "16MB",
+            "fsync": "on" if self._durable else "off",
+            "full_page_writes": "on" if self._durable else "off",
+        }
+        flags = [part for name, value in settings.items() for part in ("-c", f"{name}={value}")]
+        log = (self._folder / "log").open("ab")
+        self._process = subprocess.Popen(
+            [str(_binaries() / "postgres"), "-D", str(self._folder / "data"), *flags],
+            user=self._user,
+            cwd=self._folder,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+        )
+        end = time.monotonic() + _START_SECONDS
+        while not self._answers():
+            if self._process.poll() is not None or time.monotonic() > end:
+                raise RuntimeError((self._folder / "log").read_text())
+            time.sleep(0.05)
+
+    def _answers(self) -> bool:
+        ready = [str(_binaries() / "pg_isready"), "-q", "-h", "127.0.0.1", "-p", str(self.port)]
+        return subprocess.run(ready, check=False).returncode == 0
+
+    def kill(self) -> None:
+        """End every process of the server at once, as a failing machine does."""
+        assert self._process is not None
+        # Its workers are children of the postmaster and notice its death; crash recovery then starts from the log.
+        os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()
+        for worker in _processes_of(self._folder / "data"):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(worker, signal.SIGKILL)
+        (self._folder / "data" / "postmaster.pid").unlink(missing_ok=True)
+
+    def stop(self) -> None:
+        """Stop without waiting for clients, and remove the folder."""
+        if self._process is not None and self._process.poll() is None:
+            self._process.send_signal(signal.SIGINT)
+            try:
+                self._process.wait(20)
+            except subprocess.TimeoutExpired:
+                self.kill()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+
+def _processes_of(data: Path) -> list[int]:
+    """Server processes that work in this folder."""
+    found = []
+    for entry in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if (entry / "cwd").resolve(strict=True) == data:
+                found.append(int(entry.name))
+    return found
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def _binaries() -> Path:
+    """Where the server's programs are."""
+    versions = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"), key=lambda p: int(p.parts[-3]))
+    on_path = shutil.which("pg_isready")
+    if not versions and on_path is None:
+        raise FileNotFoundError
+    return versions[-1].parent if versions else Path(on_path or "").resolve().parent
+
+
+def why_not() -> str | None:
+    """Say why no server can be started here; None if one can."""
+    if os.name != "posix":
+        return "a PostgreSQL server is started on POSIX systems only"
+    try:
+        _binaries()
+    except FileNotFoundError:
+        return f"PostgreSQL is not installed, and {VARIABLE} is not set"
+    if os.geteuid() == 0:
+        import pwd
+
+        if "postgres" not in {entry.pw_name for entry in pwd.getpwall()}:
+            return "root cannot run PostgreSQL, and there is no user postgres"
+    return None
+
+
+@functools.cache
+def _own_server() -> Server:
+    """One server for this process."""
+    server = Server()
+    server.start()
+    return server
+
+
+@pytest.fixture(scope="session")
+def postgres_url() -> Iterator[str]:
+    """URL of a server on which databases may be created; password inside."""
+    given = os.environ.get(VARIABLE)
+    if given:
+        yield given
+        return
+    reason = why_not()
+    if reason is not None:
+        pytest.skip(reason)
+    server = _own_server()
+    yield server.url
+    server.stop()
+    _own_server.cache_clear()
+
+
+@pytest.fixture
+def postgres_database(postgres_url: str) -> Iterator[str]:
+    """URL of a database that is empty and used by nobody else."""
+    psycopg = pytest.importorskip("psycopg")
+    name = f"dpcov_{secrets.token_hex(8)}"
+    with psycopg.connect(postgres_url, autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name}")
+    yield urlunsplit(urlsplit(postgres_url)._replace(path=f"/{name}"))
+    with psycopg.connect(postgres_url, autocommit=True) as connection:
+        connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
+
+
+@pytest.fixture
+def durable_postgres() -> Iterator[Server]:
+    """A server of its own that may be killed and started again."""
+    reason = why_not()
+    if reason is not None:
+        pytest.skip(reason)
+    server = Server(durable=True)
+    server.start()
+    yield server
+    server.stop()
+
+
+def main() -> None:
+    """Start a server that outlives this process, and print its URL and the number to stop it by."""
+    server = Server()
+    server.start()
+    assert server._process is not None
+    print(f"{VARIABLE}={server.url}")
+    print(f"DPCOV_TEST_POSTGRES_PID={server._process.pid}")
+    print(f"DPCOV_TEST_POSTGRES_FOLDER={server._folder}")
+
+
+if __name__ == "__main__":
+    main()
