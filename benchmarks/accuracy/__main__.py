@@ -4,8 +4,8 @@ Run: python -m benchmarks.accuracy [zcdp|pure|sparse|robustness] [--quick] [--da
 
 Every finished repetition is kept in a store in --out: the same command goes on where it was stopped.  ``auto`` is
 measured again when its code has changed; its rivals only with --fresh.  --rivals measures them alone, ahead of time.
-Full runs repeat every release 20 times (but those far behind the best) and take hours; --quick takes smaller tables and 4
-repetitions.
+Full runs repeat every release 20 times (but for those far behind the best) and take hours; --quick takes smaller
+tables and 4 repetitions.
 """
 
 import argparse

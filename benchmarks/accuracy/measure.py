@@ -34,8 +34,8 @@ class Measurement:
     """Mean error of one contestant at one budget; ``skipped`` says why there is none.
 
     ``relative`` is the error over the norm of the truth, ``oracle`` the mean error of the best eigenvalues on the
-    released eigenvectors, in the same units as ``error``.  ``errors`` are those of all ``repetitions``; ``dropped`` says
-    that there are fewer than wanted, because the contestant was far behind.
+    released eigenvectors, in the same units as ``error``.  ``errors`` are those of all ``repetitions``; ``dropped``
+    says that there are fewer than wanted, because the contestant was far behind.
     """
 
     group: str

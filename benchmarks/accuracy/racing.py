@@ -1,7 +1,7 @@
 """Which contestants are not worth repeating further.
 
-Promise: the best of a field is never dropped; one is dropped only for being far behind the best, both relative to it and
-in standard errors.  Its mean over the repetitions it had still counts.
+Promise: the best of a field is never dropped; one is dropped only for being far behind the best, both relative to it
+and in standard errors.  Its mean over the repetitions it had still counts.
 """
 
 from collections.abc import Mapping, Sequence

@@ -48,7 +48,7 @@ def figures_page(sections: list[Section], facts: str) -> str:
         _overview(sections),
         *(_section(section) for section in sections),
     ]
-    return _page("Figures of four papers", "\n".join(body))
+    return page("Figures of four papers", "\n".join(body))
 
 
 def leaderboard_page(boards: dict[str, Board], facts: str, skipped: tuple[str, ...]) -> str:
@@ -62,7 +62,7 @@ def leaderboard_page(boards: dict[str, Board], facts: str, skipped: tuple[str, .
         *(f"<h2>{escape(name)}</h2>{_board(board)}" for name, board in boards.items()),
         _skipped(skipped),
     ]
-    return _page("Leaderboard", "\n".join(body))
+    return page("Leaderboard", "\n".join(body))
 
 
 def _overview(sections: list[Section]) -> str:
@@ -132,7 +132,8 @@ def _cell(value: float) -> str:
     return f'<td class="number" style="background: rgb(46 160 90 / {0.45 * share:.2f})">{text}</td>'
 
 
-def _page(title: str, body: str) -> str:
+def page(title: str, body: str) -> str:
+    """A document without anything to load."""
     return (
         f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>'
         f'<meta name="viewport" content="width=device-width, initial-scale=1"><style>{_STYLE}</style></head>'

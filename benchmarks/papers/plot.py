@@ -1,6 +1,7 @@
 """Draw figures with matplotlib: error bars of two standard errors, ours in bold, bounds dashed."""
 
 import re
+from contextlib import AbstractContextManager
 from io import StringIO
 from math import ceil
 from pathlib import Path
@@ -22,16 +23,21 @@ _STYLE = {
     "grid.alpha": 0.25,
     "axes.titlesize": 10,
 }
-_COLORS = ("#4477aa", "#ee6677", "#228833", "#ccbb44", "#66ccee", "#aa3377", "#bb5566", "#004488", "#997700")
+PALETTE = ("#4477aa", "#ee6677", "#228833", "#ccbb44", "#66ccee", "#aa3377", "#bb5566", "#004488", "#997700")
 _FIXED = {"zero": "#999999", "auto": "#000000"}
-_MARKERS = "osD^vP*X"
+MARKERS = "osD^vP*X"
 _COLUMNS = 3
 _MOST_TICKS = 7
 
 
+def styled() -> AbstractContextManager[None]:
+    """The look of all drawings, while they are made and saved."""
+    return mpl.rc_context(_STYLE)
+
+
 def draw(result: FigureResult) -> Canvas:
     """All panels of a figure with one legend."""
-    with mpl.rc_context(_STYLE):
+    with styled():
         panels = list(result.panels.values())
         columns = min(_COLUMNS, len(panels))
         rows = ceil(len(panels) / columns)
@@ -48,7 +54,7 @@ def draw(result: FigureResult) -> Canvas:
 
 def save(canvas: Canvas, path: Path) -> str:
     """Write SVG and PNG, and return the SVG for embedding."""
-    with mpl.rc_context(_STYLE):
+    with styled():
         canvas.savefig(path.with_suffix(".png"), dpi=150)
         text = StringIO()
         canvas.savefig(text, format="svg", metadata={"Date": None})
@@ -80,8 +86,8 @@ def _assign(panels: list[PanelResult]) -> dict[str, tuple[str, str]]:
             (part for part in label.split(", ") if kinds.get(part, kinds[label]) != kinds[label]), None
         )
         index = len({color for color, _ in assigned.values()})
-        color = assigned[family][0] if family in assigned else _COLORS[index % len(_COLORS)]
-        assigned[label] = _FIXED.get(label, color), _MARKERS[len(assigned) % len(_MARKERS)]
+        color = assigned[family][0] if family in assigned else PALETTE[index % len(PALETTE)]
+        assigned[label] = _FIXED.get(label, color), MARKERS[len(assigned) % len(MARKERS)]
     return assigned
 
 

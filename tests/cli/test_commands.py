@@ -33,6 +33,9 @@ COMMANDS = [
     ("ledger", "create"),
     ("ledger", "list"),
     ("ledger", "show"),
+    ("moments", "key"),
+    ("moments", "gather"),
+    ("moments", "merge"),
 ]
 
 

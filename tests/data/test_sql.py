@@ -135,7 +135,7 @@ def postgres(tmp_path, request):
 
 def test_every_database_gives_the_integers_of_the_table_in_any_order(home):
     url, name = home
-    for order in ("", " ORDER BY weight", " ORDER BY age DESC, weight"):
+    for order in ("", " ORDER BY age DESC, weight"):
         query = Query(f"SELECT * FROM {name}{order} ;\n", db=url)
         assert table_moments(query, SCHEMA, SPEC) == EXPECTED
 
@@ -178,7 +178,9 @@ def test_nothing_but_one_reading_statement_runs(home, sql, tmp_path, monkeypatch
     before = sorted(os.listdir(tmp_path))
     url, name = home
     with pytest.raises(DpcovError, match="cannot be read|no columns") as refused:
-        table_moments(Query(sql.format(name=name), db=url), Schema(columns={"age": SCHEMA.columns["age"]}), SPEC)
+        table_moments(
+            Query(sql.format(name=name), db=url), Schema(columns={"age": SCHEMA.columns["age"]}), SPEC
+        )
     assert "DELETE" not in str(refused.value)
     assert sorted(os.listdir(tmp_path)) == before
     assert table_moments(Query(f"SELECT * FROM {name}", db=url), SCHEMA, SPEC) == EXPECTED
@@ -187,7 +189,8 @@ def test_nothing_but_one_reading_statement_runs(home, sql, tmp_path, monkeypatch
 def test_a_function_cannot_make_postgres_writable(postgres):
     url, name = postgres
     query = Query(
-        f"WITH w AS (SELECT set_config('transaction_read_only', 'off', false)) SELECT age FROM {name}, w", db=url
+        f"WITH w AS (SELECT set_config('transaction_read_only', 'off', false)) SELECT age FROM {name}, w",
+        db=url,
     )
     with pytest.raises(DataError, match="cannot be read"):
         list(open_source(query).blocks(100))
@@ -241,7 +244,14 @@ def test_dates_are_refused_before_a_row_is_read(postgres, tmp_path, request):
 
 def test_types_that_mean_no_number_are_refused(postgres):
     url, _ = postgres
-    for cell in ("'{1,2}'::int[]", "'{}'::jsonb", "gen_random_uuid()", "1::money", "'\\x00'::bytea", "1::int::text::xml"):
+    for cell in (
+        "'{1,2}'::int[]",
+        "'{}'::jsonb",
+        "gen_random_uuid()",
+        "1::money",
+        "'\\x00'::bytea",
+        "1::int::text::xml",
+    ):
         source = open_source(Query(f"SELECT {cell} AS cell", db=url))
         for reading in ("number", "text"):
             with pytest.raises(DataError, match="'cell' is neither"):
@@ -323,6 +333,7 @@ def test_a_column_of_nothing_but_null_is_missing(home):
     assert table_moments(query, schema, SPEC) == expected
 
 
+@pytest.mark.parametrize("home", [in_duckdb, in_sqlite, in_sqlalchemy, in_postgres], indirect=True)
 def test_sixteen_hundred_columns(home):
     url, name = home
     width = 1600
@@ -393,7 +404,7 @@ def test_a_lost_connection_is_explained(postgres):
     psycopg = pytest.importorskip("psycopg")
     url, name = postgres
     wide = f"SELECT a.* FROM {name} a, generate_series(1, 200)"
-    blocks = open_source(Query(wide, db=url)).blocks(100)
+    blocks = open_source(Query(wide, db=url)).blocks(100, wanted={"age": "number"})
     next(blocks)
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute(
@@ -459,7 +470,7 @@ def check_flat_memory(kind, tmp_path, request, small, large, slack):
 
 
 def test_memory_does_not_grow_with_the_rows_of_postgres(tmp_path, request):
-    check_flat_memory("postgres", tmp_path, request, 400_000, 1_200_000, slack=30)
+    check_flat_memory("postgres", tmp_path, request, 100_000, 500_000, slack=14)
 
 
 @pytest.mark.slow

@@ -35,7 +35,9 @@ def test_any_change_is_refused(tmp_path, size):
     good = path.read_bytes()
     header = good.index(b"\n") + 1
     spoiled = [good[:-1], good[:-17], good + b"x", good[:header], good[: header + CHUNK + 16]]
-    spoiled += [good[:place] + bytes([good[place] ^ 1]) + good[place + 1 :] for place in (header, len(good) // 2, -1)]
+    spoiled += [
+        good[:place] + bytes([good[place] ^ 1]) + good[place + 1 :] for place in (header, len(good) // 2, -1)
+    ]
     if size > CHUNK:
         step = CHUNK + 16
         spoiled.append(good[:header] + good[header + step : header + 2 * step] + good[header : header + step])
@@ -79,7 +81,9 @@ def test_changing_the_public_header_is_refused(tmp_path):
             unlock_file(path, KEY)
 
 
-@pytest.mark.parametrize("content", [b"", b"\n", b"{}\n", b"PK\x03\x04", b"[" * 4000, b"null\n", b'{"key": []}\n'])
+@pytest.mark.parametrize(
+    "content", [b"", b"\n", b"{}\n", b"PK\x03\x04", b"[" * 4000, b"null\n", b'{"key": []}\n']
+)
 def test_foreign_files_are_named_as_such(tmp_path, content):
     (tmp_path / "a").write_bytes(content)
     with pytest.raises(DataError, match="not a file of saved moments"):

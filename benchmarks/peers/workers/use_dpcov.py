@@ -13,22 +13,27 @@ def _budget(epsilon, delta=None):
     return dpcov.Budget(epsilon=epsilon, delta=delta)
 
 
+def _note(made):
+    return f"{made.manifest.mechanism}: {made.manifest.guarantee.numerics}"
+
+
 def second_moment(rows, *, epsilon, delta=None, mechanism="auto", **options):
     made = dpcov.second_moment(
         rows, norm_bound=1.0, budget=_budget(epsilon, delta), mechanism=mechanism, **options
     )
-    return made.second_moment()
+    return made.second_moment(), _note(made)
 
 
 def components(rows, *, epsilon, count, delta=None, mechanism="auto"):
-    released = second_moment(rows, epsilon=epsilon, delta=delta, mechanism=mechanism)
-    return np.linalg.eigh(released)[1].T[::-1][:count]
+    released, note = second_moment(rows, epsilon=epsilon, delta=delta, mechanism=mechanism)
+    return np.linalg.eigh(released)[1].T[::-1][:count], note
 
 
 def covariance(rows, *, epsilon, lower, upper, delta=None):
     bounds = dpcov.Numeric(lower=lower, upper=upper)
     schema = dpcov.Schema(columns={f"x{index}": bounds for index in range(rows.shape[1])})
-    return dpcov.release(rows, schema=schema, budget=_budget(epsilon, delta)).covariance()
+    made = dpcov.release(rows, schema=schema, budget=_budget(epsilon, delta))
+    return made.covariance(), _note(made)
 
 
 def bingham(_, *, concentration, size):

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import narwhals as nw
 import numpy as np
-from sklearn.utils.validation import check_array, check_consistent_length
+from numpy.typing import NDArray
+from scipy.sparse import issparse
 
 from dpcov.analysis.problems import InputError, InputTypeError
 from dpcov.errors import BudgetError, DataError, SchemaError, UsageError
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from dpcov.artifact import Release
     from dpcov.data.schema import Schema
     from dpcov.privacy.ledger import Ledger
+
+Array = NDArray[np.float64]
 
 Bounds = tuple[float, float] | Mapping[str, tuple[float, float]] | Sequence[tuple[float, float]]
 """Public bounds: one pair for every column, a pair for each name, or a pair for each column in order."""
@@ -44,6 +47,7 @@ class Terms:
     ledger: "Ledger | str | Path | None"
     dataset: str | None
     seed: int | None
+    targets: tuple[str, ...] = ()
     target_bounds: Bounds | None = None
     by: str | None = None
     classes: tuple[str, ...] = ()
@@ -100,49 +104,99 @@ def table_of(X: Any, y: Any = None, names: Sequence[str] = ("y",), *, as_text: b
     table = frame.to_arrow() if isinstance(frame, nw.DataFrame) else _array_table(X)
     if y is None:
         return table
-    targets = np.asarray(y)
-    targets = targets.reshape(len(targets), -1)
-    check_consistent_length(np.empty(table.num_rows), targets)
-    for name, column in zip(names, targets.T, strict=True):
-        values = pa.array(column.astype(str)) if as_text else pa.array(_numbers(column[:, None])[:, 0])
-        table = table.append_column(name, values)
+    targets = columns_of(y)
+    if len(targets) != table.num_rows:
+        raise InputError("X and y have different numbers of rows.")
+    for name, column in zip(names, (targets.astype(str) if as_text else _numbers(targets)).T, strict=True):
+        if name in table.column_names:
+            raise InputError(f"X has a column called {name} already. Rename it, or leave y out and say target=...")
+        table = table.append_column(name, pa.array(np.ascontiguousarray(column)))
     return table
+
+
+def columns_of(y: Any) -> NDArray[Any]:
+    """Targets as columns, shape (n_rows, n_targets)."""
+    targets = np.asarray(y)
+    if targets.ndim not in (1, 2):
+        raise InputError(f"y should be a 1d array or have a column for each target, got {targets.ndim} axes.")
+    return targets.reshape(len(targets), -1)
 
 
 def _array_table(X: Any) -> "pa.Table":
     import pyarrow as pa
 
-    columns = _numbers(X).T
-    return pa.table({f"x{i}": np.ascontiguousarray(column) for i, column in enumerate(columns)})
+    return pa.table({f"x{i}": np.ascontiguousarray(column) for i, column in enumerate(_numbers(X).T)})
 
 
-def _numbers(X: Any) -> np.ndarray:
-    """Check the shape and type of numbers; NaN and infinity are the schema's business."""
-    if np.iscomplexobj(X):
-        raise InputError("Complex data not supported; give real numbers.")
+def _numbers(X: Any) -> Array:
+    """Check shape and type of an array; NaN and infinity are the schema's business.
+
+    scikit-learn's own checks would quote cells in their messages.
+    """
+    if issparse(X):
+        raise InputTypeError("Sparse data are not taken here. Use dpcov.release(...), then from_release(release).")
     try:
-        return np.asarray(check_array(X, dtype=np.float64, ensure_all_finite=False))
-    except (TypeError, ValueError) as error:
-        if "Expected 2D" in str(error) or "minimum of" in str(error) or "Sparse" in str(error):
-            raise
-        kind = InputTypeError if isinstance(error, TypeError) else InputError
-        # The original message may quote a cell.
-        raise kind(
-            "A cell is no number; for an array the argument must be a string or a number that reads as a float. "
-            "Text columns need a data frame and a schema with their categories."
-        ) from None
+        array = np.asarray(X)
+        if np.iscomplexobj(array):
+            raise InputError("Complex data not supported; give real numbers.")
+        numbers = array.astype(np.float64)
+    except (TypeError, OverflowError):
+        raise InputTypeError(f"A cell is no number. {_CELLS}") from None
+    except InputError:
+        raise
+    except ValueError:
+        raise InputError(f"The array is ragged or a cell is no number. {_CELLS}") from None
+    if numbers.ndim != 2:
+        raise InputError(
+            f"Expected 2D array, got {numbers.ndim}D array instead. Reshape your data to (n_rows, n_columns)."
+        )
+    if numbers.shape[1] == 0:
+        raise InputError("Found array with 0 feature(s) (shape=(, 0)) while a minimum of 1 is required.")
+    return numbers
+
+
+_CELLS = (
+    "In an array every argument must be a string or a number that reads as a float; text columns need a data frame and "
+    "a schema with their categories."
+)
 
 
 def _bounded_schema(terms: Terms, names: Sequence[str]) -> "Schema":
     """A schema of numbers with the stated bounds, and of the class column if there is one."""
-    from dpcov.data.schema import Categorical, Numeric, Schema
+    from dpcov.data.schema import Categorical, Declared, Numeric, Schema
 
-    columns: dict[str, Any] = {}
-    targets = [name for name in names if terms.target_bounds is not None and _is_target(name)]
-    features = [name for name in names if name not in targets and name != terms.by]
-    for group, bounds in ((features, terms.bounds), (targets, terms.target_bounds)):
+    columns: dict[str, Declared] = {}
+    features = [name for name in names if name not in terms.targets and name != terms.by]
+    for group, bounds in ((features, terms.bounds), (terms.targets, terms.target_bounds)):
         for name, (lower, upper) in zip(group, _pairs(bounds, group), strict=True):
             columns[name] = Numeric(lower=lower, upper=upper)
     if terms.by is not None:
         columns[terms.by] = Categorical(categories=terms.classes)
     return Schema(columns={name: columns[name] for name in names})
+
+
+def _pairs(bounds: Bounds | None, names: Sequence[str]) -> list[tuple[float, float]]:
+    """One pair of bounds for each name."""
+    if not names:
+        return []
+    if bounds is None:
+        raise InputError("Give target_bounds=(lower, upper), what is publicly known about the target.")
+    if isinstance(bounds, Mapping):
+        unknown = [name for name in names if name not in bounds]
+        if unknown:
+            raise InputError(f"bounds says nothing of these columns: {', '.join(unknown)}.")
+        return [_pair(bounds[name]) for name in names]
+    listed = list(bounds)
+    if len(listed) == 2 and not any(isinstance(entry, Sequence) for entry in listed):
+        return [_pair(listed)] * len(names)
+    if len(listed) != len(names):
+        raise InputError(f"bounds holds {len(listed)} pairs for {len(names)} columns.")
+    return [_pair(entry) for entry in listed]
+
+
+def _pair(entry: Any) -> tuple[float, float]:
+    try:
+        lower, upper = (float(value) for value in entry)
+    except (TypeError, ValueError):
+        raise InputError("Bounds are pairs of numbers (lower, upper).") from None
+    return lower, upper

@@ -13,7 +13,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 from typer.core import TyperGroup
 
-from dpcov.cli import demo, export, ledger, mechanisms, moments, plan, release, schema, show
+from dpcov.cli import demo, export, ledger, mechanisms, moments, plan, release, report, schema, show
 from dpcov.errors import DpcovError
 
 INTERNAL_ERROR, INTERRUPTED = 70, 130
@@ -72,6 +72,7 @@ app.command("plan", epilog=plan.EXAMPLE)(plan.plan)
 app.command("release", epilog=release.EXAMPLE)(release.release)
 app.command("mechanisms", epilog=mechanisms.EXAMPLE)(mechanisms.mechanisms)
 app.command("show", epilog=show.EXAMPLE)(show.show)
+app.command("report", epilog=report.EXAMPLE)(report.report)
 app.command("export", epilog=export.EXAMPLE)(export.export)
 app.add_typer(ledger.app, name="ledger")
 app.add_typer(moments.app, name="moments")

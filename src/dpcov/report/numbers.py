@@ -60,6 +60,7 @@ class PartNumbers:
     ``estimates`` is None where the noise hides too much; ``problem`` says why.
     """
 
+    index: int
     name: str
     release: Release
     estimates: Estimates | None
@@ -71,12 +72,12 @@ class PartNumbers:
 
 def parts_of(release: Release) -> Iterator[PartNumbers]:
     """Numbers of all rows, then those of every group."""
-    yield part_numbers(ALL_ROWS, release)
-    for name in release.group_names:
-        yield part_numbers(name, release.group(name))
+    yield part_numbers(0, ALL_ROWS, release)
+    for place, name in enumerate(release.group_names):
+        yield part_numbers(place + 1, name, release.group(name))
 
 
-def part_numbers(name: str, release: Release) -> PartNumbers:
+def part_numbers(index: int, name: str, release: Release) -> PartNumbers:
     """Compute what a page shows of a release, or of a group of it."""
     unit = unit_estimate(release.statistics, release.manifest.n_rows)
     strata, left_out = stratum_rows(release, unit)
@@ -86,6 +87,7 @@ def part_numbers(name: str, release: Release) -> PartNumbers:
     except (ReleaseError, UsageError) as error:
         problem = str(error)
     return PartNumbers(
+        index=index,
         name=name,
         release=release,
         estimates=estimates,

@@ -63,7 +63,7 @@ def render_release(release: Release, *, file_name: str = "release.dpcov", balanc
     )
 
 
-def _results(parts: Sequence[PartNumbers], drawn: set[str]) -> tuple[Section, ...]:
+def _results(parts: Sequence[PartNumbers], drawn: set[int]) -> tuple[Section, ...]:
     def section(key: str, title: str, short: str, content: Callable[[PartNumbers], Html]) -> Section:
         if len(parts) == 1:
             return Section(key=key, title=title, short=short, content=content(parts[0]))
@@ -74,7 +74,7 @@ def _results(parts: Sequence[PartNumbers], drawn: set[str]) -> tuple[Section, ..
         return Section(key=key, title=title, short=short, content=join(made))
 
     return (
-        section("correlations", "Correlations", "Correlations", lambda p: results.correlations(p, p.name in drawn)),
+        section("correlations", "Correlations", "Correlations", lambda p: results.correlations(p, p.index in drawn)),
         section("spectrum", "Components above the noise", "Spectrum", results.spectrum),
         section("strata", "Noise against signal", "Noise and signal", results.strata),
         section("error", "Expected error", "Expected error", results.error),
@@ -82,23 +82,23 @@ def _results(parts: Sequence[PartNumbers], drawn: set[str]) -> tuple[Section, ..
     )
 
 
-def _maps(parts: Sequence[PartNumbers]) -> tuple[set[str], Html]:
+def _maps(parts: Sequence[PartNumbers]) -> tuple[set[int], Html]:
     """Which parts have a heat map, and the data of all of them."""
-    matrices: list[tuple[str, Any]] = []
+    matrices: list[tuple[int, Any]] = []
     for part in parts:
         size = len(part.release.feature_names)
         sizes = [len(estimates.correlation) for _, estimates in matrices]
         if part.estimates is not None and size > 1 and heatmap.fits([*sizes, size]):
-            matrices.append((part.name, part.estimates))
+            matrices.append((part.index, part.estimates))
     precision = heatmap.precision_for([len(estimates.correlation) for _, estimates in matrices])
     content = {
         "names": [shorten(name) for name in parts[0].release.feature_names],
         "maps": {
-            name: heatmap.pack(estimates.correlation, estimates.correlation_noise, precision)
-            for name, estimates in matrices
+            index: heatmap.pack(estimates.correlation, estimates.correlation_noise, precision)
+            for index, estimates in matrices
         },
     }
-    return {name for name, _ in matrices}, json_block("map-data", content)
+    return {index for index, _ in matrices}, json_block("map-data", content)
 
 
 def _warnings(release: Release) -> Child:

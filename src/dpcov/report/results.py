@@ -77,13 +77,12 @@ def _map(part: PartNumbers) -> Html:
         el("div", fade, class_="tools") if has_noise else None,
         el("noscript", el("p", "The map needs JavaScript; the tables below do not.")),
         class_="heatmap",
-        data_map=part.name,
+        data_map=part.index,
     )
 
 
 def _choice(part: PartNumbers, value: str, label: str, *, checked: bool) -> Html:
-    group = f"order-{abs(hash(part.name)) % 10**8}"
-    return el("label", el("input", type="radio", name=group, value=value, checked=checked), el("span", label))
+    return el("label", el("input", type="radio", name=f"order-{part.index}", value=value, checked=checked), el("span", label))
 
 
 def _strongest(made: Estimates, names: Sequence[str]) -> Html:

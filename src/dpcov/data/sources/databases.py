@@ -6,6 +6,7 @@ batches of bounded size, and an error is told by its class only: databases quote
 
 import contextlib
 import importlib
+import re
 import sqlite3
 import tempfile
 from abc import ABC, abstractmethod
@@ -71,11 +72,14 @@ _NAMES = {
     "NoSuchModuleError": "no driver for such a URL is installed; see the SQLAlchemy list of dialects.",
 }
 
+_STATE_IN_TEXT = re.compile(r"SQLSTATE: ([0-9A-Z]{5})\s*\Z")
+"""Where an error crosses from the driver to Arrow, its code is left in the text only."""
+
 
 def explain_database_error(error: Exception) -> str:
     """Say in public words what kind of error this was, repeating no part of it."""
     inner = getattr(error, "orig", None) or error
-    state = getattr(inner, "sqlstate", None) or ""
+    state = getattr(inner, "sqlstate", None) or "".join(_STATE_IN_TEXT.findall(str(inner)))
     by_state = next((text for prefix, text in _SQLSTATES.items() if state.startswith(prefix)), None)
     if by_state is not None:
         return by_state
@@ -152,7 +156,9 @@ class DuckDb(Database):
     def schema(self, sql: str) -> pa.Schema:
         """Ask for the types without running the statement."""
         with self._relation(sql) as relation:
-            return relation.limit(0).to_arrow_table().schema
+            types = relation.limit(0).to_arrow_table().schema.types
+            # A nested relation renames columns of the same name; the relation itself does not.
+            return pa.schema(list(zip(relation.columns, types, strict=True)))
 
     def batches(self, sql: str, block_rows: int) -> Iterator[pa.RecordBatch]:
         """Stream record batches."""

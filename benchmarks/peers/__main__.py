@@ -1,0 +1,56 @@
+"""Compare with other libraries: error and time side by side, and whether their samplers follow their laws.
+
+    python -m benchmarks.peers --quick --out DIR [--venvs DIR] [--only PEER ...] [--seed S]
+
+Each peer gets an environment of its own, made with pip on the first run; one that cannot be made is left out and named.
+"""
+
+import argparse
+import sys
+from pathlib import Path
+
+from rich.console import Console
+
+from benchmarks.peers.catalog import PEERS
+from benchmarks.peers.compare import compare
+from benchmarks.peers.environment import Unavailable, prepare
+from benchmarks.peers.report import HEADINGS, error_table, law_table, write
+
+
+def main(arguments: list[str] | None = None) -> None:
+    chosen = _parse(arguments)
+    console = Console()
+    chosen.out.mkdir(parents=True, exist_ok=True)
+    pythons: dict[str, Path | Unavailable] = {}
+    for peer in PEERS:
+        if chosen.only and peer.requirements and peer.name not in chosen.only:
+            pythons[peer.name] = Unavailable(reason="not asked for")
+        else:
+            console.print(f"environment: {peer.name}", style="dim")
+            pythons[peer.name] = (
+                Path(sys.executable)
+                if peer.requirements is None
+                else prepare(peer.name, peer.requirements, chosen.venvs or chosen.out / "venvs")
+            )
+    found = compare(pythons, chosen.out / "exchange", quick=chosen.quick, seed=chosen.seed, say=console.print)
+    write(found, chosen.out)
+    for kind in HEADINGS:
+        console.print(error_table(found.measured, kind))
+    console.print(law_table(found.checked))
+    for name, reason in found.skipped.items():
+        console.print(f"{name}: {reason}; skipped", style="dim", markup=False)
+    console.print(f"Written to {chosen.out}")
+
+
+def _parse(arguments: list[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.peers", description=__doc__.splitlines()[0])
+    parser.add_argument("--venvs", type=Path, help="where the environments are kept (default: OUT/venvs)")
+    parser.add_argument("--quick", action="store_true", help="fewer repetitions and samples: minutes")
+    parser.add_argument("--out", type=Path, default=Path("peers"), help="where results go (default: peers)")
+    parser.add_argument("--only", nargs="+", choices=[peer.name for peer in PEERS], help="these peers only")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the synthetic tables (default: 0)")
+    return parser.parse_args(arguments)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,194 @@
+"""What a comparison leaves behind: CSV files, a figure, one self-contained page, and a table for the terminal."""
+
+import csv
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from html import escape
+from pathlib import Path
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure as Canvas
+from rich.table import Table
+
+from benchmarks.papers.page import page
+from benchmarks.papers.plot import MARKERS, PALETTE, save, styled
+from benchmarks.peers.catalog import OURS
+from benchmarks.peers.laws import ALPHA
+
+HEADINGS = {
+    "second moment": "Second moment of rows in the unit ball: relative Frobenius error",
+    "components": "First five components: share of the variance that is missed",
+    "covariance": "Covariance of columns between bounds: relative Frobenius error",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Measured:
+    """One method on one table; a refused one has a reason and no numbers."""
+
+    kind: str
+    table: str
+    method: str
+    peer: str
+    promise: str
+    note: str = ""
+    error: float = float("nan")
+    standard_error: float = float("nan")
+    seconds: float = float("nan")
+    repetitions: int = 0
+    refused: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Checked:
+    """One sampler against the law that it claims."""
+
+    sampler: str
+    peer: str
+    law: str
+    statistic: str = ""
+    claimed: float = float("nan")
+    measured: float = float("nan")
+    samples: int = 0
+    distance: float = float("nan")
+    p_value: float = float("nan")
+    verdict: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Comparison:
+    """Everything that is reported."""
+
+    measured: Sequence[Measured]
+    checked: Sequence[Checked]
+    versions: dict[str, str]
+    skipped: dict[str, str]
+    facts: str
+
+
+def write(found: Comparison, directory: Path) -> None:
+    """Write ``errors.csv``, ``laws.csv``, ``peers.svg`` and ``.png`` and ``index.html``."""
+    _write_csv(directory / "errors.csv", Measured, found.measured)
+    _write_csv(directory / "laws.csv", Checked, found.checked)
+    svg = save(_draw(found.measured), directory / "peers")
+    (directory / "index.html").write_text(_page(found, svg), encoding="utf-8")
+
+
+def error_table(measured: Sequence[Measured], kind: str) -> Table:
+    """Methods by tables: error, and seconds per release."""
+    rows = [row for row in measured if row.kind == kind]
+    names = list(dict.fromkeys(row.table for row in rows))
+    table = Table(title=f"{HEADINGS[kind]} / seconds", title_justify="left")
+    table.add_column("method", no_wrap=True)
+    for name in names:
+        table.add_column(name, justify="right")
+    for method in dict.fromkeys(row.method for row in rows):
+        mine = {row.table: row for row in rows if row.method == method}
+        table.add_row(method, *(_cell(mine[name]) if name in mine else "" for name in names))
+    return table
+
+
+def law_table(checked: Sequence[Checked]) -> Table:
+    """Samplers with claimed and measured mean and the verdict."""
+    table = Table(title="Samplers against the laws they claim", title_justify="left")
+    for name in ("sampler", "statistic", "claimed", "measured", "samples", "p", "verdict"):
+        table.add_column(name, justify="left" if name in ("sampler", "statistic", "verdict") else "right")
+    for row in checked:
+        numbers = f"{row.claimed:.4g}", f"{row.measured:.4g}", str(row.samples), f"{row.p_value:.2g}"
+        table.add_row(row.sampler, row.statistic, *numbers, row.verdict)
+    return table
+
+
+def _cell(row: Measured) -> str:
+    return "refused" if row.refused else f"{row.error:.3g} / {row.seconds:.2g}"
+
+
+def _write_csv(path: Path, kind: type, rows: Sequence[object]) -> None:
+    names = [field.name for field in fields(kind)]
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(names)
+        writer.writerows([getattr(row, name) for name in names] for row in rows)
+
+
+def _draw(measured: Sequence[Measured]) -> Canvas:
+    """Error above, time below, one column for each kind; ours are filled."""
+    kinds = [kind for kind in HEADINGS if any(row.kind == kind and not row.refused for row in measured)]
+    with styled():
+        canvas = Canvas(figsize=(4.6 * max(1, len(kinds)), 7.2), layout="constrained")
+        axes = canvas.subplots(2, max(1, len(kinds)), squeeze=False)
+        for column, kind in enumerate(kinds):
+            rows = [row for row in measured if row.kind == kind]
+            above, below = axes[:, column]
+            _points(above, rows, "error", "standard_error")
+            _points(below, rows, "seconds", None)
+            above.set_title(HEADINGS[kind].replace(": ", ":\n"))
+            below.set_ylabel("seconds for one release")
+            below.legend(loc="upper center", bbox_to_anchor=(0.5, -0.35), frameon=False)
+    return canvas
+
+
+def _points(ax: Axes, rows: Sequence[Measured], value: str, spread: str | None) -> None:
+    tables = list(dict.fromkeys(row.table for row in rows))
+    methods = list(dict.fromkeys(row.method for row in rows))
+    for index, method in enumerate(methods):
+        mine = [row for row in rows if row.method == method and not row.refused]
+        x = [tables.index(row.table) + (index - len(methods) / 2) * 0.08 for row in mine]
+        y = np.array([getattr(row, value) for row in mine])
+        bars = None if spread is None else 2 * np.array([getattr(row, spread) for row in mine])
+        low = None if bars is None else np.vstack([np.minimum(bars, 0.95 * y), bars])
+        ours = method.startswith(OURS)
+        ax.errorbar(
+            x, y, yerr=low, label=method, linestyle="none", capsize=2, markersize=6,
+            marker=MARKERS[index], color="black" if ours else PALETTE[index],
+            markerfacecolor=None if ours else "white",
+        )  # fmt: skip
+    ax.set_yscale("log")
+    ax.set_xticks(range(len(tables)), tables, rotation=25, ha="right")
+
+
+def _page(found: Comparison, svg: str) -> str:
+    versions = ", ".join(f"{name} {version}" for name, version in found.versions.items() if version)
+    skipped = "".join(f"<li>{escape(name)}: {escape(reason)}</li>" for name, reason in found.skipped.items())
+    kinds = [kind for kind in HEADINGS if any(row.kind == kind for row in found.measured)]
+    body = [
+        "<h1>Other libraries, in the same run</h1>",
+        f'<p class="soft">{escape(found.facts)} · {escape(versions)}</p>',
+        "<p>The same tables, bounds and epsilon for everybody, one thread, each library in an environment of its own. "
+        "Means over repetitions; bars show two standard errors. Nobody's randomness is seeded.</p>",
+        f"<p>Left out:</p><ul>{skipped}</ul>" if skipped else "",
+        f'<div class="figure">{svg}</div>',
+        *(_kind(found.measured, kind) for kind in kinds),
+        "<h2>Do the samplers follow the laws that they claim?</h2>",
+        f"<p>Kolmogorov-Smirnov tests; a correct sampler is accused with probability {ALPHA:g}.</p>",
+        _html_table(
+            ("sampler", "claims", "statistic", "claimed", "measured", "samples", "p", "verdict"),
+            [
+                (row.sampler, row.law, row.statistic, f"{row.claimed:.4g}", f"{row.measured:.4g}", str(row.samples),
+                 f"{row.p_value:.2g}", row.verdict)
+                for row in found.checked
+            ],
+        ),
+    ]  # fmt: skip
+    return page("Other libraries", "\n".join(body))
+
+
+def _kind(measured: Sequence[Measured], kind: str) -> str:
+    rows = [row for row in measured if row.kind == kind]
+    names = list(dict.fromkeys(row.table for row in rows))
+    lines = []
+    for method in dict.fromkeys(row.method for row in rows):
+        mine = {row.table: row for row in rows if row.method == method}
+        notes = dict.fromkeys(row.refused or row.note for row in mine.values() if row.refused or row.note)
+        cells = [_cell(mine[name]) if name in mine else "–" for name in names]
+        lines.append((method, *cells, "; ".join([next(iter(mine.values())).promise, *notes])))
+    return f"<h2>{escape(HEADINGS[kind])} / seconds</h2>" + _html_table(
+        ("method", *names, "promise, and what it says itself"), lines
+    )
+
+
+def _html_table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    top = "".join(f"<th>{escape(head)}</th>" for head in heads)
+    body = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
+    return f'<div class="scroll"><table><tr>{top}</tr>{body}</table></div>'

@@ -1,0 +1,262 @@
+"""What all estimators share: two doors, one spending identity, and pickles that hold the release alone.
+
+Promise: ``from_release`` and ``fit(release)`` cost nothing and may be repeated.  ``fit(rows)`` makes one release, charges
+once, and refuses to do so again for this estimator and everything cloned from it.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, TransformerMixin
+
+from dpcov.analysis.features import (
+    Places,
+    are_named,
+    feature_columns,
+    feature_matrix,
+    find_features,
+    source_names,
+)
+from dpcov.analysis.problems import InputError, NotFitted
+from dpcov.analysis.reading import Reading, reading_of
+from dpcov.analysis.second_door import REFUSED_EARLY, Bounds, Terms, make_release, table_of
+from dpcov.analysis.spending import Spending
+from dpcov.artifact import Release
+from dpcov.artifact_file import unpack
+from dpcov.columns import EncodedColumn
+from dpcov.privacy.budget import Budget
+from dpcov.privacy.guarantee import Neighbors
+from dpcov.statistics import Post
+
+if TYPE_CHECKING:
+    from dpcov.data.schema import Schema
+    from dpcov.privacy.ledger import Ledger
+
+Array = NDArray[np.float64]
+
+
+class Regressor(RegressorMixin):  # type: ignore[misc]
+    """scikit-learn's mixin, typed."""
+
+
+class Classifier(ClassifierMixin):  # type: ignore[misc]
+    """scikit-learn's mixin, typed."""
+
+
+class Transformer(TransformerMixin):  # type: ignore[misc]
+    """scikit-learn's mixin, typed."""
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class ReleaseEstimator(BaseEstimator):  # type: ignore[misc]
+    """Base of the estimators.
+
+    Parameters
+    ----------
+    features : sequence of str, optional
+        Which features of the release to use; a table column's name stands for all features made of it.
+    post : Post, optional
+        Post-processing of the release; by default what its mechanism is meant to be read with.
+    budget : Budget, optional
+        For ``fit(rows)`` only, like everything that follows: what the release may cost.  No default.
+    schema : Schema or path, optional
+        Public description of the table.
+    bounds : pair, mapping of names to pairs, or sequence of pairs, optional
+        Public bounds instead of a schema, for tables of numbers.
+    neighbors : {"replace-one", "add-remove-one"}
+    mechanism : str
+    ledger, dataset
+        Where to charge the budget.
+    seed : int, optional
+        For research: seeded randomness protects nobody, and the release says so.
+    spend_again : bool
+        Let every fit spend the budget anew.  Off: a second fit of this estimator or of a clone is refused.
+
+    Attributes
+    ----------
+    release_ : Release
+        What was read; everything else follows from it.
+    n_features_in_ : int
+        Number of table columns that the features come from.
+    feature_names_in_ : (n_features_in_,) ndarray of str
+        Their names, unless the table was a plain array.
+    """
+
+    features: Sequence[str] | None = None
+    post: Post | None = None
+    budget: Budget | None = None
+    schema: "Schema | str | Path | None" = None
+    bounds: Bounds | None = None
+    neighbors: Neighbors = "replace-one"
+    mechanism: str = "auto"
+    ledger: "Ledger | str | Path | None" = None
+    dataset: str | None = None
+    seed: int | None = None
+    spend_again: bool = False
+
+    @classmethod
+    def from_release(cls, release: Release, **parameters: Any) -> Self:
+        """Make an estimator and read a release with it; free.
+
+        Parameters
+        ----------
+        release : Release
+        **parameters
+            Of the estimator.
+        """
+        made = cls(**parameters)
+        return made._fit_release(release, {})
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Read a release, or make one of rows first.
+
+        Parameters
+        ----------
+        X : Release, data frame or array of shape (n_rows, n_features)
+            Rows are released on the terms of this estimator's parameters, once.
+        y : array of shape (n_rows,) or (n_rows, n_targets), optional
+            Target of regressors and classifiers; ignored by the others.
+
+        Raises
+        ------
+        SpentError
+            If this estimator, or one that it was cloned from or into, has spent its budget.
+        """
+        if isinstance(X, Release):
+            return self._fit_release(X, {})
+        terms, table, facts = self._second_door(X, y)
+        return self._fit_release(self._spend(terms, table), facts)
+
+    def _second_door(self, X: Any, y: Any) -> tuple[Terms, Any, dict[str, Any]]:
+        """Terms of the release, the table, and public facts to keep beside the release."""
+        terms = self._terms()
+        return terms, table_of(X), {}
+
+    def _terms(self, **more: Any) -> Terms:
+        terms = Terms(
+            budget=self.budget,
+            schema=self.schema,
+            bounds=self.bounds,
+            neighbors=self.neighbors,
+            mechanism=self.mechanism,
+            ledger=self.ledger,
+            dataset=self.dataset,
+            seed=self.seed,
+            **more,
+        )
+        terms.check()
+        return terms
+
+    def _spend(self, terms: Terms, table: Any) -> Release:
+        if self.spend_again:
+            return make_release(terms, table)
+        spending = self._spending_identity()
+        spending.claim(type(self).__name__)
+        try:
+            return make_release(terms, table)
+        except REFUSED_EARLY:
+            spending.give_back()
+            raise
+
+    def _fit_release(self, release: Release, facts: dict[str, Any]) -> Self:
+        columns = feature_columns(release)
+        self._facts = facts
+        self._places = self._chosen(columns)
+        self.release_ = release
+        self._set_names([columns[place] for place in self._places])
+        self._read(release)
+        return self
+
+    def _set_names(self, columns: Sequence[EncodedColumn]) -> None:
+        self.n_features_in_ = len(source_names(columns))
+        if are_named(columns):
+            self.feature_names_in_ = np.array(source_names(columns), dtype=object)
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+
+    def _chosen(self, columns: Sequence[EncodedColumn]) -> Places:
+        """Places of the features to use."""
+        if self.features is None:
+            return np.arange(len(columns), dtype=np.intp)
+        return find_features(columns, self.features)
+
+    def _read(self, release: Release) -> None:
+        """Compute the fitted attributes."""
+        raise NotImplementedError
+
+    def _reading(self, assume_centered: bool = False) -> Reading:
+        return reading_of(self.release_, self._places, self.post, assume_centered)
+
+    def _columns(self) -> tuple[EncodedColumn, ...]:
+        self._require_fitted()
+        columns = feature_columns(self.release_)
+        return tuple(columns[place] for place in self._places)
+
+    def _features_of(self, X: Any) -> Array:
+        """New rows as features in original units."""
+        self._require_fitted()
+        return feature_matrix(self, self._columns(), X)
+
+    def _require_fitted(self) -> None:
+        if not hasattr(self, "release_"):
+            raise NotFitted(
+                f"This {type(self).__name__} instance is not fitted yet. Call from_release(release), or fit first."
+            )
+
+    def get_encoded_names(self) -> NDArray[np.object_]:
+        """Names of the encoded features: what coefficients and matrices belong to, in order."""
+        return np.array([column.name for column in self._columns()], dtype=object)
+
+    def _spending_identity(self) -> Spending:
+        if "_spending" not in self.__dict__:
+            self._spending = Spending()
+        return self._spending
+
+    def __sklearn_clone__(self) -> Self:
+        clone: Self = super().__sklearn_clone__()
+        clone._spending = self._spending_identity()
+        return clone
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "release_")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.sparse = False
+        return tags
+
+    @classmethod
+    def _get_param_names(cls) -> list[str]:
+        return sorted(field for field in cls.__dataclass_fields__)
+
+    def __getstate__(self) -> dict[str, Any]:
+        state: dict[str, Any] = {"parameters": self.get_params(deep=False)}
+        if hasattr(self, "release_"):
+            state |= {"release": self.release_.to_bytes(), "facts": self._facts}
+        kept = {"_sklearn_output_config", "_metadata_request"}
+        return state | {"settings": {key: self.__dict__[key] for key in kept if key in self.__dict__}}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__init__(**state["parameters"])  # type: ignore[misc]
+        self.__dict__.update(state["settings"])
+        self._spending = Spending(known=False)
+        if "release" in state:
+            self._fit_release(_release_of(state["release"]), state["facts"])
+
+
+def _release_of(content: bytes) -> Release:
+    return Release(*unpack(content))
+
+
+def require_numbers(name: str, value: Any, smallest: float, *, below: float = np.inf) -> float:
+    """Check a numeric parameter."""
+    if isinstance(value, bool) or not isinstance(value, int | float | np.number):
+        raise InputError(f"{name} must be a number.")
+    if not smallest <= value < below:
+        raise InputError(f"{name} must be at least {smallest}" + (f" and below {below}." if below < np.inf else "."))
+    return float(value)

@@ -1,0 +1,48 @@
+"""``dpcov report``: one page about a release, for people."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dpcov.cli import options
+from dpcov.errors import UsageError
+
+if TYPE_CHECKING:
+    from dpcov.artifact import Release
+    from dpcov.privacy.ledger import Balance
+
+EXAMPLE = "Example: dpcov report patients.dpcov -o patients.html"
+
+
+def report(
+    release: options.ReleaseFile,
+    output: Annotated[Path, typer.Option("-o", "--output", help="The page to write, for example report.html.")],
+    ledger: Annotated[
+        Path | None,
+        typer.Option("--ledger", help="Also show what the dataset's ledger has left; for the publisher."),
+    ] = None,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", "--force", help="Overwrite an existing output file.")
+    ] = False,
+) -> None:
+    """Write a self-contained page: what was released, the guarantee, correlations, spectrum, noise; costs no privacy."""
+    from dpcov.artifact import Release
+    from dpcov.output import ReservedFile
+    from dpcov.report import render_release
+
+    with ReservedFile(output, overwrite=overwrite) as file:
+        loaded = Release.load(release)
+        file.write(render_release(loaded, file_name=release.name, balance=_balance(loaded, ledger)))
+    typer.echo(f"Wrote {output}: one page, open it in a browser.")
+
+
+def _balance(release: "Release", ledger: Path | None) -> "Balance | None":
+    if ledger is None:
+        return None
+    from dpcov.privacy.ledger import Ledger
+
+    spent = release.manifest.spent
+    if spent is None:
+        raise UsageError("This release was not charged to a ledger. Leave out --ledger.")
+    return Ledger(ledger).remaining(spent.dataset)

@@ -1,0 +1,104 @@
+"""Racing drops only what is clearly behind, and stored repetitions are drawn once."""
+
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+import pytest
+
+from benchmarks.accuracy import contestants, report
+from benchmarks.accuracy.__main__ import main
+from benchmarks.accuracy.contestants import Contestant
+from benchmarks.accuracy.measure import measure, open_store
+from benchmarks.accuracy.populations import Population
+from benchmarks.accuracy.racing import beaten
+from benchmarks.accuracy.rows import zipf_rows
+
+POPULATION = Population(
+    name="d=4 n=500 N=2", group="CI", budgets=({"rho": 1.0},), load=partial(zipf_rows, 500, 4, 2)
+)
+ZERO = Contestant(label="zero", mechanism="zero")
+GAUSSIAN = contestants.PUBLISHED_GAUSSIAN
+
+
+def test_the_far_one_is_beaten_and_the_best_never_is():
+    errors = {"best": [1.0, 1.1, 0.9], "near": [1.2, 1.1, 1.3], "far": [4.0, 4.1, 3.9]}
+    assert beaten(errors) == {"far"}
+
+
+def test_two_repetitions_are_too_few_to_be_beaten():
+    assert beaten({"best": [1.0, 1.0], "far": [9.0, 9.0]}) == set()
+
+
+def test_a_large_gap_within_the_noise_is_not_beaten():
+    assert beaten({"best": [1.0, 2.0, 0.5], "wild": [1.0, 9.0, 2.0]}) == set()
+
+
+def test_more_repetitions_allow_a_smaller_gap():
+    best, close = np.linspace(0.99, 1.01, 6), np.linspace(1.24, 1.26, 6)
+    assert beaten({"best": best[:5], "close": close[:5]}) == set()
+    assert beaten({"best": best, "close": close}) == {"close"}
+    assert beaten({}) == set()
+
+
+def test_a_race_repeats_ours_and_the_best_to_the_end_and_says_who_was_dropped():
+    ours = replace(contestants.AUTO, mechanism="zero")
+    measured, _ = measure(POPULATION, (ours, ZERO, GAUSSIAN), 8)
+    assert [(m.repetitions, m.dropped) for m in measured] == [(8, False), (3, True), (8, False)]
+    assert report.remarks(measured) == [
+        "far behind, not repeated to the end: zero: at 1 of 1 points, after 3 to 3 repetitions"
+    ]
+
+
+def test_an_improved_rival_does_not_end_the_race_of_the_best_published_one():
+    improved = Contestant(label="tight", mechanism="gaussian", role="improved", posts=("clip",))
+    easier = replace(POPULATION, budgets=({"rho": 1e-3},))
+    measured, _ = measure(easier, (replace(improved, mechanism="zero"), GAUSSIAN), 5)
+    assert measured[0].error < measured[1].error / 1.5
+    assert [m.repetitions for m in measured] == [5, 5]
+
+
+def test_finished_repetitions_are_not_drawn_again(tmp_path, monkeypatch):
+    path = tmp_path / "store.sqlite"
+    first, _ = measure(POPULATION, (GAUSSIAN, ZERO), 2, store=open_store(path))
+    monkeypatch.setattr(Population, "blocks", lambda self: pytest.fail("rows were made"))
+    again, _ = measure(POPULATION, (GAUSSIAN, ZERO), 2, store=open_store(path))
+    assert again == first
+
+
+def test_more_repetitions_continue_and_fresh_ones_start_again(tmp_path, monkeypatch):
+    store = open_store(tmp_path / "store.sqlite")
+    drawn = []
+    release = Contestant.release
+    monkeypatch.setattr(
+        Contestant, "release", lambda self, *args: drawn.append(self.label) or release(self, *args)
+    )
+    measure(POPULATION, (GAUSSIAN, ZERO), 2, store=store)
+    measure(POPULATION, (GAUSSIAN, ZERO), 3, store=store)
+    assert len(drawn) == 6
+    measure(POPULATION, (GAUSSIAN, ZERO), 3, store=store, fresh={"zero"})
+    assert drawn[6:] == ["zero"] * 3
+
+
+def test_auto_is_measured_again_when_its_code_changed_and_rivals_are_not(monkeypatch):
+    store = open_store()
+    measure(POPULATION, (contestants.AUTO, ZERO), 1, store=store)
+    monkeypatch.setattr("benchmarks.papers.contenders.version", lambda contender: "other code")
+    drawn = []
+    release = Contestant.release
+    monkeypatch.setattr(
+        Contestant, "release", lambda self, *args: drawn.append(self.label) or release(self, *args)
+    )
+    measure(POPULATION, (contestants.AUTO, ZERO), 1, store=store)
+    assert drawn == ["auto"]
+
+
+def test_the_command_measures_rivals_first_and_auto_alone_later(tmp_path, capsys):
+    pytest.importorskip("matplotlib")
+    common = ["robustness", "--quick", "--only", "spiked d=2 n=100$", "--repetitions", "2", "--jobs", "1"]
+    main([*common, "--out", str(tmp_path / "store"), "--rivals"])
+    assert not (tmp_path / "store" / "robustness.txt").exists()
+    main([*common, "--store", str(tmp_path / "store"), "--out", str(tmp_path / "out")])
+    assert "spiked: spiked d=2 n=100" in capsys.readouterr().out
+    made = {path.name for path in (tmp_path / "out").iterdir()}
+    assert made == {f"robustness{end}" for end in (".txt", ".svg", ".png", "-errors.csv", "-ratios.csv")}

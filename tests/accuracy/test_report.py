@@ -1,0 +1,103 @@
+"""Ratios, their errors and the summary."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from benchmarks.accuracy import figures, report
+from benchmarks.accuracy.measure import Measurement
+from benchmarks.accuracy.racing import standard_error
+from benchmarks.accuracy.report import points, ratio_error
+
+
+def measurement(contestant, errors, *, role="rival", population="p", oracle=math.nan, group="g", d=5):
+    values = np.array(errors, dtype=float)
+    return Measurement(
+        group=group,
+        population=population,
+        d=d,
+        budget="rho=1",
+        contestant=contestant,
+        role=role,
+        error=float(values.mean()),
+        relative=float(values.mean()),
+        standard_error=standard_error(values),
+        repetitions=len(values),
+        oracle=oracle,
+        errors=tuple(values),
+    )
+
+
+def test_a_point_compares_ours_with_the_best_rival_and_with_improved_ones():
+    (point,) = points([
+        measurement("auto", [1.0, 1.0], role="ours", oracle=0.5),
+        measurement("a", [2.0, 2.0]),
+        measurement("b", [4.0, 4.0]),
+        measurement("c", [0.8, 0.8], role="improved"),
+        measurement("G-3", [0.1, 0.1], role="reference"),
+    ])  # fmt: skip
+    assert (point.ratio, point.best_rival, point.oracle) == (0.5, "a", 2.0)
+    assert (point.improved, point.best_improved) == (1.25, "c")
+
+
+def test_a_rival_that_ties_with_zero_counts_as_zero():
+    cell = [measurement("auto", [1.0], role="ours"), measurement("a", [1.0]), measurement("zero", [1.001])]
+    assert points(cell)[0].best_rival == "zero"
+
+
+def test_one_column_has_no_distance_to_the_oracle():
+    (point,) = points([measurement("auto", [1.0], role="ours", oracle=1e-9, d=1), measurement("a", [1.0])])
+    assert math.isnan(point.oracle)
+
+
+def test_the_same_draws_have_a_certain_ratio_and_other_draws_do_not():
+    draws = np.array([1.0, 2.0, 3.0, 4.0])
+    assert ratio_error(1.1 * draws, draws) == pytest.approx(0.0)
+    assert ratio_error(1.1 * draws, draws[::-1]) > 0.3
+
+
+def test_the_error_of_a_ratio_is_that_of_simulated_ratios():
+    generator = np.random.default_rng(5)
+    ours, best = generator.normal(2, 0.2, (4000, 20)), generator.normal(4, 0.4, (4000, 20))
+    spread = np.std(ours.mean(axis=1) / best.mean(axis=1))
+    paired = np.mean([ratio_error(a, b) for a, b in zip(ours, best, strict=True)])
+    unequal = np.mean([ratio_error(a, b) for a, b in zip(ours, best[:, :10], strict=True)])
+    assert paired == pytest.approx(spread, rel=0.05)
+    assert unequal == pytest.approx(spread * 1.5**0.5, rel=0.05)
+
+
+def test_the_summary_counts_apart_where_zero_is_best():
+    found = points(
+        m
+        for population, rival, ours in (("p", "a", 2.0), ("q", "a", 0.5), ("r", "zero", 4.0))
+        for m in (
+            measurement("auto", [ours] * 3, role="ours", population=population, oracle=ours / 2),
+            measurement(rival, [1.0] * 3, population=population),
+        )
+    )
+    cells = report.summary(found, 1.0)[-1].split(" | ")
+    assert cells[1:6] == ["3", "1.587", "2: 1.000, 2.000, 1 (1)", "1: 4.000, 4.000, 1 (1)", "2.000, 2.000"]
+
+
+def test_a_ratio_above_the_limit_within_the_noise_is_marked_as_such():
+    (point,) = points([measurement("auto", [1.0, 1.4, 1.2], role="ours"), measurement("a", [1.0, 0.9, 1.2])])
+    assert point.above(1.0)
+    assert not point.significantly_above(1.0)
+    assert "above 1, within the noise" in report.table([point], 1.0)
+    assert replace(point, uncertainty=0.01).significantly_above(1.0)
+
+
+def test_curves_and_ratios_are_drawn_in_both_formats(tmp_path):
+    pytest.importorskip("matplotlib")
+    measured = [
+        replace(measurement(name, [error], role=role, group="Amin 1"), budget=f"epsilon={epsilon}")
+        for name, role in (("auto", "ours"), ("a", "rival"), ("G-3", "reference"))
+        for epsilon, error in ((0.1, 1.0), (1.0, 0.5))
+    ]
+    assert figures.swept([*measured, measurement("a", [1.0])]) == ["Amin 1"]
+    figures.draw_curves(tmp_path / "curves.svg", measured, "Amin 1")
+    figures.draw_ratios(tmp_path / "ratios.svg", points(measured), "title", 1.0)
+    for name in ("curves.svg", "curves.png", "ratios.svg", "ratios.png"):
+        assert (tmp_path / name).stat().st_size > 1000

@@ -1,0 +1,104 @@
+"""``dpcov moments``: sites gather, somebody merges, one release."""
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from dpcov import Ledger, Release
+from dpcov.cli.main import app
+
+SCHEMA = """
+[columns.x0]
+type = "numeric"
+lower = -3
+upper = 3
+[columns.x1]
+type = "numeric"
+lower = 0
+upper = 1
+"""
+BUDGET = ["--rho", "0.5"]
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    for place, name in enumerate(("jan.csv", "feb.csv", "mar.csv")):
+        rows = np.column_stack([rng.normal(size=50 + place), rng.uniform(size=50 + place)])
+        np.savetxt(name, rows, delimiter=",", header="x0,x1", comments="")
+    (tmp_path / "schema.toml").write_text(SCHEMA)
+    assert dpcov("moments", "key", "k").exit_code == 0
+    return tmp_path
+
+
+def dpcov(*words):
+    return CliRunner().invoke(app, list(words))
+
+
+def gather(*parts, output="all.moments", more=()):
+    return dpcov(
+        "moments", "gather", *parts, "--schema", "schema.toml", "--key", "k", "-o", output, *BUDGET, *more
+    )
+
+
+def test_sites_gather_somebody_merges_and_one_release_is_paid_once(folder):
+    assert gather("jan.csv", "feb.csv", output="north.moments").exit_code == 0
+    assert gather("mar.csv", output="south.moments").exit_code == 0
+    merged = dpcov("moments", "merge", "north.moments", "south.moments", "--key", "k", "-o", "all.moments")
+    assert merged.exit_code == 0, merged.output
+    assert "3 parts" in merged.output
+    assert dpcov("ledger", "create", "l.sqlite", "--dataset", "p", "--rho", "0.5").exit_code == 0
+    spending = ["--schema", "schema.toml", *BUDGET, "--ledger", "l.sqlite", "--dataset", "p", "-o", "p.dpcov"]
+    made = dpcov("release", "all.moments", "--key", "k", *spending)
+    assert made.exit_code == 0, made.output
+    assert Release.load("p.dpcov").n_rows == 50 + 51 + 52
+    assert len(Ledger("l.sqlite").entries("p")) == 1
+
+
+def test_an_interrupted_gathering_goes_on_where_it_stopped(folder):
+    (folder / "feb.csv").rename(folder / "later.csv")
+    (folder / "feb.csv").write_text("x0,x1\n1,oops\n")
+    stopped = gather("jan.csv", "feb.csv", "mar.csv")
+    assert stopped.exit_code == 4
+    assert "oops" not in stopped.output
+    (folder / "later.csv").rename(folder / "feb.csv")
+    (folder / "jan.csv").write_text("x0,x1\n0,oops\n")
+    resumed = gather("jan.csv", "feb.csv", "mar.csv", more=["--resume"])
+    assert resumed.exit_code == 0, resumed.output
+    assert "3 parts" in resumed.output
+
+
+def test_mistakes_are_refused_before_anything_is_read(folder):
+    assert "twice" in gather("jan.csv", "jan.csv").output
+    assert "no file" in gather("jan.csv", "absent.csv").output
+    assert not (folder / "all.moments").exists()
+    assert gather("jan.csv").exit_code == 0
+    assert "exists already" in gather("feb.csv").output
+    assert (
+        "twice"
+        in dpcov("moments", "merge", "all.moments", "all.moments", "--key", "k", "-o", "b.moments").output
+    )
+    release = ["release", "all.moments", "--schema", "schema.toml", *BUDGET, "--no-ledger", "-o", "p.dpcov"]
+    assert "need their key" in dpcov(*release).output
+    assert dpcov("moments", "key", "other").exit_code == 0
+    assert "key is another one" in dpcov(*release, "--key", "other").output
+    assert "for saved moments" in dpcov(*release[:1], "jan.csv", *release[2:], "--key", "k").output
+    assert not (folder / "p.dpcov").exists()
+
+
+def test_a_passphrase_from_the_environment_works(folder, monkeypatch):
+    monkeypatch.setenv("SECRET", "correct horse battery")
+    words = ["--schema", "schema.toml", "--passphrase-env", "SECRET", "-o", "a.moments", *BUDGET]
+    assert dpcov("moments", "gather", "jan.csv", *words).exit_code == 0
+    release = [
+        "--schema",
+        "schema.toml",
+        *BUDGET,
+        "--no-ledger",
+        "-o",
+        "p.dpcov",
+        "--passphrase-env",
+        "SECRET",
+    ]
+    assert dpcov("release", "a.moments", *release).exit_code == 0
