@@ -3,13 +3,13 @@
 Promise: a check looks at measured means only; where a curve is absent the verdict is ``not checked``, never confirmed.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 
-from benchmarks.papers.results import Curve, FigureResult, PanelResult
+from benchmarks.papers.results import Array, Curve, FigureResult, PanelResult
 
 Status = Literal["confirmed", "failed", "not checked"]
 
@@ -104,9 +104,44 @@ def crosses(panel: str, low: str, high: str) -> Check:
                 False, f"{low} / {high} is {start:.3g} at {first.x[0]:g} and {end:.3g} at {first.x[-1]:g}"
             )
         after = int(np.flatnonzero(gap > 0)[0])
-        return _decide(True, f"they cross between {first.x[after - 1]:g} and {first.x[after]:g}")
+        return _decide(
+            True,
+            f"they cross between {first.x[after - 1]:g} and {first.x[after]:g}, near {_crossing(first.x, gap):.3g}",
+        )
 
     return _on(panel, check)
+
+
+def crossing_grows(
+    panels: Mapping[float, str], low: str, high: str, exponent: float, tolerance: float
+) -> Check:
+    """The x at which ``high`` overtakes ``low`` grows like a power of the number that each panel stands for."""
+
+    def check(result: FigureResult) -> Verdict:
+        found = {}
+        for size, panel in panels.items():
+            first, second = _pair(result, panel, low, high, EVERYWHERE)
+            gap = np.log(first.mean) - np.log(second.mean)
+            if not gap[0] < 0 < gap[-1]:
+                return _decide(False, f"{low} and {high} do not cross in {panel}")
+            found[size] = _crossing(first.x, gap)
+        if len(found) < 2:
+            raise Absent("a growth needs two panels")
+        slope = float(np.polyfit(np.log(list(found)), np.log(list(found.values())), 1)[0])
+        return _decide(
+            abs(slope - exponent) <= tolerance,
+            f"they cross near {', '.join(f'{x:.3g}' for x in found.values())}: measured exponent {slope:.2f}, "
+            f"claimed {exponent:.2f} (tolerance {tolerance:g})",
+        )
+
+    return check
+
+
+def _crossing(x: Array, gap: Array) -> float:
+    """Where a gap of logarithms first turns positive, by a straight line over log x."""
+    after = int(np.flatnonzero(gap > 0)[0])
+    share = -gap[after - 1] / (gap[after] - gap[after - 1])
+    return float(x[after - 1] * (x[after] / x[after - 1]) ** share)
 
 
 def grows(panel: str, label: str, exponent: float, tolerance: float, *, within: Range = EVERYWHERE) -> Check:

@@ -8,6 +8,7 @@ from benchmarks.papers.claims import (
     best_of,
     changes_by,
     crosses,
+    crossing_grows,
     falls,
     grows,
     ratio_rises,
@@ -47,6 +48,11 @@ def dong2(effort: Effort) -> Figure:
                 text="GaussCov is (slightly) better for small d, SeparateCov much better for large d",
                 source="6.1",
                 check=all_of(*(crosses(f"n{n}", "GaussCov", "SeparateCov") for n in sizes)),
+            ),
+            Claim(
+                text="The number of columns from which SeparateCov is better grows like n**(2/3)",
+                source="1.1",
+                check=crossing_grows({n: f"n{n}" for n in sizes}, "GaussCov", "SeparateCov", 2 / 3, 0.15),
             ),
             Claim(
                 text="AdaptiveCov follows the better of the two at a small cost (up to half more)",

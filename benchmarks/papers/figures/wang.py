@@ -121,8 +121,9 @@ def _claims(labels: dict[str, list[str]]) -> tuple[Claim, ...]:
             source="this project",
             check=all_of(
                 *(
-                    beats("privacy, with a guarantee", f"auto, {label}", label, factor=1.05)
-                    for label in labels["privacy"]
+                    beats(f"{key}, with a guarantee", f"auto, {label}", label, factor=1.05)
+                    for key, cases in labels.items()
+                    for label in cases
                 )
             ),
         ),
@@ -140,7 +141,7 @@ def _panel(key: str, honest: bool, cases: list[tuple[str, dict[str, Value], floa
         else:
             made = contender(label, "published DP-Thresholding", gamma=GAMMA)
         lines.append(Line(label=label, contender=made, points=points, metric="relative spectral"))
-        if honest and key == "privacy":
+        if honest:
             auto = contender(f"auto, {label}", "auto")
             lines.append(
                 Line(label=auto.label, contender=auto, points=points, metric="relative spectral", ours=True)

@@ -13,7 +13,9 @@ import numpy as np
 
 from dpcov.data.engines import Encoding, TableEncoding
 from dpcov.data.exact import ExactSum
+from dpcov.data.groups import split_schema
 from dpcov.data.moments import Moments, MomentsSpec
+from dpcov.data.schema import Schema
 from dpcov.data.vault import Key, lock_file, unlock_file
 from dpcov.errors import DataError, UsageError
 
@@ -95,13 +97,9 @@ class Checkpoint:
         UsageError
             They were gathered with another schema, or for another mechanism.
         """
-        wanted = encoding.n_features, encoding.norm_bound
-        if (
-            not isinstance(encoding, TableEncoding)
-            or (self.moments.n_features, self.moments.norm_bound) != wanted
-        ):
+        if not isinstance(encoding, TableEncoding) or _facts(encoding) != _facts(self._encoding()):
             raise UsageError(
-                "These moments were gathered with another schema. Use the schema they were gathered with."
+                "These moments were gathered with another schema or other groups. Use those they were gathered with."
             )
         if self.moments.spec != spec:
             raise UsageError(
@@ -109,6 +107,11 @@ class Checkpoint:
                 "mechanism, options, budget and relation as the release."
             )
         return self.moments
+
+    def _encoding(self) -> TableEncoding:
+        declared = Schema.loads(self.schema_toml)
+        schema, grouping = (declared, None) if self.by is None else split_schema(declared, self.by)
+        return TableEncoding(schema=schema, grouping=grouping)
 
     def save(self, path: str | Path, key: Key, *, overwrite: bool = False) -> None:
         """Write the encrypted file, whole or not at all."""
@@ -141,6 +144,11 @@ class Checkpoint:
             + text.ljust(room)
             + b"".join(_packed(sum_) for sum_ in _sums(moments))
         )
+
+
+def _facts(encoding: TableEncoding) -> tuple[str, str | None]:
+    """What decides how a row is encoded, and into which group it falls."""
+    return encoding.schema.dumps(), None if encoding.grouping is None else encoding.grouping.column
 
 
 def _heading_room(text: bytes, heading: _Heading) -> int:
