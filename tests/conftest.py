@@ -1,5 +1,5 @@
 """Fixtures that several folders of tests share."""
 
-from tests.services.postgres import durable_postgres, postgres_database, postgres_url
+from tests.services.postgres import durable_postgres, module_database, postgres_database, postgres_url
 
-__all__ = ["durable_postgres", "postgres_database", "postgres_url"]
+__all__ = ["durable_postgres", "module_database", "postgres_database", "postgres_url"]

@@ -102,7 +102,7 @@ def test_different_schemas_groups_and_mechanisms_do_not_mix():
         dpcov.release(plain, schema=other, budget=BUDGET)
     with pytest.raises(UsageError, match="Gather again"):
         dpcov.release(
-            gathered(table(), mechanism="separate"), schema=SCHEMA, budget=BUDGET, mechanism="gaussian"
+            gathered(table(), mechanism="stratified"), schema=SCHEMA, budget=BUDGET, mechanism="gaussian"
         )
     with pytest.raises(UsageError, match="needs the rows"):
         gathered(table(), budget=Budget(epsilon=1), mechanism="coinpress")

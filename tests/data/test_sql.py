@@ -60,21 +60,21 @@ TABLE = table()
 EXPECTED = table_moments(TABLE, SCHEMA, SPEC)
 
 
-def in_parquet(tmp_path, request):
-    pa.parquet.write_table(TABLE, tmp_path / "people.parquet")
-    return "duckdb://", f"'{tmp_path / 'people.parquet'}'"
+def in_parquet(folder, request):
+    pa.parquet.write_table(TABLE, folder / "people.parquet")
+    return "duckdb://", f"'{folder / 'people.parquet'}'"
 
 
-def in_csv(tmp_path, request):
-    pa.csv.write_csv(TABLE, tmp_path / "people.csv")
-    return "duckdb://", f"'{tmp_path / 'people.csv'}'"
+def in_csv(folder, request):
+    pa.csv.write_csv(TABLE, folder / "people.csv")
+    return "duckdb://", f"'{folder / 'people.csv'}'"
 
 
-def in_duckdb(tmp_path, request):
+def in_duckdb(folder, request):
     people = TABLE  # noqa: F841  DuckDB finds it by its name
-    with duckdb.connect(str(tmp_path / "people.duckdb")) as connection:
+    with duckdb.connect(str(folder / "people.duckdb")) as connection:
         connection.execute("CREATE TABLE people AS SELECT * FROM people")
-    return f"duckdb:///{tmp_path / 'people.duckdb'}", "people"
+    return f"duckdb:///{folder / 'people.duckdb'}", "people"
 
 
 def plain_rows():
@@ -85,38 +85,39 @@ def plain_rows():
     ]
 
 
-def in_sqlite(tmp_path, request):
-    with sqlite3.connect(tmp_path / "people.db") as connection:
+def in_sqlite(folder, request):
+    with sqlite3.connect(folder / "people.db") as connection:
         connection.execute(
             "CREATE TABLE people (age INTEGER, weight REAL, dose NUMERIC, sex TEXT, ill INT, name TEXT)"
         )
         connection.executemany("INSERT INTO people VALUES (?, ?, ?, ?, ?, ?)", plain_rows())
     connection.close()
-    return f"sqlite:///{tmp_path / 'people.db'}", "people"
+    return f"sqlite:///{folder / 'people.db'}", "people"
 
 
-def in_sqlalchemy(tmp_path, request):
+def in_sqlalchemy(folder, request):
     pytest.importorskip("sqlalchemy")
-    url, name = in_sqlite(tmp_path, request)
+    url, name = in_sqlite(folder, request)
     return url.replace("sqlite:", "sqlite+pysqlite:"), name
 
 
-def in_postgres(tmp_path, request):
+def in_postgres(folder, request):
     psycopg = pytest.importorskip("psycopg")
     pytest.importorskip("adbc_driver_postgresql")
-    url = request.getfixturevalue("postgres_database")
+    url = request.getfixturevalue("module_database")
     with psycopg.connect(url) as connection, connection.cursor() as cursor:
         cursor.execute(
-            "CREATE TABLE people (age smallint, weight float8, dose numeric, sex char(3), ill bool, born date, name text)"
+            "CREATE TABLE IF NOT EXISTS people (age smallint, weight float8, dose numeric, sex char(3), ill bool, born date, name text)"
         )
+        cursor.execute("TRUNCATE people")
         with cursor.copy("COPY people FROM STDIN") as copy:
             for row in zip(*(column.to_pylist() for column in TABLE.columns), strict=True):
                 copy.write_row(row)
     return url, "people"
 
 
-def in_postgres_by_cursor(tmp_path, request):
-    url, name = in_postgres(tmp_path, request)
+def in_postgres_by_cursor(folder, request):
+    url, name = in_postgres(folder, request)
     return url.replace("postgresql:", "postgresql+psycopg:"), name
 
 
@@ -129,7 +130,7 @@ def home(request, tmp_path):
 
 
 @pytest.fixture
-def postgres(tmp_path, request):
+def postgres(folder, request):
     return in_postgres(tmp_path, request)
 
 
@@ -469,7 +470,7 @@ def check_flat_memory(kind, tmp_path, request, small, large, slack):
     assert second - first < slack < large * 64 / 2**20 / 2
 
 
-def test_memory_does_not_grow_with_the_rows_of_postgres(tmp_path, request):
+def test_memory_does_not_grow_with_the_rows_of_postgres(folder, request):
     check_flat_memory("postgres", tmp_path, request, 100_000, 500_000, slack=14)
 
 

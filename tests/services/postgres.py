@@ -12,6 +12,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -175,16 +176,32 @@ def postgres_url() -> Iterator[str]:
     _own_server.cache_clear()
 
 
+@contextlib.contextmanager
+def new_database(server: str) -> Iterator[str]:
+    """Make an empty database on this server for as long as it is needed."""
+    psycopg = pytest.importorskip("psycopg")
+    name = f"dpcov_{secrets.token_hex(8)}"
+    with psycopg.connect(server, autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name}")
+    try:
+        yield urlunsplit(urlsplit(server)._replace(path=f"/{name}"))
+    finally:
+        with psycopg.connect(server, autocommit=True) as connection:
+            connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
+
+
 @pytest.fixture
 def postgres_database(postgres_url: str) -> Iterator[str]:
     """URL of a database that is empty and used by nobody else."""
-    psycopg = pytest.importorskip("psycopg")
-    name = f"dpcov_{secrets.token_hex(8)}"
-    with psycopg.connect(postgres_url, autocommit=True) as connection:
-        connection.execute(f"CREATE DATABASE {name}")
-    yield urlunsplit(urlsplit(postgres_url)._replace(path=f"/{name}"))
-    with psycopg.connect(postgres_url, autocommit=True) as connection:
-        connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
+    with new_database(postgres_url) as url:
+        yield url
+
+
+@pytest.fixture(scope="module")
+def module_database(postgres_url: str) -> Iterator[str]:
+    """URL of a database that the tests of one module share."""
+    with new_database(postgres_url) as url:
+        yield url
 
 
 @pytest.fixture
@@ -204,9 +221,8 @@ def main() -> None:
     server = Server()
     server.start()
     assert server._process is not None
-    print(f"{VARIABLE}={server.url}")
-    print(f"DPCOV_TEST_POSTGRES_PID={server._process.pid}")
-    print(f"DPCOV_TEST_POSTGRES_FOLDER={server._folder}")
+    told = {"": server.url, "_PID": server._process.pid, "_FOLDER": server._folder}
+    sys.stdout.writelines(f"{VARIABLE}{ending}={value}\n" for ending, value in told.items())
 
 
 if __name__ == "__main__":
