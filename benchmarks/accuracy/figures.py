@@ -40,7 +40,8 @@ def draw_ratios(path: Path, found: Sequence[Point], title: str, limit: float) ->
     )
     floors.set_xlabel("error of auto / oracle on its eigenvectors")
     for axes in (ratios, floors):
-        axes.set_xscale("log")
+        if np.isfinite(axes.dataLim.intervalx).all():
+            axes.set_xscale("log")
         axes.grid(axis="x", alpha=0.25)
     figure.suptitle(title)
     _save(figure, path)

@@ -3,7 +3,7 @@
 import multiprocessing
 import os
 import sys
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
 from functools import cache
@@ -39,13 +39,23 @@ def _opened(path: Path) -> Store:
 
 
 def run(chosen: list[Population], job: Job, processes: int) -> list[Measurement]:
-    """Measure all populations; results in the order of ``chosen``."""
-    os.environ |= dict.fromkeys(THREADS, "1")
+    """Measure all populations, in this process if there is to be only one; results in the order of ``chosen``."""
     results: dict[int, list[Measurement]] = {}
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(processes, mp_context=context) as pool:
+    for index, (measured, line) in _measured(chosen, job, processes):
+        results[index] = measured
+        print(f"[{len(results)}/{len(chosen)}] {line}", file=sys.stderr, flush=True)
+    return [measurement for index in sorted(results) for measurement in results[index]]
+
+
+def _measured(
+    chosen: list[Population], job: Job, processes: int
+) -> Iterator[tuple[int, tuple[list[Measurement], str]]]:
+    """Results with the index of their population, as they come."""
+    if processes == 1:
+        yield from enumerate(map(job.measure, chosen))
+        return
+    os.environ |= dict.fromkeys(THREADS, "1")
+    with ProcessPoolExecutor(processes, mp_context=multiprocessing.get_context("spawn")) as pool:
         futures = {pool.submit(job.measure, population): index for index, population in enumerate(chosen)}
         for done in as_completed(futures):
-            results[futures[done]], line = done.result()
-            print(f"[{len(results)}/{len(chosen)}] {line}", file=sys.stderr, flush=True)
-    return [measurement for index in sorted(results) for measurement in results[index]]
+            yield futures[done], done.result()

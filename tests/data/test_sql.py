@@ -12,8 +12,6 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 
-import dpcov
-from dpcov.cli.main import app
 from dpcov.data.draft import draft
 from dpcov.data.moments import MomentsSpec
 from dpcov.data.schema import Boolean, Categorical, Ignored, Numeric, Schema
@@ -107,7 +105,8 @@ def in_postgres(folder, request):
     url = request.getfixturevalue("module_database")
     with psycopg.connect(url) as connection, connection.cursor() as cursor:
         cursor.execute(
-            "CREATE TABLE IF NOT EXISTS people (age smallint, weight float8, dose numeric, sex char(3), ill bool, born date, name text)"
+            "CREATE TABLE IF NOT EXISTS people"
+            " (age smallint, weight float8, dose numeric, sex char(3), ill bool, born date, name text)"
         )
         cursor.execute("TRUNCATE people")
         with cursor.copy("COPY people FROM STDIN") as copy:
@@ -124,14 +123,14 @@ def in_postgres_by_cursor(folder, request):
 HOMES = (in_parquet, in_csv, in_duckdb, in_sqlite, in_sqlalchemy, in_postgres, in_postgres_by_cursor)
 
 
-@pytest.fixture(params=HOMES, ids=lambda home: home.__name__[3:])
-def home(request, tmp_path):
-    return request.param(tmp_path, request)
+@pytest.fixture(scope="module", params=HOMES, ids=lambda home: home.__name__[3:])
+def home(request, tmp_path_factory):
+    return request.param(tmp_path_factory.mktemp("home"), request)
 
 
-@pytest.fixture
-def postgres(folder, request):
-    return in_postgres(tmp_path, request)
+@pytest.fixture(scope="module")
+def postgres(tmp_path_factory, request):
+    return in_postgres(tmp_path_factory.mktemp("home"), request)
 
 
 def test_every_database_gives_the_integers_of_the_table_in_any_order(home):
@@ -176,14 +175,14 @@ CHANGES = [
 @pytest.mark.parametrize("home", [in_duckdb, in_sqlite, in_sqlalchemy, in_postgres], indirect=True)
 def test_nothing_but_one_reading_statement_runs(home, sql, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    before = sorted(os.listdir(tmp_path))
+    before = sorted(tmp_path.iterdir())
     url, name = home
-    with pytest.raises(DpcovError, match="cannot be read|no columns") as refused:
+    with pytest.raises(DpcovError, match=r"cannot be read|no columns") as refused:
         table_moments(
             Query(sql.format(name=name), db=url), Schema(columns={"age": SCHEMA.columns["age"]}), SPEC
         )
     assert "DELETE" not in str(refused.value)
-    assert sorted(os.listdir(tmp_path)) == before
+    assert sorted(tmp_path.iterdir()) == before
     assert table_moments(Query(f"SELECT * FROM {name}", db=url), SCHEMA, SPEC) == EXPECTED
 
 
@@ -421,7 +420,7 @@ def test_an_in_memory_query_leaves_no_files(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     query = Query("SELECT range % 100 AS age FROM range(50000) ORDER BY random()", db="duckdb://")
     assert table_moments(query, Schema(columns={"age": SCHEMA.columns["age"]}), SPEC).n_rows == 50_000
-    assert os.listdir(tmp_path) == []
+    assert list(tmp_path.iterdir()) == []
 
 
 MEASURED = """
@@ -438,7 +437,7 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
 
 
 def peak_mebibytes(url, rows_of, n_rows):
-    columns = ", ".join(f"i * 1e-7 + {i} * 0.1 AS x{i}" for i in range(8))
+    columns = ", ".join(f"CAST(i AS float) / {i + 1e7} AS x{i}" for i in range(8))
     statement = f"SELECT {columns} FROM {rows_of(n_rows)}"
     run = subprocess.run(
         [sys.executable, "-c", MEASURED, url, statement, str(n_rows)],
@@ -470,7 +469,7 @@ def check_flat_memory(kind, tmp_path, request, small, large, slack):
     assert second - first < slack < large * 64 / 2**20 / 2
 
 
-def test_memory_does_not_grow_with_the_rows_of_postgres(folder, request):
+def test_memory_does_not_grow_with_the_rows_of_postgres(tmp_path, request):
     check_flat_memory("postgres", tmp_path, request, 100_000, 500_000, slack=14)
 
 

@@ -26,7 +26,6 @@ from dpcov.analysis.reading import Reading, reading_of
 from dpcov.analysis.second_door import REFUSED_EARLY, Bounds, Terms, make_release, table_of
 from dpcov.analysis.spending import Spending
 from dpcov.artifact import Release
-from dpcov.artifact_file import unpack
 from dpcov.columns import EncodedColumn
 from dpcov.privacy.budget import Budget
 from dpcov.privacy.guarantee import Neighbors
@@ -237,7 +236,8 @@ class ReleaseEstimator(BaseEstimator):  # type: ignore[misc]
     def __getstate__(self) -> dict[str, Any]:
         state: dict[str, Any] = {"parameters": self.get_params(deep=False)}
         if hasattr(self, "release_"):
-            state |= {"release": self.release_.to_bytes(), "facts": self._facts}
+            parts = (self.release_.manifest, dict(self.release_.statistics.arrays))
+            state |= {"release": parts, "facts": self._facts}
         kept = {"_sklearn_output_config", "_metadata_request"}
         return state | {"settings": {key: self.__dict__[key] for key in kept if key in self.__dict__}}
 
@@ -246,11 +246,7 @@ class ReleaseEstimator(BaseEstimator):  # type: ignore[misc]
         self.__dict__.update(state["settings"])
         self._spending = Spending(known=False)
         if "release" in state:
-            self._fit_release(_release_of(state["release"]), state["facts"])
-
-
-def _release_of(content: bytes) -> Release:
-    return Release(*unpack(content))
+            self._fit_release(Release(*state["release"]), state["facts"])
 
 
 def require_numbers(name: str, value: Any, smallest: float, *, below: float = np.inf) -> float:

@@ -26,7 +26,7 @@ Floats = NDArray[np.float64]
 LARGEST_BLOCK = 128
 """Proposals examined together: enough for matrix products, few enough to stay in cache."""
 
-SMALLEST_STAGED, STAGE_RATIO = 64, 4
+SMALLEST_STAGED, STAGE_RATIO = 64, 6
 """A law of at least so many points is tabulated anew, given those drawn, when this part of them is left."""
 
 RELATIVE_SLACK, ABSOLUTE_SLACK = 1e-6, 1e-8

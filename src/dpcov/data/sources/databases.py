@@ -6,7 +6,6 @@ batches of bounded size, and an error is told by its class only: databases quote
 
 import contextlib
 import importlib
-import re
 import sqlite3
 import tempfile
 from abc import ABC, abstractmethod
@@ -33,7 +32,10 @@ _NO_RIGHT = "the database user has no right to read this."
 _ENDED = "the database ended the query (time limit, lock, shutdown or lost connection); try again."
 _BAD_CELL = "a cell cannot be computed or converted as the statement asks; correct its CASTs and divisions."
 _NO_MEMORY = "the database ran out of memory or disk; select fewer columns or sort nothing."
-_WITHHELD = "the database reported an error; its text is withheld because it may quote rows."
+_WITHHELD = (
+    "the database reported an error, whose text is withheld because it may quote rows. Check the statement's CASTs "
+    "and divisions, and that the database is up."
+)
 
 _SQLSTATES = {
     "08": _NO_ANSWER,
@@ -72,14 +74,10 @@ _NAMES = {
     "NoSuchModuleError": "no driver for such a URL is installed; see the SQLAlchemy list of dialects.",
 }
 
-_STATE_IN_TEXT = re.compile(r"SQLSTATE: ([0-9A-Z]{5})\s*\Z")
-"""Where an error crosses from the driver to Arrow, its code is left in the text only."""
-
-
 def explain_database_error(error: Exception) -> str:
     """Say in public words what kind of error this was, repeating no part of it."""
     inner = getattr(error, "orig", None) or error
-    state = getattr(inner, "sqlstate", None) or "".join(_STATE_IN_TEXT.findall(str(inner)))
+    state = getattr(inner, "sqlstate", None) or ""
     by_state = next((text for prefix, text in _SQLSTATES.items() if state.startswith(prefix)), None)
     if by_state is not None:
         return by_state

@@ -1,0 +1,171 @@
+"""The seam: every engine is found by name or by the data's type, and refuses what it cannot do before anything is spent."""
+
+import pickle
+import subprocess
+import sys
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import dpcov
+from dpcov.data.engines import (
+    BallEncoding,
+    MomentsTask,
+    TableEncoding,
+    engine_names,
+    load_engine,
+    name_engine,
+)
+from dpcov.data.engines import local
+from dpcov.data.engines.base import require_rows
+from dpcov.data.groups import split_schema
+from dpcov.data.moments import MomentsSpec
+from dpcov.errors import DataError, UsageError
+from dpcov.gathering import table_moments
+
+SCHEMA = dpcov.Schema(
+    columns={
+        "size": dpcov.Numeric(lower=0, upper=10),
+        "kind": dpcov.Categorical(categories=("a", "b")),
+    }
+)
+TABLE = pa.table({"size": np.linspace(-1, 11, 500), "kind": ["a", "b", "c", "a", None] * 100})
+X = np.random.default_rng(0).normal(size=(700, 5))
+
+
+def stand_in(module):
+    """An object of a package that need not be installed."""
+    return type("Data", (), {"__module__": module})()
+
+
+@pytest.mark.parametrize(
+    ("module", "engine"),
+    [
+        ("dask.array.core", "dask"),
+        ("dask.dataframe.dask_expr._collection", "dask"),
+        ("pyspark.sql.dataframe", "spark"),
+        ("torch", "device"),
+        ("pandas.core.frame", "local"),
+        ("daskling", "local"),
+    ],
+)
+def test_the_type_of_the_data_names_the_engine(module, engine):
+    assert name_engine(stand_in(module)) == engine
+
+
+def test_a_named_engine_wins_over_the_type():
+    assert name_engine(stand_in("dask.array.core"), "local") == "local"
+
+
+def test_an_unknown_engine_is_refused_with_the_known_ones():
+    with pytest.raises(UsageError, match="local, dask, spark, device"):
+        dpcov.moments(X, norm_bound=1.0, engine="abacus")
+
+
+@pytest.mark.parametrize(("engine", "package"), [("dask", "dask"), ("spark", "pyspark"), ("device", "torch")])
+def test_a_missing_extra_says_what_to_install(engine, package, monkeypatch):
+    for name in [name for name in sys.modules if name.partition(".")[0] == package]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.delitem(sys.modules, f"dpcov.data.engines.{engine}", raising=False)
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(UsageError, match=rf"needs {package}: pip install 'dpcov\[{engine}\]'"):
+        load_engine(engine)
+
+
+def test_a_fault_inside_an_engine_is_not_called_a_missing_extra(monkeypatch):
+    monkeypatch.setattr(
+        "dpcov.data.engines.import_module", lambda name: (_ for _ in ()).throw(ModuleNotFoundError(name="json.nope"))
+    )
+    with pytest.raises(ModuleNotFoundError):
+        load_engine("dask")
+
+
+def test_importing_dpcov_imports_no_engine():
+    code = "import sys, dpcov.pipeline; print([n for n in ('dask', 'pyspark', 'torch') if n in sys.modules])"
+    told = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert told.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("engine", [name for name in engine_names() if name != "local"])
+def test_rows_are_not_gathered_by_other_engines_and_nothing_is_spent(engine, tmp_path):
+    ledger = dpcov.Ledger(tmp_path / "ledger.sqlite")
+    ledger.open("table", dpcov.Budget(epsilon=3, delta="1e-6"), "replace-one")
+    with pytest.raises(UsageError, match=rf"the {engine} engine gathers moments only"):
+        dpcov.second_moment(
+            X,
+            norm_bound=1.0,
+            budget=dpcov.Budget(rho=1),
+            mechanism="coinpress",
+            engine=engine,
+            ledger=ledger,
+            dataset="table",
+        )
+    assert not ledger.account("table").entries
+
+
+def test_groups_beside_the_rows_are_not_taken_by_other_engines():
+    with pytest.raises(UsageError, match="Put them into a column"):
+        dpcov.second_moment(
+            X,
+            norm_bound=1.0,
+            budget=dpcov.Budget(rho=1),
+            groups=np.zeros(len(X), dtype=int),
+            categories=["0"],
+            engine="dask",
+        )
+
+
+def tasks():
+    rest, grouping = split_schema(SCHEMA, "kind")
+    return [
+        pytest.param(MomentsTask(encoding=TableEncoding(schema=SCHEMA), spec=MomentsSpec()), TABLE, id="table"),
+        pytest.param(
+            MomentsTask(
+                encoding=TableEncoding(schema=rest, grouping=grouping),
+                spec=MomentsSpec(shells=3, groups=3, normalized=True),
+            ),
+            TABLE,
+            id="groups",
+        ),
+        pytest.param(
+            MomentsTask(encoding=BallEncoding(n_features=5, norm_bound=2.0), spec=MomentsSpec(shells=4)), X, id="array"
+        ),
+    ]
+
+
+@pytest.mark.parametrize(("task", "data"), tasks())
+def test_parts_gathered_from_a_pickled_task_and_merged_equal_the_local_engine(task, data):
+    copy = pickle.loads(pickle.dumps(task))
+    assert copy == task
+    merged = task.empty()
+    for start in (0, 200, 201, 201):
+        part = data[start : {0: 200, 200: 201, 201: len(data)}[start]] if start != 201 or not merged.n_rows > 201 else data[:0]
+        merged.merge(pickle.loads(pickle.dumps(copy.gather(part))))
+    assert merged.n_rows == len(data)
+    assert merged == local.moments(data, task)
+
+
+def test_a_pickled_task_carries_no_encoder():
+    task = MomentsTask(encoding=TableEncoding(schema=SCHEMA), spec=MomentsSpec())
+    before = len(pickle.dumps(task))
+    assert task.encoding.n_features == 4
+    assert len(pickle.dumps(task)) == before
+
+
+def test_pickled_moments_of_empty_strata_take_no_room():
+    task = MomentsTask(encoding=BallEncoding(n_features=300, norm_bound=1.0), spec=MomentsSpec(shells=64))
+    moments = task.gather(np.eye(300)[:1])
+    assert len(pickle.dumps(moments)) < 2 * 8 * 300**2
+    assert pickle.loads(pickle.dumps(moments)) == moments
+
+
+def test_no_rows_are_refused():
+    task = MomentsTask(encoding=BallEncoding(n_features=5, norm_bound=1.0), spec=MomentsSpec())
+    with pytest.raises(DataError, match="no rows"):
+        require_rows(task.gather(X[:0]))
+    assert require_rows(task.gather(X)).n_rows == len(X)
+
+
+def test_table_moments_take_an_engine():
+    assert table_moments(TABLE, SCHEMA, MomentsSpec(), engine="local") == table_moments(TABLE, SCHEMA, MomentsSpec())
