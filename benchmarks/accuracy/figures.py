@@ -71,7 +71,7 @@ def draw_curves(path: Path, measured: Sequence[Measurement], group: str) -> None
                 color="black" if label == "auto" else f"C{number % 10}",
                 linewidth=2.2 if label == "auto" else 1.0,
                 linestyle=":" if curve and curve[0].role == "reference" else "-",
-                marker="osD^v"[number % 5],
+                marker="osD^v"[number // 10],
                 markersize=3,
             )
         axes.set_title(name)
@@ -80,7 +80,7 @@ def draw_curves(path: Path, measured: Sequence[Measurement], group: str) -> None
         axes.set_yscale("log")
     panels[0][0].set_ylabel("Frobenius error / norm of the matrix")
     handles, shown = panels[0][0].get_legend_handles_labels()
-    figure.legend(handles, shown, loc="outside lower center", ncols=5, frameon=False, fontsize=8)
+    figure.legend(handles, shown, loc="outside lower center", ncols=2 * len(names), frameon=False, fontsize=8)
     _save(figure, path)
 
 

@@ -35,7 +35,7 @@ class Measurement:
 
     ``relative`` is the error over the norm of the truth, ``oracle`` the mean error of the best eigenvalues on the
     released eigenvectors, in the same units as ``error``.  ``errors`` are those of all ``repetitions``; ``dropped``
-    says that there are fewer than wanted, because the contestant was far behind.
+    says that there are fewer than wanted, because the contestant was behind another one or its copy.
     """
 
     group: str
@@ -199,18 +199,15 @@ class _Race:
         return float(np.linalg.norm(estimate - self._data.truth, order))
 
     def _drop(self) -> None:
-        """Take rivals out that are far behind the best rival, and improved ones far behind the best of all."""
-        errors = {
-            entry.contestant.label: entry.errors(entry.reading())
-            for entry in self._entries
-            if entry.contestant.role in ("rival", "improved") and entry.values
-        }
-        rivals = {e.contestant.label for e in self._entries if e.contestant.role == "rival"}
-        behind_rivals = beaten({label: errors[label] for label in errors if label in rivals})
-        behind_all = beaten(errors) - rivals
-        for entry in self._entries:
-            if entry.contestant.label in behind_rivals | behind_all:
-                entry.dropped = True
+        """Take rivals out that are behind the best rival, and improved ones behind the best of all."""
+        racing = [e for e in self._entries if e.running and e.contestant.role in ("rival", "improved")]
+        errors = {entry.contestant.label: entry.errors(entry.reading()) for entry in racing}
+        rivals = {entry.contestant.label for entry in racing if entry.contestant.role == "rival"}
+        behind = beaten({label: errors[label] for label in errors if label in rivals}) | (
+            beaten(errors) - rivals
+        )
+        for entry in racing:
+            entry.dropped = entry.contestant.label in behind
 
     def _measurement(self, entry: _Entry) -> Measurement:
         described = {

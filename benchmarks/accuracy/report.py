@@ -62,11 +62,12 @@ def points(measurements: Iterable[Measurement]) -> list[Point]:
 
 def _point(key: tuple[str, str, str], cell: Sequence[Measurement]) -> Point | None:
     ours = next((m for m in cell if m.role == "ours"), None)
-    rivals = [m for m in cell if m.role == "rival"]
+    others = [m for m in cell if m.role != "ours" and not m.dropped]
+    rivals = [m for m in others if m.role == "rival"]
     if ours is None or not rivals:
         return None
     best = min(rivals, key=lambda m: m.error)
-    improved = min((m for m in cell if m.role != "ours"), key=lambda m: m.error)
+    improved = min(others, key=lambda m: m.error)
     zero = next((m for m in rivals if m.contestant == "zero"), best)
     if zero.error <= TIE * best.error:
         best = zero
@@ -170,7 +171,7 @@ def remarks(measurements: Sequence[Measurement]) -> list[str]:
         if m.dropped:
             dropped[m.contestant].append(m.repetitions)
     return lines + [
-        f"far behind, not repeated to the end: {contestant}: at {len(counts)} of {competed[contestant]} points, "
+        f"behind the best, not repeated to the end: {contestant}: at {len(counts)} of {competed[contestant]} points, "
         f"after {min(counts)} to {max(counts)} repetitions"
         for contestant, counts in dropped.items()
     ]

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from fractions import Fraction
 from math import log, sqrt
 from pathlib import Path
 from typing import Any, Literal
@@ -178,7 +179,7 @@ SAMPLERS = (
     Sampler(
         peer="diffprivlib", call="GaussianAnalytic", label="diffprivlib GaussianAnalytic",
         size=100_000, quick_size=20_000, arguments={"epsilon": 1.0, "delta": 1e-6},
-        law=lambda: laws.gaussian(float(gaussian_noise_multiplier(1, 1e-6))),
+        law=lambda: laws.gaussian(float(gaussian_noise_multiplier(Fraction(1), Fraction("1e-6")))),
     ),
     Sampler(
         peer="opendp", call="eigenvector", label="OpenDP eigenvector", size=10_000, quick_size=2_000,

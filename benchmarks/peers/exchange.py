@@ -40,7 +40,7 @@ class Answer:
     values : (repetitions, ...) float64
         Empty where the task was refused.
     seconds : tuple of float
-        Of every repetition, measured by the worker.
+        Processor time of every repetition, measured by the worker.
     note : str
         What the library says about the call.
     refused : str or None

@@ -76,10 +76,10 @@ def write(found: Comparison, directory: Path) -> None:
 
 
 def error_table(measured: Sequence[Measured], kind: str) -> Table:
-    """Methods by tables: error, and seconds per release."""
+    """Methods by tables: error, and processor seconds per release."""
     rows = [row for row in measured if row.kind == kind]
     names = list(dict.fromkeys(row.table for row in rows))
-    table = Table(title=f"{HEADINGS[kind]} / seconds", title_justify="left")
+    table = Table(title=f"{HEADINGS[kind]} / processor seconds", title_justify="left")
     table.add_column("method", no_wrap=True)
     for name in names:
         table.add_column(name, justify="right")
@@ -124,7 +124,7 @@ def _draw(measured: Sequence[Measured]) -> Canvas:
             _points(above, rows, "error", "standard_error")
             _points(below, rows, "seconds", None)
             above.set_title(HEADINGS[kind].replace(": ", ":\n"))
-            below.set_ylabel("seconds for one release")
+            below.set_ylabel("processor seconds, one release")
             below.legend(loc="upper center", bbox_to_anchor=(0.5, -0.35), frameon=False)
     return canvas
 
@@ -156,7 +156,7 @@ def _page(found: Comparison, svg: str) -> str:
         "<h1>Other libraries, in the same run</h1>",
         f'<p class="soft">{escape(found.facts)} · {escape(versions)}</p>',
         "<p>The same tables, bounds and epsilon for everybody, one thread, each library in an environment of its own. "
-        "Means over repetitions; bars show two standard errors. Nobody's randomness is seeded.</p>",
+        "Means over repetitions; bars show two standard errors; the zero matrix has relative error 1. Nobody's randomness is seeded.</p>",
         f"<p>Left out:</p><ul>{skipped}</ul>" if skipped else "",
         f'<div class="figure">{svg}</div>',
         *(_kind(found.measured, kind) for kind in kinds),
@@ -183,7 +183,7 @@ def _kind(measured: Sequence[Measured], kind: str) -> str:
         notes = dict.fromkeys(row.refused or row.note for row in mine.values() if row.refused or row.note)
         cells = [_cell(mine[name]) if name in mine else "–" for name in names]
         lines.append((method, *cells, "; ".join([next(iter(mine.values())).promise, *notes])))
-    return f"<h2>{escape(HEADINGS[kind])} / seconds</h2>" + _html_table(
+    return f"<h2>{escape(HEADINGS[kind])} / processor seconds</h2>" + _html_table(
         ("method", *names, "promise, and what it says itself"), lines
     )
 

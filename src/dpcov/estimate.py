@@ -230,7 +230,7 @@ def _shrunk_nuclear(parts: tuple[Part, ...]) -> tuple[Array, float]:
         for part in parts
         if part.nuclear_scale is not None and part.trace is not None and part.trace_variance is not None
     )
-    return result.matrix, result.expected_squared_error
+    return _within_ball(result.matrix, parts), result.expected_squared_error
 
 
 def _traces(parts: tuple[Part, ...]) -> dict[str, list[float]]:

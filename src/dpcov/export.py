@@ -1,4 +1,4 @@
-"""Write estimates of a release for other software: CSV, JSON, npz.
+"""Write estimates of a release for other software: CSV, JSON, npz, R.
 
 Promise: reads a release only; files appear whole or not at all.
 """
@@ -17,7 +17,7 @@ from dpcov.errors import UsageError
 from dpcov.output import write_file
 from dpcov.statistics import Post
 
-Format = Literal["csv", "json", "npz"]
+Format = Literal["csv", "json", "npz", "r"]
 Quantity = Literal["covariance", "correlation", "second-moment", "mean"]
 QUANTITIES: tuple[Quantity, ...] = get_args(Quantity)
 FORMATS: tuple[Format, ...] = get_args(Format)
@@ -42,14 +42,15 @@ def export(
     quantity : {"covariance", "correlation", "second-moment", "mean"}
     post : Post
         Post-processing; ignored for the mean.
-    format : {"csv", "json", "npz"}, optional
+    format : {"csv", "json", "npz", "r"}, optional
+        ``r`` is a script that defines a list ``dpcov`` for `lavaan`, `psych` and others (docs/exports.md).
     overwrite : bool
     """
     kind = _format_of(Path(path)) if format is None else format
     if kind not in FORMATS:
         raise UsageError(f"Unknown format. Use one of: {', '.join(FORMATS)}.")
     labels, values = estimate(release, quantity, post)
-    content = {"csv": _csv, "json": _json, "npz": _npz}[kind](release, quantity, labels, values)
+    content = {"csv": _csv, "json": _json, "npz": _npz, "r": _r}[kind](release, quantity, labels, values)
     write_file(path, content, overwrite=overwrite)
 
 
@@ -108,3 +109,28 @@ def _npz(release: Release, quantity: Quantity, labels: tuple[str, ...], values: 
     buffer = io.BytesIO()
     np.savez(buffer, values=values, features=np.array(labels, dtype=np.str_))
     return buffer.getvalue()
+
+
+def _r(release: Release, quantity: Quantity, labels: tuple[str, ...], values: NDArray[np.float64]) -> bytes:
+    """R script that defines ``dpcov``: the values with their names, the number of rows, the guarantee."""
+    names = f"c({', '.join(_r_string(label) for label in labels)})"
+    numbers = f"c({', '.join(_r_number(value) for value in values.T.ravel())})"
+    shape = f"matrix({numbers}, nrow = {len(labels)}, dimnames = list({names}, {names}))"
+    entries = {
+        quantity.replace("-", "."): shape if values.ndim == 2 else f"stats::setNames({numbers}, {names})",
+        "n.rows": _r_number(release.n_rows),
+        "guarantee": _r_string(str(release.guarantee)),
+        "fingerprint": _r_string(release.fingerprint),
+    }
+    body = ",\n".join(f"  {name} = {value}" for name, value in entries.items())
+    return f"dpcov <- list(\n{body}\n)\n".encode()
+
+
+def _r_number(value: float) -> str:
+    return repr(float(value)) if np.isfinite(value) else "NA_real_"
+
+
+def _r_string(text: str) -> str:
+    """Quote text so that it stays text; control characters by their code."""
+    quoted = text.replace("\\", "\\\\").replace('"', '\\"')
+    return '"' + "".join(c if c.isprintable() else f"\\u{{{ord(c):x}}}" for c in quoted) + '"'

@@ -41,12 +41,18 @@ def test_more_repetitions_allow_a_smaller_gap():
     assert beaten({}) == set()
 
 
+def test_of_two_that_draw_the_same_one_stays():
+    errors = [1.0, 1.2, 0.9, 1.1, 1.0, 0.8]
+    assert beaten({"one": errors, "same": errors, "other": errors[::-1]}) == {"same"}
+    assert beaten({"one": errors[:5], "same": errors[:5]}) == set()
+
+
 def test_a_race_repeats_ours_and_the_best_to_the_end_and_says_who_was_dropped():
     ours = replace(contestants.AUTO, mechanism="zero")
     measured, _ = measure(POPULATION, (ours, ZERO, GAUSSIAN), 8)
     assert [(m.repetitions, m.dropped) for m in measured] == [(8, False), (3, True), (8, False)]
     assert report.remarks(measured) == [
-        "far behind, not repeated to the end: zero: at 1 of 1 points, after 3 to 3 repetitions"
+        "behind the best, not repeated to the end: zero: at 1 of 1 points, after 3 to 3 repetitions"
     ]
 
 

@@ -42,6 +42,12 @@ def test_a_point_compares_ours_with_the_best_rival_and_with_improved_ones():
     assert (point.improved, point.best_improved) == (1.25, "c")
 
 
+def test_a_copy_that_was_dropped_after_lucky_draws_is_not_the_best():
+    lucky = replace(measurement("copy", [1.5, 1.5]), dropped=True)
+    (point,) = points([measurement("auto", [1.0] * 3, role="ours"), measurement("a", [1.5, 1.5, 3.0]), lucky])
+    assert (point.best_rival, point.ratio) == ("a", 0.5)
+
+
 def test_a_rival_that_ties_with_zero_counts_as_zero():
     cell = [measurement("auto", [1.0], role="ours"), measurement("a", [1.0]), measurement("zero", [1.001])]
     assert points(cell)[0].best_rival == "zero"

@@ -6,7 +6,7 @@ from fractions import Fraction
 import pytest
 
 from dpcov.errors import LedgerError
-from dpcov.privacy import ledger_store
+from dpcov.privacy import ledger_file, ledger_store
 from dpcov.privacy.budget import Budget
 from dpcov.privacy.guarantee import ZCDP, ApproxDP, PureDP
 from dpcov.privacy.ledger import LONGEST_TEXT, Ledger
@@ -249,7 +249,7 @@ def test_a_rule_that_does_not_suit_the_total_is_refused(path, ledger):
 
 
 def test_a_newer_file_is_refused(path, ledger):
-    sql("UPDATE ledger_format SET version = 2")(path)
+    sql("UPDATE ledger_format SET version = 3")(path)
     with pytest.raises(LedgerError, match="Upgrade dpcov"):
         ledger.datasets()
 
@@ -262,14 +262,14 @@ def test_a_newer_file_is_refused(path, ledger):
     ],
 )
 def test_a_file_that_cannot_grow_or_change_spends_nothing(ledger, monkeypatch, pragma, message):
-    connect = ledger_store.LedgerStore._connect
+    connect = ledger_file.LedgerFile._connect
 
     def limited(store):
         connection = connect(store)
         connection.execute(pragma)
         return connection
 
-    monkeypatch.setattr(ledger_store.LedgerStore, "_connect", limited)
+    monkeypatch.setattr(ledger_file.LedgerFile, "_connect", limited)
     with pytest.raises(LedgerError, match=message):
         for _ in range(100):
             ledger.reserve("patients", zcdp("1e-9"), RELATION, note="x" * LONGEST_TEXT)

@@ -14,7 +14,7 @@ def _budget(epsilon, delta=None):
 
 
 def _note(made):
-    return f"{made.manifest.mechanism}: {made.manifest.guarantee.numerics}"
+    return f"{made.manifest.mechanism.name}: {made.manifest.guarantee.numerics}"
 
 
 def second_moment(rows, *, epsilon, delta=None, mechanism="auto", **options):

@@ -12,7 +12,7 @@ EXAMPLE = "Example: dpcov export patients.dpcov --what correlation --post psd -o
 
 def export(
     release: options.ReleaseFile,
-    output: Annotated[Path, typer.Option("-o", "--output", help="File to write: .csv, .json or .npz.")],
+    output: Annotated[Path, typer.Option("-o", "--output", help="File to write: .csv, .json, .npz or .R.")],
     what: Annotated[
         str, typer.Option("--what", help="covariance, correlation, second-moment or mean.")
     ] = "covariance",
@@ -21,7 +21,7 @@ def export(
     ] = None,
     post: options.Post = None,
     format: Annotated[
-        str | None, typer.Option("--format", help="csv, json or npz; by default the file's ending.")
+        str | None, typer.Option("--format", help="csv, json, npz or r; by default the file's ending.")
     ] = None,
     force: options.Force = False,
 ) -> None:

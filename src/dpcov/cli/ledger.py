@@ -11,6 +11,7 @@ app = typer.Typer(no_args_is_help=True, help="Keep the account of privacy budget
 CREATE_EXAMPLE = "Example: dpcov ledger create ledger.sqlite --dataset patients --epsilon 4 --delta 1e-6"
 LIST_EXAMPLE = "Example: dpcov ledger list ledger.sqlite"
 SHOW_EXAMPLE = "Example: dpcov ledger show ledger.sqlite --dataset patients"
+VERIFY_EXAMPLE = "Example: dpcov ledger verify ledger.sqlite"
 
 Dataset = Annotated[str, typer.Option("--dataset", help="Name of the dataset.")]
 
@@ -69,3 +70,41 @@ def show(ledger: options.LedgerPlace, dataset: Dataset) -> None:
         rounded = format_number(shorten_down(left)) if left > 0 else "0"
         spent = format_number(balance.spent[unit])
         typer.echo(f"{unit}: total {format_number(total)}, spent {spent}, left {rounded}")
+
+
+@app.command(epilog=VERIFY_EXAMPLE)
+def verify(
+    ledger: options.LedgerPlace,
+    receipt: Annotated[
+        str | None,
+        typer.Option(
+            "--receipt", help="What an earlier verify printed: proves that nothing before it was rewritten."
+        ),
+    ] = None,
+) -> None:
+    """Check the audit trail: find edited, deleted, moved or cut-off entries, and say what can still be trusted."""
+    from dpcov.errors import LedgerError
+    from dpcov.privacy.ledger import Ledger
+
+    found = Ledger(ledger).verify(receipt)
+    if found.problems:
+        for problem in found.problems:
+            typer.echo(f"Found: {problem}.", err=True)
+        raise LedgerError(
+            f"The ledger is not as it was written. Trustworthy are events 1 to {found.trusted_events} and "
+            f"{len(found.trusted_entries)} releases ({_ranges(found.trusted_entries)}). Spend nothing; restore a "
+            "backup that verifies. Without one, open a new account with what is left after counting every release "
+            "that the ledger or any published file shows."
+        )
+    typer.echo(f"The ledger is whole: {found.head.events} events, {found.head.entries} releases.")
+    if found.imported_entries:
+        typer.echo(f"{found.imported_entries} releases are older than the trail, which vouches from then on.")
+    typer.echo(f"Receipt, to be kept elsewhere: {found.head.receipt}")
+
+
+def _ranges(numbers: tuple[int, ...]) -> str:
+    """Write sorted numbers as ranges, such as 1-4, 7."""
+    starts = [n for place, n in enumerate(numbers) if place == 0 or numbers[place - 1] != n - 1]
+    ends = [n for place, n in enumerate(numbers) if place + 1 == len(numbers) or numbers[place + 1] != n + 1]
+    ranges = [f"{a}-{b}" if a < b else f"{a}" for a, b in zip(starts, ends, strict=True)]
+    return ", ".join(ranges[:20]) + (", ..." if len(ranges) > 20 else "") or "none"

@@ -11,7 +11,8 @@ Proof : stratified_nuclear.md.
 Sensitivity
 -----------
 Each shell's sscp is divided by its own squared radius.  Sum over all shells of nuclear norm + w |trace|: 2k (1 + w)
-(replace-one), k (1 + w) (add-remove-one) for k rows per person; both attained.
+(replace-one), k (1 + w) (add-remove-one) for k rows per person; both attained.  A first look at the outermost shell's
+trace costs k; if most rows are there, all shells are released as one, nuclear norm + |trace| <= 2k (replace-one).
 
 Utility
 -------
@@ -57,6 +58,30 @@ JOIN_ABOVE = 2.5
 """Shells join the one above when its mean eigenvalue exceeds the edge of its noise spectrum by this factor."""
 
 
+LOOK_NOISE = 14
+"""A first look at the outermost shell has noise of scale n / 14, unless the smallest share buys less."""
+
+SMALLEST_LOOK = Fraction(1, 200)
+"""Least share of the budget that a look gets."""
+
+LARGEST_LOOK = Fraction(1, 2)
+"""There is no look if it costs more than this part of what traces do, which is what it can save."""
+
+MOST_ROWS = Fraction(1, 3)
+"""All shells are released as one if the outermost one's trace per row exceeds this: at least 2/3 of the sum's."""
+
+
+AS_ONE = "most rows are longer than half the norm bound, so all norm shells were released as one matrix"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Look:
+    """Noise scales of a first look at the outermost shell, and of what is released if one matrix is enough."""
+
+    scale: Fraction
+    whole_scale: Fraction
+
+
 @dataclass(frozen=True, kw_only=True)
 class StratifiedNuclearCalibration(Calibration):
     """Noise scales in each shell's own lattice units, and of the row count in rows (add-remove-one)."""
@@ -64,6 +89,7 @@ class StratifiedNuclearCalibration(Calibration):
     matrix_scale: Fraction
     trace_scale: Fraction
     row_count_scale: Fraction | None = None
+    look: Look | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,15 +123,27 @@ class StratifiedNuclear(Mechanism[StratifiedNuclearCalibration]):
         """Smallest scales that keep the budget (stratified_nuclear.md, Theorem 1)."""
         self.check(problem, budget)
         weight, public_count = trace_weight(problem.n_features), problem.neighbors == "replace-one"
-        sensitivity = 2 * (1 + weight) if public_count else 1 + weight + ROW_COUNT_WEIGHT
-        scale = problem.rows_per_person * sensitivity / budget.pure_epsilon()
+        k, sensitivity = (
+            problem.rows_per_person,
+            2 * (1 + weight) if public_count else 1 + weight + ROW_COUNT_WEIGHT,
+        )
+        share = _look_share(problem, budget.pure_epsilon(), weight)
+        epsilon = budget.pure_epsilon() * (1 - share)
+        scale = k * sensitivity / epsilon
         if UNIT * scale / weight > LARGEST_STD:
             raise BudgetError("This budget drowns every table in noise. Use a larger budget.")
+        look = None
+        if share:
+            # One lattice unit more: the joint trace is rounded.
+            look = Look(
+                scale=UNIT * k / (budget.pure_epsilon() * share), whole_scale=(2 * UNIT * k + 1) / epsilon
+            )
         return StratifiedNuclearCalibration(
             promise=budget.promise,
             matrix_scale=UNIT * scale,
             trace_scale=UNIT * scale / weight,
             row_count_scale=None if public_count else scale / ROW_COUNT_WEIGHT,
+            look=look,
         )
 
     def draw(
@@ -115,6 +153,15 @@ class StratifiedNuclear(Mechanism[StratifiedNuclearCalibration]):
         problem: Problem,
         entropy: Entropy,
     ) -> NoisyStatistics:
+        """Look whether one shell is enough; else draw the traces, and then the matrices that are worth it."""
+        look = calibration.look
+        if look is not None and _most_rows_are_long(moments, look.scale, problem, entropy):
+            return _draw_as_one(moments, look.whole_scale, entropy)
+        return self._draw_shells(moments, calibration, entropy)
+
+    def _draw_shells(
+        self, moments: Moments, calibration: StratifiedNuclearCalibration, entropy: Entropy
+    ) -> NoisyStatistics:
         """Draw the traces, decide from them alone, then draw the matrices that are worth it."""
         noise = discrete_laplace(calibration.trace_scale, self.shells, entropy)
         traces = [stratum.sscp.trace() + int(z) for stratum, z in zip(moments.strata, noise, strict=True)]
@@ -123,24 +170,69 @@ class StratifiedNuclear(Mechanism[StratifiedNuclearCalibration]):
         matrices = [
             _group_sscp(moments, group) + symmetric_nuclear_noise(d, scale, entropy) for group in groups
         ]
-        dropped = max(0, max(map(abs, traces)).bit_length() - 62)
-        arrays: dict[str, PublishedArray] = {
-            "sscp": np.array(matrices, dtype=np.float64).reshape(-1, d, d) / 2**dropped,
-            "first_shell": np.array([group[0] for group in groups], dtype=np.int64),
-            "last_shell": np.array([group[-1] for group in groups], dtype=np.int64),
-            "trace": np.array([trace >> dropped for trace in traces], dtype=np.int64),
-        }
+        row_count = None
         if calibration.row_count_scale is not None:
-            count = moments.n_rows + int(discrete_laplace(calibration.row_count_scale, 1, entropy)[0])
-            arrays["row_count"] = np.array([count], dtype=np.int64)
-        return NoisyStatistics(
-            layout="strata",
-            arrays=arrays,
-            lattice_bits=DEFAULT_BITS,
-            dropped_bits=dropped,
-            post="shrink",
-            noise=_law(calibration, d),
-        )
+            row_count = moments.n_rows + int(discrete_laplace(calibration.row_count_scale, 1, entropy)[0])
+        law = _law(calibration.matrix_scale, calibration.trace_scale, calibration.row_count_scale, d)
+        return _statistics(matrices, groups, traces, law, n_features=d, row_count=row_count)
+
+
+def _look_share(problem: Problem, epsilon: Fraction, weight: Fraction) -> Fraction:
+    """Part of the budget for a first look; none where it would not be worth it."""
+    if problem.neighbors != "replace-one" or problem.n_rows is None:
+        return Fraction(0)
+    share = max(SMALLEST_LOOK, LOOK_NOISE * problem.rows_per_person / (problem.n_rows * epsilon))
+    return share if share <= LARGEST_LOOK * weight / (1 + weight) else Fraction(0)
+
+
+def _most_rows_are_long(moments: Moments, scale: Fraction, problem: Problem, entropy: Entropy) -> bool:
+    """Whether the outermost shell's trace, with noise, is a good part of what the public number of rows allows."""
+    assert problem.n_rows is not None
+    seen = moments.strata[0].sscp.trace() + int(discrete_laplace(scale, 1, entropy)[0])
+    return seen > MOST_ROWS * UNIT * problem.n_rows
+
+
+def _draw_as_one(moments: Moments, scale: Fraction, entropy: Entropy) -> NoisyStatistics:
+    """Release the sum of all shells, and its trace, which is free then."""
+    every, d = range(len(moments.strata)), moments.n_features
+    exact = sum(
+        stratum.sscp.trace() * 4 ** (every[-1] - shell) for shell, stratum in enumerate(moments.strata)
+    )
+    trace = (exact >> (2 * every[-1])) + int(discrete_laplace(scale, 1, entropy)[0])
+    matrix = _group_sscp(moments, every) + symmetric_nuclear_noise(d, _up(scale), entropy)
+    law = _law(scale, scale, None, d)
+    return _statistics([matrix], [range(1)], [trace], law, n_features=d, notes=(AS_ONE,))
+
+
+def _statistics(
+    matrices: Sequence[NDArray[np.float64]],
+    groups: Sequence[range],
+    traces: Sequence[int],
+    law: NoiseLaw,
+    *,
+    n_features: int,
+    row_count: int | None = None,
+    notes: tuple[str, ...] = (),
+) -> NoisyStatistics:
+    """Pack noisy matrices of groups of shells and noisy traces of all shells."""
+    dropped = max(0, max(map(abs, traces)).bit_length() - 62)
+    arrays: dict[str, PublishedArray] = {
+        "sscp": np.array(matrices, dtype=np.float64).reshape(-1, n_features, n_features) / 2**dropped,
+        "first_shell": np.array([group[0] for group in groups], dtype=np.int64),
+        "last_shell": np.array([group[-1] for group in groups], dtype=np.int64),
+        "trace": np.array([trace >> dropped for trace in traces], dtype=np.int64),
+    }
+    if row_count is not None:
+        arrays["row_count"] = np.array([row_count], dtype=np.int64)
+    return NoisyStatistics(
+        layout="strata",
+        arrays=arrays,
+        lattice_bits=DEFAULT_BITS,
+        dropped_bits=dropped,
+        post="shrink",
+        noise=law,
+        notes=notes,
+    )
 
 
 def trace_weight(n_features: int) -> Fraction:
@@ -185,19 +277,18 @@ def _group_sscp(moments: Moments, group: range) -> NDArray[np.float64]:
     return total
 
 
-def _law(calibration: StratifiedNuclearCalibration, n_features: int) -> NoiseLaw:
+def _law(matrix: Fraction, trace: Fraction, row_count: Fraction | None, n_features: int) -> NoiseLaw:
     """Variances of this rotation-invariant law follow from its mean square and the variance of its trace."""
     d, off_diagonal = n_features, ullman.off_diagonal_variance(n_features)
     diagonal = ullman.mean_square(d) / d - (d - 1) * off_diagonal
-    squared = float(calibration.matrix_scale) ** 2
-    count = calibration.row_count_scale
+    squared = float(matrix) ** 2
     return NoiseLaw(
         family="symmetric nuclear norm, traces discrete laplace",
-        scale=str(_up(calibration.matrix_scale)),
+        scale=str(_up(matrix)),
         diagonal_variance=str(round(diagonal * squared)),
         off_diagonal_variance=str(round(off_diagonal * squared)),
-        trace_variance=str(round(2 * calibration.trace_scale**2)),
-        row_count_variance=None if count is None else str(float(2 * count**2)),
+        trace_variance=str(round(2 * trace**2)),
+        row_count_variance=None if row_count is None else str(float(2 * row_count**2)),
     )
 
 

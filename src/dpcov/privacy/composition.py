@@ -20,7 +20,9 @@ result exists.  ``planned`` is the exception: it uses the tightest composition k
 fixed in advance.  It is never chosen by itself.
 """
 
-from collections.abc import Sequence
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from fractions import Fraction
 from typing import Literal, get_args
 
@@ -31,6 +33,8 @@ from dpcov.privacy.spend import Spend, promise_numbers
 
 Composition = Literal["pure", "zcdp", "gaussian", "basic", "planned"]
 COMPOSITIONS: tuple[Composition, ...] = get_args(Composition)
+
+_LONGEST_DENOMINATOR_BITS, _SHORT_BITS = 2048, 512
 
 Amounts = dict[str, Fraction]
 """Amounts by unit, such as ``{"epsilon": 1, "delta": 1/1000000}``."""
@@ -81,26 +85,30 @@ def limit(composition: Composition, total: Promise) -> Amounts:
     return {"delta": total.delta}
 
 
-def spent(composition: Composition, total: Promise, spends: Sequence[Spend]) -> Amounts:
-    """Return what these releases cost together, in the units of this rule, rounded up."""
+def spent(composition: Composition, total: Promise, spends: Iterable[Spend] | Mapping[Spend, int]) -> Amounts:
+    """Return what these releases (or so many of each kind) cost together, in the units of this rule, rounded up."""
+    counted = Counter(spends)
     if composition == "planned":
         if not isinstance(total, ApproxDP):
             raise LedgerError("Planned releases need a total with epsilon and delta.")
-        return {"delta": accountant.planned_delta(spends, total.epsilon)}
+        return {"delta": accountant.planned_delta(list(counted.elements()), total.epsilon)}
     amounts = dict.fromkeys(limit(composition, total), Fraction(0))
-    for spend in spends:
+    for spend, count in counted.items():
         cost = _cost(composition, spend)
         if cost is None:
             raise LedgerError(_explain_unsupported(composition, spend))
         for unit, amount in cost.items():
-            amounts[unit] += amount
+            amounts[unit] = _short(amounts[unit] + count * amount)
     return amounts
 
 
-def check_room(composition: Composition, total: Promise, earlier: Sequence[Spend], new: Spend) -> None:
+def check_room(
+    composition: Composition, total: Promise, earlier: Iterable[Spend] | Mapping[Spend, int], new: Spend
+) -> None:
     """Refuse the new release if it would overspend the total."""
     available = limit(composition, total)
-    after = spent(composition, total, [*earlier, new])
+    earlier = Counter(earlier)
+    after = spent(composition, total, earlier + Counter([new]))
     for unit, amount in after.items():
         if not amount <= available[unit]:
             left = max(Fraction(0), available[unit] - spent(composition, total, earlier)[unit])
@@ -108,6 +116,13 @@ def check_room(composition: Composition, total: Promise, earlier: Sequence[Spend
                 f"This release would overspend the dataset's total of {total}: {_left(unit, left)}. "
                 "Give the release a smaller budget, or publish from the releases that exist, which costs nothing."
             )
+
+
+def _short(amount: Fraction) -> Fraction:
+    """Round an amount up to few digits where sums of unlike fractions would grow without end."""
+    if amount.denominator.bit_length() <= _LONGEST_DENOMINATOR_BITS:
+        return amount
+    return Fraction(math.ceil(amount * 2**_SHORT_BITS), 2**_SHORT_BITS)
 
 
 def _cost(composition: Composition, spend: Spend) -> Amounts | None:

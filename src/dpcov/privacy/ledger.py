@@ -6,12 +6,12 @@ release counts as spent from the moment it is reserved, whatever happens afterwa
 data; an entry holds public numbers and the custodian's note.
 """
 
-from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from collections import Counter
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
 
-from dpcov.errors import LedgerError
+from dpcov.errors import LedgerError, UsageError
 from dpcov.privacy.budget import Budget
 from dpcov.privacy.composition import (
     Amounts,
@@ -24,7 +24,10 @@ from dpcov.privacy.composition import (
     spent,
 )
 from dpcov.privacy.guarantee import Neighbors, check_neighbors
-from dpcov.privacy.ledger_store import Dataset, Entry, LedgerStore, LedgerTransaction
+from dpcov.privacy.ledger_file import LedgerFile
+from dpcov.privacy.ledger_records import Dataset, Entry, now
+from dpcov.privacy.ledger_store import LedgerStore, LedgerTransaction
+from dpcov.privacy.ledger_trail import Audit
 from dpcov.privacy.spend import Spend
 
 LONGEST_TEXT = 1000
@@ -54,28 +57,29 @@ class Reservation:
     def mark_drawn(self) -> None:
         """Record, before noise is drawn, that it may exist from now on."""
         with self._store.writing() as transaction:
-            transaction.mark_drawn(self.id, _now())
+            transaction.mark_drawn(self.id, now())
 
     def commit(self, release_fingerprint: str) -> None:
         """Record which file the release became."""
         _check_text("release fingerprint", release_fingerprint)
         with self._store.writing() as transaction:
-            transaction.mark_committed(self.id, release_fingerprint, _now())
+            transaction.mark_committed(self.id, release_fingerprint, now())
 
 
 class Ledger:
-    """A ledger file; see the module's promise.
+    """A ledger; see the module's promise.
 
     Parameters
     ----------
     path
-        The SQLite file, on a local disk: network file systems do not lock reliably.  It is created by the first
-        :meth:`create`, readable by its owner alone.
+        An SQLite file, on a local disk: network file systems do not lock reliably.  It is created by the first
+        :meth:`create`, readable by its owner alone.  Or a PostgreSQL database, ``postgresql://user@host/name``, for
+        custodians on several machines; leave the password to ``PGPASSWORD`` or ``.pgpass``.
 
     Raises
     ------
     LedgerError
-        From every method, if the file is missing, damaged, foreign, locked or cannot be written.
+        From every method, if the ledger is missing, damaged, foreign, locked or cannot be written.
 
     Examples
     --------
@@ -85,7 +89,7 @@ class Ledger:
     """
 
     def __init__(self, path: str | Path) -> None:
-        self._store = LedgerStore(Path(path))
+        self._store = _open_store(path)
 
     def create(
         self, dataset: str, total: Budget, neighbors: Neighbors, *, composition: Composition | None = None
@@ -111,12 +115,12 @@ class Ledger:
             composition = check_composition(composition, total.promise)
         record = Dataset(
             name=dataset,
-            created_at=_now(),
+            created_at=now(),
             neighbors=check_neighbors(neighbors),
             total=total.promise,
             composition=composition,
         )
-        self._store.create_file()
+        self._store.create()
         with self._store.writing() as transaction:
             if transaction.dataset(dataset) is not None:
                 raise LedgerError("This dataset already has an account. Its total cannot be changed.")
@@ -137,12 +141,36 @@ class Ledger:
         """Return what a dataset may spend, has spent and has left."""
         with self._store.reading() as transaction:
             account = _require_dataset(transaction, dataset)
-            return _balance(account, _spends(transaction, dataset))
+            return _balance(account, transaction.spends(dataset))
 
     def check(self, dataset: str, spend: Spend, neighbors: Neighbors) -> None:
         """Raise LedgerError if this release would not be allowed now; write nothing."""
         with self._store.reading() as transaction:
             _allowed_composition(transaction, dataset, spend, neighbors)
+
+    def verify(self, receipt: str | None = None) -> Audit:
+        """Compare the audit trail with the records, and both with the budgets.
+
+        Parameters
+        ----------
+        receipt
+            ``head.receipt`` of an earlier audit, kept elsewhere: proves that the trail still begins as it did then.
+
+        Returns
+        -------
+        Audit
+            ``problems`` is empty if the ledger is as it was written.
+        """
+        with self._store.reading() as transaction:
+            found = transaction.audit(receipt)
+            if found.problems:
+                return found
+            overspent = [
+                f"the releases of {account.name} exceed its total"
+                for account in transaction.datasets()
+                if _is_overspent(_balance(account, transaction.spends(account.name)))
+            ]
+        return replace(found, problems=tuple(overspent))
 
     def reserve(self, dataset: str, spend: Spend, neighbors: Neighbors, *, note: str = "") -> Reservation:
         """Pay for one release, or raise LedgerError; there is no refund.
@@ -158,13 +186,13 @@ class Ledger:
         note
             For the custodian's own use; must not contain anything from the data.
         """
-        if len(note) > LONGEST_TEXT:
-            raise LedgerError(f"The note is longer than {LONGEST_TEXT} characters. Shorten it.")
+        if len(note) > LONGEST_TEXT or "\x00" in note:
+            raise LedgerError(f"The note is longer than {LONGEST_TEXT} characters, or not text. Shorten it.")
         with self._store.writing() as transaction:
             composition = _allowed_composition(transaction, dataset, spend, neighbors)
             if _require_dataset(transaction, dataset).composition is None:
                 transaction.fix_composition(dataset, composition)
-            entry = transaction.add_entry(dataset, spend, note, _now())
+            entry = transaction.add_entry(dataset, spend, note, now())
         return Reservation(id=entry, dataset=dataset, _store=self._store)
 
 
@@ -179,8 +207,22 @@ def _allowed_composition(
             f"added to it, because the two promises mean different things. Release with {account.neighbors}."
         )
     composition = account.composition or choose_composition(account.total, spend)
-    check_room(composition, account.total, _spends(transaction, dataset), spend)
+    check_room(composition, account.total, transaction.spends(dataset), spend)
     return composition
+
+
+def _open_store(place: str | Path) -> LedgerStore:
+    if isinstance(place, str) and "://" in place:
+        from dpcov.privacy.ledger_server import SCHEMES, LedgerServer
+
+        if not place.startswith(SCHEMES):
+            raise UsageError("A ledger is a file, or a database named as postgresql://USER@HOST/NAME.")
+        return LedgerServer(place)
+    return LedgerFile(Path(place))
+
+
+def _is_overspent(balance: Balance) -> bool:
+    return any(balance.spent[unit] > balance.total[unit] for unit in balance.total)
 
 
 def _require_dataset(transaction: LedgerTransaction, name: str) -> Dataset:
@@ -190,11 +232,7 @@ def _require_dataset(transaction: LedgerTransaction, name: str) -> Dataset:
     return account
 
 
-def _spends(transaction: LedgerTransaction, dataset: str) -> list[Spend]:
-    return [entry.spend for entry in transaction.entries(dataset)]
-
-
-def _balance(account: Dataset, spends: list[Spend]) -> Balance:
+def _balance(account: Dataset, spends: Counter[Spend]) -> Balance:
     shown_as: Composition = account.composition or "basic"
     total = limit(shown_as, account.total)
     used = spent(shown_as, account.total, spends)
@@ -205,7 +243,3 @@ def _balance(account: Dataset, spends: list[Spend]) -> Balance:
 def _check_text(what: str, text: str) -> None:
     if not text.strip() or len(text) > LONGEST_TEXT or not text.isprintable():
         raise LedgerError(f"The {what} must be printable text of 1 to {LONGEST_TEXT} characters.")
-
-
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="microseconds")

@@ -1,33 +1,54 @@
-"""The ledger's file: all SQL, and nothing but SQL.
+"""The ledger's tables: every statement, the same for an SQLite file and a PostgreSQL server.
 
-Promise: what :meth:`LedgerStore.writing` committed survives a killed process and a power cut; what it did not commit
-leaves no trace; a file that is damaged, foreign, newer or not writable raises a LedgerError that says what to do.
-Knows nothing of composition: whether a release may be recorded is decided by its caller, inside the transaction.
+Promise: each change of a record appends its event to the trail in the same transaction; a writer first makes sure that
+the end of the trail is as it was left.  Knows nothing of composition: whether a release may be recorded is decided by
+its caller, inside the transaction.
 """
 
-import contextlib
-import os
-import sqlite3
+from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
-from fractions import Fraction
-from pathlib import Path
-from typing import Literal, get_args
+from contextlib import AbstractContextManager
+from typing import Any
 
-from dpcov.errors import BudgetError, LedgerError
-from dpcov.privacy.composition import Composition, check_composition
-from dpcov.privacy.guarantee import Neighbors, Promise, check_neighbors
-from dpcov.privacy.spend import Spend, promise_from_numbers, promise_numbers
+from dpcov.errors import LedgerError
+from dpcov.privacy.composition import Composition
+from dpcov.privacy.ledger_records import (
+    DAMAGED,
+    DATASET_FIELDS,
+    ENTRY_FIELDS,
+    SPEND_FIELDS,
+    Dataset,
+    Entry,
+    Row,
+    dataset_row,
+    now,
+    read_dataset,
+    read_entry,
+    read_spend,
+    read_state,
+    spend_row,
+)
+from dpcov.privacy.ledger_trail import (
+    EVENT_FIELDS,
+    GENESIS,
+    Audit,
+    Event,
+    Head,
+    audit,
+    canonical,
+    created_details,
+    reserved_details,
+)
+from dpcov.privacy.spend import Spend
 
 FORMAT_NAME = "dpcov-ledger"
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 LOCK_WAIT_SECONDS = 30.0
+_FETCH_ROWS = 10_000
 
-State = Literal["reserved", "drawn", "committed"]
-"""``reserved``: counted as spent.  ``drawn``: its noise may exist.  ``committed``: its release has a fingerprint."""
-
-_SCHEMA = (
-    "CREATE TABLE ledger_format (name TEXT NOT NULL, version INTEGER NOT NULL)",
+FORMAT_TABLE = "CREATE TABLE ledger_format (name TEXT NOT NULL, version INTEGER NOT NULL)"
+RECORD_TABLES = (
     """CREATE TABLE dataset (
         name TEXT PRIMARY KEY, created_at TEXT NOT NULL, neighbors TEXT NOT NULL,
         total_epsilon TEXT, total_delta TEXT, total_rho TEXT, composition TEXT)""",
@@ -37,261 +58,242 @@ _SCHEMA = (
         rho TEXT, noise_multiplier TEXT, note TEXT NOT NULL, state TEXT NOT NULL,
         drawn_at TEXT, committed_at TEXT, fingerprint TEXT)""",
 )
-
-_SELECT_DATASET = """SELECT name, created_at, neighbors, total_epsilon, total_delta, total_rho, composition
-    FROM dataset"""
-
-_DAMAGED = (
-    "The ledger file is damaged or is not a dpcov ledger. Restore it from a backup; spend nothing until then."
+TRAIL_TABLES = (
+    """CREATE TABLE event (
+        number INTEGER PRIMARY KEY, at TEXT NOT NULL, kind TEXT NOT NULL, dataset TEXT NOT NULL, entry INTEGER,
+        details TEXT NOT NULL, digest TEXT NOT NULL)""",
+    "CREATE TABLE trail_head (events INTEGER NOT NULL, entries INTEGER NOT NULL, digest TEXT NOT NULL)",
+    "CREATE INDEX entry_of_dataset ON entry (dataset, id)",
 )
-_SQLITE_HINTS = {
-    "SQLITE_NOTADB": _DAMAGED,
-    "SQLITE_CORRUPT": _DAMAGED,
-    "SQLITE_READONLY": "The ledger cannot be written, so nothing may be spent. Make its file and folder writable.",
-    "SQLITE_FULL": "The disk of the ledger is full; nothing was spent. Free some space and try again.",
-    "SQLITE_BUSY": "Another process holds the ledger for too long; nothing was spent. Try again.",
-    "SQLITE_CANTOPEN": "The ledger file cannot be opened. Check its path and permissions.",
-    "SQLITE_IOERR": "Reading or writing the ledger failed. Check its disk; look at `show` before trying again.",
-}
+
+_NO_TRAIL = "This ledger was begun before there was a trail. Its trail begins with the next release."
 
 
-@dataclass(frozen=True, kw_only=True)
-class Dataset:
-    """A dataset as recorded; ``composition`` is None until its first release fixes it."""
+class Statements(ABC):
+    """A transaction of some database; values are named ``:name`` in a statement."""
 
-    name: str
-    created_at: str
-    neighbors: Neighbors
-    total: Promise
-    composition: Composition | None
+    @abstractmethod
+    def rows(self, statement: str, /, **values: Any) -> list[tuple[Any, ...]]:
+        """Run a query."""
 
-
-@dataclass(frozen=True, kw_only=True)
-class Entry:
-    """One recorded release; times are UTC in ISO 8601."""
-
-    id: int
-    dataset: str
-    reserved_at: str
-    spend: Spend
-    note: str
-    state: State
-    drawn_at: str | None
-    committed_at: str | None
-    fingerprint: str | None
+    @abstractmethod
+    def change(self, statement: str, /, **values: Any) -> int:
+        """Run a change and return the number of rows it touched."""
 
 
-class LedgerStore:
-    """An SQLite file, opened anew for every transaction so that nothing stays locked or half written."""
+class LedgerStore(ABC):
+    """Where a ledger is kept."""
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
+    @abstractmethod
+    def create(self) -> None:
+        """Make the tables unless they exist."""
 
-    def create_file(self) -> None:
-        """Create the file for its owner alone, or finish a creation that was interrupted."""
-        try:
-            os.close(os.open(self._path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
-        except FileExistsError:
-            if self._path.stat().st_size > 0:
-                return
-        except OSError:
-            raise LedgerError(_SQLITE_HINTS["SQLITE_CANTOPEN"]) from None
-        with self._transaction("IMMEDIATE") as connection:
-            if not _has_tables(connection):
-                for statement in _SCHEMA:
-                    connection.execute(statement)
-                connection.execute("INSERT INTO ledger_format VALUES (?, ?)", (FORMAT_NAME, FORMAT_VERSION))
-
-    @contextlib.contextmanager
-    def reading(self) -> Iterator["LedgerTransaction"]:
+    @abstractmethod
+    def reading(self) -> AbstractContextManager["LedgerTransaction"]:
         """Open a consistent view."""
-        with self._opened("DEFERRED") as transaction:
-            yield transaction
 
-    @contextlib.contextmanager
-    def writing(self) -> Iterator["LedgerTransaction"]:
+    @abstractmethod
+    def writing(self) -> AbstractContextManager["LedgerTransaction"]:
         """Open a transaction that nobody else can write beside; it commits at the end unless something is raised."""
-        with self._opened("IMMEDIATE") as transaction:
-            yield transaction
 
-    @contextlib.contextmanager
-    def _opened(self, mode: str) -> Iterator["LedgerTransaction"]:
-        if not self._path.is_file():
-            raise LedgerError("There is no ledger at this path. Create one with `dpcov ledger create`.")
-        with self._transaction(mode) as connection:
-            _check_format(connection)
-            yield LedgerTransaction(connection)
 
-    @contextlib.contextmanager
-    def _transaction(self, mode: str) -> Iterator[sqlite3.Connection]:
-        with _explained(), contextlib.closing(self._connect()) as connection:
-            connection.execute(f"BEGIN {mode}")
-            try:
-                yield connection
-            except BaseException:
-                connection.rollback()
-                raise
-            connection.commit()
-
-    def _connect(self) -> sqlite3.Connection:
-        connection = sqlite3.connect(
-            f"{self._path.absolute().as_uri()}?mode=rw",
-            uri=True,
-            timeout=LOCK_WAIT_SECONDS,
-            isolation_level=None,
-        )
-        # A rollback journal with EXTRA also syncs the folder, so that a finished commit survives a power cut.
-        connection.execute("PRAGMA journal_mode = DELETE")
-        connection.execute("PRAGMA synchronous = EXTRA")
-        connection.execute("PRAGMA foreign_keys = ON")
-        return connection
+def check_version(row: tuple[Any, ...] | None) -> int:
+    """Return the version of the tables, refusing foreign and newer ones."""
+    if row is None or row[0] != FORMAT_NAME:
+        raise LedgerError(DAMAGED)
+    if row[1] not in (1, FORMAT_VERSION):
+        raise LedgerError("The ledger was written by another version of dpcov. Upgrade dpcov and try again.")
+    return int(row[1])
 
 
 class LedgerTransaction:
-    """The statements a ledger needs, inside one transaction."""
+    """What a ledger does with its tables, inside one transaction.
 
-    def __init__(self, connection: sqlite3.Connection) -> None:
-        self._connection = connection
+    Parameters
+    ----------
+    statements
+        The transaction.
+    version
+        Of the tables: 1 has no trail; such a ledger can be read, and :meth:`migrate` makes it writable.
+    lock
+        What a writer appends to its first query so that others wait, where beginning alone does not.
+    """
+
+    def __init__(self, statements: Statements, version: int = FORMAT_VERSION, *, lock: str = "") -> None:
+        self._run = statements
+        self._version = version
+        self._head = None if version == 1 else self._read_head(lock)
 
     def datasets(self) -> tuple[Dataset, ...]:
         """Return all datasets by name."""
-        rows = self._connection.execute(f"{_SELECT_DATASET} ORDER BY name").fetchall()
-        return tuple(_dataset(row) for row in rows)
+        rows = self._run.rows(_select(DATASET_FIELDS, "dataset", "ORDER BY name"))
+        return tuple(read_dataset(row) for row in rows)
 
     def dataset(self, name: str) -> Dataset | None:
         """Return one dataset, None if it is unknown."""
-        row = self._connection.execute(f"{_SELECT_DATASET} WHERE name = ?", (name,)).fetchone()
-        return None if row is None else _dataset(row)
-
-    def add_dataset(self, dataset: Dataset) -> None:
-        """Record a new dataset."""
-        numbers = _texts(dataset.total)
-        values = (dataset.name, dataset.created_at, dataset.neighbors, *numbers, dataset.composition)
-        self._connection.execute("INSERT INTO dataset VALUES (?, ?, ?, ?, ?, ?, ?)", values)
-
-    def fix_composition(self, name: str, composition: Composition) -> None:
-        """Record the rule that the first release chose."""
-        statement = "UPDATE dataset SET composition = ? WHERE name = ? AND composition IS NULL"
-        _require_one(self._connection.execute(statement, (composition, name)))
+        rows = self._run.rows(_select(DATASET_FIELDS, "dataset", "WHERE name = :name"), name=name)
+        return read_dataset(rows[0]) if rows else None
 
     def entries(self, dataset: str) -> tuple[Entry, ...]:
         """Return the dataset's releases, oldest first."""
-        statement = """SELECT id, dataset, reserved_at, mechanism, promise_epsilon, promise_delta, promise_rho, rho,
-            noise_multiplier, note, state, drawn_at, committed_at, fingerprint
-            FROM entry WHERE dataset = ? ORDER BY id"""
-        return tuple(_entry(row) for row in self._connection.execute(statement, (dataset,)).fetchall())
+        query = _select(ENTRY_FIELDS, "entry", "WHERE dataset = :dataset ORDER BY id")
+        return tuple(read_entry(row) for row in self._run.rows(query, dataset=dataset))
+
+    def spends(self, dataset: str) -> Counter[Spend]:
+        """Return what the dataset's releases cost, equal ones counted together."""
+        kinds = (*SPEND_FIELDS, "state")
+        query = _select((*kinds, "count(*)"), "entry", f"WHERE dataset = :dataset GROUP BY {_names(kinds)}")
+        counted: Counter[Spend] = Counter()
+        for *values, state, count in self._run.rows(query, dataset=dataset):
+            read_state(state)
+            counted[read_spend(values)] += int(count)
+        return counted
+
+    def add_dataset(self, dataset: Dataset) -> None:
+        """Record a new dataset."""
+        row = dataset_row(dataset)
+        self._insert("dataset", row)
+        self._append("created", dataset.name, None, dataset.created_at, created_details(row))
+
+    def fix_composition(self, name: str, composition: Composition) -> None:
+        """Record the rule that the first release chose."""
+        change = "UPDATE dataset SET composition = :rule WHERE name = :name AND composition IS NULL"
+        _require_one(self._run.change(change, rule=composition, name=name))
+        self._append("ruled", name, None, now(), canonical({"composition": composition}))
 
     def add_entry(self, dataset: str, spend: Spend, note: str, reserved_at: str) -> int:
         """Record a release as reserved and return its number."""
-        numbers = (*_texts(spend.promise), _text(spend.rho), _text(spend.noise_multiplier))
-        statement = """INSERT INTO entry (dataset, reserved_at, mechanism, promise_epsilon, promise_delta,
-            promise_rho, rho, noise_multiplier, note, state) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, 'reserved')
-            RETURNING id"""
-        values = (dataset, reserved_at, spend.mechanism, *numbers, note)
-        return int(self._connection.execute(statement, values).fetchone()[0])
+        number = self._require_head().entries + 1
+        fixed = {"id": number, "dataset": dataset, "reserved_at": reserved_at, "state": "reserved"}
+        row = {**fixed, **spend_row(spend), "note": note}
+        self._insert("entry", row)
+        self._append("reserved", dataset, number, reserved_at, reserved_details(row))
+        return number
 
     def mark_drawn(self, entry: int, drawn_at: str) -> None:
         """Move a release from reserved to drawn."""
-        statement = "UPDATE entry SET state = 'drawn', drawn_at = ? WHERE id = ? AND state = 'reserved'"
-        _require_one(self._connection.execute(statement, (drawn_at, entry)))
+        change = "UPDATE entry SET state = 'drawn', drawn_at = :at WHERE id = :id AND state = 'reserved'"
+        _require_one(self._run.change(change, at=drawn_at, id=entry))
+        self._append("drawn", self._dataset_of(entry), entry, drawn_at, canonical({}))
 
     def mark_committed(self, entry: int, fingerprint: str, committed_at: str) -> None:
         """Move a release from drawn to committed."""
-        statement = """UPDATE entry SET state = 'committed', fingerprint = ?, committed_at = ?
-            WHERE id = ? AND state = 'drawn'"""
-        _require_one(self._connection.execute(statement, (fingerprint, committed_at, entry)))
+        change = """UPDATE entry SET state = 'committed', fingerprint = :fingerprint, committed_at = :at
+            WHERE id = :id AND state = 'drawn'"""
+        _require_one(self._run.change(change, fingerprint=fingerprint, at=committed_at, id=entry))
+        details = canonical({"fingerprint": fingerprint})
+        self._append("committed", self._dataset_of(entry), entry, committed_at, details)
+
+    def audit(self, receipt: str | None) -> Audit:
+        """Compare the trail with the records."""
+        head = self._head
+        if head is None:
+            raise LedgerError(_NO_TRAIL)
+        datasets = self._run.rows(_select(DATASET_FIELDS, "dataset"))
+        accounts = [dict(zip(DATASET_FIELDS, row, strict=True)) for row in datasets]
+        entries = (
+            dict(zip(ENTRY_FIELDS, row, strict=True)) for row in self._pages("entry", "id", ENTRY_FIELDS)
+        )
+        return audit(self._events(), head, accounts, entries, receipt)
+
+    def migrate(self) -> None:
+        """Give a ledger of version 1 its trail: the steps it records, behind a mark that they were imported."""
+        self._head = Head(events=0, entries=0, digest=GENESIS)
+        self._insert("trail_head", {"events": 0, "entries": 0, "digest": GENESIS})
+        accounts = self._run.rows(_select(DATASET_FIELDS, "dataset", "ORDER BY name"))
+        entries = self._run.rows(_select(ENTRY_FIELDS, "entry", "ORDER BY id"))
+        counts = {"version": 1, "datasets": len(accounts), "entries": len(entries)}
+        self._append("migrated", "", None, now(), canonical(counts))
+        for values in accounts:
+            account = dict(zip(DATASET_FIELDS, values, strict=True))
+            self._append("created", account["name"], None, account["created_at"], created_details(account))
+        for values in entries:
+            self._import_entry(dict(zip(ENTRY_FIELDS, values, strict=True)))
+        self._run.change("UPDATE ledger_format SET version = :version", version=FORMAT_VERSION)
+        self._version = FORMAT_VERSION
+
+    def check_end(self) -> None:
+        """Make sure, before writing, that the last event is whole and no release has disappeared."""
+        head = self._require_head()
+        rows = self._run.rows(_select(EVENT_FIELDS, "event", "ORDER BY number DESC LIMIT 2"))
+        previous = rows[1][-1] if len(rows) > 1 else GENESIS
+        whole = head.events == 0 and not rows
+        if rows:
+            last = _event(rows[0])
+            whole = (last.number, last.digest) == (head.events, head.digest)
+            whole = whole and last.digest == last.expected_digest(previous)
+        if not whole or self._run.rows("SELECT count(*) FROM entry")[0][0] != head.entries:
+            raise LedgerError(DAMAGED)
+
+    def _import_entry(self, row: Row) -> None:
+        name, number = row["dataset"], int(row["id"])
+        steps = [("reserved", row["reserved_at"], reserved_details(row))]
+        if row["drawn_at"] is not None:
+            steps.append(("drawn", row["drawn_at"], canonical({})))
+        if row["committed_at"] is not None:
+            steps.append(("committed", row["committed_at"], canonical({"fingerprint": row["fingerprint"]})))
+        for kind, at, details in steps:
+            self._append(kind, name, number, at, details)
+
+    def _dataset_of(self, entry: int) -> str:
+        return str(self._run.rows("SELECT dataset FROM entry WHERE id = :id", id=entry)[0][0])
+
+    def _append(self, kind: str, dataset: str, entry: int | None, at: str, details: str) -> None:
+        """Chain one event to the trail and move its head."""
+        head = self._require_head()
+        fields = {"at": at, "kind": kind, "dataset": dataset, "entry": entry, "details": details}
+        event = Event(number=head.events + 1, digest="", **fields)  # type: ignore[arg-type]
+        digest = event.expected_digest(head.digest)
+        self._insert("event", {"number": event.number, **fields, "digest": digest})
+        entries = max(head.entries, entry or 0)
+        change = """UPDATE trail_head SET events = :events, entries = :entries, digest = :digest
+            WHERE events = :before"""
+        touched = self._run.change(
+            change, events=event.number, entries=entries, digest=digest, before=head.events
+        )
+        if touched != 1:
+            raise LedgerError(DAMAGED)
+        self._head = Head(events=event.number, entries=entries, digest=digest)
+
+    def _insert(self, table: str, row: Row) -> None:
+        places = _names(tuple(f":{name}" for name in row))
+        self._run.change(" ".join(("INSERT INTO", table, f"({_names(tuple(row))}) VALUES ({places})")), **row)
+
+    def _read_head(self, lock: str) -> Head:
+        rows = self._run.rows(_select(("events", "entries", "digest"), "trail_head", lock))
+        if len(rows) != 1:
+            raise LedgerError(DAMAGED)
+        return Head(events=rows[0][0], entries=rows[0][1], digest=rows[0][2])
+
+    def _require_head(self) -> Head:
+        if self._head is None:
+            raise LedgerError(_NO_TRAIL)
+        return self._head
+
+    def _events(self) -> Iterator[Event]:
+        return (_event(row) for row in self._pages("event", "number", EVENT_FIELDS))
+
+    def _pages(self, table: str, key: str, fields: tuple[str, ...]) -> Iterator[tuple[Any, ...]]:
+        """Yield the rows of a table by their key without holding them all."""
+        after = -(2**31)
+        query = _select(fields, table, f"WHERE {key} > :after ORDER BY {key} LIMIT {_FETCH_ROWS}")
+        while rows := self._run.rows(query, after=after):
+            yield from rows
+            after = rows[-1][0]
 
 
-@contextlib.contextmanager
-def _explained() -> Iterator[None]:
-    """Turn the database's errors into advice."""
-    try:
-        yield
-    except sqlite3.Error as error:
-        name = getattr(error, "sqlite_errorname", "")
-        hint = next((hint for prefix, hint in _SQLITE_HINTS.items() if name.startswith(prefix)), _DAMAGED)
-        raise LedgerError(f"{hint} ({name or 'sqlite error'})") from None
+def _names(fields: tuple[str, ...]) -> str:
+    return ", ".join(fields)
 
 
-def _has_tables(connection: sqlite3.Connection) -> bool:
-    return bool(connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0])
+def _select(fields: tuple[str, ...], table: str, rest: str = "") -> str:
+    return " ".join(("SELECT", _names(fields), "FROM", table, rest))
 
 
-def _check_format(connection: sqlite3.Connection) -> None:
-    """Refuse a damaged, foreign or newer file."""
-    if connection.execute("PRAGMA quick_check").fetchall() != [("ok",)]:
-        raise LedgerError(_DAMAGED)
-    if not _has_tables(connection):
-        raise LedgerError("This file is empty and not a ledger. Create one with `dpcov ledger create`.")
-    row = connection.execute("SELECT name, version FROM ledger_format").fetchone()
-    if row is None or row[0] != FORMAT_NAME:
-        raise LedgerError(_DAMAGED)
-    if row[1] != FORMAT_VERSION:
-        raise LedgerError("The ledger was written by another version of dpcov. Upgrade dpcov and try again.")
+def _event(row: tuple[Any, ...]) -> Event:
+    return Event(**dict(zip(EVENT_FIELDS, row, strict=True)))
 
 
-def _require_one(cursor: sqlite3.Cursor) -> None:
-    if cursor.rowcount != 1:
+def _require_one(touched: int) -> None:
+    if touched != 1:
         raise LedgerError("This ledger entry has already moved on. Reserve a new one for a new release.")
-
-
-def _text(number: Fraction | None) -> str | None:
-    return None if number is None else str(number)
-
-
-def _texts(promise: Promise) -> tuple[str | None, str | None, str | None]:
-    numbers = promise_numbers(promise)
-    return _text(numbers.get("epsilon")), _text(numbers.get("delta")), _text(numbers.get("rho"))
-
-
-def _number(text: str | None) -> Fraction | None:
-    return None if text is None else Fraction(text)
-
-
-def _promise(epsilon: str | None, delta: str | None, rho: str | None) -> Promise:
-    return promise_from_numbers(epsilon=_number(epsilon), delta=_number(delta), rho=_number(rho))
-
-
-@contextlib.contextmanager
-def _rows_make_sense() -> Iterator[None]:
-    """Refuse numbers or words that this module cannot have written."""
-    try:
-        yield
-    except (ValueError, TypeError, ZeroDivisionError, BudgetError):
-        raise LedgerError(_DAMAGED) from None
-
-
-def _dataset(row: tuple[str, ...]) -> Dataset:
-    with _rows_make_sense():
-        total = Spend(promise=_promise(row[3], row[4], row[5]), mechanism="total").promise
-        return Dataset(
-            name=row[0],
-            created_at=row[1],
-            neighbors=check_neighbors(row[2]),
-            total=total,
-            composition=None if row[6] is None else check_composition(row[6], total),
-        )
-
-
-def _entry(row: tuple[str, ...]) -> Entry:
-    with _rows_make_sense():
-        spend = Spend(
-            promise=_promise(row[4], row[5], row[6]),
-            mechanism=row[3],
-            rho=_number(row[7]),
-            noise_multiplier=_number(row[8]),
-        )
-        state = next((known for known in get_args(State) if row[10] == known), None)
-        if state is None:
-            raise ValueError
-        return Entry(
-            id=int(row[0]),
-            dataset=row[1],
-            reserved_at=row[2],
-            spend=spend,
-            note=row[9],
-            state=state,
-            drawn_at=row[11],
-            committed_at=row[12],
-            fingerprint=row[13],
-        )
