@@ -164,7 +164,7 @@ SPARSE: tuple[Contestant, ...] = (
     AUTO,
     *(
         Contestant(label=f"thresholding {gamma:g}", mechanism="thresholding", options={"gamma": gamma})
-        for gamma in (0.0, 0.01, 0.03, 0.1, 0.3)
+        for gamma in (0.0, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3)
     ),
     Contestant(label="thresholding by risk", mechanism="thresholding", role="improved"),
 )

@@ -86,9 +86,8 @@ def _run(study: Study, jobs: int, console: Console) -> None:
 
 
 def _report(study: Study, sections: list[Section], console: Console) -> None:
-    for lines in study.skipped.values():
-        for line in lines:
-            console.print(line, style="dim", markup=False)
+    for line in dict.fromkeys(line for lines in study.skipped.values() for line in lines):
+        console.print(line, style="dim", markup=False)
     for section in sections:
         for claim, verdict in section.verdicts:
             color = {"confirmed": "green", "failed": "red"}.get(verdict.status, "yellow")

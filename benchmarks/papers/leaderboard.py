@@ -81,7 +81,7 @@ class Board:
     relative : (mechanisms, tables) float64
         NaN where there is no entry.
     score : (mechanisms,) float64
-        Geometric mean over the tables that every listed mechanism could enter, see :func:`boards`.
+        Geometric mean over the tables that a mechanism has entries for.
     best : (tables,) float64
         Frobenius error of the best mechanism.
     """

@@ -18,12 +18,14 @@ def write(study: Study, directory: Path, facts: str) -> list[Section]:
     results = [study.result(figure) for figure in study.figures]
     sections = [_section(result, directory) for result in results if result.figure.name != LEADERBOARD]
     if sections:
-        (directory / "index.html").write_text(figures_page(sections, facts), encoding="utf-8")
+        board = f"{LEADERBOARD}.html" if LEADERBOARD in {result.figure.name for result in results} else None
+        page = figures_page(sections, facts, leaderboard=board)
+        (directory / "index.html").write_text(page, encoding="utf-8")
         _write_claims(sections, directory / "claims.csv")
     for result in results:
         if result.figure.name == LEADERBOARD:
             page = leaderboard_page(boards(result), facts, result.skipped)
-            (directory / "leaderboard.html").write_text(page, encoding="utf-8")
+            (directory / f"{LEADERBOARD}.html").write_text(page, encoding="utf-8")
     return sections
 
 

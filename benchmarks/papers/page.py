@@ -19,7 +19,8 @@ h1, h2 { line-height: 1.2; } h2 { margin-top: 3rem; border-top: 1px solid var(--
 th, td { padding: .3rem .6rem; border-bottom: 1px solid var(--line); text-align: left; vertical-align: top; }
 td.number, th.number { text-align: right; font-variant-numeric: tabular-nums; }
 .status { font-weight: 600; white-space: nowrap; } .confirmed { color: #15692f; } .failed { color: #a3161f; }
-.unchecked { color: #6b5900; } details { margin: .5rem 0; }
+.unchecked { color: #6b5900; } details { margin: .5rem 0; } table.claims { width: 100%; }
+table.claims td:nth-child(2) { width: 32%; min-width: 16rem; } tr.sum td { font-weight: 600; }
 """
 _MARKS = {"confirmed": "✓ confirmed", "failed": "✗ failed", "not checked": "○ not checked"}
 _CLASSES = {"confirmed": "confirmed", "failed": "failed", "not checked": "unchecked"}
@@ -38,13 +39,15 @@ class Section:
         return Counter(verdict.status for _, verdict in self.verdicts)
 
 
-def figures_page(sections: list[Section], facts: str) -> str:
-    """One page with every figure."""
+def figures_page(sections: list[Section], facts: str, *, leaderboard: str | None = None) -> str:
+    """One page with every figure; ``leaderboard`` is the address of that page, where there is one."""
+    other = f'<p>See also the <a href="{escape(leaderboard)}">leaderboard</a>.</p>' if leaderboard else ""
     body = [
         "<h1>Figures of four papers, measured with dpcov</h1>",
         f'<p class="soft">{escape(facts)}</p>',
         "<p>Points are means over repetitions; bars show two standard errors. Bold curves are ours, dashed ones come "
         "from theorems. Below each figure: what the paper claims, and whether it holds here.</p>",
+        other,
         _overview(sections),
         *(_section(section) for section in sections),
     ]
@@ -77,18 +80,24 @@ def _overview(sections: list[Section]) -> str:
         for s in sections
     )
     heads = "".join(f'<th class="number">{status}</th>' for status in _MARKS)
-    return f'<div class="scroll"><table><tr><th>figure</th><th></th>{heads}</tr>{rows}</table></div>'
+    counts = sum((section.counts for section in sections), Counter())
+    sums = "".join(f'<td class="number">{counts[status]}</td>' for status in _MARKS)
+    return (
+        f'<div class="scroll"><table><tr><th>figure</th><th></th>{heads}</tr>{rows}'
+        f'<tr class="sum"><td></td><td>all claims</td>{sums}</tr></table></div>'
+    )
 
 
 def _section(section: Section) -> str:
     figure = section.result.figure
     claims = "".join(_claim(claim, verdict) for claim, verdict in section.verdicts)
     notes = "".join(f"<li>{escape(note)}</li>" for note in figure.notes)
+    repeated = f"{figure.repetitions} repetitions" if figure.repetitions else "nothing to measure"
     return (
         f'<section><h2 id="{escape(figure.name)}">{escape(figure.name)}: {escape(figure.title)}</h2>'
-        f'<p class="soft">{escape(figure.source)} · {figure.repetitions} repetitions</p>'
+        f'<p class="soft">{escape(figure.source)} · {repeated}</p>'
         f'<div class="figure">{section.svg}</div><ul class="soft">{notes}</ul>'
-        f'<div class="scroll"><table><tr><th>verdict</th><th>claim</th><th>measured</th></tr>{claims}</table></div>'
+        f'<div class="scroll"><table class="claims"><tr><th>verdict</th><th>claim</th><th>measured</th></tr>{claims}</table></div>'
         f"{_skipped(section.result.skipped)}</section>"
     )
 

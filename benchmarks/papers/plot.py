@@ -48,7 +48,7 @@ def draw(result: FigureResult) -> Canvas:
             _draw_panel(ax, panel, colors)
         for ax in axes[len(panels) :]:
             ax.set_axis_off()
-        _legend(canvas, axes[: len(panels)])
+        _legend(canvas, axes[: len(panels)], 2 * columns)
     return canvas
 
 
@@ -138,12 +138,12 @@ def _draw_curve(
     )
 
 
-def _legend(canvas: Canvas, axes: np.ndarray) -> None:
+def _legend(canvas: Canvas, axes: np.ndarray, columns: int) -> None:
     handles = {}
     for ax in axes:
         for handle, label in zip(*ax.get_legend_handles_labels(), strict=True):
             handles.setdefault(label, handle)
     if handles:
         canvas.legend(
-            list(handles.values()), list(handles), loc="outside lower center", ncols=6, frameon=False
+            list(handles.values()), list(handles), loc="outside lower center", ncols=columns, frameon=False
         )

@@ -104,4 +104,4 @@ def score(kind: Kind, values: Array, target: Array) -> Array:
     for value in values:
         basis = np.linalg.qr(value.T)[0]
         missed.append(1 - np.trace(basis.T @ target @ basis) / best[: basis.shape[1]].sum())
-    return np.array(missed)
+    return np.maximum(missed, 0.0)

@@ -7,7 +7,7 @@ recomputed with other choices any day at no privacy cost.
 from functools import cached_property
 from math import sqrt
 from pathlib import Path
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 import msgspec
 import numpy as np
@@ -22,6 +22,9 @@ from dpcov.manifest import Manifest, read_guarantee
 from dpcov.output import write_file
 from dpcov.privacy.guarantee import Guarantee
 from dpcov.statistics import NoisyStatistics, Post, PublishedArray
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 Array = NDArray[np.float64]
 
@@ -246,6 +249,12 @@ class Release:
     def load(cls, path: str | Path) -> Self:
         """Read a release file, refusing damaged, altered or unknown ones."""
         return cls(*unpack(path))
+
+    def sample(self, n_rows: int, *, seed: int | None = None) -> "pa.Table":
+        """Draw synthetic rows with these means and correlations; see :func:`dpcov.analysis.synthetic.sample`."""
+        from dpcov.analysis.synthetic import sample
+
+        return sample(self, n_rows, seed=seed)
 
     def summary(self) -> str:
         """Plain-language account of what was released, for a data-protection officer."""

@@ -85,7 +85,8 @@ def feature_matrix(estimator: Any, columns: Sequence[EncodedColumn], X: Any) -> 
         numbers = validate_data(estimator, X, reset=False, dtype=np.float64, ensure_all_finite="allow-nan")
         return np.asarray(np.where(np.isnan(numbers), centers, numbers))
     if isinstance(frame, nw.DataFrame):
-        return np.column_stack([_cells(frame, column) for column in columns])
+        cells = {name: _source(frame, name) for name in source_names(columns)}
+        return np.column_stack([_feature(cells[column.source], column) for column in columns])
     encoded = np.asarray(X, dtype=np.float64)
     if encoded.ndim != 2 or encoded.shape[1] != len(columns):
         raise InputError(
@@ -95,19 +96,25 @@ def feature_matrix(estimator: Any, columns: Sequence[EncodedColumn], X: Any) -> 
     return np.asarray(np.where(np.isnan(encoded), centers, encoded))
 
 
-def _cells(frame: "nw.DataFrame[Any]", column: EncodedColumn) -> Array:
-    """One encoded feature of a data frame."""
-    if column.name in frame.columns and column.name != column.source:
-        return frame[column.name].to_numpy().astype(np.float64)
-    if column.source not in frame.columns:
-        raise InputError(f"The data frame has no column {column.source!r}.")
-    cells = frame[column.source]
+def _source(frame: "nw.DataFrame[Any]", name: str) -> NDArray[Any]:
+    """One table column of a data frame; text without the blanks around it, which a schema ignores too."""
+    if name not in frame.columns:
+        raise InputError(f"The data frame has no column {name!r}.")
+    cells = frame[name].to_numpy()
+    if cells.dtype.kind in "biuf":
+        return np.asarray(cells)
+    return np.array([cell.strip() if isinstance(cell, str) else cell for cell in cells], dtype=object)
+
+
+def _feature(cells: NDArray[Any], column: EncodedColumn) -> Array:
+    """One encoded feature, in original units."""
     if column.kind == "category":
-        label = column.name.removeprefix(f"{column.source}=")
-        texts = cells.to_numpy().astype(str)
-        return np.array([text.strip() == label for text in texts], dtype=np.float64)
+        return np.asarray(cells.astype(str) == column.name.removeprefix(f"{column.source}="), dtype=np.float64)
+    missing = np.array([cell is None or cell != cell for cell in cells], dtype=bool)
     if column.kind == "missing":
-        values = cells.to_numpy()
-        return np.array([value is None or value != value for value in values], dtype=np.float64)
-    numbers = cells.to_numpy().astype(np.float64)
-    return np.asarray(np.where(np.isnan(numbers), column.center, numbers))
+        return missing.astype(np.float64)
+    numbers = np.where(missing, column.center, cells)
+    try:
+        return numbers.astype(np.float64)
+    except (TypeError, ValueError):
+        raise InputError(f"The column {column.name!r} holds something that is no number.") from None

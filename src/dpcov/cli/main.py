@@ -13,7 +13,20 @@ from typing import Annotated, Any, NoReturn
 import typer
 from typer.core import TyperGroup
 
-from dpcov.cli import demo, export, ledger, mechanisms, moments, plan, record, release, report, schema, show
+from dpcov.cli import (
+    demo,
+    export,
+    ledger,
+    mechanisms,
+    moments,
+    plan,
+    record,
+    release,
+    report,
+    sample,
+    schema,
+    show,
+)
 from dpcov.errors import DpcovError
 
 INTERNAL_ERROR, INTERRUPTED = 70, 130
@@ -74,6 +87,7 @@ app.command("mechanisms", epilog=mechanisms.EXAMPLE)(mechanisms.mechanisms)
 app.command("show", epilog=show.EXAMPLE)(show.show)
 app.command("report", epilog=report.EXAMPLE)(report.report)
 app.command("export", epilog=export.EXAMPLE)(export.export)
+app.command("sample", epilog=sample.EXAMPLE)(sample.sample)
 app.command("record", epilog=record.EXAMPLE)(record.record)
 app.add_typer(ledger.app, name="ledger")
 app.add_typer(moments.app, name="moments")

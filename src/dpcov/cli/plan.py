@@ -42,6 +42,9 @@ def plan(
     plot: Annotated[
         Path | None, typer.Option("--plot", help="Also draw the table into a .png or .svg.")
     ] = None,
+    html: Annotated[
+        Path | None, typer.Option("--html", help="Also write a page with a slider for the budget.")
+    ] = None,
     force: options.Force = False,
 ) -> None:
     """Print the relative error to expect of every mechanism; reads no data and spends nothing."""
@@ -51,6 +54,7 @@ def plan(
 
     budget = options.budget_from(epsilon, delta, rho)
     _check_plot(plot, force)
+    _check_free(html, force)
     assumptions = [
         Assumption(
             n_rows=rows,
@@ -67,6 +71,18 @@ def plan(
     typer.echo(_report(assumptions, found, choose(assumptions[0].problem, budget)))
     if plot is not None:
         _draw(plot, assumptions, found, force)
+    if html is not None:
+        _write_page(html, assumptions, force)
+
+
+def _write_page(html: Path, assumptions: "Sequence[Assumption]", force: bool) -> None:
+    from dpcov.output import write_file
+    from dpcov.plan_sweep import sweep
+    from dpcov.report.plan_page import render_plan
+
+    typer.echo("Predicting the same for smaller and larger budgets; this may take a minute.", err=True)
+    write_file(html, render_plan(sweep(assumptions)), overwrite=force)
+    typer.echo(f"Wrote {html}: one page, open it in a browser.")
 
 
 def _draw(
@@ -89,9 +105,13 @@ def _check_plot(plot: Path | None, force: bool) -> None:
         raise UsageError(
             f"Name the figure with one of the endings {', '.join('.' + kind for kind in FORMATS)}."
         )
-    if plot.exists() and not force:
-        raise UsageError(f"{plot} exists already. Choose another name, or add --force.")
+    _check_free(plot, force)
     empty_figure()
+
+
+def _check_free(path: Path | None, force: bool) -> None:
+    if path is not None and path.exists() and not force:
+        raise UsageError(f"{path} exists already. Choose another name, or add --force.")
 
 
 def _report(

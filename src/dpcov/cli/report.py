@@ -17,7 +17,9 @@ EXAMPLE = "Example: dpcov report patients.dpcov -o patients.html"
 
 def report(
     release: options.ReleaseFile,
-    output: Annotated[Path, typer.Option("-o", "--output", help="The page to write, for example report.html.")],
+    output: Annotated[
+        Path, typer.Option("-o", "--output", help="The page to write, for example report.html.")
+    ],
     ledger: Annotated[
         Path | None,
         typer.Option("--ledger", help="Also show what the dataset's ledger has left; for the publisher."),

@@ -6,7 +6,9 @@ release counts as spent from the moment it is reserved, whatever happens afterwa
 data; an entry holds public numbers and the custodian's note.
 """
 
+import contextlib
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
@@ -128,24 +130,24 @@ class Ledger:
 
     def datasets(self) -> tuple[Dataset, ...]:
         """Return all accounts by name."""
-        with self._store.reading() as transaction:
+        with self._viewing() as transaction:
             return transaction.datasets()
 
     def entries(self, dataset: str) -> tuple[Entry, ...]:
         """Return the releases of a dataset, oldest first."""
-        with self._store.reading() as transaction:
+        with self._viewing() as transaction:
             _require_dataset(transaction, dataset)
             return transaction.entries(dataset)
 
     def remaining(self, dataset: str) -> Balance:
         """Return what a dataset may spend, has spent and has left."""
-        with self._store.reading() as transaction:
+        with self._viewing() as transaction:
             account = _require_dataset(transaction, dataset)
             return _balance(account, transaction.spends(dataset))
 
     def check(self, dataset: str, spend: Spend, neighbors: Neighbors) -> None:
         """Raise LedgerError if this release would not be allowed now; write nothing."""
-        with self._store.reading() as transaction:
+        with self._viewing() as transaction:
             _allowed_composition(transaction, dataset, spend, neighbors)
 
     def verify(self, receipt: str | None = None) -> Audit:
@@ -194,6 +196,13 @@ class Ledger:
                 transaction.fix_composition(dataset, composition)
             entry = transaction.add_entry(dataset, spend, note, now())
         return Reservation(id=entry, dataset=dataset, _store=self._store)
+
+    @contextlib.contextmanager
+    def _viewing(self) -> Iterator[LedgerTransaction]:
+        """Open a consistent view of a ledger whose end is as it was left."""
+        with self._store.reading() as transaction:
+            transaction.check_end()
+            yield transaction
 
 
 def _allowed_composition(

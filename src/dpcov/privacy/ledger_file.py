@@ -13,7 +13,6 @@ from typing import Any
 
 from dpcov.errors import LedgerError
 from dpcov.privacy import ledger_store
-from dpcov.privacy.ledger_records import DAMAGED
 from dpcov.privacy.ledger_store import (
     FORMAT_NAME,
     FORMAT_TABLE,
@@ -33,9 +32,12 @@ _TRIGGERS = tuple(
     for change in ("UPDATE", "DELETE")
 )
 
+_BROKEN = (
+    "The ledger file is damaged or is not a dpcov ledger. Restore it from a backup; spend nothing until then."
+)
 _HINTS = {
-    "SQLITE_NOTADB": DAMAGED,
-    "SQLITE_CORRUPT": DAMAGED,
+    "SQLITE_NOTADB": _BROKEN,
+    "SQLITE_CORRUPT": _BROKEN,
     "SQLITE_READONLY": "The ledger cannot be written, so nothing may be spent. Make its file and folder writable.",
     "SQLITE_FULL": "The disk of the ledger is full; nothing was spent. Free some space and try again.",
     "SQLITE_BUSY": "Another process holds the ledger for too long; nothing was spent. Try again.",
@@ -136,7 +138,7 @@ def _explained() -> Iterator[None]:
         yield
     except sqlite3.Error as error:
         name = getattr(error, "sqlite_errorname", "")
-        hint = next((hint for prefix, hint in _HINTS.items() if name.startswith(prefix)), DAMAGED)
+        hint = next((hint for prefix, hint in _HINTS.items() if name.startswith(prefix)), _BROKEN)
         raise LedgerError(f"{hint} ({name or 'sqlite error'})") from None
 
 
@@ -147,7 +149,7 @@ def _has_tables(connection: sqlite3.Connection) -> bool:
 def _check_format(connection: sqlite3.Connection) -> int:
     """Refuse a damaged, foreign or newer file."""
     if connection.execute("PRAGMA quick_check").fetchall() != [("ok",)]:
-        raise LedgerError(DAMAGED)
+        raise LedgerError(_BROKEN)
     if not _has_tables(connection):
         raise LedgerError("This file is empty and not a ledger. Create one with `dpcov ledger create`.")
     return check_version(connection.execute("SELECT name, version FROM ledger_format").fetchone())

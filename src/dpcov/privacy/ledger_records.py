@@ -16,7 +16,7 @@ from dpcov.privacy.guarantee import Neighbors, Promise, check_neighbors
 from dpcov.privacy.spend import Spend, promise_from_numbers, promise_numbers
 
 DAMAGED = (
-    "The ledger is damaged or is not a dpcov ledger. Restore it from a backup; spend nothing until then. "
+    "The ledger's records are damaged. Restore the ledger from a backup; spend nothing until then. "
     "`dpcov ledger verify` says what can still be trusted."
 )
 

@@ -1,7 +1,7 @@
 """The ledger's tables: every statement, the same for an SQLite file and a PostgreSQL server.
 
-Promise: each change of a record appends its event to the trail in the same transaction; a writer first makes sure that
-the end of the trail is as it was left.  Knows nothing of composition: whether a release may be recorded is decided by
+Promise: each change of a record appends its event to the trail in the same transaction; reader and writer can first make sure
+that the end of the trail is as it was left.  Knows nothing of composition: whether a release may be recorded is decided by
 its caller, inside the transaction.
 """
 
@@ -213,8 +213,10 @@ class LedgerTransaction:
         self._version = FORMAT_VERSION
 
     def check_end(self) -> None:
-        """Make sure, before writing, that the last event is whole and no release has disappeared."""
-        head = self._require_head()
+        """Make sure that the last event is whole and no release has disappeared; an old ledger cannot tell."""
+        if self._head is None:
+            return
+        head = self._head
         rows = self._run.rows(_select(EVENT_FIELDS, "event", "ORDER BY number DESC LIMIT 2"))
         previous = rows[1][-1] if len(rows) > 1 else GENESIS
         whole = head.events == 0 and not rows

@@ -16,7 +16,7 @@ from dpcov.report.html import Child, Html, el
 Array = NDArray[np.float64]
 
 WIDTH, HEIGHT = 460.0, 270.0
-LEFT, RIGHT, TOP, BOTTOM = 54.0, 12.0, 12.0, 40.0
+LEFT, RIGHT, TOP, BOTTOM = 54.0, 20.0, 12.0, 40.0
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -92,14 +92,17 @@ def _base64(codes: NDArray[Any]) -> str:
 
 
 def clustered(correlation: Array) -> NDArray[np.intp]:
-    """Order in which features that go together, in either direction, are neighbors: average linkage on 1 - |r|."""
+    """Order in which features that go together are neighbors: average linkage on 1 - r.
+
+    Signed, so that the mean of a block of neighbors does not cancel.
+    """
     d = len(correlation)
     if d < 3:
         return np.arange(d)
     from scipy.cluster.hierarchy import leaves_list, linkage, optimal_leaf_ordering
     from scipy.spatial.distance import squareform
 
-    distance = 1 - np.abs(np.clip(np.nan_to_num(correlation), -1, 1))
+    distance = 1 - np.clip(np.nan_to_num(correlation), -1, 1)
     np.fill_diagonal(distance, 0.0)
     pairs = squareform(distance, checks=False)
     tree = linkage(pairs, "average")

@@ -17,6 +17,9 @@ from dpcov.report.spectrum import Spectrum
 from dpcov.report.strata import StratumRow
 
 STRONGEST_SHOWN = 12
+CLEAR = 2.0
+"""Standard deviations of the noise from which a correlation is more than noise; the script of the map knows it too."""
+
 WHOLE_TABLE = 16
 """Up to this many features the whole matrix is also a table."""
 ROWS_SHOWN = 30
@@ -86,21 +89,25 @@ def _choice(part: PartNumbers, value: str, label: str, *, checked: bool) -> Html
 
 
 def _strongest(made: Estimates, names: Sequence[str]) -> Html:
-    pairs = strongest(made.correlation, STRONGEST_SHOWN)
-    if not pairs:
-        return el("p", "No correlation can be told from zero.")
     known = made.correlation_noise
+    beyond = made.correlation if known is None else np.where(
+        np.abs(made.correlation) > CLEAR * known, made.correlation, 0.0
+    )
+    pairs = strongest(beyond, STRONGEST_SHOWN)
+    if not pairs:
+        return el("p", "No correlation stands out from the noise.")
     rows: list[tuple[Child, ...]] = []
     for first, second in pairs:
         r = float(made.correlation[first, second])
         cells: list[Child] = [join(name_of(names[first], 40), " × ", name_of(names[second], 40)), signed(r)]
         if known is not None:
             std = float(known[first, second])
-            cells += [number(std), number(abs(r) / std) if std > 0 else "–"]
+            cells += [f"{std:.3f}", f"{abs(r) / std:.1f}" if std > 0 else "–"]
         rows.append(tuple(cells))
-    head = ("Pair", "Correlation", "Noise std", "Noise stds from zero")
-    caption = "Pairs with the largest correlation, with the noise on it before post-processing"
-    return table(head[: 4 if known is not None else 2], rows, caption=caption)
+    if known is None:
+        return table(("Pair", "Correlation"), rows, caption="Pairs with the largest correlation")
+    caption = f"Largest correlations that are more than {CLEAR:g} noise std (before post-processing) from zero"
+    return table(("Pair", "Correlation", "Noise std", "Noise stds from zero"), rows, caption=caption)
 
 
 def signed(r: float) -> str:
@@ -138,8 +145,7 @@ def _spectrum_words(made: Spectrum) -> str:
     if made.edge is None or made.n_above is None:
         return "The law of the noise on this matrix is not known, so its edge cannot be drawn."
     above = made.n_above
-    standing = "component stands" if above == 1 else "components stand"
-    text = f"{above} of {count} {standing} above the noise"
+    text = f"{above} of {count} components {'stands' if above == 1 else 'stand'} above the noise"
     share = float(made.estimate[:above].sum() / made.estimate.sum()) if above and made.estimate.sum() > 0 else 0.0
     tail = f", with {100 * share:.0f} % of the estimated variance." if above else "."
     return (
@@ -153,8 +159,8 @@ def _scree(made: Spectrum) -> Html:
     edge = made.edge or top / 1e3
     low = max(min(edge, top) / 30, top / 1e6)
     x = charts.horizontal(0.5, count + 0.5, logarithmic=False)
-    y = charts.vertical(10 ** floor(log10(low) * 2 / 2), top * 1.4)
-    kept = sorted({round(place) for place in np.geomspace(1, count, min(count, POINTS_SHOWN))})
+    y = charts.vertical(10.0 ** floor(log10(low)), top * 1.4)
+    kept = sorted({round(float(place)) for place in np.linspace(1, count, min(count, POINTS_SHOWN))})
     radius = 3.2 if count <= 60 else 2.0
     dots = [
         el("circle", cx=x(place), cy=y(float(made.noisy[place - 1])), r=radius, class_="noisy")
@@ -227,7 +233,8 @@ def strata(part: PartNumbers) -> Html:
         table(
             ("Stratum", "Signal over noise", "Signal", "Noise", "Components above noise"),
             rows,
-            caption="Signal and noise per published matrix (Frobenius norm, encoded units; bars on a logarithmic scale)",
+            caption="Frobenius norms of every published matrix and of its noise, encoded units, means included. "
+            "Upper bar: signal, lower bar: noise; logarithmic.",
         ),
         el("p", f"{left} further strata, of rows too short to matter here, are not listed.", class_="note") if left else None,
     )

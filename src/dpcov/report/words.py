@@ -51,12 +51,12 @@ def promise_in_words(promise: Promise) -> str:
     """Say what an attacker can and cannot find out."""
     if costs_nothing(promise):
         return "Nothing in this file depends on the table."
-    # Half a point up after rounding up is still an upper bound.
     found = format_number(100 * _rounded_up(detection(promise, FALSE_ALARMS)))
+    alarms = format_number(100 * FALSE_ALARMS)
     return (
-        "Suppose that an attacker knows everybody else’s rows and wants to find out whether one person’s row is the one they "
-        f"suspect. If they accept a false alarm in {format_number(100 * FALSE_ALARMS)} of 100 cases, this file lets them be right "
-        f"in at most {found} of 100 cases; guessing gives {format_number(100 * FALSE_ALARMS)}."
+        "Suppose that an attacker knows everybody else’s rows, and suspects what one person’s row says. If they may be wrong in "
+        f"{alarms} of 100 cases in which the suspicion is false, this file lets them confirm at most {found} of 100 suspicions "
+        f"that are true; guessing confirms {alarms}."
     )
 
 

@@ -13,7 +13,7 @@ from benchmarks.peers.environment import Unavailable
 from benchmarks.peers.exchange import Answer
 from benchmarks.peers.report import HEADINGS, write
 
-CASE = Case(name="small", columns=np.random.default_rng(0).uniform(-1, 1, size=(400, 4)), lower=-1.0)
+CASE = Case(name="small", columns=np.random.default_rng(0).uniform(-1, 1, size=(400, 8)), lower=-1.0)
 BINGHAM = next(sampler for sampler in SAMPLERS if sampler.label == "diffprivlib Bingham")
 
 

@@ -4,6 +4,7 @@ Promise: only the wanted columns are decoded, and memory does not depend on the 
 schemas.
 """
 
+import mmap
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -12,6 +13,7 @@ import pyarrow.parquet
 
 from dpcov.data.seal import sealed
 from dpcov.data.sources.base import Block, Kind, Reading, Source, check_names, kind_of_arrow_type
+from dpcov.data.sources.mapped import let_go, map_file
 from dpcov.errors import DataError
 
 _READ_BUFFER = 1 << 20
@@ -54,24 +56,30 @@ class ArrowFileSource(Source):
         if magic.startswith(b"FEA1"):
             raise DataError(f"'{self.name}' is a Feather file of version 1. Write it again as version 2.")
         self._is_stream = magic != b"ARROW1"
-        self._schema: pa.Schema = sealed(lambda: self._open(pa.memory_map(str(path))).schema, self.name)
+        self._schema: pa.Schema = sealed(lambda: self._open(map_file(path)).schema, self.name)
         self.columns = check_names(self._schema.names, self.name)
 
     def kinds(self) -> dict[str, Kind]:
         """Read from the file's own types."""
         return {field.name: kind_of_arrow_type(field.type) for field in self._schema}
 
-    def _open(self, mapped: pa.MemoryMappedFile) -> pa.RecordBatchStreamReader | pa.RecordBatchFileReader:
-        return pa.ipc.open_stream(mapped) if self._is_stream else pa.ipc.open_file(mapped)
+    def _open(self, mapping: mmap.mmap) -> pa.RecordBatchStreamReader | pa.RecordBatchFileReader:
+        file = pa.BufferReader(pa.py_buffer(mapping))
+        return pa.ipc.open_stream(file) if self._is_stream else pa.ipc.open_file(file)
 
     def _read(self, block_rows: int, wanted: Mapping[str, Reading]) -> Iterator[tuple[Block, int]]:
-        mapped = pa.memory_map(str(self._path))
-        reader = self._open(mapped)
-        total = self.progress_total or 0
+        mapping = map_file(self._path)
+        bytes_read = 0
+        for batch in self._batches(mapping):
+            bytes_read += batch.nbytes
+            chosen = batch.select(list(wanted))
+            for start in range(0, len(chosen), block_rows):
+                yield chosen[start : start + block_rows], min(bytes_read, self.progress_total or 0)
+                let_go(mapping)
+
+    def _batches(self, mapping: mmap.mmap) -> Iterator[pa.RecordBatch]:
+        reader = self._open(mapping)
         if self._is_stream:
-            for batch in reader:
-                yield batch.select(list(wanted)), mapped.tell()
+            yield from reader
         else:
-            for index in range(reader.num_record_batches):
-                batch = reader.get_batch(index).select(list(wanted))
-                yield batch, total * (index + 1) // reader.num_record_batches
+            yield from (reader.get_batch(index) for index in range(reader.num_record_batches))

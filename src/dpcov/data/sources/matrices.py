@@ -4,6 +4,7 @@ Promise: rows become float64 one block at a time, pickled objects are never load
 where their layout allows it (row-major arrays and CSR matrices).  Knows nothing of schemas.
 """
 
+import mmap
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ import scipy.sparse
 from dpcov.data.seal import sealed
 from dpcov.data.sources.archive import ArrayMember, ArraysArchive
 from dpcov.data.sources.base import Block, Kind, Reading, Source, number_names
+from dpcov.data.sources.mapped import let_go
 from dpcov.errors import DataError
 
 
@@ -36,12 +38,14 @@ class ArraySource(_MatrixSource):
     def __init__(self, array: np.ndarray[Any, Any], name: str) -> None:
         super().__init__(array.shape, array.dtype, name)
         self._array = array
+        self._mapping = array.base if isinstance(array.base, mmap.mmap) else None
         self.progress_total = self._n_rows * self._row_bytes
 
     def _read(self, block_rows: int, wanted: Mapping[str, Reading]) -> Iterator[tuple[Block, int]]:
         for start in range(0, self._n_rows, block_rows):
             rows = self._array[start : start + block_rows]
             yield np.asarray(rows, dtype=np.float64), (start + len(rows)) * self._row_bytes
+            let_go(self._mapping)
 
 
 class SparseSource(_MatrixSource):

@@ -125,12 +125,14 @@ class HeatMap {
   }
 
   paint() {
+    const means = Float64Array.from({ length: this.cells ** 2 }, (_, place) => (
+      this.summary(Math.floor(place / this.cells), place % this.cells).mean
+    ));
+    // Means of blocks are small, so their colors span less than −1 to 1; the legend says how much.
+    const sizes = means.map(Math.abs).filter((size) => !Number.isNaN(size)).sort();
+    this.limit = this.block === 1 ? 1 : Math.max(0.05, sizes[Math.floor(0.995 * sizes.length)] ?? 1);
     const image = new ImageData(this.cells, this.cells);
-    for (let row = 0; row < this.cells; row++) {
-      for (let column = 0; column < this.cells; column++) {
-        image.data.set([...color(this.summary(row, column).mean), 255], 4 * (row * this.cells + column));
-      }
-    }
+    means.forEach((mean, place) => image.data.set([...color(mean / this.limit), 255], 4 * place));
     this.base = document.createElement("canvas");
     this.base.width = this.base.height = this.cells;
     this.base.getContext("2d").putImageData(image, 0, 0);
@@ -205,6 +207,10 @@ class HeatMap {
       pen.fillStyle = `rgb(${color(place / 100 - 1).join(" ")})`;
       pen.fillRect(place, 0, 1, 1);
     }
+    const end = this.limit === 1 ? "1" : `${shown(this.limit)} (means of blocks)`;
+    [this.legend.previousElementSibling.textContent, this.legend.nextElementSibling.textContent] = [
+      `−${shown(this.limit)}`, end,
+    ];
   }
 
   point(row, column) {

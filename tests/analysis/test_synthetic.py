@@ -1,0 +1,115 @@
+"""Synthetic rows keep to the public bounds and have the release's moments."""
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import dpcov
+from dpcov import Boolean, Budget, Categorical, Numeric, Schema
+from dpcov.analysis.synthetic import fidelity
+from dpcov.errors import ReleaseError, UsageError
+
+SCHEMA = Schema(
+    columns={
+        "age": Numeric(lower=0, upper=100),
+        "income": Numeric(lower=0, upper=10, missing="indicator"),
+        "ill": Boolean(),
+        "city": Categorical(categories=("a", "b", "c=d")),
+    }
+)
+
+
+def table(n=20_000, seed=0):
+    rng = np.random.default_rng(seed)
+    wealth = rng.normal(size=n)
+    income = np.clip(np.exp(0.8 * wealth + 0.5 * rng.normal(size=n)), 0, 10)
+    place = np.clip((wealth + 1.5 + rng.normal(size=n)).astype(int), 0, 3)
+    return pa.table(
+        {
+            "age": np.clip(45 + 15 * wealth + 5 * rng.normal(size=n), 0, 100),
+            "income": pa.array(income, mask=rng.uniform(size=n) < 0.2),
+            "ill": wealth + rng.normal(size=n) > 1,
+            "city": np.array(["a", "b", "c=d", "elsewhere"])[place],
+        }
+    )
+
+
+@pytest.fixture(scope="module")
+def release():
+    return dpcov.release(table(), schema=SCHEMA, budget=Budget(rho=1), entropy=dpcov.SeededEntropy(1))
+
+
+def test_rows_have_the_tables_columns_and_keep_to_bounds_and_categories(release):
+    rows = release.sample(5000, seed=1)
+    assert rows.column_names == ["age", "income", "ill", "city"]
+    age, income = (np.array(rows[name].drop_null()) for name in ("age", "income"))
+    assert 0 <= age.min() <= age.max() <= 100
+    assert 0 <= income.min() <= income.max() <= 10
+    assert 0.15 < rows["income"].null_count / 5000 < 0.25
+    assert set(rows["ill"].to_pylist()) == {True, False}
+    assert set(rows["city"].to_pylist()) == {"a", "b", "c=d", None}
+
+
+def test_means_deviations_and_correlations_are_the_releases(release):
+    for row in fidelity(release, seed=2):
+        assert row.mean_of_rows == pytest.approx(row.mean, abs=0.03 * row.std)
+        assert row.std_of_rows == pytest.approx(row.std, rel=0.05)
+        assert row.worst_correlation_error < 0.06
+
+
+def test_fidelity_notices_rows_without_correlations(release, monkeypatch):
+    """The planted copula that leaves the latent correlations out is seen."""
+    from dpcov.analysis.synthetic import Copula
+
+    monkeypatch.setattr(Copula, "_adjusted", lambda copula: np.eye(len(copula.columns)))
+    assert max(row.worst_correlation_error for row in fidelity(release, seed=2)) > 0.3
+
+
+def test_rows_can_be_released_again_with_the_same_schema(release):
+    """Software that wants rows gets rows it can read: the same schema encodes them to the same moments."""
+    again = dpcov.release(release.sample(20_000, seed=3), schema=SCHEMA, budget=Budget(rho=100))
+    np.testing.assert_allclose(again.correlation(), release.correlation(), atol=0.08)
+
+
+def test_the_seed_decides_the_rows(release):
+    assert release.sample(50, seed=4).equals(release.sample(50, seed=4))
+    assert not release.sample(50, seed=4).equals(release.sample(50, seed=5))
+
+
+def test_a_release_that_is_mostly_noise_still_gives_rows_within_bounds():
+    noisy = dpcov.release(table(60), schema=SCHEMA, budget=Budget(rho="0.0001"), mechanism="gaussian")
+    rows = noisy.sample(200, seed=1)
+    assert len(rows) == 200
+    assert 0 <= np.array(rows["age"]).min() <= np.array(rows["age"]).max() <= 100
+
+
+def test_constant_columns_stay_constant():
+    schema = Schema(columns={"x": Numeric(lower=0, upper=1), "y": Numeric(lower=0, upper=1)})
+    rng = np.random.default_rng(0)
+    data = pa.table({"x": np.full(5000, 0.25), "y": rng.uniform(size=5000)})
+    rows = dpcov.release(data, schema=schema, budget=Budget(rho=100)).sample(1000, seed=1)
+    assert np.array(rows["x"]).std() < 0.05
+    assert np.array(rows["x"]).mean() == pytest.approx(0.25, abs=0.02)
+
+
+def test_one_row_and_one_column_work():
+    schema = Schema(columns={"x": Numeric(lower=0, upper=1)})
+    made = dpcov.release(pa.table({"x": [0.5] * 100}), schema=schema, budget=Budget(rho=1))
+    assert made.sample(1).num_rows == 1
+
+
+def test_groups_have_rows_of_their_own():
+    made = dpcov.release(table(), schema=SCHEMA, budget=Budget(rho=10), by="ill")
+    old, young = (np.array(made.group(name).sample(2000, seed=1)["age"]).mean() for name in ("true", "false"))
+    assert old > young + 10
+
+
+def test_impossible_requests_are_refused(release):
+    for wrong in (0, -1, 2.5, True):
+        with pytest.raises(UsageError, match="whole number"):
+            release.sample(wrong)
+    plain = dpcov.second_moment(
+        np.random.default_rng(0).normal(size=(50, 2)), norm_bound=3, budget=Budget(rho=1)
+    )
+    with pytest.raises(ReleaseError):
+        plain.sample(5)

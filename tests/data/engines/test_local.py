@@ -1,0 +1,188 @@
+"""The local engine: any number of threads gives equal moments, errors surface, and what cannot fit is refused."""
+
+import sys
+import threading
+import time
+
+import numpy as np
+import pytest
+
+import dpcov
+from dpcov.data.engines import BallEncoding, MomentsTask, local
+from dpcov.data.engines import base as engines_base
+from dpcov.data.engines.memory import machine_memory, require_memory, sums_bytes
+from dpcov.data.engines.share import share
+from dpcov.data.moments import MomentsSpec
+from dpcov.errors import DataError, UsageError
+
+GIB = 2**30
+
+
+def rows(n_rows, n_features, seed=0):
+    random = np.random.default_rng(seed)
+    return random.normal(size=(n_rows, n_features)) * 2.0 ** -random.integers(0, 9, size=(n_rows, 1))
+
+
+@pytest.fixture
+def small_blocks(monkeypatch):
+    monkeypatch.setattr(engines_base, "_MOST_ROWS", 64)
+
+
+@pytest.mark.usefixtures("small_blocks")
+@pytest.mark.parametrize("spec", [{}, {"shells": 5, "normalized": True}, {"bits": 24}])
+def test_any_number_of_threads_gives_equal_moments(spec):
+    X = rows(3000, 7)
+    one, two, five = (dpcov.moments(X, norm_bound=3.0, threads=n, **spec) for n in (1, 2, 5))
+    assert one == two == five
+    assert one.n_rows == 3000
+    changed = X.copy()
+    changed[1234, 3] += 0.01
+    assert dpcov.moments(changed, norm_bound=3.0, threads=5, **spec) != one
+
+
+@pytest.mark.usefixtures("small_blocks")
+def test_threads_that_switch_all_the_time_lose_no_row():
+    X = rows(20_000, 3)
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        made = dpcov.moments(X, norm_bound=3.0, threads=8, shells=3)
+    finally:
+        sys.setswitchinterval(before)
+    assert made.n_rows == 20_000
+    assert made == dpcov.moments(X, norm_bound=3.0, threads=1, shells=3)
+
+
+@pytest.mark.usefixtures("small_blocks")
+def test_groups_stay_with_their_rows_in_several_threads():
+    X, labels = rows(2000, 4), np.random.default_rng(1).integers(0, 3, 2000)
+    groups = local.GroupedRows(rows=X, groups=labels)
+    assert "sensitive" in repr(groups)
+    encoding, spec = BallEncoding(n_features=4, norm_bound=9.0), MomentsSpec(groups=3)
+    made = local.moments(groups, MomentsTask(encoding=encoding, spec=spec, threads=3))
+    for group in range(3):
+        alone = dpcov.moments(X[labels == group], norm_bound=9.0)
+        assert made.strata[group] == alone.strata[0]
+
+
+@pytest.mark.usefixtures("small_blocks")
+def test_progress_counts_every_row_one_call_at_a_time():
+    told, inside = [], threading.Lock()
+
+    def progress(n_rows):
+        assert inside.acquire(blocking=False)
+        time.sleep(0.001)
+        told.append(n_rows)
+        inside.release()
+
+    dpcov.moments(rows(1000, 3), norm_bound=1.0, threads=4, progress=progress)
+    assert sum(told) == 1000
+    assert len(told) == 16
+
+
+@pytest.mark.usefixtures("small_blocks")
+@pytest.mark.parametrize("threads", [1, 4])
+def test_an_error_in_one_block_surfaces_and_no_thread_stays(threads):
+    X = rows(5000, 3)
+    X[2500, 1] = np.nan
+    before = threading.active_count()
+    with pytest.raises(DataError, match="NaN"):
+        dpcov.moments(X, norm_bound=1.0, threads=threads)
+    for _ in range(100):
+        if threading.active_count() <= before:
+            break
+        time.sleep(0.02)
+    assert threading.active_count() <= before
+
+
+def test_an_error_of_the_reader_surfaces_in_several_threads():
+    def items():
+        yield from range(5)
+        raise DataError("cut short")
+
+    done = []
+    with pytest.raises(DataError, match="cut short"):
+        share(items(), done.append, 3)
+    assert sorted(done) == list(range(5))
+
+
+def test_no_more_items_are_taken_than_threads_work_on():
+    taken, released, most = [0], [0], [0]
+    lock = threading.Lock()
+
+    def items():
+        for number in range(200):
+            with lock:
+                taken[0] += 1
+                most[0] = max(most[0], taken[0] - released[0])
+            yield number
+
+    def work(_):
+        time.sleep(0.0005)
+        with lock:
+            released[0] += 1
+
+    share(items(), work, 4)
+    assert most[0] <= 4 + 1
+
+
+def test_blas_has_one_thread_while_threads_work_and_its_own_afterwards():
+    from threadpoolctl import threadpool_info, threadpool_limits
+
+    def blas():
+        return {library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"}
+
+    seen = []
+    with threadpool_limits(2, user_api="blas"):
+        before = blas()
+        share(iter(range(4)), lambda _: seen.append(blas()), 2)
+        assert blas() == before
+    assert all(counts == {1} for counts in seen)
+
+
+@pytest.mark.parametrize("threads", [0, -1, True, 1.5])
+def test_wrong_numbers_of_threads_are_refused(threads):
+    with pytest.raises(UsageError, match="threads"):
+        dpcov.moments(rows(5, 2), norm_bound=1.0, threads=threads)
+
+
+def task(n_features, memory_limit=None, **spec):
+    encoding = BallEncoding(n_features=n_features, norm_bound=1.0)
+    return MomentsTask(encoding=encoding, spec=MomentsSpec(**spec), memory_limit=memory_limit)
+
+
+def test_ten_thousand_features_fit_into_two_gib_and_twelve_shells_do_not():
+    assert sums_bytes(task(10_000)) < 0.8 * GIB
+    require_memory(task(10_000, 2), threads=2)
+    with pytest.raises(UsageError, match=r"needs up to 10.2 GiB .*\(12 shells") as refusal:
+        require_memory(task(10_000, 2, shells=12), threads=2)
+    assert "memory_limit" in str(refusal.value)
+    require_memory(task(10_000, 12, shells=12), threads=2)
+
+
+def test_what_cannot_fit_is_refused_before_a_row_is_read_and_nothing_is_spent(tmp_path):
+    wide = np.lib.stride_tricks.as_strided(np.zeros(1), shape=(10**6, 5000), strides=(0, 0))
+    ledger = dpcov.Ledger(tmp_path / "ledger.sqlite")
+    ledger.create("table", dpcov.Budget(rho=2), "replace-one")
+    start = time.perf_counter()
+    with pytest.raises(UsageError, match=r"(?s)Gathering needs up to .* GiB.*No budget was spent"):
+        dpcov.second_moment(
+            wide,
+            norm_bound=1.0,
+            budget=dpcov.Budget(rho=1),
+            memory_limit=0.5,
+            ledger=ledger,
+            dataset="table",
+        )
+    assert time.perf_counter() - start < 5
+    assert not ledger.entries("table")
+
+
+@pytest.mark.parametrize("limit", [0, -1, True, float("nan"), float("inf"), "4"])
+def test_wrong_memory_limits_are_refused(limit):
+    with pytest.raises(UsageError, match="memory_limit"):
+        dpcov.moments(rows(5, 2), norm_bound=1.0, memory_limit=limit)
+
+
+def test_the_machine_has_some_memory():
+    assert GIB / 8 < machine_memory() < 2**50
