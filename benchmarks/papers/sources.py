@@ -2,6 +2,7 @@
 
 import ast
 import hashlib
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
@@ -31,7 +32,7 @@ def fingerprint(*modules: str) -> str:
 @cache
 def _imports(module: str) -> tuple[str, ...]:
     found = set()
-    for node in ast.walk(ast.parse(_file(module).read_text())):
+    for node in _executed(ast.parse(_file(module).read_text(encoding="utf-8"))):
         if isinstance(node, ast.ImportFrom) and node.module:
             names = [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
         elif isinstance(node, ast.Import):
@@ -40,6 +41,15 @@ def _imports(module: str) -> tuple[str, ...]:
             continue
         found |= {name for name in names if name.split(".")[0] in _ROOTS and _is_module(name)}
     return tuple(sorted(found))
+
+
+def _executed(tree: ast.AST) -> Iterator[ast.AST]:
+    """All nodes but those below ``if TYPE_CHECKING``, which change no result."""
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
+            continue
+        yield node
+        yield from _executed(node)
 
 
 def _is_module(name: str) -> bool:

@@ -73,3 +73,28 @@ def test_crossing_names_the_interval():
         result({"rising": RISING, "falling": curve([100, 11, 1])})
     )
     assert "between 10 and 100" in verdict.reason
+
+
+def crossing(*panels, exponent=1.0, tolerance=0.01):
+    """Pairs of curves that cross at 3.16 and at 31.6 in panels of sizes 10 and 100."""
+    curves = {"low": FLAT, "high": curve([50, 0.5, 0.005])}, {"low": FLAT, "high": curve([500, 50, 0.5])}
+    held = {
+        f"n{size}": PanelResult(panel=Panel(key=f"n{size}", title="", x_label="x"), curves=each, bounds={})
+        for size, each in zip((10, 100), curves, strict=True)
+    }
+    figure = Figure(name="f", title="", source="", panels=tuple(each.panel for each in held.values()))
+    check = claims.crossing_grows({size: f"n{size}" for size in panels}, "low", "high", exponent, tolerance)
+    return Claim(text="", check=check, source="").verdict(FigureResult(figure=figure, panels=held))
+
+
+def test_growth_of_a_crossing_is_measured():
+    assert crossing(10, 100).status == "confirmed"
+    assert "3.16, 31.6" in crossing(10, 100).reason
+    assert crossing(10, 100, exponent=0.5, tolerance=0.2).status == "failed"
+    assert crossing(10).status == "not checked"
+    assert crossing(10, 1000).status == "not checked"
+
+
+def test_curves_that_do_not_cross_have_no_crossing():
+    check = claims.crossing_grows({1.0: "p", 2.0: "p"}, "flat", "rising", 1.0, 0.1)
+    assert "do not cross" in check(ALL).reason

@@ -67,6 +67,12 @@ def test_fingerprint_follows_imports_but_not_the_registry():
     assert fingerprint("dpcov.mechanisms.zero") != fingerprint("dpcov.mechanisms.gaussian")
 
 
+def test_results_do_not_depend_on_what_is_said_about_them():
+    from benchmarks.papers import sources
+
+    assert "benchmarks.papers.claims" not in sources._imports("benchmarks.papers.figure")
+
+
 def test_metrics_share_one_draw():
     points = tuple(
         Point(x=p, table=POINTS[0].table, budget=Budget(rho=1), metric=f"schatten:{p}") for p in (1, 2, 8)
