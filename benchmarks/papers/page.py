@@ -46,7 +46,7 @@ def figures_page(sections: list[Section], facts: str, *, leaderboard: str | None
         "<h1>Figures of four papers, measured with dpcov</h1>",
         f'<p class="soft">{escape(facts)}</p>',
         "<p>Points are means over repetitions; bars show two standard errors. Bold curves are ours, dashed ones come "
-        "from theorems. Below each figure: what the paper claims, and whether it holds here.</p>",
+        "from theorems or published code. Below each figure: what the paper claims, and whether it holds here.</p>",
         other,
         _overview(sections),
         *(_section(section) for section in sections),
@@ -60,7 +60,7 @@ def leaderboard_page(boards: dict[str, Board], facts: str, skipped: tuple[str, .
         "<h1>Leaderboard</h1>",
         f'<p class="soft">{escape(facts)}</p>',
         "<p>Mean Frobenius error of every registered mechanism with its default options, divided by that of the best "
-        "one on the same table; the last column is the geometric mean over the tables that it has entries for. "
+        "one on the same table; the mean is geometric, over the tables that it has entries for. "
         "A mechanism without a guarantee of the kind has no row.</p>",
         *(f"<h2>{escape(name)}</h2>{_board(board)}" for name, board in boards.items()),
         _skipped(skipped),
@@ -97,7 +97,8 @@ def _section(section: Section) -> str:
         f'<section><h2 id="{escape(figure.name)}">{escape(figure.name)}: {escape(figure.title)}</h2>'
         f'<p class="soft">{escape(figure.source)} · {repeated}</p>'
         f'<div class="figure">{section.svg}</div><ul class="soft">{notes}</ul>'
-        f'<div class="scroll"><table class="claims"><tr><th>verdict</th><th>claim</th><th>measured</th></tr>{claims}</table></div>'
+        '<div class="scroll"><table class="claims"><tr><th>verdict</th><th>claim</th><th>measured</th></tr>'
+        f"{claims}</table></div>"
         f"{_skipped(section.result.skipped)}</section>"
     )
 
@@ -120,15 +121,15 @@ def _skipped(lines: tuple[str, ...]) -> str:
 def _board(board: Board) -> str:
     heads = "".join(f'<th class="number">{escape(name)}</th>' for name in board.tables)
     rows = "".join(
-        f"<tr><td>{escape(name)}</td>"
+        f'<tr><td>{escape(name)}</td><td class="number"><b>{score:.2f}</b></td>'
         + "".join(_cell(value) for value in relative)
-        + f'<td class="number"><b>{score:.2f}</b></td></tr>'
+        + "</tr>"
         for name, relative, score in zip(board.mechanisms, board.relative, board.score, strict=True)
     )
     best = "".join(f'<td class="number soft">{value:.3g}</td>' for value in board.best)
     return (
-        f'<div class="scroll"><table><tr><th>mechanism</th>{heads}<th class="number">mean</th></tr>{rows}'
-        f'<tr><td class="soft">error of the best</td>{best}<td></td></tr></table></div>'
+        f'<div class="scroll"><table><tr><th>mechanism</th><th class="number">mean</th>{heads}</tr>{rows}'
+        f'<tr><td class="soft">error of the best</td><td></td>{best}</tr></table></div>'
     )
 
 

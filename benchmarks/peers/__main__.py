@@ -46,7 +46,7 @@ def _parse(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.peers", description=__doc__.splitlines()[0])
     parser.add_argument("--venvs", type=Path, help="where the environments are kept (default: OUT/venvs)")
     parser.add_argument("--quick", action="store_true", help="fewer repetitions and samples: minutes")
-    parser.add_argument("--out", type=Path, default=Path("peers"), help="where results go (default: peers)")
+    parser.add_argument("--out", type=Path, required=True, help="where results, the figure and the page go")
     parser.add_argument("--only", nargs="+", choices=[peer.name for peer in PEERS], help="these peers only")
     parser.add_argument("--seed", type=int, default=0, help="seed of the synthetic tables (default: 0)")
     return parser.parse_args(arguments)

@@ -64,13 +64,17 @@ def cases(seed: int) -> list[Case]:
 def _factors(d: int, generator: np.random.Generator) -> Array:
     """Rows with five common factors, cut off at the bounds -1 and 1."""
     loadings = generator.normal(size=(5, d)) * np.array([0.4, 0.3, 0.2, 0.1, 0.1])[:, None]
-    rows = generator.normal(size=(SYNTHETIC_ROWS, 5)) @ loadings + 0.1 * generator.normal(size=(SYNTHETIC_ROWS, d))
+    rows = generator.normal(size=(SYNTHETIC_ROWS, 5)) @ loadings + 0.1 * generator.normal(
+        size=(SYNTHETIC_ROWS, d)
+    )
     return np.clip(rows, -1, 1)
 
 
 def tables(made: list[Case]) -> dict[str, Array]:
     """Both forms of every table by the names that :func:`task_of` uses."""
-    return {case.name: case.unit_rows for case in made} | {f"{case.name}, columns": case.columns for case in made}
+    return {case.name: case.unit_rows for case in made} | {
+        f"{case.name}, columns": case.columns for case in made
+    }
 
 
 def task_of(method: Method, case: Case, *, repetitions: int, limit_s: float) -> Task:

@@ -139,7 +139,10 @@ METHODS = (
 )  # fmt: skip
 
 CONCENTRATION = 5.0
-_CIRCLE = {"law": lambda: laws.bingham(CONCENTRATION), "suspect": lambda: laws.inverted_bingham(CONCENTRATION)}
+_CIRCLE = {
+    "law": lambda: laws.bingham(CONCENTRATION),
+    "suspect": lambda: laws.inverted_bingham(CONCENTRATION),
+}
 _SMARTNOISE_ROWS, _SMARTNOISE_COLUMNS = 500, 4
 
 

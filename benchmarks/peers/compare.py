@@ -61,7 +61,7 @@ def compare(
 
 
 def _plan(peer: Peer, made: Sequence[Case], *, quick: bool) -> list[tuple[Task, Method | Sampler, Case]]:
-    repetitions, limit_s = (4, 10.0) if quick else (20, 60.0)
+    repetitions, limit_s = (4, 5.0) if quick else (20, 60.0)
     methods = [
         (task_of(method, case, repetitions=repetitions, limit_s=limit_s), method, case)
         for method in METHODS
@@ -69,7 +69,9 @@ def _plan(peer: Peer, made: Sequence[Case], *, quick: bool) -> list[tuple[Task, 
         for case in made
     ]
     samplers = [
-        (_law_task(sampler, quick=quick), sampler, made[0]) for sampler in SAMPLERS if sampler.peer == peer.name
+        (_law_task(sampler, quick=quick), sampler, made[0])
+        for sampler in SAMPLERS
+        if sampler.peer == peer.name
     ]
     return [*samplers, *methods]
 
@@ -105,7 +107,9 @@ def verdict(sampler: Sampler, answer: Answer) -> Checked:
     """Judge what a sampler answered."""
     law = sampler.law()
     if answer.refused:
-        return Checked(sampler=sampler.label, peer=sampler.peer, law=law.text, verdict=f"not checked: {answer.refused}")
+        return Checked(
+            sampler=sampler.label, peer=sampler.peer, law=law.text, verdict=f"not checked: {answer.refused}"
+        )
     found = judge(answer.values[0], law, sampler.suspect() if sampler.suspect else None)
     broken = f"BREAKS ITS LAW{f': follows {found.instead}' if found.instead else ''}"
     return Checked(

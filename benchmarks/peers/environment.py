@@ -31,14 +31,27 @@ def prepare(name: str, requirements: Path, directory: Path) -> Path | Unavailabl
         Where environments are kept.
     """
     folder = directory / name
-    python, stamp, wanted = folder / "bin" / "python", folder / STAMP, requirements.read_text(encoding="utf-8")
+    python, stamp, wanted = (
+        folder / "bin" / "python",
+        folder / STAMP,
+        requirements.read_text(encoding="utf-8"),
+    )
     if stamp.is_file() and stamp.read_text(encoding="utf-8") == wanted:
         return python
     for command in (
         [sys.executable, "-m", "venv", "--clear", str(folder)],
-        [str(python), "-m", "pip", "install", "--disable-pip-version-check", "--quiet", "-r", str(requirements)],
+        [
+            str(python),
+            "-m",
+            "pip",
+            "install",
+            "--disable-pip-version-check",
+            "--quiet",
+            "-r",
+            str(requirements),
+        ],
     ):
-        ran = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603
+        ran = subprocess.run(command, capture_output=True, text=True, check=False)
         if ran.returncode:
             return Unavailable(reason=f"not installable: {_reason(ran.stderr or ran.stdout)}")
     stamp.write_text(wanted, encoding="utf-8")

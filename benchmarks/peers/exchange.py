@@ -1,7 +1,9 @@
 """The project's half of the exchange with a worker: write tasks, start it, read answers.
 
-A folder holds ``tasks.json`` and ``tables.npz`` (ours) and ``version.txt``, ``answers.jsonl`` and one ``KEY.npy`` for
-each answered task (the worker's).  Promise: a worker that fails or runs out of time loses only what it has not answered.
+A folder holds ``tasks.json`` and ``tables.npz`` (ours), and ``version.txt``, ``answers.jsonl`` and one ``KEY.npy`` for
+each answered task (the worker's).
+
+Promise: a worker that dies is started again; it loses only the task in which it died.
 """
 
 import json
@@ -10,6 +12,7 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
 import numpy as np
@@ -21,7 +24,7 @@ _ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM
 
 @dataclass(frozen=True, kw_only=True)
 class Task:
-    """One call of a peer's method, repeated for at most ``limit_s`` seconds."""
+    """One call of a peer's method, repeated while ``limit_s`` seconds last; one call may take three times as long."""
 
     key: str
     method: str
@@ -62,44 +65,63 @@ class Answers:
 
 
 def ask(
-    python: Path, worker: Path, tasks: Sequence[Task], tables: Mapping[str, Array], folder: Path, *, limit_s: float
+    python: Path,
+    worker: Path,
+    tasks: Sequence[Task],
+    tables: Mapping[str, Array],
+    folder: Path,
+    *,
+    limit_s: float,
 ) -> Answers:
-    """Run a worker on tasks and read what it answered."""
+    """Run a worker on tasks, again for what remains where it ended early, and read what it answered."""
     folder.mkdir(parents=True, exist_ok=True)
     for old in folder.iterdir():
         old.unlink()
-    (folder / "tasks.json").write_text(json.dumps([asdict(task) for task in tasks]), encoding="utf-8")
     needed = {task.table for task in tasks}
     np.savez(folder / "tables.npz", **{name: rows for name, rows in tables.items() if name in needed})
-    ended = _run([str(python), str(worker), str(folder)], limit_s)
-    return _read(folder, tasks, ended)
+    answers: dict[str, Answer] = {}
+    end = monotonic() + limit_s
+    while rest := [task for task in tasks if task.key not in answers]:
+        (folder / "tasks.json").write_text(json.dumps([asdict(task) for task in rest]), encoding="utf-8")
+        ended = _run([str(python), str(worker), str(folder)], end - monotonic())
+        found = _read(folder, rest)
+        if not (folder / "version.txt").is_file() or monotonic() >= end:
+            answers |= {task.key: Answer(refused=ended) for task in rest} | found
+        elif not found:
+            # It died in the first task that remained.
+            answers[rest[0].key] = Answer(refused=ended)
+        answers |= found
+    version = folder / "version.txt"
+    return Answers(version=version.read_text(encoding="utf-8") if version.is_file() else "", answers=answers)
 
 
 def _run(command: list[str], limit_s: float) -> str:
     """Why the worker ended without answering everything, should it turn out that it did."""
     try:
-        ran = subprocess.run(  # noqa: S603
-            command, capture_output=True, text=True, timeout=limit_s, env=os.environ | _ONE_THREAD, check=False
+        ran = subprocess.run(
+            command,
+            capture_output=True,
+            text=True,
+            timeout=limit_s,
+            env=os.environ | _ONE_THREAD,
+            check=False,
         )
     except subprocess.TimeoutExpired:
-        return f"no answer within {limit_s:g} s"
+        return "no time was left"
     lines = ran.stderr.strip().splitlines()
     return lines[-1] if ran.returncode and lines else f"the worker ended with status {ran.returncode}"
 
 
-def _read(folder: Path, tasks: Sequence[Task], ended: str) -> Answers:
-    version, written = folder / "version.txt", folder / "answers.jsonl"
+def _read(folder: Path, tasks: Sequence[Task]) -> dict[str, Answer]:
+    """Answers to these tasks."""
+    written = folder / "answers.jsonl"
     lines = written.read_text(encoding="utf-8").splitlines() if written.is_file() else []
     given = {answer["key"]: answer for answer in map(json.loads, lines)}
-    return Answers(
-        version=version.read_text(encoding="utf-8") if version.is_file() else "",
-        answers={task.key: _answer(folder, task.key, given.get(task.key), ended) for task in tasks},
-    )
+    return {task.key: _answer(folder, given[task.key]) for task in tasks if task.key in given}
 
 
-def _answer(folder: Path, key: str, given: dict[str, Any] | None, ended: str) -> Answer:
-    if given is None:
-        return Answer(refused=ended)
+def _answer(folder: Path, given: dict[str, Any]) -> Answer:
     if "refused" in given:
         return Answer(refused=given["refused"])
-    return Answer(values=np.load(folder / f"{key}.npy"), seconds=tuple(given["seconds"]), note=given["note"])
+    values = np.load(folder / f"{given['key']}.npy")
+    return Answer(values=values, seconds=tuple(given["seconds"]), note=given["note"])

@@ -132,7 +132,9 @@ def bounded_laplace(epsilon: float, sensitivity: float, value: float) -> Law:
         return np.clip((plain.cdf(x) - below) / (1 - below), 0, 1)
 
     mean = float(integrate.quad(lambda x: 1 - float(cdf(np.asarray(x))), 0, 60 * scale, limit=200)[0])
-    return _noise(f"Laplace on [0, inf) around {value:g}, scale {scale:.4g}", cdf, "mean x", lambda x: x, mean)
+    return _noise(
+        f"Laplace on [0, inf) around {value:g}, scale {scale:.4g}", cdf, "mean x", lambda x: x, mean
+    )
 
 
 def _noise(

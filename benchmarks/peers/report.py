@@ -156,7 +156,8 @@ def _page(found: Comparison, svg: str) -> str:
         "<h1>Other libraries, in the same run</h1>",
         f'<p class="soft">{escape(found.facts)} · {escape(versions)}</p>',
         "<p>The same tables, bounds and epsilon for everybody, one thread, each library in an environment of its own. "
-        "Means over repetitions; bars show two standard errors; the zero matrix has relative error 1. Nobody's randomness is seeded.</p>",
+        "Means over repetitions; bars show two standard errors; "
+        "the zero matrix has relative error 1. Nobody's randomness is seeded.</p>",
         f"<p>Left out:</p><ul>{skipped}</ul>" if skipped else "",
         f'<div class="figure">{svg}</div>',
         *(_kind(found.measured, kind) for kind in kinds),

@@ -15,7 +15,9 @@ from dpcov.privacy.budget import LARGEST_EPSILON, LARGEST_RHO, Budget
 from dpcov.privacy.guarantee import format_number
 from dpcov.report.plan_page import PlanStop, PlanSweep
 
-FACTORS = tuple(Fraction(text) for text in ("0.1", "0.2", "0.3", "0.5", "0.7", "1", "1.5", "2", "3", "5", "10"))
+FACTORS = tuple(
+    Fraction(text) for text in ("0.1", "0.2", "0.3", "0.5", "0.7", "1", "1.5", "2", "3", "5", "10")
+)
 """Budgets on the page, relative to the one that was asked for."""
 
 

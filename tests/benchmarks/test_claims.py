@@ -27,6 +27,7 @@ CONFIRMED = [
     ("dong7", "auto is nowhere worse than the best of the paper's methods (5 % for chance)"),
     ("wang1", "More privacy means a larger error (2 % for chance)"),
     ("wang1", "With a guarantee, more rows help"),
+    ("wang1", "auto is not worse than thresholding with a guarantee (5 % for chance)"),
     (
         "amin1",
         "In the high-privacy regime (epsilon up to 0.1) AD outperforms KT, L and G-10 (10 % for chance)",

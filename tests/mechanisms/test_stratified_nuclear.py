@@ -95,6 +95,60 @@ def test_shares_of_epsilon_add_up(neighbors, d):
     assert spent == budget.epsilon
 
 
+def looking(d=10, k=1, epsilon="0.7", n_rows=10_000):
+    public = problem(d, rows_per_person=k, n_rows=n_rows)
+    return StratifiedNuclear().calibrate(public, dpcov.Budget(epsilon=epsilon)), public
+
+
+@pytest.mark.parametrize("k", [1, 3])
+def test_either_way_after_a_look_costs_all_of_epsilon(k):
+    calibration, _ = looking(k=k)
+    seen = k * UNIT / calibration.look.scale
+    shells = 2 * k * (UNIT / calibration.matrix_scale + UNIT / calibration.trace_scale)
+    assert seen + shells == Fraction("0.7")
+    assert seen + (2 * k * UNIT + 1) / calibration.look.whole_scale == Fraction("0.7")
+
+
+@given(st.integers(1, 5), st.integers(1, 3), st.integers(0, 2**32 - 1))
+@settings(max_examples=100, deadline=None)
+def test_neighbors_stay_within_the_sensitivity_of_the_look_and_of_one_matrix(d, k, seed):
+    random = np.random.default_rng(seed)
+    norms = random.choice([1.0, 0.9, 0.5, 0.3, 0.01], size=(2, k))
+    tables = [rows_of_norm(each, d, seed + i) for i, each in enumerate(norms)]
+    old, new = (shell_moments(rows) for rows in tables)
+    assert abs(np.trace(old[0]) - np.trace(new[0])) <= k * UNIT
+    sums = [sum(each * 4.0**-shell for shell, each in enumerate(table)) for table in (old, new)]
+    rounded = [math.floor(np.trace(each)) for each in sums]
+    change = np.linalg.norm(sums[0] - sums[1], "nuc") + abs(rounded[0] - rounded[1])
+    assert change <= 2 * k * UNIT + 1 + 1e-3
+
+
+def test_a_look_is_worth_it_or_not_taken():
+    assert looking(n_rows=None)[0].look is None
+    assert looking(n_rows=100)[0].look is None
+    assert StratifiedNuclear().calibrate(problem(10, "add-remove-one"), dpcov.Budget(epsilon=1)).look is None
+    with_look, without = looking()[0], looking(n_rows=None)[0]
+    assert with_look.look.whole_scale < 0.9 * without.matrix_scale
+    assert without.matrix_scale < with_look.matrix_scale < 1.01 * without.matrix_scale
+
+
+@pytest.mark.parametrize(("share_of_long_rows", "expected"), [(1.0, 1), (0.5, 1), (0.1, 6)])
+def test_tables_of_long_rows_are_released_as_one(share_of_long_rows, expected):
+    count = round(10_000 * share_of_long_rows)
+    rows = rows_of_norm([1.0] * count + [0.3] * (10_000 - count), 10)
+    calibration, public = looking()
+    mechanism = StratifiedNuclear(shells=SHELLS)
+    moments = Moments(10, mechanism.moments_spec(public))
+    moments.add(rows)
+    drawn = mechanism.draw(moments, calibration, public, SeededEntropy(0))
+    assert len(drawn.arrays["trace"]) == expected
+    assert bool(drawn.notes) == (expected == 1)
+    if expected == 1:
+        error = drawn.arrays["trace"][0] / UNIT - np.sum(rows**2)
+        assert abs(error) < 30 * float(calibration.look.whole_scale) / UNIT
+        assert float(drawn.noise.scale) >= calibration.look.whole_scale
+
+
 def test_groups_follow_the_noisy_traces_alone():
     d, scale = 10, 1.0
     direction = math.sqrt(2 * ullman.off_diagonal_variance(d))
@@ -134,10 +188,9 @@ def test_the_noise_is_what_it_says():
     naive = [naive_release(rows, epsilon, other) for _ in range(repeats)]
     separate = [each for each in drawn if len(each.arrays["sscp"]) == 2]
     assert len(separate) > repeats / 2
-    for shell in (0, 1):
-        ours = np.concatenate([each.arrays["sscp"][shell][np.triu_indices(3)] / UNIT for each in separate])
-        theirs = np.concatenate([each[shell][0][np.triu_indices(3)] for each in naive])
-        assert_same_law(ours, theirs)
+    for shell, entry in ((0, (0, 0)), (0, (0, 1)), (1, (1, 1)), (1, (1, 2))):
+        ours = np.array([each.arrays["sscp"][shell][entry] / UNIT for each in separate])
+        assert_same_law(ours, np.array([each[shell][0][entry] for each in naive]))
     assert_same_law(
         np.array([each.arrays["trace"][1] / UNIT for each in drawn]), np.array([each[1][1] for each in naive])
     )
@@ -185,7 +238,7 @@ def scores(budget, pair, draws):
 
 
 def test_the_audit_finds_a_good_part_of_epsilon_in_one_matrix():
-    # One matrix is charged epsilon / (1 + weight) = 1.67; the rest pays for traces.
+    # The matrix, released as one, is charged all but the look's 3.5 %.
     budget = dpcov.Budget(epsilon=2)
     claimed = scores(budget, exchange(), 800)
     assert not refutes(budget.promise, *claimed)
@@ -196,7 +249,7 @@ def test_the_audit_catches_half_the_noise():
     # The matrix is charged epsilon / (1 + weight + count weight) = 0.79 of a claim of 1, planted 1.58.
     budget, pair = dpcov.Budget(epsilon=1), one_more()
     assert not refutes(budget.promise, *scores(budget, pair, 400))
-    assert refutes(budget.promise, *scores(half_noise(budget), pair, 2500))
+    assert lower_bound_epsilon(*scores(half_noise(budget), pair, 2500), alpha=1e-4) > 1
 
 
 @pytest.fixture(scope="module")

@@ -27,7 +27,9 @@ def covariance(rows, *, epsilon, mechanism, lower, upper, delta=None):
         )
         analysis.release()
     spent = re.findall(r"(epsilon|delta): (\S+)", str(analysis.privacy_usage))
-    return np.reshape(released.value, (d, d)), "spends " + ", ".join(f"{k} = {float(v):.3g}" for k, v in spent)
+    return np.reshape(released.value, (d, d)), "spends " + ", ".join(
+        f"{k} = {float(v):.3g}" for k, v in spent
+    )
 
 
 def noise(_, *, epsilon, mechanism, n, d, size, delta=None):
@@ -35,9 +37,7 @@ def noise(_, *, epsilon, mechanism, n, d, size, delta=None):
     rows, upper = np.full((n, d), 0.5), np.triu_indices(d)
     drawn: list[float] = []
     while len(drawn) < size:
-        matrix, _ = covariance(
-            rows, epsilon=epsilon, delta=delta, mechanism=mechanism, lower=0.0, upper=1.0
-        )
+        matrix, _ = covariance(rows, epsilon=epsilon, delta=delta, mechanism=mechanism, lower=0.0, upper=1.0)
         if not np.array_equal(matrix, matrix.T):
             raise ValueError("The released matrix is not symmetric.")
         drawn.extend(matrix[upper])

@@ -1,11 +1,11 @@
 """What all estimators share: two doors, one spending identity, and pickles that hold the release alone.
 
-Promise: ``from_release`` and ``fit(release)`` cost nothing and may be repeated.  ``fit(rows)`` makes one release, charges
-once, and refuses to do so again for this estimator and everything cloned from it.
+Promise: ``from_release`` and ``fit(release)`` cost nothing and may be repeated.  ``fit(rows)`` makes one release,
+charges once, and refuses to do so again for this estimator and everything cloned from it.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -231,7 +231,7 @@ class ReleaseEstimator(BaseEstimator):  # type: ignore[misc]
 
     @classmethod
     def _get_param_names(cls) -> list[str]:
-        return sorted(field for field in cls.__dataclass_fields__)
+        return sorted(field.name for field in fields(cls))
 
     def __getstate__(self) -> dict[str, Any]:
         state: dict[str, Any] = {"parameters": self.get_params(deep=False)}
@@ -254,5 +254,7 @@ def require_numbers(name: str, value: Any, smallest: float, *, below: float = np
     if isinstance(value, bool) or not isinstance(value, int | float | np.number):
         raise InputError(f"{name} must be a number.")
     if not smallest <= value < below:
-        raise InputError(f"{name} must be at least {smallest}" + (f" and below {below}." if below < np.inf else "."))
+        raise InputError(
+            f"{name} must be at least {smallest}" + (f" and below {below}." if below < np.inf else ".")
+        )
     return float(value)

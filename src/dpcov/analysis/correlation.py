@@ -76,7 +76,7 @@ class PrivateCorrelation(ReleaseEstimator):
         """
         self._require_fitted()
         try:
-            import pandas as pd
+            import pandas as pd  # type: ignore[import-untyped]
         except ImportError:
             raise UsageError("Data frames need pandas. Install it: pip install 'dpcov[analysis]'") from None
         names = self.get_encoded_names()
@@ -111,8 +111,8 @@ class PrivateGraphicalLasso(ReleaseEstimator):
     Parameters
     ----------
     alpha : float or "auto"
-        Penalty on correlations.  ``"auto"``: the size that the largest of p (p - 1) / 2 correlations would reach by noise
-        and sampling alone, sqrt(2 log(p (p - 1) / 2)) standard deviations.
+        Penalty on correlations.  ``"auto"``: the size that the largest of p (p - 1) / 2 correlations would reach by
+        noise and sampling alone, sqrt(2 log(p (p - 1) / 2)) standard deviations.
     max_iter, tol
         Of the algorithm.
     features, post, budget, ...

@@ -11,11 +11,12 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import column_or_1d
 
 from dpcov.analysis.base import Array, Classifier, ReleaseEstimator
 from dpcov.analysis.problems import InputError, warn_noise
 from dpcov.analysis.reading import Reading, noise_level, reading_of
-from dpcov.analysis.second_door import Terms, columns_of, table_of
+from dpcov.analysis.second_door import Terms, table_of
 from dpcov.artifact import Release
 from dpcov.errors import ReleaseError
 from dpcov.linalg.symmetric import compose, eigh
@@ -42,8 +43,8 @@ class Discriminant(Classifier, ReleaseEstimator):
     target : str, optional
         The table's column of classes, for ``fit`` of a table that holds it.
     classes : sequence of labels or "observed", optional
-        The public list of classes, for ``fit(X, y)`` without a schema that declares them.  ``"observed"`` takes the labels
-        in y, and so states that it is public knowledge which classes occur in the table.
+        The public list of classes, for ``fit(X, y)`` without a schema that declares them.  ``"observed"`` takes the
+        labels in y, and so states that it is public knowledge which classes occur in the table.
     priors : sequence of float, optional
         Probabilities of the classes in the order of ``classes_``; by default their private shares of the rows.
     """
@@ -62,10 +63,8 @@ class Discriminant(Classifier, ReleaseEstimator):
                 )
             terms = self._terms(by=by, classes=tuple(str(c) for c in self._listed(None)))
             return terms, table_of(X), {}
-        column = columns_of(y)
-        if column.shape[1] != 1:
-            raise InputError("y should be a 1d array of classes.")
-        labels = self._listed(column[:, 0])
+        column = _one_column(y)
+        labels = self._listed(column)
         terms = self._terms(by=by, classes=tuple(str(label) for label in labels))
         table = table_of(X, _as(column, labels), (by,), as_text=True)
         return terms, table, {"labels": labels} if len(labels) else {}
@@ -79,8 +78,8 @@ class Discriminant(Classifier, ReleaseEstimator):
             return np.unique(y)
         if self.classes is None and self.schema is None:
             raise InputError(
-                'Say which classes there are: classes=[...]. classes="observed" takes them from y, and so states that it '
-                "is public which classes occur."
+                'Say which classes there are: classes=[...]. classes="observed" takes them from y, and so states '
+                "that it is public which classes occur."
             )
         return np.unique(np.asarray([] if self.classes is None else list(self.classes)))
 
@@ -100,8 +99,8 @@ class Discriminant(Classifier, ReleaseEstimator):
         hidden = sum(part.reading is None for part in found)
         if hidden:
             warn_noise(
-                f"{hidden} of {len(found)} classes have so few rows that the noise hides them; their means are taken to "
-                "be those of all rows."
+                f"{hidden} of {len(found)} classes have so few rows that the noise hides them; their means are "
+                "taken to be those of all rows."
             )
         self._learn(found)
 
@@ -148,6 +147,17 @@ class Discriminant(Classifier, ReleaseEstimator):
     def predict_proba(self, X: Any) -> Array:
         """Probabilities of the classes, (n_rows, n_classes)."""
         return np.asarray(np.exp(self.predict_log_proba(X)))
+
+
+def _one_column(y: Any) -> NDArray[Any]:
+    """Classes as a flat array."""
+    if np.iscomplexobj(y):
+        raise InputError("Complex data not supported; classes are texts or whole numbers.")
+    try:
+        return np.asarray(column_or_1d(y, warn=True))
+    except ValueError:
+        # The original message may quote labels.
+        raise InputError("y should be a 1d array of classes.") from None
 
 
 def _as(column: NDArray[Any], labels: NDArray[Any]) -> NDArray[Any]:

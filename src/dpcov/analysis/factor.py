@@ -4,10 +4,10 @@ Promise: a release alone; the likelihood is that of a Gaussian with the released
 
 Notes
 -----
-With S the correlations and Ψ the diagonal uniquenesses, the loadings of k factors that maximize the likelihood for given Ψ
-are Ψ^½ V (Θ − I)^½ from the k largest eigenvalues Θ and eigenvectors V of S* = Ψ^-½ S Ψ^-½ (Lawley, Maxwell 1971), which
-leaves −Σ_{j>k} (log θ_j − θ_j + 1) to be minimized over Ψ (Jöreskog 1967); its derivative to log ψ_i is that of the
-full discrepancy, ((ΛΛ' + Ψ − S) / ψ)_ii.
+With S the correlations and Ψ the diagonal uniquenesses, the loadings of k factors that maximize the likelihood for
+given Ψ are Ψ^½ V (Θ − I)^½ from the k largest eigenvalues Θ and eigenvectors V of S* = Ψ^-½ S Ψ^-½ (Lawley, Maxwell
+1971), which leaves −Σ_{j>k} (log θ_j − θ_j + 1) to be minimized over Ψ (Jöreskog 1967); its derivative to log ψ_i is
+that of the full discrepancy, ((ΛΛ' + Ψ − S) / ψ)_ii.
 """
 
 from dataclasses import dataclass
@@ -130,7 +130,7 @@ def _discrepancy(log_uniqueness: Array, correlation: Array, k: int) -> tuple[flo
     uniqueness = np.exp(log_uniqueness)
     root = np.sqrt(uniqueness)
     values = eigh(correlation / np.outer(root, root)).values[::-1]
-    rest = np.maximum(values[k:], np.finfo(np.float64).tiny**0.25)
+    rest = np.maximum(values[k:], np.finfo(np.float64).tiny ** 0.25)
     loadings = _loadings(correlation, uniqueness, k)
     modelled = np.sum(loadings**2, axis=1) + uniqueness
     return float(np.sum(rest - np.log(rest) - 1.0)), (modelled - np.diagonal(correlation)) / uniqueness

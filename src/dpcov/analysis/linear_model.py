@@ -54,7 +54,7 @@ class LinearModel(Regressor, ReleaseEstimator):
         columns = columns_of(y)
         names = self._target_names(columns.shape[1])
         terms = self._terms(targets=names, target_bounds=self.target_bounds)
-        return terms, table_of(X, columns, names), {"targets": names, "flat": np.ndim(y) == 1}
+        return terms, table_of(X, columns, names), {"targets": names, "flat": np.asarray(y).ndim == 1}
 
     def _target_names(self, number: int) -> tuple[str, ...]:
         if self.target is None:
@@ -65,7 +65,8 @@ class LinearModel(Regressor, ReleaseEstimator):
         wanted = self._facts.get("targets", self.target)
         if wanted is None or len(wanted) == 0:
             raise InputError(
-                "Say which feature of the release to predict: target=NAME, or a list of names; see release.feature_names."
+                "Say which feature of the release to predict: target=NAME, or a list of names. "
+                "release.feature_names lists them."
             )
         self._targets = find_features(columns, wanted)
         self._flat = self._facts.get("flat", isinstance(wanted, str) and len(self._targets) == 1)

@@ -26,10 +26,11 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, Transformer, ReleaseEstimator)
     Parameters
     ----------
     n_components : int, float, "noise" or None
-        How many to keep; a number below 1 is a share of the variance; ``"noise"``: those above the noise edge; None: all.
+        How many to keep; a number below 1 is a share of the variance; ``"noise"``: those above the noise edge;
+        None: all.
     scaling : {"original", "encoded", "correlation"}
-        Units of the columns: the table's, as in scikit-learn; half widths of the public bounds, in which isotropic noise
-        is isotropic and the edge is sharp; or standard deviations.
+        Units of the columns: the table's, as in scikit-learn; half widths of the public bounds, in which isotropic
+        noise is isotropic and the edge is sharp; or standard deviations.
     assume_centered : bool
         Components of the second moment instead, for a release without an intercept.
     features, post, budget, ...
@@ -78,8 +79,8 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, Transformer, ReleaseEstimator)
         self.explained_variance_ratio_ = self.explained_variance_ / (total if total > 0 else 1.0)
         if self.n_components is not None and self.n_components_ > self.n_above_noise_:
             warn_noise(
-                f"{self.n_components_} components were asked for, but only {self.n_above_noise_} stand out of the noise "
-                "of the release; the others may be noise alone."
+                f"{self.n_components_} components were asked for, but only {self.n_above_noise_} stand out of the "
+                "noise of the release; the others may be noise alone."
             )
 
     def _scale(self, reading: Reading) -> Array:

@@ -18,7 +18,7 @@ class InputTypeError(UsageError, TypeError):
     """A table whose cells are of the wrong type."""
 
 
-class NotFitted(UsageError, NotFittedError):  # noqa: N818
+class NotFitted(UsageError, NotFittedError):  # type: ignore[misc]  # noqa: N818
     """The estimator has read no release yet."""
 
 

@@ -6,8 +6,8 @@ column is centered and divided by its public bounds, so that columns are compara
 Notes
 -----
 Noise W with variance v off the diagonal and 2v on it, scaled to HWH by half ranges h, has its largest eigenvalue near
-min over r > max h² of r √(v Σ_j h_j² / (r − h_j²)), which is 2 √(dv) when all h are 1.  It follows from the Dyson equation
-−1/m_i = z + v h_i² Σ_j h_j² m_j of a matrix with that variance profile, whose real solutions end at the edge
+min over r > max h² of r √(v Σ_j h_j² / (r − h_j²)), which is 2 √(dv) when all h are 1.  It follows from the Dyson
+equation −1/m_i = z + v h_i² Σ_j h_j² m_j of a matrix with that variance profile, whose real solutions end at the edge
 (Ajanki, Erdős, Krüger 2017).
 """
 
@@ -182,8 +182,8 @@ def original_map(release: Release) -> Array:
         return np.column_stack([[column.center for column in columns], scaled])
     if any(column.center != 0.0 for column in columns):
         raise ReleaseError(
-            "This release has no intercept, so its columns cannot be brought back to original units. Release again with "
-            "intercept = true."
+            "This release has no intercept, so its columns cannot be brought back to original units. Release again "
+            "with intercept = true."
         )
     return scaled
 

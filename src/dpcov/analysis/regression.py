@@ -47,8 +47,8 @@ class PrivateLinearRegression(LinearModel):
         above = int(np.sum(values > self.noise_edge_))
         if above < len(values) and self.noise_edge_ > 0:
             warn_noise(
-                f"{len(values) - above} of {len(values)} directions of the features lie within the noise of the release "
-                "and are left out of the regression. PrivateRidge uses them as far as they deserve."
+                f"{len(values) - above} of {len(values)} directions of the features lie within the noise of the "
+                "release and are left out of the regression. PrivateRidge uses them as far as they deserve."
             )
         self._solve_truncated(problems, above)
 

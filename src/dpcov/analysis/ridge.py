@@ -32,9 +32,9 @@ class PrivateRidge(LinearModel):
     Parameters
     ----------
     alpha : float or "auto"
-        ``"auto"`` takes the penalty with the lowest estimated risk on new rows: the release's own mean squared error, plus
-        the cross term by which a model that follows the noise is too well pleased with itself, which the published law
-        of the noise tells without any data (:mod:`dpcov.analysis.ridge_path`).
+        ``"auto"`` takes the penalty with the lowest estimated risk on new rows: the release's own mean squared error,
+        plus the cross term by which a model that follows the noise is too well pleased with itself, which the published
+        law of the noise tells without any data (:mod:`dpcov.analysis.ridge_path`).
     alphas : sequence of float, optional
         The regularization path; chosen from the noise and the spectrum if not given.
     target, fit_intercept, target_bounds
@@ -106,8 +106,8 @@ class PrivateRidge(LinearModel):
     def _warn_if_hidden(self, problem: RidgeProblem) -> None:
         if problem.spectrum[0][-1] <= self.noise_edge_:
             warn_noise(
-                "Every direction of the features lies within the noise of the release: the coefficients say little about "
-                "the data."
+                "Every direction of the features lies within the noise of the release: the coefficients say little "
+                "about the data."
             )
 
     def coef_path(self) -> Array:
@@ -164,12 +164,12 @@ class PrivateRidge(LinearModel):
         )
 
 
-def _error_bound(
-    view: View, problem: RidgeProblem, weights: Array, alpha: float, confidence: float
-) -> float:
+def _error_bound(view: View, problem: RidgeProblem, weights: Array, alpha: float, confidence: float) -> float:
     noise, d = view.noise, len(view.moment)
     if noise is None or not noise.is_normal:
-        raise UnknownNoiseError("This bound needs Gaussian noise of published variance, which this release lacks.")
+        raise UnknownNoiseError(
+            "This bound needs Gaussian noise of published variance, which this release lacks."
+        )
     raw = view.release.second_moment("none")
     reach = NormalDist().inv_cdf(1 - (1 - confidence) / 2) * sqrt(2 * noise.variance)
     spectral_noise = 2 * sqrt(d * noise.variance) + reach

@@ -13,9 +13,9 @@ Q the derivative of −u to the gradient (Q = L'(L f L' + αI)^{-1} L without an
 
     E[u'Wu] = −2v E Σ_kl Φ_kl (ũ_l² Q̃_kk + ũ_k ũ_l Q̃_kl)
 
-in the eigenbasis of M̂, where df = V (Φ ∘ V'dM̂V) V' (Daleckii and Krein): Φ_kl = (f_k − f_l)/(λ_k − λ_l) for an f that acts
-on eigenvalues.  Without post-processing Φ = 1 and the sum is tr(Q)|u|² + u'Qu.  Where f also looks at more than one
-eigenvalue, as shrinkage does, Φ is formed from the eigenvalues it ended with, which leaves out its smaller part.
+in the eigenbasis of M̂, where df = V (Φ ∘ V'dM̂V) V' (Daleckii and Krein): Φ_kl = (f_k − f_l)/(λ_k − λ_l) for an f that
+acts on eigenvalues.  Without post-processing Φ = 1 and the sum is tr(Q)|u|² + u'Qu.  Where f also looks at more than
+one eigenvalue, as shrinkage does, Φ is formed from the eigenvalues it ended with, which leaves out its smaller part.
 """
 
 from dataclasses import dataclass
@@ -199,7 +199,7 @@ def risk(problem: RidgeProblem, noisy: NoisyMoment, alpha: float, n_rows: float)
 def default_alphas(problem: RidgeProblem, edge: float, n_alphas: int) -> Array:
     """Penalties from where noise no longer dominates to where nothing is left of the model."""
     values = problem.spectrum[0]
-    largest = max(float(values[-1]), edge, np.finfo(np.float64).tiny**0.5)
+    largest = max(float(values[-1]), edge, np.finfo(np.float64).tiny ** 0.5)
     smallest = max(SMALLEST_SHARE_OF_EDGE * edge, 1e-10 * largest, -1.05 * float(values[0]))
     return np.geomspace(smallest, max(100.0 * largest, 10.0 * smallest), n_alphas)
 
@@ -213,8 +213,8 @@ def lemma_bound(
 ) -> float:
     """Bound on the distance of ridge weights from those of the exact second moment.
 
-    Amin et al. (2019), Lemma 1, with numerator and denominator divided by n; ``smallest_eigenvalue`` is a lower bound on
-    that of the exact features' second moment with its penalty, which is what the proof divides by, and
+    Amin et al. (2019), Lemma 1, with numerator and denominator divided by n; ``smallest_eigenvalue`` is a lower bound
+    on that of the exact features' second moment with its penalty, which is what the proof divides by, and
     ``target_error`` bounds the error of the target's column alone.
     """
     return (target_error + spectral_error * weights_norm) / smallest_eigenvalue

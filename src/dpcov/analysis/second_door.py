@@ -102,6 +102,8 @@ def table_of(X: Any, y: Any = None, names: Sequence[str] = ("y",), *, as_text: b
 
     frame = nw.from_native(X, eager_only=True, pass_through=True)
     table = frame.to_arrow() if isinstance(frame, nw.DataFrame) else _array_table(X)
+    if table.num_rows == 0:
+        raise InputError("The data hold no rows.")
     if y is None:
         return table
     targets = columns_of(y)
@@ -109,7 +111,9 @@ def table_of(X: Any, y: Any = None, names: Sequence[str] = ("y",), *, as_text: b
         raise InputError("X and y have different numbers of rows.")
     for name, column in zip(names, (targets.astype(str) if as_text else _numbers(targets)).T, strict=True):
         if name in table.column_names:
-            raise InputError(f"X has a column called {name} already. Rename it, or leave y out and say target=...")
+            raise InputError(
+                f"X has a column called {name} already. Rename it, or leave y out and say target=..."
+            )
         table = table.append_column(name, pa.array(np.ascontiguousarray(column)))
     return table
 
@@ -134,7 +138,9 @@ def _numbers(X: Any) -> Array:
     scikit-learn's own checks would quote cells in their messages.
     """
     if issparse(X):
-        raise InputTypeError("Sparse data are not taken here. Use dpcov.release(...), then from_release(release).")
+        raise InputTypeError(
+            "Sparse data are not taken here. Use dpcov.release(...), then from_release(release)."
+        )
     try:
         array = np.asarray(X)
         if np.iscomplexobj(array):

@@ -28,7 +28,7 @@ def report(
         bool, typer.Option("--overwrite", "--force", help="Overwrite an existing output file.")
     ] = False,
 ) -> None:
-    """Write a self-contained page: what was released, the guarantee, correlations, spectrum, noise; costs no privacy."""
+    """Write a page that explains the release: guarantee, correlations, spectrum, noise; costs no privacy."""
     from dpcov.artifact import Release
     from dpcov.output import ReservedFile
     from dpcov.report import render_release

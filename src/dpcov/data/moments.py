@@ -22,7 +22,7 @@ from dpcov.errors import DataError, NumericError, UsageError
 DEFAULT_BITS = 20
 MAX_BITS = 24
 _TILE_VALUES = 2**17
-"""Values quantized at a time: a megabyte, so that all passes but the first stay in cache."""
+"""Values put into shells at a time: a megabyte, so that all the passes but the first stay in cache."""
 
 _GATHERED_VALUES = 2**23
 """Values sorted by stratum at a time, 64 MiB: few large products are faster than many small ones."""
@@ -245,7 +245,7 @@ def quantize(
     """
     values = np.empty_like(rows) if out is None else out
     shells = np.zeros(len(rows), dtype=np.intp) if spec.shells > 1 else None
-    for tile in _tiles(rows.shape):
+    for tile in _tiles(rows.shape) if spec.shells > 1 else [slice(None)]:
         _quantize_tile(rows[tile], values[tile], None if shells is None else shells[tile], spec)
     if spec.groups > 1:
         if groups is None or len(groups) != len(rows):

@@ -55,12 +55,11 @@ class LedgerFile(LedgerStore):
     def create(self) -> None:
         """Create the file for its owner alone, or finish a creation that was interrupted."""
         try:
-            os.close(os.open(self._path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
-        except FileExistsError:
-            if self._path.stat().st_size > 0:
-                return
+            with contextlib.suppress(FileExistsError):
+                os.close(os.open(self._path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
         except OSError:
             raise LedgerError(_HINTS["SQLITE_CANTOPEN"]) from None
+        # Whether a file has tables is known only after SQLite has undone what an interrupted creation left.
         with self._transaction("IMMEDIATE") as connection:
             if not _has_tables(connection):
                 for statement in (FORMAT_TABLE, *RECORD_TABLES, *TRAIL_TABLES, *_TRIGGERS):

@@ -1,8 +1,8 @@
 """The ledger's tables: every statement, the same for an SQLite file and a PostgreSQL server.
 
-Promise: each change of a record appends its event to the trail in the same transaction; reader and writer can first make sure
-that the end of the trail is as it was left.  Knows nothing of composition: whether a release may be recorded is decided by
-its caller, inside the transaction.
+Promise: each change of a record appends its event to the trail in the same transaction; whoever reads or writes can
+first make sure that the end of the trail is as it was left.  Knows nothing of composition: whether a release may be
+recorded is decided by its caller, inside the transaction.
 """
 
 from abc import ABC, abstractmethod

@@ -49,14 +49,19 @@ def about(release: Release) -> Section:
 def _groups(release: Release) -> Html | None:
     if not release.group_names:
         return None
-    names = join(*(join(", " if place else "", name_of(name)) for place, name in enumerate(release.group_names)))
+    names = join(
+        *(join(", " if place else "", name_of(name)) for place, name in enumerate(release.group_names))
+    )
     return el("p", "Every one of these public groups has a matrix of its own: ", names, ".")
 
 
 def _columns(release: Release) -> Html:
     rows = list(_column_rows(release))
     made = table(
-        ("Column", "Kind", "Public bounds or categories"), rows, caption="Columns of the table", numeric_from=3
+        ("Column", "Kind", "Public bounds or categories"),
+        rows,
+        caption="Columns of the table",
+        numeric_from=3,
     )
     note = el(
         "p",
@@ -78,8 +83,12 @@ def _column_rows(release: Release) -> Iterator[tuple[Child, ...]]:
         kinds = {column.kind for column in columns}
         missing = " (missing values are marked)" if "missing" in kinds else ""
         if "category" in kinds:
-            labels = [column.name.removeprefix(f"{source}=") for column in columns if column.kind == "category"]
-            listed = join(*(join(", " if place else "", name_of(label)) for place, label in enumerate(labels)))
+            labels = [
+                column.name.removeprefix(f"{source}=") for column in columns if column.kind == "category"
+            ]
+            listed = join(
+                *(join(", " if place else "", name_of(label)) for place, label in enumerate(labels))
+            )
             yield name_of(source), f"categorical{missing}", listed
         elif "boolean" in kinds:
             yield name_of(source), f"true or false{missing}", "counted as 1 and 0"
@@ -114,7 +123,10 @@ def guarantee(release: Release) -> Section:
                 f"Mechanism: {release.manifest.mechanism.name}.",
                 class_="note",
             ),
-            (el("p", f"{note[:1].upper()}{note[1:]}.", class_="note") for note in release.manifest.statistics.notes),
+            (
+                el("p", f"{note[:1].upper()}{note[1:]}.", class_="note")
+                for note in release.manifest.statistics.notes
+            ),
         ),
     )
 
@@ -128,7 +140,9 @@ def budget(release: Release, balance: Balance | None) -> Section:
         said = join("It cost ", el("code", str(promise)), ". No ledger was charged.")
     else:
         entry = f" as entry {spent.entry} of dataset "
-        said = join("It cost ", el("code", str(promise)), ", charged to a ledger", entry, name_of(spent.dataset), ".")
+        said = join(
+            "It cost ", el("code", str(promise)), ", charged to a ledger", entry, name_of(spent.dataset), "."
+        )
     left: Child = el(
         "p",
         "What is left of the dataset’s total is written in the publisher’s ledger, not in this file "
@@ -186,11 +200,20 @@ def load(release: Release, file_name: str) -> Section:
             _code("Python", python),
             _code("R: first write a table, in a shell", shell),
             _code("R: then read it", r),
-            el("p", "All of this is free: it spends no privacy budget, however often it is done.", class_="note"),
+            el(
+                "p",
+                "All of this is free: it spends no privacy budget, however often it is done.",
+                class_="note",
+            ),
         ),
     )
 
 
 def _code(label: str, text: str) -> Html:
     button = el("button", "Copy", type="button", class_="copy", aria_label=f"Copy: {label}", hidden=True)
-    return el("div", el("div", el("h3", label), button, class_="code-head"), el("pre", el("code", text)), class_="code")
+    return el(
+        "div",
+        el("div", el("h3", label), button, class_="code-head"),
+        el("pre", el("code", text)),
+        class_="code",
+    )

@@ -92,13 +92,19 @@ def chart(x: Axis, y: Axis, *drawn: Child, label: str, x_label: str, y_label: st
 
 def _grid(x: Axis, y: Axis) -> list[Html]:
     bottom = HEIGHT - BOTTOM
-    lines = [el("line", x1=LEFT, x2=WIDTH - RIGHT, y1=y(value), y2=y(value), class_="grid") for value in y.ticks]
-    lines += [
-        el("text", number(value), x=LEFT - 6, y=y(value) + 4, text_anchor="end", class_="tick") for value in y.ticks
+    lines = [
+        el("line", x1=LEFT, x2=WIDTH - RIGHT, y1=y(value), y2=y(value), class_="grid") for value in y.ticks
     ]
-    lines += [el("line", x1=x(value), x2=x(value), y1=bottom, y2=bottom + 4, class_="mark") for value in x.ticks]
     lines += [
-        el("text", number(value), x=x(value), y=bottom + 16, text_anchor="middle", class_="tick") for value in x.ticks
+        el("text", number(value), x=LEFT - 6, y=y(value) + 4, text_anchor="end", class_="tick")
+        for value in y.ticks
+    ]
+    lines += [
+        el("line", x1=x(value), x2=x(value), y1=bottom, y2=bottom + 4, class_="mark") for value in x.ticks
+    ]
+    lines += [
+        el("text", number(value), x=x(value), y=bottom + 16, text_anchor="middle", class_="tick")
+        for value in x.ticks
     ]
     return [*lines, el("line", x1=LEFT, x2=WIDTH - RIGHT, y1=bottom, y2=bottom, class_="mark")]
 

@@ -33,7 +33,9 @@ def visible(text: str) -> str:
     if text.isascii() and text.isprintable():
         return text
     return "".join(
-        "\N{REPLACEMENT CHARACTER}" if letter in DIRECTION_CODES or unicodedata.category(letter) in HIDDEN else letter
+        "\N{REPLACEMENT CHARACTER}"
+        if letter in DIRECTION_CODES or unicodedata.category(letter) in HIDDEN
+        else letter
         for letter in text
     )
 

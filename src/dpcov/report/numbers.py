@@ -124,8 +124,12 @@ def _estimates(release: Release, unit: UnitEstimate) -> Estimates:
     table = Table(
         means=release.mean() if release.has_intercept else None,
         mean_noise=None if noise is None else mean_noise(encoded, noise) * half_ranges,
-        deviations=np.nan_to_num(deviations) * half_ranges * (1.0 if release.has_intercept else np.sqrt(scale)),
-        deviation_noise=_spread(encoded, variances, noise, half_ranges if release.has_intercept else np.sqrt(scale)),
+        deviations=np.nan_to_num(deviations)
+        * half_ranges
+        * (1.0 if release.has_intercept else np.sqrt(scale)),
+        deviation_noise=_spread(
+            encoded, variances, noise, half_ranges if release.has_intercept else np.sqrt(scale)
+        ),
     )
     return Estimates(
         correlation=covariance / np.outer(deviations, deviations),

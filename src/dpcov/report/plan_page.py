@@ -38,7 +38,7 @@ class PlanStop:
 
 @dataclass(frozen=True, kw_only=True)
 class PlanSweep:
-    """Predictions over a grid of budgets; ``unit`` is ``epsilon`` or ``rho``, ``start`` the index of the one asked for."""
+    """Predictions over a grid of budgets in units of epsilon or rho; ``start`` is the place of the one asked for."""
 
     n_rows: int
     n_features: int
@@ -66,8 +66,18 @@ def render_plan(sweep: PlanSweep) -> bytes:
         An HTML document that needs nothing else.
     """
     sections = (
-        Section(key="error", title="Expected error of every mechanism", short="Expected error", content=_numbers(sweep)),
-        Section(key="chart", title="How the error falls with the budget", short="Error and budget", content=_charts(sweep)),
+        Section(
+            key="error",
+            title="Expected error of every mechanism",
+            short="Expected error",
+            content=_numbers(sweep),
+        ),
+        Section(
+            key="chart",
+            title="How the error falls with the budget",
+            short="Error and budget",
+            content=_charts(sweep),
+        ),
         Section(key="reading", title="How to read this", short="How to read this", content=_reading(sweep)),
     )
     return page(
@@ -108,15 +118,21 @@ def _auto(sweep: PlanSweep, stop: PlanStop) -> Html:
 
 def _numbers(sweep: PlanSweep) -> Html:
     stop = sweep.stops[sweep.start]
-    head: list[Child] = ["Mechanism", *(f"trace {number(trace)}" for trace in sweep.traces)]
+    traces = [number(trace) for trace in sweep.traces]
+    head: list[Child] = ["Mechanism", f"trace {traces[0]}", *traces[1:]]
     rows = [
         (
             join(_swatch(place), name),
-            *(el("span", cell_text(stop, t, place), data_cell=f"{t},{place}") for t in range(len(sweep.traces))),
+            *(
+                el("span", cell_text(stop, t, place), data_cell=f"{t},{place}")
+                for t in range(len(sweep.traces))
+            ),
         )
         for place, name in enumerate(sweep.mechanisms)
     ]
-    caption = "Expected relative error (Frobenius norm): 1 is the error of publishing zeros, 0.1 is a good release"
+    caption = (
+        "Expected relative error (Frobenius norm): 1 is the error of publishing zeros, 0.1 is a good release"
+    )
     return table(head, rows, caption=caption)
 
 
@@ -160,7 +176,7 @@ def _chart(sweep: PlanSweep, trace: int) -> Html:
         [(stop.amount, error) for stop in sweep.stops if (error := stop.errors[trace][place]) is not None]
         for place in range(len(sweep.mechanisms))
     ]
-    sizes = [error for drawn in lines for _, error in drawn if 0 < error]
+    sizes = [error for drawn in lines for _, error in drawn if error > 0]
     x = axis_of(amounts)
     y = charts.vertical(max(BEST_SHOWN, min(sizes) / 1.3), max(1.3, min(WORST_SHOWN, 1.1 * max(sizes))))
     curves = [
@@ -168,7 +184,7 @@ def _chart(sweep: PlanSweep, trace: int) -> Html:
     ]
     now = x(amounts[sweep.start])
     marker = el("line", x1=now, x2=now, y1=charts.TOP, y2=charts.HEIGHT - charts.BOTTOM, class_="now")
-    label = f"Expected relative error against {sweep.unit}, at trace {number(sweep.traces[trace])}; the table has the numbers"
+    label = f"Expected relative error against {sweep.unit} at trace {number(sweep.traces[trace])}, as in the table"
     # The choice of auto lies on top of the mechanism it chose.
     return charts.chart(
         x, y, reversed(curves), marker, label=label, x_label=sweep.unit, y_label="expected relative error"
@@ -187,12 +203,17 @@ def _key(sweep: PlanSweep) -> Html:
 
 def _reading(sweep: PlanSweep) -> Html:
     texts = (
-        "The numbers are mean errors of simulated releases of made-up tables, all of whose rows are equally long. They say which "
-        "mechanism suits a table of this shape, and roughly how large the error will be; a real table will differ.",
-        "Trace: mean squared length of a row over the squared norm bound, so 1 if the norm bound is tight and 0.01 if rows are "
-        "typically a tenth as long as they are allowed to be. It is about the table, so do not compute it from the rows; assume "
+        "The numbers are mean errors of simulated releases of made-up tables, all of whose rows are equally "
+        "long. They say which "
+        "mechanism suits a table of this shape, and roughly how large the error will be; a real table will "
+        "differ.",
+        "Trace: mean squared length of a row over the squared norm bound, so 1 if the norm bound is tight "
+        "and 0.01 if rows are "
+        "typically a tenth as long as they are allowed to be. It is about the table, so do not compute it "
+        "from the rows; assume "
         "several.",
-        f"Assumed eigenvalues: {sweep.spectrum}. A “<” marks an upper bound. “–” means that a mechanism needs the rows, "
+        f"Assumed eigenvalues: {sweep.spectrum}. A “<” marks an upper bound. “–” means that a mechanism "
+        "needs the rows, "
         "cannot keep this budget, or is too slow to simulate at this width.",
         *sweep.notes,
     )

@@ -20,7 +20,9 @@ from dpcov.report.words import rows_in_words
 SCRIPTS = ("theme.js", "heatmap.js", "parts.js")
 
 
-def render_release(release: Release, *, file_name: str = "release.dpcov", balance: Balance | None = None) -> bytes:
+def render_release(
+    release: Release, *, file_name: str = "release.dpcov", balance: Balance | None = None
+) -> bytes:
     """Write the page of a release.
 
     Parameters
@@ -74,7 +76,12 @@ def _results(parts: Sequence[PartNumbers], drawn: set[int]) -> tuple[Section, ..
         return Section(key=key, title=title, short=short, content=join(made))
 
     return (
-        section("correlations", "Correlations", "Correlations", lambda p: results.correlations(p, p.index in drawn)),
+        section(
+            "correlations",
+            "Correlations",
+            "Correlations",
+            lambda p: results.correlations(p, p.index in drawn),
+        ),
         section("spectrum", "Components above the noise", "Spectrum", results.spectrum),
         section("strata", "Noise against signal", "Noise and signal", results.strata),
         section("error", "Expected error", "Expected error", results.error),
@@ -109,13 +116,19 @@ def _facts(release: Release, part: PartNumbers) -> Html:
     """The five numbers that a reader looks for first."""
     promise = release.guarantee.promise
     facts: list[tuple[str, str, str]] = [
-        ("Rows", rows_in_words(release), "exact, public" if release.manifest.n_rows is not None else "noisy, protected"),
+        (
+            "Rows",
+            rows_in_words(release),
+            "exact, public" if release.manifest.n_rows is not None else "noisy, protected",
+        ),
         ("Features", f"{len(release.feature_names):,}", _groups_words(release)),
         ("Guarantee", str(promise), f"{release.guarantee.neighbors} neighbors"),
     ]
     after = part.errors.after if part.errors.after is not None else part.errors.before
     if after is not None and part.errors.size > 0:
-        facts.append(("Expected error", f"{number(100 * after / part.errors.size)} %", "of the size of the matrix"))
+        facts.append(
+            ("Expected error", f"{number(100 * after / part.errors.size)} %", "of the size of the matrix")
+        )
     spectrum = None if part.estimates is None else part.estimates.spectrum
     if spectrum is not None and spectrum.n_above is not None and np.size(spectrum.noisy) > 1:
         facts.append(("Above the noise", f"{spectrum.n_above} of {spectrum.noisy.size}", "components"))
@@ -131,7 +144,7 @@ def _selector(parts: Sequence[PartNumbers]) -> Child:
     if len(parts) == 1:
         return None
     options = (el("option", shorten(part.name), value=place) for place, part in enumerate(parts))
-    return el("div", el("label", "Show ", el("select", options, id="part")), class_="parts")
+    return el("div", el("label", "Numbers of ", el("select", options, id="part")), class_="parts")
 
 
 def _provenance(release: Release) -> Html:
@@ -139,5 +152,8 @@ def _provenance(release: Release) -> Html:
     software = ", ".join(f"{name} {version}" for name, version in manifest.software.items())
     return join(
         el("p", "Fingerprint ", el("code", release.fingerprint)),
-        el("p", f"Released {manifest.created} with {software}. This page reads the release file and nothing else."),
+        el(
+            "p",
+            f"Released {manifest.created} with {software}. This page reads the release file and nothing else.",
+        ),
     )

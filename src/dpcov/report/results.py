@@ -41,7 +41,9 @@ def correlations(part: PartNumbers, drawn: bool) -> Html:
     )
     return join(
         intro,
-        _map(part) if drawn else el("p", "This matrix is too large for a page; use dpcov export.", class_="note"),
+        _map(part)
+        if drawn
+        else el("p", "This matrix is too large for a page; use dpcov export.", class_="note"),
         el("h3", "Strongest pairs"),
         _strongest(made, names),
         details("The whole matrix as a table", _matrix(made, names)) if len(names) <= WHOLE_TABLE else None,
@@ -51,7 +53,8 @@ def correlations(part: PartNumbers, drawn: bool) -> Html:
 def _map(part: PartNumbers) -> Html:
     count = len(part.release.feature_names)
     label = (
-        f"Correlation heat map of {count} features. Arrow keys move the cursor, plus and minus zoom, zero shows everything."
+        f"Correlation heat map of {count} features. Arrow keys move the cursor, "
+        "plus and minus zoom, zero shows everything."
     )
     orders = el(
         "fieldset",
@@ -61,7 +64,9 @@ def _map(part: PartNumbers) -> Html:
         class_="switch",
     )
     fade = el(
-        "label", el("input", type="checkbox", class_="fade"), " Hide what noise alone could make (below 2 noise std)"
+        "label",
+        el("input", type="checkbox", class_="fade"),
+        " Hide what noise alone could make (below 2 noise std)",
     )
     zoom = el(
         "span",
@@ -76,7 +81,13 @@ def _map(part: PartNumbers) -> Html:
         el("div", orders, zoom, class_="tools"),
         el("canvas", tabindex="0", role="application", aria_label=label, class_="map"),
         el("div", "Point at a cell to read it.", class_="readout", role="status", aria_live="polite"),
-        el("div", el("span", "−1"), el("canvas", class_="legend", aria_hidden="true"), el("span", "1"), class_="scale"),
+        el(
+            "div",
+            el("span", "−1"),
+            el("canvas", class_="legend", aria_hidden="true"),
+            el("span", "1"),
+            class_="scale",
+        ),
         el("div", fade, class_="tools") if has_noise else None,
         el("noscript", el("p", "The map needs JavaScript; the tables below do not.")),
         class_="heatmap",
@@ -85,13 +96,19 @@ def _map(part: PartNumbers) -> Html:
 
 
 def _choice(part: PartNumbers, value: str, label: str, *, checked: bool) -> Html:
-    return el("label", el("input", type="radio", name=f"order-{part.index}", value=value, checked=checked), el("span", label))
+    return el(
+        "label",
+        el("input", type="radio", name=f"order-{part.index}", value=value, checked=checked),
+        el("span", label),
+    )
 
 
 def _strongest(made: Estimates, names: Sequence[str]) -> Html:
     known = made.correlation_noise
-    beyond = made.correlation if known is None else np.where(
-        np.abs(made.correlation) > CLEAR * known, made.correlation, 0.0
+    beyond = (
+        made.correlation
+        if known is None
+        else np.where(np.abs(made.correlation) > CLEAR * known, made.correlation, 0.0)
     )
     pairs = strongest(beyond, STRONGEST_SHOWN)
     if not pairs:
@@ -106,7 +123,9 @@ def _strongest(made: Estimates, names: Sequence[str]) -> Html:
         rows.append(tuple(cells))
     if known is None:
         return table(("Pair", "Correlation"), rows, caption="Pairs with the largest correlation")
-    caption = f"Largest correlations that are more than {CLEAR:g} noise std (before post-processing) from zero"
+    caption = (
+        f"Largest correlations that are more than {CLEAR:g} noise std (before post-processing) from zero"
+    )
     return table(("Pair", "Correlation", "Noise std", "Noise stds from zero"), rows, caption=caption)
 
 
@@ -130,7 +149,9 @@ def spectrum(part: PartNumbers) -> Html:
     made = part.estimates.spectrum
     count = len(made.noisy)
     if count < 2:
-        return el("p", "There is one feature, so its variance is the only eigenvalue; see the table of features.")
+        return el(
+            "p", "There is one feature, so its variance is the only eigenvalue; see the table of features."
+        )
     if not np.any(made.noisy > 0):
         return el("p", "No eigenvalue is positive: the noise hides everything.")
     return join(
@@ -146,10 +167,13 @@ def _spectrum_words(made: Spectrum) -> str:
         return "The law of the noise on this matrix is not known, so its edge cannot be drawn."
     above = made.n_above
     text = f"{above} of {count} components {'stands' if above == 1 else 'stand'} above the noise"
-    share = float(made.estimate[:above].sum() / made.estimate.sum()) if above and made.estimate.sum() > 0 else 0.0
+    share = (
+        float(made.estimate[:above].sum() / made.estimate.sum()) if above and made.estimate.sum() > 0 else 0.0
+    )
     tail = f", with {100 * share:.0f} % of the estimated variance." if above else "."
     return (
-        f"{text}{tail} Noise alone would reach eigenvalues of about {number(made.edge)} here; what lies below is not "
+        f"{text}{tail} Noise alone would reach eigenvalues of about {number(made.edge)} here; what lies "
+        "below is not "
         "evidence of structure."
     )
 
@@ -186,13 +210,18 @@ def _noise_band(x: charts.Axis, y: charts.Axis, made: Spectrum) -> list[Html]:
 
 def _scree_key(made: Spectrum) -> Html:
     hidden = int(np.sum(made.noisy <= 0))
-    negative = f" {hidden} noisy eigenvalue{'s are' if hidden > 1 else ' is'} negative and not drawn." if hidden else ""
+    negative = (
+        f" {hidden} noisy eigenvalue{'s are' if hidden > 1 else ' is'} negative and not drawn."
+        if hidden
+        else ""
+    )
     return el(
         "figcaption",
         el("span", class_="key noisy-key"),
         " released, with noise ",
         el("span", class_="key estimate-key"),
-        f" after post-processing. Covariance in encoded units, in which every column’s bounds are −1 and 1.{negative}",
+        " after post-processing. Covariance in encoded units, in which every column’s bounds are −1 and "
+        f"1.{negative}",
     )
 
 
@@ -222,7 +251,8 @@ def strata(part: PartNumbers) -> Html:
     ]
     many = len(part.strata) > 1 or part.n_strata_left_out > 0
     intro = (
-        "Rows are sorted into strata by their length, and every stratum has noise in proportion to it: what short rows say "
+        "Rows are sorted into strata by their length, and every stratum has noise in proportion to it: what "
+        "short rows say "
         "is known more precisely."
         if many
         else "All rows are in one matrix, with one size of noise."
@@ -236,7 +266,9 @@ def strata(part: PartNumbers) -> Html:
             caption="Frobenius norms of every published matrix and of its noise, encoded units, means included. "
             "Upper bar: signal, lower bar: noise; logarithmic.",
         ),
-        el("p", f"{left} further strata, of rows too short to matter here, are not listed.", class_="note") if left else None,
+        el("p", f"{left} further strata, of rows too short to matter here, are not listed.", class_="note")
+        if left
+        else None,
     )
 
 
@@ -253,16 +285,22 @@ def error(part: PartNumbers) -> Html:
     """Expected error before and after shrinkage, as sentences and a small table."""
     errors, size = part.errors, part.errors.size
     if errors.before is None:
-        return el("p", "The error of this release is not known, because the law of its noise is not published.")
+        return el(
+            "p", "The error of this release is not known, because the law of its noise is not published."
+        )
     rows = [("noisy matrix", number(errors.before), _percent(errors.before, size))]
     if errors.after is not None:
         rows.append(("after optimal shrinkage (default)", number(errors.after), _percent(errors.after, size)))
     words = (
-        "Frobenius norm of the difference to the exact second moment matrix (rows of the table clipped to the norm bound), "
+        "Frobenius norm of the difference to the exact second moment matrix (rows of the table clipped to "
+        "the norm bound), "
         "in encoded units. It counts the noise only; what a sample leaves open comes on top."
     )
     head = ("Estimate", "Expected error", "Relative to the matrix")
-    return join(el("p", words), table(head, rows, caption=f"Expected error; the matrix itself has size {number(size)}"))
+    return join(
+        el("p", words),
+        table(head, rows, caption=f"Expected error; the matrix itself has size {number(size)}"),
+    )
 
 
 def _percent(value: float, size: float) -> str:
@@ -274,7 +312,9 @@ def features(part: PartNumbers) -> Html:
     if part.estimates is None:
         return _problem(part)
     made = part.estimates.table
-    columns: list[tuple[str, object]] = [("Std" if made.means is not None else "Root mean square", made.deviations)]
+    columns: list[tuple[str, object]] = [
+        ("Std" if made.means is not None else "Root mean square", made.deviations)
+    ]
     if made.deviation_noise is not None:
         columns.append(("± noise", made.deviation_noise))
     if made.mean_noise is not None and made.means is not None:

@@ -63,8 +63,8 @@ def spectrum(
     scale : float
         Factor between the unit ball and the units of ``noisy``.
     """
-    values = np.linalg.eigvalsh(noisy)[::-1]
-    after = np.linalg.eigvalsh(estimate)[::-1]
+    values: Array = np.linalg.eigvalsh(noisy)[::-1].astype(np.float64)
+    after: Array = np.linalg.eigvalsh(estimate)[::-1].astype(np.float64)
     if unit.noise_variance is None or unit.off_diagonal_variance is None:
         return Spectrum(noisy=values, estimate=after, edge=None, level=None)
     mean_square = float(np.sum(means**2))

@@ -38,11 +38,13 @@ def change_in_words(guarantee: Guarantee) -> str:
     own = "row" if guarantee.rows_per_person == 1 else f"rows (at most {guarantee.rows_per_person})"
     if guarantee.neighbors == "replace-one":
         return (
-            f"Replace one person’s {own} by anything else, and this file would come out almost as likely as it did. "
+            f"Replace one person’s {own} by anything else, and this file would come out almost as likely as "
+            "it did. "
             "The number of rows is public and not protected."
         )
     return (
-        f"Add one person’s {own} to the table, or take them out, and this file would come out almost as likely as it did. "
+        f"Add one person’s {own} to the table, or take them out, and this file would come out almost as "
+        "likely as it did. "
         "So it also hides who is in the table, and how many rows there are."
     )
 
@@ -54,8 +56,10 @@ def promise_in_words(promise: Promise) -> str:
     found = format_number(100 * _rounded_up(detection(promise, FALSE_ALARMS)))
     alarms = format_number(100 * FALSE_ALARMS)
     return (
-        "Suppose that an attacker knows everybody else’s rows, and suspects what one person’s row says. If they may be wrong in "
-        f"{alarms} of 100 cases in which the suspicion is false, this file lets them confirm at most {found} of 100 suspicions "
+        "Suppose that an attacker knows everybody else’s rows, and suspects what one person’s row says. If "
+        "they may be wrong in "
+        f"{alarms} of 100 cases in which the suspicion is false, this file lets them confirm at most {found} "
+        "of 100 suspicions "
         f"that are true; guessing confirms {alarms}."
     )
 
@@ -85,7 +89,10 @@ def conversions(promise: Promise) -> Iterator[tuple[str, str]]:
             yield f"({format_number(pure_to_zcdp(promise.epsilon))})-zCDP", "ρ = ε²/2"
     elif not isinstance(promise, ApproxDP):
         for delta in DELTAS:
-            yield f"({_short(zcdp_epsilon(promise.rho, delta))}, {format_number(delta)})-DP", "from the curve of zCDP"
+            yield (
+                f"({_short(zcdp_epsilon(promise.rho, delta))}, {format_number(delta)})-DP",
+                "from the curve of zCDP",
+            )
     for people in PEOPLE:
         if not costs_nothing(promise):
             yield _for_several(promise, people), f"for {people} people together"
@@ -142,31 +149,37 @@ def cautions(release: "Release") -> Iterator[tuple[str, str]]:
         )
     yield (
         "The numbers are estimates with noise.",
-        "Standard errors that treat the matrix as exact are too small. The noise comes on top of what a sample always has, "
+        "Standard errors that treat the matrix as exact are too small. The noise comes on top of what a "
+        "sample always has, "
         "and a correlation smaller than about two noise standard deviations may be nothing but noise.",
     )
     yield (
         f"Post-processing by default: {release.statistics.post}.",
-        f"For the estimates shown here: {POST_WORDS[release.statistics.post]}. It costs no privacy, can be redone with another "
+        f"For the estimates shown here: {POST_WORDS[release.statistics.post]}. It costs no privacy, can be "
+        "redone with another "
         "choice, and biases estimates a little in exchange for a smaller error.",
     )
     yield (
         "Bounds and norm bound are taken as public knowledge.",
-        "Values outside a column’s bounds were moved to the bound, and rows longer than the norm bound were scaled down. "
+        "Values outside a column’s bounds were moved to the bound, and rows longer than the norm bound were "
+        "scaled down. "
         "If somebody looked at the rows to choose the bounds, the guarantee does not cover what they reveal.",
     )
     yield from _about_people(guarantee)
     if manifest.spent is None and not costs_nothing(guarantee.promise):
         yield (
             "No ledger was charged.",
-            "Somebody has to keep account of everything else that is released about the same people: guarantees add up.",
+            "Somebody has to keep account of everything else that is released about the same people: "
+            "guarantees add up.",
         )
     if guarantee.numerics == "idealized":
         yield ("The numerics are idealized.", NUMERICS_WORDS["idealized"])
     yield (
         "What the numbers do not say.",
-        "Nothing here is about a single person, and nothing here shows causes. Missing values were filled in or marked as the "
-        "schema says, relations that are not linear are invisible to a covariance, and the table may not be a random sample.",
+        "Nothing here is about a single person, and nothing here shows causes. Missing values were filled in "
+        "or marked as the "
+        "schema says, relations that are not linear are invisible to a covariance, and the table may not be "
+        "a random sample.",
     )
     yield (
         "The fingerprint is not a signature.",
@@ -178,11 +191,13 @@ def _about_people(guarantee: Guarantee) -> Iterator[tuple[str, str]]:
     if guarantee.neighbors == "replace-one":
         yield (
             "Not protected: the number of rows.",
-            "It is published exactly. Being one of the people in the table is not hidden by this relation; what their rows say is.",
+            "It is published exactly. Being one of the people in the table is not hidden by this relation; "
+            "what their rows say is.",
         )
     owned = "one row" if guarantee.rows_per_person == 1 else f"{guarantee.rows_per_person} rows"
     yield (
         f"One person owns at most {owned}.",
-        "Somebody with more rows has weaker protection. Facts about groups that hold without any one person in the table, "
+        "Somebody with more rows has weaker protection. Facts about groups that hold without any one person "
+        "in the table, "
         "such as that two columns go together, are what the release is for; they are not protected.",
     )

@@ -11,7 +11,7 @@ from benchmarks.peers.catalog import METHODS, PEERS, SAMPLERS
 from benchmarks.peers.compare import compare, measure, verdict
 from benchmarks.peers.environment import Unavailable
 from benchmarks.peers.exchange import Answer
-from benchmarks.peers.report import HEADINGS, write
+from benchmarks.peers.report import HEADINGS, Comparison, write
 
 CASE = Case(name="small", columns=np.random.default_rng(0).uniform(-1, 1, size=(400, 8)), lower=-1.0)
 BINGHAM = next(sampler for sampler in SAMPLERS if sampler.label == "diffprivlib Bingham")
@@ -20,7 +20,9 @@ BINGHAM = next(sampler for sampler in SAMPLERS if sampler.label == "diffprivlib 
 @pytest.fixture(scope="module")
 def found(tmp_path_factory):
     """This library against itself: everybody else is unavailable."""
-    pythons = {peer.name: Unavailable(reason="no network") for peer in PEERS} | {"dpcov": Path(sys.executable)}
+    pythons = {peer.name: Unavailable(reason="no network") for peer in PEERS} | {
+        "dpcov": Path(sys.executable)
+    }
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(comparing, "cases", lambda seed: [CASE])
         shorter = [replace(sampler, quick_size=2000) for sampler in SAMPLERS]
@@ -30,7 +32,7 @@ def found(tmp_path_factory):
 
 
 def test_peers_that_cannot_be_installed_are_left_out_with_the_reason(found):
-    assert found.skipped == {name: "no network" for name in ("diffprivlib", "opendp", "smartnoise")}
+    assert found.skipped == dict.fromkeys(("diffprivlib", "opendp", "smartnoise"), "no network")
     assert {row.peer for row in found.measured} == {"dpcov"}
 
 
@@ -96,3 +98,24 @@ def test_what_a_method_refuses_is_shown_not_scored():
     refused = measure(METHODS[0], CASE, Answer(refused="too large"))
     assert refused.refused == "too large"
     assert np.isnan(refused.error)
+
+
+def test_the_command_names_what_it_leaves_out(monkeypatch, tmp_path, capsys):
+    from benchmarks.peers import __main__ as command
+
+    def without_network(name, requirements, directory):
+        assert directory == tmp_path / "environments"
+        return Unavailable(reason=f"no network for {name}")
+
+    def nobody(pythons, folder, **options):
+        skipped = {name: python.reason for name, python in pythons.items() if isinstance(python, Unavailable)}
+        return Comparison(measured=[], checked=[], versions={}, skipped=skipped, facts="")
+
+    monkeypatch.setattr(command, "prepare", without_network)
+    monkeypatch.setattr(command, "compare", nobody)
+    where = ["--out", str(tmp_path / "out"), "--venvs", str(tmp_path / "environments")]
+    command.main(["--quick", *where, "--only", "opendp", "smartnoise"])
+    shown = capsys.readouterr().out
+    assert "opendp: no network for opendp; skipped" in shown
+    assert "diffprivlib: not asked for; skipped" in shown
+    assert (tmp_path / "out" / "index.html").is_file()

@@ -54,7 +54,10 @@ def test_other_requirements_make_it_anew(requirements, commands, tmp_path):
 
 def test_what_pip_cannot_install_is_skipped_with_its_reason(requirements, commands, tmp_path):
     _, outcome = commands
-    outcome |= {"fails": "pip install", "stderr": "WARNING: x\nERROR: No matching distribution found\nnotice\n"}
+    outcome |= {
+        "fails": "pip install",
+        "stderr": "WARNING: x\nERROR: No matching distribution found\nnotice\n",
+    }
     found = prepare("peer", requirements, tmp_path / "venvs")
     assert found == Unavailable(reason="not installable: No matching distribution found")
     assert not (tmp_path / "venvs" / "peer" / environment.STAMP).exists()

@@ -36,7 +36,15 @@ def die(rows):
 def hang(rows):
     time.sleep(60)
 
-serve("1.2.3", dict(double=double, threads=threads, refuse=refuse, slow=slow, die=die, hang=hang))
+calls = []
+
+def once(rows):
+    calls.append(None)
+    if len(calls) > 1:
+        time.sleep(60)
+    return [1.0]
+
+serve("1.2.3", dict(once=once, double=double, threads=threads, refuse=refuse, slow=slow, die=die, hang=hang))
 """
 
 
@@ -77,16 +85,27 @@ def test_repetitions_end_with_the_time_of_the_task(worker):
     assert 1 <= len(found.answers["slow"].seconds) < 10
 
 
-def test_a_worker_that_dies_loses_only_what_it_had_not_answered(worker):
-    found = answered(worker, task("double"), task("die"), task("slow"))
+def test_a_call_without_end_is_given_up_and_the_next_task_answered(worker):
+    found = answered(worker, task("hang", limit_s=0.2), task("double"))
+    assert found.answers["hang"].refused == "no result within 0.6 s"
     assert found.answers["double"].refused is None
-    assert found.answers["die"].refused == found.answers["slow"].refused == "last words"
+
+
+def test_a_worker_that_dies_loses_only_the_task_in_which_it_died(worker):
+    found = answered(worker, task("double"), task("die"), task("slow"))
+    assert found.answers["die"].refused == "last words"
+    assert found.answers["double"].refused is found.answers["slow"].refused is None
+
+
+def test_values_before_a_call_without_end_are_kept(worker):
+    found = answered(worker, task("once", repetitions=5, limit_s=0.5))
+    assert len(found.answers["once"].values) == 1
 
 
 def test_a_worker_that_hangs_is_ended(worker):
-    found = answered(worker, task("double"), task("hang"), limit_s=2.0)
+    found = answered(worker, task("double"), task("hang", limit_s=50.0), limit_s=2.0)
     assert found.answers["double"].refused is None
-    assert found.answers["hang"].refused == "no answer within 2 s"
+    assert found.answers["hang"].refused == "no time was left"
 
 
 def test_old_answers_are_not_mistaken_for_new_ones(worker):

@@ -21,7 +21,7 @@ from dpcov.data.sources.base import Block, Kind, Reading, Source, check_names, k
 from dpcov.data.values import MISSING_WORDS
 from dpcov.errors import DataError
 
-_BLOCK_BYTES = 4 << 20
+_BLOCK_BYTES = 1 << 20
 _HEAD_BYTES = 1 << 20
 _LONGEST_TEXT = 10_000
 _COMPRESSIONS = {".gz": "gzip", ".zst": "zstd"}

@@ -1,0 +1,306 @@
+"""The audit trail: whatever is edited, deleted, moved or cut off is found, and what remains trustworthy is named."""
+
+import sqlite3
+from fractions import Fraction
+
+import pytest
+
+from dpcov.errors import LedgerError, UsageError
+from dpcov.privacy.budget import Budget
+from dpcov.privacy.guarantee import ZCDP, PureDP
+from dpcov.privacy.ledger import Ledger
+from dpcov.privacy.ledger_trail import EVENT_FIELDS, GENESIS, Event
+from dpcov.privacy.spend import Spend
+
+TENTH = Fraction(1, 10)
+SPEND = Spend(promise=ZCDP(rho=TENTH), mechanism="gaussian")
+RELATION = "replace-one"
+
+
+@pytest.fixture
+def path(tmp_path):
+    """Two accounts; releases 1 to 4 in every state; 13 events."""
+    path = tmp_path / "privacy.ledger"
+    book = Ledger(path)
+    book.create("patients", Budget(rho=1), RELATION)
+    book.create("staff", Budget(epsilon=1, delta="1e-6"), RELATION)
+    for number in range(2):
+        reservation = book.reserve("patients", SPEND, RELATION, note=f"note {number}")
+        reservation.mark_drawn()
+        reservation.commit(f"sha256:{number}")
+    pure = Spend(promise=PureDP(epsilon=TENTH), mechanism="laplace")
+    book.reserve("staff", pure, RELATION).mark_drawn()
+    book.reserve("patients", SPEND, RELATION)
+    return path
+
+
+def edit(path, *statements):
+    """Change tables as somebody with write access can, who first removes what forbids it."""
+    with sqlite3.connect(path, isolation_level=None) as connection:
+        for statement in (
+            "DROP TRIGGER IF EXISTS event_update",
+            "DROP TRIGGER IF EXISTS event_delete",
+            *statements,
+        ):
+            connection.execute(statement)
+    connection.close()
+
+
+def events_of(path):
+    with sqlite3.connect(path) as connection:
+        rows = connection.execute(f"SELECT {', '.join(EVENT_FIELDS)} FROM event ORDER BY number").fetchall()
+    connection.close()
+    return [Event(**dict(zip(EVENT_FIELDS, row, strict=True))) for row in rows]
+
+
+def test_a_ledger_that_nobody_touched_is_whole(path):
+    found = Ledger(path).verify()
+    assert found.problems == ()
+    assert (found.trusted_events, found.trusted_entries, found.imported_entries) == (12, (1, 2, 3, 4), 0)
+    assert found.head.events == 12
+    assert found.head.entries == 4
+    steps = [(event.kind, event.entry) for event in events_of(path)]
+    assert steps == [
+        *[("created", None), ("created", None)],
+        *[(kind, number) for number in (1, 2) for kind in ("reserved", "drawn", "committed")],
+        *[("ruled", None), ("reserved", 3), ("drawn", 3), ("reserved", 4)],
+    ]
+
+
+def test_the_trail_cannot_be_changed_by_accident(path):
+    for statement in ("UPDATE event SET at = 'x'", "DELETE FROM event WHERE number = 12"):
+        with sqlite3.connect(path) as connection, pytest.raises(sqlite3.IntegrityError, match="append-only"):
+            connection.execute(statement)
+        connection.close()
+
+
+TAMPERED = [
+    (
+        "UPDATE event SET details = replace(details, '1/10', '1/99') WHERE number = 6",
+        "event 6 was changed",
+        5,
+    ),
+    ("DELETE FROM event WHERE number = 4", "event 4 is missing", 3),
+    ("DELETE FROM event WHERE number IN (4, 5)", "event 4 to 5 is missing", 3),
+    ("DELETE FROM event WHERE number > 9", "its end is missing", 9),
+    ("DELETE FROM event", "its end is missing", 0),
+    ("UPDATE trail_head SET digest = 'f'", "its end is missing or changed", 12),
+    ("UPDATE trail_head SET events = 20", "its end is missing", 12),
+]
+
+
+@pytest.mark.parametrize(("statement", "words", "trusted"), TAMPERED)
+def test_a_tampered_trail_is_found_and_its_good_part_named(path, statement, words, trusted):
+    edit(path, statement)
+    found = Ledger(path).verify()
+    assert words in found.problems[0]
+    assert found.trusted_events == trusted
+    assert set(found.trusted_entries) <= {1, 2, 3, 4}
+
+
+def test_what_is_confirmed_before_a_break_stays_trusted(path):
+    edit(path, "UPDATE event SET at = '2000' WHERE number = 7")
+    found = Ledger(path).verify()
+    assert found.trusted_events == 6
+    # Release 1 is complete before the break, release 2 is not.
+    assert found.trusted_entries == (1,)
+
+
+def test_swapped_events_are_found(path):
+    edit(
+        path,
+        "UPDATE event SET number = -1 WHERE number = 3",
+        "UPDATE event SET number = 3 WHERE number = 6",
+        "UPDATE event SET number = 6 WHERE number = -1",
+    )
+    assert "event 3 was changed, or does not belong" in Ledger(path).verify().problems[0]
+
+
+RECORDS = [
+    ("UPDATE entry SET promise_rho = '1/1000' WHERE id = 1", "entry 1 was changed: promise_rho"),
+    ("UPDATE entry SET state = 'reserved' WHERE id = 2", "entry 2 was changed: state"),
+    ("DELETE FROM entry WHERE id = 2", "entry 2 was removed"),
+    ("INSERT INTO entry SELECT 9, dataset, reserved_at, mechanism, promise_epsilon, promise_delta, promise_rho, rho,"
+     " noise_multiplier, note, state, drawn_at, committed_at, fingerprint FROM entry WHERE id = 1",
+     "entry 9 is unknown"),
+    ("UPDATE dataset SET total_rho = '100' WHERE name = 'patients'", "an account was changed: total_rho"),
+    ("INSERT INTO dataset SELECT 'again', created_at, neighbors, total_epsilon, total_delta, total_rho, composition"
+     " FROM dataset WHERE name = 'patients'", "an account is unknown"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("statement", "words"), RECORDS)
+def test_records_that_differ_from_the_trail_are_found(path, statement, words):
+    edit(path, statement)
+    found = Ledger(path).verify()
+    assert words in " ".join(found.problems)
+    assert found.trusted_events == 12
+    assert len(found.trusted_entries) >= 3
+
+
+def test_every_edit_of_any_cell_is_found(path):
+    with sqlite3.connect(path) as connection:
+        cells = [
+            (table, row[0], column[1])
+            for table in ("event", "entry", "dataset", "trail_head")
+            for row in connection.execute(f"SELECT rowid FROM {table}").fetchall()
+            for column in connection.execute(f"PRAGMA table_info({table})").fetchall()
+        ]
+    connection.close()
+    whole = path.read_bytes()
+    assert len(cells) > 100
+    for table, row, column in cells:
+        path.write_bytes(whole)
+        edit(
+            path,
+            "PRAGMA foreign_keys = OFF",
+            f"UPDATE {table} SET {column} = CASE typeof({column}) WHEN 'integer' THEN {column} + 100"
+            f" WHEN 'null' THEN '1' ELSE {column} || '0' END WHERE rowid = {row}",
+        )
+        if (table, column) == ("trail_head", "entries"):
+            with pytest.raises(LedgerError, match="damaged"):
+                Ledger(path).remaining("patients")
+        else:
+            assert Ledger(path).verify().problems != (), (table, row, column)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "DELETE FROM entry WHERE id = 4",
+        "DELETE FROM event WHERE number = 12",
+        "UPDATE event SET details = '{}' WHERE number = 12",
+        "DELETE FROM trail_head",
+    ],
+)
+def test_daily_work_stops_when_the_end_of_the_trail_is_wrong(path, statement):
+    edit(path, statement)
+    for call in (
+        lambda: Ledger(path).remaining("patients"),
+        lambda: Ledger(path).check("patients", SPEND, RELATION),
+        lambda: Ledger(path).reserve("patients", SPEND, RELATION),
+    ):
+        with pytest.raises(LedgerError, match=r"damaged.*backup"):
+            call()
+
+
+def rewrite(path, keep):
+    """Cut the history off after some events and forge a chain that fits; what an intruder without a slip does."""
+    statements, previous = [], GENESIS
+    for event in events_of(path)[:keep]:
+        details = event.details.replace('"1/10"', '"1/1000"')
+        forged = Event(**{**event.__dict__, "details": details})
+        previous = forged.expected_digest(previous)
+        text = details.replace("'", "''")
+        statements.append(
+            f"UPDATE event SET details = '{text}', digest = '{previous}' WHERE number = {event.number}"
+        )
+    left = max((event.entry or 0 for event in events_of(path)[:keep]), default=0)
+    edit(
+        path,
+        f"DELETE FROM event WHERE number > {keep}",
+        f"DELETE FROM entry WHERE id > {left}",
+        "UPDATE entry SET promise_rho = '1/1000' WHERE promise_rho = '1/10'",
+        "UPDATE dataset SET composition = NULL WHERE name = 'staff'",
+        f"UPDATE trail_head SET events = {keep}, entries = {left}, digest = '{previous}'",
+        *statements,
+    )
+
+
+def test_a_forged_history_is_found_by_a_receipt_kept_elsewhere(path):
+    receipt = Ledger(path).verify().head.receipt
+    Ledger(path).reserve("patients", SPEND, RELATION)
+    assert Ledger(path).verify(receipt).problems == ()
+    rewrite(path, keep=8)
+    # Nothing inside the ledger tells: this is what the receipt is for.
+    assert Ledger(path).verify().problems == ()
+    assert "its end was cut off" in " ".join(Ledger(path).verify(receipt).problems)
+
+
+def test_a_rewritten_beginning_is_found_by_a_receipt(path):
+    receipt = f"8:{events_of(path)[7].digest}"
+    assert Ledger(path).verify(receipt).problems == ()
+    rewrite(path, keep=8)
+    assert "is not the one of the receipt" in " ".join(Ledger(path).verify(receipt).problems)
+
+
+@pytest.mark.parametrize("receipt", ["", "12", "x:y", "12:abc", "-1:" + "0" * 64])
+def test_what_is_no_receipt_is_refused(path, receipt):
+    with pytest.raises(UsageError, match="receipt"):
+        Ledger(path).verify(receipt)
+
+
+def test_an_overspent_account_is_found(path):
+    with Ledger(path)._store.writing() as transaction:
+        transaction.add_entry("patients", Spend(promise=ZCDP(rho=Fraction(2)), mechanism="x"), "", "2020")
+    assert Ledger(path).verify().problems == ("the releases of patients exceed its total",)
+
+
+VERSION_1 = """
+CREATE TABLE ledger_format (name TEXT NOT NULL, version INTEGER NOT NULL);
+CREATE TABLE dataset (
+    name TEXT PRIMARY KEY, created_at TEXT NOT NULL, neighbors TEXT NOT NULL,
+    total_epsilon TEXT, total_delta TEXT, total_rho TEXT, composition TEXT);
+CREATE TABLE entry (
+    id INTEGER PRIMARY KEY, dataset TEXT NOT NULL REFERENCES dataset (name), reserved_at TEXT NOT NULL,
+    mechanism TEXT NOT NULL, promise_epsilon TEXT, promise_delta TEXT, promise_rho TEXT,
+    rho TEXT, noise_multiplier TEXT, note TEXT NOT NULL, state TEXT NOT NULL,
+    drawn_at TEXT, committed_at TEXT, fingerprint TEXT);
+INSERT INTO ledger_format VALUES ('dpcov-ledger', 1);
+INSERT INTO dataset VALUES ('patients', '2020-01-01', 'replace-one', NULL, NULL, '1', 'zcdp');
+INSERT INTO dataset VALUES ('staff', '2020-01-02', 'add-remove-one', '1', '1/1000000', NULL, NULL);
+INSERT INTO entry VALUES
+  (1, 'patients', 't1', 'gaussian', NULL, NULL, '1/10', NULL, NULL, 'first', 'committed', 't2', 't3', 'sha256:a');
+INSERT INTO entry VALUES
+  (2, 'patients', 't4', 'gaussian', NULL, NULL, '1/10', NULL, '1/2', '', 'drawn', 't5', NULL, NULL);
+INSERT INTO entry VALUES
+  (3, 'patients', 't6', 'gaussian', NULL, NULL, '1/10', NULL, NULL, '', 'reserved', NULL, NULL, NULL);
+"""
+
+
+@pytest.fixture
+def old(tmp_path):
+    path = tmp_path / "old.ledger"
+    with sqlite3.connect(path) as connection:
+        connection.executescript(VERSION_1)
+    connection.close()
+    return path
+
+
+def test_an_old_ledger_is_read_as_it_is(old):
+    content = old.read_bytes()
+    book = Ledger(old)
+    assert book.remaining("patients").spent == {"rho": 3 * TENTH}
+    assert [entry.state for entry in book.entries("patients")] == ["committed", "drawn", "reserved"]
+    book.check("patients", SPEND, RELATION)
+    with pytest.raises(LedgerError, match="begun before there was a trail"):
+        book.verify()
+    assert old.read_bytes() == content
+
+
+def test_an_old_ledger_gets_its_trail_with_the_next_step(old):
+    before = Ledger(old).entries("patients"), Ledger(old).datasets()
+    assert Ledger(old).reserve("patients", SPEND, RELATION).id == 4
+    book = Ledger(old)
+    found = book.verify()
+    assert (found.problems, found.imported_entries, found.trusted_entries) == ((), 3, (1, 2, 3, 4))
+    assert (book.entries("patients")[:3], book.datasets()) == before
+    assert book.remaining("patients").spent == {"rho": 4 * TENTH}
+    kinds = [event.kind for event in events_of(old)]
+    assert kinds == [
+        "migrated",
+        *["created"] * 2,
+        "reserved",
+        "drawn",
+        "committed",
+        "reserved",
+        "drawn",
+        *["reserved"] * 2,
+    ]
+
+
+def test_a_refused_release_leaves_an_old_ledger_old(old):
+    with pytest.raises(LedgerError, match="overspend"):
+        Ledger(old).reserve("patients", Spend(promise=ZCDP(rho=Fraction(9)), mechanism="x"), RELATION)
+    with pytest.raises(LedgerError, match="begun before"):
+        Ledger(old).verify()

@@ -1,0 +1,68 @@
+import json
+from html.parser import HTMLParser
+
+import pytest
+
+from dpcov.report.html import Html, el, join, json_block, name_of, shorten, table, visible
+from tests.report.examples import UNHELPFUL_NAMES
+
+
+class Seen(HTMLParser):
+    """Elements and text as a browser would find them."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.tags, self.words, self.attributes = [], "", []
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag, attributes):
+        self.tags.append(tag)
+        self.attributes += attributes
+
+    def handle_data(self, data):
+        self.words += data
+
+
+@pytest.mark.parametrize("name", UNHELPFUL_NAMES)
+def test_a_name_is_text_wherever_it_stands(name):
+    seen = Seen(el("p", name, title=name))
+    assert seen.tags == ["p"]
+    assert seen.words == visible(name)
+    assert seen.attributes == [("title", visible(name))]
+
+
+@pytest.mark.parametrize("name", UNHELPFUL_NAMES)
+def test_data_for_scripts_cannot_end_the_script(name):
+    block = json_block("data", {name: [name]})
+    inside = block.removeprefix('<script type="application/json" id="data">').removesuffix("</script>")
+    assert not set(inside) & set("<>&\u2028\u2029")
+    assert json.loads(inside) == {name: [name]}
+
+
+def test_only_what_was_built_here_is_markup():
+    assert el("p", "<b>", Html("<b></b>"), ["<i>", None]) == "<p>&lt;b&gt;<b></b>&lt;i&gt;</p>"
+    assert join("a & b") == "a &amp; b"
+
+
+def test_attributes_are_left_out_or_bare():
+    assert el("input", hidden=True, checked=False, name=None, value=0) == '<input hidden value="0"/>'
+
+
+def test_invisible_characters_are_shown_and_emoji_kept():
+    assert visible("a\x00\x1b\u202eb\ud800") == "a\ufffd\ufffd\ufffdb\ufffd"
+    assert visible("👩\u200d🔬 ימין") == "👩\u200d🔬 ימין"
+
+
+def test_long_names_are_cut_and_whole_in_the_tooltip():
+    assert len(shorten("x" * 300)) == 80
+    assert f'title="{"x" * 300}"' in name_of("x" * 300)
+    assert "title" not in name_of("short")
+
+
+def test_tables_have_headings_and_scroll_on_their_own():
+    made = table(("Name", "Size"), [("a", "1")], caption="Sizes")
+    assert '<th scope="col">Name</th><th scope="col" class="number">Size</th>' in made
+    assert '<th scope="row">a</th><td class="number">1</td>' in made
+    assert 'role="region"' in made
+    assert "<caption>Sizes</caption>" in made

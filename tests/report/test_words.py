@@ -1,0 +1,86 @@
+from fractions import Fraction
+from math import exp, sqrt
+
+import pytest
+from scipy.stats import norm
+
+from dpcov.privacy.guarantee import ZCDP, ApproxDP, Guarantee, PureDP
+from dpcov.report.words import cautions, change_in_words, conversions, detection, promise_in_words
+from tests.report.examples import make, plain
+
+ALARMS = Fraction(1, 20)
+
+
+def randomized_response_power(epsilon, alarms):
+    """The best test against the worst epsilon-DP mechanism: a coin that is right with odds e^epsilon."""
+    right = exp(epsilon) / (1 + exp(epsilon))
+    wrong = 1 - right
+    return right * alarms / wrong if alarms <= wrong else right + wrong * (alarms - wrong) / right
+
+
+@pytest.mark.parametrize("epsilon", ["0.1", "1", "3"])
+def test_pure_detection_is_that_of_the_worst_mechanism(epsilon):
+    found = float(detection(PureDP(epsilon=Fraction(epsilon)), ALARMS))
+    assert found == pytest.approx(randomized_response_power(float(Fraction(epsilon)), 0.05), rel=1e-9)
+
+
+@pytest.mark.parametrize("rho", ["0.001", "0.01", "0.1", "0.5", "2"])
+def test_zcdp_detection_covers_gaussian_noise_and_is_not_far_above(rho):
+    # Gaussian noise with sensitivity over std = sqrt(2 rho) is the extreme case of rho-zCDP here.
+    exact = norm.cdf(norm.ppf(0.05) + sqrt(2 * float(rho)))
+    found = float(detection(ZCDP(rho=Fraction(rho)), ALARMS))
+    assert exact <= found <= min(1.0, 3 * exact)
+
+
+def test_nothing_is_promised_beyond_certainty():
+    assert detection(ApproxDP(epsilon=Fraction(1, 10), delta=Fraction(99, 100)), ALARMS) == 1
+    assert detection(PureDP(epsilon=Fraction(99)), ALARMS) <= 1
+
+
+def test_conversions_follow_the_promise():
+    assert dict(conversions(PureDP(epsilon=Fraction(2)))).keys() >= {
+        "(2)-DP",
+        "(2)-zCDP",
+        "(4)-DP",
+        "(10)-DP",
+    }
+    zcdp = [formula for formula, _ in conversions(ZCDP(rho=Fraction(1, 2)))]
+    assert any(formula.endswith("1e-6)-DP") for formula in zcdp)
+    assert "(2)-zCDP" in zcdp
+    approximate = [
+        formula for formula, _ in conversions(ApproxDP(epsilon=Fraction(1), delta=Fraction(1, 10**6)))
+    ]
+    # k e^(k - 1) epsilon delta, rounded up
+    assert "(2, 5.44e-6)-DP" in approximate
+
+
+def test_zero_epsilon_needs_no_attacker():
+    free = PureDP(epsilon=Fraction(0))
+    assert promise_in_words(free) == "Nothing in this file depends on the table."
+    assert [formula for formula, _ in conversions(free)] == ["(0)-DP"]
+
+
+def test_the_relation_decides_what_is_hidden():
+    def said(neighbors, rows):
+        promise = ZCDP(rho=Fraction(1))
+        return change_in_words(
+            Guarantee(promise=promise, neighbors=neighbors, rows_per_person=rows, numerics="exact")
+        )
+
+    assert "The number of rows is public" in said("replace-one", 1)
+    assert "hides who is in the table" in said("add-remove-one", 1)
+    assert "at most 7" in said("replace-one", 7)
+
+
+def test_cautions_name_what_holds_for_this_release():
+    import dpcov
+
+    def heads(release):
+        return " ".join(head for head, _ in cautions(release))
+
+    assert "protects nobody" in heads(plain(entropy=dpcov.SeededEntropy(0)))
+    usual = make(("a", "b"))
+    assert "protects nobody" not in heads(usual)
+    assert "No ledger was charged" in heads(usual)
+    assert "number of rows" in heads(usual)
+    assert "number of rows" not in heads(make(("a", "b"), neighbors="add-remove-one"))
