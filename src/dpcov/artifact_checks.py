@@ -37,6 +37,7 @@ def arrays_make_sense(manifest: Manifest, statistics: NoisyStatistics) -> bool:
             moment is not None
             and _is_symmetric(moment, (d, d), np.float64)
             and bool(np.isfinite(moment).all())
+            and (statistics.noise is None or _variances_fit(statistics.noise))
         )
     sscp, noise = arrays.get("sscp"), statistics.noise
     if sscp is None or noise is None or not _types_fit(arrays, noise):
@@ -48,12 +49,12 @@ def arrays_make_sense(manifest: Manifest, statistics: NoisyStatistics) -> bool:
         )
     else:
         fits = _is_symmetric(sscp, (d, d), np.int64) and _shape_of(arrays, "trace") in (None, (1,))
-    variances = (noise.diagonal_variance, noise.trace_variance or "0")
-    return (
-        fits
-        and _shape_of(arrays, "row_count") in _count_shapes(manifest)
-        and all(re.fullmatch(r"[0-9]{1,100}", variance) for variance in variances)
-    )
+    return fits and _shape_of(arrays, "row_count") in _count_shapes(manifest) and _variances_fit(noise)
+
+
+def _variances_fit(noise: NoiseLaw) -> bool:
+    variances = (noise.diagonal_variance, noise.off_diagonal_variance, noise.trace_variance or "0")
+    return all(re.fullmatch(r"[0-9]{1,100}", variance) for variance in variances)
 
 
 def _types_fit(arrays: Mapping[str, PublishedArray], noise: NoiseLaw) -> bool:

@@ -86,12 +86,7 @@ class Part:
 def unit_estimate(statistics: NoisyStatistics, n_rows: int | None) -> UnitEstimate:
     """Undo the lattice, merge the private trace and divide by the number of rows."""
     if statistics.layout == "estimate":
-        known = n_rows is not None or "row_count" not in statistics.arrays
-        return UnitEstimate(
-            matrix=np.asarray(statistics.arrays["second_moment"], dtype=np.float64),
-            n_rows=float(n_rows or np.nan) if known else _noisy_count(statistics),
-            noise_variance=None,
-        )
+        return _finished_estimate(statistics, n_rows)
     if statistics.layout == "strata":
         return _strata_estimate(statistics, n_rows)
     assert statistics.noise is not None
@@ -109,6 +104,19 @@ def unit_estimate(statistics: NoisyStatistics, n_rows: int | None) -> UnitEstima
         off_diagonal_variance=float(int(statistics.noise.off_diagonal_variance)) * (step / rows) ** 2,
         noise_is_normal="gaussian" in statistics.noise.family,
         parts=_single_part(statistics, unit / rows, variance),
+    )
+
+
+def _finished_estimate(statistics: NoisyStatistics, n_rows: int | None) -> UnitEstimate:
+    """A finished matrix, with the variances of its noise where they are known."""
+    known, law = n_rows is not None or "row_count" not in statistics.arrays, statistics.noise
+    rows = float(n_rows or np.nan) if known else _noisy_count(statistics)
+    step = statistics.radius**2 / 4.0**statistics.lattice_bits / rows
+    return UnitEstimate(
+        matrix=np.asarray(statistics.arrays["second_moment"], dtype=np.float64),
+        n_rows=rows,
+        noise_variance=None if law is None else float(law.diagonal_variance) * step**2,
+        off_diagonal_variance=None if law is None else float(law.off_diagonal_variance) * step**2,
     )
 
 

@@ -32,7 +32,7 @@ PublishedArray = NDArray[np.int64] | NDArray[np.float64]
 
 @dataclass(frozen=True, kw_only=True)
 class NoiseLaw:
-    """Law of the noise on published integers, in lattice units (exact decimal strings of integers).
+    """Law of the noise on the sscp, in lattice units (exact decimal strings of integers).
 
     Parameters
     ----------
@@ -100,7 +100,8 @@ class NoisyStatistics:
     post : Post
         Post-processing that the mechanism is meant to be read with, unless the reader says otherwise.
     noise : NoiseLaw or None
-        Law of the noise; None for the ``estimate`` layout.
+        Law of the noise; None for the ``estimate`` layout, unless noise was added to the sscp and the sum is published
+        as it is.
     n_groups : int
         Number of public groups that the rows were divided into.
     notes : tuple of str

@@ -17,11 +17,11 @@ def wigner(d, rng, variance=1.0):
 
 @pytest.mark.parametrize("mean_square", [0.0, 0.9, 4.0, 20.0])
 def test_the_edge_is_where_noise_ends_after_centering(mean_square):
-    rng, d = np.random.default_rng(1), 300
+    rng, d = np.random.default_rng(1), 150
     means = np.full(d, np.sqrt(mean_square / d))
     center = np.hstack([-means[:, None], np.eye(d)])
-    largest = [np.linalg.eigvalsh(center @ wigner(d + 1, rng) @ center.T)[-1] for _ in range(8)]
-    assert np.mean(largest) == pytest.approx(centered_edge(2 * np.sqrt(d), mean_square), rel=0.06)
+    largest = [np.linalg.eigvalsh(center @ wigner(d + 1, rng) @ center.T)[-1] for _ in range(10)]
+    assert np.mean(largest) == pytest.approx(centered_edge(2 * np.sqrt(d), mean_square), rel=0.08)
 
 
 def test_noise_alone_has_nothing_above_and_planted_components_are_counted():
@@ -58,5 +58,6 @@ def test_nuclear_noise_has_its_own_edge():
 
 
 def test_a_table_with_causes_shows_as_many_components():
-    estimates = part_numbers(0, "all", make(tuple(f"x{k}" for k in range(40)), 20_000)).estimates
+    made = make(tuple(f"x{k}" for k in range(40)), 20_000, epsilon="0.3")
+    estimates = part_numbers(0, "all", made).estimates
     assert estimates.spectrum.n_above == 4

@@ -151,7 +151,7 @@ class Discriminant(Classifier, ReleaseEstimator):
 
 def _one_column(y: Any) -> NDArray[Any]:
     """Classes as a flat array."""
-    if np.iscomplexobj(y):
+    if np.iscomplexobj(np.asarray(y)):
         raise InputError("Complex data not supported; classes are texts or whole numbers.")
     try:
         return np.asarray(column_or_1d(y, warn=True))

@@ -109,9 +109,10 @@ def _source(frame: "nw.DataFrame[Any]", name: str) -> NDArray[Any]:
 def _feature(cells: NDArray[Any], column: EncodedColumn) -> Array:
     """One encoded feature, in original units."""
     if column.kind == "category":
-        return np.asarray(
-            cells.astype(str) == column.name.removeprefix(f"{column.source}="), dtype=np.float64
-        )
+        texts = cells if cells.dtype.kind == "O" else cells.astype(str)
+        return np.asarray(texts == column.name.removeprefix(f"{column.source}="), dtype=np.float64)
+    if cells.dtype.kind in "biu" and column.kind != "missing":
+        return cells.astype(np.float64)
     missing = np.array([cell is None or cell != cell for cell in cells], dtype=bool)
     if column.kind == "missing":
         return missing.astype(np.float64)

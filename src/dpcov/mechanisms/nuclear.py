@@ -20,11 +20,12 @@ References
 d'Orsi, Novikov (2025), Algorithm 1; Hardt, Talwar (2010).
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, Literal, get_args
 
-from dpcov.data.moments import Moments, MomentsSpec
+from dpcov.data.moments import DEFAULT_BITS, Moments, MomentsSpec
 from dpcov.errors import UsageError
+from dpcov.linalg.nuclear_variances import entry_variances
 from dpcov.linalg.symmetric import symmetrize
 from dpcov.mechanisms.base import Calibration, Mechanism, Problem
 from dpcov.mechanisms.blocks.additive_noise import additive_noise
@@ -44,7 +45,7 @@ from dpcov.noise.entropy import Entropy
 from dpcov.noise.nuclear import LARGEST_GAUGE_DIMENSION, nuclear_noise, symmetric_nuclear_noise
 from dpcov.privacy.budget import Budget
 from dpcov.privacy.guarantee import Numerics, Promise, PureDP
-from dpcov.statistics import NoisyStatistics
+from dpcov.statistics import NoiseLaw, NoisyStatistics
 
 NoiseShape = Literal["square", "nuclear", "gauge", "wishart"]
 """``square``: the paper's law on all d x d matrices, symmetrized after it was added.  The others live on symmetric
@@ -107,7 +108,9 @@ class Nuclear(Mechanism[NuclearCalibration]):
         """Add the noise."""
         noisy = noisy_sscp(moments, calibration.matrix, self.noise, problem, entropy)
         row_count = draw_row_count(moments, problem, calibration.row_count, entropy)
-        return finish(noisy, problem, row_count, clip=self.clip, post="psd")
+        found = finish(noisy, problem, row_count, clip=self.clip, post="psd")
+        law = noise_law(self.noise, nuclear_scale(calibration.matrix, problem), problem.n_features)
+        return replace(found, lattice_bits=DEFAULT_BITS, noise=law)
 
 
 def check_noise_shape(shape: NoiseShape, problem: Problem) -> None:
@@ -134,3 +137,15 @@ def noisy_sscp(moments: Moments, cost: Cost, shape: NoiseShape, problem: Problem
 def nuclear_scale(cost: Cost, problem: Problem) -> float:
     """Sensitivity in nuclear norm, which is that of the eigenvalues in the l1 norm, over epsilon."""
     return additive_noise(cost, eigenvalues(problem)).scale
+
+
+def noise_law(shape: NoiseShape, scale: float, n_features: int) -> NoiseLaw:
+    """What the release says about noise of this scale on the sscp of rows in the unit ball, in lattice units."""
+    unit = 4.0**DEFAULT_BITS
+    diagonal, off_diagonal = entry_variances(shape, n_features)
+    return NoiseLaw(
+        family=f"nuclear norm, {shape}",
+        diagonal_variance=str(round(diagonal * (scale * unit) ** 2)),
+        off_diagonal_variance=str(round(off_diagonal * (scale * unit) ** 2)),
+        scale=str(scale * unit) if shape == "nuclear" else None,
+    )

@@ -118,15 +118,12 @@ class LedgerServer(LedgerStore):
     @contextlib.contextmanager
     def _explained(self) -> Iterator[None]:
         """Turn the server's errors into advice; their own text may hold the URL."""
-        failure = None
         try:
             yield
         except self._sqlalchemy.exc.SQLAlchemyError as error:
             state = getattr(getattr(error, "orig", None), "sqlstate", None) or ""
             hint = next((hint for prefix, hint in _SERVER_HINTS.items() if state.startswith(prefix)), _LOST)
-            failure = LedgerError(f"{hint} ({state or type(error).__name__})")
-        if failure is not None:
-            raise failure
+            raise LedgerError(f"{hint} ({state or type(error).__name__})") from None
 
 
 class _ServerStatements(Statements):

@@ -1,0 +1,59 @@
+"""``dpcov ledger verify`` and a ledger that may only be read."""
+
+import sqlite3
+
+import pytest
+
+import dpcov
+from dpcov.cli.ledger import _ranges
+from dpcov.errors import LedgerError
+from tests.privacy.test_ledger_faults import SPEND
+
+
+def verify(desk, *arguments):
+    return desk.run("ledger", "verify", desk.ledger, *arguments)
+
+
+def receipt_of(result):
+    return result.output.rpartition(" ")[2].strip()
+
+
+def test_a_whole_ledger_gives_a_receipt_that_later_ones_keep(desk):
+    first = verify(desk)
+    assert first.exit_code == 0, first.output
+    assert "The ledger is whole: 1 events, 0 releases." in first.output
+    assert desk.release().exit_code == 0
+    second = verify(desk, "--receipt", receipt_of(first))
+    assert second.exit_code == 0, second.output
+    assert "4 events, 1 releases" in second.output
+    assert receipt_of(second) != receipt_of(first)
+
+
+def test_tampering_is_told_with_what_can_be_trusted_and_what_to_do(desk):
+    for _ in range(2):
+        assert desk.release("--force").exit_code == 0
+    with sqlite3.connect(desk.ledger) as connection:
+        connection.execute("UPDATE entry SET promise_rho = '1/1000' WHERE id = 2")
+    connection.close()
+    result = verify(desk)
+    assert result.exit_code == 6
+    told = " ".join(result.output.split())
+    assert "Found: entry 2 was changed: promise_rho differ from the trail." in told
+    assert "Trustworthy are events 1 to 7 and 1 releases (1). Spend nothing; restore a backup" in told
+
+
+@pytest.mark.parametrize(
+    ("numbers", "text"), [((), "none"), ((1,), "1"), ((1, 2, 3, 7, 9, 10), "1-3, 7, 9-10")]
+)
+def test_numbers_are_told_as_ranges(numbers, text):
+    assert _ranges(numbers) == text
+
+
+def test_a_read_only_ledger_can_be_read_and_not_spent_from(shared_desk):
+    shared_desk.ledger.chmod(0o444)
+    book = dpcov.Ledger(shared_desk.ledger)
+    assert book.remaining("patients").spent == {"rho": 0}
+    assert book.verify().problems == ()
+    with pytest.raises(LedgerError, match="writable"):
+        book.reserve("patients", SPEND, "replace-one")
+    assert book.entries("patients") == ()

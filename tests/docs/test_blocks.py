@@ -1,0 +1,126 @@
+"""Every code block of the README and the pages runs, page by page, in a folder with made data.
+
+Python blocks of a page share their names; ``dpcov`` commands run in order.  A block after ``<!-- not run: reason -->``
+is left out; so are commands that set up environments or start benchmarks.
+"""
+
+import re
+import shlex
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet
+import pytest
+from typer.testing import CliRunner
+
+import dpcov
+from dpcov import Boolean, Budget, Categorical, Ledger, Numeric, Schema
+from dpcov.cli.main import app
+
+ROOT = Path(__file__).parents[2]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+BLOCK = re.compile(r"(?P<skip><!-- not run: [^>]+-->\n+)?```(?P<language>\w+)\n(?P<code>.*?)```", re.DOTALL)
+ELSEWHERE = re.compile(
+    r"^(python3? -m (venv|pip|pytest|benchmarks|build)\b|pip install|npm |mkdocs |\.ci/|git |export |docker )"
+)
+RUN_ELSEWHERE = {"exports.md"}
+"""Pages whose blocks have a test of their own."""
+
+SCHEMA = Schema(
+    title="patients",
+    columns={
+        "age": Numeric(lower=0, upper=110),
+        "dose": Numeric(lower=0, upper=20),
+        "pressure": Numeric(lower=80, upper=220),
+        "recovery": Numeric(lower=0, upper=30),
+        "smoker": Boolean(),
+        "ward": Categorical(categories=("north", "south")),
+    },
+)
+
+
+def blocks(page):
+    found = BLOCK.finditer(page.read_text(encoding="utf-8"))
+    return [(block["language"], block["code"]) for block in found if not block["skip"]]
+
+
+def logical_lines(code):
+    return [line.split("  #")[0].strip() for line in code.replace("\\\n", " ").splitlines() if line.strip()]
+
+
+def patients(n, seed):
+    rng = np.random.default_rng(seed)
+    health = rng.normal(size=n)
+    return pa.table(
+        {
+            "age": np.clip(50 - 12 * health + 8 * rng.normal(size=n), 0, 110).round(),
+            "dose": np.clip(8 - 2 * health + rng.normal(size=n), 0, 20),
+            "pressure": np.clip(130 - 10 * health + 8 * rng.normal(size=n), 80, 220),
+            "recovery": np.clip(10 - 3 * health + 2 * rng.normal(size=n), 0, 30),
+            "smoker": health + rng.normal(size=n) < -0.5,
+            "ward": np.where(rng.uniform(size=n) < 0.4, "north", "south"),
+        }
+    )
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """Tables, a schema, a ledger and a release under the names that the pages use."""
+    monkeypatch.chdir(tmp_path)
+    for name, seed in (("patients", 0), ("jan", 1), ("feb", 2), ("mar", 3)):
+        pyarrow.parquet.write_table(patients(2000, seed), f"{name}.parquet")
+    pyarrow.csv.write_csv(patients(2000, 0), "patients.csv")
+    Path("schema.toml").write_text(SCHEMA.dumps())
+    return tmp_path
+
+
+def prepare(page):
+    """What a page takes for granted, unless it makes it itself."""
+    text = page.read_text(encoding="utf-8")
+    if "-o patients.toml" not in text:
+        Path("patients.toml").write_text(SCHEMA.dumps())
+    if "ledger create ledger.sqlite" not in text:
+        Ledger("ledger.sqlite").create("patients", Budget(epsilon=100, delta="1e-3"), "replace-one")
+    if "-o patients.dpcov" not in text:
+        dpcov.release("patients.parquet", schema=SCHEMA, budget=Budget(rho=1), output="patients.dpcov")
+    if "demo.dpcov" in text and "dpcov demo" not in text:
+        dpcov.release(
+            "patients.parquet", schema=SCHEMA, budget=Budget(rho=1), mechanism="gaussian", output="demo.dpcov"
+        )
+
+
+def run(command):
+    done = CliRunner().invoke(app, shlex.split(command))
+    assert done.exit_code == 0, f"dpcov {command}\n{done.output}"
+    if command.startswith("schema draft"):  # the person fills in bounds and categories
+        Path("patients.toml").write_text(SCHEMA.dumps())
+
+
+def run_shell(code):
+    for line in logical_lines(code):
+        if line.startswith("dpcov "):
+            run(line.removeprefix("dpcov "))
+        else:
+            assert ELSEWHERE.match(line), f"nothing runs this line: {line}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_the_blocks_of_a_page_run(page, folder, capsys):
+    if page.name in RUN_ELSEWHERE or not blocks(page):
+        return
+    prepare(page)
+    names = {"__name__": "page"}
+    for language, code in blocks(page):
+        if language == "python":
+            exec(compile(code, str(page.relative_to(ROOT)), "exec"), names)
+        elif language in ("sh", "bash", "console"):
+            run_shell(code)
+
+
+def test_the_runner_sees_a_command_that_fails_and_a_line_that_nothing_runs(folder):
+    with pytest.raises(AssertionError, match="dpcov show absent"):
+        run_shell("dpcov show absent.dpcov")
+    with pytest.raises(AssertionError, match="nothing runs"):
+        run_shell("curl somewhere")

@@ -1,0 +1,108 @@
+"""Exact means over the spectra of nuclear-norm noise, by quadrature of Pfaffians instead of draws.
+
+For functions f_1, ..., f_d that span the law, sum over the points of any weight w(x_1) ... w(x_d) is the Pfaffian of the
+skew moments <w f_j, sign * w f_k> up to a constant (de Bruijn 1955); an odd d borders them with the integrals of w f.
+"""
+
+import numpy as np
+
+from dpcov.noise import freud, log_gas
+
+INTEGRALS = freud.integrals_within(freud.NODES)
+
+
+class Law:
+    """The functions that span a law on panels, inside [-largest, largest] if that is given."""
+
+    def __init__(self, dimension, *, half_line=False, largest=None):
+        gas = log_gas.prepare(dimension, half_line=half_line)
+        edges = gas.edges
+        if largest is not None:
+            smallest = 0.0 if half_line else -largest
+            inside = edges[(edges > smallest) & (edges < largest)]
+            edges = np.concatenate([[smallest], inside, [largest]])
+        parents = np.searchsorted(gas.edges[1:-1], edges[:-1], side="right")
+        self.points = freud.panel_nodes(edges)
+        offsets = 2.0 * (self.points - gas.edges[parents, None]) / np.diff(gas.edges)[parents, None] - 1.0
+        self.functions = freud.interpolation(np.clip(offsets, -1.0, 1.0)) @ gas.table[parents][..., :dimension]
+        self.half_lengths = 0.5 * np.diff(edges)[:, None]
+        self.dimension = dimension
+        self.intensity = freud.interpolation(offsets) @ np.linalg.solve(
+            freud.TO_LEGENDRE, gas.profile[parents][..., None]
+        )
+
+    def mean_sum(self, power):
+        """E sum |x_i|**power, from the one-point intensity."""
+        weights = self.half_lengths * freud.WEIGHTS
+        return float(np.sum(weights * self.intensity[..., 0] * np.abs(self.points) ** power))
+
+    def moments(self, weight, first, second):
+        """Skew moments of x**first w f_j with x**second w f_k."""
+        left, right = (
+            self.functions * (weight * self.points**power)[:, :, None] for power in (first, second)
+        )
+        sums = np.cumsum(self.half_lengths * (freud.WEIGHTS @ right), axis=0)
+        below = np.concatenate([np.zeros_like(sums[:1]), sums[:-1]])[:, None]
+        below = below + self.half_lengths[:, :, None] * (INTEGRALS @ right)
+        left = left * (self.half_lengths * freud.WEIGHTS)[:, :, None]
+        d = self.dimension
+        found = np.zeros((d + d % 2, d + d % 2), dtype=left.dtype)
+        found[:d, :d] = left.reshape(-1, d).T @ (sums[-1] - 2.0 * below).reshape(-1, d)
+        if d % 2:
+            # Half of it at either order: callers add both.
+            border = left.sum(axis=(0, 1)) if second == 0 else 0.0 * sums[-1]
+            found[:d, d], found[d, :d] = border, -border
+        return found
+
+    def means(self, weight):
+        """Logarithm of the Pfaffian, and the means of sum x**2 and (sum x)**2, under a weight on every point."""
+        plain = self.moments(weight, 0, 0)
+        once = self.moments(weight, 1, 0) + self.moments(weight, 0, 1)
+        twice = self.moments(weight, 2, 0) + self.moments(weight, 0, 2)
+        middle = self.moments(weight, 1, 1)
+        inverse = np.linalg.inv(plain)
+        change = inverse @ once
+        squares = 0.5 * np.trace(inverse @ twice)
+        crossed = np.trace(inverse @ middle) - 0.5 * np.trace(change @ change) + (0.5 * np.trace(change)) ** 2
+        return 0.5 * np.linalg.slogdet(plain)[1], squares, squares + crossed
+
+
+def second_moments(dimension):
+    """E sum x**2 and E (sum x)**2 of the nuclear law."""
+    law = Law(dimension)
+    return law.means(np.ones_like(law.points))[1:]
+
+
+def gauge_means(dimension, *, reach=None, nodes=96):
+    """Acceptance rate, E sum x**2 and E (sum x)**2 of the gauge law, the nuclear law times exp(-|sum x|).
+
+    exp(-|t|) is the mean of exp(i u t) over a Cauchy distributed u.
+    """
+    law = Law(dimension)
+    start, _, spread = law.means(np.ones_like(law.points))
+    reach = reach or 9.0 / np.sqrt(spread) + 4.0
+    points, weights = np.polynomial.legendre.leggauss(nodes)
+    totals = np.zeros(3)
+    for u, weight in zip(0.5 * reach * (1.0 + points), 0.5 * reach * weights, strict=True):
+        logarithm, squares, squared_sum = law.means(np.exp(1j * u * law.points))
+        share = 2.0 / np.pi * weight / (1.0 + u * u) * np.exp(logarithm - start)
+        totals += share * np.array([1.0, squares.real, squared_sum.real])
+    return totals[0], totals[1] / totals[0], totals[2] / totals[0]
+
+
+def mean_largest(dimension, *, half_line=False, nodes=40):
+    """E max |x_i|, from P(all |x_i| <= t) = Pfaffian on [-t, t] over Pfaffian."""
+    middle = 0.5 * np.pi * dimension * (2 if half_line else 1)
+    low, high = max(0.0, middle - 8.0 * np.cbrt(middle) - 2.0), middle + 14.0 * np.cbrt(middle) + 10.0
+    points, weights = np.polynomial.legendre.leggauss(nodes)
+    half = 0.5 * (high - low)
+    whole = _log_pfaffian(Law(dimension, half_line=half_line))
+    below = [
+        np.exp(_log_pfaffian(Law(dimension, half_line=half_line, largest=low + half * (1.0 + x))) - whole)
+        for x in points
+    ]
+    return low + half * float(weights @ (1.0 - np.array(below)))
+
+
+def _log_pfaffian(law):
+    return 0.5 * np.linalg.slogdet(law.moments(np.ones_like(law.points), 0, 0))[1]

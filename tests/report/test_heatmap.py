@@ -1,0 +1,80 @@
+import base64
+
+import numpy as np
+import pytest
+
+from dpcov.report import heatmap
+from dpcov.report.heatmap import COARSE, FINE, clustered, n_pairs, pack, precision_for, strongest
+
+
+def unpacked(data, precision):
+    """What the page's script reads: correlations and noise above the diagonal."""
+    codes = np.frombuffer(base64.b64decode(data["r"]), precision.correlation_type).astype(float)
+    smallest = np.iinfo(precision.correlation_type).min
+    r = np.where(codes == smallest, np.nan, codes * data["step"])
+    noise_codes = np.frombuffer(base64.b64decode(data["noise"]), precision.noise_type).astype(float)
+    low, high = np.log(data["range"])
+    noise = np.exp(low + (noise_codes - 1) * (high - low) / (precision.codes - 1))
+    return r, np.where(noise_codes == 0, np.nan, noise)
+
+
+def example(d=30):
+    rng = np.random.default_rng(0)
+    r = np.corrcoef(rng.normal(size=(d, 50)))
+    noise = 10.0 ** rng.uniform(-6, 0, size=(d, d))
+    r[3, :] = r[:, 3] = np.nan
+    noise = np.where(np.isnan(r), np.nan, (noise + noise.T) / 2)
+    return r, noise
+
+
+@pytest.mark.parametrize(("precision", "step", "relative"), [(FINE, 1e-4, 4e-4), (COARSE, 1e-2, 0.1)])
+def test_every_pair_comes_back_at_the_stated_precision(precision, step, relative):
+    r, noise = example()
+    upper = np.triu_indices(len(r), 1)
+    data = pack(r, noise, precision)
+    found, found_noise = unpacked(data, precision)
+    np.testing.assert_allclose(found, r[upper], atol=step / 2 + 1e-12)
+    np.testing.assert_allclose(found_noise, noise[upper], rtol=relative / 2)
+    assert data["known"] == [bool(known) for known in np.isfinite(np.diagonal(r))]
+
+
+def test_correlations_beyond_one_are_kept_or_cut_off_but_never_wrapped():
+    r = np.array([[1.0, 1.4, 9.0], [1.4, 1.0, -9.0], [9.0, -9.0, 1.0]])
+    for precision, largest in ((FINE, 3.2), (COARSE, 1.27)):
+        found, _ = unpacked(pack(r, np.ones((3, 3)), precision), precision)
+        np.testing.assert_allclose(found, [min(1.4, largest), largest, -largest])
+
+
+def test_noise_outside_the_range_is_moved_into_it():
+    r, noise = np.eye(2), np.full((2, 2), 1e-30)
+    _, found = unpacked(pack(r, noise, FINE), FINE)
+    assert found == pytest.approx([heatmap.NOISE_RANGE[0]])
+
+
+def test_large_pages_are_packed_coarsely_and_larger_ones_not_at_all():
+    assert precision_for([1000]) is FINE
+    assert precision_for([784] * 10) is COARSE
+    assert heatmap.fits([784] * 10)
+    assert not heatmap.fits([784] * 14)
+    assert n_pairs(1) == 0
+
+
+def test_features_with_one_cause_become_neighbors():
+    rng = np.random.default_rng(0)
+    groups = rng.permutation(np.repeat(np.arange(4), 6))
+    rows = rng.normal(size=(500, 4))[:, groups] + 0.3 * rng.normal(size=(500, 24))
+    order = clustered(np.corrcoef(rows.T))
+    assert sorted(order) == list(range(24))
+    assert np.count_nonzero(np.diff(groups[order])) == 3
+
+
+@pytest.mark.parametrize("d", [1, 2, 3])
+def test_small_and_unknown_matrices_have_an_order(d):
+    assert sorted(clustered(np.full((d, d), np.nan))) == list(range(d))
+
+
+def test_the_strongest_pairs_are_found_in_either_direction():
+    r = np.array([[1, 0.2, -0.9, np.nan], [0.2, 1, 0.5, 0], [-0.9, 0.5, 1, 0.1], [np.nan, 0, 0.1, 1]])
+    assert strongest(r, 3) == [(0, 2), (1, 2), (0, 1)]
+    assert strongest(r, 99) == [(0, 2), (1, 2), (0, 1), (2, 3)]
+    assert strongest(np.eye(3), 5) == []

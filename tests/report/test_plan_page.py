@@ -1,0 +1,92 @@
+import json
+import re
+
+import pytest
+
+import dpcov
+from dpcov.auto import choose
+from dpcov.errors import UsageError
+from dpcov.plan import Assumption, predict
+from dpcov.plan_sweep import sweep
+from dpcov.report.charts import number
+from dpcov.report.plan_page import render_plan
+
+BUDGET = dpcov.Budget(epsilon="1", delta="1e-6")
+
+
+def assumptions(budget=BUDGET, n_features=160):
+    # Wide tables are predicted with one repetition, so this is quick.
+    return [
+        Assumption(n_rows=5000, n_features=n_features, budget=budget, trace=trace) for trace in (1.0, 0.1)
+    ]
+
+
+@pytest.fixture(scope="module")
+def swept():
+    return sweep(assumptions())
+
+
+def test_every_number_is_a_prediction_at_that_budget(swept):
+    for place, amount in ((0, "0.1"), (swept.start, "1"), (len(swept.stops) - 1, "10")):
+        stop = swept.stops[place]
+        budget = dpcov.Budget(epsilon=amount, delta="1e-6")
+        assert stop.text == amount
+        assert stop.choice == choose(assumptions()[0].problem, budget).mechanism
+        assumed = Assumption(n_rows=5000, n_features=160, budget=budget, trace=0.1)
+        expected = {prediction.mechanism: prediction.relative_error for prediction in predict(assumed)}
+        found = dict(zip(swept.mechanisms, stop.errors[1], strict=True))
+        assert {name: error for name, error in found.items() if error is not None} == expected
+
+
+def test_more_budget_never_hurts_auto(swept):
+    for trace in range(2):
+        errors = [stop.errors[trace][swept.mechanisms.index("auto")] for stop in swept.stops]
+        assert errors == sorted(errors, reverse=True)
+
+
+def test_the_page_holds_the_numbers_of_every_stop(swept):
+    page = render_plan(swept).decode()
+    data = json.loads(re.search(r'id="plan-data">(.*?)</script>', page)[1])
+    assert len(data["stops"]) == len(swept.stops) == 11
+    auto = swept.mechanisms.index("auto")
+    for shown, stop in zip(data["stops"], swept.stops, strict=True):
+        assert shown["cells"][0][auto] == number(stop.errors[0][auto])
+    assert [stop["x"] for stop in data["stops"]] == sorted(stop["x"] for stop in data["stops"])
+
+
+@pytest.mark.parametrize(
+    ("budget", "unit", "largest"),
+    [
+        (dpcov.Budget(rho="0.5"), "rho", 5),
+        (dpcov.Budget(epsilon=50, delta="1e-6"), "epsilon", 100),
+        (dpcov.Budget(epsilon="1"), "epsilon", 10),
+    ],
+)
+def test_the_grid_follows_the_kind_of_budget_and_stays_meaningful(budget, unit, largest):
+    made = sweep([Assumption(n_rows=100, n_features=600, budget=budget)])
+    assert made.unit == unit
+    assert made.stops[-1].amount == largest
+    assert b"Privacy budget" in render_plan(made)
+
+
+def test_the_command_writes_the_page_and_refuses_early_to_overwrite(tmp_path, desk):
+    page = tmp_path / "plan.html"
+    arguments = (
+        "plan",
+        "--rows",
+        "5000",
+        "--features",
+        "300",
+        "--rho",
+        "1",
+        "--trace",
+        "0.1",
+        "--html",
+        page,
+    )
+    assert desk.run(*arguments).exit_code == 0
+    assert b"plan-data" in page.read_bytes()
+    result = desk.run(*arguments)
+    assert result.exit_code == UsageError.exit_code
+    assert "relative error" not in result.output
+    assert desk.run(*arguments, "--force").exit_code == 0
