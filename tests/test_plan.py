@@ -35,7 +35,7 @@ def measured_error(assumed, mechanism, repetitions, post=None):
     truth = rows.T @ rows / len(rows)
     errors = []
     for seed in range(repetitions):
-        shells = {"shells": 32} if mechanism == "stratified" else {}
+        shells = {"shells": 32, "normalized": True} if mechanism == "stratified" else {}
         key = tuple(shells)
         if key not in moments:
             moments[key] = dpcov.moments(rows, norm_bound=1.0, **shells)

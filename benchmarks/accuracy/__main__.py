@@ -3,7 +3,8 @@
 Run: python -m benchmarks.accuracy [zcdp|pure|sparse|robustness] [--quick] [--data DIR] [--out DIR] [--only PATTERN ...]
 
 Every finished repetition is kept in a store in --out: the same command goes on where it was stopped.  ``auto`` is
-measured again when its code has changed; its rivals only with --fresh.  --rivals measures them alone, ahead of time.
+measured again when its code has changed; its rivals only with --fresh.  --rivals measures them alone, ahead of time;
+then --auto measures auto wherever they are.
 Full runs repeat every release 20 times (but for those far behind the best) and take hours; --quick takes smaller
 tables and 4 repetitions.
 """
@@ -12,6 +13,7 @@ import argparse
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import get_args
 
 from benchmarks.accuracy import contestants, figures, populations, report
 from benchmarks.accuracy.job import Job, run
@@ -45,6 +47,7 @@ def main(arguments: list[str] | None = None) -> None:
         repetitions=chosen.repetitions or (QUICK_REPETITIONS if chosen.quick else FULL_REPETITIONS),
         store=(chosen.store or chosen.out) / STORE,
         fresh=frozenset(chosen.fresh),
+        drawn=("ours",) if chosen.auto else get_args(contestants.Role),
     )
     measured = run(listed, job, chosen.jobs)
     if not chosen.rivals:
@@ -65,6 +68,9 @@ def _parse(arguments: list[str] | None) -> argparse.Namespace:
         nargs="+",
         default=[],
         help="only populations whose 'group: name' matches one of these patterns",
+    )
+    parser.add_argument(
+        "--auto", action="store_true", help="draw auto alone; its rivals as the store has them"
     )
     parser.add_argument("--rivals", action="store_true", help="measure all but auto, and write no tables")
     parser.add_argument(

@@ -42,6 +42,9 @@ def draw_ratios(path: Path, found: Sequence[Point], title: str, limit: float) ->
     for axes in (ratios, floors):
         if np.isfinite(axes.dataLim.intervalx).all():
             axes.set_xscale("log")
+            axes.xaxis.set_major_formatter("{x:g}")
+            axes.xaxis.set_minor_formatter("{x:g}")
+            axes.tick_params(axis="x", which="minor", labelsize=7)
         axes.grid(axis="x", alpha=0.25)
     figure.suptitle(title)
     _save(figure, path)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from benchmarks.accuracy.contestants import Contestant
+from benchmarks.accuracy.contestants import Contestant, Role
 from benchmarks.accuracy.measure import Measurement, measure, open_store
 from benchmarks.accuracy.populations import Population
 from benchmarks.papers.store import Store
@@ -25,10 +25,16 @@ class Job:
     repetitions: int
     store: Path
     fresh: Collection[str]
+    drawn: Collection[Role]
 
     def measure(self, population: Population) -> tuple[list[Measurement], str]:
         return measure(
-            population, self.competing, self.repetitions, store=_opened(self.store), fresh=self.fresh
+            population,
+            self.competing,
+            self.repetitions,
+            store=_opened(self.store),
+            fresh=self.fresh,
+            drawn=self.drawn,
         )
 
 

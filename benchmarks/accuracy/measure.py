@@ -8,10 +8,11 @@ import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from hashlib import sha256
+from typing import get_args
 
 import numpy as np
 
-from benchmarks.accuracy.contestants import Contestant
+from benchmarks.accuracy.contestants import Contestant, Role
 from benchmarks.accuracy.oracle import floors
 from benchmarks.accuracy.populations import Population
 from benchmarks.accuracy.racing import beaten, standard_error
@@ -81,10 +82,12 @@ def measure(
     *,
     store: Store | None = None,
     fresh: Collection[str] = (),
+    drawn: Collection[Role] = get_args(Role),
 ) -> tuple[list[Measurement], str]:
     """Measure all contestants; returns the measurements and a line that says how long it took, or what is missing.
 
-    Stored repetitions of the contestants named in ``fresh`` are drawn again.
+    Stored repetitions of the contestants named in ``fresh`` are drawn again.  Contestants whose role is not among
+    ``drawn`` take part with the repetitions that are stored; where there is no rival, nothing is drawn at all.
     """
     data, started = Table(population), time.perf_counter()
     kept = store or open_store()
@@ -92,7 +95,7 @@ def measure(
     found: list[Measurement] = []
     try:
         for numbers in population.budgets:
-            race = _Race(population, data, numbers, competing, kept, fresh)
+            race = _Race(population, data, numbers, competing, kept, fresh, drawn)
             found += race.run(repetitions * population.factor)
     except MissingTable as missing:
         return [], f"skipped {population.name}: {missing}"
@@ -108,10 +111,11 @@ class _Entry:
     seconds: list[float] = field(default_factory=list)
     skipped: str = ""
     dropped: bool = False
+    exhausted: bool = False
 
     @property
     def running(self) -> bool:
-        return not self.skipped and not self.dropped
+        return not (self.skipped or self.dropped or self.exhausted)
 
     def reading(self) -> str:
         """The best way to read the releases, on average."""
@@ -132,22 +136,27 @@ class _Race:
         contestants: Sequence[Contestant],
         store: Store,
         fresh: Collection[str],
+        drawn: Collection[Role],
     ) -> None:
         self._population, self._data, self._numbers = population, data, numbers
-        self._store, self._fresh = store, fresh
+        self._store, self._fresh, self._drawn = store, fresh, drawn
         self._entries = [_Entry(contestant=contestant) for contestant in contestants]
 
     def run(self, repetitions: int) -> list[Measurement]:
+        ours = [entry for entry in self._entries if entry.contestant.role == "ours"]
+        others = [entry for entry in self._entries if entry.contestant.role != "ours"]
         for repetition in range(repetitions):
-            outcomes = [
-                outcome
-                for entry in self._entries
-                if entry.running and (outcome := self._advance(entry, repetition)) is not None
-            ]
-            self._store.add(outcomes)
+            self._advance_all(others, repetition)
+            if others and not any(entry.values for entry in others):
+                break
+            self._advance_all(ours, repetition)
             if repetition + 1 < repetitions:
                 self._drop()
         return [self._measurement(entry) for entry in self._entries]
+
+    def _advance_all(self, entries: Sequence[_Entry], repetition: int) -> None:
+        outcomes = [self._advance(entry, repetition) for entry in entries if entry.running]
+        self._store.add(outcome for outcome in outcomes if outcome is not None)
 
     def _advance(self, entry: _Entry, repetition: int) -> Outcome | None:
         """Find a repetition in the store, or draw it and return what is to be stored."""
@@ -158,6 +167,9 @@ class _Race:
         if entry.contestant.label not in self._fresh and None not in stored.values():
             entry.values.append({name: value for name, value in stored.items() if value is not None})
             entry.seconds.append(self._store.seconds(trial))
+            return None
+        if entry.contestant.role not in self._drawn:
+            entry.exhausted = True
             return None
         try:
             outcome = self._draw(entry.contestant, trial)
@@ -218,7 +230,7 @@ class _Race:
             "role": entry.contestant.role,
         }
         if entry.skipped or not entry.values:
-            return Measurement(**described, skipped=entry.skipped or "no repetitions")
+            return Measurement(**described, skipped=entry.skipped or "nothing in the store")
         first, reading = entry.values[0], entry.reading()
         errors = np.array(entry.errors(reading))
         floor = [values["oracle"] for values in entry.values if "oracle" in values]

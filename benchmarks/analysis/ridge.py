@@ -65,25 +65,21 @@ class Goal:
 
     target: str
     data: Data
-    test_features: Array
-    test_target: Array
+    test: Data
     best: Array
 
     def judge(self, weights: Array) -> tuple[float, float]:
         """R² on the test rows, and relative coefficient error (without the intercept)."""
-        return self.judge_predictions(self.test_features @ weights), self.distance(weights[1:])
+        u, moment = np.append(weights, -1.0), self.test.second_moment
+        mean = moment[0, -1] / np.sqrt(moment[0, 0])
+        r2 = 1 - float(u @ moment @ u) / float(moment[-1, -1] - mean**2)
+        distance = float(np.linalg.norm(weights[1:] - self.best[1:]) / np.linalg.norm(self.best[1:]))
+        return max(WORST_R2, r2), distance
 
     def with_exact_intercept(self, weights: Array) -> Array:
         """Give a model the intercept that suits its coefficients, from the rows themselves."""
         means = self.data.second_moment[0] / self.data.second_moment[0, 0]
         return np.concatenate([[means[-1] - means[1:-1] @ weights[1:]], weights[1:]])
-
-    def judge_predictions(self, predicted: Array) -> float:
-        error = np.mean((self.test_target - predicted) ** 2)
-        return max(WORST_R2, float(1 - error / self.test_target.var()))
-
-    def distance(self, coefficients: Array) -> float:
-        return float(np.linalg.norm(coefficients - self.best[1:]) / np.linalg.norm(self.best[1:]))
 
 
 def goals_of(task: Task) -> list[Goal]:
@@ -97,8 +93,7 @@ def goals_of(task: Task) -> list[Goal]:
             Goal(
                 target=target,
                 data=data,
-                test_features=task.test_rows[:, features],
-                test_target=task.test_rows[:, place],
+                test=Data(rows=task.test_rows[:, [*features, place]]),
                 best=ridge_weights(data.second_moment, alpha),
             )
         )

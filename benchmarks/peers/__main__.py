@@ -16,10 +16,13 @@ from benchmarks.peers.compare import compare
 from benchmarks.peers.environment import Unavailable, prepare
 from benchmarks.peers.report import HEADINGS, error_table, law_table, write
 
+WIDTH = 180
+"""Of the tables where output goes to a file."""
+
 
 def main(arguments: list[str] | None = None) -> None:
     chosen = _parse(arguments)
-    console = Console()
+    console = Console(width=None if sys.stdout.isatty() else WIDTH)
     chosen.out.mkdir(parents=True, exist_ok=True)
     pythons: dict[str, Path | Unavailable] = {}
     for peer in PEERS:

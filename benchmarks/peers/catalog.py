@@ -115,7 +115,7 @@ METHODS = (
     ),
     Method(
         peer="opendp", call="PCA estimator", label="OpenDP PCA estimator", kind="components",
-        promise="as OpenDP PCA, with a mean; its parameter epsilon is that of half a replaced row",
+        promise="as OpenDP PCA, with a mean; its epsilon is doubled for a replaced row",
     ),
     Method(peer=OURS, call="covariance", label="dpcov auto, covariance", kind="covariance", promise=_EXACT),
     Method(

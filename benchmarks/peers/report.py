@@ -101,7 +101,7 @@ def law_table(checked: Sequence[Checked]) -> Table:
 
 
 def _cell(row: Measured) -> str:
-    return "refused" if row.refused else f"{row.error:.3g} / {row.seconds:.2g}"
+    return "no result" if row.refused else f"{row.error:.3g} / {row.seconds:.2g}"
 
 
 def _write_csv(path: Path, kind: type, rows: Sequence[object]) -> None:

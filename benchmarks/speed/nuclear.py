@@ -1,6 +1,7 @@
 """Compare the nuclear-norm noise laws: size relative to the noise of d'Orsi and Novikov, and seconds per draw.
 
-Run: ``python benchmarks/speed/nuclear.py [sizes|schatten|times]``.  Sizes are those at one epsilon under replace-one.
+Run: ``python benchmarks/speed/nuclear.py [sizes|schatten|times|releases]``.  Sizes are those at one epsilon under
+replace-one.
 """
 
 import sys
@@ -8,6 +9,10 @@ import time
 
 import numpy as np
 
+import dpcov
+from dpcov.data.moments import Moments
+from dpcov.mechanisms.base import Problem
+from dpcov.mechanisms.stratified_nuclear import StratifiedNuclear
 from dpcov.noise import log_gas
 from dpcov.noise.entropy import SeededEntropy
 from dpcov.noise.nuclear import (
@@ -84,6 +89,27 @@ def law_sampler(dimension, law, entropy):
     return lambda: symmetric_nuclear_noise(dimension, SCALE, entropy, law)
 
 
+def releases():
+    """Whole releases of rows that fill the outer shells, in seconds of one core."""
+    print("   d  matrices  noise  shrinkage (CPU seconds, the first release at a dimension)")
+    for dimension, shells in ((200, 1), (200, 9), (1000, 1), (1000, 4), (1000, 8)):
+        problem = Problem(n_features=dimension, neighbors="replace-one", n_rows=10**7)
+        moments = Moments(dimension, StratifiedNuclear().moments_spec(problem))
+        for stratum in moments.strata[:shells]:
+            stratum.n_rows = 10**7 // shells
+            # Visible in every shell, clear in none: nothing is joined.
+            stratum.sscp.add(np.eye(dimension) * float(4**20 * 500), 4**30)
+        log_gas.prepare.cache_clear()
+        started = time.process_time()
+        release = dpcov.second_moment(
+            moments, budget=dpcov.Budget(epsilon=1), mechanism="stratified-nuclear", entropy=SeededEntropy(1)
+        )
+        drawn = time.process_time()
+        release.second_moment()
+        count = len(release.statistics.arrays["sscp"])
+        print(f"{dimension:4}  {count:8}  {drawn - started:5.1f}  {time.process_time() - drawn:9.1f}", flush=True)
+
+
 def seconds(draw):
     start = time.perf_counter()
     draw()
@@ -91,6 +117,6 @@ def seconds(draw):
 
 
 if __name__ == "__main__":
-    wanted = sys.argv[1:] or ["sizes", "schatten", "times"]
+    wanted = sys.argv[1:] or ["sizes", "schatten", "times", "releases"]
     for name in wanted:
-        {"sizes": sizes, "schatten": schatten, "times": times}[name]()
+        {"sizes": sizes, "schatten": schatten, "times": times, "releases": releases}[name]()

@@ -3,8 +3,8 @@
 python -m benchmarks.speed.scaling [--rounds 7]
 
 Exponents are least-squares slopes of log CPU seconds over log size: CPU seconds, since they do not depend on who else
-uses the machine.  The gain of a second thread is told twice: by the clock, which needs two free cores, and by CPU seconds
-of the busiest thread, which says what two free cores would give up to waiting for each other.
+uses the machine.  The gain of a second thread is told twice: by the clock, which needs two free cores, and by CPU
+seconds of the busiest thread, which says what two free cores would give up to uneven shares and doubled work.
 """
 
 import argparse

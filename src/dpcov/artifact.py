@@ -111,7 +111,9 @@ class Release:
         index, arrays = self.group_names.index(name), self.statistics.arrays
         chosen = arrays["group"] == index
         part: dict[str, PublishedArray] = {
-            key: arrays[key][chosen] for key in ("sscp", "first_shell", "last_shell")
+            key: arrays[key][chosen]
+            for key in ("sscp", "outermost_shell", "first_shell", "last_shell")
+            if key in arrays
         }
         part["trace"] = arrays["trace"].reshape(len(self.group_names), -1)[index]
         part["row_count"] = arrays["row_count"][index : index + 1]

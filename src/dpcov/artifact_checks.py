@@ -83,7 +83,10 @@ def _shells_fit(arrays: Mapping[str, PublishedArray], count: int, n_groups: int)
     first, last, traces = arrays["first_shell"], arrays["last_shell"], _shape_of(arrays, "trace") or (0,)
     if len(traces) != 1 or traces[0] % n_groups or not _groups_fit(arrays, count, n_groups):
         return False
-    return bool(np.all((first >= 0) & (first <= last) & (last < traces[0] // n_groups)))
+    outermost = arrays.get("outermost_shell", first)
+    if outermost.shape != first.shape or not bool(np.all((outermost >= 0) & (outermost <= first))):
+        return False
+    return bool(np.all((first <= last) & (last < traces[0] // n_groups)))
 
 
 def _groups_fit(arrays: Mapping[str, PublishedArray], count: int, n_groups: int) -> bool:

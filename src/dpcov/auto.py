@@ -17,9 +17,6 @@ from dpcov.statistics import Post
 
 AUTO: Final = "auto"
 
-FEW_FEATURES = 10
-"""Up to here ``stratified`` can lose more than 3 % to ``gaussian`` when the norm bound is tight (docs/strata.md)."""
-
 FEW_FEATURES_PURE = 3
 """Up to here one matrix under the gauge law beats nuclear-norm noise on shells unless the norm bound is loose."""
 
@@ -104,13 +101,6 @@ def _choose_gaussian(problem: Problem, shortest_row: float) -> Choice:
             mechanism="gaussian",
             post="shrink",
             reason="every row is known to be longer than half the norm bound, so norm shells would gain nothing",
-        )
-    if problem.n_features <= FEW_FEATURES:
-        return Choice(
-            mechanism="gaussian",
-            post="clip" if problem.n_features == 1 else "shrink",
-            reason="with few columns a second layer of noise costs more than norm shells gain; "
-            "name stratified if the norm bound may be far too large",
         )
     return Choice(
         mechanism="stratified",

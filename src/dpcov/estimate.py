@@ -15,7 +15,7 @@ from dpcov.errors import ReleaseError, UsageError
 from dpcov.linalg.nuclear_strata import NuclearStratum, shrink_nuclear_strata
 from dpcov.linalg.project import clip_eigenvalues, project_psd, project_psd_trace
 from dpcov.linalg.shrink import shrink
-from dpcov.linalg.strata import shrink_strata
+from dpcov.linalg.strata import FEW_FEATURES, shrink_strata
 from dpcov.linalg.threshold import Rule, choose_threshold, threshold_matrix
 from dpcov.statistics import NoisyStatistics, Post, PostOptions, PublishedArray
 
@@ -150,17 +150,21 @@ def _strata_estimate(statistics: NoisyStatistics, n_rows: int | None) -> UnitEst
     traces = arrays["trace"].reshape(statistics.n_groups, -1)
     groups = arrays.get("group", np.zeros(len(arrays["sscp"]), dtype=np.int64))
     parts = []
-    for matrix, group, first, last in zip(
-        arrays["sscp"], groups, arrays["first_shell"], arrays["last_shell"], strict=True
+    firsts = arrays["first_shell"]
+    outermosts = arrays.get("outermost_shell", firsts)
+    for matrix, group, outermost, first, last in zip(
+        arrays["sscp"], groups, outermosts, firsts, arrays["last_shell"], strict=True
     ):
-        steps = step * 4.0 ** -np.arange(int(first), int(last) + 1, dtype=np.float64)
+        own, shells = step * 4.0 ** -float(first), np.arange(int(outermost), int(last) + 1)
+        # Rows shortened to the first shell's radius have at least the trace that they have in their own shell's unit.
+        steps = step * 4.0 ** -np.maximum(shells, first).astype(np.float64)
         parts.append(
             Part(
-                matrix=matrix * (steps[0] * dropped),
-                diagonal_variance=diagonal * steps[0] ** 2,
-                trace=float(traces[int(group), int(first) : int(last) + 1] @ (steps * dropped)),
+                matrix=matrix * (own * dropped),
+                diagonal_variance=diagonal * own**2,
+                trace=float(traces[int(group), shells] @ (steps * dropped)),
                 trace_variance=trace * float(np.sum(steps**2)),
-                nuclear_scale=None if law.scale is None else float(law.scale) * float(steps[0]),
+                nuclear_scale=None if law.scale is None else float(law.scale) * own,
                 largest_trace=statistics.radius**2 * 4.0 ** -float(first),
             )
         )
@@ -206,6 +210,7 @@ def shrunk(estimate: UnitEstimate) -> tuple[Array, float]:
         off_diagonal_variances=[part.diagonal_variance / 2 for part in estimate.parts],
         **_traces(estimate.parts),
         joint_trace=estimate.joint_trace,
+        clearest_is_inhabited=len(estimate.matrix) <= FEW_FEATURES,
     )
     return _within_ball(result.matrix, estimate.parts), result.expected_squared_error
 

@@ -86,9 +86,10 @@ class NoisyStatistics:
         ``sscp`` layout: ``sscp`` (d, d) int64, and ``trace`` and ``row_count`` (1,) int64 where released.
         ``strata`` layout: ``sscp`` (m, d, d) int64, one for every group of shells that was drawn, each in units of
         its largest shell's squared radius, float64 where the noise is continuous; ``first_shell`` and ``last_shell``
-        (m,) int64; ``trace`` (shells,) int64, each in units of its own shell's; ``joint_trace`` (1,) int64, the sum of
-        the traces of the m matrices in their units, with the noise of a diagonal entry, where released; ``row_count``
-        as above.
+        (m,) int64; ``outermost_shell`` (m,) int64, where released: rows of the shells from it to the one before
+        ``first_shell`` are in the matrix too, shortened; ``trace`` (shells,) int64, each in units of its own shell's;
+        ``joint_trace`` (1,) int64, the sum of the traces of the m matrices in their units, with the noise of a diagonal
+        entry, where released; ``row_count`` as above.
         With public groups: ``group`` (m,) int64, ``trace`` (groups * shells,) and ``row_count`` (groups,).
         ``estimate`` layout: ``second_moment`` (d, d) float64, rows in the unit ball.
     lattice_bits : int

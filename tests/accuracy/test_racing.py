@@ -100,12 +100,21 @@ def test_auto_is_measured_again_when_its_code_changed_and_rivals_are_not(monkeyp
     assert drawn == ["auto"]
 
 
+def test_auto_alone_is_drawn_only_where_a_rival_is_stored():
+    store, competing = open_store(), (contestants.AUTO, ZERO)
+    measured, _ = measure(POPULATION, competing, 3, store=store, drawn=("ours",))
+    assert [m.skipped for m in measured] == ["nothing in the store"] * 2
+    measure(POPULATION, (ZERO,), 2, store=store)
+    measured, _ = measure(POPULATION, competing, 3, store=store, drawn=("ours",))
+    assert [(m.repetitions, m.dropped) for m in measured] == [(3, False), (2, False)]
+
+
 def test_the_command_measures_rivals_first_and_auto_alone_later(tmp_path, capsys):
     pytest.importorskip("matplotlib")
     common = ["robustness", "--quick", "--only", "spiked d=2 n=100$", "--repetitions", "2", "--jobs", "1"]
     main([*common, "--out", str(tmp_path / "store"), "--rivals"])
     assert not (tmp_path / "store" / "robustness.txt").exists()
-    main([*common, "--store", str(tmp_path / "store"), "--out", str(tmp_path / "out")])
+    main([*common, "--store", str(tmp_path / "store"), "--out", str(tmp_path / "out"), "--auto"])
     assert "spiked: spiked d=2 n=100" in capsys.readouterr().out
     made = {path.name for path in (tmp_path / "out").iterdir()}
     assert made == {f"robustness{end}" for end in (".txt", ".svg", ".png", "-errors.csv", "-ratios.csv")}

@@ -285,3 +285,25 @@ def test_tables_and_matrices_agree_in_the_unit_ball():
     expected = encode_array(block, 2.0)
     for data in (block, pa.table({f"x{i}": block[:, i] for i in range(3)})):
         assert (np.vstack(list(read_unit_ball(open_source(data), 2.0, 7))) == expected).all()
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(1, 70), st.floats(0.3, 4))
+def test_rows_on_the_bound_are_encoded_by_a_sum_of_fixed_order(seed, width, norm_bound):
+    random = np.random.default_rng(seed)
+    rows = random.normal(size=(40, width))
+    rows *= norm_bound / np.linalg.norm(rows, axis=1, keepdims=True)
+
+    def energy(numbers):
+        while len(numbers) > 1:
+            half = (len(numbers) + 1) // 2
+            paired = [a + b for a, b in zip(numbers, numbers[half:], strict=False)]
+            numbers = paired + numbers[len(paired) : half]
+        return numbers[0]
+
+    for row, encoded in zip(rows, encode_array(rows, norm_bound), strict=True):
+        expected = [float(x) / norm_bound for x in row]
+        if energy([x * x for x in expected]) > 1.0:
+            largest = max(abs(float(x)) for x in row)
+            scaled = [float(x) / largest for x in row]
+            expected = [x / math.sqrt(energy([y * y for y in scaled])) for x in scaled]
+        assert encoded.tolist() == expected

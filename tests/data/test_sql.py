@@ -16,6 +16,7 @@ from dpcov.data.draft import draft
 from dpcov.data.moments import MomentsSpec
 from dpcov.data.schema import Boolean, Categorical, Ignored, Numeric, Schema
 from dpcov.data.sources import Query, open_source
+from dpcov.data.sources.databases import explain_database_error
 from dpcov.errors import DataError, DpcovError, UsageError
 from dpcov.gathering import table_moments
 
@@ -240,6 +241,38 @@ def test_dates_are_refused_before_a_row_is_read(postgres, tmp_path, request):
         days = Query(f"SELECT born - DATE '1970-01-01' AS born FROM {name}", db=url)
         assert table_moments(days, schema, SPEC).n_rows == N_ROWS
         assert isinstance(draft(source).columns["born"], Ignored)
+
+
+def test_dates_can_be_categories(postgres):
+    url, _ = postgres
+    days = {"day": Categorical(categories=("2020-01-01", "2020-01-02"))}
+    query = Query("SELECT DATE '2020-01-02' AS day FROM generate_series(1, 3)", db=url)
+    told = table_moments(query, Schema(columns=days), SPEC)
+    same = pa.table({"day": ["2020-01-02"] * 3})
+    assert told == table_moments(same, Schema(columns=days), SPEC)
+
+
+@pytest.mark.parametrize("url", ["duckdb://", "postgresql://a@b/c", "nosuch://a@b/c"])
+def test_a_missing_driver_is_named(url, monkeypatch):
+    for module in ("duckdb", "adbc_driver_postgresql.dbapi", "sqlalchemy"):
+        monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(UsageError, match=r"pip install 'dpcov\["):
+        open_source(Query("SELECT 1 AS a", db=url))
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (MemoryError(), "not enough memory"),
+        (PermissionError(13, SENTINEL), "permission"),
+        (RuntimeError(SENTINEL), "withheld"),
+        (sqlite3.ProgrammingError(SENTINEL), "only reading"),
+    ],
+)
+def test_any_error_becomes_public_words(error, words):
+    told = explain_database_error(error)
+    assert words in told
+    assert SENTINEL not in told
 
 
 def test_types_that_mean_no_number_are_refused(postgres):

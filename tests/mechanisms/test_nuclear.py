@@ -5,6 +5,7 @@ import pytest
 
 from dpcov.data.moments import Moments
 from dpcov.errors import BudgetError, UsageError
+from dpcov.estimate import unit_estimate
 from dpcov.mechanisms.base import Problem
 from dpcov.mechanisms.nuclear import Nuclear
 from dpcov.noise import nuclear as nuclear_noise_module
@@ -165,3 +166,17 @@ def test_what_cannot_be_honored_is_refused():
     for budget in (Budget(rho=1), Budget(epsilon="1e-40")):
         with pytest.raises(BudgetError):
             Nuclear().calibrate(problem_of(ROWS), budget)
+
+
+@pytest.mark.parametrize("shape", ["square", "nuclear", "gauge", "wishart"])
+def test_a_release_states_the_variances_of_its_noise(shape):
+    budget, mechanism = Budget(epsilon=2), Nuclear(noise=shape)
+    noise = sscp_noise(mechanism, ROWS, budget, 600)
+    problem, moments = problem_of(ROWS), Moments(2)
+    moments.add(ROWS)
+    drawn = mechanism.draw(moments, mechanism.calibrate(problem, budget), problem, SeededEntropy(2))
+    stated = unit_estimate(drawn, len(ROWS))
+    assert np.mean(noise[:, 0, 0] ** 2) == pytest.approx(stated.noise_variance * len(ROWS) ** 2, rel=0.3)
+    assert np.mean(noise[:, 0, 1] ** 2) == pytest.approx(
+        stated.off_diagonal_variance * len(ROWS) ** 2, rel=0.3
+    )

@@ -11,7 +11,8 @@ from dpcov.errors import BudgetError, UsageError
 from dpcov.estimate import shrunk, unit_estimate
 from dpcov.mechanisms.base import Problem
 from dpcov.mechanisms.gaussian_scale import ROW_COUNT_WEIGHT
-from dpcov.mechanisms.stratified import TRACE_WEIGHT, Stratified, _run_sum, choose_runs
+from dpcov.mechanisms.stratified import TRACE_WEIGHT, Stratified, _run_sum
+from dpcov.mechanisms.stratified_rules import Run, choose_runs
 from dpcov.noise.entropy import SeededEntropy
 
 RELATIONS = ("replace-one", "add-remove-one")
@@ -59,13 +60,18 @@ def allowed(d, neighbors, rows_per_person=1, shells=SHELLS):
 
 
 def singles(shells=SHELLS):
-    return [range(shell, shell + 1) for shell in range(shells)]
+    return [Run(shell, shell, shell) for shell in range(shells)]
+
+
+WHOLE = Run(0, 0, SHELLS - 1)
 
 
 @st.composite
 def groupings(draw):
     cuts = sorted(draw(st.sets(st.integers(0, SHELLS - 1), min_size=1)))
-    groups = [range(a, b) for a, b in zip(cuts, [*cuts[1:], SHELLS], strict=True)]
+    groups = [
+        Run(a, draw(st.integers(a, b - 1)), b - 1) for a, b in zip(cuts, [*cuts[1:], SHELLS], strict=True)
+    ]
     return [group for group in groups if draw(st.booleans())]
 
 
@@ -73,7 +79,7 @@ def groupings(draw):
     st.integers(1, 6), st.integers(1, 3), st.sampled_from(RELATIONS), groupings(), st.integers(0, 2**32 - 1)
 )
 @settings(max_examples=200, deadline=None)
-@example(1, 1, "replace-one", [range(0, SHELLS)], 0)
+@example(1, 1, "replace-one", [WHOLE], 0)
 def test_neighbors_stay_within_the_sensitivity_for_every_choice_of_groups(d, k, neighbors, groups, seed):
     random = np.random.default_rng(seed)
     others, mine, changed = (
@@ -115,7 +121,7 @@ def test_joined_shells_stay_within_the_sensitivity_where_rounding_is_against_the
         return rows_of_norm([1.0, 0.06, norm], d, 1)
 
     worst = max(
-        exact_shift(table(small), table(large), [range(SHELLS)], "replace-one")
+        exact_shift(table(small), table(large), [WHOLE], "replace-one")
         for small in np.linspace(0.03, 0.06, 15)
         for large in np.linspace(0.9, 1.0, 5)
     )
@@ -139,7 +145,7 @@ def test_the_noise_is_as_large_as_the_proof_asks(neighbors, budget):
 def signal_to_noise(draw_one, pair, claim, runs=1200):
     """Shift over standard deviation of the best linear score, estimated from releases of both tables."""
     mechanism = Stratified(shells=2, bits=BITS)
-    calibration = mechanism.calibrate(problem(2), claim)
+    calibration = mechanism.calibrate(problem(11), claim)
     exact = [gathered(rows, shells=2) for rows in pair]
     change = [a.sscp.to_float() - b.sscp.to_float() for a, b in zip(*(e.strata for e in exact), strict=True)]
     entropy = SeededEntropy(5)
@@ -160,7 +166,7 @@ def signal_to_noise(draw_one, pair, claim, runs=1200):
 
 
 def once(mechanism, moments, calibration, entropy, score):
-    return score(mechanism.draw(moments, calibration, problem(2), entropy))
+    return score(mechanism.draw(moments, calibration, problem(11), entropy))
 
 
 def twice(mechanism, moments, calibration, entropy, score):
@@ -172,7 +178,7 @@ def twice(mechanism, moments, calibration, entropy, score):
 def test_the_audit_finds_the_promised_privacy_loss_and_a_stratum_released_twice():
     # The score is normal: with 1200 draws each, its shift is known within 0.06; 6.2 of these are 1e-9.
     claim = dpcov.Budget(rho=1)
-    pair = np.array([[1.0, 0.0]]), np.array([[0.0, 0.5]])
+    pair = np.eye(11)[:1], np.eye(11)[1:2] / 2
     largest = math.sqrt(2 * float(claim.rho))
     assert largest - 0.45 < signal_to_noise(once, pair, claim) < largest + 0.3
     assert signal_to_noise(twice, pair, claim) > largest + 0.3
@@ -185,7 +191,13 @@ STD = math.sqrt(TRACE_VARIANCE)
 
 def chosen(multiples, d=100):
     groups = choose_runs([int(m * STD) for m in multiples], VARIANCE, TRACE_VARIANCE, d)
-    return [(group[0], group[-1]) for group in groups]
+    return [(group.first, group.last) for group in groups]
+
+
+def outermost(multiples, d):
+    return [
+        run.outermost for run in choose_runs([int(m * STD) for m in multiples], VARIANCE, TRACE_VARIANCE, d)
+    ]
 
 
 def test_shells_of_noise_are_dropped_before_they_are_drawn():
@@ -193,9 +205,31 @@ def test_shells_of_noise_are_dropped_before_they_are_drawn():
     assert chosen([0.4, -2.0, 20.0, 0.0]) == [(2, 3)]
 
 
-def test_a_small_matrix_is_always_drawn():
-    assert chosen([0.5, -2.0, 1.0], d=10) == [(0, 0), (1, 1), (2, 2)]
-    assert chosen([0.5, 20.0, 1.0], d=10) == [(0, 0), (1, 2)]
+def test_a_small_matrix_of_which_nothing_is_known_is_drawn_shell_by_shell():
+    assert chosen([0.5, -2.0, 1.0], d=11) == [(0, 0), (1, 1), (2, 2)]
+    assert outermost([0.5, -2.0, 1.0], d=11) == [0, 1, 2]
+
+
+def test_the_shell_above_an_inhabited_one_is_drawn_and_rows_beyond_are_shortened_into_it():
+    assert chosen([0.5, -2.0, -1.0, 20.0, 1.0], d=11) == [(2, 2), (3, 4)]
+    assert outermost([0.5, -2.0, -1.0, 20.0, 1.0], d=11) == [0, 3]
+    assert chosen([0.5, 2.1, -1.0, 20.0, 1.0], d=11) == [(1, 1), (2, 2), (3, 4)]
+    assert outermost([0.5, 2.1, -1.0, 20.0, 1.0], d=11) == [0, 2, 3]
+    assert chosen([20.0, 0.0], d=11) == [(0, 1)]
+    assert outermost([0.5, 2.1, -1.0, 20.0, 1.0], d=65) == [1, 3]
+
+
+def test_few_features_get_one_matrix_unless_the_outer_shells_look_empty():
+    for traces in ([0.0] * 5, [20.0] * 5, [0.0, 0.0, 20.0, 20.0, 20.0]):
+        assert chosen(traces, d=10) == [(0, 4)]
+    assert chosen([0.0, 0.0, 0.0, 20.0, 20.0], d=10) == [(2, 2), (3, 4)]
+    assert outermost([0.0, 0.0, 0.0, 20.0, 20.0], d=10) == [0, 3]
+
+
+def test_shortened_rows_keep_their_direction_and_get_the_radius_of_the_shell_they_join():
+    moments = gathered(np.array([[0.9, 0.0], [0.0, 0.1]]), bits=20)
+    shortened = _run_sum(moments, Run(0, 3, SHELLS - 1)).to_float() / 4.0**20
+    np.testing.assert_allclose(shortened, np.diag([1.0, 0.64]), atol=1e-5)
 
 
 def test_shells_between_two_inhabited_ones_join_the_larger():
@@ -220,7 +254,9 @@ def test_shells_below_one_that_is_far_above_the_noise_join_it():
 
 def relative_errors(rows, norm_bound, budget, repeats=5, mechanism="stratified"):
     exact = dpcov.moments(
-        rows, norm_bound=norm_bound, **({"shells": 32} if mechanism == "stratified" else {})
+        rows,
+        norm_bound=norm_bound,
+        **({"shells": 32, "normalized": rows.shape[1] <= 64} if mechanism == "stratified" else {}),
     )
     truth = rows.T @ rows / len(rows)
     errors = []
@@ -238,16 +274,26 @@ def test_rows_of_different_norms_are_released_far_better_than_in_one_piece():
     assert relative_errors(rows, 1.0, budget) < 0.5 * plain
 
 
-@pytest.mark.parametrize(("loose_bound", "factor"), [(1024.0, 1.2), (1000.0, 4.0)])
-def test_a_norm_bound_that_is_far_too_large_costs_no_more_than_the_misfit_of_shells(loose_bound, factor):
+@pytest.mark.parametrize("d", [1, 3, 20])
+@pytest.mark.parametrize(("loose_bound", "factor"), [(1024.0, 1.3), (1000.0, 5.0)])
+def test_a_norm_bound_that_is_far_too_large_costs_no_more_than_the_misfit_of_shells(d, loose_bound, factor):
     # A factor that is no power of two leaves a shell up to twice as wide as its rows: four times the noise.
-    rows = rows_of_norm(np.full(20_000, 0.9), 20) * np.linspace(1.0, 0.2, 20)
-    budget = dpcov.Budget(rho="0.1")
-    tight, loose = (relative_errors(rows, bound, budget) for bound in (1.0, loose_bound))
+    rows = rows_of_norm(np.full(20_000, 0.9), d) * np.linspace(1.0, 0.2, d)
+    budget, repeats = dpcov.Budget(rho="0.1"), 100 if d == 1 else 10
+    tight, loose = (relative_errors(rows, bound, budget, repeats) for bound in (1.0, loose_bound))
     assert loose < factor * tight
 
 
-@pytest.mark.parametrize("d", [2, 10, 80])
+@pytest.mark.parametrize("d", [1, 3, 10])
+@pytest.mark.parametrize("n", [100, 3000])
+def test_few_features_with_a_tight_bound_lose_nothing_to_one_layer_of_noise(d, n):
+    rows = rows_of_norm(np.full(n, 0.9), d) * np.linspace(1.0, 0.2, d)
+    budget, repeats = dpcov.Budget(rho=1), 300 if d == 1 else 40
+    plain = relative_errors(rows, 1.0, budget, repeats, mechanism="gaussian")
+    assert relative_errors(rows, 1.0, budget, repeats) < 1.15 * plain
+
+
+@pytest.mark.parametrize("d", [11, 80])
 def test_a_table_that_drowns_is_estimated_as_zero(d):
     rows = rows_of_norm(np.full(3, 0.9), d)
     errors = relative_errors(rows, 1.0, dpcov.Budget(rho="0.01"))

@@ -1,7 +1,7 @@
 """Exact means over the spectra of nuclear-norm noise, by quadrature of Pfaffians instead of draws.
 
-For functions f_1, ..., f_d that span the law, sum over the points of any weight w(x_1) ... w(x_d) is the Pfaffian of the
-skew moments <w f_j, sign * w f_k> up to a constant (de Bruijn 1955); an odd d borders them with the integrals of w f.
+With functions f_1, ..., f_d that span the law, E w(x_1) ... w(x_d) is up to a constant the Pfaffian of the skew moments
+<w f_j, sign * w f_k> (de Bruijn 1955); an odd d borders them with the integrals of w f.
 """
 
 import numpy as np
@@ -24,7 +24,9 @@ class Law:
         parents = np.searchsorted(gas.edges[1:-1], edges[:-1], side="right")
         self.points = freud.panel_nodes(edges)
         offsets = 2.0 * (self.points - gas.edges[parents, None]) / np.diff(gas.edges)[parents, None] - 1.0
-        self.functions = freud.interpolation(np.clip(offsets, -1.0, 1.0)) @ gas.table[parents][..., :dimension]
+        self.functions = (
+            freud.interpolation(np.clip(offsets, -1.0, 1.0)) @ gas.table[parents][..., :dimension]
+        )
         self.half_lengths = 0.5 * np.diff(edges)[:, None]
         self.dimension = dimension
         self.intensity = freud.interpolation(offsets) @ np.linalg.solve(

@@ -1,4 +1,5 @@
 import itertools
+import time
 from functools import cache
 
 import numpy as np
@@ -158,24 +159,6 @@ def test_singular_values_are_those_of_the_noise():
     assert np.allclose(np.linalg.svd(noise, compute_uv=False), drawn[::-1])
 
 
-@pytest.mark.parametrize(
-    ("dimension", "limit", "repeats"), [(10, 0.57, 400), (30, 0.52, 400), (100, 0.51, 60)]
-)
-def test_symmetric_noise_is_half_as_large_as_the_papers(dimension, limit, repeats):
-    entropy = SeededEntropy(7)
-    ours, paper = (
-        np.array([draw(dimension, 2.0, entropy) for _ in range(repeats)])
-        for draw in (symmetric_nuclear_spectrum, nuclear_singular_values)
-    )
-    for p in (1, 2, 4, np.inf):
-        # The mean of the largest value alone has a standard error of 0.7 % or less: six of them are allowed.
-        tolerance = 1.0 if p < np.inf else 1.04
-        sizes = np.linalg.norm(ours, p, axis=1)
-        assert sizes.mean() < limit * tolerance * np.linalg.norm(paper, p, axis=1).mean()
-        # Theorem 1 of d'Orsi and Novikov has 3; at p = infinity the limit of ours is pi, of theirs 2 pi.
-        assert sizes.mean() < (3.0 if p < np.inf else 1.04 * np.pi) * dimension ** (1 + 1 / p)
-
-
 @pytest.mark.parametrize("half_line", [False, True])
 @pytest.mark.parametrize("dimension", [2, 5, 40])
 def test_conditioning_never_raises_the_intensity(half_line, dimension):
@@ -192,6 +175,50 @@ def test_conditioning_never_raises_the_intensity(half_line, dimension):
         drawn._admit(block, images, columns, chosen, float(before[chosen]))
         after = drawn._intensity(block, images, drawn._columns(block, images))
         assert np.all(after <= before + 1e-9)
+
+
+@pytest.mark.parametrize("half_line", [False, True])
+@pytest.mark.parametrize("dimension", [64, 65])
+def test_the_law_of_the_remaining_points_is_the_conditional_one(half_line, dimension):
+    # Its intensity is compared with the one that the kernel of all points has after conditioning point by point.
+    gas, entropy, count = log_gas.prepare(dimension, half_line), SeededEntropy(dimension), dimension - 10
+    drawn = log_gas._Drawn(gas)
+    while drawn.count < count:
+        drawn.extend(log_gas._propose(gas, 100, entropy), count)
+    rest = log_gas._conditioned(gas, drawn.points[:count], drawn.features[: 2 * count : 2, :dimension])
+    assert rest.dimension == 10
+    block = log_gas._propose(rest, 300, entropy)
+    panels = np.searchsorted(gas.edges[1:-1], block.points, side="right")
+    half_lengths = 0.5 * np.diff(gas.edges)[panels]
+    offsets = (block.points - gas.edges[panels]) / half_lengths - 1.0
+    values = freud.interpolation(offsets)[:, None] @ gas.table[panels]
+    inside = half_lengths[:, None, None] * (freud.integrals_within(offsets)[:, None] @ gas.table[panels])
+    signed = log_gas._signed(gas.total, gas.left[panels] + inside[:, 0], dimension)
+    features = np.stack([values[:, 0], signed], axis=1).reshape(-1, len(gas.kernel))
+    seen = log_gas._Proposals(
+        points=block.points, features=features, heights=block.heights, levels=block.levels
+    )
+    images = features @ gas.kernel
+    conditional = drawn._intensity(seen, images, drawn._columns(seen, images))
+    assert np.allclose(conditional, block.heights, atol=1e-8)
+
+
+@pytest.mark.parametrize("kind", ["nuclear", "singular values"])
+def test_radius_follows_its_gamma_law_where_the_rest_is_drawn_from_a_new_table(kind, monkeypatch):
+    monkeypatch.setattr(log_gas, "SMALLEST_STAGED", 12)
+    entropy = SeededEntropy(12)
+    spectra = np.array([SPECTRA[kind](12, 1.0, entropy) for _ in range(600)])
+    assert_continuous_law(radius(kind, spectra), radius_law(kind, 12))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("dimension", "matrices", "seconds"), [(200, 8, 2), (1000, 8, 60)])
+def test_a_release_of_several_strata_is_drawn_in_time(dimension, matrices, seconds):
+    log_gas.prepare.cache_clear()
+    started, entropy = time.process_time(), SeededEntropy(0)
+    for _ in range(matrices):
+        symmetric_nuclear_noise(dimension, 1.0, entropy)
+    assert time.process_time() - started < seconds
 
 
 @pytest.mark.parametrize("half_line", [False, True])

@@ -1,6 +1,7 @@
 """The audit trail: whatever is edited, deleted, moved or cut off is found, and what remains trustworthy is named."""
 
 import sqlite3
+from dataclasses import replace
 from fractions import Fraction
 
 import pytest
@@ -9,7 +10,7 @@ from dpcov.errors import LedgerError, UsageError
 from dpcov.privacy.budget import Budget
 from dpcov.privacy.guarantee import ZCDP, PureDP
 from dpcov.privacy.ledger import Ledger
-from dpcov.privacy.ledger_trail import EVENT_FIELDS, GENESIS, Event
+from dpcov.privacy.ledger_trail import EVENT_FIELDS, GENESIS, Event, Head, audit
 from dpcov.privacy.spend import Spend
 
 TENTH = Fraction(1, 10)
@@ -235,6 +236,58 @@ def test_an_overspent_account_is_found(path):
     with Ledger(path)._store.writing() as transaction:
         transaction.add_entry("patients", Spend(promise=ZCDP(rho=Fraction(2)), mechanism="x"), "", "2020")
     assert Ledger(path).verify().problems == ("the releases of patients exceed its total",)
+
+
+def chain(*steps):
+    """A trail whose digests are right, whatever its events say."""
+    events, previous = [], GENESIS
+    for number, (kind, entry, details) in enumerate(steps, 1):
+        event = Event(
+            number=number, at="t", kind=kind, dataset="patients", entry=entry, details=details, digest=""
+        )
+        previous = event.expected_digest(previous)
+        events.append(replace(event, digest=previous))
+    return events, Head(events=len(events), entries=0, digest=previous)
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        ("drawn", 1, "{}"),
+        ("committed", None, "{}"),
+        ("reserved", None, "{}"),
+        ("ruled", None, "{}"),
+        ("refunded", 1, "{}"),
+        ("created", None, "not JSON"),
+        ("created", None, "[1]"),
+        ("migrated", None, "{}"),
+    ],
+)
+def test_events_that_make_no_sense_are_found_however_well_chained(step):
+    events, head = chain(step)
+    found = audit(events, head, [], [])
+    assert found.problems == ("event 1 cannot follow the events before it",)
+    assert found.trusted_events == 0
+
+
+def test_many_differences_are_told_in_few_lines():
+    events, head = chain()
+    entries = [{"id": number} for number in range(1, 100)]
+    found = audit(events, head, [], entries)
+    assert len(found.problems) == 21
+    assert found.problems[-1] == "and 79 more differences"
+
+
+def test_a_head_that_moves_under_a_writer_stops_it(path):
+    with pytest.raises(LedgerError, match="damaged"), Ledger(path)._store.writing() as transaction:
+        transaction._run.change("UPDATE trail_head SET events = 99")
+        transaction.add_entry("patients", SPEND, "", "2020")
+    assert Ledger(path).verify().problems == ()
+
+
+def test_a_ledger_without_a_trail_is_not_written(old):
+    with pytest.raises(LedgerError, match="begun before"), Ledger(old)._store.reading() as transaction:
+        transaction.add_entry("patients", SPEND, "", "2020")
 
 
 VERSION_1 = """

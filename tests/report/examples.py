@@ -75,9 +75,10 @@ def unhelpful():
 
 
 @cache
-def wide(n_features, n_rows=20_000):
+def wide(n_features, n_rows=20_000, epsilon="2"):
     """Many features."""
-    return make(tuple(f"sensor {k}" for k in range(n_features)), n_rows, title=f"{n_features} sensors")
+    names = tuple(f"sensor {k}" for k in range(n_features))
+    return make(names, n_rows, title=f"{n_features} sensors", epsilon=epsilon)
 
 
 def plain(n_features=5, n_rows=2000, **options):

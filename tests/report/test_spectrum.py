@@ -15,12 +15,12 @@ def wigner(d, rng, variance=1.0):
     return np.triu(noise, 1) + np.triu(noise, 1).T + np.diag(rng.normal(size=d)) * np.sqrt(2 * variance)
 
 
-@pytest.mark.parametrize("mean_square", [0.0, 0.9, 4.0, 20.0])
+@pytest.mark.parametrize("mean_square", [0.0, 0.9, 4.0])
 def test_the_edge_is_where_noise_ends_after_centering(mean_square):
-    rng, d = np.random.default_rng(1), 150
+    rng, d = np.random.default_rng(1), 250
     means = np.full(d, np.sqrt(mean_square / d))
     center = np.hstack([-means[:, None], np.eye(d)])
-    largest = [np.linalg.eigvalsh(center @ wigner(d + 1, rng) @ center.T)[-1] for _ in range(10)]
+    largest = [np.linalg.eigvalsh(center @ wigner(d + 1, rng) @ center.T)[-1] for _ in range(8)]
     assert np.mean(largest) == pytest.approx(centered_edge(2 * np.sqrt(d), mean_square), rel=0.08)
 
 

@@ -25,11 +25,19 @@ def covariance(rows, *, epsilon, mechanism, lower, upper, delta=None):
             data_rows=n,
             data_columns=d,
         )
-        analysis.release()
+        _release(analysis)
     spent = re.findall(r"(epsilon|delta): (\S+)", str(analysis.privacy_usage))
     return np.reshape(released.value, (d, d)), "spends " + ", ".join(
         f"{k} = {float(v):.3g}" for k, v in spent
     )
+
+
+def _release(analysis):
+    """Without the library's stack trace, should it refuse."""
+    try:
+        analysis.release()
+    except RuntimeError as error:
+        raise RuntimeError(str(error).rsplit("Caused by:", 1)[-1].strip()) from None
 
 
 def noise(_, *, epsilon, mechanism, n, d, size, delta=None):

@@ -6,8 +6,7 @@ charges once, and refuses to do so again for this estimator and everything clone
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,17 +22,21 @@ from dpcov.analysis.features import (
 )
 from dpcov.analysis.problems import InputError, NotFitted
 from dpcov.analysis.reading import Reading, reading_of
-from dpcov.analysis.second_door import REFUSED_EARLY, Bounds, Terms, make_release, table_of
+from dpcov.analysis.second_door import (
+    REFUSED_EARLY,
+    Bounds,
+    LedgerLike,
+    SchemaLike,
+    Terms,
+    make_release,
+    table_of,
+)
 from dpcov.analysis.spending import Spending
 from dpcov.artifact import Release
 from dpcov.columns import EncodedColumn
 from dpcov.privacy.budget import Budget
 from dpcov.privacy.guarantee import Neighbors
 from dpcov.statistics import Post
-
-if TYPE_CHECKING:
-    from dpcov.data.schema import Schema
-    from dpcov.privacy.ledger import Ledger
 
 Array = NDArray[np.float64]
 
@@ -88,11 +91,11 @@ class ReleaseEstimator(BaseEstimator):  # type: ignore[misc]
     features: Sequence[str] | None = None
     post: Post | None = None
     budget: Budget | None = None
-    schema: "Schema | str | Path | None" = None
+    schema: SchemaLike | None = None
     bounds: Bounds | None = None
     neighbors: Neighbors = "replace-one"
     mechanism: str = "auto"
-    ledger: "Ledger | str | Path | None" = None
+    ledger: LedgerLike | None = None
     dataset: str | None = None
     seed: int | None = None
     spend_again: bool = False

@@ -26,6 +26,11 @@ if TYPE_CHECKING:
     from dpcov.data.schema import Schema
     from dpcov.privacy.ledger import Ledger
 
+    SchemaLike = Schema | str | Path
+    LedgerLike = Ledger | str | Path
+else:
+    SchemaLike = LedgerLike = object
+
 Array = NDArray[np.float64]
 
 Bounds = tuple[float, float] | Mapping[str, tuple[float, float]] | Sequence[tuple[float, float]]
@@ -40,11 +45,11 @@ class Terms:
     """On which terms a table is released: all public; see :func:`dpcov.release`."""
 
     budget: Budget | None
-    schema: "Schema | str | Path | None"
+    schema: SchemaLike | None
     bounds: Bounds | None
     neighbors: Neighbors
     mechanism: str
-    ledger: "Ledger | str | Path | None"
+    ledger: LedgerLike | None
     dataset: str | None
     seed: int | None
     targets: tuple[str, ...] = ()

@@ -15,6 +15,20 @@ if TYPE_CHECKING:
     from dpcov.privacy.budget import Budget
     from dpcov.privacy.guarantee import Neighbors
 
+_PASSWORD = re.compile(r"://[^/?@]*:[^/?@]+@|[?&]password=")
+
+
+def _warned(url: str | None) -> str | None:
+    """Warn of a password that the list of processes shows."""
+    if url is not None and _PASSWORD.search(url):
+        typer.echo(
+            "Warning: other users of this machine can see a password on the command line. Use PGPASSWORD or .pgpass; "
+            "for --db also --db-env.",
+            err=True,
+        )
+    return url
+
+
 Epsilon = Annotated[str | None, typer.Option("--epsilon", help="Privacy budget epsilon, a decimal number.")]
 Delta = Annotated[str | None, typer.Option("--delta", help="Privacy budget delta, for example 1e-6.")]
 Rho = Annotated[
@@ -37,8 +51,13 @@ Post = Annotated[
 ]
 Force = Annotated[bool, typer.Option("--force", help="Overwrite an existing output file.")]
 ReleaseFile = Annotated[Path, typer.Argument(help="A release file (.dpcov).", metavar="RELEASE")]
+_LEDGER_HELP = "an SQLite file, or postgresql://USER@HOST/NAME."
 LedgerPlace = Annotated[
-    str, typer.Argument(help="The ledger: an SQLite file, or postgresql://USER@HOST/NAME.", metavar="LEDGER")
+    str, typer.Argument(help=f"The ledger: {_LEDGER_HELP}", metavar="LEDGER", callback=_warned)
+]
+ChargedLedger = Annotated[
+    str | None,
+    typer.Option("--ledger", help=f"Ledger that is charged: {_LEDGER_HELP}", callback=_warned),
 ]
 TableFile = Annotated[
     str | None,
@@ -54,6 +73,7 @@ Db = Annotated[
         "--db",
         help="Database of --sql: duckdb:///FILE, duckdb:// (over Parquet and CSV files), "
         "postgresql://USER@HOST/NAME, sqlite:///FILE, or any SQLAlchemy URL.",
+        callback=_warned,
     ),
 ]
 DbEnv = Annotated[
@@ -99,8 +119,6 @@ MemoryLimit = Annotated[
     float | None,
     typer.Option("--memory-limit", help="GiB that gathering may take; what cannot fit is refused first."),
 ]
-
-_PASSWORD = re.compile(r"://[^/?@]*:[^/?@]+@|[?&]password=")
 
 
 def budget_from(epsilon: str | None, delta: str | None, rho: str | None) -> "Budget":
@@ -172,10 +190,4 @@ def _database_url(db: str | None, db_env: str | None) -> str:
             raise UsageError("The variable that --db-env names is not set. Set it to the database URL.")
         return url
     assert db is not None
-    if _PASSWORD.search(db):
-        typer.echo(
-            "Warning: other users of this machine can see a password on the command line. Use --db-env, "
-            "PGPASSWORD or .pgpass.",
-            err=True,
-        )
     return db

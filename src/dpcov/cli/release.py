@@ -36,9 +36,7 @@ def release(
         int | None, typer.Option("--rows", help="Public number of rows; a contradicting file is refused.")
     ] = None,
     by: options.By = None,
-    ledger: Annotated[
-        str | None, typer.Option("--ledger", help="Ledger that is charged: a file, or postgresql://...")
-    ] = None,
+    ledger: options.ChargedLedger = None,
     dataset: Annotated[
         str | None, typer.Option("--dataset", help="Name of the dataset in the ledger.")
     ] = None,

@@ -55,7 +55,7 @@ def entry_variances(shape: SymmetrizedShape, dimension: int) -> tuple[float, flo
 
 
 def _square_mean_square(dimension: int) -> float:
-    """E ||Z||_F**2 of the law on all matrices; exactly 2 and 15 for d = 1 and 2.  The rate is Ullman's, the rest a fit."""
+    """E ||Z||_F**2 of the law on all matrices, exactly 2 and 15 for d = 1 and 2: Ullman's rate, the rest a fit."""
     return math.pi**2 / 6 * dimension**2 * (dimension + 0.3635 - 0.22 / (dimension + 0.5))
 
 

@@ -123,14 +123,23 @@ def shrink_spectrum(spectrum: NoisySpectrum, vectors: Array) -> ShrinkResult:
 
 
 def candidates(spectrum: NoisySpectrum) -> dict[str, SpectralEstimator]:
-    """Return the competing estimators by name; ``fine`` has more knots the larger the dimension."""
+    """Return the competing estimators by name; ``fine`` has more knots the larger the dimension.
+
+    A single number is only cut at zero: whatever is better near zero is worse where it is about as large as its noise.
+    """
+    if spectrum.dimension == 1:
+        return {"projected": _projected}
     pieces = max(1, round(float(np.cbrt(spectrum.dimension / DIMENSION_PER_PIECE))))
     return {
         "coarse": least_risk_curve(spectrum, 0),
         "fine": least_risk_curve(spectrum, pieces),
-        "projected": lambda values: capped_simplex_projection(values, max(float(values.sum()), 0.0)),
+        "projected": _projected,
         "zero": np.zeros_like,
     }
+
+
+def _projected(values: Array) -> Array:
+    return capped_simplex_projection(values, max(float(values.sum()), 0.0))
 
 
 def _average_weights(risks: Mapping[str, float], spectrum: NoisySpectrum) -> dict[str, float]:

@@ -24,7 +24,7 @@ noise would drown the number.
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import exp, log, sqrt
+from math import exp, inf, log, sqrt
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -41,6 +41,10 @@ one, and the estimated risk of their sum is too noisy to tell (norm shells a fac
 
 EVIDENCE_ALONE = 4.5
 """Standard deviations by which the clearest stratum that is kept must stand out: the alternative is the zero matrix."""
+
+FEW_FEATURES = 10
+"""Up to this dimension norm shells are released in one matrix, or in two, and the clearest is kept without evidence: a
+wrong zero would cost more than its noise."""
 
 EVIDENCE_NEARBY = 3.0
 """The same for a stratum as noisy as one that is kept; it grows with the ratio r of the noises to √(9 + 2 ln r), so
@@ -107,6 +111,7 @@ def shrink_strata(
     traces: ArrayLike | None = None,
     trace_variances: ArrayLike | None = None,
     joint_trace: float | None = None,
+    clearest_is_inhabited: bool = False,
 ) -> StrataResult:
     """Estimate Σ_s S_s from noisy[s] = S_s + W_s, all in the same units.
 
@@ -119,13 +124,15 @@ def shrink_strata(
         Independent noisy traces and their variances.  Give both or neither.
     joint_trace : float, optional
         A noisy value of Σ_s tr S_s / √(2v_s), with independent noise of variance 1; it helps where traces are given.
+    clearest_is_inhabited : bool, default=False
+        Whether the stratum of least noise is kept without evidence.
 
     Returns
     -------
     StrataResult
     """
     strata = _observations(noisy, off_diagonal_variances, traces, trace_variances)
-    kept = _with_evidence(_comparable_runs(strata))
+    kept = _with_evidence(_comparable_runs(strata), clearest_is_inhabited)
     if joint_trace is not None:
         sharpened = iter(with_joint_trace([stratum for run in kept for stratum in run], joint_trace))
         kept = [[next(sharpened) for _ in run] for run in kept]
@@ -161,12 +168,14 @@ def _comparable_runs(strata: list[Stratum]) -> list[list[Stratum]]:
     return runs
 
 
-def _with_evidence(runs: list[list[Stratum]]) -> list[list[Stratum]]:
+def _with_evidence(runs: list[list[Stratum]], clearest_is_inhabited: bool) -> list[list[Stratum]]:
     """Keep the runs in which, alone or together, something stands out from the noise."""
     kept, guide, noise = list[list[Stratum]](), np.zeros_like(runs[0][0].noisy), 0.0
     for run in runs:
         together = run[0] if len(run) == 1 else pool(run)
         needed = _deviations(together.noise_std, noise if kept else None)
+        if not kept and clearest_is_inhabited:
+            needed = -inf
         tested = run if len(run) == 1 else [together, *run]
         if any(stratum.stands_out(needed, guide if np.any(guide) else None) for stratum in tested):
             kept.append(run)

@@ -18,18 +18,17 @@ Utility
 -------
 Noise on a shell of radius t has variance t**4 noise_variance: rows far below the norm bound are released with noise
 of their own scale.  Shells whose noisy trace is within its noise are dropped before their matrix is drawn, or join the
-next larger shell that is drawn, which costs nothing.
+next larger shell that is drawn, or have their rows shortened into the next smaller one, which costs nothing.
 
 References
 ----------
 Dong, Liang, Yi (2022), sections 3.1 and 5, for the plain mechanism and the clipping that this replaces.
 """
 
-import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from math import ceil, log, sqrt
+from math import ceil
 from typing import ClassVar
 
 import numpy as np
@@ -40,6 +39,7 @@ from dpcov.data.moments import DEFAULT_BITS, Moments, MomentsSpec
 from dpcov.errors import UsageError
 from dpcov.mechanisms.base import Calibration, Mechanism, Problem
 from dpcov.mechanisms.gaussian_scale import ROW_COUNT_WEIGHT, even_variance, sqrt_down, symmetric_noise
+from dpcov.mechanisms.stratified_rules import SMALL_DIMENSION, Run, choose_runs
 from dpcov.noise.entropy import Entropy
 from dpcov.noise.lattice import rounded_gaussian
 from dpcov.privacy.budget import Budget
@@ -48,23 +48,6 @@ from dpcov.statistics import NoiseLaw, NoisyStatistics
 
 TRACE_WEIGHT = Fraction(1, 32)
 """Precision of a shell's trace relative to a matrix entry: 1.5 % more noise on the matrices buys every decision."""
-
-CLEAR_ALONE = 5.0
-"""Standard deviations of its trace from which a shell counts as inhabited when no smaller one does."""
-
-CLEAR_NEARBY = 3.0
-"""The same next to an inhabited shell; j shells above one it is √(9 + 2 ln 4^j), as in linalg.strata."""
-
-PROMISING = 0.5
-"""Above the inhabited shells, one with a trace of this many standard deviations is drawn alone: its matrix may show
-more than its trace does."""
-
-SMALL_DIMENSION = 64
-"""Up to here a matrix knows its own trace about as well as the noisy trace does, so no shell is dropped undrawn."""
-
-JOIN_ABOVE = 16.0
-"""Smaller shells join an inhabited one whose mean eigenvalue exceeds the edge of its noise spectrum by this factor:
-there is nothing left to gain from their finer noise."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,8 +88,13 @@ class Stratified(Mechanism[StratifiedCalibration]):
             raise UsageError("Use between 2 and 60 shells; one shell is the gaussian mechanism.")
 
     def moments_spec(self, problem: Problem) -> MomentsSpec:
-        """All shells of all public groups."""
-        return MomentsSpec(bits=self.bits, shells=self.shells, groups=problem.n_groups)
+        """All shells of all public groups; of few columns also the rows shortened to the radius of another shell."""
+        return MomentsSpec(
+            bits=self.bits,
+            shells=self.shells,
+            groups=problem.n_groups,
+            normalized=problem.n_features <= SMALL_DIMENSION,
+        )
 
     def calibrate(self, problem: Problem, budget: Budget) -> StratifiedCalibration:
         """Smallest even integer variance that keeps the budget (stratified.md, Theorems 1 and 2)."""
@@ -142,7 +130,7 @@ class Stratified(Mechanism[StratifiedCalibration]):
         noise = rounded_gaussian(calibration.trace_variance, len(moments.strata), entropy)
         traces = [stratum.sscp.trace() + int(z) for stratum, z in zip(moments.strata, noise, strict=True)]
         runs = [
-            range(first + run.start, first + run.stop)
+            Run(*(first + shell for shell in run))
             for first in range(0, len(traces), shells)
             for run in choose_runs(
                 traces[first : first + shells], variance, calibration.trace_variance, moments.n_features
@@ -157,10 +145,11 @@ class Stratified(Mechanism[StratifiedCalibration]):
         if problem.neighbors == "replace-one":
             numbers["joint_trace"] = [joint]
         arrays, dropped = _aligned(drawn, numbers, moments.n_features)
-        arrays["first_shell"] = np.array([run[0] % shells for run in runs], dtype=np.int64)
-        arrays["last_shell"] = np.array([run[-1] % shells for run in runs], dtype=np.int64)
+        shell_numbers = np.array(runs, dtype=np.int64).reshape(-1, len(Run._fields))
+        for field, numbers_of_runs in zip(Run._fields, shell_numbers.T, strict=True):
+            arrays[f"{field}_shell"] = numbers_of_runs % shells
         if problem.n_groups > 1:
-            arrays["group"] = np.array([run[0] // shells for run in runs], dtype=np.int64)
+            arrays["group"] = shell_numbers[:, 0] // shells
         if calibration.row_count_variance is not None:
             counts = _group_counts(moments, shells)
             arrays["row_count"] = counts + rounded_gaussian(
@@ -187,56 +176,17 @@ def _group_counts(moments: Moments, shells: int) -> NDArray[np.int64]:
     return np.asarray(np.array(counts, dtype=np.int64).reshape(-1, shells).sum(axis=1))
 
 
-def choose_runs(
-    traces: Sequence[int], diagonal_variance: int, trace_variance: int, n_features: int
-) -> list[range]:
-    """Which shells to draw, and which together; from noisy traces alone.
+def _run_sum(moments: Moments, run: Run) -> ExactSum:
+    """Sum a run of shells in units of its first one.
 
-    Parameters
-    ----------
-    traces : sequence of int
-        Noisy traces, each in its shell's units, largest radius first.
-    diagonal_variance, trace_variance : int
-        Noise variances of a matrix's diagonal entries and of the traces, in the same units.
-    n_features : int
-
-    Returns
-    -------
-    list of range
-        Consecutive shells that are summed before noise is added, largest radius first.
+    Smaller shells are rounded down to whole numbers; rows of larger ones are shortened to the first one's radius, or
+    where they were not gathered so, by the ratio of their shell's radius to it.
     """
-    trace_std = sqrt(trace_variance)
-    clear = _clear_shells(traces, trace_std)
-    above = clear[0] if clear else len(traces)
-    runs = [
-        range(shell, shell + 1)
-        for shell in range(above)
-        if n_features <= SMALL_DIMENSION or traces[shell] > PROMISING * trace_std
-    ]
-    saturated = JOIN_ABOVE * n_features * sqrt(2.0 * n_features * diagonal_variance)
-    for shell, following in itertools.pairwise([*clear, len(traces)]):
-        if traces[shell] > saturated:
-            return [*runs, range(shell, len(traces))]
-        # What lies between has no trace to speak of, and joins at no cost.
-        runs.append(range(shell, following))
-    return runs
-
-
-def _clear_shells(traces: Sequence[int], trace_std: float) -> list[int]:
-    """Shells whose trace cannot be noise, each judged by its distance from the next smaller one."""
-    clear: list[int] = []
-    for shell in reversed(range(len(traces))):
-        needed = sqrt(CLEAR_NEARBY**2 + 2.0 * log(4.0) * (clear[0] - shell)) if clear else CLEAR_ALONE
-        if traces[shell] > needed * trace_std:
-            clear.insert(0, shell)
-    return clear
-
-
-def _run_sum(moments: Moments, run: range) -> ExactSum:
-    """Sum a run of shells in units of its first one, each rounded down to whole numbers."""
     total = ExactSum(moments.n_features)
-    for shell in run:
-        total.merge(moments.strata[shell].sscp.shifted_down(2 * (shell - run[0])))
+    for stratum in moments.strata[run.outermost : run.first]:
+        total.merge(stratum.sscp if stratum.normalized is None else stratum.normalized)
+    for shell in range(run.first, run.last + 1):
+        total.merge(moments.strata[shell].sscp.shifted_down(2 * (shell - run.first)))
     return total
 
 

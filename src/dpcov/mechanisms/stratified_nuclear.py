@@ -189,7 +189,7 @@ def _most_rows_are_long(moments: Moments, scale: Fraction, problem: Problem, ent
     """Whether the outermost shell's trace, with noise, is a good part of what the public number of rows allows."""
     assert problem.n_rows is not None
     seen = moments.strata[0].sscp.trace() + int(discrete_laplace(scale, 1, entropy)[0])
-    return seen > MOST_ROWS * UNIT * problem.n_rows
+    return bool(seen > MOST_ROWS * UNIT * problem.n_rows)
 
 
 def _draw_as_one(moments: Moments, scale: Fraction, entropy: Entropy) -> NoisyStatistics:

@@ -16,7 +16,7 @@ from dpcov.report.html import Child, Html, el
 Array = NDArray[np.float64]
 
 WIDTH, HEIGHT = 460.0, 270.0
-LEFT, RIGHT, TOP, BOTTOM = 54.0, 20.0, 12.0, 40.0
+LEFT, RIGHT, TOP, BOTTOM = 66.0, 20.0, 12.0, 40.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,7 +79,7 @@ def chart(x: Axis, y: Axis, *drawn: Child, label: str, x_label: str, y_label: st
         el(
             "text",
             y_label,
-            transform=f"translate(13 {(TOP + HEIGHT - BOTTOM) / 2}) rotate(-90)",
+            transform=f"translate(12 {(TOP + HEIGHT - BOTTOM) / 2}) rotate(-90)",
             text_anchor="middle",
             class_="axis",
         ),

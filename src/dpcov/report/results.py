@@ -179,7 +179,7 @@ def _spectrum_words(made: Spectrum) -> str:
 
 
 def _scree(made: Spectrum) -> Html:
-    count, top = len(made.noisy), float(max(made.noisy[0], made.estimate[0]))
+    count, top = len(made.noisy), float(max(made.noisy[0], made.estimate[0], made.edge or 0.0))
     edge = made.edge or top / 1e3
     low = max(min(edge, top) / 30, top / 1e6)
     x = charts.horizontal(0.5, count + 0.5, logarithmic=False)
@@ -297,7 +297,10 @@ def error(part: PartNumbers) -> Html:
         "in encoded units. It counts the noise only; what a sample leaves open comes on top."
     )
     head = ("Estimate", "Expected error", "Relative to the matrix")
+    expected = errors.before if errors.after is None else errors.after
+    drowned = "The expected error is larger than the matrix: most of what is shown here is noise."
     return join(
+        el("p", drowned, class_="warning") if expected > size else None,
         el("p", words),
         table(head, rows, caption=f"Expected error; the matrix itself has size {number(size)}"),
     )

@@ -1,0 +1,208 @@
+"""Covariances, correlations, components and factors of a release against those of the rows."""
+
+import numpy as np
+import pytest
+from sklearn.covariance import EmpiricalCovariance, graphical_lasso
+from sklearn.decomposition import PCA, FactorAnalysis
+
+import dpcov
+from dpcov.analysis import (
+    NoiseWarning,
+    PrivateCorrelation,
+    PrivateCovariance,
+    PrivateFactorAnalysis,
+    PrivateGraphicalLasso,
+    PrivatePCA,
+)
+from dpcov.analysis.reading import noise_edge
+from dpcov.errors import DpcovError
+
+NUMBERS = ["age", "income", "member"]
+
+
+@pytest.fixture(scope="module")
+def numbers(frame):
+    return frame[NUMBERS].astype(float)
+
+
+def test_covariance_mirrors_that_of_scikit_learn(made, numbers):
+    ours = PrivateCovariance.from_release(made, features=NUMBERS)
+    exact = EmpiricalCovariance().fit(numbers)
+    np.testing.assert_allclose(ours.covariance_, exact.covariance_, atol=0.05)
+    np.testing.assert_allclose(ours.location_, exact.location_, atol=0.01)
+    np.testing.assert_allclose(ours.precision_, exact.precision_, atol=1e-3)
+    np.testing.assert_allclose(ours.mahalanobis(numbers[:50]), exact.mahalanobis(numbers[:50]), atol=0.05)
+    assert ours.score(numbers) == pytest.approx(exact.score(numbers), abs=1e-3)
+    assert ours.error_norm(exact.covariance_) < 0.01
+    again = PrivateCovariance.from_release(made, features=NUMBERS, store_precision=False)
+    assert again.precision_ is None
+    np.testing.assert_array_equal(again.get_precision(), ours.get_precision())
+
+
+@pytest.mark.filterwarnings("ignore::dpcov.analysis.NoiseWarning")
+def test_constant_and_collinear_columns_have_a_finite_inverse(made, frame):
+    ours = PrivateCovariance.from_release(made)
+    assert ours.covariance_[5, 5] == pytest.approx(0.0, abs=0.01)
+    assert np.all(np.isfinite(ours.precision_))
+    assert np.all(np.isfinite(ours.mahalanobis(frame[:20])))
+    assert np.isfinite(ours.score(frame))
+
+
+def test_a_noiseless_collinear_release_is_inverted_without_its_empty_directions(frame):
+    schema = dpcov.Schema(columns={"sector": dpcov.Categorical(categories=("care", "trade", "farm"))})
+    # No noise to speak of and no law of it: the pseudo-inverse of scikit-learn.
+    made = dpcov.release(frame, schema=schema, budget=dpcov.Budget(rho=1000), entropy=dpcov.SeededEntropy(1))
+    with pytest.warns(NoiseWarning, match="1 of 3 directions"):
+        ours = PrivateCovariance.from_release(made)
+    assert np.all(np.isfinite(ours.precision_))
+
+
+def test_means_stay_within_the_public_bounds_however_large_the_noise(noisy):
+    with pytest.warns(NoiseWarning):
+        ours = PrivateCovariance.from_release(noisy)
+    assert 20 <= ours.location_[0] <= 70
+    assert np.all((ours.location_[2:5] >= 0) & (ours.location_[2:5] <= 1))
+    assert np.all(np.isfinite(ours.precision_))
+
+
+def test_a_release_without_an_intercept_gives_second_moments_only():
+    rows = np.random.default_rng(0).uniform(size=(5000, 2))
+    made = dpcov.second_moment(
+        rows, norm_bound=2.0, budget=dpcov.Budget(rho=100), entropy=dpcov.SeededEntropy(0)
+    )
+    with pytest.raises(DpcovError, match="assume_centered"):
+        PrivateCovariance.from_release(made)
+    ours = PrivateCovariance.from_release(made, assume_centered=True)
+    np.testing.assert_allclose(ours.covariance_, rows.T @ rows / 5000, atol=0.01)
+
+
+def test_correlations_and_partial_correlations_are_those_of_the_rows(made, numbers):
+    ours = PrivateCorrelation.from_release(made, features=NUMBERS)
+    np.testing.assert_allclose(ours.correlation_, np.corrcoef(numbers.T), atol=0.005)
+    residual = [
+        numbers[name] - np.polyval(np.polyfit(numbers.member, numbers[name], 1), numbers.member)
+        for name in ("age", "income")
+    ]
+    assert ours.partial_correlation_[0, 1] == pytest.approx(np.corrcoef(residual)[0, 1], abs=0.01)
+    assert list(ours.to_frame(partial=True).columns) == NUMBERS
+
+
+def test_correlations_with_a_constant_column_are_zero_and_never_outside_one(made, noisy):
+    with pytest.warns(NoiseWarning):
+        ours = [PrivateCorrelation.from_release(release) for release in (made, noisy)]
+    for found in ours:
+        assert np.all(np.abs(found.correlation_) <= 1) and np.all(np.abs(found.partial_correlation_) <= 1)
+        np.testing.assert_array_equal(np.diagonal(found.correlation_), 1.0)
+    rows = np.column_stack([np.random.default_rng(0).uniform(size=1000), np.full(1000, 0.5)])
+    fitted = PrivateCorrelation(bounds=(0, 1), budget=dpcov.Budget(rho=1000), mechanism="gaussian").fit(rows)
+    assert abs(fitted.correlation_[0, 1]) <= 1
+
+
+def test_the_noise_on_correlations_is_as_large_as_it_is_said_to_be():
+    rng = np.random.default_rng(9)
+    rows = rng.uniform(-1, 1, size=(1000, 2))
+    rows[:, 1] = 0.5 * rows[:, 0] + 0.5 * rows[:, 1]
+    terms = {"bounds": (-1, 1), "budget": dpcov.Budget(rho="0.5"), "mechanism": "gaussian", "post": "none"}
+    found = [PrivateCorrelation(seed=seed, **terms).fit(rows) for seed in range(150)]
+    measured = np.std([each.correlation_[0, 1] for each in found])
+    stated = np.mean([each.noise_std_[0, 1] for each in found])
+    # Five standard errors of a standard deviation of 150.
+    assert measured == pytest.approx(stated, rel=5 / np.sqrt(300))
+
+
+def test_the_graphical_lasso_keeps_the_edge_that_is_there_and_no_other():
+    rng = np.random.default_rng(3)
+    rows = rng.uniform(-1, 1, size=(10_000, 3))
+    rows[:, 1] = 0.7 * rows[:, 0] + 0.3 * rows[:, 1]
+    terms = {"bounds": (-1, 1), "budget": dpcov.Budget(rho=10), "mechanism": "gaussian", "seed": 1}
+    made = PrivateGraphicalLasso(alpha=0.05, **terms).fit(rows)
+    exact = graphical_lasso(np.corrcoef(rows.T), alpha=0.05)[1] / np.outer(rows.std(axis=0), rows.std(axis=0))
+    np.testing.assert_allclose(made.precision_, exact, rtol=0.02)
+    assert made.precision_[0, 2] == made.precision_[1, 2] == 0.0
+    assert made.partial_correlation_[0, 1] > 0.5
+    assert 0 < PrivateGraphicalLasso.from_release(made.release_).alpha_ < 0.1
+
+
+def test_components_are_those_of_the_rows(made, numbers):
+    ours = PrivatePCA.from_release(made, features=NUMBERS)
+    exact = PCA().fit(numbers)
+    np.testing.assert_allclose(ours.explained_variance_, exact.explained_variance_, rtol=0.03, atol=0.01)
+    np.testing.assert_allclose(ours.explained_variance_ratio_.sum(), 1.0)
+    np.testing.assert_allclose(np.abs(ours.components_[:2]), np.abs(exact.components_[:2]), atol=0.01)
+    scores = ours.transform(numbers)
+    np.testing.assert_allclose(scores.mean(axis=0), 0.0, atol=0.05)
+    np.testing.assert_allclose(ours.inverse_transform(scores), numbers, atol=1e-9)
+
+
+@pytest.mark.parametrize(("n_components", "kept"), [(2, 2), (0.5, 1), (None, 3), ("noise", None)])
+def test_the_number_of_components_is_a_count_a_share_or_what_stands_out(made, n_components, kept):
+    ours = PrivatePCA.from_release(made, features=NUMBERS, n_components=n_components)
+    assert len(ours.components_) == (ours.n_above_noise_ if kept is None else kept)
+
+
+def test_components_of_pure_noise_are_not_reported_as_found(noisy):
+    with pytest.warns(NoiseWarning):
+        ours = PrivatePCA.from_release(noisy, n_components=3, scaling="encoded")
+    assert ours.n_above_noise_ == 0
+
+
+def test_correlation_scaling_is_that_of_standardized_rows(made, numbers):
+    ours = PrivatePCA.from_release(made, features=NUMBERS, scaling="correlation")
+    exact = np.linalg.eigvalsh(np.corrcoef(numbers.T))[::-1]
+    np.testing.assert_allclose(ours.scree_, exact, atol=0.01)
+
+
+def largest_eigenvalue_of_noise(half_ranges):
+    rng, d = np.random.default_rng(0), len(half_ranges)
+    upper = np.triu(rng.normal(size=(d, d)), 1)
+    noise = upper + upper.T + np.diag(np.sqrt(2) * rng.normal(size=d))
+    return np.linalg.eigvalsh(0.1 * noise * np.outer(half_ranges, half_ranges))[-1]
+
+
+def test_the_noise_edge_is_the_largest_eigenvalue_of_scaled_noise():
+    assert noise_edge(0.01, np.ones(300)) == pytest.approx(0.2 * np.sqrt(300), rel=1e-3)
+    for half_ranges in (
+        np.ones(300),
+        np.random.default_rng(1).uniform(1, 3, 300),
+        np.repeat([1.0, 4.0], 150),
+    ):
+        assert noise_edge(0.01, half_ranges) == pytest.approx(
+            largest_eigenvalue_of_noise(half_ranges), rel=0.05
+        )
+
+
+def test_the_noise_edge_is_on_the_safe_side_where_few_columns_dominate():
+    for half_ranges in (np.random.default_rng(1).lognormal(size=300), np.r_[np.full(3, 10.0), np.ones(297)]):
+        assert 1 < noise_edge(0.01, half_ranges) / largest_eigenvalue_of_noise(half_ranges) < 3
+
+
+def test_the_scree_plot_marks_the_edge(made):
+    pytest.importorskip("matplotlib")
+    ours = PrivatePCA.from_release(made)
+    axes = ours.plot_scree()
+    labels = [text.get_text() for text in axes.get_legend().get_texts()]
+    assert "noise edge" in labels
+    axes.figure.canvas.draw()
+
+
+def test_factors_are_those_of_maximum_likelihood_on_the_rows():
+    rng = np.random.default_rng(7)
+    factors = rng.uniform(-1, 1, size=(5_000, 2))
+    loadings = np.array([[0.5, 0.5, 0.4, 0.0, 0.0, 0.0], [0.0, 0.0, 0.1, 0.4, 0.4, 0.3]])
+    rows = factors @ loadings + rng.uniform(-0.3, 0.3, size=(5_000, 6))
+    ours = PrivateFactorAnalysis(
+        n_components=2, bounds=(-1, 1), budget=dpcov.Budget(rho=1000), mechanism="gaussian", seed=1
+    ).fit(rows)
+    exact = FactorAnalysis(2, tol=1e-6, max_iter=1000).fit(rows)
+    np.testing.assert_allclose(ours.get_covariance(), exact.get_covariance(), atol=2e-3)
+    np.testing.assert_allclose(ours.noise_variance_, exact.noise_variance_, atol=2e-3)
+    turned = np.linalg.lstsq(ours.transform(rows), exact.transform(rows), rcond=None)[0]
+    np.testing.assert_allclose(ours.transform(rows) @ turned, exact.transform(rows), atol=0.05)
+
+
+@pytest.mark.filterwarnings("ignore::dpcov.analysis.NoiseWarning")
+def test_factor_analysis_survives_noise_and_constants(made, noisy, frame):
+    for release in (made, noisy):
+        ours = PrivateFactorAnalysis.from_release(release, n_components=2)
+        assert np.all(np.isfinite(ours.transform(frame[:20])))
+        assert np.all(ours.noise_variance_ >= 0)

@@ -1,0 +1,86 @@
+"""Discriminant analysis from group strata against that of the rows."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.datasets import load_digits
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis, QuadraticDiscriminantAnalysis
+
+import dpcov
+from dpcov.analysis import NoiseWarning, PrivateLDA, PrivateQDA
+from dpcov.errors import DpcovError
+
+
+@pytest.fixture(scope="module")
+def blobs():
+    rng = np.random.default_rng(8)
+    y = rng.choice(3, p=[0.5, 0.3, 0.2], size=9000)
+    spread = np.array([0.12, 0.2, 0.1])[y][:, None]
+    X = np.array([[0, 0], [0.4, 0.2], [-0.3, 0.5]])[y] + rng.normal(size=(9000, 2)) * spread * [1, 2]
+    return np.clip(X, -1, 1), y
+
+
+@pytest.fixture(scope="module")
+def released(blobs):
+    X, y = blobs
+    table = pd.DataFrame({"a": X[:, 0], "b": X[:, 1], "kind": y.astype(str)})
+    schema = dpcov.Schema(
+        columns={
+            "a": dpcov.Numeric(lower=-1, upper=1),
+            "b": dpcov.Numeric(lower=-1, upper=1),
+            "kind": dpcov.Categorical(categories=("0", "1", "2")),
+        }
+    )
+    return dpcov.release(
+        table, schema=schema, by="kind", budget=dpcov.Budget(rho=10), entropy=dpcov.SeededEntropy(2)
+    )
+
+
+@pytest.mark.parametrize(
+    ("ours", "exact"),
+    [(PrivateLDA, LinearDiscriminantAnalysis()), (PrivateQDA, QuadraticDiscriminantAnalysis())],
+)
+def test_classes_are_told_apart_as_on_the_rows(released, blobs, ours, exact):
+    X, y = blobs
+    frame = pd.DataFrame(X, columns=["a", "b"])
+    model, reference = ours.from_release(released), exact.fit(X, y)
+    assert list(model.classes_) == ["0", "1", "2"]
+    np.testing.assert_allclose(model.priors_, reference.priors_, atol=0.002)
+    np.testing.assert_allclose(model.means_, reference.means_, atol=0.005)
+    np.testing.assert_allclose(model.predict_proba(frame), reference.predict_proba(X), atol=0.06)
+    assert np.mean(model.predict(frame).astype(int) == reference.predict(X)) > 0.99
+
+
+def test_classes_must_be_public(blobs):
+    X, y = blobs
+    terms = {"bounds": (-1, 1), "budget": dpcov.Budget(rho=10)}
+    with pytest.raises(DpcovError, match="classes"):
+        PrivateLDA(**terms).fit(X, y)
+    model = PrivateLDA(classes=[0, 1, 2, 3], **terms)
+    with pytest.warns(NoiseWarning, match="1 of 4 classes"):
+        model.fit(X, y)
+    assert list(model.classes_) == [0, 1, 2, 3]
+    assert model.priors_[3] < 0.01
+    assert model.score(X, y) > 0.8
+
+
+def test_a_release_without_groups_says_what_to_do(made):
+    with pytest.raises(DpcovError, match="by=COLUMN"):
+        PrivateLDA.from_release(made)
+
+
+def test_digits_are_recognised_from_one_grouped_release():
+    images, labels = load_digits(return_X_y=True)
+    model = PrivateLDA(bounds=(0, 16), classes=range(10), budget=dpcov.Budget(rho=100), seed=1)
+    model.fit(images[:1400], labels[:1400])
+    assert model.score(images[1400:], labels[1400:]) > 0.75
+
+
+@pytest.mark.parametrize("estimator", [PrivateLDA, PrivateQDA])
+def test_noise_alone_still_gives_probabilities(released, blobs, estimator):
+    X, y = blobs
+    model = estimator(bounds=(-1, 1), classes=[0, 1, 2], budget=dpcov.Budget(rho="0.02"), seed=3)
+    with pytest.warns(NoiseWarning):
+        model.fit(X[:300], y[:300])
+    probabilities = model.predict_proba(X[:20])
+    np.testing.assert_allclose(probabilities.sum(axis=1), 1.0)

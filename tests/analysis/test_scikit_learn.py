@@ -1,0 +1,197 @@
+"""scikit-learn's own checks of estimators, and the ways its tools handle them."""
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import dpcov
+from dpcov.analysis import (
+    PrivateComponentRegression,
+    PrivateCorrelation,
+    PrivateCovariance,
+    PrivateFactorAnalysis,
+    PrivateGraphicalLasso,
+    PrivateLDA,
+    PrivateLinearRegression,
+    PrivatePCA,
+    PrivateQDA,
+    PrivateRidge,
+)
+from tests.analysis.conftest import SCHEMA
+
+# The checks fit one estimator and its clones again and again, on a few dozen rows: that takes permission to spend
+# again, seeds so that fits repeat, and little noise.
+TERMS = {"budget": dpcov.Budget(rho=1000), "bounds": (-4, 4), "seed": 0, "spend_again": True}
+PLAIN = {**TERMS, "mechanism": "gaussian"}
+REGRESSIONS = (PrivateLinearRegression, PrivateRidge, PrivateComponentRegression)
+DISCRIMINANTS = (PrivateLDA, PrivateQDA)
+ESTIMATORS = [
+    *(
+        make(**PLAIN)
+        for make in (
+            PrivateCovariance,
+            PrivateCorrelation,
+            PrivateGraphicalLasso,
+            PrivatePCA,
+            PrivateFactorAnalysis,
+        )
+    ),
+    *(make(target_bounds=(-4, 4), **PLAIN) for make in REGRESSIONS),
+    *(make(classes="observed", **TERMS) for make in DISCRIMINANTS),
+]
+
+
+def ruled_out(estimator):
+    """Checks that privacy rules out, each with its reason; docs/analysis.md has the same table."""
+    if isinstance(estimator, REGRESSIONS):
+        reason = "an infinite target is moved to its public bound: an error would reveal that there is one"
+        return {"check_supervised_y_no_nan": reason}
+    if isinstance(estimator, DISCRIMINANTS):
+        return {
+            "check_fit2d_1sample": "nothing can be said of a single row: the noise hides it, which is an error"
+        }
+    return {}
+
+
+@pytest.mark.filterwarnings("ignore")
+@parametrize_with_checks(ESTIMATORS, expected_failed_checks=ruled_out, xfail_strict=True)
+def test_scikit_learn_check(estimator, check):
+    check(estimator)
+
+
+def ledger_of(tmp_path, total=1):
+    ledger = dpcov.Ledger(tmp_path / "privacy.ledger")
+    ledger.create("people", dpcov.Budget(rho=total), "replace-one")
+    return ledger
+
+
+def entries(ledger):
+    return len(ledger.entries("people"))
+
+
+ROWS = np.random.default_rng(4).uniform(size=(3000, 3))
+
+
+def ridge(ledger=None):
+    dataset = None if ledger is None else "people"
+    return PrivateRidge(
+        bounds=(0, 1), target_bounds=(0, 2), budget=dpcov.Budget(rho="0.1"), ledger=ledger, dataset=dataset
+    )
+
+
+def test_fitting_rows_charges_the_ledger_once_and_a_second_fit_is_refused(tmp_path):
+    ledger = ledger_of(tmp_path)
+    model = ridge(ledger).fit(ROWS, ROWS[:, 0])
+    assert entries(ledger) == 1
+    with pytest.raises(dpcov.DpcovError, match="from_release"):
+        model.fit(ROWS, ROWS[:, 0])
+    assert entries(ledger) == 1
+    assert PrivateRidge.from_release(model.release_, target="y", alpha=0.1).release_ is model.release_
+    assert entries(ledger) == 1
+
+
+def test_a_clone_of_a_spent_estimator_and_the_original_of_a_spent_clone_may_not_spend(tmp_path):
+    ledger = ledger_of(tmp_path)
+    model = ridge(ledger)
+    other = clone(model)
+    other.fit(ROWS, ROWS[:, 0])
+    for copy in (model, clone(model), clone(other), clone(other).set_params(alpha=1.0)):
+        with pytest.raises(dpcov.DpcovError, match="already spent"):
+            copy.fit(ROWS, ROWS[:, 0])
+    assert entries(ledger) == 1
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_cross_validation_spends_no_more_than_one_fold(tmp_path):
+    ledger = ledger_of(tmp_path)
+    search = GridSearchCV(ridge(ledger), {"alpha": [0.01, 0.1]}, cv=3)
+    with pytest.raises(dpcov.DpcovError, match="already spent"):
+        search.fit(ROWS, ROWS[:, 0])
+    assert entries(ledger) == 1
+
+
+def test_an_unpickled_copy_predicts_the_same_and_may_not_spend():
+    model = ridge().fit(ROWS, ROWS[:, 0])
+    copy = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(copy.predict(ROWS[:5]), model.predict(ROWS[:5]))
+    for unpickled in (copy, pickle.loads(pickle.dumps(ridge()))):
+        with pytest.raises(dpcov.DpcovError, match="cannot know"):
+            unpickled.fit(ROWS, ROWS[:, 0])
+
+
+def test_a_pickle_holds_the_release_and_no_row():
+    sentinel = 0.123456789012345
+    rows = np.full((3000, 3), sentinel)
+    content = pickle.dumps(ridge().fit(rows, rows[:, 0]))
+    assert np.float64(sentinel).tobytes() not in content
+    assert len(content) < rows.nbytes / 4
+
+
+def test_permission_to_spend_again_charges_every_fit(tmp_path):
+    ledger = ledger_of(tmp_path)
+    model = ridge(ledger).set_params(spend_again=True)
+    model.fit(ROWS, ROWS[:, 0])
+    clone(model).fit(ROWS, ROWS[:, 0])
+    assert entries(ledger) == 2
+
+
+def test_what_is_refused_before_spending_leaves_the_budget_unspent(tmp_path):
+    ledger = ledger_of(tmp_path)
+    model = ridge(ledger)
+    model.set_params(mechanism="no such mechanism")
+    with pytest.raises(dpcov.DpcovError):
+        model.fit(ROWS, ROWS[:, 0])
+    model.set_params(mechanism="gaussian").fit(ROWS, ROWS[:, 0])
+    assert entries(ledger) == 1
+
+
+@pytest.mark.parametrize("missing", ["budget", "bounds", "target_bounds"])
+def test_public_terms_have_no_defaults(missing):
+    model = ridge().set_params(**{missing: None})
+    with pytest.raises(dpcov.DpcovError, match=missing):
+        model.fit(ROWS, ROWS[:, 0])
+
+
+def test_errors_never_quote_a_cell():
+    for table in (
+        np.array([["sentinel-7391"] * 2] * 5),
+        np.full(7, 73917391.5),
+        pd.DataFrame({"a": ["7391x"]}),
+    ):
+        with pytest.raises((dpcov.DpcovError, ValueError)) as caught:
+            ridge().fit(table, np.arange(len(table)))
+        assert "7391" not in str(caught.value)
+
+
+def test_set_output_names_and_pipelines(made, frame):
+    pca = PrivatePCA.from_release(made, n_components=2, features=["age", "income"]).set_output(
+        transform="pandas"
+    )
+    scores = pca.transform(frame[["age", "income"]])
+    assert list(scores.columns) == list(pca.get_feature_names_out()) == ["privatepca0", "privatepca1"]
+    assert list(pca.feature_names_in_) == ["age", "income"]
+    pipeline = make_pipeline(FunctionTransformer(), ridge()).fit(ROWS, ROWS @ [0.5, 0.5, 0.0])
+    assert pipeline.score(ROWS, ROWS @ [0.5, 0.5, 0.0]) > 0.9
+
+
+def test_rows_of_a_mixed_table_with_a_schema():
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(
+        {
+            "age": rng.uniform(20, 70, 5000),
+            "income": rng.uniform(0, 100, 5000),
+            "sector": rng.choice(["care", "trade"], 5000),
+            "constant": 3.0,
+            "member": False,
+        }
+    )
+    model = PrivateRidge(target="income", schema=SCHEMA, budget=dpcov.Budget(rho=1)).fit(table)
+    assert list(model.feature_names_in_) == ["age", "sector", "constant", "member"]
+    assert model.predict(table.drop(columns="income")).shape == (5000,)

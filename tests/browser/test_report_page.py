@@ -1,0 +1,172 @@
+import base64
+import re
+
+import pytest
+
+from dpcov.report import render_release
+from tests.report.examples import demo, grouped, make, unhelpful, wide
+
+MAP, READOUT = "canvas.map", ".readout"
+SAID = "document.querySelector('.readout').textContent"
+COLORS = """
+const map = document.querySelector("canvas.map");
+const pixels = map.getContext("2d").getImageData(0, 0, map.width, map.height).data;
+const found = new Set();
+for (let k = 0; k < pixels.length; k += 4 * 97) found.add(pixels.slice(k, k + 4).join());
+return found.size;
+"""
+BACKGROUND = "return getComputedStyle(document.body).backgroundColor"
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("pages")
+    releases = {
+        "demo": demo(),
+        "groups": grouped(),
+        "one": make(("only",)),
+        "hundred": wide(100),
+        "thousand": wide(1000, 3000, "50"),
+        "unhelpful": unhelpful(),
+    }
+    for name, release in releases.items():
+        (folder / f"{name}.html").write_bytes(render_release(release))
+    return {name: folder / f"{name}.html" for name in releases}
+
+
+@pytest.mark.parametrize("name", ["demo", "groups", "one", "hundred", "thousand", "unhelpful"])
+@pytest.mark.parametrize(("width", "dark"), [(1200, False), (360, True)])
+def test_pages_are_drawn_without_complaint_at_any_width(browser, pages, name, width, dark):
+    browser.open(pages[name], width, dark=dark)
+    browser.screenshot(f"report-{name}-{width}")
+    assert browser.complaints() == []
+    assert not browser.scrolls_sideways()
+    if name != "one":
+        assert browser.run(COLORS) > 3
+    assert browser.run("return window.hacked") is None
+
+
+def test_a_complaint_would_be_noticed(browser, pages, tmp_path):
+    planted = pages["demo"].read_text().replace("</body>", "<script>window.hacked = 1</script></body>")
+    (tmp_path / "planted.html").write_text(planted)
+    browser.open(tmp_path / "planted.html")
+    assert any("Content Security Policy" in entry["message"] for entry in browser.complaints())
+    assert browser.run("return window.hacked") is None
+
+
+def test_pointing_at_a_cell_names_the_pair_its_correlation_and_noise(browser, pages):
+    browser.open(pages["demo"])
+    browser.hover(MAP, 0.5, 0.1)
+    told = browser.wait(f"const said = {SAID}; return said.includes('×') && said")
+    first, second, r, noise = re.fullmatch(
+        r"(.+) × (.+): ([+−]\d\.\d{3}), noise std ([\d.e-]+)", told
+    ).groups()
+    names = list(demo().feature_names)
+    expected = demo().correlation()[names.index(first), names.index(second)]
+    assert float(r.replace("−", "-")) == pytest.approx(expected, abs=1e-3)
+    assert 0 < float(noise) < 1
+
+
+def test_the_keyboard_moves_the_cursor_and_zooms(browser, pages):
+    browser.open(pages["hundred"])
+    browser.keys(MAP, "\ue015")  # down: the cursor appears at the first cell
+    first = browser.text(READOUT)
+    assert re.match(r"(.+) × \1: \+1\.000", first)
+    browser.keys(MAP, "\ue014")  # right
+    assert browser.text(READOUT) != first
+    assert ": +1.000" not in browser.text(READOUT)
+    browser.keys(MAP, "+")
+    browser.keys(MAP, *["\ue014"] * 40)  # beyond the border, the window moves along
+    assert browser.text(READOUT).count("sensor") == 2
+    browser.keys(MAP, "0", "\ue015")
+    assert browser.text(READOUT) == first
+    assert browser.complaints() == []
+
+
+def test_a_large_map_shows_blocks_and_opens_to_single_pairs(browser, pages):
+    browser.open(pages["thousand"])
+    browser.hover(MAP, 0.3, 0.6)
+    told = browser.wait(f"const said = {SAID}; return said.includes('strongest') && said")
+    assert ": mean " in told
+    browser.keys(MAP, "++")
+    browser.keys(MAP, "\ue015")
+    assert re.search(r"sensor \d+ × sensor \d+: [+−]", browser.text(READOUT))
+    browser.screenshot("report-thousand-zoomed")
+
+
+def test_the_order_can_be_that_of_the_schema(browser, pages):
+    browser.open(pages["hundred"])
+    browser.run("document.querySelector('.switch input[value=schema]').click()")
+    browser.keys(MAP, "\ue015")
+    assert browser.text(READOUT).startswith("sensor 0 × sensor 0:")
+    browser.keys(MAP, "\ue014")
+    assert browser.text(READOUT).startswith("sensor 0 × sensor 1:")
+
+
+def test_what_noise_could_make_can_be_hidden(browser, pages):
+    browser.open(pages["thousand"])
+    before = browser.run(COLORS)
+    browser.run("document.querySelector('.fade').click()")
+    assert browser.run(COLORS) < before
+
+
+def test_the_theme_follows_the_system_until_the_button_is_used(browser, pages):
+    browser.open(pages["demo"], dark=False)
+    light = browser.run(BACKGROUND)
+    browser.find("#theme").click()
+    dark = browser.run(BACKGROUND)
+    assert light != dark
+    assert browser.find("#theme").get_attribute("aria-pressed") == "true"
+    browser.open(pages["demo"], dark=True)
+    assert browser.run(BACKGROUND) == dark
+
+
+def test_the_first_tab_stop_skips_to_the_content_and_focus_is_visible(browser, pages):
+    browser.open(pages["demo"])
+    browser.find("body").send_keys("\ue004")
+    assert browser.run("return document.activeElement.textContent") == "Skip to the content"
+    outline = "return parseFloat(getComputedStyle(document.activeElement).outlineWidth)"
+    assert browser.run(outline) >= 2
+    assert browser.run("return document.activeElement.getBoundingClientRect().left") >= 0
+
+
+def test_the_selector_shows_one_group_with_its_own_numbers(browser, pages):
+    shown = (
+        "return [...document.querySelectorAll('#features [data-part]')].filter((part) => !part.hidden).length"
+    )
+    visible = "return document.querySelector('#features [data-part]:not([hidden]) tbody').textContent"
+    browser.open(pages["groups"])
+    assert browser.run(shown) == 1
+    everybody = browser.run(visible)
+    browser.run(
+        "const part = document.getElementById('part'); part.value = '2'; part.dispatchEvent(new Event('change'))"
+    )
+    assert browser.run(shown) == 1
+    assert browser.run(visible) != everybody
+    size = "return document.querySelector('#correlations [data-part]:not([hidden]) canvas.map').clientWidth"
+    assert browser.wait(size) > 0
+
+
+def test_every_plot_has_words_and_every_control_a_name(browser, pages):
+    browser.open(pages["groups"])
+    assert browser.run(
+        "return [...document.querySelectorAll('svg[role=img]')].every((plot) => plot.querySelector('title'))"
+    )
+    assert browser.run("return [...document.querySelectorAll('canvas.map')].every((map) => map.ariaLabel)")
+    nodes = browser.command("Accessibility.getFullAXTree")["nodes"]
+    roles = ("button", "combobox", "checkbox", "radio", "link")
+    controls = [node for node in nodes if node.get("role", {}).get("value") in roles]
+    assert len(controls) > 10
+    assert all(node["name"]["value"].strip() for node in controls)
+
+
+@pytest.mark.parametrize("name", ["demo", "hundred"])
+def test_printing_gives_a_light_document(browser, pages, name):
+    browser.open(pages[name], dark=True)
+    printed = base64.b64decode(browser.command("Page.printToPDF", printBackground=True)["data"])
+    (browser.artifacts / f"report-{name}.pdf").write_bytes(printed)
+    assert printed.startswith(b"%PDF")
+    assert 2 <= len(re.findall(rb"/Type\s*/Page\b", printed)) <= 20
+    browser.command("Emulation.setEmulatedMedia", media="print")
+    assert browser.run(BACKGROUND) == "rgb(253, 253, 251)"
+    assert browser.run("return getComputedStyle(document.querySelector('nav')).display") == "none"

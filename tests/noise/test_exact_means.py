@@ -1,0 +1,119 @@
+"""Sizes of nuclear-norm noise in every Schatten norm, exactly, against those of d'Orsi and Novikov."""
+
+from functools import cache
+
+import numpy as np
+import pytest
+
+from dpcov.linalg import ullman
+from dpcov.linalg.nuclear_variances import entry_variances
+from dpcov.noise.entropy import SeededEntropy
+from dpcov.noise.nuclear import symmetric_nuclear_noise, symmetric_nuclear_spectrum
+from tests.noise.exact_means import Law, gauge_means, mean_largest, second_moments
+
+LIMITS = {10: 0.57, 30: 0.52, 100: 0.51}
+"""Size of the symmetric noise over that of the paper's."""
+
+
+@cache
+def size(dimension, p, half_line=False):
+    """(E ||Z||_p**p)**(1/p), or the mean of the spectral norm, at scale 1."""
+    if p == np.inf:
+        return mean_largest(dimension, half_line=half_line)
+    return Law(dimension, half_line=half_line).mean_sum(p) ** (1 / p)
+
+
+def test_means_that_are_known_exactly():
+    assert second_moments(1) == pytest.approx((2, 2))
+    assert second_moments(2) == pytest.approx((25 / 3, 20 / 3))
+    assert second_moments(3) == pytest.approx((150 / 7, 96 / 7))
+    for d in (2, 7, 40):
+        assert size(d, 1) == pytest.approx(d * (d + 1) / 2)
+        assert size(d, 1, half_line=True) == pytest.approx(d**2)
+    assert mean_largest(2) == pytest.approx(7 / 3)
+
+
+def test_means_agree_with_draws():
+    entropy = SeededEntropy(3)
+    nuclear = np.array([symmetric_nuclear_spectrum(5, 1.0, entropy) for _ in range(2_000)])
+    accepted = np.exp(-np.abs(nuclear.sum(axis=1)))
+    rate, squares, squared_trace = gauge_means(5)
+    assert np.mean(np.sum(nuclear**2, axis=1)) == pytest.approx(size(5, 2) ** 2, rel=0.05)
+    assert np.mean(np.abs(nuclear).max(axis=1)) == pytest.approx(size(5, np.inf), rel=0.03)
+    assert np.mean(accepted) == pytest.approx(rate, rel=0.15)
+    assert np.average(np.sum(nuclear**2, axis=1), weights=accepted) == pytest.approx(squares, rel=0.15)
+    assert np.average(nuclear.sum(axis=1) ** 2, weights=accepted) == pytest.approx(squared_trace, rel=0.3)
+
+
+@pytest.mark.parametrize("p", [1, 2, 4, np.inf])
+@pytest.mark.parametrize("dimension", LIMITS)
+def test_symmetric_noise_is_half_as_large_as_the_papers(dimension, p):
+    ratio = size(dimension, p) / size(dimension, p, half_line=True)
+    assert 0.5 < ratio < LIMITS[dimension]
+
+
+@pytest.mark.parametrize("p", [1, 2, 4, np.inf])
+@pytest.mark.parametrize("dimension", [2, 3, 5, 20, 200])
+def test_symmetric_noise_is_smaller_in_every_schatten_norm(dimension, p):
+    assert size(dimension, p) < 0.78 * size(dimension, p, half_line=True)
+
+
+@pytest.mark.parametrize("dimension", [2, 3, 10, 30])
+def test_the_exact_gauge_is_smaller_still(dimension):
+    gauge = np.sqrt(gauge_means(dimension, reach=25.0 if dimension == 2 else None)[1])
+    assert gauge < size(dimension, 2)
+    assert gauge / size(dimension, 2, half_line=True) < {2: 0.52, 3: 0.54, 10: 0.534, 30: 0.5141}[dimension]
+
+
+def test_the_bound_of_the_papers_first_theorem_and_where_it_fails():
+    # At scale 2 / epsilon the paper has 3 d**(1 + 1/p) / epsilon for every p; the limits at p = infinity are pi for
+    # symmetric noise and 2 pi for theirs.
+    for d in (10, 30, 100, 200):
+        for p in (1, 2, 4):
+            assert 2 * size(d, p) < 3 * d ** (1 + 1 / p)
+        assert 2 * size(d, np.inf) < np.pi * d
+        assert 5 * d < 2 * size(d, np.inf, half_line=True) < 2 * np.pi * d
+    assert 2 * size(100, np.inf) > 3 * 100
+
+
+@pytest.mark.parametrize("p", [1, 2, 4])
+def test_sizes_approach_the_moments_of_ullmans_law(p):
+    # E |t|**p for the mixture of arcsine laws, times the edge pi d / 2.
+    moment = {1: 1 / np.pi, 2: 1 / 6, 4: 3 / 40}[p]
+    limit = (200 * moment) ** (1 / p) * np.pi * 100
+    assert size(200, p) == pytest.approx(limit, rel=0.01)
+
+
+@pytest.mark.parametrize("dimension", [2, 3, 4, 10, 40, 100])
+def test_constants_of_the_estimator_are_the_exact_ones(dimension):
+    squares, squared_trace = second_moments(dimension)
+    assert ullman.mean_square(dimension) == pytest.approx(squares, rel=0.003)
+    assert ullman.trace_variance(dimension) == pytest.approx(squared_trace, rel=0.008)
+
+
+def exact_variances(squares, squared_trace, d):
+    off_diagonal = (squares - squared_trace / d) / ((d - 1) * (d + 2))
+    return squares / d - (d - 1) * off_diagonal, off_diagonal
+
+
+@pytest.mark.parametrize("dimension", [2, 3, 4, 9, 10, 11, 30])
+def test_variances_of_entries_are_the_exact_ones(dimension):
+    d = dimension
+    nuclear = exact_variances(*second_moments(d), d)
+    assert entry_variances("nuclear", d) == pytest.approx(nuclear, rel=0.01)
+    gauge = exact_variances(*gauge_means(d, reach=60.0 if d == 2 else None, nodes=160)[1:], d)
+    assert entry_variances("gauge", d) == pytest.approx(gauge, rel=0.01)
+    square = Law(d, half_line=True).mean_sum(2) / d**2
+    assert entry_variances("square", d) == pytest.approx((square, square / 2), rel=0.01)
+
+
+def test_variances_of_wishart_noise_are_those_of_draws():
+    entropy = SeededEntropy(4)
+    noise = np.array([symmetric_nuclear_noise(3, 1.0, entropy, "wishart") for _ in range(4_000)])
+    seen = np.mean(noise[:, 0, 0] ** 2), np.mean(noise[:, 0, 1] ** 2)
+    assert entry_variances("wishart", 3) == pytest.approx(seen, rel=0.15)
+
+
+@pytest.mark.parametrize("shape", ["square", "nuclear", "gauge", "wishart"])
+def test_one_entry_is_laplace_noise(shape):
+    assert entry_variances(shape, 1)[0] == pytest.approx(0.5 if shape == "gauge" else 2.0, rel=0.01)
