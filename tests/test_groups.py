@@ -100,7 +100,7 @@ def test_a_row_that_changes_its_group_stays_within_the_sensitivity():
     problem = Problem(n_features=2, neighbors="replace-one", n_rows=1, n_groups=2)
     mechanism = Stratified(shells=3)
     spec = mechanism.moments_spec(problem)
-    assert spec == MomentsSpec(shells=3, groups=2)
+    assert spec == MomentsSpec(shells=3, groups=2, normalized=True)
     one, two = Moments(2, spec), Moments(2, spec)
     one.add(np.array([[1.0, 0.0]]), np.array([0]))
     two.add(np.array([[0.0, 0.5]]), np.array([1]))

@@ -131,29 +131,40 @@ def _judge_model(task: Task, goal: Goal, model: PrivateRidge) -> tuple[float, fl
     return goal.judge(np.concatenate([[offset], slopes]))
 
 
-def perturbed(goals: list[Goal], budget: Budget, models: int, repetitions: int) -> Score:
-    """Output perturbation of every model, at its best penalty."""
-    best = None
-    for alpha in RIVAL_ALPHAS:
-        found = []
-        for seed in range(repetitions):
-            for number, goal in enumerate(goals):
-                exact = ridge_weights(goal.data.second_moment, alpha)
+def perturbed(goals: list[Goal], budget: Budget, models: tuple[int, ...], repetitions: int) -> list[Score]:
+    """Output perturbation of every model, at the best penalty for each number of models."""
+    found = {
+        number: [_Try(alpha=alpha, models=number, judged=[]) for alpha in RIVAL_ALPHAS] for number in models
+    }
+    for place, alpha in enumerate(RIVAL_ALPHAS):
+        for number, goal in enumerate(goals):
+            exact = ridge_weights(goal.data.second_moment, alpha)
+            for seed in range(repetitions):
                 entropy = SeededEntropy(1000 * seed + number)
                 noise = output_perturbation(goal.data, budget, entropy, alpha=alpha) - exact
-                found.append(goal.judge(goal.with_exact_intercept(exact + np.sqrt(models) * noise)))
-        r2, distance = np.mean(found, axis=0)
-        if best is None or r2 > best.r2:
-            note = f"alpha {alpha:.1e}"
-            best = Score(
-                method="output perturbation",
-                models=models,
-                r2=float(r2),
-                coefficient_error=float(distance),
-                note=note,
-            )
-    assert best is not None
-    return best
+                for count, tries in found.items():
+                    weights = goal.with_exact_intercept(exact + np.sqrt(count) * noise)
+                    tries[place].judged.append(goal.judge(weights))
+    return [max((each.score() for each in tries), key=lambda score: score.r2) for tries in found.values()]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Try:
+    """Output perturbation at one penalty, for one number of models."""
+
+    alpha: float
+    models: int
+    judged: list[tuple[float, float]]
+
+    def score(self) -> Score:
+        r2, distance = np.mean(self.judged, axis=0)
+        return Score(
+            method="output perturbation",
+            models=self.models,
+            r2=float(r2),
+            coefficient_error=float(distance),
+            note=f"alpha {self.alpha:.1e}",
+        )
 
 
 def diffprivlib(goals: list[Goal], epsilon: float, models: int, repetitions: int, python: str) -> Score:
@@ -204,8 +215,7 @@ def compare(
     goals = goals_of(task)
     yield non_private(goals)
     yield from_release(task, goals, budget, repetitions)
-    for number in models:
-        yield perturbed(goals, budget, number, repetitions)
+    yield from perturbed(goals, budget, models, repetitions)
     if python is not None and budget.epsilon is not None:
         for number in models:
             yield diffprivlib(goals, float(budget.epsilon), number, min(3, repetitions), python)

@@ -73,7 +73,7 @@ def schatten():
 
 
 def times():
-    print("   d  law       first draw  next draw (seconds, matrix included)")
+    print("   d  law       first draw  next draw (CPU seconds, matrix included)")
     for dimension in TIMED:
         entropy = SeededEntropy(dimension)
         samplers = {law: law_sampler(dimension, law, entropy) for law in SYMMETRIC_LAWS}
@@ -107,13 +107,16 @@ def releases():
         drawn = time.process_time()
         release.second_moment()
         count = len(release.statistics.arrays["sscp"])
-        print(f"{dimension:4}  {count:8}  {drawn - started:5.1f}  {time.process_time() - drawn:9.1f}", flush=True)
+        print(
+            f"{dimension:4}  {count:8}  {drawn - started:5.1f}  {time.process_time() - drawn:9.1f}",
+            flush=True,
+        )
 
 
 def seconds(draw):
-    start = time.perf_counter()
+    start = time.process_time()
     draw()
-    return time.perf_counter() - start
+    return time.process_time() - start
 
 
 if __name__ == "__main__":

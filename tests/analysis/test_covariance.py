@@ -1,6 +1,7 @@
 """Covariances, correlations, components and factors of a release against those of the rows."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.covariance import EmpiricalCovariance, graphical_lasso
 from sklearn.decomposition import PCA, FactorAnalysis
@@ -12,6 +13,7 @@ from dpcov.analysis import (
     PrivateCovariance,
     PrivateFactorAnalysis,
     PrivateGraphicalLasso,
+    PrivateLinearRegression,
     PrivatePCA,
 )
 from dpcov.analysis.reading import noise_edge
@@ -48,13 +50,19 @@ def test_constant_and_collinear_columns_have_a_finite_inverse(made, frame):
     assert np.isfinite(ours.score(frame))
 
 
-def test_a_noiseless_collinear_release_is_inverted_without_its_empty_directions(frame):
-    schema = dpcov.Schema(columns={"sector": dpcov.Categorical(categories=("care", "trade", "farm"))})
-    # No noise to speak of and no law of it: the pseudo-inverse of scikit-learn.
-    made = dpcov.release(frame, schema=schema, budget=dpcov.Budget(rho=1000), entropy=dpcov.SeededEntropy(1))
-    with pytest.warns(NoiseWarning, match="1 of 3 directions"):
-        ours = PrivateCovariance.from_release(made)
+@pytest.mark.filterwarnings("error::dpcov.analysis.NoiseWarning")
+def test_categories_that_sum_to_one_are_inverted_without_a_word(made, frame):
+    ours = PrivateCovariance.from_release(made, features=["age", "sector"])
     assert np.all(np.isfinite(ours.precision_))
+    numbers = np.column_stack([frame.age, pd.get_dummies(frame.sector).astype(float)])
+    exact = np.linalg.pinv(np.cov(numbers, rowvar=False))
+    assert ours.precision_[0, 0] == pytest.approx(exact[0, 0], rel=0.01)
+    PrivateLinearRegression.from_release(made, target="age", features=["sector"])
+
+
+def test_a_constant_column_is_pointed_out(made):
+    with pytest.warns(NoiseWarning, match="2 of 7 directions"):
+        PrivateCovariance.from_release(made)
 
 
 def test_means_stay_within_the_public_bounds_however_large_the_noise(noisy):

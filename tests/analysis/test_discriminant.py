@@ -51,6 +51,15 @@ def test_classes_are_told_apart_as_on_the_rows(released, blobs, ours, exact):
     assert np.mean(model.predict(frame).astype(int) == reference.predict(X)) > 0.99
 
 
+def test_rows_of_unlisted_classes_are_left_aside(blobs):
+    X, y = blobs
+    model = PrivateLDA(classes=[0, 1], bounds=(-1, 1), budget=dpcov.Budget(rho=10), seed=4).fit(X, y)
+    assert list(model.classes_) == [0, 1]
+    within = sum(np.cov(X[y == k].T) * np.mean(y == k) for k in range(3))
+    np.testing.assert_allclose(model.covariance_, within, atol=0.003)
+    assert model.score(X[y < 2], y[y < 2]) > 0.85
+
+
 def test_classes_must_be_public(blobs):
     X, y = blobs
     terms = {"bounds": (-1, 1), "budget": dpcov.Budget(rho=10)}

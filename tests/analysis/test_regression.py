@@ -120,7 +120,7 @@ def truth():
 def test_the_estimated_risk_is_unbiased_and_without_its_cross_term_far_too_low(truth, post):
     rng, variance, alpha = np.random.default_rng(1), 0.002, 0.3
     estimated, true, naive = [], [], []
-    for _ in range(1500):
+    for _ in range(600):
         raw = truth + noise_matrix(rng, len(truth), variance)
         estimate = raw if post == "none" else project_psd(raw)
         noisy = ridge_path.noisy_moment(raw, estimate, variance)
@@ -132,14 +132,14 @@ def test_the_estimated_risk_is_unbiased_and_without_its_cross_term_far_too_low(t
     gap, missed = np.subtract(estimated, true), np.subtract(naive, true)
     assert abs(gap.mean()) < 6 * gap.std() / np.sqrt(len(gap))
     # The planted fault: leaving the cross term out is found out.
-    assert missed.mean() < -20 * gap.std() / np.sqrt(len(gap))
+    assert missed.mean() < -8 * missed.std() / np.sqrt(len(gap))
 
 
 def test_alpha_is_chosen_near_the_best_one(truth):
     rng, variance = np.random.default_rng(2), 0.002
     edge = 2 * np.sqrt(len(truth) * variance)
     regret, least_squares = [], []
-    for _ in range(60):
+    for _ in range(30):
         raw = truth + noise_matrix(rng, len(truth), variance)
         estimate = project_psd(raw)
         noisy, model = ridge_path.noisy_moment(raw, estimate, variance), problem(estimate)
@@ -185,7 +185,7 @@ def test_lemma_1_bounds_the_distance_from_the_exact_ridge_with_its_probability(f
 
     exact = PrivateRidge.from_release(release(0, 1000), target="income", alpha=1.0, post="none")
     scale = HALF_RANGES / 50.0
-    for seed in range(20):
+    for seed in range(6):
         model = PrivateRidge.from_release(release(seed, "0.1"), target="income", alpha=1.0)
         distance = np.linalg.norm((model.coef_ - exact.coef_) * scale)
         assert 0 < distance < model.error_bound(0.95) < 2.0

@@ -33,6 +33,7 @@ COMMANDS = [
     ("ledger", "create"),
     ("ledger", "list"),
     ("ledger", "show"),
+    ("ledger", "verify"),
     ("record",),
     ("report",),
     ("sample",),

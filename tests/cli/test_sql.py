@@ -83,7 +83,7 @@ def test_a_failing_query_spends_nothing_and_quotes_nothing(desk, database):
 def test_a_password_on_the_command_line_is_warned_about_and_never_repeated(desk):
     url = f"postgresql://custodian:{SECRET}@127.0.0.1:1/patients"
     result = released(desk, "--sql", "SELECT 1 AS age", "--db", url)
-    desk.assert_refused(result, 4, "Use --db-env")
+    desk.assert_refused(result, 4, "for --db also --db-env")
     assert SECRET not in result.output
     quiet = released(desk, "--sql", "SELECT 1 AS age", "--db-env", "PATIENTS", env={"PATIENTS": url})
     desk.assert_refused(quiet, 4, "check URL")

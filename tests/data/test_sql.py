@@ -507,6 +507,7 @@ def test_memory_does_not_grow_with_the_rows_of_postgres(tmp_path, request):
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1200)
 @pytest.mark.parametrize("kind", SERIES)
 def test_memory_does_not_grow_with_the_rows(kind, tmp_path, request):
     check_flat_memory(kind, tmp_path, request, 1_000_000, 8_000_000, slack=60)

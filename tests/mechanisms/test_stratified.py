@@ -279,7 +279,7 @@ def test_rows_of_different_norms_are_released_far_better_than_in_one_piece():
 def test_a_norm_bound_that_is_far_too_large_costs_no_more_than_the_misfit_of_shells(d, loose_bound, factor):
     # A factor that is no power of two leaves a shell up to twice as wide as its rows: four times the noise.
     rows = rows_of_norm(np.full(20_000, 0.9), d) * np.linspace(1.0, 0.2, d)
-    budget, repeats = dpcov.Budget(rho="0.1"), 100 if d == 1 else 10
+    budget, repeats = dpcov.Budget(rho="0.1"), 60 if d == 1 else 10
     tight, loose = (relative_errors(rows, bound, budget, repeats) for bound in (1.0, loose_bound))
     assert loose < factor * tight
 
@@ -288,9 +288,9 @@ def test_a_norm_bound_that_is_far_too_large_costs_no_more_than_the_misfit_of_she
 @pytest.mark.parametrize("n", [100, 3000])
 def test_few_features_with_a_tight_bound_lose_nothing_to_one_layer_of_noise(d, n):
     rows = rows_of_norm(np.full(n, 0.9), d) * np.linspace(1.0, 0.2, d)
-    budget, repeats = dpcov.Budget(rho=1), 300 if d == 1 else 40
+    budget, repeats = dpcov.Budget(rho=1), {1: 150, 3: 40, 10: 10}[d]
     plain = relative_errors(rows, 1.0, budget, repeats, mechanism="gaussian")
-    assert relative_errors(rows, 1.0, budget, repeats) < 1.15 * plain
+    assert relative_errors(rows, 1.0, budget, repeats) < 1.25 * plain
 
 
 @pytest.mark.parametrize("d", [11, 80])

@@ -119,6 +119,7 @@ def test_thousands_of_entries_stay_fast(tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1800)
 @pytest.mark.parametrize("distinct", [1, 100_000])
 def test_a_hundred_thousand_entries_stay_fast(place, distinct):
     check_speed(place, 100_000, distinct, reserve=1 if distinct == 1 else 8, show=8, verify=20)

@@ -23,7 +23,7 @@ pytest.importorskip("sqlalchemy")
 TENTH = Fraction(1, 10)
 SPEND = Spend(promise=ZCDP(rho=TENTH), mechanism="gaussian")
 RELATION = "replace-one"
-STRIDES = [9, pytest.param(1, marks=pytest.mark.slow)]
+STRIDES = [9, pytest.param(1, marks=[pytest.mark.slow, pytest.mark.timeout(1200)])]
 """Every statement in the deep run, some of each step in the quick one."""
 
 
@@ -160,6 +160,7 @@ def test_a_connection_that_ends_before_any_statement(url, monkeypatch, stride):
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1200)
 def test_a_server_killed_before_any_statement(durable_postgres, monkeypatch):
     url = durable_postgres.url
     reset(url)

@@ -65,7 +65,8 @@ def grouped():
         **{f"x{k}": dpcov.Numeric(lower=-1, upper=1) for k in range(4)},
     }
     schema = dpcov.Schema(columns=columns, title="two sites")
-    return dpcov.release(table, schema=schema, by="site", budget=dpcov.Budget(rho=1))
+    entropy = dpcov.SeededEntropy(0)
+    return dpcov.release(table, schema=schema, by="site", budget=dpcov.Budget(rho=1), entropy=entropy)
 
 
 @cache

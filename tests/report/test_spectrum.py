@@ -58,6 +58,6 @@ def test_nuclear_noise_has_its_own_edge():
 
 
 def test_a_table_with_causes_shows_as_many_components():
-    made = make(tuple(f"x{k}" for k in range(40)), 20_000, epsilon="0.3")
+    made = make(tuple(f"x{k}" for k in range(40)), 20_000, epsilon="0.3", entropy=dpcov.SeededEntropy(0))
     estimates = part_numbers(0, "all", made).estimates
     assert estimates.spectrum.n_above == 4

@@ -34,6 +34,7 @@ from dpcov.analysis.second_door import (
 from dpcov.analysis.spending import Spending
 from dpcov.artifact import Release
 from dpcov.columns import EncodedColumn
+from dpcov.errors import LedgerError
 from dpcov.privacy.budget import Budget
 from dpcov.privacy.guarantee import Neighbors
 from dpcov.statistics import Post
@@ -162,6 +163,11 @@ class ReleaseEstimator(BaseEstimator):  # type: ignore[misc]
             return make_release(terms, table)
         except REFUSED_EARLY:
             spending.give_back()
+            raise
+        except LedgerError as error:
+            # A ledger that refuses before it reserves adds no note on what is spent.
+            if not getattr(error, "__notes__", ()):
+                spending.give_back()
             raise
 
     def _fit_release(self, release: Release, facts: dict[str, Any]) -> Self:

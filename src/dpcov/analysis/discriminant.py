@@ -93,6 +93,9 @@ class Discriminant(Classifier, ReleaseEstimator):
         labels = self._facts.get("labels", np.array(names))
         self.classes_ = np.unique(labels)
         self._pooled = self._reading()
+        self._others = [self._class_moments(release.group(OTHER_GROUP))] * (
+            OTHER_GROUP in release.group_names
+        )
         found = [self._class_moments(release.group(str(label))) for label in self.classes_]
         self.priors_ = self._class_priors(found)
         self.means_ = np.array([part.mean for part in found])
@@ -198,10 +201,13 @@ class PrivateLDA(Discriminant):
     def _learn(self, found: list[ClassMoments]) -> None:
         pooled = self._pooled
         self.noise_edge_ = pooled.edge
-        spread = (self.means_ - pooled.mean) / pooled.half_ranges
-        counts = np.array([max(part.n_rows, 1.0) for part in found])
-        between = (spread.T * (counts / counts.sum())) @ spread
-        values, vectors = _floored(pooled.encoded_covariance - between, pooled.edge)
+        values, vectors = _floored(
+            pooled.encoded_covariance - self._between(found + self._others), pooled.edge
+        )
+        if values[-1] <= pooled.edge:
+            warn_noise(
+                "Every direction lies within the noise of the release: classes are told apart by chance."
+            )
         scale = np.outer(pooled.half_ranges, pooled.half_ranges)
         self.covariance_ = compose(values, vectors) * scale
         centered = self.means_ - pooled.mean
@@ -209,6 +215,12 @@ class PrivateLDA(Discriminant):
         self.coef_ = centered @ (compose(1 / values, vectors) / scale)
         offsets = -0.5 * np.sum(self.coef_ * centered, axis=1) + np.log(self.priors_)
         self.intercept_ = offsets - self.coef_ @ pooled.mean
+
+    def _between(self, parts: list[ClassMoments]) -> Array:
+        """Encoded covariance of the groups' means, rows without a listed class included."""
+        spread = (np.array([part.mean for part in parts]) - self._pooled.mean) / self._pooled.half_ranges
+        counts = np.array([max(part.n_rows, 1.0) for part in parts])
+        return np.asarray((spread.T * (counts / counts.sum())) @ spread)
 
     def _scores(self, X: Any) -> Array:
         return np.asarray(self._features_of(X) @ self.coef_.T + self.intercept_)

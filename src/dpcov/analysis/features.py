@@ -57,6 +57,17 @@ def source_names(columns: Sequence[EncodedColumn]) -> list[str]:
     return list(dict.fromkeys(column.source for column in columns))
 
 
+def count_empty_directions(columns: Sequence[EncodedColumn], places: Places) -> int:
+    """How many directions of the chosen features the encoding itself leaves without variance.
+
+    The indicators of a column's categories sum to one, unless a row has none of them.
+    """
+    chosen = {columns[place].name for place in places}
+    categorical = [column for column in columns if column.kind == "category"]
+    whole = {column.source for column in categorical}
+    return len(whole - {column.source for column in categorical if column.name not in chosen})
+
+
 def are_named(columns: Sequence[EncodedColumn]) -> bool:
     """Whether the table's columns had names of their own, unlike those of an array."""
     return any(not (c.source.startswith("x") and c.source[1:].isdigit()) for c in columns)

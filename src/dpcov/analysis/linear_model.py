@@ -13,7 +13,13 @@ import numpy as np
 
 from dpcov.analysis import ridge_path
 from dpcov.analysis.base import Array, Regressor, ReleaseEstimator
-from dpcov.analysis.features import Places, feature_columns, find_features, other_features
+from dpcov.analysis.features import (
+    Places,
+    count_empty_directions,
+    feature_columns,
+    find_features,
+    other_features,
+)
 from dpcov.analysis.problems import InputError, UnknownNoiseError
 from dpcov.analysis.reading import NoiseLevel, noise_level, original_map
 from dpcov.analysis.ridge_path import NoisyMoment, RidgeProblem
@@ -97,6 +103,12 @@ class LinearModel(Regressor, ReleaseEstimator):
         usable = int(np.sum(values > values[-1] * len(values) * np.finfo(np.float64).eps))
         self.n_components_ = min(n_components, usable)
         self._set_coefficients(problems, [p.truncated_weights(self.n_components_) for p in problems])
+
+    def _count_hidden(self, problem: RidgeProblem) -> int:
+        """Directions of the features that the noise hides, other than those the encoding leaves empty."""
+        hidden = int(np.sum(problem.spectrum[0] <= self.noise_edge_)) if self.noise_edge_ > 0 else 0
+        empty = count_empty_directions(feature_columns(self.release_), self._places) * self.fit_intercept
+        return max(0, hidden - empty)
 
     def _set_coefficients(self, problems: list[RidgeProblem], weights: list[Array]) -> None:
         """Keep the solution in original units."""

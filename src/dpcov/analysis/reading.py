@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 
 from dpcov import estimate as estimation
-from dpcov.analysis.features import feature_columns
+from dpcov.analysis.features import count_empty_directions, feature_columns
 from dpcov.analysis.problems import warn_noise
 from dpcov.artifact import Release
 from dpcov.columns import EncodedColumn
@@ -154,7 +154,7 @@ class Reading:
         """
         values, vectors = eigh(self.encoded_covariance)
         hidden = int(np.sum(values < self.edge))
-        if hidden:
+        if hidden > count_empty_directions(feature_columns(self.release), self.places):
             warn_noise(
                 f"{hidden} of {len(values)} directions lie within the noise of the release; {what} takes their "
                 "variance to be that of the noise, so it is cautious about them."

@@ -45,9 +45,10 @@ class PrivateLinearRegression(LinearModel):
     def _solve(self, problems: list[RidgeProblem]) -> None:
         values = problems[0].spectrum[0]
         above = int(np.sum(values > self.noise_edge_))
-        if above < len(values) and self.noise_edge_ > 0:
+        hidden = self._count_hidden(problems[0])
+        if hidden:
             warn_noise(
-                f"{len(values) - above} of {len(values)} directions of the features lie within the noise of the "
+                f"{hidden} of {len(values)} directions of the features lie within the noise of the "
                 "release and are left out of the regression. PrivateRidge uses them as far as they deserve."
             )
         self._solve_truncated(problems, above)

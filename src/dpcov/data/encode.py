@@ -139,8 +139,7 @@ class Encoder:
         scaled = encoded[:, number.place]
         np.subtract(column, number.center, out=scaled)
         np.multiply(scaled, number.scale, out=scaled)
-        np.minimum(scaled, self._unit, out=scaled)
-        np.maximum(scaled, -self._unit, out=scaled)
+        np.clip(scaled, -self._unit, self._unit, out=scaled)
         # Clipped numbers have a finite sum, so that it is NaN exactly if a value is missing.
         if math.isnan(scaled.sum()):
             missing = np.isnan(scaled)

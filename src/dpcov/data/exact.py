@@ -139,7 +139,7 @@ class ExactSum:
         """
         _check_bound(bound)
         for index, (start, stop) in enumerate(_panels(self._dimension)):
-            product = _panel_product(block, start, stop)
+            product = _panel_product(block, start, stop).astype(np.int64)
             with self.lock:
                 self._filled()[index].add(product, bound)
 

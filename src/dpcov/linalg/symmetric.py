@@ -5,6 +5,9 @@ is not finite raises :class:`~dpcov.errors.NumericError` instead of traveling on
 rows or noise.
 """
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import NamedTuple
 
 import numpy as np
@@ -20,6 +23,26 @@ class EigenSystem(NamedTuple):
 
     values: Array
     vectors: Array
+
+
+class Solver(NamedTuple):
+    """Who computes the operations of cubic cost: arrays in, arrays out."""
+
+    eigh: Callable[[Array], tuple[Array, Array]]
+    matmul: Callable[[Array, Array], Array]
+
+
+_SOLVER = ContextVar("solver", default=Solver(eigh=np.linalg.eigh, matmul=np.matmul))
+
+
+@contextmanager
+def solving_with(solver: Solver) -> Iterator[None]:
+    """Let another solver do the work inside a ``with`` block, in this thread only."""
+    before = _SOLVER.set(solver)
+    try:
+        yield
+    finally:
+        _SOLVER.reset(before)
 
 
 def square_matrix(matrix: ArrayLike) -> Array:
@@ -88,7 +111,7 @@ def eigh(matrix: ArrayLike) -> EigenSystem:
         If an entry is not finite or the iteration does not converge.
     """
     try:
-        values, vectors = np.linalg.eigh(symmetrize(matrix))
+        values, vectors = _SOLVER.get().eigh(symmetrize(matrix))
     except np.linalg.LinAlgError as error:
         raise NumericError(
             "The eigendecomposition did not converge. Rescale the matrix and retry."
@@ -100,4 +123,4 @@ def eigh(matrix: ArrayLike) -> EigenSystem:
 
 def compose(values: Array, vectors: Array) -> Array:
     """Return V diag(values) Vᵀ, exactly symmetric."""
-    return symmetrize((vectors * values) @ vectors.T)
+    return symmetrize(_SOLVER.get().matmul(vectors * values, vectors.T))

@@ -103,7 +103,7 @@ def _outer_runs(traces: Sequence[int], trace_std: float, clear: list[int], n_fea
 
 
 def _clear_runs(traces: Sequence[int], clear: list[int], saturated: float) -> list[Run]:
-    runs = []
+    runs: list[Run] = []
     for shell, following in itertools.pairwise([*clear, len(traces)]):
         if traces[shell] > saturated:
             return [*runs, Run(shell, shell, len(traces) - 1)]

@@ -90,11 +90,9 @@ def _labels(release: Release, count: int) -> list[str]:
     for place, (first, last) in enumerate(zip(arrays["first_shell"], arrays["last_shell"], strict=True)):
         upper = radius * 2.0 ** -int(first)
         innermost = int(last) == shells - 1
-        length = (
-            f"length up to {upper:.3g}"
-            if innermost
-            else f"length {upper * _inner(first, last):.3g} to {upper:.3g}"
-        )
+        length = f"length {upper * _inner(first, last):.3g} to {upper:.3g}"
+        if innermost:
+            length = f"length up to {upper:.3g}" if first else "all rows"
         group = (
             f"{release.group_names[int(arrays['group'][place])]}, "
             if "group" in arrays and release.group_names

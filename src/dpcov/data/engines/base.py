@@ -26,7 +26,7 @@ EncodedBlock = tuple[NDArray[np.float64], NDArray[np.intp] | None]
 """Encoded rows and the group of each, or None without groups."""
 
 _BLOCK_VALUES = 2**23
-_MOST_ROWS = 2**14
+_MOST_ROWS = 2**15
 
 
 class Encoding(Protocol):

@@ -74,6 +74,7 @@ _NAMES = {
     "NoSuchModuleError": "no driver for such a URL is installed; see the SQLAlchemy list of dialects.",
 }
 
+
 def explain_database_error(error: Exception) -> str:
     """Say in public words what kind of error this was, repeating no part of it."""
     inner = getattr(error, "orig", None) or error

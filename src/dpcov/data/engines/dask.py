@@ -1,0 +1,195 @@
+"""Moments of Dask arrays and data frames, delayed partitions and Parquet files, on whatever scheduler is active.
+
+Promise: the moments of a partition are the value of a task and are merged in a tree of such values, so that a worker
+may die and its tasks run again without any row counting twice.  Rows never leave the workers, and no task raises with
+rows among its arguments, which Dask would log.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import nullcontext
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import dask
+import dask.array
+import dask.dataframe
+import distributed
+import pyarrow.dataset
+from dask.callbacks import Callback
+from dask.delayed import Delayed
+
+from dpcov.data.engines.base import MomentsTask, Progress, require_rows
+from dpcov.data.engines.memory import require_memory
+from dpcov.data.engines.parts import (
+    FAN_IN,
+    TABLE,
+    Gathered,
+    attempt,
+    gather_part,
+    merge_or_raise,
+    require_columns,
+)
+from dpcov.data.moments import Moments
+from dpcov.data.seal import explain, sealed
+from dpcov.data.sources import open_source
+from dpcov.data.sources.base import number_names
+from dpcov.errors import DataError
+
+_TAKES = (
+    "The dask engine takes a Dask array or data frame, delayed partitions in a list, or the path of a Parquet file, "
+    "of a folder of them, or a pattern."
+)
+
+
+def columns(data: Any) -> tuple[str, ...]:
+    """Names of the columns; of delayed partitions the first one is made, since nothing else knows them."""
+    if isinstance(data, dask.array.Array):
+        return number_names(_array(data).shape[1])
+    if isinstance(data, dask.dataframe.DataFrame):
+        return tuple(str(label) for label in data.columns)
+    if isinstance(data, str | Path):
+        return tuple(_dataset(data).schema.names)
+    first = dask.delayed(_names, pure=False)(_delayed(data)[0])
+    return tuple(sealed(first.compute, TABLE, _describe))
+
+
+def moments(data: Any, task: MomentsTask, progress: Progress | None = None) -> Moments:
+    """Moments of every partition, merged on the workers; only the sum comes to this process."""
+    require_memory(task, copies=FAN_IN + 1)
+    shared = dask.delayed(task, traverse=False, pure=False)
+    gather, parts = sealed(lambda: _parts(data, task), TABLE, _describe)
+    leaves = [dask.delayed(gather, pure=False)(shared, part) for part in parts]
+    total = sealed(lambda: _compute(_tree(shared, leaves), leaves, progress), TABLE, _describe)
+    # Arrays that arrived from another process may be read-only; the merged ones are not.
+    return require_rows(merge_or_raise(task, [total]))
+
+
+def _parts(data: Any, task: MomentsTask) -> tuple[Callable[..., Gathered], Sequence[Any]]:
+    """Partitions, and the function that gathers one of them."""
+    if isinstance(data, dask.array.Array):
+        return gather_part, list(_array(data).to_delayed().ravel())
+    if isinstance(data, dask.dataframe.DataFrame):
+        labels = {str(label): label for label in data.columns}
+        require_columns([str(label) for label in data.columns], task)
+        if task.encoding.wanted is not None:
+            data = data[[labels[name] for name in task.encoding.wanted]]
+        return gather_part, data.to_delayed()
+    if isinstance(data, str | Path):
+        dataset = _dataset(data)
+        require_columns(dataset.schema.names, task)
+        pieces = [piece for whole in dataset.get_fragments() for piece in whole.split_by_row_group()]
+        return partial(_gather_file, dataset.schema), pieces
+    return gather_part, _delayed(data)
+
+
+def _array(data: Any) -> Any:
+    if data.ndim != 2 or data.shape[1] != data.shape[1]:
+        raise DataError("Give an array of rows and columns, whose number of columns Dask knows.")
+    return data if data.numblocks[1] == 1 else data.rechunk({1: -1})
+
+
+def _delayed(data: Any) -> Sequence[Delayed]:
+    parts = [data] if isinstance(data, Delayed) else data
+    if (
+        not isinstance(parts, list | tuple)
+        or not all(isinstance(part, Delayed) for part in parts)
+        or not parts
+    ):
+        raise DataError(_TAKES)
+    return parts
+
+
+def _dataset(path: str | Path) -> Any:
+    """Open Parquet files; reads their footers only."""
+    place = Path(path)
+    files: Any = (
+        [str(file) for file in sorted(place.parent.glob(place.name))] if "*" in place.name else str(place)
+    )
+    if not files or not (isinstance(files, list) or place.exists()):
+        raise DataError(f"There is no file '{place.name}'. Check the path, which every worker must see.")
+    return sealed(lambda: pyarrow.dataset.dataset(files, format="parquet", partitioning="hive"), TABLE)
+
+
+def _gather_file(schema: Any, task: MomentsTask, piece: Any) -> Gathered:
+    """Moments of a row group, which the worker reads itself, block by block."""
+
+    def gather() -> Moments:
+        gathered = task.empty()
+        wanted = None if task.encoding.wanted is None else list(task.encoding.wanted)
+        reading = {"columns": wanted, "batch_size": task.block_rows, "use_threads": False}
+        for batch in piece.to_batches(schema=schema, **reading):
+            task.add(gathered, batch)
+        return gathered
+
+    return attempt(gather)
+
+
+def _names(part: Any) -> tuple[str, ...]:
+    return open_source(part).columns
+
+
+def _tree(task: Delayed, leaves: Sequence[Delayed]) -> Delayed:
+    """Merge a few values at a time.  The merges raise what the leaves only report: they hold no rows."""
+    merge = dask.delayed(merge_or_raise, pure=False)
+    level = list(leaves)
+    while len(level) > FAN_IN:
+        level = [merge(task, level[start : start + FAN_IN]) for start in range(0, len(level), FAN_IN)]
+    return merge(task, level)
+
+
+def _compute(root: Delayed, leaves: Sequence[Delayed], progress: Progress | None) -> Moments:
+    client = _client()
+    if client is None:
+        with nullcontext() if progress is None else _Told({leaf.key for leaf in leaves}, progress):
+            return root.compute()
+    counts = [] if progress is None else [dask.delayed(_count, pure=False)(leaf) for leaf in leaves]
+    total, *counted = client.compute([root, *counts])
+    if progress is not None:
+        _tell(total, counted, progress)
+    return total.result()
+
+
+def _tell(total: Any, counted: Iterable[Any], progress: Progress) -> None:
+    """Report counts as they come, until all have or the sum has failed."""
+    done = distributed.as_completed([total, *counted])
+    for future in done:
+        if future is total:
+            if future.status != "finished":
+                return
+        elif future.status == "finished":
+            progress(future.result())
+
+
+def _count(part: Gathered) -> int:
+    return part.n_rows if isinstance(part, Moments) else 0
+
+
+class _Told(Callback):  # type: ignore[misc]
+    """Report the rows of every partition that a scheduler of this process finishes."""
+
+    def __init__(self, keys: set[Any], progress: Progress) -> None:
+        super().__init__(posttask=self._after)
+        self._keys = keys
+        self._progress = progress
+
+    def _after(self, key: Any, value: Any, *_: Any) -> None:
+        if key in self._keys:
+            self._progress(_count(value))
+
+
+def _client() -> Any:
+    """The client of a cluster, if that is where Dask would compute."""
+    owner = getattr(dask.base.get_scheduler(), "__self__", None)
+    return owner if isinstance(owner, distributed.Client) else None
+
+
+def _describe(error: Exception) -> str:
+    if isinstance(error, distributed.KilledWorker):
+        return (
+            "workers died again and again at the same partition, most likely of too little memory. "
+            "Use smaller partitions."
+        )
+    if isinstance(error, OSError | MemoryError | UnicodeDecodeError):
+        return explain(error)
+    return f"Dask could not make its partitions ({type(error).__name__}). Try the computation that leads to them alone."

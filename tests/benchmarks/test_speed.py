@@ -1,0 +1,26 @@
+"""The speed benchmarks measure what they say, in short forms that do not depend on who else uses the machine."""
+
+import numpy as np
+
+import dpcov
+from benchmarks.speed import scaling
+from benchmarks.speed.timing import interleaved_cpu
+
+
+def test_the_exponent_is_the_slope_of_a_power_law():
+    assert abs(scaling.exponent((1, 10, 100), [2.0, 2.0 * 10**1.3, 2.0 * 100**1.3]) - 1.3) < 1e-12
+
+
+def test_the_busiest_thread_is_timed_and_moments_are_those_of_the_rows():
+    scaling.spent.clear()
+    X = scaling.rows_of(70_000, 8)
+    assert scaling.gather(X, threads=2) == dpcov.moments(X, norm_bound=1.0, threads=1)
+    assert 1 <= len(scaling.spent) <= 2
+    assert min(scaling.spent.values()) > 0
+
+
+def test_actions_take_turns_and_the_best_is_kept():
+    turns = []
+    best = interleaved_cpu(lambda: turns.append("a"), lambda: turns.append(np.ones(10).sum()), rounds=3)
+    assert turns == ["a", 10.0] * 3
+    assert all(0 <= seconds < float("inf") for pair in best for seconds in pair)

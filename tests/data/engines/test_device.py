@@ -1,0 +1,220 @@
+"""Device arrays give the integers of the local engine: on NumPy as a stand-in for any library, and on PyTorch."""
+
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import dpcov
+from dpcov.data.encode import encode_array
+from dpcov.data.engines import BallEncoding, MomentsTask, arrays
+from dpcov.data.engines.arrays import NUMPY, DeviceMoments, encode_ball, require_exact_products
+from dpcov.data.moments import MomentsSpec, quantize
+from dpcov.errors import DataError, UsageError
+from dpcov.gathering import table_moments
+from dpcov.linalg.symmetric import Solver, compose, eigh, solving_with
+
+SPECS = (
+    {},
+    {"shells": 4, "normalized": True},
+    {"shells": 64, "bits": 24},
+    {"shells": 3, "bits": 7, "normalized": True},
+    {"shells": 5, "clip": 0.01},
+)
+
+
+def awkward_rows(n_rows=3000, n_features=7, seed=0):
+    """Rows of all lengths: zero, tiny, exactly on the borders of shells, on the bound, and far beyond it."""
+    random = np.random.default_rng(seed)
+    X = random.normal(size=(n_rows, n_features)) * 2.0 ** -random.integers(-2, 40, size=(n_rows, 1))
+    X[:20] = 0.0
+    X[20:40] = 2.0 ** -np.arange(20)[:, None] * np.eye(n_features)[random.integers(0, n_features, 20)]
+    X[40:60] /= np.linalg.norm(X[40:60], axis=1)[:, None]
+    X[60] = 1e200
+    X[61] = 5e-324
+    return X
+
+
+def gather(library, X, **spec):
+    task = MomentsTask(encoding=BallEncoding(n_features=X.shape[1], norm_bound=3.0), spec=MomentsSpec(**spec))
+    gathered = DeviceMoments(library, task)
+    for part in np.array_split(X, 3):
+        gathered.add_raw(library.from_host(part))
+    return gathered.fetch()
+
+
+@pytest.mark.parametrize("n_features", [1, 2, 7, 40])
+def test_device_rows_are_encoded_to_the_bit_as_here(n_features):
+    X = awkward_rows(n_features=n_features)
+    for bound in (3.0, 0.1):
+        made = encode_ball(NUMPY, X.copy(), bound)
+        assert np.array_equal(made, encode_array(X, bound))
+
+
+@pytest.mark.parametrize("spec", SPECS)
+def test_device_lattice_rows_and_shells_equal_those_made_here(spec):
+    rows = encode_array(awkward_rows(), 1.0)
+    expected = quantize(rows, MomentsSpec(**spec))
+    values, strata = arrays.quantize(NUMPY, rows, MomentsSpec(**spec))
+    assert np.array_equal(values, expected.values)
+    assert (strata is None) == (expected.strata is None)
+    assert strata is None or np.array_equal(strata, expected.strata)
+
+
+@pytest.mark.parametrize("spec", SPECS)
+def test_moments_by_device_code_equal_the_local_engine(spec):
+    X = awkward_rows()
+    assert gather(NUMPY, X, **spec) == dpcov.moments(X, norm_bound=3.0, engine="local", **spec)
+
+
+def test_sums_leave_the_device_before_they_overflow(monkeypatch):
+    X = awkward_rows()
+    fetched = []
+    fetch = DeviceMoments._fetch
+    monkeypatch.setattr(DeviceMoments, "_fetch", lambda self, place: (fetched.append(place), fetch(self, place)))
+    monkeypatch.setattr(arrays, "_LIMIT", 1500 << 40)
+    assert gather(NUMPY, X) == dpcov.moments(X, norm_bound=3.0)
+    assert len(fetched) > 3
+
+
+def test_division_by_a_rounded_reciprocal_would_be_noticed():
+    """What PyTorch does on a GPU when it divides by a number; the reason why `Library.number` exists."""
+
+    class Reciprocal(np.ndarray):
+        def __array_ufunc__(self, ufunc, method, *inputs, **options):
+            plain = [np.asarray(part) for part in inputs]
+            if ufunc is np.true_divide:
+                ufunc, plain[1] = np.multiply, 1.0 / plain[1]
+            return getattr(ufunc, method)(*plain, **options)
+
+    careless = replace(NUMPY, from_host=lambda array: np.asarray(array).view(Reciprocal))
+    X = awkward_rows()
+    assert not np.array_equal(encode_ball(careless, X, 3.0), encode_array(X, 3.0))
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_numbers_that_are_not_finite_are_refused(value):
+    X = awkward_rows()
+    X[1500, 2] = value
+    with pytest.raises(DataError, match="NaN or infinity"):
+        gather(NUMPY, X)
+
+
+def test_a_device_of_reduced_precision_is_refused():
+    require_exact_products(NUMPY)
+    single = replace(NUMPY, from_host=lambda array: array.astype(np.float32).astype(np.float64))
+    with pytest.raises(UsageError, match="exactly"):
+        require_exact_products(single)
+
+
+def test_another_solver_works_only_inside_its_block():
+    A = np.diag([3.0, 1.0])
+    asked = []
+
+    def watched(matrix):
+        asked.append(matrix.shape)
+        return np.linalg.eigh(matrix)
+
+    with solving_with(Solver(eigh=watched, matmul=np.matmul)):
+        assert np.array_equal(compose(*eigh(A)), A)
+    eigh(A)
+    assert asked == [(2, 2)]
+
+
+class TestTorch:
+    """The engine itself, on the CPU or whatever PyTorch finds."""
+
+    torch = pytest.importorskip("torch", reason="the device engine needs torch: pip install 'dpcov[device]'")
+
+    @pytest.mark.parametrize("spec", SPECS)
+    def test_a_tensor_is_recognized_and_gives_equal_moments(self, spec):
+        X = awkward_rows()
+        made = dpcov.moments(self.torch.from_numpy(X), norm_bound=3.0, **spec)
+        assert made == dpcov.moments(X, norm_bound=3.0, engine="local", **spec)
+        changed = X.copy()
+        changed[100] *= -1.0
+        changed[100, 0] *= 1.01
+        assert dpcov.moments(self.torch.from_numpy(changed), norm_bound=3.0, **spec) != made
+
+    @pytest.mark.parametrize("kind", ["float32", "float16", "int32", "bool"])
+    def test_tensors_of_other_types_equal_their_numpy_arrays(self, kind):
+        X = (awkward_rows()[62:] * 3).astype(kind)
+        X = np.nan_to_num(X, posinf=9, neginf=9) if kind == "float16" else X
+        tensor = self.torch.from_numpy(X)
+        assert dpcov.moments(tensor, norm_bound=3.0, shells=3) == dpcov.moments(X, norm_bound=3.0, shells=3)
+
+    def test_a_tensor_with_a_gradient_is_taken_and_left_alone(self):
+        X = self.torch.from_numpy(awkward_rows()[:60].copy()).requires_grad_()
+        before = X.detach().clone()
+        dpcov.moments(X, norm_bound=0.1)
+        assert self.torch.equal(X.detach(), before)
+
+    def test_tables_and_groups_are_encoded_here_and_multiplied_there(self):
+        random = np.random.default_rng(3)
+        schema = dpcov.Schema(
+            columns={
+                "size": dpcov.Numeric(lower=0, upper=10),
+                "kind": dpcov.Categorical(categories=("a", "b")),
+            }
+        )
+        table = pa.table({"size": random.normal(size=900), "kind": random.choice(["a", "b", "c"], 900)})
+        told = []
+        made = table_moments(
+            table, schema, MomentsSpec(shells=3, normalized=True), engine="device", progress=told.append
+        )
+        assert made == table_moments(table, schema, MomentsSpec(shells=3, normalized=True), engine="local")
+        assert sum(told) == 900
+        release = dpcov.release(
+            table, schema=schema, budget=dpcov.Budget(rho=1), by="kind", engine="device", neighbors="replace-one"
+        )
+        assert release.manifest.n_rows in (900, None)
+
+    def test_second_moment_takes_a_tensor(self):
+        X = self.torch.from_numpy(awkward_rows())
+        made = dpcov.second_moment(X, norm_bound=3.0, budget=dpcov.Budget(rho=1))
+        assert made.second_moment().shape == (7, 7)
+
+    @pytest.mark.parametrize(
+        "shape", [lambda torch: torch.zeros(5), lambda torch: torch.zeros((5, 2), dtype=torch.complex128)]
+    )
+    def test_what_is_no_matrix_of_real_numbers_is_refused(self, shape):
+        with pytest.raises(DataError, match="matrix"):
+            dpcov.moments(shape(self.torch), norm_bound=1.0)
+
+    def test_a_tensor_without_rows_is_refused(self):
+        with pytest.raises(DataError, match="no rows"):
+            dpcov.moments(self.torch.zeros((0, 3)), norm_bound=1.0)
+
+    @pytest.mark.parametrize("bits", [6, 7, 13, 14, 20, 24])
+    def test_int8_products_are_exact_at_the_largest_values(self, bits):
+        from dpcov.data.engines.int8 import gram
+
+        random = np.random.default_rng(bits)
+        values = random.integers(-(2**bits), 2**bits, size=(999, 9), endpoint=True)
+        values[:, 0], values[:, 1], values[:, 2] = 2**bits, -(2**bits), 2**bits - 1
+        made = gram(self.torch.from_numpy(values.astype(float)), bits)
+        assert np.array_equal(made.numpy(), values.T @ values)
+
+    def test_int8_sums_do_not_wrap_at_the_most_rows(self):
+        from dpcov.data.engines.int8 import gram, most_rows
+
+        assert most_rows(20) == 2**17 and most_rows(24) == 2**14
+        values = np.full((most_rows(20), 2), 2**20 - 1)  # digits 63, 127, 127
+        values[:, 1] = -(2**14 - 1)  # digits 0, -127, -127
+        made = gram(self.torch.from_numpy(values.astype(float)), 20)
+        assert np.array_equal(made.numpy(), values.T @ values)
+        with pytest.raises(UsageError, match="at most"):
+            gram(self.torch.zeros((most_rows(20) + 1, 2), dtype=self.torch.float64), 20)
+
+    def test_eigendecompositions_on_the_device_agree_to_rounding(self):
+        from dpcov.linalg.device import on_device
+
+        random = np.random.default_rng(0)
+        A = random.normal(size=(30, 30))
+        A += A.T
+        with on_device("cpu"):
+            system = eigh(A)
+            again = compose(*system)
+        assert np.allclose(system.values, np.linalg.eigvalsh(A), atol=1e-12)
+        assert np.allclose(again, A, atol=1e-12)

@@ -1,0 +1,118 @@
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import dpcov
+from dpcov.estimate import unit_estimate
+from dpcov.report.charts import number
+from dpcov.report.numbers import inhabited, part_numbers, parts_of
+from dpcov.report.strata import stratum_rows
+from tests.report.examples import demo, grouped, make, plain
+
+
+def test_the_expected_errors_are_those_of_repeated_releases():
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(2000, 20)) * np.geomspace(1, 0.05, 20)
+    truth = dpcov.second_moment(rows, norm_bound=4, budget=dpcov.Budget(rho=1000)).second_moment("none")
+    found = []
+    for seed in range(20):
+        made = dpcov.second_moment(
+            rows,
+            norm_bound=4,
+            budget=dpcov.Budget(rho="0.01"),
+            mechanism="stratified",
+            entropy=dpcov.SeededEntropy(seed),
+        )
+        errors = part_numbers(0, "all", made).errors
+        real = [np.linalg.norm(made.second_moment(post) - truth) for post in ("none", "shrink")]
+        found.append((errors.before**2, errors.after**2, real[0] ** 2, real[1] ** 2))
+    before, after, real_before, real_after = np.mean(found, axis=0)
+    assert before == pytest.approx(real_before, rel=0.3)
+    assert after == pytest.approx(real_after, rel=0.5)
+    assert after < before / 2
+
+
+def test_the_signal_of_a_stratum_is_its_size_without_noise():
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(500, 10)) * np.geomspace(1, 0.1, 10)
+    truth = np.linalg.norm(
+        dpcov.second_moment(rows, norm_bound=4, budget=dpcov.Budget(rho=1000)).second_moment()
+    )
+    squares = []
+    for seed in range(20):
+        made = dpcov.second_moment(
+            rows, norm_bound=4, budget=dpcov.Budget(rho="0.01"), entropy=dpcov.SeededEntropy(seed)
+        )
+        (row,), left_out = stratum_rows(made, unit_estimate(made.statistics, made.manifest.n_rows))
+        squares.append(row.signal**2)
+        assert left_out == 0
+    assert np.sqrt(np.mean(squares)) == pytest.approx(truth, rel=0.2)
+
+
+def test_the_noise_of_empty_strata_does_not_count():
+    made = make(tuple(f"x{k}" for k in range(200)), 4000, epsilon="50", entropy=dpcov.SeededEntropy(0))
+    unit = unit_estimate(made.statistics, made.manifest.n_rows)
+    part = replace(unit.parts[0], diagonal_variance=1.0, trace=0.5, trace_variance=1.0, matrix=np.eye(201))
+    padded = replace(
+        unit,
+        parts=(*unit.parts, part),
+        noise_variance=unit.noise_variance + 1,
+        off_diagonal_variance=unit.off_diagonal_variance + 0.5,
+        matrix=unit.matrix + np.eye(201),
+    )
+    kept, expected = inhabited(padded), inhabited(unit)
+    np.testing.assert_allclose(kept.matrix, expected.matrix)
+    assert kept.noise_variance == pytest.approx(expected.noise_variance)
+    assert kept.off_diagonal_variance == pytest.approx(expected.noise_variance / 2)
+    assert part_numbers(0, "all", made).estimates.spectrum.n_above >= 20
+
+
+def test_groups_are_parts_of_their_own():
+    parts = list(parts_of(grouped()))
+    assert [part.name for part in parts] == ["all rows", "north", "<i>south</i>", "(other)"]
+    assert [part.index for part in parts] == [0, 1, 2, 3]
+    north = parts[1].estimates
+    np.testing.assert_array_equal(north.table.means, grouped().group("north").mean())
+    # Nobody is in the last group, and its noise says so.
+    assert parts[3].estimates is None
+    assert "noise" in parts[3].problem
+
+
+def test_estimates_are_the_releases_own():
+    estimates = part_numbers(0, "all", demo()).estimates
+    np.testing.assert_allclose(estimates.correlation, demo().correlation())
+    np.testing.assert_allclose(estimates.table.deviations, np.sqrt(np.diagonal(demo().covariance())))
+    made = plain()
+    second = made.second_moment()
+    estimates = part_numbers(0, "all", made).estimates
+    np.testing.assert_allclose(estimates.table.deviations, np.sqrt(np.diagonal(second)))
+    assert estimates.table.means is None
+
+
+def test_unknown_noise_is_not_invented():
+    estimates = part_numbers(
+        0, "all", plain(3, mechanism="eigenvectors", budget=dpcov.Budget(epsilon=1))
+    ).estimates
+    assert estimates.correlation_noise is None
+    assert estimates.table.deviation_noise is None
+    assert estimates.spectrum.edge is None
+
+
+def test_strata_are_named_by_the_length_of_their_rows():
+    made = make(tuple(f"x{k}" for k in range(30)), 20_000)
+    rows, _ = stratum_rows(made, unit_estimate(made.statistics, made.manifest.n_rows))
+    assert all(row.label == "all rows" or row.label.startswith("length") for row in rows)
+    noises = [row.noise for row in rows]
+    assert noises == sorted(noises, reverse=True)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        *((0.0, "0"), (1.0, "1"), (-0.01234, "−0.0123"), (1234567.0, "1.23e6"), (12345.6, "12,346")),
+        *((0.00001, "1e−5"), (float("nan"), "–"), (float("inf"), "–"), (100.0, "100"), (0.5, "0.5")),
+    ],
+)
+def test_numbers_are_written_for_people(value, text):
+    assert number(value) == text
