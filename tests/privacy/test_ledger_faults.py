@@ -109,7 +109,7 @@ def test_the_disk_is_watched(path):
     assert len(asked) > 40
 
 
-@pytest.mark.parametrize("stride", [2, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("stride", [3, pytest.param(1, marks=pytest.mark.slow)])
 def test_killed_before_any_request_to_the_disk(path, tmp_path, stride):
     count = sum(operation.kind != "told" for operation in operations_of(path, release))
     for number, copy in on_copies(path, tmp_path, range(0, count, stride)):
@@ -125,7 +125,7 @@ def test_killed_before_any_request_to_the_disk(path, tmp_path, stride):
             assert_goes_on(copy)
 
 
-@pytest.mark.parametrize("stride", [3, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("stride", [5, pytest.param(1, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("work", ["create", "migrate"])
 def test_killed_while_a_ledger_is_made(path, tmp_path, work, stride):
     def make(target, tell):
@@ -179,7 +179,7 @@ FAILURES = {
 }
 
 
-@pytest.mark.parametrize("stride", [3, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("stride", [5, pytest.param(1, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("failure", FAILURES)
 def test_a_disk_that_fails_once_at_any_request(path, tmp_path, failure, stride):
     kind, code, words = FAILURES[failure]
