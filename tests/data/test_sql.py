@@ -16,7 +16,7 @@ from dpcov.data.draft import draft
 from dpcov.data.moments import MomentsSpec
 from dpcov.data.schema import Boolean, Categorical, Ignored, Numeric, Schema
 from dpcov.data.sources import Query, open_source
-from dpcov.data.sources.databases import explain_database_error
+from dpcov.data.sources.databases import DuckDb, explain_database_error
 from dpcov.errors import DataError, DpcovError, UsageError
 from dpcov.gathering import table_moments
 
@@ -449,9 +449,11 @@ def test_a_lost_connection_is_explained(postgres):
     assert_silent(refused.value, url)
 
 
-def test_an_in_memory_query_leaves_no_files(tmp_path, monkeypatch):
+def test_an_in_memory_query_leaves_no_files_and_shows_no_progress(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     query = Query("SELECT range % 100 AS age FROM range(50000) ORDER BY random()", db="duckdb://")
+    with DuckDb("")._relation("SELECT current_setting('enable_progress_bar') AS a") as relation:
+        assert relation.fetchall() == [(False,)]
     assert table_moments(query, Schema(columns={"age": SCHEMA.columns["age"]}), SPEC).n_rows == 50_000
     assert list(tmp_path.iterdir()) == []
 

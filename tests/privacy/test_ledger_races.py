@@ -1,6 +1,7 @@
 """Thirty-two spenders at once, in a file and on a server: the total is never exceeded, and used to the full."""
 
 import multiprocessing
+import sqlite3
 import sys
 import time
 from fractions import Fraction
@@ -98,6 +99,24 @@ def fill(place, n_entries, distinct):
             transaction.mark_committed(entry, "sha256:" + "a" * 64, "2020-01-01T00:00:02+00:00")
 
 
+def copy_to_server(path, url):
+    """Load a ledger file's tables into a server in one go."""
+    import psycopg
+
+    Ledger(url).create("patients", Budget(rho=500), RELATION)
+    source = sqlite3.connect(path)
+    with psycopg.connect(url) as connection, connection.cursor() as cursor:
+        cursor.execute("SET search_path TO dpcov_ledger")
+        cursor.execute("ALTER TABLE event DISABLE TRIGGER ALL")
+        cursor.execute("TRUNCATE entry, dataset, event, trail_head")
+        for table in ("dataset", "entry", "event", "trail_head"):
+            with cursor.copy(f"COPY {table} FROM STDIN") as copy:
+                for row in source.execute(f"SELECT * FROM {table}"):
+                    copy.write_row(row)
+        cursor.execute("ALTER TABLE event ENABLE TRIGGER ALL")
+    source.close()
+
+
 def seconds(work):
     """Processor time of this process: the machine may be busy with others."""
     start = time.process_time()
@@ -105,8 +124,10 @@ def seconds(work):
     return time.process_time() - start
 
 
-def check_speed(place, n_entries, distinct, *, reserve, show, verify):
-    fill(place, n_entries, distinct)
+def check_speed(place, path, n_entries, distinct, *, reserve, show, verify):
+    fill(path, n_entries, distinct)
+    if place != path:
+        copy_to_server(path, place)
     book = Ledger(place)
     assert seconds(lambda: book.reserve("patients", SPEND, RELATION)) < reserve
     assert seconds(lambda: (book.entries("patients"), book.remaining("patients"))) < show
@@ -115,14 +136,16 @@ def check_speed(place, n_entries, distinct, *, reserve, show, verify):
 
 
 def test_thousands_of_entries_stay_fast(tmp_path):
-    check_speed(tmp_path / "privacy.ledger", 4_000, 50, reserve=0.3, show=1, verify=3)
+    path = tmp_path / "privacy.ledger"
+    check_speed(path, path, 4_000, 50, reserve=0.3, show=1, verify=3)
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("distinct", [1, 100_000])
-def test_a_hundred_thousand_entries_stay_fast(place, distinct):
-    check_speed(place, 100_000, distinct, reserve=1 if distinct == 1 else 8, show=8, verify=20)
+def test_a_hundred_thousand_entries_stay_fast(place, tmp_path, distinct):
+    path = tmp_path / "privacy.ledger"
+    check_speed(place, path, 100_000, distinct, reserve=1 if distinct == 1 else 8, show=8, verify=20)
 
 
 def test_unlike_fractions_are_added_exactly_or_a_little_upwards():

@@ -106,7 +106,7 @@ def table_of(X: Any, y: Any = None, names: Sequence[str] = ("y",), *, as_text: b
     import pyarrow as pa
 
     frame = nw.from_native(X, eager_only=True, pass_through=True)
-    table = frame.to_arrow() if isinstance(frame, nw.DataFrame) else _array_table(X)
+    table = _frame_table(frame) if isinstance(frame, nw.DataFrame) else _array_table(X)
     if table.num_rows == 0:
         raise InputError("The data hold no rows.")
     if y is None:
@@ -129,6 +129,18 @@ def columns_of(y: Any) -> NDArray[Any]:
     if targets.ndim not in (1, 2):
         raise InputError(f"y should be a 1d array or have a column for each target, got {targets.ndim} axes.")
     return targets.reshape(len(targets), -1)
+
+
+def _frame_table(frame: "nw.DataFrame[Any]") -> "pa.Table":
+    import pyarrow as pa
+
+    try:
+        return frame.to_arrow()
+    except (pa.ArrowException, TypeError, ValueError, OverflowError):
+        # The original message quotes a cell.
+        raise InputTypeError(
+            "A column of the data frame mixes types. Make it all numbers or all text."
+        ) from None
 
 
 def _array_table(X: Any) -> "pa.Table":

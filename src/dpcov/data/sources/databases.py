@@ -147,6 +147,8 @@ class DuckDb(Database):
             with contextlib.closing(
                 duckdb.connect(target, read_only=not in_memory, config=settings)
             ) as connection:
+                # It would be drawn on standard output, from the number of rows.
+                connection.execute("SET enable_progress_bar = false")
                 statements = connection.extract_statements(sql)
                 if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
                     raise DataError(f"'the query' cannot be read: {_NO_CHANGES}")
