@@ -197,7 +197,7 @@ class Release:
         options = self.statistics.post_options
         raw = self._centered[1]
         if chosen == "shrink":
-            return estimation.schur_complement(self._shrunk[0]) * scale
+            return estimation.shrunk_covariance(self._unit, self._public_intercept()) * scale
         if chosen == "threshold":
             intercept = self._public_intercept() or float(self._unit.matrix[0, 0])
             return estimation.thresholded(self._unit, raw, options, unit=1 / intercept) * scale

@@ -4,7 +4,7 @@ Promise: reads noisy numbers only, so every choice made here can be changed late
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import log, sqrt
 from typing import get_args
 
@@ -12,7 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcov.errors import ReleaseError, UsageError
+from dpcov.linalg.centering import NoisyMean, assemble_covariance
 from dpcov.linalg.nuclear_strata import NuclearStratum, shrink_nuclear_strata
+from dpcov.linalg.nuclear_variances import entry_variances
 from dpcov.linalg.project import clip_eigenvalues, project_psd, project_psd_trace
 from dpcov.linalg.shrink import shrink
 from dpcov.linalg.strata import FEW_FEATURES, shrink_strata
@@ -253,14 +255,48 @@ def _traces(parts: tuple[Part, ...]) -> dict[str, list[float]]:
     return {"traces": traces, "trace_variances": variances} if len(traces) == len(parts) else {}
 
 
-def schur_complement(matrix: Array) -> Array:
-    """Centered second moment of the features from one whose first coordinate is the intercept; stays PSD."""
-    if not matrix[0, 0] > 0:
-        raise ReleaseError(
-            "The noise hides the number of rows, so means are unknown. Use more rows or budget."
-        )
-    return np.asarray(
-        matrix[1:, 1:] / matrix[0, 0] - np.outer(matrix[0, 1:], matrix[0, 1:]) / matrix[0, 0] ** 2
+def shrunk_covariance(estimate: UnitEstimate, intercept_is_public: float | None) -> Array:
+    """Optimally shrunk covariance of the features, relative to an intercept of 1 (:mod:`dpcov.linalg.centering`).
+
+    Parameters
+    ----------
+    estimate : UnitEstimate
+        With the intercept as the first coordinate.
+    intercept_is_public : float or None
+        As in :func:`centered`.
+
+    Raises
+    ------
+    ReleaseError, UsageError
+        As :func:`centered` and :func:`shrunk`.
+    """
+    raw_mean, _ = centered(estimate, intercept_is_public)
+    unit = float(estimate.matrix[0, 0]) if intercept_is_public is None else intercept_is_public
+    variance = estimate.off_diagonal_variance or 0.0
+    mean = NoisyMean(mean=raw_mean, variance=variance / unit**2)
+    compressed = replace(
+        estimate,
+        matrix=mean.compress(estimate.matrix),
+        parts=tuple(_compressed(part, mean) for part in estimate.parts),
+        joint_trace=None,
+    )
+    block = shrunk(compressed)[0] if len(raw_mean) > 1 else compressed.matrix
+    return assemble_covariance(estimate.matrix, block, mean, variance, unit)
+
+
+def _compressed(part: "Part", mean: NoisyMean) -> "Part":
+    """A part on the complement of intercept and mean; entries of its noise keep their variances."""
+    d, scale = len(part.matrix), part.nuclear_scale
+    if scale is not None and d > 2:
+        scale *= sqrt(entry_variances("nuclear", d)[1] / entry_variances("nuclear", d - 2)[1])
+    return replace(
+        part,
+        matrix=mean.compress(part.matrix),
+        trace=None if part.trace is None else part.trace - mean.trace_outside(part.matrix),
+        trace_variance=None
+        if part.trace_variance is None
+        else part.trace_variance + 2 * part.diagonal_variance,
+        nuclear_scale=scale,
     )
 
 

@@ -512,4 +512,6 @@ def test_memory_does_not_grow_with_the_rows_of_postgres(tmp_path, request):
 @pytest.mark.timeout(1200)
 @pytest.mark.parametrize("kind", SERIES)
 def test_memory_does_not_grow_with_the_rows(kind, tmp_path, request):
-    check_flat_memory(kind, tmp_path, request, 1_000_000, 8_000_000, slack=60)
+    # SQLite's rows pass through Python objects, which takes longer.
+    large = 2_000_000 if kind == "sqlite" else 8_000_000
+    check_flat_memory(kind, tmp_path, request, large // 8, large, slack=55)

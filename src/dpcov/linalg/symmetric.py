@@ -32,7 +32,8 @@ class Solver(NamedTuple):
     matmul: Callable[[Array, Array], Array]
 
 
-_SOLVER = ContextVar("solver", default=Solver(eigh=np.linalg.eigh, matmul=np.matmul))
+_HERE = Solver(eigh=np.linalg.eigh, matmul=np.matmul)
+_SOLVER = ContextVar("solver", default=_HERE)
 
 
 @contextmanager

@@ -71,6 +71,7 @@ NUMPY = Library(
 )
 
 
+@np.errstate(over="ignore", invalid="ignore")
 def encode_ball(on: Library, block: Array, norm_bound: float) -> Array:
     """What `dpcov.data.encode.encode_array` does."""
     xp = on.module

@@ -1,0 +1,251 @@
+"""Dask gives the integers of the local engine: any chunking, any scheduler, also when a worker is killed."""
+
+import os
+import signal
+import traceback
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import dpcov
+from dpcov.data.engines import BallEncoding, MomentsTask
+from dpcov.data.engines.parts import FAN_IN, merge_or_raise
+from dpcov.data.moments import MomentsSpec
+from dpcov.errors import DataError, DpcovError, UsageError
+from dpcov.gathering import table_moments
+
+dask = pytest.importorskip("dask", reason="the dask engine needs dask: pip install 'dpcov[dask]'")
+distributed = pytest.importorskip("distributed")
+import dask.array as da  # noqa: E402
+import dask.dataframe as dd  # noqa: E402
+
+SPEC = {"shells": 4, "normalized": True}
+SECRET = "SECRET-4711"
+SCHEMA = dpcov.Schema(
+    columns={
+        "size": dpcov.Numeric(lower=0, upper=10),
+        "smoker": dpcov.Boolean(),
+        "kind": dpcov.Categorical(categories=("a", "b")),
+        "note": dpcov.Ignored(note="free text"),
+    }
+)
+
+
+def rows(n_rows=2000, n_features=5, seed=0):
+    random = np.random.default_rng(seed)
+    return random.normal(size=(n_rows, n_features)) * 2.0 ** -random.integers(0, 6, size=(n_rows, 1))
+
+
+def table(n_rows=600, seed=0):
+    random = np.random.default_rng(seed)
+    size = random.uniform(-1, 11, n_rows)
+    size[::7] = np.nan
+    kind = random.choice(np.array(["a", "b", "c", None], dtype=object), n_rows)
+    smoker = random.uniform(size=n_rows) < 0.3
+    return pd.DataFrame({"note": "x", "kind": kind, "smoker": smoker, "size": size})
+
+
+def local(X, **spec):
+    return dpcov.moments(X, norm_bound=2.0, engine="local", **spec)
+
+
+@pytest.fixture(scope="module")
+def client():
+    """Two worker processes of one thread each."""
+    with (
+        dask.config.set({"distributed.admin.tick.limit": "1h"}),
+        distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        yield client
+
+
+@pytest.fixture
+def no_client():
+    with dask.config.set(scheduler="threads"):
+        yield
+
+
+@pytest.mark.usefixtures("no_client")
+class TestOnThreads:
+    @pytest.mark.parametrize("chunks", [(2000, 5), (300, 2), (1, 5), ((0, 1500, 0, 500), (1, 4))])
+    def test_an_array_in_any_chunks_gives_equal_moments(self, chunks):
+        X = rows() if chunks != (1, 5) else rows(40)
+        assert dpcov.moments(da.from_array(X, chunks=chunks), norm_bound=2.0, **SPEC) == local(X, **SPEC)
+
+    def test_one_changed_entry_is_noticed(self):
+        X = rows()
+        changed = X.copy()
+        changed[1234, 3] += 0.01
+        assert dpcov.moments(da.from_array(changed, chunks=(300, 2)), norm_bound=2.0) != local(X)
+
+    def test_chunks_of_unknown_length_and_empty_ones_are_taken(self):
+        X = rows()
+        kept = da.from_array(X, chunks=(250, 5))
+        kept = kept[kept[:, 0] > 0.5]
+        assert np.isnan(kept.shape[0])
+        assert dpcov.moments(kept, norm_bound=2.0, **SPEC) == local(X[X[:, 0] > 0.5], **SPEC)
+
+    def test_a_data_frame_of_numbers_gives_equal_moments(self):
+        X = rows()
+        frame = dd.from_pandas(pd.DataFrame(X, columns=list("abcde")), npartitions=7)
+        assert dpcov.moments(frame, norm_bound=2.0, **SPEC) == local(X, **SPEC)
+
+    def test_a_table_with_missing_values_and_categories_gives_equal_moments(self):
+        whole = table()
+        frame = dd.from_pandas(whole, npartitions=5)
+        assert table_moments(frame, SCHEMA, MomentsSpec(**SPEC)) == table_moments(
+            whole, SCHEMA, MomentsSpec(**SPEC)
+        )
+
+    def test_empty_partitions_count_nothing(self):
+        whole = table()
+        frame = dd.from_pandas(whole, npartitions=6)
+        kept = frame[frame["size"] > 9]
+        parts = [len(part) for part in dask.compute(*frame.loc[:99].to_delayed())]
+        assert 0 in parts
+        for lazy, here in ((kept, whole[whole["size"] > 9]), (frame.loc[:99], whole[:100])):
+            assert table_moments(lazy, SCHEMA, MomentsSpec()) == table_moments(here, SCHEMA, MomentsSpec())
+
+    def test_parquet_is_read_by_dask_or_by_the_workers_themselves(self, tmp_path):
+        whole = pa.Table.from_pandas(table(), preserve_index=False)
+        for index in range(3):
+            pq.write_table(whole.slice(200 * index, 200), tmp_path / f"{index}.parquet", row_group_size=90)
+        expected = table_moments(whole, SCHEMA, MomentsSpec(**SPEC))
+        for data in (tmp_path, str(tmp_path / "*.parquet"), dd.read_parquet(tmp_path)):
+            assert table_moments(data, SCHEMA, MomentsSpec(**SPEC), engine="dask") == expected
+        first = table_moments(tmp_path / "0.parquet", SCHEMA, MomentsSpec(), engine="dask")
+        assert first.n_rows == 200
+
+    def test_delayed_partitions_of_several_kinds_are_taken(self):
+        X = rows()
+        makers = [
+            lambda: X[:500],
+            lambda: pa.table(dict(zip("abcde", X[500:900].T, strict=True))),
+            lambda: X[900:],
+        ]
+        parts = [dask.delayed(make, pure=False)() for make in makers]
+        assert dpcov.moments(parts, norm_bound=2.0, engine="dask", **SPEC) == local(X, **SPEC)
+
+    def test_a_release_takes_groups_and_a_recognized_frame(self):
+        frame = dd.from_pandas(table(), npartitions=4)
+        made = dpcov.release(frame, schema=SCHEMA, budget=dpcov.Budget(rho=1), by="kind")
+        assert {"a", "b"} <= set(made.manifest.groups)
+
+    def test_second_moment_takes_an_array(self):
+        made = dpcov.second_moment(
+            da.from_array(rows(), chunks=200), norm_bound=2.0, budget=dpcov.Budget(rho=1)
+        )
+        assert made.second_moment().shape == (5, 5)
+
+    def test_progress_counts_every_row_once(self):
+        told = []
+        dpcov.moments(da.from_array(rows(), chunks=(300, 5)), norm_bound=2.0, progress=told.append)
+        assert (sum(told), len(told)) == (2000, 7)
+
+    @pytest.mark.parametrize(
+        "data",
+        [da.zeros(5), da.zeros((4, 4, 4)), [], [1, 2], 7, dd.from_pandas(pd.Series([1.0]), npartitions=1)],
+    )
+    def test_what_is_no_table_is_refused(self, data):
+        with pytest.raises(DataError):
+            dpcov.moments(data, norm_bound=1.0, engine="dask")
+
+    def test_missing_columns_are_refused_before_a_partition_is_made(self):
+        made = []
+        frame = dd.from_map(lambda _: made.append(1) or table()[["size"]], [0], meta=table()[["size"]][:0])
+        with pytest.raises(DataError, match="'smoker', 'kind'"):
+            table_moments(frame, SCHEMA, MomentsSpec())
+        assert not made
+
+    def test_no_rows_at_all_are_refused(self):
+        with pytest.raises(DataError, match="no rows"):
+            dpcov.moments(da.zeros((0, 3), chunks=2), norm_bound=1.0)
+
+    def test_what_cannot_fit_is_refused_before_a_partition_is_made(self):
+        with pytest.raises(UsageError, match="GiB"):
+            dpcov.moments(da.zeros((10, 9000), chunks=5), norm_bound=1.0, memory_limit=0.5)
+
+    def test_moments_that_come_back_can_grow(self):
+        X = rows()
+        made = dpcov.moments(da.from_array(X, chunks=300), norm_bound=2.0)
+        made.merge(local(X[:10]))
+        assert made.n_rows == 2010
+
+
+def test_a_merge_leaves_its_parts_as_they_are_so_that_it_can_run_again():
+    task = MomentsTask(encoding=BallEncoding(n_features=5, norm_bound=2.0), spec=MomentsSpec())
+    parts = [task.gather(X) for X in np.array_split(rows(), FAN_IN)]
+    assert merge_or_raise(task, parts) == merge_or_raise(task, parts) == local(rows())
+
+
+class TestOnTwoProcesses:
+    def test_arrays_and_frames_on_two_processes_give_equal_moments(self, client):
+        X, whole = rows(), table()
+        assert dpcov.moments(da.from_array(X, chunks=(100, 2)), norm_bound=2.0, **SPEC) == local(X, **SPEC)
+        frame = dd.from_pandas(whole, npartitions=5)
+        told = []
+        made = table_moments(frame, SCHEMA, MomentsSpec(**SPEC), progress=told.append)
+        assert made == table_moments(whole, SCHEMA, MomentsSpec(**SPEC))
+        assert sum(told) == len(whole)
+        made.merge(made)  # arrays from another process are read-only; these are not
+        assert made.n_rows == 2 * len(whole)
+
+    def test_no_value_of_a_row_leaves_a_worker(self, client):
+        whole = table()
+        whole["size"] = [SECRET] * len(whole)
+        frame = dd.from_pandas(whole, npartitions=5)
+        with pytest.raises(DpcovError) as refusal:
+            table_moments(frame, SCHEMA, MomentsSpec())
+        told = "".join(traceback.format_exception(refusal.value))
+        logs = [line for lines in client.get_worker_logs().values() for line in lines]
+        assert "'size' holds text" in str(refusal.value)
+        assert SECRET not in told + str(logs) + str(client.get_scheduler_logs())
+        assert "merge_or_raise" in str(logs)
+
+    def test_an_error_on_the_way_to_a_partition_is_sealed(self, client):
+        def stumble():
+            raise ValueError(SECRET)
+
+        parts = [dask.delayed(np.zeros)((3, 2)), dask.delayed(stumble, pure=False)()]
+        with pytest.raises(DataError, match="ValueError") as refusal:
+            dpcov.moments(parts, norm_bound=1.0, engine="dask")
+        assert SECRET not in str(refusal.value)
+        assert refusal.value.__cause__ is None and refusal.value.__context__ is None
+
+    @pytest.mark.timeout(240)
+    def test_a_killed_worker_changes_nothing(self, client, tmp_path):
+        """The first report of a finished partition kills the process of one worker."""
+        X, runs = rows(4000), tmp_path / "runs"
+        runs.mkdir()
+        workers = dict(client.run(os.getpid))
+        killed = []
+
+        def part(start):
+            import time
+            import uuid
+
+            (runs / uuid.uuid4().hex).touch()
+            time.sleep(0.15)
+            return X[start : start + 200]
+
+        def kill_once(_):
+            if not killed:
+                killed.append(next(iter(workers.values())))
+                os.kill(killed[0], signal.SIGKILL)
+
+        parts = [dask.delayed(part, pure=False)(start) for start in range(0, 4000, 200)]
+        made = dpcov.moments(parts, norm_bound=2.0, engine="dask", progress=kill_once, **SPEC)
+        assert made == local(X, **SPEC)
+        assert killed
+        assert len(list(runs.iterdir())) > 1 + len(parts)  # one more run told the names of the columns
+
+
+def test_a_missing_file_is_named_without_its_folder(tmp_path):
+    with pytest.raises(DataError, match=r"no file 'absent\.parquet'") as refusal:
+        dpcov.moments(tmp_path / "absent.parquet", norm_bound=1.0, engine="dask")
+    assert str(Path(tmp_path)) not in str(refusal.value)

@@ -1,0 +1,226 @@
+"""Spark gives the integers of the local engine: any partitions, also skewed, and also when tasks fail and run again."""
+
+import os
+import shutil
+import sys
+import traceback
+from decimal import Decimal
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import dpcov
+from dpcov.data.moments import MomentsSpec
+from dpcov.errors import DataError, UsageError
+from dpcov.gathering import table_moments
+
+pytest.importorskip("pyspark", reason="the spark engine needs pyspark: pip install 'dpcov[spark]'")
+if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
+    pytest.skip("Spark needs Java 17 or newer", allow_module_level=True)
+
+from pyspark.sql import SparkSession
+
+from dpcov.data.engines import spark as engine
+
+SPEC = {"shells": 4, "normalized": True}
+SECRET = "SECRET-4711"
+SCHEMA = dpcov.Schema(
+    columns={
+        "a.size": dpcov.Numeric(lower=0, upper=10),
+        "dose": dpcov.Numeric(lower=0, upper=2),
+        "count": dpcov.Numeric(lower=0, upper=9),
+        "Smoker": dpcov.Boolean(),
+        "kind": dpcov.Categorical(categories=("a", "b")),
+        "note": dpcov.Ignored(note="free text"),
+    }
+)
+
+
+@pytest.fixture(scope="session")
+def session():
+    """A Spark of two threads that gives a task four attempts."""
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    made = (
+        SparkSession.builder.master("local[2,4]")
+        .config("spark.ui.enabled", "false")
+        .config("spark.driver.bindAddress", "127.0.0.1")
+        .config("spark.driver.host", "127.0.0.1")
+        .config("spark.sql.shuffle.partitions", "3")
+        .config("spark.sql.execution.arrow.maxRecordsPerBatch", "97")
+        .getOrCreate()
+    )
+    made.sparkContext.setLogLevel("OFF")
+    yield made
+    made.stop()
+
+
+def rows(n_rows=1200, n_features=4, seed=0):
+    random = np.random.default_rng(seed)
+    return random.normal(size=(n_rows, n_features)) * 2.0 ** -random.integers(0, 6, size=(n_rows, 1))
+
+
+def matrix_table(X):
+    return pa.table({f"x{index}": column for index, column in enumerate(X.T)})
+
+
+def table(n_rows=500, seed=0):
+    """Doubles, decimals, whole numbers, truth values and texts, each with nulls."""
+    random = np.random.default_rng(seed)
+
+    def sparse(values):
+        return [
+            None if missing else value for value, missing in zip(values, random.uniform(size=n_rows) < 0.1)
+        ]
+
+    return pa.table(
+        {
+            "note": ["x"] * n_rows,
+            "kind": sparse(random.choice(["a", "b", "c"], n_rows).tolist()),
+            "a.size": sparse(random.uniform(-1, 11, n_rows).tolist()),
+            "dose": pa.array(
+                sparse([Decimal(int(v)).scaleb(-3) for v in random.integers(-100, 2100, n_rows)]),
+                type=pa.decimal128(12, 3),
+            ),
+            "count": pa.array(sparse(random.integers(0, 12, n_rows).tolist()), type=pa.int32()),
+            "Smoker": sparse((random.uniform(size=n_rows) < 0.4).tolist()),
+        }
+    )
+
+
+def local(X, **spec):
+    return dpcov.moments(X, norm_bound=2.0, engine="local", **spec)
+
+
+@pytest.mark.parametrize("partitions", [1, 7])
+def test_a_data_frame_is_recognized_and_gives_equal_moments(session, partitions):
+    X = rows()
+    frame = session.createDataFrame(matrix_table(X)).repartition(partitions)
+    made = dpcov.moments(frame, norm_bound=2.0, **SPEC)
+    assert made == local(X, **SPEC)
+    made.merge(made)
+    assert made.n_rows == 2400
+
+
+def test_one_changed_entry_is_noticed(session):
+    X = rows()
+    changed = X.copy()
+    changed[777, 2] += 0.01
+    assert dpcov.moments(session.createDataFrame(matrix_table(changed)), norm_bound=2.0) != local(X)
+
+
+def test_nulls_decimals_truth_values_and_texts_mean_the_same_as_in_a_file(session):
+    whole, told = table(), []
+    frame = session.createDataFrame(whole).repartition(5)
+    made = table_moments(frame, SCHEMA, MomentsSpec(**SPEC), progress=told.append)
+    assert made == table_moments(whole, SCHEMA, MomentsSpec(**SPEC))
+    assert sum(told) == 500
+
+
+def test_a_table_name_a_path_and_groups(session, tmp_path):
+    whole = table()
+    pq.write_table(whole, tmp_path / "t.parquet")
+    expected = table_moments(whole, SCHEMA, MomentsSpec())
+    session.createDataFrame(whole).createOrReplaceTempView("people")
+    for data in ("people", tmp_path / "t.parquet", str(tmp_path / "t.parquet")):
+        assert table_moments(data, SCHEMA, MomentsSpec(), engine="spark") == expected
+    made = dpcov.release("people", schema=SCHEMA, budget=dpcov.Budget(rho=1), by="kind", engine="spark")
+    assert {"a", "b"} <= set(made.manifest.groups)
+
+
+def test_a_skewed_table_with_empty_partitions_gives_equal_moments(session):
+    X = rows()
+    lengths = [0, 1, 1100, 0, 0, 99, 0]
+    ends = np.cumsum(lengths).tolist()
+    parts = list(zip([0, *ends], ends, strict=False))
+    context = session.sparkContext.parallelize(parts, len(parts))
+    skewed = context.flatMap(lambda part: [tuple(map(float, row)) for row in X[part[0] : part[1]]])
+    frame = session.createDataFrame(skewed, "x0 double, x1 double, x2 double, x3 double")
+    assert frame.rdd.glom().map(len).collect() == lengths
+    assert dpcov.moments(frame, norm_bound=2.0, **SPEC) == local(X, **SPEC)
+
+
+def flaky(folder):
+    """Batches as they are; the first attempt at every partition fails after its last row."""
+
+    def fail_once(batches):
+        from pathlib import Path
+
+        from pyspark import TaskContext
+
+        context = TaskContext.get()
+        (Path(folder) / f"{context.partitionId()}-{context.attemptNumber()}").touch()
+        yield from batches
+        if context.attemptNumber() == 0:
+            raise OSError("lost")
+
+    return fail_once
+
+
+def test_a_task_that_failed_after_its_last_row_and_ran_again_counts_once(session, tmp_path):
+    X = rows()
+    frame = session.createDataFrame(matrix_table(X)).repartition(3)
+    failing = frame.mapInArrow(flaky(str(tmp_path)), frame.schema)
+    assert dpcov.moments(failing, norm_bound=2.0, **SPEC) == local(X, **SPEC)
+    attempts = sorted(path.name for path in tmp_path.iterdir())
+    assert attempts == [f"{part}-{attempt}" for part in range(3) for attempt in range(2)]
+
+
+def test_the_same_failures_do_count_twice_in_an_accumulator(session, tmp_path):
+    """The fault that the engine avoids, planted: what a failed attempt has added to an accumulator can stay."""
+    counted = tmp_path / "counted"
+    counted.mkdir()
+
+    def count(batches):
+        import uuid
+
+        for batch in batches:
+            (counted / f"{uuid.uuid4().hex}-{batch.num_rows}").touch()
+            yield batch
+
+    X = rows(300)
+    frame = session.createDataFrame(matrix_table(X)).repartition(2)
+    attempts = tmp_path / "attempts"
+    attempts.mkdir()
+    failing = frame.mapInArrow(count, frame.schema).mapInArrow(flaky(str(attempts)), frame.schema)
+    assert dpcov.moments(failing, norm_bound=2.0) == local(X)
+    assert sum(int(path.name.split("-")[1]) for path in counted.iterdir()) > 300
+
+
+def test_no_value_of_a_row_is_told_and_the_task_is_not_tried_again(session, tmp_path):
+    whole = table(60)
+    whole = whole.set_column(whole.column_names.index("a.size"), "a.size", pa.array([SECRET] * 60))
+    frame = session.createDataFrame(whole).repartition(2)
+    with pytest.raises(DataError, match="'a.size' holds text") as refusal:
+        table_moments(frame, SCHEMA, MomentsSpec())
+    assert SECRET not in "".join(traceback.format_exception(refusal.value))
+
+
+def test_an_error_on_the_way_to_the_table_is_sealed(session):
+    def stumble(batches):
+        raise ValueError(SECRET)
+        yield from batches
+
+    frame = session.createDataFrame(matrix_table(rows(50))).coalesce(1)
+    with pytest.raises(DataError, match="Spark gave up") as refusal:
+        dpcov.moments(frame.mapInArrow(stumble, frame.schema), norm_bound=1.0)
+    assert SECRET not in "".join(traceback.format_exception(refusal.value))
+
+
+def test_no_rows_and_missing_columns_are_refused(session):
+    empty = session.createDataFrame([], "x0 double, x1 double")
+    with pytest.raises(DataError, match="no rows"):
+        dpcov.moments(empty, norm_bound=1.0)
+    with pytest.raises(DataError, match="'kind'"):
+        table_moments(session.createDataFrame(table().drop_columns(["kind"])), SCHEMA, MomentsSpec())
+    with pytest.raises(DataError, match="Spark gave up"):
+        dpcov.moments("absent_table", norm_bound=1.0, engine="spark")
+    with pytest.raises(DataError, match="takes a Spark data frame"):
+        dpcov.moments(7, norm_bound=1.0, engine="spark")
+
+
+def test_what_spark_cannot_move_as_one_value_is_refused_first(session, monkeypatch):
+    monkeypatch.setattr(engine, "_LARGEST_VALUE", 100)
+    with pytest.raises(UsageError, match="2 GiB"):
+        dpcov.moments(session.createDataFrame(matrix_table(rows(5))), norm_bound=1.0)
