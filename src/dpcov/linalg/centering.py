@@ -7,14 +7,15 @@ Notes
 Let M = S + W be a noisy second moment with isotropic noise of off-diagonal variance v, whose first coordinate is an
 intercept of known second moment a, and m̂ = M₀/a the noisy mean.  With e = m̂/‖m̂‖, the centered matrix
 M₁₁ − a m̂m̂ᵀ has on the complement of e the noise of M alone: the mean has no part there, so nothing is subtracted.
-Only the row and column along e carry the mean's noise as well, of variance v(1 + ‖m‖²), m in units of the intercept.  So
+Only the row and column along e carry the mean's noise as well, of variance v(1 + ‖m‖²), m in units of the
+intercept.  So
 
 * the block on the complement is a compression of M, with isotropic noise of one dimension less and a known trace, and
   is estimated like any other released matrix;
 * the cross vector x is shrunk like a normal vector whose coordinates along the block's eigenvectors have prior
   variances proportional to the eigenvalues, the factor chosen by marginal likelihood: |x_k|² can be no larger than
   eigenvalue times variance along e, so small eigenvalues go with small coordinates;
-* the variance along e is one number with known noise, shrunk by 1 − (its noise variance)/(its square) where positive.
+* the variance along e is one number s with known noise variance u, shrunk by 1 − 4u/s²: to zero below two deviations.
 """
 
 from dataclasses import dataclass
@@ -107,7 +108,7 @@ def assemble_covariance(noisy: Array, block: Array, mean: NoisyMean, variance: f
     cross = _shrunk_cross(mean.complement.T @ scaled @ mean.along, block / unit, cross_variance)
     length = float(mean.along @ scaled @ mean.along - mean.mean @ mean.mean) + mean.variance
     own_variance = noise * (2.0 + 4.0 * mean.squared_length) + 2.0 * mean.variance**2
-    own = length - own_variance / length if length > np.sqrt(own_variance) else 0.0
+    own = max(0.0, length - 4.0 * own_variance / length) if length > 0.0 else 0.0
     basis, direction = mean.complement[1:], mean.direction
     mixed = np.outer(basis @ cross, direction)
     whole = basis @ (block / unit) @ basis.T + mixed + mixed.T + own * np.outer(direction, direction)
