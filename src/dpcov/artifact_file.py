@@ -7,6 +7,7 @@ executes anything and never allocates more than the manifest's shapes allow.
 import hashlib
 import io
 import struct
+import tokenize
 import zipfile
 from pathlib import Path
 from typing import Any, Literal, cast
@@ -83,7 +84,7 @@ def unpack(path: str | Path) -> tuple[Manifest, Arrays]:
         raise ReleaseError(f"There is no file {path}.") from None
     except (IsADirectoryError, PermissionError) as error:
         raise ReleaseError(f"Cannot open {path}: {error.strerror}.") from None
-    except (zipfile.BadZipFile, OSError, EOFError, ValueError, RuntimeError, struct.error):
+    except (zipfile.BadZipFile, OSError, EOFError, ArithmeticError, ValueError, RuntimeError, struct.error):
         raise ReleaseError(f"{path} is not a dpcov release, or it is damaged; get a fresh copy.") from None
 
 
@@ -144,12 +145,21 @@ def _array(archive: zipfile.ZipFile, name: str, record: MemberRecord) -> Publish
 def _parse_npy(content: bytes, record: MemberRecord) -> PublishedArray:
     """Read-only view of a .npy file's numbers; its header is believed only where it repeats the manifest."""
     stream = io.BytesIO(content)
-    known = np.lib.format.read_magic(stream) == (1, 0)
-    shape, fortran_order, dtype = np.lib.format.read_array_header_1_0(stream) if known else ((), True, None)
+    shape, fortran_order, dtype = _npy_header(stream)
     if fortran_order or dtype is None or dtype.str != record.dtype or shape != record.shape:
         raise ReleaseError("An array in the release file is not what its manifest says; get a fresh copy.")
     array = np.frombuffer(content, dtype=dtype, offset=stream.tell()).reshape(shape)
     return cast(PublishedArray, array)
+
+
+def _npy_header(stream: io.BytesIO) -> tuple[tuple[int, ...], bool, np.dtype[Any] | None]:
+    """Shape, order and type; no type where the header cannot be read."""
+    try:
+        if np.lib.format.read_magic(stream) == (1, 0):
+            return np.lib.format.read_array_header_1_0(stream)
+    except (ValueError, SyntaxError, RecursionError, MemoryError, tokenize.TokenError):
+        pass  # whatever Python's own parser says of a text that is no header
+    return (), True, None
 
 
 def _digest(content: bytes) -> str:

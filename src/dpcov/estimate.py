@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcov.errors import ReleaseError, UsageError
-from dpcov.linalg.centering import NoisyMean, assemble_covariance
+from dpcov.linalg.centering import Centering
 from dpcov.linalg.nuclear_strata import NuclearStratum, shrink_nuclear_strata
 from dpcov.linalg.nuclear_variances import entry_variances
 from dpcov.linalg.project import clip_eigenvalues, project_psd, project_psd_trace
@@ -270,29 +270,41 @@ def shrunk_covariance(estimate: UnitEstimate, intercept_is_public: float | None)
     ReleaseError, UsageError
         As :func:`centered` and :func:`shrunk`.
     """
-    raw_mean, _ = centered(estimate, intercept_is_public)
-    unit = float(estimate.matrix[0, 0]) if intercept_is_public is None else intercept_is_public
-    variance = estimate.off_diagonal_variance or 0.0
-    mean = NoisyMean(mean=raw_mean, variance=variance / unit**2)
+    centered(estimate, intercept_is_public)
+    centering = Centering(
+        noisy=estimate.matrix,
+        variance=estimate.off_diagonal_variance or 0.0,
+        unit=float(estimate.matrix[0, 0]) if intercept_is_public is None else intercept_is_public,
+    )
     compressed = replace(
         estimate,
-        matrix=mean.compress(estimate.matrix),
-        parts=tuple(_compressed(part, mean) for part in estimate.parts),
+        matrix=centering.compress(estimate.matrix) - centering.leak,
+        parts=_compressed_parts(estimate.parts, centering),
         joint_trace=None,
     )
-    block = shrunk(compressed)[0] if len(raw_mean) > 1 else compressed.matrix
-    return assemble_covariance(estimate.matrix, block, mean, variance, unit)
+    return centering.assemble(shrunk(compressed)[0] if len(compressed.matrix) else compressed.matrix)
 
 
-def _compressed(part: "Part", mean: NoisyMean) -> "Part":
+def _compressed_parts(parts: tuple["Part", ...], centering: Centering) -> tuple["Part", ...]:
+    """All parts on the complement; what the mean leaves there is taken from the part with the largest trace."""
+    compressed = [_compressed(part, centering) for part in parts]
+    if compressed:
+        most = max(range(len(compressed)), key=lambda place: float(np.trace(compressed[place].matrix)))
+        part, leak = compressed[most], centering.leak
+        trace = None if part.trace is None else part.trace - float(np.trace(leak))
+        compressed[most] = replace(part, matrix=part.matrix - leak, trace=trace)
+    return tuple(compressed)
+
+
+def _compressed(part: "Part", centering: Centering) -> "Part":
     """A part on the complement of intercept and mean; entries of its noise keep their variances."""
     d, scale = len(part.matrix), part.nuclear_scale
     if scale is not None and d > 2:
         scale *= sqrt(entry_variances("nuclear", d)[1] / entry_variances("nuclear", d - 2)[1])
     return replace(
         part,
-        matrix=mean.compress(part.matrix),
-        trace=None if part.trace is None else part.trace - mean.trace_outside(part.matrix),
+        matrix=centering.compress(part.matrix),
+        trace=None if part.trace is None else part.trace - centering.trace_outside(part.matrix),
         trace_variance=None
         if part.trace_variance is None
         else part.trace_variance + 2 * part.diagonal_variance,

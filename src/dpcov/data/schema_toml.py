@@ -17,6 +17,7 @@ import msgspec
 from dpcov.data.schema import Categorical, Declared, Ignored, Numeric, Schema, Weights
 from dpcov.errors import SchemaError
 
+_MAX_BYTES = 16 * 2**20
 _TYPES = '"numeric", "boolean", "categorical" or "ignored"'
 _DRAFT = """\
 # A draft.  Fill in every nan and every empty list, then use it.
@@ -34,7 +35,11 @@ _WEIGHT_HINT = "  # the largest weight a row could have, by public knowledge"
 def read_schema(path: Path) -> Schema:
     """Read a schema file, or say why that is not possible."""
     try:
-        text = path.read_bytes().decode("utf-8-sig")
+        with path.open("rb") as file:
+            content = file.read(_MAX_BYTES + 1)
+        if len(content) > _MAX_BYTES:
+            raise SchemaError(f"The schema file '{path.name}' is larger than {_MAX_BYTES >> 20} MiB; it is no schema.")
+        text = content.decode("utf-8-sig")
     except FileNotFoundError:
         raise SchemaError(f"There is no schema file '{path.name}'; draft one first.") from None
     except UnicodeDecodeError:
@@ -50,6 +55,10 @@ def parse_schema(text: str) -> Schema:
         table = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise SchemaError(f"The schema is not valid TOML: {error}. Correct that line.") from None
+    except (ValueError, RecursionError):
+        raise SchemaError(
+            "The schema has a number of thousands of digits, or brackets nested too deeply; correct that."
+        ) from None
     columns = table.pop("columns", None)
     if not isinstance(columns, dict):
         raise SchemaError("The schema has no [columns.<name>] tables; write one for every column.")

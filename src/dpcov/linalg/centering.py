@@ -1,21 +1,27 @@
-"""Where noise sits after a mean is subtracted that is itself noisy.
+"""A covariance from a noisy second moment: where the noise sits after a mean is subtracted that is itself noisy.
 
 Promise: post-processing of noisy numbers, deterministic.  Knows nothing of rows or privacy.
 
 Notes
 -----
-Let M = S + W be a noisy second moment with isotropic noise of off-diagonal variance v, whose first coordinate is an
-intercept of known second moment a, and m̂ = M₀/a the noisy mean.  With e = m̂/‖m̂‖, the centered matrix
-M₁₁ − a m̂m̂ᵀ has on the complement of e the noise of M alone: the mean has no part there, so nothing is subtracted.
-Only the row and column along e carry the mean's noise as well, of variance v(1 + ‖m‖²), m in units of the
-intercept.  So
+Let N = M + W be a noisy second moment, M = (1, m)(1, m)ᵀ + (0 ⊕ C) in units of the intercept's known second moment, W
+isotropic with off-diagonal variance v.  The noisy mean m̂ = N₀ has noise variance v a coordinate; subtracting m̂m̂ᵀ adds
+noise of variance v‖m‖² in the row and column along the mean, and none elsewhere.  So space is split by one direction e.
 
-* the block on the complement is a compression of M, with isotropic noise of one dimension less and a known trace, and
-  is estimated like any other released matrix;
-* the cross vector x is shrunk like a normal vector whose coordinates along the block's eigenvectors have prior
-  variances proportional to the eigenvalues, the factor chosen by marginal likelihood: |x_k|² can be no larger than
-  eigenvalue times variance along e, so small eigenvalues go with small coordinates;
-* the variance along e is one number s with known noise variance u, shrunk by 1 − 4u/s²: to zero below two deviations.
+*Mean well known* (dv < 1): e = m̂/‖m̂‖.  With the empirical prior of James and Stein the mean is N(κm̂, κvI) given m̂,
+κ = 1 − dv/‖m̂‖², so that κ²m̂m̂ᵀ + κvI is subtracted; on the complement of e that is κvI.
+
+*Mean drowned*: what the noise of m̂ leaves on the complement would be one direction of size dv, above the noise's own
+edge 2√(dv): it would pass for signal.  The features' part of the top eigenvector of N lies nearer to the mean, by the
+factor 1 + ‖m‖² in variance, if it stands out itself.  Then e is that; what m̂ has on its complement is shrunk and
+subtracted.
+
+* The block on the complement is a compression of N: isotropic noise of one dimension less, a known trace.  It is
+  estimated like any released matrix.
+* The cross vector is shrunk like a normal vector whose coordinates along the block's eigenvectors have prior variances
+  proportional to the eigenvalues, the factor chosen by marginal likelihood: |x_k|² is at most eigenvalue times variance
+  along e, so small eigenvalues go with small coordinates.
+* The variance along e is one number s with known noise variance u, shrunk by 1 − 4u/s²: to zero below two deviations.
 """
 
 from dataclasses import dataclass
@@ -29,90 +35,143 @@ from dpcov.linalg.symmetric import eigh
 
 Array = NDArray[np.float64]
 
+CLEAR_OF_EDGE = 1.5
+"""How many times the noise's edge the top eigenvalue must reach to tell the mean's direction."""
+
 _FACTORS = np.geomspace(1e-4, 1e4, 81)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class NoisyMean:
-    """A noisy mean and the split of space that it makes.
+class Centering:
+    """A noisy second moment with the intercept first, and the split of space that its mean makes.
 
     Parameters
     ----------
-    mean : (d,) float64
-        Noisy mean, in units of the intercept.
+    noisy : (d + 1, d + 1) float64
+        In any units.
     variance : float
-        Noise variance of each of its coordinates.
+        Noise variance of its off-diagonal entries.
+    unit : float
+        Second moment of the intercept, in the same units.
     """
 
-    mean: Array
+    noisy: Array
     variance: float
+    unit: float
+
+    @cached_property
+    def mean(self) -> Array:
+        """Noisy mean in units of the intercept, shape (d,)."""
+        return self.noisy[0, 1:] / self.unit
+
+    @property
+    def mean_variance(self) -> float:
+        """Noise variance of each coordinate of the mean, and of an off-diagonal entry in units of the intercept."""
+        return self.variance / self.unit**2
+
+    @cached_property
+    def _top(self) -> Array | None:
+        """The features' part of the top eigenvector, where the mean is drowned and that eigenvector is not."""
+        noise = len(self.mean) * self.mean_variance
+        if noise < 1.0:
+            return None
+        system = eigh(self.noisy / self.unit)
+        top = system.vectors[1:, -1]
+        stands_out = system.values[-1] > CLEAR_OF_EDGE * 2.0 * np.sqrt(noise)
+        return top if stands_out and np.any(top) else None
 
     @cached_property
     def direction(self) -> Array:
-        """Unit vector along the mean, shape (d,)."""
-        length = float(np.linalg.norm(self.mean))
-        return self.mean / length if length > 0 else np.eye(len(self.mean))[0]
+        """Unit vector along which the mean lies nearly, shape (d,)."""
+        chosen = self.mean if self._top is None else self._top
+        length = float(np.linalg.norm(chosen))
+        return chosen / length if length > 0 else np.eye(len(chosen))[0]
+
+    @cached_property
+    def _mean_share(self) -> float:
+        """James and Stein's factor for the whole mean."""
+        square = float(self.mean @ self.mean)
+        return max(0.0, 1.0 - len(self.mean) * self.mean_variance / square) if square > 0 else 0.0
+
+    @property
+    def _level(self) -> float:
+        """The mean's coordinate along the direction, as far as it is known."""
+        return float(self.mean @ self.direction) * (self._mean_share if self._top is None else 1.0)
 
     @cached_property
     def along(self) -> Array:
-        """The direction as a vector of shape (d + 1,) beside the intercept."""
+        """The direction as a vector of shape (d + 1,), 0 at the intercept."""
         return np.concatenate([[0.0], self.direction])
 
     @cached_property
     def complement(self) -> Array:
-        """Orthonormal basis of what is orthogonal to intercept and mean, shape (d + 1, d - 1).
+        """Orthonormal basis of what is orthogonal to intercept and direction, shape (d + 1, d - 1).
 
         Columns of the Householder reflection that maps the first coordinate to the direction.
         """
-        direction = self.direction.copy()
-        direction[0] += 1.0 if direction[0] >= 0 else -1.0
-        reflection = np.eye(len(direction)) - 2.0 / (direction @ direction) * np.outer(direction, direction)
-        return np.vstack([np.zeros(len(direction) - 1), reflection[:, 1:]])
+        pivot = self.direction.copy()
+        pivot[0] += 1.0 if pivot[0] >= 0 else -1.0
+        reflection = np.eye(len(pivot)) - 2.0 / (pivot @ pivot) * np.outer(pivot, pivot)
+        return np.vstack([np.zeros(len(pivot) - 1), reflection[:, 1:]])
+
+    @cached_property
+    def mean_outside(self) -> Array:
+        """What is left of the mean on the complement, shrunk; shape (d - 1,)."""
+        left = self.complement[1:].T @ self.mean
+        return np.asarray(self._share_outside * left)
+
+    @cached_property
+    def _share_outside(self) -> float:
+        left = self.complement[1:].T @ self.mean
+        square, noise = float(left @ left), max(len(left) - 2, 0) * self.mean_variance
+        return max(0.0, 1.0 - noise / square) if square > 0 else 0.0
 
     @property
-    def squared_length(self) -> float:
-        """Unbiased estimate of the true mean's squared length, not below zero."""
-        return max(0.0, float(self.mean @ self.mean) - len(self.mean) * self.variance)
+    def leak(self) -> Array:
+        """Second moment that the mean leaves on the complement, in the units of ``noisy``; (d - 1, d - 1)."""
+        if self._top is None:
+            return self.unit * self._mean_share * self.mean_variance * np.eye(len(self.mean) - 1)
+        return self.unit * np.outer(self.mean_outside, self.mean_outside)
 
     def compress(self, matrix: Array) -> Array:
         """The matrix on the complement, shape (d - 1, d - 1)."""
         return np.asarray(self.complement.T @ matrix @ self.complement)
 
     def trace_outside(self, matrix: Array) -> float:
-        """Trace that the intercept and the mean's direction have."""
+        """Trace that the intercept and the direction have."""
         return float(matrix[0, 0] + self.along @ matrix @ self.along)
 
+    def assemble(self, block: Array) -> Array:
+        """Put the covariance together from its block on the complement.
 
-def assemble_covariance(noisy: Array, block: Array, mean: NoisyMean, variance: float, unit: float) -> Array:
-    """Put a covariance together from its block on the complement of the mean and the noisy rest.
+        Parameters
+        ----------
+        block : (d - 1, d - 1) float64
+            Positive semidefinite, in the units of ``noisy``.
 
-    Parameters
-    ----------
-    noisy : (d + 1, d + 1) float64
-        Second moment with the intercept first.
-    block : (d - 1, d - 1) float64
-        Positive semidefinite estimate on the complement, in the same units.
-    mean : NoisyMean
-    variance : float
-        Noise variance of an off-diagonal entry of ``noisy``.
-    unit : float
-        Second moment of the intercept.
+        Returns
+        -------
+        (d, d) float64
+            Positive semidefinite, in units of the intercept.
+        """
+        block, basis = block / self.unit, self.complement[1:]
+        mixed = np.outer(basis @ self._cross(block), self.direction)
+        own = self._own() * np.outer(self.direction, self.direction)
+        return project_psd(basis @ block @ basis.T + mixed + mixed.T + own)
 
-    Returns
-    -------
-    (d, d) float64
-        Positive semidefinite, in units of the intercept.
-    """
-    scaled, noise = noisy / unit, variance / unit**2
-    cross_variance = noise * (1.0 + mean.squared_length) + mean.variance**2
-    cross = _shrunk_cross(mean.complement.T @ scaled @ mean.along, block / unit, cross_variance)
-    length = float(mean.along @ scaled @ mean.along - mean.mean @ mean.mean) + mean.variance
-    own_variance = noise * (2.0 + 4.0 * mean.squared_length) + 2.0 * mean.variance**2
-    own = max(0.0, length - 4.0 * own_variance / length) if length > 0.0 else 0.0
-    basis, direction = mean.complement[1:], mean.direction
-    mixed = np.outer(basis @ cross, direction)
-    whole = basis @ (block / unit) @ basis.T + mixed + mixed.T + own * np.outer(direction, direction)
-    return project_psd(whole)
+    def _cross(self, block: Array) -> Array:
+        """Covariance between the complement and the direction, shape (d - 1,)."""
+        level, share = self._level, 1.0 if self._top is None else self._share_outside
+        cross = self.complement.T @ self.noisy @ self.along / self.unit - self.mean_outside * level
+        return _shrunk_cross(cross, block, self.mean_variance * (1.0 + self.mean_variance + share * level**2))
+
+    def _own(self) -> float:
+        """Variance along the direction."""
+        level, noise = self._level, self.mean_variance
+        bias = -noise if self._top is not None else self._mean_share * noise
+        own = float(self.along @ self.noisy @ self.along) / self.unit - level**2 - bias
+        own_variance = noise * (2.0 + 4.0 * level**2) + 2.0 * noise**2
+        return max(0.0, own - 4.0 * own_variance / own) if own > 0.0 else 0.0
 
 
 def _shrunk_cross(cross: Array, block: Array, variance: float) -> Array:

@@ -52,7 +52,12 @@ def _fit(values: Array, spectrum: NoisySpectrum, pieces: int) -> Array:
 
 def nonnegative_minimizer(quadratic: Array, linear: Array) -> Array:
     """Minimize cᵀAc − 2bᵀc over c ≥ 0; curves that vanish at all eigenvalues get weight 0."""
+    # scipy's nnls does not check its input, and writes out of bounds where it is empty or not finite.
+    if not (np.isfinite(quadratic).all() and np.isfinite(linear).all()):
+        raise NumericError("The shrinkage curve has no finite fit. Read the release with another post.")
     norms = np.sqrt(np.diag(quadratic))
+    if not norms.any():
+        return np.zeros(norms.size)
     used = norms > NEGLIGIBLE * norms.max()
     scale = norms[used]
     correlation = quadratic[np.ix_(used, used)] / np.outer(scale, scale)

@@ -7,6 +7,7 @@ agree with the CPU's to rounding, not to the bit: only moments are exact.
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import numpy as np
 
@@ -36,12 +37,13 @@ def on_device(device: str | None = None) -> Iterator[None]:
         import torch
     except ModuleNotFoundError:
         raise UsageError("Computing on a device needs torch: pip install 'dpcov[device]'") from None
+    linalg: Any = torch.linalg
     place = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
 
     def eigh(matrix: Array) -> tuple[Array, Array]:
         try:
-            values, vectors = torch.linalg.eigh(torch.from_numpy(matrix).to(place))
-        except torch.linalg.LinAlgError:
+            values, vectors = linalg.eigh(torch.from_numpy(matrix).to(place))
+        except linalg.LinAlgError:
             failure = np.linalg.LinAlgError("no convergence on the device")
         else:
             return values.cpu().numpy(), vectors.cpu().numpy()

@@ -40,10 +40,10 @@ SCHEMA = dpcov.Schema(
 
 @pytest.fixture(scope="session")
 def session():
-    """A Spark of two threads that gives a task four attempts."""
+    """A Spark of two threads that gives a task two attempts."""
     os.environ["PYSPARK_PYTHON"] = sys.executable
     made = (
-        SparkSession.builder.master("local[2,4]")
+        SparkSession.builder.master("local[2,2]")
         .config("spark.ui.enabled", "false")
         .config("spark.driver.bindAddress", "127.0.0.1")
         .config("spark.driver.host", "127.0.0.1")
@@ -71,7 +71,8 @@ def table(n_rows=500, seed=0):
 
     def sparse(values):
         return [
-            None if missing else value for value, missing in zip(values, random.uniform(size=n_rows) < 0.1)
+            None if missing else value
+            for value, missing in zip(values, random.uniform(size=n_rows) < 0.1, strict=True)
         ]
 
     return pa.table(
@@ -93,7 +94,7 @@ def local(X, **spec):
     return dpcov.moments(X, norm_bound=2.0, engine="local", **spec)
 
 
-@pytest.mark.parametrize("partitions", [1, 7])
+@pytest.mark.parametrize("partitions", [1, 5])
 def test_a_data_frame_is_recognized_and_gives_equal_moments(session, partitions):
     X = rows()
     frame = session.createDataFrame(matrix_table(X)).repartition(partitions)
@@ -142,16 +143,18 @@ def test_a_skewed_table_with_empty_partitions_gives_equal_moments(session):
 
 
 def flaky(folder):
-    """Batches as they are; the first attempt at every partition fails after its last row."""
+    """Batches as they are, counted in files; the first attempt at every partition fails after its last row."""
 
     def fail_once(batches):
         from pathlib import Path
 
         from pyspark import TaskContext
 
-        context = TaskContext.get()
-        (Path(folder) / f"{context.partitionId()}-{context.attemptNumber()}").touch()
-        yield from batches
+        context, seen = TaskContext.get(), 0
+        for batch in batches:
+            seen += batch.num_rows
+            yield batch
+        (Path(folder) / f"{context.partitionId()}-{context.attemptNumber()}").write_text(str(seen))
         if context.attemptNumber() == 0:
             raise OSError("lost")
 
@@ -160,39 +163,19 @@ def flaky(folder):
 
 def test_a_task_that_failed_after_its_last_row_and_ran_again_counts_once(session, tmp_path):
     X = rows()
-    frame = session.createDataFrame(matrix_table(X)).repartition(3)
+    frame = session.createDataFrame(matrix_table(X)).repartition(2)
     failing = frame.mapInArrow(flaky(str(tmp_path)), frame.schema)
     assert dpcov.moments(failing, norm_bound=2.0, **SPEC) == local(X, **SPEC)
-    attempts = sorted(path.name for path in tmp_path.iterdir())
-    assert attempts == [f"{part}-{attempt}" for part in range(3) for attempt in range(2)]
-
-
-def test_the_same_failures_do_count_twice_in_an_accumulator(session, tmp_path):
-    """The fault that the engine avoids, planted: what a failed attempt has added to an accumulator can stay."""
-    counted = tmp_path / "counted"
-    counted.mkdir()
-
-    def count(batches):
-        import uuid
-
-        for batch in batches:
-            (counted / f"{uuid.uuid4().hex}-{batch.num_rows}").touch()
-            yield batch
-
-    X = rows(300)
-    frame = session.createDataFrame(matrix_table(X)).repartition(2)
-    attempts = tmp_path / "attempts"
-    attempts.mkdir()
-    failing = frame.mapInArrow(count, frame.schema).mapInArrow(flaky(str(attempts)), frame.schema)
-    assert dpcov.moments(failing, norm_bound=2.0) == local(X)
-    assert sum(int(path.name.split("-")[1]) for path in counted.iterdir()) > 300
+    attempts = {path.name: int(path.read_text()) for path in tmp_path.iterdir()}
+    assert sorted(attempts) == ["0-0", "0-1", "1-0", "1-1"]
+    assert sum(attempts.values()) == 2 * len(X)  # what a shared counter would have told
 
 
 def test_no_value_of_a_row_is_told_and_the_task_is_not_tried_again(session, tmp_path):
     whole = table(60)
     whole = whole.set_column(whole.column_names.index("a.size"), "a.size", pa.array([SECRET] * 60))
     frame = session.createDataFrame(whole).repartition(2)
-    with pytest.raises(DataError, match="'a.size' holds text") as refusal:
+    with pytest.raises(DataError, match=r"'a\.size' holds text") as refusal:
         table_moments(frame, SCHEMA, MomentsSpec())
     assert SECRET not in "".join(traceback.format_exception(refusal.value))
 

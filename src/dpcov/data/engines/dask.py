@@ -17,7 +17,7 @@ import dask.dataframe
 import distributed
 import pyarrow.dataset
 from dask.callbacks import Callback
-from dask.delayed import Delayed
+from dask.delayed import Delayed, delayed
 
 from dpcov.data.engines.base import MomentsTask, Progress, require_rows
 from dpcov.data.engines.memory import require_memory
@@ -36,6 +36,11 @@ from dpcov.data.sources import open_source
 from dpcov.data.sources.base import number_names
 from dpcov.errors import DataError
 
+# Dask is typed in parts only.
+_callback: Any = Callback
+_as_completed: Any = distributed.as_completed
+_scheduler: Any = dask.base.get_scheduler
+
 _TAKES = (
     "The dask engine takes a Dask array or data frame, delayed partitions in a list, or the path of a Parquet file, "
     "of a folder of them, or a pattern."
@@ -50,16 +55,16 @@ def columns(data: Any) -> tuple[str, ...]:
         return tuple(str(label) for label in data.columns)
     if isinstance(data, str | Path):
         return tuple(_dataset(data).schema.names)
-    first = dask.delayed(_names, pure=False)(_delayed(data)[0])
+    first = delayed(_names, pure=False)(_delayed(data)[0])
     return tuple(sealed(first.compute, TABLE, _describe))
 
 
 def moments(data: Any, task: MomentsTask, progress: Progress | None = None) -> Moments:
     """Moments of every partition, merged on the workers; only the sum comes to this process."""
     require_memory(task, copies=FAN_IN + 1)
-    shared = dask.delayed(task, traverse=False, pure=False)
+    shared = delayed(task, traverse=False, pure=False)
     gather, parts = sealed(lambda: _parts(data, task), TABLE, _describe)
-    leaves = [dask.delayed(gather, pure=False)(shared, part) for part in parts]
+    leaves = [delayed(gather, pure=False)(shared, part) for part in parts]
     total = sealed(lambda: _compute(_tree(shared, leaves), leaves, progress), TABLE, _describe)
     # Arrays that arrived from another process may be read-only; the merged ones are not.
     return require_rows(merge_or_raise(task, [total]))
@@ -129,35 +134,35 @@ def _names(part: Any) -> tuple[str, ...]:
     return open_source(part).columns
 
 
-def _tree(task: Delayed, leaves: Sequence[Delayed]) -> Delayed:
+def _tree(task: Any, leaves: Sequence[Any]) -> Any:
     """Merge a few values at a time.  The merges raise what the leaves only report: they hold no rows."""
-    merge = dask.delayed(merge_or_raise, pure=False)
+    merge = delayed(merge_or_raise, pure=False)
     level = list(leaves)
     while len(level) > FAN_IN:
         level = [merge(task, level[start : start + FAN_IN]) for start in range(0, len(level), FAN_IN)]
     return merge(task, level)
 
 
-def _compute(root: Delayed, leaves: Sequence[Delayed], progress: Progress | None) -> Moments:
+def _compute(root: Any, leaves: Sequence[Any], progress: Progress | None) -> Moments:
     client = _client()
     if client is None:
-        with nullcontext() if progress is None else _Told({leaf.key for leaf in leaves}, progress):
-            return root.compute()
-    counts = [] if progress is None else [dask.delayed(_count, pure=False)(leaf) for leaf in leaves]
-    total, *counted = client.compute([root, *counts])
+        with nullcontext() if progress is None else _told({leaf.key for leaf in leaves}, progress):
+            here: Moments = root.compute()
+            return here
+    counts = [] if progress is None else [delayed(_count, pure=False)(leaf) for leaf in leaves]
+    future, *counted = client.compute([root, *counts])
     if progress is not None:
-        _tell(total, counted, progress)
-    return total.result()
+        _tell(future, counted, progress)
+    total: Moments = future.result()
+    return total
 
 
 def _tell(total: Any, counted: Iterable[Any], progress: Progress) -> None:
     """Report counts as they come, until all have or the sum has failed."""
-    done = distributed.as_completed([total, *counted])
-    for future in done:
-        if future is total:
-            if future.status != "finished":
-                return
-        elif future.status == "finished":
+    for future in _as_completed([total, *counted]):
+        if future.status != "finished":
+            return
+        if future is not total:
             progress(future.result())
 
 
@@ -165,22 +170,19 @@ def _count(part: Gathered) -> int:
     return part.n_rows if isinstance(part, Moments) else 0
 
 
-class _Told(Callback):  # type: ignore[misc]
-    """Report the rows of every partition that a scheduler of this process finishes."""
+def _told(keys: set[Any], progress: Progress) -> Any:
+    """A context in which the schedulers of this process report the rows of every partition they finish."""
 
-    def __init__(self, keys: set[Any], progress: Progress) -> None:
-        super().__init__(posttask=self._after)
-        self._keys = keys
-        self._progress = progress
+    def after(key: Any, value: Any, *_: Any) -> None:
+        if key in keys:
+            progress(_count(value))
 
-    def _after(self, key: Any, value: Any, *_: Any) -> None:
-        if key in self._keys:
-            self._progress(_count(value))
+    return _callback(posttask=after)
 
 
 def _client() -> Any:
     """The client of a cluster, if that is where Dask would compute."""
-    owner = getattr(dask.base.get_scheduler(), "__self__", None)
+    owner = getattr(_scheduler(), "__self__", None)
     return owner if isinstance(owner, distributed.Client) else None
 
 

@@ -4,7 +4,7 @@ Promise: tensors stay where they are and are encoded, quantized and multiplied t
 and sent block by block.  A device that does not multiply exactly is refused before a row is read.
 """
 
-from functools import partial
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -98,16 +98,19 @@ def _library_of(data: Any) -> Library:
     """CuPy, or JAX with 64 bits, which its users switch on."""
     cast = lambda array, kind: array.astype(kind)  # noqa: E731
     if type(data).__module__.startswith("cupy"):
-        import cupy  # type: ignore[import-not-found]
-
+        cupy = import_module("cupy")
         return Library(module=cupy, from_host=cupy.asarray, to_host=cupy.asnumpy, cast=cast)
-    import jax  # type: ignore[import-not-found]
-
+    jax = import_module("jax")
     if not jax.config.jax_enable_x64:
         raise UsageError(
             "JAX computes in float32. Switch to 64 bits: jax.config.update('jax_enable_x64', True)."
         )
-    return Library(module=jax.numpy, from_host=partial(jax.numpy.asarray), to_host=np.asarray, cast=cast)
+    return Library(
+        module=import_module("jax.numpy"),
+        from_host=import_module("jax.numpy").asarray,
+        to_host=np.asarray,
+        cast=cast,
+    )
 
 
 def _require_device_memory(device: torch.device, task: MomentsTask) -> None:

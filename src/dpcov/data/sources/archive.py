@@ -4,6 +4,7 @@ Promise: an array is never decompressed as a whole, and pickled objects are refu
 mean.
 """
 
+import io
 import zipfile
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -14,6 +15,9 @@ import numpy as np
 from numpy.lib import format as npy
 
 from dpcov.errors import DataError
+
+_MAX_HEADER = 10_000
+"""Bytes, numpy's own limit."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,7 +42,7 @@ class ArraysArchive:
     def member(self, name: str) -> ArrayMember:
         """Read the header of one array."""
         with zipfile.ZipFile(self._path) as archive, archive.open(f"{name}.npy") as stream:
-            return _read_header(stream, name)
+            return read_header(stream, name)
 
     def open_named(self, name: str) -> "ArrayStream":
         """Open the array of that name."""
@@ -57,7 +61,7 @@ class ArrayStream(AbstractContextManager["ArrayStream"]):
             raise DataError(f"'{path.name}' holds Python objects. Save it again with plain numbers.")
         self._archive = zipfile.ZipFile(path)
         self._stream = self._archive.open(f"{member.name}.npy")
-        _read_header(self._stream, member.name)
+        read_header(self._stream, member.name)
         self._dtype = member.dtype
 
     def __exit__(self, *error: object) -> None:
@@ -66,6 +70,8 @@ class ArrayStream(AbstractContextManager["ArrayStream"]):
 
     def take(self, count: int) -> np.ndarray[Any, Any]:
         """Return the next ``count`` entries."""
+        if count < 0:
+            raise EOFError
         size = count * self._dtype.itemsize
         data = self._stream.read(size)
         if len(data) != size:
@@ -73,8 +79,16 @@ class ArrayStream(AbstractContextManager["ArrayStream"]):
         return np.frombuffer(data, dtype=self._dtype)
 
 
-def _read_header(stream: IO[bytes], name: str) -> ArrayMember:
-    version = npy.read_magic(stream)
-    read = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
-    shape, fortran_order, dtype = read(stream)
+def read_header(stream: IO[bytes], name: str) -> ArrayMember:
+    """Read a header of at most `_MAX_HEADER` bytes; numpy itself would first unfold whatever length is stated."""
+    head = stream.read(10)
+    is_first = head[6:8] == b"\x01\x00"
+    head += b"" if is_first else stream.read(2)
+    length = int.from_bytes(head[8:], "little")
+    if length > _MAX_HEADER:
+        raise ValueError
+    text = io.BytesIO(head + stream.read(length))
+    npy.read_magic(text)
+    read = npy.read_array_header_1_0 if is_first else npy.read_array_header_2_0
+    shape, fortran_order, dtype = read(text)
     return ArrayMember(name=name, shape=shape, fortran_order=fortran_order, dtype=dtype)

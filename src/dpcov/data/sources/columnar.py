@@ -28,7 +28,7 @@ class ParquetSource(Source):
         self.progress_total = path.stat().st_size
         self._path = path
         self._schema: pa.Schema = sealed(lambda: pa.parquet.read_schema(path), self.name)
-        self.columns = check_names(self._schema.names, self.name)
+        self.columns = sealed(lambda: check_names(self._schema.names, self.name), self.name)
 
     def kinds(self) -> dict[str, Kind]:
         """Read from the file's own types."""
@@ -57,7 +57,7 @@ class ArrowFileSource(Source):
             raise DataError(f"'{self.name}' is a Feather file of version 1. Write it again as version 2.")
         self._is_stream = magic != b"ARROW1"
         self._schema: pa.Schema = sealed(lambda: self._open(map_file(path)).schema, self.name)
-        self.columns = check_names(self._schema.names, self.name)
+        self.columns = sealed(lambda: check_names(self._schema.names, self.name), self.name)
 
     def kinds(self) -> dict[str, Kind]:
         """Read from the file's own types."""
@@ -71,8 +71,10 @@ class ArrowFileSource(Source):
         mapping = map_file(self._path)
         bytes_read = 0
         for batch in self._batches(mapping):
-            bytes_read += batch.nbytes
+            bytes_read += batch.get_total_buffer_size()
             chosen = batch.select(list(wanted))
+            # The offsets and indices in a file may point anywhere, also out of it.
+            chosen.validate(full=True)
             for start in range(0, len(chosen), block_rows):
                 yield chosen[start : start + block_rows], min(bytes_read, self.progress_total or 0)
                 let_go(mapping)

@@ -4,6 +4,7 @@ Promise: rows become float64 one block at a time, pickled objects are never load
 where their layout allows it (row-major arrays and CSR matrices).  Knows nothing of schemas.
 """
 
+import math
 import mmap
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -13,10 +14,15 @@ import numpy as np
 import scipy.sparse
 
 from dpcov.data.seal import sealed
-from dpcov.data.sources.archive import ArrayMember, ArraysArchive
+from dpcov.data.sources.archive import ArrayMember, ArraysArchive, read_header
 from dpcov.data.sources.base import Block, Kind, Reading, Source, number_names
 from dpcov.data.sources.mapped import let_go
 from dpcov.errors import DataError
+
+_MOST_COLUMNS = 2**20
+_MOST_EMPTY_ROWS = 10**6
+_MOST_SIZES = 8
+"""How many numbers the shape of a sparse matrix can have."""
 
 
 class _MatrixSource(Source):
@@ -93,13 +99,15 @@ class ArchivedCsrSource(_MatrixSource):
     def _read(self, block_rows: int, wanted: Mapping[str, Reading]) -> Iterator[tuple[Block, int]]:
         open_member = self._archive.open_named
         with open_member("indptr") as ends, open_member("indices") as places, open_member("data") as values:
-            first = int(ends.take(1)[0])
+            first, width = int(ends.take(1)[0]), len(self.columns)
             for start in range(0, self._n_rows, block_rows):
                 rows = min(block_rows, self._n_rows - start)
                 pointers = np.concatenate(([first], ends.take(rows)))
                 count = int(pointers[-1]) - first
+                if count > rows * width:
+                    raise DataError(f"'{self.name}' stores entries twice. Call sum_duplicates() and save it again.")
                 parts = (values.take(count), places.take(count), pointers - first)
-                matrix = scipy.sparse.csr_array(parts, shape=(rows, len(self.columns)))
+                matrix = scipy.sparse.csr_array(parts, shape=(rows, width))
                 matrix.check_format()
                 first = int(pointers[-1])
                 yield matrix.toarray().astype(np.float64), first * self._entry_bytes
@@ -107,8 +115,15 @@ class ArchivedCsrSource(_MatrixSource):
 
 def open_npy(path: Path) -> Source:
     """Map a .npy file to memory."""
-    array = sealed(lambda: np.load(path, mmap_mode="r", allow_pickle=False), path.name)
-    return ArraySource(array, path.name)
+
+    def mapped() -> Any:
+        with path.open("rb") as file:
+            head = read_header(file, path.name)
+        # Before it is mapped: numpy divides by the size of an entry, which may be 0.
+        check_matrix(head.shape, head.dtype, path.name)
+        return np.load(path, mmap_mode="r", allow_pickle=False)
+
+    return ArraySource(sealed(mapped, path.name), path.name)
 
 
 def open_npz(path: Path) -> Source:
@@ -129,12 +144,22 @@ def open_npz(path: Path) -> Source:
 
 
 def _open_sparse(path: Path, archive: ArraysArchive) -> Source:
+    if any(math.prod(archive.member(name).shape) > _MOST_SIZES for name in ("format", "shape")):
+        raise DataError(f"'{path.name}' is not a sparse matrix as SciPy saves it.")
     small = _load(path)
     layout = small["format"].item()
     shape = tuple(int(size) for size in small["shape"])
     if layout in ("csr", b"csr"):
         return ArchivedCsrSource(archive, shape, path.name)
-    return SparseSource(scipy.sparse.load_npz(path), path.name)
+    entries = math.prod(archive.member("data").shape)
+    if shape[0] > _MOST_EMPTY_ROWS + 100 * entries:
+        raise DataError(f"'{path.name}' has far more rows than entries. Leave out empty rows, or save it as CSR.")
+    check_matrix(shape, archive.member("data").dtype, path.name)
+    matrix = scipy.sparse.load_npz(path)
+    if hasattr(matrix, "check_format"):
+        # The places in a file may point anywhere, also out of the matrix.
+        matrix.check_format(full_check=True)
+    return SparseSource(matrix, path.name)
 
 
 def _load(path: Path) -> Any:
@@ -153,3 +178,5 @@ def check_matrix(shape: tuple[int, ...], dtype: np.dtype[Any], name: str) -> Non
         raise DataError(f"'{name}' has {len(shape)} dimensions. Reshape it to (rows, columns).")
     if shape[1] == 0:
         raise DataError(f"'{name}' has no columns.")
+    if shape[1] > _MOST_COLUMNS:
+        raise DataError(f"'{name}' has more than {_MOST_COLUMNS} columns, too many for a covariance matrix.")

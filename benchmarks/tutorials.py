@@ -1,0 +1,204 @@
+"""The numbers stated in the tutorials, measured over repetitions of what their pages do once.
+
+Run: python -m benchmarks.tutorials [adult|digits|mnist|breast-cancer] [--data DIR] [--repetitions N]
+
+Tables and schemas are those of the pages, whose code is executed, so that the two cannot differ.  Randomness is seeded.
+Adult and MNIST need their files (see benchmarks/data.py).
+"""
+
+import argparse
+import contextlib
+import io
+import os
+import re
+import tempfile
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import dpcov
+from benchmarks.data import MissingTable, data_directory
+from dpcov import Budget, SeededEntropy
+from dpcov.analysis import NoiseWarning, PrivateLDA, PrivatePCA, PrivateRidge
+
+Array = NDArray[np.float64]
+
+PAGES = Path(__file__).parents[1] / "docs" / "tutorials"
+ADULT_EPSILONS = ("0.1", "0.25", "1")
+DIGITS_EPSILONS = ("1", "2", "4", "8")
+BIOPSY_EPSILONS = ("1", "2", "4", "8")
+
+
+def names_of(page: str, *, data: str | Path | None = None) -> dict[str, Any]:
+    """Run the Python blocks of a tutorial in an empty folder and return the names that they define."""
+    text = (PAGES / page).read_text(encoding="utf-8")
+    names: dict[str, Any] = {"__name__": page}
+    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder), _data(data), _quiet():
+        for code in re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL):
+            exec(compile(code, page, "exec"), names)
+    return names
+
+
+@contextlib.contextmanager
+def _data(directory: str | Path | None) -> Iterator[None]:
+    before = os.environ.get("DPCOV_DATA")
+    os.environ["DPCOV_DATA"] = str(directory or "")
+    try:
+        yield
+    finally:
+        os.environ.pop("DPCOV_DATA")
+        if before is not None:
+            os.environ["DPCOV_DATA"] = before
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
+        warnings.simplefilter("ignore", NoiseWarning)
+        yield
+
+
+def need_adult(directory: Path) -> Path:
+    """Refuse to pass made-up people off as Adult."""
+    if not (directory / "adult.csv.gz").is_file():
+        raise MissingTable(
+            f"adult.csv.gz is not in {directory}; name its directory with --data or DPCOV_DATA"
+        )
+    return directory
+
+
+def adult(directory: Path, repetitions: int) -> list[str]:
+    """R² on people who were not released, and the coefficients' error, for three targets."""
+    page = names_of("adult.md", data=need_adult(directory))
+    learn, test, encoded = page["learn"], page["test"], page["encoded"]
+    rows, new = encoded(learn), encoded(test)
+    lines = ["| ε | target | R² | lowest | without privacy | coefficient error |", "| --- " * 6 + "|"]
+    for epsilon in ADULT_EPSILONS:
+        budget = Budget(epsilon=epsilon, delta="1e-6")
+        made = [_seeded(learn, page["schema"], budget, seed) for seed in range(repetitions)]
+        for target in ("income=>50K", "hours-per-week", "education-num"):
+            features = [name for name in rows.columns if name != target]
+            exact = page["LinearRegression"]().fit(rows[features], rows[target])
+            models = [PrivateRidge.from_release(release, target=target) for release in made]
+            scores = [model.score(test, new[target]) for model in models]
+            # In units in which every coefficient is the change of the target per standard deviation of its feature.
+            spread = rows[features].std().to_numpy()
+            error = np.linalg.norm([(model.coef_ - exact.coef_) * spread for model in models], axis=1)
+            relative = error / np.linalg.norm(exact.coef_ * spread)
+            lines.append(
+                f"| {epsilon} | {target} | {np.mean(scores):.3f} | {np.min(scores):.3f} | "
+                f"{exact.score(new[features], new[target]):.3f} | {np.mean(relative):.2f} |"
+            )
+    return lines
+
+
+def digits(directory: Path, repetitions: int) -> list[str]:
+    """Share of held-out images that are recognized."""
+    page = names_of("digits.md")
+    lines = ["| ε | correct | lowest |", "| --- " * 3 + "|"]
+    for epsilon in DIGITS_EPSILONS:
+        found = [
+            digit_accuracy(page, Budget(epsilon=epsilon, delta="1e-5"), seed) for seed in range(repetitions)
+        ]
+        lines.append(f"| {epsilon} | {np.mean(found):.2f} | {np.min(found):.2f} |")
+    exact = page["exact"].score(page["test"][page["names"]], page["test"]["digit"])
+    return [*lines, f"| without privacy | {exact:.2f} | |"]
+
+
+def digit_accuracy(page: dict[str, Any], budget: Budget, seed: int) -> float:
+    """Accuracy of one seeded release of the page's digits."""
+    made = _seeded(page["learn"], page["schema"], budget, seed, by="digit")
+    test = page["test"]
+    return float(PrivateLDA.from_release(made).score(test[page["names"]], test["digit"]))
+
+
+def mnist(directory: Path, repetitions: int) -> list[str]:
+    """The same with the first 50,000 of MNIST's training images and the other 10,000 to test on."""
+    path = directory / "mnist_train.npz"
+    if not path.is_file():
+        raise MissingTable(
+            f"mnist_train.npz is not in {directory}; name its directory with --data or DPCOV_DATA"
+        )
+    with np.load(path) as archive:
+        images, labels = archive["X"].reshape(-1, 28, 28) * (16 / 255), archive["y"]
+    lines = ["| pixels | ε | correct | without privacy |", "| --- " * 4 + "|"]
+    for side in (4, 7):
+        page = names_of("digits.md")
+        page["SIDE"], page["names"][:] = side, [f"pixel {i},{j}" for i in range(side) for j in range(side)]
+        table = page["table_of"](images, labels)
+        page["learn"], page["test"] = table[:50_000], table[50_000:]
+        bounds = {name: dpcov.Numeric(lower=-16, upper=16) for name in page["names"]}
+        # Three sixteenths of squared ink, as on the page.
+        bound = float(np.sqrt(1 + 3 * side**2 / 16))
+        columns = {**bounds, "digit": page["schema"].columns["digit"]}
+        page["schema"] = dpcov.Schema(title="MNIST", norm_bound=bound, columns=columns)
+        exact = page["LinearDiscriminantAnalysis"]().fit(page["learn"][page["names"]], page["learn"]["digit"])
+        best = exact.score(page["test"][page["names"]], page["test"]["digit"])
+        for epsilon in ("0.1", "0.5", "1"):
+            budget = Budget(epsilon=epsilon, delta="1e-6")
+            found = np.mean([digit_accuracy(page, budget, seed) for seed in range(repetitions)])
+            lines.append(f"| {side} × {side} | {epsilon} | {found:.2f} | {best:.2f} |")
+    return lines
+
+
+def breast_cancer(directory: Path, repetitions: int) -> list[str]:
+    """How many components stand out of the noise, and how well they point."""
+    page = names_of("breast-cancer.md")
+    values, vectors = page["values"][::-1], page["vectors"][:, ::-1]
+    lines = [
+        "| ε | noise edge | variances | above the edge | cosine of first | of second |",
+        "| --- " * 6 + "|",
+    ]
+    for epsilon in BIOPSY_EPSILONS:
+        budget = Budget(epsilon=epsilon, delta="1e-5")
+        fits = []
+        for seed in range(repetitions):
+            made = _seeded(page["biopsies"], page["schema"], budget, seed)
+            fits.append(PrivatePCA.from_release(made, n_components=2, scaling="encoded"))
+        scree = np.mean([fit.scree_[:3] for fit in fits], axis=0)
+        cosines = np.mean(
+            [np.abs(np.sum(fit.components_ * vectors[:, :2].T, axis=1)) for fit in fits], axis=0
+        )
+        lines.append(
+            f"| {epsilon} | {fits[0].noise_edge_:.3f} | {', '.join(f'{v:.3f}' for v in scree)} | "
+            f"{np.mean([fit.n_above_noise_ for fit in fits]):.1f} | {cosines[0]:.2f} | {cosines[1]:.2f} |"
+        )
+    return [*lines, f"| without privacy | | {', '.join(f'{v:.3f}' for v in values[:3])} | | | |"]
+
+
+def _seeded(table: Any, schema: dpcov.Schema, budget: Budget, seed: int, **more: Any) -> dpcov.Release:
+    return dpcov.release(table, schema=schema, budget=budget, entropy=SeededEntropy(seed), **more)
+
+
+TABLES: dict[str, Callable[[Path, int], list[str]]] = {
+    "adult": adult,
+    "digits": digits,
+    "mnist": mnist,
+    "breast-cancer": breast_cancer,
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("table", nargs="?", choices=list(TABLES), help="default: all")
+    parser.add_argument("--data")
+    parser.add_argument("--repetitions", type=int, default=10)
+    chosen = parser.parse_args()
+    for name in [chosen.table] if chosen.table else TABLES:
+        print(f"\n{name}, {chosen.repetitions} repetitions\n")
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", NoiseWarning)
+                print("\n".join(TABLES[name](data_directory(chosen.data), chosen.repetitions)))
+        except MissingTable as missing:
+            print(f"left out: {missing}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,160 @@
+"""Intervals for eigenvalues of the covariance or correlation matrix, by simulation of sampling and noise.
+
+Promise: a release alone, the same every time; down to zero for a component that noise alone could have made.
+
+Notes
+-----
+Noise pushes eigenvalues apart, so a noisy eigenvalue is biased and, below the noise edge, hardly moves with the true
+one.  For each eigenvalue in turn, candidates are put in its place, noise and sampling are simulated (a parametric
+bootstrap, Ferrando, Wang and Sheldon 2022), and the candidates are kept for which the eigenvalue in the release is within
+the reach of the simulated ones.  The other eigenvalues are first set to values whose noisy versions are, on average,
+those in the release.  Simulations share their random numbers.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+from math import sqrt
+
+import numpy as np
+
+from dpcov.analysis.features import Places
+from dpcov.analysis.intervals import Interval
+from dpcov.analysis.moment_intervals import reach_of, shape_of
+from dpcov.analysis.moment_law import Array, MomentLaw, Tails
+
+N_CANDIDATES = 17
+N_UNBIASING = 3
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Spectrum:
+    """A noisy covariance, with simulated noise and sampling in the basis of its eigenvectors.
+
+    Parameters
+    ----------
+    covariance : (p, p) float64
+        In scaled units, perhaps indefinite.
+    noise : (draws, p, p) float64
+    sampling : (draws, p, p) float64
+        Symmetric normal matrices that a root of the covariance is put around, divided by sqrt(n).
+    spread : (p,) float64
+        Factor of each column for tails heavier than the normal law's.
+    normalized : bool
+        Whether eigenvalues are those of the correlations.
+    """
+
+    covariance: Array
+    noise: Array
+    sampling: Array
+    spread: Array
+    normalized: bool
+
+    @cached_property
+    def system(self) -> tuple[Array, Array]:
+        """Eigenvalues of the release, decreasing, and eigenvectors."""
+        values, vectors = np.linalg.eigh(self._units(self.covariance[None])[0])
+        return values[::-1], vectors[:, ::-1]
+
+    def simulated(self, values: Array, *, sampling: bool = True, noise: bool = True) -> Array:
+        """Noisy eigenvalues, (draws, p) decreasing, of a covariance with the release's eigenvectors."""
+        root = self.system[1] * np.sqrt(values)
+        around = self.spread[:, None] * root
+        made = np.broadcast_to(root @ root.T, self.noise.shape)
+        if sampling:
+            made = made + around @ self.sampling @ around.T
+        if noise:
+            made = made + self.noise
+        return np.asarray(np.linalg.eigvalsh(self._units(made))[:, ::-1])
+
+    def _units(self, matrices: Array) -> Array:
+        if not self.normalized:
+            return matrices
+        variances = np.diagonal(matrices, axis1=1, axis2=2)
+        deviations = np.sqrt(np.maximum(variances, 1e-3 * np.abs(variances).max()))
+        return np.asarray(matrices / deviations[:, :, None] / deviations[:, None, :])
+
+    @cached_property
+    def unbiased(self) -> Array:
+        """Eigenvalues whose noisy versions are on average those of the release."""
+        observed = self.system[0]
+        values = np.maximum(observed, 0.0)
+        for _ in range(N_UNBIASING):
+            shift = self.simulated(values).mean(axis=0) - observed
+            values = np.sort(np.maximum(values - shift, 0.0))[::-1]
+        return np.asarray(values)
+
+    def line(self, k: int, z: float) -> Interval:
+        """Interval for the k-th largest."""
+        base, observed = self.unbiased, float(self.system[0][k])
+        spread = self.simulated(base)[:, k].std(ddof=1)
+        reach = (z + 2) * spread + float(np.abs(self.noise).sum(axis=2).max(axis=1).mean() * self.noise.any())
+        candidates = np.linspace(max(0.0, base[k] - reach), base[k] + reach, N_CANDIDATES)
+        found = np.array([self.simulated(self._with(k, value))[:, k] for value in candidates])
+        scores = (observed - found.mean(axis=1)) / np.maximum(found.std(axis=1, ddof=1), 1e-300)
+        lower, upper = _where_between(candidates, scores, z)
+        privacy = self.simulated(base, sampling=False)[:, k].std(ddof=1)
+        return Interval(
+            name=f"eigenvalue {k + 1}",
+            estimate=float(base[k]),
+            lower=lower,
+            upper=upper,
+            sampling_std=sqrt(max(0.0, spread**2 - privacy**2)),
+            privacy_std=float(privacy),
+        )
+
+    def _with(self, k: int, value: float) -> Array:
+        """The spectrum with another k-th eigenvalue, still decreasing."""
+        values = self.unbiased.copy()
+        values[:k] = np.maximum(values[:k], value)
+        values[k] = value
+        values[k + 1 :] = np.minimum(values[k + 1 :], value)
+        return values
+
+
+def _where_between(candidates: Array, scores: Array, z: float) -> tuple[float, float]:
+    """First candidate with score <= z and last with score >= -z, interpolated; scores fall."""
+    above = np.flatnonzero(scores > z)
+    below = np.flatnonzero(scores < -z)
+    first = above[-1] + 1 if above.size else 0
+    last = below[0] - 1 if below.size else len(scores) - 1
+    lower = _crossing(candidates, scores, first - 1, z) if 0 < first < len(scores) else candidates[min(first, len(scores) - 1)]
+    upper = _crossing(candidates, scores, last, -z) if 0 <= last < len(scores) - 1 else candidates[max(last, 0)]
+    return float(lower), float(upper)
+
+
+def _crossing(candidates: Array, scores: Array, place: int, level: float) -> float:
+    step = scores[place] - scores[place + 1]
+    share = (scores[place] - level) / step if step > 0 else 0.5
+    return float(candidates[place] + np.clip(share, 0.0, 1.0) * (candidates[place + 1] - candidates[place]))
+
+
+def spectrum_of(
+    law: MomentLaw, places: Places, scale: Array, *, normalized: bool, tails: Tails, draws: int, seed: int
+) -> Spectrum:
+    """Simulate for the chosen columns, each multiplied by ``scale``."""
+    rng = np.random.default_rng(seed)
+    chosen = places + 1
+    rows = np.zeros((len(chosen), len(law.moment)))
+    rows[:, 0] = -law.means[chosen]
+    rows[range(len(chosen)), chosen] = 1.0
+    rows *= scale[:, None] / sqrt(law.count)
+    noise = rows @ law.draw_noise(draws, rng) @ rows.T
+    normals = rng.standard_normal((draws, len(chosen), len(chosen))) * sqrt(law.sampling_factor / 2)
+    return Spectrum(
+        covariance=law.covariance[np.ix_(chosen, chosen)] * np.outer(scale, scale),
+        noise=noise * sqrt(law.reaches(0.95)[1]),
+        sampling=normals + normals.transpose(0, 2, 1),
+        spread=np.array([_spread(law, int(place), tails) for place in chosen]),
+        normalized=normalized,
+    )
+
+
+def _spread(law: MomentLaw, place: int, tails: Tails) -> float:
+    """Fourth root of the variance of u², relative to the normal law's 2 variance²."""
+    shape = shape_of(law, place)
+    if shape.variance <= 0:
+        return 1.0
+    ratio = (3 * shape.kurtosis - 1) / 2
+    if tails == "bounded":
+        ratio = (reach_of(law, place) ** 2 / shape.variance - 1) / 2
+    return float(max(1.0, ratio) ** 0.25)

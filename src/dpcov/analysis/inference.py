@@ -1,0 +1,380 @@
+"""Confidence intervals that count both sources of error: which rows were sampled, and the privacy noise.
+
+Promise: a release alone, at no further privacy cost, from its unbiased statistics and the published law of the noise;
+deterministic.  Wide rather than wrong: where the noise drowns a quantity, the interval says so.  Derivations and measured
+coverage: docs/inference.md.
+"""
+
+from collections.abc import Sequence
+from typing import Any, Literal, get_args
+
+import numpy as np
+
+from dpcov.analysis.coefficient_lines import Regression
+from dpcov.analysis.correlation_lines import correlation_lines, partial_correlation_lines
+from dpcov.analysis.eigenvalue_lines import spectrum_of
+from dpcov.analysis.features import Places, feature_columns, find_features, other_features
+from dpcov.analysis.intervals import Interval, IntervalTable, table
+from dpcov.analysis.moment_intervals import mean_lines, variance_lines
+from dpcov.analysis.moment_law import (
+    Array,
+    MomentLaw,
+    Tails,
+    all_features,
+    moment_law,
+    require_intercept,
+    require_level,
+)
+from dpcov.analysis.problems import InputError
+from dpcov.analysis.reading import original_map
+from dpcov.artifact import Release
+
+Scaling = Literal["original", "encoded", "correlation"]
+
+__all__ = [
+    "IntervalTable",
+    "coefficient_intervals",
+    "conf_int",
+    "correlation_intervals",
+    "eigenvalue_intervals",
+    "mean_intervals",
+    "partial_correlation_intervals",
+    "variance_intervals",
+]
+
+
+def mean_intervals(
+    release: Release, features: Sequence[str] | None = None, *, level: float = 0.95, sampling: bool = True
+) -> IntervalTable:
+    """Intervals for means, in original units.
+
+    Parameters
+    ----------
+    release : Release
+    features : sequence of str, optional
+        All by default; a table column's name stands for all features made of it.
+    level : float
+        Of each interval on its own.
+    sampling : bool
+        Whether the rows are a sample of what the interval is about; if not, it is about the table itself.
+
+    Raises
+    ------
+    UnknownNoiseError
+        Where the release's mechanism publishes no law of its noise.
+    ReleaseError
+        Without an intercept, or where the noise hides the number of rows.
+    """
+    law, places = _opened(release, features, level, sampling, "means")
+    return table("means", level, mean_lines(law, places, level))
+
+
+def variance_intervals(
+    release: Release,
+    features: Sequence[str] | None = None,
+    *,
+    level: float = 0.95,
+    sampling: bool = True,
+    tails: Tails = "moments",
+) -> IntervalTable:
+    """Intervals for variances, in squared original units.
+
+    Parameters
+    ----------
+    release, features, level, sampling
+        As in :func:`mean_intervals`.
+    tails : {"moments", "bounded"}
+        What stands in for fourth moments, which no release has: plausible ones for a column's mean, variance and
+        bounds; or the largest that the bounds allow, which is safe for every table and wide.
+
+    Raises
+    ------
+    UnknownNoiseError, ReleaseError
+        As in :func:`mean_intervals`.
+    """
+    law, places = _opened(release, features, level, sampling, "variances", tails)
+    return table("variances", level, variance_lines(law, places, level, tails))
+
+
+def correlation_intervals(
+    release: Release,
+    features: Sequence[str] | None = None,
+    *,
+    level: float = 0.95,
+    sampling: bool = True,
+    tails: Tails = "moments",
+) -> IntervalTable:
+    """Intervals for the correlations of all pairs, named ``"a, b"``.
+
+    Parameters
+    ----------
+    release, features, level, sampling, tails
+        As in :func:`variance_intervals`.
+
+    Raises
+    ------
+    UnknownNoiseError, ReleaseError
+        As in :func:`mean_intervals`.
+    """
+    law, places = _opened(release, features, level, sampling, "correlations", tails)
+    return table("correlations", level, correlation_lines(law, places, level, tails))
+
+
+def partial_correlation_intervals(
+    release: Release,
+    features: Sequence[str] | None = None,
+    *,
+    level: float = 0.95,
+    sampling: bool = True,
+    tails: Tails = "moments",
+) -> IntervalTable:
+    """Intervals for correlations of all pairs when the other chosen features are held fixed.
+
+    Parameters
+    ----------
+    release, features, level, sampling, tails
+        As in :func:`variance_intervals`.  Of a column's categories one is left out.
+
+    Raises
+    ------
+    UnknownNoiseError, ReleaseError
+        As in :func:`mean_intervals`.
+    """
+    law, places = _opened(release, features, level, sampling, "partial correlations", tails)
+    kept, notes = without_references(release, places)
+    return table("partial correlations", level, partial_correlation_lines(law, kept, level, tails), notes)
+
+
+def eigenvalue_intervals(
+    release: Release,
+    features: Sequence[str] | None = None,
+    *,
+    n_eigenvalues: int = 3,
+    scaling: Scaling = "original",
+    level: float = 0.95,
+    sampling: bool = True,
+    tails: Tails = "moments",
+    draws: int = 200,
+    seed: int = 0,
+) -> IntervalTable:
+    """Intervals for the largest eigenvalues of the covariance or correlation matrix.
+
+    Parameters
+    ----------
+    release, features, level, sampling, tails
+        As in :func:`variance_intervals`.
+    n_eigenvalues : int
+    scaling : {"original", "encoded", "correlation"}
+        Units of the columns: the table's, half widths of the public bounds, or standard deviations.
+    draws, seed : int
+        Of the simulation; the result is the same every time.
+
+    Raises
+    ------
+    UnknownNoiseError, ReleaseError
+        As in :func:`mean_intervals`.
+    """
+    law, places = _opened(release, features, level, sampling, "eigenvalues", tails)
+    if scaling not in get_args(Scaling):
+        raise InputError(f"scaling must be one of: {', '.join(get_args(Scaling))}.")
+    if not 1 <= n_eigenvalues <= len(places):
+        raise InputError(f"n_eigenvalues must be from 1 to {len(places)}, the number of features.")
+    scale = np.ones(len(places))
+    if scaling == "original":
+        scale = np.array([feature_columns(release)[place].half_range for place in places])
+    spectrum = spectrum_of(
+        law, places, scale, normalized=scaling == "correlation", tails=tails, draws=draws, seed=seed
+    )
+    z = law.reaches(level)[0]
+    lines = [spectrum.line(k, z) for k in range(n_eigenvalues)]
+    if scaling == "correlation":
+        lines = [line.clipped(0.0, float(len(places))) for line in lines]
+    return table(f"eigenvalues ({scaling} units)", level, lines)
+
+
+def coefficient_intervals(
+    release: Release,
+    target: str,
+    features: Sequence[str] | None = None,
+    *,
+    alpha: float = 0.0,
+    fit_intercept: bool = True,
+    level: float = 0.95,
+    sampling: bool = True,
+    tails: Tails = "moments",
+) -> IntervalTable:
+    """Intervals for the intercept and coefficients of a linear regression, in original units.
+
+    Parameters
+    ----------
+    release : Release
+    target : str
+        A feature of the release.
+    features : sequence of str, optional
+        All that do not come from the target's table column by default.  Where all categories of a column are among
+        them, the first is left out, and the others are contrasts to it.
+    alpha : float
+        Ridge penalty as in :class:`~dpcov.analysis.ridge.PrivateRidge`; the interval is for the coefficients that this
+        penalty gives on the population's moments.
+    fit_intercept : bool
+    level, sampling
+        As in :func:`mean_intervals`.
+    tails : {"moments", "bounded"}
+        ``"moments"``: errors of one variance for all rows (homoskedastic).  ``"bounded"``: the worst that the bounds
+        allow.
+
+    Returns
+    -------
+    IntervalTable
+        From -inf to inf where the noise may hide a direction of the features.
+
+    Raises
+    ------
+    UnknownNoiseError, ReleaseError
+        As in :func:`mean_intervals`.
+    """
+    _require_tails(tails)
+    columns = feature_columns(release)
+    goals = find_features(columns, target)
+    if len(goals) != 1:
+        raise InputError(f"{target!r} stands for {len(goals)} features; name one of them.")
+    chosen = other_features(columns, goals) if features is None else find_features(columns, features)
+    if goals[0] in chosen:
+        raise InputError("A target cannot be among its own features.")
+    if not alpha >= 0:
+        raise InputError("alpha must be at least 0.")
+    law, notes = moment_law(release, sampling=sampling), ()
+    if fit_intercept:
+        require_intercept(law, "a regression with an intercept (say fit_intercept=False)")
+        if alpha == 0:
+            chosen, notes = without_references(release, chosen)
+    lines = coefficient_lines(
+        law,
+        original_map(release),
+        int(goals[0]),
+        chosen,
+        alpha=alpha,
+        fit_intercept=fit_intercept,
+        level=require_level(level),
+        tails=tails,
+    )
+    return table(f"coefficients for {target}", level, lines, notes)
+
+
+def coefficient_lines(
+    law: MomentLaw,
+    to_original: Array,
+    target: int,
+    places: Places,
+    *,
+    alpha: float,
+    fit_intercept: bool,
+    level: float,
+    tails: Tails,
+) -> list[Interval]:
+    """Lines of a regression; ``to_original`` maps encoded rows to features, (p, d)."""
+    columns = [column for column in law.columns if column.kind != "intercept"]
+    half_ranges = np.array([columns[place].half_range for place in places])
+    goal = columns[target]
+    if fit_intercept:
+        unit = np.eye(len(law.moment))
+        regressors, outcome = unit[[0, *(places + 1)]], unit[target + 1]
+    else:
+        regressors, outcome = to_original[places] / half_ranges[:, None], to_original[target] / goal.half_range
+    penalty = np.array([0.0] * fit_intercept + [alpha] * len(places))
+    fit = Regression(
+        law=law, regressors=regressors, target=outcome, penalty=penalty, tails=tails, level=level
+    )
+    lines, names = [], [columns[place].name for place in places]
+    if fit_intercept:
+        centers = np.array([columns[place].center for place in places])
+        functional = goal.half_range * np.append(1.0, -centers / half_ranges)
+        lines.append(fit.line("(intercept)", functional, goal.center))
+    for name, place, half_range in zip(names, range(len(names)), half_ranges, strict=True):
+        functional = np.zeros(len(penalty))
+        functional[place + fit_intercept] = goal.half_range / half_range
+        lines.append(fit.line(name, functional, 0.0))
+    return lines
+
+
+def without_references(release: Release, places: Places) -> tuple[Places, tuple[str, ...]]:
+    """Leave out the first category of every column all of whose categories are chosen, and say so."""
+    columns, chosen = feature_columns(release), set(map(int, places))
+    left_out = []
+    for source in dict.fromkeys(columns[place].source for place in places):
+        own = [i for i, c in enumerate(columns) if c.source == source and c.kind == "category"]
+        if own and chosen.issuperset(own):
+            left_out.append(own[0])
+    notes = tuple(f"Reference category: {columns[place].name}." for place in left_out)
+    return np.array([place for place in places if place not in left_out], dtype=np.intp), notes
+
+
+def conf_int(estimator: Any, level: float = 0.95, **options: Any) -> Any:
+    """Intervals for what a fitted estimator has estimated.
+
+    Parameters
+    ----------
+    estimator
+        ``PrivateLinearRegression`` or ``PrivateRidge``: coefficients, at its penalty, a list of tables if it has several
+        targets.  ``PrivatePCA``: eigenvalues.  ``PrivateCorrelation``: correlations.  ``PrivateCovariance``: variances.
+    level : float
+    **options
+        Of the function for these intervals, such as ``sampling`` or ``tails``.
+
+    Returns
+    -------
+    IntervalTable or list of IntervalTable
+    """
+    kinds = [kind.__name__ for kind in type(estimator).__mro__]
+    names = [str(name) for name in estimator.get_encoded_names()]
+    release: Release = estimator.release_
+    if "PrivateLinearRegression" in kinds or "PrivateRidge" in kinds:
+        tables = [
+            coefficient_intervals(
+                release,
+                feature_columns(release)[target].name,
+                names,
+                alpha=float(alpha),
+                fit_intercept=estimator.fit_intercept,
+                level=level,
+                **options,
+            )
+            for target, alpha in _targets_and_penalties(estimator)
+        ]
+        return tables[0] if np.ndim(estimator.intercept_) == 0 else tables
+    if "PrivatePCA" in kinds:
+        options = {"scaling": estimator.scaling, "n_eigenvalues": estimator.n_components_} | options
+        return eigenvalue_intervals(release, names, level=level, **options)
+    if "PrivateCorrelation" in kinds:
+        return correlation_intervals(release, names, level=level, **options)
+    if "PrivateCovariance" in kinds:
+        return variance_intervals(release, names, level=level, **options)
+    raise InputError(f"There are no intervals for {type(estimator).__name__}.")
+
+
+def _targets_and_penalties(estimator: Any) -> list[tuple[int, float]]:
+    targets = estimator._targets
+    penalties = np.broadcast_to(getattr(estimator, "alpha_", 0.0), len(targets))
+    return list(zip(map(int, targets), map(float, penalties), strict=True))
+
+
+def _opened(
+    release: Release,
+    features: Sequence[str] | None,
+    level: float,
+    sampling: bool,
+    what: str,
+    tails: Tails = "moments",
+) -> tuple[MomentLaw, Places]:
+    require_level(level)
+    _require_tails(tails)
+    law = moment_law(release, sampling=sampling)
+    require_intercept(law, what)
+    if features is None:
+        return law, all_features(release)
+    return law, find_features(feature_columns(release), features)
+
+
+def _require_tails(tails: Tails) -> None:
+    if tails not in get_args(Tails):
+        raise InputError(f"tails must be one of: {', '.join(get_args(Tails))}.")

@@ -1,0 +1,64 @@
+"""From releases of two tables to one lower bound: learn scores, choose an event, count it on fresh releases."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from dpcov.audit.limits import ALPHA, bound_for, bound_of_event, choose_event
+from dpcov.audit.normal import normal_bound
+from dpcov.audit.outcomes import Outcomes, read
+from dpcov.audit.scores import learn
+from dpcov.privacy.guarantee import Promise, PureDP
+from dpcov.statistics import NoisyStatistics
+
+NORMAL = "normal law, as stated"
+SEARCH_ALPHA = 0.05
+"""Confidence of the bounds that a search compares; nothing is claimed with it."""
+
+_FEWEST_TO_LEARN = 8
+
+
+@dataclass(frozen=True, kw_only=True)
+class Evidence:
+    """A lower bound and the score that gave it."""
+
+    bound: float
+    score: str
+
+
+def weigh(promise: Promise, tables: Sequence[Sequence[NoisyStatistics]], n_rows: int, alpha: float = ALPHA) -> Evidence:
+    """Lower confidence bound on a promise's number from releases of two neighboring tables.
+
+    A quarter of the releases fixes the rules of the scores, a quarter the event, and half of them count it.  Where the
+    release states Gaussian noise, a second bound from mean and variance shares ``alpha``.
+    """
+    first, second = read(tables, n_rows)
+    quarter = len(first.labels) // 4
+    if quarter < _FEWEST_TO_LEARN:
+        return Evidence(bound=0.0, score="too few releases")
+    learning, choosing, counting = slice(0, quarter), slice(quarter, 2 * quarter), slice(2 * quarter, None)
+    normal = _is_normal(promise, first, second)
+    share = alpha / 2 if normal else alpha
+    book = learn(first.take(learning), second.take(learning))
+    bound = bound_for(promise)
+    chosen, _ = choose_event(book.of(first.take(choosing)), book.of(second.take(choosing)), bound, share)
+    counted = (book.of(each.take(counting)) for each in (first, second))
+    found = [Evidence(bound=bound_of_event(chosen, *counted, bound, share), score=book.names[chosen.score])]
+    if normal:
+        train = first.take(slice(0, 2 * quarter)).numbers, second.take(slice(0, 2 * quarter)).numbers
+        held_out = first.take(counting).numbers, second.take(counting).numbers
+        found.append(Evidence(bound=normal_bound(promise, train, held_out, share), score=NORMAL))
+    return max(found, key=lambda each: each.bound)
+
+
+def _is_normal(promise: Promise, first: Outcomes, second: Outcomes) -> bool:
+    """Whether the law is stated to be Gaussian, and nothing was chosen by looking at it."""
+    one_choice = np.unique(np.concatenate([first.labels, second.labels])).size == 1
+    return (
+        not isinstance(promise, PureDP)
+        and "gaussian" in first.family
+        and one_choice
+        and first.numbers.shape[1] > 0
+        and len(first.labels) > 8 * first.numbers.shape[1]
+    )

@@ -1,0 +1,117 @@
+"""Pairs of made-up neighboring tables, known and random.
+
+Promise: two tables of a pair differ in one row, and every row lies in the unit ball.  Knows nothing of mechanisms.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcov.errors import UsageError
+from dpcov.privacy.guarantee import Neighbors
+
+Table = NDArray[np.float64]
+
+DEFAULT_ROWS = 4
+
+
+@dataclass(frozen=True, kw_only=True)
+class Neighboring:
+    """Two tables that differ in the row of one person, both (n, d) with rows in the unit ball.
+
+    Parameters
+    ----------
+    relation : {"replace-one", "add-remove-one"}
+    first, second : (n, d) float64
+        Under add-remove-one the second lacks the first one's row 0.
+    label : str
+        How the pair was found.
+    """
+
+    relation: Neighbors
+    first: Table
+    second: Table
+    label: str = "given"
+
+    @property
+    def n_features(self) -> int:
+        """Columns of both tables."""
+        return int(self.first.shape[1])
+
+    @property
+    def difference(self) -> Table:
+        """Difference of the unnormalized second moments."""
+        return np.asarray(self.first.T @ self.first - self.second.T @ self.second)
+
+
+def pair_of(
+    relation: Neighbors, rest: Table, first: Table, second: Table, *, label: str = "given"
+) -> Neighboring:
+    """Put a person's row, or another one in its place or none, before the rows of all others."""
+    rows = np.concatenate([first[None, :], rest])
+    other = np.concatenate([second[None, :], rest]) if relation == "replace-one" else rest
+    return Neighboring(relation=relation, first=rows, second=other, label=label)
+
+
+def orthogonal_rows(n_features: int = 2, n_rows: int = DEFAULT_ROWS) -> Neighboring:
+    """One unit row against an orthogonal one, the others zero: attains the replace-one Frobenius sensitivity."""
+    axes = np.eye(n_features)
+    rest = np.zeros((n_rows - 1, n_features))
+    return pair_of("replace-one", rest, axes[0], axes[1], label="attaining")
+
+
+def one_row_more(n_features: int = 2, n_rows: int = DEFAULT_ROWS) -> Neighboring:
+    """One unit row against none: attains the add-remove-one Frobenius sensitivity."""
+    axes = np.eye(n_features)
+    rest = np.zeros((n_rows - 1, n_features))
+    return pair_of("add-remove-one", rest, axes[0], axes[0], label="attaining")
+
+
+def attaining(relation: Neighbors, n_features: int = 2) -> Neighboring:
+    """The pair for a relation that most mechanisms protect least well."""
+    return orthogonal_rows(n_features) if relation == "replace-one" else one_row_more(n_features)
+
+
+def turned(pair: Neighboring, angle: float = np.pi / 4) -> Neighboring:
+    """The same pair with its first two columns turned: the difference moves to other entries of the matrix."""
+    if pair.n_features < 2:
+        raise UsageError("Only tables of two columns or more can be turned.")
+    turn = np.eye(pair.n_features)
+    turn[:2, :2] = [[np.cos(angle), np.sin(angle)], [-np.sin(angle), np.cos(angle)]]
+    # A turn may lengthen a unit row by a rounding error.
+    first, second = (into_ball(rows @ turn) for rows in (pair.first, pair.second))
+    return replace(pair, first=first, second=second, label=f"{pair.label}, turned")
+
+
+def into_ball(rows: Table) -> Table:
+    """Shorten rows longer than one."""
+    norms = np.linalg.norm(rows, axis=1, keepdims=True)
+    return np.asarray(np.where(norms > 1.0, rows / np.maximum(norms * (1 + 1e-15), 1e-300), rows))
+
+
+def random_pair(relation: Neighbors, n_features: int, random: np.random.Generator) -> Neighboring:
+    """A person's row against another one or none, the other rows zero, alike, or scattered, of random lengths."""
+    n_rows = int(random.integers(2, 7))
+    directions = random.normal(size=(n_rows + 1, n_features))
+    directions /= np.linalg.norm(directions, axis=1, keepdims=True)
+    lengths = np.where(random.random(n_rows + 1) < 0.5, 1.0, 2.0 ** -random.uniform(0.0, 6.0, n_rows + 1))
+    rows = into_ball(directions * lengths[:, None])
+    kind = random.integers(3)
+    rest = rows[2:] * 0.0 if kind == 0 else np.repeat(rows[2:3], n_rows - 1, axis=0) if kind == 1 else rows[2:]
+    return pair_of(relation, rest, rows[0], rows[1], label="searched")
+
+
+def perturbed(pair: Neighboring, random: np.random.Generator, step: float = 0.4) -> Neighboring:
+    """Move one row of a pair: a coordinate step of the search."""
+    first, second = pair.first.copy(), pair.second.copy()
+    replaced = pair.relation == "replace-one"
+    place = int(random.integers(len(first) + replaced))
+    move = step * random.normal(size=pair.n_features)
+    if place == len(first):
+        second[0] += move
+    else:
+        first[place] += move
+        if place > 0:
+            second[place - (not replaced)] = first[place]
+    return replace(pair, first=into_ball(first), second=into_ball(second), label="searched")

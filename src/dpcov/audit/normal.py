@@ -1,0 +1,71 @@
+"""Bounds for releases whose noise is stated to be Gaussian: from a mean and a variance instead of an event.
+
+Promise: holds if a projection of the published numbers is normal under both tables, as the release's own noise law
+says; a claim refuted here is wrong, or the stated law is.  Needs far fewer draws than an event for a small error.
+"""
+
+import math
+
+import numpy as np
+from scipy import stats
+
+from dpcov.audit.limits import ALPHA
+from dpcov.audit.scores import projection
+from dpcov.linalg.symmetric import Array
+from dpcov.privacy.guarantee import ZCDP, ApproxDP, Promise
+
+
+def normal_bound(
+    promise: Promise, train: tuple[Array, Array], held_out: tuple[Array, Array], alpha: float = ALPHA
+) -> float:
+    """Lower confidence bound on the rho or epsilon of a promise, for normal numbers.
+
+    Parameters
+    ----------
+    promise : ZCDP or ApproxDP
+    train, held_out : pairs of (draws, k) float64
+        Published numbers of either table: to choose a projection, and to measure it.
+    alpha : float
+    """
+    direction = projection(*train)
+    first, second = (each @ direction for each in held_out)
+    return from_shift(promise, shift_below(first, second, alpha))
+
+
+def shift_below(first: Array, second: Array, alpha: float) -> float:
+    """Lower limit of the distance of two means in standard deviations: a larger variance and a smaller distance."""
+    freedom = first.size + second.size - 2
+    scatter = float(np.square(first - first.mean()).sum() + np.square(second - second.mean()).sum())
+    if scatter == 0.0:
+        return math.inf if first[0] != second[0] else 0.0
+    variance = scatter / freedom
+    error = math.sqrt(variance * (1.0 / first.size + 1.0 / second.size)) * stats.t.isf(alpha / 4, freedom)
+    distance = abs(float(first.mean() - second.mean())) - error
+    return float(max(0.0, distance) / math.sqrt(scatter / stats.chi2.ppf(alpha / 2, freedom)))
+
+
+def from_shift(promise: Promise, shift: float) -> float:
+    """Rho, or the epsilon at the promise's delta, of normal laws ``shift`` standard deviations apart."""
+    if isinstance(promise, ZCDP):
+        return shift**2 / 2
+    assert isinstance(promise, ApproxDP)
+    return gaussian_epsilon(shift, float(promise.delta))
+
+
+def gaussian_epsilon(shift: float, delta: float) -> float:
+    """Smallest epsilon of the Gaussian mechanism at delta (Balle, Wang 2018, theorem 8), by bisection."""
+    if math.isinf(shift):
+        return math.inf
+
+    def excess(epsilon: float) -> float:
+        one = stats.norm.cdf(shift / 2 - epsilon / shift)
+        other = math.exp(min(700.0, epsilon + stats.norm.logcdf(-shift / 2 - epsilon / shift)))
+        return float(one - other) - delta
+
+    if shift == 0.0 or excess(0.0) <= 0:
+        return 0.0
+    low, high = 0.0, shift**2 / 2 + shift * math.sqrt(2.0 * math.log(1.0 / delta)) + 1.0
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (middle, high) if excess(middle) > 0 else (low, middle)
+    return low

@@ -1,0 +1,63 @@
+"""The search for the two tables that a mechanism protects least: known pairs, random restarts, coordinate steps.
+
+Promise: what the search draws is used for the choice only; the bound comes from fresh releases of the pair it returns.
+"""
+
+import time
+from typing import Any
+
+import numpy as np
+
+from dpcov.audit.evidence import SEARCH_ALPHA, weigh
+from dpcov.audit.neighboring import Neighboring, attaining, pair_of, perturbed, random_pair, turned
+from dpcov.audit.releases import drawers, released_within
+from dpcov.mechanisms.base import Mechanism
+from dpcov.noise.entropy import Entropy
+from dpcov.privacy.budget import Budget
+from dpcov.privacy.guarantee import Neighbors, Promise
+
+GENERIC_ROWS = np.array([[0.31, -0.47], [0.23, 0.61], [0.11, 0.07], [-0.53, 0.29]])
+"""Rows whose products fall between all grid points."""
+
+
+def known_pairs(relation: Neighbors) -> list[Neighboring]:
+    """The attaining pair, the same turned by 45 and 30 degrees, and one without any special number."""
+    best = attaining(relation)
+    generic = pair_of(relation, GENERIC_ROWS[2:], GENERIC_ROWS[0], GENERIC_ROWS[1], label="generic")
+    return [best, turned(best), turned(best, np.pi / 6), generic]
+
+
+def search(
+    mechanism: Mechanism[Any],
+    promise: Promise,
+    budget: Budget,
+    relation: Neighbors,
+    *,
+    candidates: int,
+    draws: int,
+    seconds: float,
+    random: np.random.Generator,
+    entropy: Entropy,
+) -> Neighboring:
+    """Return the pair with the largest bound on a batch of its own, among ``candidates`` or what the time allows.
+
+    The known pairs come first, then random restarts in turn with steps from the best pair so far.
+    """
+    start, best, best_bound = time.perf_counter(), attaining(relation), -1.0
+    known = known_pairs(relation)
+    for number in range(candidates):
+        spent = time.perf_counter() - start
+        if number > 0 and spent > seconds:
+            break
+        if number < len(known):
+            pair = known[number]
+        elif number % 2:
+            pair = random_pair(relation, 2, random)
+        else:
+            pair = perturbed(best, random)
+        both = drawers(mechanism, budget, pair, entropy)
+        tables = released_within(both, draws, seconds / min(candidates, len(known)))
+        bound = weigh(promise, tables, len(pair.first), SEARCH_ALPHA).bound
+        if bound > best_bound:
+            best, best_bound = pair, bound
+    return best

@@ -1,0 +1,102 @@
+"""Results of SQL: DuckDB with every type it has, SQLite files with cells of any type, and damaged database files."""
+
+import functools
+import sqlite3
+import tempfile
+from pathlib import Path
+from random import Random
+
+from dpcov.data.sources.sql import Query
+from tests.fuzz.engine import TEXT_SENTINEL, Target
+from tests.fuzz.mutate import TEXTS, mutate_bytes
+from tests.fuzz.tables import read_all
+
+_VALUES = (
+    *("1", "-1", "0", "NULL", "true", "1.5", "'x'", f"'{TEXT_SENTINEL}'", "31337.25", "1e308", "1e308::FLOAT"),
+    *("'nan'::DOUBLE", "'inf'::DOUBLE", "'-inf'::FLOAT", "127::TINYINT", "255::UTINYINT", "9223372036854775807"),
+    *("170141183460469231731687303715884105727::HUGEINT", "12.34::DECIMAL(38, 2)", "1::DECIMAL(4, 1)", "1/0", "1 % 0"),
+    *("DATE '2020-01-01'", "TIMESTAMP 'infinity'", "TIME '12:34:56'", "INTERVAL 3 MONTH", "now()", "TIMESTAMPTZ 'epoch'"),
+    *("uuid()", "'abc'::BLOB", "'101'::BIT", "[1, 2]", "[[NULL]]", "{'a': 1}", "MAP {'k': 4711}", "[]", "NULL::INTEGER"),
+    *("'F'::ENUM('F', 'M')", "union_value(n := 1)", "array_value(1, 2, 3)", "repeat('4711', 3000)", "chr(0)", "''"),
+    *(f"'{TEXT_SENTINEL}'::INTEGER", f"error('{TEXT_SENTINEL}')", "random()", "(SELECT 1 WHERE false)", "1::BIGNUM"),
+)
+_SHAPES = (
+    "SELECT {cells}",
+    "SELECT {cells} FROM range({rows}) t(age)",
+    "WITH t AS (SELECT {cells}) SELECT * FROM t",
+    "SELECT * FROM (SELECT {cells} UNION ALL SELECT {cells})",
+    "VALUES ({values})",
+    "SELECT {cells}; SELECT 1",
+    "SELECT {cells};;",
+    "CREATE TABLE t AS SELECT {cells}",
+    "COPY (SELECT {cells}) TO 'escaped.csv'",
+    "EXPLAIN SELECT {cells}",
+    "PRAGMA version",
+    "ATTACH 'escaped.db'",
+    "INSTALL httpfs",
+    "SELECT {cells} FROM absent",
+    "SELECT",
+    "",
+    ";",
+    "-- nothing",
+    "FROM range(3) SELECT {cells}",
+    "SELECT {cells} LIMIT 0",
+)
+_NAMES = ("age", "sex", "ill", "x0", "x1", '""', '" "', '"age "', '"a,b"', '"é"', "age", "age")
+
+
+def statement(random: Random, values: tuple[str, ...]) -> str:
+    """Return one statement, of which few are good."""
+    names = ["age", "sex", "ill"] if random.random() < 0.6 else random.choices(_NAMES, k=random.randrange(1, 5))
+    drawn = [random.choice(values) for _ in names]
+    cells = ", ".join(f"{value} AS {name}" for value, name in zip(drawn, names, strict=True))
+    shape = _SHAPES[0] if random.random() < 0.4 else random.choice(_SHAPES)
+    text = shape.format(cells=cells, values=", ".join(drawn), rows=random.choice((0, 1, 100)))
+    if random.random() < 0.1:
+        return mutate_bytes(random, text.encode()).decode("utf-8", "surrogateescape")
+    return text
+
+
+def run_duckdb(random: Random, folder: Path) -> None:
+    """Read the result of a statement in DuckDB."""
+    read_all(random, Query(statement(random, _VALUES), db="duckdb://"))
+
+
+@functools.cache
+def _databases() -> tuple[bytes, ...]:
+    """Return SQLite files with cells whose types differ, texts that are no texts, and a view without an end."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "x.db"
+        connection = sqlite3.connect(path)
+        connection.execute("CREATE TABLE t (age NUMERIC, sex TEXT, ill INTEGER)")
+        rows = [(20 + n, "FM"[n % 2], n % 3 == 0) for n in range(40)]
+        connection.executemany("INSERT INTO t VALUES (?, ?, ?)", rows)
+        connection.commit()
+        plain = path.read_bytes()
+        odd = [(None, b"\xff\xfe", 2**62), (1e308, TEXT_SENTINEL, "x"), ("31337.25", "", b""), (float("inf"), "\0", -1)]
+        connection.executemany("INSERT INTO t VALUES (?, ?, ?)", odd)
+        connection.execute("INSERT INTO t VALUES (1, CAST(x'ff' AS TEXT), 1)")
+        connection.commit()
+        connection.close()
+        return plain, path.read_bytes()
+
+
+_SQLITE_VALUES = ("age", "sex", "ill", "NULL", "1", "x'ff'", "CAST(x'ff' AS TEXT)", "1e999", "load_extension('x')",
+                  "zeroblob(20)", "abs(-9223372036854775808)", "randomblob(3)", "json('[')", "sum(age)", "char(0)")
+
+
+def run_sqlite(random: Random, folder: Path) -> None:
+    """Read the result of a statement in a good, an odd or a damaged file."""
+    content = random.choice(_databases())
+    path = folder / "in.db"
+    path.write_bytes(content if random.random() < 0.4 else mutate_bytes(random, content, _databases()))
+    if random.random() < 0.5:
+        sql = "SELECT age, sex, ill FROM t"
+    else:
+        sql = statement(random, _SQLITE_VALUES) + random.choice(("", " FROM t", " FROM sqlite_master"))
+    place = str(path) if random.random() < 0.95 else str(random.choice(TEXTS)).replace("\0", "")
+    read_all(random, Query(sql, db=f"sqlite:///{place}"))
+
+
+DUCKDB = Target(name="sql-duckdb", run=run_duckdb, share=0.5)
+SQLITE = Target(name="sql-sqlite", run=run_sqlite, share=4, keeps=lambda succeeded: ("in.db-journal",))

@@ -1,0 +1,208 @@
+"""Release files: mutated bytes, and forgeries whose checksums are right; what loads must also be readable."""
+
+import functools
+import hashlib
+import io
+import json
+import pickle
+import zipfile
+from pathlib import Path
+from random import Random
+
+import numpy as np
+
+import dpcov
+from dpcov.artifact import Release
+from dpcov.artifact_file import MANIFEST_NAME
+from dpcov.estimate import POSTS
+from dpcov.export import QUANTITIES, export
+from dpcov.noise.entropy import SeededEntropy
+from tests.fuzz.engine import Detonator, Target
+from tests.fuzz.mutate import NUMBERS, TEXTS, bomb, mutate_bytes, mutate_tree, zipped
+
+Members = list[tuple[str, bytes]]
+_SCHEMA = dpcov.Schema(
+    columns={
+        "age": dpcov.Numeric(lower=0, upper=100),
+        "sex": dpcov.Categorical(categories=("F", "M")),
+        "ill": dpcov.Boolean(),
+    },
+    title="patients",
+)
+
+
+@functools.cache
+def good() -> tuple[bytes, ...]:
+    """Return releases of every layout."""
+    random = np.random.default_rng(1)
+    table = {
+        "age": random.uniform(20, 90, 300).tolist(),
+        "sex": random.choice(["F", "M"], 300).tolist(),
+        "ill": random.choice([True, False], 300).tolist(),
+    }
+    import pyarrow as pa
+
+    wanted = (
+        {"mechanism": "gaussian", "neighbors": "add-remove-one"},
+        {"mechanism": "gaussian", "neighbors": "replace-one"},
+        {"mechanism": "stratified", "by": "sex"},
+        {"mechanism": "stratified-nuclear", "budget": dpcov.Budget(epsilon=1)},
+        {"mechanism": "coinpress"},
+    )
+    usual = {"schema": _SCHEMA, "budget": dpcov.Budget(rho=1), "entropy": SeededEntropy(1)}
+    return tuple(dpcov.release(pa.table(table), **{**usual, **options}).to_bytes() for options in wanted)
+
+
+@functools.cache
+def members() -> tuple[tuple[tuple[str, bytes], ...], ...]:
+    """Return the parts of the good releases."""
+    return tuple(_members_of(content) for content in good())
+
+
+def _members_of(content: bytes) -> tuple[tuple[str, bytes], ...]:
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        return tuple((info.filename, archive.read(info)) for info in archive.infolist())
+
+
+def run_bytes(random: Random, folder: Path) -> None:
+    """Load a file somebody damaged."""
+    content = good()
+    _read(random, folder, mutate_bytes(random, random.choice(content), content), chance=0.05)
+
+
+def run_forged(random: Random, folder: Path) -> None:
+    """Load, and read, a file made by somebody who knows the format."""
+    _read(random, folder, forged(random), chance=0.5)
+
+
+def forged(random: Random) -> bytes:
+    """Change the manifest, the arrays or the list of members, and put the checksums right."""
+    parts = dict(random.choice(members()))
+    record = json.loads(parts[MANIFEST_NAME])
+    kind = random.random()
+    if kind < 0.5:
+        record = mutate_tree(random, record)
+    if 0.35 < kind < 0.9:
+        _change_array(random, parts, record)
+    text = json.dumps(record, ensure_ascii=random.random() < 0.5).encode("utf-8", "surrogatepass")
+    if kind > 0.97:
+        text = mutate_bytes(random, text)
+    parts[MANIFEST_NAME] = text
+    listed = list(parts.items())
+    if kind > 0.9:
+        listed = _change_members(random, listed)
+    comment = b"dpcov-release-1 sha256:" + hashlib.sha256(text).hexdigest().encode()
+    return zipped(listed, comment)
+
+
+def _change_array(random: Random, parts: dict[str, bytes], record: object) -> None:
+    """Change numbers, shape, type or bytes of an array, and its entry in the manifest if that is still one."""
+    name = random.choice([name for name in parts if name.endswith(".npy")])
+    content = changed_array(random, parts[name])
+    parts[name] = content
+    try:
+        entry = record["members"][name.removesuffix(".npy")]  # type: ignore[index]
+        entry["sha256"] = hashlib.sha256(content).hexdigest()
+        if random.random() < 0.9:
+            array = np.load(io.BytesIO(content), allow_pickle=False)
+            entry["shape"], entry["dtype"] = list(array.shape), array.dtype.str
+    except Exception:  # whatever numpy says of it; the manifest then keeps what it says
+        return
+
+
+def changed_array(random: Random, content: bytes) -> bytes:
+    """Return a .npy file like this one."""
+    if random.random() < 0.2:
+        return mutate_bytes(random, content)
+    if random.random() < 0.05:
+        return saved(np.array([Detonator(), 1], dtype=object))
+    array = np.load(io.BytesIO(content)).copy()
+    flat = array.reshape(-1)
+    for _ in range(random.choice((1, 1, 2, 9))):
+        if flat.size:
+            flat[random.randrange(flat.size)] = _fitting(random, array.dtype)
+    if random.random() < 0.3:
+        flat[:] = _fitting(random, array.dtype)
+    if random.random() < 0.6 and array.ndim >= 2:
+        array = np.minimum(array, array.swapaxes(-1, -2))
+    if random.random() < 0.15:
+        array = random.choice((array[..., :1], array[:0], array[None], array.ravel(), array.T, array[..., 0]))
+    if random.random() < 0.1:
+        array = array.astype(random.choice(("<f8", "<i8", "<f4", ">i8", "<U8", "<c16", "?")), casting="unsafe")
+    return saved(array)
+
+
+def _fitting(random: Random, dtype: np.dtype) -> object:
+    if dtype.kind == "i":
+        chosen = random.choice([number for number in NUMBERS if isinstance(number, int)])
+        return max(-(2**63), min(2**63 - 1, chosen))
+    return random.choice([number for number in NUMBERS if isinstance(number, float)])
+
+
+def saved(array: np.ndarray) -> bytes:
+    """Return the content of a .npy file, pickled where the array holds objects."""
+    buffer = io.BytesIO()
+    with np.errstate(all="ignore"):
+        np.lib.format.write_array(buffer, array, allow_pickle=True)
+    return buffer.getvalue()
+
+
+def _change_members(random: Random, listed: Members) -> Members:
+    place = random.randrange(len(listed))
+    name, content = listed[place]
+    kind = random.randrange(6)
+    if kind == 0:
+        listed[place] = (str(random.choice(TEXTS)), content)
+    elif kind == 1:
+        listed.append((random.choice(("../escaped.npy", "/escaped.npy", name, "a/../../escaped", "extra.npy")), content))
+    elif kind == 2:
+        del listed[place]
+    elif kind == 3:
+        listed.append(("extra.npy", pickle.dumps(Detonator())))
+    elif kind == 4:
+        listed += [(f"m{number}.npy", b"") for number in range(random.choice((1, 20, 2000)))]
+    else:
+        listed[place] = (name, mutate_bytes(random, content))
+    return listed
+
+
+def _read(random: Random, folder: Path, content: bytes, chance: float) -> None:
+    path = folder / "in.dpcov"
+    path.write_bytes(content)
+    with np.errstate(all="ignore"):
+        loaded = Release.load(path)
+        if random.random() < chance:
+            use(random, loaded, folder)
+
+
+def use(random: Random, loaded: Release, folder: Path) -> None:
+    """Read a release in some of the ways that commands offer."""
+    if loaded.group_names and random.random() < 0.7:
+        loaded = loaded.group(random.choice(loaded.group_names))
+    kind = random.randrange(6)
+    if kind == 0:
+        loaded.summary()
+        repr(loaded)
+    elif kind == 1:
+        loaded.second_moment(random.choice(POSTS))
+        loaded.expected_error(random.choice(POSTS))
+    elif kind == 2:
+        loaded.covariance(random.choice(POSTS))
+    elif kind == 3:
+        loaded.correlation(random.choice(POSTS))
+        loaded.mean()
+    elif kind == 4:
+        ending = random.choice(("csv", "json", "npz", "r"))
+        export(loaded, folder / f"in.{ending}", quantity=random.choice(QUANTITIES), overwrite=True)
+    else:
+        loaded.save(folder / "in.again")
+        assert Release.load(folder / "in.again") == loaded, "a release and its file differ"
+
+
+def zip_bomb() -> bytes:
+    """Return a release whose manifest unfolds to a gigabyte."""
+    return bomb(MANIFEST_NAME, b"{", 1024)
+
+
+BYTES = Target(name="release-bytes", run=run_bytes, share=26)
+FORGED = Target(name="release-forged", run=run_forged, share=13)

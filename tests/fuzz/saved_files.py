@@ -1,0 +1,176 @@
+"""Files that a custodian keeps: saved moments (also forged by somebody who has the key) and ledgers."""
+
+import functools
+import json
+import sqlite3
+import tempfile
+from pathlib import Path
+from random import Random
+
+import numpy as np
+
+import dpcov
+from dpcov.data.checkpoint import Checkpoint
+from dpcov.data.vault import Key, lock_file, unlock_file
+from dpcov.privacy.ledger import Ledger
+from dpcov.privacy.spend import Spend
+from tests.fuzz.engine import Target
+from tests.fuzz.mutate import mutate_bytes, mutate_tree, scalar
+
+_KEY = Key(b"k" * 32)
+_OTHER = Key(b"x" * 32)
+
+
+@functools.cache
+def _moments() -> tuple[bytes, ...]:
+    """Return locked files and, in the second half, what is in them."""
+    schema = dpcov.Schema(columns={"x0": dpcov.Numeric(lower=0, upper=1), "x1": dpcov.Boolean()})
+    rows = np.random.default_rng(1).uniform(0, 1, (30, 2)).round()
+    budget = dpcov.Budget(rho=1)
+    made = [
+        dpcov.checkpoint(rows, schema=schema, budget=budget, mechanism=mechanism, name="part 1")
+        for mechanism in ("gaussian", "stratified")
+    ]
+    with tempfile.TemporaryDirectory() as folder:
+        files = []
+        for held in made:
+            held.save(Path(folder) / "x.moments", _KEY, overwrite=True)
+            files.append((Path(folder) / "x.moments").read_bytes())
+            files.append(unlock_file(Path(folder) / "x.moments", _KEY))
+    return (*files[::2], *files[1::2])
+
+
+def run_moments(random: Random, folder: Path) -> None:
+    """Open saved moments, and merge or use them."""
+    files = _moments()
+    half = len(files) // 2
+    path = folder / "in.moments"
+    if random.random() < 0.5:
+        path.write_bytes(mutate_bytes(random, random.choice(files[:half]), files))
+    else:
+        lock_file(path, _forged(random, random.choice(files[half:])), _KEY)
+    held = Checkpoint.load(path, _OTHER if random.random() < 0.02 else _KEY)
+    repr(held)
+    if random.random() < 0.5:
+        dpcov.release(
+            held,
+            schema=dpcov.Schema.loads(held.schema_toml),
+            budget=dpcov.Budget(rho=1),
+            mechanism=random.choice(("gaussian", "stratified")),
+        )
+    else:
+        held.merge(Checkpoint.load(path, _KEY) if random.random() < 0.5 else _whole())
+
+
+@functools.cache
+def _whole() -> Checkpoint:
+    with tempfile.TemporaryDirectory() as folder:
+        (Path(folder) / "x.moments").write_bytes(_moments()[0])
+        return Checkpoint.load(Path(folder) / "x.moments", _KEY)
+
+
+def _forged(random: Random, content: bytes) -> bytes:
+    kind = random.random()
+    if kind < 0.2:
+        return mutate_bytes(random, content)
+    length = int.from_bytes(content[:8], "little")
+    heading, numbers = json.loads(content[8 : 8 + length]), content[8 + length :]
+    if kind < 0.8:
+        heading = mutate_tree(random, heading)
+    else:
+        numbers = mutate_bytes(random, numbers)
+    text = json.dumps(heading).encode("utf-8", "surrogatepass")
+    return len(text).to_bytes(8, "little") + text + numbers
+
+
+_TABLES = {
+    "dataset": ("name", "created_at", "neighbors", "total_epsilon", "total_delta", "total_rho", "composition"),
+    "entry": ("id", "dataset", "reserved_at", "mechanism", "promise_epsilon", "promise_delta", "promise_rho", "rho",
+              "noise_multiplier", "note", "state", "drawn_at", "committed_at", "fingerprint"),
+    "event": ("number", "at", "kind", "dataset", "entry", "details", "digest"),
+    "trail_head": ("events", "entries", "digest"),
+    "ledger_format": ("name", "version"),
+}
+_STATEMENTS = (
+    *("DROP TABLE entry", "DROP TABLE event", "DELETE FROM entry", "DELETE FROM trail_head", "DELETE FROM event"),
+    *("INSERT INTO trail_head SELECT * FROM trail_head", "UPDATE entry SET id = id + 7", "PRAGMA user_version = 9"),
+    "ALTER TABLE entry RENAME TO other",
+    "CREATE VIEW endless AS WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c) SELECT n FROM c",
+)
+
+
+@functools.cache
+def _ledgers() -> tuple[bytes, ...]:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "ledger.sqlite"
+        book = Ledger(path)
+        book.create("patients", dpcov.Budget(rho=2), "replace-one")
+        book.create("staff", dpcov.Budget(epsilon=1, delta="1e-6"), "add-remove-one")
+        empty = path.read_bytes()
+        for number in range(3):
+            entry = book.reserve("patients", _spend(), "replace-one")
+            entry.mark_drawn()
+            if number:
+                entry.commit("f" * 64)
+        return empty, path.read_bytes()
+
+
+def _spend() -> Spend:
+    return Spend(promise=dpcov.Budget(rho="0.1").promise, mechanism="gaussian")
+
+
+def run_ledger(random: Random, folder: Path) -> None:
+    """Do with a damaged ledger whatever a command does with a ledger."""
+    path = folder / "in.sqlite"
+    content = random.choice(_ledgers())
+    by_bytes = random.random() < 0.6
+    path.write_bytes(mutate_bytes(random, content, _ledgers()) if by_bytes else content)
+    if random.random() < 0.05:
+        Path(f"{path}-journal").write_bytes(mutate_bytes(random, content[:512]))
+    if not by_bytes:
+        _edit(random, path)
+    book, kind = Ledger(path), random.randrange(5)
+    if kind == 0:
+        for account in book.datasets():
+            str(account)
+    elif kind == 1:
+        [(entry.reserved_at[:19], str(entry.spend.promise)) for entry in book.entries("patients")]
+    elif kind == 2:
+        book.remaining("patients")
+    elif kind == 3:
+        book.verify(None)
+    else:
+        book.reserve("patients", _spend(), "replace-one").mark_drawn()
+
+
+def _edit(random: Random, path: Path) -> None:
+    """Change cells as somebody does who has an SQLite client."""
+    connection = sqlite3.connect(path, isolation_level=None)
+    connection.execute("PRAGMA synchronous = OFF")
+    for trigger in ("event_update", "event_delete"):
+        connection.execute(f"DROP TRIGGER IF EXISTS {trigger}")
+    try:
+        for _ in range(random.choice((1, 1, 2, 4))):
+            if random.random() < 0.15:
+                connection.execute(random.choice(_STATEMENTS))
+                continue
+            table = random.choice(list(_TABLES))
+            column = random.choice(_TABLES[table])
+            connection.execute(f"UPDATE {table} SET {column} = ?", (_cell(random),))
+    except (sqlite3.Error, OverflowError, UnicodeEncodeError):
+        pass
+    finally:
+        connection.close()
+
+
+def _cell(random: Random) -> object:
+    chosen = scalar(random)
+    if random.random() < 0.1:
+        return bytes(random.randrange(256) for _ in range(random.randrange(9)))
+    return json.dumps(chosen) if isinstance(chosen, list | dict) else chosen
+
+
+MOMENTS = Target(name="moments", run=run_moments, share=9)
+LEDGER = Target(
+    name="ledger", run=run_ledger, share=2, keeps=lambda succeeded: ("in.sqlite", "in.sqlite-journal")
+)
