@@ -2,8 +2,8 @@
 
 Run: python -m benchmarks.gallery [--data DIR] [--out DIR] [--only NAME]
 
-Tables and schemas are those of the tutorials (see benchmarks/tutorials.py).  The coefficient path needs the Adult file,
-and is left as it is without.
+Tables and schemas are those of the tutorials (see benchmarks/tutorials.py).  The coefficient path and the intervals
+need the Adult file, and are left as they are without.
 """
 
 import argparse
@@ -22,9 +22,10 @@ from numpy.typing import NDArray
 
 import dpcov
 from benchmarks.data import MissingTable, data_directory
-from benchmarks.tutorials import names_of, need_adult
+from benchmarks.tutorials import exact_ridge, names_of, need_adult
 from dpcov import Budget, SeededEntropy
 from dpcov.analysis import NoiseWarning, PrivateLDA, PrivatePCA, PrivateRidge
+from dpcov.analysis.inference import conf_int
 from dpcov.plan import Assumption, predict
 from dpcov.plan_figure import draw_plan
 
@@ -110,6 +111,32 @@ def coefficient_path(directory: Path) -> Figure:
     return figure
 
 
+def intervals(directory: Path) -> Figure:
+    """Coefficients of income on Adult with 95 % intervals that count the noise, and with naive ones."""
+    page = names_of("adult.md", data=need_adult(directory))
+    made = _release(page["learn"], page["schema"], Budget(epsilon=1, delta="1e-6"))
+    ridge = PrivateRidge.from_release(made, target="income=>50K")
+    table, exact = conf_int(ridge), exact_ridge(page, ridge, "income=>50K")
+    names = list(ridge.get_encoded_names())
+    spread = page["encoded"](page["learn"])[names].std().to_numpy()
+    figure = Figure(figsize=(7, 3.4), layout="constrained")
+    axes = figure.subplots()
+    places = np.arange(len(names))
+    lower, upper, middle = (values[1:] * spread for values in (table.lower, table.upper, table.estimate))
+    naive = 1.96 * table.sampling_std[1:] * spread
+    axes.hlines(places, lower, upper, color=PRIVATE, linewidth=2, label="sampling and privacy")
+    axes.hlines(
+        places + 0.25, middle - naive, middle + naive, color=MUTED, linewidth=2, label="naive: sampling alone"
+    )
+    axes.plot(exact * spread, places, "o", color=EXACT, fillstyle="none", label="without privacy")
+    axes.axvline(0, color=MUTED, linewidth=0.6)
+    axes.set_yticks(places, names)
+    axes.invert_yaxis()
+    axes.set_xlabel("change of the share above 50K per standard deviation")
+    axes.legend(frameon=False, fontsize=8)
+    return figure
+
+
 def lda_confusion(directory: Path) -> Figure:
     """Which digits are taken for which, at epsilon 2 and without privacy."""
     page = names_of("digits.md")
@@ -151,6 +178,7 @@ DRAWINGS: dict[str, Callable[[Path], Figure | bytes]] = {
     "heat-map": heat_map,
     "scree": scree,
     "coefficient-path": coefficient_path,
+    "intervals": intervals,
     "lda-confusion": lda_confusion,
     "plan": plan,
 }

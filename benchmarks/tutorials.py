@@ -1,6 +1,6 @@
 """The numbers stated in the tutorials, measured over repetitions of what their pages do once.
 
-Run: python -m benchmarks.tutorials [adult|digits|mnist|breast-cancer] [--data DIR] [--repetitions N]
+Run: python -m benchmarks.tutorials [adult|adult-intervals|digits|mnist|breast-cancer] [--data DIR] [--repetitions N]
 
 Tables and schemas are those of the pages, whose code is executed, so that the two cannot differ.  Randomness is seeded.
 Adult and MNIST need their files (see benchmarks/data.py).
@@ -24,6 +24,7 @@ import dpcov
 from benchmarks.data import MissingTable, data_directory
 from dpcov import Budget, SeededEntropy
 from dpcov.analysis import NoiseWarning, PrivateLDA, PrivatePCA, PrivateRidge
+from dpcov.analysis.inference import conf_int
 
 Array = NDArray[np.float64]
 
@@ -93,6 +94,38 @@ def adult(directory: Path, repetitions: int) -> list[str]:
                 f"| {epsilon} | {target} | {np.mean(scores):.3f} | {np.min(scores):.3f} | "
                 f"{exact.score(new[features], new[target]):.3f} | {np.mean(relative):.2f} |"
             )
+    return lines
+
+
+def exact_ridge(page: dict[str, Any], model: PrivateRidge, target: str) -> Array:
+    """Coefficients of a model's own penalty without noise, on the rows that were released."""
+    names = list(model.get_encoded_names())
+    half_ranges = {column.name: column.half_range for column in model.release_.manifest.columns}
+    scale = np.array([half_ranges[name] for name in (*names, target)])
+    rows = page["encoded"](page["learn"])[[*names, target]].to_numpy() / scale
+    covariance = np.cov(rows.T, bias=True)
+    weights = np.linalg.solve(covariance[:-1, :-1] + model.alpha_ * np.eye(len(names)), covariance[:-1, -1])
+    return np.asarray(weights * scale[-1] / scale[:-1])
+
+
+def adult_intervals(directory: Path, repetitions: int) -> list[str]:
+    """How many 95 % intervals for income hold the coefficient of the released table, with and without the noise."""
+    page = names_of("adult.md", data=need_adult(directory))
+    lines = ["| ε | intervals that hold | naive ones | typical width, naive = 1 |", "| --- " * 4 + "|"]
+    for epsilon in ADULT_EPSILONS:
+        found = []
+        for seed in range(repetitions):
+            made = _seeded(page["learn"], page["schema"], Budget(epsilon=epsilon, delta="1e-6"), seed)
+            model = PrivateRidge.from_release(made, target="income=>50K")
+            exact = exact_ridge(page, model, "income=>50K")
+            table, about_rows = conf_int(model), conf_int(model, sampling=False)
+            holds = (about_rows.lower[1:] <= exact) & (exact <= about_rows.upper[1:])
+            naive = 1.96 * table.sampling_std[1:]
+            naive_holds = np.abs(table.estimate[1:] - exact) <= naive
+            wider = (table.upper - table.lower)[1:] / (2 * naive)
+            found.append((np.mean(holds), np.mean(naive_holds), np.median(wider)))
+        holds, naive_holds, wider = np.mean(found, axis=0)
+        lines.append(f"| {epsilon} | {holds:.0%} | {naive_holds:.0%} | {wider:.1f} |")
     return lines
 
 
@@ -176,6 +209,7 @@ def _seeded(table: Any, schema: dpcov.Schema, budget: Budget, seed: int, **more:
 
 TABLES: dict[str, Callable[[Path, int], list[str]]] = {
     "adult": adult,
+    "adult-intervals": adult_intervals,
     "digits": digits,
     "mnist": mnist,
     "breast-cancer": breast_cancer,

@@ -3,7 +3,6 @@
 All follow the mechanism interface: ``dpcov audit --module tests.audit.zoo:HalvedNoise``.  Never release with them.
 """
 
-from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from unittest import mock
@@ -12,8 +11,10 @@ import numpy as np
 
 from dpcov.audit import Effort, half_noise
 from dpcov.data.moments import MomentsSpec
-from dpcov.mechanisms.adaptive import Adaptive
+from dpcov.mechanisms.base import Calibration, Mechanism
 from dpcov.mechanisms.blocks.additive_noise import laplaces
+from dpcov.mechanisms.blocks.shells import outlier_counts, shell_counts
+from dpcov.mechanisms.blocks.sparse_vector import sparse_vector
 from dpcov.mechanisms.eigenvectors import Eigenvectors
 from dpcov.mechanisms.finished import sscp_of
 from dpcov.mechanisms.gaussian import Gaussian
@@ -22,6 +23,7 @@ from dpcov.mechanisms.stratified import ROW_COUNT_WEIGHT, Stratified
 from dpcov.noise.entropy import SeededEntropy
 from dpcov.noise.lattice import rounded_gaussian
 from dpcov.privacy.budget import Budget
+from dpcov.privacy.guarantee import PureDP
 from dpcov.statistics import NoisyStatistics
 
 
@@ -91,26 +93,42 @@ class ClipIgnored(Gaussian):
         return scaled(super().calibrate(problem, budget), Fraction(self.clip) ** 4)
 
 
-def reusing_sparse_vector(queries, *, threshold, epsilon, sensitivity=1.0, monotone=False, entropy):
-    """The sparse vector technique with one draw for all answers."""
-    scale = 2.0 * sensitivity / float(epsilon)
-    noisy_threshold = threshold + scale * float(laplaces(1, entropy)[0])
-    noise = scale * float(laplaces(1, entropy)[0])
-    return next((at for at, answer in enumerate(queries) if answer + noise >= noisy_threshold), None)
+@dataclass(frozen=True, kw_only=True)
+class Search(Mechanism):
+    """Sound: a radius that holds all rows, from the sparse vector technique alone."""
+
+    name = "search"
+    summary = "a radius by the sparse vector technique"
+    paper = "Dwork, Roth (2014), 3.6"
+    numerics = "idealized"
+    promises = (PureDP,)
+
+    def moments_spec(self, problem):
+        return MomentsSpec(shells=6)
+
+    def calibrate(self, problem, budget):
+        self.check(problem, budget)
+        return Calibration(promise=budget.promise)
+
+    def draw(self, moments, calibration, problem, entropy):
+        longer = outlier_counts(shell_counts(moments))[::-1]
+        found = self.find([-float(count) for count in longer], calibration.promise.epsilon, entropy)
+        arrays = {"second_moment": np.zeros((2, 2))}
+        return NoisyStatistics(layout="estimate", arrays=arrays, notes=(f"radius {found}",))
+
+    def find(self, answers, epsilon, entropy):
+        return sparse_vector(answers, threshold=0.0, epsilon=epsilon, monotone=True, entropy=entropy)
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReusedSearchNoise(Adaptive):
-    """The sparse vector technique reuses the noise of its first query."""
+class ReusedSearchNoise(Search):
+    """The sparse vector technique with one draw of noise for all answers."""
 
     name = "planted-reused-search-noise"
 
-    def draw(self, moments, calibration, problem, entropy):
-        with ExitStack() as patched:
-            for place in ("private_radius", "clip_search"):
-                name = f"dpcov.mechanisms.blocks.{place}.sparse_vector"
-                patched.enter_context(mock.patch(name, reusing_sparse_vector))
-            return super().draw(moments, calibration, problem, entropy)
+    def find(self, answers, epsilon, entropy):
+        threshold, noise = 2.0 / float(epsilon) * laplaces(2, entropy)
+        return next((at for at, answer in enumerate(answers) if answer + noise >= threshold), None)
 
 
 def inverted_acceptance(ratio, dimension):
@@ -161,15 +179,14 @@ class ReusedStream(Gaussian):
 
     def draw(self, moments, calibration, problem, entropy):
         noisy, seed = super().draw(moments, calibration, problem, entropy), int(entropy.words(1)[0])
-        noises = [
-            rounded_gaussian(calibration.diagonal_variance, size, SeededEntropy(seed)) for size in (2, 1)
-        ]
         (stratum,) = moments.strata
-        sscp = noisy.arrays["sscp"].copy()
-        sscp[[0, 1], [0, 1]] = np.diag(stratum.sscp.to_float())[:2].astype(np.int64) + noises[0][0] * [1, 0]
-        sscp[1, 1] += noises[0][1]
-        trace = np.array([stratum.sscp.trace() + int(noises[1][0])])
-        return replace(noisy, arrays={**noisy.arrays, "sscp": sscp, "trace": trace})
+        exact, noisy_sscp = stratum.sscp.to_float().astype(np.int64), noisy.arrays["sscp"].copy()
+        noise, again = (
+            rounded_gaussian(calibration.diagonal_variance, 1, SeededEntropy(seed))[0] for _ in range(2)
+        )
+        noisy_sscp[0, 0] = exact[0, 0] + noise
+        trace = np.array([stratum.sscp.trace() + int(again)])
+        return replace(noisy, arrays={**noisy.arrays, "sscp": noisy_sscp, "trace": trace})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -220,7 +237,7 @@ class Plant:
     budget: Budget
     draws: int
     neighbors: str = "replace-one"
-    candidates: int = 4
+    candidates: int = 5
     search_draws: int = 100
 
     def __str__(self):
@@ -234,20 +251,20 @@ class Plant:
 
 
 PLANTS = [
-    Plant(mechanism=HalvedNoise, budget=Budget(epsilon=1), draws=2500, candidates=2),
-    Plant(mechanism=ForgottenRoot, budget=Budget(rho=8), draws=700),
-    Plant(mechanism=OffDiagonalHalvedTwice, budget=Budget(rho=8), draws=700),
-    Plant(mechanism=WrongRelation, budget=Budget(rho=8), draws=700),
-    Plant(mechanism=ClipIgnored, budget=Budget(epsilon=2, delta="1e-3"), draws=300),
-    Plant(mechanism=ReusedSearchNoise, budget=Budget(epsilon=1), draws=500, neighbors="add-remove-one"),
-    Plant(mechanism=InvertedAcceptance, budget=Budget(epsilon=2), draws=3000),
-    Plant(mechanism=StratumTwice, budget=Budget(rho=8), draws=700),
-    Plant(mechanism=ReusedSeed, budget=Budget(rho=1), draws=200),
-    Plant(mechanism=ReusedStream, budget=Budget(rho=1), draws=200),
-    Plant(mechanism=UnchargedTrace, budget=Budget(rho=8), draws=700, neighbors="add-remove-one"),
-    Plant(mechanism=RoundingLeak, budget=Budget(rho=1), draws=200),
+    Plant(mechanism=HalvedNoise, budget=Budget(epsilon=1), draws=4500, candidates=1),
+    Plant(mechanism=ForgottenRoot, budget=Budget(rho=8), draws=350, candidates=1),
+    Plant(mechanism=OffDiagonalHalvedTwice, budget=Budget(rho=8), draws=600, candidates=2),
+    Plant(mechanism=WrongRelation, budget=Budget(rho=8), draws=350, candidates=1),
+    Plant(mechanism=ClipIgnored, budget=Budget(epsilon=2, delta="1e-3"), draws=150, candidates=1),
+    Plant(mechanism=ReusedSearchNoise, budget=Budget(epsilon=1), draws=1500, search_draws=600),
+    Plant(mechanism=StratumTwice, budget=Budget(rho=8), draws=350, candidates=1),
+    Plant(mechanism=ReusedSeed, budget=Budget(rho=1), draws=100, candidates=1),
+    Plant(mechanism=ReusedStream, budget=Budget(rho=1), draws=100, candidates=1),
+    Plant(mechanism=UnchargedTrace, budget=Budget(rho=8), draws=350, neighbors="add-remove-one", candidates=1),
+    Plant(mechanism=RoundingLeak, budget=Budget(rho=1), draws=800, candidates=4),
 ]
 DEEP_PLANTS = [
+    Plant(mechanism=InvertedAcceptance, budget=Budget(epsilon=2), draws=12_000, search_draws=400),
     Plant(
         mechanism=UnchargedTraceWeight,
         budget=Budget(rho=20),

@@ -58,14 +58,17 @@ class Target:
         Makes the case from the random source and runs it in the folder.
     share : float
         Part of the cases of the deep run; quick targets have more.
-    keeps : callable
-        Names of files that the case may leave in the folder, given whether it succeeded.
+    milliseconds : float
+        What a case takes, roughly: the deep run divides its time by this.
+    writes : bool
+        Whether a case that succeeds may leave files in the folder, besides its input, whose name begins with ``in``.
     """
 
     name: str
     run: Callable[[Random, Path], None]
     share: float = 1.0
-    keeps: Callable[[bool], tuple[str, ...]] = lambda succeeded: ()
+    milliseconds: float = 1.0
+    writes: bool = False
 
 
 @dataclass
@@ -153,7 +156,7 @@ def one_case(target: Target, seed: int, index: int, root: Path, folder: Path) ->
     tally.seconds = time.perf_counter() - start
     if _peak() - peak > CASE_BYTES:
         wrong.append((f"took {(_peak() - peak) >> 20} MiB", ""))
-    wrong += [(f"left {name}", "") for name in _clean(root, folder, target.keeps(outcome == "success"))]
+    wrong += [(f"left {name}", "") for name in _clean(root, folder, target.writes and outcome == "success")]
     if DETONATIONS:
         DETONATIONS.clear()
         wrong.append(("executed what it read", ""))
@@ -201,10 +204,10 @@ def _place(error: BaseException) -> str:
     return " > ".join(dict.fromkeys(f"{Path(frame.filename).name}:{frame.lineno}" for frame in last))
 
 
-def _clean(root: Path, folder: Path, kept: tuple[str, ...]) -> list[str]:
+def _clean(root: Path, folder: Path, keeps: bool) -> list[str]:
     """Remove everything, and name what should not have been there."""
     strange = [name for name in os.listdir(root) if name not in ("work", "tmp")]
-    strange += [f"work/{name}" for name in os.listdir(folder) if not name.startswith("in") and name not in kept]
+    strange += [f"work/{name}" for name in os.listdir(folder) if not (keeps or name.startswith("in"))]
     strange += [f"tmp/{name}" for name in os.listdir(root / "tmp")]
     for name in [*strange, *(f"work/{name}" for name in os.listdir(folder))]:
         path = root / name

@@ -98,5 +98,5 @@ def run_sqlite(random: Random, folder: Path) -> None:
     read_all(random, Query(sql, db=f"sqlite:///{place}"))
 
 
-DUCKDB = Target(name="sql-duckdb", run=run_duckdb, share=0.5)
-SQLITE = Target(name="sql-sqlite", run=run_sqlite, share=4, keeps=lambda succeeded: ("in.db-journal",))
+DUCKDB = Target(name="sql-duckdb", run=run_duckdb, share=0.1, milliseconds=60)
+SQLITE = Target(name="sql-sqlite", run=run_sqlite, share=2, milliseconds=4)

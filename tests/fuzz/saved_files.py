@@ -51,7 +51,7 @@ def run_moments(random: Random, folder: Path) -> None:
         lock_file(path, _forged(random, random.choice(files[half:])), _KEY)
     held = Checkpoint.load(path, _OTHER if random.random() < 0.02 else _KEY)
     repr(held)
-    if random.random() < 0.5:
+    if random.random() < 0.1:
         dpcov.release(
             held,
             schema=dpcov.Schema.loads(held.schema_toml),
@@ -170,7 +170,5 @@ def _cell(random: Random) -> object:
     return json.dumps(chosen) if isinstance(chosen, list | dict) else chosen
 
 
-MOMENTS = Target(name="moments", run=run_moments, share=9)
-LEDGER = Target(
-    name="ledger", run=run_ledger, share=2, keeps=lambda succeeded: ("in.sqlite", "in.sqlite-journal")
-)
+MOMENTS = Target(name="moments", run=run_moments, share=5, milliseconds=2)
+LEDGER = Target(name="ledger", run=run_ledger, share=2, milliseconds=4)

@@ -40,7 +40,7 @@ def test_the_joint_trace_is_used_as_least_squares_would():
     solved = np.linalg.lstsq(design, np.array(values) / np.sqrt(spread), rcond=None)[0]
     deviations = np.sqrt(np.diag(np.linalg.inv(design.T @ design)))
     for sharpened, mean, deviation in zip(with_joint_trace(strata, joint), solved, deviations, strict=True):
-        trace, std = sharpened._best_trace()
+        trace, std = sharpened.best_trace()
         assert trace == pytest.approx(mean * sharpened.noise_std)
         assert std == pytest.approx(deviation * sharpened.noise_std)
 

@@ -25,8 +25,10 @@ from math import inf, sqrt
 
 import numpy as np
 
+from dpcov.analysis.features import Places, feature_columns
 from dpcov.analysis.intervals import Interval, solve_quadratic
 from dpcov.analysis.moment_law import Array, MomentLaw, Tails
+from dpcov.artifact import Release
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -61,7 +63,7 @@ class Regression:
 
     @property
     def residual_map(self) -> Array:
-        """u as a function of the coefficients and 1, (d, q + 1)."""
+        """U as a function of the coefficients and 1, (d, q + 1)."""
         return np.column_stack([-self.regressors.T, self.target])
 
     def line(self, name: str, functional: Array, offset: float) -> Interval:
@@ -146,3 +148,54 @@ def unknown(name: str) -> Interval:
     return Interval(
         name=name, estimate=float("nan"), lower=-inf, upper=inf, sampling_std=inf, privacy_std=inf
     )
+
+
+def coefficient_lines(
+    law: MomentLaw,
+    to_original: Array,
+    target: int,
+    places: Places,
+    *,
+    alpha: float,
+    fit_intercept: bool,
+    level: float,
+    tails: Tails,
+) -> list[Interval]:
+    """Lines of a regression; ``to_original`` maps encoded rows to features, (p, d)."""
+    columns = [column for column in law.columns if column.kind != "intercept"]
+    half_ranges = np.array([columns[place].half_range for place in places])
+    goal = columns[target]
+    if fit_intercept:
+        unit = np.eye(len(law.moment))
+        regressors, outcome = unit[[0, *(places + 1)]], unit[target + 1]
+    else:
+        regressors, outcome = (
+            to_original[places] / half_ranges[:, None],
+            to_original[target] / goal.half_range,
+        )
+    penalty = np.array([0.0] * fit_intercept + [alpha] * len(places))
+    fit = Regression(
+        law=law, regressors=regressors, target=outcome, penalty=penalty, tails=tails, level=level
+    )
+    lines, names = [], [columns[place].name for place in places]
+    if fit_intercept:
+        centers = np.array([columns[place].center for place in places])
+        functional = goal.half_range * np.append(1.0, -centers / half_ranges)
+        lines.append(fit.line("(intercept)", functional, goal.center))
+    for name, place, half_range in zip(names, range(len(names)), half_ranges, strict=True):
+        functional = np.zeros(len(penalty))
+        functional[place + fit_intercept] = goal.half_range / half_range
+        lines.append(fit.line(name, functional, 0.0))
+    return lines
+
+
+def without_references(release: Release, places: Places) -> tuple[Places, tuple[str, ...]]:
+    """Leave out the first category of every column all of whose categories are chosen, and say so."""
+    columns, chosen = feature_columns(release), set(map(int, places))
+    left_out = []
+    for source in dict.fromkeys(columns[place].source for place in places):
+        own = [i for i, c in enumerate(columns) if c.source == source and c.kind == "category"]
+        if own and chosen.issuperset(own):
+            left_out.append(own[0])
+    notes = tuple(f"Reference category: {columns[place].name}." for place in left_out)
+    return np.array([place for place in places if place not in left_out], dtype=np.intp), notes

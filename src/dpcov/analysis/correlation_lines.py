@@ -80,7 +80,9 @@ def _partial_pairs(law: MomentLaw, places: Places, level: float) -> Iterator[_Pa
         rows[0, a] = rows[1, b] = 1.0
         known = _stands_out(law, moment[np.ix_(others, others)], level) and used > 0.5
         if known:
-            rows[:, others] = -np.linalg.solve(moment[np.ix_(others, others)], moment[np.ix_(others, [a, b])]).T
+            rows[:, others] = -np.linalg.solve(
+                moment[np.ix_(others, others)], moment[np.ix_(others, [a, b])]
+            ).T
         covariance = rows @ moment @ rows.T if known else np.zeros((2, 2))
         i, j = chosen[a], chosen[b]
         yield _Pair(

@@ -206,7 +206,8 @@ class PrivateLDA(Discriminant):
         )
         if values[-1] <= pooled.edge:
             warn_noise(
-                "Every direction lies within the noise of the release: classes are told apart by chance."
+                "How features vary within the classes lies within the noise of the release: classes are told apart by "
+                "the distance of their means alone."
             )
         scale = np.outer(pooled.half_ranges, pooled.half_ranges)
         self.covariance_ = compose(values, vectors) * scale

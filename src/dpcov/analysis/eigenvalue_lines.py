@@ -6,9 +6,9 @@ Notes
 -----
 Noise pushes eigenvalues apart, so a noisy eigenvalue is biased and, below the noise edge, hardly moves with the true
 one.  For each eigenvalue in turn, candidates are put in its place, noise and sampling are simulated (a parametric
-bootstrap, Ferrando, Wang and Sheldon 2022), and the candidates are kept for which the eigenvalue in the release is within
-the reach of the simulated ones.  The other eigenvalues are first set to values whose noisy versions are, on average,
-those in the release.  Simulations share their random numbers.
+bootstrap, Ferrando, Wang and Sheldon 2022), and the candidates are kept for which the eigenvalue in the release is
+within the reach of the simulated ones.  The other eigenvalues are first set to values whose noisy versions are, on
+average, those in the release.  Simulations share their random numbers.
 """
 
 from dataclasses import dataclass
@@ -22,8 +22,8 @@ from dpcov.analysis.intervals import Interval
 from dpcov.analysis.moment_intervals import reach_of, shape_of
 from dpcov.analysis.moment_law import Array, MomentLaw, Tails
 
-N_CANDIDATES = 17
-N_UNBIASING = 3
+N_CANDIDATES = 11
+N_UNBIASING = 2
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -113,12 +113,14 @@ class Spectrum:
 
 def _where_between(candidates: Array, scores: Array, z: float) -> tuple[float, float]:
     """First candidate with score <= z and last with score >= -z, interpolated; scores fall."""
-    above = np.flatnonzero(scores > z)
-    below = np.flatnonzero(scores < -z)
-    first = above[-1] + 1 if above.size else 0
-    last = below[0] - 1 if below.size else len(scores) - 1
-    lower = _crossing(candidates, scores, first - 1, z) if 0 < first < len(scores) else candidates[min(first, len(scores) - 1)]
-    upper = _crossing(candidates, scores, last, -z) if 0 <= last < len(scores) - 1 else candidates[max(last, 0)]
+    above, below, last = np.flatnonzero(scores > z), np.flatnonzero(scores < -z), len(scores) - 1
+    # Where no candidate is rejected on a side, the last one stands.
+    lower = (
+        candidates[0] if not above.size else _crossing(candidates, scores, min(int(above[-1]), last - 1), z)
+    )
+    upper = (
+        candidates[last] if not below.size else _crossing(candidates, scores, max(int(below[0]) - 1, 0), -z)
+    )
     return float(lower), float(upper)
 
 

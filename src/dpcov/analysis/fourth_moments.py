@@ -41,7 +41,9 @@ class ColumnShape:
     skew_slope: float | None
 
 
-def column_shape(column: EncodedColumn, mean: float, variance: float, lower: float, upper: float) -> ColumnShape:
+def column_shape(
+    column: EncodedColumn, mean: float, variance: float, lower: float, upper: float
+) -> ColumnShape:
     """Shape of an encoded column."""
     slope = lower + upper - 2 * mean if column.kind in TWO_VALUED else None
     return ColumnShape(
@@ -61,7 +63,7 @@ def beta_kurtosis(mean: float, variance: float, lower: float, upper: float) -> f
     """
     width = upper - lower
     m, s = (mean - lower) / width, variance / width**2
-    if not (0 < m < 1 and 0 < s):
+    if not (0 < m < 1 and s > 0):
         return 3.0
     # Sum of the law's two parameters; zero for a law on the ends alone.
     total = max(0.0, m * (1 - m) / s - 1)
@@ -85,7 +87,11 @@ def _elliptical_pair(first: ColumnShape, second: ColumnShape, c: float) -> Array
     kappa, a, b = max(first.kurtosis, second.kurtosis), first.variance, second.variance
     means = np.array([a, c, b])
     normal = np.array(
-        [[2 * a * a, 2 * a * c, 2 * c * c], [2 * a * c, a * b + c * c, 2 * b * c], [2 * c * c, 2 * b * c, 2 * b * b]]
+        [
+            [2 * a * a, 2 * a * c, 2 * c * c],
+            [2 * a * c, a * b + c * c, 2 * b * c],
+            [2 * c * c, 2 * b * c, 2 * b * b],
+        ]
     )
     return np.asarray(kappa * normal + (kappa - 1) * np.outer(means, means))
 

@@ -1,8 +1,8 @@
 """Confidence intervals that count both sources of error: which rows were sampled, and the privacy noise.
 
 Promise: a release alone, at no further privacy cost, from its unbiased statistics and the published law of the noise;
-deterministic.  Wide rather than wrong: where the noise drowns a quantity, the interval says so.  Derivations and measured
-coverage: docs/inference.md.
+deterministic.  Wide rather than wrong: where the noise drowns a quantity, the interval says so.  Derivations and
+measured coverage: docs/inference.md.
 """
 
 from collections.abc import Sequence
@@ -10,14 +10,13 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from dpcov.analysis.coefficient_lines import Regression
+from dpcov.analysis.coefficient_lines import coefficient_lines, without_references
 from dpcov.analysis.correlation_lines import correlation_lines, partial_correlation_lines
 from dpcov.analysis.eigenvalue_lines import spectrum_of
 from dpcov.analysis.features import Places, feature_columns, find_features, other_features
-from dpcov.analysis.intervals import Interval, IntervalTable, table
+from dpcov.analysis.intervals import IntervalTable, table
 from dpcov.analysis.moment_intervals import mean_lines, variance_lines
 from dpcov.analysis.moment_law import (
-    Array,
     MomentLaw,
     Tails,
     all_features,
@@ -243,7 +242,8 @@ def coefficient_intervals(
         raise InputError("A target cannot be among its own features.")
     if not alpha >= 0:
         raise InputError("alpha must be at least 0.")
-    law, notes = moment_law(release, sampling=sampling), ()
+    law = moment_law(release, sampling=sampling)
+    notes: tuple[str, ...] = ()
     if fit_intercept:
         require_intercept(law, "a regression with an intercept (say fit_intercept=False)")
         if alpha == 0:
@@ -261,62 +261,15 @@ def coefficient_intervals(
     return table(f"coefficients for {target}", level, lines, notes)
 
 
-def coefficient_lines(
-    law: MomentLaw,
-    to_original: Array,
-    target: int,
-    places: Places,
-    *,
-    alpha: float,
-    fit_intercept: bool,
-    level: float,
-    tails: Tails,
-) -> list[Interval]:
-    """Lines of a regression; ``to_original`` maps encoded rows to features, (p, d)."""
-    columns = [column for column in law.columns if column.kind != "intercept"]
-    half_ranges = np.array([columns[place].half_range for place in places])
-    goal = columns[target]
-    if fit_intercept:
-        unit = np.eye(len(law.moment))
-        regressors, outcome = unit[[0, *(places + 1)]], unit[target + 1]
-    else:
-        regressors, outcome = to_original[places] / half_ranges[:, None], to_original[target] / goal.half_range
-    penalty = np.array([0.0] * fit_intercept + [alpha] * len(places))
-    fit = Regression(
-        law=law, regressors=regressors, target=outcome, penalty=penalty, tails=tails, level=level
-    )
-    lines, names = [], [columns[place].name for place in places]
-    if fit_intercept:
-        centers = np.array([columns[place].center for place in places])
-        functional = goal.half_range * np.append(1.0, -centers / half_ranges)
-        lines.append(fit.line("(intercept)", functional, goal.center))
-    for name, place, half_range in zip(names, range(len(names)), half_ranges, strict=True):
-        functional = np.zeros(len(penalty))
-        functional[place + fit_intercept] = goal.half_range / half_range
-        lines.append(fit.line(name, functional, 0.0))
-    return lines
-
-
-def without_references(release: Release, places: Places) -> tuple[Places, tuple[str, ...]]:
-    """Leave out the first category of every column all of whose categories are chosen, and say so."""
-    columns, chosen = feature_columns(release), set(map(int, places))
-    left_out = []
-    for source in dict.fromkeys(columns[place].source for place in places):
-        own = [i for i, c in enumerate(columns) if c.source == source and c.kind == "category"]
-        if own and chosen.issuperset(own):
-            left_out.append(own[0])
-    notes = tuple(f"Reference category: {columns[place].name}." for place in left_out)
-    return np.array([place for place in places if place not in left_out], dtype=np.intp), notes
-
-
 def conf_int(estimator: Any, level: float = 0.95, **options: Any) -> Any:
     """Intervals for what a fitted estimator has estimated.
 
     Parameters
     ----------
     estimator
-        ``PrivateLinearRegression`` or ``PrivateRidge``: coefficients, at its penalty, a list of tables if it has several
-        targets.  ``PrivatePCA``: eigenvalues.  ``PrivateCorrelation``: correlations.  ``PrivateCovariance``: variances.
+        ``PrivateLinearRegression`` or ``PrivateRidge``: coefficients, at its penalty, a list of tables if it has
+        several targets.  ``PrivatePCA``: eigenvalues.  ``PrivateCorrelation``: correlations.  ``PrivateCovariance``:
+        variances.
     level : float
     **options
         Of the function for these intervals, such as ``sampling`` or ``tails``.

@@ -149,8 +149,10 @@ class IntervalTable:
         width = max([len(name) for name in self.names], default=0)
         lines = [f"{self.what}, {100 * self.level:g} % intervals"]
         lines.append(" " * width + "".join(f"{name:>14}" for name in COLUMNS))
-        for row in self.rows:
-            lines.append(f"{row.name:<{width}}" + "".join(f"{getattr(row, name):>14.5g}" for name in COLUMNS))
+        lines += [
+            f"{row.name:<{width}}" + "".join(f"{getattr(row, name):>14.5g}" for name in COLUMNS)
+            for row in self.rows
+        ]
         return "\n".join([*lines, *self.notes])
 
 
@@ -185,7 +187,9 @@ def ratio_interval(
     if b <= 0:
         lower, upper = -inf, inf
     estimate = a / b if b > 0 else float("nan")
-    stds = [_root(v[0] - 2 * v[1] * estimate + v[2] * estimate**2) / abs(b or 1.0) for v in (sampling, privacy)]
+    stds = [
+        _root(v[0] - 2 * v[1] * estimate + v[2] * estimate**2) / abs(b or 1.0) for v in (sampling, privacy)
+    ]
     return Interval(
         name=name, estimate=estimate, lower=lower, upper=upper, sampling_std=stds[0], privacy_std=stds[1]
     )
@@ -203,8 +207,6 @@ def _root(value: float) -> float:
     return sqrt(max(0.0, value)) if np.isfinite(value) else float("nan")
 
 
-def table(
-    what: str, level: float, rows: Sequence[Interval], notes: Sequence[str] = ()
-) -> IntervalTable:
+def table(what: str, level: float, rows: Sequence[Interval], notes: Sequence[str] = ()) -> IntervalTable:
     """Put lines together."""
     return IntervalTable(what=what, level=level, rows=tuple(rows), notes=tuple(notes))

@@ -40,29 +40,45 @@ def _mean_sampling(law: MomentLaw, place: int, lower: float, upper: float) -> Tr
 
 def variance_lines(law: MomentLaw, places: Places, level: float, tails: Tails) -> list[Interval]:
     """In squared original units."""
-    lower, upper = public_range(law.columns)
-    means, lines = law.means, []
-    for place in places + 1:
-        column, mean = law.columns[place], means[place]
-        pair = np.array([-mean, 1.0])
-        line = ratio_interval(
-            column.name,
-            (float(law.covariance[place, place]) * law.count, law.count),
-            _variance_sampling(law, int(place), tails),
-            _privacy(law, int(place), np.outer(pair, pair)),
-            reach=law.reaches(level),
+    ranges = mean_lines(law, places, level)
+    return [
+        _variance_line(law, int(place), mean, level, tails)
+        for place, mean in zip(places + 1, ranges, strict=True)
+    ]
+
+
+def _variance_line(law: MomentLaw, place: int, mean: Interval, level: float, tails: Tails) -> Interval:
+    column = law.columns[place]
+    lower, upper = (float(bound[place]) for bound in public_range(law.columns))
+    encoded = mean.scaled(1.0, -column.center).scaled(1 / column.half_range)
+    middle = float(np.clip((lower + upper) / 2, encoded.lower, encoded.upper))
+    allowed = [(upper - m) * (m - lower) for m in (encoded.lower, middle, encoded.upper)]
+    if column.kind in TWO_VALUED:
+        # A yes-or-no column's mean tells its variance.
+        m, slope = encoded.estimate, abs(upper + lower - 2 * encoded.estimate)
+        line = Interval(
+            name=column.name,
+            estimate=(upper - m) * (m - lower),
+            lower=min(allowed),
+            upper=max(allowed),
+            sampling_std=slope * encoded.sampling_std,
+            privacy_std=slope * encoded.privacy_std,
         )
-        largest = max(0.0, (upper[place] - mean) * (mean - lower[place]))
-        largest = max(largest, float(np.clip(line.lower, 0.0, (upper[place] - lower[place]) ** 2 / 4)))
-        lines.append(line.clipped(0.0, largest).scaled(column.half_range**2))
-    return lines
+        return line.scaled(column.half_range**2)
+    pair = np.array([-law.means[place], 1.0])
+    line = ratio_interval(
+        column.name,
+        (float(law.covariance[place, place]) * law.count, law.count),
+        _variance_sampling(law, place, tails),
+        _privacy(law, place, np.outer(pair, pair)),
+        reach=law.reaches(level),
+    )
+    return line.clipped(0.0, max(allowed)).scaled(column.half_range**2)
 
 
 def _variance_sampling(law: MomentLaw, place: int, tails: Tails) -> Triple:
     """Variance of u² at a candidate variance t: a multiple of t², or t (B² - t) if nothing but |u| <= B is known."""
     rows, shape = law.sampling_factor, shape_of(law, place)
-    if shape.skew_slope is not None:
-        return shape.skew_slope**2 * shape.variance * rows, 0.0, 0.0
     if tails == "bounded":
         return 0.0, -(reach_of(law, place) ** 2) / 2 * rows, -rows
     return 0.0, 0.0, (3 * shape.kurtosis - 1) * rows

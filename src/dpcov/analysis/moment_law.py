@@ -90,7 +90,9 @@ class MomentLaw:
     def count(self) -> float:
         """Moment of the intercept: 1, or a private number near it."""
         if not self.moment[0, 0] > 4 * sqrt(self.diagonal[0, 0]):
-            raise ReleaseError("The noise hides the number of rows, so means are unknown. Use more rows or budget.")
+            raise ReleaseError(
+                "The noise hides the number of rows, so means are unknown. Use more rows or budget."
+            )
         return float(self.moment[0, 0])
 
     @cached_property

@@ -14,6 +14,9 @@ from dpcov.audit.scores import projection
 from dpcov.linalg.symmetric import Array
 from dpcov.privacy.guarantee import ZCDP, ApproxDP, Promise
 
+LARGEST_SHIFT = 1e3
+"""Noise that varies less beside the difference is none."""
+
 
 def normal_bound(
     promise: Promise, train: tuple[Array, Array], held_out: tuple[Array, Array], alpha: float = ALPHA
@@ -37,11 +40,11 @@ def shift_below(first: Array, second: Array, alpha: float) -> float:
     freedom = first.size + second.size - 2
     scatter = float(np.square(first - first.mean()).sum() + np.square(second - second.mean()).sum())
     if scatter == 0.0:
-        return math.inf if first[0] != second[0] else 0.0
+        return LARGEST_SHIFT if first[0] != second[0] else 0.0
     variance = scatter / freedom
     error = math.sqrt(variance * (1.0 / first.size + 1.0 / second.size)) * stats.t.isf(alpha / 4, freedom)
     distance = abs(float(first.mean() - second.mean())) - error
-    return float(max(0.0, distance) / math.sqrt(scatter / stats.chi2.ppf(alpha / 2, freedom)))
+    return min(LARGEST_SHIFT, max(0.0, distance) / math.sqrt(scatter / float(stats.chi2.ppf(alpha / 2, freedom))))
 
 
 def from_shift(promise: Promise, shift: float) -> float:
@@ -54,9 +57,6 @@ def from_shift(promise: Promise, shift: float) -> float:
 
 def gaussian_epsilon(shift: float, delta: float) -> float:
     """Smallest epsilon of the Gaussian mechanism at delta (Balle, Wang 2018, theorem 8), by bisection."""
-    if math.isinf(shift):
-        return math.inf
-
     def excess(epsilon: float) -> float:
         one = stats.norm.cdf(shift / 2 - epsilon / shift)
         other = math.exp(min(700.0, epsilon + stats.norm.logcdf(-shift / 2 - epsilon / shift)))

@@ -17,7 +17,9 @@ MOST_COLUMNS = 40
 """Single columns that are tried by themselves: those whose means differ most."""
 
 _RIDGE = 1e-12
-"""Relative to the mean variance; small enough to see noise that was used twice."""
+"""In units of a column's variance; small enough to see noise that was used twice."""
+
+_LARGEST = 1e100
 
 Rule = Callable[[Outcomes], Array]
 
@@ -31,7 +33,8 @@ class ScoreBook:
 
     def of(self, outcomes: Outcomes) -> Array:
         """(draws, n_scores) scores."""
-        return np.stack([rule(outcomes) for rule in self.rules], axis=1)
+        scores = np.stack([rule(outcomes) for rule in self.rules], axis=1)
+        return np.clip(scores, -_LARGEST, _LARGEST)
 
 
 def learn(first: Outcomes, second: Outcomes) -> ScoreBook:
@@ -109,7 +112,8 @@ def _column_rules(
     if one.shape[1] == 0:
         return []
     spread = np.sqrt(one.var(axis=0) + other.var(axis=0))
-    clear = np.abs(one.mean(axis=0) - other.mean(axis=0)) / np.maximum(spread, 1e-300)
+    distance = np.abs(one.mean(axis=0) - other.mean(axis=0))
+    clear = np.divide(distance, spread, out=np.full_like(spread, _LARGEST), where=spread > 1e-9 * distance)
     chosen = np.argsort(-clear)[:MOST_COLUMNS]
     return [(kind, _column(part, int(column))) for column in chosen]
 
@@ -121,10 +125,13 @@ def _column(part: Callable[[Outcomes], Array], column: int) -> Rule:
 def _projection_rules(first: Outcomes, second: Outcomes) -> list[tuple[str, Rule]]:
     """Gaussian likelihood ratios: with one covariance (a projection), and with two."""
     direction = projection(first.numbers, second.numbers)
-    laws = [_Normal.fitted(each.numbers) for each in (first, second)]
+    scale = np.concatenate([first.numbers, second.numbers]).std(axis=0)
+    scale[scale == 0] = 1.0
+    laws = [_Normal.fitted(each.numbers / scale) for each in (first, second)]
 
     def quadratic(outcomes: Outcomes) -> Array:
-        return laws[0].log_density(outcomes.numbers) - laws[1].log_density(outcomes.numbers)
+        scaled = outcomes.numbers / scale
+        return laws[0].log_density(scaled) - laws[1].log_density(scaled)
 
     return [
         ("projection", lambda outcomes: outcomes.numbers @ direction),
@@ -155,8 +162,7 @@ class _Normal:
     @classmethod
     def fitted(cls, values: Array) -> "_Normal":
         eigenvalues, vectors = np.linalg.eigh(_covariance(values))
-        floor = max(float(eigenvalues[-1]), 1e-300) * _RIDGE
-        eigenvalues = np.maximum(eigenvalues, floor)
+        eigenvalues = np.maximum(eigenvalues, _RIDGE)
         return cls(
             mean=values.mean(axis=0),
             root=vectors / np.sqrt(eigenvalues),

@@ -21,10 +21,16 @@ GENERIC_ROWS = np.array([[0.31, -0.47], [0.23, 0.61], [0.11, 0.07], [-0.53, 0.29
 
 
 def known_pairs(relation: Neighbors) -> list[Neighboring]:
-    """The attaining pair, the same turned by 45 and 30 degrees, and one without any special number."""
-    best = attaining(relation)
-    generic = pair_of(relation, GENERIC_ROWS[2:], GENERIC_ROWS[0], GENERIC_ROWS[1], label="generic")
-    return [best, turned(best), turned(best, np.pi / 6), generic]
+    """The attaining pair, also turned and beside another row; no special numbers; a short row against none."""
+    best, nobody = attaining(relation), np.zeros((3, 2))
+    axes = np.eye(2)
+    return [
+        best,
+        turned(best),
+        pair_of(relation, axes[1:], axes[0], axes[1], label="beside a row"),
+        pair_of(relation, GENERIC_ROWS[2:], GENERIC_ROWS[0], GENERIC_ROWS[1], label="generic"),
+        pair_of(relation, nobody, np.array([0.3, 0.0]), nobody[0], label="short row"),
+    ]
 
 
 def search(

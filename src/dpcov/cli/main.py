@@ -14,6 +14,7 @@ import typer
 from typer.core import TyperGroup
 
 from dpcov.cli import (
+    audit,
     demo,
     export,
     ledger,
@@ -88,6 +89,7 @@ app.command("show", epilog=show.EXAMPLE)(show.show)
 app.command("report", epilog=report.EXAMPLE)(report.report)
 app.command("export", epilog=export.EXAMPLE)(export.export)
 app.command("sample", epilog=sample.EXAMPLE)(sample.sample)
+app.command("audit", epilog=audit.EXAMPLE)(audit.audit)
 app.command("record", epilog=record.EXAMPLE)(record.record)
 app.add_typer(ledger.app, name="ledger")
 app.add_typer(moments.app, name="moments")

@@ -123,7 +123,7 @@ class Checkpoint:
         content = unlock_file(path, key)
         try:
             return _from_bytes(content)
-        except (msgspec.MsgspecError, ValueError, IndexError):
+        except (msgspec.MsgspecError, ValueError, IndexError, RecursionError):
             raise DataError("These moments were saved by another version of dpcov. Upgrade dpcov.") from None
 
     def _to_bytes(self) -> bytes:
@@ -160,9 +160,13 @@ def _from_bytes(content: bytes) -> Checkpoint:
     length = int.from_bytes(content[:8], "little")
     text = content[8 : 8 + length]
     heading = msgspec.json.decode(text, type=_Heading)
-    moments = Moments(heading.n_features, heading.spec, norm_bound=heading.norm_bound)
     start = 8 + _heading_room(text, heading)
     step = 8 * heading.n_features * (heading.n_features + 1)
+    # Before anything of the stated size is made: the numbers are as many as the heading says.
+    matrices = heading.spec.n_strata * (2 if heading.spec.normalized else 1)
+    if heading.n_features < 1 or len(content) - start != matrices * step:
+        raise ValueError
+    moments = Moments(heading.n_features, heading.spec, norm_bound=heading.norm_bound)
     for stratum, count in zip(moments.strata, heading.n_rows, strict=True):
         stratum.n_rows = count
     for place, total in enumerate(_sums(moments)):

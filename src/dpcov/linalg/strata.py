@@ -6,9 +6,10 @@ Stein's unbiased risk estimate of the whole sum, and that estimate is reported. 
 Notes
 -----
 From the clearest to the noisiest, the sum of what is already estimated guides the next stratum: strata of one table
-tend to share their directions, and the guide's noise is independent.  Four estimates of a stratum are averaged with
-weights ∝ exp(−risk/8v): its own shrinkage, the multiple of the guide, the guide's blocks (:mod:`structured`), and zero
-where nothing stands out.  docs/strata.md derives and measures the rules.
+tend to share their directions, and the guide's noise is independent.  Three estimates of a stratum are averaged with
+weights ∝ exp(−risk/8v): its own shrinkage, the multiple of the guide, and the guide's blocks (:mod:`structured`); where
+nothing stands out it is zero.  Where there is no guide yet, shrinkage is blended with thresholding, which a sparse
+matrix gains from.  docs/strata.md derives and measures the rules.
 
 Let f_g be the estimate of group g from its pooled observation Y_g and r_g its risk estimate.  The errors of different
 groups are independent but biased in the same direction, so their cross terms count.  Since E(f_g − S_g) = E(f_g − Y_g),
@@ -23,7 +24,7 @@ noise would drown the number.
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import exp, inf, log, sqrt
 
 import numpy as np
@@ -32,7 +33,7 @@ from numpy.typing import ArrayLike
 from dpcov.errors import UsageError
 from dpcov.linalg.project import project_psd
 from dpcov.linalg.stratum import NoisyMatrix, Stratum, pool, with_joint_trace
-from dpcov.linalg.structured import Candidate, guided_candidates
+from dpcov.linalg.structured import Candidate, blended, guided_candidates, sparse_candidate
 from dpcov.linalg.symmetric import Array, symmetrize
 
 COMPARABLE_NOISE = 8.0
@@ -218,32 +219,50 @@ def _repeated_noise(parts: list[_Part]) -> float:
 def _estimated(stratum: Stratum, guide: Array) -> _Part:
     alone = stratum.shrunk()
     own = Candidate(matrix=alone.matrix, risk=alone.expected_squared_error)
-    if stratum.variance == 0.0 or not np.any(guide):
+    if stratum.variance == 0.0:
         return _Part(stratum=stratum, estimate=own)
+    if not np.any(guide):
+        return _Part(stratum=stratum, estimate=_perhaps_sparse(own, stratum))
     guided = guided_candidates(stratum.noisy, off_diagonal_variance=stratum.variance, guide=guide)
     return _Part(stratum=stratum, estimate=_averaged([own, *guided.values()], stratum.variance))
 
 
-def _averaged(candidates: list[Candidate], variance: float) -> Candidate:
-    """Average with weights ∝ exp(−risk/8v), as in shrinkage, then make it positive semidefinite.
+def _perhaps_sparse(own: Candidate, stratum: Stratum) -> Candidate:
+    """Blend shrinkage with thresholding, unless so few entries could not tell whether the matrix is sparse."""
+    if len(own.matrix) <= FEW_FEATURES:
+        return own
+    trace, trace_std = stratum.best_trace()
+    sparse = sparse_candidate(
+        stratum.noisy, off_diagonal_variance=stratum.variance, trace=trace, trace_variance=trace_std**2
+    )
+    found = blended(own, sparse, stratum.variance)
+    return own if found is own else _positive(found)
 
-    The projection P on the convex set that holds S gives ‖Pf − S‖² ≤ ‖f − S‖² − ‖f − Pf‖².
-    """
+
+def _averaged(candidates: list[Candidate], variance: float) -> Candidate:
+    """Average with weights ∝ exp(−risk/8v), as in shrinkage, then make it positive semidefinite."""
     least = min(candidate.risk for candidate in candidates)
     shares = [exp((least - candidate.risk) / (8.0 * variance)) for candidate in candidates]
     weights = [share / sum(shares) for share in shares]
     mean = np.sum(
         [weight * candidate.matrix for weight, candidate in zip(weights, candidates, strict=True)], axis=0
     )
-    projected = project_psd(mean)
-    risk = sum(weight * candidate.risk for weight, candidate in zip(weights, candidates, strict=True))
-    return Candidate(
-        matrix=projected,
-        risk=risk - float(np.sum((mean - projected) ** 2)),
-        guide_share=sum(
-            weight * candidate.guide_share for weight, candidate in zip(weights, candidates, strict=True)
-        ),
+    return _positive(
+        Candidate(
+            matrix=mean,
+            risk=sum(weight * candidate.risk for weight, candidate in zip(weights, candidates, strict=True)),
+            guide_share=sum(
+                weight * candidate.guide_share for weight, candidate in zip(weights, candidates, strict=True)
+            ),
+        )
     )
+
+
+def _positive(candidate: Candidate) -> Candidate:
+    """Project on the positive semidefinite matrices, a convex set that holds S: ‖Pf − S‖² ≤ ‖f − S‖² − ‖f − Pf‖²."""
+    projected = project_psd(candidate.matrix)
+    gained = float(np.sum((candidate.matrix - projected) ** 2))
+    return replace(candidate, matrix=projected, risk=candidate.risk - gained)
 
 
 def _observations(

@@ -76,7 +76,7 @@ class Stratum:
         """Whether trace, largest eigenvalue or the component along the guide exceed the noise."""
         if self.variance == 0.0:
             return bool(np.any(self.noisy))
-        trace, trace_std = self._best_trace()
+        trace, trace_std = self.best_trace()
         if trace > deviations * trace_std:
             return True
         if guide is not None:
@@ -86,7 +86,7 @@ class Stratum:
         edge = 2.0 * sqrt(len(self.noisy) * self.variance)
         return self.observed.largest_eigenvalue() > edge + deviations * self.noise_std
 
-    def _best_trace(self) -> tuple[float, float]:
+    def best_trace(self) -> tuple[float, float]:
         """The two traces averaged by precision, and the standard deviation of that."""
         own, own_variance = float(np.trace(self.noisy)), self.noise_std**2 * len(self.noisy)
         if self.trace is None or self.trace_variance is None:

@@ -1,7 +1,7 @@
-"""Estimate a noisy matrix with the help of an independent guide that is likely to share its directions.
+"""Estimate a noisy matrix that may have structure: directions shared with an independent guide, or few nonzero entries.
 
-Promise: deterministic; each estimate comes with Stein's unbiased estimate of its squared error, so a guide that does
-not help is noticed.  Knows nothing of rows or privacy.
+Promise: deterministic; each estimate comes with Stein's estimate of its squared error, so structure that is not there
+is noticed.  Knows nothing of rows or privacy.
 
 Notes
 -----
@@ -14,6 +14,9 @@ matrix that shares the guide's directions has its energy in the leading rows and
 
 For a block of k dimensions and squared length q, with c = k·2v/q, Stein's identity gives the risk
 q·min(c, 1)² − 2v·k + 4v·(k − c(k − 2))·[c < 1].
+
+Without a guide, ``sparse`` moves the entries off the diagonal toward zero by the soft threshold of least estimated
+risk, and the diagonal toward its mean.  :func:`blended` is the point of least estimated risk between two estimates.
 """
 
 import itertools
@@ -22,9 +25,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpcov.linalg.symmetric import Array, eigh
+from dpcov.linalg.threshold import choose_threshold
 
 BLOCK_GROWTH = 4
 """Ratio of block boundaries: a matrix of dimension d has about (log₄ d)²/2 blocks, each costing two dimensions."""
+
+CHOICE_COST = 2.0
+"""Added to the risk of a chosen threshold, in units of v·d: a standard deviation of that estimate, which is the
+least of many and therefore too low."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -68,6 +76,53 @@ def guided_candidates(noisy: Array, *, off_diagonal_variance: float, guide: Arra
         guide_share=scale,
     )
     return {"proportional": proportional, "aligned": aligned}
+
+
+def sparse_candidate(
+    noisy: Array, *, off_diagonal_variance: float, trace: float, trace_variance: float
+) -> Candidate:
+    """Return the ``sparse`` estimate of S from S + W.
+
+    Parameters
+    ----------
+    noisy : (d, d) array
+        Symmetric.
+    off_diagonal_variance : float
+        Variance v of the off-diagonal entries of W, positive; diagonal entries have 2v.
+    trace, trace_variance : float
+        The best estimate of tr S, and its variance; it sets the mean of the diagonal.
+    """
+    d = len(noisy)
+    thresholded = choose_threshold(noisy, off_diagonal_variance=off_diagonal_variance, rules=("soft",))
+    deviations = np.diagonal(noisy) - np.trace(noisy) / d
+    factor, diagonal_risk = _james_stein(float(deviations @ deviations), d - 1.0, 2.0 * off_diagonal_variance)
+    estimate = thresholded.matrix
+    np.fill_diagonal(estimate, trace / d + factor * deviations)
+    choice = CHOICE_COST * off_diagonal_variance * d
+    return Candidate(
+        matrix=estimate,
+        risk=thresholded.off_diagonal_risk + choice + diagonal_risk + trace_variance / d,
+    )
+
+
+def blended(first: Candidate, second: Candidate, off_diagonal_variance: float) -> Candidate:
+    """Return the point of least estimated risk on the line from one estimate to the other.
+
+    Stein's risk is quadratic along it: with D = second − first, r₁ − (r₁ − r₂ + ‖D‖²)·t + ‖D‖²·t² at first + t·D.
+    Fitting t costs one degree of freedom, 4v.
+    """
+    change = second.matrix - first.matrix
+    squared = float(np.vdot(change, change))
+    slope = first.risk - second.risk + squared
+    share = min(1.0, slope / (2.0 * squared)) if squared > 0.0 else 0.0
+    risk = first.risk - slope * share + squared * share**2 + 4.0 * off_diagonal_variance
+    if share <= 0.0 or risk >= first.risk:
+        return first
+    return Candidate(
+        matrix=first.matrix + share * change,
+        risk=risk,
+        guide_share=first.guide_share + share * (second.guide_share - first.guide_share),
+    )
 
 
 def _shrink_blocks(matrix: Array, unit_variance: float) -> Candidate:

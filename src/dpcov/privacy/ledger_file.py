@@ -139,6 +139,8 @@ def _explained() -> Iterator[None]:
         name = getattr(error, "sqlite_errorname", "")
         hint = next((hint for prefix, hint in _HINTS.items() if name.startswith(prefix)), _BROKEN)
         raise LedgerError(f"{hint} ({name or 'sqlite error'})") from None
+    except UnicodeDecodeError:  # names of tables or columns that are no text any more
+        raise LedgerError(_BROKEN) from None
 
 
 def _has_tables(connection: sqlite3.Connection) -> bool:

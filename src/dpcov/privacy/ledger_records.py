@@ -4,6 +4,7 @@ Promise: a row that this package cannot have written raises a LedgerError.  Know
 """
 
 import contextlib
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -19,6 +20,9 @@ DAMAGED = (
     "The ledger's records are damaged. Restore the ledger from a backup; spend nothing until then. "
     "`dpcov ledger verify` says what can still be trusted."
 )
+
+_EXACT_NUMBER = re.compile(r"[0-9]{1,4000}(/[0-9]{1,4000})?")
+"""As `str` writes fractions; 1e999999999 as a fraction would fill the memory."""
 
 State = Literal["reserved", "drawn", "committed"]
 """``reserved``: counted as spent.  ``drawn``: its noise may exist.  ``committed``: its release has a fingerprint."""
@@ -116,8 +120,10 @@ def read_spend(values: Sequence[Any]) -> Spend:
 def read_entry(values: Sequence[Any]) -> Entry:
     """Return the entry that these values of `ENTRY_FIELDS` describe."""
     row = dict(zip(ENTRY_FIELDS, values, strict=True))
+    if not isinstance(row["id"], int) or not isinstance(row["reserved_at"], str):
+        raise LedgerError(DAMAGED)
     return Entry(
-        id=int(row["id"]),
+        id=row["id"],
         dataset=row["dataset"],
         reserved_at=row["reserved_at"],
         spend=read_spend([row[name] for name in SPEND_FIELDS]),
@@ -148,7 +154,11 @@ def _texts(promise: Promise) -> tuple[str | None, str | None, str | None]:
 
 
 def _number(text: str | None) -> Fraction | None:
-    return None if text is None else Fraction(text)
+    if text is None:
+        return None
+    if not _EXACT_NUMBER.fullmatch(text):
+        raise ValueError
+    return Fraction(text)
 
 
 def _promise(epsilon: str | None, delta: str | None, rho: str | None) -> Promise:

@@ -57,7 +57,6 @@ def local(X, **spec):
 def client():
     """Two worker processes of one thread each."""
     with (
-        dask.config.set({"distributed.admin.tick.limit": "1h"}),
         distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster,
         distributed.Client(cluster) as client,
     ):
@@ -248,3 +247,9 @@ def test_a_missing_file_is_named_without_its_folder(tmp_path):
     with pytest.raises(DataError, match=r"no file 'absent\.parquet'") as refusal:
         dpcov.moments(tmp_path / "absent.parquet", norm_bound=1.0, engine="dask")
     assert str(Path(tmp_path)) not in str(refusal.value)
+
+
+def test_a_file_that_is_not_parquet_is_refused(tmp_path):
+    (tmp_path / "table.csv").write_text("a,b\n1,2\n")
+    with pytest.raises(DataError, match="path of a Parquet file"):
+        dpcov.moments(tmp_path / "table.csv", norm_bound=1.0, engine="dask")

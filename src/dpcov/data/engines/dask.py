@@ -113,6 +113,8 @@ def _dataset(path: str | Path) -> Any:
     )
     if not files or not (isinstance(files, list) or place.exists()):
         raise DataError(f"There is no file '{place.name}'. Check the path, which every worker must see.")
+    if place.is_file() and place.suffix.lower() != ".parquet":
+        raise DataError(_TAKES)
     return sealed(lambda: pyarrow.dataset.dataset(files, format="parquet", partitioning="hive"), TABLE)
 
 

@@ -102,7 +102,8 @@ class ArchivedCsrSource(_MatrixSource):
             first, width = int(ends.take(1)[0]), len(self.columns)
             for start in range(0, self._n_rows, block_rows):
                 rows = min(block_rows, self._n_rows - start)
-                pointers = np.concatenate(([first], ends.take(rows)))
+                pointers = np.concatenate((np.array([first]), ends.take(rows)))
+                _check_pointers(pointers)
                 count = int(pointers[-1]) - first
                 if count > rows * width:
                     raise DataError(f"'{self.name}' stores entries twice. Call sum_duplicates() and save it again.")
@@ -119,8 +120,8 @@ def open_npy(path: Path) -> Source:
     def mapped() -> Any:
         with path.open("rb") as file:
             head = read_header(file, path.name)
-        # Before it is mapped: numpy divides by the size of an entry, which may be 0.
-        check_matrix(head.shape, head.dtype, path.name)
+        if head.dtype.itemsize == 0:
+            raise ValueError  # numpy would divide by it, which ends the process
         return np.load(path, mmap_mode="r", allow_pickle=False)
 
     return ArraySource(sealed(mapped, path.name), path.name)
@@ -158,8 +159,15 @@ def _open_sparse(path: Path, archive: ArraysArchive) -> Source:
     matrix = scipy.sparse.load_npz(path)
     if hasattr(matrix, "check_format"):
         # The places in a file may point anywhere, also out of the matrix.
+        _check_pointers(matrix.indptr)
         matrix.check_format(full_check=True)
     return SparseSource(matrix, path.name)
+
+
+def _check_pointers(pointers: np.ndarray[Any, Any]) -> None:
+    """Refuse rows that end before they begin; SciPy does not look where the last pointer says that nothing is stored."""
+    if pointers.dtype.kind not in "iu" or (pointers[1:] < pointers[:-1]).any():
+        raise ValueError
 
 
 def _load(path: Path) -> Any:

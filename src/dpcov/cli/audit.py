@@ -1,0 +1,103 @@
+"""``dpcov audit``: does the noise keep what a mechanism claims?"""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dpcov.cli import options
+from dpcov.errors import UsageError
+
+if TYPE_CHECKING:
+    from dpcov.audit.suite import Budgets, Effort
+
+EXAMPLE = "Example: dpcov audit gaussian laplace --seconds 5 --out audit.json"
+
+
+def audit(
+    mechanisms: Annotated[
+        list[str] | None, typer.Argument(help="Mechanisms to audit; all by default.", metavar="[MECHANISM]...")
+    ] = None,
+    module: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--module", metavar="PACKAGE.MODULE:CLASS", help="Audit a mechanism of another package; repeatable."
+        ),
+    ] = None,
+    deep: Annotated[
+        bool, typer.Option("--deep", help="Many more releases and a longer search; up to a minute a case.")
+    ] = False,
+    seconds: Annotated[
+        float | None, typer.Option("--seconds", min=0.01, help="Time for each case, instead of 1 or 60.")
+    ] = None,
+    neighbors: Annotated[
+        str | None, typer.Option("--neighbors", help="Only this relation: replace-one or add-remove-one.")
+    ] = None,
+    epsilon: options.Epsilon = None,
+    delta: options.Delta = None,
+    rho: options.Rho = None,
+    seed: Annotated[int | None, typer.Option("--seed", help="Repeat an audit's draws; none by default.")] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="Also write the table to a .json or .csv file.")
+    ] = None,
+    force: options.Force = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """Bound from below what an attacker learns from many releases of made-up tables; exit 1 if a claim is refuted.
+
+    Reads no data and spends nothing.  A bound below the claim proves nothing; one above it refutes the claim.
+    """
+    from rich.console import Console
+
+    from dpcov.audit import report, suite
+    from dpcov.audit.third_party import load_mechanism
+    from dpcov.mechanisms.registry import MECHANISMS, find_mechanism
+    from dpcov.output import write_file
+
+    if out is not None:
+        if out.suffix not in report.SUFFIXES:
+            raise UsageError(f"--out must end in one of: {', '.join(report.SUFFIXES)}.")
+        if out.exists() and not force:
+            raise UsageError(f"{out} exists already. Choose another name, or add --force.")
+    chosen = [find_mechanism(name)() for name in mechanisms or ()] + [load_mechanism(at) for at in module or ()]
+    cases = suite.cases_of(
+        chosen or [mechanism() for mechanism in MECHANISMS],
+        neighbors=None if neighbors is None else options.neighbors_from(neighbors),
+        budgets=_budgets(epsilon, delta, rho),
+    )
+    if not cases:
+        raise UsageError("No claim to audit: the mechanism knows no such relation or kind of budget.")
+    screen = Console(stderr=True, quiet=quiet)
+    findings = list(
+        suite.audit(
+            cases,
+            _effort(deep, seconds),
+            seed=seed,
+            watch=lambda case: screen.print(f"{case.mechanism.name} · {case.neighbors} · {case.budget}"),
+        )
+    )
+    Console(width=None if Console().is_terminal else 160).print(report.to_table(findings))
+    if out is not None:
+        write_file(out, report.to_text(findings, out.suffix).encode(), overwrite=force)
+    if any(finding.refuted for finding in findings):
+        typer.echo("A claim is refuted: the noise, the sensitivity or the claim is wrong.", err=True)
+        raise typer.Exit(1)
+
+
+def _effort(deep: bool, seconds: float | None) -> "Effort":
+    import dataclasses
+
+    from dpcov.audit.suite import DEEP, QUICK
+
+    effort = DEEP if deep else QUICK
+    return effort if seconds is None else dataclasses.replace(effort, seconds=seconds)
+
+
+def _budgets(epsilon: str | None, delta: str | None, rho: str | None) -> "Budgets":
+    """One kind of claim if a budget was given, else one of every kind."""
+    from dpcov.audit.suite import BUDGETS
+
+    if epsilon is None and delta is None and rho is None:
+        return BUDGETS
+    budget = options.budget_from(epsilon, delta, rho)
+    return {type(budget.promise): budget}

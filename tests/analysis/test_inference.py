@@ -1,0 +1,360 @@
+"""Intervals: the law they rest on is that of the releases, they agree with the rows where noise is small, and they
+are wide where it is not."""
+
+import itertools
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import dpcov
+from dpcov.analysis import (
+    PrivateCorrelation,
+    PrivateGraphicalLasso,
+    PrivateLinearRegression,
+    PrivatePCA,
+    PrivateRidge,
+)
+from dpcov.analysis.coefficient_lines import project_quadric
+from dpcov.analysis.fourth_moments import ColumnShape, beta_kurtosis, pair_covariance
+from dpcov.analysis.inference import (
+    coefficient_intervals,
+    conf_int,
+    correlation_intervals,
+    eigenvalue_intervals,
+    mean_intervals,
+    partial_correlation_intervals,
+    variance_intervals,
+)
+from dpcov.analysis.intervals import ratio_interval
+from dpcov.analysis.moment_law import moment_law
+from dpcov.analysis.problems import InputError, UnknownNoiseError
+from dpcov.errors import ReleaseError
+from tests.statistical.goodness import GoodnessError, assert_mean_square, mean_square_samples
+
+SMALL = dpcov.Schema(columns={name: dpcov.Numeric(lower=-1, upper=1) for name in ("x0", "x1", "x2")})
+
+
+def small_rows(n_rows=400, seed=0):
+    rng = np.random.default_rng(seed)
+    mixing = np.array([[0.3, 0.2, 0.0], [0.0, 0.2, 0.1], [0.0, 0.0, 0.2]])
+    return np.clip(0.1 + rng.standard_normal((n_rows, 3)) @ mixing, -1, 1)
+
+
+def released(rows, seed, *, schema=SMALL, rho="0.5", **options):
+    return dpcov.release(
+        rows, schema=schema, budget=dpcov.Budget(rho=rho), entropy=dpcov.SeededEntropy(seed), **options
+    )
+
+
+def whitened_noise(mechanism, budget, n_releases):
+    """Noise of real releases on all distinct moments, in units of the square root of the modelled covariance."""
+    rows = small_rows()
+    exact = np.column_stack([np.ones(len(rows)), rows])
+    exact = exact.T @ exact / len(rows)
+    entries = list(itertools.combinations_with_replacement(range(4), 2))[1:]
+    found = []
+    for seed in range(n_releases):
+        made = dpcov.release(
+            rows, schema=SMALL, budget=budget, mechanism=mechanism, entropy=dpcov.SeededEntropy(seed)
+        )
+        law = moment_law(made)
+        found.append([law.moment[i, j] - exact[i, j] for i, j in entries])
+    forms = np.zeros((len(entries), 4, 4))
+    for form, (i, j) in zip(forms, entries, strict=True):
+        form[i, j] += 0.5
+        form[j, i] += 0.5
+    root = np.linalg.cholesky(law.privacy_covariance(forms))
+    return np.linalg.solve(root, np.array(found).T).T
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "budget", "kurtosis"),
+    [
+        ("gaussian", dpcov.Budget(rho="0.5"), 3.0),
+        ("stratified", dpcov.Budget(rho="0.5"), 3.0),
+        ("laplace", dpcov.Budget(epsilon=1), 6.0),
+        ("nuclear", dpcov.Budget(epsilon=1), 6.0),
+        pytest.param("stratified-nuclear", dpcov.Budget(epsilon=1), 6.0, marks=pytest.mark.slow),
+    ],
+)
+def test_the_law_of_the_noise_is_that_of_the_releases(mechanism, budget, kurtosis):
+    size = mean_square_samples(kurtosis=kurtosis, scale_error=0.35)
+    samples = whitened_noise(mechanism, budget, size // 9 + 1).ravel()
+    assert_mean_square(samples, 1.0, kurtosis=kurtosis)
+    with pytest.raises(GoodnessError):
+        assert_mean_square(1.4 * samples, 1.0, kurtosis=kurtosis)
+
+
+def test_the_trace_that_is_merged_into_a_diagonal_correlates_it():
+    samples = whitened_noise("gaussian", dpcov.Budget(rho="0.5"), 150)
+    law = moment_law(released(small_rows(), 0, mechanism="gaussian"))
+    assert law.diagonal[1, 2] < 0
+    # Whitened with the right covariance the diagonal entries are uncorrelated; the places of (1,1), (2,2), (3,3).
+    correlation = np.corrcoef(samples[:, [3, 6, 8]].T)
+    assert np.abs(correlation[np.triu_indices(3, 1)]).max() < 6 / np.sqrt(150)
+
+
+def test_privacy_form_and_simulated_noise_agree_with_privacy_covariance():
+    law = moment_law(released(small_rows(), 0, mechanism="gaussian", neighbors="add-remove-one"))
+    rng = np.random.default_rng(0)
+    a, u = rng.standard_normal((2, 4))
+    form = (np.outer(a, u) + np.outer(u, a)) / 2
+    expected = law.privacy_covariance(form[None])[0, 0]
+    assert u @ law.privacy_form(a) @ u == pytest.approx(expected)
+    drawn = law.draw_noise(mean_square_samples(), rng)
+    assert_mean_square(np.einsum("i,kij,j->k", a, drawn, u), expected)
+
+
+def test_coefficients_and_standard_errors_are_those_of_least_squares_where_noise_is_small(made, frame):
+    X = np.column_stack(
+        [
+            np.ones(len(frame)),
+            frame.age,
+            frame.sector == "trade",
+            frame.sector == "farm",
+            frame.member.astype(float),
+        ]
+    )
+    y = frame.income.to_numpy()
+    expected = np.linalg.solve(X.T @ X, X.T @ y)
+    errors = y - X @ expected
+    stds = np.sqrt(np.diagonal(np.linalg.inv(X.T @ X)) * (errors @ errors) / (len(y) - 5))
+    table = coefficient_intervals(made, "income", ["age", "sector", "member"])
+    assert table.names == ("(intercept)", "age", "sector=trade", "sector=farm", "member")
+    assert "sector=care" in table.notes[0]
+    np.testing.assert_allclose(table.sampling_std, stds, rtol=0.05)
+    assert np.all(np.abs(table.estimate - expected) < 6 * table.privacy_std + 1e-3)
+    np.testing.assert_allclose((table.upper - table.lower) / 2, 1.96 * table.std_error, rtol=0.02)
+    assert np.all(table.privacy_std > 0)
+
+
+def test_means_variances_and_correlations_agree_with_the_rows_where_noise_is_small(made, frame, encoded):
+    means, names = mean_intervals(made), list(made.feature_names)
+    assert np.all(np.abs(means.estimate - encoded.mean(axis=0)) < 6 * means.std_error + 1e-3)
+    np.testing.assert_allclose(means["age"].sampling_std, frame.age.std() / np.sqrt(len(frame)), rtol=0.05)
+    variances = variance_intervals(made)
+    place = names.index("income")
+    assert variances["income"].estimate == pytest.approx(encoded[:, place].var(), rel=0.05)
+    # Yes or no: the mean tells the variance, within the same bounds.
+    assert variances["member"].estimate == pytest.approx(encoded[:, -1].var(), rel=0.02)
+    pair = correlation_intervals(made, ["age", "income"])["age, income"]
+    assert pair.lower < frame.age.corr(frame.income) < pair.upper
+    assert pair.sampling_std > 0 and pair.privacy_std < pair.sampling_std
+
+
+def test_partial_correlation_is_that_of_the_residuals(made, frame):
+    def residual(column):
+        design = np.column_stack([np.ones(len(frame)), frame.member.astype(float)])
+        return column - design @ np.linalg.lstsq(design, column, rcond=None)[0]
+
+    expected = np.corrcoef(residual(frame.age.to_numpy()), residual(frame.income.to_numpy()))[0, 1]
+    line = partial_correlation_intervals(made, ["age", "income", "member"])["age, income"]
+    assert line.estimate == pytest.approx(expected, abs=0.01)
+    assert line.lower < expected < line.upper
+
+
+@pytest.mark.parametrize("scaling", ["original", "encoded", "correlation"])
+def test_eigenvalues_agree_with_the_rows_where_noise_is_small(made, frame, scaling):
+    pair = frame[["age", "income"]].to_numpy()
+    scale = {"original": [1, 1], "encoded": [25, 50], "correlation": pair.std(axis=0)}[scaling]
+    expected = np.linalg.eigvalsh(np.cov((pair / scale).T))[::-1]
+    table = eigenvalue_intervals(made, ["age", "income"], n_eigenvalues=2, scaling=scaling)
+    np.testing.assert_allclose(table.estimate, expected, rtol=0.03)
+    assert np.all((table.lower < expected) & (expected < table.upper))
+    assert np.all(table.upper - table.lower < 0.2 * expected)
+
+
+def test_a_release_of_noise_gives_intervals_that_exclude_nothing(noisy):
+    coefficients = coefficient_intervals(noisy, "income", ["age", "member"])
+    assert np.all(coefficients.lower == -np.inf) and np.all(coefficients.upper == np.inf)
+    for table in (correlation_intervals(noisy), partial_correlation_intervals(noisy)):
+        assert np.mean((table.lower == -1) & (table.upper == 1)) > 0.8
+        assert np.min(table.upper - table.lower) > 1.5
+    means = mean_intervals(noisy, ["age"])["age"]
+    assert (means.lower, means.upper) == (20, 70)
+    variances = variance_intervals(noisy, ["age"])["age"]
+    assert (variances.lower, variances.upper) == (0, pytest.approx(625))
+    assert eigenvalue_intervals(noisy).lower[1] == 0
+
+
+def test_collinear_features_have_no_coefficients_without_a_penalty(made):
+    without = coefficient_intervals(made, "income", ["age", "sector"], fit_intercept=False)
+    assert np.isfinite(without.lower).all()
+    collinear = coefficient_intervals(made, "income", ["age", "constant"])
+    assert np.isinf(collinear["constant"].lower)
+    ridge = coefficient_intervals(made, "income", ["age", "constant"], alpha=0.1)
+    assert np.isfinite(ridge.lower).all() and np.isfinite(ridge.upper).all()
+
+
+def test_ridge_intervals_are_for_the_penalized_coefficients(made):
+    ridge = PrivateRidge.from_release(
+        made, target="income", features=["age", "member"], alpha=0.1, post="none"
+    )
+    table = conf_int(ridge)
+    np.testing.assert_allclose(table.estimate, [ridge.intercept_, *ridge.coef_], atol=1e-3)
+
+
+def test_a_table_taken_for_the_population_leaves_the_noise_alone(made, frame):
+    sample, table = mean_intervals(made, ["age"])["age"], mean_intervals(made, ["age"], sampling=False)["age"]
+    assert table.sampling_std == 0 and table.privacy_std == pytest.approx(sample.privacy_std)
+    assert table.lower < frame.age.mean() < table.upper and table.upper - table.lower < 0.01
+
+
+def test_unknown_tails_take_the_bounds_at_their_word(made):
+    for function in (variance_intervals, correlation_intervals):
+        usual, safe = function(made, ["age", "income"]), function(made, ["age", "income"], tails="bounded")
+        assert np.all(safe.upper - safe.lower > usual.upper - usual.lower)
+    usual, safe = (coefficient_intervals(made, "income", ["age"], tails=t) for t in ("moments", "bounded"))
+    assert np.all(safe.upper - safe.lower > 1.2 * (usual.upper - usual.lower))
+
+
+def test_higher_levels_contain_lower_ones(made):
+    for function in (mean_intervals, variance_intervals, correlation_intervals, eigenvalue_intervals):
+        narrow, wide = (
+            function(made, ["age", "income"][:2], **more(function, 0.8)),
+            function(made, ["age", "income"], **more(function, 0.99)),
+        )
+        assert np.all(wide.lower < narrow.lower) and np.all(narrow.upper < wide.upper)
+
+
+def more(function, level):
+    return {"level": level} | ({"n_eigenvalues": 2} if function is eigenvalue_intervals else {})
+
+
+@pytest.mark.parametrize("neighbors", ["replace-one", "add-remove-one"])
+@pytest.mark.parametrize("mechanism", ["gaussian", "stratified"])
+def test_all_kinds_work_for_every_layout_and_relation(mechanism, neighbors):
+    rows = small_rows(20_000)
+    made = released(rows, 1, mechanism=mechanism, neighbors=neighbors)
+    table = mean_intervals(made)
+    assert np.all((table.lower - 0.01 < rows.mean(axis=0)) & (rows.mean(axis=0) < table.upper + 0.01))
+    coefficients = coefficient_intervals(made, "x0", ["x1", "x2"])
+    assert np.all(coefficients.upper - coefficients.lower < 1)
+    for function in (variance_intervals, correlation_intervals, partial_correlation_intervals):
+        assert np.isfinite(function(made).estimate).all()
+    assert eigenvalue_intervals(made).lower[0] > 0
+
+
+def test_a_group_of_a_release_has_intervals_of_its_own(grouped, frame):
+    own = frame[frame.sector == "farm"]
+    line = mean_intervals(grouped.group("farm"), ["age"])["age"]
+    assert line.lower - 0.5 < own.age.mean() < line.upper + 0.5
+    assert line.sampling_std == pytest.approx(own.age.std() / np.sqrt(len(own)), rel=0.1)
+
+
+def test_estimators_give_the_intervals_of_what_they_estimate(made):
+    linear = PrivateLinearRegression.from_release(made, target="income", features=["age", "member"])
+    np.testing.assert_array_equal(
+        conf_int(linear).lower, coefficient_intervals(made, "income", ["age", "member"]).lower
+    )
+    several = PrivateRidge.from_release(made, target=["income", "age"], features=["member"], alpha=0.01)
+    assert [table.names for table in conf_int(several, level=0.9)] == [("(intercept)", "member")] * 2
+    pca = PrivatePCA.from_release(made, n_components=1, features=["age", "income"])
+    assert conf_int(pca).names == ("eigenvalue 1",)
+    assert conf_int(PrivateCorrelation.from_release(made, features=["age", "income"])).names == (
+        "age, income",
+    )
+    with pytest.raises(InputError, match="PrivateGraphicalLasso"):
+        conf_int(PrivateGraphicalLasso.from_release(made, features=["age", "income"]))
+
+
+def test_tables_print_and_become_frames(made):
+    table = mean_intervals(made, ["age", "income"])
+    assert "means, 95 % intervals" in str(table) and "income" in str(table)
+    assert list(table.to_frame().index) == ["age", "income"]
+    with pytest.raises(KeyError, match="names lists them"):
+        table["absent"]
+
+
+def test_bad_questions_are_refused(made):
+    with pytest.raises(InputError, match="level"):
+        mean_intervals(made, level=95)
+    with pytest.raises(InputError, match="tails"):
+        variance_intervals(made, tails="thin")
+    with pytest.raises(InputError, match="own features"):
+        coefficient_intervals(made, "age", ["age", "income"])
+    with pytest.raises(InputError, match="name one"):
+        coefficient_intervals(made, "sector")
+    with pytest.raises(InputError, match="scaling"):
+        eigenvalue_intervals(made, scaling="unit")
+    with pytest.raises(InputError, match="n_eigenvalues"):
+        eigenvalue_intervals(made, n_eigenvalues=100)
+
+
+def test_a_release_without_a_law_of_its_noise_is_refused():
+    made = released(small_rows(), 0, mechanism="separate", rho=1)
+    with pytest.raises(UnknownNoiseError, match="gaussian"):
+        mean_intervals(made)
+    with pytest.raises(UnknownNoiseError):
+        coefficient_intervals(made, "x0")
+
+
+def test_a_release_without_an_intercept_has_no_means():
+    schema = dpcov.Schema(columns=SMALL.columns, intercept=False)
+    made = released(small_rows(20_000), 0, schema=schema)
+    with pytest.raises(ReleaseError, match="no intercept"):
+        mean_intervals(made)
+    with pytest.raises(ReleaseError, match="fit_intercept"):
+        coefficient_intervals(made, "x0")
+    assert np.isfinite(coefficient_intervals(made, "x0", fit_intercept=False).lower).all()
+
+
+def test_ratios_are_those_that_fieller_keeps():
+    line = ratio_interval("r", (1.0, 2.0), (0.01, 0.0, 0.0), (0.0, 0.0, 0.04), reach=(2.0, 1.0))
+    for end in (line.lower, line.upper):
+        assert abs(1.0 - 2.0 * end) == pytest.approx(2.0 * np.sqrt(0.01 + 0.04 * end**2))
+    drowned = ratio_interval("r", (1.0, 0.3), (0.01, 0.0, 0.0), (0.0, 0.0, 0.04), reach=(2.0, 1.0))
+    assert (drowned.lower, drowned.upper) == (-np.inf, np.inf)
+
+
+def test_the_projection_of_a_quadric_is_what_a_grid_finds():
+    form = np.array([[2.0, 0.5, 0.3], [0.5, 1.0, -0.2], [0.3, -0.2, -1.0]])
+    grid = np.linspace(-3, 3, 1201)
+    b = np.stack(np.meshgrid(grid, grid), axis=-1).reshape(-1, 2)
+    inside = b[np.einsum("ki,ij,kj->k", b, form[:2, :2], b) + 2 * b @ form[:2, 2] + form[2, 2] <= 0]
+    for functional in ([1.0, 0.0], [0.0, 1.0], [1.0, -2.0]):
+        found = project_quadric(form, np.array(functional))
+        values = inside @ functional
+        assert found == pytest.approx((values.min(), values.max()), abs=0.02)
+    assert project_quadric(-form, np.array([1.0, 0.0])) == (-np.inf, np.inf)
+
+
+def test_the_beta_law_knows_the_exponential_the_uniform_and_the_coin():
+    assert beta_kurtosis(0.001, 0.001**2, 0, 1) == pytest.approx(9, rel=0.02)
+    assert beta_kurtosis(0.0, 1 / 3, -1, 1) == pytest.approx(1.8)
+    assert beta_kurtosis(0.1, 0.09, 0, 1) == pytest.approx((1 - 3 * 0.09) / 0.09)
+
+
+def test_fourth_moments_of_pairs_are_exact_for_normal_and_for_yes_or_no_columns():
+    rng = np.random.default_rng(3)
+    latent = rng.standard_normal((400_000, 2)) @ [[1.0, 0.6], [0.0, 0.8]]
+    coins = (latent < [-0.3, 0.4]) * 2.0 - 1.0
+    mixed = np.column_stack(
+        [coins[:, 0], 0.5 * coins[:, 0] + latent[:, 1] * 0.0 + rng.standard_normal(400_000)]
+    )
+    for rows, two_valued in ((latent, (False, False)), (coins, (True, True)), (mixed, (True, False))):
+        centered = rows - rows.mean(axis=0)
+        covariance = np.cov(centered.T)
+        shapes = [
+            ColumnShape(
+                variance=covariance[i, i],
+                kurtosis=1.0,
+                skew_slope=-2 * rows[:, i].mean() if two_valued[i] else None,
+            )
+            for i in range(2)
+        ]
+        products = np.array([centered[:, 0] ** 2, centered[:, 0] * centered[:, 1], centered[:, 1] ** 2])
+        expected = np.cov(products)
+        found = pair_covariance(shapes[0], shapes[1], covariance[0, 1])
+        np.testing.assert_allclose(found, expected, atol=0.03 * np.abs(expected).max())
+        swapped = pair_covariance(shapes[1], shapes[0], covariance[0, 1])
+        np.testing.assert_allclose(swapped, found[::-1, ::-1], atol=1e-9)
+
+
+def test_noise_that_is_not_gaussian_gets_the_longer_reach():
+    law = moment_law(released(small_rows(), 0, mechanism="gaussian"))
+    assert law.reaches(0.95)[1] == 1.0
+    z, factor = replace(law, is_normal=False).reaches(0.95)
+    # A Laplace number of variance 1 exceeds this with probability 5 %.
+    assert np.exp(-np.sqrt(2) * z * np.sqrt(factor)) == pytest.approx(0.05)

@@ -1,0 +1,114 @@
+"""95 % intervals contain the truth about 95 times in 100 over samples and noise; naive ones fail the same check."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import dpcov
+from dpcov.analysis.coefficient_lines import coefficient_lines
+from dpcov.analysis.correlation_lines import correlation_lines
+from dpcov.analysis.eigenvalue_lines import spectrum_of
+from dpcov.analysis.moment_intervals import mean_lines, variance_lines
+from dpcov.analysis.moment_law import moment_law
+from dpcov.analysis.reading import original_map
+
+ALPHA = 1e-9
+REPETITIONS = 150
+LEAST = 0.93
+COVARIANCE = 0.09 * np.array([[1.0, 0.6, 0.3], [0.6, 1.0, 0.5], [0.3, 0.5, 1.0]])
+MEANS = np.array([0.1, 0.0, -0.2])
+SCHEMA = dpcov.Schema(columns={name: dpcov.Numeric(lower=-1.5, upper=1.5) for name in ("x0", "x1", "x2")})
+SETTINGS = {
+    "gaussian": {"budget": dpcov.Budget(rho="0.05"), "mechanism": "gaussian"},
+    "stratified, n private": {
+        "budget": dpcov.Budget(rho="0.05"),
+        "mechanism": "stratified",
+        "neighbors": "add-remove-one",
+    },
+    "nuclear": {"budget": dpcov.Budget(epsilon="0.5"), "mechanism": "stratified-nuclear"},
+}
+
+
+def assert_covers(hits, level=LEAST):
+    """Reject intervals that contain the truth with probability ``level`` or more only once in 10⁹."""
+    significance = stats.binom.cdf(np.sum(hits), len(hits), level)
+    assert significance >= ALPHA, f"{np.mean(hits):.3f} of the intervals contain the truth"
+
+
+FOOLED = ("variance", "correlation", "coefficient")
+"""Kinds that must fail the check when the noise is not counted."""
+
+
+def intervals(law, made):
+    places = np.arange(3)
+    coefficients = coefficient_lines(
+        law,
+        original_map(made),
+        0,
+        np.array([1, 2]),
+        alpha=0.0,
+        fit_intercept=True,
+        level=0.95,
+        tails="moments",
+    )
+    return {
+        "variance": variance_lines(law, places, 0.95, "moments")[0],
+        "correlation": correlation_lines(law, places, 0.95, "moments")[0],
+        "coefficient": coefficients[1],
+    }
+
+
+def other_intervals(law):
+    places = np.arange(3)
+    spectrum = spectrum_of(law, places, np.ones(3), normalized=False, tails="moments", draws=60, seed=1)
+    return {
+        "mean": mean_lines(law, places, 0.95)[0],
+        "eigenvalue": spectrum.line(0, law.reaches(0.95)[0]),
+    }
+
+
+TRUTH = {
+    "mean": MEANS[0],
+    "variance": COVARIANCE[0, 0],
+    "correlation": 0.6,
+    "coefficient": np.linalg.solve(COVARIANCE[1:, 1:], COVARIANCE[1:, 0])[0],
+    "eigenvalue": np.linalg.eigvalsh(COVARIANCE / 1.5**2)[-1],
+}
+
+
+def covered(setting, n_rows=3000):
+    """Whether each interval contains the truth: with the noise, without it, and with half its standard deviation."""
+    rng = np.random.default_rng(5)
+    found = {name: {kind: [] for kind in TRUTH} for name in ("honest", "naive", "half")}
+    bounded = []
+    for seed in range(REPETITIONS):
+        rows = rng.multivariate_normal(MEANS, COVARIANCE, size=n_rows)
+        made = dpcov.release(rows, schema=SCHEMA, entropy=dpcov.SeededEntropy(seed), **SETTINGS[setting])
+        law = moment_law(made)
+        half = replace(law, off_diagonal=law.off_diagonal / 9, diagonal=law.diagonal / 9)
+        for name, each in (("honest", law), ("naive", law.without_noise()), ("half", half)):
+            more = other_intervals(law) if name == "honest" else {}
+            for kind, line in (intervals(each, made) | more).items():
+                found[name][kind].append(line.lower <= TRUTH[kind] <= line.upper)
+                bounded += [np.isfinite(line.upper - line.lower)] if name == "honest" else []
+    return found, np.mean(bounded)
+
+
+@pytest.mark.parametrize("setting", SETTINGS)
+def test_intervals_cover_the_truth_and_naive_ones_do_not(setting):
+    found, bounded = covered(setting)
+    assert bounded > 0.95
+    for kind in TRUTH:
+        assert_covers(found["honest"][kind])
+    for name in ("naive", "half"):
+        for kind in FOOLED:
+            with pytest.raises(AssertionError, match="contain the truth"):
+                assert_covers(found[name][kind])
+
+
+def test_the_check_accepts_93_and_rejects_70_percent():
+    fewest = int(stats.binom.ppf(ALPHA, REPETITIONS, LEAST))
+    assert stats.binom.cdf(fewest - 1, REPETITIONS, LEAST) < ALPHA
+    assert stats.binom.sf(fewest, REPETITIONS, 0.6) < 1e-3

@@ -1,0 +1,79 @@
+"""The documentation site builds strictly and offline, and no page of it loads anything from elsewhere."""
+
+import importlib.util
+import re
+import subprocess
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+ELSEWHERE = re.compile(r"^\s*(?:[a-z]+:)?//", re.IGNORECASE)
+STYLE_LOADS = re.compile(r"url\(\s*['\"]?((?:https?:)?//[^'\")]+)|@import\s+['\"]((?:https?:)?//[^'\"]+)")
+LOADING_LINKS = {
+    "stylesheet",
+    "preload",
+    "prefetch",
+    "preconnect",
+    "dns-prefetch",
+    "icon",
+    "modulepreload",
+    "manifest",
+}
+
+
+class Loads(HTMLParser):
+    """What a browser fetches for a page without being asked to by its reader."""
+
+    def __init__(self):
+        super().__init__()
+        self.found = []
+
+    def handle_starttag(self, tag, attributes):
+        given = dict(attributes)
+        if tag == "link" and not LOADING_LINKS & set((given.get("rel") or "").split()):
+            return
+        fetched = [given.get("href")] if tag in ("link", "use", "image") else []
+        fetched += [given.get(name) for name in ("src", "srcset", "poster", "data")] if tag != "a" else []
+        self.found += [address for address in fetched if address and ELSEWHERE.match(address)]
+
+
+def foreign_loads(folder):
+    found = set()
+    for page in folder.rglob("*.html"):
+        parser = Loads()
+        parser.feed(page.read_text(encoding="utf-8"))
+        found |= {(page.name, address) for address in parser.found}
+    for sheet in [*folder.rglob("*.css"), *folder.rglob("*.svg")]:
+        for match in STYLE_LOADS.finditer(sheet.read_text(encoding="utf-8")):
+            found.add((sheet.name, match[1] or match[2]))
+    return found
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(importlib.util.find_spec("mkdocs") is None, reason="needs the extra docs")
+def test_the_site_builds_strictly_and_loads_nothing_from_elsewhere(tmp_path):
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(tmp_path / "site")]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=280)
+    assert done.returncode == 0, done.stderr[-4000:]
+    assert not foreign_loads(tmp_path / "site")
+    missing = re.findall(r"contains a link .*", done.stderr)
+    assert not missing
+
+
+def test_loads_from_elsewhere_are_seen(tmp_path):
+    (tmp_path / "a.html").write_text(
+        '<link rel="canonical" href="https://here.example/"><a href="https://read.example/">more</a>'
+        '<link rel="stylesheet" href="https://one.example/x.css"><script src="//two.example/x.js"></script>'
+    )
+    (tmp_path / "a.css").write_text(
+        "@import 'https://three.example/x.css'; a {background: url(//four.example/x)}"
+    )
+    assert {re.search(r"(\w+)\.example", address)[1] for _, address in foreign_loads(tmp_path)} == {
+        "one",
+        "two",
+        "three",
+        "four",
+    }
