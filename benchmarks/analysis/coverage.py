@@ -13,7 +13,6 @@ import csv
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import astuple, dataclass, fields, replace
-from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
 
@@ -38,6 +37,14 @@ Array = NDArray[np.float64]
 Kinds = dict[str, list[Interval]]
 
 LEVEL = 0.95
+LITTLE, MUCH = Budget(rho="0.1"), Budget(rho=2)
+SETTINGS = tuple((n_rows, budget) for n_rows in (500, 5000, 50_000) for budget in (LITTLE, MUCH))
+QUICK_SETTINGS = ((5000, LITTLE),)
+VARIANTS = (
+    ("stratified", "replace-one", LITTLE),
+    ("gaussian", "add-remove-one", LITTLE),
+    ("nuclear", "replace-one", Budget(epsilon=1)),
+)
 N_EIGENVALUES = 2
 DRAWS = 60
 
@@ -73,7 +80,7 @@ class Row:
 
     population: str
     n: int
-    rho: float
+    budget: str
     mechanism: str
     kind: str
     tails: str
@@ -133,12 +140,12 @@ def lines_of(population: Population, law: MomentLaw, tails: Tails = "moments") -
 def measure(
     population: Population,
     n_rows: int,
-    rho: float,
+    budget: Budget,
     *,
     mechanism: str = "gaussian",
     neighbors: str = "replace-one",
     tails: Tails = "moments",
-    repetitions: int = 200,
+    repetitions: int = 100,
     seed: int = 0,
 ) -> Iterator[Row]:
     """Coverage of every kind of interval in one setting."""
@@ -149,7 +156,7 @@ def measure(
     rng = np.random.default_rng(seed)
     for repetition in range(repetitions):
         frame = population.sample(n_rows, rng)
-        made = _release(frame, population.schema, Budget(rho=Fraction(rho)), mechanism, repetition, neighbors)
+        made = _release(frame, population.schema, budget, mechanism, repetition, neighbors)
         law = moment_law(made)
         if repetition == 0:
             ideal = lines_of(population, replace(exact_law(made, frame), sampling=True), tails)
@@ -163,7 +170,7 @@ def measure(
         yield Row(
             population=population.name,
             n=n_rows,
-            rho=rho,
+            budget=str(budget.promise),
             mechanism=mechanism if neighbors == "replace-one" else f"{mechanism}, {neighbors}",
             kind=kind,
             tails=tails,
@@ -308,15 +315,14 @@ def study(directory: Path, repetitions: int, *, quick: bool) -> Iterator[Row]:
         except MissingTable as missing:
             print(f"left out: {missing}", file=sys.stderr)
             continue
-        for n_rows in (2000,) if quick else (500, 5000, 50_000):
-            for rho in (0.1,) if quick else (0.005, 0.1, 2.0):
-                yield from measure(population, n_rows, rho, repetitions=repetitions)
-    for mechanism, neighbors in (("stratified", "replace-one"), ("gaussian", "add-remove-one")):
+        for n_rows, budget in QUICK_SETTINGS if quick else SETTINGS:
+            yield from measure(population, n_rows, budget, repetitions=repetitions)
+    for mechanism, neighbors, budget in VARIANTS:
         yield from measure(
-            gaussian(12), 5000, 0.1, mechanism=mechanism, neighbors=neighbors, repetitions=repetitions
+            gaussian(5), 5000, budget, mechanism=mechanism, neighbors=neighbors, repetitions=repetitions
         )
     for population in (skewed(), from_scikit_learn("breast_cancer", 10, 3)):
-        yield from measure(population, 5000, 2.0, tails="bounded", repetitions=repetitions)
+        yield from measure(population, 50_000, MUCH, tails="bounded", repetitions=repetitions)
 
 
 def main() -> None:
@@ -324,8 +330,8 @@ def main() -> None:
         prog="python -m benchmarks.analysis.coverage", description=__doc__.splitlines()[0]
     )
     parser.add_argument("--data", type=Path, help="directory of the public tables")
-    parser.add_argument("--quick", action="store_true", help="one number of rows, one budget")
-    parser.add_argument("--repetitions", type=int, default=200)
+    parser.add_argument("--quick", action="store_true", help="5000 rows, one budget")
+    parser.add_argument("--repetitions", type=int, default=100)
     parser.add_argument("--out", type=Path, help="write the table as CSV")
     arguments = parser.parse_args()
     rows, names = [], [field.name for field in fields(Row)]

@@ -30,7 +30,9 @@ def polar_pairs(size, random):
 
 def polar_of(points):
     square = points[:, 0] * points[:, 0] + points[:, 1] * points[:, 1]
-    return points * np.sqrt(-2.0 * np.log(square) / square)[:, None]
+    # The attack also tries the center, which the method rejects.
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return points * np.sqrt(-2.0 * np.log(square) / square)[:, None]
 
 
 def sum_of_squares(values):

@@ -59,7 +59,9 @@ def test_the_order_of_rows_changes_a_float_sum_by_more_than_a_row(tables):
 
 def test_ideal_noise_on_a_float_sum_keeps_no_claim(tables):
     random = np.random.default_rng(1)
-    scores = [float(naive.sum_of_squares(rows)) + random.laplace(scale=1 / CLAIM, size=DRAWS) for rows in tables]
+    scores = [
+        float(naive.sum_of_squares(rows)) + random.laplace(scale=1 / CLAIM, size=DRAWS) for rows in tables
+    ]
     assert lower_bound_epsilon(*scores) > 2 * CLAIM
 
 
@@ -77,7 +79,8 @@ def test_one_row_moves_our_sum_by_its_length_in_any_order(tables):
 
 def test_our_release_of_the_same_tables_keeps_its_claim(tables):
     pair = Neighboring(
-        relation="add-remove-one", **dict(zip(("first", "second"), (t.astype(float)[:, None] for t in tables), strict=True))
+        relation="add-remove-one",
+        **dict(zip(("first", "second"), (t.astype(float)[:, None] for t in tables), strict=True)),
     )
     both = released(Laplace(), Budget(epsilon=1), pair, DRAWS)
     scores = [np.array([float(each.arrays["sscp"][0, 0]) for each in table]) for table in both]

@@ -6,9 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dpcov.privacy.budget import Budget
-from dpcov.privacy.guarantee import ZCDP, ApproxDP, PureDP
-from tests.audit.auditing import (
+from dpcov.audit import (
     attaining,
     clopper_pearson,
     half_noise,
@@ -16,6 +14,8 @@ from tests.audit.auditing import (
     lower_bound_rho,
     refutes,
 )
+from dpcov.privacy.budget import Budget
+from dpcov.privacy.guarantee import ZCDP, ApproxDP, PureDP
 
 RUNS = 20_000
 

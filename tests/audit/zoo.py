@@ -157,7 +157,9 @@ class StratumTwice(Stratified):
     shells: int = 2
 
     def draw(self, moments, calibration, problem, entropy):
-        one, other = (super(StratumTwice, self).draw(moments, calibration, problem, entropy) for _ in range(2))
+        one, other = (
+            super(StratumTwice, self).draw(moments, calibration, problem, entropy) for _ in range(2)
+        )
         return replace(one, arrays={**one.arrays, "sscp_again": other.arrays["sscp"]})
 
 
@@ -239,6 +241,8 @@ class Plant:
     neighbors: str = "replace-one"
     candidates: int = 5
     search_draws: int = 100
+    needs: str = ""
+    """Words that the label of the pair of tables must have."""
 
     def __str__(self):
         return self.mechanism.name
@@ -251,25 +255,27 @@ class Plant:
 
 
 PLANTS = [
-    Plant(mechanism=HalvedNoise, budget=Budget(epsilon=1), draws=4500, candidates=1),
+    Plant(mechanism=HalvedNoise, budget=Budget(epsilon=1), draws=2800, candidates=1),
     Plant(mechanism=ForgottenRoot, budget=Budget(rho=8), draws=350, candidates=1),
-    Plant(mechanism=OffDiagonalHalvedTwice, budget=Budget(rho=8), draws=600, candidates=2),
+    Plant(mechanism=OffDiagonalHalvedTwice, budget=Budget(rho=8), draws=700, candidates=2, needs="turned"),
     Plant(mechanism=WrongRelation, budget=Budget(rho=8), draws=350, candidates=1),
     Plant(mechanism=ClipIgnored, budget=Budget(epsilon=2, delta="1e-3"), draws=150, candidates=1),
-    Plant(mechanism=ReusedSearchNoise, budget=Budget(epsilon=1), draws=1500, search_draws=600),
-    Plant(mechanism=StratumTwice, budget=Budget(rho=8), draws=350, candidates=1),
+    Plant(mechanism=ReusedSearchNoise, budget=Budget(epsilon=1), draws=3000, search_draws=400, needs="short"),
+    Plant(mechanism=StratumTwice, budget=Budget(rho=8), draws=280, candidates=1),
     Plant(mechanism=ReusedSeed, budget=Budget(rho=1), draws=100, candidates=1),
     Plant(mechanism=ReusedStream, budget=Budget(rho=1), draws=100, candidates=1),
-    Plant(mechanism=UnchargedTrace, budget=Budget(rho=8), draws=350, neighbors="add-remove-one", candidates=1),
+    Plant(
+        mechanism=UnchargedTrace, budget=Budget(rho=8), draws=350, neighbors="add-remove-one", candidates=1
+    ),
     Plant(mechanism=RoundingLeak, budget=Budget(rho=1), draws=800, candidates=4),
 ]
 DEEP_PLANTS = [
     Plant(mechanism=InvertedAcceptance, budget=Budget(epsilon=2), draws=12_000, search_draws=400),
     Plant(
         mechanism=UnchargedTraceWeight,
-        budget=Budget(rho=20),
-        draws=60_000,
+        budget=Budget(rho=500),
+        draws=80_000,
         neighbors="add-remove-one",
         candidates=1,
-    )
+    ),
 ]

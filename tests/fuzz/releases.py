@@ -18,7 +18,7 @@ from dpcov.estimate import POSTS
 from dpcov.export import QUANTITIES, export
 from dpcov.noise.entropy import SeededEntropy
 from tests.fuzz.engine import Detonator, Target
-from tests.fuzz.mutate import NUMBERS, TEXTS, bomb, mutate_bytes, mutate_tree, zipped
+from tests.fuzz.mutate import NUMBERS, TEXTS, mutate_bytes, mutate_tree, zipped
 
 Members = list[tuple[str, bytes]]
 _SCHEMA = dpcov.Schema(
@@ -197,11 +197,6 @@ def use(random: Random, loaded: Release, folder: Path) -> None:
     else:
         loaded.save(folder / "in.again")
         assert Release.load(folder / "in.again") == loaded, "a release and its file differ"
-
-
-def zip_bomb() -> bytes:
-    """Return a release whose manifest unfolds to a gigabyte."""
-    return bomb(MANIFEST_NAME, b"{", 1024)
 
 
 BYTES = Target(name="release-bytes", run=run_bytes, share=26, milliseconds=0.6)

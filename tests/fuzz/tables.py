@@ -252,5 +252,5 @@ CSV, PARQUET, ARROW, NPY, NPZ = TARGETS
 
 
 def header_bomb() -> bytes:
-    """Return a .npz file whose array has a header of a gigabyte."""
-    return bomb("X.npy", b"\x93NUMPY\x02\x00" + (2**30 - 16).to_bytes(4, "little"), 1024)
+    """Return a .npz file whose array has a header of 64 MiB."""
+    return bomb("X.npy", b"\x93NUMPY\x02\x00" + (2**26 - 16).to_bytes(4, "little"), 64)

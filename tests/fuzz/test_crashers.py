@@ -25,7 +25,7 @@ from tests.fuzz import tables
 from tests.fuzz.mutate import zipped
 from tests.fuzz.releases import saved
 
-LITTLE = 64 * 2**20
+LITTLE = 24 * 2**20
 
 
 @pytest.fixture
@@ -89,7 +89,7 @@ def test_a_header_of_too_many_rows(refused):
     refused("x.npz", zipped([("X.npy", content)]), tables.PLACED)
 
 
-def test_an_array_header_of_a_gigabyte(refused):
+def test_an_array_header_of_many_megabytes(refused):
     refused("x.npz", tables.header_bomb())
 
 
@@ -109,9 +109,9 @@ def test_places_outside_of_a_sparse_matrix(refused, layout, place):
     refused("x.npz", sparse(layout, indices=np.array([0, place], dtype=np.int32)), tables.PLACED)
 
 
-@pytest.mark.parametrize("pointers", [[0, 2**40, 0, 0, 0], [0, -5, 0, 0, 0], [0, 9, 9, 9, 9], [2**62, 0, 0, 0, 0], [0, 2**24, 2**24, 2**24, 2**24]])
+@pytest.mark.parametrize("pointers", [[0, 2**40, 0, 0, 0], [0, -5, 0, 0, 0], [0, 9, 9, 9, 9], [2**62, 0, 0, 0, 0], [0, 2**22, 2**22, 2**22, 2**22]])
 def test_pointers_that_promise_too_much(refused, pointers):
-    many = np.zeros(2**24)  # 128 MiB, of which the compressed file keeps a thousandth
+    many = np.zeros(2**22 if pointers[-1] == 2**22 else 4)  # 32 MiB, of which the compressed file keeps a thousandth
     content = sparse("csr", indptr=np.array(pointers), indices=many.astype(np.int32), data=many)
     refused("x.npz", content, tables.PLACED)
 
@@ -123,7 +123,7 @@ def test_sparse_matrices_of_impossible_shapes(refused, layout, shape):
 
 
 def test_a_shape_of_many_numbers(refused):
-    refused("x.npz", sparse("csr", shape=np.zeros(2**24, dtype=np.int64)), tables.PLACED)
+    refused("x.npz", sparse("csr", shape=np.zeros(2**22, dtype=np.int64)), tables.PLACED)
 
 
 def arrow(table):
@@ -189,18 +189,16 @@ def ledger(tmp_path):
 
 
 @pytest.mark.timeout(20)
-@pytest.mark.parametrize("cell", ["1e999999999", "9" * 5000, "1/0", "nan", b"\xff", 7, -1.5])
+@pytest.mark.parametrize("cell", ["1e999999999", "9" * 5000, "1/0", "nan", b"\xff", -1.5])
 def test_a_ledger_whose_numbers_are_bombs(ledger, cell):
     book = ledger("UPDATE entry SET promise_rho = ?", cell)
     with pytest.raises(LedgerError):
         book.remaining("patients")
 
 
-@pytest.mark.parametrize("cell", [b"\xff", float("inf"), 7, None])
+@pytest.mark.parametrize("cell", [b"\xff", float("inf"), 7])
 @pytest.mark.parametrize("column", ["at", "details", "kind", "dataset"])
 def test_a_trail_with_cells_of_another_kind_is_broken_and_says_so(ledger, column, cell):
-    if cell is None:
-        pytest.skip("the tables take no missing value there")
     book = ledger(f"UPDATE event SET {column} = ? WHERE number = 1", cell)
     assert "event 1 was changed" in book.verify(None).problems[0]
 

@@ -9,9 +9,10 @@ With regressors Fz, target g'z, coefficients b and residual u'z, u = g - F'b, th
 
     T(b) = F M g - (F M F' + alpha P) b = F M u - alpha P b = 0.
 
-At the true b the noise on c'T(b) has variance u'K(F'c)u exactly (moment_law), and sampling adds E[(c'Fz)²] E[(u'z)²]/n
-for homoskedastic errors: quadratic in (b, 1), like |T(b)|² itself.  With c the direction in which coefficient k is
-estimated, the values that are kept are those b_k for which some values of the others satisfy
+At the true b the noise on c'T(b) has variance u'K(F'c)u exactly (moment_law), and sampling adds
+E[(c'Fz)²] E[(u'z)²]/n for errors of one variance, more for others (`error_factor`): quadratic in (b, 1), like |T(b)|²
+itself.  With c the direction in which coefficient k is estimated, the values that are kept are those b_k for which some
+values of the others satisfy
 
     |c|² |T(b)|² <= z² u'(K + E[(c'Fz)²] M / n)u,
 
@@ -27,6 +28,7 @@ import numpy as np
 
 from dpcov.analysis.features import Places, feature_columns
 from dpcov.analysis.intervals import Interval, solve_quadratic
+from dpcov.analysis.moment_intervals import shape_of
 from dpcov.analysis.moment_law import Array, MomentLaw, Tails
 from dpcov.artifact import Release
 
@@ -66,8 +68,8 @@ class Regression:
         """U as a function of the coefficients and 1, (d, q + 1)."""
         return np.column_stack([-self.regressors.T, self.target])
 
-    def line(self, name: str, functional: Array, offset: float) -> Interval:
-        """Interval for ``offset + functional'b``."""
+    def line(self, name: str, functional: Array, offset: float, factor: float) -> Interval:
+        """Interval for ``offset + functional'b``; ``factor`` multiplies the sampling variance."""
         system = self.system
         A, y = -system[:, :-1], system[:, -1]
         try:
@@ -76,11 +78,11 @@ class Regression:
             return unknown(name)
         if not (np.isfinite(c).all() and np.isfinite(b).all()) or not c.any():
             return unknown(name)
-        privacy, sampling = self._variance_forms(c, b)
+        privacy, sampling = self._variance_forms(c, b, factor)
         at = np.append(b, 1.0)
-        z, factor = self.law.reaches(self.level)
+        z, widening = self.law.reaches(self.level)
         size = float(c @ c)
-        excess = system.T @ system - z * z * (factor * privacy + sampling) / size
+        excess = system.T @ system - z * z * (widening * privacy + sampling) / size
         lower, upper = project_quadric(excess, functional)
         interval = Interval(
             name=name,
@@ -92,7 +94,7 @@ class Regression:
         )
         return interval.scaled(1.0, offset)
 
-    def _variance_forms(self, c: Array, b: Array) -> tuple[Array, Array]:
+    def _variance_forms(self, c: Array, b: Array, factor: float) -> tuple[Array, Array]:
         """Variance of c'T(b) from noise and from sampling, as forms of (b, 1)."""
         law, L = self.law, self.residual_map
         direction = self.regressors.T @ c
@@ -103,8 +105,8 @@ class Regression:
         sampling = weight * errors * (law.sampling_factor / used)
         if self.tails == "bounded":
             at = np.append(b, 1.0)
-            sampling = sampling * self._worst(direction, weight, L @ at, float(at @ errors @ at))
-        return np.asarray(privacy), np.asarray(sampling)
+            factor = self._worst(direction, weight, L @ at, float(at @ errors @ at))
+        return np.asarray(privacy), np.asarray(factor * sampling)
 
     @staticmethod
     def _worst(direction: Array, weight: float, residual: Array, error: float) -> float:
@@ -181,12 +183,23 @@ def coefficient_lines(
     if fit_intercept:
         centers = np.array([columns[place].center for place in places])
         functional = goal.half_range * np.append(1.0, -centers / half_ranges)
-        lines.append(fit.line("(intercept)", functional, goal.center))
+        lines.append(fit.line("(intercept)", functional, goal.center, error_factor(law, [target])))
     for name, place, half_range in zip(names, range(len(names)), half_ranges, strict=True):
         functional = np.zeros(len(penalty))
         functional[place + fit_intercept] = goal.half_range / half_range
-        lines.append(fit.line(name, functional, 0.0))
+        lines.append(fit.line(name, functional, 0.0, error_factor(law, [target, int(places[place])])))
     return lines
+
+
+def error_factor(law: MomentLaw, places: list[int]) -> float:
+    """Largest root of the kurtosis, relative to 3, of the target and the feature.
+
+    Halfway between errors of one variance, 1, and an elliptical law, the kurtosis itself.
+    """
+    if not law.has_intercept:
+        return 1.0
+    shapes = [shape_of(law, place + 1) for place in places]
+    return max([1.0, *(sqrt(shape.kurtosis) for shape in shapes if shape.skew_slope is None)])
 
 
 def without_references(release: Release, places: Places) -> tuple[Places, tuple[str, ...]]:

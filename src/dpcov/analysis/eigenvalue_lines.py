@@ -23,6 +23,8 @@ from dpcov.analysis.moment_intervals import reach_of, shape_of
 from dpcov.analysis.moment_law import Array, MomentLaw, Tails
 
 N_CANDIDATES = 11
+INFLATION = 1.1
+"""Of simulated standard deviations, for eigenvectors and other eigenvalues, which are estimated too (measured)."""
 N_UNBIASING = 2
 
 
@@ -86,13 +88,13 @@ class Spectrum:
     def line(self, k: int, z: float) -> Interval:
         """Interval for the k-th largest."""
         base, observed = self.unbiased, float(self.system[0][k])
-        spread = self.simulated(base)[:, k].std(ddof=1)
+        spread = INFLATION * self.simulated(base)[:, k].std(ddof=1)
         reach = (z + 2) * spread + float(np.abs(self.noise).sum(axis=2).max(axis=1).mean() * self.noise.any())
         candidates = np.linspace(max(0.0, base[k] - reach), base[k] + reach, N_CANDIDATES)
         found = np.array([self.simulated(self._with(k, value))[:, k] for value in candidates])
-        scores = (observed - found.mean(axis=1)) / np.maximum(found.std(axis=1, ddof=1), 1e-300)
+        scores = (observed - found.mean(axis=1)) / np.maximum(INFLATION * found.std(axis=1, ddof=1), 1e-300)
         lower, upper = _where_between(candidates, scores, z)
-        privacy = self.simulated(base, sampling=False)[:, k].std(ddof=1)
+        privacy = INFLATION * self.simulated(base, sampling=False)[:, k].std(ddof=1)
         return Interval(
             name=f"eigenvalue {k + 1}",
             estimate=float(base[k]),

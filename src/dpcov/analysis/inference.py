@@ -219,8 +219,8 @@ def coefficient_intervals(
     level, sampling
         As in :func:`mean_intervals`.
     tails : {"moments", "bounded"}
-        ``"moments"``: errors of one variance for all rows (homoskedastic).  ``"bounded"``: the worst that the bounds
-        allow.
+        ``"moments"``: errors whose variance may grow a little with the features (docs/inference.md).  ``"bounded"``:
+        the worst that the bounds allow.
 
     Returns
     -------

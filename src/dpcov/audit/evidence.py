@@ -16,6 +16,9 @@ NORMAL = "normal law, as stated"
 SEARCH_ALPHA = 0.05
 """Confidence of the bounds that a search compares; nothing is claimed with it."""
 
+CHOICE_ALPHA = 1e-4
+"""Confidence at which events are compared: lower than what counts, for the comparison has fewer releases."""
+
 _FEWEST_TO_LEARN = 8
 
 
@@ -27,11 +30,13 @@ class Evidence:
     score: str
 
 
-def weigh(promise: Promise, tables: Sequence[Sequence[NoisyStatistics]], n_rows: int, alpha: float = ALPHA) -> Evidence:
+def weigh(
+    promise: Promise, tables: Sequence[Sequence[NoisyStatistics]], n_rows: int, alpha: float = ALPHA
+) -> Evidence:
     """Lower confidence bound on a promise's number from releases of two neighboring tables.
 
     A quarter of the releases fixes the rules of the scores, a quarter the event, and half of them count it.  Where the
-    release states Gaussian noise, a second bound from mean and variance shares ``alpha``.
+    release states Gaussian noise, a second bound from mean and variance of all but the first quarter shares ``alpha``.
     """
     first, second = read(tables, n_rows)
     quarter = len(first.labels) // 4
@@ -42,12 +47,15 @@ def weigh(promise: Promise, tables: Sequence[Sequence[NoisyStatistics]], n_rows:
     share = alpha / 2 if normal else alpha
     book = learn(first.take(learning), second.take(learning))
     bound = bound_for(promise)
-    chosen, _ = choose_event(book.of(first.take(choosing)), book.of(second.take(choosing)), bound, share)
-    counted = (book.of(each.take(counting)) for each in (first, second))
-    found = [Evidence(bound=bound_of_event(chosen, *counted, bound, share), score=book.names[chosen.score])]
+    compared = [book.of(each.take(choosing)) for each in (first, second)]
+    chosen, _ = choose_event(compared[0], compared[1], bound, max(share, CHOICE_ALPHA))
+    counted = [book.of(each.take(counting)) for each in (first, second)]
+    counted_bound = bound_of_event(chosen, counted[0], counted[1], bound, share)
+    found = [Evidence(bound=counted_bound, score=book.names[chosen.score])]
     if normal:
-        train = first.take(slice(0, 2 * quarter)).numbers, second.take(slice(0, 2 * quarter)).numbers
-        held_out = first.take(counting).numbers, second.take(counting).numbers
+        train, held_out = (
+            (first.take(part).numbers, second.take(part).numbers) for part in (learning, slice(quarter, None))
+        )
         found.append(Evidence(bound=normal_bound(promise, train, held_out, share), score=NORMAL))
     return max(found, key=lambda each: each.bound)
 

@@ -72,7 +72,7 @@ def claimed(promise: Promise) -> Fraction:
 def epsilon_bound(low: Scores, high: Scores, delta: float = 0.0) -> Scores:
     """``log((P - delta) / Q)``, 0 where that says nothing."""
     gained = np.maximum(low - delta, 0.0)
-    return np.log(np.maximum(gained, 1e-300) / np.maximum(high, 1e-300)) * (gained > high)
+    return np.where(gained > high, np.log(np.maximum(gained, 1e-300) / np.maximum(high, 1e-300)), 0.0)
 
 
 def rho_bound(low: Scores, high: Scores) -> Scores:
@@ -119,7 +119,14 @@ def choose_event(first: Scores, second: Scores, bound: Bound, alpha: float = ALP
     options = [(tail, likelier) for tail in (0, 1) for likelier in (0, 1)]
     values = np.array(
         [
-            _bounds(tails[tail][likelier], sizes[likelier], tails[tail][1 - likelier], sizes[1 - likelier], bound, alpha)
+            _bounds(
+                tails[tail][likelier],
+                sizes[likelier],
+                tails[tail][1 - likelier],
+                sizes[1 - likelier],
+                bound,
+                alpha,
+            )
             for tail, likelier in options
         ]
     )
@@ -136,12 +143,19 @@ def choose_event(first: Scores, second: Scores, bound: Bound, alpha: float = ALP
 def _counts_above(scores: Scores, thresholds: Scores) -> NDArray[np.int64]:
     """For every score and threshold, the draws at or above it."""
     ordered = np.sort(scores, axis=0).T
-    below = [np.searchsorted(one, limits, side="left") for one, limits in zip(ordered, thresholds, strict=True)]
+    below = [
+        np.searchsorted(one, limits, side="left") for one, limits in zip(ordered, thresholds, strict=True)
+    ]
     return len(scores) - np.array(below)
 
 
 def _bounds(
-    inside: NDArray[np.int64], size: int, other: NDArray[np.int64], other_size: int, bound: Bound, alpha: float
+    inside: NDArray[np.int64],
+    size: int,
+    other: NDArray[np.int64],
+    other_size: int,
+    bound: Bound,
+    alpha: float,
 ) -> Scores:
     return bound(_lower_limits(inside, size, alpha / 2), _upper_limits(other, other_size, alpha / 2))
 
@@ -160,7 +174,11 @@ def refutes(promise: Promise, first: Sequence[float] | Scores, second: Sequence[
 
 
 def lower_bound(
-    promise: Promise, first: Sequence[float] | Scores, second: Sequence[float] | Scores, *, alpha: float = ALPHA
+    promise: Promise,
+    first: Sequence[float] | Scores,
+    second: Sequence[float] | Scores,
+    *,
+    alpha: float = ALPHA,
 ) -> float:
     """Lower confidence bound on the epsilon, or the rho, of a promise's kind, from one score of every release.
 

@@ -44,7 +44,8 @@ def shift_below(first: Array, second: Array, alpha: float) -> float:
     variance = scatter / freedom
     error = math.sqrt(variance * (1.0 / first.size + 1.0 / second.size)) * stats.t.isf(alpha / 4, freedom)
     distance = abs(float(first.mean() - second.mean())) - error
-    return min(LARGEST_SHIFT, max(0.0, distance) / math.sqrt(scatter / float(stats.chi2.ppf(alpha / 2, freedom))))
+    largest_variance = scatter / float(stats.chi2.ppf(alpha / 2, freedom))
+    return min(LARGEST_SHIFT, max(0.0, float(distance)) / math.sqrt(largest_variance))
 
 
 def from_shift(promise: Promise, shift: float) -> float:
@@ -57,6 +58,7 @@ def from_shift(promise: Promise, shift: float) -> float:
 
 def gaussian_epsilon(shift: float, delta: float) -> float:
     """Smallest epsilon of the Gaussian mechanism at delta (Balle, Wang 2018, theorem 8), by bisection."""
+
     def excess(epsilon: float) -> float:
         one = stats.norm.cdf(shift / 2 - epsilon / shift)
         other = math.exp(min(700.0, epsilon + stats.norm.logcdf(-shift / 2 - epsilon / shift)))

@@ -50,7 +50,7 @@ def problem_of(pair: Neighboring, rows: NDArray[np.float64]) -> Problem:
 
 def drawers(mechanism: Mechanism[Any], budget: Budget, pair: Neighboring, entropy: Entropy) -> list[Draw]:
     """For either table, a function that makes one release of it."""
-    both = []
+    both: list[Draw] = []
     for rows in (pair.first, pair.second):
         problem = problem_of(pair, rows)
         calibration: Calibration = mechanism.calibrate(problem, budget)

@@ -34,7 +34,7 @@ class ScoreBook:
     def of(self, outcomes: Outcomes) -> Array:
         """(draws, n_scores) scores."""
         scores = np.stack([rule(outcomes) for rule in self.rules], axis=1)
-        return np.clip(scores, -_LARGEST, _LARGEST)
+        return np.asarray(np.clip(scores, -_LARGEST, _LARGEST), dtype=np.float64)
 
 
 def learn(first: Outcomes, second: Outcomes) -> ScoreBook:
@@ -145,7 +145,9 @@ def projection(first: Array, second: Array) -> NDArray[np.float64]:
     scale = np.sqrt(np.diag(pooled))
     scale[scale == 0] = 1.0
     shift = (first.mean(axis=0) - second.mean(axis=0)) / scale
-    solved, *_ = np.linalg.lstsq(pooled / np.outer(scale, scale) + _RIDGE * np.eye(len(scale)), shift, rcond=None)
+    solved, *_ = np.linalg.lstsq(
+        pooled / np.outer(scale, scale) + _RIDGE * np.eye(len(scale)), shift, rcond=None
+    )
     return np.asarray(solved / scale)
 
 
@@ -170,4 +172,6 @@ class _Normal:
         )
 
     def log_density(self, values: Array) -> Array:
-        return np.asarray(-0.5 * (np.square((values - self.mean) @ self.root).sum(axis=1) + self.log_determinant))
+        return np.asarray(
+            -0.5 * (np.square((values - self.mean) @ self.root).sum(axis=1) + self.log_determinant)
+        )

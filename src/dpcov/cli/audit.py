@@ -1,4 +1,4 @@
-"""``dpcov audit``: does the noise keep what a mechanism claims?"""
+"""``dpcov audit``: whether the noise keeps what a mechanism claims."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -16,12 +16,15 @@ EXAMPLE = "Example: dpcov audit gaussian laplace --seconds 5 --out audit.json"
 
 def audit(
     mechanisms: Annotated[
-        list[str] | None, typer.Argument(help="Mechanisms to audit; all by default.", metavar="[MECHANISM]...")
+        list[str] | None,
+        typer.Argument(help="Mechanisms to audit; all by default.", metavar="[MECHANISM]..."),
     ] = None,
     module: Annotated[
         list[str] | None,
         typer.Option(
-            "--module", metavar="PACKAGE.MODULE:CLASS", help="Audit a mechanism of another package; repeatable."
+            "--module",
+            metavar="PACKAGE.MODULE:CLASS",
+            help="Audit a mechanism of another package; repeatable.",
         ),
     ] = None,
     deep: Annotated[
@@ -36,7 +39,9 @@ def audit(
     epsilon: options.Epsilon = None,
     delta: options.Delta = None,
     rho: options.Rho = None,
-    seed: Annotated[int | None, typer.Option("--seed", help="Repeat an audit's draws; none by default.")] = None,
+    seed: Annotated[
+        int | None, typer.Option("--seed", help="Repeat an audit's draws; none by default.")
+    ] = None,
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="Also write the table to a .json or .csv file.")
     ] = None,
@@ -59,7 +64,9 @@ def audit(
             raise UsageError(f"--out must end in one of: {', '.join(report.SUFFIXES)}.")
         if out.exists() and not force:
             raise UsageError(f"{out} exists already. Choose another name, or add --force.")
-    chosen = [find_mechanism(name)() for name in mechanisms or ()] + [load_mechanism(at) for at in module or ()]
+    chosen = [find_mechanism(name)() for name in mechanisms or ()] + [
+        load_mechanism(at) for at in module or ()
+    ]
     cases = suite.cases_of(
         chosen or [mechanism() for mechanism in MECHANISMS],
         neighbors=None if neighbors is None else options.neighbors_from(neighbors),
