@@ -85,12 +85,12 @@ def measure(n_rows: int, rounds: int) -> dict[str, dict[str, list[Run]]]:
     dpcov.data.vault.write_key("key")
     tables = variants(n_rows)
     for place, (_, table) in enumerate(tables.values()):
-        write(table, Path(f"t{place}"))
+        write(table, Path(f"t{place:02}"))
     found: dict[str, dict[str, list[Run]]] = defaultdict(lambda: defaultdict(list))
     turns = [(command, place, name) for command in COMMANDS for place, name in enumerate(tables)]
     for _ in track(range(rounds), description="Rounds"):
         for command, place, name in turns:
-            found[command][name].append(run(COMMANDS[command].format(stem=f"t{place}").split()))
+            found[command][name].append(run(COMMANDS[command].format(stem=f"t{place:02}").split()))
     return found
 
 

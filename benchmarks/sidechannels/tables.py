@@ -27,7 +27,7 @@ def variants(n_rows: int) -> dict[str, tuple[str, pa.Table]]:
     spread = np.array(list("abcd"))[random.integers(0, 4, n_rows + 1)]
     same = np.full_like(usual[:n_rows], 1.0)
     missing = np.where(random.random((n_rows, N_FEATURES)) < 0.5, np.nan, usual[:n_rows])
-    one_group, other_group = np.full(n_rows, "a"), np.full(n_rows, "none")
+    one_group, other_group = np.full(n_rows, "a"), np.full(n_rows, "elsewhere")
     tables = {
         REFERENCE: ("", usual[:n_rows], spread),
         "the same again": ("", usual[:n_rows], spread),
@@ -55,7 +55,7 @@ def write(table: pa.Table, stem: Path) -> None:
     options = {"compression": "none", "use_dictionary": False, "write_statistics": False}
     pa.parquet.write_table(table, stem.with_suffix(".parquet"), **options)
     cells = [
-        ["            " if number is None else f"{number:+12.5f}" for number in table[f"x{place}"].to_pylist()]
+        ["NaN" if number is None else f"{number:+12.5f}" for number in table[f"x{place}"].to_pylist()]
         for place in range(N_FEATURES)
     ]
     lines = map(",".join, zip(*cells, table["g"].to_pylist(), strict=True))

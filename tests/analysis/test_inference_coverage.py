@@ -27,7 +27,7 @@ SETTINGS = {
         "mechanism": "stratified",
         "neighbors": "add-remove-one",
     },
-    "nuclear": {"budget": dpcov.Budget(epsilon="0.5"), "mechanism": "stratified-nuclear"},
+    "nuclear": {"budget": dpcov.Budget(epsilon=1), "mechanism": "stratified-nuclear"},
 }
 
 

@@ -270,7 +270,9 @@ PLANTS = [
     Plant(mechanism=RoundingLeak, budget=Budget(rho=1), draws=800, candidates=4),
 ]
 DEEP_PLANTS = [
-    Plant(mechanism=InvertedAcceptance, budget=Budget(epsilon=2), draws=12_000, search_draws=400),
+    Plant(
+        mechanism=InvertedAcceptance, budget=Budget(epsilon=2), draws=12_000, candidates=3, search_draws=1_500
+    ),
     Plant(
         mechanism=UnchargedTraceWeight,
         budget=Budget(rho=500),

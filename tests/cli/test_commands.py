@@ -35,6 +35,7 @@ COMMANDS = [
     ("ledger", "show"),
     ("ledger", "verify"),
     ("record",),
+    ("audit",),
     ("report",),
     ("sample",),
     ("moments", "key"),

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from dpcov.data import moments
 from dpcov.data.moments import Moments, MomentsSpec, gather, normalize, quantize
 from dpcov.errors import DataError, NumericError, UsageError
 
@@ -307,3 +308,17 @@ def test_reprs_are_sealed():
         assert not any(
             number in text for number in ("65432", "68610", "7,", "=7", str(moments.strata[0].sscp.trace()))
         )
+
+
+def test_squared_norms_beyond_the_exact_range_do_not_depend_on_the_order_of_a_sum():
+    """Memory layout decides in which order numpy adds, so the plain sums differ; what shortens rows must not."""
+    values = np.trunc(np.random.default_rng(8).normal(size=(4000, 37)) * 2.0**40)
+    by_row, by_column = np.ascontiguousarray(values), np.asfortranarray(values)
+    plain = [moments._squared_norms(layout) for layout in (by_row, by_column)]
+    assert not np.array_equal(*plain)
+    every = np.arange(len(values))
+    fixed = [
+        moments._same_everywhere(energy, layout, every)
+        for energy, layout in zip(plain, (by_row, by_column), strict=True)
+    ]
+    assert np.array_equal(*fixed)

@@ -1,12 +1,13 @@
 """Fourth moments that a release does not have, from what it has: means, variances, covariances and public bounds.
 
-Promise: public numbers only; always heavier tails than the normal law's, except for yes-or-no columns, whose moments of
+Promise: public numbers only; never lighter tails than the normal law's, except for yes-or-no columns, whose moments of
 every order are known.  docs/inference.md derives and measures the rules.
 
 Notes
 -----
 A column of mean m and variance s whose nearer bound is at the distance b from m gets the excess kurtosis 6 s / b² of
-the Gamma law that starts there, the exponential law if s = b², and a little more for the outliers of measured columns.
+the Gamma law that starts there, the exponential law if s = b², and a little more for the outliers of measured columns;
+but no more than bounds allow.
 For a pair of columns the law is elliptical with the larger kurtosis; with one yes-or-no column, that of a linear
 regression on it; with two, the exact one.
 """
@@ -25,8 +26,6 @@ TWO_VALUED = ("boolean", "category", "missing")
 
 OUTLIERS = 0.3
 """Excess kurtosis on top: as much as leaves 95 % intervals for normal columns below 97.5 %."""
-
-LARGEST_EXCESS = 1000.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,7 +55,9 @@ def column_shape(
         own = (slope**2 / variance + 1) / 3 if variance > 0 else 1.0
         return ColumnShape(variance=variance, kurtosis=max(1.0, own), skew_slope=slope)
     excess = OUTLIERS + gamma_excess(variance, min(mean - lower, upper - mean))
-    return ColumnShape(variance=variance, kurtosis=1 + excess / 3, skew_slope=None)
+    # |u| <= B implies E u⁴ <= B² variance.
+    largest = max(mean - lower, upper - mean) ** 2 / (3 * variance) if variance > 0 else 1.0
+    return ColumnShape(variance=variance, kurtosis=max(1.0, min(1 + excess / 3, largest)), skew_slope=None)
 
 
 def gamma_excess(variance: float, distance: float) -> float:
@@ -67,7 +68,7 @@ def gamma_excess(variance: float, distance: float) -> float:
     >>> gamma_excess(4.0, 2.0)
     6.0
     """
-    return min(6 * variance / distance**2, LARGEST_EXCESS) if distance > 0 else 0.0
+    return 6 * variance / distance**2 if distance > 0 else 0.0
 
 
 def pair_covariance(first: ColumnShape, second: ColumnShape, covariance: float) -> Array:

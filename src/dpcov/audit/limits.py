@@ -91,7 +91,7 @@ def _renyi(p: Scores, q: Scores, order: float) -> Scores:
     # Where the event is certain under the first law, the other event adds nothing.
     r, s = np.maximum(1.0 - p, 1e-300), np.maximum(1.0 - q, 1e-300)
     if order == 1.0:
-        return p * np.log(p / q) + r * np.log(r / s)
+        return np.asarray(p * np.log(p / q) + r * np.log(r / s))
     yes = order * np.log(p) + (1.0 - order) * np.log(q)
     no = order * np.log(r) + (1.0 - order) * np.log(s)
     return np.asarray(np.logaddexp(yes, no) / (order - 1.0))

@@ -39,7 +39,8 @@ class ScoreBook:
 
 def learn(first: Outcomes, second: Outcomes) -> ScoreBook:
     """Fix the rules of all scores on the training releases of two tables."""
-    named = [*_label_rules(first, second), *_eigenvalue_rules(), *_spread_rules(first, second)]
+    named = [*_label_rules(first, second), *_eigenvalue_rules()]
+    named += [*_direction_rules(first, second), *_spread_rules(first, second)]
     for kind, part in (("number", _numbers), ("low bits", _low_bits)):
         named += _column_rules(part, first, second, kind)
     if first.numbers.shape[1]:
@@ -70,20 +71,30 @@ def _label_rules(first: Outcomes, second: Outcomes) -> list[tuple[str, Rule]]:
 
 
 def _eigenvalue_rules() -> list[tuple[str, Rule]]:
-    """Eigenvalue events, the trace, and the direction of the leading eigenvector."""
+    """Eigenvalue events, and the trace."""
 
     def values(outcomes: Outcomes) -> Array:
-        return np.linalg.eigvalsh(outcomes.matrices)
-
-    def leading(outcomes: Outcomes) -> Array:
-        return np.asarray(np.linalg.eigh(outcomes.matrices)[1][:, 0, -1] ** 2)
+        return np.asarray(np.linalg.eigvalsh(outcomes.matrices), dtype=np.float64)
 
     return [
         ("largest eigenvalue", lambda outcomes: values(outcomes)[:, -1]),
         ("smallest eigenvalue", lambda outcomes: values(outcomes)[:, 0]),
         ("trace", lambda outcomes: np.trace(outcomes.matrices, axis1=1, axis2=2)),
-        ("leading direction", leading),
     ]
+
+
+def _direction_rules(first: Outcomes, second: Outcomes) -> list[tuple[str, Rule]]:
+    """The eigenvector of the eigenvalue largest in size, along what it tells on average."""
+    telling = np.mean(_projectors(first), axis=0) - np.mean(_projectors(second), axis=0)
+    return [("leading direction", lambda outcomes: np.einsum("nij,ij->n", _projectors(outcomes), telling))]
+
+
+def _projectors(outcomes: Outcomes) -> Array:
+    """U u' for the leading direction u of every release."""
+    values, vectors = np.linalg.eigh(outcomes.matrices)
+    leading = np.argmax(np.abs(values), axis=1)
+    chosen = np.take_along_axis(vectors, leading[:, None, None], axis=2)
+    return np.asarray(chosen @ np.swapaxes(chosen, 1, 2))
 
 
 def _spread_rules(first: Outcomes, second: Outcomes) -> list[tuple[str, Rule]]:

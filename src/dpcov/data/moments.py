@@ -305,9 +305,19 @@ def _shorten(values: FloatBlock, bits: int) -> None:
             return
         if not np.all(np.isfinite(energy[long])):
             raise NumericError("An encoded row is not finite; encode the rows before gathering moments.")
-        shrink = (2.0**bits) / np.sqrt(energy[long]) * (1 - 2.0**-40)
+        shrink = (2.0**bits) / np.sqrt(_same_everywhere(energy[long], values, long)) * (1 - 2.0**-40)
         values[long] = np.trunc(values[long] * shrink[:, None])
     raise NumericError("An encoded row could not be brought within the norm bound.")
+
+
+def _same_everywhere(energy: FloatBlock, values: FloatBlock, rows: NDArray[np.intp]) -> FloatBlock:
+    """Squared norms that do not depend on the machine: beyond 2**53 sums round, so their order is fixed."""
+    if energy.max() <= 2.0**53:
+        return energy
+    ordered = np.zeros(len(rows))
+    for column in values.T:
+        ordered += column[rows] ** 2
+    return ordered
 
 
 def normalize(values: FloatBlock, bits: int) -> FloatBlock:
