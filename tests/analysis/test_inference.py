@@ -26,7 +26,7 @@ from dpcov.analysis.inference import (
     partial_correlation_intervals,
     variance_intervals,
 )
-from dpcov.analysis.intervals import ratio_interval
+from dpcov.analysis.intervals import Interval, ratio_interval
 from dpcov.analysis.moment_law import moment_law
 from dpcov.analysis.problems import InputError, UnknownNoiseError
 from dpcov.errors import ReleaseError
@@ -311,6 +311,12 @@ def test_ratios_are_those_that_fieller_keeps():
         assert abs(1.0 - 2.0 * end) == pytest.approx(2.0 * np.sqrt(0.01 + 0.04 * end**2))
     drowned = ratio_interval("r", (1.0, 0.3), (0.01, 0.0, 0.0), (0.0, 0.0, 0.04), reach=(2.0, 1.0))
     assert (drowned.lower, drowned.upper) == (-np.inf, np.inf)
+
+
+def test_an_estimate_beyond_what_is_possible_keeps_the_length_of_its_interval():
+    line = Interval(name="v", estimate=9.0, lower=7.0, upper=11.0, sampling_std=0.0, privacy_std=1.0)
+    clipped = line.clipped(0.0, 5.0)
+    assert (clipped.estimate, clipped.lower, clipped.upper) == (5.0, 3.0, 5.0)
 
 
 def test_the_projection_of_a_quadric_is_what_a_grid_finds():

@@ -39,8 +39,13 @@ DETONATIONS: list[object] = []
 class Detonator:
     """An object that tells when somebody unpickles it."""
 
-    def __reduce__(self) -> tuple[Callable[[object], None], tuple[object]]:
-        return DETONATIONS.append, (True,)
+    def __reduce__(self) -> tuple[Callable[[bool], None], tuple[bool]]:
+        return detonate, (True,)
+
+
+def detonate(flag: bool) -> None:
+    """Note an execution."""
+    DETONATIONS.append(flag)
 
 
 class HungError(BaseException):

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from dpcov.linalg.structured import guided_candidates
+from dpcov.linalg.structured import Candidate, blended, guided_candidates, sparse_candidate
 from dpcov.linalg.symmetric import smat
 
 
@@ -78,3 +78,53 @@ def test_shares_tell_how_much_of_the_guide_is_in_it():
     opposed = guided_candidates(-guide, off_diagonal_variance=1e-9, guide=guide)
     assert opposed["proportional"].guide_share == 0.0
     assert not np.any(opposed["proportional"].matrix)
+
+
+def sparse(noisy, variance):
+    d = len(noisy)
+    return sparse_candidate(
+        noisy, off_diagonal_variance=variance, trace=float(np.trace(noisy)), trace_variance=2 * variance * d
+    )
+
+
+@pytest.mark.parametrize("share", [0.0, 0.1, 1.0])
+def test_the_risk_of_the_sparse_estimate_is_not_too_low(share):
+    # The least of many estimates is too low; what is added for that is at most two of its standard deviations.
+    dimension, variance, generator, gaps = 30, 0.05, np.random.default_rng(4), []
+    upper = np.triu(generator.normal(size=(dimension,) * 2) * (generator.random((dimension,) * 2) < share), 1)
+    truth = upper + upper.T + 5.0 * np.eye(dimension)
+    for _ in range(200):
+        found = sparse(truth + noise(dimension, variance, generator), variance)
+        gaps.append(found.risk - np.sum((found.matrix - truth) ** 2))
+    margin = 6.11 * np.std(gaps) / np.sqrt(len(gaps))
+    assert -margin < np.mean(gaps) < 4 * variance * dimension + margin
+
+
+def test_few_entries_are_found_and_the_diagonal_moves_to_its_mean():
+    generator, truth = np.random.default_rng(5), np.eye(40)
+    truth[0, 1] = truth[1, 0] = 3.0
+    errors = [
+        np.sum((sparse(truth + noise(40, 0.05, generator), 0.05).matrix - truth) ** 2) for _ in range(20)
+    ]
+    assert np.mean(errors) < 0.1 * 0.05 * 40 * 41
+
+
+def test_the_blend_is_the_best_point_between_two_estimates_and_says_how_good_it_is():
+    # Errors of variance 1 and 4 that are independent: weights 4/5 and 1/5, risk 4/5.
+    generator, size, variance = np.random.default_rng(6), 60, 1e-6
+    first, second = (std * generator.normal(size=(size, size)) / size for std in (1.0, 2.0))
+    found = blended(
+        Candidate(matrix=first, risk=1.0),
+        Candidate(matrix=second, risk=4.0, guide_share=1.0),
+        variance,
+    )
+    assert found.guide_share == pytest.approx(0.2, abs=0.05)
+    assert found.risk == pytest.approx(0.8, abs=0.1)
+    assert np.sum(found.matrix**2) == pytest.approx(0.8, abs=0.1)
+
+
+def test_a_blend_that_gains_less_than_it_costs_is_left_alone():
+    first = Candidate(matrix=np.eye(3), risk=1.0)
+    assert blended(first, Candidate(matrix=np.zeros((3, 3)), risk=9.0), 0.01) is first
+    assert blended(first, Candidate(matrix=np.eye(3), risk=0.5), 0.01) is first
+    assert blended(first, Candidate(matrix=np.zeros((3, 3)), risk=3.9), 1.0) is first

@@ -85,11 +85,16 @@ class Spectrum:
             values = np.sort(np.maximum(values - shift, 0.0))[::-1]
         return np.asarray(values)
 
+    @cached_property
+    def noise_edge(self) -> float:
+        """Mean of the largest eigenvalue of noise alone."""
+        return float(np.linalg.eigvalsh(self.noise)[:, -1].mean())
+
     def line(self, k: int, z: float) -> Interval:
         """Interval for the k-th largest."""
         base, observed = self.unbiased, float(self.system[0][k])
         spread = INFLATION * self.simulated(base)[:, k].std(ddof=1)
-        reach = (z + 2) * spread + float(np.abs(self.noise).sum(axis=2).max(axis=1).mean() * self.noise.any())
+        reach = (z + 2) * spread + self.noise_edge
         candidates = np.linspace(max(0.0, base[k] - reach), base[k] + reach, N_CANDIDATES)
         found = np.array([self.simulated(self._with(k, value))[:, k] for value in candidates])
         scores = (observed - found.mean(axis=1)) / np.maximum(INFLATION * found.std(axis=1, ddof=1), 1e-300)

@@ -53,12 +53,17 @@ class Interval:
         )
 
     def clipped(self, lowest: float, highest: float) -> "Interval":
-        """The same within public limits."""
+        """The same within public limits; an estimate beyond them is moved to them, its interval extended as far.
+
+        Noise that carries an estimate far beyond what is possible would otherwise leave a very short interval.
+        """
+        estimate = float(np.clip(self.estimate, lowest, highest))
+        shift = estimate - self.estimate if np.isfinite(self.estimate) else 0.0
         return Interval(
             name=self.name,
-            estimate=float(np.clip(self.estimate, lowest, highest)),
-            lower=float(np.clip(self.lower, lowest, highest)),
-            upper=float(np.clip(self.upper, lowest, highest)),
+            estimate=estimate,
+            lower=float(np.clip(self.lower + min(shift, 0.0), lowest, highest)),
+            upper=float(np.clip(self.upper + max(shift, 0.0), lowest, highest)),
             sampling_std=self.sampling_std,
             privacy_std=self.privacy_std,
         )

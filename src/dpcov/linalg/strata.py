@@ -51,6 +51,9 @@ EVIDENCE_NEARBY = 3.0
 """The same for a stratum as noisy as one that is kept; it grows with the ratio r of the noises to √(9 + 2 ln r), so
 that the mean error of false alarms stays small beside the error of what is kept."""
 
+SUPPOSED_ERROR = 2.0
+"""By how much, relatively, the error that shrinkage supposes may be wrong (standard deviation)."""
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class StratumGroup:
@@ -155,7 +158,7 @@ def shrink_strata(
     ]
     groups += [StratumGroup(members=(index,), matrix=zero, expected_squared_error=0.0) for index in dropped]
     return StrataResult(
-        matrix=total, groups=tuple(groups), expected_squared_error=_risk(parts, zero) + _repeated_noise(parts)
+        matrix=total, groups=tuple(groups), expected_squared_error=_expected_squared_error(parts)
     )
 
 
@@ -205,6 +208,27 @@ def _risk(parts: list[_Part], residual: Array) -> float:
     """Risk of the sum of ``parts`` and of a finished sum with this residual, up to the latter's own risk."""
     total = sum((part.residual for part in parts), start=residual)
     return sum(part.own_risk for part in parts) + float(np.sum(total**2))
+
+
+def _expected_squared_error(parts: list[_Part]) -> float:
+    """The unbiased risk of the sum, drawn toward the noise in it by as much as the risk is itself noise.
+
+    The variance of Stein's estimate is at most about that of ‖W‖², 4v²d(d + 1) for each stratum: noise of an outer one
+    hides the error of all others.  The mean of ⟨noise, estimate⟩ has little variance and is the error of an estimate
+    whose bias is as its shrinkage supposes (the posterior variance of a Bayes estimate, by Tweedie's formula).
+    """
+    if not parts:
+        return 0.0
+    supposed = variance = 0.0
+    for part in parts:
+        supposed = (1.0 + part.estimate.guide_share) ** 2 * supposed + max(0.0, part.own_noise)
+        d = len(part.stratum.noisy)
+        variance += 4.0 * part.stratum.variance**2 * d * (d + 1)
+    unbiased = _risk(parts, np.zeros_like(parts[0].residual)) + _repeated_noise(parts)
+    if variance == 0.0:
+        return unbiased
+    prior = (SUPPOSED_ERROR * supposed) ** 2
+    return supposed + prior / (prior + variance) * (unbiased - supposed)
 
 
 def _repeated_noise(parts: list[_Part]) -> float:

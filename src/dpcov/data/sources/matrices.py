@@ -19,7 +19,7 @@ from dpcov.data.sources.base import Block, Kind, Reading, Source, number_names
 from dpcov.data.sources.mapped import let_go
 from dpcov.errors import DataError
 
-_MOST_COLUMNS = 2**20
+_MOST_COLUMNS = 100_000
 _MOST_EMPTY_ROWS = 10**6
 _MOST_SIZES = 8
 """How many numbers the shape of a sparse matrix can have."""

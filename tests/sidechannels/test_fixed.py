@@ -1,0 +1,95 @@
+"""What does not depend on the rows at fixed public parameters, where the number of rows is private: sizes and words."""
+
+import dataclasses
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from typer.testing import CliRunner
+
+import dpcov
+from benchmarks.sidechannels import __main__ as bench
+from benchmarks.sidechannels.tables import variants
+from dpcov.cli.main import app
+
+SCHEMA = dpcov.Schema(
+    columns={
+        "x": dpcov.Numeric(lower=0, upper=1),
+        "y": dpcov.Numeric(lower=0, upper=1),
+        "g": dpcov.Categorical(categories=("a", "b")),
+    },
+    intercept=False,
+)
+RHO, EPSILON = dpcov.Budget(rho=1), dpcov.Budget(epsilon=1)
+MECHANISMS = [
+    *(("gaussian", RHO), ("thresholding", RHO), ("projection", RHO), ("separate", RHO), ("eigenvectors", RHO)),
+    *(("coinpress", RHO), ("laplace", EPSILON), ("nuclear", EPSILON), ("zero", RHO)),
+]
+SIZES = (1, 199, 200, 201, 10_000)
+"""Rows; neighbors, and tables whose numbers of rows have other numbers of digits."""
+
+
+def table(n_rows, value=None):
+    numbers = np.random.default_rng(0).uniform(size=n_rows) if value is None else np.full(n_rows, value)
+    return pa.table({"x": numbers, "y": numbers[::-1], "g": [("a", "b")[place % 2] for place in range(n_rows)]})
+
+
+def released(data, mechanism, budget, **options):
+    made = dpcov.release(
+        data, schema=SCHEMA, budget=budget, mechanism=mechanism, neighbors="add-remove-one", threads=1, **options
+    )
+    return len(made.to_bytes()), made
+
+
+@pytest.mark.parametrize(("mechanism", "budget"), MECHANISMS, ids=lambda value: str(value))
+def test_a_release_is_as_long_whatever_the_rows_are(mechanism, budget):
+    tables = [*map(table, SIZES), table(200, 0.0), table(200, 1.0), table(200, 1e9)]
+    assert len({released(data, mechanism, budget)[0] for data in tables}) == 1
+
+
+def test_the_length_of_strata_follows_from_what_they_publish():
+    """How many matrices there are is decided by noisy traces; nothing else moves the length."""
+    random, matrices_of = np.random.default_rng(0), {}
+    for n_rows in (1, 199, 200, 19_999, 20_000, 20_001):
+        for shells in (1, 4, 9):
+            X = random.uniform(-1, 1, (n_rows, 2)) * 2.0 ** -random.integers(0, shells, (n_rows, 1))
+            fixed = {"mechanism": "stratified", "neighbors": "add-remove-one", "budget": RHO, "threads": 1}
+            made = dpcov.second_moment(X, norm_bound=1.5, **fixed)
+            published = len(made.statistics.arrays["sscp"]), made.manifest.statistics.notes
+            matrices_of.setdefault(published, set()).add(len(made.to_bytes()))
+    assert all(len(lengths) == 1 for lengths in matrices_of.values())
+    assert len(matrices_of) > 1
+
+
+def test_a_public_number_of_rows_does_move_the_length():
+    """The comparison above would see a number of rows that is written down."""
+    lengths = {len(dpcov.release(table(n), schema=SCHEMA, budget=RHO).to_bytes()) for n in (9, 10_000)}
+    assert len(lengths) == 2
+
+
+@pytest.mark.parametrize("n_rows", [199, 200, 10_000])
+def test_the_screen_says_the_same(n_rows, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    pa.parquet.write_table(table(n_rows), "t.parquet")
+    (tmp_path / "s.toml").write_text(SCHEMA.dumps())
+    fixed = ["--schema", "s.toml", "--rho", "1", "--neighbors", "add-remove-one"]
+    run = CliRunner().invoke(app, ["release", "t.parquet", *fixed, "--no-ledger", "-o", "out.dpcov"])
+    assert run.output.splitlines() == [
+        "Wrote out.dpcov: (1)-zCDP, 4 features.",
+        "Next: dpcov show out.dpcov   ·   dpcov export out.dpcov -o covariance.csv",
+    ]
+
+
+def test_the_measurement_sees_a_difference_and_no_chance():
+    usual = [bench.Run(10 + place / 10, 5, 7, 3) for place in range(9)]
+    slower = [dataclasses.replace(each, milliseconds=each.milliseconds + 3) for each in usual]
+    told = {row[0]: row for row in bench.rows({bench.REFERENCE: usual, "the same again": usual[::-1], "slow": slower})}
+    assert told["slow"][3] == "yes"
+    assert told["the same again"][3] == ""
+
+
+def test_tables_differ_in_private_things_only():
+    tables = variants(20)
+    schemas = {table.schema for _, table in tables.values()}
+    assert len(schemas) == 1
+    assert {len(table) for kind, table in tables.values() if kind != "rows"} == {20}
