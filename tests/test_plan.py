@@ -77,6 +77,24 @@ def test_predictions_are_within_15_percent_of_the_measured_error(mechanism, d, t
     assert prediction.error == pytest.approx(measured, rel=0.15)
 
 
+EPSILON = dpcov.Budget(epsilon=1)
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "budget"),
+    [("projection", RHO), ("thresholding", RHO), ("laplace", EPSILON), ("nuclear", EPSILON)],
+)
+@pytest.mark.parametrize(("d", "n"), [(3, 5_000), (20, 20_000)])
+def test_predictions_of_the_other_entrywise_and_matrix_noises_are_within_15_percent(mechanism, budget, d, n):
+    assumed = assumption(n_features=d, n_rows=n, budget=budget)
+    (prediction,) = predict(assumed, [mechanism])
+    measured = measured_error(assumed, mechanism, 60 if d == 3 else 10)
+    assert prediction.error == pytest.approx(measured, rel=0.15)
+    # A table of half as many rows is another prediction, and would be noticed.
+    (wrong,) = predict(assumption(n_features=d, n_rows=n // 2, budget=budget), [mechanism])
+    assert wrong.error != pytest.approx(measured, rel=0.15)
+
+
 def test_wide_tables_get_a_bound_that_holds():
     assumed = assumption(n_features=600, n_rows=50_000)
     (prediction,) = predict(assumed, ["gaussian"])

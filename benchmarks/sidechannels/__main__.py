@@ -30,12 +30,11 @@ from dpcov.data.sources import open_source
 from dpcov.mechanisms.registry import names
 
 _SETTINGS = "--schema schema.toml --rho 1 --neighbors add-remove-one --quiet"
+_RELEASE = f"{_SETTINGS} --threads 1 --no-ledger -o out"
 COMMANDS = {
-    "release gaussian, csv": f"release {{stem}}.csv {_SETTINGS} --threads 1 --no-ledger --mechanism gaussian -o out",
-    "release gaussian, parquet": f"release {{stem}}.parquet {_SETTINGS} --threads 1 --no-ledger --mechanism gaussian -o out",
-    "release stratified, by group": (
-        f"release {{stem}}.parquet {_SETTINGS} --threads 1 --no-ledger --mechanism stratified --by g -o out"
-    ),
+    "release gaussian, csv": f"release {{stem}}.csv {_RELEASE} --mechanism gaussian",
+    "release gaussian, parquet": f"release {{stem}}.parquet {_RELEASE} --mechanism gaussian",
+    "release stratified, by group": f"release {{stem}}.parquet {_RELEASE} --mechanism stratified --by g",
     "moments gather": f"moments gather {{stem}}.parquet {_SETTINGS} --key key --mechanism stratified -o out",
     "schema draft": "schema draft {stem}.csv -o out",
     "schema check": "schema check schema.toml --data {stem}.csv",
@@ -150,7 +149,15 @@ def main() -> None:
         finally:
             os.chdir(before)
     for command, runs in found.items():
-        heads = ("table", "CPU ms", "difference", "visible", "peak MiB, difference", "output bytes", "screen bytes")
+        heads = (
+            "table",
+            "CPU ms",
+            "difference",
+            "visible",
+            "peak MiB, difference",
+            "output bytes",
+            "screen bytes",
+        )
         table = Table(*heads, title=f"{command}, {given.rows:,} rows")
         for row in rows(runs):
             table.add_row(*row)

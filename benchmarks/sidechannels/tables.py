@@ -40,7 +40,11 @@ def variants(n_rows: int) -> dict[str, tuple[str, pa.Table]]:
         "one group": ("group", usual[:n_rows], one_group),
         "unknown groups": ("group", usual[:n_rows], other_group),
         "short rows": ("shell", usual[:n_rows] / 1000, spread),
-        "rows of all lengths": ("shell", usual[:n_rows] * 2.0 ** -random.integers(0, 12, (n_rows, 1)), spread),
+        "rows of all lengths": (
+            "shell",
+            usual[:n_rows] * 2.0 ** -random.integers(0, 12, (n_rows, 1)),
+            spread,
+        ),
     }
     return {name: (kind, _table(values, groups)) for name, (kind, values, groups) in tables.items()}
 
@@ -51,7 +55,7 @@ def _table(values: NDArray[np.float64], groups: NDArray[np.str_]) -> pa.Table:
 
 
 def write(table: pa.Table, stem: Path) -> None:
-    """Write CSV with numbers of one width, and Parquet without compression, so that files differ as little as can be."""
+    """Write CSV with numbers of one width, and Parquet without compression, so that files differ little."""
     options = {"compression": "none", "use_dictionary": False, "write_statistics": False}
     pa.parquet.write_table(table, stem.with_suffix(".parquet"), **options)
     cells = [

@@ -178,6 +178,8 @@ def test_a_release_of_noise_gives_intervals_that_exclude_nothing(noisy):
     variances = variance_intervals(noisy, ["age"])["age"]
     assert (variances.lower, variances.upper) == (0, pytest.approx(625))
     assert eigenvalue_intervals(noisy).lower[1] == 0
+    hidden = eigenvalue_intervals(noisy, scaling="correlation")
+    assert list(hidden.lower) == [1, 0, 0] and hidden.upper[0] == 7
 
 
 def test_collinear_features_have_no_coefficients_without_a_penalty(made):
@@ -303,6 +305,18 @@ def test_a_release_without_an_intercept_has_no_means():
     with pytest.raises(ReleaseError, match="fit_intercept"):
         coefficient_intervals(made, "x0")
     assert np.isfinite(coefficient_intervals(made, "x0", fit_intercept=False).lower).all()
+
+
+@pytest.mark.parametrize("scaling", ["original", "encoded", "correlation"])
+def test_the_privacy_part_of_an_eigenvalue_is_how_much_releases_of_one_table_differ(scaling):
+    rows = small_rows(20_000)
+    lines = [
+        eigenvalue_intervals(released(rows, seed, rho="0.02"), n_eigenvalues=1, scaling=scaling, draws=50)
+        for seed in range(40)
+    ]
+    told = np.mean([line.privacy_std[0] for line in lines])
+    seen = np.std([line.estimate[0] for line in lines], ddof=1)
+    assert 0.6 < told / seen < 1.9
 
 
 def test_ratios_are_those_that_fieller_keeps():

@@ -271,7 +271,7 @@ PLANTS = [
 ]
 DEEP_PLANTS = [
     Plant(
-        mechanism=InvertedAcceptance, budget=Budget(epsilon=2), draws=12_000, candidates=3, search_draws=1_500
+        mechanism=InvertedAcceptance, budget=Budget(epsilon=2), draws=24_000, candidates=3, search_draws=1_500
     ),
     Plant(
         mechanism=UnchargedTraceWeight,

@@ -23,13 +23,16 @@ from rich.table import Table
 from tests.fuzz.catalog import TARGETS
 from tests.fuzz.engine import Finding, Tally, case_random, scratch
 
+_CONSOLE = Console(width=160)
 _STUCK_SECONDS = 120.0
 """Wall seconds without a finished case after which a worker is ended; its timer only reaches Python code."""
 
 
 def main() -> int:
     """Parse, run, print; 1 if there is a finding."""
-    parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description="Fuzz everything that reads input.")
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.fuzz", description="Fuzz everything that reads input."
+    )
     parser.add_argument("--cases", type=int, default=1_000_000)
     parser.add_argument("--seconds", type=float, default=3600.0)
     parser.add_argument("--seed", type=int, default=1)
@@ -45,7 +48,7 @@ def main() -> int:
         work = [cases[later] * TARGETS[names[later]].milliseconds for later in range(place, len(names))]
         seconds = (until - time.monotonic()) * work[0] / sum(work)
         tallies[name] = deep(name, given.seed, round(cases[place]), seconds)
-        print(f"{name}: {tallies[name].cases:,} cases, {len(tallies[name].findings)} findings", flush=True)
+        _CONSOLE.print(f"{name}: {tallies[name].cases:,} cases, {len(tallies[name].findings)} findings")
     report(tallies)
     return int(any(tally.findings for tally in tallies.values()))
 
@@ -63,7 +66,9 @@ def deep(name: str, seed: int, cases: int, seconds: float) -> Tally:
         while start < cases and time.monotonic() < until:
             path.write_bytes(b"")
             Path(f"{path}.at").write_bytes(bytes(8))
-            code = _work([name, str(seed), str(start), str(cases), str(until - time.monotonic()), str(path)], path)
+            code = _work(
+                [name, str(seed), str(start), str(cases), str(until - time.monotonic()), str(path)], path
+            )
             for line in path.read_text().splitlines():
                 total.add(_read(line))
             at = int.from_bytes(Path(f"{path}.at").read_bytes(), "little")
@@ -105,17 +110,23 @@ def report(tallies: dict[str, Tally]) -> None:
         errors = sorted(outcome for outcome in tally.outcomes if outcome != "success")
         speed = f"{tally.cases / max(tally.seconds, 1e-9):,.0f}"
         good = f"{tally.outcomes['success']:,}"
-        cells = (f"{tally.cases:,}", f"{tally.seconds:,.0f}", speed, good, ", ".join(errors), str(len(tally.findings)))
+        cells = (
+            f"{tally.cases:,}",
+            f"{tally.seconds:,.0f}",
+            speed,
+            good,
+            ", ".join(errors),
+            str(len(tally.findings)),
+        )
         table.add_row(name, *cells)
-    console = Console(width=160)
-    console.print(table)
+    _CONSOLE.print(table)
     seen: Counter[tuple[str, str]] = Counter()
     for finding in (finding for tally in tallies.values() for finding in tally.findings):
         key = (finding.target, finding.place or finding.what)
         seen[key] += 1
         if seen[key] == 1:
-            print(f"{finding.target} {finding.seed} {finding.index}: {finding.what} {finding.place}"[:400])
-    sys.stdout.flush()
+            words = f"{finding.target} {finding.seed} {finding.index}: {finding.what} {finding.place}"
+            _CONSOLE.print(words[:400], markup=False)
 
 
 def _sum(tallies: dict[str, Tally]) -> Tally:

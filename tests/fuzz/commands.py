@@ -17,18 +17,136 @@ from tests.fuzz.engine import NUMBER_SENTINEL, SIGNS, TEXT_SENTINEL, Target
 from tests.fuzz.mutate import TEXTS, mutate_bytes
 from tests.fuzz.schemas import GOOD
 
-_NUMBERS = ("0", "1", "-1", "0.5", "2", "1e-6", "nan", "inf", "1e999999999", "1e-999999999", "9" * 5000, "", "x", "1/3",
-            "0x10", "1_0", " 1", "１", "-0", "1e-30", "100000", "3.5", "64", "2147483648", "1" + "0" * 30)
-_FILES = ("in.csv", "in.toml", "in.dpcov", "in.sqlite", "in.moments", "in.key", "in.bad", "absent", ".", "/", "-", "in.png",
-          "in.html", "in.out.csv", "in.json", "in.md", "in.parquet", "absent/in.x", "in\udcff.csv", "")
-_WORDS = ("gaussian", "stratified", "auto", "laplace", "zero", "replace-one", "add-remove-one", "covariance", "correlation",
-          "mean", "psd", "none", "shrink", "csv", "r", "sex", "ill", "F", "patients", "zcdp", "pure", "local", "device",
-          "registry", "checklist", "bits=18", "bits=[[1]]", "x=" + "[" * 3000, "bits=" + "9" * 5000, "clip={a=1}", "a=nan")
-_OPTIONS = ("--epsilon", "--delta", "--rho", "--rows", "--features", "--neighbors", "--mechanism", "--option", "--by",
-            "--trace", "--spectrum", "--plot", "--html", "--what", "--group", "--post", "--format", "--seed", "--curator",
-            "--kind", "--link", "--dataset", "--composition", "--receipt", "--threads", "--memory-limit", "--db-env",
-            "--key", "--passphrase-env", "--rows-per-person", "--ledger", "--schema", "--data", "--engine", "-o")
-_FLAGS = ("--force", "--quiet", "--no-ledger", "--not-private", "--json", "--resume", "--help", "--version", "-x")
+_NUMBERS = (
+    "0",
+    "1",
+    "-1",
+    "0.5",
+    "2",
+    "1e-6",
+    "nan",
+    "inf",
+    "1e999999999",
+    "1e-999999999",
+    "9" * 5000,
+    "",
+    "x",
+    "1/3",
+    "0x10",
+    "1_0",
+    " 1",
+    "１",
+    "-0",
+    "1e-30",
+    "100000",
+    "3.5",
+    "64",
+    "2147483648",
+    "1" + "0" * 30,
+)
+_FILES = (
+    "in.csv",
+    "in.toml",
+    "in.dpcov",
+    "in.sqlite",
+    "in.moments",
+    "in.key",
+    "in.bad",
+    "absent",
+    ".",
+    "/",
+    "-",
+    "in.png",
+    "in.html",
+    "in.out.csv",
+    "in.json",
+    "in.md",
+    "in.parquet",
+    "absent/in.x",
+    "in\udcff.csv",
+    "",
+)
+_WORDS = (
+    "gaussian",
+    "stratified",
+    "auto",
+    "laplace",
+    "zero",
+    "replace-one",
+    "add-remove-one",
+    "covariance",
+    "correlation",
+    "mean",
+    "psd",
+    "none",
+    "shrink",
+    "csv",
+    "r",
+    "sex",
+    "ill",
+    "F",
+    "patients",
+    "zcdp",
+    "pure",
+    "local",
+    "device",
+    "registry",
+    "checklist",
+    "bits=18",
+    "bits=[[1]]",
+    "x=" + "[" * 3000,
+    "bits=" + "9" * 5000,
+    "clip={a=1}",
+    "a=nan",
+)
+_OPTIONS = (
+    "--epsilon",
+    "--delta",
+    "--rho",
+    "--rows",
+    "--features",
+    "--neighbors",
+    "--mechanism",
+    "--option",
+    "--by",
+    "--trace",
+    "--spectrum",
+    "--plot",
+    "--html",
+    "--what",
+    "--group",
+    "--post",
+    "--format",
+    "--seed",
+    "--curator",
+    "--kind",
+    "--link",
+    "--dataset",
+    "--composition",
+    "--receipt",
+    "--threads",
+    "--memory-limit",
+    "--db-env",
+    "--key",
+    "--passphrase-env",
+    "--rows-per-person",
+    "--ledger",
+    "--schema",
+    "--data",
+    "--engine",
+    "-o",
+)
+_FLAGS = (
+    "--force",
+    "--quiet",
+    "--no-ledger",
+    "--not-private",
+    "--json",
+    "--resume",
+    "--help",
+    "--version",
+    "-x",
+)
 _COMMANDS = tuple(
     shlex.split(line)
     for line in """
@@ -77,7 +195,11 @@ def _desk() -> dict[str, bytes]:
         (place / "in.bad").write_bytes(b"\xff\0bad")
         dpcov.Ledger(place / "in.sqlite").create("patients", dpcov.Budget(rho=100), "replace-one")
         held = dpcov.checkpoint(
-            place / "in.csv", schema=place / "in.toml", budget=dpcov.Budget(rho=1), mechanism="gaussian", name="a"
+            place / "in.csv",
+            schema=place / "in.toml",
+            budget=dpcov.Budget(rho=1),
+            mechanism="gaussian",
+            name="a",
         )
         held.save(place / "in.moments", dpcov.data.vault.Key.from_file(place / "in.key"))
         return {path.name: path.read_bytes() for path in place.iterdir()}
@@ -92,7 +214,9 @@ def arguments(random: Random) -> list[str]:
         if kind < 0.5:
             words[place : place + 1] = [_word(random)]
         elif kind < 0.75:
-            words[place:place] = random.choice(([random.choice(_OPTIONS), _word(random)], [random.choice(_FLAGS)]))
+            words[place:place] = random.choice(
+                ([random.choice(_OPTIONS), _word(random)], [random.choice(_FLAGS)])
+            )
         elif kind < 0.9:
             del words[place : place + 1]
         else:
@@ -124,10 +248,10 @@ def run(random: Random, folder: Path) -> None:
     if result.exit_code != 0:
         left = after - before
         assert not left, f"a refused command left {sorted(left)}: {shlex.join(words)}"
-        raise _Refused(result.exit_code)
+        raise _RefusedError(result.exit_code)
 
 
-class _Refused(DpcovError):
+class _RefusedError(DpcovError):
     """Counts a refusal under its exit code."""
 
     def __init__(self, code: int) -> None:

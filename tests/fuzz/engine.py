@@ -109,7 +109,9 @@ def case_random(target: str, seed: int, index: int) -> Random:
     return Random(f"{target}/{seed}/{index}")
 
 
-def fuzz(target: Target, seed: int, indices: range, until: float = float("inf")) -> Iterator[tuple[int, Tally]]:
+def fuzz(
+    target: Target, seed: int, indices: range, until: float = float("inf")
+) -> Iterator[tuple[int, Tally]]:
     """Run cases and yield the index and the tally of each; stop at a moment of ``time.monotonic``."""
     with scratch() as (root, folder):
         for index in indices:
@@ -120,8 +122,8 @@ def fuzz(target: Target, seed: int, indices: range, until: float = float("inf"))
 
 @contextmanager
 def scratch() -> Iterator[tuple[Path, Path]]:
-    """A folder inside a folder, in memory where the system offers that; TMPDIR and the working directory are in it."""
-    memory = Path("/dev/shm")  # noqa: S108
+    """A folder in a folder, in memory where the system offers that; TMPDIR and the working directory are in it."""
+    memory = Path("/dev/shm")
     root = Path(tempfile.mkdtemp(dir=memory if os.access(memory, os.W_OK) else None))
     folder, temporary, before = root / "work", root / "tmp", Path.cwd()
     folder.mkdir()
@@ -211,10 +213,15 @@ def _place(error: BaseException) -> str:
 
 def _clean(root: Path, folder: Path, keeps: bool) -> list[str]:
     """Remove everything, and name what should not have been there."""
-    strange = [name for name in os.listdir(root) if name not in ("work", "tmp")]
-    strange += [f"work/{name}" for name in os.listdir(folder) if not (keeps or name.startswith("in"))]
-    strange += [f"tmp/{name}" for name in os.listdir(root / "tmp")]
-    for name in [*strange, *(f"work/{name}" for name in os.listdir(folder))]:
+    strange = [name for name in _names(root) if name not in ("work", "tmp")]
+    strange += [f"work/{name}" for name in _names(folder) if not (keeps or name.startswith("in"))]
+    strange += [f"tmp/{name}" for name in _names(root / "tmp")]
+    for name in [*strange, *(f"work/{name}" for name in _names(folder))]:
         path = root / name
         shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink(missing_ok=True)
     return strange
+
+
+def _names(folder: Path) -> list[str]:
+    with os.scandir(folder) as found:
+        return [entry.name for entry in found]

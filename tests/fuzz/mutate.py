@@ -14,16 +14,108 @@ NUMBERS: tuple[Any, ...] = (
 )
 TEXTS = (
     *("", " ", "a", "x", "0", "1", "-1", "nan", "inf", "1e999999999", "1e-999999999", "1/0", "9" * 5000),
-    *("../../escaped", "/escaped", "..\\escaped", "C:\\escaped", "a/b", ".", "..", "-", "con", "%s", "{0}", "\0"),
-    *("\n", "\r\n", "\x1b[31m", "\x7f", "\u202e", "\ufeff", "\U0010ffff", "é", "=1+1", "<script>", "' OR 1=1 --"),
-    *("(intercept)", "age", "sex", "sex=F", "ill", "true", "null", "numeric", "gaussian", "replace-one", "x" * 3000),
+    *(
+        "../../escaped",
+        "/escaped",
+        "..\\escaped",
+        "C:\\escaped",
+        "a/b",
+        ".",
+        "..",
+        "-",
+        "con",
+        "%s",
+        "{0}",
+        "\0",
+    ),
+    *(
+        "\n",
+        "\r\n",
+        "\x1b[31m",
+        "\x7f",
+        "\u202e",
+        "\ufeff",
+        "\U0010ffff",
+        "é",
+        "=1+1",
+        "<script>",
+        "' OR 1=1 --",
+    ),
+    *(
+        "(intercept)",
+        "age",
+        "sex",
+        "sex=F",
+        "ill",
+        "true",
+        "null",
+        "numeric",
+        "gaussian",
+        "replace-one",
+        "x" * 3000,
+    ),
 )
 TOKENS = (
-    *(b"\0", b"\xff", b"\n", b"\r", b'"', b"'", b",", b"\t", b"=", b"[", b"]", b"{", b"}", b"#", b"\\", b"\xef\xbb\xbf"),
-    *(b"nan", b"inf", b"-inf", b"1e999", b"-0", b"0x", b"true", b"9" * 400, b"9" * 5000, b"[[", b"\\u", b"\\ud800"),
-    *(b"[" * 300, b"{" * 300, b"{a=" * 200, b"(" * 300, b"\xff\xff\xff\xff", b"\xff" * 8, b"\x7f\xff\xff\xff", b"\0" * 8),
-    *(b"\x00\x00\x00\x80", b"PK\x03\x04", b"PK\x05\x06", b"PAR1", b"ARROW1", b"\x93NUMPY", b"SQLite format 3\0"),
-    *(b"1979-05-27T07:32:00Z", b"../", b"1000000000", b"(1000000000, 1000000000)", b"(1000000000,)", b"|O", b"<f8"),
+    *(
+        b"\0",
+        b"\xff",
+        b"\n",
+        b"\r",
+        b'"',
+        b"'",
+        b",",
+        b"\t",
+        b"=",
+        b"[",
+        b"]",
+        b"{",
+        b"}",
+        b"#",
+        b"\\",
+        b"\xef\xbb\xbf",
+    ),
+    *(
+        b"nan",
+        b"inf",
+        b"-inf",
+        b"1e999",
+        b"-0",
+        b"0x",
+        b"true",
+        b"9" * 400,
+        b"9" * 5000,
+        b"[[",
+        b"\\u",
+        b"\\ud800",
+    ),
+    *(
+        b"[" * 300,
+        b"{" * 300,
+        b"{a=" * 200,
+        b"(" * 300,
+        b"\xff\xff\xff\xff",
+        b"\xff" * 8,
+        b"\x7f\xff\xff\xff",
+        b"\0" * 8,
+    ),
+    *(
+        b"\x00\x00\x00\x80",
+        b"PK\x03\x04",
+        b"PK\x05\x06",
+        b"PAR1",
+        b"ARROW1",
+        b"\x93NUMPY",
+        b"SQLite format 3\0",
+    ),
+    *(
+        b"1979-05-27T07:32:00Z",
+        b"../",
+        b"1000000000",
+        b"(1000000000, 1000000000)",
+        b"(1000000000,)",
+        b"|O",
+        b"<f8",
+    ),
 )
 
 
@@ -46,7 +138,9 @@ def _flip(random: Random, content: bytearray) -> None:
 
 def _set(random: Random, content: bytearray) -> None:
     if content:
-        content[random.randrange(len(content))] = random.choice((0, 1, 0x7F, 0x80, 0xFF, random.randrange(256)))
+        content[random.randrange(len(content))] = random.choice(
+            (0, 1, 0x7F, 0x80, 0xFF, random.randrange(256))
+        )
 
 
 def _remove(random: Random, content: bytearray) -> None:
@@ -71,8 +165,12 @@ def _number(random: Random, content: bytearray) -> None:
     width = random.choice((2, 4, 8))
     if len(content) >= width:
         start = random.randrange(len(content) - width + 1)
-        value = random.choice((0, 1, 2**31 - 1, 2**31, 2**32 - 1, 2**63 - 1, 2**64 - 1, random.getrandbits(64)))
-        content[start : start + width] = (value & (256**width - 1)).to_bytes(width, random.choice(("little", "big")))
+        value = random.choice(
+            (0, 1, 2**31 - 1, 2**31, 2**32 - 1, 2**63 - 1, 2**64 - 1, random.getrandbits(64))
+        )
+        content[start : start + width] = (value & (256**width - 1)).to_bytes(
+            width, random.choice(("little", "big"))
+        )
 
 
 def _cut(random: Random, content: bytearray) -> None:
@@ -141,7 +239,7 @@ def _near(random: Random, value: Any) -> Any:
     if isinstance(value, bool):
         return not value
     if isinstance(value, int | float):
-        return random.choice((value + 1, value - 1, -value, value * 2, value / 2))
+        return random.choice((value + 1, value - 1, -value, value * 2, value // 2))
     if isinstance(value, str):
         return random.choice((value + "x", value[1:], value.upper(), value * 2, f"{value}\n", f"-{value}"))
     return value
@@ -152,14 +250,18 @@ def _pick(random: Random, tree: Any) -> tuple[Any, Any]:
     stack = [tree]
     while stack and len(places) < 400:
         node = stack.pop()
-        keys: Any = list(node) if isinstance(node, dict) else range(len(node)) if isinstance(node, list) else ()
+        keys: Any = (
+            list(node) if isinstance(node, dict) else range(len(node)) if isinstance(node, list) else ()
+        )
         for key in keys:
             places.append((node, key))
             stack.append(node[key])
     return random.choice(places) if places else (None, None)
 
 
-def zipped(members: Sequence[tuple[str, bytes]], comment: bytes = b"", compression: int = zipfile.ZIP_STORED) -> bytes:
+def zipped(
+    members: Sequence[tuple[str, bytes]], comment: bytes = b"", compression: int = zipfile.ZIP_STORED
+) -> bytes:
     """Return an archive of members, names repeated or not."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", compression=compression) as archive:
@@ -184,7 +286,11 @@ def bomb(name: str, head: bytes, megabytes: int) -> bytes:
 
 
 def _one_member(name: bytes, body: bytes, check: int, size: int) -> bytes:
-    sizes = check.to_bytes(4, "little") + len(body).to_bytes(4, "little") + (size & 0xFFFFFFFF).to_bytes(4, "little")
+    sizes = (
+        check.to_bytes(4, "little")
+        + len(body).to_bytes(4, "little")
+        + (size & 0xFFFFFFFF).to_bytes(4, "little")
+    )
     shared = b"\x14\0\0\0\x08\0\0\0!\0" + sizes + len(name).to_bytes(2, "little") + b"\0\0"
     local = b"PK\x03\x04" + shared + name + body
     central = b"PK\x01\x02\x14\0" + shared + bytes(2 + 2 + 2 + 4 + 4) + name

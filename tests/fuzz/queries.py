@@ -12,13 +12,68 @@ from tests.fuzz.mutate import TEXTS, mutate_bytes
 from tests.fuzz.tables import read_all
 
 _VALUES = (
-    *("1", "-1", "0", "NULL", "true", "1.5", "'x'", f"'{TEXT_SENTINEL}'", "31337.25", "1e308", "1e308::FLOAT"),
-    *("'nan'::DOUBLE", "'inf'::DOUBLE", "'-inf'::FLOAT", "127::TINYINT", "255::UTINYINT", "9223372036854775807"),
-    *("170141183460469231731687303715884105727::HUGEINT", "12.34::DECIMAL(38, 2)", "1::DECIMAL(4, 1)", "1/0", "1 % 0"),
-    *("DATE '2020-01-01'", "TIMESTAMP 'infinity'", "TIME '12:34:56'", "INTERVAL 3 MONTH", "now()", "TIMESTAMPTZ 'epoch'"),
-    *("uuid()", "'abc'::BLOB", "'101'::BIT", "[1, 2]", "[[NULL]]", "{'a': 1}", "MAP {'k': 4711}", "[]", "NULL::INTEGER"),
-    *("'F'::ENUM('F', 'M')", "union_value(n := 1)", "array_value(1, 2, 3)", "repeat('4711', 3000)", "chr(0)", "''"),
-    *(f"'{TEXT_SENTINEL}'::INTEGER", f"error('{TEXT_SENTINEL}')", "random()", "(SELECT 1 WHERE false)", "1::BIGNUM"),
+    *(
+        "1",
+        "-1",
+        "0",
+        "NULL",
+        "true",
+        "1.5",
+        "'x'",
+        f"'{TEXT_SENTINEL}'",
+        "31337.25",
+        "1e308",
+        "1e308::FLOAT",
+    ),
+    *(
+        "'nan'::DOUBLE",
+        "'inf'::DOUBLE",
+        "'-inf'::FLOAT",
+        "127::TINYINT",
+        "255::UTINYINT",
+        "9223372036854775807",
+    ),
+    *(
+        "170141183460469231731687303715884105727::HUGEINT",
+        "12.34::DECIMAL(38, 2)",
+        "1::DECIMAL(4, 1)",
+        "1/0",
+        "1 % 0",
+    ),
+    *(
+        "DATE '2020-01-01'",
+        "TIMESTAMP 'infinity'",
+        "TIME '12:34:56'",
+        "INTERVAL 3 MONTH",
+        "now()",
+        "TIMESTAMPTZ 'epoch'",
+    ),
+    *(
+        "uuid()",
+        "'abc'::BLOB",
+        "'101'::BIT",
+        "[1, 2]",
+        "[[NULL]]",
+        "{'a': 1}",
+        "MAP {'k': 4711}",
+        "[]",
+        "NULL::INTEGER",
+    ),
+    *(
+        "'F'::ENUM('F', 'M')",
+        "union_value(n := 1)",
+        "array_value(1, 2, 3)",
+        "repeat('4711', 3000)",
+        "chr(0)",
+        "''",
+    ),
+    *(
+        f"'{TEXT_SENTINEL}'::INTEGER",
+        f"error('{TEXT_SENTINEL}')",
+        "random()",
+        "(SELECT 1 WHERE false)",
+        "1::BIGNUM",
+    ),
 )
 _SHAPES = (
     "SELECT {cells}",
@@ -47,7 +102,9 @@ _NAMES = ("age", "sex", "ill", "x0", "x1", '""', '" "', '"age "', '"a,b"', '"é"
 
 def statement(random: Random, values: tuple[str, ...]) -> str:
     """Return one statement, of which few are good."""
-    names = ["age", "sex", "ill"] if random.random() < 0.6 else random.choices(_NAMES, k=random.randrange(1, 5))
+    names = (
+        ["age", "sex", "ill"] if random.random() < 0.6 else random.choices(_NAMES, k=random.randrange(1, 5))
+    )
     drawn = [random.choice(values) for _ in names]
     cells = ", ".join(f"{value} AS {name}" for value, name in zip(drawn, names, strict=True))
     shape = _SHAPES[0] if random.random() < 0.4 else random.choice(_SHAPES)
@@ -73,7 +130,12 @@ def _databases() -> tuple[bytes, ...]:
         connection.executemany("INSERT INTO t VALUES (?, ?, ?)", rows)
         connection.commit()
         plain = path.read_bytes()
-        odd = [(None, b"\xff\xfe", 2**62), (1e308, TEXT_SENTINEL, "x"), ("31337.25", "", b""), (float("inf"), "\0", -1)]
+        odd = [
+            (None, b"\xff\xfe", 2**62),
+            (1e308, TEXT_SENTINEL, "x"),
+            ("31337.25", "", b""),
+            (float("inf"), "\0", -1),
+        ]
         connection.executemany("INSERT INTO t VALUES (?, ?, ?)", odd)
         connection.execute("INSERT INTO t VALUES (1, CAST(x'ff' AS TEXT), 1)")
         connection.commit()
@@ -81,8 +143,23 @@ def _databases() -> tuple[bytes, ...]:
         return plain, path.read_bytes()
 
 
-_SQLITE_VALUES = ("age", "sex", "ill", "NULL", "1", "x'ff'", "CAST(x'ff' AS TEXT)", "1e999", "load_extension('x')",
-                  "zeroblob(20)", "abs(-9223372036854775808)", "randomblob(3)", "json('[')", "sum(age)", "char(0)")
+_SQLITE_VALUES = (
+    "age",
+    "sex",
+    "ill",
+    "NULL",
+    "1",
+    "x'ff'",
+    "CAST(x'ff' AS TEXT)",
+    "1e999",
+    "load_extension('x')",
+    "zeroblob(20)",
+    "abs(-9223372036854775808)",
+    "randomblob(3)",
+    "json('[')",
+    "sum(age)",
+    "char(0)",
+)
 
 
 def run_sqlite(random: Random, folder: Path) -> None:

@@ -128,7 +128,9 @@ def changed_array(random: Random, content: bytes) -> bytes:
     if random.random() < 0.15:
         array = random.choice((array[..., :1], array[:0], array[None], array.ravel(), array.T, array[..., 0]))
     if random.random() < 0.1:
-        array = array.astype(random.choice(("<f8", "<i8", "<f4", ">i8", "<U8", "<c16", "?")), casting="unsafe")
+        array = array.astype(
+            random.choice(("<f8", "<i8", "<f4", ">i8", "<U8", "<c16", "?")), casting="unsafe"
+        )
     return saved(array)
 
 
@@ -154,7 +156,9 @@ def _change_members(random: Random, listed: Members) -> Members:
     if kind == 0:
         listed[place] = (str(random.choice(TEXTS)), content)
     elif kind == 1:
-        listed.append((random.choice(("../escaped.npy", "/escaped.npy", name, "a/../../escaped", "extra.npy")), content))
+        listed.append(
+            (random.choice(("../escaped.npy", "/escaped.npy", name, "a/../../escaped", "extra.npy")), content)
+        )
     elif kind == 2:
         del listed[place]
     elif kind == 3:

@@ -84,16 +84,48 @@ def _forged(random: Random, content: bytes) -> bytes:
 
 
 _TABLES = {
-    "dataset": ("name", "created_at", "neighbors", "total_epsilon", "total_delta", "total_rho", "composition"),
-    "entry": ("id", "dataset", "reserved_at", "mechanism", "promise_epsilon", "promise_delta", "promise_rho", "rho",
-              "noise_multiplier", "note", "state", "drawn_at", "committed_at", "fingerprint"),
+    "dataset": (
+        "name",
+        "created_at",
+        "neighbors",
+        "total_epsilon",
+        "total_delta",
+        "total_rho",
+        "composition",
+    ),
+    "entry": (
+        "id",
+        "dataset",
+        "reserved_at",
+        "mechanism",
+        "promise_epsilon",
+        "promise_delta",
+        "promise_rho",
+        "rho",
+        "noise_multiplier",
+        "note",
+        "state",
+        "drawn_at",
+        "committed_at",
+        "fingerprint",
+    ),
     "event": ("number", "at", "kind", "dataset", "entry", "details", "digest"),
     "trail_head": ("events", "entries", "digest"),
     "ledger_format": ("name", "version"),
 }
 _STATEMENTS = (
-    *("DROP TABLE entry", "DROP TABLE event", "DELETE FROM entry", "DELETE FROM trail_head", "DELETE FROM event"),
-    *("INSERT INTO trail_head SELECT * FROM trail_head", "UPDATE entry SET id = id + 7", "PRAGMA user_version = 9"),
+    *(
+        "DROP TABLE entry",
+        "DROP TABLE event",
+        "DELETE FROM entry",
+        "DELETE FROM trail_head",
+        "DELETE FROM event",
+    ),
+    *(
+        "INSERT INTO trail_head SELECT * FROM trail_head",
+        "UPDATE entry SET id = id + 7",
+        "PRAGMA user_version = 9",
+    ),
     "ALTER TABLE entry RENAME TO other",
     "CREATE VIEW endless AS WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c) SELECT n FROM c",
 )

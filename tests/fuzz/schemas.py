@@ -51,7 +51,9 @@ _TYPES = ("numeric", "boolean", "categorical", "ignored", "", "number")
 
 def run(random: Random, folder: Path) -> None:
     """Read a schema and use what the commands use of it."""
-    content = written(random) if random.random() < 0.4 else mutate_bytes(random, random.choice(_BYTES), _BYTES)
+    content = (
+        written(random) if random.random() < 0.4 else mutate_bytes(random, random.choice(_BYTES), _BYTES)
+    )
     schema = parsed(content, folder, through_file=random.random() < 0.2)
     _check_round_trip(schema)
     schema.require_complete()
@@ -101,7 +103,9 @@ def value(random: Random, depth: int = 0) -> str:
     if kind < 0.65:
         return json.dumps(random.choice(TEXTS), ensure_ascii=random.random() < 0.5)
     if kind < 0.75:
-        return random.choice(("true", "false", "1979-05-27T07:32:00Z", "1979-13-45", "25:61:61", "0xffff", "1_000"))
+        return random.choice(
+            ("true", "false", "1979-05-27T07:32:00Z", "1979-13-45", "25:61:61", "0xffff", "1_000")
+        )
     if kind < 0.78:
         times = random.choice((3, 60, 400, 3000, 100_000))
         return random.choice(("[" * times + "]" * times, "{a=" * times + "1" + "}" * times, "[" * times))
@@ -109,7 +113,9 @@ def value(random: Random, depth: int = 0) -> str:
         return "[]"
     if kind < 0.9:
         return "[" + ", ".join(value(random, depth + 1) for _ in range(random.randrange(4))) + "]"
-    pairs = (f"{_field(random, _COLUMN_FIELDS)} = {value(random, depth + 1)}" for _ in range(random.randrange(4)))
+    pairs = (
+        f"{_field(random, _COLUMN_FIELDS)} = {value(random, depth + 1)}" for _ in range(random.randrange(4))
+    )
     return "{" + ", ".join(pairs) + "}"
 
 

@@ -68,7 +68,12 @@ def _write_csv(random: Random) -> tuple[str, bytes]:
     content = mutate_bytes(random, random.choice(_csv()), _csv())
     if random.random() < 0.1:
         cells = [b'"' + str(random.choice(TEXTS)).encode() + b'"' for _ in range(6)]
-        content = b"age,sex,ill\n" + b",".join(cells[:3]) + random.choice((b"\n", b"\r\n", b"\r")) + b",".join(cells[3:])
+        content = (
+            b"age,sex,ill\n"
+            + b",".join(cells[:3])
+            + random.choice((b"\n", b"\r\n", b"\r"))
+            + b",".join(cells[3:])
+        )
     kind = random.random()
     if kind < 0.6:
         return "csv", content
@@ -89,7 +94,9 @@ def _parquet() -> tuple[bytes, ...]:
         return sink.getvalue().to_pybytes()
 
     lists = pa.table({"age": [[1.0]], "sex": [{"a": 1}], "ill": [True]})
-    dates = pa.table({"age": pa.array([7], pa.date32()), "sex": pa.array([b"F"]), "ill": pa.array([1], pa.int8())})
+    dates = pa.table(
+        {"age": pa.array([7], pa.date32()), "sex": pa.array([b"F"]), "ill": pa.array([1], pa.int8())}
+    )
     return (
         written(_table()),
         written(_table(), compression="zstd", row_group_size=10),
@@ -137,10 +144,28 @@ def npy_header(random: Random) -> bytes:
     """Return the head of a .npy file with an odd shape, type or order."""
     sizes = (0, 1, 2, 3, 40, 10**6, 10**9, 2**31, 2**63 - 1, 2**64, -1, "None", "1.5", "True")
     shape = ", ".join(str(random.choice(sizes)) for _ in range(random.choice((0, 1, 2, 2, 2, 2, 3, 70))))
-    kinds = ("<f8", ">f8", "<f4", "<i8", "|b1", "|u1", "|O", "<U5", "|S0", "<c16", "|V8", "<f16", "<M8[s]", "x", "f8,f8")
+    kinds = (
+        "<f8",
+        ">f8",
+        "<f4",
+        "<i8",
+        "|b1",
+        "|u1",
+        "|O",
+        "<U5",
+        "|S0",
+        "<c16",
+        "|V8",
+        "<f16",
+        "<M8[s]",
+        "x",
+        "f8,f8",
+    )
     text = f"{{'descr': '{random.choice(kinds)}', 'fortran_order': {random.random() < 0.2}, 'shape': ({shape},), }}"
     if random.random() < 0.1:
-        text = random.choice(("(" * 900, "-" * 9000, "{" * 50, "[" * 9000, "'" * 3, "{'descr': (" + "1," * 3000, "\\"))
+        text = random.choice(
+            ("(" * 900, "-" * 9000, "{" * 50, "[" * 9000, "'" * 3, "{'descr': (" + "1," * 3000, "\\")
+        )
     if random.random() < 0.1:
         text = mutate_bytes(random, text.encode()).decode("latin-1")
     return npy_magic(text, random.choice((1, 1, 1, 2, 3)))
@@ -149,7 +174,12 @@ def npy_header(random: Random) -> bytes:
 def npy_magic(text: str, version: int = 1) -> bytes:
     """Return a header with the given text."""
     head = text.encode("latin-1", "replace") + b"\n"
-    return b"\x93NUMPY" + bytes((version, 0)) + (len(head) & 0xFFFF).to_bytes(2 if version == 1 else 4, "little") + head
+    return (
+        b"\x93NUMPY"
+        + bytes((version, 0))
+        + (len(head) & 0xFFFF).to_bytes(2 if version == 1 else 4, "little")
+        + head
+    )
 
 
 @functools.cache
@@ -209,7 +239,9 @@ def _write_npz(random: Random) -> tuple[str, bytes]:
     elif kind < 0.8:
         listed[place] = (str(random.choice(TEXTS)) + random.choice(("", ".npy")), content)
     elif kind < 0.9:
-        listed.append((random.choice(("../escaped.npy", "/escaped.npy", name, "x")), pickle.dumps(Detonator())))
+        listed.append(
+            (random.choice(("../escaped.npy", "/escaped.npy", name, "x")), pickle.dumps(Detonator()))
+        )
     else:
         del listed[place]
     return "npz", zipped(listed, compression=random.choice((zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)))

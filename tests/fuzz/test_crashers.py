@@ -64,7 +64,9 @@ def test_a_schema_file_without_end(tmp_path):
         Schema.from_toml(path)
 
 
-@pytest.mark.parametrize("header", ["(" * 900, "-" * 9000, "{'descr': (" + "1," * 3000, "'''", "\\", "[" * 9000])
+@pytest.mark.parametrize(
+    "header", ["(" * 900, "-" * 9000, "{'descr': (" + "1," * 3000, "'''", "\\", "[" * 9000]
+)
 def test_headers_that_are_no_python(refused, header):
     content = tables.npy_magic(header)
     refused("x.npy", content)
@@ -73,10 +75,15 @@ def test_headers_that_are_no_python(refused, header):
 
 @pytest.mark.parametrize("kind", ["|S0", "|V0", "<U0"])
 def test_entries_of_no_size(refused, kind):
-    refused("x.npy", tables.npy_magic(f"{{'descr': '{kind}', 'fortran_order': False, 'shape': (3, 2), }}") + bytes(64))
+    refused(
+        "x.npy",
+        tables.npy_magic(f"{{'descr': '{kind}', 'fortran_order': False, 'shape': (3, 2), }}") + bytes(64),
+    )
 
 
-@pytest.mark.parametrize("shape", ["(0, 1000000000)", "(0, 100001)", "(1000000000, 1000000000)", "(0, 9223372036854775807)"])
+@pytest.mark.parametrize(
+    "shape", ["(0, 1000000000)", "(0, 100001)", "(1000000000, 1000000000)", "(0, 9223372036854775807)"]
+)
 def test_a_header_of_too_many_columns(refused, shape):
     content = tables.npy_magic(f"{{'descr': '|u1', 'fortran_order': False, 'shape': {shape}, }}")
     refused("x.npy", content)
@@ -84,7 +91,9 @@ def test_a_header_of_too_many_columns(refused, shape):
 
 
 def test_a_header_of_too_many_rows(refused):
-    content = tables.npy_magic("{'descr': '<f8', 'fortran_order': False, 'shape': (1000000000, 2), }") + bytes(64)
+    content = tables.npy_magic(
+        "{'descr': '<f8', 'fortran_order': False, 'shape': (1000000000, 2), }"
+    ) + bytes(64)
     refused("x.npy", content, tables.PLACED)
     refused("x.npz", zipped([("X.npy", content)]), tables.PLACED)
 
@@ -109,9 +118,20 @@ def test_places_outside_of_a_sparse_matrix(refused, layout, place):
     refused("x.npz", sparse(layout, indices=np.array([0, place], dtype=np.int32)), tables.PLACED)
 
 
-@pytest.mark.parametrize("pointers", [[0, 2**40, 0, 0, 0], [0, -5, 0, 0, 0], [0, 9, 9, 9, 9], [2**62, 0, 0, 0, 0], [0, 2**22, 2**22, 2**22, 2**22]])
+@pytest.mark.parametrize(
+    "pointers",
+    [
+        [0, 2**40, 0, 0, 0],
+        [0, -5, 0, 0, 0],
+        [0, 9, 9, 9, 9],
+        [2**62, 0, 0, 0, 0],
+        [0, 2**22, 2**22, 2**22, 2**22],
+    ],
+)
 def test_pointers_that_promise_too_much(refused, pointers):
-    many = np.zeros(2**22 if pointers[-1] == 2**22 else 4)  # 32 MiB, of which the compressed file keeps a thousandth
+    many = np.zeros(
+        2**22 if pointers[-1] == 2**22 else 4
+    )  # 32 MiB, of which the compressed file keeps a thousandth
     content = sparse("csr", indptr=np.array(pointers), indices=many.astype(np.int32), data=many)
     refused("x.npz", content, tables.PLACED)
 
@@ -150,17 +170,31 @@ def test_categories_that_are_not_in_the_dictionary(refused):
 
 
 def test_column_names_that_are_no_text(refused):
-    refused("x.arrow", arrow(pa.table({"age": [1.0], "sex": ["F"], "ill": [True]})).replace(b"sex", b"\xff\xfe\xfd"))
+    refused(
+        "x.arrow",
+        arrow(pa.table({"age": [1.0], "sex": ["F"], "ill": [True]})).replace(b"sex", b"\xff\xfe\xfd"),
+    )
 
 
 def test_saved_moments_of_a_stated_size_that_they_do_not_have(tmp_path):
-    schema, key, path = Schema(columns={"x0": Numeric(lower=0, upper=1)}), Key(b"k" * 32), tmp_path / "x.moments"
-    held = dpcov.checkpoint(np.eye(3, 1), schema=schema, budget=dpcov.Budget(rho=1), mechanism="gaussian", name="a")
+    schema, key, path = (
+        Schema(columns={"x0": Numeric(lower=0, upper=1)}),
+        Key(b"k" * 32),
+        tmp_path / "x.moments",
+    )
+    held = dpcov.checkpoint(
+        np.eye(3, 1), schema=schema, budget=dpcov.Budget(rho=1), mechanism="gaussian", name="a"
+    )
     held.save(path, key)
     content = unlock_file(path, key)
     length = int.from_bytes(content[:8], "little")
     heading = msgspec.json.decode(content[8 : 8 + length])
-    for change in ({"n_features": 10**9}, {"n_features": 0}, {"n_features": -1}, {"spec": {"shells": 64, "groups": 9999}}):
+    for change in (
+        {"n_features": 10**9},
+        {"n_features": 0},
+        {"n_features": -1},
+        {"spec": {"shells": 64, "groups": 9999}},
+    ):
         text = msgspec.json.encode({**heading, **change})
         lock_file(path, len(text).to_bytes(8, "little") + text + content[8 + length :], key, overwrite=True)
         tracemalloc.start()

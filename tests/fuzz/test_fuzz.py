@@ -13,7 +13,15 @@ from tests.fuzz.engine import Detonator, Tally, Target, fuzz, one_case, scratch
 
 CASES = {
     **{"schema": 600, "release-bytes": 500, "release-forged": 250, "csv": 300, "parquet": 250, "arrow": 250},
-    **{"npy": 400, "npz": 250, "sql-duckdb": 12, "sql-sqlite": 80, "moments": 150, "ledger": 120, "commands": 30},
+    **{
+        "npy": 400,
+        "npz": 250,
+        "sql-duckdb": 12,
+        "sql-sqlite": 80,
+        "moments": 150,
+        "ledger": 120,
+        "commands": 30,
+    },
 }
 
 
@@ -41,7 +49,9 @@ def test_a_clean_refusal_is_no_finding():
     assert planted(run) == []
 
 
-@pytest.mark.parametrize("error", [ValueError("x"), RecursionError(), MemoryError(), AssertionError(), SystemExit(1)])
+@pytest.mark.parametrize(
+    "error", [ValueError("x"), RecursionError(), MemoryError(), AssertionError(), SystemExit(1)]
+)
 def test_a_foreign_error_is_found(error):
     def run(random, folder):
         raise error
@@ -51,7 +61,13 @@ def test_a_foreign_error_is_found(error):
 
 @pytest.mark.parametrize(
     ("text", "what"),
-    [("zebra4711", "sentinel"), ("", "empty"), ("a\n" * 99, "25 lines"), ("a" * 99_999, "10,000"), ("Traceback", "trace")],
+    [
+        ("zebra4711", "sentinel"),
+        ("", "empty"),
+        ("a\n" * 99, "25 lines"),
+        ("a" * 99_999, "10,000"),
+        ("Traceback", "trace"),
+    ],
 )
 def test_a_message_that_is_not_clean_is_found(text, what):
     def run(random, folder):

@@ -29,7 +29,7 @@ def main() -> int:
     """Parse, run, print; 1 if a mutant survived."""
     given = _arguments()
     chosen = [(module, mutant) for module in modules(given.modules) for mutant in mutants(_source(module))]
-    print(f"{len(chosen):,} mutants in {len({module for module, _ in chosen})} modules", flush=True)
+    say(f"{len(chosen):,} mutants in {len({module for module, _ in chosen})} modules")
     if given.list:
         return 0
     random.Random(given.seed).shuffle(chosen)
@@ -38,6 +38,12 @@ def main() -> int:
         tried = run.all(chosen[: given.sample], time.monotonic() + given.seconds)
     report(tried, run.left_out)
     return int(any(verdict.outcome == "survived" for _, _, verdict in tried))
+
+
+def say(line: str) -> None:
+    """Print at once."""
+    sys.stdout.write(line + "\n")
+    sys.stdout.flush()
 
 
 def _arguments() -> argparse.Namespace:
@@ -83,7 +89,7 @@ class Run:
             )
             tried.append((module, mutant, verdict))
             where = f"{module}:{mutant.line}: {mutant.change}"
-            print(f"{verdict.outcome:8} {verdict.seconds:5.1f} s  {where}  [{verdict.test}]", flush=True)
+            say(f"{verdict.outcome:8} {verdict.seconds:5.1f} s  {where}  [{verdict.test}]")
         return tried
 
     def _usable(self, test: str) -> bool:
@@ -105,20 +111,20 @@ def report(tried: Tried, left_out: dict[str, str]) -> None:
     for module, _, verdict in tried:
         for name in (module, module.partition(".")[0] + " (all)", "~all"):
             counts.setdefault(name, Counter())[verdict.outcome] += 1
-    print(f"\n{'module':36} {'mutants':>8} {'killed':>8} {'survived':>8} {'timeout':>8}")
+    say(f"\n{'module':36} {'mutants':>8} {'killed':>8} {'survived':>8} {'timeout':>8}")
     for name, count in sorted(counts.items()):
         cells = " ".join(f"{count[outcome]:8}" for outcome in outcomes)
-        print(f"{name.lstrip('~'):36} {count.total():8} {cells}")
+        say(f"{name.lstrip('~'):36} {count.total():8} {cells}")
     for name, why in sorted(left_out.items()):
-        print(f"left out: {name}: {why}")
+        say(f"left out: {name}: {why}")
     if not tried:
         return
     noticed = sum(verdict.outcome != "survived" for _, _, verdict in tried)
     low, high = clopper_pearson(noticed, len(tried), 0.025)
-    print(f"\nnoticed (killed or timeout): {noticed / len(tried):.1%}; 95 % interval {low:.1%} to {high:.1%}")
+    say(f"\nnoticed (killed or timeout): {noticed / len(tried):.1%}; 95 % interval {low:.1%} to {high:.1%}")
     for module, mutant, verdict in sorted(tried, key=lambda each: (each[0], each[1].line)):
         if verdict.outcome == "survived":
-            print(f"survived: {module}:{mutant.line}: {mutant.change}")
+            say(f"survived: {module}:{mutant.line}: {mutant.change}")
 
 
 if __name__ == "__main__":

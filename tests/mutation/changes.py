@@ -44,11 +44,20 @@ _LEFT_ALONE = {"annotation", "returns", "decorator_list", "type_params"}
 
 @dataclass(frozen=True, kw_only=True)
 class Mutant:
-    """A module's text with one mistake in it."""
+    """A module with one mistake in it."""
 
     line: int
     change: str
-    source: str
+    tree: ast.Module
+    place: Place
+    new: ast.AST
+
+    @property
+    def source(self) -> str:
+        """The mutated module's text."""
+        changed = copy.deepcopy(self.tree)
+        _put(changed, self.place, self.new)
+        return ast.unparse(ast.fix_missing_locations(changed)) + "\n"
 
 
 def mutants(source: str) -> Iterator[Mutant]:
@@ -56,11 +65,8 @@ def mutants(source: str) -> Iterator[Mutant]:
     tree = ast.parse(source)
     for place, node in _visit(tree, ()):
         for new in _replacements(node):
-            changed = copy.deepcopy(tree)
-            _put(changed, place, new)
-            ast.fix_missing_locations(changed)
             words = f"{_words(node)} -> {_words(new)}"
-            yield Mutant(line=node.lineno, change=words, source=ast.unparse(changed) + "\n")
+            yield Mutant(line=node.lineno, change=words, tree=tree, place=place, new=new)
 
 
 def _words(node: Any) -> str:

@@ -1,4 +1,4 @@
-"""Values planted in rows are nowhere but in the rows: not on the screen, in logs, in errors, nor in any byte of any file.
+"""Values planted in rows are nowhere but in the rows: not on the screen, in logs, in errors, nor in a byte of a file.
 
 Searched are all forms in which a value could be written: text in three encodings, floats and integers of either byte
 order and of several widths, also as they are after encoding.
@@ -88,7 +88,9 @@ def sqlite(path, rows):
 
     with sqlite3.connect(path) as book:
         book.execute("CREATE TABLE t (age, far, id, sex)")
-        book.executemany("INSERT INTO t VALUES (?, ?, ?, ?)", [tuple(row.values()) for row in rows.to_pylist()])
+        book.executemany(
+            "INSERT INTO t VALUES (?, ?, ?, ?)", [tuple(row.values()) for row in rows.to_pylist()]
+        )
     book.close()
 
 
@@ -187,7 +189,17 @@ def test_nothing_of_the_rows_is_in_drafts_and_checks(room):
 def test_nothing_of_the_rows_is_in_saved_moments_without_the_key(room):
     WRITE["t.csv"](room.rows / "t.csv")
     assert room.run("moments", "key", "site.key").exit_code == 0
-    gather = ("moments", "gather", room.rows / "t.csv", "--schema", "schema.toml", "--rho", "1", "--key", "site.key")
+    gather = (
+        "moments",
+        "gather",
+        room.rows / "t.csv",
+        "--schema",
+        "schema.toml",
+        "--rho",
+        "1",
+        "--key",
+        "site.key",
+    )
     assert room.run(*gather, "-o", "x.moments").exit_code == 0
     spend = ("--key", "site.key", "--schema", "schema.toml", "--rho", "1", "--no-ledger")
     assert room.run("release", "x.moments", *spend, "-o", "x.dpcov").exit_code == 0
@@ -229,7 +241,12 @@ def test_nothing_of_the_rows_is_left_where_the_end_fails(room, monkeypatch):
     assert room.run(*release(data, "a.dpcov")).exit_code == 0
     assert room.run(*release(data, "a.dpcov")).exit_code == 7
     assert room.run(*release(data, "b.dpcov", "--rows", "7")).exit_code == 4
-    assert room.run("release", *release(data, "b.dpcov")[1:4], "--rho", "50", *release(data, "b.dpcov")[6:]).exit_code == 6
+    assert (
+        room.run(
+            "release", *release(data, "b.dpcov")[1:4], "--rho", "50", *release(data, "b.dpcov")[6:]
+        ).exit_code
+        == 6
+    )
 
     def stop(*arguments):
         raise KeyboardInterrupt

@@ -97,10 +97,10 @@ def _partial_pairs(law: MomentLaw, places: Places, level: float) -> Iterator[_Pa
 
 
 def _stands_out(law: MomentLaw, moment: Array, level: float) -> bool:
-    """Whether all directions have at least three times the variance that noise alone may show in any."""
+    """Whether all directions have more variance than noise alone shows in any, but for one chance in many."""
     noise = sqrt(law.off_diagonal)
     edge = noise * (2 * sqrt(len(moment)) + sqrt(2) * law.reaches(level)[0])
-    return float(np.linalg.eigvalsh(moment)[0]) > max(3 * edge, 1e-12)
+    return float(np.linalg.eigvalsh(moment)[0]) > max(edge, 1e-12)
 
 
 def _residual(law: MomentLaw, place: int, variance: float) -> ColumnShape:

@@ -14,6 +14,7 @@ average, those in the release.  Simulations share their random numbers.
 from dataclasses import dataclass
 from functools import cached_property
 from math import sqrt
+from typing import Literal
 
 import numpy as np
 
@@ -21,6 +22,8 @@ from dpcov.analysis.features import Places
 from dpcov.analysis.intervals import Interval
 from dpcov.analysis.moment_intervals import reach_of, shape_of
 from dpcov.analysis.moment_law import Array, MomentLaw, Tails
+
+Scaling = Literal["original", "encoded", "correlation"]
 
 N_CANDIDATES = 11
 INFLATION = 1.1
@@ -68,6 +71,13 @@ class Spectrum:
             made = made + self.noise
         return np.asarray(np.linalg.eigvalsh(self._units(made))[:, ::-1])
 
+    def meant(self, values: Array) -> Array:
+        """Eigenvalues without noise and sampling: correlations change them, since their diagonal stays 1."""
+        if not self.normalized:
+            return values
+        root = self.system[1] * np.sqrt(values)
+        return np.asarray(np.linalg.eigvalsh(self._units((root @ root.T)[None])[0])[::-1])
+
     def _units(self, matrices: Array) -> Array:
         if not self.normalized:
             return matrices
@@ -94,15 +104,19 @@ class Spectrum:
         """Interval for the k-th largest."""
         base, observed = self.unbiased, float(self.system[0][k])
         spread = INFLATION * self.simulated(base)[:, k].std(ddof=1)
-        reach = (z + 2) * spread + self.noise_edge
-        candidates = np.linspace(max(0.0, base[k] - reach), base[k] + reach, N_CANDIDATES)
-        found = np.array([self.simulated(self._with(k, value))[:, k] for value in candidates])
+        reach = ((z + 2) * spread + self.noise_edge) * (2 if self.normalized else 1)
+        spectra = [
+            self._with(k, value)
+            for value in np.linspace(max(0.0, base[k] - reach), base[k] + reach, N_CANDIDATES)
+        ]
+        candidates = np.array([self.meant(values)[k] for values in spectra])
+        found = np.array([self.simulated(values)[:, k] for values in spectra])
         scores = (observed - found.mean(axis=1)) / np.maximum(INFLATION * found.std(axis=1, ddof=1), 1e-300)
         lower, upper = _where_between(candidates, scores, z)
         privacy = INFLATION * self.simulated(base, sampling=False)[:, k].std(ddof=1)
         return Interval(
             name=f"eigenvalue {k + 1}",
-            estimate=float(base[k]),
+            estimate=float(self.meant(base)[k]),
             lower=lower,
             upper=upper,
             sampling_std=sqrt(max(0.0, spread**2 - privacy**2)),
@@ -135,6 +149,29 @@ def _crossing(candidates: Array, scores: Array, place: int, level: float) -> flo
     step = scores[place] - scores[place + 1]
     share = (scores[place] - level) / step if step > 0 else 0.5
     return float(candidates[place] + np.clip(share, 0.0, 1.0) * (candidates[place + 1] - candidates[place]))
+
+
+def scale_of(law: MomentLaw, places: Places, scaling: Scaling) -> Array:
+    """What to multiply encoded columns by; infinite where the noise may be all of a column's variance."""
+    if scaling == "encoded":
+        return np.ones(len(places))
+    if scaling == "original":
+        return np.array([law.columns[place].half_range for place in places + 1])
+    variances = np.diagonal(law.covariance)[places + 1]
+    hidden = variances <= 3 * np.sqrt(np.diagonal(law.diagonal)[places + 1])
+    return np.asarray(np.where(hidden, np.inf, 1 / np.sqrt(np.where(hidden, 1.0, variances))))
+
+
+def unknown_eigenvalue(k: int, n_features: int) -> Interval:
+    """The line of an eigenvalue of an unknown correlation matrix: the k-th largest of p is at most p/k."""
+    return Interval(
+        name=f"eigenvalue {k + 1}",
+        estimate=float("nan"),
+        lower=1.0 if k == 0 else 0.0,
+        upper=n_features / (k + 1),
+        sampling_std=float("nan"),
+        privacy_std=float("nan"),
+    )
 
 
 def spectrum_of(

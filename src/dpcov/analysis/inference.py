@@ -6,13 +6,13 @@ measured coverage: docs/inference.md.
 """
 
 from collections.abc import Sequence
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
 import numpy as np
 
 from dpcov.analysis.coefficient_lines import coefficient_lines, without_references
 from dpcov.analysis.correlation_lines import correlation_lines, partial_correlation_lines
-from dpcov.analysis.eigenvalue_lines import spectrum_of
+from dpcov.analysis.eigenvalue_lines import Scaling, scale_of, spectrum_of, unknown_eigenvalue
 from dpcov.analysis.features import Places, feature_columns, find_features, other_features
 from dpcov.analysis.intervals import IntervalTable, table
 from dpcov.analysis.moment_intervals import mean_lines, variance_lines
@@ -27,8 +27,6 @@ from dpcov.analysis.moment_law import (
 from dpcov.analysis.problems import InputError
 from dpcov.analysis.reading import original_map
 from dpcov.artifact import Release
-
-Scaling = Literal["original", "encoded", "correlation"]
 
 __all__ = [
     "IntervalTable",
@@ -178,9 +176,11 @@ def eigenvalue_intervals(
         raise InputError(f"scaling must be one of: {', '.join(get_args(Scaling))}.")
     if not 1 <= n_eigenvalues <= len(places):
         raise InputError(f"n_eigenvalues must be from 1 to {len(places)}, the number of features.")
-    scale = np.ones(len(places))
-    if scaling == "original":
-        scale = np.array([feature_columns(release)[place].half_range for place in places])
+    what = f"eigenvalues ({scaling} units)"
+    scale = scale_of(law, places, scaling)
+    if not np.isfinite(scale).all():
+        lines = [unknown_eigenvalue(k, len(places)) for k in range(n_eigenvalues)]
+        return table(what, level, lines, ("The noise hides the variance of a column.",))
     spectrum = spectrum_of(
         law, places, scale, normalized=scaling == "correlation", tails=tails, draws=draws, seed=seed
     )
@@ -188,7 +188,7 @@ def eigenvalue_intervals(
     lines = [spectrum.line(k, z) for k in range(n_eigenvalues)]
     if scaling == "correlation":
         lines = [line.clipped(0.0, float(len(places))) for line in lines]
-    return table(f"eigenvalues ({scaling} units)", level, lines)
+    return table(what, level, lines)
 
 
 def coefficient_intervals(

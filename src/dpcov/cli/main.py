@@ -4,6 +4,7 @@ Promise: an error is one screen that says what to do; it never shows a traceback
 came from a row.  Heavy imports happen inside the commands, so that ``--help`` is quick.
 """
 
+import errno
 import os
 import signal
 import sys
@@ -50,6 +51,11 @@ class Commands(TyperGroup):
             _fail("Interrupted.", INTERRUPTED, error)
         except MemoryError as error:
             _fail("Not enough memory. Use fewer columns or a larger machine.", 1, error)
+        except OSError as error:
+            if error.errno in (None, errno.EPIPE):
+                raise
+            # The system's own words; the error's text would hold the path as well.
+            _fail(f"A path cannot be used: {os.strerror(error.errno).lower()}. Check the paths.", 1, error)
 
 
 def _fail(message: str, code: int, error: BaseException) -> NoReturn:

@@ -162,7 +162,7 @@ class Schema(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         """Raise a `SchemaError` that lists every problem, if there is one."""
         problems = self.problems()
         if problems:
-            shown = [f"  - {problem}" for problem in problems[:_SHOWN_PROBLEMS]]
+            shown = [f"  - {problem[:_LONGEST_PROBLEM]}" for problem in problems[:_SHOWN_PROBLEMS]]
             if len(problems) > _SHOWN_PROBLEMS:
                 shown.append(f"  - and {len(problems) - _SHOWN_PROBLEMS} more of this kind")
             raise SchemaError("\n".join(["The schema cannot be used yet:", *shown]))
@@ -194,7 +194,7 @@ class Schema(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         write_schema(self, Path(path))
 
 
-_SHOWN_PROBLEMS = 20
+_SHOWN_PROBLEMS, _LONGEST_PROBLEM = 20, 400
 
 
 def encoded_columns_of(schema: Schema) -> tuple[EncodedColumn, ...]:

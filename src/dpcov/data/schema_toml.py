@@ -18,6 +18,7 @@ from dpcov.data.schema import Categorical, Declared, Ignored, Numeric, Schema, W
 from dpcov.errors import SchemaError
 
 _MAX_BYTES = 16 * 2**20
+_SHOWN_PROBLEMS, _LONGEST_PROBLEM = 20, 400
 _TYPES = '"numeric", "boolean", "categorical" or "ignored"'
 _DRAFT = """\
 # A draft.  Fill in every nan and every empty list, then use it.
@@ -38,7 +39,9 @@ def read_schema(path: Path) -> Schema:
         with path.open("rb") as file:
             content = file.read(_MAX_BYTES + 1)
         if len(content) > _MAX_BYTES:
-            raise SchemaError(f"The schema file '{path.name}' is larger than {_MAX_BYTES >> 20} MiB; it is no schema.")
+            raise SchemaError(
+                f"The schema file '{path.name}' is larger than {_MAX_BYTES >> 20} MiB; it is no schema."
+            )
         text = content.decode("utf-8-sig")
     except FileNotFoundError:
         raise SchemaError(f"There is no schema file '{path.name}'; draft one first.") from None
@@ -68,7 +71,10 @@ def parse_schema(text: str) -> Schema:
     }
     schema: Schema | None = _convert("the table", {**table, "columns": {}}, Schema, problems)
     if schema is None or problems:
-        raise SchemaError("\n".join(["The schema has mistakes:", *(f"  - {line}" for line in problems)]))
+        shown = [f"  - {line[:_LONGEST_PROBLEM]}" for line in problems[:_SHOWN_PROBLEMS]]
+        if len(problems) > _SHOWN_PROBLEMS:
+            shown.append(f"  - and {len(problems) - _SHOWN_PROBLEMS} more")
+        raise SchemaError("\n".join(["The schema has mistakes:", *shown]))
     return Schema(**{**msgspec.structs.asdict(schema), "columns": declared})
 
 

@@ -19,7 +19,8 @@ groups are independent but biased in the same direction, so their cross terms co
 is unbiased again for independent estimates.  A guided estimate f_g ≈ a·M + ... repeats the noise W of its guide
 M = Σ f_t, which adds 2·E⟨W, f_g⟩ ≈ 2a·E⟨W, M⟩; that comes out of the risks themselves, since by Stein's identity
 2·E⟨W_t, f_t⟩ = r_t − ‖f_t − Y_t‖² + v_t·d(d + 1) on average.  Strata without evidence are left out of the risk: their
-noise would drown the number.
+noise would drown the number, and so would that of outer strata that are kept if it were not drawn toward what
+shrinkage supposes.
 """
 
 import itertools
@@ -51,8 +52,8 @@ EVIDENCE_NEARBY = 3.0
 """The same for a stratum as noisy as one that is kept; it grows with the ratio r of the noises to √(9 + 2 ln r), so
 that the mean error of false alarms stays small beside the error of what is kept."""
 
-SUPPOSED_ERROR = 2.0
-"""By how much, relatively, the error that shrinkage supposes may be wrong (standard deviation)."""
+SUPPOSED_ERROR = 1.0
+"""By how much, relatively, the error that shrinkage of several strata supposes may be wrong (standard deviation)."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -211,7 +212,7 @@ def _risk(parts: list[_Part], residual: Array) -> float:
 
 
 def _expected_squared_error(parts: list[_Part]) -> float:
-    """The unbiased risk of the sum, drawn toward the noise in it by as much as the risk is itself noise.
+    """The unbiased risk of the sum; of several strata drawn toward the noise in it by as much as the risk is noise.
 
     The variance of Stein's estimate is at most about that of ‖W‖², 4v²d(d + 1) for each stratum: noise of an outer one
     hides the error of all others.  The mean of ⟨noise, estimate⟩ has little variance and is the error of an estimate
@@ -225,7 +226,7 @@ def _expected_squared_error(parts: list[_Part]) -> float:
         d = len(part.stratum.noisy)
         variance += 4.0 * part.stratum.variance**2 * d * (d + 1)
     unbiased = _risk(parts, np.zeros_like(parts[0].residual)) + _repeated_noise(parts)
-    if variance == 0.0:
+    if len(parts) == 1 or variance == 0.0:
         return unbiased
     prior = (SUPPOSED_ERROR * supposed) ** 2
     return supposed + prior / (prior + variance) * (unbiased - supposed)

@@ -87,7 +87,7 @@ class LedgerFile(LedgerStore):
 
     @contextlib.contextmanager
     def _opened(self, mode: str) -> Iterator[tuple[sqlite3.Connection, int]]:
-        if not self._path.is_file():
+        if not _is_file(self._path):
             raise LedgerError("There is no ledger at this path. Create one with `dpcov ledger create`.")
         with self._transaction(mode) as connection:
             yield connection, _check_format(connection)
@@ -141,6 +141,13 @@ def _explained() -> Iterator[None]:
         raise LedgerError(f"{hint} ({name or 'sqlite error'})") from None
     except UnicodeDecodeError:  # names of tables or columns that are no text any more
         raise LedgerError(_BROKEN) from None
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except OSError:  # a name that no file system takes
+        return False
 
 
 def _has_tables(connection: sqlite3.Connection) -> bool:

@@ -93,6 +93,10 @@ def _labels(release: Release, count: int) -> list[str]:
         length = f"length {upper * _inner(first, last):.3g} to {upper:.3g}"
         if innermost:
             length = f"length up to {upper:.3g}" if first else "all rows"
+        if "outermost_shell" in arrays and arrays["outermost_shell"][place] < first:
+            length += (
+                f", and up to {radius * 2.0 ** -int(arrays['outermost_shell'][place]):.3g} shortened to it"
+            )
         group = (
             f"{release.group_names[int(arrays['group'][place])]}, "
             if "group" in arrays and release.group_names

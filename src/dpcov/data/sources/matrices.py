@@ -106,7 +106,9 @@ class ArchivedCsrSource(_MatrixSource):
                 _check_pointers(pointers)
                 count = int(pointers[-1]) - first
                 if count > rows * width:
-                    raise DataError(f"'{self.name}' stores entries twice. Call sum_duplicates() and save it again.")
+                    raise DataError(
+                        f"'{self.name}' stores entries twice. Call sum_duplicates() and save it again."
+                    )
                 parts = (values.take(count), places.take(count), pointers - first)
                 matrix = scipy.sparse.csr_array(parts, shape=(rows, width))
                 matrix.check_format()
@@ -154,7 +156,9 @@ def _open_sparse(path: Path, archive: ArraysArchive) -> Source:
         return ArchivedCsrSource(archive, shape, path.name)
     entries = math.prod(archive.member("data").shape)
     if shape[0] > _MOST_EMPTY_ROWS + 100 * entries:
-        raise DataError(f"'{path.name}' has far more rows than entries. Leave out empty rows, or save it as CSR.")
+        raise DataError(
+            f"'{path.name}' has far more rows than entries. Leave out empty rows, or save it as CSR."
+        )
     check_matrix(shape, archive.member("data").dtype, path.name)
     matrix = scipy.sparse.load_npz(path)
     if hasattr(matrix, "check_format"):
@@ -165,7 +169,7 @@ def _open_sparse(path: Path, archive: ArraysArchive) -> Source:
 
 
 def _check_pointers(pointers: np.ndarray[Any, Any]) -> None:
-    """Refuse rows that end before they begin; SciPy does not look where the last pointer says that nothing is stored."""
+    """Refuse rows that end before they begin; SciPy does not look if the last pointer says that nothing is stored."""
     if pointers.dtype.kind not in "iu" or (pointers[1:] < pointers[:-1]).any():
         raise ValueError
 
