@@ -164,7 +164,7 @@ def measure(
         for kind, lines in lines_of(population, law, tails).items():
             inside[kind].append(_contains(lines, truth[kind]))
             naive[kind].append(_contains(ignorant[kind], truth[kind]))
-            widths[kind].append(_widths(lines) / np.maximum(_widths(ideal[kind]), 1e-300))
+            widths[kind].append(_relative(_widths(lines), _widths(ideal[kind])))
     for kind in truth:
         hits = np.mean(inside[kind], axis=0)
         yield Row(
@@ -186,6 +186,12 @@ def _contains(lines: list[Interval], truth: Array) -> Array:
     lower, upper = np.array([(line.lower, line.upper) for line in lines]).T
     slack = 1e-9 * np.maximum(1.0, np.abs(truth))
     return (lower - slack <= truth) & (truth <= upper + slack)
+
+
+def _relative(widths: Array, ideal: Array) -> Array:
+    """Infinite without limits, also where the sample itself gives none."""
+    finite = np.isfinite(widths)
+    return np.where(finite, np.where(finite, widths, 0.0) / np.maximum(ideal, 1e-300), np.inf)
 
 
 def _widths(lines: list[Interval]) -> Array:

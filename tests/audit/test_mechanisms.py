@@ -5,10 +5,11 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from dpcov.audit import Effort, attaining, audit, cases_of, half_noise, refutes, released
+from dpcov.audit import Case, Effort, attaining, audit, cases_of, half_noise, refutes, released
 from dpcov.audit.evidence import weigh
 from dpcov.audit.suite import BUDGETS
 from dpcov.mechanisms.registry import MECHANISMS, make_mechanism
+from dpcov.privacy.budget import Budget
 from dpcov.privacy.guarantee import ZCDP, PureDP
 from dpcov.statistics import NoisyStatistics
 from tests.audit.auditing import along_difference
@@ -41,6 +42,14 @@ def test_half_the_gaussian_noise_is_caught(name, options, neighbors):
     pair, mechanism, claim = attaining(neighbors), make_mechanism(name, options), BUDGETS[ZCDP]
     tables = released(mechanism, half_noise(claim), pair, PLANTED_DRAWS)
     assert weigh(claim.promise, tables, len(pair.first)).bound > claim.rho
+
+
+@pytest.mark.parametrize("name", ["gaussian", "stratified"])
+def test_a_row_count_whose_noise_rounds_away_is_not_taken_for_normal(name):
+    budget = Budget(rho=100)
+    case = Case(mechanism=make_mechanism(name, {}), neighbors="add-remove-one", budget=budget)
+    (finding,) = audit([case], Effort(draws=400, candidates=1, search_draws=1, seconds=60.0), seed=1)
+    assert 10 < finding.bound <= budget.rho
 
 
 def test_a_zero_that_leaks_is_caught():

@@ -19,7 +19,7 @@ from dpcov.mechanisms.eigenvectors import Eigenvectors
 from dpcov.mechanisms.finished import sscp_of
 from dpcov.mechanisms.gaussian import Gaussian
 from dpcov.mechanisms.laplace import Laplace
-from dpcov.mechanisms.stratified import ROW_COUNT_WEIGHT, Stratified
+from dpcov.mechanisms.stratified import Stratified
 from dpcov.noise.entropy import SeededEntropy
 from dpcov.noise.lattice import rounded_gaussian
 from dpcov.privacy.budget import Budget
@@ -214,7 +214,14 @@ class UnchargedTraceWeight(Stratified):
     relations = ("add-remove-one",)
 
     def _squared_sensitivity(self, problem):
-        return (1 + ROW_COUNT_WEIGHT) * Fraction(4**self.bits) ** 2
+        return Fraction(4**self.bits) ** 2
+
+    def draw(self, moments, calibration, problem, entropy):
+        noisy = super().draw(moments, calibration, problem, entropy)
+        # Of so little noise the rounded row count shows none; it is left out of sensitivity and release alike.
+        return replace(
+            noisy, arrays={name: each for name, each in noisy.arrays.items() if name != "row_count"}
+        )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,6 +6,7 @@ from sklearn.datasets import load_breast_cancer, load_digits, load_wine
 
 import dpcov
 from dpcov import Budget, Numeric, Schema, SeededEntropy
+from dpcov.errors import NumericError
 from dpcov.estimate import centered
 from dpcov.linalg.centering import Centering
 
@@ -108,3 +109,10 @@ def test_the_raw_covariance_is_unchanged():
     made = dpcov.release(rows, schema=schema, budget=Budget(rho=100), entropy=SeededEntropy(0))
     raw = centered(made._unit, made._public_intercept())[1]
     np.testing.assert_allclose(raw * scale, made.covariance("none"), rtol=1e-9)
+
+
+@pytest.mark.parametrize(("scale", "unit"), [(1.0, 5e-324), (1.0, 0.0), (1e300, 1e-100)])
+def test_an_intercept_that_cannot_divide_is_refused(scale, unit):
+    noisy = scale * second_moment(np.ones(2), np.eye(2))
+    with pytest.raises(NumericError, match="too small"):
+        Centering(noisy=noisy, variance=1.0, unit=unit)

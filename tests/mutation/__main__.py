@@ -14,7 +14,6 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from dpcov.audit.limits import clopper_pearson
 from tests.mutation.changes import Mutant, mutants
 from tests.mutation.covering import ROOT, covering, modules, path_of
 from tests.mutation.trial import Bench, Verdict
@@ -119,6 +118,8 @@ def report(tried: Tried, left_out: dict[str, str]) -> None:
         say(f"left out: {name}: {why}")
     if not tried:
         return
+    from dpcov.audit.limits import clopper_pearson  # not at the top: every trial's process reads this module
+
     noticed = sum(verdict.outcome != "survived" for _, _, verdict in tried)
     low, high = clopper_pearson(noticed, len(tried), 0.025)
     say(f"\nnoticed (killed or timeout): {noticed / len(tried):.1%}; 95 % interval {low:.1%} to {high:.1%}")

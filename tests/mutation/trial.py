@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing import get_context
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Literal
 
@@ -49,7 +50,6 @@ class Bench:
 
     def __init__(self, package: Path, folder: Path, root: Path) -> None:
         self.copy, self.root = folder / package.name, root
-        self._folder = folder
         shutil.copytree(package, self.copy)
         self._context = get_context("forkserver")
         self._context.set_forkserver_preload(_SHARED)
@@ -74,13 +74,13 @@ class Bench:
     def _run(self, tests: Sequence[str], seconds: float) -> Verdict:
         listening, saying = self._context.Pipe(duplex=False)
         process = self._context.Process(
-            target=_work, args=(list(tests), str(self._folder), str(self.root), seconds, saying)
+            target=_work, args=(list(tests), self.copy, self.root, seconds, saying)
         )
         process.start()
         saying.close()
         try:
             heard = listening.poll(seconds * _CLOCK)
-            return listening.recv() if heard else Verdict(outcome="timeout", seconds=seconds)
+            return Verdict(**listening.recv()) if heard else Verdict(outcome="timeout", seconds=seconds)
         except EOFError:
             process.join()
             ended = process.exitcode == -signal.SIGXCPU
@@ -115,8 +115,9 @@ class _First:
             self.test = f"{report.nodeid} (import)"
 
 
-def _work(tests: list[str], folder: str, root: str, seconds: float, saying) -> None:
+def _work(tests: list[str], copy: Path, root: Path, seconds: float, saying: Connection) -> None:
     """Run in the trial's own process."""
+    folder, package = str(copy.parent), copy.name
     os.setsid()
     resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
@@ -129,7 +130,7 @@ def _work(tests: list[str], folder: str, root: str, seconds: float, saying) -> N
     )
     sys.dont_write_bytecode = True
     sys.path.insert(0, folder)
-    for name in [name for name in sys.modules if name.partition(".")[0] in ("dpcov", "tests")]:
+    for name in [name for name in sys.modules if name.partition(".")[0] == package]:
         del sys.modules[name]
     quiet = os.open(os.devnull, os.O_RDWR)
     for stream in (0, 1, 2):
@@ -138,10 +139,7 @@ def _work(tests: list[str], folder: str, root: str, seconds: float, saying) -> N
     plain = ["-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "--tb=no", "--hypothesis-seed=0"]
     code = pytest.main([*plain, *tests], plugins=[first])
     used = time.process_time() - started
-    outcome: Literal["killed", "survived"] = "survived" if code == pytest.ExitCode.OK else "killed"
-    saying.send(
-        Verdict(
-            outcome=outcome, test=first.test or ("" if outcome == "survived" else code.name), seconds=used
-        )
-    )
+    outcome = "survived" if code == pytest.ExitCode.OK else "killed"
+    test = first.test or ("" if outcome == "survived" else f"exit code {code}")
+    saying.send({"outcome": outcome, "test": test, "seconds": used})
     saying.close()

@@ -3,9 +3,9 @@
 python -m tests.supply.sbom -o requirements/sbom.cdx.json
 
 Every locked package is named with version, package URL, license and role: `required` by dpcov, `optional` for
-an extra, `excluded` for what only tests, documentation and benchmarks need.  Hashes stay in the lock file, which has one for
-every file that may be installed.  Equal locks give equal bytes: there is no time stamp, and the serial number is a
-digest of the components.
+an extra, `excluded` for what only tests, documentation and benchmarks need.  Hashes stay in the lock file, which has
+one for every file that may be installed.  Equal locks and equal environments give equal bytes: there is no time
+stamp, and the serial number is a digest of the rest.
 """
 
 import argparse

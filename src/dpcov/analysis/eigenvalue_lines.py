@@ -46,6 +46,9 @@ class Spectrum:
         Factor of each column for tails heavier than the normal law's.
     normalized : bool
         Whether eigenvalues are those of the correlations.
+    worst : ((p,) float64, float), optional
+        Bounds B of the centered columns and 1/n: along a unit vector v the square of a row has at most the variance
+        lambda (L - lambda), L = (sum |v| B)**2, which is added.
     """
 
     covariance: Array
@@ -53,6 +56,7 @@ class Spectrum:
     sampling: Array
     spread: Array
     normalized: bool
+    worst: tuple[Array, float] | None = None
 
     @cached_property
     def system(self) -> tuple[Array, Array]:
@@ -103,7 +107,8 @@ class Spectrum:
     def line(self, k: int, z: float) -> Interval:
         """Interval for the k-th largest."""
         base, observed = self.unbiased, float(self.system[0][k])
-        spread = INFLATION * self.simulated(base)[:, k].std(ddof=1)
+        extra = self._worst_variance(k)
+        spread = sqrt((INFLATION * self.simulated(base)[:, k].std(ddof=1)) ** 2 + extra)
         reach = ((z + 2) * spread + self.noise_edge) * (2 if self.normalized else 1)
         spectra = [
             self._with(k, value)
@@ -111,7 +116,8 @@ class Spectrum:
         ]
         candidates = np.array([self.meant(values)[k] for values in spectra])
         found = np.array([self.simulated(values)[:, k] for values in spectra])
-        scores = (observed - found.mean(axis=1)) / np.maximum(INFLATION * found.std(axis=1, ddof=1), 1e-300)
+        stds = np.sqrt((INFLATION * found.std(axis=1, ddof=1)) ** 2 + extra)
+        scores = (observed - found.mean(axis=1)) / np.maximum(stds, 1e-300)
         lower, upper = _where_between(candidates, scores, z)
         privacy = INFLATION * self.simulated(base, sampling=False)[:, k].std(ddof=1)
         return Interval(
@@ -122,6 +128,13 @@ class Spectrum:
             sampling_std=sqrt(max(0.0, spread**2 - privacy**2)),
             privacy_std=float(privacy),
         )
+
+    def _worst_variance(self, k: int) -> float:
+        if self.worst is None:
+            return 0.0
+        (bounds, rows), value = self.worst, float(self.unbiased[k])
+        largest = float(np.abs(self.system[1][:, k]) @ bounds) ** 2
+        return max(0.0, value * (largest - value)) * rows
 
     def _with(self, k: int, value: float) -> Array:
         """The spectrum with another k-th eigenvalue, still decreasing."""
@@ -186,21 +199,17 @@ def spectrum_of(
     rows *= scale[:, None] / sqrt(law.count)
     noise = rows @ law.draw_noise(draws, rng) @ rows.T
     normals = rng.standard_normal((draws, len(chosen), len(chosen))) * sqrt(law.sampling_factor / 2)
+    bounds = np.array([reach_of(law, int(place)) for place in chosen])
     return Spectrum(
         covariance=law.covariance[np.ix_(chosen, chosen)] * np.outer(scale, scale),
         noise=noise * sqrt(law.reaches(0.95)[1]),
         sampling=normals + normals.transpose(0, 2, 1),
-        spread=np.array([_spread(law, int(place), tails) for place in chosen]),
+        spread=np.array([_spread(law, int(place)) for place in chosen]),
         normalized=normalized,
+        worst=None if tails == "moments" else (bounds * scale, law.sampling_factor),
     )
 
 
-def _spread(law: MomentLaw, place: int, tails: Tails) -> float:
+def _spread(law: MomentLaw, place: int) -> float:
     """Fourth root of the variance of u², relative to the normal law's 2 variance²."""
-    shape = shape_of(law, place)
-    if shape.variance <= 0:
-        return 1.0
-    ratio = (3 * shape.kurtosis - 1) / 2
-    if tails == "bounded":
-        ratio = (reach_of(law, place) ** 2 / shape.variance - 1) / 2
-    return float(max(1.0, ratio) ** 0.25)
+    return float(((3 * shape_of(law, place).kurtosis - 1) / 2) ** 0.25)

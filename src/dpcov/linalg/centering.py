@@ -30,6 +30,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from dpcov.errors import NumericError
 from dpcov.linalg.project import project_psd
 from dpcov.linalg.symmetric import eigh
 
@@ -59,6 +60,12 @@ class Centering:
     variance: float
     unit: float
 
+    def __post_init__(self) -> None:
+        with np.errstate(all="ignore"):
+            usable = self.unit > 0 and np.isfinite([*(self.noisy / self.unit).flat, self.mean_variance]).all()
+        if not usable:
+            raise NumericError("The intercept is too small beside the other entries to be divided by.")
+
     @cached_property
     def mean(self) -> Array:
         """Noisy mean in units of the intercept, shape (d,)."""
@@ -67,7 +74,7 @@ class Centering:
     @property
     def mean_variance(self) -> float:
         """Noise variance of each coordinate of the mean, and of an off-diagonal entry in units of the intercept."""
-        return self.variance / self.unit**2
+        return float(np.float64(self.variance) / self.unit / self.unit)
 
     @cached_property
     def _top(self) -> Array | None:

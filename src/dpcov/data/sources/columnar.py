@@ -37,7 +37,9 @@ class ParquetSource(Source):
     def _read(self, block_rows: int, wanted: Mapping[str, Reading]) -> Iterator[tuple[Block, int]]:
         texts = [column for column in wanted if kind_of_arrow_type(self._schema.field(column).type) == "text"]
         # Buffering ahead would keep every row group that was read in memory.
-        buffering = {"pre_buffer": False, "buffer_size": _READ_BUFFER}
+        # A buffered reader takes whatever size a page states, so small files, which need no buffer, have none.
+        small = (self.progress_total or 0) <= _READ_BUFFER
+        buffering = {"pre_buffer": False, "buffer_size": 0 if small else _READ_BUFFER}
         with pa.parquet.ParquetFile(self._path, read_dictionary=texts, **buffering) as file:
             rows_in_all, rows_read = file.metadata.num_rows, 0
             for batch in file.iter_batches(block_rows, columns=list(wanted)):
