@@ -12,14 +12,12 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from contextlib import suppress
 from pathlib import Path
 
 from tests.mutation.changes import Mutant, mutants
 from tests.mutation.covering import ROOT, covering, modules, path_of
 from tests.mutation.trial import Bench, Verdict
-
-_FIRST_RUN = 600.0
-"""Processor seconds that a test file may take on the package as it is."""
 
 Tried = list[tuple[str, Mutant, Verdict]]
 
@@ -73,11 +71,16 @@ class Run:
         self.left_out: dict[str, str] = {}
 
     def all(self, chosen: list[tuple[str, Mutant]], until: float) -> Tried:
-        """Try mutants until a time."""
+        """Try mutants until a time, or an interruption."""
         tried: Tried = []
+        with suppress(KeyboardInterrupt):
+            self._try(chosen, until, tried)
+        return tried
+
+    def _try(self, chosen: list[tuple[str, Mutant]], until: float, tried: Tried) -> None:
         for module, mutant in chosen:
             if time.monotonic() > until:
-                break
+                return
             tests = [test for test in covering(module) if self._usable(test)]
             if not tests:
                 self.left_out[module] = "no test file that passes in time"
@@ -89,17 +92,16 @@ class Run:
             tried.append((module, mutant, verdict))
             where = f"{module}:{mutant.line}: {mutant.change}"
             say(f"{verdict.outcome:8} {verdict.seconds:5.1f} s  {where}  [{verdict.test}]")
-        return tried
 
     def _usable(self, test: str) -> bool:
         if test not in self._took and test not in self.left_out:
-            verdict = self._bench.run([f"tests/{test}"], _FIRST_RUN)
-            if verdict.outcome != "survived":
-                self.left_out[test] = f"fails on the package as it is: {verdict.test}"
-            elif verdict.seconds > self._file_seconds:
-                self.left_out[test] = f"takes {verdict.seconds:.0f} s"
-            else:
+            verdict = self._bench.run([f"tests/{test}"], self._file_seconds)
+            if verdict.outcome == "survived":
                 self._took[test] = verdict.seconds
+            elif verdict.outcome == "timeout":
+                self.left_out[test] = f"takes more than {self._file_seconds:g} s"
+            else:
+                self.left_out[test] = f"fails on the package as it is: {verdict.test}"
         return test in self._took
 
 

@@ -32,8 +32,8 @@ _SHARED = [
 ]
 """Imported once, before the processes part; never ``dpcov`` itself."""
 _MEMORY = 16 * 2**30
-_CLOCK = 6
-"""Seconds on the clock allowed for a second of processor time: the machine may have other work."""
+_PATIENCE = 60.0, 6.0
+"""Seconds on the clock allowed, and more for each second of processor time: the machine may have other work."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,7 +79,7 @@ class Bench:
         process.start()
         saying.close()
         try:
-            heard = listening.poll(seconds * _CLOCK)
+            heard = listening.poll(_PATIENCE[0] + _PATIENCE[1] * seconds)
             return Verdict(**listening.recv()) if heard else Verdict(outcome="timeout", seconds=seconds)
         except EOFError:
             process.join()

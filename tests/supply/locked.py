@@ -5,6 +5,7 @@ import tomllib
 from collections.abc import Iterable
 from importlib import metadata
 from pathlib import Path
+from typing import NamedTuple
 
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
@@ -12,24 +13,21 @@ from packaging.utils import canonicalize_name
 ROOT = Path(__file__).parents[2]
 LOCK = ROOT / "requirements/dev.txt"
 LOWEST = ROOT / "requirements/lowest.txt"
-_PIN = re.compile(
-    r"^(?P<name>[\w.-]+)(?:\[[^\]]*\])?==(?P<version>[^\s;\\]+)(?P<rest>.*(?:\n[ \t]+.*)*)", re.MULTILINE
-)
+_PIN = re.compile(r"^(?P<name>[\w.-]+)==(?P<version>[^\s;\\]+)(?P<rest>.*(?:\n[ \t]+.*)*)", re.MULTILINE)
 _HASH = re.compile(r"--hash=sha256:([0-9a-f]{64})")
 
 
-def pins(path: Path = LOCK) -> dict[str, str]:
-    """Locked versions by normalized name."""
-    return {
-        canonicalize_name(pin["name"]): pin["version"]
-        for pin in _PIN.finditer(path.read_text(encoding="utf-8"))
-    }
+class Pin(NamedTuple):
+    """A locked package; some have another version for another Python."""
+
+    name: str
+    version: str
 
 
-def hashes(path: Path = LOCK) -> dict[str, list[str]]:
-    """Hashes of the files that may be installed, by normalized name."""
+def pins(path: Path = LOCK) -> dict[Pin, list[str]]:
+    """Hashes of the files that may be installed, by locked package."""
     found = _PIN.finditer(path.read_text(encoding="utf-8"))
-    return {canonicalize_name(pin["name"]): _HASH.findall(pin["rest"]) for pin in found}
+    return {Pin(canonicalize_name(pin["name"]), pin["version"]): _HASH.findall(pin["rest"]) for pin in found}
 
 
 def project() -> dict:

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from packaging.utils import canonicalize_name
 
-from tests.supply.locked import LOCK, closure, pins, project
+from tests.supply.locked import LOCK, Pin, closure, pins, project
 
 _DEVELOPMENT_EXTRAS = {"benchmarks", "docs"}
 
@@ -40,20 +40,17 @@ def main() -> int:
 
 def bill() -> dict:
     """Collect the bill of materials as CycloneDX states it."""
-    locked, about = pins(LOCK), project()
+    locked, about = sorted(pins(LOCK)), project()
     itself = _component(about["name"], about["version"], about["license"], {"type": "library"})
     roles = _roles(about)
     parts = [
         _component(
             name, version, _license(name, version), {"type": "library", "scope": roles.get(name, "excluded")}
         )
-        for name, version in sorted(locked.items())
+        for name, version in locked
     ]
     links = [{"ref": itself["bom-ref"], "dependsOn": _references(locked, _direct(about))}]
-    links += [
-        {"ref": _url(name, locked[name]), "dependsOn": _references(locked, _needs(name))}
-        for name in sorted(locked)
-    ]
+    links += [{"ref": _url(*pin), "dependsOn": _references(locked, _needs(pin.name))} for pin in locked]
     digest = uuid.uuid5(uuid.NAMESPACE_URL, json.dumps([itself, parts, links], sort_keys=True))
     return {
         "$schema": "http://cyclonedx.org/schema/bom-1.6.schema.json",
@@ -95,8 +92,8 @@ def _needs(name: str) -> set[str]:
     return closure([name]) - {name}
 
 
-def _references(locked: dict[str, str], names: set[str]) -> list[str]:
-    return [_url(name, locked[name]) for name in sorted(names) if name in locked]
+def _references(locked: list[Pin], names: set[str]) -> list[str]:
+    return [_url(*pin) for pin in locked if pin.name in names]
 
 
 def _license(name: str, version: str) -> str:
