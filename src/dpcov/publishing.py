@@ -102,7 +102,11 @@ def publish(
             if reservation is not None:
                 reservation.mark_drawn()
             statistics = _draw(plan, exact, calibration, n_rows, randomness)
-            spent = None if reservation is None else SpentRecord(dataset=reservation.dataset, entry=reservation.id)
+            spent = (
+                None
+                if reservation is None
+                else SpentRecord(dataset=reservation.dataset, entry=reservation.id)
+            )
             made = _release_of(plan, calibration, statistics, n_rows, spent, private=randomness.private)
             if file is not None:
                 file.write(made.to_bytes())

@@ -269,7 +269,7 @@ PLANTS = [
     Plant(mechanism=ClipIgnored, budget=Budget(epsilon=2, delta="1e-3"), draws=150, candidates=1),
     Plant(mechanism=ReusedSearchNoise, budget=Budget(epsilon=1), draws=3000, search_draws=400, needs="short"),
     Plant(mechanism=StratumTwice, budget=Budget(rho=8), draws=280, candidates=1),
-    Plant(mechanism=ReusedSeed, budget=Budget(rho=1), draws=100, candidates=1),
+    Plant(mechanism=ReusedSeed, budget=Budget(rho=1), draws=300, candidates=1),
     Plant(mechanism=ReusedStream, budget=Budget(rho=1), draws=100, candidates=1),
     Plant(
         mechanism=UnchargedTrace, budget=Budget(rho=8), draws=350, neighbors="add-remove-one", candidates=1

@@ -202,13 +202,17 @@ def error_factor(law: MomentLaw, places: list[int]) -> float:
     return max([1.0, *(sqrt(shape.kurtosis) for shape in shapes if shape.skew_slope is None)])
 
 
+NEARLY_ALL = 0.9
+"""Share of rows in listed categories from which these are taken to be exhaustive, and hence collinear."""
+
+
 def without_references(release: Release, places: Places) -> tuple[Places, tuple[str, ...]]:
-    """Leave out the first category of every column all of whose categories are chosen, and say so."""
-    columns, chosen = feature_columns(release), set(map(int, places))
+    """Leave out the first category of every column whose categories add up to nearly all rows, and say so."""
+    columns, chosen, means = feature_columns(release), set(map(int, places)), release.mean()
     left_out = []
     for source in dict.fromkeys(columns[place].source for place in places):
         own = [i for i, c in enumerate(columns) if c.source == source and c.kind == "category"]
-        if own and chosen.issuperset(own):
+        if len(own) > 1 and chosen.issuperset(own) and means[own].sum() > NEARLY_ALL:
             left_out.append(own[0])
     notes = tuple(f"Reference category: {columns[place].name}." for place in left_out)
     return np.array([place for place in places if place not in left_out], dtype=np.intp), notes

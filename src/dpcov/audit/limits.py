@@ -21,6 +21,10 @@ Bound = Callable[[Scores, Scores], Scores]
 ALPHA = 1e-9
 CONFIDENCE = 1.0 - ALPHA
 _CHOICES = 60
+
+Kind = tuple[int, int]
+KINDS: tuple[Kind, ...] = ((0, 0), (0, 1), (1, 0), (1, 1))
+"""Upper tail (0) or lower (1); likelier under the first table (0) or the second (1)."""
 _ORDERS = (1.0, 1.25, 1.5, 2.0, 3.0, 5.0)
 
 
@@ -97,7 +101,9 @@ def _renyi(p: Scores, q: Scores, order: float) -> Scores:
     return np.asarray(np.logaddexp(yes, no) / (order - 1.0))
 
 
-def choose_event(first: Scores, second: Scores, bound: Bound, alpha: float = ALPHA) -> tuple[Event, float]:
+def choose_event(
+    first: Scores, second: Scores, bound: Bound, alpha: float = ALPHA, kinds: Sequence[Kind] = KINDS
+) -> tuple[Event, float]:
     """Choose the event with the largest bound among thresholds on several scores, both tails, both directions.
 
     Parameters
@@ -106,6 +112,8 @@ def choose_event(first: Scores, second: Scores, bound: Bound, alpha: float = ALP
         Scores of releases of either table, to be used for nothing but this choice.
     bound : Bound
     alpha : float
+    kinds : sequence of (tail, table)
+        Tails and directions to choose from.
 
     Returns
     -------
@@ -116,7 +124,6 @@ def choose_event(first: Scores, second: Scores, bound: Bound, alpha: float = ALP
     above = [_counts_above(scores, thresholds) for scores in (first, second)]
     sizes = (len(first), len(second))
     tails = [above, [size - counts for size, counts in zip(sizes, above, strict=True)]]
-    options = [(tail, likelier) for tail in (0, 1) for likelier in (0, 1)]
     values = np.array(
         [
             _bounds(
@@ -127,15 +134,15 @@ def choose_event(first: Scores, second: Scores, bound: Bound, alpha: float = ALP
                 bound,
                 alpha,
             )
-            for tail, likelier in options
+            for tail, likelier in kinds
         ]
     )
     which, score, place = np.unravel_index(int(np.argmax(values)), values.shape)
     event = Event(
         score=int(score),
         threshold=float(thresholds[score, place]),
-        above=options[which][0] == 0,
-        likelier_under=options[which][1],
+        above=kinds[int(which)][0] == 0,
+        likelier_under=kinds[int(which)][1],
     )
     return event, float(values[which, score, place])
 
@@ -214,10 +221,13 @@ def lower_bound_rho(
 def _halved(
     first: Sequence[float] | Scores, second: Sequence[float] | Scores, bound: Bound, alpha: float
 ) -> float:
-    """Choose the event on every other score, count it on the rest."""
+    """Choose an event of every kind on every other score, count them on the rest."""
     p, q = (np.asarray(each, dtype=np.float64)[:, None] for each in (first, second))
-    event, _ = choose_event(p[::2], q[::2], bound, alpha)
-    return bound_of_event(event, p[1::2], q[1::2], bound, alpha)
+    share, best = alpha / len(KINDS), 0.0
+    for kind in KINDS:
+        event, _ = choose_event(p[::2], q[::2], bound, share, [kind])
+        best = max(best, bound_of_event(event, p[1::2], q[1::2], bound, share))
+    return best
 
 
 def lower_bound_of_event(

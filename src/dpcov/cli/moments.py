@@ -15,14 +15,19 @@ if TYPE_CHECKING:
 app = typer.Typer(
     no_args_is_help=True,
     help="Save sensitive moments under a key; merge those of several files or sites; release once.",
-    epilog="Example: dpcov moments key site.key · dpcov moments gather jan.parquet feb.parquet --schema patients.toml "
-    "--epsilon 1 --delta 1e-6 --key site.key -o patients.moments · dpcov release patients.moments --key site.key ...",
 )
+
+KEY = "Example: dpcov moments key site.key"
+GATHER = (
+    "Example: dpcov moments gather jan.parquet feb.parquet --schema patients.toml --epsilon 1 --delta 1e-6 "
+    "--key site.key -o north.moments"
+)
+MERGE = "Example: dpcov moments merge north.moments south.moments --key site.key -o all.moments"
 
 Saved = Annotated[Path, typer.Option("-o", "--output", help="File of moments to write (.moments).")]
 
 
-@app.command()
+@app.command(epilog=KEY)
 def key(path: Annotated[Path, typer.Argument(help="Key file to write.")]) -> None:
     """Write a new random key. Keep it apart from the files that it locks; without it they cannot be opened."""
     from dpcov.data.vault import write_key
@@ -31,7 +36,7 @@ def key(path: Annotated[Path, typer.Argument(help="Key file to write.")]) -> Non
     typer.echo(f"Wrote {path}, readable by its owner alone.")
 
 
-@app.command()
+@app.command(epilog=GATHER)
 def gather(
     parts: Annotated[list[str], typer.Argument(help="Files with the table's rows, each read once.")],
     schema: Annotated[Path, typer.Option("--schema", help="Schema file with public bounds (TOML).")],
@@ -83,7 +88,7 @@ def gather(
     typer.echo(f"Wrote {output}: {_count(held)}. Sensitive; keep it as safe as the rows.")
 
 
-@app.command()
+@app.command(epilog=MERGE)
 def merge(
     files: Annotated[list[Path], typer.Argument(help="Files of moments, all locked with the same key.")],
     output: Saved,
