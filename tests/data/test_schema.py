@@ -35,6 +35,12 @@ def test_encoded_columns_follow_the_declared_order():
     }
 
 
+def test_features_and_the_weight_are_the_columns_that_are_read():
+    columns = {"a": AGE, "w": Ignored(), "b": Boolean()}
+    assert Schema(columns=columns).needed_columns == ("a", "b")
+    assert Schema(columns=columns, weights=Weights(column="w", upper=1)).needed_columns == ("a", "b", "w")
+
+
 def test_missing_can_be_set_for_one_column():
     schema = Schema(columns={"a": Numeric(lower=0, upper=1, missing="indicator"), "b": Boolean()})
     assert [c.name for c in schema.encoded_columns] == ["(intercept)", "a", "a (missing)", "b"]

@@ -27,6 +27,7 @@ _ALSO = {
     "data.schema_toml": ("data/test_schema.py",),
     "data.seal": ("data/test_vault.py", "data/test_checkpoint.py"),
     "data.prefetch": ("data/test_sources.py", "data/test_moments.py"),
+    "data.schema": ("data/test_refusals.py",),
     "data.exact": ("data/test_panels.py",),
     "data.moments": ("data/test_panels.py",),
     "data.sources.databases": ("data/test_sql.py",),

@@ -41,6 +41,12 @@ def test_unusable_numbers_are_refused(name, value):
         Budget(**{name: value})
 
 
+@pytest.mark.parametrize("value", [0, -1, "-0.5", Fraction(-1, 10**301)])
+def test_a_number_that_is_not_positive_is_not_called_small(value):
+    with pytest.raises(BudgetError, match="greater than zero"):
+        Budget(rho=value)
+
+
 @pytest.mark.parametrize("delta", [0, 1, "1.0", 1.5, -1e-6, float("nan"), True])
 def test_unusable_deltas_are_refused(delta):
     with pytest.raises(BudgetError, match="delta"):

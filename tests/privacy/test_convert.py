@@ -57,6 +57,22 @@ def test_a_delta_next_to_one_stays_sound():
     assert oracle.zcdp_delta(convert.zcdp_rho(Fraction(1), delta), Fraction(1)) <= oracle.number(delta)
 
 
+@pytest.mark.parametrize("of_sums", [True, False])
+def test_the_allowance_for_rounding_goes_to_the_safe_side(monkeypatch, of_sums):
+    rho, epsilon, delta = Fraction(1, 10), Fraction(1), Fraction(1, 100)
+    before = (
+        convert.zcdp_delta(rho, epsilon),
+        convert.zcdp_epsilon(rho, delta),
+        convert.zcdp_rho(epsilon, delta),
+    )
+    monkeypatch.setattr(convert, "_ROUNDING", convert.to_decimal(Fraction(1, 10**6)))
+    if not of_sums:
+        monkeypatch.setattr(convert, "_error", lambda terms: 0)
+    assert convert.zcdp_delta(rho, epsilon) > before[0]
+    assert convert.zcdp_epsilon(rho, delta) > before[1] or not of_sums
+    assert convert.zcdp_rho(epsilon, delta) < before[2]
+
+
 def test_published_value():
     # Canonne, Kamath & Steinke (2020): the optimal conversion beats rho + 2 sqrt(rho log(1 / delta)).
     assert float(convert.zcdp_epsilon(Fraction(1, 10), Fraction(1, 10**6))) < 0.1 + 2 * (0.1 * 13.8155) ** 0.5
