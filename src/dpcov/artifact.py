@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from dpcov import estimate as estimation
 from dpcov.artifact_checks import arrays_make_sense, numbers_make_sense
 from dpcov.artifact_file import Arrays, fingerprint, member_record, pack, unpack
+from dpcov.centered_estimate import shrunk_covariance
 from dpcov.errors import ReleaseError, UsageError
 from dpcov.estimate import UnitEstimate
 from dpcov.manifest import Manifest, read_guarantee
@@ -197,7 +198,7 @@ class Release:
         options = self.statistics.post_options
         raw = self._centered[1]
         if chosen == "shrink":
-            return estimation.shrunk_covariance(self._unit, self._public_intercept()) * scale
+            return shrunk_covariance(self._unit, self._public_intercept()) * scale
         if chosen == "threshold":
             intercept = self._public_intercept() or float(self._unit.matrix[0, 0])
             return estimation.thresholded(self._unit, raw, options, unit=1 / intercept) * scale
