@@ -45,7 +45,7 @@ def test_any_change_is_refused(tmp_path, size):
         if content == good:
             continue
         path.write_bytes(content)
-        with pytest.raises(DataError, match="cannot be opened|not a file of saved moments"):
+        with pytest.raises(DataError, match=r"cannot be opened|not a file of saved moments"):
             unlock_file(path, KEY)
 
 
