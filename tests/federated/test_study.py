@@ -1,5 +1,7 @@
 """A whole study in simulation: several sites, one coordinator, one release."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -43,7 +45,7 @@ def contributions(study: Study, data: dict[str, np.ndarray], seed: int = 1) -> l
 @pytest.mark.parametrize("neighbors", ["replace-one", "add-remove-one"])
 def test_the_release_is_the_sum_over_sites_with_the_stated_noise(neighbors: str) -> None:
     study, data = plan(neighbors=neighbors), tables()
-    made = combine(study, contributions(study, data), private=False)
+    made = combine(study, contributions(study, data))
     rows = np.concatenate(list(data.values()))
     alone = dpcov.release(
         rows, schema=SCHEMA, budget=Budget(rho=50), mechanism="gaussian", neighbors=neighbors
@@ -59,7 +61,7 @@ def test_the_sum_carries_exactly_one_central_noise_when_all_are_honest() -> None
     wide = Schema(columns={f"x{i}": Numeric(lower=-1, upper=1) for i in range(120)})
     study = plan(schema=wide)
     data = {name: np.random.default_rng(3).uniform(-1, 1, (50, 120)) for name in NAMES}
-    made = combine(study, contributions(study, data), private=False)
+    made = combine(study, contributions(study, data))
     exact = table_moments(np.concatenate(list(data.values())), wide, study.spec).strata[0].sscp.words()
     noise = (made.statistics.arrays["sscp"] - ((exact[0] << 32) + exact[1]))[np.triu_indices(121)]
     assert len(noise) >= mean_square_samples()
@@ -101,20 +103,20 @@ def test_without_masks_a_site_would_be_read(monkeypatch: pytest.MonkeyPatch) -> 
         (lambda parts: parts[:2], "Contributions of all 3 sites"),
         (lambda parts: [*parts[:2], parts[1]], "Contributions of all 3 sites"),
         (
-            lambda parts: [*parts[:2], Contribution(site="west", context=b"old", values=parts[2].values)],
+            lambda parts: [*parts[:2], replace(parts[2], context=b"old", values=parts[2].values)],
             "another study",
         ),
         (
             lambda parts: [
                 *parts[:2],
-                Contribution(site="west", context=parts[2].context, values=parts[2].values[:-16]),
+                replace(parts[2], context=parts[2].context, values=parts[2].values[:-16]),
             ],
             "wrong length",
         ),
         (
             lambda parts: [
                 *parts[:2],
-                Contribution(site="west", context=parts[2].context, values=bytes(12 * 16)),
+                replace(parts[2], context=parts[2].context, values=bytes(12 * 16)),
             ],
             "out of range",
         ),
@@ -157,3 +159,15 @@ def test_every_site_charges_its_own_ledger_before_it_draws(tmp_path: object) -> 
     with pytest.raises(LedgerError):
         again.contribute(data["north"], roster | {"north": again.public_key}, ledger=ledger, dataset="north")
     assert part.values
+
+
+def test_one_site_with_seeded_noise_makes_the_release_not_private() -> None:
+    study, data = plan(), tables()
+    for seeded in (None, "south"):
+        sites = {name: Site(name, study) for name in NAMES}
+        roster = {name: site.public_key for name, site in sites.items()}
+        parts = [
+            site.contribute(data[name], roster, entropy=SeededEntropy(1) if name == seeded else None)
+            for name, site in sites.items()
+        ]
+        assert combine(study, parts).is_private == (seeded is None)

@@ -23,16 +23,15 @@ _WORD = 32
 _FAMILY = "sum of discrete gaussians"
 
 
-def combine(study: Study, contributions: Iterable[Contribution], *, private: bool = True) -> Release:
+def combine(study: Study, contributions: Iterable[Contribution]) -> Release:
     """Add up the contributions of all sites and make a release of the sum.
 
     Parameters
     ----------
     study : Study
     contributions : iterable of Contribution
-        One from every site, of this study and round.
-    private : bool
-        False where a site's randomness was seeded for research; the release then says so.
+        One from every site, of this study and round.  If one of them drew seeded noise, the release says that it is not
+        private.
 
     Raises
     ------
@@ -58,7 +57,7 @@ def combine(study: Study, contributions: Iterable[Contribution], *, private: boo
             rows_per_person=study.schema.rows_per_person,
             numerics="exact",
         ),
-        private=private,
+        private=all(part.private for part in received.values()),
         mechanism=MechanismRecord(
             name=MECHANISM,
             options={"bits": study.bits, "sites": len(study.sites), "honest": study.honest},

@@ -37,11 +37,14 @@ class Contribution:
         The study and round that it belongs to.
     values : bytes
         Masked numbers modulo 2**128.
+    private : bool
+        Whether the site's noise came from a source that may protect somebody.
     """
 
     site: str
     context: bytes
     values: bytes
+    private: bool
 
 
 class Site:
@@ -110,11 +113,14 @@ class Site:
             reservation = ledger.reserve(dataset, spend, self.study.neighbors)
             reservation.mark_drawn()
         self._contributed = True
-        noisy = exact + _noise(shares, self.study, entropy or SystemEntropy())
+        randomness = entropy or SystemEntropy()
+        noisy = exact + _noise(shares, self.study, randomness)
         values = masked(noisy, self.name, self._keys, roster, self.study.context).to_bytes()
         if reservation is not None:
             reservation.commit(hashlib.sha256(values).hexdigest())
-        return Contribution(site=self.name, context=self.study.context, values=values)
+        return Contribution(
+            site=self.name, context=self.study.context, values=values, private=randomness.private
+        )
 
     def _moments(self, data: Any) -> Moments:
         study = self.study
