@@ -5,14 +5,23 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from dpcov.audit import Case, Effort, attaining, audit, cases_of, half_noise, refutes, released
+from dpcov.audit import (
+    Case,
+    Effort,
+    along_difference,
+    attaining,
+    audit,
+    cases_of,
+    half_noise,
+    refutes,
+    released,
+)
 from dpcov.audit.evidence import weigh
 from dpcov.audit.suite import BUDGETS
 from dpcov.mechanisms.registry import MECHANISMS, make_mechanism
 from dpcov.privacy.budget import Budget
 from dpcov.privacy.guarantee import ZCDP, PureDP
 from dpcov.statistics import NoisyStatistics
-from tests.audit.auditing import along_difference
 
 QUICK = Effort(draws=250, candidates=1, search_draws=1, seconds=0.15)
 CASES = cases_of(mechanism() for mechanism in MECHANISMS)

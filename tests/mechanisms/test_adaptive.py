@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from benchmarks.papers.synthetic import synthetic_rows
+from dpcov.audit import Neighboring, half_noise, lower_bound_of_event, lower_bound_rho, released
 from dpcov.data.moments import gather
 from dpcov.errors import UsageError
 from dpcov.linalg.symmetric import mirror_upper
@@ -14,7 +15,6 @@ from dpcov.mechanisms.blocks.tail_bounds import eta, nu, omega
 from dpcov.noise.continuous import exponentials, normals
 from dpcov.noise.entropy import SeededEntropy
 from dpcov.privacy.budget import Budget
-from tests.audit.auditing import Neighboring, half_noise, lower_bound_of_event, lower_bound_rho, released
 
 SHELLS = 12
 BETA = 0.05

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import dpcov
+from dpcov.audit import half_noise, lower_bound_rho
 from dpcov.data.rows import EncodedRows, RowsSpec
 from dpcov.errors import BudgetError, UsageError
 from dpcov.linalg.whitening import mahalanobis_error
@@ -12,7 +13,6 @@ from dpcov.mechanisms.coinpress import CoinPress, round_shares
 from dpcov.noise.continuous import normals
 from dpcov.noise.entropy import SeededEntropy
 from dpcov.privacy.budget import Budget
-from tests.audit.auditing import half_noise, lower_bound_rho
 
 
 def kept(rows):

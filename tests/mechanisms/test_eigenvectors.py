@@ -7,6 +7,13 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy.stats import beta as beta_law
 
+from dpcov.audit import (
+    attaining,
+    half_noise,
+    lower_bound_interval,
+    refutes,
+    released,
+)
 from dpcov.data.moments import Moments
 from dpcov.errors import BudgetError, UsageError
 from dpcov.mechanisms.base import Problem
@@ -21,13 +28,6 @@ from dpcov.mechanisms.finished import part_of
 from dpcov.noise.entropy import SeededEntropy
 from dpcov.privacy.budget import Budget
 from dpcov.privacy.guarantee import ZCDP, PureDP
-from tests.audit.auditing import (
-    attaining,
-    half_noise,
-    lower_bound_interval,
-    refutes,
-    released,
-)
 from tests.statistical.goodness import GoodnessError, assert_same_law
 
 ROWS = np.repeat(np.diag([1.0, 0.8, 0.5])[[0, 1, 2, 2]], [6, 5, 3, 3], axis=0)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import beta as beta_law
 
+from dpcov.audit import attaining, half_noise, lower_bound_interval, refutes, released
 from dpcov.data.moments import Moments
 from dpcov.errors import BudgetError, UsageError
 from dpcov.mechanisms.base import Problem
@@ -11,7 +12,6 @@ from dpcov.mechanisms.kapralov_talwar import KapralovTalwar
 from dpcov.noise.entropy import SeededEntropy
 from dpcov.privacy.budget import Budget
 from dpcov.privacy.guarantee import PureDP
-from tests.audit.auditing import attaining, half_noise, lower_bound_interval, refutes, released
 from tests.statistical.goodness import GoodnessError, assert_same_law
 
 ROWS = np.repeat(np.array([[1.0, 0.0], [0.6, 0.6]]), [4, 3], axis=0)

@@ -8,12 +8,12 @@ from hypothesis import strategies as st
 from scipy import stats
 
 import dpcov
+from dpcov.audit import Neighboring, half_noise, lower_bound_epsilon, refutes, released
 from dpcov.data.moments import Moments
 from dpcov.errors import BudgetError, UsageError
 from dpcov.mechanisms.base import Problem
 from dpcov.mechanisms.laplace import Laplace
 from dpcov.noise.entropy import SeededEntropy
-from tests.audit.auditing import Neighboring, half_noise, lower_bound_epsilon, refutes, released
 from tests.statistical.goodness import assert_same_law
 
 RELATIONS = ("replace-one", "add-remove-one")

@@ -3,6 +3,7 @@ import math
 import numpy as np
 import pytest
 
+from dpcov.audit import attaining, half_noise, lower_bound_of_event, released
 from dpcov.data.moments import Moments
 from dpcov.errors import BudgetError, UsageError
 from dpcov.estimate import unit_estimate
@@ -13,7 +14,6 @@ from dpcov.noise.entropy import SeededEntropy
 from dpcov.noise.nuclear import nuclear_singular_values
 from dpcov.privacy.budget import Budget
 from dpcov.privacy.guarantee import PureDP
-from tests.audit.auditing import attaining, half_noise, lower_bound_of_event, released
 from tests.statistical.goodness import GoodnessError, assert_same_law
 
 ROWS = np.repeat(np.array([[1.0, 0.0], [0.6, 0.6]]), [4, 3], axis=0)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy.optimize import brentq
 
+from dpcov.audit import Neighboring, attaining, half_noise, lower_bound_of_event, released
 from dpcov.data.moments import Moments
 from dpcov.errors import BudgetError, UsageError
 from dpcov.mechanisms.base import Problem
@@ -13,7 +14,6 @@ from dpcov.noise.entropy import SeededEntropy
 from dpcov.noise.nuclear import nuclear_noise, symmetric_nuclear_noise
 from dpcov.privacy.budget import Budget
 from dpcov.privacy.guarantee import PureDP
-from tests.audit.auditing import Neighboring, attaining, half_noise, lower_bound_of_event, released
 
 ROWS = np.repeat(np.array([[1.0, 0.0, 0.0], [0.75, 0.5, 0.25]]), [4, 3], axis=0)
 

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from dpcov.audit import Neighboring, half_noise, lower_bound_of_event, lower_bound_rho, released
 from dpcov.data.moments import MomentsSpec, gather
 from dpcov.errors import BudgetError, UsageError
 from dpcov.linalg.symmetric import mirror_upper
@@ -17,7 +18,6 @@ from dpcov.noise.continuous import exponentials, normals
 from dpcov.noise.entropy import SeededEntropy
 from dpcov.privacy.budget import Budget
 from dpcov.privacy.guarantee import ZCDP
-from tests.audit.auditing import Neighboring, half_noise, lower_bound_of_event, lower_bound_rho, released
 
 RNG = np.random.default_rng(8)
 D, N_ROWS = 5, 40

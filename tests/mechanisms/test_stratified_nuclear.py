@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 import dpcov
 from dpcov.artifact import Release
+from dpcov.audit import Neighboring, half_noise, lower_bound_epsilon, refutes, released
 from dpcov.data.moments import Moments
 from dpcov.errors import BudgetError, ReleaseError, UsageError
 from dpcov.linalg import ullman
@@ -21,7 +22,6 @@ from dpcov.mechanisms.stratified_nuclear import (
 )
 from dpcov.noise.entropy import SeededEntropy, SystemEntropy
 from dpcov.noise.nuclear import symmetric_nuclear_noise
-from tests.audit.auditing import Neighboring, half_noise, lower_bound_epsilon, refutes, released
 from tests.statistical.goodness import assert_same_law
 
 RELATIONS = ("replace-one", "add-remove-one")
