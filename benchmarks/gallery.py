@@ -25,7 +25,6 @@ from benchmarks.data import MissingTable, data_directory
 from benchmarks.tutorials import exact_ridge, names_of, need_adult
 from dpcov import Budget, SeededEntropy
 from dpcov.analysis import NoiseWarning, PrivateLDA, PrivatePCA, PrivateRidge
-from dpcov.analysis.inference import conf_int
 from dpcov.plan import Assumption, predict
 from dpcov.plan_figure import draw_plan
 
@@ -116,7 +115,7 @@ def intervals(directory: Path) -> Figure:
     page = names_of("adult.md", data=need_adult(directory))
     made = _release(page["learn"], page["schema"], Budget(epsilon=1, delta="1e-6"))
     ridge = PrivateRidge.from_release(made, target="income=>50K")
-    table, exact = conf_int(ridge), exact_ridge(page, ridge, "income=>50K")
+    table, exact = ridge.conf_int(), exact_ridge(page, ridge, "income=>50K")
     names = list(ridge.get_encoded_names())
     spread = page["encoded"](page["learn"])[names].std().to_numpy()
     figure = Figure(figsize=(7, 3.4), layout="constrained")

@@ -24,13 +24,13 @@ import dpcov
 from benchmarks.data import MissingTable, data_directory
 from dpcov import Budget, SeededEntropy
 from dpcov.analysis import NoiseWarning, PrivateLDA, PrivatePCA, PrivateRidge
-from dpcov.analysis.inference import conf_int
 
 Array = NDArray[np.float64]
 
 PAGES = Path(__file__).parents[1] / "docs" / "tutorials"
 ADULT_EPSILONS = ("0.1", "0.25", "1")
-DIGITS_EPSILONS = ("1", "2", "4", "8")
+DIGITS_EPSILONS = ("1", "2", "8", "30", "100")
+MNIST_EPSILONS = ("0.1", "0.5", "1", "8")
 BIOPSY_EPSILONS = ("1", "2", "4", "8")
 
 
@@ -118,7 +118,7 @@ def adult_intervals(directory: Path, repetitions: int) -> list[str]:
             made = _seeded(page["learn"], page["schema"], Budget(epsilon=epsilon, delta="1e-6"), seed)
             model = PrivateRidge.from_release(made, target="income=>50K")
             exact = exact_ridge(page, model, "income=>50K")
-            table, about_rows = conf_int(model), conf_int(model, sampling=False)
+            table, about_rows = model.conf_int(), model.conf_int(sampling=False)
             holds = (about_rows.lower[1:] <= exact) & (exact <= about_rows.upper[1:])
             naive = 1.96 * table.sampling_std[1:]
             naive_holds = np.abs(table.estimate[1:] - exact) <= naive
@@ -171,7 +171,7 @@ def mnist(directory: Path, repetitions: int) -> list[str]:
         page["schema"] = dpcov.Schema(title="MNIST", norm_bound=bound, columns=columns)
         exact = page["LinearDiscriminantAnalysis"]().fit(page["learn"][page["names"]], page["learn"]["digit"])
         best = exact.score(page["test"][page["names"]], page["test"]["digit"])
-        for epsilon in ("0.1", "0.5", "1"):
+        for epsilon in MNIST_EPSILONS:
             budget = Budget(epsilon=epsilon, delta="1e-6")
             found = np.mean([digit_accuracy(page, budget, seed) for seed in range(repetitions)])
             lines.append(f"| {side} × {side} | {epsilon} | {found:.2f} | {best:.2f} |")

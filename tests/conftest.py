@@ -1,5 +1,13 @@
-"""Fixtures that several folders of tests share."""
+"""Fixtures that several folders of tests share, and what holds for every test.
+
+A busy machine fails no test: Hypothesis draws as many examples as it should, however long that takes.
+"""
+
+from hypothesis import HealthCheck, settings
 
 from tests.services.postgres import durable_postgres, module_database, postgres_database, postgres_url
 
 __all__ = ["durable_postgres", "module_database", "postgres_database", "postgres_url"]
+
+settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("any machine")

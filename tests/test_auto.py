@@ -83,7 +83,13 @@ def test_few_columns_under_pure_epsilon_get_one_matrix(d, neighbors, mechanism):
     choice = choose(Problem(n_features=d, neighbors=neighbors), dpcov.Budget(epsilon=1))
     assert choice.mechanism == mechanism
     assert choice.post == (None if mechanism == "stratified-nuclear" else "clip")
-    assert dict(choice.options) == ({"noise": "gauge"} if mechanism == "nuclear" else {})
+    options = {"nuclear": {"noise": "gauge"}, "stratified-nuclear": {"shorten": True}}
+    assert dict(choice.options) == options.get(mechanism, {})
+
+
+def test_rows_with_an_intercept_are_not_shortened():
+    problem = Problem(n_features=10, neighbors="replace-one")
+    assert not choose(problem, dpcov.Budget(epsilon=1), shortest_row=0.1).options["shorten"]
 
 
 def test_few_rows_under_pure_epsilon_may_come_out_as_zero():

@@ -26,6 +26,9 @@ from dpcov.auto import AUTO
 from dpcov.errors import DpcovError
 
 SEED = 1
+WRITE_EVERY = 2.0
+"""Seconds between two writes to the store: a write takes as long as a release of few columns."""
+
 SETTINGS = 1
 """To be raised when a change of populations or rivals makes stored errors wrong."""
 
@@ -141,8 +144,17 @@ class _Race:
         self._population, self._data, self._numbers = population, data, numbers
         self._store, self._fresh, self._drawn = store, fresh, drawn
         self._entries = [_Entry(contestant=contestant) for contestant in contestants]
+        self._unwritten: list[Outcome] = []
+        self._written = time.perf_counter()
 
     def run(self, repetitions: int) -> list[Measurement]:
+        try:
+            self._repeat(repetitions)
+        finally:
+            self._write()
+        return [self._measurement(entry) for entry in self._entries]
+
+    def _repeat(self, repetitions: int) -> None:
         ours = [entry for entry in self._entries if entry.contestant.role == "ours"]
         others = [entry for entry in self._entries if entry.contestant.role != "ours"]
         for repetition in range(repetitions):
@@ -152,11 +164,16 @@ class _Race:
             self._advance_all(ours, repetition)
             if repetition + 1 < repetitions:
                 self._drop()
-        return [self._measurement(entry) for entry in self._entries]
 
     def _advance_all(self, entries: Sequence[_Entry], repetition: int) -> None:
         outcomes = [self._advance(entry, repetition) for entry in entries if entry.running]
-        self._store.add(outcome for outcome in outcomes if outcome is not None)
+        self._unwritten += [outcome for outcome in outcomes if outcome is not None]
+        if time.perf_counter() - self._written > WRITE_EVERY:
+            self._write()
+
+    def _write(self) -> None:
+        self._store.add(self._unwritten)
+        self._unwritten, self._written = [], time.perf_counter()
 
     def _advance(self, entry: _Entry, repetition: int) -> Outcome | None:
         """Find a repetition in the store, or draw it and return what is to be stored."""

@@ -141,9 +141,9 @@ def calibration(dimension: int, repetitions: int) -> str:
                 spectrum = NoisySpectrum(values=values, off_diagonal_variance=v, mean_variance=2.0 * v)
                 truth = (vectors**2).T @ levels
                 floor = np.sum(levels**2) - np.sum(truth**2)
-                for name, estimator in candidates(spectrum).items():
-                    error = np.sum((estimator(values) - truth) ** 2) + floor
-                    differences[name].append(stein_risk(estimator, spectrum) - error)
+                for name, estimate in candidates(spectrum).items():
+                    error = np.sum((estimate.values - truth) ** 2) + floor
+                    differences[name].append(stein_risk(estimate, spectrum) - error)
                 result = shrink_spectrum(spectrum, vectors)
                 error = np.sum((result.eigenvalues - truth) ** 2) + floor
                 differences["average"].append(result.expected_squared_error - error)

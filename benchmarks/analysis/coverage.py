@@ -1,19 +1,21 @@
 """How often 95 % intervals contain the truth, beside intervals that ignore the noise.
 
-Run: python -m benchmarks.analysis.coverage [--quick] [--data DIR] [--repetitions N] [--out FILE]
+Run: python -m benchmarks.analysis.coverage [--quick] [--only NAME] [--data DIR] [--repetitions N] [--out FILE]
+     python -m benchmarks.analysis.coverage --table FILE...
 
-A population is a table; a sample is drawn from it with replacement and released; truth is what the population's exact
-moments give.  Synthetic populations have 100,000 rows.  Coverage is the share over all quantities of one kind and all
-repetitions, ``least`` that of the quantity that is covered least often.  Widths are medians relative to the width that
-the same method gives to the exact moments of one sample: 1 is no price for privacy, inf an interval without limits.
+A population is a table (benchmarks/analysis/populations.py); a sample is drawn from it with replacement and released;
+truth is what the population's exact moments give.  Coverage is the share over all quantities of one kind and all
+repetitions, ``least`` that of the quantity that is covered least often, named beside it.  Widths are medians relative
+to the width that the same method gives to the exact moments of one sample: 1 is no price for privacy, inf an interval
+without limits.  ``--quick`` is a short form (seconds); ``--table`` prints files written by ``--out`` as one table of
+the documentation, so that populations can be measured one at a time.
 """
 
 import argparse
 import csv
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import astuple, dataclass, fields, replace
-from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -21,8 +23,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 import dpcov
-from benchmarks.analysis.tasks import ADULT_BOUNDS
-from benchmarks.data import MissingTable, data_directory, round_up
+from benchmarks.analysis.populations import Population, from_scikit_learn, gaussian, populations, skewed
+from benchmarks.data import MissingTable, data_directory
 from dpcov import Budget, SeededEntropy
 from dpcov.analysis.coefficient_lines import coefficient_lines, without_references
 from dpcov.analysis.correlation_lines import correlation_lines, partial_correlation_lines
@@ -46,37 +48,58 @@ VARIANTS = (
     ("nuclear", "replace-one", Budget(epsilon=1)),
 )
 N_EIGENVALUES = 2
-DRAWS = 60
+DRAWS = 200
+NAIVE_DRAWS = 60
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Population:
-    """A table with its public schema, and the column that the others predict."""
+class Sampled:
+    """What measuring needs of a population: the places of features, and the truth."""
 
-    name: str
-    frame: pd.DataFrame
-    schema: dpcov.Schema
-    target: str
+    def __init__(self, population: Population) -> None:
+        self.population = population
+        made = release(population.frame, population.schema, Budget(rho=1), "gaussian", 0)
+        self.to_original = original_map(made)
+        self.places, _ = without_references(made, np.arange(len(made.feature_names)))
+        names = [made.feature_names[place] for place in self.places]
+        self.goal = int(self.places[names.index(population.target)])
+        lines = self.lines(exact_law(made, population.frame))
+        self.names = {kind: [line.name for line in each] for kind, each in lines.items()}
+        self.truth = {kind: np.array([line.estimate for line in each]) for kind, each in lines.items()}
 
-    def sample(self, n_rows: int, rng: np.random.Generator) -> pd.DataFrame:
-        return self.frame.iloc[rng.integers(len(self.frame), size=n_rows)].reset_index(drop=True)
+    def lines(self, law: MomentLaw, tails: Tails = "moments", draws: int = DRAWS) -> Kinds:
+        """Intervals of every kind."""
+        places = self.places
+        others = np.array([place for place in places if place != self.goal])
 
-    @cached_property
-    def exact(self) -> Release:
-        """A release of the whole population whose noise is replaced by none (`truth`)."""
-        return _release(self.frame, self.schema, Budget(rho=1), "gaussian", 0)
+        def coefficients(alpha: float) -> list[Interval]:
+            return coefficient_lines(
+                law,
+                self.to_original,
+                self.goal,
+                others,
+                alpha=alpha,
+                fit_intercept=True,
+                level=LEVEL,
+                tails=tails,
+            )
 
-    def truth(self) -> dict[str, Array]:
-        """Quantities of the population from its exact moments."""
-        law = exact_law(self.exact, self.frame)
+        spectrum = spectrum_of(
+            law, places, np.ones(len(places)), normalized=False, tails=tails, draws=draws, seed=0
+        )
         return {
-            kind: np.array([line.estimate for line in lines]) for kind, lines in lines_of(self, law).items()
+            "means": mean_lines(law, places, LEVEL),
+            "variances": variance_lines(law, places, LEVEL, tails),
+            "correlations": correlation_lines(law, places[:8], LEVEL, tails),
+            "partial corr.": partial_correlation_lines(law, places[:5], LEVEL, tails),
+            "coefficients": coefficients(0.0),
+            "ridge": coefficients(0.01),
+            "eigenvalues": [spectrum.line(k, law.reaches(LEVEL)[0]) for k in range(N_EIGENVALUES)],
         }
 
 
 @dataclass(frozen=True, kw_only=True)
 class Row:
-    """One line of the table."""
+    """One kind in one setting."""
 
     population: str
     n: int
@@ -84,8 +107,10 @@ class Row:
     mechanism: str
     kind: str
     tails: str
+    repetitions: int
     coverage: float
     least: float
+    least_of: str
     naive: float
     width: float
     unbounded: float
@@ -112,56 +137,31 @@ def exact_law(made: Release, frame: pd.DataFrame) -> MomentLaw:
     return exact.without_noise()
 
 
-def lines_of(population: Population, law: MomentLaw, tails: Tails = "moments") -> Kinds:
-    """Intervals of every kind."""
-    made = population.exact
-    places, _ = without_references(made, np.arange(len(made.feature_names)))
-    names = [made.feature_names[place] for place in places]
-    goal = int(places[names.index(population.target)])
-    others = np.array([place for place in places if place != goal])
-    eigenvalues = spectrum_of(
-        law, places, np.ones(len(places)), normalized=False, tails=tails, draws=DRAWS, seed=0
-    )
-    return {
-        "means": mean_lines(law, places, LEVEL),
-        "variances": variance_lines(law, places, LEVEL, tails),
-        "correlations": correlation_lines(law, places[:8], LEVEL, tails),
-        "partial correlations": partial_correlation_lines(law, places[:5], LEVEL, tails),
-        "coefficients": coefficient_lines(
-            law, original_map(made), goal, others, alpha=0.0, fit_intercept=True, level=LEVEL, tails=tails
-        ),
-        "ridge coefficients": coefficient_lines(
-            law, original_map(made), goal, others, alpha=0.01, fit_intercept=True, level=LEVEL, tails=tails
-        ),
-        "eigenvalues": [eigenvalues.line(k, law.reaches(LEVEL)[0]) for k in range(N_EIGENVALUES)],
-    }
-
-
 def measure(
-    population: Population,
+    sampled: Sampled,
     n_rows: int,
     budget: Budget,
     *,
     mechanism: str = "gaussian",
     neighbors: str = "replace-one",
     tails: Tails = "moments",
-    repetitions: int = 60,
+    repetitions: int = 200,
     seed: int = 0,
 ) -> Iterator[Row]:
     """Coverage of every kind of interval in one setting."""
-    truth = population.truth()
+    population, truth = sampled.population, sampled.truth
     inside: dict[str, list[Array]] = {kind: [] for kind in truth}
     naive: dict[str, list[Array]] = {kind: [] for kind in truth}
     widths: dict[str, list[Array]] = {kind: [] for kind in truth}
     rng = np.random.default_rng(seed)
     for repetition in range(repetitions):
         frame = population.sample(n_rows, rng)
-        made = _release(frame, population.schema, budget, mechanism, repetition, neighbors)
+        made = release(frame, population.schema, budget, mechanism, repetition, neighbors)
         law = moment_law(made)
         if repetition == 0:
-            ideal = lines_of(population, replace(exact_law(made, frame), sampling=True), tails)
-        ignorant = lines_of(population, law.without_noise(), tails)
-        for kind, lines in lines_of(population, law, tails).items():
+            ideal = sampled.lines(replace(exact_law(made, frame), sampling=True), tails)
+        ignorant = sampled.lines(law.without_noise(), tails, NAIVE_DRAWS)
+        for kind, lines in sampled.lines(law, tails).items():
             inside[kind].append(_contains(lines, truth[kind]))
             naive[kind].append(_contains(ignorant[kind], truth[kind]))
             widths[kind].append(_relative(_widths(lines), _widths(ideal[kind])))
@@ -174,8 +174,10 @@ def measure(
             mechanism=mechanism if neighbors == "replace-one" else f"{mechanism}, {neighbors}",
             kind=kind,
             tails=tails,
+            repetitions=repetitions,
             coverage=float(hits.mean()),
             least=float(hits.min()),
+            least_of=sampled.names[kind][int(hits.argmin())],
             naive=float(np.mean(naive[kind])),
             width=float(np.median(widths[kind])),
             unbounded=float(np.mean(np.isinf(widths[kind]))),
@@ -198,7 +200,7 @@ def _widths(lines: list[Interval]) -> Array:
     return np.array([line.upper - line.lower for line in lines])
 
 
-def _release(
+def release(
     frame: pd.DataFrame,
     schema: dpcov.Schema,
     budget: Budget,
@@ -216,104 +218,7 @@ def _release(
     )
 
 
-def gaussian(d: int) -> Population:
-    """Correlated normal columns within six standard deviations."""
-    rng = np.random.default_rng(d)
-    rows = rng.standard_normal((100_000, 2)) @ rng.standard_normal((2, d)) + rng.standard_normal((100_000, d))
-    return _numeric(f"gaussian, d = {d}", rows / rows.std(axis=0), -6.0, 6.0)
-
-
-def skewed(d: int = 6) -> Population:
-    """Exponential and squared columns that start at their lower bound."""
-    rng = np.random.default_rng(1)
-    shared = rng.standard_exponential((100_000, 1))
-    rows = np.minimum(0.7 * shared + rng.standard_exponential((100_000, d)), 12.0)
-    return _numeric(f"skewed, d = {d}", rows, 0.0, 12.0)
-
-
-def binary() -> Population:
-    """Yes-or-no columns, rare and common, and one number."""
-    rng = np.random.default_rng(2)
-    health = rng.standard_normal(100_000)
-    chances = {"common": 0.0, "less": -0.8, "rare": -1.7}
-    frame = pd.DataFrame({k: health + rng.standard_normal(100_000) < 1.4 * z for k, z in chances.items()})
-    frame["ward"] = np.where(rng.random(100_000) < 0.3, "north", "south")
-    frame["stay"] = np.clip(10 - 2 * health + 3 * frame["rare"] + 2 * rng.standard_normal(100_000), 0, 30)
-    columns = {name: dpcov.Boolean() for name in chances}
-    schema = dpcov.Schema(
-        columns={
-            **columns,
-            "ward": dpcov.Categorical(categories=("north", "south")),
-            "stay": dpcov.Numeric(lower=0, upper=30),
-        }
-    )
-    return Population(name="binary", frame=frame, schema=schema, target="stay")
-
-
-def from_scikit_learn(loader: str, columns: int, target: int) -> Population:
-    """The first columns of a table of measurements, bounded by their largest values, rounded up."""
-    from sklearn import datasets
-
-    rows = getattr(datasets, f"load_{loader}")().data[:, :columns]
-    return _measurements(loader.replace("_", " "), pd.DataFrame(rows), target)
-
-
-def nhanes(directory: Path) -> Population:
-    """8593 complete examinations of NHANES I."""
-    frame = _read(directory, "nhanes1.csv.gz").dropna().select_dtypes("number")
-    return _measurements("NHANES I", frame.iloc[:, :10], 1)
-
-
-def adult(directory: Path) -> Population:
-    """48,842 people: four numbers, sex, income."""
-    frame = _read(directory, "adult.csv.gz")
-    names = ("age", "education-num", "hours-per-week", "capital-loss")
-    columns = {
-        name: dpcov.Numeric(lower=ADULT_BOUNDS[name][0], upper=ADULT_BOUNDS[name][1]) for name in names
-    }
-    kept = frame[[*names]].copy()
-    kept["male"], kept["rich"] = frame["sex"] == "Male", frame["income"].str.contains(">50K")
-    schema = dpcov.Schema(columns={**columns, "male": dpcov.Boolean(), "rich": dpcov.Boolean()})
-    return Population(name="adult", frame=kept.reset_index(drop=True), schema=schema, target="hours-per-week")
-
-
-def _numeric(name: str, rows: Array, lower: float, upper: float) -> Population:
-    frame = pd.DataFrame(np.clip(rows, lower, upper), columns=[f"x{i}" for i in range(rows.shape[1])])
-    schema = dpcov.Schema(columns={c: dpcov.Numeric(lower=lower, upper=upper) for c in frame.columns})
-    return Population(name=name, frame=frame, schema=schema, target="x0")
-
-
-def _measurements(name: str, frame: pd.DataFrame, target: int) -> Population:
-    frame = frame.astype(float).reset_index(drop=True)
-    frame.columns = [str(column) if isinstance(column, str) else f"x{column}" for column in frame.columns]
-    columns = {}
-    for column in frame.columns:
-        largest = round_up(float(frame[column].abs().max()))
-        columns[column] = dpcov.Numeric(lower=0 if frame[column].min() >= 0 else -largest, upper=largest)
-    return Population(
-        name=name, frame=frame, schema=dpcov.Schema(columns=columns), target=str(frame.columns[target])
-    )
-
-
-def _read(directory: Path, name: str) -> pd.DataFrame:
-    if not (directory / name).is_file():
-        raise MissingTable(f"{name} is not in {directory}; name its directory with --data or DPCOV_DATA")
-    return pd.read_csv(directory / name)
-
-
-def populations(directory: Path) -> Iterator[Callable[[], Population]]:
-    """All of them; those from files raise MissingTable where the file is missing."""
-    yield lambda: gaussian(5)
-    yield lambda: gaussian(12)
-    yield skewed
-    yield binary
-    yield lambda: from_scikit_learn("breast_cancer", 10, 3)
-    yield lambda: from_scikit_learn("wine", 13, 0)
-    yield lambda: nhanes(directory)
-    yield lambda: adult(directory)
-
-
-def study(directory: Path, repetitions: int, *, quick: bool) -> Iterator[Row]:
+def study(directory: Path, repetitions: int, *, quick: bool, only: Sequence[str] = ()) -> Iterator[Row]:
     """The grid of the documentation, or a part of it."""
     for make in populations(directory):
         try:
@@ -321,14 +226,57 @@ def study(directory: Path, repetitions: int, *, quick: bool) -> Iterator[Row]:
         except MissingTable as missing:
             print(f"left out: {missing}", file=sys.stderr)
             continue
+        if only and population.name not in only:
+            continue
+        sampled = Sampled(population)
         for n_rows, budget in QUICK_SETTINGS if quick else SETTINGS:
-            yield from measure(population, n_rows, budget, repetitions=repetitions)
+            yield from measure(sampled, n_rows, budget, repetitions=repetitions)
+    if only and "variants" not in only:
+        return
+    sampled = Sampled(gaussian(5))
     for mechanism, neighbors, budget in VARIANTS:
         yield from measure(
-            gaussian(5), 5000, budget, mechanism=mechanism, neighbors=neighbors, repetitions=repetitions
+            sampled, 5000, budget, mechanism=mechanism, neighbors=neighbors, repetitions=repetitions
         )
     for population in (skewed(), from_scikit_learn("breast_cancer", 10, 3)):
-        yield from measure(population, 50_000, MUCH, tails="bounded", repetitions=repetitions)
+        yield from measure(Sampled(population), 50_000, MUCH, tails="bounded", repetitions=repetitions)
+
+
+def markdown(rows: Sequence[Row]) -> Iterator[str]:
+    """The table of docs/inference.md: one line a setting; coverage (least of one quantity) *naive*, width."""
+    kinds = list(dict.fromkeys(row.kind for row in rows))
+    yield f"| population | n | budget | {' | '.join(kinds)} |"
+    yield "| --- " * (3 + len(kinds)) + "|"
+    settings: dict[tuple[str, ...], dict[str, str]] = {}
+    for row in rows:
+        setting = (_name(row), f"{row.n:,}", _budget(row))
+        settings.setdefault(setting, {})[row.kind] = _cell(row)
+    for setting, cells in settings.items():
+        yield "| " + " | ".join([*setting, *(cells[kind] for kind in kinds)]) + " |"
+
+
+def _name(row: Row) -> str:
+    more = [row.mechanism.removeprefix("gaussian").removeprefix(", "), row.tails.removeprefix("moments")]
+    return ", ".join([row.population, *filter(None, more)])
+
+
+def _budget(row: Row) -> str:
+    amount, kind = row.budget.removeprefix("(").split(")-")
+    return f"{'ρ' if kind == 'zCDP' else 'ε'} = {amount}"
+
+
+def _cell(row: Row) -> str:
+    width = f"{row.width:.2g}" if row.width < 99 else f"{row.width:.0f}".replace("inf", "∞")
+    return f"{100 * row.coverage:.0f} ({100 * row.least:.0f}) *{100 * row.naive:.0f}*, {width}"
+
+
+def _saved(path: Path) -> Iterator[Row]:
+    kinds = {"int": int, "float": float, "str": str}
+    with path.open(newline="") as file:
+        for line in csv.DictReader(file):
+            yield Row(
+                **{f.name: kinds[getattr(f.type, "__name__", str(f.type))](line[f.name]) for f in fields(Row)}
+            )
 
 
 def main() -> None:
@@ -337,18 +285,27 @@ def main() -> None:
     )
     parser.add_argument("--data", type=Path, help="directory of the public tables")
     parser.add_argument("--quick", action="store_true", help="5000 rows, one budget")
-    parser.add_argument("--repetitions", type=int, default=60)
-    parser.add_argument("--out", type=Path, help="write the table as CSV")
+    parser.add_argument(
+        "--only", action="append", default=[], metavar="NAME", help="a population, or: variants"
+    )
+    parser.add_argument("--repetitions", type=int, default=200)
+    parser.add_argument("--out", type=Path, help="write the rows as CSV")
+    parser.add_argument("--table", type=Path, nargs="+", help="print CSV files of earlier runs as one table")
     arguments = parser.parse_args()
-    rows, names = [], [field.name for field in fields(Row)]
-    print(" ".join(names))
-    for row in study(data_directory(arguments.data), arguments.repetitions, quick=arguments.quick):
+    if arguments.table:
+        print(*markdown([row for path in arguments.table for row in _saved(path)]), sep="\n")
+        return
+    rows = []
+    for row in study(
+        data_directory(arguments.data), arguments.repetitions, quick=arguments.quick, only=arguments.only
+    ):
         rows.append(row)
         print(" | ".join(f"{v:.3g}" if isinstance(v, float) else str(v) for v in astuple(row)), flush=True)
+    print(*markdown(rows), sep="\n")
     if arguments.out is not None:
         with arguments.out.open("w", newline="") as file:
             writer = csv.writer(file)
-            writer.writerows([names, *map(astuple, rows)])
+            writer.writerows([[field.name for field in fields(Row)], *map(astuple, rows)])
 
 
 if __name__ == "__main__":

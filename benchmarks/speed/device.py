@@ -19,9 +19,9 @@ from rich.table import Table
 
 import dpcov
 from dpcov.data.engines import BallEncoding, MomentsTask
-from dpcov.data.engines.arrays import DeviceMoments
-from dpcov.data.engines.device import torch_library
-from dpcov.data.engines.int8 import gram, most_rows
+from dpcov.data.engines.arrays import DeviceMoments, float64_products
+from dpcov.data.engines.device import choose_products, torch_library
+from dpcov.data.engines.int8 import int8_products
 from dpcov.data.moments import Moments, MomentsSpec
 from dpcov.linalg.device import on_device
 
@@ -48,9 +48,8 @@ def peak(device: torch.device, size: int) -> float:
 def gather(chunk: torch.Tensor, n_rows: int, shells: int) -> Moments:
     """Moments of ``n_rows`` rows: the chunk, over and over."""
     encoding = BallEncoding(n_features=chunk.shape[1], norm_bound=2.0 * chunk.shape[1] ** 0.5)
-    gathered = DeviceMoments(
-        torch_library(chunk.device), MomentsTask(encoding=encoding, spec=MomentsSpec(shells=shells))
-    )
+    on, task = torch_library(chunk.device), MomentsTask(encoding=encoding, spec=MomentsSpec(shells=shells))
+    gathered = DeviceMoments(on, task, choose_products(on, chunk.device, task))
     for start in range(0, n_rows, len(chunk)):
         gathered.add_raw(chunk[: min(len(chunk), n_rows - start)])
     return gathered.fetch()
@@ -65,19 +64,12 @@ def whole_release(moments: Moments, device: torch.device) -> None:
 
 def int8_against_float64(device: torch.device, n_features: int) -> float:
     """Speed of exact int8 products over exact float64 ones, for the same rows at 20 bits."""
-    rows = most_rows(20)
-    values = torch.randint(-(2**18), 2**18, (rows, n_features), device=device).to(torch.float64)
-    blocks = values.split(2**13)
-
-    def by_float64() -> torch.Tensor:
-        total = torch.zeros((n_features, n_features), dtype=torch.int64, device=device)
-        for block in blocks:
-            total += (block.T @ block).to(torch.int64)
-        return total
-
-    if not torch.equal(gram(values[: 2**13], 20), (blocks[0].T @ blocks[0]).to(torch.int64)):
+    by_int8, by_float64 = int8_products(20), float64_products(torch_library(device), 20)
+    values = torch.randint(-(2**18), 2**18, (by_int8.most_rows, n_features), device=device).to(torch.float64)
+    if not torch.equal(by_int8.total(values), by_float64.total(values)):
         raise SystemExit("int8 products are not exact on this device")
-    return seconds(by_float64, device) / seconds(lambda: gram(values, 20), device)
+    slow, quick = (seconds(partial(way.total, values), device) for way in (by_float64, by_int8))
+    return slow / quick
 
 
 def of_width(d: int, sizes: list[int], device: torch.device, best: float) -> Iterator[tuple[str, ...]]:

@@ -1,6 +1,6 @@
 """What Dask and Spark add to the local engine on one machine: seconds and CPU seconds, start-up excluded.
 
-python -m benchmarks.speed.engines [--rows 5000000] [--features 50] [--rounds 3]
+python -m benchmarks.speed.engines [--rows 5000000] [--features 50] [--rounds 3] [--only local "spark, path" dask]
 
 All read the same Parquet file, made on the fly, and must return equal moments.  Local has two threads, Dask two
 processes of one thread each, Spark ``local[2]``.  CPU seconds count all processes (the JVM, the scheduler) and suffer
@@ -74,7 +74,11 @@ def contestants(path: Path, schema: dpcov.Schema, session: SparkSession) -> dict
         "local, 2 threads": gather(path, threads=2),
         "dask, row groups read by the workers": gather(path, engine="dask"),
         "dask, dask.dataframe.read_parquet": gather(lambda: dask.dataframe.read_parquet(path)),
-        "spark": gather(lambda: session.read.parquet(str(path))),
+        "spark, path": gather(path, engine="spark"),
+        "spark, data frame of a file": gather(lambda: session.read.parquet(str(path))),
+        "spark, any other data frame": gather(
+            lambda: session.read.parquet(str(path)).selectExpr("*", "1 AS _")
+        ),
     }
 
 
@@ -114,6 +118,9 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=5_000_000)
     parser.add_argument("--features", type=int, default=50)
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument(
+        "--only", nargs="+", default=[""], help="how the names of contestants begin; local first"
+    )
     arguments = parser.parse_args()
     schema = schema_of(arguments.features)
     with ExitStack() as stack:
@@ -124,8 +131,16 @@ def main() -> None:
         session = stack.enter_context(spark_session())
         for name, n_rows in (("small", SMALL), ("large", arguments.rows)):
             write_table(folder / f"{name}.parquet", n_rows, arguments.features)
-        measure(contestants(folder / "small.parquet", schema, session), 1)
-        times = measure(contestants(folder / "large.parquet", schema, session), arguments.rounds)
+        small, large = (
+            {
+                what: action
+                for what, action in contestants(folder / f"{name}.parquet", schema, session).items()
+                if what.startswith(tuple(arguments.only))
+            }
+            for name in ("small", "large")
+        )
+        measure(small, 1)
+        times = measure(large, arguments.rounds)
         costs = seconds_per_partition(session, arguments.features)
     report(times, costs, f"{arguments.rows:,} x {arguments.features} Parquet rows, results equal to the bit")
 

@@ -215,9 +215,9 @@ class Release:
     def expected_error(self, post: Post = "none") -> float | None:
         """Root mean squared Frobenius error of ``second_moment("none")`` caused by the noise, encoded units.
 
-        With ``post="shrink"`` that of the shrunk matrix, estimated from the release itself (docs/shrinkage.md): 0
-        where everything drowned in noise.  None where it is not known.  Under add-remove-one the error of the noisy row
-        count comes on top.
+        With ``post="shrink"`` that of the shrunk matrix, estimated from the release itself (docs/shrinkage.md); where
+        everything drowned in noise and the matrix is zero, an upper bound (docs/strata.md).  None where it is not
+        known.  Under add-remove-one the error of the noisy row count comes on top.
         """
         if post == "shrink":
             return sqrt(max(0.0, self._shrunk[1])) * self.manifest.norm_bound**2

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from dpcov.columns import LARGEST_SCALE, SMALLEST_SCALE
 from dpcov.manifest import Manifest
 from dpcov.statistics import NoiseLaw, NoisyStatistics, PublishedArray
 
@@ -21,7 +22,7 @@ def numbers_make_sense(manifest: Manifest) -> bool:
     counts = (1 if manifest.n_rows is None else manifest.n_rows, manifest.guarantee.rows_per_person)
     return (
         bool(columns)
-        and all(0 < scale < float("inf") for scale in scales)
+        and all(SMALLEST_SCALE <= scale <= LARGEST_SCALE for scale in scales)
         and all(0 < count < 2**63 for count in counts)
         and 0 <= statistics.lattice_bits <= _MAX_BITS
         and 0 <= statistics.dropped_bits <= _MAX_BITS
@@ -47,6 +48,7 @@ def arrays_make_sense(manifest: Manifest, statistics: NoisyStatistics) -> bool:
         fits = _is_symmetric(sscp, (*sscp.shape[:1], d, d), kind) and _shells_fit(
             arrays, len(sscp), statistics.n_groups
         )
+        fits = fits and _shape_of(arrays, "joint_trace") in (None, (1,))
     else:
         fits = _is_symmetric(sscp, (d, d), np.int64) and _shape_of(arrays, "trace") in (None, (1,))
     return fits and _shape_of(arrays, "row_count") in _count_shapes(manifest) and _variances_fit(noise)

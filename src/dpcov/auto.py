@@ -88,7 +88,7 @@ def choose(problem: Problem, budget: Budget, *, shortest_row: float = 0.0) -> Ch
     if not isinstance(budget, Budget):
         raise BudgetError("Give the budget as Budget(epsilon=..., delta=...) or Budget(rho=...).")
     pure = isinstance(budget.promise, PureDP)
-    return _choose_pure(problem, budget) if pure else _choose_gaussian(problem, shortest_row)
+    return _choose_pure(problem, budget, shortest_row) if pure else _choose_gaussian(problem, shortest_row)
 
 
 def _choose_gaussian(problem: Problem, shortest_row: float) -> Choice:
@@ -108,7 +108,7 @@ def _choose_gaussian(problem: Problem, shortest_row: float) -> Choice:
     )
 
 
-def _choose_pure(problem: Problem, budget: Budget) -> Choice:
+def _choose_pure(problem: Problem, budget: Budget, shortest_row: float) -> Choice:
     if problem.n_groups == 1 and not _drowned(problem, budget):
         if problem.n_features == 1:
             return Choice(
@@ -126,6 +126,7 @@ def _choose_pure(problem: Problem, budget: Budget) -> Choice:
             )
     return Choice(
         mechanism="stratified-nuclear",
+        options={"shorten": not shortest_row},
         reason="the budget has no delta, and nuclear-norm noise per norm shell is the smallest then",
     )
 

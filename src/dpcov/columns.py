@@ -7,6 +7,10 @@ knowledge, so a release may carry it.  Knows nothing of rows, files or encoders.
 from dataclasses import dataclass
 from typing import Literal
 
+SMALLEST_SCALE, LARGEST_SCALE = 1e-150, 1e150
+"""Half ranges and norm bounds lie between these, so that their squares, in which covariances are measured, are
+finite floats other than zero."""
+
 EncodedKind = Literal["intercept", "numeric", "boolean", "category", "missing"]
 
 

@@ -45,6 +45,8 @@ class UnitEstimate:
         Sum of the parts' traces, each in units of its own noise on a diagonal entry, with noise of variance one.
     parts_may_be_empty : bool
         Whether parts are strata, some of which may hold no row and should then be estimated as zero.
+    trace_bound : float
+        What the true trace exceeds in one of 40 releases at most, by the noisy traces of all strata.
     """
 
     matrix: Array
@@ -55,6 +57,7 @@ class UnitEstimate:
     parts: tuple["Part", ...] = ()
     joint_trace: float | None = None
     parts_may_be_empty: bool = False
+    trace_bound: float = float("inf")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -147,7 +150,7 @@ def _strata_estimate(statistics: NoisyStatistics, n_rows: int | None) -> UnitEst
     diagonal, off_diagonal, trace = (
         float(int(v or 0)) for v in (law.diagonal_variance, law.off_diagonal_variance, law.trace_variance)
     )
-    traces = arrays["trace"].reshape(statistics.n_groups, -1)
+    traces = arrays["trace"].astype(np.float64).reshape(statistics.n_groups, -1)
     groups = arrays.get("group", np.zeros(len(arrays["sscp"]), dtype=np.int64))
     parts = []
     firsts = arrays["first_shell"]
@@ -178,7 +181,15 @@ def _strata_estimate(statistics: NoisyStatistics, n_rows: int | None) -> UnitEst
         parts=tuple(parts),
         parts_may_be_empty=True,
         joint_trace=_joint_trace(arrays, dropped / sqrt(diagonal) if diagonal else 0.0),
+        trace_bound=_trace_bound(traces * dropped, trace, step, statistics.radius**2),
     )
+
+
+def _trace_bound(traces: Array, variance: float, step: float, largest: float) -> float:
+    """The sum of the traces of all shells, (groups, shells) in their own units, and two standard deviations of it."""
+    steps = step * 4.0 ** -np.arange(traces.shape[1], dtype=np.float64)
+    std = sqrt(variance * len(traces) * float(np.sum(steps**2)))
+    return min(largest, max(0.0, float(np.sum(traces @ steps))) + 2.0 * std)
 
 
 def _joint_trace(arrays: Mapping[str, PublishedArray], unit: float) -> float | None:
@@ -188,6 +199,9 @@ def _joint_trace(arrays: Mapping[str, PublishedArray], unit: float) -> float | N
 
 def shrunk(estimate: UnitEstimate) -> tuple[Array, float]:
     """Optimal shrinkage of all parts together, and its expected squared Frobenius error.
+
+    Where all strata drowned in noise and the estimate is zero, that is an upper bound: the truth's norm is at most its
+    trace.
 
     Raises
     ------
@@ -199,6 +213,13 @@ def shrunk(estimate: UnitEstimate) -> tuple[Array, float]:
         raise UsageError(
             "This release cannot be shrunk: its noise is not isotropic. Use another post-processing."
         )
+    matrix, squared_error = _shrunk_parts(estimate)
+    if estimate.parts_may_be_empty and not np.any(matrix):
+        return matrix, estimate.trace_bound**2
+    return matrix, squared_error
+
+
+def _shrunk_parts(estimate: UnitEstimate) -> tuple[Array, float]:
     if not estimate.parts:
         return np.zeros_like(estimate.matrix), 0.0
     if any(part.nuclear_scale is not None for part in estimate.parts):

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpcov.artifact import Release
 from dpcov.auto import AUTO, resolve
-from dpcov.columns import EncodedColumn
+from dpcov.columns import LARGEST_SCALE, SMALLEST_SCALE, EncodedColumn
 from dpcov.data.checkpoint import Checkpoint
 from dpcov.data.encode import Encoder
 from dpcov.data.engines import BallEncoding, TableEncoding
@@ -339,10 +339,11 @@ def _account(ledger: Ledger | str | Path | None, dataset: str | None) -> Account
 
 def _check_norm_bound(norm_bound: float | None) -> float:
     usable = isinstance(norm_bound, int | float | np.number) and not isinstance(norm_bound, bool)
-    if norm_bound is None or not usable or not 0 < norm_bound < float("inf"):
+    if norm_bound is None or not usable or not SMALLEST_SCALE <= norm_bound <= LARGEST_SCALE:
         raise BudgetError(
-            "norm_bound must be a positive number that is publicly known to bound the l2 norm of a row; "
-            "it is never computed from the data."
+            "norm_bound must be a positive number that is publicly known to bound the l2 norm of a row; it is never "
+            f"computed from the data. It lies between {SMALLEST_SCALE:g} and {LARGEST_SCALE:g}, for squares must not "
+            "overflow."
         )
     return float(norm_bound)
 

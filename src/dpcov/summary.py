@@ -129,15 +129,16 @@ def _round_up(value: Fraction) -> str:
 
 
 def _noise(release: "Release") -> str:
-    statistics, error = release.manifest.statistics, release.expected_error()
+    statistics = release.manifest.statistics
+    error = release.expected_error("shrink" if statistics.post == "shrink" else "none")
     rows = [("Note", note) for note in statistics.notes]
     if statistics.noise is not None:
         rows.append(("Noise", statistics.noise.family))
     if error is not None:
         size = float(np.linalg.norm(release.second_moment()))
-        rows.append(
-            ("Error", f"about {error:.3g} (Frobenius norm) in a second moment matrix of size {size:.3g}")
-        )
+        told = f"about {error:.3g} (Frobenius norm) in a second moment matrix of size {size:.3g}"
+        drowned = f"everything drowned in noise: the estimate is zero, the truth at most {error:.3g} (Frobenius norm)"
+        rows.append(("Error", told if size > 0 else drowned))
     return _table(*rows)
 
 

@@ -167,6 +167,16 @@ def largest_eigenvalue_of_noise(half_ranges):
     return np.linalg.eigvalsh(0.1 * noise * np.outer(half_ranges, half_ranges))[-1]
 
 
+def test_the_scree_plot_marks_the_noise_edge_and_what_lies_below_it(noisy):
+    pca = PrivatePCA.from_release(noisy)
+    axes = pca.plot_scree()
+    lines = {line.get_label(): line for line in axes.get_lines()}
+    np.testing.assert_allclose(lines["noise edge"].get_ydata(), pca.noise_edge_)
+    above, below = lines["above the noise"].get_ydata(), lines["could be noise alone"].get_ydata()
+    assert len(above) == pca.n_above_noise_ and len(above) + len(below) == len(pca.scree_)
+    assert below.max() <= pca.noise_edge_
+
+
 def test_the_noise_edge_is_the_largest_eigenvalue_of_scaled_noise():
     assert noise_edge(0.01, np.ones(300)) == pytest.approx(0.2 * np.sqrt(300), rel=1e-3)
     for half_ranges in (

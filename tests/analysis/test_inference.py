@@ -9,13 +9,16 @@ import pytest
 
 import dpcov
 from dpcov.analysis import (
+    PrivateComponentRegression,
     PrivateCorrelation,
+    PrivateCovariance,
     PrivateGraphicalLasso,
     PrivateLinearRegression,
     PrivatePCA,
     PrivateRidge,
 )
 from dpcov.analysis.coefficient_lines import project_quadric
+from dpcov.analysis.eigenvalue_lines import INFLATION, _spreads
 from dpcov.analysis.fourth_moments import OUTLIERS, ColumnShape, column_shape, pair_covariance
 from dpcov.analysis.inference import (
     coefficient_intervals,
@@ -23,7 +26,6 @@ from dpcov.analysis.inference import (
     correlation_intervals,
     eigenvalue_intervals,
     mean_intervals,
-    partial_correlation_intervals,
     variance_intervals,
 )
 from dpcov.analysis.intervals import Interval, ratio_interval
@@ -151,7 +153,7 @@ def test_partial_correlation_is_that_of_the_residuals(made, frame):
         return column - design @ np.linalg.lstsq(design, column, rcond=None)[0]
 
     expected = np.corrcoef(residual(frame.age.to_numpy()), residual(frame.income.to_numpy()))[0, 1]
-    line = partial_correlation_intervals(made, ["age", "income", "member"])["age, income"]
+    line = correlation_intervals(made, ["age", "income", "member"], partial=True)["age, income"]
     assert line.estimate == pytest.approx(expected, abs=0.01)
     assert line.lower < expected < line.upper
 
@@ -170,7 +172,7 @@ def test_eigenvalues_agree_with_the_rows_where_noise_is_small(made, frame, scali
 def test_a_release_of_noise_gives_intervals_that_exclude_nothing(noisy):
     coefficients = coefficient_intervals(noisy, "income", ["age", "member"])
     assert np.all(coefficients.lower == -np.inf) and np.all(coefficients.upper == np.inf)
-    for table in (correlation_intervals(noisy), partial_correlation_intervals(noisy)):
+    for table in (correlation_intervals(noisy), correlation_intervals(noisy, partial=True)):
         assert np.mean((table.lower == -1) & (table.upper == 1)) > 0.8
         assert np.min(table.upper - table.lower) > 1
     means = mean_intervals(noisy, ["age"])["age"]
@@ -195,7 +197,7 @@ def test_ridge_intervals_are_for_the_penalized_coefficients(made):
     ridge = PrivateRidge.from_release(
         made, target="income", features=["age", "member"], alpha=0.1, post="none"
     )
-    table = conf_int(ridge)
+    table = ridge.conf_int()
     np.testing.assert_allclose(table.estimate, [ridge.intercept_, *ridge.coef_], atol=1e-3)
 
 
@@ -238,8 +240,12 @@ def test_all_kinds_work_for_every_layout_and_relation(mechanism, neighbors):
     assert np.all((table.lower - 0.01 < rows.mean(axis=0)) & (rows.mean(axis=0) < table.upper + 0.01))
     coefficients = coefficient_intervals(made, "x0", ["x1", "x2"])
     assert np.all(coefficients.upper - coefficients.lower < 1)
-    for function in (variance_intervals, correlation_intervals, partial_correlation_intervals):
-        assert np.isfinite(function(made).estimate).all()
+    for table in (
+        variance_intervals(made),
+        correlation_intervals(made),
+        correlation_intervals(made, partial=True),
+    ):
+        assert np.isfinite(table.estimate).all()
     assert eigenvalue_intervals(made).lower[0] > 0
 
 
@@ -252,18 +258,25 @@ def test_a_group_of_a_release_has_intervals_of_its_own(grouped, frame):
 
 def test_estimators_give_the_intervals_of_what_they_estimate(made):
     linear = PrivateLinearRegression.from_release(made, target="income", features=["age", "member"])
-    np.testing.assert_array_equal(
-        conf_int(linear).lower, coefficient_intervals(made, "income", ["age", "member"]).lower
-    )
+    expected = coefficient_intervals(made, "income", ["age", "member"], level=0.9, tails="bounded")
+    np.testing.assert_array_equal(linear.conf_int(0.9, tails="bounded").lower, expected.lower)
+    np.testing.assert_array_equal(conf_int(linear, level=0.9, tails="bounded").upper, expected.upper)
     several = PrivateRidge.from_release(made, target=["income", "age"], features=["member"], alpha=0.01)
-    assert [table.names for table in conf_int(several, level=0.9)] == [("(intercept)", "member")] * 2
-    pca = PrivatePCA.from_release(made, n_components=1, features=["age", "income"])
-    assert conf_int(pca).names == ("eigenvalue 1",)
-    assert conf_int(PrivateCorrelation.from_release(made, features=["age", "income"])).names == (
-        "age, income",
-    )
-    with pytest.raises(InputError, match="PrivateGraphicalLasso"):
-        conf_int(PrivateGraphicalLasso.from_release(made, features=["age", "income"]))
+    assert [table.names for table in several.conf_int(level=0.9)] == [("(intercept)", "member")] * 2
+    pair = {"features": ["age", "income"]}
+    pca = PrivatePCA.from_release(made, n_components=1, scaling="correlation", **pair).conf_int()
+    assert (pca.what, pca.names) == ("eigenvalues (correlation units)", ("eigenvalue 1",))
+    assert PrivateCorrelation.from_release(made, **pair).conf_int().names == ("age, income",)
+    assert PrivateCovariance.from_release(made, **pair).conf_int().what == "variances"
+
+
+def test_estimators_without_intervals_and_unfitted_ones_say_so(made):
+    components = PrivateComponentRegression.from_release(made, target="income", features=["age", "member"])
+    for estimator in (components, PrivateGraphicalLasso.from_release(made, features=["age", "income"])):
+        with pytest.raises(InputError, match=type(estimator).__name__):
+            estimator.conf_int()
+    with pytest.raises(dpcov.DpcovError, match="not fitted"):
+        PrivatePCA().conf_int()
 
 
 def test_tables_print_and_become_frames(made):
@@ -345,15 +358,25 @@ def test_the_projection_of_a_quadric_is_what_a_grid_finds():
     assert project_quadric(-form, np.array([1.0, 0.0])) == (-np.inf, np.inf)
 
 
-def test_kurtosis_is_that_of_the_exponential_near_a_bound_and_of_the_coin_exactly():
+def test_kurtosis_is_that_of_the_exponential_with_outliers_at_the_bound_and_of_the_coin_exactly():
     number = moment_law(released(small_rows(), 0)).columns[1]
     coin = replace(number, kind="boolean")
     skewed = column_shape(number, -0.9, 0.01, -1.0, 1.0)
-    assert 3 * skewed.kurtosis - 3 == pytest.approx(6 + OUTLIERS)
-    assert 3 * column_shape(number, 0.0, 1e-6, -1.0, 1.0).kurtosis == pytest.approx(3 + OUTLIERS, abs=1e-4)
+    assert 3 * skewed.kurtosis - 3 == pytest.approx(6 + OUTLIERS * (1.9**2 / 0.01 - 3))
+    assert column_shape(number, 0.0, 0.5, -1.0, 1.0).kurtosis == 1.0
     p = 0.02
     rare = column_shape(coin, 2 * p - 1, 4 * p * (1 - p), -1.0, 1.0)
     assert 3 * rare.kurtosis == pytest.approx((1 - 3 * p * (1 - p)) / (p * (1 - p)))
+
+
+def test_a_column_with_that_share_of_its_variance_at_the_bound_has_that_kurtosis():
+    number, variance = moment_law(released(small_rows(), 0)).columns[1], 0.01
+    chance = OUTLIERS * variance  # of a value at -1 or 1
+    fourth = chance + (1 - chance) * 3 * ((1 - OUTLIERS) * variance / (1 - chance)) ** 2
+    shape = column_shape(number, 0.0, variance, -1.0, 1.0)
+    assert 3 * shape.kurtosis == pytest.approx(fourth / variance**2, rel=0.05)
+    linear, square = shape.square_variance
+    assert linear * variance + square * variance**2 == pytest.approx((3 * shape.kurtosis - 1) * variance**2)
 
 
 def test_fourth_moments_of_pairs_are_exact_for_normal_and_for_yes_or_no_columns():
@@ -388,3 +411,14 @@ def test_noise_that_is_not_gaussian_gets_the_longer_reach():
     z, factor = replace(law, is_normal=False).reaches(0.95)
     # A Laplace number of variance 1 exceeds this with probability 5 %.
     assert np.exp(-np.sqrt(2) * z * np.sqrt(factor)) == pytest.approx(0.05)
+
+
+def test_a_skewed_law_has_the_longer_reach_on_its_long_side_and_the_usual_one_on_the_other():
+    draws = np.random.default_rng(2).standard_exponential((1, 50_000))
+    usual, upper, lower = (
+        float(_spreads(draws, 0.0, None if side is None else np.array([side]))[0])
+        for side in (None, 1.0, -1.0)
+    )
+    assert usual == pytest.approx(INFLATION, rel=0.02) and lower == usual
+    # E[max(x - 1, 0)²] = 2 / e.
+    assert upper == pytest.approx(INFLATION * np.sqrt(4 / np.e), rel=0.02)

@@ -1,5 +1,7 @@
 """Regressions on a release: they match those on the rows where noise is small, and stay sensible where it is not."""
 
+from statistics import NormalDist
+
 import numpy as np
 import pytest
 from sklearn.decomposition import PCA
@@ -16,6 +18,7 @@ from dpcov.analysis import (
 from dpcov.analysis.reading import noise_level
 from dpcov.errors import DpcovError
 from dpcov.linalg.project import project_psd
+from tests.analysis.conftest import SCHEMA
 
 HALF_RANGES = np.array([25.0, 1.0, 1.0, 1.0, 5.0, 0.5])
 """Of age, the three sectors, the constant, and member."""
@@ -176,20 +179,31 @@ def test_a_release_that_is_all_noise_gives_finite_coefficients_and_says_so(noisy
         assert np.isfinite(model.error_bound())
 
 
-def test_lemma_1_bounds_the_distance_from_the_exact_ridge_with_its_probability(frame):
-    from tests.analysis.conftest import SCHEMA
-
+@pytest.mark.parametrize(("alpha", "largest"), [(0.3, 0.5), (1.0, 0.2)])
+def test_the_error_bound_holds_and_is_within_a_factor(frame, alpha, largest):
     def release(seed, rho):
         entropy = dpcov.SeededEntropy(seed)
         return dpcov.release(frame[:2000], schema=SCHEMA, budget=dpcov.Budget(rho=rho), entropy=entropy)
 
-    exact = PrivateRidge.from_release(release(0, 1000), target="income", alpha=1.0, post="none")
+    exact = PrivateRidge.from_release(release(0, 1000), target="income", alpha=alpha, post="none")
     scale = HALF_RANGES / 50.0
     for seed in range(6):
-        model = PrivateRidge.from_release(release(seed, "0.1"), target="income", alpha=1.0)
+        model = PrivateRidge.from_release(release(seed, "0.1"), target="income", alpha=alpha)
         distance = np.linalg.norm((model.coef_ - exact.coef_) * scale)
-        assert 0 < distance < model.error_bound(0.95) < 2.0
+        assert 0 < distance < model.error_bound(0.95) < largest
         assert model.error_bound(0.5) < model.error_bound(0.999)
+
+
+def test_the_noise_at_the_exact_residual_stays_within_the_bounds_reach():
+    # The event that ridge_bound rests on: |E u| <= (sqrt(d + 1) + sqrt(2) z) sqrt(s) |u|.
+    rng, d, z = np.random.default_rng(5), 6, NormalDist().inv_cdf(0.9)
+    lower = rng.standard_normal((20_000, d, d))
+    noise = np.tril(lower, -1)
+    noise = noise + noise.transpose(0, 2, 1) + np.sqrt(2) * lower * np.eye(d)
+    lengths = np.linalg.norm(noise @ np.eye(d)[0], axis=1)
+    assert np.mean(lengths > np.sqrt(d + 1) + np.sqrt(2) * z) < 0.1
+    # Less reach would not do.
+    assert np.mean(lengths > np.sqrt(d + 1) - np.sqrt(2) * z) > 0.5
 
 
 def test_noise_without_a_published_law_asks_for_an_alpha():

@@ -1,12 +1,14 @@
 """scikit-learn's own checks of estimators, and the ways its tools handle them."""
 
 import pickle
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pandas as pd
 import pytest
+from joblib import parallel_backend
 from sklearn.base import clone
-from sklearn.model_selection import GridSearchCV
+from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -106,23 +108,55 @@ def test_fitting_rows_charges_the_ledger_once_and_a_second_fit_is_refused(tmp_pa
     assert entries(ledger) == 1
 
 
-def test_a_clone_of_a_spent_estimator_and_the_original_of_a_spent_clone_may_not_spend(tmp_path):
+def test_a_clone_may_not_spend_and_takes_nothing_from_its_original(tmp_path):
     ledger = ledger_of(tmp_path)
     model = ridge(ledger)
-    other = clone(model)
-    other.fit(ROWS, ROWS[:, 0])
-    for copy in (model, clone(model), clone(other), clone(other).set_params(alpha=1.0)):
-        with pytest.raises(dpcov.DpcovError, match="already spent"):
+    for copy in (clone(model), clone(clone(model)), clone(model).set_params(alpha=1.0)):
+        with pytest.raises(dpcov.DpcovError, match="is a clone"):
             copy.fit(ROWS, ROWS[:, 0])
+    assert entries(ledger) == 0
+    model.fit(ROWS, ROWS[:, 0])
+    with pytest.raises(dpcov.DpcovError, match="is a clone"):
+        clone(model).fit(ROWS, ROWS[:, 0])
     assert entries(ledger) == 1
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
-def test_cross_validation_spends_no_more_than_one_fold(tmp_path):
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_cross_validation_is_refused_before_anything_is_spent(tmp_path, jobs):
     ledger = ledger_of(tmp_path)
-    search = GridSearchCV(ridge(ledger), {"alpha": [0.01, 0.1]}, cv=3)
-    with pytest.raises(dpcov.DpcovError, match="already spent"):
-        search.fit(ROWS, ROWS[:, 0])
+    model = ridge(ledger)
+    with parallel_backend("threading"):
+        search = GridSearchCV(model, {"alpha": [0.01, 0.1]}, cv=3, n_jobs=jobs)
+        with pytest.raises(ValueError, match="SpentError"):
+            search.fit(ROWS, ROWS[:, 0])
+        with pytest.raises(ValueError, match="Nothing was charged"):
+            cross_val_score(make_pipeline(FunctionTransformer(), model), ROWS, ROWS[:, 0], n_jobs=jobs)
+    assert entries(ledger) == 0
+    model.fit(ROWS, ROWS[:, 0])
+    assert entries(ledger) == 1
+
+
+def test_a_clone_reads_a_release_for_free(tmp_path):
+    ledger = ledger_of(tmp_path)
+    made = ridge(ledger).fit(ROWS, ROWS[:, 0]).release_
+    assert clone(ridge(ledger)).set_params(target="y").fit(made).release_ is made
+    assert entries(ledger) == 1
+
+
+def test_one_right_is_used_once_by_many_threads(tmp_path):
+    ledger = ledger_of(tmp_path)
+    model = ridge(ledger)
+
+    def attempt(_):
+        try:
+            model.fit(ROWS, ROWS[:, 0])
+        except dpcov.DpcovError:
+            return False
+        return True
+
+    with ThreadPoolExecutor(8) as pool:
+        assert sum(pool.map(attempt, range(8))) == 1
     assert entries(ledger) == 1
 
 

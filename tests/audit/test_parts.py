@@ -16,21 +16,25 @@ from dpcov.privacy.guarantee import NEIGHBORS, ZCDP, ApproxDP
 from dpcov.statistics import NoisyStatistics
 
 
+@pytest.mark.parametrize("columns", [2, 5])
 @pytest.mark.parametrize("relation", NEIGHBORS)
-def test_every_pair_is_neighboring_and_in_the_unit_ball(relation):
+def test_every_pair_is_neighboring_and_in_the_unit_ball(relation, columns):
     random = np.random.default_rng(1)
-    pairs = [*known_pairs(relation), *(random_pair(relation, 2, random) for _ in range(50))]
+    pairs = [*known_pairs(relation, columns), *(random_pair(relation, columns, random) for _ in range(50))]
     for pair in [*pairs, *(perturbed(pair, random, step=3.0) for pair in pairs)]:
         others = pair.second[1:] if relation == "replace-one" else pair.second
         assert np.array_equal(pair.first[1:], others)
         assert max(np.linalg.norm(rows, axis=1).max() for rows in (pair.first, pair.second)) <= 1
-        assert pair.first.shape[1] == pair.second.shape[1] == 2
+        assert pair.first.shape[1] == pair.second.shape[1] == columns
 
 
 def test_a_turned_pair_moves_the_difference_off_the_diagonal():
     pair = turned(attaining("replace-one"))
     assert np.allclose(np.diag(pair.difference), 0)
-    assert np.linalg.norm(pair.difference) == pytest.approx(np.sqrt(2))
+    for columns in (2, 5):
+        pair = turned(attaining("replace-one", columns))
+        assert np.linalg.norm(pair.difference) == pytest.approx(np.sqrt(2))
+        assert np.allclose(np.abs(pair.first[0]), 1 / np.sqrt(columns))
 
 
 def test_a_buffer_hands_out_the_source_word_by_word():

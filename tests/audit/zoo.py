@@ -59,6 +59,16 @@ class ForgottenRoot(Gaussian):
 
 
 @dataclass(frozen=True, kw_only=True)
+class VarianceShared(Gaussian):
+    """A variance that is right for two columns, shared among more: no table of two columns shows it."""
+
+    name = "planted-variance-shared"
+
+    def calibrate(self, problem, budget):
+        return scaled(super().calibrate(problem, budget), Fraction(2, problem.n_features))
+
+
+@dataclass(frozen=True, kw_only=True)
 class OffDiagonalHalvedTwice(Gaussian):
     """A quarter of the diagonal's variance off the diagonal: halved once more when symmetrized."""
 
@@ -246,6 +256,7 @@ class Plant:
     budget: Budget
     draws: int
     neighbors: str = "replace-one"
+    columns: int = 2
     candidates: int = 5
     search_draws: int = 100
     needs: str = ""
@@ -263,6 +274,7 @@ class Plant:
 
 PLANTS = [
     Plant(mechanism=HalvedNoise, budget=Budget(epsilon=1), draws=2800, candidates=1),
+    Plant(mechanism=VarianceShared, budget=Budget(rho=8), draws=350, columns=5, candidates=1),
     Plant(mechanism=ForgottenRoot, budget=Budget(rho=8), draws=350, candidates=1),
     Plant(mechanism=OffDiagonalHalvedTwice, budget=Budget(rho=8), draws=700, candidates=2, needs="turned"),
     Plant(mechanism=WrongRelation, budget=Budget(rho=8), draws=350, candidates=1),

@@ -3,7 +3,7 @@
 import numpy as np
 
 import dpcov
-from benchmarks.speed import scaling
+from benchmarks.speed import scaling, strata
 from benchmarks.speed.timing import interleaved_cpu
 
 
@@ -24,3 +24,12 @@ def test_actions_take_turns_and_the_best_is_kept():
     best = interleaved_cpu(lambda: turns.append("a"), lambda: turns.append(np.ones(10).sum()), rounds=3)
     assert turns == ["a", 10.0] * 3
     assert all(0 <= seconds < float("inf") for pair in best for seconds in pair)
+
+
+def test_strata_are_timed_with_all_that_a_user_waits_for(capsys):
+    strata.main(["--rows", "2000", "--features", "12", "--rounds", "1", "--shells", "1", "3"])
+    told = capsys.readouterr().out
+    assert "2,000 x 12" in told
+    assert "GiB" in told
+    rows = strata.rows_of(2000, 12, 3)
+    assert set(np.round(np.log2(np.linalg.norm(rows, axis=1) / 0.9))) == {0.0, -1.0, -2.0}

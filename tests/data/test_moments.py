@@ -12,6 +12,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from dpcov.data import moments
+from dpcov.data import moments as moments_module
 from dpcov.data.moments import Moments, MomentsSpec, gather, normalize, quantize
 from dpcov.errors import DataError, NumericError, UsageError
 
@@ -174,6 +175,19 @@ def test_rows_land_in_the_shell_of_their_norm(row):
     assert shell == 11 or energy > Fraction(1, 4 ** (shell + 1))
 
 
+@pytest.mark.parametrize("n_features", [1, 3, 50, 1000])
+def test_shells_told_by_floating_norms_are_those_measured_in_integers(n_features):
+    random = np.random.default_rng(0)
+    rows = random.normal(size=(4000, n_features))
+    distance = 1 + random.choice([-1, 0, 1], 4000) * 2.0 ** -random.integers(3, 54, 4000)
+    rows *= (2.0 ** -random.integers(0, 14, 4000) * distance / np.linalg.norm(rows, axis=1))[:, None]
+    measured = np.clip(moments_module._exact_shell_of(rows), 0, 11)
+    energies = moments_module._squared_norms(rows)
+    assert np.array_equal(moments_module._shell_of(rows, energies, 12), measured)
+    naive = np.clip(-np.frexp(energies)[1] // 2, 0, 11)
+    assert (naive != measured).sum() > 20  # what a floating norm alone would get wrong
+
+
 def test_strata_hold_their_own_rows_in_their_own_unit():
     rows = np.array([[1.0, 0.0], [0.0, 0.25], [0.25, 0.0], [0.0, 0.0]])
     moments = Moments(2, MomentsSpec(shells=3, groups=2, normalized=True, bits=10))
@@ -256,6 +270,17 @@ def test_rows_that_are_not_finite_are_refused(bad, shells):
     rows[3, 2] = bad
     with pytest.raises(NumericError, match="not finite"):
         gather([rows], 5, MomentsSpec(shells=shells))
+
+
+@pytest.mark.parametrize("values", [1, 3, 7, 10**9])
+def test_rows_are_quantized_alike_in_tiles_of_any_size(values, monkeypatch):
+    rows, _ = table(5)
+    spec = MomentsSpec(shells=4, normalized=True)
+    whole = quantize(rows, spec)
+    monkeypatch.setattr(moments_module, "_TILE_VALUES", values)
+    tiled = quantize(rows, spec)
+    assert np.array_equal(whole.values, tiled.values)
+    assert np.array_equal(whole.strata, tiled.strata)
 
 
 @pytest.mark.parametrize("groups", [None, np.array([0]), np.array([0, 1, 2]), np.array([0, -1, 1])])

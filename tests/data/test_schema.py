@@ -65,6 +65,8 @@ def test_worst_case_norm_counts_blocks_not_columns():
         ({"a": Numeric(lower=2, upper=1)}, {}, "exchange"),
         ({"a": Numeric(lower=1, upper=1)}, {}, "equal"),
         ({"a": Numeric(lower=0, upper=5e-324)}, {}, "too close"),
+        ({"a": Numeric(lower=0, upper=1e-160)}, {}, "too close"),
+        ({"a": Numeric(lower=0, upper=1e160)}, {}, "far apart"),
         ({"a": Numeric(lower=-math.inf, upper=1)}, {}, "finite"),
         ({"a": Numeric(lower=0, upper=10**400)}, {}, "finite"),
         ({"a": Categorical()}, {}, "list its categories"),

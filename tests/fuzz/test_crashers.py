@@ -22,6 +22,8 @@ from dpcov.linalg.curve import nonnegative_minimizer
 from dpcov.privacy.ledger import Ledger
 from dpcov.privacy.spend import Spend
 from tests.fuzz import tables
+from tests.fuzz.catalog import TARGETS
+from tests.fuzz.engine import one_case, scratch
 from tests.fuzz.mutate import zipped
 from tests.fuzz.releases import saved
 
@@ -82,7 +84,15 @@ def test_entries_of_no_size(refused, kind):
 
 
 @pytest.mark.parametrize(
-    "shape", ["(0, 1000000000)", "(0, 100001)", "(1000000000, 1000000000)", "(0, 9223372036854775807)"]
+    "shape",
+    [
+        "(1000000000, -1)",
+        "(-1, -1)",
+        "(0, 1000000000)",
+        "(0, 100001)",
+        "(1000000000, 1000000000)",
+        "(0, 9223372036854775807)",
+    ],
 )
 def test_a_header_of_too_many_columns(refused, shape):
     content = tables.npy_magic(f"{{'descr': '|u1', 'fortran_order': False, 'shape': {shape}, }}")
@@ -253,6 +263,24 @@ def test_a_fit_to_numbers_that_are_not_finite(bad):
 
 def test_a_fit_without_curves():
     np.testing.assert_array_equal(nonnegative_minimizer(np.zeros((3, 3)), np.ones(3)), np.zeros(3))
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        ("release-forged", 2001, 329),  # a norm bound whose square overflows
+        ("release-forged", 2003, 3060),  # a joint trace without a number
+        ("parquet", 2003, 1571),  # statistics that end the process when they are looked at
+        ("parquet", 2003, 1831),  # places behind the end of a dictionary
+        ("commands", 2003, 120),  # an output whose name is no text
+        ("commands", 2005, 314),  # a dataset whose name is no text
+    ],
+    ids=str,
+)
+def test_cases_that_the_deep_run_found(case):
+    name, seed, index = case
+    with scratch() as (root, folder):
+        assert one_case(TARGETS[name], seed, index, root, folder).findings == []
 
 
 def test_good_files_are_still_read(tmp_path):

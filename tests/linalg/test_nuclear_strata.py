@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from dpcov.linalg import ullman
-from dpcov.linalg.nuclear_strata import NuclearStratum, shrink_nuclear_strata
+from dpcov.linalg.nuclear_strata import NuclearStratum, _needed, shrink_nuclear_strata
 from dpcov.noise.entropy import SeededEntropy
 from dpcov.noise.nuclear import symmetric_nuclear_noise
 
@@ -91,6 +91,28 @@ def test_pure_noise_is_estimated_as_zero():
         result = shrink_nuclear_strata([observed(np.zeros((d, d)), 2.0, seed)])
         zeros += not np.any(result.matrix)
     assert zeros == 20
+
+
+@pytest.mark.parametrize(("signal", "limit"), [(1.1, 0.95), (1.6, 0.75)])
+def test_a_faint_direction_is_found_where_the_trace_is_known(signal, limit):
+    # In units of the faintest visible eigenvalue; a trace that is not known better than a direction leaves it at zero.
+    d = 13
+    truth = signal * ullman.weakest_visible(d) * shape_of(d, "rank one")
+    errors = {}
+    for trace_std in (np.sqrt(2.0), 10.0):
+        made = [shrink_nuclear_strata([observed(truth, 1.0, seed, trace_std)]).matrix for seed in range(30)]
+        errors[trace_std] = np.mean([np.linalg.norm(each - truth) for each in made]) / np.linalg.norm(truth)
+    assert errors[np.sqrt(2.0)] < limit < errors[10.0]
+
+
+def test_more_is_asked_for_where_a_false_alarm_costs_more():
+    costs = [0.1, 2.0, 4.0, 30.0, 100.0, 1e6]
+    needed = [_needed(cost) for cost in costs]
+    assert needed == sorted(needed)
+    assert needed[:2] == [2.0, 2.0]
+    assert needed[-1] == 3.5
+    for cost, deviations in zip(costs[1:-1], needed[1:-1], strict=True):
+        assert cost * np.exp(-(deviations**2) / 2) == pytest.approx(2 * np.exp(-2))
 
 
 def test_what_cannot_be_there_is_not_estimated():

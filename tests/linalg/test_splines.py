@@ -29,6 +29,9 @@ def test_curves_are_increasing_between_zero_and_one_with_the_stated_slopes(piece
     step = POINTS[1] - POINTS[0]
     midpoints = increasing_basis(POINTS[:-1] + step / 2, knots)
     np.testing.assert_allclose(np.diff(basis.heights, axis=0) / step, midpoints.slopes, atol=0.02)
+    smooth = np.abs(midpoints.curvatures[1:] - midpoints.curvatures[:-1]) < 1e-12
+    bent = np.diff(midpoints.slopes, axis=0) / step
+    np.testing.assert_allclose(bent[smooth], midpoints.curvatures[1:][smooth], atol=1e-9)
 
 
 def test_curves_vanish_at_the_lower_noise_edge_and_end_at_one():

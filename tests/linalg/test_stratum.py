@@ -62,7 +62,7 @@ def test_noise_stands_out_no_more_often_than_three_normal_numbers(dimension):
     guide = np.diag(np.arange(dimension, 0.0, -1.0))
     alarms = sum(
         stratum(noise(dimension, 2.0, generator), 2.0, 8.0 * generator.normal(), 64.0).stands_out(
-            deviations, guide
+            deviations, lambda: guide
         )
         for _ in range(runs)
     )
@@ -70,15 +70,36 @@ def test_noise_stands_out_no_more_often_than_three_normal_numbers(dimension):
 
 
 def test_each_kind_of_evidence_suffices():
+    def nothing():
+        return np.zeros((30, 30))
+
     flat, spike = np.eye(30), np.diag([20.0, *[0.0] * 29])
-    assert not stratum(np.zeros((30, 30)), 1.0).stands_out(3.0, flat)
-    assert stratum(np.zeros((30, 30)), 1.0, 10.0, 1.0).stands_out(3.0, None)
-    assert stratum(spike - 20.0 * flat / 30, 1.0).stands_out(3.0, None)
+    assert not stratum(np.zeros((30, 30)), 1.0).stands_out(3.0, lambda: flat)
+    assert stratum(np.zeros((30, 30)), 1.0, 10.0, 1.0).stands_out(3.0, nothing)
+    assert stratum(spike - 20.0 * flat / 30, 1.0).stands_out(3.0, nothing)
     leaning = np.diag([5.0, -5.0, *[0.0] * 28])
-    assert stratum(leaning, 1.0).stands_out(3.0, np.diag([1.0, *[0.0] * 29]))
-    assert not stratum(leaning, 1.0).stands_out(3.0, flat)
-    assert stratum(flat, 0.0).stands_out(9.0, None)
-    assert not stratum(0.0 * flat, 0.0).stands_out(9.0, None)
+    assert stratum(leaning, 1.0).stands_out(3.0, lambda: np.diag([1.0, *[0.0] * 29]))
+    assert not stratum(leaning, 1.0).stands_out(3.0, lambda: flat)
+    assert stratum(flat, 0.0).stands_out(9.0, nothing)
+    assert not stratum(0.0 * flat, 0.0).stands_out(9.0, nothing)
+
+
+def test_no_guide_is_made_where_the_trace_is_enough():
+    def guide():
+        raise AssertionError
+
+    assert stratum(np.eye(4), 1.0, 50.0, 1.0).stands_out(3.0, guide)
+    with pytest.raises(AssertionError):
+        stratum(np.eye(4), 1.0, 0.0, 1.0).stands_out(3.0, guide)
+
+
+@pytest.mark.parametrize("dimension", [1, 3, 40])
+def test_the_risk_without_eigenvectors_is_that_of_the_shrunk_matrix(dimension):
+    noisy = noise(dimension, 1.0, np.random.default_rng(8)) + np.diag(np.arange(float(dimension)))
+    made = stratum(noisy, 1.0, 5.0, 2.0)
+    risk = made.shrunk_risk()
+    assert "system" not in made.observed.__dict__
+    assert risk == pytest.approx(made.shrunk().expected_squared_error, rel=1e-9)
 
 
 def test_pooling_adds_matrices_traces_and_variances():

@@ -1,8 +1,10 @@
+import itertools
+
 import numpy as np
 import pytest
 
 from dpcov.linalg.structured import Candidate, blended, guided_candidates, sparse_candidate
-from dpcov.linalg.symmetric import smat
+from dpcov.linalg.symmetric import eigh, smat
 
 
 def noise(dimension, variance, generator):
@@ -44,6 +46,30 @@ def test_the_risks_are_unbiased(dimension, name):
     for kind, values in gaps.items():
         margin = 6.11 * np.std(values) / np.sqrt(len(values))
         assert abs(np.mean(values)) < margin + (0.1 * energy if kind == "aligned" else 0.0)
+
+
+def shrunk_block_by_block(matrix, edges, unit_variance):
+    """James and Stein's factor on every block, the last one included."""
+    estimate = np.zeros_like(matrix)
+    for i, j in itertools.product(range(len(edges) - 1), repeat=2):
+        rows, columns = slice(edges[i], edges[i + 1]), slice(edges[j], edges[j + 1])
+        block = matrix[rows, columns]
+        size = len(block) * (len(block) + 1) / 2 if i == j else block.size
+        squared = np.sum(block**2) * (1 if i == j else 2)
+        estimate[rows, columns] = block * max(0.0, 1.0 - size * unit_variance / max(squared, 1e-300))
+    return estimate
+
+
+@pytest.mark.parametrize(("dimension", "edges"), [(1, (0, 1)), (3, (0, 1, 3)), (20, (0, 1, 4, 16, 20))])
+def test_aligned_shrinks_every_block_in_the_eigenbasis_of_the_guide(dimension, edges):
+    guide, truths = shapes(dimension)
+    noisy = truths["other eigenvalues"] + noise(dimension, 0.02, np.random.default_rng(4))
+    found = guided_candidates(noisy, off_diagonal_variance=0.02, guide=guide)
+    vectors = eigh(guide).vectors[:, ::-1]
+    multiple = found["proportional"].matrix
+    rest = vectors.T @ (noisy - multiple) @ vectors
+    expected = multiple + vectors @ shrunk_block_by_block(rest, edges, 0.04) @ vectors.T
+    np.testing.assert_allclose(found["aligned"].matrix, expected, atol=1e-12)
 
 
 def test_a_shared_shape_needs_one_number():

@@ -8,7 +8,9 @@ from dpcov.errors import NumericError, UsageError
 from dpcov.linalg.symmetric import (
     Solver,
     compose,
+    eigenvalues,
     eigh,
+    is_positive_definite,
     mirror_upper,
     smat,
     solving_with,
@@ -100,3 +102,25 @@ def test_a_failed_iteration_is_a_numeric_error():
     solver = Solver(eigh=fail, matmul=np.matmul)
     with solving_with(solver), pytest.raises(NumericError, match="did not converge"):
         eigh(np.eye(2))
+
+
+@given(square_matrices())
+def test_eigenvalues_are_those_of_the_system(matrix):
+    expected = eigh(matrix).values
+    np.testing.assert_allclose(eigenvalues(matrix), expected, atol=1e-9 * (1.0 + np.abs(expected).max()))
+
+
+def test_eigenvalues_come_from_the_solver_in_use():
+    def doubled(matrix):
+        values, vectors = np.linalg.eigh(matrix)
+        return 2.0 * values, vectors
+
+    with solving_with(Solver(eigh=doubled, matmul=np.matmul)):
+        np.testing.assert_allclose(eigenvalues(np.diag([1.0, 3.0])), [2.0, 6.0])
+
+
+@pytest.mark.parametrize(("smallest", "expected"), [(1e-3, True), (-1e-3, False)])
+def test_definiteness_is_told_by_the_smallest_eigenvalue(smallest, expected):
+    vectors = np.linalg.qr(np.random.default_rng(0).normal(size=(20, 20)))[0]
+    matrix = symmetrize((vectors * np.linspace(smallest, 1.0, 20)) @ vectors.T)
+    assert is_positive_definite(matrix) is expected

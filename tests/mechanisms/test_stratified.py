@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from scipy import stats
 
 import dpcov
 from dpcov.data.moments import Moments
@@ -321,3 +322,35 @@ def test_useless_options_and_budgets_are_refused():
         Stratified().calibrate(problem(3), dpcov.Budget(rho="1e-30"))
     with pytest.raises(BudgetError):
         Stratified().calibrate(problem(3), dpcov.Budget(epsilon=1))
+
+
+@pytest.mark.parametrize("radius", [1e-5, 0.02])
+@pytest.mark.parametrize("d", [12, 70])
+def test_a_table_that_drowns_comes_with_an_upper_bound_of_its_error(d, radius):
+    """Twice a standard deviation: one table in 40 may lie above.  Size 1e-9 for 40 releases."""
+    rows = rows_of_norm([radius] * 30, d)
+    truth, raw, within, drowned = np.linalg.norm(rows.T @ rows / len(rows)), [], 0, 0
+    exact = gathered(rows, shells=32, bits=20)
+    for seed in range(40):
+        made = dpcov.second_moment(
+            exact, budget=dpcov.Budget(rho="0.05"), mechanism="stratified", entropy=SeededEntropy(seed)
+        )
+        if np.any(made.second_moment()):
+            continue
+        drowned += 1
+        bound = made.expected_error("shrink")
+        within += truth <= bound <= 1.0
+        raw.append(bound)
+        assert "drowned" in made.summary()
+    assert drowned >= 35
+    assert within >= stats.binom.ppf(1e-9, drowned, 1 - stats.norm.sf(2))
+    # The noise on one number, whatever the number of columns.
+    gaussian = dpcov.second_moment(rows, norm_bound=1.0, budget=dpcov.Budget(rho="0.05"))
+    assert np.mean(raw) < 25 * gaussian.expected_error() / d
+
+
+def test_the_summary_states_the_error_of_the_shrunk_matrix():
+    rows = rows_of_norm([0.9] * 3000, 12)
+    made = dpcov.second_moment(rows, norm_bound=1.0, budget=dpcov.Budget(rho=1), mechanism="stratified")
+    assert f"about {made.expected_error('shrink'):.3g}" in made.summary()
+    assert made.expected_error("shrink") != made.expected_error()

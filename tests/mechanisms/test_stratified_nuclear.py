@@ -17,9 +17,8 @@ from dpcov.mechanisms.stratified_nuclear import (
     ROW_COUNT_WEIGHT,
     UNIT,
     StratifiedNuclear,
-    choose_runs,
-    trace_weight,
 )
+from dpcov.mechanisms.stratified_nuclear_rules import choose_fold, choose_runs, trace_weight
 from dpcov.noise.entropy import SeededEntropy, SystemEntropy
 from dpcov.noise.nuclear import symmetric_nuclear_noise
 from tests.statistical.goodness import assert_same_law
@@ -160,6 +159,76 @@ def test_groups_follow_the_noisy_traces_alone():
     assert choose_runs([clear, clear], scale, d) == [range(0, 2)]
 
 
+def fold_everything(rows, fold):
+    """The sum of all shells, rows of larger ones shortened by powers of two; in lattice units of shell ``fold``."""
+    return sum(each * 4.0 ** -max(s - fold, 0) for s, each in enumerate(shell_moments(rows)))
+
+
+@given(st.integers(1, 5), st.integers(1, 3), st.integers(0, SHELLS - 1), st.integers(0, 2**32 - 1))
+@settings(max_examples=100, deadline=None)
+def test_neighbors_stay_within_the_sensitivity_of_any_fold(d, k, fold, seed):
+    random = np.random.default_rng(seed)
+    norms = random.choice([1.0, 0.9, 0.5, 0.3, 0.01], size=(2, k))
+    old, new = (fold_everything(rows_of_norm(each, d, seed + i), fold) for i, each in enumerate(norms))
+    change = np.linalg.norm(old - new, "nuc") + abs(math.floor(np.trace(old)) - math.floor(np.trace(new)))
+    assert change <= 2 * k * UNIT + 1 + 1e-3
+
+
+@pytest.mark.parametrize("k", [1, 3])
+@pytest.mark.parametrize("n_rows", [100, 10_000])
+def test_traces_and_a_fold_after_them_cost_all_of_epsilon(k, n_rows):
+    calibration, _ = looking(k=k, n_rows=n_rows)
+    seen = k * UNIT / calibration.look.scale if calibration.look else 0
+    traces, fold = 2 * k * UNIT / calibration.trace_scale, (2 * k * UNIT + 1) / calibration.folded_scale
+    assert seen + traces + fold == Fraction("0.7")
+    assert (
+        StratifiedNuclear().calibrate(problem(10, "add-remove-one"), dpcov.Budget(epsilon=1)).folded_scale
+        is None
+    )
+
+
+def test_a_fold_is_chosen_where_no_inner_shell_stands_out():
+    d, trace_noise = 10, 7.0
+    assert choose_fold([0, 0, 0, 0], 1.0, d) == 0
+    assert choose_fold([60 * trace_noise, 0, 0, 0], 1.0, d) == 0
+    assert choose_fold([4 * trace_noise, 5 * trace_noise, 0, 0], 1.0, d) == 0
+    assert choose_fold([0, 5 * trace_noise, 0, 0], 1.0, d) == 1
+    assert choose_fold([60 * trace_noise, 6 * trace_noise, 0, 0], 1.0, d) is None
+    assert choose_fold([0, 0, 6 * trace_noise, 0], 1.0, d) == 2
+    assert choose_fold([0, 0, 7 * trace_noise, 0], 1.0, d) is None
+
+
+def test_rows_stay_as_long_as_they_are_unless_they_may_be_shortened():
+    assert choose_fold([0, 35, 0, 0], 1.0, 10, shorten=False) == 0
+    rows = rows_of_norm([0.9] * 4 + [0.45] * 56, 4)
+    mechanism, public = StratifiedNuclear(shells=SHELLS), problem(4, n_rows=60)
+    moments = Moments(4, mechanism.moments_spec(public))
+    moments.add(rows)
+    calibration = mechanism.calibrate(public, dpcov.Budget(epsilon=1))
+    radii = {mechanism.draw(moments, calibration, public, SeededEntropy(seed)).radius for seed in range(30)}
+    assert radii == {1.0}
+    with pytest.raises(UsageError, match="shorten"):
+        StratifiedNuclear(shorten=1)
+
+
+def test_a_folded_release_says_so_and_reads_in_its_own_units():
+    rows = rows_of_norm([0.9] * 4 + [0.45] * 56, 4)
+    mechanism, public = StratifiedNuclear(shells=SHELLS, shorten=True), problem(4, n_rows=60)
+    moments = Moments(4, mechanism.moments_spec(public))
+    moments.add(rows)
+    calibration = mechanism.calibrate(public, dpcov.Budget(epsilon=1))
+    drawn = [mechanism.draw(moments, calibration, public, SeededEntropy(seed)) for seed in range(30)]
+    folded = [each for each in drawn if each.radius == 0.5]
+    assert folded
+    truth = fold_everything(rows, 1)
+    scale = float(calibration.folded_scale)
+    for each in folded:
+        assert "2^-1 of the norm bound" in each.notes[0]
+        assert abs(each.arrays["trace"][0] - np.trace(truth)) < 25 * scale
+    mean = np.mean([each.arrays["sscp"][0] for each in folded], axis=0)
+    assert np.linalg.norm(mean - truth) < 6 * scale * math.sqrt(ullman.mean_square(4) / len(folded))
+
+
 def naive_release(rows, epsilon, random):
     """The mechanism line by line for shells 0 and 1, in floats; both are drawn in most releases."""
     d = rows.shape[1]
@@ -178,8 +247,8 @@ def naive_release(rows, epsilon, random):
 
 
 def test_the_noise_is_what_it_says():
-    rows, epsilon, repeats = rows_of_norm([1.0] * 24 + [0.5] * 24, 3), 2, 400
-    mechanism, public = StratifiedNuclear(shells=2), problem(3, n_rows=48)
+    rows, epsilon, repeats = rows_of_norm([0.9] * 24 + [0.45] * 100, 3), 2, 400
+    mechanism, public = StratifiedNuclear(shells=2), problem(3, n_rows=None)
     calibration = mechanism.calibrate(public, dpcov.Budget(epsilon=epsilon))
     moments = Moments(3, mechanism.moments_spec(public))
     moments.add(rows)

@@ -60,7 +60,7 @@ def planted(change):
     ],
 )
 def test_planted_mistakes_are_told_apart(bench, change, outcome):
-    verdict = bench.run(["test_clipping.py"], 1.0, Path("clipping.py"), planted(change).source)
+    verdict = bench.run([["test_clipping.py"]], 1.0, Path("clipping.py"), planted(change).source)
     assert verdict.outcome == outcome
     assert (bench.copy / "clipping.py").read_text() == SOURCE
     if outcome == "killed":
@@ -68,7 +68,7 @@ def test_planted_mistakes_are_told_apart(bench, change, outcome):
 
 
 def test_the_package_as_it_is_survives(bench):
-    assert bench.run(["test_clipping.py"], 5.0).outcome == "survived"
+    assert bench.run([["test_clipping.py"]], 5.0).outcome == "survived"
 
 
 def test_every_mutant_is_another_program_and_annotations_stay():

@@ -20,6 +20,8 @@ from typing import Literal
 
 import pytest
 
+Groups = Sequence[Sequence[str]]
+
 _SHARED = [
     "numpy",
     "scipy.stats",
@@ -54,28 +56,27 @@ class Bench:
         self._context = get_context("forkserver")
         self._context.set_forkserver_preload(_SHARED)
 
-    def run(
-        self, tests: Sequence[str], seconds: float, path: Path | None = None, source: str = ""
-    ) -> Verdict:
-        """Run tests with the module at a path below the package replaced; without a path, as it is."""
+    def run(self, groups: Groups, seconds: float, path: Path | None = None, source: str = "") -> Verdict:
+        """Run groups of tests with the module at a path below the package replaced; without a path, as it is.
+
+        A group is collected when all before it have passed.
+        """
         if path is None:
-            return self._run(tests, seconds)
+            return self._run(groups, seconds)
         target = self.copy / path
         kept = target.read_bytes(), target.stat()
         try:
             target.write_text(source, encoding="utf-8")
             for compiled in (target.parent / "__pycache__").glob(f"{target.stem}.*.pyc"):
                 compiled.unlink()
-            return self._run(tests, seconds)
+            return self._run(groups, seconds)
         finally:
             target.write_bytes(kept[0])
             os.utime(target, ns=(kept[1].st_atime_ns, kept[1].st_mtime_ns))
 
-    def _run(self, tests: Sequence[str], seconds: float) -> Verdict:
+    def _run(self, groups: Groups, seconds: float) -> Verdict:
         listening, saying = self._context.Pipe(duplex=False)
-        process = self._context.Process(
-            target=_work, args=(list(tests), self.copy, self.root, seconds, saying)
-        )
+        process = self._context.Process(target=_work, args=(groups, self.copy, self.root, seconds, saying))
         process.start()
         saying.close()
         try:
@@ -115,7 +116,7 @@ class _First:
             self.test = f"{report.nodeid} (import)"
 
 
-def _work(tests: list[str], copy: Path, root: Path, seconds: float, saying: Connection) -> None:
+def _work(groups: Groups, copy: Path, root: Path, seconds: float, saying: Connection) -> None:
     """Run in the trial's own process."""
     folder, package = str(copy.parent), copy.name
     os.setsid()
@@ -137,9 +138,13 @@ def _work(tests: list[str], copy: Path, root: Path, seconds: float, saying: Conn
         os.dup2(quiet, stream)
     first, started = _First(), time.process_time()
     plain = ["-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "--tb=no", "--hypothesis-seed=0"]
-    code = pytest.main([*plain, *tests], plugins=[first])
+    code = pytest.ExitCode.OK
+    for tests in groups:
+        code = pytest.ExitCode(pytest.main([*plain, *tests], plugins=[first]))
+        if code != pytest.ExitCode.OK:
+            break
     used = time.process_time() - started
     outcome = "survived" if code == pytest.ExitCode.OK else "killed"
-    test = first.test or ("" if outcome == "survived" else f"exit code {code}")
+    test = first.test or ("" if outcome == "survived" else f"{code.name}: {tests[0]}")
     saying.send({"outcome": outcome, "test": test, "seconds": used})
     saying.close()

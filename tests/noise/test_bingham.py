@@ -9,7 +9,7 @@ from scipy.integrate import cumulative_trapezoid
 from scipy.special import i0, i1
 from scipy.stats import beta, kstest
 
-from dpcov.errors import UsageError
+from dpcov.errors import NumericError, UsageError
 from dpcov.noise import bingham
 from dpcov.noise.bingham import acceptance, envelope_width, sample_bingham, sample_binghams
 from dpcov.noise.entropy import SeededEntropy
@@ -241,3 +241,17 @@ def test_negative_size_is_refused_and_zero_is_empty():
     assert sample_binghams(np.eye(2), 0, SeededEntropy(0)).shape == (0, 2)
     with pytest.raises(UsageError):
         sample_binghams(np.eye(2), -1, SeededEntropy(0))
+
+
+def test_broken_numbers_end_in_an_error_and_not_in_a_loop(monkeypatch):
+    assert math.isnan(envelope_width(np.array([math.nan, 0.0])))
+    monkeypatch.setattr(bingham, "MAX_BATCHES", 3)
+    monkeypatch.setattr(bingham, "acceptance", lambda ratio, dimension: np.zeros_like(ratio))
+    with pytest.raises(NumericError, match="nothing was released"):
+        sample_binghams(np.eye(2), 5, SeededEntropy(1))
+
+
+def test_no_draws_are_drawn_if_none_are_asked_for():
+    assert sample_binghams(np.eye(3), 0, SeededEntropy(1)).shape == (0, 3)
+    with pytest.raises(UsageError, match="negative"):
+        sample_binghams(np.eye(3), -1, SeededEntropy(1))

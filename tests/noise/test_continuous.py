@@ -38,7 +38,7 @@ def test_the_sample_size_suffices_to_reject_a_wrong_scale():
     assert continuous_law_samples(stats.norm.cdf, np.linspace(-4, 4, 999)) <= SIZE
 
 
-@pytest.mark.parametrize("shape_parameter", [0.5, 0.9, 1.0, 2.5, 30.0, 5000.0, 1e6])
+@pytest.mark.parametrize("shape_parameter", [0.2, 0.5, 0.9, 1.0, 2.5, 30.0, 5000.0, 1e6])
 def test_gamma_law_at_every_shape(shape_parameter):
     draws = gammas(shape_parameter, SIZE, SeededEntropy(2))
     assert_continuous_law(draws, stats.gamma(shape_parameter).cdf)

@@ -213,3 +213,10 @@ def test_bad_ranks_are_refused(rank):
 def test_hopeless_scales_raise():
     with pytest.raises(NumericError):
         sample_eigenvectors(rotated(np.array([1.0, 1.0, 1.0, 0.5])), [1e25] * 3, SeededEntropy(0))
+
+
+def test_a_sampler_that_accepts_nothing_ends_in_an_error(monkeypatch):
+    monkeypatch.setattr(eigenvectors, "MAX_BATCHES", 3)
+    monkeypatch.setattr(eigenvectors, "acceptance", lambda ratio, dimension: np.zeros_like(ratio))
+    with pytest.raises(NumericError, match="nothing was released"):
+        sample_eigenvectors(np.eye(3), [1.0, 1.0], SeededEntropy(1))

@@ -1,3 +1,4 @@
+import importlib.util
 import multiprocessing
 import os
 import pickle
@@ -8,7 +9,7 @@ import threading
 import numpy as np
 import pytest
 
-from dpcov.errors import UsageError
+from dpcov.errors import NumericError, UsageError
 from dpcov.noise import entropy
 from dpcov.noise.entropy import SeededEntropy, SystemEntropy
 from tests.statistical.goodness import assert_continuous_law
@@ -170,3 +171,34 @@ def test_repr_hides_the_seed():
 def test_the_cipher_library_is_imported_only_when_words_are_drawn():
     code = "import sys, dpcov.noise.lattice; sys.exit('cryptography' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_a_cipher_that_writes_too_little_stops_the_draw(monkeypatch):
+    class Lazy:
+        def update_into(self, zeros, target):
+            return len(target) - 1
+
+    source = SeededEntropy(1)
+    monkeypatch.setattr(source._stream, "_encryptor", Lazy())
+    with pytest.raises(NumericError, match="nothing was drawn"):
+        source.words(1)
+    assert source.words(0).size == 0
+
+
+def test_a_note_of_a_fork_gives_every_thread_a_new_key(monkeypatch):
+    monkeypatch.setattr(entropy, "_forks_survived", 0)
+    monkeypatch.setattr(os, "urandom", lambda count: bytes(count))
+    source = SystemEntropy()
+    first = source.words(4).tolist()
+    assert source.words(4).tolist() != first
+    entropy._note_fork()
+    assert entropy._process() == (os.getpid(), 1)
+    assert source.words(4).tolist() == first  # the stream of the same, planted key from its beginning
+
+
+def test_a_system_without_forks_is_fine(monkeypatch):
+    monkeypatch.delattr(os, "register_at_fork", raising=False)
+    spec = importlib.util.spec_from_file_location("entropy_without_forks", entropy.__file__)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    assert module.SeededEntropy(3).words(2).tolist() == SeededEntropy(3).words(2).tolist()

@@ -114,6 +114,35 @@ def test_variances_of_wishart_noise_are_those_of_draws():
     assert entry_variances("wishart", 3) == pytest.approx(seen, rel=0.15)
 
 
+def cauchy_mean_square(dimension, exponent):
+    """E ||Z||_F**2 of density det(I + Z**2)**-exponent on symmetric matrices."""
+    d, a = dimension, 2 * exponent - dimension - 1
+    return (d * (d + 1) / 2 + d / (2 * a)) / (a - 1 / 2 - 1 / (2 * a))
+
+
+@pytest.mark.parametrize(("dimension", "exponent"), [(1, 3.0), (2, 4.0), (3, 5.5)])
+def test_the_cauchy_type_law_has_the_stated_size(dimension, exponent):
+    # x = tan(angle) takes every eigenvalue to an interval, where midpoints converge.
+    angles = (np.arange(120) + 0.5) / 120 * np.pi - np.pi / 2
+    values = np.array(np.meshgrid(*[np.tan(angles)] * dimension)).reshape(dimension, -1)
+    density = np.prod((1 + values**2) ** (1 - exponent), axis=0)
+    for i, j in zip(*np.triu_indices(dimension, 1), strict=True):
+        density *= np.abs(values[i] - values[j])
+    mean = np.average(np.sum(values**2, axis=0), weights=density)
+    assert mean == pytest.approx(cauchy_mean_square(dimension, exponent), rel=1e-3)
+
+
+@pytest.mark.parametrize(("dimension", "stated"), [(10, 0.613), (30, 0.571), (100, 0.557)])
+def test_the_cauchy_type_law_at_its_best_is_larger_than_the_wishart_one(dimension, stated):
+    # Privacy takes t = exponent * scale.
+    exponents = np.linspace(dimension / 2 + 1.1, 2 * dimension, 4_000)
+    best = np.min(exponents * np.sqrt(cauchy_mean_square(dimension, exponents)))
+    diagonal, off_diagonal = entry_variances("wishart", dimension)
+    wishart = np.sqrt(dimension * diagonal + dimension * (dimension - 1) * off_diagonal)
+    assert best / size(dimension, 2, half_line=True) == pytest.approx(stated, abs=6e-4)
+    assert size(dimension, 2) < wishart < best
+
+
 @pytest.mark.parametrize("shape", ["square", "nuclear", "gauge", "wishart"])
 def test_one_entry_is_laplace_noise(shape):
     assert entry_variances(shape, 1)[0] == pytest.approx(0.5 if shape == "gauge" else 2.0, rel=0.01)

@@ -1,3 +1,4 @@
+import hashlib
 import math
 import random
 from fractions import Fraction
@@ -7,6 +8,7 @@ import pytest
 from scipy import stats
 
 from dpcov.errors import NumericError, UsageError
+from dpcov.noise import lattice
 from dpcov.noise.entropy import SeededEntropy, SystemEntropy
 from dpcov.noise.lattice import discrete_gaussian, discrete_laplace, rounded_gaussian
 from tests.statistical.goodness import (
@@ -126,6 +128,20 @@ def test_samples_are_reproducible_from_a_seed_and_fresh_from_the_system():
         assert not np.array_equal(law(2**40, 1000, SystemEntropy()), law(2**40, 1000, SystemEntropy()))
 
 
+@pytest.mark.parametrize(
+    "std", [Fraction(1, 2**20), Fraction(5, 4), 63, 64, 127, 128, 2**20, 2**56], ids=float
+)
+def test_a_rounded_gaussian_is_real_and_wide_before_it_is_rounded(std, monkeypatch):
+    asked = []
+    build = lattice.build_staircase
+    monkeypatch.setattr(lattice, "build_staircase", lambda decay: asked.append(decay) or build(decay))
+    rounded_gaussian(std**2, 3, SeededEntropy(0))
+    (decay,) = asked
+    assert decay.continuous
+    assert decay.rate == 1 / (2 * (Fraction(std) * 2**decay.rounding_bits) ** 2)
+    assert 2**7 <= std * 2**decay.rounding_bits <= max(2**8, 2 * std)
+
+
 @pytest.mark.parametrize("law", LAWS)
 @pytest.mark.parametrize("value", [0, -1, Fraction(-1, 3), 1.0, float("nan"), "1", None, Fraction(1, 2**41)])
 def test_unusable_parameters_are_refused(law, value):
@@ -142,6 +158,28 @@ def test_noise_that_might_overflow_is_refused(law):
 @pytest.mark.parametrize("law", LAWS)
 def test_integers_of_numpy_are_taken_exactly(law):
     assert np.array_equal(law(np.int64(2**50), 9, SeededEntropy(8)), law(2**50, 9, SeededEntropy(8)))
+
+
+@pytest.mark.parametrize(
+    ("law", "std", "digest"),
+    [
+        (rounded_gaussian, Fraction(1, 8), "c63e6bc0c684c5d4"),
+        (rounded_gaussian, Fraction(37, 10), "0c9320e6e9ee3abc"),
+        (rounded_gaussian, Fraction(2**10), "f1ab24311690a18f"),
+        (rounded_gaussian, Fraction(2**40), "705eb1e166e6d4ce"),
+        (discrete_gaussian, Fraction(1, 8), "ac2878215ad33205"),
+        (discrete_gaussian, Fraction(37, 10), "4581e0e0e21e0438"),
+        (discrete_gaussian, Fraction(2**10), "cf4271a74ec5d096"),
+        (discrete_gaussian, Fraction(2**40), "259bf7d2abb0e641"),
+        (discrete_laplace, Fraction(1, 8), "0e059cb4ed22480d"),
+        (discrete_laplace, Fraction(37, 10), "e15b3a7aeed7f5d2"),
+        (discrete_laplace, Fraction(2**10), "d1bb9787577543c0"),
+        (discrete_laplace, Fraction(2**40), "bac13aedb4be992a"),
+    ],
+)
+def test_a_seed_gives_the_same_integers_on_every_machine_and_in_every_version(law, std, digest):
+    samples = law(parameter(law, std), 40_000, SeededEntropy(1))
+    assert hashlib.sha256(samples.astype("<i8").tobytes()).hexdigest().startswith(digest)
 
 
 class ReferenceSampler:

@@ -206,6 +206,22 @@ def test_rejected_lanes_are_drawn_again_until_none_is_left(monkeypatch):
     assert draw(build_staircase(DECAYS[0]), 3 * core._BATCH + 7, SeededEntropy(0)).all()
 
 
+@pytest.mark.parametrize("offset", [-(2**40), -1, 0, 1, 2**40])
+@pytest.mark.parametrize("exponent", [Fraction(0), Fraction(1, 7), Fraction(1), Fraction(81)])
+def test_the_exact_path_decides_however_close_a_height_is(exponent, offset):
+    bits = 300
+    decay = Decay(rate=exponent, power=1)
+    with mpmath.workdps(150):
+        truth = int(mpmath.floor(mpmath.exp(-real(exponent)) * 2**bits))
+    height = UnfoldingReal((truth + offset) >> bits, (truth + offset) % 2**bits, bits)
+    if truth + offset < 0:
+        return
+    if offset == 0 and exponent:
+        return  # the truth itself lies in this interval
+    below = core._is_below(decay, UnfoldingReal(1, 0, 0), height, scale=1, entropy=SeededEntropy(0))
+    assert below == (offset < 0)
+
+
 def test_draws_of_any_size_use_every_lane():
     for size in (0, 1, 2, core._BATCH - 1, core._BATCH, core._BATCH + 1):
         values = draw(build_staircase(DECAYS[3]), size, SeededEntropy(4))

@@ -71,6 +71,12 @@ def test_mixtures_cost_more_than_their_parts():
     assert mixed <= planned_delta([gaussian(5)], ONE - TENTH) + Fraction(1, 10**9)
 
 
+def test_gaussians_are_merged_exactly():
+    merged, other = accountant._merge_gaussians([gaussian(3), pure(1), gaussian(4)])
+    assert (merged.noise_multiplier, other) == (Fraction(12, 5), pure(1))
+    assert accountant._merge_gaussians([gaussian(3), pure(1)]) == [gaussian(3), pure(1)]
+
+
 def test_zcdp_sums_use_the_optimal_conversion():
     parts = [Spend(promise=ZCDP(rho=Fraction(n, 1000)), mechanism="m") for n in (1, 2, 3)]
     assert planned_delta(parts, ONE) == zcdp_delta(Fraction(6, 1000), ONE)

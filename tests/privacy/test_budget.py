@@ -108,3 +108,14 @@ def test_pure_epsilon_of_rho_is_rounded_down_and_tight(rho):
     exact = Fraction(repr(rho))
     epsilon = Budget(rho=rho).pure_epsilon()
     assert epsilon**2 / 2 <= exact < (epsilon * (1 + Fraction(1, 10**28))) ** 2 / 2
+
+
+def test_a_budget_reads_like_its_promise():
+    assert str(Budget(rho="0.5")) == "(0.5)-zCDP"
+    assert str(Budget(epsilon=1, delta="1e-6")) == "(1, 1e-6)-DP"
+    assert str(Budget(epsilon=Fraction(1, 3))) == "(0.333334)-DP"
+
+
+@pytest.mark.parametrize("number", ["1e-300", Fraction(1, 10**300)])
+def test_the_smallest_budgets_are_accepted(number):
+    assert Budget(rho=number).rho == Budget(epsilon=number).epsilon == Fraction(1, 10**300)

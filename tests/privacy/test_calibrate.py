@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpcov.errors import BudgetError
+from dpcov.errors import BudgetError, NumericError
 from dpcov.privacy import calibrate
 from tests.privacy import privacy_oracle as oracle
 
@@ -35,8 +35,10 @@ def test_delta_is_an_upper_bound_and_tight(log_multiplier, log_epsilon):
     assert true <= delta <= max(oracle.mpf(10) ** -500, true * (1 + oracle.mpf(10) ** -20))
 
 
-@pytest.mark.parametrize("epsilon", [Fraction(1), Fraction(2000), Fraction(10**6)])
-@pytest.mark.parametrize("multiplier", [Fraction(1, 1000), Fraction(1, 50), Fraction(1), Fraction(1000)])
+@pytest.mark.parametrize("epsilon", [Fraction(1), Fraction(2000), Fraction(3000), Fraction(10**6)])
+@pytest.mark.parametrize(
+    "multiplier", [Fraction(1, 1000), Fraction(1, 60), Fraction(1, 50), Fraction(1), Fraction(1000)]
+)
 def test_extreme_arguments_still_give_an_upper_bound(multiplier, epsilon):
     # Both terms underflow the oracle's digits for large losses; then only the bound's own range is checked.
     true = oracle.gaussian_delta(multiplier, epsilon)
@@ -57,20 +59,20 @@ def test_dp_accounting_agrees_within_its_own_accuracy():
 def test_calibration_is_sharper_than_the_classical_formula():
     for epsilon in (Fraction(1, 100), Fraction(1, 2), Fraction(1)):
         for delta in (Fraction(1, 10**9), Fraction(1, 10**3)):
-            classical = calibrate.classical_gaussian_noise_multiplier(epsilon, delta)
+            classical = calibrate.classical_noise_multiplier(epsilon, delta)
             assert oracle.gaussian_delta(classical, epsilon) <= oracle.number(delta)
             assert calibrate.gaussian_noise_multiplier(epsilon, delta) < classical
 
 
 def test_the_classical_formula_is_rounded_up():
     exact = oracle.mp.sqrt(2 * oracle.mp.log(oracle.mpf("1.25e6"))) * 2
-    rounded = oracle.number(calibrate.classical_gaussian_noise_multiplier(Fraction(1, 2), Fraction(1, 10**6)))
-    assert exact <= rounded <= exact * (1 + oracle.mpf(10) ** -28)
+    rounded = oracle.number(calibrate.classical_noise_multiplier(Fraction(1, 2), Fraction(1, 10**6)))
+    assert exact <= rounded <= exact * (1 + oracle.mpf(10) ** -16)
 
 
 def test_the_classical_formula_is_refused_where_it_is_unproven():
     with pytest.raises(BudgetError, match="epsilon <= 1"):
-        calibrate.classical_gaussian_noise_multiplier(Fraction(101, 100), Fraction(1, 10**6))
+        calibrate.classical_noise_multiplier(Fraction(101, 100), Fraction(1, 10**6))
 
 
 @pytest.mark.parametrize(
@@ -79,6 +81,41 @@ def test_the_classical_formula_is_refused_where_it_is_unproven():
 def test_impossible_requests_are_refused(epsilon, delta):
     with pytest.raises(BudgetError):
         calibrate.gaussian_noise_multiplier(Fraction(epsilon), Fraction(delta))
+
+
+@pytest.mark.parametrize(("multiplier", "epsilon"), [(0, 1), (-1, 1), (1, -1)])
+def test_deltas_of_impossible_noise_are_refused(multiplier, epsilon):
+    with pytest.raises(BudgetError):
+        calibrate.gaussian_delta(Fraction(multiplier), Fraction(epsilon))
+
+
+@pytest.mark.parametrize("exponent", [14, 16])
+def test_a_multiplier_that_is_a_little_too_small_is_raised_until_delta_is_met(exponent, monkeypatch):
+    epsilon, delta = Fraction(1), Fraction(1, 10**6)
+    solve, calls = calibrate._solve, []
+    monkeypatch.setattr(calibrate, "_solve", lambda *asked: calls.append(asked) or shrunk)
+    shrunk = solve(epsilon, delta) * (1 - Fraction(1, 10**exponent))
+    found = calibrate.gaussian_noise_multiplier.__wrapped__(epsilon, delta)
+    assert calls == [(epsilon, delta)]
+    assert calibrate.gaussian_delta(found, epsilon) <= delta < calibrate.gaussian_delta(shrunk, epsilon)
+
+
+def test_a_multiplier_that_cannot_be_verified_is_not_returned(monkeypatch):
+    monkeypatch.setattr(calibrate, "_solve", lambda *asked: Fraction(1, 2))
+    with pytest.raises(NumericError):
+        calibrate.gaussian_noise_multiplier.__wrapped__(Fraction(1), Fraction(1, 10**6))
+
+
+def test_the_bracket_answers_where_steps_do_not_settle(monkeypatch):
+    monkeypatch.setattr(calibrate, "_STEPS", 3)
+    found = calibrate._solve(Fraction(1), Fraction(1, 10**6))
+    assert calibrate.gaussian_delta(found, Fraction(1)) <= Fraction(1, 10**6)
+
+
+def test_the_classical_formula_is_verified(monkeypatch):
+    monkeypatch.setattr(calibrate, "gaussian_delta", lambda *asked: Fraction(1))
+    with pytest.raises(BudgetError, match="does not reach"):
+        calibrate.classical_noise_multiplier(Fraction(1), Fraction(1, 10**6))
 
 
 def test_calibration_needs_no_heavy_import():

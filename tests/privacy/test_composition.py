@@ -194,3 +194,9 @@ def test_filters_hold_against_custodians_who_choose_after_each_answer(data):
         return delta + (1 - delta) * (high * up + (1 - high) * down)
 
     assert true_delta([], Fraction(0), 4) <= oracle.number(total.delta)
+
+
+@pytest.mark.parametrize("total", [PureDP(epsilon=ONE), ZCDP(rho=ONE)])
+def test_planned_releases_need_a_total_with_delta(total):
+    with pytest.raises(LedgerError, match="epsilon and delta"):
+        spent("planned", total, [zcdp("0.1")])

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpcov.errors import BudgetError
+from dpcov.errors import BudgetError, NumericError
 from dpcov.privacy import convert
 from tests.privacy import privacy_oracle as oracle
 
@@ -104,3 +104,28 @@ def test_square_roots_are_rounded_as_named(value):
 def test_impossible_arguments_are_refused(call):
     with pytest.raises(BudgetError):
         call()
+
+
+@pytest.mark.parametrize("delta", [Fraction(9, 10), Fraction(999, 1000)])
+def test_a_conversion_that_needs_no_epsilon_says_zero(delta):
+    assert convert.zcdp_epsilon(Fraction(1, 10**6), delta) == 0
+
+
+def test_a_rho_too_small_for_numbers_is_refused():
+    with pytest.raises(NumericError, match="underflowed"):
+        convert.zcdp_rho(Fraction(1, 10**200), Fraction(1, 10**300))
+
+
+@pytest.mark.parametrize("value", ["2", "1/3", "1e-201", "123456789e40", "7/1000003"])
+def test_roots_are_rounded_to_their_side_and_keep_thirty_digits(value):
+    value = Fraction(value)
+    down, up = convert.sqrt_down(value), convert.sqrt_up(value)
+    assert down**2 < value < up**2
+    assert value - down**2 < value / 10**29
+    assert up**2 - value < value / 10**29
+
+
+@pytest.mark.parametrize("value", ["4", "1/9", "49/1000000"])
+def test_roots_of_squares_are_exact(value):
+    value = Fraction(value)
+    assert convert.sqrt_down(value) ** 2 == convert.sqrt_up(value) ** 2 == value

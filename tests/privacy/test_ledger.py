@@ -6,12 +6,13 @@ from fractions import Fraction
 import pytest
 
 from dpcov.errors import LedgerError
-from dpcov.privacy import ledger_file, ledger_store
+from dpcov.privacy import ledger_file, ledger_records, ledger_store
 from dpcov.privacy.budget import Budget
 from dpcov.privacy.guarantee import ZCDP, ApproxDP, PureDP
-from dpcov.privacy.ledger import LONGEST_TEXT, Ledger
+from dpcov.privacy.ledger import Ledger
 from dpcov.privacy.spend import Spend
 
+LONGEST_TEXT = 1000
 THIRD = Fraction(1, 3)
 RELATION = "replace-one"
 
@@ -246,6 +247,52 @@ def test_a_rule_that_does_not_suit_the_total_is_refused(path, ledger):
     sql("UPDATE dataset SET composition = 'planned'")(path)
     with pytest.raises(LedgerError, match="Use one of"):
         ledger.reserve("patients", zcdp(THIRD), RELATION)
+
+
+def test_a_path_that_no_file_system_takes_is_no_ledger(tmp_path):
+    with pytest.raises(LedgerError, match="no ledger at this path"):
+        Ledger(tmp_path / ("x" * 5000)).datasets()
+    with pytest.raises(LedgerError, match="cannot be opened"):
+        Ledger(tmp_path / ("x" * 5000)).create("patients", Budget(rho=1), RELATION)
+
+
+def test_names_of_tables_that_are_no_text_are_damage(path, ledger):
+    content = path.read_bytes()
+    assert b"ledger_format" in content
+    path.write_bytes(content.replace(b"CREATE TABLE ledger_format", b"CREATE TABLE ledger_forma\xff"))
+    with pytest.raises(LedgerError, match="damaged"):
+        ledger.datasets()
+
+
+def test_an_entry_whose_number_is_none_is_damage():
+    spend = list(ledger_records.spend_row(zcdp(1)).values())
+    good = dict.fromkeys(ledger_records.ENTRY_FIELDS) | dict(ledger_records.spend_row(zcdp(1)))
+    good |= {"id": 1, "dataset": "d", "reserved_at": "now", "note": "", "state": "reserved"}
+    assert ledger_records.read_entry(list(good.values())).spend == ledger_records.read_spend(spend)
+    for wrong in ({"id": "1"}, {"id": None}, {"reserved_at": None}, {"reserved_at": 3}, {"state": "paid"}):
+        with pytest.raises(LedgerError, match="damaged"):
+            ledger_records.read_entry(list((good | wrong).values()))
+
+
+def test_texts_of_a_thousand_characters_are_kept(ledger):
+    ledger.create("x" * LONGEST_TEXT, Budget(rho=1), RELATION)
+    reservation = ledger.reserve("x" * LONGEST_TEXT, zcdp(THIRD), RELATION, note="y" * LONGEST_TEXT)
+    reservation.mark_drawn()
+    with pytest.raises(LedgerError, match="1 to 1000"):
+        reservation.commit("z" * (LONGEST_TEXT + 1))
+    reservation.commit("z" * LONGEST_TEXT)
+    (entry,) = ledger.entries("x" * LONGEST_TEXT)
+    assert (entry.note, entry.fingerprint) == ("y" * LONGEST_TEXT, "z" * LONGEST_TEXT)
+
+
+@pytest.mark.parametrize("text", ["a\x00b", "a\udcffb"])
+def test_what_is_no_text_is_refused(ledger, text):
+    with pytest.raises(LedgerError, match="not text"):
+        ledger.reserve("patients", zcdp(THIRD), RELATION, note=text)
+    with pytest.raises(LedgerError, match="no account of this name"):
+        ledger.remaining(text)
+    with pytest.raises(LedgerError, match="printable"):
+        ledger.create(text, Budget(rho=1), RELATION)
 
 
 def test_a_newer_file_is_refused(path, ledger):

@@ -270,6 +270,13 @@ def test_events_that_make_no_sense_are_found_however_well_chained(step):
     assert found.trusted_events == 0
 
 
+@pytest.mark.parametrize("cell", [b"note", float("inf"), float("nan")])
+def test_a_cell_of_a_kind_that_nobody_writes_has_a_digest_too(cell):
+    event = Event(number=1, at="now", kind="reserve", dataset="d", entry=1, details=cell, digest="")
+    other = replace(event, details=repr(cell))
+    assert event.expected_digest(GENESIS) == event.expected_digest(GENESIS) != other.expected_digest(GENESIS)
+
+
 def test_many_differences_are_told_in_few_lines():
     events, head = chain()
     entries = [{"id": number} for number in range(1, 100)]

@@ -153,12 +153,18 @@ def release(data, output="out.dpcov", *more):
     return ("release", *data, "--schema", "schema.toml", "--rho", "0.5", *ledger, "-o", output, *more)
 
 
+def gather(data, output, *more):
+    fixed = ("--schema", "schema.toml", "--rho", "1", "--key", "site.key")
+    return ("moments", "gather", data, *fixed, "-o", output, *more)
+
+
 def sources(room):
     for name, write in WRITE.items():
         write(room.rows / name)
     duck = ("--sql", f"SELECT * FROM '{room.rows / 't.parquet'}'", "--db", "duckdb://")
     lite = ("--sql", "SELECT * FROM t", "--db", f"sqlite:///{room.rows / 't.db'}")
-    return [*((room.rows / name,) for name in WRITE if not name.endswith(".db")), duck, lite]
+    other = ("--sql", "SELECT * FROM t", "--db", f"sqlite+pysqlite:///{room.rows / 't.db'}")
+    return [*((room.rows / name,) for name in WRITE if not name.endswith(".db")), duck, lite, other]
 
 
 def test_nothing_of_the_rows_is_in_anything_that_a_release_leaves(room):
@@ -187,22 +193,38 @@ def test_nothing_of_the_rows_is_in_drafts_and_checks(room):
 
 
 def test_nothing_of_the_rows_is_in_saved_moments_without_the_key(room):
-    WRITE["t.csv"](room.rows / "t.csv")
-    assert room.run("moments", "key", "site.key").exit_code == 0
-    gather = (
-        "moments",
-        "gather",
-        room.rows / "t.csv",
-        "--schema",
-        "schema.toml",
-        "--rho",
-        "1",
-        "--key",
-        "site.key",
-    )
-    assert room.run(*gather, "-o", "x.moments").exit_code == 0
+    for name in ("t.csv", "t.parquet", "t.arrow"):
+        WRITE[name](room.rows / name)
+    for key in ("site.key", "other.key"):
+        assert room.run("moments", "key", key).exit_code == 0
+    assert room.run(*gather(room.rows / "t.csv", "north.moments")).exit_code == 0
+    assert room.run(*gather(room.rows / "t.parquet", "south.moments")).exit_code == 0
+    assert room.run(*gather(room.rows / "t.arrow", "south.moments", "--resume")).exit_code == 0
+    merge = ("moments", "merge", "north.moments", "south.moments", "-o", "all.moments")
+    assert room.run(*merge, "--key", "site.key").exit_code == 0
+    for failing in (
+        ("moments", "merge", "all.moments", "south.moments", "-o", "b.moments", "--key", "site.key"),
+        (*merge[:5], "b.moments", "--key", "other.key"),
+        (*merge, "--key", "site.key"),
+    ):
+        assert room.run(*failing).exit_code != 0
     spend = ("--key", "site.key", "--schema", "schema.toml", "--rho", "1", "--no-ledger")
-    assert room.run("release", "x.moments", *spend, "-o", "x.dpcov").exit_code == 0
+    assert room.run("release", "all.moments", *spend, "-o", "x.dpcov").exit_code == 0
+
+
+def test_nothing_of_the_rows_is_left_by_a_damaged_file_of_moments(room):
+    WRITE["t.csv"](room.rows / "t.csv")
+    room.run("moments", "key", "site.key")
+    for name in ("a", "b"):
+        shutil.copy(room.rows / "t.csv", room.rows / f"{name}.csv")
+        assert room.run(*gather(room.rows / f"{name}.csv", f"{name}.moments")).exit_code == 0
+    path = room.work / "b.moments"
+    content = path.read_bytes()
+    merge = ("moments", "merge", "a.moments", "b.moments", "--key", "site.key", "-o", "all.moments")
+    for damaged in (content[:-1], content[: len(content) // 2], content[:-9] + bytes(9), b""):
+        path.write_bytes(damaged)
+        assert room.run(*merge).exit_code != 0
+        assert room.run(*gather(room.rows / "a.csv", "b.moments", "--resume")).exit_code != 0
 
 
 @pytest.mark.parametrize("name", BROKEN)
@@ -212,8 +234,7 @@ def test_nothing_of_the_rows_is_left_by_a_failure(room, name):
     assert room.run(*release([data])).exit_code != 0
     room.run("schema", "draft", data)
     room.run("moments", "key", "site.key")
-    gather = ("moments", "gather", data, "--schema", "schema.toml", "--rho", "1", "--key", "site.key")
-    assert room.run(*gather, "-o", "x.moments").exit_code != 0
+    assert room.run(*gather(data, "x.moments")).exit_code != 0
 
 
 @pytest.mark.parametrize(
@@ -232,6 +253,37 @@ def test_nothing_of_the_rows_is_left_by_a_failing_query(room, sql):
     data = ("--sql", sql.format(rows=room.rows / "t.parquet"), "--db", "duckdb://")
     assert room.run(*release(data)).exit_code != 0
     room.run("schema", "draft", *data)
+
+
+@pytest.fixture
+def server(postgres_database):
+    """A database server with the table."""
+    import psycopg
+
+    with psycopg.connect(postgres_database) as connection:
+        connection.execute("CREATE TABLE t (age float8, far float8, id bigint, sex text)")
+        connection.cursor().executemany(
+            "INSERT INTO t VALUES (%s, %s, %s, %s)", [tuple(row.values()) for row in table().to_pylist()]
+        )
+    return postgres_database
+
+
+def test_nothing_of_the_rows_is_left_by_a_query_to_a_server(room, server):
+    drivers = (server, server.replace("postgresql://", "postgresql+psycopg://"))
+    for number, url in enumerate(drivers):
+        data = ("--sql", "SELECT * FROM t", "--db", url)
+        assert room.run(*release(data, f"{number}.dpcov")).exit_code == 0
+        assert room.run("schema", "check", "schema.toml", *data).exit_code == 0
+        assert room.run("schema", "draft", *data, "-o", f"{number}.toml").exit_code == 0
+        for failing in (
+            "SELECT age, far, id, sex::integer AS sex FROM t",
+            "SELECT age / (id - 73911937) AS age, far, id, sex FROM t",
+            f"SELECT {TEXT} FROM t",
+            "SELECT age, far, id, json_build_object('x', sex)::jsonb -> 'x' AS sex FROM t",
+        ):
+            data = ("--sql", failing, "--db", url)
+            assert room.run(*release(data, "failed.dpcov")).exit_code != 0
+            room.run("schema", "draft", *data)
 
 
 def test_nothing_of_the_rows_is_left_where_the_end_fails(room, monkeypatch):

@@ -1,4 +1,4 @@
-"""Estimators that read a release: covariance, components, regressions, discriminants, factors.
+"""Estimators and intervals from a release: covariance, components, regressions, discriminants, factors.
 
 Promise: a :class:`~dpcov.artifact.Release` is all they see, so any number of them costs nothing more; rows go through
 :mod:`dpcov.analysis.second_door` alone.  Names are resolved on first use.  Needs the extra ``analysis``.
@@ -14,12 +14,22 @@ if TYPE_CHECKING:
     from dpcov.analysis.covariance import PrivateCovariance
     from dpcov.analysis.discriminant import PrivateLDA, PrivateQDA
     from dpcov.analysis.factor import PrivateFactorAnalysis
+    from dpcov.analysis.inference import (
+        coefficient_intervals,
+        conf_int,
+        correlation_intervals,
+        eigenvalue_intervals,
+        mean_intervals,
+        variance_intervals,
+    )
+    from dpcov.analysis.intervals import IntervalTable
     from dpcov.analysis.pca import PrivatePCA
     from dpcov.analysis.problems import NoiseWarning, SpentError
     from dpcov.analysis.regression import PrivateComponentRegression, PrivateLinearRegression
     from dpcov.analysis.ridge import PrivateRidge
 
 _HOMES = {
+    "IntervalTable": "intervals",
     "NoiseWarning": "problems",
     "PrivateComponentRegression": "regression",
     "PrivateCorrelation": "correlation",
@@ -32,9 +42,16 @@ _HOMES = {
     "PrivateQDA": "discriminant",
     "PrivateRidge": "ridge",
     "SpentError": "problems",
+    "coefficient_intervals": "inference",
+    "conf_int": "inference",
+    "correlation_intervals": "inference",
+    "eigenvalue_intervals": "inference",
+    "mean_intervals": "inference",
+    "variance_intervals": "inference",
 }
 
 __all__ = [
+    "IntervalTable",
     "NoiseWarning",
     "PrivateComponentRegression",
     "PrivateCorrelation",
@@ -47,6 +64,12 @@ __all__ = [
     "PrivateQDA",
     "PrivateRidge",
     "SpentError",
+    "coefficient_intervals",
+    "conf_int",
+    "correlation_intervals",
+    "eigenvalue_intervals",
+    "mean_intervals",
+    "variance_intervals",
 ]
 
 

@@ -1,7 +1,7 @@
-"""What all estimators share: two doors, one spending identity, and pickles that hold the release alone.
+"""What all estimators share: two doors, one right to spend, and pickles that hold the release alone.
 
 Promise: ``from_release`` and ``fit(release)`` cost nothing and may be repeated.  ``fit(rows)`` makes one release,
-charges once, and refuses to do so again for this estimator and everything cloned from it.
+charges once, and refuses to do so again; clones of this estimator may not spend at all.
 """
 
 from collections.abc import Sequence
@@ -77,7 +77,8 @@ class ReleaseEstimator(BaseEstimator):  # type: ignore[misc]
     seed : int, optional
         For research: seeded randomness protects nobody, and the release says so.
     spend_again : bool
-        Let every fit spend the budget anew.  Off: a second fit of this estimator or of a clone is refused.
+        Let every fit spend the budget anew, also of clones.  Off: a second fit of rows, or one by a clone, is refused
+        before anything is spent.
 
     Attributes
     ----------
@@ -127,7 +128,7 @@ class ReleaseEstimator(BaseEstimator):  # type: ignore[misc]
         Raises
         ------
         SpentError
-            If this estimator, or one that it was cloned from or into, has spent its budget.
+            If this estimator has spent its budget, or is a clone or a copy of another.
         """
         if isinstance(X, Release):
             return self._fit_release(X, {})
@@ -154,10 +155,34 @@ class ReleaseEstimator(BaseEstimator):  # type: ignore[misc]
         terms.check()
         return terms
 
+    def conf_int(self, level: float = 0.95, **options: Any) -> Any:
+        """Intervals for what was estimated, from the law of the noise (:mod:`dpcov.analysis.inference`).
+
+        Regressions: intercept and coefficients at the penalty in use, a list of tables if there are several targets.
+        ``PrivatePCA``: eigenvalues.  ``PrivateCorrelation``: correlations.  ``PrivateCovariance``: variances.  Other
+        estimators have none.
+
+        Parameters
+        ----------
+        level : float
+            Of each interval on its own.
+        **options
+            Of the function for these intervals, such as ``sampling`` or ``tails``.
+
+        Returns
+        -------
+        IntervalTable or list of IntervalTable
+        """
+        self._require_fitted()
+        return self._intervals(level=level, **options)
+
+    def _intervals(self, **options: Any) -> Any:
+        raise InputError(f"There are no intervals for {type(self).__name__}.")
+
     def _spend(self, terms: Terms, table: Any) -> Release:
         if self.spend_again:
             return make_release(terms, table)
-        spending = self._spending_identity()
+        spending = self.__dict__.setdefault("_spending", Spending())
         spending.claim(type(self).__name__)
         try:
             return make_release(terms, table)
@@ -219,14 +244,9 @@ class ReleaseEstimator(BaseEstimator):  # type: ignore[misc]
         """Names of the encoded features: what coefficients and matrices belong to, in order."""
         return np.array([column.name for column in self._columns()], dtype=object)
 
-    def _spending_identity(self) -> Spending:
-        if "_spending" not in self.__dict__:
-            self._spending = Spending()
-        return self._spending
-
     def __sklearn_clone__(self) -> Self:
         clone: Self = super().__sklearn_clone__()
-        clone._spending = self._spending_identity()
+        clone._spending = Spending("cloned")
         return clone
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -253,7 +273,7 @@ class ReleaseEstimator(BaseEstimator):  # type: ignore[misc]
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__init__(**state["parameters"])  # type: ignore[misc]
         self.__dict__.update(state["settings"])
-        self._spending = Spending(known=False)
+        self._spending = Spending("copied")
         if "release" in state:
             self._fit_release(Release(*state["release"]), state["facts"])
 

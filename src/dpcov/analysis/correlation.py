@@ -12,6 +12,7 @@ import numpy as np
 from sklearn.covariance import graphical_lasso
 
 from dpcov.analysis.base import Array, ReleaseEstimator, require_numbers
+from dpcov.analysis.inference import correlation_intervals
 from dpcov.analysis.problems import UnknownNoiseError, warn_noise
 from dpcov.analysis.reading import Reading
 from dpcov.artifact import Release
@@ -63,6 +64,9 @@ class PrivateCorrelation(ReleaseEstimator):
         self.partial_correlation_ = partial_correlation_of(reading.precision())
         self.noise_std_ = correlation_noise_std(reading)
         self.noise_edge_ = reading.edge
+
+    def _intervals(self, **options: Any) -> Any:
+        return correlation_intervals(self.release_, list(self.get_encoded_names()), **options)
 
     def to_frame(self, *, partial: bool = False) -> Any:
         """Correlations as a pandas data frame with names.

@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.covariance import EmpiricalCovariance, log_likelihood
 
 from dpcov.analysis.base import Array, ReleaseEstimator
+from dpcov.analysis.inference import variance_intervals
 from dpcov.artifact import Release
 
 
@@ -62,6 +63,9 @@ class PrivateCovariance(ReleaseEstimator, EmpiricalCovariance):  # type: ignore[
         self._require_fitted()
         precision = self.precision_
         return self._reading(self.assume_centered).precision() if precision is None else precision
+
+    def _intervals(self, **options: Any) -> Any:
+        return variance_intervals(self.release_, list(self.get_encoded_names()), **options)
 
     def score(self, X_test: Any, y: Any = None) -> float:
         """Mean Gaussian log likelihood of new rows.

@@ -5,7 +5,7 @@ looked up in the rows.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -191,7 +191,8 @@ class PrivateLDA(Discriminant):
         Private shares of the rows.
     means_ : (n_classes, p) float64
     covariance_ : (p, p) float64
-        Within classes; variances that the noise hides are raised to the noise edge.
+        Within classes; variances below the standard deviation of the noise's eigenvalues, half its edge, are raised to
+        it: classifies best, on images at any budget, between trusting noise and giving directions up.
     coef_, intercept_ : (n_classes, p) and (n_classes,) float64
         One discriminant function for each class, also where there are two.
     noise_edge_ : float
@@ -201,13 +202,12 @@ class PrivateLDA(Discriminant):
     def _learn(self, found: list[ClassMoments]) -> None:
         pooled = self._pooled
         self.noise_edge_ = pooled.edge
-        values, vectors = _floored(
-            pooled.encoded_covariance - self._between(found + self._others), pooled.edge
-        )
+        # Half the edge is the standard deviation of the noise's eigenvalues (semicircle law).
+        values, vectors = _floored(self._within(found + self._others), pooled.edge / 2)
         if values[-1] <= pooled.edge:
             warn_noise(
                 "How features vary within the classes lies within the noise of the release: classes are told apart by "
-                "the distance of their means alone."
+                "little more than the distance of their means."
             )
         scale = np.outer(pooled.half_ranges, pooled.half_ranges)
         self.covariance_ = compose(values, vectors) * scale
@@ -216,6 +216,13 @@ class PrivateLDA(Discriminant):
         self.coef_ = centered @ (compose(1 / values, vectors) / scale)
         offsets = -0.5 * np.sum(self.coef_ * centered, axis=1) + np.log(self.priors_)
         self.intercept_ = offsets - self.coef_ @ pooled.mean
+
+    def _within(self, parts: list[ClassMoments]) -> Array:
+        """Encoded covariance within the groups, without the noise's bias where its law is known."""
+        pooled = self._pooled
+        if pooled.post is None and pooled.noise is not None:
+            pooled = replace(pooled, post="none")
+        return np.asarray(pooled.encoded_covariance - self._between(parts))
 
     def _between(self, parts: list[ClassMoments]) -> Array:
         """Encoded covariance of the groups' means, rows without a listed class included."""

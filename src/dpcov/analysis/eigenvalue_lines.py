@@ -8,7 +8,8 @@ Noise pushes eigenvalues apart, so a noisy eigenvalue is biased and, below the n
 one.  For each eigenvalue in turn, candidates are put in its place, noise and sampling are simulated (a parametric
 bootstrap, Ferrando, Wang and Sheldon 2022), and the candidates are kept for which the eigenvalue in the release is
 within the reach of the simulated ones.  The other eigenvalues are first set to values whose noisy versions are, on
-average, those in the release.  Simulations share their random numbers.
+average, those in the release.  Simulations share their random numbers.  The law of a noisy eigenvalue is skewed near
+the noise edge, so the reach on either side is that side's own root mean square, and no less than that of both.
 """
 
 from dataclasses import dataclass
@@ -108,7 +109,7 @@ class Spectrum:
         """Interval for the k-th largest."""
         base, observed = self.unbiased, float(self.system[0][k])
         extra = self._worst_variance(k)
-        spread = sqrt((INFLATION * self.simulated(base)[:, k].std(ddof=1)) ** 2 + extra)
+        spread = float(_spreads(self.simulated(base)[None, :, k], extra)[0])
         reach = ((z + 2) * spread + self.noise_edge) * (2 if self.normalized else 1)
         spectra = [
             self._with(k, value)
@@ -116,8 +117,8 @@ class Spectrum:
         ]
         candidates = np.array([self.meant(values)[k] for values in spectra])
         found = np.array([self.simulated(values)[:, k] for values in spectra])
-        stds = np.sqrt((INFLATION * found.std(axis=1, ddof=1)) ** 2 + extra)
-        scores = (observed - found.mean(axis=1)) / np.maximum(stds, 1e-300)
+        distances = observed - found.mean(axis=1)
+        scores = distances / np.maximum(_spreads(found, extra, np.sign(distances)), 1e-300)
         lower, upper = _where_between(candidates, scores, z)
         privacy = INFLATION * self.simulated(base, sampling=False)[:, k].std(ddof=1)
         return Interval(
@@ -143,6 +144,15 @@ class Spectrum:
         values[k] = value
         values[k + 1 :] = np.minimum(values[k + 1 :], value)
         return values
+
+
+def _spreads(found: Array, extra: float, sides: Array | None = None) -> Array:
+    """Standard deviations of simulations, (m, draws), or if larger those of the side that is asked for; shape (m,)."""
+    variances = found.var(axis=1, ddof=1)
+    if sides is not None:
+        away = np.maximum(sides[:, None] * (found - found.mean(axis=1, keepdims=True)), 0.0)
+        variances = np.maximum(variances, 2 * np.mean(away**2, axis=1))
+    return np.asarray(np.sqrt(INFLATION**2 * variances + extra))
 
 
 def _where_between(candidates: Array, scores: Array, z: float) -> tuple[float, float]:

@@ -5,9 +5,10 @@ every order are known.  docs/inference.md derives and measures the rules.
 
 Notes
 -----
-A column of mean m and variance s whose nearer bound is at the distance b from m gets the excess kurtosis 6 s / b² of
-the Gamma law that starts there, the exponential law if s = b², and a little more for the outliers of measured columns;
-but no more than bounds allow.
+A column of mean m and variance s has most of its rows in a bulk and a few outliers.  The bulk gets the excess kurtosis
+6 s / b² of the Gamma law that starts at the nearer bound, at the distance b from m (the exponential law if s = b²).
+Outliers at the farther bound, at the distance B, may make up the share w of the variance, and |u| <= B then adds
+w (B² / s - 3) to the kurtosis.  w = 0 is the bulk alone; w = 1 the worst law within the bounds.
 For a pair of columns the law is elliptical with the larger kurtosis; with one yes-or-no column, that of a linear
 regression on it; with two, the exact one.
 """
@@ -23,9 +24,8 @@ Array = NDArray[np.float64]
 
 TWO_VALUED = ("boolean", "category", "missing")
 
-
-OUTLIERS = 0.3
-"""Excess kurtosis on top: as much as leaves 95 % intervals for normal columns below 97.5 %."""
+OUTLIERS = 0.05
+"""Share w of a column's variance that may come from values at its farther bound; measured in docs/inference.md."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,11 +39,20 @@ class ColumnShape:
         E u⁴ / variance², relative to the normal law's 3.
     skew_slope : float or None
         For a column of two values, t with u² = t u + variance.
+    outliers : float
+        What outliers add to E u⁴, relative to the variance.
     """
 
     variance: float
     kurtosis: float
     skew_slope: float | None
+    outliers: float = 0.0
+
+    @property
+    def square_variance(self) -> tuple[float, float]:
+        """(p, q) with Var u² = p t + q t² for a column of this shape and variance t."""
+        added = self.outliers / self.variance if self.variance > 0 else 0.0
+        return self.outliers, 3 * self.kurtosis - added - 1
 
 
 def column_shape(
@@ -54,10 +63,17 @@ def column_shape(
         slope = lower + upper - 2 * mean
         own = (slope**2 / variance + 1) / 3 if variance > 0 else 1.0
         return ColumnShape(variance=variance, kurtosis=max(1.0, own), skew_slope=slope)
-    excess = OUTLIERS + gamma_excess(variance, min(mean - lower, upper - mean))
-    # |u| <= B implies E u⁴ <= B² variance.
-    largest = max(mean - lower, upper - mean) ** 2 / (3 * variance) if variance > 0 else 1.0
-    return ColumnShape(variance=variance, kurtosis=max(1.0, min(1 + excess / 3, largest)), skew_slope=None)
+    reach = max(mean - lower, upper - mean) ** 2
+    largest = reach / variance if variance > 0 else 3.0
+    if largest <= 3:
+        return ColumnShape(variance=variance, kurtosis=1.0, skew_slope=None)
+    bulk = gamma_excess(variance, min(mean - lower, upper - mean))
+    return ColumnShape(
+        variance=variance,
+        kurtosis=min(3 + bulk + OUTLIERS * (largest - 3), largest) / 3,
+        skew_slope=None,
+        outliers=OUTLIERS * reach,
+    )
 
 
 def gamma_excess(variance: float, distance: float) -> float:

@@ -6,7 +6,7 @@ measured coverage: docs/inference.md.
 """
 
 from collections.abc import Sequence
-from typing import Any, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 
@@ -28,6 +28,9 @@ from dpcov.analysis.problems import InputError
 from dpcov.analysis.reading import original_map
 from dpcov.artifact import Release
 
+if TYPE_CHECKING:
+    from dpcov.analysis.base import ReleaseEstimator
+
 __all__ = [
     "IntervalTable",
     "coefficient_intervals",
@@ -35,7 +38,6 @@ __all__ = [
     "correlation_intervals",
     "eigenvalue_intervals",
     "mean_intervals",
-    "partial_correlation_intervals",
     "variance_intervals",
 ]
 
@@ -97,6 +99,7 @@ def correlation_intervals(
     release: Release,
     features: Sequence[str] | None = None,
     *,
+    partial: bool = False,
     level: float = 0.95,
     sampling: bool = True,
     tails: Tails = "moments",
@@ -105,6 +108,8 @@ def correlation_intervals(
 
     Parameters
     ----------
+    partial : bool
+        Correlations when the other chosen features are held fixed; of a column's categories one is left out.
     release, features, level, sampling, tails
         As in :func:`variance_intervals`.
 
@@ -113,33 +118,12 @@ def correlation_intervals(
     UnknownNoiseError, ReleaseError
         As in :func:`mean_intervals`.
     """
-    law, places = _opened(release, features, level, sampling, "correlations", tails)
-    return table("correlations", level, correlation_lines(law, places, level, tails))
-
-
-def partial_correlation_intervals(
-    release: Release,
-    features: Sequence[str] | None = None,
-    *,
-    level: float = 0.95,
-    sampling: bool = True,
-    tails: Tails = "moments",
-) -> IntervalTable:
-    """Intervals for correlations of all pairs when the other chosen features are held fixed.
-
-    Parameters
-    ----------
-    release, features, level, sampling, tails
-        As in :func:`variance_intervals`.  Of a column's categories one is left out.
-
-    Raises
-    ------
-    UnknownNoiseError, ReleaseError
-        As in :func:`mean_intervals`.
-    """
-    law, places = _opened(release, features, level, sampling, "partial correlations", tails)
+    what = "partial correlations" if partial else "correlations"
+    law, places = _opened(release, features, level, sampling, what, tails)
+    if not partial:
+        return table(what, level, correlation_lines(law, places, level, tails))
     kept, notes = without_references(release, places)
-    return table("partial correlations", level, partial_correlation_lines(law, kept, level, tails), notes)
+    return table(what, level, partial_correlation_lines(law, kept, level, tails), notes)
 
 
 def eigenvalue_intervals(
@@ -261,54 +245,9 @@ def coefficient_intervals(
     return table(f"coefficients for {target}", level, lines, notes)
 
 
-def conf_int(estimator: Any, level: float = 0.95, **options: Any) -> Any:
-    """Intervals for what a fitted estimator has estimated.
-
-    Parameters
-    ----------
-    estimator
-        ``PrivateLinearRegression`` or ``PrivateRidge``: coefficients, at its penalty, a list of tables if it has
-        several targets.  ``PrivatePCA``: eigenvalues.  ``PrivateCorrelation``: correlations.  ``PrivateCovariance``:
-        variances.
-    level : float
-    **options
-        Of the function for these intervals, such as ``sampling`` or ``tails``.
-
-    Returns
-    -------
-    IntervalTable or list of IntervalTable
-    """
-    kinds = [kind.__name__ for kind in type(estimator).__mro__]
-    names = [str(name) for name in estimator.get_encoded_names()]
-    release: Release = estimator.release_
-    if "PrivateLinearRegression" in kinds or "PrivateRidge" in kinds:
-        tables = [
-            coefficient_intervals(
-                release,
-                feature_columns(release)[target].name,
-                names,
-                alpha=float(alpha),
-                fit_intercept=estimator.fit_intercept,
-                level=level,
-                **options,
-            )
-            for target, alpha in _targets_and_penalties(estimator)
-        ]
-        return tables[0] if np.ndim(estimator.intercept_) == 0 else tables
-    if "PrivatePCA" in kinds:
-        options = {"scaling": estimator.scaling, "n_eigenvalues": estimator.n_components_} | options
-        return eigenvalue_intervals(release, names, level=level, **options)
-    if "PrivateCorrelation" in kinds:
-        return correlation_intervals(release, names, level=level, **options)
-    if "PrivateCovariance" in kinds:
-        return variance_intervals(release, names, level=level, **options)
-    raise InputError(f"There are no intervals for {type(estimator).__name__}.")
-
-
-def _targets_and_penalties(estimator: Any) -> list[tuple[int, float]]:
-    targets = estimator._targets
-    penalties = np.broadcast_to(getattr(estimator, "alpha_", 0.0), len(targets))
-    return list(zip(map(int, targets), map(float, penalties), strict=True))
+def conf_int(estimator: "ReleaseEstimator", level: float = 0.95, **options: Any) -> Any:
+    """Intervals for what a fitted estimator has estimated: ``estimator.conf_int(level, **options)``."""
+    return estimator.conf_int(level, **options)
 
 
 def _opened(

@@ -20,6 +20,7 @@ from dpcov.analysis.features import (
     find_features,
     other_features,
 )
+from dpcov.analysis.inference import coefficient_intervals
 from dpcov.analysis.problems import InputError, UnknownNoiseError
 from dpcov.analysis.reading import NoiseLevel, noise_level, original_map
 from dpcov.analysis.ridge_path import NoisyMoment, RidgeProblem
@@ -121,6 +122,15 @@ class LinearModel(Regressor, ReleaseEstimator):
         self.training_r2_: Any = self._flattened(
             [explained_share(view.moment, p, u) for p, u in zip(problems, directions, strict=True)]
         )
+
+    def _intervals_of_coefficients(self, penalties: Sequence[float], **options: Any) -> Any:
+        columns, names = feature_columns(self.release_), list(map(str, self.get_encoded_names()))
+        options = {"fit_intercept": self.fit_intercept} | options
+        tables = [
+            coefficient_intervals(self.release_, columns[target].name, names, alpha=float(alpha), **options)
+            for target, alpha in zip(self._targets, penalties, strict=True)
+        ]
+        return tables[0] if self._flat else tables
 
     def _flattened(self, values: list[Any]) -> Any:
         return values[0] if self._flat else np.array(values)

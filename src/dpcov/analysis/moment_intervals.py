@@ -77,11 +77,12 @@ def _variance_line(law: MomentLaw, place: int, mean: Interval, level: float, tai
 
 
 def _variance_sampling(law: MomentLaw, place: int, tails: Tails) -> Triple:
-    """Variance of u² at a candidate variance t: a multiple of t², or t (B² - t) if nothing but |u| <= B is known."""
-    rows, shape = law.sampling_factor, shape_of(law, place)
+    """Variance of u² at a candidate variance t; t (B² - t) if nothing but |u| <= B is known."""
+    rows = law.sampling_factor
+    linear, square = shape_of(law, place).square_variance
     if tails == "bounded":
-        return 0.0, -(reach_of(law, place) ** 2) / 2 * rows, -rows
-    return 0.0, 0.0, (3 * shape.kurtosis - 1) * rows
+        linear, square = reach_of(law, place) ** 2, -1.0
+    return 0.0, -linear / 2 * rows, square * rows
 
 
 def _privacy(law: MomentLaw, place: int, form: Array) -> Triple:

@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin
 
 from dpcov.analysis.base import Array, ReleaseEstimator, Transformer, require_numbers
+from dpcov.analysis.inference import eigenvalue_intervals
 from dpcov.analysis.problems import InputError, warn_noise
 from dpcov.analysis.reading import Reading, noise_edge
 from dpcov.artifact import Release
@@ -107,6 +108,10 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, Transformer, ReleaseEstimator)
         if number != int(number) or not 1 <= number <= p:
             raise InputError(f"n_components must be a share below 1, or a whole number from 1 to {p}.")
         return int(number)
+
+    def _intervals(self, **options: Any) -> Any:
+        options = {"scaling": self.scaling, "n_eigenvalues": self.n_components_} | options
+        return eigenvalue_intervals(self.release_, list(self.get_encoded_names()), **options)
 
     @property
     def _n_features_out(self) -> int:

@@ -4,7 +4,7 @@ Promise: a release alone, in original units; directions of pure noise are never 
 """
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -52,6 +52,9 @@ class PrivateLinearRegression(LinearModel):
                 "release and are left out of the regression. PrivateRidge uses them as far as they deserve."
             )
         self._solve_truncated(problems, above)
+
+    def _intervals(self, **options: Any) -> Any:
+        return self._intervals_of_coefficients([0.0] * len(self._targets), **options)
 
 
 @dataclass(eq=False, repr=False)

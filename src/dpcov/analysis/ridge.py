@@ -9,16 +9,15 @@ target.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import sqrt
-from statistics import NormalDist
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 
 from dpcov.analysis import ridge_path
 from dpcov.analysis.base import Array, require_numbers
-from dpcov.analysis.linear_model import LinearModel, View
-from dpcov.analysis.problems import InputError, UnknownNoiseError, warn_noise
+from dpcov.analysis.linear_model import LinearModel
+from dpcov.analysis.problems import InputError, warn_noise
+from dpcov.analysis.ridge_bound import error_bound
 from dpcov.analysis.ridge_path import RidgeProblem
 
 
@@ -103,6 +102,9 @@ class PrivateRidge(LinearModel):
             return float(self.alphas_[int(np.argmin(risks))])
         return require_numbers("alpha", self.alpha, 0.0)
 
+    def _intervals(self, **options: Any) -> Any:
+        return self._intervals_of_coefficients(np.atleast_1d(self.alpha_).tolist(), **options)
+
     def _warn_if_hidden(self, problem: RidgeProblem) -> None:
         if problem.spectrum[0][-1] <= self.noise_edge_:
             warn_noise(
@@ -130,8 +132,10 @@ class PrivateRidge(LinearModel):
     def error_bound(self, confidence: float = 0.95) -> Any:
         """How far the coefficients can be from those of the same penalty on the exact moments.
 
-        Amin et al. (2019), Lemma 1, for the vector of intercept and coefficients in encoded units; a coefficient in
-        original units is off by at most that times the target's half range over the feature's.
+        The smaller of two bounds (:mod:`dpcov.analysis.ridge_bound`), one of them Lemma 1 of Amin et al. (2019), on the
+        length of the error of intercept and coefficients in encoded units; a coefficient in original units is off by
+        at most that times the target's half range over the feature's.  :meth:`conf_int` says more of single
+        coefficients.
 
         Parameters
         ----------
@@ -147,49 +151,13 @@ class PrivateRidge(LinearModel):
         ------
         UnknownNoiseError
             Unless the noise is Gaussian with a published variance.
-
-        Notes
-        -----
-        The norm of the noise exceeds 2 √(dv) + z √(2v), and that of a column √((d+1) v) + z √(2v), no more often than a
-        normal number exceeds z (Gaussian isoperimetry).  What post-processing changed is public, and added.
         """
         self._require_fitted()
         require_numbers("confidence", confidence, 0.0, below=1.0)
         alphas = np.atleast_1d(self.alpha_)
         return self._flattened(
             [
-                _error_bound(self._view, problem, weights, alpha, confidence)
+                error_bound(self._view, problem, weights, alpha, confidence)
                 for problem, weights, alpha in zip(self._problems, self._weights, alphas, strict=True)
             ]
         )
-
-
-def _error_bound(view: View, problem: RidgeProblem, weights: Array, alpha: float, confidence: float) -> float:
-    noise, d = view.noise, len(view.moment)
-    if noise is None or not noise.is_normal:
-        raise UnknownNoiseError(
-            "This bound needs Gaussian noise of published variance, which this release lacks."
-        )
-    raw = view.release.second_moment("none")
-    reach = NormalDist().inv_cdf(1 - (1 - confidence) / 2) * sqrt(2 * noise.variance)
-    spectral_noise = 2 * sqrt(d * noise.variance) + reach
-    rows = problem.features
-    if problem.has_intercept:
-        rows = np.vstack([np.eye(d)[:1], rows])
-    length = float(np.linalg.norm(rows, 2))
-    changed = view.moment - raw
-    goal = float(np.linalg.norm(problem.target))
-    target_noise = (sqrt((d + 1) * noise.variance) + reach) if goal == 1.0 else spectral_noise * goal
-    penalty = np.diag([0.0] * problem.has_intercept + [alpha] * len(problem.features))
-    seen = float(np.linalg.eigvalsh(rows @ raw @ rows.T + penalty)[0]) - length**2 * spectral_noise
-    certain = alpha / (view.release.manifest.norm_bound**2 + alpha) if problem.has_intercept else alpha
-    smallest = max(seen, certain)
-    if smallest <= 0:
-        return float("inf")
-    whole = np.append(weights, problem.intercept(weights))
-    return ridge_path.lemma_bound(
-        target_error=float(np.linalg.norm(rows @ changed @ problem.target)) + length * target_noise,
-        spectral_error=float(np.linalg.norm(rows @ changed @ rows.T, 2)) + length**2 * spectral_noise,
-        weights_norm=float(np.linalg.norm(whole)),
-        smallest_eigenvalue=smallest,
-    )

@@ -202,19 +202,3 @@ def default_alphas(problem: RidgeProblem, edge: float, n_alphas: int) -> Array:
     largest = max(float(values[-1]), edge, np.finfo(np.float64).tiny ** 0.5)
     smallest = max(SMALLEST_SHARE_OF_EDGE * edge, 1e-10 * largest, -1.05 * float(values[0]))
     return np.geomspace(smallest, max(100.0 * largest, 10.0 * smallest), n_alphas)
-
-
-def lemma_bound(
-    *,
-    target_error: float,
-    spectral_error: float,
-    weights_norm: float,
-    smallest_eigenvalue: float,
-) -> float:
-    """Bound on the distance of ridge weights from those of the exact second moment.
-
-    Amin et al. (2019), Lemma 1, with numerator and denominator divided by n; ``smallest_eigenvalue`` is a lower bound
-    on that of the exact features' second moment with its penalty, which is what the proof divides by, and
-    ``target_error`` bounds the error of the target's column alone.
-    """
-    return (target_error + spectral_error * weights_norm) / smallest_eigenvalue

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.fft import dct
 
 from dpcov.errors import UsageError
 from dpcov.privacy.guarantee import Neighbors
@@ -73,12 +74,14 @@ def attaining(relation: Neighbors, n_features: int = 2) -> Neighboring:
     return orthogonal_rows(n_features) if relation == "replace-one" else one_row_more(n_features)
 
 
-def turned(pair: Neighboring, angle: float = np.pi / 4) -> Neighboring:
-    """The same pair with its first two columns turned: the difference moves to other entries of the matrix."""
+def turned(pair: Neighboring) -> Neighboring:
+    """The same pair turned so that the first axis spreads over all columns; two columns turn by 45 degrees.
+
+    The difference moves to other entries of the matrix.
+    """
     if pair.n_features < 2:
         raise UsageError("Only tables of two columns or more can be turned.")
-    turn = np.eye(pair.n_features)
-    turn[:2, :2] = [[np.cos(angle), np.sin(angle)], [-np.sin(angle), np.cos(angle)]]
+    turn = dct(np.eye(pair.n_features), axis=0, norm="ortho")
     # A turn may lengthen a unit row by a rounding error.
     first, second = (into_ball(rows @ turn) for rows in (pair.first, pair.second))
     return replace(pair, first=first, second=second, label=f"{pair.label}, turned")

@@ -17,19 +17,20 @@ from dpcov.privacy.budget import Budget
 from dpcov.privacy.guarantee import Neighbors, Promise
 
 GENERIC_ROWS = np.array([[0.31, -0.47], [0.23, 0.61], [0.11, 0.07], [-0.53, 0.29]])
-"""Rows whose products fall between all grid points."""
+"""Rows of two columns whose products fall between all grid points."""
 
 
-def known_pairs(relation: Neighbors) -> list[Neighboring]:
+def known_pairs(relation: Neighbors, n_features: int = 2) -> list[Neighboring]:
     """The attaining pair, also turned and beside another row; no special numbers; a short row against none."""
-    best, nobody = attaining(relation), np.zeros((3, 2))
-    axes = np.eye(2)
+    best, nobody = attaining(relation, n_features), np.zeros((3, n_features))
+    axes = np.eye(n_features)
+    generic = np.resize(GENERIC_ROWS.T, (n_features, len(GENERIC_ROWS))).T / np.sqrt(n_features / 2)
     return [
         best,
         turned(best),
-        pair_of(relation, axes[1:], axes[0], axes[1], label="beside a row"),
-        pair_of(relation, GENERIC_ROWS[2:], GENERIC_ROWS[0], GENERIC_ROWS[1], label="generic"),
-        pair_of(relation, nobody, np.array([0.3, 0.0]), nobody[0], label="short row"),
+        pair_of(relation, axes[1:2], axes[0], axes[1], label="beside a row"),
+        pair_of(relation, generic[2:], generic[0], generic[1], label="generic"),
+        pair_of(relation, nobody, 0.3 * axes[0], nobody[0], label="short row"),
     ]
 
 
@@ -39,6 +40,7 @@ def search(
     budget: Budget,
     relation: Neighbors,
     *,
+    n_features: int,
     candidates: int,
     draws: int,
     seconds: float,
@@ -49,8 +51,8 @@ def search(
 
     The known pairs come first, then random restarts in turn with steps from the best pair so far.
     """
-    start, best, best_bound = time.perf_counter(), attaining(relation), -1.0
-    known = known_pairs(relation)
+    start, best, best_bound = time.perf_counter(), attaining(relation, n_features), -1.0
+    known = known_pairs(relation, n_features)
     for number in range(candidates):
         spent = time.perf_counter() - start
         if number > 0 and spent > seconds:
@@ -58,7 +60,7 @@ def search(
         if number < len(known):
             pair = known[number]
         elif number % 2:
-            pair = random_pair(relation, 2, random)
+            pair = random_pair(relation, n_features, random)
         else:
             pair = perturbed(best, random)
         both = drawers(mechanism, budget, pair, entropy)

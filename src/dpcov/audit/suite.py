@@ -57,11 +57,12 @@ DEEP = Effort(draws=40_000, candidates=60, search_draws=1_000, seconds=60.0)
 
 @dataclass(frozen=True, kw_only=True)
 class Case:
-    """One claim to hold against the evidence."""
+    """One claim to hold against the evidence of tables with so many columns, two at least."""
 
     mechanism: Mechanism[Any]
     neighbors: Neighbors
     budget: Budget
+    n_features: int = 2
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,10 +110,11 @@ def cases_of(
     *,
     neighbors: Neighbors | None = None,
     budgets: Budgets = BUDGETS,
+    n_features: int = 2,
 ) -> list[Case]:
     """Every mechanism under every relation and promise that it knows, or those asked for."""
     return [
-        Case(mechanism=mechanism, neighbors=relation, budget=budgets[kind])
+        Case(mechanism=mechanism, neighbors=relation, budget=budgets[kind], n_features=n_features)
         for mechanism in mechanisms
         for relation in mechanism.relations
         if neighbors in (None, relation)
@@ -155,13 +157,14 @@ def audit(
 
 def audit_case(case: Case, effort: Effort, entropy: Entropy, random: np.random.Generator) -> Finding:
     """Bound from the attaining pair and from the pair that a search found, each at half of ALPHA."""
-    start, known = time.perf_counter(), attaining(case.neighbors)
+    start, known = time.perf_counter(), attaining(case.neighbors, case.n_features)
     promise = case.mechanism.calibrate(problem_of(known, known.first), case.budget).promise
     found = search(
         case.mechanism,
         promise,
         case.budget,
         case.neighbors,
+        n_features=case.n_features,
         candidates=effort.candidates,
         draws=effort.search_draws,
         seconds=effort.seconds / 2,

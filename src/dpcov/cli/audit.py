@@ -36,6 +36,7 @@ def audit(
     neighbors: Annotated[
         str | None, typer.Option("--neighbors", help="Only this relation: replace-one or add-remove-one.")
     ] = None,
+    columns: Annotated[int, typer.Option("--columns", min=2, help="Columns of the made-up tables.")] = 2,
     epsilon: options.Epsilon = None,
     delta: options.Delta = None,
     rho: options.Rho = None,
@@ -71,6 +72,7 @@ def audit(
         chosen or [mechanism() for mechanism in MECHANISMS],
         neighbors=None if neighbors is None else options.neighbors_from(neighbors),
         budgets=_budgets(epsilon, delta, rho),
+        n_features=columns,
     )
     if not cases:
         raise UsageError("No claim to audit: the mechanism knows no such relation or kind of budget.")

@@ -5,6 +5,7 @@ came from a row.  Heavy imports happen inside the commands, so that ``--help`` i
 """
 
 import errno
+import io
 import os
 import signal
 import sys
@@ -43,6 +44,7 @@ class Commands(TyperGroup):
 
     def invoke(self, ctx: Any) -> Any:
         """Run the chosen command."""
+        _print_any_name()
         try:
             return super().invoke(ctx)
         except DpcovError as error:
@@ -56,6 +58,13 @@ class Commands(TyperGroup):
                 raise
             # The system's own words; the error's text would hold the path as well.
             _fail(f"A path cannot be used: {os.strerror(error.errno).lower()}. Check the paths.", 1, error)
+
+
+def _print_any_name() -> None:
+    """Let names of files be printed that are no text in the screen's encoding."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
 
 
 def _fail(message: str, code: int, error: BaseException) -> NoReturn:

@@ -27,5 +27,5 @@ def _declared(name: str, kind: Kind) -> Declared:
             return Boolean()
         case "text":
             return Categorical()
-        case "other":
+        case _:
             return Ignored(note=_OTHER)

@@ -10,6 +10,7 @@ every partial sum of products is then an integer below 2**53 in absolute value, 
 order of summation.
 """
 
+import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
@@ -21,11 +22,18 @@ from dpcov.errors import DataError, NumericError, UsageError
 
 DEFAULT_BITS = 20
 MAX_BITS = 24
-_TILE_VALUES = 2**17
-"""Values put into shells at a time: a megabyte, so that all the passes but the first stay in cache."""
+_TILE_VALUES = 2**18
+"""Values put into shells at a time: two megabytes, so that all the passes but the first stay in cache."""
 
-_GATHERED_VALUES = 2**23
+_SORTED_VALUES = 2**23
 """Values sorted by stratum at a time, 64 MiB: few large products are faster than many small ones."""
+
+_SURELY_SHORT = 1 - 2.0**-20
+"""A row whose floating squared norm, in units of its shell, is at most this passes the check in integers: truncation
+only shortens it, and rounding errors are below ``d * 2**-52``."""
+
+_SMALLEST_ENERGY = 2.0**-127
+"""Below it, a squared norm belongs to the last shell, however many there are."""
 
 FloatBlock = NDArray[np.float64]
 
@@ -183,6 +191,8 @@ class Moments:
         if rows.ndim != 2 or rows.shape[1] != self.n_features:
             raise DataError(f"Expected blocks of rows with {self.n_features} encoded columns.")
         step = self.block_rows
+        if self.spec.n_strata > 1:
+            step = max(step, _SORTED_VALUES // self.n_features)
         for start in range(0, len(rows), step):
             part = slice(start, start + step)
             numbers = None if groups is None else groups[part]
@@ -196,17 +206,11 @@ class Moments:
     def add_lattice(self, rows: LatticeRows) -> None:
         """Add quantized rows: one symmetric product per stratum and block."""
         if rows.strata is None:
-            self._add_rows(self.strata[0], rows.values)
+            for start in range(0, len(rows.values), self.block_rows):
+                self.strata[0].add(rows.values[start : start + self.block_rows], self.spec.bits)
             return
-        step = max(self.block_rows, _GATHERED_VALUES // self.n_features)
-        for start in range(0, len(rows.values), step):
-            part = slice(start, start + step)
-            for index, members in _by_stratum(rows.values[part], rows.strata[part]):
-                self._add_rows(self.strata[index], members)
-
-    def _add_rows(self, stratum: StratumMoments, rows: FloatBlock) -> None:
-        for start in range(0, len(rows), self.block_rows):
-            stratum.add(rows[start : start + self.block_rows], self.spec.bits)
+        for index, members in _by_stratum(rows.values, rows.strata, self.block_rows):
+            self.strata[index].add(members, self.spec.bits)
 
     def merge(self, other: "Moments") -> None:
         """Add another table's moments; both must have been gathered in the same way."""
@@ -265,29 +269,53 @@ def _tiles(shape: tuple[int, ...]) -> Iterator[slice]:
 def _quantize_tile(
     rows: FloatBlock, values: FloatBlock, shells: NDArray[np.intp] | None, spec: MomentsSpec
 ) -> None:
+    surely_short = False
     if shells is None:
         np.multiply(rows, 2.0**spec.bits / spec.clip, out=values)
     else:
-        shells[:] = _shell_of(rows / spec.clip, spec.shells)
-        np.multiply(rows, np.ldexp(1.0 / spec.clip, spec.bits + shells)[:, None], out=values)
+        clipped = rows if spec.clip == 1 else rows / spec.clip
+        energies = _squared_norms(clipped)
+        shells[:] = _shell_of(clipped, energies, spec.shells)
+        all_shells = np.arange(spec.shells)
+        surely_short = bool((energies <= np.ldexp(_SURELY_SHORT, -2 * all_shells)[shells]).all())
+        np.multiply(rows, np.ldexp(1.0 / spec.clip, spec.bits + all_shells)[shells, None], out=values)
     np.trunc(values, out=values)
-    _shorten(values, spec.bits)
+    if not surely_short:
+        _shorten(values, spec.bits)
 
 
-def _shell_of(rows: FloatBlock, shells: int) -> NDArray[np.intp]:
+def _shell_of(rows: FloatBlock, energies: FloatBlock, shells: int) -> NDArray[np.intp]:
     """Shell s holds norms in (2**-(s+1), 2**-s]; zero rows and everything smaller go into the last one.
 
-    The norm is measured in integers, relative to the row's largest entry: a sum of floats would depend on the
-    machine's vector width, and engines must agree on every row.
+    Floating squared norms, whose last digits depend on the machine, decide where they are far enough from a power of
+    four; `_exact_shell_of` measures the other rows, and differs from a squared norm by less than the margin: its
+    entries, below ``2**bits``, lose less than 1 each, so that a norm of at least ``2**(bits - 1)`` loses less than
+    ``sqrt(d)``.  Engines must agree on every row.
     """
-    bits = (53 - rows.shape[1].bit_length()) // 2
+    mantissa, power = np.frexp(energies)
+    shell = np.where(energies < _SMALLEST_ENERGY, shells - 1, -power // 2)
+    margin = 2.0 ** (3 - _shell_bits(rows)) * math.sqrt(rows.shape[1])
+    unsure = (energies < 0.5) & (energies >= _SMALLEST_ENERGY) & (np.abs(mantissa - 0.75) > 0.25 - margin)
+    if len(places := np.flatnonzero(unsure)):
+        shell[places] = _exact_shell_of(rows[places])
+    return np.clip(shell, 0, shells - 1).astype(np.intp)
+
+
+def _exact_shell_of(rows: FloatBlock) -> NDArray[np.intp]:
+    """Shell of rows that are not zero, their norms measured in integers relative to the largest entry."""
     _, exponent = np.frexp(np.abs(rows).max(axis=1))
-    exponent = np.maximum(exponent, -900) - bits
+    exponent = np.maximum(exponent, -900) - _shell_bits(rows)
     energy = _squared_norms(np.trunc(rows * np.ldexp(1.0, -exponent)[:, None]))
     _, power = np.frexp(energy)
     is_power = energy == np.ldexp(0.5, power)
-    shell = (is_power - power - 2 * exponent) // 2
-    return np.clip(np.where(energy > 0, shell, shells - 1), 0, shells - 1).astype(np.intp)
+    shell: NDArray[np.intp] = (is_power - power - 2 * exponent) // 2
+    return shell
+
+
+def _shell_bits(rows: FloatBlock) -> int:
+    """Bits of an entry for which a sum of squares stays below 2**53."""
+    n_features: int = rows.shape[1]
+    return (53 - n_features.bit_length()) // 2
 
 
 def _squared_norms(values: FloatBlock) -> FloatBlock:
@@ -331,11 +359,26 @@ def normalize(values: FloatBlock, bits: int) -> FloatBlock:
     return unit
 
 
-def _by_stratum(block: FloatBlock, strata: NDArray[np.intp]) -> Iterator[tuple[int, FloatBlock]]:
-    """Split a block into contiguous parts, one per stratum that occurs in it."""
-    order = np.argsort(strata, kind="stable")
-    gathered = np.take(np.ascontiguousarray(block), order, axis=0)
-    present, starts = np.unique(strata[order], return_index=True)
-    ends = np.append(starts[1:], len(order))
-    for index, start, end in zip(present, starts, ends, strict=True):
-        yield int(index), gathered[start:end]
+def _by_stratum(
+    block: FloatBlock, strata: NDArray[np.intp], most_rows: int
+) -> Iterator[tuple[int, FloatBlock]]:
+    """Copy the rows of one stratum after the other, at most so many at a time."""
+    # Numbers of 16 bits are sorted by counting.
+    narrow = strata.astype(np.int16) if len(strata) and strata.max() < 2**15 else strata
+    order = np.argsort(narrow, kind="stable")
+    counts = np.bincount(strata)
+    end = 0
+    for index in np.flatnonzero(counts).tolist():
+        start, end = end, end + int(counts[index])
+        for first in range(start, end, most_rows):
+            yield index, _taken(block, order[first : min(first + most_rows, end)])
+
+
+def _taken(block: FloatBlock, places: NDArray[np.intp]) -> FloatBlock:
+    """Copy rows, stored as the block is."""
+    if block.strides[0] != block.itemsize:
+        return np.take(block, places, axis=0)
+    taken = np.empty((block.shape[1], len(places)))
+    for column, room in zip(block.T, taken, strict=True):
+        np.take(column, places, out=room, mode="clip")  # they are in range; looking again takes longer
+    return taken.T

@@ -8,10 +8,8 @@ import math
 from collections import Counter
 from collections.abc import Iterator
 
+from dpcov.columns import LARGEST_SCALE, SMALLEST_SCALE
 from dpcov.data.schema import Categorical, Declared, Ignored, Numeric, Schema, encoded_columns_of
-
-_SMALLEST_HALF_RANGE = 1e-300
-"""Below it the reciprocal of the half range is no longer a finite float."""
 
 
 def problems_of(schema: Schema) -> list[str]:
@@ -44,8 +42,10 @@ def _of_bounds(what: str, lower: float | None, upper: float | None) -> Iterator[
         yield f"{what}: lower is above upper; exchange them."
     elif lower == upper:
         yield f"{what}: lower and upper are equal; widen them, or ignore the column."
-    elif upper / 2 - lower / 2 < _SMALLEST_HALF_RANGE:
+    elif upper / 2 - lower / 2 < SMALLEST_SCALE:
         yield f"{what}: lower and upper are too close to be told apart; use another unit."
+    elif upper / 2 - lower / 2 > LARGEST_SCALE:
+        yield f"{what}: lower and upper are so far apart that squares overflow; use another unit."
 
 
 def _of_categories(name: object, categories: tuple[str, ...]) -> Iterator[str]:
@@ -88,7 +88,7 @@ def _of_norm_bound(schema: Schema) -> Iterator[str]:
     bound = schema.norm_bound
     if bound is None:
         return
-    if not (math.isfinite(bound) and bound > _SMALLEST_HALF_RANGE):
+    if not (math.isfinite(bound) and bound >= SMALLEST_SCALE):
         yield "norm_bound must be a positive number."
     elif bound > schema.worst_case_norm:
         yield (

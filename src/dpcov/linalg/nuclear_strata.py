@@ -30,13 +30,19 @@ SIGNIFICANT_TRACE = 4.5
 """Standard deviations of its trace from which a stratum counts as present; the trace's noise has a heavy tail."""
 
 SIGNIFICANT_SHAPE = 3.5
-"""The same for its component along the shape, whose noise is nearly normal."""
+"""The most that is asked for along the shape, whose noise is nearly normal."""
 
 SIGNIFICANT_AT_LOW_COST = 2.0
-"""The same where that noise is below twice the error already expected: a false alarm hardly matters then."""
+"""The least that is ever asked for along the shape, where that noise is below twice the error already expected."""
 
 VISIBLE = 1.5
 """A stratum is shrunk by itself if its trace exceeds this many times what the faintest visible direction needs."""
+
+VISIBLE_WITH_TRACE = 0.75
+"""The same for one whose trace is known: it bounds the eigenvalues, and a wrong direction costs little then."""
+
+PRECISE_TRACE = 0.5
+"""A trace counts as known if its variance is below this part of the variance along a unit direction."""
 
 BENEFIT_OF_DOUBT = 1.0
 """The shape is preferred unless its risk is higher by this many standard deviations of the difference."""
@@ -110,6 +116,11 @@ class _Observation:
         d = len(self.matrix)
         return self.unit_variance * (d * (d + 1) / 2 - 1) + self.trace_variance / d
 
+    @property
+    def knows_its_trace(self) -> bool:
+        """Whether the trace is clearer than a single direction."""
+        return self.trace_variance < PRECISE_TRACE * self.unit_variance
+
     def is_present(self, shape: Array, known_error: float) -> bool:
         """Whether the trace, the largest eigenvalue or the component along the shape stands out."""
         bound, unit_std = self.largest_trace, math.sqrt(self.unit_variance)
@@ -119,8 +130,18 @@ class _Observation:
             return True
         size = float(np.linalg.norm(shape))
         along = float(np.vdot(self.matrix, shape)) / size if size > 0.0 else 0.0
-        needed = SIGNIFICANT_AT_LOW_COST if unit_std < 2.0 * known_error else SIGNIFICANT_SHAPE
+        needed = _needed(unit_std / known_error) if known_error > 0.0 else SIGNIFICANT_SHAPE
         return min(along, bound) > needed * unit_std
+
+
+def _needed(cost: float) -> float:
+    """Return how many standard deviations a component along the shape must have.
+
+    A false alarm costs about ``cost`` times the error already expected and has probability exp(-x**2/2) at x standard
+    deviations, so x grows with the root of log(cost): from 2 at a cost of 2 up to 3.5, reached at 120.
+    """
+    least, most = SIGNIFICANT_AT_LOW_COST, SIGNIFICANT_SHAPE
+    return min(math.sqrt(least**2 + 2.0 * math.log(max(cost / 2.0, 1.0))), most)
 
 
 def _estimate(observation: _Observation, shape: Array, known_error: float) -> NuclearEstimate:
@@ -129,7 +150,8 @@ def _estimate(observation: _Observation, shape: Array, known_error: float) -> Nu
         squared_trace = observation.trace**2 - observation.trace_variance
         return NuclearEstimate(matrix=np.zeros_like(shape), expected_squared_error=max(squared_trace, 0.0))
     shaped = _shaped(observation, shape)
-    if observation.trace < VISIBLE * ullman.weakest_visible(len(shape)) * observation.scale:
+    needed = VISIBLE_WITH_TRACE if observation.knows_its_trace else VISIBLE
+    if observation.trace < needed * ullman.weakest_visible(len(shape)) * observation.scale:
         return _plausible(shaped, observation)
     own = _shrunk(observation)
     distance = float(np.linalg.norm(own.matrix - shaped.matrix))

@@ -18,24 +18,13 @@ and for f acting on eigenvalues (Candès, Sing-Long, Trzasko 2013, here for symm
     Σ_{i<j} (f_i − f_j)/(λ_i − λ_j) = Σ_i f_i·m_i,   m_i = Σ_{j≠i} 1/(λ_i − λ_j).
 """
 
-import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from dpcov.linalg.symmetric import Array
-
-SpectralEstimator = Callable[[Array], Array]
-"""Maps ascending noisy eigenvalues to estimated eigenvalues, each belonging to the same eigenvector."""
-
-EXACT_TRACE_DIMENSION = 24
-"""Up to here Σ_i ∂f_i/∂λ_i takes one probe per axis; beyond, its error is small against the d² pair terms."""
-
-PROBES = 8
-
-DIFFERENCE_STEP = 1e-5
-"""Step of the central differences, in units of √v."""
 
 SMALLEST_GAP = 1e-9
 """Distance kept between neighboring eigenvalues, in units of √v."""
@@ -73,16 +62,60 @@ class NoisySpectrum:
         """Variance of W along its noisiest unit direction: with d = 1 there is none but I/√d."""
         return self.mean_variance if self.dimension == 1 else 2.0 * self.off_diagonal_variance
 
+    @cached_property
+    def separated(self) -> Array:
+        """The eigenvalues λ that estimators are given, no two of them tied."""
+        return separate(self.values, self.off_diagonal_variance)
+
+    @cached_property
+    def pair_sums(self) -> Array:
+        """m_i of the separated eigenvalues, shape (d,)."""
+        return pair_sums(self.separated)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class SpectralEstimate:
+    """Estimated eigenvalues f(λ), shape (d,), each belonging to the same eigenvector, and how they change with λ.
+
+    ``own_slopes`` is Σ_i ∂f_i/∂λ_i; ``shift_slope`` is (Σ_ij ∂f_i/∂λ_j)/d, what their mean gains when all λ grow by 1.
+    """
+
+    values: Array
+    own_slopes: float
+    shift_slope: float
+
 
 def pair_sums(values: Array) -> Array:
     """Return m_i = Σ_{j≠i} 1/(λ_i − λ_j) over the values that differ from λ_i, in memory of order d."""
     sums = np.empty_like(values)
-    for start in range(0, values.size, BLOCK_ROWS):
-        block = values[start : start + BLOCK_ROWS]
-        gaps = block[:, np.newaxis] - values
-        gaps[gaps == 0.0] = np.inf
-        sums[start : start + block.size] = (1.0 / gaps).sum(axis=1)
+    for rows in _row_blocks(values.size):
+        gaps = _gaps(values, rows, values.size)
+        sums[rows] = np.divide(1.0, gaps, out=gaps).sum(axis=1)
     return sums
+
+
+def squared_chord_slopes(heights: Array, values: Array) -> float:
+    """Return Σ_{i<j} Σ_k ((h_ik − h_jk)/(λ_i − λ_j))², heights h being of shape (d, k), in memory of order d."""
+    total = 0.0
+    for rows in _row_blocks(values.size):
+        gaps = _gaps(values, rows, rows.stop)
+        for column in heights.T:
+            slopes = (column[rows, np.newaxis] - column[: rows.stop]) / gaps
+            slopes *= slopes
+            # Pairs inside the block occur twice.
+            total += float(slopes.sum()) - 0.5 * float(slopes[:, rows.start :].sum())
+    return total
+
+
+def _row_blocks(size: int) -> Iterator[slice]:
+    return (slice(start, min(start + BLOCK_ROWS, size)) for start in range(0, size, BLOCK_ROWS))
+
+
+def _gaps(values: Array, rows: slice, stop: int) -> Array:
+    """λ_i − λ_j for i in ``rows`` and j < ``stop``, infinite where the two are equal."""
+    gaps = values[rows, np.newaxis] - values[:stop]
+    gaps[gaps == 0.0] = np.inf
+    return gaps
 
 
 def separate(values: Array, off_diagonal_variance: float) -> Array:
@@ -93,43 +126,19 @@ def separate(values: Array, off_diagonal_variance: float) -> Array:
     return np.asarray(values + gap * ranks)
 
 
-def stein_risk(estimator: SpectralEstimator, spectrum: NoisySpectrum) -> float:
+def stein_risk(estimate: SpectralEstimate, spectrum: NoisySpectrum) -> float:
     """Estimate E‖estimate − S‖²_F without bias; single values can be negative when the true risk is small.
 
     Parameters
     ----------
-    estimator : callable
-        Spectral estimator f, evaluated at shifted copies of the eigenvalues to differentiate it.
+    estimate : SpectralEstimate
+        Of the separated eigenvalues of ``spectrum``.
     spectrum : NoisySpectrum
-        What it is applied to.
     """
     v, w = spectrum.off_diagonal_variance, spectrum.mean_variance
-    values = separate(spectrum.values, v)
-    step = DIFFERENCE_STEP * math.sqrt(v)
-
-    def slope(direction: Array) -> float:
-        change = estimator(values + step * direction) - estimator(values - step * direction)
-        return float(direction @ change) / (2.0 * step)
-
-    estimate = estimator(values)
-    divergence = _mean_slope(slope, values.size) + float(estimate @ pair_sums(values))
-    along_identity = slope(np.ones(values.size)) / values.size
-    residual = float(np.sum((estimate - values) ** 2))
-    correction = 4.0 * v * divergence - 2.0 * (2.0 * v - w) * along_identity
+    divergence = estimate.own_slopes + float(estimate.values @ spectrum.pair_sums)
+    residual = float(np.sum((estimate.values - spectrum.separated) ** 2))
+    correction = 4.0 * v * divergence - 2.0 * (2.0 * v - w) * estimate.shift_slope
     if spectrum.excess is not None:
-        correction += 2.0 * float(estimate @ spectrum.excess)
+        correction += 2.0 * float(estimate.values @ spectrum.excess)
     return float(residual - spectrum.total_variance + correction)
-
-
-def _mean_slope(slope: Callable[[Array], float], dimension: int) -> float:
-    """Return Σ_i ∂f_i/∂λ_i: exactly in small dimension, else by Hutchinson's estimate with fixed signs."""
-    if dimension <= EXACT_TRACE_DIMENSION:
-        return sum(slope(axis) for axis in np.eye(dimension))
-    return sum(slope(signs) for signs in _sign_probes(dimension)) / PROBES
-
-
-def _sign_probes(dimension: int) -> Iterator[Array]:
-    # The constant seed is deliberate: the signs are public and results must repeat.
-    generator = np.random.Generator(np.random.PCG64(0))
-    for _ in range(PROBES):
-        yield np.where(generator.integers(0, 2, size=dimension) == 0, -1.0, 1.0)

@@ -14,6 +14,7 @@ an unbiased estimate of the average's risk and within 8v·log 4 of the best (Leu
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -21,7 +22,7 @@ from numpy.typing import ArrayLike
 from dpcov.errors import NumericError, UsageError
 from dpcov.linalg.curve import least_risk_curve
 from dpcov.linalg.project import capped_simplex_projection
-from dpcov.linalg.risk import NoisySpectrum, SpectralEstimator, separate, stein_risk
+from dpcov.linalg.risk import NoisySpectrum, SpectralEstimate, stein_risk
 from dpcov.linalg.symmetric import Array, EigenSystem, compose, eigh
 
 DIMENSION_PER_PIECE = 16.0
@@ -105,41 +106,67 @@ def shrink_system(
     return shrink_spectrum(_with_trace(system.values, v, trace, trace_variance), system.vectors)
 
 
+def expected_squared_error(
+    values: Array,
+    *,
+    off_diagonal_variance: float,
+    trace: float | None = None,
+    trace_variance: float | None = None,
+) -> float:
+    """Return what :func:`shrink` expects of a noisy matrix with these ascending eigenvalues."""
+    v = _variance(off_diagonal_variance)
+    return 0.0 if v == 0.0 else _shrunk_values(_with_trace(values, v, trace, trace_variance)).risk
+
+
 def shrink_spectrum(spectrum: NoisySpectrum, vectors: Array) -> ShrinkResult:
     """Shrink an eigendecomposition whose noise law is known."""
-    estimators = candidates(spectrum)
-    risks = {name: stein_risk(estimator, spectrum) for name, estimator in estimators.items()}
+    averaged = _shrunk_values(spectrum)
+    return _result(EigenSystem(averaged.values, vectors), risk=averaged.risk, weights=averaged.weights)
+
+
+class _Averaged(NamedTuple):
+    values: Array
+    risk: float
+    weights: Mapping[str, float]
+
+
+def _shrunk_values(spectrum: NoisySpectrum) -> _Averaged:
+    estimates = candidates(spectrum)
+    risks = {name: stein_risk(estimate, spectrum) for name, estimate in estimates.items()}
     weights = _average_weights(risks, spectrum)
-    values = separate(spectrum.values, spectrum.off_diagonal_variance)
-    averaged = np.zeros(values.size)
+    values = np.zeros(spectrum.dimension)
     for name, weight in weights.items():
-        averaged += weight * estimators[name](values)
+        values += weight * estimates[name].values
     risk = sum(weight * risks[name] for name, weight in weights.items())
-    if not (np.isfinite(averaged).all() and np.isfinite(risk)):
+    if not (np.isfinite(values).all() and np.isfinite(risk)):
         raise NumericError(
             "The shrunk eigenvalues overflowed. Rescale the matrix and its variance and retry."
         )
-    return _result(EigenSystem(averaged, vectors), risk=risk, weights=weights)
+    return _Averaged(values, risk, weights)
 
 
-def candidates(spectrum: NoisySpectrum) -> dict[str, SpectralEstimator]:
-    """Return the competing estimators by name; ``fine`` has more knots the larger the dimension.
+def candidates(spectrum: NoisySpectrum) -> dict[str, SpectralEstimate]:
+    """Return the competing estimates by name; ``fine`` has more knots the larger the dimension.
 
     A single number is only cut at zero: whatever is better near zero is worse where it is about as large as its noise.
     """
     if spectrum.dimension == 1:
-        return {"projected": _projected}
+        return {"projected": _projected(spectrum.separated)}
     pieces = max(1, round(float(np.cbrt(spectrum.dimension / DIMENSION_PER_PIECE))))
+    zero = SpectralEstimate(values=np.zeros(spectrum.dimension), own_slopes=0.0, shift_slope=0.0)
     return {
         "coarse": least_risk_curve(spectrum, 0),
         "fine": least_risk_curve(spectrum, pieces),
-        "projected": _projected,
-        "zero": np.zeros_like,
+        "projected": _projected(spectrum.separated),
+        "zero": zero,
     }
 
 
-def _projected(values: Array) -> Array:
-    return capped_simplex_projection(values, max(float(values.sum()), 0.0))
+def _projected(values: Array) -> SpectralEstimate:
+    """Project on {λ ≥ 0, Σλ at most what it is}: the positive ones give up what the negative ones lack."""
+    projected = capped_simplex_projection(values, max(float(values.sum()), 0.0))
+    kept = int(np.count_nonzero(projected))
+    return SpectralEstimate(values=projected, own_slopes=float(kept), shift_slope=float(kept > 0))
 
 
 def _average_weights(risks: Mapping[str, float], spectrum: NoisySpectrum) -> dict[str, float]:

@@ -7,6 +7,7 @@ noise level alone, never on single eigenvalues.  Knows nothing of matrices, risk
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpcov.linalg.symmetric import Array
 
@@ -16,10 +17,19 @@ OUTER_GROWTH = 2.0
 
 @dataclass(frozen=True, kw_only=True)
 class CurveBasis:
-    """Basis curves at k points: ``heights`` and ``slopes``, each of shape (k, number of curves)."""
+    """Basis curves at k points, with their first two derivatives, each of shape (k, number of curves)."""
 
     heights: Array
     slopes: Array
+    curvatures: Array
+
+    def only(self, chosen: NDArray[np.bool_]) -> "CurveBasis":
+        """The curves that are marked in ``chosen``, shape (number of curves,)."""
+        return CurveBasis(
+            heights=self.heights[:, chosen],
+            slopes=self.slopes[:, chosen],
+            curvatures=self.curvatures[:, chosen],
+        )
 
 
 def noise_knots(radius: float, largest: float, pieces: int) -> Array:
@@ -51,8 +61,11 @@ def increasing_basis(points: Array, knots: Array) -> CurveBasis:
     # Products of nonnegative factors: rounding cannot turn a height negative.
     heights = risen**2 / (width * (peak - left)) + passed * (2.0 - passed / (right - peak)) / width
     slopes = 2.0 / width * np.where(x < peak, risen / (peak - left), 1.0 - passed / (right - peak))
-    count = points.size
+    rising, falling = (left < x) & (x < peak), (peak <= x) & (x < right)
+    curvatures = 2.0 / width * (rising / (peak - left) - falling / (right - peak))
+    zero = np.zeros((points.size, 1))
     return CurveBasis(
-        heights=np.column_stack([np.ones(count), heights]),
-        slopes=np.column_stack([np.zeros(count), slopes]),
+        heights=np.hstack([zero + 1.0, heights]),
+        slopes=np.hstack([zero, slopes]),
+        curvatures=np.hstack([zero, curvatures]),
     )

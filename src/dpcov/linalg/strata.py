@@ -32,10 +32,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dpcov.errors import UsageError
+from dpcov.linalg.one_thread import one_thread
 from dpcov.linalg.project import project_psd
 from dpcov.linalg.stratum import NoisyMatrix, Stratum, pool, with_joint_trace
 from dpcov.linalg.structured import Candidate, blended, guided_candidates, sparse_candidate
-from dpcov.linalg.symmetric import Array, symmetrize
+from dpcov.linalg.symmetric import Array, is_positive_definite, symmetrize
 
 COMPARABLE_NOISE = 8.0
 """Largest ratio of neighboring variances that may be pooled: a clear stratum has nothing to gain from a much noisier
@@ -51,6 +52,12 @@ wrong zero would cost more than its noise."""
 EVIDENCE_NEARBY = 3.0
 """The same for a stratum as noisy as one that is kept; it grows with the ratio r of the noises to √(9 + 2 ln r), so
 that the mean error of false alarms stays small beside the error of what is kept."""
+
+NEGLIGIBLE_SHARE = 1e-12
+"""A stratum's own shrinkage with a smaller share in the average is not made: its eigenvectors are most of the work."""
+
+LEAST_ERROR = 0.25
+"""Share of what shrinkage supposes below which no error is reported: an unbiased number of chance can be negative."""
 
 SUPPOSED_ERROR = 1.0
 """By how much, relatively, the error that shrinkage of several strata supposes may be wrong (standard deviation)."""
@@ -137,6 +144,11 @@ def shrink_strata(
     StrataResult
     """
     strata = _observations(noisy, off_diagonal_variances, traces, trace_variances)
+    with one_thread(len(strata[0].noisy)):
+        return _shrunk(strata, joint_trace, clearest_is_inhabited)
+
+
+def _shrunk(strata: list[Stratum], joint_trace: float | None, clearest_is_inhabited: bool) -> StrataResult:
     kept = _with_evidence(_comparable_runs(strata), clearest_is_inhabited)
     if joint_trace is not None:
         sharpened = iter(with_joint_trace([stratum for run in kept for stratum in run], joint_trace))
@@ -175,17 +187,32 @@ def _comparable_runs(strata: list[Stratum]) -> list[list[Stratum]]:
 
 def _with_evidence(runs: list[list[Stratum]], clearest_is_inhabited: bool) -> list[list[Stratum]]:
     """Keep the runs in which, alone or together, something stands out from the noise."""
-    kept, guide, noise = list[list[Stratum]](), np.zeros_like(runs[0][0].noisy), 0.0
+    kept, noise = list[list[Stratum]](), 0.0
+    guide = _Guide(runs[0][0].noisy)
     for run in runs:
         together = run[0] if len(run) == 1 else pool(run)
         needed = _deviations(together.noise_std, noise if kept else None)
         if not kept and clearest_is_inhabited:
             needed = -inf
         tested = run if len(run) == 1 else [together, *run]
-        if any(stratum.stands_out(needed, guide if np.any(guide) else None) for stratum in tested):
+        if any(stratum.stands_out(needed, guide.matrix) for stratum in tested):
             kept.append(run)
-            guide, noise = guide + together.shrunk().matrix, together.noise_std
+            guide.waiting.append(together)
+            noise = together.noise_std
     return kept
+
+
+class _Guide:
+    """The sum of shrunk strata; what was added since it was last asked for is shrunk when it is asked for again."""
+
+    def __init__(self, like: Array) -> None:
+        self.waiting: list[Stratum] = []
+        self._sum = np.zeros_like(like)
+
+    def matrix(self) -> Array:
+        while self.waiting:
+            self._sum = self._sum + self.waiting.pop(0).shrunk().matrix
+        return self._sum
 
 
 def _deviations(noise: float, noise_of_kept: float | None) -> float:
@@ -226,10 +253,11 @@ def _expected_squared_error(parts: list[_Part]) -> float:
         d = len(part.stratum.noisy)
         variance += 4.0 * part.stratum.variance**2 * d * (d + 1)
     unbiased = _risk(parts, np.zeros_like(parts[0].residual)) + _repeated_noise(parts)
+    least = LEAST_ERROR * supposed
     if len(parts) == 1 or variance == 0.0:
-        return unbiased
+        return max(unbiased, least)
     prior = (SUPPOSED_ERROR * supposed) ** 2
-    return supposed + prior / (prior + variance) * (unbiased - supposed)
+    return max(supposed + prior / (prior + variance) * (unbiased - supposed), least)
 
 
 def _repeated_noise(parts: list[_Part]) -> float:
@@ -242,14 +270,21 @@ def _repeated_noise(parts: list[_Part]) -> float:
 
 
 def _estimated(stratum: Stratum, guide: Array) -> _Part:
-    alone = stratum.shrunk()
-    own = Candidate(matrix=alone.matrix, risk=alone.expected_squared_error)
     if stratum.variance == 0.0:
-        return _Part(stratum=stratum, estimate=own)
+        return _Part(stratum=stratum, estimate=_own(stratum))
     if not np.any(guide):
-        return _Part(stratum=stratum, estimate=_perhaps_sparse(own, stratum))
+        return _Part(stratum=stratum, estimate=_perhaps_sparse(_own(stratum), stratum))
     guided = guided_candidates(stratum.noisy, off_diagonal_variance=stratum.variance, guide=guide)
-    return _Part(stratum=stratum, estimate=_averaged([own, *guided.values()], stratum.variance))
+    others = list(guided.values())
+    least = min(candidate.risk for candidate in others)
+    counts = exp(min(0.0, least - stratum.shrunk_risk()) / (8.0 * stratum.variance)) > NEGLIGIBLE_SHARE
+    found = [_own(stratum), *others] if counts else others
+    return _Part(stratum=stratum, estimate=_averaged(found, stratum.variance))
+
+
+def _own(stratum: Stratum) -> Candidate:
+    alone = stratum.shrunk()
+    return Candidate(matrix=alone.matrix, risk=alone.expected_squared_error)
 
 
 def _perhaps_sparse(own: Candidate, stratum: Stratum) -> Candidate:
@@ -285,6 +320,8 @@ def _averaged(candidates: list[Candidate], variance: float) -> Candidate:
 
 def _positive(candidate: Candidate) -> Candidate:
     """Project on the positive semidefinite matrices, a convex set that holds S: ‖Pf − S‖² ≤ ‖f − S‖² − ‖f − Pf‖²."""
+    if is_positive_definite(candidate.matrix):
+        return candidate
     projected = project_psd(candidate.matrix)
     gained = float(np.sum((candidate.matrix - projected) ** 2))
     return replace(candidate, matrix=projected, risk=candidate.risk - gained)

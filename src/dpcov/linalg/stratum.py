@@ -11,7 +11,7 @@ the trace; the component along an independent guide, which is N(0, 2v); and the 
 exceeds 2√(dv) + c√(2v) no more often than a normal number exceeds c (Gaussian isoperimetry).
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import sqrt
@@ -19,8 +19,8 @@ from math import sqrt
 import numpy as np
 import scipy.linalg
 
-from dpcov.linalg.shrink import ShrinkResult, shrink_system
-from dpcov.linalg.symmetric import Array, EigenSystem, eigh
+from dpcov.linalg.shrink import ShrinkResult, expected_squared_error, shrink_system
+from dpcov.linalg.symmetric import Array, EigenSystem, eigenvalues, eigh
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -33,6 +33,11 @@ class NoisyMatrix:
     def system(self) -> EigenSystem:
         """All eigenvalues and eigenvectors."""
         return eigh(self.entries)
+
+    @cached_property
+    def eigenvalues(self) -> Array:
+        """All eigenvalues; those of the system, once that is known."""
+        return self.system.values if "system" in self.__dict__ else eigenvalues(self.entries)
 
     def largest_eigenvalue(self) -> float:
         """The largest eigenvalue, at a fraction of the cost of the system."""
@@ -72,15 +77,28 @@ class Stratum:
             trace_variance=self.trace_variance,
         )
 
-    def stands_out(self, deviations: float, guide: Array | None) -> bool:
-        """Whether trace, largest eigenvalue or the component along the guide exceed the noise."""
+    def shrunk_risk(self) -> float:
+        """The expected squared error of :meth:`shrunk`, without eigenvectors."""
+        return expected_squared_error(
+            self.observed.eigenvalues,
+            off_diagonal_variance=self.variance,
+            trace=self.trace,
+            trace_variance=self.trace_variance,
+        )
+
+    def stands_out(self, deviations: float, guide: Callable[[], Array]) -> bool:
+        """Whether trace, component along the guide (the zero matrix if there is none) or largest eigenvalue do.
+
+        They are asked in the order of their cost; the guide is not made where the trace is enough.
+        """
         if self.variance == 0.0:
             return bool(np.any(self.noisy))
         trace, trace_std = self.best_trace()
         if trace > deviations * trace_std:
             return True
-        if guide is not None:
-            along = float(np.vdot(self.noisy, guide)) / float(np.linalg.norm(guide))
+        known = guide()
+        if np.any(known):
+            along = float(np.vdot(self.noisy, known)) / float(np.linalg.norm(known))
             if along > deviations * self.noise_std:
                 return True
         edge = 2.0 * sqrt(len(self.noisy) * self.variance)

@@ -67,11 +67,9 @@ def guided_candidates(noisy: Array, *, off_diagonal_variance: float, guide: Arra
         risk=float(np.sum((noisy - scale * guide) ** 2)) - unit_variance * d * (d + 1) / 2 + scale_risk,
         guide_share=scale,
     )
-    vectors = np.ascontiguousarray(eigh(guide).vectors[:, ::-1])
-    rest = vectors.T @ (noisy - scale * guide) @ vectors
-    shrunk = _shrink_blocks(rest, unit_variance)
+    shrunk = _shrink_blocks(noisy - scale * guide, eigh(guide).vectors[:, ::-1], unit_variance)
     aligned = Candidate(
-        matrix=scale * guide + vectors @ shrunk.matrix @ vectors.T,
+        matrix=scale * guide + shrunk.matrix,
         risk=shrunk.risk + scale_risk,
         guide_share=scale,
     )
@@ -125,20 +123,31 @@ def blended(first: Candidate, second: Candidate, off_diagonal_variance: float) -
     )
 
 
-def _shrink_blocks(matrix: Array, unit_variance: float) -> Candidate:
-    """Shrink every block of a symmetric matrix, and its mirror image with it."""
-    estimate, risk = np.zeros_like(matrix), 0.0
-    for rows, columns in itertools.combinations_with_replacement(_pieces(len(matrix)), 2):
-        block = matrix[rows, columns]
-        if rows == columns:
-            squared, size = float(np.sum(block**2)), len(block) * (len(block) + 1) / 2
-        else:
-            squared, size = 2.0 * float(np.sum(block**2)), float(block.size)
-        factor, block_risk = _james_stein(squared, size, unit_variance)
-        estimate[rows, columns] = factor * block
-        estimate[columns, rows] = factor * block.T
+def _shrink_blocks(matrix: Array, vectors: Array, unit_variance: float) -> Candidate:
+    """Shrink every block that a symmetric matrix has in an orthonormal basis.
+
+    The last block on the diagonal, most of the matrix, is never made: its length is what the others leave, and
+    shrinking the whole matrix by its factor first leaves only the others to be corrected.
+    """
+    *leading, last = _pieces(len(matrix))
+    rows = vectors[:, : last.start].T @ matrix @ vectors
+    outside = float(np.sum(rows**2) + np.sum(rows[:, last] ** 2))
+    size = (last.stop - last.start) * (last.stop - last.start + 1) / 2
+    inside = max(0.0, float(np.sum(matrix**2)) - outside)
+    rest, risk = _james_stein(inside, size, unit_variance)
+    change = np.zeros_like(rows)
+    for piece, other in itertools.combinations_with_replacement([*leading, last], 2):
+        if piece == last:
+            continue
+        block = rows[piece, other]
+        # A block off the diagonal stands for its mirror image too; one on it is half of a sum with its mirror image.
+        images = 1.0 if piece == other else 2.0
+        size = len(block) * (len(block) + 1) / 2 if piece == other else float(block.size)
+        factor, block_risk = _james_stein(images * float(np.sum(block**2)), size, unit_variance)
+        change[piece, other] = images / 2.0 * (factor - rest) * block
         risk += block_risk
-    return Candidate(matrix=estimate, risk=risk)
+    half = vectors[:, : last.start] @ (change @ vectors.T)
+    return Candidate(matrix=rest * matrix + half + half.T, risk=risk)
 
 
 def _pieces(dimension: int) -> list[slice]:

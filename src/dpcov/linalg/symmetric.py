@@ -122,6 +122,31 @@ def eigh(matrix: ArrayLike) -> EigenSystem:
     return EigenSystem(values, np.ascontiguousarray(vectors))
 
 
+def eigenvalues(matrix: ArrayLike) -> Array:
+    """Return what :func:`eigh` returns as values, up to rounding, at less than half the cost.
+
+    Raises
+    ------
+    NumericError
+        If an entry is not finite or the iteration does not converge.
+    """
+    if _SOLVER.get() is not _HERE:
+        return eigh(matrix).values
+    try:
+        return np.asarray(np.linalg.eigvalsh(symmetrize(matrix)))
+    except np.linalg.LinAlgError as error:
+        raise NumericError("The eigenvalues did not converge. Rescale the matrix and retry.") from error
+
+
+def is_positive_definite(matrix: Array) -> bool:
+    """Whether a symmetric matrix has a Cholesky factor, which shows it at a tenth of the cost of eigenvalues."""
+    try:
+        np.linalg.cholesky(matrix)
+    except np.linalg.LinAlgError:
+        return False
+    return True
+
+
 def compose(values: Array, vectors: Array) -> Array:
     """Return V diag(values) Vᵀ, exactly symmetric."""
     return symmetrize(_SOLVER.get().matmul(vectors * values, vectors.T))

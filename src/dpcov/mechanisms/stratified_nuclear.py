@@ -11,8 +11,9 @@ Proof : stratified_nuclear.md.
 Sensitivity
 -----------
 Each shell's sscp is divided by its own squared radius.  Sum over all shells of nuclear norm + w |trace|: 2k (1 + w)
-(replace-one), k (1 + w) (add-remove-one) for k rows per person; both attained.  A first look at the outermost shell's
-trace costs k; if most rows are there, all shells are released as one, nuclear norm + |trace| <= 2k (replace-one).
+(replace-one), k (1 + w) (add-remove-one) for k rows per person; both attained.  Under replace-one one matrix costs
+nuclear norm + |trace| <= 2k: all shells are released as one if a first look at the outermost shell's trace, which costs
+k, finds most rows there, or, with larger rows shortened, if no shell stands out.
 
 Utility
 -------
@@ -38,6 +39,7 @@ from dpcov.data.moments import DEFAULT_BITS, Moments, MomentsSpec
 from dpcov.errors import BudgetError, UsageError
 from dpcov.linalg import ullman
 from dpcov.mechanisms.base import Calibration, Mechanism, Problem
+from dpcov.mechanisms.stratified_nuclear_rules import choose_fold, choose_runs, trace_weight
 from dpcov.noise.entropy import Entropy
 from dpcov.noise.lattice import LARGEST_STD, discrete_laplace
 from dpcov.noise.nuclear import symmetric_nuclear_noise
@@ -50,13 +52,6 @@ UNIT = 4**DEFAULT_BITS
 
 ROW_COUNT_WEIGHT = Fraction(1, 16)
 """Weight of the row count under add-remove-one: 6 % more noise on everything else."""
-
-DRAW_ABOVE = 2.5
-"""A shell is drawn when its noisy trace exceeds this many standard deviations of the noise along one direction."""
-
-JOIN_ABOVE = 2.5
-"""Shells join the one above when its mean eigenvalue exceeds the edge of its noise spectrum by this factor."""
-
 
 LOOK_NOISE = 14
 """A first look at the outermost shell has noise of scale n / 14, unless the smallest share buys less."""
@@ -72,6 +67,8 @@ MOST_ROWS = Fraction(1, 3)
 
 
 AS_ONE = "most rows are longer than half the norm bound, so all norm shells were released as one matrix"
+NONE_STANDS_OUT = "no inner norm shell stood out, so all were released as one matrix"
+SHORTENED = ", rows longer than 2^-{} of the norm bound shortened to that"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,12 +81,16 @@ class Look:
 
 @dataclass(frozen=True, kw_only=True)
 class StratifiedNuclearCalibration(Calibration):
-    """Noise scales in each shell's own lattice units, and of the row count in rows (add-remove-one)."""
+    """Noise scales in each shell's own lattice units, and of the row count in rows (add-remove-one).
+
+    ``folded_scale`` is that of a single matrix drawn after the traces (replace-one).
+    """
 
     matrix_scale: Fraction
     trace_scale: Fraction
     row_count_scale: Fraction | None = None
     look: Look | None = None
+    folded_scale: Fraction | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,6 +102,9 @@ class StratifiedNuclear(Mechanism[StratifiedNuclearCalibration]):
     shells : int, default=32
         Number of shells; shell s holds rows with norm in (2**-(s+1), 2**-s] of the norm bound, the last one all
         smaller rows.  Empty shells cost nothing.
+    shorten : bool, default=False
+        Whether larger rows may be shortened where no inner shell stands out and all are released as one matrix
+        (replace-one).  Nothing that all rows have in common, such as an intercept, is known of shortened rows.
     """
 
     name: ClassVar[str] = "stratified-nuclear"
@@ -110,8 +114,11 @@ class StratifiedNuclear(Mechanism[StratifiedNuclearCalibration]):
     promises: ClassVar[tuple[type[Promise], ...]] = (PureDP,)
 
     shells: int = 32
+    shorten: bool = False
 
     def __post_init__(self) -> None:
+        if not isinstance(self.shorten, bool):
+            raise UsageError("shorten is True or False: whether larger rows may be shortened.")
         if isinstance(self.shells, bool) or not isinstance(self.shells, int) or not 2 <= self.shells <= 60:
             raise UsageError("Use between 2 and 60 shells; one shell is the nuclear mechanism.")
 
@@ -132,6 +139,7 @@ class StratifiedNuclear(Mechanism[StratifiedNuclearCalibration]):
         scale = k * sensitivity / epsilon
         if UNIT * scale / weight > LARGEST_STD:
             raise BudgetError("This budget drowns every table in noise. Use a larger budget.")
+        folded = (2 * UNIT * k + 1) * (1 + weight) / epsilon if public_count else None
         look = None
         if share:
             # One lattice unit more: the joint trace is rounded.
@@ -144,6 +152,7 @@ class StratifiedNuclear(Mechanism[StratifiedNuclearCalibration]):
             trace_scale=UNIT * scale / weight,
             row_count_scale=None if public_count else scale / ROW_COUNT_WEIGHT,
             look=look,
+            folded_scale=folded,
         )
 
     def draw(
@@ -156,7 +165,7 @@ class StratifiedNuclear(Mechanism[StratifiedNuclearCalibration]):
         """Look whether one shell is enough; else draw the traces, and then the matrices that are worth it."""
         look = calibration.look
         if look is not None and _most_rows_are_long(moments, look.scale, problem, entropy):
-            return _draw_as_one(moments, look.whole_scale, entropy)
+            return _draw_as_one(moments, 0, look.whole_scale, entropy, AS_ONE)
         return self._draw_shells(moments, calibration, entropy)
 
     def _draw_shells(
@@ -166,6 +175,11 @@ class StratifiedNuclear(Mechanism[StratifiedNuclearCalibration]):
         noise = discrete_laplace(calibration.trace_scale, self.shells, entropy)
         traces = [stratum.sscp.trace() + int(z) for stratum, z in zip(moments.strata, noise, strict=True)]
         scale, d = _up(calibration.matrix_scale), moments.n_features
+        if calibration.folded_scale is not None:
+            fold = choose_fold(traces, scale, d, shorten=self.shorten)
+            if fold is not None:
+                note = NONE_STANDS_OUT + (SHORTENED.format(fold) if fold else "")
+                return _draw_as_one(moments, fold, calibration.folded_scale, entropy, note)
         groups = choose_runs(traces, scale, d)
         matrices = [
             _group_sscp(moments, group) + symmetric_nuclear_noise(d, scale, entropy) for group in groups
@@ -192,16 +206,18 @@ def _most_rows_are_long(moments: Moments, scale: Fraction, problem: Problem, ent
     return bool(seen > MOST_ROWS * UNIT * problem.n_rows)
 
 
-def _draw_as_one(moments: Moments, scale: Fraction, entropy: Entropy) -> NoisyStatistics:
-    """Release the sum of all shells, and its trace, which is free then."""
-    every, d = range(len(moments.strata)), moments.n_features
+def _draw_as_one(
+    moments: Moments, fold: int, scale: Fraction, entropy: Entropy, note: str
+) -> NoisyStatistics:
+    """Release the sum of all shells, larger rows shortened into shell ``fold``, and its trace, which is free then."""
+    d, last = moments.n_features, len(moments.strata) - 1
     exact = sum(
-        stratum.sscp.trace() * 4 ** (every[-1] - shell) for shell, stratum in enumerate(moments.strata)
+        stratum.sscp.trace() * 4 ** (last - max(shell, fold)) for shell, stratum in enumerate(moments.strata)
     )
-    trace = (exact >> (2 * every[-1])) + int(discrete_laplace(scale, 1, entropy)[0])
-    matrix = _group_sscp(moments, every) + symmetric_nuclear_noise(d, _up(scale), entropy)
+    trace = (exact >> (2 * (last - fold))) + int(discrete_laplace(scale, 1, entropy)[0])
+    matrix = _folded_sscp(moments, fold) + symmetric_nuclear_noise(d, _up(scale), entropy)
     law = _law(scale, scale, None, d)
-    return _statistics([matrix], [range(1)], [trace], law, n_features=d, notes=(AS_ONE,))
+    return _statistics([matrix], [range(1)], [trace], law, n_features=d, radius=2.0**-fold, notes=(note,))
 
 
 def _statistics(
@@ -212,6 +228,7 @@ def _statistics(
     *,
     n_features: int,
     row_count: int | None = None,
+    radius: float = 1.0,
     notes: tuple[str, ...] = (),
 ) -> NoisyStatistics:
     """Pack noisy matrices of groups of shells and noisy traces of all shells."""
@@ -231,42 +248,9 @@ def _statistics(
         dropped_bits=dropped,
         post="shrink",
         noise=law,
+        radius=radius,
         notes=notes,
     )
-
-
-def trace_weight(n_features: int) -> Fraction:
-    """Weight of a shell's trace relative to its matrix: the larger the matrix, the less precise a trace it needs."""
-    return Fraction(1, min(4 + math.isqrt(n_features), 16))
-
-
-def choose_runs(traces: Sequence[int], scale: float, n_features: int) -> list[range]:
-    """Which shells to draw, and which together; from noisy traces alone.
-
-    Parameters
-    ----------
-    traces : sequence of int
-        Noisy traces, each in its shell's units, largest radius first.
-    scale : float
-        Scale of the matrices' noise, in the same units.
-    n_features : int
-
-    Returns
-    -------
-    list of range
-        Consecutive shells that are summed before noise is added, largest radius first.  The shell above a clear one is
-        drawn in any case: where many rows end, some may lie just beyond.
-    """
-    smallest = DRAW_ABOVE * scale * math.sqrt(2.0 * ullman.off_diagonal_variance(n_features))
-    clear = JOIN_ABOVE * scale * n_features * ullman.edge(n_features)
-    groups: list[range] = []
-    for shell, trace in enumerate(traces):
-        if trace > clear:
-            above = [range(shell - 1, shell)] if shell > 0 and traces[shell - 1] <= smallest else []
-            return [*groups, *above, range(shell, len(traces))]
-        if trace > smallest:
-            groups.append(range(shell, shell + 1))
-    return groups
 
 
 def _group_sscp(moments: Moments, group: range) -> NDArray[np.float64]:
@@ -274,6 +258,14 @@ def _group_sscp(moments: Moments, group: range) -> NDArray[np.float64]:
     total = np.zeros((moments.n_features, moments.n_features))
     for shell in group:
         total += moments.strata[shell].sscp.to_float() * 4.0 ** (group[0] - shell)
+    return total
+
+
+def _folded_sscp(moments: Moments, fold: int) -> NDArray[np.float64]:
+    """Sum all shells in units of one, rows of larger ones shortened to its radius."""
+    total = np.zeros((moments.n_features, moments.n_features))
+    for shell, stratum in enumerate(moments.strata):
+        total += stratum.sscp.to_float() * 4.0 ** -max(shell - fold, 0)
     return total
 
 

@@ -70,11 +70,10 @@ def _zcdp(spends: Sequence[Spend], epsilon: Fraction) -> Fraction:
     rho = delta = Fraction(0)
     for spend in spends:
         known = spend.best_rho()
-        if known is None and isinstance(spend.promise, ApproxDP):
+        if known is None:
+            assert isinstance(spend.promise, ApproxDP)  # every other promise has a rho
             known = convert.pure_to_zcdp(spend.promise.epsilon)
             delta += spend.promise.delta
-        if known is None:
-            return Fraction(1)
         rho += known
     return min(Fraction(1), delta + convert.zcdp_delta(rho, epsilon))
 

@@ -93,20 +93,6 @@ def gaussian_noise_multiplier(epsilon: Fraction, delta: Fraction) -> Fraction:
     raise NumericError("The noise could not be calibrated for this budget. Use a larger epsilon or delta.")
 
 
-def classical_gaussian_noise_multiplier(epsilon: Fraction, delta: Fraction) -> Fraction:
-    """Return sqrt(2 log(1.25 / delta)) / epsilon, rounded up; proven for epsilon <= 1 only."""
-    require_positive("epsilon", epsilon)
-    require_delta(delta)
-    if epsilon > 1:
-        raise BudgetError(
-            "The classical Gaussian formula is proven for epsilon <= 1 only. "
-            "Use the analytic calibration, which holds for every epsilon and needs less noise."
-        )
-    with localcontext(Context(prec=_GUARD_DIGITS)):
-        multiplier = (2 * to_decimal(Fraction(5, 4) / delta).ln()).sqrt() / to_decimal(epsilon)
-        return round_up(multiplier * (1 + Decimal(10) ** -50))
-
-
 def _solve(epsilon: Fraction, delta: Fraction) -> Fraction:
     """Find the multiplier where delta is met, by Newton steps on logarithms inside a shrinking bracket."""
     low, high = _bracket(epsilon, delta)

@@ -188,7 +188,7 @@ class Ledger:
         note
             For the custodian's own use; must not contain anything from the data.
         """
-        if len(note) > LONGEST_TEXT or "\x00" in note:
+        if len(note) > LONGEST_TEXT or "\x00" in note or not _is_unicode(note):
             raise LedgerError(f"The note is longer than {LONGEST_TEXT} characters, or not text. Shorten it.")
         with self._store.writing() as transaction:
             composition = _allowed_composition(transaction, dataset, spend, neighbors)
@@ -235,7 +235,9 @@ def _is_overspent(balance: Balance) -> bool:
 
 
 def _require_dataset(transaction: LedgerTransaction, name: str) -> Dataset:
-    account = transaction.dataset(name)
+    account = (
+        transaction.dataset(name) if name.isprintable() else None
+    )  # others are not created, or even text
     if account is None:
         raise LedgerError("The ledger has no account of this name. Use `dpcov ledger list` to see the names.")
     return account
@@ -247,6 +249,15 @@ def _balance(account: Dataset, spends: Counter[Spend]) -> Balance:
     used = spent(shown_as, account.total, spends)
     left = {unit: max(Fraction(0), total[unit] - used[unit]) for unit in total}
     return Balance(composition=account.composition, total=total, spent=used, remaining=left)
+
+
+def _is_unicode(text: str) -> bool:
+    """Whether text can be written down: arguments of a command may hold bytes that are none."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _check_text(what: str, text: str) -> None:

@@ -13,18 +13,7 @@ from typing import Any
 
 from dpcov.errors import LedgerError
 from dpcov.privacy import ledger_store
-from dpcov.privacy.ledger_store import (
-    FORMAT_NAME,
-    FORMAT_TABLE,
-    FORMAT_VERSION,
-    RECORD_TABLES,
-    TRAIL_TABLES,
-    LedgerStore,
-    LedgerTransaction,
-    Statements,
-    check_version,
-)
-from dpcov.privacy.ledger_trail import GENESIS
+from dpcov.privacy.ledger_store import TRAIL_TABLES, LedgerStore, LedgerTransaction, Statements
 
 _TRIGGERS = tuple(
     f"CREATE TRIGGER event_{change.lower()} BEFORE {change} ON event "
@@ -62,10 +51,7 @@ class LedgerFile(LedgerStore):
         # Whether a file has tables is known only after SQLite has undone what an interrupted creation left.
         with self._transaction("IMMEDIATE") as connection:
             if not _has_tables(connection):
-                for statement in (FORMAT_TABLE, *RECORD_TABLES, *TRAIL_TABLES, *_TRIGGERS):
-                    connection.execute(statement)
-                connection.execute("INSERT INTO ledger_format VALUES (?, ?)", (FORMAT_NAME, FORMAT_VERSION))
-                connection.execute("INSERT INTO trail_head VALUES (0, 0, ?)", (GENESIS,))
+                ledger_store.make_tables(_FileStatements(connection), _TRIGGERS)
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[LedgerTransaction]:
@@ -160,4 +146,6 @@ def _check_format(connection: sqlite3.Connection) -> int:
         raise LedgerError(_BROKEN)
     if not _has_tables(connection):
         raise LedgerError("This file is empty and not a ledger. Create one with `dpcov ledger create`.")
-    return check_version(connection.execute("SELECT name, version FROM ledger_format").fetchone())
+    return ledger_store.check_version(
+        connection.execute("SELECT name, version FROM ledger_format").fetchone()
+    )

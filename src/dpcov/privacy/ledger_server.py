@@ -14,18 +14,7 @@ from typing import Any
 
 from dpcov.errors import LedgerError, UsageError
 from dpcov.privacy import ledger_store
-from dpcov.privacy.ledger_store import (
-    FORMAT_NAME,
-    FORMAT_TABLE,
-    FORMAT_VERSION,
-    RECORD_TABLES,
-    TRAIL_TABLES,
-    LedgerStore,
-    LedgerTransaction,
-    Statements,
-    check_version,
-)
-from dpcov.privacy.ledger_trail import GENESIS
+from dpcov.privacy.ledger_store import LedgerStore, LedgerTransaction, Statements
 
 SCHEMES = ("postgresql://", "postgres://", "postgresql+psycopg://")
 _SCHEMA = "dpcov_ledger"
@@ -80,12 +69,7 @@ class LedgerServer(LedgerStore):
             if _exists(run):
                 return
             run.change(f"CREATE SCHEMA IF NOT EXISTS {_SCHEMA}")
-            for statement in (FORMAT_TABLE, *RECORD_TABLES, *TRAIL_TABLES, *_TRIGGER):
-                run.change(statement)
-            run.change(
-                "INSERT INTO ledger_format VALUES (:name, :version)", name=FORMAT_NAME, version=FORMAT_VERSION
-            )
-            run.change("INSERT INTO trail_head VALUES (0, 0, :digest)", digest=GENESIS)
+            ledger_store.make_tables(run, _TRIGGER)
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[LedgerTransaction]:
@@ -149,7 +133,7 @@ def _require(run: Statements) -> None:
     if not _exists(run):
         raise LedgerError(_NO_LEDGER)
     rows = run.rows("SELECT name, version FROM ledger_format")
-    if check_version(rows[0] if rows else None) != FORMAT_VERSION:
+    if ledger_store.check_version(rows[0] if rows else None) != ledger_store.FORMAT_VERSION:
         raise LedgerError(_NO_LEDGER)
 
 

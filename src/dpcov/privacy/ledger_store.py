@@ -7,7 +7,7 @@ recorded is decided by its caller, inside the transaction.
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -42,13 +42,13 @@ from dpcov.privacy.ledger_trail import (
 )
 from dpcov.privacy.spend import Spend
 
-FORMAT_NAME = "dpcov-ledger"
+_FORMAT_NAME = "dpcov-ledger"
 FORMAT_VERSION = 2
 LOCK_WAIT_SECONDS = 30.0
 _FETCH_ROWS = 10_000
 
-FORMAT_TABLE = "CREATE TABLE ledger_format (name TEXT NOT NULL, version INTEGER NOT NULL)"
-RECORD_TABLES = (
+_FORMAT_TABLE = "CREATE TABLE ledger_format (name TEXT NOT NULL, version INTEGER NOT NULL)"
+_RECORD_TABLES = (
     """CREATE TABLE dataset (
         name TEXT PRIMARY KEY, created_at TEXT NOT NULL, neighbors TEXT NOT NULL,
         total_epsilon TEXT, total_delta TEXT, total_rho TEXT, composition TEXT)""",
@@ -97,9 +97,19 @@ class LedgerStore(ABC):
         """Open a transaction that nobody else can write beside; it commits at the end unless something is raised."""
 
 
+def make_tables(run: Statements, triggers: Iterable[str]) -> None:
+    """Make an empty ledger; the triggers forbid changes of the trail in the database's own language."""
+    for statement in (_FORMAT_TABLE, *_RECORD_TABLES, *TRAIL_TABLES, *triggers):
+        run.change(statement)
+    run.change(
+        "INSERT INTO ledger_format VALUES (:name, :version)", name=_FORMAT_NAME, version=FORMAT_VERSION
+    )
+    run.change("INSERT INTO trail_head VALUES (0, 0, :digest)", digest=GENESIS)
+
+
 def check_version(row: tuple[Any, ...] | None) -> int:
     """Return the version of the tables, refusing foreign and newer ones."""
-    if row is None or row[0] != FORMAT_NAME:
+    if row is None or row[0] != _FORMAT_NAME:
         raise LedgerError(DAMAGED)
     if row[1] not in (1, FORMAT_VERSION):
         raise LedgerError("The ledger was written by another version of dpcov. Upgrade dpcov and try again.")

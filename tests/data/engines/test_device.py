@@ -217,6 +217,36 @@ class TestTorch:
         with pytest.raises(UsageError, match="at most"):
             gram(torch.zeros((most_rows(20) + 1, 2), dtype=torch.float64), 20)
 
+    @pytest.mark.parametrize("spec", [{}, {"shells": 4, "normalized": True}, {"bits": 24}, {"bits": 7}])
+    def test_moments_by_int8_products_equal_the_local_engine(self, spec):
+        from dpcov.data.engines.device import torch_library
+        from dpcov.data.engines.int8 import int8_products
+
+        X = awkward_rows(n_rows=9000)
+        task = MomentsTask(encoding=BallEncoding(n_features=7, norm_bound=3.0), spec=MomentsSpec(**spec))
+        products = int8_products(task.spec.bits)
+        gathered = DeviceMoments(torch_library(torch.device("cpu")), task, products)
+        gathered.add_raw(torch.from_numpy(X.copy()))
+        assert gathered.fetch() == dpcov.moments(X, norm_bound=3.0, engine="local", **spec)
+
+    def test_the_faster_products_are_taken_if_they_are_exact(self):
+        import time
+
+        from dpcov.data.engines.int8 import faster
+
+        values = torch.ones((50, 2), dtype=torch.float64)
+        exact = lambda block: (block.T @ block).to(torch.int64)  # noqa: E731
+        usual = arrays.Products(lambda block: (time.sleep(0.01), exact(block))[1], 20)
+        quick, wrong = arrays.Products(exact, 50), arrays.Products(lambda block: exact(block) + 1, 50)
+
+        def fail(block):
+            raise RuntimeError("no kernel")
+
+        assert faster(usual, quick, values) is quick
+        assert faster(quick, usual, values) is quick
+        assert faster(usual, wrong, values) is usual
+        assert faster(usual, arrays.Products(fail, 50), values) is usual
+
     def test_eigendecompositions_on_the_device_agree_to_rounding(self):
         from dpcov.linalg.device import on_device
 

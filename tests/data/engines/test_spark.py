@@ -1,8 +1,5 @@
 """Spark gives the integers of the local engine: any partitions, also skewed, and also when tasks fail and run again."""
 
-import os
-import shutil
-import sys
 import traceback
 from decimal import Decimal
 
@@ -17,10 +14,6 @@ from dpcov.errors import DataError, UsageError
 from dpcov.gathering import table_moments
 
 pytest.importorskip("pyspark", reason="the spark engine needs pyspark: pip install 'dpcov[spark]'")
-if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
-    pytest.skip("Spark needs Java 17 or newer", allow_module_level=True)
-
-from pyspark.sql import SparkSession
 
 from dpcov.data.engines import spark as engine
 
@@ -36,26 +29,6 @@ SCHEMA = dpcov.Schema(
         "note": dpcov.Ignored(note="free text"),
     }
 )
-
-
-@pytest.fixture(scope="session")
-def session():
-    """A Spark of two threads that gives a task two attempts."""
-    os.environ["PYSPARK_PYTHON"] = sys.executable
-    made = (
-        SparkSession.builder.master("local[2,2]")
-        .config("spark.ui.enabled", "false")
-        .config("spark.driver.bindAddress", "127.0.0.1")
-        .config("spark.driver.host", "127.0.0.1")
-        .config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
-        .config("spark.sql.codegen.wholeStage", "false")
-        .config("spark.sql.shuffle.partitions", "3")
-        .config("spark.sql.execution.arrow.maxRecordsPerBatch", "97")
-        .getOrCreate()
-    )
-    made.sparkContext.setLogLevel("OFF")
-    yield made
-    made.stop()
 
 
 def rows(n_rows=1200, n_features=4, seed=0):

@@ -71,3 +71,27 @@ def test_the_papers_formulas():
 def test_impossible_probabilities_and_dimensions_are_refused(dimension, beta):
     with pytest.raises(UsageError):
         tail_bounds.eta(dimension, beta)
+
+
+AT = ((1, 0.5), (7, 0.05), (100, 1e-6), (100, 0.9))
+PINNED = {
+    "eta": (2.012809873, 4.706388696, 14.211596142, 10.329693991),
+    "nu": (20.76828895, 33.155846272, 69.283857756, 59.688901427),
+    "omega": (3.416516678, 10.793627422, 105.996162936, 101.361443066),
+    "isotropic_spectral": (3.079322785, 6.457860418, 19.528907893, 15.405866367),
+    "isotropic_frobenius": (2.012809873, 7.23247707, 74.872591253, 71.388682803),
+    "laplace_vector": (3.3234623, 9.39402501, 47.230853862, 16.421996859),
+    "laplace_frobenius": (3.454485113, 18.605576918, 169.868728555, 144.636243877),
+    "laplace_spectral": (9.960216821, 37.229344803, 191.498866492, 100.460947997),
+    "wishart_spectral": (8.320437191, 33.54117429, 323.511527941, 227.134908136),
+    "wishart_frobenius": (2.0, 66.932802123, 3235.115279406, 752.809552425),
+}
+
+
+@pytest.mark.parametrize("name", PINNED)
+def test_bounds_are_what_they_were_when_their_formulas_were_proven(name):
+    bound = getattr(tail_bounds, name)
+    assert [bound(*place) for place in AT] == pytest.approx(PINNED[name], rel=1e-8)
+    for wrong in ((0, 0.5), (3, 0.0), (3, 1.0), (3, float("nan"))):
+        with pytest.raises(UsageError):
+            bound(*wrong)

@@ -71,6 +71,32 @@ NUMPY = Library(
 )
 
 
+@dataclass(frozen=True)
+class Products:
+    """A way to multiply lattice rows exactly.
+
+    Parameters
+    ----------
+    gram : callable
+        From (n, d) integer-valued float64 to ``values.T @ values`` in int64.
+    most_rows : int
+        The largest n.
+    """
+
+    gram: Callable[[Array], Array]
+    most_rows: int
+
+    def total(self, values: Array) -> Array:
+        """Product of any number of rows whose sum int64 holds."""
+        starts = range(0, len(values), self.most_rows)
+        return sum(self.gram(values[start : start + self.most_rows]) for start in starts)
+
+
+def float64_products(on: Library, bits: int) -> Products:
+    """Products of float64, which is exact below 2**53."""
+    return Products(lambda values: on.cast(values.T @ values, "int64"), 2 ** (53 - 2 * bits))
+
+
 @np.errstate(over="ignore", invalid="ignore")
 def encode_ball(on: Library, block: Array, norm_bound: float) -> Array:
     """What `dpcov.data.encode.encode_array` does."""
@@ -178,16 +204,18 @@ class _Held:
 class DeviceMoments:
     """Moments that grow on a device and come to this machine when they must.
 
-    Products are made in float64 of at most ``2**(53 - 2 bits)`` rows, which is exact, and summed in int64 until a sum
-    could pass 2**62, which takes about four million rows of a stratum at 20 bits.
+    Products are made in float64 of at most ``2**(53 - 2 bits)`` rows, which is exact, or as ``products`` says, and
+    summed in int64 until a sum could pass 2**62, which takes about four million rows of a stratum at 20 bits.
     """
 
     on: Library
     task: MomentsTask
+    products: Products | None = None
     _held: dict[tuple[int, bool], _Held] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._moments: Moments = self.task.empty()
+        self._products = self.products or float64_products(self.on, self.task.spec.bits)
 
     def __repr__(self) -> str:
         return "DeviceMoments(<sensitive>)"
@@ -222,8 +250,8 @@ class DeviceMoments:
 
     def _add_stratum(self, index: int, rows: Array) -> None:
         bits, stratum = self.task.spec.bits, self._moments.strata[index]
-        for start in range(0, len(rows), self._moments.block_rows):
-            block = rows[start : start + self._moments.block_rows]
+        for start in range(0, len(rows), self._products.most_rows):
+            block = rows[start : start + self._products.most_rows]
             bound = len(block) << (2 * bits)
             self._add_product((index, False), block, bound)
             if self.task.spec.normalized:
@@ -231,7 +259,7 @@ class DeviceMoments:
             stratum.n_rows += len(block)
 
     def _add_product(self, place: tuple[int, bool], block: Array, bound: int) -> None:
-        product = self.on.cast(block.T @ block, "int64")
+        product = self._products.gram(block)
         held = self._held.get(place)
         if held is not None and held.bound + bound < _LIMIT:
             held.total += product

@@ -15,17 +15,16 @@ import dask
 import dask.array
 import dask.dataframe
 import distributed
-import pyarrow.dataset
 from dask.callbacks import Callback
 from dask.delayed import Delayed, delayed
 
 from dpcov.data.engines.base import MomentsTask, Progress, require_rows
 from dpcov.data.engines.memory import require_memory
+from dpcov.data.engines.parquet import columns_of, gather_piece, open_files, pieces
 from dpcov.data.engines.parts import (
     FAN_IN,
     TABLE,
     Gathered,
-    attempt,
     gather_part,
     merge_or_raise,
     require_columns,
@@ -54,7 +53,7 @@ def columns(data: Any) -> tuple[str, ...]:
     if isinstance(data, dask.dataframe.DataFrame):
         return tuple(str(label) for label in data.columns)
     if isinstance(data, str | Path):
-        return tuple(_dataset(data).schema.names)
+        return tuple(open_files(data, _TAKES).schema.names)
     first = delayed(_names, pure=False)(_delayed(data)[0])
     return tuple(sealed(first.compute, TABLE, _describe))
 
@@ -81,10 +80,9 @@ def _parts(data: Any, task: MomentsTask) -> tuple[Callable[..., Gathered], Seque
             data = data[[labels[name] for name in task.encoding.wanted]]
         return gather_part, data.to_delayed()
     if isinstance(data, str | Path):
-        dataset = _dataset(data)
-        require_columns(dataset.schema.names, task)
-        pieces = [piece for whole in dataset.get_fragments() for piece in whole.split_by_row_group()]
-        return partial(_gather_file, dataset.schema), pieces
+        dataset = open_files(data, _TAKES)
+        names = columns_of(dataset, task)
+        return partial(gather_piece, dataset.schema, names), pieces(dataset, names)
     return gather_part, _delayed(data)
 
 
@@ -103,33 +101,6 @@ def _delayed(data: Any) -> Sequence[Delayed]:
     ):
         raise DataError(_TAKES)
     return parts
-
-
-def _dataset(path: str | Path) -> Any:
-    """Open Parquet files; reads their footers only."""
-    place = Path(path)
-    files: Any = (
-        [str(file) for file in sorted(place.parent.glob(place.name))] if "*" in place.name else str(place)
-    )
-    if not files or not (isinstance(files, list) or place.exists()):
-        raise DataError(f"There is no file '{place.name}'. Check the path, which every worker must see.")
-    if place.is_file() and place.suffix.lower() != ".parquet":
-        raise DataError(_TAKES)
-    return sealed(lambda: pyarrow.dataset.dataset(files, format="parquet", partitioning="hive"), TABLE)
-
-
-def _gather_file(schema: Any, task: MomentsTask, piece: Any) -> Gathered:
-    """Moments of a row group, which the worker reads itself, block by block."""
-
-    def gather() -> Moments:
-        gathered = task.empty()
-        wanted = None if task.encoding.wanted is None else list(task.encoding.wanted)
-        reading = {"columns": wanted, "batch_size": task.block_rows, "use_threads": False}
-        for batch in piece.to_batches(schema=schema, **reading):
-            task.add(gathered, batch)
-        return gathered
-
-    return attempt(gather)
 
 
 def _names(part: Any) -> tuple[str, ...]:

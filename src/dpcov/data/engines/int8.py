@@ -1,7 +1,7 @@
 r"""Exact products of lattice rows by int8 multiplications, which tensor cores do far faster than float64 ones.
 
-Promise: `gram` returns the integers of ``values.T @ values`` exactly.  No engine uses it by itself: whether it wins
-depends on the device, which ``benchmarks.speed.device`` measures.
+Promise: `gram` returns the integers of ``values.T @ values`` exactly.  Whether it wins depends on the device, so the
+device engine tries both on a GPU and takes the faster.
 
 Splitting (the idea of Ozaki, Ogita, Oishi and Rump, 2012, Numerical Algorithms 59, for integers): a whole number of at
 most ``2**bits`` in absolute value is written in base 128 with digits of its own sign,
@@ -15,8 +15,12 @@ because
    :math:`\sum |q| |q'| \le n 4^{bits}` in absolute value, which int64 holds for ``n <= 2**(62 - 2 bits)``.
 """
 
+import time
+from functools import partial
+
 import torch
 
+from dpcov.data.engines.arrays import Products
 from dpcov.errors import UsageError
 
 _BASE = 128
@@ -62,6 +66,27 @@ def gram(values: torch.Tensor, bits: int) -> torch.Tensor:
             part = torch._int_mm(left, right.T)[:n_features, :n_features].to(torch.int64)
             total += (part if i == j else part + part.T) * _BASE ** (i + j)
     return total
+
+
+def int8_products(bits: int) -> Products:
+    """Products by `gram`."""
+    return Products(partial(gram, bits=bits), most_rows(bits))
+
+
+def faster(usual: Products, other: Products, values: torch.Tensor) -> Products:
+    """The faster of two ways for these rows; ``usual`` where the other one fails or disagrees."""
+    try:
+        agree = torch.equal(usual.total(values), other.total(values))
+    except (RuntimeError, NotImplementedError):  # this device has no such product
+        return usual
+    return other if agree and _seconds(other, values) < _seconds(usual, values) else usual
+
+
+def _seconds(products: Products, values: torch.Tensor) -> float:
+    """Seconds of one product of rows that were multiplied before."""
+    start = time.perf_counter()
+    products.total(values).max().item()  # a number on this machine: the device has finished
+    return time.perf_counter() - start
 
 
 def _padded(part: torch.Tensor) -> torch.Tensor:

@@ -1,5 +1,8 @@
 """Moments of Spark data frames and tables: Arrow batches in, one value per partition out, merged in a tree.
 
+Plain Parquet files in a file system that every machine sees, named by their path or behind a data frame that is nothing
+else, are read by the Python processes themselves, which saves taking every value through the JVM.
+
 Promise: no accumulator and nothing else that a task writes to is shared, so that a task which Spark runs again counts
 once.  Rows never leave the executors.  Moments travel as pickles between the Python processes of one application,
 which send each other pickled functions anyway: no bytes from outside it are ever loaded.
@@ -7,7 +10,7 @@ which send each other pickled functions anyway: no bytes from outside it are eve
 
 import math
 import pickle
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -18,6 +21,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from dpcov.data.engines.base import MomentsTask, Progress, require_rows
 from dpcov.data.engines.memory import require_memory, sums_bytes
+from dpcov.data.engines.parquet import columns_of, gather_piece, open_files, pieces
 from dpcov.data.engines.parts import (
     FAN_IN,
     TABLE,
@@ -27,6 +31,7 @@ from dpcov.data.engines.parts import (
     merge_parts,
     require_columns,
 )
+from dpcov.data.engines.spark_scan import python_reads, scanned_files
 from dpcov.data.moments import Moments
 from dpcov.data.seal import sealed
 from dpcov.errors import DataError, UsageError
@@ -34,9 +39,16 @@ from dpcov.errors import DataError, UsageError
 _LARGEST_VALUE = 2**31 - 2**20
 """Bytes of one value that Spark can move."""
 
+_ENOUGH = 4096
+"""Rows below which a batch costs more than its rows."""
+
+_TAKES = "The spark engine takes a Spark data frame, the name of a table, or the path of a Parquet file."
+
 
 def columns(data: Any) -> tuple[str, ...]:
     """Names of the columns."""
+    if _names_files(data):
+        return tuple(open_files(data, _TAKES).schema.names)
     return tuple(sealed(lambda: _frame(data).columns, TABLE, _describe))
 
 
@@ -47,9 +59,8 @@ def moments(data: Any, task: MomentsTask, progress: Progress | None = None) -> M
         raise UsageError(
             "Spark cannot move these moments as one value of 2 GiB. Use fewer columns, groups or shells."
         )
-    frame = sealed(lambda: _frame(data), TABLE, _describe)
-    require_columns(frame.columns, task)
-    total = sealed(lambda: _compute(frame, task), TABLE, _describe)
+    values = sealed(lambda: _values(data, task), TABLE, _describe)
+    total = sealed(lambda: _merged(values, task), TABLE, _describe)
     gathered = require_rows(merge_or_raise(task, [] if total is None else [total]))
     if progress is not None:
         progress(gathered.n_rows)
@@ -65,26 +76,54 @@ def _frame(data: Any) -> DataFrame:
         return data
     if hasattr(data, "to_spark"):
         return _frame(data.to_spark())
-    if isinstance(data, Path) or (isinstance(data, str) and ("/" in data or data.endswith(".parquet"))):
+    if _is_path(data):
         return _session().read.parquet(str(data))
     if isinstance(data, str):
         return _session().table(data)
-    raise DataError(
-        "The spark engine takes a Spark data frame, the name of a table, or the path of a Parquet file."
-    )
+    raise DataError(_TAKES)
 
 
 def _session() -> SparkSession:
     return SparkSession.getActiveSession() or SparkSession.builder.getOrCreate()
 
 
-def _compute(frame: DataFrame, task: MomentsTask) -> Gathered | None:
+def _is_path(data: Any) -> bool:
+    return isinstance(data, Path) or (isinstance(data, str) and ("/" in data or data.endswith(".parquet")))
+
+
+def _names_files(data: Any) -> bool:
+    return _is_path(data) and sealed(lambda: python_reads(_session(), str(data)), TABLE, _describe)
+
+
+def _values(data: Any, task: MomentsTask) -> Any:
+    """An RDD of the moments of every part of the table."""
+    if _names_files(data):
+        dataset = open_files(data, _TAKES)
+        return _of_files(_session(), dataset, columns_of(dataset, task), task)
+    frame = _frame(data)
+    require_columns(frame.columns, task)
     wanted = task.encoding.wanted
     names = frame.columns if wanted is None else list(wanted)
+    files = scanned_files(frame, names)
+    if files is None:
+        return _of_batches(frame, names, task)
+    return _of_files(frame.sparkSession, files, names, task)
+
+
+def _of_files(session: SparkSession, dataset: Any, names: Sequence[str], task: MomentsTask) -> Any:
+    shared = pieces(dataset, names)
+    parts = session.sparkContext.parallelize(shared, max(1, len(shared)))
+    return parts.map(partial(gather_piece, dataset.schema, names, task))
+
+
+def _of_batches(frame: DataFrame, names: Sequence[str], task: MomentsTask) -> Any:
     # By position: Spark takes names that differ in capitals only for one, and a dot for a path.
     places = [f"c{frame.columns.index(name)}" for name in names]
     selected = frame.toDF(*(f"c{index}" for index in range(len(frame.columns)))).select(*places)
-    values = selected.mapInArrow(_GatherBatches(task, tuple(names)), "moments binary").rdd.map(_opened)
+    return selected.mapInArrow(_GatherBatches(task, tuple(names)), "moments binary").rdd.map(_opened)
+
+
+def _merged(values: Any, task: MomentsTask) -> Gathered | None:
     depth = max(1, math.ceil(math.log(max(1, values.getNumPartitions()), FAN_IN)))
     merge = partial(_merge, task)
     total: Gathered | None = values.treeAggregate(None, merge, merge, depth)
@@ -104,11 +143,23 @@ class _GatherBatches:
 
     def _gather(self, batches: Iterable[pa.RecordBatch]) -> Moments:
         gathered = self.task.empty()
-        for batch in batches:
+        for batch in _enough(batches, min(_ENOUGH, self.task.block_rows)):
             named = pa.RecordBatch.from_arrays(batch.columns, names=list(self.names))
             for start in range(0, len(named), self.task.block_rows):
                 self.task.add(gathered, named.slice(start, self.task.block_rows))
         return gathered
+
+
+def _enough(batches: Iterable[pa.RecordBatch], least: int) -> Iterator[pa.RecordBatch]:
+    """Join batches to at least so many rows; the last one may have fewer."""
+    waiting: list[pa.RecordBatch] = []
+    for batch in batches:
+        waiting.append(batch)
+        if sum(map(len, waiting)) >= least:
+            yield waiting[0] if len(waiting) == 1 else pa.concat_batches(waiting)
+            waiting = []
+    if waiting:
+        yield pa.concat_batches(waiting)
 
 
 def _opened(row: Any) -> Gathered:

@@ -188,7 +188,7 @@ def check_matrix(shape: tuple[int, ...], dtype: np.dtype[Any], name: str) -> Non
         )
     if len(shape) != 2:
         raise DataError(f"'{name}' has {len(shape)} dimensions. Reshape it to (rows, columns).")
-    if shape[1] == 0:
+    if shape[1] < 1:  # a file may state less than none
         raise DataError(f"'{name}' has no columns.")
     if shape[1] > _MOST_COLUMNS:
         raise DataError(f"'{name}' has more than {_MOST_COLUMNS} columns, too many for a covariance matrix.")

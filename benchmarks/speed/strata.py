@@ -1,0 +1,73 @@
+"""Release and estimate by ``stratified`` against ``gaussian`` on the same table in memory, in one run.
+
+python -m benchmarks.speed.strata [--rows 100000] [--features 500] [--rounds 3] [--shells 1 2 4 9 12]
+
+Everything that a user waits for: encoding, exact moments, noise, and the estimate with its default post-processing.
+Rows of the papers' generator are spread evenly over the stated numbers of norm shells; "matrices" says how many were
+drawn.  CPU seconds do not depend on who else uses the machine.
+"""
+
+import argparse
+import resource
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+import dpcov
+from benchmarks.speed.timing import interleaved_cpu
+from dpcov.artifact import Release
+
+LIMIT = 2.5
+BUDGET = dpcov.Budget(rho="0.5")
+
+
+def rows_of(n_rows: int, n_features: int, shells: int) -> np.ndarray:
+    """Unit rows with one large component, shortened by powers of two."""
+    generator = np.random.default_rng(shells)
+    rows = generator.standard_normal((n_rows, n_features)) @ generator.uniform(size=(n_features, n_features))
+    radii = 0.9 * 2.0 ** -generator.integers(0, shells, size=n_rows)
+    rows *= (radii / np.linalg.norm(rows, axis=1))[:, None]
+    return rows
+
+
+def released(rows: np.ndarray, mechanism: str) -> Release:
+    """One release, read as it is read by default."""
+    made = dpcov.second_moment(rows, norm_bound=1.0, budget=BUDGET, mechanism=mechanism)
+    made.second_moment()
+    return made
+
+
+def measure(n_rows: int, n_features: int, shells: int, rounds: int) -> tuple[int, list[tuple[float, float]]]:
+    """Number of matrices drawn, and the best (seconds, CPU seconds) of gaussian and of stratified."""
+    rows = rows_of(n_rows, n_features, shells)
+    matrices = len(released(rows, "stratified").statistics.arrays["sscp"])
+    actions = [lambda name=name: released(rows, name) for name in ("gaussian", "stratified")]
+    return matrices, interleaved_cpu(*actions, rounds=rounds)
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--rows", type=int, default=100_000)
+    parser.add_argument("--features", type=int, default=500)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--shells", type=int, nargs="+", default=[1, 2, 4, 9, 12])
+    chosen = parser.parse_args(arguments)
+    title = f"{chosen.rows:,} x {chosen.features}: gaussian and stratified"
+    table = Table("shells", "matrices", "s", "s", "ratio", "CPU s", "CPU s", "ratio", "target", title=title)
+    for shells in chosen.shells:
+        matrices, ((plain, plain_cpu), (ours, ours_cpu)) = measure(
+            chosen.rows, chosen.features, shells, chosen.rounds
+        )
+        numbers = (plain, ours, ours / plain, plain_cpu, ours_cpu, ours_cpu / plain_cpu)
+        table.add_row(f"{shells}", f"{matrices}", *(f"{number:.2f}" for number in numbers), f"{LIMIT}")
+    Console().print(table)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    print(
+        f"largest memory {peak:.2f} GiB, the table of {chosen.rows * chosen.features / 2**27:.2f} GiB included"
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,97 @@
+"""A whole release of many columns: CPU seconds of its steps, and a model that says what more columns cost.
+
+python -m benchmarks.speed.wide [--features 500 1000 2000] [--rows 4096] [--predict 10000] [--check]
+
+Every step is fitted by one coefficient through the origin in the unit that its theory names: n d**2 for the moments,
+d**2 for noise and for the file, d**3 for the estimate, whose eigendecomposition takes the time.  The model is fitted to
+the sizes that are measured, and printed beside them, so that its error can be seen; ``--check`` measures the predicted
+size too, the estimate excepted.
+"""
+
+import argparse
+import resource
+import tempfile
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+import dpcov
+from benchmarks.speed.scaling import rows_of
+
+UNITS: dict[str, Callable[[int, int], float]] = {
+    "moments": lambda n, d: n * d**2,
+    "noise": lambda n, d: d**2,
+    "file": lambda n, d: d**2,
+    "estimate": lambda n, d: d**3,
+}
+
+
+def measure(n_rows: int, n_features: int, *, estimate: bool = True) -> dict[str, float]:
+    """CPU seconds of every step of one release."""
+    X = rows_of(n_rows, n_features)
+    spent: dict[str, float] = {}
+
+    def timed(step: str, action: Callable[[], Any]) -> Any:
+        start = time.process_time()
+        made = action()
+        spent[step] = time.process_time() - start
+        return made
+
+    gathered = timed("moments", partial(dpcov.moments, X, norm_bound=1.0))
+    del X
+    budget = dpcov.Budget(rho=1)
+    made = timed("noise", partial(dpcov.second_moment, gathered, budget=budget, mechanism="gaussian"))
+    del gathered
+    with tempfile.TemporaryDirectory() as folder:
+        timed("file", lambda: made.save(Path(folder) / "release.dpcov"))
+    if estimate:
+        timed("estimate", made.second_moment)
+    return spent
+
+
+def fitted(n_rows: int, times: dict[int, dict[str, float]]) -> dict[str, float]:
+    """CPU seconds per unit of every step: least squares of the relative errors."""
+    model = {}
+    for step, unit in UNITS.items():
+        ratios = np.array([unit(n_rows, d) / spent[step] for d, spent in times.items()])
+        model[step] = float(ratios.sum() / (ratios**2).sum())
+    return model
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--features", type=int, nargs="+", default=[500, 1000, 2000])
+    parser.add_argument("--rows", type=int, default=4096)
+    parser.add_argument("--predict", type=int, default=10_000)
+    parser.add_argument("--check", action="store_true")
+    arguments = parser.parse_args()
+    n = arguments.rows
+    measure(100, 50)  # what is imported and made once
+    times = {d: measure(n, d) for d in arguments.features}
+    model = fitted(n, times)
+    table = Table("d", *UNITS, title=f"CPU seconds of a release of {n:,} rows, and by the model")
+    for d, spent in times.items():
+        table.add_row(
+            f"{d:,}", *(f"{spent[step]:.3g} ({model[step] * UNITS[step](n, d):.3g})" for step in UNITS)
+        )
+    wide = arguments.predict
+    found = measure(n, wide, estimate=False) if arguments.check else {}
+    predicted = {step: f"({model[step] * unit(n, wide):.3g})" for step, unit in UNITS.items()}
+    shown = (f"{found[step]:.3g} {text}" if step in found else text for step, text in predicted.items())
+    table.add_row(f"{wide:,}", *shown)
+    console = Console()
+    console.print(table)
+    units = {"moments": "n d^2", "noise": "d^2", "file": "d^2", "estimate": "d^3"}
+    console.print("; ".join(f"{step} {model[step]:.2e} s per {units[step]}" for step in UNITS))
+    console.print(f"peak memory {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20:.1f} GiB")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,90 @@
+"""Parquet files that every worker reads by itself, a few row groups at a time.
+
+Promise: only footers are read where the work is shared out; what a worker is sent names rows, and holds none; every row
+group is in exactly one piece.  Knows nothing of Dask or Spark.
+"""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.dataset
+
+from dpcov.data.engines.base import MomentsTask
+from dpcov.data.engines.parts import TABLE, Gathered, attempt, require_columns
+from dpcov.data.moments import Moments
+from dpcov.data.seal import sealed
+from dpcov.errors import DataError
+
+_PIECE_VALUES = 2**24
+"""Values of a piece, 128 MiB: far more work than starting a task is, and small enough to spread evenly."""
+
+_VERSIONED = ("_delta_log", ".hoodie")
+"""What lies in the folder of a table whose files are not all valid at a time."""
+
+Piece = Any
+"""A `pyarrow.dataset.ParquetFileFragment` of some row groups."""
+
+
+def open_files(path: str | Path, otherwise: str) -> Any:
+    """Open a Parquet file, a folder of them or a pattern as a `pyarrow.dataset.Dataset`.
+
+    Parameters
+    ----------
+    path : str or Path
+    otherwise : str
+        What to say of a file of another kind.
+    """
+    place = Path(path)
+    files: Any = (
+        [str(file) for file in sorted(place.parent.glob(place.name))] if "*" in place.name else str(place)
+    )
+    if not files or not (isinstance(files, list) or place.exists()):
+        raise DataError(f"There is no file '{place.name}'. Check the path, which every worker must see.")
+    if place.is_file() and place.suffix.lower() != ".parquet":
+        raise DataError(otherwise)
+    if any((place / name).exists() for name in _VERSIONED):
+        raise DataError(
+            f"'{place.name}' is a table with versions, of which its files hold several at a time. "
+            "Open it with the library it was written with, and pass the data frame."
+        )
+    return sealed(lambda: pa.dataset.dataset(files, format="parquet", partitioning="hive"), TABLE)
+
+
+def pieces(dataset: Any, names: Sequence[str]) -> list[Piece]:
+    """Share the row groups of all files out, by the columns that will be read; can be pickled."""
+    return [piece for whole in dataset.get_fragments() for piece in _pieces(whole, len(names))]
+
+
+def columns_of(dataset: Any, task: MomentsTask) -> list[str]:
+    """Names of the columns to read; raises if some are missing."""
+    require_columns(dataset.schema.names, task)
+    wanted = task.encoding.wanted
+    return list(dataset.schema.names if wanted is None else wanted)
+
+
+def _pieces(whole: Any, width: int) -> Iterator[Piece]:
+    chosen: list[int] = []
+    values = 0
+    for group in whole.row_groups:
+        chosen.append(group.id)
+        values += group.num_rows * width
+        if values >= _PIECE_VALUES:
+            yield whole.subset(row_group_ids=chosen)
+            chosen, values = [], 0
+    if chosen:
+        yield whole.subset(row_group_ids=chosen)
+
+
+def gather_piece(schema: pa.Schema, names: Sequence[str], task: MomentsTask, piece: Piece) -> Gathered:
+    """Moments of a piece, read block by block."""
+
+    def gather() -> Moments:
+        gathered = task.empty()
+        reading = {"columns": list(names), "batch_size": task.block_rows, "use_threads": False}
+        for batch in piece.to_batches(schema=schema, **reading):
+            task.add(gathered, batch)
+        return gathered
+
+    return attempt(gather)

@@ -1,0 +1,112 @@
+"""Which Spark data frames are nothing but whole Parquet files, so that Python can read these by itself.
+
+Promise: files are told only if reading them gives exactly the rows and columns of the data frame; whatever is not known
+for certain, extensions and versioned tables above all, is left to Spark.  Reads plans and footers, never rows.
+"""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlparse
+
+import pyarrow as pa
+import pyarrow.dataset
+import pyarrow.parquet
+from pyspark.sql import DataFrame, SparkSession
+
+_PACKAGE = "org.apache.spark.sql.execution.datasources."
+_SCAN = {
+    "plan": f"{_PACKAGE}LogicalRelation",
+    "relation": f"{_PACKAGE}HadoopFsRelation",
+    "format": f"{_PACKAGE}parquet.ParquetFileFormat",
+    "files": f"{_PACKAGE}InMemoryFileIndex",
+}
+"""Exactly these classes: the plan of a filter, a projection or a cache has another, and so has a versioned table."""
+
+_ARROW = {
+    "double": (pa.float64(),),
+    "float": (pa.float32(),),
+    "bigint": (pa.int64(),),
+    "int": (pa.int32(),),
+    "smallint": (pa.int16(),),
+    "tinyint": (pa.int8(),),
+    "boolean": (pa.bool_(),),
+    "string": (pa.string(), pa.large_string()),
+}
+"""Types that Spark and Arrow read alike."""
+
+_CHANGES_WHAT_IS_READ = (
+    "spark.sql.extensions",
+    "spark.sql.files.ignoreCorruptFiles",
+    "spark.sql.files.ignoreMissingFiles",
+)
+
+
+def python_reads(session: SparkSession, path: str) -> bool:
+    """Whether Spark takes this path for one of the file system that Python sees."""
+    # Spark's settings of Hadoop are not shown by its Python face.
+    hadoop: Any = session.sparkContext._jsc.hadoopConfiguration()
+    home = str(hadoop.get("fs.defaultFS"))
+    return ":" not in path and home.startswith("file:") and hadoop.get("parquet.crypto.factory.class") is None
+
+
+def scanned_files(frame: DataFrame, names: Iterable[str]) -> Any | None:
+    """Return the files of a data frame as a `pyarrow.dataset.Dataset`, or None if it may be anything else.
+
+    Parameters
+    ----------
+    frame : DataFrame
+    names : iterable of str
+        The columns that will be read.
+    """
+    session = frame.sparkSession
+    if not python_reads(session, "") or any(_is_set(session, name) for name in _CHANGES_WHAT_IS_READ):
+        return None
+    files = _whole_files(frame)
+    if files is None:
+        return None
+    kinds = dict(frame.dtypes)
+    expected = {name: _ARROW.get(kinds[name], ()) for name in names}
+    try:
+        alike = all(_holds(file, expected) for file in files)
+    except (OSError, pa.ArrowException):
+        return None
+    return pa.dataset.dataset([str(file) for file in files], format="parquet") if alike else None
+
+
+def _is_set(session: SparkSession, name: str) -> bool:
+    return str(session.conf.get(name, "false")).strip().lower() not in ("", "false")
+
+
+def _whole_files(frame: DataFrame) -> list[Path] | None:
+    """Files of a data frame that is the scan of them all, each once; Spark's plans are seen through its JVM only."""
+    plan: Any = frame._jdf.queryExecution().optimizedPlan()
+    if _class(plan) != _SCAN["plan"] or plan.isStreaming() or _class(plan.relation()) != _SCAN["relation"]:
+        return None
+    relation = plan.relation()
+    found = {"format": relation.fileFormat(), "files": relation.location()}
+    if (
+        any(_class(value) != _SCAN[name] for name, value in found.items())
+        or relation.partitionSchema().size()
+    ):
+        return None
+    if list(relation.dataSchema().fieldNames()) != frame.columns:
+        return None
+    places = [urlparse(str(place)) for place in relation.location().inputFiles()]
+    files = [Path(unquote(place.path)) for place in places]
+    whole = all(place.scheme == "file" and not place.netloc for place in places)
+    return files if files and whole and len(set(files)) == len(files) else None
+
+
+def _class(value: Any) -> str:
+    return str(value.getClass().getName())
+
+
+def _holds(file: Path, expected: dict[str, tuple[pa.DataType, ...]]) -> bool:
+    """Whether the file has the columns, each once and with the type that Spark has for it."""
+    schema = pa.parquet.read_schema(file)
+    places = {name: schema.get_all_field_indices(name) for name in expected}
+    return all(
+        len(places[name]) == 1 and schema.field(places[name][0]).type in alike
+        for name, alike in expected.items()
+    )

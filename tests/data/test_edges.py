@@ -1,0 +1,225 @@
+"""What a usual run never meets: refusals and answers at the edges of the sensitive side, one by one."""
+
+import pickle
+import threading
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+import pytest
+import scipy.sparse
+
+import dpcov
+from dpcov.data import checkpoint, moments, schema_toml
+from dpcov.data.checkpoint import Checkpoint
+from dpcov.data.exact import ExactSum
+from dpcov.data.groups import OTHER, Grouping, split_schema
+from dpcov.data.moments import Moments, MomentsSpec, StratumMoments, quantize
+from dpcov.data.prefetch import prefetch
+from dpcov.data.schema import Boolean, Categorical, Ignored, Numeric, Schema
+from dpcov.data.seal import explain
+from dpcov.data.sources import open_source
+from dpcov.data.sources.archive import ArraysArchive
+from dpcov.data.vault import Key, lock_file, unlock_file, write_key
+from dpcov.errors import DataError, NumericError, SchemaError, UsageError
+
+KEY = Key(bytes(range(32)))
+SCHEMA = Schema(columns={"x": Numeric(lower=0, upper=1), "flag": Boolean()})
+
+
+def saved(value=0.5):
+    rows = pa.table({"x": [value] * 3, "flag": [True, False, True]})
+    return dpcov.checkpoint(rows, schema=SCHEMA, budget=dpcov.Budget(rho=1), mechanism="gaussian")
+
+
+def test_a_checkpoint_shows_nothing_and_holds_so_many_parts(monkeypatch):
+    one, other = saved(), saved()
+    assert repr(one) == "Checkpoint(1 parts, <sensitive>)"
+    assert len(one.merge(other).parts) == 2
+    monkeypatch.setattr(checkpoint, "_MAX_PARTS", 1)
+    with pytest.raises(DataError, match="at most 1 parts"):
+        one.merge(other)
+
+
+@pytest.mark.parametrize("cut", [0, 8, 40, -8, -1])
+def test_saved_moments_that_do_not_fit_their_heading_are_refused(tmp_path, cut):
+    content = saved()._to_bytes()
+    lock_file(tmp_path / "a", content[:cut] if cut else content + bytes(8), KEY)
+    with pytest.raises(DataError, match="another version"):
+        Checkpoint.load(tmp_path / "a", KEY)
+
+
+def test_empty_sums_survive_a_pickle_and_equal_only_sums():
+    empty = pickle.loads(pickle.dumps(ExactSum(3)))
+    assert empty == ExactSum(3)
+    assert empty != ExactSum(2)
+    assert empty != 3
+    assert StratumMoments(2, normalized=False) != 3
+    assert Moments(2, MomentsSpec()) != 3
+    assert Moments(2, MomentsSpec()) != Moments(3, MomentsSpec())
+
+
+@pytest.mark.parametrize("categories", [(), ("a", "a"), ("a", OTHER)])
+def test_groups_need_distinct_names(categories):
+    with pytest.raises(SchemaError, match="distinct"):
+        Grouping("g", categories)
+
+
+def test_rows_of_no_group_have_a_group_of_their_own():
+    grouping = Grouping("g", ("a", "b"))
+    assert grouping.names == ("a", "b", OTHER)
+    assert grouping.codes_of(pa.array(["a", "zebra", None, "b", " b "])).tolist() == [0, 2, 2, 1, 1]
+    numbered = Grouping("x11", ("0", "1"))
+    block = np.zeros((3, 12))
+    block[:, 11] = [1.0, 0.0, 7.0]
+    assert numbered.codes(block).tolist() == [1, 0, 2]
+    assert grouping.codes(pa.record_batch({"f": ["b", "b"], "g": ["a", "b"]})).tolist() == [0, 1]
+
+
+def test_only_columns_with_public_values_make_groups():
+    schema = Schema(columns={**SCHEMA.columns, "sex": Categorical(categories=("F", "M")), "note": Ignored()})
+    for column, names in (("flag", ("true", "false", OTHER)), ("sex", ("F", "M", OTHER))):
+        rest, grouping = split_schema(schema, column)
+        assert (grouping.names, column in rest.features) == (names, False)
+    for column in ("x", "note", "absent"):
+        with pytest.raises(SchemaError, match="categorical or boolean"):
+            split_schema(schema, column)
+
+
+@pytest.mark.parametrize("clip", [0.0, -0.5, 1.0000001, 2.0**-61, float("nan")])
+def test_a_clip_that_is_no_fraction_is_refused(clip):
+    with pytest.raises(UsageError, match="fraction"):
+        MomentsSpec(clip=clip)
+
+
+def test_the_smallest_and_largest_clip_are_taken():
+    assert [MomentsSpec(clip=clip).clip for clip in (2.0**-60, 1.0)] == [2.0**-60, 1.0]
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, 1e200])
+def test_rows_that_are_not_finite_are_no_lattice_rows(value):
+    with pytest.raises(NumericError, match="not finite"):
+        quantize(np.array([[value, 0.0]]), MomentsSpec())
+
+
+def test_rows_that_cannot_be_shortened_are_refused(monkeypatch):
+    monkeypatch.setattr(moments, "_same_everywhere", lambda energy, *others: np.full_like(energy, 4.0**18))
+    with pytest.raises(NumericError, match="norm bound"):
+        quantize(np.array([[1.0, 1.0]]), MomentsSpec())
+
+
+def test_a_reader_that_nobody_listens_to_any_more_ends():
+    taken = prefetch(iter(range(10**9)))
+    assert [next(taken), next(taken)] == [0, 1]
+    (reader,) = [thread for thread in threading.enumerate() if thread.name == "dpcov-prefetch"]
+    reader.join(0.3)  # its queue is full, so it waits
+    assert reader.is_alive()
+    taken.close()
+    reader.join(10)
+    assert not reader.is_alive()
+
+
+def test_columns_of_a_schema_have_names():
+    with pytest.raises(SchemaError, match="mapping"):
+        Schema(columns=[Numeric(lower=0, upper=1)])
+
+
+def test_many_mistakes_are_told_in_few_lines():
+    text = "".join(f"[columns.c{place}]\ntype = 'number'\n" for place in range(100))
+    with pytest.raises(SchemaError) as caught:
+        Schema.loads(text)
+    shown = schema_toml._SHOWN_PROBLEMS
+    assert len(str(caught.value).splitlines()) == shown + 2
+    assert str(caught.value).endswith(f"and {100 - shown} more")
+    with pytest.raises(SchemaError) as caught:
+        Schema.loads("".join(f"[columns.c{place}]\ntype = 'number'\n" for place in range(shown)))
+    assert len(str(caught.value).splitlines()) == shown + 1
+
+
+def test_mistakes_are_cut_where_a_person_has_read_enough():
+    with pytest.raises(SchemaError) as caught:
+        Schema.loads(
+            f'[columns.a]\ntype = "categorical"\ncategories = 3\n[columns."{"x" * 5000}"]\ntype = 3\n'
+        )
+    assert max(map(len, str(caught.value).splitlines())) == schema_toml._LONGEST_PROBLEM + len("  - ")
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (MemoryError(), "not enough memory"),
+        (PermissionError(), "no permission"),
+        (UnicodeDecodeError("utf-8", b"\xff", 0, 1, "x"), "UTF-8"),
+        (KeyError("zebra"), "damaged"),
+    ],
+)
+def test_errors_are_told_by_their_kind_alone(error, words):
+    assert words in explain(error)
+    assert "zebra" not in explain(error)
+
+
+def test_a_source_is_its_own_source_and_a_stream_of_arrow_is_one():
+    source = open_source(np.eye(2))
+    assert open_source(source) is source
+
+    class Stream:
+        def __arrow_c_stream__(self, requested_schema=None):
+            return pa.table({"x": [1.0, 0.0]}).__arrow_c_stream__(requested_schema)
+
+    assert open_source(Stream()).columns == ("x",)
+
+
+def test_polars_without_batches_is_read_as_a_whole(monkeypatch):
+    lazy = pl.LazyFrame({"x": [0.5, 0.25], "flag": [True, False]})
+    expected = dpcov.checkpoint(lazy, schema=SCHEMA, budget=dpcov.Budget(rho=1), mechanism="gaussian")
+    monkeypatch.delattr(pl.LazyFrame, "collect_batches", raising=False)
+    again = dpcov.checkpoint(lazy, schema=SCHEMA, budget=dpcov.Budget(rho=1), mechanism="gaussian")
+    assert again.moments == expected.moments
+
+
+def test_folders_and_impossible_names_are_refused(tmp_path):
+    with pytest.raises(DataError, match="is a directory"):
+        open_source(tmp_path)
+    with pytest.raises(DataError, match="cannot be opened"):
+        open_source(tmp_path / ("x" * 5000))
+    (tmp_path / "x.csv").write_bytes(b"")
+    with pytest.raises(DataError, match="is empty"):
+        open_source(tmp_path / "x.csv")
+
+
+def test_arrays_of_objects_and_entries_before_the_first_are_refused(tmp_path):
+    np.savez(tmp_path / "x.npz", X=np.array([[1, "a"]], dtype=object), y=np.eye(2))
+    archive = ArraysArchive(tmp_path / "x.npz")
+    with pytest.raises(DataError, match="Python objects"):
+        archive.open_named("X")
+    with archive.open_named("y") as stream:
+        assert stream.take(3).tolist() == [1.0, 0.0, 0.0]
+        with pytest.raises(EOFError):
+            stream.take(-1)
+        with pytest.raises(EOFError):
+            stream.take(2)
+
+
+@pytest.mark.parametrize("name", ["csr", "csc", "coo", "bsr", "dia"])
+def test_sparse_matrices_of_every_layout_are_read_or_refused(tmp_path, name):
+    matrix = scipy.sparse.csr_array(np.eye(3, 2)).asformat(name)
+    scipy.sparse.save_npz(tmp_path / "x.npz", matrix)
+    made = dpcov.moments(str(tmp_path / "x.npz"), norm_bound=1.0)
+    assert made == dpcov.moments(np.eye(3, 2), norm_bound=1.0)
+
+
+def test_key_files_that_cannot_be_written_or_read_say_why(tmp_path):
+    with pytest.raises(UsageError, match="cannot be written: no such file"):
+        write_key(tmp_path / "absent" / "key")
+    with pytest.raises(DataError, match="cannot be read: no such file"):
+        unlock_file(tmp_path / "absent", KEY)
+
+
+@pytest.mark.parametrize(("missing", "more"), [(1, ""), (10, ""), (11, " and 1 more"), (30, " and 20 more")])
+def test_missing_columns_are_named_ten_at_a_time(missing, more):
+    names = [f"c{place:02}" for place in range(missing)]
+    schema = Schema(columns={name: Numeric(lower=0, upper=1) for name in ("x", *names)})
+    with pytest.raises(DataError) as caught:
+        dpcov.release(pa.table({"x": [0.5]}), schema=schema, budget=dpcov.Budget(rho=1))
+    listed = ", ".join(f"'{name}'" for name in names[:10])
+    assert f"names: {listed}{more}." in str(caught.value)
