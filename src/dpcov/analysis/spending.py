@@ -17,9 +17,9 @@ _REASONS = {
         "This estimator has already spent its budget; fitting rows again would spend it once more."
     ),
     "cloned": (
-        "This estimator is a clone. Cross-validation, grid search and refits fit one clone after another, and each fit "
-        "of rows would spend the whole budget, so a clone spends none. Nothing was charged, and the original's right is "
-        "as it was."
+        "This estimator is a clone. Cross-validation, grid search and refits fit one clone after another, and each "
+        "fit of rows would spend the whole budget, so a clone spends none. Nothing was charged, and the original's "
+        "right is as it was."
     ),
     "copied": (
         "This estimator was copied or unpickled, so it cannot know whether its original has already spent the budget. "

@@ -167,7 +167,7 @@ def test_an_error_on_the_way_to_the_table_is_sealed(session):
 
 
 def test_no_rows_and_missing_columns_are_refused(session):
-    empty = session.createDataFrame([], "x0 double, x1 double")
+    empty = session.range(0).selectExpr("id / 2 AS x0", "id / 3 AS x1")
     with pytest.raises(DataError, match="no rows"):
         dpcov.moments(empty, norm_bound=1.0)
     with pytest.raises(DataError, match="'kind'"):

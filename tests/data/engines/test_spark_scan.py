@@ -6,9 +6,6 @@ import pyarrow.parquet as pq
 import pytest
 
 import dpcov
-from dpcov.data.engines import BallEncoding, MomentsTask
-from dpcov.data.moments import MomentsSpec
-from dpcov.errors import DataError
 
 pytest.importorskip("pyspark", reason="the spark engine needs pyspark: pip install 'dpcov[spark]'")
 
@@ -145,27 +142,3 @@ def test_a_reader_that_failed_after_its_last_row_and_ran_again_counts_once(
     assert gathered(folder, engine="spark") == local(rows())
     assert sorted(path.name for path in runs.iterdir()) == ["0-0", "0-1", "1-0", "1-1"]
     assert sum(int(path.read_text()) for path in runs.iterdir()) == 2 * len(rows())
-
-
-@pytest.mark.parametrize("name", ["_delta_log", ".hoodie"])
-def test_a_folder_of_a_versioned_table_is_refused(folder, name):
-    (folder / name).mkdir()
-    with pytest.raises(DataError, match="pass the data frame"):
-        parquet.open_files(folder, "")
-
-
-def test_every_row_group_is_in_one_piece(folder, monkeypatch):
-    monkeypatch.setattr(parquet, "_PIECE_VALUES", 1000)
-    files = parquet.open_files(folder, "")
-    shared = parquet.pieces(files, NAMES)
-    held = [(piece.path, group.id) for piece in shared for group in piece.row_groups]
-    assert sorted(held) == [
-        (file, group)
-        for file, count in zip(sorted(files.files), (3, 2), strict=True)
-        for group in range(count)
-    ]
-    task = MomentsTask(encoding=BallEncoding(n_features=3, norm_bound=2.0), spec=MomentsSpec(shells=3))
-    merged = task.empty()
-    for piece in shared:
-        merged.merge(parquet.gather_piece(files.schema, NAMES, task, piece))
-    assert merged == local(rows())

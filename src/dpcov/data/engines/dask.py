@@ -82,7 +82,7 @@ def _parts(data: Any, task: MomentsTask) -> tuple[Callable[..., Gathered], Seque
     if isinstance(data, str | Path):
         dataset = open_files(data, _TAKES)
         names = columns_of(dataset, task)
-        return partial(gather_piece, dataset.schema, names), pieces(dataset, names)
+        return partial(gather_piece, names), pieces(dataset, names)
     return gather_part, _delayed(data)
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.dataset
+import pyarrow.parquet
 
 from dpcov.data.engines.base import MomentsTask
 from dpcov.data.engines.parts import TABLE, Gathered, attempt, require_columns
@@ -19,6 +20,9 @@ from dpcov.errors import DataError
 
 _PIECE_VALUES = 2**24
 """Values of a piece, 128 MiB: far more work than starting a task is, and small enough to spread evenly."""
+
+_READ_BUFFER = 1 << 20
+"""Bytes of each column chunk that are held at a time."""
 
 _VERSIONED = ("_delta_log", ".hoodie")
 """What lies in the folder of a table whose files are not all valid at a time."""
@@ -77,14 +81,30 @@ def _pieces(whole: Any, width: int) -> Iterator[Piece]:
         yield whole.subset(row_group_ids=chosen)
 
 
-def gather_piece(schema: pa.Schema, names: Sequence[str], task: MomentsTask, piece: Piece) -> Gathered:
+def gather_piece(names: Sequence[str], task: MomentsTask, piece: Piece) -> Gathered:
     """Moments of a piece, read block by block."""
 
     def gather() -> Moments:
         gathered = task.empty()
-        reading = {"columns": list(names), "batch_size": task.block_rows, "use_threads": False}
-        for batch in piece.to_batches(schema=schema, **reading):
+        for batch in _batches(piece, names, task.block_rows):
             task.add(gathered, batch)
         return gathered
 
     return attempt(gather)
+
+
+def _batches(piece: Piece, names: Sequence[str], block_rows: int) -> Iterator[pa.RecordBatch]:
+    """Read a piece; `pyarrow.dataset` would unfold whole row groups."""
+    keys = pa.dataset.get_partition_keys(piece.partition_expression)
+    groups = [group.id for group in piece.row_groups]
+    with pa.parquet.ParquetFile(piece.path, pre_buffer=False, buffer_size=_READ_BUFFER) as file:
+        held = [name for name in names if name not in keys and name in file.schema_arrow.names]
+        for batch in file.iter_batches(block_rows, row_groups=groups, columns=held, use_threads=False):
+            columns = {name: batch.column(name) for name in held}
+            others = {name: _repeated(keys.get(name), len(batch)) for name in names if name not in columns}
+            yield pa.RecordBatch.from_pydict({name: (columns | others)[name] for name in names})
+
+
+def _repeated(value: Any, count: int) -> pa.Array:
+    """A column that a file does not hold: the value in its folder's name, or nothing."""
+    return pa.nulls(count) if value is None else pa.repeat(value, count)

@@ -113,7 +113,7 @@ def _values(data: Any, task: MomentsTask) -> Any:
 def _of_files(session: SparkSession, dataset: Any, names: Sequence[str], task: MomentsTask) -> Any:
     shared = pieces(dataset, names)
     parts = session.sparkContext.parallelize(shared, max(1, len(shared)))
-    return parts.map(partial(gather_piece, dataset.schema, names, task))
+    return parts.map(partial(gather_piece, names, task))
 
 
 def _of_batches(frame: DataFrame, names: Sequence[str], task: MomentsTask) -> Any:
