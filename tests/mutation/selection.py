@@ -27,8 +27,9 @@ class Selection:
     def groups(self, module: str, line: int) -> tuple[list[list[str]], float]:
         """Tests by file, and the processor seconds after which they hang."""
         if not self._learned.knows(module):
+            unfit = {file_of(test) for test in self._left_out}
             groups = [[f"tests/{file}"] for file in covering(module)]
-            return [group for group in groups if group[0] not in self._left_out], 10 + 4 * _UNKNOWN_SECONDS
+            return [group for group in groups if group[0] not in unfit], 10 + 4 * _UNKNOWN_SECONDS
         files: dict[str, list[str]] = defaultdict(list)
         for test in self._learned.tests(module, line):
             if test not in self._left_out and file_of(test) not in self._left_out:

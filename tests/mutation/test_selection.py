@@ -73,6 +73,14 @@ def test_a_module_that_has_changed_meets_the_files_that_answer_for_it(learned):
     assert groups == [[f"tests/{file}"] for file in covering(MODULE)]
 
 
+def test_a_file_with_a_test_that_fails_anyway_is_not_tried_for_ever(learned):
+    learned.digests[MODULE] = "other"
+    selection = Selection(learned, 60.0)
+    for file in covering(MODULE):
+        selection.leave_out(f"tests/{file}::test_that_fails_anyway")
+    assert selection.groups(MODULE, INSIDE)[0] == []
+
+
 def test_a_map_is_kept_and_test_files_are_forgotten(learned, tmp_path):
     learned.write(tmp_path / "build/map.json")
     again = Learned.read(tmp_path / "build/map.json")
