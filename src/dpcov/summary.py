@@ -128,17 +128,24 @@ def _round_up(value: Fraction) -> str:
     return f"{Context(prec=3, rounding=ROUND_CEILING).plus(exact).normalize():f}"
 
 
+def expected_error(release: "Release") -> str | None:
+    """How far the second moments are from the truth, as the release is read by default; None where it is not known."""
+    error = release.expected_error("shrink" if release.manifest.statistics.post == "shrink" else "none")
+    if error is None:
+        return None
+    size = float(np.linalg.norm(release.second_moment()))
+    if size > 0:
+        return f"about {error:.3g} (Frobenius norm) in a second moment matrix of size {size:.3g}"
+    return f"everything drowned in noise: the estimate is zero, the truth at most {error:.3g} (Frobenius norm)"
+
+
 def _noise(release: "Release") -> str:
-    statistics = release.manifest.statistics
-    error = release.expected_error("shrink" if statistics.post == "shrink" else "none")
+    statistics, error = release.manifest.statistics, expected_error(release)
     rows = [("Note", note) for note in statistics.notes]
     if statistics.noise is not None:
         rows.append(("Noise", statistics.noise.family))
     if error is not None:
-        size = float(np.linalg.norm(release.second_moment()))
-        told = f"about {error:.3g} (Frobenius norm) in a second moment matrix of size {size:.3g}"
-        drowned = f"everything drowned in noise: the estimate is zero, the truth at most {error:.3g} (Frobenius norm)"
-        rows.append(("Error", told if size > 0 else drowned))
+        rows.append(("Error", error))
     return _table(*rows)
 
 

@@ -10,11 +10,13 @@ from dpcov.errors import BudgetError, NumericError, UsageError
 from dpcov.mechanisms.base import Problem
 from dpcov.mechanisms.blocks.private_radius import private_radius, private_radius_outliers
 from dpcov.mechanisms.blocks.sparse_vector import sparse_vector, sparse_vector_error
+from dpcov.mechanisms.eigenvectors import direction_exponent
 from dpcov.mechanisms.finished import finish
 from dpcov.mechanisms.gaussian import Gaussian
 from dpcov.mechanisms.registry import find_mechanism, make_mechanism, names
 from dpcov.noise.entropy import SeededEntropy
 from dpcov.privacy.budget import Budget
+from dpcov.privacy.guarantee import ZCDP, PureDP
 
 PROBLEM = Problem(n_features=3, neighbors="replace-one", n_rows=10)
 NAN = float("nan")
@@ -185,3 +187,21 @@ def test_a_private_number_of_rows_is_at_least_one(count, rows):
     np.testing.assert_allclose(made.arrays["second_moment"], np.eye(3) * 20 * 0.25 / rows)
     assert (made.radius, made.post, made.notes) == (0.5, "psd", ("a",))
     assert ("row_count" in made.arrays) == (count is not None)
+
+
+@pytest.mark.parametrize(
+    ("promise", "neighbors", "rows", "exponent", "expected"),
+    [
+        (PureDP(epsilon=Fraction(2)), "replace-one", 1, "tight", 1.0),
+        (PureDP(epsilon=Fraction(2)), "add-remove-one", 1, "tight", 2.0),
+        (PureDP(epsilon=Fraction(2)), "replace-one", 4, "tight", 0.25),
+        (ZCDP(rho=Fraction(1, 2)), "replace-one", 1, "tight", 1.0),
+        (ZCDP(rho=Fraction(1, 2)), "add-remove-one", 2, "tight", 1.0),
+        (PureDP(epsilon=Fraction(2)), "replace-one", 1, "paper", 0.5),
+        (ZCDP(rho=Fraction(1, 2)), "replace-one", 2, "paper", 0.125),
+    ],
+)
+def test_a_direction_gets_the_exponent_of_its_theorem(promise, neighbors, rows, exponent, expected):
+    problem = Problem(n_features=3, neighbors=neighbors, n_rows=10, rows_per_person=rows)
+    found = direction_exponent(promise, problem, exponent)
+    assert expected * (1 - 1e-12) <= found <= expected

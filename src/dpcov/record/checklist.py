@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from dpcov.artifact import Release
 from dpcov.privacy.guarantee import ZCDP, ApproxDP
+from dpcov.summary import expected_error
 
 Item = tuple[bool, str, str]
 """Whether the release answers it, the question, the answer or what the custodian has to say."""
@@ -131,16 +132,11 @@ def _algorithm(release: Release) -> Iterator[Item]:
 
 
 def _utility(release: Release) -> Iterator[Item]:
-    error = release.expected_error()
-    known = error is not None
+    error = expected_error(release)
     yield (
-        known,
+        error is not None,
         "How large is the error?",
-        (
-            f"About {error:.3g} in the Frobenius norm of the second moments."
-            if known
-            else "Not stated by this mechanism."
-        ),
+        "Not stated by this mechanism." if error is None else f"{error[0].upper()}{error[1:]}.",
     )
     yield (
         True,
