@@ -136,7 +136,9 @@ def expected_error(release: "Release") -> str | None:
     size = float(np.linalg.norm(release.second_moment()))
     if size > 0:
         return f"about {error:.3g} (Frobenius norm) in a second moment matrix of size {size:.3g}"
-    return f"everything drowned in noise: the estimate is zero, the truth at most {error:.3g} (Frobenius norm)"
+    return (
+        f"everything drowned in noise: the estimate is zero, the truth at most {error:.3g} (Frobenius norm)"
+    )
 
 
 def _noise(release: "Release") -> str:

@@ -258,8 +258,17 @@ def test_a_path_that_no_file_system_takes_is_no_ledger(tmp_path):
 
 def test_names_of_tables_that_are_no_text_are_damage(path, ledger):
     content = path.read_bytes()
-    assert b"ledger_format" in content
+    assert b"CREATE TABLE ledger_format" in content
     path.write_bytes(content.replace(b"CREATE TABLE ledger_format", b"CREATE TABLE ledger_forma\xff"))
+    with pytest.raises(LedgerError, match="damaged"):
+        ledger.datasets()
+
+
+def test_an_answer_that_is_no_text_is_damage(ledger, monkeypatch):
+    def garbled(connection):
+        raise UnicodeDecodeError("utf-8", b"\xff", 0, 1, "invalid start byte")
+
+    monkeypatch.setattr(ledger_file, "_has_tables", garbled)
     with pytest.raises(LedgerError, match="damaged"):
         ledger.datasets()
 
