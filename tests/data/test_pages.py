@@ -188,6 +188,8 @@ def test_nothing_is_read_of_columns_that_nobody_wants(tmp_path):
         ),  # a field whose number is taken modulo 2**16
         b"\x15\x00\x16\x02\x16\x00\x00",  # sizes of another type, which a reader passes over
         b"\x25\x02\x15\x00\x00",  # no type of page
+        b"\x15\x00\x25\x02\x2c\x15\x06\x00\x00",  # no size unfolded
+        b"\x15\x00\x15\x02\x3c\x15\x06\x00\x00",  # no size folded
         header(1, 0, more=b"\x1d"),  # a type that there is not
         header(1, 0, more=b"\x19\xf5" + varint(2**40)),  # a list longer than the file
         header(1, 0, more=b"\x1c" * 30),  # structures in structures
@@ -236,6 +238,12 @@ def test_fields_that_are_no_sizes_are_passed_over(tmp_path):
     check(tmp_path, header(1, 0, more=more))
     with pytest.raises(DataError, match="unfolds"):
         check(tmp_path, header(1, 0, values=0, more=more) + header(2**30, 0))
+
+
+def test_structures_are_passed_over_to_a_depth_of_sixteen(tmp_path):
+    check(tmp_path, header(1, 0, more=b"\x1c" * 17 + bytes(17)))
+    with pytest.raises(DataError, match="headers are not"):
+        check(tmp_path, header(1, 0, more=b"\x1c" * 18 + bytes(18)))
 
 
 def test_a_long_header_is_read_on(tmp_path):

@@ -1,4 +1,5 @@
 import math
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -9,7 +10,7 @@ from dpcov.data.moments import gather
 from dpcov.errors import UsageError
 from dpcov.linalg.symmetric import mirror_upper
 from dpcov.mechanisms.adaptive import Adaptive
-from dpcov.mechanisms.adaptive_rules import RULES
+from dpcov.mechanisms.adaptive_rules import RULES, TYPICAL
 from dpcov.mechanisms.base import Problem
 from dpcov.mechanisms.blocks.tail_bounds import eta, nu, omega
 from dpcov.noise.continuous import exponentials, normals
@@ -120,6 +121,23 @@ def test_splits_spend_the_whole_budget(rules):
     for split in (rules.with_radius, rules.without_radius):
         assert split.radius + split.trace + split.search + split.matrix == 1
     assert rules.without_radius.radius == 0
+
+
+@pytest.mark.parametrize(("rules", "beta"), [("theory", 0.05), ("tuned", TYPICAL)])
+def test_both_mechanisms_are_compared_at_one_probability_of_failure(rules, beta):
+    """The two bounds of separate noise share it: each fails with half of it."""
+    together = SimpleNamespace(frobenius_bound=lambda d, b: d / b)
+    separately = SimpleNamespace(
+        matrix=SimpleNamespace(spectral_bound=lambda d, b: 4 * d / b),
+        values=SimpleNamespace(norm_bound=lambda d, b: 5 * d / b),
+    )
+    found = RULES[rules].candidates(
+        together, separately, trace=9.0, shells=range(1, 3), dimension=2, beta=0.05
+    )
+    norms, factor = np.array([0.5, 0.25]), RULES[rules].separate_factor
+    expected = factor * (norms * 2 * np.sqrt(9 * 16 / beta) + norms**2 * 20 / beta)
+    np.testing.assert_allclose(found.separately, expected, rtol=1e-12)
+    np.testing.assert_allclose(found.together, norms**2 * 2 / beta, rtol=1e-12)
 
 
 @pytest.mark.parametrize("relation", ["replace-one", "add-remove-one"])

@@ -11,7 +11,7 @@ from dpcov.mechanisms.base import Problem
 from dpcov.mechanisms.blocks.private_radius import private_radius, private_radius_outliers
 from dpcov.mechanisms.blocks.sparse_vector import sparse_vector, sparse_vector_error
 from dpcov.mechanisms.eigenvectors import direction_exponent
-from dpcov.mechanisms.finished import finish
+from dpcov.mechanisms.finished import finish, root_down, root_up
 from dpcov.mechanisms.gaussian import Gaussian
 from dpcov.mechanisms.registry import find_mechanism, make_mechanism, names
 from dpcov.noise.entropy import SeededEntropy
@@ -205,3 +205,11 @@ def test_a_direction_gets_the_exponent_of_its_theorem(promise, neighbors, rows, 
     problem = Problem(n_features=3, neighbors=neighbors, n_rows=10, rows_per_person=rows)
     found = direction_exponent(promise, problem, exponent)
     assert expected * (1 - 1e-12) <= found <= expected
+
+
+@pytest.mark.parametrize("value", ["0", "1/3", "2", "4", "1e-300", "1e300"])
+def test_roots_lie_on_their_side_next_to_the_true_one(value):
+    value = Fraction(value)
+    down, up = root_down(value), root_up(value)
+    assert 0 <= Fraction(down) ** 2 <= value < Fraction(up) ** 2
+    assert up - down <= 1e-15 * up or value == 0

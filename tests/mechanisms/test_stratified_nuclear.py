@@ -17,6 +17,7 @@ from dpcov.mechanisms.stratified_nuclear import (
     ROW_COUNT_WEIGHT,
     UNIT,
     StratifiedNuclear,
+    _look_share,
 )
 from dpcov.mechanisms.stratified_nuclear_rules import choose_fold, choose_runs, trace_weight
 from dpcov.noise.entropy import SeededEntropy, SystemEntropy
@@ -129,6 +130,16 @@ def test_a_look_is_worth_it_or_not_taken():
     with_look, without = looking()[0], looking(n_rows=None)[0]
     assert with_look.look.whole_scale < 0.9 * without.matrix_scale
     assert without.matrix_scale < with_look.matrix_scale < 1.01 * without.matrix_scale
+
+
+@pytest.mark.parametrize("k", [1, 3])
+def test_a_look_costs_at_most_half_of_what_traces_do(k):
+    weight, public = Fraction(1, 7), problem(9, rows_per_person=k, n_rows=100)
+    most = weight / (1 + weight) / 2
+    epsilon = 14 * k / (100 * most)
+    assert _look_share(public, epsilon, weight) == most
+    assert _look_share(public, epsilon * (1 - Fraction(1, 10**9)), weight) == 0
+    assert _look_share(public, 10**6 * epsilon, weight) == Fraction(1, 200)
 
 
 @pytest.mark.parametrize(("share_of_long_rows", "expected"), [(1.0, 1), (0.5, 1), (0.1, 6)])

@@ -64,6 +64,17 @@ def test_the_key_is_replaced_after_its_share(monkeypatch):
     assert np.unique(words).size == words.size
 
 
+def test_a_key_serves_for_64_mebibytes(monkeypatch):
+    keys = []
+    monkeypatch.setattr(os, "urandom", lambda count: keys.append(count) or bytes(count))
+    source, words = SystemEntropy(), 2**26 // 8
+    for _ in range(16):
+        source.words(words // 16)
+    assert keys == [32]
+    source.words(1)
+    assert keys == [32, 32]
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
 def test_a_forked_child_never_repeats_the_parents_stream():
     source = SystemEntropy()

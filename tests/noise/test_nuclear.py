@@ -12,8 +12,8 @@ from dpcov.errors import NumericError, UsageError
 from dpcov.noise import freud, log_gas
 from dpcov.noise.entropy import SeededEntropy
 from dpcov.noise.nuclear import (
-    LARGEST_GAUGE_DIMENSION,
     SYMMETRIC_LAWS,
+    _check,
     nuclear_noise,
     nuclear_singular_values,
     symmetric_nuclear_noise,
@@ -318,4 +318,5 @@ def test_refuses_unknown_laws_and_sizes():
     with pytest.raises(UsageError):
         nuclear_noise(0, 1.0, SeededEntropy(0))
     with pytest.raises(UsageError):
-        symmetric_nuclear_spectrum(LARGEST_GAUGE_DIMENSION + 1, 1.0, SeededEntropy(0), "gauge")
+        _check(201, 1.0, "gauge")
+    assert _check(200, 1.0, "gauge") == "gauge"

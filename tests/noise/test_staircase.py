@@ -71,6 +71,21 @@ def test_the_cells_cover_the_curve_and_inside_cells_lie_under_it(decay):
         assert inside + levels.size >= table.unit * exact_density(decay, start)
 
 
+@pytest.mark.parametrize("decay", [decay for decay in DECAYS if decay.rate < Fraction(1, 100)], ids=str)
+def test_only_cells_inside_are_accepted_whatever_their_height(decay):
+    """At the largest height and the end of a block of more than one number every edge cell lies above the curve."""
+    table = build_staircase(decay)
+    cells = [0, table.inside - 1, table.inside, table.tail_cell - 1]
+    highest = (2**64 - 1) >> (core.CELL_BITS + 1) << (core.CELL_BITS + 1)  # the sign is plus, so zero counts
+    script = [cell | highest for cell in cells] + [2**64 - 1] * len(cells)
+    values, rejected = core._attempt(table, len(cells), ScriptedEntropy(*script))
+    assert rejected.tolist() == [2, 3]
+    assert values[0] >= 0
+    unused = range(table.tail_cell + 1, 2**core.CELL_BITS)
+    script = [cell | highest for cell in unused] + [0] * len(unused)
+    assert core._attempt(table, len(unused), ScriptedEntropy(*script))[1].size == len(unused)
+
+
 @pytest.mark.parametrize("decay", DECAYS, ids=str)
 def test_the_tail_never_accepts_with_probability_above_one(decay):
     table = build_staircase(decay)

@@ -45,6 +45,14 @@ def test_extreme_arguments_still_give_an_upper_bound(multiplier, epsilon):
     assert true - oracle.mpf(10) ** -490 <= oracle.number(calibrate.gaussian_delta(multiplier, epsilon)) <= 1
 
 
+@pytest.mark.parametrize(("a", "cut"), [(-50, False), (Fraction(-101, 2), True)])
+def test_deltas_beyond_fifty_deviations_are_called_negligible(a, cut):
+    delta = calibrate.gaussian_delta(Fraction(1, 2), 2 - 2 * Fraction(a))  # a = 1 / (2 m) - epsilon m
+    negligible = Fraction(1, 10**500)
+    assert (delta == negligible) == cut
+    assert 0 < delta <= negligible
+
+
 def test_at_epsilon_zero_delta_is_the_total_variation_distance():
     delta = float(calibrate.gaussian_delta(Fraction(2), Fraction(0)))
     assert delta == pytest.approx(float(oracle.mp.erf(1 / (4 * oracle.mp.sqrt(2)))), rel=1e-14)
@@ -116,6 +124,8 @@ def test_the_classical_formula_is_verified(monkeypatch):
     monkeypatch.setattr(calibrate, "gaussian_delta", lambda *asked: Fraction(1))
     with pytest.raises(BudgetError, match="does not reach"):
         calibrate.classical_noise_multiplier(Fraction(1), Fraction(1, 10**6))
+    monkeypatch.setattr(calibrate, "gaussian_delta", lambda *asked: Fraction(1, 10**6))
+    assert calibrate.classical_noise_multiplier(Fraction(1), Fraction(1, 10**6)) > 5
 
 
 def test_calibration_needs_no_heavy_import():

@@ -22,6 +22,12 @@ def test_delta_is_an_upper_bound_and_tight(rho, epsilon):
     assert true <= delta <= min(oracle.mpf(1), max(oracle.mpf(10) ** -499, true * (1 + oracle.number(TIGHT))))
 
 
+@pytest.mark.parametrize("epsilon", ["68.7", "68.719", "68.72", "68.722", "68.73"])
+def test_delta_is_an_upper_bound_around_what_is_negligible(epsilon):
+    epsilon = Fraction(epsilon)
+    assert oracle.zcdp_delta(1, epsilon) <= oracle.number(convert.zcdp_delta(Fraction(1), epsilon))
+
+
 @pytest.mark.parametrize("delta", DELTAS)
 @pytest.mark.parametrize("rho", RHOS)
 def test_epsilon_is_an_upper_bound_and_tight(rho, delta):

@@ -27,7 +27,7 @@ _RESULT_DIGITS = 30
 _ROUNDING = Decimal(10) ** -110
 NEGLIGIBLE = Fraction(1, 10**500)
 """Stands for every smaller delta: beyond it decimals may underflow, and zero would be a lie."""
-_LOG_NEGLIGIBLE = -1151  # A little above log(10^-500).
+_LOG_NEGLIGIBLE = -1152  # A little below log(10^-500): what is called negligible is.
 _LOG_X_RANGE = (-200.0, 708.0)
 
 

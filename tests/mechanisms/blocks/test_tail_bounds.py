@@ -95,3 +95,15 @@ def test_bounds_are_what_they_were_when_their_formulas_were_proven(name):
     for wrong in ((0, 0.5), (3, 0.0), (3, 1.0), (3, float("nan"))):
         with pytest.raises(UsageError):
             bound(*wrong)
+
+
+def test_many_columns_of_laplace_noise_are_bounded_row_by_row():
+    # Bandeira and van Handel (2016), Corollary 3.9, with an excess of 1/2, for entries at most as large as they are
+    # with probability 1 - beta / 4 and rows as long as they are with probability 1 - beta / 4; and a deviation.
+    d, beta = 10_000, 0.05
+    largest = np.sqrt(2 * np.log(4 * (d * (d + 1) / 2) / beta))
+    log_row = np.log(4 * d / beta)
+    row = np.sqrt(2 * (d + np.sqrt(2 * d * log_row) + log_row))
+    by_rows = 1.5 * (2 * row + 6 * largest * np.sqrt(np.log(d) / np.log(1.5)))
+    expected = by_rows + 2 * largest * np.sqrt(np.log(4 / beta))
+    assert tail_bounds.laplace_spectral(d, beta) == pytest.approx(expected, rel=1e-12)
