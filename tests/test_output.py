@@ -1,4 +1,5 @@
 import errno
+import gc
 import os
 import shutil
 import signal
@@ -6,9 +7,11 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from unittest import mock
 
 import pytest
 
+from dpcov import output
 from dpcov.errors import ReleaseError
 from dpcov.output import ReservedFile, write_file
 
@@ -68,6 +71,16 @@ def test_nothing_is_left_if_nothing_is_written(tmp_path):
         pass
     with pytest.raises(KeyboardInterrupt), ReservedFile(tmp_path / "a", 1000):
         raise KeyboardInterrupt
+    assert names(tmp_path) == []
+
+
+def test_nothing_is_left_by_an_interrupt_before_the_block_is_entered(tmp_path, monkeypatch):
+    ReservedFile(tmp_path / "a", 100)
+    assert names(tmp_path) == []
+    monkeypatch.setattr(output, "_take_space", mock.Mock(side_effect=KeyboardInterrupt))
+    with pytest.raises(KeyboardInterrupt):
+        ReservedFile(tmp_path / "a", 100)
+    gc.collect()
     assert names(tmp_path) == []
 
 

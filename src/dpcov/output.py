@@ -7,7 +7,7 @@ no partial file behind.
 import contextlib
 import errno
 import os
-import tempfile
+import secrets
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -16,6 +16,9 @@ from dpcov.errors import ReleaseError
 
 _CANNOT_RESERVE = (errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP)
 """What file systems answer that cannot take space in advance."""
+
+
+_NEW = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
 
 
 class ReservedFile:
@@ -39,15 +42,13 @@ class ReservedFile:
     def __init__(self, path: str | Path, size: int = 0, *, overwrite: bool = False) -> None:
         self.path = Path(path)
         self._overwrite = overwrite
+        # The name is known before the file is there, so that an interrupt at any moment finds what to remove.
+        self._temporary = self.path.parent / f".dpcov-{secrets.token_hex(8)}.part"
+        self._handle = -1
         try:
             self._refuse_bad_target()
-            handle, name = tempfile.mkstemp(prefix=".dpcov-", suffix=".part", dir=self.path.parent)
-        except OSError as error:
-            raise _explain(self.path, error) from None
-        self._handle = handle
-        self._temporary = Path(name)
-        try:
-            _take_space(handle, size)
+            self._handle = os.open(self._temporary, _NEW, 0o600)
+            _take_space(self._handle, size)
         except OSError as error:
             self.discard()
             raise _explain(self.path, error) from None
@@ -88,6 +89,11 @@ class ReservedFile:
             self._handle = -1
         with contextlib.suppress(OSError):
             self._temporary.unlink(missing_ok=True)
+
+    def __del__(self) -> None:
+        # An interrupt between making the file and entering the block: nobody else would remove it.
+        if "_handle" in self.__dict__:
+            self.discard()
 
     def __enter__(self) -> Self:
         return self

@@ -279,7 +279,7 @@ def test_nothing_of_the_rows_is_left_by_a_query_to_a_server(room, server):
             "SELECT age, far, id, sex::integer AS sex FROM t",
             "SELECT age / (id - 73911937) AS age, far, id, sex FROM t",
             f"SELECT {TEXT} FROM t",
-            "SELECT age, far, id, json_build_object('x', sex)::jsonb -> 'x' AS sex FROM t",
+            "SELECT age, far, id, ARRAY[sex] AS sex FROM t",
         ):
             data = ("--sql", failing, "--db", url)
             assert room.run(*release(data, "failed.dpcov")).exit_code != 0
