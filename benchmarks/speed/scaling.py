@@ -14,6 +14,7 @@ import time
 import numpy as np
 from rich.console import Console
 from rich.table import Table
+from threadpoolctl import threadpool_limits
 
 from benchmarks.speed.timing import interleaved_cpu
 from dpcov.data.engines import BallEncoding, MomentsTask, local
@@ -82,7 +83,9 @@ def second_thread(rounds: int, shells: int = 1) -> tuple[float, float]:
 
     def run(threads: int) -> None:
         spent.clear()
-        gather(X, threads, spec)
+        # One thread means one: BLAS would take the second by itself.
+        with threadpool_limits(1, user_api="blas"):
+            gather(X, threads, spec)
         busiest[threads] = min(busiest[threads], max(spent.values()))
 
     (one, _), (two, _) = interleaved_cpu(lambda: run(1), lambda: run(2), rounds=rounds)
