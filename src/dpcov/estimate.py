@@ -24,6 +24,9 @@ Array = NDArray[np.float64]
 POSTS: tuple[Post, ...] = get_args(Post)
 DEFAULT_POST_OPTIONS = PostOptions()
 
+ONE_IN_FORTY = log(20) / sqrt(2)
+"""Standard deviations, 2.12, that Laplace noise exceeds upwards in one of 40 releases, and normal noise in fewer."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class UnitEstimate:
@@ -181,15 +184,18 @@ def _strata_estimate(statistics: NoisyStatistics, n_rows: int | None) -> UnitEst
         parts=tuple(parts),
         parts_may_be_empty=True,
         joint_trace=_joint_trace(arrays, dropped / sqrt(diagonal) if diagonal else 0.0),
-        trace_bound=_trace_bound(traces * dropped, trace, step, statistics.radius**2),
+        trace_bound=_trace_bound(traces * dropped, trace, step) if statistics.radius == 1 else 1.0,
     )
 
 
-def _trace_bound(traces: Array, variance: float, step: float, largest: float) -> float:
-    """The sum of the traces of all shells, (groups, shells) in their own units, and two standard deviations of it."""
+def _trace_bound(traces: Array, variance: float, step: float) -> float:
+    """The sum of the traces of all shells, (groups, shells) in their own units, and what noise may have taken of it.
+
+    Traces of rows that were shortened (a radius below 1) bound nothing but those.
+    """
     steps = step * 4.0 ** -np.arange(traces.shape[1], dtype=np.float64)
     std = sqrt(variance * len(traces) * float(np.sum(steps**2)))
-    return min(largest, max(0.0, float(np.sum(traces @ steps))) + 2.0 * std)
+    return min(1.0, max(0.0, float(np.sum(traces @ steps))) + ONE_IN_FORTY * std)
 
 
 def _joint_trace(arrays: Mapping[str, PublishedArray], unit: float) -> float | None:

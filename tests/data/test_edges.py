@@ -10,7 +10,8 @@ import pytest
 import scipy.sparse
 
 import dpcov
-from dpcov.data import checkpoint, moments, schema_toml
+from dpcov.data import checkpoint, moments
+from dpcov.data import schema as declared
 from dpcov.data.checkpoint import Checkpoint
 from dpcov.data.exact import ExactSum
 from dpcov.data.groups import OTHER, Grouping, split_schema
@@ -128,7 +129,7 @@ def test_many_mistakes_are_told_in_few_lines():
     text = "".join(f"[columns.c{place}]\ntype = 'number'\n" for place in range(100))
     with pytest.raises(SchemaError) as caught:
         Schema.loads(text)
-    shown = schema_toml._SHOWN_PROBLEMS
+    shown = declared._SHOWN_PROBLEMS
     assert len(str(caught.value).splitlines()) == shown + 2
     assert str(caught.value).endswith(f"and {100 - shown} more")
     with pytest.raises(SchemaError) as caught:
@@ -141,7 +142,7 @@ def test_mistakes_are_cut_where_a_person_has_read_enough():
         Schema.loads(
             f'[columns.a]\ntype = "categorical"\ncategories = 3\n[columns."{"x" * 5000}"]\ntype = 3\n'
         )
-    assert max(map(len, str(caught.value).splitlines())) == schema_toml._LONGEST_PROBLEM + len("  - ")
+    assert max(map(len, str(caught.value).splitlines())) == declared._LONGEST_PROBLEM + len("  - ")
 
 
 @pytest.mark.parametrize(

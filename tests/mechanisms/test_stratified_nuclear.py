@@ -11,6 +11,7 @@ from dpcov.artifact import Release
 from dpcov.audit import Neighboring, half_noise, lower_bound_epsilon, refutes, released
 from dpcov.data.moments import Moments
 from dpcov.errors import BudgetError, ReleaseError, UsageError
+from dpcov.estimate import unit_estimate
 from dpcov.linalg import ullman
 from dpcov.mechanisms.base import Problem
 from dpcov.mechanisms.stratified_nuclear import (
@@ -236,6 +237,8 @@ def test_a_folded_release_says_so_and_reads_in_its_own_units():
     for each in folded:
         assert "2^-1 of the norm bound" in each.notes[0]
         assert abs(each.arrays["trace"][0] - np.trace(truth)) < 25 * scale
+        # The trace is that of the shortened rows, and bounds nothing but them.
+        assert unit_estimate(each, 60).trace_bound == 1.0
     mean = np.mean([each.arrays["sscp"][0] for each in folded], axis=0)
     assert np.linalg.norm(mean - truth) < 6 * scale * math.sqrt(ullman.mean_square(4) / len(folded))
 

@@ -5,7 +5,7 @@ never from its rows, and the norm bound of an encoded row follows from it alone.
 """
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Literal, Self, cast
 
@@ -162,10 +162,7 @@ class Schema(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         """Raise a `SchemaError` that lists every problem, if there is one."""
         problems = self.problems()
         if problems:
-            shown = [f"  - {problem[:_LONGEST_PROBLEM]}" for problem in problems[:_SHOWN_PROBLEMS]]
-            if len(problems) > _SHOWN_PROBLEMS:
-                shown.append(f"  - and {len(problems) - _SHOWN_PROBLEMS} more of this kind")
-            raise SchemaError("\n".join(["The schema cannot be used yet:", *shown]))
+            raise SchemaError(listed("The schema cannot be used yet:", problems))
 
     @classmethod
     def loads(cls, text: str) -> Self:
@@ -195,6 +192,14 @@ class Schema(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 
 _SHOWN_PROBLEMS, _LONGEST_PROBLEM = 20, 400
+
+
+def listed(heading: str, problems: Sequence[str]) -> str:
+    """One screen of problems, a line each, and how many more there are."""
+    lines = [heading, *(f"  - {problem[:_LONGEST_PROBLEM]}" for problem in problems[:_SHOWN_PROBLEMS])]
+    if len(problems) > _SHOWN_PROBLEMS:
+        lines.append(f"  - and {len(problems) - _SHOWN_PROBLEMS} more")
+    return "\n".join(lines)
 
 
 def encoded_columns_of(schema: Schema) -> tuple[EncodedColumn, ...]:

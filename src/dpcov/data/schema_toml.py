@@ -14,11 +14,10 @@ from typing import Any
 
 import msgspec
 
-from dpcov.data.schema import Categorical, Declared, Ignored, Numeric, Schema, Weights
+from dpcov.data.schema import Categorical, Declared, Ignored, Numeric, Schema, Weights, listed
 from dpcov.errors import SchemaError
 
 _MAX_BYTES = 16 * 2**20
-_SHOWN_PROBLEMS, _LONGEST_PROBLEM = 20, 400
 _TYPES = '"numeric", "boolean", "categorical" or "ignored"'
 _DRAFT = """\
 # A draft.  Fill in every nan and every empty list, then use it.
@@ -71,10 +70,7 @@ def parse_schema(text: str) -> Schema:
     }
     schema: Schema | None = _convert("the table", {**table, "columns": {}}, Schema, problems)
     if schema is None or problems:
-        shown = [f"  - {line[:_LONGEST_PROBLEM]}" for line in problems[:_SHOWN_PROBLEMS]]
-        if len(problems) > _SHOWN_PROBLEMS:
-            shown.append(f"  - and {len(problems) - _SHOWN_PROBLEMS} more")
-        raise SchemaError("\n".join(["The schema has mistakes:", *shown]))
+        raise SchemaError(listed("The schema has mistakes:", problems))
     return Schema(**{**msgspec.structs.asdict(schema), "columns": declared})
 
 

@@ -235,9 +235,8 @@ def _is_overspent(balance: Balance) -> bool:
 
 
 def _require_dataset(transaction: LedgerTransaction, name: str) -> Dataset:
-    account = (
-        transaction.dataset(name) if name.isprintable() else None
-    )  # others are not created, or even text
+    # Other names cannot be created, and may not even be text.
+    account = transaction.dataset(name) if name.isprintable() else None
     if account is None:
         raise LedgerError("The ledger has no account of this name. Use `dpcov ledger list` to see the names.")
     return account
