@@ -11,7 +11,6 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from dpcov.data import moments
 from dpcov.data import moments as moments_module
 from dpcov.data.moments import Moments, MomentsSpec, gather, normalize, quantize
 from dpcov.errors import DataError, NumericError, UsageError
@@ -339,11 +338,11 @@ def test_squared_norms_beyond_the_exact_range_do_not_depend_on_the_order_of_a_su
     """Memory layout decides in which order numpy adds, so the plain sums differ; what shortens rows must not."""
     values = np.trunc(np.random.default_rng(8).normal(size=(4000, 37)) * 2.0**40)
     by_row, by_column = np.ascontiguousarray(values), np.asfortranarray(values)
-    plain = [moments._squared_norms(layout) for layout in (by_row, by_column)]
+    plain = [moments_module._squared_norms(layout) for layout in (by_row, by_column)]
     assert not np.array_equal(*plain)
     every = np.arange(len(values))
     fixed = [
-        moments._same_everywhere(energy, layout, every)
+        moments_module._same_everywhere(energy, layout, every)
         for energy, layout in zip(plain, (by_row, by_column), strict=True)
     ]
     assert np.array_equal(*fixed)
