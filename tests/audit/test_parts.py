@@ -13,7 +13,7 @@ from dpcov.audit.search import known_pairs
 from dpcov.noise.entropy import SeededEntropy
 from dpcov.privacy.calibrate import gaussian_noise_multiplier
 from dpcov.privacy.guarantee import NEIGHBORS, ZCDP, ApproxDP
-from dpcov.statistics import NoisyStatistics
+from dpcov.statistics import NoiseLaw, NoisyStatistics
 
 
 @pytest.mark.parametrize("columns", [2, 5])
@@ -79,3 +79,13 @@ def test_shapes_notes_and_last_bits_are_all_read():
     assert first.numbers.shape[1] == 1
     assert LOW_BITS[1] > 10
     assert any(set(a).isdisjoint(b) for a, b in zip(first.low_bits.T, second.low_bits.T, strict=True))
+
+
+def test_releases_whose_arrays_have_no_shape_in_common_are_read_by_their_matrices():
+    law = NoiseLaw(family="discrete-gaussian", diagonal_variance="1", off_diagonal_variance="1")
+    one = NoisyStatistics(layout="estimate", arrays={"second_moment": np.diag([1.0, 2.0])})
+    other = NoisyStatistics(layout="sscp", arrays={"sscp": np.diag([12, 8])}, noise=law)
+    first, second = read([[one, other], [other, one]], n_rows=4)
+    assert list(first.labels) == list(reversed(second.labels)) == [0, 1]
+    assert np.array_equal(np.concatenate([first.numbers, second.numbers])[:, 0], [1.0, 3.0, 3.0, 1.0])
+    assert first.low_bits.shape == second.low_bits.shape == (2, 0)

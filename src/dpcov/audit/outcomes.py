@@ -69,10 +69,10 @@ def read(tables: Sequence[Sequence[NoisyStatistics]], n_rows: int) -> list[Outco
     if every[0].layout == "estimate" and "row_count" in common:
         numbers.append((matrices * _counts(every)[:, None, None]).reshape(len(every), -1))
     whole = Outcomes(
-        numbers=_distinct(np.concatenate(numbers, axis=1)),
+        numbers=_distinct(_beside(numbers, len(every))),
         matrices=matrices,
         labels=labels,
-        low_bits=_distinct(np.concatenate([_low_bits(part) for part in parts], axis=1)),
+        low_bits=_distinct(_beside([_low_bits(part) for part in parts], len(every))),
         family=every[0].noise.family if every[0].noise is not None else "",
     )
     first = len(tables[0])
@@ -132,6 +132,11 @@ def _low_bits(values: PublishedArray) -> Array:
     # A rounding error of a sum may fall to either side of a grid point; a quarter of a step more keeps it together.
     rests = [np.mod(values * 2.0**bits + 0.25, 1.0) for bits in LOW_BITS]
     return np.concatenate(rests, axis=1)
+
+
+def _beside(blocks: Sequence[Array], n_rows: int) -> Array:
+    """Blocks of columns in one table: of no columns where there is no block, for shapes may have nothing in common."""
+    return np.concatenate([np.empty((n_rows, 0)), *blocks], axis=1)
 
 
 def _distinct(columns: Array) -> Array:
