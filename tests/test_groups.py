@@ -12,7 +12,8 @@ from dpcov.data.moments import Moments, MomentsSpec
 from dpcov.errors import DpcovError
 from dpcov.mechanisms.base import Problem
 from dpcov.mechanisms.gaussian_scale import ROW_COUNT_WEIGHT
-from dpcov.mechanisms.stratified import TRACE_WEIGHT, Stratified
+from dpcov.mechanisms.stratified import Stratified
+from dpcov.mechanisms.stratified_rules import trace_weight
 
 SITES = ("north", "south")
 
@@ -108,9 +109,9 @@ def test_a_row_that_changes_its_group_stays_within_the_sensitivity():
     shift = Fraction(0)
     for before, after in zip(one.strata, two.strata, strict=True):
         change = before.sscp.to_float() - after.sscp.to_float()
-        shift += Fraction(float(np.sum(change**2))) + TRACE_WEIGHT * Fraction(float(np.trace(change))) ** 2
+        shift += Fraction(float(np.sum(change**2))) + trace_weight(2) * Fraction(float(np.trace(change))) ** 2
         shift += ROW_COUNT_WEIGHT * unit**2 * (before.n_rows - after.n_rows) ** 2
-    attained = 2 * (1 + TRACE_WEIGHT + ROW_COUNT_WEIGHT) * unit**2
+    attained = 2 * (1 + trace_weight(2) + ROW_COUNT_WEIGHT) * unit**2
     assert shift == attained
     calibration = mechanism.calibrate(problem, dpcov.Budget(rho=1))
     assert calibration.diagonal_variance >= attained / 2

@@ -12,8 +12,8 @@ from dpcov.errors import BudgetError, UsageError
 from dpcov.estimate import shrunk, unit_estimate
 from dpcov.mechanisms.base import Problem
 from dpcov.mechanisms.gaussian_scale import ROW_COUNT_WEIGHT
-from dpcov.mechanisms.stratified import TRACE_WEIGHT, Stratified, _run_sum
-from dpcov.mechanisms.stratified_rules import Run, choose_runs
+from dpcov.mechanisms.stratified import Stratified, _run_sum
+from dpcov.mechanisms.stratified_rules import Run, choose_runs, trace_weight
 from dpcov.noise.entropy import SeededEntropy
 
 RELATIONS = ("replace-one", "add-remove-one")
@@ -52,7 +52,7 @@ def exact_shift(old, new, groups, neighbors):
         joint += one.trace() - two.trace()
     count = (len(old) - len(new)) ** 2 * (16**BITS // 16)
     free = joint**2 if neighbors == "replace-one" else 0
-    return TRACE_WEIGHT * traces + matrices + free + count
+    return trace_weight(old.shape[1]) * traces + matrices + free + count
 
 
 def allowed(d, neighbors, rows_per_person=1, shells=SHELLS):
@@ -97,21 +97,21 @@ def test_two_orthogonal_rows_attain_the_sensitivity(first):
     old, new = np.array([[first, 0.0]]), np.array([[0.0, 0.5]])
     shift = exact_shift(old, new, singles(), "replace-one")
     unit = 4**BITS
-    assert shift == (2 * (1 + TRACE_WEIGHT) if first == 1.0 else 2) * unit**2
-    assert shift <= allowed(2, "replace-one") < shift + 2 * TRACE_WEIGHT * unit**2 + 5 * unit * SHELLS * 2
+    assert shift == (2 * (1 + trace_weight(2)) if first == 1.0 else 2) * unit**2
+    assert shift <= allowed(2, "replace-one") < shift + 2 * trace_weight(2) * unit**2 + 5 * unit * SHELLS * 2
 
 
 def test_one_row_more_attains_the_sensitivity_for_k_rows():
     old = np.repeat([[0.5, 0.0]], 3, axis=0)
     shift = exact_shift(old, old[:0], singles(), "add-remove-one")
-    assert shift == (9 * (1 + TRACE_WEIGHT) + 9 * ROW_COUNT_WEIGHT) * 16**BITS
+    assert shift == (9 * (1 + trace_weight(2)) + 9 * ROW_COUNT_WEIGHT) * 16**BITS
     assert shift <= allowed(2, "add-remove-one", 3)
 
 
 def test_a_trace_that_is_not_charged_would_be_noticed():
     old, new = np.array([[1.0, 0.0]]), np.array([[0.0, 0.5]])
     without_rounding = 2 * 16**BITS
-    assert exact_shift(old, new, singles(), "replace-one") > without_rounding * (1 + TRACE_WEIGHT / 2)
+    assert exact_shift(old, new, singles(), "replace-one") > without_rounding * (1 + trace_weight(2) / 2)
 
 
 def test_joined_shells_stay_within_the_sensitivity_where_rounding_is_against_them():
@@ -139,7 +139,7 @@ def test_the_noise_is_as_large_as_the_proof_asks(neighbors, budget):
     assert multiplier**2 * squared <= calibration.diagonal_variance
     if budget.rho is not None:
         assert calibration.diagonal_variance >= squared / (2 * budget.rho)
-    assert calibration.trace_variance >= calibration.diagonal_variance / TRACE_WEIGHT
+    assert calibration.trace_variance >= calibration.diagonal_variance / trace_weight(6)
     assert calibration.diagonal_variance % 2 == 0
 
 
@@ -157,7 +157,7 @@ def signal_to_noise(draw_one, pair, claim, runs=1200):
         matrices = sum(np.vdot(y, c) for y, c in zip(arrays["sscp"], change, strict=True))
         traces = sum(t * np.trace(c) for t, c in zip(arrays["trace"], change, strict=True))
         joint = arrays["joint_trace"][0] * sum(np.trace(c) for c in change)
-        return matrices + float(TRACE_WEIGHT) * traces + joint
+        return matrices + float(trace_weight(11)) * traces + joint
 
     first, second = (
         np.array([draw_one(mechanism, each, calibration, entropy, score) for _ in range(runs)])

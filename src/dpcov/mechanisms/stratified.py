@@ -39,15 +39,12 @@ from dpcov.data.moments import DEFAULT_BITS, Moments, MomentsSpec
 from dpcov.errors import UsageError
 from dpcov.mechanisms.base import Calibration, Mechanism, Problem
 from dpcov.mechanisms.gaussian_scale import ROW_COUNT_WEIGHT, even_variance, sqrt_down, symmetric_noise
-from dpcov.mechanisms.stratified_rules import SMALL_DIMENSION, Run, choose_runs
+from dpcov.mechanisms.stratified_rules import SMALL_DIMENSION, Run, choose_runs, trace_weight
 from dpcov.noise.entropy import Entropy
 from dpcov.noise.lattice import rounded_gaussian
 from dpcov.privacy.budget import Budget
 from dpcov.privacy.guarantee import ZCDP, ApproxDP, Numerics, Promise
 from dpcov.statistics import NoiseLaw, NoisyStatistics
-
-TRACE_WEIGHT = Fraction(1, 32)
-"""Precision of a shell's trace relative to a matrix entry: 1.5 % more noise on the matrices buys every decision."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,8 +96,8 @@ class Stratified(Mechanism[StratifiedCalibration]):
     def calibrate(self, problem: Problem, budget: Budget) -> StratifiedCalibration:
         """Smallest even integer variance that keeps the budget (stratified.md, Theorems 1 and 2)."""
         self.check(problem, budget)
-        squared = self._squared_sensitivity(problem)
-        variance = even_variance(squared, budget.promise, smallest_weight=TRACE_WEIGHT)
+        squared, weight = self._squared_sensitivity(problem), trace_weight(problem.n_features)
+        variance = even_variance(squared, budget.promise, smallest_weight=weight)
         count = None
         if _counts_rows(problem):
             count = Fraction(variance, 16**self.bits) / ROW_COUNT_WEIGHT
@@ -108,17 +105,18 @@ class Stratified(Mechanism[StratifiedCalibration]):
             promise=budget.promise,
             noise_multiplier=sqrt_down(Fraction(variance) / squared),
             diagonal_variance=variance,
-            trace_variance=ceil(Fraction(variance) / TRACE_WEIGHT),
+            trace_variance=ceil(Fraction(variance) / weight),
             row_count_variance=count,
         )
 
     def _squared_sensitivity(self, problem: Problem) -> Fraction:
         """Squared shift over all stages in lattice units, the rounding of joined shells included (Lemmas 1 to 4)."""
         unit: int = 4**self.bits * problem.rows_per_person
+        weight = trace_weight(problem.n_features)
         if problem.neighbors == "replace-one":
-            shift = 2 * (1 + TRACE_WEIGHT + _counts_rows(problem) * ROW_COUNT_WEIGHT) * unit**2
+            shift = 2 * (1 + weight + _counts_rows(problem) * ROW_COUNT_WEIGHT) * unit**2
         else:
-            shift = (1 + TRACE_WEIGHT + ROW_COUNT_WEIGHT) * unit**2
+            shift = (1 + weight + ROW_COUNT_WEIGHT) * unit**2
         rounding = self.shells * problem.n_groups * problem.n_features
         return Fraction(shift) + 4 * rounding * unit + 2 * rounding**2
 

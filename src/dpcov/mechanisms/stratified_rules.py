@@ -6,6 +6,7 @@ measures the constants.  Knows nothing of moments or randomness.
 
 import itertools
 from collections.abc import Sequence
+from fractions import Fraction
 from math import log, sqrt
 from typing import NamedTuple
 
@@ -33,9 +34,23 @@ JOIN_ABOVE = 16.0
 """Smaller shells join an inhabited one whose mean eigenvalue exceeds the edge of its noise spectrum by this factor:
 there is nothing left to gain from their finer noise."""
 
+PRECISE_FROM = 4
+"""From here to ``SMALL_DIMENSION`` features traces are most precise; with fewer there is little for them to gain."""
+
 FEW_INNER = 3
 """With few features, shells count only where the outermost inhabited one is this number or a later one: a noise 4³
 times as small outweighs the rows beyond it that no trace shows."""
+
+
+def trace_weight(n_features: int) -> Fraction:
+    """Precision of a shell's trace relative to a matrix entry: a share of the noise that buys every decision.
+
+    Most where traces decide how rows are shortened; 2/d in high dimension, where a trace of five standard deviations
+    is 2.5 times the edge of the noise spectrum.
+    """
+    if PRECISE_FROM <= n_features <= SMALL_DIMENSION:
+        return Fraction(1, 32)
+    return Fraction(1, max(64, -(-n_features // 2)))
 
 
 class Run(NamedTuple):
