@@ -35,7 +35,7 @@ JOIN_ABOVE = 16.0
 there is nothing left to gain from their finer noise."""
 
 PRECISE_FROM = 4
-"""From here to ``SMALL_DIMENSION`` features traces are most precise; with fewer there is little for them to gain."""
+"""From this many features on traces are more precise; with fewer there is little that they could gain."""
 
 FEW_INNER = 3
 """With few features, shells count only where the outermost inhabited one is this number or a later one: a noise 4³
@@ -43,14 +43,8 @@ times as small outweighs the rows beyond it that no trace shows."""
 
 
 def trace_weight(n_features: int) -> Fraction:
-    """Precision of a shell's trace relative to a matrix entry: a share of the noise that buys every decision.
-
-    Most where traces decide how rows are shortened; 2/d in high dimension, where a trace of five standard deviations
-    is 2.5 times the edge of the noise spectrum.
-    """
-    if PRECISE_FROM <= n_features <= SMALL_DIMENSION:
-        return Fraction(1, 32)
-    return Fraction(1, max(64, -(-n_features // 2)))
+    """Precision of a shell's trace relative to a matrix entry: a share of the noise that buys every decision."""
+    return Fraction(1, 32 if n_features >= PRECISE_FROM else 64)
 
 
 class Run(NamedTuple):
