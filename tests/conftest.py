@@ -1,6 +1,7 @@
 """Fixtures that several folders of tests share, and what holds for every test.
 
-A busy machine fails no test: Hypothesis draws as many examples as it should, however long that takes.
+A busy machine fails no test: Hypothesis draws as many examples as it should, however long that takes, and the same ones
+every time.  ``pytest --hypothesis-profile=search`` draws others.
 """
 
 from hypothesis import HealthCheck, settings
@@ -9,5 +10,6 @@ from tests.services.postgres import durable_postgres, module_database, postgres_
 
 __all__ = ["durable_postgres", "module_database", "postgres_database", "postgres_url"]
 
-settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("search", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("any machine", settings.get_profile("search"), derandomize=True)
 settings.load_profile("any machine")

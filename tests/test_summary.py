@@ -130,3 +130,33 @@ def test_words_never_promise_more_than_the_numbers():
     for digits, power in itertools.product((100, 271, 2718, 99999), range(-6, 6)):
         value = Fraction(digits) * Fraction(10) ** power
         assert value <= Fraction(_round_up(value)) <= value * Fraction(101, 100)
+
+
+def test_groups_are_named_where_there_are_some():
+    schema = dpcov.Schema(
+        columns={"x0": dpcov.Numeric(lower=-1, upper=3), "x1": dpcov.Categorical(categories=("0", "1"))}
+    )
+    rows = np.tile([[1.0, 0.0], [2.0, 1.0]], (100, 1))
+    made = dpcov.release(rows, schema=schema, budget=dpcov.Budget(rho=1), by="x1")
+    lines = made.summary().splitlines()
+    assert "Groups       the same for each of 0, 1, (other)" in lines
+    assert lines[3].startswith("Published    means and covariance of 1 feature,")
+    assert "Groups" not in made.group("1").summary()
+
+
+@pytest.mark.parametrize("mechanism", ["gaussian", "stratified"])
+def test_where_everything_drowned_the_bound_on_the_truth_holds(mechanism):
+    schema = dpcov.Schema(columns={"x0": dpcov.Numeric(lower=-1, upper=1)})
+    for seed in range(20):
+        made = dpcov.release(
+            [[0.5]],
+            schema=schema,
+            budget=dpcov.Budget(rho="0.01"),
+            mechanism=mechanism,
+            entropy=dpcov.SeededEntropy(seed),
+        )
+        if not made.second_moment("shrink").any():
+            break
+    else:
+        pytest.fail("no release drowned in noise")
+    assert made.expected_error("shrink") >= np.linalg.norm([[1.0, 0.5], [0.5, 0.25]])

@@ -206,8 +206,8 @@ def _joint_trace(arrays: Mapping[str, PublishedArray], unit: float) -> float | N
 def shrunk(estimate: UnitEstimate) -> tuple[Array, float]:
     """Optimal shrinkage of all parts together, and its expected squared Frobenius error.
 
-    Where all strata drowned in noise and the estimate is zero, that is an upper bound: the truth's norm is at most its
-    trace.
+    Where everything drowned in noise and the estimate is zero, that is an upper bound: the truth's norm is at most its
+    trace, which rows in the unit ball keep at one.
 
     Raises
     ------
@@ -220,8 +220,8 @@ def shrunk(estimate: UnitEstimate) -> tuple[Array, float]:
             "This release cannot be shrunk: its noise is not isotropic. Use another post-processing."
         )
     matrix, squared_error = _shrunk_parts(estimate)
-    if estimate.parts_may_be_empty and not np.any(matrix):
-        return matrix, estimate.trace_bound**2
+    if estimate.parts and not np.any(matrix):
+        return matrix, min(1.0, estimate.trace_bound) ** 2
     return matrix, squared_error
 
 

@@ -52,8 +52,13 @@ class ReservedFile:
         except OSError as error:
             self.discard()
             raise _explain(self.path, error) from None
+        except BaseException:
+            self.discard()
+            raise
 
     def _refuse_bad_target(self) -> None:
+        if str(self.path) == "-":
+            raise ReleaseError("A file is written whole or not at all, standard output is not; name a file.")
         if self.path.is_dir():
             raise ReleaseError(f"{self.path} is a directory; name a file in it.")
         if not self.path.parent.is_dir():

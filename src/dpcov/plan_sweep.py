@@ -4,7 +4,7 @@ Promise: never sees a row.  Every number comes from :func:`dpcov.plan.predict` a
 behind it is seeded alike for all budgets, so that differences between them are not noise.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
 
@@ -21,19 +21,27 @@ FACTORS = tuple(
 """Budgets on the page, relative to the one that was asked for."""
 
 
-def sweep(assumptions: Sequence[Assumption]) -> PlanSweep:
+def sweep(assumptions: Sequence[Assumption], progress: Callable[[int, int], None] | None = None) -> PlanSweep:
     """Predict every mechanism at a grid of budgets around the one of the assumptions.
 
     Parameters
     ----------
     assumptions : sequence of Assumption
         Equal but for the trace.
+    progress : callable, optional
+        Called with the number of predictions made so far, and that of all.
     """
     if not assumptions:
         raise UsageError("Assume at least one trace.")
     first = assumptions[0]
     budgets = list(_grid(first.budget))
-    found = [[_predictions(replace(assumed, budget=budget)) for assumed in assumptions] for budget in budgets]
+    found: list[list[dict[str, Prediction]]] = []
+    for budget in budgets:
+        found.append([])
+        for assumed in assumptions:
+            found[-1].append(_predictions(replace(assumed, budget=budget)))
+            if progress is not None:
+                progress(sum(map(len, found)), len(budgets) * len(assumptions))
     mechanisms = tuple(dict.fromkeys(name for stop in found for row in stop for name in row))
     return PlanSweep(
         n_rows=first.n_rows,

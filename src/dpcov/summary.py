@@ -3,6 +3,7 @@
 Promise: reads a release only, and claims no more than its guarantee.  Knows nothing of rows or randomness.
 """
 
+from collections.abc import Sequence
 from fractions import Fraction
 from math import exp
 from textwrap import fill
@@ -51,20 +52,28 @@ def _warnings(release: "Release") -> str:
 
 def _what(release: "Release") -> str:
     kind = "means and covariance" if release.has_intercept else "second moments (not centered)"
-    names = [_short(name) for name in release.feature_names]
-    more = f", and {len(names) - 6} more" if len(names) > 6 else ""
+    count = len(release.feature_names)
+    groups = (
+        [("Groups", f"the same for each of {_first(release.group_names)}")] if release.group_names else []
+    )
     return _table(
         (
             "Published",
-            f"{kind} of {len(names)} features, with noise; no row and no single value",
+            f"{kind} of {count} feature{'s' if count != 1 else ''}, with noise; no row and no single value",
         ),
-        ("Features", ", ".join(names[:6]) + more),
+        ("Features", _first(release.feature_names)),
+        *groups,
         ("Rows", _rows(release)),
         (
             "Norm bound",
             f"{release.manifest.norm_bound:.6g}, the public bound on the length of an encoded row",
         ),
     )
+
+
+def _first(names: Sequence[str]) -> str:
+    more = f", and {len(names) - 6} more" if len(names) > 6 else ""
+    return ", ".join(map(_short, names[:6])) + more
 
 
 def _rows(release: "Release") -> str:

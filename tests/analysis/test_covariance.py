@@ -152,6 +152,14 @@ def test_components_of_pure_noise_are_not_reported_as_found(noisy):
     with pytest.warns(NoiseWarning):
         ours = PrivatePCA.from_release(noisy, n_components=3, scaling="encoded")
     assert ours.n_above_noise_ == 0
+    with pytest.warns(NoiseWarning, match="Only 0 of 1 components stand out"):
+        PrivatePCA.from_release(noisy, n_components="noise", scaling="encoded")
+
+
+def test_the_path_of_a_release_is_not_taken_for_one(made, tmp_path):
+    made.save(tmp_path / "made.dpcov")
+    with pytest.raises(DpcovError, match=r"dpcov\.load"):
+        PrivatePCA.from_release(tmp_path / "made.dpcov")
 
 
 def test_correlation_scaling_is_that_of_standardized_rows(made, numbers):

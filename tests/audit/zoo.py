@@ -217,7 +217,7 @@ class UnchargedTrace(Gaussian):
 
 @dataclass(frozen=True, kw_only=True)
 class UnchargedTraceWeight(Stratified):
-    """The traces' weight, 1/32 with four columns, is left out of the sensitivity: 3 % too much rho.  For deep audits."""
+    """The weight of traces, 1/32 of four columns, is left out of the sensitivity: rho is 3 % too much.  Deep audits."""
 
     name = "planted-uncharged-weight"
     shells: int = 2

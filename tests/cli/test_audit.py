@@ -5,6 +5,8 @@ import json
 
 import pytest
 
+from dpcov.audit import suite
+
 FAST = ("--seconds", "0.1", "--seed", "1", "--quiet")
 PLANT = "tests.audit.zoo:ReusedSeed"
 
@@ -23,9 +25,11 @@ def test_a_sound_mechanism_passes_and_its_table_is_written(desk, tmp_path):
     assert set(row) == set(line)
 
 
-def test_a_third_party_mechanism_is_audited_and_a_refuted_claim_is_exit_code_one(desk):
+def test_a_third_party_mechanism_is_audited_and_a_refuted_claim_is_exit_code_one(desk, monkeypatch):
+    # Few draws and all the time they take on a busy machine.
+    monkeypatch.setattr(suite, "QUICK", suite.Effort(draws=300, candidates=1, search_draws=1, seconds=1.0))
     result = desk.run(
-        "audit", "--module", PLANT, "--rho", "1", "--neighbors", "replace-one", "--seconds", "3", "--quiet"
+        "audit", "--module", PLANT, "--rho", "1", "--neighbors", "replace-one", "--seconds", "1000", "--quiet"
     )
     assert result.exit_code == 1
     assert "FAIL" in result.output

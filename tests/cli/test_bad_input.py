@@ -269,3 +269,45 @@ def test_no_value_hides_in_what_a_successful_run_prints(desk, caplog):
     for text in (result.output, caplog.text, desk.run("schema", "draft", desk.data).output):
         assert "4711" not in text
         assert "31337" not in text
+
+
+@pytest.mark.parametrize("used", ["data", "schema", "ledger"])
+def test_what_a_release_reads_is_never_written_over(desk, used):
+    path = getattr(desk, used)
+    before = path.read_bytes()
+    desk.assert_refused(desk.release("--force", "-o", path), USAGE, "another name")
+    other = desk.folder / "." / "absent" / ".." / path.name
+    (desk.folder / "absent").mkdir()
+    desk.before = desk.names()
+    desk.assert_refused(desk.release("--force", "-o", other), USAGE, "another name")
+    assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize(("sign", "words"), [(";", "semicolons"), ("\t", "tabs"), ("|", "bars")])
+def test_columns_separated_by_something_else(desk, sign, words):
+    desk.data.write_text(desk.data.read_text().replace(",", sign))
+    desk.assert_refused(desk.release(), DATA, words)
+    desk.assert_refused(desk.run("schema", "draft", desk.data), DATA, words)
+    tabbed = desk.folder / "commas.tsv"
+    tabbed.write_text("name,age\nzebra4711,31337.25\n")
+    desk.before = desk.names()
+    desk.assert_refused(desk.run("schema", "draft", tabbed), DATA, "commas")
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no named pipes")
+def test_a_named_pipe_is_refused_without_waiting_for_its_writer(desk):
+    pipe = desk.folder / "pipe.csv"
+    os.mkfifo(pipe)
+    desk.before = desk.names()
+    desk.assert_refused(desk.release(data=pipe), DATA, "- for CSV on standard input")
+
+
+def test_the_next_steps_can_be_pasted_into_a_shell(desk):
+    result = desk.release("-o", desk.folder / "my patients.dpcov")
+    assert result.exit_code == 0, result.output
+    assert "dpcov show '" in result.output
+
+
+def test_a_dash_is_no_name_of_an_output(desk, monkeypatch):
+    monkeypatch.chdir(desk.folder)
+    desk.assert_refused(desk.release("-o", "-"), RELEASE, "name a file")

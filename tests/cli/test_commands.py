@@ -8,7 +8,7 @@ import pytest
 
 from dpcov.cli import main
 from dpcov.cli.options import parse_options
-from dpcov.cli.progress import rows_progress
+from dpcov.cli.progress import rows_progress, steps_progress
 from dpcov.errors import (
     BudgetError,
     DataError,
@@ -178,9 +178,20 @@ def test_progress_counts_rows_only_where_their_number_is_public(show_rows, monke
 
 @pytest.mark.parametrize("quiet", [True, False])
 def test_nobody_who_does_not_watch_is_shown_progress(quiet, capsys):
-    with rows_progress(show_rows=True, quiet=quiet) as progress:
-        assert progress is None
+    with rows_progress(show_rows=True, quiet=quiet) as progress, steps_progress("Predicting") as steps:
+        assert progress is None and steps is None
     assert capsys.readouterr().err == ""
+
+
+def test_steps_whose_number_is_known_have_a_bar(monkeypatch, capsys):
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    with steps_progress("Predicting") as progress:
+        progress(3, 4)
+        time.sleep(0.3)
+    shown = capsys.readouterr().err
+    assert "Predicting" in shown
+    assert "75%" in shown
 
 
 def test_a_ledger_can_fix_its_composition_and_never_shows_more_than_is_left(desk):

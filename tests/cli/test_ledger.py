@@ -57,3 +57,16 @@ def test_a_read_only_ledger_can_be_read_and_not_spent_from(shared_desk):
     with pytest.raises(LedgerError, match="writable"):
         book.reserve("patients", SPEND, "replace-one")
     assert book.entries("patients") == ()
+
+
+def test_what_is_left_is_told_in_words_where_gaussian_noise_is_added_up(desk):
+    created = desk.run("ledger", "create", desk.ledger, "--dataset", "g", "--epsilon", "2", "--delta", "1e-6")
+    assert created.exit_code == 0, created.output
+    made = desk.release("--dataset", "g", "--epsilon", "1", "--delta", "1e-6", rho=None)
+    assert made.exit_code == 0, made.output
+    shown = desk.run("ledger", "show", desk.ledger, "--dataset", "g")
+    assert "Gaussian noise, 1/multiplier²: total" in shown.output
+    page = desk.folder / "page.html"
+    assert desk.run("report", desk.output, "-o", page, "--ledger", desk.ledger).exit_code == 0
+    assert "Gaussian noise, 1/multiplier²" in page.read_text(encoding="utf-8")
+    assert "inverse_square" not in shown.output + page.read_text(encoding="utf-8")

@@ -102,3 +102,38 @@ def test_a_passphrase_from_the_environment_works(folder, monkeypatch):
         "SECRET",
     ]
     assert dpcov("release", "a.moments", *release).exit_code == 0
+
+
+def test_what_cannot_be_written_is_refused_before_a_part_is_read(folder):
+    (folder / "bad.csv").write_text("x0,x1\nnone of a number,1\n")
+    (folder / "old.moments").write_bytes(b"mine")
+    for output, words in (
+        ("old.moments", "--force"),
+        ("absent/all.moments", "create it first"),
+        ("all.dat", ".moments"),
+    ):
+        refused = gather("bad.csv", output=output)
+        assert refused.exit_code != 0
+        assert words in refused.output
+    assert (folder / "old.moments").read_bytes() == b"mine"
+
+
+def test_parts_are_never_written_over(folder):
+    (folder / "jan.csv").rename("jan.moments")
+    before = (folder / "jan.moments").read_bytes()
+    refused = gather("feb.csv", "jan.moments", output="jan.moments", more=("--force",))
+    assert refused.exit_code == 2
+    assert (folder / "jan.moments").read_bytes() == before
+
+
+def test_a_part_named_in_two_ways_is_one_part(folder):
+    refused = gather("jan.csv", "./jan.csv", str(folder / "jan.csv"))
+    assert refused.exit_code == 2
+    assert "named twice" in refused.output
+
+
+def test_a_passphrase_that_is_not_set_is_told(folder):
+    options = ["--schema", "schema.toml", "--passphrase-env", "DPCOV_ABSENT", "-o", "all.moments", *BUDGET]
+    refused = dpcov("moments", "gather", "jan.csv", *options)
+    assert refused.exit_code == 2
+    assert "is not set" in refused.output

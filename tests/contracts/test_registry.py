@@ -1,7 +1,9 @@
 """What the registry promises about every mechanism in it: a complete row, a proof, a documented module."""
 
+import ast
 import dataclasses
 import inspect
+import re
 from pathlib import Path
 
 import pytest
@@ -42,6 +44,24 @@ def test_the_registry_row_is_complete(mechanism):
     assert dataclasses.is_dataclass(mechanism)
     assert make_mechanism(mechanism.name, {}) == mechanism()
     assert hash(mechanism()) == hash(mechanism())
+
+
+def stated_default(mechanism, option):
+    """What a docstring says of an option; ``As in Gaussian`` stands for that mechanism's."""
+    found = re.search(rf"^{option} : .*default=(\S+)$", inspect.getdoc(mechanism), re.MULTILINE)
+    if found:
+        return ast.literal_eval(found[1])
+    assert re.search(
+        rf"\b{option}\b[\w, ]*\n    As in :class:`~dpcov.mechanisms.gaussian.Gaussian`",
+        mechanism.__doc__.replace("\n    ", "\n"),
+    )
+    return stated_default(find_mechanism("gaussian"), option)
+
+
+@every_mechanism
+def test_the_docstring_states_the_default_of_every_option(mechanism):
+    for field in dataclasses.fields(mechanism):
+        assert field.default == stated_default(mechanism, field.name)
 
 
 def test_names_are_unique_and_unknown_ones_are_refused():

@@ -1,6 +1,6 @@
 """Rows of Python objects as Arrow: one column may hold cells of several types."""
 
-from datetime import date, datetime
+from datetime import date, datetime, time
 from decimal import Decimal
 
 import numpy as np
@@ -19,6 +19,11 @@ from dpcov.errors import DataError
         ([True, None, False], pa.bool_(), [True, None, False]),
         ([1, None, -(2**63)], pa.int64(), [1, None, -(2**63)]),
         ([1, 2**63], pa.float64(), [1.0, 2.0**63]),
+        ([2**63 - 1, None], pa.int64(), [2**63 - 1, None]),
+        ([-(2**63) - 1], pa.float64(), [-(2.0**63)]),
+        ([1, 2.5, True, Decimal("0.5"), "a"], pa.string(), ["1", "2.5", "True", "0.5", "a"]),
+        ([1.5, None], pa.float64(), [1.5, None]),
+        ([time(1, 2), None], pa.time64("us"), [time(1, 2), None]),
         ([10**400, -(10**400), 1.5], pa.float64(), [np.inf, -np.inf, 1.5]),
         ([1, 2.5, True, Decimal("0.07")], pa.float64(), [1.0, 2.5, 1.0, 0.07]),
         ([Decimal("0.1"), None], pa.float64(), [0.1, None]),

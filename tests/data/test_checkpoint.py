@@ -1,13 +1,19 @@
 """Moments that are saved, resumed and merged equal those of the whole table, to the bit."""
 
+import hashlib
+
 import numpy as np
 import pytest
 
 import dpcov
 from dpcov import Boolean, Budget, Categorical, Numeric, Schema
+from dpcov.data import checkpoint as checkpoint_module
 from dpcov.data.checkpoint import Checkpoint
-from dpcov.data.vault import Key
-from dpcov.errors import DataError, UsageError
+from dpcov.data.engines import BallEncoding, TableEncoding
+from dpcov.data.groups import split_schema
+from dpcov.data.moments import Moments, MomentsSpec
+from dpcov.data.vault import Key, lock_file
+from dpcov.errors import DataError, ReleaseError, UsageError
 
 KEY = Key(bytes(range(32)))
 SCHEMA = Schema(
@@ -118,3 +124,82 @@ def test_the_length_of_the_file_does_not_depend_on_the_rows(tmp_path):
 
 def test_checkpoints_do_not_show_what_they_hold():
     assert "500" not in repr(gathered(table()))
+
+
+def fixed(n_features=3, **options):
+    """A checkpoint in which nothing is drawn."""
+    moments = Moments(n_features, MomentsSpec(**options), norm_bound=2.0)
+    rows = np.random.default_rng(0).uniform(-1, 1, (12, n_features)) / n_features
+    moments.add(rows, np.arange(12) % moments.spec.groups if moments.spec.groups > 1 else None)
+    return Checkpoint(moments=moments, schema_toml="[columns]", by="x", parts={"0a" * 16: "north"})
+
+
+@pytest.mark.parametrize(
+    ("options", "digest"),
+    [
+        ({}, "4200fe0fc6b07920"),
+        ({"n_features": 1}, "9a6c5f60594664a7"),
+        ({"n_features": 40, "shells": 2}, "2c8f1fe36d631c9f"),
+        ({"shells": 2, "groups": 3, "normalized": True}, "06410c5128f55f58"),
+    ],
+)
+def test_moments_are_saved_in_the_same_bytes_for_ever(options, digest):
+    made = fixed(**options)
+    content = made._to_bytes()
+    assert hashlib.sha256(content).hexdigest()[:16] == digest
+    again = checkpoint_module._from_bytes(content)
+    assert again == made
+    assert again.moments == made.moments
+
+
+@pytest.mark.parametrize("n_features", [0, -1])
+def test_saved_moments_have_columns(tmp_path, n_features):
+    content = fixed(n_features=1)._to_bytes()
+    changed = content.replace(b'"n_features":1', b'"n_features":%d' % n_features)
+    lock_file(tmp_path / "a", (len(changed) - len(content) + content[0]).to_bytes(8, "little") + changed[8:], KEY)
+    with pytest.raises(DataError, match="another version"):
+        Checkpoint.load(tmp_path / "a", KEY)
+
+
+def test_a_part_is_known_by_its_name_and_told_apart_by_128_random_bits():
+    one, other = (Checkpoint.of_part(fixed().moments, "", None, "a") for _ in range(2))
+    assert one.holds("a")
+    assert not one.holds("b")
+    (key,), (another,) = one.parts, other.parts
+    assert len(bytes.fromhex(key)) == len(bytes.fromhex(another)) == 16
+    assert key != another
+
+
+@pytest.mark.parametrize(("count", "taken"), [(99_999, True), (100_000, False)])
+def test_a_checkpoint_has_up_to_100000_parts(count, taken):
+    one = Checkpoint(moments=fixed().moments, schema_toml="", parts={str(n): "a" for n in range(count)})
+    other = Checkpoint(moments=fixed().moments, schema_toml="", parts={"other": "b"})
+    if taken:
+        assert len(one.merge(other).parts) == len(other.merge(one).parts) == 100_000
+        return
+    with pytest.raises(DataError, match="at most 100000 parts"):
+        one.merge(other)
+
+
+def test_moments_are_taken_for_what_they_were_gathered_for_alone():
+    grouped = gathered(table(), mechanism="stratified", by="x2")
+    rest, grouping = split_schema(SCHEMA, "x2")
+    spec = grouped.moments.spec
+    assert grouped.take(TableEncoding(schema=rest, grouping=grouping), spec) is grouped.moments
+    for encoding in (
+        TableEncoding(schema=rest),
+        TableEncoding(schema=SCHEMA, grouping=grouping),
+        BallEncoding(n_features=3, norm_bound=2.0),
+    ):
+        with pytest.raises(UsageError, match="another schema"):
+            grouped.take(encoding, spec)
+    with pytest.raises(UsageError, match="Gather again"):
+        grouped.take(TableEncoding(schema=rest, grouping=grouping), MomentsSpec(bits=19))
+
+
+def test_saved_moments_are_not_replaced_unasked(tmp_path):
+    fixed().save(tmp_path / "a", KEY)
+    with pytest.raises(ReleaseError, match="exists already"):
+        fixed(n_features=2).save(tmp_path / "a", KEY)
+    fixed(n_features=2).save(tmp_path / "a", KEY, overwrite=True)
+    assert Checkpoint.load(tmp_path / "a", KEY).moments.n_features == 2

@@ -309,3 +309,58 @@ def test_rows_on_the_bound_are_encoded_by_a_sum_of_fixed_order(seed, width, norm
             scaled = [float(x) / largest for x in row]
             expected = [x / math.sqrt(energy([y * y for y in scaled])) for x in scaled]
         assert encoded.tolist() == expected
+
+
+@pytest.mark.parametrize("width", range(1, 13))
+def test_rows_of_the_worst_case_keep_every_bit(width):
+    """Their squares may add up to a little more than 1, which is no reason to touch them."""
+    schema = Schema(columns={f"c{place}": Boolean() for place in range(width)}, intercept=False)
+    rows = encode(schema, **{f"c{place}": [True, False] for place in range(width)})
+    assert rows.tolist() == [[1 / math.sqrt(width)] * width, [-1 / math.sqrt(width)] * width]
+
+
+def test_rows_beyond_a_bound_are_divided_by_their_norm():
+    schema = Schema(columns={"a": Boolean(), "b": Boolean()}, intercept=False, norm_bound=0.5)
+    assert encode(schema, a=[True, True], b=[True, None]).tolist() == [[2 / math.sqrt(8)] * 2, [1, 0]]
+
+
+def test_an_encoder_asks_for_its_columns_as_numbers_or_texts():
+    columns = {
+        "n": Numeric(lower=0, upper=1),
+        "b": Boolean(),
+        "c": Categorical(categories=("x",)),
+        "w": Ignored(),
+        "i": Ignored(),
+    }
+    wanted = {"n": "number", "b": "text", "c": "text"}
+    assert Encoder(Schema(columns=columns)).wanted == wanted
+    weighted = Schema(columns=columns, weights=Weights(column="w", upper=1))
+    assert Encoder(weighted).wanted == {**wanted, "w": "number"}
+
+
+def test_columns_stand_side_by_side_in_the_declared_order():
+    columns = {
+        "c": Categorical(categories=("x", "y"), missing="indicator"),
+        "n": Numeric(lower=-2, upper=2, missing="indicator"),
+        "d": Categorical(categories=("x",)),
+        "b": Boolean(missing="indicator"),
+    }
+    block = {"c": ["y", None, "z"], "n": [1.0, None, -9.0], "d": ["x", "x", None], "b": [True, None, False]}
+    for intercept in (True, False):
+        schema = Schema(columns=columns, intercept=intercept)
+        rows = undo(schema, encode(schema, **block)).round(12).tolist()
+        ones = [1.0] * intercept
+        assert rows == [
+            [*ones, 0, 1, 0, 0.5, 0, 1, 1, 0],
+            [*ones, 0, 0, 1, 0, 1, 1, 0, 1],
+            [*ones, 0, 0, 0, -1, 0, 0, -1, 0],
+        ]
+
+
+@pytest.mark.parametrize("bound", [1e-300, 0.5, 1.0, 1e300])
+def test_any_positive_bound_is_taken(bound):
+    assert encode_array(np.array([[bound, 0.0], [0.0, bound * 8], [bound / 4, 0.0]]), bound).tolist() == [
+        [1, 0],
+        [0, 1],
+        [0.25, 0],
+    ]

@@ -1,9 +1,12 @@
+import pickle
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpcov.data.exact import ExactSum
+from dpcov.data import exact as exact_module
+from dpcov.data.exact import ExactSum, _Words, packed_entries, panel_entries
 from dpcov.errors import NumericError
 
 LARGE = 2**61
@@ -135,3 +138,179 @@ def test_repr_is_sealed(term):
     text = repr(summed([term]))
     assert "<sensitive>" in text
     assert not any(str(entry) in text for row in term for entry in row)
+
+
+def words(*terms):
+    """One number as words, added term by term with its own bound."""
+    made = _Words((1, 1))
+    for term, bound in terms:
+        made.add(np.array([[term]], dtype=np.int64), bound)
+    return made
+
+
+def number(made):
+    high, low = made.split()
+    assert 0 <= low.min() <= low.max() < 2**32
+    return (int(high[0, 0]) << 32) + int(low[0, 0])
+
+
+@pytest.mark.parametrize(("second", "carries"), [(2**61 - 1, False), (2**61, True)])
+def test_a_second_word_takes_the_carry_when_the_first_could_reach_the_limit(second, carries):
+    made = words((2**61, 2**61), (second, second))
+    assert (made._high is not None) is carries
+    assert made._bound == (2**32 + second if carries else 2**62 - 1)
+    assert number(made) == 2**61 + second
+    assert made.diagonal() == 2**61 + second
+
+
+@pytest.mark.parametrize("term", [0, 1, -1, 2**32 - 1, 2**32, -(2**32), -(2**32) - 1, 2**61, -(2**61)])
+@pytest.mark.parametrize("count", [1, 9])
+def test_words_are_split_into_a_high_and_a_low_one(term, count):
+    made = words(*[(term, 2**61)] * count)
+    high, low = made.split()
+    assert (int(high[0, 0]), int(low[0, 0])) == divmod(count * term, 2**32)
+    assert made.diagonal() == count * term
+    low[:] = high[:] = 7
+    assert number(made) == count * term
+
+
+def test_words_merge_with_the_bounds_of_both():
+    few, many = words((5, 10)), words((2**61, 2**61), (2**61, 2**61))
+    few.merge(words((6, 20)))
+    assert (number(few), few._bound, few._high) == (11, 30, None)
+    few.merge(many)
+    assert (number(few), few._bound) == (2**62 + 11, 2**32 + many._bound)
+    many.merge(words((-7, 100)))
+    assert (number(many), many._bound) == (2**62 - 7, 2**32 + 2**61 + 100)
+
+
+def test_high_words_are_added_in_their_unit():
+    made = words((-5, 10))
+    made.add_high(np.array([[3]]))
+    assert (number(made), made._bound) == (3 * 2**32 - 5, 2**32)
+    made.add_high(np.array([[-4]]))
+    assert number(made) == -(2**32) - 5
+
+
+@pytest.mark.parametrize(
+    "total", [0, 1, -1, 2**61 - 1, -(2**61), 9 * 2**61 + 12345, -9 * 2**61 - 54321, 2**93]
+)
+@pytest.mark.parametrize("bits", [0, 1, 5, 31, 32, 33, 63, 94, 95, 200])
+def test_shifting_down_is_division_rounded_down(total, bits):
+    high, low = divmod(total, 2**32)
+    exact = ExactSum(1)
+    exact.add_words(np.array([[high]]), np.array([[low]]))
+    shifted = exact.shifted_down(bits)
+    assert value(shifted) == [[total >> bits]]
+    shifted.add(np.array([[2**61]]), 2**61)
+    shifted.add(np.array([[2**61]]), 2**61)
+    assert value(shifted) == [[(total >> bits) + 2**62]]
+    assert value(exact) == [[total]]
+
+
+def test_what_was_shifted_down_carries_before_it_could_overflow():
+    shifted = words((2**61, 2**61), (2**61, 2**61)).shifted_down(32)
+    assert shifted._bound == 2**62 - 1
+    assert words((2**61, 2**61)).shifted_down(31)._bound == 2**32
+    assert ExactSum(3).shifted_down(1)._panels is None
+
+
+@pytest.mark.parametrize(
+    ("entry", "room", "dropped"),
+    [
+        (2**62 - 1, 0, 0),
+        (2**62, 0, 1),
+        (-(2**62), 0, 0),
+        (-(2**62) - 1, 0, 1),
+        (2**63 - 1, 0, 1),
+        (2**63, 0, 2),
+        (0, 2**62 - 1, 0),
+        (0, 2**62, 1),
+        (0, -(2**62) + 1, 0),
+        (0, -(2**62), 1),
+        (2**94 - 1, 0, 32),
+        (-(2**94), 0, 32),
+        (5, 2**94 - 1, 32),
+        (2**70 + 2**8, 2**69, 9),
+    ],
+)
+def test_as_many_bits_are_dropped_as_the_largest_entry_takes(entry, room, dropped):
+    for shift in (0, 2**33 - 12345, -77):
+        high, low = divmod(entry - shift, 2**32)
+        exact = ExactSum(1)
+        exact.add_words(np.array([[high]]), np.array([[low]]))
+        assert plus(exact, [[shift]], room_for=room) == ([[entry >> dropped]], dropped)
+        assert value(exact) == [[entry - shift]]
+
+
+@pytest.mark.parametrize(("entry", "room"), [(2**94, 0), (-(2**94) - 1, 0), (0, 2**94), (0, -(2**94))])
+def test_a_bit_more_than_the_format_holds_is_refused(entry, room):
+    high, low = divmod(entry, 2**32)
+    exact = ExactSum(1)
+    exact.add_words(np.array([[high]]), np.array([[low]]))
+    with pytest.raises(NumericError, match="fewer bits"):
+        plus(exact, [[0]], room_for=room)
+
+
+def test_to_float_adds_both_words():
+    exact = summed([[[2**60 + 2**10, -3], [-3, 2**33]]])
+    assert exact.to_float().tolist() == [[2.0**60 + 2.0**10, -3.0], [-3.0, 2.0**33]]
+
+
+@pytest.mark.parametrize("bound", [0, 1, 2**62 - 1])
+def test_bounds_up_to_the_limit_are_taken(bound):
+    exact = ExactSum(1)
+    exact.add(np.zeros((1, 1), dtype=np.int64), bound)
+    exact.add_gram(np.zeros((2, 1)), bound)
+    assert exact.trace() == 0
+
+
+@pytest.mark.parametrize("bound", [-1, 2**62])
+def test_a_product_whose_bound_could_overflow_is_refused(bound):
+    with pytest.raises(NumericError, match="smaller blocks"):
+        ExactSum(1).add_gram(np.zeros((1, 1)), bound)
+
+
+@pytest.mark.parametrize(
+    ("dimension", "panels"),
+    [
+        (1, [(0, 1)]),
+        (1024, [(0, 1024)]),
+        (1025, [(0, 512), (512, 1024), (1024, 1025)]),
+        (1536, [(0, 512), (512, 1024), (1024, 1536)]),
+    ],
+)
+def test_panels_share_the_rows_out(dimension, panels):
+    assert exact_module._panels(dimension) == panels
+    kept = sum((stop - start) * (dimension - start) for start, stop in panels)
+    assert packed_entries(dimension) == kept
+    assert panel_entries(dimension) == panels[0][1] * dimension
+    assert {1: 1, 1025: 512 * 1025 + 512 * 513 + 1}.get(dimension, kept) == kept
+
+
+def test_a_sum_equals_only_a_sum():
+    exact = summed([[[1, 0], [0, 1]]])
+    assert (exact == "sum") is False
+    assert exact != ExactSum(3)
+    assert exact == summed([[[1, 0], [0, 1]]])
+    with pytest.raises(TypeError, match="unhashable"):
+        hash(exact)
+
+
+def test_a_pickled_sum_goes_on_where_it_was():
+    exact = summed([[[LARGE, 0], [0, 1]]] * 3)
+    copy = pickle.loads(pickle.dumps(exact))
+    assert copy == exact
+    assert copy._panels[0]._bound == exact._panels[0]._bound
+    for each in (copy, exact):
+        each.add(np.array([[LARGE, 0], [0, 1]]), LARGE)
+    assert value(copy) == [[4 * LARGE, 0], [0, 4]]
+    assert copy == exact
+    assert pickle.loads(pickle.dumps(ExactSum(2)))._panels is None
+
+
+def test_merging_nothing_changes_nothing():
+    exact = ExactSum(2)
+    exact.merge(ExactSum(2))
+    assert exact._panels is None
+    assert value(exact) == [[0, 0], [0, 0]]

@@ -256,3 +256,64 @@ def test_a_header_without_end_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(pages, "_LONGEST_HEADER", 4096)
     with pytest.raises(DataError, match="headers are not"):
         check(tmp_path, header(1, 0, more=b"\x18" + varint(50_000) + bytes(50_000)))
+
+
+def test_chunks_end_100_bytes_behind_what_they_say(tmp_path):
+    first = header(1, 99, values=1) + bytes(99)
+    for missing, refused in ((0, True), (1, False)):
+        size = len(first) - 100 + 1 - missing
+        if not refused:
+            check(tmp_path, first + header(2**30, 0), size=size)
+            continue
+        with pytest.raises(DataError, match="unfolds"):
+            check(tmp_path, first + header(2**30, 0), size=size)
+
+
+def test_a_header_is_read_on_until_a_look_is_longer_than_any(tmp_path, monkeypatch):
+    long = header(1, 0, values=1, more=b"\x18" + varint(5000) + bytes(5000))
+    monkeypatch.setattr(pages, "_LONGEST_HEADER", 2048)
+    with pytest.raises(DataError, match="unfolds"):
+        check(tmp_path, long + header(2**30, 0))
+    monkeypatch.setattr(pages, "_LONGEST_HEADER", 2047)
+    with pytest.raises(DataError, match="headers are not"):
+        check(tmp_path, long + header(2**30, 0))
+
+
+def test_a_header_ends_where_the_first_look_ends(tmp_path):
+    long = header(1, 0, values=1, more=b"\x18" + varint(5000) + bytes(5000))
+    path, end = tmp_path / "x.parquet", footer(start=0, size=9000, values=1)
+    path.write_bytes(long + end + len(end).to_bytes(4, "little") + b"PAR1")
+    check_pages(path, {0})
+
+
+def chunk_end(*numbers):
+    """A footer of one chunk that states these numbers alone."""
+    chunk = structure((3, 12, structure(*((field, 6, numeral(number)) for field, number in numbers))))
+    return structure((4, 9, listed(12, structure((1, 9, listed(12, chunk))))))
+
+
+def placed(tmp_path, content, *numbers):
+    """Check a file that begins with its first page."""
+    path, end = tmp_path / "x.parquet", chunk_end(*numbers)
+    path.write_bytes(content + end + len(end).to_bytes(4, "little") + b"PAR1")
+    check_pages(path, {0})
+
+
+def test_what_a_chunk_does_not_state(tmp_path):
+    bad = header(2**30, 0)
+    placed(tmp_path, bad, (7, 9), (9, 0))  # no values: no page is read
+    for before in (b"", b"x"):
+        with pytest.raises(DataError, match="headers are not"):  # no place: none is guessed
+            placed(tmp_path, before + header(1, 0), (5, 3), (7, 9))
+    with pytest.raises(DataError, match="unfolds"):
+        placed(tmp_path, bad, (5, 3), (7, 9), (9, 0))
+    with pytest.raises(DataError, match="unfolds"):
+        placed(tmp_path, b"x" + bad + header(1, 0), (5, 3), (7, 9), (9, 1 + len(bad)), (11, 1))
+    for length, refused in ((99, True), (100, False)):  # no size: what old writers left out, and no more
+        first = header(1, length - len(header(1, 99, values=1)), values=1)
+        first += bytes(length - len(first))
+        if refused:
+            with pytest.raises(DataError, match="unfolds"):
+                placed(tmp_path, first + bad, (5, 3), (9, 0))
+        else:
+            placed(tmp_path, first + bad, (5, 3), (9, 0))

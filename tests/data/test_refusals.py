@@ -4,6 +4,9 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
+import pyarrow.csv
+import pyarrow.feather
+import pyarrow.parquet
 import pytest
 
 from dpcov.data.sources import open_source
@@ -109,7 +112,7 @@ def test_objects_that_cannot_be_read(data, expected):
 def test_pickled_objects_are_never_loaded(tmp_path):
     objects = np.array([[{"a": 1}]], dtype=object)
     np.save(tmp_path / "a.npy", objects, allow_pickle=True)
-    assert "cannot be read" in refusal(tmp_path / "a.npy")
+    assert "does not hold real numbers" in refusal(tmp_path / "a.npy")
     np.savez(tmp_path / "a.npz", X=objects)
     assert "real numbers" in refusal(tmp_path / "a.npz")
     np.savez(tmp_path / "s.npz", format="csr", shape=[1, 1], data=objects[0], indices=[0], indptr=[0, 1])
@@ -127,3 +130,40 @@ def test_sparse_archives_with_wrong_places(tmp_path):
     for indices, indptr in (([7], [0, 1]), ([0], [0, 2]), ([0], [1, 0])):
         np.savez(tmp_path / "s.npz", format="csr", shape=[1, 2], data=[1.0], indices=indices, indptr=indptr)
         assert "cannot be read" in refusal(tmp_path / "s.npz")
+
+
+UNHEARD_OF = {
+    "mixed types": pd.DataFrame({"n": [1.0, 2.0], "a": pd.Series([1, "zebra4711"], dtype=object)}),
+    "complex": pd.DataFrame({"n": [1.0, 2.0], "a": [1j, 2j]}),
+    "sparse": pd.DataFrame({"n": [1.0, 2.0], "a": pd.arrays.SparseArray([0.0, 1.0])}),
+}
+
+
+@pytest.mark.parametrize("frame", UNHEARD_OF.values(), ids=UNHEARD_OF.keys())
+def test_a_column_that_arrow_cannot_hold_is_named(frame):
+    with pytest.raises(DataError, match=r"column 'a' mixes types.*convert or drop it"):
+        list(open_source(frame).blocks(10, wanted={"n": "number", "a": "number"}))
+    with pytest.raises(DataError, match="column number 2"):
+        open_source(frame).kinds()
+    assert len(next(open_source(frame).blocks(10, wanted={"n": "number"}))) == 2
+
+
+@pytest.mark.parametrize("data", [pd.DataFrame([[1, 2]], columns=["a", "a"]), pd.Series([1, 2])])
+def test_what_is_no_table_of_named_columns_is_told(data):
+    assert "no data frame whose columns all have names of their own" in refusal(data)
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.parquet", "a.arrow"])
+def test_a_file_that_vanishes_is_said_to_be_gone(tmp_path, name):
+    table = pa.table({"a": [1.0, 2.0]})
+    writers = {
+        ".csv": pa.csv.write_csv,
+        ".parquet": pa.parquet.write_table,
+        ".arrow": pa.feather.write_feather,
+    }
+    path = tmp_path / name
+    writers[path.suffix](table, path)
+    source = open_source(path)
+    path.unlink()
+    with pytest.raises(DataError, match="not there any more"):
+        list(source.blocks(64))

@@ -20,3 +20,18 @@ def test_rows_can_be_read_again_and_show_nothing():
 def test_other_blocks_are_refused(bad):
     with pytest.raises(DataError):
         EncodedRows(2).add(bad)
+
+
+def test_what_is_not_said_of_rows():
+    rows = EncodedRows(2)
+    assert (rows.norm_bound, rows.n_rows, list(rows)) == (1.0, 0, [])
+    assert repr(rows) == "EncodedRows(n_features=2, <sensitive>)"
+    rows.add(np.zeros((2, 2)))
+    rows.add(np.zeros((3, 2)))
+    assert rows.n_rows == 5
+
+
+@pytest.mark.parametrize("bad", [np.zeros((2, 3)), np.zeros((2, 2, 1)), np.zeros(2)])
+def test_blocks_of_another_shape_say_what_is_expected(bad):
+    with pytest.raises(DataError, match="2 encoded columns"):
+        EncodedRows(2).add(bad)

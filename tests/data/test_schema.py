@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dpcov.data import schema_toml
 from dpcov.data.schema import Boolean, Categorical, Ignored, Numeric, Schema, Weights
 from dpcov.errors import SchemaError
 
@@ -225,3 +226,210 @@ def test_files_that_cannot_be_read(tmp_path, content):
         Schema.from_toml(path)
     with pytest.raises(SchemaError, match="cannot be read"):
         Schema.from_toml(tmp_path)
+
+
+def test_what_is_not_said_of_a_table():
+    schema = Schema(columns={"a": AGE})
+    assert (schema.title, schema.intercept, schema.missing) == ("", True, "center")
+    assert (schema.weights, schema.rows_per_person, schema.norm_bound) == (None, 1, None)
+    assert (Numeric().lower, Numeric().upper, Numeric().missing) == (None, None, None)
+    assert (Categorical().categories, Categorical().missing, Boolean().missing, Ignored().note) == ((), None, None, "")
+    assert Weights(column="w").upper is None
+
+
+@pytest.mark.parametrize(
+    ("columns", "changes"),
+    [
+        ({"": Ignored(), " ": Ignored(), "a": AGE}, {}),
+        ({"a": AGE}, {"norm_bound": math.sqrt(2)}),
+        ({"a": AGE}, {"norm_bound": 1e-150}),
+        ({"a": AGE}, {"intercept": False}),
+        ({"a": AGE}, {"rows_per_person": 1}),
+        ({"a": AGE, "w": Ignored()}, {"weights": Weights(column="w", upper=0.5)}),
+        ({"a": AGE, "w": Ignored()}, {"weights": Weights(column="w", upper=1)}),
+        ({"a": Numeric(lower=0, upper=1)}, {}),
+        ({"a": Numeric(lower=-1, upper=0)}, {}),
+        ({"a": Boolean(missing="indicator"), "b": Boolean(missing="center")}, {}),
+    ],
+)
+def test_what_is_just_right_has_no_problem(columns, changes):
+    assert Schema(columns=columns, **changes).problems() == []
+
+
+@pytest.mark.parametrize(
+    ("columns", "changes", "problem"),
+    [
+        ({3: Boolean()}, {}, "A column without a name can only be ignored; give it a name in the data."),
+        ({"": Boolean()}, {}, "A column without a name can only be ignored; give it a name in the data."),
+        ({"a": AGE}, {"norm_bound": 9e-151}, "norm_bound must be a positive number."),
+        ({"a": AGE}, {"norm_bound": -1.0}, "norm_bound must be a positive number."),
+        ({"a": AGE}, {"intercept": "yes"}, "intercept is true or false."),
+        ({"a": Numeric(lower=-math.inf, upper=1)}, {}, "Column 'a': bounds must be finite numbers."),
+        ({"a": Numeric(lower=1, upper=math.inf)}, {}, "Column 'a': bounds must be finite numbers."),
+        ({"a": Numeric(lower=1)}, {}, "Column 'a': fill in upper from public knowledge, never from the data."),
+        ({"a": Numeric(upper=1)}, {}, "Column 'a': fill in lower from public knowledge, never from the data."),
+        (
+            {"a": Numeric()},
+            {},
+            "Column 'a': fill in lower and upper from public knowledge, never from the data.",
+        ),
+        (
+            {"a": Categorical(categories=("x", "y", "x", "z", " y"))},
+            {},
+            "Column 'a': listed more than once (blanks around are ignored): x, y.",
+        ),
+        (
+            {"a": AGE, "w": Ignored()},
+            {"weights": Weights(column="w", upper=math.inf)},
+            "The weights need upper, a positive public bound of the largest weight.",
+        ),
+        (
+            {"a": AGE, "w": Ignored()},
+            {"weights": Weights(column="w", upper=-1)},
+            "The weights need upper, a positive public bound of the largest weight.",
+        ),
+        (
+            {"a": Categorical(categories=("b",)), "a=b": Boolean(), "c": Boolean()},
+            {},
+            "Two encoded columns would be called 'a=b'; rename a column or a category.",
+        ),
+    ],
+)
+def test_a_lone_problem_is_told_once_in_its_own_words(columns, changes, problem):
+    assert Schema(columns=columns, **changes).problems() == [problem]
+
+
+def test_half_ranges_and_centers_are_halves():
+    for lower, upper in ((0, 1), (-3, 0), (2, 8), (-1e150, 1e150)):
+        _, column = Schema(columns={"a": Numeric(lower=lower, upper=upper)}).encoded_columns
+        assert (column.center, column.half_range) == ((lower + upper) / 2, (upper - lower) / 2)
+        assert (column.name, column.source, column.kind) == ("a", "a", "numeric")
+
+
+DRAFTED = """\
+# A draft.  Fill in every nan and every empty list, then use it.
+# Bounds and categories must come from public knowledge (a questionnaire, a code book, common sense),
+# and NEVER from the data: no minimum, no maximum, no list of the values that occur.
+# Give identifiers, free text and everything that is not needed the type "ignored".
+# A number that stands for a category gets the type "categorical" with texts: categories = ["1", "2"].
+
+intercept = true
+missing = "center"
+rows_per_person = 1
+
+[weights]
+column = "w"
+upper = nan  # the largest weight a row could have, by public knowledge
+
+[columns.a]
+type = "numeric"
+lower = nan  # the smallest value anybody could have, by public knowledge
+upper = nan  # the largest value anybody could have, by public knowledge
+
+[columns.b]
+type = "categorical"
+categories = []  # every public category, such as ["yes", "no"]; any other value counts as none
+
+[columns.w]
+type = "ignored"
+"""
+
+FILLED = """\
+title = "Größe\\u007f"
+intercept = false
+missing = "indicator"
+rows_per_person = 3
+norm_bound = 1.5
+
+[weights]
+column = "w"
+upper = 2
+
+[columns."a b"]
+type = "numeric"
+lower = -1
+upper = 1e+300
+missing = "center"
+
+[columns.b]
+type = "categorical"
+categories = ["x", "\\"y\\""]
+
+[columns.c-D_9]
+type = "boolean"
+missing = "indicator"
+
+[columns.w]
+type = "ignored"
+note = "weight"
+"""
+
+
+def test_schemas_are_written_as_ever():
+    columns = {"a": Numeric(), "b": Categorical(), "w": Ignored()}
+    assert Schema(columns=columns, weights=Weights(column="w")).dumps() == DRAFTED
+    columns = {
+        "a b": Numeric(lower=-1, upper=1e300, missing="center"),
+        "b": Categorical(categories=("x", '"y"')),
+        "c-D_9": Boolean(missing="indicator"),
+        "w": Ignored(note="weight"),
+    }
+    facts = {"title": "Größe\x7f", "intercept": False, "missing": "indicator", "rows_per_person": 3}
+    filled = Schema(columns=columns, norm_bound=1.5, weights=Weights(column="w", upper=2), **facts)
+    assert filled.dumps() == FILLED
+    assert Schema.loads(FILLED) == filled
+    assert Schema(columns={}).dumps().endswith("rows_per_person = 1\n\n[columns]\n")
+
+
+@pytest.mark.parametrize(
+    ("declared", "is_draft"),
+    [
+        (Numeric(lower=1), True),
+        (Numeric(upper=1), True),
+        (Numeric(lower=0, upper=1), False),
+        (Categorical(), True),
+        (Categorical(categories=("a",)), False),
+        (Boolean(), False),
+        (Ignored(), False),
+    ],
+)
+def test_a_draft_says_that_it_is_one(declared, is_draft):
+    text = Schema(columns={"a": declared, "b": Boolean()}).dumps()
+    assert text.startswith("# A draft.") == is_draft
+    assert ("  # " in text) == is_draft
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (None, "nan"),
+        (0.0, "0"),
+        (-3.0, "-3"),
+        (0.1, "0.1"),
+        (999_999_999_999_999.0, "999999999999999"),
+        (1e15, "1000000000000000.0"),
+        (-1e15, "-1000000000000000.0"),
+        (math.inf, "inf"),
+    ],
+)
+def test_whole_numbers_are_written_without_a_point_below_fifteen_zeros(value, text):
+    assert schema_toml._number(value) == text
+
+
+def test_lists_of_more_than_90_characters_stand_in_lines():
+    for size in (89, 90):
+        assert schema_toml._list(("x" * (size - 2),)) == f'["{"x" * (size - 2)}"]'
+    assert schema_toml._list(("x" * 89,)) == f'[\n  "{"x" * 89}",\n]'
+    assert schema_toml._list(()) == "[]"
+
+
+def test_a_schema_is_not_written_where_there_is_no_folder(tmp_path):
+    with pytest.raises(SchemaError, match="cannot be written: No such file"):
+        complete().save(tmp_path / "absent" / "schema.toml")
+
+
+def test_a_type_is_hinted_at_where_the_type_is_wrong_alone():
+    for text, hinted in (("type = 'x'", True), ("lower = 3", True), ("type = 'numeric'\nlower = 'x'", False)):
+        with pytest.raises(SchemaError) as caught:
+            Schema.loads(f"[columns.a]\n{text}")
+        assert ('type is "numeric", "boolean"' in str(caught.value)) == hinted

@@ -297,3 +297,9 @@ def test_a_draft_has_the_names_and_types(tmp_path):
         columns = dict(draft(open_source(data)).columns)
         assert isinstance(columns.pop("day"), Ignored)
         assert columns == expected
+
+
+def test_what_a_mask_hides_is_missing():
+    hidden = np.ma.masked_array([[1, 2], [3, 4]], mask=[[False, True], [False, False]])
+    (block,) = open_source(hidden).blocks(10)
+    np.testing.assert_array_equal(block, [[1, np.nan], [3, 4]])

@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from dpcov.data import vault
 from dpcov.data.vault import Key, lock_file, unlock_file, write_key
 from dpcov.errors import DataError, ReleaseError, UsageError
 
@@ -116,3 +117,24 @@ def test_an_existing_file_is_not_replaced_unasked(tmp_path):
         lock_file(tmp_path / "a", b"y", KEY)
     lock_file(tmp_path / "a", b"y", KEY, overwrite=True)
     assert unlock_file(tmp_path / "a", KEY) == b"y"
+
+
+@pytest.mark.parametrize(("length", "taken"), [(4096, True), (4097, False)])
+def test_the_public_line_has_up_to_4096_bytes(tmp_path, length, taken):
+    path = tmp_path / "a"
+    line = json.dumps({"format": "dpcov-vault", "version": 1, "key": "file", "salt": "00" * 32}).encode()
+    line = line.ljust(length - 1) + b"\n"
+    path.write_bytes(line + b"".join(vault._locked(b"content", KEY.derive("file", bytes(32)), line)))
+    if taken:
+        assert unlock_file(path, KEY) == b"content"
+        return
+    with pytest.raises(DataError, match="cannot be opened"):
+        unlock_file(path, KEY)
+
+
+def test_blanks_around_a_key_are_no_part_of_it(tmp_path):
+    (tmp_path / "key").write_bytes(b" " + b"k" * 32 + b"\n")
+    assert Key.from_file(str(tmp_path / "key")) == Key(b"k" * 32)
+    assert (Key(b"k").kind, Key.from_passphrase("twelve chars").secret) == ("file", b"twelve chars")
+    write_key(tmp_path / "made")
+    assert len(Key.from_file(tmp_path / "made").secret) == 64

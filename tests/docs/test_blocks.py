@@ -106,6 +106,7 @@ def run_shell(code):
             assert ELSEWHERE.match(line), f"nothing runs this line: {line}"
 
 
+@pytest.mark.timeout(1200)  # the plan of one page takes a minute, and several on a busy machine
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_the_blocks_of_a_page_run(page, folder, capsys):
     if page.name in RUN_ELSEWHERE or not blocks(page):

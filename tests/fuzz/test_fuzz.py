@@ -108,7 +108,7 @@ def test_much_memory_is_found(monkeypatch):
 
     def run(random, folder):
         # Beyond the peak of everything before in this process.
-        bytearray(os.urandom(2**20) * ((engine._peak() >> 20) + 64))
+        os.urandom(2**20) * ((engine._peak() >> 20) + 64)
 
     assert "MiB" in planted(run)[0]
 

@@ -185,7 +185,9 @@ def test_audit_of_several_rounds():
 
 def test_the_pipeline_hands_over_rows_and_nothing_else():
     rows = normal_rows(5_000, 3, 10.0)
-    made = dpcov.second_moment(rows, norm_bound=1.0, budget=dpcov.Budget(rho=5), mechanism="coinpress")
+    made = dpcov.second_moment(
+        rows, norm_bound=1.0, budget=dpcov.Budget(rho=5), mechanism="coinpress", entropy=SeededEntropy(1)
+    )
     moment = rows.T @ rows / len(rows)
     assert mahalanobis_error(made.second_moment(), moment) < 0.1
     assert CoinPress().wants(problem_of(rows)) == RowsSpec()

@@ -70,6 +70,8 @@ BAD = [
     ("kapralov-talwar", {"rank": True}),
     ("thresholding", {"gamma": -0.1}),
     ("thresholding", {"gamma": NAN}),
+    ("thresholding", {"gamma": True}),
+    ("thresholding", {"gamma": "1"}),
     ("thresholding", {"gamma": float("inf")}),
     ("adaptive", {"radius": 1}),
     ("nuclear", {"noise": "round"}),

@@ -1,4 +1,5 @@
-"""Which tests a mutant meets, and in what order: those that run its line, the file that is through soonest first.
+"""Which tests a mutant meets, and in what order: those that run its line, first those in the file that mirrors the
+module, then the file that is through soonest.
 
 Without a map, or for a module that has changed since it was made, the test files that are named in ``covering``.
 """
@@ -34,9 +35,12 @@ class Selection:
         for test in self._learned.tests(module, line):
             if test not in self._left_out and file_of(test) not in self._left_out:
                 files[file_of(test)].append(test)
-        ordered = sorted((self._cost(file, tests), tests) for file, tests in files.items())
+        mirror = [f"tests/{file}" for file in covering(module)[:1]]
+        ordered = sorted(
+            (file not in mirror, self._cost(file, tests), tests) for file, tests in files.items()
+        )
         chosen, total = [], 0.0
-        for cost, tests in ordered:
+        for _, cost, tests in ordered:
             if chosen and total + cost > self._seconds:
                 break
             quickest = sorted(tests, key=self._learned.seconds.__getitem__)

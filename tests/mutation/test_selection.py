@@ -39,6 +39,14 @@ def test_a_line_meets_the_tests_that_run_it_the_quickest_file_first(learned):
     assert limit == pytest.approx(10 + 4 * 7.6)
 
 
+def test_tests_in_the_file_that_mirrors_the_module_come_first_whatever_they_cost(learned):
+    mirror = "tests/privacy/test_guarantee.py::long"
+    learned.seconds[mirror] = 30.0
+    learned.lines[MODULE][str(INSIDE)].append(mirror)
+    assert Selection(learned, 60.0).groups(MODULE, INSIDE)[0][0] == [mirror]
+    assert Selection(learned, 12.0).groups(MODULE, INSIDE)[0] == [[mirror]]
+
+
 def test_a_line_that_is_run_on_import_meets_all_tests_of_the_module(learned):
     groups, _ = Selection(learned, 60.0).groups(MODULE, OUTSIDE)
     assert [file_of(group[0]) for group in groups] == ["tests/b.py", "tests/a.py", "tests/c.py"]

@@ -255,3 +255,70 @@ def test_no_draws_are_drawn_if_none_are_asked_for():
     assert sample_binghams(np.eye(3), 0, SeededEntropy(1)).shape == (0, 3)
     with pytest.raises(UsageError, match="negative"):
         sample_binghams(np.eye(3), -1, SeededEntropy(1))
+
+
+@pytest.mark.parametrize(
+    "gaps", [[0.0], [0.0, 0.0], [0.0, 1.0], [0.0, 1.0, 2.0], [0.0, 10.0, 100.0], [0.0, 0.0, 5.0, 1e6]]
+)
+def test_envelope_width_is_the_root_to_the_last_digits(gaps):
+    with mpmath.workdps(30):
+        root = mpmath.findroot(
+            lambda b: sum(1 / (b + 2 * gap) for gap in gaps) - 1, (1, len(gaps)), solver="anderson", tol=1e-24
+        )
+    assert envelope_width(np.array(gaps)) == pytest.approx(float(root), rel=1e-13)
+
+
+def test_acceptance_is_a_power_times_an_exponential():
+    assert acceptance(np.array([0.25, 1.0, 3.0]), 4) == pytest.approx(
+        [math.exp(1.5) / 16, 1.0, 9 * math.exp(-4.0)]
+    )
+    assert acceptance(np.array([2.0]), 1) == pytest.approx([math.sqrt(2.0) * math.exp(-0.5)])
+
+
+@pytest.mark.parametrize(
+    ("matrix", "fits"),
+    [
+        ([[1.0, 1.0 + 0.9e-10], [1.0, 1.0]], True),
+        ([[1.0, 1.0 + 2.2e-10], [1.0, 1.0]], False),
+        ([[1.0, 0.9e-10], [0.0, 1.0]], True),
+        ([[1.0, 1.2e-10], [0.0, 1.0]], False),
+        ([[-1e6, 0.9e-4], [0.0, 1.0]], True),
+        ([[-1e6, 1.2e-4], [0.0, 1.0]], False),
+        ([[np.inf, 0.0], [0.0, 1.0]], False),
+        ([[7.0]], True),
+    ],
+)
+def test_a_matrix_is_symmetric_up_to_rounding(matrix, fits):
+    if fits:
+        bingham.check_symmetric(np.array(matrix))
+    else:
+        with pytest.raises(UsageError, match=r"Average it|finite"):
+            bingham.check_symmetric(np.array(matrix))
+
+
+@pytest.mark.parametrize("shape", [(3,), (2, 3), (0, 0), (2, 2, 2)])
+def test_what_is_not_a_square_matrix_is_refused_as_such(shape):
+    with pytest.raises(UsageError, match="square"):
+        bingham.check_symmetric(np.zeros(shape))
+
+
+@pytest.mark.parametrize(
+    ("matrix", "size", "first", "last", "total", "word"),
+    [
+        (np.diag([5.0, 0.0]), 3, -0.99244915, 0.43303701, 1.15689915, 11675829030975602478),
+        (np.diag([3.0, 1.0, 0.0]), 200, 0.83595803, 0.43610830, 12.85940392, 6052787503132283053),
+        (
+            np.array([[2.0, 1.0, 0.0], [1.0, 3.0, 0.5], [0.0, 0.5, 1.0]]),
+            2,
+            -0.79709355,
+            0.32605875,
+            0.26246725,
+            14620268279997568582,
+        ),
+    ],
+)
+def test_a_seed_gives_the_same_directions_in_every_version(matrix, size, first, last, total, word):
+    entropy = SeededEntropy(1)
+    draws = sample_binghams(matrix, size, entropy)
+    assert (draws[0, 0], draws[-1, -1], draws.sum()) == pytest.approx((first, last, total), abs=2e-8)
+    assert int(entropy.words(1)[0]) == word

@@ -1,8 +1,12 @@
+import math
+from fractions import Fraction
+
 import numpy as np
 import pytest
 from scipy import stats
 
 from dpcov.errors import UsageError
+from dpcov.noise import continuous
 from dpcov.noise.continuous import exponentials, gammas, haar_orthogonal, normals, uniforms
 from dpcov.noise.entropy import SeededEntropy
 from tests.statistical.goodness import assert_continuous_law, assert_mean_square, continuous_law_samples
@@ -81,3 +85,95 @@ def test_haar_entries_and_traces_have_no_preferred_sign_or_axis():
 def test_an_empty_orthogonal_matrix_is_refused():
     with pytest.raises(UsageError):
         haar_orthogonal(0, SeededEntropy(0))
+
+
+class Listed:
+    """Words from a list."""
+
+    private = False
+
+    def __init__(self, words):
+        self.rest = list(words)
+
+    def words(self, count):
+        taken, self.rest = self.rest[:count], self.rest[count:]
+        return np.array(taken, dtype=np.uint64)
+
+
+class Scalars:
+    """The same laws, one number after another, in plain floats and by the textbook's formulas."""
+
+    def __init__(self, seed):
+        self.entropy = SeededEntropy(seed)
+
+    def uniforms(self, size):
+        return [min((2 * int(word) + 1) / 2**65, 1 - 2**-53) for word in self.entropy.words(size)]
+
+    def exponentials(self, size):
+        return [-math.log(u) for u in self.uniforms(size)]
+
+    def normals(self, size):
+        pairs = math.ceil(size / 2)
+        radii = [math.sqrt(2 * e) for e in self.exponentials(pairs)]
+        angles = [math.tau * u for u in self.uniforms(pairs)]
+        cosines = [r * math.cos(t) for r, t in zip(radii, angles, strict=True)]
+        return (cosines + [r * math.sin(t) for r, t in zip(radii, angles, strict=True)])[:size]
+
+    def gammas(self, a, size):
+        if a < 1:
+            shrink = [u ** (1 / a) for u in self.uniforms(size)]
+            return [x * s for x, s in zip(self.gammas(a + 1, size), shrink, strict=True)]
+        found, open_places, d = [math.nan] * size, list(range(size)), a - 1 / 3
+        while open_places:
+            xs = self.normals(len(open_places))
+            still_open = []
+            for place, x, u in zip(open_places, xs, self.uniforms(len(open_places)), strict=True):
+                v = (1 + x / math.sqrt(9 * d)) ** 3
+                found[place] = d * v
+                if v <= 0 or math.log(u) >= x * x / 2 + d - d * v + d * math.log(v):
+                    still_open.append(place)
+            open_places = still_open
+        return found
+
+
+@pytest.mark.parametrize("word", [0, 1, 2, 3, 12345, 2**51 + 1, 2**52 - 1])
+def test_a_uniform_is_the_middle_of_its_cell(word):
+    assert uniforms(1, Listed([word]))[0] == Fraction(2 * word + 1, 2**65)
+
+
+def test_the_last_cells_give_the_largest_number_below_one():
+    drawn = uniforms(4, Listed([2**63, 2**64 - 2**11, 2**64 - 2**10, 2**64 - 1]))
+    assert drawn.tolist() == [0.5, 1 - 2**-53, 1 - 2**-53, 1 - 2**-53]
+
+
+@pytest.mark.parametrize("size", [1, 2, 5, 64])
+def test_exponentials_and_normals_follow_their_formulas_word_by_word(size):
+    assert np.allclose(
+        exponentials(size, SeededEntropy(8)), Scalars(8).exponentials(size), rtol=1e-14, atol=0
+    )
+    assert np.allclose(normals(size, SeededEntropy(9)), Scalars(9).normals(size), rtol=1e-12, atol=0)
+
+
+def test_normals_fill_a_shape_row_by_row():
+    assert np.array_equal(normals((3, 5), SeededEntropy(9)).ravel(), normals(15, SeededEntropy(9)))
+
+
+@pytest.mark.parametrize("shape_parameter", [0.2, 0.999, 1.0, 1.5, 30.0])
+def test_gammas_follow_their_formula_word_by_word(shape_parameter):
+    drawn = gammas(shape_parameter, 3_000, SeededEntropy(10))
+    assert np.allclose(drawn, Scalars(10).gammas(shape_parameter, 3_000), rtol=1e-9, atol=0)
+
+
+def test_a_proposal_of_zero_is_not_accepted_and_its_logarithm_not_taken(monkeypatch):
+    # With shape 4/3 the proposal is (1 + x / 3)**3.
+    monkeypatch.setattr(continuous, "normals", lambda count, entropy: np.array([-3.0, -3.5, -1.5, 1.5]))
+    proposals, accepted = continuous._propose_gammas(4 / 3, 4, Listed([0, 0, 0, 2**64 - 1]))
+    assert np.allclose(proposals, [0.0, -1 / 216, 1 / 8, 27 / 8], atol=1e-15)
+    assert accepted.tolist() == [False, False, True, False]
+
+
+def test_a_haar_matrix_is_the_orthogonal_factor_whose_triangular_one_has_a_positive_diagonal():
+    orthogonal = haar_orthogonal(6, SeededEntropy(11))
+    triangular = orthogonal.T @ normals((6, 6), SeededEntropy(11))
+    assert np.allclose(np.tril(triangular, -1), 0.0, atol=1e-12)
+    assert np.all(np.diagonal(triangular) > 0.0)

@@ -1,4 +1,5 @@
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -220,3 +221,149 @@ def test_a_sampler_that_accepts_nothing_ends_in_an_error(monkeypatch):
     monkeypatch.setattr(eigenvectors, "acceptance", lambda ratio, dimension: np.zeros_like(ratio))
     with pytest.raises(NumericError, match="nothing was released"):
         sample_eigenvectors(np.eye(3), [1.0, 1.0], SeededEntropy(1))
+
+
+def envelope(trace, square_trace, tuned=1.0):
+    return eigenvectors._Envelope(
+        factor=np.eye(1), trace=trace, square_trace=square_trace, tuned_square_trace=tuned
+    )
+
+
+@pytest.mark.parametrize(
+    ("found", "exponent", "suits"),
+    [
+        (envelope(2.0, 1.0), 1.0, True),
+        (envelope(2.0, 1.0), 1.316, True),
+        (envelope(2.0, 1.0), 1.317, False),
+        (envelope(2.0, 1.0), 0.684, True),
+        (envelope(2.0, 1.0), 0.683, False),
+        (envelope(8.0, 0.4, 400.0), 4.1999, True),
+        (envelope(8.0, 0.4, 400.0), 4.2001, False),
+        (envelope(2.0, 0.001), 1.0, True),
+        (envelope(2.0, 0.0009), 1.0, False),
+        (envelope(2.0, 0.9), 1.0, True),
+    ],
+)
+def test_an_envelope_suits_exponents_near_half_its_trace(found, exponent, suits):
+    """(exponent - trace / 2)**2 / square trace is at most 0.1, and a thousandth of the square trace is left."""
+    assert found.suits(exponent) is suits
+
+
+def test_an_envelope_is_the_inverse_at_the_best_shift():
+    # Gaps 0, 1 and 3 at exponent 2: the width solves 1/b + 1/(b + 4) + 1/(b + 12) = 1.
+    width = eigenvectors.envelope_width(np.array([0.0, 2.0, 6.0]))
+    assert 1 / width + 1 / (width + 4) + 1 / (width + 12) == pytest.approx(1.0)
+    matrix = rotated(np.array([4.0, 3.0, 1.0]))
+    found = eigenvectors._tuned_envelope(matrix, 2.0)
+    inverse = np.linalg.inv((4.0 + width / 4) * np.eye(3) - matrix)
+    assert found.factor @ found.factor.T == pytest.approx(inverse)
+    assert (found.trace, found.square_trace) == pytest.approx(
+        (np.trace(inverse), np.trace(inverse @ inverse))
+    )
+    assert found.trace == pytest.approx(2 * 2.0)
+    assert found.tuned_square_trace == found.square_trace
+    assert found.suits(2.0)
+
+
+@pytest.mark.parametrize("first", [0.6, -0.6, 0.0])
+def test_a_reflection_takes_its_direction_to_the_first_axis(first):
+    unit = np.array([first, math.sqrt(1 - first**2), 0.0])
+    found = eigenvectors._reflection(unit)
+    householder = np.eye(3) - found.scale * np.outer(found.vector, found.vector)
+    assert found.sign == (1.0 if first >= 0 else -1.0)
+    assert householder @ unit == pytest.approx([-found.sign, 0.0, 0.0], abs=1e-15)
+    assert householder @ householder == pytest.approx(np.eye(3), abs=1e-15)
+    matrix = rotated(np.array([3.0, 2.0, 1.0]))
+    assert eigenvectors._compress(matrix, found) == pytest.approx(
+        (householder @ matrix @ householder)[1:, 1:]
+    )
+
+
+def test_a_conditioned_envelope_keeps_the_shift_and_what_it_was_tuned_to():
+    matrix = rotated(np.array([4.0, 3.0, 1.0, 0.0]))
+    tuned = eigenvectors._tuned_envelope(matrix, 2.0)
+    shifted = np.linalg.inv(tuned.factor @ tuned.factor.T)
+    for direction in (np.array([0.1, -0.7, 0.5, 0.5]), np.array([-0.5, 0.5, 0.5, 0.5])):
+        reflection = eigenvectors._reflection(direction)
+        found = eigenvectors._condition(tuned, direction, reflection)
+        inverse = np.linalg.inv(eigenvectors._compress(shifted, reflection))
+        assert found.factor @ found.factor.T == pytest.approx(inverse)
+        assert found.trace == pytest.approx(np.trace(inverse))
+        assert found.square_trace == pytest.approx(np.trace(inverse @ inverse))
+        assert found.tuned_square_trace == tuned.square_trace
+
+
+def test_one_direction_left_has_the_square_of_its_trace():
+    """Whatever rounding leaves of the difference, the square trace is at most the trace squared."""
+    tuned = eigenvectors._tuned_envelope(np.diag([5.0, 1.0]), 1.0)
+    found = eigenvectors._condition(
+        replace(tuned, square_trace=100.0),
+        np.array([0.6, 0.8]),
+        eigenvectors._reflection(np.array([0.6, 0.8])),
+    )
+    assert found.square_trace == pytest.approx(found.trace**2, rel=1e-12)
+
+
+def test_an_exponent_may_be_as_small_as_stated():
+    drawn = sample_eigenvectors(np.eye(2), [1e-100], SeededEntropy(0))
+    assert np.abs(drawn.T @ drawn - np.eye(2)).max() < 1e-14
+    with pytest.raises(UsageError, match="share of the budget"):
+        sample_eigenvectors(np.eye(2), [0.99e-100], SeededEntropy(0))
+
+
+@pytest.mark.parametrize(
+    "matrix", [np.ones((2, 3)), np.array([[0.0, 1.0], [0.0, 0.0]]), np.diag([np.nan, 1.0])]
+)
+def test_what_is_no_symmetric_matrix_is_refused(matrix):
+    with pytest.raises(UsageError):
+        sample_eigenvectors(matrix, [1.0], SeededEntropy(0))
+
+
+@pytest.mark.parametrize(
+    ("sscp", "exponents", "rank", "said"),
+    [
+        (np.eye(3), [1.0, 1.0], 0, "rank"),
+        (np.eye(3), [1.0, 1.0], 4, "rank"),
+        (np.eye(3), [1.0], None, "one exponent for each"),
+        (np.eye(3), [1.0, 1.0], 1, "one exponent for each"),
+        (np.eye(1), [1.0], None, "one exponent for each"),
+    ],
+)
+def test_a_rank_and_its_exponents_must_fit(sscp, exponents, rank, said):
+    with pytest.raises(UsageError, match=said):
+        sample_eigenvectors(sscp, exponents, SeededEntropy(0), rank)
+
+
+def test_one_feature_has_one_direction_without_an_exponent():
+    assert np.abs(sample_eigenvectors(np.array([[4.0]]), [], SeededEntropy(0))).tolist() == [[1.0]]
+
+
+def summary(dimension, exponent, rank):
+    """Entries of three draws from one seed, and the word that comes after them."""
+    sscp = rotated(np.linspace(0.0, 20.0, dimension), seed=dimension)
+    entropy = SeededEntropy(dimension)
+    exponents = exponent * np.linspace(1.0, 2.0, min(rank, dimension - 1))
+    draws = np.array([sample_eigenvectors(sscp, exponents, entropy, rank) for _ in range(3)])
+    weights = np.arange(1.0, draws.size + 1).reshape(draws.shape)
+    values = [draws[0, 0, 0], draws[0, -1, -1], draws[1, -1, 0], draws[2, 0, -1], np.mean(weights * draws)]
+    return [float(value) for value in values], int(entropy.words(1)[0])
+
+
+RECORDED = {
+    (2, 0.5, 1): ([-0.86085337, -0.50885310, 0.65071770, 0.85259918, 1.73344316], 11397347291966545692),
+    (2, 0.5, 2): ([-0.86085337, 0.86085337, 0.65071770, -0.52256543, 2.41560977], 11397347291966545692),
+    (3, 1.0, 3): ([0.13462108, 0.72089785, -0.43270607, -0.47530815, 2.06436357], 11112352754492328930),
+    (5, 0.3, 2): ([0.48914219, -0.62946074, -0.84888617, 0.43745100, -0.29788104], 5309106917936722592),
+    (5, 0.3, 5): ([0.48914219, -0.09832373, 0.80035854, -0.54186627, -4.84880878], 12670285900695204622),
+    (8, 10.0, 8): ([0.51307215, 0.25455717, 0.03153814, -0.71252160, -4.20460813], 771897870681252418),
+    (30, 0.2, 30): ([0.03061154, 0.00102592, -0.23654887, -0.14796730, -5.22982788], 6758259264345332531),
+    (30, 0.01, 7): ([0.02385496, 0.20494771, 0.29954035, 0.22406349, -0.46400048], 18032645996724320182),
+}
+
+
+@pytest.mark.parametrize(("dimension", "exponent", "rank"), RECORDED)
+def test_a_seed_gives_the_same_directions_in_every_version(dimension, exponent, rank):
+    values, word = summary(dimension, exponent, rank)
+    expected, expected_word = RECORDED[dimension, exponent, rank]
+    assert word == expected_word
+    assert values == pytest.approx(expected, abs=1e-6)

@@ -1,3 +1,4 @@
+import hashlib
 import importlib.util
 import multiprocessing
 import os
@@ -126,7 +127,7 @@ def test_workers_that_share_a_source_draw_different_words(method):
     workers = [context.Process(target=draw_in_child, args=(source, queue)) for _ in range(2)]
     for worker in workers:
         worker.start()
-    words = [word for _ in workers for word in queue.get(timeout=60)] + source.words(64).tolist()
+    words = [word for _ in workers for word in queue.get(timeout=240)] + source.words(64).tolist()
     for worker in workers:
         worker.join()
     assert len(set(words)) == 192
@@ -213,3 +214,55 @@ def test_a_system_without_forks_is_fine(monkeypatch):
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     assert module.SeededEntropy(3).words(2).tolist() == SeededEntropy(3).words(2).tolist()
+
+
+def stream(key, count):
+    """The words of a ChaCha20 key, from the library itself."""
+    from cryptography.hazmat.primitives.ciphers import Cipher
+    from cryptography.hazmat.primitives.ciphers.algorithms import ChaCha20
+
+    encryptor = Cipher(ChaCha20(key, bytes(16)), mode=None).encryptor()
+    return np.frombuffer(encryptor.update(bytes(8 * count)), dtype="<u8").tolist()
+
+
+def test_a_key_of_zeros_gives_the_published_stream(monkeypatch):
+    # RFC 8439, appendix A.1, test vector 1.
+    published = bytes.fromhex("76b8e0ada0f13d90405d6ae55386bd28bdd219b8a08ded1aa836efcc8b770dc7")
+    monkeypatch.setattr(os, "urandom", lambda count: bytes(count))
+    assert SystemEntropy().words(4).astype("<u8").tobytes() == published
+
+
+@pytest.mark.parametrize("counts", [(7,), (5, 0, 123, 1, 200), (128, 128), ((1 << 15) + 3, 9)])
+def test_system_words_are_those_of_one_key_after_the_other(counts, monkeypatch):
+    keys = []
+    monkeypatch.setattr(entropy, "_BYTES_PER_KEY", 1024)
+    monkeypatch.setattr(
+        os, "urandom", lambda count: keys.append(bytes([len(keys) % 251]) * count) or keys[-1]
+    )
+    source = SystemEntropy()
+    words = [word for count in counts for word in source.words(count).tolist()]
+    assert {len(key) for key in keys} == {32}
+    assert len(keys) == -(-sum(counts) // 128)
+    assert words == [word for key in keys for word in stream(key, 128)][: sum(counts)]
+
+
+@pytest.mark.parametrize("counts", [(3,), (40_000, 2, 65_536, 5)])
+def test_seeded_words_are_those_of_the_hash_of_the_seed(counts):
+    source = SeededEntropy(-12)
+    words = [word for count in counts for word in source.words(count).tolist()]
+    assert words == stream(hashlib.sha256(b"-12").digest(), sum(counts))
+
+
+def test_a_long_request_is_met_in_pieces_of_256_kibibytes(monkeypatch):
+    pieces = []
+
+    class Noting:
+        def update_into(self, zeros, target):
+            assert zeros.tobytes() == bytes(len(target))
+            pieces.append(len(target))
+            return len(target)
+
+    source = SeededEntropy(1)
+    monkeypatch.setattr(source._stream, "_encryptor", Noting())
+    source.words(2 * (1 << 15) + 1)
+    assert pieces == [1 << 18, 1 << 18, 8]

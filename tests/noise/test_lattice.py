@@ -156,6 +156,17 @@ def test_noise_that_might_overflow_is_refused(law):
 
 
 @pytest.mark.parametrize("law", LAWS)
+def test_the_ends_of_the_range_are_drawn_and_what_lies_beyond_is_refused(law):
+    smallest, largest = (parameter(law, Fraction(2) ** bits) for bits in (-20, 56))
+    assert law(smallest, 100, SeededEntropy(0)).tolist() == [0] * 100
+    assert 2**54 < np.abs(law(largest, 100, SeededEntropy(0))).mean() < 2**58
+    with pytest.raises(UsageError, match="at least"):
+        law(smallest * (1 - Fraction(1, 10**9)), 3, SeededEntropy(0))
+    with pytest.raises(NumericError, match="coarser grid"):
+        law(largest * (1 + Fraction(1, 10**9)), 3, SeededEntropy(0))
+
+
+@pytest.mark.parametrize("law", LAWS)
 def test_integers_of_numpy_are_taken_exactly(law):
     assert np.array_equal(law(np.int64(2**50), 9, SeededEntropy(8)), law(2**50, 9, SeededEntropy(8)))
 

@@ -1,14 +1,172 @@
-"""A table of the noise law that lost its accuracy is never drawn from."""
+"""Spectra of nuclear-norm noise: conditional intensities multiply up to the density, and draws stay what they were."""
 
+import math
+from dataclasses import replace
+
+import numpy as np
 import pytest
 
 from dpcov.errors import NumericError
-from dpcov.noise import log_gas
+from dpcov.noise import freud, log_gas
+from dpcov.noise.entropy import SeededEntropy
+
+
+def law(dimension, half_line=False):
+    return log_gas.prepare.__wrapped__(dimension, half_line)
+
+
+def log_density(points, half_line):
+    """Logarithm of the density in the module's first lines, up to its constant."""
+    powers = points**2 if half_line else points
+    first, second = np.triu_indices(len(points), 1)
+    return np.log(np.abs(powers[first] - powers[second])).sum() - np.abs(points).sum()
+
+
+@pytest.fixture
+def watched(monkeypatch):
+    """Every `_Drawn` that is made."""
+    made = []
+
+    class Watched(log_gas._Drawn):
+        def __init__(self, gas):
+            super().__init__(gas)
+            made.append(self)
+
+    monkeypatch.setattr(log_gas, "_Drawn", Watched)
+    return made
+
+
+def excess(watched, gas, seed, half_line):
+    """Logarithm of the product of all conditional intensities over the density, for one draw."""
+    watched.clear()
+    points = log_gas.sample(gas, SeededEntropy(seed))
+    assert np.all(np.diff(points) > 0)
+    intensities = np.concatenate([drawn.pivots[: drawn.count] for drawn in watched])
+    assert len(intensities) == len(points)
+    return float(np.log(intensities).sum()) - log_density(points, half_line)
+
+
+CONSTANTS = {
+    (1, False): 1 / 2,
+    (2, False): 2 / 6,
+    (1, True): 1.0,
+    (2, True): 2 / 3,
+}
+"""d! over the integral of the density, worked out by hand: for two points 4 + 2 on the line, 3 on the half line."""
+
+
+@pytest.mark.parametrize("half_line", [False, True])
+@pytest.mark.parametrize("dimension", [1, 2, 3, 4, 7, 20])
+def test_conditional_intensities_multiply_up_to_the_density(dimension, half_line, watched):
+    gas = law(dimension, half_line)
+    found = [excess(watched, gas, seed, half_line) for seed in range(8)]
+    assert found == pytest.approx([found[0]] * 8, abs=1e-7)
+    if (dimension, half_line) in CONSTANTS:
+        assert found[0] == pytest.approx(math.log(CONSTANTS[dimension, half_line]), abs=1e-9)
+
+
+@pytest.mark.parametrize("half_line", [False, True])
+@pytest.mark.parametrize("dimension", [11, 12])
+def test_points_drawn_in_stages_have_the_density_of_points_drawn_at_once(
+    dimension, half_line, watched, monkeypatch
+):
+    gas = law(dimension, half_line)
+    at_once = excess(watched, gas, 0, half_line)
+    assert len(watched) == 1
+    monkeypatch.setattr(log_gas, "SMALLEST_STAGED", 4)
+    monkeypatch.setattr(log_gas, "STAGE_RATIO", 2)
+    in_stages = [excess(watched, gas, seed, half_line) for seed in range(6)]
+    assert [drawn.gas.dimension for drawn in watched] == [dimension, dimension // 4 * 2, 2]
+    assert in_stages == pytest.approx([at_once] * 6, abs=1e-6)
+
+
+@pytest.mark.parametrize("half_line", [False, True])
+@pytest.mark.parametrize(("dimension", "stages"), [(63, [63]), (64, [64, 10]), (65, [65, 10])])
+def test_stages_start_at_the_stated_number_of_points(dimension, stages, half_line, watched):
+    log_gas.sample(law(dimension, half_line), SeededEntropy(1))
+    assert [drawn.gas.dimension for drawn in watched] == stages
+
+
+def test_the_intensity_of_two_points_is_the_one_worked_out_by_hand():
+    # On the line the integral of abs(x - y) exp(-abs(y)) over y is 2 (abs(x) + exp(-abs(x))).
+    for half_line in (False, True):
+        gas = law(2, half_line)
+        places = freud.panel_nodes(gas.edges)
+        made = gas.profile @ np.linalg.inv(freud.TO_LEGENDRE).T
+        size, decay = np.abs(places), np.exp(-np.abs(places))
+        # On the half line that of abs(x**2 - y**2) exp(-y) is x**2 - 2 + 4 (1 + x) exp(-x).
+        weight = size**2 - 2 + 4 * (1 + size) * decay if half_line else 2 * (size + decay)
+        total = np.sum(0.5 * np.diff(gas.edges)[:, None] * freud.WEIGHTS * weight * decay)
+        assert made == pytest.approx(2 * decay * weight / total, abs=1e-9)
+        assert total == pytest.approx(3.0 if half_line else 6.0, rel=1e-9)
+
+
+def summary(dimension, half_line):
+    """Panels, the first point and the sum of squares of two draws, and the word that comes after them."""
+    gas, entropy = law(dimension, half_line), SeededEntropy(dimension)
+    first, second = log_gas.sample(gas, entropy), log_gas.sample(gas, entropy)
+    values = [gas.edges[-1], first[0], np.sum(first**2), second[-1], np.sum(second**2)]
+    return len(gas.edges), [float(value) for value in values], int(entropy.words(1)[0])
+
+
+RECORDED = {
+    (1, False): (33, [63.1640697, -1.55405201, 2.41507766, 1.46105971, 2.13469547], 11675829030975602478),
+    (2, False): (37, [70.4352859, 0.230257349, 1.11347239, 0.257083922, 5.43092804], 3318716133097416120),
+    (3, False): (39, [74.1478695, -2.03880229, 6.18892185, 2.94731635, 9.65288476], 13554064779960240623),
+    (4, False): (41, [77.9821526, -4.48734368, 48.1704157, 2.17342927, 17.1341724], 9776008498445923365),
+    (5, False): (43, [81.6476131, -5.84566914, 60.5426197, 5.71914062, 37.4574996], 5690659970680355582),
+    (8, False): (47, [88.5869973, -6.79423476, 321.369094, 11.8722425, 396.275185], 10886887396274408954),
+    (31, False): (77, [142.254481, -40.9820404, 12958.9295, 40.4802676, 10322.964], 14291314110862606221),
+    (64, False): (115, [209.377568, -100.342018, 116957.611, 89.3148759, 108142.256], 17781624460116097579),
+    (200, False): (253, [449.261879, -319.882977, 3361577.78, 308.534065, 3281858.2], 3640310867269196538),
+    (400, False): (449, [788.287024, -606.192969, 26692079.7, 598.153335, 26579903.1], 14933376693336269523),
+    (1, True): (17, [63.1640697, 0.36811479, 0.135508499, 5.01113357, 25.1114597], 11675829030975602478),
+    (2, True): (20, [74.1478695, 0.347169777, 6.50156305, 2.57013442, 6.6430439], 3318716133097416120),
+    (3, True): (22, [81.6476131, 0.0949721661, 32.7227834, 7.36850153, 56.9411524], 6640397569154965593),
+    (6, True): (27, [99.7136605, 1.49164406, 285.764701, 13.0120671, 277.602099], 8999368039141883303),
+    (64, True): (91, [324.634628, 0.187276849, 447431.257, 195.987113, 427344.555], 7839433359117281945),
+    (200, True): (224, [784.54955, 0.0978993216, 13371621.2, 619.856085, 12992877.8], 3274874911713543752),
+}
+
+
+@pytest.mark.parametrize(("dimension", "half_line"), RECORDED)
+def test_a_seed_gives_the_same_points_in_every_version(dimension, half_line):
+    panels, values, word = summary(dimension, half_line)
+    assert (panels, word) == (RECORDED[dimension, half_line][0], RECORDED[dimension, half_line][2])
+    assert values == pytest.approx(RECORDED[dimension, half_line][1], rel=1e-6)
 
 
 @pytest.mark.parametrize("half_line", [False, True])
 def test_a_table_that_does_not_count_its_points_is_refused(half_line, monkeypatch):
-    log_gas.prepare.__wrapped__(4, half_line)
+    law(4, half_line)
     monkeypatch.setattr(log_gas, "RELATIVE_SLACK", 0.0)
     with pytest.raises(NumericError, match="lost its accuracy"):
-        log_gas.prepare.__wrapped__(4, half_line)
+        law(4, half_line)
+
+
+def test_functions_that_do_not_span_the_law_are_refused():
+    gas = law(4)
+    table = gas.table.copy()
+    table[..., 1] = table[..., 0] + 1e-13 * table[..., 1]
+    with pytest.raises(NumericError, match="at this dimension"):
+        log_gas._tabulated(4, gas.edges, table)
+
+
+@pytest.mark.parametrize("first_too_low", [True, False])
+def test_an_intensity_above_its_bound_ends_the_draw(first_too_low):
+    """By a thousandth at one proposal; by a ten-millionth it counts as rounding."""
+    gas = law(4)
+    block = log_gas._propose(gas, 40, SeededEntropy(2))
+    count = len(block.heights)
+    never = np.ones(count)  # nothing is accepted at these levels
+    for factor, refused in ((1 - 1e-7, False), (1 - 1e-3, True)):
+        heights = block.heights.copy()
+        heights[0 if first_too_low else count - 1] *= factor
+        drawn = log_gas._Drawn(gas)
+        changed = replace(block, heights=heights, levels=2.0 * never)
+        if refused:
+            with pytest.raises(NumericError, match="nothing was released"):
+                drawn.extend(changed, 4)
+        else:
+            drawn.extend(changed, 4)
+        assert drawn.count == 0

@@ -9,9 +9,11 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from dpcov.errors import NumericError, UsageError
-from dpcov.noise import freud, log_gas
+from dpcov.noise import freud, log_gas, nuclear
+from dpcov.noise.continuous import normals
 from dpcov.noise.entropy import SeededEntropy
 from dpcov.noise.nuclear import (
+    SAMPLER_DELTA,
     SYMMETRIC_LAWS,
     _check,
     nuclear_noise,
@@ -320,3 +322,54 @@ def test_refuses_unknown_laws_and_sizes():
     with pytest.raises(UsageError):
         _check(201, 1.0, "gauge")
     assert _check(200, 1.0, "gauge") == "gauge"
+    assert _check(201, 1.0, "nuclear") == "nuclear"
+    assert _check(1, 1e-300, "wishart") == "wishart"
+
+
+DRAWS = [
+    *[
+        lambda scale, seed, law=law, draw=draw: draw(4, scale, SeededEntropy(seed), law)
+        for law in SYMMETRIC_LAWS
+        for draw in (symmetric_nuclear_noise, symmetric_nuclear_spectrum)
+    ],
+    lambda scale, seed: nuclear_noise(4, scale, SeededEntropy(seed)),
+    lambda scale, seed: nuclear_singular_values(4, scale, SeededEntropy(seed)),
+]
+
+
+@pytest.mark.parametrize("draw", DRAWS)
+def test_noise_is_in_proportion_to_its_scale(draw):
+    assert np.allclose(draw(6.0, 20), 3.0 * draw(2.0, 20), rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("draw", "half_line"), [(symmetric_nuclear_spectrum, False), (nuclear_singular_values, True)]
+)
+def test_spectra_are_draws_of_the_log_gas_and_nothing_else(draw, half_line):
+    gas, drawn, expected = log_gas.prepare(5, half_line), SeededEntropy(21), SeededEntropy(21)
+    for _ in range(3):
+        assert np.allclose(draw(5, 2.0, drawn), 2.0 * log_gas.sample(gas, expected), rtol=1e-12, atol=0)
+
+
+def test_the_gauge_law_takes_the_first_spectrum_whose_trace_an_exponential_exceeds(monkeypatch):
+    spectra = [np.array([-3.0, 1.0]), np.array([0.5, 1.0]), np.array([-1.0, -0.25]), np.array([4.0, -4.0])]
+    levels, asked = iter([1.9, 1.4, 1.3, 0.1]), []
+    monkeypatch.setattr(
+        nuclear, "exponentials", lambda size, entropy: asked.append(size) or np.full(size, next(levels))
+    )
+    assert nuclear._tilted(iter(spectra).__next__, SeededEntropy(0)) is spectra[2]
+    assert asked == [1, 1, 1]
+
+
+@pytest.mark.parametrize("dimension", [1, 2, 5])
+def test_wishart_noise_is_the_scaled_difference_of_two_squares(dimension):
+    plus, minus = normals((2, dimension, dimension + 1), SeededEntropy(22))
+    expected = 1.5 * (plus @ plus.T) - 1.5 * (minus @ minus.T)
+    noise = symmetric_nuclear_noise(dimension, 3.0, SeededEntropy(22), "wishart")
+    assert np.allclose(noise, expected, rtol=1e-12, atol=1e-12)
+    spectrum = symmetric_nuclear_spectrum(dimension, 3.0, SeededEntropy(22), "wishart")
+    assert np.allclose(spectrum, np.linalg.eigvalsh(expected), rtol=1e-9, atol=1e-9)
+
+
+def test_the_laws_are_drawn_exactly():
+    assert SAMPLER_DELTA == 0

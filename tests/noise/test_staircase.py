@@ -242,3 +242,203 @@ def test_draws_of_any_size_use_every_lane():
         values = draw(build_staircase(DECAYS[3]), size, SeededEntropy(4))
         assert values.dtype == np.int64
         assert np.unique(values).size == size
+
+
+TABLES = [
+    # unit, block bits, tail bits, blocks before the tail, cells inside, tail cell, heights kept while building
+    (4670, 0, 1, 5, 8185, 8191, 7),
+    (1592, 0, 3, 17, 8170, 8188, 21),
+    (199, 5, 11, 145, 7823, 8163, 177),
+    (199, 51, 57, 145, 7819, 8163, 177),
+    (8190, 0, 0, 1, 8189, 8191, 3),
+    (199, 2, 8, 145, 7819, 8163, 177),
+    (199, 36, 42, 145, 7819, 8163, 177),
+    (5175, 0, 0, 10, 8179, 8190, 13),
+    (188, 3, 8, 392, 7616, 8175, 593),
+    (246, 51, 56, 310, 7630, 8186, 456),
+]
+
+
+@pytest.mark.parametrize(("decay", "expected"), list(zip(DECAYS, TABLES, strict=True)), ids=str)
+def test_tables_do_not_change_between_versions(decay, expected):
+    """A seed's draws hang on every one of these numbers."""
+    table = build_staircase(decay)
+    heights = core._block_heights(decay, table.block_bits, table.tail_bits)
+    blocks, rest = divmod(table.tail_start, 1 << table.block_bits)
+    assert rest == 0
+    assert (
+        table.unit,
+        table.block_bits,
+        table.tail_bits,
+        blocks,
+        table.inside,
+        table.tail_cell,
+        len(heights),
+    ) == expected
+    assert table.slack == core.FILTER_SLACK == 2.0**-40
+    assert not table.starts[table.tail_cell :].any()
+
+
+@pytest.mark.parametrize("decay", DECAYS, ids=str)
+def test_no_taller_staircase_fits_into_the_cells(decay):
+    table = build_staircase(decay)
+    width = 1 << table.block_bits
+    ratio = 1 << (table.tail_bits - table.block_bits)
+
+    def cells(unit):
+        total, block = 1, 0
+        while 2 * unit * ratio * exact_density(decay, block * width) > 1:
+            total += int(mpmath.ceil(unit * exact_density(decay, block * width)))
+            block += 1
+        return total
+
+    # The floating-point bounds may cost one cell in the block at zero.
+    assert cells(table.unit) <= table.tail_cell + 1 <= core._CELLS
+    assert cells(table.unit + 1) + 1 > core._CELLS
+
+
+def test_block_heights_bound_the_density_and_go_on_to_where_every_tail_may_start():
+    for decay in DECAYS:
+        table = build_staircase(decay)
+        heights = core._block_heights(decay, table.block_bits, table.tail_bits)
+        for block, height in enumerate(heights):
+            exact = exact_density(decay, block << table.block_bits)
+            assert exact < 1e-30 or exact < height < exact * (1 + 2 * mpmath.mpf(core.FILTER_SLACK))
+        assert 2.0 * core._CELLS * 2.0 ** (table.tail_bits - table.block_bits) * heights[-1] < 1.0
+
+
+def words_for(cell, *, minus=False, height=0):
+    return cell | (minus << core.CELL_BITS) | (height << (core.CELL_BITS + 1))
+
+
+def attempt(table, *lanes, then=()):
+    """Try lanes given as (control, place)."""
+    script = [control for control, _ in lanes] + [place for _, place in lanes] + list(then)
+    entropy = ScriptedEntropy(*script)
+    values, rejected = core._attempt(table, len(lanes), entropy)
+    assert not entropy.script
+    return values.tolist(), rejected.tolist()
+
+
+def test_cells_inside_give_their_start_plus_the_low_bits_of_the_place_with_a_sign():
+    table = build_staircase(DECAYS[2])
+    cell = int(np.flatnonzero(table.starts[: table.inside] == 96)[0])
+    place = (2**59 - 1) << 5 | 13
+    lanes = [(words_for(cell), place), (words_for(cell, minus=True), place)]
+    assert attempt(table, *lanes) == ([109, -109], [])
+
+
+def test_zero_counts_once():
+    table = build_staircase(DECAYS[2])
+    lanes = [(words_for(0), 0), (words_for(0, minus=True), 0), (words_for(0, minus=True), 1)]
+    assert attempt(table, *lanes) == ([0, 0, -1], [1])
+
+
+@pytest.mark.parametrize(("place", "rounded"), [(0, 0), (3, 0), (63, 0), (64, 1), (127, 1)])
+def test_a_real_magnitude_is_rounded_to_the_nearest_whole_number(place, rounded):
+    table = replace(build_staircase(DECAYS[5]), block_bits=7)
+    assert attempt(table, (words_for(0), place), (words_for(0, minus=True), place)) == (
+        [rounded, -rounded],
+        [],
+    )
+
+
+def test_a_tail_cell_takes_its_magnitude_from_the_tail():
+    table = build_staircase(DECAYS[2])
+    lane = words_for(table.tail_cell, minus=True), 2**64 - 1
+    assert attempt(table, lane, then=[1 << 63, 5, 0]) == ([-table.tail_start - 5], [])
+    assert attempt(table, lane, then=[1 << 63, 5, 2**64 - 1])[1] == [0]
+    unused = words_for(table.tail_cell + 1), 0
+    assert attempt(table, unused, lane, then=[1 << 62, 5, 0]) == (
+        [0, -table.tail_start - 5 - (1 << table.tail_bits)],
+        [0],
+    )
+
+
+@pytest.mark.parametrize("place", [0, 7, 31])
+def test_an_edge_cell_is_kept_up_to_the_last_height_below_the_curve(place):
+    table = build_staircase(DECAYS[2])
+    cell = table.inside + int(np.argmax(table.levels == 100))
+    start, level = int(table.starts[cell]), 100
+    room = table.unit * exact_density(table.decay, start + place) - level
+    last = int(mpmath.floor(min(max(room, 0), 1) * 2**core.HEIGHT_BITS))
+    tried = [height for height in (last - 1, last + 1) if 0 <= height < 2**core.HEIGHT_BITS]
+    lanes = [(words_for(cell, height=height), place) for height in tried]
+    values, rejected = attempt(table, *lanes)
+    assert values == [start + place] * len(lanes)
+    assert rejected == [lane for lane, height in enumerate(tried) if height > last]
+
+
+@pytest.mark.parametrize("side", [-1, 1])
+def test_an_edge_cell_of_a_real_law_reads_the_rest_of_the_place(side):
+    """The height is the density amid the cell's first unit; only the bits of the place beyond the unit tell."""
+    table = build_staircase(DECAYS[5])
+    fraction = 1 << (63 - table.block_bits)
+
+    def room_of(cell):
+        middle = Fraction(int(table.starts[cell])) + HALF
+        return table.unit * exact_density(table.decay, middle) - int(table.levels[cell - table.inside])
+
+    cell = next(cell for cell in range(table.inside + 60, table.tail_cell) if 0.1 < room_of(cell) < 0.9)
+    start, room = int(table.starts[cell]), room_of(cell)
+    height = int(mpmath.floor(room * 2**core.HEIGHT_BITS))
+    place = (fraction + side * (fraction >> 4)) << table.block_bits
+    values, rejected = attempt(table, (words_for(cell, height=height), place))
+    assert (values, rejected) == ([(start + 64) >> 7], [0] if side > 0 else [])
+
+
+@pytest.mark.parametrize("zeros", [0, 1, 4])
+def test_tail_blocks_are_kept_up_to_the_last_height_below_the_curve(zeros):
+    """Block j is kept below unit (W/B) 2**(j+1) f(t), worked out with 80 digits."""
+    for decay in (DECAYS[2], DECAYS[5], DECAYS[6], DECAYS[9]):
+        table = build_staircase(decay)
+        place = (1 << 63) | 3
+        magnitude = table.tail_start + (zeros << table.tail_bits) + 3
+        fraction = Fraction(place >> table.tail_bits, 1 << (64 - table.tail_bits)) if decay.continuous else 0
+        ratio = 1 << (table.tail_bits - table.block_bits + zeros + 1)
+        room = table.unit * ratio * exact_density(decay, magnitude + fraction)
+        last = int(mpmath.floor(room * 2**64))
+        margin = last >> 20
+        if margin > 0:
+            first = 1 << (63 - zeros)
+            assert last + margin < 2**64
+            assert core._draw_tail(table, ScriptedEntropy(first, place, last - margin)) == magnitude
+            assert core._draw_tail(table, ScriptedEntropy(first, place, last + margin)) is None
+
+
+def test_an_unfolding_real_lies_between_its_leading_bits_and_the_next():
+    real_number = UnfoldingReal(3, 5, 4)
+    assert real_number.interval() == (Fraction(53, 16), Fraction(54, 16))
+    real_number.extend(ScriptedEntropy(2**63 + 1))
+    assert (real_number.leading, real_number.bits) == (5 * 2**64 + 2**63 + 1, 68)
+    lowest, highest = real_number.interval()
+    assert highest - lowest == Fraction(1, 2**68)
+    assert Fraction(53, 16) + Fraction(1, 32) < lowest < highest < Fraction(54, 16)
+
+
+def test_exp_bounds_far_out_are_zero_and_a_power_of_two():
+    assert core._exp_bounds(Fraction(81), 20) == (0, Fraction(1, 2**80))
+    lower, upper = core._exp_bounds(Fraction(80), 20)
+    assert 0 < lower < upper < Fraction(1, 2**80)
+    assert core._exp_bounds(Fraction(0), 20)[0] <= 1 <= core._exp_bounds(Fraction(0), 20)[1]
+
+
+def test_the_density_and_its_exponent():
+    square, line = Decay(rate=Fraction(1, 3), power=2), Decay(rate=Fraction(1, 3), power=1, rounding_bits=1)
+    assert (square.exponent(Fraction(6)), line.exponent(Fraction(6))) == (12, 2)
+    assert square.density(np.array([0.0, 3.0])) == pytest.approx([1.0, np.exp(-3.0)])
+    assert line.density(np.array([0.0, 3.0])) == pytest.approx([1.0, np.exp(-1.0)])
+    assert (square.continuous, line.continuous) == (False, True)
+
+
+def test_a_draw_is_refused_only_beyond_the_largest():
+    table = build_staircase(Decay(rate=Fraction(1, 2**56), power=1))
+    for excess in (-1, 0, 1):
+        moved = replace(table, tail_start=core.LARGEST_DRAW + excess)
+        script = ScriptedEntropy(1 << 63, 0, 0, 0)
+        if excess > 0:
+            with pytest.raises(NumericError, match="64 bits"):
+                core._draw_tail(moved, script)
+        else:
+            assert core._draw_tail(moved, script) == core.LARGEST_DRAW + excess
+    assert core.LARGEST_DRAW == 2**62

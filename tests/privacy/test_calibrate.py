@@ -1,5 +1,7 @@
+import hashlib
 import subprocess
 import sys
+from decimal import Context, Decimal, localcontext
 from fractions import Fraction
 
 import dp_accounting
@@ -132,3 +134,185 @@ def test_calibration_needs_no_heavy_import():
     code = "import sys, dpcov.privacy.ledger; print(*{'scipy', 'numpy', 'dp_accounting'} & set(sys.modules))"
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert result.stdout.strip() == ""
+
+
+def raw_delta(multiplier, epsilon, monkeypatch):
+    """The sum before it is shortened to thirty digits."""
+    seen = []
+    monkeypatch.setattr(calibrate, "round_up", lambda value: seen.append(value) or Fraction(value))
+    calibrate.gaussian_delta(Fraction(multiplier), Fraction(epsilon))
+    return oracle.mpf(str(seen[0]))
+
+
+def digits_needed(a, b, multiplier):
+    tail = min(oracle.number(Fraction(max(a**2, b**2))), oracle.mpf(4900)) / oracle.mp.log(100)
+    return 60 + int(oracle.mp.ceil(tail)) + 2 * len(str(int(multiplier)))
+
+
+@pytest.mark.parametrize(
+    ("multiplier", "epsilon"), [("0.3", 1), (1, 0), (1, 20), ("99.5", "0.2"), (100, "0.001"), ("0.02", 0)]
+)
+def test_the_allowance_for_rounding_is_the_proven_one(multiplier, epsilon, monkeypatch):
+    multiplier, epsilon = Fraction(multiplier), Fraction(epsilon)
+    a = 1 / (2 * multiplier) - epsilon * multiplier
+    b = -1 / (2 * multiplier) - epsilon * multiplier
+    scale = oracle.mp.exp(oracle.number(epsilon))
+    allowance = (1 + scale) * oracle.mpf(10) ** (9 - digits_needed(a, b, multiplier))
+    added = raw_delta(multiplier, epsilon, monkeypatch) - oracle.gaussian_delta(multiplier, epsilon)
+    assert abs(added / allowance - 1) < oracle.mpf("1e-4")
+
+
+@pytest.mark.parametrize(("epsilon", "terms"), [(1200, 1), (1199, 2)])
+def test_the_second_term_is_left_out_from_seventy_deviations_on(epsilon, terms, monkeypatch):
+    multiplier, points = Fraction(1, 20), []
+    a, b = 10 - Fraction(epsilon, 20), -10 - Fraction(epsilon, 20)  # b = -70 at epsilon 1200
+    monkeypatch.setattr(calibrate, "_normal_cdf", lambda x: points.append(x) or Decimal(0))
+    allowance = raw_delta(multiplier, epsilon, monkeypatch) / oracle.mpf(10) ** (
+        9 - digits_needed(a, b, multiplier)
+    )
+    assert points == [a, b][:terms]
+    assert oracle.mp.almosteq(allowance, 1 if terms == 1 else 1 + oracle.mp.exp(epsilon))
+
+
+@pytest.mark.parametrize(("a", "b"), [(0, 69), (0, 70), (0, 71), (71, 0), (3, -4), (4, 3)])
+def test_digits_are_counted_for_the_farther_tail_up_to_the_cut(a, b):
+    assert calibrate._digits_needed(Fraction(a), Fraction(b), Fraction(1)) == digits_needed(a, b, 1)
+
+
+@pytest.mark.parametrize("delta", ["1e-300", "1e-6", "0.9"])
+@pytest.mark.parametrize("epsilon", ["1e-6", "1", "30"])
+def test_a_bracket_is_a_quarter_wide_and_holds_the_answer(epsilon, delta):
+    epsilon, delta = Fraction(epsilon), Fraction(delta)
+    low, high = calibrate._bracket(epsilon, delta)
+    power = round(oracle.mp.log(oracle.number(low), 4))
+    assert (low, high) == (Fraction(4) ** power, 4 * low)
+    assert oracle.gaussian_delta(high, epsilon) <= oracle.number(delta) < oracle.gaussian_delta(low, epsilon)
+
+
+@pytest.mark.parametrize("bound", [Fraction(16), Fraction(1), Fraction(1, 16)])
+def test_a_bracket_ends_where_delta_is_just_met(bound, monkeypatch):
+    met = Fraction(1, 100)
+    monkeypatch.setattr(calibrate, "gaussian_delta", lambda m, epsilon: met if m >= bound else 2 * met)
+    assert calibrate._bracket(Fraction(1), met) == (bound / 4, bound)
+
+
+@pytest.mark.parametrize(
+    ("multiplier", "epsilon", "achieved", "delta"),
+    [
+        ("4", "1", "2e-6", "1e-6"),
+        ("0.3", "3", "0.4", "0.5"),
+        ("0.7", "0.2", "1e-3", "1e-9"),
+        ("5", "1", "1", "1e-300"),
+    ],
+)
+def test_a_newton_step_follows_the_slope_of_log_delta_up_to_a_cap(multiplier, epsilon, achieved, delta):
+    numbers = [Fraction(text) for text in (multiplier, epsilon, achieved, delta)]
+    m, e, reached, wanted = map(oracle.number, numbers)
+    slope = oracle.mp.npdf(1 / (2 * m) - e * m) / (m * reached)
+    step = m * oracle.mp.exp(min(oracle.mp.log(reached / wanted) / slope, 20))
+    assert oracle.mp.almosteq(oracle.number(calibrate._newton(*numbers)), step, rel_eps=oracle.mpf(10) ** -56)
+
+
+@pytest.mark.parametrize(
+    ("edge", "step_onto", "first"),
+    [("3/7", "1/4", ["5/8", "7/16", "11/32"]), ("6/7", "1", ["5/8", "13/16", "29/32"])],
+)
+def test_where_every_step_leaves_the_bracket_it_is_halved_to_the_end(edge, step_onto, first, monkeypatch):
+    # A step onto an end of the bracket counts as outside.
+    edge, tried = Fraction(edge), []
+
+    def step_function(multiplier, epsilon):
+        tried.append(multiplier)
+        return Fraction(multiplier < edge)
+
+    monkeypatch.setattr(calibrate, "gaussian_delta", step_function)
+    monkeypatch.setattr(calibrate, "_bracket", lambda epsilon, delta: (Fraction(1, 4), Fraction(1)))
+    monkeypatch.setattr(calibrate, "_newton", lambda *asked: Fraction(step_onto))
+    found = calibrate._solve(Fraction(1), Fraction(1, 2))
+    assert tried[:3] == [Fraction(text) for text in first]
+    assert len(tried) == 200
+    assert 0 <= found - edge < Fraction(1, 10**17)
+
+
+@pytest.mark.parametrize(("step", "settled"), [("1e-17", True), ("2e-17", False)])
+def test_the_search_ends_with_a_step_that_the_digits_kept_cannot_show(step, settled, monkeypatch):
+    monkeypatch.setattr(calibrate, "_bracket", lambda epsilon, delta: (Fraction(1), Fraction(3)))
+    monkeypatch.setattr(calibrate, "gaussian_delta", lambda multiplier, epsilon: Fraction(1))
+    monkeypatch.setattr(calibrate, "_newton", lambda multiplier, *asked: multiplier * (1 + Fraction(step)))
+    assert (calibrate._solve(Fraction(1), Fraction(1, 2)) == 2) == settled
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "delta", "digest"),
+    [
+        ("1e-6", "1e-9", "f4e8a0bf2142"),
+        ("0.1", "1e-300", "14c2a7332276"),
+        ("1", "1e-6", "3187914eb1a9"),
+        ("1", "0.9", "3d06b3943f40"),
+        ("10", "0.01", "05d4f25e430c"),
+        ("100", "1e-20", "b545ee0121ff"),
+    ],
+)
+def test_the_search_takes_the_same_steps_in_every_version(epsilon, delta, digest, monkeypatch):
+    tried, evaluate = [], calibrate.gaussian_delta
+    monkeypatch.setattr(
+        calibrate, "gaussian_delta", lambda m, epsilon: tried.append(m) or evaluate(m, epsilon)
+    )
+    tried.append(calibrate.gaussian_noise_multiplier.__wrapped__(Fraction(epsilon), Fraction(delta)))
+    assert hashlib.sha256(" ".join(map(str, tried)).encode()).hexdigest()[:12] == digest
+
+
+def raised(missing, monkeypatch):
+    """The multiplier after a search that ended this much below the optimum of 2."""
+
+    def at_least_two(multiplier, epsilon):
+        return Fraction(1, 2) if multiplier >= 2 else Fraction(1)
+
+    monkeypatch.setattr(calibrate, "gaussian_delta", at_least_two)
+    monkeypatch.setattr(calibrate, "_solve", lambda *asked: 2 * (1 - missing))
+    return calibrate.gaussian_noise_multiplier.__wrapped__(Fraction(1), Fraction(1, 2))
+
+
+@pytest.mark.parametrize("exponent", [13, 14, 15, 16, 17])
+def test_a_multiplier_is_raised_by_no_more_than_the_next_power_of_ten(exponent, monkeypatch):
+    found = raised(Fraction(9, 10 ** (exponent + 1)), monkeypatch)
+    assert 2 <= found <= 2 * (1 + Fraction(2, 10**exponent))
+
+
+def test_a_multiplier_is_raised_by_one_part_in_ten_to_the_13_at_most(monkeypatch):
+    with pytest.raises(NumericError, match="could not be calibrated"):
+        raised(Fraction(9, 10**13), monkeypatch)
+
+
+@pytest.mark.parametrize("epsilon", ["1e-6", "0.5", "0.9999", "1"])
+@pytest.mark.parametrize("delta", ["1e-300", "1e-6", "0.01"])
+def test_the_classical_formula_has_eighteen_digits_rounded_up(epsilon, delta):
+    exact = oracle.mp.sqrt(2 * oracle.mp.log(oracle.mpf("1.25") / oracle.number(Fraction(delta))))
+    exact /= oracle.number(Fraction(epsilon))
+    unit = oracle.mpf(10) ** (int(oracle.mp.floor(oracle.mp.log10(exact))) - 17)
+    rounded = oracle.number(calibrate.classical_noise_multiplier(Fraction(epsilon), Fraction(delta)))
+    assert 0 <= rounded - exact < unit
+    assert oracle.mp.almosteq(rounded / unit, oracle.mp.nint(rounded / unit), rel_eps=oracle.mpf(10) ** -60)
+
+
+@pytest.mark.parametrize("prec", [1, 5, 28, 60, 137, 400])
+def test_pi_and_phi_keep_the_digits_of_the_context(prec):
+    with localcontext(Context(prec=prec)):
+        pi, cdf = calibrate._pi(), calibrate._normal_cdf(Fraction(-1, 2))
+        zero = calibrate._normal_cdf(Fraction(0))
+    unit = oracle.mpf(10) ** -prec
+    assert abs(oracle.mpf(str(pi)) - oracle.mp.pi) <= (20 + prec) * unit
+    assert abs(oracle.mpf(str(cdf)) - oracle.mp.ncdf(oracle.mpf("-0.5"))) <= (20 + prec) * unit
+    assert zero == Decimal("0.5")
+
+
+def test_a_delta_just_below_one_is_not_rounded_beyond_it():
+    assert calibrate.gaussian_delta(Fraction(1, 20), Fraction(0)) < 1
+    assert calibrate.gaussian_delta(Fraction(1, 60), Fraction(1)) == 1
+    assert calibrate.gaussian_delta(Fraction(1, 10**9), Fraction(1)) == 1
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), [(0, "0.1"), (-1, "0.1"), (1, 0), (1, 1)])
+def test_the_classical_formula_refuses_impossible_requests(epsilon, delta):
+    with pytest.raises(BudgetError):
+        calibrate.classical_noise_multiplier(Fraction(epsilon), Fraction(delta))

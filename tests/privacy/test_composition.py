@@ -5,6 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpcov.errors import LedgerError
+from dpcov.privacy import composition as rules
 from dpcov.privacy.accountant import planned_delta
 from dpcov.privacy.calibrate import gaussian_noise_multiplier
 from dpcov.privacy.composition import check_composition, check_room, choose_composition, limit, spent
@@ -200,3 +201,68 @@ def test_filters_hold_against_custodians_who_choose_after_each_answer(data):
 def test_planned_releases_need_a_total_with_delta(total):
     with pytest.raises(LedgerError, match="epsilon and delta"):
         spent("planned", total, [zcdp("0.1")])
+
+
+@pytest.mark.parametrize(
+    ("spend", "costs"),
+    [
+        (pure(2), {"pure": {"epsilon": 2}, "basic": {"epsilon": 2}, "zcdp": {"rho": 2}}),
+        (zcdp(3), {"zcdp": {"rho": 3}}),
+        (approximate(2, TENTH), {"basic": {"epsilon": 2, "delta": TENTH}}),
+        (approximate(2, TENTH, rho=ONE), {"basic": {"epsilon": 2, "delta": TENTH}, "zcdp": {"rho": 1}}),
+        (
+            gaussian(3),
+            {
+                "basic": {"epsilon": 1, "delta": MILLIONTH},
+                "zcdp": {"rho": Fraction(1, 18)},
+                "gaussian": {"inverse_square_multiplier": Fraction(1, 9)},
+            },
+        ),
+    ],
+)
+def test_every_rule_has_its_own_price_or_none(spend, costs):
+    for rule in ("pure", "basic", "zcdp", "gaussian"):
+        assert rules._cost(rule, spend) == costs.get(rule)
+
+
+def test_every_rule_has_its_own_limit():
+    assert limit("pure", PureDP(epsilon=ONE)) == {"epsilon": 1}
+    assert limit("zcdp", ZCDP(rho=TENTH)) == {"rho": TENTH}
+    assert limit("basic", TOTAL) == {"epsilon": 1, "delta": MILLIONTH}
+    assert limit("zcdp", TOTAL) == {"rho": EXACT}
+    assert limit("gaussian", TOTAL) == {"inverse_square_multiplier": 1 / MULTIPLIER**2}
+    assert limit("planned", TOTAL) == {"delta": MILLIONTH}
+
+
+def test_every_total_has_its_rules():
+    assert rules.compositions_for(PureDP(epsilon=ONE)) == ("pure",)
+    assert rules.compositions_for(ZCDP(rho=ONE)) == ("zcdp",)
+    assert rules.compositions_for(TOTAL) == ("zcdp", "gaussian", "basic", "planned")
+    assert [check_composition(rule, TOTAL) for rule in ("planned", "basic")] == ["planned", "basic"]
+
+
+def test_costs_are_added_as_often_as_they_are_spent():
+    assert spent("basic", TOTAL, []) == {"epsilon": 0, "delta": 0}
+    kinds = {pure(TENTH): 3, approximate(1, "0.01"): 2}
+    assert spent("basic", TOTAL, kinds) == {"epsilon": Fraction(23, 10), "delta": Fraction(2, 100)}
+    assert spent("zcdp", ZCDP(rho=ONE), [zcdp(TENTH), zcdp(TENTH), pure(1)]) == {"rho": Fraction(7, 10)}
+
+
+def test_long_fractions_are_rounded_up_to_512_binary_places_and_others_kept():
+    kept, rounded = Fraction(1, 2**2047), Fraction(5, 3) + Fraction(1, 2**2048)
+    assert rules._short(kept) == kept
+    assert kept.denominator.bit_length() == 2048
+    assert rules._short(Fraction(1, 2**2048)) == Fraction(1, 2**512)
+    short = rules._short(rounded)
+    assert rounded < short < rounded + Fraction(1, 2**512)
+    assert short.denominator <= 2**512
+
+
+def test_what_is_left_is_said_in_the_units_of_the_rule():
+    third = Fraction(1, 3)
+    assert rules._left("rho", third) == "rho 0.333333 is left"
+    assert rules._left("epsilon", Fraction(0)) == "no epsilon is left"
+    assert rules._left("inverse_square_multiplier", Fraction(0)) == "nothing is left"
+    assert rules._left("inverse_square_multiplier", Fraction(1, 9)) == (
+        "only Gaussian noise with a multiplier of 3 or more still fits"
+    )

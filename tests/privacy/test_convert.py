@@ -1,3 +1,5 @@
+import math
+from decimal import Context, Decimal
 from fractions import Fraction
 
 import pytest
@@ -135,3 +137,185 @@ def test_roots_are_rounded_to_their_side_and_keep_thirty_digits(value):
 def test_roots_of_squares_are_exact(value):
     value = Fraction(value)
     assert convert.sqrt_down(value) ** 2 == convert.sqrt_up(value) ** 2 == value
+
+
+@pytest.fixture
+def at(monkeypatch):
+    """Convert at a given x, and hand back the number before it is shortened."""
+
+    def convert_at(x, conversion, *numbers):
+        seen = []
+        monkeypatch.setattr(convert, "_root", lambda increasing: Decimal(x))
+        for name in ("round_up", "round_down"):
+            monkeypatch.setattr(convert, name, lambda value: seen.append(value) or Fraction(1))
+        conversion(*(Fraction(number) for number in numbers))
+        assert len(seen[0].as_tuple().digits) == 120
+        return oracle.mpf(str(seen[0]))
+
+    return convert_at
+
+
+def order_terms(x):
+    return [x * oracle.mp.log(x), -(1 + x) * oracle.mp.log(1 + x)]
+
+
+def number(text):
+    return oracle.number(Fraction(text))
+
+
+UNIT = oracle.mpf(10) ** -110
+
+
+def agree(actual, expected):
+    """Whether an allowance of a few units is met to six digits."""
+    return abs(actual - expected) < oracle.mpf("1e-6") * UNIT
+
+
+@pytest.mark.parametrize(
+    ("x", "rho", "epsilon"), [("0.7", "0.1", "1.3"), ("3.1", "0.01", "2"), ("12", "1e-3", "0.7")]
+)
+def test_a_delta_is_raised_by_the_rounding_of_its_terms(x, rho, epsilon, at):
+    raw = at(x, convert.zcdp_delta, rho, epsilon)
+    x, rho, epsilon = number(x), number(rho), number(epsilon)
+    terms = [x * (1 + x) * rho, -x * epsilon, *order_terms(x)]
+    assert agree(oracle.mp.log(raw), sum(terms) + UNIT * sum(map(abs, terms)) + UNIT)
+
+
+@pytest.mark.parametrize(("x", "rho", "delta"), [("0.7", "0.1", "0.01"), ("3.1", "0.02", "1e-9")])
+def test_an_epsilon_is_raised_by_the_rounding_of_its_terms(x, rho, delta, at):
+    raw = at(x, convert.zcdp_epsilon, rho, delta)
+    x, rho, delta = number(x), number(rho), number(delta)
+    terms = [(1 + x) * rho, *(term / x for term in order_terms(x)), -oracle.mp.log(delta) / x]
+    assert agree(raw, sum(terms) + UNIT * sum(map(abs, terms)))
+
+
+@pytest.mark.parametrize(("x", "epsilon", "delta"), [("0.7", "1.1", "0.3"), ("3.1", "9", "1e-9")])
+def test_a_rho_is_lowered_by_the_rounding_of_its_terms(x, epsilon, delta, at):
+    raw = at(x, convert.zcdp_rho, epsilon, delta)
+    x, epsilon, delta = number(x), number(epsilon), number(delta)
+    terms = [epsilon, *(-term / x for term in order_terms(x)), oracle.mp.log(delta) / x]
+    lowered = sum(terms) - UNIT * sum(map(abs, terms))
+    assert agree(raw, lowered / (1 + x) * (1 - UNIT))
+
+
+XS = ["1e-5", "0.03", "0.9", "1", "7", "4000"]
+
+
+@pytest.fixture
+def increasing(monkeypatch):
+    """The function whose root a conversion asks for."""
+
+    def asked(conversion, *numbers):
+        seen = []
+        monkeypatch.setattr(convert, "_root", lambda function: seen.append(function) or Decimal(1))
+        conversion(*(Fraction(number) for number in numbers))
+        return seen[0]
+
+    return asked
+
+
+def close(actual, expected, size):
+    return abs(actual - float(expected)) <= 1e-13 * float(size)
+
+
+@pytest.mark.parametrize("x", XS)
+def test_delta_is_taken_where_its_derivative_vanishes(x, increasing):
+    slope = increasing(convert.zcdp_delta, "0.3", "2.5")(float(x))
+    rho, epsilon = number("0.3"), number("2.5")
+    exact = oracle.mp.diff(lambda y: y * ((1 + y) * rho - epsilon) + sum(order_terms(y)), number(x))
+    assert close(slope, exact, max(10, abs(exact)))
+
+
+@pytest.mark.parametrize("x", XS)
+def test_epsilon_is_taken_where_its_derivative_vanishes(x, increasing):
+    slope = increasing(convert.zcdp_epsilon, "0.3", "0.01")(float(x))
+    rho, log_inverse = number("0.3"), -oracle.mp.log(number("0.01"))
+    exact = oracle.mp.diff(lambda y: (1 + y) * rho + (sum(order_terms(y)) + log_inverse) / y, number(x))
+    assert close(slope, exact * number(x) ** 2, max(10, slope))
+
+
+@pytest.mark.parametrize("x", XS)
+def test_rho_is_taken_where_its_derivative_vanishes(x, increasing):
+    slope = increasing(convert.zcdp_rho, "25", "0.01")(float(x))
+    epsilon, log_inverse = number("25"), -oracle.mp.log(number("0.01"))
+    exact = oracle.mp.diff(lambda y: (epsilon - (sum(order_terms(y)) + log_inverse) / y) / (1 + y), number(x))
+    factor = number(x) ** 2 * (1 + number(x)) ** 2 / (1 + 2 * number(x))
+    assert close(slope, -exact * factor, max(10, slope))
+
+
+def test_a_root_is_halved_seventy_times_between_fixed_ends():
+    ends = {answer: convert._root(lambda x, answer=answer: answer) for answer in (-1.0, 0.0, 1.0)}
+    high, low = (Context(prec=17).plus(Decimal(math.exp(power))) for power in (708.0, -200.0))
+    assert ends[-1.0] == high
+    assert ends[0.0] == ends[1.0]
+    assert abs(ends[1.0] / low - 1) < Decimal("1e-12")
+    points = []
+    root = convert._root(lambda x: points.append(x) or x - math.pi)
+    assert len(points) == 70
+    assert len(root.as_tuple().digits) == 17
+    assert abs(root - Decimal(math.pi)) < Decimal("1e-14")
+
+
+def test_a_logarithm_keeps_520_digits_for_a_delta_next_to_one():
+    tiny = Fraction(1, 10**390)
+    log_inverse = convert._log_inverse(1 - tiny)
+    assert len(log_inverse.as_tuple().digits) == 520
+    assert abs(Fraction(log_inverse) / tiny - 1) < Fraction(1, 10**120)
+
+
+@pytest.mark.parametrize(
+    ("log_delta", "negligible"),
+    [("-1151.1", False), ("-1151.9", False), ("-1152.1", True), ("-1152.9", True)],
+)
+def test_a_logarithm_below_minus_1152_is_called_negligible(log_delta, negligible, monkeypatch):
+    assert Fraction(1, 10**500) == convert.NEGLIGIBLE
+    monkeypatch.setattr(convert, "_root", lambda increasing: Decimal(1))
+    monkeypatch.setattr(convert, "_order_terms", lambda x: (Decimal(0), Decimal(0)))
+    delta = convert.zcdp_delta(Fraction(1), 2 - Fraction(log_delta))
+    if negligible:
+        assert delta == convert.NEGLIGIBLE
+    else:
+        assert 0 < oracle.number(delta) / oracle.mp.exp(number(log_delta)) - 1 < oracle.mpf(10) ** -29
+
+
+@pytest.mark.parametrize("rho", [1, 10**6, 10**30])
+def test_a_rho_that_promises_nothing_has_delta_one(rho):
+    assert convert.zcdp_delta(Fraction(rho), Fraction(0)) <= 1
+    assert convert.zcdp_delta(Fraction(10**30), Fraction(rho)) == 1
+
+
+def test_a_rho_of_zero_is_not_returned(monkeypatch):
+    monkeypatch.setattr(convert, "round_down", lambda value: Fraction(0))
+    with pytest.raises(NumericError, match="underflowed"):
+        convert.zcdp_rho(Fraction(1), Fraction(1, 10))
+
+
+@pytest.mark.parametrize(
+    ("value", "digits"), [("2", 30), ("1/3", 30), ("123456789e40", 30), ("7/1000003", 36)]
+)
+def test_a_root_has_thirty_decimals_and_one_more_for_each_zero_before_it(value, digits):
+    value = Fraction(value)
+    exact = math.isqrt(math.floor(value * 100**digits))
+    assert convert.sqrt_down(value) == Fraction(exact, 10**digits)
+
+
+def test_numbers_are_shortened_to_their_side():
+    third = Decimal(1) / 3
+    assert convert.round_up(third, 5) == Fraction(33334, 10**5)
+    assert convert.round_down(third, 5) == Fraction(33333, 10**5)
+    assert convert.round_up(Context(prec=50).divide(1, 3)) == Fraction(10**30 // 3 + 1, 10**30)
+    assert convert.round_down(Context(prec=50).divide(1, 3)) == Fraction(10**30 // 3, 10**30)
+    assert convert.shorten_down(Fraction(2, 3)) == Fraction(666666, 10**6)
+    assert convert.shorten_down(Fraction(2, 3), 2) == Fraction(66, 100)
+    assert convert.shorten_down(1 - Fraction(1, 10**200), 2) == Fraction(99, 100)
+
+
+def test_checked_numbers_are_handed_back():
+    assert convert.require_positive("rho", Fraction(1, 3)) == Fraction(1, 3)
+    assert convert.require_delta(Fraction(1, 3)) == Fraction(1, 3)
+    for refused in (0, -1, Fraction(-1, 10**9)):
+        with pytest.raises(BudgetError, match="rho must be greater"):
+            convert.require_positive("rho", Fraction(refused))
+    for refused in (0, 1, -1, 2):
+        with pytest.raises(BudgetError, match="delta must be"):
+            convert.require_delta(Fraction(refused))

@@ -61,7 +61,7 @@ def test_racing_processes_cannot_overspend(path):
     ]
     for spender in spenders:
         spender.start()
-    outcomes = [successes.get(timeout=60) for _ in spenders]
+    outcomes = [successes.get(timeout=240) for _ in spenders]
     for spender in spenders:
         spender.join()
     assert sum(count for count, _ in outcomes) == 10
@@ -87,7 +87,7 @@ def test_racing_processes_create_one_account(tmp_path):
     ]
     for creator in creators:
         creator.start()
-    assert sorted(outcomes.get(timeout=60) for _ in creators) == ["created", "exists", "exists", "exists"]
+    assert sorted(outcomes.get(timeout=240) for _ in creators) == ["created", "exists", "exists", "exists"]
     for creator in creators:
         creator.join()
 

@@ -9,6 +9,7 @@ from fractions import Fraction
 import pytest
 
 from dpcov.errors import LedgerError
+from dpcov.privacy import ledger_store
 from dpcov.privacy.budget import Budget
 from dpcov.privacy.guarantee import ZCDP
 from dpcov.privacy.ledger import Ledger
@@ -20,6 +21,12 @@ SPEND = Spend(promise=ZCDP(rho=TENTH), mechanism="gaussian")
 RELATION = "replace-one"
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs processes that fork quickly")
+
+
+@pytest.fixture(autouse=True)
+def patience(monkeypatch):
+    """Nobody's turn is fair, and a disk may be slow."""
+    monkeypatch.setattr(ledger_store, "LOCK_WAIT_SECONDS", 250.0)
 
 
 @pytest.fixture(params=["file", "server"])

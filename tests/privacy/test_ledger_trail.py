@@ -1,5 +1,6 @@
 """The audit trail: whatever is edited, deleted, moved or cut off is found, and what remains trustworthy is named."""
 
+import hashlib
 import sqlite3
 from dataclasses import replace
 from fractions import Fraction
@@ -10,7 +11,17 @@ from dpcov.errors import LedgerError, UsageError
 from dpcov.privacy.budget import Budget
 from dpcov.privacy.guarantee import ZCDP, PureDP
 from dpcov.privacy.ledger import Ledger
-from dpcov.privacy.ledger_trail import EVENT_FIELDS, GENESIS, Event, Head, audit
+from dpcov.privacy.ledger_records import DATASET_FIELDS, ENTRY_FIELDS
+from dpcov.privacy.ledger_trail import (
+    EVENT_FIELDS,
+    GENESIS,
+    Event,
+    Head,
+    audit,
+    canonical,
+    created_details,
+    reserved_details,
+)
 from dpcov.privacy.spend import Spend
 
 TENTH = Fraction(1, 10)
@@ -365,3 +376,111 @@ def test_a_refused_release_leaves_an_old_ledger_old(old):
         Ledger(old).reserve("patients", Spend(promise=ZCDP(rho=Fraction(9)), mechanism="x"), RELATION)
     with pytest.raises(LedgerError, match="begun before"):
         Ledger(old).verify()
+
+
+ACCOUNT = dict.fromkeys(DATASET_FIELDS) | {
+    "name": "patients",
+    "created_at": "t",
+    "neighbors": RELATION,
+    "total_rho": "1",
+    "composition": "zcdp",
+}
+ENTRY = dict.fromkeys(ENTRY_FIELDS) | {
+    "id": 1,
+    "dataset": "patients",
+    "reserved_at": "t",
+    "mechanism": "gaussian",
+    "promise_rho": "1/10",
+    "note": "\u00e4",
+    "state": "reserved",
+}
+DRAWN = ENTRY | {"state": "drawn", "drawn_at": "t"}
+CREATED = ("created", None, created_details(ACCOUNT))
+RESERVED = ("reserved", 1, reserved_details(ENTRY))
+
+
+def test_what_is_hashed_is_written_in_one_way_only():
+    assert canonical({"b": [1, "\u00e4", None], "a": "x y"}) == '{"a":"x y","b":[1,"\\u00e4",null]}'
+    with pytest.raises(ValueError, match="JSON"):
+        canonical(float("inf"))
+    assert created_details(ACCOUNT) == (
+        '{"composition":"zcdp","neighbors":"replace-one","total_delta":null,"total_epsilon":null,"total_rho":"1"}'
+    )
+    assert reserved_details(ENTRY) == (
+        '{"mechanism":"gaussian","noise_multiplier":null,"note":"\\u00e4","promise_delta":null,'
+        '"promise_epsilon":null,"promise_rho":"1/10","rho":null}'
+    )
+    event = Event(number=7, at="t", kind="drawn", dataset="d", entry=3, details="{}", digest="")
+    text = '[7,"t","drawn","d",3,"{}","' + "0" * 64 + '"]'
+    assert event.expected_digest(GENESIS) == hashlib.sha256(text.encode()).hexdigest()
+    assert Head(events=7, entries=3, digest="abc").receipt == "7:abc"
+
+
+@pytest.mark.parametrize(
+    ("steps", "accounts", "entries", "problems", "confirmed"),
+    [
+        ([], [], [], (), ()),
+        ([CREATED], [ACCOUNT], [], (), ()),
+        ([CREATED, RESERVED], [ACCOUNT], [ENTRY], (), (1,)),
+        ([CREATED, RESERVED, ("drawn", 1, "{}")], [ACCOUNT], [DRAWN], (), (1,)),
+        ([CREATED, RESERVED, ("drawn", 1, "{}")], [ACCOUNT], [ENTRY],
+         ("entry 1 was changed: state, drawn_at differ from the trail",), ()),
+        ([CREATED, RESERVED], [ACCOUNT], [], ("entry 1 was removed; the trail has it",), ()),
+        ([CREATED], [ACCOUNT], [ENTRY], ("entry 1 is unknown to the trail",), ()),
+        ([CREATED], [], [], ("an account was removed; the trail has it",), ()),
+        ([], [ACCOUNT], [], ("an account is unknown to the trail",), ()),
+        ([CREATED], [ACCOUNT | {"total_rho": "2"}], [], ("an account was changed: total_rho differ from the trail",), ()),
+        ([CREATED, ("ruled", None, '{"composition":"basic"}')], [ACCOUNT | {"composition": "basic"}], [], (), ()),
+        ([CREATED, CREATED], [ACCOUNT], [], ("event 2 cannot follow the events before it",), ()),
+        ([RESERVED], [], [], ("event 1 cannot follow the events before it",), ()),
+        ([CREATED, ("reserved", None, "{}")], [ACCOUNT], [],
+         ("event 2 cannot follow the events before it",), ()),
+        # Behind a break the trail is silent about records that it does not know.
+        ([CREATED, RESERVED, ("drawn", 9, "{}"), ("drawn", 1, "{}")], [ACCOUNT, ACCOUNT | {"name": "new"}],
+         [ENTRY, ENTRY | {"id": 2}], ("event 3 cannot follow the events before it",), (1,)),
+    ],
+)  # fmt: skip
+def test_trail_and_records_are_compared_one_by_one(steps, accounts, entries, problems, confirmed):
+    events, head = chain(*steps)
+    found = audit(events, head, accounts, entries)
+    broken = [problem for problem in problems if problem.startswith("event")]
+    trusted = int(broken[0].split()[1]) - 1 if broken else len(steps)
+    assert (found.problems, found.trusted_entries) == (problems, confirmed)
+    assert (found.head, found.trusted_events, found.imported_entries) == (head, trusted, 0)
+
+
+@pytest.mark.parametrize(
+    ("kept", "missing"),
+    [([1, 3], "2"), ([1, 4], "2 to 3"), ([1, 5], "2 to 4"), ([2], "1"), ([3], "1 to 2")],
+)
+def test_missing_events_are_named(kept, missing):
+    events, head = chain(CREATED, RESERVED, *[("drawn", 1, "{}")] * 3)
+    found = audit([events[number - 1] for number in kept], head, [], [])
+    assert found.problems[0] == f"event {missing} is missing before event {kept[-1]}"
+    assert found.trusted_events == len(kept) - 1
+
+
+def test_a_receipt_is_compared_with_its_own_event_only():
+    events, head = chain(CREATED, RESERVED, ("drawn", 1, "{}"))
+    for event in events:
+        assert audit(events, head, [ACCOUNT], [DRAWN], f" {event.number}:{event.digest}\n").problems == ()
+    assert audit(events, head, [ACCOUNT], [DRAWN], "2:" + "f" * 64).problems == (
+        "event 2 is not the one of the receipt: history up to it was rewritten",
+    )
+    assert audit(events, head, [ACCOUNT], [DRAWN], "4:" + "f" * 64).problems == (
+        "the receipt is of event 4, the trail ends at 3: its end was cut off",
+    )
+
+
+@pytest.mark.parametrize("receipt", ["\u0661:" + "0" * 64, "1:" + "0" * 65, "1:" + "0" * 63, "1" + "0" * 64])
+def test_a_receipt_has_a_plain_number_and_a_whole_digest(receipt):
+    with pytest.raises(UsageError, match="Copy it whole"):
+        audit(*chain(), [], [], receipt)
+
+
+@pytest.mark.parametrize(("differences", "told"), [(19, 19), (20, 20), (21, 21), (22, 21)])
+def test_twenty_differences_are_told_and_the_others_counted(differences, told):
+    problems = audit(*chain(), [], [{"id": number} for number in range(differences)]).problems
+    assert len(problems) == told
+    assert problems[19:20] == (("entry 19 is unknown to the trail",) if told > 19 else ())
+    assert problems[20:] == ((f"and {differences - 20} more differences",) if told > 20 else ())

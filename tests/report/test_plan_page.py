@@ -73,7 +73,11 @@ def test_the_page_holds_the_numbers_of_every_stop(swept):
 )
 def test_the_grid_follows_the_kind_of_budget_and_stays_meaningful(budget, unit, largest, monkeypatch):
     monkeypatch.setattr(plan_sweep, "predict", lambda assumed: predict(assumed, ("zero", "gaussian")))
-    made = plan_sweep.sweep([Assumption(n_rows=100, n_features=5, budget=budget)])
+    told = []
+    made = plan_sweep.sweep(
+        [Assumption(n_rows=100, n_features=5, budget=budget)], lambda *steps: told.append(steps)
+    )
+    assert told == [(done, len(made.stops)) for done in range(1, len(made.stops) + 1)]
     assert made.unit == unit
     assert made.stops[made.start].promise == str(budget)
     assert len(made.stops) >= 7

@@ -61,3 +61,16 @@ def test_examples_on_the_page_use_the_files_name_safely(released, tmp_path):
     assert released.run("report", file, "-o", tmp_path / "page.html").exit_code == 0
     text = (tmp_path / "page.html").read_text(encoding="utf-8")
     assert "dpcov export &#x27;it&#x27;&quot;&#x27;&quot;&#x27;s $(mine).dpcov&#x27;" in text
+
+
+def test_a_ledger_on_a_server_is_asked_by_its_whole_url(released, tmp_path, monkeypatch):
+    asked = []
+
+    def ledger(place):
+        asked.append(place)
+        raise LedgerError("The server does not answer.")
+
+    monkeypatch.setattr("dpcov.privacy.ledger.Ledger", ledger)
+    url = "postgresql://custodian@host/books"
+    released.run("report", released.output, "-o", tmp_path / "page.html", "--ledger", url)
+    assert asked == [url]

@@ -112,6 +112,8 @@ class ReleaseEstimator(BaseEstimator):  # type: ignore[misc]
         **parameters
             Of the estimator.
         """
+        if not isinstance(release, Release):
+            raise InputError("Give a release, as dpcov.load reads it from a file.")
         made = cls(**parameters)
         return made._fit_release(release, {})
 

@@ -80,8 +80,8 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, Transformer, ReleaseEstimator)
         self.explained_variance_ratio_ = self.explained_variance_ / (total if total > 0 else 1.0)
         if self.n_components is not None and self.n_components_ > self.n_above_noise_:
             warn_noise(
-                f"{self.n_components_} components were asked for, but only {self.n_above_noise_} stand out of the "
-                "noise of the release; the others may be noise alone."
+                f"Only {self.n_above_noise_} of {self.n_components_} components stand out of the noise of the release; "
+                "the others may be noise alone."
             )
 
     def _scale(self, reading: Reading) -> Array:

@@ -47,7 +47,7 @@ def export(
         format=cast(Any, format),
         overwrite=force,
     )
-    typer.echo(f"Wrote {output}: {what} of {len(loaded.feature_names)} features.")
+    typer.echo(f"Wrote {output}: {what} of {options.counted(len(loaded.feature_names), 'feature')}.")
 
 
 def _one_of(name: str, value: str, known: tuple[str, ...]) -> None:

@@ -56,6 +56,7 @@ def list_datasets(ledger: options.LedgerPlace) -> None:
 @app.command(epilog=SHOW_EXAMPLE)
 def show(ledger: options.LedgerPlace, dataset: Dataset) -> None:
     """List every entry of a dataset and what is left."""
+    from dpcov.privacy.composition import unit_words
     from dpcov.privacy.convert import shorten_down
     from dpcov.privacy.guarantee import format_number
     from dpcov.privacy.ledger import Ledger
@@ -69,7 +70,7 @@ def show(ledger: options.LedgerPlace, dataset: Dataset) -> None:
         left = balance.remaining[unit]
         rounded = format_number(shorten_down(left)) if left > 0 else "0"
         spent = format_number(balance.spent[unit])
-        typer.echo(f"{unit}: total {format_number(total)}, spent {spent}, left {rounded}")
+        typer.echo(f"{unit_words(unit)}: total {format_number(total)}, spent {spent}, left {rounded}")
 
 
 @app.command(epilog=VERIFY_EXAMPLE)

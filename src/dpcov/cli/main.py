@@ -9,6 +9,7 @@ import io
 import os
 import signal
 import sys
+import traceback
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
@@ -50,6 +51,8 @@ class Commands(TyperGroup):
         except DpcovError as error:
             _fail(str(error), error.exit_code, error)
         except KeyboardInterrupt as error:
+            # The process ends without a farewell: what the interrupted calls held has to remove its files now.
+            traceback.clear_frames(error.__traceback__)
             _fail("Interrupted.", INTERRUPTED, error)
         except MemoryError as error:
             _fail("Not enough memory. Use fewer columns or a larger machine.", 1, error)

@@ -24,7 +24,17 @@ GATHER = (
 )
 MERGE = "Example: dpcov moments merge north.moments south.moments --key site.key -o all.moments"
 
-Saved = Annotated[Path, typer.Option("-o", "--output", help="File of moments to write (.moments).")]
+
+def _check_ending(output: Path) -> Path:
+    if output.suffix != ".moments":
+        raise UsageError("End the file name in .moments; that is how a release knows saved moments.")
+    return output
+
+
+Saved = Annotated[
+    Path,
+    typer.Option("-o", "--output", help="File of moments to write (.moments).", callback=_check_ending),
+]
 
 
 @app.command(epilog=KEY)
@@ -64,9 +74,13 @@ def gather(
     import dpcov
     from dpcov.cli.progress import rows_progress
     from dpcov.data.checkpoint import Checkpoint
+    from dpcov.output import ReservedFile
 
     secret = options.key_from(key_file, passphrase_env)
     _check_parts(parts)
+    options.check_output(output, schema, key_file, *parts)
+    # What cannot be written is refused before a part is read, not after it.
+    ReservedFile(output, overwrite=force or resume).discard()
     held = Checkpoint.load(output, secret) if resume and output.exists() else None
     for number, part in enumerate(parts):
         if held is not None and held.holds(part):
@@ -111,15 +125,14 @@ def merge(
 
 def _check_parts(parts: Iterable[str]) -> None:
     """Refuse a part that is named twice, or missing, before the first is read."""
-    seen: set[str] = set()
+    seen: set[Path] = set()
     for part in parts:
-        if part in seen:
-            raise UsageError("A part is named twice; its rows would count twice.")
         if part == "-" or not Path(part).is_file():
             raise DataError(f"There is no file '{Path(part).name}'. Check the path; parts are files.")
-        seen.add(part)
+        if (place := Path(part).resolve()) in seen:
+            raise UsageError("A part is named twice; its rows would count twice.")
+        seen.add(place)
 
 
 def _count(held: "Checkpoint | None") -> str:
-    number = 0 if held is None else len(held.parts)
-    return f"{number} part" + ("s" if number != 1 else "")
+    return options.counted(0 if held is None else len(held.parts), "part")

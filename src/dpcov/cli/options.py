@@ -59,6 +59,14 @@ ChargedLedger = Annotated[
     str | None,
     typer.Option("--ledger", help=f"Ledger that is charged: {_LEDGER_HELP}", callback=_warned),
 ]
+ShownLedger = Annotated[
+    str | None,
+    typer.Option(
+        "--ledger",
+        help=f"Also show what the dataset's ledger has left; for the publisher: {_LEDGER_HELP}",
+        callback=_warned,
+    ),
+]
 TableFile = Annotated[
     str | None,
     typer.Argument(help="CSV, Parquet, Arrow, npy or npz file; - reads CSV from stdin.", metavar="DATA"),
@@ -137,6 +145,11 @@ def neighbors_from(neighbors: str) -> "Neighbors":
     return check_neighbors(neighbors)
 
 
+def counted(number: int, thing: str) -> str:
+    """Write a number of things: 1 feature, 2 features."""
+    return f"{number} {thing}" + ("s" if number != 1 else "")
+
+
 def parse_options(pairs: list[str]) -> dict[str, Any]:
     """Read NAME=VALUE pairs; values are TOML scalars (numbers, true, false) or plain words."""
     import tomllib
@@ -163,7 +176,17 @@ def key_from(key_file: Path | None, passphrase_env: str | None) -> "Key":
         )
     if key_file is not None:
         return Key.from_file(key_file)
-    return Key.from_passphrase(os.environ.get(passphrase_env or "", ""))
+    passphrase = os.environ.get(passphrase_env or "", "")
+    if not passphrase:
+        raise UsageError("The variable that --passphrase-env names is not set. Set it to the passphrase.")
+    return Key.from_passphrase(passphrase)
+
+
+def check_output(output: Path, *inputs: object) -> None:
+    """Refuse to write over what the command reads, also with --force: rows or a ledger would be lost."""
+    for used in inputs:
+        if isinstance(used, str | Path) and output.exists() and Path(used).exists() and output.samefile(used):
+            raise UsageError(f"{output} is read by this command, so it is not written. Choose another name.")
 
 
 def table_from(data: str | None, sql: str | None, db: str | None, db_env: str | None) -> "str | Query":

@@ -76,12 +76,15 @@ def plan(
 
 
 def _write_page(html: Path, assumptions: "Sequence[Assumption]", force: bool) -> None:
+    from dpcov.cli.progress import steps_progress
     from dpcov.output import write_file
     from dpcov.plan_sweep import sweep
     from dpcov.report.plan_page import render_plan
 
-    typer.echo("Predicting the same for smaller and larger budgets; this may take a minute.", err=True)
-    write_file(html, render_plan(sweep(assumptions)), overwrite=force)
+    typer.echo("Predicting the same for smaller and larger budgets; this may take a few minutes.", err=True)
+    with steps_progress("Predicting") as progress:
+        made = sweep(assumptions, progress)
+    write_file(html, render_plan(made), overwrite=force)
     typer.echo(f"Wrote {html}: one page, open it in a browser.")
 
 

@@ -25,3 +25,17 @@ def rows_progress(*, show_rows: bool, quiet: bool) -> Iterator[Progress | None]:
     with Display(*columns, console=Console(stderr=True), transient=True) as display:
         task = display.add_task("Gathering exact moments", total=None)
         yield lambda rows: display.advance(task, rows)
+
+
+@contextmanager
+def steps_progress(what: str) -> Iterator[Callable[[int, int], None] | None]:
+    """Show a bar for public steps whose number is known; nothing where nobody watches."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import Progress as Display
+
+    with Display(console=Console(stderr=True), transient=True) as display:
+        task = display.add_task(what, total=None)
+        yield lambda done, total: display.update(task, completed=done, total=total)

@@ -1,5 +1,6 @@
 """``dpcov release``: from a sensitive file to one publishable file."""
 
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -63,6 +64,7 @@ def release(
         raise UsageError(
             "Name the ledger to charge (--ledger FILE --dataset NAME), or say --no-ledger; one of the two."
         )
+    options.check_output(output, data, schema, ledger, key_file)
     table = _table(options.table_from(data, sql, db, db_env), key_file, passphrase_env)
     budget = options.budget_from(epsilon, delta, rho)
     randomness = _entropy(seed, not_private)
@@ -86,8 +88,10 @@ def release(
             memory_limit=memory_limit,
             **options.parse_options(option or []),
         )
-    typer.echo(f"Wrote {output}: {made.guarantee.promise}, {len(made.feature_names)} features.")
-    typer.echo(f"Next: dpcov show {output}   ·   dpcov export {output} -o covariance.csv")
+    features = options.counted(len(made.feature_names), "feature")
+    typer.echo(f"Wrote {output}: {made.guarantee.promise}, {features}.")
+    name = shlex.quote(str(output))
+    typer.echo(f"Next: dpcov show {name}   ·   dpcov export {name} -o covariance.csv")
 
 
 def _table(table: Any, key_file: Path | None, passphrase_env: str | None) -> Any:

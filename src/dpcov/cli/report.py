@@ -20,10 +20,7 @@ def report(
     output: Annotated[
         Path, typer.Option("-o", "--output", help="The page to write, for example report.html.")
     ],
-    ledger: Annotated[
-        Path | None,
-        typer.Option("--ledger", help="Also show what the dataset's ledger has left; for the publisher."),
-    ] = None,
+    ledger: options.ShownLedger = None,
     overwrite: Annotated[
         bool, typer.Option("--overwrite", "--force", help="Overwrite an existing output file.")
     ] = False,
@@ -39,7 +36,7 @@ def report(
     typer.echo(f"Wrote {output}: one page, open it in a browser.")
 
 
-def _balance(release: "Release", ledger: Path | None) -> "Balance | None":
+def _balance(release: "Release", ledger: str | None) -> "Balance | None":
     if ledger is None:
         return None
     from dpcov.privacy.ledger import Ledger

@@ -170,7 +170,7 @@ def _from_bytes(content: bytes) -> Checkpoint:
     for stratum, count in zip(moments.strata, heading.n_rows, strict=True):
         stratum.n_rows = count
     for place, total in enumerate(_sums(moments)):
-        _unpack(total, content[start + place * step : start + (place + 1) * step])
+        _unpack(total, content[start + place * step : start + (place + 1) * step], heading.n_features)
     return Checkpoint(moments=moments, schema_toml=heading.schema_toml, by=heading.by, parts=heading.parts)
 
 
@@ -187,13 +187,12 @@ def _packed(total: ExactSum) -> bytes:
     return np.concatenate([high[upper], low[upper]]).astype("<i8").tobytes()
 
 
-def _unpack(total: ExactSum, content: bytes) -> None:
-    words = np.frombuffer(content, dtype="<i8").reshape(2, -1)
-    total.add_words(_symmetric(words[0]), _symmetric(words[1]))
+def _unpack(total: ExactSum, content: bytes, dimension: int) -> None:
+    high, low = np.split(np.frombuffer(content, dtype="<i8"), 2)
+    total.add_words(_symmetric(high, dimension), _symmetric(low, dimension))
 
 
-def _symmetric(upper: np.ndarray) -> np.ndarray:
-    dimension = int(((8 * len(upper) + 1) ** 0.5 - 1) / 2)
+def _symmetric(upper: np.ndarray, dimension: int) -> np.ndarray:
     matrix = np.zeros((dimension, dimension), dtype=np.int64)
     rows, columns = np.triu_indices(dimension)
     matrix[rows, columns] = upper

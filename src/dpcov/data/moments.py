@@ -28,12 +28,12 @@ _TILE_VALUES = 2**18
 _SORTED_VALUES = 2**23
 """Values sorted by stratum at a time, 64 MiB: few large products are faster than many small ones."""
 
-_SURELY_SHORT = 1 - 2.0**-20
+_SURELY_SHORT = 0.999999
 """A row whose floating squared norm, in units of its shell, is at most this passes the check in integers: truncation
 only shortens it, and rounding errors are below ``d * 2**-52``."""
 
-_SMALLEST_ENERGY = 2.0**-127
-"""Below it, a squared norm belongs to the last shell, however many there are."""
+_SMALLEST_ENERGY = 0.75 * 4.0**-65
+"""From here down, a squared norm belongs to the last shell, however many there are."""
 
 FloatBlock = NDArray[np.float64]
 
@@ -262,7 +262,7 @@ def quantize(
 
 
 def _tiles(shape: tuple[int, ...]) -> Iterator[slice]:
-    step = max(1, _TILE_VALUES // max(1, shape[1]))
+    step = max(1, _TILE_VALUES // shape[1])
     return (slice(start, start + step) for start in range(0, shape[0], step))
 
 
@@ -292,19 +292,19 @@ def _shell_of(rows: FloatBlock, energies: FloatBlock, shells: int) -> NDArray[np
     entries, below ``2**bits``, lose less than 1 each, so that a norm of at least ``2**(bits - 1)`` loses less than
     ``sqrt(d)``.  Engines must agree on every row.
     """
-    mantissa, power = np.frexp(energies)
-    shell = np.where(energies < _SMALLEST_ENERGY, shells - 1, -power // 2)
+    mantissa, power = np.frexp(np.maximum(energies, _SMALLEST_ENERGY))
+    shell: NDArray[np.intp] = -power // 2
     margin = 2.0 ** (3 - _shell_bits(rows)) * math.sqrt(rows.shape[1])
-    unsure = (energies < 0.5) & (energies >= _SMALLEST_ENERGY) & (np.abs(mantissa - 0.75) > 0.25 - margin)
+    unsure = (energies < 0.5) & (np.abs(mantissa - 0.75) > 0.25 - margin)
     if len(places := np.flatnonzero(unsure)):
         shell[places] = _exact_shell_of(rows[places])
     return np.clip(shell, 0, shells - 1).astype(np.intp)
 
 
 def _exact_shell_of(rows: FloatBlock) -> NDArray[np.intp]:
-    """Shell of rows that are not zero, their norms measured in integers relative to the largest entry."""
+    """Shell of rows that are not tiny, their norms measured in integers relative to the largest entry."""
     _, exponent = np.frexp(np.abs(rows).max(axis=1))
-    exponent = np.maximum(exponent, -900) - _shell_bits(rows)
+    exponent = exponent - _shell_bits(rows)
     energy = _squared_norms(np.trunc(rows * np.ldexp(1.0, -exponent)[:, None]))
     _, power = np.frexp(energy)
     is_power = energy == np.ldexp(0.5, power)

@@ -41,6 +41,8 @@ def explain(error: Exception) -> str:
     """Say in public words why reading failed."""
     if isinstance(error, MemoryError):
         return "there is not enough memory; use smaller blocks or a format that is read in pieces (Parquet, CSV)."
+    if isinstance(error, FileNotFoundError):
+        return "it is not there any more; put it back and try again."
     if isinstance(error, PermissionError):
         return "you have no permission to read it."
     if isinstance(error, UnicodeDecodeError):

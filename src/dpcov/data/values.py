@@ -85,7 +85,7 @@ def _dictionary(column: pa.Array) -> tuple[list[object], NDArray[np.int64]]:
             column = column.cast(pa.string())
         column = column.dictionary_encode()
     indices = column.indices.cast(pa.int64()).fill_null(-1)
-    return column.dictionary.to_pylist(), indices.to_numpy(zero_copy_only=False)
+    return column.dictionary.to_pylist(), indices.to_numpy()
 
 
 def _take(per_value: NDArray[Any], codes: NDArray[np.int64], if_null: float) -> NDArray[Any]:

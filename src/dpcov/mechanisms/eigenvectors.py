@@ -189,9 +189,9 @@ class Eigenvectors(Mechanism[EigenvectorsCalibration]):
 
     def _exponents(self, cost: Cost | None, values: Array, margin: float, problem: Problem) -> list[float]:
         """One exponent for every direction that is drawn."""
-        n_drawn = self._n_drawn(problem.n_features)
-        if cost is None or n_drawn == 0:
+        if cost is None:
             return []
+        n_drawn = self._n_drawn(problem.n_features)
         if self.allocation == "uniform":
             shares = [Fraction(1, n_drawn)] * n_drawn
         else:

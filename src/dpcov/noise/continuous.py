@@ -20,7 +20,7 @@ _LARGEST_BELOW_ONE = 1.0 - 2.0**-53
 def uniforms(size: int, entropy: Entropy) -> Floats:
     """Draw uniform numbers in the open interval (0, 1), from 64 bits each (idealized numerics)."""
     middle_of_cell = (entropy.words(size).astype(np.float64) + 0.5) * 2.0**-64
-    return np.clip(middle_of_cell, 0.0, _LARGEST_BELOW_ONE)
+    return np.minimum(middle_of_cell, _LARGEST_BELOW_ONE)
 
 
 def exponentials(size: int, entropy: Entropy) -> Floats:
@@ -87,7 +87,7 @@ def _propose_gammas(shape_parameter: float, count: int, entropy: Entropy) -> tup
     root = 1.0 + c * x
     positive = root > 0.0
     # With y = c x: v - 1 = y (3 + 3y + y**2) loses no digits where d is large.
-    y = np.where(positive, c * x, 0.0)
+    y = c * x * positive
     excess = y * (3.0 + y * (3.0 + y))
     bound = 0.5 * x**2 + d * (3.0 * np.log1p(y) - excess)
     accepted = positive & (np.log(uniforms(count, entropy)) < bound)
@@ -103,4 +103,5 @@ def haar_orthogonal(dimension: int, entropy: Entropy) -> Floats:
     if dimension < 1:
         raise UsageError("An orthogonal matrix needs a dimension of at least 1.")
     orthogonal, triangular = np.linalg.qr(normals((dimension, dimension), entropy))
-    return orthogonal * np.where(np.diagonal(triangular) < 0.0, -1.0, 1.0)
+    haar: Floats = orthogonal * np.copysign(1.0, np.diagonal(triangular))
+    return haar

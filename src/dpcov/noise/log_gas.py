@@ -160,20 +160,14 @@ def _signed(total: Floats, below: Floats, dimension: int) -> Floats:
 
 
 def _kernel(table: Floats, signed: Floats, weights: Floats, total: Floats, dimension: int) -> Floats:
-    """Invert the skew moments <f_j, signed f_k>; for an odd dimension condition on the atom at infinity."""
+    """Invert the skew moments <f_j, signed f_k>, for an odd dimension bordered by the integrals of f."""
     size = len(total)
     moments = (table * weights[:, :, None]).reshape(-1, size).T @ signed.reshape(-1, size)
     if dimension % 2:
         moments[-1, :-1] = -total[:-1]
     inverse = np.linalg.inv(0.5 * (moments - moments.T)).T
     kernel: Floats = 0.5 * (inverse - inverse.T)
-    if dimension % 2 == 0:
-        return kernel
-    # Schur complement of the pair at the atom, where f = (0, ..., 0, 1) and its signed integral is -total.
-    atom = np.eye(size)[-1]
-    first, second = kernel @ atom, kernel @ (-total) - atom
-    pivot = float(atom @ kernel @ (-total))
-    return kernel + (np.outer(second, first) - np.outer(first, second)) / pivot
+    return kernel
 
 
 def _propose(gas: LogGas, count: int, entropy: Entropy) -> _Proposals:

@@ -119,7 +119,7 @@ def _tilted(draw: Callable[[], Floats], entropy: Entropy) -> Floats:
     """Accept with probability exp(-|trace|), since 2 max(t+, t-) = (t+ + t-) + |t+ - t-|."""
     while True:
         spectrum = draw()
-        if exponentials(1, entropy)[0] > abs(float(spectrum.sum())):
+        if exponentials(1, entropy).item() > abs(float(spectrum.sum())):
             return spectrum
 
 

@@ -53,7 +53,7 @@ def planned_delta(spends: Sequence[Spend], epsilon: Fraction) -> Fraction:
     if not spends:
         return Fraction(0)
     bounds = (_basic(spends, epsilon), _zcdp(spends, epsilon), _loss_distribution(spends, epsilon))
-    return min((bound for bound in bounds if bound is not None), default=Fraction(1))
+    return min(bound for bound in bounds if bound is not None)
 
 
 def _basic(spends: Sequence[Spend], epsilon: Fraction) -> Fraction | None:

@@ -14,7 +14,7 @@ not; discrete Gaussian noise is accounted for by its rho (:mod:`dpcov.privacy.co
 """
 
 import math
-from decimal import Context, Decimal, getcontext, localcontext
+from decimal import Context, Decimal, localcontext
 from fractions import Fraction
 from functools import lru_cache
 
@@ -62,8 +62,9 @@ def gaussian_delta(noise_multiplier: Fraction, epsilon: Fraction) -> Fraction:
             scale = to_decimal(epsilon).exp()
             delta -= scale * _normal_cdf(b)
         # Each Phi <= 1 is off by less than 10^9 units in the last digit: under 10^5 roundings, amplified by x^2.
+        # The sum stays below 1, since the last digit lies 50 places behind 1 - Phi(a).
         delta += (1 + scale) * Decimal(10) ** (9 - context.prec)
-        return min(Fraction(1), round_up(delta))
+        return round_up(delta)
 
 
 @lru_cache(maxsize=256)
@@ -157,21 +158,18 @@ def _round_multiplier(multiplier: Fraction) -> Fraction:
 def _digits_needed(a: Fraction, b: Fraction, multiplier: Fraction) -> int:
     """Count the digits lost to cancellation: in 1/2 - Phi, about x^2 / (2 log 10); in the difference, log10(m)."""
     tail = float(min(max(a * a, b * b), Fraction(_B_CUT**2))) / (2 * math.log(10))
-    return _GUARD_DIGITS + math.ceil(tail) + max(0, 2 * len(str(int(multiplier))))
+    return _GUARD_DIGITS + math.ceil(tail) + 2 * len(str(int(multiplier)))
 
 
 def _normal_cdf(x: Fraction) -> Decimal:
     """Return Phi(x) = 1/2 + phi(x) (x + x^3/3 + x^5/(3 5) + ...) in the current context; no term cancels another."""
     point = to_decimal(x)
     square = point * point
-    # A term below this cannot change phi(x) times the sum, and from k > x^2 on the terms fall geometrically.
-    negligible = Decimal(10) ** -getcontext().prec
-    term = total = point
-    k = 1
-    while abs(term) > negligible or k < square:
+    term, total, k = point, Decimal(0), 1
+    # Terms grow up to k = x^2 at first; where one no longer counts they fall geometrically.
+    while total != (total := total + term):
         k += 2
         term = term * square / k
-        total += term
     return Decimal("0.5") + (-square / 2).exp() / (2 * _pi()).sqrt() * total
 
 
@@ -182,11 +180,8 @@ def _pi() -> Decimal:
 
 def _atan_inverse(n: int) -> Decimal:
     """Return atan(1/n) by its alternating series."""
-    negligible = Decimal(10) ** -(getcontext().prec + 2)
-    power = total = Decimal(1) / n
-    k = 1
-    while abs(power) > negligible:
+    power, total, k = Decimal(1) / n, Decimal(0), 1
+    while total != (total := total + power / k):
         k += 2
         power /= -n * n
-        total += power / k
     return total

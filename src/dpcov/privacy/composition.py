@@ -141,6 +141,11 @@ def _cost(composition: Composition, spend: Spend) -> Amounts | None:
     return None
 
 
+def unit_words(unit: str) -> str:
+    """Name a unit for people."""
+    return "Gaussian noise, 1/multiplier²" if unit == "inverse_square_multiplier" else unit
+
+
 def _left(unit: str, left: Fraction) -> str:
     if unit != "inverse_square_multiplier":
         return f"{unit} {format_number(convert.shorten_down(left))} is left" if left else f"no {unit} is left"

@@ -52,11 +52,9 @@ def zcdp_delta(rho: Fraction, epsilon: Fraction) -> Fraction:
     with localcontext(Context(prec=_DIGITS)):
         terms = (x * (1 + x) * to_decimal(rho), -x * to_decimal(epsilon), *_order_terms(x))
         log_delta = sum(terms) + _error(terms)
-        if log_delta >= 0:
-            return Fraction(1)
         if log_delta < _LOG_NEGLIGIBLE:
             return NEGLIGIBLE
-        return min(Fraction(1), round_up(log_delta.exp() * (1 + _ROUNDING)))
+        return min(Fraction(1), round_up(min(log_delta, Decimal(0)).exp() * (1 + _ROUNDING)))
 
 
 def zcdp_epsilon(rho: Fraction, delta: Fraction) -> Fraction:

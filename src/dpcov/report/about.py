@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 from dpcov.artifact import Release
 from dpcov.columns import EncodedColumn
+from dpcov.privacy.composition import unit_words
 from dpcov.privacy.convert import shorten_down
 from dpcov.privacy.guarantee import costs_nothing, format_number
 from dpcov.privacy.ledger import Balance
@@ -159,7 +160,7 @@ def budget(release: Release, balance: Balance | None) -> Section:
 def _balance(balance: Balance) -> Html:
     rows = [
         (
-            unit,
+            unit_words(unit),
             format_number(total),
             format_number(balance.spent[unit]) if balance.spent[unit] else "0",
             format_number(shorten_down(balance.remaining[unit])) if balance.remaining[unit] else "0",

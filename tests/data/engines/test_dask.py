@@ -2,6 +2,7 @@
 
 import os
 import signal
+import time
 import traceback
 from pathlib import Path
 
@@ -217,29 +218,37 @@ class TestOnTwoProcesses:
 
     @pytest.mark.timeout(240)
     def test_a_killed_worker_changes_nothing(self, client, tmp_path):
-        """The first report of a finished partition kills the process of one worker."""
-        X, runs = rows(4000), tmp_path / "runs"
+        """The first report of a finished partition kills a process that is making another one."""
+        X, runs, dead = rows(4000), tmp_path / "runs", tmp_path / "dead"
         runs.mkdir()
-        workers = dict(client.run(os.getpid))
-        killed = []
 
         def part(start):
-            import time
             import uuid
 
-            (runs / uuid.uuid4().hex).touch()
-            time.sleep(0.15)
+            run = runs / f"{uuid.uuid4().hex}.{os.getpid()}"
+            run.touch()
+            # Slow until the kill, so that however late the first report comes, some run is under way.
+            for _ in range(50):
+                if not dead.exists():
+                    time.sleep(0.02)
+            run.rename(run.with_suffix(".done"))
             return X[start : start + 200]
 
+        def working():
+            return [int(run.suffix[1:]) for run in runs.iterdir() if run.suffix != ".done"]
+
         def kill_once(_):
-            if not killed:
-                killed.append(next(iter(workers.values())))
-                os.kill(killed[0], signal.SIGKILL)
+            if dead.exists():
+                return
+            while not (busy := working()):
+                time.sleep(0.01)
+            os.kill(busy[0], signal.SIGKILL)
+            dead.touch()
 
         parts = [dask.delayed(part, pure=False)(start) for start in range(0, 4000, 200)]
         made = dpcov.moments(parts, norm_bound=2.0, engine="dask", progress=kill_once, **SPEC)
         assert made == local(X, **SPEC)
-        assert killed
+        assert dead.exists()
         assert len(list(runs.iterdir())) > 1 + len(parts)  # one more run told the names of the columns
 
 

@@ -1,6 +1,7 @@
 """Device arrays give the integers of the local engine: on NumPy as a stand-in for any library, and on PyTorch."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pyarrow as pa
@@ -229,14 +230,15 @@ class TestTorch:
         gathered.add_raw(torch.from_numpy(X.copy()))
         assert gathered.fetch() == dpcov.moments(X, norm_bound=3.0, engine="local", **spec)
 
-    def test_the_faster_products_are_taken_if_they_are_exact(self):
-        import time
+    def test_the_faster_products_are_taken_if_they_are_exact(self, monkeypatch):
+        from dpcov.data.engines import int8
 
-        from dpcov.data.engines.int8 import faster
-
-        values = torch.ones((50, 2), dtype=torch.float64)
+        # A clock that only the slow products move: on a busy machine any product may take long.
+        slow = []
+        monkeypatch.setattr(int8, "time", SimpleNamespace(perf_counter=lambda: float(len(slow))))
+        faster, values = int8.faster, torch.ones((50, 2), dtype=torch.float64)
         exact = lambda block: (block.T @ block).to(torch.int64)  # noqa: E731
-        usual = arrays.Products(lambda block: (time.sleep(0.01), exact(block))[1], 20)
+        usual = arrays.Products(lambda block: (slow.append(block), exact(block))[1], 20)
         quick, wrong = arrays.Products(exact, 50), arrays.Products(lambda block: exact(block) + 1, 50)
 
         def fail(block):

@@ -9,7 +9,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import dpcov
-from dpcov.data.engines import BallEncoding, MomentsTask, parquet
+from dpcov.data.engines import BallEncoding, MomentsTask, TableEncoding, parquet
+from dpcov.data.engines.parts import Failure
 from dpcov.data.moments import MomentsSpec
 from dpcov.errors import DataError
 from tests.data.engines.peak import measured
@@ -95,7 +96,7 @@ def test_a_column_that_one_file_lacks_is_missing_there(tmp_path):
         [pq.read_table(tmp_path / "one.parquet"), pq.read_table(tmp_path / "two.parquet")],
         promote_options="default",
     )
-    from dpcov.data.engines import TableEncoding, local
+    from dpcov.data.engines import local
 
     task = MomentsTask(encoding=TableEncoding(schema=schema), spec=MomentsSpec())
     files = parquet.open_files(tmp_path, "")
@@ -126,3 +127,75 @@ def test_memory_does_not_grow_with_the_rows_of_a_row_group(tmp_path):
     paths = [str(tmp_path / f"{n_rows}.parquet") for n_rows in (small, large)]
     found = measured(_PIECES, str(0.7 * extra), *paths)
     assert found["pieces"] < 0.7 * extra < found["kept"]
+
+
+def test_a_path_without_a_file_is_refused_by_its_name(tmp_path):
+    for place in (tmp_path / "none.parquet", tmp_path / "*.parquet"):
+        with pytest.raises(DataError, match=r"no file '(none|\*)\.parquet'"):
+            parquet.open_files(place, "")
+
+
+def test_a_file_of_another_kind_is_refused_in_the_words_given(tmp_path):
+    (tmp_path / "rows.csv").write_text("a\n1\n")
+    with pytest.raises(DataError, match="give it to the local engine"):
+        parquet.open_files(tmp_path / "rows.csv", "give it to the local engine")
+    write(tmp_path / "ROWS.PARQUET", rows(5))
+    assert gathered(tmp_path / "ROWS.PARQUET") == local(rows(5))
+
+
+def test_a_damaged_file_is_refused_under_the_seal(tmp_path):
+    (tmp_path / "bad.parquet").write_bytes(b"12345.678" * 9)
+    with pytest.raises(DataError, match="the table") as refusal:
+        parquet.open_files(tmp_path / "bad.parquet", "")
+    assert "12345" not in str(refusal.value)
+
+
+def test_a_pattern_takes_the_files_that_fit_it(tmp_path):
+    for name in ("one", "two", "three"):
+        write(tmp_path / f"{name}.parquet", rows(9))
+    assert gathered(tmp_path / "t*.parquet").n_rows == 18
+    assert gathered(str(tmp_path / "one.parquet")).n_rows == 9
+
+
+def test_a_table_without_a_wanted_column_is_refused_before_it_is_read(tmp_path):
+    write(tmp_path / "one.parquet", rows(9))
+    files = parquet.open_files(tmp_path, "")
+    schema = dpcov.Schema(columns={name: dpcov.Numeric(lower=-3, upper=3) for name in "cd"})
+    task = MomentsTask(encoding=TableEncoding(schema=schema), spec=MomentsSpec())
+    with pytest.raises(DataError, match="d"):
+        parquet.columns_of(files, task)
+    assert parquet.columns_of(files, TASK) == NAMES
+    fewer = dpcov.Schema(columns={name: dpcov.Numeric(lower=-3, upper=3) for name in "ca"})
+    task = MomentsTask(encoding=TableEncoding(schema=fewer), spec=MomentsSpec())
+    assert parquet.columns_of(files, task) == ["c", "a"]
+
+
+@pytest.mark.parametrize(("values", "sizes"), [(400, [1, 1, 1]), (401, [2, 1]), (800, [2, 1]), (801, [3])])
+def test_pieces_are_as_small_as_the_values_wanted_of_them(tmp_path, monkeypatch, values, sizes):
+    assert parquet._PIECE_VALUES == 2**24
+    monkeypatch.setattr(parquet, "_PIECE_VALUES", values)
+    write(tmp_path / "one.parquet", rows(450))  # row groups of 200, 200 and 50
+    shared = parquet.pieces(parquet.open_files(tmp_path, ""), NAMES[:2])
+    assert [len(piece.row_groups) for piece in shared] == sizes
+
+
+def test_a_piece_is_read_in_blocks_and_columns_in_the_order_wanted(tmp_path):
+    (tmp_path / "year=7").mkdir()
+    write(tmp_path / "year=7" / "one.parquet", rows(450))
+    (piece,) = parquet.pieces(parquet.open_files(tmp_path, ""), ["c", "year", "none", "a"])
+    found = list(parquet._batches(piece, ["c", "year", "none", "a"], 100))
+    assert sum(len(batch) for batch in found) == 450
+    assert max(len(batch) for batch in found) == 100
+    whole = pa.Table.from_batches(found)
+    assert whole.schema.names == ["c", "year", "none", "a"]
+    assert whole.column("c").to_pylist() == rows(450)[:, 2].tolist()
+    assert whole.column("a").to_pylist() == rows(450)[:, 0].tolist()
+    assert set(whole.column("year").to_pylist()) == {7}
+    assert whole.column("none").null_count == 450
+
+
+def test_a_piece_that_cannot_be_read_is_a_failure(tmp_path):
+    write(tmp_path / "one.parquet", rows())
+    (piece,) = parquet.pieces(parquet.open_files(tmp_path, ""), NAMES)
+    (tmp_path / "one.parquet").unlink()
+    assert isinstance(parquet.gather_piece(NAMES, TASK, piece), Failure)

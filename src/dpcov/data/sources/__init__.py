@@ -55,10 +55,10 @@ def open_source(data: object) -> Source:
 
 def _open_file(path: Path) -> Source:
     _check_file(path)
-    endings = [ending.lower() for ending in path.suffixes[-2:]]
+    endings = [ending.lower() for ending in path.suffixes]
     if endings and endings[-1] in (".gz", ".zst"):
         endings.pop()
-    match endings[-1:] and endings[-1]:
+    match endings[-1] if endings else "":
         case ".csv":
             return delimited.from_file(path, ",")
         case ".tsv":
@@ -71,12 +71,20 @@ def _open_file(path: Path) -> Source:
             return matrices.open_npy(path)
         case ".npz":
             return matrices.open_npz(path)
-    raise DataError(f"The format of '{path.name}' is not known by its ending. Use one of: {_FORMATS}.")
+    raise DataError(
+        f"The format of '{path.name}' is not known by its ending. Use one of: {_FORMATS}; or - for CSV on "
+        "standard input."
+    )
 
 
 def _check_file(path: Path) -> None:
     try:
         is_directory = path.is_dir()
+        # Opening a pipe waits for its writer, and files are opened more than once.
+        if path.exists() and not is_directory and not path.is_file():
+            raise DataError(
+                f"'{path.name}' is not an ordinary file. Give one, or - for CSV on standard input."
+            )
         with path.open("rb") as file:
             is_empty = not file.read(1)
     except FileNotFoundError:
@@ -88,6 +96,6 @@ def _check_file(path: Path) -> None:
     except OSError as error:
         raise DataError(f"'{path.name}' cannot be opened: {error.strerror}.") from None
     if is_directory:
-        raise DataError(f"'{path.name}' is a directory. Give one file.")
+        raise DataError(f"'{path.name or path}' is a directory. Give one file.")
     if is_empty:
         raise DataError(f"'{path.name}' is empty.")

@@ -24,6 +24,8 @@ _READ_BUFFER = 1 << 20
 class ParquetSource(Source):
     """A Parquet file."""
 
+    progress_total: int
+
     def __init__(self, path: Path) -> None:
         self.name = path.name
         self.progress_total = path.stat().st_size
@@ -39,7 +41,7 @@ class ParquetSource(Source):
         texts = [column for column in wanted if kind_of_arrow_type(self._schema.field(column).type) == "text"]
         # Buffering ahead would keep every row group that was read in memory.
         # A buffered reader takes whatever size a page states, so small files, which need no buffer, have none.
-        small = (self.progress_total or 0) <= _READ_BUFFER
+        small = self.progress_total <= _READ_BUFFER
         buffering = {"pre_buffer": False, "buffer_size": 0 if small else _READ_BUFFER}
         with pa.parquet.ParquetFile(self._path, read_dictionary=texts, **buffering) as file:
             check_pages(self._path, _places(file.schema, wanted))
@@ -48,7 +50,7 @@ class ParquetSource(Source):
                 # The places in a dictionary may point out of it.
                 batch.validate(full=True)
                 rows_read += len(batch)
-                yield batch, (self.progress_total or 0) * rows_read // rows_in_all
+                yield batch, self.progress_total * rows_read // rows_in_all
 
 
 def _places(schema: pa.parquet.ParquetSchema, wanted: Iterable[str]) -> set[int]:
@@ -63,6 +65,8 @@ def _places(schema: pa.parquet.ParquetSchema, wanted: Iterable[str]) -> set[int]
 
 class ArrowFileSource(Source):
     """An Arrow IPC file or stream; Feather files of version 2 are Arrow IPC files."""
+
+    progress_total: int
 
     def __init__(self, path: Path) -> None:
         self.name = path.name
@@ -92,7 +96,7 @@ class ArrowFileSource(Source):
             # The offsets and indices in a file may point anywhere, also out of it.
             chosen.validate(full=True)
             for start in range(0, len(chosen), block_rows):
-                yield chosen[start : start + block_rows], min(bytes_read, self.progress_total or 0)
+                yield chosen[start : start + block_rows], min(bytes_read, self.progress_total)
                 let_go(mapping)
 
     def _batches(self, mapping: mmap.mmap) -> Iterator[pa.RecordBatch]:

@@ -34,10 +34,10 @@ class Compact:
 
     def elements(self, kind: int, wanted: int) -> range:
         """Positions of a list's elements, which have to be of the wanted type and read one by one."""
-        found, size = self._list_head() if kind == LIST else (0, 0)
-        if found != wanted:
+        head = self._list_head() if kind == LIST else None
+        if head is None or head[0] != wanted:
             raise UnreadableError
-        return range(size)
+        return range(head[1])
 
     def integer(self, kind: int, wanted: int) -> int:
         """Read a number, which has to be of the wanted type."""
@@ -82,7 +82,9 @@ class Compact:
 
     def _skip_pairs(self, depth: int) -> None:
         size = self._sized(self._unsigned())
-        kinds = self._byte() if size else 0
+        if not size:
+            return
+        kinds = self._byte()
         for _ in range(size):
             self._skip_element(kinds >> 4, depth + 1)
             self._skip_element(kinds & 15, depth + 1)

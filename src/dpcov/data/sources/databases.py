@@ -271,7 +271,7 @@ class AnyDatabase(Database):
 
     @contextlib.contextmanager
     def _result(self, sql: str, block_rows: int) -> Iterator[Any]:
-        if sql.split(None, 1)[0].lstrip("(").upper() not in ("SELECT", "WITH", "VALUES", "TABLE"):
+        if sql.split()[0].lstrip("(").upper() not in ("SELECT", "WITH", "VALUES", "TABLE"):
             raise DataError(f"'the query' cannot be read: {_NO_CHANGES}")
         sqlalchemy = self._driver("sqlalchemy")
         engine = sqlalchemy.create_engine(self._url, poolclass=sqlalchemy.pool.NullPool, hide_parameters=True)

@@ -24,6 +24,7 @@ from dpcov.errors import DataError
 _BLOCK_BYTES = 1 << 20
 _HEAD_BYTES = 1 << 20
 _LONGEST_TEXT = 10_000
+_OTHER_DELIMITERS = {";": "semicolons", "\t": "tabs", "|": "bars", ",": "commas"}
 _COMPRESSIONS = {".gz": "gzip", ".zst": "zstd"}
 _PADDED_MISSING = ["".join(parts) for parts in product(("", " "), MISSING_WORDS, ("", " "))]
 
@@ -90,7 +91,17 @@ class DelimitedSource(Source):
                 f"The first line of '{self.name}' holds numbers where column names are expected. "
                 "Add a line of column names (a name that is a number needs a letter, such as y2020)."
             )
+        self._refuse_other_delimiter(header)
         return header
+
+    def _refuse_other_delimiter(self, header: Sequence[str]) -> None:
+        """Raise if the whole line is one name that holds what separates columns elsewhere."""
+        found = [words for sign, words in _OTHER_DELIMITERS.items() if len(header) == 1 and sign in header[0]]
+        if found:
+            raise DataError(
+                f"The first line of '{self.name}' is a single name that holds {found[0]}. Save the table with "
+                "commas between columns and points in decimals (.csv), or with tabs (.tsv)."
+            )
 
     def _explain(self, error: Exception, schema_names: Sequence[str]) -> str:
         message = str(error)

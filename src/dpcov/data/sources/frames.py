@@ -4,7 +4,7 @@ Promise: a table is turned into Arrow one block at a time; lazy tables (DuckDB, 
 where their library can hand out batches.  Knows nothing of schemas.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import narwhals as nw
@@ -15,6 +15,7 @@ from dpcov.data.sources.base import Block, Kind, Reading, Source, check_names, k
 from dpcov.errors import DataError
 
 _FIRST_ROWS = 1000
+_NO_TABLE = "it is no data frame whose columns all have names of their own; make it one."
 
 
 class FrameSource(Source):
@@ -28,7 +29,9 @@ class FrameSource(Source):
     def kinds(self) -> dict[str, Kind]:
         """Read from the Arrow types of the first rows; pandas' own types do not tell texts from dates."""
         first = self._frame[:_FIRST_ROWS]
-        fields = sealed(lambda: _arrow(first, self.columns).schema, self.name)
+        fields = sealed(
+            lambda: _arrow(first, self.columns).schema, self.name, lambda error: self._explain(error, ())
+        )
         return {field.name: kind_of_arrow_type(field.type) for field in fields}
 
     def _read(self, block_rows: int, wanted: Mapping[str, Reading]) -> Iterator[tuple[Block, int]]:
@@ -38,6 +41,15 @@ class FrameSource(Source):
             for batch in _arrow(frame[start : start + block_rows], wanted).to_batches():
                 done += batch.nbytes
                 yield batch, done
+
+    def _explain(self, error: Exception, schema_names: Sequence[str]) -> str:
+        """Name the first column that Arrow cannot hold, if that is what went wrong."""
+        for place, column in enumerate(self.columns):
+            if (column in schema_names or not schema_names) and not _converts(self._frame, place):
+                # Where the line of names was forgotten, a name is a value.
+                told = f"'{column}'" if schema_names else f"number {place + 1}"
+                return f"column {told} mixes types, or has one without numbers and texts; convert or drop it."
+        return super()._explain(error, schema_names)
 
 
 class LazySource(Source):
@@ -90,13 +102,14 @@ def open_frame(data: object, name: str) -> Source:
         data = pa.Table.from_batches([data])
     if isinstance(data, pa.RecordBatchReader):
         return ReaderSource(data, name)
-    frame: Any = sealed(lambda: nw.from_native(data, pass_through=True), name)
+    frame: Any = sealed(lambda: nw.from_native(data, pass_through=True), name, lambda _: _NO_TABLE)
     if isinstance(frame, nw.DataFrame):
-        return sealed(lambda: FrameSource(frame, name), name)
+        return sealed(lambda: FrameSource(frame, name), name, lambda _: _NO_TABLE)
     if isinstance(frame, nw.LazyFrame):
         return sealed(lambda: LazySource(frame, name), name)
     if hasattr(data, "__arrow_c_stream__"):
-        return ReaderSource(sealed(lambda: pa.RecordBatchReader.from_stream(data), name), name)
+        stream = sealed(lambda: pa.RecordBatchReader.from_stream(data), name, lambda _: _NO_TABLE)
+        return ReaderSource(stream, name)
     raise DataError(
         f"Data of the type {type(data).__name__} is not known. Give a path, a data frame, or a 2-D array."
     )
@@ -117,6 +130,15 @@ def _arrow(frame: nw.DataFrame[Any], names: Iterable[str]) -> pa.Table:
     """Turn rows into Arrow; the index that pandas adds is left out."""
     table = frame.to_arrow()
     return pa.table({name: table[name] for name in names})
+
+
+def _converts(frame: nw.DataFrame[Any], place: int) -> bool:
+    """Whether Arrow can hold a column."""
+    try:
+        frame.select(nw.nth(place)).to_arrow()
+    except Exception:  # every library has its own errors
+        return False
+    return True
 
 
 def _kind(data_type: Any) -> Kind:

@@ -30,7 +30,7 @@ class _MatrixSource(Source):
         self.name = name
         check_matrix(shape, dtype, name)
         self.columns = number_names(shape[1])
-        self._row_bytes = max(1, shape[1] * dtype.itemsize)
+        self._row_bytes = shape[1] * dtype.itemsize
         self._n_rows = shape[0]
 
     def kinds(self) -> dict[str, Kind]:
@@ -50,8 +50,16 @@ class ArraySource(_MatrixSource):
     def _read(self, block_rows: int, wanted: Mapping[str, Reading]) -> Iterator[tuple[Block, int]]:
         for start in range(0, self._n_rows, block_rows):
             rows = self._array[start : start + block_rows]
-            yield np.asarray(rows, dtype=np.float64), (start + len(rows)) * self._row_bytes
+            yield _as_floats(rows), (start + len(rows)) * self._row_bytes
             let_go(self._mapping)
+
+
+def _as_floats(rows: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Return rows as floats; what a mask hides is missing, not the number behind the mask."""
+    floats = np.asarray(rows, dtype=np.float64)
+    return (
+        np.where(np.ma.getmaskarray(rows), np.nan, floats) if isinstance(rows, np.ma.MaskedArray) else floats
+    )
 
 
 class SparseSource(_MatrixSource):
@@ -124,6 +132,7 @@ def open_npy(path: Path) -> Source:
             head = read_header(file, path.name)
         if head.dtype.itemsize == 0:
             raise ValueError  # numpy would divide by it, which ends the process
+        check_matrix(head.shape, head.dtype, path.name)
         return np.load(path, mmap_mode="r", allow_pickle=False)
 
     return ArraySource(sealed(mapped, path.name), path.name)

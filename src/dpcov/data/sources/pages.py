@@ -42,7 +42,7 @@ class _Page:
 
 def check_pages(path: Path, places: Collection[int]) -> None:
     """Refuse a file if a page of the columns at these places is too large or has no readable header."""
-    with path.open("rb", buffering=0) as file:
+    with path.open("rb") as file:
         try:
             for place, chunk in _chunks(_footer(file)):
                 if place in places:

@@ -1,0 +1,342 @@
+"""Device arithmetic piece by piece, on NumPy: boundaries worked out by hand, and when sums leave the device."""
+
+import math
+from dataclasses import replace
+from fractions import Fraction
+from types import SimpleNamespace
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import dpcov
+from dpcov.data import encode
+from dpcov.data import moments as here
+from dpcov.data.engines import BallEncoding, MomentsTask, TableEncoding, arrays
+from dpcov.data.engines.arrays import (
+    NUMPY,
+    DeviceMoments,
+    Library,
+    Products,
+    encode_ball,
+    float64_products,
+    require_exact_products,
+)
+from dpcov.data.groups import Grouping
+from dpcov.data.moments import Moments, MomentsSpec
+from dpcov.errors import DataError, NumericError, UsageError
+
+
+def on_sphere(n_rows, n_features, seed=0):
+    rows = np.random.default_rng(seed).normal(size=(n_rows, n_features))
+    return rows / np.linalg.norm(rows, axis=1)[:, None]
+
+
+def task(n_features=3, norm_bound=1.0, **spec):
+    encoding = BallEncoding(n_features=n_features, norm_bound=norm_bound)
+    return MomentsTask(encoding=encoding, spec=MomentsSpec(**spec))
+
+
+@pytest.mark.parametrize("exponent", [-1074, -1073, -1, 0, 1, 40, 1022, 1023])
+def test_powers_of_two_are_exact(exponent):
+    assert NUMPY.power_of_two(np.array([exponent]))[0] == math.ldexp(1.0, exponent) > 0
+
+
+def test_the_smallest_operations():
+    assert NUMPY.number(3.0).shape == (1,)
+    assert NUMPY.norms(np.array([[3.0, 4.0], [0.5, 0.0]])).tolist() == [25.0, 0.25]
+    exponents = NUMPY.frexp(np.array([0.0, 0.5, 0.75, 1.0, 3.0, 2.0**-1074]))
+    assert exponents.tolist() == [0, 0, 0, 1, 2, -1073]
+    assert exponents.dtype == np.int64
+
+
+def test_a_total_is_made_of_products_of_at_most_so_many_rows():
+    sizes = []
+    products = Products(lambda rows: (sizes.append(len(rows)), rows.T @ rows)[1], 4)
+    values = np.arange(22.0).reshape(11, 2)
+    assert np.array_equal(products.total(values), values.T @ values)
+    assert sizes == [4, 4, 3]
+
+
+@pytest.mark.parametrize(("bits", "most"), [(7, 2**39), (20, 2**13), (24, 2**5)])
+def test_float64_products_take_as_many_rows_as_are_exact(bits, most):
+    products = float64_products(NUMPY, bits)
+    assert products.most_rows == most
+    rows = np.full((min(most, 2**13), 1), 2.0**bits)
+    made = products.gram(rows)
+    assert (made.dtype, int(made[0, 0])) == (np.int64, len(rows) << (2 * bits))
+
+
+@pytest.mark.parametrize("width", range(1, 18))
+def test_energies_are_added_in_the_order_of_rows_encoded_here(width):
+    rows = on_sphere(200, width, seed=width)
+    assert np.array_equal(arrays._energies(rows.copy()), encode._energies(rows.copy()))
+    whole = np.arange(1.0, width + 1.0)[None]
+    assert arrays._energies(whole)[0] == width * (width + 1) * (2 * width + 1) / 6
+
+
+@pytest.mark.parametrize("n_features", [1, 3, 40])
+@pytest.mark.parametrize("bound", [1.0, 0.999999, 3.0])
+def test_rows_within_a_rounding_error_of_the_bound_are_encoded_as_here(n_features, bound):
+    rows = bound * on_sphere(3000, n_features)
+    rows *= (1.0 + 2.0**-52 * np.random.default_rng(1).integers(-3, 4, 3000))[:, None]
+    rows[:50] *= 1.0 + 1e-9 * np.linspace(-2.0, 2.0, 50)[:, None]
+    made = encode_ball(NUMPY, rows.copy(), bound)
+    assert np.array_equal(made, encode.encode_array(rows, bound))
+    assert not np.array_equal(made, rows / bound)
+
+
+def test_a_row_on_the_bound_stays_and_a_longer_one_keeps_its_direction():
+    rows = np.array([[3.0, 4.0], [1.5, 2.0], [300.0, 400.0], [1e308, 1e308], [0.0, 0.0]])
+    expected = [[0.6, 0.8], [0.3, 0.4], [0.6, 0.8], [math.sqrt(0.5), math.sqrt(0.5)], [0.0, 0.0]]
+    assert encode_ball(NUMPY, rows, 5.0) == pytest.approx(np.array(expected), rel=1e-15)
+
+
+def test_rows_of_integers_are_left_as_they_are():
+    rows = np.array([[3, 4], [30, 40]])
+    assert encode_ball(NUMPY, rows, 5.0).tolist() == [[0.6, 0.8], [0.6, 0.8]]
+    assert rows.tolist() == [[3, 4], [30, 40]]
+
+
+def shell_of(row, shells):
+    """The shell s with norm in (2**-(s+1), 2**-s], by fractions."""
+    energy = sum(entry**2 for entry in row)
+    return next((s for s in range(shells - 1) if energy > Fraction(1, 4 ** (s + 1))), shells - 1)
+
+
+@pytest.mark.parametrize("shells", [2, 3, 7, 64])
+def test_shells_are_those_of_exact_norms(shells):
+    random = np.random.default_rng(shells)
+    border = 2.0 ** -np.arange(0.0, 70.0)[:, None] * np.array([[1.0, 0.0, 0.0]])
+    pythagorean = 2.0 ** -np.arange(3.0, 70.0)[:, None] * np.array([[3.0, -4.0, 0.0]])
+    rows = np.concatenate(
+        [
+            border,
+            np.nextafter(border, 0.0),
+            np.nextafter(border[1:], 1.0),
+            pythagorean,
+            on_sphere(200, 3) * 2.0 ** -random.uniform(0.01, 68.0, (200, 1)),
+            np.zeros((1, 3)),
+            np.full((1, 3), 5e-324),
+        ]
+    )
+    made = arrays._shell_of(NUMPY, rows, shells)
+    # 25 bits of the largest entry decide: nothing tells a row one rounding error longer from its border.
+    scales = np.ldexp(1.0, 25 - np.frexp(np.abs(rows).max(axis=1))[1].clip(-900)).tolist()
+    coarse = [
+        [Fraction(int(x * by)) / Fraction(by) for x in row] for row, by in zip(rows, scales, strict=True)
+    ]
+    assert made.tolist() == [shell_of(row, shells) for row in coarse]
+    assert np.array_equal(made, here.quantize(rows, MomentsSpec(shells=shells)).strata)
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [{}, {"bits": 4}, {"shells": 5}, {"shells": 2, "bits": 24}, {"clip": 0.3}, {"clip": 0.3, "shells": 3}],
+)
+def test_rows_longer_than_one_are_shortened_as_here(spec):
+    rows = on_sphere(400, 4) * np.linspace(0.01, 3.0, 400)[:, None]
+    expected = here.quantize(rows, MomentsSpec(**spec))
+    values, strata = arrays.quantize(NUMPY, rows, MomentsSpec(**spec))
+    assert np.array_equal(values, expected.values)
+    assert np.square(values).sum(axis=1).max() <= 4 ** MomentsSpec(**spec).bits
+    assert (strata is None) == (expected.strata is None)
+    assert strata is None or np.array_equal(strata, expected.strata)
+
+
+def test_a_row_exactly_at_the_limit_is_not_shortened():
+    made = arrays._shorten(NUMPY, np.array([[4096.0, 0.0], [4096.0, 1.0], [-4097.0, 0.0]]), 12)
+    assert made.tolist() == [[4096.0, 0.0], [4095.0, 0.0], [-4095.0, 0.0]]
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_an_encoded_row_that_is_not_finite_is_refused(value):
+    rows = on_sphere(5, 3)
+    rows[2, 1] = value
+    with pytest.raises(NumericError, match="not finite"), np.errstate(invalid="ignore"):
+        arrays.quantize(NUMPY, rows, MomentsSpec())
+
+
+def test_a_row_that_does_not_get_short_is_refused():
+    away = replace(NUMPY, module=SimpleNamespace(**{**vars(np), "trunc": lambda x: np.ceil(np.abs(x)) + 1}))
+    with pytest.raises(NumericError, match="within the norm bound"):
+        arrays._shorten(away, np.array([[16.0, 3.0]]), 4)
+
+
+@pytest.mark.parametrize("bits", [4, 7, 20, 24])
+def test_rows_are_divided_by_their_norm_as_here(bits):
+    values = np.trunc(on_sphere(300, 5) * 2.0**bits * np.linspace(0.0, 1.0, 300)[:, None])
+    values[-1] = 0.0
+    values[-2] = [2.0**bits, 0.0, 0.0, 0.0, 0.0]
+    values[-3] = [0.0, 1.0, 0.0, 0.0, 0.0]
+    made = arrays.normalize(NUMPY, values.copy(), bits)
+    assert np.array_equal(made, here.normalize(values, bits))
+    assert made[-1].tolist() == [0.0] * 5
+    assert made[-2].tolist() == [2.0**bits - 1, 0.0, 0.0, 0.0, 0.0]
+    assert made[-3].tolist() == [0.0, 2.0**bits - 1, 0.0, 0.0, 0.0]
+
+
+class Frozen:
+    """An array that can only be copied with a change, as JAX's."""
+
+    def __init__(self, array):
+        self.array = array
+        self.at = self
+
+    def __getitem__(self, index):
+        return SimpleNamespace(set=lambda values: ("changed", index, values))
+
+
+def test_writing_makes_a_new_array_where_arrays_cannot_be_written_to():
+    assert arrays._put(Frozen(np.zeros(3)), 1, 5.0) == ("changed", 1, 5.0)
+    written = np.zeros(3)
+    assert arrays._put(written, 1, 5.0) is written
+    assert written.tolist() == [0.0, 5.0, 0.0]
+
+
+def product_sizes(gathered):
+    """How many rows every product takes from now on."""
+    sizes, gram = [], gathered._products.gram
+    most_rows = gathered._products.most_rows
+    gathered._products = Products(lambda rows: (sizes.append(len(rows)), gram(rows))[1], most_rows)
+    return sizes
+
+
+def test_a_stratum_is_multiplied_in_blocks_of_the_most_rows():
+    rows = on_sphere(100, 3)
+    gathered = DeviceMoments(NUMPY, task(bits=24))
+    sizes = product_sizes(gathered)
+    gathered.add(rows, None)
+    assert sizes == [32, 32, 32, 4]
+    assert gathered._held[0, False].bound == 100 << 48
+    assert set(gathered._held) == {(0, False)}
+    expected = Moments(3, MomentsSpec(bits=24))
+    expected.add(rows)
+    assert gathered.fetch() == expected
+
+
+def test_other_products_are_used_if_given():
+    products = Products(lambda rows: (rows.T @ rows).astype(np.int64), 7)
+    gathered = DeviceMoments(NUMPY, task(), products)
+    assert gathered._products is products
+    sizes = product_sizes(gathered)
+    gathered.add(on_sphere(15, 3), None)
+    assert sizes == [7, 7, 1]
+
+
+@pytest.mark.parametrize(("room", "left"), [(1, 2), (0, 1)])
+def test_a_sum_leaves_the_device_when_it_could_reach_the_limit(room, left, monkeypatch):
+    assert arrays._LIMIT == 2**62
+    monkeypatch.setattr(arrays, "_LIMIT", (20 << 40) + room)
+    rows = on_sphere(20, 3)
+    gathered = DeviceMoments(NUMPY, task())
+    for part in (rows[:10], rows[10:]):
+        gathered.add(part, None)
+    assert gathered._held[0, False].bound == (10 * left) << 40
+    assert gathered._moments.strata[0].sscp.trace() == 0 or left == 1
+    expected = Moments(3, MomentsSpec())
+    expected.add(rows)
+    assert gathered.fetch() == expected
+    assert gathered._held == {}
+
+
+def test_rows_can_be_added_after_fetching():
+    rows = on_sphere(60, 3) * np.linspace(0.0, 1.0, 60)[:, None]
+    spec = {"shells": 3, "normalized": True}
+    gathered = DeviceMoments(NUMPY, task(**spec))
+    gathered.add(rows[:20], None)
+    gathered.fetch()
+    gathered.add(rows[20:], None)
+    expected = Moments(3, MomentsSpec(**spec))
+    expected.add(rows)
+    assert gathered.fetch() == expected
+    assert gathered.fetch() == expected
+    assert expected.n_rows == 60
+
+
+@pytest.mark.parametrize("shells", [1, 3])
+def test_groups_and_shells_share_the_strata(shells):
+    rows = on_sphere(90, 3) * np.linspace(0.05, 1.0, 90)[:, None]
+    groups = np.arange(90) % 4
+    gathered = DeviceMoments(NUMPY, task(groups=4, shells=shells))
+    gathered.add(rows, groups)
+    expected = Moments(3, MomentsSpec(groups=4, shells=shells))
+    expected.add(rows, groups)
+    assert gathered.fetch() == expected
+    with pytest.raises(DataError, match="group of every row"):
+        gathered.add(rows, None)
+
+
+def test_group_numbers_of_one_group_say_nothing():
+    rows = on_sphere(9, 3)
+    made, expected = (DeviceMoments(NUMPY, task()) for _ in range(2))
+    made.add(rows, np.zeros(9, dtype=np.intp))
+    expected.add(rows, None)
+    assert made.fetch() == expected.fetch()
+
+
+def test_rows_of_a_table_come_here_to_be_encoded():
+    schema = dpcov.Schema(columns={"size": dpcov.Numeric(lower=0, upper=10)})
+    block = pa.record_batch({"size": [1.0, 2.0, 11.0], "kind": ["a", "b", "a"]})
+    encoding = TableEncoding(schema=schema, grouping=Grouping("kind", ["a", "b"]))
+    described = MomentsTask(encoding=encoding, spec=MomentsSpec(groups=3))
+    fetched = []
+    watched = replace(NUMPY, to_host=lambda array: (fetched.append(array), array)[1])
+    gathered = DeviceMoments(watched, described)
+    gathered.add_raw(block)
+    assert fetched[0] is block
+    expected = described.empty()
+    described.add(expected, block)
+    assert gathered.fetch() == expected
+    assert "sensitive" in repr(gathered)
+    assert [stratum.n_rows for stratum in expected.strata] == [2, 1, 0]
+
+
+def inexact(change):
+    """A device whose products are changed."""
+
+    class Changed(np.ndarray):
+        def __matmul__(self, other):
+            return change(np.asarray(self) @ np.asarray(other))
+
+    return Library(
+        module=np,
+        from_host=lambda array: array.view(Changed),
+        to_host=np.asarray,
+        cast=NUMPY.cast,
+    )
+
+
+def rounded_above(limit):
+    return inexact(lambda product: np.where(product > limit, np.trunc(product / 2) * 2, product))
+
+
+def test_products_are_tried_up_to_the_last_exact_integer():
+    require_exact_products(inexact(lambda product: product))
+    require_exact_products(rounded_above(2.0**53))
+    # 2**13 rows of 2**20 - 1: above this the device may not round.
+    largest = 2.0**13 * (2.0**20 - 1) ** 2
+    for limit in (largest - 1, 2.0**50, 0.0):
+        with pytest.raises(UsageError, match="float64 exactly"):
+            require_exact_products(inexact(lambda product, limit=limit: product + (product > limit)))
+    require_exact_products(inexact(lambda product: product + (product > largest)))
+
+
+def test_products_in_a_narrower_type_are_refused_even_if_they_are_right():
+    narrow = inexact(lambda product: product.astype(np.float32))
+    require_exact_products(inexact(lambda product: product), block_rows=4, bits=3)
+    with pytest.raises(UsageError, match="float64 exactly"):
+        require_exact_products(narrow, block_rows=4, bits=3)
+
+
+def test_trial_rows_are_those_of_a_recorded_seed():
+    seen = []
+    asked = inexact(lambda product: product)
+    require_exact_products(
+        replace(asked, from_host=lambda array: (seen.append(array), asked.from_host(array))[1])
+    )
+    (rows,) = seen
+    assert rows.shape == (2**13, 24)
+    assert np.all(rows[:, :2] == 2**20 - 1)
+    assert -(2**20) <= rows.min() < -(2**20) + 99
+    assert 2**20 - 99 < rows[:, 2:].max() < 2**20

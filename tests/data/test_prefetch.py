@@ -1,0 +1,51 @@
+"""A reader that runs ahead: how far, in what order, and what becomes of its errors."""
+
+import threading
+import time
+
+import pytest
+
+from dpcov.data.prefetch import prefetch
+
+
+def settled(taken):
+    """How many items were taken when no more are."""
+    while True:
+        before = len(taken)
+        time.sleep(0.1)
+        if len(taken) == before:
+            return before
+
+
+@pytest.mark.parametrize(("options", "ahead"), [({}, 2), ({"depth": 1}, 1), ({"depth": 3}, 3)])
+def test_so_many_items_wait_and_one_more_is_in_hand(options, ahead):
+    taken = []
+    items = prefetch((taken.append(n) or n for n in range(100)), **options)
+    assert next(items) == 0
+    assert settled(taken) == 1 + ahead + 1
+    assert all(thread.daemon for thread in threading.enumerate() if thread.name == "dpcov-prefetch")
+    items.close()
+
+
+def test_items_come_in_order_and_then_the_error():
+    def failing():
+        yield from range(5)
+        raise KeyError("late")
+
+    assert list(prefetch(range(5))) == list(range(5))
+    assert list(prefetch([])) == []
+    got = []
+    with pytest.raises(KeyError, match="late"):
+        got.extend(prefetch(failing()))
+    items = prefetch(failing())
+    assert [next(items) for _ in range(5)] == list(range(5))
+    with pytest.raises(KeyError, match="late"):
+        next(items)
+
+
+def test_nothing_more_is_taken_when_nobody_listens():
+    taken = []
+    items = prefetch(taken.append(n) or n for n in range(10**6))
+    next(items)
+    items.close()
+    assert settled(taken) <= 4

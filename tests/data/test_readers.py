@@ -1,0 +1,358 @@
+"""Readers one by one: types they tell, bytes they count, pieces they cut, and words they use when reading fails."""
+
+import mmap
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet
+import pytest
+import scipy.sparse
+
+from dpcov.data.draft import draft
+from dpcov.data.encode import read_encoded
+from dpcov.data.schema import Categorical, Numeric, Schema
+from dpcov.data.sources import delimited, mapped, matrices, open_source
+from dpcov.data.sources.base import check_names, kind_of_arrow_type, number_names
+from dpcov.data.sources.columnar import _places
+from dpcov.errors import DataError
+from tests.fuzz.mutate import zipped
+from tests.fuzz.tables import npy_magic
+
+KINDS = {
+    "number": [pa.int8(), pa.uint64(), pa.float16(), pa.float64(), pa.decimal128(5, 2), pa.decimal256(40, 2)],
+    "boolean": [pa.bool_()],
+    "text": [pa.string(), pa.large_string(), pa.string_view()],
+    "other": [pa.null(), pa.date32(), pa.timestamp("s"), pa.binary(), pa.list_(pa.int8()), pa.struct({})],
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_arrow_types_are_told_by_what_they_hold(kind):
+    for data_type in KINDS[kind]:
+        assert kind_of_arrow_type(data_type) == kind
+        if kind != "boolean":
+            assert kind_of_arrow_type(pa.dictionary(pa.int8(), data_type)) == kind
+
+
+def test_names_are_checked_and_made():
+    assert check_names(["a", "b", ""], "t") == ("a", "b", "")
+    assert number_names(3) == ("x0", "x1", "x2")
+    with pytest.raises(DataError, match="'t' has no columns"):
+        check_names([], "t")
+    with pytest.raises(DataError, match="positions 2, 3, 5, 6. Rename"):
+        check_names(["a", "b", "c", "d", "b", "c"], "t")
+
+
+def progress(data, block_rows, **options):
+    """Sizes of blocks, bytes counted, and bytes in all."""
+    done, source = [], open_source(data)
+    sizes = [len(block) for block in source.blocks(block_rows, progress=done.append, **options)]
+    return sizes, done, source.progress_total
+
+
+def test_progress_counts_the_bytes_of_the_rows_read(tmp_path):
+    matrix = np.ones((5, 3), dtype=np.float32)
+    np.savez(tmp_path / "x.npz", X=matrix)
+    np.save(tmp_path / "x.npy", matrix)
+    for data in (matrix, tmp_path / "x.npz", tmp_path / "x.npy"):
+        assert progress(data, 2) == ([2, 2, 1], [24, 48, 60], 60)
+    sparse = scipy.sparse.csr_array(np.diag([1.0, 2.0, 0.0, 3.0]))
+    scipy.sparse.save_npz(tmp_path / "s.npz", sparse)
+    for data in (sparse, tmp_path / "s.npz"):
+        assert progress(data, 2) == ([2, 2], [16, 24], 24)
+
+
+def test_progress_through_tables_counts_the_bytes_of_the_blocks(tmp_path):
+    table = pa.table({"x": np.zeros(25), "y": np.zeros(25)})
+    every = {"x": "number", "y": "number"}
+    for data in (table, table.to_pandas(), pa.table(table).to_batches()[0]):
+        assert progress(data, 10, wanted=every) == ([10, 10, 5], [160, 320, 400], None)
+        assert progress(data, 10, wanted={"y": "number"}) == ([10, 10, 5], [80, 160, 200], None)
+    assert progress(table.to_reader(10), 10, wanted=every) == ([10, 10, 5], [160, 320, 400], None)
+    pa.parquet.write_table(table, tmp_path / "x.parquet")
+    size = (tmp_path / "x.parquet").stat().st_size
+    found = progress(tmp_path / "x.parquet", 10, wanted=every)
+    assert found == ([10, 10, 5], [size * 10 // 25, size * 20 // 25, size], size)
+
+
+def test_blocks_are_cut_where_a_batch_is_longer(tmp_path):
+    table = pa.table({"x": np.arange(25.0)})
+    for new in (pa.ipc.new_file, pa.ipc.new_stream):
+        with new(str(tmp_path / "x.arrow"), table.schema) as writer:
+            writer.write_table(table, max_chunksize=25)
+        blocks = list(open_source(tmp_path / "x.arrow").blocks(10))
+        assert [block.column(0).to_pylist() for block in blocks] == [
+            [*range(10)],
+            [*range(10, 20)],
+            [*range(20, 25)],
+        ]
+
+
+def test_matrices_are_numbers_in_every_column():
+    assert open_source(np.eye(2)).kinds() == {"x0": "number", "x1": "number"}
+    assert open_source(np.ones((2, 1), dtype=np.uint8)).progress_total == 2
+
+
+def test_pages_of_a_mapped_file_are_let_go(tmp_path, monkeypatch):
+    let_go = []
+    monkeypatch.setattr(matrices, "let_go", let_go.append)
+    whole = np.arange(12.0).reshape(6, 2)
+    np.save(tmp_path / "x.npy", whole)
+    assert np.vstack(list(open_source(tmp_path / "x.npy").blocks(4))).tolist() == whole.tolist()
+    assert [type(each) for each in let_go] == [mmap.mmap] * 2
+    let_go.clear()
+    assert np.vstack(list(open_source(whole[::2]).blocks(2))).tolist() == whole[::2].tolist()
+    assert let_go == [None, None]
+
+
+def test_letting_go_keeps_what_is_mapped(tmp_path):
+    (tmp_path / "x").write_bytes(b"abc" * 5000)
+    with mapped.map_file(tmp_path / "x") as mapping:
+        mapped.let_go(mapping)
+        assert mapping[:] == b"abc" * 5000
+    mapped.let_go(None)
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.int8, np.bool_, np.float16])
+def test_npy_files_of_narrow_numbers_are_read(tmp_path, dtype):
+    np.save(tmp_path / "x.npy", np.eye(2, dtype=dtype))
+    (block,) = open_source(tmp_path / "x.npy").blocks(9)
+    assert block.tolist() == [[1, 0], [0, 1]]
+
+
+def test_npy_files_of_entries_without_bytes_are_refused(tmp_path):
+    text = "{'descr': '|V0', 'fortran_order': False, 'shape': (1, 2), }\n"
+    (tmp_path / "x.npy").write_bytes(npy_magic(text))
+    with pytest.raises(DataError, match=r"'x\.npy' cannot be read"):
+        open_source(tmp_path / "x.npy")
+
+
+def test_full_rows_are_no_repeated_entries(tmp_path):
+    scipy.sparse.save_npz(tmp_path / "x.npz", scipy.sparse.csr_array(np.ones((3, 2))))
+    assert np.vstack(list(open_source(tmp_path / "x.npz").blocks(2))).tolist() == [[1, 1]] * 3
+
+
+def sparse_parts(path, **changes):
+    parts = {"format": "csr", "shape": [2, 2], "data": [1.0], "indices": [0], "indptr": [0, 1, 1]} | changes
+    np.savez(path, **{name: part for name, part in parts.items() if part is not None})
+    return path
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"shape": [1, 1], "data": [1.0] * 2, "indices": [0, 0], "indptr": [0, 2]}, "stores entries twice"),
+        ({"indptr": [0.0, 1.0, 1.0]}, "cannot be read"),
+        ({"indptr": None, "indices": None}, "cannot be read"),
+        ({"shape": [2] * 8}, "8 dimensions"),
+        ({"shape": [2] * 9}, "not a sparse matrix"),
+        ({"format": ["csr"] * 9}, "not a sparse matrix"),
+        ({"format": np.array("csr", dtype=object)}, "cannot be read"),
+        ({"format": "csc", "indices": [7]}, "cannot be read"),
+        ({"format": "csc", "data": [], "indices": [], "indptr": [0, 3, 0]}, "cannot be read"),
+        ({"format": "nosuch"}, "cannot be read"),
+    ],
+    ids=str,
+)
+def test_sparse_files_that_are_not_as_scipy_saves_them(tmp_path, changes, words):
+    assert sum(map(len, open_source(sparse_parts(tmp_path / "good.npz")).blocks(9))) == 2
+    with pytest.raises(DataError, match=words):
+        list(open_source(sparse_parts(tmp_path / "x.npz", **changes)).blocks(9))
+
+
+@pytest.mark.parametrize(
+    ("pointers", "taken"),
+    [([0, 1, 1, 3], True), ([5], True), ([0, 0], True), ([0, 2, 1], False), ([1, 0], False), ([0.0, 1.0], False)],
+)
+def test_pointers_never_go_back(pointers, taken):
+    if taken:
+        matrices._check_pointers(np.array(pointers))
+        matrices._check_pointers(np.array(pointers, dtype=np.uint32))
+        return
+    with pytest.raises(ValueError, match="^$"):
+        matrices._check_pointers(np.array(pointers))
+
+
+def test_arrays_of_the_second_header_version_are_read(tmp_path):
+    text = b"{'descr': '<f8', 'fortran_order': False, 'shape': (1, 2), }\n"
+    content = b"\x93NUMPY\x02\x00" + len(text).to_bytes(4, "little") + text + np.array([1.0, 2.0]).tobytes()
+    (tmp_path / "x.npz").write_bytes(zipped([("X.npy", content)]))
+    (tmp_path / "x.npy").write_bytes(content)
+    for name in ("x.npz", "x.npy"):
+        assert np.vstack(list(open_source(tmp_path / name).blocks(9))).tolist() == [[1.0, 2.0]]
+
+
+def test_the_array_called_x_has_the_rows(tmp_path):
+    np.savez(tmp_path / "x.npz", X=np.eye(2), y=np.zeros((3, 3)), z=np.zeros(4))
+    assert np.vstack(list(open_source(tmp_path / "x.npz").blocks(9))).tolist() == [[1, 0], [0, 1]]
+    np.savez(tmp_path / "x.npz", a=np.zeros(3), rows=np.eye(2), c=np.zeros((2, 2, 2)))
+    assert np.vstack(list(open_source(tmp_path / "x.npz").blocks(9))).tolist() == [[1, 0], [0, 1]]
+
+
+@pytest.mark.parametrize(("first", "kind"), [(999, "text"), (1000, "other")])
+def test_kinds_of_a_table_are_those_of_its_first_thousand_rows(first, kind):
+    cells = [None] * 1500
+    cells[first] = "a"
+    assert open_source(pd.DataFrame({"x": pd.Series(cells, dtype=object)})).kinds() == {"x": kind}
+
+
+def test_leaves_of_a_column_are_found_whatever_dots_its_name_has(tmp_path):
+    table = pa.table({"a": [1.0], "a.b": [[1.0]], "c": pa.array([{"d": 1.0, "e": 2.0}]), "cd": [1.0]})
+    pa.parquet.write_table(table, tmp_path / "x.parquet")
+    with pa.parquet.ParquetFile(tmp_path / "x.parquet") as file:
+        schema = file.schema
+        paths = [schema.column(place).path for place in range(len(schema))]
+    assert paths == ["a", "a.b.list.element", "c.d", "c.e", "cd"]
+    for wanted, places in ((["a"], {0, 1}), (["a.b"], {1}), (["c"], {2, 3}), (["cd", "a.b"], {1, 4}), ([], set())):
+        assert _places(schema, wanted) == places
+
+
+def text_file(path, *lines):
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def test_missing_words_can_be_categories_in_text_files(tmp_path):
+    path = text_file(tmp_path / "x.csv", "a,b,c", "NA,1,", "?,NA,", "x, ?,")
+    schema = Schema(
+        columns={
+            "a": Categorical(categories=("NA", "x"), missing="indicator"),
+            "b": Numeric(lower=-1, upper=1, missing="indicator"),
+            "c": Categorical(categories=("x",), missing="indicator"),
+        },
+        intercept=False,
+    )
+    (encoded,) = read_encoded(open_source(path), schema, 9)
+    assert (encoded != 0).astype(int).tolist() == [
+        [1, 0, 0, 1, 0, 0, 1],
+        [0, 0, 1, 0, 1, 0, 1],
+        [0, 1, 0, 0, 1, 0, 1],
+    ]
+    assert open_source(path).kinds() == {"a": "text", "b": "number", "c": "other"}
+
+
+@pytest.mark.parametrize(("width", "taken"), [(75, True), (190, False)])
+def test_rows_of_text_have_up_to_a_megabyte(tmp_path, width, taken):
+    names = [f"c{place}" for place in range(width)]
+    path = text_file(tmp_path / "x.csv", ",".join(names), *[",".join(["a" * 8000] * width)] * 3)
+    wanted = dict.fromkeys(names, "text")
+    if taken:
+        assert sum(map(len, open_source(path).blocks(9, wanted=wanted))) == 3
+        return
+    with pytest.raises(DataError, match="longer than 1 MiB"):
+        list(open_source(path).blocks(9, wanted=wanted))
+
+
+def test_names_of_columns_may_take_most_of_a_megabyte(tmp_path):
+    names = [letter * 100_000 for letter in "abcdefg"]
+    path = text_file(tmp_path / "x.csv", ",".join(names), "1,2,3,4,5,6,7")
+    assert open_source(path).columns == tuple(names)
+
+
+@pytest.mark.parametrize(
+    ("message", "words"),
+    [
+        ("CSV conversion error: invalid UTF8 data", "it is not UTF-8 text; convert it to UTF-8."),
+        ("In CSV column #1: zebra", "column number 2 holds text that is not a number"),
+        ("In CSV column #0: zebra", "column 'a' holds text that is not a number"),
+        ("CSV parse error: Expected 2 columns, got 3: zebra", "not every row has the 2 fields"),
+        ("CSV parse error: Row #7: Expected 2 columns, got 3: zebra", "not every row has the 2 fields"),
+        ("try to increase block_size", "a row is longer than 1 MiB, or a quotation mark is not closed."),
+        ("straddling object straddles two block boundaries", "a row is longer than 1 MiB"),
+        ("zebra", "it is damaged, cut short"),
+    ],
+)
+def test_failures_of_text_files_are_told_in_public_words(tmp_path, message, words):
+    source = open_source(text_file(tmp_path / "x.csv", "a,b", "1,2"))
+    told = source._explain(ValueError(message), ("a",))
+    assert told.startswith(words)
+    assert "zebra" not in told
+
+
+def test_a_stream_is_replayed_from_its_head(tmp_path):
+    (tmp_path / "rest").write_bytes(b"rest")
+    with (tmp_path / "rest").open("rb") as rest:
+        stream = delimited._Replayed(b"head ", rest)
+        assert stream.readable()
+        assert [(stream.read(3), stream.tell()) for _ in range(3)] == [(b"hea", 3), (b"d ", 5), (b"res", 8)]
+        assert (stream.read(), stream.read(), stream.tell()) == (b"t", b"", 9)
+        whole = delimited._Replayed(b"head", rest)
+        assert whole.read() == b"head"
+
+
+@pytest.mark.parametrize("label", ["1", "-2.5", "1e3", "nan", "inf"])
+def test_a_line_of_numbers_is_no_line_of_names(tmp_path, label):
+    with pytest.raises(DataError, match="holds numbers where column names are expected"):
+        open_source(text_file(tmp_path / "x.csv", f"a,{label}", "1,2"))
+
+
+def test_a_file_of_blank_lines_is_empty(tmp_path):
+    (tmp_path / "x.csv").write_bytes(b" \n\n")
+    with pytest.raises(DataError, match="'x.csv' is empty. Its first line"):
+        open_source(tmp_path / "x.csv")
+
+
+@pytest.mark.parametrize("name", ["x.y.csv", "X.CSV", "x.csv.gz.csv", ".a.csv", "x.tsv.csv"])
+def test_the_last_ending_names_the_format(tmp_path, name):
+    assert open_source(text_file(tmp_path / name, "a,b", "1,2")).columns == ("a", "b")
+
+
+@pytest.mark.parametrize("name", ["x", "x.gz", "x.csv.bz2", "csv", ".gz", "x.csv.old", "x.zst"])
+def test_other_endings_are_refused_by_name(tmp_path, name):
+    (tmp_path / name).write_bytes(b"a,b\n1,2\n")
+    with pytest.raises(DataError, match=r"format of '.*' is not known by its ending"):
+        open_source(tmp_path / name)
+
+
+def test_feather_files_of_the_first_version_are_refused(tmp_path):
+    for name in ("x.feather", "x.arrow"):
+        (tmp_path / name).write_bytes(b"FEA1" + bytes(40))
+        with pytest.raises(DataError, match="Feather file of version 1"):
+            open_source(tmp_path / name)
+
+
+def test_tuples_and_pairs_of_rows_are_matrices():
+    (block,) = open_source(((1, 2), (3, 4))).blocks(9)
+    assert block.tolist() == [[1, 2], [3, 4]]
+
+
+def test_lazy_and_plain_tables_tell_the_kinds_of_their_columns():
+    polars = pytest.importorskip("polars")
+    frame = polars.DataFrame({"n": [1], "f": [0.5], "b": [True], "t": ["a"], "d": [None]}).with_columns(
+        c=polars.col("t").cast(polars.Categorical), e=polars.col("t").cast(polars.Enum(["a"]))
+    )
+    kinds = {"n": "number", "f": "number", "b": "boolean", "t": "text", "d": "other", "c": "text", "e": "text"}
+    assert open_source(frame.lazy()).kinds() == open_source(frame).kinds() == kinds
+    assert open_source(frame.to_arrow().to_reader()).kinds() == kinds
+    assert list(draft(open_source(frame)).columns) == list(kinds)
+
+
+def test_rows_without_entries_are_zeros(tmp_path):
+    scipy.sparse.save_npz(tmp_path / "x.npz", scipy.sparse.csr_array(np.diag([0.0, 0.0, 3.0, 0.0])))
+    blocks = [block.tolist() for block in open_source(tmp_path / "x.npz").blocks(2)]
+    assert blocks == [[[0] * 4] * 2, [[0, 0, 3, 0], [0] * 4]]
+
+
+def test_places_outside_a_dictionary_are_refused(tmp_path):
+    cells = pa.DictionaryArray.from_arrays(pa.array([0, 7]), pa.array(["a"]), safe=False)
+    batch = pa.record_batch([cells], names=["x"])
+    for new in (pa.ipc.new_file, pa.ipc.new_stream):
+        with new(str(tmp_path / "x.arrow"), batch.schema) as writer:
+            writer.write_batch(batch)
+        with pytest.raises(DataError, match="'x.arrow' cannot be read"):
+            list(open_source(tmp_path / "x.arrow").blocks(9, wanted={"x": "text"}))
+
+
+@pytest.mark.parametrize(("n_rows", "buffer"), [(10, 0), (200_000, 2**20)])
+def test_parquet_files_are_read_in_pieces_and_texts_by_their_dictionary(tmp_path, monkeypatch, n_rows, buffer):
+    numbers = np.random.default_rng(0).random(n_rows)
+    pa.parquet.write_table(pa.table({"x": numbers, "t": ["a"] * n_rows}), tmp_path / "x.parquet")
+    asked, original = [], pa.parquet.ParquetFile
+    monkeypatch.setattr(
+        pa.parquet, "ParquetFile", lambda path, **options: asked.append(options) or original(path, **options)
+    )
+    source = open_source(tmp_path / "x.parquet")
+    assert sum(map(len, source.blocks(50_000, wanted={"t": "text", "x": "number"}))) == n_rows
+    assert asked == [{"read_dictionary": ["t"], "pre_buffer": False, "buffer_size": buffer}]

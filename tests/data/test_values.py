@@ -1,0 +1,113 @@
+"""What a cell means, cell by cell."""
+
+import math
+from decimal import Decimal
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from dpcov.data.values import MISSING, MISSING_WORDS, UNKNOWN, category_codes, numbers, truth_values
+from dpcov.errors import DataError
+
+CODE_OF = {"a": 0, "1": 1, "TRUE": 2, "b c": 3}
+
+
+def plain(array):
+    return [None if isinstance(cell, float) and math.isnan(cell) else cell for cell in array.tolist()]
+
+
+@pytest.mark.parametrize(
+    ("cells", "codes"),
+    [
+        (pa.array(["a", " b c ", "A", None, "1", "1.00", "1.5", "?", " NaN "]), [0, 3, -1, -2, 1, 1, -1, -2, -2]),
+        (pa.array([True, False, None]), [2, -1, -2]),
+        (pa.array([b"a", b" 1 ", b"\xff", None]), [0, 1, -1, -2]),
+        (pa.array([1, 2, None]), [1, -1, -2]),
+        (np.array([1.0, 1.5, np.nan]), [1, -1, -2]),
+        (pa.array(["a", "a", None]).dictionary_encode(), [0, 0, -2]),
+        (pa.array(["z", "a", None, "a"]).slice(1), [0, -2, 0]),
+        (pa.array(["a", None], pa.string_view()), [0, -2]),
+        (pa.nulls(2), [-2, -2]),
+    ],
+    ids=str,
+)
+def test_categories_have_codes_and_the_others_two_of_their_own(cells, codes):
+    assert (UNKNOWN, MISSING) == (-1, -2)
+    found = category_codes(cells, "x", CODE_OF)
+    assert found.dtype == np.int64
+    assert found.tolist() == codes
+
+
+@pytest.mark.parametrize(
+    ("categories", "code"), [(("True",), 0), (("true",), 0), (("TRUE",), 0), (("1",), 0), (("yes",), -1)]
+)
+def test_truth_has_four_spellings(categories, code):
+    assert category_codes(pa.array([True]), "x", {label: 0 for label in categories}).tolist() == [code]
+    spelled = {"True": "False", "true": "false", "TRUE": "FALSE", "1": "0", "yes": "no"}
+    assert category_codes(pa.array([False]), "x", {spelled[categories[0]]: 0}).tolist() == [code]
+
+
+@pytest.mark.parametrize("word", MISSING_WORDS)
+def test_every_word_for_missing_is_missing_everywhere(word):
+    cells = pa.array(["1", f" {word} "])
+    assert plain(numbers(cells, "x")) == plain(truth_values(cells, "x")) == [1.0, None]
+    assert category_codes(cells, "x", CODE_OF).tolist() == [1, MISSING]
+    assert category_codes(cells, "x", {word: 5}).tolist() == [UNKNOWN, 5]
+
+
+@pytest.mark.parametrize(
+    ("cells", "found"),
+    [
+        (pa.array([1, None, 3], pa.int8()), [1, None, 3]),
+        (pa.array([1, 3], pa.uint64()), [1, 3]),
+        (pa.array([0.5, None]), [0.5, None]),
+        (pa.array([Decimal("0.07"), None, Decimal("-3.00")]), [0.07, None, -3.0]),
+        (pa.array([True, False]), [1, 0]),
+        (pa.array([True, None]), [1, None]),
+        (pa.array([" 0.5", "1e3", None, "-inf"]), [0.5, 1000, None, -math.inf]),
+        (pa.array([7, None, 7]).dictionary_encode(), [7, None, 7]),
+        (pa.array([Decimal("0.5"), None]).dictionary_encode(), [0.5, None]),
+        (pa.nulls(2), [None, None]),
+        (np.array([1.0, np.nan]), [1, None]),
+    ],
+    ids=str,
+)
+def test_numbers_are_read_from_every_type(cells, found):
+    assert plain(numbers(cells, "x")) == found
+
+
+@pytest.mark.parametrize(
+    ("cells", "found"),
+    [
+        (["true", "T", " Yes ", "y"], [1, 1, 1, 1]),
+        (["FALSE", "f", "No", "n"], [0, 0, 0, 0]),
+        (["1", "0.0", "7", None, "?"], [1, 0, 7, None, None]),
+    ],
+)
+@pytest.mark.parametrize("data_type", [pa.string(), pa.large_string(), pa.string_view(), "dictionary"])
+def test_truth_is_read_from_words_and_numbers(cells, found, data_type):
+    column = pa.array(cells).dictionary_encode() if data_type == "dictionary" else pa.array(cells, data_type)
+    assert plain(truth_values(column, "x")) == found
+
+
+def test_numbers_stay_as_they_are_where_truth_is_wanted():
+    assert truth_values(pa.array([2, 0]), "x").tolist() == truth_values(np.array([2.0, 0.0]), "x").tolist() == [2, 0]
+    assert truth_values(pa.array([7]).dictionary_encode(), "x").tolist() == [7]
+
+
+@pytest.mark.parametrize("read", [numbers, truth_values])
+@pytest.mark.parametrize(
+    ("cells", "words"),
+    [
+        (pa.array(["1_0"]), "holds text that is neither true nor false|holds text that is not a number"),
+        (pa.array(["zebra"]), "holds text"),
+        (pa.array([b"1"]), "holds something that is not a number"),
+        (pa.array([0], pa.date32()), "holds something that is not a number"),
+    ],
+    ids=str,
+)
+def test_what_is_no_number_is_refused_by_its_kind(read, cells, words):
+    with pytest.raises(DataError, match=f"Column 'x' {words}") as refused:
+        read(cells, "x")
+    assert "zebra" not in str(refused.value)

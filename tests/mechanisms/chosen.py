@@ -1,0 +1,39 @@
+"""Noise that a test chooses: what a mechanism does with a draw can then be worked out by hand.
+
+Where one number is drawn, tests often return a second one, which must not matter.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from dpcov.mechanisms.base import Problem
+
+
+class Chosen:
+    """Stands in for a function that draws: remembers what it was asked for, and answers as it was told to.
+
+    Entropy, the one argument that no answer depends on, is left out of what is remembered.
+    """
+
+    def __init__(self, answer: Callable[..., Any]) -> None:
+        self.answer, self.asked = answer, []
+
+    def __call__(self, *asked: Any, **options: Any) -> Any:
+        told = tuple(each for each in asked if not hasattr(each, "words"))
+        self.asked.append((*told, *(value for name, value in options.items() if name != "entropy")))
+        return self.answer(*told, **{name: value for name, value in options.items() if name != "entropy"})
+
+
+def choose(monkeypatch: pytest.MonkeyPatch, target: str, answer: Callable[..., Any]) -> Chosen:
+    """Replace a function of the package, given by its full name, until the test ends."""
+    chosen = Chosen(answer)
+    monkeypatch.setattr(target, chosen)
+    return chosen
+
+
+def problem(n_features: int, neighbors: str = "replace-one", k: int = 1, n_rows: int | None = 10) -> Problem:
+    """A problem in few words; the number of rows is public under replace-one only."""
+    public = n_rows if neighbors == "replace-one" else None
+    return Problem(n_features=n_features, neighbors=neighbors, n_rows=public, rows_per_person=k)

@@ -1,0 +1,259 @@
+"""Adaptive and separate noise: splits and bounds by hand, and what is put together from draws the test chooses."""
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from dpcov.data.moments import MomentsSpec, gather
+from dpcov.mechanisms.adaptive import Adaptive
+from dpcov.mechanisms.adaptive_rules import RULES, Split
+from dpcov.mechanisms.blocks.additive_noise import AdditiveNoise
+from dpcov.mechanisms.blocks.clip_search import Choice
+from dpcov.mechanisms.blocks.matrix_noise import MatrixNoise
+from dpcov.mechanisms.separate import Separate, SeparateNoise, separate_sscp
+from dpcov.noise.entropy import SeededEntropy
+from dpcov.privacy.budget import Budget
+from dpcov.privacy.guarantee import ZCDP, PureDP
+from tests.mechanisms.chosen import choose, problem
+
+ENTROPY = SeededEntropy(0)
+ROWS = np.array([[1.0, 0.0], [0.0, 0.75], [0.25, 0.25], [0.0, 0.125], [2.0**-5, 0.0]])
+SSCP = ROWS.T @ ROWS
+NAME = "dpcov.mechanisms.adaptive."
+
+
+def clipped(rows, norm):
+    return rows * np.minimum(1.0, norm / np.linalg.norm(rows, axis=1))[:, None]
+
+
+def test_every_split_of_the_budget_is_the_stated_one():
+    expected = {
+        ("theory", True): (8, 8, 4, 2),
+        ("theory", False): (0, 7, Fraction(7, 2), Fraction(7, 4)),
+        ("tuned", True): (24, 24, 6, Fraction(4, 3)),
+        ("tuned", False): (0, 12, 6, Fraction(4, 3)),
+    }
+    for (name, radius), inverse in expected.items():
+        parts = [1 / Fraction(each) if each else Fraction(0) for each in inverse]
+        split = RULES[name].with_radius if radius else RULES[name].without_radius
+        assert split == Split(radius=parts[0], trace=parts[1], search=parts[2], matrix=parts[3])
+    theory, tuned = RULES["theory"], RULES["tuned"]
+    assert (theory.search, theory.failure_probability, theory.separate_factor) == ("balance", None, 1.0)
+    assert (tuned.search, tuned.failure_probability, tuned.separate_factor) == ("marginal", 0.9, 0.3)
+
+
+def part(kind, amount):
+    return PureDP(epsilon=amount) if kind == "epsilon" else ZCDP(rho=amount)
+
+
+@pytest.mark.parametrize("kind", ["epsilon", "rho"])
+@pytest.mark.parametrize("neighbors", ["replace-one", "add-remove-one"])
+def test_parts_of_the_budget_buy_their_noise(kind, neighbors):
+    """For d = 2 and parts p: epsilon p or sqrt(2 rho p) for a search, 1 / epsilon p or 1 / sqrt(2 rho p) as scales."""
+    moved, rest = (2, 1.0) if neighbors == "replace-one" else (1, 0.95)
+
+    def scale(share, sensitivity):
+        if kind == "epsilon":
+            return sensitivity / (0.8 * rest * share)
+        return math.sqrt(sensitivity / (2 * 0.8 * rest * share))
+
+    def searching(share):
+        return 0.8 * rest * share if kind == "epsilon" else math.sqrt(2 * 0.8 * rest * share)
+
+    budget = Budget(**{kind: "0.8"})
+    for radius, shares in ((True, (1 / 8, 1 / 8, 1 / 4, 1 / 2)), (False, (0, 1 / 7, 2 / 7, 4 / 7))):
+        made = Adaptive(radius=radius).calibrate(problem(2, neighbors), budget)
+        assert float(made.radius_epsilon or 0) == pytest.approx(searching(shares[0]))
+        assert made.trace.scale == pytest.approx(scale(shares[1], 1))
+        assert float(made.search_epsilon) == pytest.approx(searching(shares[2]))
+        assert made.together.scale == pytest.approx(scale(shares[3], moved))
+        for noise in (made.separately.values, made.separately.matrix):
+            assert noise.scale == pytest.approx(scale(shares[3] / 2, moved))
+        assert made.row_count == (None if moved == 2 else part(kind, Fraction("0.8") / 20))
+        assert made.promise == budget.promise
+    separate = Separate(eigenvalue_share=0.2).calibrate(problem(2, neighbors), budget)
+    assert separate.noise.values.scale == pytest.approx(scale(1 / 5, moved))
+    assert separate.noise.matrix.scale == pytest.approx(scale(4 / 5, moved))
+    assert separate.row_count == (None if moved == 2 else part(kind, Fraction("0.8") / 20))
+
+
+class Drawn:
+    """Every vector of noise is this many scales, every matrix of two columns -1/2 and 1/2 that many on the
+    diagonal."""
+
+    def __init__(self, monkeypatch, vector=0.0, matrix=0.0):
+        monkeypatch.setattr(
+            AdditiveNoise, "draw", lambda self, size, entropy: np.full(size, vector * self.scale)
+        )
+        monkeypatch.setattr(
+            MatrixNoise,
+            "draw",
+            lambda self, size, entropy: np.diag(matrix * self.scale * (np.arange(size) - 0.5)),
+        )
+
+
+NOISE = SeparateNoise(
+    values=AdditiveNoise(law="gaussian", scale=0.5), matrix=MatrixNoise(law="gaussian-isotropic", scale=2.0)
+)
+
+
+def test_separate_noise_turns_vectors_and_shifts_values(monkeypatch):
+    Drawn(monkeypatch, vector=1.0, matrix=1.0)
+    found = separate_sscp(SSCP, NOISE, rule="raw", trace_bound=0.0, entropy=ENTROPY)
+    vectors = np.linalg.eigh(SSCP + np.diag([-1.0, 1.0]))[1]
+    expected = (vectors * (np.linalg.eigvalsh(SSCP) + 0.5)) @ vectors.T
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
+    bounded = separate_sscp(SSCP, NOISE, rule="monotone", trace_bound=0.25, entropy=ENTROPY)
+    assert np.trace(bounded) == pytest.approx(0.25)
+
+
+def test_the_error_bound_of_separate_noise_is_that_of_its_theorem():
+    matrix = NOISE.matrix.spectral_bound(3, 0.05)
+    values = NOISE.values.norm_bound(3, 0.05)
+    assert NOISE.error_bound(7.0, 3, 0.1) == pytest.approx(2 * math.sqrt(7 * matrix) + values, rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("rule", "post", "trace"), [("raw", "none", None), ("monotone", "psd", 4), ("clip", "psd", 4)]
+)
+@pytest.mark.parametrize("neighbors", ["replace-one", "add-remove-one"])
+def test_a_separate_release_is_divided_and_bounded_by_the_rows(monkeypatch, rule, post, trace, neighbors):
+    Drawn(monkeypatch, vector=8.0)
+    monkeypatch.setattr("dpcov.mechanisms.finished.rounded_gaussian", lambda *_: np.array([-1]))
+    mechanism, asked = Separate(eigenvalues=rule, clip=0.5), problem(2, neighbors, n_rows=5)
+    moments = gather([ROWS], 2, mechanism.moments_spec(asked))
+    made = mechanism.draw(moments, mechanism.calibrate(asked, Budget(rho=1)), asked, ENTROPY)
+    rows = 5 if neighbors == "replace-one" else 4
+    shortened = clipped(ROWS, 0.5) * 2
+    values, vectors = np.linalg.eigh(shortened.T @ shortened)
+    values = values + 8 * mechanism.calibrate(asked, Budget(rho=1)).noise.values.scale
+    if rule == "clip":
+        values = np.minimum(values, rows)
+    elif rule == "monotone":
+        values = values - (values.sum() - rows) / 2
+    expected = (vectors * values) @ vectors.T / rows / 4
+    np.testing.assert_allclose(made.arrays["second_moment"], expected, atol=1e-5)
+    assert (made.post, made.radius) == (post, 0.5)
+    assert ("row_count" in made.arrays) == (neighbors == "add-remove-one")
+
+
+@pytest.fixture
+def steps(monkeypatch):
+    """Stand-ins for the steps that choose: a first shell of 1, and a clip norm in shell 2."""
+
+    def told(separately):
+        radius = choose(monkeypatch, NAME + "private_radius", lambda outliers, **_: len(outliers) - 2)
+        choice = Choice(shell=2, separately=separately)
+        search = choose(monkeypatch, NAME + "choose_clip", lambda counts, candidates, **_: choice)
+        return radius, search
+
+    return told
+
+
+@pytest.mark.parametrize("separately", [False, True])
+@pytest.mark.parametrize("constants", ["theory", "tuned"])
+def test_an_adaptive_release_step_by_step(monkeypatch, steps, separately, constants):
+    radius, search = steps(separately)
+    Drawn(monkeypatch, vector=0.5, matrix=0.25)
+    mechanism = Adaptive(shells=6, constants=constants, failure_probability=0.1, eigenvalues="raw")
+    public = problem(2, k=2, n_rows=500)
+    moments = gather([ROWS], 2, mechanism.moments_spec(public))
+    calibration = mechanism.calibrate(public, Budget(rho=2))
+    made = mechanism.draw(moments, calibration, public, ENTROPY)
+
+    # Rows longer than 2^-5, 2^-4, ..., 1.
+    assert radius.asked == [([4, 4, 3, 3, 2, 0], calibration.radius_epsilon, pytest.approx(0.1 / 8), 2)]
+    counts, candidates, kind, epsilon, k = search.asked[0]
+    assert counts.tolist() == [2, 1, 0, 1, 0, 1]
+    assert (kind, epsilon, k) == (RULES[constants].search, calibration.search_epsilon, 2)
+    noise = calibration.trace.scale / 4
+    trace = np.sum(clipped(ROWS, 0.5) ** 2) + 0.5 * noise
+    upper = min(trace + noise * math.sqrt(2 * math.log(8 / 0.1)), 500 / 4)
+    expected = RULES[constants].candidates(
+        calibration.together,
+        calibration.separately,
+        trace=upper,
+        shells=range(1, 6),
+        dimension=2,
+        beta=0.05,
+    )
+    assert candidates.shells == range(1, 6)
+    np.testing.assert_allclose(candidates.together, expected.together, rtol=1e-9)
+    np.testing.assert_allclose(candidates.separately, expected.separately, rtol=1e-5)
+
+    shortened = clipped(ROWS, 0.25)
+    sscp = shortened.T @ shortened * 16
+    if separately:
+        scales = calibration.separately.matrix.scale, calibration.separately.values.scale
+        vectors = np.linalg.eigh(sscp + np.diag([-0.125, 0.125]) * scales[0])[1]
+        final = (vectors * (np.linalg.eigvalsh(sscp) + 0.5 * scales[1])) @ vectors.T
+    else:
+        final = sscp + np.diag([-0.125, 0.125]) * calibration.together.scale
+    np.testing.assert_allclose(made.arrays["second_moment"], final / 16 / 500, atol=1e-7)
+    assert (made.post, made.radius) == ("psd", 1.0)
+    assert made.notes[:2] == (
+        "rows were first clipped to 2^-1 of the norm bound",
+        "clip norm 2^-2 of the norm bound",
+    )
+    assert made.notes[2].endswith("separately" if separately else "the matrix")
+
+
+@pytest.mark.parametrize("rule", ["monotone", "clip", "raw"])
+@pytest.mark.parametrize(("vector", "bound"), [(0.0, None), (1e6, 5.0), (-1e6, 0.0)])
+def test_what_is_left_of_a_matrix_under_the_private_trace(monkeypatch, steps, rule, vector, bound):
+    """The trace of the clipped rows in units of the clip norm bounds the result, and so do the rows."""
+    steps(False)
+    Drawn(monkeypatch, vector=vector, matrix=100.0)
+    mechanism, public = Adaptive(shells=6, eigenvalues=rule, radius=False), problem(2, n_rows=5)
+    moments = gather([ROWS], 2, mechanism.moments_spec(public))
+    calibration = mechanism.calibrate(public, Budget(rho=2))
+    released = mechanism.draw(moments, calibration, public, ENTROPY)
+    assert released.notes[0] == "rows were first clipped to 2^-0 of the norm bound"
+    made = released.arrays["second_moment"] * 5 * 16
+    shortened = clipped(ROWS, 0.25)
+    values, vectors = np.linalg.eigh(
+        shortened.T @ shortened * 16 + np.diag([-50, 50]) * calibration.together.scale
+    )
+    if bound is None:
+        noise = calibration.trace.scale * math.sqrt(2 * math.log(8 / 0.05))
+        bound = min((np.sum(ROWS**2) + noise) * 16, 5.0)
+    if rule == "monotone":
+        assert values[0] < 0 < bound < values[1] or bound == 0
+        values = np.array([0.0, bound])
+    elif rule == "clip":
+        values = np.clip(values, 0.0, bound)
+    np.testing.assert_allclose(made, (vectors * values) @ vectors.T, atol=1e-3)
+
+
+def test_a_private_number_of_rows_bounds_trace_and_result(monkeypatch, steps):
+    _, search = steps(False)
+    Drawn(monkeypatch, vector=1e6)
+    monkeypatch.setattr("dpcov.mechanisms.finished.discrete_laplace", lambda *_: np.array([-2]))
+    mechanism, asked = Adaptive(shells=6), problem(2, "add-remove-one")
+    moments = gather([ROWS], 2, mechanism.moments_spec(asked))
+    made = mechanism.draw(moments, mechanism.calibrate(asked, Budget(epsilon=2)), asked, ENTROPY)
+    assert made.arrays["row_count"].tolist() == [3]
+    shortened = clipped(ROWS, 0.25)
+    bounded = shortened.T @ shortened
+    assert np.trace(bounded) > 3 / 16
+    assert np.trace(made.arrays["second_moment"]) == pytest.approx(3 / 16 / 3)
+    # The bound on the trace that guides the search is 3 / 4, that of three rows of norm 1/2.
+    calibration = mechanism.calibrate(asked, Budget(epsilon=2))
+    expected = RULES["theory"].candidates(
+        calibration.together,
+        calibration.separately,
+        trace=0.75,
+        shells=range(1, 6),
+        dimension=2,
+        beta=0.025,
+    )
+    np.testing.assert_allclose(search.asked[0][1].separately, expected.separately, rtol=1e-12)
+
+
+def test_all_shells_are_gathered_with_directions():
+    assert Adaptive(shells=7, bits=9).moments_spec(problem(2)) == MomentsSpec(
+        bits=9, shells=7, normalized=True
+    )
+    assert Separate(clip=0.25, bits=9).moments_spec(problem(2)) == MomentsSpec(bits=9, clip=0.25)

@@ -1,0 +1,255 @@
+"""Gaussian and Laplace noise on the lattice: sizes as the theorems state them, and sums of draws the test chooses."""
+
+from fractions import Fraction
+from math import ceil, isqrt
+
+import numpy as np
+import pytest
+
+import dpcov
+from dpcov.data.moments import Moments, MomentsSpec
+from dpcov.errors import BudgetError
+from dpcov.mechanisms.gaussian import Gaussian, GaussianCalibration
+from dpcov.mechanisms.gaussian_scale import even_variance, sqrt_down, symmetric_noise
+from dpcov.mechanisms.laplace import Laplace, LaplaceCalibration, symmetric_laplace
+from dpcov.mechanisms.projection import Projection
+from dpcov.mechanisms.thresholding import Thresholding
+from dpcov.mechanisms.zero import Zero
+from dpcov.noise.entropy import SeededEntropy
+from dpcov.noise.lattice import LARGEST_STD
+from dpcov.privacy.calibrate import classical_noise_multiplier, gaussian_noise_multiplier
+from dpcov.privacy.guarantee import ZCDP, ApproxDP, PureDP
+from dpcov.statistics import PostOptions
+from tests.mechanisms.chosen import choose, problem
+
+ENTROPY = SeededEntropy(0)
+ROWS = np.array([[0.5, 0.25], [0.75, 0.0]])
+BITS = 6
+SSCP = 4**BITS * ROWS.T @ ROWS
+PROMISE = ZCDP(rho=Fraction(1))
+
+
+def gathered(rows=ROWS, bits=BITS):
+    moments = Moments(rows.shape[1], MomentsSpec(bits=bits))
+    moments.add(rows)
+    return moments
+
+
+@pytest.mark.parametrize("squared", [Fraction(1), Fraction(7, 3), Fraction(10**9)])
+def test_variances_are_even_and_just_large_enough(squared):
+    budget = ApproxDP(epsilon=Fraction(1, 2), delta=Fraction(1, 10**5))
+    analytic = gaussian_noise_multiplier(budget.epsilon, budget.delta) ** 2
+    classical = classical_noise_multiplier(budget.epsilon, budget.delta) ** 2
+    assert even_variance(squared, ZCDP(rho=Fraction(1, 8))) == 2 * ceil(2 * squared)
+    assert even_variance(squared, budget) == 2 * ceil(squared * analytic / 2)
+    assert even_variance(squared, budget, formula="classical") == 2 * ceil(squared * classical / 2)
+    with pytest.raises(AssertionError):
+        even_variance(squared, PureDP(epsilon=Fraction(1)))
+
+
+@pytest.mark.parametrize("weight", [Fraction(1), Fraction(1, 4)])
+def test_the_largest_variance_that_can_be_drawn_is_drawn(weight):
+    largest = LARGEST_STD**2 * weight
+    assert even_variance(largest, ZCDP(rho=Fraction(1, 2)), smallest_weight=weight) == largest
+    with pytest.raises(BudgetError, match="64-bit"):
+        even_variance(largest + 1, ZCDP(rho=Fraction(1, 2)), smallest_weight=weight)
+
+
+def test_the_noise_itself_must_fit_where_nothing_else_is_said():
+    largest = Fraction(LARGEST_STD**2)
+    assert even_variance(largest, ZCDP(rho=Fraction(1, 2))) == largest
+    with pytest.raises(BudgetError, match="64-bit"):
+        even_variance(largest + 1, ZCDP(rho=Fraction(1, 2)))
+
+
+@pytest.mark.parametrize("value", [Fraction(4), Fraction(2), Fraction(1, 3), Fraction(10**40, 7)])
+def test_fractions_just_below_a_root(value):
+    root = sqrt_down(value)
+    assert root**2 <= value < (root + Fraction(1, 2**64)) ** 2
+    assert (root * 2**64).denominator == 1
+
+
+def test_isotropic_noise_has_half_the_variance_off_the_diagonal(monkeypatch):
+    drawn = choose(
+        monkeypatch,
+        "dpcov.mechanisms.gaussian_scale.rounded_gaussian",
+        lambda variance, size: np.arange(1, size + 1) * variance,
+    )
+    assert symmetric_noise(3, 10, ENTROPY).tolist() == [[10, 5, 10], [5, 20, 15], [10, 15, 30]]
+    assert symmetric_noise(2, 10, ENTROPY, off_diagonal=10).tolist() == [[10, 10], [10, 20]]
+    assert drawn.asked == [(5, 3), (10, 3), (10, 1), (10, 2)]
+    assert symmetric_noise(1, 10, ENTROPY).dtype == np.int64
+
+
+@pytest.mark.parametrize("noise", ["isotropic", "upper-triangle"])
+@pytest.mark.parametrize("neighbors", ["replace-one", "add-remove-one"])
+def test_gaussian_variances_are_those_of_the_theorems(noise, neighbors):
+    made = Gaussian(bits=BITS, noise=noise).calibrate(problem(3, neighbors, 3), dpcov.Budget(rho="0.3"))
+    public, isotropic = neighbors == "replace-one", noise == "isotropic"
+    squared = (2 if public else 1 + Fraction(1, 16)) * Fraction(9 * 16**BITS)
+    variance = 2 * ceil(squared / Fraction("0.6") / 2)
+    assert made == GaussianCalibration(
+        promise=ZCDP(rho=Fraction("0.3")),
+        noise_multiplier=sqrt_down(Fraction(variance) / squared),
+        diagonal_variance=variance,
+        off_diagonal_variance=variance // 2 if isotropic else variance,
+        trace_variance=variance if public and isotropic else None,
+        row_count_variance=None if public else 16 * Fraction(variance, 16**BITS),
+    )
+
+
+def test_gaussian_formulas_for_epsilon_and_delta():
+    budget = dpcov.Budget(epsilon="0.9", delta="1e-6")
+    for formula, multiplier in (
+        ("analytic", gaussian_noise_multiplier(budget.epsilon, budget.delta)),
+        ("classical", classical_noise_multiplier(budget.epsilon, budget.delta)),
+    ):
+        made = Gaussian(bits=BITS, calibration=formula).calibrate(problem(2), budget)
+        assert made.diagonal_variance == 2 * ceil(16**BITS * multiplier**2)
+    with pytest.raises(BudgetError, match="classical"):
+        Gaussian(calibration="classical").calibrate(problem(2), dpcov.Budget(rho=1))
+
+
+@pytest.mark.parametrize("trace_variance", [None, 60])
+@pytest.mark.parametrize("row_count_variance", [None, Fraction(5, 2)])
+def test_gaussian_draws_are_added_and_described(monkeypatch, trace_variance, row_count_variance):
+    matrix = choose(
+        monkeypatch,
+        "dpcov.mechanisms.gaussian.symmetric_noise",
+        lambda d, variance, off_diagonal: np.array([[3, 1], [1, 2]]),
+    )
+    numbers = choose(
+        monkeypatch, "dpcov.mechanisms.gaussian.rounded_gaussian", lambda variance, size: np.array([-7, 99])
+    )
+    calibration = GaussianCalibration(
+        promise=PROMISE,
+        diagonal_variance=60,
+        off_diagonal_variance=30,
+        trace_variance=trace_variance,
+        row_count_variance=row_count_variance,
+    )
+    mechanism = Gaussian(bits=BITS, clip=0.5)
+    made = mechanism.draw(gathered(), calibration, problem(2), ENTROPY)
+    np.testing.assert_array_equal(made.arrays["sscp"], np.add(SSCP, [[3, 1], [1, 2]]))
+    assert matrix.asked == [(2, 60, 30)]
+    released = {}
+    if trace_variance is not None:
+        released["trace"] = [np.trace(SSCP) - 7]
+    if row_count_variance is not None:
+        released["row_count"] = [2 - 7]
+    assert {name: array.tolist() for name, array in made.arrays.items() if name != "sscp"} == released
+    assert numbers.asked == [(v, 1) for v in (trace_variance, row_count_variance) if v is not None]
+    law = made.noise
+    assert (law.diagonal_variance, law.off_diagonal_variance) == ("60", "30")
+    assert law.trace_variance == (None if trace_variance is None else "60")
+    assert law.row_count_variance == (None if row_count_variance is None else "2.5")
+    assert (made.layout, made.lattice_bits, made.radius, made.dropped_bits) == ("sscp", BITS, 0.5, 0)
+
+
+def test_a_long_trace_drops_low_bits_of_the_matrix_too(monkeypatch):
+    monkeypatch.setattr(
+        "dpcov.mechanisms.gaussian.symmetric_noise", lambda *_, off_diagonal: np.zeros((2, 2), dtype=np.int64)
+    )
+    monkeypatch.setattr("dpcov.mechanisms.gaussian.rounded_gaussian", lambda *_: np.array([2**62, 0]))
+    calibration = GaussianCalibration(
+        promise=PROMISE, diagonal_variance=60, off_diagonal_variance=30, trace_variance=60
+    )
+    made = Gaussian(bits=BITS).draw(gathered(), calibration, problem(2), ENTROPY)
+    assert made.dropped_bits > 0
+    np.testing.assert_array_equal(made.arrays["sscp"], SSCP.astype(int) >> made.dropped_bits)
+    assert made.arrays["trace"].tolist() == [(2**62 + int(np.trace(SSCP))) >> made.dropped_bits]
+
+
+def test_laplace_scales_are_those_of_the_theorem():
+    for k in (1, 3):
+        epsilon = Fraction("0.7")
+        made = Laplace(bits=BITS).calibrate(problem(3, "add-remove-one", k), dpcov.Budget(epsilon=epsilon))
+        assert made.scale == ceil(4**BITS * 2 * k / (epsilon * Fraction(15, 16)))
+        assert made.row_count_scale == 16 * k / epsilon
+        assert made.promise == PureDP(epsilon=epsilon)
+        public = Laplace(bits=BITS).calibrate(problem(4, k=k), dpcov.Budget(epsilon=epsilon))
+        # sqrt(d**2 / 2 + d + 1) = sqrt(13) for d = 4.
+        exact = 4**BITS * k * Fraction(isqrt(13 * 10**40), 10**20) / epsilon
+        assert (public.scale, public.row_count_scale) == (ceil(exact), None)
+
+
+@pytest.mark.parametrize("k", [1, 3])
+def test_the_papers_laplace_constants(k):
+    paper = Laplace(sensitivity="paper")
+    assert paper.l1_sensitivity(problem(5, "add-remove-one", k)) == 5 * k
+    assert float(paper.l1_sensitivity(problem(5, k=k))) == pytest.approx(5 * k * 2**0.5, rel=1e-12)
+    assert Laplace().l1_sensitivity(problem(5, "add-remove-one", k)) == 3 * k
+
+
+def test_the_largest_laplace_noise_that_can_be_drawn_is_drawn():
+    least = Fraction(4**BITS, LARGEST_STD)
+    made = Laplace(bits=BITS).calibrate(problem(1), dpcov.Budget(epsilon=least))
+    assert made.scale == LARGEST_STD
+    with pytest.raises(BudgetError, match="64-bit"):
+        Laplace(bits=BITS).calibrate(problem(1), dpcov.Budget(epsilon=least * (1 - Fraction(1, 10**18))))
+
+
+@pytest.mark.parametrize("count_scale", [None, Fraction(3, 2)])
+def test_laplace_draws_are_added_and_described(monkeypatch, count_scale):
+    drawn = choose(
+        monkeypatch,
+        "dpcov.mechanisms.laplace.discrete_laplace",
+        lambda scale, size: np.arange(1, size + 1 + (size == 1)) * 10,
+    )
+    calibration = LaplaceCalibration(promise=PROMISE, scale=50, row_count_scale=count_scale)
+    made = Laplace(bits=BITS, clip=0.5).draw(gathered(), calibration, problem(2), ENTROPY)
+    np.testing.assert_array_equal(made.arrays["sscp"], np.add(SSCP, [[10, 20], [20, 30]]))
+    assert drawn.asked == [(50, 3)] + ([(count_scale, 1)] if count_scale else [])
+    assert ("row_count" in made.arrays) == (count_scale is not None)
+    if count_scale is not None:
+        assert made.arrays["row_count"].tolist() == [12]
+    law = made.noise
+    assert (law.diagonal_variance, law.off_diagonal_variance) == ("5000", "5000")
+    assert law.row_count_variance == (None if count_scale is None else "4.5")
+    assert (made.layout, made.lattice_bits, made.radius, made.dropped_bits) == ("sscp", BITS, 0.5, 0)
+    assert symmetric_laplace(3, 1, ENTROPY).tolist() == [[10, 20, 30], [20, 40, 50], [30, 50, 60]]
+
+
+def test_mechanisms_that_only_read_their_noise_otherwise_draw_the_same():
+    public, seed = problem(2, n_rows=2), 3
+    for budget, plain in (
+        (dpcov.Budget(rho=1), Gaussian(bits=BITS, clip=0.5)),
+        (dpcov.Budget(epsilon=1), Laplace(bits=BITS, clip=0.5)),
+    ):
+        other = Projection(bits=BITS, clip=0.5, trace="public")
+        assert other.moments_spec(public) == plain.moments_spec(public) == MomentsSpec(bits=BITS, clip=0.5)
+        calibration = plain.calibrate(public, budget)
+        assert other.calibrate(public, budget) == calibration
+        first, second = (
+            each.draw(gathered(), calibration, public, SeededEntropy(seed)) for each in (plain, other)
+        )
+        np.testing.assert_array_equal(first.arrays["sscp"], second.arrays["sscp"])
+        assert first.noise == second.noise
+        assert (second.post, second.post_options, second.radius) == (
+            "projection",
+            PostOptions(trace="public"),
+            0.5,
+        )
+
+
+@pytest.mark.parametrize("gamma", [None, 2])
+def test_a_threshold_is_what_makes_thresholding_of_gaussian_noise(gamma):
+    options = {"bits": BITS, "clip": 0.5, "noise": "upper-triangle", "calibration": "classical"}
+    public, budget = problem(2, n_rows=2), dpcov.Budget(epsilon="0.5", delta="1e-6")
+    plain, other = Gaussian(**options), Thresholding(**options, gamma=gamma, rule="soft")
+    assert other.moments_spec(public) == plain.moments_spec(public)
+    calibration = plain.calibrate(public, budget)
+    assert other.calibrate(public, budget) == calibration
+    first, second = (each.draw(gathered(), calibration, public, SeededEntropy(3)) for each in (plain, other))
+    np.testing.assert_array_equal(first.arrays["sscp"], second.arrays["sscp"])
+    assert second.post == "threshold"
+    assert second.post_options == PostOptions(rule="soft", gamma=gamma)
+    assert gamma is None or isinstance(second.post_options.gamma, float)
+
+
+def test_the_zero_matrix_is_a_finished_estimate_that_promises_everything():
+    made = Zero().calibrate(problem(2), dpcov.Budget(rho=1))
+    assert (made.promise, made.noise_multiplier) == (PureDP(epsilon=Fraction(0)), None)
+    drawn = Zero().draw(gathered(), made, problem(2), ENTROPY)
+    assert drawn.arrays["second_moment"].tolist() == [[0.0, 0.0], [0.0, 0.0]]
+    assert (drawn.layout, drawn.post) == ("estimate", "none")

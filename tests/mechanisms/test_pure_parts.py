@@ -1,0 +1,189 @@
+"""Nuclear noise, its projection and deflation: parts of epsilon by hand, and sums of draws that the test chooses."""
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from dpcov.data.moments import Moments, MomentsSpec
+from dpcov.errors import UsageError
+from dpcov.linalg.nuclear_variances import entry_variances
+from dpcov.mechanisms.blocks.additive_noise import AdditiveNoise
+from dpcov.mechanisms.kapralov_talwar import KapralovTalwar, KapralovTalwarCalibration
+from dpcov.mechanisms.nuclear import Nuclear, NuclearCalibration, check_noise_shape, noise_law, nuclear_scale
+from dpcov.mechanisms.nuclear_projection import NuclearProjection, NuclearProjectionCalibration
+from dpcov.noise.entropy import SeededEntropy
+from dpcov.privacy.budget import Budget
+from dpcov.privacy.guarantee import PureDP
+from tests.mechanisms.chosen import choose, problem
+
+ENTROPY = SeededEntropy(0)
+ROWS = np.array([[1.0, 0.0], [0.0, 0.75], [0.5, 0.25]])
+SSCP = ROWS.T @ ROWS
+NOISE = np.array([[3.0, 1.0], [0.0, 2.0]])
+SYMMETRIC = np.array([[3.0, 0.5], [0.5, 2.0]])
+RELATIONS = ("replace-one", "add-remove-one")
+
+
+def gathered(clip=1.0):
+    moments = Moments(2, MomentsSpec(clip=clip))
+    moments.add(ROWS)
+    return moments
+
+
+def pure(epsilon):
+    return PureDP(epsilon=Fraction(epsilon))
+
+
+def rest_of(neighbors):
+    """What the row count leaves of epsilon, and the row count's part."""
+    if neighbors == "replace-one":
+        return Fraction(1), None
+    return Fraction(19, 20), pure(Fraction("0.7") / 20)
+
+
+@pytest.mark.parametrize("neighbors", RELATIONS)
+def test_parts_of_epsilon(neighbors):
+    asked, budget, epsilon = problem(4, neighbors), Budget(epsilon="0.7"), Fraction("0.7")
+    rest, count = rest_of(neighbors)
+    assert Nuclear().calibrate(asked, budget) == NuclearCalibration(
+        promise=budget.promise, matrix=pure(epsilon * rest), row_count=count
+    )
+    assert NuclearProjection().calibrate(asked, budget) == NuclearProjectionCalibration(
+        promise=budget.promise,
+        matrix=pure(epsilon * rest * Fraction(5, 7)),
+        trace=pure(epsilon * rest * Fraction(2, 7)),
+        row_count=count,
+    )
+    assert NuclearProjection(budget_split="paper").calibrate(asked, budget) == NuclearProjectionCalibration(
+        promise=pure(epsilon * (1 - rest + rest * Fraction(7, 10))),
+        matrix=pure(epsilon * rest / 2),
+        trace=pure(epsilon * rest / 5),
+        row_count=count,
+    )
+    for rank in (None, 2):
+        made = KapralovTalwar(rank=rank, value_share=0.25).calibrate(asked, budget)
+        assert made == KapralovTalwarCalibration(
+            promise=budget.promise,
+            direction=pure(epsilon * rest / (rank or 4) * Fraction(3, 4)),
+            value=pure(epsilon * rest / (rank or 4) / 4),
+            row_count=count,
+        )
+
+
+def test_the_scale_is_the_nuclear_sensitivity_over_epsilon():
+    for k in (1, 3):
+        assert nuclear_scale(pure("0.5"), problem(2, k=k)) == pytest.approx(4 * k, rel=1e-14)
+        assert nuclear_scale(pure("0.5"), problem(2, "add-remove-one", k)) == pytest.approx(2 * k, rel=1e-14)
+
+
+def test_the_gauge_law_is_refused_where_it_has_no_proof_or_use():
+    check_noise_shape("gauge", problem(200))
+    check_noise_shape("nuclear", problem(201, "add-remove-one"))
+    with pytest.raises(UsageError, match="up to 200 features"):
+        check_noise_shape("gauge", problem(201))
+    with pytest.raises(UsageError, match="replace-one neighbors"):
+        check_noise_shape("gauge", problem(2, "add-remove-one"))
+    for mechanism in (Nuclear(noise="gauge"), NuclearProjection(noise="gauge")):
+        with pytest.raises(UsageError):
+            mechanism.calibrate(problem(2, "add-remove-one"), Budget(epsilon=1))
+
+
+@pytest.mark.parametrize("shape", ["square", "nuclear", "gauge", "wishart"])
+def test_a_law_states_its_variances_in_lattice_units(shape):
+    law = noise_law(shape, 3.0, 4)
+    diagonal, off_diagonal = entry_variances(shape, 4)
+    assert float(law.diagonal_variance) == pytest.approx(diagonal * 9 * 16.0**20, rel=1e-12)
+    assert float(law.off_diagonal_variance) == pytest.approx(off_diagonal * 9 * 16.0**20, rel=1e-12)
+    assert law.scale == (str(3 * 4.0**20) if shape == "nuclear" else None)
+
+
+@pytest.mark.parametrize("shape", ["square", "nuclear", "wishart"])
+@pytest.mark.parametrize("neighbors", RELATIONS)
+def test_nuclear_noise_is_added_and_described(monkeypatch, shape, neighbors):
+    square = choose(monkeypatch, "dpcov.mechanisms.nuclear.nuclear_noise", lambda d, scale: NOISE)
+    symmetric = choose(
+        monkeypatch, "dpcov.mechanisms.nuclear.symmetric_nuclear_noise", lambda d, scale, law: SYMMETRIC
+    )
+    monkeypatch.setattr("dpcov.mechanisms.finished.discrete_laplace", lambda *_: np.array([2]))
+    mechanism, asked = Nuclear(noise=shape), problem(2, neighbors, n_rows=3)
+    calibration = mechanism.calibrate(asked, Budget(epsilon=1))
+    made = mechanism.draw(gathered(), calibration, asked, ENTROPY)
+    rows = 3 if neighbors == "replace-one" else 5
+    np.testing.assert_allclose(made.arrays["second_moment"], (SSCP + SYMMETRIC) / rows, rtol=1e-12)
+    scale = 2.0 if neighbors == "replace-one" else 20 / 19
+    (told,) = [*square.asked, *symmetric.asked]
+    assert told[0] == 2
+    assert told[1] == pytest.approx(scale)
+    assert told[2:] == (() if shape == "square" else (shape,))
+    assert ("row_count" in made.arrays) == (neighbors == "add-remove-one")
+    assert made.noise == noise_law(shape, told[1], 2)
+    assert (made.post, made.lattice_bits, made.radius) == ("psd", 20, 1.0)
+
+
+@pytest.mark.parametrize(("noise", "radius"), [(-5.0, 0.0), (-1.5, 0.75), (40.0, None)])
+def test_the_ball_has_twice_the_noisy_trace_as_radius(monkeypatch, noise, radius):
+    """The trace is 1.875; a ball of radius 0.75 leaves less than the noisy sum, one of 80 all of it."""
+    monkeypatch.setattr("dpcov.mechanisms.nuclear.symmetric_nuclear_noise", lambda *_: SYMMETRIC)
+    scales = []
+
+    def draw(self, size, entropy):
+        scales.append((self.law, self.scale, size))
+        return np.array([noise, 1e9])
+
+    monkeypatch.setattr(AdditiveNoise, "draw", draw)
+    mechanism, public = NuclearProjection(), problem(2, k=2, n_rows=3)
+    made = mechanism.draw(gathered(), mechanism.calibrate(public, Budget(epsilon=7)), public, ENTROPY)
+    assert scales == [("laplace", pytest.approx(1.0), 1)]
+    values, vectors = np.linalg.eigh(SSCP + SYMMETRIC)
+    if radius is None:
+        expected = SSCP + SYMMETRIC
+    else:
+        # Both eigenvalues lose the same, the smaller one all it has if that is less.
+        cut = max((values.sum() - radius) / 2, values[1] - radius)
+        expected = (vectors * np.maximum(values - cut, 0)) @ vectors.T
+    np.testing.assert_allclose(made.arrays["second_moment"], expected / 3, atol=1e-12)
+    assert (made.post, made.radius) == ("psd", 1.0)
+
+
+@pytest.mark.parametrize(
+    "mechanism", [Nuclear(noise="wishart", clip=0.5), NuclearProjection(clip=0.5), KapralovTalwar(clip=0.5)]
+)
+def test_a_clip_norm_is_gathered_and_scaled_back(monkeypatch, mechanism):
+    monkeypatch.setattr("dpcov.mechanisms.nuclear.symmetric_nuclear_noise", lambda *_: np.zeros((2, 2)))
+    monkeypatch.setattr(AdditiveNoise, "draw", lambda self, size, entropy: np.zeros(size))
+    public = problem(2, n_rows=3)
+    assert mechanism.moments_spec(public) == MomentsSpec(clip=0.5)
+    made = mechanism.draw(gathered(0.5), mechanism.calibrate(public, Budget(epsilon=1)), public, ENTROPY)
+    assert made.radius == 0.5
+    clipped = ROWS * np.minimum(1, 0.5 / np.linalg.norm(ROWS, axis=1))[:, None]
+    if not isinstance(mechanism, KapralovTalwar):
+        np.testing.assert_allclose(made.arrays["second_moment"], clipped.T @ clipped / 3, atol=1e-5)
+
+
+@pytest.mark.parametrize("rank", [None, 1, 2])
+@pytest.mark.parametrize("exponent", ["tight", "paper"])
+def test_deflation_takes_off_what_it_measured(monkeypatch, rank, exponent):
+    turn = np.array([[math.cos(0.3), -math.sin(0.3)], [math.sin(0.3), math.cos(0.3)]])
+    directions = [turn[:, 0], turn[:, 1]]
+    sampler = choose(
+        monkeypatch,
+        "dpcov.mechanisms.kapralov_talwar.sample_bingham",
+        lambda matrix: directions[len(sampler.asked) - 1],
+    )
+    monkeypatch.setattr(AdditiveNoise, "draw", lambda self, size, entropy: np.array([0.25 * self.scale, 1e9]))
+    mechanism, public = KapralovTalwar(rank=rank, exponent=exponent, value_share=0.25), problem(2, n_rows=3)
+    rounds = rank or 2
+    made = mechanism.draw(gathered(), mechanism.calibrate(public, Budget(epsilon=4)), public, ENTROPY)
+    per_round = 4 / rounds
+    factor = 0.75 * per_round / (2 if exponent == "tight" else 4)
+    residue, found = SSCP.copy(), np.zeros((2, 2))
+    for place in range(rounds):
+        np.testing.assert_allclose(sampler.asked[place][0], factor * residue, rtol=1e-9)
+        u = directions[place]
+        value = u @ residue @ u + 0.25 / (0.25 * per_round)
+        residue, found = residue - value * np.outer(u, u), found + value * np.outer(u, u)
+    assert len(sampler.asked) == rounds
+    np.testing.assert_allclose(made.arrays["second_moment"], found / 3, rtol=1e-9)
+    assert made.post == "clip"

@@ -1,0 +1,122 @@
+"""The functions that span the noise laws: recurrence from exact moments, orthonormality, and quadrature on panels."""
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from dpcov.noise import freud
+
+
+def exact_recurrence(count):
+    """b_1**2, b_2**2, ... of the weight exp(-2|x|), whose even moments are (2k)! / 4**k, in rational arithmetic."""
+    moments = [Fraction(0) if k % 2 else Fraction(math.factorial(k), 2**k) for k in range(2 * count)]
+
+    def inner(p, q):
+        return sum(a * b * moments[i + j] for i, a in enumerate(p) for j, b in enumerate(q) if a and b)
+
+    before, current = [Fraction(0)], [Fraction(1)]
+    norms, squares = [inner(current, current)], []
+    for _ in range(1, count):
+        square = squares[-1] if squares else Fraction(0)
+        after = [Fraction(0), *current]
+        for place, coefficient in enumerate(before):
+            after[place] -= square * coefficient
+        before, current = current, after
+        norms.append(inner(current, current))
+        squares.append(norms[-1] / norms[-2])
+    return squares
+
+
+def test_the_recurrence_is_that_of_the_exact_moments():
+    made = freud.recurrence(14)
+    assert made[0] == 0.0
+    assert made[1:] ** 2 == pytest.approx([float(square) for square in exact_recurrence(14)], rel=1e-12)
+    assert made[1] ** 2 == pytest.approx(1 / 2)
+
+
+def test_coefficients_grow_as_freud_conjectured():
+    # b_n / n tends to pi / 4 for the weight exp(-2|x|).
+    made = freud.recurrence(300)
+    assert made[299] / 299 == pytest.approx(np.pi / 4, rel=0.002)
+    assert np.all(np.diff(made) > 0)
+
+
+@pytest.mark.parametrize("count", [1, 2, 16, 17, 33, 150])
+def test_functions_are_orthonormal_to_rounding(count):
+    edges = freud.half_line_panels(count)
+    edges = np.concatenate([-edges[:0:-1], edges])
+    points = freud.panel_nodes(edges).ravel()
+    weights = np.outer(0.5 * np.diff(edges), freud.WEIGHTS).ravel()
+    functions = freud.orthonormal_functions(points, freud.recurrence(count))
+    assert functions.shape == (len(points), count)
+    gram = functions.T @ (weights[:, None] * functions)
+    assert np.abs(gram - np.eye(count)).max() < 1e-11
+    assert np.abs(functions[[0, -1]]).max() < 1e-13
+
+
+def test_the_first_functions_are_the_known_polynomials_times_the_weight():
+    points = np.array([-40.0, -1.5, 0.0, 0.25, 3.0])
+    functions = freud.orthonormal_functions(points, freud.recurrence(4))
+    # p_1 = sqrt(2) x and p_2 = (x**2 - 1/2) / sqrt(5/4), as the fourth moment is 3/2.
+    polynomials = [np.ones(5), math.sqrt(2.0) * points, (points**2 - 0.5) / math.sqrt(1.25)]
+    expected = np.array(polynomials) * np.exp(-np.abs(points))
+    np.testing.assert_allclose(functions[:, :3].T, expected, rtol=1e-12, atol=1e-30)
+
+
+def test_functions_far_out_neither_underflow_early_nor_overflow():
+    """exp(-|x|) alone is zero at 760, the product of many terms is not."""
+    coefficients = freud.recurrence(700)
+    values = freud.orthonormal_functions(np.array([760.0, 1000.0, 1090.0]), coefficients)
+    assert np.all(np.isfinite(values))
+    assert values[0, 0] == 0.0
+    assert 1e-3 < np.abs(values[:, -1]).max() < 1.0
+
+
+EDGES = {
+    1: (17, 3.164069698, 63.164069698),
+    2: (19, 2.435285923, 70.435285923),
+    10: (26, 1.591462148, 96.093894530),
+    100: (77, 1.064472187, 275.812637751),
+}
+"""Number of edges, the second one and the last one."""
+
+
+@pytest.mark.parametrize("count", EDGES)
+def test_panels_do_not_change_between_versions(count):
+    edges = freud.half_line_panels(count)
+    assert edges[0] == 0.0
+    assert (len(edges), edges[1], edges[-1]) == pytest.approx(EDGES[count], rel=1e-6)
+
+
+@pytest.mark.parametrize("count", [1, 7, 300])
+def test_panels_are_as_long_as_stated(count):
+    """A mean distance and a half between zeros, and four at most; up to where nothing is left."""
+    edges = freud.half_line_panels(count)
+    lengths, edge = np.diff(edges), np.pi * count / 2
+    assert np.all((lengths > 0) & (lengths <= 4.0))
+    assert np.all(lengths[edges[:-1] > edge] == pytest.approx(4.0))
+    inside = edges[:-1] + 0.3 < edge
+    zeros = count / (np.pi * edge) * np.arccosh(edge / (edges[:-1][inside] + 0.3))
+    assert lengths[inside] == pytest.approx(np.minimum(1.5 / zeros, 4.0))
+    limit = edge * (1 + (30 / count) ** (2 / 3)) + 45
+    assert edges[-2] < limit <= edges[-1]
+
+
+def test_nodes_lie_in_their_panels():
+    nodes = freud.panel_nodes(np.array([0.0, 2.0, 3.0]))
+    assert nodes.shape == (2, 16)
+    assert nodes[0] == pytest.approx(1.0 + np.polynomial.legendre.leggauss(16)[0])
+    assert nodes[1] == pytest.approx(2.5 + 0.5 * np.polynomial.legendre.leggauss(16)[0])
+
+
+@pytest.mark.parametrize("degree", [0, 1, 2, 7, 15])
+def test_interpolation_and_integration_are_exact_for_polynomials(degree):
+    offsets = np.array([-1.0, -0.73, 0.0, 0.4, 1.0])
+    values = freud.NODES**degree
+    assert freud.interpolation(offsets) @ values == pytest.approx(offsets**degree, abs=1e-13)
+    integrals = (offsets ** (degree + 1) - (-1.0) ** (degree + 1)) / (degree + 1)
+    assert freud.integrals_within(offsets) @ values == pytest.approx(integrals, abs=1e-13)
+    assert (freud.TO_LEGENDRE @ values).shape == (freud.ORDER,)
+    assert freud.ORDER == 16
