@@ -156,7 +156,9 @@ def test_moments_are_saved_in_the_same_bytes_for_ever(options, digest):
 def test_saved_moments_have_columns(tmp_path, n_features):
     content = fixed(n_features=1)._to_bytes()
     changed = content.replace(b'"n_features":1', b'"n_features":%d' % n_features)
-    lock_file(tmp_path / "a", (len(changed) - len(content) + content[0]).to_bytes(8, "little") + changed[8:], KEY)
+    lock_file(
+        tmp_path / "a", (len(changed) - len(content) + content[0]).to_bytes(8, "little") + changed[8:], KEY
+    )
     with pytest.raises(DataError, match="another version"):
         Checkpoint.load(tmp_path / "a", KEY)
 

@@ -83,7 +83,8 @@ def test_nesting_ends_at_a_depth_of_sixteen(name):
 
 
 @pytest.mark.parametrize(
-    "number", [0, -1, 1, -2, 2, 63, -64, 64, 127, 128, 8191, -8193, 2**31 - 1, -(2**31), 2**62, -(2**63), 2**63 - 1]
+    "number",
+    [0, -1, 1, -2, 2, 63, -64, 64, 127, 128, 8191, -8193, 2**31 - 1, -(2**31), 2**62, -(2**63), 2**63 - 1],
 )
 def test_numbers_of_any_width_are_read(number):
     content = numeral(number)
@@ -163,7 +164,10 @@ def test_a_page_has_the_values_of_its_own_header(kind, values):
 
 
 def test_headers_of_another_kind_of_page_count_nothing():
-    for kind, more in ((0, structure((8, 12, structure((1, 5, numeral(9)))))), (3, structure((5, 12, structure())))):
+    for kind, more in (
+        (0, structure((8, 12, structure((1, 5, numeral(9)))))),
+        (3, structure((5, 12, structure()))),
+    ):
         content = b"\x15" + numeral(kind) + b"\x15\x02\x15\x02" + more
         assert _page_header(Compact(content)).values == 0
     without = b"\x15\x00\x15\x02\x15\x02\x2c" + structure((2, 5, numeral(9))) + b"\x00"
@@ -188,7 +192,8 @@ def test_a_page_states_its_kind_and_both_sizes(missing):
 
 def test_every_column_chunk_is_found_with_its_place():
     chunk = [
-        structure((3, 12, structure((5, 6, numeral(n)), (7, 6, numeral(10 * n)), (9, 6, numeral(4))))) for n in (1, 2)
+        structure((3, 12, structure((5, 6, numeral(n)), (7, 6, numeral(10 * n)), (9, 6, numeral(4)))))
+        for n in (1, 2)
     ]
     groups = [structure((1, 9, listed(12, *chunk)), (3, 6, b"\x02")), structure((1, 9, listed(12, chunk[1])))]
     end = structure((1, 5, b"\x02"), (4, 9, listed(12, *groups)), (6, 8, b"\x01a"))

@@ -155,7 +155,8 @@ def test_tiles_take_two_megabytes_and_at_least_a_row(calls, monkeypatch):
 def test_a_clip_shortens_rows_and_makes_its_own_norm_the_unit(shells, clip):
     rows = np.array([[0.6, 0.8], [0.06, 0.08], [0.03, 0.04], [0.0, clip], [clip / 2, 0.0], [0.0, 0.0]])
     clipped, whole = (
-        quantize(block, MomentsSpec(shells=shells, clip=part)) for block, part in ((rows, clip), (rows / clip, 1.0))
+        quantize(block, MomentsSpec(shells=shells, clip=part))
+        for block, part in ((rows, clip), (rows / clip, 1.0))
     )
     assert clipped.values.tolist() == whole.values.tolist()
     assert clipped.values[3:5].tolist() == [[0, 2**20], [2**20 if shells > 1 else 2**19, 0]]
@@ -192,7 +193,9 @@ def test_rows_may_all_be_of_one_group(groups):
     assert [stratum.n_rows for stratum in moments.strata] == [groups.count(0), groups.count(1)]
 
 
-@pytest.mark.parametrize(("groups", "match"), [([2, 0], "out of range"), ([0, -1], "out of range"), ([0], "every")])
+@pytest.mark.parametrize(
+    ("groups", "match"), [([2, 0], "out of range"), ([0, -1], "out of range"), ([0], "every")]
+)
 def test_group_numbers_that_there_are_not_are_refused(groups, match):
     with pytest.raises(DataError, match=match):
         quantize(np.zeros((2, 1)), MomentsSpec(groups=2), np.array(groups))

@@ -233,7 +233,12 @@ def test_what_is_not_said_of_a_table():
     assert (schema.title, schema.intercept, schema.missing) == ("", True, "center")
     assert (schema.weights, schema.rows_per_person, schema.norm_bound) == (None, 1, None)
     assert (Numeric().lower, Numeric().upper, Numeric().missing) == (None, None, None)
-    assert (Categorical().categories, Categorical().missing, Boolean().missing, Ignored().note) == ((), None, None, "")
+    assert (Categorical().categories, Categorical().missing, Boolean().missing, Ignored().note) == (
+        (),
+        None,
+        None,
+        "",
+    )
     assert Weights(column="w").upper is None
 
 
@@ -266,8 +271,16 @@ def test_what_is_just_right_has_no_problem(columns, changes):
         ({"a": AGE}, {"intercept": "yes"}, "intercept is true or false."),
         ({"a": Numeric(lower=-math.inf, upper=1)}, {}, "Column 'a': bounds must be finite numbers."),
         ({"a": Numeric(lower=1, upper=math.inf)}, {}, "Column 'a': bounds must be finite numbers."),
-        ({"a": Numeric(lower=1)}, {}, "Column 'a': fill in upper from public knowledge, never from the data."),
-        ({"a": Numeric(upper=1)}, {}, "Column 'a': fill in lower from public knowledge, never from the data."),
+        (
+            {"a": Numeric(lower=1)},
+            {},
+            "Column 'a': fill in upper from public knowledge, never from the data.",
+        ),
+        (
+            {"a": Numeric(upper=1)},
+            {},
+            "Column 'a': fill in lower from public knowledge, never from the data.",
+        ),
         (
             {"a": Numeric()},
             {},

@@ -20,7 +20,10 @@ def plain(array):
 @pytest.mark.parametrize(
     ("cells", "codes"),
     [
-        (pa.array(["a", " b c ", "A", None, "1", "1.00", "1.5", "?", " NaN "]), [0, 3, -1, -2, 1, 1, -1, -2, -2]),
+        (
+            pa.array(["a", " b c ", "A", None, "1", "1.00", "1.5", "?", " NaN "]),
+            [0, 3, -1, -2, 1, 1, -1, -2, -2],
+        ),
         (pa.array([True, False, None]), [2, -1, -2]),
         (pa.array([b"a", b" 1 ", b"\xff", None]), [0, 1, -1, -2]),
         (pa.array([1, 2, None]), [1, -1, -2]),
@@ -43,7 +46,7 @@ def test_categories_have_codes_and_the_others_two_of_their_own(cells, codes):
     ("categories", "code"), [(("True",), 0), (("true",), 0), (("TRUE",), 0), (("1",), 0), (("yes",), -1)]
 )
 def test_truth_has_four_spellings(categories, code):
-    assert category_codes(pa.array([True]), "x", {label: 0 for label in categories}).tolist() == [code]
+    assert category_codes(pa.array([True]), "x", dict.fromkeys(categories, 0)).tolist() == [code]
     spelled = {"True": "False", "true": "false", "TRUE": "FALSE", "1": "0", "yes": "no"}
     assert category_codes(pa.array([False]), "x", {spelled[categories[0]]: 0}).tolist() == [code]
 
@@ -92,7 +95,11 @@ def test_truth_is_read_from_words_and_numbers(cells, found, data_type):
 
 
 def test_numbers_stay_as_they_are_where_truth_is_wanted():
-    assert truth_values(pa.array([2, 0]), "x").tolist() == truth_values(np.array([2.0, 0.0]), "x").tolist() == [2, 0]
+    assert (
+        truth_values(pa.array([2, 0]), "x").tolist()
+        == truth_values(np.array([2.0, 0.0]), "x").tolist()
+        == [2, 0]
+    )
     assert truth_values(pa.array([7]).dictionary_encode(), "x").tolist() == [7]
 
 

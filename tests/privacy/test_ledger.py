@@ -5,11 +5,12 @@ from fractions import Fraction
 
 import pytest
 
-from dpcov.errors import LedgerError
+from dpcov.errors import LedgerError, UsageError
 from dpcov.privacy import ledger_file, ledger_records, ledger_store
 from dpcov.privacy.budget import Budget
 from dpcov.privacy.guarantee import ZCDP, ApproxDP, PureDP
 from dpcov.privacy.ledger import Ledger
+from dpcov.privacy.ledger_server import LedgerServer
 from dpcov.privacy.spend import Spend
 
 LONGEST_TEXT = 1000
@@ -283,6 +284,14 @@ def test_an_entry_whose_number_is_none_is_damage():
             ledger_records.read_entry(list((good | wrong).values()))
 
 
+@pytest.mark.parametrize("number", ["0.5", "1e3", " 1", "1/2/3", "+1", "\u0661", "1" * 4001, 1])
+def test_a_number_that_is_not_written_as_here_is_damage(number):
+    for name in ("promise_rho", "rho", "noise_multiplier"):
+        row = ledger_records.spend_row(zcdp(1)) | {name: number}
+        with pytest.raises(LedgerError, match="damaged"):
+            ledger_records.read_spend(list(row.values()))
+
+
 def test_texts_of_a_thousand_characters_are_kept(ledger):
     ledger.create("x" * LONGEST_TEXT, Budget(rho=1), RELATION)
     reservation = ledger.reserve("x" * LONGEST_TEXT, zcdp(THIRD), RELATION, note="y" * LONGEST_TEXT)
@@ -332,6 +341,27 @@ def test_a_file_that_cannot_grow_or_change_spends_nothing(ledger, monkeypatch, p
     monkeypatch.undo()
     balance = ledger.remaining("patients")
     assert balance.spent["rho"] == len(ledger.entries("patients")) * Fraction(1, 10**9)
+
+
+def test_a_full_account_is_whole_and_one_beyond_its_total_has_nothing_left(ledger):
+    for _ in range(3):
+        reservation = ledger.reserve("patients", zcdp(THIRD), RELATION)
+    assert repr(reservation) == "Reservation(id=3, dataset='patients')"
+    assert ledger.verify().problems == ()
+    with ledger._store.writing() as transaction:
+        transaction.add_entry("patients", zcdp(THIRD), "", "2020")
+    balance = ledger.remaining("patients")
+    assert (balance.spent, balance.remaining) == ({"rho": Fraction(4, 3)}, {"rho": 0})
+    assert ledger.verify().problems == ("the releases of patients exceed its total",)
+
+
+def test_a_ledger_is_named_by_a_path_or_by_the_address_of_a_database(path, ledger):
+    assert [account.name for account in Ledger(str(path)).datasets()] == ["patients"]
+    for needed in ("sqlalchemy", "psycopg"):
+        pytest.importorskip(needed)
+    assert type(Ledger("postgresql://somebody@nowhere.invalid/ledger")._store) is LedgerServer
+    with pytest.raises(UsageError, match="postgresql"):
+        Ledger("mysql://somebody@nowhere.invalid/ledger")
 
 
 def test_a_held_lock_is_explained(path, ledger, monkeypatch):

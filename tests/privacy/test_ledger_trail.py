@@ -182,6 +182,11 @@ def test_every_edit_of_any_cell_is_found(path, stride):
     [
         "DELETE FROM entry WHERE id = 4",
         "DELETE FROM event WHERE number = 12",
+        "DELETE FROM event",
+        "UPDATE trail_head SET digest = 'f'",
+        "UPDATE trail_head SET events = 13",
+        "UPDATE trail_head SET events = 0",
+        "UPDATE trail_head SET entries = 5",
         "UPDATE event SET details = '{}' WHERE number = 12",
         "DELETE FROM trail_head",
     ],
@@ -358,6 +363,7 @@ def test_an_old_ledger_gets_its_trail_with_the_next_step(old):
     assert (found.problems, found.imported_entries, found.trusted_entries) == ((), 3, (1, 2, 3, 4))
     assert (book.entries("patients")[:3], book.datasets()) == before
     assert book.remaining("patients").spent == {"rho": 4 * TENTH}
+    assert events_of(old)[0].details == '{"datasets":2,"entries":3,"version":1}'
     kinds = [event.kind for event in events_of(old)]
     assert kinds == [
         "migrated",
@@ -429,7 +435,8 @@ def test_what_is_hashed_is_written_in_one_way_only():
         ([CREATED], [ACCOUNT], [ENTRY], ("entry 1 is unknown to the trail",), ()),
         ([CREATED], [], [], ("an account was removed; the trail has it",), ()),
         ([], [ACCOUNT], [], ("an account is unknown to the trail",), ()),
-        ([CREATED], [ACCOUNT | {"total_rho": "2"}], [], ("an account was changed: total_rho differ from the trail",), ()),
+        ([CREATED], [ACCOUNT | {"total_rho": "2"}], [],
+         ("an account was changed: total_rho differ from the trail",), ()),
         ([CREATED, ("ruled", None, '{"composition":"basic"}')], [ACCOUNT | {"composition": "basic"}], [], (), ()),
         ([CREATED, CREATED], [ACCOUNT], [], ("event 2 cannot follow the events before it",), ()),
         ([RESERVED], [], [], ("event 1 cannot follow the events before it",), ()),
@@ -484,3 +491,21 @@ def test_twenty_differences_are_told_and_the_others_counted(differences, told):
     assert len(problems) == told
     assert problems[19:20] == (("entry 19 is unknown to the trail",) if told > 19 else ())
     assert problems[20:] == ((f"and {differences - 20} more differences",) if told > 20 else ())
+
+
+def test_an_old_ledger_without_releases_gets_its_trail_too(old):
+    edit(old, "DELETE FROM entry")
+    assert Ledger(old).reserve("patients", SPEND, RELATION).id == 1
+    found = Ledger(old).verify()
+    assert (found.problems, found.trusted_entries, found.imported_entries) == ((), (1,), 0)
+    assert [event.kind for event in events_of(old)] == ["migrated", "created", "created", "reserved"]
+
+
+def test_steps_of_earlier_releases_leave_their_count_as_it_is(path):
+    book = Ledger(path)
+    book.reserve("patients", SPEND, RELATION).mark_drawn()
+    with book._store.writing() as transaction:
+        transaction.mark_drawn(4, "2020")
+        assert transaction._head.entries == 5
+    assert book.verify().head.entries == 5
+    assert book.reserve("patients", SPEND, RELATION).id == 6

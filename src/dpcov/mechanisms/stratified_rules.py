@@ -34,7 +34,7 @@ JOIN_ABOVE = 16.0
 """Smaller shells join an inhabited one whose mean eigenvalue exceeds the edge of its noise spectrum by this factor:
 there is nothing left to gain from their finer noise."""
 
-PRECISE_FROM = 4
+PRECISE_FROM = 3
 """From this many features on traces are more precise; with fewer there is little that they could gain."""
 
 FEW_INNER = 3

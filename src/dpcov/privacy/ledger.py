@@ -112,7 +112,7 @@ class Ledger:
         """
         _check_text("dataset name", dataset)
         if composition is None and len(compositions_for(total.promise)) == 1:
-            composition = compositions_for(total.promise)[0]
+            (composition,) = compositions_for(total.promise)
         elif composition is not None:
             composition = check_composition(composition, total.promise)
         record = Dataset(

@@ -137,7 +137,7 @@ def _is_file(path: Path) -> bool:
 
 
 def _has_tables(connection: sqlite3.Connection) -> bool:
-    return bool(connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0])
+    return connection.execute("SELECT 1 FROM sqlite_master").fetchone() is not None
 
 
 def _check_format(connection: sqlite3.Connection) -> int:

@@ -9,6 +9,7 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager
+from dataclasses import asdict
 from typing import Any
 
 from dpcov.errors import LedgerError
@@ -142,7 +143,7 @@ class LedgerTransaction:
     def dataset(self, name: str) -> Dataset | None:
         """Return one dataset, None if it is unknown."""
         rows = self._run.rows(_select(DATASET_FIELDS, "dataset", "WHERE name = :name"), name=name)
-        return read_dataset(rows[0]) if rows else None
+        return next(map(read_dataset, rows), None)
 
     def entries(self, dataset: str) -> tuple[Entry, ...]:
         """Return the dataset's releases, oldest first."""
@@ -209,7 +210,7 @@ class LedgerTransaction:
     def migrate(self) -> None:
         """Give a ledger of version 1 its trail: the steps it records, behind a mark that they were imported."""
         self._head = Head(events=0, entries=0, digest=GENESIS)
-        self._insert("trail_head", {"events": 0, "entries": 0, "digest": GENESIS})
+        self._insert("trail_head", asdict(self._head))
         accounts = self._run.rows(_select(DATASET_FIELDS, "dataset", "ORDER BY name"))
         entries = self._run.rows(_select(ENTRY_FIELDS, "entry", "ORDER BY id"))
         counts = {"version": 1, "datasets": len(accounts), "entries": len(entries)}
@@ -234,7 +235,8 @@ class LedgerTransaction:
             last = _event(rows[0])
             whole = (last.number, last.digest) == (head.events, head.digest)
             whole = whole and last.digest == last.expected_digest(previous)
-        if not whole or self._run.rows("SELECT count(*) FROM entry")[0][0] != head.entries:
+        ((entries,),) = self._run.rows("SELECT count(*) FROM entry")
+        if not whole or entries != head.entries:
             raise LedgerError(DAMAGED)
 
     def _import_entry(self, row: Row) -> None:
@@ -248,7 +250,8 @@ class LedgerTransaction:
             self._append(kind, name, number, at, details)
 
     def _dataset_of(self, entry: int) -> str:
-        return str(self._run.rows("SELECT dataset FROM entry WHERE id = :id", id=entry)[0][0])
+        ((name,),) = self._run.rows("SELECT dataset FROM entry WHERE id = :id", id=entry)
+        return str(name)
 
     def _append(self, kind: str, dataset: str, entry: int | None, at: str, details: str) -> None:
         """Chain one event to the trail and move its head."""
@@ -257,7 +260,7 @@ class LedgerTransaction:
         event = Event(number=head.events + 1, digest="", **fields)  # type: ignore[arg-type]
         digest = event.expected_digest(head.digest)
         self._insert("event", {"number": event.number, **fields, "digest": digest})
-        entries = max(head.entries, entry or 0)
+        entries = max(head.entries, entry or head.entries)
         change = """UPDATE trail_head SET events = :events, entries = :entries, digest = :digest
             WHERE events = :before"""
         touched = self._run.change(
@@ -275,7 +278,8 @@ class LedgerTransaction:
         rows = self._run.rows(_select(("events", "entries", "digest"), "trail_head", lock))
         if len(rows) != 1:
             raise LedgerError(DAMAGED)
-        return Head(events=rows[0][0], entries=rows[0][1], digest=rows[0][2])
+        ((events, entries, digest),) = rows
+        return Head(events=events, entries=entries, digest=digest)
 
     def _require_head(self) -> Head:
         if self._head is None:
