@@ -314,3 +314,11 @@ def test_merging_nothing_changes_nothing():
     exact.merge(ExactSum(2))
     assert exact._panels is None
     assert value(exact) == [[0, 0], [0, 0]]
+
+
+def test_words_are_added_with_a_bound_for_each_of_them():
+    exact = ExactSum(1)
+    exact.add_words(np.array([[-3]]), np.array([[7]]))
+    assert exact._panels[0]._bound == 2**32 + 2**32
+    exact.add_words(np.array([[2]]), np.array([[1]]))
+    assert value(exact) == [[8 - 2**32]]

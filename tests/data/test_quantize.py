@@ -1,5 +1,6 @@
 """The rules by which rows become lattice rows, number by number: moments saved once must be met again to the bit."""
 
+import math
 from collections import Counter
 from unittest.mock import ANY
 
@@ -331,3 +332,12 @@ def test_the_shell_of_a_row_does_not_depend_on_the_rows_beside_it():
     assert set(measured) == {0, 1}
     assert strata(rows, 4) == measured
     assert [strata([row], 4)[0] for row in rows] == measured
+
+
+def test_a_row_whose_entries_lose_the_most_is_measured_too():
+    """One entry of 2**20 and 999 that lose almost 1 each: a floating norm above 1/2, an integer one not."""
+    row = np.full((1, 1000), 0.999 + math.isqrt(3 * 2**40 // 999))
+    row[0, 0] = 2.0**20
+    row *= 2.0**-22
+    assert 0.25 * (1 + 2.0**-17) < (row**2).sum() < 0.25 * (1 + 2.0**-14)
+    assert strata(row, 4) == moments_module._exact_shell_of(row).tolist() == [1]

@@ -7,7 +7,36 @@ PACKAGES = ("privacy", "noise", "data", "mechanisms")
 NEEDS_PROGRAMS = {"data.engines.dask", "data.engines.spark", "data.engines.device", "privacy.ledger_server"}
 """Modules whose tests start clusters, a database server or a device; mutated only when named."""
 
-_CONTRACTS = "contracts/test_mechanisms.py"
+_CONTRACTS = "contracts/test_registry.py", "contracts/test_mechanisms.py"
+_CHOSEN_DRAWS = {
+    "mechanisms/test_adaptive_parts.py": ("adaptive", "adaptive_rules", "separate"),
+    "mechanisms/test_coinpress_parts.py": ("coinpress",),
+    "mechanisms/test_eigenvectors_parts.py": ("eigenvectors",),
+    "mechanisms/test_lattice_parts.py": (
+        "gaussian",
+        "gaussian_scale",
+        "laplace",
+        "projection",
+        "thresholding",
+        "zero",
+    ),
+    "mechanisms/test_pure_parts.py": ("nuclear", "nuclear_projection", "kapralov_talwar"),
+    "mechanisms/test_stratified_parts.py": ("stratified",),
+    "mechanisms/test_stratified_nuclear_parts.py": ("stratified_nuclear",),
+    "mechanisms/blocks/test_noises.py": (
+        "blocks.additive_noise",
+        "blocks.matrix_noise",
+        "blocks.private_trace",
+        "blocks.sensitivity",
+        "blocks.shells",
+    ),
+    "mechanisms/blocks/test_searches.py": (
+        "blocks.clip_search",
+        "blocks.private_radius",
+        "blocks.sparse_vector",
+    ),
+}
+"""Quick tests of mechanisms on draws that the test chooses; they come before the mirror."""
 _ALSO = {
     "privacy.guarantee": ("privacy/test_spend.py", "privacy/test_budget.py", "contracts/test_registry.py"),
     "privacy.ledger": ("privacy/test_ledger_trail.py", "privacy/test_ledger_faults.py"),
@@ -33,12 +62,13 @@ _ALSO = {
     "data.sources.databases": ("data/test_sql.py",),
     "data.sources.sql": ("data/test_sql.py",),
     "data.sources.cells": ("data/test_cells.py", "data/test_sources.py"),
-    "mechanisms.base": ("mechanisms/test_gaussian.py", "test_groups.py"),
+    "mechanisms.base": ("mechanisms/test_options.py", "mechanisms/test_gaussian.py", "test_groups.py"),
     "mechanisms.adaptive_rules": ("mechanisms/test_adaptive.py",),
     "mechanisms.gaussian_scale": ("mechanisms/test_gaussian.py", "mechanisms/test_stratified.py"),
-    "mechanisms.registry": ("contracts/test_registry.py",),
-    "mechanisms.finished": ("mechanisms/test_eigenvectors.py", "mechanisms/blocks/test_sensitivity.py"),
+    "mechanisms.registry": ("mechanisms/test_options.py",),
+    "mechanisms.finished": ("mechanisms/test_options.py", "mechanisms/test_eigenvectors.py"),
     "mechanisms.stratified_rules": ("mechanisms/test_stratified.py",),
+    "mechanisms.stratified_nuclear_rules": ("mechanisms/test_stratified_nuclear.py",),
     "mechanisms.blocks.additive_noise": (
         "mechanisms/blocks/test_sensitivity.py",
         "mechanisms/blocks/test_tail_bounds.py",
@@ -51,9 +81,11 @@ _ALSO = {
     ),
     "mechanisms.blocks.clip_search": ("mechanisms/blocks/test_shells.py", "mechanisms/test_adaptive.py"),
     "mechanisms.blocks.private_radius": (
+        "mechanisms/test_options.py",
         "mechanisms/blocks/test_sparse_vector.py",
         "mechanisms/test_coinpress.py",
     ),
+    "mechanisms.blocks.sparse_vector": ("mechanisms/test_options.py",),
     "mechanisms.blocks.private_trace": (
         "mechanisms/blocks/test_sensitivity.py",
         "mechanisms/test_adaptive.py",
@@ -89,10 +121,11 @@ def covering(module: str) -> tuple[str, ...]:
     """Test files, relative to ``tests``, that answer for a module; the nearest first."""
     package, _, name = module.rpartition(".")
     mirror = f"{package.replace('.', '/')}/test_{name}.py"
-    files = [mirror] if (ROOT / "tests" / mirror).exists() else []
+    files = [file for file, names in _CHOSEN_DRAWS.items() if module.removeprefix("mechanisms.") in names]
+    files += [mirror] if (ROOT / "tests" / mirror).exists() else []
     files += _ALSO.get(module, ())
     if not files:
         files += next((_FALLBACK[key] for key in (module, package) if key in _FALLBACK), ())
     if module.startswith("mechanisms"):
-        files.append(_CONTRACTS)
+        files += _CONTRACTS
     return tuple(files)

@@ -119,3 +119,17 @@ def test_a_budget_reads_like_its_promise():
 @pytest.mark.parametrize("number", ["1e-300", Fraction(1, 10**300)])
 def test_the_smallest_budgets_are_accepted(number):
     assert Budget(rho=number).rho == Budget(epsilon=number).epsilon == Fraction(1, 10**300)
+
+
+@pytest.mark.parametrize(
+    ("number", "words"),
+    [
+        ("1e300", "above 1000 protects nobody"),
+        (10**301, "above 1000"),
+        ("1e301", "far too large"),
+        ("1e-301", "1e-300"),
+    ],
+)
+def test_a_number_out_of_range_is_said_to_be_so(number, words):
+    with pytest.raises(BudgetError, match=words):
+        Budget(rho=number)

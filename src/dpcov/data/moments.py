@@ -32,8 +32,8 @@ _SURELY_SHORT = 0.999999
 """A row whose floating squared norm, in units of its shell, is at most this passes the check in integers: truncation
 only shortens it, and rounding errors are below ``d * 2**-52``."""
 
-_SMALLEST_ENERGY = 0.75 * 4.0**-65
-"""From here down, a squared norm belongs to the last shell, however many there are."""
+_SMALLEST_ENERGY = 5.5e-40
+"""From here down, a squared norm belongs to the last shell, however many there are; far from any power of four."""
 
 FloatBlock = NDArray[np.float64]
 

@@ -43,11 +43,9 @@ class LedgerFile(LedgerStore):
 
     def create(self) -> None:
         """Create the file for its owner alone, or finish a creation that was interrupted."""
-        try:
-            with contextlib.suppress(FileExistsError):
-                os.close(os.open(self._path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
-        except OSError:
-            raise LedgerError(_HINTS["SQLITE_CANTOPEN"]) from None
+        # What is there already is opened below; what cannot be created cannot be opened, which is explained there.
+        with contextlib.suppress(OSError):
+            os.close(os.open(self._path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
         # Whether a file has tables is known only after SQLite has undone what an interrupted creation left.
         with self._transaction("IMMEDIATE") as connection:
             if not _has_tables(connection):

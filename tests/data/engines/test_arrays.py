@@ -114,6 +114,9 @@ def test_shells_are_those_of_exact_norms(shells):
             border,
             np.nextafter(border, 0.0),
             np.nextafter(border[1:], 1.0),
+            border[1:] * (1 + 2.0**-25),
+            border[1:] * (1 + 2.0**-24),
+            np.full((1, 3), 0.25) * np.array([[1 + 2.0**-25, 2.0**-13, 0.0]]),
             pythagorean,
             on_sphere(200, 3) * 2.0 ** -random.uniform(0.01, 68.0, (200, 1)),
             np.zeros((1, 3)),
@@ -142,6 +145,27 @@ def test_rows_longer_than_one_are_shortened_as_here(spec):
     assert np.square(values).sum(axis=1).max() <= 4 ** MomentsSpec(**spec).bits
     assert (strata is None) == (expected.strata is None)
     assert strata is None or np.array_equal(strata, expected.strata)
+
+
+@pytest.mark.parametrize(
+    ("n_features", "bits"), [(1, 26), (3, 25), (4, 25), (7, 25), (8, 24), (31, 24), (32, 23)]
+)
+def test_the_largest_entry_is_measured_to_as_many_bits_as_sums_of_squares_allow(n_features, bits):
+    rows = np.zeros((2, n_features))
+    rows[:, -1] = 0.25 * (1 + 2.0 ** -np.array([bits - 1, bits]))
+    assert arrays._shell_of(NUMPY, rows, 5).tolist() == [1, 2]
+    assert here.quantize(rows, MomentsSpec(shells=5)).strata.tolist() == [1, 2]
+
+
+@pytest.mark.parametrize("shells", [1, 3])
+def test_only_rows_that_may_be_clipped_come_here_to_be_quantized(shells):
+    fetched = []
+    watched = replace(NUMPY, to_host=lambda array: (fetched.append(array), array)[1])
+    rows = on_sphere(10, 3)
+    arrays.quantize(watched, rows, MomentsSpec(shells=shells))
+    assert not fetched
+    arrays.quantize(watched, rows, MomentsSpec(shells=shells, clip=0.5))
+    assert fetched[0] is rows
 
 
 def test_a_row_exactly_at_the_limit_is_not_shortened():

@@ -19,7 +19,7 @@ from dpcov.mechanisms.blocks.additive_noise import (
 from dpcov.mechanisms.blocks.matrix_noise import MatrixNoise, matrix_noise
 from dpcov.mechanisms.blocks.private_trace import private_trace
 from dpcov.mechanisms.blocks.sensitivity import Sensitivity, eigenvalues, scalar, upper_triangle
-from dpcov.mechanisms.blocks.shells import clipped_trace
+from dpcov.mechanisms.blocks.shells import clipped_sscp, clipped_trace
 from dpcov.noise.entropy import SeededEntropy
 from dpcov.privacy.budget import Budget
 from dpcov.privacy.guarantee import ZCDP, PureDP
@@ -158,8 +158,10 @@ def test_an_upper_bound_on_the_trace_lies_between_nothing_and_everything(monkeyp
 
 
 @pytest.mark.parametrize("shell", range(4))
-def test_the_trace_of_clipped_rows_is_exact_on_the_lattice(shell):
+def test_the_trace_of_clipped_rows_is_exact_on_the_lattice_and_their_sscp_nearly(shell):
     rows = np.array([[1.0, 0.0], [0.0, 0.75], [0.25, 0.25], [0.0, 0.125], [2.0**-5, 0.0]])
     moments = gather([rows], 2, MomentsSpec(shells=4, bits=8, normalized=True))
     norms = np.linalg.norm(rows, axis=1)
     assert clipped_trace(moments, shell) == np.sum(np.minimum(norms, 2.0**-shell) ** 2)
+    short = rows * np.minimum(1.0, 2.0**-shell / norms)[:, None] * 2**shell
+    np.testing.assert_allclose(clipped_sscp(moments, shell), short.T @ short, atol=0.02)

@@ -113,6 +113,9 @@ def test_queries_of_a_balance_are_bias_less_noise_in_units_of_the_first_radius()
     found = list(clip_search._balance_queries(COUNTS, OFFERED))
     expected = [4 * (clipping_bias(COUNTS, 1, t) - OFFERED.noise[t - 1]) for t in range(1, 5)]
     assert found == pytest.approx(expected, rel=1e-14)
+    later = Candidates(shells=range(3, 5), together=np.array([3.0, 2.0]), separately=np.array([4.0, 1.0]))
+    found = list(clip_search._balance_queries(COUNTS, later))
+    assert found == pytest.approx([-64 * 3.0, 64 * (clipping_bias(COUNTS, 3, 4) - 1.0)], rel=1e-14)
 
 
 def test_queries_of_margins_are_rows_that_are_clipped_further_less_what_they_would_cost():

@@ -135,10 +135,8 @@ def quantize(on: Library, rows: Array, spec: MomentsSpec) -> tuple[Array, Array 
 def normalize(on: Library, values: Array, bits: int) -> Array:
     """What `dpcov.data.moments.normalize` does."""
     energy = on.norms(values)
-    nonzero = energy > 0
-    safe = on.module.where(nonzero, energy, on.number(1.0))
-    factor = on.number(2.0**bits * (1 - 2.0**-40)) / on.module.sqrt(safe)
-    factor = on.module.where(nonzero, factor, on.number(0.0))
+    energy = on.module.where(energy > 0, energy, on.number(1.0))
+    factor = on.number(2.0**bits * (1 - 2.0**-40)) / on.module.sqrt(energy)
     return _shorten(on, on.module.trunc(values * factor[:, None]), bits)
 
 
