@@ -1,7 +1,7 @@
 """What databases are asked and told, without a server: options, types, refusals, and public words for every error."""
 
 import sqlite3
-import threading
+from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 
 import pyarrow as pa
@@ -167,9 +167,8 @@ def test_kinds_are_those_of_the_first_thousand_rows(tmp_path, first, kind):
 def test_a_file_can_be_read_on_and_closed_by_another_thread(tmp_path):
     blocks = open_source(Query("SELECT x FROM cells", db=cells_file(tmp_path, range(100)))).blocks(10)
     read = [next(blocks).column(0).to_pylist()]
-    other = threading.Thread(target=lambda: read.extend(block.column(0).to_pylist() for block in blocks))
-    other.start()
-    other.join()
+    with ThreadPoolExecutor(1) as pool:
+        read += pool.submit(lambda: [block.column(0).to_pylist() for block in blocks]).result()
     assert [cell for part in read for cell in part] == list(range(100))
 
 
@@ -186,8 +185,8 @@ def test_progress_through_a_query_counts_the_bytes_of_its_batches(tmp_path):
 class Recorder:
     """A driver that only remembers what it was asked."""
 
-    def __init__(self, dialect):
-        self.asked = {}
+    def __init__(self, dialect, names=("x", "y")):
+        self.asked, self.names = {}, names
         self.pool = SimpleNamespace(NullPool="no pool")
         self.dialect = SimpleNamespace(name=dialect)
 
@@ -212,7 +211,7 @@ class Recorder:
     def exec_driver_sql(self, sql):
         self.asked["sql"] = sql
         rows = iter([[(1, "a")], []])
-        return SimpleNamespace(keys=lambda: ["x", "y"], fetchmany=lambda count: next(rows))
+        return SimpleNamespace(keys=lambda: list(self.names), fetchmany=lambda count: next(rows))
 
     def cursor(self):
         return self
@@ -298,6 +297,13 @@ def test_a_server_is_sent_what_reads(sql, monkeypatch):
     assert AnyDatabase("some://url").schema(sql).names == ["x", "y"]
     with pytest.raises(DataError, match="not a single SELECT"):
         AnyDatabase("some://url").schema(f"EXPLAIN {sql}")
+
+
+@pytest.mark.parametrize("names", [("?column?", "y"), ("x", "")])
+def test_columns_without_a_name_are_refused(names, monkeypatch):
+    monkeypatch.setattr(Database, "_driver", lambda self, module: Recorder("mysql", names))
+    with pytest.raises(DataError, match="Not every column of the query has a name"):
+        open_source(Query("SELECT 1", db="some://url"))
 
 
 def test_postgres_is_made_read_only_and_answers_in_batches_of_four_mebibytes(monkeypatch):

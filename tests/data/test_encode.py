@@ -8,6 +8,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from dpcov.columns import LARGEST_SCALE, SMALLEST_SCALE
+from dpcov.data import encode as encode_module
 from dpcov.data.encode import Encoder, encode_array, read_encoded, read_unit_ball
 from dpcov.data.schema import Boolean, Categorical, Ignored, Numeric, Schema, Weights
 from dpcov.data.sources import open_source
@@ -355,6 +356,26 @@ def test_columns_stand_side_by_side_in_the_declared_order():
             [*ones, 0, 0, 1, 0, 1, 1, 0, 1],
             [*ones, 0, 0, 0, -1, 0, 0, -1, 0],
         ]
+
+
+def test_norms_near_one_alone_are_added_in_a_fixed_order(monkeypatch):
+    added, original = [], encode_module._energies
+    monkeypatch.setattr(
+        encode_module, "_energies", lambda rows: added.append(rows[:, 0].tolist()) or original(rows)
+    )
+    rows = np.array([[1.0], [1 + 1e-10], [1 - 1e-10], [0.5], [1.5], [1 - 1e-6], [0.0]])
+    encode_array(rows, 1.0)
+    assert added == [[1.0, 1 + 1e-10, 1 - 1e-10], [1.0, 1.0]]  # the second time, those that are too long
+
+
+def test_long_rows_keep_their_direction():
+    rows = np.array([[30.0, -40.0], [0.0, 1e308], [3e-5, 4e-5], [-12.0, 5.0]])
+    assert encode_array(rows, 1.0).round(14).tolist() == [
+        [0.6, -0.8],
+        [0, 1],
+        [3e-5, 4e-5],
+        [round(-12 / 13, 14), round(5 / 13, 14)],
+    ]
 
 
 @pytest.mark.parametrize("bound", [1e-300, 0.5, 1.0, 1e300])

@@ -172,7 +172,13 @@ def test_deflation_takes_off_what_it_measured(monkeypatch, rank, exponent):
         "dpcov.mechanisms.kapralov_talwar.sample_bingham",
         lambda matrix: directions[len(sampler.asked) - 1],
     )
-    monkeypatch.setattr(AdditiveNoise, "draw", lambda self, size, entropy: np.array([0.25 * self.scale, 1e9]))
+    sizes = []
+
+    def drawn(self, size, entropy):
+        sizes.append(size)
+        return np.array([0.25 * self.scale, 1e9])
+
+    monkeypatch.setattr(AdditiveNoise, "draw", drawn)
     mechanism, public = KapralovTalwar(rank=rank, exponent=exponent, value_share=0.25), problem(2, n_rows=3)
     rounds = rank or 2
     made = mechanism.draw(gathered(), mechanism.calibrate(public, Budget(epsilon=4)), public, ENTROPY)
@@ -185,5 +191,6 @@ def test_deflation_takes_off_what_it_measured(monkeypatch, rank, exponent):
         value = u @ residue @ u + 0.25 / (0.25 * per_round)
         residue, found = residue - value * np.outer(u, u), found + value * np.outer(u, u)
     assert len(sampler.asked) == rounds
+    assert sizes == [1] * rounds
     np.testing.assert_allclose(made.arrays["second_moment"], found / 3, rtol=1e-9)
     assert made.post == "clip"

@@ -1,6 +1,6 @@
 import importlib
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from types import SimpleNamespace
 
@@ -215,6 +215,11 @@ def test_the_zcdp_bound_is_at_most_one():
     assert accountant._zcdp([costly], Fraction(200)) == Fraction(6, 10) + zcdp_delta(
         Fraction(25, 2), Fraction(200)
     )
+
+
+def test_merged_gaussians_go_under_the_name_of_the_first():
+    spends = [replace(gaussian(3), mechanism="first"), replace(gaussian(4), mechanism="second")]
+    assert accountant._merge_gaussians(spends) == [replace(gaussian("12/5"), mechanism="first")]
 
 
 def test_a_single_gaussian_stays_as_it_is_and_where_it_is():

@@ -266,3 +266,15 @@ def test_what_is_left_is_said_in_the_units_of_the_rule():
     assert rules._left("inverse_square_multiplier", Fraction(1, 9)) == (
         "only Gaussian noise with a multiplier of 3 or more still fits"
     )
+
+
+def test_units_are_named_for_people():
+    assert [rules.unit_words(unit) for unit in ("rho", "inverse_square_multiplier")] == [
+        "rho",
+        "Gaussian noise, 1/multiplier²",
+    ]
+
+
+def test_an_overspent_total_has_nothing_left():
+    with pytest.raises(LedgerError, match="no rho is left"):
+        check_room("zcdp", ZCDP(rho=ONE), [zcdp(2)], zcdp(TENTH))

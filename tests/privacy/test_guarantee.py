@@ -29,6 +29,10 @@ from dpcov.privacy.guarantee import (
         ("2/3", "0.666667"),
         ("1234567890123/1000", "1.23457e+9"),
         ("1/1048576", "9.53675e-7"),
+        ("12345678901234567890123456789/1000", "1.23457e+25"),
+        ("0.1" + "0" * 60 + "1", "0.100001"),
+        ("100000" + "0" * 60 + "1", "1.00001e+65"),
+        ("0", "0"),
     ],
 )
 def test_numbers_are_exact_if_short_and_rounded_up_otherwise(value, said):
@@ -60,3 +64,9 @@ def test_relations_are_known_by_name():
     ]
     with pytest.raises(BudgetError, match="replace-one, add-remove-one"):
         check_neighbors("one")
+
+
+def test_promises_name_their_numbers():
+    assert str(PureDP(epsilon=Fraction(1, 2))) == "(0.5)-DP"
+    assert str(ZCDP(rho=Fraction(1, 3))) == "(0.333334)-zCDP"
+    assert str(ApproxDP(epsilon=Fraction(3), delta=Fraction(1, 10**6))) == "(3, 1e-6)-DP"

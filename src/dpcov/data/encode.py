@@ -254,4 +254,4 @@ def _shorten(encoded: FloatMatrix) -> None:
 def _root_weights(block: Block, name: str, upper: float) -> FloatMatrix:
     """Return sqrt(w / upper) in [0, 1]; a missing or negative weight counts as 0."""
     weights = values.numbers(_column(block, name), name).astype(np.float64)
-    return np.sqrt(np.clip(np.nan_to_num(weights, nan=0.0), 0.0, upper) / upper)
+    return np.sqrt(np.clip(np.nan_to_num(weights), 0.0, upper) / upper)

@@ -85,7 +85,8 @@ def format_number(value: Fraction) -> str:
     """Print a fraction as a short decimal if it is one, else rounded up at six significant digits."""
     from decimal import ROUND_CEILING, Context, Decimal
 
-    exact = Context(prec=40).divide(Decimal(value.numerator), Decimal(value.denominator))
-    if Fraction(exact) == value and len(exact.normalize().as_tuple().digits) <= 12:
+    twelve = Context(prec=12, rounding=ROUND_CEILING)
+    exact = twelve.divide(Decimal(value.numerator), Decimal(value.denominator))
+    if Fraction(exact) == value:
         return f"{exact.normalize():f}" if abs(exact.adjusted()) < 5 else f"{exact.normalize():e}"
     return f"{Context(prec=6, rounding=ROUND_CEILING).plus(exact):g}"
