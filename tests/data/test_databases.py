@@ -127,6 +127,21 @@ def test_types_are_asked_for_without_running_the_statement():
     assert found.field("y").type == pa.int64()
 
 
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "CREATE TABLE x AS SELECT 1 AS a",
+        "SELECT 1 AS x; SELECT 2 AS x",
+        "SELECT 1 AS x; DROP TABLE y",
+        "CHECKPOINT",
+    ],
+)
+def test_duckdb_in_memory_runs_one_select_and_nothing_else(sql):
+    for ask in (lambda: DuckDb("").schema(sql), lambda: list(DuckDb("").batches(sql, 10))):
+        with pytest.raises(DataError, match="not a single SELECT"):
+            ask()
+
+
 def test_only_what_reads_is_authorized():
     allowed = databases_module._only_reading
     for action in (

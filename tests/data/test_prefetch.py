@@ -8,13 +8,26 @@ import pytest
 from dpcov.data.prefetch import prefetch
 
 
-def settled(taken):
-    """How many items were taken when no more are."""
-    while True:
-        before = len(taken)
-        time.sleep(0.1)
-        if len(taken) == before:
-            return before
+def readers():
+    return [thread for thread in threading.enumerate() if thread.name == "dpcov-prefetch"]
+
+
+@pytest.fixture(autouse=True)
+def _ends():
+    """Every reader ends soon after its last item is taken, or nobody listens."""
+    yield
+    for reader in readers():
+        reader.join(10)
+    assert readers() == []
+
+
+def settled(taken, wanted):
+    """How many items are taken, a while after as many as wanted were."""
+    until = time.monotonic() + 20
+    while len(taken) < wanted and time.monotonic() < until:
+        time.sleep(0.01)
+    time.sleep(0.1)
+    return len(taken)
 
 
 @pytest.mark.parametrize(("options", "ahead"), [({}, 2), ({"depth": 1}, 1), ({"depth": 3}, 3)])
@@ -22,8 +35,8 @@ def test_so_many_items_wait_and_one_more_is_in_hand(options, ahead):
     taken = []
     items = prefetch((taken.append(n) or n for n in range(100)), **options)
     assert next(items) == 0
-    assert settled(taken) == 1 + ahead + 1
-    assert all(thread.daemon for thread in threading.enumerate() if thread.name == "dpcov-prefetch")
+    assert settled(taken, ahead + 2) == ahead + 2
+    assert all(reader.daemon for reader in readers())
     items.close()
 
 
@@ -48,4 +61,4 @@ def test_nothing_more_is_taken_when_nobody_listens():
     items = prefetch(taken.append(n) or n for n in range(10**6))
     next(items)
     items.close()
-    assert settled(taken) <= 4
+    assert settled(taken, 0) <= 4

@@ -1,6 +1,7 @@
 """Readers one by one: types they tell, bytes they count, pieces they cut, and words they use when reading fails."""
 
 import mmap
+import os
 
 import numpy as np
 import pandas as pd
@@ -390,3 +391,40 @@ def test_parquet_files_are_read_in_pieces_and_texts_by_their_dictionary(
     source = open_source(tmp_path / "x.parquet")
     assert sum(map(len, source.blocks(50_000, wanted={"t": "text", "x": "number"}))) == n_rows
     assert asked == [{"read_dictionary": ["t"], "pre_buffer": False, "buffer_size": buffer}]
+
+
+@pytest.mark.parametrize(
+    ("name", "sign", "words"),
+    [("x.csv", ";", "semicolons"), ("x.csv", "\t", "tabs"), ("x.csv", "|", "bars"), ("x.tsv", ",", "commas")],
+)
+def test_text_that_is_separated_otherwise_is_refused(tmp_path, name, sign, words):
+    with pytest.raises(DataError, match=f"a single name that holds {words}"):
+        open_source(text_file(tmp_path / name, f"a{sign}b", f"1{sign}2"))
+    other = "," if name == "x.csv" else "\t"
+    assert open_source(text_file(tmp_path / name, f"a{sign}b{other}c", f"1{other}2")).columns == (
+        f"a{sign}b",
+        "c",
+    )
+    assert open_source(text_file(tmp_path / name, "ab", "1")).columns == ("ab",)
+
+
+def test_pipes_are_no_files(tmp_path):
+    os.mkfifo(tmp_path / "x.csv")
+    with pytest.raises(DataError, match=r"'x\.csv' is not an ordinary file"):
+        open_source(tmp_path / "x.csv")
+
+
+def test_the_column_that_arrow_cannot_hold_is_named_if_the_schema_names_it():
+    mixed = pd.Series([1, "a"], dtype=object)
+    source = open_source(pd.DataFrame({"good": [1, 2], "bad": mixed, "worse": mixed}))
+    for wanted, told in ((None, "number 2"), (["bad", "good"], "'bad'"), (["worse"], "'worse'")):
+        with pytest.raises(DataError, match=f"column {told} mixes types"):
+            list(source.blocks(9, wanted=None if wanted is None else dict.fromkeys(wanted, "number")))
+    assert source._explain(ValueError("zebra"), ("good",)).startswith("it is damaged")
+
+
+def test_what_a_mask_hides_is_missing():
+    hidden = np.ma.masked_array([[1, 2], [3, 4]], mask=[[False, True], [False, False]])
+    (block,) = open_source(hidden).blocks(9)
+    assert np.isnan(block).tolist() == [[False, True], [False, False]]
+    assert block[~np.isnan(block)].tolist() == [1, 3, 4]

@@ -110,3 +110,22 @@ def test_a_connection_waits_half_a_minute_and_creates_no_file(tmp_path, monkeypa
     assert connection.execute("PRAGMA foreign_keys").fetchone() == (1,)
     assert connection.execute("PRAGMA synchronous").fetchone() == (3,)
     connection.close()
+
+
+def test_a_file_whose_pages_do_not_fit_together_is_refused_though_it_answers(tmp_path):
+    # A table whose index has lost its rows: every query answers, the records no longer agree with each other.
+    path = tmp_path / "privacy.ledger"
+    Ledger(path).create("patients", Budget(rho=Fraction(1)), "replace-one")
+    with sqlite3.connect(path) as connection:
+        (root,) = connection.execute(
+            "SELECT rootpage FROM sqlite_master WHERE name LIKE 'sqlite_autoindex%'"
+        ).fetchone()
+        (size,) = connection.execute("PRAGMA page_size").fetchone()
+    connection.close()
+    content = bytearray(path.read_bytes())
+    start = (root - 1) * size
+    assert content[start + 3 : start + 5] == b"\x00\x01"  # the number of rows in the page of the index
+    content[start + 3 : start + 5] = b"\x00\x00"
+    path.write_bytes(content)
+    with pytest.raises(LedgerError, match="is not a dpcov ledger"):
+        Ledger(path).datasets()
