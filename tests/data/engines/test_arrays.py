@@ -282,6 +282,8 @@ def test_rows_can_be_added_after_fetching():
 def test_groups_and_shells_share_the_strata(shells):
     rows = on_sphere(90, 3) * np.linspace(0.05, 1.0, 90)[:, None]
     groups = np.arange(90) % 4
+    with pytest.raises(DataError, match="group of every row"):
+        DeviceMoments(NUMPY, task(groups=2, shells=shells)).add(rows, None)
     gathered = DeviceMoments(NUMPY, task(groups=4, shells=shells))
     gathered.add(rows, groups)
     expected = Moments(3, MomentsSpec(groups=4, shells=shells))
