@@ -81,8 +81,6 @@ def _convert(what: str, entry: Any, kind: Any, problems: list[str]) -> Any:
         place = str(error).replace(" - at `$.", " at `").replace(" - at `$`", "")
         hint = f"; type is {_TYPES}" if "`type`" in place else ""
         problems.append(f"{what}: {place}{hint}.")
-    except SchemaError as error:
-        problems.append(f"{what}: {error}")
     return None
 
 
