@@ -146,16 +146,23 @@ class Run:
             verdict = self._bench.run(groups, limit, path_of(module), mutant.source)
             if verdict.outcome != "killed" or self._is_sound(verdict.test):
                 break
-            self._selection.leave_out(verdict.test.removesuffix(" (import)").rpartition(": ")[2])
+            self._selection.leave_out(named(verdict.test))
         return Tried(module=module, number=number, line=mutant.line, change=mutant.change, **asdict(verdict))
 
     def _is_sound(self, test: str) -> bool:
         if test.startswith("process ended"):
             return True
-        named = test.removesuffix(" (import)").rpartition(": ")[2]
-        if named not in self._sound and self._bench.run([[named]], 600.0).outcome == "survived":
-            self._sound.add(named)
-        return named in self._sound
+        test = named(test)
+        if test not in self._sound and self._bench.run([[test]], 600.0).outcome == "survived":
+            self._sound.add(test)
+        return test in self._sound
+
+
+def named(told: str) -> str:
+    """Return the test of a verdict, which may come with pytest's exit code or a remark; its own name may hold colons."""
+    test = told.removesuffix(" (import)")
+    code, _, rest = test.partition(": ")
+    return rest if code.isupper() else test
 
 
 def report(tried: list[Tried]) -> None:

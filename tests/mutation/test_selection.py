@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from tests.mutation.__main__ import sample
+from tests.mutation.__main__ import named, sample
 from tests.mutation.covering import ROOT, covering
 from tests.mutation.learning import Learned, digest, file_of
 from tests.mutation.selection import Selection
@@ -117,3 +117,15 @@ def test_a_sample_is_spread_over_everything_and_of_the_size_asked_for():
     assert found != sorted(found)
     assert {place // 20 for place in found} == set(range(50))
     assert sorted(sample(every, 5000, random.Random(1))) == every
+
+
+@pytest.mark.parametrize(
+    ("told", "test"),
+    [
+        ("tests/a.py::test_b[{'x': [1, 2]}]", "tests/a.py::test_b[{'x': [1, 2]}]"),
+        ("tests/a.py (import)", "tests/a.py"),
+        ("INTERNAL_ERROR: tests/a.py::test_b[{'x': 1}]", "tests/a.py::test_b[{'x': 1}]"),
+    ],
+)
+def test_a_verdict_names_its_test(told, test):
+    assert named(told) == test
