@@ -159,7 +159,7 @@ class Run:
 
 
 def named(told: str) -> str:
-    """Return the test of a verdict, which may come with pytest's exit code or a remark; its own name may hold colons."""
+    """Return the test of a verdict, which may come with an exit code or a remark; its own name may hold colons."""
     test = told.removesuffix(" (import)")
     code, _, rest = test.partition(": ")
     return rest if code.isupper() else test
