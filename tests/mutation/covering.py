@@ -63,7 +63,7 @@ _ALSO = {
     "data.sources.sql": ("data/test_sql.py",),
     "data.sources.cells": ("data/test_cells.py", "data/test_sources.py"),
     "mechanisms.base": ("mechanisms/test_options.py", "mechanisms/test_gaussian.py", "test_groups.py"),
-    "mechanisms.adaptive_rules": ("mechanisms/test_adaptive.py",),
+    "mechanisms.adaptive_rules": ("mechanisms/test_adaptive_parts.py", "mechanisms/test_adaptive.py"),
     "mechanisms.gaussian_scale": ("mechanisms/test_gaussian.py", "mechanisms/test_stratified.py"),
     "mechanisms.registry": ("mechanisms/test_options.py",),
     "mechanisms.finished": ("mechanisms/test_options.py", "mechanisms/test_eigenvectors.py"),
