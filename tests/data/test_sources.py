@@ -12,7 +12,6 @@ import pyarrow.feather
 import pyarrow.parquet
 import pytest
 import scipy.sparse
-from sklearn.datasets import load_wine
 
 from dpcov.data.draft import draft
 from dpcov.data.encode import read_encoded
@@ -187,7 +186,7 @@ def test_standard_input_longer_than_its_head(monkeypatch):
     assert sum(block.column(0).to_numpy().sum() for block in open_source("-").blocks(9999)) == 12 * n_rows
 
 
-MATRIX = np.array(load_wine().data[:60])
+MATRIX = np.random.default_rng(0).gamma(2.0, 50.0, size=(60, 13)).round(2)
 MATRIX[MATRIX < 2] = 0
 WINE = Schema(columns={f"x{i}": Numeric(lower=0, upper=150 + i) for i in (5, 0, 7, 12)})
 
