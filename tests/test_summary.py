@@ -160,3 +160,39 @@ def test_where_everything_drowned_the_bound_on_the_truth_holds(mechanism):
     else:
         pytest.fail("no release drowned in noise")
     assert made.expected_error("shrink") >= np.linalg.norm([[1.0, 0.5], [0.5, 0.25]])
+
+
+def test_a_release_without_any_matrix_bounds_the_truth():
+    rows = np.full((500, 70), 0.1)
+    for seed in range(20):
+        made = dpcov.second_moment(
+            rows,
+            norm_bound=1,
+            budget=dpcov.Budget(rho="1e-7"),
+            mechanism="stratified",
+            shells=2,
+            entropy=dpcov.SeededEntropy(seed),
+        )
+        if not len(made.manifest.statistics.arrays["first_shell"]):
+            break
+    else:
+        pytest.fail("every release drew a matrix")
+    assert made.expected_error("shrink") >= np.linalg.norm(rows.T @ rows / 500)
+    assert "drowned" in made.summary()
+
+
+def test_one_matrix_of_an_empty_table_bounds_the_truth_by_its_trace():
+    found = []
+    for seed in range(200):
+        made = dpcov.second_moment(
+            np.zeros((1000, 3)),
+            norm_bound=1,
+            budget=dpcov.Budget(rho=1),
+            mechanism="gaussian",
+            entropy=dpcov.SeededEntropy(seed),
+        )
+        if not made.second_moment("shrink").any():
+            found.append(made.expected_error("shrink"))
+    # A trace has the noise of three diagonal entries, each of 1/1000; the public bound alone would be 1.
+    assert len(found) > 20
+    assert max(found) < 0.01

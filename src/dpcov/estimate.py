@@ -49,7 +49,7 @@ class UnitEstimate:
     parts_may_be_empty : bool
         Whether parts are strata, some of which may hold no row and should then be estimated as zero.
     trace_bound : float
-        What the true trace exceeds in one of 40 releases at most, by the noisy traces of all strata.
+        What the true trace exceeds in one of 40 releases at most: by noisy traces, and never above one.
     """
 
     matrix: Array
@@ -60,7 +60,7 @@ class UnitEstimate:
     parts: tuple["Part", ...] = ()
     joint_trace: float | None = None
     parts_may_be_empty: bool = False
-    trace_bound: float = float("inf")
+    trace_bound: float = 1.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,6 +110,7 @@ def unit_estimate(statistics: NoisyStatistics, n_rows: int | None) -> UnitEstima
         off_diagonal_variance=float(int(statistics.noise.off_diagonal_variance)) * (step / rows) ** 2,
         noise_is_normal="gaussian" in statistics.noise.family,
         parts=_single_part(statistics, unit / rows, variance),
+        trace_bound=_trace_bound(float(np.trace(matrix)) / rows, len(matrix) * variance, statistics),
     )
 
 
@@ -174,7 +175,7 @@ def _strata_estimate(statistics: NoisyStatistics, n_rows: int | None) -> UnitEst
                 largest_trace=statistics.radius**2 * 4.0 ** -float(first),
             )
         )
-    d = arrays["sscp"].shape[-1]
+    d, every = arrays["sscp"].shape[-1], step * 4.0 ** -np.arange(traces.shape[1], dtype=np.float64)
     return UnitEstimate(
         matrix=sum((part.matrix for part in parts), start=np.zeros((d, d))),
         n_rows=rows,
@@ -184,18 +185,20 @@ def _strata_estimate(statistics: NoisyStatistics, n_rows: int | None) -> UnitEst
         parts=tuple(parts),
         parts_may_be_empty=True,
         joint_trace=_joint_trace(arrays, dropped / sqrt(diagonal) if diagonal else 0.0),
-        trace_bound=_trace_bound(traces * dropped, trace, step) if statistics.radius == 1 else 1.0,
+        trace_bound=_trace_bound(
+            float(np.sum(traces @ every)) * dropped,
+            trace * statistics.n_groups * float(np.sum(every**2)),
+            statistics,
+        ),
     )
 
 
-def _trace_bound(traces: Array, variance: float, step: float) -> float:
-    """The sum of the traces of all shells, (groups, shells) in their own units, and what noise may have taken of it.
+def _trace_bound(trace: float, variance: float, statistics: NoisyStatistics) -> float:
+    """A noisy trace, and what its noise may have taken of it.
 
     Traces of rows that were shortened (a radius below 1) bound nothing but those.
     """
-    steps = step * 4.0 ** -np.arange(traces.shape[1], dtype=np.float64)
-    std = sqrt(variance * len(traces) * float(np.sum(steps**2)))
-    return min(1.0, max(0.0, float(np.sum(traces @ steps))) + ONE_IN_FORTY * std)
+    return min(1.0, max(0.0, trace) + ONE_IN_FORTY * sqrt(variance)) if statistics.radius == 1 else 1.0
 
 
 def _joint_trace(arrays: Mapping[str, PublishedArray], unit: float) -> float | None:
@@ -220,9 +223,7 @@ def shrunk(estimate: UnitEstimate) -> tuple[Array, float]:
             "This release cannot be shrunk: its noise is not isotropic. Use another post-processing."
         )
     matrix, squared_error = _shrunk_parts(estimate)
-    if estimate.parts and not np.any(matrix):
-        return matrix, min(1.0, estimate.trace_bound) ** 2
-    return matrix, squared_error
+    return (matrix, squared_error) if np.any(matrix) else (matrix, estimate.trace_bound**2)
 
 
 def _shrunk_parts(estimate: UnitEstimate) -> tuple[Array, float]:
