@@ -87,7 +87,7 @@ class PrivacyLoss(_Record, frozen=True, kw_only=True):
 class Model(_Record, frozen=True, kw_only=True):
     """Who is trusted, and how the release is used; tier 2."""
 
-    model: Literal["central", "distributed"]
+    model: Literal["central"]
     actors: tuple[str, ...]
     release: Literal["static"]
     interactive: Literal[False]
@@ -147,7 +147,7 @@ def registry_entry(release: Release, deployment: Deployment, *, justification: s
         deployment=deployment,
         product=_product(release),
         privacy_loss=_privacy_loss(release),
-        model=_model(release),
+        model=_model(),
         details=_details(release, justification),
     )
     encoded = msgspec.json.encode(entry)
@@ -184,15 +184,12 @@ def _privacy_loss(release: Release) -> PrivacyLoss:
     )
 
 
-def _model(release: Release) -> Model:
-    distributed = release.manifest.mechanism.name == "distributed-gaussian"
-    actors = (
-        ("sites that hold rows and add noise", "a coordinator that sees noisy sums only", "the public")
-        if distributed
-        else ("a custodian that holds the rows and is trusted with them", "the public")
-    )
+def _model() -> Model:
     return Model(
-        model="distributed" if distributed else "central", actors=actors, release="static", interactive=False
+        model="central",
+        actors=("a custodian that holds the rows and is trusted with them", "the public"),
+        release="static",
+        interactive=False,
     )
 
 
