@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from dpcov.artifact import Release
 from dpcov.auto import AUTO, resolve
 from dpcov.columns import LARGEST_SCALE, SMALLEST_SCALE, EncodedColumn
+from dpcov.data.cells import text_column
 from dpcov.data.checkpoint import Checkpoint
 from dpcov.data.encode import Encoder
 from dpcov.data.engines import BallEncoding, TableEncoding
@@ -23,6 +23,7 @@ from dpcov.data.groups import Grouping, split_schema
 from dpcov.data.moments import Moments, MomentsSpec
 from dpcov.data.rows import EncodedRows, RowsSpec
 from dpcov.data.schema import Schema
+from dpcov.data.seal import sealed
 from dpcov.errors import BudgetError, UsageError
 from dpcov.gathering import Gathering, Progress, table_moments
 from dpcov.mechanisms.base import Problem
@@ -209,7 +210,7 @@ def second_moment(
     mechanism: str = "gaussian",
     neighbors: Neighbors = "replace-one",
     rows_per_person: int = 1,
-    groups: ArrayLike | None = None,
+    groups: Iterable[object] | None = None,
     categories: Iterable[str] | None = None,
     entropy: Entropy | None = None,
     ledger: Ledger | str | Path | None = None,
@@ -227,8 +228,9 @@ def second_moment(
         Sensitive rows, or their exact moments from :func:`moments`.
     norm_bound : float
         Public bound on the l2 norm of a row; longer rows are scaled down to it.  Required for rows.
-    groups : (n,) array, optional
-        The group of each row; needs ``categories``.  One matrix for each group at the price of one release.
+    groups : iterable of length n, optional
+        The group of each row of an array or a data frame in memory; needs ``categories``.  One matrix for each
+        group at the price of one release.
     categories : iterable of str, optional
         The public names of all groups.
     budget, mechanism, neighbors, entropy, ledger, dataset, engine, threads, memory_limit, **options
@@ -349,7 +351,7 @@ def _check_norm_bound(norm_bound: float | None) -> float:
 
 
 def _group_codes(
-    groups: ArrayLike | None, categories: Iterable[str] | None
+    groups: Iterable[object] | None, categories: Iterable[str] | None
 ) -> tuple[NDArray[np.intp] | None, tuple[str, ...]]:
     """Number every row's group by the public list of categories."""
     if groups is None and categories is None:
@@ -357,7 +359,11 @@ def _group_codes(
     if groups is None or categories is None:
         raise UsageError("Give the groups of the rows and the public list of categories together.")
     grouping = Grouping("groups", categories)
-    return grouping.codes_of(pa.array(np.asarray(groups).astype(str))), grouping.names
+    cells = groups.tolist() if hasattr(groups, "tolist") else groups
+    column = sealed(
+        lambda: text_column(cells, "groups"), "groups", lambda _: "give a category for every row."
+    )
+    return grouping.codes_of(column), grouping.names
 
 
 def _names(X: Any, where: Gathering) -> tuple[str, ...]:

@@ -1,63 +1,80 @@
-"""Rows of Python objects as Arrow: one column may hold cells of several types."""
+"""What one cell means, whatever its type."""
 
-from datetime import date, datetime, time
+from datetime import date, time
 from decimal import Decimal
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 
-from dpcov.data.sources.cells import batches_of_rows, column_of_cells
-from dpcov.data.values import numbers
+from dpcov.data.cells import number_column, number_of, text_column, text_of
+from dpcov.data.values import category_codes, codes_of_labels, numbers
 from dpcov.errors import DataError
 
 
 @pytest.mark.parametrize(
-    ("cells", "data_type", "values"),
+    ("cell", "number", "text"),
     [
-        ([None, None], pa.null(), [None, None]),
-        ([True, None, False], pa.bool_(), [True, None, False]),
-        ([1, None, -(2**63)], pa.int64(), [1, None, -(2**63)]),
-        ([1, 2**63], pa.float64(), [1.0, 2.0**63]),
-        ([2**63 - 1, None], pa.int64(), [2**63 - 1, None]),
-        ([-(2**63) - 1], pa.float64(), [-(2.0**63)]),
-        ([1, 2.5, True, Decimal("0.5"), "a"], pa.string(), ["1", "2.5", "True", "0.5", "a"]),
-        ([1.5, None], pa.float64(), [1.5, None]),
-        ([time(1, 2), None], pa.time64("us"), [time(1, 2), None]),
-        ([10**400, -(10**400), 1.5], pa.float64(), [np.inf, -np.inf, 1.5]),
-        ([1, 2.5, True, Decimal("0.07")], pa.float64(), [1.0, 2.5, 1.0, 0.07]),
-        ([Decimal("0.1"), None], pa.float64(), [0.1, None]),
-        (["a", None], pa.string(), ["a", None]),
-        (["a", 1, 2.5], pa.string(), ["a", "1", "2.5"]),
-        ([b"a"], pa.binary(), [b"a"]),
-        ([date(2020, 1, 1)], pa.date32(), [date(2020, 1, 1)]),
-        ([datetime(2020, 1, 1), None], pa.timestamp("us"), [datetime(2020, 1, 1), None]),
+        (1, 1.0, "1"),
+        (1.0, 1.0, "1"),
+        (1.5, 1.5, "1.5"),
+        (True, 1.0, "True"),
+        (1e16, 1e16, "10000000000000000"),
+        (2**53 + 1, 2.0**53, "9007199254740993"),
+        (10**400, np.inf, "1" + "0" * 400),
+        (-(10**400), -np.inf, "-1" + "0" * 400),
+        (np.float32(0.1), float(np.float32(0.1)), "0.10000000149011612"),
+        (np.int8(-3), -3.0, "-3"),
+        (np.bool_(False), 0.0, "False"),
+        (Decimal("0.07"), 0.07, "0.07"),
+        (Decimal("1.50"), 1.5, "1.50"),
+        (Decimal("1E+3"), 1000.0, "1000"),
+        (Decimal("1E+9999"), np.inf, "1E+9999"),
+        ("2.50", 2.5, "2.50"),
+        (None, np.nan, None),
+        (float("nan"), np.nan, None),
+        (Decimal("NaN"), np.nan, None),
+        (pd.NA, np.nan, None),
+        (pd.NaT, np.nan, None),
+        ("NA", np.nan, "NA"),
+        (date(2020, 1, 1), None, "2020-01-01"),
+        (pd.Timestamp("2020-01-01", tz="UTC"), None, "2020-01-01 00:00:00+00:00"),
+        (time(1, 2), None, "01:02:00"),
+        (b"a", None, "a"),
+        ("zebra4711", None, "zebra4711"),
+        ("1_000", None, "1_000"),
+        ({}, None, None),
+        ([1], None, None),
+        (1j, None, None),
     ],
 )
-def test_a_column_gets_the_narrowest_type_that_holds_its_cells(cells, data_type, values):
-    column = column_of_cells(cells, "x")
-    assert column.type == data_type
-    assert column.to_pylist() == values
+def test_a_cell_means_a_number_a_text_or_nothing(cell, number, text):
+    if number is None:
+        with pytest.raises(DataError, match="'x' holds") as refused:
+            number_of(cell, "x")
+        assert "4711" not in str(refused.value)
+    else:
+        np.testing.assert_equal(number_of(cell, "x"), number)
+    if text is None and number is None:
+        with pytest.raises(DataError, match="neither a number nor a text"):
+            text_of(cell, "x")
+    else:
+        assert text_of(cell, "x") == text
+
+
+def test_columns_of_cells_have_the_type_that_is_wanted():
+    assert number_column([1, None, "2.5"], "x").equals(pa.array([1.0, None, 2.5]))
+    assert text_column([1, None, 2.5, "a"], "x").equals(pa.array(["1", None, "2.5", "a"]))
+    assert text_column([], "x").type == pa.string()
 
 
 @pytest.mark.parametrize(
-    "cells", [[b"zebra4711", 1], [date(2020, 1, 1), "zebra4711"], [{}], [[1]], [1, object()]]
+    ("label", "cell", "found"), [("1.0", 1, True), ("1.0", "1.00", True), ("1", 1.0, True), ("01", 1, False)]
 )
-def test_what_means_neither_number_nor_category_is_refused_without_a_cell(cells):
-    with pytest.raises(DataError, match="'x' mixes types") as refused:
-        column_of_cells(cells, "x")
-    assert "4711" not in str(refused.value)
-
-
-def test_no_rows_are_one_batch_without_rows():
-    (batch,) = batches_of_rows(["a", "b"], lambda count: [], 10)
-    assert (batch.num_rows, batch.schema.names) == (0, ["a", "b"])
-
-
-def test_each_batch_has_types_of_its_own():
-    pieces = iter([[(1,), (2,)], [("three",)], []])
-    first, second = batches_of_rows(["a"], lambda count: next(pieces), 2)
-    assert (first.schema.field("a").type, second.schema.field("a").type) == (pa.int64(), pa.string())
+def test_a_whole_number_is_one_category_however_it_is_written(label, cell, found):
+    code_of = codes_of_labels([label])
+    assert (category_codes(text_column([cell], "x"), "x", code_of).tolist() == [0]) == found
 
 
 @pytest.mark.parametrize("text", ["0.07", "0.57", "0.58", "1234567.89", "-0.29", "1E+3"])

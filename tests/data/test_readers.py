@@ -414,11 +414,11 @@ def test_pipes_are_no_files(tmp_path):
         open_source(tmp_path / "x.csv")
 
 
-def test_the_column_that_arrow_cannot_hold_is_named_if_the_schema_names_it():
+def test_the_column_that_cannot_be_read_is_named_if_the_schema_names_it():
     mixed = pd.Series([1, "a"], dtype=object)
     source = open_source(pd.DataFrame({"good": [1, 2], "bad": mixed, "worse": mixed}))
     for wanted, told in ((None, "number 2"), (["bad", "good"], "'bad'"), (["worse"], "'worse'")):
-        with pytest.raises(DataError, match=f"column {told} mixes types"):
+        with pytest.raises(DataError, match=f"column {told} holds cells"):
             list(source.blocks(9, wanted=None if wanted is None else dict.fromkeys(wanted, "number")))
     assert source._explain(ValueError("zebra"), ("good",)).startswith("it is damaged")
 

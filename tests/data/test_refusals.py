@@ -45,13 +45,17 @@ def test_a_file_that_the_system_keeps_back(tmp_path, monkeypatch):
     ("text", "expected"),
     [
         ("\n\n", "empty"),
+        ("a,b\n1,2\n\n3,4\n", "has a blank line"),
+        ("a,b\r\n1,2\r\n\r\n", "has a blank line"),
+        ("\na\n1\n", "begins with a blank line"),
         ("a,b\n", "no rows"),
         ("a,b\n1,2\n3\n", "2 fields"),
         ("a,b\n1,2\n3,4,5\n", "2 fields"),
         ("a,b\n1,x\n", "number 2 holds text"),
         ("a,b,a\n1,2,3\n", "positions 1, 3"),
         ("39,b\n1,2\n", "line of column names"),
-        ('a,b\n1,"2\n3,4\n', "number 2 holds text"),
+        ('a,b\n1,"2\n3,4\n', "is never closed"),
+        ('a,b\n1,x"y\n3,4"\n', "stands inside a cell"),
     ],
 )
 def test_text_that_cannot_be_read(tmp_path, text, expected):
@@ -146,8 +150,8 @@ UNHEARD_OF = {
 
 
 @pytest.mark.parametrize("frame", UNHEARD_OF.values(), ids=UNHEARD_OF.keys())
-def test_a_column_that_arrow_cannot_hold_is_named(frame):
-    with pytest.raises(DataError, match=r"column 'a' mixes types.*convert or drop it"):
+def test_a_column_that_cannot_be_read_is_named(frame):
+    with pytest.raises(DataError, match=r"column 'a' holds cells.*convert or drop it"):
         list(open_source(frame).blocks(10, wanted={"n": "number", "a": "number"}))
     with pytest.raises(DataError, match="column number 2"):
         open_source(frame).kinds()

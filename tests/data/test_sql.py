@@ -6,6 +6,7 @@ from decimal import Decimal
 
 import duckdb
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
@@ -62,11 +63,6 @@ def in_parquet(folder, request):
     return "duckdb://", f"'{folder / 'people.parquet'}'"
 
 
-def in_csv(folder, request):
-    pa.csv.write_csv(TABLE, folder / "people.csv")
-    return "duckdb://", f"'{folder / 'people.csv'}'"
-
-
 def in_duckdb(folder, request):
     people = TABLE  # noqa: F841  DuckDB finds it by its name
     with duckdb.connect(str(folder / "people.duckdb")) as connection:
@@ -119,7 +115,7 @@ def in_postgres_by_cursor(folder, request):
     return url.replace("postgresql:", "postgresql+psycopg:"), name
 
 
-HOMES = (in_parquet, in_csv, in_duckdb, in_sqlite, in_sqlalchemy, in_postgres, in_postgres_by_cursor)
+HOMES = (in_parquet, in_duckdb, in_sqlite, in_sqlalchemy, in_postgres, in_postgres_by_cursor)
 
 
 @pytest.fixture(scope="module", params=HOMES, ids=lambda home: home.__name__[3:])
@@ -306,6 +302,45 @@ def sqlite_cells(tmp_path, cells):
         connection.executemany("INSERT INTO cells VALUES (?)", [(cell,) for cell in cells])
     connection.close()
     return Query("SELECT x FROM cells", db=f"sqlite:///{tmp_path / 'cells.db'}")
+
+
+@pytest.mark.parametrize(
+    "reads", ["'{}/x.csv'", "read_csv('{}/x.csv', all_varchar=true)", "read_json('{}/x.json')", "frame"]
+)
+def test_types_that_duckdb_guesses_from_rows_are_refused(tmp_path, reads):
+    (tmp_path / "x.csv").write_text("a,b\n1,2\n")
+    (tmp_path / "x.json").write_text('{"a": 1}')
+    frame = pd.DataFrame({"a": pd.Series([1], dtype=object)})  # noqa: F841  DuckDB finds it by its name
+    statement = f"SELECT a FROM {reads.format(tmp_path)}"
+    with pytest.raises(DataError, match="DuckDB guesses types"):
+        open_source(duckdb.sql(statement))
+    if reads != "frame":
+        with pytest.raises(DataError, match="DuckDB guesses types"):
+            open_source(Query(statement, db="duckdb://"))
+
+
+def test_folders_that_duckdb_would_type_together_are_refused(tmp_path):
+    for region in ("01", "x"):
+        (tmp_path / f"region={region}").mkdir()
+        pa.parquet.write_table(pa.table({"a": [1]}), tmp_path / f"region={region}" / "x.parquet")
+    files = f"'{tmp_path}/*/*.parquet'"
+    guessing = [
+        files,
+        f"read_parquet({files})",
+        f"read_parquet({files}, hive_types_autocast=false) NATURAL JOIN {files}",
+    ]
+    for source in guessing:
+        with pytest.raises(DataError, match="values in folder names"):
+            open_source(Query(f"SELECT * FROM {source}", db="duckdb://"))
+    with duckdb.connect(str(tmp_path / "v.duckdb")) as connection:
+        connection.execute(f"CREATE VIEW v AS SELECT * FROM read_parquet({files})")
+    with pytest.raises(DataError, match="a view or a macro names"):
+        open_source(Query("SELECT * FROM v", db=f"duckdb:///{tmp_path / 'v.duckdb'}"))
+    told = Query(f"SELECT region FROM read_parquet({files}, hive_types_autocast=false)", db="duckdb://")
+    blocks = open_source(told).blocks(9, wanted={"region": "text"})
+    assert sorted(cell for block in blocks for cell in block.column(0).to_pylist()) == ["01", "x"]
+    whole = Query(f"SELECT * FROM read_parquet({files}, hive_partitioning = false)", db="duckdb://")
+    assert open_source(whole).columns == ("a",)
 
 
 def test_sqlite_cells_of_mixed_types_mean_what_they_mean_in_csv(tmp_path):

@@ -116,7 +116,7 @@ class Encoder:
             width = len(declared.categories) if isinstance(declared, Categorical) else 1
             indicator = place + width if schema.missing_of(name) == "indicator" else None
             if isinstance(declared, Categorical):
-                code_of = {label: code for code, label in enumerate(declared.categories)}
+                code_of = values.codes_of_labels(declared.categories)
                 category = _Category(name=name, place=place, indicator=indicator, code_of=code_of)
                 self._categories.append(category)
             else:
@@ -137,7 +137,8 @@ class Encoder:
 
     def _write_number(self, number: _Number, column: NDArray[Any], encoded: FloatMatrix) -> None:
         scaled = encoded[:, number.place]
-        np.subtract(column, number.center, out=scaled)
+        # In float64 whatever type the column has: a cell's number does not depend on how it was stored.
+        np.subtract(column, number.center, out=scaled, dtype=np.float64)
         np.multiply(scaled, number.scale, out=scaled)
         np.clip(scaled, -self._unit, self._unit, out=scaled)
         # Clipped numbers have a finite sum, so that it is NaN exactly if a value is missing.

@@ -41,7 +41,7 @@ class Grouping:
             raise SchemaError(f"Groups need a list of distinct categories other than {OTHER}.")
         self.column = column
         self.names = (*labels, OTHER)
-        self._code_of = {label: code for code, label in enumerate(labels)}
+        self._code_of = values.codes_of_labels(labels)
 
     @property
     def wanted(self) -> dict[str, Reading]:

@@ -6,10 +6,7 @@ appears in a message.  Knows nothing of bounds, files or norms.
 A column is an Arrow array, or a vector of floats from a matrix.
 """
 
-import math
-import re
-from collections.abc import Mapping
-from decimal import Decimal
+from collections.abc import Iterable, Mapping
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -17,26 +14,20 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from dpcov.data.cells import MISSING_WORDS, number_of, spellings, truth_value_of, whole
 from dpcov.data.seal import sealed
-from dpcov.errors import DataError
 
 Column: TypeAlias = pa.Array | NDArray[np.float64]
-
-MISSING_WORDS = (
-    *("", "?", ".", "NA", "N/A", "n/a", "#N/A", "<NA>", "NaN", "nan", "-nan", "-NaN"),
-    *("null", "Null", "NULL", "None", "none", "NaT"),
-)
-"""Texts that mean a missing value, unless the schema lists them as a category."""
 
 UNKNOWN, MISSING = -1, -2
 """Codes beside those of the declared categories."""
 
-_WHOLE = re.compile(r"(-?\d+)\.0+")
 
-_TRUTH = {
-    **dict.fromkeys(("true", "t", "yes", "y"), 1.0),
-    **dict.fromkeys(("false", "f", "no", "n"), 0.0),
-}
+def codes_of_labels(labels: Iterable[str]) -> dict[str, int]:
+    """Number the categories of a schema; ``1.0`` is found as ``1``, too, where that is no category of its own."""
+    code_of = {label: code for code, label in enumerate(labels)}
+    shorter = {short: code for label, code in code_of.items() for short in whole(label)}
+    return shorter | code_of
 
 
 def numbers(column: Column, name: str) -> NDArray[Any]:
@@ -55,7 +46,7 @@ def numbers(column: Column, name: str) -> NDArray[Any]:
     if pa.types.is_boolean(data_type):
         return np.asarray(pc.cast(column, pa.float64()).to_numpy(zero_copy_only=False))
     values, codes = _distinct(column, name)
-    return _take(np.array([_number_of(value, name) for value in values], dtype=np.float64), codes, np.nan)
+    return _take(np.array([number_of(value, name) for value in values], dtype=np.float64), codes, np.nan)
 
 
 def truth_values(column: Column, name: str) -> NDArray[Any]:
@@ -63,14 +54,16 @@ def truth_values(column: Column, name: str) -> NDArray[Any]:
     if isinstance(column, np.ndarray) or not _is_text(column.type):
         return numbers(column, name)
     values, codes = _distinct(column, name)
-    return _take(np.array([_truth_of(value, name) for value in values], dtype=np.float64), codes, np.nan)
+    return _take(np.array([truth_value_of(value, name) for value in values], dtype=np.float64), codes, np.nan)
 
 
 def category_codes(column: Column, name: str, code_of: Mapping[str, int]) -> NDArray[np.int64]:
     """Return the code of each value's category, or `UNKNOWN` or `MISSING`."""
     cells = pa.array(column) if isinstance(column, np.ndarray) else column
     values, codes = _distinct(cells, name)
-    return _take(np.array([_code_of(value, code_of) for value in values], dtype=np.int64), codes, MISSING)
+    return _take(
+        np.array([_code_of(value, name, code_of) for value in values], dtype=np.int64), codes, MISSING
+    )
 
 
 def _distinct(column: pa.Array, name: str) -> tuple[list[object], NDArray[np.int64]]:
@@ -102,50 +95,10 @@ def _is_text(data_type: pa.DataType) -> bool:
     )
 
 
-def _number_of(value: object, name: str) -> float:
-    """Read one distinct value as a number."""
-    return _parsed(value, name, "that is not a number; declare it categorical, or correct it")
-
-
-def _truth_of(value: object, name: str) -> float:
-    """Read one distinct text as true or false."""
-    word = str(value).strip().lower()
-    if word in _TRUTH:
-        return _TRUTH[word]
-    return _parsed(value, name, "that is neither true nor false; declare it categorical, or correct it")
-
-
-def _parsed(value: object, name: str, otherwise: str) -> float:
-    if value is None or (isinstance(value, str) and value.strip() in MISSING_WORDS):
-        return math.nan
-    if not isinstance(value, str | int | float | Decimal):
-        raise DataError(f"Column '{name}' holds something {otherwise}.")
-    try:
-        # Python reads 1_000 as a number, readers of CSV do not.
-        return float(value.replace("_", "x") if isinstance(value, str) else value)
-    except (ValueError, OverflowError):
-        pass
-    # Raised outside the handler: the first error quotes the value.
-    raise DataError(f"Column '{name}' holds text {otherwise}.")
-
-
-def _code_of(value: object, code_of: Mapping[str, int]) -> int:
+def _code_of(value: object, name: str, code_of: Mapping[str, int]) -> int:
     """Find the category of one distinct value."""
-    spellings = _spellings(value)
-    for spelling in spellings:
+    written = spellings(value, name)
+    for spelling in written:
         if spelling in code_of:
             return code_of[spelling]
-    return MISSING if not set(spellings).isdisjoint(MISSING_WORDS) else UNKNOWN
-
-
-def _spellings(value: object) -> tuple[str, ...]:
-    """Return the ways in which a category may write this value, the likeliest first."""
-    if value is None:
-        return ("",)
-    if isinstance(value, bool):
-        return (str(value), str(value).lower(), str(value).upper(), str(int(value)))
-    if isinstance(value, bytes):
-        return (value.decode("utf-8", errors="replace").strip(),)
-    text = str(value).strip()
-    whole = _WHOLE.fullmatch(text)
-    return (text, whole.group(1)) if whole else (text,)
+    return MISSING if not set(written).isdisjoint(MISSING_WORDS) else UNKNOWN

@@ -70,6 +70,12 @@ def no_client():
         yield
 
 
+def joined(parts, rows_each, columns):
+    """Delayed chunks as one array."""
+    chunks = [da.from_delayed(part, (rows_each, columns), dtype=np.float64) for part in parts]
+    return da.concatenate(chunks)
+
+
 @pytest.mark.usefixtures("no_client")
 class TestOnThreads:
     @pytest.mark.parametrize("chunks", [(2000, 5), (300, 2), (1, 5), ((0, 1500, 0, 500), (1, 4))])
@@ -120,15 +126,23 @@ class TestOnThreads:
         first = table_moments(tmp_path / "0.parquet", SCHEMA, MomentsSpec(), engine="dask")
         assert first.n_rows == 200
 
-    def test_delayed_partitions_of_several_kinds_are_taken(self):
-        X = rows()
-        makers = [
-            lambda: X[:500],
-            lambda: pa.table(dict(zip("abcde", X[500:900].T, strict=True))),
-            lambda: X[900:],
-        ]
-        parts = [dask.delayed(make, pure=False)() for make in makers]
-        assert dpcov.moments(parts, norm_bound=2.0, engine="dask", **SPEC) == local(X, **SPEC)
+    def test_delayed_partitions_declare_no_types(self):
+        parts = [dask.delayed(np.zeros)((3, 2))]
+        with pytest.raises(DataError, match="from_delayed"):
+            dpcov.moments(parts, norm_bound=2.0, engine="dask", **SPEC)
+
+    def test_a_partition_has_the_types_that_the_frame_declares(self):
+        schema = dpcov.Schema(columns={"n": dpcov.Categorical(categories=("1", "1.5"))})
+        parts = [pd.DataFrame({"n": [1, 1]}), pd.DataFrame({"n": [1.5, 1.0]})]
+        with dask.config.set({"dataframe.convert-string": False}):
+            made = [
+                dd.from_delayed([dask.delayed(part) for part in parts], meta={"n": kind}, verify_meta=False)
+                for kind in ("int64", "object")
+            ]
+        with pytest.raises(DataError, match="'n' has another type in a partition"):
+            table_moments(made[0], schema, MomentsSpec())
+        whole = pd.DataFrame({"n": pd.Series([1, 1, 1.5, 1.0], dtype=object)})
+        assert table_moments(made[1], schema, MomentsSpec()) == table_moments(whole, schema, MomentsSpec())
 
     def test_a_release_takes_groups_and_a_recognized_frame(self):
         frame = dd.from_pandas(table(), npartitions=4)
@@ -210,9 +224,10 @@ class TestOnTwoProcesses:
         def stumble():
             raise ValueError(SECRET)
 
-        parts = [dask.delayed(np.zeros)((3, 2)), dask.delayed(stumble, pure=False)()]
+        made = [dask.delayed(np.zeros)((3, 2)), dask.delayed(stumble, pure=False)()]
+        parts = joined(made, 3, 2)
         with pytest.raises(DataError, match="ValueError") as refusal:
-            dpcov.moments(parts, norm_bound=1.0, engine="dask")
+            dpcov.moments(parts, norm_bound=1.0)
         assert SECRET not in str(refusal.value)
         assert refusal.value.__cause__ is None and refusal.value.__context__ is None
 
@@ -246,10 +261,10 @@ class TestOnTwoProcesses:
             dead.touch()
 
         parts = [dask.delayed(part, pure=False)(start) for start in range(0, 4000, 200)]
-        made = dpcov.moments(parts, norm_bound=2.0, engine="dask", progress=kill_once, **SPEC)
+        made = dpcov.moments(joined(parts, 200, 5), norm_bound=2.0, progress=kill_once, **SPEC)
         assert made == local(X, **SPEC)
         assert dead.exists()
-        assert len(list(runs.iterdir())) > 1 + len(parts)  # one more run told the names of the columns
+        assert len(list(runs.iterdir())) > len(parts)
 
 
 def test_a_missing_file_is_named_without_its_folder(tmp_path):

@@ -11,7 +11,8 @@ pytest.importorskip("pyspark", reason="the spark engine needs pyspark: pip insta
 
 from dpcov.data.engines import parquet
 from dpcov.data.engines import spark as engine
-from dpcov.data.engines.spark_scan import scanned_files
+from dpcov.data.engines.spark_scan import refuse_guessed_types, scanned_files
+from dpcov.errors import DataError
 
 NAMES = ["a", "b", "c"]
 
@@ -97,11 +98,28 @@ def test_partitioned_folders_go_through_spark(session, tmp_path):
     for year in (2023, 2024):
         (tmp_path / f"year={year}").mkdir()
         write(tmp_path / f"year={year}" / "x.parquet", rows(50, year))
-    frame = session.read.parquet(str(tmp_path))
+    with pytest.raises(DataError, match="guessed types from the names of folders"):
+        gathered(session.read.parquet(str(tmp_path)))
+    session.conf.set("spark.sql.sources.partitionColumnTypeInference.enabled", "false")
+    try:
+        frame = session.read.parquet(str(tmp_path))
+    finally:
+        session.conf.unset("spark.sql.sources.partitionColumnTypeInference.enabled")
     assert scanned_files(frame, NAMES) is None
     years = np.repeat([2023.0, 2024.0], 50)[:, None]
     expected = local(np.hstack([np.vstack([rows(50, 2023), rows(50, 2024)]), years]))
     assert gathered(frame) == gathered(tmp_path, engine="spark") == expected
+
+
+def test_types_that_spark_guesses_from_rows_are_refused(session, tmp_path):
+    (tmp_path / "x.csv").write_text("a,b\n1,2\n")
+    session.range(3).write.json(str(tmp_path / "j"))
+    guessed = session.read.csv(str(tmp_path / "x.csv"), header=True, inferSchema=True)
+    for frame in (guessed.where("a > 0"), session.read.json(str(tmp_path / "j"))):
+        with pytest.raises(DataError, match="guessed types from the rows"):
+            refuse_guessed_types(frame)
+    refuse_guessed_types(session.read.csv(str(tmp_path / "x.csv"), header=True))
+    refuse_guessed_types(session.range(3))
 
 
 @pytest.mark.parametrize("name", ["spark.sql.files.ignoreCorruptFiles", "spark.sql.files.ignoreMissingFiles"])

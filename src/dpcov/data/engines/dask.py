@@ -1,11 +1,11 @@
-"""Moments of Dask arrays and data frames, delayed partitions and Parquet files, on whatever scheduler is active.
+"""Moments of Dask arrays and data frames and of Parquet files, on whatever scheduler is active.
 
 Promise: the moments of a partition are the value of a task and are merged in a tree of such values, so that a worker
 may die and its tasks run again without any row counting twice.  Rows never leave the workers, and no task raises with
 rows among its arguments, which Dask would log.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
@@ -16,7 +16,7 @@ import dask.array
 import dask.dataframe
 import distributed
 from dask.callbacks import Callback
-from dask.delayed import Delayed, delayed
+from dask.delayed import delayed
 
 from dpcov.data.engines.base import MomentsTask, Progress, require_rows
 from dpcov.data.engines.memory import require_memory
@@ -25,13 +25,13 @@ from dpcov.data.engines.parts import (
     FAN_IN,
     TABLE,
     Gathered,
+    attempt,
     gather_part,
     merge_or_raise,
     require_columns,
 )
 from dpcov.data.moments import Moments
 from dpcov.data.seal import explain, sealed
-from dpcov.data.sources import open_source
 from dpcov.data.sources.base import number_names
 from dpcov.errors import DataError
 
@@ -41,21 +41,20 @@ _as_completed: Any = distributed.as_completed
 _scheduler: Any = dask.base.get_scheduler
 
 _TAKES = (
-    "The dask engine takes a Dask array or data frame, delayed partitions in a list, or the path of a Parquet file, "
-    "of a folder of them, or a pattern."
+    "The dask engine takes a Dask array or data frame, or the path of a Parquet file, of a folder of them, or a "
+    "pattern. Delayed partitions declare no types: pass dask.dataframe.from_delayed(parts, meta=...)."
 )
 
 
 def columns(data: Any) -> tuple[str, ...]:
-    """Names of the columns; of delayed partitions the first one is made, since nothing else knows them."""
+    """Names of the columns."""
     if isinstance(data, dask.array.Array):
         return number_names(_array(data).shape[1])
     if isinstance(data, dask.dataframe.DataFrame):
         return tuple(str(label) for label in data.columns)
     if isinstance(data, str | Path):
         return tuple(open_files(data, _TAKES).schema.names)
-    first = delayed(_names, pure=False)(_delayed(data)[0])
-    return tuple(sealed(first.compute, TABLE, _describe))
+    raise DataError(_TAKES)
 
 
 def moments(data: Any, task: MomentsTask, progress: Progress | None = None) -> Moments:
@@ -78,33 +77,38 @@ def _parts(data: Any, task: MomentsTask) -> tuple[Callable[..., Gathered], Seque
         require_columns([str(label) for label in data.columns], task)
         if task.encoding.wanted is not None:
             data = data[[labels[name] for name in task.encoding.wanted]]
-        return gather_part, data.to_delayed()
+        declared = {str(label): dtype for label, dtype in data.dtypes.items()}
+        return partial(_gather_declared, declared), data.to_delayed()
     if isinstance(data, str | Path):
         dataset = open_files(data, _TAKES)
         names = columns_of(dataset, task)
         return partial(gather_piece, names), pieces(dataset, names)
-    return gather_part, _delayed(data)
+    raise DataError(_TAKES)
+
+
+def _gather_declared(declared: Mapping[str, Any], task: MomentsTask, part: Any) -> Gathered:
+    """Moments of a partition whose columns have the types that the whole frame declares."""
+    return attempt(lambda: task.gather(_as_declared(part, declared)))
+
+
+def _as_declared(part: Any, declared: Mapping[str, Any]) -> Any:
+    """Cells of a column of objects are read one by one; any other type must not depend on the partition."""
+    part.columns = [str(label) for label in part.columns]
+    for name, dtype in declared.items():
+        if dtype.name == "object":
+            part = part.assign(**{name: part[name].astype(object)})
+        elif part[name].dtype.name != dtype.name:
+            raise DataError(
+                f"Column '{name}' has another type in a partition than the data frame declares. "
+                "Convert it in all partitions, for example with astype."
+            )
+    return part
 
 
 def _array(data: Any) -> Any:
     if data.ndim != 2 or data.shape[1] != data.shape[1]:
         raise DataError("Give an array of rows and columns, whose number of columns Dask knows.")
     return data if data.numblocks[1] == 1 else data.rechunk({1: -1})
-
-
-def _delayed(data: Any) -> Sequence[Delayed]:
-    parts = [data] if isinstance(data, Delayed) else data
-    if (
-        not isinstance(parts, list | tuple)
-        or not all(isinstance(part, Delayed) for part in parts)
-        or not parts
-    ):
-        raise DataError(_TAKES)
-    return parts
-
-
-def _names(part: Any) -> tuple[str, ...]:
-    return open_source(part).columns
 
 
 def _tree(task: Any, leaves: Sequence[Any]) -> Any:

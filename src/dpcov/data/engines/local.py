@@ -19,8 +19,8 @@ from dpcov.data.engines.share import share
 from dpcov.data.moments import Moments
 from dpcov.data.prefetch import prefetch
 from dpcov.data.rows import EncodedRows
-from dpcov.data.sources import Block, open_source
-from dpcov.errors import UsageError
+from dpcov.data.sources import Block, Source, open_source
+from dpcov.errors import DataError, UsageError
 
 GroupedBlock = tuple[Block, NDArray[np.intp] | None]
 
@@ -72,11 +72,25 @@ def rows(data: Any, encoding: Encoding, progress: Progress | None = None) -> Enc
 def _blocks(data: Any, encoding: Encoding) -> Generator[GroupedBlock, None, None]:
     rows, groups = (data.rows, data.groups) if isinstance(data, GroupedRows) else (data, None)
     start = 0
-    read = open_source(rows).blocks(block_rows(encoding.n_features), wanted=encoding.wanted)
+    source = open_source(rows)
+    if groups is not None:
+        _require_a_group_a_row(source, len(groups))
+    read = source.blocks(block_rows(encoding.n_features), wanted=encoding.wanted)
     with closing(prefetch(read)) as blocks:
         for block in blocks:
             yield block, None if groups is None else groups[start : start + len(block)]
             start += len(block)
+
+
+def _require_a_group_a_row(source: Source, n_groups: int) -> None:
+    """Groups belong to rows by position, so rows need places that nothing in them can move."""
+    if source.n_rows is None:
+        raise UsageError(
+            "Groups beside the rows need an array or a data frame in memory, whose rows have fixed places. "
+            "For a file or a query put the groups into a column, and use release(by=...)."
+        )
+    if source.n_rows != n_groups:
+        raise DataError("There are not as many groups as rows. Give every row its group.")
 
 
 def _thread_count(threads: int | None) -> int:

@@ -4,6 +4,7 @@ Promise: only footers are read where the work is shared out; what a worker is se
 group is in exactly one piece.  Knows nothing of Dask or Spark.
 """
 
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,9 @@ _PIECE_VALUES = 2**24
 
 _READ_BUFFER = 1 << 20
 """Bytes of each column chunk that are held at a time."""
+
+_FOLDER = re.compile(r"(?<=/)([^/=]+)=[^/]*(?=/)")
+"""A folder of a partitioned table."""
 
 _VERSIONED = ("_delta_log", ".hoodie")
 """What lies in the folder of a table whose files are not all valid at a time."""
@@ -53,12 +57,48 @@ def open_files(path: str | Path, otherwise: str) -> Any:
             f"'{place.name}' is a table with versions, of which its files hold several at a time. "
             "Open it with the library it was written with, and pass the data frame."
         )
-    return sealed(lambda: pa.dataset.dataset(files, format="parquet", partitioning="hive"), TABLE)
+    return sealed(lambda: _with_folders(files), TABLE)
+
+
+def _with_folders(files: Any) -> Any:
+    """Read ``key=value`` in folder names as text, each by itself: a common type would follow from all folders."""
+    plain = pa.dataset.dataset(files, format="parquet")
+    base = "" if isinstance(files, list) else str(files)
+    keys = {tuple(_FOLDER.findall(str(Path(file).parent).removeprefix(base) + "/")) for file in plain.files}
+    if len(keys) > 1:
+        raise DataError("Not all files lie in folders of the same kind (key=value/...). Move them.")
+    fields = [(key, pa.string()) for key in next(iter(keys), ())]
+    if not fields:
+        return plain
+    partitioning = pa.dataset.partitioning(pa.schema(fields), flavor="hive")
+    return pa.dataset.dataset(files, format="parquet", partitioning=partitioning)
 
 
 def pieces(dataset: Any, names: Sequence[str]) -> list[Piece]:
     """Share the row groups of all files out, by the columns that will be read; can be pickled."""
-    return [piece for whole in dataset.get_fragments() for piece in _pieces(whole, len(names))]
+    files = list(dataset.get_fragments())
+    _require_equal_types(files, names)
+    return [piece for whole in files for piece in _pieces(whole, len(names))]
+
+
+def _require_equal_types(files: Sequence[Piece], names: Sequence[str]) -> None:
+    """Refuse a table in whose files a column has several types: a cell would mean what its file says."""
+    for name in names:
+        found = {_type_in(file, name) for file in files}
+        if len(found - {pa.null()}) > 1:
+            raise DataError(
+                f"Column '{name}' does not have the same type in all files. Write them with one schema."
+            )
+
+
+def _type_in(file: Piece, name: str) -> pa.DataType | None:
+    """The type of a column, as written; None where the file lacks it."""
+    if name in pa.dataset.get_partition_keys(file.partition_expression):
+        return pa.string()
+    if name not in file.physical_schema.names:
+        return None
+    found = file.physical_schema.field(name).type
+    return found.value_type if pa.types.is_dictionary(found) else found
 
 
 def columns_of(dataset: Any, task: MomentsTask) -> list[str]:

@@ -31,7 +31,7 @@ from dpcov.data.engines.parts import (
     merge_parts,
     require_columns,
 )
-from dpcov.data.engines.spark_scan import python_reads, scanned_files
+from dpcov.data.engines.spark_scan import python_reads, refuse_guessed_types, scanned_files
 from dpcov.data.moments import Moments
 from dpcov.data.seal import sealed
 from dpcov.errors import DataError, UsageError
@@ -101,6 +101,7 @@ def _values(data: Any, task: MomentsTask) -> Any:
         dataset = open_files(data, _TAKES)
         return _of_files(_session(), dataset, columns_of(dataset, task), task)
     frame = _frame(data)
+    refuse_guessed_types(frame)
     require_columns(frame.columns, task)
     wanted = task.encoding.wanted
     names = frame.columns if wanted is None else list(wanted)

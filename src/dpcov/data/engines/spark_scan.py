@@ -4,7 +4,7 @@ Promise: files are told only if reading them gives exactly the rows and columns 
 for certain, extensions and versioned tables above all, is left to Spark.  Reads plans and footers, never rows.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlparse
@@ -13,6 +13,8 @@ import pyarrow as pa
 import pyarrow.dataset
 import pyarrow.parquet
 from pyspark.sql import DataFrame, SparkSession
+
+from dpcov.errors import DataError
 
 _PACKAGE = "org.apache.spark.sql.execution.datasources."
 _SCAN = {
@@ -40,6 +42,47 @@ _CHANGES_WHAT_IS_READ = (
     "spark.sql.files.ignoreCorruptFiles",
     "spark.sql.files.ignoreMissingFiles",
 )
+
+
+_GUESSES_FOLDERS = "spark.sql.sources.partitionColumnTypeInference.enabled"
+
+
+def refuse_guessed_types(frame: DataFrame) -> None:
+    """Refuse a data frame whose reader took types from rows or folders: one row would decide how others are read.
+
+    Raises
+    ------
+    DataError
+        If files are read whose types were inferred.
+    """
+    leaves: Any = frame._jdf.queryExecution().analyzed().collectLeaves()
+    for place in range(leaves.size()):
+        leaf = leaves.apply(place)
+        if _class(leaf) != _SCAN["plan"] or _class(leaf.relation()) != _SCAN["relation"]:
+            continue
+        relation = leaf.relation()
+        options = {str(key).lower(): str(value).lower() for key, value in _pairs(relation.options())}
+        inferred = options.get("inferschema") == "true" or "json" in _class(relation.fileFormat()).lower()
+        if inferred:
+            raise DataError(
+                "Spark has guessed types from the rows of these files. Read them with spark.read.schema(...), "
+                "and save them as Parquet."
+            )
+        folders = [field.dataType().typeName() for field in relation.partitionSchema().fields()]
+        if _is_set(frame.sparkSession, _GUESSES_FOLDERS, "true") and any(
+            kind != "string" for kind in folders
+        ):
+            raise DataError(
+                "Spark has guessed types from the names of folders (key=value). Set "
+                f"{_GUESSES_FOLDERS} to false before the table is read."
+            )
+
+
+def _pairs(options: Any) -> Iterator[tuple[Any, Any]]:
+    found = options.iterator()
+    while found.hasNext():
+        pair = found.next()
+        yield pair._1(), pair._2()
 
 
 def python_reads(session: SparkSession, path: str) -> bool:
@@ -74,8 +117,8 @@ def scanned_files(frame: DataFrame, names: Iterable[str]) -> Any | None:
     return pa.dataset.dataset([str(file) for file in files], format="parquet") if alike else None
 
 
-def _is_set(session: SparkSession, name: str) -> bool:
-    return str(session.conf.get(name, "false")).strip().lower() not in ("", "false")
+def _is_set(session: SparkSession, name: str, default: str = "false") -> bool:
+    return str(session.conf.get(name, default)).strip().lower() not in ("", "false")
 
 
 def _whole_files(frame: DataFrame) -> list[Path] | None:

@@ -20,6 +20,9 @@ __all__ = ["Block", "Kind", "Progress", "Query", "Reading", "Source", "open_sour
 _FORMATS = ".csv, .tsv (also .gz or .zst), .parquet, .arrow, .feather, .ipc, .npy or .npz"
 
 
+_NO_LIST = "it holds something else than equally long lists of numbers."
+
+
 def open_source(data: object) -> Source:
     """Open rows for reading in blocks.
 
@@ -48,7 +51,8 @@ def open_source(data: object) -> Source:
     if scipy.sparse.issparse(data):
         return matrices.SparseSource(data, "the sparse matrix")
     if isinstance(data, list | tuple):
-        array = sealed(lambda: np.array(data), "the list", lambda _: "its rows are not equally long.")
+        # Every number by itself: a common type would follow from all of them.
+        array = sealed(lambda: np.array(data, dtype=np.float64), "the list", lambda _: _NO_LIST)
         return matrices.ArraySource(array, "the list")
     return frames.open_frame(data, "the table")
 

@@ -40,11 +40,14 @@ class Source(ABC):
         The names of the columns, in order; ``x0``, ``x1``, ... where the data has none.
     progress_total : int or None
         The number of bytes to read, where it is known.
+    n_rows : int or None
+        The number of rows, where it is known before reading and rows keep their order.
     """
 
     name: str
     columns: tuple[str, ...]
     progress_total: int | None = None
+    n_rows: int | None = None
 
     @abstractmethod
     def kinds(self) -> dict[str, Kind]:

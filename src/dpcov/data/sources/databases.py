@@ -9,14 +9,17 @@ import importlib
 import sqlite3
 import tempfile
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from decimal import Decimal
 from pathlib import Path
 from typing import Any, ClassVar
 
 import pyarrow as pa
 
+from dpcov.data.cells import number_column, text_column
 from dpcov.data.seal import explain
-from dpcov.data.sources.cells import batches_of_rows
+from dpcov.data.sources.base import Kind, Reading, kind_of_arrow_type
+from dpcov.data.sources.duckdb_types import refuse_guessed_types
 from dpcov.errors import DataError, UsageError
 
 _BATCH_BYTES = 4 << 20
@@ -110,13 +113,13 @@ class Database(ABC):
     def schema(self, sql: str) -> pa.Schema:
         """Names and types of the columns, null where the database types cells and not columns."""
 
-    def sample_types(self, sql: str) -> pa.Schema | None:
-        """Types of the first rows, for databases whose columns have none."""
-        return None
+    def kinds(self, sql: str) -> dict[str, Kind]:
+        """What the columns hold, for a draft."""
+        return {column.name: kind_of_arrow_type(column.type) for column in self.schema(sql)}
 
     @abstractmethod
-    def batches(self, sql: str, block_rows: int) -> Iterator[pa.RecordBatch]:
-        """All rows, a bounded number at a time."""
+    def batches(self, sql: str, block_rows: int, wanted: Mapping[str, Reading]) -> Iterator[pa.RecordBatch]:
+        """All rows, a bounded number at a time, with at least the wanted columns."""
 
     def _driver(self, module: str) -> Any:
         try:
@@ -152,7 +155,9 @@ class DuckDb(Database):
                 statements = connection.extract_statements(sql)
                 if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
                     raise DataError(f"'the query' cannot be read: {_NO_CHANGES}")
-                yield connection.sql(sql)
+                relation = connection.sql(sql)
+                refuse_guessed_types(relation, stated=sql)
+                yield relation
 
     def schema(self, sql: str) -> pa.Schema:
         """Ask for the types without running the statement."""
@@ -161,7 +166,7 @@ class DuckDb(Database):
             # A nested relation renames columns of the same name; the relation itself does not.
             return pa.schema(list(zip(relation.columns, types, strict=True)))
 
-    def batches(self, sql: str, block_rows: int) -> Iterator[pa.RecordBatch]:
+    def batches(self, sql: str, block_rows: int, wanted: Mapping[str, Reading]) -> Iterator[pa.RecordBatch]:
         """Stream record batches."""
         with self._relation(sql) as relation:
             # The older name is deprecated, the newer one absent from older versions.
@@ -190,7 +195,7 @@ class Postgres(Database):
             found = cursor.adbc_execute_schema(sql)
         return pa.schema([_plain_field(column) for column in found])
 
-    def batches(self, sql: str, block_rows: int) -> Iterator[pa.RecordBatch]:
+    def batches(self, sql: str, block_rows: int, wanted: Mapping[str, Reading]) -> Iterator[pa.RecordBatch]:
         """Stream record batches."""
         with self._cursor() as cursor:
             cursor.execute(sql)
@@ -240,17 +245,18 @@ class Sqlite(Database):
         with self._cursor(sql) as cursor:
             return pa.schema([(column[0], pa.null()) for column in cursor.description or ()])
 
-    def sample_types(self, sql: str) -> pa.Schema | None:
+    def kinds(self, sql: str) -> dict[str, Kind]:
         """Look at the first rows."""
         with self._cursor(sql) as cursor:
             names = [column[0] for column in cursor.description or ()]
-            return next(batches_of_rows(names, cursor.fetchmany, _SAMPLE_ROWS)).schema
+            return _kinds_of_rows(names, cursor.fetchmany(_SAMPLE_ROWS))
 
-    def batches(self, sql: str, block_rows: int) -> Iterator[pa.RecordBatch]:
-        """Stream rows and give every batch the types of its cells."""
+    def batches(self, sql: str, block_rows: int, wanted: Mapping[str, Reading]) -> Iterator[pa.RecordBatch]:
+        """Stream rows; every cell is read by itself, as the schema wants its column."""
         with self._cursor(sql) as cursor:
             names = [column[0] for column in cursor.description or ()]
-            yield from batches_of_rows(names, cursor.fetchmany, block_rows)
+            while rows := cursor.fetchmany(block_rows):
+                yield _batch_of_rows(names, rows, wanted)
 
 
 _READING = {sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION, sqlite3.SQLITE_RECURSIVE}
@@ -291,15 +297,44 @@ class AnyDatabase(Database):
         with self._result(sql, 1) as result:
             return pa.schema([(name, pa.null()) for name in list(result.keys())])
 
-    def sample_types(self, sql: str) -> pa.Schema | None:
+    def kinds(self, sql: str) -> dict[str, Kind]:
         """Look at the first rows."""
         with self._result(sql, _SAMPLE_ROWS) as result:
-            return next(batches_of_rows(list(result.keys()), result.fetchmany, _SAMPLE_ROWS)).schema
+            return _kinds_of_rows(list(result.keys()), result.fetchmany(_SAMPLE_ROWS))
 
-    def batches(self, sql: str, block_rows: int) -> Iterator[pa.RecordBatch]:
-        """Stream rows and give every batch the types of its cells."""
+    def batches(self, sql: str, block_rows: int, wanted: Mapping[str, Reading]) -> Iterator[pa.RecordBatch]:
+        """Stream rows; every cell is read by itself, as the schema wants its column."""
         with self._result(sql, block_rows) as result:
-            yield from batches_of_rows(list(result.keys()), result.fetchmany, block_rows)
+            names = list(result.keys())
+            while rows := result.fetchmany(block_rows):
+                yield _batch_of_rows(names, rows, wanted)
+
+
+def _batch_of_rows(
+    names: Sequence[str], rows: Sequence[Sequence[Any]], wanted: Mapping[str, Reading]
+) -> pa.RecordBatch:
+    """Return the wanted columns of rows whose cells have types of their own."""
+    cells = dict(zip(names, zip(*rows, strict=True), strict=True))
+    columns = {
+        name: (number_column if reading == "number" else text_column)(cells[name], name)
+        for name, reading in wanted.items()
+    }
+    return pa.RecordBatch.from_pydict(columns)
+
+
+def _kinds_of_rows(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> dict[str, Kind]:
+    """Guess from some rows what a draft should propose."""
+    cells = zip(*rows, strict=True) if rows else [()] * len(names)
+    return {name: _kind_of_cells(column) for name, column in zip(names, cells, strict=True)}
+
+
+def _kind_of_cells(cells: Sequence[Any]) -> Kind:
+    types = {type(cell) for cell in cells} - {type(None)}
+    if not types or not types <= {bool, int, float, Decimal, str}:
+        return "other"
+    if str in types:
+        return "text"
+    return "boolean" if types == {bool} else "number"
 
 
 def open_database(url: str) -> Database:

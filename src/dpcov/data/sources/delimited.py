@@ -16,9 +16,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
 
+from dpcov.data.cells import MISSING_WORDS
 from dpcov.data.seal import sealed
 from dpcov.data.sources.base import Block, Kind, Reading, Source, check_names, kind_of_arrow_type
-from dpcov.data.values import MISSING_WORDS
+from dpcov.data.sources.lines import CheckedLines
 from dpcov.errors import DataError
 
 _BLOCK_BYTES = 1 << 20
@@ -65,10 +66,13 @@ class DelimitedSource(Source):
             yield batch.rename_columns(list(wanted)), position()
 
     def _parse(self, stream: pa.NativeFile, types: Mapping[str, pa.DataType]) -> Any:
+        checked = CheckedLines(stream, delimiter=self._delimiter, columns=len(self.columns), name=self.name)
         return pa.csv.open_csv(
-            stream,
+            pa.PythonFile(checked, mode="r"),
             read_options=pa.csv.ReadOptions(block_size=_BLOCK_BYTES),
-            parse_options=pa.csv.ParseOptions(delimiter=self._delimiter, newlines_in_values=True),
+            parse_options=pa.csv.ParseOptions(
+                delimiter=self._delimiter, newlines_in_values=True, ignore_empty_lines=False
+            ),
             convert_options=pa.csv.ConvertOptions(
                 column_types=dict(types),
                 include_columns=list(types),

@@ -4,14 +4,16 @@ Promise: a table is turned into Arrow one block at a time; lazy tables (DuckDB, 
 where their library can hand out batches.  Knows nothing of schemas.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import narwhals as nw
 import pyarrow as pa
 
+from dpcov.data.cells import number_column, text_column
 from dpcov.data.seal import sealed
 from dpcov.data.sources.base import Block, Kind, Reading, Source, check_names, kind_of_arrow_type
+from dpcov.data.sources.duckdb_types import refuse_guessed_types
 from dpcov.errors import DataError
 
 _FIRST_ROWS = 1000
@@ -23,6 +25,7 @@ class FrameSource(Source):
 
     def __init__(self, frame: nw.DataFrame[Any], name: str) -> None:
         self.name = name
+        self.n_rows = len(frame)
         self._frame = frame
         self.columns = check_names([str(label) for label in frame.columns], name)
 
@@ -38,18 +41,41 @@ class FrameSource(Source):
         frame = self._frame.select(nw.nth([self.columns.index(column) for column in wanted]))
         done = 0
         for start in range(0, len(frame), block_rows):
-            for batch in _arrow(frame[start : start + block_rows], wanted).to_batches():
+            block = frame[start : start + block_rows]
+            pandas_like = frame.implementation.is_pandas_like()
+            table = _pandas_block(block.to_native(), wanted) if pandas_like else _arrow(block, wanted)
+            for batch in table.to_batches():
                 done += batch.nbytes
                 yield batch, done
 
     def _explain(self, error: Exception, schema_names: Sequence[str]) -> str:
-        """Name the first column that Arrow cannot hold, if that is what went wrong."""
-        for place, column in enumerate(self.columns):
-            if (column in schema_names or not schema_names) and not _converts(self._frame, place):
-                # Where the line of names was forgotten, a name is a value.
-                told = f"'{column}'" if schema_names else f"number {place + 1}"
-                return f"column {told} mixes types, or has one without numbers and texts; convert or drop it."
-        return super()._explain(error, schema_names)
+        """Name the column that cannot be read, if that is what went wrong."""
+        unreadable = (name for name in schema_names or self.columns if not self._converts(name))
+        column = error.column if isinstance(error, _UnreadableError) else next(unreadable, None)
+        if column is None:
+            return super()._explain(error, schema_names)
+        # Where the line of names was forgotten, a name is a value.
+        told = f"'{column}'" if schema_names else f"number {self.columns.index(column) + 1}"
+        return (
+            f"column {told} holds cells that are neither numbers nor texts, or texts where numbers are wanted; "
+            "convert or drop it."
+        )
+
+    def _converts(self, column: str) -> bool:
+        """Whether Arrow can hold a column."""
+        try:
+            self._frame.select(nw.nth(self.columns.index(column))).to_arrow()
+        except Exception:  # every library has its own errors
+            return False
+        return True
+
+
+class _UnreadableError(Exception):
+    """Says which column it is."""
+
+    def __init__(self, column: str) -> None:
+        super().__init__()
+        self.column = column
 
 
 class LazySource(Source):
@@ -57,6 +83,8 @@ class LazySource(Source):
 
     def __init__(self, frame: nw.LazyFrame[Any], name: str) -> None:
         self.name = name
+        if frame.implementation.is_duckdb():
+            refuse_guessed_types(frame.to_native())
         self._frame = frame
         self._schema = frame.collect_schema()
         self.columns = check_names(self._schema.names(), name)
@@ -126,19 +154,38 @@ def _lazy_tables(frame: nw.LazyFrame[Any], block_rows: int) -> Iterable[pa.Table
     return iter([frame.collect("pyarrow").to_native()])
 
 
+def _pandas_block(block: Any, wanted: Mapping[str, Reading]) -> pa.Table:
+    """Turn rows of a pandas frame into Arrow with the types that its columns declare.
+
+    Arrow would give a column of objects one type for all its cells, which the other rows decide.
+    """
+    series = (block.iloc[:, place] for place in range(len(wanted)))
+    columns = [_pandas_column(cells, *named) for cells, named in zip(series, wanted.items(), strict=True)]
+    return pa.table(columns, names=list(wanted))
+
+
+def _pandas_column(cells: Any, name: str, reading: Reading) -> pa.Array | pa.ChunkedArray:
+    try:
+        return _by_type(cells, name, number_column if reading == "number" else text_column)
+    except Exception:  # pandas and Arrow have errors of their own, which may quote a cell
+        failure = _UnreadableError(name)
+    raise failure
+
+
+def _by_type(cells: Any, name: str, by_itself: Callable[[list[object], str], pa.Array]) -> Any:
+    if cells.dtype == object:
+        return by_itself(cells.tolist(), name)
+    if cells.dtype.name == "category":
+        labels = by_itself(cells.cat.categories.astype(object).tolist(), name)
+        codes = cells.cat.codes.to_numpy().astype("int64")
+        return pa.DictionaryArray.from_arrays(pa.array(codes, mask=codes < 0), labels)
+    return pa.array(cells, from_pandas=True)
+
+
 def _arrow(frame: nw.DataFrame[Any], names: Iterable[str]) -> pa.Table:
     """Turn rows into Arrow; the index that pandas adds is left out."""
     table = frame.to_arrow()
     return pa.table({name: table[name] for name in names})
-
-
-def _converts(frame: nw.DataFrame[Any], place: int) -> bool:
-    """Whether Arrow can hold a column."""
-    try:
-        frame.select(nw.nth(place)).to_arrow()
-    except Exception:  # every library has its own errors
-        return False
-    return True
 
 
 def _kind(data_type: Any) -> Kind:

@@ -26,12 +26,14 @@ _MOST_SIZES = 8
 
 
 class _MatrixSource(Source):
+    n_rows: int
+
     def __init__(self, shape: tuple[int, ...], dtype: np.dtype[Any], name: str) -> None:
         self.name = name
         check_matrix(shape, dtype, name)
         self.columns = number_names(shape[1])
         self._row_bytes = shape[1] * dtype.itemsize
-        self._n_rows = shape[0]
+        self.n_rows = shape[0]
 
     def kinds(self) -> dict[str, Kind]:
         """Call every column a number."""
@@ -45,10 +47,10 @@ class ArraySource(_MatrixSource):
         super().__init__(array.shape, array.dtype, name)
         self._array = array
         self._mapping = array.base if isinstance(array.base, mmap.mmap) else None
-        self.progress_total = self._n_rows * self._row_bytes
+        self.progress_total = self.n_rows * self._row_bytes
 
     def _read(self, block_rows: int, wanted: Mapping[str, Reading]) -> Iterator[tuple[Block, int]]:
-        for start in range(0, self._n_rows, block_rows):
+        for start in range(0, self.n_rows, block_rows):
             rows = self._array[start : start + block_rows]
             yield _as_floats(rows), (start + len(rows)) * self._row_bytes
             let_go(self._mapping)
@@ -71,7 +73,7 @@ class SparseSource(_MatrixSource):
         self.progress_total = int(self._matrix.data.nbytes)
 
     def _read(self, block_rows: int, wanted: Mapping[str, Reading]) -> Iterator[tuple[Block, int]]:
-        for start in range(0, self._n_rows, block_rows):
+        for start in range(0, self.n_rows, block_rows):
             rows = self._matrix[start : start + block_rows]
             done = int(self._matrix.indptr[start + rows.shape[0]]) * self._matrix.dtype.itemsize
             yield np.asarray(rows.toarray(), dtype=np.float64), done
@@ -83,13 +85,13 @@ class ArchivedArraySource(_MatrixSource):
     def __init__(self, archive: ArraysArchive, member: ArrayMember, name: str) -> None:
         super().__init__(member.shape, member.dtype, name)
         self._archive, self._member = archive, member
-        self.progress_total = self._n_rows * self._row_bytes
+        self.progress_total = self.n_rows * self._row_bytes
 
     def _read(self, block_rows: int, wanted: Mapping[str, Reading]) -> Iterator[tuple[Block, int]]:
         width = len(self.columns)
         with self._archive.open(self._member) as stream:
-            for start in range(0, self._n_rows, block_rows):
-                rows = min(block_rows, self._n_rows - start)
+            for start in range(0, self.n_rows, block_rows):
+                rows = min(block_rows, self.n_rows - start)
                 block = stream.take(rows * width).reshape(rows, width)
                 yield block.astype(np.float64), (start + rows) * self._row_bytes
 
@@ -108,8 +110,8 @@ class ArchivedCsrSource(_MatrixSource):
         open_member = self._archive.open_named
         with open_member("indptr") as ends, open_member("indices") as places, open_member("data") as values:
             first, width = int(ends.take(1)[0]), len(self.columns)
-            for start in range(0, self._n_rows, block_rows):
-                rows = min(block_rows, self._n_rows - start)
+            for start in range(0, self.n_rows, block_rows):
+                rows = min(block_rows, self.n_rows - start)
                 pointers = np.concatenate((np.array([first]), ends.take(rows)))
                 _check_pointers(pointers)
                 count = int(pointers[-1]) - first

@@ -65,14 +65,13 @@ class SqlSource(Source):
 
     def kinds(self) -> dict[str, Kind]:
         """Read from the database's types; from the first rows where it has none (SQLite)."""
-        sampled = sealed(lambda: self._database.sample_types(self._sql), self.name, explain_database_error)
-        return {label.name: kind_of_arrow_type(label.type) for label in sampled or self._schema}
+        return sealed(lambda: self._database.kinds(self._sql), self.name, explain_database_error)
 
     def _read(self, block_rows: int, wanted: Mapping[str, Reading]) -> Iterator[tuple[Block, int]]:
         for column, reading in wanted.items():
             _check_type(self._schema.field(column), reading)
         rows = done = 0
-        for batch in self._database.batches(self._sql, block_rows):
+        for batch in self._database.batches(self._sql, block_rows, wanted):
             rows += len(batch)
             done += batch.nbytes
             yield batch.select(list(wanted)), done

@@ -1,0 +1,141 @@
+"""What one cell means: a number, a text, or nothing.
+
+Contract: the only place where cells are given a meaning, one at a time.  A cell's number and text follow from that cell
+alone, never from its neighbors, the block or the file, because the proof of every mechanism lets one row change the
+encoding of one row only.  No cell appears in a message.
+"""
+
+import math
+import re
+from collections.abc import Iterable
+from datetime import date, datetime, time
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from dpcov.errors import DataError
+
+MISSING_WORDS = (
+    *("", "?", ".", "NA", "N/A", "n/a", "#N/A", "<NA>", "NaN", "nan", "-nan", "-NaN"),
+    *("null", "Null", "NULL", "None", "none", "NaT"),
+)
+"""Texts that mean a missing value, unless the schema lists them as a category."""
+
+_WHOLE = re.compile(r"(-?\d+)\.0+")
+_TRUTH = {
+    **dict.fromkeys(("true", "t", "yes", "y"), 1.0),
+    **dict.fromkeys(("false", "f", "no", "n"), 0.0),
+}
+_LONGEST_DECIMAL = 1000
+"""Digits up to which a decimal is written out."""
+
+_NO_NUMBER = "that is not a number; declare it categorical, or correct it"
+_NO_TRUTH_VALUE = "that is neither true nor false; declare it categorical, or correct it"
+
+
+def number_of(cell: object, name: str) -> float:
+    """Return the nearest float64; NaN for a missing value.
+
+    Raises
+    ------
+    DataError
+        If the cell is neither a number, a truth value, nor the text of a number.
+    """
+    return _number(cell, name, _NO_NUMBER)
+
+
+def truth_value_of(cell: object, name: str) -> float:
+    """Return 1 for true and 0 for false, also in words; a number stays as it is; NaN for a missing value."""
+    word = cell.strip().lower() if isinstance(cell, str) else None
+    return _TRUTH[word] if word in _TRUTH else _number(cell, name, _NO_TRUTH_VALUE)
+
+
+def text_of(cell: object, name: str) -> str | None:
+    """Return the text by which a category is compared; None for a missing value.
+
+    A whole number is written without a fraction, whatever type it has, and a decimal with the places it has itself.
+
+    Raises
+    ------
+    DataError
+        If the cell is neither a number, a truth value, a text, nor a date or time.
+    """
+    cell = _plain(cell)
+    if cell is None or isinstance(cell, str):
+        return cell
+    if isinstance(cell, bool | int | date | datetime | time):
+        return str(cell)
+    if isinstance(cell, float):
+        return str(int(cell)) if cell.is_integer() else str(cell)
+    if isinstance(cell, Decimal):
+        written_out = cell.is_finite() and abs(cell.adjusted()) < _LONGEST_DECIMAL
+        return format(cell, "f") if written_out else str(cell)
+    if isinstance(cell, bytes):
+        return cell.decode("utf-8", errors="replace")
+    raise DataError(
+        f"Column '{name}' holds something that is neither a number nor a text; declare it ignored."
+    )
+
+
+def spellings(cell: object, name: str) -> tuple[str, ...]:
+    """Return the ways in which a schema may write this cell's category, the likeliest first."""
+    cell = _plain(cell)
+    text = text_of(cell, name)
+    if text is None:
+        return ("",)
+    if isinstance(cell, bool):
+        return (text, text.lower(), text.upper(), str(int(cell)))
+    text = text.strip()
+    return (text, *whole(text))
+
+
+def whole(text: str) -> tuple[str, ...]:
+    """Return ``1`` for ``1.0``: the shorter spelling of a whole number, if there is one."""
+    match = _WHOLE.fullmatch(text)
+    return (match.group(1),) if match else ()
+
+
+def number_column(cells: Iterable[object], name: str) -> pa.Array:
+    """Return cells of any types as a column of float64; missing values are null."""
+    values = np.array([number_of(cell, name) for cell in cells], dtype=np.float64)
+    return pa.array(values, from_pandas=True)
+
+
+def text_column(cells: Iterable[object], name: str) -> pa.Array:
+    """Return cells of any types as a column of texts; missing values are null."""
+    return pa.array([text_of(cell, name) for cell in cells], pa.string())
+
+
+def _plain(cell: Any) -> object:
+    """Return a cell as an object of Python's own types, None if it is missing."""
+    if isinstance(cell, np.generic) and not isinstance(cell, np.datetime64 | np.timedelta64):
+        # A number of fewer bits is exactly a float64, too.
+        cell = float(cell) if isinstance(cell, np.floating) else cell.item()
+    if cell is None or isinstance(cell, str | bool | int):
+        return cell
+    if isinstance(cell, Decimal):
+        return None if cell.is_nan() else cell
+    # The missing markers of data frames (NaN, NaT) do not equal themselves, and NA equals nothing.
+    if type(cell).__name__ == "NAType" or (isinstance(cell, float | date) and cell != cell):
+        return None
+    return cell
+
+
+def _number(cell: object, name: str, otherwise: str) -> float:
+    cell = _plain(cell)
+    if cell is None or (isinstance(cell, str) and cell.strip() in MISSING_WORDS):
+        return math.nan
+    if not isinstance(cell, str | int | float | Decimal):
+        raise DataError(f"Column '{name}' holds something {otherwise}.")
+    try:
+        # Python reads 1_000 as a number, readers of CSV do not.
+        return float(cell.replace("_", "x") if isinstance(cell, str) else cell)
+    except OverflowError:
+        # Beyond all floats: infinity, which bounds then clip.
+        return math.inf if cell > 0 else -math.inf  # type: ignore[operator]
+    except ValueError:
+        pass
+    # Raised outside the handler: the first error quotes the cell.
+    raise DataError(f"Column '{name}' holds text {otherwise}.")

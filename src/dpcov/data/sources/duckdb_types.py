@@ -1,0 +1,91 @@
+"""Whether DuckDB knows the types of what it reads, or guesses them from rows.
+
+Contract: a query passes only if every type comes from a catalogue, a Parquet footer, an Arrow table or the statement
+itself.  Readers of CSV and JSON guess types and delimiters from rows and drop blank lines whatever they are told, scans
+of pandas frames look at objects, and folders of Parquet type ``key=value`` by all names: one row would change others.
+"""
+
+import re
+from collections.abc import Iterator
+from glob import glob
+from typing import Any
+
+from dpcov.errors import DataError
+
+_GUESSES = re.compile(r"\b(READ_CSV\w*|SNIFF_CSV|READ_(?:ND)?JSON\w*|READ_XLSX|PANDAS_SCAN|SQLITE_SCAN)\b")
+_PARQUET = re.compile(r"\b(?:READ_PARQUET|PARQUET_SCAN)\b")
+_PARQUET_CALL = re.compile(r"\b(?:read_parquet|parquet_scan)\s*\(", re.IGNORECASE)
+_NO_FOLDERS = re.compile(
+    r"\bhive_(?:partitioning|types_autocast)\s*(?::=|=>|=)\s*(?:false|0)\b", re.IGNORECASE
+)
+_TEXTS = re.compile(r"'((?:[^']|'')*)'|\"((?:[^\"]|\"\")*)\"")
+_FOLDER = re.compile(r"(?:^|[/\\])[^/\\=]+=[^/\\]*[/\\]")
+
+_GUESSED = (
+    "DuckDB guesses types from the rows of CSV and JSON files and of pandas frames, so that one row could change "
+    "how all others are read. Give dpcov the file or the frame itself, or make a table with declared types of it first."
+)
+_SAY_FOLDERS = (
+    "DuckDB would guess the type of the values in folder names (key=value) from all folders. "
+    "Add hive_types_autocast=false, which reads them as text, or hive_partitioning=false to read_parquet(...)."
+)
+_HIDDEN_FILES = (
+    "The query reads Parquet files that a view or a macro names. "
+    "Name them in the query itself, with read_parquet(...)."
+)
+
+
+def refuse_guessed_types(relation: Any, *, stated: str | None = None) -> None:
+    """Raise a `DataError` if types would follow from rows.
+
+    Parameters
+    ----------
+    relation : duckdb.DuckDBPyRelation
+        Not run; its plan is read.
+    stated : str, optional
+        The statement as the custodian wrote it; the relation's own if not given.
+    """
+    plan = relation.explain()
+    if _GUESSES.search(plan):
+        raise DataError(_GUESSED)
+    if _PARQUET.search(plan):
+        _check_folders(relation.sql_query() if stated is None else stated)
+
+
+def _check_folders(statement: str) -> None:
+    """Refuse folders that type their names, unless the call that reads them says how."""
+    if not any(_files(text) or "://" in text for text in _texts(statement)):
+        raise DataError(_HIDDEN_FILES)
+    rest = statement
+    for arguments in _calls(statement):
+        if _NO_FOLDERS.search(arguments):
+            rest = rest.replace(arguments, "")
+    if any(_in_folders(text) for text in _texts(rest)):
+        raise DataError(_SAY_FOLDERS)
+
+
+def _in_folders(text: str) -> bool:
+    """Whether a text names files in ``key=value`` folders, or may do so on another machine."""
+    found = [text, *_files(text)]
+    unseen = "://" in text and any(sign in text for sign in "*?[=")
+    return unseen or (len(found) > 1 and any(_FOLDER.search(path) for path in found))
+
+
+def _calls(statement: str) -> Iterator[str]:
+    """Yield what stands between the parentheses of every call that reads Parquet."""
+    plain = _TEXTS.sub(lambda match: "_" * len(match.group()), statement)
+    for match in _PARQUET_CALL.finditer(plain):
+        depth, end = 1, match.end()
+        while depth and end < len(plain):
+            depth += {"(": 1, ")": -1}.get(plain[end], 0)
+            end += 1
+        yield statement[match.end() : end]
+
+
+def _texts(statement: str) -> list[str]:
+    return [one or other for one, other in _TEXTS.findall(statement)]
+
+
+def _files(text: str) -> list[str]:
+    # DuckDB's patterns are those of the module; Path.glob takes no absolute ones.
+    return glob(text, recursive=True)  # noqa: PTH207

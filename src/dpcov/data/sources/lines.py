@@ -1,0 +1,100 @@
+"""A stream of delimited text in which no row can change where another one begins.
+
+Contract: text passes unchanged, or is refused.  A quotation mark may only open a cell, close it, or stand doubled
+inside (RFC 4180), and every one is closed; a table of several columns has no blank line.  A lenient reader joins rows
+at a stray quotation mark and leaves blank lines out: one row would then decide how many rows there are.
+
+Why this is enough: among rows that are written so, a row with an odd number of quotation marks leaves the last mark of
+the text open, and one with an even number ends outside of a cell or has a mark that is out of place.
+"""
+
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcov.errors import DataError
+
+_QUOTE = ord('"')
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_BLANK = (b"\n\n", b"\n\r", b"\r\r")
+_ADVICE = (
+    "Write a cell that holds a quotation mark, a delimiter or a line break in quotation marks, and double the marks "
+    "inside, as programs that write CSV do."
+)
+
+
+class _Bytes(Protocol):
+    def read(self, size: int, /) -> bytes: ...
+
+
+class CheckedLines:
+    """Bytes of a delimited text, looked at while they are read.
+
+    Parameters
+    ----------
+    stream : object with ``read``
+    delimiter : str
+        One character.
+    columns : int
+        Number of columns; of one column a blank line is a row whose cell is missing.
+    name : str
+        For messages.
+    """
+
+    closed = False
+
+    def __init__(self, stream: _Bytes, *, delimiter: str, columns: int, name: str) -> None:
+        self._stream, self._name = stream, name
+        self._outside = np.zeros(256, dtype=bool)
+        self._outside[[ord(delimiter), ord("\n"), ord("\r"), _QUOTE]] = True
+        self._blank = _BLANK if columns > 1 else ()
+        self._begins, self._quotes = True, 0
+        # The byte before the undecided one, and that one: a mark is judged by both of its neighbors.
+        self._carry = b"\n"
+
+    def read(self, size: int = -1) -> bytes:
+        """Return the next bytes; none at the end."""
+        data = bytes(self._stream.read(size))
+        text = data.removeprefix(_BYTE_ORDER_MARK) if self._begins else data
+        if self._begins and text[:1] in (b"\n", b"\r"):
+            raise DataError(
+                f"'{self._name}' begins with a blank line. Its first line must hold the column names."
+            )
+        self._begins = self._begins and not text
+        self._look(self._carry + (text if data else b"\n"), blank=self._blank if data else ())
+        if not data and self._quotes % 2:
+            raise DataError(f"A quotation mark in '{self._name}' is never closed. {_ADVICE}")
+        return data
+
+    def close(self) -> None:
+        """Leave the stream to whoever opened it."""
+
+    def _look(self, window: bytes, blank: tuple[bytes, ...]) -> None:
+        places = np.zeros(0, dtype=np.intp)
+        if b'"' in window:
+            places = self._marks(np.frombuffer(window, dtype=np.uint8))
+        if any(pair in window for pair in blank):
+            self._refuse_blank_line(window, places)
+        self._quotes += len(places)
+        self._carry = window[-2:]
+
+    def _marks(self, window: NDArray[np.uint8]) -> NDArray[np.intp]:
+        """Return the places of quotation marks that have both neighbors, if none is out of place."""
+        places = np.flatnonzero(window[1:-1] == _QUOTE) + 1
+        opens = (self._quotes + np.arange(len(places))) % 2 == 0
+        beside = window[np.where(opens, places - 1, places + 1)]
+        if not self._outside[beside].all():
+            raise DataError(f"A quotation mark in '{self._name}' stands inside a cell. {_ADVICE}")
+        return places
+
+    def _refuse_blank_line(self, window: bytes, marks: NDArray[np.intp]) -> None:
+        """Raise if a blank line stands outside of quotation marks."""
+        text = np.frombuffer(window, dtype=np.uint8)
+        ends = (text == ord("\n")) | (text == ord("\r"))
+        pairs = ends[:-1] & ends[1:] & ~((text[:-1] == ord("\r")) & (text[1:] == ord("\n")))
+        before = self._quotes + np.searchsorted(marks, np.flatnonzero(pairs))
+        if (before % 2 == 0).any():
+            raise DataError(
+                f"'{self._name}' has a blank line. Remove it, or write the delimiters of a row without values."
+            )

@@ -1,0 +1,247 @@
+"""Every way in which rows come in, as functions from rows to something that `dpcov.release` takes.
+
+A row is a pair of cells: the columns ``n`` (a number) and ``c`` (a category).  ``cells`` says what a door can hold:
+objects of any type, declared types only, or lines of text as a careless program would write them.
+"""
+
+import gzip
+import io
+import sqlite3
+from contextlib import closing
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.dataset
+import pyarrow.parquet
+
+import dpcov
+from dpcov.data.sources import delimited
+
+NAMES = ("n", "c")
+TYPES = pa.schema([("n", pa.float64()), ("c", pa.string())])
+
+
+@dataclass(frozen=True)
+class Door:
+    """A way in: what it opens, the kind of its cells, and the engine where it is not found by the data's type."""
+
+    opens: object
+    cells: str
+    engine: str | None = None
+
+
+DOORS = {}
+
+
+def door(cells, engine=None):
+    """Add a function to the list."""
+
+    def add(opens):
+        DOORS[opens.__name__] = Door(opens, cells, engine)
+        return opens
+
+    return add
+
+
+def arrow(rows):
+    """Rows as a table of declared types."""
+    return pa.table(
+        [pa.array(column, kind) for column, kind in zip(zip(*rows, strict=True), TYPES.types, strict=True)],
+        schema=TYPES,
+    )
+
+
+def _objects(rows):
+    return {name: pd.Series([row[place] for row in rows], dtype=object) for place, name in enumerate(NAMES)}
+
+
+@door("lines")
+def csv(lines, folder):
+    path = folder / "t.csv"
+    path.write_bytes("\n".join(["n,c", *lines, ""]).encode())
+    return path
+
+
+@door("lines")
+def csv_gz(lines, folder):
+    path = folder / "t.csv.gz"
+    path.write_bytes(gzip.compress("\r\n".join(["n,c", *lines]).encode()))
+    return path
+
+
+@door("lines")
+def standard_input(lines, folder):
+    return delimited.from_stream(io.BytesIO("\n".join(["n,c", *lines, ""]).encode()), "standard input")
+
+
+@door("declared")
+def parquet(rows, folder):
+    pa.parquet.write_table(arrow(rows), folder / "t.parquet", row_group_size=2)
+    return folder / "t.parquet"
+
+
+@door("declared")
+def arrow_file(rows, folder):
+    with pa.OSFile(str(folder / "t.arrow"), "wb") as file, pa.ipc.new_file(file, TYPES) as writer:
+        writer.write_table(arrow(rows), max_chunksize=2)
+    return folder / "t.arrow"
+
+
+@door("declared")
+def arrow_table(rows, folder):
+    return arrow(rows)
+
+
+@door("declared")
+def arrow_stream(rows, folder):
+    return arrow(rows).to_reader(max_chunksize=2)
+
+
+@door("declared")
+def polars_frame(rows, folder):
+    return pl.from_arrow(arrow(rows))
+
+
+@door("declared")
+def polars_lazy(rows, folder):
+    return pl.from_arrow(arrow(rows)).lazy()
+
+
+@door("objects")
+def pandas_objects(rows, folder):
+    return pd.DataFrame(_objects(rows))
+
+
+@door("labels")
+def pandas_categories(rows, folder):
+    labels = list(dict.fromkeys(cell for _, cell in rows if cell is not None))
+    codes = [-1 if cell is None else labels.index(cell) for _, cell in rows]
+    categories = pd.Categorical.from_codes(codes, pd.Index(labels, dtype=object))
+    return pd.DataFrame({"n": _objects(rows)["n"], "c": categories})
+
+
+@door("objects")
+def sqlite(rows, folder):
+    return dpcov.Query("SELECT n, c FROM t", db=f"sqlite:///{_sqlite_file(rows, folder)}")
+
+
+@door("objects")
+def sqlalchemy(rows, folder):
+    return dpcov.Query("SELECT n, c FROM t", db=f"sqlite+pysqlite:///{_sqlite_file(rows, folder)}")
+
+
+def _sqlite_file(rows, folder):
+    path = folder / "t.sqlite"
+    path.unlink(missing_ok=True)
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("CREATE TABLE t (n NUMERIC, c NUMERIC)")
+        connection.executemany("INSERT INTO t VALUES (?, ?)", [tuple(map(_storable, row)) for row in rows])
+    return path
+
+
+def _storable(cell):
+    """What SQLite can hold of a cell: it has no decimals, dates, or integers beyond 64 bits."""
+    if isinstance(cell, np.generic):
+        cell = cell.item()
+    storable = cell is None or isinstance(cell, float | str | bytes)
+    return cell if storable or (isinstance(cell, int) and abs(cell) < 2**63) else str(cell)
+
+
+@door("declared")
+def duckdb_relation(rows, folder):
+    import duckdb
+
+    return duckdb.from_arrow(arrow(rows))
+
+
+@door("declared")
+def duckdb_file(rows, folder):
+    import duckdb
+
+    path = folder / "t.duckdb"
+    path.unlink(missing_ok=True)
+    with duckdb.connect(str(path)) as connection:
+        connection.register("given", arrow(rows))
+        connection.execute("CREATE TABLE t AS SELECT * FROM given")
+    return dpcov.Query("SELECT n, c FROM t", db=f"duckdb:///{path}")
+
+
+@door("lines")
+def duckdb_csv(lines, folder):
+    columns = "{'n': 'DOUBLE', 'c': 'VARCHAR'}"
+    call = f"read_csv('{csv(lines, folder)}', auto_detect=false, header=true, columns={columns})"
+    return dpcov.Query(f"SELECT * FROM {call}", db="duckdb://")
+
+
+@door("declared", engine="dask")
+def dask_folder_of_parquet(rows, folder):
+    return _hive(rows, folder)
+
+
+@door("objects")
+def dask_frame(rows, folder):
+    import dask
+    import dask.dataframe
+
+    with dask.config.set({"dataframe.convert-string": False}):
+        return dask.dataframe.from_pandas(pd.DataFrame(_objects(rows)), npartitions=max(1, len(rows) // 2))
+
+
+@door("declared", engine="spark")
+def spark_folder_of_parquet(rows, folder):
+    return f"{_hive(rows, folder)}/"
+
+
+def _hive(rows, folder):
+    """One folder a category, as programs write partitioned tables."""
+    place = folder / "hive"
+    partitioning = pa.dataset.partitioning(pa.schema([("c", pa.string())]), flavor="hive")
+    options = {"format": "parquet", "partitioning": partitioning, "existing_data_behavior": "delete_matching"}
+    for old in place.glob("*/*"):
+        old.unlink()
+    pa.dataset.write_dataset(arrow(rows), place, **options)
+    for empty in place.glob("*"):
+        if not any(empty.iterdir()):
+            empty.rmdir()
+    return place
+
+
+ARRAYS = {}
+
+
+def array_door(opens):
+    """Add a way in for numbers only."""
+    ARRAYS[opens.__name__] = opens
+    return opens
+
+
+@array_door
+def list_of_lists(rows, folder):
+    return [list(row) for row in rows]
+
+
+@array_door
+def array(rows, folder):
+    return np.array([[float(cell) for cell in row] for row in rows])
+
+
+@array_door
+def npy(rows, folder):
+    np.save(folder / "t.npy", array(rows, folder))
+    return folder / "t.npy"
+
+
+@array_door
+def npz(rows, folder):
+    np.savez(folder / "t.npz", array(rows, folder))
+    return folder / "t.npz"
+
+
+@array_door
+def sparse(rows, folder):
+    import scipy.sparse
+
+    return scipy.sparse.csr_matrix(array(rows, folder))

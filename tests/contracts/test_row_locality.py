@@ -1,0 +1,353 @@
+"""What a cell means depends on that cell and on public metadata alone: one contract for every source and engine.
+
+The moments of a table are the sum of what its rows give alone, each read in a table of its own, in whatever order the
+rows come; a table is refused exactly if one of its rows is refused alone.  So two tables that differ in one row differ
+by that row's contribution, which is what the proof of every mechanism starts from.
+"""
+
+import sys
+from datetime import UTC, date, datetime, timedelta, timezone
+from decimal import Decimal
+from functools import cache, reduce
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+
+import dpcov
+from dpcov.data.checkpoint import Checkpoint
+from dpcov.data.engines import BallEncoding, TableEncoding
+from dpcov.data.engines import parquet as parquet_module
+from dpcov.data.engines.local import GroupedRows
+from dpcov.data.groups import Grouping, split_schema
+from dpcov.data.moments import Moments, MomentsSpec
+from dpcov.data.sources import databases, delimited, frames
+from dpcov.data.vault import Key
+from dpcov.errors import DpcovError
+from dpcov.gathering import Gathering
+from dpcov.pipeline import _group_codes
+from tests.contracts.doors import ARRAYS, DOORS, arrow, csv
+from tests.data.engines.conftest import session  # noqa: F401
+
+LABELS = (
+    *("1", "1.5", "2", "2.0", "01", "a", "x", "true", "True", "1.50", "1e16", "10000000000000000"),
+    *("9007199254740993", "9007199254740992", "2020-01-01", "2020-01-01 00:00:00+00:00", 'x"y', "a,b", ""),
+)
+SCHEMA = dpcov.Schema(
+    columns={
+        "n": dpcov.Numeric(lower=-2.7, upper=9e15 + 0.3, missing="indicator"),
+        "c": dpcov.Categorical(categories=LABELS[:-1], missing="indicator"),
+    }
+)
+ENCODING = TableEncoding(schema=SCHEMA)
+SPEC = MomentsSpec(shells=3, normalized=True)
+BASE = [(1.0, "1"), (2.5, "2"), (-1.0, "a"), (7.0, None)]
+
+DECLARED = [
+    (0.1, "01"),
+    (2.0**53, "x"),
+    (None, "1.5"),
+    (float("nan"), "2.0"),
+    (float("inf"), "9007199254740993"),
+]
+OBJECTS = [
+    *[
+        (1, 1),
+        (1.5, 1.5),
+        (True, True),
+        ("2.5", "1"),
+        (2**53 + 1, 2**53 + 1),
+        (2**63, 10**16),
+        (10**30, 1e16),
+    ],
+    *[
+        (Decimal("1.5"), Decimal("1.50")),
+        (Decimal("0.1"), Decimal("1.5")),
+        (np.float16(0.1), np.float16(1.5)),
+    ],
+    *[(np.float32(0.1), np.int8(1)), (None, None), (float("nan"), float("nan")), (0, date(2020, 1, 1))],
+    *[(3, datetime(2020, 1, 1, tzinfo=UTC)), (3, datetime(2020, 1, 1, tzinfo=timezone(timedelta(hours=5))))],
+    *[
+        (Decimal("1E+400"), "x"),
+        (-0.0, "01"),
+        ("NA", ""),
+        ("zebra", "a"),
+        (b"1", b"a"),
+        ([1], "a"),
+        (0.3, (1,)),
+    ],
+]
+LINES = [
+    *[
+        "0.1,01",
+        "2,2.0",
+        "3,true",
+        "1e3,1e16",
+        ",",
+        "NA,NA",
+        '4,"a,b"',
+        '5,"x""y"',
+        '"6","a\nb"',
+        "7, 1 ",
+        "8,1.50",
+    ],
+    *[
+        '9,"a',
+        '9,x"y',
+        '9"',
+        "",
+        " ",
+        "9",
+        "9,a,b",
+        "zebra,a",
+        "9007199254740993,9007199254740993",
+        '9,"a"b',
+        "\t",
+    ],
+]
+POOLS = {
+    "declared": BASE + DECLARED,
+    "objects": BASE + OBJECTS,
+    # pandas takes 1, 1.0 and True for one category, so a frame may hold one of them only.
+    "labels": [
+        (0.5, cell) for cell in ("2", "a", 1, None, 1.5, "1", "1.50", 2**53 + 1, 1e16, date(2020, 1, 1), b"a")
+    ],
+    "lines": ["1,1", "2.5,2", "-1,a", "7,", *LINES],
+}
+SLOW = (
+    "dask_frame",
+    "dask_folder_of_parquet",
+    "spark_folder_of_parquet",
+    "duckdb_csv",
+    "duckdb_file",
+    "sqlalchemy",
+)
+
+
+@pytest.fixture(scope="session")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("doors")
+
+
+class Gatherer:
+    """Moments of tables behind a door, and the sum of what their rows give alone."""
+
+    def __init__(self, opens, folder, encoding=ENCODING, engine=None):
+        self.folder, self.encoding, self.spec = folder, encoding, SPEC
+        self._opens, self._where = opens, Gathering(engine=engine, threads=1)
+        self.alone = cache(lambda place: self([self.pool[place]]))
+        self.pool = []
+
+    def __call__(self, rows):
+        """Moments, or None where the table is refused in plain words."""
+        try:
+            return self._where.moments(self._opens(rows, self.folder), self.encoding, self.spec)
+        except DpcovError:
+            return None
+
+    def sum(self, places):
+        """The sum, or None if a row is refused alone."""
+        total = Moments(self.encoding.n_features, self.spec, norm_bound=self.encoding.norm_bound)
+        for place in places:
+            part = self.alone(place)
+            if part is None:
+                return None
+            total.merge(part)
+        return total
+
+    def require_rows_alone(self, places):
+        """The contract."""
+        together = self([self.pool[place] for place in places])
+        assert together == self.sum(places)
+
+
+def check(gatherer, examples):
+    """Run the contract on drawn tables of the pool, and on every cell of it among ordinary ones."""
+    drawn = st.lists(st.integers(0, len(gatherer.pool) - 1), min_size=1, max_size=6)
+
+    @settings(max_examples=examples, deadline=None, suppress_health_check=list(HealthCheck))
+    @given(drawn)
+    @example(list(range(4)))
+    def contract(places):
+        gatherer.require_rows_alone(places)
+
+    contract()
+    for place in range(4, len(gatherer.pool)):
+        gatherer.require_rows_alone([0, 1, place, 2, 3])
+        gatherer.require_rows_alone([3, place, 2, 1, 0])
+
+
+def gatherer_of(name, folder, request=None):
+    found = DOORS[name]
+    if found.engine == "spark":
+        request.getfixturevalue("session")
+    made = Gatherer(found.opens, folder, engine=found.engine)
+    made.pool = POOLS[found.cells]
+    return made
+
+
+@pytest.mark.parametrize("name", DOORS)
+def test_every_row_counts_as_it_does_alone(name, folder, request):
+    check(gatherer_of(name, folder, request), 5 if name in SLOW else 40)
+
+
+def test_no_door_but_the_guessing_one_refuses_ordinary_rows(folder, request):
+    for name in DOORS:
+        made = gatherer_of(name, folder, request)
+        assert (made(made.pool[:4]) is None) == (name == "duckdb_csv"), name
+
+
+@pytest.mark.parametrize("name", ["arrow_table", "pandas_objects", "csv", "sqlite", "dask_frame"])
+def test_by_a_column(name, folder):
+    grouped = TableEncoding(schema=(split := split_schema(SCHEMA, "c"))[0], grouping=split[1])
+    made = gatherer_of(name, folder)
+    made.encoding, made.spec = grouped, MomentsSpec(shells=2, groups=len(LABELS))
+    check(made, 5)
+
+
+NUMBERS = [(1.0, 2.0), (0.5, -1.5), (2.0**53, 1.0), (1e300, 0.1), (-0.0, 3.0)]
+MIXED = [
+    (2**53 + 1, 1),
+    (True, 0.5),
+    (np.float16(0.1), 3),
+    (np.float32(0.1), 10**30),
+    (Decimal("0.1"), 1),
+    ("x", 1),
+]
+
+
+@pytest.mark.parametrize("name", ARRAYS)
+def test_rows_of_numbers(name, folder):
+    made = Gatherer(ARRAYS[name], folder, BallEncoding(n_features=2, norm_bound=3.7))
+    made.pool = NUMBERS + (MIXED if name == "list_of_lists" else [])
+    check(made, 40)
+
+
+def grouped_rows(rows, folder):
+    codes, _ = _group_codes([label for _, label in rows], LABELS[:-1])
+    return GroupedRows(rows=np.array([[float(len(str(label))), 1.0] for _, label in rows]), groups=codes)
+
+
+def test_groups_beside_the_rows(folder):
+    made = Gatherer(grouped_rows, folder, BallEncoding(n_features=2, norm_bound=3.7))
+    made.spec = MomentsSpec(shells=2, groups=len(LABELS))
+    made.pool = BASE + OBJECTS
+    check(made, 40)
+
+
+def test_saved_moments(folder, tmp_path):
+    (tmp_path / "key").write_bytes(bytes(range(65, 97)))
+    key = Key.from_file(tmp_path / "key")
+
+    def saved(rows, folder):
+        budget = dpcov.Budget(rho=1)
+        parts = [
+            dpcov.checkpoint(arrow([row]), schema=SCHEMA, budget=budget, name=str(place))
+            for place, row in enumerate(rows)
+        ]
+        (tmp_path / "t.moments").unlink(missing_ok=True)
+        reduce(Checkpoint.merge, parts).save(tmp_path / "t.moments", key)
+        return Checkpoint.load(tmp_path / "t.moments", key)
+
+    made = Gatherer(saved, folder)
+    made.spec = dpcov.checkpoint(arrow(BASE), schema=SCHEMA, budget=dpcov.Budget(rho=1)).moments.spec
+    made.pool = POOLS["declared"]
+    check(made, 2)
+
+
+def test_postgres(folder, postgres_database):
+    psycopg = pytest.importorskip("psycopg", reason="needs dpcov[postgres]")
+
+    def table(rows, folder):
+        with psycopg.connect(postgres_database) as connection:
+            connection.execute("DROP TABLE IF EXISTS t")
+            connection.execute("CREATE TABLE t (n numeric, c text)")
+            connection.cursor().executemany("INSERT INTO t VALUES (%s, %s)", rows)
+        return dpcov.Query("SELECT n, c FROM t", db=postgres_database)
+
+    made = Gatherer(table, folder)
+    made.pool = [*POOLS["declared"], (Decimal("0.1"), "1.50"), (2**53 + 1, "2"), (Decimal("1e30"), "x")]
+    check(made, 3)
+
+
+def arrow_types_by_block(names, rows, wanted):
+    """What the databases did: one type for all cells of a block."""
+    types = [{type(cell) for cell in cells} - {type(None)} for cells in zip(*rows, strict=True)]
+    mixed = [
+        float if kinds <= {int, float} and len(kinds) > 1 else str if len(kinds) > 1 else None
+        for kinds in types
+    ]
+    columns = [
+        pa.array([cell if cell is None or kind is None else kind(cell) for cell in cells])
+        for cells, kind in zip(zip(*rows, strict=True), mixed, strict=True)
+    ]
+    return pa.RecordBatch.from_arrays(columns, names=list(names))
+
+
+def typed_together(groups, categories):
+    """What `second_moment` did with labels."""
+    grouping = Grouping("groups", categories)
+    return grouping.codes_of(
+        pa.array(np.asarray(groups, dtype=object if None in groups else None).astype(str))
+    ), grouping.names
+
+
+class LenientLines:
+    """What the CSV reader did: quotation marks and blank lines are the library's affair."""
+
+    closed = False
+
+    def __init__(self, stream, **_):
+        self.read, self.close = stream.read, lambda: None
+
+
+FAULTS = {
+    "one type for a block of cells": (
+        "sqlite",
+        [(1.0, 2**53 + 1), (2.0, 1.5)],
+        [(databases, "_batch_of_rows", arrow_types_by_block)],
+    ),
+    "pandas objects by Arrow's guess": (
+        "pandas_objects",
+        [(1.0, Decimal("1.5")), (1.0, Decimal("1.00"))],
+        [(frames, "_pandas_column", lambda cells, name, reading: pa.array(cells, from_pandas=True))],
+    ),
+    "types of all folders together": (
+        "dask_folder_of_parquet",
+        [(1.0, "01"), (2.0, "x")],
+        [(parquet_module, "_with_folders", lambda files: pa.dataset.dataset(files, partitioning="hive"))],
+    ),
+    "labels of all rows together": (None, [(1.0, 2**53 + 1), (1.0, 1.5)], []),
+    "a quotation mark": ("csv", ['1,"a', "2,x", '3,"a"'], [(delimited, "CheckedLines", LenientLines)]),
+    "types by DuckDB's guess": (
+        "guessed_csv",
+        ["1,1.50", "2,x"],
+        [(databases, "refuse_guessed_types", lambda *_, **__: None)],
+    ),
+}
+
+
+def guessed_csv(lines, folder):
+    return dpcov.Query(f"SELECT * FROM '{csv(lines, folder)}'", db="duckdb://")
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_planted_faults_are_caught(fault, folder, monkeypatch):
+    name, rows, patches = FAULTS[fault]
+    if name is None:
+        made = Gatherer(grouped_rows, folder, BallEncoding(n_features=2, norm_bound=3.7))
+        made.spec = MomentsSpec(shells=2, groups=len(LABELS))
+        patches = [(sys.modules[__name__], "_group_codes", typed_together)]
+    else:
+        opens = guessed_csv if name == "guessed_csv" else DOORS[name].opens
+        made = Gatherer(opens, folder, engine=getattr(DOORS.get(name), "engine", None))
+    made.pool = rows
+    if name != "guessed_csv":
+        made.require_rows_alone(range(len(rows)))
+    made.alone.cache_clear()
+    for module, attribute, fault_in in patches:
+        monkeypatch.setattr(module, attribute, fault_in)
+    with pytest.raises(AssertionError):
+        made.require_rows_alone(range(len(rows)))
