@@ -3,13 +3,14 @@
 from fractions import Fraction
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 
 import dpcov
 from dpcov.data.groups import OTHER, Grouping
 from dpcov.data.moments import Moments, MomentsSpec
-from dpcov.errors import DpcovError
+from dpcov.errors import DpcovError, UsageError
 from dpcov.mechanisms.base import Problem
 from dpcov.mechanisms.gaussian_scale import ROW_COUNT_WEIGHT
 from dpcov.mechanisms.stratified import Stratified
@@ -130,3 +131,23 @@ def test_a_row_that_changes_its_group_stays_within_the_sensitivity():
 def test_wrong_groups_are_refused(wrong):
     with pytest.raises(DpcovError):
         wrong()
+
+
+def beside(rows, labels):
+    options = {"norm_bound": 2, "budget": dpcov.Budget(rho=1), "mechanism": "stratified"}
+    return dpcov.second_moment(rows, groups=labels, categories=["0", "1"], **options)
+
+
+def test_groups_beside_rows_that_have_no_fixed_places_are_refused(tmp_path):
+    (tmp_path / "x.csv").write_text("a,b\n1,2\n3,4\n")
+    for rows in (tmp_path / "x.csv", dpcov.Query("SELECT 1 AS a, 2 AS b", db="duckdb://")):
+        with pytest.raises(UsageError, match="put the groups into a column"):
+            beside(rows, [0, 1])
+
+
+@pytest.mark.parametrize("labels", [[0, 1], [0, 1, 1, 1], [], [[0], [1], [1]], 7])
+def test_every_row_has_one_group(labels):
+    for rows in (np.eye(3), pd.DataFrame(np.eye(3)).rename(columns=str)):
+        with pytest.raises(DpcovError):
+            beside(rows, labels)
+    assert beside(np.eye(3), [0, 1, 1]).manifest.groups == ("0", "1", "(other)")

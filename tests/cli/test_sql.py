@@ -4,6 +4,8 @@ import subprocess
 import sys
 
 import duckdb
+import pyarrow.csv
+import pyarrow.parquet
 import pytest
 
 import dpcov
@@ -42,7 +44,14 @@ def test_a_query_is_released_like_a_file(desk, database):
 
 
 def test_a_query_over_files_needs_no_database(desk):
-    result = released(desk, "--sql", f"SELECT * FROM '{desk.data}'", "--db", "duckdb://")
+    refused = released(desk, "--sql", f"SELECT * FROM '{desk.data}'", "--db", "duckdb://")
+    assert refused.exit_code == 4
+    assert "DuckDB guesses types" in refused.output
+    assert desk.states() == []
+    table = pyarrow.csv.read_csv(desk.data)
+    pyarrow.parquet.write_table(table, desk.data.with_suffix(".parquet"))
+    sql = f"SELECT * FROM '{desk.data.with_suffix('.parquet')}'"
+    result = released(desk, "--sql", sql, "--db", "duckdb://")
     assert result.exit_code == 0, result.output
     assert desk.states() == ["committed"]
 

@@ -1,7 +1,9 @@
 """Readers one by one: types they tell, bytes they count, pieces they cut, and words they use when reading fails."""
 
+import io
 import mmap
 import os
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -17,6 +19,7 @@ from dpcov.data.schema import Categorical, Numeric, Schema
 from dpcov.data.sources import delimited, mapped, matrices, open_source
 from dpcov.data.sources.base import check_names, kind_of_arrow_type, number_names
 from dpcov.data.sources.columnar import _places
+from dpcov.data.sources.lines import CheckedLines
 from dpcov.errors import DataError
 from tests.fuzz.mutate import zipped
 from tests.fuzz.tables import npy_magic
@@ -428,3 +431,23 @@ def test_what_a_mask_hides_is_missing():
     (block,) = open_source(hidden).blocks(9)
     assert np.isnan(block).tolist() == [[False, True], [False, False]]
     assert block[~np.isnan(block)].tolist() == [1, 3, 4]
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+def test_every_line_of_one_column_is_a_row(tmp_path, end):
+    (tmp_path / "x.csv").write_bytes(end.join(["x", "1", "", "3", "", ""]).encode())
+    (block,) = open_source(tmp_path / "x.csv").blocks(9)
+    assert block.column(0).to_pylist() == [1.0, None, 3.0, None]
+
+
+def test_lines_are_judged_alike_however_they_are_cut():
+    good = b'\xef\xbb\xbf"x",y\n1,"a ""b"""\r\n"2","c\n\nd"\n3,""\n'
+    wrong = [b'x,y\n1,a"b\n', b'x,y\n1,"a"b\n', b'x,y\n1,"a\n', b"x,y\n\n1,2\n", b"x,y\r\n1,2\r\n\r\n3,4"]
+    for text in (good, *wrong):
+        for size in range(3, len(text) + 2):
+            lines = CheckedLines(io.BytesIO(text), delimiter=",", columns=2, name="x")
+            if text is good:
+                assert b"".join(iter(partial(lines.read, size), b"")) == good
+            else:
+                with pytest.raises(DataError):
+                    list(iter(partial(lines.read, size), b""))
