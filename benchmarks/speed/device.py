@@ -1,4 +1,4 @@
-"""Exact moments on a GPU against its float64 peak, int8 products against float64 ones, and a whole release.
+"""Exact moments on a GPU against its float64 peak, and a whole release.
 
 python -m benchmarks.speed.device [--rows 1000000 10000000] [--features 1000 2000 4000 8000] [--cpu]
 
@@ -19,9 +19,8 @@ from rich.table import Table
 
 import dpcov
 from dpcov.data.engines import BallEncoding, MomentsTask
-from dpcov.data.engines.arrays import DeviceMoments, float64_products
-from dpcov.data.engines.device import choose_products, torch_library
-from dpcov.data.engines.int8 import int8_products
+from dpcov.data.engines.arrays import DeviceMoments
+from dpcov.data.engines.device import torch_library
 from dpcov.data.moments import Moments, MomentsSpec
 from dpcov.linalg.device import on_device
 
@@ -49,7 +48,7 @@ def gather(chunk: torch.Tensor, n_rows: int, shells: int) -> Moments:
     """Moments of ``n_rows`` rows: the chunk, over and over."""
     encoding = BallEncoding(n_features=chunk.shape[1], norm_bound=2.0 * chunk.shape[1] ** 0.5)
     on, task = torch_library(chunk.device), MomentsTask(encoding=encoding, spec=MomentsSpec(shells=shells))
-    gathered = DeviceMoments(on, task, choose_products(on, chunk.device, task))
+    gathered = DeviceMoments(on, task)
     for start in range(0, n_rows, len(chunk)):
         gathered.add_raw(chunk[: min(len(chunk), n_rows - start)])
     return gathered.fetch()
@@ -62,21 +61,10 @@ def whole_release(moments: Moments, device: torch.device) -> None:
         made.second_moment()
 
 
-def int8_against_float64(device: torch.device, n_features: int) -> float:
-    """Speed of exact int8 products over exact float64 ones, for the same rows at 20 bits."""
-    by_int8, by_float64 = int8_products(20), float64_products(torch_library(device), 20)
-    values = torch.randint(-(2**18), 2**18, (by_int8.most_rows, n_features), device=device).to(torch.float64)
-    if not torch.equal(by_int8.total(values), by_float64.total(values)):
-        raise SystemExit("int8 products are not exact on this device")
-    slow, quick = (seconds(partial(way.total, values), device) for way in (by_float64, by_int8))
-    return slow / quick
-
-
 def of_width(d: int, sizes: list[int], device: torch.device, best: float) -> Iterator[tuple[str, ...]]:
     """Rows of the table for one number of columns."""
     length = max(1, min(max(sizes), CHUNK_VALUES // d))
     chunk = torch.randn((length, d), dtype=torch.float64, device=device)
-    int8 = int8_against_float64(device, d)
     for n, shells in itertools.product(sizes, (1, 12)):
         took = seconds(partial(gather, chunk, n, shells), device)
         release = ""
@@ -91,7 +79,6 @@ def of_width(d: int, sizes: list[int], device: torch.device, best: float) -> Ite
             f"{rate:,.0f}",
             f"{rate / best:.2f}",
             release,
-            f"{int8:.2f}",
         )
 
 
@@ -107,7 +94,7 @@ def main() -> None:
         return
     device = torch.device("cpu" if arguments.cpu else "cuda")
     best = peak(device, 2048 if arguments.cpu else 8192)
-    heads = ("n", "d", "shells", "moments, s", "GFLOP/s", "of the peak", "release, s", "int8 / float64")
+    heads = ("n", "d", "shells", "moments, s", "GFLOP/s", "of the peak", "release, s")
     table = Table(*heads, title=f"Exact moments; float64 products reach {best:,.0f} GFLOP/s")
     for d in arguments.features:
         for cells in of_width(d, arguments.rows, device, best):

@@ -18,7 +18,6 @@ from dpcov.data.sources import open_source
 from dpcov.data.sources.matrices import check_matrix
 from dpcov.data.vault import Key, lock_file, unlock_file
 from dpcov.errors import DataError, SchemaError, UsageError
-from tests.data.test_pages import check, header
 from tests.fuzz.mutate import zipped
 from tests.fuzz.tables import npy_magic
 
@@ -152,15 +151,6 @@ def test_headers_of_arrays_have_up_to_10000_bytes(tmp_path, length, taken):
         return
     with pytest.raises(DataError):
         open_source(tmp_path / "x.npz")
-
-
-@pytest.mark.parametrize(("size", "taken"), [(128 * 2**20, True), (128 * 2**20 + 1, False)])
-def test_pages_of_parquet_files_unfold_to_up_to_128_mebibytes(tmp_path, size, taken):
-    if taken:
-        check(tmp_path, header(size, 0))
-        return
-    with pytest.raises(DataError, match="128 MiB"):
-        check(tmp_path, header(size, 0))
 
 
 @pytest.mark.parametrize(

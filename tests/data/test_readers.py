@@ -18,7 +18,6 @@ from dpcov.data.encode import read_encoded
 from dpcov.data.schema import Categorical, Numeric, Schema
 from dpcov.data.sources import delimited, mapped, matrices, open_source
 from dpcov.data.sources.base import check_names, kind_of_arrow_type, number_names
-from dpcov.data.sources.columnar import _places
 from dpcov.data.sources.lines import CheckedLines
 from dpcov.errors import DataError
 from tests.fuzz.mutate import zipped
@@ -218,23 +217,6 @@ def test_kinds_of_a_table_are_those_of_its_first_thousand_rows(first, kind):
     cells = [None] * 1500
     cells[first] = "a"
     assert open_source(pd.DataFrame({"x": pd.Series(cells, dtype=object)})).kinds() == {"x": kind}
-
-
-def test_leaves_of_a_column_are_found_whatever_dots_its_name_has(tmp_path):
-    table = pa.table({"a": [1.0], "a.b": [[1.0]], "c": pa.array([{"d": 1.0, "e": 2.0}]), "cd": [1.0]})
-    pa.parquet.write_table(table, tmp_path / "x.parquet")
-    with pa.parquet.ParquetFile(tmp_path / "x.parquet") as file:
-        schema = file.schema
-        paths = [schema.column(place).path for place in range(len(schema))]
-    assert paths == ["a", "a.b.list.element", "c.d", "c.e", "cd"]
-    for wanted, places in (
-        (["a"], {0, 1}),
-        (["a.b"], {1}),
-        (["c"], {2, 3}),
-        (["cd", "a.b"], {1, 4}),
-        ([], set()),
-    ):
-        assert _places(schema, wanted) == places
 
 
 def text_file(path, *lines):

@@ -17,9 +17,7 @@ from dpcov.data.engines.arrays import (
     NUMPY,
     DeviceMoments,
     Library,
-    Products,
     encode_ball,
-    float64_products,
     require_exact_products,
 )
 from dpcov.data.groups import Grouping
@@ -50,21 +48,14 @@ def test_the_smallest_operations():
     assert exponents.dtype == np.int64
 
 
-def test_a_total_is_made_of_products_of_at_most_so_many_rows():
-    sizes = []
-    products = Products(lambda rows: (sizes.append(len(rows)), rows.T @ rows)[1], 4)
-    values = np.arange(22.0).reshape(11, 2)
-    assert np.array_equal(products.total(values), values.T @ values)
-    assert sizes == [4, 4, 3]
-
-
 @pytest.mark.parametrize(("bits", "most"), [(7, 2**39), (20, 2**13), (24, 2**5)])
-def test_float64_products_take_as_many_rows_as_are_exact(bits, most):
-    products = float64_products(NUMPY, bits)
-    assert products.most_rows == most
-    rows = np.full((min(most, 2**13), 1), 2.0**bits)
-    made = products.gram(rows)
-    assert (made.dtype, int(made[0, 0])) == (np.int64, len(rows) << (2 * bits))
+def test_products_take_as_many_rows_as_are_exact(bits, most):
+    gathered = DeviceMoments(NUMPY, task(bits=bits))
+    assert gathered._most_rows == most
+    rows = np.zeros((min(most, 2**13), 3))
+    rows[:, 0] = 1.0
+    gathered.add(rows, None)
+    assert int(gathered.fetch().strata[0].sscp.trace()) == len(rows) << (2 * bits)
 
 
 @pytest.mark.parametrize("width", range(1, 18))
@@ -200,52 +191,16 @@ def test_rows_are_divided_by_their_norm_as_here(bits):
     assert made[-3].tolist() == [0.0, 2.0**bits - 1, 0.0, 0.0, 0.0]
 
 
-class Frozen:
-    """An array that can only be copied with a change, as JAX's."""
-
-    def __init__(self, array):
-        self.array = array
-        self.at = self
-
-    def __getitem__(self, index):
-        return SimpleNamespace(set=lambda values: ("changed", index, values))
-
-
-def test_writing_makes_a_new_array_where_arrays_cannot_be_written_to():
-    assert arrays._put(Frozen(np.zeros(3)), 1, 5.0) == ("changed", 1, 5.0)
-    written = np.zeros(3)
-    assert arrays._put(written, 1, 5.0) is written
-    assert written.tolist() == [0.0, 5.0, 0.0]
-
-
-def product_sizes(gathered):
-    """How many rows every product takes from now on."""
-    sizes, gram = [], gathered._products.gram
-    most_rows = gathered._products.most_rows
-    gathered._products = Products(lambda rows: (sizes.append(len(rows)), gram(rows))[1], most_rows)
-    return sizes
-
-
 def test_a_stratum_is_multiplied_in_blocks_of_the_most_rows():
     rows = on_sphere(100, 3)
     gathered = DeviceMoments(NUMPY, task(bits=24))
-    sizes = product_sizes(gathered)
+    assert gathered._most_rows == 32
     gathered.add(rows, None)
-    assert sizes == [32, 32, 32, 4]
     assert gathered._held[0, False].bound == 100 << 48
     assert set(gathered._held) == {(0, False)}
     expected = Moments(3, MomentsSpec(bits=24))
     expected.add(rows)
     assert gathered.fetch() == expected
-
-
-def test_other_products_are_used_if_given():
-    products = Products(lambda rows: (rows.T @ rows).astype(np.int64), 7)
-    gathered = DeviceMoments(NUMPY, task(), products)
-    assert gathered._products is products
-    sizes = product_sizes(gathered)
-    gathered.add(on_sphere(15, 3), None)
-    assert sizes == [7, 7, 1]
 
 
 @pytest.mark.parametrize(("room", "left"), [(1, 2), (0, 1)])

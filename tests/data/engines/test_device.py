@@ -1,7 +1,6 @@
 """Device arrays give the integers of the local engine: on NumPy as a stand-in for any library, and on PyTorch."""
 
 from dataclasses import replace
-from types import SimpleNamespace
 
 import numpy as np
 import pyarrow as pa
@@ -196,58 +195,6 @@ class TestTorch:
     def test_a_tensor_without_rows_is_refused(self):
         with pytest.raises(DataError, match="no rows"):
             dpcov.moments(torch.zeros((0, 3)), norm_bound=1.0)
-
-    @pytest.mark.parametrize("bits", [6, 7, 13, 14, 20, 24])
-    def test_int8_products_are_exact_at_the_largest_values(self, bits):
-        from dpcov.data.engines.int8 import gram
-
-        random = np.random.default_rng(bits)
-        values = random.integers(-(2**bits), 2**bits, size=(999, 9), endpoint=True)
-        values[:, 0], values[:, 1], values[:, 2] = 2**bits, -(2**bits), 2**bits - 1
-        made = gram(torch.from_numpy(values.astype(float)), bits)
-        assert np.array_equal(made.numpy(), values.T @ values)
-
-    def test_int8_sums_do_not_wrap_at_the_most_rows(self):
-        from dpcov.data.engines.int8 import gram, most_rows
-
-        assert most_rows(20) == 2**17 and most_rows(24) == 2**14
-        values = np.full((most_rows(20), 2), 2**20 - 1)  # digits 63, 127, 127
-        values[:, 1] = -(2**14 - 1)  # digits 0, -127, -127
-        made = gram(torch.from_numpy(values.astype(float)), 20)
-        assert np.array_equal(made.numpy(), values.T @ values)
-        with pytest.raises(UsageError, match="at most"):
-            gram(torch.zeros((most_rows(20) + 1, 2), dtype=torch.float64), 20)
-
-    @pytest.mark.parametrize("spec", [{}, {"shells": 4, "normalized": True}, {"bits": 24}, {"bits": 7}])
-    def test_moments_by_int8_products_equal_the_local_engine(self, spec):
-        from dpcov.data.engines.device import torch_library
-        from dpcov.data.engines.int8 import int8_products
-
-        X = awkward_rows(n_rows=9000)
-        task = MomentsTask(encoding=BallEncoding(n_features=7, norm_bound=3.0), spec=MomentsSpec(**spec))
-        products = int8_products(task.spec.bits)
-        gathered = DeviceMoments(torch_library(torch.device("cpu")), task, products)
-        gathered.add_raw(torch.from_numpy(X.copy()))
-        assert gathered.fetch() == dpcov.moments(X, norm_bound=3.0, engine="local", **spec)
-
-    def test_the_faster_products_are_taken_if_they_are_exact(self, monkeypatch):
-        from dpcov.data.engines import int8
-
-        # A clock that only the slow products move: on a busy machine any product may take long.
-        slow = []
-        monkeypatch.setattr(int8, "time", SimpleNamespace(perf_counter=lambda: float(len(slow))))
-        faster, values = int8.faster, torch.ones((50, 2), dtype=torch.float64)
-        exact = lambda block: (block.T @ block).to(torch.int64)  # noqa: E731
-        usual = arrays.Products(lambda block: (slow.append(block), exact(block))[1], 20)
-        quick, wrong = arrays.Products(exact, 50), arrays.Products(lambda block: exact(block) + 1, 50)
-
-        def fail(block):
-            raise RuntimeError("no kernel")
-
-        assert faster(usual, quick, values) is quick
-        assert faster(quick, usual, values) is quick
-        assert faster(usual, wrong, values) is usual
-        assert faster(usual, arrays.Products(fail, 50), values) is usual
 
     def test_eigendecompositions_on_the_device_agree_to_rounding(self):
         from dpcov.linalg.device import on_device

@@ -40,7 +40,7 @@ _ENGINES = {
     LOCAL: _Row(),
     "dask": _Row(extra="dask", packages=("dask", "distributed"), takes=("dask", "dask_expr")),
     "spark": _Row(extra="spark", packages=("pyspark", "py4j"), takes=("pyspark",)),
-    "device": _Row(extra="device", packages=("torch",), takes=("torch", "cupy", "jax", "jaxlib")),
+    "device": _Row(extra="device", packages=("torch",), takes=("torch",)),
 }
 
 

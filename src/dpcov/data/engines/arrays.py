@@ -71,32 +71,6 @@ NUMPY = Library(
 )
 
 
-@dataclass(frozen=True)
-class Products:
-    """A way to multiply lattice rows exactly.
-
-    Parameters
-    ----------
-    gram : callable
-        From (n, d) integer-valued float64 to ``values.T @ values`` in int64.
-    most_rows : int
-        The largest n.
-    """
-
-    gram: Callable[[Array], Array]
-    most_rows: int
-
-    def total(self, values: Array) -> Array:
-        """Product of any number of rows whose sum int64 holds."""
-        starts = range(0, len(values), self.most_rows)
-        return sum(self.gram(values[start : start + self.most_rows]) for start in starts)
-
-
-def float64_products(on: Library, bits: int) -> Products:
-    """Products of float64, which is exact below 2**53."""
-    return Products(lambda values: on.cast(values.T @ values, "int64"), 2 ** (53 - 2 * bits))
-
-
 @np.errstate(over="ignore", invalid="ignore")
 def encode_ball(on: Library, block: Array, norm_bound: float) -> Array:
     """What `dpcov.data.encode.encode_array` does."""
@@ -106,14 +80,14 @@ def encode_ball(on: Library, block: Array, norm_bound: float) -> Array:
     energies = on.norms(encoded)
     close = xp.where(xp.abs(energies - 1.0) < 1e-9)[0]
     if len(close):
-        energies = _put(energies, close, _energies(encoded[close]))
+        energies[close] = _energies(encoded[close])
     long = xp.where(~(energies <= 1.0))[0]
     if len(long):
         rows = raw[long]
         if not bool(xp.isfinite(rows).all()):
             raise DataError("The data holds NaN or infinity. Fill in or leave out missing values first.")
         rows = rows / xp.amax(xp.abs(rows), axis=1)[:, None]
-        encoded = _put(encoded, long, rows / xp.sqrt(_energies(rows))[:, None])
+        encoded[long] = rows / xp.sqrt(_energies(rows))[:, None]
     return encoded
 
 
@@ -162,7 +136,7 @@ def _shorten(on: Library, values: Array, bits: int) -> Array:
         if not bool(xp.isfinite(energy[long]).all()):
             raise NumericError("An encoded row is not finite; encode the rows before gathering moments.")
         shrink = on.number(2.0**bits) / xp.sqrt(energy[long]) * (1 - 2.0**-40)
-        values = _put(values, long, xp.trunc(values[long] * shrink[:, None]))
+        values[long] = xp.trunc(values[long] * shrink[:, None])
     raise NumericError("An encoded row could not be brought within the norm bound.")
 
 
@@ -179,15 +153,8 @@ def _energies(rows: Array) -> Array:
 def _joined(left: Array, right: Array) -> Array:
     """Columns of both side by side."""
     wide = left[:, [*range(left.shape[1]), *[0] * right.shape[1]]]
-    return _put(wide, (slice(None), slice(left.shape[1], None)), right)
-
-
-def _put(array: Array, index: Any, values: Array) -> Array:
-    """Write into an array that nobody else holds; JAX makes a new one."""
-    if hasattr(array, "at"):
-        return array.at[index].set(values)
-    array[index] = values
-    return array
+    wide[:, left.shape[1] :] = right
+    return wide
 
 
 @dataclass
@@ -202,18 +169,17 @@ class _Held:
 class DeviceMoments:
     """Moments that grow on a device and come to this machine when they must.
 
-    Products are made in float64 of at most ``2**(53 - 2 bits)`` rows, which is exact, or as ``products`` says, and
-    summed in int64 until a sum could pass 2**62, which takes about four million rows of a stratum at 20 bits.
+    Products are made in float64 of at most ``2**(53 - 2 bits)`` rows, which is exact, and summed in int64 until a sum
+    could pass 2**62, which takes about four million rows of a stratum at 20 bits.
     """
 
     on: Library
     task: MomentsTask
-    products: Products | None = None
     _held: dict[tuple[int, bool], _Held] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._moments: Moments = self.task.empty()
-        self._products = self.products or float64_products(self.on, self.task.spec.bits)
+        self._most_rows = 2 ** (53 - 2 * self.task.spec.bits)
 
     def __repr__(self) -> str:
         return "DeviceMoments(<sensitive>)"
@@ -248,8 +214,8 @@ class DeviceMoments:
 
     def _add_stratum(self, index: int, rows: Array) -> None:
         bits, stratum = self.task.spec.bits, self._moments.strata[index]
-        for start in range(0, len(rows), self._products.most_rows):
-            block = rows[start : start + self._products.most_rows]
+        for start in range(0, len(rows), self._most_rows):
+            block = rows[start : start + self._most_rows]
             bound = len(block) << (2 * bits)
             self._add_product((index, False), block, bound)
             if self.task.spec.normalized:
@@ -257,7 +223,7 @@ class DeviceMoments:
             stratum.n_rows += len(block)
 
     def _add_product(self, place: tuple[int, bool], block: Array, bound: int) -> None:
-        product = self._products.gram(block)
+        product = self.on.cast(block.T @ block, "int64")
         held = self._held.get(place)
         if held is not None and held.bound + bound < _LIMIT:
             held.total += product

@@ -5,7 +5,7 @@ schemas.
 """
 
 import mmap
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pyarrow as pa
@@ -14,7 +14,6 @@ import pyarrow.parquet
 from dpcov.data.seal import sealed
 from dpcov.data.sources.base import Block, Kind, Reading, Source, check_names, kind_of_arrow_type
 from dpcov.data.sources.mapped import let_go, map_file
-from dpcov.data.sources.pages import check_pages
 from dpcov.errors import DataError
 
 _READ_BUFFER = 1 << 20
@@ -44,23 +43,12 @@ class ParquetSource(Source):
         small = self.progress_total <= _READ_BUFFER
         buffering = {"pre_buffer": False, "buffer_size": 0 if small else _READ_BUFFER}
         with pa.parquet.ParquetFile(self._path, read_dictionary=texts, **buffering) as file:
-            check_pages(self._path, _places(file.schema, wanted))
             rows_in_all, rows_read = file.metadata.num_rows, 0
             for batch in file.iter_batches(block_rows, columns=list(wanted)):
                 # The places in a dictionary may point out of it.
                 batch.validate(full=True)
                 rows_read += len(batch)
                 yield batch, self.progress_total * rows_read // rows_in_all
-
-
-def _places(schema: pa.parquet.ParquetSchema, wanted: Iterable[str]) -> set[int]:
-    """Where the leaves of the wanted columns stand; a name may hold dots, and so does the path of a part."""
-    names, found = set(wanted), set()
-    for place in range(len(schema)):
-        parts = schema.column(place).path.split(".")
-        if not names.isdisjoint(".".join(parts[: 1 + count]) for count in range(len(parts))):
-            found.add(place)
-    return found
 
 
 class ArrowFileSource(Source):
