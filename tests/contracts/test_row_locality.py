@@ -324,7 +324,7 @@ FAULTS = {
     "types by DuckDB's guess": (
         "guessed_csv",
         ["1,1.50", "2,x"],
-        [(databases, "refuse_guessed_types", lambda *_, **__: None)],
+        [(databases, "refuse_duckdb_guesses", lambda *_, **__: None)],
     ),
 }
 

@@ -7,6 +7,7 @@ from functools import partial
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
@@ -433,3 +434,22 @@ def test_lines_are_judged_alike_however_they_are_cut():
             else:
                 with pytest.raises(DataError):
                     list(iter(partial(lines.read, size), b""))
+
+
+def test_types_that_polars_guesses_from_rows_or_folders_are_refused(tmp_path):
+    (tmp_path / "x.csv").write_text("a,b\n1,2\n")
+    (tmp_path / "x.ndjson").write_text('{"a": 1}\n')
+    for frame in (
+        pl.scan_csv(tmp_path / "x.csv").filter(pl.col("a") > 0),
+        pl.scan_ndjson(tmp_path / "x.ndjson"),
+    ):
+        with pytest.raises(DataError, match="Polars guesses types"):
+            open_source(frame)
+    (tmp_path / "region=01").mkdir()
+    pl.DataFrame({"a": [1]}).write_parquet(tmp_path / "region=01" / "x.parquet")
+    with pytest.raises(DataError, match="values in folder names"):
+        open_source(pl.scan_parquet(tmp_path / "*" / "*.parquet", hive_partitioning=True))
+    texts = {"hive_partitioning": True, "hive_schema": {"region": pl.String}}
+    source = open_source(pl.scan_parquet(tmp_path / "*" / "*.parquet", **texts))
+    (block,) = source.blocks(9, wanted={"region": "text", "a": "number"})
+    assert block.to_pylist() == [{"region": "01", "a": 1}]

@@ -19,7 +19,7 @@ import pyarrow as pa
 from dpcov.data.cells import number_column, text_column
 from dpcov.data.seal import explain
 from dpcov.data.sources.base import Kind, Reading, kind_of_arrow_type
-from dpcov.data.sources.duckdb_types import refuse_guessed_types
+from dpcov.data.sources.guesses import refuse_duckdb_guesses
 from dpcov.errors import DataError, UsageError
 
 _BATCH_BYTES = 4 << 20
@@ -156,7 +156,7 @@ class DuckDb(Database):
                 if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
                     raise DataError(f"'the query' cannot be read: {_NO_CHANGES}")
                 relation = connection.sql(sql)
-                refuse_guessed_types(relation, stated=sql)
+                refuse_duckdb_guesses(relation, stated=sql)
                 yield relation
 
     def schema(self, sql: str) -> pa.Schema:

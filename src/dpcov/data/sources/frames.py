@@ -13,11 +13,16 @@ import pyarrow as pa
 from dpcov.data.cells import number_column, text_column
 from dpcov.data.seal import sealed
 from dpcov.data.sources.base import Block, Kind, Reading, Source, check_names, kind_of_arrow_type
-from dpcov.data.sources.duckdb_types import refuse_guessed_types
+from dpcov.data.sources.guesses import refuse_duckdb_guesses, refuse_polars_guesses
 from dpcov.errors import DataError
 
 _FIRST_ROWS = 1000
 _NO_TABLE = "it is no data frame whose columns all have names of their own; make it one."
+
+_NO_LAZY = (
+    "Of lazy frames dpcov knows those of Polars and DuckDB, and can see where their types come from. "
+    "Compute this one first, or save it as Parquet."
+)
 
 
 class FrameSource(Source):
@@ -79,12 +84,16 @@ class _UnreadableError(Exception):
 
 
 class LazySource(Source):
-    """A query that is not yet computed (Polars LazyFrame, DuckDB relation, and others through narwhals)."""
+    """A query that is not yet computed: a Polars LazyFrame or a DuckDB relation."""
 
     def __init__(self, frame: nw.LazyFrame[Any], name: str) -> None:
         self.name = name
         if frame.implementation.is_duckdb():
-            refuse_guessed_types(frame.to_native())
+            refuse_duckdb_guesses(frame.to_native())
+        elif frame.implementation.is_polars():
+            refuse_polars_guesses(frame.to_native())
+        else:
+            raise DataError(_NO_LAZY)
         self._frame = frame
         self._schema = frame.collect_schema()
         self.columns = check_names(self._schema.names(), name)

@@ -1,4 +1,4 @@
-"""Whether DuckDB knows the types of what it reads, or guesses them from rows.
+"""Whether DuckDB and lazy Polars frames know the types of what they read, or guess them from rows.
 
 Contract: a query passes only if every type comes from a catalogue, a Parquet footer, an Arrow table or the statement
 itself.  Readers of CSV and JSON guess types and delimiters from rows and drop blank lines whatever they are told, scans
@@ -35,7 +35,23 @@ _HIDDEN_FILES = (
 )
 
 
-def refuse_guessed_types(relation: Any, *, stated: str | None = None) -> None:
+def refuse_polars_guesses(frame: Any) -> None:
+    """Raise a `DataError` if a Polars LazyFrame scans text, or folders whose names became numbers or dates."""
+    plan = frame.explain(optimized=False)
+    if re.search(r"\b(?:Csv|NDJson) SCAN\b", plan, re.IGNORECASE):
+        raise DataError(
+            "Polars guesses types from the rows of CSV and JSON files, so that one row could change how all others are "
+            "read. Give dpcov the file itself."
+        )
+    keys = {match.group(1) for match in re.finditer(r"/([^/=]+)=[^/]*/", plan)}
+    if any(str(kind) != "String" for name, kind in frame.collect_schema().items() if name in keys):
+        raise DataError(
+            "Polars guesses the type of the values in folder names (key=value) from all folders. "
+            "Give scan_parquet a hive_schema with the type String."
+        )
+
+
+def refuse_duckdb_guesses(relation: Any, *, stated: str | None = None) -> None:
     """Raise a `DataError` if types would follow from rows.
 
     Parameters
