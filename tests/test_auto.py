@@ -1,3 +1,8 @@
+import re
+from fractions import Fraction
+from itertools import product
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -31,11 +36,57 @@ def test_the_chosen_mechanism_keeps_every_kind_of_budget_under_both_relations(bu
         choice.make().calibrate(problem, budget)
 
 
-def test_rows_longer_than_half_the_norm_bound_need_no_shells():
-    problem, budget = Problem(n_features=30, neighbors="replace-one"), dpcov.Budget(rho=1)
-    assert choose(problem, budget, shortest_row=0.51).mechanism == "gaussian"
-    assert choose(problem, budget, shortest_row=0.5).mechanism == "stratified"
-    assert choose(problem, budget).mechanism == "stratified"
+def documented_rules():
+    """The table of choosing.md: every row's conditions and what it says that auto takes."""
+    page = (Path(__file__).parents[1] / "docs/choosing.md").read_text(encoding="utf-8")
+    header, _, *rows = re.findall(r"^\| budget .*\n(?:\|.*\n)*", page, re.MULTILINE)[0].splitlines()
+    keys = [key.strip() for key in header.strip("|").split("|")]
+    return [
+        dict(zip(keys, (cell.strip() for cell in row.strip("|").split("|")), strict=True)) for row in rows
+    ]
+
+
+def fits(rule, problem, budget, shortest_row):
+    low, _, high = rule["columns"].partition(" to ")
+    columns = low == "any" or int(low) <= problem.n_features <= int(high or low)
+    kind = (budget.rho is None and budget.delta is None) == {"ε": True, "ρ, or ε and δ": False}[
+        rule["budget"]
+    ]
+    relation = rule["neighbors"] in ("any", problem.neighbors)
+    groups = rule["groups"] == "any" or {"one": 1}[rule["groups"]] == problem.n_groups
+    return columns and kind and relation and groups and also(rule["and"], problem, budget, shortest_row)
+
+
+def also(condition, problem, budget, shortest_row):
+    if condition == "":
+        return True
+    if found := re.fullmatch(r"shortest row ([>=]) ([\d/]+)", condition):
+        number = float(Fraction(found[2]))
+        return shortest_row > number if found[1] == ">" else shortest_row == number
+    (factor,) = re.fullmatch(r"n ε ≥ (\d+) k d²", condition).groups()
+    needed = int(factor) * problem.rows_per_person * problem.n_features**2
+    return problem.n_rows is None or problem.n_rows * budget.epsilon >= needed
+
+
+def public_facts():
+    for neighbors, d, k, groups in product(NEIGHBORS, (1, 2, 3, 4, 30), (1, 2), (1, 3)):
+        few = (5 * k * d**2 - 1) // 2  # the largest n with n ε < 5 k d² at the ε = 2 of BUDGETS
+        for n_rows in (None, few, few + 1) if neighbors == "replace-one" else (None,):
+            yield Problem(
+                n_features=d, neighbors=neighbors, n_rows=n_rows, rows_per_person=k, n_groups=groups
+            )
+
+
+def test_auto_chooses_what_the_documentation_says():
+    rules, used = documented_rules(), set()
+    for problem, budget, shortest in product(public_facts(), BUDGETS.values(), (0.0, 0.5, 0.51)):
+        place = next(i for i, rule in enumerate(rules) if fits(rule, problem, budget, shortest))
+        used.add(place)
+        choice = choose(problem, budget, shortest_row=shortest)
+        options = ", ".join(f"`{name}={value}`" for name, value in choice.options.items())
+        taken = (f"`{choice.mechanism}`", options, f"`{choice.post}`" if choice.post else "")
+        assert taken == tuple(rules[place][key] for key in ("`auto` takes", "options", "read with")), problem
+    assert used == set(range(len(rules)))
 
 
 def test_a_named_mechanism_is_taken_as_named():
@@ -66,40 +117,6 @@ def test_release_chooses_by_default_and_says_why(features, chosen):
     assert made.statistics.notes[0] in " ".join(made.summary().split())
     assert made.statistics.post == "shrink"
     assert np.linalg.eigvalsh(made.covariance()).min() > -1e-12
-
-
-@pytest.mark.parametrize(
-    ("d", "neighbors", "mechanism"),
-    [
-        (1, "replace-one", "laplace"),
-        (1, "add-remove-one", "laplace"),
-        (2, "replace-one", "nuclear"),
-        (3, "replace-one", "nuclear"),
-        (2, "add-remove-one", "stratified-nuclear"),
-        (4, "replace-one", "stratified-nuclear"),
-    ],
-)
-def test_few_columns_under_pure_epsilon_get_one_matrix(d, neighbors, mechanism):
-    choice = choose(Problem(n_features=d, neighbors=neighbors), dpcov.Budget(epsilon=1))
-    assert choice.mechanism == mechanism
-    assert choice.post == (None if mechanism == "stratified-nuclear" else "clip")
-    options = {"nuclear": {"noise": "gauge"}, "stratified-nuclear": {"shorten": True}}
-    assert dict(choice.options) == options.get(mechanism, {})
-
-
-def test_rows_with_an_intercept_are_not_shortened():
-    problem = Problem(n_features=10, neighbors="replace-one")
-    assert not choose(problem, dpcov.Budget(epsilon=1), shortest_row=0.1).options["shorten"]
-
-
-def test_few_rows_under_pure_epsilon_may_come_out_as_zero():
-    for n_rows, person, mechanism in (
-        (20, 1, "nuclear"),
-        (19, 1, "stratified-nuclear"),
-        (20, 2, "stratified-nuclear"),
-    ):
-        problem = Problem(n_features=2, neighbors="replace-one", n_rows=n_rows, rows_per_person=person)
-        assert choose(problem, dpcov.Budget(epsilon=1)).mechanism == mechanism
 
 
 @pytest.mark.parametrize("d", [1, 2, 3])

@@ -10,12 +10,15 @@ from math import log, sqrt
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks.papers.published import published_adaptive
 from benchmarks.papers.ridge import ridge_weights
 from benchmarks.papers.tables import Data
 from dpcov import Budget, SeededEntropy
-from dpcov.linalg.project import project_psd
+from dpcov.linalg.project import clip_eigenvalues, project_psd
+from dpcov.linalg.symmetric import mirror_upper
 from dpcov.noise.continuous import exponentials, normals
 from dpcov.noise.entropy import Entropy
+from dpcov.noise.nuclear import nuclear_noise
 from dpcov.privacy.calibrate import gaussian_noise_multiplier
 
 Array = NDArray[np.float64]
@@ -27,14 +30,31 @@ def published_thresholding(data: Data, budget: Budget, entropy: Entropy, *, gamm
     That noise is too small by sqrt(2) even for rows of norm 1, so what this returns has **no** privacy guarantee.
     """
     n, p = data.rows.shape
-    assert budget.epsilon is not None
-    assert budget.delta is not None
-    noise_std = sqrt(2 * log(1.25 / float(budget.delta))) / (n * float(budget.epsilon))
-    noise = np.zeros((p, p))
-    noise[np.triu_indices(p)] = normals(p * (p + 1) // 2, entropy) * noise_std
-    noisy = data.second_moment + noise + np.triu(noise, 1).T
+    noise_std = classical_multiplier(budget) / n
+    noisy = data.second_moment + noise_std * mirror_upper(normals((p, p), entropy))
     threshold = gamma * sqrt(log(p) / n) + 4 * noise_std * sqrt(log(p))
     return project_psd(np.where(np.abs(noisy) > threshold, noisy, 0.0))
+
+
+def classical_gaussian(data: Data, budget: Budget, entropy: Entropy) -> Array:
+    """Gaussian noise by the classical formula at every epsilon, eigenvalues clipped; above epsilon = 1 not proven."""
+    n, d = data.rows.shape
+    noise_std = sqrt(2) * classical_multiplier(budget) / n
+    return clip_eigenvalues(data.second_moment + noise_std * mirror_upper(normals((d, d), entropy)), 0.0, 1.0)
+
+
+def classical_multiplier(budget: Budget) -> float:
+    """Noise std over l2 sensitivity, sqrt(2 log(1.25 / delta)) / epsilon."""
+    assert budget.epsilon is not None
+    assert budget.delta is not None
+    return sqrt(2 * log(1.25 / float(budget.delta))) / float(budget.epsilon)
+
+
+def nonsymmetric_noise(data: Data, budget: Budget, entropy: Entropy) -> Array:
+    """Algorithm 1 of d'Orsi and Novikov as it stands: Z of density exp(-epsilon n ||Z||_* / 2) is not symmetric."""
+    n, d = data.rows.shape
+    assert budget.epsilon is not None
+    return data.second_moment + nuclear_noise(d, 2 / (float(budget.epsilon) * n), entropy)
 
 
 def output_perturbation(data: Data, budget: Budget, entropy: Entropy, *, alpha: float) -> Array:
@@ -59,6 +79,9 @@ def output_perturbation(data: Data, budget: Budget, entropy: Entropy, *, alpha: 
 
 BASELINES: dict[str, Callable[..., Array]] = {
     "published DP-Thresholding": published_thresholding,
+    "published AdaptiveCov": published_adaptive,
+    "classical Gaussian": classical_gaussian,
+    "nonsymmetric nuclear": nonsymmetric_noise,
     "output perturbation": output_perturbation,
 }
 """Called with (data, budget, entropy, **options)."""

@@ -218,16 +218,21 @@ def changes_by(
     return _on(panel, check)
 
 
-def below_bound(panel: str, label: str, bound: str, *, factor: float = 1.0) -> Check:
-    """No repetition exceeds ``factor`` times a bound drawn in the panel."""
+def below_bound(
+    panel: str, label: str, bound: str, *, within: Range = EVERYWHERE, factor: float = 1.0
+) -> Check:
+    """No repetition exceeds ``factor`` times a bound drawn in the panel; says in what share of draws one does."""
 
     def check(result: FigureResult) -> Verdict:
-        curve, limits = _curve(result, panel, label), _panel(result, panel).bounds[bound]
-        ratios = [values.max() / limits.at(x) for x, values in zip(curve.x, curve.values, strict=True)]
-        worst = int(np.argmax(ratios))
+        curve, limits = _inside(_curve(result, panel, label), within), _panel(result, panel).bounds[bound]
+        ratios = [values / limits.at(x) for x, values in zip(curve.x, curve.values, strict=True)]
+        worst = int(np.argmax([ratio.max() for ratio in ratios]))
+        above = {x: float(np.mean(ratio > factor)) for x, ratio in zip(curve.x, ratios, strict=True)}
+        shares = ", ".join(f"{share:.0%} at {x:g}" for x, share in above.items() if share)
         return _decide(
-            ratios[worst] <= factor,
-            f"largest error / bound is {ratios[worst]:.3g} at {curve.x[worst]:g} (allowed {factor:g})",
+            not shares,
+            f"largest error / bound is {ratios[worst].max():.3g} at {curve.x[worst]:g} (allowed {factor:g})"
+            + (f"; draws above it: {shares}" if shares else ""),
         )
 
     return _on(panel, check)

@@ -6,20 +6,23 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-import dpcov
 from benchmarks.papers.baselines import BASELINES, run_baseline
+from benchmarks.papers.draws import draw
 from benchmarks.papers.figure import Contender
 from benchmarks.papers.sources import fingerprint
 from benchmarks.papers.tables import Data
 from dpcov import Budget, SeededEntropy
-from dpcov.auto import AUTO, resolve
-from dpcov.data.moments import MomentsSpec
-from dpcov.mechanisms.base import Problem
+from dpcov.auto import AUTO
 from dpcov.mechanisms.registry import find_mechanism, names
 
 Array = NDArray[np.float64]
 
-_MEASURING = ("benchmarks.papers.tables", "benchmarks.papers.metrics", "dpcov.estimate")
+_MEASURING = (
+    "benchmarks.papers.draws",
+    "benchmarks.papers.tables",
+    "benchmarks.papers.metrics",
+    "dpcov.estimate",
+)
 
 
 def missing(contender: Contender) -> str | None:
@@ -49,18 +52,4 @@ def estimate(contender: Contender, data: Data, budget: Budget, seed: int) -> Arr
     options: dict[str, Any] = dict(contender.options)
     if contender.mechanism in BASELINES:
         return run_baseline(contender.mechanism, data, budget, seed, options)
-    n_rows, n_features = data.rows.shape
-    problem = Problem(n_features=n_features, neighbors="replace-one", n_rows=n_rows)
-    choice = resolve(contender.mechanism, options, problem, budget)
-    mechanism = choice.make()
-    mechanism.calibrate(problem, budget)
-    wants = mechanism.wants(problem)
-    release = dpcov.second_moment(
-        data.moments(wants) if isinstance(wants, MomentsSpec) else data.rows,
-        norm_bound=1.0,
-        budget=budget,
-        mechanism=choice.mechanism,
-        entropy=SeededEntropy(seed),
-        **choice.options,
-    )
-    return release.second_moment(post=contender.post or choice.post)  # type: ignore[arg-type]
+    return draw(contender.mechanism, options, data, budget, SeededEntropy(seed), post=contender.post)

@@ -36,7 +36,7 @@ def relative_spectral(estimate: Array, data: Data) -> float:
 
 def schatten(estimate: Array, data: Data, p: float) -> float:
     """p-norm of the singular values of the error."""
-    return float(np.linalg.norm(np.linalg.eigvalsh(estimate - data.target), p))
+    return float(np.linalg.norm(np.linalg.svd(estimate - data.target, compute_uv=False), p))
 
 
 def ridge_weight_error(outcome: Array, data: Data, alpha: float) -> float:

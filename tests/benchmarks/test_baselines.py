@@ -5,10 +5,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks.papers.baselines import output_perturbation, published_thresholding
+from benchmarks.papers.baselines import (
+    classical_gaussian,
+    nonsymmetric_noise,
+    output_perturbation,
+    published_thresholding,
+)
 from benchmarks.papers.figure import table
 from benchmarks.papers.figures.dorsi import trace
 from benchmarks.papers.figures.wang import norm_bound
+from benchmarks.papers.metrics import measure
 from benchmarks.papers.ridge import excess_risk, lemma_bound, ridge_weights
 from benchmarks.papers.synthetic import synthetic_rows
 from benchmarks.papers.tables import Data, sparse_covariance
@@ -42,6 +48,34 @@ def test_output_perturbation_draws_the_noise_it_states():
     # The radius is gamma with shape 3: mean 3, standard deviation sqrt(3); six standard errors of 2000 draws.
     unit = sensitivity(50, alpha) / 2
     assert abs(radii.mean() / unit - 3) < 6 * sqrt(3 / 2000)
+
+
+def test_schatten_norms_are_those_of_singular_values():
+    data = Data(rows=unit_ball_rows(0, 5, 2))
+    for p in (1, 2, 8):
+        error = np.array([[0.0, 3.0], [0.0, 0.0]])
+        assert measure(f"schatten:{p}", data.second_moment + error, data) == pytest.approx(3.0)
+
+
+def test_the_papers_nuclear_noise_has_its_radius_and_is_not_symmetric():
+    """||Z||_* is gamma with shape d**2; six standard errors of 500 draws."""
+    data, d = Data(rows=unit_ball_rows(0, 50, 4)), 4
+    draws = [
+        nonsymmetric_noise(data, Budget(epsilon=2), SeededEntropy(s)) - data.second_moment for s in range(500)
+    ]
+    radii = np.array([np.linalg.norm(each, "nuc") for each in draws]) * 50
+    assert abs(radii.mean() - d**2) < 6 * d / sqrt(500)
+    assert np.linalg.norm(draws[0] - draws[0].T) > 0.1 * np.linalg.norm(draws[0])
+
+
+def test_the_classical_formula_is_used_at_every_epsilon():
+    """Eigenvalues stay inside (0, 1) here, so that clipping leaves the noise; six standard errors of 1500 entries."""
+    data = Data(rows=np.vstack([np.eye(5)] * 2000))
+    upper = np.triu_indices(5)
+    draws = [classical_gaussian(data, Budget(epsilon=4, delta="1e-3"), SeededEntropy(s)) for s in range(100)]
+    noise = np.concatenate([(draw - data.second_moment)[upper] for draw in draws])
+    expected = sqrt(2) * sqrt(2 * np.log(1250)) / 4 / 10_000
+    assert abs(noise.std() / expected - 1) < 6 / sqrt(2 * 1500)
 
 
 @given(st.integers(0, 10**6), st.sampled_from([0.01, 0.1, 1.0]))

@@ -86,9 +86,7 @@ def prepare(page):
     if "-o patients.dpcov" not in text:
         dpcov.release("patients.parquet", schema=SCHEMA, budget=Budget(rho=1), output="patients.dpcov")
     if "demo.dpcov" in text and "dpcov demo" not in text:
-        dpcov.release(
-            "patients.parquet", schema=SCHEMA, budget=Budget(rho=1), mechanism="gaussian", output="demo.dpcov"
-        )
+        dpcov.release("patients.parquet", schema=SCHEMA, budget=Budget(rho=1), output="demo.dpcov")
 
 
 def run(command):

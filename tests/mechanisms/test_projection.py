@@ -6,6 +6,7 @@ from scipy import stats
 
 import dpcov
 from dpcov.errors import UsageError
+from dpcov.linalg.project import project_psd_trace
 from dpcov.mechanisms.projection import Projection
 from dpcov.noise.entropy import SeededEntropy
 
@@ -74,6 +75,14 @@ def test_the_error_bound():
     allowed = stats.binom.isf(1e-9, repeats, beta)
     assert spectral <= allowed
     assert frobenius <= allowed
+
+
+def test_the_error_may_exceed_the_norm_of_the_noise_but_not_the_root_of_twice_it():
+    """Dong et al., appendix E, leave the root out: inside the set the projection takes nothing off the noise."""
+    truth, noise = np.eye(30) / 60, np.random.default_rng(0).normal(size=(30, 30)) / 3000
+    error = np.linalg.norm(project_psd_trace(truth + (noise + noise.T) / 2, 1.0) - truth)
+    spectral = np.linalg.norm((noise + noise.T) / 2, 2)
+    assert spectral < error <= math.sqrt(2 * spectral)
 
 
 def test_it_beats_the_noise_in_many_dimensions():

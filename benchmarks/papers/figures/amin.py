@@ -18,6 +18,12 @@ LARGE_EPSILON = (
 ALPHA = 0.01
 """Regularization; the paper's is not known."""
 
+POWERS = (16, 10, 3)
+GAUSSIAN = {
+    "analytic": tuple(f"G-{power}" for power in POWERS),
+    "classical": tuple(f"G-{power}, classical" for power in POWERS),
+}
+
 AD = contender("AD", "eigenvectors", exponent="paper", allocation="adaptive")
 UNIFORM = contender("IT-U", "eigenvectors", exponent="paper", allocation="uniform")
 KT = contender("KT", "kapralov-talwar", exponent="paper")
@@ -34,12 +40,17 @@ def amin1(effort: Effort) -> Figure:
         pure = (ZERO, AD, UNIFORM, KT, LAPLACE, AUTO)
         panels.append(_panel(f"{name} a", f"(a) {name}", pure, points))
     for name in _tables(effort):
-        gaussian = tuple(
+        analytic = tuple(
             contender(f"G-{power}", "gaussian", noise="upper-triangle", post="clip", delta=10.0**-power)
-            for power in (16, 10, 3)
+            for power in POWERS
+        )
+        classical = tuple(
+            contender(f"G-{power}, classical", "classical Gaussian", delta=10.0**-power) for power in POWERS
         )
         relaxed = contender("auto with delta 1e-10", "auto", delta=1e-10)
-        panels.append(_panel(f"{name} b", f"(b) {name}", (AD, *gaussian, relaxed), _points(name, effort)))
+        panels.append(
+            _panel(f"{name} b", f"(b) {name}", (AD, *analytic, *classical, relaxed), _points(name, effort))
+        )
     return Figure(
         name="amin1",
         title="Wine, Airfoil and Adult: error against epsilon",
@@ -50,6 +61,7 @@ def amin1(effort: Effort) -> Figure:
             f"Rows: {SCALED}.",
             "Adult has 108 columns: 6 numbers and 8 one-hot attributes. Eigenvalues are clipped as in the paper.",
             "L uses the l1 norm sqrt(2) d of the full matrix; the paper's 2 d is larger still.",
+            "G is calibrated by the analytic and by the classical formula; the latter is not proven above epsilon = 1.",
         ),
         claims=_claims(effort),
     )
@@ -88,24 +100,30 @@ def _claims(effort: Effort) -> tuple[Claim, ...]:
             ),
             why=LARGE_EPSILON,
         ),
-        Claim(
-            text="AD outperforms the Gaussian mechanism even at delta = 0.001, but for wine at epsilon = 0.01",
-            source="4",
-            check=all_of(
-                *(
-                    beats(f"{name} b", "AD", other, **({"within": FROM_TENTH} if name == "wine" else {}))
-                    for name in names
-                    for other in ("G-16", "G-10", "G-3")
-                )
-            ),
-            why=LARGE_EPSILON,
+        *(
+            Claim(
+                text=f"AD outperforms the {kind} Gaussian mechanism even at delta = 0.001 (wine: from epsilon = 0.1)",
+                source="4",
+                check=all_of(
+                    *(
+                        beats(f"{name} b", "AD", *found, **({"within": FROM_TENTH} if name == "wine" else {}))
+                        for name in names
+                    )
+                ),
+                why=LARGE_EPSILON,
+            )
+            for kind, found in GAUSSIAN.items()
         ),
         Claim(
             text="In the high-privacy regime (epsilon up to 0.1) AD outperforms KT, L and G-10 (10 % for chance)",
             source="1",
             check=all_of(
                 *(beats(f"{name} a", "AD", "KT", "L", within=UP_TO_TENTH, factor=1.1) for name in names),
-                *(beats(f"{name} b", "AD", "G-16", "G-10", within=UP_TO_TENTH, factor=1.1) for name in names),
+                *(
+                    beats(f"{name} b", "AD", *found[:2], within=UP_TO_TENTH, factor=1.1)
+                    for name in names
+                    for found in GAUSSIAN.values()
+                ),
             ),
         ),
         Claim(

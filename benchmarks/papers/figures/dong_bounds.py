@@ -1,111 +1,107 @@
-"""Dong, Liang, Yi (2022), figure 1: known worst-case bounds, without constants and logarithms."""
+"""Dong, Liang, Yi (2022), figure 1: worst-case bounds from their formulas, and errors from draws."""
 
-import numpy as np
+from math import sqrt
 
-from benchmarks.papers.claims import EVERYWHERE, Check, Claim, Verdict, grows
-from benchmarks.papers.figure import Bound, Effort, Figure, Panel, Point, table
-from benchmarks.papers.results import FigureResult
+from benchmarks.papers.claims import Claim, all_of, below_bound, crossing_grows
+from benchmarks.papers.figure import Bound, Effort, Figure, Panel, Point, contender, lines, table
+from benchmarks.papers.figures.dong_shared import (
+    RHO,
+    SAME_AS_PAPER,
+    SEPARATE,
+    SOURCE,
+    unit_points,
+    zcdp_contenders,
+)
 from dpcov import Budget
+from dpcov.mechanisms.blocks.tail_bounds import eta, nu, omega
 
-N_ROWS = 10_000
-NEW, GAUSSIAN, ITERATIVE, LOWER = "SeparateCov", "GaussCov", "Amin et al.", "lower bound"
-
-
-def new_bound(d: float, n: float = N_ROWS) -> float:
-    return min(1.0, d**0.25 / n**0.5)
-
-
-def gaussian_bound(d: float, n: float = N_ROWS) -> float:
-    return min(1.0, d / n)
+BETA = 1e-6
+"""Failure probability of the bounds: so small that no draw should exceed one."""
+METHODS = ("GaussCov", "SeparateCov")
+WIDER = (1000, 2000, 4000, 8000)
+"""Numbers of columns where bounds are computed beside those where draws are made."""
 
 
-def iterative_bound(d: float, n: float = N_ROWS) -> float:
-    return min(1.0, d**0.75 / n**0.5)
+def gaussian_bound(point: Point) -> float:
+    """Lemma 7: omega(d, beta) / (sqrt(rho) n)."""
+    d, n, rho = _numbers(point)
+    return omega(d, BETA) / (sqrt(rho) * n)
 
 
-def lower_bound(d: float, n: float = N_ROWS) -> float:
-    """d/n up to d = sqrt(n), which remains a bound for larger d, and sqrt(d)/n from mean estimation."""
-    return min(1.0, max(min(d, n**0.5) / n, d**0.5 / n))
+def separate_bound(point: Point) -> float:
+    """Theorem 1 for rows of norm 1, whose trace is 1."""
+    d, n, rho = _numbers(point)
+    turned = 2**1.25 / (rho**0.25 * sqrt(n)) * sqrt(nu(d, BETA / 2))
+    return turned + sqrt(2 / rho) / n * eta(d, BETA / 2)
+
+
+def _numbers(point: Point) -> tuple[int, int, float]:
+    return int(point.table["d"] or 0), int(point.table["n"] or 0), float(point.budget.rho or 0)
 
 
 def dong1(effort: Effort) -> Figure:
-    """Four curves that can be drawn without any data."""
-    grid = np.geomspace(1, N_ROWS**2, 49 if effort == "full" else 25)
-    nothing, budget = table("none"), Budget(rho=1)
-    points = tuple(Point(x=float(d), table=nothing, budget=budget) for d in grid)
-    bounds = (
-        Bound(label=GAUSSIAN, value=lambda point: gaussian_bound(point.x)),
-        Bound(label=ITERATIVE, value=lambda point: iterative_bound(point.x)),
-        Bound(label=NEW, value=lambda point: new_bound(point.x)),
-        Bound(label=LOWER, value=lambda point: lower_bound(point.x)),
-    )
-    panel = Panel(
-        key="bounds",
-        title=f"n = {N_ROWS}",
-        x_label="d",
-        y_label="bound, constants omitted",
-        points=points,
-        bounds=bounds,
-    )
-    small, large = (1.0, N_ROWS**0.5), (N_ROWS ** (2 / 3), EVERYWHERE[1])
+    """The draws of figure 2 against the bounds; then few rows, where the zero matrix is as good."""
+    sizes = {"full": (1000, 4000, 16000), "quick": (1000, 4000, 16000), "test": (1000, 16000)}[effort]
+    few = {"full": (32, 64, 128), "quick": (32, 64), "test": (32, 64)}[effort]
     return Figure(
         name="dong1",
-        title="Known worst-case bounds on the Frobenius error under zCDP",
-        source="Dong, Liang, Yi (2022), figure 1",
-        panels=(panel,),
-        repetitions=0,
-        notes=("Theory only: errors above 1 are cut, because the zero matrix has error at most 1.",),
+        title="Worst-case bounds on the Frobenius error under zCDP, and measured errors",
+        source=f"{SOURCE}, figure 1",
+        panels=(*(_bounds(n, effort) for n in sizes), *(_few_rows(n) for n in few)),
+        repetitions={"full": 50, "quick": 6, "test": 3}[effort],
+        notes=(
+            f"Rows of norm 1; rho = {RHO:g} (1 in the last panels); beta = {BETA:g} in the bounds; {SAME_AS_PAPER}.",
+            "The bound of Amin et al. and the lower bound are known up to constants only and are not drawn.",
+        ),
         claims=(
             Claim(
-                text="SeparateCov improves on the Gaussian mechanism for d above n**(2/3)",
+                text="No draw exceeds its bound (Lemma 7 for GaussCov, Theorem 1 for SeparateCov)",
+                source="3.1 and Theorem 1",
+                check=all_of(*(below_bound(f"n{n}", m, f"bound, {m}") for n in sizes for m in METHODS)),
+            ),
+            Claim(
+                text="The two bounds cross at a number of columns that grows like n**(2/3)",
                 source="abstract",
-                check=_crossing_at(N_ROWS ** (2 / 3)),
+                check=crossing_grows(
+                    {n: f"n{n}" for n in sizes}, "bound, GaussCov", "bound, SeparateCov", 2 / 3, 0.1
+                ),
             ),
             Claim(
-                text="Its error grows like d**(1/4) there",
+                text="SeparateCov is better than the zero matrix up to a number of columns that grows like n**2",
                 source="1.1",
-                check=grows("bounds", NEW, 0.25, 0.001, within=(large[0], N_ROWS**2 / 10)),
-            ),
-            Claim(
-                text="The Gaussian mechanism is optimal for d below sqrt(n)",
-                source="1.1",
-                check=grows("bounds", LOWER, 1.0, 0.001, within=small),
-            ),
-            Claim(
-                text="There is utility for d up to n**2, where even mean estimation loses it",
-                source="1.1",
-                check=_utility_until(N_ROWS**2),
+                check=crossing_grows({n: f"few{n}" for n in few}, "SeparateCov", "zero", 2.0, 0.3),
             ),
         ),
     )
 
 
-def _crossing_at(expected: float) -> Check:
-    """The curves of the new and of the Gaussian bound cross within one grid step of the expected d."""
+def _bounds(n: int, effort: Effort) -> Panel:
+    """Draws that figure 2 makes too, and bounds beyond them."""
+    drawn = unit_points(n, effort, Budget(rho=RHO))
+    shown = {point.x: point for point in (*drawn, *(_unit_rows(n, d, RHO) for d in WIDER))}
+    contenders = [each for each in zcdp_contenders(effort) if each.label in METHODS]
+    return Panel(
+        key=f"n{n}",
+        title=f"n = {n}",
+        x_label="d",
+        lines=lines(contenders, drawn),
+        points=tuple(shown.values()),
+        bounds=(
+            Bound(label="bound, GaussCov", value=gaussian_bound),
+            Bound(label="bound, SeparateCov", value=separate_bound),
+        ),
+    )
 
-    def check(result: FigureResult) -> Verdict:
-        bounds = result.panels["bounds"].bounds
-        x, gap = bounds[NEW].x, bounds[NEW].mean - bounds[GAUSSIAN].mean
-        after = int(np.flatnonzero(gap < 0)[0])
-        holds = x[after - 1] <= expected <= x[after]
-        return Verdict(
-            status="confirmed" if holds else "failed",
-            reason=f"the curves cross between {x[after - 1]:.3g} and {x[after]:.3g}; n**(2/3) is {expected:.3g}",
-        )
 
-    return check
+def _few_rows(n: int) -> Panel:
+    points = tuple(_unit_rows(n, d, 1) for d in (20, 40, 80, 160, 320, 640, 1280, 2560) if d <= n**2 / 3)
+    return Panel(
+        key=f"few{n}",
+        title=f"n = {n}, rho = 1",
+        x_label="d",
+        lines=lines((contender("zero", "zero"), SEPARATE), points),
+    )
 
 
-def _utility_until(largest: float) -> Check:
-    """Both the new upper and the lower bound reach 1 at the largest d and not before."""
-
-    def check(result: FigureResult) -> Verdict:
-        bounds = result.panels["bounds"].bounds
-        reached = {name: float(bounds[name].x[bounds[name].mean >= 1 - 1e-9].min()) for name in (NEW, LOWER)}
-        holds = all(np.isclose(x, largest) for x in reached.values())
-        return Verdict(
-            status="confirmed" if holds else "failed",
-            reason=", ".join(f"{name} reaches 1 at d = {x:.3g}" for name, x in reached.items()),
-        )
-
-    return check
+def _unit_rows(n: int, d: int, rho: float) -> Point:
+    return Point(x=d, table=table("zipf", n=n, d=d, N=1), budget=Budget(rho=rho))

@@ -98,6 +98,14 @@ def test_the_bias_of_clipping_counts_rows_by_the_radius_of_their_shell():
             assert clipping_bias(COUNTS, first, shell) == float(expected)
 
 
+@pytest.mark.parametrize("inner", [0, 1, 3])
+def test_the_bound_on_the_bias_is_up_to_four_times_the_tail(inner):
+    """Dong et al. state twice in (6) and (7): a row just longer than 2**-(s + 1) counts with 4**-s."""
+    counts, tail = np.eye(19, dtype=np.int64)[inner], 4.0 ** -(inner + 1)
+    ratios = [clipping_bias(counts, 0, shell) / tail for shell in range(inner + 1, 20)]
+    assert 2 < ratios[0] < ratios[-1] < 4
+
+
 OFFERED = Candidates(
     shells=range(1, 5),
     together=np.array([8.0, 5.0, 1.0, 0.5]),

@@ -7,7 +7,7 @@ Private input : the number of rows in each norm shell.  Numerics : idealized.  P
 
 References
 ----------
-Dong, Liang, Yi (2022), section 5.2; their queries have sensitivity r**2, not 1, and are divided by it here.
+Dong, Liang, Yi (2022), section 5.2; their queries change by r**2 <= 1 at most and are divided by it here: less noise.
 """
 
 from collections.abc import Callable, Iterator

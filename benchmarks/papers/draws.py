@@ -1,0 +1,44 @@
+"""One draw of a mechanism of the library, from exact moments that are gathered once for every way it wants them."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import dpcov
+from benchmarks.papers.tables import Data
+from dpcov import Budget
+from dpcov.auto import resolve
+from dpcov.data.moments import MomentsSpec
+from dpcov.mechanisms.base import Problem
+from dpcov.noise.entropy import Entropy
+
+Array = NDArray[np.float64]
+
+
+def draw(
+    mechanism: str,
+    options: Mapping[str, Any],
+    data: Data,
+    budget: Budget,
+    entropy: Entropy,
+    *,
+    post: str | None = None,
+) -> Array:
+    """Second moment by a registered mechanism, or ``auto``; raises a dpcov error where it cannot honor the budget."""
+    n_rows, n_features = data.rows.shape
+    problem = Problem(n_features=n_features, neighbors="replace-one", n_rows=n_rows)
+    choice = resolve(mechanism, options, problem, budget)
+    made = choice.make()
+    made.calibrate(problem, budget)
+    wants = made.wants(problem)
+    release = dpcov.second_moment(
+        data.moments(wants) if isinstance(wants, MomentsSpec) else data.rows,
+        norm_bound=1.0,
+        budget=budget,
+        mechanism=choice.mechanism,
+        entropy=entropy,
+        **choice.options,
+    )
+    return release.second_moment(post=post or choice.post)  # type: ignore[arg-type]
