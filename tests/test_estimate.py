@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 import dpcov
 from dpcov.errors import ReleaseError, UsageError
-from dpcov.estimate import POSTS, UnitEstimate, centered, matrix_errors, post_process
+from dpcov.estimate import POSTS, UnitEstimate, centered, post_process
 from tests.statistical.goodness import assert_mean_square, mean_square_samples
 
 HUGE = dpcov.Budget(rho=1000)
@@ -74,12 +74,12 @@ def test_none_is_unbiased_and_its_error_is_the_predicted_one():
     """Size 1e-9; power 1 - 1e-6 against a bias of noise std / 4 and against a scale error of ten percent."""
     repeats = mean_square_samples() // 3 + 1
     errors, made = noise_of("replace-one", repeats)
-    variance = made._unit.noise_variance
     upper = np.triu_indices(3, 1)
     off_diagonal = errors[:, upper[0], upper[1]]
-    assert_mean_square(off_diagonal.ravel(), variance / 2)
+    assert_mean_square(off_diagonal.ravel(), made._unit.off_diagonal_variance)
     # The merged trace makes every diagonal entry's variance d / (d + 1) of the noise's; errors are correlated.
-    diagonal = np.diagonal(errors, axis1=1, axis2=2)
+    diagonal, variance = np.diagonal(errors, axis1=1, axis2=2), 2 * made._unit.off_diagonal_variance
+    assert made._unit.noise_variance == pytest.approx(3 * variance / 4)
     assert_mean_square(diagonal.sum(axis=1), 3 * variance / 4, alpha=1e-9)
     for entry in (*diagonal.T, *off_diagonal.T):
         assert abs(entry.mean()) < 6.2 * entry.std() / repeats**0.5
@@ -215,14 +215,6 @@ def test_centering_is_the_definition():
         mean, covariance = centered(unit, known)
         np.testing.assert_allclose(mean, features.mean(axis=0))
         np.testing.assert_allclose(covariance, np.cov(features.T, bias=True))
-
-
-def test_errors_of_a_known_difference():
-    found = matrix_errors(np.diag([4.0, 0.0]), np.diag([1.0, 4.0]))
-    assert found == pytest.approx(
-        {"frobenius": 5, "spectral": 4, "nuclear": 7, "max": 4, "relative_frobenius": 5 / 17**0.5}
-    )
-    assert matrix_errors(np.eye(2), np.zeros((2, 2)))["relative_frobenius"] == float("inf")
 
 
 def test_reading_twice_changes_nothing():

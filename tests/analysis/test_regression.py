@@ -15,7 +15,7 @@ from dpcov.analysis import (
     PrivateRidge,
     ridge_path,
 )
-from dpcov.analysis.reading import noise_level
+from dpcov.entry_noise import noise_of
 from dpcov.errors import DpcovError
 from dpcov.linalg.project import project_psd
 from tests.analysis.conftest import SCHEMA
@@ -216,7 +216,7 @@ def test_noise_without_a_published_law_asks_for_an_alpha():
         mechanism="separate",
         entropy=dpcov.SeededEntropy(1),
     )
-    assert noise_level(made) is None
+    assert noise_of(made) is None
     options = {"target": "x3", "fit_intercept": False}
     with pytest.raises(DpcovError, match="alpha"):
         PrivateRidge.from_release(made, **options)

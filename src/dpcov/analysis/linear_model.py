@@ -22,11 +22,12 @@ from dpcov.analysis.features import (
 )
 from dpcov.analysis.inference import coefficient_intervals
 from dpcov.analysis.problems import InputError, UnknownNoiseError
-from dpcov.analysis.reading import NoiseLevel, noise_level, original_map
+from dpcov.analysis.reading import original_map, reading_of
 from dpcov.analysis.ridge_path import NoisyMoment, RidgeProblem
 from dpcov.analysis.second_door import Bounds, Terms, columns_of, table_of
 from dpcov.artifact import Release
 from dpcov.columns import EncodedColumn
+from dpcov.entry_noise import MomentNoise, noise_of
 from dpcov.errors import ReleaseError
 from dpcov.statistics import Post
 
@@ -161,12 +162,13 @@ class View:
         self.release, self.places, self.fit_intercept = release, places, fit_intercept
         self.columns = feature_columns(release)
         self.moment = release.second_moment(post)
-        self.noise: NoiseLevel | None = noise_level(release)
+        self.noise: MomentNoise | None = noise_of(release)
+        self._reading = reading_of(release, places, post, not fit_intercept)
 
     @property
     def edge(self) -> float:
         """Edge of the noise on the features' second moment."""
-        return 0.0 if self.noise is None else self.noise.edge(len(self.places))
+        return self._reading.edge
 
     @cached_property
     def _rows(self) -> Array:
@@ -193,7 +195,9 @@ class View:
                 "This release does not say how its noise is distributed, so alpha cannot be chosen from it. Give alpha "
                 "as a number."
             )
-        return ridge_path.noisy_moment(self.release.second_moment("none"), self.moment, self.noise.variance)
+        return ridge_path.noisy_moment(
+            self.release.second_moment("none"), self.moment, self.noise.off_diagonal
+        )
 
     def original(self, problem: RidgeProblem, weights: Array, target: int) -> tuple[Array, float]:
         """Coefficients and intercept in original units."""
