@@ -206,7 +206,7 @@ def second_moment(
     *,
     norm_bound: float | None = None,
     budget: Budget,
-    mechanism: str = "gaussian",
+    mechanism: str = AUTO,
     neighbors: Neighbors = "replace-one",
     rows_per_person: int = 1,
     groups: ArrayLike | None = None,
