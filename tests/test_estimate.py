@@ -64,7 +64,11 @@ def noise_of(neighbors, repeats):
     errors = []
     for seed in range(repeats):
         made = dpcov.second_moment(
-            exact, budget=dpcov.Budget(rho=1), neighbors=neighbors, entropy=dpcov.SeededEntropy(seed)
+            exact,
+            budget=dpcov.Budget(rho=1),
+            mechanism="gaussian",
+            neighbors=neighbors,
+            entropy=dpcov.SeededEntropy(seed),
         )
         errors.append(made.second_moment("none") - truth * (exact.n_rows / made.n_rows))
     return np.array(errors), made
@@ -93,7 +97,9 @@ def test_the_merged_trace_is_better_than_either():
     budget = dpcov.Budget(rho=1)
     with_trace, without = [], []
     for seed in range(300):
-        made = dpcov.second_moment(exact, budget=budget, entropy=dpcov.SeededEntropy(seed))
+        made = dpcov.second_moment(
+            exact, budget=budget, mechanism="gaussian", entropy=dpcov.SeededEntropy(seed)
+        )
         unit = 4.0**20 * exact.n_rows
         without.append(np.trace(made.statistics.arrays["sscp"]) / unit)
         with_trace.append(np.trace(made.second_moment("none")))
@@ -218,7 +224,7 @@ def test_centering_is_the_definition():
 
 
 def test_reading_twice_changes_nothing():
-    made = dpcov.second_moment(moments(), budget=dpcov.Budget(rho="0.01"))
+    made = dpcov.second_moment(moments(), budget=dpcov.Budget(rho="0.01"), mechanism="gaussian")
     before = made.to_bytes()
     for post in ("none", "psd", "clip", "projection"):
         assert post in POSTS

@@ -281,7 +281,8 @@ def second_moment(
             )
         if X.spec != spec or X.norm_bound != bound:
             raise UsageError(
-                f"These moments do not fit the mechanism; gather them with norm_bound={bound}, {spec}."
+                f"These moments do not fit the {choice.mechanism} mechanism; gather them with norm_bound={bound}, "
+                f"{spec}, or name the mechanism that they are for."
             )
         return X
 
