@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 import dpcov
 from dpcov.errors import ReleaseError, UsageError
-from dpcov.estimate import POSTS, UnitEstimate, centered, matrix_errors, post_process
+from dpcov.estimate import POSTS, UnitEstimate, centered, post_process
 from tests.statistical.goodness import assert_mean_square, mean_square_samples
 
 HUGE = dpcov.Budget(rho=1000)
@@ -64,7 +64,11 @@ def noise_of(neighbors, repeats):
     errors = []
     for seed in range(repeats):
         made = dpcov.second_moment(
-            exact, budget=dpcov.Budget(rho=1), neighbors=neighbors, entropy=dpcov.SeededEntropy(seed)
+            exact,
+            budget=dpcov.Budget(rho=1),
+            mechanism="gaussian",
+            neighbors=neighbors,
+            entropy=dpcov.SeededEntropy(seed),
         )
         errors.append(made.second_moment("none") - truth * (exact.n_rows / made.n_rows))
     return np.array(errors), made
@@ -74,12 +78,12 @@ def test_none_is_unbiased_and_its_error_is_the_predicted_one():
     """Size 1e-9; power 1 - 1e-6 against a bias of noise std / 4 and against a scale error of ten percent."""
     repeats = mean_square_samples() // 3 + 1
     errors, made = noise_of("replace-one", repeats)
-    variance = made._unit.noise_variance
     upper = np.triu_indices(3, 1)
     off_diagonal = errors[:, upper[0], upper[1]]
-    assert_mean_square(off_diagonal.ravel(), variance / 2)
+    assert_mean_square(off_diagonal.ravel(), made._unit.off_diagonal_variance)
     # The merged trace makes every diagonal entry's variance d / (d + 1) of the noise's; errors are correlated.
-    diagonal = np.diagonal(errors, axis1=1, axis2=2)
+    diagonal, variance = np.diagonal(errors, axis1=1, axis2=2), 2 * made._unit.off_diagonal_variance
+    assert made._unit.noise_variance == pytest.approx(3 * variance / 4)
     assert_mean_square(diagonal.sum(axis=1), 3 * variance / 4, alpha=1e-9)
     for entry in (*diagonal.T, *off_diagonal.T):
         assert abs(entry.mean()) < 6.2 * entry.std() / repeats**0.5
@@ -93,7 +97,9 @@ def test_the_merged_trace_is_better_than_either():
     budget = dpcov.Budget(rho=1)
     with_trace, without = [], []
     for seed in range(300):
-        made = dpcov.second_moment(exact, budget=budget, entropy=dpcov.SeededEntropy(seed))
+        made = dpcov.second_moment(
+            exact, budget=budget, mechanism="gaussian", entropy=dpcov.SeededEntropy(seed)
+        )
         unit = 4.0**20 * exact.n_rows
         without.append(np.trace(made.statistics.arrays["sscp"]) / unit)
         with_trace.append(np.trace(made.second_moment("none")))
@@ -217,16 +223,8 @@ def test_centering_is_the_definition():
         np.testing.assert_allclose(covariance, np.cov(features.T, bias=True))
 
 
-def test_errors_of_a_known_difference():
-    found = matrix_errors(np.diag([4.0, 0.0]), np.diag([1.0, 4.0]))
-    assert found == pytest.approx(
-        {"frobenius": 5, "spectral": 4, "nuclear": 7, "max": 4, "relative_frobenius": 5 / 17**0.5}
-    )
-    assert matrix_errors(np.eye(2), np.zeros((2, 2)))["relative_frobenius"] == float("inf")
-
-
 def test_reading_twice_changes_nothing():
-    made = dpcov.second_moment(moments(), budget=dpcov.Budget(rho="0.01"))
+    made = dpcov.second_moment(moments(), budget=dpcov.Budget(rho="0.01"), mechanism="gaussian")
     before = made.to_bytes()
     for post in ("none", "psd", "clip", "projection"):
         assert post in POSTS

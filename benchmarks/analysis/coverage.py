@@ -26,9 +26,10 @@ import dpcov
 from benchmarks.analysis.populations import Population, from_scikit_learn, gaussian, populations, skewed
 from benchmarks.data import MissingTable, data_directory
 from dpcov import Budget, SeededEntropy
-from dpcov.analysis.coefficient_lines import coefficient_lines, without_references
+from dpcov.analysis.coefficient_lines import coefficient_lines
 from dpcov.analysis.correlation_lines import correlation_lines, partial_correlation_lines
 from dpcov.analysis.eigenvalue_lines import spectrum_of
+from dpcov.analysis.features import without_references
 from dpcov.analysis.intervals import Interval
 from dpcov.analysis.moment_intervals import mean_lines, variance_lines
 from dpcov.analysis.moment_law import MomentLaw, Tails, moment_law

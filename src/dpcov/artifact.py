@@ -19,6 +19,7 @@ from dpcov.artifact_file import Arrays, fingerprint, member_record, pack, unpack
 from dpcov.centered_estimate import shrunk_covariance
 from dpcov.errors import ReleaseError, UsageError
 from dpcov.estimate import UnitEstimate
+from dpcov.linalg.symmetric import correlation_of
 from dpcov.manifest import Manifest, read_guarantee
 from dpcov.output import write_file
 from dpcov.privacy.guarantee import Guarantee
@@ -186,8 +187,9 @@ class Release:
         return float(1.0 / self.manifest.norm_bound**2)
 
     def mean(self) -> Array:
-        """Estimated means of the features, in original units."""
-        return self._centers + self._half_ranges * self._centered[0]
+        """Estimated means of the features, in original units, within the public bounds."""
+        lowest = np.array([c.lowest for c in self.manifest.columns if c.kind != "intercept"])
+        return self._centers + self._half_ranges * np.clip(self._centered[0], lowest, 1.0)
 
     def covariance(self, post: Post | None = None) -> Array:
         """Estimated covariance (centered, divided by n) of the features, in original units.
@@ -206,11 +208,7 @@ class Release:
 
     def correlation(self, post: Post | None = None) -> Array:
         """Estimated correlation matrix; NaN where a variance is estimated as zero."""
-        covariance = self.covariance(post)
-        variances = np.diagonal(covariance)
-        deviations = np.sqrt(np.where(variances > 0, variances, np.nan))
-        correlation: Array = covariance / np.outer(deviations, deviations)
-        return correlation
+        return correlation_of(self.covariance(post) / np.outer(self._half_ranges, self._half_ranges))
 
     def expected_error(self, post: Post = "none") -> float | None:
         """Root mean squared Frobenius error of ``second_moment("none")`` caused by the noise, encoded units.
@@ -227,10 +225,7 @@ class Release:
         if diagonal is None or off_diagonal is None:
             return None
         d = len(self.manifest.columns)
-        # A merged trace of the diagonal's variance takes d / (d + 1) diagonal entries off.
-        merged = self.statistics.layout == "sscp" and "trace" in self.statistics.arrays
-        squared = diagonal * (d - merged * d / (d + 1)) + off_diagonal * d * (d - 1)
-        return sqrt(squared) * self.manifest.norm_bound**2
+        return sqrt(diagonal * d + off_diagonal * d * (d - 1)) * self.manifest.norm_bound**2
 
     @property
     def _centers(self) -> Array:

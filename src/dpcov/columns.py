@@ -34,3 +34,8 @@ class EncodedColumn:
     kind: EncodedKind
     center: float
     half_range: float
+
+    @property
+    def lowest(self) -> float:
+        """Smallest encoded value; the largest is 1."""
+        return 0.0 if self.kind in ("category", "missing") else -1.0

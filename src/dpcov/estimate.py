@@ -6,7 +6,7 @@ Promise: reads noisy numbers only, so every choice made here can be changed late
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import log, sqrt
-from typing import get_args
+from typing import Any, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,7 @@ from dpcov.linalg.project import clip_eigenvalues, project_psd, project_psd_trac
 from dpcov.linalg.shrink import shrink
 from dpcov.linalg.strata import FEW_FEATURES, shrink_strata
 from dpcov.linalg.threshold import Rule, choose_threshold, threshold_matrix
-from dpcov.statistics import NoisyStatistics, Post, PostOptions, PublishedArray
+from dpcov.statistics import NoiseLaw, NoisyStatistics, Post, PostOptions, PublishedArray
 
 Array = NDArray[np.float64]
 
@@ -40,8 +40,10 @@ class UnitEstimate:
         Public or estimated number of rows by which the sum was divided.
     noise_variance, off_diagonal_variance : float or None
         Variance of the noise on diagonal and off-diagonal entries of ``matrix``, where known.
-    noise_is_normal : bool
-        Whether that noise is Gaussian.
+    diagonal_covariance : float
+        Covariance of the noise on any two diagonal entries.
+    noise_is_normal, noise_is_nuclear : bool
+        Whether that noise is Gaussian, or shaped like the nuclear norm.
     parts : tuple of Part
         What ``matrix`` is the sum of, where the noise of its parts is known.
     joint_trace : float or None
@@ -56,7 +58,9 @@ class UnitEstimate:
     n_rows: float
     noise_variance: float | None
     off_diagonal_variance: float | None = None
+    diagonal_covariance: float = 0.0
     noise_is_normal: bool = False
+    noise_is_nuclear: bool = False
     parts: tuple["Part", ...] = ()
     joint_trace: float | None = None
     parts_may_be_empty: bool = False
@@ -100,15 +104,17 @@ def unit_estimate(statistics: NoisyStatistics, n_rows: int | None) -> UnitEstima
     unit = step * 2.0**statistics.dropped_bits
     rows = float(n_rows) if n_rows is not None else _noisy_count(statistics)
     matrix: Array = statistics.arrays["sscp"].astype(np.float64) * unit
-    if "trace" in statistics.arrays:
+    law = _law(statistics.noise, step / rows)
+    variance, merged = law["noise_variance"], "trace" in statistics.arrays
+    if merged:
         matrix = _merge_trace(matrix, float(statistics.arrays["trace"][0]) * unit)
-    variance = float(int(statistics.noise.diagonal_variance)) * (step / rows) ** 2
+        # With a trace of the same variance the diagonal's covariance loses 11' / (d + 1) of its variance.
+        law["diagonal_covariance"] = -variance / (len(matrix) + 1)
+        law["noise_variance"] = variance + law["diagonal_covariance"]
     return UnitEstimate(
         matrix=matrix / rows,
         n_rows=rows,
-        noise_variance=variance,
-        off_diagonal_variance=float(int(statistics.noise.off_diagonal_variance)) * (step / rows) ** 2,
-        noise_is_normal="gaussian" in statistics.noise.family,
+        **law,
         parts=_single_part(statistics, unit / rows, variance),
         trace_bound=_trace_bound(float(np.trace(matrix)) / rows, len(matrix) * variance, statistics),
     )
@@ -118,13 +124,28 @@ def _finished_estimate(statistics: NoisyStatistics, n_rows: int | None) -> UnitE
     """A finished matrix, with the variances of its noise where they are known."""
     known, law = n_rows is not None or "row_count" not in statistics.arrays, statistics.noise
     rows = float(n_rows or np.nan) if known else _noisy_count(statistics)
+    matrix = np.asarray(statistics.arrays["second_moment"], dtype=np.float64)
     step = statistics.radius**2 / 4.0**statistics.lattice_bits / rows
     return UnitEstimate(
-        matrix=np.asarray(statistics.arrays["second_moment"], dtype=np.float64),
-        n_rows=rows,
-        noise_variance=None if law is None else float(law.diagonal_variance) * step**2,
-        off_diagonal_variance=None if law is None else float(law.off_diagonal_variance) * step**2,
+        matrix=matrix, n_rows=rows, **({"noise_variance": None} if law is None else _law(law, step))
     )
+
+
+def _law(law: NoiseLaw, step: float) -> dict[str, Any]:
+    """What is known of the noise on a matrix whose lattice has this step."""
+    diagonal, off_diagonal = (
+        float(law.diagonal_variance) * step**2,
+        float(law.off_diagonal_variance) * step**2,
+    )
+    is_nuclear = "nuclear norm" in law.family
+    return {
+        "noise_variance": diagonal,
+        "off_diagonal_variance": off_diagonal,
+        # That of every law that no rotation changes.
+        "diagonal_covariance": diagonal - 2 * off_diagonal if is_nuclear else 0.0,
+        "noise_is_normal": "gaussian" in law.family,
+        "noise_is_nuclear": is_nuclear,
+    }
 
 
 def _single_part(statistics: NoisyStatistics, unit: float, diagonal_variance: float) -> tuple[Part, ...]:
@@ -151,9 +172,7 @@ def _strata_estimate(statistics: NoisyStatistics, n_rows: int | None) -> UnitEst
     step = statistics.radius**2 / 4.0**statistics.lattice_bits / rows
     dropped = 2.0**statistics.dropped_bits
     law = statistics.noise
-    diagonal, off_diagonal, trace = (
-        float(int(v or 0)) for v in (law.diagonal_variance, law.off_diagonal_variance, law.trace_variance)
-    )
+    diagonal, trace = (float(int(v or 0)) for v in (law.diagonal_variance, law.trace_variance))
     traces = arrays["trace"].astype(np.float64).reshape(statistics.n_groups, -1)
     groups = arrays.get("group", np.zeros(len(arrays["sscp"]), dtype=np.int64))
     parts = []
@@ -179,9 +198,7 @@ def _strata_estimate(statistics: NoisyStatistics, n_rows: int | None) -> UnitEst
     return UnitEstimate(
         matrix=sum((part.matrix for part in parts), start=np.zeros((d, d))),
         n_rows=rows,
-        noise_variance=sum(part.diagonal_variance for part in parts),
-        off_diagonal_variance=off_diagonal * step**2 * float(np.sum(16.0 ** -arrays["first_shell"])),
-        noise_is_normal="gaussian" in law.family,
+        **_law(law, step * sqrt(float(np.sum(16.0 ** -arrays["first_shell"])))),
         parts=tuple(parts),
         parts_may_be_empty=True,
         joint_trace=_joint_trace(arrays, dropped / sqrt(diagonal) if diagonal else 0.0),
@@ -371,24 +388,3 @@ def centered(estimate: UnitEstimate, intercept_is_public: float | None) -> tuple
         )
     mean = matrix[0, 1:] / intercept
     return mean, matrix[1:, 1:] / intercept - np.outer(mean, mean)
-
-
-def matrix_errors(estimate: Array, reference: Array) -> dict[str, float]:
-    """Distance of an estimate from a reference matrix in the usual norms.
-
-    Returns
-    -------
-    dict
-        ``frobenius``, ``spectral``, ``nuclear``, ``max`` (largest entry) and ``relative_frobenius``.
-    """
-    difference = np.asarray(estimate, dtype=np.float64) - np.asarray(reference, dtype=np.float64)
-    singular = np.linalg.svd(difference, compute_uv=False)
-    frobenius = float(np.linalg.norm(difference))
-    scale = float(np.linalg.norm(reference))
-    return {
-        "frobenius": frobenius,
-        "spectral": float(singular.max()),
-        "nuclear": float(singular.sum()),
-        "max": float(np.abs(difference).max()),
-        "relative_frobenius": frobenius / scale if scale > 0 else float("inf"),
-    }

@@ -207,7 +207,7 @@ def second_moment(
     *,
     norm_bound: float | None = None,
     budget: Budget,
-    mechanism: str = "gaussian",
+    mechanism: str = AUTO,
     neighbors: Neighbors = "replace-one",
     rows_per_person: int = 1,
     groups: Iterable[object] | None = None,
@@ -283,7 +283,8 @@ def second_moment(
             )
         if X.spec != spec or X.norm_bound != bound:
             raise UsageError(
-                f"These moments do not fit the mechanism; gather them with norm_bound={bound}, {spec}."
+                f"These moments do not fit the {choice.mechanism} mechanism; gather them with norm_bound={bound}, "
+                f"{spec}, or name the mechanism that they are for."
             )
         return X
 

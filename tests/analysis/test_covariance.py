@@ -16,7 +16,6 @@ from dpcov.analysis import (
     PrivateLinearRegression,
     PrivatePCA,
 )
-from dpcov.analysis.reading import noise_edge
 from dpcov.errors import DpcovError
 
 NUMBERS = ["age", "income", "member"]
@@ -106,18 +105,6 @@ def test_correlations_with_a_constant_column_are_zero_and_never_outside_one(made
     assert abs(fitted.correlation_[0, 1]) <= 1
 
 
-def test_the_noise_on_correlations_is_as_large_as_it_is_said_to_be():
-    rng = np.random.default_rng(9)
-    rows = rng.uniform(-1, 1, size=(1000, 2))
-    rows[:, 1] = 0.5 * rows[:, 0] + 0.5 * rows[:, 1]
-    terms = {"bounds": (-1, 1), "budget": dpcov.Budget(rho="0.5"), "mechanism": "gaussian", "post": "none"}
-    found = [PrivateCorrelation(seed=seed, **terms).fit(rows) for seed in range(150)]
-    measured = np.std([each.correlation_[0, 1] for each in found])
-    stated = np.mean([each.noise_std_[0, 1] for each in found])
-    # Five standard errors of a standard deviation of 150.
-    assert measured == pytest.approx(stated, rel=5 / np.sqrt(300))
-
-
 def test_the_graphical_lasso_keeps_the_edge_that_is_there_and_no_other():
     rng = np.random.default_rng(3)
     rows = rng.uniform(-1, 1, size=(10_000, 3))
@@ -168,13 +155,6 @@ def test_correlation_scaling_is_that_of_standardized_rows(made, numbers):
     np.testing.assert_allclose(ours.scree_, exact, atol=0.01)
 
 
-def largest_eigenvalue_of_noise(half_ranges):
-    rng, d = np.random.default_rng(0), len(half_ranges)
-    upper = np.triu(rng.normal(size=(d, d)), 1)
-    noise = upper + upper.T + np.diag(np.sqrt(2) * rng.normal(size=d))
-    return np.linalg.eigvalsh(0.1 * noise * np.outer(half_ranges, half_ranges))[-1]
-
-
 def test_the_scree_plot_marks_the_noise_edge_and_what_lies_below_it(noisy):
     pca = PrivatePCA.from_release(noisy)
     axes = pca.plot_scree()
@@ -183,23 +163,6 @@ def test_the_scree_plot_marks_the_noise_edge_and_what_lies_below_it(noisy):
     above, below = lines["above the noise"].get_ydata(), lines["could be noise alone"].get_ydata()
     assert len(above) == pca.n_above_noise_ and len(above) + len(below) == len(pca.scree_)
     assert below.max() <= pca.noise_edge_
-
-
-def test_the_noise_edge_is_the_largest_eigenvalue_of_scaled_noise():
-    assert noise_edge(0.01, np.ones(300)) == pytest.approx(0.2 * np.sqrt(300), rel=1e-3)
-    for half_ranges in (
-        np.ones(300),
-        np.random.default_rng(1).uniform(1, 3, 300),
-        np.repeat([1.0, 4.0], 150),
-    ):
-        assert noise_edge(0.01, half_ranges) == pytest.approx(
-            largest_eigenvalue_of_noise(half_ranges), rel=0.05
-        )
-
-
-def test_the_noise_edge_is_on_the_safe_side_where_few_columns_dominate():
-    for half_ranges in (np.random.default_rng(1).lognormal(size=300), np.r_[np.full(3, 10.0), np.ones(297)]):
-        assert 1 < noise_edge(0.01, half_ranges) / largest_eigenvalue_of_noise(half_ranges) < 3
 
 
 def test_the_scree_plot_marks_the_edge(made):

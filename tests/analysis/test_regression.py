@@ -3,6 +3,7 @@
 from statistics import NormalDist
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from sklearn.decomposition import PCA
 from sklearn.linear_model import LinearRegression, Ridge
@@ -15,17 +16,18 @@ from dpcov.analysis import (
     PrivateRidge,
     ridge_path,
 )
-from dpcov.analysis.reading import noise_level
+from dpcov.entry_noise import noise_of
 from dpcov.errors import DpcovError
 from dpcov.linalg.project import project_psd
 from tests.analysis.conftest import SCHEMA
 
-HALF_RANGES = np.array([25.0, 1.0, 1.0, 1.0, 5.0, 0.5])
-"""Of age, the three sectors, the constant, and member."""
+HALF_RANGES = np.array([25.0, 1.0, 1.0, 5.0, 0.5])
+"""Of age, two of the three sectors, the constant, and member."""
 
 
 def without_income(encoded):
-    return np.delete(encoded, 1, axis=1), encoded[:, 1]
+    """Features but for the reference level, and the target."""
+    return np.delete(encoded, [1, 2], axis=1), encoded[:, 1]
 
 
 @pytest.mark.filterwarnings("ignore::dpcov.analysis.NoiseWarning")
@@ -37,7 +39,6 @@ def test_least_squares_predicts_as_on_the_rows_although_columns_are_constant_and
     exact = LinearRegression().fit(X, y)
     assert list(model.get_encoded_names()) == [
         "age",
-        "sector=care",
         "sector=trade",
         "sector=farm",
         "constant",
@@ -58,10 +59,11 @@ def test_ridge_is_that_of_scikit_learn_on_columns_divided_by_their_half_ranges(m
 
 
 def test_ridge_without_an_intercept_is_that_of_scikit_learn(made, encoded):
-    X, y = without_income(encoded)
+    X, y, half_ranges = np.delete(encoded, 1, axis=1), encoded[:, 1], np.insert(HALF_RANGES, 1, 1.0)
     model = PrivateRidge.from_release(made, target="income", alpha=0.1, fit_intercept=False)
-    exact = Ridge(alpha=0.1 * len(y), fit_intercept=False).fit(X / HALF_RANGES, y)
-    np.testing.assert_allclose(model.coef_ * HALF_RANGES, exact.coef_, atol=0.1)
+    exact = Ridge(alpha=0.1 * len(y), fit_intercept=False).fit(X / half_ranges, y)
+    np.testing.assert_allclose(model.coef_ * half_ranges, exact.coef_, atol=0.1)
+    assert "sector=care" in model.get_encoded_names()
     assert model.intercept_ == 0.0
 
 
@@ -75,11 +77,46 @@ def test_component_regression_is_principal_components_then_least_squares(made, e
 
 def test_any_target_any_features_and_several_targets(made):
     both = PrivateRidge.from_release(made, target=["income", "age"], features=["sector", "member"], alpha=0.1)
-    assert both.coef_.shape == (2, 4)
+    assert both.coef_.shape == (2, 3)
     for place, target in enumerate(("income", "age")):
         one = PrivateRidge.from_release(made, target=target, features=["sector", "member"], alpha=0.1)
         np.testing.assert_array_equal(both.coef_[place], one.coef_)
     assert "sector=farm" not in PrivateRidge.from_release(made, target="sector=care").get_encoded_names()
+
+
+@pytest.mark.parametrize("estimator", [PrivateRidge, PrivateLinearRegression, PrivateComponentRegression])
+def test_levels_that_hold_all_rows_are_contrasts_to_the_first(made, frame, encoded, estimator):
+    features = ["age", "sector", "member"]
+    model = estimator.from_release(made, target="income", features=features)
+    assert model.reference_levels_ == ("sector=care",)
+    assert list(model.get_encoded_names()) == ["age", "sector=trade", "sector=farm", "member"]
+    exact = LinearRegression().fit(encoded[:, [0, 3, 4, 6]], encoded[:, 1])
+    np.testing.assert_allclose(model.coef_, exact.coef_, rtol=0.02, atol=0.2)
+    assert model.predict(frame).shape == (len(frame),)
+
+
+@pytest.mark.parametrize("estimator", [PrivateRidge, PrivateLinearRegression])
+def test_a_category_leaves_every_interval_finite_and_a_line_for_every_coefficient(made, estimator):
+    model = estimator.from_release(made, target="income", features=["age", "sector", "member"])
+    table = model.conf_int()
+    assert table.names == ("(intercept)", *model.get_encoded_names())
+    assert np.isfinite([*table.lower, *table.upper]).all()
+    np.testing.assert_allclose(table.estimate[1:], model.coef_, rtol=0.01, atol=0.01)
+    assert table.notes == ("Reference category: sector=care.",)
+
+
+@pytest.mark.parametrize(("share", "references"), [(0.02, ("kind=a",)), (0.5, ())])
+def test_levels_beside_a_marked_missing_value_hold_all_rows_too(share, references):
+    rng = np.random.default_rng(0)
+    kind = rng.choice(["a", "b", "other"], p=[0.35, 0.65 - share, share], size=5000)
+    # A fifth of the cells is missing: the two levels alone hold fewer rows than are taken for nearly all.
+    table = pa.table({"kind": pa.array(kind, mask=rng.random(5000) < 0.2), "y": rng.uniform(-1, 1, 5000)})
+    kinds = dpcov.Categorical(categories=("a", "b"), missing="indicator")
+    schema = dpcov.Schema(columns={"kind": kinds, "y": dpcov.Numeric(lower=-1, upper=1)})
+    made = dpcov.release(table, schema=schema, budget=dpcov.Budget(rho=1000), entropy=dpcov.SeededEntropy(0))
+    model = PrivateRidge.from_release(made, target="y")
+    assert model.reference_levels_ == references
+    assert np.isfinite(model.conf_int().upper).all()
 
 
 @pytest.mark.parametrize(
@@ -96,7 +133,7 @@ def test_the_path_holds_the_fitted_model(made):
     place = int(np.argmin(model.risk_path_[0]))
     assert model.alphas_[place] == model.alpha_
     np.testing.assert_allclose(model.coef_path()[0, place], model.coef_)
-    assert model.coef_path().shape == (1, len(model.alphas_), 6)
+    assert model.coef_path().shape == (1, len(model.alphas_), 5)
 
 
 def noise_matrix(rng, d, variance):
@@ -216,7 +253,7 @@ def test_noise_without_a_published_law_asks_for_an_alpha():
         mechanism="separate",
         entropy=dpcov.SeededEntropy(1),
     )
-    assert noise_level(made) is None
+    assert noise_of(made) is None
     options = {"target": "x3", "fit_intercept": False}
     with pytest.raises(DpcovError, match="alpha"):
         PrivateRidge.from_release(made, **options)

@@ -123,3 +123,23 @@ def test_the_runner_sees_a_command_that_fails_and_a_line_that_nothing_runs(folde
         run_shell("dpcov show absent.dpcov")
     with pytest.raises(AssertionError, match="nothing runs"):
         run_shell("curl somewhere")
+
+
+def test_the_intervals_of_the_readme_are_finite_and_hold_the_difference_without_privacy():
+    """In 99 of 100 releases of the demo, and in 90 of 100 at a level of 95: the seeds are fixed."""
+    from dpcov.cli import demo
+
+    table, terms = demo._biopsies(), demo.terms()
+    radius, benign = (table[name].to_numpy() for name in ("mean radius", "benign"))
+    difference = radius[benign].mean() - radius[~benign].mean()
+    (code,) = [code for language, code in blocks(ROOT / "README.md") if "PrivateRidge.from_release" in code]
+    moments, found = dpcov.checkpoint(table, **terms), []
+    for seed in range(200):
+        made = dpcov.release(moments, entropy=dpcov.SeededEntropy(seed), **terms)
+        names = {}
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(dpcov, "load", lambda path, made=made: made)
+            exec(code, names)
+        found.append(names["model"].conf_int())
+    assert sum(np.isfinite([*each.lower, *each.upper]).all() for each in found) >= 198
+    assert sum(each.lower[1] <= difference <= each.upper[1] for each in found) >= 180

@@ -364,8 +364,16 @@ def test_what_cannot_be_calibrated_is_refused():
         Eigenvectors(rank=4).calibrate(problem, Budget(epsilon=1))
     with pytest.raises(BudgetError):
         Eigenvectors().calibrate(problem, Budget(epsilon="1e-40"))
-    with pytest.raises(BudgetError):
-        Eigenvectors().calibrate(problem, Budget(epsilon=1, delta="1e-6"))
+
+
+@pytest.mark.parametrize("values", ["eigenvalues", "quotients"])
+def test_epsilon_and_delta_are_spent_as_the_zcdp_inside_them(values):
+    budget = Budget(epsilon=1, delta="1e-6")
+    problem = Problem(n_features=3, neighbors="add-remove-one")
+    made = Eigenvectors(values=values).calibrate(problem, budget)
+    parts = [made.eigenvalues, made.quotients, made.directions, made.row_count]
+    assert sum(part.rho for part in parts if part is not None) == budget.zcdp_rho()
+    assert made.promise == budget.promise
 
 
 def test_parts_are_exact():

@@ -24,7 +24,8 @@ def rows(d, seed=0):
 def released_moments(moments, repeats, budget=None, **options):
     entropy = SeededEntropy(1)
     budget = budget or dpcov.Budget(rho=RHO)
-    return [dpcov.second_moment(moments, budget=budget, entropy=entropy, **options) for _ in range(repeats)]
+    terms = {"budget": budget, "mechanism": "gaussian", "entropy": entropy, **options}
+    return [dpcov.second_moment(moments, **terms) for _ in range(repeats)]
 
 
 def gauss_cov(X, rho, random):

@@ -345,7 +345,9 @@ def test_a_table_that_drowns_comes_with_an_upper_bound_of_its_error(d, radius):
     assert drowned >= 35
     assert within >= stats.binom.ppf(1e-9, drowned, 1 - stats.norm.sf(2))
     # The noise on one number, whatever the number of columns.
-    gaussian = dpcov.second_moment(rows, norm_bound=1.0, budget=dpcov.Budget(rho="0.05"))
+    gaussian = dpcov.second_moment(
+        rows, norm_bound=1.0, budget=dpcov.Budget(rho="0.05"), mechanism="gaussian"
+    )
     assert np.mean(raw) < 25 * gaussian.expected_error() / d
 
 

@@ -46,12 +46,9 @@ def make(
 @cache
 def demo():
     """The biopsies of ``dpcov demo``."""
-    from pathlib import Path
-
     from dpcov.cli import demo as command
 
-    schema = dpcov.Schema.from_toml(Path(command.__file__).with_name("demo.toml"))
-    return dpcov.release(command._biopsies(), schema=schema, budget=dpcov.Budget(epsilon="2", delta="1e-6"))
+    return dpcov.release(command._biopsies(), **command.terms())
 
 
 @cache

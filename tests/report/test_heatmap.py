@@ -38,13 +38,6 @@ def test_every_pair_comes_back_at_the_stated_precision(precision, step, relative
     assert data["known"] == [bool(known) for known in np.isfinite(np.diagonal(r))]
 
 
-def test_correlations_beyond_one_are_kept_or_cut_off_but_never_wrapped():
-    r = np.array([[1.0, 1.4, 9.0], [1.4, 1.0, -9.0], [9.0, -9.0, 1.0]])
-    for precision, largest in ((FINE, 3.2), (COARSE, 1.27)):
-        found, _ = unpacked(pack(r, np.ones((3, 3)), precision), precision)
-        np.testing.assert_allclose(found, [min(1.4, largest), largest, -largest])
-
-
 def test_noise_outside_the_range_is_moved_into_it():
     r, noise = np.eye(2), np.full((2, 2), 1e-30)
     _, found = unpacked(pack(r, noise, FINE), FINE)

@@ -1,12 +1,10 @@
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
 import dpcov
 from dpcov.estimate import unit_estimate
 from dpcov.report.charts import number
-from dpcov.report.numbers import inhabited, part_numbers, parts_of
+from dpcov.report.numbers import part_numbers, parts_of
 from dpcov.report.strata import stratum_rows
 from tests.report.examples import demo, grouped, make, plain
 
@@ -48,24 +46,6 @@ def test_the_signal_of_a_stratum_is_its_size_without_noise():
         squares.append(row.signal**2)
         assert left_out == 0
     assert np.sqrt(np.mean(squares)) == pytest.approx(truth, rel=0.2)
-
-
-def test_the_noise_of_empty_strata_does_not_count():
-    made = make(tuple(f"x{k}" for k in range(200)), 4000, epsilon="50", entropy=dpcov.SeededEntropy(0))
-    unit = unit_estimate(made.statistics, made.manifest.n_rows)
-    part = replace(unit.parts[0], diagonal_variance=1.0, trace=0.5, trace_variance=1.0, matrix=np.eye(201))
-    padded = replace(
-        unit,
-        parts=(*unit.parts, part),
-        noise_variance=unit.noise_variance + 1,
-        off_diagonal_variance=unit.off_diagonal_variance + 0.5,
-        matrix=unit.matrix + np.eye(201),
-    )
-    kept, expected = inhabited(padded), inhabited(unit)
-    np.testing.assert_allclose(kept.matrix, expected.matrix)
-    assert kept.noise_variance == pytest.approx(expected.noise_variance)
-    assert kept.off_diagonal_variance == pytest.approx(expected.noise_variance / 2)
-    assert part_numbers(0, "all", made).estimates.spectrum.n_above >= 20
 
 
 def test_groups_are_parts_of_their_own():

@@ -200,7 +200,7 @@ class ReleaseEstimator(BaseEstimator):  # type: ignore[misc]
     def _fit_release(self, release: Release, facts: dict[str, Any]) -> Self:
         columns = feature_columns(release)
         self._facts = facts
-        self._places = self._chosen(columns)
+        self._places = self._chosen(release, columns)
         self.release_ = release
         self._set_names([columns[place] for place in self._places])
         self._read(release)
@@ -213,7 +213,7 @@ class ReleaseEstimator(BaseEstimator):  # type: ignore[misc]
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
 
-    def _chosen(self, columns: Sequence[EncodedColumn]) -> Places:
+    def _chosen(self, release: Release, columns: Sequence[EncodedColumn]) -> Places:
         """Places of the features to use."""
         if self.features is None:
             return np.arange(len(columns), dtype=np.intp)

@@ -26,11 +26,10 @@ from math import inf, sqrt
 
 import numpy as np
 
-from dpcov.analysis.features import Places, feature_columns
+from dpcov.analysis.features import Places
 from dpcov.analysis.intervals import Interval, solve_quadratic
 from dpcov.analysis.moment_intervals import shape_of
 from dpcov.analysis.moment_law import Array, MomentLaw, Tails
-from dpcov.artifact import Release
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -200,19 +199,3 @@ def error_factor(law: MomentLaw, places: list[int]) -> float:
         return 1.0
     shapes = [shape_of(law, place + 1) for place in places]
     return max([1.0, *(sqrt(shape.kurtosis) for shape in shapes if shape.skew_slope is None)])
-
-
-NEARLY_ALL = 0.9
-"""Share of rows in listed categories from which these are taken to be exhaustive, and hence collinear."""
-
-
-def without_references(release: Release, places: Places) -> tuple[Places, tuple[str, ...]]:
-    """Leave out the first category of every column whose categories add up to nearly all rows, and say so."""
-    columns, chosen, means = feature_columns(release), set(map(int, places)), release.mean()
-    left_out = []
-    for source in dict.fromkeys(columns[place].source for place in places):
-        own = [i for i, c in enumerate(columns) if c.source == source and c.kind == "category"]
-        if len(own) > 1 and chosen.issuperset(own) and means[own].sum() > NEARLY_ALL:
-            left_out.append(own[0])
-    notes = tuple(f"Reference category: {columns[place].name}." for place in left_out)
-    return np.array([place for place in places if place not in left_out], dtype=np.intp), notes

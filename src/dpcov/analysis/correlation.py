@@ -17,24 +17,12 @@ from dpcov.analysis.problems import UnknownNoiseError, warn_noise
 from dpcov.analysis.reading import Reading
 from dpcov.artifact import Release
 from dpcov.errors import NumericError, UsageError
-from dpcov.linalg.symmetric import symmetrize
-
-
-def correlation_of(covariance: Array) -> Array:
-    """Correlations, within [-1, 1]; those of a column without variance are zero."""
-    variances = np.diagonal(covariance)
-    # Rounding leaves variances of this size where there are none.
-    known = variances > variances.max(initial=0.0) * np.finfo(np.float64).eps
-    deviations = np.sqrt(np.where(known, variances, 1.0))
-    correlation = np.where(np.outer(known, known), covariance / np.outer(deviations, deviations), 0.0)
-    correlation = np.clip(correlation, -1.0, 1.0)
-    np.fill_diagonal(correlation, 1.0)
-    return np.asarray(correlation)
+from dpcov.linalg.symmetric import correlation_of, symmetrize
 
 
 def partial_correlation_of(precision: Array) -> Array:
-    """Correlations of pairs when all other columns are held fixed, from the inverse covariance."""
-    partial = -correlation_of(precision)
+    """Correlations of pairs when all other columns are held fixed, from the inverse of the encoded covariance."""
+    partial = -correlation_of(precision, undefined=0.0)
     np.fill_diagonal(partial, 1.0)
     return partial
 
@@ -54,16 +42,17 @@ class PrivateCorrelation(ReleaseEstimator):
     partial_correlation_ : (p, p) float64
         From an inverse in which variances that the noise hides are raised to the noise edge, so cautious.
     noise_std_ : (p, p) float64
-        Standard deviation of the noise alone on a correlation, to first order; NaN where the noise has no known law.
+        Standard deviation of the noise alone on a correlation, before post-processing, to first order; NaN where the
+        noise has no known law or leaves a column no variance.
     """
 
     def _read(self, release: Release) -> None:
         reading = self._reading()
         # Encoded units are comparable, so that "no variance" means the same for every column.
-        self.correlation_ = correlation_of(reading.encoded_covariance)
-        self.partial_correlation_ = partial_correlation_of(reading.precision())
-        self.noise_std_ = correlation_noise_std(reading)
-        self.noise_edge_ = reading.edge
+        self.correlation_ = correlation_of(reading.encoded_covariance, undefined=0.0)
+        self.partial_correlation_ = partial_correlation_of(reading.encoded_precision())
+        self.noise_std_ = reading.correlation_noise
+        self.noise_edge_ = reading.largest_noise()
 
     def _intervals(self, **options: Any) -> Any:
         return correlation_intervals(self.release_, list(self.get_encoded_names()), **options)
@@ -85,25 +74,6 @@ class PrivateCorrelation(ReleaseEstimator):
         return pd.DataFrame(
             self.partial_correlation_ if partial else self.correlation_, index=names, columns=names
         )
-
-
-def correlation_noise_std(reading: Reading) -> Array:
-    """Standard deviation that the noise alone gives to correlations, to first order, shape (p, p).
-
-    With c = W_ij / (s_i s_j) - r (W_ii / s_i^2 + W_jj / s_j^2) / 2, the three terms independent.
-    """
-    p = len(reading.columns)
-    if reading.noise is None:
-        return np.full((p, p), np.nan)
-    variances = np.diagonal(reading.encoded_covariance)
-    inverse = np.divide(1.0, variances, out=np.full(p, np.inf), where=variances > 0)
-    correlation = correlation_of(reading.encoded_covariance)
-    with np.errstate(invalid="ignore"):
-        own = correlation**2 * (inverse[:, None] ** 2 + inverse[None, :] ** 2) / 2
-        std = np.sqrt(reading.noise.variance * (np.outer(inverse, inverse) + own))
-    std = np.where(np.isfinite(std), std, np.inf)
-    np.fill_diagonal(std, 0.0)
-    return np.asarray(std)
 
 
 @dataclass(eq=False, repr=False)
@@ -138,7 +108,7 @@ class PrivateGraphicalLasso(ReleaseEstimator):
     def _read(self, release: Release) -> None:
         reading = self._reading()
         encoded = reading.floored_covariance("the graphical lasso")
-        correlation = correlation_of(encoded)
+        correlation = correlation_of(encoded, undefined=0.0)
         self.alpha_ = self._penalty(reading)
         covariance, precision = self._solve(correlation)
         variances = np.diagonal(encoded)
@@ -156,7 +126,7 @@ class PrivateGraphicalLasso(ReleaseEstimator):
                 "This release does not say how its noise is distributed, so alpha cannot be chosen. Give alpha."
             )
         p, n = len(reading.columns), reading.release.n_rows
-        off = correlation_noise_std(reading)[np.triu_indices(p, 1)]
+        off = np.nan_to_num(reading.correlation_noise[np.triu_indices(p, 1)], nan=1.0)
         noise = float(np.median(off)) if off.size else 0.0
         sampling = 1.0 / n if np.isfinite(n) else 0.0
         alpha = sqrt(2 * log(max(2.0, p * (p - 1) / 2)) * (min(noise, 1.0) ** 2 + sampling))

@@ -55,7 +55,7 @@ class PrivateCovariance(ReleaseEstimator, EmpiricalCovariance):  # type: ignore[
         reading = self._reading(self.assume_centered)
         self.location_ = reading.mean
         self.covariance_ = reading.covariance
-        self.noise_edge_ = reading.edge
+        self.noise_edge_ = reading.largest_noise()
         self.precision_ = reading.precision() if self.store_precision else None
 
     def get_precision(self) -> Array:

@@ -15,7 +15,7 @@ from sklearn.utils.validation import column_or_1d
 
 from dpcov.analysis.base import Array, Classifier, ReleaseEstimator
 from dpcov.analysis.problems import InputError, warn_noise
-from dpcov.analysis.reading import Reading, noise_level, reading_of
+from dpcov.analysis.reading import Reading, reading_of
 from dpcov.analysis.second_door import Terms, table_of
 from dpcov.artifact import Release
 from dpcov.errors import ReleaseError
@@ -201,9 +201,13 @@ class PrivateLDA(Discriminant):
 
     def _learn(self, found: list[ClassMoments]) -> None:
         pooled = self._pooled
+        if pooled.post is None and pooled.noise is not None:
+            # Without the bias of post-processing, where the law of the noise is known.
+            pooled = replace(pooled, post="none")
         self.noise_edge_ = pooled.edge
+        within = pooled.encoded_covariance - self._between(found + self._others)
         # Half the edge is the standard deviation of the noise's eigenvalues (semicircle law).
-        values, vectors = _floored(self._within(found + self._others), pooled.edge / 2)
+        values, vectors = _floored(within, pooled.edge / 2)
         if values[-1] <= pooled.edge:
             warn_noise(
                 "How features vary within the classes lies within the noise of the release: classes are told apart by "
@@ -216,13 +220,6 @@ class PrivateLDA(Discriminant):
         self.coef_ = centered @ (compose(1 / values, vectors) / scale)
         offsets = -0.5 * np.sum(self.coef_ * centered, axis=1) + np.log(self.priors_)
         self.intercept_ = offsets - self.coef_ @ pooled.mean
-
-    def _within(self, parts: list[ClassMoments]) -> Array:
-        """Encoded covariance within the groups, without the noise's bias where its law is known."""
-        pooled = self._pooled
-        if pooled.post is None and pooled.noise is not None:
-            pooled = replace(pooled, post="none")
-        return np.asarray(pooled.encoded_covariance - self._between(parts))
 
     def _between(self, parts: list[ClassMoments]) -> Array:
         """Encoded covariance of the groups' means, rows without a listed class included."""
@@ -275,10 +272,7 @@ def _class_system(part: ClassMoments, pooled: Reading) -> tuple[Array, Array]:
     """Eigenvalues and eigenvectors of one class's encoded covariance, floored at its noise edge."""
     if part.reading is None:
         return _floored(pooled.encoded_covariance, pooled.edge)
-    level = noise_level(part.reading.release)
-    # Moments of few rows are known to the noise over their number, which centering divides by.
-    edge = 0.0 if level is None else level.edge(len(pooled.places))
-    return _floored(part.reading.encoded_covariance, edge)
+    return _floored(part.reading.encoded_covariance, part.reading.edge)
 
 
 def _floored(covariance: Array, edge: float) -> tuple[Array, Array]:

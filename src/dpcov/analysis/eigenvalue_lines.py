@@ -101,7 +101,7 @@ class Spectrum:
         return np.asarray(values)
 
     @cached_property
-    def noise_edge(self) -> float:
+    def simulated_edge(self) -> float:
         """Mean of the largest eigenvalue of noise alone."""
         return float(np.linalg.eigvalsh(self.noise)[:, -1].mean())
 
@@ -110,7 +110,7 @@ class Spectrum:
         base, observed = self.unbiased, float(self.system[0][k])
         extra = self._worst_variance(k)
         spread = float(_spreads(self.simulated(base)[None, :, k], extra)[0])
-        reach = ((z + 2) * spread + self.noise_edge) * (2 if self.normalized else 1)
+        reach = ((z + 2) * spread + self.simulated_edge) * (2 if self.normalized else 1)
         spectra = [
             self._with(k, value)
             for value in np.linspace(max(0.0, base[k] - reach), base[k] + reach, N_CANDIDATES)

@@ -18,11 +18,10 @@ from scipy.optimize import minimize
 from sklearn.base import ClassNamePrefixFeaturesOutMixin
 
 from dpcov.analysis.base import Array, ReleaseEstimator, Transformer, require_numbers
-from dpcov.analysis.correlation import correlation_of
 from dpcov.analysis.problems import InputError, warn_noise
 from dpcov.artifact import Release
 from dpcov.errors import NumericError
-from dpcov.linalg.symmetric import eigh
+from dpcov.linalg.symmetric import correlation_of, eigh
 
 SMALLEST_UNIQUENESS = 0.005
 """Share of a column's variance that is its own at least: below, the likelihood may have no maximum (Heywood cases)."""
@@ -63,18 +62,18 @@ class PrivateFactorAnalysis(ClassNamePrefixFeaturesOutMixin, Transformer, Releas
         if k > p:
             raise InputError(f"{k} factors cannot be told from {p} features.")
         encoded = reading.floored_covariance("factor analysis")
-        strong = int(np.sum(eigh(reading.encoded_covariance).values > reading.edge))
+        self.noise_edge_ = reading.largest_noise()
+        strong = int(np.sum(eigh(reading.encoded_covariance).values > self.noise_edge_))
         if strong < k:
             warn_noise(
                 f"{k} factors were asked for, but only {strong} directions stand out of the noise of the release."
             )
-        uniqueness, loadings = self._maximize(correlation_of(encoded), k)
+        uniqueness, loadings = self._maximize(correlation_of(encoded, undefined=0.0), k)
         variances = np.diagonal(encoded)
         deviations = np.sqrt(np.where(variances > 0, variances, 0.0)) * reading.half_ranges
         self.mean_ = reading.mean
         self.components_ = (loadings * deviations[:, None]).T
         self.noise_variance_ = uniqueness * deviations**2
-        self.noise_edge_ = reading.edge
 
     def _maximize(self, correlation: Array, k: int) -> tuple[Array, Array]:
         """Uniquenesses (p,) and loadings (p, k) of a correlation matrix."""

@@ -10,10 +10,16 @@ from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 
-from dpcov.analysis.coefficient_lines import coefficient_lines, without_references
+from dpcov.analysis.coefficient_lines import coefficient_lines
 from dpcov.analysis.correlation_lines import correlation_lines, partial_correlation_lines
 from dpcov.analysis.eigenvalue_lines import Scaling, scale_of, spectrum_of, unknown_eigenvalue
-from dpcov.analysis.features import Places, feature_columns, find_features, other_features
+from dpcov.analysis.features import (
+    Places,
+    feature_columns,
+    find_features,
+    other_features,
+    without_references,
+)
 from dpcov.analysis.intervals import IntervalTable, table
 from dpcov.analysis.moment_intervals import mean_lines, variance_lines
 from dpcov.analysis.moment_law import (
@@ -122,8 +128,8 @@ def correlation_intervals(
     law, places = _opened(release, features, level, sampling, what, tails)
     if not partial:
         return table(what, level, correlation_lines(law, places, level, tails))
-    kept, notes = without_references(release, places)
-    return table(what, level, partial_correlation_lines(law, kept, level, tails), notes)
+    kept, references = without_references(release, places)
+    return table(what, level, partial_correlation_lines(law, kept, level, tails), _notes(references))
 
 
 def eigenvalue_intervals(
@@ -230,8 +236,8 @@ def coefficient_intervals(
     notes: tuple[str, ...] = ()
     if fit_intercept:
         require_intercept(law, "a regression with an intercept (say fit_intercept=False)")
-        if alpha == 0:
-            chosen, notes = without_references(release, chosen)
+        chosen, references = without_references(release, chosen)
+        notes = _notes(references)
     lines = coefficient_lines(
         law,
         original_map(release),
@@ -243,6 +249,10 @@ def coefficient_intervals(
         tails=tails,
     )
     return table(f"coefficients for {target}", level, lines, notes)
+
+
+def _notes(references: Sequence[str]) -> tuple[str, ...]:
+    return tuple(f"Reference category: {name}." for name in references)
 
 
 def conf_int(estimator: "ReleaseEstimator", level: float = 0.95, **options: Any) -> Any:

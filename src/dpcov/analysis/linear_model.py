@@ -15,25 +15,29 @@ from dpcov.analysis import ridge_path
 from dpcov.analysis.base import Array, Regressor, ReleaseEstimator
 from dpcov.analysis.features import (
     Places,
-    count_empty_directions,
     feature_columns,
     find_features,
     other_features,
+    without_references,
 )
 from dpcov.analysis.inference import coefficient_intervals
 from dpcov.analysis.problems import InputError, UnknownNoiseError
-from dpcov.analysis.reading import NoiseLevel, noise_level, original_map
+from dpcov.analysis.reading import original_map, reading_of
 from dpcov.analysis.ridge_path import NoisyMoment, RidgeProblem
 from dpcov.analysis.second_door import Bounds, Terms, columns_of, table_of
 from dpcov.artifact import Release
 from dpcov.columns import EncodedColumn
+from dpcov.entry_noise import MomentNoise, noise_of
 from dpcov.errors import ReleaseError
 from dpcov.statistics import Post
 
 
 @dataclass(eq=False, repr=False)
 class LinearModel(Regressor, ReleaseEstimator):
-    """What the regressions share: targets, units, prediction.
+    """What the regressions share: targets, units, reference levels, prediction.
+
+    Beside an intercept, the levels of a categorical column that hold nearly all rows are collinear.  The first of them
+    is the reference: it has no coefficient, those of the others are contrasts to it, and a penalty draws them to it.
 
     Parameters
     ----------
@@ -43,6 +47,11 @@ class LinearModel(Regressor, ReleaseEstimator):
         Needs a release with an intercept.
     target_bounds : pair or sequence of pairs, optional
         Public bounds of y, where ``bounds`` are given instead of a schema.
+
+    Attributes
+    ----------
+    reference_levels_ : tuple of str
+        Encoded features that were left out; :meth:`get_encoded_names` has the others.
     """
 
     target: str | Sequence[str] | None = None
@@ -68,7 +77,7 @@ class LinearModel(Regressor, ReleaseEstimator):
             return ("y",) if number == 1 else tuple(f"y{i}" for i in range(number))
         return (self.target,) if isinstance(self.target, str) else tuple(self.target)
 
-    def _chosen(self, columns: Sequence[EncodedColumn]) -> Places:
+    def _chosen(self, release: Release, columns: Sequence[EncodedColumn]) -> Places:
         wanted = self._facts.get("targets", self.target)
         if wanted is None or len(wanted) == 0:
             raise InputError(
@@ -83,13 +92,17 @@ class LinearModel(Regressor, ReleaseEstimator):
             raise InputError("A target cannot be among its own features.")
         if not len(chosen):
             raise InputError("No feature is left to predict with.")
-        return chosen
-
-    def _read(self, release: Release) -> None:
-        if self.fit_intercept and not release.has_intercept:
+        if not self.fit_intercept:
+            self.reference_levels_: tuple[str, ...] = ()
+            return chosen
+        if not release.has_intercept:
             raise ReleaseError(
                 "This release has no intercept. Say fit_intercept=False, or release again with intercept = true."
             )
+        kept, self.reference_levels_ = without_references(release, chosen)
+        return kept
+
+    def _read(self, release: Release) -> None:
         self._view = View(release, self._places, self.fit_intercept, self.post)
         self.noise_edge_ = self._view.edge
         self._solve([self._view.problem(target) for target in self._targets])
@@ -106,10 +119,8 @@ class LinearModel(Regressor, ReleaseEstimator):
         self._set_coefficients(problems, [p.truncated_weights(self.n_components_) for p in problems])
 
     def _count_hidden(self, problem: RidgeProblem) -> int:
-        """Directions of the features that the noise hides, other than those the encoding leaves empty."""
-        hidden = int(np.sum(problem.spectrum[0] <= self.noise_edge_)) if self.noise_edge_ > 0 else 0
-        empty = count_empty_directions(feature_columns(self.release_), self._places) * self.fit_intercept
-        return max(0, hidden - empty)
+        """Directions of the features that the noise hides."""
+        return int(np.sum(problem.spectrum[0] <= self.noise_edge_)) if self.noise_edge_ > 0 else 0
 
     def _set_coefficients(self, problems: list[RidgeProblem], weights: list[Array]) -> None:
         """Keep the solution in original units."""
@@ -124,7 +135,8 @@ class LinearModel(Regressor, ReleaseEstimator):
         )
 
     def _intervals_of_coefficients(self, penalties: Sequence[float], **options: Any) -> Any:
-        columns, names = feature_columns(self.release_), list(map(str, self.get_encoded_names()))
+        columns = feature_columns(self.release_)
+        names = [*self.reference_levels_, *map(str, self.get_encoded_names())]
         options = {"fit_intercept": self.fit_intercept} | options
         tables = [
             coefficient_intervals(self.release_, columns[target].name, names, alpha=float(alpha), **options)
@@ -161,12 +173,13 @@ class View:
         self.release, self.places, self.fit_intercept = release, places, fit_intercept
         self.columns = feature_columns(release)
         self.moment = release.second_moment(post)
-        self.noise: NoiseLevel | None = noise_level(release)
+        self.noise: MomentNoise | None = noise_of(release)
+        self._reading = reading_of(release, places, post, not fit_intercept)
 
     @property
     def edge(self) -> float:
         """Edge of the noise on the features' second moment."""
-        return 0.0 if self.noise is None else self.noise.edge(len(self.places))
+        return self._reading.edge
 
     @cached_property
     def _rows(self) -> Array:
@@ -193,7 +206,9 @@ class View:
                 "This release does not say how its noise is distributed, so alpha cannot be chosen from it. Give alpha "
                 "as a number."
             )
-        return ridge_path.noisy_moment(self.release.second_moment("none"), self.moment, self.noise.variance)
+        return ridge_path.noisy_moment(
+            self.release.second_moment("none"), self.moment, self.noise.off_diagonal
+        )
 
     def original(self, problem: RidgeProblem, weights: Array, target: int) -> tuple[Array, float]:
         """Coefficients and intercept in original units."""

@@ -22,11 +22,11 @@ from numpy.typing import NDArray
 
 from dpcov.analysis.features import Places, feature_columns
 from dpcov.analysis.problems import InputError, UnknownNoiseError
-from dpcov.analysis.reading import is_indicator
 from dpcov.artifact import Release
 from dpcov.columns import EncodedColumn
+from dpcov.entry_noise import moment_noise
 from dpcov.errors import ReleaseError
-from dpcov.estimate import UnitEstimate, unit_estimate
+from dpcov.estimate import unit_estimate
 from dpcov.linalg.project import project_psd
 
 Array = NDArray[np.float64]
@@ -153,8 +153,8 @@ def moment_law(release: Release, *, sampling: bool = True) -> MomentLaw:
         Where the mechanism publishes no law of its noise, or released no matrix at all.
     """
     unit = unit_estimate(release.statistics, release.manifest.n_rows)
-    scale = release.manifest.norm_bound**2
-    if unit.noise_variance is None or unit.off_diagonal_variance is None:
+    noise = moment_noise(unit, release.manifest)
+    if noise is None:
         raise UnknownNoiseError(
             "This release does not say how its noise is distributed, so no interval can be given. Release again with a "
             "mechanism that does: gaussian, stratified, laplace or nuclear."
@@ -164,30 +164,20 @@ def moment_law(release: Release, *, sampling: bool = True) -> MomentLaw:
             "Everything in this release drowned in noise and no matrix was released, so no interval can be given. Use "
             "more rows or a larger budget."
         )
-    moment, diagonal = unit.matrix * scale, _diagonal_covariance(release, unit) * scale**2
-    off_diagonal = unit.off_diagonal_variance * scale**2
+    moment = unit.matrix * release.manifest.norm_bound**2
+    diagonal = noise.between_diagonals + (noise.diagonal - noise.between_diagonals) * np.eye(len(moment))
     if release.has_intercept and release.manifest.intercept_is_public:
         moment[0, 0] = 1.0
         diagonal[0, :] = diagonal[:, 0] = 0.0
     return MomentLaw(
         moment=moment,
         n_rows=unit.n_rows,
-        off_diagonal=off_diagonal,
+        off_diagonal=noise.off_diagonal,
         diagonal=diagonal,
         columns=tuple(release.manifest.columns),
-        is_normal=unit.noise_is_normal,
+        is_normal=noise.is_normal,
         sampling=sampling,
     )
-
-
-def _diagonal_covariance(release: Release, unit: UnitEstimate) -> Array:
-    """D of the module's notes, for rows in the unit ball."""
-    variance, off = float(unit.noise_variance or 0.0), float(unit.off_diagonal_variance or 0.0)
-    d, statistics = len(unit.matrix), release.statistics
-    if statistics.layout == "sscp" and "trace" in statistics.arrays:
-        return np.asarray(variance * (np.eye(d) - 1.0 / (d + 1)))
-    together = variance - 2 * off if statistics.noise and "nuclear norm" in statistics.noise.family else 0.0
-    return np.asarray((variance - together) * np.eye(d) + together)
 
 
 def require_intercept(law: MomentLaw, what: str) -> None:
@@ -205,8 +195,7 @@ def require_level(level: float) -> float:
 
 def public_range(columns: Sequence[EncodedColumn]) -> tuple[Array, Array]:
     """Lowest and highest encoded values."""
-    lower = np.array([0.0 if is_indicator(column) else -1.0 for column in columns])
-    return lower, np.ones(len(columns))
+    return np.array([column.lowest for column in columns]), np.ones(len(columns))
 
 
 def all_features(release: Release) -> Places:

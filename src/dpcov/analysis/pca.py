@@ -12,7 +12,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin
 from dpcov.analysis.base import Array, ReleaseEstimator, Transformer, require_numbers
 from dpcov.analysis.inference import eigenvalue_intervals
 from dpcov.analysis.problems import InputError, warn_noise
-from dpcov.analysis.reading import Reading, noise_edge
+from dpcov.analysis.reading import Reading
 from dpcov.artifact import Release
 from dpcov.errors import UsageError
 from dpcov.linalg.symmetric import eigh
@@ -70,8 +70,7 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, Transformer, ReleaseEstimator)
         self.scale_ = self._scale(reading)
         values, vectors = eigh(reading.covariance / np.outer(self.scale_, self.scale_))
         self.scree_ = np.maximum(values[::-1], 0.0) if self.post != "none" else values[::-1]
-        variance = 0.0 if reading.noise is None else reading.noise.variance
-        self.noise_edge_ = noise_edge(variance, reading.half_ranges / self.scale_)
+        self.noise_edge_ = reading.largest_noise(reading.half_ranges / self.scale_)
         self.n_above_noise_ = int(np.sum(self.scree_ > self.noise_edge_))
         self.n_components_ = self._number()
         self.components_ = _with_signs(vectors[:, ::-1].T)[: self.n_components_]

@@ -2,13 +2,6 @@
 
 Promise: a release alone; deterministic.  Two kinds of units: *original*, those of the table, and *encoded*, where every
 column is centered and divided by its public bounds, so that columns are comparable and isotropic noise is isotropic.
-
-Notes
------
-Noise W with variance v off the diagonal and 2v on it, scaled to HWH by half ranges h, has its largest eigenvalue near
-min over r > max h² of r √(v Σ_j h_j² / (r − h_j²)), which is 2 √(dv) when all h are 1.  It follows from the Dyson
-equation −1/m_i = z + v h_i² Σ_j h_j² m_j of a matrix with that variance profile, whose real solutions end at the edge
-(Ajanki, Erdős, Krüger 2017).
 """
 
 from collections.abc import Sequence
@@ -17,63 +10,18 @@ from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize_scalar
 
-from dpcov import estimate as estimation
 from dpcov.analysis.features import count_empty_directions, feature_columns
 from dpcov.analysis.problems import warn_noise
 from dpcov.artifact import Release
 from dpcov.columns import EncodedColumn
+from dpcov.entry_noise import MomentNoise, bulk_edge, correlation_noise, largest_noise_eigenvalue, noise_of
 from dpcov.errors import ReleaseError
 from dpcov.linalg.symmetric import compose, eigh
 from dpcov.statistics import Post
 
 Array = NDArray[np.float64]
 Places = NDArray[np.intp]
-
-
-@dataclass(frozen=True, kw_only=True)
-class NoiseLevel:
-    """The noise on the unprocessed second moment, in encoded units.
-
-    Parameters
-    ----------
-    variance : float
-        Of an off-diagonal entry; a diagonal entry has twice that if the noise is isotropic.
-    is_normal : bool
-        Whether the noise is Gaussian.
-    """
-
-    variance: float
-    is_normal: bool
-
-    def edge(self, n_features: int) -> float:
-        """Largest eigenvalue that noise alone would have, 2 sqrt(d v)."""
-        return 2.0 * float(np.sqrt(self.variance * n_features))
-
-
-def noise_level(release: Release) -> NoiseLevel | None:
-    """The noise of a release, or None where its mechanism publishes no law of it."""
-    unit = estimation.unit_estimate(release.statistics, release.manifest.n_rows)
-    if unit.noise_variance is None or unit.off_diagonal_variance is None:
-        return None
-    variance = max(unit.off_diagonal_variance, unit.noise_variance / 2) * release.manifest.norm_bound**4
-    return NoiseLevel(variance=variance, is_normal=unit.noise_is_normal)
-
-
-def noise_edge(variance: float, half_ranges: Array) -> float:
-    """Largest eigenvalue of noise alone after columns are scaled by ``half_ranges`` (see the module's notes)."""
-    squares = half_ranges**2
-    largest = float(squares.max(initial=0.0))
-    if variance == 0.0 or largest == 0.0:
-        return 0.0
-
-    def candidate(log_gap: float) -> float:
-        r = largest * (1 + np.exp(log_gap))
-        return float(r * np.sqrt(variance * np.sum(squares / (r - squares))))
-
-    found = minimize_scalar(candidate, bounds=(-12.0, np.log(len(squares)) + 3.0), method="bounded")
-    return float(found.fun)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -114,13 +62,10 @@ class Reading:
 
     @cached_property
     def mean(self) -> Array:
-        """Means in original units, moved into the public bounds; zeros if not centered."""
+        """Means in original units, within the public bounds; zeros if not centered."""
         if not self.centered:
             return np.zeros(len(self.places))
-        mean = self.release.mean()[self.places]
-        lower = np.array([0.0 if is_indicator(c) else c.center - c.half_range for c in self.columns])
-        upper = np.array([1.0 if is_indicator(c) else c.center + c.half_range for c in self.columns])
-        return np.asarray(np.clip(mean, lower, upper))
+        return self.release.mean()[self.places]
 
     @cached_property
     def covariance(self) -> Array:
@@ -137,14 +82,31 @@ class Reading:
         return np.asarray(self.covariance / np.outer(self.half_ranges, self.half_ranges))
 
     @cached_property
-    def noise(self) -> NoiseLevel | None:
-        """The noise of the release."""
-        return noise_level(self.release)
+    def noise(self) -> MomentNoise | None:
+        """The noise of the release, of those parts of it that the post-processing takes to hold rows."""
+        return noise_of(self.release, self.post)
+
+    @cached_property
+    def shifts(self) -> Array:
+        """Encoded values of what original units have at zero, or of the means where they are subtracted; (p,)."""
+        return np.asarray((self.mean - self.centers * self.release.has_intercept) / self.half_ranges)
 
     @cached_property
     def edge(self) -> float:
-        """Edge of the noise's eigenvalues in encoded units; zero where it is unknown."""
-        return 0.0 if self.noise is None else self.noise.edge(len(self.places))
+        """Where the noise's eigenvalues end in encoded units, but for one; zero where it is unknown."""
+        return 0.0 if self.noise is None else bulk_edge(self.noise, np.ones(len(self.places)))
+
+    def largest_noise(self, scales: Array | None = None) -> float:
+        """Largest eigenvalue that noise alone would have in encoded units times ``scales``; zero where unknown."""
+        scales = np.ones(len(self.places)) if scales is None else scales
+        return 0.0 if self.noise is None else largest_noise_eigenvalue(self.noise, scales, self.shifts)
+
+    @property
+    def correlation_noise(self) -> Array:
+        """Standard deviation of the noise on correlations, (p, p), NaN where unknown (dpcov.entry_noise)."""
+        if self.noise is None:
+            return np.full((len(self.places), len(self.places)), np.nan)
+        return correlation_noise(self.shifts, self.encoded_covariance, self.noise)
 
     def floored_covariance(self, what: str) -> Array:
         """Encoded covariance whose eigenvalues below the noise edge are raised to it, so that it can be inverted.
@@ -163,15 +125,14 @@ class Reading:
 
     def precision(self) -> Array:
         """Inverse of the covariance in original units, finite whatever the noise (see `floored_covariance`)."""
+        return np.asarray(self.encoded_precision() / np.outer(self.half_ranges, self.half_ranges))
+
+    def encoded_precision(self) -> Array:
+        """The same in encoded units."""
         values, vectors = eigh(self.floored_covariance("precision_"))
         cutoff = values[-1] * len(values) * np.finfo(np.float64).eps
         inverse = np.where(values > cutoff, 1 / np.where(values > cutoff, values, 1.0), 0.0)
-        return np.asarray(compose(inverse, vectors) / np.outer(self.half_ranges, self.half_ranges))
-
-
-def is_indicator(column: EncodedColumn) -> bool:
-    """Whether a feature is 0 or 1 in the table and in its encoding."""
-    return column.kind in ("category", "missing")
+        return compose(inverse, vectors)
 
 
 def original_map(release: Release) -> Array:

@@ -33,11 +33,14 @@ class PrivateLinearRegression(LinearModel):
     ----------
     coef_ : (p,) or (n_targets, p) float64
         One for each encoded feature (:meth:`get_encoded_names`), in original units.
+    reference_levels_ : tuple of str
+        Categories without a coefficient; see :class:`~dpcov.analysis.linear_model.LinearModel`.
     intercept_ : float or (n_targets,) float64
     n_components_ : int
         Directions that were used.
     noise_edge_ : float
-        Variance, in encoded units, that noise alone may show in some direction; 0 where it is unknown.
+        Variance, in encoded units, that noise alone may show in any direction but that of the means; 0 where it is
+        unknown.
     training_r2_ : float or (n_targets,)
         Share of variance explained according to the release, which the noise makes optimistic.
     """
@@ -72,7 +75,7 @@ class PrivateComponentRegression(LinearModel):
 
     Attributes
     ----------
-    coef_, intercept_, n_components_, noise_edge_, training_r2_
+    coef_, intercept_, reference_levels_, n_components_, noise_edge_, training_r2_
         As in :class:`PrivateLinearRegression`.
     """
 

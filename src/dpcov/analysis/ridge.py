@@ -43,7 +43,7 @@ class PrivateRidge(LinearModel):
 
     Attributes
     ----------
-    coef_, intercept_, noise_edge_, training_r2_
+    coef_, intercept_, reference_levels_, noise_edge_, training_r2_
         As in :class:`~dpcov.analysis.regression.PrivateLinearRegression`.
     alpha_ : float or (n_targets,) float64
         The penalty in use.

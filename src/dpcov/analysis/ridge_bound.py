@@ -52,7 +52,7 @@ def error_bound(view: View, problem: RidgeProblem, weights: Array, alpha: float,
         penalty, whole = np.append(0.0, penalty), np.append(problem.intercept(weights), weights)
     # Each of the two fails with half of what may fail.
     z = NormalDist().inv_cdf(1 - (1 - confidence) / 4)
-    reach = sqrt(2 * view.noise.variance) * z
+    reach = sqrt(2 * view.noise.off_diagonal) * z
     return min(
         _from_the_residual(view, regressors, problem.target, np.diag(penalty), whole, reach),
         _lemma_1(view, problem, regressors, np.diag(penalty), whole, alpha, reach),
@@ -64,7 +64,7 @@ def _from_the_residual(
 ) -> float:
     """Start from the coefficients in use, or from those of the unprocessed moments; one event covers both."""
     assert view.noise is not None
-    q = sqrt((len(view.moment) + 1) * view.noise.variance) + reach
+    q = sqrt((len(view.moment) + 1) * view.noise.off_diagonal) + reach
     raw, length, found = view.release.second_moment("none"), float(np.linalg.norm(F, 2)), inf
     for moment in (view.moment, raw):
         system, change = F @ moment @ F.T + penalty, moment - raw
@@ -89,7 +89,7 @@ def _lemma_1(
 ) -> float:
     """With numerator and denominator of the lemma divided by n."""
     assert view.noise is not None
-    d, variance = len(view.moment), view.noise.variance
+    d, variance = len(view.moment), view.noise.off_diagonal
     raw, length, goal = view.release.second_moment("none"), float(np.linalg.norm(F, 2)), _norm(problem.target)
     change, spectral = view.moment - raw, 2 * sqrt(d * variance) + reach
     column = (sqrt((d + 1) * variance) + reach) if goal == 1.0 else spectral * goal

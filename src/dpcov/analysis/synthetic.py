@@ -22,7 +22,7 @@ from scipy import special, stats
 from dpcov.artifact import Release
 from dpcov.columns import EncodedColumn
 from dpcov.errors import UsageError
-from dpcov.linalg.symmetric import compose, eigh
+from dpcov.linalg.symmetric import compose, correlation_of, eigh
 
 Array = NDArray[np.float64]
 
@@ -85,9 +85,9 @@ def sample(release: Release, n_rows: int, *, seed: int | None = None) -> pa.Tabl
 def fidelity(release: Release, n_rows: int = 20_000, *, seed: int | None = None) -> tuple[FidelityRow, ...]:
     """Compare means, standard deviations and correlations of fresh synthetic rows with the release's."""
     copula = Copula(release, np.random.default_rng(seed))
-    rows = copula.draw(n_rows) * copula.scales + copula.centers
-    correlations = np.nan_to_num(_correlation(rows))
-    gaps = np.abs(correlations - copula.wanted) * copula.is_free
+    encoded = copula.draw(n_rows)
+    rows = encoded * copula.scales + copula.centers
+    gaps = np.abs(_sample_correlation(encoded) - copula.wanted) * copula.is_free
     stds = np.sqrt(np.maximum(np.diagonal(release.covariance()), 0.0))
     return tuple(
         FidelityRow(
@@ -110,12 +110,12 @@ class Copula:
         self.variables = tuple(_variables(self.columns))
         self.scales = np.array([column.half_range for column in self.columns])
         self.centers = np.array([column.center for column in self.columns])
-        self.mean = np.clip(release.mean(), *self._bounds())
+        self.mean = release.mean()
         covariance = release.covariance()
         self._unit_mean = (self.mean - self.centers) / self.scales
         self._unit_variance = np.maximum(np.diagonal(covariance), 0.0) / self.scales**2
         self._without_missing()
-        self.wanted = _as_correlation(covariance)
+        self.wanted = correlation_of(covariance / np.outer(self.scales, self.scales), undefined=0.0)
         self.is_free = self._free_pairs()
         self._rng = rng
         self._latent = self._adjusted()
@@ -134,10 +134,6 @@ class Copula:
         """Encoded rows, (n, d), before scaling to units."""
         return self._seen(self._rng.standard_normal((n_rows, len(self.columns))) @ _root(self._latent))
 
-    def _bounds(self) -> tuple[Array, Array]:
-        lower = np.array([_lowest(column) for column in self.columns])
-        return lower, self.centers + self.scales
-
     def _free_pairs(self) -> NDArray[np.bool_]:
         """Pairs whose correlation the latent one decides: not within a column, not with a constant."""
         free = np.ones_like(self.wanted, dtype=bool)
@@ -155,8 +151,8 @@ class Copula:
         latent = best = np.where(self.is_free, self.wanted, np.eye(d))
         smallest = np.inf
         for _ in range(_ROUNDS):
-            latent = _as_correlation(_positive(latent))
-            seen = np.nan_to_num(_correlation(self._seen(normal @ _root(latent))))
+            latent = correlation_of(_positive(latent), undefined=0.0)
+            seen = _sample_correlation(self._seen(normal @ _root(latent)))
             gap = np.where(self.is_free, self.wanted - seen, 0.0)
             if (size := float(np.linalg.norm(gap))) < smallest:
                 best, smallest = latent, size
@@ -216,10 +212,6 @@ def _variables(columns: tuple[EncodedColumn, ...]) -> Iterator[Variable]:
         yield Variable(name=name, kind=columns[places[0]].kind, places=values, missing=missing)
 
 
-def _lowest(column: EncodedColumn) -> float:
-    return 0.0 if column.kind in ("category", "missing") else column.center - column.half_range
-
-
 def _decode(variable: Variable, columns: tuple[EncodedColumn, ...], encoded: Array) -> pa.Array:
     """Values of one column of the table."""
     first = columns[variable.places[0]]
@@ -242,19 +234,9 @@ def _chosen(block: Array) -> NDArray[np.intp]:
     return chosen
 
 
-def _correlation(rows: Array) -> Array:
-    with np.errstate(invalid="ignore", divide="ignore"):
-        correlation: Array = np.atleast_2d(np.corrcoef(rows, rowvar=False))
-    return correlation
-
-
-def _as_correlation(matrix: Array) -> Array:
-    """Divide by the diagonal's roots; constants are correlated with nothing."""
-    deviations = np.sqrt(np.maximum(np.diagonal(matrix), 0.0))
-    safe = np.where(deviations > 0, deviations, 1.0)
-    correlation: Array = np.clip(matrix / np.outer(safe, safe), -1.0, 1.0)
-    np.fill_diagonal(correlation, 1.0)
-    return correlation
+def _sample_correlation(rows: Array) -> Array:
+    """Correlations of rows; constants are correlated with nothing."""
+    return correlation_of(np.atleast_2d(np.cov(rows, rowvar=False)), undefined=0.0)
 
 
 def _positive(matrix: Array) -> Array:

@@ -1,7 +1,7 @@
 """``dpcov demo``: the whole way on a real table that scikit-learn bundles, in one command."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -26,18 +26,18 @@ def demo(force: options.Force = False) -> None:
             raise UsageError(
                 f"{path} exists already in this folder. Move it away, or run: dpcov demo --force"
             )
-    schema = dpcov.Schema.from_toml(Path(__file__).with_name("demo.toml"))
-    table = _biopsies()
-    made = dpcov.release(
-        table,
-        schema=schema,
-        budget=dpcov.Budget(epsilon=EPSILON, delta=DELTA),
-        output=RELEASE_FILE,
-        overwrite=force,
-    )
+    made = dpcov.release(_biopsies(), **terms(), output=RELEASE_FILE, overwrite=force)
     export(made, COVARIANCE_FILE, overwrite=force)
     typer.echo(made.summary())
     typer.echo(_what_next())
+
+
+def terms() -> dict[str, Any]:
+    """Public terms of the demo's release."""
+    from dpcov import Budget, Schema
+
+    schema = Schema.from_toml(Path(__file__).with_name("demo.toml"))
+    return {"schema": schema, "budget": Budget(epsilon=EPSILON, delta=DELTA)}
 
 
 def _biopsies() -> "pa.Table":

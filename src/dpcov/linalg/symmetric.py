@@ -138,6 +138,25 @@ def eigenvalues(matrix: ArrayLike) -> Array:
         raise NumericError("The eigenvalues did not converge. Rescale the matrix and retry.") from error
 
 
+def correlation_of(covariance: Array, *, undefined: float = float("nan")) -> Array:
+    """Correlations, within [-1, 1].
+
+    Parameters
+    ----------
+    covariance : (d, d) float64
+        In units in which variances can be compared: one of the size of rounding errors is none.
+    undefined : float
+        What stands for correlations with a column without variance; its own is 1 unless this is NaN.
+    """
+    variances = np.diagonal(covariance)
+    known = variances > variances.max(initial=0.0) * np.finfo(np.float64).eps
+    deviations = np.sqrt(np.where(known, variances, 1.0))
+    scaled = np.clip(covariance / np.outer(deviations, deviations), -1.0, 1.0)
+    correlation = np.where(np.outer(known, known), scaled, undefined)
+    np.fill_diagonal(correlation, np.where(known | np.isfinite(undefined), 1.0, undefined))
+    return np.asarray(correlation)
+
+
 def is_positive_definite(matrix: Array) -> bool:
     """Whether a symmetric matrix has a Cholesky factor, which shows it at a tenth of the cost of eigenvalues."""
     try:

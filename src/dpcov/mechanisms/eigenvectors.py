@@ -2,7 +2,8 @@
 
 Privacy
 -------
-Guarantee : epsilon-DP, or rho-zCDP.  Neighbors : replace-one (public n) or add-remove-one.
+Guarantee : epsilon-DP, rho-zCDP, or (epsilon, delta)-DP through it.  Neighbors : replace-one (public n) or
+    add-remove-one.
 Unit : the rows of one person.  Public inputs : options, budget, number of columns, n under replace-one.
 Private input : moments.  Not protected : running time (proposals depend on the matrix), memory.
 Numerics : idealized.  Proof : eigenvectors.md.
@@ -33,7 +34,7 @@ from scipy.optimize import isotonic_regression
 from dpcov.data.moments import Moments, MomentsSpec
 from dpcov.errors import UsageError
 from dpcov.mechanisms.base import Calibration, Mechanism, Problem
-from dpcov.mechanisms.blocks.additive_noise import additive_noise
+from dpcov.mechanisms.blocks.additive_noise import additive_noise, whole_cost
 from dpcov.mechanisms.blocks.sensitivity import eigenvalues
 from dpcov.mechanisms.finished import (
     Array,
@@ -49,7 +50,7 @@ from dpcov.mechanisms.finished import (
 from dpcov.noise.eigenvectors import sample_eigenvectors
 from dpcov.noise.entropy import Entropy
 from dpcov.privacy.budget import Budget
-from dpcov.privacy.guarantee import ZCDP, Numerics, Promise, PureDP
+from dpcov.privacy.guarantee import ZCDP, ApproxDP, Numerics, Promise, PureDP
 from dpcov.statistics import NoisyStatistics
 
 Allocation = Literal["adaptive", "uniform"]
@@ -103,7 +104,7 @@ class Eigenvectors(Mechanism[EigenvectorsCalibration]):
     summary: ClassVar[str] = "noisy eigenvalues, eigenvectors by the exponential mechanism"
     paper: ClassVar[str] = "Amin et al. (2019), Algorithm 1"
     numerics: ClassVar[Numerics] = "idealized"
-    promises: ClassVar[tuple[type[Promise], ...]] = (PureDP, ZCDP)
+    promises: ClassVar[tuple[type[Promise], ...]] = (PureDP, ZCDP, ApproxDP)
 
     allocation: Allocation = "adaptive"
     rank: int | None = None
@@ -132,10 +133,10 @@ class Eigenvectors(Mechanism[EigenvectorsCalibration]):
         self.check(problem, budget)
         if self.rank is not None and self.rank > problem.n_features:
             raise UsageError("rank must not exceed the number of encoded features.")
-        shares = self._shares(problem)
+        shares, whole = self._shares(problem), whole_cost(budget)
 
         def part(name: str) -> Cost | None:
-            return part_of(budget.promise, shares[name]) if shares[name] else None
+            return part_of(whole, shares[name]) if shares[name] else None
 
         calibration = EigenvectorsCalibration(
             promise=budget.promise,

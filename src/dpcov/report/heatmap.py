@@ -20,9 +20,6 @@ Array = NDArray[np.float64]
 
 FINE_PAIRS = 1_500_000
 MOST_PAIRS = 4_000_000
-LARGEST = 3.2
-"""Correlations of an indefinite matrix may exceed 1; beyond this they are cut off."""
-
 NOISE_RANGE = (1e-9, 1e1)
 ORDERED_OPTIMALLY = 300
 """Up to here leaves of the clustering tree are ordered optimally, which takes cubic time."""
@@ -73,9 +70,8 @@ def pack(correlation: Array, noise: Array | None, precision: Precision) -> dict[
 def _correlation_codes(values: Array, precision: Precision) -> NDArray[Any]:
     """Whole steps; the smallest integer stands for unknown."""
     smallest = int(np.iinfo(precision.correlation_type).min)
-    largest = min(LARGEST, -(smallest + 1) * precision.step)
     known = np.isfinite(values)
-    codes = np.rint(np.clip(np.where(known, values, 0.0), -largest, largest) / precision.step)
+    codes = np.rint(np.where(known, values, 0.0) / precision.step)
     return np.where(known, codes, smallest).astype(precision.correlation_type)
 
 

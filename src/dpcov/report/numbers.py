@@ -4,18 +4,18 @@ Promise: reads a release only, deterministically; what cannot be known is None, 
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from math import sqrt
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpcov.artifact import Release
+from dpcov.entry_noise import correlation_noise, deviation_noise, inhabited, mean_noise, noise_of
 from dpcov.errors import ReleaseError, UsageError
 from dpcov.estimate import UnitEstimate, centered, unit_estimate
-from dpcov.report.entry_noise import MomentNoise, correlation_noise, deviation_noise, mean_noise
+from dpcov.linalg.symmetric import correlation_of
 from dpcov.report.spectrum import Spectrum, spectrum
-from dpcov.report.strata import CLEAR_TRACE, StratumRow, stratum_rows
+from dpcov.report.strata import StratumRow, stratum_rows
 
 Array = NDArray[np.float64]
 
@@ -111,77 +111,27 @@ def _estimates(release: Release, unit: UnitEstimate) -> Estimates:
     """In encoded units first: that is where the law of the noise is known."""
     columns = [column for column in release.manifest.columns if column.kind != "intercept"]
     half_ranges = np.array([column.half_range for column in columns])
-    units, scale = np.outer(half_ranges, half_ranges), release.manifest.norm_bound**2
     kept = inhabited(unit) if release.statistics.post == "shrink" else unit
     if release.has_intercept:
         centers = np.array([column.center for column in columns])
         encoded = (release.mean() - centers) / half_ranges
         public = release.manifest.norm_bound**-2.0 if release.manifest.intercept_is_public else None
-        covariance, noisy = release.covariance() / units, centered(kept, public)[1]
+        covariance = release.covariance() / np.outer(half_ranges, half_ranges)
+        noisy = centered(kept, public)[1]
     else:
         encoded = np.zeros(len(columns))
-        covariance, noisy = release.second_moment() / scale, kept.matrix
-    noise, mean_law = _moment_noise(release, kept), _moment_noise(release, unit)
-    variances = np.diagonal(covariance)
-    deviations = np.sqrt(np.where(variances > 0, variances, np.nan))
+        covariance, noisy = release.second_moment(), kept.matrix * release.manifest.norm_bound**2
+    noise, mean_law = noise_of(release, None), noise_of(release)
+    variances = np.maximum(np.diagonal(covariance), 0.0)
     table = Table(
         means=release.mean() if release.has_intercept else None,
         mean_noise=None if mean_law is None else mean_noise(encoded, mean_law) * half_ranges,
-        deviations=np.nan_to_num(deviations)
-        * half_ranges
-        * (1.0 if release.has_intercept else np.sqrt(scale)),
-        deviation_noise=_spread(
-            encoded, variances, noise, half_ranges if release.has_intercept else np.sqrt(scale)
-        ),
+        deviations=np.sqrt(variances) * half_ranges,
+        deviation_noise=None if noise is None else deviation_noise(encoded, variances, noise) * half_ranges,
     )
     return Estimates(
-        correlation=covariance / np.outer(deviations, deviations),
+        correlation=correlation_of(covariance),
         correlation_noise=None if noise is None else correlation_noise(encoded, covariance, noise),
         table=table,
-        spectrum=spectrum(
-            noisy,
-            covariance,
-            unit=kept,
-            means=encoded,
-            intercept=1.0 if noise is None else noise.intercept,
-        ),
-    )
-
-
-def inhabited(unit: UnitEstimate) -> UnitEstimate:
-    """The same without strata whose trace is noise: shrinkage estimates them as zero, so their noise does not count."""
-    parts = tuple(
-        part
-        for part in unit.parts
-        if part.trace is None or part.trace > CLEAR_TRACE * sqrt(part.trace_variance or 0.0)
-    )
-    if not unit.parts_may_be_empty or not parts or not unit.noise_variance:
-        return unit
-    diagonal = sum(part.diagonal_variance for part in parts)
-    return replace(
-        unit,
-        parts=parts,
-        matrix=np.sum([part.matrix for part in parts], axis=0),
-        noise_variance=diagonal,
-        off_diagonal_variance=(unit.off_diagonal_variance or 0.0) * (diagonal / unit.noise_variance),
-    )
-
-
-def _spread(means: Array, variances: Array, noise: MomentNoise | None, units: Array | float) -> Array | None:
-    return None if noise is None else np.asarray(deviation_noise(means, variances, noise) * units)
-
-
-def _moment_noise(release: Release, unit: UnitEstimate) -> MomentNoise | None:
-    """Law of the noise on entries of the second moment of rows in the unit ball."""
-    if unit.noise_variance is None or unit.off_diagonal_variance is None:
-        return None
-    intercept = 1.0
-    if release.has_intercept:
-        public = release.manifest.intercept_is_public
-        intercept = release.manifest.norm_bound**-2.0 if public else float(unit.matrix[0, 0])
-    return MomentNoise(
-        diagonal=unit.noise_variance,
-        off_diagonal=unit.off_diagonal_variance,
-        intercept=intercept,
-        intercept_is_noisy=release.has_intercept and not release.manifest.intercept_is_public,
+        spectrum=spectrum(noisy, covariance, noise=noise, means=encoded),
     )

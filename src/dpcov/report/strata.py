@@ -9,15 +9,14 @@ from math import sqrt
 import numpy as np
 
 from dpcov.artifact import Release
+from dpcov.entry_noise import CLEAR_TRACE
 from dpcov.estimate import Part, UnitEstimate
 from dpcov.linalg import ullman
 from dpcov.report.spectrum import DEVIATIONS
 
 SHOWN = 12
-CLEAR_TRACE = 3.0
-"""Standard deviations of its trace from which a stratum is shown, beside the noisiest ones."""
-
 NOISIEST_SHOWN = 3
+"""Strata that are shown even if their trace is noise."""
 
 
 @dataclass(frozen=True, kw_only=True)
