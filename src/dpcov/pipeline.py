@@ -6,7 +6,7 @@ Promise: only public numbers are decided here, before a row is read; nothing but
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import pyarrow as pa
@@ -27,6 +27,7 @@ from dpcov.errors import BudgetError, UsageError
 from dpcov.gathering import Gathering, Progress, table_moments
 from dpcov.mechanisms.base import Problem
 from dpcov.noise.entropy import Entropy
+from dpcov.options import Between, plain
 from dpcov.privacy.budget import Budget
 from dpcov.privacy.guarantee import Neighbors, check_neighbors
 from dpcov.privacy.ledger import Ledger
@@ -191,11 +192,11 @@ def _plan_table(
         neighbors=problem.neighbors,
         columns=encoder.columns,
         norm_bound=encoder.norm_bound,
-        rows_per_person=schema.rows_per_person,
+        rows_per_person=problem.rows_per_person,
         intercept_is_public=_intercept_is_public(schema, neighbors),
         title=schema.title,
         schema_toml=declared.dumps(),
-        stated_rows=n_rows,
+        stated_rows=problem.n_rows,
         groups=groups,
     )
     return plan, encoding
@@ -267,7 +268,7 @@ def second_moment(
         neighbors=problem.neighbors,
         columns=_plain_columns(names),
         norm_bound=bound,
-        rows_per_person=rows_per_person,
+        rows_per_person=problem.rows_per_person,
         intercept_is_public=False,
         groups=group_names,
     )
@@ -334,18 +335,21 @@ def _account(ledger: Ledger | str | Path | None, dataset: str | None) -> Account
         return None
     if dataset is None:
         raise UsageError("Say which dataset of the ledger pays (dataset=..., --dataset).")
-    return Account(ledger=ledger if isinstance(ledger, Ledger) else Ledger(ledger), dataset=dataset)
+    if not isinstance(dataset, str):
+        raise UsageError("The dataset is named by text.")
+    return Account(ledger=ledger if isinstance(ledger, Ledger) else Ledger(ledger), dataset=str(dataset))
 
 
 def _check_norm_bound(norm_bound: float | None) -> float:
-    usable = isinstance(norm_bound, int | float | np.number) and not isinstance(norm_bound, bool)
-    if norm_bound is None or not usable or not SMALLEST_SCALE <= norm_bound <= LARGEST_SCALE:
-        raise BudgetError(
-            "norm_bound must be a positive number that is publicly known to bound the l2 norm of a row; it is never "
-            f"computed from the data. It lies between {SMALLEST_SCALE:g} and {LARGEST_SCALE:g}, for squares must not "
-            "overflow."
+    try:
+        bound: float = plain(
+            "norm_bound", norm_bound, Annotated[float, Between(SMALLEST_SCALE, LARGEST_SCALE)]
         )
-    return float(norm_bound)
+    except UsageError as error:
+        raise BudgetError(
+            f"{error} It is publicly known to bound the l2 norm of a row, and never computed from the data."
+        ) from None
+    return bound
 
 
 def _group_codes(

@@ -12,7 +12,7 @@ from typing import Any
 
 from dpcov.artifact import Release
 from dpcov.artifact_file import packed_size
-from dpcov.assembly import assemble
+from dpcov.assembly import Facts, assemble, rehearse
 from dpcov.auto import AUTO, Choice
 from dpcov.columns import EncodedColumn
 from dpcov.data.moments import Moments, MomentsSpec
@@ -86,6 +86,7 @@ def publish(
     """Refuse early, gather, charge, draw, write; in this order."""
     randomness = _check_entropy(entropy)
     calibration = plan.calibrate(plan.stated_rows)
+    _rehearse(plan, calibration, account)
     spend = _spend(plan, calibration)
     if account is not None and spend is not None:
         account.ledger.check(account.dataset, spend, plan.neighbors)
@@ -208,26 +209,45 @@ def _release_of(
     *,
     private: bool,
 ) -> Release:
-    guarantee = Guarantee(
+    facts = _facts(plan, n_rows, spent)
+    facts["intercept_is_public"] &= _keeps_intercept(statistics)
+    return assemble(
+        statistics,
+        _guarantee(plan, calibration),
+        private=private,
+        post=plan.choice.post,
+        notes=plan.choice.notes,
+        **facts,
+    )
+
+
+def _rehearse(plan: ReleasePlan, calibration: Calibration, account: Account | None) -> None:
+    """Refuse now what could not be written after the charge."""
+    n_rows = plan.problem(plan.stated_rows or 1).n_rows
+    spent = None if account is None else SpentRecord(dataset=account.dataset, entry=1)
+    rehearse(_guarantee(plan, calibration), **_facts(plan, n_rows, spent))
+
+
+def _guarantee(plan: ReleasePlan, calibration: Calibration) -> Guarantee:
+    return Guarantee(
         promise=calibration.promise,
         neighbors=plan.neighbors,
         rows_per_person=plan.rows_per_person,
         numerics=plan.mechanism.numerics,
     )
-    return assemble(
-        statistics,
-        guarantee,
-        private=private,
-        post=plan.choice.post,
-        notes=plan.choice.notes,
-        mechanism=MechanismRecord(
-            name=plan.mechanism.name,
-            options=_options(plan.mechanism),
-            chosen_by=AUTO if plan.choice.reason else "custodian",
-        ),
+
+
+def _facts(plan: ReleasePlan, n_rows: int | None, spent: SpentRecord | None) -> Facts:
+    mechanism = MechanismRecord(
+        name=plan.mechanism.name,
+        options=_options(plan.mechanism),
+        chosen_by=AUTO if plan.choice.reason else "custodian",
+    )
+    return Facts(
+        mechanism=mechanism,
         n_rows=n_rows,
         norm_bound=plan.norm_bound,
-        intercept_is_public=plan.intercept_is_public and _keeps_intercept(statistics),
+        intercept_is_public=plan.intercept_is_public,
         columns=plan.columns,
         title=plan.title,
         groups=plan.groups,

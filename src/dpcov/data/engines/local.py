@@ -20,7 +20,6 @@ from dpcov.data.moments import Moments
 from dpcov.data.prefetch import prefetch
 from dpcov.data.rows import EncodedRows
 from dpcov.data.sources import Block, open_source
-from dpcov.errors import UsageError
 
 GroupedBlock = tuple[Block, NDArray[np.intp] | None]
 
@@ -82,6 +81,4 @@ def _blocks(data: Any, encoding: Encoding) -> Generator[GroupedBlock, None, None
 def _thread_count(threads: int | None) -> int:
     if threads is None:
         return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    if isinstance(threads, bool) or not isinstance(threads, int) or threads < 1:
-        raise UsageError("threads must be a whole number, 1 or more.")
     return threads
