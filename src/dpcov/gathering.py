@@ -49,7 +49,7 @@ class Gathering:
     progress: Progress | None = None
 
     def __post_init__(self) -> None:
-        make_plain(self, "threads", "memory_limit")
+        make_plain(self, "engine", "threads", "memory_limit")
 
     def columns(self, data: Any) -> tuple[str, ...]:
         """Names of the data's columns."""

@@ -17,6 +17,9 @@ import numpy as np
 
 from dpcov.errors import UsageError
 
+_MOST = 2**53
+"""Floats can count so far."""
+
 
 @dataclass(frozen=True)
 class Between:
@@ -33,13 +36,13 @@ class Between:
     def __str__(self) -> str:
         if self.low == -inf:
             return ""
-        if self.high == inf:
-            return f" above {self.low:.6g}" if self.open else f", {self.low:.6g} or more"
-        return f" from {self.low:.6g} to {self.high:.6g}" + self.open * ", both excluded"
+        if self.high >= _MOST:
+            return f" above {self.low:.3g}" if self.open else f", {self.low:.3g} or more"
+        return f" from {self.low:.3g} to {self.high:.6g}" + self.open * ", both excluded"
 
 
-Count = Annotated[int, Between(1, 2**53)]
-"""Of rows, columns, people: one at least, and so few that floats can count them."""
+Count = Annotated[int, Between(1, _MOST)]
+"""Of rows, columns, people."""
 
 
 def make_plain(options: Any, *names: str) -> None:
@@ -59,8 +62,8 @@ def plain(name: str, value: object, hint: Any) -> Any:
     value : object
         As typed: Python's own numbers, those of numpy, fractions and decimals.
     hint : type
-        ``int`` or ``float``, with a :class:`Between` where the range is limited; ``bool``; a ``Literal`` of words; or
-        one of these or None.
+        ``int`` or ``float``, with a :class:`Between` where the range is limited; ``bool``; ``str``; a ``Literal`` of
+        words; or one of these or None.
 
     Examples
     --------
@@ -96,6 +99,12 @@ def _whole(name: str, value: object, within: Between) -> int:
     return int(value)
 
 
+def _text(name: str, value: object, within: Between) -> str:
+    if not isinstance(value, str):
+        raise UsageError(f"{name} must be text.")
+    return str(value)
+
+
 def _number(name: str, value: object, within: Between) -> float:
     number = nan
     if not isinstance(value, bool) and isinstance(value, Real | Decimal):
@@ -106,4 +115,6 @@ def _number(name: str, value: object, within: Between) -> float:
     return number
 
 
-_READERS: dict[Any, Callable[[str, object, Between], Any]] = {bool: _switch, int: _whole, float: _number}
+_READERS: dict[Any, Callable[[str, object, Between], Any]] = {
+    **{bool: _switch, int: _whole, float: _number, str: _text}
+}

@@ -173,6 +173,7 @@ def _plan_table(
     if n_rows is not None and neighbors == "add-remove-one":
         raise UsageError("Under add-remove-one neighbors the number of rows is private; do not state it.")
     declared = schema if isinstance(schema, Schema) else Schema.from_toml(schema)
+    by = plain("by", by, str | None)
     schema, grouping = (declared, None) if by is None else split_schema(declared, by)
     encoding = TableEncoding(schema=schema, grouping=grouping)
     encoder = encoding.encoder
@@ -335,9 +336,8 @@ def _account(ledger: Ledger | str | Path | None, dataset: str | None) -> Account
         return None
     if dataset is None:
         raise UsageError("Say which dataset of the ledger pays (dataset=..., --dataset).")
-    if not isinstance(dataset, str):
-        raise UsageError("The dataset is named by text.")
-    return Account(ledger=ledger if isinstance(ledger, Ledger) else Ledger(ledger), dataset=str(dataset))
+    book = ledger if isinstance(ledger, Ledger) else Ledger(ledger)
+    return Account(ledger=book, dataset=plain("dataset", dataset, str))
 
 
 def _check_norm_bound(norm_bound: float | None) -> float:
