@@ -13,8 +13,6 @@ from numbers import Integral, Real
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
-import numpy as np
-
 from dpcov.errors import UsageError
 
 _MOST = 2**53
@@ -67,8 +65,8 @@ def plain(name: str, value: object, hint: Any) -> Any:
 
     Examples
     --------
-    >>> plain("shells", np.int64(8), Annotated[int, Between(2, 60)])
-    8
+    >>> plain("clip", Decimal("0.5"), Annotated[float, Between(0, 1)])
+    0.5
     """
     if get_origin(hint) in (Union, UnionType):
         if value is None:
@@ -88,9 +86,11 @@ def _word(name: str, value: object, words: tuple[str, ...]) -> str:
 
 
 def _switch(name: str, value: object, within: Between) -> bool:
-    if not isinstance(value, bool | np.bool_):
+    if type(value).__module__ == "numpy" and type(value).__name__ == "bool":
+        value = bool(value)
+    if not isinstance(value, bool):
         raise UsageError(f"{name} must be True or False.")
-    return bool(value)
+    return value
 
 
 def _whole(name: str, value: object, within: Between) -> int:

@@ -5,6 +5,7 @@ Promise: only public numbers are decided here, before a row is read; nothing but
 """
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -45,6 +46,7 @@ def release(
     neighbors: Neighbors = "replace-one",
     n_rows: int | None = None,
     by: str | None = None,
+    accept_large_delta: bool = False,
     ledger: Ledger | str | Path | None = None,
     dataset: str | None = None,
     output: str | Path | None = None,
@@ -76,6 +78,8 @@ def release(
     by : str, optional
         A categorical column of the schema: one matrix for each of its categories (and one for all other values), at
         the price of one release; see :meth:`~dpcov.artifact.Release.group`.
+    accept_large_delta : bool, default=False
+        Insist on a delta of one over the number of rows or more, or above 1e-3 where that number is private.
     ledger : Ledger or path, optional
         Where to charge the budget; needs ``dataset``.
     output : path, optional
@@ -118,6 +122,7 @@ def release(
     def gather_table(spec: MomentsSpec | RowsSpec) -> Moments | EncodedRows:
         return where.gather(data, encoding, spec)
 
+    plan = replace(plan, accept_large_delta=plain("accept_large_delta", accept_large_delta, bool))
     return publish(plan, gather_table, _account(ledger, dataset), output, overwrite, entropy)
 
 
@@ -213,6 +218,7 @@ def second_moment(
     rows_per_person: int = 1,
     groups: ArrayLike | None = None,
     categories: Iterable[str] | None = None,
+    accept_large_delta: bool = False,
     entropy: Entropy | None = None,
     ledger: Ledger | str | Path | None = None,
     dataset: str | None = None,
@@ -233,7 +239,7 @@ def second_moment(
         The group of each row; needs ``categories``.  One matrix for each group at the price of one release.
     categories : iterable of str, optional
         The public names of all groups.
-    budget, mechanism, neighbors, entropy, ledger, dataset, engine, threads, memory_limit, **options
+    budget, mechanism, neighbors, accept_large_delta, entropy, ledger, dataset, engine, threads, memory_limit, **options
         As in :func:`release`.
 
     Returns
@@ -272,6 +278,7 @@ def second_moment(
         rows_per_person=problem.rows_per_person,
         intercept_is_public=False,
         groups=group_names,
+        accept_large_delta=plain("accept_large_delta", accept_large_delta, bool),
     )
 
     def gather_array(spec: MomentsSpec | RowsSpec) -> Moments | EncodedRows:

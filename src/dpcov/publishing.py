@@ -25,6 +25,7 @@ from dpcov.output import ReservedFile
 from dpcov.privacy.budget import Budget
 from dpcov.privacy.guarantee import Guarantee, Neighbors, costs_nothing
 from dpcov.privacy.ledger import Ledger, Reservation
+from dpcov.privacy.meaning import check_delta, warn_of_large_epsilon
 from dpcov.privacy.spend import Spend
 from dpcov.statistics import NoisyStatistics
 
@@ -58,6 +59,7 @@ class ReleasePlan:
     schema_toml: str | None = None
     stated_rows: int | None = None
     groups: tuple[str, ...] = ()
+    accept_large_delta: bool = False
 
     def problem(self, n_rows: int | None) -> Problem:
         """State the public facts, with the number of rows where it is public."""
@@ -70,8 +72,10 @@ class ReleasePlan:
         )
 
     def calibrate(self, n_rows: int | None) -> Calibration:
-        """Choose the noise from public numbers."""
+        """Choose the noise from public numbers, and refuse a promise that protects nobody."""
         calibration: Calibration = self.mechanism.calibrate(self.problem(n_rows), self.budget)
+        if not self.accept_large_delta:
+            check_delta(calibration.promise, self.neighbors, n_rows)
         return calibration
 
 
@@ -90,6 +94,7 @@ def publish(
     spend = _spend(plan, calibration)
     if account is not None and spend is not None:
         account.ledger.check(account.dataset, spend, plan.neighbors)
+    warn_of_large_epsilon(calibration.promise, stacklevel=3)
     with contextlib.ExitStack() as stack:
         with _noting("No budget was spent and nothing was released."):
             file = None
@@ -197,6 +202,7 @@ def _spend(plan: ReleasePlan, calibration: Calibration) -> Spend | None:
         promise=calibration.promise,
         mechanism=plan.mechanism.name,
         noise_multiplier=calibration.noise_multiplier,
+        rows_per_person=plan.rows_per_person,
     )
 
 

@@ -44,7 +44,7 @@ class Budget:
     >>> print(Budget(rho=0.1).promise)
     (0.1)-zCDP
     >>> print(Budget(epsilon="1", delta="1e-6").promise)
-    (1, 0.000001)-DP
+    (1, 1e-6)-DP
     """
 
     epsilon: Fraction | None
