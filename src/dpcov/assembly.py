@@ -1,4 +1,4 @@
-"""From noisy statistics and public facts to a release.
+"""From noisy statistics and public facts to a release, and a rehearsal of it before anything is charged.
 
 Promise: a pure function of what may be published; draws nothing and reads no row.
 """
@@ -7,11 +7,14 @@ from datetime import UTC, datetime
 from importlib.metadata import version
 from typing import TypedDict, Unpack
 
+import msgspec
 import numpy as np
 
 from dpcov.artifact import Release
-from dpcov.artifact_file import member_record
+from dpcov.artifact_checks import numbers_make_sense
+from dpcov.artifact_file import encode_manifest, member_record
 from dpcov.columns import EncodedColumn
+from dpcov.errors import UsageError
 from dpcov.manifest import Manifest, MechanismRecord, SpentRecord, StatisticsRecord, guarantee_record
 from dpcov.privacy.guarantee import Guarantee
 from dpcov.statistics import NoisyStatistics, Post
@@ -58,8 +61,33 @@ def assemble(
     **facts
         See :class:`Facts`.
     """
-    arrays = dict(statistics.arrays)
-    manifest = Manifest(
+    manifest = _manifest(statistics, guarantee, private=private, post=post, notes=notes, **facts)
+    return Release(manifest, dict(statistics.arrays))
+
+
+def rehearse(guarantee: Guarantee, **facts: Unpack[Facts]) -> None:
+    """Refuse public facts that a release could not hold, or that could not be read back."""
+    manifest = _manifest(NoisyStatistics(layout="estimate", arrays={}), guarantee, private=True, **facts)
+    try:
+        msgspec.json.decode(encode_manifest(manifest), type=Manifest)
+    except (msgspec.MsgspecError, TypeError, ValueError, OverflowError) as error:
+        raise UsageError(
+            f"The release could not be written or read back: {error}. Correct the schema."
+        ) from None
+    if not numbers_make_sense(manifest):
+        raise UsageError("The norm bound, a column's bounds or a number of rows is out of range. Correct it.")
+
+
+def _manifest(
+    statistics: NoisyStatistics,
+    guarantee: Guarantee,
+    *,
+    private: bool,
+    post: Post | None = None,
+    notes: tuple[str, ...] = (),
+    **facts: Unpack[Facts],
+) -> Manifest:
+    return Manifest(
         created=datetime.now(UTC).isoformat(timespec="seconds"),
         software={"dpcov": version("dpcov"), "numpy": np.__version__},
         guarantee=guarantee_record(guarantee),
@@ -73,8 +101,7 @@ def assemble(
             notes=notes + statistics.notes,
             post_options=statistics.post_options,
         ),
-        members={name: member_record(array) for name, array in arrays.items()},
+        members={name: member_record(array) for name, array in statistics.arrays.items()},
         warnings=() if private else (SEEDED_WARNING,),
         **facts,
     )
-    return Release(manifest, arrays)

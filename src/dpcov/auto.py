@@ -11,6 +11,7 @@ from typing import Any, Final
 from dpcov.errors import BudgetError
 from dpcov.mechanisms.base import Mechanism, Problem
 from dpcov.mechanisms.registry import make_mechanism
+from dpcov.options import plain
 from dpcov.privacy.budget import Budget
 from dpcov.privacy.guarantee import PureDP
 from dpcov.statistics import Post
@@ -59,7 +60,7 @@ def resolve(
     name: str, options: Mapping[str, Any], problem: Problem, budget: Budget, *, shortest_row: float = 0.0
 ) -> Choice:
     """Take a mechanism as named, or choose one where the name is ``auto``; the user's options win."""
-    if name != AUTO:
+    if plain("mechanism", name, str) != AUTO:
         return Choice(mechanism=name, options=options)
     chosen = choose(problem, budget, shortest_row=shortest_row)
     return Choice(

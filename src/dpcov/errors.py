@@ -12,6 +12,10 @@ class DpcovError(Exception):
     exit_code: ClassVar[int] = 1
 
 
+class PrivacyWarning(UserWarning):
+    """A promise that protects people less than one would think."""
+
+
 class UsageError(DpcovError):
     """An argument or option that cannot be used as given."""
 

@@ -5,7 +5,7 @@ comes out is sensitive.
 """
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 from dpcov.data.checkpoint import Checkpoint
 from dpcov.data.engines import (
@@ -22,6 +22,7 @@ from dpcov.data.moments import Moments, MomentsSpec
 from dpcov.data.rows import EncodedRows, RowsSpec
 from dpcov.data.schema import Schema
 from dpcov.errors import UsageError
+from dpcov.options import Between, Count, make_plain
 
 __all__ = ["Gathering", "Progress", "table_moments"]
 
@@ -43,9 +44,12 @@ class Gathering:
     """
 
     engine: str | None = None
-    threads: int | None = None
-    memory_limit: float | None = None
+    threads: Count | None = None
+    memory_limit: Annotated[float, Between(0, open=True)] | None = None
     progress: Progress | None = None
+
+    def __post_init__(self) -> None:
+        make_plain(self, "engine", "threads", "memory_limit")
 
     def columns(self, data: Any) -> tuple[str, ...]:
         """Names of the data's columns."""

@@ -5,8 +5,9 @@ Promise: only public numbers are decided here, before a row is read; nothing but
 """
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +29,7 @@ from dpcov.errors import BudgetError, UsageError
 from dpcov.gathering import Gathering, Progress, table_moments
 from dpcov.mechanisms.base import Problem
 from dpcov.noise.entropy import Entropy
+from dpcov.options import Between, plain
 from dpcov.privacy.budget import Budget
 from dpcov.privacy.guarantee import Neighbors, check_neighbors
 from dpcov.privacy.ledger import Ledger
@@ -45,6 +47,7 @@ def release(
     neighbors: Neighbors = "replace-one",
     n_rows: int | None = None,
     by: str | None = None,
+    accept_large_delta: bool = False,
     ledger: Ledger | str | Path | None = None,
     dataset: str | None = None,
     output: str | Path | None = None,
@@ -76,6 +79,8 @@ def release(
     by : str, optional
         A categorical column of the schema: one matrix for each of its categories (and one for all other values), at
         the price of one release; see :meth:`~dpcov.artifact.Release.group`.
+    accept_large_delta : bool, default=False
+        Insist on a delta of one over the number of rows or more, or above 1e-3 where that number is private.
     ledger : Ledger or path, optional
         Where to charge the budget; needs ``dataset``.
     output : path, optional
@@ -118,6 +123,7 @@ def release(
     def gather_table(spec: MomentsSpec | RowsSpec) -> Moments | EncodedRows:
         return where.gather(data, encoding, spec)
 
+    plan = replace(plan, accept_large_delta=plain("accept_large_delta", accept_large_delta, bool))
     return publish(plan, gather_table, _account(ledger, dataset), output, overwrite, entropy)
 
 
@@ -173,6 +179,7 @@ def _plan_table(
     if n_rows is not None and neighbors == "add-remove-one":
         raise UsageError("Under add-remove-one neighbors the number of rows is private; do not state it.")
     declared = schema if isinstance(schema, Schema) else Schema.from_toml(schema)
+    by = plain("by", by, str | None)
     schema, grouping = (declared, None) if by is None else split_schema(declared, by)
     encoding = TableEncoding(schema=schema, grouping=grouping)
     encoder = encoding.encoder
@@ -192,11 +199,11 @@ def _plan_table(
         neighbors=problem.neighbors,
         columns=encoder.columns,
         norm_bound=encoder.norm_bound,
-        rows_per_person=schema.rows_per_person,
+        rows_per_person=problem.rows_per_person,
         intercept_is_public=_intercept_is_public(schema, neighbors),
         title=schema.title,
         schema_toml=declared.dumps(),
-        stated_rows=n_rows,
+        stated_rows=problem.n_rows,
         groups=groups,
     )
     return plan, encoding
@@ -212,6 +219,7 @@ def second_moment(
     rows_per_person: int = 1,
     groups: Iterable[object] | None = None,
     categories: Iterable[str] | None = None,
+    accept_large_delta: bool = False,
     entropy: Entropy | None = None,
     ledger: Ledger | str | Path | None = None,
     dataset: str | None = None,
@@ -233,7 +241,7 @@ def second_moment(
         group at the price of one release.
     categories : iterable of str, optional
         The public names of all groups.
-    budget, mechanism, neighbors, entropy, ledger, dataset, engine, threads, memory_limit, **options
+    budget, mechanism, neighbors, accept_large_delta, entropy, ledger, dataset, engine, threads, memory_limit, **options
         As in :func:`release`.
 
     Returns
@@ -269,9 +277,10 @@ def second_moment(
         neighbors=problem.neighbors,
         columns=_plain_columns(names),
         norm_bound=bound,
-        rows_per_person=rows_per_person,
+        rows_per_person=problem.rows_per_person,
         intercept_is_public=False,
         groups=group_names,
+        accept_large_delta=plain("accept_large_delta", accept_large_delta, bool),
     )
 
     def gather_array(spec: MomentsSpec | RowsSpec) -> Moments | EncodedRows:
@@ -337,18 +346,20 @@ def _account(ledger: Ledger | str | Path | None, dataset: str | None) -> Account
         return None
     if dataset is None:
         raise UsageError("Say which dataset of the ledger pays (dataset=..., --dataset).")
-    return Account(ledger=ledger if isinstance(ledger, Ledger) else Ledger(ledger), dataset=dataset)
+    book = ledger if isinstance(ledger, Ledger) else Ledger(ledger)
+    return Account(ledger=book, dataset=plain("dataset", dataset, str))
 
 
 def _check_norm_bound(norm_bound: float | None) -> float:
-    usable = isinstance(norm_bound, int | float | np.number) and not isinstance(norm_bound, bool)
-    if norm_bound is None or not usable or not SMALLEST_SCALE <= norm_bound <= LARGEST_SCALE:
-        raise BudgetError(
-            "norm_bound must be a positive number that is publicly known to bound the l2 norm of a row; it is never "
-            f"computed from the data. It lies between {SMALLEST_SCALE:g} and {LARGEST_SCALE:g}, for squares must not "
-            "overflow."
+    try:
+        bound: float = plain(
+            "norm_bound", norm_bound, Annotated[float, Between(SMALLEST_SCALE, LARGEST_SCALE)]
         )
-    return float(norm_bound)
+    except UsageError as error:
+        raise BudgetError(
+            f"{error} It is publicly known to bound the l2 norm of a row, and never computed from the data."
+        ) from None
+    return bound
 
 
 def _group_codes(

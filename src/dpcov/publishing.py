@@ -12,7 +12,7 @@ from typing import Any
 
 from dpcov.artifact import Release
 from dpcov.artifact_file import packed_size
-from dpcov.assembly import assemble
+from dpcov.assembly import Facts, assemble, rehearse
 from dpcov.auto import AUTO, Choice
 from dpcov.columns import EncodedColumn
 from dpcov.data.moments import Moments, MomentsSpec
@@ -25,6 +25,7 @@ from dpcov.output import ReservedFile
 from dpcov.privacy.budget import Budget
 from dpcov.privacy.guarantee import Guarantee, Neighbors, costs_nothing
 from dpcov.privacy.ledger import Ledger, Reservation
+from dpcov.privacy.meaning import check_delta, warn_of_large_epsilon
 from dpcov.privacy.spend import Spend
 from dpcov.statistics import NoisyStatistics
 
@@ -58,6 +59,7 @@ class ReleasePlan:
     schema_toml: str | None = None
     stated_rows: int | None = None
     groups: tuple[str, ...] = ()
+    accept_large_delta: bool = False
 
     def problem(self, n_rows: int | None) -> Problem:
         """State the public facts, with the number of rows where it is public."""
@@ -70,8 +72,10 @@ class ReleasePlan:
         )
 
     def calibrate(self, n_rows: int | None) -> Calibration:
-        """Choose the noise from public numbers."""
+        """Choose the noise from public numbers, and refuse a promise that protects nobody."""
         calibration: Calibration = self.mechanism.calibrate(self.problem(n_rows), self.budget)
+        if not self.accept_large_delta:
+            check_delta(calibration.promise, self.neighbors, n_rows)
         return calibration
 
 
@@ -86,9 +90,11 @@ def publish(
     """Refuse early, gather, charge, draw, write; in this order."""
     randomness = _check_entropy(entropy)
     calibration = plan.calibrate(plan.stated_rows)
+    _rehearse(plan, calibration, account)
     spend = _spend(plan, calibration)
     if account is not None and spend is not None:
         account.ledger.check(account.dataset, spend, plan.neighbors)
+    warn_of_large_epsilon(calibration.promise, stacklevel=3)
     with contextlib.ExitStack() as stack:
         with _noting("No budget was spent and nothing was released."):
             file = None
@@ -196,6 +202,7 @@ def _spend(plan: ReleasePlan, calibration: Calibration) -> Spend | None:
         promise=calibration.promise,
         mechanism=plan.mechanism.name,
         noise_multiplier=calibration.noise_multiplier,
+        rows_per_person=plan.rows_per_person,
     )
 
 
@@ -208,26 +215,45 @@ def _release_of(
     *,
     private: bool,
 ) -> Release:
-    guarantee = Guarantee(
+    facts = _facts(plan, n_rows, spent)
+    facts["intercept_is_public"] &= _keeps_intercept(statistics)
+    return assemble(
+        statistics,
+        _guarantee(plan, calibration),
+        private=private,
+        post=plan.choice.post,
+        notes=plan.choice.notes,
+        **facts,
+    )
+
+
+def _rehearse(plan: ReleasePlan, calibration: Calibration, account: Account | None) -> None:
+    """Refuse now what could not be written after the charge."""
+    n_rows = plan.problem(plan.stated_rows or 1).n_rows
+    spent = None if account is None else SpentRecord(dataset=account.dataset, entry=1)
+    rehearse(_guarantee(plan, calibration), **_facts(plan, n_rows, spent))
+
+
+def _guarantee(plan: ReleasePlan, calibration: Calibration) -> Guarantee:
+    return Guarantee(
         promise=calibration.promise,
         neighbors=plan.neighbors,
         rows_per_person=plan.rows_per_person,
         numerics=plan.mechanism.numerics,
     )
-    return assemble(
-        statistics,
-        guarantee,
-        private=private,
-        post=plan.choice.post,
-        notes=plan.choice.notes,
-        mechanism=MechanismRecord(
-            name=plan.mechanism.name,
-            options=_options(plan.mechanism),
-            chosen_by=AUTO if plan.choice.reason else "custodian",
-        ),
+
+
+def _facts(plan: ReleasePlan, n_rows: int | None, spent: SpentRecord | None) -> Facts:
+    mechanism = MechanismRecord(
+        name=plan.mechanism.name,
+        options=_options(plan.mechanism),
+        chosen_by=AUTO if plan.choice.reason else "custodian",
+    )
+    return Facts(
+        mechanism=mechanism,
         n_rows=n_rows,
         norm_bound=plan.norm_bound,
-        intercept_is_public=plan.intercept_is_public and _keeps_intercept(statistics),
+        intercept_is_public=plan.intercept_is_public,
         columns=plan.columns,
         title=plan.title,
         groups=plan.groups,

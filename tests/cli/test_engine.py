@@ -22,7 +22,7 @@ def test_engine_and_threads_do_not_change_a_seeded_release(desk):
     [
         (("--engine", "abacus"), "local, dask, spark, device"),
         (("--memory-limit", "0.001"), "GiB of memory"),
-        (("--memory-limit", "0"), "positive"),
+        (("--memory-limit", "0"), "above 0"),
     ],
 )
 def test_what_cannot_be_done_is_refused_and_nothing_is_spent(desk, where, told):

@@ -89,7 +89,7 @@ def test_only_columns_with_public_values_make_groups():
 
 @pytest.mark.parametrize("clip", [0.0, -0.5, 1.0000001, 2.0**-61, float("nan")])
 def test_a_clip_that_is_no_fraction_is_refused(clip):
-    with pytest.raises(UsageError, match="fraction"):
+    with pytest.raises(UsageError, match="clip must be a number from"):
         MomentsSpec(clip=clip)
 
 

@@ -174,7 +174,7 @@ def test_moments_are_gathered_within_limits(options, taken):
     if taken:
         MomentsSpec(**options)
         return
-    with pytest.raises(UsageError, match="Use between"):
+    with pytest.raises(UsageError, match="must be a whole number"):
         MomentsSpec(**options)
 
 

@@ -7,13 +7,10 @@ import numpy as np
 import pytest
 
 from dpcov.data.moments import Moments
-from dpcov.errors import UsageError
 from dpcov.mechanisms.blocks.additive_noise import AdditiveNoise
 from dpcov.mechanisms.eigenvectors import (
     Eigenvectors,
     adaptive_shares,
-    check_choice,
-    check_share,
     direction_exponent,
 )
 from dpcov.noise.entropy import SeededEntropy
@@ -190,14 +187,3 @@ def test_exponents_of_the_theorem_and_of_the_paper():
         ):
             found = [direction_exponent(cost, each, exponent) for each in (public, private)]
             assert found == pytest.approx([number / k for number in numbers], rel=1e-12)
-
-
-@pytest.mark.parametrize("good", [1e-9, 0.5, 1 - 1e-9])
-def test_shares_lie_strictly_between_nothing_and_everything(good):
-    check_share("share", good)
-    for bad in (0, 1, 0.0, 1.0, -0.5, 1.5, True, "0.5", None, math.nan):
-        with pytest.raises(UsageError, match="share must be"):
-            check_share("share", bad)
-    check_choice("word", "b", ("a", "b"))
-    with pytest.raises(UsageError, match="word must be one of: a, b"):
-        check_choice("word", "c", ("a", "b"))

@@ -19,11 +19,30 @@ OUT_OF_RANGE = ("1e999999999999", "1e-999999999999", "1e-301", Fraction(1, 10**3
 UNUSABLE = (*NOT_POSITIVE, *NOT_NUMBERS, *OUT_OF_RANGE)
 
 
-@pytest.mark.parametrize("number", [0.1, np.float64(0.1), "0.1", "1e-1", Decimal("0.10"), Fraction(1, 10)])
+@pytest.mark.parametrize(
+    "number",
+    [
+        0.1,
+        np.float64(0.1),
+        np.float32(0.1),
+        np.longdouble("0.1"),
+        "0.1",
+        "1e-1",
+        Decimal("0.10"),
+        Fraction(1, 10),
+    ],
+)
 def test_numbers_are_taken_exactly(number):
     assert Budget(rho=number).promise == ZCDP(rho=TENTH)
     assert Budget(epsilon=number).promise == PureDP(epsilon=TENTH)
     assert Budget(epsilon=3, delta=number).promise == ApproxDP(epsilon=Fraction(3), delta=TENTH)
+
+
+@pytest.mark.parametrize("number", [2, np.int8(2), np.uint64(2), np.float16(2)])
+def test_whole_numbers_of_any_width_are_taken_exactly(number):
+    exact = Budget(rho=number).rho
+    assert exact == 2
+    assert type(exact.numerator) is int
 
 
 @given(st.floats(min_value=1e-290, max_value=100))

@@ -1,8 +1,10 @@
 import sqlite3
 import stat
+from dataclasses import replace
 from datetime import datetime, timedelta
 from fractions import Fraction
 
+import numpy as np
 import pytest
 
 from dpcov.errors import LedgerError, UsageError
@@ -117,6 +119,29 @@ def test_another_relation_is_refused_with_an_explanation(ledger):
     assert ledger.entries("patients") == ()
 
 
+@pytest.mark.parametrize("stated", [True, False])
+def test_an_account_has_one_unit_fixed_when_it_is_opened_or_by_its_first_release(ledger, stated):
+    ledger.create("wards", Budget(rho=1), RELATION, rows_per_person=np.int64(3) if stated else None)
+    three = replace(zcdp(THIRD), rows_per_person=3)
+    if not stated:
+        ledger.check("wards", zcdp(THIRD), RELATION)
+        ledger.reserve("wards", three, RELATION)
+    for refuse in (ledger.check, ledger.reserve):
+        for other in (1, 4):
+            with pytest.raises(LedgerError, match=f"up to 3 rows each; a release for up to {other} rows"):
+                refuse("wards", replace(three, rows_per_person=other), RELATION)
+    ledger.reserve("wards", three, RELATION)
+    assert {entry.spend.rows_per_person for entry in ledger.entries("wards")} == {3}
+    assert ledger.verify().problems == ()
+
+
+@pytest.mark.parametrize("unit", [0, -1, 1.5, True, "2"])
+def test_a_unit_that_is_no_number_of_rows_is_refused(path, unit):
+    with pytest.raises(UsageError, match="rows_per_person"):
+        Ledger(path).create("wards", Budget(rho=1), RELATION, rows_per_person=unit)
+    assert not path.exists()
+
+
 def test_the_first_release_fixes_the_rule(ledger):
     ledger.create("mixed", Budget(epsilon=1, delta="1e-6"), RELATION)
     assert ledger.remaining("mixed").composition is None
@@ -226,6 +251,9 @@ def sql(statement):
         sql("UPDATE dataset SET total_rho = '1/0'"),
         sql("UPDATE dataset SET total_epsilon = '1'"),
         sql("UPDATE dataset SET neighbors = 'anybody'"),
+        sql("UPDATE dataset SET rows_per_person = 0"),
+        sql("UPDATE dataset SET rows_per_person = 'all'"),
+        sql("UPDATE entry SET rows_per_person = 'all'"),
         sql("UPDATE entry SET promise_rho = '-1/3'"),
         sql("UPDATE entry SET promise_rho = 'nan'"),
         sql("UPDATE entry SET state = 'refunded'"),
@@ -314,7 +342,7 @@ def test_what_is_no_text_is_refused(ledger, text):
 
 
 def test_a_newer_file_is_refused(path, ledger):
-    sql("UPDATE ledger_format SET version = 3")(path)
+    sql("UPDATE ledger_format SET version = 4")(path)
     with pytest.raises(LedgerError, match="Upgrade dpcov"):
         ledger.datasets()
 

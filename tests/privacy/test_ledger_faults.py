@@ -126,21 +126,15 @@ def test_killed_before_any_request_to_the_disk(path, tmp_path, stride):
 
 
 @pytest.mark.parametrize("stride", [5, pytest.param(1, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("work", ["create", "migrate"])
-def test_killed_while_a_ledger_is_made(path, tmp_path, work, stride):
+def test_killed_while_a_ledger_is_made(path, tmp_path, stride):
     def make(target, tell):
-        if work == "create":
-            target.unlink(missing_ok=True)
-            Ledger(target).create("patients", Budget(rho=1), RELATION)
+        target.unlink(missing_ok=True)
+        Ledger(target).create("patients", Budget(rho=1), RELATION)
         Ledger(target).reserve("patients", SPEND, RELATION)
         tell(b"reserved")
 
-    if work == "migrate":
-        to_version_1(path)
     count = sum(operation.kind != "told" for operation in operations_of(path, make))
     for number, copy in on_copies(path, tmp_path, range(0, count, stride)):
-        if work == "migrate":
-            to_version_1(copy)
 
         def killed(tell, number=number, copy=copy):
             install(failing_at(number, lambda _: die()))
@@ -148,28 +142,12 @@ def test_killed_while_a_ledger_is_made(path, tmp_path, work, stride):
 
         status, told = in_child(killed)
         assert status == signal.SIGKILL
-        if work == "migrate":
-            assert len(Ledger(copy).entries("patients")) in (1, 2)
         try:
             Ledger(copy).create("patients", Budget(rho=1), RELATION)
         except LedgerError as error:
             assert "already has an account" in str(error)
         assert told == b""
         assert_goes_on(copy)
-
-
-def to_version_1(path):
-    """Undo what version 2 added."""
-    import sqlite3
-
-    with sqlite3.connect(path) as connection:
-        if connection.execute("SELECT version FROM ledger_format").fetchone() == (2,):
-            for statement in (
-                *("DROP TABLE event", "DROP TABLE trail_head", "DROP INDEX entry_of_dataset"),
-                "UPDATE ledger_format SET version = 1",
-            ):
-                connection.execute(statement)
-    connection.close()
 
 
 FAILURES = {

@@ -206,8 +206,8 @@ def test_a_database_without_a_ledger_is_refused(postgres_database):
 
 def test_a_ledger_of_another_version_or_maker_is_refused(url):
     for change, words in (
-        ("version = 3", "Upgrade"),
-        ("version = 1", "no ledger"),
+        ("version = 4", "Upgrade"),
+        ("version = 1", "Upgrade"),
         ("name = 'x'", "damaged"),
     ):
         with psycopg.connect(url) as connection:

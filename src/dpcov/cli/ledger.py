@@ -24,6 +24,13 @@ def create(
     delta: options.Delta = None,
     rho: options.Rho = None,
     neighbors: options.NeighborsOption = "replace-one",
+    rows_per_person: Annotated[
+        int | None,
+        typer.Option(
+            "--rows-per-person",
+            help="Most rows of one person, the unit of all releases. By default the first release fixes it.",
+        ),
+    ] = None,
     composition: Annotated[
         str | None,
         typer.Option(
@@ -40,7 +47,9 @@ def create(
 
     budget = options.budget_from(epsilon, delta, rho)
     rule = None if composition is None else check_composition(composition, budget.promise)
-    Ledger(ledger).create(dataset, budget, check_neighbors(neighbors), composition=rule)
+    Ledger(ledger).create(
+        dataset, budget, check_neighbors(neighbors), composition=rule, rows_per_person=rows_per_person
+    )
     typer.echo(f"Dataset {dataset} may spend {budget.promise} in total ({neighbors} neighbors).")
 
 
@@ -71,6 +80,7 @@ def show(ledger: options.LedgerPlace, dataset: Dataset) -> None:
         rounded = format_number(shorten_down(left)) if left > 0 else "0"
         spent = format_number(balance.spent[unit])
         typer.echo(f"{unit_words(unit)}: total {format_number(total)}, spent {spent}, left {rounded}")
+    typer.echo(f"{balance.in_words}")
 
 
 @app.command(epilog=VERIFY_EXAMPLE)
@@ -98,8 +108,6 @@ def verify(
             "that the ledger or any published file shows."
         )
     typer.echo(f"The ledger is whole: {found.head.events} events, {found.head.entries} releases.")
-    if found.imported_entries:
-        typer.echo(f"{found.imported_entries} releases are older than the trail, which vouches from then on.")
     typer.echo(f"Receipt, to be kept elsewhere: {found.head.receipt}")
 
 

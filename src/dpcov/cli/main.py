@@ -10,6 +10,7 @@ import os
 import signal
 import sys
 import traceback
+import warnings
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
@@ -31,7 +32,7 @@ from dpcov.cli import (
     schema,
     show,
 )
-from dpcov.errors import DpcovError
+from dpcov.errors import DpcovError, PrivacyWarning
 
 INTERNAL_ERROR, INTERRUPTED = 70, 130
 EXIT_CODES = """
@@ -47,7 +48,10 @@ class Commands(TyperGroup):
         """Run the chosen command."""
         _print_any_name()
         try:
-            return super().invoke(ctx)
+            with warnings.catch_warnings():
+                warnings.simplefilter("always", PrivacyWarning)
+                warnings.showwarning = _warn
+                return super().invoke(ctx)
         except DpcovError as error:
             _fail(str(error), error.exit_code, error)
         except KeyboardInterrupt as error:
@@ -61,6 +65,11 @@ class Commands(TyperGroup):
                 raise
             # The system's own words; the error's text would hold the path as well.
             _fail(f"A path cannot be used: {os.strerror(error.errno).lower()}. Check the paths.", 1, error)
+
+
+def _warn(message: Warning | str, category: object, filename: str, *place: Any, **code: Any) -> None:
+    """Show a warning without the line of code that it comes from."""
+    typer.echo(f"Warning: {message}", err=True)
 
 
 def _print_any_name() -> None:

@@ -10,10 +10,12 @@ import typer
 from dpcov.errors import UsageError
 
 if TYPE_CHECKING:
+    from dpcov.artifact import Release
     from dpcov.data.sources.sql import Query
     from dpcov.data.vault import Key
     from dpcov.privacy.budget import Budget
     from dpcov.privacy.guarantee import Neighbors
+    from dpcov.privacy.ledger import Balance
 
 _PASSWORD = re.compile(r"://[^/?@]*:[^/?@]+@|[?&]password=")
 
@@ -180,6 +182,18 @@ def key_from(key_file: Path | None, passphrase_env: str | None) -> "Key":
     if not passphrase:
         raise UsageError("The variable that --passphrase-env names is not set. Set it to the passphrase.")
     return Key.from_passphrase(passphrase)
+
+
+def balance_of(release: "Release", ledger: str | None) -> "Balance | None":
+    """What is left of the account that paid for a release, where its ledger was given."""
+    if ledger is None:
+        return None
+    from dpcov.privacy.ledger import Ledger
+
+    spent = release.manifest.spent
+    if spent is None:
+        raise UsageError("This release was not charged to a ledger. Leave out --ledger.")
+    return Ledger(ledger).remaining(spent.dataset)
 
 
 def check_output(output: Path, *inputs: object) -> None:

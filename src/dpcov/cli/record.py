@@ -34,6 +34,7 @@ def record(
     ] = "",
     link: Annotated[str, typer.Option("--link", help="Where the release is found.")] = "",
     justification: Annotated[str, typer.Option("--justification", help="Why this budget was chosen.")] = "",
+    ledger: options.ShownLedger = None,
     force: options.Force = False,
 ) -> None:
     """Write a deployment registry entry (JSON) or a checklist after NIST SP 800-226 (Markdown); costs no privacy."""
@@ -44,8 +45,9 @@ def record(
     if kind not in ("registry", "checklist"):
         raise UsageError("--kind is registry or checklist.")
     loaded = Release.load(release)
+    balance = options.balance_of(loaded, ledger)
     if kind == "checklist":
-        content = checklist(loaded).encode()
+        content = checklist(loaded, balance).encode()
     else:
         deployment = Deployment(
             curator=curator,
@@ -55,6 +57,6 @@ def record(
             published=published,
             link=link,
         )
-        content = registry_entry(loaded, deployment, justification=justification)
+        content = registry_entry(loaded, deployment, justification=justification, balance=balance)
     write_file(output, content, overwrite=force)
     typer.echo(f"Wrote {output}.")

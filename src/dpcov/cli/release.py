@@ -37,6 +37,13 @@ def release(
         int | None, typer.Option("--rows", help="Public number of rows; a contradicting file is refused.")
     ] = None,
     by: options.By = None,
+    accept_large_delta: Annotated[
+        bool,
+        typer.Option(
+            "--accept-large-delta",
+            help="Insist on a delta of 1/rows or more, or above 1e-3 where the number of rows is private.",
+        ),
+    ] = False,
     ledger: options.ChargedLedger = None,
     dataset: Annotated[
         str | None, typer.Option("--dataset", help="Name of the dataset in the ledger.")
@@ -77,6 +84,7 @@ def release(
             neighbors=options.neighbors_from(neighbors),
             n_rows=rows,
             by=by,
+            accept_large_delta=accept_large_delta,
             ledger=ledger,
             dataset=dataset,
             output=output,

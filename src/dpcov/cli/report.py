@@ -1,16 +1,11 @@
 """``dpcov report``: one page about a release, for people."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from dpcov.cli import options
-from dpcov.errors import UsageError
-
-if TYPE_CHECKING:
-    from dpcov.artifact import Release
-    from dpcov.privacy.ledger import Balance
 
 EXAMPLE = "Example: dpcov report patients.dpcov -o patients.html"
 
@@ -32,16 +27,5 @@ def report(
 
     with ReservedFile(output, overwrite=overwrite) as file:
         loaded = Release.load(release)
-        file.write(render_release(loaded, file_name=release.name, balance=_balance(loaded, ledger)))
+        file.write(render_release(loaded, file_name=release.name, balance=options.balance_of(loaded, ledger)))
     typer.echo(f"Wrote {output}: one page, open it in a browser.")
-
-
-def _balance(release: "Release", ledger: str | None) -> "Balance | None":
-    if ledger is None:
-        return None
-    from dpcov.privacy.ledger import Ledger
-
-    spent = release.manifest.spent
-    if spent is None:
-        raise UsageError("This release was not charged to a ledger. Leave out --ledger.")
-    return Ledger(ledger).remaining(spent.dataset)

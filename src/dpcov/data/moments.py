@@ -13,15 +13,19 @@ order of summation.
 import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpcov.data.exact import ExactSum
-from dpcov.errors import DataError, NumericError, UsageError
+from dpcov.errors import DataError, NumericError
+from dpcov.options import Between, make_plain
 
 DEFAULT_BITS = 20
 MAX_BITS = 24
+Bits = Annotated[int, Between(4, MAX_BITS)]
+Clip = Annotated[float, Between(2.0**-60, 1)]
 _TILE_VALUES = 2**18
 """Values put into shells at a time: two megabytes, so that all the passes but the first stay in cache."""
 
@@ -56,25 +60,14 @@ class MomentsSpec:
         Rows longer than this fraction of the norm bound are scaled down to it.
     """
 
-    shells: int = 1
-    groups: int = 1
+    shells: Annotated[int, Between(1, 64)] = 1
+    groups: Annotated[int, Between(1, 10_000)] = 1
     normalized: bool = False
-    bits: int = DEFAULT_BITS
-    clip: float = 1.0
+    bits: Bits = DEFAULT_BITS
+    clip: Clip = 1.0
 
     def __post_init__(self) -> None:
-        if any(isinstance(value, bool) or not isinstance(value, int) for value in self._counts):
-            raise UsageError("The numbers of shells, groups and bits are whole numbers.")
-        if not 1 <= self.shells <= 64 or not 1 <= self.groups <= 10_000:
-            raise UsageError("Use between 1 and 64 shells and between 1 and 10000 groups.")
-        if not 4 <= self.bits <= MAX_BITS:
-            raise UsageError(f"Use between 4 and {MAX_BITS} bits.")
-        if not 2.0**-60 <= self.clip <= 1:
-            raise UsageError("clip is a fraction of the norm bound: a number above 0 and at most 1.")
-
-    @property
-    def _counts(self) -> tuple[int, int, int]:
-        return self.shells, self.groups, self.bits
+        make_plain(self)
 
     @property
     def n_strata(self) -> int:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Literal, Self, cast
 
 import msgspec
+import numpy as np
 
 from dpcov.columns import EncodedColumn
 from dpcov.errors import SchemaError
@@ -116,6 +117,11 @@ class Schema(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         if not isinstance(self.columns, Mapping):
             raise SchemaError("The columns of a schema are a mapping of column names to their declarations.")
         msgspec.structs.force_setattr(self, "columns", dict(self.columns))
+        for name in ("title", "intercept", "missing", "rows_per_person"):
+            value = getattr(self, name)
+            msgspec.structs.force_setattr(
+                self, name, value.item() if isinstance(value, np.generic) else value
+            )
         msgspec.structs.force_setattr(self, "norm_bound", as_bound(self.norm_bound))
 
     @property

@@ -7,6 +7,7 @@ schemas.
 import math
 from collections import Counter
 from collections.abc import Iterator
+from typing import cast
 
 from dpcov.columns import LARGEST_SCALE, SMALLEST_SCALE
 from dpcov.data.schema import Categorical, Declared, Ignored, Numeric, Schema, encoded_columns_of
@@ -64,10 +65,13 @@ def _of_table(schema: Schema) -> Iterator[str]:
     rows: object = schema.rows_per_person
     if isinstance(rows, bool) or not isinstance(rows, int) or rows < 1:
         yield "rows_per_person must be a whole number, 1 or more."
-    if schema.missing not in ("center", "indicator"):
+    missing, intercept, title = cast(tuple[object, ...], (schema.missing, schema.intercept, schema.title))
+    if not isinstance(missing, str) or missing not in ("center", "indicator"):
         yield 'missing is "center" or "indicator".'
-    if schema.intercept not in (True, False):
+    if not isinstance(intercept, bool):
         yield "intercept is true or false."
+    if not isinstance(title, str):
+        yield "title is a text."
 
 
 def _of_weights(schema: Schema) -> Iterator[str]:

@@ -24,17 +24,16 @@ Dong, Liang, Yi (2022), Algorithm 2 and Appendix I, with the queries of the sear
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 
-from dpcov.data.moments import DEFAULT_BITS, Moments, MomentsSpec
-from dpcov.errors import UsageError
+from dpcov.data.moments import DEFAULT_BITS, Bits, Moments, MomentsSpec
 from dpcov.linalg.project import clip_eigenvalues, project_psd_trace
 from dpcov.linalg.symmetric import Array
 from dpcov.mechanisms import adaptive_rules
 from dpcov.mechanisms.adaptive_rules import Constants
-from dpcov.mechanisms.base import Calibration, Mechanism, Problem
+from dpcov.mechanisms.base import Calibration, Mechanism, Probability, Problem
 from dpcov.mechanisms.blocks import sensitivity
 from dpcov.mechanisms.blocks.additive_noise import (
     AdditiveNoise,
@@ -43,12 +42,11 @@ from dpcov.mechanisms.blocks.additive_noise import (
     whole_cost,
 )
 from dpcov.mechanisms.blocks.clip_search import Choice, choose_clip
-from dpcov.mechanisms.blocks.matrix_noise import SHAPES, MatrixNoise, Shape, matrix_noise
+from dpcov.mechanisms.blocks.matrix_noise import MatrixNoise, Shape, matrix_noise
 from dpcov.mechanisms.blocks.private_radius import private_radius
 from dpcov.mechanisms.blocks.private_trace import private_trace
 from dpcov.mechanisms.blocks.shells import clipped_sscp, clipped_trace, outlier_counts, shell_counts
-from dpcov.mechanisms.blocks.spectrum import RULES, Rule
-from dpcov.mechanisms.eigenvectors import check_choice, check_share
+from dpcov.mechanisms.blocks.spectrum import Rule
 from dpcov.mechanisms.finished import (
     Cost,
     check_row_count,
@@ -60,6 +58,7 @@ from dpcov.mechanisms.finished import (
 )
 from dpcov.mechanisms.separate import SeparateNoise, separate_noise, separate_sscp
 from dpcov.noise.entropy import Entropy
+from dpcov.options import Between
 from dpcov.privacy.budget import Budget
 from dpcov.privacy.guarantee import ZCDP, ApproxDP, Numerics, Promise, PureDP
 from dpcov.statistics import NoisyStatistics
@@ -121,20 +120,11 @@ class Adaptive(Mechanism[AdaptiveCalibration]):
 
     constants: Constants = "theory"
     radius: bool = True
-    shells: int = 32
-    failure_probability: float = 0.05
+    shells: Annotated[int, Between(1, 64)] = 32
+    failure_probability: Probability = 0.05
     eigenvalues: Rule = "monotone"
     noise: Shape = "isotropic"
-    bits: int = DEFAULT_BITS
-
-    def __post_init__(self) -> None:
-        MomentsSpec(bits=self.bits, shells=self.shells, normalized=True)
-        check_choice("constants", self.constants, tuple(adaptive_rules.RULES))
-        check_choice("eigenvalues", self.eigenvalues, RULES)
-        check_choice("noise", self.noise, SHAPES)
-        check_share("failure_probability", self.failure_probability)
-        if not isinstance(self.radius, bool):
-            raise UsageError("radius is True or False: whether to search for a radius first.")
+    bits: Bits = DEFAULT_BITS
 
     def moments_spec(self, problem: Problem) -> MomentsSpec:
         """All shells, with the moments of the rows divided by their norm."""

@@ -5,19 +5,24 @@ read; ``draw`` is the only place where moments and randomness meet.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection
 from dataclasses import dataclass
 from fractions import Fraction
-from numbers import Integral
-from typing import ClassVar, Generic, TypeVar
+from typing import Annotated, ClassVar, Generic, TypeVar
 
 from dpcov.data.moments import DEFAULT_BITS, Moments, MomentsSpec
 from dpcov.data.rows import EncodedRows, RowsSpec
 from dpcov.errors import BudgetError, UsageError
 from dpcov.noise.entropy import Entropy
+from dpcov.options import Between, Count, make_plain
 from dpcov.privacy.budget import Budget
 from dpcov.privacy.guarantee import NEIGHBORS, Neighbors, Numerics, Promise
 from dpcov.statistics import NoisyStatistics
+
+Share = Annotated[float, Between(0, 1, open=True)]
+"""Part of a budget."""
+
+Probability = Annotated[float, Between(1e-100, 1 - 1e-9)]
+"""Of failure, in bounds: a hundredth part of it, divided by the number of rows, is still a float above zero."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,29 +43,14 @@ class Problem:
         Number of public groups that get a matrix each.
     """
 
-    n_features: int
+    n_features: Count
     neighbors: Neighbors
-    n_rows: int | None = None
-    rows_per_person: int = 1
-    n_groups: int = 1
+    n_rows: Count | None = None
+    rows_per_person: Count = 1
+    n_groups: Count = 1
 
     def __post_init__(self) -> None:
-        _check_count("n_features", self.n_features)
-        _check_count("rows_per_person", self.rows_per_person)
-        _check_count("n_groups", self.n_groups)
-        if self.n_rows is not None:
-            _check_count("n_rows", self.n_rows)
-
-
-def _check_count(name: str, count: object) -> None:
-    if isinstance(count, bool) or not isinstance(count, Integral) or int(count) < 1:
-        raise UsageError(f"{name} must be a whole number, 1 or more.")
-
-
-def check_choice(name: str, value: object, choices: Collection[str]) -> None:
-    """Refuse an option's value that does not exist, naming the ones that do."""
-    if value not in choices:
-        raise UsageError(f"{name} must be one of: {', '.join(choices)}.")
+        make_plain(self)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,7 +76,8 @@ CalibrationT = TypeVar("CalibrationT", bound=Calibration)
 class Mechanism(ABC, Generic[CalibrationT]):
     """A way to turn sensitive moments into public statistics.
 
-    Subclasses are frozen dataclasses whose fields are the mechanism's options.
+    Subclasses are frozen dataclasses whose fields are the mechanism's options; a field's annotation says what it takes
+    (:mod:`dpcov.options`).
     """
 
     name: ClassVar[str]
@@ -97,6 +88,9 @@ class Mechanism(ABC, Generic[CalibrationT]):
     promises: ClassVar[tuple[type[Promise], ...]]
     takes_groups: ClassVar[bool] = False
     """Whether a matrix for every public group can be released."""
+
+    def __post_init__(self) -> None:
+        make_plain(self)
 
     def moments_spec(self, problem: Problem) -> MomentsSpec:
         """Which moments :meth:`draw` wants; public."""

@@ -26,20 +26,18 @@ Biswas, Dong, Kamath, Ullman (2020), CoinPress, section 3; Dong, Liang, Yi (2022
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 
 from dpcov.data.rows import EncodedRows
-from dpcov.errors import UsageError
 from dpcov.linalg.project import project_psd
 from dpcov.linalg.symmetric import Array
 from dpcov.linalg.whitening import inverse_root
-from dpcov.mechanisms.base import Calibration, Problem, RowMechanism
+from dpcov.mechanisms.base import Calibration, Probability, Problem, RowMechanism
 from dpcov.mechanisms.blocks.additive_noise import whole_cost
-from dpcov.mechanisms.blocks.matrix_noise import SHAPES, MatrixNoise, Shape, matrix_noise
+from dpcov.mechanisms.blocks.matrix_noise import MatrixNoise, Shape, matrix_noise
 from dpcov.mechanisms.blocks.tail_bounds import eta
-from dpcov.mechanisms.eigenvectors import check_choice, check_share
 from dpcov.mechanisms.finished import (
     Cost,
     check_row_count,
@@ -50,6 +48,7 @@ from dpcov.mechanisms.finished import (
     row_count_share,
 )
 from dpcov.noise.entropy import Entropy
+from dpcov.options import Between
 from dpcov.privacy.budget import Budget
 from dpcov.privacy.guarantee import ZCDP, ApproxDP, Numerics, Promise
 from dpcov.statistics import NoisyStatistics
@@ -89,18 +88,10 @@ class CoinPress(RowMechanism[CoinPressCalibration]):
     numerics: ClassVar[Numerics] = "idealized"
     promises: ClassVar[tuple[type[Promise], ...]] = (ZCDP, ApproxDP)
 
-    rounds: int = 3
-    upper: float = 1.0
-    failure_probability: float = 0.05
+    rounds: Annotated[int, Between(1, 100)] = 3
+    upper: Annotated[float, Between(2.0**-60, 1)] = 1.0
+    failure_probability: Probability = 0.05
     noise: Shape = "isotropic"
-
-    def __post_init__(self) -> None:
-        if isinstance(self.rounds, bool) or not isinstance(self.rounds, int) or not 1 <= self.rounds <= 100:
-            raise UsageError("rounds must be a whole number from 1 to 100; 2 to 4 are enough.")
-        if isinstance(self.upper, bool) or not 0 < self.upper <= 1:
-            raise UsageError("upper is a fraction of the squared norm bound: above 0 and at most 1.")
-        check_share("failure_probability", self.failure_probability)
-        check_choice("noise", self.noise, SHAPES)
 
     def calibrate(self, problem: Problem, budget: Budget) -> CoinPressCalibration:
         """Split the budget between the rounds (coinpress.md, Theorem 1)."""

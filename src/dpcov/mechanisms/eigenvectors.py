@@ -25,15 +25,15 @@ appendix C.
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar, Literal, get_args
+from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import isotonic_regression
 
-from dpcov.data.moments import Moments, MomentsSpec
+from dpcov.data.moments import Clip, Moments, MomentsSpec
 from dpcov.errors import UsageError
-from dpcov.mechanisms.base import Calibration, Mechanism, Problem
+from dpcov.mechanisms.base import Calibration, Mechanism, Probability, Problem, Share
 from dpcov.mechanisms.blocks.additive_noise import additive_noise, whole_cost
 from dpcov.mechanisms.blocks.sensitivity import eigenvalues
 from dpcov.mechanisms.finished import (
@@ -49,6 +49,7 @@ from dpcov.mechanisms.finished import (
 )
 from dpcov.noise.eigenvectors import sample_eigenvectors
 from dpcov.noise.entropy import Entropy
+from dpcov.options import Count
 from dpcov.privacy.budget import Budget
 from dpcov.privacy.guarantee import ZCDP, ApproxDP, Numerics, Promise, PureDP
 from dpcov.statistics import NoisyStatistics
@@ -107,22 +108,12 @@ class Eigenvectors(Mechanism[EigenvectorsCalibration]):
     promises: ClassVar[tuple[type[Promise], ...]] = (PureDP, ZCDP, ApproxDP)
 
     allocation: Allocation = "adaptive"
-    rank: int | None = None
+    rank: Count | None = None
     exponent: Exponent = "tight"
     values: Values = "eigenvalues"
-    value_share: float = 0.5
-    failure_probability: float = 0.05
-    clip: float = 1.0
-
-    def __post_init__(self) -> None:
-        check_choice("allocation", self.allocation, get_args(Allocation))
-        check_choice("exponent", self.exponent, get_args(Exponent))
-        check_choice("values", self.values, get_args(Values))
-        check_share("value_share", self.value_share)
-        check_share("failure_probability", self.failure_probability)
-        if self.rank is not None and (isinstance(self.rank, bool) or not self.rank >= 1):
-            raise UsageError("rank must be a whole number, 1 or more, or None for all directions.")
-        MomentsSpec(clip=self.clip)
+    value_share: Share = 0.5
+    failure_probability: Probability = 0.05
+    clip: Clip = 1.0
 
     def moments_spec(self, problem: Problem) -> MomentsSpec:
         """One stratum."""
@@ -131,8 +122,7 @@ class Eigenvectors(Mechanism[EigenvectorsCalibration]):
     def calibrate(self, problem: Problem, budget: Budget) -> EigenvectorsCalibration:
         """Split the budget (eigenvectors.md, Theorem 1)."""
         self.check(problem, budget)
-        if self.rank is not None and self.rank > problem.n_features:
-            raise UsageError("rank must not exceed the number of encoded features.")
+        check_rank(self.rank, problem)
         shares, whole = self._shares(problem), whole_cost(budget)
 
         def part(name: str) -> Cost | None:
@@ -200,6 +190,12 @@ class Eigenvectors(Mechanism[EigenvectorsCalibration]):
         return [direction_exponent(part_of(cost, share), problem, self.exponent) for share in shares]
 
 
+def check_rank(rank: int | None, problem: Problem) -> None:
+    """Refuse more directions than there are."""
+    if rank is not None and rank > problem.n_features:
+        raise UsageError("rank must not exceed the number of encoded features.")
+
+
 def adaptive_shares(noisy_values: NDArray[np.float64], margin: float, cost: Cost) -> list[Fraction]:
     """Shares of the directions' budget that minimize sum_i (value_i + margin) / epsilon_i.
 
@@ -224,15 +220,3 @@ def direction_exponent(cost: Cost, problem: Problem, exponent: Exponent) -> floa
     interval = 2 * k if problem.neighbors == "replace-one" else k
     squared = cost.epsilon**2 if isinstance(cost, PureDP) else 8 * cost.rho
     return root_down(squared / interval**2)
-
-
-def check_choice(name: str, value: str, known: tuple[str, ...]) -> None:
-    """Refuse an option that is not one of the known words."""
-    if value not in known:
-        raise UsageError(f"{name} must be one of: {', '.join(known)}.")
-
-
-def check_share(name: str, value: float) -> None:
-    """Refuse anything but a number strictly between 0 and 1."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < 1:
-        raise UsageError(f"{name} must be a number between 0 and 1, both excluded.")

@@ -27,13 +27,13 @@ Zhang (2014).
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar, Literal, get_args
+from typing import ClassVar, Literal
 
 import numpy as np
 
-from dpcov.data.moments import DEFAULT_BITS, Moments, MomentsSpec
+from dpcov.data.moments import DEFAULT_BITS, Bits, Clip, Moments, MomentsSpec
 from dpcov.errors import BudgetError
-from dpcov.mechanisms.base import Calibration, Mechanism, Problem, check_choice
+from dpcov.mechanisms.base import Calibration, Mechanism, Problem
 from dpcov.mechanisms.gaussian_scale import (
     ROW_COUNT_WEIGHT,
     Formula,
@@ -92,15 +92,10 @@ class Gaussian(Mechanism[GaussianCalibration]):
     numerics: ClassVar[Numerics] = "exact"
     promises: ClassVar[tuple[type[Promise], ...]] = (ZCDP, ApproxDP)
 
-    bits: int = DEFAULT_BITS
-    clip: float = 1.0
+    bits: Bits = DEFAULT_BITS
+    clip: Clip = 1.0
     noise: NoiseShape = "isotropic"
     calibration: Formula = "analytic"
-
-    def __post_init__(self) -> None:
-        MomentsSpec(bits=self.bits, clip=self.clip)
-        check_choice("noise", self.noise, get_args(NoiseShape))
-        check_choice("calibration", self.calibration, get_args(Formula))
 
     def moments_spec(self, problem: Problem) -> MomentsSpec:
         """One stratum."""

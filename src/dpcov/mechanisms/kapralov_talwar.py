@@ -24,16 +24,15 @@ Kapralov, Talwar (2013), as described by Amin et al. (2019), sections 3 and 4.
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar, get_args
+from typing import ClassVar
 
 import numpy as np
 
-from dpcov.data.moments import Moments, MomentsSpec
-from dpcov.errors import UsageError
-from dpcov.mechanisms.base import Calibration, Mechanism, Problem
+from dpcov.data.moments import Clip, Moments, MomentsSpec
+from dpcov.mechanisms.base import Calibration, Mechanism, Problem, Share
 from dpcov.mechanisms.blocks.additive_noise import additive_noise
 from dpcov.mechanisms.blocks.sensitivity import scalar
-from dpcov.mechanisms.eigenvectors import Exponent, check_choice, check_share, direction_exponent
+from dpcov.mechanisms.eigenvectors import Exponent, check_rank, direction_exponent
 from dpcov.mechanisms.finished import (
     Cost,
     check_row_count,
@@ -45,6 +44,7 @@ from dpcov.mechanisms.finished import (
 )
 from dpcov.noise.bingham import sample_bingham
 from dpcov.noise.entropy import Entropy
+from dpcov.options import Count
 from dpcov.privacy.budget import Budget
 from dpcov.privacy.guarantee import Numerics, Promise, PureDP
 from dpcov.statistics import NoisyStatistics
@@ -81,17 +81,10 @@ class KapralovTalwar(Mechanism[KapralovTalwarCalibration]):
     numerics: ClassVar[Numerics] = "idealized"
     promises: ClassVar[tuple[type[Promise], ...]] = (PureDP,)
 
-    rank: int | None = None
+    rank: Count | None = None
     exponent: Exponent = "tight"
-    value_share: float = 0.5
-    clip: float = 1.0
-
-    def __post_init__(self) -> None:
-        check_choice("exponent", self.exponent, get_args(Exponent))
-        check_share("value_share", self.value_share)
-        if self.rank is not None and (isinstance(self.rank, bool) or not self.rank >= 1):
-            raise UsageError("rank must be a whole number, 1 or more, or None for all features.")
-        MomentsSpec(clip=self.clip)
+    value_share: Share = 0.5
+    clip: Clip = 1.0
 
     def moments_spec(self, problem: Problem) -> MomentsSpec:
         """One stratum."""
@@ -100,6 +93,7 @@ class KapralovTalwar(Mechanism[KapralovTalwarCalibration]):
     def calibrate(self, problem: Problem, budget: Budget) -> KapralovTalwarCalibration:
         """Give every round the same part of the budget (kapralov_talwar.md)."""
         self.check(problem, budget)
+        check_rank(self.rank, problem)
         count = row_count_share(problem)
         each = (1 - count) / (self.rank or problem.n_features)
         value = part_of(budget.promise, each * Fraction(self.value_share))

@@ -25,14 +25,14 @@ Dong, Liang, Yi (2022), appendix I; Amin, Dick, Kulesza, Munoz Medina, Vassilvit
 from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil
-from typing import ClassVar, Literal, get_args
+from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcov.data.moments import DEFAULT_BITS, Moments, MomentsSpec
+from dpcov.data.moments import DEFAULT_BITS, Bits, Clip, Moments, MomentsSpec
 from dpcov.errors import BudgetError
-from dpcov.mechanisms.base import Calibration, Mechanism, Problem, check_choice
+from dpcov.mechanisms.base import Calibration, Mechanism, Problem
 from dpcov.mechanisms.blocks.sensitivity import upper_triangle
 from dpcov.noise.entropy import Entropy
 from dpcov.noise.lattice import LARGEST_STD, discrete_laplace
@@ -84,13 +84,9 @@ class Laplace(Mechanism[LaplaceCalibration]):
     numerics: ClassVar[Numerics] = "exact"
     promises: ClassVar[tuple[type[Promise], ...]] = (PureDP,)
 
-    bits: int = DEFAULT_BITS
-    clip: float = 1.0
+    bits: Bits = DEFAULT_BITS
+    clip: Clip = 1.0
     sensitivity: Constants = "tight"
-
-    def __post_init__(self) -> None:
-        MomentsSpec(bits=self.bits, clip=self.clip)
-        check_choice("sensitivity", self.sensitivity, get_args(Constants))
 
     def moments_spec(self, problem: Problem) -> MomentsSpec:
         """One stratum."""

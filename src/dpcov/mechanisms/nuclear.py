@@ -21,16 +21,15 @@ d'Orsi, Novikov (2025), Algorithm 1; Hardt, Talwar (2010).
 """
 
 from dataclasses import dataclass, replace
-from typing import ClassVar, Literal, get_args
+from typing import ClassVar, Literal
 
-from dpcov.data.moments import DEFAULT_BITS, Moments, MomentsSpec
+from dpcov.data.moments import DEFAULT_BITS, Clip, Moments, MomentsSpec
 from dpcov.errors import UsageError
 from dpcov.linalg.nuclear_variances import entry_variances
 from dpcov.linalg.symmetric import symmetrize
 from dpcov.mechanisms.base import Calibration, Mechanism, Problem
 from dpcov.mechanisms.blocks.additive_noise import additive_noise
 from dpcov.mechanisms.blocks.sensitivity import eigenvalues
-from dpcov.mechanisms.eigenvectors import check_choice
 from dpcov.mechanisms.finished import (
     Array,
     Cost,
@@ -80,11 +79,7 @@ class Nuclear(Mechanism[NuclearCalibration]):
     promises: ClassVar[tuple[type[Promise], ...]] = (PureDP,)
 
     noise: NoiseShape = "square"
-    clip: float = 1.0
-
-    def __post_init__(self) -> None:
-        check_choice("noise", self.noise, get_args(NoiseShape))
-        MomentsSpec(clip=self.clip)
+    clip: Clip = 1.0
 
     def moments_spec(self, problem: Problem) -> MomentsSpec:
         """One stratum."""

@@ -22,14 +22,13 @@ d'Orsi, Novikov (2025), Algorithm 2.
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar, Literal, get_args
+from typing import ClassVar, Literal
 
-from dpcov.data.moments import Moments, MomentsSpec
+from dpcov.data.moments import Clip, Moments, MomentsSpec
 from dpcov.linalg.project import project_nuclear_ball
 from dpcov.mechanisms.base import Calibration, Mechanism, Problem
 from dpcov.mechanisms.blocks.additive_noise import additive_noise
 from dpcov.mechanisms.blocks.sensitivity import scalar
-from dpcov.mechanisms.eigenvectors import check_choice
 from dpcov.mechanisms.finished import (
     Cost,
     check_row_count,
@@ -89,12 +88,7 @@ class NuclearProjection(Mechanism[NuclearProjectionCalibration]):
 
     noise: NoiseShape = "wishart"
     budget_split: BudgetSplit = "full"
-    clip: float = 1.0
-
-    def __post_init__(self) -> None:
-        check_choice("noise", self.noise, get_args(NoiseShape))
-        check_choice("budget_split", self.budget_split, get_args(BudgetSplit))
-        MomentsSpec(clip=self.clip)
+    clip: Clip = 1.0
 
     def moments_spec(self, problem: Problem) -> MomentsSpec:
         """One stratum."""

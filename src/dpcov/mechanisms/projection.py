@@ -23,10 +23,10 @@ Dong, Liang, Yi (2022), appendix E; Nikolov, Talwar, Zhang (2013).
 """
 
 from dataclasses import dataclass, replace
-from typing import ClassVar, get_args
+from typing import ClassVar
 
-from dpcov.data.moments import DEFAULT_BITS, Moments, MomentsSpec
-from dpcov.mechanisms.base import Mechanism, Problem, check_choice
+from dpcov.data.moments import DEFAULT_BITS, Bits, Clip, Moments, MomentsSpec
+from dpcov.mechanisms.base import Mechanism, Problem
 from dpcov.mechanisms.gaussian import Gaussian, GaussianCalibration
 from dpcov.mechanisms.laplace import Laplace, LaplaceCalibration
 from dpcov.noise.entropy import Entropy
@@ -55,12 +55,8 @@ class Projection(Mechanism[GaussianCalibration | LaplaceCalibration]):
     promises: ClassVar[tuple[type[Promise], ...]] = (PureDP, ZCDP, ApproxDP)
 
     trace: TraceBound = "noisy"
-    bits: int = DEFAULT_BITS
-    clip: float = 1.0
-
-    def __post_init__(self) -> None:
-        MomentsSpec(bits=self.bits, clip=self.clip)
-        check_choice("trace", self.trace, get_args(TraceBound))
+    bits: Bits = DEFAULT_BITS
+    clip: Clip = 1.0
 
     def moments_spec(self, problem: Problem) -> MomentsSpec:
         """One stratum."""

@@ -30,14 +30,13 @@ from typing import ClassVar
 
 import numpy as np
 
-from dpcov.data.moments import DEFAULT_BITS, Moments, MomentsSpec
+from dpcov.data.moments import DEFAULT_BITS, Bits, Clip, Moments, MomentsSpec
 from dpcov.linalg.symmetric import Array, compose, eigh
-from dpcov.mechanisms.base import Calibration, Mechanism, Problem
+from dpcov.mechanisms.base import Calibration, Mechanism, Problem, Share
 from dpcov.mechanisms.blocks import sensitivity
 from dpcov.mechanisms.blocks.additive_noise import AdditiveNoise, additive_noise, whole_cost
-from dpcov.mechanisms.blocks.matrix_noise import SHAPES, MatrixNoise, Shape, matrix_noise
-from dpcov.mechanisms.blocks.spectrum import RULES, Rule, mend_spectrum
-from dpcov.mechanisms.eigenvectors import check_choice, check_share
+from dpcov.mechanisms.blocks.matrix_noise import MatrixNoise, Shape, matrix_noise
+from dpcov.mechanisms.blocks.spectrum import Rule, mend_spectrum
 from dpcov.mechanisms.finished import (
     Cost,
     check_row_count,
@@ -132,17 +131,11 @@ class Separate(Mechanism[SeparateCalibration]):
     numerics: ClassVar[Numerics] = "idealized"
     promises: ClassVar[tuple[type[Promise], ...]] = (ZCDP, PureDP, ApproxDP)
 
-    clip: float = 1.0
+    clip: Clip = 1.0
     eigenvalues: Rule = "monotone"
     noise: Shape = "isotropic"
-    eigenvalue_share: float = 0.5
-    bits: int = DEFAULT_BITS
-
-    def __post_init__(self) -> None:
-        MomentsSpec(bits=self.bits, clip=self.clip)
-        check_choice("eigenvalues", self.eigenvalues, RULES)
-        check_choice("noise", self.noise, SHAPES)
-        check_share("eigenvalue_share", self.eigenvalue_share)
+    eigenvalue_share: Share = 0.5
+    bits: Bits = DEFAULT_BITS
 
     def moments_spec(self, problem: Problem) -> MomentsSpec:
         """One stratum of clipped rows."""

@@ -29,19 +29,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpcov.data.exact import ExactSum
-from dpcov.data.moments import DEFAULT_BITS, Moments, MomentsSpec
-from dpcov.errors import UsageError
+from dpcov.data.moments import DEFAULT_BITS, Bits, Moments, MomentsSpec
 from dpcov.mechanisms.base import Calibration, Mechanism, Problem
 from dpcov.mechanisms.gaussian_scale import ROW_COUNT_WEIGHT, even_variance, sqrt_down, symmetric_noise
 from dpcov.mechanisms.stratified_rules import SMALL_DIMENSION, Run, choose_runs, trace_weight
 from dpcov.noise.entropy import Entropy
 from dpcov.noise.lattice import rounded_gaussian
+from dpcov.options import Between
 from dpcov.privacy.budget import Budget
 from dpcov.privacy.guarantee import ZCDP, ApproxDP, Numerics, Promise
 from dpcov.statistics import NoiseLaw, NoisyStatistics
@@ -76,13 +76,8 @@ class Stratified(Mechanism[StratifiedCalibration]):
     promises: ClassVar[tuple[type[Promise], ...]] = (ZCDP, ApproxDP)
     takes_groups: ClassVar[bool] = True
 
-    shells: int = 32
-    bits: int = DEFAULT_BITS
-
-    def __post_init__(self) -> None:
-        MomentsSpec(bits=self.bits, shells=self.shells)
-        if not 2 <= self.shells <= 60:
-            raise UsageError("Use between 2 and 60 shells; one shell is the gaussian mechanism.")
+    shells: Annotated[int, Between(2, 60)] = 32
+    bits: Bits = DEFAULT_BITS
 
     def moments_spec(self, problem: Problem) -> MomentsSpec:
         """All shells of all public groups; of few columns also the rows shortened to the radius of another shell."""

@@ -30,19 +30,20 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpcov.data.moments import DEFAULT_BITS, Moments, MomentsSpec
-from dpcov.errors import BudgetError, UsageError
+from dpcov.errors import BudgetError
 from dpcov.linalg import ullman
 from dpcov.mechanisms.base import Calibration, Mechanism, Problem
 from dpcov.mechanisms.stratified_nuclear_rules import choose_fold, choose_runs, trace_weight
 from dpcov.noise.entropy import Entropy
 from dpcov.noise.lattice import LARGEST_STD, discrete_laplace
 from dpcov.noise.nuclear import symmetric_nuclear_noise
+from dpcov.options import Between
 from dpcov.privacy.budget import Budget
 from dpcov.privacy.guarantee import Numerics, Promise, PureDP
 from dpcov.statistics import NoiseLaw, NoisyStatistics, PublishedArray
@@ -113,14 +114,8 @@ class StratifiedNuclear(Mechanism[StratifiedNuclearCalibration]):
     numerics: ClassVar[Numerics] = "idealized"
     promises: ClassVar[tuple[type[Promise], ...]] = (PureDP,)
 
-    shells: int = 32
+    shells: Annotated[int, Between(2, 60)] = 32
     shorten: bool = False
-
-    def __post_init__(self) -> None:
-        if not isinstance(self.shorten, bool):
-            raise UsageError("shorten is True or False: whether larger rows may be shortened.")
-        if isinstance(self.shells, bool) or not isinstance(self.shells, int) or not 2 <= self.shells <= 60:
-            raise UsageError("Use between 2 and 60 shells; one shell is the nuclear mechanism.")
 
     def moments_spec(self, problem: Problem) -> MomentsSpec:
         """One stratum per shell."""

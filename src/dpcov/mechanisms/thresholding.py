@@ -23,15 +23,14 @@ Wang, Xu, Yang (2019), Algorithm 1; Bickel, Levina (2008); Stein (1981); Donoho,
 """
 
 from dataclasses import dataclass, replace
-from math import isfinite
-from typing import ClassVar, get_args
+from typing import Annotated, ClassVar
 
-from dpcov.data.moments import DEFAULT_BITS, Moments, MomentsSpec
-from dpcov.errors import UsageError
-from dpcov.mechanisms.base import Mechanism, Problem, check_choice
+from dpcov.data.moments import DEFAULT_BITS, Bits, Clip, Moments, MomentsSpec
+from dpcov.mechanisms.base import Mechanism, Problem
 from dpcov.mechanisms.gaussian import Gaussian, GaussianCalibration, NoiseShape
 from dpcov.mechanisms.gaussian_scale import Formula
 from dpcov.noise.entropy import Entropy
+from dpcov.options import Between
 from dpcov.privacy.budget import Budget
 from dpcov.privacy.guarantee import ZCDP, ApproxDP, Numerics, Promise
 from dpcov.statistics import NoisyStatistics, PostOptions, ThresholdRule
@@ -60,19 +59,14 @@ class Thresholding(Mechanism[GaussianCalibration]):
     promises: ClassVar[tuple[type[Promise], ...]] = (ZCDP, ApproxDP)
 
     rule: ThresholdRule = "best"
-    gamma: float | None = None
+    gamma: Annotated[float, Between(0)] | None = None
     noise: NoiseShape = "isotropic"
     calibration: Formula = "analytic"
-    bits: int = DEFAULT_BITS
-    clip: float = 1.0
-
-    def __post_init__(self) -> None:
-        check_choice("rule", self.rule, get_args(ThresholdRule))
-        _check_gamma(self.gamma)
-        self._gaussian()
+    bits: Bits = DEFAULT_BITS
+    clip: Clip = 1.0
 
     def _gaussian(self) -> Gaussian:
-        """The mechanism that draws the noise; it checks the options that it shares."""
+        """The mechanism that draws the noise."""
         return Gaussian(bits=self.bits, clip=self.clip, noise=self.noise, calibration=self.calibration)
 
     def moments_spec(self, problem: Problem) -> MomentsSpec:
@@ -89,13 +83,4 @@ class Thresholding(Mechanism[GaussianCalibration]):
     ) -> NoisyStatistics:
         """Draw the noise; the threshold is applied when the release is read."""
         noisy = self._gaussian().draw(moments, calibration, problem, entropy)
-        # The manifest stores numbers as it will read them: a float, whatever was typed.
-        gamma = None if self.gamma is None else float(self.gamma)
-        return replace(noisy, post="threshold", post_options=PostOptions(rule=self.rule, gamma=gamma))
-
-
-def _check_gamma(gamma: object) -> None:
-    if gamma is None:
-        return
-    if isinstance(gamma, bool) or not isinstance(gamma, int | float) or not (isfinite(gamma) and gamma >= 0):
-        raise UsageError("gamma must be a finite number, 0 or more.")
+        return replace(noisy, post="threshold", post_options=PostOptions(rule=self.rule, gamma=self.gamma))

@@ -7,6 +7,7 @@ number derived from them is rounded towards more privacy.  Knows nothing of mech
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
+from numbers import Rational, Real
 
 from dpcov.errors import BudgetError
 from dpcov.privacy import convert
@@ -43,7 +44,7 @@ class Budget:
     >>> print(Budget(rho=0.1).promise)
     (0.1)-zCDP
     >>> print(Budget(epsilon="1", delta="1e-6").promise)
-    (1, 0.000001)-DP
+    (1, 1e-6)-DP
     """
 
     epsilon: Fraction | None
@@ -104,15 +105,14 @@ class Budget:
         return str(self.promise)
 
 
-def parse_number(name: str, value: Number) -> Fraction:
+def parse_number(name: str, value: object) -> Fraction:
     """Read a positive number exactly, or say what is wrong with it."""
-    if isinstance(value, bool) or not isinstance(value, int | float | Decimal | Fraction | str):
+    if isinstance(value, bool) or not isinstance(value, Real | Decimal | str):
         raise BudgetError(f"{name} must be a number or decimal text, not {type(value).__name__}.")
-    exact = (
-        Fraction(value)
-        if isinstance(value, int | Fraction)
-        else _from_decimal(name, _to_decimal(name, value))
-    )
+    if isinstance(value, Rational):  # NumPy's integers among them, whose products would overflow
+        exact = Fraction(int(value.numerator), int(value.denominator))
+    else:
+        exact = _from_decimal(name, _to_decimal(name, value))
     if exact <= 0:
         raise BudgetError(f"{name} must be greater than zero.")
     if exact < Fraction(1, 10**-SMALLEST_EXPONENT):
@@ -120,9 +120,9 @@ def parse_number(name: str, value: Number) -> Fraction:
     return exact
 
 
-def _to_decimal(name: str, value: float | Decimal | str) -> Decimal:
-    # Subclasses of float, such as NumPy's, print themselves differently.
-    text = float.__repr__(value) if isinstance(value, float) else value
+def _to_decimal(name: str, value: object) -> Decimal:
+    # Subclasses of float print themselves as they like; NumPy's other floats print their own shortest decimal.
+    text = float.__repr__(value) if isinstance(value, float) else str(value)
     try:
         return Decimal(text)
     except InvalidOperation:

@@ -1,6 +1,6 @@
 """How the promises of several releases add up.
 
-Promise: if :func:`check_room` lets every release of a dataset pass, then all of them together keep the total
+Promise: if what releases cost stays within the limit of their rule, then all of them together keep the total
 promise, even when each release was chosen after looking at the results of the earlier ones.  Knows nothing of
 files, mechanisms or data.
 
@@ -28,7 +28,7 @@ from typing import Literal, get_args
 
 from dpcov.errors import LedgerError
 from dpcov.privacy import accountant, calibrate, convert
-from dpcov.privacy.guarantee import ZCDP, ApproxDP, Promise, PureDP, format_number
+from dpcov.privacy.guarantee import ZCDP, ApproxDP, Promise, PureDP
 from dpcov.privacy.spend import Spend, promise_numbers
 
 Composition = Literal["pure", "zcdp", "gaussian", "basic", "planned"]
@@ -102,22 +102,6 @@ def spent(composition: Composition, total: Promise, spends: Iterable[Spend] | Ma
     return amounts
 
 
-def check_room(
-    composition: Composition, total: Promise, earlier: Iterable[Spend] | Mapping[Spend, int], new: Spend
-) -> None:
-    """Refuse the new release if it would overspend the total."""
-    available = limit(composition, total)
-    earlier = Counter(earlier)
-    after = spent(composition, total, earlier + Counter([new]))
-    for unit, amount in after.items():
-        if not amount <= available[unit]:
-            left = max(Fraction(0), available[unit] - spent(composition, total, earlier)[unit])
-            raise LedgerError(
-                f"This release would overspend the dataset's total of {total}: {_left(unit, left)}. "
-                "Give the release a smaller budget, or publish from the releases that exist, which costs nothing."
-            )
-
-
 def _short(amount: Fraction) -> Fraction:
     """Round an amount up to few digits where sums of unlike fractions would grow without end."""
     if amount.denominator.bit_length() <= _LONGEST_DENOMINATOR_BITS:
@@ -144,14 +128,6 @@ def _cost(composition: Composition, spend: Spend) -> Amounts | None:
 def unit_words(unit: str) -> str:
     """Name a unit for people."""
     return "Gaussian noise, 1/multiplier²" if unit == "inverse_square_multiplier" else unit
-
-
-def _left(unit: str, left: Fraction) -> str:
-    if unit != "inverse_square_multiplier":
-        return f"{unit} {format_number(convert.shorten_down(left))} is left" if left else f"no {unit} is left"
-    if not left:
-        return "nothing is left"
-    return f"only Gaussian noise with a multiplier of {format_number(convert.sqrt_up(1 / left))} or more still fits"
 
 
 def _explain_unsupported(composition: Composition, spend: Spend) -> str:

@@ -73,10 +73,10 @@ def costs_nothing(promise: Promise) -> bool:
     return isinstance(promise, PureDP) and promise.epsilon == 0
 
 
-def check_neighbors(neighbors: str) -> Neighbors:
+def check_neighbors(neighbors: object) -> Neighbors:
     """Return the relation, or say which ones exist."""
     for known in NEIGHBORS:
-        if neighbors == known:
+        if isinstance(neighbors, str) and neighbors == known:
             return known
     raise BudgetError(f"Unknown neighbor relation. Use one of: {', '.join(NEIGHBORS)}.")
 

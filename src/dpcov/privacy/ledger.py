@@ -14,12 +14,12 @@ from fractions import Fraction
 from pathlib import Path
 
 from dpcov.errors import LedgerError, UsageError
+from dpcov.options import Count, plain
 from dpcov.privacy.budget import Budget
 from dpcov.privacy.composition import (
     Amounts,
     Composition,
     check_composition,
-    check_room,
     choose_composition,
     compositions_for,
     limit,
@@ -30,6 +30,7 @@ from dpcov.privacy.ledger_file import LedgerFile
 from dpcov.privacy.ledger_records import Dataset, Entry, now
 from dpcov.privacy.ledger_store import LedgerStore, LedgerTransaction
 from dpcov.privacy.ledger_trail import Audit
+from dpcov.privacy.room import check_room, room_in_words
 from dpcov.privacy.spend import Spend
 
 LONGEST_TEXT = 1000
@@ -39,13 +40,15 @@ LONGEST_TEXT = 1000
 class Balance:
     """What a dataset may spend, has spent and has left, in the units of its composition rule.
 
-    ``composition`` is None before the first release; the amounts are then those of the total itself.
+    ``composition`` is None before the first release; the amounts are then those of the total itself.  ``in_words``
+    says how large one more release may be.
     """
 
     composition: Composition | None
     total: Amounts
     spent: Amounts
     remaining: Amounts
+    in_words: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,7 +97,13 @@ class Ledger:
         self._store = _open_store(path)
 
     def create(
-        self, dataset: str, total: Budget, neighbors: Neighbors, *, composition: Composition | None = None
+        self,
+        dataset: str,
+        total: Budget,
+        neighbors: Neighbors,
+        *,
+        composition: Composition | None = None,
+        rows_per_person: int | None = None,
     ) -> None:
         """Open an account for a dataset.
 
@@ -109,6 +118,8 @@ class Ledger:
         composition
             The rule that adds releases up (:mod:`dpcov.privacy.composition`).  Without it the first release chooses
             the rule in which it costs least.  ``"planned"`` is valid only if all releases are fixed in advance.
+        rows_per_person
+            The unit that every release of this dataset must protect.  Without it the first release fixes it.
         """
         _check_text("dataset name", dataset)
         if composition is None and len(compositions_for(total.promise)) == 1:
@@ -119,6 +130,7 @@ class Ledger:
             name=dataset,
             created_at=now(),
             neighbors=check_neighbors(neighbors),
+            rows_per_person=plain("rows_per_person", rows_per_person, Count | None),
             total=total.promise,
             composition=composition,
         )
@@ -142,8 +154,9 @@ class Ledger:
     def remaining(self, dataset: str) -> Balance:
         """Return what a dataset may spend, has spent and has left."""
         with self._viewing() as transaction:
-            account = _require_dataset(transaction, dataset)
-            return _balance(account, transaction.spends(dataset))
+            account, spends = _require_dataset(transaction, dataset), transaction.spends(dataset)
+        words = room_in_words(account.composition, account.total, spends)
+        return replace(_balance(account, spends), in_words=words)
 
     def check(self, dataset: str, spend: Spend, neighbors: Neighbors) -> None:
         """Raise LedgerError if this release would not be allowed now; write nothing."""
@@ -215,9 +228,21 @@ def _allowed_composition(
             f"This dataset is protected under {account.neighbors} neighbors; a release under {neighbors} cannot be "
             f"added to it, because the two promises mean different things. Release with {account.neighbors}."
         )
+    earlier = transaction.spends(dataset)
+    _check_unit(account.rows_per_person or next((each.rows_per_person for each in earlier), None), spend)
     composition = account.composition or choose_composition(account.total, spend)
-    check_room(composition, account.total, transaction.spends(dataset), spend)
+    check_room(composition, account.total, earlier, spend)
     return composition
+
+
+def _check_unit(rows_per_person: int | None, spend: Spend) -> None:
+    """Refuse a release that protects another unit than the account."""
+    if rows_per_person not in (None, spend.rows_per_person):
+        raise LedgerError(
+            f"This dataset's releases protect people with up to {rows_per_person} rows each; a release for up to "
+            f"{spend.rows_per_person} rows cannot be added to them, because the two promises mean different things. "
+            f"Release with rows_per_person = {rows_per_person}."
+        )
 
 
 def _open_store(place: str | Path) -> LedgerStore:

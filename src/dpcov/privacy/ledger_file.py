@@ -13,7 +13,7 @@ from typing import Any
 
 from dpcov.errors import LedgerError
 from dpcov.privacy import ledger_store
-from dpcov.privacy.ledger_store import TRAIL_TABLES, LedgerStore, LedgerTransaction, Statements
+from dpcov.privacy.ledger_store import LedgerStore, LedgerTransaction, Statements
 
 _TRIGGERS = tuple(
     f"CREATE TRIGGER event_{change.lower()} BEFORE {change} ON event "
@@ -54,27 +54,24 @@ class LedgerFile(LedgerStore):
     @contextlib.contextmanager
     def reading(self) -> Iterator[LedgerTransaction]:
         """Open a consistent view."""
-        with self._opened("DEFERRED") as (connection, version):
-            yield LedgerTransaction(_FileStatements(connection), version)
+        with self._opened("DEFERRED") as connection:
+            yield LedgerTransaction(_FileStatements(connection))
 
     @contextlib.contextmanager
     def writing(self) -> Iterator[LedgerTransaction]:
         """Open a transaction that nobody else can write beside; it commits at the end unless something is raised."""
-        with self._opened("IMMEDIATE") as (connection, version):
-            transaction = LedgerTransaction(_FileStatements(connection), version)
-            if version == 1:
-                for statement in (*TRAIL_TABLES, *_TRIGGERS):
-                    connection.execute(statement)
-                transaction.migrate()
+        with self._opened("IMMEDIATE") as connection:
+            transaction = LedgerTransaction(_FileStatements(connection))
             transaction.check_end()
             yield transaction
 
     @contextlib.contextmanager
-    def _opened(self, mode: str) -> Iterator[tuple[sqlite3.Connection, int]]:
+    def _opened(self, mode: str) -> Iterator[sqlite3.Connection]:
         if not _is_file(self._path):
             raise LedgerError("There is no ledger at this path. Create one with `dpcov ledger create`.")
         with self._transaction(mode) as connection:
-            yield connection, _check_format(connection)
+            _check_format(connection)
+            yield connection
 
     @contextlib.contextmanager
     def _transaction(self, mode: str) -> Iterator[sqlite3.Connection]:
@@ -138,12 +135,10 @@ def _has_tables(connection: sqlite3.Connection) -> bool:
     return connection.execute("SELECT 1 FROM sqlite_master").fetchone() is not None
 
 
-def _check_format(connection: sqlite3.Connection) -> int:
+def _check_format(connection: sqlite3.Connection) -> None:
     """Refuse a damaged, foreign or newer file."""
     if connection.execute("PRAGMA quick_check").fetchall() != [("ok",)]:
         raise LedgerError(_BROKEN)
     if not _has_tables(connection):
         raise LedgerError("This file is empty and not a ledger. Create one with `dpcov ledger create`.")
-    return ledger_store.check_version(
-        connection.execute("SELECT name, version FROM ledger_format").fetchone()
-    )
+    ledger_store.check_version(connection.execute("SELECT name, version FROM ledger_format").fetchone())

@@ -28,10 +28,13 @@ State = Literal["reserved", "drawn", "committed"]
 """``reserved``: counted as spent.  ``drawn``: its noise may exist.  ``committed``: its release has a fingerprint."""
 
 DATASET_FIELDS = (
-    *("name", "created_at", "neighbors"),
+    *("name", "created_at", "neighbors", "rows_per_person"),
     *("total_epsilon", "total_delta", "total_rho", "composition"),
 )
-SPEND_FIELDS = ("mechanism", "promise_epsilon", "promise_delta", "promise_rho", "rho", "noise_multiplier")
+SPEND_FIELDS = (
+    *("mechanism", "promise_epsilon", "promise_delta", "promise_rho"),
+    *("rho", "noise_multiplier", "rows_per_person"),
+)
 ENTRY_FIELDS = (
     *("id", "dataset", "reserved_at", *SPEND_FIELDS, "note"),
     *("state", "drawn_at", "committed_at", "fingerprint"),
@@ -42,11 +45,12 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True, kw_only=True)
 class Dataset:
-    """A dataset as recorded; ``composition`` is None until its first release fixes it."""
+    """A dataset as recorded; its first release fixes ``composition`` and the unit where they are None."""
 
     name: str
     created_at: str
     neighbors: Neighbors
+    rows_per_person: int | None
     total: Promise
     composition: Composition | None
 
@@ -77,6 +81,7 @@ def dataset_row(dataset: Dataset) -> Row:
         dataset.name,
         dataset.created_at,
         dataset.neighbors,
+        dataset.rows_per_person,
         *_texts(dataset.total),
         dataset.composition,
     )
@@ -85,8 +90,8 @@ def dataset_row(dataset: Dataset) -> Row:
 
 def spend_row(spend: Spend) -> Row:
     """Return the part of an entry's row that says what it costs."""
-    values = (spend.mechanism, *_texts(spend.promise), _text(spend.rho), _text(spend.noise_multiplier))
-    return dict(zip(SPEND_FIELDS, values, strict=True))
+    costs = (*_texts(spend.promise), _text(spend.rho), _text(spend.noise_multiplier))
+    return dict(zip(SPEND_FIELDS, (spend.mechanism, *costs, spend.rows_per_person), strict=True))
 
 
 def read_dataset(values: Sequence[Any]) -> Dataset:
@@ -94,12 +99,16 @@ def read_dataset(values: Sequence[Any]) -> Dataset:
     row = dict(zip(DATASET_FIELDS, values, strict=True))
     with _rows_make_sense():
         promise = _promise(row["total_epsilon"], row["total_delta"], row["total_rho"])
-        total = Spend(promise=promise, mechanism="total").promise
+        unit = row["rows_per_person"]
+        total = Spend(
+            promise=promise, mechanism="total", rows_per_person=1 if unit is None else _count(unit)
+        ).promise
         rule = row["composition"]
         return Dataset(
             name=row["name"],
             created_at=row["created_at"],
             neighbors=check_neighbors(row["neighbors"]),
+            rows_per_person=unit,
             total=total,
             composition=None if rule is None else check_composition(rule, total),
         )
@@ -107,13 +116,14 @@ def read_dataset(values: Sequence[Any]) -> Dataset:
 
 def read_spend(values: Sequence[Any]) -> Spend:
     """Return the spend that these values of `SPEND_FIELDS` describe."""
-    mechanism, epsilon, delta, promise_rho, rho, multiplier = values
+    mechanism, epsilon, delta, promise_rho, rho, multiplier, unit = values
     with _rows_make_sense():
         return Spend(
             promise=_promise(epsilon, delta, promise_rho),
             mechanism=mechanism,
             rho=_number(rho),
             noise_multiplier=_number(multiplier),
+            rows_per_person=_count(unit),
         )
 
 
@@ -159,6 +169,12 @@ def _number(text: str | None) -> Fraction | None:
     if not _EXACT_NUMBER.fullmatch(text):
         raise ValueError
     return Fraction(text)
+
+
+def _count(number: object) -> int:
+    if not isinstance(number, int):
+        raise ValueError
+    return number
 
 
 def _promise(epsilon: str | None, delta: str | None, rho: str | None) -> Promise:

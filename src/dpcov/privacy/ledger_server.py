@@ -133,8 +133,7 @@ def _require(run: Statements) -> None:
     if not _exists(run):
         raise LedgerError(_NO_LEDGER)
     rows = run.rows("SELECT name, version FROM ledger_format")
-    if ledger_store.check_version(rows[0] if rows else None) != ledger_store.FORMAT_VERSION:
-        raise LedgerError(_NO_LEDGER)
+    ledger_store.check_version(rows[0] if rows else None)
 
 
 def _import(module: str) -> Any:

@@ -9,7 +9,6 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager
-from dataclasses import asdict
 from typing import Any
 
 from dpcov.errors import LedgerError
@@ -44,30 +43,26 @@ from dpcov.privacy.ledger_trail import (
 from dpcov.privacy.spend import Spend
 
 _FORMAT_NAME = "dpcov-ledger"
-FORMAT_VERSION = 2
+FORMAT_VERSION = 3
 LOCK_WAIT_SECONDS = 30.0
 _FETCH_ROWS = 10_000
 
-_FORMAT_TABLE = "CREATE TABLE ledger_format (name TEXT NOT NULL, version INTEGER NOT NULL)"
-_RECORD_TABLES = (
+_TABLES = (
+    "CREATE TABLE ledger_format (name TEXT NOT NULL, version INTEGER NOT NULL)",
     """CREATE TABLE dataset (
-        name TEXT PRIMARY KEY, created_at TEXT NOT NULL, neighbors TEXT NOT NULL,
+        name TEXT PRIMARY KEY, created_at TEXT NOT NULL, neighbors TEXT NOT NULL, rows_per_person BIGINT,
         total_epsilon TEXT, total_delta TEXT, total_rho TEXT, composition TEXT)""",
     """CREATE TABLE entry (
         id INTEGER PRIMARY KEY, dataset TEXT NOT NULL REFERENCES dataset (name), reserved_at TEXT NOT NULL,
         mechanism TEXT NOT NULL, promise_epsilon TEXT, promise_delta TEXT, promise_rho TEXT,
-        rho TEXT, noise_multiplier TEXT, note TEXT NOT NULL, state TEXT NOT NULL,
+        rho TEXT, noise_multiplier TEXT, rows_per_person BIGINT NOT NULL, note TEXT NOT NULL, state TEXT NOT NULL,
         drawn_at TEXT, committed_at TEXT, fingerprint TEXT)""",
-)
-TRAIL_TABLES = (
     """CREATE TABLE event (
         number INTEGER PRIMARY KEY, at TEXT NOT NULL, kind TEXT NOT NULL, dataset TEXT NOT NULL, entry INTEGER,
         details TEXT NOT NULL, digest TEXT NOT NULL)""",
     "CREATE TABLE trail_head (events INTEGER NOT NULL, entries INTEGER NOT NULL, digest TEXT NOT NULL)",
     "CREATE INDEX entry_of_dataset ON entry (dataset, id)",
 )
-
-_NO_TRAIL = "This ledger was begun before there was a trail. Its trail begins with the next release."
 
 
 class Statements(ABC):
@@ -100,7 +95,7 @@ class LedgerStore(ABC):
 
 def make_tables(run: Statements, triggers: Iterable[str]) -> None:
     """Make an empty ledger; the triggers forbid changes of the trail in the database's own language."""
-    for statement in (_FORMAT_TABLE, *_RECORD_TABLES, *TRAIL_TABLES, *triggers):
+    for statement in (*_TABLES, *triggers):
         run.change(statement)
     run.change(
         "INSERT INTO ledger_format VALUES (:name, :version)", name=_FORMAT_NAME, version=FORMAT_VERSION
@@ -108,13 +103,12 @@ def make_tables(run: Statements, triggers: Iterable[str]) -> None:
     run.change("INSERT INTO trail_head VALUES (0, 0, :digest)", digest=GENESIS)
 
 
-def check_version(row: tuple[Any, ...] | None) -> int:
-    """Return the version of the tables, refusing foreign and newer ones."""
+def check_version(row: tuple[Any, ...] | None) -> None:
+    """Refuse foreign tables, and those of another version."""
     if row is None or row[0] != _FORMAT_NAME:
         raise LedgerError(DAMAGED)
-    if row[1] not in (1, FORMAT_VERSION):
+    if row[1] != FORMAT_VERSION:
         raise LedgerError("The ledger was written by another version of dpcov. Upgrade dpcov and try again.")
-    return int(row[1])
 
 
 class LedgerTransaction:
@@ -124,16 +118,13 @@ class LedgerTransaction:
     ----------
     statements
         The transaction.
-    version
-        Of the tables: 1 has no trail; such a ledger can be read, and :meth:`migrate` makes it writable.
     lock
         What a writer appends to its first query so that others wait, where beginning alone does not.
     """
 
-    def __init__(self, statements: Statements, version: int = FORMAT_VERSION, *, lock: str = "") -> None:
+    def __init__(self, statements: Statements, *, lock: str = "") -> None:
         self._run = statements
-        self._version = version
-        self._head = None if version == 1 else self._read_head(lock)
+        self._head = self._read_head(lock)
 
     def datasets(self) -> tuple[Dataset, ...]:
         """Return all datasets by name."""
@@ -174,7 +165,7 @@ class LedgerTransaction:
 
     def add_entry(self, dataset: str, spend: Spend, note: str, reserved_at: str) -> int:
         """Record a release as reserved and return its number."""
-        number = self._require_head().entries + 1
+        number = self._head.entries + 1
         fixed = {"id": number, "dataset": dataset, "reserved_at": reserved_at, "state": "reserved"}
         row = {**fixed, **spend_row(spend), "note": note}
         self._insert("entry", row)
@@ -197,36 +188,15 @@ class LedgerTransaction:
 
     def audit(self, receipt: str | None) -> Audit:
         """Compare the trail with the records."""
-        head = self._head
-        if head is None:
-            raise LedgerError(_NO_TRAIL)
         datasets = self._run.rows(_select(DATASET_FIELDS, "dataset"))
         accounts = [dict(zip(DATASET_FIELDS, row, strict=True)) for row in datasets]
         entries = (
             dict(zip(ENTRY_FIELDS, row, strict=True)) for row in self._pages("entry", "id", ENTRY_FIELDS)
         )
-        return audit(self._events(), head, accounts, entries, receipt)
-
-    def migrate(self) -> None:
-        """Give a ledger of version 1 its trail: the steps it records, behind a mark that they were imported."""
-        self._head = Head(events=0, entries=0, digest=GENESIS)
-        self._insert("trail_head", asdict(self._head))
-        accounts = self._run.rows(_select(DATASET_FIELDS, "dataset", "ORDER BY name"))
-        entries = self._run.rows(_select(ENTRY_FIELDS, "entry", "ORDER BY id"))
-        counts = {"version": 1, "datasets": len(accounts), "entries": len(entries)}
-        self._append("migrated", "", None, now(), canonical(counts))
-        for values in accounts:
-            account = dict(zip(DATASET_FIELDS, values, strict=True))
-            self._append("created", account["name"], None, account["created_at"], created_details(account))
-        for values in entries:
-            self._import_entry(dict(zip(ENTRY_FIELDS, values, strict=True)))
-        self._run.change("UPDATE ledger_format SET version = :version", version=FORMAT_VERSION)
-        self._version = FORMAT_VERSION
+        return audit(self._events(), self._head, accounts, entries, receipt)
 
     def check_end(self) -> None:
-        """Make sure that the last event is whole and no release has disappeared; an old ledger cannot tell."""
-        if self._head is None:
-            return
+        """Make sure that the last event is whole and no release has disappeared."""
         head = self._head
         rows = self._run.rows(_select(EVENT_FIELDS, "event", "ORDER BY number DESC LIMIT 2"))
         previous = rows[1][-1] if len(rows) > 1 else GENESIS
@@ -239,23 +209,13 @@ class LedgerTransaction:
         if not whole or entries != head.entries:
             raise LedgerError(DAMAGED)
 
-    def _import_entry(self, row: Row) -> None:
-        name, number = row["dataset"], int(row["id"])
-        steps = [("reserved", row["reserved_at"], reserved_details(row))]
-        if row["drawn_at"] is not None:
-            steps.append(("drawn", row["drawn_at"], canonical({})))
-        if row["committed_at"] is not None:
-            steps.append(("committed", row["committed_at"], canonical({"fingerprint": row["fingerprint"]})))
-        for kind, at, details in steps:
-            self._append(kind, name, number, at, details)
-
     def _dataset_of(self, entry: int) -> str:
         ((name,),) = self._run.rows("SELECT dataset FROM entry WHERE id = :id", id=entry)
         return str(name)
 
     def _append(self, kind: str, dataset: str, entry: int | None, at: str, details: str) -> None:
         """Chain one event to the trail and move its head."""
-        head = self._require_head()
+        head = self._head
         fields = {"at": at, "kind": kind, "dataset": dataset, "entry": entry, "details": details}
         event = Event(number=head.events + 1, digest="", **fields)  # type: ignore[arg-type]
         digest = event.expected_digest(head.digest)
@@ -280,11 +240,6 @@ class LedgerTransaction:
             raise LedgerError(DAMAGED)
         ((events, entries, digest),) = rows
         return Head(events=events, entries=entries, digest=digest)
-
-    def _require_head(self) -> Head:
-        if self._head is None:
-            raise LedgerError(_NO_TRAIL)
-        return self._head
 
     def _events(self) -> Iterator[Event]:
         return (_event(row) for row in self._pages("event", "number", EVENT_FIELDS))

@@ -23,7 +23,7 @@ _SHOWN = 20
 
 @dataclass(frozen=True, kw_only=True)
 class Event:
-    """One step: ``created``, ``ruled``, ``reserved``, ``drawn``, ``committed`` or ``migrated``."""
+    """One step: ``created``, ``ruled``, ``reserved``, ``drawn`` or ``committed``."""
 
     number: int
     at: str
@@ -71,15 +71,12 @@ class Audit:
         Events 1 to this number form an unbroken chain.
     trusted_entries
         Numbers of the releases that this part of the trail confirms as the ledger shows them.
-    imported_entries
-        Releases from before the trail began; it vouches for them only since then.
     """
 
     head: Head
     problems: tuple[str, ...]
     trusted_events: int
     trusted_entries: tuple[int, ...]
-    imported_entries: int
 
 
 @dataclass(kw_only=True)
@@ -88,7 +85,6 @@ class _Replay:
 
     datasets: dict[str, Row] = field(default_factory=dict)
     entries: dict[int, Row] = field(default_factory=dict)
-    imported: int = 0
 
     def apply(self, event: Event) -> bool:
         """Take one event in; False if it cannot follow those before it."""
@@ -110,8 +106,6 @@ class _Replay:
             case "drawn" | "committed" if event.entry in self.entries:
                 step = {"state": event.kind, f"{event.kind}_at": event.at, **details}
                 self.entries[event.entry] |= step
-            case "migrated":
-                self.imported = int(details["entries"])
             case _:
                 return False
         return True
@@ -180,7 +174,6 @@ def audit(
         problems=(*breaks, *faults),
         trusted_events=trusted,
         trusted_entries=tuple(sorted(confirmed)),
-        imported_entries=replay.imported,
     )
 
 

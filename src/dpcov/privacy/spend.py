@@ -28,15 +28,23 @@ class Spend:
     noise_multiplier
         Standard deviation over l2 sensitivity, if the release is real-valued Gaussian noise or post-processed from
         it, by rounding for example.  Discrete Gaussian noise states its ``rho`` instead.
+    rows_per_person
+        The unit that the promise protects: so many rows of one person.
     """
 
     promise: Promise
     mechanism: str
     rho: Fraction | None = None
     noise_multiplier: Fraction | None = None
+    rows_per_person: int = 1
 
     def __post_init__(self) -> None:
-        numbers = (*promise_numbers(self.promise).values(), self.rho, self.noise_multiplier)
+        numbers = (
+            *promise_numbers(self.promise).values(),
+            self.rho,
+            self.noise_multiplier,
+            self.rows_per_person,
+        )
         if any(number is not None and number <= 0 for number in numbers):
             raise BudgetError("Every number of a spend must be greater than zero.")
         if isinstance(self.promise, ApproxDP) and self.promise.delta >= 1:

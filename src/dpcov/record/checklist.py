@@ -5,26 +5,34 @@ custodian.  Nothing is ticked that no number or proof stands behind.
 """
 
 from collections.abc import Iterator
+from math import isfinite
 
 from dpcov.artifact import Release
-from dpcov.privacy.guarantee import ZCDP, ApproxDP
+from dpcov.privacy.guarantee import ZCDP, ApproxDP, format_number
+from dpcov.privacy.ledger import Balance
+from dpcov.privacy.meaning import USUAL_DELTA, implied_epsilon, rounded_up
 from dpcov.summary import expected_error
+
+FAR_BELOW = 0.1
+"""With delta below this part of one over n, a mechanism that published whole rows would rarely publish any."""
 
 Item = tuple[bool, str, str]
 """Whether the release answers it, the question, the answer or what the custodian has to say."""
 
 
-def checklist(release: Release) -> str:
+def checklist(release: Release, balance: Balance | None = None) -> str:
     """Return the checklist as Markdown.
 
     Parameters
     ----------
     release : Release
+    balance : Balance, optional
+        What is left of the account that paid.
     """
     sections = (
         ("The guarantee", _guarantee(release)),
         ("The unit of privacy", _unit(release)),
-        ("Other releases", _composition(release)),
+        ("Other releases", _composition(release, balance)),
         ("Algorithm and correctness", _algorithm(release)),
         ("Utility and bias", _utility(release)),
         ("Trust, security and data collection", _trust()),
@@ -51,19 +59,27 @@ def _guarantee(release: Release) -> Iterator[Item]:
         ("; ".join(release.manifest.warnings) or "Operating system randomness through a stream cipher."),
     )
     if isinstance(promise, ZCDP):
-        from fractions import Fraction
-
-        from dpcov.privacy.convert import zcdp_epsilon
-
-        epsilon = float(zcdp_epsilon(promise.rho, Fraction(1, 10**6)))
-        yield True, "What does it mean as (epsilon, delta)?", f"epsilon {epsilon:.3g} at delta 1e-6."
+        epsilon = format_number(rounded_up(implied_epsilon(promise)))
+        meant = f"epsilon {epsilon} at delta {format_number(USUAL_DELTA)}."
+        yield True, "What does it mean as (epsilon, delta)?", meant
     if isinstance(promise, ApproxDP):
-        yield (
-            False,
-            "Is delta far below one over the number of people?",
-            f"delta is {float(promise.delta):.3g}.",
-        )
+        yield _delta(release, promise)
     yield False, "Is epsilon small enough for these data?", "State why this value was chosen."
+
+
+def _delta(release: Release, promise: ApproxDP) -> Item:
+    """There are at most as many people as rows."""
+    question = "Is delta far below one over the number of people?"
+    if not isfinite(release.n_rows):
+        return (
+            False,
+            question,
+            f"delta is {format_number(promise.delta)}; the number of rows is not published.",
+        )
+    expected = float(promise.delta) * max(1.0, release.n_rows)
+    answer = f"delta times the number of rows, {release.n_rows:,.0f}, is {expected:.2g}."
+    small = expected <= FAR_BELOW
+    return small, question, f"{'Yes' if small else 'No'}: {answer}"
 
 
 def _unit(release: Release) -> Iterator[Item]:
@@ -89,7 +105,7 @@ def _unit(release: Release) -> Iterator[Item]:
     )
 
 
-def _composition(release: Release) -> Iterator[Item]:
+def _composition(release: Release, balance: Balance | None) -> Iterator[Item]:
     spent = release.manifest.spent
     answer = (
         "No ledger was charged."
@@ -102,6 +118,8 @@ def _composition(release: Release) -> Iterator[Item]:
         "Are all other uses of the same people's data in that account?",
         "Exploration counts as well.",
     )
+    if balance is not None:
+        yield True, "How much may further releases cost?", balance.in_words
     yield True, "Do later analyses of the file cost anything?", "No: they are post-processing."
 
 

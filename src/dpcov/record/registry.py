@@ -15,6 +15,7 @@ from dpcov.artifact import Release
 from dpcov.errors import UsageError
 from dpcov.manifest import PromiseRecord
 from dpcov.privacy.guarantee import ZCDP, ApproxDP, PureDP
+from dpcov.privacy.ledger import Balance
 from dpcov.statistics import NoiseLaw
 
 Flavor = Literal["pure DP", "zero-concentrated DP", "approximate DP"]
@@ -123,7 +124,9 @@ class RegistryEntry(_Record, frozen=True, kw_only=True):
     details: Details
 
 
-def registry_entry(release: Release, deployment: Deployment, *, justification: str = "") -> bytes:
+def registry_entry(
+    release: Release, deployment: Deployment, *, justification: str = "", balance: Balance | None = None
+) -> bytes:
     """Return an entry of tier 3 as JSON.
 
     Parameters
@@ -133,6 +136,8 @@ def registry_entry(release: Release, deployment: Deployment, *, justification: s
         What only the custodian knows.
     justification : str
         Why these parameters were chosen.
+    balance : Balance, optional
+        What is left of the account that paid.
 
     Raises
     ------
@@ -148,7 +153,7 @@ def registry_entry(release: Release, deployment: Deployment, *, justification: s
         product=_product(release),
         privacy_loss=_privacy_loss(release),
         model=_model(),
-        details=_details(release, justification),
+        details=_details(release, justification, balance),
     )
     encoded = msgspec.json.encode(entry)
     msgspec.json.decode(encoded, type=RegistryEntry)
@@ -193,7 +198,7 @@ def _model() -> Model:
     )
 
 
-def _details(release: Release, justification: str) -> Details:
+def _details(release: Release, justification: str, balance: Balance | None) -> Details:
     manifest = release.manifest
     public = ["schema: column names, bounds, categories", "norm bound, mechanism and its options"]
     if manifest.n_rows is not None:
@@ -202,7 +207,7 @@ def _details(release: Release, justification: str) -> Details:
         data_domain=f"rows of {len(manifest.columns)} encoded columns with public bounds; "
         f"l2 norm of an encoded row at most {manifest.norm_bound:.6g}",
         unprotected_quantities=tuple(public),
-        composition=_composition(release),
+        composition=_composition(release, balance),
         post_processing=f"read with post={manifest.statistics.post!r}; any other use of the file costs nothing further",
         mechanism=manifest.mechanism.name,
         mechanism_options=manifest.mechanism.options,
@@ -215,9 +220,12 @@ def _details(release: Release, justification: str) -> Details:
     )
 
 
-def _composition(release: Release) -> str:
+def _composition(release: Release, balance: Balance | None) -> str:
     spent = release.manifest.spent
     if spent is None:
         return "no ledger was used; the custodian keeps account of other releases about the same people"
     rule = {ZCDP: "rho adds up", PureDP: "epsilon adds up", ApproxDP: "by the ledger's rule"}
-    return f"entry {spent.entry} of dataset {spent.dataset}; {rule[type(release.guarantee.promise)]}"
+    paid = f"entry {spent.entry} of dataset {spent.dataset}"
+    if balance is None:
+        return f"{paid}; {rule[type(release.guarantee.promise)]}"
+    return f"{paid}; composition by the rule '{balance.composition}'. {balance.in_words}"

@@ -168,7 +168,8 @@ def _balance(balance: Balance) -> Html:
         for unit, total in balance.total.items()
     ]
     caption = "The dataset’s ledger when this page was made"
-    return table(("Unit", "Total", "Spent by all releases", "Left"), rows, caption=caption)
+    numbers = table(("Unit", "Total", "Spent by all releases", "Left"), rows, caption=caption)
+    return join(el("p", balance.in_words), numbers)
 
 
 def care(release: Release) -> Section:

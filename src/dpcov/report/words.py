@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from dpcov.privacy.convert import pure_to_zcdp, round_up, to_decimal, zcdp_delta, zcdp_epsilon
+from dpcov.privacy.convert import pure_to_zcdp, zcdp_epsilon
 from dpcov.privacy.guarantee import ApproxDP, Guarantee, Promise, PureDP, costs_nothing, format_number
+from dpcov.privacy.meaning import detection, exponential, rounded_up
 from dpcov.statistics import Post
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ def promise_in_words(promise: Promise) -> str:
     """Say what an attacker can and cannot find out."""
     if costs_nothing(promise):
         return "Nothing in this file depends on the table."
-    found = format_number(100 * _rounded_up(detection(promise, FALSE_ALARMS)))
+    found = format_number(100 * rounded_up(detection(promise, FALSE_ALARMS)))
     alarms = format_number(100 * FALSE_ALARMS)
     return (
         "Suppose that an attacker knows everybody else’s rows, and suspects what one person’s row says. If "
@@ -62,23 +63,6 @@ def promise_in_words(promise: Promise) -> str:
         "of 100 suspicions "
         f"that are true; guessing confirms {alarms}."
     )
-
-
-def detection(promise: Promise, false_alarms: Fraction) -> Fraction:
-    """Largest power of a test between two neighboring tables at this size, rounded up.
-
-    (epsilon, delta)-DP bounds it by e^epsilon a + delta and 1 - e^-epsilon (1 - a - delta); zCDP gives such a bound for
-    every delta on its curve.
-    """
-    bounds = [
-        min(
-            growth * false_alarms + delta,
-            1 - (1 - false_alarms - delta) / growth if delta < 1 - false_alarms else Fraction(1),
-        )
-        for epsilon, delta in _points(promise)
-        for growth in (_exponential(epsilon),)
-    ]
-    return min(Fraction(1), *bounds)
 
 
 def conversions(promise: Promise) -> Iterator[tuple[str, str]]:
@@ -102,33 +86,13 @@ def _for_several(promise: Promise, people: int) -> str:
     if isinstance(promise, PureDP):
         return f"({_short(people * promise.epsilon)})-DP"
     if isinstance(promise, ApproxDP):
-        delta = people * _exponential(promise.epsilon) ** (people - 1) * promise.delta
+        delta = people * exponential(promise.epsilon) ** (people - 1) * promise.delta
         return f"({_short(people * promise.epsilon)}, {_short(min(delta, Fraction(1)))})-DP"
     return f"({_short(people**2 * promise.rho)})-zCDP"
 
 
-def _points(promise: Promise) -> list[tuple[Fraction, Fraction]]:
-    """Pairs of epsilon and delta that hold."""
-    if isinstance(promise, PureDP):
-        return [(promise.epsilon, Fraction(0))]
-    if isinstance(promise, ApproxDP):
-        return [(promise.epsilon, promise.delta)]
-    steps = (Fraction(step, 8) for step in range(1, 41))
-    size = _rounded_up(Fraction(float(promise.rho) ** 0.5), 4)
-    candidates = [promise.rho + step * size for step in steps]
-    return [(epsilon, zcdp_delta(promise.rho, epsilon)) for epsilon in candidates if epsilon < 100]
-
-
-def _exponential(epsilon: Fraction) -> Fraction:
-    return round_up(to_decimal(epsilon).exp() * (1 + to_decimal(Fraction(1, 10**20))))
-
-
-def _rounded_up(value: Fraction, digits: int = 3) -> Fraction:
-    return round_up(to_decimal(value), digits)
-
-
 def _short(value: Fraction) -> str:
-    return format_number(_rounded_up(value))
+    return format_number(rounded_up(value))
 
 
 def rows_in_words(release: "Release") -> str:

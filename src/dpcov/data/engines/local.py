@@ -96,6 +96,4 @@ def _require_a_group_a_row(source: Source, n_groups: int) -> None:
 def _thread_count(threads: int | None) -> int:
     if threads is None:
         return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    if isinstance(threads, bool) or not isinstance(threads, int) or threads < 1:
-        raise UsageError("threads must be a whole number, 1 or more.")
     return threads

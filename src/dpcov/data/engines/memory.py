@@ -69,8 +69,6 @@ def require_memory(task: MomentsTask, *, threads: int = 1, copies: int = 1) -> N
 def _limit(stated: float | None) -> float:
     if stated is None:
         return machine_memory()
-    if isinstance(stated, bool) or not isinstance(stated, int | float) or not 0 < stated < math.inf:
-        raise UsageError("memory_limit is a positive number of GiB.")
     return stated * _GIB
 
 

@@ -4,7 +4,7 @@ Promise: looks at noisy numbers only; ``monotone`` and ``clip`` never increase t
 bound on the trace holds, since each projects on a convex set that contains it.  Knows nothing of rows.
 """
 
-from typing import Literal, get_args
+from typing import Literal
 
 import numpy as np
 from scipy.optimize import isotonic_regression
@@ -15,8 +15,6 @@ from dpcov.linalg.symmetric import Array
 Rule = Literal["monotone", "clip", "raw"]
 """``monotone``: nearest ordered spectrum with no negative value and trace at most the bound.  ``clip``: each value
 clipped to [0, bound], as the published code of Dong, Liang, Yi does.  ``raw``: as drawn (their paper)."""
-
-RULES: tuple[Rule, ...] = get_args(Rule)
 
 
 def mend_spectrum(values: Array, trace_bound: float, rule: Rule) -> Array:

@@ -1,0 +1,125 @@
+"""What a promise means for one person, and which promises mean too little to be made without a word.
+
+Promise: an attacker can do at most what is said here; every number is rounded up.  Knows nothing of mechanisms, rows
+or files.
+"""
+
+import warnings
+from fractions import Fraction
+
+from dpcov.errors import BudgetError, PrivacyWarning
+from dpcov.privacy.convert import round_up, to_decimal, zcdp_delta, zcdp_epsilon
+from dpcov.privacy.guarantee import ZCDP, ApproxDP, Neighbors, Promise, PureDP, format_number
+
+LARGEST_QUIET_EPSILON = Fraction(4)
+USUAL_DELTA = Fraction(1, 10**6)
+"""Where zCDP is stated as (epsilon, delta)."""
+LARGEST_PRIVATE_DELTA = Fraction(1, 1000)
+"""Largest delta where the number of rows is private, so that it cannot be compared with one over that number."""
+
+
+def check_delta(promise: Promise, neighbors: Neighbors, n_rows: int | None) -> None:
+    """Refuse a delta that would allow to publish somebody's whole row.
+
+    Whoever publishes one of n rows, chosen at random, keeps (0, 1/n)-DP.
+
+    Parameters
+    ----------
+    promise : Promise
+    neighbors : Neighbors
+    n_rows : int or None
+        The public number of rows; None while it is not known (replace-one), or private (add-remove-one).
+    """
+    if not isinstance(promise, ApproxDP):
+        return
+    if neighbors == "add-remove-one":
+        too_large = promise.delta > LARGEST_PRIVATE_DELTA
+        most = f"{format_number(LARGEST_PRIVATE_DELTA)} or less, as it must be where the number of rows is private"
+    else:
+        too_large = n_rows is not None and promise.delta * n_rows >= 1
+        most = f"below one over the number of rows, {n_rows}"
+    if too_large:
+        raise BudgetError(
+            f"delta = {format_number(promise.delta)} is not {most}. With such a delta, publishing somebody's "
+            "whole row would be allowed. Use a delta such as 1e-6, or insist with accept_large_delta=True "
+            "(--accept-large-delta)."
+        )
+
+
+def warn_of_large_epsilon(promise: Promise, *, stacklevel: int) -> None:
+    """Warn of an epsilon above 4, also of one that rho implies, and say what it means for a person."""
+    epsilon = implied_epsilon(promise)
+    if epsilon > LARGEST_QUIET_EPSILON:
+        message = f"{_large(promise, epsilon)} {certainty_in_words(promise)}"
+        warnings.warn(message, PrivacyWarning, stacklevel + 1)
+
+
+def implied_epsilon(promise: Promise) -> Fraction:
+    """Epsilon of a promise, for zCDP at the usual delta."""
+    return zcdp_epsilon(promise.rho, USUAL_DELTA) if isinstance(promise, ZCDP) else promise.epsilon
+
+
+def _large(promise: Promise, epsilon: Fraction) -> str:
+    number = format_number(rounded_up(epsilon))
+    if isinstance(promise, ZCDP):
+        rho, delta = format_number(promise.rho), format_number(USUAL_DELTA)
+        return f"rho = {rho} implies epsilon = {number} at delta = {delta}, which is large."
+    return f"epsilon = {number} is large."
+
+
+def certainty_in_words(promise: Promise) -> str:
+    """Say how sure somebody can become of something about one person."""
+    found = format_number(rounded_up(100 * certainty(promise), 4))
+    return (
+        "Somebody who knows everybody else's rows, and holds a suspicion about one person for as likely as not (50 %), "
+        f"can tell from the release whether it is true in up to {found} % of cases."
+    )
+
+
+def certainty(promise: Promise) -> Fraction:
+    """Largest probability of guessing right between two equally likely neighboring tables.
+
+    (epsilon, delta)-DP bounds it by (e^epsilon + delta) / (e^epsilon + 1); zCDP gives such a bound for every delta on
+    its curve.
+    """
+    points = ((exponential(epsilon), delta) for epsilon, delta in _points(promise))
+    return min([Fraction(1), *((growth + delta) / (growth + 1) for growth, delta in points)])
+
+
+def detection(promise: Promise, false_alarms: Fraction) -> Fraction:
+    """Largest power of a test between two neighboring tables at this size, rounded up.
+
+    (epsilon, delta)-DP bounds it by e^epsilon a + delta and 1 - e^-epsilon (1 - a - delta); zCDP gives such a bound for
+    every delta on its curve.
+    """
+    bounds = [
+        min(
+            growth * false_alarms + delta,
+            1 - (1 - false_alarms - delta) / growth if delta < 1 - false_alarms else Fraction(1),
+        )
+        for epsilon, delta in _points(promise)
+        for growth in (exponential(epsilon),)
+    ]
+    return min([Fraction(1), *bounds])
+
+
+def _points(promise: Promise) -> list[tuple[Fraction, Fraction]]:
+    """Pairs of epsilon and delta that hold."""
+    if isinstance(promise, PureDP):
+        return [(promise.epsilon, Fraction(0))]
+    if isinstance(promise, ApproxDP):
+        return [(promise.epsilon, promise.delta)]
+    steps = (Fraction(step, 8) for step in range(1, 41))
+    size = rounded_up(Fraction(float(promise.rho) ** 0.5), 4)
+    candidates = [promise.rho + step * size for step in steps]
+    return [(epsilon, zcdp_delta(promise.rho, epsilon)) for epsilon in candidates if epsilon < 100]
+
+
+def exponential(epsilon: Fraction) -> Fraction:
+    """e^epsilon, rounded up."""
+    return round_up(to_decimal(epsilon).exp() * (1 + to_decimal(Fraction(1, 10**20))))
+
+
+def rounded_up(value: Fraction, digits: int = 3) -> Fraction:
+    """Return the next larger number of few digits."""
+    return round_up(to_decimal(value), digits)

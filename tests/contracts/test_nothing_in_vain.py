@@ -1,0 +1,156 @@
+"""Whatever is typed: a release that can be read back, or an error before anything is charged."""
+
+import dataclasses
+import math
+import typing
+from decimal import Decimal
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import dpcov
+from dpcov.errors import DpcovError
+from dpcov.options import Between
+from dpcov.privacy.guarantee import ZCDP, ApproxDP, PureDP
+from dpcov.privacy.ledger_file import LedgerFile
+from tests.contracts.test_mechanisms import BUDGETS, CASES
+
+X = np.random.default_rng(0).normal(size=(60, 3)) / 4
+SCHEMA = {name: dpcov.Numeric(lower=-1, upper=1) for name in ("x0", "x1", "x2")}
+TOTALS = {
+    PureDP: dpcov.Budget(epsilon=100),
+    ZCDP: dpcov.Budget(rho=1000),
+    ApproxDP: dpcov.Budget(epsilon=100, delta="0.9"),
+}
+STRANGE = [
+    *(None, True, np.False_, "1", "", b"1", "\ud800", np.str_("0.5"), [], [2], {}, object(), print, 0.5j),
+    *(np.array(0.5), np.array(2), np.array([0.5]), np.arange(2), np.empty(0), np.datetime64("2020-01-01")),
+    *(0, 1, 2, -1, 0.5, 2.0, -0.0, 1e-300, 2.2e-308, 5e-324, 1e308, math.nan, math.inf, -math.inf),
+    *(10**400, -(10**400), Fraction(1, 10**400), Fraction(1, 3), Decimal("sNaN"), Decimal("1e-9999")),
+    *(np.int64(2), np.uint8(20), np.float64(0.5), np.float32(0.1), np.float16(0.5), np.longdouble(0.5)),
+]
+
+
+def parts_of(hint):
+    """An annotation and everything inside it: ranges, words, None."""
+    return [hint, *(part for inner in typing.get_args(hint) for part in parts_of(inner))]
+
+
+def edges(within):
+    """The ends of a range and what lies beside them."""
+    ends = [end for end in (within.low, within.high) if math.isfinite(end)]
+    return [beside for end in ends for beside in (end, math.nextafter(end, 0), math.nextafter(end, math.inf))]
+
+
+def guises(value):
+    """A good value as the types in which people may hold it."""
+    if isinstance(value, str):
+        return [value, np.str_(value), value.upper(), value.encode()]
+    if value is None:
+        return []
+    numbers = [value, np.asarray(value)[()], np.float32(value), Fraction(value), Decimal(value), str(value)]
+    return [*numbers, int(value)]
+
+
+def hostile(hint, default):
+    """Values for an option: strange ones, and its default, words and range in strange types."""
+    inside = parts_of(hint)
+    good = [default, *(part for part in inside if isinstance(part, str))]
+    good += [edge for part in inside if isinstance(part, Between) for edge in edges(part)]
+    return [*STRANGE, *(guise for value in good for guise in guises(value))]
+
+
+def in_vain(values, release, ledger, tmp_path):
+    """Values after which something else is there than a readable release, or an error and an untouched ledger."""
+    found, paid = [], 0
+    for value in values:
+        try:
+            made = release(value)
+            made.save(tmp_path / "made.dpcov", overwrite=True)
+            assert dpcov.load(tmp_path / "made.dpcov") == made
+            assert np.isfinite(made.second_moment()).all()
+            paid += 1
+        except DpcovError as error:
+            if any("IS spent" in note for note in getattr(error, "__notes__", ())):
+                found.append((repr(value), error))
+        except Exception as error:
+            found.append((repr(value), error))
+    entries = ledger.entries("people")
+    assert len(entries) == paid or found
+    assert all(entry.state == "committed" for entry in entries) or found
+    return found
+
+
+@pytest.fixture
+def ledger_for(tmp_path, monkeypatch):
+    """A ledger that does not wait for the disk."""
+    connect = LedgerFile._connect
+    monkeypatch.setattr(LedgerFile, "_connect", lambda self: unsynced(connect(self)))
+
+    def make(kind, neighbors):
+        ledger = dpcov.Ledger(tmp_path / "ledger.sqlite")
+        ledger.create("people", TOTALS[kind], neighbors)
+        return ledger
+
+    return make
+
+
+def unsynced(connection):
+    connection.execute("PRAGMA synchronous = OFF")
+    return connection
+
+
+OPTIONS = [
+    pytest.param(*case.values, field, id=f"{case.id}-{field.name}")
+    for case in CASES
+    for field in dataclasses.fields(case.values[0])
+]
+
+
+@pytest.mark.parametrize(("mechanism", "neighbors", "kind", "field"), OPTIONS)
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_no_option_of_a_mechanism_is_charged_in_vain(mechanism, neighbors, kind, field, ledger_for, tmp_path):
+    ledger = ledger_for(kind, neighbors)
+
+    def release(value):
+        facts = {"norm_bound": 1.0, "budget": BUDGETS[kind], "neighbors": neighbors}
+        return dpcov.second_moment(
+            X, mechanism=mechanism.name, **facts, ledger=ledger, dataset="people", **{field.name: value}
+        )
+
+    hint = typing.get_type_hints(mechanism, include_extras=True)[field.name]
+    assert in_vain(hostile(hint, field.default), release, ledger, tmp_path) == []
+
+
+FACTS = {
+    **{"neighbors": "replace-one", "n_rows": 60, "by": "x0", "engine": "local", "threads": 1},
+    **{"memory_limit": 4.0, "mechanism": "gaussian", "dataset": "people", "entropy": None, "bits": 20},
+    **{"epsilon": 1, "delta": 1e-6, "rho": 0.5, "rows_per_person": 2, "title": "a", "intercept": True},
+    **{"schema_bound": 1.5, "missing": "center", "lower": -1.0, "norm_bound": 2.0, "unit": 2},
+}
+
+
+@pytest.mark.parametrize("name", FACTS)
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_nothing_else_that_is_typed_is_charged_in_vain(name, ledger_for, tmp_path):
+    ledger = ledger_for(ApproxDP, "replace-one")
+
+    def release(value):
+        budget, facts, schema = {"epsilon": 1, "delta": 1e-6}, {}, {}
+        if name in ("epsilon", "delta", "rho"):
+            budget = {"rho": value} if name == "rho" else budget | {name: value}
+        elif name in ("rows_per_person", "title", "intercept", "missing"):
+            schema[name] = value
+        elif name == "schema_bound":
+            schema["norm_bound"] = value
+        elif name not in ("lower", "norm_bound", "unit"):
+            facts[name] = value
+        facts = {"budget": dpcov.Budget(**budget), "ledger": ledger, "dataset": "people", **facts}
+        if name in ("norm_bound", "unit"):
+            unit = {"norm_bound": 1.0} | {"norm_bound" if name == "norm_bound" else "rows_per_person": value}
+            return dpcov.second_moment(X, **unit, **facts)
+        columns = SCHEMA | ({"x0": dpcov.Numeric(lower=value, upper=1)} if name == "lower" else {})
+        return dpcov.release(X, schema=dpcov.Schema(columns=columns, **schema), **facts)
+
+    assert in_vain([*STRANGE, *guises(FACTS[name])], release, ledger, tmp_path) == []
