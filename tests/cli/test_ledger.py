@@ -59,6 +59,26 @@ def test_a_read_only_ledger_can_be_read_and_not_spent_from(shared_desk):
     assert book.entries("patients") == ()
 
 
+def test_an_account_of_another_unit_refuses_the_release_unread(desk):
+    unit = ("--epsilon", "2", "--delta", "1e-6", "--rows-per-person", "3")
+    assert desk.run("ledger", "create", desk.ledger, "--dataset", "g", *unit).exit_code == 0
+    refused = desk.release("--dataset", "g", data=desk.folder / "nowhere.csv")
+    assert refused.exit_code == 6
+    assert "rows_per_person = 3; a release with 1 cannot be added" in refused.output
+
+
+def test_large_deltas_are_refused_unless_a_flag_insists_and_large_epsilons_warn(desk):
+    desk.run("ledger", "create", desk.ledger, "--dataset", "g", "--epsilon", "9", "--delta", "0.1")
+    large = ("--dataset", "g", "--epsilon", "5", "--delta", "0.01")
+    refused = desk.release(*large, rho=None)
+    assert (refused.exit_code, desk.states()) == (5, [])
+    assert "--accept-large-delta" in refused.output
+    made = desk.release(*large, "--accept-large-delta", rho=None)
+    assert made.exit_code == 0, made.output
+    assert "Warning: epsilon = 5 is large. Somebody who knows" in made.stderr
+    assert "PrivacyWarning" not in made.output
+
+
 def test_what_is_left_is_told_in_words_where_gaussian_noise_is_added_up(desk):
     created = desk.run("ledger", "create", desk.ledger, "--dataset", "g", "--epsilon", "2", "--delta", "1e-6")
     assert created.exit_code == 0, created.output
@@ -66,7 +86,11 @@ def test_what_is_left_is_told_in_words_where_gaussian_noise_is_added_up(desk):
     assert made.exit_code == 0, made.output
     shown = desk.run("ledger", "show", desk.ledger, "--dataset", "g")
     assert "Gaussian noise, 1/multiplier²: total" in shown.output
+    left = dpcov.Ledger(desk.ledger).remaining("g").in_words
+    assert left.startswith("Left: one more release of up to ε = 1.")
+    assert left in shown.output
     page = desk.folder / "page.html"
     assert desk.run("report", desk.output, "-o", page, "--ledger", desk.ledger).exit_code == 0
     assert "Gaussian noise, 1/multiplier²" in page.read_text(encoding="utf-8")
+    assert left in page.read_text(encoding="utf-8")
     assert "inverse_square" not in shown.output + page.read_text(encoding="utf-8")

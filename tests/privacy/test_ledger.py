@@ -128,7 +128,7 @@ def test_an_account_has_one_unit_fixed_when_it_is_opened_or_by_its_first_release
         ledger.reserve("wards", three, RELATION)
     for refuse in (ledger.check, ledger.reserve):
         for other in (1, 4):
-            with pytest.raises(LedgerError, match=f"up to 3 rows each; a release for up to {other} rows"):
+            with pytest.raises(LedgerError, match=f"rows_per_person = 3; a release with {other} cannot"):
                 refuse("wards", replace(three, rows_per_person=other), RELATION)
     ledger.reserve("wards", three, RELATION)
     assert {entry.spend.rows_per_person for entry in ledger.entries("wards")} == {3}

@@ -2,6 +2,7 @@
 
 import re
 from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -88,6 +89,7 @@ def test_two_releases_of_one_fit_into_one_and_a_half_and_the_words_say_why():
     assert 1 < one < 1.5
     assert two < one < 2 * two
     assert "grows with the square of ε, so two releases cost less than twice the ε of one" in words
+    assert words in " ".join(Path("docs/ledger.md").read_text(encoding="utf-8").split())
     assert room_in_words(None, TOTAL, []) == room_in_words("gaussian", TOTAL, [])
 
 

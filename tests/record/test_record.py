@@ -91,6 +91,32 @@ def test_the_checklist_ticks_only_what_the_file_knows(tmp_path):
     assert "- [ ] **Is the randomness fit for privacy?**" in checklist(made(entropy=dpcov.SeededEntropy(1)))
 
 
+@pytest.mark.parametrize(
+    ("delta", "neighbors", "answer"),
+    [
+        ("1e-6", "replace-one", "- [x] **{}** Yes: delta times the number of rows, 300, is 0.0003."),
+        ("0.001", "replace-one", "- [ ] **{}** No: delta times the number of rows, 300, is 0.3."),
+        ("1e-9", "add-remove-one", "- [x] **{}** Yes: delta times the number of rows, "),
+    ],
+)
+def test_the_checklist_answers_whether_delta_is_small(delta, neighbors, answer):
+    said = checklist(made(Budget(epsilon=1, delta=delta), neighbors=neighbors))
+    assert answer.format("Is delta far below one over the number of people?") in said
+
+
+def test_both_say_what_the_account_has_left(tmp_path):
+    ledger = dpcov.Ledger(tmp_path / "l.sqlite")
+    ledger.create("wards", Budget(epsilon="1.5", delta="1e-6"), "replace-one")
+    made(ledger=ledger, dataset="wards").save(tmp_path / "a.dpcov")
+    base = ["record", str(tmp_path / "a.dpcov"), "--curator", "H", "--intended-use", "u", "-o"]
+    for kind in ("registry", "checklist"):
+        told = CliRunner().invoke(
+            app, [*base, str(tmp_path / kind), "--kind", kind, "--ledger", str(tmp_path / "l.sqlite")]
+        )
+        assert told.exit_code == 0
+        assert ledger.remaining("wards").in_words in (tmp_path / kind).read_text(encoding="utf-8")
+
+
 def test_the_command_writes_both_and_refuses_gaps(tmp_path):
     made().save(tmp_path / "a.dpcov")
     run = CliRunner().invoke

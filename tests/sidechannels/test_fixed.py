@@ -86,10 +86,10 @@ def test_the_screen_says_the_same(n_rows, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     pa.parquet.write_table(table(n_rows), "t.parquet")
     (tmp_path / "s.toml").write_text(SCHEMA.dumps())
-    fixed = ["--schema", "s.toml", "--rho", "1", "--neighbors", "add-remove-one"]
+    fixed = ["--schema", "s.toml", "--rho", "0.1", "--neighbors", "add-remove-one"]
     run = CliRunner().invoke(app, ["release", "t.parquet", *fixed, "--no-ledger", "-o", "out.dpcov"])
     assert run.output.splitlines() == [
-        "Wrote out.dpcov: (1)-zCDP, 4 features.",
+        "Wrote out.dpcov: (0.1)-zCDP, 4 features.",
         "Next: dpcov show out.dpcov   ·   dpcov export out.dpcov -o covariance.csv",
     ]
 

@@ -239,8 +239,8 @@ def _check_unit(rows_per_person: int | None, spend: Spend) -> None:
     """Refuse a release that protects another unit than the account."""
     if rows_per_person not in (None, spend.rows_per_person):
         raise LedgerError(
-            f"This dataset's releases protect people with up to {rows_per_person} rows each; a release for up to "
-            f"{spend.rows_per_person} rows cannot be added to them, because the two promises mean different things. "
+            f"This dataset is protected with rows_per_person = {rows_per_person}; a release with "
+            f"{spend.rows_per_person} cannot be added to it, because the two promises mean different things. "
             f"Release with rows_per_person = {rows_per_person}."
         )
 

@@ -1,0 +1,136 @@
+"""What a promise means for one person is bounded from above, and promises that mean little are not made silently."""
+
+import re
+import warnings
+from fractions import Fraction
+from math import exp, sqrt
+
+import numpy as np
+import pytest
+from scipy.stats import norm
+
+import dpcov
+from dpcov.errors import BudgetError, PrivacyWarning
+from dpcov.privacy.convert import zcdp_rho
+from dpcov.privacy.guarantee import ZCDP, ApproxDP, PureDP
+from dpcov.privacy.meaning import certainty, detection
+from tests.contracts.test_mechanisms import UnreadSource
+
+X = np.random.default_rng(0).normal(size=(200, 4)) / 4
+BORDER = zcdp_rho(Fraction(4), Fraction(1, 10**6))
+ALARMS = Fraction(1, 20)
+
+
+def randomized_response_power(epsilon, alarms):
+    """The best test against the worst epsilon-DP mechanism: a coin that is right with odds e^epsilon."""
+    right = exp(epsilon) / (1 + exp(epsilon))
+    wrong = 1 - right
+    return right * alarms / wrong if alarms <= wrong else right + wrong * (alarms - wrong) / right
+
+
+@pytest.mark.parametrize("epsilon", ["0.1", "1", "3"])
+def test_pure_detection_is_that_of_the_worst_mechanism(epsilon):
+    found = float(detection(PureDP(epsilon=Fraction(epsilon)), ALARMS))
+    assert found == pytest.approx(randomized_response_power(float(Fraction(epsilon)), 0.05), rel=1e-9)
+
+
+@pytest.mark.parametrize("rho", ["0.001", "0.01", "0.1", "0.5", "2"])
+def test_zcdp_detection_covers_gaussian_noise_and_is_not_far_above(rho):
+    # Gaussian noise with sensitivity over std = sqrt(2 rho) is the extreme case of rho-zCDP here.
+    exact = norm.cdf(norm.ppf(0.05) + sqrt(2 * float(rho)))
+    found = float(detection(ZCDP(rho=Fraction(rho)), ALARMS))
+    assert exact <= found <= min(1.0, 3 * exact)
+
+
+def test_nothing_is_promised_beyond_certainty():
+    assert detection(ApproxDP(epsilon=Fraction(1, 10), delta=Fraction(99, 100)), ALARMS) == 1
+    assert detection(PureDP(epsilon=Fraction(99)), ALARMS) <= 1
+
+
+@pytest.mark.parametrize("epsilon", ["0.1", "1", "4", "30"])
+def test_certainty_is_that_of_randomized_response(epsilon):
+    odds = exp(float(Fraction(epsilon)))
+    assert odds / (1 + odds) <= float(certainty(PureDP(epsilon=Fraction(epsilon)))) + 1e-15
+    assert float(certainty(PureDP(epsilon=Fraction(epsilon)))) == pytest.approx(odds / (1 + odds), rel=1e-12)
+    leaky = ApproxDP(epsilon=Fraction(epsilon), delta=Fraction(1, 10))
+    assert float(certainty(leaky)) == pytest.approx((odds + 0.1) / (1 + odds), rel=1e-12)
+
+
+@pytest.mark.parametrize("rho", ["0.001", "0.1", "0.5", "2", "1000"])
+def test_certainty_under_zcdp_covers_gaussian_noise_and_is_not_far_above(rho):
+    exact = norm.cdf(sqrt(2 * float(rho)) / 2)
+    assert exact <= float(certainty(ZCDP(rho=Fraction(rho)))) <= min(1.0, 1.25 * exact)
+
+
+@pytest.mark.parametrize(
+    ("budget", "said"),
+    [
+        ({"epsilon": 4}, None),
+        ({"epsilon": "4.01"}, r"epsilon = 4\.01 is large.* 98\.22 %"),
+        ({"epsilon": 5, "delta": "1e-6"}, r"epsilon = 5 is large.*\(50 %\).* 99\.34 %"),
+        ({"rho": BORDER}, None),
+        ({"rho": 1}, "rho = 1 implies epsilon = 7.77 at delta = 1e-6, which is large"),
+    ],
+)
+@pytest.mark.parametrize("rows_per_person", [1, 3])
+def test_an_epsilon_above_four_says_what_it_means_for_a_person(budget, said, rows_per_person):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        dpcov.second_moment(
+            X,
+            norm_bound=1.0,
+            budget=dpcov.Budget(**budget),
+            mechanism="auto",
+            rows_per_person=rows_per_person,
+        )
+    told = [warning for warning in caught if warning.category is PrivacyWarning]
+    assert len(told) == (said is not None)
+    for warning in told:
+        assert re.search(said, str(warning.message))
+        assert warning.filename == __file__
+
+
+@pytest.fixture
+def ledger(tmp_path):
+    return dpcov.Ledger(tmp_path / "ledger.sqlite")
+
+
+def release(ledger, delta, data=X, *, neighbors="replace-one", **how):
+    ledger.create("people", dpcov.Budget(epsilon=4, delta="0.9"), neighbors)
+    schema = dpcov.Schema(columns={f"x{i}": dpcov.Numeric(lower=-1, upper=1) for i in range(4)})
+    how = {"ledger": ledger, "dataset": "people", "neighbors": neighbors, **how}
+    return dpcov.release(data, schema=schema, budget=dpcov.Budget(epsilon=1, delta=delta), **how)
+
+
+@pytest.mark.parametrize("delta", ["1/200", "0.005", "0.5"])
+@pytest.mark.parametrize("stated", [True, False])
+def test_a_delta_of_one_over_the_public_number_of_rows_is_refused_as_early_as_it_is_known(
+    ledger, delta, stated
+):
+    delta, data = Fraction(delta), UnreadSource() if stated else X
+    with pytest.raises(
+        BudgetError, match=r"not below one over the number of rows, 200\..*--accept-large-delta"
+    ) as refused:
+        release(ledger, delta, data, n_rows=200 if stated else None)
+    assert stated or "No budget was spent and nothing was released." in refused.value.__notes__
+    assert ledger.entries("people") == ()
+
+
+def test_a_delta_above_a_thousandth_is_refused_unread_where_the_number_of_rows_is_private(ledger):
+    with pytest.raises(BudgetError, match=r"not 0\.001 or less"):
+        release(ledger, "0.0011", UnreadSource(), neighbors="add-remove-one")
+    assert ledger.entries("people") == ()
+
+
+@pytest.mark.parametrize(
+    ("delta", "neighbors", "insists"),
+    [
+        ("0.00499", "replace-one", False),
+        ("0.001", "add-remove-one", False),
+        ("0.005", "replace-one", True),
+        ("0.1", "add-remove-one", True),
+    ],
+)
+def test_smaller_deltas_are_taken_and_larger_ones_if_somebody_insists(ledger, delta, neighbors, insists):
+    release(ledger, delta, neighbors=neighbors, accept_large_delta=insists)
+    assert [entry.state for entry in ledger.entries("people")] == ["committed"]
