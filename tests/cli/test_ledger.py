@@ -89,6 +89,7 @@ def test_what_is_left_is_told_in_words_where_gaussian_noise_is_added_up(desk):
     left = dpcov.Ledger(desk.ledger).remaining("g").in_words
     assert left.startswith("Left: one more release of up to ε = 1.")
     assert left in shown.output
+    assert "Unit: 1 row per person\n" in shown.output
     page = desk.folder / "page.html"
     assert desk.run("report", desk.output, "-o", page, "--ledger", desk.ledger).exit_code == 0
     assert "Gaussian noise, 1/multiplier²" in page.read_text(encoding="utf-8")

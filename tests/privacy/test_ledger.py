@@ -131,6 +131,7 @@ def test_an_account_has_one_unit_fixed_when_it_is_opened_or_by_its_first_release
             with pytest.raises(LedgerError, match=f"rows_per_person = 3; a release with {other} cannot"):
                 refuse("wards", replace(three, rows_per_person=other), RELATION)
     ledger.reserve("wards", three, RELATION)
+    assert ledger.remaining("wards").rows_per_person == 3
     assert {entry.spend.rows_per_person for entry in ledger.entries("wards")} == {3}
     assert ledger.verify().problems == ()
 

@@ -75,12 +75,14 @@ def show(ledger: options.LedgerPlace, dataset: Dataset) -> None:
         when = entry.reserved_at[:19]
         typer.echo(f"{entry.id:>4}  {when}  {entry.state:<9}  {entry.spend.mechanism}  {entry.spend.promise}")
     balance = book.remaining(dataset)
+    if balance.rows_per_person is not None:
+        typer.echo(f"Unit: {options.counted(balance.rows_per_person, 'row')} per person")
     for unit, total in balance.total.items():
         left = balance.remaining[unit]
         rounded = format_number(shorten_down(left)) if left > 0 else "0"
         spent = format_number(balance.spent[unit])
         typer.echo(f"{unit_words(unit)}: total {format_number(total)}, spent {spent}, left {rounded}")
-    typer.echo(f"{balance.in_words}")
+    typer.echo(balance.in_words)
 
 
 @app.command(epilog=VERIFY_EXAMPLE)

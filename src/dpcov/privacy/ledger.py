@@ -40,11 +40,12 @@ LONGEST_TEXT = 1000
 class Balance:
     """What a dataset may spend, has spent and has left, in the units of its composition rule.
 
-    ``composition`` is None before the first release; the amounts are then those of the total itself.  ``in_words``
-    says how large one more release may be.
+    ``composition`` and ``rows_per_person`` may be None before the first release; the amounts are then those of the
+    total itself.  ``in_words`` says how large one more release may be.
     """
 
     composition: Composition | None
+    rows_per_person: int | None
     total: Amounts
     spent: Amounts
     remaining: Amounts
@@ -229,10 +230,15 @@ def _allowed_composition(
             f"added to it, because the two promises mean different things. Release with {account.neighbors}."
         )
     earlier = transaction.spends(dataset)
-    _check_unit(account.rows_per_person or next((each.rows_per_person for each in earlier), None), spend)
+    _check_unit(_unit(account, earlier), spend)
     composition = account.composition or choose_composition(account.total, spend)
     check_room(composition, account.total, earlier, spend)
     return composition
+
+
+def _unit(account: Dataset, earlier: Counter[Spend]) -> int | None:
+    """Rows per person of all releases of an account; None before the first where none were stated."""
+    return account.rows_per_person or next((spend.rows_per_person for spend in earlier), None)
 
 
 def _check_unit(rows_per_person: int | None, spend: Spend) -> None:
@@ -272,7 +278,13 @@ def _balance(account: Dataset, spends: Counter[Spend]) -> Balance:
     total = limit(shown_as, account.total)
     used = spent(shown_as, account.total, spends)
     left = {unit: max(Fraction(0), total[unit] - used[unit]) for unit in total}
-    return Balance(composition=account.composition, total=total, spent=used, remaining=left)
+    return Balance(
+        composition=account.composition,
+        rows_per_person=_unit(account, spends),
+        total=total,
+        spent=used,
+        remaining=left,
+    )
 
 
 def _is_unicode(text: str) -> bool:
