@@ -4,10 +4,11 @@ Promise: everything here is public.  Estimates are computed when they are read, 
 recomputed with other choices any day at no privacy cost.
 """
 
-from functools import cached_property
+from collections.abc import Callable
+from functools import cached_property, wraps
 from math import sqrt
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar
 
 import msgspec
 import numpy as np
@@ -19,6 +20,7 @@ from dpcov.artifact_file import Arrays, fingerprint, member_record, pack, unpack
 from dpcov.centered_estimate import shrunk_covariance
 from dpcov.errors import ReleaseError, UsageError
 from dpcov.estimate import UnitEstimate
+from dpcov.linalg.one_thread import one_thread
 from dpcov.linalg.symmetric import correlation_of
 from dpcov.manifest import Manifest, read_guarantee
 from dpcov.output import write_file
@@ -29,6 +31,22 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 Array = NDArray[np.float64]
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def on_one_thread(function: Callable[P, R]) -> Callable[P, R]:
+    """Let BLAS share no small matrix while a release is read: the first argument, or what it has as ``release_``."""
+
+    @wraps(function)
+    def limited(*args: P.args, **kwargs: P.kwargs) -> R:
+        given: Any = args[0] if args else kwargs.get("release")
+        release = getattr(given, "release_", given)
+        size = len(release.manifest.columns) if isinstance(release, Release) else 0
+        with one_thread(size):
+            return function(*args, **kwargs)
+
+    return limited
 
 
 class Release:
@@ -143,6 +161,7 @@ class Release:
     def _unit(self) -> UnitEstimate:
         return estimation.unit_estimate(self.statistics, self.manifest.n_rows)
 
+    @on_one_thread
     def second_moment(self, post: Post | None = None) -> Array:
         """Estimate of E[x x'] in encoded units, intercept included if there is one.
 
@@ -191,6 +210,7 @@ class Release:
         lowest = np.array([c.lowest for c in self.manifest.columns if c.kind != "intercept"])
         return self._centers + self._half_ranges * np.clip(self._centered[0], lowest, 1.0)
 
+    @on_one_thread
     def covariance(self, post: Post | None = None) -> Array:
         """Estimated covariance (centered, divided by n) of the features, in original units.
 
@@ -210,6 +230,7 @@ class Release:
         """Estimated correlation matrix; NaN where a variance is estimated as zero."""
         return correlation_of(self.covariance(post) / np.outer(self._half_ranges, self._half_ranges))
 
+    @on_one_thread
     def expected_error(self, post: Post = "none") -> float | None:
         """Root mean squared Frobenius error of ``second_moment("none")`` caused by the noise, encoded units.
 

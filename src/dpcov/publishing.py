@@ -18,6 +18,7 @@ from dpcov.columns import EncodedColumn
 from dpcov.data.moments import Moments, MomentsSpec
 from dpcov.data.rows import EncodedRows, RowsSpec
 from dpcov.errors import DataError, UsageError
+from dpcov.linalg.one_thread import one_thread
 from dpcov.manifest import MechanismRecord, SpentRecord
 from dpcov.mechanisms.base import Calibration, Mechanism, Problem, RowMechanism
 from dpcov.noise.entropy import Entropy, SystemEntropy
@@ -132,7 +133,8 @@ def _draw(
     if isinstance(exact, EncodedRows):
         assert isinstance(plan.mechanism, RowMechanism)
         return plan.mechanism.draw_rows(exact, calibration, problem, entropy)
-    return plan.mechanism.draw(exact, calibration, problem, entropy)
+    with one_thread(problem.n_features):
+        return plan.mechanism.draw(exact, calibration, problem, entropy)
 
 
 def _room(plan: ReleasePlan) -> int:

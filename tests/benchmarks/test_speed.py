@@ -1,9 +1,12 @@
 """The speed benchmarks measure what they say, in short forms that do not depend on who else uses the machine."""
 
+import time
+from pathlib import Path
+
 import numpy as np
 
 import dpcov
-from benchmarks.speed import scaling, strata
+from benchmarks.speed import scaling, strata, under_load
 from benchmarks.speed.timing import interleaved_cpu
 
 
@@ -33,3 +36,26 @@ def test_strata_are_timed_with_all_that_a_user_waits_for(capsys):
     assert "GiB" in told
     rows = strata.rows_of(2000, 12, 3)
     assert set(np.round(np.log2(np.linalg.norm(rows, axis=1) / 0.9))) == {0.0, -1.0, -2.0}
+
+
+def test_the_load_works_only_while_it_is_timed(capsys):
+    load = under_load.Load()
+    try:
+        assert stops(load)
+        with load.running():
+            assert not is_stopped(load)
+        assert stops(load)
+    finally:
+        load.end()
+    under_load.main(["--features", "20", "--rounds", "1"])
+    told = capsys.readouterr().out.splitlines()[2:]
+    assert [line.rsplit(maxsplit=6)[0] for line in told] == list(under_load.actions_of(20))
+    assert all(float(cell) > 0 for line in told for cell in line.split()[-6:])
+
+
+def is_stopped(load):
+    return Path(f"/proc/{load._process.pid}/stat").read_text().rsplit(")", 1)[1].split()[0] == "T"
+
+
+def stops(load):
+    return any(is_stopped(load) or time.sleep(0.05) for _ in range(100))

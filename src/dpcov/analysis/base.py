@@ -32,9 +32,10 @@ from dpcov.analysis.second_door import (
     table_of,
 )
 from dpcov.analysis.spending import Spending
-from dpcov.artifact import Release
+from dpcov.artifact import Release, on_one_thread
 from dpcov.columns import EncodedColumn
 from dpcov.errors import LedgerError
+from dpcov.linalg.one_thread import one_thread
 from dpcov.privacy.budget import Budget
 from dpcov.privacy.guarantee import Neighbors
 from dpcov.statistics import Post
@@ -157,6 +158,7 @@ class ReleaseEstimator(BaseEstimator):  # type: ignore[misc]
         terms.check()
         return terms
 
+    @on_one_thread
     def conf_int(self, level: float = 0.95, **options: Any) -> Any:
         """Intervals for what was estimated, from the law of the noise (:mod:`dpcov.analysis.inference`).
 
@@ -203,7 +205,8 @@ class ReleaseEstimator(BaseEstimator):  # type: ignore[misc]
         self._places = self._chosen(release, columns)
         self.release_ = release
         self._set_names([columns[place] for place in self._places])
-        self._read(release)
+        with one_thread(len(release.manifest.columns)):
+            self._read(release)
         return self
 
     def _set_names(self, columns: Sequence[EncodedColumn]) -> None:

@@ -11,7 +11,7 @@ from sklearn.covariance import EmpiricalCovariance, log_likelihood
 
 from dpcov.analysis.base import Array, ReleaseEstimator
 from dpcov.analysis.inference import variance_intervals
-from dpcov.artifact import Release
+from dpcov.artifact import Release, on_one_thread
 
 
 @dataclass(eq=False, repr=False)
@@ -58,6 +58,7 @@ class PrivateCovariance(ReleaseEstimator, EmpiricalCovariance):  # type: ignore[
         self.noise_edge_ = reading.largest_noise()
         self.precision_ = reading.precision() if self.store_precision else None
 
+    @on_one_thread
     def get_precision(self) -> Array:
         """Inverse of the covariance, as ``precision_``."""
         self._require_fitted()

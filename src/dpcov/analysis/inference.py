@@ -32,7 +32,7 @@ from dpcov.analysis.moment_law import (
 )
 from dpcov.analysis.problems import InputError
 from dpcov.analysis.reading import original_map
-from dpcov.artifact import Release
+from dpcov.artifact import Release, on_one_thread
 
 if TYPE_CHECKING:
     from dpcov.analysis.base import ReleaseEstimator
@@ -48,6 +48,7 @@ __all__ = [
 ]
 
 
+@on_one_thread
 def mean_intervals(
     release: Release, features: Sequence[str] | None = None, *, level: float = 0.95, sampling: bool = True
 ) -> IntervalTable:
@@ -74,6 +75,7 @@ def mean_intervals(
     return table("means", level, mean_lines(law, places, level))
 
 
+@on_one_thread
 def variance_intervals(
     release: Release,
     features: Sequence[str] | None = None,
@@ -101,6 +103,7 @@ def variance_intervals(
     return table("variances", level, variance_lines(law, places, level, tails))
 
 
+@on_one_thread
 def correlation_intervals(
     release: Release,
     features: Sequence[str] | None = None,
@@ -132,6 +135,7 @@ def correlation_intervals(
     return table(what, level, partial_correlation_lines(law, kept, level, tails), _notes(references))
 
 
+@on_one_thread
 def eigenvalue_intervals(
     release: Release,
     features: Sequence[str] | None = None,
@@ -181,6 +185,7 @@ def eigenvalue_intervals(
     return table(what, level, lines)
 
 
+@on_one_thread
 def coefficient_intervals(
     release: Release,
     target: str,

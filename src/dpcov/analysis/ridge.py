@@ -19,6 +19,7 @@ from dpcov.analysis.linear_model import LinearModel
 from dpcov.analysis.problems import InputError, warn_noise
 from dpcov.analysis.ridge_bound import error_bound
 from dpcov.analysis.ridge_path import RidgeProblem
+from dpcov.artifact import on_one_thread
 
 
 @dataclass(eq=False, repr=False)
@@ -112,6 +113,7 @@ class PrivateRidge(LinearModel):
                 "about the data."
             )
 
+    @on_one_thread
     def coef_path(self) -> Array:
         """Coefficients in original units along the path.
 
@@ -129,6 +131,7 @@ class PrivateRidge(LinearModel):
             ]
         )
 
+    @on_one_thread
     def error_bound(self, confidence: float = 0.95) -> Any:
         """How far the coefficients can be from those of the same penalty on the exact moments.
 

@@ -19,7 +19,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from scipy import special, stats
 
-from dpcov.artifact import Release
+from dpcov.artifact import Release, on_one_thread
 from dpcov.columns import EncodedColumn
 from dpcov.errors import UsageError
 from dpcov.linalg.symmetric import compose, correlation_of, eigh
@@ -55,6 +55,7 @@ class FidelityRow:
     worst_correlation_error: float
 
 
+@on_one_thread
 def sample(release: Release, n_rows: int, *, seed: int | None = None) -> pa.Table:
     """Draw synthetic rows.
 
@@ -82,6 +83,7 @@ def sample(release: Release, n_rows: int, *, seed: int | None = None) -> pa.Tabl
     )
 
 
+@on_one_thread
 def fidelity(release: Release, n_rows: int = 20_000, *, seed: int | None = None) -> tuple[FidelityRow, ...]:
     """Compare means, standard deviations and correlations of fresh synthetic rows with the release's."""
     copula = Copula(release, np.random.default_rng(seed))

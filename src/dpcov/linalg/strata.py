@@ -32,7 +32,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dpcov.errors import UsageError
-from dpcov.linalg.one_thread import one_thread
 from dpcov.linalg.project import project_psd
 from dpcov.linalg.stratum import NoisyMatrix, Stratum, pool, with_joint_trace
 from dpcov.linalg.structured import Candidate, blended, guided_candidates, sparse_candidate
@@ -144,11 +143,6 @@ def shrink_strata(
     StrataResult
     """
     strata = _observations(noisy, off_diagonal_variances, traces, trace_variances)
-    with one_thread(len(strata[0].noisy)):
-        return _shrunk(strata, joint_trace, clearest_is_inhabited)
-
-
-def _shrunk(strata: list[Stratum], joint_trace: float | None, clearest_is_inhabited: bool) -> StrataResult:
     kept = _with_evidence(_comparable_runs(strata), clearest_is_inhabited)
     if joint_trace is not None:
         sharpened = iter(with_joint_trace([stratum for run in kept for stratum in run], joint_trace))

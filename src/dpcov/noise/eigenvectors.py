@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from scipy.linalg import lapack
 
 from dpcov.errors import NumericError, UsageError
+from dpcov.linalg.one_thread import one_thread
 from dpcov.noise.bingham import acceptance, check_symmetric, envelope_width
 from dpcov.noise.continuous import normals, uniforms
 from dpcov.noise.entropy import Entropy
@@ -101,7 +102,10 @@ def sample_eigenvectors(
     if not 1 <= rank <= len(sscp):
         raise UsageError("The rank must lie between 1 and the number of features.")
     _check_exponents(exponents, min(rank, len(sscp) - 1))
-    return _assemble(_draw_reflections(np.array(sscp, dtype=np.float64), exponents, entropy), len(sscp), rank)
+    # Many short steps in turn, whatever the dimension: 12 times the processor time with two threads at 1000.
+    with one_thread():
+        reflections = _draw_reflections(np.array(sscp, dtype=np.float64), exponents, entropy)
+        return _assemble(reflections, len(sscp), rank)
 
 
 def _draw_reflections(

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from dpcov.artifact import Release
+from dpcov.artifact import Release, on_one_thread
 from dpcov.privacy.ledger import Balance
 from dpcov.report import about, heatmap, results
 from dpcov.report.charts import number
@@ -20,6 +20,7 @@ from dpcov.report.words import rows_in_words
 SCRIPTS = ("theme.js", "heatmap.js", "parts.js")
 
 
+@on_one_thread
 def render_release(
     release: Release, *, file_name: str = "release.dpcov", balance: Balance | None = None
 ) -> bytes:

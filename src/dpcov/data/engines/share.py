@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
+from dpcov.linalg.one_thread import one_thread
+
 Item = TypeVar("Item")
 
 
@@ -21,8 +23,6 @@ def share(items: Iterator[Item], work: Callable[[Item], None], threads: int) -> 
         for item in _released(few, items):
             work(item)
         return
-    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
-
     free, failures = threading.Semaphore(threads), list[BaseException]()
 
     def attend(item: Item) -> None:
@@ -34,7 +34,7 @@ def share(items: Iterator[Item], work: Callable[[Item], None], threads: int) -> 
             free.release()
 
     turns = _released(few, items)
-    with threadpool_limits(1, user_api="blas"), ThreadPoolExecutor(threads, "dpcov-moments") as pool:
+    with one_thread(), ThreadPoolExecutor(threads, "dpcov-moments") as pool:
         while free.acquire() and not failures and (taken := list(itertools.islice(turns, 1))):
             pool.submit(attend, taken.pop())
     try:
