@@ -15,6 +15,7 @@ from benchmarks.papers.figure import table
 from benchmarks.papers.figures.dorsi import trace
 from benchmarks.papers.figures.wang import norm_bound
 from benchmarks.papers.metrics import measure
+from benchmarks.papers.published import published_error
 from benchmarks.papers.ridge import excess_risk, lemma_bound, ridge_weights
 from benchmarks.papers.synthetic import synthetic_rows
 from benchmarks.papers.tables import Data, sparse_covariance
@@ -48,6 +49,29 @@ def test_output_perturbation_draws_the_noise_it_states():
     # The radius is gamma with shape 3: mean 3, standard deviation sqrt(3); six standard errors of 2000 draws.
     unit = sensitivity(50, alpha) / 2
     assert abs(radii.mean() / unit - 3) < 6 * sqrt(3 / 2000)
+
+
+@pytest.mark.parametrize(("n", "d"), [(1000, 100), (4000, 70)])
+def test_singular_vectors_of_an_indefinite_matrix_explain_the_published_error_of_separate_noise(n, d):
+    """Their SeparateCov puts noisy eigenvalues between the singular vectors; eigenvectors do better (papers.md)."""
+    truth = synthetic_rows(n, d, 1, np.random.default_rng(1))
+    truth = truth.T @ truth / n
+    values, random, errors = (
+        np.linalg.eigvalsh(truth)[::-1],
+        np.random.default_rng(2),
+        {"svd": [], "eigh": []},
+    )
+    for _ in range(10):
+        upper = np.triu(random.normal(size=(d, d)))
+        noisy = truth + (upper + np.triu(upper, 1).T) * sqrt(2 / 0.1) / n
+        spectrum = np.clip(values + random.normal(size=d) * sqrt(2 / 0.1) / n, 0, 1)
+        left, _, right = np.linalg.svd(noisy)
+        vectors = np.linalg.eigh(noisy)[1][:, ::-1]
+        errors["svd"].append(np.linalg.norm(left * spectrum @ right - truth))
+        errors["eigh"].append(np.linalg.norm(vectors * spectrum @ vectors.T - truth))
+    theirs = published_error("SeparateCov", n, d)
+    assert np.mean(errors["svd"]) == pytest.approx(theirs, rel=0.1)
+    assert np.mean(errors["eigh"]) < 0.9 * theirs
 
 
 def test_schatten_norms_are_those_of_singular_values():

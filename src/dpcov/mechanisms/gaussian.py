@@ -11,8 +11,8 @@ Numerics : exact.  Proof : gaussian.md.
 Sensitivity
 -----------
 Frobenius norm of the sscp of rows in the unit ball: sqrt(2) k (replace-one), k (add-remove-one) for k rows per
-person; both attained.  The trace is free under replace-one (gaussian.md, Lemma 2).  The upper triangle alone, as a
-vector, has the same sensitivity (Lemma 4).
+person; both attained for d >= 2.  The trace is free under replace-one (gaussian.md, Lemma 2).  The upper triangle
+alone, as a vector, has the same sensitivity (Lemma 4).
 
 Utility
 -------

@@ -9,7 +9,7 @@ Numerics : idealized.  The samplers are exact in real arithmetic, so no delta en
 
 Sensitivity
 -----------
-Nuclear norm of the sscp: 2k (replace-one), k (add-remove-one) for k rows per person; both attained.
+Nuclear norm of the sscp: 2k (replace-one), k (add-remove-one) for k rows per person; both attained for d >= 2.
 
 Utility
 -------
