@@ -61,6 +61,7 @@ def estimate(contender: Contender, data: Data, budget: Budget, seed: int) -> Arr
         budget=budget,
         mechanism=choice.mechanism,
         entropy=SeededEntropy(seed),
+        accept_large_delta=True,  # Wang et al. take 1/n
         **choice.options,
     )
     return release.second_moment(post=contender.post or choice.post)  # type: ignore[arg-type]
