@@ -73,6 +73,7 @@ class Contestant:
             budget=budget,
             mechanism=choice.mechanism,
             entropy=SeededEntropy(seed),
+            accept_large_delta=True,  # Wang et al. take 1/n
             **choice.options,
         )
 

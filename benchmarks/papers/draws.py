@@ -39,6 +39,7 @@ def draw(
         budget=budget,
         mechanism=choice.mechanism,
         entropy=entropy,
+        accept_large_delta=True,  # Wang et al. take 1/n
         **choice.options,
     )
     return release.second_moment(post=post or choice.post)  # type: ignore[arg-type]
