@@ -73,7 +73,7 @@ def scree(directory: Path) -> Figure:
     pca = PrivatePCA.from_release(made, scaling="encoded", n_components="noise")
     places = np.arange(1, len(pca.scree_) + 1)
     axes.plot(places, page["values"][::-1], "o", color=EXACT, fillstyle="none", label="without privacy")
-    above = pca.scree_ > pca.noise_edge_
+    above = places <= pca.n_above_noise_
     axes.plot(places[above], pca.scree_[above], "o", color=PRIVATE, label="released, above the noise")
     axes.plot(places[~above], pca.scree_[~above], ".", color=MUTED, label="released, could be noise alone")
     axes.axhline(pca.noise_edge_, linestyle="--", color=MUTED)

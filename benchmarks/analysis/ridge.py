@@ -126,9 +126,17 @@ def _judge_model(task: Task, goal: Goal, model: PrivateRidge) -> tuple[float, fl
     half_ranges = np.array([columns[i].half_range for i in features[1:]])
     centers = np.array([columns[i].center for i in features[1:]])
     goal_column = columns[place]
-    slopes = model.coef_ * half_ranges / goal_column.half_range
-    offset = (model.intercept_ + model.coef_ @ centers - goal_column.center) / goal_column.half_range
-    return goal.judge(np.concatenate([[offset], slopes]))
+    known = dict(zip(model.get_encoded_names(), model.coef_, strict=True))
+    coefficients = np.array([known.get(columns[i].name, 0.0) for i in features[1:]])
+    slopes = coefficients * half_ranges / goal_column.half_range
+    offset = (model.intercept_ + coefficients @ centers - goal_column.center) / goal_column.half_range
+    r2, _ = goal.judge(np.concatenate([[offset], slopes]))
+    # The non-private fit has no reference levels: its coefficients of a column's levels sum to about zero.
+    for name in model.reference_levels_:
+        source = next(column.source for column in columns if column.name == name)
+        levels = [columns[i].source == source and columns[i].kind == "category" for i in features[1:]]
+        slopes[levels] -= slopes[levels].mean()
+    return r2, goal.judge(np.concatenate([[offset], slopes]))[1]
 
 
 def perturbed(goals: list[Goal], budget: Budget, models: tuple[int, ...], repetitions: int) -> list[Score]:

@@ -47,6 +47,9 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
+DEVIATIONS = 2.0
+"""Standard deviations beyond the edge of the noise from which an eigenvalue counts as signal."""
+
 CLEAR_TRACE = 3.0
 """Standard deviations of its trace from which a stratum is taken to hold rows."""
 
@@ -198,8 +201,22 @@ def largest_noise_eigenvalue(noise: MomentNoise, scales: Array, shifts: Array) -
         bounds=(-12.0, np.log(len(squares)) + 3.0),
         method="bounded",
     ).x
-    shifted = scales * shifts
-    added = (
-        float(np.linalg.eigvalsh(np.diag(squares) + np.outer(shifted, shifted))[-1]) if shifted.any() else 0.0
-    )
-    return noise.edge_factor / noise.intercept * ends_at(max(largest * (1 + np.exp(gap)), added))
+    ends = ends_at(max(largest * (1 + np.exp(gap)), _largest_square(scales, shifts)))
+    return noise.edge_factor / noise.intercept * ends
+
+
+def clear_of_noise(noise: MomentNoise, scales: Array, shifts: Array) -> float:
+    """Variance from which a component stands out of the noise: the largest eigenvalue and two standard deviations.
+
+    Wide noise on the largest eigenvalue is rarer than a normal number's (Gaussian isoperimetry).
+    """
+    std = np.sqrt(noise.diagonal) * _largest_square(scales, shifts) / noise.intercept
+    return largest_noise_eigenvalue(noise, scales, shifts) + DEVIATIONS * float(std)
+
+
+def _largest_square(scales: Array, shifts: Array) -> float:
+    """Largest eigenvalue of S (I + m m') S."""
+    squares, shifted = scales**2, scales * shifts
+    if not shifted.any():
+        return float(squares.max(initial=0.0))
+    return float(np.linalg.eigvalsh(np.diag(squares) + np.outer(shifted, shifted))[-1])

@@ -63,6 +63,7 @@ def test_pages_and_estimators_say_the_same(release):
     np.testing.assert_allclose(Copula(release, np.random.default_rng(0)).mean, covariance.location_)
     pca = PrivatePCA.from_release(release, scaling="encoded")
     np.testing.assert_allclose(page.spectrum.estimate, pca.scree_, atol=1e-12)
+    assert page.spectrum.n_above == (None if page.spectrum.edge is None else pca.n_above_noise_)
     assert page.spectrum.edge == pca.noise_edge_ == covariance.noise_edge_ == correlation.noise_edge_
 
 

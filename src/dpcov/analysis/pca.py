@@ -47,7 +47,7 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, Transformer, ReleaseEstimator)
     noise_edge_ : float
         Largest variance that noise alone would show, in scaled units; 0 where it is unknown.
     n_above_noise_ : int
-        Components, kept or not, with a larger variance.
+        Components, kept or not, whose variance exceeds that by two standard deviations of the noise.
     scree_ : (p,) float64
         All variances.
 
@@ -71,7 +71,8 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, Transformer, ReleaseEstimator)
         values, vectors = eigh(reading.covariance / np.outer(self.scale_, self.scale_))
         self.scree_ = np.maximum(values[::-1], 0.0) if self.post != "none" else values[::-1]
         self.noise_edge_ = reading.largest_noise(reading.half_ranges / self.scale_)
-        self.n_above_noise_ = int(np.sum(self.scree_ > self.noise_edge_))
+        level = reading.clear_of_noise(reading.half_ranges / self.scale_)
+        self.n_above_noise_ = int(np.sum(self.scree_ > level))
         self.n_components_ = self._number()
         self.components_ = _with_signs(vectors[:, ::-1].T)[: self.n_components_]
         self.explained_variance_ = self.scree_[: self.n_components_]
@@ -142,7 +143,7 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, Transformer, ReleaseEstimator)
         if axes is None:
             axes = _new_axes()
         places = np.arange(1, len(self.scree_) + 1)
-        above = self.scree_ > self.noise_edge_
+        above = places <= self.n_above_noise_
         axes.plot(places[above], self.scree_[above], "o-", label="above the noise")
         axes.plot(places[~above], self.scree_[~above], ".", color="0.6", label="could be noise alone")
         if self.noise_edge_ > 0:

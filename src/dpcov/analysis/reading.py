@@ -15,7 +15,14 @@ from dpcov.analysis.features import count_empty_directions, feature_columns
 from dpcov.analysis.problems import warn_noise
 from dpcov.artifact import Release
 from dpcov.columns import EncodedColumn
-from dpcov.entry_noise import MomentNoise, bulk_edge, correlation_noise, largest_noise_eigenvalue, noise_of
+from dpcov.entry_noise import (
+    MomentNoise,
+    bulk_edge,
+    clear_of_noise,
+    correlation_noise,
+    largest_noise_eigenvalue,
+    noise_of,
+)
 from dpcov.errors import ReleaseError
 from dpcov.linalg.symmetric import compose, eigh
 from dpcov.statistics import Post
@@ -100,6 +107,10 @@ class Reading:
         """Largest eigenvalue that noise alone would have in encoded units times ``scales``; zero where unknown."""
         scales = np.ones(len(self.places)) if scales is None else scales
         return 0.0 if self.noise is None else largest_noise_eigenvalue(self.noise, scales, self.shifts)
+
+    def clear_of_noise(self, scales: Array) -> float:
+        """Variance from which a component in such units stands out of the noise; zero where that is unknown."""
+        return 0.0 if self.noise is None else clear_of_noise(self.noise, scales, self.shifts)
 
     @property
     def correlation_noise(self) -> Array:

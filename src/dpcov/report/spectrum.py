@@ -1,25 +1,17 @@
 """Eigenvalues, and how large noise alone would make them.
 
 Promise: public numbers only.  The edge is the largest eigenvalue that noise of the release's law reaches in many
-dimensions; what counts as signal exceeds it by two further standard deviations.
-
-Notes
------
-Wide noise on the largest eigenvalue is rarer than a normal number's (Gaussian isoperimetry).
+dimensions; a component counts as signal where its estimate exceeds that by two further standard deviations.
 """
 
 from dataclasses import dataclass
-from math import sqrt
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcov.entry_noise import MomentNoise, largest_noise_eigenvalue
+from dpcov.entry_noise import MomentNoise, clear_of_noise, largest_noise_eigenvalue
 
 Array = NDArray[np.float64]
-
-DEVIATIONS = 2.0
-"""Standard deviations beyond the edge from which an eigenvalue counts as signal."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,7 +29,7 @@ class Spectrum:
     @property
     def n_above(self) -> int | None:
         """How many components stand above the noise."""
-        return None if self.level is None else int(np.sum(self.noisy > self.level))
+        return None if self.level is None else int(np.sum(self.estimate > self.level))
 
 
 def spectrum(noisy: Array, estimate: Array, *, noise: MomentNoise | None, means: Array) -> Spectrum:
@@ -55,6 +47,10 @@ def spectrum(noisy: Array, estimate: Array, *, noise: MomentNoise | None, means:
     after: Array = np.linalg.eigvalsh(estimate)[::-1].astype(np.float64)
     if noise is None:
         return Spectrum(noisy=values, estimate=after, edge=None, level=None)
-    edge = largest_noise_eigenvalue(noise, np.ones(len(means)), means)
-    spread = sqrt(noise.diagonal) * (1 + float(means @ means)) / noise.intercept
-    return Spectrum(noisy=values, estimate=after, edge=edge, level=edge + DEVIATIONS * spread)
+    ones = np.ones(len(means))
+    return Spectrum(
+        noisy=values,
+        estimate=after,
+        edge=largest_noise_eigenvalue(noise, ones, means),
+        level=clear_of_noise(noise, ones, means),
+    )

@@ -9,10 +9,9 @@ from math import sqrt
 import numpy as np
 
 from dpcov.artifact import Release
-from dpcov.entry_noise import CLEAR_TRACE
+from dpcov.entry_noise import CLEAR_TRACE, DEVIATIONS
 from dpcov.estimate import Part, UnitEstimate
 from dpcov.linalg import ullman
-from dpcov.report.spectrum import DEVIATIONS
 
 SHOWN = 12
 NOISIEST_SHOWN = 3
