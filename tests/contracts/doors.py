@@ -190,6 +190,25 @@ def dask_frame(rows, folder):
         return dask.dataframe.from_pandas(pd.DataFrame(_objects(rows)), npartitions=max(1, len(rows) // 2))
 
 
+@door("declared", engine="dask")
+def dask_files_of_parquet(rows, folder):
+    place = folder / "files"
+    place.mkdir(exist_ok=True)
+    for old in place.iterdir():
+        old.unlink()
+    for start in range(0, len(rows), 2):
+        pa.parquet.write_table(arrow(rows[start : start + 2]), place / f"{start}.parquet")
+    return place
+
+
+@door("declared", engine="spark")
+def spark_frame(rows, folder):
+    from pyspark.sql import SparkSession
+
+    typed = [tuple(None if cell is None else cell for cell in row) for row in rows]
+    return SparkSession.getActiveSession().createDataFrame(typed, "n double, c string")
+
+
 @door("declared", engine="spark")
 def spark_folder_of_parquet(rows, folder):
     return f"{_hive(rows, folder)}/"
