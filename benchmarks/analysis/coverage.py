@@ -29,8 +29,8 @@ from dpcov import Budget, SeededEntropy
 from dpcov.analysis.coefficient_lines import coefficient_lines
 from dpcov.analysis.correlation_lines import correlation_lines, partial_correlation_lines
 from dpcov.analysis.eigenvalue_lines import spectrum_of
-from dpcov.analysis.features import without_references
 from dpcov.analysis.intervals import Interval
+from dpcov.analysis.levels import coding_of, without_references
 from dpcov.analysis.moment_intervals import mean_lines, variance_lines
 from dpcov.analysis.moment_law import MomentLaw, Tails, moment_law
 from dpcov.analysis.reading import original_map
@@ -78,6 +78,7 @@ class Sampled:
                 self.to_original,
                 self.goal,
                 others,
+                coding_of(law.columns[1:], others, ()),
                 alpha=alpha,
                 fit_intercept=True,
                 level=LEVEL,

@@ -38,7 +38,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 
-from dpcov.estimate import UnitEstimate, unit_estimate
+from dpcov.estimate import Part, UnitEstimate, unit_estimate
 from dpcov.manifest import Manifest
 from dpcov.statistics import Post
 
@@ -115,13 +115,14 @@ def moment_noise(unit: UnitEstimate, manifest: Manifest) -> MomentNoise | None:
     )
 
 
+def seems_inhabited(part: Part) -> bool:
+    """Whether a stratum's trace says that there are rows in it."""
+    return part.trace is None or part.trace > CLEAR_TRACE * sqrt(part.trace_variance or 0.0)
+
+
 def inhabited(unit: UnitEstimate) -> UnitEstimate:
     """The same without strata whose trace is noise: shrinkage estimates them as zero, so their noise does not count."""
-    parts = tuple(
-        part
-        for part in unit.parts
-        if part.trace is None or part.trace > CLEAR_TRACE * sqrt(part.trace_variance or 0.0)
-    )
+    parts = tuple(filter(seems_inhabited, unit.parts))
     if not unit.parts_may_be_empty or not parts or not unit.noise_variance:
         return unit
     diagonal = sum(part.diagonal_variance for part in parts)

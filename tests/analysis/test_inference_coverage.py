@@ -10,6 +10,7 @@ import dpcov
 from dpcov.analysis.coefficient_lines import coefficient_lines
 from dpcov.analysis.correlation_lines import correlation_lines
 from dpcov.analysis.eigenvalue_lines import spectrum_of
+from dpcov.analysis.levels import coding_of
 from dpcov.analysis.moment_intervals import mean_lines, variance_lines
 from dpcov.analysis.moment_law import moment_law
 from dpcov.analysis.reading import original_map
@@ -48,6 +49,7 @@ def intervals(law, made):
         original_map(made),
         0,
         np.array([1, 2]),
+        coding_of(law.columns[1:], np.array([1, 2]), ()),
         alpha=0.0,
         fit_intercept=True,
         level=0.95,

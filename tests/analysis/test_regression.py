@@ -21,13 +21,27 @@ from dpcov.errors import DpcovError
 from dpcov.linalg.project import project_psd
 from tests.analysis.conftest import SCHEMA
 
-HALF_RANGES = np.array([25.0, 1.0, 1.0, 5.0, 0.5])
-"""Of age, two of the three sectors, the constant, and member."""
+HALF_RANGES = np.array([25.0, 1.0, 1.0, 1.0, 5.0, 0.5])
+"""Of age, the three sectors, the constant, and member."""
+CARE = 1
+"""The reference of the sectors."""
 
 
 def without_income(encoded):
-    """Features but for the reference level, and the target."""
-    return np.delete(encoded, [1, 2], axis=1), encoded[:, 1]
+    return np.delete(encoded, 1, axis=1), encoded[:, 1]
+
+
+def contrasts(coefficients):
+    """Differences of the sectors to the reference, from coefficients of all levels."""
+    shifted = coefficients - np.isin(range(6), [1, 2, 3]) * coefficients[CARE]
+    return np.delete(shifted, CARE)
+
+
+def deviations(coefficients):
+    """Coefficients of all levels that have the same differences and the mean zero."""
+    every = np.insert(coefficients, CARE, 0.0)
+    every[1:4] -= every[1:4].mean()
+    return every
 
 
 @pytest.mark.filterwarnings("ignore::dpcov.analysis.NoiseWarning")
@@ -53,16 +67,19 @@ def test_ridge_is_that_of_scikit_learn_on_columns_divided_by_their_half_ranges(m
     X, y = without_income(encoded)
     for alpha in (0.01, 1.0):
         model = PrivateRidge.from_release(made, target="income", alpha=alpha)
+        # A penalty on all levels alike.
         exact = Ridge(alpha=alpha * len(y)).fit(X / HALF_RANGES, y)
-        np.testing.assert_allclose(model.coef_ * HALF_RANGES, exact.coef_, atol=0.05)
-        np.testing.assert_allclose(model.predict(X), exact.predict(X / HALF_RANGES), atol=0.1)
+        scaled = model.coef_ * np.delete(HALF_RANGES, CARE)
+        np.testing.assert_allclose(scaled, contrasts(exact.coef_), atol=0.05)
+        predicted = model.predict(np.delete(X, CARE, axis=1))
+        np.testing.assert_allclose(predicted, exact.predict(X / HALF_RANGES), atol=0.1)
 
 
 def test_ridge_without_an_intercept_is_that_of_scikit_learn(made, encoded):
-    X, y, half_ranges = np.delete(encoded, 1, axis=1), encoded[:, 1], np.insert(HALF_RANGES, 1, 1.0)
+    X, y = without_income(encoded)
     model = PrivateRidge.from_release(made, target="income", alpha=0.1, fit_intercept=False)
-    exact = Ridge(alpha=0.1 * len(y), fit_intercept=False).fit(X / half_ranges, y)
-    np.testing.assert_allclose(model.coef_ * half_ranges, exact.coef_, atol=0.1)
+    exact = Ridge(alpha=0.1 * len(y), fit_intercept=False).fit(X / HALF_RANGES, y)
+    np.testing.assert_allclose(model.coef_ * HALF_RANGES, exact.coef_, atol=0.1)
     assert "sector=care" in model.get_encoded_names()
     assert model.intercept_ == 0.0
 
@@ -72,7 +89,8 @@ def test_component_regression_is_principal_components_then_least_squares(made, e
     model = PrivateComponentRegression.from_release(made, target="income", n_components=2)
     pca = PCA(2).fit(X / HALF_RANGES)
     exact = LinearRegression().fit(pca.transform(X / HALF_RANGES), y)
-    np.testing.assert_allclose(model.predict(X), exact.predict(pca.transform(X / HALF_RANGES)), atol=0.5)
+    predicted = model.predict(np.delete(X, CARE, axis=1))
+    np.testing.assert_allclose(predicted, exact.predict(pca.transform(X / HALF_RANGES)), atol=0.5)
 
 
 def test_any_target_any_features_and_several_targets(made):
@@ -103,6 +121,23 @@ def test_a_category_leaves_every_interval_finite_and_a_line_for_every_coefficien
     assert np.isfinite([*table.lower, *table.upper]).all()
     np.testing.assert_allclose(table.estimate[1:], model.coef_, rtol=0.01, atol=0.01)
     assert table.notes == ("Reference category: sector=care.",)
+
+
+def test_a_fit_does_not_depend_on_which_level_is_the_reference(frame):
+    found = []
+    for order in (("care", "trade", "farm"), ("farm", "care", "trade")):
+        columns = {**SCHEMA.columns, "sector": dpcov.Categorical(categories=order)}
+        made = dpcov.release(
+            frame,
+            schema=dpcov.Schema(columns=columns),
+            budget=dpcov.Budget(rho=1000),
+            entropy=dpcov.SeededEntropy(1),
+        )
+        model = PrivateRidge.from_release(made, target="income", features=["age", "sector"], alpha=0.1)
+        found.append(model.predict(frame))
+        np.testing.assert_allclose(model.conf_int().estimate[1:], model.coef_, atol=0.01)
+        assert model.conf_int().estimate[0] == pytest.approx(model.intercept_, abs=0.05)
+    np.testing.assert_allclose(found[0], found[1], atol=0.05)
 
 
 @pytest.mark.parametrize(("share", "references"), [(0.02, ("kind=a",)), (0.5, ())])
@@ -226,7 +261,7 @@ def test_the_error_bound_holds_and_is_within_a_factor(frame, alpha, largest):
     scale = HALF_RANGES / 50.0
     for seed in range(6):
         model = PrivateRidge.from_release(release(seed, "0.1"), target="income", alpha=alpha)
-        distance = np.linalg.norm((model.coef_ - exact.coef_) * scale)
+        distance = np.linalg.norm(deviations(model.coef_ - exact.coef_) * scale)
         assert 0 < distance < model.error_bound(0.95) < largest
         assert model.error_bound(0.5) < model.error_bound(0.999)
 

@@ -28,6 +28,7 @@ import numpy as np
 
 from dpcov.analysis.features import Places
 from dpcov.analysis.intervals import Interval, solve_quadratic
+from dpcov.analysis.levels import Coding
 from dpcov.analysis.moment_intervals import shape_of
 from dpcov.analysis.moment_law import Array, MomentLaw, Tails
 
@@ -156,6 +157,7 @@ def coefficient_lines(
     to_original: Array,
     target: int,
     places: Places,
+    coding: Coding,
     *,
     alpha: float,
     fit_intercept: bool,
@@ -165,28 +167,27 @@ def coefficient_lines(
     """Lines of a regression; ``to_original`` maps encoded rows to features, (p, d)."""
     columns = [column for column in law.columns if column.kind != "intercept"]
     half_ranges = np.array([columns[place].half_range for place in places])
-    goal = columns[target]
+    goal, directions = columns[target], coding.directions
     if fit_intercept:
         unit = np.eye(len(law.moment))
-        regressors, outcome = unit[[0, *(places + 1)]], unit[target + 1]
+        regressors, outcome = np.vstack([unit[:1], directions @ unit[places + 1]]), unit[target + 1]
     else:
-        regressors, outcome = (
-            to_original[places] / half_ranges[:, None],
-            to_original[target] / goal.half_range,
-        )
-    penalty = np.array([0.0] * fit_intercept + [alpha] * len(places))
+        regressors = directions @ (to_original[places] / half_ranges[:, None])
+        outcome = to_original[target] / goal.half_range
+    penalty = np.array([0.0] * fit_intercept + [alpha] * len(directions))
     fit = Regression(
         law=law, regressors=regressors, target=outcome, penalty=penalty, tails=tails, level=level
     )
-    lines, names = [], [columns[place].name for place in places]
+    lines = []
     if fit_intercept:
-        centers = np.array([columns[place].center for place in places])
-        functional = goal.half_range * np.append(1.0, -centers / half_ranges)
+        centers = np.array([columns[place].center for place in places]) / half_ranges
+        offsets = coding.reference - coding.contrasts.T @ centers[coding.kept]
+        functional = goal.half_range * np.append(1.0, directions @ offsets)
         lines.append(fit.line("(intercept)", functional, goal.center, error_factor(law, [target])))
-    for name, place, half_range in zip(names, range(len(names)), half_ranges, strict=True):
-        functional = np.zeros(len(penalty))
-        functional[place + fit_intercept] = goal.half_range / half_range
-        lines.append(fit.line(name, functional, 0.0, error_factor(law, [target, int(places[place])])))
+    for place, contrast in zip(map(int, places[coding.kept]), coding.contrasts, strict=True):
+        scale = goal.half_range / columns[place].half_range
+        functional = np.append([0.0] * fit_intercept, directions @ contrast) * scale
+        lines.append(fit.line(columns[place].name, functional, 0.0, error_factor(law, [target, place])))
     return lines
 
 

@@ -63,7 +63,7 @@ class PrivateFactorAnalysis(ClassNamePrefixFeaturesOutMixin, Transformer, Releas
             raise InputError(f"{k} factors cannot be told from {p} features.")
         encoded = reading.floored_covariance("factor analysis")
         self.noise_edge_ = reading.largest_noise()
-        strong = int(np.sum(eigh(reading.encoded_covariance).values > self.noise_edge_))
+        strong = int(np.sum(eigh(reading.encoded_covariance).values > reading.clear_of_noise(np.ones(p))))
         if strong < k:
             warn_noise(
                 f"{k} factors were asked for, but only {strong} directions stand out of the noise of the release."

@@ -68,32 +68,6 @@ def count_empty_directions(columns: Sequence[EncodedColumn], places: Places) -> 
     return len(whole - {column.source for column in categorical if column.name not in chosen})
 
 
-NEARLY_ALL = 0.9
-"""Share of rows in chosen categories from which these are taken to be exhaustive, and hence collinear."""
-
-
-def without_references(release: Release, places: Places) -> tuple[Places, tuple[str, ...]]:
-    """Leave out the reference level of every column whose levels add up to nearly all rows.
-
-    Beside an intercept such levels are collinear.  The first category of the column is its reference, and the
-    coefficients of the others are contrasts to it.
-
-    Returns
-    -------
-    (Places, tuple of str)
-        What is left, and the names of what is not.
-    """
-    columns, chosen = feature_columns(release), set(map(int, places))
-    left_out: list[int] = []
-    for source in source_names([columns[place] for place in places]):
-        levels = [i for i, c in enumerate(columns) if c.source == source and c.kind == "category"]
-        missing = [i for i in chosen if columns[i].source == source and columns[i].kind == "missing"]
-        if len(levels) > 1 and chosen.issuperset(levels):
-            left_out += levels[:1] * bool(release.mean()[levels + missing].sum() > NEARLY_ALL)
-    kept = [place for place in places if place not in left_out]
-    return np.array(kept, dtype=np.intp), tuple(columns[place].name for place in left_out)
-
-
 def are_named(columns: Sequence[EncodedColumn]) -> bool:
     """Whether the table's columns had names of their own, unlike those of an array."""
     return any(not (c.source.startswith("x") and c.source[1:].isdigit()) for c in columns)

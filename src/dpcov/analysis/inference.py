@@ -18,9 +18,9 @@ from dpcov.analysis.features import (
     feature_columns,
     find_features,
     other_features,
-    without_references,
 )
 from dpcov.analysis.intervals import IntervalTable, table
+from dpcov.analysis.levels import coding_of, without_references
 from dpcov.analysis.moment_intervals import mean_lines, variance_lines
 from dpcov.analysis.moment_law import (
     MomentLaw,
@@ -238,22 +238,22 @@ def coefficient_intervals(
     if not alpha >= 0:
         raise InputError("alpha must be at least 0.")
     law = moment_law(release, sampling=sampling)
-    notes: tuple[str, ...] = ()
+    references: tuple[str, ...] = ()
     if fit_intercept:
         require_intercept(law, "a regression with an intercept (say fit_intercept=False)")
-        chosen, references = without_references(release, chosen)
-        notes = _notes(references)
+        _, references = without_references(release, chosen)
     lines = coefficient_lines(
         law,
         original_map(release),
         int(goals[0]),
         chosen,
+        coding_of(columns, chosen, references),
         alpha=alpha,
         fit_intercept=fit_intercept,
         level=require_level(level),
         tails=tails,
     )
-    return table(f"coefficients for {target}", level, lines, notes)
+    return table(f"coefficients for {target}", level, lines, _notes(references))
 
 
 def _notes(references: Sequence[str]) -> tuple[str, ...]:

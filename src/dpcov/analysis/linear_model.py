@@ -18,9 +18,9 @@ from dpcov.analysis.features import (
     feature_columns,
     find_features,
     other_features,
-    without_references,
 )
 from dpcov.analysis.inference import coefficient_intervals
+from dpcov.analysis.levels import Coding, coding_of, without_references
 from dpcov.analysis.problems import InputError, UnknownNoiseError
 from dpcov.analysis.reading import original_map, reading_of
 from dpcov.analysis.ridge_path import NoisyMoment, RidgeProblem
@@ -37,7 +37,8 @@ class LinearModel(Regressor, ReleaseEstimator):
     """What the regressions share: targets, units, reference levels, prediction.
 
     Beside an intercept, the levels of a categorical column that hold nearly all rows are collinear.  The first of them
-    is the reference: it has no coefficient, those of the others are contrasts to it, and a penalty draws them to it.
+    is the reference: it has no coefficient, and those of the others are contrasts to it.  A penalty draws all levels to
+    their mean, whichever is the reference.
 
     Parameters
     ----------
@@ -92,6 +93,7 @@ class LinearModel(Regressor, ReleaseEstimator):
             raise InputError("A target cannot be among its own features.")
         if not len(chosen):
             raise InputError("No feature is left to predict with.")
+        self._asked = chosen
         if not self.fit_intercept:
             self.reference_levels_: tuple[str, ...] = ()
             return chosen
@@ -103,7 +105,8 @@ class LinearModel(Regressor, ReleaseEstimator):
         return kept
 
     def _read(self, release: Release) -> None:
-        self._view = View(release, self._places, self.fit_intercept, self.post)
+        coding = coding_of(feature_columns(release), self._asked, self.reference_levels_)
+        self._view = View(release, self._asked, self._places, coding, self.fit_intercept, self.post)
         self.noise_edge_ = self._view.edge
         self._solve([self._view.problem(target) for target in self._targets])
 
@@ -136,7 +139,7 @@ class LinearModel(Regressor, ReleaseEstimator):
 
     def _intervals_of_coefficients(self, penalties: Sequence[float], **options: Any) -> Any:
         columns = feature_columns(self.release_)
-        names = [*self.reference_levels_, *map(str, self.get_encoded_names())]
+        names = [columns[place].name for place in self._asked]
         options = {"fit_intercept": self.fit_intercept} | options
         tables = [
             coefficient_intervals(self.release_, columns[target].name, names, alpha=float(alpha), **options)
@@ -169,8 +172,17 @@ class LinearModel(Regressor, ReleaseEstimator):
 class View:
     """A release as a regression needs it: one second moment, maps into encoded units, the noise."""
 
-    def __init__(self, release: Release, places: Places, fit_intercept: bool, post: Post | None) -> None:
-        self.release, self.places, self.fit_intercept = release, places, fit_intercept
+    def __init__(
+        self,
+        release: Release,
+        asked: Places,
+        places: Places,
+        coding: Coding,
+        fit_intercept: bool,
+        post: Post | None,
+    ) -> None:
+        self.release, self.asked, self.places = release, asked, places
+        self.coding, self.fit_intercept = coding, fit_intercept
         self.columns = feature_columns(release)
         self.moment = release.second_moment(post)
         self.noise: MomentNoise | None = noise_of(release)
@@ -193,7 +205,7 @@ class View:
         """The regression of one target."""
         return RidgeProblem(
             moment=self.moment,
-            features=self._rows[self.places],
+            features=self.coding.directions @ self._rows[self.asked],
             target=self._rows[target],
             has_intercept=self.fit_intercept,
         )
@@ -215,12 +227,13 @@ class View:
         columns = [self.columns[place] for place in self.places]
         half_ranges = np.array([column.half_range for column in columns])
         goal = self.columns[target]
-        coefficients = weights * goal.half_range / half_ranges
+        b = self.coding.directions.T @ weights
+        coefficients = self.coding.contrasts @ b * goal.half_range / half_ranges
         if not self.fit_intercept:
             return coefficients, 0.0
         centers = np.array([column.center for column in columns])
-        intercept = goal.center + goal.half_range * problem.intercept(weights) - coefficients @ centers
-        return coefficients, float(intercept)
+        encoded = problem.intercept(weights) + self.coding.reference @ b
+        return coefficients, float(goal.center + goal.half_range * encoded - coefficients @ centers)
 
 
 def explained_share(moment: Array, problem: RidgeProblem, u: Array) -> float:

@@ -136,9 +136,9 @@ class PrivateRidge(LinearModel):
         """How far the coefficients can be from those of the same penalty on the exact moments.
 
         The smaller of two bounds (:mod:`dpcov.analysis.ridge_bound`), one of them Lemma 1 of Amin et al. (2019), on the
-        length of the error of intercept and coefficients in encoded units; a coefficient in original units is off by
-        at most that times the target's half range over the feature's.  :meth:`conf_int` says more of single
-        coefficients.
+        length of the error of intercept and coefficients in encoded units, levels as deviations from their mean; a
+        coefficient in original units is off by at most that times the target's half range over the feature's, and a
+        contrast of levels by √2 times as much.  :meth:`conf_int` says more of single coefficients.
 
         Parameters
         ----------

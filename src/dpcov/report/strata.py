@@ -9,7 +9,7 @@ from math import sqrt
 import numpy as np
 
 from dpcov.artifact import Release
-from dpcov.entry_noise import CLEAR_TRACE, DEVIATIONS
+from dpcov.entry_noise import DEVIATIONS, seems_inhabited
 from dpcov.estimate import Part, UnitEstimate
 from dpcov.linalg import ullman
 
@@ -20,19 +20,16 @@ NOISIEST_SHOWN = 3
 
 @dataclass(frozen=True, kw_only=True)
 class StratumRow:
-    """One published matrix: which rows it is made of, and its Frobenius norm without and of the noise."""
+    """One published matrix: which rows it is made of, and its Frobenius norm without and of the noise.
+
+    ``clear`` says whether its trace tells that there are rows in it.
+    """
 
     label: str
     signal: float
     noise: float
     n_above: int
-    trace: float | None
-    trace_noise: float | None
-
-    @property
-    def clear(self) -> bool:
-        """Whether the trace says that there are rows in it."""
-        return self.trace is None or self.trace > CLEAR_TRACE * (self.trace_noise or 0.0)
+    clear: bool
 
 
 def stratum_rows(release: Release, unit: UnitEstimate) -> tuple[tuple[StratumRow, ...], int]:
@@ -73,8 +70,7 @@ def _row(part: Part, label: str, bound: float) -> StratumRow:
         signal=sqrt(max(0.0, float(np.sum(part.matrix**2)) - noise**2)) * bound,
         noise=noise * bound,
         n_above=int(np.sum(np.linalg.eigvalsh(part.matrix) > level)),
-        trace=None if part.trace is None else part.trace * bound,
-        trace_noise=None if part.trace_variance is None else sqrt(part.trace_variance) * bound,
+        clear=seems_inhabited(part),
     )
 
 
