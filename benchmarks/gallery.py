@@ -25,8 +25,8 @@ from benchmarks.data import MissingTable, data_directory
 from benchmarks.tutorials import exact_ridge, names_of, need_adult
 from dpcov import Budget, SeededEntropy
 from dpcov.analysis import NoiseWarning, PrivateLDA, PrivatePCA, PrivateRidge
-from dpcov.plan import Assumption, predict
-from dpcov.plan_figure import draw_plan
+from dpcov.pipeline.plan.figure import draw_plan
+from dpcov.pipeline.plan.predict import Assumption, predict
 
 Array = NDArray[np.float64]
 

@@ -8,12 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 import dpcov
-from dpcov.artifact import Release
-from dpcov.auto import Choice, resolve
 from dpcov.data.moments import Moments, MomentsSpec
+from dpcov.mechanisms.auto import Choice, resolve
 from dpcov.mechanisms.base import Problem
 from dpcov.noise.entropy import SeededEntropy
 from dpcov.privacy.budget import Budget
+from dpcov.published.release import Release
 
 Matrix = NDArray[np.float64]
 Role = Literal["ours", "rival", "improved", "reference"]

@@ -19,12 +19,12 @@ import numpy as np
 import dpcov
 from benchmarks.accuracy.report import geometric_mean, ratio_error
 from benchmarks.accuracy.rows import SHAPES, shaped_rows
-from dpcov import estimate
-from dpcov.auto import resolve
 from dpcov.data.moments import Moments
 from dpcov.mechanisms import gaussian, stratified
+from dpcov.mechanisms.auto import resolve
 from dpcov.mechanisms.base import Mechanism, Problem
 from dpcov.noise.entropy import SeededEntropy
+from dpcov.published.estimate import post as estimate
 
 LIMIT = 1.03
 RHOS = (0.01, 1.0)

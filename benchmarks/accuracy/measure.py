@@ -22,8 +22,8 @@ from benchmarks.papers import contenders
 from benchmarks.papers.figure import contender, table
 from benchmarks.papers.store import Store
 from benchmarks.papers.trials import Outcome, Trial
-from dpcov.auto import AUTO
 from dpcov.errors import DpcovError
+from dpcov.mechanisms.auto import AUTO
 
 SEED = 1
 WRITE_EVERY = 2.0

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from dpcov.artifact import Release
 from dpcov.data.moments import Moments
+from dpcov.published.release import Release
 
 
 def floors(release: Release, estimate: np.ndarray, moments: Moments) -> list[np.ndarray]:

@@ -1,7 +1,8 @@
 """Which contestants are not worth repeating further.
 
-Promise: the best of a field is never dropped; one is dropped only for being surely behind the best, both relative to it
-and in standard errors, or for repeating the best error by error.  Its mean over the repetitions it had still counts.
+Contract: the best of a field is never dropped; one is dropped only for being surely behind the best, both
+relative to it and in standard errors, or for repeating the best error by error.  Its mean over the
+repetitions it had still counts.
 """
 
 from collections.abc import Mapping, Sequence

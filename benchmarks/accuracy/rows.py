@@ -1,6 +1,6 @@
 """Rows of the synthetic populations, in the unit ball, in blocks where they do not fit into memory.
 
-Promise: the same arguments give the same rows everywhere.
+Contract: the same arguments give the same rows everywhere.
 """
 
 import zlib

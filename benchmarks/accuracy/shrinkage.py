@@ -10,11 +10,11 @@ from collections.abc import Iterator
 import numpy as np
 from scipy.optimize import isotonic_regression
 
-from dpcov.linalg.project import capped_simplex_projection, simplex_projection
-from dpcov.linalg.risk import NoisySpectrum, stein_risk
-from dpcov.linalg.shrink import candidates, shrink, shrink_spectrum
-from dpcov.linalg.strata import shrink_strata
-from dpcov.linalg.symmetric import eigh
+from dpcov.published.estimate.risk import NoisySpectrum, stein_risk
+from dpcov.published.estimate.shrink import candidates, shrink, shrink_spectrum
+from dpcov.published.estimate.strata import shrink_strata
+from dpcov.published.linalg.project import capped_simplex_projection, simplex_projection
+from dpcov.published.linalg.symmetric import eigh
 
 TRIVIAL = ("noisy", "clipped", "projected", "zero")
 SIGNAL_TO_NOISE = (0.1, 0.3, 0.5, 1.0, 2.0, 4.0, 10.0, 30.0)

@@ -1,7 +1,7 @@
 """A population's rows, and the exact moments that contestants ask for.
 
-Promise: rows are made only when something has to be drawn, and moments of a kind are gathered once for all budgets and
-contestants.
+Contract: rows are made only when something has to be drawn, and moments of a kind are gathered once for all
+budgets and contestants.
 """
 
 from functools import cached_property

@@ -26,15 +26,15 @@ import dpcov
 from benchmarks.analysis.populations import Population, from_scikit_learn, gaussian, populations, skewed
 from benchmarks.data import MissingTable, data_directory
 from dpcov import Budget, SeededEntropy
-from dpcov.analysis.coefficient_lines import coefficient_lines
-from dpcov.analysis.correlation_lines import correlation_lines, partial_correlation_lines
-from dpcov.analysis.eigenvalue_lines import spectrum_of
-from dpcov.analysis.intervals import Interval
+from dpcov.analysis.intervals.coefficients import coefficient_lines
+from dpcov.analysis.intervals.correlations import correlation_lines, partial_correlation_lines
+from dpcov.analysis.intervals.eigenvalues import spectrum_of
+from dpcov.analysis.intervals.law import MomentLaw, Tails, moment_law
+from dpcov.analysis.intervals.moments import mean_lines, variance_lines
+from dpcov.analysis.intervals.table import Interval
 from dpcov.analysis.levels import coding_of, without_references
-from dpcov.analysis.moment_intervals import mean_lines, variance_lines
-from dpcov.analysis.moment_law import MomentLaw, Tails, moment_law
 from dpcov.analysis.reading import original_map
-from dpcov.artifact import Release
+from dpcov.published.release import Release
 
 Array = NDArray[np.float64]
 Kinds = dict[str, list[Interval]]

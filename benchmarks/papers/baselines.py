@@ -1,7 +1,7 @@
 """Methods of the papers that are not mechanisms of the library: kept here for comparison only.
 
-Promise: each takes the data, a budget and a source of randomness, and returns a second moment or regression weights.
-Nothing here is meant for release; the arithmetic is ordinary floating point.
+Contract: each takes the data, a budget and a source of randomness, and returns a second moment or regression
+weights. Nothing here is meant for release; the arithmetic is ordinary floating point.
 """
 
 from collections.abc import Callable
@@ -14,12 +14,12 @@ from benchmarks.papers.published import published_adaptive
 from benchmarks.papers.ridge import ridge_weights
 from benchmarks.papers.tables import Data
 from dpcov import Budget, SeededEntropy
-from dpcov.linalg.project import clip_eigenvalues, project_psd
-from dpcov.linalg.symmetric import mirror_upper
 from dpcov.noise.continuous import exponentials, normals
 from dpcov.noise.entropy import Entropy
 from dpcov.noise.nuclear import nuclear_noise
 from dpcov.privacy.calibrate import gaussian_noise_multiplier
+from dpcov.published.linalg.project import clip_eigenvalues, project_psd
+from dpcov.published.linalg.symmetric import mirror_upper
 
 Array = NDArray[np.float64]
 

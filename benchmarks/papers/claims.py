@@ -1,60 +1,26 @@
 """What a paper says about its figure, as small checks with a verdict and a reason.
 
-Promise: a check looks at measured means only; where a curve is absent the verdict is ``not checked``, never confirmed.
+Contract: a check looks at measured means only; where a curve is absent the verdict is ``not checked``, never
+confirmed.
 """
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Mapping
 
 import numpy as np
 
-from benchmarks.papers.results import Array, Curve, FigureResult, PanelResult
+from benchmarks.papers.figure import (
+    Absent,
+    Array,
+    Check,
+    Curve,
+    FigureResult,
+    PanelResult,
+    Verdict,
+    or_absent,
+)
 
-Status = Literal["confirmed", "failed", "not checked"]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Verdict:
-    """The outcome of a check; ``reason`` quotes the numbers."""
-
-    status: Status
-    reason: str
-
-
-Check = Callable[[FigureResult], Verdict]
 Range = tuple[float, float]
 EVERYWHERE: Range = (-np.inf, np.inf)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Claim:
-    """A statement and how it is checked.
-
-    Parameters
-    ----------
-    text : str
-        What is claimed, in our words.
-    source : str
-        Where: the paper's section, or ``this project`` for what is claimed of our own mechanisms.
-    why : str
-        Why it does not hold here, where that is understood; shown when the check fails.
-    """
-
-    text: str
-    check: Check
-    source: str
-    why: str = ""
-
-    def verdict(self, result: FigureResult) -> Verdict:
-        verdict = _or_absent(self.check, result)
-        if verdict.status == "failed" and self.why:
-            return Verdict(status="failed", reason=f"{verdict.reason}. {self.why}")
-        return verdict
-
-
-class Absent(Exception):  # noqa: N818
-    """A curve that the check needs was not measured."""
 
 
 def beats(panel: str, winner: str, *losers: str, within: Range = EVERYWHERE, factor: float = 1.0) -> Check:
@@ -270,7 +236,7 @@ def all_of(*checks: Check) -> Check:
     """Every check that can be made holds, and at least one can be made."""
 
     def check(result: FigureResult) -> Verdict:
-        verdicts = [_or_absent(each, result) for each in checks]
+        verdicts = [or_absent(each, result) for each in checks]
         made = [verdict for verdict in verdicts if verdict.status != "not checked"]
         if not made:
             return verdicts[0]
@@ -290,13 +256,6 @@ def _on(panel: str, check: Check) -> Check:
         return Verdict(status=verdict.status, reason=f"{panel}: {verdict.reason}")
 
     return named
-
-
-def _or_absent(check: Check, result: FigureResult) -> Verdict:
-    try:
-        return check(result)
-    except Absent as absent:
-        return Verdict(status="not checked", reason=str(absent))
 
 
 def _decide(holds: bool | np.bool_, reason: str) -> Verdict:

@@ -12,7 +12,7 @@ from benchmarks.papers.figure import Contender
 from benchmarks.papers.sources import fingerprint
 from benchmarks.papers.tables import Data
 from dpcov import Budget, SeededEntropy
-from dpcov.auto import AUTO
+from dpcov.mechanisms.auto import AUTO
 from dpcov.mechanisms.registry import find_mechanism, names
 
 Array = NDArray[np.float64]
@@ -21,7 +21,7 @@ _MEASURING = (
     "benchmarks.papers.draws",
     "benchmarks.papers.tables",
     "benchmarks.papers.metrics",
-    "dpcov.estimate",
+    "dpcov.published.estimate.post",
 )
 
 
@@ -43,7 +43,7 @@ def version(contender: Contender) -> str:
     if contender.mechanism in BASELINES:
         return fingerprint("benchmarks.papers.baselines", *_MEASURING)
     if contender.mechanism == AUTO:
-        return fingerprint("dpcov.auto", "dpcov.mechanisms.registry", *_MEASURING)
+        return fingerprint("dpcov.mechanisms.auto", "dpcov.mechanisms.registry", *_MEASURING)
     return fingerprint(find_mechanism(contender.mechanism).__module__, *_MEASURING)
 
 

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 import dpcov
 from benchmarks.papers.tables import Data
 from dpcov import Budget
-from dpcov.auto import resolve
 from dpcov.data.moments import MomentsSpec
+from dpcov.mechanisms.auto import resolve
 from dpcov.mechanisms.base import Problem
 from dpcov.noise.entropy import Entropy
 

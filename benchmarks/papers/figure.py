@@ -1,16 +1,16 @@
 """What a figure is: panels of points, contenders at every point, bounds as curves, claims to check.
 
-Promise: frozen values only.  A declaration says what to measure; it does not run anything and reads no data.
+Contract: frozen values only.  A declaration says what to measure; it does not run anything and reads no data.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
 
 from dpcov import Budget
-
-if TYPE_CHECKING:
-    from benchmarks.papers.claims import Claim
 
 Value = str | int | float | bool | None
 Effort = Literal["full", "quick", "test"]
@@ -180,3 +180,100 @@ class Figure:
     claims: tuple["Claim", ...] = ()
     repetitions: int = 50
     notes: tuple[str, ...] = ()
+
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Curve:
+    """Means over repetitions, by increasing x.
+
+    Parameters
+    ----------
+    x, mean, error : (m,) float64
+        ``error`` is the standard error of the mean (zero for a bound).
+    values : tuple of (r,) float64
+        All repetitions.
+    """
+
+    x: Array
+    mean: Array
+    error: Array
+    values: tuple[Array, ...] = ()
+
+    def at(self, x: float) -> float:
+        return float(self.mean[np.flatnonzero(self.x == x)[0]])
+
+    def where(self, keep: NDArray[np.bool_]) -> "Curve":
+        kept = tuple(value for value, wanted in zip(self.values, keep, strict=False) if wanted)
+        return Curve(x=self.x[keep], mean=self.mean[keep], error=self.error[keep], values=kept)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PanelResult:
+    """Curves of a panel by label: contenders, further metrics, bounds."""
+
+    panel: Panel
+    curves: Mapping[str, Curve]
+    bounds: Mapping[str, Curve]
+
+
+@dataclass(frozen=True, kw_only=True)
+class FigureResult:
+    """All panels by key, and the lines that say what is missing."""
+
+    figure: Figure
+    panels: Mapping[str, PanelResult]
+    skipped: tuple[str, ...] = ()
+
+
+Status = Literal["confirmed", "failed", "not checked"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Verdict:
+    """The outcome of a check; ``reason`` quotes the numbers."""
+
+    status: Status
+    reason: str
+
+
+Check = Callable[[FigureResult], Verdict]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Claim:
+    """A statement and how it is checked.
+
+    Parameters
+    ----------
+    text : str
+        What is claimed, in our words.
+    source : str
+        Where: the paper's section, or ``this project`` for what is claimed of our own mechanisms.
+    why : str
+        Why it does not hold here, where that is understood; shown when the check fails.
+    """
+
+    text: str
+    check: Check
+    source: str
+    why: str = ""
+
+    def verdict(self, result: FigureResult) -> Verdict:
+        verdict = or_absent(self.check, result)
+        if verdict.status == "failed" and self.why:
+            return Verdict(status="failed", reason=f"{verdict.reason}. {self.why}")
+        return verdict
+
+
+class Absent(Exception):  # noqa: N818
+    """A curve that the check needs was not measured."""
+
+
+def or_absent(check: Check, result: FigureResult) -> Verdict:
+    try:
+        return check(result)
+    except Absent as absent:
+        return Verdict(status="not checked", reason=str(absent))

@@ -7,8 +7,18 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from benchmarks.papers.figure import Contender, Effort, Figure, Panel, Point, Table, contender, lines, table
-from benchmarks.papers.results import FigureResult
+from benchmarks.papers.figure import (
+    Contender,
+    Effort,
+    Figure,
+    FigureResult,
+    Panel,
+    Point,
+    Table,
+    contender,
+    lines,
+    table,
+)
 from dpcov import Budget
 from dpcov.mechanisms.registry import names
 

@@ -3,10 +3,11 @@
 import csv
 from pathlib import Path
 
+from benchmarks.papers.figure import FigureResult
 from benchmarks.papers.leaderboard import boards
 from benchmarks.papers.page import Section, figures_page, leaderboard_page
 from benchmarks.papers.plot import draw, save
-from benchmarks.papers.results import FigureResult, rows
+from benchmarks.papers.results import rows
 from benchmarks.papers.study import Study
 
 LEADERBOARD = "leaderboard"

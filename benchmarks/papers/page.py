@@ -6,9 +6,8 @@ from html import escape
 
 import numpy as np
 
-from benchmarks.papers.claims import Claim, Verdict
+from benchmarks.papers.figure import Claim, FigureResult, Verdict
 from benchmarks.papers.leaderboard import Board
-from benchmarks.papers.results import FigureResult
 
 _STYLE = """
 :root { color-scheme: light; --line: #ddd; --text: #1b1b1b; --soft: #5c5c5c; }

@@ -11,7 +11,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 
-from benchmarks.papers.results import Curve, FigureResult, PanelResult
+from benchmarks.papers.figure import Curve, FigureResult, PanelResult
 
 _STYLE = {
     "svg.hashsalt": "dpcov",

@@ -1,64 +1,18 @@
 """Measured curves with error bars, gathered from a store.
 
-Promise: what a claim or a plot sees is a mean over repetitions with its standard error; curves without any value are
-absent.
+Contract: what a claim or a plot sees is a mean over repetitions with its standard error; curves without any
+value are absent.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
-from benchmarks.papers.figure import Figure, Panel
+from benchmarks.papers.figure import Array, Curve, Figure, FigureResult, Panel, PanelResult
 from benchmarks.papers.store import Store
 from benchmarks.papers.trials import Wanted, exact
-
-Array = NDArray[np.float64]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Curve:
-    """Means over repetitions, by increasing x.
-
-    Parameters
-    ----------
-    x, mean, error : (m,) float64
-        ``error`` is the standard error of the mean (zero for a bound).
-    values : tuple of (r,) float64
-        All repetitions.
-    """
-
-    x: Array
-    mean: Array
-    error: Array
-    values: tuple[Array, ...] = ()
-
-    def at(self, x: float) -> float:
-        return float(self.mean[np.flatnonzero(self.x == x)[0]])
-
-    def where(self, keep: NDArray[np.bool_]) -> "Curve":
-        kept = tuple(value for value, wanted in zip(self.values, keep, strict=False) if wanted)
-        return Curve(x=self.x[keep], mean=self.mean[keep], error=self.error[keep], values=kept)
-
-
-@dataclass(frozen=True, kw_only=True)
-class PanelResult:
-    """Curves of a panel by label: contenders, further metrics, bounds."""
-
-    panel: Panel
-    curves: Mapping[str, Curve]
-    bounds: Mapping[str, Curve]
-
-
-@dataclass(frozen=True, kw_only=True)
-class FigureResult:
-    """All panels by key, and the lines that say what is missing."""
-
-    figure: Figure
-    panels: Mapping[str, PanelResult]
-    skipped: tuple[str, ...] = ()
 
 
 @dataclass(kw_only=True)

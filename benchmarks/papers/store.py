@@ -1,6 +1,7 @@
 """Where finished trials are kept, so that a run can be stopped and resumed.
 
-Promise: a value is found again only under the same trial, seed and code, or whatever else the caller's key holds.
+Contract: a value is found again only under the same trial, seed and code, or whatever else the caller's key
+holds.
 """
 
 import sqlite3

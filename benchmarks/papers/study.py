@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from benchmarks.papers.contenders import missing
-from benchmarks.papers.figure import Figure
-from benchmarks.papers.results import FigureResult, gather
+from benchmarks.papers.figure import Figure, FigureResult
+from benchmarks.papers.results import gather
 from benchmarks.papers.store import Store
 from benchmarks.papers.trials import Outcome, Wanted, groups, wanted
 from benchmarks.papers.workers import run_groups

@@ -1,6 +1,6 @@
 """Data sets by name: rows in the unit ball, and what estimates are compared with.
 
-Promise: a table and a seed give the same rows everywhere.  Knows nothing of mechanisms.
+Contract: a table and a seed give the same rows everywhere.  Knows nothing of mechanisms.
 """
 
 from collections.abc import Callable

@@ -1,6 +1,6 @@
 """Environments of the peers: one for each, because their pins contradict each other and this project's.
 
-Promise: an environment is complete or absent.  Where pip cannot make it, its reason is handed on.
+Contract: an environment is complete or absent.  Where pip cannot make it, its reason is handed on.
 """
 
 import subprocess

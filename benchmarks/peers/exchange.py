@@ -3,7 +3,7 @@
 A folder holds ``tasks.json`` and ``tables.npz`` (ours), and ``version.txt``, ``answers.jsonl`` and one ``KEY.npy`` for
 each answered task (the worker's).
 
-Promise: a worker that dies is started again; it loses only the task in which it died.
+Contract: a worker that dies is started again; it loses only the task in which it died.
 """
 
 import json

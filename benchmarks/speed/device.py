@@ -22,7 +22,7 @@ from dpcov.data.engines import BallEncoding, MomentsTask
 from dpcov.data.engines.arrays import DeviceMoments
 from dpcov.data.engines.device import torch_library
 from dpcov.data.moments import Moments, MomentsSpec
-from dpcov.linalg.device import on_device
+from dpcov.published.linalg.device import on_device
 
 CHUNK_VALUES = 2**27
 

@@ -29,8 +29,8 @@ from rich.table import Table
 
 import dpcov
 from benchmarks.speed.files import schema_of, write_table
+from dpcov.data.gather import table_moments
 from dpcov.data.moments import Moments, MomentsSpec
-from dpcov.gathering import table_moments
 
 TARGETS = {"dask": 1.5, "spark": 4.0}
 SMALL = 200_000

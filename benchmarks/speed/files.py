@@ -24,7 +24,7 @@ from rich.table import Table
 import dpcov
 from benchmarks.speed.timing import interleaved_cpu
 from dpcov.data.moments import MomentsSpec
-from dpcov.pipeline import table_moments
+from dpcov.pipeline.table import table_moments
 
 BLOCK_ROWS = 32_768
 TARGET = 0.6
@@ -34,7 +34,7 @@ import resource, sys
 import dpcov
 from benchmarks.speed.files import schema_of
 from dpcov.data.moments import MomentsSpec
-from dpcov.pipeline import table_moments
+from dpcov.pipeline.table import table_moments
 table_moments(sys.argv[1], schema_of(int(sys.argv[2])), MomentsSpec())
 print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
 """

@@ -16,7 +16,7 @@ from rich.table import Table
 
 import dpcov
 from benchmarks.speed.timing import interleaved_cpu
-from dpcov.artifact import Release
+from dpcov.published.release import Release
 
 LIMIT = 2.5
 BUDGET = dpcov.Budget(rho="0.5")

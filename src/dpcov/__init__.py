@@ -8,33 +8,34 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from dpcov.artifact import Release
-    from dpcov.data.schema import Boolean, Categorical, Ignored, Numeric, Schema, Weights
+    from dpcov.data.schema.declared import Boolean, Categorical, Ignored, Numeric, Weights
+    from dpcov.data.schema.schema import Schema
     from dpcov.data.sources.sql import Query
     from dpcov.errors import DpcovError
     from dpcov.noise.entropy import SeededEntropy, SystemEntropy
-    from dpcov.pipeline import checkpoint, moments, release, second_moment
+    from dpcov.pipeline.table import checkpoint, moments, release, second_moment
     from dpcov.privacy.budget import Budget
-    from dpcov.privacy.ledger import Ledger
+    from dpcov.privacy.ledger.ledger import Ledger
+    from dpcov.published.release import Release
 
 _HOMES = {
-    "Boolean": "dpcov.data.schema",
+    "Boolean": "dpcov.data.schema.declared",
     "Budget": "dpcov.privacy.budget",
-    "Categorical": "dpcov.data.schema",
+    "Categorical": "dpcov.data.schema.declared",
     "DpcovError": "dpcov.errors",
-    "Ignored": "dpcov.data.schema",
-    "Ledger": "dpcov.privacy.ledger",
-    "Numeric": "dpcov.data.schema",
+    "Ignored": "dpcov.data.schema.declared",
+    "Ledger": "dpcov.privacy.ledger.ledger",
+    "Numeric": "dpcov.data.schema.declared",
     "Query": "dpcov.data.sources.sql",
-    "Release": "dpcov.artifact",
-    "Schema": "dpcov.data.schema",
+    "Release": "dpcov.published.release",
+    "Schema": "dpcov.data.schema.schema",
     "SeededEntropy": "dpcov.noise.entropy",
     "SystemEntropy": "dpcov.noise.entropy",
-    "Weights": "dpcov.data.schema",
-    "checkpoint": "dpcov.pipeline",
-    "moments": "dpcov.pipeline",
-    "release": "dpcov.pipeline",
-    "second_moment": "dpcov.pipeline",
+    "Weights": "dpcov.data.schema.declared",
+    "checkpoint": "dpcov.pipeline.table",
+    "moments": "dpcov.pipeline.table",
+    "release": "dpcov.pipeline.table",
+    "second_moment": "dpcov.pipeline.table",
 }
 
 __all__ = [
@@ -61,7 +62,7 @@ __all__ = [
 
 def load(path: str) -> "Release":
     """Read a release file, refusing damaged, altered or unknown ones."""
-    from dpcov.artifact import Release
+    from dpcov.published.release import Release
 
     return Release.load(path)
 

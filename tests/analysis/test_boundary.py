@@ -6,7 +6,7 @@ import sys
 READ_ONLY = """
 import sys
 import dpcov.analysis as analysis
-from dpcov.artifact import Release
+from dpcov.published.release import Release
 for name in analysis.__all__:
     getattr(analysis, name)
 made = Release.load(sys.argv[1])

@@ -17,10 +17,9 @@ from dpcov.analysis import (
     PrivatePCA,
     PrivateRidge,
 )
-from dpcov.analysis.coefficient_lines import project_quadric
-from dpcov.analysis.eigenvalue_lines import INFLATION, _spreads
-from dpcov.analysis.fourth_moments import OUTLIERS, ColumnShape, column_shape, pair_covariance
-from dpcov.analysis.inference import (
+from dpcov.analysis.intervals.coefficients import project_quadric
+from dpcov.analysis.intervals.eigenvalues import INFLATION, _spreads
+from dpcov.analysis.intervals.inference import (
     coefficient_intervals,
     conf_int,
     correlation_intervals,
@@ -28,8 +27,9 @@ from dpcov.analysis.inference import (
     mean_intervals,
     variance_intervals,
 )
-from dpcov.analysis.intervals import Interval, ratio_interval
-from dpcov.analysis.moment_law import moment_law
+from dpcov.analysis.intervals.law import moment_law
+from dpcov.analysis.intervals.table import Interval, ratio_interval
+from dpcov.analysis.intervals.tails import OUTLIERS, ColumnShape, column_shape, pair_covariance
 from dpcov.analysis.problems import InputError, UnknownNoiseError
 from dpcov.errors import ReleaseError
 from tests.analysis.conftest import N_ROWS

@@ -7,12 +7,12 @@ import pytest
 from scipy import stats
 
 import dpcov
-from dpcov.analysis.coefficient_lines import coefficient_lines
-from dpcov.analysis.correlation_lines import correlation_lines
-from dpcov.analysis.eigenvalue_lines import spectrum_of
+from dpcov.analysis.intervals.coefficients import coefficient_lines
+from dpcov.analysis.intervals.correlations import correlation_lines
+from dpcov.analysis.intervals.eigenvalues import spectrum_of
+from dpcov.analysis.intervals.law import moment_law
+from dpcov.analysis.intervals.moments import mean_lines, variance_lines
 from dpcov.analysis.levels import coding_of
-from dpcov.analysis.moment_intervals import mean_lines, variance_lines
-from dpcov.analysis.moment_law import moment_law
 from dpcov.analysis.reading import original_map
 
 ALPHA = 1e-9

@@ -9,16 +9,11 @@ from sklearn.decomposition import PCA
 from sklearn.linear_model import LinearRegression, Ridge
 
 import dpcov
-from dpcov.analysis import (
-    NoiseWarning,
-    PrivateComponentRegression,
-    PrivateLinearRegression,
-    PrivateRidge,
-    ridge_path,
-)
-from dpcov.entry_noise import noise_of
+from dpcov.analysis import NoiseWarning, PrivateComponentRegression, PrivateLinearRegression, PrivateRidge
+from dpcov.analysis.estimators import ridge_path
 from dpcov.errors import DpcovError
-from dpcov.linalg.project import project_psd
+from dpcov.published.estimate.entry_noise import noise_of
+from dpcov.published.linalg.project import project_psd
 from tests.analysis.conftest import SCHEMA
 
 HALF_RANGES = np.array([25.0, 1.0, 1.0, 1.0, 5.0, 0.5])

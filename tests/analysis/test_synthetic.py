@@ -6,8 +6,8 @@ import pytest
 
 import dpcov
 from dpcov import Boolean, Budget, Categorical, Numeric, Schema
-from dpcov.analysis.synthetic import fidelity
 from dpcov.errors import ReleaseError, UsageError
+from dpcov.published.synthetic import fidelity
 
 SCHEMA = Schema(
     columns={
@@ -59,7 +59,7 @@ def test_means_deviations_and_correlations_are_the_releases(release):
 
 def test_fidelity_notices_rows_without_correlations(release, monkeypatch):
     """The planted copula that leaves the latent correlations out is seen."""
-    from dpcov.analysis.synthetic import Copula
+    from dpcov.published.synthetic import Copula
 
     monkeypatch.setattr(Copula, "_adjusted", lambda copula: np.eye(len(copula.columns)))
     assert max(row.worst_correlation_error for row in fidelity(release, seed=2)) > 0.3

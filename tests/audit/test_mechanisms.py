@@ -21,7 +21,7 @@ from dpcov.audit.suite import BUDGETS
 from dpcov.mechanisms.registry import MECHANISMS, make_mechanism
 from dpcov.privacy.budget import Budget
 from dpcov.privacy.guarantee import ZCDP, PureDP
-from dpcov.statistics import NoisyStatistics
+from dpcov.published.statistics import NoisyStatistics
 from tests.audit.zoo import NO_HURRY
 
 QUICK = Effort(draws=250, candidates=1, search_draws=1, seconds=0.15)

@@ -13,7 +13,7 @@ from dpcov.audit.search import known_pairs
 from dpcov.noise.entropy import SeededEntropy
 from dpcov.privacy.calibrate import gaussian_noise_multiplier
 from dpcov.privacy.guarantee import NEIGHBORS, ZCDP, ApproxDP
-from dpcov.statistics import NoiseLaw, NoisyStatistics
+from dpcov.published.statistics import NoiseLaw, NoisyStatistics
 
 
 @pytest.mark.parametrize("columns", [2, 5])

@@ -13,10 +13,10 @@ from dpcov.audit import Effort, half_noise
 from dpcov.data.moments import MomentsSpec
 from dpcov.mechanisms.base import Calibration, Mechanism
 from dpcov.mechanisms.blocks.additive_noise import laplaces
+from dpcov.mechanisms.blocks.finished import sscp_of
 from dpcov.mechanisms.blocks.shells import outlier_counts, shell_counts
 from dpcov.mechanisms.blocks.sparse_vector import sparse_vector
 from dpcov.mechanisms.eigenvectors import Eigenvectors
-from dpcov.mechanisms.finished import sscp_of
 from dpcov.mechanisms.gaussian import Gaussian
 from dpcov.mechanisms.laplace import Laplace
 from dpcov.mechanisms.stratified import Stratified
@@ -24,7 +24,7 @@ from dpcov.noise.entropy import SeededEntropy
 from dpcov.noise.lattice import rounded_gaussian
 from dpcov.privacy.budget import Budget
 from dpcov.privacy.guarantee import PureDP
-from dpcov.statistics import NoisyStatistics
+from dpcov.published.statistics import NoisyStatistics
 
 
 def scaled(calibration, factor):

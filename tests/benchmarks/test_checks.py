@@ -2,9 +2,7 @@ import numpy as np
 import pytest
 
 from benchmarks.papers import claims
-from benchmarks.papers.claims import Claim
-from benchmarks.papers.figure import Figure, Panel
-from benchmarks.papers.results import Curve, FigureResult, PanelResult
+from benchmarks.papers.figure import Claim, Curve, Figure, FigureResult, Panel, PanelResult
 
 X = np.array([1.0, 10.0, 100.0])
 

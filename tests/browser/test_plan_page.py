@@ -1,6 +1,6 @@
 import pytest
 
-from dpcov.report.plan_page import PlanStop, PlanSweep, render_plan
+from dpcov.pipeline.plan.page import PlanStop, PlanSweep, render_plan
 
 SLIDE = """
 const slider = document.getElementById("budget");

@@ -124,10 +124,10 @@ def test_a_group_alone_shows_its_commands(desk, group):
 
 _BROKEN = """
 import sys
-import dpcov.cli.show as show, dpcov.artifact
+import dpcov.cli.show as show, dpcov.published.release
 def broken(path):
     raise RuntimeError("zebra4711")
-dpcov.artifact.Release.load = broken
+dpcov.published.release.Release.load = broken
 sys.argv = ["dpcov", "show", "x"]
 from dpcov.cli.main import run
 run()

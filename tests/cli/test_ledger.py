@@ -7,7 +7,7 @@ import pytest
 import dpcov
 from dpcov.cli.ledger import _ranges
 from dpcov.errors import LedgerError
-from tests.privacy.test_ledger_faults import SPEND
+from tests.privacy.ledger.test_faults import SPEND
 
 
 def verify(desk, *arguments):

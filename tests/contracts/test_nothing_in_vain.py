@@ -11,9 +11,9 @@ import pytest
 
 import dpcov
 from dpcov.errors import DpcovError
-from dpcov.options import Between
 from dpcov.privacy.guarantee import ZCDP, ApproxDP, PureDP
-from dpcov.privacy.ledger_file import LedgerFile
+from dpcov.privacy.ledger.sqlite import LedgerFile
+from dpcov.privacy.options import Between
 from tests.contracts.test_mechanisms import BUDGETS, CASES
 
 X = np.random.default_rng(0).normal(size=(60, 3)) / 4

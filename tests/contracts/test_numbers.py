@@ -13,8 +13,8 @@ from dpcov.analysis import (
     PrivatePCA,
     correlation_intervals,
 )
-from dpcov.analysis.synthetic import Copula
-from dpcov.report.numbers import part_numbers
+from dpcov.published.numbers import part_numbers
+from dpcov.published.synthetic import Copula
 
 GAUSSIAN, PURE = dpcov.Budget(rho=5), dpcov.Budget(epsilon=5)
 TERMS = {

@@ -21,13 +21,13 @@ from dpcov.data.checkpoint import Checkpoint
 from dpcov.data.engines import BallEncoding, TableEncoding
 from dpcov.data.engines import parquet as parquet_module
 from dpcov.data.engines.local import GroupedRows
+from dpcov.data.gather import Gathering
 from dpcov.data.groups import Grouping, split_schema
 from dpcov.data.moments import Moments, MomentsSpec
 from dpcov.data.sources import databases, delimited, frames
 from dpcov.data.vault import Key
 from dpcov.errors import DpcovError
-from dpcov.gathering import Gathering
-from dpcov.pipeline import _group_codes
+from dpcov.pipeline.table import _group_codes
 from tests.contracts.doors import ARRAYS, DOORS, arrow, csv
 from tests.data.engines.conftest import session  # noqa: F401
 

@@ -1,5 +1,6 @@
-from dpcov.data.draft import draft
-from dpcov.data.schema import Categorical, Ignored, Numeric, Schema
+from dpcov.data.schema.declared import Categorical, Ignored, Numeric
+from dpcov.data.schema.draft import draft
+from dpcov.data.schema.schema import Schema
 from dpcov.data.sources import open_source
 
 

@@ -11,13 +11,14 @@ import scipy.sparse
 
 import dpcov
 from dpcov.data import checkpoint, moments
-from dpcov.data import schema as declared
 from dpcov.data.checkpoint import Checkpoint
+from dpcov.data.engines.prefetch import prefetch
 from dpcov.data.exact import ExactSum
 from dpcov.data.groups import OTHER, Grouping, split_schema
 from dpcov.data.moments import Moments, MomentsSpec, StratumMoments, quantize
-from dpcov.data.prefetch import prefetch
-from dpcov.data.schema import Boolean, Categorical, Ignored, Numeric, Schema
+from dpcov.data.schema import schema as declared
+from dpcov.data.schema.declared import Boolean, Categorical, Ignored, Numeric
+from dpcov.data.schema.schema import Schema
 from dpcov.data.seal import explain
 from dpcov.data.sources import open_source
 from dpcov.data.sources.archive import ArraysArchive

@@ -7,12 +7,13 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from dpcov.columns import LARGEST_SCALE, SMALLEST_SCALE
 from dpcov.data import encode as encode_module
 from dpcov.data.encode import Encoder, encode_array, read_encoded, read_unit_ball
-from dpcov.data.schema import Boolean, Categorical, Ignored, Numeric, Schema, Weights
+from dpcov.data.schema.declared import Boolean, Categorical, Ignored, Numeric, Weights
+from dpcov.data.schema.schema import Schema
 from dpcov.data.sources import open_source
 from dpcov.errors import DataError, SchemaError, UsageError
+from dpcov.published.columns import LARGEST_SCALE, SMALLEST_SCALE
 
 SLACK = 1e-12
 

@@ -13,7 +13,8 @@ import scipy.sparse
 
 import dpcov
 from dpcov.data.moments import MomentsSpec
-from dpcov.data.schema import Categorical, Numeric, Schema
+from dpcov.data.schema.declared import Categorical, Numeric
+from dpcov.data.schema.schema import Schema
 from dpcov.data.sources import open_source
 from dpcov.data.sources.matrices import check_matrix
 from dpcov.data.vault import Key, lock_file, unlock_file

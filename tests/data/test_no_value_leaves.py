@@ -12,9 +12,10 @@ import pyarrow.parquet
 import pytest
 import scipy.sparse
 
-from dpcov.data.draft import draft
 from dpcov.data.encode import read_encoded, read_unit_ball
-from dpcov.data.schema import Boolean, Categorical, Numeric, Schema, Weights
+from dpcov.data.schema.declared import Boolean, Categorical, Numeric, Weights
+from dpcov.data.schema.draft import draft
+from dpcov.data.schema.schema import Schema
 from dpcov.data.sources import open_source
 from dpcov.errors import DpcovError
 

@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from dpcov.data.prefetch import prefetch
+from dpcov.data.engines.prefetch import prefetch
 
 
 def readers():

@@ -14,9 +14,10 @@ import pyarrow.parquet
 import pytest
 import scipy.sparse
 
-from dpcov.data.draft import draft
 from dpcov.data.encode import read_encoded
-from dpcov.data.schema import Categorical, Numeric, Schema
+from dpcov.data.schema.declared import Categorical, Numeric
+from dpcov.data.schema.draft import draft
+from dpcov.data.schema.schema import Schema
 from dpcov.data.sources import delimited, mapped, matrices, open_source
 from dpcov.data.sources.base import check_names, kind_of_arrow_type, number_names
 from dpcov.data.sources.lines import CheckedLines

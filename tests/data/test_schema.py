@@ -5,8 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpcov.data import schema_toml
-from dpcov.data.schema import Boolean, Categorical, Ignored, Numeric, Schema, Weights
+from dpcov.data.schema import toml as schema_toml
+from dpcov.data.schema.declared import Boolean, Categorical, Ignored, Numeric, Weights
+from dpcov.data.schema.schema import Schema
 from dpcov.errors import SchemaError
 
 AGE = Numeric(lower=17, upper=90)

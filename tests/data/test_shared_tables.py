@@ -4,9 +4,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dpcov.data.draft import draft
 from dpcov.data.encode import Encoder, read_encoded, read_unit_ball
-from dpcov.data.schema import Categorical, Ignored, Numeric, Schema
+from dpcov.data.schema.declared import Categorical, Ignored, Numeric
+from dpcov.data.schema.draft import draft
+from dpcov.data.schema.schema import Schema
 from dpcov.data.sources import open_source
 
 pytestmark = pytest.mark.shared_data

@@ -13,9 +13,10 @@ import pyarrow.parquet
 import pytest
 import scipy.sparse
 
-from dpcov.data.draft import draft
 from dpcov.data.encode import read_encoded
-from dpcov.data.schema import Boolean, Categorical, Ignored, Numeric, Schema, Weights
+from dpcov.data.schema.declared import Boolean, Categorical, Ignored, Numeric, Weights
+from dpcov.data.schema.draft import draft
+from dpcov.data.schema.schema import Schema
 from dpcov.data.sources import open_source
 from dpcov.errors import DataError
 

@@ -11,13 +11,14 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 
-from dpcov.data.draft import draft
+from dpcov.data.gather import table_moments
 from dpcov.data.moments import MomentsSpec
-from dpcov.data.schema import Boolean, Categorical, Ignored, Numeric, Schema
+from dpcov.data.schema.declared import Boolean, Categorical, Ignored, Numeric
+from dpcov.data.schema.draft import draft
+from dpcov.data.schema.schema import Schema
 from dpcov.data.sources import Query, open_source
 from dpcov.data.sources.databases import DuckDb, explain_database_error
 from dpcov.errors import DataError, DpcovError, UsageError
-from dpcov.gathering import table_moments
 
 N_ROWS = 3000
 SENTINEL = "zebra4711"

@@ -10,9 +10,9 @@ import pytest
 MEASURED = """
 import resource, sys
 from dpcov.data.moments import MomentsSpec
-from dpcov.data.schema import Numeric, Schema
+from dpcov.data.schema.schema import Numeric, Schema
 from dpcov.data.sources import Query
-from dpcov.gathering import table_moments
+from dpcov.data.gather import table_moments
 schema = Schema(columns={f"x{i}": Numeric(lower=0, upper=1) for i in range(8)})
 moments = table_moments(Query(sys.argv[2], db=sys.argv[1]), schema, MomentsSpec())
 assert moments.n_rows == int(sys.argv[3])

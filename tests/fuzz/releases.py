@@ -12,11 +12,11 @@ from random import Random
 import numpy as np
 
 import dpcov
-from dpcov.artifact import Release
-from dpcov.artifact_file import MANIFEST_NAME
-from dpcov.estimate import POSTS
-from dpcov.export import QUANTITIES, export
 from dpcov.noise.entropy import SeededEntropy
+from dpcov.published.estimate.post import POSTS
+from dpcov.published.export import QUANTITIES, export
+from dpcov.published.file import MANIFEST_NAME
+from dpcov.published.release import Release
 from tests.fuzz.engine import Detonator, Target
 from tests.fuzz.mutate import NUMBERS, TEXTS, mutate_bytes, mutate_tree, zipped
 

@@ -12,8 +12,8 @@ import numpy as np
 import dpcov
 from dpcov.data.checkpoint import Checkpoint
 from dpcov.data.vault import Key, lock_file, unlock_file
-from dpcov.privacy.ledger import Ledger
-from dpcov.privacy.spend import Spend
+from dpcov.privacy.ledger.ledger import Ledger
+from dpcov.privacy.ledger.spend import Spend
 from tests.fuzz.engine import Target
 from tests.fuzz.mutate import mutate_bytes, mutate_tree, scalar
 

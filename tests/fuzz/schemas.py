@@ -5,7 +5,7 @@ import math
 from pathlib import Path
 from random import Random
 
-from dpcov.data.schema import Schema
+from dpcov.data.schema.schema import Schema
 from tests.fuzz.engine import Target
 from tests.fuzz.mutate import NUMBERS, TEXTS, mutate_bytes
 

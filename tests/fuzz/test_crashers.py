@@ -14,13 +14,14 @@ import scipy.sparse
 import dpcov
 from dpcov.data.checkpoint import Checkpoint
 from dpcov.data.encode import read_encoded, read_unit_ball
-from dpcov.data.schema import Numeric, Schema
+from dpcov.data.schema.declared import Numeric
+from dpcov.data.schema.schema import Schema
 from dpcov.data.sources import open_source
 from dpcov.data.vault import Key, lock_file, unlock_file
 from dpcov.errors import DataError, LedgerError, NumericError, SchemaError
-from dpcov.linalg.curve import nonnegative_minimizer
-from dpcov.privacy.ledger import Ledger
-from dpcov.privacy.spend import Spend
+from dpcov.privacy.ledger.ledger import Ledger
+from dpcov.privacy.ledger.spend import Spend
+from dpcov.published.estimate.curve import nonnegative_minimizer
 from tests.fuzz import tables
 from tests.fuzz.catalog import TARGETS
 from tests.fuzz.engine import one_case, scratch

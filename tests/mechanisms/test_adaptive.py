@@ -8,7 +8,6 @@ from benchmarks.papers.synthetic import synthetic_rows
 from dpcov.audit import Neighboring, half_noise, lower_bound_of_event, lower_bound_rho, released
 from dpcov.data.moments import gather
 from dpcov.errors import UsageError
-from dpcov.linalg.symmetric import mirror_upper
 from dpcov.mechanisms.adaptive import Adaptive
 from dpcov.mechanisms.adaptive_rules import RULES, TYPICAL
 from dpcov.mechanisms.base import Problem
@@ -16,6 +15,7 @@ from dpcov.mechanisms.blocks.tail_bounds import eta, nu, omega
 from dpcov.noise.continuous import exponentials, normals
 from dpcov.noise.entropy import SeededEntropy
 from dpcov.privacy.budget import Budget
+from dpcov.published.linalg.symmetric import mirror_upper
 
 SHELLS = 12
 BETA = 0.05

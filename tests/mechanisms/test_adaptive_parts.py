@@ -121,7 +121,7 @@ def test_the_error_bound_of_separate_noise_is_that_of_its_theorem():
 @pytest.mark.parametrize("neighbors", ["replace-one", "add-remove-one"])
 def test_a_separate_release_is_divided_and_bounded_by_the_rows(monkeypatch, rule, post, trace, neighbors):
     Drawn(monkeypatch, vector=8.0)
-    monkeypatch.setattr("dpcov.mechanisms.finished.rounded_gaussian", lambda *_: np.array([-1]))
+    monkeypatch.setattr("dpcov.mechanisms.blocks.finished.rounded_gaussian", lambda *_: np.array([-1]))
     mechanism, asked = Separate(eigenvalues=rule, clip=0.5), problem(2, neighbors, n_rows=5)
     moments = gather([ROWS], 2, mechanism.moments_spec(asked))
     made = mechanism.draw(moments, mechanism.calibrate(asked, Budget(rho=1)), asked, ENTROPY)
@@ -230,7 +230,7 @@ def test_what_is_left_of_a_matrix_under_the_private_trace(monkeypatch, steps, ru
 def test_a_private_number_of_rows_bounds_trace_and_result(monkeypatch, steps):
     _, search = steps(False)
     Drawn(monkeypatch, vector=1e6)
-    monkeypatch.setattr("dpcov.mechanisms.finished.discrete_laplace", lambda *_: np.array([-2]))
+    monkeypatch.setattr("dpcov.mechanisms.blocks.finished.discrete_laplace", lambda *_: np.array([-2]))
     mechanism, asked = Adaptive(shells=6), problem(2, "add-remove-one")
     moments = gather([ROWS], 2, mechanism.moments_spec(asked))
     made = mechanism.draw(moments, mechanism.calibrate(asked, Budget(epsilon=2)), asked, ENTROPY)

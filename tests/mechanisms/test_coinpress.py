@@ -7,8 +7,8 @@ import dpcov
 from dpcov.audit import half_noise, lower_bound_rho
 from dpcov.data.rows import EncodedRows, RowsSpec
 from dpcov.errors import BudgetError, UsageError
-from dpcov.linalg.whitening import mahalanobis_error
 from dpcov.mechanisms.base import Problem
+from dpcov.mechanisms.blocks.whitening import mahalanobis_error
 from dpcov.mechanisms.coinpress import CoinPress, round_shares
 from dpcov.noise.continuous import normals
 from dpcov.noise.entropy import SeededEntropy

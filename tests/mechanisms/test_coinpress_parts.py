@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 
 from dpcov.data.rows import EncodedRows
-from dpcov.linalg.symmetric import symmetrize
 from dpcov.mechanisms.blocks.matrix_noise import MatrixNoise
 from dpcov.mechanisms.coinpress import CoinPress, _Frame, _noisy_moment, round_shares
 from dpcov.noise.entropy import SeededEntropy
 from dpcov.privacy.budget import Budget
 from dpcov.privacy.guarantee import ZCDP
+from dpcov.published.linalg.symmetric import symmetrize
 from tests.mechanisms.chosen import problem
 
 ENTROPY = SeededEntropy(0)
@@ -104,7 +104,7 @@ def by_hand(rows, n_rows, scales, spectral, *, beta, upper):
 @pytest.mark.parametrize("times", [1, 400])
 def test_all_rounds_by_hand(monkeypatch, rounds, upper, neighbors, times):
     """With many rows the norm of normal rows is what clips, with few that of the unit ball."""
-    monkeypatch.setattr("dpcov.mechanisms.finished.rounded_gaussian", lambda *_: np.array([3]))
+    monkeypatch.setattr("dpcov.mechanisms.blocks.finished.rounded_gaussian", lambda *_: np.array([3]))
     rows = np.repeat(ROWS, times, axis=0)
     mechanism = CoinPress(rounds=rounds, upper=upper, failure_probability=0.1)
     asked = problem(2, neighbors, n_rows=len(rows))

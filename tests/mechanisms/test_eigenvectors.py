@@ -17,6 +17,7 @@ from dpcov.audit import (
 from dpcov.data.moments import Moments
 from dpcov.errors import BudgetError, UsageError
 from dpcov.mechanisms.base import Problem
+from dpcov.mechanisms.blocks.finished import part_of
 from dpcov.mechanisms.blocks.sensitivity import Sensitivity
 from dpcov.mechanisms.blocks.sensitivity import eigenvalues as value_sensitivity
 from dpcov.mechanisms.eigenvectors import (
@@ -24,7 +25,6 @@ from dpcov.mechanisms.eigenvectors import (
     adaptive_shares,
     direction_exponent,
 )
-from dpcov.mechanisms.finished import part_of
 from dpcov.noise.entropy import SeededEntropy
 from dpcov.privacy.budget import Budget
 from dpcov.privacy.guarantee import ZCDP, PureDP

@@ -8,7 +8,7 @@ import pytest
 
 from dpcov.data.moments import Moments, MomentsSpec
 from dpcov.errors import BudgetError
-from dpcov.mechanisms.finished import (
+from dpcov.mechanisms.blocks.finished import (
     check_row_count,
     draw_row_count,
     finish,
@@ -79,10 +79,14 @@ def test_the_sscp_is_in_units_of_the_unit_ball():
 @pytest.mark.parametrize("k", [1, 3])
 def test_the_row_count_gets_the_noise_of_its_part(monkeypatch, k):
     laplace = choose(
-        monkeypatch, "dpcov.mechanisms.finished.discrete_laplace", lambda scale, size: np.array([-9, 99])
+        monkeypatch,
+        "dpcov.mechanisms.blocks.finished.discrete_laplace",
+        lambda scale, size: np.array([-9, 99]),
     )
     gaussian = choose(
-        monkeypatch, "dpcov.mechanisms.finished.rounded_gaussian", lambda variance, size: np.array([5, 99])
+        monkeypatch,
+        "dpcov.mechanisms.blocks.finished.rounded_gaussian",
+        lambda variance, size: np.array([5, 99]),
     )
     moments, asked, entropy = gathered(np.ones((4, 1))), problem(1, "add-remove-one", k), SeededEntropy(0)
     assert draw_row_count(moments, asked, None, entropy) is None

@@ -9,8 +9,8 @@ import pytest
 import dpcov
 from dpcov.data.moments import Moments, MomentsSpec
 from dpcov.errors import BudgetError
+from dpcov.mechanisms.blocks.gaussian_scale import even_variance, sqrt_down, symmetric_noise
 from dpcov.mechanisms.gaussian import Gaussian, GaussianCalibration
-from dpcov.mechanisms.gaussian_scale import even_variance, sqrt_down, symmetric_noise
 from dpcov.mechanisms.laplace import Laplace, LaplaceCalibration, symmetric_laplace
 from dpcov.mechanisms.projection import Projection
 from dpcov.mechanisms.thresholding import Thresholding
@@ -19,7 +19,7 @@ from dpcov.noise.entropy import SeededEntropy
 from dpcov.noise.lattice import LARGEST_STD
 from dpcov.privacy.calibrate import classical_noise_multiplier, gaussian_noise_multiplier
 from dpcov.privacy.guarantee import ZCDP, ApproxDP, PureDP
-from dpcov.statistics import PostOptions
+from dpcov.published.statistics import PostOptions
 from tests.mechanisms.chosen import choose, problem
 
 ENTROPY = SeededEntropy(0)
@@ -72,7 +72,7 @@ def test_fractions_just_below_a_root(value):
 def test_isotropic_noise_has_half_the_variance_off_the_diagonal(monkeypatch):
     drawn = choose(
         monkeypatch,
-        "dpcov.mechanisms.gaussian_scale.rounded_gaussian",
+        "dpcov.mechanisms.blocks.gaussian_scale.rounded_gaussian",
         lambda variance, size: np.arange(1, size + 1) * variance,
     )
     assert symmetric_noise(3, 10, ENTROPY).tolist() == [[10, 5, 10], [5, 20, 15], [10, 15, 30]]

@@ -6,7 +6,6 @@ import pytest
 from dpcov.audit import attaining, half_noise, lower_bound_of_event, released
 from dpcov.data.moments import Moments
 from dpcov.errors import BudgetError, UsageError
-from dpcov.estimate import unit_estimate
 from dpcov.mechanisms.base import Problem
 from dpcov.mechanisms.nuclear import Nuclear
 from dpcov.noise import nuclear as nuclear_noise_module
@@ -14,6 +13,7 @@ from dpcov.noise.entropy import SeededEntropy
 from dpcov.noise.nuclear import nuclear_singular_values
 from dpcov.privacy.budget import Budget
 from dpcov.privacy.guarantee import PureDP
+from dpcov.published.estimate.post import unit_estimate
 from tests.statistical.goodness import GoodnessError, assert_same_law
 
 ROWS = np.repeat(np.array([[1.0, 0.0], [0.6, 0.6]]), [4, 3], axis=0)

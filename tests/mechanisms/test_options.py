@@ -8,10 +8,10 @@ import pytest
 
 from dpcov.errors import BudgetError, NumericError, UsageError
 from dpcov.mechanisms.base import Problem
+from dpcov.mechanisms.blocks.finished import finish, root_down, root_up
 from dpcov.mechanisms.blocks.private_radius import private_radius, private_radius_outliers
 from dpcov.mechanisms.blocks.sparse_vector import sparse_vector, sparse_vector_error
 from dpcov.mechanisms.eigenvectors import direction_exponent
-from dpcov.mechanisms.finished import finish, root_down, root_up
 from dpcov.mechanisms.gaussian import Gaussian
 from dpcov.mechanisms.registry import find_mechanism, make_mechanism, names
 from dpcov.noise.entropy import SeededEntropy

@@ -6,9 +6,9 @@ from scipy import stats
 
 import dpcov
 from dpcov.errors import UsageError
-from dpcov.linalg.project import project_psd_trace
 from dpcov.mechanisms.projection import Projection
 from dpcov.noise.entropy import SeededEntropy
+from dpcov.published.linalg.project import project_psd_trace
 
 N_ROWS = 300
 ZCDP = dpcov.Budget(rho="0.1")

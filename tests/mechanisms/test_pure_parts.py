@@ -8,7 +8,6 @@ import pytest
 
 from dpcov.data.moments import Moments, MomentsSpec
 from dpcov.errors import UsageError
-from dpcov.linalg.nuclear_variances import entry_variances
 from dpcov.mechanisms.blocks.additive_noise import AdditiveNoise
 from dpcov.mechanisms.kapralov_talwar import KapralovTalwar, KapralovTalwarCalibration
 from dpcov.mechanisms.nuclear import Nuclear, NuclearCalibration, check_noise_shape, noise_law, nuclear_scale
@@ -16,6 +15,7 @@ from dpcov.mechanisms.nuclear_projection import NuclearProjection, NuclearProjec
 from dpcov.noise.entropy import SeededEntropy
 from dpcov.privacy.budget import Budget
 from dpcov.privacy.guarantee import PureDP
+from dpcov.published.estimate.nuclear_variances import entry_variances
 from tests.mechanisms.chosen import choose, problem
 
 ENTROPY = SeededEntropy(0)
@@ -106,7 +106,7 @@ def test_nuclear_noise_is_added_and_described(monkeypatch, shape, neighbors):
     symmetric = choose(
         monkeypatch, "dpcov.mechanisms.nuclear.symmetric_nuclear_noise", lambda d, scale, law: SYMMETRIC
     )
-    monkeypatch.setattr("dpcov.mechanisms.finished.discrete_laplace", lambda *_: np.array([2]))
+    monkeypatch.setattr("dpcov.mechanisms.blocks.finished.discrete_laplace", lambda *_: np.array([2]))
     mechanism, asked = Nuclear(noise=shape), problem(2, neighbors, n_rows=3)
     calibration = mechanism.calibrate(asked, Budget(epsilon=1))
     made = mechanism.draw(gathered(), calibration, asked, ENTROPY)

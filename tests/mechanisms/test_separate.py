@@ -8,7 +8,6 @@ from scipy import stats
 from dpcov.audit import Neighboring, half_noise, lower_bound_of_event, lower_bound_rho, released
 from dpcov.data.moments import MomentsSpec, gather
 from dpcov.errors import BudgetError, UsageError
-from dpcov.linalg.symmetric import mirror_upper
 from dpcov.mechanisms.base import Problem
 from dpcov.mechanisms.blocks.additive_noise import AdditiveNoise
 from dpcov.mechanisms.blocks.matrix_noise import matrix_noise
@@ -18,6 +17,7 @@ from dpcov.noise.continuous import exponentials, normals
 from dpcov.noise.entropy import SeededEntropy
 from dpcov.privacy.budget import Budget
 from dpcov.privacy.guarantee import ZCDP
+from dpcov.published.linalg.symmetric import mirror_upper
 
 RNG = np.random.default_rng(8)
 D, N_ROWS = 5, 40

@@ -9,12 +9,12 @@ from scipy import stats
 import dpcov
 from dpcov.data.moments import Moments
 from dpcov.errors import BudgetError, UsageError
-from dpcov.estimate import shrunk, unit_estimate
 from dpcov.mechanisms.base import Problem
-from dpcov.mechanisms.gaussian_scale import ROW_COUNT_WEIGHT
+from dpcov.mechanisms.blocks.gaussian_scale import ROW_COUNT_WEIGHT
 from dpcov.mechanisms.stratified import Stratified, _run_sum
 from dpcov.mechanisms.stratified_rules import Run, choose_runs, trace_weight
 from dpcov.noise.entropy import SeededEntropy
+from dpcov.published.estimate.post import shrunk, unit_estimate
 
 RELATIONS = ("replace-one", "add-remove-one")
 BITS = 5

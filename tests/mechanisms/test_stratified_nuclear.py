@@ -7,12 +7,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import dpcov
-from dpcov.artifact import Release
 from dpcov.audit import Neighboring, half_noise, lower_bound_epsilon, refutes, released
 from dpcov.data.moments import Moments
 from dpcov.errors import BudgetError, ReleaseError, UsageError
-from dpcov.estimate import unit_estimate
-from dpcov.linalg import ullman
 from dpcov.mechanisms.base import Problem
 from dpcov.mechanisms.stratified_nuclear import (
     ROW_COUNT_WEIGHT,
@@ -23,6 +20,9 @@ from dpcov.mechanisms.stratified_nuclear import (
 from dpcov.mechanisms.stratified_nuclear_rules import choose_fold, choose_runs, trace_weight
 from dpcov.noise.entropy import SeededEntropy, SystemEntropy
 from dpcov.noise.nuclear import symmetric_nuclear_noise
+from dpcov.published.estimate import nuclear_law as ullman
+from dpcov.published.estimate.post import unit_estimate
+from dpcov.published.release import Release
 from tests.statistical.goodness import assert_same_law
 
 RELATIONS = ("replace-one", "add-remove-one")

@@ -9,12 +9,12 @@ import pytest
 import dpcov
 from dpcov.data.moments import Moments
 from dpcov.errors import BudgetError
-from dpcov.linalg import ullman
 from dpcov.mechanisms import stratified_nuclear as module
 from dpcov.mechanisms.stratified_nuclear import Look, StratifiedNuclear, StratifiedNuclearCalibration
 from dpcov.noise.entropy import SeededEntropy
 from dpcov.noise.lattice import LARGEST_STD
 from dpcov.privacy.guarantee import PureDP
+from dpcov.published.estimate import nuclear_law as ullman
 from tests.mechanisms.chosen import choose, problem
 
 UNIT = 4**20

@@ -101,7 +101,7 @@ def test_a_map_is_kept_and_test_files_are_forgotten(learned, tmp_path):
 
 def test_a_run_learns_who_runs_a_line(tmp_path):
     path = tmp_path / "map.json"
-    tests = ["tests/privacy/test_guarantee.py", "tests/privacy/test_spend.py"]
+    tests = ["tests/privacy/test_guarantee.py", "tests/privacy/ledger/test_spend.py"]
     command = [sys.executable, "-m", "tests.mutation.learning", "--map", path, "--branches", tmp_path, *tests]
     subprocess.run(command, check=True, cwd=ROOT, capture_output=True)
     found = Learned.read(path).tests(MODULE, INSIDE)

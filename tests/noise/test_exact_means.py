@@ -5,10 +5,10 @@ from functools import cache
 import numpy as np
 import pytest
 
-from dpcov.linalg import ullman
-from dpcov.linalg.nuclear_variances import entry_variances
 from dpcov.noise.entropy import SeededEntropy
 from dpcov.noise.nuclear import symmetric_nuclear_noise, symmetric_nuclear_spectrum
+from dpcov.published.estimate import nuclear_law as ullman
+from dpcov.published.estimate.nuclear_variances import entry_variances
 from tests.noise.exact_means import Law, gauge_means, mean_largest, second_moments
 
 LIMITS = {10: 0.57, 30: 0.52, 100: 0.51}

@@ -2,10 +2,10 @@ import numpy as np
 import pytest
 
 import dpcov
-from dpcov.estimate import unit_estimate
+from dpcov.published.estimate.post import unit_estimate
+from dpcov.published.numbers import part_numbers, parts_of
+from dpcov.published.stratum_table import stratum_rows
 from dpcov.report.charts import number
-from dpcov.report.numbers import part_numbers, parts_of
-from dpcov.report.strata import stratum_rows
 from tests.report.examples import demo, grouped, make, plain
 
 

@@ -5,12 +5,12 @@ from fractions import Fraction
 import pytest
 
 import dpcov
-from dpcov import plan_sweep
-from dpcov.auto import choose
 from dpcov.errors import UsageError
-from dpcov.plan import Assumption, predict
+from dpcov.mechanisms.auto import choose
+from dpcov.pipeline.plan import sweep as plan_sweep
+from dpcov.pipeline.plan.page import render_plan
+from dpcov.pipeline.plan.predict import Assumption, predict
 from dpcov.report.charts import number
-from dpcov.report.plan_page import render_plan
 
 BUDGET = dpcov.Budget(epsilon="1", delta="1e-6")
 FEW = ("auto", "zero", "gaussian")

@@ -70,7 +70,7 @@ def test_a_ledger_on_a_server_is_asked_by_its_whole_url(released, tmp_path, monk
         asked.append(place)
         raise LedgerError("The server does not answer.")
 
-    monkeypatch.setattr("dpcov.privacy.ledger.Ledger", ledger)
+    monkeypatch.setattr("dpcov.privacy.ledger.ledger.Ledger", ledger)
     url = "postgresql://custodian@host/books"
     released.run("report", released.output, "-o", tmp_path / "page.html", "--ledger", url)
     assert asked == [url]

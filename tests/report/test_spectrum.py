@@ -1,9 +1,9 @@
 import numpy as np
 
 import dpcov
-from dpcov.entry_noise import MomentNoise
-from dpcov.report.numbers import part_numbers
-from dpcov.report.spectrum import spectrum
+from dpcov.published.estimate.entry_noise import MomentNoise
+from dpcov.published.estimate.spectrum import spectrum
+from dpcov.published.numbers import part_numbers
 from tests.report.examples import make
 
 

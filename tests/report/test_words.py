@@ -1,7 +1,7 @@
 from fractions import Fraction
 
 from dpcov.privacy.guarantee import ZCDP, ApproxDP, Guarantee, PureDP
-from dpcov.report.words import cautions, change_in_words, conversions, promise_in_words
+from dpcov.published.words import cautions, change_in_words, conversions, promise_in_words
 from tests.report.examples import make, plain
 
 

@@ -1,7 +1,7 @@
 """A real PostgreSQL server for tests: the one that DPCOV_TEST_POSTGRES names, or a throw-away one on loopback.
 
-Promise: a server started here listens on loopback only, asks for a random password, and is gone after the tests; its
-folder too.  Every test that asks for ``postgres_database`` gets an empty database of its own.
+Contract: a server started here listens on loopback only, asks for a random password, and is gone after the
+tests; its folder too.  Every test that asks for ``postgres_database`` gets an empty database of its own.
 """
 
 import contextlib

@@ -1,8 +1,21 @@
 """Amin et al. (2019): figure 1 and the regression of appendix C."""
 
-from benchmarks.papers.claims import Check, Claim, Verdict, all_of, beats, below_measured
-from benchmarks.papers.figure import Contender, Effort, Figure, Line, Panel, Point, contender, lines, table
-from benchmarks.papers.results import FigureResult
+from benchmarks.papers.claims import all_of, beats, below_measured
+from benchmarks.papers.figure import (
+    Check,
+    Claim,
+    Contender,
+    Effort,
+    Figure,
+    FigureResult,
+    Line,
+    Panel,
+    Point,
+    Verdict,
+    contender,
+    lines,
+    table,
+)
 from dpcov import Budget
 
 SOURCE = "Amin et al. (2019)"

@@ -1,7 +1,6 @@
 """Dong, Liang, Yi (2022): figures 2 and 3, synthetic rows under zCDP."""
 
 from benchmarks.papers.claims import (
-    Claim,
     agrees,
     all_of,
     beats,
@@ -12,7 +11,7 @@ from benchmarks.papers.claims import (
     grows,
     ratio_rises,
 )
-from benchmarks.papers.figure import Bound, Contender, Effort, Figure, Panel, Point, lines, table
+from benchmarks.papers.figure import Bound, Claim, Contender, Effort, Figure, Panel, Point, lines, table
 from benchmarks.papers.figures.dong_shared import (
     ADAPTIVE,
     BINS,

@@ -2,8 +2,8 @@
 
 from math import sqrt
 
-from benchmarks.papers.claims import Claim, all_of, below_bound, crossing_grows
-from benchmarks.papers.figure import Bound, Effort, Figure, Panel, Point, contender, lines, table
+from benchmarks.papers.claims import all_of, below_bound, crossing_grows
+from benchmarks.papers.figure import Bound, Claim, Effort, Figure, Panel, Point, contender, lines, table
 from benchmarks.papers.figures.dong_shared import (
     RHO,
     SAME_AS_PAPER,

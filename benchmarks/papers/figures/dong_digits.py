@@ -1,7 +1,7 @@
 """Dong, Liang, Yi (2022): figures 4 and 6, MNIST under zCDP."""
 
-from benchmarks.papers.claims import Claim, all_of, beats, beats_often
-from benchmarks.papers.figure import Effort, Figure, Panel, Point, lines, table
+from benchmarks.papers.claims import all_of, beats, beats_often
+from benchmarks.papers.figure import Claim, Effort, Figure, Panel, Point, lines, table
 from benchmarks.papers.figures.dong_shared import ADAPTIVE, RHO, SOURCE, auto_claim, zcdp_contenders
 from dpcov import Budget
 

@@ -1,7 +1,7 @@
 """Dong, Liang, Yi (2022): figures 7 and 8, synthetic rows under pure DP."""
 
-from benchmarks.papers.claims import Claim, all_of, beats, grows, ratio_rises
-from benchmarks.papers.figure import Contender, Effort, Figure, Panel, Point, contender, lines, table
+from benchmarks.papers.claims import all_of, beats, grows, ratio_rises
+from benchmarks.papers.figure import Claim, Contender, Effort, Figure, Panel, Point, contender, lines, table
 from benchmarks.papers.figures.dong_shared import (
     BINS,
     EPSILON,

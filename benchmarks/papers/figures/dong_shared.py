@@ -1,7 +1,7 @@
 """What the figures of Dong, Liang, Yi (2022) share: contenders, default setting, axes, claims."""
 
-from benchmarks.papers.claims import Claim, all_of, best_of
-from benchmarks.papers.figure import Contender, Effort, Panel, Point, contender, lines, table
+from benchmarks.papers.claims import all_of, best_of
+from benchmarks.papers.figure import Claim, Contender, Effort, Panel, Point, contender, lines, table
 from dpcov import Budget
 
 SOURCE = "Dong, Liang, Yi (2022)"

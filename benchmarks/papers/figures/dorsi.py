@@ -2,8 +2,20 @@
 
 from math import inf, log, sqrt
 
-from benchmarks.papers.claims import Claim, all_of, beats, below_bound, falls, grows
-from benchmarks.papers.figure import Bound, Effort, Figure, Line, Panel, Point, Table, contender, lines, table
+from benchmarks.papers.claims import all_of, beats, below_bound, falls, grows
+from benchmarks.papers.figure import (
+    Bound,
+    Claim,
+    Effort,
+    Figure,
+    Line,
+    Panel,
+    Point,
+    Table,
+    contender,
+    lines,
+    table,
+)
 from dpcov import Budget
 
 SOURCE = "d'Orsi, Novikov (2025)"

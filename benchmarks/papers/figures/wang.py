@@ -7,8 +7,8 @@ such rows, and with noise for a public norm bound that holds.
 
 from math import sqrt
 
-from benchmarks.papers.claims import Claim, all_of, beats, changes_by, falls
-from benchmarks.papers.figure import Effort, Figure, Line, Panel, Point, Value, contender, table
+from benchmarks.papers.claims import all_of, beats, changes_by, falls
+from benchmarks.papers.figure import Claim, Effort, Figure, Line, Panel, Point, Value, contender, table
 from dpcov import Budget
 
 SOURCE = "Wang, Xu, Yang (2019)"

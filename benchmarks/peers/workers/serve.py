@@ -1,9 +1,9 @@
 """The worker's half of the exchange: read tasks, call a library, write answers.
 
-Promise: needs NumPy and the standard library only, so that it runs in any peer's environment.  A task that fails is
-answered with its reason.  Every answer is on disk before the next task starts.  A call that takes too long ends the
-whole process once that is written down, because native code cannot be left in any other way; the caller starts it
-again for what remains.
+Contract: needs NumPy and the standard library only, so that it runs in any peer's environment.  A task that
+fails is answered with its reason.  Every answer is on disk before the next task starts.  A call that takes
+too long ends the whole process once that is written down, because native code cannot be left in any other
+way; the caller starts it again for what remains.
 """
 
 import json

@@ -1,7 +1,8 @@
 """Estimators and intervals from a release: covariance, components, regressions, discriminants, factors.
 
-Promise: a :class:`~dpcov.artifact.Release` is all they see, so any number of them costs nothing more; rows go through
-:mod:`dpcov.analysis.second_door` alone.  Names are resolved on first use.  Needs the extra ``analysis``.
+Contract: a :class:`~dpcov.published.release.Release` is all they see, so any number of them costs nothing
+more; rows go through :mod:`dpcov.analysis.estimators.fit_rows` alone.  Names are resolved on first use.
+Needs the extra ``analysis``.
 """
 
 from importlib import import_module
@@ -10,11 +11,14 @@ from typing import TYPE_CHECKING, Any
 from dpcov.errors import UsageError
 
 if TYPE_CHECKING:
-    from dpcov.analysis.correlation import PrivateCorrelation, PrivateGraphicalLasso
-    from dpcov.analysis.covariance import PrivateCovariance
-    from dpcov.analysis.discriminant import PrivateLDA, PrivateQDA
-    from dpcov.analysis.factor import PrivateFactorAnalysis
-    from dpcov.analysis.inference import (
+    from dpcov.analysis.estimators.correlation import PrivateCorrelation, PrivateGraphicalLasso
+    from dpcov.analysis.estimators.covariance import PrivateCovariance
+    from dpcov.analysis.estimators.discriminant import PrivateLDA, PrivateQDA
+    from dpcov.analysis.estimators.factor import PrivateFactorAnalysis
+    from dpcov.analysis.estimators.pca import PrivatePCA
+    from dpcov.analysis.estimators.regression import PrivateComponentRegression, PrivateLinearRegression
+    from dpcov.analysis.estimators.ridge import PrivateRidge
+    from dpcov.analysis.intervals.inference import (
         coefficient_intervals,
         conf_int,
         correlation_intervals,
@@ -22,32 +26,29 @@ if TYPE_CHECKING:
         mean_intervals,
         variance_intervals,
     )
-    from dpcov.analysis.intervals import IntervalTable
-    from dpcov.analysis.pca import PrivatePCA
+    from dpcov.analysis.intervals.table import IntervalTable
     from dpcov.analysis.problems import NoiseWarning, SpentError
-    from dpcov.analysis.regression import PrivateComponentRegression, PrivateLinearRegression
-    from dpcov.analysis.ridge import PrivateRidge
 
 _HOMES = {
-    "IntervalTable": "intervals",
+    "IntervalTable": "intervals.table",
     "NoiseWarning": "problems",
-    "PrivateComponentRegression": "regression",
-    "PrivateCorrelation": "correlation",
-    "PrivateCovariance": "covariance",
-    "PrivateFactorAnalysis": "factor",
-    "PrivateGraphicalLasso": "correlation",
-    "PrivateLDA": "discriminant",
-    "PrivateLinearRegression": "regression",
-    "PrivatePCA": "pca",
-    "PrivateQDA": "discriminant",
-    "PrivateRidge": "ridge",
+    "PrivateComponentRegression": "estimators.regression",
+    "PrivateCorrelation": "estimators.correlation",
+    "PrivateCovariance": "estimators.covariance",
+    "PrivateFactorAnalysis": "estimators.factor",
+    "PrivateGraphicalLasso": "estimators.correlation",
+    "PrivateLDA": "estimators.discriminant",
+    "PrivateLinearRegression": "estimators.regression",
+    "PrivatePCA": "estimators.pca",
+    "PrivateQDA": "estimators.discriminant",
+    "PrivateRidge": "estimators.ridge",
     "SpentError": "problems",
-    "coefficient_intervals": "inference",
-    "conf_int": "inference",
-    "correlation_intervals": "inference",
-    "eigenvalue_intervals": "inference",
-    "mean_intervals": "inference",
-    "variance_intervals": "inference",
+    "coefficient_intervals": "intervals.inference",
+    "conf_int": "intervals.inference",
+    "correlation_intervals": "intervals.inference",
+    "eigenvalue_intervals": "intervals.inference",
+    "mean_intervals": "intervals.inference",
+    "variance_intervals": "intervals.inference",
 }
 
 __all__ = [

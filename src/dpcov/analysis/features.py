@@ -1,6 +1,6 @@
 """The columns an estimator works with, and new rows brought into that shape.
 
-Promise: columns are chosen by public names; new rows are the analyst's own, nothing about them is kept.
+Contract: columns are chosen by public names; new rows are the analyst's own, nothing about them is kept.
 """
 
 from collections.abc import Iterable, Sequence
@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import validate_data
 
 from dpcov.analysis.problems import InputError
-from dpcov.artifact import Release
-from dpcov.columns import EncodedColumn
+from dpcov.published.columns import EncodedColumn
+from dpcov.published.release import Release
 
 Array = NDArray[np.float64]
 Places = NDArray[np.intp]

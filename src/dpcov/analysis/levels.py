@@ -1,6 +1,6 @@
 """How the levels of a categorical column enter a regression.
 
-Promise: one rule for all regressions; public numbers only.
+Contract: one rule for all regressions; public numbers only.
 
 Notes
 -----
@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 from scipy.linalg import helmert
 
 from dpcov.analysis.features import Places, feature_columns, source_names
-from dpcov.artifact import Release
-from dpcov.columns import EncodedColumn
+from dpcov.published.columns import EncodedColumn
+from dpcov.published.release import Release
 
 Array = NDArray[np.float64]
 

@@ -1,6 +1,6 @@
 """What can go wrong on the analyst's side: errors that scikit-learn's tools recognise too, and one warning.
 
-Promise: messages hold names, shapes and public numbers only, never a value of a row.
+Contract: messages hold names, shapes and public numbers only, never a value of a row.
 """
 
 import warnings

@@ -1,7 +1,8 @@
 """What the estimators read from a release: means, covariances and the noise in them, for chosen features.
 
-Promise: a release alone; deterministic.  Two kinds of units: *original*, those of the table, and *encoded*, where every
-column is centered and divided by its public bounds, so that columns are comparable and isotropic noise is isotropic.
+Contract: a release alone; deterministic.  Two kinds of units: *original*, those of the table, and *encoded*,
+where every column is centered and divided by its public bounds, so that columns are comparable and isotropic
+noise is isotropic.
 """
 
 from collections.abc import Sequence
@@ -13,9 +14,9 @@ from numpy.typing import NDArray
 
 from dpcov.analysis.features import count_empty_directions, feature_columns
 from dpcov.analysis.problems import warn_noise
-from dpcov.artifact import Release
-from dpcov.columns import EncodedColumn
-from dpcov.entry_noise import (
+from dpcov.errors import ReleaseError
+from dpcov.published.columns import EncodedColumn
+from dpcov.published.estimate.entry_noise import (
     MomentNoise,
     bulk_edge,
     clear_of_noise,
@@ -23,9 +24,9 @@ from dpcov.entry_noise import (
     largest_noise_eigenvalue,
     noise_of,
 )
-from dpcov.errors import ReleaseError
-from dpcov.linalg.symmetric import compose, eigh
-from dpcov.statistics import Post
+from dpcov.published.linalg.symmetric import compose, eigh
+from dpcov.published.release import Release
+from dpcov.published.statistics import Post
 
 Array = NDArray[np.float64]
 Places = NDArray[np.intp]
@@ -114,7 +115,7 @@ class Reading:
 
     @property
     def correlation_noise(self) -> Array:
-        """Standard deviation of the noise on correlations, (p, p), NaN where unknown (dpcov.entry_noise)."""
+        """Standard deviation of the noise on correlations, (p, p), NaN where unknown."""
         if self.noise is None:
             return np.full((len(self.places), len(self.places)), np.nan)
         return correlation_noise(self.shifts, self.encoded_covariance, self.noise)

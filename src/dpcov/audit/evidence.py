@@ -11,7 +11,7 @@ from dpcov.audit.normal import normal_bound
 from dpcov.audit.outcomes import Outcomes, read
 from dpcov.audit.scores import learn
 from dpcov.privacy.guarantee import Promise, PureDP
-from dpcov.statistics import NoisyStatistics
+from dpcov.published.statistics import NoisyStatistics
 
 NORMAL = "normal law, as stated"
 SEARCH_ALPHA = 0.05

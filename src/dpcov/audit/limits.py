@@ -1,7 +1,7 @@
 """From counts of an event under two laws to a lower confidence bound on epsilon or rho.
 
-Promise: the event is chosen on one half of the draws and counted on the other, with Clopper-Pearson limits; no law of
-the scores is assumed.  Knows nothing of mechanisms or tables.
+Contract: the event is chosen on one half of the draws and counted on the other, with Clopper-Pearson limits;
+no law of the scores is assumed.  Knows nothing of mechanisms or tables.
 """
 
 from collections.abc import Callable, Sequence

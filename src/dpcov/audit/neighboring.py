@@ -1,6 +1,7 @@
 """Pairs of made-up neighboring tables, known and random.
 
-Promise: two tables of a pair differ in one row, and every row lies in the unit ball.  Knows nothing of mechanisms.
+Contract: two tables of a pair differ in one row, and every row lies in the unit ball.  Knows nothing of
+mechanisms.
 """
 
 from dataclasses import dataclass, replace

@@ -1,7 +1,8 @@
 """Bounds for releases whose noise is stated to be Gaussian: from a mean and a variance instead of an event.
 
-Promise: holds if a projection of the published numbers is normal under both tables, as the release's own noise law
-says; a claim refuted here is wrong, or the stated law is.  Needs far fewer draws than an event for a small error.
+Contract: holds if a projection of the published numbers is normal under both tables, as the release's own
+noise law says; a claim refuted here is wrong, or the stated law is.  Needs far fewer draws than an event for
+a small error.
 """
 
 import math
@@ -11,8 +12,8 @@ from scipy import stats
 
 from dpcov.audit.limits import ALPHA
 from dpcov.audit.scores import projection
-from dpcov.linalg.symmetric import Array
 from dpcov.privacy.guarantee import ZCDP, ApproxDP, Promise
+from dpcov.published.linalg.symmetric import Array
 
 LARGEST_SHIFT = 1e3
 """Noise that varies less beside the difference is none."""

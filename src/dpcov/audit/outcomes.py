@@ -1,6 +1,6 @@
 """Released statistics as plain numbers: one row of a table for every release.
 
-Promise: everything that a release publishes is in here, so that no leak is hidden from the scores.
+Contract: everything that a release publishes is in here, so that no leak is hidden from the scores.
 """
 
 from collections.abc import Callable, Sequence
@@ -9,9 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcov.estimate import unit_estimate
-from dpcov.linalg.symmetric import Array
-from dpcov.statistics import NoisyStatistics, PublishedArray
+from dpcov.published.estimate.post import unit_estimate
+from dpcov.published.linalg.symmetric import Array
+from dpcov.published.statistics import NoisyStatistics, PublishedArray
 
 LOW_BITS = (4, 16, 28)
 """A number's place between two multiples of 2**-k shows what noise on such a grid did not cover."""

@@ -1,6 +1,6 @@
 """Many releases of two made-up tables through a mechanism's own draw.
 
-Promise: every release uses fresh randomness, and the two tables are gathered as a release would gather them.
+Contract: every release uses fresh randomness, and the two tables are gathered as a release would gather them.
 """
 
 import time
@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 from dpcov.audit.neighboring import Neighboring
 from dpcov.data.moments import Moments
 from dpcov.data.rows import EncodedRows
-from dpcov.estimate import unit_estimate
 from dpcov.mechanisms.base import Calibration, Mechanism, Problem, RowMechanism
 from dpcov.noise.entropy import Entropy, SeededEntropy, Words
 from dpcov.privacy.budget import Budget
-from dpcov.statistics import NoisyStatistics
+from dpcov.published.estimate.post import unit_estimate
+from dpcov.published.statistics import NoisyStatistics
 
 Draw = Callable[[], NoisyStatistics]
 _TIMED = 4

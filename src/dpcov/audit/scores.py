@@ -1,7 +1,7 @@
 """Scores that tell the releases of two tables apart: learned on some releases, applied to others.
 
-Promise: a score is one number per release, computed by a rule that was fixed without that release.  Which scores are
-tried decides how much a bound finds, never whether it holds.
+Contract: a score is one number per release, computed by a rule that was fixed without that release.  Which
+scores are tried decides how much a bound finds, never whether it holds.
 """
 
 from collections.abc import Callable
@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcov.audit.outcomes import Outcomes
-from dpcov.linalg.symmetric import Array
+from dpcov.published.linalg.symmetric import Array
 
 MOST_COLUMNS = 40
 """Single columns that are tried by themselves: those whose means differ most."""

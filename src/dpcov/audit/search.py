@@ -1,6 +1,7 @@
 """The search for the two tables that a mechanism protects least: known pairs, random restarts, coordinate steps.
 
-Promise: what the search draws is used for the choice only; the bound comes from fresh releases of the pair it returns.
+Contract: what the search draws is used for the choice only; the bound comes from fresh releases of the pair
+it returns.
 """
 
 import time

@@ -1,7 +1,7 @@
 """The audit of mechanisms against their own claims: every promise, every relation.
 
-Promise: of all claims that hold, one is refuted with probability ALPHA for every case.  Uses made-up tables only and
-spends no ledger.
+Contract: of all claims that hold, one is refuted with probability ALPHA for every case.  Uses made-up tables
+only and spends no ledger.
 """
 
 import time

@@ -57,8 +57,8 @@ def audit(
 
     from dpcov.audit import report, suite
     from dpcov.audit.third_party import load_mechanism
+    from dpcov.files import write_file
     from dpcov.mechanisms.registry import MECHANISMS, find_mechanism
-    from dpcov.output import write_file
 
     if out is not None:
         if out.suffix not in report.SUFFIXES:

@@ -19,7 +19,7 @@ RELEASE_FILE, COVARIANCE_FILE = Path("demo.dpcov"), Path("demo-covariance.csv")
 def demo(force: options.Force = False) -> None:
     """Release the covariance of 569 breast-cancer biopsies (bundled with scikit-learn) into the current folder."""
     import dpcov
-    from dpcov.export import export
+    from dpcov.published.export import export
 
     for path in (RELEASE_FILE, COVARIANCE_FILE):
         if path.exists() and not force:

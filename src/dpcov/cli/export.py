@@ -26,10 +26,10 @@ def export(
     force: options.Force = False,
 ) -> None:
     """Write a covariance, correlation, second moment matrix or the means to a file; costs no privacy."""
-    from dpcov.artifact import Release
-    from dpcov.estimate import POSTS
-    from dpcov.export import FORMATS, QUANTITIES
-    from dpcov.export import export as write
+    from dpcov.published.estimate.post import POSTS
+    from dpcov.published.export import FORMATS, QUANTITIES
+    from dpcov.published.export import export as write
+    from dpcov.published.release import Release
 
     _one_of("--what", what, QUANTITIES)
     if post is not None:

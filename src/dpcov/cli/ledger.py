@@ -41,9 +41,9 @@ def create(
     ] = None,
 ) -> None:
     """Open an account: a named dataset with the total budget of all its releases, for ever."""
-    from dpcov.privacy.composition import check_composition
     from dpcov.privacy.guarantee import check_neighbors
-    from dpcov.privacy.ledger import Ledger
+    from dpcov.privacy.ledger.composition import check_composition
+    from dpcov.privacy.ledger.ledger import Ledger
 
     budget = options.budget_from(epsilon, delta, rho)
     rule = None if composition is None else check_composition(composition, budget.promise)
@@ -56,7 +56,7 @@ def create(
 @app.command("list", epilog=LIST_EXAMPLE)
 def list_datasets(ledger: options.LedgerPlace) -> None:
     """List the datasets of a ledger with their totals."""
-    from dpcov.privacy.ledger import Ledger
+    from dpcov.privacy.ledger.ledger import Ledger
 
     for account in Ledger(ledger).datasets():
         typer.echo(f"{account.name}  total {account.total}  {account.neighbors}")
@@ -65,10 +65,10 @@ def list_datasets(ledger: options.LedgerPlace) -> None:
 @app.command(epilog=SHOW_EXAMPLE)
 def show(ledger: options.LedgerPlace, dataset: Dataset) -> None:
     """List every entry of a dataset and what is left."""
-    from dpcov.privacy.composition import unit_words
     from dpcov.privacy.convert import shorten_down
     from dpcov.privacy.guarantee import format_number
-    from dpcov.privacy.ledger import Ledger
+    from dpcov.privacy.ledger.composition import unit_words
+    from dpcov.privacy.ledger.ledger import Ledger
 
     book = Ledger(ledger)
     for entry in book.entries(dataset):
@@ -97,7 +97,7 @@ def verify(
 ) -> None:
     """Check the audit trail: find edited, deleted, moved or cut-off entries, and say what can still be trusted."""
     from dpcov.errors import LedgerError
-    from dpcov.privacy.ledger import Ledger
+    from dpcov.privacy.ledger.ledger import Ledger
 
     found = Ledger(ledger).verify(receipt)
     if found.problems:

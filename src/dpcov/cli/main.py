@@ -1,7 +1,7 @@
 """The ``dpcov`` command: one small module per command, one place where errors become messages and exit codes.
 
-Promise: an error is one screen that says what to do; it never shows a traceback, a local variable or a value that
-came from a row.  Heavy imports happen inside the commands, so that ``--help`` is quick.
+Contract: an error is one screen that says what to do; it never shows a traceback, a local variable or a value
+that came from a row.  Heavy imports happen inside the commands, so that ``--help`` is quick.
 """
 
 import errno

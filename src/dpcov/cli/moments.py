@@ -74,7 +74,7 @@ def gather(
     import dpcov
     from dpcov.cli.progress import rows_progress
     from dpcov.data.checkpoint import Checkpoint
-    from dpcov.output import ReservedFile
+    from dpcov.files import ReservedFile
 
     secret = options.key_from(key_file, passphrase_env)
     _check_parts(parts)

@@ -10,12 +10,12 @@ import typer
 from dpcov.errors import UsageError
 
 if TYPE_CHECKING:
-    from dpcov.artifact import Release
     from dpcov.data.sources.sql import Query
     from dpcov.data.vault import Key
     from dpcov.privacy.budget import Budget
     from dpcov.privacy.guarantee import Neighbors
-    from dpcov.privacy.ledger import Balance
+    from dpcov.privacy.ledger.ledger import Balance
+    from dpcov.published.release import Release
 
 _PASSWORD = re.compile(r"://[^/?@]*:[^/?@]+@|[?&]password=")
 
@@ -188,7 +188,7 @@ def balance_of(release: "Release", ledger: str | None) -> "Balance | None":
     """What is left of the account that paid for a release, where its ledger was given."""
     if ledger is None:
         return None
-    from dpcov.privacy.ledger import Ledger
+    from dpcov.privacy.ledger.ledger import Ledger
 
     spent = release.manifest.spent
     if spent is None:

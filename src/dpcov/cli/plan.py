@@ -11,8 +11,8 @@ from dpcov.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from dpcov.auto import Choice
-    from dpcov.plan import Assumption, Prediction
+    from dpcov.mechanisms.auto import Choice
+    from dpcov.pipeline.plan.predict import Assumption, Prediction
 
 EXAMPLE = "Example: dpcov plan --rows 20000 --features 30 --epsilon 1 --delta 1e-6"
 TRACES = (1.0, 0.3, 0.1, 0.03, 0.01)
@@ -48,8 +48,8 @@ def plan(
     force: options.Force = False,
 ) -> None:
     """Print the relative error to expect of every mechanism; reads no data and spends nothing."""
-    from dpcov.auto import choose
-    from dpcov.plan import Assumption, check_spectrum, predict
+    from dpcov.mechanisms.auto import choose
+    from dpcov.pipeline.plan.predict import Assumption, check_spectrum, predict
     from dpcov.privacy.guarantee import check_neighbors
 
     budget = options.budget_from(epsilon, delta, rho)
@@ -77,9 +77,9 @@ def plan(
 
 def _write_page(html: Path, assumptions: "Sequence[Assumption]", force: bool) -> None:
     from dpcov.cli.progress import steps_progress
-    from dpcov.output import write_file
-    from dpcov.plan_sweep import sweep
-    from dpcov.report.plan_page import render_plan
+    from dpcov.files import write_file
+    from dpcov.pipeline.plan.page import render_plan
+    from dpcov.pipeline.plan.sweep import sweep
 
     typer.echo("Predicting the same for smaller and larger budgets; this may take a few minutes.", err=True)
     with steps_progress("Predicting") as progress:
@@ -91,8 +91,8 @@ def _write_page(html: Path, assumptions: "Sequence[Assumption]", force: bool) ->
 def _draw(
     plot: Path, assumptions: "Sequence[Assumption]", found: "Sequence[tuple[Prediction, ...]]", force: bool
 ) -> None:
-    from dpcov.output import write_file
-    from dpcov.plan_figure import draw_plan
+    from dpcov.files import write_file
+    from dpcov.pipeline.plan.figure import draw_plan
 
     write_file(plot, draw_plan(assumptions, found, plot.suffix.removeprefix(".")), overwrite=force)
     typer.echo(f"Drew {plot}.")
@@ -100,7 +100,7 @@ def _draw(
 
 def _check_plot(plot: Path | None, force: bool) -> None:
     """Refuse before the work what would fail after it."""
-    from dpcov.plan_figure import FORMATS, empty_figure
+    from dpcov.pipeline.plan.figure import FORMATS, empty_figure
 
     if plot is None:
         return

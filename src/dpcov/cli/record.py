@@ -38,9 +38,10 @@ def record(
     force: options.Force = False,
 ) -> None:
     """Write a deployment registry entry (JSON) or a checklist after NIST SP 800-226 (Markdown); costs no privacy."""
-    from dpcov.artifact import Release
-    from dpcov.output import write_file
-    from dpcov.record import Deployment, checklist, registry_entry
+    from dpcov.files import write_file
+    from dpcov.published.release import Release
+    from dpcov.report.checklist import checklist
+    from dpcov.report.deployment import Deployment, registry_entry
 
     if kind not in ("registry", "checklist"):
         raise UsageError("--kind is registry or checklist.")

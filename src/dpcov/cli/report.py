@@ -21,8 +21,8 @@ def report(
     ] = False,
 ) -> None:
     """Write a page that explains the release: guarantee, correlations, spectrum, noise; costs no privacy."""
-    from dpcov.artifact import Release
-    from dpcov.output import ReservedFile
+    from dpcov.files import ReservedFile
+    from dpcov.published.release import Release
     from dpcov.report import render_release
 
     with ReservedFile(output, overwrite=overwrite) as file:

@@ -22,8 +22,8 @@ def sample(
     force: options.Force = False,
 ) -> None:
     """Draw synthetic rows with the release's means and correlations, within its bounds; costs no privacy."""
-    from dpcov.artifact import Release
-    from dpcov.output import write_file
+    from dpcov.files import write_file
+    from dpcov.published.release import Release
 
     if output.suffix.lower() not in (".csv", ".parquet"):
         raise UsageError("End the file name in .csv or .parquet.")

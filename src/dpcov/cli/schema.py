@@ -30,9 +30,9 @@ def draft(
     Bounds must come from public knowledge (a questionnaire, a law, physics), never from the rows: the draft
     contains no value of the data.
     """
-    from dpcov.data.draft import draft as draft_schema
+    from dpcov.data.schema.draft import draft as draft_schema
     from dpcov.data.sources import open_source
-    from dpcov.output import write_file
+    from dpcov.files import write_file
 
     text = draft_schema(open_source(options.table_from(data, sql, db, db_env))).dumps()
     if output is None:
@@ -53,7 +53,7 @@ def check(
     db_env: options.DbEnv = None,
 ) -> None:
     """Say what a schema still lacks, or that it is ready and which norm bound follows from it."""
-    from dpcov.data.schema import Schema
+    from dpcov.data.schema.schema import Schema
 
     read = Schema.from_toml(schema)
     read.require_complete()

@@ -17,8 +17,8 @@ def show(
     json: Annotated[bool, typer.Option("--json", help="Print the full public record as JSON.")] = False,
 ) -> None:
     """Print what was released about whom, under which guarantee, and how large the noise is."""
-    from dpcov.artifact import Release
-    from dpcov.artifact_file import encode_manifest
+    from dpcov.published.file import encode_manifest
+    from dpcov.published.release import Release
 
     loaded = Release.load(release)
     if group is not None:

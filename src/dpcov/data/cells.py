@@ -1,8 +1,8 @@
 """What one cell means: a number, a text, or nothing.
 
-Contract: the only place where cells are given a meaning, one at a time.  A cell's number and text follow from that cell
-alone, never from its neighbors, the block or the file, because the proof of every mechanism lets one row change the
-encoding of one row only.  No cell appears in a message.
+Contract: the only place where cells are given a meaning, one at a time.  A cell's number and text follow from
+that cell alone, never from its neighbors, the block or the file, because the proof of every mechanism lets
+one row change the encoding of one row only.  No cell appears in a message.
 """
 
 import math

@@ -1,7 +1,7 @@
 """Moments that outlive a process: saved under a key, resumed, and merged with those of other files and sites.
 
-Promise: what is saved is encrypted and has a length that depends on public numbers only; every part of a table is
-counted once; moments of different schemas are never added.  **Sensitive** throughout.
+Contract: what is saved is encrypted and has a length that depends on public numbers only; every part of a
+table is counted once; moments of different schemas are never added.  **Sensitive** throughout.
 """
 
 import os
@@ -15,7 +15,7 @@ from dpcov.data.engines import Encoding, TableEncoding
 from dpcov.data.exact import ExactSum
 from dpcov.data.groups import split_schema
 from dpcov.data.moments import Moments, MomentsSpec
-from dpcov.data.schema import Schema
+from dpcov.data.schema.schema import Schema
 from dpcov.data.vault import Key, lock_file, unlock_file
 from dpcov.errors import DataError, UsageError
 

@@ -1,7 +1,7 @@
 """Rows of a table as vectors in the unit ball, by a public schema.
 
-Promise: every encoded row has l2 norm at most 1 up to float rounding, whatever the cell holds (NaN, infinity, unknown
-categories), and depends on its own row alone.  Knows nothing of moments or noise.
+Contract: every encoded row has l2 norm at most 1 up to float rounding, whatever the cell holds (NaN,
+infinity, unknown categories), and depends on its own row alone.  Knows nothing of moments or noise.
 
 With R the norm bound, a number x with bounds [a, b] becomes u / R, u = (x - (a + b)/2) / ((b - a)/2) clipped to
 [-1, 1]; a category, the intercept and an indicator of missingness become 1 / R or 0.
@@ -15,11 +15,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcov.columns import EncodedColumn
 from dpcov.data import values
-from dpcov.data.schema import Boolean, Categorical, Schema
+from dpcov.data.schema.declared import Boolean, Categorical
+from dpcov.data.schema.schema import Schema
 from dpcov.data.sources import Block, Progress, Reading, Source
 from dpcov.errors import DataError, UsageError
+from dpcov.published.columns import EncodedColumn
 
 FloatMatrix = NDArray[np.float64]
 

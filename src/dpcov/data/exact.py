@@ -1,8 +1,9 @@
 """Sums of integer matrices that are exact for any number of terms.
 
-Promise: the value never depends on the order, the chunking, the threads or the tree in which terms were added.  One
-int64 word holds the sum until it could overflow; then a second word takes the carry.  A large matrix is kept as panels
-of rows from the diagonal on: half the memory, and a product is made one panel at a time.  Knows nothing of rows.
+Contract: the value never depends on the order, the chunking, the threads or the tree in which terms were
+added.  One int64 word holds the sum until it could overflow; then a second word takes the carry.  A large
+matrix is kept as panels of rows from the diagonal on: half the memory, and a product is made one panel at a
+time.  Knows nothing of rows.
 """
 
 import threading

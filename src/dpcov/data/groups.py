@@ -1,7 +1,7 @@
 """Which public group a row belongs to.
 
-Promise: a row's group depends on that row alone, and every row has exactly one: unlisted and missing values go to the
-last group, so that no row is lost.  The groups' names are public.
+Contract: a row's group depends on that row alone, and every row has exactly one: unlisted and missing values
+go to the last group, so that no row is lost.  The groups' names are public.
 """
 
 from collections.abc import Iterable
@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcov.data import values
-from dpcov.data.schema import Boolean, Categorical, Ignored, Schema
+from dpcov.data.schema.declared import Boolean, Categorical, Ignored
+from dpcov.data.schema.schema import Schema
 from dpcov.data.sources import Block, Reading
 from dpcov.errors import SchemaError
 

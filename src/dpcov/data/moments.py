@@ -1,8 +1,8 @@
 """Exact second moments of encoded rows, in one pass.
 
-Promise: every row contributes integers whose squared norm is at most ``4**bits``, and the gathered moments are
-equal to the bit for any chunking, order, number of threads or merge tree.  Knows nothing of noise or budgets;
-nothing in here may be printed.
+Contract: every row contributes integers whose squared norm is at most ``4**bits``, and the gathered moments
+are equal to the bit for any chunking, order, number of threads or merge tree.  Knows nothing of noise or
+budgets; nothing in here may be printed.
 
 Lattice (DESIGN section 5): a row z with norm at most 1 in shell s (radius 2**-s) becomes the integers
 q = trunc(z * 2**(bits + s)).  A block is multiplied in float64 while its total energy sum(q**2) is at most 2**53:
@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from dpcov.data.exact import ExactSum
 from dpcov.errors import DataError, NumericError
-from dpcov.options import Between, make_plain
+from dpcov.privacy.options import Between, make_plain
 
 DEFAULT_BITS = 20
 MAX_BITS = 24

@@ -1,7 +1,7 @@
 """Encoded rows kept in memory, for mechanisms that must look at them more than once.
 
-Promise: holds what the encoder made, rows in the unit ball, and shows none of it.  Knows nothing of noise or budgets.
-Memory grows with the table: 8 bytes for every encoded number.
+Contract: holds what the encoder made, rows in the unit ball, and shows none of it.  Knows nothing of noise or
+budgets. Memory grows with the table: 8 bytes for every encoded number.
 """
 
 from collections.abc import Iterator

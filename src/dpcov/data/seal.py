@@ -1,7 +1,7 @@
 """The seal that keeps row values out of error messages.
 
-Promise: whatever goes wrong while rows are read, the error that leaves carries no value of a row, neither in its
-message nor in a chained exception.  Knows nothing of formats.
+Contract: whatever goes wrong while rows are read, the error that leaves carries no value of a row, neither in
+its message nor in a chained exception.  Knows nothing of formats.
 """
 
 from collections.abc import Callable, Iterable, Iterator

@@ -1,7 +1,7 @@
 """What the cells of a column mean: numbers, truth values, categories, missing values.
 
-Promise: the same cell means the same in every format (``1``, ``1.0`` and `` "1 " `` are one category), and no cell
-appears in a message.  Knows nothing of bounds, files or norms.
+Contract: the same cell means the same in every format (``1``, ``1.0`` and `` "1 " `` are one category), and
+no cell appears in a message.  Knows nothing of bounds, files or norms.
 
 A column is an Arrow array, or a vector of floats from a matrix.
 """

@@ -1,7 +1,7 @@
 """Encryption of sensitive files at rest, under a key that the custodian gives.
 
-Promise: without the key a file shows its length and nothing else; a file that was cut, reordered or changed in any
-byte is refused as a whole.  Knows nothing of moments.
+Contract: without the key a file shows its length and nothing else; a file that was cut, reordered or changed
+in any byte is refused as a whole.  Knows nothing of moments.
 
 A file is a line of JSON (public: which key derivation, and its salt), then chunks of 1 MiB under ChaCha20-Poly1305 with
 their number as nonce, the last one marked (Hoang, Reyhanitabar, Rogaway, Vizar 2015: STREAM).  Every file has its own
@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Literal
 
 from dpcov.errors import DataError, UsageError
-from dpcov.output import write_file
+from dpcov.files import write_file
 
 _MAGIC = "dpcov-vault"
 _VERSION = 1

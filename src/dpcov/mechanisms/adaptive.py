@@ -29,8 +29,6 @@ from typing import Annotated, ClassVar
 import numpy as np
 
 from dpcov.data.moments import DEFAULT_BITS, Bits, Moments, MomentsSpec
-from dpcov.linalg.project import clip_eigenvalues, project_psd_trace
-from dpcov.linalg.symmetric import Array
 from dpcov.mechanisms import adaptive_rules
 from dpcov.mechanisms.adaptive_rules import Constants
 from dpcov.mechanisms.base import Calibration, Mechanism, Probability, Problem
@@ -42,12 +40,7 @@ from dpcov.mechanisms.blocks.additive_noise import (
     whole_cost,
 )
 from dpcov.mechanisms.blocks.clip_search import Choice, choose_clip
-from dpcov.mechanisms.blocks.matrix_noise import MatrixNoise, Shape, matrix_noise
-from dpcov.mechanisms.blocks.private_radius import private_radius
-from dpcov.mechanisms.blocks.private_trace import private_trace
-from dpcov.mechanisms.blocks.shells import clipped_sscp, clipped_trace, outlier_counts, shell_counts
-from dpcov.mechanisms.blocks.spectrum import Rule
-from dpcov.mechanisms.finished import (
+from dpcov.mechanisms.blocks.finished import (
     Cost,
     check_row_count,
     draw_row_count,
@@ -56,12 +49,19 @@ from dpcov.mechanisms.finished import (
     public_rows,
     row_count_share,
 )
+from dpcov.mechanisms.blocks.matrix_noise import MatrixNoise, Shape, matrix_noise
+from dpcov.mechanisms.blocks.private_radius import private_radius
+from dpcov.mechanisms.blocks.private_trace import private_trace
+from dpcov.mechanisms.blocks.shells import clipped_sscp, clipped_trace, outlier_counts, shell_counts
+from dpcov.mechanisms.blocks.spectrum import Rule
 from dpcov.mechanisms.separate import SeparateNoise, separate_noise, separate_sscp
 from dpcov.noise.entropy import Entropy
-from dpcov.options import Between
 from dpcov.privacy.budget import Budget
 from dpcov.privacy.guarantee import ZCDP, ApproxDP, Numerics, Promise, PureDP
-from dpcov.statistics import NoisyStatistics
+from dpcov.privacy.options import Between
+from dpcov.published.linalg.project import clip_eigenvalues, project_psd_trace
+from dpcov.published.linalg.symmetric import Array
+from dpcov.published.statistics import NoisyStatistics
 
 
 @dataclass(frozen=True, kw_only=True)

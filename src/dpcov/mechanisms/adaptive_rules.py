@@ -1,6 +1,6 @@
 """The constants of the adaptive mechanism: how it splits its budget and how large it takes errors to be.
 
-Promise: parts of a split add up to one.  Looks at public and already private numbers only.
+Contract: parts of a split add up to one.  Looks at public and already private numbers only.
 """
 
 from collections.abc import Mapping

@@ -1,7 +1,7 @@
 """What every mechanism is: options, a calibration from public numbers, and one draw from the moments.
 
-Promise: calibration sees public numbers only, so a budget that cannot be honored is refused before any row is
-read; ``draw`` is the only place where moments and randomness meet.
+Contract: calibration sees public numbers only, so a budget that cannot be honored is refused before any row
+is read; ``draw`` is the only place where moments and randomness meet.
 """
 
 from abc import ABC, abstractmethod
@@ -13,10 +13,10 @@ from dpcov.data.moments import DEFAULT_BITS, Moments, MomentsSpec
 from dpcov.data.rows import EncodedRows, RowsSpec
 from dpcov.errors import BudgetError, UsageError
 from dpcov.noise.entropy import Entropy
-from dpcov.options import Between, Count, make_plain
 from dpcov.privacy.budget import Budget
 from dpcov.privacy.guarantee import NEIGHBORS, Neighbors, Numerics, Promise
-from dpcov.statistics import NoisyStatistics
+from dpcov.privacy.options import Between, Count, make_plain
+from dpcov.published.statistics import NoisyStatistics
 
 Share = Annotated[float, Between(0, 1, open=True)]
 """Part of a budget."""
@@ -77,7 +77,7 @@ class Mechanism(ABC, Generic[CalibrationT]):
     """A way to turn sensitive moments into public statistics.
 
     Subclasses are frozen dataclasses whose fields are the mechanism's options; a field's annotation says what it takes
-    (:mod:`dpcov.options`).
+    (:mod:`dpcov.privacy.options`).
     """
 
     name: ClassVar[str]

@@ -17,7 +17,7 @@ Utility
 -------
 Made for roughly normal rows of mean zero: then the error relative to the covariance, ||C**-1/2 E C**-1/2 - I||_F, is
 small also where C is badly conditioned.  Other rows are clipped with a bias.  Measure it with
-:func:`~dpcov.linalg.whitening.mahalanobis_error`.
+:func:`~dpcov.mechanisms.blocks.whitening.mahalanobis_error`.
 
 References
 ----------
@@ -31,14 +31,9 @@ from typing import Annotated, ClassVar
 import numpy as np
 
 from dpcov.data.rows import EncodedRows
-from dpcov.linalg.project import project_psd
-from dpcov.linalg.symmetric import Array
-from dpcov.linalg.whitening import inverse_root
 from dpcov.mechanisms.base import Calibration, Probability, Problem, RowMechanism
 from dpcov.mechanisms.blocks.additive_noise import whole_cost
-from dpcov.mechanisms.blocks.matrix_noise import MatrixNoise, Shape, matrix_noise
-from dpcov.mechanisms.blocks.tail_bounds import eta
-from dpcov.mechanisms.finished import (
+from dpcov.mechanisms.blocks.finished import (
     Cost,
     check_row_count,
     draw_row_count,
@@ -47,11 +42,16 @@ from dpcov.mechanisms.finished import (
     public_rows,
     row_count_share,
 )
+from dpcov.mechanisms.blocks.matrix_noise import MatrixNoise, Shape, matrix_noise
+from dpcov.mechanisms.blocks.tail_bounds import eta
+from dpcov.mechanisms.blocks.whitening import inverse_root
 from dpcov.noise.entropy import Entropy
-from dpcov.options import Between
 from dpcov.privacy.budget import Budget
 from dpcov.privacy.guarantee import ZCDP, ApproxDP, Numerics, Promise
-from dpcov.statistics import NoisyStatistics
+from dpcov.privacy.options import Between
+from dpcov.published.linalg.project import project_psd
+from dpcov.published.linalg.symmetric import Array
+from dpcov.published.statistics import NoisyStatistics
 
 LAST_ROUND_SHARE = Fraction(3, 4)
 """Part of the budget for the last round, which makes the estimate; the others share the rest."""

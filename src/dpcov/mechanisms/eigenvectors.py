@@ -35,8 +35,7 @@ from dpcov.data.moments import Clip, Moments, MomentsSpec
 from dpcov.errors import UsageError
 from dpcov.mechanisms.base import Calibration, Mechanism, Probability, Problem, Share
 from dpcov.mechanisms.blocks.additive_noise import additive_noise, whole_cost
-from dpcov.mechanisms.blocks.sensitivity import eigenvalues
-from dpcov.mechanisms.finished import (
+from dpcov.mechanisms.blocks.finished import (
     Array,
     Cost,
     check_row_count,
@@ -47,12 +46,13 @@ from dpcov.mechanisms.finished import (
     row_count_share,
     sscp_of,
 )
+from dpcov.mechanisms.blocks.sensitivity import eigenvalues
 from dpcov.noise.eigenvectors import sample_eigenvectors
 from dpcov.noise.entropy import Entropy
-from dpcov.options import Count
 from dpcov.privacy.budget import Budget
 from dpcov.privacy.guarantee import ZCDP, ApproxDP, Numerics, Promise, PureDP
-from dpcov.statistics import NoisyStatistics
+from dpcov.privacy.options import Count
+from dpcov.published.statistics import NoisyStatistics
 
 Allocation = Literal["adaptive", "uniform"]
 Exponent = Literal["tight", "paper"]

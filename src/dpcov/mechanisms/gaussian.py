@@ -34,7 +34,7 @@ import numpy as np
 from dpcov.data.moments import DEFAULT_BITS, Bits, Clip, Moments, MomentsSpec
 from dpcov.errors import BudgetError
 from dpcov.mechanisms.base import Calibration, Mechanism, Problem
-from dpcov.mechanisms.gaussian_scale import (
+from dpcov.mechanisms.blocks.gaussian_scale import (
     ROW_COUNT_WEIGHT,
     Formula,
     even_variance,
@@ -45,7 +45,7 @@ from dpcov.noise.entropy import Entropy
 from dpcov.noise.lattice import rounded_gaussian
 from dpcov.privacy.budget import Budget
 from dpcov.privacy.guarantee import ZCDP, ApproxDP, Numerics, Promise
-from dpcov.statistics import NoiseLaw, NoisyStatistics
+from dpcov.published.statistics import NoiseLaw, NoisyStatistics
 
 NoiseShape = Literal["isotropic", "upper-triangle"]
 

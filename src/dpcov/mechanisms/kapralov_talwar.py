@@ -31,9 +31,7 @@ import numpy as np
 from dpcov.data.moments import Clip, Moments, MomentsSpec
 from dpcov.mechanisms.base import Calibration, Mechanism, Problem, Share
 from dpcov.mechanisms.blocks.additive_noise import additive_noise
-from dpcov.mechanisms.blocks.sensitivity import scalar
-from dpcov.mechanisms.eigenvectors import Exponent, check_rank, direction_exponent
-from dpcov.mechanisms.finished import (
+from dpcov.mechanisms.blocks.finished import (
     Cost,
     check_row_count,
     draw_row_count,
@@ -42,12 +40,14 @@ from dpcov.mechanisms.finished import (
     row_count_share,
     sscp_of,
 )
+from dpcov.mechanisms.blocks.sensitivity import scalar
+from dpcov.mechanisms.eigenvectors import Exponent, check_rank, direction_exponent
 from dpcov.noise.bingham import sample_bingham
 from dpcov.noise.entropy import Entropy
-from dpcov.options import Count
 from dpcov.privacy.budget import Budget
 from dpcov.privacy.guarantee import Numerics, Promise, PureDP
-from dpcov.statistics import NoisyStatistics
+from dpcov.privacy.options import Count
+from dpcov.published.statistics import NoisyStatistics
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -39,7 +39,7 @@ from dpcov.noise.lattice import LARGEST_STD, discrete_laplace
 from dpcov.privacy.budget import Budget
 from dpcov.privacy.convert import sqrt_up
 from dpcov.privacy.guarantee import Numerics, Promise, PureDP
-from dpcov.statistics import NoiseLaw, NoisyStatistics
+from dpcov.published.statistics import NoiseLaw, NoisyStatistics
 
 ROW_COUNT_SHARE = Fraction(1, 16)
 """Part of epsilon that pays for the row count under add-remove-one: 7 % more noise on the matrix."""

@@ -25,12 +25,9 @@ from typing import ClassVar, Literal
 
 from dpcov.data.moments import DEFAULT_BITS, Clip, Moments, MomentsSpec
 from dpcov.errors import UsageError
-from dpcov.linalg.nuclear_variances import entry_variances
-from dpcov.linalg.symmetric import symmetrize
 from dpcov.mechanisms.base import Calibration, Mechanism, Problem
 from dpcov.mechanisms.blocks.additive_noise import additive_noise
-from dpcov.mechanisms.blocks.sensitivity import eigenvalues
-from dpcov.mechanisms.finished import (
+from dpcov.mechanisms.blocks.finished import (
     Array,
     Cost,
     check_row_count,
@@ -40,11 +37,14 @@ from dpcov.mechanisms.finished import (
     row_count_share,
     sscp_of,
 )
+from dpcov.mechanisms.blocks.sensitivity import eigenvalues
 from dpcov.noise.entropy import Entropy
 from dpcov.noise.nuclear import LARGEST_GAUGE_DIMENSION, nuclear_noise, symmetric_nuclear_noise
 from dpcov.privacy.budget import Budget
 from dpcov.privacy.guarantee import Numerics, Promise, PureDP
-from dpcov.statistics import NoiseLaw, NoisyStatistics
+from dpcov.published.estimate.nuclear_variances import entry_variances
+from dpcov.published.linalg.symmetric import symmetrize
+from dpcov.published.statistics import NoiseLaw, NoisyStatistics
 
 NoiseShape = Literal["square", "nuclear", "gauge", "wishart"]
 """``square``: the paper's law on all d x d matrices, symmetrized after it was added.  The others live on symmetric

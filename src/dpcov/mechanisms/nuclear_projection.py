@@ -25,11 +25,9 @@ from fractions import Fraction
 from typing import ClassVar, Literal
 
 from dpcov.data.moments import Clip, Moments, MomentsSpec
-from dpcov.linalg.project import project_nuclear_ball
 from dpcov.mechanisms.base import Calibration, Mechanism, Problem
 from dpcov.mechanisms.blocks.additive_noise import additive_noise
-from dpcov.mechanisms.blocks.sensitivity import scalar
-from dpcov.mechanisms.finished import (
+from dpcov.mechanisms.blocks.finished import (
     Cost,
     check_row_count,
     draw_row_count,
@@ -37,11 +35,13 @@ from dpcov.mechanisms.finished import (
     part_of,
     row_count_share,
 )
+from dpcov.mechanisms.blocks.sensitivity import scalar
 from dpcov.mechanisms.nuclear import NoiseShape, check_noise_shape, noisy_sscp, nuclear_scale
 from dpcov.noise.entropy import Entropy
 from dpcov.privacy.budget import Budget
 from dpcov.privacy.guarantee import Numerics, Promise, PureDP
-from dpcov.statistics import NoisyStatistics
+from dpcov.published.linalg.project import project_nuclear_ball
+from dpcov.published.statistics import NoisyStatistics
 
 BudgetSplit = Literal["full", "paper"]
 

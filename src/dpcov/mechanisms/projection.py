@@ -32,7 +32,7 @@ from dpcov.mechanisms.laplace import Laplace, LaplaceCalibration
 from dpcov.noise.entropy import Entropy
 from dpcov.privacy.budget import Budget
 from dpcov.privacy.guarantee import ZCDP, ApproxDP, Numerics, Promise, PureDP
-from dpcov.statistics import NoisyStatistics, PostOptions, TraceBound
+from dpcov.published.statistics import NoisyStatistics, PostOptions, TraceBound
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -31,13 +31,10 @@ from typing import ClassVar
 import numpy as np
 
 from dpcov.data.moments import DEFAULT_BITS, Bits, Clip, Moments, MomentsSpec
-from dpcov.linalg.symmetric import Array, compose, eigh
 from dpcov.mechanisms.base import Calibration, Mechanism, Problem, Share
 from dpcov.mechanisms.blocks import sensitivity
 from dpcov.mechanisms.blocks.additive_noise import AdditiveNoise, additive_noise, whole_cost
-from dpcov.mechanisms.blocks.matrix_noise import MatrixNoise, Shape, matrix_noise
-from dpcov.mechanisms.blocks.spectrum import Rule, mend_spectrum
-from dpcov.mechanisms.finished import (
+from dpcov.mechanisms.blocks.finished import (
     Cost,
     check_row_count,
     draw_row_count,
@@ -47,10 +44,13 @@ from dpcov.mechanisms.finished import (
     row_count_share,
     sscp_of,
 )
+from dpcov.mechanisms.blocks.matrix_noise import MatrixNoise, Shape, matrix_noise
+from dpcov.mechanisms.blocks.spectrum import Rule, mend_spectrum
 from dpcov.noise.entropy import Entropy
 from dpcov.privacy.budget import Budget
 from dpcov.privacy.guarantee import ZCDP, ApproxDP, Numerics, Promise, PureDP
-from dpcov.statistics import NoisyStatistics, Post
+from dpcov.published.linalg.symmetric import Array, compose, eigh
+from dpcov.published.statistics import NoisyStatistics, Post
 
 
 @dataclass(frozen=True, kw_only=True)

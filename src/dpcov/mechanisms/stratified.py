@@ -37,14 +37,14 @@ from numpy.typing import NDArray
 from dpcov.data.exact import ExactSum
 from dpcov.data.moments import DEFAULT_BITS, Bits, Moments, MomentsSpec
 from dpcov.mechanisms.base import Calibration, Mechanism, Problem
-from dpcov.mechanisms.gaussian_scale import ROW_COUNT_WEIGHT, even_variance, sqrt_down, symmetric_noise
+from dpcov.mechanisms.blocks.gaussian_scale import ROW_COUNT_WEIGHT, even_variance, sqrt_down, symmetric_noise
 from dpcov.mechanisms.stratified_rules import SMALL_DIMENSION, Run, choose_runs, trace_weight
 from dpcov.noise.entropy import Entropy
 from dpcov.noise.lattice import rounded_gaussian
-from dpcov.options import Between
 from dpcov.privacy.budget import Budget
 from dpcov.privacy.guarantee import ZCDP, ApproxDP, Numerics, Promise
-from dpcov.statistics import NoiseLaw, NoisyStatistics
+from dpcov.privacy.options import Between
+from dpcov.published.statistics import NoiseLaw, NoisyStatistics
 
 
 @dataclass(frozen=True, kw_only=True)

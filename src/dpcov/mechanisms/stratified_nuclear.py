@@ -37,16 +37,16 @@ from numpy.typing import NDArray
 
 from dpcov.data.moments import DEFAULT_BITS, Moments, MomentsSpec
 from dpcov.errors import BudgetError
-from dpcov.linalg import ullman
 from dpcov.mechanisms.base import Calibration, Mechanism, Problem
 from dpcov.mechanisms.stratified_nuclear_rules import choose_fold, choose_runs, trace_weight
 from dpcov.noise.entropy import Entropy
 from dpcov.noise.lattice import LARGEST_STD, discrete_laplace
 from dpcov.noise.nuclear import symmetric_nuclear_noise
-from dpcov.options import Between
 from dpcov.privacy.budget import Budget
 from dpcov.privacy.guarantee import Numerics, Promise, PureDP
-from dpcov.statistics import NoiseLaw, NoisyStatistics, PublishedArray
+from dpcov.privacy.options import Between
+from dpcov.published.estimate import nuclear_law as ullman
+from dpcov.published.statistics import NoiseLaw, NoisyStatistics, PublishedArray
 
 UNIT = 4**DEFAULT_BITS
 """Squared norm of a lattice row at its shell's radius."""

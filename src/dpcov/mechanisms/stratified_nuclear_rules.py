@@ -1,6 +1,7 @@
 """Which norm shells are drawn under nuclear-norm noise, and which together.
 
-Promise: looks at noisy traces and public numbers only, so every choice is post-processing.  Knows nothing of rows.
+Contract: looks at noisy traces and public numbers only, so every choice is post-processing.  Knows nothing of
+rows.
 
 Notes
 -----
@@ -18,7 +19,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcov.linalg import ullman
+from dpcov.published.estimate import nuclear_law as ullman
 
 DRAW_ABOVE: Final = 2.5
 """A shell is drawn when its noisy trace exceeds this many standard deviations of the noise along one direction."""

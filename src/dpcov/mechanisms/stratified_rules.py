@@ -1,7 +1,7 @@
 """Which norm shells are released, and which together, from their noisy traces alone.
 
-Promise: looks at public numbers only, so it may be changed or rerun at no privacy cost.  docs/strata.md derives and
-measures the constants.  Knows nothing of moments or randomness.
+Contract: looks at public numbers only, so it may be changed or rerun at no privacy cost.  docs/strata.md
+derives and measures the constants.  Knows nothing of moments or randomness.
 """
 
 import itertools
@@ -10,7 +10,7 @@ from fractions import Fraction
 from math import log, sqrt
 from typing import NamedTuple
 
-from dpcov.linalg.strata import FEW_FEATURES
+from dpcov.published.estimate.strata import FEW_FEATURES
 
 CLEAR_ALONE = 5.0
 """Standard deviations of its trace from which a shell counts as inhabited when no smaller one does."""

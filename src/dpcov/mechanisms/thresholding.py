@@ -27,13 +27,13 @@ from typing import Annotated, ClassVar
 
 from dpcov.data.moments import DEFAULT_BITS, Bits, Clip, Moments, MomentsSpec
 from dpcov.mechanisms.base import Mechanism, Problem
+from dpcov.mechanisms.blocks.gaussian_scale import Formula
 from dpcov.mechanisms.gaussian import Gaussian, GaussianCalibration, NoiseShape
-from dpcov.mechanisms.gaussian_scale import Formula
 from dpcov.noise.entropy import Entropy
-from dpcov.options import Between
 from dpcov.privacy.budget import Budget
 from dpcov.privacy.guarantee import ZCDP, ApproxDP, Numerics, Promise
-from dpcov.statistics import NoisyStatistics, PostOptions, ThresholdRule
+from dpcov.privacy.options import Between
+from dpcov.published.statistics import NoisyStatistics, PostOptions, ThresholdRule
 
 
 @dataclass(frozen=True, kw_only=True)

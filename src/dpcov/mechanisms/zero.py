@@ -30,7 +30,7 @@ from dpcov.mechanisms.base import Calibration, Mechanism, Problem
 from dpcov.noise.entropy import Entropy
 from dpcov.privacy.budget import Budget
 from dpcov.privacy.guarantee import ZCDP, ApproxDP, Numerics, Promise, PureDP
-from dpcov.statistics import NoisyStatistics
+from dpcov.published.statistics import NoisyStatistics
 
 
 @dataclass(frozen=True, kw_only=True)

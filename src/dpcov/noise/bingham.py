@@ -1,6 +1,6 @@
 """Draw from the Bingham law, density proportional to exp(u' A u) on the unit sphere, by rejection.
 
-Promise: in real arithmetic the accepted draws follow the law exactly, whatever the spectrum; the envelope's
+Contract: in real arithmetic the accepted draws follow the law exactly, whatever the spectrum; the envelope's
 tuning decides only how many proposals are needed.  Knows nothing of rows, budgets or releases.
 Derivation: ``docs/bingham.md``.
 """

@@ -1,7 +1,8 @@
 """Continuous laws in floating point, for mechanisms whose numerics are "idealized".
 
-Promise: each method would be exact in real arithmetic; the results are rounded to float64, so that a privacy proof
-that uses them holds for real numbers only.  Noise that has to be exact comes from :mod:`dpcov.noise.lattice`.
+Contract: each method would be exact in real arithmetic; the results are rounded to float64, so that a privacy
+proof that uses them holds for real numbers only.  Noise that has to be exact comes from
+:mod:`dpcov.noise.lattice`.
 """
 
 import math

@@ -1,6 +1,6 @@
 """Draw orthonormal directions one after another, each by the exponential mechanism on what is left.
 
-Promise: in real arithmetic direction i follows, given those before it, exactly the density proportional to
+Contract: in real arithmetic direction i follows, given those before it, exactly the density proportional to
 exp(exponent_i u' S u) on the unit sphere of their orthogonal complement.  Knows nothing of rows or budgets.
 Algorithm and proof: ``docs/bingham.md``.
 """
@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from scipy.linalg import lapack
 
 from dpcov.errors import NumericError, UsageError
-from dpcov.linalg.one_thread import one_thread
 from dpcov.noise.bingham import acceptance, check_symmetric, envelope_width
 from dpcov.noise.continuous import normals, uniforms
 from dpcov.noise.entropy import Entropy
+from dpcov.published.linalg.one_thread import one_thread
 
 BATCH = 8
 """Proposals drawn together; about twice the usual need."""

@@ -1,7 +1,7 @@
 """Streams of independent uniform 64-bit words, the only source of randomness in the package.
 
-Promise: :class:`SystemEntropy` never hands out the same part of a stream twice, not to another thread, not to a forked
-child and not to an unpickled copy.  Knows nothing of the laws that are drawn from it.
+Contract: :class:`SystemEntropy` never hands out the same part of a stream twice, not to another thread, not
+to a forked child and not to an unpickled copy.  Knows nothing of the laws that are drawn from it.
 """
 
 import hashlib

@@ -1,7 +1,7 @@
 """Orthonormal functions p_j(x) exp(-|x|) on the real line (Freud weight) and panels that resolve them.
 
-Promise: to rounding, the functions are orthonormal and every integral of a product of two of them over a panel is
-what Gauss-Legendre quadrature on that panel returns.  Knows nothing of noise, matrices or privacy.
+Contract: to rounding, the functions are orthonormal and every integral of a product of two of them over a
+panel is what Gauss-Legendre quadrature on that panel returns.  Knows nothing of noise, matrices or privacy.
 """
 
 from collections.abc import Callable

@@ -1,7 +1,8 @@
 """Exact noise on the integers: rounded Gaussian, discrete Gaussian, discrete Laplace.
 
-Promise: every law holds exactly, bit for bit, not up to rounding; ``docs/noise.md`` has the proof.  The variance is
-public: a table is computed from it alone and cached.  Knows nothing of mechanisms, budgets or rows.
+Contract: every law holds exactly, bit for bit, not up to rounding; ``docs/noise.md`` has the proof.  The
+variance is public: a table is computed from it alone and cached.  Knows nothing of mechanisms, budgets or
+rows.
 """
 
 import math

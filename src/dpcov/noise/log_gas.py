@@ -3,7 +3,7 @@
 On the line the density is prod_{i<j} |x_i - x_j| exp(-sum |x_i|); on the half line it is
 prod_{i<j} |x_i^2 - x_j^2| exp(-sum x_i).
 
-Promise: in real arithmetic the output law is the stated one, with no burn-in and no discretization, after
+Contract: in real arithmetic the output law is the stated one, with no burn-in and no discretization, after
 O(d^3) operations in expectation.  Proof: ``docs/nuclear-noise.md``.  Knows nothing of matrices or privacy.
 """
 

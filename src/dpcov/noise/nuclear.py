@@ -1,6 +1,6 @@
 """Noise matrices shaped like the nuclear norm, the sensitivity of second moments under pure differential privacy.
 
-Promise: in real arithmetic every law below is drawn exactly (:data:`SAMPLER_DELTA`), and with
+Contract: in real arithmetic every law below is drawn exactly (:data:`SAMPLER_DELTA`), and with
 ``scale = sensitivity / epsilon`` it makes a statistic epsilon-DP whose change has nuclear norm ``sensitivity`` at most.
 Floating-point results, hence numerics ``"idealized"``.  Proofs: ``docs/nuclear-noise.md``.  Knows nothing of rows or
 budgets.

@@ -1,8 +1,8 @@
 """Exact rejection sampling under a staircase: the core of every lattice law.
 
-Promise: the draws follow the law exactly, given independent uniform words.  Floating point only answers comparisons
-that its error bound settles; every other comparison goes to rational arithmetic with more random bits.  The proof is
-in ``docs/noise.md``.  Knows nothing of rounding, rows or budgets.
+Contract: the draws follow the law exactly, given independent uniform words.  Floating point only answers
+comparisons that its error bound settles; every other comparison goes to rational arithmetic with more random
+bits.  The proof is in ``docs/noise.md``.  Knows nothing of rounding, rows or budgets.
 """
 
 import math

@@ -1,6 +1,6 @@
 """What the custodian is willing to spend, typed in and kept exactly.
 
-Promise: the numbers in a :class:`Budget` are the numbers that were typed, without binary rounding, and every
+Contract: the numbers in a :class:`Budget` are the numbers that were typed, without binary rounding, and every
 number derived from them is rounded towards more privacy.  Knows nothing of mechanisms, noise or data.
 """
 

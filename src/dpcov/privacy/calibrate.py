@@ -1,8 +1,8 @@
 """How much Gaussian noise a promise needs.
 
-Promise: noise calibrated here meets the requested (epsilon, delta) exactly as stated; every multiplier is rounded
-up and re-verified before it is returned.  Knows nothing of sensitivities, sampling or data: a *noise multiplier* is
-the noise's standard deviation divided by the l2 sensitivity.
+Contract: noise calibrated here meets the requested (epsilon, delta) exactly as stated; every multiplier is
+rounded up and re-verified before it is returned.  Knows nothing of sensitivities, sampling or data: a *noise
+multiplier* is the noise's standard deviation divided by the l2 sensitivity.
 
 The Gaussian mechanism with multiplier m is (epsilon, delta)-DP exactly when (Balle & Wang 2018, Theorem 8)
 

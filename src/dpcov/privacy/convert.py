@@ -1,6 +1,6 @@
 """Conversions between promises, each rounded to the safe side.
 
-Promise: ``zcdp_delta`` and ``zcdp_epsilon`` never return too little, ``zcdp_rho`` and ``zcdp_pure_epsilon``
+Contract: ``zcdp_delta`` and ``zcdp_epsilon`` never return too little, ``zcdp_rho`` and ``zcdp_pure_epsilon``
 never too much, whatever the arithmetic does.  Knows nothing of mechanisms, noise or data.
 
 rho-zCDP implies (epsilon, delta)-DP for every order alpha = 1 + x > 1 with (Canonne, Kamath & Steinke 2020,

@@ -1,7 +1,7 @@
 """What a promise means for one person, and which promises mean too little to be made without a word.
 
-Promise: an attacker can do at most what is said here; every number is rounded up.  Knows nothing of mechanisms, rows
-or files.
+Contract: an attacker can do at most what is said here; every number is rounded up.  Knows nothing of
+mechanisms, rows or files.
 """
 
 import warnings

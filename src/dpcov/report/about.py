@@ -1,22 +1,19 @@
 """The sections that explain: what was released, the guarantee, the budget, what to be careful about, how to load it.
 
-Promise: says nothing that the manifest, and the balance of a ledger where one was given, does not say.
+Contract: says nothing that the manifest, and the balance of a ledger where one was given, does not say.
 """
 
 import json
 import shlex
 from collections.abc import Iterator
 
-from dpcov.artifact import Release
-from dpcov.columns import EncodedColumn
-from dpcov.privacy.composition import unit_words
 from dpcov.privacy.convert import shorten_down
 from dpcov.privacy.guarantee import costs_nothing, format_number
-from dpcov.privacy.ledger import Balance
-from dpcov.report.charts import number
-from dpcov.report.html import Child, Html, details, el, join, name_of, table
-from dpcov.report.page import Section
-from dpcov.report.words import (
+from dpcov.privacy.ledger.composition import unit_words
+from dpcov.privacy.ledger.ledger import Balance
+from dpcov.published.columns import EncodedColumn
+from dpcov.published.release import Release
+from dpcov.published.words import (
     NUMERICS_WORDS,
     cautions,
     change_in_words,
@@ -24,6 +21,9 @@ from dpcov.report.words import (
     promise_in_words,
     rows_in_words,
 )
+from dpcov.report.charts import number
+from dpcov.report.html import Child, Html, details, el, join, name_of, table
+from dpcov.report.page import Section
 
 COLUMNS_SHOWN = 12
 

@@ -1,7 +1,7 @@
 """Charts as inline SVG, drawn here so that they need no script and print as they are.
 
-Promise: colors come from the style sheet, never from the chart; every chart has a text alternative and the page has a
-table behind it.
+Contract: colors come from the style sheet, never from the chart; every chart has a text alternative and the
+page has a table behind it.
 """
 
 from collections.abc import Sequence

@@ -1,6 +1,6 @@
 """The correlation matrix as data for the page's heat map, and in words for who cannot see it.
 
-Promise: every pair is in the page at a stated precision, or the page says that it is not.
+Contract: every pair is in the page at a stated precision, or the page says that it is not.
 
 Notes
 -----

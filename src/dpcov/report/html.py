@@ -1,7 +1,7 @@
 """A small builder of HTML in which text is escaped unless it was built here.
 
-Promise: whatever a name or a title contains, it ends up as visible text: no tag, no attribute, no end of a script,
-no control code, and no change of writing direction outside its own element.
+Contract: whatever a name or a title contains, it ends up as visible text: no tag, no attribute, no end of a
+script, no control code, and no change of writing direction outside its own element.
 """
 
 import json

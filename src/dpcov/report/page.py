@@ -1,6 +1,6 @@
 """The frame of every page: style, scripts, theme switch and a policy that forbids everything else.
 
-Promise: one file.  The content security policy allows the page's own style and scripts, by their hashes, and
+Contract: one file.  The content security policy allows the page's own style and scripts, by their hashes, and
 nothing from anywhere; so even markup that slipped through the escaping could not run or load anything.
 """
 

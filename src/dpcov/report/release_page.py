@@ -1,6 +1,6 @@
 """The page of a release: put the sections together.
 
-Promise: reads a release only, and the balance of a ledger if the publisher gives it.
+Contract: reads a release only, and the balance of a ledger if the publisher gives it.
 """
 
 from collections.abc import Callable, Sequence
@@ -8,14 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from dpcov.artifact import Release, on_one_thread
-from dpcov.privacy.ledger import Balance
+from dpcov.privacy.ledger.ledger import Balance
+from dpcov.published.base import on_one_thread
+from dpcov.published.numbers import PartNumbers, parts_of
+from dpcov.published.release import Release
+from dpcov.published.words import rows_in_words
 from dpcov.report import about, heatmap, results
 from dpcov.report.charts import number
 from dpcov.report.html import Child, Html, el, join, json_block, name_of, shorten
-from dpcov.report.numbers import PartNumbers, parts_of
 from dpcov.report.page import Section, page
-from dpcov.report.words import rows_in_words
 
 SCRIPTS = ("theme.js", "heatmap.js", "parts.js")
 

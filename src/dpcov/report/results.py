@@ -1,6 +1,6 @@
 """The sections that show numbers: correlations, spectrum, strata, errors, means.
 
-Promise: every chart has the same numbers in a table or a sentence beside it.
+Contract: every chart has the same numbers in a table or a sentence beside it.
 """
 
 from collections.abc import Sequence
@@ -8,13 +8,13 @@ from math import floor, log10
 
 import numpy as np
 
+from dpcov.published.estimate.spectrum import Spectrum
+from dpcov.published.numbers import Estimates, PartNumbers
+from dpcov.published.stratum_table import StratumRow
 from dpcov.report import charts
 from dpcov.report.charts import number
 from dpcov.report.heatmap import strongest
 from dpcov.report.html import Child, Html, details, el, join, name_of, table
-from dpcov.report.numbers import Estimates, PartNumbers
-from dpcov.report.spectrum import Spectrum
-from dpcov.report.strata import StratumRow
 
 STRONGEST_SHOWN = 12
 CLEAR = 2.0

@@ -15,9 +15,9 @@ import pytest
 import dpcov
 from dpcov.data.engines import BallEncoding, MomentsTask
 from dpcov.data.engines.parts import FAN_IN, merge_or_raise
+from dpcov.data.gather import table_moments
 from dpcov.data.moments import MomentsSpec
 from dpcov.errors import DataError, DpcovError, UsageError
-from dpcov.gathering import table_moments
 
 dask = pytest.importorskip("dask", reason="the dask engine needs dask: pip install 'dpcov[dask]'")
 distributed = pytest.importorskip("distributed")

@@ -10,10 +10,10 @@ import dpcov
 from dpcov.data.encode import encode_array
 from dpcov.data.engines import BallEncoding, MomentsTask, arrays
 from dpcov.data.engines.arrays import NUMPY, DeviceMoments, encode_ball, require_exact_products
+from dpcov.data.gather import table_moments
 from dpcov.data.moments import MomentsSpec, quantize
 from dpcov.errors import DataError, UsageError
-from dpcov.gathering import table_moments
-from dpcov.linalg.symmetric import Solver, compose, eigh, solving_with
+from dpcov.published.linalg.symmetric import Solver, compose, eigh, solving_with
 
 try:
     import torch
@@ -197,7 +197,7 @@ class TestTorch:
             dpcov.moments(torch.zeros((0, 3)), norm_bound=1.0)
 
     def test_eigendecompositions_on_the_device_agree_to_rounding(self):
-        from dpcov.linalg.device import on_device
+        from dpcov.published.linalg.device import on_device
 
         random = np.random.default_rng(0)
         A = random.normal(size=(30, 30))

@@ -15,9 +15,9 @@ from dpcov.data.encode import encode_array
 from dpcov.data.engines import BallEncoding, MomentsTask, local
 from dpcov.data.engines import base as engines_base
 from dpcov.data.engines.memory import machine_memory, require_memory, sums_bytes
+from dpcov.data.engines.prefetch import prefetch
 from dpcov.data.engines.share import share
 from dpcov.data.moments import MomentsSpec
-from dpcov.data.prefetch import prefetch
 from dpcov.errors import DataError, UsageError
 
 GIB = 2**30

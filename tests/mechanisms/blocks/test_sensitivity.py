@@ -15,9 +15,9 @@ from dpcov.mechanisms.blocks.additive_noise import (
     affordable_epsilon,
     whole_cost,
 )
+from dpcov.mechanisms.blocks.finished import part_of
 from dpcov.mechanisms.blocks.matrix_noise import matrix_noise
 from dpcov.mechanisms.blocks.private_trace import private_trace
-from dpcov.mechanisms.finished import part_of
 from dpcov.noise.entropy import SeededEntropy
 from dpcov.privacy.budget import Budget
 from dpcov.privacy.guarantee import ZCDP, PureDP

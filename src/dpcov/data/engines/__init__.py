@@ -1,7 +1,7 @@
 """Where moments are gathered: the engines by name, found by the type of the data when none is named.
 
-Promise: an engine is imported when it is used, and never to recognise data; an engine that cannot be used says what to
-install.  All engines return equal moments.
+Contract: an engine is imported when it is used, and never to recognise data; an engine that cannot be used
+says what to install.  All engines return equal moments.
 """
 
 from dataclasses import dataclass

@@ -1,9 +1,9 @@
 """Encoding, quantizing and multiplying rows where they lie, in any array library with NumPy's functions.
 
-Promise: the same integers as `dpcov.data.moments` makes, to the bit.  Every operation that rounds is a single
-correctly rounded one (multiplication, division by an array, square root) or a sum in a fixed order; everything else is
-exact in float64.  In particular nothing is divided by a Python number, which some libraries turn into a multiplication
-by its rounded reciprocal.
+Contract: the same integers as `dpcov.data.moments` makes, to the bit.  Every operation that rounds is a
+single correctly rounded one (multiplication, division by an array, square root) or a sum in a fixed order;
+everything else is exact in float64.  In particular nothing is divided by a Python number, which some
+libraries turn into a multiplication by its rounded reciprocal.
 """
 
 from collections.abc import Callable

@@ -1,7 +1,7 @@
 """What an engine does with rows, said once for all engines.
 
-Promise: a task is public, frozen and can be pickled; whichever process adds a block, and in whatever order, the moments
-are equal to the bit.  Knows nothing of where blocks come from.
+Contract: a task is public, frozen and can be pickled; whichever process adds a block, and in whatever order,
+the moments are equal to the bit.  Knows nothing of where blocks come from.
 """
 
 from collections.abc import Callable, Mapping
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from dpcov.data.encode import Encoder, as_matrix, encode_array
 from dpcov.data.groups import Grouping
 from dpcov.data.moments import Moments, MomentsSpec
-from dpcov.data.schema import Schema
+from dpcov.data.schema.schema import Schema
 from dpcov.data.sources import Block, Reading, open_source
 from dpcov.errors import DataError
 

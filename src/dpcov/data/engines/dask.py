@@ -1,8 +1,8 @@
 """Moments of Dask arrays and data frames and of Parquet files, on whatever scheduler is active.
 
-Promise: the moments of a partition are the value of a task and are merged in a tree of such values, so that a worker
-may die and its tasks run again without any row counting twice.  Rows never leave the workers, and no task raises with
-rows among its arguments, which Dask would log.
+Contract: the moments of a partition are the value of a task and are merged in a tree of such values, so that
+a worker may die and its tasks run again without any row counting twice.  Rows never leave the workers, and no
+task raises with rows among its arguments, which Dask would log.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -1,7 +1,8 @@
 """Moments on a GPU or another device that PyTorch drives.
 
-Promise: tensors stay where they are and are encoded, quantized and multiplied there; files and tables are encoded here
-and sent block by block.  A device that does not multiply exactly is refused before a row is read.
+Contract: tensors stay where they are and are encoded, quantized and multiplied there; files and tables are
+encoded here and sent block by block.  A device that does not multiply exactly is refused before a row is
+read.
 """
 
 from typing import Any

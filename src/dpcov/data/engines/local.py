@@ -1,6 +1,7 @@
 """Moments of files, frames and arrays on this machine, block by block.
 
-Promise: memory does not depend on the number of rows, and what cannot fit is refused before the first one is read.
+Contract: memory does not depend on the number of rows, and what cannot fit is refused before the first one is
+read.
 """
 
 import os
@@ -15,9 +16,9 @@ from numpy.typing import NDArray
 
 from dpcov.data.engines.base import Encoding, MomentsTask, Progress, block_rows, tell
 from dpcov.data.engines.memory import require_memory
+from dpcov.data.engines.prefetch import prefetch
 from dpcov.data.engines.share import share
 from dpcov.data.moments import Moments
-from dpcov.data.prefetch import prefetch
 from dpcov.data.rows import EncodedRows
 from dpcov.data.sources import Block, Source, open_source
 from dpcov.errors import DataError, UsageError

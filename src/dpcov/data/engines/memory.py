@@ -1,7 +1,7 @@
 """Whether gathering fits into memory, decided from public numbers before a row is read.
 
-Promise: counts every stratum as if it were inhabited, so that neither a refusal nor the memory that is counted on says
-anything about the rows.
+Contract: counts every stratum as if it were inhabited, so that neither a refusal nor the memory that is
+counted on says anything about the rows.
 """
 
 import math

@@ -1,7 +1,7 @@
 """Parquet files that every worker reads by itself, a few row groups at a time.
 
-Promise: only footers are read where the work is shared out; what a worker is sent names rows, and holds none; every row
-group is in exactly one piece.  Knows nothing of Dask or Spark.
+Contract: only footers are read where the work is shared out; what a worker is sent names rows, and holds
+none; every row group is in exactly one piece.  Knows nothing of Dask or Spark.
 """
 
 import re

@@ -1,8 +1,8 @@
 """One part of a table in a process of its own: its moments, or in public words why there are none.
 
-Promise: a worker that stumbles over a row hands back a value and raises nothing, so that its framework has nothing to
-log, to quote or to try again.  Nothing is added to what already exists: a task that runs twice gives the same value
-twice.
+Contract: a worker that stumbles over a row hands back a value and raises nothing, so that its framework has
+nothing to log, to quote or to try again.  Nothing is added to what already exists: a task that runs twice
+gives the same value twice.
 """
 
 from collections.abc import Callable, Iterable

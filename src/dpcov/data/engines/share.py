@@ -1,8 +1,9 @@
 """Work on a stream of items in several threads.
 
-Promise: every item is worked on once; the first error ends the work and surfaces; no thread outlives the call; no more
-items are in memory than there are threads.  While threads work, each of them multiplies matrices alone.  Only the
-caller waits for items, so that an interrupt ends the call although no item may ever come.
+Contract: every item is worked on once; the first error ends the work and surfaces; no thread outlives the
+call; no more items are in memory than there are threads.  While threads work, each of them multiplies
+matrices alone.  Only the caller waits for items, so that an interrupt ends the call although no item may ever
+come.
 """
 
 import itertools
@@ -11,7 +12,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
-from dpcov.linalg.one_thread import one_thread
+from dpcov.published.linalg.one_thread import one_thread
 
 Item = TypeVar("Item")
 

@@ -3,9 +3,9 @@
 Plain Parquet files in a file system that every machine sees, named by their path or behind a data frame that is nothing
 else, are read by the Python processes themselves, which saves taking every value through the JVM.
 
-Promise: no accumulator and nothing else that a task writes to is shared, so that a task which Spark runs again counts
-once.  Rows never leave the executors.  Moments travel as pickles between the Python processes of one application,
-which send each other pickled functions anyway: no bytes from outside it are ever loaded.
+Contract: no accumulator and nothing else that a task writes to is shared, so that a task which Spark runs
+again counts once.  Rows never leave the executors.  Moments travel as pickles between the Python processes of
+one application, which send each other pickled functions anyway: no bytes from outside it are ever loaded.
 """
 
 import math

@@ -1,7 +1,8 @@
 """Which Spark data frames are nothing but whole Parquet files, so that Python can read these by itself.
 
-Promise: files are told only if reading them gives exactly the rows and columns of the data frame; whatever is not known
-for certain, extensions and versioned tables above all, is left to Spark.  Reads plans and footers, never rows.
+Contract: files are told only if reading them gives exactly the rows and columns of the data frame; whatever
+is not known for certain, extensions and versioned tables above all, is left to Spark.  Reads plans and
+footers, never rows.
 """
 
 from collections.abc import Iterable, Iterator

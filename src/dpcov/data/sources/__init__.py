@@ -1,6 +1,6 @@
 """Where rows come from: files, standard input, databases, and tables or matrices in memory.
 
-Promise: `open_source` finds the right reader, or says which ones there are; no reader loads pickled objects.
+Contract: `open_source` finds the right reader, or says which ones there are; no reader loads pickled objects.
 """
 
 import sys

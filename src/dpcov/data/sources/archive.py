@@ -1,7 +1,7 @@
 """The arrays inside a .npz file, read as streams.
 
-Promise: an array is never decompressed as a whole, and pickled objects are refused.  Knows nothing of what the arrays
-mean.
+Contract: an array is never decompressed as a whole, and pickled objects are refused.  Knows nothing of what
+the arrays mean.
 """
 
 import io

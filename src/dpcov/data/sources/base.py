@@ -1,7 +1,7 @@
 """What every source of rows has in common.
 
-Promise: rows come in blocks of at most the wanted size, and every error while they are read is sealed.  Knows nothing
-of schemas, bounds or encodings.
+Contract: rows come in blocks of at most the wanted size, and every error while they are read is sealed.
+Knows nothing of schemas, bounds or encodings.
 """
 
 from abc import ABC, abstractmethod

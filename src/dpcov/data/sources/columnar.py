@@ -1,7 +1,7 @@
 """Parquet, Arrow and Feather files, one record batch after the other.
 
-Promise: only the wanted columns are decoded, and memory does not depend on the number of rows.  Knows nothing of
-schemas.
+Contract: only the wanted columns are decoded, and memory does not depend on the number of rows.  Knows
+nothing of schemas.
 """
 
 import mmap

@@ -1,7 +1,8 @@
 """Databases that can be read: which driver opens which URL, and how each is kept from writing.
 
-Promise: every connection is read-only as far as its database allows, a statement is run alone, results arrive in
-batches of bounded size, and an error is told by its class only: databases quote rows, statements and URLs.
+Contract: every connection is read-only as far as its database allows, a statement is run alone, results
+arrive in batches of bounded size, and an error is told by its class only: databases quote rows, statements
+and URLs.
 """
 
 import contextlib

@@ -1,7 +1,7 @@
 """Comma and tab separated text, from a file (also compressed) or standard input, in a stream.
 
-Promise: memory does not depend on the number of rows, and no text of a row reaches a message.  Knows nothing of
-schemas.
+Contract: memory does not depend on the number of rows, and no text of a row reaches a message.  Knows nothing
+of schemas.
 """
 
 import csv

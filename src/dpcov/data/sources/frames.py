@@ -1,7 +1,7 @@
 """Tables in memory: every data frame that narwhals knows, and Arrow streams.
 
-Promise: a table is turned into Arrow one block at a time; lazy tables (DuckDB, Polars) are never held as a whole
-where their library can hand out batches.  Knows nothing of schemas.
+Contract: a table is turned into Arrow one block at a time; lazy tables (DuckDB, Polars) are never held as a
+whole where their library can hand out batches.  Knows nothing of schemas.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

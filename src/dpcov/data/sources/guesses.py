@@ -1,8 +1,9 @@
 """Whether DuckDB and lazy Polars frames know the types of what they read, or guess them from rows.
 
-Contract: a query passes only if every type comes from a catalogue, a Parquet footer, an Arrow table or the statement
-itself.  Readers of CSV and JSON guess types and delimiters from rows and drop blank lines whatever they are told, scans
-of pandas frames look at objects, and folders of Parquet type ``key=value`` by all names: one row would change others.
+Contract: a query passes only if every type comes from a catalogue, a Parquet footer, an Arrow table or the
+statement itself.  Readers of CSV and JSON guess types and delimiters from rows and drop blank lines whatever
+they are told, scans of pandas frames look at objects, and folders of Parquet type ``key=value`` by all names:
+one row would change others.
 """
 
 import re

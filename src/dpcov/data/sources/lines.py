@@ -1,8 +1,9 @@
 """A stream of delimited text in which no row can change where another one begins.
 
-Contract: text passes unchanged, or is refused.  A quotation mark may only open a cell, close it, or stand doubled
-inside (RFC 4180), and every one is closed; a table of several columns has no blank line.  A lenient reader joins rows
-at a stray quotation mark and leaves blank lines out: one row would then decide how many rows there are.
+Contract: text passes unchanged, or is refused.  A quotation mark may only open a cell, close it, or stand
+doubled inside (RFC 4180), and every one is closed; a table of several columns has no blank line.  A lenient
+reader joins rows at a stray quotation mark and leaves blank lines out: one row would then decide how many
+rows there are.
 
 Why this is enough: among rows that are written so, a row with an odd number of quotation marks leaves the last mark of
 the text open, and one with an even number ends outside of a cell or has a mark that is out of place.

@@ -1,6 +1,7 @@
 """Files mapped to memory, whose pages are let go while they are read.
 
-Promise: a file read from start to end never takes more memory than the part at hand.  Knows nothing of formats.
+Contract: a file read from start to end never takes more memory than the part at hand.  Knows nothing of
+formats.
 """
 
 import mmap

@@ -1,7 +1,7 @@
 """Matrices without column names: NumPy arrays and files, and SciPy sparse matrices.
 
-Promise: rows become float64 one block at a time, pickled objects are never loaded, and files are read in pieces
-where their layout allows it (row-major arrays and CSR matrices).  Knows nothing of schemas.
+Contract: rows become float64 one block at a time, pickled objects are never loaded, and files are read in
+pieces where their layout allows it (row-major arrays and CSR matrices).  Knows nothing of schemas.
 """
 
 import math

@@ -1,7 +1,8 @@
 """Rows that a database computes: the result of one SELECT, streamed.
 
-Promise: memory does not depend on the number of rows; the database is only read, and only by one statement; whatever
-fails, no message holds a password, a word of the statement, or a value of a row.  Knows nothing of schemas.
+Contract: memory does not depend on the number of rows; the database is only read, and only by one statement;
+whatever fails, no message holds a password, a word of the statement, or a value of a row.  Knows nothing of
+schemas.
 
 The order in which a database returns rows does not matter: moments are sums of integers.
 """

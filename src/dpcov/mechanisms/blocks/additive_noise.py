@@ -1,7 +1,7 @@
 """Noise on a number or a vector that a part of a budget pays for, and how large it gets.
 
-Promise: a noise made for a part of the budget and a statistic's sensitivity costs exactly that part; its scale is
-rounded up.  Idealized numerics.  Knows nothing of rows or moments.
+Contract: a noise made for a part of the budget and a statistic's sensitivity costs exactly that part; its
+scale is rounded up.  Idealized numerics.  Knows nothing of rows or moments.
 """
 
 import math
@@ -9,15 +9,15 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal
 
-from dpcov.linalg.symmetric import Array
 from dpcov.mechanisms.blocks import tail_bounds
+from dpcov.mechanisms.blocks.finished import Cost, root_up, squared_noise_scale
 from dpcov.mechanisms.blocks.sensitivity import Sensitivity
-from dpcov.mechanisms.finished import Cost, root_up, squared_noise_scale
 from dpcov.noise.continuous import exponentials, normals
 from dpcov.noise.entropy import Entropy
 from dpcov.privacy.budget import Budget
 from dpcov.privacy.convert import zcdp_pure_epsilon
 from dpcov.privacy.guarantee import ZCDP, PureDP
+from dpcov.published.linalg.symmetric import Array
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -18,9 +18,9 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcov.linalg.symmetric import Array
 from dpcov.mechanisms.blocks.sparse_vector import sparse_vector
 from dpcov.noise.entropy import Entropy
+from dpcov.published.linalg.symmetric import Array
 
 Counts = NDArray[np.int64]
 

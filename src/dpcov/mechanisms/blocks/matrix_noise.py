@@ -1,7 +1,7 @@
 """Noise for a whole second moment matrix, and how large it gets.
 
-Promise: with a scale from :func:`matrix_noise`, adding one draw to the sscp of rows in the unit ball costs exactly
-the part of the budget that it was made for.  Idealized numerics.  Knows nothing of rows or moments.
+Contract: with a scale from :func:`matrix_noise`, adding one draw to the sscp of rows in the unit ball costs
+exactly the part of the budget that it was made for.  Idealized numerics.  Knows nothing of rows or moments.
 """
 
 from collections.abc import Callable
@@ -10,15 +10,15 @@ from typing import Literal
 
 import numpy as np
 
-from dpcov.linalg.symmetric import Array, mirror_upper
 from dpcov.mechanisms.base import Problem
 from dpcov.mechanisms.blocks import sensitivity, tail_bounds
 from dpcov.mechanisms.blocks.additive_noise import laplaces
-from dpcov.mechanisms.finished import Cost, root_up, squared_noise_scale
+from dpcov.mechanisms.blocks.finished import Cost, root_up, squared_noise_scale
 from dpcov.noise.continuous import normals
 from dpcov.noise.entropy import Entropy
 from dpcov.noise.nuclear import symmetric_nuclear_noise
 from dpcov.privacy.guarantee import ZCDP
+from dpcov.published.linalg.symmetric import Array, mirror_upper
 
 Shape = Literal["isotropic", "entrywise"]
 """``isotropic``: as the sensitivity is, invariant under rotations.  ``entrywise``: the papers' noise, of one law on all

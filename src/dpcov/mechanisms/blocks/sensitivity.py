@@ -1,7 +1,7 @@
 """How far one person can move each statistic of rows in the unit ball.
 
-Promise: every number is an upper bound that ``blocks.md`` proves, rounded up; this is the only place where these
-mechanisms take sensitivities from.  Knows nothing of budgets, noise or rows.
+Contract: every number is an upper bound that ``blocks.md`` proves, rounded up; this is the only place where
+these mechanisms take sensitivities from.  Knows nothing of budgets, noise or rows.
 """
 
 from dataclasses import dataclass

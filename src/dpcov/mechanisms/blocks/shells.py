@@ -1,7 +1,7 @@
 """What clipping to any dyadic norm would give, read off the moments of the norm shells.
 
-Promise: equal to gathering the rows again after clipping them, up to the lattice; one pass over the data serves all
-thresholds.  Everything here is **sensitive**.  Knows nothing of noise or budgets.
+Contract: equal to gathering the rows again after clipping them, up to the lattice; one pass over the data
+serves all thresholds.  Everything here is **sensitive**.  Knows nothing of noise or budgets.
 
 Shell s holds the rows with norm in (2**-(s+1), 2**-s]; clipped to 2**-t they add
 Σ_{s>=t} 4**-s S_s + 4**-t Σ_{s<t} N_s, with S_s in units of its shell and N_s of the rows divided by their own norm.
@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcov.data.moments import Moments
-from dpcov.linalg.symmetric import Array
+from dpcov.published.linalg.symmetric import Array
 
 
 def shell_counts(moments: Moments) -> NDArray[np.int64]:

@@ -1,7 +1,8 @@
 """Post-processing of noisy eigenvalues.
 
-Promise: looks at noisy numbers only; ``monotone`` and ``clip`` never increase the distance to the true spectrum if the
-bound on the trace holds, since each projects on a convex set that contains it.  Knows nothing of rows.
+Contract: looks at noisy numbers only; ``monotone`` and ``clip`` never increase the distance to the true
+spectrum if the bound on the trace holds, since each projects on a convex set that contains it.  Knows nothing
+of rows.
 """
 
 from typing import Literal
@@ -9,8 +10,8 @@ from typing import Literal
 import numpy as np
 from scipy.optimize import isotonic_regression
 
-from dpcov.linalg.project import capped_simplex_projection
-from dpcov.linalg.symmetric import Array
+from dpcov.published.linalg.project import capped_simplex_projection
+from dpcov.published.linalg.symmetric import Array
 
 Rule = Literal["monotone", "clip", "raw"]
 """``monotone``: nearest ordered spectrum with no negative value and trace at most the bound.  ``clip``: each value

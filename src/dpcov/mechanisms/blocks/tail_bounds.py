@@ -1,7 +1,8 @@
 """Bounds on norms of noise vectors and matrices that hold with a stated probability.
 
-Promise: the norm in question exceeds the returned number with probability at most ``beta``, in every dimension; the
-proofs are in ``blocks.md``.  Utility only: no guarantee depends on them.  Knows nothing of budgets or data.
+Contract: the norm in question exceeds the returned number with probability at most ``beta``, in every
+dimension; the proofs are in ``blocks.md``.  Utility only: no guarantee depends on them.  Knows nothing of
+budgets or data.
 
 ``eta``, ``nu`` and ``omega`` are those of Dong, Liang, Yi (2022), Lemmas 6 and 7; as there, log x = 1 for x <= e.
 """

@@ -1,0 +1,156 @@
+"""Correlations, partial correlations and sparse graphs of a release.
+
+Contract: a release alone; a column whose variance the noise hides, or that is constant, is uncorrelated with
+all others and never a division by zero.
+"""
+
+from dataclasses import dataclass
+from math import log, sqrt
+from typing import Any, Literal
+
+import numpy as np
+from sklearn.covariance import graphical_lasso
+
+from dpcov.analysis.estimators.base import Array, ReleaseEstimator, require_numbers
+from dpcov.analysis.intervals.inference import correlation_intervals
+from dpcov.analysis.problems import UnknownNoiseError, warn_noise
+from dpcov.analysis.reading import Reading
+from dpcov.errors import NumericError, UsageError
+from dpcov.published.linalg.symmetric import correlation_of, symmetrize
+from dpcov.published.release import Release
+
+
+def partial_correlation_of(precision: Array) -> Array:
+    """Correlations of pairs when all other columns are held fixed, from the inverse of the encoded covariance."""
+    partial = -correlation_of(precision, undefined=0.0)
+    np.fill_diagonal(partial, 1.0)
+    return partial
+
+
+@dataclass(eq=False, repr=False)
+class PrivateCorrelation(ReleaseEstimator):
+    """Correlations and partial correlations.
+
+    Parameters
+    ----------
+    features, post, budget, ...
+        As in :class:`~dpcov.analysis.estimators.base.ReleaseEstimator`.
+
+    Attributes
+    ----------
+    correlation_ : (p, p) float64
+    partial_correlation_ : (p, p) float64
+        From an inverse in which variances that the noise hides are raised to the noise edge, so cautious.
+    noise_std_ : (p, p) float64
+        Standard deviation of the noise alone on a correlation, before post-processing, to first order; NaN where the
+        noise has no known law or leaves a column no variance.
+    """
+
+    def _read(self, release: Release) -> None:
+        reading = self._reading()
+        # Encoded units are comparable, so that "no variance" means the same for every column.
+        self.correlation_ = correlation_of(reading.encoded_covariance, undefined=0.0)
+        self.partial_correlation_ = partial_correlation_of(reading.encoded_precision())
+        self.noise_std_ = reading.correlation_noise
+        self.noise_edge_ = reading.largest_noise()
+
+    def _intervals(self, **options: Any) -> Any:
+        return correlation_intervals(self.release_, list(self.get_encoded_names()), **options)
+
+    def to_frame(self, *, partial: bool = False) -> Any:
+        """Correlations as a pandas data frame with names.
+
+        Parameters
+        ----------
+        partial : bool
+            The partial ones.
+        """
+        self._require_fitted()
+        try:
+            import pandas as pd  # type: ignore[import-untyped]
+        except ImportError:
+            raise UsageError("Data frames need pandas. Install it: pip install 'dpcov[analysis]'") from None
+        names = self.get_encoded_names()
+        return pd.DataFrame(
+            self.partial_correlation_ if partial else self.correlation_, index=names, columns=names
+        )
+
+
+@dataclass(eq=False, repr=False)
+class PrivateGraphicalLasso(ReleaseEstimator):
+    """Sparse inverse covariance by scikit-learn's graphical lasso, on the correlation scale.
+
+    Parameters
+    ----------
+    alpha : float or "auto"
+        Penalty on correlations.  ``"auto"``: the size that the largest of p (p - 1) / 2 correlations would reach by
+        noise and sampling alone, sqrt(2 log(p (p - 1) / 2)) standard deviations.
+    max_iter, tol
+        Of the algorithm.
+    features, post, budget, ...
+        As in :class:`~dpcov.analysis.estimators.base.ReleaseEstimator`.
+
+    Attributes
+    ----------
+    covariance_, precision_ : (p, p) float64
+        In original units; ``precision_`` has exact zeros.
+    partial_correlation_ : (p, p) float64
+    location_ : (p,) float64
+    alpha_ : float
+        The penalty in use.
+    n_iter_ : int
+    """
+
+    alpha: float | Literal["auto"] = "auto"
+    max_iter: int = 100
+    tol: float = 1e-4
+
+    def _read(self, release: Release) -> None:
+        reading = self._reading()
+        encoded = reading.floored_covariance("the graphical lasso")
+        correlation = correlation_of(encoded, undefined=0.0)
+        self.alpha_ = self._penalty(reading)
+        covariance, precision = self._solve(correlation)
+        variances = np.diagonal(encoded)
+        scale = np.sqrt(np.where(variances > 0, variances, 1.0)) * reading.half_ranges
+        self.location_ = reading.mean
+        self.covariance_ = covariance * np.outer(scale, scale)
+        self.precision_ = precision / np.outer(scale, scale)
+        self.partial_correlation_ = partial_correlation_of(precision)
+
+    def _penalty(self, reading: Reading) -> float:
+        if self.alpha != "auto":
+            return require_numbers("alpha", self.alpha, 0.0)
+        if reading.noise is None:
+            raise UnknownNoiseError(
+                "This release does not say how its noise is distributed, so alpha cannot be chosen. Give alpha."
+            )
+        p, n = len(reading.columns), reading.release.n_rows
+        off = np.nan_to_num(reading.correlation_noise[np.triu_indices(p, 1)], nan=1.0)
+        noise = float(np.median(off)) if off.size else 0.0
+        sampling = 1.0 / n if np.isfinite(n) else 0.0
+        alpha = sqrt(2 * log(max(2.0, p * (p - 1) / 2)) * (min(noise, 1.0) ** 2 + sampling))
+        if alpha >= 1:
+            warn_noise("The noise on correlations is as large as correlations can be: no edge can be found.")
+        return min(alpha, 1.0)
+
+    def _solve(self, correlation: Array) -> tuple[Array, Array]:
+        off_diagonal = correlation - np.eye(len(correlation))
+        if self.alpha_ >= np.abs(off_diagonal).max(initial=0.0):
+            # No edge survives, and the algorithm may not notice.
+            self.n_iter_ = 1
+            return np.eye(len(correlation)), np.eye(len(correlation))
+        try:
+            covariance, precision, n_iter = graphical_lasso(
+                symmetrize(correlation),
+                alpha=self.alpha_,
+                max_iter=self.max_iter,
+                tol=self.tol,
+                return_n_iter=True,
+            )
+        except FloatingPointError:
+            raise NumericError(
+                "The graphical lasso did not converge. Use a larger alpha, or fewer features."
+            ) from None
+        self.n_iter_ = int(n_iter)
+        return np.asarray(covariance), np.asarray(precision)

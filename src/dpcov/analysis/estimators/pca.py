@@ -1,0 +1,168 @@
+"""Principal components of a release, with the edge of the noise marked.
+
+Contract: a release alone; which components noise alone could have made is said, not hidden.
+"""
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from sklearn.base import ClassNamePrefixFeaturesOutMixin
+
+from dpcov.analysis.estimators.base import Array, ReleaseEstimator, Transformer, require_numbers
+from dpcov.analysis.intervals.inference import eigenvalue_intervals
+from dpcov.analysis.problems import InputError, warn_noise
+from dpcov.analysis.reading import Reading
+from dpcov.errors import UsageError
+from dpcov.published.linalg.symmetric import eigh
+from dpcov.published.release import Release
+
+Scaling = Literal["original", "encoded", "correlation"]
+
+
+@dataclass(eq=False, repr=False)
+class PrivatePCA(ClassNamePrefixFeaturesOutMixin, Transformer, ReleaseEstimator):  # type: ignore[misc]
+    """Principal components of a released covariance.
+
+    Parameters
+    ----------
+    n_components : int, float, "noise" or None
+        How many to keep; a number below 1 is a share of the variance; ``"noise"``: those above the noise edge;
+        None: all.
+    scaling : {"original", "encoded", "correlation"}
+        Units of the columns: the table's, as in scikit-learn; half widths of the public bounds, in which isotropic
+        noise is isotropic and the edge is sharp; or standard deviations.
+    assume_centered : bool
+        Components of the second moment instead, for a release without an intercept.
+    features, post, budget, ...
+        As in :class:`~dpcov.analysis.estimators.base.ReleaseEstimator`.
+
+    Attributes
+    ----------
+    components_ : (k, p) float64
+        Unit vectors in scaled units, by decreasing variance; the largest entry of each is positive.
+    explained_variance_, explained_variance_ratio_ : (k,) float64
+    mean_, scale_ : (p,) float64
+        A row is transformed as ``(x - mean_) / scale_ @ components_.T``.
+    noise_edge_ : float
+        Largest variance that noise alone would show, in scaled units; 0 where it is unknown.
+    n_above_noise_ : int
+        Components, kept or not, whose variance exceeds that by two standard deviations of the noise.
+    scree_ : (p,) float64
+        All variances.
+
+    Examples
+    --------
+    >>> import numpy as np, dpcov
+    >>> rows = np.random.default_rng(0).uniform(-1, 1, size=(20_000, 3)) * [1, 0.3, 0.1]
+    >>> pca = PrivatePCA(1, bounds=(-1, 1), budget=dpcov.Budget(rho=1)).fit(rows)
+    >>> pca.transform(rows).shape
+    (20000, 1)
+    """
+
+    n_components: int | float | Literal["noise"] | None = None
+    scaling: Scaling = "original"
+    assume_centered: bool = False
+
+    def _read(self, release: Release) -> None:
+        reading = self._reading(self.assume_centered)
+        self.mean_ = reading.mean
+        self.scale_ = self._scale(reading)
+        values, vectors = eigh(reading.covariance / np.outer(self.scale_, self.scale_))
+        self.scree_ = np.maximum(values[::-1], 0.0) if self.post != "none" else values[::-1]
+        self.noise_edge_ = reading.largest_noise(reading.half_ranges / self.scale_)
+        level = reading.clear_of_noise(reading.half_ranges / self.scale_)
+        self.n_above_noise_ = int(np.sum(self.scree_ > level))
+        self.n_components_ = self._number()
+        self.components_ = _with_signs(vectors[:, ::-1].T)[: self.n_components_]
+        self.explained_variance_ = self.scree_[: self.n_components_]
+        total = float(np.sum(np.maximum(self.scree_, 0.0)))
+        self.explained_variance_ratio_ = self.explained_variance_ / (total if total > 0 else 1.0)
+        if self.n_components is not None and self.n_components_ > self.n_above_noise_:
+            warn_noise(
+                f"Only {self.n_above_noise_} of {self.n_components_} components stand out of the noise of the release; "
+                "the others may be noise alone."
+            )
+
+    def _scale(self, reading: Reading) -> Array:
+        if self.scaling == "original":
+            return np.ones(len(reading.columns))
+        if self.scaling == "encoded":
+            return reading.half_ranges
+        if self.scaling != "correlation":
+            raise InputError('scaling must be "original", "encoded" or "correlation".')
+        variances = np.diagonal(reading.covariance)
+        # A column without variance stays at zero in any unit.
+        return np.where(variances > 0, np.sqrt(np.maximum(variances, 0.0)), reading.half_ranges)
+
+    def _number(self) -> int:
+        wanted, p = self.n_components, len(self.scree_)
+        if wanted is None:
+            return p
+        if wanted == "noise":
+            return max(1, self.n_above_noise_)
+        number = require_numbers("n_components", wanted, 0.0)
+        if 0 < number < 1:
+            shares = np.cumsum(np.maximum(self.scree_, 0.0))
+            return int(min(p, 1 + np.searchsorted(shares, number * shares[-1])))
+        if number != int(number) or not 1 <= number <= p:
+            raise InputError(f"n_components must be a share below 1, or a whole number from 1 to {p}.")
+        return int(number)
+
+    def _intervals(self, **options: Any) -> Any:
+        options = {"scaling": self.scaling, "n_eigenvalues": self.n_components_} | options
+        return eigenvalue_intervals(self.release_, list(self.get_encoded_names()), **options)
+
+    @property
+    def _n_features_out(self) -> int:
+        return len(self.components_)
+
+    def transform(self, X: Any) -> Array:
+        """Scores of new rows on the components, (n_rows, k)."""
+        features = self._features_of(X)
+        return np.asarray((features - self.mean_) / self.scale_ @ self.components_.T)
+
+    def inverse_transform(self, X: Any) -> Array:
+        """Features with the given scores, in original units, (n_rows, p)."""
+        self._require_fitted()
+        return np.asarray(np.asarray(X, dtype=np.float64) @ self.components_ * self.scale_ + self.mean_)
+
+    def plot_scree(self, axes: Any = None) -> Any:
+        """Draw all variances, with the noise edge marked.
+
+        Parameters
+        ----------
+        axes : matplotlib axes, optional
+            A new figure by default.
+
+        Returns
+        -------
+        matplotlib axes
+        """
+        self._require_fitted()
+        if axes is None:
+            axes = _new_axes()
+        places = np.arange(1, len(self.scree_) + 1)
+        above = places <= self.n_above_noise_
+        axes.plot(places[above], self.scree_[above], "o-", label="above the noise")
+        axes.plot(places[~above], self.scree_[~above], ".", color="0.6", label="could be noise alone")
+        if self.noise_edge_ > 0:
+            axes.axhline(self.noise_edge_, linestyle="--", color="0.3", label="noise edge")
+        axes.set(xlabel="component", ylabel=f"variance ({self.scaling} units)", yscale="symlog")
+        axes.set_yscale("symlog", linthresh=max(self.noise_edge_, 1e-9 * float(self.scree_.max(initial=1.0))))
+        axes.legend()
+        return axes
+
+
+def _with_signs(rows: Array) -> Array:
+    """Make the largest entry of every row positive."""
+    largest = np.take_along_axis(rows, np.abs(rows).argmax(axis=1)[:, None], axis=1)
+    return np.asarray(rows * np.where(largest < 0, -1.0, 1.0))
+
+
+def _new_axes() -> Any:
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise UsageError("Figures need matplotlib. Install it: pip install 'dpcov[plots]'") from None
+    return Figure(figsize=(7, 4.5), layout="constrained").subplots()

@@ -1,0 +1,1 @@
+"""Confidence intervals that count sampling and privacy noise."""

@@ -1,0 +1,1 @@
+"""What the custodian declares about a table."""

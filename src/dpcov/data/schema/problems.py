@@ -1,0 +1,115 @@
+"""What keeps a schema from being used, said so that the person can correct it.
+
+Contract: a schema without problems has a finite, positive norm bound that every encoded row obeys.  Knows
+only schemas.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Iterator
+from typing import cast
+
+from dpcov.data.schema.declared import (
+    Categorical,
+    Declared,
+    DeclaredTable,
+    Ignored,
+    Numeric,
+    encoded_columns_of,
+)
+from dpcov.published.columns import LARGEST_SCALE, SMALLEST_SCALE
+
+
+def problems_of(schema: DeclaredTable) -> list[str]:
+    """List what is missing or contradictory, one sentence each."""
+    found = [problem for name, declared in schema.columns.items() for problem in _of_column(name, declared)]
+    found += [*_of_table(schema), *_of_weights(schema), *_of_norm_bound(schema)]
+    return found or list(_of_names(schema))
+
+
+def _of_column(name: object, declared: object) -> Iterator[str]:
+    if not isinstance(name, str) or (not name.strip() and not isinstance(declared, Ignored)):
+        yield "A column without a name can only be ignored; give it a name in the data."
+    elif isinstance(declared, Numeric):
+        yield from _of_bounds(f"Column '{name}'", declared.lower, declared.upper)
+    elif isinstance(declared, Categorical):
+        yield from _of_categories(name, declared.categories)
+    elif not isinstance(declared, Declared):
+        yield f"Column '{name}' must be Numeric, Boolean, Categorical or Ignored."
+    if getattr(declared, "missing", None) not in (None, "center", "indicator"):
+        yield f'Column \'{name}\': missing is "center" or "indicator".'
+
+
+def _of_bounds(what: str, lower: float | None, upper: float | None) -> Iterator[str]:
+    if lower is None or upper is None:
+        unfilled = " and ".join(word for word, bound in (("lower", lower), ("upper", upper)) if bound is None)
+        yield f"{what}: fill in {unfilled} from public knowledge, never from the data."
+    elif not (math.isfinite(lower) and math.isfinite(upper)):
+        yield f"{what}: bounds must be finite numbers."
+    elif lower > upper:
+        yield f"{what}: lower is above upper; exchange them."
+    elif lower == upper:
+        yield f"{what}: lower and upper are equal; widen them, or ignore the column."
+    elif upper / 2 - lower / 2 < SMALLEST_SCALE:
+        yield f"{what}: lower and upper are too close to be told apart; use another unit."
+    elif upper / 2 - lower / 2 > LARGEST_SCALE:
+        yield f"{what}: lower and upper are so far apart that squares overflow; use another unit."
+
+
+def _of_categories(name: object, categories: tuple[str, ...]) -> Iterator[str]:
+    if not categories:
+        yield f"Column '{name}': list its categories from public knowledge, never from the data."
+    if "" in categories:
+        yield f"Column '{name}': an empty text cannot be a category, it means a missing value."
+    repeated = sorted(label for label, count in Counter(categories).items() if count > 1)
+    if repeated:
+        yield f"Column '{name}': listed more than once (blanks around are ignored): {', '.join(repeated)}."
+
+
+def _of_table(schema: DeclaredTable) -> Iterator[str]:
+    if not schema.features:
+        yield "No column is numeric, boolean or categorical; there is nothing to release."
+    rows: object = schema.rows_per_person
+    if isinstance(rows, bool) or not isinstance(rows, int) or rows < 1:
+        yield "rows_per_person must be a whole number, 1 or more."
+    missing, intercept, title = cast(tuple[object, ...], (schema.missing, schema.intercept, schema.title))
+    if not isinstance(missing, str) or missing not in ("center", "indicator"):
+        yield 'missing is "center" or "indicator".'
+    if not isinstance(intercept, bool):
+        yield "intercept is true or false."
+    if not isinstance(title, str):
+        yield "title is a text."
+
+
+def _of_weights(schema: DeclaredTable) -> Iterator[str]:
+    if schema.weights is None:
+        return
+    name, upper = schema.weights.column, schema.weights.upper
+    if name not in schema.columns:
+        yield f"The weights name the column '{name}', which is not listed; list it with the type \"ignored\"."
+    elif name in schema.features:
+        yield f"Column '{name}' cannot be both the weights and a feature; give it the type \"ignored\"."
+    if upper is None or not 0 < upper < math.inf:
+        yield "The weights need upper, a positive public bound of the largest weight."
+    if schema.intercept is not True:
+        yield "Weights need the intercept; set intercept = true."
+
+
+def _of_norm_bound(schema: DeclaredTable) -> Iterator[str]:
+    bound = schema.norm_bound
+    if bound is None:
+        return
+    if not (math.isfinite(bound) and bound >= SMALLEST_SCALE):
+        yield "norm_bound must be a positive number."
+    elif bound > schema.worst_case_norm:
+        yield (
+            f"norm_bound is above {schema.worst_case_norm:.6g}, which no row exceeds, so it would only add "
+            "noise; leave it out or lower it."
+        )
+
+
+def _of_names(schema: DeclaredTable) -> Iterator[str]:
+    """Find two encoded columns of the same name, such as a category ``a=b`` beside a column ``a=b``."""
+    names = Counter(column.name for column in encoded_columns_of(schema))
+    for name in (name for name, count in names.items() if count > 1):
+        yield f"Two encoded columns would be called '{name}'; rename a column or a category."

@@ -1,0 +1,176 @@
+"""Schemas as TOML files.
+
+Contract: `parse_schema` and `format_schema` are inverse to each other, and a file is replaced as a whole or
+not at all.  An unfilled bound is written as ``nan``, so that a draft is valid TOML.  Knows nothing of data.
+"""
+
+import json
+import os
+import re
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+
+from dpcov.data.schema.declared import (
+    Categorical,
+    Declared,
+    DeclaredTable,
+    Ignored,
+    Numeric,
+    Weights,
+    listed,
+)
+from dpcov.errors import SchemaError
+
+T = TypeVar("T", bound=DeclaredTable)
+
+_MAX_BYTES = 16 * 2**20
+_TYPES = '"numeric", "boolean", "categorical" or "ignored"'
+_DRAFT = """\
+# A draft.  Fill in every nan and every empty list, then use it.
+# Bounds and categories must come from public knowledge (a questionnaire, a code book, common sense),
+# and NEVER from the data: no minimum, no maximum, no list of the values that occur.
+# Give identifiers, free text and everything that is not needed the type "ignored".
+# A number that stands for a category gets the type "categorical" with texts: categories = ["1", "2"].
+"""
+_LOWER_HINT = "  # the smallest value anybody could have, by public knowledge"
+_UPPER_HINT = "  # the largest value anybody could have, by public knowledge"
+_CATEGORIES_HINT = '  # every public category, such as ["yes", "no"]; any other value counts as none'
+_WEIGHT_HINT = "  # the largest weight a row could have, by public knowledge"
+
+
+def read_text(path: Path) -> str:
+    """Read a schema file, or say why that is not possible."""
+    try:
+        with path.open("rb") as file:
+            content = file.read(_MAX_BYTES + 1)
+        if len(content) > _MAX_BYTES:
+            raise SchemaError(
+                f"The schema file '{path.name}' is larger than {_MAX_BYTES >> 20} MiB; it is no schema."
+            )
+        return content.decode("utf-8-sig")
+    except FileNotFoundError:
+        raise SchemaError(f"There is no schema file '{path.name}'; draft one first.") from None
+    except UnicodeDecodeError:
+        raise SchemaError(f"The schema file '{path.name}' is not UTF-8 text; save it as UTF-8.") from None
+    except OSError as error:
+        raise SchemaError(f"The schema file '{path.name}' cannot be read: {error.strerror}.") from None
+
+
+def parse_schema(text: str, kind: type[T]) -> T:
+    """Read a schema of this class from TOML text; every misfit is listed with the name of its column."""
+    try:
+        table = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise SchemaError(f"The schema is not valid TOML: {error}. Correct that line.") from None
+    except (ValueError, RecursionError):
+        raise SchemaError(
+            "The schema has a number of thousands of digits, or brackets nested too deeply; correct that."
+        ) from None
+    columns = table.pop("columns", None)
+    if not isinstance(columns, dict):
+        raise SchemaError("The schema has no [columns.<name>] tables; write one for every column.")
+    problems: list[str] = []
+    declared = {
+        name: _convert(f"column '{name}'", entry, Declared, problems) for name, entry in columns.items()
+    }
+    schema: T | None = _convert("the table", {**table, "columns": {}}, kind, problems)
+    if schema is None or problems:
+        raise SchemaError(listed("The schema has mistakes:", problems))
+    return kind(**{**msgspec.structs.asdict(schema), "columns": declared})
+
+
+def _convert(what: str, entry: Any, kind: Any, problems: list[str]) -> Any:
+    try:
+        return msgspec.convert(entry, kind, strict=True)
+    except msgspec.ValidationError as error:
+        place = str(error).replace(" - at `$.", " at `").replace(" - at `$`", "")
+        hint = f"; type is {_TYPES}" if "`type`" in place else ""
+        problems.append(f"{what}: {place}{hint}.")
+    return None
+
+
+def format_schema(schema: DeclaredTable) -> str:
+    """Write a schema as TOML text; what is not filled in carries a comment."""
+    return "\n".join(_lines(schema)) + "\n"
+
+
+def _lines(schema: DeclaredTable) -> Iterator[str]:
+    if any(_is_unfilled(declared) for declared in schema.columns.values()):
+        yield _DRAFT
+    if schema.title:
+        yield f"title = {_text(schema.title)}"
+    yield f"intercept = {str(schema.intercept).lower()}"
+    yield f"missing = {_text(schema.missing)}"
+    yield f"rows_per_person = {schema.rows_per_person}"
+    if schema.norm_bound is not None:
+        yield f"norm_bound = {_number(schema.norm_bound)}"
+    if schema.weights is not None:
+        yield from _weight_lines(schema.weights)
+    if not schema.columns:
+        yield "\n[columns]"
+    for name, declared in schema.columns.items():
+        yield f"\n[columns.{_key(name)}]"
+        yield from _column_lines(declared)
+
+
+def _weight_lines(weights: Weights) -> Iterator[str]:
+    yield "\n[weights]"
+    yield f"column = {_text(weights.column)}"
+    yield f"upper = {_number(weights.upper)}" + _WEIGHT_HINT * (weights.upper is None)
+
+
+def _column_lines(declared: Declared) -> Iterator[str]:
+    yield f'type = "{declared.__struct_config__.tag}"'
+    if isinstance(declared, Numeric):
+        yield f"lower = {_number(declared.lower)}" + _LOWER_HINT * (declared.lower is None)
+        yield f"upper = {_number(declared.upper)}" + _UPPER_HINT * (declared.upper is None)
+    if isinstance(declared, Categorical):
+        yield f"categories = {_list(declared.categories)}" + _CATEGORIES_HINT * (not declared.categories)
+    if isinstance(declared, Ignored):
+        if declared.note:
+            yield f"note = {_text(declared.note)}"
+    elif declared.missing is not None:
+        yield f"missing = {_text(declared.missing)}"
+
+
+def _is_unfilled(declared: Declared) -> bool:
+    if isinstance(declared, Numeric):
+        return declared.lower is None or declared.upper is None
+    return isinstance(declared, Categorical) and not declared.categories
+
+
+def _key(name: str) -> str:
+    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else _text(name)
+
+
+def _text(value: str) -> str:
+    # A JSON text is a TOML basic string, but for DEL, which TOML wants escaped.
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def _number(value: float | None) -> str:
+    if value is None:
+        return "nan"
+    return str(int(value)) if abs(value) < 1e15 and value == int(value) else repr(float(value))
+
+
+def _list(labels: tuple[str, ...]) -> str:
+    row = ", ".join(map(_text, labels))
+    if len(row) <= 90:
+        return f"[{row}]"
+    return "[\n" + "".join(f"  {_text(label)},\n" for label in labels) + "]"
+
+
+def write_schema(schema: DeclaredTable, path: Path) -> None:
+    """Write a schema file by way of a temporary file beside it."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        temporary.write_text(format_schema(schema), encoding="utf-8")
+        temporary.replace(path)
+    except OSError as error:
+        temporary.unlink(missing_ok=True)
+        raise SchemaError(f"The schema file '{path.name}' cannot be written: {error.strerror}.") from None

@@ -1,0 +1,142 @@
+"""Files that appear whole or not at all.
+
+Contract: the space is taken before anything is spent, the final name appears in one step, and a failure
+leaves no partial file behind.
+"""
+
+import contextlib
+import errno
+import os
+import secrets
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from dpcov.errors import ReleaseError
+
+_CANNOT_RESERVE = (errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP)
+"""What file systems answer that cannot take space in advance."""
+
+
+_NEW = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+
+
+class ReservedFile:
+    """A file to be written later, with its space already taken on the disk.
+
+    Parameters
+    ----------
+    path : Path
+        Final name; must not exist unless ``overwrite``.
+    size : int
+        Bytes to reserve; more or fewer may be written in the end.
+    overwrite : bool
+        Whether an existing file may be replaced.
+
+    Raises
+    ------
+    ReleaseError
+        The name is taken, the folder is missing or not writable, or the disk is full.
+    """
+
+    def __init__(self, path: str | Path, size: int = 0, *, overwrite: bool = False) -> None:
+        self.path = Path(path)
+        self._overwrite = overwrite
+        # The name is known before the file is there, so that an interrupt at any moment finds what to remove.
+        self._temporary = self.path.parent / f".dpcov-{secrets.token_hex(8)}.part"
+        self._handle = -1
+        try:
+            self._refuse_bad_target()
+            self._handle = os.open(self._temporary, _NEW, 0o600)
+            _take_space(self._handle, size)
+        except OSError as error:
+            self.discard()
+            raise _explain(self.path, error) from None
+        except BaseException:
+            self.discard()
+            raise
+
+    def _refuse_bad_target(self) -> None:
+        if str(self.path) == "-":
+            raise ReleaseError("A file is written whole or not at all, standard output is not; name a file.")
+        if self.path.is_dir():
+            raise ReleaseError(f"{self.path} is a directory; name a file in it.")
+        if not self.path.parent.is_dir():
+            raise ReleaseError(f"The folder {self.path.parent} does not exist; create it first.")
+        if self.path.exists() and not self.path.is_file():
+            raise ReleaseError(f"{self.path} is not an ordinary file; choose another name.")
+        if self.path.exists() and not self._overwrite:
+            raise ReleaseError(
+                f"{self.path} exists already. Choose another name, or say that it may be overwritten (--force)."
+            )
+
+    def write(self, content: bytes) -> None:
+        """Write the content, flush it to the disk and give the file its final name."""
+        try:
+            with os.fdopen(self._handle, "wb") as file:
+                self._handle = -1
+                # Overwrite first, cut afterwards: the reserved space is never given back before it is used.
+                file.write(content)
+                file.truncate()
+                file.flush()
+                os.fsync(file.fileno())
+            self._temporary.chmod(0o644)
+            self._temporary.replace(self.path)
+            _sync_folder(self.path.parent)
+        except OSError as error:
+            self.discard()
+            raise _explain(self.path, error) from None
+
+    def discard(self) -> None:
+        """Remove whatever is not finished."""
+        if self._handle >= 0:
+            os.close(self._handle)
+            self._handle = -1
+        with contextlib.suppress(OSError):
+            self._temporary.unlink(missing_ok=True)
+
+    def __del__(self) -> None:
+        # An interrupt between making the file and entering the block: nobody else would remove it.
+        if "_handle" in self.__dict__:
+            self.discard()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.discard()
+
+
+def _take_space(handle: int, size: int) -> None:
+    if size <= 0 or not hasattr(os, "posix_fallocate"):
+        return
+    try:
+        os.posix_fallocate(handle, 0, size)
+    except OSError as error:
+        if error.errno not in _CANNOT_RESERVE:
+            raise
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make the new name survive a power cut, where the system allows it."""
+    with contextlib.suppress(OSError):
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
+def write_file(path: str | Path, content: bytes, *, overwrite: bool = False) -> None:
+    """Write a whole file at once, or nothing."""
+    with ReservedFile(path, len(content), overwrite=overwrite) as file:
+        file.write(content)
+
+
+def _explain(path: Path, error: OSError) -> ReleaseError:
+    reason = os.strerror(error.errno) if error.errno else "unknown reason"
+    return ReleaseError(
+        f"Cannot write {path}: {reason.lower()}. Nothing was written; check space and permissions, then try again."
+    )

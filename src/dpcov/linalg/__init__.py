@@ -1,1 +1,0 @@
-"""Numerics without privacy: symmetric matrices, projections, shrinkage."""

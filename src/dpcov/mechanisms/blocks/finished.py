@@ -1,0 +1,125 @@
+"""What mechanisms share that publish a finished matrix: splitting a promise, the private row count, the division.
+
+Contract: the parts of a split promise compose to the whole in exact arithmetic, and the number of rows leaves
+only where it is public or after noise.  Knows nothing of how a mechanism spends its parts.
+"""
+
+import math
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcov.data.moments import Moments
+from dpcov.data.rows import EncodedRows
+from dpcov.errors import BudgetError, NumericError
+from dpcov.mechanisms.base import Problem
+from dpcov.noise.entropy import Entropy
+from dpcov.noise.lattice import LARGEST_STD, discrete_laplace, rounded_gaussian
+from dpcov.privacy.guarantee import ZCDP, Promise, PureDP
+from dpcov.published.linalg.symmetric import symmetrize
+from dpcov.published.statistics import NoisyStatistics, Post, PublishedArray
+
+Array = NDArray[np.float64]
+Cost = PureDP | ZCDP
+"""A part of the budget; parts of one kind add up."""
+
+ROW_COUNT_SHARE = Fraction(1, 20)
+"""Part of the budget that buys a private row count under add-remove-one."""
+
+
+def row_count_share(problem: Problem) -> Fraction:
+    """Part of the budget that goes to the number of rows."""
+    return Fraction(0) if problem.neighbors == "replace-one" else ROW_COUNT_SHARE
+
+
+def part_of(promise: Promise, share: Fraction) -> Cost:
+    """Scale a promise; parts whose shares sum to one compose to the whole."""
+    if isinstance(promise, PureDP):
+        return PureDP(epsilon=promise.epsilon * share)
+    assert isinstance(promise, ZCDP)
+    return ZCDP(rho=promise.rho * share)
+
+
+def squared_noise_scale(cost: Cost, absolute: int | Fraction, squared: int | Fraction) -> Fraction:
+    """Square of the noise scale that a part of the budget needs.
+
+    Parameters
+    ----------
+    cost : PureDP or ZCDP
+        Pure: Laplace noise of scale b = absolute / epsilon.  zCDP: Gaussian noise of variance squared / (2 rho).
+    absolute : int or Fraction
+        Sensitivity in the l1 norm.
+    squared : int or Fraction
+        Squared sensitivity in the l2 norm.
+
+    Returns
+    -------
+    Fraction
+        b**2 or the variance, exactly.
+    """
+    scale = (absolute / cost.epsilon) ** 2 if isinstance(cost, PureDP) else squared / (2 * cost.rho)
+    if scale > LARGEST_STD**2:
+        raise BudgetError("This budget drowns every table in noise. Use a larger budget.")
+    return scale
+
+
+def root_up(value: Fraction) -> float:
+    """A float that is not below the square root of a fraction."""
+    return math.nextafter(math.sqrt(math.nextafter(float(value), math.inf)), math.inf)
+
+
+def root_down(value: Fraction) -> float:
+    """A float that is not above the square root of a fraction."""
+    return math.nextafter(math.sqrt(math.nextafter(float(value), 0.0)), 0.0)
+
+
+def sscp_of(moments: Moments) -> Array:
+    """The **sensitive** sscp of the single stratum, rows in the unit ball."""
+    (stratum,) = moments.strata
+    return stratum.sscp.to_float() * 4.0**-moments.spec.bits
+
+
+def draw_row_count(
+    moments: Moments | EncodedRows, problem: Problem, cost: Cost | None, entropy: Entropy
+) -> int | None:
+    """The private number of rows, exactly discrete noise added; None where the number is public."""
+    if cost is None:
+        return None
+    k = problem.rows_per_person
+    if isinstance(cost, PureDP):
+        return moments.n_rows + int(discrete_laplace(k / cost.epsilon, 1, entropy)[0])
+    return moments.n_rows + int(rounded_gaussian(Fraction(k**2) / (2 * cost.rho), 1, entropy)[0])
+
+
+def check_row_count(problem: Problem, cost: Cost | None) -> Cost | None:
+    """Refuse a budget whose part for the row count needs more noise than can be drawn."""
+    if cost is not None:
+        squared_noise_scale(cost, problem.rows_per_person, problem.rows_per_person**2)
+    return cost
+
+
+def public_rows(problem: Problem, row_count: int | None) -> int:
+    """The number of rows to compute with: public, or private already."""
+    rows = problem.n_rows if row_count is None else max(1, row_count)
+    assert rows is not None
+    return rows
+
+
+def finish(
+    sscp: Array,
+    problem: Problem,
+    row_count: int | None,
+    *,
+    clip: float,
+    post: Post,
+    notes: tuple[str, ...] = (),
+) -> NoisyStatistics:
+    """Divide a private sscp by the number of rows and bring it to units of the norm bound."""
+    rows = public_rows(problem, row_count)
+    if not np.isfinite(sscp).all():
+        raise NumericError("The private matrix overflowed; nothing was released. Use a larger budget.")
+    arrays: dict[str, PublishedArray] = {"second_moment": symmetrize(sscp) * (clip**2 / rows)}
+    if row_count is not None:
+        arrays["row_count"] = np.array([row_count], dtype=np.int64)
+    return NoisyStatistics(layout="estimate", arrays=arrays, radius=clip, post=post, notes=notes)

@@ -1,0 +1,1 @@
+"""What to expect of a release, from public numbers alone."""

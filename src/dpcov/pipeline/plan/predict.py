@@ -1,0 +1,248 @@
+"""How large the error of every mechanism would be, from public numbers only.
+
+Contract: never sees a row.  Predictions rest on an assumed table, all of whose rows have the same length and
+a stated spectrum, and say how they were made; the randomness in here is seeded and protects nobody.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from math import log2, sqrt
+from typing import Any, Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcov.data.moments import Moments, MomentsSpec
+from dpcov.errors import BudgetError, UsageError
+from dpcov.mechanisms.auto import AUTO, resolve
+from dpcov.mechanisms.base import Mechanism, Problem, RowMechanism
+from dpcov.mechanisms.gaussian import Gaussian
+from dpcov.mechanisms.registry import make_mechanism, names
+from dpcov.noise.entropy import SeededEntropy
+from dpcov.pipeline.table import second_moment
+from dpcov.privacy.budget import Budget
+from dpcov.privacy.guarantee import Neighbors, PureDP, check_neighbors
+
+Kind = Literal["formula", "simulated", "bound"]
+"""``formula``: closed form.  ``simulated``: mean error on the assumed table.  ``bound``: the noise alone, which
+post-processing only lowers."""
+
+Spectrum = Literal["flat", "power", "steep"]
+"""Eigenvalues in decreasing order: all equal, proportional to 1/k, or to 1/k**2."""
+
+SPECTRA: tuple[Spectrum, ...] = get_args(Spectrum)
+
+SIMULATED_FEATURES = 512
+"""Tables wider than this are not simulated with most mechanisms: a release takes seconds there."""
+
+OTHER_LIMITS = {"stratified": 2000, "adaptive": 128, "eigenvectors": 24, "kapralov-talwar": 24}
+"""The same for mechanisms that are slower, or worth waiting for."""
+
+CONTRACTIONS = ("gaussian", "projection")
+"""Mechanisms read by a projection on a set that holds the truth: the error is at most the Gaussian noise."""
+
+_EXPONENTS: dict[Spectrum, float] = {"flat": 0.0, "power": -1.0, "steep": -2.0}
+_MOST_REPETITIONS = 64
+_ENOUGH_VALUES = 256
+"""Repetitions times columns: errors of wide matrices hardly vary."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Assumption:
+    """Public numbers and assumptions about a table.
+
+    Parameters
+    ----------
+    n_rows, n_features : int
+    budget : Budget
+    trace : float
+        Mean squared length of a row, as a fraction of the squared norm bound; in (0, 1].
+    spectrum : {"flat", "power", "steep"}
+        Assumed eigenvalues.
+    neighbors : {"replace-one", "add-remove-one"}
+    rows_per_person : int
+    """
+
+    n_rows: int
+    n_features: int
+    budget: Budget
+    trace: float = 0.1
+    spectrum: Spectrum = "power"
+    neighbors: Neighbors = "replace-one"
+    rows_per_person: int = 1
+
+    def __post_init__(self) -> None:
+        if not 0 < self.trace <= 1:
+            raise UsageError("The trace is a mean squared row length relative to the norm bound: in (0, 1].")
+        check_spectrum(self.spectrum)
+        Problem(
+            n_features=self.n_features, neighbors=check_neighbors(self.neighbors), n_rows=self.n_rows
+        )  # checks the counts, n_rows also where it is private
+
+    @property
+    def problem(self) -> Problem:
+        """What a mechanism is calibrated for."""
+        return Problem(
+            n_features=self.n_features,
+            neighbors=self.neighbors,
+            n_rows=self.n_rows if self.neighbors == "replace-one" else None,
+            rows_per_person=self.rows_per_person,
+        )
+
+    @property
+    def eigenvalues(self) -> NDArray[np.float64]:
+        """Assumed eigenvalues of the second moment, descending; they sum to the trace."""
+        shape = np.arange(1.0, self.n_features + 1) ** _EXPONENTS[self.spectrum]
+        values: NDArray[np.float64] = self.trace * shape / shape.sum()
+        return values
+
+    @property
+    def second_moment(self) -> NDArray[np.float64]:
+        """The assumed second moment; its eigenvectors are a fixed random basis, so that it is not sparse."""
+        normals = np.random.default_rng(self.n_features).standard_normal((self.n_features, self.n_features))
+        basis, _ = np.linalg.qr(normals)
+        moment: NDArray[np.float64] = (basis * self.eigenvalues) @ basis.T
+        return (moment + moment.T) / 2
+
+    def moments(self, spec: MomentsSpec) -> Moments:
+        """Exact moments of the assumed table."""
+        radius = min(sqrt(self.trace) / spec.clip, 1.0)
+        shell = min(int(-log2(radius)), spec.shells - 1)
+        moments = Moments(self.n_features, spec)
+        stratum = moments.strata[shell]
+        stratum.n_rows = self.n_rows
+        shares = self.second_moment / self.trace
+        # Sums that do not fit into one word are added in parts.
+        parts = max(1, self.n_rows >> 20)
+        unit = 4.0**spec.bits * self.n_rows / parts
+        for _ in range(parts):
+            stratum.sscp.add(np.trunc(shares * unit * (radius * 2.0**shell) ** 2), int(2 * unit))
+            if stratum.normalized is not None:
+                stratum.normalized.add(np.trunc(shares * unit), int(2 * unit))
+        return moments
+
+
+def check_spectrum(spectrum: str) -> Spectrum:
+    """Return the name, or say which ones exist."""
+    for known in SPECTRA:
+        if spectrum == known:
+            return known
+    raise UsageError(f"Unknown spectrum. Use one of: {', '.join(SPECTRA)}.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Prediction:
+    """Expected Frobenius error of one mechanism.
+
+    Parameters
+    ----------
+    mechanism : str
+        ``auto`` or a name in the registry.
+    error : float
+        Mean Frobenius error of the second moment of rows in the unit ball.
+    relative_error : float
+        The same over the Frobenius norm of the assumed second moment; publishing zeros has 1.
+    kind : {"formula", "simulated", "bound"}
+        How it was found.
+    """
+
+    mechanism: str
+    error: float
+    relative_error: float
+    kind: Kind
+
+
+def predict(assumed: Assumption, mechanisms: Sequence[str] = ()) -> tuple[Prediction, ...]:
+    """Predict the error of every mechanism that can keep the budget.
+
+    Parameters
+    ----------
+    assumed : Assumption
+    mechanisms : sequence of str
+        Names in the registry, or ``auto``; all of them if none is given.
+
+    Returns
+    -------
+    tuple of Prediction
+        Mechanisms that cannot keep the budget, need rows, or are too slow to simulate at this width, are left out.
+
+    Examples
+    --------
+    >>> assumed = Assumption(n_rows=10_000, n_features=8, budget=Budget(rho="0.1"), trace=0.2)
+    >>> [prediction.mechanism for prediction in predict(assumed, ["gaussian", "auto"])]
+    ['gaussian', 'auto']
+    """
+    wanted = mechanisms or (AUTO, *names())
+    real = {name: _resolve(assumed, name) for name in wanted}
+    found = {name: _predict_one(assumed, name) for name in dict.fromkeys(filter(None, real.values()))}
+    return tuple(
+        replace(prediction, mechanism=name)
+        for name in wanted
+        if (prediction := found.get(real[name] or "")) is not None
+    )
+
+
+def _resolve(assumed: Assumption, name: str) -> str | None:
+    """The mechanism behind a name, or None if nothing keeps the budget."""
+    try:
+        return resolve(name, {}, assumed.problem, assumed.budget).mechanism
+    except BudgetError:
+        return None
+
+
+def _predict_one(assumed: Assumption, name: str) -> Prediction | None:
+    mechanism = make_mechanism(name, {})
+    if isinstance(mechanism, RowMechanism):
+        return None
+    try:
+        mechanism.calibrate(assumed.problem, assumed.budget)
+    except BudgetError:
+        return None
+    if name == "zero":
+        return _prediction(assumed, name, _size(assumed), "formula")
+    if assumed.n_features <= OTHER_LIMITS.get(name, SIMULATED_FEATURES):
+        return _prediction(assumed, name, _simulated_error(assumed, mechanism), "simulated")
+    if name in CONTRACTIONS and not isinstance(assumed.budget.promise, PureDP):
+        return _prediction(assumed, name, noise_error(assumed), "bound")
+    return None
+
+
+def _prediction(assumed: Assumption, name: str, error: float, kind: Kind) -> Prediction:
+    return Prediction(mechanism=name, error=error, relative_error=error / _size(assumed), kind=kind)
+
+
+def _size(assumed: Assumption) -> float:
+    """Frobenius norm of the assumed second moment: the error of publishing zeros."""
+    return float(np.linalg.norm(assumed.eigenvalues))
+
+
+def noise_error(assumed: Assumption) -> float:
+    """Root mean squared Frobenius error of the unbiased Gaussian release.
+
+    With variance v on the diagonal, v/2 off it and a free trace of variance v, E ||error||**2 = v (d (d + 1) / 2
+    - d / (d + 1)); the last term is absent under add-remove-one, where the noisy row count adds an error of its own.
+    """
+    mechanism = Gaussian()
+    calibration = mechanism.calibrate(assumed.problem, assumed.budget)
+    d = assumed.n_features
+    entries = d * (d + 1) / 2 - (calibration.trace_variance is not None) * d / (d + 1)
+    return sqrt(calibration.diagonal_variance * entries) / (4.0**mechanism.bits * assumed.n_rows)
+
+
+def _simulated_error(assumed: Assumption, mechanism: Mechanism[Any]) -> float:
+    """Mean Frobenius error of releases of the assumed table, each with fresh seeded noise."""
+    moments = assumed.moments(mechanism.moments_spec(assumed.problem))
+    repetitions = min(max(1, _ENOUGH_VALUES // assumed.n_features), _MOST_REPETITIONS)
+    truth = assumed.second_moment
+    errors = []
+    for seed in range(repetitions):
+        made = second_moment(
+            moments,
+            budget=assumed.budget,
+            mechanism=mechanism.name,
+            neighbors=assumed.neighbors,
+            rows_per_person=assumed.rows_per_person,
+            entropy=SeededEntropy(seed),
+        )
+        errors.append(float(np.linalg.norm(made.second_moment() - truth)))
+    return float(np.mean(errors))

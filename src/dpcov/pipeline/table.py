@@ -1,0 +1,389 @@
+"""The doors of the house: rows -> moments -> mechanism(budget) -> Release.
+
+Contract: only public numbers are decided here, before a row is read; nothing but a
+:class:`~dpcov.published.release.Release` comes out, except from :func:`moments`, whose result is sensitive.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcov.data.cells import text_column
+from dpcov.data.checkpoint import Checkpoint
+from dpcov.data.encode import Encoder
+from dpcov.data.engines import BallEncoding, TableEncoding
+from dpcov.data.engines.local import GroupedRows
+from dpcov.data.gather import Gathering, Progress, table_moments
+from dpcov.data.groups import Grouping, split_schema
+from dpcov.data.moments import Moments, MomentsSpec
+from dpcov.data.rows import EncodedRows, RowsSpec
+from dpcov.data.schema.schema import Schema
+from dpcov.data.seal import sealed
+from dpcov.errors import BudgetError, UsageError
+from dpcov.mechanisms.auto import AUTO, resolve
+from dpcov.mechanisms.base import Problem
+from dpcov.noise.entropy import Entropy
+from dpcov.pipeline.publish import Account, ReleasePlan, publish
+from dpcov.privacy.budget import Budget
+from dpcov.privacy.guarantee import Neighbors, check_neighbors
+from dpcov.privacy.ledger.ledger import Ledger
+from dpcov.privacy.options import Between, plain
+from dpcov.published.columns import LARGEST_SCALE, SMALLEST_SCALE, EncodedColumn
+from dpcov.published.release import Release
+
+__all__ = ["checkpoint", "moments", "release", "second_moment", "table_moments"]
+
+
+def release(
+    data: Any,
+    *,
+    schema: Schema | str | Path,
+    budget: Budget,
+    mechanism: str = AUTO,
+    neighbors: Neighbors = "replace-one",
+    n_rows: int | None = None,
+    by: str | None = None,
+    accept_large_delta: bool = False,
+    ledger: Ledger | str | Path | None = None,
+    dataset: str | None = None,
+    output: str | Path | None = None,
+    overwrite: bool = False,
+    entropy: Entropy | None = None,
+    progress: Progress | None = None,
+    engine: str | None = None,
+    threads: int | None = None,
+    memory_limit: float | None = None,
+    **options: Any,
+) -> Release:
+    """Release the second moments of a table once, with a differential privacy guarantee.
+
+    Parameters
+    ----------
+    data : path, "-", data frame, Arrow table, array, sparse matrix, or Checkpoint
+        The sensitive table, or its moments as gathered by :func:`checkpoint`.  Files are streamed: memory does not
+        depend on the number of rows.
+    schema : Schema or path of a schema file
+        Public bounds, categories and policies.
+    budget : Budget
+        What to promise: ``Budget(rho=...)`` or ``Budget(epsilon=..., delta=...)`` for Gaussian noise.
+    mechanism : str, default="auto"
+        ``auto``, or a name from :func:`dpcov.mechanisms.registry.names`.
+    neighbors : {"replace-one", "add-remove-one"}
+        Neighbor relation; under ``replace-one`` the number of rows is public.
+    n_rows : int, optional
+        The number of rows as publicly known (replace-one); contradicting data are refused.
+    by : str, optional
+        A categorical column of the schema: one matrix for each of its categories (and one for all other values), at
+        the price of one release; see :meth:`~dpcov.published.release.Release.group`.
+    accept_large_delta : bool, default=False
+        Insist on a delta of one over the number of rows or more, or above 1e-3 where that number is private.
+    ledger : Ledger or path, optional
+        Where to charge the budget; needs ``dataset``.
+    output : path, optional
+        Also write the release file, whole or not at all.
+    entropy : Entropy, optional
+        Operating-system randomness by default; a seeded source marks the release as not private.
+    progress : callable, optional
+        Called with the number of rows after every block.
+    engine : {"local", "dask", "spark", "device"}, optional
+        Where moments are gathered; found by the type of the data if not given.  All give equal moments.
+    threads : int, optional
+        Threads of the local engine; all cores by default.
+    memory_limit : float, optional
+        GiB that gathering moments may take on one machine; what the machine has by default.  What cannot fit is
+        refused before a row is read.
+    **options
+        Options of the mechanism.
+
+    Returns
+    -------
+    Release
+
+    Raises
+    ------
+    SchemaError, DataError, BudgetError, LedgerError, ReleaseError
+        Before any budget is spent, except when the ledger itself or the final write fails.
+
+    Examples
+    --------
+    >>> import numpy as np, dpcov
+    >>> rows = np.random.default_rng(0).uniform(size=(1000, 2))
+    >>> schema = dpcov.Schema(columns={"x0": dpcov.Numeric(lower=0, upper=1), "x1": dpcov.Numeric(lower=0, upper=1)})
+    >>> made = dpcov.release(rows, schema=schema, budget=dpcov.Budget(rho="0.5"))
+    >>> made.covariance().shape
+    (2, 2)
+    """
+    where = Gathering(engine=engine, threads=threads, memory_limit=memory_limit, progress=progress)
+    plan, encoding = _plan_table(schema, budget, mechanism, neighbors, n_rows, by, options)
+
+    def gather_table(spec: MomentsSpec | RowsSpec) -> Moments | EncodedRows:
+        return where.gather(data, encoding, spec)
+
+    plan = replace(plan, accept_large_delta=plain("accept_large_delta", accept_large_delta, bool))
+    return publish(plan, gather_table, _account(ledger, dataset), output, overwrite, entropy)
+
+
+def checkpoint(
+    data: Any,
+    *,
+    schema: Schema | str | Path,
+    budget: Budget,
+    mechanism: str = AUTO,
+    neighbors: Neighbors = "replace-one",
+    n_rows: int | None = None,
+    by: str | None = None,
+    name: str = "",
+    engine: str | None = None,
+    threads: int | None = None,
+    memory_limit: float | None = None,
+    progress: Progress | None = None,
+    **options: Any,
+) -> Checkpoint:
+    """Gather the exact **sensitive** moments that a later :func:`release` with the same arguments will ask for.
+
+    Nothing is drawn and no budget is spent.  Checkpoints of several parts or sites are merged, saved under a key, and
+    given to :func:`release` as its data.
+
+    Parameters
+    ----------
+    data, schema, budget, mechanism, neighbors, n_rows, by, engine, threads, memory_limit, progress, **options
+        As in :func:`release`; ``n_rows`` is the public number of all parts together.
+    name : str
+        The custodian's name for this part of the table.
+    """
+    where = Gathering(engine=engine, threads=threads, memory_limit=memory_limit, progress=progress)
+    plan, encoding = _plan_table(schema, budget, mechanism, neighbors, n_rows, by, options)
+    wanted = plan.mechanism.wants(plan.problem(n_rows))
+    if isinstance(wanted, RowsSpec):
+        raise UsageError(
+            f"The {plan.mechanism.name} mechanism needs the rows; it cannot start from saved moments."
+        )
+    assert plan.schema_toml is not None
+    return Checkpoint.of_part(where.moments(data, encoding, wanted), plan.schema_toml, by, name)
+
+
+def _plan_table(
+    schema: Schema | str | Path,
+    budget: Budget,
+    mechanism: str,
+    neighbors: Neighbors,
+    n_rows: int | None,
+    by: str | None,
+    options: Mapping[str, Any],
+) -> tuple[ReleasePlan, TableEncoding]:
+    """Decide everything about the release of a table that public numbers decide."""
+    if n_rows is not None and neighbors == "add-remove-one":
+        raise UsageError("Under add-remove-one neighbors the number of rows is private; do not state it.")
+    declared = schema if isinstance(schema, Schema) else Schema.from_toml(schema)
+    by = plain("by", by, str | None)
+    schema, grouping = (declared, None) if by is None else split_schema(declared, by)
+    encoding = TableEncoding(schema=schema, grouping=grouping)
+    encoder = encoding.encoder
+    groups = () if grouping is None else grouping.names
+    problem = Problem(
+        n_features=len(encoder.columns),
+        neighbors=check_neighbors(neighbors),
+        n_rows=n_rows,
+        rows_per_person=schema.rows_per_person,
+        n_groups=max(1, len(groups)),
+    )
+    choice = resolve(mechanism, options, problem, budget, shortest_row=_shortest_row(schema, encoder))
+    plan = ReleasePlan(
+        mechanism=choice.make(),
+        choice=choice,
+        budget=budget,
+        neighbors=problem.neighbors,
+        columns=encoder.columns,
+        norm_bound=encoder.norm_bound,
+        rows_per_person=problem.rows_per_person,
+        intercept_is_public=_intercept_is_public(schema, neighbors),
+        title=schema.title,
+        schema_toml=declared.dumps(),
+        stated_rows=problem.n_rows,
+        groups=groups,
+    )
+    return plan, encoding
+
+
+def second_moment(
+    X: Any,
+    *,
+    norm_bound: float | None = None,
+    budget: Budget,
+    mechanism: str = AUTO,
+    neighbors: Neighbors = "replace-one",
+    rows_per_person: int = 1,
+    groups: Iterable[object] | None = None,
+    categories: Iterable[str] | None = None,
+    accept_large_delta: bool = False,
+    entropy: Entropy | None = None,
+    ledger: Ledger | str | Path | None = None,
+    dataset: str | None = None,
+    engine: str | None = None,
+    threads: int | None = None,
+    memory_limit: float | None = None,
+    **options: Any,
+) -> Release:
+    """Release X'X / n of a plain array whose rows are clipped to a public norm bound.
+
+    Parameters
+    ----------
+    X : (n, d) array, sparse matrix, or Moments
+        Sensitive rows, or their exact moments from :func:`moments`.
+    norm_bound : float
+        Public bound on the l2 norm of a row; longer rows are scaled down to it.  Required for rows.
+    groups : iterable of length n, optional
+        The group of each row of an array or a data frame in memory; needs ``categories``.  One matrix for each
+        group at the price of one release.
+    categories : iterable of str, optional
+        The public names of all groups.
+    budget, mechanism, neighbors, accept_large_delta, entropy, ledger, dataset, engine, threads, memory_limit, **options
+        As in :func:`release`.
+
+    Returns
+    -------
+    Release
+        ``.second_moment(post=...)`` is the (d, d) estimate in the units of ``X``.
+
+    Examples
+    --------
+    >>> import numpy as np, dpcov
+    >>> X = np.random.default_rng(0).normal(size=(5000, 3))
+    >>> made = dpcov.second_moment(X, norm_bound=4.0, budget=dpcov.Budget(rho=1))
+    >>> made.second_moment().shape
+    (3, 3)
+    """
+    bound = X.norm_bound if isinstance(X, Moments) and norm_bound is None else norm_bound
+    bound = _check_norm_bound(bound)
+    where = Gathering(engine=engine, threads=threads, memory_limit=memory_limit)
+    names = _names(X, where)
+    codes, group_names = _group_codes(groups, categories)
+    encoding = BallEncoding(n_features=len(names), norm_bound=bound)
+    problem = Problem(
+        n_features=len(names),
+        neighbors=check_neighbors(neighbors),
+        rows_per_person=rows_per_person,
+        n_groups=max(1, len(group_names)),
+    )
+    choice = resolve(mechanism, options, problem, budget)
+    plan = ReleasePlan(
+        mechanism=choice.make(),
+        choice=choice,
+        budget=budget,
+        neighbors=problem.neighbors,
+        columns=_plain_columns(names),
+        norm_bound=bound,
+        rows_per_person=problem.rows_per_person,
+        intercept_is_public=False,
+        groups=group_names,
+        accept_large_delta=plain("accept_large_delta", accept_large_delta, bool),
+    )
+
+    def gather_array(spec: MomentsSpec | RowsSpec) -> Moments | EncodedRows:
+        if not isinstance(X, Moments):
+            return where.gather(X if codes is None else GroupedRows(rows=X, groups=codes), encoding, spec)
+        if isinstance(spec, RowsSpec):
+            raise UsageError(
+                f"The {choice.mechanism} mechanism needs the rows; give them instead of moments."
+            )
+        if X.spec != spec or X.norm_bound != bound:
+            raise UsageError(
+                f"These moments do not fit the {choice.mechanism} mechanism; gather them with norm_bound={bound}, "
+                f"{spec}, or name the mechanism that they are for."
+            )
+        return X
+
+    return publish(plan, gather_array, _account(ledger, dataset), None, False, entropy)
+
+
+def moments(
+    X: Any,
+    *,
+    norm_bound: float,
+    engine: str | None = None,
+    threads: int | None = None,
+    memory_limit: float | None = None,
+    progress: Progress | None = None,
+    **spec: Any,
+) -> Moments:
+    """Exact **sensitive** moments of an array, to be shared by several mechanisms.
+
+    Parameters
+    ----------
+    X : (n, d) array or sparse matrix
+    norm_bound : float
+        Public bound on the l2 norm of a row; longer rows are scaled down to it.
+    engine, threads, memory_limit, progress
+        As in :func:`release`.
+    **spec
+        Fields of :class:`~dpcov.data.moments.MomentsSpec`: ``shells``, ``normalized``, ``bits``.
+    """
+    where = Gathering(engine=engine, threads=threads, memory_limit=memory_limit, progress=progress)
+    encoding = BallEncoding(n_features=len(where.columns(X)), norm_bound=_check_norm_bound(norm_bound))
+    return where.moments(X, encoding, MomentsSpec(**spec))
+
+
+def _intercept_is_public(schema: Schema, neighbors: str) -> bool:
+    """Under replace-one every row carries the same intercept unless rows are weighted or scaled down."""
+    unscaled = schema.norm_bound is None or schema.norm_bound >= schema.worst_case_norm
+    return neighbors == "replace-one" and schema.intercept and schema.weights is None and unscaled
+
+
+def _shortest_row(schema: Schema, encoder: Encoder) -> float:
+    """Public lower bound on the norm of an encoded row, as a fraction of the norm bound."""
+    unscaled = schema.norm_bound is None or schema.norm_bound >= schema.worst_case_norm
+    return 1.0 / encoder.norm_bound if schema.intercept and schema.weights is None and unscaled else 0.0
+
+
+def _account(ledger: Ledger | str | Path | None, dataset: str | None) -> Account | None:
+    if ledger is None:
+        if dataset is not None:
+            raise UsageError("A dataset name needs a ledger; give both, or none.")
+        return None
+    if dataset is None:
+        raise UsageError("Say which dataset of the ledger pays (dataset=..., --dataset).")
+    book = ledger if isinstance(ledger, Ledger) else Ledger(ledger)
+    return Account(ledger=book, dataset=plain("dataset", dataset, str))
+
+
+def _check_norm_bound(norm_bound: float | None) -> float:
+    try:
+        bound: float = plain(
+            "norm_bound", norm_bound, Annotated[float, Between(SMALLEST_SCALE, LARGEST_SCALE)]
+        )
+    except UsageError as error:
+        raise BudgetError(
+            f"{error} It is publicly known to bound the l2 norm of a row, and never computed from the data."
+        ) from None
+    return bound
+
+
+def _group_codes(
+    groups: Iterable[object] | None, categories: Iterable[str] | None
+) -> tuple[NDArray[np.intp] | None, tuple[str, ...]]:
+    """Number every row's group by the public list of categories."""
+    if groups is None and categories is None:
+        return None, ()
+    if groups is None or categories is None:
+        raise UsageError("Give the groups of the rows and the public list of categories together.")
+    grouping = Grouping("groups", categories)
+    cells = groups.tolist() if hasattr(groups, "tolist") else groups
+    column = sealed(
+        lambda: text_column(cells, "groups"), "groups", lambda _: "give a category for every row."
+    )
+    return grouping.codes_of(column), grouping.names
+
+
+def _names(X: Any, where: Gathering) -> tuple[str, ...]:
+    """Names of the features: the data's own, or x0, x1, ... where it has none."""
+    return tuple(f"x{i}" for i in range(X.n_features)) if isinstance(X, Moments) else where.columns(X)
+
+
+def _plain_columns(names: Iterable[str]) -> tuple[EncodedColumn, ...]:
+    return tuple(
+        EncodedColumn(name=name, source=name, kind="numeric", center=0.0, half_range=1.0) for name in names
+    )

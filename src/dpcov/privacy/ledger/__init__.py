@@ -1,0 +1,1 @@
+"""Accounts of privacy budgets: what was promised, what is spent, what is left."""

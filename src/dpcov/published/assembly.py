@@ -1,0 +1,113 @@
+"""From noisy statistics and public facts to a release, and a rehearsal of it before anything is charged.
+
+Contract: a pure function of what may be published; draws nothing and reads no row.
+"""
+
+from datetime import UTC, datetime
+from importlib.metadata import version
+from typing import TypedDict, Unpack
+
+import msgspec
+import numpy as np
+
+from dpcov.errors import UsageError
+from dpcov.privacy.guarantee import Guarantee
+from dpcov.published.checks import numbers_make_sense
+from dpcov.published.columns import EncodedColumn
+from dpcov.published.file import encode_manifest, member_record
+from dpcov.published.manifest import (
+    Manifest,
+    MechanismRecord,
+    SpentRecord,
+    StatisticsRecord,
+    guarantee_record,
+)
+from dpcov.published.release import Release
+from dpcov.published.statistics import NoisyStatistics, Post
+
+SEEDED_WARNING = "not private: the randomness was seeded for research"
+
+
+class Facts(TypedDict):
+    """Public facts that a release states as they are; see :class:`~dpcov.published.manifest.Manifest`."""
+
+    mechanism: MechanismRecord
+    n_rows: int | None
+    norm_bound: float
+    intercept_is_public: bool
+    columns: tuple[EncodedColumn, ...]
+    title: str
+    groups: tuple[str, ...]
+    schema_toml: str | None
+    spent: SpentRecord | None
+
+
+def assemble(
+    statistics: NoisyStatistics,
+    guarantee: Guarantee,
+    *,
+    private: bool,
+    post: Post | None = None,
+    notes: tuple[str, ...] = (),
+    **facts: Unpack[Facts],
+) -> Release:
+    """Put a release together.
+
+    Parameters
+    ----------
+    statistics : NoisyStatistics
+        What the mechanism drew.
+    guarantee : Guarantee
+    private : bool
+        Whether the randomness was the operating system's; otherwise the release carries a warning.
+    post : Post, optional
+        How to read the release, where that is not the mechanism's own way.
+    notes : tuple of str
+        Public remarks, before the mechanism's own.
+    **facts
+        See :class:`Facts`.
+    """
+    manifest = _manifest(statistics, guarantee, private=private, post=post, notes=notes, **facts)
+    return Release(manifest, dict(statistics.arrays))
+
+
+def rehearse(guarantee: Guarantee, **facts: Unpack[Facts]) -> None:
+    """Refuse public facts that a release could not hold, or that could not be read back."""
+    manifest = _manifest(NoisyStatistics(layout="estimate", arrays={}), guarantee, private=True, **facts)
+    try:
+        msgspec.json.decode(encode_manifest(manifest), type=Manifest)
+    except (msgspec.MsgspecError, TypeError, ValueError, OverflowError) as error:
+        raise UsageError(
+            f"The release could not be written or read back: {error}. Correct the schema."
+        ) from None
+    if not numbers_make_sense(manifest):
+        raise UsageError("The norm bound, a column's bounds or a number of rows is out of range. Correct it.")
+
+
+def _manifest(
+    statistics: NoisyStatistics,
+    guarantee: Guarantee,
+    *,
+    private: bool,
+    post: Post | None = None,
+    notes: tuple[str, ...] = (),
+    **facts: Unpack[Facts],
+) -> Manifest:
+    return Manifest(
+        created=datetime.now(UTC).isoformat(timespec="seconds"),
+        software={"dpcov": version("dpcov"), "numpy": np.__version__},
+        guarantee=guarantee_record(guarantee),
+        statistics=StatisticsRecord(
+            layout=statistics.layout,
+            lattice_bits=statistics.lattice_bits,
+            dropped_bits=statistics.dropped_bits,
+            radius=statistics.radius,
+            post=post or statistics.post,
+            noise=statistics.noise,
+            notes=notes + statistics.notes,
+            post_options=statistics.post_options,
+        ),
+        members={name: member_record(array) for name, array in statistics.arrays.items()},
+        warnings=() if private else (SEEDED_WARNING,),
+        **facts,
+    )

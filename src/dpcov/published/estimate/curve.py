@@ -1,0 +1,114 @@
+"""The shrinkage curve of least estimated risk: one small convex program.
+
+Contract: the curve is increasing and not negative, hence its matrix is positive semidefinite, and among the
+curves of its spline family it minimizes Stein's unbiased risk estimate.  Knows nothing of eigenvectors, rows
+or privacy.
+
+Notes
+-----
+For f = Σ_k c_k φ_k the risk estimate is quadratic in c.  In the Mahalanobis norm of the noise (variance 2v in every
+direction but I/√d, there w) it is, up to a constant and with κ = 2v/w − 1,
+
+    ‖Φc − λ‖² + κ (Σf − Σλ)²/d + 4v Σ_k c_k (Σ_i φ_k'(λ_i) + Σ_i φ_k(λ_i) m_i),
+
+to be minimized over c ≥ 0: a nonnegative least-squares problem in a dozen unknowns, whatever d.
+
+Where no weight is about to change sign the minimizer solves A_P c_P = b_P over the curves P in use, so the fit's own
+derivatives follow from A_P dc_P = db_P − dA_P c_P.  Summed over the eigenvalues, ∂m_j/∂λ_i = 1/(λ_i − λ_j)² leaves
+
+    Σ_i φ(λ_i)ᵀ A_P⁻¹ ∂(Σ_j φ(λ_j) m_j)/∂λ_i = Σ_i φᵀA_P⁻¹φ' m − Σ_{i<j} ‖L⁻¹(φ(λ_i) − φ(λ_j))‖²/(λ_i − λ_j)²,
+
+L being the Cholesky factor of A_P.
+"""
+
+import numpy as np
+import scipy.linalg
+from scipy.optimize import nnls
+
+from dpcov.errors import NumericError
+from dpcov.published.estimate.risk import NoisySpectrum, SpectralEstimate, squared_chord_slopes
+from dpcov.published.estimate.splines import CurveBasis, increasing_basis, noise_knots
+from dpcov.published.linalg.symmetric import Array
+
+LARGEST_TRACE_WEIGHT = 1e4
+RIDGE = 1e-10
+NEGLIGIBLE = 1e-12
+
+
+def least_risk_curve(spectrum: NoisySpectrum, pieces: int) -> SpectralEstimate:
+    """Return the estimate by the curve that is fitted to the eigenvalues, with the freedom of the fit in its slopes.
+
+    ``pieces`` is the number of knot intervals between 0 and the edge 2√(dv) of the noise's semicircle.
+    """
+    v, d, values = spectrum.off_diagonal_variance, spectrum.dimension, spectrum.separated
+    basis = increasing_basis(values, noise_knots(2.0 * np.sqrt(d * v), float(values.max()), pieces))
+    heights, totals = basis.heights, basis.heights.sum(axis=0)
+    divergence = basis.slopes.sum(axis=0) + spectrum.pair_sums @ heights
+    weight = _trace_weight(spectrum)
+    quadratic = heights.T @ heights + weight * np.outer(totals, totals)
+    linear = _target(spectrum) @ heights - 2.0 * v * divergence + weight * values.sum() * totals
+    coefficients = nonnegative_minimizer(quadratic, linear)
+    return _differentiated(spectrum, basis.only(coefficients > 0.0), coefficients[coefficients > 0.0])
+
+
+def _trace_weight(spectrum: NoisySpectrum) -> float:
+    """κ/d."""
+    v, d = spectrum.off_diagonal_variance, spectrum.dimension
+    return (2.0 * v / max(spectrum.mean_variance, 2.0 * v / LARGEST_TRACE_WEIGHT) - 1.0) / d
+
+
+def _target(spectrum: NoisySpectrum) -> Array:
+    return spectrum.separated if spectrum.excess is None else spectrum.separated - spectrum.excess
+
+
+def _differentiated(spectrum: NoisySpectrum, basis: CurveBasis, coefficients: Array) -> SpectralEstimate:
+    """The curve's values and derivatives; ``basis`` holds the curves in use only."""
+    v, values, weight = spectrum.off_diagonal_variance, spectrum.separated, _trace_weight(spectrum)
+    heights, totals = basis.heights, basis.heights.sum(axis=0)
+    fitted, slopes = heights @ coefficients, basis.slopes @ coefficients
+    if not coefficients.size:
+        return SpectralEstimate(values=fitted, own_slopes=0.0, shift_slope=0.0)
+    missing = _target(spectrum) - 2.0 * v * spectrum.pair_sums - fitted
+    missing += weight * (values.sum() - fitted.sum())
+    changes = basis.slopes * missing[:, np.newaxis] - 2.0 * v * basis.curvatures
+    changes += (heights + weight * totals) * (1.0 - slopes)[:, np.newaxis]
+    quadratic = heights.T @ heights + weight * np.outer(totals, totals)
+    scale = np.sqrt(np.diag(quadratic))
+    factor = scale[:, np.newaxis] * _factor(quadratic, scale)
+    whitened = scipy.linalg.solve_triangular(factor, np.vstack([heights, changes]).T, lower=True).T
+    white, white_changes = np.split(whitened, 2)
+    refitted = float(np.vdot(white, white_changes)) + 2.0 * v * squared_chord_slopes(white, values)
+    shifted = float(white.sum(axis=0) @ white_changes.sum(axis=0))
+    total = float(slopes.sum())
+    return SpectralEstimate(
+        values=fitted, own_slopes=total + refitted, shift_slope=(total + shifted) / values.size
+    )
+
+
+def _factor(quadratic: Array, scale: Array) -> Array:
+    """Cholesky factor of a positive semidefinite matrix whose diagonal is brought to 1.
+
+    With fewer eigenvalues than curves it is singular; the ridge keeps the factor without moving the fit.
+    """
+    return np.asarray(np.linalg.cholesky(quadratic / np.outer(scale, scale) + RIDGE * np.eye(scale.size)))
+
+
+def nonnegative_minimizer(quadratic: Array, linear: Array) -> Array:
+    """Minimize cᵀAc − 2bᵀc over c ≥ 0; curves that vanish at all eigenvalues get weight 0."""
+    # scipy's nnls does not check its input, and writes out of bounds where it is empty or not finite.
+    if not (np.isfinite(quadratic).all() and np.isfinite(linear).all()):
+        raise NumericError("The shrinkage curve has no finite fit. Read the release with another post.")
+    norms = np.sqrt(np.diag(quadratic))
+    if not norms.any():
+        return np.zeros(norms.size)
+    used = norms > NEGLIGIBLE * norms.max()
+    scale = norms[used]
+    factor = _factor(quadratic[np.ix_(used, used)], scale)
+    target = np.linalg.solve(factor, linear[used] / scale)
+    try:
+        weights, _ = nnls(factor.T, target, maxiter=50 * scale.size)
+    except RuntimeError as error:
+        raise NumericError("The shrinkage curve did not converge. Use project_psd_trace instead.") from error
+    solution = np.zeros(norms.size)
+    solution[used] = weights / scale
+    return solution

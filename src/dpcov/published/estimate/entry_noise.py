@@ -1,0 +1,223 @@
+"""The noise on means, standard deviations, correlations and eigenvalues: its law, and how large it is.
+
+Contract: public numbers only, closed form.  Everything is in encoded units, relative to an intercept
+of 1, before post-processing.  First order in the noise (the delta method), with the estimates in
+place of the truth.
+
+Notes
+-----
+*Entries.*  With c the intercept's moment, means m_i = M_0i/c and covariances C_ij = M_ij/c - m_i m_j,
+
+    c dC_ij = dM_ij - m_j dM_0i - m_i dM_0j - (C_ij - m_i m_j) dc,
+
+where dc = 0 if the intercept is public.  Off-diagonal entries of M have independent noise, and any two
+diagonal ones the same covariance.  Collecting the coefficient of each entry in
+
+    dr_ij = dC_ij / s_i s_j - r_ij/2 (dC_ii / C_ii + dC_jj / C_jj)
+
+gives the variances below.
+
+*Eigenvalues.*  Centering and scaling turn the noise W of a second moment into B W B' / c with
+B = S [-m, I], S = diag(s).  It has the law of D G D, where the squares of D are the eigenvalues of
+S (I + m m') S.  Noise with off-diagonal variance v and scales s ends at the least value over
+r > max s_j² of
+
+    f(r) = r √(v Σ_j s_j² / (r - s_j²)),
+
+which is 2 √(dv) when all s are 1.  It follows from the Dyson equation -1/g_i = z + v s_i² Σ_j s_j² g_j
+of a matrix with that variance profile, whose real solutions end at the edge (Ajanki, Erdős, Krüger
+2017).  The means add one eigenvalue t > max s_j² to the profile.  If t lies beyond the minimum of f,
+one eigenvalue of the noise leaves the others and is f(t): (1 + |m|²) √(dv) / |m| when all s are 1.
+"""
+
+from dataclasses import dataclass, replace
+from math import sqrt
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import minimize_scalar
+
+from dpcov.published.estimate.post import Part, UnitEstimate, unit_estimate
+from dpcov.published.manifest import Manifest
+from dpcov.published.statistics import Post
+
+if TYPE_CHECKING:
+    from dpcov.published.base import BaseRelease
+
+Array = NDArray[np.float64]
+
+DEVIATIONS = 2.0
+"""Standard deviations beyond the edge of the noise from which an eigenvalue counts as signal."""
+
+CLEAR_TRACE = 3.0
+"""Standard deviations of its trace from which a stratum is taken to hold rows."""
+
+NUCLEAR_EDGE = sqrt(1.5)
+"""Edge of nuclear-norm noise (Ullman's law) relative to Gaussian noise of the same variance, for large dimensions."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class MomentNoise:
+    """Law of the noise on a second moment in encoded units, and the intercept's place in it.
+
+    Parameters
+    ----------
+    diagonal, off_diagonal : float
+        Variances of entries.
+    between_diagonals : float
+        Covariance of any two diagonal entries; all other entries are uncorrelated.
+    intercept : float
+        What means and covariances are divided by: 1 where it is public or absent.
+    intercept_is_noisy : bool
+    is_normal : bool
+        Whether the noise is Gaussian.
+    edge_factor : float
+        Edge of its eigenvalues, relative to Gaussian noise of the same variance.
+    """
+
+    diagonal: float
+    off_diagonal: float
+    between_diagonals: float = 0.0
+    intercept: float = 1.0
+    intercept_is_noisy: bool = False
+    is_normal: bool = True
+    edge_factor: float = 1.0
+
+    def _of_diagonals(self, *coefficients: Array) -> Array:
+        """Variance of a sum of diagonal entries, each times its coefficient."""
+        own = self.diagonal - self.between_diagonals
+        squares = own * sum(c**2 for c in coefficients) + self.between_diagonals * sum(coefficients) ** 2
+        return np.asarray(squares)
+
+
+def noise_of(release: "BaseRelease", post: Post | None = "none") -> MomentNoise | None:
+    """Law of the noise on a release as it is read with ``post`` (None: by default); None where none is published."""
+    unit = unit_estimate(release.statistics, release.manifest.n_rows)
+    kept = inhabited(unit) if (post or release.statistics.post) == "shrink" else unit
+    return moment_noise(kept, release.manifest)
+
+
+def moment_noise(unit: UnitEstimate, manifest: Manifest) -> MomentNoise | None:
+    """Law of the noise on a second moment; None where the mechanism publishes none."""
+    if unit.noise_variance is None or unit.off_diagonal_variance is None:
+        return None
+    scale = manifest.norm_bound**2
+    is_noisy = manifest.columns[0].kind == "intercept" and not manifest.intercept_is_public
+    return MomentNoise(
+        diagonal=unit.noise_variance * scale**2,
+        off_diagonal=unit.off_diagonal_variance * scale**2,
+        between_diagonals=unit.diagonal_covariance * scale**2,
+        intercept=float(unit.matrix[0, 0]) * scale if is_noisy else 1.0,
+        intercept_is_noisy=is_noisy,
+        is_normal=unit.noise_is_normal,
+        edge_factor=NUCLEAR_EDGE if unit.noise_is_nuclear else 1.0,
+    )
+
+
+def seems_inhabited(part: Part) -> bool:
+    """Whether a stratum's trace says that there are rows in it."""
+    return part.trace is None or part.trace > CLEAR_TRACE * sqrt(part.trace_variance or 0.0)
+
+
+def inhabited(unit: UnitEstimate) -> UnitEstimate:
+    """The same without strata whose trace is noise: shrinkage estimates them as zero, so their noise does not count."""
+    parts = tuple(filter(seems_inhabited, unit.parts))
+    if not unit.parts_may_be_empty or not parts or not unit.noise_variance:
+        return unit
+    diagonal = sum(part.diagonal_variance for part in parts)
+    share = diagonal / unit.noise_variance
+    return replace(
+        unit,
+        parts=parts,
+        matrix=np.sum([part.matrix for part in parts], axis=0),
+        noise_variance=diagonal,
+        off_diagonal_variance=(unit.off_diagonal_variance or 0.0) * share,
+        diagonal_covariance=unit.diagonal_covariance * share,
+    )
+
+
+def mean_noise(means: Array, noise: MomentNoise) -> Array:
+    """Standard deviation of the noise on means, shape (d,)."""
+    variance = noise.off_diagonal + means**2 * noise.diagonal * noise.intercept_is_noisy
+    return np.asarray(np.sqrt(variance) / noise.intercept)
+
+
+def deviation_noise(means: Array, variances: Array, noise: MomentNoise) -> Array:
+    """Standard deviation of the noise on standard deviations; NaN where a variance is not positive."""
+    through_intercept = (means**2 - variances) * noise.intercept_is_noisy
+    variance = 4 * means**2 * noise.off_diagonal + noise._of_diagonals(np.ones_like(means), through_intercept)
+    usable = np.where(variances > 0, variances, np.nan)
+    return np.asarray(np.sqrt(variance) / noise.intercept / (2 * np.sqrt(usable)))
+
+
+def correlation_noise(means: Array, covariance: Array, noise: MomentNoise) -> Array:
+    """Standard deviation of the noise on correlations, shape (d, d); 0 on the diagonal, NaN where undefined."""
+    variances = np.diagonal(covariance)
+    precision = 1 / np.where(variances > 0, variances, np.nan)
+    scale = np.sqrt(np.outer(precision, precision))
+    r = covariance * scale
+    through_mean = r * (means * precision)[:, None] - scale * means[None, :]
+    squares = scale**2 + through_mean**2 + through_mean.T**2
+    own, shares = -r / 2 * precision[:, None], means**2 * precision
+    through_intercept = scale * np.outer(means, means) - r / 2 * (shares[:, None] + shares[None, :])
+    through_diagonals = noise._of_diagonals(own, own.T, through_intercept * noise.intercept_is_noisy)
+    deviation: Array = np.sqrt(squares * noise.off_diagonal + through_diagonals) / noise.intercept
+    np.fill_diagonal(deviation, np.where(variances > 0, 0.0, np.nan))
+    return deviation
+
+
+def bulk_edge(noise: MomentNoise, scales: Array) -> float:
+    """Where the eigenvalues of noise alone end, but for the one that a large mean adds (see the module's notes).
+
+    Parameters
+    ----------
+    noise : MomentNoise
+    scales : (p,) float64
+        What the encoded columns are multiplied by.
+    """
+    return largest_noise_eigenvalue(noise, scales, np.zeros(len(scales)))
+
+
+def largest_noise_eigenvalue(noise: MomentNoise, scales: Array, shifts: Array) -> float:
+    """Largest eigenvalue that noise alone would have.
+
+    Parameters
+    ----------
+    noise, scales
+        As in :func:`bulk_edge`.
+    shifts : (p,) float64
+        What is subtracted from the encoded columns: their means, or zeros.
+    """
+    squares = scales**2
+    largest = float(squares.max(initial=0.0))
+    if noise.off_diagonal == 0.0 or largest == 0.0:
+        return 0.0
+
+    def ends_at(r: float) -> float:
+        return float(r * np.sqrt(noise.off_diagonal * np.sum(squares / (r - squares))))
+
+    gap = minimize_scalar(
+        lambda log_gap: ends_at(largest * (1 + np.exp(log_gap))),
+        bounds=(-12.0, np.log(len(squares)) + 3.0),
+        method="bounded",
+    ).x
+    ends = ends_at(max(largest * (1 + np.exp(gap)), _largest_square(scales, shifts)))
+    return noise.edge_factor / noise.intercept * ends
+
+
+def clear_of_noise(noise: MomentNoise, scales: Array, shifts: Array) -> float:
+    """Variance from which a component stands out of the noise: the largest eigenvalue and two standard deviations.
+
+    Wide noise on the largest eigenvalue is rarer than a normal number's (Gaussian isoperimetry).
+    """
+    std = np.sqrt(noise.diagonal) * _largest_square(scales, shifts) / noise.intercept
+    return largest_noise_eigenvalue(noise, scales, shifts) + DEVIATIONS * float(std)
+
+
+def _largest_square(scales: Array, shifts: Array) -> float:
+    """Largest eigenvalue of S (I + m m') S."""
+    squares, shifted = scales**2, scales * shifts
+    if not shifted.any():
+        return float(squares.max(initial=0.0))
+    return float(np.linalg.eigvalsh(np.diag(squares) + np.outer(shifted, shifted))[-1])

@@ -1,0 +1,135 @@
+"""Thresholding of the off-diagonal entries of a noisy symmetric matrix, with a threshold chosen by estimated risk.
+
+Contract: deterministic, the diagonal is kept, and the threshold depends on the noisy entries and the noise
+law alone. Knows nothing of privacy or rows.
+
+Notes
+-----
+Let y_k = theta_k + w_k be the m off-diagonal entries above the diagonal, w_k normal with variance v.  An estimate
+y + g(y) has the risk m v + E sum g(y)**2 + 2 v E sum g'(y) (Stein 1981).
+
+* Soft: g = -min(|y|, t) sign(y), so the estimate of the risk is m v - 2 v #{|y| <= t} + sum min(y**2, t**2).
+* Hard: g = -y where |y| <= t, with jumps of t at -t and t: m v + sum over {|y| <= t} of (y**2 - 2 v) + 2 v t m f(t),
+  where f is the density of |y|, estimated by counting in a window.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from dpcov.errors import UsageError
+from dpcov.published.linalg.symmetric import Array, symmetrize
+
+Rule = Literal["hard", "soft"]
+
+GRID = 64
+"""Hard thresholds to choose from."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ThresholdResult:
+    """Thresholded matrix, shape (d, d), and how it was made.
+
+    ``off_diagonal_risk`` estimates the squared Frobenius error off the diagonal; it can be negative by chance.
+    """
+
+    matrix: Array
+    rule: Rule
+    threshold: float
+    off_diagonal_risk: float
+
+
+def threshold_matrix(matrix: ArrayLike, threshold: float, rule: Rule) -> Array:
+    """Set off-diagonal entries of at most ``threshold`` to zero; move the others toward zero by it if soft."""
+    if not threshold >= 0:
+        raise UsageError("A threshold must not be negative.")
+    noisy = symmetrize(matrix)
+    kept = np.where(np.abs(noisy) > threshold, noisy, 0.0)
+    if rule == "soft":
+        kept -= np.sign(kept) * threshold
+    np.fill_diagonal(kept, np.diagonal(noisy))
+    return kept
+
+
+def choose_threshold(
+    matrix: ArrayLike, *, off_diagonal_variance: float, rules: tuple[Rule, ...] = ("hard", "soft")
+) -> ThresholdResult:
+    """Threshold with the rule and the threshold that have the lowest estimated risk.
+
+    Parameters
+    ----------
+    matrix : array_like of shape (d, d)
+        Only its symmetric part is used.
+    off_diagonal_variance : float
+        Variance of the normal noise on an off-diagonal entry.
+    rules : tuple of {"hard", "soft"}
+        What to choose from; at equal risk the first wins.
+    """
+    if not 0 < off_diagonal_variance < math.inf:
+        raise UsageError("Choosing a threshold needs a positive, finite noise variance.")
+    noisy = symmetrize(matrix)
+    sizes = np.sort(np.abs(noisy[np.triu_indices(len(noisy), 1)]))
+    choices = []
+    for rule in rules:
+        thresholds = _candidates(rule, sizes, off_diagonal_variance)
+        risks = estimated_risks(rule, sizes, thresholds, off_diagonal_variance)
+        best = int(np.argmin(risks))
+        choices.append((2.0 * float(risks[best]), float(thresholds[best]), rule))
+    risk, threshold, rule = min(choices, key=lambda choice: choice[0])
+    return ThresholdResult(
+        matrix=threshold_matrix(noisy, threshold, rule),
+        rule=rule,
+        threshold=threshold,
+        off_diagonal_risk=risk,
+    )
+
+
+def universal_threshold(count: int, variance: float) -> float:
+    """sqrt(2 v log m), above which noise alone rarely reaches (Donoho and Johnstone 1994)."""
+    return math.sqrt(2.0 * variance * math.log(max(count, 2)))
+
+
+def _candidates(rule: Rule, sizes: Array, v: float) -> Array:
+    """Thresholds up to the universal one: a grid, or all that can be optimal for the piecewise risk of soft ones."""
+    universal = universal_threshold(sizes.size, v)
+    if rule == "hard":
+        return np.linspace(0.0, universal, GRID)
+    return np.concatenate([[0.0], sizes[sizes < universal], [universal]])
+
+
+def estimated_risks(rule: Rule, sizes: Array, thresholds: Array, v: float) -> Array:
+    """Estimated risk of every threshold, summed over the entries above the diagonal; see the module's notes.
+
+    Parameters
+    ----------
+    rule : {"hard", "soft"}
+    sizes : (m,) float64
+        Absolute values of the entries, ascending.
+    thresholds : (k,) float64
+    v : float
+        Variance of the noise on an entry.
+    """
+    m = sizes.size
+    inside, squares = _below(sizes, thresholds)
+    if rule == "soft":
+        return np.asarray(m * v - 2.0 * v * inside + squares + (m - inside) * thresholds**2)
+    half_width = math.sqrt(v) * max(m, 1) ** -0.2
+    # Entries reflected at zero: |y| has no mass below it.
+    near = _count(sizes, thresholds + half_width) - _count(sizes, thresholds - half_width)
+    near += _count(sizes, half_width - thresholds)
+    return np.asarray(m * v - 2.0 * v * inside + squares + v * thresholds * near / half_width)
+
+
+def _below(sizes: Array, thresholds: Array) -> tuple[Array, Array]:
+    """Number and sum of squares of the sorted sizes that are at most each threshold."""
+    inside = np.searchsorted(sizes, thresholds, side="right")
+    squares = np.concatenate([[0.0], np.cumsum(sizes**2)])
+    return inside.astype(np.float64), squares[inside]
+
+
+def _count(sizes: Array, limits: Array) -> Array:
+    """Number of sorted sizes that are at most each limit; none below zero."""
+    return np.where(limits < 0, 0, np.searchsorted(sizes, limits, side="right")).astype(np.float64)

@@ -1,0 +1,142 @@
+"""Write estimates of a release for other software: CSV, JSON, npz, R.
+
+Contract: reads a release only; files appear whole or not at all.
+"""
+
+import csv
+import io
+import json
+from pathlib import Path
+from typing import Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcov.errors import UsageError
+from dpcov.files import write_file
+from dpcov.published.base import BaseRelease
+from dpcov.published.statistics import Post
+
+Format = Literal["csv", "json", "npz", "r"]
+Quantity = Literal["covariance", "correlation", "second-moment", "mean"]
+QUANTITIES: tuple[Quantity, ...] = get_args(Quantity)
+FORMATS: tuple[Format, ...] = get_args(Format)
+
+
+def export(
+    release: BaseRelease,
+    path: str | Path,
+    *,
+    quantity: Quantity = "covariance",
+    post: Post | None = None,
+    format: Format | None = None,
+    overwrite: bool = False,
+) -> None:
+    """Write one estimate of a release to a file.
+
+    Parameters
+    ----------
+    release : BaseRelease
+    path : path
+        Its ending chooses the format unless ``format`` does.
+    quantity : {"covariance", "correlation", "second-moment", "mean"}
+    post : Post
+        Post-processing; ignored for the mean.
+    format : {"csv", "json", "npz", "r"}, optional
+        ``r`` is a script that defines a list ``dpcov`` for `lavaan`, `psych` and others (docs/exports.md).
+    overwrite : bool
+    """
+    kind = _format_of(Path(path)) if format is None else format
+    if kind not in FORMATS:
+        raise UsageError(f"Unknown format. Use one of: {', '.join(FORMATS)}.")
+    labels, values = estimate(release, quantity, post)
+    content = {"csv": _csv, "json": _json, "npz": _npz, "r": _r}[kind](release, quantity, labels, values)
+    write_file(path, content, overwrite=overwrite)
+
+
+def estimate(
+    release: BaseRelease, quantity: Quantity, post: Post | None
+) -> tuple[tuple[str, ...], NDArray[np.float64]]:
+    """Labels and values of one quantity."""
+    if quantity == "covariance":
+        return release.feature_names, release.covariance(post)
+    if quantity == "correlation":
+        return release.feature_names, release.correlation(post)
+    if quantity == "mean":
+        return release.feature_names, release.mean()
+    if quantity == "second-moment":
+        return tuple(column.name for column in release.manifest.columns), release.second_moment(post)
+    raise UsageError(f"Unknown quantity. Use one of: {', '.join(QUANTITIES)}.")
+
+
+def _format_of(path: Path) -> Format:
+    for known in FORMATS:
+        if path.suffix.lower() == f".{known}":
+            return known
+    raise UsageError(
+        f"Cannot tell the format from the file name; end it in .{', .'.join(FORMATS)} or say --format."
+    )
+
+
+def _csv(
+    release: BaseRelease, quantity: Quantity, labels: tuple[str, ...], values: NDArray[np.float64]
+) -> bytes:
+    """One row and one column per feature, names in both; the mean as one row."""
+    buffer = io.StringIO()
+    writer = csv.writer(buffer, lineterminator="\n")
+    writer.writerow(["", *labels])
+    for label, row in zip(labels if values.ndim == 2 else ("mean",), np.atleast_2d(values), strict=True):
+        writer.writerow([label, *(repr(float(value)) for value in row)])
+    return buffer.getvalue().encode()
+
+
+def _json(
+    release: BaseRelease, quantity: Quantity, labels: tuple[str, ...], values: NDArray[np.float64]
+) -> bytes:
+    """Values with labels, guarantee and fingerprint; NaN becomes null."""
+    cells = np.where(np.isfinite(values), values.astype(object), np.array(None)).tolist()
+    record = {
+        "quantity": quantity,
+        "features": labels,
+        "values": cells,
+        "n_rows": release.n_rows if np.isfinite(release.n_rows) else None,
+        "guarantee": str(release.guarantee),
+        "fingerprint": release.fingerprint,
+    }
+    return (json.dumps(record, indent=1, allow_nan=False) + "\n").encode()
+
+
+def _npz(
+    release: BaseRelease, quantity: Quantity, labels: tuple[str, ...], values: NDArray[np.float64]
+) -> bytes:
+    """Arrays ``values`` and ``features`` that load without pickle."""
+    buffer = io.BytesIO()
+    np.savez(buffer, values=values, features=np.array(labels, dtype=np.str_))
+    return buffer.getvalue()
+
+
+def _r(
+    release: BaseRelease, quantity: Quantity, labels: tuple[str, ...], values: NDArray[np.float64]
+) -> bytes:
+    """R script that defines ``dpcov``: the values with their names, the number of rows, the guarantee."""
+    names = f"c({', '.join(_r_string(label) for label in labels)})"
+    numbers = f"c({', '.join(_r_number(value) for value in values.T.ravel())})"
+    shape = f"matrix({numbers}, nrow = {len(labels)}, dimnames = list({names}, {names}))"
+    entries = {
+        quantity.replace("-", "."): shape if values.ndim == 2 else f"stats::setNames({numbers}, {names})",
+        "n.rows": _r_number(release.n_rows),
+        "guarantee": _r_string(str(release.guarantee)),
+        "fingerprint": _r_string(release.fingerprint),
+    }
+    body = ",\n".join(f"  {name} = {value}" for name, value in entries.items())
+    return f"dpcov <- list(\n{body}\n)\n".encode()
+
+
+def _r_number(value: float) -> str:
+    return repr(float(value)) if np.isfinite(value) else "NA_real_"
+
+
+def _r_string(text: str) -> str:
+    """Quote text so that it stays text; control characters by their code."""
+    quoted = text.replace("\\", "\\\\").replace('"', '\\"')
+    return '"' + "".join(c if c.isprintable() else f"\\u{{{ord(c):x}}}" for c in quoted) + '"'

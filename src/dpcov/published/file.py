@@ -1,0 +1,166 @@
+"""One release, one file: a zip archive of .npy arrays and a JSON manifest.
+
+Contract: numpy and zipfile can open it without dpcov; a damaged or altered file is refused; loading never
+executes anything and never allocates more than the manifest's shapes allow.
+"""
+
+import hashlib
+import io
+import struct
+import tokenize
+import zipfile
+from pathlib import Path
+from typing import Any, Literal, cast
+
+import msgspec
+import numpy as np
+
+from dpcov.errors import ReleaseError
+from dpcov.published.manifest import FORMAT_NAME, FORMAT_VERSION, Manifest, MemberRecord
+from dpcov.published.statistics import PublishedArray
+
+MANIFEST_NAME = "manifest.json"
+_COMMENT = "dpcov-release-1 sha256:"
+_EPOCH = (1980, 1, 1, 0, 0, 0)
+_MAX_MANIFEST = 64 * 2**20
+_MAX_MEMBERS = 16
+_MAX_ARRAY = 2**34
+_NPY_HEADER_ROOM = 4096
+
+Arrays = dict[str, PublishedArray]
+
+
+def npy_bytes(array: PublishedArray) -> bytes:
+    """Content of a .npy file."""
+    buffer = io.BytesIO()
+    np.lib.format.write_array(buffer, np.ascontiguousarray(array), allow_pickle=False)
+    return buffer.getvalue()
+
+
+def member_record(array: PublishedArray) -> MemberRecord:
+    """Shape, type and checksum of an array file."""
+    kind: Literal["<i8", "<f8"] = "<i8" if array.dtype == np.int64 else "<f8"
+    return MemberRecord(sha256=_digest(npy_bytes(array)), dtype=kind, shape=tuple(array.shape))
+
+
+def fingerprint(manifest: Manifest) -> str:
+    """SHA-256 of the manifest, which holds the checksums of all arrays: names the release."""
+    return _digest(encode_manifest(manifest))
+
+
+def encode_manifest(manifest: Manifest) -> bytes:
+    """Canonical bytes of a manifest."""
+    return msgspec.json.format(msgspec.json.encode(manifest, order="deterministic"), indent=1)
+
+
+def pack(manifest: Manifest, arrays: Arrays) -> bytes:
+    """Bytes of a release file; the same release always gives the same bytes."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", compression=zipfile.ZIP_STORED) as archive:
+        for name in sorted(arrays):
+            archive.writestr(zipfile.ZipInfo(f"{name}.npy", _EPOCH), npy_bytes(arrays[name]))
+        archive.writestr(zipfile.ZipInfo(MANIFEST_NAME, _EPOCH), encode_manifest(manifest))
+        archive.comment = (_COMMENT + fingerprint(manifest)).encode()
+    return buffer.getvalue()
+
+
+def packed_size(shapes: list[tuple[int, ...]], manifest_room: int) -> int:
+    """Upper estimate of a release file's size, for reserving space on the disk."""
+    return sum(8 * int(np.prod(shape)) + _NPY_HEADER_ROOM for shape in shapes) + manifest_room
+
+
+def unpack(path: str | Path) -> tuple[Manifest, Arrays]:
+    """Read and check a release file.
+
+    Raises
+    ------
+    ReleaseError
+        Not a release file, damaged, altered, or written by a newer version.
+    """
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return _read(archive)
+    except FileNotFoundError:
+        raise ReleaseError(f"There is no file {path}.") from None
+    except (IsADirectoryError, PermissionError) as error:
+        raise ReleaseError(f"Cannot open {path}: {error.strerror}.") from None
+    except (zipfile.BadZipFile, OSError, EOFError, ArithmeticError, ValueError, RuntimeError, struct.error):
+        raise ReleaseError(f"{path} is not a dpcov release, or it is damaged; get a fresh copy.") from None
+
+
+def _read(archive: zipfile.ZipFile) -> tuple[Manifest, Arrays]:
+    sizes = {info.filename: info for info in archive.infolist()}
+    if len(sizes) != len(archive.infolist()) or len(sizes) > _MAX_MEMBERS or MANIFEST_NAME not in sizes:
+        raise ReleaseError("This archive is not a dpcov release: its list of members is not one.")
+    if any(info.compress_type != zipfile.ZIP_STORED for info in sizes.values()):
+        raise ReleaseError("The release file was repacked; get the original.")
+    if sizes[MANIFEST_NAME].file_size > _MAX_MANIFEST:
+        raise ReleaseError("The release file's manifest is unreasonably large; get a fresh copy.")
+    text = archive.read(MANIFEST_NAME)
+    if archive.comment.decode("ascii", "replace") != _COMMENT + _digest(text):
+        raise ReleaseError("The release file was altered or damaged after it was written; get a fresh copy.")
+    manifest = _decode(text)
+    if set(sizes) != {MANIFEST_NAME, *(f"{name}.npy" for name in manifest.members)}:
+        raise ReleaseError("The release file's members do not match its manifest; get a fresh copy.")
+    return manifest, {name: _array(archive, name, record) for name, record in manifest.members.items()}
+
+
+class _Heading(msgspec.Struct):
+    """What every version of the format says of itself."""
+
+    format: Any = None
+    version: Any = None
+
+
+def _decode(text: bytes) -> Manifest:
+    try:
+        heading = msgspec.json.decode(text, type=_Heading)
+        if heading.format == FORMAT_NAME and heading.version != FORMAT_VERSION:
+            raise ReleaseError(
+                "The release was written by another version of dpcov; upgrade dpcov and try again."
+            )
+        manifest = msgspec.json.decode(text, type=Manifest)
+        # Fields that the decoder would skip or fill in make the two readings differ.
+        complete = msgspec.json.decode(text) == msgspec.json.decode(encode_manifest(manifest))
+    except (msgspec.MsgspecError, RecursionError):
+        complete = False
+    if not complete:
+        raise ReleaseError("The release file's manifest cannot be read; get a fresh copy, or upgrade dpcov.")
+    return manifest
+
+
+def _array(archive: zipfile.ZipFile, name: str, record: MemberRecord) -> PublishedArray:
+    expected = 8 * int(np.prod(record.shape, dtype=object))
+    size = archive.getinfo(f"{name}.npy").file_size
+    if any(length < 0 for length in record.shape) or not expected <= size <= expected + _NPY_HEADER_ROOM:
+        raise ReleaseError("An array in the release file has the wrong size; get a fresh copy.")
+    if expected > _MAX_ARRAY:
+        raise ReleaseError("An array in the release file is too large to load.")
+    content = archive.read(f"{name}.npy")
+    if _digest(content) != record.sha256:
+        raise ReleaseError("The release file was altered or damaged after it was written; get a fresh copy.")
+    return _parse_npy(content, record)
+
+
+def _parse_npy(content: bytes, record: MemberRecord) -> PublishedArray:
+    """Read-only view of a .npy file's numbers; its header is believed only where it repeats the manifest."""
+    stream = io.BytesIO(content)
+    shape, fortran_order, dtype = _npy_header(stream)
+    if fortran_order or dtype is None or dtype.str != record.dtype or shape != record.shape:
+        raise ReleaseError("An array in the release file is not what its manifest says; get a fresh copy.")
+    array = np.frombuffer(content, dtype=dtype, offset=stream.tell()).reshape(shape)
+    return cast(PublishedArray, array)
+
+
+def _npy_header(stream: io.BytesIO) -> tuple[tuple[int, ...], bool, np.dtype[Any] | None]:
+    """Shape, order and type; no type where the header cannot be read."""
+    try:
+        if np.lib.format.read_magic(stream) == (1, 0):
+            return np.lib.format.read_array_header_1_0(stream)
+    except (ValueError, SyntaxError, RecursionError, MemoryError, tokenize.TokenError):
+        pass  # whatever Python's own parser says of a text that is no header
+    return (), True, None
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()

@@ -1,0 +1,1 @@
+"""Symmetric matrices: coordinates, eigensystems, projections, threads and devices."""

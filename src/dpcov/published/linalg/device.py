@@ -1,0 +1,59 @@
+"""Eigendecompositions and products of public matrices on a GPU.
+
+Contract: inside ``with on_device():`` every eigendecomposition and every product of
+`symmetric`, and so the shrinkage and post-processing of a release, is computed in
+float64 by PyTorch; outside nothing changes.  Results agree with the CPU's to rounding, not to the bit: only
+moments are exact.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from dpcov.errors import UsageError
+from dpcov.published.linalg.symmetric import Array, Solver, solving_with
+
+
+@contextmanager
+def on_device(device: str | None = None) -> Iterator[None]:
+    """Compute on a device of PyTorch.
+
+    Parameters
+    ----------
+    device : str, optional
+        Such as ``"cuda"`` or ``"cpu"``; the first GPU, or else the CPU, if not given.
+
+    Raises
+    ------
+    UsageError
+        If PyTorch is not installed.
+
+    Examples
+    --------
+    ``with on_device("cuda"): estimate = release.second_moment()``
+    """
+    try:
+        import torch
+    except ModuleNotFoundError:
+        raise UsageError("Computing on a device needs torch: pip install 'dpcov[device]'") from None
+    linalg: Any = torch.linalg
+    place = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
+
+    def eigh(matrix: Array) -> tuple[Array, Array]:
+        try:
+            values, vectors = linalg.eigh(torch.from_numpy(matrix).to(place))
+        except linalg.LinAlgError:
+            failure = np.linalg.LinAlgError("no convergence on the device")
+        else:
+            return values.cpu().numpy(), vectors.cpu().numpy()
+        raise failure
+
+    def matmul(left: Array, right: Array) -> Array:
+        sent = (torch.from_numpy(np.ascontiguousarray(side)).to(place) for side in (left, right))
+        product: Array = torch.matmul(*sent).cpu().numpy()
+        return product
+
+    with solving_with(Solver(eigh=eigh, matmul=matmul)):
+        yield

@@ -1,0 +1,90 @@
+"""Exact Euclidean projections of vectors and symmetric matrices on the sets a covariance matrix must lie in.
+
+Contract: each function returns the unique nearest point in its set (up to rounding), in one sort or one
+eigendecomposition.  To project on a unitarily invariant set is to project the eigenvalues; the eigenvectors
+stay.  Knows nothing of privacy, rows or noise.
+"""
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from dpcov.errors import NumericError, UsageError
+from dpcov.published.linalg.symmetric import Array, compose, eigh
+
+
+def simplex_projection(values: ArrayLike, radius: float) -> Array:
+    """Project on {x ≥ 0, Σx = radius}.
+
+    Parameters
+    ----------
+    values : array_like of shape (k,)
+    radius : float
+        Not negative.
+
+    Returns
+    -------
+    ndarray of shape (k,)
+
+    Notes
+    -----
+    The KKT conditions give x = max(values − θ, 0).  With the values sorted in descending order, θ is the
+    average excess of the longest prefix whose members all stay positive.
+    """
+    checked = _vector(values)
+    _check_radius(radius)
+    # A common shift does not change the projection; with the largest value at 0 fewer digits cancel.
+    shifted = checked - checked.max()
+    descending = np.sort(shifted)[::-1]
+    excess = (np.cumsum(descending) - radius) / np.arange(1, checked.size + 1)
+    # The first value always counts, also when rounding hides that it exceeds its own excess.
+    last_positive = max(int(np.count_nonzero(descending > excess)) - 1, 0)
+    return np.asarray(np.maximum(shifted - excess[last_positive], 0.0))
+
+
+def capped_simplex_projection(values: ArrayLike, radius: float) -> Array:
+    """Project on {x ≥ 0, Σx ≤ radius}."""
+    _check_radius(radius)
+    positive = np.maximum(_vector(values), 0.0)
+    return positive if positive.sum() <= radius else simplex_projection(values, radius)
+
+
+def project_psd(matrix: ArrayLike) -> Array:
+    """Project the symmetric part of ``matrix`` on the positive semidefinite matrices."""
+    return clip_eigenvalues(matrix, lower=0.0)
+
+
+def project_psd_trace(matrix: ArrayLike, trace_bound: float) -> Array:
+    """Project the symmetric part of ``matrix`` on {A positive semidefinite, tr A ≤ trace_bound}."""
+    _check_radius(trace_bound)
+    values, vectors = eigh(matrix)
+    return compose(capped_simplex_projection(values, trace_bound), vectors)
+
+
+def project_nuclear_ball(matrix: ArrayLike, radius: float) -> Array:
+    """Project the symmetric part of ``matrix`` on {A symmetric, ‖A‖_* ≤ radius}."""
+    _check_radius(radius)
+    values, vectors = eigh(matrix)
+    magnitudes = capped_simplex_projection(np.abs(values), radius)
+    return compose(np.copysign(magnitudes, values), vectors)
+
+
+def clip_eigenvalues(matrix: ArrayLike, lower: float = -np.inf, upper: float = np.inf) -> Array:
+    """Project the symmetric part of ``matrix`` on {A : lower ≤ every eigenvalue ≤ upper}."""
+    if not lower <= upper:
+        raise UsageError("The lower bound on the eigenvalues must not exceed the upper bound.")
+    values, vectors = eigh(matrix)
+    return compose(np.clip(values, lower, upper), vectors)
+
+
+def _vector(values: ArrayLike) -> Array:
+    checked = np.asarray(values, dtype=np.float64)
+    if checked.ndim != 1 or checked.size == 0:
+        raise UsageError(f"Expected a vector with at least one entry, got shape {checked.shape}.")
+    if not np.isfinite(checked).all():
+        raise NumericError("The vector holds NaN or infinite entries. Look for an overflow before this step.")
+    return checked
+
+
+def _check_radius(radius: float) -> None:
+    if not 0.0 <= radius < np.inf:
+        raise UsageError("A radius or trace bound must be a finite number that is not negative.")

@@ -1,0 +1,253 @@
+"""Synthetic rows that have a release's means and correlations, for software that wants rows.
+
+Contract: reads a release only and costs no privacy; every value lies within its public bounds or categories.
+The rows describe nobody: beyond means, variances and correlations they are made up.
+
+A Gaussian copula: latent normal numbers become a beta law with the wanted mean and variance (numbers), a threshold
+(booleans, indicators of missing values), or the first threshold that is passed (categories).  A map from latent to
+seen values bends correlations, so the latent ones are adjusted until the seen ones are as wanted (NORTA, Cario and
+Nelson 1997; here all pairs at once, on one fixed sample of latent numbers).
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+from scipy import special, stats
+
+from dpcov.errors import UsageError
+from dpcov.published.base import BaseRelease, on_one_thread
+from dpcov.published.columns import EncodedColumn
+from dpcov.published.linalg.symmetric import compose, correlation_of, eigh
+
+Array = NDArray[np.float64]
+
+_TRIAL_VALUES = 4_000_000
+_TRIAL_ROWS = (2_000, 20_000)
+_ROUNDS = 12
+_GRID = np.linspace(0.0, 1.0, 1025)
+_CLEAR_OF_ENDS = 1e-6
+
+
+@dataclass(frozen=True)
+class Variable:
+    """A column of the table: the places of its encoded columns among the release's features."""
+
+    name: str
+    kind: str
+    places: tuple[int, ...]
+    missing: int | None
+
+
+@dataclass(frozen=True)
+class FidelityRow:
+    """How well synthetic rows match one feature of a release."""
+
+    feature: str
+    mean: float
+    mean_of_rows: float
+    std: float
+    std_of_rows: float
+    worst_correlation_error: float
+
+
+@on_one_thread
+def sample(release: BaseRelease, n_rows: int, *, seed: int | None = None) -> pa.Table:
+    """Draw synthetic rows.
+
+    Parameters
+    ----------
+    release : BaseRelease
+        With an intercept, so that means are known.
+    n_rows : int
+        How many rows to draw.
+    seed : int, optional
+        For the same rows again; the release is public, so nothing depends on it.
+
+    Returns
+    -------
+    pyarrow.Table
+        One column for every column of the schema: numbers, booleans, or categories as text (null for none of the
+        listed, and for missing values).  ``.to_pandas()`` gives a data frame.
+    """
+    if isinstance(n_rows, bool) or not isinstance(n_rows, int | np.integer) or n_rows < 1:
+        raise UsageError("The number of rows must be a whole number, 1 or more.")
+    copula = Copula(release, np.random.default_rng(seed))
+    encoded = copula.draw(int(n_rows))
+    return pa.table(
+        {variable.name: _decode(variable, copula.columns, encoded) for variable in copula.variables}
+    )
+
+
+@on_one_thread
+def fidelity(
+    release: BaseRelease, n_rows: int = 20_000, *, seed: int | None = None
+) -> tuple[FidelityRow, ...]:
+    """Compare means, standard deviations and correlations of fresh synthetic rows with the release's."""
+    copula = Copula(release, np.random.default_rng(seed))
+    encoded = copula.draw(n_rows)
+    rows = encoded * copula.scales + copula.centers
+    gaps = np.abs(_sample_correlation(encoded) - copula.wanted) * copula.is_free
+    stds = np.sqrt(np.maximum(np.diagonal(release.covariance()), 0.0))
+    return tuple(
+        FidelityRow(
+            feature=column.name,
+            mean=float(copula.mean[place]),
+            mean_of_rows=float(rows[:, place].mean()),
+            std=float(stds[place]),
+            std_of_rows=float(rows[:, place].std()),
+            worst_correlation_error=float(gaps[place].max()),
+        )
+        for place, column in enumerate(copula.columns)
+    )
+
+
+class Copula:
+    """Latent correlations and marginal laws that together give a release's moments."""
+
+    def __init__(self, release: BaseRelease, rng: np.random.Generator) -> None:
+        self.columns = tuple(column for column in release.manifest.columns if column.kind != "intercept")
+        self.variables = tuple(_variables(self.columns))
+        self.scales = np.array([column.half_range for column in self.columns])
+        self.centers = np.array([column.center for column in self.columns])
+        self.mean = release.mean()
+        covariance = release.covariance()
+        self._unit_mean = (self.mean - self.centers) / self.scales
+        self._unit_variance = np.maximum(np.diagonal(covariance), 0.0) / self.scales**2
+        self._without_missing()
+        self.wanted = correlation_of(covariance / np.outer(self.scales, self.scales), undefined=0.0)
+        self.is_free = self._free_pairs()
+        self._rng = rng
+        self._latent = self._adjusted()
+
+    def _without_missing(self) -> None:
+        """Moments of the values that are present: a missing one was encoded as 0."""
+        for variable in self.variables:
+            if variable.missing is not None:
+                places = np.array(variable.places)
+                present = max(1.0 - float(self.mean[variable.missing]), _CLEAR_OF_ENDS)
+                square = (self._unit_variance[places] + self._unit_mean[places] ** 2) / present
+                self._unit_mean[places] = np.clip(self._unit_mean[places] / present, -1.0, 1.0)
+                self._unit_variance[places] = np.maximum(square - self._unit_mean[places] ** 2, 0.0)
+
+    def draw(self, n_rows: int) -> Array:
+        """Encoded rows, (n, d), before scaling to units."""
+        return self._seen(self._rng.standard_normal((n_rows, len(self.columns))) @ _root(self._latent))
+
+    def _free_pairs(self) -> NDArray[np.bool_]:
+        """Pairs whose correlation the latent one decides: not within a column, not with a constant."""
+        free = np.ones_like(self.wanted, dtype=bool)
+        for variable in self.variables:
+            free[np.ix_(variable.places, variable.places)] = False
+        constant = self._unit_variance <= 0
+        free[constant] = free[:, constant] = False
+        return free
+
+    def _adjusted(self) -> Array:
+        """Latent correlations under which the seen ones are the wanted ones, as nearly as any are."""
+        d = len(self.columns)
+        trials = int(np.clip(_TRIAL_VALUES // d, *_TRIAL_ROWS))
+        normal = self._rng.standard_normal((trials, d))
+        latent = best = np.where(self.is_free, self.wanted, np.eye(d))
+        smallest = np.inf
+        for _ in range(_ROUNDS):
+            latent = correlation_of(_positive(latent), undefined=0.0)
+            seen = _sample_correlation(self._seen(normal @ _root(latent)))
+            gap = np.where(self.is_free, self.wanted - seen, 0.0)
+            if (size := float(np.linalg.norm(gap))) < smallest:
+                best, smallest = latent, size
+            latent = latent + gap
+        return best
+
+    def _seen(self, latent: Array) -> Array:
+        """Map latent normal numbers to encoded values, column of the table by column of the table."""
+        seen = np.zeros_like(latent)
+        for variable in self.variables:
+            if variable.kind == "numeric":
+                (place,) = variable.places
+                seen[:, place] = self._numbers(place, latent[:, place])
+            else:
+                self._choices(variable.places, latent, seen)
+            if variable.missing is not None:
+                self._choices((variable.missing,), latent, seen)
+                hidden = seen[:, variable.missing] > 0
+                seen[np.ix_(hidden, np.array(variable.places))] = 0.0
+        return seen
+
+    def _numbers(self, place: int, latent: Array) -> Array:
+        """Quantiles of the beta law on [-1, 1] with the wanted mean and variance."""
+        mean, variance = (self._unit_mean[place] + 1) / 2, self._unit_variance[place] / 4
+        mean = float(np.clip(mean, _CLEAR_OF_ENDS, 1 - _CLEAR_OF_ENDS))
+        widest = mean * (1 - mean)
+        if variance <= 1e-12:
+            return np.full(len(latent), 2 * mean - 1)
+        size = widest / min(variance, 0.98 * widest) - 1
+        table = stats.beta.ppf(_GRID, mean * size, (1 - mean) * size)
+        numbers: Array = np.interp(special.ndtr(latent), _GRID, 2 * np.nan_to_num(table) - 1)
+        return numbers
+
+    def _choices(self, places: tuple[int, ...], latent: Array, seen: Array) -> None:
+        """Give each row the first category whose threshold its latent number passes; some rows get none."""
+        open_rows = np.arange(len(latent))
+        left = 1.0
+        for place in places:
+            share = float(
+                np.clip(self._unit_mean[place] * self.scales[place] + self.centers[place], 0.0, left)
+            )
+            taken = round(len(open_rows) * share / left) if left > 0 else 0
+            order = np.argsort(latent[open_rows, place])
+            split = len(open_rows) - taken
+            low = -1.0 if self.columns[place].kind == "boolean" else 0.0
+            seen[open_rows[order[:split]], place] = low
+            seen[open_rows[order[split:]], place] = 1.0
+            open_rows, left = open_rows[order[:split]], left - share
+
+
+def _variables(columns: tuple[EncodedColumn, ...]) -> Iterator[Variable]:
+    """Group encoded columns by the column of the table that they come from."""
+    for name, members in groupby(range(len(columns)), lambda place: columns[place].source):
+        places = tuple(members)
+        missing = next((place for place in places if columns[place].kind == "missing"), None)
+        values = tuple(place for place in places if place != missing)
+        yield Variable(name=name, kind=columns[places[0]].kind, places=values, missing=missing)
+
+
+def _decode(variable: Variable, columns: tuple[EncodedColumn, ...], encoded: Array) -> pa.Array:
+    """Values of one column of the table."""
+    first = columns[variable.places[0]]
+    hidden = None if variable.missing is None else encoded[:, variable.missing] > 0
+    if variable.kind == "category":
+        labels = [columns[place].name.removeprefix(f"{first.source}=") for place in variable.places]
+        values: Any = np.array([*labels, None], dtype=object)[_chosen(encoded[:, variable.places])]
+        return pa.array(values, type=pa.string(), mask=hidden)
+    values = first.center + first.half_range * encoded[:, variable.places[0]]
+    if variable.kind == "boolean":
+        return pa.array(values > first.center, mask=hidden)
+    return pa.array(
+        np.clip(values, first.center - first.half_range, first.center + first.half_range), mask=hidden
+    )
+
+
+def _chosen(block: Array) -> NDArray[np.intp]:
+    """Index of the category of every row; the number of categories where there is none."""
+    chosen: NDArray[np.intp] = np.where(block.any(axis=1), block.argmax(axis=1), block.shape[1])
+    return chosen
+
+
+def _sample_correlation(rows: Array) -> Array:
+    """Correlations of rows; constants are correlated with nothing."""
+    return correlation_of(np.atleast_2d(np.cov(rows, rowvar=False)), undefined=0.0)
+
+
+def _positive(matrix: Array) -> Array:
+    values, vectors = eigh(matrix)
+    return compose(np.maximum(values, 1e-9), vectors)
+
+
+def _root(correlation: Array) -> Array:
+    values, vectors = eigh(correlation)
+    return compose(np.sqrt(np.maximum(values, 0.0)), vectors)

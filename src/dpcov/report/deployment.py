@@ -1,0 +1,232 @@
+"""An entry for a registry of differential privacy deployments.
+
+The fields follow the three transparency tiers of the community's registry (Dwork, Kohli, Mulligan 2019; Nanayakkara,
+Ghazi, Vadhan 2025): who releases what for whom; flavor, unit, parameters and model; accounting and implementation.  The
+structures below are our own copy of those fields, and :func:`registry_schema` states them as JSON Schema.
+
+Contract: every entry is complete for its tier and validated against the structures; numbers are the release's
+own.
+"""
+
+from typing import Literal
+
+import msgspec
+
+from dpcov.errors import UsageError
+from dpcov.privacy.guarantee import ZCDP, ApproxDP, PureDP
+from dpcov.privacy.ledger.ledger import Balance
+from dpcov.published.manifest import PromiseRecord
+from dpcov.published.release import Release
+from dpcov.published.statistics import NoiseLaw
+
+Flavor = Literal["pure DP", "zero-concentrated DP", "approximate DP"]
+_FLAVORS: dict[str, Flavor] = {
+    "pure": "pure DP",
+    "zcdp": "zero-concentrated DP",
+    "approximate": "approximate DP",
+}
+_METRIC = {
+    "replace-one": "replace one person's rows (bounded); the number of rows is public",
+    "add-remove-one": "add or remove one person's rows (unbounded); the number of rows is protected",
+}
+
+
+class _Record(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Base of every part of an entry."""
+
+
+class Deployment(_Record, frozen=True, kw_only=True):
+    """What only the custodian knows; tier 1.
+
+    Parameters
+    ----------
+    curator : str
+        Who holds the data and publishes the release.
+    intended_use : str
+        What the release is for.
+    description : str
+        What was released, in a sentence or two.
+    sector : str
+    published : str
+        Date of publication, YYYY-MM-DD.
+    link : str
+        Where the release or its documentation is found.
+    """
+
+    curator: str
+    intended_use: str
+    description: str = ""
+    sector: str = ""
+    published: str = ""
+    link: str = ""
+
+    def __post_init__(self) -> None:
+        if not self.curator.strip() or not self.intended_use.strip():
+            raise UsageError("An entry needs the curator and the intended use (--curator, --intended-use).")
+
+
+class Product(_Record, frozen=True, kw_only=True):
+    """What was published; tier 1."""
+
+    name: str
+    kind: str
+    description: str
+    features: tuple[str, ...]
+    groups: tuple[str, ...]
+    fingerprint: str
+
+
+class PrivacyLoss(_Record, frozen=True, kw_only=True):
+    """Flavor, unit and parameters; tier 2."""
+
+    flavor: Flavor
+    parameters: PromiseRecord
+    unit: str
+    input_metric: str
+    rows_per_person: int
+
+
+class Model(_Record, frozen=True, kw_only=True):
+    """Who is trusted, and how the release is used; tier 2."""
+
+    model: Literal["central"]
+    actors: tuple[str, ...]
+    release: Literal["static"]
+    interactive: Literal[False]
+
+
+class Details(_Record, frozen=True, kw_only=True):
+    """What the guarantee leaves out, and how it was reached; tier 3."""
+
+    data_domain: str
+    unprotected_quantities: tuple[str, ...]
+    composition: str
+    post_processing: str
+    mechanism: str
+    mechanism_options: dict[str, str | int | float | bool | None]
+    noise: NoiseLaw | None
+    numerics: str
+    pre_processing: str
+    software: dict[str, str]
+    justification: str
+    warnings: tuple[str, ...]
+
+
+class RegistryEntry(_Record, frozen=True, kw_only=True):
+    """A whole entry."""
+
+    format: Literal["dpcov-deployment-record"] = "dpcov-deployment-record"
+    version: Literal[1] = 1
+    tier: Literal[3] = 3
+    deployment: Deployment
+    product: Product
+    privacy_loss: PrivacyLoss
+    model: Model
+    details: Details
+
+
+def registry_entry(
+    release: Release, deployment: Deployment, *, justification: str = "", balance: Balance | None = None
+) -> bytes:
+    """Return an entry of tier 3 as JSON.
+
+    Parameters
+    ----------
+    release : Release
+    deployment : Deployment
+        What only the custodian knows.
+    justification : str
+        Why these parameters were chosen.
+    balance : Balance, optional
+        What is left of the account that paid.
+
+    Raises
+    ------
+    UsageError
+        A research release with seeded randomness protects nobody and has no place in a registry.
+    """
+    if not release.is_private:
+        raise UsageError(
+            "This release was made with seeded randomness and protects nobody; it cannot be registered."
+        )
+    entry = RegistryEntry(
+        deployment=deployment,
+        product=_product(release),
+        privacy_loss=_privacy_loss(release),
+        model=_model(),
+        details=_details(release, justification, balance),
+    )
+    encoded = msgspec.json.encode(entry)
+    msgspec.json.decode(encoded, type=RegistryEntry)
+    return msgspec.json.format(encoded, indent=1) + b"\n"
+
+
+def registry_schema() -> bytes:
+    """JSON Schema of an entry."""
+    return msgspec.json.format(msgspec.json.encode(msgspec.json.schema(RegistryEntry)), indent=2)
+
+
+def _product(release: Release) -> Product:
+    kind = "means and covariance matrix" if release.has_intercept else "second moment matrix"
+    return Product(
+        name=release.manifest.title or "untitled table",
+        kind=f"noisy {kind}, one file",
+        description="Sufficient statistics for regression, principal components, factor analysis and plots; no rows.",
+        features=release.feature_names,
+        groups=release.group_names,
+        fingerprint=release.fingerprint,
+    )
+
+
+def _privacy_loss(release: Release) -> PrivacyLoss:
+    guarantee = release.guarantee
+    rows = guarantee.rows_per_person
+    return PrivacyLoss(
+        flavor=_FLAVORS[release.manifest.guarantee.promise.kind],
+        parameters=release.manifest.guarantee.promise,
+        unit="one row" if rows == 1 else f"one person with up to {rows} rows",
+        input_metric=_METRIC[guarantee.neighbors],
+        rows_per_person=rows,
+    )
+
+
+def _model() -> Model:
+    return Model(
+        model="central",
+        actors=("a custodian that holds the rows and is trusted with them", "the public"),
+        release="static",
+        interactive=False,
+    )
+
+
+def _details(release: Release, justification: str, balance: Balance | None) -> Details:
+    manifest = release.manifest
+    public = ["schema: column names, bounds, categories", "norm bound, mechanism and its options"]
+    if manifest.n_rows is not None:
+        public.insert(0, f"number of rows: {manifest.n_rows}")
+    return Details(
+        data_domain=f"rows of {len(manifest.columns)} encoded columns with public bounds; "
+        f"l2 norm of an encoded row at most {manifest.norm_bound:.6g}",
+        unprotected_quantities=tuple(public),
+        composition=_composition(release, balance),
+        post_processing=f"read with post={manifest.statistics.post!r}; any other use of the file costs nothing further",
+        mechanism=manifest.mechanism.name,
+        mechanism_options=manifest.mechanism.options,
+        noise=manifest.statistics.noise,
+        numerics=manifest.guarantee.numerics,
+        pre_processing="values are moved to their public bounds; unlisted categories and missing values count as none",
+        software=manifest.software,
+        justification=justification,
+        warnings=manifest.warnings,
+    )
+
+
+def _composition(release: Release, balance: Balance | None) -> str:
+    spent = release.manifest.spent
+    if spent is None:
+        return "no ledger was used; the custodian keeps account of other releases about the same people"
+    rule = {ZCDP: "rho adds up", PureDP: "epsilon adds up", ApproxDP: "by the ledger's rule"}
+    paid = f"entry {spent.entry} of dataset {spent.dataset}"
+    if balance is None:
+        return f"{paid}; {rule[type(release.guarantee.promise)]}"
+    return f"{paid}; composition by the rule '{balance.composition}'. {balance.in_words}"

@@ -1,0 +1,157 @@
+import re
+from fractions import Fraction
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import dpcov
+from dpcov.errors import BudgetError, UsageError
+from dpcov.mechanisms.auto import AUTO, choose, resolve
+from dpcov.mechanisms.base import Problem
+from dpcov.mechanisms.registry import names
+from dpcov.noise.entropy import SeededEntropy
+from dpcov.privacy.guarantee import NEIGHBORS
+from tests.contracts.test_mechanisms import BUDGETS
+
+ROWS = np.random.default_rng(5).uniform(size=(400, 20))
+SOME_BUDGETS = [pytest.param(budget, id=kind.__name__) for kind, budget in BUDGETS.items()]
+
+
+def schema_for(features, **settings):
+    columns = {f"x{i}": dpcov.Numeric(lower=0, upper=1) for i in range(features)}
+    return dpcov.Schema(columns=columns, **settings)
+
+
+@pytest.mark.parametrize("neighbors", NEIGHBORS)
+@pytest.mark.parametrize("budget", SOME_BUDGETS)
+@pytest.mark.parametrize("d", [1, 2, 3, 50, 1000])
+def test_the_chosen_mechanism_keeps_every_kind_of_budget_under_both_relations(budget, neighbors, d):
+    problem = Problem(n_features=d, neighbors=neighbors)
+    for shortest_row in (0.0, 0.9):
+        choice = choose(problem, budget, shortest_row=shortest_row)
+        assert choice.mechanism in names()
+        assert choice.reason
+        choice.make().calibrate(problem, budget)
+
+
+def documented_rules():
+    """The table of choosing.md: every row's conditions and what it says that auto takes."""
+    page = (Path(__file__).parents[2] / "docs/choosing.md").read_text(encoding="utf-8")
+    header, _, *rows = re.findall(r"^\| budget .*\n(?:\|.*\n)*", page, re.MULTILINE)[0].splitlines()
+    keys = [key.strip() for key in header.strip("|").split("|")]
+    return [
+        dict(zip(keys, (cell.strip() for cell in row.strip("|").split("|")), strict=True)) for row in rows
+    ]
+
+
+def fits(rule, problem, budget, shortest_row):
+    low, _, high = rule["columns"].partition(" to ")
+    columns = low == "any" or int(low) <= problem.n_features <= int(high or low)
+    kind = (budget.rho is None and budget.delta is None) == {"ε": True, "ρ, or ε and δ": False}[
+        rule["budget"]
+    ]
+    relation = rule["neighbors"] in ("any", problem.neighbors)
+    groups = rule["groups"] == "any" or {"one": 1}[rule["groups"]] == problem.n_groups
+    return columns and kind and relation and groups and also(rule["and"], problem, budget, shortest_row)
+
+
+def also(condition, problem, budget, shortest_row):
+    if condition == "":
+        return True
+    if found := re.fullmatch(r"shortest row ([>=]) ([\d/]+)", condition):
+        number = float(Fraction(found[2]))
+        return shortest_row > number if found[1] == ">" else shortest_row == number
+    (factor,) = re.fullmatch(r"n ε ≥ (\d+) k d²", condition).groups()
+    needed = int(factor) * problem.rows_per_person * problem.n_features**2
+    return problem.n_rows is None or problem.n_rows * budget.epsilon >= needed
+
+
+def public_facts():
+    for neighbors, d, k, groups in product(NEIGHBORS, (1, 2, 3, 4, 30), (1, 2), (1, 3)):
+        few = (5 * k * d**2 - 1) // 2  # the largest n with n ε < 5 k d² at the ε = 2 of BUDGETS
+        for n_rows in (None, few, few + 1) if neighbors == "replace-one" else (None,):
+            yield Problem(
+                n_features=d, neighbors=neighbors, n_rows=n_rows, rows_per_person=k, n_groups=groups
+            )
+
+
+def test_auto_chooses_what_the_documentation_says():
+    rules, used = documented_rules(), set()
+    for problem, budget, shortest in product(public_facts(), BUDGETS.values(), (0.0, 0.5, 0.51)):
+        place = next(i for i, rule in enumerate(rules) if fits(rule, problem, budget, shortest))
+        used.add(place)
+        choice = choose(problem, budget, shortest_row=shortest)
+        options = ", ".join(f"`{name}={value}`" for name, value in choice.options.items())
+        taken = (f"`{choice.mechanism}`", options, f"`{choice.post}`" if choice.post else "")
+        assert taken == tuple(rules[place][key] for key in ("`auto` takes", "options", "read with")), problem
+    assert used == set(range(len(rules)))
+
+
+def test_a_named_mechanism_is_taken_as_named():
+    problem = Problem(n_features=3, neighbors="replace-one")
+    choice = resolve("gaussian", {"bits": 18}, problem, dpcov.Budget(rho=1))
+    assert choice.make().bits == 18
+    assert choice.notes == ()
+
+
+def test_options_reach_the_chosen_mechanism_and_unknown_ones_are_refused():
+    problem, budget = Problem(n_features=30, neighbors="replace-one"), dpcov.Budget(rho=1)
+    assert resolve(AUTO, {"bits": 18}, problem, budget).make().bits == 18
+    with pytest.raises(UsageError, match="stratified mechanism has no option"):
+        resolve(AUTO, {"wings": 2}, problem, budget).make()
+
+
+def test_a_budget_that_is_none_is_refused():
+    with pytest.raises(BudgetError, match="Give the budget"):
+        choose(Problem(n_features=3, neighbors="replace-one"), 1.0)
+
+
+@pytest.mark.parametrize(("features", "chosen"), [(2, "gaussian"), (8, "stratified"), (20, "stratified")])
+def test_release_chooses_by_default_and_says_why(features, chosen):
+    made = dpcov.release(ROWS[:, :features], schema=schema_for(features), budget=dpcov.Budget(rho=1))
+    record = made.manifest.mechanism
+    assert (record.name, record.chosen_by) == (chosen, "auto")
+    assert made.statistics.notes[0].startswith(f"auto chose {chosen}: ")
+    assert made.statistics.notes[0] in " ".join(made.summary().split())
+    assert made.statistics.post == "shrink"
+    assert np.linalg.eigvalsh(made.covariance()).min() > -1e-12
+
+
+@pytest.mark.parametrize("d", [1, 2, 3])
+def test_the_choice_for_few_columns_is_better_than_shells_when_rows_are_long(d):
+    rows = np.random.default_rng(d).normal(size=(1000, d))
+    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    truth, errors = rows.T @ rows / len(rows), {}
+    for mechanism in ("auto", "stratified-nuclear"):
+        moved = [
+            dpcov.second_moment(
+                rows,
+                norm_bound=1.0,
+                budget=dpcov.Budget(epsilon=1),
+                mechanism=mechanism,
+                entropy=SeededEntropy(seed),
+            ).second_moment()
+            - truth
+            for seed in range(30)
+        ]
+        errors[mechanism] = np.mean([np.linalg.norm(each) for each in moved])
+    assert errors["auto"] < (1.15 if d == 1 else 0.85) * errors["stratified-nuclear"]
+
+
+def test_the_choice_is_the_same_whatever_the_rows_hold():
+    budget, schema = dpcov.Budget(rho=1), schema_for(20)
+    records = [
+        dpcov.release(rows, schema=schema, budget=budget).manifest.mechanism
+        for rows in (ROWS, np.zeros_like(ROWS), np.ones_like(ROWS))
+    ]
+    assert records[0] == records[1] == records[2]
+
+
+def test_second_moment_chooses_by_default_and_records_it(tmp_path):
+    made = dpcov.second_moment(ROWS, norm_bound=5.0, budget=dpcov.Budget(rho=1))
+    made.save(tmp_path / "release.dpcov")
+    assert dpcov.load(tmp_path / "release.dpcov").manifest.mechanism.chosen_by == "auto"
+    named = dpcov.second_moment(ROWS, norm_bound=5.0, budget=dpcov.Budget(rho=1), mechanism="gaussian")
+    assert (named.manifest.mechanism.name, named.manifest.mechanism.chosen_by) == ("gaussian", "custodian")

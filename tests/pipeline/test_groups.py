@@ -1,0 +1,153 @@
+"""Public groups: one matrix per category at the price of one release."""
+
+from fractions import Fraction
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+import dpcov
+from dpcov.data.groups import OTHER, Grouping
+from dpcov.data.moments import Moments, MomentsSpec
+from dpcov.errors import DpcovError, UsageError
+from dpcov.mechanisms.base import Problem
+from dpcov.mechanisms.blocks.gaussian_scale import ROW_COUNT_WEIGHT
+from dpcov.mechanisms.stratified import Stratified
+from dpcov.mechanisms.stratified_rules import trace_weight
+
+SITES = ("north", "south")
+
+
+def table(n_rows=4000):
+    rng = np.random.default_rng(5)
+    site = rng.choice(["north", "south", "elsewhere"], p=[0.5, 0.4, 0.1], size=n_rows)
+    shift = np.where(site == "north", 0.5, -0.5)
+    return pa.table(
+        {
+            "a": np.clip(shift + rng.normal(size=n_rows) * 0.2, -1, 1),
+            "b": rng.uniform(-1, 1, n_rows),
+            "site": site,
+        }
+    )
+
+
+SCHEMA = dpcov.Schema(
+    columns={
+        "a": dpcov.Numeric(lower=-1, upper=1),
+        "b": dpcov.Numeric(lower=-1, upper=1),
+        "site": dpcov.Categorical(categories=SITES),
+    }
+)
+
+
+def release(budget="10", **options):
+    return dpcov.release(
+        table(),
+        schema=SCHEMA,
+        budget=dpcov.Budget(rho=budget),
+        by="site",
+        entropy=dpcov.SeededEntropy(3),
+        **options,
+    )
+
+
+@pytest.mark.parametrize("neighbors", ["replace-one", "add-remove-one"])
+def test_every_group_has_its_own_mean_covariance_and_number(neighbors):
+    made, frame = release(neighbors=neighbors), table().to_pandas()
+    assert made.group_names == (*SITES, OTHER)
+    assert made.feature_names == ("a", "b")
+    for name in SITES:
+        rows = frame[frame.site == name]
+        part = made.group(name)
+        assert part.n_rows == pytest.approx(len(rows), abs=10)
+        np.testing.assert_allclose(part.mean(), rows[["a", "b"]].mean(), atol=0.02)
+        np.testing.assert_allclose(part.covariance(), np.cov(rows[["a", "b"]].T), atol=0.02)
+    assert made.group(OTHER).n_rows == pytest.approx((frame.site == "elsewhere").sum(), abs=10)
+    np.testing.assert_allclose(made.mean(), frame[["a", "b"]].mean(), atol=0.02)
+
+
+def test_groups_survive_the_file(tmp_path):
+    made = release()
+    made.save(tmp_path / "groups.dpcov")
+    loaded = dpcov.load(tmp_path / "groups.dpcov")
+    assert loaded == made
+    np.testing.assert_array_equal(loaded.group("north").covariance(), made.group("north").covariance())
+    loaded.group("north").save(tmp_path / "north.dpcov")
+    assert dpcov.load(tmp_path / "north.dpcov").n_rows == made.group("north").n_rows
+
+
+def test_labels_of_an_array():
+    rng = np.random.default_rng(0)
+    X, labels = rng.normal(size=(3000, 3)) * [1, 2, 3], rng.integers(0, 2, 3000)
+    made = dpcov.second_moment(
+        X,
+        norm_bound=8,
+        budget=dpcov.Budget(rho=5),
+        mechanism="stratified",
+        groups=labels,
+        categories=["0", "1"],
+        entropy=dpcov.SeededEntropy(1),
+    )
+    truth = X[labels == 1].T @ X[labels == 1] / (labels == 1).sum()
+    np.testing.assert_allclose(made.group("1").second_moment(), truth, atol=0.4)
+
+
+def test_unlisted_and_missing_values_share_the_last_group():
+    codes = Grouping("site", SITES).codes_of(pa.array(["south", None, "north", "moon", ""]))
+    assert codes.tolist() == [1, 2, 0, 2, 2]
+
+
+def test_a_row_that_changes_its_group_stays_within_the_sensitivity():
+    problem = Problem(n_features=2, neighbors="replace-one", n_rows=1, n_groups=2)
+    mechanism = Stratified(shells=3)
+    spec = mechanism.moments_spec(problem)
+    assert spec == MomentsSpec(shells=3, groups=2, normalized=True)
+    one, two = Moments(2, spec), Moments(2, spec)
+    one.add(np.array([[1.0, 0.0]]), np.array([0]))
+    two.add(np.array([[0.0, 0.5]]), np.array([1]))
+    unit = 4**spec.bits
+    shift = Fraction(0)
+    for before, after in zip(one.strata, two.strata, strict=True):
+        change = before.sscp.to_float() - after.sscp.to_float()
+        shift += Fraction(float(np.sum(change**2))) + trace_weight(2) * Fraction(float(np.trace(change))) ** 2
+        shift += ROW_COUNT_WEIGHT * unit**2 * (before.n_rows - after.n_rows) ** 2
+    attained = 2 * (1 + trace_weight(2) + ROW_COUNT_WEIGHT) * unit**2
+    assert shift == attained
+    calibration = mechanism.calibrate(problem, dpcov.Budget(rho=1))
+    assert calibration.diagonal_variance >= attained / 2
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        lambda: release(mechanism="gaussian"),
+        lambda: dpcov.release(table(), schema=SCHEMA, budget=dpcov.Budget(rho=1), by="a"),
+        lambda: dpcov.release(table(), schema=SCHEMA, budget=dpcov.Budget(rho=1), by="nowhere"),
+        lambda: release().group("moon"),
+        lambda: dpcov.second_moment(np.eye(3), norm_bound=1, budget=dpcov.Budget(rho=1), groups=[0, 1, 1]),
+    ],
+)
+def test_wrong_groups_are_refused(wrong):
+    with pytest.raises(DpcovError):
+        wrong()
+
+
+def beside(rows, labels):
+    options = {"norm_bound": 2, "budget": dpcov.Budget(rho=1), "mechanism": "stratified"}
+    return dpcov.second_moment(rows, groups=labels, categories=["0", "1"], **options)
+
+
+def test_groups_beside_rows_that_have_no_fixed_places_are_refused(tmp_path):
+    (tmp_path / "x.csv").write_text("a,b\n1,2\n3,4\n")
+    for rows in (tmp_path / "x.csv", dpcov.Query("SELECT 1 AS a, 2 AS b", db="duckdb://")):
+        with pytest.raises(UsageError, match="put the groups into a column"):
+            beside(rows, [0, 1])
+
+
+@pytest.mark.parametrize("labels", [[0, 1], [0, 1, 1, 1], [], [[0], [1], [1]], 7])
+def test_every_row_has_one_group(labels):
+    for rows in (np.eye(3), pd.DataFrame(np.eye(3)).rename(columns=str)):
+        with pytest.raises(DpcovError):
+            beside(rows, labels)
+    assert beside(np.eye(3), [0, 1, 1]).manifest.groups == ("0", "1", "(other)")

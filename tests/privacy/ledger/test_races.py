@@ -1,0 +1,169 @@
+"""Thirty-two spenders at once, in a file and on a server: the total is never exceeded, and used to the full."""
+
+import multiprocessing
+import sqlite3
+import sys
+import time
+from fractions import Fraction
+
+import pytest
+
+from dpcov.errors import LedgerError
+from dpcov.privacy.budget import Budget
+from dpcov.privacy.guarantee import ZCDP
+from dpcov.privacy.ledger import store as ledger_store
+from dpcov.privacy.ledger.ledger import Ledger
+from dpcov.privacy.ledger.spend import Spend
+
+N_SPENDERS = 32
+TENTH = Fraction(1, 10)
+SPEND = Spend(promise=ZCDP(rho=TENTH), mechanism="gaussian")
+RELATION = "replace-one"
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs processes that fork quickly")
+
+
+@pytest.fixture(autouse=True)
+def patience(monkeypatch):
+    """Nobody's turn is fair, and a disk may be slow."""
+    monkeypatch.setattr(ledger_store, "LOCK_WAIT_SECONDS", 250.0)
+
+
+@pytest.fixture(params=["file", "server"])
+def place(request, tmp_path):
+    if request.param == "file":
+        return tmp_path / "privacy.ledger"
+    pytest.importorskip("sqlalchemy")
+    return request.getfixturevalue("postgres_database")
+
+
+def at_once(work, *arguments):
+    """Run work in all processes, started together; return what each reported."""
+    context = multiprocessing.get_context("fork")
+    barrier, reports = context.Barrier(N_SPENDERS), context.SimpleQueue()
+
+    def run():
+        barrier.wait()
+        reports.put(work(*arguments))
+
+    processes = [context.Process(target=run) for _ in range(N_SPENDERS)]
+    for process in processes:
+        process.start()
+    found = [reports.get() for _ in processes]
+    for process in processes:
+        process.join()
+    return found
+
+
+def spend_until_refused(place):
+    count = 0
+    try:
+        while True:
+            reservation = Ledger(place).reserve("patients", SPEND, RELATION)
+            count += 1
+            if count % 2:
+                reservation.mark_drawn()
+                reservation.commit(f"sha256:{count}")
+    except LedgerError as error:
+        return count, str(error)
+
+
+def test_racing_spenders_never_overspend(place):
+    Ledger(place).create("patients", Budget(rho=4), RELATION)
+    outcomes = at_once(spend_until_refused, place)
+    assert sum(count for count, _ in outcomes) == 40
+    assert all("overspend" in message for _, message in outcomes)
+    book = Ledger(place)
+    assert book.remaining("patients").remaining == {"rho": 0}
+    assert sorted(entry.id for entry in book.entries("patients")) == list(range(1, 41))
+    assert book.verify().problems == ()
+
+
+def open_account(place):
+    try:
+        Ledger(place).create("patients", Budget(rho=1), RELATION)
+    except LedgerError as error:
+        return str(error)
+    return "created"
+
+
+def test_racing_creators_open_one_account(place):
+    outcomes = at_once(open_account, place)
+    assert outcomes.count("created") == 1
+    assert all(outcome == "created" or "already has an account" in outcome for outcome in outcomes)
+    assert Ledger(place).verify().problems == ()
+
+
+def fill(place, n_entries, distinct):
+    """Write releases in one transaction, which is how a test gets a long history quickly."""
+    Ledger(place).create("patients", Budget(rho=500), RELATION)
+    with Ledger(place)._store.writing() as transaction:
+        for number in range(n_entries):
+            rho = Fraction(1, 1000 + number % distinct * 7919)
+            spend = Spend(promise=ZCDP(rho=rho), mechanism="gaussian")
+            entry = transaction.add_entry("patients", spend, "", "2020-01-01T00:00:00+00:00")
+            transaction.mark_drawn(entry, "2020-01-01T00:00:01+00:00")
+            transaction.mark_committed(entry, "sha256:" + "a" * 64, "2020-01-01T00:00:02+00:00")
+
+
+def copy_to_server(path, url):
+    """Load a ledger file's tables into a server in one go."""
+    import psycopg
+
+    Ledger(url).create("patients", Budget(rho=500), RELATION)
+    source = sqlite3.connect(path)
+    with psycopg.connect(url) as connection, connection.cursor() as cursor:
+        cursor.execute("SET search_path TO dpcov_ledger")
+        cursor.execute("ALTER TABLE event DISABLE TRIGGER ALL")
+        cursor.execute("TRUNCATE entry, dataset, event, trail_head")
+        for table in ("dataset", "entry", "event", "trail_head"):
+            with cursor.copy(f"COPY {table} FROM STDIN") as copy:
+                for row in source.execute(f"SELECT * FROM {table}"):
+                    copy.write_row(row)
+        cursor.execute("ALTER TABLE event ENABLE TRIGGER ALL")
+    source.close()
+
+
+def seconds(work):
+    """Processor time of this process: the machine may be busy with others."""
+    start = time.process_time()
+    work()
+    return time.process_time() - start
+
+
+def check_speed(place, path, n_entries, distinct, *, reserve, show, verify):
+    fill(path, n_entries, distinct)
+    if place != path:
+        copy_to_server(path, place)
+    book = Ledger(place)
+    assert seconds(lambda: book.reserve("patients", SPEND, RELATION)) < reserve
+    assert seconds(lambda: (book.entries("patients"), book.remaining("patients"))) < show
+    assert seconds(book.verify) < verify
+    assert len(book.entries("patients")) == n_entries + 1
+
+
+def test_thousands_of_entries_stay_fast(tmp_path):
+    path = tmp_path / "privacy.ledger"
+    check_speed(path, path, 4_000, 50, reserve=0.3, show=1, verify=3)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("distinct", [1, 100_000])
+def test_a_hundred_thousand_entries_stay_fast(place, tmp_path, distinct):
+    path = tmp_path / "privacy.ledger"
+    check_speed(place, path, 100_000, distinct, reserve=1 if distinct == 1 else 8, show=8, verify=20)
+
+
+def test_unlike_fractions_are_added_exactly_or_a_little_upwards():
+    from dpcov.privacy.ledger.composition import spent
+
+    thirds = [Spend(promise=ZCDP(rho=Fraction(1, 3)), mechanism="x")] * 3
+    assert spent("zcdp", ZCDP(rho=Fraction(1)), thirds) == {"rho": 1}
+    unlike = [
+        Spend(promise=ZCDP(rho=Fraction(1, prime)), mechanism="x") for prime in range(10**9, 10**9 + 400)
+    ]
+    exact = sum((spend.promise.rho for spend in unlike), Fraction(0))
+    added = spent("zcdp", ZCDP(rho=Fraction(1)), unlike)["rho"]
+    assert exact < added < exact + Fraction(400, 2**512)
+    assert added.denominator.bit_length() < 2100

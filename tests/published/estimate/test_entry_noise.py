@@ -1,0 +1,216 @@
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import dpcov
+from dpcov.analysis import PrivateCorrelation
+from dpcov.published.estimate.entry_noise import (
+    NUCLEAR_EDGE,
+    MomentNoise,
+    bulk_edge,
+    correlation_noise,
+    deviation_noise,
+    inhabited,
+    largest_noise_eigenvalue,
+    mean_noise,
+    noise_of,
+)
+from dpcov.published.estimate.post import unit_estimate
+from dpcov.published.numbers import part_numbers
+from tests.report.examples import make
+from tests.statistical.goodness import GoodnessError, assert_mean_square, mean_square_samples
+
+MEANS = np.array([0.5, -0.3, 0.1])
+COVARIANCE = np.array([[0.3, 0.1, -0.05], [0.1, 0.2, 0.08], [-0.05, 0.08, 0.25]])
+INTERCEPT = 0.4
+STD = 2e-5
+
+
+def noisy_estimates(count, intercept_is_noisy, trace_is_merged=False):
+    """Errors of means, standard deviations and correlations from second moments with isotropic noise."""
+    rng = np.random.default_rng(0)
+    moment = np.block(
+        [[np.ones((1, 1)), MEANS[None, :]], [MEANS[:, None], COVARIANCE + np.outer(MEANS, MEANS)]]
+    )
+    noise = rng.normal(size=(count, 4, 4)) * STD
+    noise = (noise + noise.transpose(0, 2, 1)) / 2  # variance STD**2 on the diagonal, half of it off
+    if trace_is_merged:
+        excess = rng.normal(size=count) * STD - np.trace(noise, axis1=1, axis2=2)
+        noise += excess[:, None, None] / 5 * np.eye(4)
+    noisy = INTERCEPT * moment + noise
+    divisor = noisy[:, 0, 0] if intercept_is_noisy else np.full(count, INTERCEPT)
+    means = noisy[:, 0, 1:] / divisor[:, None]
+    covariance = noisy[:, 1:, 1:] / divisor[:, None, None] - means[:, :, None] * means[:, None, :]
+    deviations = np.sqrt(np.diagonal(covariance, axis1=1, axis2=2))
+    correlation = covariance / deviations[:, :, None] / deviations[:, None, :]
+    return means - MEANS, deviations - np.sqrt(np.diagonal(COVARIANCE)), correlation - exact_correlation()
+
+
+def exact_correlation():
+    deviations = np.sqrt(np.diagonal(COVARIANCE))
+    return COVARIANCE / np.outer(deviations, deviations)
+
+
+def law(intercept_is_noisy, trace_is_merged=False, factor=1.0):
+    variance = (factor * STD) ** 2
+    return MomentNoise(
+        diagonal=variance * (1 - trace_is_merged / 5),
+        off_diagonal=variance / 2,
+        between_diagonals=-trace_is_merged * variance / 5,
+        intercept=INTERCEPT,
+        intercept_is_noisy=intercept_is_noisy,
+    )
+
+
+@pytest.mark.parametrize("trace_is_merged", [False, True])
+@pytest.mark.parametrize("intercept_is_noisy", [False, True])
+def test_the_closed_form_is_the_spread_of_noisy_estimates(intercept_is_noisy, trace_is_merged):
+    errors = noisy_estimates(mean_square_samples(), intercept_is_noisy, trace_is_merged)
+    noise = law(intercept_is_noisy, trace_is_merged)
+    stated = correlation_noise(MEANS, COVARIANCE, noise)
+    for k, (i, j) in enumerate(((0, 1), (0, 2), (1, 2))):
+        assert_mean_square(errors[0][:, k], mean_noise(MEANS, noise)[k] ** 2)
+        assert_mean_square(errors[1][:, k], deviation_noise(MEANS, np.diagonal(COVARIANCE), noise)[k] ** 2)
+        assert_mean_square(errors[2][:, i, j], stated[i, j] ** 2)
+
+
+def test_a_tenth_more_noise_a_forgotten_intercept_or_trace_would_be_noticed():
+    means, _, correlation = noisy_estimates(mean_square_samples(), True)
+    for wrong in (law(True, factor=1.1), law(True, factor=0.9)):
+        with pytest.raises(GoodnessError):
+            assert_mean_square(correlation[:, 0, 1], correlation_noise(MEANS, COVARIANCE, wrong)[0, 1] ** 2)
+    with pytest.raises(GoodnessError):
+        assert_mean_square(means[:, 0], mean_noise(MEANS, law(False))[0] ** 2)
+    _, deviations, _ = noisy_estimates(mean_square_samples(), False, trace_is_merged=True)
+    forgotten = deviation_noise(MEANS, np.diagonal(COVARIANCE), law(False))
+    with pytest.raises(GoodnessError):
+        assert_mean_square(deviations[:, 2], forgotten[2] ** 2)
+
+
+def rows_near_a_bound(n_pairs, share, seed=0):
+    """Pairs of correlated columns of -1 and 1 with means of about 0.9."""
+    rng = np.random.default_rng(seed)
+    first = rng.random((4000, n_pairs)) < 0.95
+    second = np.where(rng.random(first.shape) < share, first, rng.random(first.shape) < 0.95)
+    return np.where(np.dstack([first, second]).reshape(len(first), -1), 1.0, -1.0)
+
+
+def test_the_noise_on_correlations_counts_what_centering_adds():
+    n_pairs, count = 10, mean_square_samples(scale_error=0.15) // 10
+    schema = dpcov.Schema(columns={f"x{k}": dpcov.Numeric(lower=-1, upper=1) for k in range(2 * n_pairs)})
+    terms = {"schema": schema, "budget": dpcov.Budget(rho=10), "mechanism": "gaussian"}
+    moments = dpcov.checkpoint(rows_near_a_bound(n_pairs, share=0.1), **terms)
+    made = [dpcov.release(moments, entropy=dpcov.SeededEntropy(seed), **terms) for seed in range(count)]
+    first, second = np.arange(0, 2 * n_pairs, 2), np.arange(1, 2 * n_pairs, 2)
+    found = np.array([release.correlation("none")[first, second] for release in made])
+    stated = np.median(
+        [PrivateCorrelation.from_release(r).noise_std_[first, second] for r in made[:20]], axis=0
+    )
+    # Pairs share no entry of the noise.
+    errors = (found - found.mean(axis=0)) / stated * np.sqrt(count / (count - 1))
+    assert_mean_square(errors.ravel(), 1.0)
+    for wrong in (0.85, 1.15):
+        with pytest.raises(GoodnessError):
+            assert_mean_square(errors.ravel(), wrong**2)
+
+
+@pytest.mark.parametrize("neighbors", ["replace-one", "add-remove-one"])
+def test_a_page_states_the_noise_of_repeated_releases_in_original_units(neighbors):
+    rng = np.random.default_rng(0)
+    table = pa.table({"a": rng.uniform(0, 30, size=1000), "b": rng.uniform(0, 30, size=1000)})
+    columns = {"a": dpcov.Numeric(lower=-10, upper=30), "b": dpcov.Numeric(lower=0, upper=40)}
+    schema = dpcov.Schema(columns=columns)
+    count = mean_square_samples(scale_error=0.5)
+    found = []
+    for seed in range(count):
+        made = dpcov.release(
+            table,
+            schema=schema,
+            budget=dpcov.Budget(rho=10),
+            mechanism="gaussian",
+            neighbors=neighbors,
+            entropy=dpcov.SeededEntropy(seed),
+        )
+        found.append((made.mean()[0], made.correlation("none")[0, 1]))
+    means, correlations = np.array(found).T
+    estimates = part_numbers(0, "all", made).estimates
+    widened = np.sqrt(count / (count - 1))
+    assert_mean_square((means - means.mean()) * widened, estimates.table.mean_noise[0] ** 2)
+    stated = estimates.correlation_noise[0, 1]
+    assert_mean_square((correlations - correlations.mean()) * widened, stated**2)
+
+
+def test_the_diagonal_has_no_noise_and_vanished_variances_are_unknown():
+    covariance = np.diag([1.0, 0.0])
+    found = correlation_noise(np.zeros(2), covariance, law(False))
+    assert found[0, 0] == 0.0
+    assert np.isnan(found[1, 1])
+    assert np.isnan(found[0, 1])
+    assert np.isnan(deviation_noise(np.zeros(2), np.diagonal(covariance), law(False))[1])
+
+
+def test_the_noise_of_empty_strata_does_not_count():
+    made = make(tuple(f"x{k}" for k in range(200)), 4000, epsilon="50", entropy=dpcov.SeededEntropy(0))
+    unit = unit_estimate(made.statistics, made.manifest.n_rows)
+    part = replace(unit.parts[0], diagonal_variance=1.0, trace=0.5, trace_variance=1.0, matrix=np.eye(201))
+    padded = replace(
+        unit,
+        parts=(*unit.parts, part),
+        noise_variance=unit.noise_variance + 1,
+        off_diagonal_variance=unit.off_diagonal_variance + 0.5,
+        matrix=unit.matrix + np.eye(201),
+    )
+    kept, expected = inhabited(padded), inhabited(unit)
+    np.testing.assert_allclose(kept.matrix, expected.matrix)
+    assert kept.noise_variance == pytest.approx(expected.noise_variance)
+    assert kept.off_diagonal_variance == pytest.approx(expected.noise_variance / 2)
+    assert part_numbers(0, "all", made).estimates.spectrum.n_above >= 20
+
+
+def wigner(d, rng):
+    noise = np.triu(rng.normal(size=(d, d)), 1)
+    return noise + noise.T + np.diag(np.sqrt(2) * rng.normal(size=d))
+
+
+def largest_eigenvalue(scales, shifts, draws=16):
+    """Of noise on a covariance: the mean over draws."""
+    rng = np.random.default_rng(1)
+    center = scales[:, None] * np.hstack([-shifts[:, None], np.eye(len(scales))])
+    found = [np.linalg.eigvalsh(center @ wigner(len(scales) + 1, rng) @ center.T)[-1] for _ in range(draws)]
+    return np.mean(found)
+
+
+UNIT = MomentNoise(diagonal=2.0, off_diagonal=1.0)
+RANGES = {
+    "one": np.ones(250),
+    "many": np.random.default_rng(1).uniform(1, 3, 250),
+    "two": np.repeat([1.0, 4.0], 125),
+}
+
+
+@pytest.mark.parametrize("mean_square", [0.0, 0.9, 4.0, 10.0])
+@pytest.mark.parametrize("ranges", RANGES)
+def test_the_largest_eigenvalue_of_noise_is_where_it_is_said_to_be(ranges, mean_square):
+    scales, shifts = RANGES[ranges], np.full(250, np.sqrt(mean_square / 250))
+    stated = largest_noise_eigenvalue(UNIT, scales, shifts)
+    assert stated == pytest.approx(largest_eigenvalue(scales, shifts), rel=0.08)
+    assert bulk_edge(UNIT, scales) == pytest.approx(largest_eigenvalue(scales, 0 * shifts), rel=0.08)
+
+
+def test_the_edge_is_on_the_safe_side_where_few_columns_dominate():
+    for scales in (np.random.default_rng(1).lognormal(size=300), np.r_[np.full(3, 10.0), np.ones(297)]):
+        assert 1 < bulk_edge(UNIT, scales) / largest_eigenvalue(scales, np.zeros(300)) < 3
+
+
+@pytest.mark.parametrize("mechanism", ["nuclear", "stratified-nuclear"])
+def test_nuclear_noise_has_its_own_edge(mechanism):
+    made = make(("a", "b", "c", "d"), budget=dpcov.Budget(epsilon=1), mechanism=mechanism)
+    noise = noise_of(made)
+    gaussian = replace(noise, edge_factor=1.0)
+    assert bulk_edge(noise, np.ones(4)) == pytest.approx(NUCLEAR_EDGE * bulk_edge(gaussian, np.ones(4)))
+
+
+def test_no_noise_has_no_edge():
+    assert bulk_edge(MomentNoise(diagonal=0.0, off_diagonal=0.0), np.ones(3)) == 0.0

@@ -1,0 +1,80 @@
+import mpmath
+import numpy as np
+import pytest
+
+from dpcov.noise.entropy import SeededEntropy
+from dpcov.noise.nuclear import symmetric_nuclear_spectrum
+from dpcov.published.estimate import nuclear_law as ullman
+
+
+@pytest.mark.parametrize(("d", "exact"), [(1, 2.0), (2, 25 / 3), (3, 150 / 7)])
+def test_the_mean_square_is_nearly_exact_in_small_dimension(d, exact):
+    assert ullman.mean_square(d) == pytest.approx(exact, rel=0.005)
+
+
+@pytest.mark.parametrize(("d", "repeats"), [(2, 2000), (5, 1500), (20, 500), (60, 100)])
+def test_constants_are_the_simulated_ones(d, repeats):
+    entropy = SeededEntropy(d)
+    spectra = np.array([symmetric_nuclear_spectrum(d, 1.0, entropy) for _ in range(repeats)])
+    spread = 6 / np.sqrt(repeats)
+    radius = np.mean(np.sum(spectra**2, axis=1))
+    assert radius == pytest.approx(ullman.mean_square(d), rel=0.01 + spread / d)
+    assert np.mean(spectra.sum(axis=1) ** 2) == pytest.approx(ullman.trace_variance(d), rel=0.03 + 2 * spread)
+
+
+@pytest.mark.parametrize("d", [2, 7, 100])
+def test_variances_of_orthogonal_directions_add_up(d):
+    others = 2 * ullman.off_diagonal_variance(d) * (d * (d + 1) / 2 - 1)
+    assert others + ullman.trace_variance(d) / d == pytest.approx(ullman.mean_square(d), rel=1e-12)
+
+
+def naive_excess(values, scale):
+    """The oracle's series without its first term, in 40 digits."""
+    d = len(values)
+    end = mpmath.mpf(float(ullman.CAUTION * scale * ullman.edge(d)))
+    height = mpmath.mpc(0, float(ullman.SMOOTHING * end * d ** (-1 / 3)))
+    result = []
+    with mpmath.workdps(40):
+        for i, value in enumerate(values):
+            others = [1 / (value + height - other) for j, other in enumerate(values) if j != i]
+            x = end * sum(others) / d
+            x = mpmath.mpc(min(max(x.real, -mpmath.pi / 2), mpmath.pi / 2), max(x.imag, -4))
+            result.append(float((x / mpmath.sin(x) - 1 - x * x / 6).imag / (x.imag / end)))
+    return np.array(result)
+
+
+@pytest.mark.parametrize("signal", [0.0, 1.0, 1e4])
+def test_excess_is_the_naive_formula(signal):
+    d = 12
+    noise = symmetric_nuclear_spectrum(d, 3.0, SeededEntropy(0))
+    values = np.sort(noise + signal * np.linspace(0, 40, d))
+    assert ullman.excess(values, 3.0) == pytest.approx(naive_excess(values, 3.0), rel=1e-6, abs=1e-9)
+
+
+def test_excess_scales_and_vanishes_without_noise():
+    values = np.array([-3.0, 1.0, 2.0, 40.0])
+    assert ullman.excess(7.0 * values, 7.0) == pytest.approx(7.0 * ullman.excess(values, 1.0), rel=1e-9)
+    assert np.abs(ullman.excess(1e6 * values, 1.0)).max() < 1e-6
+    assert np.array_equal(ullman.excess(np.array([5.0]), 1.0), [0.0])
+
+
+@pytest.mark.parametrize("d", [1, 5, 20])
+def test_the_largest_eigenvalue_stays_below_the_plausible_one(d):
+    entropy = SeededEntropy(d)
+    spectra = np.array([symmetric_nuclear_spectrum(d, 1.0, entropy) for _ in range(600)])
+    extremes = np.concatenate([spectra[:, -1], -spectra[:, 0]])
+    assert np.sum(extremes > ullman.largest_plausible(d)) <= 5
+    assert np.sum(extremes > 0.6 * ullman.largest_plausible(d)) > 5
+
+
+def test_a_faint_direction_becomes_visible_at_the_stated_strength():
+    d = 120
+    entropy = SeededEntropy(3)
+    overlaps = []
+    for factor in (0.5, 2.0):
+        spectrum = symmetric_nuclear_spectrum(d, 1.0, entropy)
+        basis = np.linalg.qr(np.random.default_rng(0).normal(size=(d, d)))[0]
+        noisy = (basis * spectrum) @ basis.T
+        noisy[0, 0] += factor * ullman.weakest_visible(d)
+        overlaps.append(np.linalg.eigh(noisy)[1][0, -1] ** 2)
+    assert overlaps[0] < 0.3 < 0.7 < overlaps[1]

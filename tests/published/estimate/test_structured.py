@@ -1,0 +1,156 @@
+import itertools
+
+import numpy as np
+import pytest
+
+from dpcov.published.estimate.structured import Candidate, blended, guided_candidates, sparse_candidate
+from dpcov.published.linalg.symmetric import eigh, smat
+
+
+def noise(dimension, variance, generator):
+    count = dimension * (dimension + 1) // 2
+    return smat(np.sqrt(2.0 * variance) * generator.standard_normal(count))
+
+
+def rotation(dimension, seed):
+    return np.linalg.qr(np.random.default_rng(seed).normal(size=(dimension, dimension)))[0]
+
+
+def shapes(dimension, seed=0):
+    vectors = rotation(dimension, seed)
+    guide = (vectors / np.arange(1, dimension + 1)) @ vectors.T
+    other = rotation(dimension, seed + 1)
+    return guide, {
+        "the guide itself": 3.0 * guide,
+        "other eigenvalues": (vectors / np.sqrt(np.arange(1, dimension + 1))) @ vectors.T,
+        "other directions": (other / np.arange(1, dimension + 1)) @ other.T,
+        "nothing": np.zeros((dimension, dimension)),
+    }
+
+
+@pytest.mark.parametrize("dimension", [1, 2, 5, 20])
+@pytest.mark.parametrize("name", ["the guide itself", "other eigenvalues", "other directions", "nothing"])
+def test_the_risks_are_unbiased(dimension, name):
+    # Size 1e-9 each; ten percent of the noise energy is granted to the scale, whose derivative is not followed
+    # into the blocks.
+    guide, truths = shapes(dimension)
+    truth, generator, variance = truths[name], np.random.default_rng(1), 0.05
+    gaps = {"proportional": [], "aligned": []}
+    for _ in range(400):
+        found = guided_candidates(
+            truth + noise(dimension, variance, generator), off_diagonal_variance=variance, guide=guide
+        )
+        for kind, candidate in found.items():
+            gaps[kind].append(candidate.risk - np.sum((candidate.matrix - truth) ** 2))
+    energy = variance * dimension * (dimension + 1)
+    for kind, values in gaps.items():
+        margin = 6.11 * np.std(values) / np.sqrt(len(values))
+        assert abs(np.mean(values)) < margin + (0.1 * energy if kind == "aligned" else 0.0)
+
+
+def shrunk_block_by_block(matrix, edges, unit_variance):
+    """James and Stein's factor on every block, the last one included."""
+    estimate = np.zeros_like(matrix)
+    for i, j in itertools.product(range(len(edges) - 1), repeat=2):
+        rows, columns = slice(edges[i], edges[i + 1]), slice(edges[j], edges[j + 1])
+        block = matrix[rows, columns]
+        size = len(block) * (len(block) + 1) / 2 if i == j else block.size
+        squared = np.sum(block**2) * (1 if i == j else 2)
+        estimate[rows, columns] = block * max(0.0, 1.0 - size * unit_variance / max(squared, 1e-300))
+    return estimate
+
+
+@pytest.mark.parametrize(("dimension", "edges"), [(1, (0, 1)), (3, (0, 1, 3)), (20, (0, 1, 4, 16, 20))])
+def test_aligned_shrinks_every_block_in_the_eigenbasis_of_the_guide(dimension, edges):
+    guide, truths = shapes(dimension)
+    noisy = truths["other eigenvalues"] + noise(dimension, 0.02, np.random.default_rng(4))
+    found = guided_candidates(noisy, off_diagonal_variance=0.02, guide=guide)
+    vectors = eigh(guide).vectors[:, ::-1]
+    multiple = found["proportional"].matrix
+    rest = vectors.T @ (noisy - multiple) @ vectors
+    expected = multiple + vectors @ shrunk_block_by_block(rest, edges, 0.04) @ vectors.T
+    np.testing.assert_allclose(found["aligned"].matrix, expected, atol=1e-12)
+
+
+def test_a_shared_shape_needs_one_number():
+    guide, truths = shapes(30)
+    truth, generator, errors = truths["the guide itself"], np.random.default_rng(2), []
+    for _ in range(200):
+        noisy = truth + noise(30, 0.1, generator)
+        found = guided_candidates(noisy, off_diagonal_variance=0.1, guide=guide)["proportional"]
+        errors.append(np.sum((found.matrix - truth) ** 2))
+    # One degree of freedom of variance 2v; size 1e-9.
+    assert np.mean(errors) < 0.2 * (1 + 6.2 * np.sqrt(2 / 200))
+
+
+def test_shared_directions_help_where_the_shape_differs():
+    guide, truths = shapes(60)
+    truth, generator = truths["other eigenvalues"], np.random.default_rng(3)
+    found = [
+        guided_candidates(truth + noise(60, 0.002, generator), off_diagonal_variance=0.002, guide=guide)
+        for _ in range(10)
+    ]
+    errors = {
+        kind: np.mean([np.sum((each[kind].matrix - truth) ** 2) for each in found]) for kind in found[0]
+    }
+    assert errors["aligned"] < 0.5 * 0.002 * 60 * 61
+    assert errors["aligned"] < 0.7 * errors["proportional"]
+
+
+def test_shares_tell_how_much_of_the_guide_is_in_it():
+    guide, truths = shapes(10)
+    found = guided_candidates(truths["the guide itself"], off_diagonal_variance=1e-9, guide=guide)
+    assert found["proportional"].guide_share == pytest.approx(3.0)
+    opposed = guided_candidates(-guide, off_diagonal_variance=1e-9, guide=guide)
+    assert opposed["proportional"].guide_share == 0.0
+    assert not np.any(opposed["proportional"].matrix)
+
+
+def sparse(noisy, variance):
+    d = len(noisy)
+    return sparse_candidate(
+        noisy, off_diagonal_variance=variance, trace=float(np.trace(noisy)), trace_variance=2 * variance * d
+    )
+
+
+@pytest.mark.parametrize("share", [0.0, 0.1, 1.0])
+def test_the_risk_of_the_sparse_estimate_is_not_too_low(share):
+    # The least of many estimates is too low; what is added for that is at most two of its standard deviations.
+    dimension, variance, generator, gaps = 30, 0.05, np.random.default_rng(4), []
+    upper = np.triu(generator.normal(size=(dimension,) * 2) * (generator.random((dimension,) * 2) < share), 1)
+    truth = upper + upper.T + 5.0 * np.eye(dimension)
+    for _ in range(200):
+        found = sparse(truth + noise(dimension, variance, generator), variance)
+        gaps.append(found.risk - np.sum((found.matrix - truth) ** 2))
+    margin = 6.11 * np.std(gaps) / np.sqrt(len(gaps))
+    assert -margin < np.mean(gaps) < 4 * variance * dimension + margin
+
+
+def test_few_entries_are_found_and_the_diagonal_moves_to_its_mean():
+    generator, truth = np.random.default_rng(5), np.eye(40)
+    truth[0, 1] = truth[1, 0] = 3.0
+    errors = [
+        np.sum((sparse(truth + noise(40, 0.05, generator), 0.05).matrix - truth) ** 2) for _ in range(20)
+    ]
+    assert np.mean(errors) < 0.1 * 0.05 * 40 * 41
+
+
+def test_the_blend_is_the_best_point_between_two_estimates_and_says_how_good_it_is():
+    # Errors of variance 1 and 4 that are independent: weights 4/5 and 1/5, risk 4/5.
+    generator, size, variance = np.random.default_rng(6), 60, 1e-6
+    first, second = (std * generator.normal(size=(size, size)) / size for std in (1.0, 2.0))
+    found = blended(
+        Candidate(matrix=first, risk=1.0),
+        Candidate(matrix=second, risk=4.0, guide_share=1.0),
+        variance,
+    )
+    assert found.guide_share == pytest.approx(0.2, abs=0.05)
+    assert found.risk == pytest.approx(0.8, abs=0.1)
+    assert np.sum(found.matrix**2) == pytest.approx(0.8, abs=0.1)
+
+
+def test_a_blend_that_gains_less_than_it_costs_is_left_alone():
+    first = Candidate(matrix=np.eye(3), risk=1.0)
+    assert blended(first, Candidate(matrix=np.zeros((3, 3)), risk=9.0), 0.01) is first
+    assert blended(first, Candidate(matrix=np.eye(3), risk=0.5), 0.01) is first
+    assert blended(first, Candidate(matrix=np.zeros((3, 3)), risk=3.9), 1.0) is first

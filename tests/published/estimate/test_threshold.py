@@ -1,0 +1,86 @@
+import numpy as np
+import pytest
+
+from dpcov.errors import UsageError
+from dpcov.published.estimate.threshold import (
+    choose_threshold,
+    estimated_risks,
+    threshold_matrix,
+    universal_threshold,
+)
+
+
+def symmetric_noise(d, variance, random):
+    noise = np.triu(random.normal(size=(d, d)), 1) * np.sqrt(variance)
+    return noise + noise.T + np.diag(random.normal(size=d)) * np.sqrt(2 * variance)
+
+
+def sparse_matrix(d, share, random):
+    signal = np.triu(random.normal(size=(d, d)) * (random.random((d, d)) < share), 1)
+    return signal + signal.T + np.diag(1 + random.random(d))
+
+
+def test_hard_and_soft_by_hand():
+    matrix = np.array([[0.1, 0.5, -0.2], [0.5, 3.0, -0.7], [-0.2, -0.7, 0.0]])
+    hard = threshold_matrix(matrix, 0.3, "hard")
+    soft = threshold_matrix(matrix, 0.3, "soft")
+    np.testing.assert_allclose(hard, [[0.1, 0.5, 0], [0.5, 3.0, -0.7], [0, -0.7, 0]])
+    np.testing.assert_allclose(soft, [[0.1, 0.2, 0], [0.2, 3.0, -0.4], [0, -0.4, 0]])
+    for result in (hard, soft):
+        assert (result == result.T).all()
+    np.testing.assert_array_equal(threshold_matrix(matrix, 0.0, "soft"), matrix)
+
+
+@pytest.mark.parametrize(("rule", "slack"), [("soft", 0.0), ("hard", 0.05)])
+def test_the_risk_estimate_is_unbiased(rule, slack):
+    """Mean over 300 draws of estimated less true error, in standard errors; hard thresholds have a small bias."""
+    random, v, d = np.random.default_rng(0), 0.04, 40
+    truth, upper = sparse_matrix(d, 0.2, random), np.triu_indices(d, 1)
+    thresholds = np.array([0.05, 0.2, 0.4, 0.6])
+    gaps = []
+    for _ in range(300):
+        noisy = truth + symmetric_noise(d, v, random)
+        estimated = estimated_risks(rule, np.sort(np.abs(noisy[upper])), thresholds, v)
+        actual = [np.sum((threshold_matrix(noisy, t, rule) - truth)[upper] ** 2) for t in thresholds]
+        gaps.append(estimated - actual)
+    error = np.std(gaps, axis=0) / np.sqrt(len(gaps))
+    allowed = 6 * error + slack * v * len(upper[0])
+    assert (np.abs(np.mean(gaps, axis=0)) < allowed).all()
+
+
+@pytest.mark.parametrize("share", [0.0, 0.02, 0.2, 1.0])
+def test_the_choice_is_close_to_the_best_threshold(share):
+    random, v, d = np.random.default_rng(1), 0.04, 100
+    truth = sparse_matrix(d, share, random)
+    noisy = truth + symmetric_noise(d, v, random)
+    upper = np.triu_indices(d, 1)
+
+    def error(matrix):
+        return np.linalg.norm((matrix - truth)[upper])
+
+    grid = np.linspace(0, universal_threshold(len(upper[0]), v), 50)
+    best = min(error(threshold_matrix(noisy, t, rule)) for t in grid for rule in ("hard", "soft"))
+    result = choose_threshold(noisy, off_diagonal_variance=v)
+    assert error(result.matrix) <= 1.15 * best + 0.02 * error(noisy)
+    np.testing.assert_array_equal(result.matrix, threshold_matrix(noisy, result.threshold, result.rule))
+    np.testing.assert_allclose(np.diagonal(result.matrix), np.diagonal(noisy))
+
+
+def test_each_rule_alone_is_obeyed():
+    noisy = symmetric_noise(30, 1.0, np.random.default_rng(2))
+    for rule in ("hard", "soft"):
+        assert choose_threshold(noisy, off_diagonal_variance=1.0, rules=(rule,)).rule == rule
+
+
+@pytest.mark.parametrize("d", [1, 2])
+def test_small_matrices(d):
+    matrix = np.full((d, d), 5.0)
+    np.testing.assert_allclose(np.diagonal(choose_threshold(matrix, off_diagonal_variance=1.0).matrix), 5.0)
+
+
+@pytest.mark.parametrize("variance", [0.0, -1.0, np.inf, np.nan])
+def test_refusals(variance):
+    with pytest.raises(UsageError, match="variance"):
+        choose_threshold(np.eye(2), off_diagonal_variance=variance)
+    with pytest.raises(UsageError, match="negative"):
+        threshold_matrix(np.eye(2), -0.1, "hard")

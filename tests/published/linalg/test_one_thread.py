@@ -1,0 +1,130 @@
+"""Small matrices are not shared between threads, from the draw to the page, and threads come back."""
+
+import threading
+import time
+from contextlib import contextmanager
+
+import numpy as np
+import pytest
+import scipy.linalg  # noqa: F401  # loads the library whose threads are counted
+from threadpoolctl import threadpool_info, threadpool_limits
+
+import dpcov
+from dpcov.analysis import PrivateCorrelation, PrivateCovariance, PrivatePCA, PrivateRidge
+from dpcov.noise.eigenvectors import sample_eigenvectors
+from dpcov.published.linalg.one_thread import SHARED_FROM, WORTH_IT, one_thread
+from dpcov.published.linalg.symmetric import Solver, solving_with
+from dpcov.published.synthetic import fidelity
+from dpcov.report import render_release
+
+
+def blas_threads():
+    return {library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"}
+
+
+@pytest.fixture(autouse=True)
+def two_threads():
+    """Of BLAS, whatever the machine and the environment allow."""
+    with threadpool_limits(2, user_api="blas"):
+        assert blas_threads() == {2}
+        yield
+        assert blas_threads() == {2}
+
+
+@pytest.mark.parametrize("dimension", [WORTH_IT, SHARED_FROM - 1, None])
+def test_matrices_of_middling_size_get_one_thread(dimension):
+    with one_thread(dimension), one_thread(dimension):
+        assert blas_threads() == {1}
+
+
+@pytest.mark.parametrize("dimension", [1, WORTH_IT - 1, SHARED_FROM])
+def test_others_are_left_alone(dimension):
+    with one_thread(dimension):
+        assert blas_threads() == {2}
+
+
+def test_threads_come_back_after_an_error():
+    with pytest.raises(ValueError, match="inside"), one_thread(500):
+        raise ValueError("inside")
+
+
+def test_threads_come_back_when_blocks_of_two_threads_overlap():
+    entered, leave = threading.Event(), threading.Event()
+
+    def first():
+        with one_thread(500):
+            entered.set()
+            leave.wait(10)
+
+    other = threading.Thread(target=first)
+    other.start()
+    assert entered.wait(10)
+    with one_thread(500):
+        leave.set()
+        other.join(10)
+
+
+SOLVERS = ("eigh", "eigvalsh", "solve", "cholesky", "qr", "inv")
+
+
+@contextmanager
+def counted(monkeypatch):
+    """Threads of BLAS in every larger operation of cubic cost."""
+    found = []
+
+    def watched(solve):
+        def solving(matrix, *args, **kwargs):
+            if np.shape(matrix)[-1] >= WORTH_IT:
+                found.append(blas_threads())
+            return solve(matrix, *args, **kwargs)
+
+        return solving
+
+    with monkeypatch.context() as patch:
+        for name in SOLVERS:
+            patch.setattr(np.linalg, name, watched(getattr(np.linalg, name)))
+        with solving_with(Solver(eigh=np.linalg.eigh, matmul=watched(np.matmul))):
+            yield found
+
+
+N_FEATURES = 70
+ROWS = np.random.default_rng(0).uniform(-1, 1, size=(2000, 2)) @ np.ones((2, N_FEATURES)) / 2
+SCHEMA = dpcov.Schema(columns={f"x{k}": dpcov.Numeric(lower=-1, upper=1) for k in range(N_FEATURES)})
+READINGS = {
+    "second moment": lambda made: made.second_moment(),
+    "covariance": lambda made: made.covariance(),
+    "projection": lambda made: made.covariance("projection"),
+    "error": lambda made: made.expected_error("shrink"),
+    "estimator of covariance": lambda made: PrivateCovariance.from_release(made).get_precision(),
+    "estimator of correlation": PrivateCorrelation.from_release,
+    "components": lambda made: PrivatePCA.from_release(made, n_components=1).conf_int(draws=2),
+    "ridge": lambda made: PrivateRidge.from_release(made, target="x0").error_bound(),
+    "synthetic rows": lambda made: fidelity(made, 100),
+    "page": render_release,
+}
+
+
+@pytest.mark.filterwarnings("ignore::dpcov.analysis.NoiseWarning")
+@pytest.mark.parametrize("reading", READINGS)
+def test_reading_a_release_takes_one_thread(reading, monkeypatch):
+    made = dpcov.release(ROWS, schema=SCHEMA, budget=dpcov.Budget(rho=1), mechanism="gaussian")
+    monkeypatch.setattr("dpcov.published.synthetic._ROUNDS", 1)
+    with counted(monkeypatch) as threads:
+        READINGS[reading](made)
+    assert threads and all(number == {1} for number in threads)
+
+
+@pytest.mark.parametrize("mechanism", ["separate", "adaptive", "eigenvectors"])
+def test_a_draw_takes_one_thread(mechanism, monkeypatch):
+    with counted(monkeypatch) as threads:
+        dpcov.release(ROWS, schema=SCHEMA, budget=dpcov.Budget(rho=1), mechanism=mechanism)
+    assert threads and all(number == {1} for number in threads)
+
+
+def test_no_second_thread_works_while_eigenvectors_are_drawn():
+    """Threads that wait for each other spin, so that processor time shows them on any machine."""
+    matrix = np.diag(50_000 / np.arange(1.0, 151))
+    started, started_here = time.process_time(), time.thread_time()
+    sample_eigenvectors(matrix, np.full(149, 0.1), dpcov.SeededEntropy(0))
+    everywhere, here = time.process_time() - started, time.thread_time() - started_here
+    assert everywhere < 1.3 * here

@@ -1,0 +1,126 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from dpcov.errors import NumericError, UsageError
+from dpcov.published.linalg.symmetric import (
+    Solver,
+    compose,
+    eigenvalues,
+    eigh,
+    is_positive_definite,
+    mirror_upper,
+    smat,
+    solving_with,
+    svec,
+    symmetrize,
+)
+
+ENTRIES = st.floats(-1e6, 1e6)
+
+
+@st.composite
+def square_matrices(draw, largest=6):
+    dimension = draw(st.integers(1, largest))
+    return draw(arrays(np.float64, (dimension, dimension), elements=ENTRIES))
+
+
+@given(square_matrices())
+def test_symmetrize_splits_off_an_orthogonal_antisymmetric_part(matrix):
+    symmetric = symmetrize(matrix)
+    rest = matrix - symmetric
+    assert np.array_equal(symmetric, symmetric.T)
+    assert np.sum(symmetric * rest) == pytest.approx(0.0, abs=1e-9 * (1.0 + np.sum(matrix**2)))
+
+
+def test_symmetrize_survives_entries_near_the_largest_float():
+    largest = np.finfo(np.float64).max
+    assert np.array_equal(symmetrize(np.full((2, 2), largest)), np.full((2, 2), largest))
+
+
+@given(square_matrices())
+def test_mirror_upper_reads_only_the_upper_triangle(matrix):
+    mirrored = mirror_upper(matrix)
+    assert np.array_equal(mirrored, mirrored.T)
+    assert np.array_equal(np.triu(mirrored), np.triu(matrix))
+
+
+@given(square_matrices(), st.randoms(use_true_random=False))
+def test_svec_is_an_isometry_with_inverse_smat(matrix, random):
+    symmetric = symmetrize(matrix)
+    other = np.roll(symmetric, random.randrange(symmetric.size))
+    other = symmetrize(other)
+    inner = np.sum(symmetric * other)
+    scale = 1.0 + np.linalg.norm(symmetric) * np.linalg.norm(other)
+    assert svec(symmetric) @ svec(other) == pytest.approx(inner, abs=1e-12 * scale)
+    np.testing.assert_allclose(smat(svec(symmetric)), symmetric, rtol=1e-15, atol=0.0)
+
+
+def test_svec_order_is_row_by_row():
+    matrix = np.array([[1.0, 2.0, 3.0], [2.0, 4.0, 5.0], [3.0, 5.0, 6.0]])
+    root = np.sqrt(2.0)
+    np.testing.assert_allclose(svec(matrix), [1.0, 2.0 * root, 3.0 * root, 4.0, 5.0 * root, 6.0])
+
+
+@given(square_matrices())
+def test_eigh_recomposes_the_symmetric_part(matrix):
+    values, vectors = eigh(matrix)
+    assert np.all(np.diff(values) >= 0.0)
+    assert vectors.flags.c_contiguous
+    recomposed = compose(values, vectors)
+    assert np.array_equal(recomposed, recomposed.T)
+    np.testing.assert_allclose(recomposed, symmetrize(matrix), atol=1e-12 * (1.0 + np.abs(matrix).max()))
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+def test_numbers_that_are_not_finite_raise(bad):
+    matrix = np.eye(3)
+    matrix[2, 0] = bad
+    for function in (symmetrize, mirror_upper, svec, eigh):
+        with pytest.raises(NumericError):
+            function(matrix)
+
+
+@pytest.mark.parametrize("shape", [(0, 0), (2, 3), (4,), (2, 2, 2)])
+def test_shapes_that_are_not_square_raise(shape):
+    with pytest.raises(UsageError):
+        symmetrize(np.zeros(shape))
+
+
+@pytest.mark.parametrize("length", [0, 2, 4, 5])
+def test_smat_refuses_lengths_that_are_not_triangular(length):
+    with pytest.raises(UsageError):
+        smat(np.zeros(length))
+
+
+def test_a_failed_iteration_is_a_numeric_error():
+    def fail(matrix):
+        raise np.linalg.LinAlgError
+
+    solver = Solver(eigh=fail, matmul=np.matmul)
+    with solving_with(solver), pytest.raises(NumericError, match="did not converge"):
+        eigh(np.eye(2))
+
+
+@given(square_matrices())
+def test_eigenvalues_are_those_of_the_system(matrix):
+    expected = eigh(matrix).values
+    np.testing.assert_allclose(eigenvalues(matrix), expected, atol=1e-9 * (1.0 + np.abs(expected).max()))
+
+
+def test_eigenvalues_come_from_the_solver_in_use():
+    def doubled(matrix):
+        values, vectors = np.linalg.eigh(matrix)
+        return 2.0 * values, vectors
+
+    with solving_with(Solver(eigh=doubled, matmul=np.matmul)):
+        np.testing.assert_allclose(eigenvalues(np.diag([1.0, 3.0])), [2.0, 6.0])
+
+
+@pytest.mark.parametrize(("smallest", "expected"), [(1e-3, True), (-1e-3, False)])
+def test_definiteness_is_told_by_the_smallest_eigenvalue(smallest, expected):
+    vectors = np.linalg.qr(np.random.default_rng(0).normal(size=(20, 20)))[0]
+    matrix = symmetrize((vectors * np.linspace(smallest, 1.0, 20)) @ vectors.T)
+    assert is_positive_definite(matrix) is expected

@@ -1,0 +1,99 @@
+import csv
+import json
+
+import numpy as np
+import pytest
+
+import dpcov
+from dpcov.errors import ReleaseError, UsageError
+from dpcov.published.export import FORMATS, QUANTITIES, estimate, export
+
+NAMES = ['plain, "quoted"', "größe", "b"]
+
+
+@pytest.fixture(scope="module")
+def made():
+    columns = {name: dpcov.Numeric(lower=-1, upper=1) for name in NAMES}
+    import pyarrow as pa
+
+    random = np.random.default_rng(0)
+    table = pa.table({name: random.uniform(-1, 1, 500) for name in NAMES})
+    return dpcov.release(table, schema=dpcov.Schema(columns=columns), budget=dpcov.Budget(rho=1))
+
+
+def read_csv(path):
+    with path.open(newline="", encoding="utf-8") as file:
+        header, *lines = csv.reader(file)
+    return header[1:], [line[0] for line in lines], np.array([[float(x) for x in line[1:]] for line in lines])
+
+
+def read_json(path):
+    record = json.loads(path.read_text(encoding="utf-8"))
+    return record, np.array(record["values"], dtype=float)
+
+
+@pytest.mark.parametrize("quantity", QUANTITIES)
+@pytest.mark.parametrize("post", ["none", "psd"])
+def test_every_format_holds_the_same_numbers(made, tmp_path, quantity, post):
+    labels, values = estimate(made, quantity, post)
+    for kind in FORMATS:
+        export(made, tmp_path / f"x.{kind}", quantity=quantity, post=post)
+    columns, first, from_csv = read_csv(tmp_path / "x.csv")
+    record, from_json = read_json(tmp_path / "x.json")
+    with np.load(tmp_path / "x.npz", allow_pickle=False) as arrays:
+        np.testing.assert_array_equal(arrays["values"], values)
+        assert tuple(arrays["features"]) == labels
+    np.testing.assert_array_equal(from_csv, np.atleast_2d(values))
+    np.testing.assert_array_equal(from_json, values)
+    assert tuple(columns) == tuple(record["features"]) == labels
+    assert tuple(first) == (labels if quantity != "mean" else ("mean",))
+    assert (record["quantity"], record["fingerprint"]) == (quantity, made.fingerprint)
+    assert record["guarantee"] == str(made.guarantee)
+    assert record["n_rows"] == 500
+
+
+def test_labels_fit_the_quantity(made):
+    assert estimate(made, "covariance", "psd")[0] == tuple(NAMES)
+    assert estimate(made, "second-moment", "psd")[0] == ("(intercept)", *NAMES)
+
+
+class Unknown:
+    """Stands for a release whose numbers are not all known."""
+
+    feature_names = ("a", "b")
+    n_rows = float("nan")
+    guarantee = fingerprint = "stated"
+
+    def correlation(self, post):
+        return np.array([[1.0, np.nan], [np.nan, np.inf]])
+
+
+def test_unknown_numbers_are_null(tmp_path):
+    export(Unknown(), tmp_path / "x.json", quantity="correlation")
+    record = json.loads((tmp_path / "x.json").read_text())
+    assert record["values"] == [[1.0, None], [None, None]]
+    assert record["n_rows"] is None
+
+
+def test_existing_files_are_kept_unless_told_otherwise(made, tmp_path):
+    path = tmp_path / "x.csv"
+    path.write_text("mine")
+    with pytest.raises(ReleaseError, match="exists already"):
+        export(made, path)
+    assert path.read_text() == "mine"
+    export(made, path, overwrite=True)
+    assert path.read_text() != "mine"
+
+
+def test_the_format_may_be_said(made, tmp_path):
+    export(made, tmp_path / "x.txt", format="json")
+    assert json.loads((tmp_path / "x.txt").read_text())["quantity"] == "covariance"
+    with pytest.raises(UsageError, match="--format"):
+        export(made, tmp_path / "y.txt")
+
+
+@pytest.mark.parametrize("wrong", [{"quantity": "precision"}, {"post": "best"}, {"format": "xlsx"}])
+def test_unknown_choices_are_refused(made, tmp_path, wrong):
+    with pytest.raises(UsageError, match="Use one of"):
+        export(made, tmp_path / "x.csv", **wrong)
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,377 @@
+import io
+import json
+import stat
+import zipfile
+
+import msgspec
+import numpy as np
+import pytest
+
+import dpcov
+from dpcov.errors import ReleaseError
+from dpcov.published.file import MANIFEST_NAME, encode_manifest, fingerprint, pack
+from dpcov.published.manifest import Manifest, json_schema
+from dpcov.published.release import Release
+
+SCHEMA = dpcov.Schema(
+    columns={
+        "age": dpcov.Numeric(lower=0, upper=100),
+        "sex": dpcov.Categorical(categories=("F", "M")),
+        "ill": dpcov.Boolean(),
+    },
+    title="patients",
+)
+EXECUTED = []
+
+
+def table(n_rows=200):
+    import pyarrow as pa
+
+    random = np.random.default_rng(1)
+    return pa.table(
+        {
+            "age": random.uniform(20, 90, n_rows),
+            "sex": random.choice(["F", "M"], n_rows),
+            "ill": random.choice([True, False], n_rows),
+        }
+    )
+
+
+@pytest.fixture(
+    scope="module",
+    params=[("replace-one", "gaussian"), ("add-remove-one", "gaussian")],
+    ids=lambda param: param[0],
+)
+def made(request):
+    neighbors, mechanism = request.param
+    return dpcov.release(
+        table(), schema=SCHEMA, budget=dpcov.Budget(rho="0.5"), neighbors=neighbors, mechanism=mechanism
+    )
+
+
+@pytest.fixture
+def saved(made, tmp_path):
+    path = tmp_path / "made.dpcov"
+    made.save(path)
+    return path
+
+
+def write(path, members, comment=None, **options):
+    """Write a release file by hand, with a comment that fits its manifest unless it is given."""
+    import hashlib
+
+    with zipfile.ZipFile(path, "w", **options) as archive:
+        for name, content in members:
+            archive.writestr(name, content)
+        text = dict(members).get(MANIFEST_NAME, b"")
+        digest = hashlib.sha256(text).hexdigest()
+        archive.comment = (f"dpcov-release-1 sha256:{digest}" if comment is None else comment).encode()
+    return path
+
+
+def members_of(made):
+    with zipfile.ZipFile(io.BytesIO(made.to_bytes())) as archive:
+        return [(info.filename, archive.read(info)) for info in archive.infolist()]
+
+
+def with_manifest(made, tmp_path, change):
+    """Save a release whose manifest text was changed by somebody who knows the format."""
+    members = dict(members_of(made))
+    record = json.loads(members[MANIFEST_NAME])
+    change(record)
+    members[MANIFEST_NAME] = json.dumps(record).encode()
+    return write(tmp_path / "changed.dpcov", list(members.items()))
+
+
+def refused(path, match="."):
+    with pytest.raises(ReleaseError, match=match) as caught:
+        Release.load(path)
+    assert "\n" not in str(caught.value)
+    return caught
+
+
+def test_round_trip_is_equal(made, saved):
+    loaded = dpcov.load(saved)
+    assert loaded == made
+    assert hash(loaded) == hash(made)
+    assert loaded.manifest == made.manifest
+    assert loaded.guarantee == made.guarantee
+    assert loaded.fingerprint == made.fingerprint
+    assert loaded.to_bytes() == made.to_bytes() == saved.read_bytes()
+    for name, array in made.statistics.arrays.items():
+        np.testing.assert_array_equal(loaded.statistics.arrays[name], array)
+        assert loaded.statistics.arrays[name].dtype == array.dtype
+    np.testing.assert_array_equal(loaded.covariance(), made.covariance())
+    np.testing.assert_array_equal(loaded.second_moment("projection"), made.second_moment("projection"))
+
+
+def test_two_releases_differ(made):
+    other = dpcov.release(
+        table(), schema=SCHEMA, budget=dpcov.Budget(rho="0.5"), neighbors=made.guarantee.neighbors
+    )
+    assert other != made
+    assert other.fingerprint != made.fingerprint
+
+
+def test_numpy_and_zipfile_open_it_without_dpcov(made, saved):
+    with zipfile.ZipFile(saved) as archive:
+        assert archive.testzip() is None
+        record = json.loads(archive.read(MANIFEST_NAME))
+        matrix = np.load(io.BytesIO(archive.read("sscp.npy")), allow_pickle=False)
+    np.testing.assert_array_equal(matrix, made.statistics.arrays["sscp"])
+    with np.load(saved, allow_pickle=False) as arrays:
+        np.testing.assert_array_equal(arrays["sscp"], matrix)
+    assert record["guarantee"]["promise"] == {"kind": "zcdp", "epsilon": None, "delta": None, "rho": "1/2"}
+    assert record["title"] == "patients"
+
+
+def test_loaded_arrays_cannot_be_written(saved):
+    for array in Release.load(saved).statistics.arrays.values():
+        with pytest.raises(ValueError, match="read-only"):
+            array[:] = 0
+
+
+def content_places(content):
+    """Where the bytes of the members stand."""
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        starts = [
+            (info.header_offset + 30 + len(info.filename), info.file_size) for info in archive.infolist()
+        ]
+    return {place for start, size in starts for place in range(start, start + size)}
+
+
+def test_any_altered_bit_is_refused_or_means_the_same(made, tmp_path):
+    content = made.to_bytes()
+    path = tmp_path / "altered.dpcov"
+    random = np.random.default_rng(0)
+    inside = content_places(content)
+    sampled = random.choice(sorted(inside), 300).tolist()
+    for place in {*sampled, *(set(range(len(content))) - inside)}:
+        altered = bytearray(content)
+        altered[place] ^= 1 << int(random.integers(8))
+        path.write_bytes(altered)
+        try:
+            loaded = Release.load(path)
+        except ReleaseError:
+            continue
+        assert place not in inside
+        assert loaded == made
+        for name, array in made.statistics.arrays.items():
+            np.testing.assert_array_equal(loaded.statistics.arrays[name], array)
+
+
+def test_every_truncation_is_refused(made, tmp_path):
+    content = made.to_bytes()
+    path = tmp_path / "cut.dpcov"
+    for length in {0, 1, 21, 22, *range(0, len(content), 97), *range(len(content) - 120, len(content))}:
+        path.write_bytes(content[:length])
+        refused(path)
+
+
+@pytest.mark.parametrize("name", ["extra.npy", "extra.txt", "../outside.npy"])
+def test_an_extra_member_is_refused(made, tmp_path, name):
+    refused(write(tmp_path / "extra.dpcov", [*members_of(made), (name, b"x")]), "members")
+    assert [path.name for path in tmp_path.iterdir()] == ["extra.dpcov"]
+
+
+@pytest.mark.filterwarnings("ignore:Duplicate name")
+def test_a_repeated_member_is_refused(made, tmp_path):
+    members = members_of(made)
+    refused(write(tmp_path / "twice.dpcov", [*members, members[0]]), "members")
+
+
+def test_a_missing_member_is_refused(made, tmp_path):
+    members = members_of(made)
+    refused(write(tmp_path / "less.dpcov", members[1:]), "members")
+    refused(write(tmp_path / "bare.dpcov", [m for m in members if m[0] != MANIFEST_NAME]), "members")
+
+
+def test_a_compressed_bomb_is_refused_before_it_grows(made, tmp_path):
+    bomb = [(name, bytes(10**8) if name == "sscp.npy" else content) for name, content in members_of(made)]
+    path = write(tmp_path / "bomb.dpcov", bomb, compression=zipfile.ZIP_DEFLATED)
+    assert path.stat().st_size < 10**6
+    refused(path, "repacked")
+
+
+def huge_header(shape):
+    buffer = io.BytesIO()
+    header = {"descr": "<i8", "fortran_order": False, "shape": shape}
+    np.lib.format.write_array_header_1_0(buffer, header)
+    return buffer.getvalue()
+
+
+def with_array(made, tmp_path, content, shape):
+    """Replace the matrix by a .npy file and fit every checksum to it."""
+    import hashlib
+
+    members = dict(members_of(made))
+    record = json.loads(members[MANIFEST_NAME])
+    record["members"]["sscp"] |= {"sha256": hashlib.sha256(content).hexdigest(), "shape": shape}
+    members |= {"sscp.npy": content, MANIFEST_NAME: json.dumps(record).encode()}
+    return write(tmp_path / "array.dpcov", list(members.items()))
+
+
+@pytest.mark.parametrize("shape", [[10**6, 10**6], [2**63, 2], [-4, -4], [0], [], [4] * 40])
+def test_an_array_that_declares_another_size_is_refused(made, tmp_path, shape):
+    refused(with_array(made, tmp_path, huge_header(tuple(shape)) + bytes(200), shape))
+    refused(with_array(made, tmp_path, huge_header((10**9, 10**9)) + bytes(200), [5, 5]))
+
+
+class Payload:
+    def __reduce__(self):
+        return EXECUTED.append, ("executed",)
+
+
+def test_pickles_are_refused_and_not_executed(made, tmp_path):
+    buffer = io.BytesIO()
+    np.save(buffer, np.array([Payload()], dtype=object), allow_pickle=True)
+    refused(with_array(made, tmp_path, buffer.getvalue(), [5, 5]))
+    refused(with_array(made, tmp_path, buffer.getvalue(), [1]))
+    assert EXECUTED == []
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"\x93NUMPY", b"\x93NUMPY\x01\x00\xff\xff" + b"(" * 300, b"\x93NUMPY\x03\x00" + b"\xff" * 300],
+)
+def test_broken_array_files_are_refused(made, tmp_path, content):
+    refused(with_array(made, tmp_path, content.ljust(328, b" "), [5, 5]))
+
+
+def test_a_newer_version_says_so(made, tmp_path):
+    refused(with_manifest(made, tmp_path, lambda record: record.update(version=2)), "upgrade")
+
+
+CHANGES = {
+    "unknown field": lambda record: record.update(surprise=1),
+    "unknown field of a column": lambda record: record["columns"][0].update(surprise=1),
+    "unknown field of the noise": lambda record: record["statistics"]["noise"].update(surprise=1),
+    "missing field": lambda record: record.pop("warnings"),
+    "wrong type": lambda record: record.update(norm_bound="2"),
+    "no format": lambda record: record.pop("format"),
+    "other format": lambda record: record.update(format="other"),
+    "no columns": lambda record: record.update(columns=[]),
+    "a column less": lambda record: record["columns"].pop(),
+    "negative norm bound": lambda record: record.update(norm_bound=-1.0),
+    "huge norm bound": lambda record: record.update(norm_bound=1e999),
+    "norm bound whose square overflows": lambda record: record.update(norm_bound=1e160),
+    "norm bound whose square is zero": lambda record: record.update(norm_bound=1e-200),
+    "unit whose square overflows": lambda record: record["columns"][1].update(half_range=1e160),
+    "zero rows": lambda record: record.update(n_rows=0),
+    "huge rows": lambda record: record.update(n_rows=10**30),
+    "no person": lambda record: record["guarantee"].update(rows_per_person=0),
+    "no noise": lambda record: record["statistics"].update(noise=None),
+    "noise is no number": lambda record: record["statistics"]["noise"].update(diagonal_variance="many"),
+    "endless noise": lambda record: record["statistics"]["noise"].update(diagonal_variance="9" * 5000),
+    "huge lattice": lambda record: record["statistics"].update(lattice_bits=10**6),
+    "huge shift": lambda record: record["statistics"].update(dropped_bits=10**6),
+    "zero radius": lambda record: record["statistics"].update(radius=0.0),
+    "promises nothing": lambda record: record["guarantee"]["promise"].update(rho=None),
+    "promise is zero": lambda record: record["guarantee"]["promise"].update(rho="0"),
+    "promise is a bomb": lambda record: record["guarantee"]["promise"].update(rho="1e999999999"),
+    "promise over zero": lambda record: record["guarantee"]["promise"].update(rho="1/0"),
+    "promise below zero": lambda record: record["guarantee"]["promise"].update(rho="-1"),
+    "array of another type": lambda record: record["members"]["sscp"].update(dtype="<f8"),
+    "array of another shape": lambda record: record["members"]["sscp"].update(shape=[25]),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES.keys())
+@pytest.mark.timeout(20)
+def test_a_manifest_that_does_not_fit_is_refused(made, tmp_path, change):
+    refused(with_manifest(made, tmp_path, change))
+
+
+def test_an_unchanged_manifest_in_another_layout_is_equal(made, tmp_path):
+    assert Release.load(with_manifest(made, tmp_path, lambda record: None)) == made
+
+
+@pytest.mark.parametrize(
+    "text", [b"[" * 10**5, b'{"columns":' + b"[" * 10**5, b"", b"null", b"{}", b"\xff\xfe"]
+)
+def test_a_manifest_that_is_no_record_is_refused(made, tmp_path, text):
+    members = [(name, text if name == MANIFEST_NAME else content) for name, content in members_of(made)]
+    refused(write(tmp_path / "nested.dpcov", members))
+
+
+def test_a_manifest_that_its_comment_does_not_name_is_refused(made, tmp_path):
+    members = members_of(made)
+    refused(write(tmp_path / "comment.dpcov", members, comment=""), "altered")
+    refused(
+        write(tmp_path / "comment.dpcov", members, comment="dpcov-release-1 sha256:" + "0" * 64), "altered"
+    )
+
+
+def test_an_asymmetric_matrix_is_refused(made):
+    arrays = {name: array.copy() for name, array in made.statistics.arrays.items()}
+    arrays["sscp"][0, 1] += 1
+    with pytest.raises(ReleaseError):
+        Release(made.manifest, arrays)
+
+
+def test_a_release_without_row_count_is_refused():
+    made = dpcov.release(table(), schema=SCHEMA, budget=dpcov.Budget(rho=1), neighbors="add-remove-one")
+    arrays = {name: array for name, array in made.statistics.arrays.items() if name != "row_count"}
+    with pytest.raises(ReleaseError):
+        Release(made.manifest, arrays)
+
+
+def test_files_that_are_no_releases_are_refused(tmp_path):
+    refused(tmp_path / "absent.dpcov", "no file")
+    refused(tmp_path, "Cannot open")
+    for name, content in {"text": b"hello", "empty": b"", "zip": b"PK\x05\x06" + bytes(18)}.items():
+        (tmp_path / name).write_bytes(content)
+        refused(tmp_path / name)
+
+
+def test_a_file_without_permission_is_refused(saved, monkeypatch):
+    def forbidden(*args, **kwargs):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(zipfile, "ZipFile", forbidden)
+    refused(saved, "Permission denied")
+
+
+def test_saving_keeps_an_existing_file_unless_told_otherwise(made, saved):
+    before = saved.read_bytes()
+    with pytest.raises(ReleaseError, match="exists already"):
+        made.save(saved)
+    assert saved.read_bytes() == before
+    saved.write_bytes(b"old")
+    made.save(saved, overwrite=True)
+    assert saved.read_bytes() == before
+    assert stat.S_IMODE(saved.stat().st_mode) == 0o644
+
+
+def test_the_same_release_gives_the_same_bytes(made):
+    assert pack(made.manifest, dict(made.statistics.arrays)) == made.to_bytes()
+    assert fingerprint(made.manifest) == made.fingerprint
+
+
+def in_one_order(schema):
+    """The schema as every version of msgspec and Python writes it: alternatives sorted, descriptions unindented."""
+    if isinstance(schema, dict):
+        return {name: in_one_order(value) for name, value in schema.items()}
+    if isinstance(schema, list):
+        return sorted(map(in_one_order, schema), key=json.dumps)
+    return " ".join(schema.split()) if isinstance(schema, str) else schema
+
+
+def test_the_published_json_schema_is_current(request):
+    published = request.config.rootpath / "docs" / "release-manifest.schema.json"
+    same = in_one_order(json.loads(published.read_bytes())) == in_one_order(json.loads(json_schema()))
+    assert same, "write dpcov.published.manifest.json_schema() to this file"
+
+
+def test_the_json_schema_names_every_field(made):
+    record = json.loads(json_schema())
+    assert set(record["$defs"]["Manifest"]["properties"]) == set(json.loads(encode_manifest(made.manifest)))
+    assert msgspec.json.decode(encode_manifest(made.manifest), type=Manifest) == made.manifest
+
+
+def test_seeded_releases_say_so(tmp_path):
+    options = {"schema": SCHEMA, "budget": dpcov.Budget(rho=1)}
+    seeded = dpcov.release(table(), entropy=dpcov.SeededEntropy(1), **options)
+    seeded.save(tmp_path / "seeded.dpcov")
+    assert not dpcov.load(tmp_path / "seeded.dpcov").is_private
+    assert dpcov.release(table(), **options).is_private

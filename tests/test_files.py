@@ -1,0 +1,180 @@
+import errno
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from unittest import mock
+
+import pytest
+
+from dpcov import files as output
+from dpcov.errors import ReleaseError
+from dpcov.files import ReservedFile, write_file
+
+ROOT = hasattr(os, "geteuid") and os.geteuid() == 0
+NOBODY = 65534
+
+
+@pytest.fixture
+def unprivileged(tmp_path):
+    """A folder for a user whom permissions bind, also where tests run as root."""
+    if not ROOT:
+        yield tmp_path
+        return
+    folder = Path(tempfile.mkdtemp())
+    folder.chmod(0o777)
+    os.seteuid(NOBODY)
+    try:
+        yield folder
+    finally:
+        os.seteuid(0)
+        shutil.rmtree(folder)
+
+
+def fails_with(number):
+    def fail(*args, **kwargs):
+        raise OSError(number, os.strerror(number))
+
+    return fail
+
+
+def names(folder):
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_the_content_appears_under_its_name_alone(tmp_path):
+    write_file(tmp_path / "a.txt", b"content")
+    assert (tmp_path / "a.txt").read_bytes() == b"content"
+    assert names(tmp_path) == ["a.txt"]
+
+
+@pytest.mark.parametrize("reserved", [0, 3, 7, 10**6])
+def test_more_or_less_than_the_reserved_space_may_be_written(tmp_path, reserved):
+    with ReservedFile(tmp_path / "a", reserved) as file:
+        assert names(tmp_path) != ["a"]
+        file.write(b"content")
+    assert (tmp_path / "a").read_bytes() == b"content"
+
+
+def test_space_is_taken_before_anything_is_written(tmp_path):
+    with ReservedFile(tmp_path / "a", 10**6):
+        (part,) = tmp_path.iterdir()
+        assert part.stat().st_blocks * 512 >= 10**6
+
+
+def test_nothing_is_left_if_nothing_is_written(tmp_path):
+    with ReservedFile(tmp_path / "a", 1000):
+        pass
+    with pytest.raises(KeyboardInterrupt), ReservedFile(tmp_path / "a", 1000):
+        raise KeyboardInterrupt
+    assert names(tmp_path) == []
+
+
+def test_nothing_is_left_by_an_interrupt_before_the_block_is_entered(tmp_path, monkeypatch):
+    ReservedFile(tmp_path / "a", 100)
+    assert names(tmp_path) == []
+    monkeypatch.setattr(output, "_take_space", mock.Mock(side_effect=KeyboardInterrupt))
+    with pytest.raises(KeyboardInterrupt) as kept:
+        ReservedFile(tmp_path / "a", 100)
+    # Somebody may hold the error, and with it the file that was being made.
+    assert kept.value.__traceback__ is not None
+    assert names(tmp_path) == []
+
+
+def test_an_existing_file_is_kept(tmp_path):
+    (tmp_path / "a").write_bytes(b"old")
+    with pytest.raises(ReleaseError, match="exists already"):
+        ReservedFile(tmp_path / "a")
+    with pytest.raises(RuntimeError), ReservedFile(tmp_path / "a", 1000, overwrite=True):
+        raise RuntimeError
+    assert (tmp_path / "a").read_bytes() == b"old"
+    write_file(tmp_path / "a", b"new", overwrite=True)
+    assert (tmp_path / "a").read_bytes() == b"new"
+    assert names(tmp_path) == ["a"]
+
+
+@pytest.mark.parametrize("call", ["posix_fallocate", "fsync", "fdopen"])
+@pytest.mark.parametrize("old", [None, b"old"])
+def test_a_full_disk_leaves_everything_as_it_was(tmp_path, monkeypatch, call, old):
+    if old is not None:
+        (tmp_path / "a").write_bytes(old)
+    before = names(tmp_path)
+    monkeypatch.setattr(os, call, fails_with(errno.ENOSPC))
+    with pytest.raises(ReleaseError, match=r"(?i)no space left.*try again") as caught:
+        write_file(tmp_path / "a", b"content", overwrite=True)
+    assert caught.value.__cause__ is None
+    monkeypatch.undo()
+    assert names(tmp_path) == before
+    assert old is None or (tmp_path / "a").read_bytes() == old
+
+
+@pytest.mark.parametrize("number", [errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS])
+def test_file_systems_that_cannot_reserve_are_used_all_the_same(tmp_path, monkeypatch, number):
+    monkeypatch.setattr(os, "posix_fallocate", fails_with(number))
+    write_file(tmp_path / "a", b"content")
+    assert (tmp_path / "a").read_bytes() == b"content"
+
+
+def mounted(folder):
+    command = ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(folder)]
+    return shutil.which("mount") is not None and subprocess.run(command, capture_output=True).returncode == 0
+
+
+@pytest.mark.skipif(not ROOT, reason="mounting a small file system needs root")
+def test_a_really_full_disk_is_refused_at_once(tmp_path):
+    if not mounted(tmp_path):
+        pytest.skip("this machine does not let root mount")
+    try:
+        with pytest.raises(ReleaseError, match="no space left"):
+            ReservedFile(tmp_path / "a", 10**6)
+        with ReservedFile(tmp_path / "b", 20_000) as file:
+            with pytest.raises(OSError, match="No space left"):
+                (tmp_path / "filler").write_bytes(bytes(10**6))
+            # The reserved space is still there although the disk is full by now.
+            file.write(bytes(20_000))
+        assert names(tmp_path) == ["b", "filler"]
+    finally:
+        subprocess.run(["umount", str(tmp_path)], check=True)
+
+
+def test_folders_that_cannot_be_written_are_refused(unprivileged):
+    locked = unprivileged / "locked"
+    locked.mkdir()
+    locked.chmod(0o555)
+    with pytest.raises(ReleaseError, match="permission denied"):
+        ReservedFile(locked / "a")
+    assert names(locked) == []
+    locked.chmod(0o000)
+    with pytest.raises(ReleaseError, match="permission denied"):
+        ReservedFile(locked / "a")
+    locked.chmod(0o755)
+
+
+def test_targets_that_are_no_files_are_refused(tmp_path):
+    with pytest.raises(ReleaseError, match="is a directory"):
+        ReservedFile(tmp_path, overwrite=True)
+    with pytest.raises(ReleaseError, match="does not exist"):
+        ReservedFile(tmp_path / "absent" / "a")
+    with pytest.raises(ReleaseError, match="not an ordinary file"):
+        ReservedFile(os.devnull, overwrite=True)
+    with pytest.raises(ReleaseError, match="too long"):
+        write_file(tmp_path / ("a" * 400), b"content")
+    assert names(tmp_path) == []
+
+
+_KILLED = """
+import os, signal, sys
+from dpcov.files import ReservedFile
+with ReservedFile(sys.argv[1], 1000, overwrite=True):
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_a_killed_process_leaves_the_old_file(tmp_path):
+    (tmp_path / "a").write_bytes(b"old")
+    run = subprocess.run([sys.executable, "-c", _KILLED, str(tmp_path / "a")], capture_output=True)
+    assert run.returncode == -signal.SIGKILL
+    assert (tmp_path / "a").read_bytes() == b"old"
