@@ -21,7 +21,6 @@ from dpcov.analysis.intervals.coefficients import project_quadric
 from dpcov.analysis.intervals.eigenvalues import INFLATION, _spreads
 from dpcov.analysis.intervals.inference import (
     coefficient_intervals,
-    conf_int,
     correlation_intervals,
     eigenvalue_intervals,
     mean_intervals,
@@ -260,7 +259,7 @@ def test_estimators_give_the_intervals_of_what_they_estimate(made):
     linear = PrivateLinearRegression.from_release(made, target="income", features=["age", "member"])
     expected = coefficient_intervals(made, "income", ["age", "member"], level=0.9, tails="bounded")
     np.testing.assert_array_equal(linear.conf_int(0.9, tails="bounded").lower, expected.lower)
-    np.testing.assert_array_equal(conf_int(linear, level=0.9, tails="bounded").upper, expected.upper)
+    np.testing.assert_array_equal(linear.conf_int(level=0.9, tails="bounded").upper, expected.upper)
     several = PrivateRidge.from_release(made, target=["income", "age"], features=["member"], alpha=0.01)
     assert [table.names for table in several.conf_int(level=0.9)] == [("(intercept)", "member")] * 2
     pair = {"features": ["age", "income"]}

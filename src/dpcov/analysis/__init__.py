@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from dpcov.analysis.estimators.ridge import PrivateRidge
     from dpcov.analysis.intervals.inference import (
         coefficient_intervals,
-        conf_int,
         correlation_intervals,
         eigenvalue_intervals,
         mean_intervals,
@@ -44,7 +43,6 @@ _HOMES = {
     "PrivateRidge": "estimators.ridge",
     "SpentError": "problems",
     "coefficient_intervals": "intervals.inference",
-    "conf_int": "intervals.inference",
     "correlation_intervals": "intervals.inference",
     "eigenvalue_intervals": "intervals.inference",
     "mean_intervals": "intervals.inference",
@@ -66,7 +64,6 @@ __all__ = [
     "PrivateRidge",
     "SpentError",
     "coefficient_intervals",
-    "conf_int",
     "correlation_intervals",
     "eigenvalue_intervals",
     "mean_intervals",

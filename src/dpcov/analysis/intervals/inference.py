@@ -6,7 +6,7 @@ Derivations and measured coverage: docs/inference.md.
 """
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, get_args
 
 import numpy as np
 
@@ -36,12 +36,11 @@ from dpcov.published.base import on_one_thread
 from dpcov.published.release import Release
 
 if TYPE_CHECKING:
-    from dpcov.analysis.estimators.base import ReleaseEstimator
+    pass
 
 __all__ = [
     "IntervalTable",
     "coefficient_intervals",
-    "conf_int",
     "correlation_intervals",
     "eigenvalue_intervals",
     "mean_intervals",
@@ -259,11 +258,6 @@ def coefficient_intervals(
 
 def _notes(references: Sequence[str]) -> tuple[str, ...]:
     return tuple(f"Reference category: {name}." for name in references)
-
-
-def conf_int(estimator: "ReleaseEstimator", level: float = 0.95, **options: Any) -> Any:
-    """Intervals for what a fitted estimator has estimated: ``estimator.conf_int(level, **options)``."""
-    return estimator.conf_int(level, **options)
 
 
 def _opened(
