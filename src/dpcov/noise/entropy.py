@@ -7,8 +7,10 @@ child and not to an unpickled copy.  Knows nothing of the laws that are drawn fr
 import hashlib
 import os
 import threading
+from collections.abc import Callable, Hashable
+from functools import wraps
 from operator import index
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +23,8 @@ _KEY_BYTES = 32
 _WORD_BYTES = 8
 _CHUNK = bytes(1 << 18)
 _BYTES_PER_KEY = 1 << 26
+_BLOCK = 1 << 12
+_NOTHING = np.empty(0, dtype=np.int8)
 
 _forks_survived = 0
 
@@ -108,6 +112,67 @@ class SeededEntropy:
 
     def __repr__(self) -> str:
         return "SeededEntropy(...)"
+
+
+class BlockEntropy:
+    """Another source for very many small draws in one thread: fetched, and where a sampler can be, drawn in blocks.
+
+    What is left of a block is dropped in a forked child.
+
+    Parameters
+    ----------
+    source : Entropy
+    size : int, default=32768
+        Words fetched at a time.
+    """
+
+    def __init__(self, source: Entropy, size: int = 1 << 15) -> None:
+        self.private = source.private
+        self._source, self._size = source, size
+        self._forget()
+
+    def _forget(self) -> None:
+        self._process = _process()
+        self._words, self._used = np.empty(0, dtype=np.uint64), 0
+        self._drawn: dict[Hashable, tuple[NDArray[Any], int]] = {}
+
+    def words(self, count: int) -> Words:
+        """Return the next ``count`` words of the source."""
+        if self._process != _process():
+            self._forget()
+        missing = self._used + count - len(self._words)
+        if missing > 0:
+            fresh = self._source.words(max(missing, self._size))
+            self._words, self._used = np.concatenate([self._words[self._used :], fresh]), 0
+        self._used += count
+        return self._words[self._used - count : self._used].copy()
+
+    def from_block(self, law: Hashable, size: int, draw: Callable[[int], NDArray[Any]]) -> NDArray[Any]:
+        """Return the next ``size`` independent draws of one law, which ``draw`` makes a block of at a time."""
+        if size >= _BLOCK:
+            return draw(size)
+        if self._process != _process():
+            self._forget()
+        block, used = self._drawn.get(law, (_NOTHING, 0))
+        if used + size > len(block):
+            block, used = np.concatenate([block[used:], draw(_BLOCK)]), 0
+        self._drawn[law] = block, used + size
+        return block[used : used + size].copy()
+
+
+Draws = NDArray[np.float64]
+
+
+def in_blocks(draw: Callable[[int, Entropy], Draws]) -> Callable[[int, Entropy], Draws]:
+    """Let a sampler of independent numbers draw them in blocks from a :class:`BlockEntropy`."""
+
+    @wraps(draw)
+    def drawn(size: int, entropy: Entropy) -> Draws:
+        if isinstance(entropy, BlockEntropy):
+            return entropy.from_block(draw, size, lambda count: draw(count, entropy))
+        return draw(size, entropy)
+
+    return drawn
 
 
 class _KeyStream:
