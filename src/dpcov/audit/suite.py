@@ -19,7 +19,7 @@ from dpcov.audit.neighboring import known_pairs, random_pair
 from dpcov.audit.releases import drawers, half_noise, problem_of, seconds_per_release
 from dpcov.errors import BudgetError
 from dpcov.mechanisms.base import Mechanism
-from dpcov.noise.entropy import BlockEntropy, SeededEntropy, SystemEntropy
+from dpcov.noise.entropy import BlockEntropy, Entropy, SeededEntropy, SystemEntropy
 from dpcov.privacy.budget import Budget
 from dpcov.privacy.guarantee import ZCDP, ApproxDP, Neighbors, Promise, PureDP, costs_nothing
 
@@ -172,7 +172,7 @@ def _audit_job(job: tuple[Case, Effort, tuple[int, int] | None]) -> Finding:
     return audit_case(case, effort, BlockEntropy(source), np.random.default_rng(seed))
 
 
-def audit_case(case: Case, effort: Effort, entropy: BlockEntropy, coins: np.random.Generator) -> Finding:
+def audit_case(case: Case, effort: Effort, entropy: Entropy, coins: np.random.Generator) -> Finding:
     """Bound the claim, then look for half the noise with as many releases."""
     start = time.perf_counter()
     pairs = known_pairs(case.neighbors, case.n_features)[: effort.candidates]
@@ -206,7 +206,7 @@ def _half_noise_bound(
     promise: Promise,
     found: Evidence,
     draws: int,
-    entropy: BlockEntropy,
+    entropy: Entropy,
     coins: np.random.Generator,
 ) -> float | None:
     """Largest bound for half the noise, on the pairs that told most; None where the mechanism refuses the budget."""

@@ -115,9 +115,10 @@ class SeededEntropy:
 
 
 class BlockEntropy:
-    """Another source for very many small draws in one thread: fetched, and where a sampler can be, drawn in blocks.
+    """Another source for thousands of small releases of made-up tables; noise drawn from it protects nobody.
 
-    What is left of a block is dropped in a forked child.
+    Words are fetched in blocks, and so are the draws of every law whose sampler asks for it, because a sampler that is
+    made for millions of draws takes a tenth of a millisecond for three.  Not for several threads, processes or copies.
 
     Parameters
     ----------
@@ -126,20 +127,15 @@ class BlockEntropy:
         Words fetched at a time.
     """
 
-    def __init__(self, source: Entropy, size: int = 1 << 15) -> None:
-        self.private = source.private
-        self._source, self._size = source, size
-        self._forget()
+    private = False
 
-    def _forget(self) -> None:
-        self._process = _process()
+    def __init__(self, source: Entropy, size: int = 1 << 15) -> None:
+        self._source, self._size = source, size
         self._words, self._used = np.empty(0, dtype=np.uint64), 0
         self._drawn: dict[Hashable, tuple[NDArray[Any], int]] = {}
 
     def words(self, count: int) -> Words:
         """Return the next ``count`` words of the source."""
-        if self._process != _process():
-            self._forget()
         missing = self._used + count - len(self._words)
         if missing > 0:
             fresh = self._source.words(max(missing, self._size))
@@ -151,8 +147,6 @@ class BlockEntropy:
         """Return the next ``size`` independent draws of one law, which ``draw`` makes a block of at a time."""
         if size >= _BLOCK:
             return draw(size)
-        if self._process != _process():
-            self._forget()
         block, used = self._drawn.get(law, (_NOTHING, 0))
         if used + size > len(block):
             block, used = np.concatenate([block[used:], draw(_BLOCK)]), 0
