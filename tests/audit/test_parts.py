@@ -1,16 +1,14 @@
-"""The parts of an audit: tables that are neighbors, a stream without gaps, bounds that hold for known laws."""
+"""The parts of an audit: tables that are neighbors, readers that miss nothing, bounds that hold for known laws."""
 
 from fractions import Fraction
 
 import numpy as np
 import pytest
 
-from dpcov.audit.neighboring import attaining, perturbed, random_pair, turned
+from dpcov.audit.neighboring import attaining, known_pairs, random_pair, turned
 from dpcov.audit.normal import LARGEST_SHIFT, from_shift, gaussian_epsilon, shift_below
-from dpcov.audit.outcomes import LOW_BITS, read
-from dpcov.audit.releases import BufferedEntropy
-from dpcov.audit.search import known_pairs
-from dpcov.noise.entropy import SeededEntropy
+from dpcov.audit.outcomes import LOW_BITS, Reader
+from dpcov.audit.scores import learn
 from dpcov.privacy.calibrate import gaussian_noise_multiplier
 from dpcov.privacy.guarantee import NEIGHBORS, ZCDP, ApproxDP
 from dpcov.published.statistics import NoiseLaw, NoisyStatistics
@@ -20,8 +18,10 @@ from dpcov.published.statistics import NoiseLaw, NoisyStatistics
 @pytest.mark.parametrize("relation", NEIGHBORS)
 def test_every_pair_is_neighboring_and_in_the_unit_ball(relation, columns):
     random = np.random.default_rng(1)
-    pairs = [*known_pairs(relation, columns), *(random_pair(relation, columns, random) for _ in range(50))]
-    for pair in [*pairs, *(perturbed(pair, random, step=3.0) for pair in pairs)]:
+    for pair in [
+        *known_pairs(relation, columns),
+        *(random_pair(relation, columns, random) for _ in range(50)),
+    ]:
         others = pair.second[1:] if relation == "replace-one" else pair.second
         assert np.array_equal(pair.first[1:], others)
         assert max(np.linalg.norm(rows, axis=1).max() for rows in (pair.first, pair.second)) <= 1
@@ -35,13 +35,6 @@ def test_a_turned_pair_moves_the_difference_off_the_diagonal():
         pair = turned(attaining("replace-one", columns))
         assert np.linalg.norm(pair.difference) == pytest.approx(np.sqrt(2))
         assert np.allclose(np.abs(pair.first[0]), 1 / np.sqrt(columns))
-
-
-def test_a_buffer_hands_out_the_source_word_by_word():
-    buffered = BufferedEntropy(SeededEntropy(5), size=7)
-    sizes = [3, 0, 5, 20, 1, 7, 8]
-    found = np.concatenate([buffered.words(size) for size in sizes])
-    assert np.array_equal(found, SeededEntropy(5).words(sum(sizes)))
 
 
 @pytest.mark.parametrize("shift", [0.5, 2.0, 10.0])
@@ -66,26 +59,48 @@ def test_epsilon_of_a_shift_inverts_the_calibration(epsilon, delta):
     assert from_shift(promise, 2 / float(multiplier)) > float(promise.epsilon)
 
 
-def test_shapes_notes_and_last_bits_are_all_read():
-    def table(rest, note):
-        values = rest + np.arange(3.0)
-        made = [np.diag([value, 1.0]) for value in values]
-        return [
-            NoisyStatistics(layout="estimate", arrays={"second_moment": each}, notes=(note,)) for each in made
-        ]
+def finished(*matrices, note="one"):
+    return [
+        NoisyStatistics(layout="estimate", arrays={"second_moment": each}, notes=(note,)) for each in matrices
+    ]
 
-    first, second = read([table(0.0, "one"), table(2.0**-10, "other")], n_rows=4)
+
+def test_shapes_notes_and_last_bits_are_all_read():
+    tables = [
+        finished(*(np.diag([rest + each, 1.0]) for each in range(3)), note=note)
+        for rest, note in ((0.0, "one"), (2.0**-10, "other"))
+    ]
+    first, second = map(Reader([*tables[0], *tables[1]], n_rows=4), tables)
     assert set(first.labels).isdisjoint(second.labels)
-    assert first.numbers.shape[1] == 1
+    assert set(first.numbers.ravel()) == {0.0, 1.0, 2.0}
     assert LOW_BITS[1] > 10
     assert any(set(a).isdisjoint(b) for a, b in zip(first.low_bits.T, second.low_bits.T, strict=True))
 
 
 def test_releases_whose_arrays_have_no_shape_in_common_are_read_by_their_matrices():
     law = NoiseLaw(family="discrete-gaussian", diagonal_variance="1", off_diagonal_variance="1")
-    one = NoisyStatistics(layout="estimate", arrays={"second_moment": np.diag([1.0, 2.0])})
+    (one,) = finished(np.diag([1.0, 2.0]))
     other = NoisyStatistics(layout="sscp", arrays={"sscp": np.diag([12, 8])}, noise=law)
-    first, second = read([[one, other], [other, one]], n_rows=4)
+    first, second = map(Reader([one, other], n_rows=4), ([one, other], [other, one]))
     assert list(first.labels) == list(reversed(second.labels)) == [0, 1]
     assert np.array_equal(np.concatenate([first.numbers, second.numbers])[:, 0], [1.0, 3.0, 3.0, 1.0])
     assert first.low_bits.shape == second.low_bits.shape == (2, 0)
+
+
+def test_a_release_unlike_those_that_a_reader_knows_gets_a_label_of_its_own():
+    read = Reader(finished(np.eye(2)), n_rows=4)
+    outcomes = read([*finished(np.eye(2)), *finished(np.eye(3)[:2, :2], note="never seen")])
+    assert list(outcomes.labels) == [0, 1]
+
+
+def test_trees_see_what_only_two_numbers_together_tell():
+    # The sign of a product: no number tells anything by itself, and no projection does.
+    random = np.random.default_rng(4)
+    signs = random.choice([-1.0, 1.0], size=(3_000, 2))
+    tables = [signs[signs.prod(axis=1) == side] for side in (1.0, -1.0)]
+    noisy = [finished(*(np.diag(each + random.normal(size=2)) for each in table)) for table in tables]
+    first, second = map(Reader([*noisy[0], *noisy[1]], n_rows=4), noisy)
+    halves = [(each.take(slice(0, None, 2)), each.take(slice(1, None, 2))) for each in (first, second)]
+    score = learn(halves[0][0], halves[1][0])["trees"]
+    right = np.mean(score(halves[0][1]) > 0) + np.mean(score(halves[1][1]) < 0)
+    assert right / 2 > 0.7

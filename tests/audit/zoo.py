@@ -261,8 +261,7 @@ class Plant:
     draws: int
     neighbors: str = "replace-one"
     columns: int = 2
-    candidates: int = 5
-    search_draws: int = 100
+    candidates: int = 7
     needs: str = ""
     """Words that the label of the pair of tables must have."""
 
@@ -271,35 +270,29 @@ class Plant:
 
     @property
     def effort(self):
-        return Effort(
-            draws=self.draws, candidates=self.candidates, search_draws=self.search_draws, seconds=NO_HURRY
-        )
+        return Effort(draws=self.draws, candidates=self.candidates, seconds=NO_HURRY)
 
 
 PLANTS = [
-    Plant(mechanism=HalvedNoise, budget=Budget(epsilon=1), draws=2800, candidates=1),
-    Plant(mechanism=VarianceShared, budget=Budget(rho=8), draws=350, columns=5, candidates=1),
-    Plant(mechanism=ForgottenRoot, budget=Budget(rho=8), draws=350, candidates=1),
-    Plant(mechanism=OffDiagonalHalvedTwice, budget=Budget(rho=8), draws=700, candidates=2, needs="turned"),
-    Plant(mechanism=WrongRelation, budget=Budget(rho=8), draws=350, candidates=1),
-    Plant(mechanism=ClipIgnored, budget=Budget(epsilon=2, delta="1e-3"), draws=150, candidates=1),
-    Plant(mechanism=ReusedSearchNoise, budget=Budget(epsilon=1), draws=3000, search_draws=400, needs="short"),
-    Plant(mechanism=StratumTwice, budget=Budget(rho=8), draws=280, candidates=1),
-    Plant(mechanism=ReusedSeed, budget=Budget(rho=1), draws=300, candidates=1),
-    Plant(mechanism=ReusedStream, budget=Budget(rho=1), draws=100, candidates=1),
-    Plant(
-        mechanism=UnchargedTrace, budget=Budget(rho=8), draws=350, neighbors="add-remove-one", candidates=1
-    ),
-    Plant(mechanism=RoundingLeak, budget=Budget(rho=1), draws=800, candidates=4),
+    Plant(mechanism=HalvedNoise, budget=Budget(epsilon=3), draws=6000),
+    Plant(mechanism=VarianceShared, budget=Budget(rho=8), draws=1500, columns=5),
+    Plant(mechanism=ForgottenRoot, budget=Budget(rho=8), draws=1500),
+    Plant(mechanism=OffDiagonalHalvedTwice, budget=Budget(rho=8), draws=3000, needs="turned"),
+    Plant(mechanism=WrongRelation, budget=Budget(rho=8), draws=1500),
+    Plant(mechanism=ClipIgnored, budget=Budget(epsilon=2, delta="1e-3"), draws=1000),
+    Plant(mechanism=ReusedSearchNoise, budget=Budget(epsilon=1), draws=6000, needs="short"),
+    Plant(mechanism=StratumTwice, budget=Budget(rho=8), draws=1500),
+    Plant(mechanism=ReusedSeed, budget=Budget(rho=1), draws=1000),
+    Plant(mechanism=ReusedStream, budget=Budget(rho=1), draws=500),
+    Plant(mechanism=UnchargedTrace, budget=Budget(rho=8), draws=1500, neighbors="add-remove-one"),
+    Plant(mechanism=RoundingLeak, budget=Budget(rho=1), draws=2000),
 ]
 DEEP_PLANTS = [
-    Plant(
-        mechanism=InvertedAcceptance, budget=Budget(epsilon=2), draws=24_000, candidates=3, search_draws=1_500
-    ),
+    Plant(mechanism=InvertedAcceptance, budget=Budget(epsilon=2), draws=60_000, candidates=3),
     Plant(
         mechanism=UnchargedTraceWeight,
         budget=Budget(rho=500),
-        draws=80_000,
+        draws=200_000,
         neighbors="add-remove-one",
         columns=4,
         candidates=1,

@@ -252,7 +252,7 @@ def test_audit_under_pure_privacy():
         return lower_bound_of_event(*map(likelihood, matrices(budget, draws)), lambda score: score > 1.5)
 
     budget = Budget(epsilon=2)
-    assert 0 < bound(budget, 1_000) <= 2 * PART
+    assert 0 < bound(budget, 2_000) <= 2 * PART
     assert bound(half_noise(budget), 5_000) > 2 * PART
 
 

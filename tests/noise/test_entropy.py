@@ -9,10 +9,13 @@ import threading
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from dpcov.errors import NumericError, UsageError
 from dpcov.noise import entropy
-from dpcov.noise.entropy import SeededEntropy, SystemEntropy
+from dpcov.noise.continuous import exponentials, normals, uniforms
+from dpcov.noise.entropy import BlockEntropy, SeededEntropy, SystemEntropy
+from dpcov.noise.lattice import discrete_gaussian, discrete_laplace, rounded_gaussian
 from tests.statistical.goodness import assert_continuous_law
 
 SOURCES = [SystemEntropy, lambda: SeededEntropy(5)]
@@ -266,3 +269,42 @@ def test_a_long_request_is_met_in_pieces_of_256_kibibytes(monkeypatch):
     monkeypatch.setattr(source._stream, "_encryptor", Noting())
     source.words(2 * (1 << 15) + 1)
     assert pieces == [1 << 18, 1 << 18, 8]
+
+
+def test_a_buffer_hands_out_the_source_word_by_word():
+    buffered = BlockEntropy(SeededEntropy(5), size=7)
+    sizes = [3, 0, 5, 20, 1, 7, 8]
+    found = np.concatenate([buffered.words(size) for size in sizes])
+    assert np.array_equal(found, SeededEntropy(5).words(sum(sizes)))
+
+
+SMALL = [1, 3, 0, 700, 2, 1500, 40]
+LAWS = {
+    "rounded gaussian": lambda size, source: rounded_gaussian(2**40, size, source),
+    "discrete gaussian": lambda size, source: discrete_gaussian(2**40, size, source),
+    "discrete laplace": lambda size, source: discrete_laplace(2**20, size, source),
+    "uniform": uniforms,
+    "exponential": exponentials,
+}
+
+
+@pytest.mark.parametrize("law", LAWS.values(), ids=LAWS)
+def test_small_draws_from_blocks_are_one_large_draw_of_the_sampler_in_order(law):
+    source = BlockEntropy(SeededEntropy(5))
+    found = np.concatenate([law(size, source) for size in SMALL])
+    assert np.array_equal(found, law(entropy._BLOCK, SeededEntropy(5))[: sum(SMALL)])
+    assert law(3, source).dtype == law(3, SeededEntropy(5)).dtype
+
+
+def test_blocks_of_several_laws_repeat_nothing_and_keep_their_laws():
+    source, size = BlockEntropy(SeededEntropy(6)), 30_000
+    drawn = [[law(3, source) for law in (normals, exponentials, uniforms)] for _ in range(size // 3)]
+    normal, exponential, uniform = (np.concatenate(each) for each in zip(*drawn, strict=True))
+    for found, law in ((normal, "norm"), (exponential, "expon"), (uniform, "uniform")):
+        assert len(np.unique(found)) == size
+        assert_continuous_law(found, getattr(stats, law).cdf)
+    assert np.abs(np.corrcoef([normal, exponential, uniform]) - np.eye(3)).max() < 0.04
+
+
+def test_noise_from_blocks_protects_nobody():
+    assert not BlockEntropy(SystemEntropy()).private

@@ -15,9 +15,9 @@ from dpcov.audit.limits import (
     lower_bound_rho,
     refutes,
 )
-from dpcov.audit.neighboring import Neighboring, attaining, one_row_more, orthogonal_rows
+from dpcov.audit.neighboring import Neighboring, attaining
 from dpcov.audit.releases import along_difference, half_noise, released
-from dpcov.audit.suite import DEEP, QUICK, Case, Effort, Finding, audit, cases_of
+from dpcov.audit.suite import DEEP, QUICK, Case, Effort, Finding, Verdict, audit, cases_of
 
 __all__ = [
     "ALPHA",
@@ -28,6 +28,7 @@ __all__ = [
     "Effort",
     "Finding",
     "Neighboring",
+    "Verdict",
     "along_difference",
     "attaining",
     "audit",
@@ -39,8 +40,6 @@ __all__ = [
     "lower_bound_interval",
     "lower_bound_of_event",
     "lower_bound_rho",
-    "one_row_more",
-    "orthogonal_rows",
     "refutes",
     "released",
 ]

@@ -1,84 +1,83 @@
-"""From releases of two tables to one lower bound: learn scores, choose an event, count it on fresh releases."""
+"""From a mechanism to a lower bound: choose two tables, learn how to guess, count the guesses on fresh releases.
+
+Contract: releases that choose a pair of tables or teach how to guess are never counted.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import sqrt
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from scipy import stats
 
-from dpcov.audit.limits import ALPHA, bound_for, bound_of_event, choose_event
-from dpcov.audit.normal import normal_bound
-from dpcov.audit.outcomes import Outcomes, read
-from dpcov.audit.scores import learn
-from dpcov.privacy.guarantee import Promise, PureDP
-from dpcov.published.statistics import NoisyStatistics
+from dpcov.audit.lesson import Lesson, teach
+from dpcov.audit.limits import ALPHA
+from dpcov.audit.neighboring import Neighboring
+from dpcov.audit.releases import Draw, Releases, by_coin, drawers
+from dpcov.mechanisms.base import Mechanism
+from dpcov.noise.entropy import Entropy
+from dpcov.privacy.budget import Budget
+from dpcov.privacy.guarantee import Promise
 
-NORMAL = "normal law, as stated"
-SEARCH_ALPHA = 0.05
-"""Confidence of the bounds that a search compares; nothing is claimed with it."""
+PILOT, SECOND_LOOK = 16, 4
+"""A first and a second look at a pair of tables take the counted releases divided by these."""
 
-CHOICE_ALPHA = 1e-4
-"""Confidence at which events are compared: lower than what counts, for the comparison has fewer releases."""
+FINALISTS = 3
+"""Pairs that get a second look."""
 
-SMOOTH_STD = 2.0
-"""Rounded to whole numbers, normal noise of this standard deviation is normal to 34 digits, with 1/12 more variance."""
-
-_FEWEST_TO_LEARN = 8
+FEWEST = 32
+"""Releases from which something can be learned."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Evidence:
-    """A lower bound and the score that gave it."""
+    """A lower bound, the score and the pair of tables that gave it, and all pairs that got a second look."""
 
     bound: float
     score: str
+    pair: Neighboring
+    finalists: tuple[Neighboring, ...]
 
 
-def weigh(
-    promise: Promise, tables: Sequence[Sequence[NoisyStatistics]], n_rows: int, alpha: float = ALPHA
+def cost(pairs: int) -> float:
+    """Releases that a bound takes for every one that is counted."""
+    return 1.0 + pairs / PILOT + min(pairs, FINALISTS) / SECOND_LOOK
+
+
+def gather(
+    mechanism: Mechanism[Any],
+    budget: Budget,
+    promise: Promise,
+    pairs: Sequence[Neighboring],
+    draws: int,
+    *,
+    alpha: float = ALPHA,
+    entropy: Entropy,
+    coins: np.random.Generator,
 ) -> Evidence:
-    """Lower confidence bound on a promise's number from releases of two neighboring tables.
-
-    A quarter of the releases fixes the rules of the scores, a quarter the event, and half of them count it.  Where the
-    release states Gaussian noise, a second bound from mean and variance of all but the first quarter shares ``alpha``.
-    """
-    first, second = read(tables, n_rows)
-    quarter = len(first.labels) // 4
-    if quarter < _FEWEST_TO_LEARN:
-        return Evidence(bound=0.0, score="too few releases")
-    learning, choosing, counting = slice(0, quarter), slice(quarter, 2 * quarter), slice(2 * quarter, None)
-    smooth = _smooth_columns(first, second)
-    normal = bool(smooth.any()) and _is_normal(promise, first, second)
-    share = alpha / 2 if normal else alpha
-    book = learn(first.take(learning), second.take(learning))
-    bound = bound_for(promise)
-    compared = [book.of(each.take(choosing)) for each in (first, second)]
-    chosen, _ = choose_event(compared[0], compared[1], bound, max(share, CHOICE_ALPHA))
-    counted = [book.of(each.take(counting)) for each in (first, second)]
-    counted_bound = bound_of_event(chosen, counted[0], counted[1], bound, share)
-    found = [Evidence(bound=counted_bound, score=book.names[chosen.score])]
-    if normal:
-        train, held_out = (
-            (first.take(part).numbers[:, smooth], second.take(part).numbers[:, smooth])
-            for part in (learning, slice(quarter, None))
-        )
-        found.append(Evidence(bound=normal_bound(promise, train, held_out, share), score=NORMAL))
-    return max(found, key=lambda each: each.bound)
+    """Lower confidence bound on a promise's number, from ``draws`` counted releases of the most telling pair."""
+    candidates = [_Candidate(pair=pair, both=drawers(mechanism, budget, pair, entropy)) for pair in pairs]
+    for share, kept in ((PILOT, FINALISTS), (SECOND_LOOK, FINALISTS)):
+        lessons = [each.look(max(draws // share, FEWEST), promise, draws, coins) for each in candidates]
+        order = sorted(range(len(lessons)), key=lambda each: -lessons[each].promising)[:kept]
+        candidates, lessons = [candidates[each] for each in order], [lessons[each] for each in order]
+    bound, score = lessons[0].count(*by_coin(candidates[0].both, draws, coins), promise, alpha)
+    finalists = tuple(each.pair for each in candidates)
+    return Evidence(bound=bound, score=score, pair=finalists[0], finalists=finalists)
 
 
-def _smooth_columns(first: Outcomes, second: Outcomes) -> NDArray[np.bool_]:
-    """Columns whose noise is wide beside the whole numbers that it was rounded to, so that rounding does not show."""
-    spread = np.minimum(first.numbers.std(axis=0), second.numbers.std(axis=0))
-    return np.asarray(spread >= SMOOTH_STD)
+@dataclass(kw_only=True)
+class _Candidate:
+    """A pair of tables and its releases so far."""
 
+    pair: Neighboring
+    both: tuple[Draw, Draw]
+    known: tuple[Releases, Releases] = ([], [])
 
-def _is_normal(promise: Promise, first: Outcomes, second: Outcomes) -> bool:
-    """Whether the law is stated to be Gaussian, and nothing was chosen by looking at it."""
-    one_choice = np.unique(np.concatenate([first.labels, second.labels])).size == 1
-    return (
-        not isinstance(promise, PureDP)
-        and "gaussian" in first.family
-        and one_choice
-        and first.numbers.shape[1] > 0
-        and len(first.labels) > 8 * first.numbers.shape[1]
-    )
+    def look(self, size: int, promise: Promise, draws: int, coins: np.random.Generator) -> Lesson:
+        """Draw more releases, and learn from all of them as if they erred as little as what will be counted."""
+        first, second = by_coin(self.both, size, coins)
+        self.known = [*self.known[0], *first], [*self.known[1], *second]
+        errors = stats.norm.isf(ALPHA) * sqrt(sum(map(len, self.known)) / draws)
+        return teach(*self.known, promise, len(self.pair.first), float(stats.norm.sf(errors)))

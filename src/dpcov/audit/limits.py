@@ -1,7 +1,9 @@
-"""From counts of an event under two laws to a lower confidence bound on epsilon or rho.
+"""From an attacker's guesses to a lower confidence bound on epsilon or rho.
 
-Contract: the event is chosen on one half of the draws and counted on the other, with Clopper-Pearson limits;
-no law of the scores is assumed.  Knows nothing of mechanisms or tables.
+An attacker sees a release of one of two neighboring tables, chosen by a fair coin, and names the table or says nothing.
+
+Contract: a bound exceeds the truth with probability ``alpha`` at most; no law of the releases is assumed.  Rules for
+guessing are to be fixed without the releases that are counted.  Knows nothing of mechanisms or tables.
 """
 
 from collections.abc import Callable, Sequence
@@ -12,60 +14,69 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from dpcov.privacy.guarantee import ZCDP, ApproxDP, Promise
+from dpcov.privacy.guarantee import ZCDP, ApproxDP, Promise, PureDP
 
 Scores = NDArray[np.float64]
-Bound = Callable[[Scores, Scores], Scores]
-"""Lower bound on the loss from a lower limit of P(event) and an upper limit of Q(event), elementwise."""
+Tables = tuple[Scores, Scores]
+"""Scores of the releases of the first table, and of the second."""
+
+Counts = NDArray[np.int64]
+Bound = Callable[[Counts, Counts, int, float], Scores]
+"""Lower bound from right guesses, wrong guesses, all releases and alpha."""
 
 ALPHA = 1e-9
 CONFIDENCE = 1.0 - ALPHA
-_CHOICES = 60
+GUESSED = (0.05, 0.1, 0.2, 0.4, 0.7, 1.0)
+"""Parts of the releases that :func:`both_tails` guesses: few where epsilon is large, all where rho is bounded."""
 
-Kind = tuple[int, int]
-KINDS: tuple[Kind, ...] = ((0, 0), (0, 1), (1, 0), (1, 1))
-"""Upper tail (0) or lower (1); likelier under the first table (0) or the second (1)."""
+_THRESHOLDS = 60
 _ORDERS = (1.0, 1.25, 1.5, 2.0, 3.0, 5.0)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Event:
-    """That one of several scores is at least, or below, a threshold; likelier under one of the two tables."""
+class Rule:
+    """Name the first table from a score of ``high`` on, the second below ``low`` <= ``high``; else say nothing."""
 
-    score: int
-    threshold: float
-    above: bool
-    likelier_under: int
-    """0: the first table, 1: the second."""
+    low: float
+    high: float
 
-    def count(self, scores: Scores) -> int:
-        """How many rows of (draws, n_scores) scores are in the event."""
-        found = int(np.count_nonzero(scores[:, self.score] >= self.threshold))
-        return found if self.above else len(scores) - found
+    def bound(self, bound: Bound, tables: Tables, alpha: float) -> float:
+        """Lower bound from scores of the releases of either table."""
+        first, second = tables
+        right = np.count_nonzero(first >= self.high) + np.count_nonzero(second < self.low)
+        wrong = np.count_nonzero(second >= self.high) + np.count_nonzero(first < self.low)
+        found = bound(np.array([right]), np.array([wrong]), len(first) + len(second), alpha)
+        return float(found[0])
+
+
+def both_tails(scores: Scores) -> list[Rule]:
+    """Rules that guess where scores are extreme, for several parts of the releases."""
+    ends = [np.quantile(scores, [part / 2, 1.0 - part / 2]) for part in GUESSED]
+    return [Rule(low=float(low), high=float(high)) for low, high in ends]
+
+
+def largest_bound(rules: Sequence[Rule], bound: Bound, tables: Tables, alpha: float) -> float:
+    """Largest bound of several rules, which share ``alpha``."""
+    return max(rule.bound(bound, tables, alpha / len(rules)) for rule in rules)
 
 
 def clopper_pearson(count: int, size: int, alpha: float) -> tuple[float, float]:
     """One-sided lower and upper confidence limits of a probability, each wrong with probability ``alpha`` at most."""
-    counts = np.array([count])
-    return float(_lower_limits(counts, size, alpha)[0]), float(_upper_limits(counts, size, alpha)[0])
+    counts, alphas = np.array([count]), np.array([alpha])
+    return float(_low(counts, size, alphas)[0]), float(1.0 - _low(size - counts, size, alphas)[0])
 
 
-def _lower_limits(counts: NDArray[np.int64], size: int, alpha: float) -> Scores:
-    limits = stats.beta.ppf(alpha, np.maximum(counts, 1), size - counts + 1)
+def _low(counts: Counts, sizes: Counts | int, alpha: Scores | float) -> Scores:
+    limits = stats.beta.ppf(alpha, np.maximum(counts, 1), sizes - counts + 1)
     return np.where(counts > 0, limits, 0.0)
 
 
-def _upper_limits(counts: NDArray[np.int64], size: int, alpha: float) -> Scores:
-    limits = stats.beta.isf(alpha, counts + 1, np.maximum(size - counts, 1))
-    return np.where(counts < size, limits, 1.0)
-
-
 def bound_for(promise: Promise) -> Bound:
-    """How an event bounds the number that a promise of this kind states."""
+    """How guesses bound the number that a promise of this kind states."""
     if isinstance(promise, ZCDP):
         return rho_bound
     delta = float(promise.delta) if isinstance(promise, ApproxDP) else 0.0
-    return lambda low, high: epsilon_bound(low, high, delta)
+    return lambda right, wrong, total, alpha: epsilon_bound(right, wrong, total, alpha, delta)
 
 
 def claimed(promise: Promise) -> Fraction:
@@ -73,19 +84,34 @@ def claimed(promise: Promise) -> Fraction:
     return promise.rho if isinstance(promise, ZCDP) else promise.epsilon
 
 
-def epsilon_bound(low: Scores, high: Scores, delta: float = 0.0) -> Scores:
-    """``log((P - delta) / Q)``, 0 where that says nothing."""
-    gained = np.maximum(low - delta, 0.0)
-    return np.where(gained > high, np.log(np.maximum(gained, 1e-300) / np.maximum(high, 1e-300)), 0.0)
+def epsilon_bound(right: Counts, wrong: Counts, total: int, alpha: float, delta: float = 0.0) -> Scores:
+    """Epsilon of the odds of a right guess.
 
-
-def rho_bound(low: Scores, high: Scores) -> Scores:
-    """Largest D_a(P || Q) / a of the event's indicator: zCDP bounds it by rho for every order a (Bun, Steinke 2016).
-
-    At least as strong as any (epsilon, delta) statement that rho-zCDP implies about the event.
+    Under pure epsilon a guess is right with probability e^epsilon / (1 + e^epsilon) at most, whatever was released.
+    With delta, P(right) <= e^epsilon P(wrong) + delta: all but a share delta of the releases at most obey that, and the
+    rest may all be right guesses.
     """
-    tellable = low > high
-    p, q = np.where(tellable, low, 0.5), np.where(tellable, high, 0.5)
+    granted = 0
+    if delta > 0:
+        alpha /= 2
+        granted = int(stats.binom.isf(alpha, total, delta))
+    obeying = np.maximum(right - granted, 0)
+    chance = np.clip(_low(obeying, obeying + wrong, alpha), 0.5, 1.0 - 2.0**-53)
+    return np.asarray(np.log(chance) - np.log1p(-chance))
+
+
+def rho_bound(right: Counts, wrong: Counts, total: int, alpha: float) -> Scores:
+    """Largest D_a(P || Q) / a of Bernoulli laws, P that a guess is right and Q that it is wrong (Bun, Steinke 2016).
+
+    Exchanging the tables turns right guesses into wrong ones, so zCDP bounds the divergence by a rho for all orders a.
+    """
+    # Where the attacker always guesses, one limit says both.
+    always = right + wrong == total
+    alphas = np.where(always, alpha, alpha / 2)
+    p = _low(right, total, alphas)
+    q = np.where(always, 1.0 - p, 1.0 - _low(total - wrong, total, alphas))
+    tellable = p > q
+    p, q = np.where(tellable, p, 0.5), np.where(tellable, q, 0.5)
     best = np.max([_renyi(p, q, order) / order for order in _ORDERS], axis=0)
     return np.where(tellable, np.maximum(best, 0.0), 0.0)
 
@@ -101,78 +127,17 @@ def _renyi(p: Scores, q: Scores, order: float) -> Scores:
     return np.asarray(np.logaddexp(yes, no) / (order - 1.0))
 
 
-def choose_event(
-    first: Scores, second: Scores, bound: Bound, alpha: float = ALPHA, kinds: Sequence[Kind] = KINDS
-) -> tuple[Event, float]:
-    """Choose the event with the largest bound among thresholds on several scores, both tails, both directions.
-
-    Parameters
-    ----------
-    first, second : (draws, n_scores) float64
-        Scores of releases of either table, to be used for nothing but this choice.
-    bound : Bound
-    alpha : float
-    kinds : sequence of (tail, table)
-        Tails and directions to choose from.
-
-    Returns
-    -------
-    Event, float
-        And its bound on these draws, too large for a bound because it was chosen.
-    """
-    thresholds = np.quantile(np.concatenate([first, second]), np.linspace(0.0, 1.0, _CHOICES), axis=0).T
-    above = [_counts_above(scores, thresholds) for scores in (first, second)]
-    sizes = (len(first), len(second))
-    tails = [above, [size - counts for size, counts in zip(sizes, above, strict=True)]]
-    values = np.array(
-        [
-            _bounds(
-                tails[tail][likelier],
-                sizes[likelier],
-                tails[tail][1 - likelier],
-                sizes[1 - likelier],
-                bound,
-                alpha,
-            )
-            for tail, likelier in kinds
-        ]
-    )
-    which, score, place = np.unravel_index(int(np.argmax(values)), values.shape)
-    event = Event(
-        score=int(score),
-        threshold=float(thresholds[score, place]),
-        above=kinds[int(which)][0] == 0,
-        likelier_under=kinds[int(which)][1],
-    )
-    return event, float(values[which, score, place])
-
-
-def _counts_above(scores: Scores, thresholds: Scores) -> NDArray[np.int64]:
-    """For every score and threshold, the draws at or above it."""
-    ordered = np.sort(scores, axis=0).T
-    below = [
-        np.searchsorted(one, limits, side="left") for one, limits in zip(ordered, thresholds, strict=True)
-    ]
-    return len(scores) - np.array(below)
-
-
-def _bounds(
-    inside: NDArray[np.int64],
-    size: int,
-    other: NDArray[np.int64],
-    other_size: int,
-    bound: Bound,
-    alpha: float,
-) -> Scores:
-    return bound(_lower_limits(inside, size, alpha / 2), _upper_limits(other, other_size, alpha / 2))
-
-
-def bound_of_event(event: Event, first: Scores, second: Scores, bound: Bound, alpha: float = ALPHA) -> float:
-    """Lower confidence bound from an event that was chosen without these scores."""
-    tables = (first, second)
-    likelier, other = tables[event.likelier_under], tables[1 - event.likelier_under]
-    counts = np.array([event.count(likelier)]), np.array([event.count(other)])
-    return float(_bounds(counts[0], len(likelier), counts[1], len(other), bound, alpha)[0])
+def choose_rule(bound: Bound, tables: Tables, alpha: float = ALPHA) -> tuple[Rule, float]:
+    """Choose thresholds from scores that are used for nothing else, and their bound, too large because chosen."""
+    grid = np.unique(np.quantile(np.concatenate(tables), np.linspace(0.0, 1.0, _THRESHOLDS)))
+    lows, highs = np.append(-np.inf, grid), np.append(grid, np.inf)
+    below = [np.searchsorted(np.sort(scores), lows) for scores in tables]
+    above = [len(scores) - np.searchsorted(np.sort(scores), highs) for scores in tables]
+    right, wrong = (above[table][:, None] + below[1 - table] for table in (0, 1))
+    values = bound(right, wrong, sum(map(len, tables)), alpha)
+    values[highs[:, None] < lows] = -1.0
+    high, low = np.unravel_index(int(np.argmax(values)), values.shape)
+    return Rule(low=float(lows[low]), high=float(highs[high])), float(values[high, low])
 
 
 def refutes(promise: Promise, first: Sequence[float] | Scores, second: Sequence[float] | Scores) -> bool:
@@ -192,12 +157,23 @@ def lower_bound(
     Parameters
     ----------
     promise : Promise
+        Its delta counts; its epsilon or rho does not.
     first, second : (draws,) float64
-        Scores of independent releases of two neighboring tables.
+        Scores of independent releases of two neighboring tables, each chosen by a fair coin; an equal number of both
+        varies less than coins do.
     alpha : float
         Probability that the bound is wrong, at most.
     """
-    return _halved(first, second, bound_for(promise), alpha)
+    bound, coins = bound_for(promise), np.random.default_rng(0)
+    tables = [np.asarray(scores, dtype=np.float64) for scores in (first, second)]
+    counted = [coins.random(len(scores)) < 0.5 for scores in tables]
+    chosen = []
+    for sign in (1.0, -1.0):
+        one, other = ((sign * scores, here) for scores, here in zip(tables, counted, strict=True))
+        rule, worth = choose_rule(bound, (one[0][~one[1]], other[0][~other[1]]), alpha)
+        chosen.append((worth, rule, (one[0][one[1]], other[0][other[1]])))
+    _, rule, counting = max(chosen, key=lambda each: each[0])
+    return rule.bound(bound, counting, alpha)
 
 
 def lower_bound_epsilon(
@@ -208,26 +184,15 @@ def lower_bound_epsilon(
     alpha: float = ALPHA,
 ) -> float:
     """Lower confidence bound on epsilon from scores on two neighboring tables."""
-    return _halved(first, second, lambda low, high: epsilon_bound(low, high, float(delta)), alpha)
+    promise = ApproxDP(epsilon=Fraction(0), delta=Fraction(delta)) if delta else PureDP(epsilon=Fraction(0))
+    return lower_bound(promise, first, second, alpha=alpha)
 
 
 def lower_bound_rho(
     first: Sequence[float] | Scores, second: Sequence[float] | Scores, *, alpha: float = ALPHA
 ) -> float:
     """Lower confidence bound on rho from scores on two neighboring tables."""
-    return _halved(first, second, rho_bound, alpha)
-
-
-def _halved(
-    first: Sequence[float] | Scores, second: Sequence[float] | Scores, bound: Bound, alpha: float
-) -> float:
-    """Choose an event of every kind on every other score, count them on the rest."""
-    p, q = (np.asarray(each, dtype=np.float64)[:, None] for each in (first, second))
-    share, best = alpha / len(KINDS), 0.0
-    for kind in KINDS:
-        event, _ = choose_event(p[::2], q[::2], bound, share, [kind])
-        best = max(best, bound_of_event(event, p[1::2], q[1::2], bound, share))
-    return best
+    return lower_bound(ZCDP(rho=Fraction(0)), first, second, alpha=alpha)
 
 
 def lower_bound_of_event(

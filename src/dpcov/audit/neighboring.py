@@ -15,8 +15,6 @@ from dpcov.privacy.guarantee import Neighbors
 
 Table = NDArray[np.float64]
 
-DEFAULT_ROWS = 4
-
 
 @dataclass(frozen=True, kw_only=True)
 class Neighboring:
@@ -56,23 +54,10 @@ def pair_of(
     return Neighboring(relation=relation, first=rows, second=other, label=label)
 
 
-def orthogonal_rows(n_features: int = 2, n_rows: int = DEFAULT_ROWS) -> Neighboring:
-    """One unit row against an orthogonal one, the others zero: attains the replace-one Frobenius sensitivity."""
-    axes = np.eye(n_features)
-    rest = np.zeros((n_rows - 1, n_features))
-    return pair_of("replace-one", rest, axes[0], axes[1], label="attaining")
-
-
-def one_row_more(n_features: int = 2, n_rows: int = DEFAULT_ROWS) -> Neighboring:
-    """One unit row against none: attains the add-remove-one Frobenius sensitivity."""
-    axes = np.eye(n_features)
-    rest = np.zeros((n_rows - 1, n_features))
-    return pair_of("add-remove-one", rest, axes[0], axes[0], label="attaining")
-
-
 def attaining(relation: Neighbors, n_features: int = 2) -> Neighboring:
-    """The pair for a relation that most mechanisms protect least well."""
-    return orthogonal_rows(n_features) if relation == "replace-one" else one_row_more(n_features)
+    """One unit row against an orthogonal one, or against none: attains the Frobenius sensitivity."""
+    axes = np.eye(max(n_features, 2))[:, :n_features]
+    return pair_of(relation, np.zeros((3, n_features)), axes[0], axes[1], label="attaining")
 
 
 def turned(pair: Neighboring) -> Neighboring:
@@ -86,6 +71,31 @@ def turned(pair: Neighboring) -> Neighboring:
     # A turn may lengthen a unit row by a rounding error.
     first, second = (into_ball(rows @ turn) for rows in (pair.first, pair.second))
     return replace(pair, first=first, second=second, label=f"{pair.label}, turned")
+
+
+def beside(relation: Neighbors, n_features: int, first: int, second: int) -> Neighboring:
+    """The attaining pair beside unit rows along the first axis, others along the second, and as many zeros.
+
+    Other rows part the eigenvalues, so that one row more moves them and not the eigenvectors.
+    """
+    axes = np.eye(n_features)
+    rest = np.repeat([axes[0], axes[1], 0.0 * axes[0]], [first, second, 3 + first + second], axis=0)
+    label = "beside a row" if first + second == 1 else f"beside {first + second} rows"
+    return pair_of(relation, rest, axes[0], axes[1], label=label)
+
+
+def known_pairs(relation: Neighbors, n_features: int = 2) -> list[Neighboring]:
+    """The attaining pair, also turned and beside other rows; a short row against none."""
+    best, axis = attaining(relation, n_features), np.eye(n_features)[0]
+    return [
+        best,
+        turned(best),
+        beside(relation, n_features, 1, 0),
+        beside(relation, n_features, 20, 0),
+        beside(relation, n_features, 100, 40),
+        beside(relation, n_features, 100, 100),
+        pair_of(relation, 0.0 * best.first[1:], 0.3 * axis, 0.0 * axis, label="short row"),
+    ]
 
 
 def into_ball(rows: Table) -> Table:
@@ -105,19 +115,4 @@ def random_pair(relation: Neighbors, n_features: int, random: np.random.Generato
     rest = (
         rows[2:] * 0.0 if kind == 0 else np.repeat(rows[2:3], n_rows - 1, axis=0) if kind == 1 else rows[2:]
     )
-    return pair_of(relation, rest, rows[0], rows[1], label="searched")
-
-
-def perturbed(pair: Neighboring, random: np.random.Generator, step: float = 0.4) -> Neighboring:
-    """Move one row of a pair: a coordinate step of the search."""
-    first, second = pair.first.copy(), pair.second.copy()
-    replaced = pair.relation == "replace-one"
-    place = int(random.integers(len(first) + replaced))
-    move = step * random.normal(size=pair.n_features)
-    if place == len(first):
-        second[0] += move
-    else:
-        first[place] += move
-        if place > 0:
-            second[place - (not replaced)] = first[place]
-    return replace(pair, first=into_ball(first), second=into_ball(second), label="searched")
+    return pair_of(relation, rest, rows[0], rows[1], label="random")

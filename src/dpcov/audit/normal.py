@@ -1,8 +1,7 @@
 """Bounds for releases whose noise is stated to be Gaussian: from a mean and a variance instead of an event.
 
-Contract: holds if a projection of the published numbers is normal under both tables, as the release's own
-noise law says; a claim refuted here is wrong, or the stated law is.  Needs far fewer draws than an event for
-a small error.
+Contract: holds if a projection of the published numbers is normal under both tables, as the release's own noise law
+says; a claim refuted here is wrong, or the stated law is.  Needs far fewer draws than an event for a small error.
 """
 
 import math
@@ -10,8 +9,7 @@ import math
 import numpy as np
 from scipy import stats
 
-from dpcov.audit.limits import ALPHA
-from dpcov.audit.scores import projection
+from dpcov.audit.limits import Tables
 from dpcov.privacy.guarantee import ZCDP, ApproxDP, Promise
 from dpcov.published.linalg.symmetric import Array
 
@@ -19,21 +17,9 @@ LARGEST_SHIFT = 1e3
 """Noise that varies less beside the difference is none."""
 
 
-def normal_bound(
-    promise: Promise, train: tuple[Array, Array], held_out: tuple[Array, Array], alpha: float = ALPHA
-) -> float:
-    """Lower confidence bound on the rho or epsilon of a promise, for normal numbers.
-
-    Parameters
-    ----------
-    promise : ZCDP or ApproxDP
-    train, held_out : pairs of (draws, k) float64
-        Published numbers of either table: to choose a projection, and to measure it.
-    alpha : float
-    """
-    direction = projection(*train)
-    first, second = (each @ direction for each in held_out)
-    return from_shift(promise, shift_below(first, second, alpha))
+def normal_bound(promise: Promise, tables: Tables, alpha: float) -> float:
+    """Lower confidence bound on the rho or epsilon of a promise, from one normal number of every release."""
+    return from_shift(promise, shift_below(*tables, alpha))
 
 
 def shift_below(first: Array, second: Array, alpha: float) -> float:

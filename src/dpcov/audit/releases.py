@@ -4,7 +4,7 @@ Contract: every release uses fresh randomness, and the two tables are gathered a
 """
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -15,31 +15,14 @@ from dpcov.audit.neighboring import Neighboring
 from dpcov.data.moments import Moments
 from dpcov.data.rows import EncodedRows
 from dpcov.mechanisms.base import Calibration, Mechanism, Problem, RowMechanism
-from dpcov.noise.entropy import Entropy, SeededEntropy, Words
+from dpcov.noise.entropy import BlockEntropy, Entropy, SeededEntropy
 from dpcov.privacy.budget import Budget
+from dpcov.privacy.convert import zcdp_epsilon
 from dpcov.published.estimate.post import unit_estimate
 from dpcov.published.statistics import NoisyStatistics
 
 Draw = Callable[[], NoisyStatistics]
-_TIMED = 4
-
-
-class BufferedEntropy:
-    """Words of another source, fetched many at a time: small requests dominate the time of small releases."""
-
-    def __init__(self, source: Entropy, size: int = 1 << 15) -> None:
-        self.private = source.private
-        self._source, self._size = source, size
-        self._buffer, self._used = source.words(size), 0
-
-    def words(self, count: int) -> Words:
-        """Return the next ``count`` words of the source."""
-        missing = self._used + count - len(self._buffer)
-        if missing > 0:
-            fresh = self._source.words(max(missing, self._size))
-            self._buffer, self._used = np.concatenate([self._buffer[self._used :], fresh]), 0
-        self._used += count
-        return self._buffer[self._used - count : self._used].copy()
+Releases = list[NoisyStatistics]
 
 
 def problem_of(pair: Neighboring, rows: NDArray[np.float64]) -> Problem:
@@ -48,18 +31,20 @@ def problem_of(pair: Neighboring, rows: NDArray[np.float64]) -> Problem:
     return Problem(n_features=pair.n_features, neighbors=pair.relation, n_rows=n_rows)
 
 
-def drawers(mechanism: Mechanism[Any], budget: Budget, pair: Neighboring, entropy: Entropy) -> list[Draw]:
-    """For either table, a function that makes one release of it."""
-    both: list[Draw] = []
-    for rows in (pair.first, pair.second):
+def drawers(
+    mechanism: Mechanism[Any], budget: Budget, pair: Neighboring, entropy: Entropy
+) -> tuple[Draw, Draw]:
+    """For either table, a function that makes one release of it: calibrated and gathered once, drawn every time."""
+
+    def drawer(rows: NDArray[np.float64]) -> Draw:
         problem = problem_of(pair, rows)
         calibration: Calibration = mechanism.calibrate(problem, budget)
-        draw = _drawer(mechanism, rows, problem)
-        both.append(partial(draw, calibration, problem, entropy))
-    return both
+        return partial(_draw_from(mechanism, rows, problem), calibration, problem, entropy)
+
+    return drawer(pair.first), drawer(pair.second)
 
 
-def _drawer(
+def _draw_from(
     mechanism: Mechanism[Any], rows: NDArray[np.float64], problem: Problem
 ) -> Callable[..., NoisyStatistics]:
     """The mechanism's draw, with the table already gathered in the form that it wants."""
@@ -72,39 +57,49 @@ def _drawer(
     return partial(mechanism.draw, moments)
 
 
+def by_coin(both: tuple[Draw, Draw], draws: int, coins: np.random.Generator) -> tuple[Releases, Releases]:
+    """``draws`` releases, a fair coin choosing the table of each."""
+    firsts = int(coins.binomial(draws, 0.5))
+    return [both[0]() for _ in range(firsts)], [both[1]() for _ in range(draws - firsts)]
+
+
+def seconds_per_release(both: tuple[Draw, Draw], draws: int = 8) -> float:
+    """How long a release takes; the first ones, which build tables, are not timed."""
+    for draw in both:
+        draw()
+    start = time.perf_counter()
+    for _ in range(draws // 2):
+        for draw in both:
+            draw()
+    return (time.perf_counter() - start) / draws
+
+
 def released(
     mechanism: Mechanism[Any], budget: Budget, pair: Neighboring, draws: int, *, seed: int = 1
-) -> list[list[NoisyStatistics]]:
-    """Statistics of ``draws`` releases of either table, calibrated for ``budget``: two lists.
+) -> tuple[Releases, Releases]:
+    """Statistics of about ``draws`` releases of either table, calibrated for ``budget``, in the order of a coin's fall.
 
     To plant a broken mechanism, calibrate for a larger budget (:func:`half_noise`) and audit the smaller claim.
     """
-    both = drawers(mechanism, budget, pair, BufferedEntropy(SeededEntropy(seed)))
-    return [[draw() for _ in range(draws)] for draw in both]
+    both = drawers(mechanism, budget, pair, BlockEntropy(SeededEntropy(seed)))
+    return by_coin(both, 2 * draws, np.random.default_rng(seed))
 
 
-def released_within(both: Sequence[Draw], draws: int, seconds: float) -> list[list[NoisyStatistics]]:
-    """``draws`` releases of either table, or as many as fit into the time, judged by the first few."""
-    found = [[draw()] for draw in both]  # not timed: the first draw builds tables
-    start = time.perf_counter()
-    for table, draw in zip(found, both, strict=True):
-        table.extend(draw() for _ in range(_TIMED))
-    taken = max(time.perf_counter() - start, 1e-9)
-    wanted = min(draws, max(_TIMED, int(_TIMED * seconds / taken)))
-    for table, draw in zip(found, both, strict=True):
-        table.extend(draw() for _ in range(wanted - len(table)))
-    return [table[:wanted] for table in found]
-
-
-def along_difference(statistics: Sequence[NoisyStatistics], pair: Neighboring) -> NDArray[np.float64]:
+def along_difference(statistics: Releases, pair: Neighboring) -> NDArray[np.float64]:
     """Score for any mechanism: the released matrix along the difference of the two tables' moments."""
     direction = pair.difference
     return np.array([np.vdot(unit_estimate(each, len(pair.first)).matrix, direction) for each in statistics])
 
 
 def half_noise(budget: Budget) -> Budget:
-    """The budget for which a mechanism draws half the noise, in standard deviations."""
+    """The budget for which a mechanism draws half the noise, in standard deviations.
+
+    With a delta that is four times the rho which the budget implies: half the noise for a mechanism that converts, and
+    for the analytic Gaussian mechanism a little more than half.
+    """
     if budget.rho is not None:
         return Budget(rho=4 * budget.rho)
     assert budget.epsilon is not None
-    return Budget(epsilon=2 * budget.epsilon, delta=budget.delta)
+    if budget.delta is None:
+        return Budget(epsilon=2 * budget.epsilon)
+    return Budget(epsilon=zcdp_epsilon(4 * budget.zcdp_rho(), budget.delta), delta=budget.delta)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from dpcov.audit.limits import ALPHA
-from dpcov.audit.suite import Finding
+from dpcov.audit.suite import Finding, Verdict
 from dpcov.errors import UsageError
 from dpcov.privacy.guarantee import ZCDP
 
@@ -15,6 +15,12 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 SUFFIXES = (".json", ".csv")
+
+MEANINGS: dict[Verdict, str] = {
+    "refuted": "A claim is refuted: the noise, the sensitivity or the claim is wrong.",
+    "no power": "No claim is refuted, but some audits have no power: half the noise would have gone unnoticed.",
+}
+"""What to say of the worst verdict, worst first."""
 
 
 def record(finding: Finding) -> dict[str, Any]:
@@ -27,7 +33,8 @@ def record(finding: Finding) -> dict[str, Any]:
         "number": "rho" if isinstance(finding.promise, ZCDP) else "epsilon",
         "claim": finding.claim,
         "bound": round(finding.bound, 6),
-        "refuted": finding.refuted,
+        "half noise": finding.control if finding.control is None else round(finding.control, 6),
+        "verdict": finding.verdict,
         "score": finding.score,
         "pair": finding.pair,
         "draws": finding.draws,
@@ -56,9 +63,9 @@ def to_table(findings: Sequence[Finding]) -> "Table":
     table = Table(title=f"Lower bounds, each wrong with probability {ALPHA:g} at most")
     for title in ("mechanism", "neighbors", "numerics", "claim"):
         table.add_column(title)
-    for title in ("bound", "draws", "s"):
+    for title in ("bound", "of the claim", "half noise", "releases", "s"):
         table.add_column(title, justify="right")
-    for title in ("from", "tables", "result"):
+    for title in ("from", "tables", "verdict"):
         table.add_column(title)
     for finding in findings:
         table.add_row(
@@ -67,10 +74,12 @@ def to_table(findings: Sequence[Finding]) -> "Table":
             finding.numerics,
             str(finding.promise),
             f"{finding.bound:.3g}",
+            "" if finding.claim == 0 else f"{finding.bound / finding.claim:.0%}",
+            "" if finding.control is None else f"{finding.control:.3g}",
             str(finding.draws),
             f"{finding.seconds:.1f}",
             finding.score,
             finding.pair,
-            "FAIL" if finding.refuted else "ok",
+            finding.verdict,
         )
     return table

@@ -1,10 +1,10 @@
 """Scores that tell the releases of two tables apart: learned on some releases, applied to others.
 
-Contract: a score is one number per release, computed by a rule that was fixed without that release.  Which
-scores are tried decides how much a bound finds, never whether it holds.
+Contract: a score is one number per release, computed by a rule that was fixed without that release.  How good a rule is
+decides how much a bound finds, never whether it holds.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,141 +13,112 @@ from numpy.typing import NDArray
 from dpcov.audit.outcomes import Outcomes
 from dpcov.published.linalg.symmetric import Array
 
-MOST_COLUMNS = 40
-"""Single columns that are tried by themselves: those whose means differ most."""
+BINS = 16
+"""Intervals of every feature, each with about as many releases."""
+
+ROUNDS, RATE, PRIOR = 40, 0.1, 10.0
+"""Trees, how far each one goes, and how many releases' worth of doubt a leaf has; small, for thousands of releases."""
 
 _RIDGE = 1e-12
 """In units of a column's variance; small enough to see noise that was used twice."""
 
-_LARGEST = 1e100
+Bins = NDArray[np.intp]
+Score = Callable[[Outcomes], Array]
 
-Rule = Callable[[Outcomes], Array]
+
+def learn(first: Outcomes, second: Outcomes) -> Mapping[str, Score]:
+    """Fix the rules of all scores on the training releases of two tables; large scores speak for the first."""
+    trees = _Trees.grown(_features(first), _features(second))
+    direction = projection(first.numbers, second.numbers)
+    middle = 0.5 * (first.numbers.mean(axis=0) + second.numbers.mean(axis=0))
+    return {
+        "trees": lambda outcomes: trees.score(_features(outcomes)),
+        "projection": lambda outcomes: np.asarray((outcomes.numbers - middle) @ direction),
+    }
+
+
+def _features(outcomes: Outcomes) -> Array:
+    """Everything that was published, the spectrum of the matrix, its leading direction, and what was chosen."""
+    values, vectors = np.linalg.eigh(outcomes.matrices)
+    rows, columns = np.triu_indices(values.shape[1])
+    leading = vectors[:, rows, -1] * vectors[:, columns, -1]
+    trace = values.sum(axis=1, keepdims=True)
+    parts = [outcomes.numbers, outcomes.low_bits, values, trace, leading, outcomes.labels[:, None]]
+    return np.concatenate(parts, axis=1)
 
 
 @dataclass(frozen=True, kw_only=True)
-class ScoreBook:
-    """Rules for scores and what they are called."""
+class _Trees:
+    """A sum of trees with two splits: an estimate of the log-likelihood ratio by gradient boosting.
 
-    names: tuple[str, ...]
-    rules: tuple[Rule, ...]
+    It is made of functions of one feature and of two, so independent pieces of a release add up, noise of any law
+    shows, and so does what two numbers have in common.
+    """
 
-    def of(self, outcomes: Outcomes) -> Array:
-        """(draws, n_scores) scores."""
-        scores = np.stack([rule(outcomes) for rule in self.rules], axis=1)
-        return np.asarray(np.clip(scores, -_LARGEST, _LARGEST), dtype=np.float64)
+    edges: list[Array]
+    splits: list[tuple[tuple[int, int], tuple[int, int]]]
+    leaves: list[Array]
 
+    @classmethod
+    def grown(cls, first: Array, second: Array) -> "_Trees":
+        features = np.concatenate([first, second])
+        truth = np.repeat([1.0, 0.0], [len(first), len(second)])
+        edges = [_edges(column) for column in features.T]
+        trees = cls(edges=edges, splits=[], leaves=[])
+        binned = trees._binned(features)
+        score = np.zeros(len(truth))
+        for _ in range(ROUNDS):
+            guess = 1.0 / (1.0 + np.exp(-score))
+            weights = np.stack([truth - guess, guess * (1.0 - guess)])
+            one = _best_split(binned, weights, np.zeros(len(truth), dtype=np.intp))
+            other = _best_split(binned, weights, _sides(binned, one))
+            leaf = 2 * _sides(binned, one) + _sides(binned, other)
+            slope, curvature = (np.bincount(leaf, each, minlength=4) for each in weights)
+            trees.splits.append((one, other))
+            trees.leaves.append(RATE * slope / (curvature + PRIOR))
+            score += trees.leaves[-1][leaf]
+        return trees
 
-def learn(first: Outcomes, second: Outcomes) -> ScoreBook:
-    """Fix the rules of all scores on the training releases of two tables."""
-    named = [*_label_rules(first, second), *_eigenvalue_rules()]
-    named += [*_direction_rules(first, second), *_spread_rules(first, second)]
-    for kind, part in (("number", _numbers), ("low bits", _low_bits)):
-        named += _column_rules(part, first, second, kind)
-    if first.numbers.shape[1]:
-        named += _projection_rules(first, second)
-    names, rules = zip(*named, strict=True)
-    return ScoreBook(names=names, rules=rules)
+    def score(self, features: Array) -> Array:
+        """One number per release."""
+        binned, score = self._binned(features), np.zeros(len(features))
+        for (one, other), leaves in zip(self.splits, self.leaves, strict=True):
+            score += leaves[2 * _sides(binned, one) + _sides(binned, other)]
+        return score
 
-
-def _numbers(outcomes: Outcomes) -> Array:
-    return outcomes.numbers
-
-
-def _low_bits(outcomes: Outcomes) -> Array:
-    return outcomes.low_bits
-
-
-def _label_rules(first: Outcomes, second: Outcomes) -> list[tuple[str, Rule]]:
-    """Log-likelihood ratio of what was chosen: shapes, shells, notes."""
-    size = 1 + int(max(first.labels.max(), second.labels.max()))
-    counts = [np.bincount(each.labels, minlength=size) + 0.5 for each in (first, second)]
-    ratio = np.log(counts[0] / len(first.labels)) - np.log(counts[1] / len(second.labels))
-
-    def score(outcomes: Outcomes) -> Array:
-        known = np.minimum(outcomes.labels, size - 1)
-        return np.asarray(np.where(outcomes.labels < size, ratio[known], 0.0))
-
-    return [("choices", score)]
-
-
-def _eigenvalue_rules() -> list[tuple[str, Rule]]:
-    """Eigenvalue events, and the trace."""
-
-    def values(outcomes: Outcomes) -> Array:
-        return np.asarray(np.linalg.eigvalsh(outcomes.matrices), dtype=np.float64)
-
-    return [
-        ("largest eigenvalue", lambda outcomes: values(outcomes)[:, -1]),
-        ("smallest eigenvalue", lambda outcomes: values(outcomes)[:, 0]),
-        ("trace", lambda outcomes: np.trace(outcomes.matrices, axis1=1, axis2=2)),
-    ]
+    def _binned(self, features: Array) -> Bins:
+        columns = zip(self.edges, features.T, strict=True)
+        return np.array(
+            [np.searchsorted(edges, column, side="right") for edges, column in columns], dtype=np.intp
+        )
 
 
-def _direction_rules(first: Outcomes, second: Outcomes) -> list[tuple[str, Rule]]:
-    """The eigenvector of the eigenvalue largest in size, along what it tells on average."""
-    telling = np.mean(_projectors(first), axis=0) - np.mean(_projectors(second), axis=0)
-    return [("leading direction", lambda outcomes: np.einsum("nij,ij->n", _projectors(outcomes), telling))]
+def _best_split(binned: Bins, weights: Array, node: NDArray[np.intp]) -> tuple[int, int]:
+    """Feature and interval after which to split all of two nodes, by the quadratic gain of both (Friedman 2001)."""
+    shape = (2, len(binned), BINS)
+    cells = (node * len(binned) + np.arange(len(binned))[:, None]) * BINS + binned
+    slope, curvature = (
+        np.bincount(cells.ravel(), np.tile(each, len(binned)), minlength=int(np.prod(shape)))
+        .reshape(shape)
+        .cumsum(axis=2)
+        for each in weights
+    )
+    rest, other = slope[..., -1:] - slope, curvature[..., -1:] - curvature
+    gain = (slope**2 / (curvature + PRIOR) + rest**2 / (other + PRIOR)).sum(axis=0)
+    feature, interval = np.unravel_index(int(np.argmax(gain)), gain.shape)
+    return int(feature), int(interval)
 
 
-def _projectors(outcomes: Outcomes) -> Array:
-    """U u' for the leading direction u of every release."""
-    values, vectors = np.linalg.eigh(outcomes.matrices)
-    leading = np.argmax(np.abs(values), axis=1)
-    chosen = np.take_along_axis(vectors, leading[:, None, None], axis=2)
-    return np.asarray(chosen @ np.swapaxes(chosen, 1, 2))
+def _sides(binned: Bins, split: tuple[int, int]) -> NDArray[np.intp]:
+    return np.asarray(binned[split[0]] > split[1], dtype=np.intp)
 
 
-def _spread_rules(first: Outcomes, second: Outcomes) -> list[tuple[str, Rule]]:
-    """Log-density ratio of noise with the nuclear or the l1 norm in its exponent, up to its scale."""
-    centers = [np.median(each.matrices, axis=0) for each in (first, second)]
-    medians = [np.median(each.numbers, axis=0) for each in (first, second)]
-    scale = np.mean(np.abs(first.numbers - medians[0]), axis=0)
-    weights = np.divide(1.0, scale, out=np.zeros_like(scale), where=scale > 0)
-
-    def nuclear(outcomes: Outcomes) -> Array:
-        near, far = (np.abs(np.linalg.eigvalsh(outcomes.matrices - each)).sum(axis=1) for each in centers)
-        return np.asarray(far - near)
-
-    def laplace(outcomes: Outcomes) -> Array:
-        near, far = (np.abs(outcomes.numbers - each) @ weights for each in medians)
-        return np.asarray(far - near)
-
-    return [("density ratio, nuclear norm", nuclear), ("density ratio, Laplace", laplace)]
-
-
-def _column_rules(
-    part: Callable[[Outcomes], Array], first: Outcomes, second: Outcomes, kind: str
-) -> list[tuple[str, Rule]]:
-    """Single columns, if there are many those with the clearest difference."""
-    one, other = part(first), part(second)
-    if one.shape[1] == 0:
-        return []
-    spread = np.sqrt(one.var(axis=0) + other.var(axis=0))
-    distance = np.abs(one.mean(axis=0) - other.mean(axis=0))
-    clear = np.divide(distance, spread, out=np.full_like(spread, _LARGEST), where=spread > 1e-9 * distance)
-    chosen = np.argsort(-clear)[:MOST_COLUMNS]
-    return [(kind, _column(part, int(column))) for column in chosen]
-
-
-def _column(part: Callable[[Outcomes], Array], column: int) -> Rule:
-    return lambda outcomes: part(outcomes)[:, column]
-
-
-def _projection_rules(first: Outcomes, second: Outcomes) -> list[tuple[str, Rule]]:
-    """Gaussian likelihood ratios: with one covariance (a projection), and with two."""
-    direction = projection(first.numbers, second.numbers)
-    scale = np.concatenate([first.numbers, second.numbers]).std(axis=0)
-    scale[scale == 0] = 1.0
-    laws = [_Normal.fitted(each.numbers / scale) for each in (first, second)]
-
-    def quadratic(outcomes: Outcomes) -> Array:
-        scaled = outcomes.numbers / scale
-        return laws[0].log_density(scaled) - laws[1].log_density(scaled)
-
-    return [
-        ("projection", lambda outcomes: outcomes.numbers @ direction),
-        ("quadratic likelihood ratio", quadratic),
-    ]
+def _edges(values: Array) -> Array:
+    """Ends of the intervals: every value where there are few, else quantiles."""
+    distinct = np.unique(values)
+    if len(distinct) <= BINS:
+        return np.asarray(distinct[1:], dtype=np.float64)
+    return np.unique(np.quantile(values, np.linspace(0.0, 1.0, BINS + 1)[1:-1]))
 
 
 def projection(first: Array, second: Array) -> NDArray[np.float64]:
@@ -164,25 +135,3 @@ def projection(first: Array, second: Array) -> NDArray[np.float64]:
 
 def _covariance(values: Array) -> Array:
     return np.atleast_2d(np.cov(values, rowvar=False))
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Normal:
-    mean: Array
-    root: Array
-    log_determinant: float
-
-    @classmethod
-    def fitted(cls, values: Array) -> "_Normal":
-        eigenvalues, vectors = np.linalg.eigh(_covariance(values))
-        eigenvalues = np.maximum(eigenvalues, _RIDGE)
-        return cls(
-            mean=values.mean(axis=0),
-            root=vectors / np.sqrt(eigenvalues),
-            log_determinant=float(np.log(eigenvalues).sum()),
-        )
-
-    def log_density(self, values: Array) -> Array:
-        return np.asarray(
-            -0.5 * (np.square((values - self.mean) @ self.root).sum(axis=1) + self.log_determinant)
-        )

@@ -11,7 +11,9 @@ from dpcov.errors import UsageError
 if TYPE_CHECKING:
     from dpcov.audit.suite import Budgets, Effort
 
-EXAMPLE = "Example: dpcov audit gaussian laplace --seconds 5 --out audit.json"
+EXAMPLE = "Example: dpcov audit gaussian laplace --out audit.json"
+
+WITHOUT_POWER = 9
 
 
 def audit(
@@ -28,10 +30,15 @@ def audit(
         ),
     ] = None,
     deep: Annotated[
-        bool, typer.Option("--deep", help="Many more releases and a longer search; up to a minute a case.")
+        bool, typer.Option("--deep", help="16 times the releases, and random tables too; minutes a case.")
     ] = False,
     seconds: Annotated[
-        float | None, typer.Option("--seconds", min=0.01, help="Time for each case, instead of 1 or 60.")
+        float | None,
+        typer.Option("--seconds", min=0.01, help="Longest time for each case, instead of 30 or 600."),
+    ] = None,
+    processes: Annotated[
+        int | None,
+        typer.Option("--processes", min=1, help="Cases audited at the same time; one per core by default."),
     ] = None,
     neighbors: Annotated[
         str | None, typer.Option("--neighbors", help="Only this relation: replace-one or add-remove-one.")
@@ -49,14 +56,17 @@ def audit(
     force: options.Force = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Bound from below what an attacker learns from many releases of made-up tables; exit 1 if a claim is refuted.
+    """Bound from below what an attacker learns from many releases of made-up tables.
 
-    Reads no data and spends nothing.  A bound below the claim proves nothing; one above it refutes the claim.
+    Reads no data and spends nothing.  Verdicts: ok (half the noise would have been caught), no power (it would not) and
+    refuted.  Exit code: 1 if a claim is refuted, else 9 if an audit has no power, else 0.
     """
     from rich.console import Console
 
     from dpcov.audit import report, suite
     from dpcov.audit.third_party import load_mechanism
+    from dpcov.cli.progress import steps_progress
+    from dpcov.data.engines.local import thread_count
     from dpcov.files import write_file
     from dpcov.mechanisms.registry import MECHANISMS, find_mechanism
 
@@ -76,21 +86,20 @@ def audit(
     )
     if not cases:
         raise UsageError("No claim to audit: the mechanism knows no such relation or kind of budget.")
-    screen = Console(stderr=True, quiet=quiet)
-    findings = list(
-        suite.audit(
-            cases,
-            _effort(deep, seconds),
-            seed=seed,
-            watch=lambda case: screen.print(f"{case.mechanism.name} · {case.neighbors} · {case.budget}"),
-        )
-    )
+    findings, together = [], min(thread_count(processes), len(cases))
+    with steps_progress("Auditing", quiet=quiet) as tell:
+        for finding in suite.audit(cases, _effort(deep, seconds), seed=seed, processes=together):
+            findings.append(finding)
+            if tell is not None:
+                tell(len(findings), len(cases))
     Console(width=None if Console().is_terminal else 160).print(report.to_table(findings))
     if out is not None:
         write_file(out, report.to_text(findings, out.suffix).encode(), overwrite=force)
-    if any(finding.refuted for finding in findings):
-        typer.echo("A claim is refuted: the noise, the sensitivity or the claim is wrong.", err=True)
-        raise typer.Exit(1)
+    verdicts = {finding.verdict for finding in findings}
+    for verdict, meaning in report.MEANINGS.items():
+        if verdict in verdicts:
+            typer.echo(meaning, err=True)
+            raise typer.Exit(1 if verdict == "refuted" else WITHOUT_POWER)
 
 
 def _effort(deep: bool, seconds: float | None) -> "Effort":

@@ -37,7 +37,7 @@ from dpcov.errors import DpcovError, PrivacyWarning
 INTERNAL_ERROR, INTERRUPTED = 70, 130
 EXIT_CODES = """
 Exit codes: 0 done · 1 other error · 2 wrong usage · 3 schema · 4 data · 5 budget · 6 ledger · 7 release file ·
-8 numerical failure · 70 internal error · 130 interrupted.
+8 numerical failure · 9 audit without power · 70 internal error · 130 interrupted.
 """
 
 

@@ -11,19 +11,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcov.errors import UsageError
-from dpcov.noise.entropy import Entropy
+from dpcov.noise.entropy import Entropy, in_blocks
 
 Floats = NDArray[np.float64]
 
 _LARGEST_BELOW_ONE = 1.0 - 2.0**-53
 
 
+@in_blocks
 def uniforms(size: int, entropy: Entropy) -> Floats:
     """Draw uniform numbers in the open interval (0, 1), from 64 bits each (idealized numerics)."""
     middle_of_cell = (entropy.words(size).astype(np.float64) + 0.5) * 2.0**-64
     return np.minimum(middle_of_cell, _LARGEST_BELOW_ONE)
 
 
+@in_blocks
 def exponentials(size: int, entropy: Entropy) -> Floats:
     """Draw from the exponential law of mean one (idealized numerics)."""
     return -np.log(uniforms(size, entropy))
@@ -32,12 +34,16 @@ def exponentials(size: int, entropy: Entropy) -> Floats:
 def normals(shape: int | tuple[int, ...], entropy: Entropy) -> Floats:
     """Draw standard normal numbers by the method of Box and Muller (idealized numerics)."""
     shape = (shape,) if isinstance(shape, int) else shape
-    size = math.prod(shape)
+    return _normals(math.prod(shape), entropy).reshape(shape)
+
+
+@in_blocks
+def _normals(size: int, entropy: Entropy) -> Floats:
     pairs = (size + 1) // 2
     radius = np.sqrt(2.0 * exponentials(pairs, entropy))
     angle = 2.0 * np.pi * uniforms(pairs, entropy)
     both = np.concatenate([radius * np.cos(angle), radius * np.sin(angle)])
-    return both[:size].reshape(shape)
+    return both[:size]
 
 
 def gammas(shape_parameter: float, size: int, entropy: Entropy) -> Floats:

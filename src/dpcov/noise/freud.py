@@ -26,7 +26,7 @@ STEPS_PER_RESCALING = 16
 
 NODES, WEIGHTS = legendre.leggauss(ORDER)
 TO_LEGENDRE = np.linalg.inv(legendre.legvander(NODES, ORDER - 1)).astype(np.float64)
-_ANTIDERIVATIVES = legendre.legint(TO_LEGENDRE, lbnd=-1, axis=0).astype(np.float64)
+ANTIDERIVATIVES = legendre.legint(TO_LEGENDRE, lbnd=-1, axis=0).astype(np.float64)
 
 
 def half_line_panels(count: int) -> Floats:
@@ -77,7 +77,7 @@ def interpolation(offsets: Floats) -> Floats:
 
 def integrals_within(offsets: Floats) -> Floats:
     """Return weights q with q . f(NODES) = integral of f from -1 to the offset, one row per offset in [-1, 1]."""
-    weights: Floats = legendre.legvander(offsets, ORDER) @ _ANTIDERIVATIVES
+    weights: Floats = legendre.legvander(offsets, ORDER) @ ANTIDERIVATIVES
     return weights
 
 

@@ -7,6 +7,7 @@ rows.
 
 import math
 from fractions import Fraction
+from functools import lru_cache
 from numbers import Rational
 
 import numpy as np
@@ -55,11 +56,7 @@ def rounded_gaussian(variance: Fraction | int, size: int, entropy: Entropy) -> N
     >>> rounded_gaussian(Fraction(9, 4), 5, SystemEntropy()).dtype
     dtype('int64')
     """
-    variance = _check_range(variance, "variance", power=2)
-    std_bits = math.floor(math.log2(variance) / 2)
-    rounding_bits = max(1, _REAL_STD_BITS - std_bits)
-    rate = 1 / (2 * variance * 4**rounding_bits)
-    return draw(build_staircase(Decay(rate=rate, power=2, rounding_bits=rounding_bits)), size, entropy)
+    return draw(build_staircase(_rounded_gaussian(variance)), size, entropy)
 
 
 def discrete_gaussian(variance: Fraction | int, size: int, entropy: Entropy) -> NDArray[np.int64]:
@@ -95,8 +92,7 @@ def discrete_gaussian(variance: Fraction | int, size: int, entropy: Entropy) -> 
     >>> discrete_gaussian(4, 5, SystemEntropy()).shape
     (5,)
     """
-    variance = _check_range(variance, "variance", power=2)
-    return draw(build_staircase(Decay(rate=1 / (2 * variance), power=2)), size, entropy)
+    return draw(build_staircase(_discrete_gaussian(variance)), size, entropy)
 
 
 def discrete_laplace(scale: Fraction | int, size: int, entropy: Entropy) -> NDArray[np.int64]:
@@ -128,8 +124,25 @@ def discrete_laplace(scale: Fraction | int, size: int, entropy: Entropy) -> NDAr
     >>> discrete_laplace(Fraction(7, 2), 5, SystemEntropy()).shape
     (5,)
     """
-    scale = _check_range(scale, "scale", power=1)
-    return draw(build_staircase(Decay(rate=1 / scale, power=1)), size, entropy)
+    return draw(build_staircase(_discrete_laplace(scale)), size, entropy)
+
+
+@lru_cache(maxsize=64, typed=True)
+def _rounded_gaussian(variance: Fraction | int) -> Decay:
+    variance = _check_range(variance, "variance", power=2)
+    std_bits = math.floor(math.log2(variance) / 2)
+    rounding_bits = max(1, _REAL_STD_BITS - std_bits)
+    return Decay(rate=1 / (2 * variance * 4**rounding_bits), power=2, rounding_bits=rounding_bits)
+
+
+@lru_cache(maxsize=64, typed=True)
+def _discrete_gaussian(variance: Fraction | int) -> Decay:
+    return Decay(rate=1 / (2 * _check_range(variance, "variance", power=2)), power=2)
+
+
+@lru_cache(maxsize=64, typed=True)
+def _discrete_laplace(scale: Fraction | int) -> Decay:
+    return Decay(rate=1 / _check_range(scale, "scale", power=1), power=1)
 
 
 def _check_range(value: Fraction | int, name: str, *, power: int) -> Fraction:

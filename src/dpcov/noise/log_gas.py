@@ -178,12 +178,13 @@ def _propose(gas: LogGas, count: int, entropy: Entropy) -> _Proposals:
     position, place, height, levels = uniforms(4 * count, entropy).reshape(4, count)
     panels = np.searchsorted(cumulative[:-1], position * cumulative[-1], side="right")
     offsets = 2.0 * place - 1.0
-    intensity = np.einsum("ij,ij->i", legendre.legvander(offsets, freud.ORDER - 1), gas.profile[panels])
+    values = legendre.legvander(offsets, freud.ORDER)
+    intensity = np.einsum("ij,ij->i", values[:, :-1], gas.profile[panels])
     kept = height * bounds[panels] < intensity
-    panels, offsets = panels[kept], offsets[kept]
+    panels, offsets, values = panels[kept], offsets[kept], values[kept]
     points = gas.edges[panels] + half_lengths[panels] * (1.0 + offsets)
     # f and its integral from the left end of the panel, both by interpolation within the panel.
-    weights = np.stack([freud.interpolation(offsets), freud.integrals_within(offsets)], axis=1)
+    weights = np.stack([values[:, :-1] @ freud.TO_LEGENDRE, values @ freud.ANTIDERIVATIVES], axis=1)
     features = weights @ gas.table[panels]
     below = gas.left[panels] + half_lengths[panels, None] * features[:, 1]
     features[:, 1] = _signed(gas.total, below, gas.dimension)

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcov.errors import NumericError
-from dpcov.noise.entropy import Entropy, Words
+from dpcov.noise.entropy import BlockEntropy, Entropy, Words
 
 CELL_BITS = 13
 HEIGHT_BITS = 64 - CELL_BITS - 1
@@ -124,6 +124,12 @@ def _block_heights(decay: Decay, block_bits: int, tail_bits: int) -> Floats:
 
 def draw(staircase: Staircase, size: int, entropy: Entropy) -> Integers:
     """Draw ``size`` independent signed integers."""
+    if isinstance(entropy, BlockEntropy):
+        return entropy.from_block(staircase, size, lambda count: _draw(staircase, count, entropy))
+    return _draw(staircase, size, entropy)
+
+
+def _draw(staircase: Staircase, size: int, entropy: Entropy) -> Integers:
     values = np.empty(size, dtype=np.int64)
     for start in range(0, size, _BATCH):
         batch = values[start : start + _BATCH]

@@ -216,13 +216,13 @@ def test_the_machine_has_some_memory():
 def test_all_cores_of_this_process_are_used_if_nothing_is_said(monkeypatch):
     monkeypatch.setattr(os, "sched_getaffinity", lambda process: {process, 5, 9}, raising=False)
     monkeypatch.setattr(os, "cpu_count", lambda: 7)
-    assert local._thread_count(None) == 3
-    assert local._thread_count(1) == 1
-    assert local._thread_count(11) == 11
+    assert local.thread_count(None) == 3
+    assert local.thread_count(1) == 1
+    assert local.thread_count(11) == 11
     monkeypatch.delattr(os, "sched_getaffinity")
-    assert local._thread_count(None) == 7
+    assert local.thread_count(None) == 7
     monkeypatch.setattr(os, "cpu_count", lambda: None)
-    assert local._thread_count(None) == 1
+    assert local.thread_count(None) == 1
 
 
 def test_the_names_of_columns_are_those_of_the_source():

@@ -44,7 +44,7 @@ def columns(data: Any) -> tuple[str, ...]:
 
 def moments(data: Any, task: MomentsTask, progress: Progress | None = None) -> Moments:
     """Read once, block by block; every thread encodes and multiplies blocks while the next ones are being read."""
-    threads = _thread_count(task.threads)
+    threads = thread_count(task.threads)
     require_memory(task, threads=threads)
     gathered = task.empty()
     one_at_a_time = threading.Lock()
@@ -94,7 +94,8 @@ def _require_a_group_a_row(source: Source, n_groups: int) -> None:
         raise DataError("There are not as many groups as rows. Give every row its group.")
 
 
-def _thread_count(threads: int | None) -> int:
+def thread_count(threads: int | None) -> int:
+    """As many threads as asked for, or one for every core that this process may use."""
     if threads is None:
         return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return threads
