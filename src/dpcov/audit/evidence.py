@@ -26,7 +26,7 @@ PILOT, SECOND_LOOK = 16, 4
 FINALISTS = 3
 """Pairs that get a second look."""
 
-FEWEST = 32
+FEWEST = 64
 """Releases from which something can be learned."""
 
 

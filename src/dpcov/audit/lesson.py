@@ -3,7 +3,9 @@
 Contract: a lesson is fixed by the releases it was learned from, so a bound from others holds whatever was learned.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import islice
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +17,7 @@ from dpcov.audit.releases import Releases
 from dpcov.audit.scores import Score, learn, projection
 from dpcov.privacy.guarantee import Promise, PureDP
 from dpcov.published.linalg.symmetric import Array
+from dpcov.published.statistics import NoisyStatistics
 
 NORMAL = "normal law, as stated"
 
@@ -23,6 +26,8 @@ RULE_ALPHA = 1e-4
 
 SMOOTH_STD = 2.0
 """Rounded to whole numbers, normal noise of this standard deviation is normal to 34 digits, with 1/12 more variance."""
+
+_PART = 4096
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,15 +55,42 @@ class Lesson:
     normal: Score | None
     promising: float
 
-    def count(self, first: Releases, second: Releases, promise: Promise, alpha: float) -> tuple[float, str]:
+    def count(
+        self,
+        first: Iterable[NoisyStatistics],
+        second: Iterable[NoisyStatistics],
+        promise: Promise,
+        alpha: float,
+    ) -> tuple[float, str]:
         """Bound from fresh releases, and what gave it; where noise is stated to be normal, two bounds share alpha."""
-        outcomes = self.reader(first), self.reader(second)
-        normal = self.normal if _is_normal(promise, *outcomes) else None
-        share = alpha if normal is None else alpha / 2
-        guessed = largest_bound(self.rules, bound_for(promise), _scored(self.score, outcomes), share)
-        if normal is None:
+        one, other = self._measured(first), self._measured(second)
+        normal = self.normal is not None and _is_normal(promise, one, other)
+        share = alpha / 2 if normal else alpha
+        guessed = largest_bound(self.rules, bound_for(promise), (one.scores, other.scores), share)
+        if not normal:
             return guessed, self.name
-        return max((guessed, self.name), (normal_bound(promise, _scored(normal, outcomes), share), NORMAL))
+        return max(
+            (guessed, self.name), (normal_bound(promise, (one.projected, other.projected), share), NORMAL)
+        )
+
+    def _measured(self, releases: Iterable[NoisyStatistics]) -> "_Measured":
+        """Score releases part by part: a million of them would fill the memory."""
+        parts, left = [], iter(releases)
+        while some := list(islice(left, _PART)):
+            outcomes = self.reader(some)
+            scores = self.score(outcomes)
+            projected = scores if self.normal is None else self.normal(outcomes)
+            parts.append((scores, projected, outcomes.labels))
+        scores, projected, labels = (np.concatenate(each) for each in zip(*parts, strict=True))
+        return _Measured(scores=scores, projected=projected, labels=labels, family=outcomes.family)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Measured:
+    scores: Array
+    projected: Array
+    labels: NDArray[np.int64]
+    family: str
 
 
 def teach(first: Releases, second: Releases, promise: Promise, n_rows: int, alpha: float) -> Lesson:
@@ -111,7 +143,7 @@ def _projected(smooth: NDArray[np.bool_], first: Outcomes, second: Outcomes) -> 
     return score
 
 
-def _is_normal(promise: Promise, first: Outcomes, second: Outcomes) -> bool:
+def _is_normal(promise: Promise, first: Outcomes | _Measured, second: Outcomes | _Measured) -> bool:
     """Whether the law is stated to be Gaussian, and nothing was chosen by looking at it."""
     one_choice = np.unique(np.concatenate([first.labels, second.labels])).size == 1
     return not isinstance(promise, PureDP) and "gaussian" in first.family and one_choice

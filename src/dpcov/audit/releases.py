@@ -4,7 +4,7 @@ Contract: every release uses fresh randomness, and the two tables are gathered a
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
@@ -57,10 +57,12 @@ def _draw_from(
     return partial(mechanism.draw, moments)
 
 
-def by_coin(both: tuple[Draw, Draw], draws: int, coins: np.random.Generator) -> tuple[Releases, Releases]:
-    """``draws`` releases, a fair coin choosing the table of each."""
+def by_coin(
+    both: tuple[Draw, Draw], draws: int, coins: np.random.Generator
+) -> tuple[Iterator[NoisyStatistics], Iterator[NoisyStatistics]]:
+    """``draws`` releases, a fair coin choosing the table of each; drawn when they are asked for."""
     firsts = int(coins.binomial(draws, 0.5))
-    return [both[0]() for _ in range(firsts)], [both[1]() for _ in range(draws - firsts)]
+    return (both[0]() for _ in range(firsts)), (both[1]() for _ in range(draws - firsts))
 
 
 def seconds_per_release(both: tuple[Draw, Draw], draws: int = 8) -> float:
@@ -82,7 +84,8 @@ def released(
     To plant a broken mechanism, calibrate for a larger budget (:func:`half_noise`) and audit the smaller claim.
     """
     both = drawers(mechanism, budget, pair, BlockEntropy(SeededEntropy(seed)))
-    return by_coin(both, 2 * draws, np.random.default_rng(seed))
+    first, second = by_coin(both, 2 * draws, np.random.default_rng(seed))
+    return list(first), list(second)
 
 
 def along_difference(statistics: Releases, pair: Neighboring) -> NDArray[np.float64]:

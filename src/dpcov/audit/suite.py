@@ -57,7 +57,7 @@ class Effort:
 
 
 QUICK = Effort(draws=16_000, candidates=7, seconds=30.0)
-DEEP = Effort(draws=256_000, candidates=24, seconds=600.0)
+DEEP = Effort(draws=128_000, candidates=16, seconds=600.0)
 
 
 @dataclass(frozen=True, kw_only=True)

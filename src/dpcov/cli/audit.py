@@ -30,7 +30,7 @@ def audit(
         ),
     ] = None,
     deep: Annotated[
-        bool, typer.Option("--deep", help="16 times the releases, and random tables too; minutes a case.")
+        bool, typer.Option("--deep", help="8 times the releases, and random tables too; minutes a case.")
     ] = False,
     seconds: Annotated[
         float | None,
