@@ -7,7 +7,7 @@ import pytest
 
 from dpcov.audit.neighboring import attaining, known_pairs, random_pair, turned
 from dpcov.audit.normal import LARGEST_SHIFT, from_shift, gaussian_epsilon, shift_below
-from dpcov.audit.outcomes import LOW_BITS, Reader
+from dpcov.audit.outcomes import LOW_BITS, OFTEN, Reader
 from dpcov.audit.scores import learn
 from dpcov.privacy.calibrate import gaussian_noise_multiplier
 from dpcov.privacy.guarantee import NEIGHBORS, ZCDP, ApproxDP
@@ -67,7 +67,7 @@ def finished(*matrices, note="one"):
 
 def test_shapes_notes_and_last_bits_are_all_read():
     tables = [
-        finished(*(np.diag([rest + each, 1.0]) for each in range(3)), note=note)
+        finished(*(np.diag([rest + each % 3, 1.0]) for each in range(OFTEN)), note=note)
         for rest, note in ((0.0, "one"), (2.0**-10, "other"))
     ]
     first, second = map(Reader([*tables[0], *tables[1]], n_rows=4), tables)
@@ -81,16 +81,24 @@ def test_releases_whose_arrays_have_no_shape_in_common_are_read_by_their_matrice
     law = NoiseLaw(family="discrete-gaussian", diagonal_variance="1", off_diagonal_variance="1")
     (one,) = finished(np.diag([1.0, 2.0]))
     other = NoisyStatistics(layout="sscp", arrays={"sscp": np.diag([12, 8])}, noise=law)
-    first, second = map(Reader([one, other], n_rows=4), ([one, other], [other, one]))
-    assert list(first.labels) == list(reversed(second.labels)) == [0, 1]
+    read = Reader([one, other] * OFTEN, n_rows=4)
+    first, second = map(read, ([one, other], [other, one]))
+    assert sorted(first.labels) == list(range(2)) and list(first.labels) == list(reversed(second.labels))
     assert np.array_equal(np.concatenate([first.numbers, second.numbers])[:, 0], [1.0, 3.0, 3.0, 1.0])
     assert first.low_bits.shape == second.low_bits.shape == (2, 0)
 
 
-def test_a_release_unlike_those_that_a_reader_knows_gets_a_label_of_its_own():
-    read = Reader(finished(np.eye(2)), n_rows=4)
-    outcomes = read([*finished(np.eye(2)), *finished(np.eye(3)[:2, :2], note="never seen")])
-    assert list(outcomes.labels) == [0, 1]
+def test_rare_labels_share_a_number_and_the_order_of_tables_shows_in_none():
+    tables = [finished(*[np.eye(2)] * OFTEN, note=f"{table}, {kind}") for kind in "ab" for table in "21"]
+    rare = finished(np.eye(2), note="rare")
+    every = [release for table in tables for release in table]
+    numbers = [
+        Reader(known, n_rows=4)([*every, *rare]).labels for known in ([*every, *rare], [*rare, *every[::-1]])
+    ]
+    assert np.array_equal(*numbers)
+    assert len(set(numbers[0])) == 5
+    unseen = Reader(every, n_rows=4)([*rare, *finished(np.eye(2), note="never seen")])
+    assert list(unseen.labels) == [4, 4]
 
 
 def test_trees_see_what_only_two_numbers_together_tell():

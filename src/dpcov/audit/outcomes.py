@@ -3,6 +3,7 @@
 Contract: everything that a release publishes is in here, so that no leak is hidden from the scores.
 """
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -17,6 +18,10 @@ LOW_BITS = (4, 16, 28)
 """A number's place between two multiples of 2**-k shows what noise on such a grid did not cover."""
 
 LOW_INTEGER_BITS = 12
+
+OFTEN = 8
+"""Labels of fewer known releases than that teach nothing."""
+
 _PLACES = frozenset({"first_shell", "last_shell", "outermost_shell", "group"})
 
 Label = tuple[object, ...]
@@ -73,13 +78,14 @@ class Reader:
             for name, array in known[0].arrays.items()
             if all(name in each.arrays and each.arrays[name].shape == array.shape for each in known)
         }
-        self._labels: dict[Label, int] = {}
-        for each in known:
-            self._labels.setdefault(_label(each), len(self._labels))
+        counts = Counter(map(_label, known))
+        # In an order that says nothing of the table that a label came from.
+        often = sorted((-count, repr(label), label) for label, count in counts.items() if count >= OFTEN)
+        self._labels = {label: number for number, (*_, label) in enumerate(often)}
         self._n_rows = n_rows
 
     def __call__(self, releases: Sequence[NoisyStatistics]) -> Outcomes:
-        """Read releases of one table; a label that was not known is one more."""
+        """Read releases of one table; all labels that were rare share a number."""
         matrices = np.array([self._matrix(each) for each in releases])
         arrays = [
             np.array([self._array(each, name) for each in releases]).reshape(len(releases), -1)
