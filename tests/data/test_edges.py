@@ -16,7 +16,7 @@ from dpcov.data.engines.prefetch import prefetch
 from dpcov.data.exact import ExactSum
 from dpcov.data.groups import OTHER, Grouping, split_schema
 from dpcov.data.moments import Moments, MomentsSpec, StratumMoments, quantize
-from dpcov.data.schema import schema as declared
+from dpcov.data.schema import declared
 from dpcov.data.schema.declared import Boolean, Categorical, Ignored, Numeric
 from dpcov.data.schema.schema import Schema
 from dpcov.data.seal import explain

@@ -10,7 +10,8 @@ import pytest
 MEASURED = """
 import resource, sys
 from dpcov.data.moments import MomentsSpec
-from dpcov.data.schema.schema import Numeric, Schema
+from dpcov.data.schema.declared import Numeric
+from dpcov.data.schema.schema import Schema
 from dpcov.data.sources import Query
 from dpcov.data.gather import table_moments
 schema = Schema(columns={f"x{i}": Numeric(lower=0, upper=1) for i in range(8)})

@@ -26,6 +26,8 @@ from dpcov.published.release import Release
 from dpcov.published.statistics import NoisyStatistics, Post
 
 SEEDED_WARNING = "not private: the randomness was seeded for research"
+# Read once, while the installation can be read.
+_SOFTWARE = {"dpcov": version("dpcov"), "numpy": np.__version__}
 
 
 class Facts(TypedDict):
@@ -95,7 +97,7 @@ def _manifest(
 ) -> Manifest:
     return Manifest(
         created=datetime.now(UTC).isoformat(timespec="seconds"),
-        software={"dpcov": version("dpcov"), "numpy": np.__version__},
+        software=dict(_SOFTWARE),
         guarantee=guarantee_record(guarantee),
         statistics=StatisticsRecord(
             layout=statistics.layout,
