@@ -59,7 +59,9 @@ def news(directory: Path, corpus: str, *, d: int, normalized: bool) -> Rows:
     from scipy import sparse
 
     counts = sparse.load_npz(_file(directory, f"news_{corpus}_hash2048.npz")).tocoo()
-    folded = sparse.csr_matrix((counts.data, (counts.row, counts.col % d)), shape=(counts.shape[0], d))
+    folded = sparse.csr_matrix(
+        (counts.data, (counts.row, counts.col % d)), shape=(counts.shape[0], d)
+    )
     rows = folded.toarray().astype(np.float64)
     norms = np.linalg.norm(rows, axis=1, keepdims=True)
     return rows / (np.maximum(norms, 1.0) if normalized else round_up(norms.max()))
@@ -73,7 +75,9 @@ def adult(directory: Path) -> Rows:
     table = table.drop(columns=["income", "split"])
     numeric = table.select_dtypes("number")
     indicators = pd.get_dummies(table.drop(columns=numeric.columns), dtype=float)
-    unit = np.hstack([numeric.to_numpy(float) / _bounds(numeric.to_numpy(float)), indicators.to_numpy(float)])
+    unit = np.hstack(
+        [numeric.to_numpy(float) / _bounds(numeric.to_numpy(float)), indicators.to_numpy(float)]
+    )
     return unit / np.sqrt(14)
 
 
@@ -107,7 +111,9 @@ def bounded(rows: Rows) -> Rows:
 def round_up(value: float) -> float:
     """The next number of the form 1, 2 or 5 times a power of ten."""
     power = 10.0 ** np.floor(np.log10(value))
-    return float(next(step * power for step in (1, 2, 5, 10) if value <= step * power * (1 + 1e-12)))
+    return float(
+        next(step * power for step in (1, 2, 5, 10) if value <= step * power * (1 + 1e-12))
+    )
 
 
 def _bounds(rows: Rows) -> Rows:
@@ -134,5 +140,7 @@ def _numbers(directory: Path, name: str):
 def _file(directory: Path, name: str) -> Path:
     path = directory / name
     if not path.exists():
-        raise MissingTable(f"{name} is not in {directory}; name its directory with --data or DPCOV_DATA")
+        raise MissingTable(
+            f"{name} is not in {directory}; name its directory with --data or DPCOV_DATA"
+        )
     return path

@@ -72,14 +72,24 @@ def scree(directory: Path) -> Figure:
     made = _release(page["biopsies"], page["schema"], Budget(epsilon=4, delta="1e-5"))
     pca = PrivatePCA.from_release(made, scaling="encoded", n_components="noise")
     places = np.arange(1, len(pca.scree_) + 1)
-    axes.plot(places, page["values"][::-1], "o", color=EXACT, fillstyle="none", label="without privacy")
+    axes.plot(
+        places, page["values"][::-1], "o", color=EXACT, fillstyle="none", label="without privacy"
+    )
     above = places <= pca.n_above_noise_
-    axes.plot(places[above], pca.scree_[above], "o", color=PRIVATE, label="released, above the noise")
-    axes.plot(places[~above], pca.scree_[~above], ".", color=MUTED, label="released, could be noise alone")
+    axes.plot(
+        places[above], pca.scree_[above], "o", color=PRIVATE, label="released, above the noise"
+    )
+    axes.plot(
+        places[~above], pca.scree_[~above], ".", color=MUTED, label="released, could be noise alone"
+    )
     axes.axhline(pca.noise_edge_, linestyle="--", color=MUTED)
     axes.annotate("noise edge", (places[-1], pca.noise_edge_ * 1.1), ha="right", color="#555555")
     axes.set(
-        xlabel="component", ylabel="variance (encoded units)", xticks=places, yscale="log", ylim=(1e-4, 0.7)
+        xlabel="component",
+        ylabel="variance (encoded units)",
+        xticks=places,
+        yscale="log",
+        ylim=(1e-4, 0.7),
     )
     axes.legend(frameon=False, fontsize=8)
     return figure
@@ -96,10 +106,16 @@ def coefficient_path(directory: Path) -> Figure:
     figure = Figure(figsize=(7, 3.8), layout="constrained")
     axes = figure.subplots()
     for place, name in enumerate(names):
-        (line,) = axes.plot(ridge.alphas_, ridge.coef_path()[0, :, place] * spread[place], label=name)
-        axes.plot(ridge.alphas_[0] * 0.8, exact[place], marker="<", color=line.get_color(), clip_on=False)
+        (line,) = axes.plot(
+            ridge.alphas_, ridge.coef_path()[0, :, place] * spread[place], label=name
+        )
+        axes.plot(
+            ridge.alphas_[0] * 0.8, exact[place], marker="<", color=line.get_color(), clip_on=False
+        )
     axes.axvline(ridge.alpha_, linestyle="--", color=MUTED)
-    axes.annotate("chosen from the release", (ridge.alpha_ * 1.1, axes.get_ylim()[1] * 0.93), color="#555555")
+    axes.annotate(
+        "chosen from the release", (ridge.alpha_ * 1.1, axes.get_ylim()[1] * 0.93), color="#555555"
+    )
     axes.axhline(0, color=MUTED, linewidth=0.6)
     axes.set(
         xscale="log",
@@ -121,11 +137,18 @@ def intervals(directory: Path) -> Figure:
     figure = Figure(figsize=(7, 3.4), layout="constrained")
     axes = figure.subplots()
     places = np.arange(len(names))
-    lower, upper, middle = (values[1:] * spread for values in (table.lower, table.upper, table.estimate))
+    lower, upper, middle = (
+        values[1:] * spread for values in (table.lower, table.upper, table.estimate)
+    )
     naive = 1.96 * table.sampling_std[1:] * spread
     axes.hlines(places, lower, upper, color=PRIVATE, linewidth=2, label="sampling and privacy")
     axes.hlines(
-        places + 0.25, middle - naive, middle + naive, color=MUTED, linewidth=2, label="naive: sampling alone"
+        places + 0.25,
+        middle - naive,
+        middle + naive,
+        color=MUTED,
+        linewidth=2,
+        label="naive: sampling alone",
     )
     axes.plot(exact * spread, places, "o", color=EXACT, fillstyle="none", label="without privacy")
     axes.axvline(0, color=MUTED, linewidth=0.6)
@@ -150,7 +173,10 @@ def lda_confusion(directory: Path) -> Figure:
     for axes, title, model in models:
         guessed = model.predict(test[names])
         counts = np.array(
-            [[np.sum((test["digit"] == str(i)) & (guessed == str(j))) for j in range(10)] for i in range(10)]
+            [
+                [np.sum((test["digit"] == str(i)) & (guessed == str(j))) for j in range(10)]
+                for i in range(10)
+            ]
         )
         shares = counts / counts.sum(axis=1, keepdims=True)
         axes.imshow(shares, cmap="Greens", vmin=0, vmax=1.2, interpolation="none")

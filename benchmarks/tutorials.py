@@ -77,7 +77,10 @@ def adult(directory: Path, repetitions: int) -> list[str]:
     page = names_of("adult.md", data=need_adult(directory))
     learn, test, encoded = page["learn"], page["test"], page["encoded"]
     rows, new = encoded(learn), encoded(test)
-    lines = ["| ε | target | R² | lowest | without privacy | coefficient error |", "| --- " * 6 + "|"]
+    lines = [
+        "| ε | target | R² | lowest | without privacy | coefficient error |",
+        "| --- " * 6 + "|",
+    ]
     for epsilon in ADULT_EPSILONS:
         budget = Budget(epsilon=epsilon, delta="1e-6")
         made = [_seeded(learn, page["schema"], budget, seed) for seed in range(repetitions)]
@@ -88,7 +91,9 @@ def adult(directory: Path, repetitions: int) -> list[str]:
             scores = [model.score(test, new[target]) for model in models]
             # In units in which every coefficient is the change of the target per standard deviation of its feature.
             spread = rows[features].std().to_numpy()
-            error = np.linalg.norm([(model.coef_ - exact.coef_) * spread for model in models], axis=1)
+            error = np.linalg.norm(
+                [(model.coef_ - exact.coef_) * spread for model in models], axis=1
+            )
             relative = error / np.linalg.norm(exact.coef_ * spread)
             lines.append(
                 f"| {epsilon} | {target} | {np.mean(scores):.3f} | {np.min(scores):.3f} | "
@@ -104,18 +109,25 @@ def exact_ridge(page: dict[str, Any], model: PrivateRidge, target: str) -> Array
     scale = np.array([half_ranges[name] for name in (*names, target)])
     rows = page["encoded"](page["learn"])[[*names, target]].to_numpy() / scale
     covariance = np.cov(rows.T, bias=True)
-    weights = np.linalg.solve(covariance[:-1, :-1] + model.alpha_ * np.eye(len(names)), covariance[:-1, -1])
+    weights = np.linalg.solve(
+        covariance[:-1, :-1] + model.alpha_ * np.eye(len(names)), covariance[:-1, -1]
+    )
     return np.asarray(weights * scale[-1] / scale[:-1])
 
 
 def adult_intervals(directory: Path, repetitions: int) -> list[str]:
     """How many 95 % intervals for income hold the coefficient of the released table, with and without the noise."""
     page = names_of("adult.md", data=need_adult(directory))
-    lines = ["| ε | intervals that hold | naive ones | typical width, naive = 1 |", "| --- " * 4 + "|"]
+    lines = [
+        "| ε | intervals that hold | naive ones | typical width, naive = 1 |",
+        "| --- " * 4 + "|",
+    ]
     for epsilon in ADULT_EPSILONS:
         found = []
         for seed in range(repetitions):
-            made = _seeded(page["learn"], page["schema"], Budget(epsilon=epsilon, delta="1e-6"), seed)
+            made = _seeded(
+                page["learn"], page["schema"], Budget(epsilon=epsilon, delta="1e-6"), seed
+            )
             model = PrivateRidge.from_release(made, target="income=>50K")
             exact = exact_ridge(page, model, "income=>50K")
             table, about_rows = model.conf_int(), model.conf_int(sampling=False)
@@ -135,7 +147,8 @@ def digits(directory: Path, repetitions: int) -> list[str]:
     lines = ["| ε | correct | lowest |", "| --- " * 3 + "|"]
     for epsilon in DIGITS_EPSILONS:
         found = [
-            digit_accuracy(page, Budget(epsilon=epsilon, delta="1e-5"), seed) for seed in range(repetitions)
+            digit_accuracy(page, Budget(epsilon=epsilon, delta="1e-5"), seed)
+            for seed in range(repetitions)
         ]
         lines.append(f"| {epsilon} | {np.mean(found):.2f} | {np.min(found):.2f} |")
     exact = page["exact"].score(page["test"][page["names"]], page["test"]["digit"])
@@ -161,7 +174,10 @@ def mnist(directory: Path, repetitions: int) -> list[str]:
     lines = ["| pixels | ε | correct | without privacy |", "| --- " * 4 + "|"]
     for side in (4, 7):
         page = names_of("digits.md")
-        page["SIDE"], page["names"][:] = side, [f"pixel {i},{j}" for i in range(side) for j in range(side)]
+        page["SIDE"], page["names"][:] = (
+            side,
+            [f"pixel {i},{j}" for i in range(side) for j in range(side)],
+        )
         table = page["table_of"](images, labels)
         page["learn"], page["test"] = table[:50_000], table[50_000:]
         bounds = {name: dpcov.Numeric(lower=-16, upper=16) for name in page["names"]}
@@ -169,7 +185,9 @@ def mnist(directory: Path, repetitions: int) -> list[str]:
         bound = float(np.sqrt(1 + 3 * side**2 / 16))
         columns = {**bounds, "digit": page["schema"].columns["digit"]}
         page["schema"] = dpcov.Schema(title="MNIST", norm_bound=bound, columns=columns)
-        exact = page["LinearDiscriminantAnalysis"]().fit(page["learn"][page["names"]], page["learn"]["digit"])
+        exact = page["LinearDiscriminantAnalysis"]().fit(
+            page["learn"][page["names"]], page["learn"]["digit"]
+        )
         best = exact.score(page["test"][page["names"]], page["test"]["digit"])
         for epsilon in MNIST_EPSILONS:
             budget = Budget(epsilon=epsilon, delta="1e-6")
@@ -203,7 +221,9 @@ def breast_cancer(directory: Path, repetitions: int) -> list[str]:
     return [*lines, f"| without privacy | | {', '.join(f'{v:.3f}' for v in values[:3])} | | | |"]
 
 
-def _seeded(table: Any, schema: dpcov.Schema, budget: Budget, seed: int, **more: Any) -> dpcov.Release:
+def _seeded(
+    table: Any, schema: dpcov.Schema, budget: Budget, seed: int, **more: Any
+) -> dpcov.Release:
     return dpcov.release(table, schema=schema, budget=budget, entropy=SeededEntropy(seed), **more)
 
 

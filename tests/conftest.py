@@ -6,7 +6,12 @@ every time.  ``pytest --hypothesis-profile=search`` draws others.
 
 from hypothesis import HealthCheck, settings
 
-from tests.services.postgres import durable_postgres, module_database, postgres_database, postgres_url
+from tests.services.postgres import (
+    durable_postgres,
+    module_database,
+    postgres_database,
+    postgres_url,
+)
 
 __all__ = ["durable_postgres", "module_database", "postgres_database", "postgres_url"]
 

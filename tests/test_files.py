@@ -120,7 +120,10 @@ def test_file_systems_that_cannot_reserve_are_used_all_the_same(tmp_path, monkey
 
 def mounted(folder):
     command = ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(folder)]
-    return shutil.which("mount") is not None and subprocess.run(command, capture_output=True).returncode == 0
+    return (
+        shutil.which("mount") is not None
+        and subprocess.run(command, capture_output=True).returncode == 0
+    )
 
 
 @pytest.mark.skipif(not ROOT, reason="mounting a small file system needs root")

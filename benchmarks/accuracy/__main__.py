@@ -61,8 +61,12 @@ def _parse(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("part", nargs="?", choices=PARTS, default="zcdp")
     parser.add_argument("--quick", action="store_true", help="smaller tables, 4 repetitions")
     parser.add_argument("--data", type=Path, help="directory of the public tables")
-    parser.add_argument("--out", type=Path, default=Path("accuracy"), help="where results are written")
-    parser.add_argument("--store", type=Path, help="directory of the store, if not that of the results")
+    parser.add_argument(
+        "--out", type=Path, default=Path("accuracy"), help="where results are written"
+    )
+    parser.add_argument(
+        "--store", type=Path, help="directory of the store, if not that of the results"
+    )
     parser.add_argument(
         "--only",
         nargs="+",
@@ -72,7 +76,9 @@ def _parse(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--auto", action="store_true", help="draw auto alone; its rivals as the store has them"
     )
-    parser.add_argument("--rivals", action="store_true", help="measure all but auto, and write no tables")
+    parser.add_argument(
+        "--rivals", action="store_true", help="measure all but auto, and write no tables"
+    )
     parser.add_argument(
         "--fresh", nargs="+", default=[], help="contestants whose stored results do not count"
     )

@@ -88,7 +88,10 @@ class Contestant:
 
 AUTO = Contestant(label="auto", mechanism="auto", role="ours")
 ISOTROPIC = Contestant(
-    label="gaussian (isotropic)", mechanism="gaussian", role="improved", posts=("clip", "psd", "projection")
+    label="gaussian (isotropic)",
+    mechanism="gaussian",
+    role="improved",
+    posts=("clip", "psd", "projection"),
 )
 PUBLISHED_GAUSSIAN = Contestant(
     label="gaussian", mechanism="gaussian", options={"noise": "upper-triangle"}, posts=("clip",)
@@ -143,7 +146,10 @@ ZCDP: tuple[Contestant, ...] = (
     PUBLISHED_GAUSSIAN,
     ISOTROPIC,
     Contestant(
-        label="projection", mechanism="gaussian", options={"noise": "upper-triangle"}, posts=("projection",)
+        label="projection",
+        mechanism="gaussian",
+        options={"noise": "upper-triangle"},
+        posts=("projection",),
     ),
     Contestant(label="projection improved", mechanism="projection", role="improved"),
     Contestant(label="eigenvectors", mechanism="eigenvectors"),
@@ -164,7 +170,9 @@ PURE: tuple[Contestant, ...] = (
 SPARSE: tuple[Contestant, ...] = (
     AUTO,
     *(
-        Contestant(label=f"thresholding {gamma:g}", mechanism="thresholding", options={"gamma": gamma})
+        Contestant(
+            label=f"thresholding {gamma:g}", mechanism="thresholding", options={"gamma": gamma}
+        )
         for gamma in (0.0, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3)
     ),
     Contestant(label="thresholding by risk", mechanism="thresholding", role="improved"),

@@ -43,7 +43,9 @@ class Noise:
         self._matrices = [(square + square.T) / 2.0]
         self._trace = shared.standard_normal(1)
 
-    def symmetric(self, dimension: int, diagonal_variance: int, *_: object, **__: object) -> np.ndarray:
+    def symmetric(
+        self, dimension: int, diagonal_variance: int, *_: object, **__: object
+    ) -> np.ndarray:
         """As symmetric_noise draws it: (Z + Z')/2 has variance 1 on its diagonal and 1/2 off it."""
         if self._matrices:
             drawn = self._matrices.pop()
@@ -100,7 +102,10 @@ def errors(rows: np.ndarray, rho: float, repetitions: int) -> tuple[np.ndarray, 
         found.append(np.linalg.norm(estimate.shrunk(ours.drawn(repetition))[0] - truth))
         raw = plain.drawn(repetition).matrix
         read.append(
-            [np.linalg.norm(estimate.post_process(raw, p, 1.0) - truth) for p in ("none", "clip", "psd")]
+            [
+                np.linalg.norm(estimate.post_process(raw, p, 1.0) - truth)
+                for p in ("none", "clip", "psd")
+            ]
         )
     columns = np.array(read)
     return np.array(found), columns[:, np.argmin(columns.mean(axis=0))]
@@ -125,7 +130,11 @@ def main(arguments: list[str] | None = None) -> None:
                     ratios.append(ratio)
                     above = ratio > LIMIT
                     surely = ratio - 3.0 * error > LIMIT
-                    mark = f"   <-- above {LIMIT}" + ("" if surely else ", within the noise") if above else ""
+                    mark = (
+                        f"   <-- above {LIMIT}" + ("" if surely else ", within the noise")
+                        if above
+                        else ""
+                    )
                     cell = f"{shape:<18} d={d} n={n} bound x {loose:g} rho={rho:g}"
                     print(f"{cell}: {ratio:.3f} ± {error:.3f}{mark}", flush=True)
     above = sum(ratio > LIMIT for ratio in ratios)

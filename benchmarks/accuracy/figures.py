@@ -27,11 +27,20 @@ def draw_ratios(path: Path, found: Sequence[Point], title: str, limit: float) ->
             values = [getattr(point, name) for point in members]
             errors = [3 * point.uncertainty if name == "ratio" else 0.0 for point in members]
             axes.errorbar(
-                values, offsets, xerr=errors, fmt="none", ecolor="lightgray", linewidth=0.8, zorder=1
+                values,
+                offsets,
+                xerr=errors,
+                fmt="none",
+                ecolor="lightgray",
+                linewidth=0.8,
+                zorder=1,
             )
             axes.scatter(values, offsets, s=12, c=colors, zorder=2)
             axes.plot(
-                [geometric_mean(values)] * 2, [height - 0.4, height + 0.4], color="tab:orange", zorder=3
+                [geometric_mean(values)] * 2,
+                [height - 0.4, height + 0.4],
+                color="tab:orange",
+                zorder=3,
             )
     ratios.axvline(limit, color="black", linewidth=0.8)
     ratios.set_yticks(range(len(groups)), groups)
@@ -83,7 +92,9 @@ def draw_curves(path: Path, measured: Sequence[Measurement], group: str) -> None
         axes.set_yscale("log")
     panels[0][0].set_ylabel("Frobenius error / norm of the matrix")
     handles, shown = panels[0][0].get_legend_handles_labels()
-    figure.legend(handles, shown, loc="outside lower center", ncols=2 * len(names), frameon=False, fontsize=8)
+    figure.legend(
+        handles, shown, loc="outside lower center", ncols=2 * len(names), frameon=False, fontsize=8
+    )
     _save(figure, path)
 
 

@@ -62,6 +62,8 @@ def _measured(
         return
     os.environ |= dict.fromkeys(THREADS, "1")
     with ProcessPoolExecutor(processes, mp_context=multiprocessing.get_context("spawn")) as pool:
-        futures = {pool.submit(job.measure, population): index for index, population in enumerate(chosen)}
+        futures = {
+            pool.submit(job.measure, population): index for index, population in enumerate(chosen)
+        }
         for done in as_completed(futures):
             yield futures[done], done.result()

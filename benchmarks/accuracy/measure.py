@@ -182,7 +182,9 @@ class _Race:
         names += ["oracle"] if entry.contestant.role == "ours" else []
         stored = {name: self._store.find(trial, name) for name in names}
         if entry.contestant.label not in self._fresh and None not in stored.values():
-            entry.values.append({name: value for name, value in stored.items() if value is not None})
+            entry.values.append(
+                {name: value for name, value in stored.items() if value is not None}
+            )
             entry.seconds.append(self._store.seconds(trial))
             return None
         if entry.contestant.role not in self._drawn:
@@ -229,7 +231,9 @@ class _Race:
 
     def _drop(self) -> None:
         """Take rivals out that are behind the best rival, and improved ones behind the best of all."""
-        racing = [e for e in self._entries if e.running and e.contestant.role in ("rival", "improved")]
+        racing = [
+            e for e in self._entries if e.running and e.contestant.role in ("rival", "improved")
+        ]
         errors = {entry.contestant.label: entry.errors(entry.reading()) for entry in racing}
         rivals = {entry.contestant.label for entry in racing if entry.contestant.role == "rival"}
         behind = beaten({label: errors[label] for label in errors if label in rivals}) | (

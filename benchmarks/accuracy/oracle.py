@@ -16,10 +16,15 @@ def floors(release: Release, estimate: np.ndarray, moments: Moments) -> list[np.
     if release.statistics.layout != "strata":
         return [own]
     scale = 1.0 / (4.0**moments.spec.bits * moments.n_rows)
-    shells = [stratum.sscp.to_float() * (scale * 4.0**-index) for index, stratum in enumerate(moments.strata)]
+    shells = [
+        stratum.sscp.to_float() * (scale * 4.0**-index)
+        for index, stratum in enumerate(moments.strata)
+    ]
     arrays = release.statistics.arrays
     groups = zip(arrays["sscp"], arrays["first_shell"], arrays["last_shell"], strict=True)
-    parts = [_along(noisy, sum(shells[int(first) : int(last) + 1])) for noisy, first, last in groups]
+    parts = [
+        _along(noisy, sum(shells[int(first) : int(last) + 1])) for noisy, first, last in groups
+    ]
     return [own, np.sum(parts, axis=0)] if parts else [own]
 
 

@@ -8,7 +8,14 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks import data
-from benchmarks.accuracy.rows import SHAPES, Blocks, shaped_rows, sparse_rows, unit_maximum, zipf_rows
+from benchmarks.accuracy.rows import (
+    SHAPES,
+    Blocks,
+    shaped_rows,
+    sparse_rows,
+    unit_maximum,
+    zipf_rows,
+)
 from benchmarks.papers import uci
 
 Rows = np.ndarray
@@ -78,7 +85,9 @@ def sparse(quick: bool, directory: Path) -> Iterator[Population]:
     """Figure 1 of Wang et al.: sparse truth, error against the population in the spectral norm."""
     ns = (2_000, 20_000) if quick else (1_000, 2_000, 5_000, 10_000, 20_000, 50_000, 100_000)
     settings = [(100, 1.0, share) for share in (0.1, 0.2, 0.3, 0.5)]
-    settings += [(p, 1.0, 0.2) for p in (50, 200, 500)] + [(200, epsilon, 0.2) for epsilon in (0.1, 0.5, 2.0)]
+    settings += [(p, 1.0, 0.2) for p in (50, 200, 500)] + [
+        (200, epsilon, 0.2) for epsilon in (0.1, 0.5, 2.0)
+    ]
     for p, epsilon, share in settings:
         if quick and (p > 200 or epsilon not in (1.0, 2.0)):
             continue
@@ -118,7 +127,10 @@ def _epsilons(values: tuple[float, ...]) -> Budgets:
 
 def _zipf_population(group: str, d: int, n: int, bins: int, budgets: Budgets) -> Population:
     return Population(
-        name=f"d={d} n={n} N={bins}", group=group, budgets=budgets, load=partial(zipf_rows, n, d, bins)
+        name=f"d={d} n={n} N={bins}",
+        group=group,
+        budgets=budgets,
+        load=partial(zipf_rows, n, d, bins),
     )
 
 
@@ -127,7 +139,9 @@ def _columns(quick: bool, n: int) -> tuple[int, ...]:
     return tuple(d for d in ds if d * n <= LARGEST_SYNTHETIC)
 
 
-def _unit_rows(group: str, quick: bool, usual: dict[str, float], ns: tuple[int, ...]) -> Iterator[Population]:
+def _unit_rows(
+    group: str, quick: bool, usual: dict[str, float], ns: tuple[int, ...]
+) -> Iterator[Population]:
     """Unit rows over n and d."""
     for n in (1_000, 16_000) if quick else ns:
         for d in _columns(quick, n):

@@ -31,7 +31,9 @@ def beaten(errors: Mapping[str, Sequence[float]]) -> set[str]:
 
 
 def _behind(values: np.ndarray, best: np.ndarray) -> bool:
-    allowed = [factor for repetitions, factor in FACTORS if min(len(values), len(best)) >= repetitions]
+    allowed = [
+        factor for repetitions, factor in FACTORS if min(len(values), len(best)) >= repetitions
+    ]
     if not allowed:
         return False
     gap = values.mean() - best.mean()

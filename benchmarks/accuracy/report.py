@@ -94,7 +94,9 @@ def ratio_error(ours: np.ndarray, best: np.ndarray) -> float:
     if len(best) == count:
         spread = float(np.std(ours - ratio * best, ddof=1)) / count**0.5 if count > 1 else 0.0
     else:
-        parts = [np.std(v, ddof=1) / len(v) ** 0.5 if len(v) > 1 else 0.0 for v in (ours, ratio * best)]
+        parts = [
+            np.std(v, ddof=1) / len(v) ** 0.5 if len(v) > 1 else 0.0 for v in (ours, ratio * best)
+        ]
         spread = float(np.hypot(*parts))
     return spread / float(best.mean())
 
@@ -120,7 +122,9 @@ def table(found: Sequence[Point], limit: float) -> str:
 def _mark(point: Point, limit: float) -> str:
     if not point.above(limit):
         return ""
-    return f"   <-- above {limit:g}" + ("" if point.significantly_above(limit) else ", within the noise")
+    return f"   <-- above {limit:g}" + (
+        "" if point.significantly_above(limit) else ", within the noise"
+    )
 
 
 def summary(found: Sequence[Point], limit: float) -> list[str]:
@@ -132,7 +136,9 @@ def summary(found: Sequence[Point], limit: float) -> list[str]:
     ]
     for group in (*dict.fromkeys(point.group for point in found), "all"):
         members = [point for point in found if group in (point.group, "all")]
-        by_zero = [[p for p in members if (p.best_rival == "zero") == zero] for zero in (False, True)]
+        by_zero = [
+            [p for p in members if (p.best_rival == "zero") == zero] for zero in (False, True)
+        ]
         cells = [
             group,
             f"{len(members)}",

@@ -56,7 +56,9 @@ def kernel_shrinkage(values: np.ndarray, v: float) -> np.ndarray:
     return simplex_projection(isotonic_regression(raw).x, max(values.sum(), 0.0))
 
 
-def one_draw(levels: np.ndarray, v: float, private_trace: bool, generator: np.random.Generator) -> dict:
+def one_draw(
+    levels: np.ndarray, v: float, private_trace: bool, generator: np.random.Generator
+) -> dict:
     """Squared errors of every estimate for one noisy matrix, and the error that ``shrink`` expected."""
     noisy = np.diag(levels) + symmetric_noise(levels.size, v, generator)
     trace = levels.sum() + np.sqrt(2.0 * v) * generator.standard_normal()
@@ -76,11 +78,15 @@ def one_draw(levels: np.ndarray, v: float, private_trace: bool, generator: np.ra
         "shrink": result.eigenvalues,
         "oracle": oracle,
     }
-    errors = {name: np.sum((estimate - oracle) ** 2) + floor for name, estimate in estimates.items()}
+    errors = {
+        name: np.sum((estimate - oracle) ** 2) + floor for name, estimate in estimates.items()
+    }
     return errors | {"expected": result.expected_squared_error}
 
 
-def mean_errors(levels: np.ndarray, v: float, private_trace: bool, repetitions: int) -> dict[str, float]:
+def mean_errors(
+    levels: np.ndarray, v: float, private_trace: bool, repetitions: int
+) -> dict[str, float]:
     generator = np.random.default_rng(20160001)
     collected = defaultdict(list)
     for _ in range(repetitions):
@@ -138,7 +144,9 @@ def calibration(dimension: int, repetitions: int) -> str:
             for _ in range(repetitions):
                 noisy = np.diag(levels) + symmetric_noise(dimension, v, generator)
                 values, vectors = eigh(noisy)
-                spectrum = NoisySpectrum(values=values, off_diagonal_variance=v, mean_variance=2.0 * v)
+                spectrum = NoisySpectrum(
+                    values=values, off_diagonal_variance=v, mean_variance=2.0 * v
+                )
                 truth = (vectors**2).T @ levels
                 floor = np.sum(levels**2) - np.sum(truth**2)
                 for name, estimate in candidates(spectrum).items():
@@ -153,14 +161,19 @@ def calibration(dimension: int, repetitions: int) -> str:
     return f"| {dimension} | {columns} |"
 
 
-def strata_row(dimension: int, shape: np.ndarray, fractions: np.ndarray, variances: np.ndarray) -> str:
+def strata_row(
+    dimension: int, shape: np.ndarray, fractions: np.ndarray, variances: np.ndarray
+) -> str:
     """Error of the sum of strata, each with a share of the signal and its own noise, against simple rules."""
     generator = np.random.default_rng(3)
     levels = shape / np.linalg.norm(shape)
     collected = defaultdict(list)
     for _ in range(8):
         truths = [np.diag(levels * fraction) for fraction in fractions]
-        noisy = [t + symmetric_noise(dimension, v, generator) for t, v in zip(truths, variances, strict=True)]
+        noisy = [
+            t + symmetric_noise(dimension, v, generator)
+            for t, v in zip(truths, variances, strict=True)
+        ]
         traces = [np.trace(t) + np.sqrt(2 * v) * generator.standard_normal()
                   for t, v in zip(truths, variances, strict=True)]  # fmt: skip
         result = shrink_strata(
@@ -179,12 +192,16 @@ def strata_row(dimension: int, shape: np.ndarray, fractions: np.ndarray, varianc
             collected[name].append(np.sum((estimate - target) ** 2))
         collected["expected"].append(result.expected_squared_error)
     means = {name: np.mean(errors) for name, errors in collected.items()}
-    norms = " | ".join(f"{np.sqrt(means[name]):.3f}" for name in ("zero", "separate", "pooled", "strata"))
+    norms = " | ".join(
+        f"{np.sqrt(means[name]):.3f}" for name in ("zero", "separate", "pooled", "strata")
+    )
     return f"{norms} | {means['expected'] / means['strata']:.2f} |"
 
 
 def strata_table(dimensions: tuple[int, ...]) -> None:
-    print("| d | strata | zero | separate | pooled | strata | expected/true |\n|--|--|--|--|--|--|--|")
+    print(
+        "| d | strata | zero | separate | pooled | strata | expected/true |\n|--|--|--|--|--|--|--|"
+    )
     for dimension in dimensions:
         shape = 1.0 / np.arange(1, dimension + 1.0)
         noise = 1.0 / (dimension * (dimension + 1))
@@ -208,7 +225,9 @@ def main() -> None:
     parser.add_argument(
         "--quick", action="store_true", help="fewer dimensions and repetitions, under a minute"
     )
-    parser.add_argument("--no-trace", action="store_true", help="no private trace beside the matrix")
+    parser.add_argument(
+        "--no-trace", action="store_true", help="no private trace beside the matrix"
+    )
     parser.add_argument(
         "--detail", action="store_true", help="print every spectrum and signal-to-noise ratio"
     )

@@ -23,7 +23,13 @@ import pandas as pd
 from numpy.typing import NDArray
 
 import dpcov
-from benchmarks.analysis.populations import Population, from_scikit_learn, gaussian, populations, skewed
+from benchmarks.analysis.populations import (
+    Population,
+    from_scikit_learn,
+    gaussian,
+    populations,
+    skewed,
+)
 from benchmarks.data import MissingTable, data_directory
 from dpcov import Budget, SeededEntropy
 from dpcov.analysis.intervals.coefficients import coefficient_lines
@@ -65,7 +71,9 @@ class Sampled:
         self.goal = int(self.places[names.index(population.target)])
         lines = self.lines(exact_law(made, population.frame))
         self.names = {kind: [line.name for line in each] for kind, each in lines.items()}
-        self.truth = {kind: np.array([line.estimate for line in each]) for kind, each in lines.items()}
+        self.truth = {
+            kind: np.array([line.estimate for line in each]) for kind, each in lines.items()
+        }
 
     def lines(self, law: MomentLaw, tails: Tails = "moments", draws: int = DRAWS) -> Kinds:
         """Intervals of every kind."""
@@ -124,10 +132,14 @@ def encoded(frame: pd.DataFrame, law: MomentLaw) -> Array:
     for column in law.columns[1:]:
         if column.kind == "category":
             columns.append(
-                (frame[column.source] == column.name.removeprefix(f"{column.source}=")).to_numpy(float)
+                (frame[column.source] == column.name.removeprefix(f"{column.source}=")).to_numpy(
+                    float
+                )
             )
         else:
-            columns.append((frame[column.source].to_numpy(float) - column.center) / column.half_range)
+            columns.append(
+                (frame[column.source].to_numpy(float) - column.center) / column.half_range
+            )
     return np.column_stack(columns)
 
 
@@ -220,7 +232,9 @@ def release(
     )
 
 
-def study(directory: Path, repetitions: int, *, quick: bool, only: Sequence[str] = ()) -> Iterator[Row]:
+def study(
+    directory: Path, repetitions: int, *, quick: bool, only: Sequence[str] = ()
+) -> Iterator[Row]:
     """The grid of the documentation, or a part of it."""
     for make in populations(directory):
         try:
@@ -241,7 +255,9 @@ def study(directory: Path, repetitions: int, *, quick: bool, only: Sequence[str]
             sampled, 5000, budget, mechanism=mechanism, neighbors=neighbors, repetitions=repetitions
         )
     for population in (skewed(), from_scikit_learn("breast_cancer", 10, 3)):
-        yield from measure(Sampled(population), 50_000, MUCH, tails="bounded", repetitions=repetitions)
+        yield from measure(
+            Sampled(population), 50_000, MUCH, tails="bounded", repetitions=repetitions
+        )
 
 
 def markdown(rows: Sequence[Row]) -> Iterator[str]:
@@ -258,7 +274,10 @@ def markdown(rows: Sequence[Row]) -> Iterator[str]:
 
 
 def _name(row: Row) -> str:
-    more = [row.mechanism.removeprefix("gaussian").removeprefix(", "), row.tails.removeprefix("moments")]
+    more = [
+        row.mechanism.removeprefix("gaussian").removeprefix(", "),
+        row.tails.removeprefix("moments"),
+    ]
     return ", ".join([row.population, *filter(None, more)])
 
 
@@ -277,7 +296,10 @@ def _saved(path: Path) -> Iterator[Row]:
     with path.open(newline="") as file:
         for line in csv.DictReader(file):
             yield Row(
-                **{f.name: kinds[getattr(f.type, "__name__", str(f.type))](line[f.name]) for f in fields(Row)}
+                **{
+                    f.name: kinds[getattr(f.type, "__name__", str(f.type))](line[f.name])
+                    for f in fields(Row)
+                }
             )
 
 
@@ -292,17 +314,25 @@ def main() -> None:
     )
     parser.add_argument("--repetitions", type=int, default=200)
     parser.add_argument("--out", type=Path, help="write the rows as CSV")
-    parser.add_argument("--table", type=Path, nargs="+", help="print CSV files of earlier runs as one table")
+    parser.add_argument(
+        "--table", type=Path, nargs="+", help="print CSV files of earlier runs as one table"
+    )
     arguments = parser.parse_args()
     if arguments.table:
         print(*markdown([row for path in arguments.table for row in _saved(path)]), sep="\n")
         return
     rows = []
     for row in study(
-        data_directory(arguments.data), arguments.repetitions, quick=arguments.quick, only=arguments.only
+        data_directory(arguments.data),
+        arguments.repetitions,
+        quick=arguments.quick,
+        only=arguments.only,
     ):
         rows.append(row)
-        print(" | ".join(f"{v:.3g}" if isinstance(v, float) else str(v) for v in astuple(row)), flush=True)
+        print(
+            " | ".join(f"{v:.3g}" if isinstance(v, float) else str(v) for v in astuple(row)),
+            flush=True,
+        )
     print(*markdown(rows), sep="\n")
     if arguments.out is not None:
         with arguments.out.open("w", newline="") as file:

@@ -36,7 +36,9 @@ class Population:
 def gaussian(d: int) -> Population:
     """Correlated normal columns within six standard deviations."""
     rng = np.random.default_rng(d)
-    rows = rng.standard_normal((100_000, 2)) @ rng.standard_normal((2, d)) + rng.standard_normal((100_000, d))
+    rows = rng.standard_normal((100_000, 2)) @ rng.standard_normal((2, d)) + rng.standard_normal(
+        (100_000, d)
+    )
     return _numeric(f"gaussian, d = {d}", rows / rows.std(axis=0), -6.0, 6.0)
 
 
@@ -53,9 +55,13 @@ def binary() -> Population:
     rng = np.random.default_rng(2)
     health = rng.standard_normal(100_000)
     chances = {"common": 0.0, "less": -0.8, "rare": -1.7}
-    frame = pd.DataFrame({k: health + rng.standard_normal(100_000) < 1.4 * z for k, z in chances.items()})
+    frame = pd.DataFrame(
+        {k: health + rng.standard_normal(100_000) < 1.4 * z for k, z in chances.items()}
+    )
     frame["ward"] = np.where(rng.random(100_000) < 0.3, "north", "south")
-    frame["stay"] = np.clip(10 - 2 * health + 3 * frame["rare"] + 2 * rng.standard_normal(100_000), 0, 30)
+    frame["stay"] = np.clip(
+        10 - 2 * health + 3 * frame["rare"] + 2 * rng.standard_normal(100_000), 0, 30
+    )
     columns = {name: dpcov.Boolean() for name in chances}
     schema = dpcov.Schema(
         columns={
@@ -83,7 +89,16 @@ def nhanes(directory: Path) -> Population:
 
 def credit(directory: Path) -> Population:
     """30,000 holders of credit cards: limit, age, bills and payments, most with very heavy tails."""
-    columns = ["LIMIT_BAL", "AGE", "BILL_AMT1", "BILL_AMT3", "BILL_AMT6", "PAY_AMT1", "PAY_AMT2", "PAY_AMT4"]
+    columns = [
+        "LIMIT_BAL",
+        "AGE",
+        "BILL_AMT1",
+        "BILL_AMT3",
+        "BILL_AMT6",
+        "PAY_AMT1",
+        "PAY_AMT2",
+        "PAY_AMT4",
+    ]
     return measurements("credit", _read(directory, "credit_default.csv.gz")[columns], 0)
 
 
@@ -92,36 +107,52 @@ def adult(directory: Path) -> Population:
     frame = _read(directory, "adult.csv.gz")
     names = ("age", "education-num", "hours-per-week", "capital-loss")
     columns = {
-        name: dpcov.Numeric(lower=ADULT_BOUNDS[name][0], upper=ADULT_BOUNDS[name][1]) for name in names
+        name: dpcov.Numeric(lower=ADULT_BOUNDS[name][0], upper=ADULT_BOUNDS[name][1])
+        for name in names
     }
     kept = frame[[*names]].copy()
     kept["male"], kept["rich"] = frame["sex"] == "Male", frame["income"].str.contains(">50K")
     schema = dpcov.Schema(columns={**columns, "male": dpcov.Boolean(), "rich": dpcov.Boolean()})
-    return Population(name="adult", frame=kept.reset_index(drop=True), schema=schema, target="hours-per-week")
+    return Population(
+        name="adult", frame=kept.reset_index(drop=True), schema=schema, target="hours-per-week"
+    )
 
 
 def _numeric(name: str, rows: Array, lower: float, upper: float) -> Population:
-    frame = pd.DataFrame(np.clip(rows, lower, upper), columns=[f"x{i}" for i in range(rows.shape[1])])
-    schema = dpcov.Schema(columns={c: dpcov.Numeric(lower=lower, upper=upper) for c in frame.columns})
+    frame = pd.DataFrame(
+        np.clip(rows, lower, upper), columns=[f"x{i}" for i in range(rows.shape[1])]
+    )
+    schema = dpcov.Schema(
+        columns={c: dpcov.Numeric(lower=lower, upper=upper) for c in frame.columns}
+    )
     return Population(name=name, frame=frame, schema=schema, target="x0")
 
 
 def measurements(name: str, frame: pd.DataFrame, target: int) -> Population:
     """A table of numbers, bounded by their largest values, rounded up; ``target`` is the place of a column."""
     frame = frame.astype(float).reset_index(drop=True)
-    frame.columns = [str(column) if isinstance(column, str) else f"x{column}" for column in frame.columns]
+    frame.columns = [
+        str(column) if isinstance(column, str) else f"x{column}" for column in frame.columns
+    ]
     columns = {}
     for column in frame.columns:
         largest = round_up(float(frame[column].abs().max()))
-        columns[column] = dpcov.Numeric(lower=0 if frame[column].min() >= 0 else -largest, upper=largest)
+        columns[column] = dpcov.Numeric(
+            lower=0 if frame[column].min() >= 0 else -largest, upper=largest
+        )
     return Population(
-        name=name, frame=frame, schema=dpcov.Schema(columns=columns), target=str(frame.columns[target])
+        name=name,
+        frame=frame,
+        schema=dpcov.Schema(columns=columns),
+        target=str(frame.columns[target]),
     )
 
 
 def _read(directory: Path, name: str) -> pd.DataFrame:
     if not (directory / name).is_file():
-        raise MissingTable(f"{name} is not in {directory}; name its directory with --data or DPCOV_DATA")
+        raise MissingTable(
+            f"{name} is not in {directory}; name its directory with --data or DPCOV_DATA"
+        )
     return pd.read_csv(directory / name)
 
 

@@ -73,7 +73,9 @@ class Goal:
         u, moment = np.append(weights, -1.0), self.test.second_moment
         mean = moment[0, -1] / np.sqrt(moment[0, 0])
         r2 = 1 - float(u @ moment @ u) / float(moment[-1, -1] - mean**2)
-        distance = float(np.linalg.norm(weights[1:] - self.best[1:]) / np.linalg.norm(self.best[1:]))
+        distance = float(
+            np.linalg.norm(weights[1:] - self.best[1:]) / np.linalg.norm(self.best[1:])
+        )
         return max(WORST_R2, r2), distance
 
     def with_exact_intercept(self, weights: Array) -> Array:
@@ -109,14 +111,18 @@ def from_release(task: Task, goals: list[Goal], budget: Budget, repetitions: int
     """One release; every model reads it."""
     found = []
     for seed in range(repetitions):
-        made = dpcov.release(task.train, schema=task.schema, budget=budget, entropy=SeededEntropy(seed))
+        made = dpcov.release(
+            task.train, schema=task.schema, budget=budget, entropy=SeededEntropy(seed)
+        )
         for goal in goals:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", NoiseWarning)
                 model = PrivateRidge.from_release(made, target=goal.target)
             found.append(_judge_model(task, goal, model))
     r2, distance = np.mean(found, axis=0)
-    return Score(method="dpcov: one release", models=0, r2=float(r2), coefficient_error=float(distance))
+    return Score(
+        method="dpcov: one release", models=0, r2=float(r2), coefficient_error=float(distance)
+    )
 
 
 def _judge_model(task: Task, goal: Goal, model: PrivateRidge) -> tuple[float, float]:
@@ -129,20 +135,27 @@ def _judge_model(task: Task, goal: Goal, model: PrivateRidge) -> tuple[float, fl
     known = dict(zip(model.get_encoded_names(), model.coef_, strict=True))
     coefficients = np.array([known.get(columns[i].name, 0.0) for i in features[1:]])
     slopes = coefficients * half_ranges / goal_column.half_range
-    offset = (model.intercept_ + coefficients @ centers - goal_column.center) / goal_column.half_range
+    offset = (
+        model.intercept_ + coefficients @ centers - goal_column.center
+    ) / goal_column.half_range
     r2, _ = goal.judge(np.concatenate([[offset], slopes]))
     # The non-private fit has no reference levels: its coefficients of a column's levels sum to about zero.
     for name in model.reference_levels_:
         source = next(column.source for column in columns if column.name == name)
-        levels = [columns[i].source == source and columns[i].kind == "category" for i in features[1:]]
+        levels = [
+            columns[i].source == source and columns[i].kind == "category" for i in features[1:]
+        ]
         slopes[levels] -= slopes[levels].mean()
     return r2, goal.judge(np.concatenate([[offset], slopes]))[1]
 
 
-def perturbed(goals: list[Goal], budget: Budget, models: tuple[int, ...], repetitions: int) -> list[Score]:
+def perturbed(
+    goals: list[Goal], budget: Budget, models: tuple[int, ...], repetitions: int
+) -> list[Score]:
     """Output perturbation of every model, at the best penalty for each number of models."""
     found = {
-        number: [_Try(alpha=alpha, models=number, judged=[]) for alpha in RIVAL_ALPHAS] for number in models
+        number: [_Try(alpha=alpha, models=number, judged=[]) for alpha in RIVAL_ALPHAS]
+        for number in models
     }
     for place, alpha in enumerate(RIVAL_ALPHAS):
         for number, goal in enumerate(goals):
@@ -153,7 +166,10 @@ def perturbed(goals: list[Goal], budget: Budget, models: tuple[int, ...], repeti
                 for count, tries in found.items():
                     weights = goal.with_exact_intercept(exact + np.sqrt(count) * noise)
                     tries[place].judged.append(goal.judge(weights))
-    return [max((each.score() for each in tries), key=lambda score: score.r2) for tries in found.values()]
+    return [
+        max((each.score() for each in tries), key=lambda score: score.r2)
+        for tries in found.values()
+    ]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -175,7 +191,9 @@ class _Try:
         )
 
 
-def diffprivlib(goals: list[Goal], epsilon: float, models: int, repetitions: int, python: str) -> Score:
+def diffprivlib(
+    goals: list[Goal], epsilon: float, models: int, repetitions: int, python: str
+) -> Score:
     """diffprivlib's LinearRegression in an interpreter of its own."""
     found = []
     with tempfile.TemporaryDirectory() as scratch:
@@ -184,7 +202,14 @@ def diffprivlib(goals: list[Goal], epsilon: float, models: int, repetitions: int
             # Columns by their largest magnitude, 1 in encoded units.
             unit = 1 / float(np.abs(goal.data.rows[0, 0]))
             np.save(path, goal.data.rows[:, 1:] * unit)
-            command = [python, "-c", _DIFFPRIVLIB, str(path), str(epsilon / models), str(repetitions)]
+            command = [
+                python,
+                "-c",
+                _DIFFPRIVLIB,
+                str(path),
+                str(epsilon / models),
+                str(repetitions),
+            ]
             answer = subprocess.run(command, capture_output=True, text=True, check=True)
             found += [goal.judge(np.array(weights)) for weights in json.loads(answer.stdout)]
     r2, distance = np.mean(found, axis=0)
@@ -254,7 +279,9 @@ def main() -> None:
     except MissingTable as missing:
         print(f"skipped: {missing}", file=sys.stderr)
         return
-    scores: list[Any] = list(compare(task, repetitions=arguments.repetitions, python=arguments.diffprivlib))
+    scores: list[Any] = list(
+        compare(task, repetitions=arguments.repetitions, python=arguments.diffprivlib)
+    )
     print(table(scores))
     if arguments.diffprivlib is None:
         print("diffprivlib skipped: name an interpreter that has it with --diffprivlib")

@@ -32,7 +32,9 @@ def tables(directory: Path) -> Iterator[Population]:
     from sklearn import datasets
 
     for name in BUNDLED:
-        yield _numbers(name.replace("_", " "), pd.DataFrame(getattr(datasets, f"load_{name}")().data))
+        yield _numbers(
+            name.replace("_", " "), pd.DataFrame(getattr(datasets, f"load_{name}")().data)
+        )
     for name in FILES:
         if (directory / name).is_file():
             yield _numbers(name.split(".")[0], pd.read_csv(directory / name, na_values="?"))
@@ -70,7 +72,9 @@ def main() -> None:
     parser.add_argument("--data", type=Path, help="directory of the public tables")
     chosen = list(tables(data_directory(parser.parse_args().data)))
     normal = next(iter(populations(Path())))()
-    print("| share at the bound | columns | covered below 90 % | below 80 % | median | normal columns |")
+    print(
+        "| share at the bound | columns | covered below 90 % | below 80 % | median | normal columns |"
+    )
     print("| --- " * 6 + "|")
     for share in SHARES:
         found = np.concatenate([coverages(population, share) for population in chosen])

@@ -53,13 +53,17 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def _parse(arguments: list[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.papers", description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.papers", description=__doc__.splitlines()[0]
+    )
     parser.add_argument("figures", nargs="+", choices=["all", *FIGURES], metavar="figure",
                         help=f"all, or any of: {', '.join(FIGURES)}")  # fmt: skip
     parser.add_argument(
         "--quick", action="store_true", help="fewer points and repetitions: minutes, not hours"
     )
-    parser.add_argument("--out", type=Path, required=True, help="where results, drawings and pages go")
+    parser.add_argument(
+        "--out", type=Path, required=True, help="where results, drawings and pages go"
+    )
     parser.add_argument("--data", type=Path, help="where the data files are (or set DPCOV_DATA)")
     parser.add_argument(
         "--jobs", type=int, default=os.cpu_count() or 1, help="processes (default: all cores)"
@@ -91,7 +95,9 @@ def _report(study: Study, sections: list[Section], console: Console) -> None:
     for section in sections:
         for claim, verdict in section.verdicts:
             color = {"confirmed": "green", "failed": "red"}.get(verdict.status, "yellow")
-            console.print(f"[{color}]{verdict.status:12}[/] {section.result.figure.name:16}", end="")
+            console.print(
+                f"[{color}]{verdict.status:12}[/] {section.result.figure.name:16}", end=""
+            )
             console.print(f"{claim.text}: {verdict.reason}", markup=False)
 
 

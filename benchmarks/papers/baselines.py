@@ -40,7 +40,9 @@ def classical_gaussian(data: Data, budget: Budget, entropy: Entropy) -> Array:
     """Gaussian noise by the classical formula at every epsilon, eigenvalues clipped; above epsilon = 1 not proven."""
     n, d = data.rows.shape
     noise_std = sqrt(2) * classical_multiplier(budget) / n
-    return clip_eigenvalues(data.second_moment + noise_std * mirror_upper(normals((d, d), entropy)), 0.0, 1.0)
+    return clip_eigenvalues(
+        data.second_moment + noise_std * mirror_upper(normals((d, d), entropy)), 0.0, 1.0
+    )
 
 
 def classical_multiplier(budget: Budget) -> float:
@@ -87,5 +89,7 @@ BASELINES: dict[str, Callable[..., Array]] = {
 """Called with (data, budget, entropy, **options)."""
 
 
-def run_baseline(name: str, data: Data, budget: Budget, seed: int, options: dict[str, float]) -> Array:
+def run_baseline(
+    name: str, data: Data, budget: Budget, seed: int, options: dict[str, float]
+) -> Array:
     return BASELINES[name](data, budget, SeededEntropy(seed), **options)

@@ -23,7 +23,9 @@ Range = tuple[float, float]
 EVERYWHERE: Range = (-np.inf, np.inf)
 
 
-def beats(panel: str, winner: str, *losers: str, within: Range = EVERYWHERE, factor: float = 1.0) -> Check:
+def beats(
+    panel: str, winner: str, *losers: str, within: Range = EVERYWHERE, factor: float = 1.0
+) -> Check:
     """The winner's mean error is at most ``factor`` times every loser's at each x in the range."""
 
     def check(result: FigureResult) -> Verdict:
@@ -41,7 +43,9 @@ def beats(panel: str, winner: str, *losers: str, within: Range = EVERYWHERE, fac
     return _on(panel, check)
 
 
-def best_of(panel: str, follower: str, *others: str, within: Range = EVERYWHERE, factor: float) -> Check:
+def best_of(
+    panel: str, follower: str, *others: str, within: Range = EVERYWHERE, factor: float
+) -> Check:
     """The follower's error is at most ``factor`` times that of the best of the others, point by point."""
 
     def check(result: FigureResult) -> Verdict:
@@ -67,7 +71,8 @@ def crosses(panel: str, low: str, high: str) -> Check:
         if not (gap[0] < 0 < gap[-1]):
             start, end = np.exp(gap[0]), np.exp(gap[-1])
             return _decide(
-                False, f"{low} / {high} is {start:.3g} at {first.x[0]:g} and {end:.3g} at {first.x[-1]:g}"
+                False,
+                f"{low} / {high} is {start:.3g} at {first.x[0]:g} and {end:.3g} at {first.x[-1]:g}",
             )
         after = int(np.flatnonzero(gap > 0)[0])
         return _decide(
@@ -110,7 +115,9 @@ def _crossing(x: Array, gap: Array) -> float:
     return float(x[after - 1] * (x[after] / x[after - 1]) ** share)
 
 
-def grows(panel: str, label: str, exponent: float, tolerance: float, *, within: Range = EVERYWHERE) -> Check:
+def grows(
+    panel: str, label: str, exponent: float, tolerance: float, *, within: Range = EVERYWHERE
+) -> Check:
     """The slope of log error against log x is ``exponent`` up to ``tolerance``."""
 
     def check(result: FigureResult) -> Verdict:
@@ -123,7 +130,9 @@ def grows(panel: str, label: str, exponent: float, tolerance: float, *, within: 
     return _on(panel, check)
 
 
-def falls(panel: str, label: str, exponent: float, tolerance: float, *, within: Range = EVERYWHERE) -> Check:
+def falls(
+    panel: str, label: str, exponent: float, tolerance: float, *, within: Range = EVERYWHERE
+) -> Check:
     """The slope of log error against log x is at most ``exponent`` up to ``tolerance``: a rate that is guaranteed."""
 
     def check(result: FigureResult) -> Verdict:
@@ -167,7 +176,12 @@ def beats_often(panels: tuple[str, ...], winner: str, *losers: str, share: float
 
 
 def changes_by(
-    panel: str, label: str, *, at_least: float = 0.0, at_most: float = np.inf, within: Range = EVERYWHERE
+    panel: str,
+    label: str,
+    *,
+    at_least: float = 0.0,
+    at_most: float = np.inf,
+    within: Range = EVERYWHERE,
 ) -> Check:
     """Error at the largest x over error at the smallest lies between two numbers."""
 
@@ -190,10 +204,15 @@ def below_bound(
     """No repetition exceeds ``factor`` times a bound drawn in the panel; says in what share of draws one does."""
 
     def check(result: FigureResult) -> Verdict:
-        curve, limits = _inside(_curve(result, panel, label), within), _panel(result, panel).bounds[bound]
+        curve, limits = (
+            _inside(_curve(result, panel, label), within),
+            _panel(result, panel).bounds[bound],
+        )
         ratios = [values / limits.at(x) for x, values in zip(curve.x, curve.values, strict=True)]
         worst = int(np.argmax([ratio.max() for ratio in ratios]))
-        above = {x: float(np.mean(ratio > factor)) for x, ratio in zip(curve.x, ratios, strict=True)}
+        above = {
+            x: float(np.mean(ratio > factor)) for x, ratio in zip(curve.x, ratios, strict=True)
+        }
         shares = ", ".join(f"{share:.0%} at {x:g}" for x, share in above.items() if share)
         return _decide(
             not shares,
@@ -212,7 +231,8 @@ def below_measured(panel: str, label: str, limit: str) -> Check:
         ratios = [float((a / b).max()) for a, b in zip(curve.values, limits.values, strict=True)]
         worst = int(np.argmax(ratios))
         return _decide(
-            ratios[worst] <= 1, f"largest error / bound is {ratios[worst]:.3g} at {curve.x[worst]:g}"
+            ratios[worst] <= 1,
+            f"largest error / bound is {ratios[worst]:.3g} at {curve.x[worst]:g}",
         )
 
     return _on(panel, check)
@@ -242,7 +262,9 @@ def all_of(*checks: Check) -> Check:
             return verdicts[0]
         failed = [verdict.reason for verdict in made if verdict.status == "failed"]
         reasons = failed or [verdict.reason for verdict in made]
-        missing = "" if len(made) == len(verdicts) else f" ({len(verdicts) - len(made)} part not checked)"
+        missing = (
+            "" if len(made) == len(verdicts) else f" ({len(verdicts) - len(made)} part not checked)"
+        )
         return _decide(not failed, "; ".join(reasons) + missing)
 
     return check
@@ -287,7 +309,9 @@ def _inside(curve: Curve, within: Range) -> Curve:
     return curve.where((curve.x >= within[0]) & (curve.x <= within[1]))
 
 
-def _pair(result: FigureResult, panel: str, first: str, second: str, within: Range) -> tuple[Curve, Curve]:
+def _pair(
+    result: FigureResult, panel: str, first: str, second: str, within: Range
+) -> tuple[Curve, Curve]:
     """Two curves at their common x."""
     a, b = (_inside(_curve(result, panel, label), within) for label in (first, second))
     common = np.intersect1d(a.x, b.x)

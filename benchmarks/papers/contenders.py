@@ -34,7 +34,9 @@ def missing(contender: Contender) -> str | None:
     known = {field.name for field in dataclasses.fields(find_mechanism(contender.mechanism))}
     unknown = [name for name, _ in contender.options if name not in known]
     if unknown:
-        return f"{contender.label}: {contender.mechanism} has no option {', '.join(unknown)}; skipped"
+        return (
+            f"{contender.label}: {contender.mechanism} has no option {', '.join(unknown)}; skipped"
+        )
     return None
 
 
@@ -52,4 +54,6 @@ def estimate(contender: Contender, data: Data, budget: Budget, seed: int) -> Arr
     options: dict[str, Any] = dict(contender.options)
     if contender.mechanism in BASELINES:
         return run_baseline(contender.mechanism, data, budget, seed, options)
-    return draw(contender.mechanism, options, data, budget, SeededEntropy(seed), post=contender.post)
+    return draw(
+        contender.mechanism, options, data, budget, SeededEntropy(seed), post=contender.post
+    )

@@ -52,7 +52,9 @@ SLOW = {"eigenvectors": 128, "kapralov-talwar": 128, "nuclear": 128, "stratified
 
 def leaderboard(effort: Effort) -> Figure:
     """One panel per budget; tables are the positions on the axis."""
-    boards = {"full": SMALL | LARGE, "quick": SMALL | LARGE, "test": dict(list(SMALL.items())[:3])}[effort]
+    boards = {"full": SMALL | LARGE, "quick": SMALL | LARGE, "test": dict(list(SMALL.items())[:3])}[
+        effort
+    ]
     contenders = [_contender(name, effort) for name in (*names(), "auto")]
     panels = tuple(
         Panel(
@@ -77,7 +79,9 @@ def _contender(name: str, effort: Effort) -> Contender:
 
 
 def _points(boards: dict[str, Table], budget: Budget) -> tuple[Point, ...]:
-    return tuple(Point(x=index, table=rows, budget=budget) for index, rows in enumerate(boards.values()))
+    return tuple(
+        Point(x=index, table=rows, budget=budget) for index, rows in enumerate(boards.values())
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

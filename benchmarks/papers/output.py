@@ -17,9 +17,15 @@ def write(study: Study, directory: Path, facts: str) -> list[Section]:
     """Write everything and return the sections with their verdicts."""
     _write_tables(study, directory)
     results = [study.result(figure) for figure in study.figures]
-    sections = [_section(result, directory) for result in results if result.figure.name != LEADERBOARD]
+    sections = [
+        _section(result, directory) for result in results if result.figure.name != LEADERBOARD
+    ]
     if sections:
-        board = f"{LEADERBOARD}.html" if LEADERBOARD in {result.figure.name for result in results} else None
+        board = (
+            f"{LEADERBOARD}.html"
+            if LEADERBOARD in {result.figure.name for result in results}
+            else None
+        )
         page = figures_page(sections, facts, leaderboard=board)
         (directory / "index.html").write_text(page, encoding="utf-8")
         _write_claims(sections, directory / "claims.csv")
@@ -57,5 +63,11 @@ def _write_claims(sections: list[Section], path: Path) -> None:
         for section in sections:
             for claim, verdict in section.verdicts:
                 writer.writerow(
-                    [section.result.figure.name, claim.text, claim.source, verdict.status, verdict.reason]
+                    [
+                        section.result.figure.name,
+                        claim.text,
+                        claim.source,
+                        verdict.status,
+                        verdict.reason,
+                    ]
                 )

@@ -40,7 +40,11 @@ class Section:
 
 def figures_page(sections: list[Section], facts: str, *, leaderboard: str | None = None) -> str:
     """One page with every figure; ``leaderboard`` is the address of that page, where there is one."""
-    other = f'<p>See also the <a href="{escape(leaderboard)}">leaderboard</a>.</p>' if leaderboard else ""
+    other = (
+        f'<p>See also the <a href="{escape(leaderboard)}">leaderboard</a>.</p>'
+        if leaderboard
+        else ""
+    )
     body = [
         "<h1>Figures of four papers, measured with dpcov</h1>",
         f'<p class="soft">{escape(facts)}</p>',
@@ -114,7 +118,9 @@ def _skipped(lines: tuple[str, ...]) -> str:
     if not lines:
         return ""
     items = "".join(f"<li>{escape(line)}</li>" for line in lines)
-    return f'<details class="soft"><summary>{len(lines)} skipped</summary><ul>{items}</ul></details>'
+    return (
+        f'<details class="soft"><summary>{len(lines)} skipped</summary><ul>{items}</ul></details>'
+    )
 
 
 def _board(board: Board) -> str:

@@ -23,7 +23,17 @@ _STYLE = {
     "grid.alpha": 0.25,
     "axes.titlesize": 10,
 }
-PALETTE = ("#4477aa", "#ee6677", "#228833", "#ccbb44", "#66ccee", "#aa3377", "#bb5566", "#004488", "#997700")
+PALETTE = (
+    "#4477aa",
+    "#ee6677",
+    "#228833",
+    "#ccbb44",
+    "#66ccee",
+    "#aa3377",
+    "#bb5566",
+    "#004488",
+    "#997700",
+)
 _FIXED = {"zero": "#999999", "auto": "#000000"}
 MARKERS = "osD^vP*X"
 _COLUMNS = 3
@@ -79,11 +89,16 @@ def _assign(panels: list[PanelResult]) -> dict[str, tuple[str, str]]:
     A bound, or a bold curve, takes the color of the curve it belongs to: ``bound, p = 1`` that of ``p = 1``.
     """
     kinds = {label: "bound" for panel in panels for label in panel.bounds}
-    kinds |= {line.label: "ours" if line.ours else "paper" for panel in panels for line in panel.panel.lines}
+    kinds |= {
+        line.label: "ours" if line.ours else "paper"
+        for panel in panels
+        for line in panel.panel.lines
+    }
     assigned: dict[str, tuple[str, str]] = {}
     for label in sorted(kinds, key=lambda label: ("paper", "ours", "bound").index(kinds[label])):
         family = next(
-            (part for part in label.split(", ") if kinds.get(part, kinds[label]) != kinds[label]), None
+            (part for part in label.split(", ") if kinds.get(part, kinds[label]) != kinds[label]),
+            None,
         )
         index = len({color for color, _ in assigned.values()})
         color = assigned[family][0] if family in assigned else PALETTE[index % len(PALETTE)]
@@ -113,7 +128,9 @@ def _draw_panel(ax: Axes, held: PanelResult, colors: dict[str, tuple[str, str]])
 def _label_points(ax: Axes, held: PanelResult) -> None:
     """Ticks where something was measured, if these are few."""
     x = np.unique(
-        np.concatenate([curve.x for curve in (*held.curves.values(), *held.bounds.values())] or [[]])
+        np.concatenate(
+            [curve.x for curve in (*held.curves.values(), *held.bounds.values())] or [[]]
+        )
     )
     if 0 < len(x) <= _MOST_TICKS:
         ax.set_xticks(x, [f"{value:g}" for value in x])
@@ -145,5 +162,9 @@ def _legend(canvas: Canvas, axes: np.ndarray, columns: int) -> None:
             handles.setdefault(label, handle)
     if handles:
         canvas.legend(
-            list(handles.values()), list(handles), loc="outside lower center", ncols=columns, frameon=False
+            list(handles.values()),
+            list(handles),
+            loc="outside lower center",
+            ncols=columns,
+            frameon=False,
         )

@@ -71,7 +71,9 @@ def published_adaptive(
     queries = (clipping_bias(counts, 0, shell) - noise[shell] for shell in range(SHELLS))
     stop = sparse_vector(queries, threshold=0.0, epsilon=sqrt(rho) / 2, entropy=entropy)
     found = SHELLS - 1 if stop is None else stop
-    mechanism, options = SEPARATELY if separately[found] < norms[found] ** 2 * together else TOGETHER
+    mechanism, options = (
+        SEPARATELY if separately[found] < norms[found] ** 2 * together else TOGETHER
+    )
     clip, cost = min(1.0, 2 * norms[found]), Budget(rho=part)
     return draw(mechanism, options | {"clip": clip}, data, cost, entropy, post="clip")
 

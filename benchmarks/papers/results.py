@@ -72,7 +72,9 @@ def _bounds(panel: Panel) -> dict[str, Curve]:
     points = sorted(panel.points, key=lambda point: point.x)
     x = np.array([point.x for point in points], dtype=float)
     return {
-        bound.label: Curve(x=x, mean=np.array([bound.value(p) for p in points]), error=np.zeros(len(x)))
+        bound.label: Curve(
+            x=x, mean=np.array([bound.value(p) for p in points]), error=np.zeros(len(x))
+        )
         for bound in panel.bounds
     }
 

@@ -12,7 +12,9 @@ Array = NDArray[np.float64]
 def ridge_weights(second_moment: Array, alpha: float) -> Array:
     """Minimizer of the objective, shape (d - 1,)."""
     features = second_moment[:-1, :-1]
-    weights: Array = np.linalg.solve(features + 2 * alpha * np.eye(len(features)), second_moment[:-1, -1])
+    weights: Array = np.linalg.solve(
+        features + 2 * alpha * np.eye(len(features)), second_moment[:-1, -1]
+    )
     return weights
 
 

@@ -46,7 +46,11 @@ def _imports(module: str) -> tuple[str, ...]:
 def _executed(tree: ast.AST) -> Iterator[ast.AST]:
     """All nodes but those below ``if TYPE_CHECKING``, which change no result."""
     for node in ast.iter_child_nodes(tree):
-        if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
+        if (
+            isinstance(node, ast.If)
+            and isinstance(node.test, ast.Name)
+            and node.test.id == "TYPE_CHECKING"
+        ):
             continue
         yield node
         yield from _executed(node)

@@ -29,7 +29,9 @@ class Store:
         self._connection.executescript(_TABLES)
         self._known = {
             (key, metric): value
-            for key, metric, value in self._connection.execute("select key, metric, value from results")
+            for key, metric, value in self._connection.execute(
+                "select key, metric, value from results"
+            )
         }
         self._seconds = dict(self._connection.execute("select key, seconds from trials"))
 
@@ -70,5 +72,7 @@ class Store:
         )
         self._seconds[key] = outcome.seconds
         for metric, value in outcome.values.items():
-            self._connection.execute("insert or replace into results values (?, ?, ?)", (key, metric, value))
+            self._connection.execute(
+                "insert or replace into results values (?, ?, ?)", (key, metric, value)
+            )
             self._known[key, metric] = value

@@ -45,8 +45,16 @@ class Study:
             if (reason := missing(line.contender))
         }
         self.skipped[figure.name] = dict.fromkeys(absent.values())
-        lines = {(panel.key, line.label): line.contender for panel in figure.panels for line in panel.lines}
-        return [value for value in wanted(figure, self.seed) if lines[value.panel, value.curve] not in absent]
+        lines = {
+            (panel.key, line.label): line.contender
+            for panel in figure.panels
+            for line in panel.lines
+        }
+        return [
+            value
+            for value in wanted(figure, self.seed)
+            if lines[value.panel, value.curve] not in absent
+        ]
 
     def pending(self) -> list[Wanted]:
         """Values that are not in the store yet."""
@@ -55,13 +63,17 @@ class Study:
     def _unknown(self, value: Wanted) -> bool:
         return self.store.find(value.trial, value.metric) is None
 
-    def run(self, *, jobs: int, pending: list[Wanted], advance: Advance = lambda count: None) -> None:
+    def run(
+        self, *, jobs: int, pending: list[Wanted], advance: Advance = lambda count: None
+    ) -> None:
         """Measure what is pending; may be stopped at any time and run again."""
         reasons: dict[object, str] = {}
 
         def report(outcomes: list[Outcome]) -> None:
             self.store.add(outcomes)
-            reasons.update({outcome.trial: outcome.skipped for outcome in outcomes if outcome.skipped})
+            reasons.update(
+                {outcome.trial: outcome.skipped for outcome in outcomes if outcome.skipped}
+            )
             advance(len(outcomes))
 
         run_groups(groups(pending), directory=self.directory, jobs=jobs, report=report)

@@ -16,10 +16,17 @@ def norms(n_rows: int, bins: int, skewness: float = 3.0) -> np.ndarray:
 
 
 def synthetic_rows(
-    n_rows: int, n_features: int, bins: int, generator: np.random.Generator, *, skewness: float = 3.0
+    n_rows: int,
+    n_features: int,
+    bins: int,
+    generator: np.random.Generator,
+    *,
+    skewness: float = 3.0,
 ) -> np.ndarray:
     """Rows in the unit ball, shape (n_rows, n_features); treated as public data in all experiments."""
-    rows = generator.standard_normal((n_rows, n_features)) @ generator.random((n_features, n_features))
+    rows = generator.standard_normal((n_rows, n_features)) @ generator.random(
+        (n_features, n_features)
+    )
     rows -= rows.mean(axis=0)
     rows *= (norms(n_rows, bins, skewness) / np.linalg.norm(rows, axis=1))[:, None]
     return rows

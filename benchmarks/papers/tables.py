@@ -63,7 +63,13 @@ def _zipf(directory: Path, generator: np.random.Generator, *, n: int, d: int, N:
 
 
 def _sparse_gaussian(
-    directory: Path, generator: np.random.Generator, *, n: int, p: int, sparsity: float, norm_bound: float
+    directory: Path,
+    generator: np.random.Generator,
+    *,
+    n: int,
+    p: int,
+    sparsity: float,
+    norm_bound: float,
 ) -> Data:
     """Normal rows whose covariance is sparse, divided by a public bound on their norm.
 
@@ -80,7 +86,11 @@ def sparse_covariance(p: int, sparsity: float, generator: np.random.Generator) -
 
 
 def _mnist(
-    directory: Path, generator: np.random.Generator, *, n: int | None = None, digit: int | None = None
+    directory: Path,
+    generator: np.random.Generator,
+    *,
+    n: int | None = None,
+    digit: int | None = None,
 ) -> Rows:
     return data.mnist(directory, rows=n, digit=digit)
 

@@ -91,7 +91,9 @@ def _trial(contender: Contender, point: Point, repetition: int, seed: int) -> Tr
     table = replace(point.table, draw=repetition) if point.table.redrawn else point.table
     nothing_extra = replace(contender, label="", delta=None)
     budget = contender.budget(point.budget)
-    return Trial(contender=nothing_extra, table=table, budget=budget, repetition=repetition, seed=seed)
+    return Trial(
+        contender=nothing_extra, table=table, budget=budget, repetition=repetition, seed=seed
+    )
 
 
 def groups(values: Iterable[Wanted]) -> list[Group]:
@@ -126,12 +128,18 @@ def run_group(group: Group, directory: Path, report: Callable[[Outcome], None]) 
         data = tables.load(group.table, seed=group.seed, directory=directory)
     except MissingTable as reason:
         for trial, _ in group.trials:
-            report(Outcome(trial=trial, values={}, skipped=f"{group.table.kind}: {reason}; skipped"))
+            report(
+                Outcome(trial=trial, values={}, skipped=f"{group.table.kind}: {reason}; skipped")
+            )
         return
     refused: dict[tuple[Contender, Budget], str] = {}
     for trial, metrics in group.trials:
         reason = refused.get((trial.contender, trial.budget)) or _too_large(trial.contender, data)
-        outcome = Outcome(trial=trial, values={}, skipped=reason) if reason else _run(trial, metrics, data)
+        outcome = (
+            Outcome(trial=trial, values={}, skipped=reason)
+            if reason
+            else _run(trial, metrics, data)
+        )
         if outcome.skipped:
             refused[trial.contender, trial.budget] = outcome.skipped
         report(outcome)
@@ -153,7 +161,9 @@ def _run(trial: Trial, metrics: tuple[str, ...], data: tables.Data) -> Outcome:
     except Exception as error:
         # One broken mechanism must not end a run of hours; the page says which one and why.
         return Outcome(
-            trial=trial, values={}, skipped=f"{trial.contender.mechanism} BROKE on {trial.table}: {error!r}"
+            trial=trial,
+            values={},
+            skipped=f"{trial.contender.mechanism} BROKE on {trial.table}: {error!r}",
         )
     seconds = process_time() - start
     values = {metric: measure(metric, estimate, data) for metric in metrics}

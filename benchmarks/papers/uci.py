@@ -40,5 +40,7 @@ def _read(directory: Path, name: str):
 
     path = directory / name
     if not path.is_file():
-        raise MissingTable(f"{name} is not in {directory}; name its directory with --data or DPCOV_DATA")
+        raise MissingTable(
+            f"{name} is not in {directory}; name its directory with --data or DPCOV_DATA"
+        )
     return pd.read_csv(path, keep_default_na=False)

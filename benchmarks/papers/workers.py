@@ -30,7 +30,9 @@ def run_groups(groups: list[Group], *, directory: Path, jobs: int, report: Repor
     outcomes: Queue[Outcome] = context.Queue()
     stop = context.Event()
     with _single_threads():
-        pool = ProcessPoolExecutor(jobs, mp_context=context, initializer=_receive, initargs=(outcomes, stop))
+        pool = ProcessPoolExecutor(
+            jobs, mp_context=context, initializer=_receive, initargs=(outcomes, stop)
+        )
         try:
             running = [pool.submit(_work, group, directory) for group in groups]
             _collect(running, outcomes, sum(len(group.trials) for group in groups), report)
@@ -40,7 +42,9 @@ def run_groups(groups: list[Group], *, directory: Path, jobs: int, report: Repor
             pool.shutdown(cancel_futures=True)
 
 
-def _collect(running: list[Future[None]], outcomes: "Queue[Outcome]", count: int, report: Report) -> None:
+def _collect(
+    running: list[Future[None]], outcomes: "Queue[Outcome]", count: int, report: Report
+) -> None:
     """Report until every trial came back; a worker that died raises here."""
     while count:
         batch = list(_arrived(outcomes))

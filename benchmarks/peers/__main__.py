@@ -35,7 +35,9 @@ def main(arguments: list[str] | None = None) -> None:
                 if peer.requirements is None
                 else prepare(peer.name, peer.requirements, chosen.venvs or chosen.out / "venvs")
             )
-    found = compare(pythons, chosen.out / "exchange", quick=chosen.quick, seed=chosen.seed, say=console.print)
+    found = compare(
+        pythons, chosen.out / "exchange", quick=chosen.quick, seed=chosen.seed, say=console.print
+    )
     write(found, chosen.out)
     for kind in HEADINGS:
         console.print(error_table(found.measured, kind))
@@ -46,12 +48,24 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def _parse(arguments: list[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.peers", description=__doc__.splitlines()[0])
-    parser.add_argument("--venvs", type=Path, help="where the environments are kept (default: OUT/venvs)")
-    parser.add_argument("--quick", action="store_true", help="fewer repetitions and samples: minutes")
-    parser.add_argument("--out", type=Path, required=True, help="where results, the figure and the page go")
-    parser.add_argument("--only", nargs="+", choices=[peer.name for peer in PEERS], help="these peers only")
-    parser.add_argument("--seed", type=int, default=0, help="seed of the synthetic tables (default: 0)")
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.peers", description=__doc__.splitlines()[0]
+    )
+    parser.add_argument(
+        "--venvs", type=Path, help="where the environments are kept (default: OUT/venvs)"
+    )
+    parser.add_argument(
+        "--quick", action="store_true", help="fewer repetitions and samples: minutes"
+    )
+    parser.add_argument(
+        "--out", type=Path, required=True, help="where results, the figure and the page go"
+    )
+    parser.add_argument(
+        "--only", nargs="+", choices=[peer.name for peer in PEERS], help="these peers only"
+    )
+    parser.add_argument(
+        "--seed", type=int, default=0, help="seed of the synthetic tables (default: 0)"
+    )
     return parser.parse_args(arguments)
 
 

@@ -57,7 +57,10 @@ def cases(seed: int) -> list[Case]:
     return [
         Case(name="digits", columns=digits, lower=0.0),
         Case(name="breast cancer", columns=breast_cancer, lower=0.0),
-        *(Case(name=f"synthetic d={d}", columns=_factors(d, generator), lower=-1.0) for d in COLUMNS),
+        *(
+            Case(name=f"synthetic d={d}", columns=_factors(d, generator), lower=-1.0)
+            for d in COLUMNS
+        ),
     ]
 
 
@@ -102,7 +105,9 @@ def score(kind: Kind, values: Array, target: Array) -> Array:
     Relative Frobenius error; for components the share of the variance that they miss of what as many could capture.
     """
     if kind != "components":
-        return np.array([np.linalg.norm(value - target) for value in values]) / np.linalg.norm(target)
+        return np.array([np.linalg.norm(value - target) for value in values]) / np.linalg.norm(
+            target
+        )
     best = np.linalg.eigvalsh(target)[::-1]
     missed = []
     for value in values:

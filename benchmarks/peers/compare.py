@@ -42,7 +42,9 @@ def compare(
         )  # fmt: skip
         versions[peer.name] = answers.version
         if not answers.version:
-            skipped[peer.name] = next(iter(answers.answers.values())).refused or "its worker said nothing"
+            skipped[peer.name] = (
+                next(iter(answers.answers.values())).refused or "its worker said nothing"
+            )
             continue
         for task, asked, case in plan:
             answer = answers.answers[task.key]
@@ -51,7 +53,9 @@ def compare(
             else:
                 measured.append(measure(asked, case, answer))
     return Comparison(
-        measured=sorted(measured, key=lambda row: [method.label for method in METHODS].index(row.method)),
+        measured=sorted(
+            measured, key=lambda row: [method.label for method in METHODS].index(row.method)
+        ),
         checked=checked,
         versions=versions,
         skipped=skipped,
@@ -60,7 +64,9 @@ def compare(
     )
 
 
-def _plan(peer: Peer, made: Sequence[Case], *, quick: bool) -> list[tuple[Task, Method | Sampler, Case]]:
+def _plan(
+    peer: Peer, made: Sequence[Case], *, quick: bool
+) -> list[tuple[Task, Method | Sampler, Case]]:
     repetitions, limit_s = (4, 5.0) if quick else (20, 60.0)
     methods = [
         (task_of(method, case, repetitions=repetitions, limit_s=limit_s), method, case)
@@ -108,7 +114,10 @@ def verdict(sampler: Sampler, answer: Answer) -> Checked:
     law = sampler.law()
     if answer.refused:
         return Checked(
-            sampler=sampler.label, peer=sampler.peer, law=law.text, verdict=f"not checked: {answer.refused}"
+            sampler=sampler.label,
+            peer=sampler.peer,
+            law=law.text,
+            verdict=f"not checked: {answer.refused}",
         )
     found = judge(answer.values[0], law, sampler.suspect() if sampler.suspect else None)
     broken = f"BREAKS ITS LAW{f': follows {found.instead}' if found.instead else ''}"

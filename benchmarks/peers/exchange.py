@@ -78,11 +78,15 @@ def ask(
     for old in folder.iterdir():
         old.unlink()
     needed = {task.table for task in tasks}
-    np.savez(folder / "tables.npz", **{name: rows for name, rows in tables.items() if name in needed})
+    np.savez(
+        folder / "tables.npz", **{name: rows for name, rows in tables.items() if name in needed}
+    )
     answers: dict[str, Answer] = {}
     end = monotonic() + limit_s
     while rest := [task for task in tasks if task.key not in answers]:
-        (folder / "tasks.json").write_text(json.dumps([asdict(task) for task in rest]), encoding="utf-8")
+        (folder / "tasks.json").write_text(
+            json.dumps([asdict(task) for task in rest]), encoding="utf-8"
+        )
         ended = _run([str(python), str(worker), str(folder)], end - monotonic())
         found = _read(folder, rest)
         if not (folder / "version.txt").is_file() or monotonic() >= end:
@@ -92,7 +96,9 @@ def ask(
             answers[rest[0].key] = Answer(refused=ended)
         answers |= found
     version = folder / "version.txt"
-    return Answers(version=version.read_text(encoding="utf-8") if version.is_file() else "", answers=answers)
+    return Answers(
+        version=version.read_text(encoding="utf-8") if version.is_file() else "", answers=answers
+    )
 
 
 def _run(command: list[str], limit_s: float) -> str:
@@ -109,7 +115,9 @@ def _run(command: list[str], limit_s: float) -> str:
     except subprocess.TimeoutExpired:
         return "no time was left"
     lines = ran.stderr.strip().splitlines()
-    return lines[-1] if ran.returncode and lines else f"the worker ended with status {ran.returncode}"
+    return (
+        lines[-1] if ran.returncode and lines else f"the worker ended with status {ran.returncode}"
+    )
 
 
 def _read(folder: Path, tasks: Sequence[Task]) -> dict[str, Answer]:

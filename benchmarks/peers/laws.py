@@ -48,11 +48,15 @@ class LawVerdict:
     instead: str = ""
 
 
-def judge(samples: Array, law: Law, suspect: Law | None = None, *, alpha: float = ALPHA) -> LawVerdict:
+def judge(
+    samples: Array, law: Law, suspect: Law | None = None, *, alpha: float = ALPHA
+) -> LawVerdict:
     """Compare samples with the law that is claimed, and where they break it with a suspected one."""
     found = stats.kstest(samples, law.cdf)
     follows = bool(found.pvalue >= alpha)
-    explained = suspect is not None and not follows and stats.kstest(samples, suspect.cdf).pvalue >= alpha
+    explained = (
+        suspect is not None and not follows and stats.kstest(samples, suspect.cdf).pvalue >= alpha
+    )
     _, statistic, claimed = law.mean_of
     return LawVerdict(
         follows=follows,
@@ -104,7 +108,9 @@ def _width(concentration: float) -> float:
 
 
 def laplace(scale: float) -> Law:
-    return _noise(f"Laplace, scale {scale:.4g}", stats.laplace(scale=scale).cdf, "mean |x|", np.abs, scale)
+    return _noise(
+        f"Laplace, scale {scale:.4g}", stats.laplace(scale=scale).cdf, "mean |x|", np.abs, scale
+    )
 
 
 def gaussian(noise_std: float) -> Law:
@@ -123,7 +129,9 @@ def bounded_laplace(epsilon: float, sensitivity: float, value: float) -> Law:
     The densities at q and q' differ by a factor of at most exp(|q - q'| / b) (2 - exp(-|q - q'| / b)), attained at 0.
     """
     scale = optimize.brentq(
-        lambda b: sensitivity / b + log(2 - exp(-sensitivity / b)) - epsilon, sensitivity / epsilon, 1e3
+        lambda b: sensitivity / b + log(2 - exp(-sensitivity / b)) - epsilon,
+        sensitivity / epsilon,
+        1e3,
     )
     plain = stats.laplace(loc=value, scale=scale)
     below = float(plain.cdf(0.0))
@@ -131,13 +139,19 @@ def bounded_laplace(epsilon: float, sensitivity: float, value: float) -> Law:
     def cdf(x: Array) -> Array:
         return np.clip((plain.cdf(x) - below) / (1 - below), 0, 1)
 
-    mean = float(integrate.quad(lambda x: 1 - float(cdf(np.asarray(x))), 0, 60 * scale, limit=200)[0])
+    mean = float(
+        integrate.quad(lambda x: 1 - float(cdf(np.asarray(x))), 0, 60 * scale, limit=200)[0]
+    )
     return _noise(
         f"Laplace on [0, inf) around {value:g}, scale {scale:.4g}", cdf, "mean x", lambda x: x, mean
     )
 
 
 def _noise(
-    text: str, cdf: Callable[[Array], Array], name: str, statistic: Callable[[Array], Array], expected: float
+    text: str,
+    cdf: Callable[[Array], Array],
+    name: str,
+    statistic: Callable[[Array], Array],
+    expected: float,
 ) -> Law:
     return Law(text=text, cdf=cdf, mean_of=(name, statistic, float(expected)))

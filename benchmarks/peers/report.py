@@ -93,9 +93,16 @@ def law_table(checked: Sequence[Checked]) -> Table:
     """Samplers with claimed and measured mean and the verdict."""
     table = Table(title="Samplers against the laws they claim", title_justify="left")
     for name in ("sampler", "statistic", "claimed", "measured", "samples", "p", "verdict"):
-        table.add_column(name, justify="left" if name in ("sampler", "statistic", "verdict") else "right")
+        table.add_column(
+            name, justify="left" if name in ("sampler", "statistic", "verdict") else "right"
+        )
     for row in checked:
-        numbers = f"{row.claimed:.4g}", f"{row.measured:.4g}", str(row.samples), f"{row.p_value:.2g}"
+        numbers = (
+            f"{row.claimed:.4g}",
+            f"{row.measured:.4g}",
+            str(row.samples),
+            f"{row.p_value:.2g}",
+        )
         table.add_row(row.sampler, row.statistic, *numbers, row.verdict)
     return table
 
@@ -114,7 +121,9 @@ def _write_csv(path: Path, kind: type, rows: Sequence[object]) -> None:
 
 def _draw(measured: Sequence[Measured]) -> Canvas:
     """Error above, time below, one column for each kind; ours are filled."""
-    kinds = [kind for kind in HEADINGS if any(row.kind == kind and not row.refused for row in measured)]
+    kinds = [
+        kind for kind in HEADINGS if any(row.kind == kind and not row.refused for row in measured)
+    ]
     with styled():
         canvas = Canvas(figsize=(4.6 * max(1, len(kinds)), 7.2), layout="constrained")
         axes = canvas.subplots(2, max(1, len(kinds)), squeeze=False)
@@ -150,7 +159,9 @@ def _points(ax: Axes, rows: Sequence[Measured], value: str, spread: str | None) 
 
 def _page(found: Comparison, svg: str) -> str:
     versions = ", ".join(f"{name} {version}" for name, version in found.versions.items() if version)
-    skipped = "".join(f"<li>{escape(name)}: {escape(reason)}</li>" for name, reason in found.skipped.items())
+    skipped = "".join(
+        f"<li>{escape(name)}: {escape(reason)}</li>" for name, reason in found.skipped.items()
+    )
     kinds = [kind for kind in HEADINGS if any(row.kind == kind for row in found.measured)]
     body = [
         "<h1>Other libraries, in the same run</h1>",
@@ -181,7 +192,9 @@ def _kind(measured: Sequence[Measured], kind: str) -> str:
     lines = []
     for method in dict.fromkeys(row.method for row in rows):
         mine = {row.table: row for row in rows if row.method == method}
-        notes = dict.fromkeys(row.refused or row.note for row in mine.values() if row.refused or row.note)
+        notes = dict.fromkeys(
+            row.refused or row.note for row in mine.values() if row.refused or row.note
+        )
         cells = [_cell(mine[name]) if name in mine else "–" for name in names]
         lines.append((method, *cells, "; ".join([next(iter(mine.values())).promise, *notes])))
     return f"<h2>{escape(HEADINGS[kind])} / processor seconds</h2>" + _html_table(
@@ -191,5 +204,7 @@ def _kind(measured: Sequence[Measured], kind: str) -> str:
 
 def _html_table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     top = "".join(f"<th>{escape(head)}</th>" for head in heads)
-    body = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
+    body = "".join(
+        "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows
+    )
     return f'<div class="scroll"><table><tr>{top}</tr>{body}</table></div>'

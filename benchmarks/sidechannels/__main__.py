@@ -171,7 +171,9 @@ def _warm() -> None:
     open_source(np.eye(2)).kinds()
     schema = dpcov.Schema(columns={"x0": dpcov.Numeric(lower=0, upper=1)})
     for mechanism in ("gaussian", "stratified"):
-        dpcov.release(np.eye(3, 1), schema=schema, budget=dpcov.Budget(rho=1), mechanism=mechanism, threads=1)
+        dpcov.release(
+            np.eye(3, 1), schema=schema, budget=dpcov.Budget(rho=1), mechanism=mechanism, threads=1
+        )
 
 
 if __name__ == "__main__":

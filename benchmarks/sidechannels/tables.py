@@ -12,7 +12,10 @@ SCHEMA = "\n".join(
     [
         'title = "side channels"',
         "intercept = false",
-        *(f'[columns.x{place}]\ntype = "numeric"\nlower = -1\nupper = 1' for place in range(N_FEATURES)),
+        *(
+            f'[columns.x{place}]\ntype = "numeric"\nlower = -1\nupper = 1'
+            for place in range(N_FEATURES)
+        ),
         '[columns.g]\ntype = "categorical"\ncategories = ["a", "b", "c", "d"]',
     ]
 )
@@ -50,7 +53,9 @@ def variants(n_rows: int) -> dict[str, tuple[str, pa.Table]]:
 
 
 def _table(values: NDArray[np.float64], groups: NDArray[np.str_]) -> pa.Table:
-    columns = {f"x{place}": pa.array(column, from_pandas=True) for place, column in enumerate(values.T)}
+    columns = {
+        f"x{place}": pa.array(column, from_pandas=True) for place, column in enumerate(values.T)
+    }
     return pa.table({**columns, "g": groups[: len(values)]})
 
 
@@ -59,7 +64,10 @@ def write(table: pa.Table, stem: Path) -> None:
     options = {"compression": "none", "use_dictionary": False, "write_statistics": False}
     pa.parquet.write_table(table, stem.with_suffix(".parquet"), **options)
     cells = [
-        ["NaN" if number is None else f"{number:+12.5f}" for number in table[f"x{place}"].to_pylist()]
+        [
+            "NaN" if number is None else f"{number:+12.5f}"
+            for number in table[f"x{place}"].to_pylist()
+        ]
         for place in range(N_FEATURES)
     ]
     lines = map(",".join, zip(*cells, table["g"].to_pylist(), strict=True))

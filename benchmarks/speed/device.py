@@ -47,7 +47,10 @@ def peak(device: torch.device, size: int) -> float:
 def gather(chunk: torch.Tensor, n_rows: int, shells: int) -> Moments:
     """Moments of ``n_rows`` rows: the chunk, over and over."""
     encoding = BallEncoding(n_features=chunk.shape[1], norm_bound=2.0 * chunk.shape[1] ** 0.5)
-    on, task = torch_library(chunk.device), MomentsTask(encoding=encoding, spec=MomentsSpec(shells=shells))
+    on, task = (
+        torch_library(chunk.device),
+        MomentsTask(encoding=encoding, spec=MomentsSpec(shells=shells)),
+    )
     gathered = DeviceMoments(on, task)
     for start in range(0, n_rows, len(chunk)):
         gathered.add_raw(chunk[: min(len(chunk), n_rows - start)])
@@ -61,7 +64,9 @@ def whole_release(moments: Moments, device: torch.device) -> None:
         made.second_moment()
 
 
-def of_width(d: int, sizes: list[int], device: torch.device, best: float) -> Iterator[tuple[str, ...]]:
+def of_width(
+    d: int, sizes: list[int], device: torch.device, best: float
+) -> Iterator[tuple[str, ...]]:
     """Rows of the table for one number of columns."""
     length = max(1, min(max(sizes), CHUNK_VALUES // d))
     chunk = torch.randn((length, d), dtype=torch.float64, device=device)
@@ -69,7 +74,9 @@ def of_width(d: int, sizes: list[int], device: torch.device, best: float) -> Ite
         took = seconds(partial(gather, chunk, n, shells), device)
         release = ""
         if shells == 1:
-            release = f"{took + seconds(partial(whole_release, gather(chunk, n, 1), device), device):.2f}"
+            release = (
+                f"{took + seconds(partial(whole_release, gather(chunk, n, 1), device), device):.2f}"
+            )
         rate = 2e-9 * n * d**2 / took
         yield (
             f"{n:,}",

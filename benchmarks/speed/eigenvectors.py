@@ -67,7 +67,10 @@ ACCEPTANCE, TUNED_ENVELOPE = eigenvectors.acceptance, eigenvectors._tuned_envelo
 
 def counted(sscp):
     counter = Counter()
-    eigenvectors.acceptance, eigenvectors._tuned_envelope = counter.acceptance, counter.tuned_envelope
+    eigenvectors.acceptance, eigenvectors._tuned_envelope = (
+        counter.acceptance,
+        counter.tuned_envelope,
+    )
     try:
         seconds(sscp, repeats=1)
     finally:
@@ -77,13 +80,17 @@ def counted(sscp):
 
 def main(sizes):
     for name, spectrum in SPECTRA.items():
-        print(f"\n{name}\n{'d':>6} {'seconds':>9} {'growth':>7} {'proposals/draw':>15} {'tunings':>8}")
+        print(
+            f"\n{name}\n{'d':>6} {'seconds':>9} {'growth':>7} {'proposals/draw':>15} {'tunings':>8}"
+        )
         before = None
         for size in sizes:
             sscp = rotated(spectrum(size))
             taken, counter = seconds(sscp), counted(sscp)
             growth = (
-                "" if before is None else f"{math.log(taken / before[1]) / math.log(size / before[0]):.2f}"
+                ""
+                if before is None
+                else f"{math.log(taken / before[1]) / math.log(size / before[0]):.2f}"
             )
             before = (size, taken)
             print(

@@ -64,11 +64,15 @@ def spark_session() -> Iterator[SparkSession]:
         session.stop()
 
 
-def contestants(path: Path, schema: dpcov.Schema, session: SparkSession) -> dict[str, Callable[[], Moments]]:
+def contestants(
+    path: Path, schema: dpcov.Schema, session: SparkSession
+) -> dict[str, Callable[[], Moments]]:
     """Every way to gather the file's moments."""
 
     def gather(data: Any, **where: Any) -> Callable[[], Moments]:
-        return lambda: table_moments(data() if callable(data) else data, schema, MomentsSpec(), **where)
+        return lambda: table_moments(
+            data() if callable(data) else data, schema, MomentsSpec(), **where
+        )
 
     return {
         "local, 2 threads": gather(path, threads=2),
@@ -82,7 +86,9 @@ def contestants(path: Path, schema: dpcov.Schema, session: SparkSession) -> dict
     }
 
 
-def measure(actions: dict[str, Callable[[], Moments]], rounds: int) -> dict[str, tuple[float, float]]:
+def measure(
+    actions: dict[str, Callable[[], Moments]], rounds: int
+) -> dict[str, tuple[float, float]]:
     """Best seconds and CPU seconds; the contestants take turns, and their results must be equal."""
     best = dict.fromkeys(actions, (float("inf"), float("inf")))
     expected: Moments | None = None
@@ -103,7 +109,9 @@ def seconds_per_partition(session: SparkSession, n_features: int) -> dict[str, f
     X = np.zeros((ONE_ROW_PARTITIONS, n_features))
     parts = [dask.delayed(X[index : index + 1]) for index in range(ONE_ROW_PARTITIONS)]
     rows = session.sparkContext.parallelize(X.tolist(), ONE_ROW_PARTITIONS)
-    frame = session.createDataFrame(rows, ", ".join(f"x{index} double" for index in range(n_features)))
+    frame = session.createDataFrame(
+        rows, ", ".join(f"x{index} double" for index in range(n_features))
+    )
     costs = {}
     for name, data in (("dask", parts), ("spark", frame)):
         start = time.perf_counter()
@@ -125,7 +133,9 @@ def main() -> None:
     schema = schema_of(arguments.features)
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        cluster = distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None)
+        cluster = distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, dashboard_address=None
+        )
         stack.enter_context(cluster)
         stack.enter_context(distributed.Client(cluster))
         session = stack.enter_context(spark_session())
@@ -142,17 +152,25 @@ def main() -> None:
         measure(small, 1)
         times = measure(large, arguments.rounds)
         costs = seconds_per_partition(session, arguments.features)
-    report(times, costs, f"{arguments.rows:,} x {arguments.features} Parquet rows, results equal to the bit")
+    report(
+        times,
+        costs,
+        f"{arguments.rows:,} x {arguments.features} Parquet rows, results equal to the bit",
+    )
 
 
 def report(times: dict[str, tuple[float, float]], costs: dict[str, float], title: str) -> None:
     """Print seconds and their ratios to the local engine's."""
-    table = Table("engine", "seconds", "CPU s", "seconds / local", "CPU s / local", "target", title=title)
+    table = Table(
+        "engine", "seconds", "CPU s", "seconds / local", "CPU s / local", "target", title=title
+    )
     base = next(iter(times.values()))
     for what, (wall, cpu) in times.items():
         target = TARGETS.get(what.partition(",")[0])
         ratios = (f"{wall / base[0]:.2f}", f"{cpu / base[1]:.2f}")
-        table.add_row(what, f"{wall:.2f}", f"{cpu:.2f}", *ratios, "" if target is None else f"{target}")
+        table.add_row(
+            what, f"{wall:.2f}", f"{cpu:.2f}", *ratios, "" if target is None else f"{target}"
+        )
     console = Console()
     console.print(table)
     for name, seconds in costs.items():

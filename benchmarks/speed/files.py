@@ -43,7 +43,9 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
 def write_table(path: Path, n_rows: int, n_features: int) -> None:
     """Write a Parquet file of normal numbers in row groups of 100,000, all alike."""
     rng = np.random.default_rng(0)
-    group = pa.table({f"c{index}": rng.normal(size=min(100_000, n_rows)) for index in range(n_features)})
+    group = pa.table(
+        {f"c{index}": rng.normal(size=min(100_000, n_rows)) for index in range(n_features)}
+    )
     with pq.ParquetWriter(path, group.schema, use_dictionary=False) as writer:
         for start in range(0, n_rows, len(group)):
             writer.write_table(group[: n_rows - start])
@@ -87,7 +89,9 @@ def measure(path: Path, n_features: int, rounds: int) -> dict[str, tuple[float, 
         "decoding to float64": lambda: decode(path),
         "moments, 1 thread": lambda: table_moments(path, schema, MomentsSpec(), threads=1),
         "moments, 2 threads": lambda: table_moments(path, schema, MomentsSpec(), threads=2),
-        "12 shells, 2 threads": lambda: table_moments(path, schema, MomentsSpec(shells=12), threads=2),
+        "12 shells, 2 threads": lambda: table_moments(
+            path, schema, MomentsSpec(shells=12), threads=2
+        ),
     }
     return dict(zip(actions, interleaved_cpu(*actions.values(), rounds=rounds), strict=True))
 
@@ -99,8 +103,18 @@ def main() -> None:
     parser.add_argument("--features", type=int, default=50)
     parser.add_argument("--rounds", type=int, default=3)
     arguments = parser.parse_args()
-    heads = ("rows", "what", "seconds", "CPU s", "speed / float64", "CPU: speed / float64", "speed / bare")
-    table = Table(*heads, title=f"Parquet to exact moments; target {TARGET} x the speed of decoding")
+    heads = (
+        "rows",
+        "what",
+        "seconds",
+        "CPU s",
+        "speed / float64",
+        "CPU: speed / float64",
+        "speed / bare",
+    )
+    table = Table(
+        *heads, title=f"Parquet to exact moments; target {TARGET} x the speed of decoding"
+    )
     with tempfile.TemporaryDirectory() as folder:
         for n_rows in (arguments.rows // 4, arguments.rows):
             path = Path(folder) / f"{n_rows}.parquet"
@@ -111,7 +125,9 @@ def main() -> None:
                 ratios = (floor[0] / wall, floor[1] / cpu, bare[0] / wall)
                 cells = (f"{wall:.2f}", f"{cpu:.2f}", *(f"{ratio:.2f}" for ratio in ratios))
                 table.add_row(f"{n_rows:,}", what, *cells)
-            table.add_row(f"{n_rows:,}", "peak MiB", f"{peak_megabytes(path, arguments.features):.0f}")
+            table.add_row(
+                f"{n_rows:,}", "peak MiB", f"{peak_megabytes(path, arguments.features):.0f}"
+            )
             path.unlink()
     Console().print(table)
 

@@ -31,7 +31,9 @@ BUDGETS = (Budget(rho="0.1"), Budget(epsilon=1), Budget(epsilon=1, delta="1e-6")
 def synthetic(n_features):
     """Rows in the unit ball with a slowly falling spectrum, drawn as in the papers."""
     generator = np.random.default_rng(0)
-    rows = generator.standard_normal((N_ROWS, n_features)) @ generator.uniform(size=(n_features, n_features))
+    rows = generator.standard_normal((N_ROWS, n_features)) @ generator.uniform(
+        size=(n_features, n_features)
+    )
     return rows / np.linalg.norm(rows, axis=1, keepdims=True)
 
 

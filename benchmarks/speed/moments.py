@@ -32,7 +32,11 @@ def rows_of(n_rows: int, n_features: int) -> np.ndarray:
     """Rows whose norms spread over twelve shells."""
     rng = np.random.default_rng(0)
     rows = rng.normal(size=(n_rows, n_features))
-    return rows / np.linalg.norm(rows, axis=1)[:, None] * 2.0 ** -rng.integers(0, 12, size=n_rows)[:, None]
+    return (
+        rows
+        / np.linalg.norm(rows, axis=1)[:, None]
+        * 2.0 ** -rng.integers(0, 12, size=n_rows)[:, None]
+    )
 
 
 def measure(n_rows: int, n_features: int) -> list[tuple[int, float, float]]:
@@ -44,14 +48,24 @@ def measure(n_rows: int, n_features: int) -> list[tuple[int, float, float]]:
     def gather(index: int) -> Callable[[], object]:
         return lambda: Moments(n_features, specs[index]).add_lattice(lattice[index])
 
-    floor, *times = interleaved(lambda: rows.T @ rows, *(gather(index) for index in range(len(specs))))
-    return [(spec.shells, seconds, seconds / floor) for spec, seconds in zip(specs, times, strict=True)]
+    floor, *times = interleaved(
+        lambda: rows.T @ rows, *(gather(index) for index in range(len(specs)))
+    )
+    return [
+        (spec.shells, seconds, seconds / floor) for spec, seconds in zip(specs, times, strict=True)
+    ]
 
 
 def main() -> None:
     """Print the table."""
     table = Table(
-        "rows", "features", "strata", "seconds", "x numpy", "target", title="Exact moments / numpy X.T @ X"
+        "rows",
+        "features",
+        "strata",
+        "seconds",
+        "x numpy",
+        "target",
+        title="Exact moments / numpy X.T @ X",
     )
     for shape in SHAPES:
         for strata, seconds, ratio in measure(*shape):

@@ -51,13 +51,17 @@ def samplers(std, entropy):
 def main():
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
-    print("Draws per second on one core.  The rounded Gaussian is compared with OpenDP's discrete Gaussian.")
+    print(
+        "Draws per second on one core.  The rounded Gaussian is compared with OpenDP's discrete Gaussian."
+    )
     print(f"{'law':<18} {'std or scale':>13} {'dpcov':>13} {'OpenDP':>10} {'ratio':>7}")
     entropy = SystemEntropy()
     for std in STDS:
         for name, draw in samplers(std, entropy):
             ours, theirs = rate(draw, OURS_SIZE), rate(opendp_sampler(name, std), THEIRS_SIZE)
-            print(f"{name:<18} {float(std):>13g} {ours:>13,.0f} {theirs:>10,.0f} {ours / theirs:>7.0f}")
+            print(
+                f"{name:<18} {float(std):>13g} {ours:>13,.0f} {theirs:>10,.0f} {ours / theirs:>7.0f}"
+            )
 
 
 if __name__ == "__main__":

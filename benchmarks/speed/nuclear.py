@@ -44,12 +44,16 @@ def sizes():
     for dimension in sorted(DRAWS | GAUGE_DRAWS):
         repeats = DRAWS.get(dimension, GAUGE_DRAWS.get(dimension))
         entropy = SeededEntropy(dimension)
-        paper = np.array([nuclear_singular_values(dimension, SCALE, entropy) for _ in range(repeats)])
+        paper = np.array(
+            [nuclear_singular_values(dimension, SCALE, entropy) for _ in range(repeats)]
+        )
         print(row(dimension, "paper", paper, paper))
         for law in SYMMETRIC_LAWS:
             count = GAUGE_DRAWS.get(dimension, 0) if law == "gauge" else repeats
             if count:
-                ours = [symmetric_nuclear_spectrum(dimension, SCALE, entropy, law) for _ in range(count)]
+                ours = [
+                    symmetric_nuclear_spectrum(dimension, SCALE, entropy, law) for _ in range(count)
+                ]
                 print(row(dimension, law, np.array(ours), paper), flush=True)
 
 
@@ -59,17 +63,22 @@ def row(dimension, law, spectra, paper):
 
 
 def schatten():
-    print("   d  p    mean over the paper's  mean * epsilon / d^(1 + 1/p); Theorem 1 of the paper has 3")
+    print(
+        "   d  p    mean over the paper's  mean * epsilon / d^(1 + 1/p); Theorem 1 of the paper has 3"
+    )
     for dimension in (10, 30, 100):
         entropy = SeededEntropy(dimension)
         samplers = (symmetric_nuclear_spectrum, nuclear_singular_values)
         ours, paper = (
-            np.array([draw(dimension, SCALE, entropy) for _ in range(DRAWS[dimension])]) for draw in samplers
+            np.array([draw(dimension, SCALE, entropy) for _ in range(DRAWS[dimension])])
+            for draw in samplers
         )
         for p in SCHATTEN:
             sizes = [np.linalg.norm(spectra, p, axis=1).mean() for spectra in (ours, paper)]
             constant = sizes[0] / dimension ** (1 + 1 / p)
-            print(f"{dimension:4}  {p:<3}  {sizes[0] / sizes[1]:21.3f}  {constant:9.3f}", flush=True)
+            print(
+                f"{dimension:4}  {p:<3}  {sizes[0] / sizes[1]:21.3f}  {constant:9.3f}", flush=True
+            )
 
 
 def times():
@@ -82,7 +91,9 @@ def times():
             if law == "gauge" and dimension > min(100, LARGEST_GAUGE_DIMENSION):
                 continue
             log_gas.prepare.cache_clear()
-            print(f"{dimension:4}  {law:8}  {seconds(draw):10.3f}  {seconds(draw):9.3f}", flush=True)
+            print(
+                f"{dimension:4}  {law:8}  {seconds(draw):10.3f}  {seconds(draw):9.3f}", flush=True
+            )
 
 
 def law_sampler(dimension, law, entropy):
@@ -102,7 +113,10 @@ def releases():
         log_gas.prepare.cache_clear()
         started = time.process_time()
         release = dpcov.second_moment(
-            moments, budget=dpcov.Budget(epsilon=1), mechanism="stratified-nuclear", entropy=SeededEntropy(1)
+            moments,
+            budget=dpcov.Budget(epsilon=1),
+            mechanism="stratified-nuclear",
+            entropy=SeededEntropy(1),
         )
         drawn = time.process_time()
         release.second_moment()

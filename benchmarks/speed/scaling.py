@@ -38,7 +38,9 @@ class BusiestThread(MomentsTask):
         """Add a block, taking the time."""
         start = time.thread_time()
         super().add(moments, block, groups)
-        spent[threading.get_ident()] = spent.get(threading.get_ident(), 0.0) + time.thread_time() - start
+        spent[threading.get_ident()] = (
+            spent.get(threading.get_ident(), 0.0) + time.thread_time() - start
+        )
 
 
 spent: dict[int, float] = {}
@@ -54,7 +56,9 @@ def rows_of(n_rows: int, n_features: int) -> np.ndarray:
 def gather(X: np.ndarray, threads: int = 1, spec: MomentsSpec | None = None) -> Moments:
     """Exact moments of an array."""
     encoding = BallEncoding(n_features=X.shape[1], norm_bound=1.0)
-    return local.moments(X, BusiestThread(encoding=encoding, spec=spec or MomentsSpec(), threads=threads))
+    return local.moments(
+        X, BusiestThread(encoding=encoding, spec=spec or MomentsSpec(), threads=threads)
+    )
 
 
 def exponent(sizes: tuple[int, ...], seconds: list[float]) -> float:
@@ -99,7 +103,9 @@ def main() -> None:
     rounds = parser.parse_args().rounds
     console = Console()
     rows, columns = by_rows(rounds), by_columns(rounds)
-    table = Table("size", "CPU s", title=f"Rows (d = {ROW_FEATURES}) and columns (n = {COLUMN_ROWS:,})")
+    table = Table(
+        "size", "CPU s", title=f"Rows (d = {ROW_FEATURES}) and columns (n = {COLUMN_ROWS:,})"
+    )
     for n, seconds in zip(ROWS, rows, strict=True):
         table.add_row(f"n = {n:,}", f"{seconds:.3f}")
     for d, seconds in zip(COLUMNS, columns, strict=True):

@@ -25,7 +25,9 @@ BUDGET = dpcov.Budget(rho="0.5")
 def rows_of(n_rows: int, n_features: int, shells: int) -> np.ndarray:
     """Unit rows with one large component, shortened by powers of two."""
     generator = np.random.default_rng(shells)
-    rows = generator.standard_normal((n_rows, n_features)) @ generator.uniform(size=(n_features, n_features))
+    rows = generator.standard_normal((n_rows, n_features)) @ generator.uniform(
+        size=(n_features, n_features)
+    )
     radii = 0.9 * 2.0 ** -generator.integers(0, shells, size=n_rows)
     rows *= (radii / np.linalg.norm(rows, axis=1))[:, None]
     return rows
@@ -38,7 +40,9 @@ def released(rows: np.ndarray, mechanism: str) -> Release:
     return made
 
 
-def measure(n_rows: int, n_features: int, shells: int, rounds: int) -> tuple[int, list[tuple[float, float]]]:
+def measure(
+    n_rows: int, n_features: int, shells: int, rounds: int
+) -> tuple[int, list[tuple[float, float]]]:
     """Number of matrices drawn, and the best (seconds, CPU seconds) of gaussian and of stratified."""
     rows = rows_of(n_rows, n_features, shells)
     matrices = len(released(rows, "stratified").statistics.arrays["sscp"])
@@ -55,13 +59,17 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--shells", type=int, nargs="+", default=[1, 2, 4, 9, 12])
     chosen = parser.parse_args(arguments)
     title = f"{chosen.rows:,} x {chosen.features}: gaussian and stratified"
-    table = Table("shells", "matrices", "s", "s", "ratio", "CPU s", "CPU s", "ratio", "target", title=title)
+    table = Table(
+        "shells", "matrices", "s", "s", "ratio", "CPU s", "CPU s", "ratio", "target", title=title
+    )
     for shells in chosen.shells:
         matrices, ((plain, plain_cpu), (ours, ours_cpu)) = measure(
             chosen.rows, chosen.features, shells, chosen.rounds
         )
         numbers = (plain, ours, ours / plain, plain_cpu, ours_cpu, ours_cpu / plain_cpu)
-        table.add_row(f"{shells}", f"{matrices}", *(f"{number:.2f}" for number in numbers), f"{LIMIT}")
+        table.add_row(
+            f"{shells}", f"{matrices}", *(f"{number:.2f}" for number in numbers), f"{LIMIT}"
+        )
     Console().print(table)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     print(

@@ -25,7 +25,9 @@ Actions = dict[str, Callable[[], object]]
 
 LARGEST_RATIO = 2.0
 
-_MULTIPLY = "import numpy as np\na = np.ones((1500, 1500))\nprint('ready', flush=True)\nwhile True: a @ a"
+_MULTIPLY = (
+    "import numpy as np\na = np.ones((1500, 1500))\nprint('ready', flush=True)\nwhile True: a @ a"
+)
 
 
 class Load:
@@ -34,7 +36,9 @@ class Load:
     def __init__(self) -> None:
         limits = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
         free = {name: value for name, value in os.environ.items() if name not in limits}
-        self._process = subprocess.Popen([sys.executable, "-c", _MULTIPLY], stdout=subprocess.PIPE, env=free)
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", _MULTIPLY], stdout=subprocess.PIPE, env=free
+        )
         assert self._process.stdout is not None and self._process.stdout.readline()
         self.pause()
 
@@ -90,7 +94,9 @@ def actions_of(n_features: int) -> Actions:
     return {
         "eigenvectors drawn": lambda: sample_eigenvectors(sscp, exponents, dpcov.SeededEntropy(0)),
         "release, separate": lambda: release("separate"),
-        "shrinkage": lambda: dpcov.Release(made.manifest, made.statistics.arrays).second_moment("shrink"),
+        "shrinkage": lambda: dpcov.Release(made.manifest, made.statistics.arrays).second_moment(
+            "shrink"
+        ),
         "components": lambda: PrivatePCA.from_release(made, assume_centered=True),
     }
 
@@ -101,7 +107,9 @@ def main(arguments: list[str] | None = None) -> bool:
     parser.add_argument("--features", type=int, default=200)
     parser.add_argument("--rounds", type=int, default=10)
     chosen = parser.parse_args(arguments)
-    print(f"d = {chosen.features}, {os.cpu_count()} cores; seconds, and processor seconds of all threads")
+    print(
+        f"d = {chosen.features}, {os.cpu_count()} cores; seconds, and processor seconds of all threads"
+    )
     print(f"{'':20}" + f" {'quiet':>9} {'loaded':>9} {'ratio':>6}" * 2)
     found = under_load(actions_of(chosen.features), chosen.rounds)
     for name, both in found.items():

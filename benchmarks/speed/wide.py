@@ -46,7 +46,9 @@ def measure(n_rows: int, n_features: int, *, estimate: bool = True) -> dict[str,
     gathered = timed("moments", partial(dpcov.moments, X, norm_bound=1.0))
     del X
     budget = dpcov.Budget(rho=1)
-    made = timed("noise", partial(dpcov.second_moment, gathered, budget=budget, mechanism="gaussian"))
+    made = timed(
+        "noise", partial(dpcov.second_moment, gathered, budget=budget, mechanism="gaussian")
+    )
     del gathered
     with tempfile.TemporaryDirectory() as folder:
         timed("file", lambda: made.save(Path(folder) / "release.dpcov"))
@@ -79,18 +81,23 @@ def main() -> None:
     table = Table("d", *UNITS, title=f"CPU seconds of a release of {n:,} rows, and by the model")
     for d, spent in times.items():
         table.add_row(
-            f"{d:,}", *(f"{spent[step]:.3g} ({model[step] * UNITS[step](n, d):.3g})" for step in UNITS)
+            f"{d:,}",
+            *(f"{spent[step]:.3g} ({model[step] * UNITS[step](n, d):.3g})" for step in UNITS),
         )
     wide = arguments.predict
     found = measure(n, wide, estimate=False) if arguments.check else {}
     predicted = {step: f"({model[step] * unit(n, wide):.3g})" for step, unit in UNITS.items()}
-    shown = (f"{found[step]:.3g} {text}" if step in found else text for step, text in predicted.items())
+    shown = (
+        f"{found[step]:.3g} {text}" if step in found else text for step, text in predicted.items()
+    )
     table.add_row(f"{wide:,}", *shown)
     console = Console()
     console.print(table)
     units = {"moments": "n d^2", "noise": "d^2", "file": "d^2", "estimate": "d^3"}
     console.print("; ".join(f"{step} {model[step]:.2e} s per {units[step]}" for step in UNITS))
-    console.print(f"peak memory {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20:.1f} GiB")
+    console.print(
+        f"peak memory {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20:.1f} GiB"
+    )
 
 
 if __name__ == "__main__":

@@ -58,7 +58,9 @@ class ReservedFile:
 
     def _refuse_bad_target(self) -> None:
         if str(self.path) == "-":
-            raise ReleaseError("A file is written whole or not at all, standard output is not; name a file.")
+            raise ReleaseError(
+                "A file is written whole or not at all, standard output is not; name a file."
+            )
         if self.path.is_dir():
             raise ReleaseError(f"{self.path} is a directory; name a file in it.")
         if not self.path.parent.is_dir():
@@ -104,7 +106,10 @@ class ReservedFile:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         self.discard()
 

@@ -62,7 +62,9 @@ def test_a_contestant_of_ours_that_loses_is_reported_as_losing():
 @pytest.mark.slow
 def test_auto_is_at_least_as_good_as_every_rival_on_the_quick_grid():
     chosen = populations.zcdp(quick=True, directory=Path("nowhere"))
-    found = report.points([m for population in chosen for m in measure(population, contestants.ZCDP, 4)[0]])
+    found = report.points(
+        [m for population in chosen for m in measure(population, contestants.ZCDP, 4)[0]]
+    )
     assert len(found) > 20
     assert [point for point in found if point.ratio > 1 + TOLERANCE * point.uncertainty] == []
     assert report.geometric_mean(p.ratio for p in found if p.best_rival != "zero") <= 0.65

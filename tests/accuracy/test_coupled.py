@@ -12,7 +12,10 @@ ROWS = np.random.default_rng(0).normal(size=(400, 2)) / 8
 
 def test_both_mechanisms_see_one_noise_at_their_own_scale():
     first, second = coupled.Noise(3, 5), coupled.Noise(3, 5)
-    once, again = first.symmetric(3, 10**12, None), second.symmetric(3, 4 * 10**12, None, off_diagonal=2)
+    once, again = (
+        first.symmetric(3, 10**12, None),
+        second.symmetric(3, 4 * 10**12, None, off_diagonal=2),
+    )
     np.testing.assert_allclose(again, 2 * once, atol=2)
     assert np.any(first.symmetric(3, 10**12, None) != once)
 

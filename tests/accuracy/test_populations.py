@@ -28,7 +28,9 @@ def test_a_name_means_the_same_rows_everywhere(quick):
 def test_no_point_is_measured_twice_in_a_group(quick):
     for part in (zcdp, pure, sparse, robustness):
         keys = [
-            (p.group, p.name, *budget.items()) for p in part(quick, Path("nowhere")) for budget in p.budgets
+            (p.group, p.name, *budget.items())
+            for p in part(quick, Path("nowhere"))
+            for budget in p.budgets
         ]
         assert len(set(keys)) == len(keys)
 
@@ -40,7 +42,9 @@ def test_the_full_lists_hold_what_they_promise():
     assert {f"reuters21578: reuters21578 d=512 {kind}" for kind in ("unit", "raw")} <= names
     assert {f"{shape}: {shape} d=1000 n=1000000" for shape in SHAPES} <= names
     assert {"Dong 7: d=200 n=500000 N=1", "Dong 8 large d: d=200 n=500000 N=4"} <= names
-    assert {f"Amin 1: {table} raw, largest norm 1" for table in ("wine", "airfoil", "adult")} <= names
+    assert {
+        f"Amin 1: {table} raw, largest norm 1" for table in ("wine", "airfoil", "adult")
+    } <= names
 
 
 @pytest.mark.parametrize("shape", SHAPES)

@@ -12,7 +12,9 @@ from benchmarks.accuracy.racing import standard_error
 from benchmarks.accuracy.report import points, ratio_error
 
 
-def measurement(contestant, errors, *, role="rival", population="p", oracle=math.nan, group="g", d=5):
+def measurement(
+    contestant, errors, *, role="rival", population="p", oracle=math.nan, group="g", d=5
+):
     values = np.array(errors, dtype=float)
     return Measurement(
         group=group,
@@ -44,17 +46,25 @@ def test_a_point_compares_ours_with_the_best_rival_and_with_improved_ones():
 
 def test_a_copy_that_was_dropped_after_lucky_draws_is_not_the_best():
     lucky = replace(measurement("copy", [1.5, 1.5]), dropped=True)
-    (point,) = points([measurement("auto", [1.0] * 3, role="ours"), measurement("a", [1.5, 1.5, 3.0]), lucky])
+    (point,) = points(
+        [measurement("auto", [1.0] * 3, role="ours"), measurement("a", [1.5, 1.5, 3.0]), lucky]
+    )
     assert (point.best_rival, point.ratio) == ("a", 0.5)
 
 
 def test_a_rival_that_ties_with_zero_counts_as_zero():
-    cell = [measurement("auto", [1.0], role="ours"), measurement("a", [1.0]), measurement("zero", [1.001])]
+    cell = [
+        measurement("auto", [1.0], role="ours"),
+        measurement("a", [1.0]),
+        measurement("zero", [1.001]),
+    ]
     assert points(cell)[0].best_rival == "zero"
 
 
 def test_one_column_has_no_distance_to_the_oracle():
-    (point,) = points([measurement("auto", [1.0], role="ours", oracle=1e-9, d=1), measurement("a", [1.0])])
+    (point,) = points(
+        [measurement("auto", [1.0], role="ours", oracle=1e-9, d=1), measurement("a", [1.0])]
+    )
     assert math.isnan(point.oracle)
 
 
@@ -84,11 +94,19 @@ def test_the_summary_counts_apart_where_zero_is_best():
         )
     )
     cells = report.summary(found, 1.0)[-1].split(" | ")
-    assert cells[1:6] == ["3", "1.587", "2: 1.000, 2.000, 1 (1)", "1: 4.000, 4.000, 1 (1)", "2.000, 2.000"]
+    assert cells[1:6] == [
+        "3",
+        "1.587",
+        "2: 1.000, 2.000, 1 (1)",
+        "1: 4.000, 4.000, 1 (1)",
+        "2.000, 2.000",
+    ]
 
 
 def test_a_ratio_above_the_limit_within_the_noise_is_marked_as_such():
-    (point,) = points([measurement("auto", [1.0, 1.4, 1.2], role="ours"), measurement("a", [1.0, 0.9, 1.2])])
+    (point,) = points(
+        [measurement("auto", [1.0, 1.4, 1.2], role="ours"), measurement("a", [1.0, 0.9, 1.2])]
+    )
     assert point.above(1.0)
     assert not point.significantly_above(1.0)
     assert "above 1, within the noise" in report.table([point], 1.0)

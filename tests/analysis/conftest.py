@@ -45,14 +45,19 @@ def frame():
 @pytest.fixture(scope="session")
 def made(frame):
     """A release of the frame whose noise is negligible."""
-    return dpcov.release(frame, schema=SCHEMA, budget=dpcov.Budget(rho=1000), entropy=dpcov.SeededEntropy(1))
+    return dpcov.release(
+        frame, schema=SCHEMA, budget=dpcov.Budget(rho=1000), entropy=dpcov.SeededEntropy(1)
+    )
 
 
 @pytest.fixture(scope="session")
 def noisy(frame):
     """A release that is all noise."""
     return dpcov.release(
-        frame[:200], schema=SCHEMA, budget=dpcov.Budget(rho="0.0001"), entropy=dpcov.SeededEntropy(2)
+        frame[:200],
+        schema=SCHEMA,
+        budget=dpcov.Budget(rho="0.0001"),
+        entropy=dpcov.SeededEntropy(2),
     )
 
 
@@ -60,7 +65,11 @@ def noisy(frame):
 def grouped(frame):
     """One matrix for each sector."""
     return dpcov.release(
-        frame, schema=SCHEMA, by="sector", budget=dpcov.Budget(rho=100), entropy=dpcov.SeededEntropy(3)
+        frame,
+        schema=SCHEMA,
+        by="sector",
+        budget=dpcov.Budget(rho=100),
+        entropy=dpcov.SeededEntropy(3),
     )
 
 
@@ -68,4 +77,6 @@ def grouped(frame):
 def encoded(frame):
     """The frame as encoded features in original units, in the release's order."""
     sectors = [(frame.sector == name).astype(float) for name in ("care", "trade", "farm")]
-    return np.column_stack([frame.age, frame.income, *sectors, frame.constant, frame.member.astype(float)])
+    return np.column_stack(
+        [frame.age, frame.income, *sectors, frame.constant, frame.member.astype(float)]
+    )

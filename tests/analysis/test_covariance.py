@@ -32,7 +32,9 @@ def test_covariance_mirrors_that_of_scikit_learn(made, numbers):
     np.testing.assert_allclose(ours.covariance_, exact.covariance_, atol=0.05)
     np.testing.assert_allclose(ours.location_, exact.location_, atol=0.01)
     np.testing.assert_allclose(ours.precision_, exact.precision_, atol=1e-3)
-    np.testing.assert_allclose(ours.mahalanobis(numbers[:50]), exact.mahalanobis(numbers[:50]), atol=0.05)
+    np.testing.assert_allclose(
+        ours.mahalanobis(numbers[:50]), exact.mahalanobis(numbers[:50]), atol=0.05
+    )
     assert ours.score(numbers) == pytest.approx(exact.score(numbers), abs=1e-3)
     assert ours.error_norm(exact.covariance_) < 0.01
     again = PrivateCovariance.from_release(made, features=NUMBERS, store_precision=False)
@@ -98,10 +100,14 @@ def test_correlations_with_a_constant_column_are_zero_and_never_outside_one(made
     with pytest.warns(NoiseWarning):
         ours = [PrivateCorrelation.from_release(release) for release in (made, noisy)]
     for found in ours:
-        assert np.all(np.abs(found.correlation_) <= 1) and np.all(np.abs(found.partial_correlation_) <= 1)
+        assert np.all(np.abs(found.correlation_) <= 1) and np.all(
+            np.abs(found.partial_correlation_) <= 1
+        )
         np.testing.assert_array_equal(np.diagonal(found.correlation_), 1.0)
     rows = np.column_stack([np.random.default_rng(0).uniform(size=1000), np.full(1000, 0.5)])
-    fitted = PrivateCorrelation(bounds=(0, 1), budget=dpcov.Budget(rho=1000), mechanism="gaussian").fit(rows)
+    fitted = PrivateCorrelation(
+        bounds=(0, 1), budget=dpcov.Budget(rho=1000), mechanism="gaussian"
+    ).fit(rows)
     assert abs(fitted.correlation_[0, 1]) <= 1
 
 
@@ -111,7 +117,9 @@ def test_the_graphical_lasso_keeps_the_edge_that_is_there_and_no_other():
     rows[:, 1] = 0.7 * rows[:, 0] + 0.3 * rows[:, 1]
     terms = {"bounds": (-1, 1), "budget": dpcov.Budget(rho=10), "mechanism": "gaussian", "seed": 1}
     made = PrivateGraphicalLasso(alpha=0.05, **terms).fit(rows)
-    exact = graphical_lasso(np.corrcoef(rows.T), alpha=0.05)[1] / np.outer(rows.std(axis=0), rows.std(axis=0))
+    exact = graphical_lasso(np.corrcoef(rows.T), alpha=0.05)[1] / np.outer(
+        rows.std(axis=0), rows.std(axis=0)
+    )
     np.testing.assert_allclose(made.precision_, exact, rtol=0.02)
     assert made.precision_[0, 2] == made.precision_[1, 2] == 0.0
     assert made.partial_correlation_[0, 1] > 0.5
@@ -121,9 +129,13 @@ def test_the_graphical_lasso_keeps_the_edge_that_is_there_and_no_other():
 def test_components_are_those_of_the_rows(made, numbers):
     ours = PrivatePCA.from_release(made, features=NUMBERS)
     exact = PCA().fit(numbers)
-    np.testing.assert_allclose(ours.explained_variance_, exact.explained_variance_, rtol=0.03, atol=0.01)
+    np.testing.assert_allclose(
+        ours.explained_variance_, exact.explained_variance_, rtol=0.03, atol=0.01
+    )
     np.testing.assert_allclose(ours.explained_variance_ratio_.sum(), 1.0)
-    np.testing.assert_allclose(np.abs(ours.components_[:2]), np.abs(exact.components_[:2]), atol=0.01)
+    np.testing.assert_allclose(
+        np.abs(ours.components_[:2]), np.abs(exact.components_[:2]), atol=0.01
+    )
     scores = ours.transform(numbers)
     np.testing.assert_allclose(scores.mean(axis=0), 0.0, atol=0.05)
     np.testing.assert_allclose(ours.inverse_transform(scores), numbers, atol=1e-9)

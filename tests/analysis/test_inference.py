@@ -34,7 +34,9 @@ from dpcov.errors import ReleaseError
 from tests.analysis.conftest import N_ROWS
 from tests.statistical.goodness import GoodnessError, assert_mean_square, mean_square_samples
 
-SMALL = dpcov.Schema(columns={name: dpcov.Numeric(lower=-1, upper=1) for name in ("x0", "x1", "x2")})
+SMALL = dpcov.Schema(
+    columns={name: dpcov.Numeric(lower=-1, upper=1) for name in ("x0", "x1", "x2")}
+)
 
 
 def small_rows(n_rows=400, seed=0):
@@ -45,7 +47,11 @@ def small_rows(n_rows=400, seed=0):
 
 def released(rows, seed, *, schema=SMALL, rho="0.5", **options):
     return dpcov.release(
-        rows, schema=schema, budget=dpcov.Budget(rho=rho), entropy=dpcov.SeededEntropy(seed), **options
+        rows,
+        schema=schema,
+        budget=dpcov.Budget(rho=rho),
+        entropy=dpcov.SeededEntropy(seed),
+        **options,
     )
 
 
@@ -58,7 +64,11 @@ def whitened_noise(mechanism, budget, n_releases):
     found = []
     for seed in range(n_releases):
         made = dpcov.release(
-            rows, schema=SMALL, budget=budget, mechanism=mechanism, entropy=dpcov.SeededEntropy(seed)
+            rows,
+            schema=SMALL,
+            budget=budget,
+            mechanism=mechanism,
+            entropy=dpcov.SeededEntropy(seed),
         )
         law = moment_law(made)
         found.append([law.moment[i, j] - exact[i, j] for i, j in entries])
@@ -108,7 +118,9 @@ def test_privacy_form_and_simulated_noise_agree_with_privacy_covariance():
     assert_mean_square(np.einsum("i,kij,j->k", a, drawn, u), expected)
 
 
-def test_coefficients_and_standard_errors_are_those_of_least_squares_where_noise_is_small(made, frame):
+def test_coefficients_and_standard_errors_are_those_of_least_squares_where_noise_is_small(
+    made, frame
+):
     X = np.column_stack(
         [
             np.ones(len(frame)),
@@ -132,10 +144,14 @@ def test_coefficients_and_standard_errors_are_those_of_least_squares_where_noise
     assert np.all(table.privacy_std > 0)
 
 
-def test_means_variances_and_correlations_agree_with_the_rows_where_noise_is_small(made, frame, encoded):
+def test_means_variances_and_correlations_agree_with_the_rows_where_noise_is_small(
+    made, frame, encoded
+):
     means, names = mean_intervals(made), list(made.feature_names)
     assert np.all(np.abs(means.estimate - encoded.mean(axis=0)) < 6 * means.std_error + 1e-3)
-    np.testing.assert_allclose(means["age"].sampling_std, frame.age.std() / np.sqrt(len(frame)), rtol=0.05)
+    np.testing.assert_allclose(
+        means["age"].sampling_std, frame.age.std() / np.sqrt(len(frame)), rtol=0.05
+    )
     variances = variance_intervals(made)
     place = names.index("income")
     assert variances["income"].estimate == pytest.approx(encoded[:, place].var(), rel=0.05)
@@ -201,24 +217,37 @@ def test_ridge_intervals_are_for_the_penalized_coefficients(made):
 
 
 def test_a_table_taken_for_the_population_leaves_the_noise_alone(made, frame):
-    sample, table = mean_intervals(made, ["age"])["age"], mean_intervals(made, ["age"], sampling=False)["age"]
+    sample, table = (
+        mean_intervals(made, ["age"])["age"],
+        mean_intervals(made, ["age"], sampling=False)["age"],
+    )
     assert table.sampling_std == 0 and table.privacy_std == pytest.approx(sample.privacy_std)
     assert table.lower < frame.age.mean() < table.upper and table.upper - table.lower < 0.01
 
 
 def test_unknown_tails_take_the_bounds_at_their_word(made):
-    for function, features in ((variance_intervals, ["income"]), (correlation_intervals, ["age", "income"])):
+    for function, features in (
+        (variance_intervals, ["income"]),
+        (correlation_intervals, ["age", "income"]),
+    ):
         usual, safe = function(made, features), function(made, features, tails="bounded")
         assert np.all(safe.upper - safe.lower > usual.upper - usual.lower)
     # The bounds say that uniform columns have no heavy tails.
     age = variance_intervals(made, ["age"])["age"]
     assert age.sampling_std == pytest.approx(np.sqrt(2 / N_ROWS) * age.estimate, rel=0.05)
-    usual, safe = (coefficient_intervals(made, "income", ["age"], tails=t) for t in ("moments", "bounded"))
+    usual, safe = (
+        coefficient_intervals(made, "income", ["age"], tails=t) for t in ("moments", "bounded")
+    )
     assert np.all(safe.upper - safe.lower > 1.2 * (usual.upper - usual.lower))
 
 
 def test_higher_levels_contain_lower_ones(made):
-    for function in (mean_intervals, variance_intervals, correlation_intervals, eigenvalue_intervals):
+    for function in (
+        mean_intervals,
+        variance_intervals,
+        correlation_intervals,
+        eigenvalue_intervals,
+    ):
         narrow, wide = (
             function(made, ["age", "income"][:2], **more(function, 0.8)),
             function(made, ["age", "income"], **more(function, 0.99)),
@@ -236,7 +265,9 @@ def test_all_kinds_work_for_every_layout_and_relation(mechanism, neighbors):
     rows = small_rows(20_000)
     made = released(rows, 1, mechanism=mechanism, neighbors=neighbors)
     table = mean_intervals(made)
-    assert np.all((table.lower - 0.01 < rows.mean(axis=0)) & (rows.mean(axis=0) < table.upper + 0.01))
+    assert np.all(
+        (table.lower - 0.01 < rows.mean(axis=0)) & (rows.mean(axis=0) < table.upper + 0.01)
+    )
     coefficients = coefficient_intervals(made, "x0", ["x1", "x2"])
     assert np.all(coefficients.upper - coefficients.lower < 1)
     for table in (
@@ -260,7 +291,9 @@ def test_estimators_give_the_intervals_of_what_they_estimate(made):
     expected = coefficient_intervals(made, "income", ["age", "member"], level=0.9, tails="bounded")
     np.testing.assert_array_equal(linear.conf_int(0.9, tails="bounded").lower, expected.lower)
     np.testing.assert_array_equal(linear.conf_int(level=0.9, tails="bounded").upper, expected.upper)
-    several = PrivateRidge.from_release(made, target=["income", "age"], features=["member"], alpha=0.01)
+    several = PrivateRidge.from_release(
+        made, target=["income", "age"], features=["member"], alpha=0.01
+    )
     assert [table.names for table in several.conf_int(level=0.9)] == [("(intercept)", "member")] * 2
     pair = {"features": ["age", "income"]}
     pca = PrivatePCA.from_release(made, n_components=1, scaling="correlation", **pair).conf_int()
@@ -270,8 +303,13 @@ def test_estimators_give_the_intervals_of_what_they_estimate(made):
 
 
 def test_estimators_without_intervals_and_unfitted_ones_say_so(made):
-    components = PrivateComponentRegression.from_release(made, target="income", features=["age", "member"])
-    for estimator in (components, PrivateGraphicalLasso.from_release(made, features=["age", "income"])):
+    components = PrivateComponentRegression.from_release(
+        made, target="income", features=["age", "member"]
+    )
+    for estimator in (
+        components,
+        PrivateGraphicalLasso.from_release(made, features=["age", "income"]),
+    ):
         with pytest.raises(InputError, match=type(estimator).__name__):
             estimator.conf_int()
     with pytest.raises(dpcov.DpcovError, match="not fitted"):
@@ -323,7 +361,9 @@ def test_a_release_without_an_intercept_has_no_means():
 def test_the_privacy_part_of_an_eigenvalue_is_how_much_releases_of_one_table_differ(scaling):
     rows = small_rows(20_000)
     lines = [
-        eigenvalue_intervals(released(rows, seed, rho="0.02"), n_eigenvalues=1, scaling=scaling, draws=50)
+        eigenvalue_intervals(
+            released(rows, seed, rho="0.02"), n_eigenvalues=1, scaling=scaling, draws=50
+        )
         for seed in range(40)
     ]
     told = np.mean([line.privacy_std[0] for line in lines])
@@ -340,7 +380,9 @@ def test_ratios_are_those_that_fieller_keeps():
 
 
 def test_an_estimate_beyond_what_is_possible_keeps_the_length_of_its_interval():
-    line = Interval(name="v", estimate=9.0, lower=7.0, upper=11.0, sampling_std=0.0, privacy_std=1.0)
+    line = Interval(
+        name="v", estimate=9.0, lower=7.0, upper=11.0, sampling_std=0.0, privacy_std=1.0
+    )
     clipped = line.clipped(0.0, 5.0)
     assert (clipped.estimate, clipped.lower, clipped.upper) == (5.0, 3.0, 5.0)
 
@@ -375,7 +417,9 @@ def test_a_column_with_that_share_of_its_variance_at_the_bound_has_that_kurtosis
     shape = column_shape(number, 0.0, variance, -1.0, 1.0)
     assert 3 * shape.kurtosis == pytest.approx(fourth / variance**2, rel=0.05)
     linear, square = shape.square_variance
-    assert linear * variance + square * variance**2 == pytest.approx((3 * shape.kurtosis - 1) * variance**2)
+    assert linear * variance + square * variance**2 == pytest.approx(
+        (3 * shape.kurtosis - 1) * variance**2
+    )
 
 
 def test_fourth_moments_of_pairs_are_exact_for_normal_and_for_yes_or_no_columns():
@@ -385,7 +429,11 @@ def test_fourth_moments_of_pairs_are_exact_for_normal_and_for_yes_or_no_columns(
     mixed = np.column_stack(
         [coins[:, 0], 0.5 * coins[:, 0] + latent[:, 1] * 0.0 + rng.standard_normal(400_000)]
     )
-    for rows, two_valued in ((latent, (False, False)), (coins, (True, True)), (mixed, (True, False))):
+    for rows, two_valued in (
+        (latent, (False, False)),
+        (coins, (True, True)),
+        (mixed, (True, False)),
+    ):
         centered = rows - rows.mean(axis=0)
         covariance = np.cov(centered.T)
         shapes = [
@@ -396,7 +444,9 @@ def test_fourth_moments_of_pairs_are_exact_for_normal_and_for_yes_or_no_columns(
             )
             for i in range(2)
         ]
-        products = np.array([centered[:, 0] ** 2, centered[:, 0] * centered[:, 1], centered[:, 1] ** 2])
+        products = np.array(
+            [centered[:, 0] ** 2, centered[:, 0] * centered[:, 1], centered[:, 1] ** 2]
+        )
         expected = np.cov(products)
         found = pair_covariance(shapes[0], shapes[1], covariance[0, 1])
         np.testing.assert_allclose(found, expected, atol=0.03 * np.abs(expected).max())

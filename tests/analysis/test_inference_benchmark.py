@@ -11,9 +11,13 @@ def test_truth_is_computed_from_the_rows_of_the_population():
     rows, truth = population.frame.to_numpy(), Sampled(population).truth
     np.testing.assert_allclose(truth["means"], rows.mean(axis=0), atol=1e-9)
     np.testing.assert_allclose(truth["variances"], rows.var(axis=0), rtol=1e-9)
-    np.testing.assert_allclose(truth["correlations"], np.corrcoef(rows.T)[np.triu_indices(4, 1)], atol=1e-9)
+    np.testing.assert_allclose(
+        truth["correlations"], np.corrcoef(rows.T)[np.triu_indices(4, 1)], atol=1e-9
+    )
     design = np.column_stack([np.ones(len(rows)), rows[:, 1:]])
-    np.testing.assert_allclose(truth["coefficients"], np.linalg.lstsq(design, rows[:, 0])[0], atol=1e-9)
+    np.testing.assert_allclose(
+        truth["coefficients"], np.linalg.lstsq(design, rows[:, 0])[0], atol=1e-9
+    )
     # In encoded units; bounds are six standard deviations.
     np.testing.assert_allclose(
         truth["eigenvalues"], np.linalg.eigvalsh(np.cov(rows.T) / 36)[:1:-1], rtol=1e-3

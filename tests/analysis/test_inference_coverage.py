@@ -20,7 +20,9 @@ REPETITIONS = 150
 LEAST = 0.93
 COVARIANCE = 0.09 * np.array([[1.0, 0.6, 0.3], [0.6, 1.0, 0.5], [0.3, 0.5, 1.0]])
 MEANS = np.array([0.1, 0.0, -0.2])
-SCHEMA = dpcov.Schema(columns={name: dpcov.Numeric(lower=-1.5, upper=1.5) for name in ("x0", "x1", "x2")})
+SCHEMA = dpcov.Schema(
+    columns={name: dpcov.Numeric(lower=-1.5, upper=1.5) for name in ("x0", "x1", "x2")}
+)
 SETTINGS = {
     "gaussian": {"budget": dpcov.Budget(rho="0.05"), "mechanism": "gaussian"},
     "stratified, n private": {
@@ -64,7 +66,9 @@ def intervals(law, made):
 
 def other_intervals(law):
     places = np.arange(3)
-    spectrum = spectrum_of(law, places, np.ones(3), normalized=False, tails="moments", draws=60, seed=1)
+    spectrum = spectrum_of(
+        law, places, np.ones(3), normalized=False, tails="moments", draws=60, seed=1
+    )
     return {
         "mean": mean_lines(law, places, 0.95)[0],
         "eigenvalue": spectrum.line(0, law.reaches(0.95)[0]),
@@ -87,7 +91,9 @@ def covered(setting, n_rows=3000):
     bounded = []
     for seed in range(REPETITIONS):
         rows = rng.multivariate_normal(MEANS, COVARIANCE, size=n_rows)
-        made = dpcov.release(rows, schema=SCHEMA, entropy=dpcov.SeededEntropy(seed), **SETTINGS[setting])
+        made = dpcov.release(
+            rows, schema=SCHEMA, entropy=dpcov.SeededEntropy(seed), **SETTINGS[setting]
+        )
         law = moment_law(made)
         half = replace(law, off_diagonal=law.off_diagonal / 9, diagonal=law.diagonal / 9)
         for name, each in (("honest", law), ("naive", law.without_noise()), ("half", half)):

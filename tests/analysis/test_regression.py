@@ -9,7 +9,12 @@ from sklearn.decomposition import PCA
 from sklearn.linear_model import LinearRegression, Ridge
 
 import dpcov
-from dpcov.analysis import NoiseWarning, PrivateComponentRegression, PrivateLinearRegression, PrivateRidge
+from dpcov.analysis import (
+    NoiseWarning,
+    PrivateComponentRegression,
+    PrivateLinearRegression,
+    PrivateRidge,
+)
 from dpcov.analysis.estimators import ridge_path
 from dpcov.errors import DpcovError
 from dpcov.published.estimate.entry_noise import noise_of
@@ -89,15 +94,24 @@ def test_component_regression_is_principal_components_then_least_squares(made, e
 
 
 def test_any_target_any_features_and_several_targets(made):
-    both = PrivateRidge.from_release(made, target=["income", "age"], features=["sector", "member"], alpha=0.1)
+    both = PrivateRidge.from_release(
+        made, target=["income", "age"], features=["sector", "member"], alpha=0.1
+    )
     assert both.coef_.shape == (2, 3)
     for place, target in enumerate(("income", "age")):
-        one = PrivateRidge.from_release(made, target=target, features=["sector", "member"], alpha=0.1)
+        one = PrivateRidge.from_release(
+            made, target=target, features=["sector", "member"], alpha=0.1
+        )
         np.testing.assert_array_equal(both.coef_[place], one.coef_)
-    assert "sector=farm" not in PrivateRidge.from_release(made, target="sector=care").get_encoded_names()
+    assert (
+        "sector=farm"
+        not in PrivateRidge.from_release(made, target="sector=care").get_encoded_names()
+    )
 
 
-@pytest.mark.parametrize("estimator", [PrivateRidge, PrivateLinearRegression, PrivateComponentRegression])
+@pytest.mark.parametrize(
+    "estimator", [PrivateRidge, PrivateLinearRegression, PrivateComponentRegression]
+)
 def test_levels_that_hold_all_rows_are_contrasts_to_the_first(made, frame, encoded, estimator):
     features = ["age", "sector", "member"]
     model = estimator.from_release(made, target="income", features=features)
@@ -128,7 +142,9 @@ def test_a_fit_does_not_depend_on_which_level_is_the_reference(frame):
             budget=dpcov.Budget(rho=1000),
             entropy=dpcov.SeededEntropy(1),
         )
-        model = PrivateRidge.from_release(made, target="income", features=["age", "sector"], alpha=0.1)
+        model = PrivateRidge.from_release(
+            made, target="income", features=["age", "sector"], alpha=0.1
+        )
         found.append(model.predict(frame))
         np.testing.assert_allclose(model.conf_int().estimate[1:], model.coef_, atol=0.01)
         assert model.conf_int().estimate[0] == pytest.approx(model.intercept_, abs=0.05)
@@ -140,10 +156,14 @@ def test_levels_beside_a_marked_missing_value_hold_all_rows_too(share, reference
     rng = np.random.default_rng(0)
     kind = rng.choice(["a", "b", "other"], p=[0.35, 0.65 - share, share], size=5000)
     # A fifth of the cells is missing: the two levels alone hold fewer rows than are taken for nearly all.
-    table = pa.table({"kind": pa.array(kind, mask=rng.random(5000) < 0.2), "y": rng.uniform(-1, 1, 5000)})
+    table = pa.table(
+        {"kind": pa.array(kind, mask=rng.random(5000) < 0.2), "y": rng.uniform(-1, 1, 5000)}
+    )
     kinds = dpcov.Categorical(categories=("a", "b"), missing="indicator")
     schema = dpcov.Schema(columns={"kind": kinds, "y": dpcov.Numeric(lower=-1, upper=1)})
-    made = dpcov.release(table, schema=schema, budget=dpcov.Budget(rho=1000), entropy=dpcov.SeededEntropy(0))
+    made = dpcov.release(
+        table, schema=schema, budget=dpcov.Budget(rho=1000), entropy=dpcov.SeededEntropy(0)
+    )
     model = PrivateRidge.from_release(made, target="y")
     assert model.reference_levels_ == references
     assert np.isfinite(model.conf_int().upper).all()
@@ -151,7 +171,12 @@ def test_levels_beside_a_marked_missing_value_hold_all_rows_too(share, reference
 
 @pytest.mark.parametrize(
     "wrong",
-    [{"target": "wealth"}, {}, {"target": "age", "features": ["age"]}, {"target": "age", "alphas": [-1]}],
+    [
+        {"target": "wealth"},
+        {},
+        {"target": "age", "features": ["age"]},
+        {"target": "age", "alphas": [-1]},
+    ],
 )
 def test_what_cannot_be_fitted_is_refused_in_words(made, wrong):
     with pytest.raises(DpcovError):
@@ -228,15 +253,17 @@ def test_more_features_than_rows_are_penalized(frame):
     rng = np.random.default_rng(5)
     X = rng.uniform(-1, 1, size=(30, 60))
     y = X[:, 0] + 0.1 * rng.uniform(-1, 1, 30)
-    model = PrivateRidge(bounds=(-1, 1), target_bounds=(-2, 2), budget=dpcov.Budget(rho=1000), seed=1).fit(
-        X, y
-    )
+    model = PrivateRidge(
+        bounds=(-1, 1), target_bounds=(-2, 2), budget=dpcov.Budget(rho=1000), seed=1
+    ).fit(X, y)
     assert np.all(np.isfinite(model.coef_))
     assert model.alpha_ > 1e-4
     assert np.all(np.isinf(model.risk_path_) | np.isfinite(model.risk_path_))
 
 
-@pytest.mark.parametrize("estimator", [PrivateRidge, PrivateLinearRegression, PrivateComponentRegression])
+@pytest.mark.parametrize(
+    "estimator", [PrivateRidge, PrivateLinearRegression, PrivateComponentRegression]
+)
 def test_a_release_that_is_all_noise_gives_finite_coefficients_and_says_so(noisy, frame, estimator):
     with pytest.warns(NoiseWarning):
         model = estimator.from_release(noisy, target="income")
@@ -250,7 +277,9 @@ def test_a_release_that_is_all_noise_gives_finite_coefficients_and_says_so(noisy
 def test_the_error_bound_holds_and_is_within_a_factor(frame, alpha, largest):
     def release(seed, rho):
         entropy = dpcov.SeededEntropy(seed)
-        return dpcov.release(frame[:2000], schema=SCHEMA, budget=dpcov.Budget(rho=rho), entropy=entropy)
+        return dpcov.release(
+            frame[:2000], schema=SCHEMA, budget=dpcov.Budget(rho=rho), entropy=entropy
+        )
 
     exact = PrivateRidge.from_release(release(0, 1000), target="income", alpha=alpha, post="none")
     scale = HALF_RANGES / 50.0

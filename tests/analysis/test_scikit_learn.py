@@ -61,7 +61,9 @@ def ruled_out(estimator):
 
 ONE_OF_EACH_KIND = (PrivateCovariance, PrivatePCA, PrivateRidge, PrivateLDA)
 CHECKED_ALWAYS = [estimator for estimator in ESTIMATORS if isinstance(estimator, ONE_OF_EACH_KIND)]
-CHECKED_SLOWLY = [estimator for estimator in ESTIMATORS if not isinstance(estimator, ONE_OF_EACH_KIND)]
+CHECKED_SLOWLY = [
+    estimator for estimator in ESTIMATORS if not isinstance(estimator, ONE_OF_EACH_KIND)
+]
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -93,7 +95,11 @@ ROWS = np.random.default_rng(4).uniform(size=(3000, 3))
 def ridge(ledger=None):
     dataset = None if ledger is None else "people"
     return PrivateRidge(
-        bounds=(0, 1), target_bounds=(0, 2), budget=dpcov.Budget(rho="0.1"), ledger=ledger, dataset=dataset
+        bounds=(0, 1),
+        target_bounds=(0, 2),
+        budget=dpcov.Budget(rho="0.1"),
+        ledger=ledger,
+        dataset=dataset,
     )
 
 
@@ -104,7 +110,9 @@ def test_fitting_rows_charges_the_ledger_once_and_a_second_fit_is_refused(tmp_pa
     with pytest.raises(dpcov.DpcovError, match="from_release"):
         model.fit(ROWS, ROWS[:, 0])
     assert entries(ledger) == 1
-    assert PrivateRidge.from_release(model.release_, target="y", alpha=0.1).release_ is model.release_
+    assert (
+        PrivateRidge.from_release(model.release_, target="y", alpha=0.1).release_ is model.release_
+    )
     assert entries(ledger) == 1
 
 
@@ -131,7 +139,9 @@ def test_cross_validation_is_refused_before_anything_is_spent(tmp_path, jobs):
         with pytest.raises(ValueError, match="SpentError"):
             search.fit(ROWS, ROWS[:, 0])
         with pytest.raises(ValueError, match="Nothing was charged"):
-            cross_val_score(make_pipeline(FunctionTransformer(), model), ROWS, ROWS[:, 0], n_jobs=jobs)
+            cross_val_score(
+                make_pipeline(FunctionTransformer(), model), ROWS, ROWS[:, 0], n_jobs=jobs
+            )
     assert entries(ledger) == 0
     model.fit(ROWS, ROWS[:, 0])
     assert entries(ledger) == 1
@@ -233,7 +243,9 @@ def test_set_output_names_and_pipelines(made, frame):
         transform="pandas"
     )
     scores = pca.transform(frame[["age", "income"]])
-    assert list(scores.columns) == list(pca.get_feature_names_out()) == ["privatepca0", "privatepca1"]
+    assert (
+        list(scores.columns) == list(pca.get_feature_names_out()) == ["privatepca0", "privatepca1"]
+    )
     assert list(pca.feature_names_in_) == ["age", "income"]
     pipeline = make_pipeline(FunctionTransformer(), ridge()).fit(ROWS, ROWS @ [0.5, 0.5, 0.0])
     assert pipeline.score(ROWS, ROWS @ [0.5, 0.5, 0.0]) > 0.9

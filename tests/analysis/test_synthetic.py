@@ -36,7 +36,9 @@ def table(n=20_000, seed=0):
 
 @pytest.fixture(scope="module")
 def release():
-    return dpcov.release(table(), schema=SCHEMA, budget=Budget(rho=1), entropy=dpcov.SeededEntropy(1))
+    return dpcov.release(
+        table(), schema=SCHEMA, budget=Budget(rho=1), entropy=dpcov.SeededEntropy(1)
+    )
 
 
 def test_rows_have_the_tables_columns_and_keep_to_bounds_and_categories(release):
@@ -93,7 +95,9 @@ def test_constant_columns_stay_constant():
     schema = Schema(columns={"x": Numeric(lower=0, upper=1), "y": Numeric(lower=0, upper=1)})
     rng = np.random.default_rng(0)
     data = pa.table({"x": np.full(5000, 0.25), "y": rng.uniform(size=5000)})
-    made = dpcov.release(data, schema=schema, budget=Budget(rho=100), entropy=dpcov.SeededEntropy(3))
+    made = dpcov.release(
+        data, schema=schema, budget=Budget(rho=100), entropy=dpcov.SeededEntropy(3)
+    )
     rows = made.sample(1000, seed=1)
     assert np.array(rows["x"]).std() < 0.05
     assert np.array(rows["x"]).mean() == pytest.approx(0.25, abs=0.02)
@@ -109,7 +113,9 @@ def test_groups_have_rows_of_their_own():
     made = dpcov.release(
         table(), schema=SCHEMA, budget=Budget(rho=10), by="ill", entropy=dpcov.SeededEntropy(4)
     )
-    old, young = (np.array(made.group(name).sample(2000, seed=1)["age"]).mean() for name in ("true", "false"))
+    old, young = (
+        np.array(made.group(name).sample(2000, seed=1)["age"]).mean() for name in ("true", "false")
+    )
     assert old > young + 10
 
 

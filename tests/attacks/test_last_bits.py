@@ -90,7 +90,9 @@ def test_the_test_of_no_advantage_finds_a_small_one():
     assert reach < LARGEST_ADVANTAGE
     random = np.random.default_rng(3)
     with pytest.raises(AssertionError):
-        assert_no_advantage(random.random(TRIALS) < 0.5, random.random(TRIALS) < 0.5 + LARGEST_ADVANTAGE)
+        assert_no_advantage(
+            random.random(TRIALS) < 0.5, random.random(TRIALS) < 0.5 + LARGEST_ADVANTAGE
+        )
 
 
 OURS = ((Laplace(), Budget(epsilon=1)), (Gaussian(), Budget(rho=1)))

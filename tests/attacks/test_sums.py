@@ -60,7 +60,8 @@ def test_the_order_of_rows_changes_a_float_sum_by_more_than_a_row(tables):
 def test_ideal_noise_on_a_float_sum_keeps_no_claim(tables):
     random = np.random.default_rng(1)
     scores = [
-        float(naive.sum_of_squares(rows)) + random.laplace(scale=1 / CLAIM, size=DRAWS) for rows in tables
+        float(naive.sum_of_squares(rows)) + random.laplace(scale=1 / CLAIM, size=DRAWS)
+        for rows in tables
     ]
     assert lower_bound_epsilon(*scores) > 2 * CLAIM
 

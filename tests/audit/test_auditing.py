@@ -60,12 +60,18 @@ def test_no_law_is_bounded_beyond_its_number_more_often_than_stated(kind, right,
         "approximate": ApproxDP(epsilon=Fraction(0), delta=Fraction(1, 20)),
         "zcdp": ZCDP(rho=Fraction(0)),
     }[kind]
-    truth = divergence(right, wrong) if kind == "zcdp" else max(0.0, np.log(max(right - delta, 1e-9) / wrong))
+    truth = (
+        divergence(right, wrong)
+        if kind == "zcdp"
+        else max(0.0, np.log(max(right - delta, 1e-9) / wrong))
+    )
     counts = [(r, w) for r, w in itertools.product(range(size + 1), repeat=2) if r + w <= size]
     rights, wrongs = np.array(counts).T
     bounds = bound_for(promise)(rights, wrongs, size, alpha)
     law = np.array([right, wrong, 1 - right - wrong])
-    chances = stats.multinomial.pmf(np.stack([rights, wrongs, size - rights - wrongs], axis=1), size, law)
+    chances = stats.multinomial.pmf(
+        np.stack([rights, wrongs, size - rights - wrongs], axis=1), size, law
+    )
     assert chances[bounds > truth + 1e-9].sum() <= alpha
     assert chances[bounds > 0.2 * truth].sum() > 0.5 or truth < 1
 
@@ -118,7 +124,9 @@ def test_half_the_noise_of_an_epsilon_with_a_delta_is_half_and_never_less(epsilo
     assert 0.5 <= half / whole < 0.53
 
 
-@pytest.mark.parametrize(("relation", "frobenius"), [("replace-one", np.sqrt(2.0)), ("add-remove-one", 1.0)])
+@pytest.mark.parametrize(
+    ("relation", "frobenius"), [("replace-one", np.sqrt(2.0)), ("add-remove-one", 1.0)]
+)
 def test_the_pairs_attain_the_frobenius_sensitivity(relation, frobenius):
     pair = attaining(relation, 3)
     assert np.linalg.norm(pair.difference) == pytest.approx(frobenius)

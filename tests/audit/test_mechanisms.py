@@ -35,7 +35,8 @@ FRACTION = {"exact": 0.4, "idealized": 0.2}
 QUICK_CASES = [
     case
     for case in CASES
-    if (case.mechanism.name, case.neighbors) in [("gaussian", "replace-one"), ("laplace", "add-remove-one")]
+    if (case.mechanism.name, case.neighbors)
+    in [("gaussian", "replace-one"), ("laplace", "add-remove-one")]
 ]
 
 
@@ -77,7 +78,8 @@ def check_power(case, effort):
     if finding.control > 1.1 * finding.claim:
         assert finding.verdict == "ok"
         assert (
-            found(replace(case, mechanism=at_half_noise(case.mechanism)), effort, seed=2).verdict == "refuted"
+            found(replace(case, mechanism=at_half_noise(case.mechanism)), effort, seed=2).verdict
+            == "refuted"
         )
 
 
@@ -123,7 +125,9 @@ def test_a_row_count_whose_noise_rounds_away_is_not_taken_for_normal(name):
 def test_several_processes_find_what_one_does():
     cases = QUICK_CASES[:2]
     one, two = (list(audit(cases, SHORT, seed=3, processes=count)) for count in (1, 2))
-    assert [replace(each, seconds=0.0) for each in one] == [replace(each, seconds=0.0) for each in two]
+    assert [replace(each, seconds=0.0) for each in one] == [
+        replace(each, seconds=0.0) for each in two
+    ]
 
 
 def test_a_zero_that_leaks_is_caught():

@@ -61,7 +61,8 @@ def test_epsilon_of_a_shift_inverts_the_calibration(epsilon, delta):
 
 def finished(*matrices, note="one"):
     return [
-        NoisyStatistics(layout="estimate", arrays={"second_moment": each}, notes=(note,)) for each in matrices
+        NoisyStatistics(layout="estimate", arrays={"second_moment": each}, notes=(note,))
+        for each in matrices
     ]
 
 
@@ -74,7 +75,9 @@ def test_shapes_notes_and_last_bits_are_all_read():
     assert set(first.labels).isdisjoint(second.labels)
     assert set(first.numbers.ravel()) == {0.0, 1.0, 2.0}
     assert LOW_BITS[1] > 10
-    assert any(set(a).isdisjoint(b) for a, b in zip(first.low_bits.T, second.low_bits.T, strict=True))
+    assert any(
+        set(a).isdisjoint(b) for a, b in zip(first.low_bits.T, second.low_bits.T, strict=True)
+    )
 
 
 def test_releases_whose_arrays_have_no_shape_in_common_are_read_by_their_matrices():
@@ -83,17 +86,24 @@ def test_releases_whose_arrays_have_no_shape_in_common_are_read_by_their_matrice
     other = NoisyStatistics(layout="sscp", arrays={"sscp": np.diag([12, 8])}, noise=law)
     read = Reader([one, other] * OFTEN, n_rows=4)
     first, second = map(read, ([one, other], [other, one]))
-    assert sorted(first.labels) == list(range(2)) and list(first.labels) == list(reversed(second.labels))
-    assert np.array_equal(np.concatenate([first.numbers, second.numbers])[:, 0], [1.0, 3.0, 3.0, 1.0])
+    assert sorted(first.labels) == list(range(2)) and list(first.labels) == list(
+        reversed(second.labels)
+    )
+    assert np.array_equal(
+        np.concatenate([first.numbers, second.numbers])[:, 0], [1.0, 3.0, 3.0, 1.0]
+    )
     assert first.low_bits.shape == second.low_bits.shape == (2, 0)
 
 
 def test_rare_labels_share_a_number_and_the_order_of_tables_shows_in_none():
-    tables = [finished(*[np.eye(2)] * OFTEN, note=f"{table}, {kind}") for kind in "ab" for table in "21"]
+    tables = [
+        finished(*[np.eye(2)] * OFTEN, note=f"{table}, {kind}") for kind in "ab" for table in "21"
+    ]
     rare = finished(np.eye(2), note="rare")
     every = [release for table in tables for release in table]
     numbers = [
-        Reader(known, n_rows=4)([*every, *rare]).labels for known in ([*every, *rare], [*rare, *every[::-1]])
+        Reader(known, n_rows=4)([*every, *rare]).labels
+        for known in ([*every, *rare], [*rare, *every[::-1]])
     ]
     assert np.array_equal(*numbers)
     assert len(set(numbers[0])) == 5
@@ -106,9 +116,13 @@ def test_trees_see_what_only_two_numbers_together_tell():
     random = np.random.default_rng(4)
     signs = random.choice([-1.0, 1.0], size=(3_000, 2))
     tables = [signs[signs.prod(axis=1) == side] for side in (1.0, -1.0)]
-    noisy = [finished(*(np.diag(each + random.normal(size=2)) for each in table)) for table in tables]
+    noisy = [
+        finished(*(np.diag(each + random.normal(size=2)) for each in table)) for table in tables
+    ]
     first, second = map(Reader([*noisy[0], *noisy[1]], n_rows=4), noisy)
-    halves = [(each.take(slice(0, None, 2)), each.take(slice(1, None, 2))) for each in (first, second)]
+    halves = [
+        (each.take(slice(0, None, 2)), each.take(slice(1, None, 2))) for each in (first, second)
+    ]
     score = learn(halves[0][0], halves[1][0])["trees"]
     right = np.mean(score(halves[0][1]) > 0) + np.mean(score(halves[1][1]) < 0)
     assert right / 2 > 0.7

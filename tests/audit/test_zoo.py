@@ -17,7 +17,12 @@ SOUND = [plant for plant in zoo.PLANTS if plant.needs]
 
 
 def find(plant, mechanism):
-    case = Case(mechanism=mechanism, neighbors=plant.neighbors, budget=plant.budget, n_features=plant.columns)
+    case = Case(
+        mechanism=mechanism,
+        neighbors=plant.neighbors,
+        budget=plant.budget,
+        n_features=plant.columns,
+    )
     (finding,) = audit([case], plant.effort, seed=1)
     return finding
 
@@ -57,7 +62,10 @@ def test_the_zoo_holds_what_it_should():
 def leading_shares(draws):
     """Directions beside a row: S = I against diag(0, 2), of epsilon = 2 by the exponent 1 of u' S u."""
     entropy = BlockEntropy(SeededEntropy(3))
-    return [sample_binghams(sscp, draws, entropy)[:, 0] ** 2 for sscp in (np.eye(2), np.diag([0.0, 2.0]))]
+    return [
+        sample_binghams(sscp, draws, entropy)[:, 0] ** 2
+        for sscp in (np.eye(2), np.diag([0.0, 2.0]))
+    ]
 
 
 def test_an_inverted_acceptance_ratio_is_caught_in_batches_of_directions():

@@ -127,7 +127,9 @@ class Search(Mechanism):
         return NoisyStatistics(layout="estimate", arrays=arrays, notes=(f"radius {found}",))
 
     def find(self, answers, epsilon, entropy):
-        return sparse_vector(answers, threshold=0.0, epsilon=epsilon, monotone=True, entropy=entropy)
+        return sparse_vector(
+            answers, threshold=0.0, epsilon=epsilon, monotone=True, entropy=entropy
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -194,7 +196,8 @@ class ReusedStream(Gaussian):
         (stratum,) = moments.strata
         exact, noisy_sscp = stratum.sscp.to_float().astype(np.int64), noisy.arrays["sscp"].copy()
         noise, again = (
-            rounded_gaussian(calibration.diagonal_variance, 1, SeededEntropy(seed))[0] for _ in range(2)
+            rounded_gaussian(calibration.diagonal_variance, 1, SeededEntropy(seed))[0]
+            for _ in range(2)
         )
         noisy_sscp[0, 0] = exact[0, 0] + noise
         trace = np.array([stratum.sscp.trace() + int(again)])
@@ -242,7 +245,10 @@ class RoundingLeak(Gaussian):
     step: float = 2.0**-6
 
     def draw(self, moments, calibration, problem, entropy):
-        noise = rounded_gaussian(calibration.diagonal_variance, 4, entropy).reshape(2, 2) / 4.0**self.bits
+        noise = (
+            rounded_gaussian(calibration.diagonal_variance, 4, entropy).reshape(2, 2)
+            / 4.0**self.bits
+        )
         steps = np.round((noise + noise.T) / self.step)
         matrix = sscp_of(moments) + self.step * steps
         return NoisyStatistics(layout="estimate", arrays={"second_moment": matrix})

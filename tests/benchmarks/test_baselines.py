@@ -44,7 +44,10 @@ def test_ridge_weights_move_no_further_than_output_perturbation_assumes(seed, n,
 def test_output_perturbation_draws_the_noise_it_states():
     data, alpha, budget = Data(rows=unit_ball_rows(0, 50, 4)), 0.1, Budget(epsilon=2)
     truth = ridge_weights(data.second_moment, alpha)
-    draws = [output_perturbation(data, budget, SeededEntropy(s), alpha=alpha) - truth for s in range(2000)]
+    draws = [
+        output_perturbation(data, budget, SeededEntropy(s), alpha=alpha) - truth
+        for s in range(2000)
+    ]
     radii = np.linalg.norm(draws, axis=1)
     # The radius is gamma with shape 3: mean 3, standard deviation sqrt(3); six standard errors of 2000 draws.
     unit = sensitivity(50, alpha) / 2
@@ -52,7 +55,9 @@ def test_output_perturbation_draws_the_noise_it_states():
 
 
 @pytest.mark.parametrize(("n", "d"), [(1000, 100), (4000, 70)])
-def test_singular_vectors_of_an_indefinite_matrix_explain_the_published_error_of_separate_noise(n, d):
+def test_singular_vectors_of_an_indefinite_matrix_explain_the_published_error_of_separate_noise(
+    n, d
+):
     """Their SeparateCov puts noisy eigenvalues between the singular vectors; eigenvectors do better (papers.md)."""
     truth = synthetic_rows(n, d, 1, np.random.default_rng(1))
     truth = truth.T @ truth / n
@@ -85,7 +90,8 @@ def test_the_papers_nuclear_noise_has_its_radius_and_is_not_symmetric():
     """||Z||_* is gamma with shape d**2; six standard errors of 500 draws."""
     data, d = Data(rows=unit_ball_rows(0, 50, 4)), 4
     draws = [
-        nonsymmetric_noise(data, Budget(epsilon=2), SeededEntropy(s)) - data.second_moment for s in range(500)
+        nonsymmetric_noise(data, Budget(epsilon=2), SeededEntropy(s)) - data.second_moment
+        for s in range(500)
     ]
     radii = np.array([np.linalg.norm(each, "nuc") for each in draws]) * 50
     assert abs(radii.mean() - d**2) < 6 * d / sqrt(500)
@@ -96,7 +102,10 @@ def test_the_classical_formula_is_used_at_every_epsilon():
     """Eigenvalues stay inside (0, 1) here, so that clipping leaves the noise; six standard errors of 1500 entries."""
     data = Data(rows=np.vstack([np.eye(5)] * 2000))
     upper = np.triu_indices(5)
-    draws = [classical_gaussian(data, Budget(epsilon=4, delta="1e-3"), SeededEntropy(s)) for s in range(100)]
+    draws = [
+        classical_gaussian(data, Budget(epsilon=4, delta="1e-3"), SeededEntropy(s))
+        for s in range(100)
+    ]
     noise = np.concatenate([(draw - data.second_moment)[upper] for draw in draws])
     expected = sqrt(2) * sqrt(2 * np.log(1250)) / 4 / 10_000
     assert abs(noise.std() / expected - 1) < 6 / sqrt(2 * 1500)
@@ -143,7 +152,9 @@ def test_norm_bound_of_sparse_rows_holds(p):
 
 def test_published_thresholding_keeps_large_entries_only():
     data = Data(rows=unit_ball_rows(1, 5000, 6) * [1, 1, 1, 0.1, 0.1, 0.1])
-    estimate = published_thresholding(data, Budget(epsilon=1, delta="1e-3"), SeededEntropy(0), gamma=0.5)
+    estimate = published_thresholding(
+        data, Budget(epsilon=1, delta="1e-3"), SeededEntropy(0), gamma=0.5
+    )
     assert np.count_nonzero(estimate) == 3
     assert np.allclose(np.diagonal(estimate)[:3], np.diagonal(data.second_moment)[:3], atol=0.01)
 
@@ -151,4 +162,6 @@ def test_published_thresholding_keeps_large_entries_only():
 @pytest.mark.parametrize("bins", [1, 3, 6])
 def test_trace_of_zipf_rows_is_known(bins):
     rows = synthetic_rows(20_000, 5, bins, np.random.default_rng(0))
-    assert np.mean(rows**2) * 5 == pytest.approx(trace(table("zipf", n=20_000, d=5, N=bins)), rel=1e-2)
+    assert np.mean(rows**2) * 5 == pytest.approx(
+        trace(table("zipf", n=20_000, d=5, N=bins)), rel=1e-2
+    )

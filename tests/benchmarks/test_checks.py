@@ -16,11 +16,15 @@ def curve(means, spread=0.1):
 def result(curves, bounds=None):
     panel = Panel(key="p", title="", x_label="x")
     held = PanelResult(panel=panel, curves=curves, bounds=bounds or {})
-    return FigureResult(figure=Figure(name="f", title="", source="", panels=(panel,)), panels={"p": held})
+    return FigureResult(
+        figure=Figure(name="f", title="", source="", panels=(panel,)), panels={"p": held}
+    )
 
 
 RISING, FALLING, FLAT = curve([1, 10, 100]), curve([100, 10, 1]), curve([5, 5, 5])
-ALL = result({"rising": RISING, "falling": FALLING, "flat": FLAT}, {"limit": curve([2, 20, 200], spread=0)})
+ALL = result(
+    {"rising": RISING, "falling": FALLING, "flat": FLAT}, {"limit": curve([2, 20, 200], spread=0)}
+)
 
 
 @pytest.mark.parametrize(
@@ -51,8 +55,14 @@ ALL = result({"rising": RISING, "falling": FALLING, "flat": FLAT}, {"limit": cur
         (claims.grows("p", "absent", 1, 1), "not checked"),
         (claims.grows("elsewhere", "rising", 1, 1), "not checked"),
         (claims.beats("p", "rising", "flat", within=(2, 3)), "not checked"),
-        (claims.all_of(claims.grows("p", "absent", 1, 1), claims.grows("p", "rising", 1, 1)), "confirmed"),
-        (claims.all_of(claims.grows("p", "rising", 9, 1), claims.grows("p", "rising", 1, 1)), "failed"),
+        (
+            claims.all_of(claims.grows("p", "absent", 1, 1), claims.grows("p", "rising", 1, 1)),
+            "confirmed",
+        ),
+        (
+            claims.all_of(claims.grows("p", "rising", 9, 1), claims.grows("p", "rising", 1, 1)),
+            "failed",
+        ),
         (claims.all_of(claims.grows("p", "absent", 1, 1)), "not checked"),
     ],
 )
@@ -75,13 +85,22 @@ def test_crossing_names_the_interval():
 
 def crossing(*panels, exponent=1.0, tolerance=0.01):
     """Pairs of curves that cross at 3.16 and at 31.6 in panels of sizes 10 and 100."""
-    curves = {"low": FLAT, "high": curve([50, 0.5, 0.005])}, {"low": FLAT, "high": curve([500, 50, 0.5])}
+    curves = (
+        {"low": FLAT, "high": curve([50, 0.5, 0.005])},
+        {"low": FLAT, "high": curve([500, 50, 0.5])},
+    )
     held = {
-        f"n{size}": PanelResult(panel=Panel(key=f"n{size}", title="", x_label="x"), curves=each, bounds={})
+        f"n{size}": PanelResult(
+            panel=Panel(key=f"n{size}", title="", x_label="x"), curves=each, bounds={}
+        )
         for size, each in zip((10, 100), curves, strict=True)
     }
-    figure = Figure(name="f", title="", source="", panels=tuple(each.panel for each in held.values()))
-    check = claims.crossing_grows({size: f"n{size}" for size in panels}, "low", "high", exponent, tolerance)
+    figure = Figure(
+        name="f", title="", source="", panels=tuple(each.panel for each in held.values())
+    )
+    check = claims.crossing_grows(
+        {size: f"n{size}" for size in panels}, "low", "high", exponent, tolerance
+    )
     return Claim(text="", check=check, source="").verdict(FigureResult(figure=figure, panels=held))
 
 

@@ -11,16 +11,25 @@ SMALL = ("dong1", "dong2", "dong3", "dong7", "wang1", "amin1", "amin-regression"
 CONFIRMED = [
     ("dong1", "No draw exceeds its bound (Lemma 7 for GaussCov, Theorem 1 for SeparateCov)"),
     ("dong1", "The two bounds cross at a number of columns that grows like n**(2/3)"),
-    ("dong1", "SeparateCov is better than the zero matrix up to a number of columns that grows like n**2"),
+    (
+        "dong1",
+        "SeparateCov is better than the zero matrix up to a number of columns that grows like n**2",
+    ),
     ("dong2", "GaussCov is (slightly) better for small d, SeparateCov much better for large d"),
     ("dong2", "The error of GaussCov grows like d"),
     ("dong2", "SeparateCov has smaller error than EMCov"),
-    ("dong2", "GaussCov, SeparateCov and AdaptiveCov have the errors of the published code, up to a third"),
+    (
+        "dong2",
+        "GaussCov, SeparateCov and AdaptiveCov have the errors of the published code, up to a third",
+    ),
     ("dong2", "auto is nowhere worse than the best of the paper's methods (5 % for chance)"),
     ("dong3", "GaussCov is not trace-sensitive: its error does not depend on N"),
     ("dong3", "SeparateCov, AdaptiveCov and the zero matrix are trace-sensitive"),
     ("dong3", "For the smallest trace the zero matrix is best"),
-    ("dong3", "AdaptiveCov, published: it follows the better of the two at a small cost (up to half more)"),
+    (
+        "dong3",
+        "AdaptiveCov, published: it follows the better of the two at a small cost (up to half more)",
+    ),
     ("dong3", "auto is nowhere worse than the best of the paper's methods (5 % for chance)"),
     ("dong7", "The error of LapCov grows like d**2"),
     ("dong7", "SeparateCov always outperforms EMCov (5 % for chance)"),
@@ -34,7 +43,10 @@ CONFIRMED = [
     ),
     ("amin1", "auto is not worse than any pure method of the paper (5 % for chance)"),
     ("amin-regression", "Lemma 1 bounds the distance of the weights in every draw"),
-    ("amin-regression", "Regression from AD's matrix has smaller error than output perturbation with delta"),
+    (
+        "amin-regression",
+        "Regression from AD's matrix has smaller error than output perturbation with delta",
+    ),
     ("dorsi", "The constant 3 is large enough for p up to 2"),
     ("dorsi", "Symmetrizing Z keeps the bound for p up to 4"),
     ("dorsi", "The error grows like d**(1 + 1/p)"),
@@ -43,9 +55,18 @@ CONFIRMED = [
     ("dorsi", "auto is not worse than Algorithm 2 (5 % for chance)"),
 ]
 FAILED = [
-    ("dong2", "AdaptiveCov, published: it follows the better of the two at a small cost (up to half more)"),
-    ("dong3", "AdaptiveCov, paper: it follows the better of the two at a small cost (up to half more)"),
-    ("dong3", "AdaptiveCov, ours: it follows the better of the two at a small cost (up to half more)"),
+    (
+        "dong2",
+        "AdaptiveCov, published: it follows the better of the two at a small cost (up to half more)",
+    ),
+    (
+        "dong3",
+        "AdaptiveCov, paper: it follows the better of the two at a small cost (up to half more)",
+    ),
+    (
+        "dong3",
+        "AdaptiveCov, ours: it follows the better of the two at a small cost (up to half more)",
+    ),
     *(
         (
             "amin1",
@@ -53,7 +74,10 @@ FAILED = [
         )
         for kind in ("analytic", "classical")
     ),
-    ("dorsi", "Theorem 1: the error is at most 3 d**(1 + 1/p) / (epsilon n) in every Schatten norm"),
+    (
+        "dorsi",
+        "Theorem 1: the error is at most 3 d**(1 + 1/p) / (epsilon n) in every Schatten norm",
+    ),
     ("wang1", "The squared error falls like 1/n (Theorem 2), so the error at least like n**(-1/2)"),
 ]
 

@@ -24,7 +24,9 @@ def test_the_busiest_thread_is_timed_and_moments_are_those_of_the_rows():
 
 def test_actions_take_turns_and_the_best_is_kept():
     turns = []
-    best = interleaved_cpu(lambda: turns.append("a"), lambda: turns.append(np.ones(10).sum()), rounds=3)
+    best = interleaved_cpu(
+        lambda: turns.append("a"), lambda: turns.append(np.ones(10).sum()), rounds=3
+    )
     assert turns == ["a", 10.0] * 3
     assert all(0 <= seconds < float("inf") for pair in best for seconds in pair)
 

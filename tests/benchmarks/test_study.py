@@ -13,7 +13,9 @@ from benchmarks.papers.trials import groups, key_of
 from benchmarks.papers.workers import run_groups
 from dpcov import Budget
 
-POINTS = tuple(Point(x=d, table=table("zipf", n=200, d=d, N=2), budget=Budget(rho=1)) for d in (2, 4))
+POINTS = tuple(
+    Point(x=d, table=table("zipf", n=200, d=d, N=2), budget=Budget(rho=1)) for d in (2, 4)
+)
 GAUSSIAN = contender("noise", "gaussian")
 
 
@@ -34,7 +36,11 @@ def values(store_path, made, *, jobs=1, seed=0):
 
 def test_same_seed_same_values_in_any_number_of_processes():
     made = figure(GAUSSIAN, contender("zero", "zero"))
-    alone, together, other = values(None, made), values(None, made, jobs=2), values(None, made, seed=1)
+    alone, together, other = (
+        values(None, made),
+        values(None, made, jobs=2),
+        values(None, made, seed=1),
+    )
     assert len(alone) == 8
     assert alone == together
     assert alone != other
@@ -44,7 +50,9 @@ def test_finished_trials_are_not_run_again(tmp_path):
     path = tmp_path / "store.sqlite"
     first = values(path, figure(GAUSSIAN))
     with Store(path) as store:
-        more = Study(figures=[figure(GAUSSIAN, repetitions=3)], store=store, directory=tmp_path, seed=0)
+        more = Study(
+            figures=[figure(GAUSSIAN, repetitions=3)], store=store, directory=tmp_path, seed=0
+        )
         assert [value.trial.repetition for value in more.pending()] == [2, 2]
         other_seed = Study(figures=[figure(GAUSSIAN)], store=store, directory=tmp_path, seed=1)
         assert len(other_seed.pending()) == 4
@@ -75,7 +83,8 @@ def test_results_do_not_depend_on_what_is_said_about_them():
 
 def test_metrics_share_one_draw():
     points = tuple(
-        Point(x=p, table=POINTS[0].table, budget=Budget(rho=1), metric=f"schatten:{p}") for p in (1, 2, 8)
+        Point(x=p, table=POINTS[0].table, budget=Budget(rho=1), metric=f"schatten:{p}")
+        for p in (1, 2, 8)
     )
     panel = Panel(key="p", title="", x_label="p", lines=lines([GAUSSIAN], points))
     made = Figure(name="f", title="", source="", panels=(panel,), repetitions=1)
@@ -93,7 +102,11 @@ def test_metrics_share_one_draw():
             POINTS,
             "nuclear: The nuclear mechanism cannot honor (1)-zCDP; it can promise PureDP.",
         ),
-        (contender("big", "zero", largest_d=1), POINTS, "zero: not run above 1 columns in this setting"),
+        (
+            contender("big", "zero", largest_d=1),
+            POINTS,
+            "zero: not run above 1 columns in this setting",
+        ),
         (
             contender("zero", "zero"),
             (Point(x=1, table=table("mnist", n=10), budget=Budget(rho=1)),),

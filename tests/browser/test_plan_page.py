@@ -48,7 +48,9 @@ def page(swept, tmp_path_factory):
 
 
 def numbers(browser):
-    return browser.run("return [...document.querySelectorAll('[data-cell]')].map((cell) => cell.textContent)")
+    return browser.run(
+        "return [...document.querySelectorAll('[data-cell]')].map((cell) => cell.textContent)"
+    )
 
 
 @pytest.mark.parametrize(("width", "dark"), [(1200, False), (360, True)])
@@ -63,12 +65,17 @@ def test_the_page_is_drawn_without_complaint_at_any_width(browser, page, width, 
 def test_the_slider_changes_budget_numbers_choice_and_marker(browser, page, swept):
     browser.open(page)
     assert browser.text("#amount") == "1"
-    before, place = numbers(browser), browser.run("return document.querySelector('.now').getAttribute('x1')")
+    before, place = (
+        numbers(browser),
+        browser.run("return document.querySelector('.now').getAttribute('x1')"),
+    )
     browser.run(SLIDE, 0)
     assert browser.text("#amount") == "0.1"
     assert "(0.1, 1e-6)-DP" in browser.text("#auto")
     assert numbers(browser) != before
-    assert float(browser.run("return document.querySelector('.now').getAttribute('x1')")) < float(place)
+    assert float(browser.run("return document.querySelector('.now').getAttribute('x1')")) < float(
+        place
+    )
     assert [browser.text(f"[data-cell='{cell}']") for cell in ("0,0", "0,1", "2,0", "2,1")] == [
         "1",
         "<3",

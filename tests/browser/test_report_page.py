@@ -47,7 +47,9 @@ def test_pages_are_drawn_without_complaint_at_any_width(browser, pages, name, wi
 
 
 def test_a_complaint_would_be_noticed(browser, pages, tmp_path):
-    planted = pages["demo"].read_text().replace("</body>", "<script>window.hacked = 1</script></body>")
+    planted = (
+        pages["demo"].read_text().replace("</body>", "<script>window.hacked = 1</script></body>")
+    )
     (tmp_path / "planted.html").write_text(planted)
     browser.open(tmp_path / "planted.html")
     assert any("Content Security Policy" in entry["message"] for entry in browser.complaints())
@@ -131,10 +133,10 @@ def test_the_first_tab_stop_skips_to_the_content_and_focus_is_visible(browser, p
 
 
 def test_the_selector_shows_one_group_with_its_own_numbers(browser, pages):
-    shown = (
-        "return [...document.querySelectorAll('#features [data-part]')].filter((part) => !part.hidden).length"
+    shown = "return [...document.querySelectorAll('#features [data-part]')].filter((part) => !part.hidden).length"
+    visible = (
+        "return document.querySelector('#features [data-part]:not([hidden]) tbody').textContent"
     )
-    visible = "return document.querySelector('#features [data-part]:not([hidden]) tbody').textContent"
     browser.open(pages["groups"])
     assert browser.run(shown) == 1
     everybody = browser.run(visible)
@@ -152,7 +154,9 @@ def test_every_plot_has_words_and_every_control_a_name(browser, pages):
     assert browser.run(
         "return [...document.querySelectorAll('svg[role=img]')].every((plot) => plot.querySelector('title'))"
     )
-    assert browser.run("return [...document.querySelectorAll('canvas.map')].every((map) => map.ariaLabel)")
+    assert browser.run(
+        "return [...document.querySelectorAll('canvas.map')].every((map) => map.ariaLabel)"
+    )
     nodes = browser.command("Accessibility.getFullAXTree")["nodes"]
     roles = ("button", "combobox", "checkbox", "radio", "link")
     controls = [node for node in nodes if node.get("role", {}).get("value") in roles]

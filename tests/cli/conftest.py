@@ -34,9 +34,12 @@ class Desk:
         self.data, self.schema = folder / "patients.csv", folder / "patients.toml"
         self.ledger, self.output = folder / "ledger.sqlite", folder / "patients.dpcov"
         cells = [
-            f"{TEXT_SENTINEL},{20 + n % 70},{'FM'[n % 2]},{'true' if n % 3 else 'false'}" for n in range(300)
+            f"{TEXT_SENTINEL},{20 + n % 70},{'FM'[n % 2]},{'true' if n % 3 else 'false'}"
+            for n in range(300)
         ]
-        self.data.write_text("\n".join(["name,age,sex,ill", f"x,{NUMBER_SENTINEL},F,true", *cells]) + "\n")
+        self.data.write_text(
+            "\n".join(["name,age,sex,ill", f"x,{NUMBER_SENTINEL},F,true", *cells]) + "\n"
+        )
         self.schema.write_text(SCHEMA)
         dpcov.Ledger(self.ledger).create("patients", dpcov.Budget(rho=2), "replace-one")
         self.before = self.names()

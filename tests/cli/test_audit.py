@@ -14,7 +14,9 @@ PLANT = "tests.audit.zoo:ReusedSeed"
 def audited(desk, monkeypatch, *arguments):
     # A fixed number of draws, and all the time they take on a busy machine.
     monkeypatch.setattr(suite, "QUICK", suite.Effort(draws=1500, candidates=1, seconds=1000.0))
-    return desk.run("audit", "--neighbors", "replace-one", "--processes", "1", "--seed", "1", *arguments)
+    return desk.run(
+        "audit", "--neighbors", "replace-one", "--processes", "1", "--seed", "1", *arguments
+    )
 
 
 def test_a_sound_mechanism_passes_and_its_table_is_written(desk, tmp_path, monkeypatch):

@@ -41,7 +41,9 @@ def test_schemas_that_cannot_be_used(desk, old, new, words):
 
 
 def test_a_schema_that_is_not_there(desk):
-    desk.assert_refused(desk.run("schema", "check", desk.folder / "absent.toml"), SCHEMA, "no schema file")
+    desk.assert_refused(
+        desk.run("schema", "check", desk.folder / "absent.toml"), SCHEMA, "no schema file"
+    )
     desk.assert_refused(desk.run("schema", "check", desk.folder), SCHEMA)
     desk.schema.write_bytes(b"\xff\xfe\x00")
     desk.assert_refused(desk.release(), SCHEMA, "UTF-8")
@@ -66,10 +68,16 @@ TABLES = {
     "text where a truth belongs": (lambda rows: [*rows, "x,31,F,zebra4711"], "ill"),
     "a field more": (lambda rows: [*rows, "zebra4711,31,F,true,zebra4711"], "fields"),
     "a field less": (lambda rows: [*rows, "zebra4711,31337.25"], "fields"),
-    "wrong encoding": (lambda rows: "\n".join([*rows, "x,20,Fä4711,true"]).encode("latin-1"), "UTF-8"),
+    "wrong encoding": (
+        lambda rows: "\n".join([*rows, "x,20,Fä4711,true"]).encode("latin-1"),
+        "UTF-8",
+    ),
     "an open quotation mark": (lambda rows: [*rows, '"zebra4711,20,F,true', "x,20,F,true"], ""),
     "bytes": (lambda rows: bytes(range(256)) * 40, ""),
-    "two columns of one name": (lambda rows: [rows[0].replace("name", "age"), *rows[1:]], "same name"),
+    "two columns of one name": (
+        lambda rows: [rows[0].replace("name", "age"), *rows[1:]],
+        "same name",
+    ),
 }
 
 
@@ -171,7 +179,9 @@ def test_a_ledger_is_named_or_declined(desk):
     fixed = ("release", desk.data, "--schema", desk.schema, "--rho", "1", "-o", desk.output)
     desk.assert_refused(desk.run(*fixed), USAGE, "--no-ledger")
     desk.assert_refused(desk.run(*fixed, "--ledger", desk.ledger), USAGE, "--dataset")
-    desk.assert_refused(desk.run(*fixed, "--no-ledger", "--dataset", "patients"), USAGE, "needs a ledger")
+    desk.assert_refused(
+        desk.run(*fixed, "--no-ledger", "--dataset", "patients"), USAGE, "needs a ledger"
+    )
     desk.assert_refused(
         desk.run(*fixed, "--ledger", desk.folder / "no", "--dataset", "x"), LEDGER, "ledger create"
     )
@@ -192,7 +202,9 @@ def test_an_existing_output_is_kept(desk):
 
 
 def test_a_folder_that_is_not_there(desk):
-    desk.assert_refused(desk.release("-o", desk.folder / "absent" / "x.dpcov"), RELEASE, "create it first")
+    desk.assert_refused(
+        desk.release("-o", desk.folder / "absent" / "x.dpcov"), RELEASE, "create it first"
+    )
     desk.assert_refused(desk.release("-o", desk.folder), RELEASE, "directory")
 
 
@@ -217,7 +229,9 @@ def test_an_output_folder_without_permission(shared_desk):
     locked.mkdir()
     locked.chmod(0o555)
     shared_desk.before = shared_desk.names()
-    shared_desk.assert_refused(shared_desk.release("-o", locked / "x.dpcov"), RELEASE, "permission denied")
+    shared_desk.assert_refused(
+        shared_desk.release("-o", locked / "x.dpcov"), RELEASE, "permission denied"
+    )
     assert list(locked.iterdir()) == []
 
 

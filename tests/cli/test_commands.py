@@ -178,7 +178,10 @@ def test_progress_counts_rows_only_where_their_number_is_public(show_rows, monke
 
 @pytest.mark.parametrize("quiet", [True, False])
 def test_nobody_who_does_not_watch_is_shown_progress(quiet, capsys):
-    with rows_progress(show_rows=True, quiet=quiet) as progress, steps_progress("Predicting") as steps:
+    with (
+        rows_progress(show_rows=True, quiet=quiet) as progress,
+        steps_progress("Predicting") as steps,
+    ):
         assert progress is None and steps is None
     assert capsys.readouterr().err == ""
 

@@ -37,7 +37,9 @@ def fill(text, bounds=None, categories=None, ignored=()):
                 "upper = nan", f"upper = {upper}"
             )
         elif name in (categories or {}):
-            column = column.replace("categories = []", f"categories = {json.dumps(categories[name])}")
+            column = column.replace(
+                "categories = []", f"categories = {json.dumps(categories[name])}"
+            )
         filled.append(column)
     return "".join([head, *filled])
 
@@ -58,11 +60,17 @@ def test_from_a_table_to_a_covariance(desk):
     assert "norm bound 2" in done(desk.run("schema", "check", schema, "--data", desk.data))
 
     ledger = desk.folder / "books.sqlite"
-    done(desk.run("ledger", "create", ledger, "--dataset", "p", "--epsilon", "4", "--delta", "1e-6"))
+    done(
+        desk.run("ledger", "create", ledger, "--dataset", "p", "--epsilon", "4", "--delta", "1e-6")
+    )
     assert "p" in done(desk.run("ledger", "list", ledger))
 
     paid = ("--ledger", ledger, "--dataset", "p", "--epsilon", "1", "--delta", "1e-7")
-    told = done(desk.run("release", desk.data, "--schema", schema, *paid, "--rows", "301", "-o", desk.output))
+    told = done(
+        desk.run(
+            "release", desk.data, "--schema", schema, *paid, "--rows", "301", "-o", desk.output
+        )
+    )
     assert "dpcov export" in told
     assert "committed" in done(desk.run("ledger", "show", ledger, "--dataset", "p"))
 
@@ -121,11 +129,23 @@ def test_standard_input_and_compressed_files_are_read(desk):
 
 
 def test_add_remove_one_tells_no_exact_number_of_rows(desk):
-    fixed = ("release", desk.data, "--schema", desk.schema, "--rho", "1", "--no-ledger", "-o", desk.output)
+    fixed = (
+        "release",
+        desk.data,
+        "--schema",
+        desk.schema,
+        "--rho",
+        "1",
+        "--no-ledger",
+        "-o",
+        desk.output,
+    )
     told = done(desk.run(*fixed, "--neighbors", "add-remove-one"))
     shown = done(desk.run("show", desk.output))
     # The noisy number may happen to be the exact one; it must not stand anywhere else but in the folder's name.
-    public = re.sub(r"[0-9a-f]{64}|about [0-9,]+ \(noisy", "", told + shown).replace(str(desk.folder), "")
+    public = re.sub(r"[0-9a-f]{64}|about [0-9,]+ \(noisy", "", told + shown).replace(
+        str(desk.folder), ""
+    )
     assert not re.search(r"(?<![\d.,])301(?![\d.,])", public)
 
 
@@ -149,12 +169,20 @@ def test_the_demo_writes_its_two_files_and_says_what_they_are(desk, monkeypatch)
     monkeypatch.chdir(empty)
     told = done(desk.run("demo"))
     assert sorted(path.name for path in empty.iterdir()) == ["demo-covariance.csv", "demo.dpcov"]
-    for words in ("demo.dpcov", "demo-covariance.csv", "dpcov show", "dpcov export", "schema draft"):
+    for words in (
+        "demo.dpcov",
+        "demo-covariance.csv",
+        "dpcov show",
+        "dpcov export",
+        "schema draft",
+    ):
         assert words in told
     made = dpcov.load(empty / "demo.dpcov")
     assert made.is_private
     assert made.n_rows == 569
-    assert len((empty / "demo-covariance.csv").read_text().splitlines()) == len(made.feature_names) + 1
+    assert (
+        len((empty / "demo-covariance.csv").read_text().splitlines()) == len(made.feature_names) + 1
+    )
     before = (empty / "demo.dpcov").read_bytes()
     assert desk.run("demo").exit_code == 2
     assert (empty / "demo.dpcov").read_bytes() == before
@@ -186,7 +214,17 @@ def test_adult_with_numbers_and_categories(desk, request):
     assert f"norm bound {15**0.5:.6g}" in checked
 
     output = desk.folder / "adult.dpcov"
-    fixed = ("--schema", schema, "--epsilon", "1", "--delta", "1e-6", "--no-ledger", "--rows", "48842")
+    fixed = (
+        "--schema",
+        schema,
+        "--epsilon",
+        "1",
+        "--delta",
+        "1e-6",
+        "--no-ledger",
+        "--rows",
+        "48842",
+    )
     done(desk.run("release", data, *fixed, "-o", output))
     made = dpcov.load(output)
     assert len(made.feature_names) == 108

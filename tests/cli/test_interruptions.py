@@ -9,7 +9,9 @@ import pytest
 
 from dpcov.noise.entropy import SystemEntropy
 
-pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals of other systems work differently")
+pytestmark = pytest.mark.skipif(
+    os.name != "posix", reason="signals of other systems work differently"
+)
 
 
 def listening():

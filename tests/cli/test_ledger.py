@@ -39,7 +39,9 @@ def test_tampering_is_told_with_what_can_be_trusted_and_what_to_do(desk):
     assert result.exit_code == 6
     told = " ".join(result.output.split())
     assert "Found: entry 2 was changed: promise_rho differ from the trail." in told
-    assert "Trustworthy are events 1 to 7 and 1 releases (1). Spend nothing; restore a backup" in told
+    assert (
+        "Trustworthy are events 1 to 7 and 1 releases (1). Spend nothing; restore a backup" in told
+    )
 
 
 @pytest.mark.parametrize(
@@ -80,7 +82,9 @@ def test_large_deltas_are_refused_unless_a_flag_insists_and_large_epsilons_warn(
 
 
 def test_what_is_left_is_told_in_words_where_gaussian_noise_is_added_up(desk):
-    created = desk.run("ledger", "create", desk.ledger, "--dataset", "g", "--epsilon", "2", "--delta", "1e-6")
+    created = desk.run(
+        "ledger", "create", desk.ledger, "--dataset", "g", "--epsilon", "2", "--delta", "1e-6"
+    )
     assert created.exit_code == 0, created.output
     made = desk.release("--dataset", "g", "--epsilon", "1", "--delta", "1e-6", rho=None)
     assert made.exit_code == 0, made.output

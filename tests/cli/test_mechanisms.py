@@ -70,5 +70,7 @@ def test_options_reach_the_mechanism(desk, name, budget, option, kept):
     result = desk.run(*arguments, "--mechanism", name, "--option", option, "-o", desk.output)
     assert result.exit_code == 0, result.output
     assert dpcov.load(desk.output).manifest.mechanism.options[option.partition("=")[0]] == kept
-    wrong = desk.run(*arguments, "--mechanism", name, "--option", option.partition("=")[0] + "=-nonsense")
+    wrong = desk.run(
+        *arguments, "--mechanism", name, "--option", option.partition("=")[0] + "=-nonsense"
+    )
     assert wrong.exit_code == 2

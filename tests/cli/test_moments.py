@@ -38,18 +38,40 @@ def dpcov(*words):
 
 def gather(*parts, output="all.moments", more=()):
     return dpcov(
-        "moments", "gather", *parts, "--schema", "schema.toml", "--key", "k", "-o", output, *BUDGET, *more
+        "moments",
+        "gather",
+        *parts,
+        "--schema",
+        "schema.toml",
+        "--key",
+        "k",
+        "-o",
+        output,
+        *BUDGET,
+        *more,
     )
 
 
 def test_sites_gather_somebody_merges_and_one_release_is_paid_once(folder):
     assert gather("jan.csv", "feb.csv", output="north.moments").exit_code == 0
     assert gather("mar.csv", output="south.moments").exit_code == 0
-    merged = dpcov("moments", "merge", "north.moments", "south.moments", "--key", "k", "-o", "all.moments")
+    merged = dpcov(
+        "moments", "merge", "north.moments", "south.moments", "--key", "k", "-o", "all.moments"
+    )
     assert merged.exit_code == 0, merged.output
     assert "3 parts" in merged.output
     assert dpcov("ledger", "create", "l.sqlite", "--dataset", "p", "--rho", "0.5").exit_code == 0
-    spending = ["--schema", "schema.toml", *BUDGET, "--ledger", "l.sqlite", "--dataset", "p", "-o", "p.dpcov"]
+    spending = [
+        "--schema",
+        "schema.toml",
+        *BUDGET,
+        "--ledger",
+        "l.sqlite",
+        "--dataset",
+        "p",
+        "-o",
+        "p.dpcov",
+    ]
     made = dpcov("release", "all.moments", "--key", "k", *spending)
     assert made.exit_code == 0, made.output
     assert Release.load("p.dpcov").n_rows == 50 + 51 + 52
@@ -77,9 +99,20 @@ def test_mistakes_are_refused_before_anything_is_read(folder):
     assert "exists already" in gather("feb.csv").output
     assert (
         "twice"
-        in dpcov("moments", "merge", "all.moments", "all.moments", "--key", "k", "-o", "b.moments").output
+        in dpcov(
+            "moments", "merge", "all.moments", "all.moments", "--key", "k", "-o", "b.moments"
+        ).output
     )
-    release = ["release", "all.moments", "--schema", "schema.toml", *BUDGET, "--no-ledger", "-o", "p.dpcov"]
+    release = [
+        "release",
+        "all.moments",
+        "--schema",
+        "schema.toml",
+        *BUDGET,
+        "--no-ledger",
+        "-o",
+        "p.dpcov",
+    ]
     assert "need their key" in dpcov(*release).output
     assert dpcov("moments", "key", "other").exit_code == 0
     assert "key is another one" in dpcov(*release, "--key", "other").output
@@ -133,7 +166,15 @@ def test_a_part_named_in_two_ways_is_one_part(folder):
 
 
 def test_a_passphrase_that_is_not_set_is_told(folder):
-    options = ["--schema", "schema.toml", "--passphrase-env", "DPCOV_ABSENT", "-o", "all.moments", *BUDGET]
+    options = [
+        "--schema",
+        "schema.toml",
+        "--passphrase-env",
+        "DPCOV_ABSENT",
+        "-o",
+        "all.moments",
+        *BUDGET,
+    ]
     refused = dpcov("moments", "gather", "jan.csv", *options)
     assert refused.exit_code == 2
     assert "is not set" in refused.output

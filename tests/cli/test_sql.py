@@ -62,7 +62,9 @@ def test_the_url_may_come_from_the_environment(desk, database):
     assert result.exit_code == 0, result.output
     desk.before = desk.names()
     for environment in ({}, {"PATIENTS": ""}):
-        refused = released(desk, *sql, "--db-env", "PATIENTS", "--force", env={"PATIENTS": "", **environment})
+        refused = released(
+            desk, *sql, "--db-env", "PATIENTS", "--force", env={"PATIENTS": "", **environment}
+        )
         assert refused.exit_code == 2
         assert "is not set" in refused.output
 
@@ -94,7 +96,9 @@ def test_a_password_on_the_command_line_is_warned_about_and_never_repeated(desk)
     result = released(desk, "--sql", "SELECT 1 AS age", "--db", url)
     desk.assert_refused(result, 4, "for --db also --db-env")
     assert SECRET not in result.output
-    quiet = released(desk, "--sql", "SELECT 1 AS age", "--db-env", "PATIENTS", env={"PATIENTS": url})
+    quiet = released(
+        desk, "--sql", "SELECT 1 AS age", "--db-env", "PATIENTS", env={"PATIENTS": url}
+    )
     desk.assert_refused(quiet, 4, "check URL")
     assert SECRET not in quiet.output
     assert "other users" not in quiet.output
@@ -138,7 +142,9 @@ def test_a_ledger_on_a_server_pays_for_a_release(desk, postgres_database):
     assert opened.exit_code == 0, opened.output
     fixed = ("release", desk.data, "--schema", desk.schema, "-o", desk.output, "--force")
     for code in (0, 0, 6):
-        result = desk.run(*fixed, "--rho", "0.5", "--ledger", postgres_database, "--dataset", "patients")
+        result = desk.run(
+            *fixed, "--rho", "0.5", "--ledger", postgres_database, "--dataset", "patients"
+        )
         assert result.exit_code == code, result.output
     shown = desk.run("ledger", "show", postgres_database, "--dataset", "patients")
     assert shown.output.count("committed") == 2

@@ -6,7 +6,16 @@ import sys
 
 import pytest
 
-HEAVY = ("pyarrow", "scipy", "pandas", "polars", "narwhals", "cryptography", "sklearn", "dp_accounting")
+HEAVY = (
+    "pyarrow",
+    "scipy",
+    "pandas",
+    "polars",
+    "narwhals",
+    "cryptography",
+    "sklearn",
+    "dp_accounting",
+)
 
 
 def seconds(*arguments, repeats=4):
@@ -16,7 +25,12 @@ def seconds(*arguments, repeats=4):
         before = os.times()
         subprocess.run([sys.executable, *arguments], check=True, capture_output=True)
         after = os.times()
-        used = after.children_user + after.children_system - before.children_user - before.children_system
+        used = (
+            after.children_user
+            + after.children_system
+            - before.children_user
+            - before.children_system
+        )
         best = min(best, used)
     return best
 

@@ -49,13 +49,19 @@ def door(cells, engine=None):
 def arrow(rows):
     """Rows as a table of declared types."""
     return pa.table(
-        [pa.array(column, kind) for column, kind in zip(zip(*rows, strict=True), TYPES.types, strict=True)],
+        [
+            pa.array(column, kind)
+            for column, kind in zip(zip(*rows, strict=True), TYPES.types, strict=True)
+        ],
         schema=TYPES,
     )
 
 
 def _objects(rows):
-    return {name: pd.Series([row[place] for row in rows], dtype=object) for place, name in enumerate(NAMES)}
+    return {
+        name: pd.Series([row[place] for row in rows], dtype=object)
+        for place, name in enumerate(NAMES)
+    }
 
 
 @door("lines")
@@ -74,7 +80,9 @@ def csv_gz(lines, folder):
 
 @door("lines")
 def standard_input(lines, folder):
-    return delimited.from_stream(io.BytesIO("\n".join(["n,c", *lines, ""]).encode()), "standard input")
+    return delimited.from_stream(
+        io.BytesIO("\n".join(["n,c", *lines, ""]).encode()), "standard input"
+    )
 
 
 @door("declared")
@@ -138,7 +146,9 @@ def _sqlite_file(rows, folder):
     path.unlink(missing_ok=True)
     with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute("CREATE TABLE t (n NUMERIC, c NUMERIC)")
-        connection.executemany("INSERT INTO t VALUES (?, ?)", [tuple(map(_storable, row)) for row in rows])
+        connection.executemany(
+            "INSERT INTO t VALUES (?, ?)", [tuple(map(_storable, row)) for row in rows]
+        )
     return path
 
 
@@ -187,7 +197,9 @@ def dask_frame(rows, folder):
     import dask.dataframe
 
     with dask.config.set({"dataframe.convert-string": False}):
-        return dask.dataframe.from_pandas(pd.DataFrame(_objects(rows)), npartitions=max(1, len(rows) // 2))
+        return dask.dataframe.from_pandas(
+            pd.DataFrame(_objects(rows)), npartitions=max(1, len(rows) // 2)
+        )
 
 
 @door("declared", engine="dask")
@@ -218,7 +230,11 @@ def _hive(rows, folder):
     """One folder a category, as programs write partitioned tables."""
     place = folder / "hive"
     partitioning = pa.dataset.partitioning(pa.schema([("c", pa.string())]), flavor="hive")
-    options = {"format": "parquet", "partitioning": partitioning, "existing_data_behavior": "delete_matching"}
+    options = {
+        "format": "parquet",
+        "partitioning": partitioning,
+        "existing_data_behavior": "delete_matching",
+    }
     for old in place.glob("*/*"):
         old.unlink()
     pa.dataset.write_dataset(arrow(rows), place, **options)

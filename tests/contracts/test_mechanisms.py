@@ -163,7 +163,10 @@ def test_a_budget_of_another_kind_is_refused_unread(mechanism, ledger_for):
 @every_mechanism
 def test_an_unsupported_relation_is_refused_unread(mechanism, ledger_for):
     kind = mechanism.promises[0]
-    for neighbors in [*(known for known in NEIGHBORS if known not in mechanism.relations), "whoever"]:
+    for neighbors in [
+        *(known for known in NEIGHBORS if known not in mechanism.relations),
+        "whoever",
+    ]:
         ledger = ledger_for(mechanism.relations[0], kind)
         refused_unread(BudgetError, ledger, mechanism, neighbors)
 
@@ -172,7 +175,9 @@ def test_an_unsupported_relation_is_refused_unread(mechanism, ledger_for):
 @every_mechanism
 def test_impossible_rows_per_person_are_refused_unread(mechanism, wrong, ledger_for):
     _, neighbors, kind = first_case(mechanism)
-    refused_unread(UsageError, ledger_for(neighbors, kind), mechanism, neighbors, rows_per_person=wrong)
+    refused_unread(
+        UsageError, ledger_for(neighbors, kind), mechanism, neighbors, rows_per_person=wrong
+    )
 
 
 @pytest.mark.parametrize("wrong", [None, 0, -1.0, float("nan"), float("inf"), True, "1"])
@@ -199,7 +204,9 @@ def test_an_overspent_ledger_is_refused_unread(mechanism, neighbors, kind, tmp_p
     ledger = dpcov.Ledger(tmp_path / "ledger.sqlite")
     small = {"epsilon": "1e-3"} if kind is not ZCDP else {"rho": "1e-6"}
     ledger.create(
-        "people", dpcov.Budget(**small, **({"delta": "1e-9"} if kind is ApproxDP else {})), neighbors
+        "people",
+        dpcov.Budget(**small, **({"delta": "1e-9"} if kind is ApproxDP else {})),
+        neighbors,
     )
     refused_unread(LedgerError, ledger, mechanism, neighbors, budget=BUDGETS[kind])
 
@@ -257,7 +264,9 @@ def test_a_failing_draw_stays_spent_and_says_so(mechanism, neighbors, kind, ledg
 
 
 @pytest.mark.parametrize(("mechanism", "neighbors", "kind"), FREE)
-def test_what_costs_nothing_ignores_the_table_and_is_not_charged(mechanism, neighbors, kind, ledger_for):
+def test_what_costs_nothing_ignores_the_table_and_is_not_charged(
+    mechanism, neighbors, kind, ledger_for
+):
     ledger = ledger_for(neighbors, kind)
     made = release(mechanism, neighbors, kind, ledger=ledger, dataset="people")
     assert ledger.entries("people") == ()
@@ -267,7 +276,9 @@ def test_what_costs_nothing_ignores_the_table_and_is_not_charged(mechanism, neig
 @every_case
 def test_the_promise_is_not_weaker_than_the_budget(mechanism, neighbors, kind):
     budget = BUDGETS[kind]
-    problem = Problem(n_features=4, neighbors=neighbors, n_rows=500 if neighbors == "replace-one" else None)
+    problem = Problem(
+        n_features=4, neighbors=neighbors, n_rows=500 if neighbors == "replace-one" else None
+    )
     calibration = mechanism().calibrate(problem, budget)
     assert at_least_as_strong(calibration.promise, budget.promise)
     made = release(mechanism, neighbors, kind)
@@ -346,7 +357,9 @@ def test_noise_is_fresh_unless_seeded(mechanism, neighbors, kind):
 
 def same_numbers(first, second):
     mine, theirs = first.statistics.arrays, second.statistics.arrays
-    return set(mine) == set(theirs) and all(np.array_equal(mine[name], theirs[name]) for name in mine)
+    return set(mine) == set(theirs) and all(
+        np.array_equal(mine[name], theirs[name]) for name in mine
+    )
 
 
 @pytest.mark.parametrize(
@@ -360,10 +373,14 @@ def test_the_noise_has_the_stated_variance(mechanism, neighbors, kind):
     made = release(mechanism, neighbors, kind, rows)
     if made.statistics.noise is None or "gaussian" not in made.statistics.noise.family:
         pytest.skip("the noise of this mechanism is tested where it is drawn")
-    noise = noise_draws(mechanism, neighbors, kind, rows, repeats=math.ceil(mean_square_samples() / 4))
+    noise = noise_draws(
+        mechanism, neighbors, kind, rows, repeats=math.ceil(mean_square_samples() / 4)
+    )
     law = made.statistics.noise
     np.testing.assert_array_equal(noise, noise.swapaxes(1, 2))
-    assert_mean_square(np.diagonal(noise, axis1=1, axis2=2).ravel(), float(int(law.diagonal_variance)))
+    assert_mean_square(
+        np.diagonal(noise, axis1=1, axis2=2).ravel(), float(int(law.diagonal_variance))
+    )
     upper = np.triu_indices(4, 1)
     assert_mean_square(noise[:, upper[0], upper[1]].ravel(), float(int(law.off_diagonal_variance)))
 

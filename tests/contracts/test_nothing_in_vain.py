@@ -24,11 +24,47 @@ TOTALS = {
     ApproxDP: dpcov.Budget(epsilon=100, delta="0.9"),
 }
 STRANGE = [
-    *(None, True, np.False_, "1", "", b"1", "\ud800", np.str_("0.5"), [], [2], {}, object(), print, 0.5j),
-    *(np.array(0.5), np.array(2), np.array([0.5]), np.arange(2), np.empty(0), np.datetime64("2020-01-01")),
+    *(
+        None,
+        True,
+        np.False_,
+        "1",
+        "",
+        b"1",
+        "\ud800",
+        np.str_("0.5"),
+        [],
+        [2],
+        {},
+        object(),
+        print,
+        0.5j,
+    ),
+    *(
+        np.array(0.5),
+        np.array(2),
+        np.array([0.5]),
+        np.arange(2),
+        np.empty(0),
+        np.datetime64("2020-01-01"),
+    ),
     *(0, 1, 2, -1, 0.5, 2.0, -0.0, 1e-300, 2.2e-308, 5e-324, 1e308, math.nan, math.inf, -math.inf),
-    *(10**400, -(10**400), Fraction(1, 10**400), Fraction(1, 3), Decimal("sNaN"), Decimal("1e-9999")),
-    *(np.int64(2), np.uint8(20), np.float64(0.5), np.float32(0.1), np.float16(0.5), np.longdouble(0.5)),
+    *(
+        10**400,
+        -(10**400),
+        Fraction(1, 10**400),
+        Fraction(1, 3),
+        Decimal("sNaN"),
+        Decimal("1e-9999"),
+    ),
+    *(
+        np.int64(2),
+        np.uint8(20),
+        np.float64(0.5),
+        np.float32(0.1),
+        np.float16(0.5),
+        np.longdouble(0.5),
+    ),
 ]
 
 
@@ -40,7 +76,11 @@ def parts_of(hint):
 def edges(within):
     """The ends of a range and what lies beside them."""
     ends = [end for end in (within.low, within.high) if math.isfinite(end)]
-    return [beside for end in ends for beside in (end, math.nextafter(end, 0), math.nextafter(end, math.inf))]
+    return [
+        beside
+        for end in ends
+        for beside in (end, math.nextafter(end, 0), math.nextafter(end, math.inf))
+    ]
 
 
 def guises(value):
@@ -49,7 +89,14 @@ def guises(value):
         return [value, np.str_(value), value.upper(), value.encode()]
     if value is None:
         return []
-    numbers = [value, np.asarray(value)[()], np.float32(value), Fraction(value), Decimal(value), str(value)]
+    numbers = [
+        value,
+        np.asarray(value)[()],
+        np.float32(value),
+        Fraction(value),
+        Decimal(value),
+        str(value),
+    ]
     return [*numbers, int(value)]
 
 
@@ -110,13 +157,20 @@ OPTIONS = [
 
 @pytest.mark.parametrize(("mechanism", "neighbors", "kind", "field"), OPTIONS)
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
-def test_no_option_of_a_mechanism_is_charged_in_vain(mechanism, neighbors, kind, field, ledger_for, tmp_path):
+def test_no_option_of_a_mechanism_is_charged_in_vain(
+    mechanism, neighbors, kind, field, ledger_for, tmp_path
+):
     ledger = ledger_for(kind, neighbors)
 
     def release(value):
         facts = {"norm_bound": 1.0, "budget": BUDGETS[kind], "neighbors": neighbors}
         return dpcov.second_moment(
-            X, mechanism=mechanism.name, **facts, ledger=ledger, dataset="people", **{field.name: value}
+            X,
+            mechanism=mechanism.name,
+            **facts,
+            ledger=ledger,
+            dataset="people",
+            **{field.name: value},
         )
 
     hint = typing.get_type_hints(mechanism, include_extras=True)[field.name]
@@ -125,8 +179,21 @@ def test_no_option_of_a_mechanism_is_charged_in_vain(mechanism, neighbors, kind,
 
 FACTS = {
     **{"neighbors": "replace-one", "n_rows": 60, "by": "x0", "engine": "local", "threads": 1},
-    **{"memory_limit": 4.0, "mechanism": "gaussian", "dataset": "people", "entropy": None, "bits": 20},
-    **{"epsilon": 1, "delta": 1e-6, "rho": 0.5, "rows_per_person": 2, "title": "a", "intercept": True},
+    **{
+        "memory_limit": 4.0,
+        "mechanism": "gaussian",
+        "dataset": "people",
+        "entropy": None,
+        "bits": 20,
+    },
+    **{
+        "epsilon": 1,
+        "delta": 1e-6,
+        "rho": 0.5,
+        "rows_per_person": 2,
+        "title": "a",
+        "intercept": True,
+    },
     **{"schema_bound": 1.5, "missing": "center", "lower": -1.0, "norm_bound": 2.0, "unit": 2},
 }
 
@@ -148,7 +215,9 @@ def test_nothing_else_that_is_typed_is_charged_in_vain(name, ledger_for, tmp_pat
             facts[name] = value
         facts = {"budget": dpcov.Budget(**budget), "ledger": ledger, "dataset": "people", **facts}
         if name in ("norm_bound", "unit"):
-            unit = {"norm_bound": 1.0} | {"norm_bound" if name == "norm_bound" else "rows_per_person": value}
+            unit = {"norm_bound": 1.0} | {
+                "norm_bound" if name == "norm_bound" else "rows_per_person": value
+            }
             return dpcov.second_moment(X, **unit, **facts)
         columns = SCHEMA | ({"x0": dpcov.Numeric(lower=value, upper=1)} if name == "lower" else {})
         return dpcov.release(X, schema=dpcov.Schema(columns=columns, **schema), **facts)

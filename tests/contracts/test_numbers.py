@@ -37,7 +37,9 @@ def rows(means=0.9, n_rows=3000, n_features=6):
 
 
 def made(bounds=((-1, 1),) * 6, **terms):
-    columns = {f"x{k}": dpcov.Numeric(lower=low, upper=high) for k, (low, high) in enumerate(bounds)}
+    columns = {
+        f"x{k}": dpcov.Numeric(lower=low, upper=high) for k, (low, high) in enumerate(bounds)
+    }
     half = np.array([(high - low) / 2 for low, high in bounds])
     schema = dpcov.Schema(columns=columns)
     return dpcov.release(rows() * half, schema=schema, entropy=dpcov.SeededEntropy(3), **terms)
@@ -64,7 +66,9 @@ def test_pages_and_estimators_say_the_same(release):
     pca = PrivatePCA.from_release(release, scaling="encoded")
     np.testing.assert_allclose(page.spectrum.estimate, pca.scree_, atol=1e-12)
     assert page.spectrum.n_above == (None if page.spectrum.edge is None else pca.n_above_noise_)
-    assert page.spectrum.edge == pca.noise_edge_ == covariance.noise_edge_ == correlation.noise_edge_
+    assert (
+        page.spectrum.edge == pca.noise_edge_ == covariance.noise_edge_ == correlation.noise_edge_
+    )
 
 
 @pytest.mark.parametrize("name", ["gaussian", "n private", "nuclear"])
@@ -93,7 +97,11 @@ def test_units_do_not_change_correlations():
     """A column in units a billion times as large is no column without variance."""
     found = [
         PrivateCorrelation.from_release(
-            made(bounds=((-unit, unit), *((-1, 1),) * 5), budget=dpcov.Budget(rho=1000), mechanism="gaussian")
+            made(
+                bounds=((-unit, unit), *((-1, 1),) * 5),
+                budget=dpcov.Budget(rho=1000),
+                mechanism="gaussian",
+            )
         )
         for unit in (1.0, 1e9)
     ]

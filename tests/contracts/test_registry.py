@@ -52,7 +52,9 @@ def stated_default(mechanism, option):
     found = re.search(rf"^{option} : .*default=(\S+)$", text, re.MULTILINE)
     if found:
         return ast.literal_eval(found[1])
-    assert re.search(rf"\b{option}\b[\w, ]*\n    As in :class:`~dpcov.mechanisms.gaussian.Gaussian`", text)
+    assert re.search(
+        rf"\b{option}\b[\w, ]*\n    As in :class:`~dpcov.mechanisms.gaussian.Gaussian`", text
+    )
     return stated_default(find_mechanism("gaussian"), option)
 
 

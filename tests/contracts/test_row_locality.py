@@ -33,7 +33,15 @@ from tests.data.engines.conftest import session  # noqa: F401
 
 LABELS = (
     *("1", "1.5", "2", "2.0", "01", "a", "x", "true", "True", "1.50", "1e16", "10000000000000000"),
-    *("9007199254740993", "9007199254740992", "2020-01-01", "2020-01-01 00:00:00+00:00", 'x"y', "a,b", ""),
+    *(
+        "9007199254740993",
+        "9007199254740992",
+        "2020-01-01",
+        "2020-01-01 00:00:00+00:00",
+        'x"y',
+        "a,b",
+        "",
+    ),
 )
 SCHEMA = dpcov.Schema(
     columns={
@@ -67,8 +75,16 @@ OBJECTS = [
         (Decimal("0.1"), Decimal("1.5")),
         (np.float16(0.1), np.float16(1.5)),
     ],
-    *[(np.float32(0.1), np.int8(1)), (None, None), (float("nan"), float("nan")), (0, date(2020, 1, 1))],
-    *[(3, datetime(2020, 1, 1, tzinfo=UTC)), (3, datetime(2020, 1, 1, tzinfo=timezone(timedelta(hours=5))))],
+    *[
+        (np.float32(0.1), np.int8(1)),
+        (None, None),
+        (float("nan"), float("nan")),
+        (0, date(2020, 1, 1)),
+    ],
+    *[
+        (3, datetime(2020, 1, 1, tzinfo=UTC)),
+        (3, datetime(2020, 1, 1, tzinfo=timezone(timedelta(hours=5)))),
+    ],
     *[
         (Decimal("1E+400"), "x"),
         (-0.0, "01"),
@@ -112,7 +128,8 @@ POOLS = {
     "objects": BASE + OBJECTS,
     # pandas takes 1, 1.0 and True for one category, so a frame may hold one of them only.
     "labels": [
-        (0.5, cell) for cell in ("2", "a", 1, None, 1.5, "1", "1.50", 2**53 + 1, 1e16, date(2020, 1, 1), b"a")
+        (0.5, cell)
+        for cell in ("2", "a", 1, None, 1.5, "1", "1.50", 2**53 + 1, 1e16, date(2020, 1, 1), b"a")
     ],
     "lines": ["1,1", "2.5,2", "-1,a", "7,", *LINES],
 }
@@ -237,7 +254,9 @@ def test_rows_of_numbers(name, folder):
 
 def grouped_rows(rows, folder):
     codes, _ = _group_codes([label for _, label in rows], LABELS[:-1])
-    return GroupedRows(rows=np.array([[float(len(str(label))), 1.0] for _, label in rows]), groups=codes)
+    return GroupedRows(
+        rows=np.array([[float(len(str(label))), 1.0] for _, label in rows]), groups=codes
+    )
 
 
 def test_groups_beside_the_rows(folder):
@@ -262,7 +281,9 @@ def test_saved_moments(folder, tmp_path):
         return Checkpoint.load(tmp_path / "t.moments", key)
 
     made = Gatherer(saved, folder)
-    made.spec = dpcov.checkpoint(arrow(BASE), schema=SCHEMA, budget=dpcov.Budget(rho=1)).moments.spec
+    made.spec = dpcov.checkpoint(
+        arrow(BASE), schema=SCHEMA, budget=dpcov.Budget(rho=1)
+    ).moments.spec
     made.pool = POOLS["declared"]
     check(made, 2)
 
@@ -278,7 +299,12 @@ def test_postgres(folder, postgres_database):
         return dpcov.Query("SELECT n, c FROM t", db=postgres_database)
 
     made = Gatherer(table, folder)
-    made.pool = [*POOLS["declared"], (Decimal("0.1"), "1.50"), (2**53 + 1, "2"), (Decimal("1e30"), "x")]
+    made.pool = [
+        *POOLS["declared"],
+        (Decimal("0.1"), "1.50"),
+        (2**53 + 1, "2"),
+        (Decimal("1e30"), "x"),
+    ]
     check(made, 3)
 
 
@@ -327,15 +353,31 @@ FAULTS = {
     "pandas objects by Arrow's guess": (
         "pandas_objects",
         [(1.0, Decimal("1.5")), (1.0, Decimal("1.00"))],
-        [(frames, "_pandas_column", lambda cells, name, reading: pa.array(cells, from_pandas=True))],
+        [
+            (
+                frames,
+                "_pandas_column",
+                lambda cells, name, reading: pa.array(cells, from_pandas=True),
+            )
+        ],
     ),
     "types of all folders together": (
         "dask_folder_of_parquet",
         [(1.0, "01"), (2.0, "x")],
-        [(parquet_module, "_with_folders", lambda files: pa.dataset.dataset(files, partitioning="hive"))],
+        [
+            (
+                parquet_module,
+                "_with_folders",
+                lambda files: pa.dataset.dataset(files, partitioning="hive"),
+            )
+        ],
     ),
     "labels of all rows together": (None, [(1.0, 2**53 + 1), (1.0, 1.5)], []),
-    "a quotation mark": ("csv", ['1,"a', "2,x", '3,"a"'], [(delimited, "CheckedLines", LenientLines)]),
+    "a quotation mark": (
+        "csv",
+        ['1,"a', "2,x", '3,"a"'],
+        [(delimited, "CheckedLines", LenientLines)],
+    ),
     "a blank line": (
         "csv",
         ["1,1", "", "2,x"],

@@ -70,7 +70,8 @@ def test_columns_of_cells_have_the_type_that_is_wanted():
 
 
 @pytest.mark.parametrize(
-    ("label", "cell", "found"), [("1.0", 1, True), ("1.0", "1.00", True), ("1", 1.0, True), ("01", 1, False)]
+    ("label", "cell", "found"),
+    [("1.0", 1, True), ("1.0", "1.00", True), ("1", 1.0, True), ("01", 1, False)],
 )
 def test_a_whole_number_is_one_category_however_it_is_written(label, cell, found):
     code_of = codes_of_labels([label])

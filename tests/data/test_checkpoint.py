@@ -101,14 +101,19 @@ def test_different_schemas_groups_and_mechanisms_do_not_mix():
     with pytest.raises(DataError, match="different schemas"):
         plain.merge(gathered(table(), schema=other))
     with pytest.raises(DataError, match="different schemas"):
-        gathered(table(), mechanism="stratified").merge(gathered(table(), mechanism="stratified", by="x2"))
+        gathered(table(), mechanism="stratified").merge(
+            gathered(table(), mechanism="stratified", by="x2")
+        )
     with pytest.raises(DataError):
         gathered(table(), mechanism="gaussian").merge(gathered(table(), mechanism="stratified"))
     with pytest.raises(UsageError, match="another schema"):
         dpcov.release(plain, schema=other, budget=BUDGET)
     with pytest.raises(UsageError, match="Gather again"):
         dpcov.release(
-            gathered(table(), mechanism="stratified"), schema=SCHEMA, budget=BUDGET, mechanism="gaussian"
+            gathered(table(), mechanism="stratified"),
+            schema=SCHEMA,
+            budget=BUDGET,
+            mechanism="gaussian",
         )
     with pytest.raises(UsageError, match="needs the rows"):
         gathered(table(), budget=Budget(epsilon=1), mechanism="coinpress")
@@ -157,7 +162,9 @@ def test_saved_moments_have_columns(tmp_path, n_features):
     content = fixed(n_features=1)._to_bytes()
     changed = content.replace(b'"n_features":1', b'"n_features":%d' % n_features)
     lock_file(
-        tmp_path / "a", (len(changed) - len(content) + content[0]).to_bytes(8, "little") + changed[8:], KEY
+        tmp_path / "a",
+        (len(changed) - len(content) + content[0]).to_bytes(8, "little") + changed[8:],
+        KEY,
     )
     with pytest.raises(DataError, match="another version"):
         Checkpoint.load(tmp_path / "a", KEY)
@@ -174,7 +181,9 @@ def test_a_part_is_known_by_its_name_and_told_apart_by_128_random_bits():
 
 @pytest.mark.parametrize(("count", "taken"), [(99_999, True), (100_000, False)])
 def test_a_checkpoint_has_up_to_100000_parts(count, taken):
-    one = Checkpoint(moments=fixed().moments, schema_toml="", parts={str(n): "a" for n in range(count)})
+    one = Checkpoint(
+        moments=fixed().moments, schema_toml="", parts={str(n): "a" for n in range(count)}
+    )
     other = Checkpoint(moments=fixed().moments, schema_toml="", parts={"other": "b"})
     if taken:
         assert len(one.merge(other).parts) == len(other.merge(one).parts) == 100_000

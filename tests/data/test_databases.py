@@ -37,7 +37,12 @@ WORDS = {
         *(failure(sqlstate=state) for state in ("42601", "42P01", "42703")),
         *(
             failure(name)
-            for name in ("ParserException", "CatalogException", "BinderException", "SyntaxException")
+            for name in (
+                "ParserException",
+                "CatalogException",
+                "BinderException",
+                "SyntaxException",
+            )
         ),
         failure(sqlite_errorname="SQLITE_ERROR"),
     ],
@@ -61,7 +66,10 @@ WORDS = {
     ],
     "cannot be computed": [
         failure(sqlstate="22P02"),
-        *(failure(name) for name in ("ConversionException", "OutOfRangeException", "InvalidInputException")),
+        *(
+            failure(name)
+            for name in ("ConversionException", "OutOfRangeException", "InvalidInputException")
+        ),
         failure("TypeMismatchException"),
     ],
     "ran out of memory or disk": [failure(sqlstate="53200"), failure("OutOfMemoryException")],
@@ -73,9 +81,16 @@ WORDS = {
     "not enough memory": [MemoryError()],
     "no permission": [PermissionError(13, SENTINEL)],
     "not UTF-8 text": [UnicodeDecodeError("utf-8", SENTINEL.encode(), 0, 1, SENTINEL)],
-    "text is withheld": [failure(), failure(sqlstate=None), failure(sqlstate="99999"), ValueError(SENTINEL)],
+    "text is withheld": [
+        failure(),
+        failure(sqlstate=None),
+        failure(sqlstate="99999"),
+        ValueError(SENTINEL),
+    ],
 }
-WORDS["not UTF-8; convert it"][0].args = (f"Could not decode to UTF-8 column 'x' with text '{SENTINEL}'",)
+WORDS["not UTF-8; convert it"][0].args = (
+    f"Could not decode to UTF-8 column 'x' with text '{SENTINEL}'",
+)
 
 
 @pytest.mark.parametrize("words", WORDS)
@@ -150,7 +165,11 @@ def test_only_what_reads_is_authorized():
         sqlite3.SQLITE_FUNCTION,
         sqlite3.SQLITE_RECURSIVE,
     ):
-        assert allowed(action, None, "abs") == allowed(action, None, None, "main", None) == sqlite3.SQLITE_OK
+        assert (
+            allowed(action, None, "abs")
+            == allowed(action, None, None, "main", None)
+            == sqlite3.SQLITE_OK
+        )
     assert allowed(sqlite3.SQLITE_FUNCTION, None, "load_extension") == sqlite3.SQLITE_DENY
     for action in (
         sqlite3.SQLITE_DELETE,
@@ -176,11 +195,16 @@ def test_kinds_are_those_of_the_first_thousand_rows(tmp_path, first, kind):
     cells[first] = "a"
     url = cells_file(tmp_path, cells)
     for spelled in (url, url.replace("sqlite:", "sqlite+pysqlite:")):
-        assert open_source(Query("SELECT x, y FROM cells", db=spelled)).kinds() == {"x": kind, "y": "number"}
+        assert open_source(Query("SELECT x, y FROM cells", db=spelled)).kinds() == {
+            "x": kind,
+            "y": "number",
+        }
 
 
 def test_a_file_can_be_read_on_and_closed_by_another_thread(tmp_path):
-    blocks = open_source(Query("SELECT x FROM cells", db=cells_file(tmp_path, range(100)))).blocks(10)
+    blocks = open_source(Query("SELECT x FROM cells", db=cells_file(tmp_path, range(100)))).blocks(
+        10
+    )
     read = [next(blocks).column(0).to_pylist()]
     with ThreadPoolExecutor(1) as pool:
         read += pool.submit(lambda: [block.column(0).to_pylist() for block in blocks]).result()
@@ -297,7 +321,10 @@ def test_a_server_is_asked_for_a_stream_that_nothing_can_change(dialect, monkeyp
         answers.append(step())
         wanted = {"stream_results": True, "max_row_buffer": rows, "no_parameters": True}
         assert driver.asked["options"] == wanted | only
-        assert driver.asked["engine"] == ("some://url", {"poolclass": "no pool", "hide_parameters": True})
+        assert driver.asked["engine"] == (
+            "some://url",
+            {"poolclass": "no pool", "hide_parameters": True},
+        )
         assert driver.asked["sql"] == "SELECT 1"
     assert answers[0] == pa.schema([("x", pa.null()), ("y", pa.null())])
     assert answers[1] == {"x": "number", "y": "text"}

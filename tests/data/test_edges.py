@@ -79,7 +79,9 @@ def test_rows_of_no_group_have_a_group_of_their_own():
 
 
 def test_only_columns_with_public_values_make_groups():
-    schema = Schema(columns={**SCHEMA.columns, "sex": Categorical(categories=("F", "M")), "note": Ignored()})
+    schema = Schema(
+        columns={**SCHEMA.columns, "sex": Categorical(categories=("F", "M")), "note": Ignored()}
+    )
     for column, names in (("flag", ("true", "false", OTHER)), ("sex", ("F", "M", OTHER))):
         rest, grouping = split_schema(schema, column)
         assert (grouping.names, column in rest.features) == (names, False)
@@ -105,7 +107,9 @@ def test_rows_that_are_not_finite_are_no_lattice_rows(value):
 
 
 def test_rows_that_cannot_be_shortened_are_refused(monkeypatch):
-    monkeypatch.setattr(moments, "_same_everywhere", lambda energy, *others: np.full_like(energy, 4.0**18))
+    monkeypatch.setattr(
+        moments, "_same_everywhere", lambda energy, *others: np.full_like(energy, 4.0**18)
+    )
     with pytest.raises(NumericError, match="norm bound"):
         quantize(np.array([[1.0, 1.0]]), MomentsSpec())
 
@@ -173,7 +177,9 @@ def test_a_source_is_its_own_source_and_a_stream_of_arrow_is_one():
 
 def test_polars_without_batches_is_read_as_a_whole(monkeypatch):
     lazy = pl.LazyFrame({"x": [0.5, 0.25], "flag": [True, False]})
-    expected = dpcov.checkpoint(lazy, schema=SCHEMA, budget=dpcov.Budget(rho=1), mechanism="gaussian")
+    expected = dpcov.checkpoint(
+        lazy, schema=SCHEMA, budget=dpcov.Budget(rho=1), mechanism="gaussian"
+    )
     monkeypatch.delattr(pl.LazyFrame, "collect_batches", raising=False)
     again = dpcov.checkpoint(lazy, schema=SCHEMA, budget=dpcov.Budget(rho=1), mechanism="gaussian")
     assert again.moments == expected.moments
@@ -217,7 +223,9 @@ def test_key_files_that_cannot_be_written_or_read_say_why(tmp_path):
         unlock_file(tmp_path / "absent", KEY)
 
 
-@pytest.mark.parametrize(("missing", "more"), [(1, ""), (10, ""), (11, " and 1 more"), (30, " and 20 more")])
+@pytest.mark.parametrize(
+    ("missing", "more"), [(1, ""), (10, ""), (11, " and 1 more"), (30, " and 20 more")]
+)
 def test_missing_columns_are_named_ten_at_a_time(missing, more):
     names = [f"c{place:02}" for place in range(missing)]
     schema = Schema(columns={name: Numeric(lower=0, upper=1) for name in ("x", *names)})

@@ -55,11 +55,17 @@ def tables(draw):
         weights=None if weights is None else Weights(column="w", upper=weights),
     )
     rows = draw(st.integers(1, 8))
-    many = {name: any_text if isinstance(c, Categorical) else any_number for name, c in declared.items()}
-    columns = {name: draw(st.lists(cell, min_size=rows, max_size=rows)) for name, cell in many.items()}
+    many = {
+        name: any_text if isinstance(c, Categorical) else any_number for name, c in declared.items()
+    }
+    columns = {
+        name: draw(st.lists(cell, min_size=rows, max_size=rows)) for name, cell in many.items()
+    }
     columns["w"] = draw(st.lists(any_number, min_size=rows, max_size=rows))
     types = {name: pa.string() if cell is any_text else pa.float64() for name, cell in many.items()}
-    arrays = {name: pa.array(values, types.get(name, pa.float64())) for name, values in columns.items()}
+    arrays = {
+        name: pa.array(values, types.get(name, pa.float64())) for name, values in columns.items()
+    }
     return schema, pa.record_batch(arrays)
 
 
@@ -91,7 +97,9 @@ def test_long_columns_do_not_depend_on_the_tiling():
 
 
 def test_the_worst_case_is_attained():
-    schema = Schema(columns={"a": Numeric(lower=0, upper=1), "b": Categorical(categories=("x", "y"))})
+    schema = Schema(
+        columns={"a": Numeric(lower=0, upper=1), "b": Categorical(categories=("x", "y"))}
+    )
     assert np.linalg.norm(encode(schema, a=[1.0], b=["y"])) == pytest.approx(1, abs=1e-15)
     assert np.linalg.norm(encode(schema, a=[-9.0], b=["x"])) == pytest.approx(1, abs=1e-15)
 
@@ -119,18 +127,24 @@ def test_missing_numbers_are_the_midpoint_or_have_an_indicator():
     schema = Schema(columns={"a": Numeric(lower=0, upper=1)})
     np.testing.assert_allclose(undo(schema, encode(schema, a=values)), [[1, 1], [1, 0], [1, 0]])
     schema = Schema(columns={"a": Numeric(lower=0, upper=1)}, missing="indicator")
-    np.testing.assert_allclose(undo(schema, encode(schema, a=values)), [[1, 1, 0], [1, 0, 1], [1, 0, 1]])
+    np.testing.assert_allclose(
+        undo(schema, encode(schema, a=values)), [[1, 1, 0], [1, 0, 1], [1, 0, 1]]
+    )
 
 
 def test_missing_categories_differ_from_unknown_ones():
-    schema = Schema(columns={"a": Categorical(categories=("x", "y"), missing="indicator")}, intercept=False)
+    schema = Schema(
+        columns={"a": Categorical(categories=("x", "y"), missing="indicator")}, intercept=False
+    )
     encoded = encode(schema, a=["x", " y", "z", None, "NA", " ", "?"])
     expected = [[1, 0, 0], [0, 1, 0], [0, 0, 0], *[[0, 0, 1]] * 4]
     assert (encoded == expected).all()
 
 
 def test_a_missing_word_can_be_declared_a_category():
-    schema = Schema(columns={"a": Categorical(categories=("NA", "?"), missing="indicator")}, intercept=False)
+    schema = Schema(
+        columns={"a": Categorical(categories=("NA", "?"), missing="indicator")}, intercept=False
+    )
     assert (encode(schema, a=["NA", "?", "null"]) == np.eye(3)).all()
 
 
@@ -146,17 +160,23 @@ CATEGORY_COLUMNS = {
     "decimal": pa.array([Decimal("1.00"), Decimal("2.00"), Decimal("3.00"), None]),
     "dictionary": pa.array(["1", "2", "3", None]).dictionary_encode(),
     "dictionary of integers": pa.array([1, 2, 3, None]).dictionary_encode(),
-    "null in the dictionary": pa.DictionaryArray.from_arrays([0, 1, 2, 3], pa.array(["1", "2", "3", None])),
+    "null in the dictionary": pa.DictionaryArray.from_arrays(
+        [0, 1, 2, 3], pa.array(["1", "2", "3", None])
+    ),
 }
 
 
 @pytest.mark.parametrize("column", CATEGORY_COLUMNS.values(), ids=CATEGORY_COLUMNS.keys())
 def test_categories_match_in_every_type(column):
-    schema = Schema(columns={"a": Categorical(categories=("1", "2"), missing="indicator")}, intercept=False)
+    schema = Schema(
+        columns={"a": Categorical(categories=("1", "2"), missing="indicator")}, intercept=False
+    )
     assert (encode(schema, a=column) == [[1, 0, 0], [0, 1, 0], [0, 0, 0], [0, 0, 1]]).all()
 
 
-@pytest.mark.parametrize("categories", [("True", "False"), ("true", "false"), ("TRUE", "FALSE"), ("1", "0")])
+@pytest.mark.parametrize(
+    "categories", [("True", "False"), ("true", "false"), ("TRUE", "FALSE"), ("1", "0")]
+)
 def test_truth_values_match_categories(categories):
     schema = Schema(columns={"a": Categorical(categories=categories)}, intercept=False)
     assert (encode(schema, a=[True, False, None]) == [[1, 0], [0, 1], [0, 0]]).all()
@@ -202,7 +222,11 @@ def test_numbers_in_every_type(kind):
 
 def test_a_column_of_nulls_is_missing_everywhere():
     schema = Schema(
-        columns={"a": Boolean(), "b": Numeric(lower=0, upper=1), "c": Categorical(categories=("x",))},
+        columns={
+            "a": Boolean(),
+            "b": Numeric(lower=0, upper=1),
+            "c": Categorical(categories=("x",)),
+        },
         missing="indicator",
         intercept=False,
     )
@@ -211,7 +235,9 @@ def test_a_column_of_nulls_is_missing_everywhere():
     np.testing.assert_allclose(encoded, [[0, 1, 0, 1, 0, 1]] * 2)
 
 
-@pytest.mark.parametrize("column", [["x"], ["1_0"], [b"1"], [[1.0]], pa.array([0], pa.timestamp("s"))])
+@pytest.mark.parametrize(
+    "column", [["x"], ["1_0"], [b"1"], [[1.0]], pa.array([0], pa.timestamp("s"))]
+)
 @pytest.mark.parametrize("declared", [Numeric(lower=0, upper=1), Boolean()])
 def test_what_is_no_number_is_refused(column, declared):
     with pytest.raises(DataError, match=r"(?i)'?column '?a'.*declare it"):
@@ -220,7 +246,8 @@ def test_what_is_no_number_is_refused(column, declared):
 
 def test_weights_multiply_rows_by_their_root():
     schema = Schema(
-        columns={"a": Numeric(lower=-1, upper=1), "w": Ignored()}, weights=Weights(column="w", upper=4)
+        columns={"a": Numeric(lower=-1, upper=1), "w": Ignored()},
+        weights=Weights(column="w", upper=4),
     )
     weights = [4.0, 1.0, 1e308, 0.0, -2.0, None, math.nan, math.inf]
     encoded = undo(schema, encode(schema, a=[1.0] * 8, w=weights))
@@ -229,7 +256,9 @@ def test_weights_multiply_rows_by_their_root():
 
 
 def test_a_smaller_norm_bound_scales_long_rows_down_only():
-    schema = Schema(columns={"a": Numeric(lower=-1, upper=1), "b": Boolean()}, intercept=False, norm_bound=1)
+    schema = Schema(
+        columns={"a": Numeric(lower=-1, upper=1), "b": Boolean()}, intercept=False, norm_bound=1
+    )
     encoded = encode(schema, a=[1.0, 0.5], b=[True, None])
     np.testing.assert_allclose(encoded, [[math.sqrt(0.5)] * 2, [0.5, 0]])
 
@@ -240,7 +269,9 @@ def test_an_incomplete_schema_is_refused():
 
 
 def test_matrices_have_numbered_columns():
-    schema = Schema(columns={"x1": Numeric(lower=0, upper=2), "x0": Categorical(categories=("1", "2"))})
+    schema = Schema(
+        columns={"x1": Numeric(lower=0, upper=2), "x0": Categorical(categories=("1", "2"))}
+    )
     block = np.array([[1.0, 2.0], [2.0, 0.0], [np.nan, 1.0]])
     encoded = undo(schema, np.vstack(list(read_encoded(open_source(block), schema, 2))))
     np.testing.assert_allclose(encoded, [[1, 1, 1, 0], [1, -1, 0, 1], [1, 0, 0, 0]])
@@ -323,7 +354,10 @@ def test_rows_of_the_worst_case_keep_every_bit(width):
 
 def test_rows_beyond_a_bound_are_divided_by_their_norm():
     schema = Schema(columns={"a": Boolean(), "b": Boolean()}, intercept=False, norm_bound=0.5)
-    assert encode(schema, a=[True, True], b=[True, None]).tolist() == [[2 / math.sqrt(8)] * 2, [1, 0]]
+    assert encode(schema, a=[True, True], b=[True, None]).tolist() == [
+        [2 / math.sqrt(8)] * 2,
+        [1, 0],
+    ]
 
 
 def test_an_encoder_asks_for_its_columns_as_numbers_or_texts():
@@ -347,7 +381,12 @@ def test_columns_stand_side_by_side_in_the_declared_order():
         "d": Categorical(categories=("x",)),
         "b": Boolean(missing="indicator"),
     }
-    block = {"c": ["y", None, "z"], "n": [1.0, None, -9.0], "d": ["x", "x", None], "b": [True, None, False]}
+    block = {
+        "c": ["y", None, "z"],
+        "n": [1.0, None, -9.0],
+        "d": ["x", "x", None],
+        "b": [True, None, False],
+    }
     for intercept in (True, False):
         schema = Schema(columns=columns, intercept=intercept)
         rows = undo(schema, encode(schema, **block)).round(12).tolist()
@@ -366,7 +405,10 @@ def test_norms_near_one_alone_are_added_in_a_fixed_order(monkeypatch):
     )
     rows = np.array([[1.0], [1 + 1e-10], [1 - 1e-10], [0.5], [1.5], [1 - 1e-6], [0.0]])
     encode_array(rows, 1.0)
-    assert added == [[1.0, 1 + 1e-10, 1 - 1e-10], [1.0, 1.0]]  # the second time, those that are too long
+    assert added == [
+        [1.0, 1 + 1e-10, 1 - 1e-10],
+        [1.0, 1.0],
+    ]  # the second time, those that are too long
 
 
 def test_long_rows_keep_their_direction():
@@ -381,8 +423,6 @@ def test_long_rows_keep_their_direction():
 
 @pytest.mark.parametrize("bound", [1e-300, 0.5, 1.0, 1e300])
 def test_any_positive_bound_is_taken(bound):
-    assert encode_array(np.array([[bound, 0.0], [0.0, bound * 8], [bound / 4, 0.0]]), bound).tolist() == [
-        [1, 0],
-        [0, 1],
-        [0.25, 0],
-    ]
+    assert encode_array(
+        np.array([[bound, 0.0], [0.0, bound * 8], [bound / 4, 0.0]]), bound
+    ).tolist() == [[1, 0], [0, 1], [0.25, 0]]

@@ -102,7 +102,11 @@ def test_plus_adds_noise_without_dropping_small_numbers(term, noise):
     assert matrix == total([term, noise])
 
 
-@given(st.lists(matrices(large), min_size=1, max_size=30), matrices(large), st.integers(-(2**80), 2**80))
+@given(
+    st.lists(matrices(large), min_size=1, max_size=30),
+    matrices(large),
+    st.integers(-(2**80), 2**80),
+)
 def test_plus_drops_the_fewest_bits_that_make_room(terms, noise, room):
     matrix, dropped = plus(summed(terms), noise, room_for=room)
     noisy = total([*terms, noise])
@@ -163,7 +167,9 @@ def test_a_second_word_takes_the_carry_when_the_first_could_reach_the_limit(seco
     assert made.diagonal() == 2**61 + second
 
 
-@pytest.mark.parametrize("term", [0, 1, -1, 2**32 - 1, 2**32, -(2**32), -(2**32) - 1, 2**61, -(2**61)])
+@pytest.mark.parametrize(
+    "term", [0, 1, -1, 2**32 - 1, 2**32, -(2**32), -(2**32) - 1, 2**61, -(2**61)]
+)
 @pytest.mark.parametrize("count", [1, 9])
 def test_words_are_split_into_a_high_and_a_low_one(term, count):
     made = words(*[(term, 2**61)] * count)
@@ -243,7 +249,9 @@ def test_as_many_bits_are_dropped_as_the_largest_entry_takes(entry, room, droppe
         assert value(exact) == [[entry - shift]]
 
 
-@pytest.mark.parametrize(("entry", "room"), [(2**94, 0), (-(2**94) - 1, 0), (0, 2**94), (0, -(2**94))])
+@pytest.mark.parametrize(
+    ("entry", "room"), [(2**94, 0), (-(2**94) - 1, 0), (0, 2**94), (0, -(2**94))]
+)
 def test_a_bit_more_than_the_format_holds_is_refused(entry, room):
     high, low = divmod(entry, 2**32)
     exact = ExactSum(1)

@@ -32,7 +32,10 @@ LOCKED = {
 
 @pytest.mark.parametrize(("kind", "key"), [("file", FILE_KEY), ("passphrase", WORDS)])
 def test_files_that_were_locked_once_are_opened_for_ever(tmp_path, kind, key):
-    line = json.dumps({"format": "dpcov-vault", "version": 1, "key": kind, "salt": SALT}).encode() + b"\n"
+    line = (
+        json.dumps({"format": "dpcov-vault", "version": 1, "key": kind, "salt": SALT}).encode()
+        + b"\n"
+    )
     (tmp_path / "old").write_bytes(line + bytes.fromhex(LOCKED[kind]))
     assert unlock_file(tmp_path / "old", key) == b"exact moments"
 
@@ -45,7 +48,9 @@ def test_long_files_are_locked_as_ever(tmp_path, monkeypatch):
     )
 
 
-@pytest.mark.parametrize(("size", "taken"), [(31, False), (32, True), (2**16, True), (2**16 + 1, False)])
+@pytest.mark.parametrize(
+    ("size", "taken"), [(31, False), (32, True), (2**16, True), (2**16 + 1, False)]
+)
 def test_keys_have_32_bytes_to_64_kilobytes(tmp_path, size, taken):
     (tmp_path / "key").write_bytes(b"k" * size)
     if taken:
@@ -122,7 +127,9 @@ def test_half_ranges_lie_between_limits_whose_squares_are_floats(lower, upper, t
     assert (problems == []) == taken
 
 
-@pytest.mark.parametrize(("columns", "taken"), [(0, False), (1, True), (100_000, True), (100_001, False)])
+@pytest.mark.parametrize(
+    ("columns", "taken"), [(0, False), (1, True), (100_000, True), (100_001, False)]
+)
 def test_matrices_have_up_to_100000_columns(columns, taken):
     if taken:
         check_matrix((3, columns), np.dtype("f8"), "x")
@@ -180,4 +187,6 @@ def test_moments_are_gathered_within_limits(options, taken):
 
 
 def test_moments_of_a_usual_release_are_gathered_in_20_bits():
-    assert dpcov.moments(pa.table({"x": [1.0]}).to_pandas().to_numpy(), norm_bound=1.0).spec.bits == 20
+    assert (
+        dpcov.moments(pa.table({"x": [1.0]}).to_pandas().to_numpy(), norm_bound=1.0).spec.bits == 20
+    )

@@ -25,7 +25,9 @@ SPECS = [
 
 def table(seed, n_rows=60, n_features=5):
     random = np.random.default_rng(seed)
-    rows = random.normal(size=(n_rows, n_features)) * random.choice([1e-6, 0.01, 0.3, 1.0], size=(n_rows, 1))
+    rows = random.normal(size=(n_rows, n_features)) * random.choice(
+        [1e-6, 0.01, 0.3, 1.0], size=(n_rows, 1)
+    )
     norms = np.linalg.norm(rows, axis=1, keepdims=True)
     return rows / np.maximum(norms, 1.0), random.integers(0, 2, n_rows)
 
@@ -98,7 +100,9 @@ def test_the_number_of_blas_threads_does_not_matter():
         names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
         environment = {**os.environ, **dict.fromkeys(names, threads)}
         run = [sys.executable, "-c", _DIGEST]
-        digests.add(subprocess.run(run, env=environment, capture_output=True, text=True, check=True).stdout)
+        digests.add(
+            subprocess.run(run, env=environment, capture_output=True, text=True, check=True).stdout
+        )
     assert len(digests) == 1
     assert len(digests.pop()) == 65
 
@@ -179,7 +183,9 @@ def test_shells_told_by_floating_norms_are_those_measured_in_integers(n_features
     random = np.random.default_rng(0)
     rows = random.normal(size=(4000, n_features))
     distance = 1 + random.choice([-1, 0, 1], 4000) * 2.0 ** -random.integers(3, 54, 4000)
-    rows *= (2.0 ** -random.integers(0, 14, 4000) * distance / np.linalg.norm(rows, axis=1))[:, None]
+    rows *= (2.0 ** -random.integers(0, 14, 4000) * distance / np.linalg.norm(rows, axis=1))[
+        :, None
+    ]
     measured = np.clip(moments_module._exact_shell_of(rows), 0, 11)
     energies = moments_module._squared_norms(rows)
     assert np.array_equal(moments_module._shell_of(rows, energies, 12), measured)
@@ -241,7 +247,9 @@ def sums(moments):
 
 
 def replaced(first, second):
-    differences = [integers(a) - integers(b) for a, b in zip(sums(first), sums(second), strict=True)]
+    differences = [
+        integers(a) - integers(b) for a, b in zip(sums(first), sums(second), strict=True)
+    ]
     return int(sum((difference**2).sum() for difference in differences))
 
 
@@ -251,12 +259,16 @@ def trace_difference(first, second):
 
 def test_the_sensitivities_are_attained():
     unit = 4**20
-    first, second, zero = (gather([np.array([row])], 2) for row in ([1.0, 0.0], [0.0, 1.0], [0.0, 0.0]))
+    first, second, zero = (
+        gather([np.array([row])], 2) for row in ([1.0, 0.0], [0.0, 1.0], [0.0, 0.0])
+    )
     assert replaced(first, second) == 2 * unit**2
     assert replaced(first, zero) == unit**2
     assert trace_difference(first, zero) == unit
     assert (
-        np.abs(np.linalg.eigvalsh((integers(sums(first)[0]) - integers(sums(second)[0])).astype(float))).sum()
+        np.abs(
+            np.linalg.eigvalsh((integers(sums(first)[0]) - integers(sums(second)[0])).astype(float))
+        ).sum()
         == 2 * unit
     )
 
@@ -302,7 +314,15 @@ def test_moments_of_another_kind_do_not_merge():
 
 @pytest.mark.parametrize(
     "wrong",
-    [{"shells": 0}, {"shells": 65}, {"groups": 0}, {"bits": 3}, {"bits": 25}, {"bits": 18.5}, {"bits": "20"}],
+    [
+        {"shells": 0},
+        {"shells": 65},
+        {"groups": 0},
+        {"bits": 3},
+        {"bits": 25},
+        {"bits": 18.5},
+        {"bits": "20"},
+    ],
 )
 def test_a_spec_outside_the_exact_range_is_refused(wrong):
     with pytest.raises(UsageError):
@@ -326,11 +346,18 @@ def test_reprs_are_sealed():
     rows = np.full((7, 2), 0.6543217)
     moments = gather([rows], 2, MomentsSpec(normalized=True))
     lattice = quantize(rows, MomentsSpec())
-    texts = [repr(moments), repr(lattice), repr(moments.strata), repr(moments.strata[0].sscp), str(moments)]
+    texts = [
+        repr(moments),
+        repr(lattice),
+        repr(moments.strata),
+        repr(moments.strata[0].sscp),
+        str(moments),
+    ]
     for text in texts:
         assert "<sensitive>" in text
         assert not any(
-            number in text for number in ("65432", "68610", "7,", "=7", str(moments.strata[0].sscp.trace()))
+            number in text
+            for number in ("65432", "68610", "7,", "=7", str(moments.strata[0].sscp.trace()))
         )
 
 

@@ -71,7 +71,9 @@ FILES = {
     "text.arrow": lambda p: text(p, ROWS),
     "text.npy": lambda p: text(p, ROWS),
     "texts.npy": lambda p: np.save(p, np.array([[TEXT]])),
-    "objects.npy": lambda p: np.save(p, np.array([[TEXT, NUMBER]], dtype=object), allow_pickle=True),
+    "objects.npy": lambda p: np.save(
+        p, np.array([[TEXT, NUMBER]], dtype=object), allow_pickle=True
+    ),
     "vector.npy": lambda p: np.save(p, FLOATS[0]),
     "cut.npy": lambda p: cut(p, lambda q: np.save(q, FLOATS)),
     "text.npz": lambda p: text(p, ROWS),
@@ -94,9 +96,13 @@ OBJECTS = {
     "pandas same names": lambda: pd.DataFrame([[TEXT, NUMBER]], columns=["a", "a"]),
     "polars": lambda: pl.from_arrow(TABLE),
     "polars lazy": lambda: pl.from_arrow(TABLE).lazy().with_columns(a=pl.col("a").cast(pl.Int64)),
-    "polars objects": lambda: pl.DataFrame({"a": [{TEXT}], "b": [1]}, schema={"a": pl.Object, "b": pl.Int8}),
+    "polars objects": lambda: pl.DataFrame(
+        {"a": [{TEXT}], "b": [1]}, schema={"a": pl.Object, "b": pl.Int8}
+    ),
     "duckdb": lambda: duckdb.sql(f"select '{TEXT}'::int as a, {NUMBER} as b"),
-    "duckdb late": lambda: duckdb.sql(f"select '{TEXT}'::varchar as a, '{TEXT}'::varchar::int as b"),
+    "duckdb late": lambda: duckdb.sql(
+        f"select '{TEXT}'::varchar as a, '{TEXT}'::varchar::int as b"
+    ),
     "lists": lambda: [[TEXT, NUMBER], [1.0, 2.0]],
     "ragged lists": lambda: [[NUMBER], [NUMBER, NUMBER]],
     "vector": lambda: FLOATS[0],
@@ -118,8 +124,13 @@ def messages(error):
 
 def attempt(make):
     """Return the error of every way to read the data, None where it can be read."""
-    ways = [lambda s, schema=schema: list(read_encoded(s, schema, 20)) for schema in (NUMERIC, TRUTH, LABELS)]
-    ways += [lambda s, schema=schema: list(read_encoded(s, schema, 20)) for schema in (WEIGHTED, ABSENT)]
+    ways = [
+        lambda s, schema=schema: list(read_encoded(s, schema, 20))
+        for schema in (NUMERIC, TRUTH, LABELS)
+    ]
+    ways += [
+        lambda s, schema=schema: list(read_encoded(s, schema, 20)) for schema in (WEIGHTED, ABSENT)
+    ]
     ways += [lambda s: list(read_unit_ball(s, 1.0, 20)), lambda s: s.columns and draft(s) and None]
     for way in ways:
         try:
@@ -175,7 +186,9 @@ def test_the_check_sees_a_value_in_a_context(capfd, caplog, recwarn):
         check(Careless, capfd, caplog, recwarn)
 
 
-@pytest.mark.parametrize("make", [lambda: TABLE, lambda: FLOATS, lambda: scipy.sparse.csr_array(FLOATS)])
+@pytest.mark.parametrize(
+    "make", [lambda: TABLE, lambda: FLOATS, lambda: scipy.sparse.csr_array(FLOATS)]
+)
 def test_no_repr_tells_a_value(make):
     source = open_source(make())
     assert not any(sign in repr(source) + str(vars(source).keys()) for sign in SIGNS)

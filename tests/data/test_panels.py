@@ -69,7 +69,9 @@ def test_panels_answer_like_a_whole_matrix(panels, size, count):
     noise = symmetric(np.random.default_rng(99), 2**40)
 
     def answers():
-        return flat(everything(summed(terms(size, count), size), summed(terms(size, 1), size), noise))
+        return flat(
+            everything(summed(terms(size, count), size), summed(terms(size, 1), size), noise)
+        )
 
     whole = answers()
     panels()
@@ -80,7 +82,9 @@ def test_panels_answer_like_a_whole_matrix(panels, size, count):
 @given(st.integers(0, 2**32 - 1), st.integers(1, 40), st.sampled_from(["C", "F"]))
 def test_a_panelled_product_is_the_integer_product(seed, n_rows, order):
     block = np.asarray(
-        np.random.default_rng(seed).integers(-(2**20), 2**20, (n_rows, D)), dtype=np.float64, order=order
+        np.random.default_rng(seed).integers(-(2**20), 2**20, (n_rows, D)),
+        dtype=np.float64,
+        order=order,
     )
     expected = block.astype(np.int64).T @ block.astype(np.int64)
     before = exact_module._WHOLE, exact_module._PANEL_ROWS

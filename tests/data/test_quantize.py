@@ -9,7 +9,15 @@ import pytest
 
 from dpcov.data import moments as moments_module
 from dpcov.data.exact import ExactSum
-from dpcov.data.moments import LatticeRows, Moments, MomentsSpec, StratumMoments, gather, normalize, quantize
+from dpcov.data.moments import (
+    LatticeRows,
+    Moments,
+    MomentsSpec,
+    StratumMoments,
+    gather,
+    normalize,
+    quantize,
+)
 from dpcov.errors import DataError, NumericError, UsageError
 
 WHOLE = 2.0**24
@@ -86,7 +94,9 @@ def test_every_shell_holds_the_norms_up_to_its_own(shells):
 
 
 @pytest.mark.parametrize("shells", [2, 12, 64])
-@pytest.mark.parametrize("size", [0.0, 2.0**-63.5, 2.0**-64, 2.0**-65, 1e-30, 1e-160, 1e-300, 5e-324])
+@pytest.mark.parametrize(
+    "size", [0.0, 2.0**-63.5, 2.0**-64, 2.0**-65, 1e-30, 1e-160, 1e-300, 5e-324]
+)
 def test_whatever_is_smaller_than_all_shells_lies_in_the_last(shells, size):
     for n_features in (1, 2, 1000):
         row = np.zeros((1, n_features))
@@ -97,7 +107,9 @@ def test_whatever_is_smaller_than_all_shells_lies_in_the_last(shells, size):
 @pytest.mark.parametrize("shells", [2, 4])
 def test_rows_a_little_over_their_shell_are_shortened_in_it(shells):
     for s in range(shells - 1):
-        rows = np.array([[2.0**-s * (1 + 2.0**-excess), 0, 0] for excess in (22, 23, 24, 25, 40, 52)])
+        rows = np.array(
+            [[2.0**-s * (1 + 2.0**-excess), 0, 0] for excess in (22, 23, 24, 25, 40, 52)]
+        )
         made = quantize(rows, MomentsSpec(shells=shells, bits=24))
         own = made.strata == s
         assert own[-1]
@@ -106,7 +118,18 @@ def test_rows_a_little_over_their_shell_are_shortened_in_it(shells):
 
 @pytest.mark.parametrize(
     ("n_features", "bits"),
-    [(1, 26), (2, 25), (3, 25), (7, 25), (8, 24), (31, 24), (32, 23), (1000, 21), (1024, 21), (2048, 20)],
+    [
+        (1, 26),
+        (2, 25),
+        (3, 25),
+        (7, 25),
+        (8, 24),
+        (31, 24),
+        (32, 23),
+        (1000, 21),
+        (1024, 21),
+        (2048, 20),
+    ],
 )
 def test_entries_are_measured_in_so_many_bits(n_features, bits):
     assert moments_module._shell_bits(np.zeros((3, n_features))) == bits
@@ -132,7 +155,9 @@ def test_only_rows_near_their_bound_are_looked_at_again(calls):
 
 
 def test_shortening_is_tried_eight_times(calls, monkeypatch):
-    monkeypatch.setattr(moments_module, "_squared_norms", lambda values: np.full(len(values), 4.0**21))
+    monkeypatch.setattr(
+        moments_module, "_squared_norms", lambda values: np.full(len(values), 4.0**21)
+    )
     with pytest.raises(NumericError, match="norm bound"):
         quantize(np.array([[1.0]]), MomentsSpec())
     assert calls["_same_everywhere"] == 8
@@ -154,7 +179,9 @@ def test_tiles_take_two_megabytes_and_at_least_a_row(calls, monkeypatch):
 @pytest.mark.parametrize("shells", [1, 3])
 @pytest.mark.parametrize("clip", [0.5, 0.25, 0.125])
 def test_a_clip_shortens_rows_and_makes_its_own_norm_the_unit(shells, clip):
-    rows = np.array([[0.6, 0.8], [0.06, 0.08], [0.03, 0.04], [0.0, clip], [clip / 2, 0.0], [0.0, 0.0]])
+    rows = np.array(
+        [[0.6, 0.8], [0.06, 0.08], [0.03, 0.04], [0.0, clip], [clip / 2, 0.0], [0.0, 0.0]]
+    )
     clipped, whole = (
         quantize(block, MomentsSpec(shells=shells, clip=part))
         for block, part in ((rows, clip), (rows / clip, 1.0))
@@ -180,7 +207,13 @@ def test_the_second_moment_is_in_the_units_of_the_rows(options):
 
 def test_strata_are_numbered_by_group_and_then_by_shell():
     rows, groups = np.array([[1.0], [0.5], [0.25], [1.0], [0.0]]), np.array([0, 0, 2, 2, 1])
-    assert quantize(rows, MomentsSpec(shells=3, groups=3), groups).strata.tolist() == [0, 1, 8, 6, 5]
+    assert quantize(rows, MomentsSpec(shells=3, groups=3), groups).strata.tolist() == [
+        0,
+        1,
+        8,
+        6,
+        5,
+    ]
     assert quantize(rows, MomentsSpec(groups=3), groups).strata.tolist() == [0, 0, 2, 2, 1]
     assert MomentsSpec(shells=3, groups=5).n_strata == 15
     assert MomentsSpec().n_strata == 1
@@ -216,12 +249,21 @@ def test_rows_beyond_a_block_are_added_once():
 
 @pytest.mark.parametrize(
     ("n_features", "options", "rows"),
-    [(3, {}, 8192), (3, {"shells": 2}, 2**23 // 3), (2**16, {"shells": 2}, 8192), (2, {"groups": 2}, 2**22)],
+    [
+        (3, {}, 8192),
+        (3, {"shells": 2}, 2**23 // 3),
+        (2**16, {"shells": 2}, 8192),
+        (2, {"groups": 2}, 2**22),
+    ],
 )
-def test_rows_are_quantized_in_pieces_of_a_block_or_of_64_megabytes(n_features, options, rows, monkeypatch):
+def test_rows_are_quantized_in_pieces_of_a_block_or_of_64_megabytes(
+    n_features, options, rows, monkeypatch
+):
     moments, sizes = Moments(n_features, MomentsSpec(**options)), []
     block = np.broadcast_to(np.zeros(1), (2 * rows + 1, n_features))
-    monkeypatch.setattr(moments_module, "quantize", lambda part, *others, **out: sizes.append(len(part)))
+    monkeypatch.setattr(
+        moments_module, "quantize", lambda part, *others, **out: sizes.append(len(part))
+    )
     monkeypatch.setattr(Moments, "add_lattice", lambda *arguments: None)
     moments.add(block)
     assert sizes == [rows, rows, 1]
@@ -260,7 +302,10 @@ def test_rows_are_sorted_by_stratum_in_pieces_stored_as_they_were(large, order):
         (large, [16]),
     ]
     assert all((piece[:, 1] == piece[:, 0] + 1).all() for _, piece in pieces)
-    assert all(piece.flags.f_contiguous if order == "F" else piece.flags.c_contiguous for _, piece in pieces)
+    assert all(
+        piece.flags.f_contiguous if order == "F" else piece.flags.c_contiguous
+        for _, piece in pieces
+    )
     assert list(moments_module._by_stratum(block[:0], numbers[:0], 2)) == []
 
 
@@ -275,29 +320,45 @@ def test_strata_differ_in_each_of_their_parts():
     summed.sscp.add(np.ones((1, 1)), 1)
     unit.normalized.add(np.ones((1, 1)), 1)
     assert same == StratumMoments(1, normalized=True)
-    assert all(same != other for other in (counted, summed, unit, StratumMoments(1, normalized=False)))
+    assert all(
+        same != other for other in (counted, summed, unit, StratumMoments(1, normalized=False))
+    )
 
 
 def test_strata_are_merged_in_each_of_their_parts():
-    one, two, plain = (StratumMoments(1, normalized=normalized) for normalized in (True, True, False))
+    one, two, plain = (
+        StratumMoments(1, normalized=normalized) for normalized in (True, True, False)
+    )
     for stratum in (one, two, plain):
         stratum.add(np.full((3, 1), 2.0**20), 20)
     one.merge(two)
-    assert (one.n_rows, one.sscp.trace(), one.normalized.trace()) == (6, 6 * 4**20, 6 * (2**20 - 1) ** 2)
+    assert (one.n_rows, one.sscp.trace(), one.normalized.trace()) == (
+        6,
+        6 * 4**20,
+        6 * (2**20 - 1) ** 2,
+    )
     plain.merge(two)
     assert (plain.n_rows, plain.sscp.trace(), plain.normalized) == (6, 6 * 4**20, None)
 
 
 def test_what_is_not_said_is_one_stratum_of_whole_rows_within_a_bound_of_one():
     made = MomentsSpec()
-    assert (made.shells, made.groups, made.normalized, made.bits, made.clip) == (1, 1, False, 20, 1.0)
+    assert (made.shells, made.groups, made.normalized, made.bits, made.clip) == (
+        1,
+        1,
+        False,
+        20,
+        1.0,
+    )
     assert Moments(1).norm_bound == gather([], 1).norm_bound == 1.0
     assert gather([np.ones((2, 1))], 1, norm_bound=7.0).norm_bound == 7.0
     assert isinstance(Moments(1).strata[0].sscp, ExactSum)
     assert Moments(1).strata[0].normalized is None
 
 
-@pytest.mark.parametrize("wrong", [{"shells": True}, {"groups": 2.0}, {"bits": "20"}, {"groups": True}])
+@pytest.mark.parametrize(
+    "wrong", [{"shells": True}, {"groups": 2.0}, {"bits": "20"}, {"groups": True}]
+)
 def test_counts_are_whole_numbers(wrong):
     with pytest.raises(UsageError, match="whole number from"):
         MomentsSpec(**wrong)
@@ -313,7 +374,9 @@ def test_long_squared_norms_are_added_in_the_order_of_the_columns():
     values = np.random.default_rng(0).integers(2**25, 2**26, size=(50, 4)).astype(float)
     values *= np.sqrt(1.5 * 2.0**53 / (values**2).sum(axis=1).max())
     values = np.trunc(values)
-    fixed = moments_module._same_everywhere(moments_module._squared_norms(values), values, np.arange(50))
+    fixed = moments_module._same_everywhere(
+        moments_module._squared_norms(values), values, np.arange(50)
+    )
     wanted = []
     for row in values.tolist():
         total = 0.0
@@ -327,7 +390,9 @@ def test_the_shell_of_a_row_does_not_depend_on_the_rows_beside_it():
     """Norms on either side of a power of two, where a thousand cut entries lose about 2**-20 of them."""
     directions = np.random.default_rng(5).normal(size=(20, 1000))
     directions /= 2 * np.linalg.norm(directions, axis=1, keepdims=True)
-    rows = np.vstack([directions * (1 + excess) for excess in (2.0**-20, 2.0**-21, 2.0**-22, -(2.0**-22))])
+    rows = np.vstack(
+        [directions * (1 + excess) for excess in (2.0**-20, 2.0**-21, 2.0**-22, -(2.0**-22))]
+    )
     measured = moments_module._exact_shell_of(rows).tolist()
     assert set(measured) == {0, 1}
     assert strata(rows, 4) == measured

@@ -26,10 +26,24 @@ from tests.fuzz.mutate import zipped
 from tests.fuzz.tables import npy_magic
 
 KINDS = {
-    "number": [pa.int8(), pa.uint64(), pa.float16(), pa.float64(), pa.decimal128(5, 2), pa.decimal256(40, 2)],
+    "number": [
+        pa.int8(),
+        pa.uint64(),
+        pa.float16(),
+        pa.float64(),
+        pa.decimal128(5, 2),
+        pa.decimal256(40, 2),
+    ],
     "boolean": [pa.bool_()],
     "text": [pa.string(), pa.large_string(), pa.string_view()],
-    "other": [pa.null(), pa.date32(), pa.timestamp("s"), pa.binary(), pa.list_(pa.int8()), pa.struct({})],
+    "other": [
+        pa.null(),
+        pa.date32(),
+        pa.timestamp("s"),
+        pa.binary(),
+        pa.list_(pa.int8()),
+        pa.struct({}),
+    ],
 }
 
 
@@ -151,7 +165,13 @@ def test_full_rows_are_no_repeated_entries(tmp_path):
 
 
 def sparse_parts(path, **changes):
-    parts = {"format": "csr", "shape": [2, 2], "data": [1.0], "indices": [0], "indptr": [0, 1, 1]} | changes
+    parts = {
+        "format": "csr",
+        "shape": [2, 2],
+        "data": [1.0],
+        "indices": [0],
+        "indptr": [0, 1, 1],
+    } | changes
     np.savez(path, **{name: part for name, part in parts.items() if part is not None})
     return path
 
@@ -159,7 +179,10 @@ def sparse_parts(path, **changes):
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"shape": [1, 1], "data": [1.0] * 2, "indices": [0, 0], "indptr": [0, 2]}, "stores entries twice"),
+        (
+            {"shape": [1, 1], "data": [1.0] * 2, "indices": [0, 0], "indptr": [0, 2]},
+            "stores entries twice",
+        ),
         ({"indptr": [0.0, 1.0, 1.0]}, "cannot be read"),
         ({"indptr": None, "indices": None}, "cannot be read"),
         ({"shape": [2] * 8}, "8 dimensions"),
@@ -200,7 +223,12 @@ def test_pointers_never_go_back(pointers, taken):
 
 def test_arrays_of_the_second_header_version_are_read(tmp_path):
     text = b"{'descr': '<f8', 'fortran_order': False, 'shape': (1, 2), }\n"
-    content = b"\x93NUMPY\x02\x00" + len(text).to_bytes(4, "little") + text + np.array([1.0, 2.0]).tobytes()
+    content = (
+        b"\x93NUMPY\x02\x00"
+        + len(text).to_bytes(4, "little")
+        + text
+        + np.array([1.0, 2.0]).tobytes()
+    )
     (tmp_path / "x.npz").write_bytes(zipped([("X.npy", content)]))
     (tmp_path / "x.npy").write_bytes(content)
     for name in ("x.npz", "x.npy"):
@@ -270,8 +298,14 @@ def test_names_of_columns_may_take_most_of_a_megabyte(tmp_path):
         ("In CSV column #1: zebra", "column number 2 holds text that is not a number"),
         ("In CSV column #0: zebra", "column 'a' holds text that is not a number"),
         ("CSV parse error: Expected 2 columns, got 3: zebra", "not every row has the 2 fields"),
-        ("CSV parse error: Row #7: Expected 2 columns, got 3: zebra", "not every row has the 2 fields"),
-        ("try to increase block_size", "a row is longer than 1 MiB, or a quotation mark is not closed."),
+        (
+            "CSV parse error: Row #7: Expected 2 columns, got 3: zebra",
+            "not every row has the 2 fields",
+        ),
+        (
+            "try to increase block_size",
+            "a row is longer than 1 MiB, or a quotation mark is not closed.",
+        ),
         ("straddling object straddles two block boundaries", "a row is longer than 1 MiB"),
         ("zebra", "it is damaged, cut short"),
     ],
@@ -288,7 +322,11 @@ def test_a_stream_is_replayed_from_its_head(tmp_path):
     with (tmp_path / "rest").open("rb") as rest:
         stream = delimited._Replayed(b"head ", rest)
         assert stream.readable()
-        assert [(stream.read(3), stream.tell()) for _ in range(3)] == [(b"hea", 3), (b"d ", 5), (b"res", 8)]
+        assert [(stream.read(3), stream.tell()) for _ in range(3)] == [
+            (b"hea", 3),
+            (b"d ", 5),
+            (b"res", 8),
+        ]
         assert (stream.read(), stream.read(), stream.tell()) == (b"t", b"", 9)
         whole = delimited._Replayed(b"head", rest)
         assert whole.read() == b"head"
@@ -332,7 +370,9 @@ def test_tuples_and_pairs_of_rows_are_matrices():
 
 def test_lazy_and_plain_tables_tell_the_kinds_of_their_columns():
     polars = pytest.importorskip("polars")
-    frame = polars.DataFrame({"n": [1], "f": [0.5], "b": [True], "t": ["a"], "d": [None]}).with_columns(
+    frame = polars.DataFrame(
+        {"n": [1], "f": [0.5], "b": [True], "t": ["a"], "d": [None]}
+    ).with_columns(
         c=polars.col("t").cast(polars.Categorical), e=polars.col("t").cast(polars.Enum(["a"]))
     )
     kinds = {
@@ -373,7 +413,9 @@ def test_parquet_files_are_read_in_pieces_and_texts_by_their_dictionary(
     pa.parquet.write_table(pa.table({"x": numbers, "t": ["a"] * n_rows}), tmp_path / "x.parquet")
     asked, original = [], pa.parquet.ParquetFile
     monkeypatch.setattr(
-        pa.parquet, "ParquetFile", lambda path, **options: asked.append(options) or original(path, **options)
+        pa.parquet,
+        "ParquetFile",
+        lambda path, **options: asked.append(options) or original(path, **options),
     )
     source = open_source(tmp_path / "x.parquet")
     assert sum(map(len, source.blocks(50_000, wanted={"t": "text", "x": "number"}))) == n_rows
@@ -382,7 +424,12 @@ def test_parquet_files_are_read_in_pieces_and_texts_by_their_dictionary(
 
 @pytest.mark.parametrize(
     ("name", "sign", "words"),
-    [("x.csv", ";", "semicolons"), ("x.csv", "\t", "tabs"), ("x.csv", "|", "bars"), ("x.tsv", ",", "commas")],
+    [
+        ("x.csv", ";", "semicolons"),
+        ("x.csv", "\t", "tabs"),
+        ("x.csv", "|", "bars"),
+        ("x.tsv", ",", "commas"),
+    ],
 )
 def test_text_that_is_separated_otherwise_is_refused(tmp_path, name, sign, words):
     with pytest.raises(DataError, match=f"a single name that holds {words}"):
@@ -406,7 +453,9 @@ def test_the_column_that_cannot_be_read_is_named_if_the_schema_names_it():
     source = open_source(pd.DataFrame({"good": [1, 2], "bad": mixed, "worse": mixed}))
     for wanted, told in ((None, "number 2"), (["bad", "good"], "'bad'"), (["worse"], "'worse'")):
         with pytest.raises(DataError, match=f"column {told} holds cells"):
-            list(source.blocks(9, wanted=None if wanted is None else dict.fromkeys(wanted, "number")))
+            list(
+                source.blocks(9, wanted=None if wanted is None else dict.fromkeys(wanted, "number"))
+            )
     assert source._explain(ValueError("zebra"), ("good",)).startswith("it is damaged")
 
 
@@ -426,7 +475,13 @@ def test_every_line_of_one_column_is_a_row(tmp_path, end):
 
 def test_lines_are_judged_alike_however_they_are_cut():
     good = b'\xef\xbb\xbf"x",y\n1,"a ""b"""\r\n"2","c\n\nd"\n3,""\n'
-    wrong = [b'x,y\n1,a"b\n', b'x,y\n1,"a"b\n', b'x,y\n1,"a\n', b"x,y\n\n1,2\n", b"x,y\r\n1,2\r\n\r\n3,4"]
+    wrong = [
+        b'x,y\n1,a"b\n',
+        b'x,y\n1,"a"b\n',
+        b'x,y\n1,"a\n',
+        b"x,y\n\n1,2\n",
+        b"x,y\r\n1,2\r\n\r\n3,4",
+    ]
     for text in (good, *wrong):
         for size in range(3, len(text) + 2):
             lines = CheckedLines(io.BytesIO(text), delimiter=",", columns=2, name="x")

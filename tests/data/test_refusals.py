@@ -125,7 +125,9 @@ def test_pickled_objects_are_never_loaded(tmp_path):
     assert "does not hold real numbers" in refusal(tmp_path / "a.npy")
     np.savez(tmp_path / "a.npz", X=objects)
     assert "real numbers" in refusal(tmp_path / "a.npz")
-    np.savez(tmp_path / "s.npz", format="csr", shape=[1, 1], data=objects[0], indices=[0], indptr=[0, 1])
+    np.savez(
+        tmp_path / "s.npz", format="csr", shape=[1, 1], data=objects[0], indices=[0], indptr=[0, 1]
+    )
     assert "real numbers" in refusal(tmp_path / "s.npz")
 
 
@@ -138,7 +140,14 @@ def test_archives_without_a_single_matrix(tmp_path):
 
 def test_sparse_archives_with_wrong_places(tmp_path):
     for indices, indptr in (([7], [0, 1]), ([0], [0, 2]), ([0], [1, 0])):
-        np.savez(tmp_path / "s.npz", format="csr", shape=[1, 2], data=[1.0], indices=indices, indptr=indptr)
+        np.savez(
+            tmp_path / "s.npz",
+            format="csr",
+            shape=[1, 2],
+            data=[1.0],
+            indices=indices,
+            indptr=indptr,
+        )
         assert "cannot be read" in refusal(tmp_path / "s.npz")
 
 

@@ -10,7 +10,9 @@ def test_rows_can_be_read_again_and_show_nothing():
     rows.add(np.array([[0.123456, 0.5], [0.0, 1.0]]))
     rows.add(np.array([[1.0, 0.0]]))
     for _ in range(2):
-        np.testing.assert_array_equal(np.vstack(list(rows)), [[0.123456, 0.5], [0.0, 1.0], [1.0, 0.0]])
+        np.testing.assert_array_equal(
+            np.vstack(list(rows)), [[0.123456, 0.5], [0.0, 1.0], [1.0, 0.0]]
+        )
     assert (rows.n_rows, rows.n_features, rows.norm_bound) == (3, 2, 3.0)
     assert "0.123" not in repr(rows)
     assert "3" not in repr(rows)

@@ -15,7 +15,9 @@ SEX = Categorical(categories=("Male", "Female"))
 
 
 def complete(**changes):
-    return Schema(**{"columns": {"age": AGE, "sex": SEX, "ok": Boolean(), "id": Ignored()}, **changes})
+    return Schema(
+        **{"columns": {"age": AGE, "sex": SEX, "ok": Boolean(), "id": Ignored()}, **changes}
+    )
 
 
 def test_encoded_columns_follow_the_declared_order():
@@ -32,15 +34,19 @@ def test_encoded_columns_follow_the_declared_order():
     ]
     assert (columns[1].center, columns[1].half_range) == (53.5, 36.5)
     assert (columns[6].center, columns[6].half_range) == (0.5, 0.5)
-    assert {(c.center, c.half_range) for c in columns if c.kind in ("category", "missing", "intercept")} == {
-        (0.0, 1.0)
-    }
+    assert {
+        (c.center, c.half_range) for c in columns if c.kind in ("category", "missing", "intercept")
+    } == {(0.0, 1.0)}
 
 
 def test_features_and_the_weight_are_the_columns_that_are_read():
     columns = {"a": AGE, "w": Ignored(), "b": Boolean()}
     assert Schema(columns=columns).needed_columns == ("a", "b")
-    assert Schema(columns=columns, weights=Weights(column="w", upper=1)).needed_columns == ("a", "b", "w")
+    assert Schema(columns=columns, weights=Weights(column="w", upper=1)).needed_columns == (
+        "a",
+        "b",
+        "w",
+    )
 
 
 def test_missing_can_be_set_for_one_column():
@@ -116,7 +122,10 @@ def test_all_problems_are_listed_at_once_but_fit_one_screen():
 
 
 def test_a_complete_schema_has_no_problems():
-    assert complete(weights=Weights(column="id", upper=3), rows_per_person=4, norm_bound=1).problems() == []
+    assert (
+        complete(weights=Weights(column="id", upper=3), rows_per_person=4, norm_bound=1).problems()
+        == []
+    )
 
 
 @pytest.mark.parametrize("bound", ["3", True, [1], 1j])
@@ -265,12 +274,24 @@ def test_what_is_just_right_has_no_problem(columns, changes):
 @pytest.mark.parametrize(
     ("columns", "changes", "problem"),
     [
-        ({3: Boolean()}, {}, "A column without a name can only be ignored; give it a name in the data."),
-        ({"": Boolean()}, {}, "A column without a name can only be ignored; give it a name in the data."),
+        (
+            {3: Boolean()},
+            {},
+            "A column without a name can only be ignored; give it a name in the data.",
+        ),
+        (
+            {"": Boolean()},
+            {},
+            "A column without a name can only be ignored; give it a name in the data.",
+        ),
         ({"a": AGE}, {"norm_bound": 9e-151}, "norm_bound must be a positive number."),
         ({"a": AGE}, {"norm_bound": -1.0}, "norm_bound must be a positive number."),
         ({"a": AGE}, {"intercept": "yes"}, "intercept is true or false."),
-        ({"a": Numeric(lower=-math.inf, upper=1)}, {}, "Column 'a': bounds must be finite numbers."),
+        (
+            {"a": Numeric(lower=-math.inf, upper=1)},
+            {},
+            "Column 'a': bounds must be finite numbers.",
+        ),
         ({"a": Numeric(lower=1, upper=math.inf)}, {}, "Column 'a': bounds must be finite numbers."),
         (
             {"a": Numeric(lower=1)},
@@ -443,7 +464,11 @@ def test_a_schema_is_not_written_where_there_is_no_folder(tmp_path):
 
 
 def test_a_type_is_hinted_at_where_the_type_is_wrong_alone():
-    for text, hinted in (("type = 'x'", True), ("lower = 3", True), ("type = 'numeric'\nlower = 'x'", False)):
+    for text, hinted in (
+        ("type = 'x'", True),
+        ("lower = 3", True),
+        ("type = 'numeric'\nlower = 'x'", False),
+    ):
         with pytest.raises(SchemaError) as caught:
             Schema.loads(f"[columns.a]\n{text}")
         assert ('type is "numeric", "boolean"' in str(caught.value)) == hinted

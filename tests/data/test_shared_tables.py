@@ -43,7 +43,10 @@ def test_adult(shared):
     encoder = Encoder(schema)
     encoded = np.vstack(list(read_encoded(source, schema, 10_000))) * encoder.norm_bound
     assert encoded.shape == (48_842, 10)
-    totals = {column.name: total for column, total in zip(encoder.columns, encoded.sum(axis=0), strict=True)}
+    totals = {
+        column.name: total
+        for column, total in zip(encoder.columns, encoded.sum(axis=0), strict=True)
+    }
     assert totals["income=<=50K"] == pytest.approx(37_155)
     assert totals["income=>50K"] == pytest.approx(11_687)
     assert totals["sex=Male"] + totals["sex=Female"] == pytest.approx(48_842)
@@ -54,7 +57,8 @@ def test_adult(shared):
 def test_mnist_and_the_bound_of_its_pixels(shared):
     source = open_source(shared / "mnist_train.npz")
     sizes = [
-        (len(block), np.linalg.norm(block, axis=1).max()) for block in read_unit_ball(source, 255 * 28, 5000)
+        (len(block), np.linalg.norm(block, axis=1).max())
+        for block in read_unit_ball(source, 255 * 28, 5000)
     ]
     assert sum(rows for rows, _ in sizes) == 60_000
     assert max(norm for _, norm in sizes) == pytest.approx(17.18 / 28, rel=1e-3)

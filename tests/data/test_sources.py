@@ -27,7 +27,9 @@ TABLE = pa.table(
     {
         "age": pa.array(_random.integers(0, 99, N_ROWS), mask=_with_gaps),
         "income": pa.array(_random.normal(2e4, 1e4, N_ROWS), mask=_with_gaps[::-1]),
-        "place": pa.array(_random.choice(["north", 'the "south"', "east,\nwest", "Ünknown"], N_ROWS)),
+        "place": pa.array(
+            _random.choice(["north", 'the "south"', "east,\nwest", "Ünknown"], N_ROWS)
+        ),
         "code": pa.array(_random.integers(1, 4, N_ROWS)),
         "member": pa.array(_random.random(N_ROWS) < 0.5, mask=_with_gaps),
         "day": pa.array(np.datetime64("2020-01-01") + _random.integers(0, 99, N_ROWS)),
@@ -150,15 +152,21 @@ FRAMES = {
     "pandas index": lambda: TABLE.to_pandas().set_index(np.arange(N_ROWS) * 3),
     "pandas nullable": lambda: TABLE.to_pandas().convert_dtypes(),
     "pandas arrow": lambda: TABLE.to_pandas(types_mapper=pd.ArrowDtype),
-    "pandas categories": lambda: TABLE.to_pandas().astype({"place": "category", "code": "category"}),
+    "pandas categories": lambda: TABLE.to_pandas().astype(
+        {"place": "category", "code": "category"}
+    ),
     "pandas objects": pandas_objects,
     "polars": lambda: pl.from_arrow(TABLE),
     "polars lazy": lambda: pl.from_arrow(TABLE).lazy(),
-    "polars categories": lambda: pl.from_arrow(TABLE).with_columns(pl.col("place").cast(pl.Categorical)),
+    "polars categories": lambda: pl.from_arrow(TABLE).with_columns(
+        pl.col("place").cast(pl.Categorical)
+    ),
     "polars enum": lambda: pl.from_arrow(TABLE).with_columns(
         pl.col("place").cast(pl.Enum(["north", 'the "south"', "east,\nwest", "Ünknown"]))
     ),
-    "polars decimals": lambda: pl.from_arrow(TABLE).with_columns(pl.col("age").cast(pl.Decimal(10, 2))),
+    "polars decimals": lambda: pl.from_arrow(TABLE).with_columns(
+        pl.col("age").cast(pl.Decimal(10, 2))
+    ),
     "pyarrow": lambda: TABLE,
     "record batch": lambda: TABLE.combine_chunks().to_batches()[0],
     "reader": lambda: TABLE.to_reader(50),
@@ -184,7 +192,10 @@ def test_standard_input_is_csv(monkeypatch):
 def test_standard_input_longer_than_its_head(monkeypatch):
     n_rows = 400_000
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"a,b\n" + b"12,3\n" * n_rows)))
-    assert sum(block.column(0).to_numpy().sum() for block in open_source("-").blocks(9999)) == 12 * n_rows
+    assert (
+        sum(block.column(0).to_numpy().sum() for block in open_source("-").blocks(9999))
+        == 12 * n_rows
+    )
 
 
 MATRIX = np.random.default_rng(0).gamma(2.0, 50.0, size=(60, 13)).round(2)

@@ -74,8 +74,13 @@ def in_duckdb(folder, request):
 def plain_rows():
     """Rows as a database without decimals, truth values and dates holds them."""
     return [
-        tuple(float(c) if isinstance(c, Decimal) else int(c) if isinstance(c, bool) else c for c in row)
-        for row in zip(*(column.to_pylist() for column in TABLE.drop_columns("born").columns), strict=True)
+        tuple(
+            float(c) if isinstance(c, Decimal) else int(c) if isinstance(c, bool) else c
+            for c in row
+        )
+        for row in zip(
+            *(column.to_pylist() for column in TABLE.drop_columns("born").columns), strict=True
+        )
     ]
 
 
@@ -138,7 +143,9 @@ def test_every_database_gives_the_integers_of_the_table_in_any_order(home):
 
 def test_a_part_of_the_columns_in_another_order(home):
     url, name = home
-    schema = Schema(columns={"sex": Categorical(categories=("F", "M")), "age": SCHEMA.columns["age"]})
+    schema = Schema(
+        columns={"sex": Categorical(categories=("F", "M")), "age": SCHEMA.columns["age"]}
+    )
     query = Query(f"SELECT ill, sex, age FROM {name} WHERE age > 30", db=url)
     chosen = TABLE.filter(pa.compute.fill_null(pa.compute.greater(TABLE["age"], 30), False))
     assert table_moments(query, schema, SPEC) == table_moments(chosen, schema, SPEC)
@@ -175,7 +182,9 @@ def test_nothing_but_one_reading_statement_runs(home, sql, tmp_path, monkeypatch
     url, name = home
     with pytest.raises(DpcovError, match=r"cannot be read|no columns") as refused:
         table_moments(
-            Query(sql.format(name=name), db=url), Schema(columns={"age": SCHEMA.columns["age"]}), SPEC
+            Query(sql.format(name=name), db=url),
+            Schema(columns={"age": SCHEMA.columns["age"]}),
+            SPEC,
         )
     assert "DELETE" not in str(refused.value)
     assert sorted(tmp_path.iterdir()) == before
@@ -288,7 +297,15 @@ def test_types_that_mean_no_number_are_refused(postgres):
 
 def test_numeric_of_any_precision_is_rounded_once(postgres):
     url, _ = postgres
-    literals = ("0.1", "0.07", "123456789012345678901234567890.5", "1e-40", "'NaN'", "'Infinity'", "NULL")
+    literals = (
+        "0.1",
+        "0.07",
+        "123456789012345678901234567890.5",
+        "1e-40",
+        "'NaN'",
+        "'Infinity'",
+        "NULL",
+    )
     values = ", ".join(f"({text}::numeric)" for text in literals)
     (block,) = open_source(Query(f"SELECT x FROM (VALUES {values}) AS v(x)", db=url)).blocks(100)
     read = block.column(0).to_pylist()
@@ -306,7 +323,8 @@ def sqlite_cells(tmp_path, cells):
 
 
 @pytest.mark.parametrize(
-    "reads", ["'{}/x.csv'", "read_csv('{}/x.csv', all_varchar=true)", "read_json('{}/x.json')", "frame"]
+    "reads",
+    ["'{}/x.csv'", "read_csv('{}/x.csv', all_varchar=true)", "read_json('{}/x.json')", "frame"],
 )
 def test_types_that_duckdb_guesses_from_rows_are_refused(tmp_path, reads):
     (tmp_path / "x.csv").write_text("a,b\n1,2\n")
@@ -337,7 +355,9 @@ def test_folders_that_duckdb_would_type_together_are_refused(tmp_path):
         connection.execute(f"CREATE VIEW v AS SELECT * FROM read_parquet({files})")
     with pytest.raises(DataError, match="a view or a macro names"):
         open_source(Query("SELECT * FROM v", db=f"duckdb:///{tmp_path / 'v.duckdb'}"))
-    told = Query(f"SELECT region FROM read_parquet({files}, hive_types_autocast=false)", db="duckdb://")
+    told = Query(
+        f"SELECT region FROM read_parquet({files}, hive_types_autocast=false)", db="duckdb://"
+    )
     blocks = open_source(told).blocks(9, wanted={"region": "text"})
     assert sorted(cell for block in blocks for cell in block.column(0).to_pylist()) == ["01", "x"]
     whole = Query(f"SELECT * FROM read_parquet({files}, hive_partitioning = false)", db="duckdb://")
@@ -346,7 +366,9 @@ def test_folders_that_duckdb_would_type_together_are_refused(tmp_path):
 
 def test_sqlite_cells_of_mixed_types_mean_what_they_mean_in_csv(tmp_path):
     cells = [1, 2.5, "3", " 4 ", None, "NA", 2**62, 1e300, ""]
-    (tmp_path / "cells.csv").write_text("x,y\n1,\n2.5,\n3,\n 4 ,\n,\nNA,\n4611686018427387904,\n1e300,\n,\n")
+    (tmp_path / "cells.csv").write_text(
+        "x,y\n1,\n2.5,\n3,\n 4 ,\n,\nNA,\n4611686018427387904,\n1e300,\n,\n"
+    )
     for declared in (
         Numeric(lower=0, upper=10, missing="indicator"),
         Categorical(categories=("1", "2.5", "3", "4"), missing="indicator"),
@@ -369,7 +391,9 @@ def test_sqlite_cells_that_are_no_numbers_are_refused_silently(tmp_path, cell):
 def test_sqlite_text_that_is_not_utf8_is_refused_silently(tmp_path):
     query = sqlite_cells(tmp_path, ["a"])
     with sqlite3.connect(tmp_path / "cells.db") as connection:
-        connection.execute(f"INSERT INTO cells VALUES (CAST(x'ff{SENTINEL.encode().hex()}' AS TEXT))")
+        connection.execute(
+            f"INSERT INTO cells VALUES (CAST(x'ff{SENTINEL.encode().hex()}' AS TEXT))"
+        )
     connection.close()
     with pytest.raises(DataError, match="UTF-8") as refused:
         table_moments(query, Schema(columns={"x": Categorical(categories=("a",))}), SPEC)
@@ -378,7 +402,10 @@ def test_sqlite_text_that_is_not_utf8_is_refused_silently(tmp_path):
 
 def test_columns_without_a_name_of_their_own_are_refused(home):
     url, name = home
-    for sql in (f"SELECT age, sex, age FROM {name}", f"SELECT a.age, b.age FROM {name} a, {name} b"):
+    for sql in (
+        f"SELECT age, sex, age FROM {name}",
+        f"SELECT a.age, b.age FROM {name} a, {name} b",
+    ):
         with pytest.raises(DataError, match="columns of the same name"):
             open_source(Query(sql, db=url))
     if url.startswith("postgresql"):
@@ -404,7 +431,9 @@ def test_a_column_of_nothing_but_null_is_missing(home):
 def test_sixteen_hundred_columns(home):
     url, name = home
     width = 1600
-    sql = f"SELECT {', '.join(f'age + {n} AS c{n}' for n in range(width))} FROM {name} WHERE age = 50"
+    sql = (
+        f"SELECT {', '.join(f'age + {n} AS c{n}' for n in range(width))} FROM {name} WHERE age = 50"
+    )
     source = open_source(Query(sql, db=url))
     assert len(source.columns) == width
     wanted = {f"c{width - 1}": "number", "c0": "number"}
@@ -448,7 +477,9 @@ def test_a_wrong_password_is_explained_without_it(postgres_database):
     assert "wrongpw" not in str(refused.value)
 
 
-@pytest.mark.parametrize("url", ["", "people.db", "secretpw", "://x", "sqlite://", "sqlite:///:memory:"])
+@pytest.mark.parametrize(
+    "url", ["", "people.db", "secretpw", "://x", "sqlite://", "sqlite:///:memory:"]
+)
 def test_what_names_no_database_is_refused(url):
     with pytest.raises(UsageError) as refused:
         open_source(Query("SELECT 1 AS a", db=url))
@@ -488,5 +519,7 @@ def test_an_in_memory_query_leaves_no_files_and_shows_no_progress(tmp_path, monk
     query = Query("SELECT range % 100 AS age FROM range(50000) ORDER BY random()", db="duckdb://")
     with DuckDb("")._relation("SELECT current_setting('enable_progress_bar') AS a") as relation:
         assert relation.fetchall() == [(False,)]
-    assert table_moments(query, Schema(columns={"age": SCHEMA.columns["age"]}), SPEC).n_rows == 50_000
+    assert (
+        table_moments(query, Schema(columns={"age": SCHEMA.columns["age"]}), SPEC).n_rows == 50_000
+    )
     assert list(tmp_path.iterdir()) == []

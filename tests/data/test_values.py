@@ -14,7 +14,9 @@ CODE_OF = {"a": 0, "1": 1, "TRUE": 2, "b c": 3}
 
 
 def plain(array):
-    return [None if isinstance(cell, float) and math.isnan(cell) else cell for cell in array.tolist()]
+    return [
+        None if isinstance(cell, float) and math.isnan(cell) else cell for cell in array.tolist()
+    ]
 
 
 @pytest.mark.parametrize(
@@ -43,7 +45,8 @@ def test_categories_have_codes_and_the_others_two_of_their_own(cells, codes):
 
 
 @pytest.mark.parametrize(
-    ("categories", "code"), [(("True",), 0), (("true",), 0), (("TRUE",), 0), (("1",), 0), (("yes",), -1)]
+    ("categories", "code"),
+    [(("True",), 0), (("true",), 0), (("TRUE",), 0), (("1",), 0), (("yes",), -1)],
 )
 def test_truth_has_four_spellings(categories, code):
     assert category_codes(pa.array([True]), "x", dict.fromkeys(categories, 0)).tolist() == [code]
@@ -88,9 +91,15 @@ def test_numbers_are_read_from_every_type(cells, found):
         (["1", "0.0", "7", None, "?"], [1, 0, 7, None, None]),
     ],
 )
-@pytest.mark.parametrize("data_type", [pa.string(), pa.large_string(), pa.string_view(), "dictionary"])
+@pytest.mark.parametrize(
+    "data_type", [pa.string(), pa.large_string(), pa.string_view(), "dictionary"]
+)
 def test_truth_is_read_from_words_and_numbers(cells, found, data_type):
-    column = pa.array(cells).dictionary_encode() if data_type == "dictionary" else pa.array(cells, data_type)
+    column = (
+        pa.array(cells).dictionary_encode()
+        if data_type == "dictionary"
+        else pa.array(cells, data_type)
+    )
     assert plain(truth_values(column, "x")) == found
 
 
@@ -107,7 +116,10 @@ def test_numbers_stay_as_they_are_where_truth_is_wanted():
 @pytest.mark.parametrize(
     ("cells", "words"),
     [
-        (pa.array(["1_0"]), "holds text that is neither true nor false|holds text that is not a number"),
+        (
+            pa.array(["1_0"]),
+            "holds text that is neither true nor false|holds text that is not a number",
+        ),
         (pa.array(["zebra"]), "holds text"),
         (pa.array([b"1"]), "holds something that is not a number"),
         (pa.array([0], pa.date32()), "holds something that is not a number"),

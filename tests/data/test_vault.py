@@ -37,11 +37,14 @@ def test_any_change_is_refused(tmp_path, size):
     header = good.index(b"\n") + 1
     spoiled = [good[:-1], good[:-17], good + b"x", good[:header], good[: header + CHUNK + 16]]
     spoiled += [
-        good[:place] + bytes([good[place] ^ 1]) + good[place + 1 :] for place in (header, len(good) // 2, -1)
+        good[:place] + bytes([good[place] ^ 1]) + good[place + 1 :]
+        for place in (header, len(good) // 2, -1)
     ]
     if size > CHUNK:
         step = CHUNK + 16
-        spoiled.append(good[:header] + good[header + step : header + 2 * step] + good[header : header + step])
+        spoiled.append(
+            good[:header] + good[header + step : header + 2 * step] + good[header : header + step]
+        )
     for content in spoiled:
         if content == good:
             continue
@@ -122,9 +125,13 @@ def test_an_existing_file_is_not_replaced_unasked(tmp_path):
 @pytest.mark.parametrize(("length", "taken"), [(4096, True), (4097, False)])
 def test_the_public_line_has_up_to_4096_bytes(tmp_path, length, taken):
     path = tmp_path / "a"
-    line = json.dumps({"format": "dpcov-vault", "version": 1, "key": "file", "salt": "00" * 32}).encode()
+    line = json.dumps(
+        {"format": "dpcov-vault", "version": 1, "key": "file", "salt": "00" * 32}
+    ).encode()
     line = line.ljust(length - 1) + b"\n"
-    path.write_bytes(line + b"".join(vault._locked(b"content", KEY.derive("file", bytes(32)), line)))
+    path.write_bytes(
+        line + b"".join(vault._locked(b"content", KEY.derive("file", bytes(32)), line))
+    )
     if taken:
         assert unlock_file(path, KEY) == b"content"
         return

@@ -21,7 +21,9 @@ from dpcov.cli.main import app
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
-BLOCK = re.compile(r"(?P<skip><!-- not run: [^>]+-->\n+)?```(?P<language>\w+)\n(?P<code>.*?)```", re.DOTALL)
+BLOCK = re.compile(
+    r"(?P<skip><!-- not run: [^>]+-->\n+)?```(?P<language>\w+)\n(?P<code>.*?)```", re.DOTALL
+)
 ELSEWHERE = re.compile(
     r"^(python3? -m (venv|pip|pytest|benchmarks|build)\b|pip install|npm |mkdocs |\.ci/|git |export |docker )"
 )
@@ -47,7 +49,11 @@ def blocks(page):
 
 
 def logical_lines(code):
-    return [line.split("  #")[0].strip() for line in code.replace("\\\n", " ").splitlines() if line.strip()]
+    return [
+        line.split("  #")[0].strip()
+        for line in code.replace("\\\n", " ").splitlines()
+        if line.strip()
+    ]
 
 
 def patients(n, seed):
@@ -84,7 +90,9 @@ def prepare(page):
     if "ledger create ledger.sqlite" not in text:
         Ledger("ledger.sqlite").create("patients", Budget(epsilon=100, delta="1e-3"), "replace-one")
     if "-o patients.dpcov" not in text:
-        dpcov.release("patients.parquet", schema=SCHEMA, budget=Budget(rho=1), output="patients.dpcov")
+        dpcov.release(
+            "patients.parquet", schema=SCHEMA, budget=Budget(rho=1), output="patients.dpcov"
+        )
     if "demo.dpcov" in text and "dpcov demo" not in text:
         dpcov.release("patients.parquet", schema=SCHEMA, budget=Budget(rho=1), output="demo.dpcov")
 
@@ -132,7 +140,9 @@ def test_the_intervals_of_the_readme_are_finite_and_hold_the_difference_without_
     table, terms = demo._biopsies(), demo.terms()
     radius, benign = (table[name].to_numpy() for name in ("mean radius", "benign"))
     difference = radius[benign].mean() - radius[~benign].mean()
-    (code,) = [code for language, code in blocks(ROOT / "README.md") if "PrivateRidge.from_release" in code]
+    (code,) = [
+        code for language, code in blocks(ROOT / "README.md") if "PrivateRidge.from_release" in code
+    ]
     moments, found = dpcov.checkpoint(table, **terms), []
     for seed in range(200):
         made = dpcov.release(moments, entropy=dpcov.SeededEntropy(seed), **terms)

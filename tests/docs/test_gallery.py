@@ -19,7 +19,9 @@ LARGEST = 60_000
 
 def test_every_figure_has_a_drawing_and_every_drawing_is_shown_in_the_gallery():
     assert {figure.stem for figure in FIGURES} == set(gallery.DRAWINGS)
-    shown = re.findall(r"\(figures/([\w-]+)\.svg\)", (PAGES / "gallery.md").read_text(encoding="utf-8"))
+    shown = re.findall(
+        r"\(figures/([\w-]+)\.svg\)", (PAGES / "gallery.md").read_text(encoding="utf-8")
+    )
     assert set(shown) == set(gallery.DRAWINGS)
 
 

@@ -22,7 +22,9 @@ def outside_code(text):
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_relative_links_lead_somewhere(page):
-    targets = re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", outside_code(page.read_text(encoding="utf-8")))
+    targets = re.findall(
+        r"\]\(([^)#\s]+)(?:#[^)]*)?\)", outside_code(page.read_text(encoding="utf-8"))
+    )
     missing = [
         target
         for target in targets

@@ -11,7 +11,9 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 ELSEWHERE = re.compile(r"^\s*(?:[a-z]+:)?//", re.IGNORECASE)
-STYLE_LOADS = re.compile(r"url\(\s*['\"]?((?:https?:)?//[^'\")]+)|@import\s+['\"]((?:https?:)?//[^'\"]+)")
+STYLE_LOADS = re.compile(
+    r"url\(\s*['\"]?((?:https?:)?//[^'\")]+)|@import\s+['\"]((?:https?:)?//[^'\"]+)"
+)
 LOADING_LINKS = {
     "stylesheet",
     "preload",
@@ -36,7 +38,9 @@ class Loads(HTMLParser):
         if tag == "link" and not LOADING_LINKS & set((given.get("rel") or "").split()):
             return
         fetched = [given.get("href")] if tag in ("link", "use", "image") else []
-        fetched += [given.get(name) for name in ("src", "srcset", "poster", "data")] if tag != "a" else []
+        fetched += (
+            [given.get(name) for name in ("src", "srcset", "poster", "data")] if tag != "a" else []
+        )
         self.found += [address for address in fetched if address and ELSEWHERE.match(address)]
 
 
@@ -55,7 +59,15 @@ def foreign_loads(folder):
 @pytest.mark.slow
 @pytest.mark.skipif(importlib.util.find_spec("mkdocs") is None, reason="needs the extra docs")
 def test_the_site_builds_strictly_and_loads_nothing_from_elsewhere(tmp_path):
-    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(tmp_path / "site")]
+    command = [
+        sys.executable,
+        "-m",
+        "mkdocs",
+        "build",
+        "--strict",
+        "--site-dir",
+        str(tmp_path / "site"),
+    ]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=280)
     assert done.returncode == 0, done.stderr[-4000:]
     assert not foreign_loads(tmp_path / "site")

@@ -45,7 +45,9 @@ def test_the_first_component_of_biopsies_survives_and_the_second_needs_more_budg
                 entropy=SeededEntropy(seed),
             )
             pca = PrivatePCA.from_release(made, n_components=2, scaling="encoded")
-            found.append(np.abs(np.sum(pca.components_ * page["vectors"][:, ::-1][:, :2].T, axis=1)))
+            found.append(
+                np.abs(np.sum(pca.components_ * page["vectors"][:, ::-1][:, :2].T, axis=1))
+            )
         return np.mean(found, axis=0)
 
     assert cosines(1)[0] > 0.95 and cosines(1)[1] < 0.85

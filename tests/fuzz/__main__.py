@@ -45,10 +45,14 @@ def main() -> int:
     until, tallies = time.monotonic() + given.seconds, {}
     cases = share(given.cases, [TARGETS[name].share for name in names])
     for place, name in enumerate(names):
-        work = [cases[later] * TARGETS[names[later]].milliseconds for later in range(place, len(names))]
+        work = [
+            cases[later] * TARGETS[names[later]].milliseconds for later in range(place, len(names))
+        ]
         seconds = (until - time.monotonic()) * work[0] / sum(work)
         tallies[name] = deep(name, given.seed, round(cases[place]), seconds)
-        _CONSOLE.print(f"{name}: {tallies[name].cases:,} cases, {len(tallies[name].findings)} findings")
+        _CONSOLE.print(
+            f"{name}: {tallies[name].cases:,} cases, {len(tallies[name].findings)} findings"
+        )
     report(tallies)
     return int(any(tally.findings for tally in tallies.values()))
 
@@ -67,7 +71,8 @@ def deep(name: str, seed: int, cases: int, seconds: float) -> Tally:
             path.write_bytes(b"")
             Path(f"{path}.at").write_bytes(bytes(8))
             code = _work(
-                [name, str(seed), str(start), str(cases), str(until - time.monotonic()), str(path)], path
+                [name, str(seed), str(start), str(cases), str(until - time.monotonic()), str(path)],
+                path,
             )
             for line in path.read_text().splitlines():
                 total.add(_read(line))
@@ -75,7 +80,11 @@ def deep(name: str, seed: int, cases: int, seconds: float) -> Tally:
             if code == 0:
                 return total
             what = f"ended the process: {signal.Signals(-code).name if code < 0 else f'exit code {code}'}"
-            total.add(Tally(cases=1, outcomes=Counter([what]), findings=[Finding(name, seed, at, what, "")]))
+            total.add(
+                Tally(
+                    cases=1, outcomes=Counter([what]), findings=[Finding(name, seed, at, what, "")]
+                )
+            )
             start = at + 1
     return total
 
@@ -105,7 +114,9 @@ def _read(line: str) -> Tally:
 
 def report(tallies: dict[str, Tally]) -> None:
     """Print the table and the findings, equal ones once."""
-    table = Table("target", "cases", "seconds", "cases/s", "succeeded", "kinds of error", "findings")
+    table = Table(
+        "target", "cases", "seconds", "cases/s", "succeeded", "kinds of error", "findings"
+    )
     for name, tally in [*tallies.items(), ("all", _sum(tallies))]:
         errors = sorted(outcome for outcome in tally.outcomes if outcome != "success")
         speed = f"{tally.cases / max(tally.seconds, 1e-9):,.0f}"
@@ -125,7 +136,9 @@ def report(tallies: dict[str, Tally]) -> None:
         key = (finding.target, finding.place or finding.what)
         seen[key] += 1
         if seen[key] == 1:
-            words = f"{finding.target} {finding.seed} {finding.index}: {finding.what} {finding.place}"
+            words = (
+                f"{finding.target} {finding.seed} {finding.index}: {finding.what} {finding.place}"
+            )
             _CONSOLE.print(words[:400], markup=False)
 
 

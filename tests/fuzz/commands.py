@@ -184,7 +184,9 @@ _SLOW = {"plan", "report"}
 @functools.cache
 def _desk() -> dict[str, bytes]:
     """Return the files that the commands work on."""
-    rows = [f"{20 + place},{'FM'[place % 2]},{'true' if place % 3 else 'false'}" for place in range(40)]
+    rows = [
+        f"{20 + place},{'FM'[place % 2]},{'true' if place % 3 else 'false'}" for place in range(40)
+    ]
     table = "\n".join(["age,sex,ill", f"{NUMBER_SENTINEL},{TEXT_SENTINEL},true", *rows])
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder)

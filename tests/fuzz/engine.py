@@ -163,7 +163,10 @@ def one_case(target: Target, seed: int, index: int, root: Path, folder: Path) ->
     tally.seconds = time.perf_counter() - start
     if _peak() - peak > CASE_BYTES:
         wrong.append((f"took {(_peak() - peak) >> 20} MiB", ""))
-    wrong += [(f"left {name}", "") for name in _clean(root, folder, target.writes and outcome == "success")]
+    wrong += [
+        (f"left {name}", "")
+        for name in _clean(root, folder, target.writes and outcome == "success")
+    ]
     if DETONATIONS:
         DETONATIONS.clear()
         wrong.append(("executed what it read", ""))
@@ -208,7 +211,9 @@ def _place(error: BaseException) -> str:
     frames = traceback.extract_tb(error.__traceback__)
     ours = [frame for frame in frames if "/dpcov/" in frame.filename] or list(frames[-1:])
     last = [*ours[-1:], *frames[-1:]]
-    return " > ".join(dict.fromkeys(f"{Path(frame.filename).name}:{frame.lineno}" for frame in last))
+    return " > ".join(
+        dict.fromkeys(f"{Path(frame.filename).name}:{frame.lineno}" for frame in last)
+    )
 
 
 def _clean(root: Path, folder: Path, keeps: bool) -> list[str]:
@@ -218,7 +223,9 @@ def _clean(root: Path, folder: Path, keeps: bool) -> list[str]:
     strange += [f"tmp/{name}" for name in _names(root / "tmp")]
     for name in [*strange, *(f"work/{name}" for name in _names(folder))]:
         path = root / name
-        shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink(missing_ok=True)
+        shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink(
+            missing_ok=True
+        )
     return strange
 
 

@@ -10,10 +10,35 @@ from typing import Any
 NUMBERS: tuple[Any, ...] = (
     *(0, 1, -1, 2, 3, 7, 16, 64, 65, 255, 1024, 10**6, 10**9, 2**31 - 1, 2**31, 2**32, 2**53 + 1),
     *(2**63 - 1, 2**63, -(2**63), 2**64, 10**30, 10**400, -(10**30)),
-    *(0.0, -0.0, 0.5, -1.5, 1e-320, 1e-300, 1e300, 1.7976931348623157e308, float("inf"), float("nan")),
+    *(
+        0.0,
+        -0.0,
+        0.5,
+        -1.5,
+        1e-320,
+        1e-300,
+        1e300,
+        1.7976931348623157e308,
+        float("inf"),
+        float("nan"),
+    ),
 )
 TEXTS = (
-    *("", " ", "a", "x", "0", "1", "-1", "nan", "inf", "1e999999999", "1e-999999999", "1/0", "9" * 5000),
+    *(
+        "",
+        " ",
+        "a",
+        "x",
+        "0",
+        "1",
+        "-1",
+        "nan",
+        "inf",
+        "1e999999999",
+        "1e-999999999",
+        "1/0",
+        "9" * 5000,
+    ),
     *(
         "../../escaped",
         "/escaped",
@@ -241,7 +266,9 @@ def _near(random: Random, value: Any) -> Any:
     if isinstance(value, int | float):
         return random.choice((value + 1, value - 1, -value, value * 2, value // 2))
     if isinstance(value, str):
-        return random.choice((value + "x", value[1:], value.upper(), value * 2, f"{value}\n", f"-{value}"))
+        return random.choice(
+            (value + "x", value[1:], value.upper(), value * 2, f"{value}\n", f"-{value}")
+        )
     return value
 
 
@@ -251,7 +278,11 @@ def _pick(random: Random, tree: Any) -> tuple[Any, Any]:
     while stack and len(places) < 400:
         node = stack.pop()
         keys: Any = (
-            list(node) if isinstance(node, dict) else range(len(node)) if isinstance(node, list) else ()
+            list(node)
+            if isinstance(node, dict)
+            else range(len(node))
+            if isinstance(node, list)
+            else ()
         )
         for key in keys:
             places.append((node, key))
@@ -260,7 +291,9 @@ def _pick(random: Random, tree: Any) -> tuple[Any, Any]:
 
 
 def zipped(
-    members: Sequence[tuple[str, bytes]], comment: bytes = b"", compression: int = zipfile.ZIP_STORED
+    members: Sequence[tuple[str, bytes]],
+    comment: bytes = b"",
+    compression: int = zipfile.ZIP_STORED,
 ) -> bytes:
     """Return an archive of members, names repeated or not."""
     buffer = io.BytesIO()

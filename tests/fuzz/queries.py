@@ -103,7 +103,9 @@ _NAMES = ("age", "sex", "ill", "x0", "x1", '""', '" "', '"age "', '"a,b"', '"é"
 def statement(random: Random, values: tuple[str, ...]) -> str:
     """Return one statement, of which few are good."""
     names = (
-        ["age", "sex", "ill"] if random.random() < 0.6 else random.choices(_NAMES, k=random.randrange(1, 5))
+        ["age", "sex", "ill"]
+        if random.random() < 0.6
+        else random.choices(_NAMES, k=random.randrange(1, 5))
     )
     drawn = [random.choice(values) for _ in names]
     cells = ", ".join(f"{value} AS {name}" for value, name in zip(drawn, names, strict=True))
@@ -166,11 +168,15 @@ def run_sqlite(random: Random, folder: Path) -> None:
     """Read the result of a statement in a good, an odd or a damaged file."""
     content = random.choice(_databases())
     path = folder / "in.db"
-    path.write_bytes(content if random.random() < 0.4 else mutate_bytes(random, content, _databases()))
+    path.write_bytes(
+        content if random.random() < 0.4 else mutate_bytes(random, content, _databases())
+    )
     if random.random() < 0.5:
         sql = "SELECT age, sex, ill FROM t"
     else:
-        sql = statement(random, _SQLITE_VALUES) + random.choice(("", " FROM t", " FROM sqlite_master"))
+        sql = statement(random, _SQLITE_VALUES) + random.choice(
+            ("", " FROM t", " FROM sqlite_master")
+        )
     place = str(path) if random.random() < 0.95 else str(random.choice(TEXTS)).replace("\0", "")
     read_all(random, Query(sql, db=f"sqlite:///{place}"))
 

@@ -50,7 +50,9 @@ def good() -> tuple[bytes, ...]:
         {"mechanism": "coinpress"},
     )
     usual = {"schema": _SCHEMA, "budget": dpcov.Budget(rho=1), "entropy": SeededEntropy(1)}
-    return tuple(dpcov.release(pa.table(table), **{**usual, **options}).to_bytes() for options in wanted)
+    return tuple(
+        dpcov.release(pa.table(table), **{**usual, **options}).to_bytes() for options in wanted
+    )
 
 
 @functools.cache
@@ -133,7 +135,9 @@ def changed_array(random: Random, content: bytes) -> bytes:
     if random.random() < 0.6 and array.ndim >= 2:
         array = np.minimum(array, array.swapaxes(-1, -2))
     if random.random() < 0.15:
-        array = random.choice((array[..., :1], array[:0], array[None], array.ravel(), array.T, array[..., 0]))
+        array = random.choice(
+            (array[..., :1], array[:0], array[None], array.ravel(), array.T, array[..., 0])
+        )
     if random.random() < 0.1:
         array = array.astype(
             random.choice(("<f8", "<i8", "<f4", ">i8", "<U8", "<c16", "?")), casting="unsafe"
@@ -164,7 +168,12 @@ def _change_members(random: Random, listed: Members) -> Members:
         listed[place] = (str(random.choice(TEXTS)), content)
     elif kind == 1:
         listed.append(
-            (random.choice(("../escaped.npy", "/escaped.npy", name, "a/../../escaped", "extra.npy")), content)
+            (
+                random.choice(
+                    ("../escaped.npy", "/escaped.npy", name, "a/../../escaped", "extra.npy")
+                ),
+                content,
+            )
         )
     elif kind == 2:
         del listed[place]

@@ -44,7 +44,16 @@ categories = [
     "[columns.x]\ntype = 'boolean'\n[columns.y]\ntype = 'ignored'\n",
 )
 _BYTES = tuple(text.encode() for text in GOOD)
-_FIELDS = ("title", "intercept", "missing", "rows_per_person", "norm_bound", "weights", "columns", "x")
+_FIELDS = (
+    "title",
+    "intercept",
+    "missing",
+    "rows_per_person",
+    "norm_bound",
+    "weights",
+    "columns",
+    "x",
+)
 _COLUMN_FIELDS = ("type", "lower", "upper", "missing", "categories", "note", "x")
 _TYPES = ("numeric", "boolean", "categorical", "ignored", "", "number")
 
@@ -52,7 +61,9 @@ _TYPES = ("numeric", "boolean", "categorical", "ignored", "", "number")
 def run(random: Random, folder: Path) -> None:
     """Read a schema and use what the commands use of it."""
     content = (
-        written(random) if random.random() < 0.4 else mutate_bytes(random, random.choice(_BYTES), _BYTES)
+        written(random)
+        if random.random() < 0.4
+        else mutate_bytes(random, random.choice(_BYTES), _BYTES)
     )
     schema = parsed(content, folder, through_file=random.random() < 0.2)
     _check_round_trip(schema)
@@ -85,7 +96,10 @@ def written(random: Random) -> bytes:
         name = random.choice(("x", "age", '"a b"', json.dumps(random.choice(TEXTS))))
         lines.append(f"[columns.{name}]")
         lines.append(f'type = "{random.choice(_TYPES)}"')
-        lines += [f"{_field(random, _COLUMN_FIELDS)} = {value(random)}" for _ in range(random.randrange(4))]
+        lines += [
+            f"{_field(random, _COLUMN_FIELDS)} = {value(random)}"
+            for _ in range(random.randrange(4))
+        ]
     if random.random() < 0.05:
         lines.append("[" + ".".join(["a"] * random.choice((10, 500, 3000))) + "]")
     return "\n".join(lines).encode("utf-8", "surrogatepass")
@@ -108,13 +122,16 @@ def value(random: Random, depth: int = 0) -> str:
         )
     if kind < 0.78:
         times = random.choice((3, 60, 400, 3000, 100_000))
-        return random.choice(("[" * times + "]" * times, "{a=" * times + "1" + "}" * times, "[" * times))
+        return random.choice(
+            ("[" * times + "]" * times, "{a=" * times + "1" + "}" * times, "[" * times)
+        )
     if depth > 3:
         return "[]"
     if kind < 0.9:
         return "[" + ", ".join(value(random, depth + 1) for _ in range(random.randrange(4))) + "]"
     pairs = (
-        f"{_field(random, _COLUMN_FIELDS)} = {value(random, depth + 1)}" for _ in range(random.randrange(4))
+        f"{_field(random, _COLUMN_FIELDS)} = {value(random, depth + 1)}"
+        for _ in range(random.randrange(4))
     )
     return "{" + ", ".join(pairs) + "}"
 

@@ -27,7 +27,11 @@ _BLOCK = 16
 _ROWS = 40
 
 NAMED = Schema(
-    columns={"age": Numeric(lower=0, upper=120), "sex": Categorical(categories=("F", "M")), "ill": Boolean()}
+    columns={
+        "age": Numeric(lower=0, upper=120),
+        "sex": Categorical(categories=("F", "M")),
+        "ill": Boolean(),
+    }
 )
 WEIGHTED = Schema(
     columns={"age": Numeric(lower=0, upper=120, missing="indicator"), "ill": Ignored()},
@@ -59,10 +63,20 @@ def _table() -> pa.Table:
 
 @functools.cache
 def _csv() -> tuple[bytes, ...]:
-    rows = [f"{20 + place},{'FM'[place % 2]},{'true' if place % 3 else 'false'}" for place in range(_ROWS)]
+    rows = [
+        f"{20 + place},{'FM'[place % 2]},{'true' if place % 3 else 'false'}"
+        for place in range(_ROWS)
+    ]
     usual = ["age,sex,ill", f"{NUMBER_SENTINEL},{TEXT_SENTINEL},true", *rows]
-    quoted = ['"age","sex","ill"', f'"{NUMBER_SENTINEL}","{TEXT_SENTINEL}\n4711",0', '" 12 "," F ",1', ",,"]
-    return tuple("\n".join(lines).encode() for lines in (usual, quoted, usual[:3], ["x0,x1", "0.5,1", "1,0"]))
+    quoted = [
+        '"age","sex","ill"',
+        f'"{NUMBER_SENTINEL}","{TEXT_SENTINEL}\n4711",0',
+        '" 12 "," F ",1',
+        ",,",
+    ]
+    return tuple(
+        "\n".join(lines).encode() for lines in (usual, quoted, usual[:3], ["x0,x1", "0.5,1", "1,0"])
+    )
 
 
 def _write_csv(random: Random) -> tuple[str, bytes]:
@@ -96,7 +110,11 @@ def _parquet() -> tuple[bytes, ...]:
 
     lists = pa.table({"age": [[1.0]], "sex": [{"a": 1}], "ill": [True]})
     dates = pa.table(
-        {"age": pa.array([7], pa.date32()), "sex": pa.array([b"F"]), "ill": pa.array([1], pa.int8())}
+        {
+            "age": pa.array([7], pa.date32()),
+            "sex": pa.array([b"F"]),
+            "ill": pa.array([1], pa.int8()),
+        }
     )
     return (
         written(_table()),
@@ -144,7 +162,9 @@ def _write_arrow(random: Random) -> tuple[str, bytes]:
 def npy_header(random: Random) -> bytes:
     """Return the head of a .npy file with an odd shape, type or order."""
     sizes = (0, 1, 2, 3, 40, 10**6, 10**9, 2**31, 2**63 - 1, 2**64, -1, "None", "1.5", "True")
-    shape = ", ".join(str(random.choice(sizes)) for _ in range(random.choice((0, 1, 2, 2, 2, 2, 3, 70))))
+    shape = ", ".join(
+        str(random.choice(sizes)) for _ in range(random.choice((0, 1, 2, 2, 2, 2, 3, 70)))
+    )
     kinds = (
         "<f8",
         ">f8",
@@ -165,7 +185,15 @@ def npy_header(random: Random) -> bytes:
     text = f"{{'descr': '{random.choice(kinds)}', 'fortran_order': {random.random() < 0.2}, 'shape': ({shape},), }}"
     if random.random() < 0.1:
         text = random.choice(
-            ("(" * 900, "-" * 9000, "{" * 50, "[" * 9000, "'" * 3, "{'descr': (" + "1," * 3000, "\\")
+            (
+                "(" * 900,
+                "-" * 9000,
+                "{" * 50,
+                "[" * 9000,
+                "'" * 3,
+                "{'descr': (" + "1," * 3000,
+                "\\",
+            )
         )
     if random.random() < 0.1:
         text = mutate_bytes(random, text.encode()).decode("latin-1")
@@ -189,7 +217,11 @@ def _npy() -> tuple[bytes, ...]:
     numbers[0] = float(NUMBER_SENTINEL)
     return (
         *(saved(numbers), saved(np.asfortranarray(numbers)), saved(numbers.astype("<f4"))),
-        *(saved(numbers.astype(np.int8)), saved(numbers > 0.5), saved(np.array([["zebra4711", "x"]]))),
+        *(
+            saved(numbers.astype(np.int8)),
+            saved(numbers > 0.5),
+            saved(np.array([["zebra4711", "x"]])),
+        ),
     )
 
 
@@ -213,7 +245,9 @@ def _npz() -> tuple[bytes, ...]:
     np.savez(plain, X=numbers, y=numbers[:, 0])
     np.savez_compressed(packed, data=numbers)
     for buffer, layout in zip(sparse, ("csr", "csc", "coo", "bsr"), strict=True):
-        scipy.sparse.save_npz(buffer, scipy.sparse.csr_array(numbers * (numbers > 0.5)).asformat(layout))
+        scipy.sparse.save_npz(
+            buffer, scipy.sparse.csr_array(numbers * (numbers > 0.5)).asformat(layout)
+        )
     return tuple(buffer.getvalue() for buffer in (plain, packed, *sparse))
 
 
@@ -241,11 +275,16 @@ def _write_npz(random: Random) -> tuple[str, bytes]:
         listed[place] = (str(random.choice(TEXTS)) + random.choice(("", ".npy")), content)
     elif kind < 0.9:
         listed.append(
-            (random.choice(("../escaped.npy", "/escaped.npy", name, "x")), pickle.dumps(Detonator()))
+            (
+                random.choice(("../escaped.npy", "/escaped.npy", name, "x")),
+                pickle.dumps(Detonator()),
+            )
         )
     else:
         del listed[place]
-    return "npz", zipped(listed, compression=random.choice((zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)))
+    return "npz", zipped(
+        listed, compression=random.choice((zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED))
+    )
 
 
 def _other_numbers(random: Random, content: bytes) -> bytes:

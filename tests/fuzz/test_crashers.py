@@ -52,7 +52,12 @@ def refused(tmp_path):
 
 @pytest.mark.parametrize(
     "text",
-    ["x = " + "[" * 5000, "x = " + "{a = " * 3000, "norm_bound = " + "9" * 5000, "x = [" + "9" * 5000 + "]"],
+    [
+        "x = " + "[" * 5000,
+        "x = " + "{a = " * 3000,
+        "norm_bound = " + "9" * 5000,
+        "x = [" + "9" * 5000 + "]",
+    ],
 )
 def test_toml_that_ends_the_parser(text):
     with pytest.raises(SchemaError, match="digits"):
@@ -80,7 +85,8 @@ def test_headers_that_are_no_python(refused, header):
 def test_entries_of_no_size(refused, kind):
     refused(
         "x.npy",
-        tables.npy_magic(f"{{'descr': '{kind}', 'fortran_order': False, 'shape': (3, 2), }}") + bytes(64),
+        tables.npy_magic(f"{{'descr': '{kind}', 'fortran_order': False, 'shape': (3, 2), }}")
+        + bytes(64),
     )
 
 
@@ -183,7 +189,9 @@ def test_categories_that_are_not_in_the_dictionary(refused):
 def test_column_names_that_are_no_text(refused):
     refused(
         "x.arrow",
-        arrow(pa.table({"age": [1.0], "sex": ["F"], "ill": [True]})).replace(b"sex", b"\xff\xfe\xfd"),
+        arrow(pa.table({"age": [1.0], "sex": ["F"], "ill": [True]})).replace(
+            b"sex", b"\xff\xfe\xfd"
+        ),
     )
 
 
@@ -207,7 +215,12 @@ def test_saved_moments_of_a_stated_size_that_they_do_not_have(tmp_path):
         {"spec": {"shells": 64, "groups": 9999}},
     ):
         text = msgspec.json.encode({**heading, **change})
-        lock_file(path, len(text).to_bytes(8, "little") + text + content[8 + length :], key, overwrite=True)
+        lock_file(
+            path,
+            len(text).to_bytes(8, "little") + text + content[8 + length :],
+            key,
+            overwrite=True,
+        )
         tracemalloc.start()
         with pytest.raises(DataError, match="another version"):
             Checkpoint.load(path, key)
@@ -221,7 +234,9 @@ def ledger(tmp_path):
     """A ledger with one release, and a way to change its cells."""
     book = Ledger(tmp_path / "ledger.sqlite")
     book.create("patients", dpcov.Budget(rho=2), "replace-one")
-    book.reserve("patients", Spend(promise=dpcov.Budget(rho=1).promise, mechanism="gaussian"), "replace-one")
+    book.reserve(
+        "patients", Spend(promise=dpcov.Budget(rho=1).promise, mechanism="gaussian"), "replace-one"
+    )
 
     def change(statement, *values):
         with sqlite3.connect(tmp_path / "ledger.sqlite") as connection:

@@ -12,7 +12,14 @@ from tests.fuzz.catalog import TARGETS
 from tests.fuzz.engine import Detonator, Tally, Target, fuzz, one_case, scratch
 
 CASES = {
-    **{"schema": 600, "release-bytes": 500, "release-forged": 250, "csv": 300, "parquet": 250, "arrow": 250},
+    **{
+        "schema": 600,
+        "release-bytes": 500,
+        "release-forged": 250,
+        "csv": 300,
+        "parquet": 250,
+        "arrow": 250,
+    },
     **{
         "npy": 400,
         "npz": 250,

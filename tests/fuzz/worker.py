@@ -35,7 +35,11 @@ def main(name: str, seed: str, start: str, stop: str, seconds: str, report: str)
         def flush() -> None:
             nonlocal pending
             findings = [asdict(finding) for finding in pending.findings]
-            record = {"cases": pending.cases, "seconds": pending.seconds, "outcomes": dict(pending.outcomes)}
+            record = {
+                "cases": pending.cases,
+                "seconds": pending.seconds,
+                "outcomes": dict(pending.outcomes),
+            }
             lines.write(json.dumps({**record, "findings": findings}) + "\n")
             lines.flush()
             pending = Tally()

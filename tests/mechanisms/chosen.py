@@ -23,7 +23,9 @@ class Chosen:
     def __call__(self, *asked: Any, **options: Any) -> Any:
         told = tuple(each for each in asked if not hasattr(each, "words"))
         self.asked.append((*told, *(value for name, value in options.items() if name != "entropy")))
-        return self.answer(*told, **{name: value for name, value in options.items() if name != "entropy"})
+        return self.answer(
+            *told, **{name: value for name, value in options.items() if name != "entropy"}
+        )
 
 
 def choose(monkeypatch: pytest.MonkeyPatch, target: str, answer: Callable[..., Any]) -> Chosen:
@@ -33,7 +35,9 @@ def choose(monkeypatch: pytest.MonkeyPatch, target: str, answer: Callable[..., A
     return chosen
 
 
-def problem(n_features: int, neighbors: str = "replace-one", k: int = 1, n_rows: int | None = 10) -> Problem:
+def problem(
+    n_features: int, neighbors: str = "replace-one", k: int = 1, n_rows: int | None = 10
+) -> Problem:
     """A problem in few words; the number of rows is public under replace-one only."""
     public = n_rows if neighbors == "replace-one" else None
     return Problem(n_features=n_features, neighbors=neighbors, n_rows=public, rows_per_person=k)

@@ -26,7 +26,9 @@ def release(mechanism, budget, seed, rows, relation="replace-one", k=1):
     n_rows = len(rows) if relation == "replace-one" else None
     problem = Problem(n_features=d, neighbors=relation, n_rows=n_rows, rows_per_person=k)
     moments = gather([rows], d, mechanism.moments_spec(problem))
-    return mechanism.draw(moments, mechanism.calibrate(problem, budget), problem, SeededEntropy(seed))
+    return mechanism.draw(
+        moments, mechanism.calibrate(problem, budget), problem, SeededEntropy(seed)
+    )
 
 
 def laplace(entropy):
@@ -67,7 +69,8 @@ class Naive:
         self.trace = max(0.0, min(trace, r**2))
         taus = [2.0**-t for t in range(round(-math.log2(r)), SHELLS)]
         queries = [
-            (self.bias(tau) - min(self.gauss(tau), self.separate(tau))) * self.n / r**2 for tau in taus
+            (self.bias(tau) - min(self.gauss(tau), self.separate(tau))) * self.n / r**2
+            for tau in taus
         ]
         k = svt(queries, math.sqrt(rho) / math.sqrt(2), 0.0, entropy)
         self.tau = taus[-1] if k > len(taus) else min(2 * taus[k - 1], r)
@@ -87,15 +90,21 @@ class Naive:
             / (rho**0.25 * math.sqrt(self.n))
             * math.sqrt(nu(self.d, BETA / 4))
         )
-        return tau * turned + tau**2 * math.sqrt(2) / (math.sqrt(rho) * self.n) * eta(self.d, BETA / 4)
+        return tau * turned + tau**2 * math.sqrt(2) / (math.sqrt(rho) * self.n) * eta(
+            self.d, BETA / 4
+        )
 
     def release(self):
         rho, n, d = self.rho / 2, self.n, self.d
         rows = clip(self.rows, self.tau) / self.tau
         sigma = rows.T @ rows / n
         if self.separate(self.tau) >= self.gauss(self.tau):
-            return self.tau**2 * (sigma + mirror_upper(normals((d, d), self.entropy)) / (math.sqrt(rho) * n))
-        values = np.linalg.eigvalsh(sigma) + math.sqrt(2) / (math.sqrt(rho) * n) * normals(d, self.entropy)
+            return self.tau**2 * (
+                sigma + mirror_upper(normals((d, d), self.entropy)) / (math.sqrt(rho) * n)
+            )
+        values = np.linalg.eigvalsh(sigma) + math.sqrt(2) / (math.sqrt(rho) * n) * normals(
+            d, self.entropy
+        )
         noisy = sigma + mirror_upper(normals((d, d), self.entropy)) / (math.sqrt(rho / 2) * n)
         vectors = np.linalg.eigh(noisy)[1]
         return self.tau**2 * vectors @ np.diag(values) @ vectors.T
@@ -107,12 +116,16 @@ class Naive:
 )
 def test_naive_transcription(n_rows, d, bins, rho, norm):
     rows = norm * synthetic_rows(n_rows, d, bins, np.random.default_rng(n_rows)) * 0.9
-    mechanism = Adaptive(noise="entrywise", eigenvalues="raw", shells=SHELLS, failure_probability=BETA)
+    mechanism = Adaptive(
+        noise="entrywise", eigenvalues="raw", shells=SHELLS, failure_probability=BETA
+    )
     for seed in range(4):
         made = release(mechanism, Budget(rho=str(rho)), seed, rows)
         expected = Naive(rows, rho, SeededEntropy(seed))
         matrix = expected.release()
-        np.testing.assert_allclose(made.arrays["second_moment"], matrix, atol=1e-4 * np.abs(matrix).max())
+        np.testing.assert_allclose(
+            made.arrays["second_moment"], matrix, atol=1e-4 * np.abs(matrix).max()
+        )
         assert made.notes[2].endswith("separately") == (d == 300)
 
 
@@ -152,7 +165,10 @@ def test_calibration_spends_no_more_than_the_budget(relation, kind, radius):
     if kind == "rho":
         matrices = [moved * 4 / (2 * made.together.scale**2)]
         matrices.append(
-            sum(moved * 4 / (2 * each.scale**2) for each in (made.separately.values, made.separately.matrix))
+            sum(
+                moved * 4 / (2 * each.scale**2)
+                for each in (made.separately.values, made.separately.matrix)
+            )
         )
         rest = sum(each**2 / 2 for each in searches) + 4 / (2 * made.trace.scale**2)
         rest += float(made.row_count.rho) if made.row_count else 0
@@ -161,7 +177,11 @@ def test_calibration_spends_no_more_than_the_budget(relation, kind, radius):
         matrices.append(
             sum(moved * 2 / each.scale for each in (made.separately.values, made.separately.matrix))
         )
-        rest = sum(searches) + 2 / made.trace.scale + (float(made.row_count.epsilon) if made.row_count else 0)
+        rest = (
+            sum(searches)
+            + 2 / made.trace.scale
+            + (float(made.row_count.epsilon) if made.row_count else 0)
+        )
     for matrix in matrices:
         assert rest + matrix == pytest.approx(0.6, rel=1e-9)
 
@@ -249,7 +269,9 @@ def test_audit_under_pure_privacy():
         return second - first
 
     def bound(budget, draws):
-        return lower_bound_of_event(*map(likelihood, matrices(budget, draws)), lambda score: score > 1.5)
+        return lower_bound_of_event(
+            *map(likelihood, matrices(budget, draws)), lambda score: score > 1.5
+        )
 
     budget = Budget(epsilon=2)
     assert 0 < bound(budget, 2_000) <= 2 * PART

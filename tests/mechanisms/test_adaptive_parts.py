@@ -40,8 +40,16 @@ def test_every_split_of_the_budget_is_the_stated_one():
         split = RULES[name].with_radius if radius else RULES[name].without_radius
         assert split == Split(radius=parts[0], trace=parts[1], search=parts[2], matrix=parts[3])
     theory, tuned = RULES["theory"], RULES["tuned"]
-    assert (theory.search, theory.failure_probability, theory.separate_factor) == ("balance", None, 1.0)
-    assert (tuned.search, tuned.failure_probability, tuned.separate_factor) == ("marginal", 0.9, 0.3)
+    assert (theory.search, theory.failure_probability, theory.separate_factor) == (
+        "balance",
+        None,
+        1.0,
+    )
+    assert (tuned.search, tuned.failure_probability, tuned.separate_factor) == (
+        "marginal",
+        0.9,
+        0.3,
+    )
 
 
 def part(kind, amount):
@@ -95,7 +103,8 @@ class Drawn:
 
 
 NOISE = SeparateNoise(
-    values=AdditiveNoise(law="gaussian", scale=0.5), matrix=MatrixNoise(law="gaussian-isotropic", scale=2.0)
+    values=AdditiveNoise(law="gaussian", scale=0.5),
+    matrix=MatrixNoise(law="gaussian-isotropic", scale=2.0),
 )
 
 
@@ -112,16 +121,22 @@ def test_separate_noise_turns_vectors_and_shifts_values(monkeypatch):
 def test_the_error_bound_of_separate_noise_is_that_of_its_theorem():
     matrix = NOISE.matrix.spectral_bound(3, 0.05)
     values = NOISE.values.norm_bound(3, 0.05)
-    assert NOISE.error_bound(7.0, 3, 0.1) == pytest.approx(2 * math.sqrt(7 * matrix) + values, rel=1e-12)
+    assert NOISE.error_bound(7.0, 3, 0.1) == pytest.approx(
+        2 * math.sqrt(7 * matrix) + values, rel=1e-12
+    )
 
 
 @pytest.mark.parametrize(
     ("rule", "post", "trace"), [("raw", "none", None), ("monotone", "psd", 4), ("clip", "psd", 4)]
 )
 @pytest.mark.parametrize("neighbors", ["replace-one", "add-remove-one"])
-def test_a_separate_release_is_divided_and_bounded_by_the_rows(monkeypatch, rule, post, trace, neighbors):
+def test_a_separate_release_is_divided_and_bounded_by_the_rows(
+    monkeypatch, rule, post, trace, neighbors
+):
     Drawn(monkeypatch, vector=8.0)
-    monkeypatch.setattr("dpcov.mechanisms.blocks.finished.rounded_gaussian", lambda *_: np.array([-1]))
+    monkeypatch.setattr(
+        "dpcov.mechanisms.blocks.finished.rounded_gaussian", lambda *_: np.array([-1])
+    )
     mechanism, asked = Separate(eigenvalues=rule, clip=0.5), problem(2, neighbors, n_rows=5)
     moments = gather([ROWS], 2, mechanism.moments_spec(asked))
     made = mechanism.draw(moments, mechanism.calibrate(asked, Budget(rho=1)), asked, ENTROPY)
@@ -144,7 +159,9 @@ def steps(monkeypatch):
     """Stand-ins for the steps that choose: a first shell of 1, and a clip norm in shell 2."""
 
     def told(separately):
-        radius = choose(monkeypatch, NAME + "private_radius", lambda outliers, **_: len(outliers) - 2)
+        radius = choose(
+            monkeypatch, NAME + "private_radius", lambda outliers, **_: len(outliers) - 2
+        )
         choice = Choice(shell=2, separately=separately)
         search = choose(monkeypatch, NAME + "choose_clip", lambda counts, candidates, **_: choice)
         return radius, search
@@ -164,7 +181,9 @@ def test_an_adaptive_release_step_by_step(monkeypatch, steps, separately, consta
     made = mechanism.draw(moments, calibration, public, ENTROPY)
 
     # Rows longer than 2^-5, 2^-4, ..., 1.
-    assert radius.asked == [([4, 4, 3, 3, 2, 0], calibration.radius_epsilon, pytest.approx(0.1 / 8), 2)]
+    assert radius.asked == [
+        ([4, 4, 3, 3, 2, 0], calibration.radius_epsilon, pytest.approx(0.1 / 8), 2)
+    ]
     counts, candidates, kind, epsilon, k = search.asked[0]
     assert counts.tolist() == [2, 1, 0, 1, 0, 1]
     assert (kind, epsilon, k) == (RULES[constants].search, calibration.search_epsilon, 2)
@@ -230,7 +249,9 @@ def test_what_is_left_of_a_matrix_under_the_private_trace(monkeypatch, steps, ru
 def test_a_private_number_of_rows_bounds_trace_and_result(monkeypatch, steps):
     _, search = steps(False)
     Drawn(monkeypatch, vector=1e6)
-    monkeypatch.setattr("dpcov.mechanisms.blocks.finished.discrete_laplace", lambda *_: np.array([-2]))
+    monkeypatch.setattr(
+        "dpcov.mechanisms.blocks.finished.discrete_laplace", lambda *_: np.array([-2])
+    )
     mechanism, asked = Adaptive(shells=6), problem(2, "add-remove-one")
     moments = gather([ROWS], 2, mechanism.moments_spec(asked))
     made = mechanism.draw(moments, mechanism.calibrate(asked, Budget(epsilon=2)), asked, ENTROPY)

@@ -42,7 +42,8 @@ def documented_rules():
     header, _, *rows = re.findall(r"^\| budget .*\n(?:\|.*\n)*", page, re.MULTILINE)[0].splitlines()
     keys = [key.strip() for key in header.strip("|").split("|")]
     return [
-        dict(zip(keys, (cell.strip() for cell in row.strip("|").split("|")), strict=True)) for row in rows
+        dict(zip(keys, (cell.strip() for cell in row.strip("|").split("|")), strict=True))
+        for row in rows
     ]
 
 
@@ -54,7 +55,13 @@ def fits(rule, problem, budget, shortest_row):
     ]
     relation = rule["neighbors"] in ("any", problem.neighbors)
     groups = rule["groups"] == "any" or {"one": 1}[rule["groups"]] == problem.n_groups
-    return columns and kind and relation and groups and also(rule["and"], problem, budget, shortest_row)
+    return (
+        columns
+        and kind
+        and relation
+        and groups
+        and also(rule["and"], problem, budget, shortest_row)
+    )
 
 
 def also(condition, problem, budget, shortest_row):
@@ -85,7 +92,9 @@ def test_auto_chooses_what_the_documentation_says():
         choice = choose(problem, budget, shortest_row=shortest)
         options = ", ".join(f"`{name}={value}`" for name, value in choice.options.items())
         taken = (f"`{choice.mechanism}`", options, f"`{choice.post}`" if choice.post else "")
-        assert taken == tuple(rules[place][key] for key in ("`auto` takes", "options", "read with")), problem
+        assert taken == tuple(
+            rules[place][key] for key in ("`auto` takes", "options", "read with")
+        ), problem
     assert used == set(range(len(rules)))
 
 
@@ -108,9 +117,13 @@ def test_a_budget_that_is_none_is_refused():
         choose(Problem(n_features=3, neighbors="replace-one"), 1.0)
 
 
-@pytest.mark.parametrize(("features", "chosen"), [(2, "gaussian"), (8, "stratified"), (20, "stratified")])
+@pytest.mark.parametrize(
+    ("features", "chosen"), [(2, "gaussian"), (8, "stratified"), (20, "stratified")]
+)
 def test_release_chooses_by_default_and_says_why(features, chosen):
-    made = dpcov.release(ROWS[:, :features], schema=schema_for(features), budget=dpcov.Budget(rho=1))
+    made = dpcov.release(
+        ROWS[:, :features], schema=schema_for(features), budget=dpcov.Budget(rho=1)
+    )
     record = made.manifest.mechanism
     assert (record.name, record.chosen_by) == (chosen, "auto")
     assert made.statistics.notes[0].startswith(f"auto chose {chosen}: ")
@@ -153,5 +166,10 @@ def test_second_moment_chooses_by_default_and_records_it(tmp_path):
     made = dpcov.second_moment(ROWS, norm_bound=5.0, budget=dpcov.Budget(rho=1))
     made.save(tmp_path / "release.dpcov")
     assert dpcov.load(tmp_path / "release.dpcov").manifest.mechanism.chosen_by == "auto"
-    named = dpcov.second_moment(ROWS, norm_bound=5.0, budget=dpcov.Budget(rho=1), mechanism="gaussian")
-    assert (named.manifest.mechanism.name, named.manifest.mechanism.chosen_by) == ("gaussian", "custodian")
+    named = dpcov.second_moment(
+        ROWS, norm_bound=5.0, budget=dpcov.Budget(rho=1), mechanism="gaussian"
+    )
+    assert (named.manifest.mechanism.name, named.manifest.mechanism.chosen_by) == (
+        "gaussian",
+        "custodian",
+    )

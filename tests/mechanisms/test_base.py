@@ -30,7 +30,9 @@ def test_a_calibration_is_no_gaussian_mechanism_unless_it_says_so():
 
 def test_moments_of_one_stratum_are_wanted_unless_a_mechanism_says_otherwise():
     asked = Problem(n_features=3, neighbors="add-remove-one")
-    assert Zero().moments_spec(asked) == MomentsSpec(bits=20, shells=1, groups=1, clip=1.0, normalized=False)
+    assert Zero().moments_spec(asked) == MomentsSpec(
+        bits=20, shells=1, groups=1, clip=1.0, normalized=False
+    )
     assert Gaussian(bits=9).wants(asked) == MomentsSpec(bits=9)
     assert CoinPress().wants(asked) == RowsSpec()
 
@@ -38,7 +40,11 @@ def test_moments_of_one_stratum_are_wanted_unless_a_mechanism_says_otherwise():
 def test_groups_are_for_the_mechanisms_that_take_them():
     budget, asked = Budget(rho=1), Problem(n_features=2, neighbors="replace-one", n_groups=2)
     Stratified().check(asked, budget)
-    assert [mechanism.takes_groups for mechanism in (Stratified, Gaussian, CoinPress)] == [True, False, False]
+    assert [mechanism.takes_groups for mechanism in (Stratified, Gaussian, CoinPress)] == [
+        True,
+        False,
+        False,
+    ]
     with pytest.raises(UsageError, match="The gaussian mechanism releases no groups"):
         Gaussian().check(asked, budget)
 
@@ -56,7 +62,9 @@ class OnlyAdded(Gaussian):
 
 
 def test_relations_and_budgets_without_a_proof_are_refused():
-    public, private = (Problem(n_features=2, neighbors=each) for each in ("replace-one", "add-remove-one"))
+    public, private = (
+        Problem(n_features=2, neighbors=each) for each in ("replace-one", "add-remove-one")
+    )
     OnlyAdded().check(private, Budget(rho=1))
     with pytest.raises(BudgetError, match="no guarantee under replace-one"):
         OnlyAdded().check(public, Budget(rho=1))

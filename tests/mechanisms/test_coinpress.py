@@ -77,7 +77,9 @@ def test_naive_transcription(rounds):
 def test_one_round_is_the_gaussian_mechanism():
     rows = normal_rows(2_000, 4, 1.0)
     noise = [
-        sscp_release(CoinPress(rounds=1), Budget(rho=1), rows, SeededEntropy(s)).arrays["second_moment"]
+        sscp_release(CoinPress(rounds=1), Budget(rho=1), rows, SeededEntropy(s)).arrays[
+            "second_moment"
+        ]
         * 2_000
         - rows.T @ rows
         for s in range(200)
@@ -95,7 +97,11 @@ def test_badly_conditioned_normal_rows_are_estimated_in_every_direction(relation
             [
                 mahalanobis_error(
                     sscp_release(
-                        CoinPress(rounds=rounds), Budget(rho="0.5"), rows, SeededEntropy(s), relation
+                        CoinPress(rounds=rounds),
+                        Budget(rho="0.5"),
+                        rows,
+                        SeededEntropy(s),
+                        relation,
                     ).arrays["second_moment"],
                     moment,
                 )
@@ -115,7 +121,9 @@ def test_the_theorem_about_the_error_of_the_last_round():
     log = math.log(n * 4 / 0.05)
     radius = d + 2 * math.sqrt(d * log) + 2 * log
     std = radius / (n * math.sqrt(0.75 * 0.5))
-    bound = 2 * std * math.sqrt(d * (d + 1) / 2 + 2 * math.sqrt(15 * math.log(20)) + 2 * math.log(20))
+    bound = (
+        2 * std * math.sqrt(d * (d + 1) / 2 + 2 * math.sqrt(15 * math.log(20)) + 2 * math.log(20))
+    )
     errors = [
         mahalanobis_error(
             sscp_release(CoinPress(rounds=4), Budget(rho="0.5"), rows, SeededEntropy(s)).arrays[
@@ -154,7 +162,9 @@ def test_a_smaller_public_upper_bound_means_less_noise():
 def test_rounds_spend_the_whole_budget(rounds, relation):
     assert sum(round_shares(rounds)) == 1
     rows, moved = np.eye(3), 2 if relation == "replace-one" else 1
-    calibration = CoinPress(rounds=rounds).calibrate(problem_of(rows, relation, 2), Budget(rho="0.3"))
+    calibration = CoinPress(rounds=rounds).calibrate(
+        problem_of(rows, relation, 2), Budget(rho="0.3")
+    )
     spent = sum(moved * 4 / (2 * noise.scale**2) for noise in calibration.rounds)
     spent += float(calibration.row_count.rho) if calibration.row_count else 0.0
     assert spent == pytest.approx(0.3, rel=1e-9)
@@ -186,7 +196,11 @@ def test_audit_of_several_rounds():
 def test_the_pipeline_hands_over_rows_and_nothing_else():
     rows = normal_rows(5_000, 3, 10.0)
     made = dpcov.second_moment(
-        rows, norm_bound=1.0, budget=dpcov.Budget(rho=5), mechanism="coinpress", entropy=SeededEntropy(1)
+        rows,
+        norm_bound=1.0,
+        budget=dpcov.Budget(rho=5),
+        mechanism="coinpress",
+        entropy=SeededEntropy(1),
     )
     moment = rows.T @ rows / len(rows)
     assert mahalanobis_error(made.second_moment(), moment) < 0.1

@@ -30,7 +30,9 @@ def kept(rows=ROWS):
 @pytest.fixture(autouse=True)
 def chosen_matrices(monkeypatch):
     """Every matrix of noise is the same, in its scale."""
-    monkeypatch.setattr(MatrixNoise, "draw", lambda self, size, entropy: NOISE[:size, :size] * self.scale)
+    monkeypatch.setattr(
+        MatrixNoise, "draw", lambda self, size, entropy: NOISE[:size, :size] * self.scale
+    )
 
 
 def test_three_quarters_go_to_the_last_round():
@@ -104,7 +106,9 @@ def by_hand(rows, n_rows, scales, spectral, *, beta, upper):
 @pytest.mark.parametrize("times", [1, 400])
 def test_all_rounds_by_hand(monkeypatch, rounds, upper, neighbors, times):
     """With many rows the norm of normal rows is what clips, with few that of the unit ball."""
-    monkeypatch.setattr("dpcov.mechanisms.blocks.finished.rounded_gaussian", lambda *_: np.array([3]))
+    monkeypatch.setattr(
+        "dpcov.mechanisms.blocks.finished.rounded_gaussian", lambda *_: np.array([3])
+    )
     rows = np.repeat(ROWS, times, axis=0)
     mechanism = CoinPress(rounds=rounds, upper=upper, failure_probability=0.1)
     asked = problem(2, neighbors, n_rows=len(rows))

@@ -7,24 +7,14 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy.stats import beta as beta_law
 
-from dpcov.audit import (
-    attaining,
-    half_noise,
-    lower_bound_interval,
-    refutes,
-    released,
-)
+from dpcov.audit import attaining, half_noise, lower_bound_interval, refutes, released
 from dpcov.data.moments import Moments
 from dpcov.errors import BudgetError, UsageError
 from dpcov.mechanisms.base import Problem
 from dpcov.mechanisms.blocks.finished import part_of
 from dpcov.mechanisms.blocks.sensitivity import Sensitivity
 from dpcov.mechanisms.blocks.sensitivity import eigenvalues as value_sensitivity
-from dpcov.mechanisms.eigenvectors import (
-    Eigenvectors,
-    adaptive_shares,
-    direction_exponent,
-)
+from dpcov.mechanisms.eigenvectors import Eigenvectors, adaptive_shares, direction_exponent
 from dpcov.noise.entropy import SeededEntropy
 from dpcov.privacy.budget import Budget
 from dpcov.privacy.guarantee import ZCDP, PureDP
@@ -50,7 +40,9 @@ def problem_of(rows, relation="replace-one", rows_per_person=1):
     )
 
 
-def drawn_sscps(mechanism, rows, budget, size, *, relation="replace-one", rows_per_person=1, seed=1):
+def drawn_sscps(
+    mechanism, rows, budget, size, *, relation="replace-one", rows_per_person=1, seed=1
+):
     problem, moments, entropy = (
         problem_of(rows, relation, rows_per_person),
         gathered(rows),
@@ -58,8 +50,12 @@ def drawn_sscps(mechanism, rows, budget, size, *, relation="replace-one", rows_p
     )
     calibration = mechanism.calibrate(problem, budget)
     released = [mechanism.draw(moments, calibration, problem, entropy).arrays for _ in range(size)]
-    counts = [max(1, int(each["row_count"][0])) if "row_count" in each else len(rows) for each in released]
-    return np.array([each["second_moment"] * count for each, count in zip(released, counts, strict=True)])
+    counts = [
+        max(1, int(each["row_count"][0])) if "row_count" in each else len(rows) for each in released
+    ]
+    return np.array(
+        [each["second_moment"] * count for each, count in zip(released, counts, strict=True)]
+    )
 
 
 def uniform_direction(generator, matrix, exponent):
@@ -76,7 +72,10 @@ def falling(values):
     # The minimax formula of isotonic regression.
     spans = range(len(values))
     return np.array(
-        [min(max(values[a : b + 1].mean() for b in spans[i:]) for a in spans[: i + 1]) for i in spans]
+        [
+            min(max(values[a : b + 1].mean() for b in spans[i:]) for a in spans[: i + 1])
+            for i in spans
+        ]
     )
 
 
@@ -91,7 +90,10 @@ def naive(mechanism, rows, budget, relation, generator, sharper=1.0):
         noise, tau = generator.laplace(scale=scale, size=d), scale * math.log(2 * d / 0.05)
     else:
         scale = math.sqrt((2 if replace else 1) / (2 * values_part))
-        noise, tau = generator.normal(scale=scale, size=d), scale * math.sqrt(2 * math.log(2 * d / 0.05))
+        noise, tau = (
+            generator.normal(scale=scale, size=d),
+            scale * math.sqrt(2 * math.log(2 * d / 0.05)),
+        )
     values = np.linalg.eigvalsh(sscp)[::-1] + noise
     weights = np.ones(d - 1)
     if mechanism.allocation == "adaptive":
@@ -138,7 +140,9 @@ def test_law_against_naive_transcription(mechanism, budget, relation):
 
 def test_law_is_tested_with_power():
     generator, mechanism = np.random.default_rng(0), Eigenvectors()
-    slow = np.array([naive(mechanism, ROWS, BUDGETS[0], "replace-one", generator, 2.0) for _ in range(800)])
+    slow = np.array(
+        [naive(mechanism, ROWS, BUDGETS[0], "replace-one", generator, 2.0) for _ in range(800)]
+    )
     with pytest.raises(GoodnessError):
         assert_same_matrices(drawn_sscps(mechanism, ROWS, BUDGETS[0], 800), slow)
 
@@ -152,7 +156,9 @@ def test_law_is_tested_with_power():
 )
 def test_the_parts_of_the_budget_compose_to_it(allocation, values, value_share, n_features, data):
     rank = data.draw(st.none() | st.integers(1, n_features))
-    mechanism = Eigenvectors(allocation=allocation, values=values, value_share=value_share, rank=rank)
+    mechanism = Eigenvectors(
+        allocation=allocation, values=values, value_share=value_share, rank=rank
+    )
     for relation in RELATIONS:
         n_rows = 9 if relation == "replace-one" else None
         problem = Problem(n_features=n_features, neighbors=relation, n_rows=n_rows)
@@ -164,7 +170,9 @@ def test_the_parts_of_the_budget_compose_to_it(allocation, values, value_share, 
                 calibration.directions,
                 calibration.row_count,
             )
-            numbers = [p.epsilon if isinstance(p, PureDP) else p.rho for p in parts if p is not None]
+            numbers = [
+                p.epsilon if isinstance(p, PureDP) else p.rho for p in parts if p is not None
+            ]
             assert sum(numbers) == (budget.epsilon or budget.rho)
             assert min(numbers) > 0
 
@@ -197,7 +205,9 @@ def test_exponents_are_rounded_to_the_safe_side(relation, numerator, rows_per_pe
 
 def test_doubling_the_rows_per_person_is_halving_epsilon():
     for relation in RELATIONS:
-        twice = drawn_sscps(Eigenvectors(), ROWS, Budget(epsilon=2), 3, relation=relation, rows_per_person=2)
+        twice = drawn_sscps(
+            Eigenvectors(), ROWS, Budget(epsilon=2), 3, relation=relation, rows_per_person=2
+        )
         assert twice == pytest.approx(
             drawn_sscps(Eigenvectors(), ROWS, Budget(epsilon=1), 3, relation=relation), rel=1e-9
         )
@@ -217,7 +227,9 @@ def test_sensitivities(common, before, after, seed):
     basis = np.linalg.qr(np.random.default_rng(seed).standard_normal((3, 3)))[0]
     for relation, changed in (("replace-one", after), ("add-remove-one", np.zeros((2, 3)))):
         first, second = (common.T @ common + rows.T @ rows for rows in (before, changed))
-        sensitivity = value_sensitivity(Problem(n_features=3, neighbors=relation, rows_per_person=2))
+        sensitivity = value_sensitivity(
+            Problem(n_features=3, neighbors=relation, rows_per_person=2)
+        )
         l1, squared = float(sensitivity.l1), float(sensitivity.l2_squared)
         for change in (
             np.linalg.eigvalsh(first) - np.linalg.eigvalsh(second),
@@ -232,7 +244,9 @@ def test_sensitivities(common, before, after, seed):
 
 def test_sensitivities_are_attained():
     # Eigenvalues (2, 0) against (1, 1), and e1 e1' against e2 e2'.
-    assert np.linalg.eigvalsh(np.diag([2.0, 0.0])) - np.linalg.eigvalsh(np.eye(2)) == pytest.approx([-1, 1])
+    assert np.linalg.eigvalsh(np.diag([2.0, 0.0])) - np.linalg.eigvalsh(np.eye(2)) == pytest.approx(
+        [-1, 1]
+    )
     assert value_sensitivity(Problem(n_features=2, neighbors="replace-one")) == Sensitivity(
         l1=2, l2_squared=2
     )
@@ -284,15 +298,24 @@ def interval_lower_bound(first, second):
     return lower_bound_interval(first, second, lambda x: x > 0.85, lambda x: x < 0.15)
 
 
-@pytest.mark.parametrize(("relation", "kind"), [("replace-one", "zcdp"), ("add-remove-one", "pure")])
+@pytest.mark.parametrize(
+    ("relation", "kind"), [("replace-one", "zcdp"), ("add-remove-one", "pure")]
+)
 def test_audit_of_the_directions(relation, kind):
     # The pair attains the interval; its length eta is what epsilon (eta) and rho (eta**2 / 8) pay for.
-    mechanism, pair = Eigenvectors(rank=1, allocation="uniform", value_share=0.1), attaining(relation)
+    mechanism, pair = (
+        Eigenvectors(rank=1, allocation="uniform", value_share=0.1),
+        attaining(relation),
+    )
     budget = Budget(epsilon=3) if kind == "pure" else Budget(rho="1.25")
-    problem = Problem(n_features=2, neighbors=relation, n_rows=4 if relation == "replace-one" else None)
+    problem = Problem(
+        n_features=2, neighbors=relation, n_rows=4 if relation == "replace-one" else None
+    )
     part = mechanism.calibrate(problem, budget).directions
     eta = float(part.epsilon) if kind == "pure" else math.sqrt(8 * part.rho)
-    assert 0.3 * eta < interval_lower_bound(*direction_scores(mechanism, budget, pair, 2_000)) <= eta
+    assert (
+        0.3 * eta < interval_lower_bound(*direction_scores(mechanism, budget, pair, 2_000)) <= eta
+    )
     assert interval_lower_bound(*direction_scores(mechanism, half_noise(budget), pair, 2_000)) > eta
 
 
@@ -377,5 +400,7 @@ def test_epsilon_and_delta_are_spent_as_the_zcdp_inside_them(values):
 
 
 def test_parts_are_exact():
-    assert part_of(PureDP(epsilon=Fraction(1, 3)), Fraction(1, 7)) == PureDP(epsilon=Fraction(1, 21))
+    assert part_of(PureDP(epsilon=Fraction(1, 3)), Fraction(1, 7)) == PureDP(
+        epsilon=Fraction(1, 21)
+    )
     assert part_of(ZCDP(rho=Fraction(1, 3)), Fraction(1, 7)) == ZCDP(rho=Fraction(1, 21))

@@ -8,11 +8,7 @@ import pytest
 
 from dpcov.data.moments import Moments
 from dpcov.mechanisms.blocks.additive_noise import AdditiveNoise
-from dpcov.mechanisms.eigenvectors import (
-    Eigenvectors,
-    adaptive_shares,
-    direction_exponent,
-)
+from dpcov.mechanisms.eigenvectors import Eigenvectors, adaptive_shares, direction_exponent
 from dpcov.noise.entropy import SeededEntropy
 from dpcov.privacy.budget import Budget
 from dpcov.privacy.guarantee import ZCDP, PureDP
@@ -50,8 +46,16 @@ def of(kind, amount):
             2,
             {"eigenvalues": Fraction(1, 4), "quotients": None, "directions": Fraction(3, 4)},
         ),
-        ({"value_share": 0.25}, 1, {"eigenvalues": Fraction(1), "quotients": None, "directions": None}),
-        ({"values": "quotients"}, 1, {"eigenvalues": None, "quotients": Fraction(1), "directions": None}),
+        (
+            {"value_share": 0.25},
+            1,
+            {"eigenvalues": Fraction(1), "quotients": None, "directions": None},
+        ),
+        (
+            {"values": "quotients"},
+            1,
+            {"eigenvalues": None, "quotients": Fraction(1), "directions": None},
+        ),
     ],
 )
 @pytest.mark.parametrize("neighbors", ["replace-one", "add-remove-one"])
@@ -62,7 +66,9 @@ def test_the_budget_is_split_as_stated(options, d, shares, neighbors):
         for name, share in shares.items():
             expected = None if share is None else of(kind, rest * share)
             assert getattr(made, name) == expected
-        assert made.row_count == (None if neighbors == "replace-one" else of(kind, Fraction(4, 100)))
+        assert made.row_count == (
+            None if neighbors == "replace-one" else of(kind, Fraction(4, 100))
+        )
         assert made.promise == budget.promise
 
 
@@ -87,7 +93,9 @@ def chosen_parts(monkeypatch, noise=0.0):
 def test_values_are_put_on_directions_the_largest_first(monkeypatch, rank):
     sampler, drawn = chosen_parts(monkeypatch, noise=0.5)
     mechanism, public = Eigenvectors(rank=rank, allocation="uniform"), problem(3, n_rows=4)
-    made = mechanism.draw(gathered(), mechanism.calibrate(public, Budget(epsilon=4)), public, ENTROPY)
+    made = mechanism.draw(
+        gathered(), mechanism.calibrate(public, Budget(epsilon=4)), public, ENTROPY
+    )
     # Half of epsilon = 4 for the values, whose sensitivity is 2; noise half its scale.
     expected = np.zeros(3)
     expected[: rank or 3] = (VALUES[: rank or 3] + 0.5) / 4
@@ -102,7 +110,9 @@ def test_values_are_put_on_directions_the_largest_first(monkeypatch, rank):
     assert (made.post, made.radius) == ("clip", 1.0)
 
 
-@pytest.mark.parametrize(("budget", "law"), [(Budget(epsilon=4), "laplace"), (Budget(rho=2), "gaussian")])
+@pytest.mark.parametrize(
+    ("budget", "law"), [(Budget(epsilon=4), "laplace"), (Budget(rho=2), "gaussian")]
+)
 @pytest.mark.parametrize("rank", [2, 3])
 def test_adaptive_exponents_follow_noisy_values_and_their_margin(monkeypatch, budget, law, rank):
     sampler, _ = chosen_parts(monkeypatch, noise=-0.5)
@@ -125,9 +135,13 @@ def test_without_a_first_look_at_the_values_shares_are_even_and_quotients_follow
     sampler, drawn = chosen_parts(monkeypatch, noise=1.0)
     mechanism = Eigenvectors(values="quotients", allocation="uniform", value_share=0.25)
     public = problem(3, n_rows=4)
-    made = mechanism.draw(gathered(), mechanism.calibrate(public, Budget(epsilon=4)), public, ENTROPY)
+    made = mechanism.draw(
+        gathered(), mechanism.calibrate(public, Budget(epsilon=4)), public, ENTROPY
+    )
     # A quarter of epsilon for the quotients: scale 2.
-    np.testing.assert_allclose(made.arrays["second_moment"], np.diag(np.diag(SSCP) + 2.0) / 4, rtol=1e-9)
+    np.testing.assert_allclose(
+        made.arrays["second_moment"], np.diag(np.diag(SSCP) + 2.0) / 4, rtol=1e-9
+    )
     assert [size for _, size in drawn] == [3]
     assert sampler.asked[0][1] == pytest.approx([3 / 2 / 2] * 2)
 
@@ -135,7 +149,9 @@ def test_without_a_first_look_at_the_values_shares_are_even_and_quotients_follow
 def test_quotients_after_a_first_look_at_the_values(monkeypatch):
     sampler, drawn = chosen_parts(monkeypatch, noise=0.0)
     mechanism, public = Eigenvectors(values="quotients", rank=2), problem(3, n_rows=4)
-    made = mechanism.draw(gathered(), mechanism.calibrate(public, Budget(epsilon=8)), public, ENTROPY)
+    made = mechanism.draw(
+        gathered(), mechanism.calibrate(public, Budget(epsilon=8)), public, ENTROPY
+    )
     # Two quarters of epsilon = 8, each of scale 1: for the margin, and for the quotients.
     assert [(noise.scale, size) for noise, size in drawn] == [(pytest.approx(1.0), 2)] * 2
     weights = np.sqrt(VALUES[:2] + math.log(2 * 2 / 0.05))
@@ -150,17 +166,24 @@ def test_one_column_has_no_direction_to_draw(monkeypatch):
     for allocation in ("adaptive", "uniform"):
         mechanism = Eigenvectors(allocation=allocation)
         moments = gathered(np.array([[1.0], [0.5]]))
-        made = mechanism.draw(moments, mechanism.calibrate(public, Budget(epsilon=1)), public, ENTROPY)
+        made = mechanism.draw(
+            moments, mechanism.calibrate(public, Budget(epsilon=1)), public, ENTROPY
+        )
         assert made.arrays["second_moment"] == pytest.approx(np.array([[1.25 / 2]]))
     assert [asked[1] for asked in sampler.asked] == [[], []]
 
 
 def test_a_clip_norm_scales_the_result(monkeypatch):
     chosen_parts(monkeypatch)
-    mechanism, public = Eigenvectors(clip=0.5, values="quotients", allocation="uniform"), problem(1, n_rows=2)
+    mechanism, public = (
+        Eigenvectors(clip=0.5, values="quotients", allocation="uniform"),
+        problem(1, n_rows=2),
+    )
     moments = gathered(np.array([[1.0], [0.25]]), clip=0.5)
     made = mechanism.draw(moments, mechanism.calibrate(public, Budget(epsilon=1)), public, ENTROPY)
-    assert made.arrays["second_moment"] == pytest.approx(np.array([[(0.25 + 0.0625) / 2]]), rel=1e-5)
+    assert made.arrays["second_moment"] == pytest.approx(
+        np.array([[(0.25 + 0.0625) / 2]]), rel=1e-5
+    )
     assert made.radius == 0.5
 
 

@@ -88,7 +88,11 @@ def test_the_row_count_gets_the_noise_of_its_part(monkeypatch, k):
         "dpcov.mechanisms.blocks.finished.rounded_gaussian",
         lambda variance, size: np.array([5, 99]),
     )
-    moments, asked, entropy = gathered(np.ones((4, 1))), problem(1, "add-remove-one", k), SeededEntropy(0)
+    moments, asked, entropy = (
+        gathered(np.ones((4, 1))),
+        problem(1, "add-remove-one", k),
+        SeededEntropy(0),
+    )
     assert draw_row_count(moments, asked, None, entropy) is None
     assert draw_row_count(moments, asked, PURE, entropy) == -5
     assert draw_row_count(moments, asked, CONCENTRATED, entropy) == 9
@@ -111,7 +115,12 @@ def test_row_counts_that_cannot_be_drawn_are_refused():
 
 def test_rows_to_divide_by_are_public_or_private_already():
     assert public_rows(problem(1, n_rows=7), None) == 7
-    assert [public_rows(problem(1, "add-remove-one"), count) for count in (-3, 0, 1, 2)] == [1, 1, 1, 2]
+    assert [public_rows(problem(1, "add-remove-one"), count) for count in (-3, 0, 1, 2)] == [
+        1,
+        1,
+        1,
+        2,
+    ]
     with pytest.raises(AssertionError):
         public_rows(problem(1, "add-remove-one"), None)
 
@@ -120,7 +129,12 @@ def test_the_last_division_and_what_a_finished_matrix_says():
     sscp = np.array([[8.0, 4.0], [0.0, 6.0]])
     public = finish(sscp, problem(2, n_rows=4), None, clip=0.5, post="clip")
     np.testing.assert_array_equal(public.arrays["second_moment"], [[0.5, 0.125], [0.125, 0.375]])
-    assert (public.layout, public.radius, public.post, public.notes) == ("estimate", 0.5, "clip", ())
+    assert (public.layout, public.radius, public.post, public.notes) == (
+        "estimate",
+        0.5,
+        "clip",
+        (),
+    )
     assert list(public.arrays) == ["second_moment"]
     private = finish(sscp, problem(2, "add-remove-one"), 2, clip=1.0, post="psd", notes=("so",))
     np.testing.assert_array_equal(private.arrays["second_moment"], [[4.0, 1.0], [1.0, 3.0]])

@@ -9,7 +9,11 @@ from dpcov.errors import BudgetError, UsageError
 from dpcov.mechanisms.base import Problem
 from dpcov.mechanisms.gaussian import Gaussian
 from dpcov.noise.entropy import SeededEntropy
-from dpcov.privacy.calibrate import classical_noise_multiplier, gaussian_delta, gaussian_noise_multiplier
+from dpcov.privacy.calibrate import (
+    classical_noise_multiplier,
+    gaussian_delta,
+    gaussian_noise_multiplier,
+)
 from tests.statistical.goodness import assert_same_law
 
 N_ROWS = 50
@@ -95,7 +99,9 @@ def test_the_classical_multiplier_is_valid_and_larger(epsilon, delta):
     multiplier = classical_noise_multiplier(budget.epsilon, budget.delta)
     assert gaussian_delta(multiplier, budget.epsilon) <= budget.delta
     assert multiplier > gaussian_noise_multiplier(budget.epsilon, budget.delta)
-    assert float(multiplier) == pytest.approx(math.sqrt(2 * math.log(1.25 / float(delta))) / float(epsilon))
+    assert float(multiplier) == pytest.approx(
+        math.sqrt(2 * math.log(1.25 / float(delta))) / float(epsilon)
+    )
 
 
 def test_the_classical_formula_is_refused_where_it_is_wrong():

@@ -33,8 +33,12 @@ def sscp_releases(mechanism, rows, budget, size, relation="replace-one", rows_pe
     moments.add(rows)
     calibration = mechanism.calibrate(problem, budget)
     arrays = [mechanism.draw(moments, calibration, problem, entropy).arrays for _ in range(size)]
-    counts = [max(1, int(each["row_count"][0])) if "row_count" in each else len(rows) for each in arrays]
-    return np.array([each["second_moment"] * count for each, count in zip(arrays, counts, strict=True)])
+    counts = [
+        max(1, int(each["row_count"][0])) if "row_count" in each else len(rows) for each in arrays
+    ]
+    return np.array(
+        [each["second_moment"] * count for each, count in zip(arrays, counts, strict=True)]
+    )
 
 
 def naive(rows, exponent, scale, generator):
@@ -95,7 +99,9 @@ def test_parts_compose_to_the_budget():
 def test_doubling_the_rows_per_person_is_halving_epsilon():
     for relation in ("replace-one", "add-remove-one"):
         once = sscp_releases(KapralovTalwar(), ROWS, Budget(epsilon=1), 3, relation)
-        twice = sscp_releases(KapralovTalwar(), ROWS, Budget(epsilon=2), 3, relation, rows_per_person=2)
+        twice = sscp_releases(
+            KapralovTalwar(), ROWS, Budget(epsilon=2), 3, relation, rows_per_person=2
+        )
         assert twice == pytest.approx(once, rel=1e-9)
 
 
@@ -140,7 +146,11 @@ def interval_lower_bound(first, second):
 
 def test_audit_of_the_direction():
     # The pair attains the interval, whose length is the direction's part of epsilon.
-    relation, budget, mechanism = "replace-one", Budget(epsilon=3), KapralovTalwar(rank=1, value_share=0.1)
+    relation, budget, mechanism = (
+        "replace-one",
+        Budget(epsilon=3),
+        KapralovTalwar(rank=1, value_share=0.1),
+    )
     part = float(mechanism.calibrate(problem_of(np.eye(2), relation), budget).direction.epsilon)
     assert 0.3 * part < interval_lower_bound(*first_shares(budget, relation, 1_500)) <= part
     assert interval_lower_bound(*first_shares(half_noise(budget), relation, 1_500)) > part
@@ -153,7 +163,12 @@ def test_audit_of_the_value():
     def scores(budget):
         both = released(mechanism, budget, pair, 1_500)
         return [
-            np.array([one.arrays["second_moment"][0, 0] * max(1, one.arrays["row_count"][0]) for one in each])
+            np.array(
+                [
+                    one.arrays["second_moment"][0, 0] * max(1, one.arrays["row_count"][0])
+                    for one in each
+                ]
+            )
             for each in both
         ]
 
@@ -162,7 +177,9 @@ def test_audit_of_the_value():
     assert refutes(budget.promise, *scores(half_noise(budget)))
 
 
-@pytest.mark.parametrize("options", [{"exponent": "x"}, {"rank": 0}, {"value_share": 0.0}, {"clip": 0.0}])
+@pytest.mark.parametrize(
+    "options", [{"exponent": "x"}, {"rank": 0}, {"value_share": 0.0}, {"clip": 0.0}]
+)
 def test_bad_options_are_refused(options):
     with pytest.raises(UsageError):
         KapralovTalwar(**options)

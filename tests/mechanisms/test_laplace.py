@@ -21,7 +21,9 @@ RELATIONS = ("replace-one", "add-remove-one")
 
 def problem(d, neighbors="replace-one", rows_per_person=1):
     n_rows = 10 if neighbors == "replace-one" else None
-    return Problem(n_features=d, neighbors=neighbors, n_rows=n_rows, rows_per_person=rows_per_person)
+    return Problem(
+        n_features=d, neighbors=neighbors, n_rows=n_rows, rows_per_person=rows_per_person
+    )
 
 
 def upper_norm(change):
@@ -132,7 +134,9 @@ def test_largest_entry_of_the_noise():
     calibration = mechanism.calibrate(public, dpcov.Budget(epsilon=1))
     bound = calibration.scale * math.log(d * (d + 1) / 2 / beta) + 1
     empty, entropy = Moments(d, mechanism.moments_spec(public)), SeededEntropy(3)
-    drawn = [mechanism.draw(empty, calibration, public, entropy).arrays["sscp"] for _ in range(repeats)]
+    drawn = [
+        mechanism.draw(empty, calibration, public, entropy).arrays["sscp"] for _ in range(repeats)
+    ]
     exceeded = sum(np.abs(noise).max() > bound for noise in drawn)
     assert exceeded <= stats.binom.isf(1e-9, repeats, beta)
     # Halved noise would hardly ever exceed the bound; the bound is within its square root of the truth.
@@ -155,7 +159,10 @@ def scores(budget, pair, draws):
         # The extreme value has a probability of its own: rounding must not scatter it.
         return round(np.sum(np.abs(seen - theirs) - np.abs(seen - ours)) / 4.0**20, 9)
 
-    return [np.array([score(each) for each in table]) for table in released(Laplace(), budget, pair, draws)]
+    return [
+        np.array([score(each) for each in table])
+        for table in released(Laplace(), budget, pair, draws)
+    ]
 
 
 def test_the_audit_nearly_attains_epsilon_and_catches_half_the_noise():

@@ -84,7 +84,9 @@ def test_isotropic_noise_has_half_the_variance_off_the_diagonal(monkeypatch):
 @pytest.mark.parametrize("noise", ["isotropic", "upper-triangle"])
 @pytest.mark.parametrize("neighbors", ["replace-one", "add-remove-one"])
 def test_gaussian_variances_are_those_of_the_theorems(noise, neighbors):
-    made = Gaussian(bits=BITS, noise=noise).calibrate(problem(3, neighbors, 3), dpcov.Budget(rho="0.3"))
+    made = Gaussian(bits=BITS, noise=noise).calibrate(
+        problem(3, neighbors, 3), dpcov.Budget(rho="0.3")
+    )
     public, isotropic = neighbors == "replace-one", noise == "isotropic"
     squared = (2 if public else 1 + Fraction(1, 16)) * Fraction(9 * 16**BITS)
     variance = 2 * ceil(squared / Fraction("0.6") / 2)
@@ -119,7 +121,9 @@ def test_gaussian_draws_are_added_and_described(monkeypatch, trace_variance, row
         lambda d, variance, off_diagonal: np.array([[3, 1], [1, 2]]),
     )
     numbers = choose(
-        monkeypatch, "dpcov.mechanisms.gaussian.rounded_gaussian", lambda variance, size: np.array([-7, 99])
+        monkeypatch,
+        "dpcov.mechanisms.gaussian.rounded_gaussian",
+        lambda variance, size: np.array([-7, 99]),
     )
     calibration = GaussianCalibration(
         promise=PROMISE,
@@ -137,20 +141,30 @@ def test_gaussian_draws_are_added_and_described(monkeypatch, trace_variance, row
         released["trace"] = [np.trace(SSCP) - 7]
     if row_count_variance is not None:
         released["row_count"] = [2 - 7]
-    assert {name: array.tolist() for name, array in made.arrays.items() if name != "sscp"} == released
+    assert {
+        name: array.tolist() for name, array in made.arrays.items() if name != "sscp"
+    } == released
     assert numbers.asked == [(v, 1) for v in (trace_variance, row_count_variance) if v is not None]
     law = made.noise
     assert (law.diagonal_variance, law.off_diagonal_variance) == ("60", "30")
     assert law.trace_variance == (None if trace_variance is None else "60")
     assert law.row_count_variance == (None if row_count_variance is None else "2.5")
-    assert (made.layout, made.lattice_bits, made.radius, made.dropped_bits) == ("sscp", BITS, 0.5, 0)
+    assert (made.layout, made.lattice_bits, made.radius, made.dropped_bits) == (
+        "sscp",
+        BITS,
+        0.5,
+        0,
+    )
 
 
 def test_a_long_trace_drops_low_bits_of_the_matrix_too(monkeypatch):
     monkeypatch.setattr(
-        "dpcov.mechanisms.gaussian.symmetric_noise", lambda *_, off_diagonal: np.zeros((2, 2), dtype=np.int64)
+        "dpcov.mechanisms.gaussian.symmetric_noise",
+        lambda *_, off_diagonal: np.zeros((2, 2), dtype=np.int64),
     )
-    monkeypatch.setattr("dpcov.mechanisms.gaussian.rounded_gaussian", lambda *_: np.array([2**62, 0]))
+    monkeypatch.setattr(
+        "dpcov.mechanisms.gaussian.rounded_gaussian", lambda *_: np.array([2**62, 0])
+    )
     calibration = GaussianCalibration(
         promise=PROMISE, diagonal_variance=60, off_diagonal_variance=30, trace_variance=60
     )
@@ -163,7 +177,9 @@ def test_a_long_trace_drops_low_bits_of_the_matrix_too(monkeypatch):
 def test_laplace_scales_are_those_of_the_theorem():
     for k in (1, 3):
         epsilon = Fraction("0.7")
-        made = Laplace(bits=BITS).calibrate(problem(3, "add-remove-one", k), dpcov.Budget(epsilon=epsilon))
+        made = Laplace(bits=BITS).calibrate(
+            problem(3, "add-remove-one", k), dpcov.Budget(epsilon=epsilon)
+        )
         assert made.scale == ceil(4**BITS * 2 * k / (epsilon * Fraction(15, 16)))
         assert made.row_count_scale == 16 * k / epsilon
         assert made.promise == PureDP(epsilon=epsilon)
@@ -186,7 +202,9 @@ def test_the_largest_laplace_noise_that_can_be_drawn_is_drawn():
     made = Laplace(bits=BITS).calibrate(problem(1), dpcov.Budget(epsilon=least))
     assert made.scale == LARGEST_STD
     with pytest.raises(BudgetError, match="64-bit"):
-        Laplace(bits=BITS).calibrate(problem(1), dpcov.Budget(epsilon=least * (1 - Fraction(1, 10**18))))
+        Laplace(bits=BITS).calibrate(
+            problem(1), dpcov.Budget(epsilon=least * (1 - Fraction(1, 10**18)))
+        )
 
 
 @pytest.mark.parametrize("count_scale", [None, Fraction(3, 2)])
@@ -206,7 +224,12 @@ def test_laplace_draws_are_added_and_described(monkeypatch, count_scale):
     law = made.noise
     assert (law.diagonal_variance, law.off_diagonal_variance) == ("5000", "5000")
     assert law.row_count_variance == (None if count_scale is None else "4.5")
-    assert (made.layout, made.lattice_bits, made.radius, made.dropped_bits) == ("sscp", BITS, 0.5, 0)
+    assert (made.layout, made.lattice_bits, made.radius, made.dropped_bits) == (
+        "sscp",
+        BITS,
+        0.5,
+        0,
+    )
     assert symmetric_laplace(3, 1, ENTROPY).tolist() == [[10, 20, 30], [20, 40, 50], [30, 50, 60]]
 
 
@@ -217,11 +240,16 @@ def test_mechanisms_that_only_read_their_noise_otherwise_draw_the_same():
         (dpcov.Budget(epsilon=1), Laplace(bits=BITS, clip=0.5)),
     ):
         other = Projection(bits=BITS, clip=0.5, trace="public")
-        assert other.moments_spec(public) == plain.moments_spec(public) == MomentsSpec(bits=BITS, clip=0.5)
+        assert (
+            other.moments_spec(public)
+            == plain.moments_spec(public)
+            == MomentsSpec(bits=BITS, clip=0.5)
+        )
         calibration = plain.calibrate(public, budget)
         assert other.calibrate(public, budget) == calibration
         first, second = (
-            each.draw(gathered(), calibration, public, SeededEntropy(seed)) for each in (plain, other)
+            each.draw(gathered(), calibration, public, SeededEntropy(seed))
+            for each in (plain, other)
         )
         np.testing.assert_array_equal(first.arrays["sscp"], second.arrays["sscp"])
         assert first.noise == second.noise
@@ -240,7 +268,9 @@ def test_a_threshold_is_what_makes_thresholding_of_gaussian_noise(gamma):
     assert other.moments_spec(public) == plain.moments_spec(public)
     calibration = plain.calibrate(public, budget)
     assert other.calibrate(public, budget) == calibration
-    first, second = (each.draw(gathered(), calibration, public, SeededEntropy(3)) for each in (plain, other))
+    first, second = (
+        each.draw(gathered(), calibration, public, SeededEntropy(3)) for each in (plain, other)
+    )
     np.testing.assert_array_equal(first.arrays["sscp"], second.arrays["sscp"])
     assert second.post == "threshold"
     assert second.post_options == PostOptions(rule="soft", gamma=gamma)

@@ -35,8 +35,12 @@ def sscp_noise(mechanism, rows, budget, size, relation="replace-one", rows_per_p
     moments.add(rows)
     calibration = mechanism.calibrate(problem, budget)
     arrays = [mechanism.draw(moments, calibration, problem, entropy).arrays for _ in range(size)]
-    counts = [max(1, int(each["row_count"][0])) if "row_count" in each else len(rows) for each in arrays]
-    sscps = np.array([each["second_moment"] * count for each, count in zip(arrays, counts, strict=True)])
+    counts = [
+        max(1, int(each["row_count"][0])) if "row_count" in each else len(rows) for each in arrays
+    ]
+    sscps = np.array(
+        [each["second_moment"] * count for each, count in zip(arrays, counts, strict=True)]
+    )
     return sscps - rows.T @ rows
 
 
@@ -120,10 +124,16 @@ def likelihood_scores(mechanism, budget, pair, draws):
 
 
 def test_audit_under_replace_one():
-    budget, mechanism, pair = Budget(epsilon="1.5"), Nuclear(noise="wishart"), attaining("replace-one")
+    budget, mechanism, pair = (
+        Budget(epsilon="1.5"),
+        Nuclear(noise="wishart"),
+        attaining("replace-one"),
+    )
 
     def bound(spent, draws):
-        return lower_bound_of_event(*likelihood_scores(mechanism, spent, pair, draws), lambda x: x > 1.5)
+        return lower_bound_of_event(
+            *likelihood_scores(mechanism, spent, pair, draws), lambda x: x > 1.5
+        )
 
     assert bound(budget, 1_500) <= 1.5
     assert bound(half_noise(budget), 5_000) > 1.5
@@ -137,7 +147,12 @@ def test_audit_under_add_remove_one(shape):
     def bound(spent):
         both = released(Nuclear(noise=shape), spent, pair, 1_200)
         sscps = [
-            np.array([one.arrays["second_moment"][0, 0] * max(1, one.arrays["row_count"][0]) for one in each])
+            np.array(
+                [
+                    one.arrays["second_moment"][0, 0] * max(1, one.arrays["row_count"][0])
+                    for one in each
+                ]
+            )
             for each in both
         ]
         return lower_bound_of_event(*sscps, lambda x: x > 1)
@@ -151,7 +166,9 @@ def test_the_promise_is_pure_because_the_samplers_are_exact():
     calibration = Nuclear().calibrate(problem_of(ROWS), Budget(epsilon="0.3"))
     assert calibration.promise == PureDP(epsilon=Budget(epsilon="0.3").epsilon)
     calibration = Nuclear().calibrate(problem_of(ROWS, "add-remove-one"), Budget(epsilon="0.3"))
-    assert calibration.matrix.epsilon + calibration.row_count.epsilon == Budget(epsilon="0.3").epsilon
+    assert (
+        calibration.matrix.epsilon + calibration.row_count.epsilon == Budget(epsilon="0.3").epsilon
+    )
 
 
 def test_what_cannot_be_honored_is_refused():
@@ -176,7 +193,9 @@ def test_a_release_states_the_variances_of_its_noise(shape):
     moments.add(ROWS)
     drawn = mechanism.draw(moments, mechanism.calibrate(problem, budget), problem, SeededEntropy(2))
     stated = unit_estimate(drawn, len(ROWS))
-    assert np.mean(noise[:, 0, 0] ** 2) == pytest.approx(stated.noise_variance * len(ROWS) ** 2, rel=0.3)
+    assert np.mean(noise[:, 0, 0] ** 2) == pytest.approx(
+        stated.noise_variance * len(ROWS) ** 2, rel=0.3
+    )
     assert np.mean(noise[:, 0, 1] ** 2) == pytest.approx(
         stated.off_diagonal_variance * len(ROWS) ** 2, rel=0.3
     )

@@ -73,7 +73,9 @@ def test_all_of_epsilon_is_spent_and_the_papers_split_says_what_it_spends():
     budget = Budget(epsilon="0.9")
     for relation in ("replace-one", "add-remove-one"):
         for split in ("full", "paper"):
-            calibration = NuclearProjection(budget_split=split).calibrate(problem_of(ROWS, relation), budget)
+            calibration = NuclearProjection(budget_split=split).calibrate(
+                problem_of(ROWS, relation), budget
+            )
             parts = [calibration.matrix, calibration.trace, calibration.row_count]
             total = sum(part.epsilon for part in parts if part is not None)
             assert calibration.promise == PureDP(epsilon=total)
@@ -97,7 +99,8 @@ def test_theorem_bounds_the_error(epsilon):
     sscp, bound = rows.T @ rows, theorem_bound(40, 200.0, float(epsilon), 0.05)
     mechanism = NuclearProjection()
     errors = [
-        np.linalg.norm(sscp_release(mechanism, rows, Budget(epsilon=epsilon), s) - sscp) for s in range(20)
+        np.linalg.norm(sscp_release(mechanism, rows, Budget(epsilon=epsilon), s) - sscp)
+        for s in range(20)
     ]
     assert np.sum(np.array(errors) > bound) <= 15
 
@@ -114,7 +117,9 @@ def test_the_theorem_needs_the_projection(monkeypatch):
 def test_doubling_the_rows_per_person_is_halving_epsilon():
     for relation in ("replace-one", "add-remove-one"):
         once = sscp_release(NuclearProjection(), ROWS, Budget(epsilon=1), 3, relation)
-        twice = sscp_release(NuclearProjection(), ROWS, Budget(epsilon=2), 3, relation, rows_per_person=2)
+        twice = sscp_release(
+            NuclearProjection(), ROWS, Budget(epsilon=2), 3, relation, rows_per_person=2
+        )
         assert twice == pytest.approx(once, rel=1e-9, abs=1e-9)
 
 
@@ -129,7 +134,11 @@ def likelihood_scores(mechanism, budget, pair, draws):
 
 def test_audit_of_the_matrix():
     # Rows that both tables share keep the radius out of the way; the traces are equal, so only the matrix's part leaks.
-    budget, mechanism, attained = Budget(epsilon="2.1"), NuclearProjection(), attaining("replace-one")
+    budget, mechanism, attained = (
+        Budget(epsilon="2.1"),
+        NuclearProjection(),
+        attaining("replace-one"),
+    )
     common = np.repeat(np.eye(2), 50, axis=0)
     pair = Neighboring(
         relation="replace-one",
@@ -139,7 +148,9 @@ def test_audit_of_the_matrix():
     part = 2.1 * 5 / 7
 
     def bound(spent, draws):
-        return lower_bound_of_event(*likelihood_scores(mechanism, spent, pair, draws), lambda x: x > 1.5)
+        return lower_bound_of_event(
+            *likelihood_scores(mechanism, spent, pair, draws), lambda x: x > 1.5
+        )
 
     assert bound(budget, 1_500) <= part
     assert bound(half_noise(budget), 5_000) > part

@@ -151,7 +151,9 @@ def test_searches_need_a_budget(epsilon):
 @pytest.mark.parametrize("wrong", [{"sensitivity": 0.0}, {"sensitivity": NAN}, {"threshold": NAN}])
 def test_searches_need_finite_numbers(wrong):
     with pytest.raises(UsageError):
-        sparse_vector([0.0], **{"threshold": 1.0, "epsilon": 1, "entropy": SeededEntropy(1), **wrong})
+        sparse_vector(
+            [0.0], **{"threshold": 1.0, "epsilon": 1, "entropy": SeededEntropy(1), **wrong}
+        )
 
 
 @pytest.mark.parametrize("beta", [0.0, 1.0, NAN])
@@ -168,13 +170,17 @@ def test_searches_fail_with_some_probability(beta):
 
 @pytest.mark.parametrize(("monotone", "expected"), [(False, 6.0), (True, 4.0)])
 def test_the_error_of_a_search_is_that_of_its_theorem(monotone, expected):
-    error = sparse_vector_error(8, epsilon=Fraction(1, 2), beta=0.25, sensitivity=3.0, monotone=monotone)
+    error = sparse_vector_error(
+        8, epsilon=Fraction(1, 2), beta=0.25, sensitivity=3.0, monotone=monotone
+    )
     assert error == pytest.approx(expected * 3 * 2 * np.log(64), rel=1e-12)
 
 
 def test_the_error_of_a_radius_is_that_of_its_theorem():
     found = private_radius_outliers(8, epsilon=Fraction(1, 2), beta=0.25, rows_per_person=3)
-    assert found == pytest.approx(3 * 2 * (4 * np.log(8) + 2 * np.log(64) + 2 * np.log(8)), rel=1e-12)
+    assert found == pytest.approx(
+        3 * 2 * (4 * np.log(8) + 2 * np.log(64) + 2 * np.log(8)), rel=1e-12
+    )
 
 
 @pytest.mark.parametrize("entry", [np.nan, np.inf])

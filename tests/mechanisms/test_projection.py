@@ -23,7 +23,12 @@ def unit_rows(d, n_rows=N_ROWS, seed=0):
 
 def released(X, budget=ZCDP, seed=1, **options):
     return dpcov.second_moment(
-        X, norm_bound=1.0, budget=budget, mechanism="projection", entropy=SeededEntropy(seed), **options
+        X,
+        norm_bound=1.0,
+        budget=budget,
+        mechanism="projection",
+        entropy=SeededEntropy(seed),
+        **options,
     )
 
 
@@ -32,7 +37,9 @@ def frank_wolfe(noisy, steps):
     current = np.zeros_like(noisy)
     for step in range(steps):
         values, vectors = np.linalg.eigh(noisy - current)
-        vertex = np.outer(vectors[:, -1], vectors[:, -1]) if values[-1] > 0 else np.zeros_like(noisy)
+        vertex = (
+            np.outer(vectors[:, -1], vectors[:, -1]) if values[-1] > 0 else np.zeros_like(noisy)
+        )
         current += (vertex - current) * 2 / (step + 2)
     return current
 
@@ -48,7 +55,9 @@ def test_one_eigendecomposition_finds_what_frank_wolfe_approaches(budget):
     np.testing.assert_allclose(exact, approached, atol=0.05)
 
 
-@pytest.mark.parametrize(("budget", "family"), [(ZCDP, "gaussian"), (PURE, "laplace")], ids=["zcdp", "pure"])
+@pytest.mark.parametrize(
+    ("budget", "family"), [(ZCDP, "gaussian"), (PURE, "laplace")], ids=["zcdp", "pure"]
+)
 def test_the_result_is_possible_and_the_noise_is_of_the_right_kind(budget, family):
     made = released(unit_rows(20), budget)
     assert family in made.statistics.noise.family
@@ -66,7 +75,11 @@ def test_the_error_bound():
     spectral, frobenius = 0, 0
     for seed in range(repeats):
         made = dpcov.second_moment(
-            moments, budget=ZCDP, mechanism="projection", trace="public", entropy=SeededEntropy(seed)
+            moments,
+            budget=ZCDP,
+            mechanism="projection",
+            trace="public",
+            entropy=SeededEntropy(seed),
         )
         variance = int(made.statistics.noise.diagonal_variance) / 16.0**20 / N_ROWS**2
         bound = math.sqrt(2 * variance * d) + math.sqrt(2 * variance * math.log(2 / beta))
@@ -89,7 +102,8 @@ def test_it_beats_the_noise_in_many_dimensions():
     X = unit_rows(100)
     truth, made = X.T @ X / N_ROWS, released(X)
     errors = {
-        post: np.linalg.norm(made.second_moment(post) - truth) for post in ("none", "psd", "projection")
+        post: np.linalg.norm(made.second_moment(post) - truth)
+        for post in ("none", "psd", "projection")
     }
     assert errors["projection"] < 0.5 * errors["psd"] < errors["none"]
 
@@ -98,7 +112,8 @@ def test_the_noisy_trace_helps_short_rows():
     X = unit_rows(50) / 8
     truth = X.T @ X / N_ROWS
     noisy, public = (
-        np.linalg.norm(released(X, trace=trace).second_moment() - truth) for trace in ("noisy", "public")
+        np.linalg.norm(released(X, trace=trace).second_moment() - truth)
+        for trace in ("noisy", "public")
     )
     assert noisy < 0.5 * public
 
@@ -111,7 +126,9 @@ def test_clipped_rows_have_a_smaller_public_trace():
 def test_the_choice_survives_the_file(tmp_path):
     made = released(unit_rows(6), trace="public")
     made.save(tmp_path / "made.dpcov")
-    np.testing.assert_array_equal(dpcov.load(tmp_path / "made.dpcov").second_moment(), made.second_moment())
+    np.testing.assert_array_equal(
+        dpcov.load(tmp_path / "made.dpcov").second_moment(), made.second_moment()
+    )
 
 
 def test_unknown_traces_are_refused():

@@ -10,7 +10,13 @@ from dpcov.data.moments import Moments, MomentsSpec
 from dpcov.errors import UsageError
 from dpcov.mechanisms.blocks.additive_noise import AdditiveNoise
 from dpcov.mechanisms.kapralov_talwar import KapralovTalwar, KapralovTalwarCalibration
-from dpcov.mechanisms.nuclear import Nuclear, NuclearCalibration, check_noise_shape, noise_law, nuclear_scale
+from dpcov.mechanisms.nuclear import (
+    Nuclear,
+    NuclearCalibration,
+    check_noise_shape,
+    noise_law,
+    nuclear_scale,
+)
 from dpcov.mechanisms.nuclear_projection import NuclearProjection, NuclearProjectionCalibration
 from dpcov.noise.entropy import SeededEntropy
 from dpcov.privacy.budget import Budget
@@ -56,7 +62,9 @@ def test_parts_of_epsilon(neighbors):
         trace=pure(epsilon * rest * Fraction(2, 7)),
         row_count=count,
     )
-    assert NuclearProjection(budget_split="paper").calibrate(asked, budget) == NuclearProjectionCalibration(
+    assert NuclearProjection(budget_split="paper").calibrate(
+        asked, budget
+    ) == NuclearProjectionCalibration(
         promise=pure(epsilon * (1 - rest + rest * Fraction(7, 10))),
         matrix=pure(epsilon * rest / 2),
         trace=pure(epsilon * rest / 5),
@@ -75,7 +83,9 @@ def test_parts_of_epsilon(neighbors):
 def test_the_scale_is_the_nuclear_sensitivity_over_epsilon():
     for k in (1, 3):
         assert nuclear_scale(pure("0.5"), problem(2, k=k)) == pytest.approx(4 * k, rel=1e-14)
-        assert nuclear_scale(pure("0.5"), problem(2, "add-remove-one", k)) == pytest.approx(2 * k, rel=1e-14)
+        assert nuclear_scale(pure("0.5"), problem(2, "add-remove-one", k)) == pytest.approx(
+            2 * k, rel=1e-14
+        )
 
 
 def test_the_gauge_law_is_refused_where_it_has_no_proof_or_use():
@@ -104,9 +114,13 @@ def test_a_law_states_its_variances_in_lattice_units(shape):
 def test_nuclear_noise_is_added_and_described(monkeypatch, shape, neighbors):
     square = choose(monkeypatch, "dpcov.mechanisms.nuclear.nuclear_noise", lambda d, scale: NOISE)
     symmetric = choose(
-        monkeypatch, "dpcov.mechanisms.nuclear.symmetric_nuclear_noise", lambda d, scale, law: SYMMETRIC
+        monkeypatch,
+        "dpcov.mechanisms.nuclear.symmetric_nuclear_noise",
+        lambda d, scale, law: SYMMETRIC,
     )
-    monkeypatch.setattr("dpcov.mechanisms.blocks.finished.discrete_laplace", lambda *_: np.array([2]))
+    monkeypatch.setattr(
+        "dpcov.mechanisms.blocks.finished.discrete_laplace", lambda *_: np.array([2])
+    )
     mechanism, asked = Nuclear(noise=shape), problem(2, neighbors, n_rows=3)
     calibration = mechanism.calibrate(asked, Budget(epsilon=1))
     made = mechanism.draw(gathered(), calibration, asked, ENTROPY)
@@ -134,7 +148,9 @@ def test_the_ball_has_twice_the_noisy_trace_as_radius(monkeypatch, noise, radius
 
     monkeypatch.setattr(AdditiveNoise, "draw", draw)
     mechanism, public = NuclearProjection(), problem(2, k=2, n_rows=3)
-    made = mechanism.draw(gathered(), mechanism.calibrate(public, Budget(epsilon=7)), public, ENTROPY)
+    made = mechanism.draw(
+        gathered(), mechanism.calibrate(public, Budget(epsilon=7)), public, ENTROPY
+    )
     assert scales == [("laplace", pytest.approx(1.0), 1)]
     values, vectors = np.linalg.eigh(SSCP + SYMMETRIC)
     if radius is None:
@@ -148,14 +164,19 @@ def test_the_ball_has_twice_the_noisy_trace_as_radius(monkeypatch, noise, radius
 
 
 @pytest.mark.parametrize(
-    "mechanism", [Nuclear(noise="wishart", clip=0.5), NuclearProjection(clip=0.5), KapralovTalwar(clip=0.5)]
+    "mechanism",
+    [Nuclear(noise="wishart", clip=0.5), NuclearProjection(clip=0.5), KapralovTalwar(clip=0.5)],
 )
 def test_a_clip_norm_is_gathered_and_scaled_back(monkeypatch, mechanism):
-    monkeypatch.setattr("dpcov.mechanisms.nuclear.symmetric_nuclear_noise", lambda *_: np.zeros((2, 2)))
+    monkeypatch.setattr(
+        "dpcov.mechanisms.nuclear.symmetric_nuclear_noise", lambda *_: np.zeros((2, 2))
+    )
     monkeypatch.setattr(AdditiveNoise, "draw", lambda self, size, entropy: np.zeros(size))
     public = problem(2, n_rows=3)
     assert mechanism.moments_spec(public) == MomentsSpec(clip=0.5)
-    made = mechanism.draw(gathered(0.5), mechanism.calibrate(public, Budget(epsilon=1)), public, ENTROPY)
+    made = mechanism.draw(
+        gathered(0.5), mechanism.calibrate(public, Budget(epsilon=1)), public, ENTROPY
+    )
     assert made.radius == 0.5
     clipped = ROWS * np.minimum(1, 0.5 / np.linalg.norm(ROWS, axis=1))[:, None]
     if mechanism.name != "kapralov-talwar":
@@ -179,9 +200,14 @@ def test_deflation_takes_off_what_it_measured(monkeypatch, rank, exponent):
         return np.array([0.25 * self.scale, 1e9])
 
     monkeypatch.setattr(AdditiveNoise, "draw", drawn)
-    mechanism, public = KapralovTalwar(rank=rank, exponent=exponent, value_share=0.25), problem(2, n_rows=3)
+    mechanism, public = (
+        KapralovTalwar(rank=rank, exponent=exponent, value_share=0.25),
+        problem(2, n_rows=3),
+    )
     rounds = rank or 2
-    made = mechanism.draw(gathered(), mechanism.calibrate(public, Budget(epsilon=4)), public, ENTROPY)
+    made = mechanism.draw(
+        gathered(), mechanism.calibrate(public, Budget(epsilon=4)), public, ENTROPY
+    )
     per_round = 4 / rounds
     factor = 0.75 * per_round / (2 if exponent == "tight" else 4)
     residue, found = SSCP.copy(), np.zeros((2, 2))

@@ -30,7 +30,9 @@ def release(mechanism, budget, seed, rows=ROWS, relation="replace-one", k=1):
     n_rows = len(rows) if relation == "replace-one" else None
     problem = Problem(n_features=d, neighbors=relation, n_rows=n_rows, rows_per_person=k)
     moments = gather([rows], d, mechanism.moments_spec(problem))
-    return mechanism.draw(moments, mechanism.calibrate(problem, budget), problem, SeededEntropy(seed))
+    return mechanism.draw(
+        moments, mechanism.calibrate(problem, budget), problem, SeededEntropy(seed)
+    )
 
 
 def laplaces(size, entropy):
@@ -98,7 +100,8 @@ def test_the_theorem_needs_the_calibrated_noise():
     rows = np.repeat(np.eye(30), 10, axis=0)
     _, bound = error_and_bound(Separate(), Budget(rho="0.5"), rows, 0, 0.1)
     errors = [
-        error_and_bound(Separate(eigenvalues="raw"), Budget(rho="1e-4"), rows, s, 0.1)[0] for s in range(5)
+        error_and_bound(Separate(eigenvalues="raw"), Budget(rho="1e-4"), rows, s, 0.1)[0]
+        for s in range(5)
     ]
     assert min(errors) > bound
 
@@ -141,7 +144,9 @@ def test_private_row_count_divides_under_add_remove_one():
 # Eigenvalues 11, 5 against 10, 6: the pair that attains their sensitivity.
 HEAVY = np.repeat(np.eye(2), [10, 5], axis=0)
 PAIR = Neighboring(
-    relation="replace-one", first=np.vstack([HEAVY, [[1.0, 0.0]]]), second=np.vstack([HEAVY, [[0.0, 1.0]]])
+    relation="replace-one",
+    first=np.vstack([HEAVY, [[1.0, 0.0]]]),
+    second=np.vstack([HEAVY, [[0.0, 1.0]]]),
 )
 
 

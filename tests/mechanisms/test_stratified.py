@@ -23,7 +23,9 @@ SHELLS = 5
 
 def problem(d, neighbors="replace-one", rows_per_person=1, n_rows=10):
     public = n_rows if neighbors == "replace-one" else None
-    return Problem(n_features=d, neighbors=neighbors, n_rows=public, rows_per_person=rows_per_person)
+    return Problem(
+        n_features=d, neighbors=neighbors, n_rows=public, rows_per_person=rows_per_person
+    )
 
 
 def rows_of_norm(norms, d, seed=0):
@@ -43,7 +45,8 @@ def exact_shift(old, new, groups, neighbors):
     """Squared shift of everything that is released, in units of the variance of a diagonal entry, as an integer."""
     before, after = gathered(old), gathered(new)
     traces = sum(
-        (a.sscp.trace() - b.sscp.trace()) ** 2 for a, b in zip(before.strata, after.strata, strict=True)
+        (a.sscp.trace() - b.sscp.trace()) ** 2
+        for a, b in zip(before.strata, after.strata, strict=True)
     )
     matrices = joint = 0
     for group in groups:
@@ -71,17 +74,24 @@ WHOLE = Run(0, 0, SHELLS - 1)
 def groupings(draw):
     cuts = sorted(draw(st.sets(st.integers(0, SHELLS - 1), min_size=1)))
     groups = [
-        Run(a, draw(st.integers(a, b - 1)), b - 1) for a, b in zip(cuts, [*cuts[1:], SHELLS], strict=True)
+        Run(a, draw(st.integers(a, b - 1)), b - 1)
+        for a, b in zip(cuts, [*cuts[1:], SHELLS], strict=True)
     ]
     return [group for group in groups if draw(st.booleans())]
 
 
 @given(
-    st.integers(1, 6), st.integers(1, 3), st.sampled_from(RELATIONS), groupings(), st.integers(0, 2**32 - 1)
+    st.integers(1, 6),
+    st.integers(1, 3),
+    st.sampled_from(RELATIONS),
+    groupings(),
+    st.integers(0, 2**32 - 1),
 )
 @settings(max_examples=200, deadline=None)
 @example(1, 1, "replace-one", [WHOLE], 0)
-def test_neighbors_stay_within_the_sensitivity_for_every_choice_of_groups(d, k, neighbors, groups, seed):
+def test_neighbors_stay_within_the_sensitivity_for_every_choice_of_groups(
+    d, k, neighbors, groups, seed
+):
     random = np.random.default_rng(seed)
     others, mine, changed = (
         rows_of_norm(2.0 ** -random.uniform(0, SHELLS, size), d, seed + size) for size in (7, k, k)
@@ -98,7 +108,11 @@ def test_two_orthogonal_rows_attain_the_sensitivity(first):
     shift = exact_shift(old, new, singles(), "replace-one")
     unit = 4**BITS
     assert shift == (2 * (1 + trace_weight(2)) if first == 1.0 else 2) * unit**2
-    assert shift <= allowed(2, "replace-one") < shift + 2 * trace_weight(2) * unit**2 + 5 * unit * SHELLS * 2
+    assert (
+        shift
+        <= allowed(2, "replace-one")
+        < shift + 2 * trace_weight(2) * unit**2 + 5 * unit * SHELLS * 2
+    )
 
 
 def test_one_row_more_attains_the_sensitivity_for_k_rows():
@@ -111,7 +125,9 @@ def test_one_row_more_attains_the_sensitivity_for_k_rows():
 def test_a_trace_that_is_not_charged_would_be_noticed():
     old, new = np.array([[1.0, 0.0]]), np.array([[0.0, 0.5]])
     without_rounding = 2 * 16**BITS
-    assert exact_shift(old, new, singles(), "replace-one") > without_rounding * (1 + trace_weight(2) / 2)
+    assert exact_shift(old, new, singles(), "replace-one") > without_rounding * (
+        1 + trace_weight(2) / 2
+    )
 
 
 def test_joined_shells_stay_within_the_sensitivity_where_rounding_is_against_them():
@@ -148,7 +164,10 @@ def signal_to_noise(draw_one, pair, claim, runs=1200):
     mechanism = Stratified(shells=2, bits=BITS)
     calibration = mechanism.calibrate(problem(11), claim)
     exact = [gathered(rows, shells=2) for rows in pair]
-    change = [a.sscp.to_float() - b.sscp.to_float() for a, b in zip(*(e.strata for e in exact), strict=True)]
+    change = [
+        a.sscp.to_float() - b.sscp.to_float()
+        for a, b in zip(*(e.strata for e in exact), strict=True)
+    ]
     entropy = SeededEntropy(5)
 
     def score(made):
@@ -197,7 +216,8 @@ def chosen(multiples, d=100):
 
 def outermost(multiples, d):
     return [
-        run.outermost for run in choose_runs([int(m * STD) for m in multiples], VARIANCE, TRACE_VARIANCE, d)
+        run.outermost
+        for run in choose_runs([int(m * STD) for m in multiples], VARIANCE, TRACE_VARIANCE, d)
     ]
 
 
@@ -262,7 +282,9 @@ def relative_errors(rows, norm_bound, budget, repeats=5, mechanism="stratified")
     truth = rows.T @ rows / len(rows)
     errors = []
     for seed in range(repeats):
-        made = dpcov.second_moment(exact, budget=budget, mechanism=mechanism, entropy=SeededEntropy(seed))
+        made = dpcov.second_moment(
+            exact, budget=budget, mechanism=mechanism, entropy=SeededEntropy(seed)
+        )
         errors.append(np.linalg.norm(made.second_moment("shrink") - truth) / np.linalg.norm(truth))
     return float(np.mean(errors))
 
@@ -277,7 +299,9 @@ def test_rows_of_different_norms_are_released_far_better_than_in_one_piece():
 
 @pytest.mark.parametrize("d", [1, 3, 20])
 @pytest.mark.parametrize(("loose_bound", "factor"), [(1024.0, 1.3), (1000.0, 5.0)])
-def test_a_norm_bound_that_is_far_too_large_costs_no_more_than_the_misfit_of_shells(d, loose_bound, factor):
+def test_a_norm_bound_that_is_far_too_large_costs_no_more_than_the_misfit_of_shells(
+    d, loose_bound, factor
+):
     # A factor that is no power of two leaves a shell up to twice as wide as its rows: four times the noise.
     rows = rows_of_norm(np.full(20_000, 0.9), d) * np.linspace(1.0, 0.2, d)
     budget, repeats = dpcov.Budget(rho="0.1"), 60 if d == 1 else 10
@@ -332,7 +356,10 @@ def test_a_table_that_drowns_comes_with_an_upper_bound_of_its_error(d, radius):
     exact = gathered(rows, shells=32, bits=20)
     for seed in range(40):
         made = dpcov.second_moment(
-            exact, budget=dpcov.Budget(rho="0.05"), mechanism="stratified", entropy=SeededEntropy(seed)
+            exact,
+            budget=dpcov.Budget(rho="0.05"),
+            mechanism="stratified",
+            entropy=SeededEntropy(seed),
         )
         if np.any(made.second_moment()):
             continue
@@ -353,6 +380,8 @@ def test_a_table_that_drowns_comes_with_an_upper_bound_of_its_error(d, radius):
 
 def test_the_summary_states_the_error_of_the_shrunk_matrix():
     rows = rows_of_norm([0.9] * 3000, 12)
-    made = dpcov.second_moment(rows, norm_bound=1.0, budget=dpcov.Budget(rho=1), mechanism="stratified")
+    made = dpcov.second_moment(
+        rows, norm_bound=1.0, budget=dpcov.Budget(rho=1), mechanism="stratified"
+    )
     assert f"about {made.expected_error('shrink'):.3g}" in made.summary()
     assert made.expected_error("shrink") != made.expected_error()

@@ -31,7 +31,9 @@ SHELLS = 6
 
 def problem(d, neighbors="replace-one", rows_per_person=1, n_rows=10):
     public = n_rows if neighbors == "replace-one" else None
-    return Problem(n_features=d, neighbors=neighbors, n_rows=public, rows_per_person=rows_per_person)
+    return Problem(
+        n_features=d, neighbors=neighbors, n_rows=public, rows_per_person=rows_per_person
+    )
 
 
 def rows_of_norm(norms, d, seed=0):
@@ -40,7 +42,9 @@ def rows_of_norm(norms, d, seed=0):
 
 
 def shell_moments(rows):
-    moments = Moments(rows.shape[1], StratifiedNuclear(shells=SHELLS).moments_spec(problem(rows.shape[1])))
+    moments = Moments(
+        rows.shape[1], StratifiedNuclear(shells=SHELLS).moments_spec(problem(rows.shape[1]))
+    )
     moments.add(rows)
     return [stratum.sscp.to_float() for stratum in moments.strata]
 
@@ -60,11 +64,15 @@ def two_shells():
 @example(2, 1, 0)
 def test_neighbors_stay_within_the_sensitivity(d, k, seed):
     random = np.random.default_rng(seed)
-    norms = 2.0 ** -random.integers(0, 4, size=(2, k)) * random.uniform(0.5, 1.0, size=(2, k)).round()
+    norms = (
+        2.0 ** -random.integers(0, 4, size=(2, k)) * random.uniform(0.5, 1.0, size=(2, k)).round()
+    )
     old, new = rows_of_norm(norms[0], d, seed), rows_of_norm(norms[1], d, seed + 1)
     for neighbors, other in (("replace-one", new), ("add-remove-one", np.zeros((0, d)))):
         weight = float(trace_weight(d))
-        calibration = StratifiedNuclear().calibrate(problem(d, neighbors, k), dpcov.Budget(epsilon=1))
+        calibration = StratifiedNuclear().calibrate(
+            problem(d, neighbors, k), dpcov.Budget(epsilon=1)
+        )
         spent = joint_change(old, other, weight) / float(calibration.matrix_scale)
         count = 0 if calibration.row_count_scale is None else k / float(calibration.row_count_scale)
         assert spent + count <= 1 + 1e-12
@@ -127,7 +135,10 @@ def test_neighbors_stay_within_the_sensitivity_of_the_look_and_of_one_matrix(d, 
 def test_a_look_is_worth_it_or_not_taken():
     assert looking(n_rows=None)[0].look is None
     assert looking(n_rows=100)[0].look is None
-    assert StratifiedNuclear().calibrate(problem(10, "add-remove-one"), dpcov.Budget(epsilon=1)).look is None
+    assert (
+        StratifiedNuclear().calibrate(problem(10, "add-remove-one"), dpcov.Budget(epsilon=1)).look
+        is None
+    )
     with_look, without = looking()[0], looking(n_rows=None)[0]
     assert with_look.look.whole_scale < 0.9 * without.matrix_scale
     assert without.matrix_scale < with_look.matrix_scale < 1.01 * without.matrix_scale
@@ -181,8 +192,12 @@ def fold_everything(rows, fold):
 def test_neighbors_stay_within_the_sensitivity_of_any_fold(d, k, fold, seed):
     random = np.random.default_rng(seed)
     norms = random.choice([1.0, 0.9, 0.5, 0.3, 0.01], size=(2, k))
-    old, new = (fold_everything(rows_of_norm(each, d, seed + i), fold) for i, each in enumerate(norms))
-    change = np.linalg.norm(old - new, "nuc") + abs(math.floor(np.trace(old)) - math.floor(np.trace(new)))
+    old, new = (
+        fold_everything(rows_of_norm(each, d, seed + i), fold) for i, each in enumerate(norms)
+    )
+    change = np.linalg.norm(old - new, "nuc") + abs(
+        math.floor(np.trace(old)) - math.floor(np.trace(new))
+    )
     assert change <= 2 * k * UNIT + 1 + 1e-3
 
 
@@ -191,10 +206,15 @@ def test_neighbors_stay_within_the_sensitivity_of_any_fold(d, k, fold, seed):
 def test_traces_and_a_fold_after_them_cost_all_of_epsilon(k, n_rows):
     calibration, _ = looking(k=k, n_rows=n_rows)
     seen = k * UNIT / calibration.look.scale if calibration.look else 0
-    traces, fold = 2 * k * UNIT / calibration.trace_scale, (2 * k * UNIT + 1) / calibration.folded_scale
+    traces, fold = (
+        2 * k * UNIT / calibration.trace_scale,
+        (2 * k * UNIT + 1) / calibration.folded_scale,
+    )
     assert seen + traces + fold == Fraction("0.7")
     assert (
-        StratifiedNuclear().calibrate(problem(10, "add-remove-one"), dpcov.Budget(epsilon=1)).folded_scale
+        StratifiedNuclear()
+        .calibrate(problem(10, "add-remove-one"), dpcov.Budget(epsilon=1))
+        .folded_scale
         is None
     )
 
@@ -217,7 +237,10 @@ def test_rows_stay_as_long_as_they_are_unless_they_may_be_shortened():
     moments = Moments(4, mechanism.moments_spec(public))
     moments.add(rows)
     calibration = mechanism.calibrate(public, dpcov.Budget(epsilon=1))
-    radii = {mechanism.draw(moments, calibration, public, SeededEntropy(seed)).radius for seed in range(30)}
+    radii = {
+        mechanism.draw(moments, calibration, public, SeededEntropy(seed)).radius
+        for seed in range(30)
+    }
     assert radii == {1.0}
     with pytest.raises(UsageError, match="shorten"):
         StratifiedNuclear(shorten=1)
@@ -229,7 +252,9 @@ def test_a_folded_release_says_so_and_reads_in_its_own_units():
     moments = Moments(4, mechanism.moments_spec(public))
     moments.add(rows)
     calibration = mechanism.calibrate(public, dpcov.Budget(epsilon=1))
-    drawn = [mechanism.draw(moments, calibration, public, SeededEntropy(seed)) for seed in range(30)]
+    drawn = [
+        mechanism.draw(moments, calibration, public, SeededEntropy(seed)) for seed in range(30)
+    ]
     folded = [each for each in drawn if each.radius == 0.5]
     assert folded
     truth = fold_everything(rows, 1)
@@ -254,7 +279,8 @@ def naive_release(rows, epsilon, random):
         shell = rows[(norms > low) & (norms <= high)] / high
         noise = symmetric_nuclear_noise(d, scale, random)
         trace = (
-            np.trace(shell.T @ shell) + np.random.default_rng(random.words(1)[0]).laplace() * scale / weight
+            np.trace(shell.T @ shell)
+            + np.random.default_rng(random.words(1)[0]).laplace() * scale / weight
         )
         noisy.append((shell.T @ shell + noise, trace))
     return noisy
@@ -275,7 +301,8 @@ def test_the_noise_is_what_it_says():
         ours = np.array([each.arrays["sscp"][shell][entry] / UNIT for each in separate])
         assert_same_law(ours, np.array([each[shell][0][entry] for each in naive]))
     assert_same_law(
-        np.array([each.arrays["trace"][1] / UNIT for each in drawn]), np.array([each[1][1] for each in naive])
+        np.array([each.arrays["trace"][1] / UNIT for each in drawn]),
+        np.array([each[1][1] for each in naive]),
     )
 
 
@@ -285,7 +312,9 @@ def test_the_noise_law_is_the_measured_one():
     empty = Moments(d, StratifiedNuclear().moments_spec(problem(d)))
     law = StratifiedNuclear().draw(empty, calibration, problem(d), SystemEntropy()).noise
     entropy = SeededEntropy(4)
-    noise = np.array([symmetric_nuclear_noise(d, float(law.scale), entropy) for _ in range(repeats)])
+    noise = np.array(
+        [symmetric_nuclear_noise(d, float(law.scale), entropy) for _ in range(repeats)]
+    )
     diagonal = np.mean(noise[:, np.arange(d), np.arange(d)] ** 2)
     off_diagonal = np.mean(noise[:, 0, 1:] ** 2)
     assert diagonal == pytest.approx(float(law.diagonal_variance), rel=0.15)
@@ -314,7 +343,9 @@ def scores(budget, pair, draws):
     def score(statistics):
         (seen,) = statistics.arrays["sscp"]
         # The extreme value has a probability of its own: rounding must not scatter it.
-        return round((np.linalg.norm(seen - theirs, "nuc") - np.linalg.norm(seen - ours, "nuc")) / UNIT, 6)
+        return round(
+            (np.linalg.norm(seen - theirs, "nuc") - np.linalg.norm(seen - ours, "nuc")) / UNIT, 6
+        )
 
     tables = released(StratifiedNuclear(shells=2), budget, pair, draws)
     return [np.array([score(each) for each in table]) for table in tables]

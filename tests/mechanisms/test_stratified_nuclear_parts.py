@@ -10,7 +10,11 @@ import dpcov
 from dpcov.data.moments import Moments
 from dpcov.errors import BudgetError
 from dpcov.mechanisms import stratified_nuclear as module
-from dpcov.mechanisms.stratified_nuclear import Look, StratifiedNuclear, StratifiedNuclearCalibration
+from dpcov.mechanisms.stratified_nuclear import (
+    Look,
+    StratifiedNuclear,
+    StratifiedNuclearCalibration,
+)
 from dpcov.noise.entropy import SeededEntropy
 from dpcov.noise.lattice import LARGEST_STD
 from dpcov.privacy.guarantee import PureDP
@@ -25,7 +29,9 @@ ROWS = np.array([[1.0, 0.0], [0.0, 0.75], [0.25, 0.25], [0.0, 0.125], [2.0**-9, 
 
 
 def gathered(rows=ROWS, shells=4):
-    moments = Moments(rows.shape[1], StratifiedNuclear(shells=shells).moments_spec(problem(rows.shape[1])))
+    moments = Moments(
+        rows.shape[1], StratifiedNuclear(shells=shells).moments_spec(problem(rows.shape[1]))
+    )
     moments.add(rows)
     return moments
 
@@ -39,7 +45,9 @@ def shell_sscps(rows, shells):
 
 @pytest.mark.parametrize("k", [1, 3])
 def test_scales_under_add_remove_one(k):
-    made = StratifiedNuclear().calibrate(problem(10, "add-remove-one", k), dpcov.Budget(epsilon="0.7"))
+    made = StratifiedNuclear().calibrate(
+        problem(10, "add-remove-one", k), dpcov.Budget(epsilon="0.7")
+    )
     scale = k * (1 + Fraction(1, 7) + Fraction(1, 16)) / Fraction("0.7")
     assert made == StratifiedNuclearCalibration(
         promise=PureDP(epsilon=Fraction("0.7")),
@@ -64,10 +72,16 @@ def test_scales_under_add_remove_one(k):
     ],
 )
 def test_scales_under_replace_one(k, n_rows, share):
-    made = StratifiedNuclear().calibrate(problem(10, k=k, n_rows=n_rows), dpcov.Budget(epsilon="0.7"))
+    made = StratifiedNuclear().calibrate(
+        problem(10, k=k, n_rows=n_rows), dpcov.Budget(epsilon="0.7")
+    )
     epsilon = Fraction("0.7") * (1 - share)
     scale, one = 2 * k * Fraction(8, 7) / epsilon, 2 * k * UNIT + 1
-    look = Look(scale=UNIT * k / (share * Fraction("0.7")), whole_scale=one / epsilon) if share else None
+    look = (
+        Look(scale=UNIT * k / (share * Fraction("0.7")), whole_scale=one / epsilon)
+        if share
+        else None
+    )
     assert made == StratifiedNuclearCalibration(
         promise=PureDP(epsilon=Fraction("0.7")),
         matrix_scale=UNIT * scale,
@@ -83,14 +97,18 @@ def test_the_largest_noise_that_can_be_drawn_is_drawn():
     least = Fraction(UNIT * 12, LARGEST_STD)
     StratifiedNuclear().calibrate(problem(1), dpcov.Budget(epsilon=least))
     with pytest.raises(BudgetError):
-        StratifiedNuclear().calibrate(problem(1), dpcov.Budget(epsilon=least * (1 - Fraction(1, 10**12))))
+        StratifiedNuclear().calibrate(
+            problem(1), dpcov.Budget(epsilon=least * (1 - Fraction(1, 10**12)))
+        )
 
 
 @pytest.mark.parametrize(("noise", "long"), [(0, False), (1, True)])
 def test_most_rows_are_long_when_a_third_of_the_largest_trace_is_in_the_outermost_shell(
     monkeypatch, noise, long
 ):
-    laplace = choose(monkeypatch, NAME + "discrete_laplace", lambda scale, size: np.array([noise, 10**9]))
+    laplace = choose(
+        monkeypatch, NAME + "discrete_laplace", lambda scale, size: np.array([noise, 10**9])
+    )
     moments = gathered(np.array([[1.0], [0.5], [0.5]]))
     found = module._most_rows_are_long(moments, Fraction(5), problem(1, n_rows=3), ENTROPY)
     assert found is long
@@ -151,7 +169,9 @@ def test_a_look_that_is_enough_ends_in_one_matrix(monkeypatch):
 def test_after_the_traces_one_matrix_or_one_for_every_run(monkeypatch, fold):
     laplace, matrix = choose_noise(monkeypatch, 5, -6, 7, 8, 40)
     fold_rule = choose(monkeypatch, NAME + "choose_fold", lambda traces, scale, d, shorten: fold)
-    run_rule = choose(monkeypatch, NAME + "choose_runs", lambda traces, scale, d: [range(0, 1), range(1, 4)])
+    run_rule = choose(
+        monkeypatch, NAME + "choose_runs", lambda traces, scale, d: [range(0, 1), range(1, 4)]
+    )
     made = StratifiedNuclear(shells=4, shorten=True).draw(
         gathered(), calibration(folded_scale=Fraction(9)), problem(2), ENTROPY
     )
@@ -190,7 +210,12 @@ def test_a_private_number_of_rows_gets_noise_and_is_released(monkeypatch):
     assert made.arrays["row_count"].tolist() == [3]
     assert made.arrays["row_count"].dtype == np.int64
     assert law_of(7.0, 35, 3, made.noise)
-    assert (made.layout, made.post, made.lattice_bits, made.dropped_bits) == ("strata", "shrink", 20, 0)
+    assert (made.layout, made.post, made.lattice_bits, made.dropped_bits) == (
+        "strata",
+        "shrink",
+        20,
+        0,
+    )
 
 
 @pytest.mark.parametrize("d", [1, 2, 9])

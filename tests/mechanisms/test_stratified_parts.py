@@ -10,12 +10,7 @@ import dpcov
 from dpcov.data.moments import Moments, MomentsSpec
 from dpcov.errors import BudgetError
 from dpcov.mechanisms.base import Problem
-from dpcov.mechanisms.stratified import (
-    Stratified,
-    StratifiedCalibration,
-    _aligned,
-    _run_sum,
-)
+from dpcov.mechanisms.stratified import Stratified, StratifiedCalibration, _aligned, _run_sum
 from dpcov.mechanisms.stratified_rules import Run
 from dpcov.noise.entropy import SeededEntropy
 from dpcov.noise.lattice import LARGEST_STD
@@ -31,7 +26,9 @@ GROUPS = np.array([0, 1, 0, 1, 0])
 
 def grouped(neighbors="replace-one", n_groups=2, k=1):
     n_rows = 5 if neighbors == "replace-one" else None
-    return Problem(n_features=2, neighbors=neighbors, n_rows=n_rows, n_groups=n_groups, rows_per_person=k)
+    return Problem(
+        n_features=2, neighbors=neighbors, n_rows=n_rows, n_groups=n_groups, rows_per_person=k
+    )
 
 
 def gathered(rows=ROWS, n_groups=1, mechanism=MECHANISM, d=2):
@@ -71,7 +68,9 @@ def test_variances_are_those_of_the_theorems(k, neighbors, n_groups, moved, extr
     made = MECHANISM.calibrate(grouped(neighbors, n_groups, k), dpcov.Budget(rho="0.3"))
     # Of two columns the trace has weight 1/64; every shell of every group may be rounded in each column.
     unit, rounding = 4**BITS * k, SHELLS * n_groups * 2
-    squared = moved * (1 + Fraction(1, 64) + extra) * unit**2 + 4 * rounding * unit + 2 * rounding**2
+    squared = (
+        moved * (1 + Fraction(1, 64) + extra) * unit**2 + 4 * rounding * unit + 2 * rounding**2
+    )
     variance = 2 * ceil(squared / Fraction("0.6") / 2)
     assert made.promise == ZCDP(rho=Fraction("0.3"))
     assert made.diagonal_variance == variance
@@ -105,7 +104,10 @@ def choose_noise(monkeypatch, *lots):
 
 NOISE = np.array([[27, 9], [9, 18]])
 CALIBRATION = StratifiedCalibration(
-    promise=ZCDP(rho=Fraction(1)), diagonal_variance=100, trace_variance=6400, row_count_variance=None
+    promise=ZCDP(rho=Fraction(1)),
+    diagonal_variance=100,
+    trace_variance=6400,
+    row_count_variance=None,
 )
 
 
@@ -135,7 +137,12 @@ def test_traces_first_then_the_joint_trace_and_the_matrices_of_the_runs(monkeypa
         "first_shell",
         "last_shell",
     }
-    assert (made.layout, made.post, made.lattice_bits, made.dropped_bits) == ("strata", "shrink", BITS, 0)
+    assert (made.layout, made.post, made.lattice_bits, made.dropped_bits) == (
+        "strata",
+        "shrink",
+        BITS,
+        0,
+    )
     law = made.noise
     assert (law.diagonal_variance, law.off_diagonal_variance) == ("100", "50")
     assert (law.trace_variance, law.row_count_variance) == ("6400", None)
@@ -161,7 +168,8 @@ def test_every_group_has_runs_traces_and_counts_of_its_own(monkeypatch):
     assert gaussian.asked == [(6400, 8), (100, 1), (Fraction(7, 2), 2)]
     assert [asked[0] for asked in rule.asked] == [noisy[:4], noisy[4:]]
     first, second = (
-        [Run(1, 1, 3)] if 0 in noisy[part : part + 4] else [Run(0, 0, 0), Run(2, 2, 3)] for part in (0, 4)
+        [Run(1, 1, 3)] if 0 in noisy[part : part + 4] else [Run(0, 0, 0), Run(2, 2, 3)]
+        for part in (0, 4)
     )
     runs = [*first, *second]
     for field in Run._fields:
@@ -170,7 +178,11 @@ def test_every_group_has_runs_traces_and_counts_of_its_own(monkeypatch):
     assert made.arrays["row_count"].tolist() == [13, -18]
     assert made.n_groups == 2
     expected = [
-        sum(np.floor(shells[group][s] / 4 ** (s - run.first)) for s in range(run.first, run.last + 1)) + NOISE
+        sum(
+            np.floor(shells[group][s] / 4 ** (s - run.first))
+            for s in range(run.first, run.last + 1)
+        )
+        + NOISE
         for group, several in enumerate((first, second))
         for run in several
     ]

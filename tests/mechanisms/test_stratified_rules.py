@@ -14,10 +14,7 @@ STD = 1000
 """Of a trace, exactly."""
 
 
-@pytest.mark.parametrize(
-    ("d", "weight"),
-    [(1, 64), (2, 64), (3, 32), (9999, 32)],
-)
+@pytest.mark.parametrize(("d", "weight"), [(1, 64), (2, 64), (3, 32), (9999, 32)])
 def test_traces_of_few_columns_are_less_precise(d, weight):
     assert trace_weight(d) == Fraction(1, weight)
 

@@ -41,7 +41,8 @@ def algorithm_one(noisy, gamma, n, noise_std):
                 kept[i, j] = noisy[i, j]
     values, vectors = np.linalg.eigh(kept)
     return sum(
-        max(value, 0) * np.outer(vector, vector) for value, vector in zip(values, vectors.T, strict=True)
+        max(value, 0) * np.outer(vector, vector)
+        for value, vector in zip(values, vectors.T, strict=True)
     )
 
 
@@ -112,7 +113,8 @@ def test_a_covariance_is_thresholded_in_its_own_units():
 
 
 @pytest.mark.parametrize(
-    "options", [{"rule": "firm"}, {"gamma": -1}, {"gamma": "1"}, {"gamma": math.nan}, {"gamma": True}]
+    "options",
+    [{"rule": "firm"}, {"gamma": -1}, {"gamma": "1"}, {"gamma": math.nan}, {"gamma": True}],
 )
 def test_unusable_options_are_refused(options):
     with pytest.raises(UsageError):
@@ -120,6 +122,8 @@ def test_unusable_options_are_refused(options):
 
 
 def test_noise_of_another_law_cannot_be_thresholded():
-    made = dpcov.second_moment(np.eye(3), norm_bound=1, budget=dpcov.Budget(epsilon=1), mechanism="laplace")
+    made = dpcov.second_moment(
+        np.eye(3), norm_bound=1, budget=dpcov.Budget(epsilon=1), mechanism="laplace"
+    )
     with pytest.raises(UsageError, match="Gaussian"):
         made.second_moment("threshold")

@@ -12,7 +12,9 @@ BUDGETS = [dpcov.Budget(rho=1), dpcov.Budget(epsilon=1), dpcov.Budget(epsilon=1,
 @pytest.mark.parametrize("budget", BUDGETS, ids=str)
 @pytest.mark.parametrize("neighbors", ["replace-one", "add-remove-one"])
 def test_it_is_zero_and_promises_everything(budget, neighbors):
-    made = dpcov.second_moment(np.eye(3), norm_bound=1, budget=budget, mechanism="zero", neighbors=neighbors)
+    made = dpcov.second_moment(
+        np.eye(3), norm_bound=1, budget=budget, mechanism="zero", neighbors=neighbors
+    )
     assert made.guarantee.promise == PureDP(epsilon=Fraction(0))
     for post in ("none", "psd", "clip", "projection"):
         assert not made.second_moment(post).any()

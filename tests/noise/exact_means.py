@@ -23,7 +23,9 @@ class Law:
             edges = np.concatenate([[smallest], inside, [largest]])
         parents = np.searchsorted(gas.edges[1:-1], edges[:-1], side="right")
         self.points = freud.panel_nodes(edges)
-        offsets = 2.0 * (self.points - gas.edges[parents, None]) / np.diff(gas.edges)[parents, None] - 1.0
+        offsets = (
+            2.0 * (self.points - gas.edges[parents, None]) / np.diff(gas.edges)[parents, None] - 1.0
+        )
         self.functions = (
             freud.interpolation(np.clip(offsets, -1.0, 1.0)) @ gas.table[parents][..., :dimension]
         )
@@ -65,7 +67,11 @@ class Law:
         inverse = np.linalg.inv(plain)
         change = inverse @ once
         squares = 0.5 * np.trace(inverse @ twice)
-        crossed = np.trace(inverse @ middle) - 0.5 * np.trace(change @ change) + (0.5 * np.trace(change)) ** 2
+        crossed = (
+            np.trace(inverse @ middle)
+            - 0.5 * np.trace(change @ change)
+            + (0.5 * np.trace(change)) ** 2
+        )
         return 0.5 * np.linalg.slogdet(plain)[1], squares, squares + crossed
 
 
@@ -95,12 +101,18 @@ def gauge_means(dimension, *, reach=None, nodes=96):
 def mean_largest(dimension, *, half_line=False, nodes=40):
     """E max |x_i|, from P(all |x_i| <= t) = Pfaffian on [-t, t] over Pfaffian."""
     middle = 0.5 * np.pi * dimension * (2 if half_line else 1)
-    low, high = max(0.0, middle - 8.0 * np.cbrt(middle) - 2.0), middle + 14.0 * np.cbrt(middle) + 10.0
+    low, high = (
+        max(0.0, middle - 8.0 * np.cbrt(middle) - 2.0),
+        middle + 14.0 * np.cbrt(middle) + 10.0,
+    )
     points, weights = np.polynomial.legendre.leggauss(nodes)
     half = 0.5 * (high - low)
     whole = _log_pfaffian(Law(dimension, half_line=half_line))
     below = [
-        np.exp(_log_pfaffian(Law(dimension, half_line=half_line, largest=low + half * (1.0 + x))) - whole)
+        np.exp(
+            _log_pfaffian(Law(dimension, half_line=half_line, largest=low + half * (1.0 + x)))
+            - whole
+        )
         for x in points
     ]
     return low + half * float(weights @ (1.0 - np.array(below)))

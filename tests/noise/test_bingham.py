@@ -43,7 +43,9 @@ def squared_moments(eigenvalues, indices=None):
         return np.array(
             [
                 float(
-                    mpmath.invertlaplace(lambda p, g=gap: transform(p) / (2 * (p + g)), 1, method="talbot")
+                    mpmath.invertlaplace(
+                        lambda p, g=gap: transform(p) / (2 * (p + g)), 1, method="talbot"
+                    )
                     / total
                 )
                 for gap in (gaps[index] for index in chosen)
@@ -136,7 +138,11 @@ def epsilon_lower_bound(exponent):
     # a direction near e2; Clopper and Pearson's bounds, each side wrong with probability ALPHA.
     size = 200_000
     hits = [
-        int((sample_binghams(exponent * np.diag(rows), size, SeededEntropy(10))[:, 1] ** 2 > 0.9).sum())
+        int(
+            (
+                sample_binghams(exponent * np.diag(rows), size, SeededEntropy(10))[:, 1] ** 2 > 0.9
+            ).sum()
+        )
         for rows in ([3.0, 0.0], [2.0, 1.0])
     ]
     highest = beta.isf(ALPHA, hits[0] + 1, size - hits[0])
@@ -192,7 +198,9 @@ def test_proposals_per_draw(dimension, strength, monkeypatch):
 def test_proposals_per_draw_at_the_highest_concentration(dimension, monkeypatch):
     # One eigenvalue far above the others: h(d) / h(1), h(d) = (d/2)**(d/2) exp(-d/2) / Gamma(d/2), about sqrt(e d/2).
     half = dimension / 2
-    limit = math.exp(half * math.log(half) + 0.5 - half - math.lgamma(half)) * math.sqrt(2 * math.pi)
+    limit = math.exp(half * math.log(half) + 0.5 - half - math.lgamma(half)) * math.sqrt(
+        2 * math.pi
+    )
     measured = proposals_per_draw(np.array([1e8] + [0.0] * (dimension - 1)), monkeypatch)
     assert measured == pytest.approx(limit, rel=0.1)
     assert limit < math.sqrt(math.e * half) + 1e-9
@@ -225,12 +233,20 @@ def test_acceptance_agrees_with_kents_form():
     units /= np.linalg.norm(units, axis=1, keepdims=True)
     excess, form = units**2 @ gaps, units**2 @ (1 + 2 * gaps / width)
     kent = np.exp(-excess) * math.exp((4 - width) / 2) * (width / 4) ** 2 * form**2
-    assert acceptance(2 / 4 * (units**2 @ (0.5 * width + gaps)), 4) == pytest.approx(kent, rel=1e-12)
+    assert acceptance(2 / 4 * (units**2 @ (0.5 * width + gaps)), 4) == pytest.approx(
+        kent, rel=1e-12
+    )
 
 
 @pytest.mark.parametrize(
     "matrix",
-    [np.ones(3), np.ones((2, 3)), np.empty((0, 0)), np.array([[0.0, 1.0], [0.0, 0.0]]), np.diag([np.nan, 1])],
+    [
+        np.ones(3),
+        np.ones((2, 3)),
+        np.empty((0, 0)),
+        np.array([[0.0, 1.0], [0.0, 0.0]]),
+        np.diag([np.nan, 1]),
+    ],
 )
 def test_bad_matrices_are_refused(matrix):
     with pytest.raises(UsageError):
@@ -258,12 +274,16 @@ def test_no_draws_are_drawn_if_none_are_asked_for():
 
 
 @pytest.mark.parametrize(
-    "gaps", [[0.0], [0.0, 0.0], [0.0, 1.0], [0.0, 1.0, 2.0], [0.0, 10.0, 100.0], [0.0, 0.0, 5.0, 1e6]]
+    "gaps",
+    [[0.0], [0.0, 0.0], [0.0, 1.0], [0.0, 1.0, 2.0], [0.0, 10.0, 100.0], [0.0, 0.0, 5.0, 1e6]],
 )
 def test_envelope_width_is_the_root_to_the_last_digits(gaps):
     with mpmath.workdps(30):
         root = mpmath.findroot(
-            lambda b: sum(1 / (b + 2 * gap) for gap in gaps) - 1, (1, len(gaps)), solver="anderson", tol=1e-24
+            lambda b: sum(1 / (b + 2 * gap) for gap in gaps) - 1,
+            (1, len(gaps)),
+            solver="anderson",
+            tol=1e-24,
         )
     assert envelope_width(np.array(gaps)) == pytest.approx(float(root), rel=1e-13)
 
@@ -320,5 +340,7 @@ def test_what_is_not_a_square_matrix_is_refused_as_such(shape):
 def test_a_seed_gives_the_same_directions_in_every_version(matrix, size, first, last, total, word):
     entropy = SeededEntropy(1)
     draws = sample_binghams(matrix, size, entropy)
-    assert (draws[0, 0], draws[-1, -1], draws.sum()) == pytest.approx((first, last, total), abs=2e-8)
+    assert (draws[0, 0], draws[-1, -1], draws.sum()) == pytest.approx(
+        (first, last, total), abs=2e-8
+    )
     assert int(entropy.words(1)[0]) == word

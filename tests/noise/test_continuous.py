@@ -9,7 +9,11 @@ from dpcov.errors import UsageError
 from dpcov.noise import continuous
 from dpcov.noise.continuous import exponentials, gammas, haar_orthogonal, normals, uniforms
 from dpcov.noise.entropy import SeededEntropy
-from tests.statistical.goodness import assert_continuous_law, assert_mean_square, continuous_law_samples
+from tests.statistical.goodness import (
+    assert_continuous_law,
+    assert_mean_square,
+    continuous_law_samples,
+)
 
 SIZE = 100_000
 
@@ -151,7 +155,9 @@ def test_exponentials_and_normals_follow_their_formulas_word_by_word(size):
     assert np.allclose(
         exponentials(size, SeededEntropy(8)), Scalars(8).exponentials(size), rtol=1e-14, atol=0
     )
-    assert np.allclose(normals(size, SeededEntropy(9)), Scalars(9).normals(size), rtol=1e-12, atol=0)
+    assert np.allclose(
+        normals(size, SeededEntropy(9)), Scalars(9).normals(size), rtol=1e-12, atol=0
+    )
 
 
 def test_normals_fill_a_shape_row_by_row():
@@ -166,7 +172,9 @@ def test_gammas_follow_their_formula_word_by_word(shape_parameter):
 
 def test_a_proposal_of_zero_is_not_accepted_and_its_logarithm_not_taken(monkeypatch):
     # With shape 4/3 the proposal is (1 + x / 3)**3.
-    monkeypatch.setattr(continuous, "normals", lambda count, entropy: np.array([-3.0, -3.5, -1.5, 1.5]))
+    monkeypatch.setattr(
+        continuous, "normals", lambda count, entropy: np.array([-3.0, -3.5, -1.5, 1.5])
+    )
     proposals, accepted = continuous._propose_gammas(4 / 3, 4, Listed([0, 0, 0, 2**64 - 1]))
     assert np.allclose(proposals, [0.0, -1 / 216, 1 / 8, 27 / 8], atol=1e-15)
     assert accepted.tolist() == [False, False, True, False]

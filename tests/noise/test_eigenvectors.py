@@ -65,7 +65,9 @@ def test_law_is_tested_with_power(monkeypatch):
     # Exponents 1.6 times too large, or proposals kept unseen, must be noticed.
     eigenvalues, exponents = CASES["d=5 spread"]
     naive = statistics(naive_eigenvectors, eigenvalues, exponents, 1_000, 2)
-    sharper = statistics(sample_eigenvectors, eigenvalues, [1.6 * value for value in exponents], 1_000, 1)
+    sharper = statistics(
+        sample_eigenvectors, eigenvalues, [1.6 * value for value in exponents], 1_000, 1
+    )
     assert smallest_pvalue(sharper, naive) < ALPHA
     monkeypatch.setattr(eigenvectors, "acceptance", lambda ratio, dimension: np.ones_like(ratio))
     unfiltered = statistics(sample_eigenvectors, eigenvalues, exponents, 1_000, 1)
@@ -100,7 +102,9 @@ def assert_same_means(first, second):
     assert np.all(np.abs(blocks[0].mean(axis=0) - blocks[1].mean(axis=0)) < 9 * spread)
 
 
-@pytest.mark.parametrize(("dimension", "size"), [(40, 30), pytest.param(200, 20, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    ("dimension", "size"), [(40, 30), pytest.param(200, 20, marks=pytest.mark.slow)]
+)
 def test_mean_scores_against_naive_transcription(dimension, size):
     sscp = rotated(50_000 * np.arange(1, dimension + 1) ** -2.0)
     exponents = np.full(dimension - 1, 0.01)
@@ -112,7 +116,9 @@ def test_mean_scores_against_naive_transcription(dimension, size):
 @given(st.integers(1, 9), st.data())
 def test_columns_are_orthonormal(dimension, data):
     rank = data.draw(st.integers(1, dimension))
-    eigenvalues = np.array(data.draw(st.lists(st.floats(0, 1e6), min_size=dimension, max_size=dimension)))
+    eigenvalues = np.array(
+        data.draw(st.lists(st.floats(0, 1e6), min_size=dimension, max_size=dimension))
+    )
     exponents = data.draw(
         st.lists(st.floats(1e-9, 1e3), min_size=(k := min(rank, dimension - 1)), max_size=k)
     )
@@ -134,13 +140,19 @@ def test_the_columns_are_the_drawn_directions():
 
 def test_first_direction_has_no_preferred_sign():
     entropy = SeededEntropy(9)
-    signs = [sample_eigenvectors(np.diag([3.0, 1.0, 0.0]), [1.0], entropy, 1)[0, 0] > 0 for _ in range(2_000)]
+    signs = [
+        sample_eigenvectors(np.diag([3.0, 1.0, 0.0]), [1.0], entropy, 1)[0, 0] > 0
+        for _ in range(2_000)
+    ]
     assert abs(np.mean(signs) - 0.5) < 6.2 * 0.5 / math.sqrt(2_000)
 
 
 @pytest.mark.parametrize(
     ("eigenvalues", "exponents"),
-    [([0.0] * 5 + [110176.0], [2.0, 1e-9]), ([0.0, 964886.4300368662, 463618.1592864076], [643.0, 0.5])],
+    [
+        ([0.0] * 5 + [110176.0], [2.0, 1e-9]),
+        ([0.0, 964886.4300368662, 463618.1592864076], [643.0, 0.5]),
+    ],
 )
 def test_a_budget_that_collapses_behind_a_spike(eigenvalues, exponents):
     # Conditioning leaves no digit of the tuned traces; the envelope must be tuned anew.
@@ -168,7 +180,9 @@ def test_the_conditioned_factor_stays_the_inverse():
         compressed = eigenvectors._compress(compressed, reflection)
         envelope = eigenvectors._condition(envelope, direction, reflection)
     inverse = np.linalg.inv(shift * np.eye(20) - compressed)
-    assert envelope.factor @ envelope.factor.T == pytest.approx(inverse, abs=1e-8 * np.abs(inverse).max())
+    assert envelope.factor @ envelope.factor.T == pytest.approx(
+        inverse, abs=1e-8 * np.abs(inverse).max()
+    )
     assert envelope.trace == pytest.approx(np.trace(inverse), rel=1e-8)
     assert envelope.square_trace == pytest.approx(np.trace(inverse @ inverse), rel=1e-6)
 
@@ -184,7 +198,9 @@ def range_lower_bound(exponent, size):
     entropy = SeededEntropy(11)
     near = []
     for sscp in (np.diag([1.0, 0.0]), np.diag([0.0, 1.0])):
-        first = np.array([sample_eigenvectors(sscp, [exponent], entropy, 1)[0, 0] ** 2 for _ in range(size)])
+        first = np.array(
+            [sample_eigenvectors(sscp, [exponent], entropy, 1)[0, 0] ** 2 for _ in range(size)]
+        )
         near.append((interval((first > 0.8).sum(), size), interval((first < 0.2).sum(), size)))
     (p_one, p_two), (q_one, q_two) = near
     return math.log(p_one[0] / q_one[1]) + math.log(q_two[0] / p_two[1])
@@ -345,19 +361,49 @@ def summary(dimension, exponent, rank):
     exponents = exponent * np.linspace(1.0, 2.0, min(rank, dimension - 1))
     draws = np.array([sample_eigenvectors(sscp, exponents, entropy, rank) for _ in range(3)])
     weights = np.arange(1.0, draws.size + 1).reshape(draws.shape)
-    values = [draws[0, 0, 0], draws[0, -1, -1], draws[1, -1, 0], draws[2, 0, -1], np.mean(weights * draws)]
+    values = [
+        draws[0, 0, 0],
+        draws[0, -1, -1],
+        draws[1, -1, 0],
+        draws[2, 0, -1],
+        np.mean(weights * draws),
+    ]
     return [float(value) for value in values], int(entropy.words(1)[0])
 
 
 RECORDED = {
-    (2, 0.5, 1): ([-0.86085337, -0.50885310, 0.65071770, 0.85259918, 1.73344316], 11397347291966545692),
-    (2, 0.5, 2): ([-0.86085337, 0.86085337, 0.65071770, -0.52256543, 2.41560977], 11397347291966545692),
-    (3, 1.0, 3): ([0.13462108, 0.72089785, -0.43270607, -0.47530815, 2.06436357], 11112352754492328930),
-    (5, 0.3, 2): ([0.48914219, -0.62946074, -0.84888617, 0.43745100, -0.29788104], 5309106917936722592),
-    (5, 0.3, 5): ([0.48914219, -0.09832373, 0.80035854, -0.54186627, -4.84880878], 12670285900695204622),
-    (8, 10.0, 8): ([0.51307215, 0.25455717, 0.03153814, -0.71252160, -4.20460813], 771897870681252418),
-    (30, 0.2, 30): ([0.03061154, 0.00102592, -0.23654887, -0.14796730, -5.22982788], 6758259264345332531),
-    (30, 0.01, 7): ([0.02385496, 0.20494771, 0.29954035, 0.22406349, -0.46400048], 18032645996724320182),
+    (2, 0.5, 1): (
+        [-0.86085337, -0.50885310, 0.65071770, 0.85259918, 1.73344316],
+        11397347291966545692,
+    ),
+    (2, 0.5, 2): (
+        [-0.86085337, 0.86085337, 0.65071770, -0.52256543, 2.41560977],
+        11397347291966545692,
+    ),
+    (3, 1.0, 3): (
+        [0.13462108, 0.72089785, -0.43270607, -0.47530815, 2.06436357],
+        11112352754492328930,
+    ),
+    (5, 0.3, 2): (
+        [0.48914219, -0.62946074, -0.84888617, 0.43745100, -0.29788104],
+        5309106917936722592,
+    ),
+    (5, 0.3, 5): (
+        [0.48914219, -0.09832373, 0.80035854, -0.54186627, -4.84880878],
+        12670285900695204622,
+    ),
+    (8, 10.0, 8): (
+        [0.51307215, 0.25455717, 0.03153814, -0.71252160, -4.20460813],
+        771897870681252418,
+    ),
+    (30, 0.2, 30): (
+        [0.03061154, 0.00102592, -0.23654887, -0.14796730, -5.22982788],
+        6758259264345332531,
+    ),
+    (30, 0.01, 7): (
+        [0.02385496, 0.20494771, 0.29954035, 0.22406349, -0.46400048],
+        18032645996724320182,
+    ),
 }
 
 

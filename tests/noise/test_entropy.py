@@ -63,7 +63,9 @@ def test_the_key_is_replaced_after_its_share(monkeypatch):
 
     monkeypatch.setattr(entropy, "_BYTES_PER_KEY", 1024)
     monkeypatch.setattr(os, "urandom", urandom)
-    words = np.concatenate([(source := SystemEntropy()).words(100), source.words(28), source.words(300)])
+    words = np.concatenate(
+        [(source := SystemEntropy()).words(100), source.words(28), source.words(300)]
+    )
     assert keys == [32] * 4
     assert np.unique(words).size == words.size
 
@@ -146,7 +148,9 @@ def test_copies_do_not_share_a_stream():
 @pytest.mark.parametrize("make", SOURCES)
 def test_threads_draw_different_words(make):
     source, drawn = make(), []
-    threads = [threading.Thread(target=lambda: drawn.append(source.words(20_000))) for _ in range(8)]
+    threads = [
+        threading.Thread(target=lambda: drawn.append(source.words(20_000))) for _ in range(8)
+    ]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -208,7 +212,9 @@ def test_a_note_of_a_fork_gives_every_thread_a_new_key(monkeypatch):
     assert source.words(4).tolist() != first
     entropy._note_fork()
     assert entropy._process() == (os.getpid(), 1)
-    assert source.words(4).tolist() == first  # the stream of the same, planted key from its beginning
+    assert (
+        source.words(4).tolist() == first
+    )  # the stream of the same, planted key from its beginning
 
 
 def test_a_system_without_forks_is_fine(monkeypatch):
@@ -298,7 +304,9 @@ def test_small_draws_from_blocks_are_one_large_draw_of_the_sampler_in_order(law)
 
 def test_blocks_of_several_laws_repeat_nothing_and_keep_their_laws():
     source, size = BlockEntropy(SeededEntropy(6)), 30_000
-    drawn = [[law(3, source) for law in (normals, exponentials, uniforms)] for _ in range(size // 3)]
+    drawn = [
+        [law(3, source) for law in (normals, exponentials, uniforms)] for _ in range(size // 3)
+    ]
     normal, exponential, uniform = (np.concatenate(each) for each in zip(*drawn, strict=True))
     for found, law in ((normal, "norm"), (exponential, "expon"), (uniform, "uniform")):
         assert len(np.unique(found)) == size

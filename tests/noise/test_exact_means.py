@@ -41,8 +41,12 @@ def test_means_agree_with_draws():
     assert np.mean(np.sum(nuclear**2, axis=1)) == pytest.approx(size(5, 2) ** 2, rel=0.05)
     assert np.mean(np.abs(nuclear).max(axis=1)) == pytest.approx(size(5, np.inf), rel=0.03)
     assert np.mean(accepted) == pytest.approx(rate, rel=0.15)
-    assert np.average(np.sum(nuclear**2, axis=1), weights=accepted) == pytest.approx(squares, rel=0.15)
-    assert np.average(nuclear.sum(axis=1) ** 2, weights=accepted) == pytest.approx(squared_trace, rel=0.3)
+    assert np.average(np.sum(nuclear**2, axis=1), weights=accepted) == pytest.approx(
+        squares, rel=0.15
+    )
+    assert np.average(nuclear.sum(axis=1) ** 2, weights=accepted) == pytest.approx(
+        squared_trace, rel=0.3
+    )
 
 
 @pytest.mark.parametrize("p", [1, 2, 4, np.inf])
@@ -62,7 +66,10 @@ def test_symmetric_noise_is_smaller_in_every_schatten_norm(dimension, p):
 def test_the_exact_gauge_is_smaller_still(dimension):
     gauge = np.sqrt(gauge_means(dimension, reach=25.0 if dimension == 2 else None)[1])
     assert gauge < size(dimension, 2)
-    assert gauge / size(dimension, 2, half_line=True) < {2: 0.52, 3: 0.54, 10: 0.534, 30: 0.5141}[dimension]
+    assert (
+        gauge / size(dimension, 2, half_line=True)
+        < {2: 0.52, 3: 0.54, 10: 0.534, 30: 0.5141}[dimension]
+    )
 
 
 def test_the_bound_of_the_papers_first_theorem_and_where_it_fails():

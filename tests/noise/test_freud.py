@@ -11,10 +11,14 @@ from dpcov.noise import freud
 
 def exact_recurrence(count):
     """b_1**2, b_2**2, ... of the weight exp(-2|x|), whose even moments are (2k)! / 4**k, in rational arithmetic."""
-    moments = [Fraction(0) if k % 2 else Fraction(math.factorial(k), 2**k) for k in range(2 * count)]
+    moments = [
+        Fraction(0) if k % 2 else Fraction(math.factorial(k), 2**k) for k in range(2 * count)
+    ]
 
     def inner(p, q):
-        return sum(a * b * moments[i + j] for i, a in enumerate(p) for j, b in enumerate(q) if a and b)
+        return sum(
+            a * b * moments[i + j] for i, a in enumerate(p) for j, b in enumerate(q) if a and b
+        )
 
     before, current = [Fraction(0)], [Fraction(1)]
     norms, squares = [inner(current, current)], []
@@ -32,7 +36,9 @@ def exact_recurrence(count):
 def test_the_recurrence_is_that_of_the_exact_moments():
     made = freud.recurrence(14)
     assert made[0] == 0.0
-    assert made[1:] ** 2 == pytest.approx([float(square) for square in exact_recurrence(14)], rel=1e-12)
+    assert made[1:] ** 2 == pytest.approx(
+        [float(square) for square in exact_recurrence(14)], rel=1e-12
+    )
     assert made[1] ** 2 == pytest.approx(1 / 2)
 
 

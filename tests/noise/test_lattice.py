@@ -110,7 +110,9 @@ def test_small_noise_has_its_probabilities(law, std):
 @pytest.mark.parametrize("std", STDS[2:], ids=float)
 def test_variance_symmetry_and_low_bits(law, kurtosis, std):
     samples = law(parameter(law, std), SIZE, SeededEntropy(5))
-    assert_mean_square(samples, float(std) ** 2 * (2 if law is discrete_laplace else 1), kurtosis=kurtosis)
+    assert_mean_square(
+        samples, float(std) ** 2 * (2 if law is discrete_laplace else 1), kurtosis=kurtosis
+    )
     assert_tail(samples > 0, 0.5, (1.0 - CDFS[law](std)(np.array([0]))[0]))
     assert_discrete_law(samples & 15, lambda x: np.clip((x + 1) / 16, 0, 1), edges=np.arange(15))
 
@@ -124,8 +126,12 @@ def test_the_largest_noise_is_drawn_without_wrapping():
 
 def test_samples_are_reproducible_from_a_seed_and_fresh_from_the_system():
     for law in LAWS:
-        assert np.array_equal(law(2**40, 1000, SeededEntropy(7)), law(2**40, 1000, SeededEntropy(7)))
-        assert not np.array_equal(law(2**40, 1000, SystemEntropy()), law(2**40, 1000, SystemEntropy()))
+        assert np.array_equal(
+            law(2**40, 1000, SeededEntropy(7)), law(2**40, 1000, SeededEntropy(7))
+        )
+        assert not np.array_equal(
+            law(2**40, 1000, SystemEntropy()), law(2**40, 1000, SystemEntropy())
+        )
 
 
 @pytest.mark.parametrize(
@@ -134,7 +140,9 @@ def test_samples_are_reproducible_from_a_seed_and_fresh_from_the_system():
 def test_a_rounded_gaussian_is_real_and_wide_before_it_is_rounded(std, monkeypatch):
     asked = []
     build = lattice.build_staircase
-    monkeypatch.setattr(lattice, "build_staircase", lambda decay: asked.append(decay) or build(decay))
+    monkeypatch.setattr(
+        lattice, "build_staircase", lambda decay: asked.append(decay) or build(decay)
+    )
     rounded_gaussian(std**2, 3, SeededEntropy(0))
     (decay,) = asked
     assert decay.continuous
@@ -143,7 +151,9 @@ def test_a_rounded_gaussian_is_real_and_wide_before_it_is_rounded(std, monkeypat
 
 
 @pytest.mark.parametrize("law", LAWS)
-@pytest.mark.parametrize("value", [0, -1, Fraction(-1, 3), 1.0, float("nan"), "1", None, Fraction(1, 2**41)])
+@pytest.mark.parametrize(
+    "value", [0, -1, Fraction(-1, 3), 1.0, float("nan"), "1", None, Fraction(1, 2**41)]
+)
 def test_unusable_parameters_are_refused(law, value):
     with pytest.raises(UsageError):
         law(value, 3, SeededEntropy(0))
@@ -168,7 +178,9 @@ def test_the_ends_of_the_range_are_drawn_and_what_lies_beyond_is_refused(law):
 
 @pytest.mark.parametrize("law", LAWS)
 def test_integers_of_numpy_are_taken_exactly(law):
-    assert np.array_equal(law(np.int64(2**50), 9, SeededEntropy(8)), law(2**50, 9, SeededEntropy(8)))
+    assert np.array_equal(
+        law(np.int64(2**50), 9, SeededEntropy(8)), law(2**50, 9, SeededEntropy(8))
+    )
 
 
 @pytest.mark.parametrize(
@@ -249,6 +261,10 @@ def test_agrees_with_opendp(std):
     zeros = [0] * 20_000
     domain = opendp.vector_domain(opendp.atom_domain(T="i64"))
     gaussian = opendp.m.make_gaussian(domain, opendp.l2_distance(T="f64"), scale=std)
-    assert_same_law(discrete_gaussian(Fraction(std) ** 2, SIZE, SeededEntropy(10)), np.array(gaussian(zeros)))
+    assert_same_law(
+        discrete_gaussian(Fraction(std) ** 2, SIZE, SeededEntropy(10)), np.array(gaussian(zeros))
+    )
     laplace = opendp.m.make_laplace(domain, opendp.l1_distance(T="i64"), scale=std)
-    assert_same_law(discrete_laplace(Fraction(std), SIZE, SeededEntropy(10)), np.array(laplace(zeros)))
+    assert_same_law(
+        discrete_laplace(Fraction(std), SIZE, SeededEntropy(10)), np.array(laplace(zeros))
+    )

@@ -41,7 +41,9 @@ def degrees_of_freedom(kind, dimension):
 
 def radius(kind, spectra):
     if kind == "gauge":
-        return 2 * np.maximum(np.maximum(spectra, 0).sum(axis=1), np.maximum(-spectra, 0).sum(axis=1))
+        return 2 * np.maximum(
+            np.maximum(spectra, 0).sum(axis=1), np.maximum(-spectra, 0).sum(axis=1)
+        )
     return np.abs(spectra).sum(axis=1)
 
 
@@ -75,7 +77,12 @@ def largest_value_law(kind, dimension):
     return lambda x: np.interp(x, grid, total / total[-1])
 
 
-SMALL = [("nuclear", 1), ("nuclear", 2), ("nuclear", 3), *[("singular values", d) for d in (1, 2, 3)]]
+SMALL = [
+    ("nuclear", 1),
+    ("nuclear", 2),
+    ("nuclear", 3),
+    *[("singular values", d) for d in (1, 2, 3)],
+]
 
 
 @pytest.mark.parametrize(("kind", "dimension"), SMALL)
@@ -95,7 +102,9 @@ def test_radius_follows_its_gamma_law(kind, dimension):
 
 @pytest.mark.parametrize("dimension", [2, 3])
 def test_gauge_follows_its_gamma_law(dimension):
-    assert_continuous_law(radius("gauge", draws("gauge", dimension, 0.25)), radius_law("gauge", dimension))
+    assert_continuous_law(
+        radius("gauge", draws("gauge", dimension, 0.25)), radius_law("gauge", dimension)
+    )
 
 
 def uniform_gaps(kind, pairs):
@@ -134,7 +143,10 @@ def test_positive_and_negative_parts_of_the_spectrum_agree():
 @pytest.mark.parametrize("law", ["nuclear", "wishart"])
 def test_eigenvectors_are_uniform(law):
     entropy = SeededEntropy(3)
-    tops = [np.linalg.eigh(symmetric_nuclear_noise(3, 1.0, entropy, law))[1][:, -1] for _ in range(1_000)]
+    tops = [
+        np.linalg.eigh(symmetric_nuclear_noise(3, 1.0, entropy, law))[1][:, -1]
+        for _ in range(1_000)
+    ]
     for component in np.array(tops).T:
         assert_continuous_law(component**2, stats.beta(0.5, 1.0).cdf)
 
@@ -152,7 +164,9 @@ def test_singular_vectors_are_uniform_and_independent():
 def test_noise_is_symmetric_and_has_the_drawn_spectrum(law):
     noise = symmetric_nuclear_noise(5, 3.0, SeededEntropy(5), law)
     assert np.array_equal(noise, noise.T)
-    assert np.allclose(np.linalg.eigvalsh(noise), symmetric_nuclear_spectrum(5, 3.0, SeededEntropy(5), law))
+    assert np.allclose(
+        np.linalg.eigvalsh(noise), symmetric_nuclear_spectrum(5, 3.0, SeededEntropy(5), law)
+    )
 
 
 def test_singular_values_are_those_of_the_noise():
@@ -183,18 +197,26 @@ def test_conditioning_never_raises_the_intensity(half_line, dimension):
 @pytest.mark.parametrize("dimension", [64, 65])
 def test_the_law_of_the_remaining_points_is_the_conditional_one(half_line, dimension):
     # Its intensity is compared with the one that the kernel of all points has after conditioning point by point.
-    gas, entropy, count = log_gas.prepare(dimension, half_line), SeededEntropy(dimension), dimension - 10
+    gas, entropy, count = (
+        log_gas.prepare(dimension, half_line),
+        SeededEntropy(dimension),
+        dimension - 10,
+    )
     drawn = log_gas._Drawn(gas)
     while drawn.count < count:
         drawn.extend(log_gas._propose(gas, 100, entropy), count)
-    rest = log_gas._conditioned(gas, drawn.points[:count], drawn.features[: 2 * count : 2, :dimension])
+    rest = log_gas._conditioned(
+        gas, drawn.points[:count], drawn.features[: 2 * count : 2, :dimension]
+    )
     assert rest.dimension == 10
     block = log_gas._propose(rest, 300, entropy)
     panels = np.searchsorted(gas.edges[1:-1], block.points, side="right")
     half_lengths = 0.5 * np.diff(gas.edges)[panels]
     offsets = (block.points - gas.edges[panels]) / half_lengths - 1.0
     values = freud.interpolation(offsets)[:, None] @ gas.table[panels]
-    inside = half_lengths[:, None, None] * (freud.integrals_within(offsets)[:, None] @ gas.table[panels])
+    inside = half_lengths[:, None, None] * (
+        freud.integrals_within(offsets)[:, None] @ gas.table[panels]
+    )
     signed = log_gas._signed(gas.total, gas.left[panels] + inside[:, 0], dimension)
     features = np.stack([values[:, 0], signed], axis=1).reshape(-1, len(gas.kernel))
     seen = log_gas._Proposals(
@@ -244,7 +266,9 @@ def test_last_point_follows_the_product_of_differences(half_line):
 @pytest.mark.parametrize("count", [1, 2, 60, 900])
 def test_functions_are_orthonormal(count):
     edges = freud.half_line_panels(count)
-    functions = freud.orthonormal_functions(freud.panel_nodes(edges).ravel(), freud.recurrence(count))
+    functions = freud.orthonormal_functions(
+        freud.panel_nodes(edges).ravel(), freud.recurrence(count)
+    )
     weights = np.outer(np.diff(edges), freud.WEIGHTS).ravel()
     for parity in (functions[:, 0::2], functions[:, 1::2]):
         gram = parity.T @ (weights[:, None] * parity)
@@ -291,7 +315,9 @@ def _nuclear_norm(matrices):
     return np.abs(np.linalg.eigvalsh(matrices)).sum(axis=1)
 
 
-@pytest.mark.parametrize(("law", "size"), [("nuclear", 6_000), ("gauge", 2_500), ("wishart", 8_000)])
+@pytest.mark.parametrize(
+    ("law", "size"), [("nuclear", 6_000), ("gauge", 2_500), ("wishart", 8_000)]
+)
 def test_audit_accepts_the_noise_and_catches_half_of_it(law, size):
     # Epsilon is 1, and half of the noise gives away twice as much.
     entropy = SeededEntropy(8)
@@ -309,7 +335,12 @@ def test_a_broken_kernel_is_noticed(monkeypatch):
 
 @pytest.mark.parametrize("scale", [0.0, -1.0, np.nan, np.inf])
 def test_refuses_a_useless_scale(scale):
-    for draw in (symmetric_nuclear_noise, symmetric_nuclear_spectrum, nuclear_noise, nuclear_singular_values):
+    for draw in (
+        symmetric_nuclear_noise,
+        symmetric_nuclear_spectrum,
+        nuclear_noise,
+        nuclear_singular_values,
+    ):
         with pytest.raises(UsageError):
             draw(2, scale, SeededEntropy(0))
 
@@ -348,14 +379,23 @@ def test_noise_is_in_proportion_to_its_scale(draw):
 def test_spectra_are_draws_of_the_log_gas_and_nothing_else(draw, half_line):
     gas, drawn, expected = log_gas.prepare(5, half_line), SeededEntropy(21), SeededEntropy(21)
     for _ in range(3):
-        assert np.allclose(draw(5, 2.0, drawn), 2.0 * log_gas.sample(gas, expected), rtol=1e-12, atol=0)
+        assert np.allclose(
+            draw(5, 2.0, drawn), 2.0 * log_gas.sample(gas, expected), rtol=1e-12, atol=0
+        )
 
 
 def test_the_gauge_law_takes_the_first_spectrum_whose_trace_an_exponential_exceeds(monkeypatch):
-    spectra = [np.array([-3.0, 1.0]), np.array([0.5, 1.0]), np.array([-1.0, -0.25]), np.array([4.0, -4.0])]
+    spectra = [
+        np.array([-3.0, 1.0]),
+        np.array([0.5, 1.0]),
+        np.array([-1.0, -0.25]),
+        np.array([4.0, -4.0]),
+    ]
     levels, asked = iter([1.9, 1.4, 1.3, 0.1]), []
     monkeypatch.setattr(
-        nuclear, "exponentials", lambda size, entropy: asked.append(size) or np.full(size, next(levels))
+        nuclear,
+        "exponentials",
+        lambda size, entropy: asked.append(size) or np.full(size, next(levels)),
     )
     assert nuclear._tilted(iter(spectra).__next__, SeededEntropy(0)) is spectra[2]
     assert asked == [1, 1, 1]

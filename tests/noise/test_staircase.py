@@ -71,12 +71,16 @@ def test_the_cells_cover_the_curve_and_inside_cells_lie_under_it(decay):
         assert inside + levels.size >= table.unit * exact_density(decay, start)
 
 
-@pytest.mark.parametrize("decay", [decay for decay in DECAYS if decay.rate < Fraction(1, 100)], ids=str)
+@pytest.mark.parametrize(
+    "decay", [decay for decay in DECAYS if decay.rate < Fraction(1, 100)], ids=str
+)
 def test_only_cells_inside_are_accepted_whatever_their_height(decay):
     """At the largest height and the end of a block of more than one number every edge cell lies above the curve."""
     table = build_staircase(decay)
     cells = [0, table.inside - 1, table.inside, table.tail_cell - 1]
-    highest = (2**64 - 1) >> (core.CELL_BITS + 1) << (core.CELL_BITS + 1)  # the sign is plus, so zero counts
+    highest = (
+        (2**64 - 1) >> (core.CELL_BITS + 1) << (core.CELL_BITS + 1)
+    )  # the sign is plus, so zero counts
     script = [cell | highest for cell in cells] + [2**64 - 1] * len(cells)
     values, rejected = core._attempt(table, len(cells), ScriptedEntropy(*script))
     assert rejected.tolist() == [2, 3]
@@ -115,7 +119,9 @@ def test_infinite_slack_sends_every_edge_to_the_exact_path(monkeypatch):
     table, calls = build_staircase(DECAYS[2]), []
     is_below = core._is_below
     monkeypatch.setattr(
-        core, "_is_below", lambda *points, **options: calls.append(1) or is_below(*points, **options)
+        core,
+        "_is_below",
+        lambda *points, **options: calls.append(1) or is_below(*points, **options),
     )
     draw(table, 20_000, SeededEntropy(1))
     with_filter = len(calls)
@@ -137,7 +143,9 @@ def test_exp_is_as_accurate_as_the_filter_assumes():
 def test_the_floating_point_density_is_far_inside_the_slack(decay):
     table = build_staircase(decay)
     magnitudes = np.random.default_rng(1).integers(0, table.tail_start, 500)
-    for magnitude, density in zip(magnitudes, decay.density(magnitudes.astype(np.float64)), strict=True):
+    for magnitude, density in zip(
+        magnitudes, decay.density(magnitudes.astype(np.float64)), strict=True
+    ):
         exact = exact_density(decay, int(magnitude))
         assert abs(density - exact) <= core.FILTER_SLACK / 16 * exact
 
@@ -190,14 +198,18 @@ def test_a_far_tail_block_needs_several_words_and_is_refused_beyond_64_bits():
     assert core._draw_tail(table, ScriptedEntropy(1 << 63, 5, 0)) == table.tail_start + 5
 
 
-@pytest.mark.parametrize("decay", [DECAYS[2], DECAYS[6], Decay(rate=Fraction(1, 2**30), power=1)], ids=str)
+@pytest.mark.parametrize(
+    "decay", [DECAYS[2], DECAYS[6], Decay(rate=Fraction(1, 2**30), power=1)], ids=str
+)
 def test_the_tail_follows_the_law(decay):
     table = build_staircase(decay)
     entropy = SeededEntropy(2)
     draws = [core._draw_tail(table, entropy) for _ in range(20_000)]
     tail = np.array([magnitude for magnitude in draws if magnitude is not None], dtype=np.float64)
     length = float(decay.rate) ** (-1 / decay.power)
-    law = stats.expon(scale=length) if decay.power == 1 else stats.halfnorm(scale=length / np.sqrt(2))
+    law = (
+        stats.expon(scale=length) if decay.power == 1 else stats.halfnorm(scale=length / np.sqrt(2))
+    )
     area = table.unit * law.sf(table.tail_start) / law.pdf(0.0)
     assert_tail(np.array(draws, dtype=np.float64) > 0, 0.5, area / (1 << table.block_bits))
     assert_continuous_law(tail, lambda x: 1.0 - law.sf(x + 0.5) / law.sf(table.tail_start))
@@ -377,9 +389,13 @@ def test_an_edge_cell_of_a_real_law_reads_the_rest_of_the_place(side):
 
     def room_of(cell):
         middle = Fraction(int(table.starts[cell])) + HALF
-        return table.unit * exact_density(table.decay, middle) - int(table.levels[cell - table.inside])
+        return table.unit * exact_density(table.decay, middle) - int(
+            table.levels[cell - table.inside]
+        )
 
-    cell = next(cell for cell in range(table.inside + 60, table.tail_cell) if 0.1 < room_of(cell) < 0.9)
+    cell = next(
+        cell for cell in range(table.inside + 60, table.tail_cell) if 0.1 < room_of(cell) < 0.9
+    )
     start, room = int(table.starts[cell]), room_of(cell)
     height = int(mpmath.floor(room * 2**core.HEIGHT_BITS))
     place = (fraction + side * (fraction >> 4)) << table.block_bits
@@ -394,7 +410,11 @@ def test_tail_blocks_are_kept_up_to_the_last_height_below_the_curve(zeros):
         table = build_staircase(decay)
         place = (1 << 63) | 3
         magnitude = table.tail_start + (zeros << table.tail_bits) + 3
-        fraction = Fraction(place >> table.tail_bits, 1 << (64 - table.tail_bits)) if decay.continuous else 0
+        fraction = (
+            Fraction(place >> table.tail_bits, 1 << (64 - table.tail_bits))
+            if decay.continuous
+            else 0
+        )
         ratio = 1 << (table.tail_bits - table.block_bits + zeros + 1)
         room = table.unit * ratio * exact_density(decay, magnitude + fraction)
         last = int(mpmath.floor(room * 2**64))
@@ -424,7 +444,10 @@ def test_exp_bounds_far_out_are_zero_and_a_power_of_two():
 
 
 def test_the_density_and_its_exponent():
-    square, line = Decay(rate=Fraction(1, 3), power=2), Decay(rate=Fraction(1, 3), power=1, rounding_bits=1)
+    square, line = (
+        Decay(rate=Fraction(1, 3), power=2),
+        Decay(rate=Fraction(1, 3), power=1, rounding_bits=1),
+    )
     assert (square.exponent(Fraction(6)), line.exponent(Fraction(6))) == (12, 2)
     assert square.density(np.array([0.0, 3.0])) == pytest.approx([1.0, np.exp(-3.0)])
     assert line.density(np.array([0.0, 3.0])) == pytest.approx([1.0, np.exp(-1.0)])

@@ -72,7 +72,9 @@ def test_groups_survive_the_file(tmp_path):
     made.save(tmp_path / "groups.dpcov")
     loaded = dpcov.load(tmp_path / "groups.dpcov")
     assert loaded == made
-    np.testing.assert_array_equal(loaded.group("north").covariance(), made.group("north").covariance())
+    np.testing.assert_array_equal(
+        loaded.group("north").covariance(), made.group("north").covariance()
+    )
     loaded.group("north").save(tmp_path / "north.dpcov")
     assert dpcov.load(tmp_path / "north.dpcov").n_rows == made.group("north").n_rows
 
@@ -110,7 +112,10 @@ def test_a_row_that_changes_its_group_stays_within_the_sensitivity():
     shift = Fraction(0)
     for before, after in zip(one.strata, two.strata, strict=True):
         change = before.sscp.to_float() - after.sscp.to_float()
-        shift += Fraction(float(np.sum(change**2))) + trace_weight(2) * Fraction(float(np.trace(change))) ** 2
+        shift += (
+            Fraction(float(np.sum(change**2)))
+            + trace_weight(2) * Fraction(float(np.trace(change))) ** 2
+        )
         shift += ROW_COUNT_WEIGHT * unit**2 * (before.n_rows - after.n_rows) ** 2
     attained = 2 * (1 + trace_weight(2) + ROW_COUNT_WEIGHT) * unit**2
     assert shift == attained
@@ -125,7 +130,9 @@ def test_a_row_that_changes_its_group_stays_within_the_sensitivity():
         lambda: dpcov.release(table(), schema=SCHEMA, budget=dpcov.Budget(rho=1), by="a"),
         lambda: dpcov.release(table(), schema=SCHEMA, budget=dpcov.Budget(rho=1), by="nowhere"),
         lambda: release().group("moon"),
-        lambda: dpcov.second_moment(np.eye(3), norm_bound=1, budget=dpcov.Budget(rho=1), groups=[0, 1, 1]),
+        lambda: dpcov.second_moment(
+            np.eye(3), norm_bound=1, budget=dpcov.Budget(rho=1), groups=[0, 1, 1]
+        ),
     ],
 )
 def test_wrong_groups_are_refused(wrong):

@@ -85,7 +85,9 @@ EPSILON = dpcov.Budget(epsilon=1)
     [("projection", RHO), ("thresholding", RHO), ("laplace", EPSILON), ("nuclear", EPSILON)],
 )
 @pytest.mark.parametrize(("d", "n"), [(3, 5_000), (20, 20_000)])
-def test_predictions_of_the_other_entrywise_and_matrix_noises_are_within_15_percent(mechanism, budget, d, n):
+def test_predictions_of_the_other_entrywise_and_matrix_noises_are_within_15_percent(
+    mechanism, budget, d, n
+):
     assumed = assumption(n_features=d, n_rows=n, budget=budget)
     (prediction,) = predict(assumed, [mechanism])
     measured = measured_error(assumed, mechanism, 60 if d == 3 else 10)
@@ -106,7 +108,9 @@ def test_wide_tables_get_a_bound_that_holds():
 @pytest.mark.parametrize(
     "spec", [MomentsSpec(), MomentsSpec(shells=8, normalized=True), MomentsSpec(clip=0.25)]
 )
-@pytest.mark.parametrize(("trace", "n_rows"), [(1.0, 10), (0.26, 1000), (0.25, 3_000_000), (1e-9, 77)])
+@pytest.mark.parametrize(
+    ("trace", "n_rows"), [(1.0, 10), (0.26, 1000), (0.25, 3_000_000), (1e-9, 77)]
+)
 def test_assumed_moments_are_those_of_rows_of_equal_length(spec, trace, n_rows):
     assumed = assumption(trace=trace, n_rows=n_rows)
     moments = assumed.moments(spec)
@@ -119,7 +123,9 @@ def test_assumed_moments_are_those_of_rows_of_equal_length(spec, trace, n_rows):
     )
     for assumed_stratum, stratum in zip(moments.strata, one_row.strata, strict=True):
         assert assumed_stratum.n_rows == n_rows * stratum.n_rows
-        assert assumed_stratum.sscp.trace() == pytest.approx(n_rows * stratum.sscp.trace(), rel=0.02)
+        assert assumed_stratum.sscp.trace() == pytest.approx(
+            n_rows * stratum.sscp.trace(), rel=0.02
+        )
         if spec.normalized:
             normalized = n_rows * stratum.normalized.trace()
             assert assumed_stratum.normalized.trace() == pytest.approx(normalized, rel=1e-3)
@@ -127,7 +133,9 @@ def test_assumed_moments_are_those_of_rows_of_equal_length(spec, trace, n_rows):
 
 def test_every_budget_gets_predictions_and_zero_is_always_one():
     for budget in (RHO, dpcov.Budget(epsilon=1), dpcov.Budget(epsilon=1, delta="1e-6")):
-        found = {prediction.mechanism: prediction for prediction in predict(assumption(budget=budget))}
+        found = {
+            prediction.mechanism: prediction for prediction in predict(assumption(budget=budget))
+        }
         assert found["zero"].relative_error == 1.0
         assert found["zero"].kind == "formula"
         assert {"auto", "projection"} <= set(found)
@@ -135,19 +143,24 @@ def test_every_budget_gets_predictions_and_zero_is_always_one():
 
 
 def test_mechanisms_that_cannot_keep_the_budget_are_left_out():
-    pure = {prediction.mechanism for prediction in predict(assumption(budget=dpcov.Budget(epsilon=1)))}
+    pure = {
+        prediction.mechanism for prediction in predict(assumption(budget=dpcov.Budget(epsilon=1)))
+    }
     assert "gaussian" not in pure
     assert predict(assumption(budget=dpcov.Budget(rho="1e-200")), ["gaussian"]) == ()
 
 
 def test_predictions_are_reproducible_and_fall_with_rows():
-    errors = [predict(assumption(n_rows=n), ["auto"])[0].error for n in (500, 5_000, 50_000, 50_000)]
+    errors = [
+        predict(assumption(n_rows=n), ["auto"])[0].error for n in (500, 5_000, 50_000, 50_000)
+    ]
     assert errors[2] == errors[3]
     assert all(before > after for before, after in itertools.pairwise(errors[:3]))
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"trace": 0.0}, {"trace": 1.5}, {"spectrum": "curly"}, {"n_rows": 0}, {"n_features": 0}]
+    "wrong",
+    [{"trace": 0.0}, {"trace": 1.5}, {"spectrum": "curly"}, {"n_rows": 0}, {"n_features": 0}],
 )
 def test_impossible_assumptions_are_refused(wrong):
     with pytest.raises(UsageError):

@@ -9,7 +9,13 @@ ROWS = np.random.default_rng(0).uniform(0.85, 0.95, size=(20_000, 2))
 
 @pytest.mark.parametrize(
     ("mechanism", "options"),
-    [("gaussian", {}), ("gaussian", {"clip": 0.5}), ("stratified", {}), ("separate", {}), ("adaptive", {})],
+    [
+        ("gaussian", {}),
+        ("gaussian", {"clip": 0.5}),
+        ("stratified", {}),
+        ("separate", {}),
+        ("adaptive", {}),
+    ],
 )
 def test_means_are_right_whether_or_not_rows_are_shortened(mechanism, options):
     made = dpcov.release(
@@ -32,8 +38,12 @@ def test_the_rows_are_not_changed_by_a_release():
     np.testing.assert_array_equal(rows, before)
 
 
-@pytest.mark.parametrize("bound", [0.0, -1.0, 1e-160, 1e160, float("inf"), float("nan"), True, "1", None])
-def test_a_norm_bound_whose_square_is_no_number_is_refused_before_anything_is_spent(bound, tmp_path):
+@pytest.mark.parametrize(
+    "bound", [0.0, -1.0, 1e-160, 1e160, float("inf"), float("nan"), True, "1", None]
+)
+def test_a_norm_bound_whose_square_is_no_number_is_refused_before_anything_is_spent(
+    bound, tmp_path
+):
     ledger = dpcov.Ledger(tmp_path / "ledger")
     ledger.create("people", dpcov.Budget(rho=1), "replace-one")
     with pytest.raises(dpcov.errors.BudgetError, match="norm_bound must"):
@@ -45,7 +55,9 @@ def test_a_norm_bound_whose_square_is_no_number_is_refused_before_anything_is_sp
 
 @pytest.mark.parametrize("scale", [1e-150, 1e150])
 def test_estimates_are_finite_in_the_largest_and_smallest_units(scale):
-    schema = dpcov.Schema(columns={name: dpcov.Numeric(lower=-scale, upper=scale) for name in ("x0", "x1")})
+    schema = dpcov.Schema(
+        columns={name: dpcov.Numeric(lower=-scale, upper=scale) for name in ("x0", "x1")}
+    )
     made = dpcov.release(ROWS[:, :2] * scale, schema=schema, budget=dpcov.Budget(rho=1))
     ball = dpcov.second_moment(ROWS * scale, norm_bound=scale, budget=dpcov.Budget(rho=1))
     for estimate in (made.covariance(), made.second_moment(), ball.second_moment()):

@@ -51,10 +51,7 @@ def test_a_float_means_its_shortest_decimal(value):
 
 
 @pytest.mark.parametrize("name", ["epsilon", "rho"])
-@pytest.mark.parametrize(
-    "value",
-    UNUSABLE,
-)
+@pytest.mark.parametrize("value", UNUSABLE)
 def test_unusable_numbers_are_refused(name, value):
     with pytest.raises(BudgetError, match=name):
         Budget(**{name: value})

@@ -14,7 +14,9 @@ from dpcov.privacy import calibrate
 from tests.privacy import privacy_oracle as oracle
 
 EPSILONS = [Fraction(text) for text in ("1e-6", "1e-3", "0.1", "1", "2", "10", "100")]
-DELTAS = [Fraction(text) for text in ("1e-300", "1e-100", "1e-20", "1e-9", "1e-6", "0.01", "0.5", "0.9")]
+DELTAS = [
+    Fraction(text) for text in ("1e-300", "1e-100", "1e-20", "1e-9", "1e-6", "0.01", "0.5", "0.9")
+]
 TIGHT = Fraction(1, 10**12)
 
 
@@ -44,12 +46,18 @@ def test_delta_is_an_upper_bound_and_tight(log_multiplier, log_epsilon):
 def test_extreme_arguments_still_give_an_upper_bound(multiplier, epsilon):
     # Both terms underflow the oracle's digits for large losses; then only the bound's own range is checked.
     true = oracle.gaussian_delta(multiplier, epsilon)
-    assert true - oracle.mpf(10) ** -490 <= oracle.number(calibrate.gaussian_delta(multiplier, epsilon)) <= 1
+    assert (
+        true - oracle.mpf(10) ** -490
+        <= oracle.number(calibrate.gaussian_delta(multiplier, epsilon))
+        <= 1
+    )
 
 
 @pytest.mark.parametrize(("a", "cut"), [(-50, False), (Fraction(-101, 2), True)])
 def test_deltas_beyond_fifty_deviations_are_called_negligible(a, cut):
-    delta = calibrate.gaussian_delta(Fraction(1, 2), 2 - 2 * Fraction(a))  # a = 1 / (2 m) - epsilon m
+    delta = calibrate.gaussian_delta(
+        Fraction(1, 2), 2 - 2 * Fraction(a)
+    )  # a = 1 / (2 m) - epsilon m
     negligible = Fraction(1, 10**500)
     assert (delta == negligible) == cut
     assert 0 < delta <= negligible
@@ -62,7 +70,9 @@ def test_at_epsilon_zero_delta_is_the_total_variation_distance():
 
 def test_dp_accounting_agrees_within_its_own_accuracy():
     for epsilon, delta in [(0.1, 1e-5), (1.0, 1e-6), (2.0, 1e-9), (10.0, 1e-5)]:
-        ours = float(calibrate.gaussian_noise_multiplier(Fraction(repr(epsilon)), Fraction(repr(delta))))
+        ours = float(
+            calibrate.gaussian_noise_multiplier(Fraction(repr(epsilon)), Fraction(repr(delta)))
+        )
         assert ours == pytest.approx(dp_accounting.get_sigma_gaussian(epsilon, delta), rel=1e-4)
 
 
@@ -76,7 +86,9 @@ def test_calibration_is_sharper_than_the_classical_formula():
 
 def test_the_classical_formula_is_rounded_up():
     exact = oracle.mp.sqrt(2 * oracle.mp.log(oracle.mpf("1.25e6"))) * 2
-    rounded = oracle.number(calibrate.classical_noise_multiplier(Fraction(1, 2), Fraction(1, 10**6)))
+    rounded = oracle.number(
+        calibrate.classical_noise_multiplier(Fraction(1, 2), Fraction(1, 10**6))
+    )
     assert exact <= rounded <= exact * (1 + oracle.mpf(10) ** -16)
 
 
@@ -100,14 +112,20 @@ def test_deltas_of_impossible_noise_are_refused(multiplier, epsilon):
 
 
 @pytest.mark.parametrize("exponent", [14, 16])
-def test_a_multiplier_that_is_a_little_too_small_is_raised_until_delta_is_met(exponent, monkeypatch):
+def test_a_multiplier_that_is_a_little_too_small_is_raised_until_delta_is_met(
+    exponent, monkeypatch
+):
     epsilon, delta = Fraction(1), Fraction(1, 10**6)
     solve, calls = calibrate._solve, []
     monkeypatch.setattr(calibrate, "_solve", lambda *asked: calls.append(asked) or shrunk)
     shrunk = solve(epsilon, delta) * (1 - Fraction(1, 10**exponent))
     found = calibrate.gaussian_noise_multiplier.__wrapped__(epsilon, delta)
     assert calls == [(epsilon, delta)]
-    assert calibrate.gaussian_delta(found, epsilon) <= delta < calibrate.gaussian_delta(shrunk, epsilon)
+    assert (
+        calibrate.gaussian_delta(found, epsilon)
+        <= delta
+        < calibrate.gaussian_delta(shrunk, epsilon)
+    )
 
 
 def test_a_multiplier_that_cannot_be_verified_is_not_returned(monkeypatch):
@@ -132,7 +150,9 @@ def test_the_classical_formula_is_verified(monkeypatch):
 
 def test_calibration_needs_no_heavy_import():
     code = "import sys, dpcov.privacy.ledger.ledger; print(*{'scipy', 'numpy', 'dp_accounting'} & set(sys.modules))"
-    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
     assert result.stdout.strip() == ""
 
 
@@ -150,7 +170,8 @@ def digits_needed(a, b, multiplier):
 
 
 @pytest.mark.parametrize(
-    ("multiplier", "epsilon"), [("0.3", 1), (1, 0), (1, 20), ("99.5", "0.2"), (100, "0.001"), ("0.02", 0)]
+    ("multiplier", "epsilon"),
+    [("0.3", 1), (1, 0), (1, 20), ("99.5", "0.2"), (100, "0.001"), ("0.02", 0)],
 )
 def test_the_allowance_for_rounding_is_the_proven_one(multiplier, epsilon, monkeypatch):
     multiplier, epsilon = Fraction(multiplier), Fraction(epsilon)
@@ -186,13 +207,19 @@ def test_a_bracket_is_a_quarter_wide_and_holds_the_answer(epsilon, delta):
     low, high = calibrate._bracket(epsilon, delta)
     power = round(oracle.mp.log(oracle.number(low), 4))
     assert (low, high) == (Fraction(4) ** power, 4 * low)
-    assert oracle.gaussian_delta(high, epsilon) <= oracle.number(delta) < oracle.gaussian_delta(low, epsilon)
+    assert (
+        oracle.gaussian_delta(high, epsilon)
+        <= oracle.number(delta)
+        < oracle.gaussian_delta(low, epsilon)
+    )
 
 
 @pytest.mark.parametrize("bound", [Fraction(16), Fraction(1), Fraction(1, 16)])
 def test_a_bracket_ends_where_delta_is_just_met(bound, monkeypatch):
     met = Fraction(1, 100)
-    monkeypatch.setattr(calibrate, "gaussian_delta", lambda m, epsilon: met if m >= bound else 2 * met)
+    monkeypatch.setattr(
+        calibrate, "gaussian_delta", lambda m, epsilon: met if m >= bound else 2 * met
+    )
     assert calibrate._bracket(Fraction(1), met) == (bound / 4, bound)
 
 
@@ -205,19 +232,25 @@ def test_a_bracket_ends_where_delta_is_just_met(bound, monkeypatch):
         ("5", "1", "1", "1e-300"),
     ],
 )
-def test_a_newton_step_follows_the_slope_of_log_delta_up_to_a_cap(multiplier, epsilon, achieved, delta):
+def test_a_newton_step_follows_the_slope_of_log_delta_up_to_a_cap(
+    multiplier, epsilon, achieved, delta
+):
     numbers = [Fraction(text) for text in (multiplier, epsilon, achieved, delta)]
     m, e, reached, wanted = map(oracle.number, numbers)
     slope = oracle.mp.npdf(1 / (2 * m) - e * m) / (m * reached)
     step = m * oracle.mp.exp(min(oracle.mp.log(reached / wanted) / slope, 20))
-    assert oracle.mp.almosteq(oracle.number(calibrate._newton(*numbers)), step, rel_eps=oracle.mpf(10) ** -56)
+    assert oracle.mp.almosteq(
+        oracle.number(calibrate._newton(*numbers)), step, rel_eps=oracle.mpf(10) ** -56
+    )
 
 
 @pytest.mark.parametrize(
     ("edge", "step_onto", "first"),
     [("3/7", "1/4", ["5/8", "7/16", "11/32"]), ("6/7", "1", ["5/8", "13/16", "29/32"])],
 )
-def test_where_every_step_leaves_the_bracket_it_is_halved_to_the_end(edge, step_onto, first, monkeypatch):
+def test_where_every_step_leaves_the_bracket_it_is_halved_to_the_end(
+    edge, step_onto, first, monkeypatch
+):
     # A step onto an end of the bracket counts as outside.
     edge, tried = Fraction(edge), []
 
@@ -238,7 +271,9 @@ def test_where_every_step_leaves_the_bracket_it_is_halved_to_the_end(edge, step_
 def test_the_search_ends_with_a_step_that_the_digits_kept_cannot_show(step, settled, monkeypatch):
     monkeypatch.setattr(calibrate, "_bracket", lambda epsilon, delta: (Fraction(1), Fraction(3)))
     monkeypatch.setattr(calibrate, "gaussian_delta", lambda multiplier, epsilon: Fraction(1))
-    monkeypatch.setattr(calibrate, "_newton", lambda multiplier, *asked: multiplier * (1 + Fraction(step)))
+    monkeypatch.setattr(
+        calibrate, "_newton", lambda multiplier, *asked: multiplier * (1 + Fraction(step))
+    )
     assert (calibrate._solve(Fraction(1), Fraction(1, 2)) == 2) == settled
 
 
@@ -258,7 +293,9 @@ def test_the_search_takes_the_same_steps_in_every_version(epsilon, delta, digest
     monkeypatch.setattr(
         calibrate, "gaussian_delta", lambda m, epsilon: tried.append(m) or evaluate(m, epsilon)
     )
-    tried.append(calibrate.gaussian_noise_multiplier.__wrapped__(Fraction(epsilon), Fraction(delta)))
+    tried.append(
+        calibrate.gaussian_noise_multiplier.__wrapped__(Fraction(epsilon), Fraction(delta))
+    )
     assert hashlib.sha256(" ".join(map(str, tried)).encode()).hexdigest()[:12] == digest
 
 
@@ -290,9 +327,13 @@ def test_the_classical_formula_has_eighteen_digits_rounded_up(epsilon, delta):
     exact = oracle.mp.sqrt(2 * oracle.mp.log(oracle.mpf("1.25") / oracle.number(Fraction(delta))))
     exact /= oracle.number(Fraction(epsilon))
     unit = oracle.mpf(10) ** (int(oracle.mp.floor(oracle.mp.log10(exact))) - 17)
-    rounded = oracle.number(calibrate.classical_noise_multiplier(Fraction(epsilon), Fraction(delta)))
+    rounded = oracle.number(
+        calibrate.classical_noise_multiplier(Fraction(epsilon), Fraction(delta))
+    )
     assert 0 <= rounded - exact < unit
-    assert oracle.mp.almosteq(rounded / unit, oracle.mp.nint(rounded / unit), rel_eps=oracle.mpf(10) ** -60)
+    assert oracle.mp.almosteq(
+        rounded / unit, oracle.mp.nint(rounded / unit), rel_eps=oracle.mpf(10) ** -60
+    )
 
 
 @pytest.mark.parametrize("prec", [1, 5, 28, 60, 137, 400])

@@ -21,7 +21,11 @@ TIGHT = Fraction(1, 10**9)
 def test_delta_is_an_upper_bound_and_tight(rho, epsilon):
     delta = oracle.number(convert.zcdp_delta(rho, epsilon))
     true = min(oracle.mpf(1), oracle.zcdp_delta(rho, epsilon))
-    assert true <= delta <= min(oracle.mpf(1), max(oracle.mpf(10) ** -499, true * (1 + oracle.number(TIGHT))))
+    assert (
+        true
+        <= delta
+        <= min(oracle.mpf(1), max(oracle.mpf(10) ** -499, true * (1 + oracle.number(TIGHT))))
+    )
 
 
 @pytest.mark.parametrize("epsilon", ["68.7", "68.719", "68.72", "68.722", "68.73"])
@@ -62,7 +66,9 @@ def test_round_trips_stay_on_the_safe_side(log_epsilon, log_delta):
 
 def test_a_delta_next_to_one_stays_sound():
     delta = 1 - Fraction(1, 10**40)
-    assert oracle.zcdp_delta(convert.zcdp_rho(Fraction(1), delta), Fraction(1)) <= oracle.number(delta)
+    assert oracle.zcdp_delta(convert.zcdp_rho(Fraction(1), delta), Fraction(1)) <= oracle.number(
+        delta
+    )
 
 
 @pytest.mark.parametrize("of_sums", [True, False])
@@ -83,7 +89,10 @@ def test_the_allowance_for_rounding_goes_to_the_safe_side(monkeypatch, of_sums):
 
 def test_published_value():
     # Canonne, Kamath & Steinke (2020): the optimal conversion beats rho + 2 sqrt(rho log(1 / delta)).
-    assert float(convert.zcdp_epsilon(Fraction(1, 10), Fraction(1, 10**6))) < 0.1 + 2 * (0.1 * 13.8155) ** 0.5
+    assert (
+        float(convert.zcdp_epsilon(Fraction(1, 10), Fraction(1, 10**6)))
+        < 0.1 + 2 * (0.1 * 13.8155) ** 0.5
+    )
 
 
 def test_pure_conversions():
@@ -230,7 +239,9 @@ def test_delta_is_taken_where_its_derivative_vanishes(x, increasing):
 def test_epsilon_is_taken_where_its_derivative_vanishes(x, increasing):
     slope = increasing(convert.zcdp_epsilon, "0.3", "0.01")(float(x))
     rho, log_inverse = number("0.3"), -oracle.mp.log(number("0.01"))
-    exact = oracle.mp.diff(lambda y: (1 + y) * rho + (sum(order_terms(y)) + log_inverse) / y, number(x))
+    exact = oracle.mp.diff(
+        lambda y: (1 + y) * rho + (sum(order_terms(y)) + log_inverse) / y, number(x)
+    )
     assert close(slope, exact * number(x) ** 2, max(10, slope))
 
 
@@ -238,7 +249,9 @@ def test_epsilon_is_taken_where_its_derivative_vanishes(x, increasing):
 def test_rho_is_taken_where_its_derivative_vanishes(x, increasing):
     slope = increasing(convert.zcdp_rho, "25", "0.01")(float(x))
     epsilon, log_inverse = number("25"), -oracle.mp.log(number("0.01"))
-    exact = oracle.mp.diff(lambda y: (epsilon - (sum(order_terms(y)) + log_inverse) / y) / (1 + y), number(x))
+    exact = oracle.mp.diff(
+        lambda y: (epsilon - (sum(order_terms(y)) + log_inverse) / y) / (1 + y), number(x)
+    )
     factor = number(x) ** 2 * (1 + number(x)) ** 2 / (1 + 2 * number(x))
     assert close(slope, -exact * factor, max(10, slope))
 
@@ -275,7 +288,9 @@ def test_a_logarithm_below_minus_1152_is_called_negligible(log_delta, negligible
     if negligible:
         assert delta == convert.NEGLIGIBLE
     else:
-        assert 0 < oracle.number(delta) / oracle.mp.exp(number(log_delta)) - 1 < oracle.mpf(10) ** -29
+        assert (
+            0 < oracle.number(delta) / oracle.mp.exp(number(log_delta)) - 1 < oracle.mpf(10) ** -29
+        )
 
 
 @pytest.mark.parametrize("rho", [1, 10**6, 10**30])

@@ -43,7 +43,10 @@ def test_numbers_are_exact_if_short_and_rounded_up_otherwise(value, said):
 @pytest.mark.parametrize("rows", [1, 3])
 def test_a_guarantee_names_its_unit(rows):
     made = Guarantee(
-        promise=ZCDP(rho=Fraction(1, 2)), neighbors="replace-one", rows_per_person=rows, numerics="exact"
+        promise=ZCDP(rho=Fraction(1, 2)),
+        neighbors="replace-one",
+        rows_per_person=rows,
+        numerics="exact",
     )
     unit = "one row" if rows == 1 else "up to 3 rows of one person"
     assert str(made) == f"(0.5)-zCDP, replace-one neighbors, unit: {unit}, numerics: exact"

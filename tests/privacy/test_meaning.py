@@ -31,7 +31,9 @@ def randomized_response_power(epsilon, alarms):
 @pytest.mark.parametrize("epsilon", ["0.1", "1", "3"])
 def test_pure_detection_is_that_of_the_worst_mechanism(epsilon):
     found = float(detection(PureDP(epsilon=Fraction(epsilon)), ALARMS))
-    assert found == pytest.approx(randomized_response_power(float(Fraction(epsilon)), 0.05), rel=1e-9)
+    assert found == pytest.approx(
+        randomized_response_power(float(Fraction(epsilon)), 0.05), rel=1e-9
+    )
 
 
 @pytest.mark.parametrize("rho", ["0.001", "0.01", "0.1", "0.5", "2"])
@@ -51,7 +53,9 @@ def test_nothing_is_promised_beyond_certainty():
 def test_certainty_is_that_of_randomized_response(epsilon):
     odds = exp(float(Fraction(epsilon)))
     assert odds / (1 + odds) <= float(certainty(PureDP(epsilon=Fraction(epsilon)))) + 1e-15
-    assert float(certainty(PureDP(epsilon=Fraction(epsilon)))) == pytest.approx(odds / (1 + odds), rel=1e-12)
+    assert float(certainty(PureDP(epsilon=Fraction(epsilon)))) == pytest.approx(
+        odds / (1 + odds), rel=1e-12
+    )
     leaky = ApproxDP(epsilon=Fraction(epsilon), delta=Fraction(1, 10))
     assert float(certainty(leaky)) == pytest.approx((odds + 0.1) / (1 + odds), rel=1e-12)
 
@@ -131,6 +135,8 @@ def test_a_delta_above_a_thousandth_is_refused_unread_where_the_number_of_rows_i
         ("0.1", "add-remove-one", True),
     ],
 )
-def test_smaller_deltas_are_taken_and_larger_ones_if_somebody_insists(ledger, delta, neighbors, insists):
+def test_smaller_deltas_are_taken_and_larger_ones_if_somebody_insists(
+    ledger, delta, neighbors, insists
+):
     release(ledger, delta, neighbors=neighbors, accept_large_delta=insists)
     assert [entry.state for entry in ledger.entries("people")] == ["committed"]

@@ -42,9 +42,17 @@ def test_values_become_plain(value, hint, expected):
 @pytest.mark.parametrize(
     ("hint", "wrong", "message"),
     [
-        (COUNT, [1, 61, 2.0, True, "2", None, Fraction(2), np.array(2)], "a whole number from 2 to 60"),
+        (
+            COUNT,
+            [1, 61, 2.0, True, "2", None, Fraction(2), np.array(2)],
+            "a whole number from 2 to 60",
+        ),
         (COUNT | None, [1, "2"], "a whole number from 2 to 60"),
-        (SHARE, [0, 1, -0.5, NAN, True, "0.5", None, 0.5j, 10**400, Decimal("sNaN")], "both excluded"),
+        (
+            SHARE,
+            [0, 1, -0.5, NAN, True, "0.5", None, 0.5j, 10**400, Decimal("sNaN")],
+            "both excluded",
+        ),
         (float, [INF, NAN, np.array(0.5)], "a number."),
         (Annotated[float, Between(0)], [-0.1, INF], "a number, 0 or more"),
         (bool, [0, 1, None, "true"], "True or False"),

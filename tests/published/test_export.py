@@ -24,7 +24,11 @@ def made():
 def read_csv(path):
     with path.open(newline="", encoding="utf-8") as file:
         header, *lines = csv.reader(file)
-    return header[1:], [line[0] for line in lines], np.array([[float(x) for x in line[1:]] for line in lines])
+    return (
+        header[1:],
+        [line[0] for line in lines],
+        np.array([[float(x) for x in line[1:]] for line in lines]),
+    )
 
 
 def read_json(path):

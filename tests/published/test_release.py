@@ -45,7 +45,11 @@ def table(n_rows=200):
 def made(request):
     neighbors, mechanism = request.param
     return dpcov.release(
-        table(), schema=SCHEMA, budget=dpcov.Budget(rho="0.5"), neighbors=neighbors, mechanism=mechanism
+        table(),
+        schema=SCHEMA,
+        budget=dpcov.Budget(rho="0.5"),
+        neighbors=neighbors,
+        mechanism=mechanism,
     )
 
 
@@ -65,7 +69,9 @@ def write(path, members, comment=None, **options):
             archive.writestr(name, content)
         text = dict(members).get(MANIFEST_NAME, b"")
         digest = hashlib.sha256(text).hexdigest()
-        archive.comment = (f"dpcov-release-1 sha256:{digest}" if comment is None else comment).encode()
+        archive.comment = (
+            f"dpcov-release-1 sha256:{digest}" if comment is None else comment
+        ).encode()
     return path
 
 
@@ -102,7 +108,9 @@ def test_round_trip_is_equal(made, saved):
         np.testing.assert_array_equal(loaded.statistics.arrays[name], array)
         assert loaded.statistics.arrays[name].dtype == array.dtype
     np.testing.assert_array_equal(loaded.covariance(), made.covariance())
-    np.testing.assert_array_equal(loaded.second_moment("projection"), made.second_moment("projection"))
+    np.testing.assert_array_equal(
+        loaded.second_moment("projection"), made.second_moment("projection")
+    )
 
 
 def test_two_releases_differ(made):
@@ -121,7 +129,12 @@ def test_numpy_and_zipfile_open_it_without_dpcov(made, saved):
     np.testing.assert_array_equal(matrix, made.statistics.arrays["sscp"])
     with np.load(saved, allow_pickle=False) as arrays:
         np.testing.assert_array_equal(arrays["sscp"], matrix)
-    assert record["guarantee"]["promise"] == {"kind": "zcdp", "epsilon": None, "delta": None, "rho": "1/2"}
+    assert record["guarantee"]["promise"] == {
+        "kind": "zcdp",
+        "epsilon": None,
+        "delta": None,
+        "rho": "1/2",
+    }
     assert record["title"] == "patients"
 
 
@@ -135,7 +148,8 @@ def content_places(content):
     """Where the bytes of the members stand."""
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
         starts = [
-            (info.header_offset + 30 + len(info.filename), info.file_size) for info in archive.infolist()
+            (info.header_offset + 30 + len(info.filename), info.file_size)
+            for info in archive.infolist()
         ]
     return {place for start, size in starts for place in range(start, start + size)}
 
@@ -163,7 +177,14 @@ def test_any_altered_bit_is_refused_or_means_the_same(made, tmp_path):
 def test_every_truncation_is_refused(made, tmp_path):
     content = made.to_bytes()
     path = tmp_path / "cut.dpcov"
-    for length in {0, 1, 21, 22, *range(0, len(content), 97), *range(len(content) - 120, len(content))}:
+    for length in {
+        0,
+        1,
+        21,
+        22,
+        *range(0, len(content), 97),
+        *range(len(content) - 120, len(content)),
+    }:
         path.write_bytes(content[:length])
         refused(path)
 
@@ -183,11 +204,16 @@ def test_a_repeated_member_is_refused(made, tmp_path):
 def test_a_missing_member_is_refused(made, tmp_path):
     members = members_of(made)
     refused(write(tmp_path / "less.dpcov", members[1:]), "members")
-    refused(write(tmp_path / "bare.dpcov", [m for m in members if m[0] != MANIFEST_NAME]), "members")
+    refused(
+        write(tmp_path / "bare.dpcov", [m for m in members if m[0] != MANIFEST_NAME]), "members"
+    )
 
 
 def test_a_compressed_bomb_is_refused_before_it_grows(made, tmp_path):
-    bomb = [(name, bytes(10**8) if name == "sscp.npy" else content) for name, content in members_of(made)]
+    bomb = [
+        (name, bytes(10**8) if name == "sscp.npy" else content)
+        for name, content in members_of(made)
+    ]
     path = write(tmp_path / "bomb.dpcov", bomb, compression=zipfile.ZIP_DEFLATED)
     assert path.stat().st_size < 10**6
     refused(path, "repacked")
@@ -232,7 +258,12 @@ def test_pickles_are_refused_and_not_executed(made, tmp_path):
 
 @pytest.mark.parametrize(
     "content",
-    [b"", b"\x93NUMPY", b"\x93NUMPY\x01\x00\xff\xff" + b"(" * 300, b"\x93NUMPY\x03\x00" + b"\xff" * 300],
+    [
+        b"",
+        b"\x93NUMPY",
+        b"\x93NUMPY\x01\x00\xff\xff" + b"(" * 300,
+        b"\x93NUMPY\x03\x00" + b"\xff" * 300,
+    ],
 )
 def test_broken_array_files_are_refused(made, tmp_path, content):
     refused(with_array(made, tmp_path, content.ljust(328, b" "), [5, 5]))
@@ -261,8 +292,12 @@ CHANGES = {
     "huge rows": lambda record: record.update(n_rows=10**30),
     "no person": lambda record: record["guarantee"].update(rows_per_person=0),
     "no noise": lambda record: record["statistics"].update(noise=None),
-    "noise is no number": lambda record: record["statistics"]["noise"].update(diagonal_variance="many"),
-    "endless noise": lambda record: record["statistics"]["noise"].update(diagonal_variance="9" * 5000),
+    "noise is no number": lambda record: record["statistics"]["noise"].update(
+        diagonal_variance="many"
+    ),
+    "endless noise": lambda record: record["statistics"]["noise"].update(
+        diagonal_variance="9" * 5000
+    ),
     "huge lattice": lambda record: record["statistics"].update(lattice_bits=10**6),
     "huge shift": lambda record: record["statistics"].update(dropped_bits=10**6),
     "zero radius": lambda record: record["statistics"].update(radius=0.0),
@@ -290,7 +325,9 @@ def test_an_unchanged_manifest_in_another_layout_is_equal(made, tmp_path):
     "text", [b"[" * 10**5, b'{"columns":' + b"[" * 10**5, b"", b"null", b"{}", b"\xff\xfe"]
 )
 def test_a_manifest_that_is_no_record_is_refused(made, tmp_path, text):
-    members = [(name, text if name == MANIFEST_NAME else content) for name, content in members_of(made)]
+    members = [
+        (name, text if name == MANIFEST_NAME else content) for name, content in members_of(made)
+    ]
     refused(write(tmp_path / "nested.dpcov", members))
 
 
@@ -298,7 +335,8 @@ def test_a_manifest_that_its_comment_does_not_name_is_refused(made, tmp_path):
     members = members_of(made)
     refused(write(tmp_path / "comment.dpcov", members, comment=""), "altered")
     refused(
-        write(tmp_path / "comment.dpcov", members, comment="dpcov-release-1 sha256:" + "0" * 64), "altered"
+        write(tmp_path / "comment.dpcov", members, comment="dpcov-release-1 sha256:" + "0" * 64),
+        "altered",
     )
 
 
@@ -310,7 +348,9 @@ def test_an_asymmetric_matrix_is_refused(made):
 
 
 def test_a_release_without_row_count_is_refused():
-    made = dpcov.release(table(), schema=SCHEMA, budget=dpcov.Budget(rho=1), neighbors="add-remove-one")
+    made = dpcov.release(
+        table(), schema=SCHEMA, budget=dpcov.Budget(rho=1), neighbors="add-remove-one"
+    )
     arrays = {name: array for name, array in made.statistics.arrays.items() if name != "row_count"}
     with pytest.raises(ReleaseError):
         Release(made.manifest, arrays)
@@ -359,13 +399,17 @@ def in_one_order(schema):
 
 def test_the_published_json_schema_is_current(request):
     published = request.config.rootpath / "docs" / "release-manifest.schema.json"
-    same = in_one_order(json.loads(published.read_bytes())) == in_one_order(json.loads(json_schema()))
+    same = in_one_order(json.loads(published.read_bytes())) == in_one_order(
+        json.loads(json_schema())
+    )
     assert same, "write dpcov.published.manifest.json_schema() to this file"
 
 
 def test_the_json_schema_names_every_field(made):
     record = json.loads(json_schema())
-    assert set(record["$defs"]["Manifest"]["properties"]) == set(json.loads(encode_manifest(made.manifest)))
+    assert set(record["$defs"]["Manifest"]["properties"]) == set(
+        json.loads(encode_manifest(made.manifest))
+    )
     assert msgspec.json.decode(encode_manifest(made.manifest), type=Manifest) == made.manifest
 
 

@@ -22,7 +22,10 @@ def release(n_features=3, mechanism="gaussian", **options):
 
 
 def test_one_screen():
-    for text in (release().summary(), release(40, mechanism="auto", neighbors="add-remove-one").summary()):
+    for text in (
+        release().summary(),
+        release(40, mechanism="auto", neighbors="add-remove-one").summary(),
+    ):
         assert len(text.splitlines()) <= 45
         assert text.endswith("\n")
         assert max(map(len, text.splitlines())) <= 110
@@ -120,7 +123,9 @@ def test_ledger_entries_are_named(tmp_path):
 def test_every_kind_of_promise_can_be_told(promise):
     made = release()
     guarantee = msgspec.structs.replace(made.manifest.guarantee, promise=promise_record(promise))
-    told = Release(msgspec.structs.replace(made.manifest, guarantee=guarantee), dict(made.statistics.arrays))
+    told = Release(
+        msgspec.structs.replace(made.manifest, guarantee=guarantee), dict(made.statistics.arrays)
+    )
     assert str(promise) in told.summary()
     assert "In words" in told.summary()
 
@@ -134,7 +139,10 @@ def test_words_never_promise_more_than_the_numbers():
 
 def test_groups_are_named_where_there_are_some():
     schema = dpcov.Schema(
-        columns={"x0": dpcov.Numeric(lower=-1, upper=3), "x1": dpcov.Categorical(categories=("0", "1"))}
+        columns={
+            "x0": dpcov.Numeric(lower=-1, upper=3),
+            "x1": dpcov.Categorical(categories=("0", "1")),
+        }
     )
     rows = np.tile([[1.0, 0.0], [2.0, 1.0]], (100, 1))
     made = dpcov.release(rows, schema=schema, budget=dpcov.Budget(rho=1), by="x1")

@@ -24,7 +24,15 @@ UNHELPFUL_NAMES = (
 
 
 def make(
-    names, n_rows=4000, *, title="measurements", epsilon="2", delta="1e-6", seed=0, budget=None, **options
+    names,
+    n_rows=4000,
+    *,
+    title="measurements",
+    epsilon="2",
+    delta="1e-6",
+    seed=0,
+    budget=None,
+    **options,
 ):
     """A release of made-up rows in which neighbors of ten features share a cause."""
     rng = np.random.default_rng(seed)
@@ -63,7 +71,9 @@ def grouped():
     }
     schema = dpcov.Schema(columns=columns, title="two sites")
     entropy = dpcov.SeededEntropy(0)
-    return dpcov.release(table, schema=schema, by="site", budget=dpcov.Budget(rho=1), entropy=entropy)
+    return dpcov.release(
+        table, schema=schema, by="site", budget=dpcov.Budget(rho=1), entropy=entropy
+    )
 
 
 @cache

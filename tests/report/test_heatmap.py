@@ -27,7 +27,9 @@ def example(d=30):
     return r, noise
 
 
-@pytest.mark.parametrize(("precision", "step", "relative"), [(FINE, 1e-4, 4e-4), (COARSE, 1e-2, 0.1)])
+@pytest.mark.parametrize(
+    ("precision", "step", "relative"), [(FINE, 1e-4, 4e-4), (COARSE, 1e-2, 0.1)]
+)
 def test_every_pair_comes_back_at_the_stated_precision(precision, step, relative):
     r, noise = example()
     upper = np.triu_indices(len(r), 1)
@@ -67,7 +69,9 @@ def test_small_and_unknown_matrices_have_an_order(d):
 
 
 def test_the_strongest_pairs_are_found_in_either_direction():
-    r = np.array([[1, 0.2, -0.9, np.nan], [0.2, 1, 0.5, 0], [-0.9, 0.5, 1, 0.1], [np.nan, 0, 0.1, 1]])
+    r = np.array(
+        [[1, 0.2, -0.9, np.nan], [0.2, 1, 0.5, 0], [-0.9, 0.5, 1, 0.1], [np.nan, 0, 0.1, 1]]
+    )
     assert strongest(r, 3) == [(0, 2), (1, 2), (0, 1)]
     assert strongest(r, 99) == [(0, 2), (1, 2), (0, 1), (2, 3)]
     assert strongest(np.eye(3), 5) == []

@@ -35,7 +35,9 @@ def test_a_name_is_text_wherever_it_stands(name):
 @pytest.mark.parametrize("name", UNHELPFUL_NAMES)
 def test_data_for_scripts_cannot_end_the_script(name):
     block = json_block("data", {name: [name]})
-    inside = block.removeprefix('<script type="application/json" id="data">').removesuffix("</script>")
+    inside = block.removeprefix('<script type="application/json" id="data">').removesuffix(
+        "</script>"
+    )
     assert not set(inside) & set("<>&\u2028\u2029")
     assert json.loads(inside) == {name: [name]}
 
@@ -46,7 +48,9 @@ def test_only_what_was_built_here_is_markup():
 
 
 def test_attributes_are_left_out_or_bare():
-    assert el("input", hidden=True, checked=False, name=None, value=0) == '<input hidden value="0"/>'
+    assert (
+        el("input", hidden=True, checked=False, name=None, value=0) == '<input hidden value="0"/>'
+    )
 
 
 def test_invisible_characters_are_shown_and_emoji_kept():

@@ -12,7 +12,9 @@ from tests.report.examples import demo, grouped, make, plain
 def test_the_expected_errors_are_those_of_repeated_releases():
     rng = np.random.default_rng(0)
     rows = rng.normal(size=(2000, 20)) * np.geomspace(1, 0.05, 20)
-    truth = dpcov.second_moment(rows, norm_bound=4, budget=dpcov.Budget(rho=1000)).second_moment("none")
+    truth = dpcov.second_moment(rows, norm_bound=4, budget=dpcov.Budget(rho=1000)).second_moment(
+        "none"
+    )
     found = []
     for seed in range(20):
         made = dpcov.second_moment(
@@ -62,7 +64,9 @@ def test_groups_are_parts_of_their_own():
 def test_estimates_are_the_releases_own():
     estimates = part_numbers(0, "all", demo()).estimates
     np.testing.assert_allclose(estimates.correlation, demo().correlation())
-    np.testing.assert_allclose(estimates.table.deviations, np.sqrt(np.diagonal(demo().covariance())))
+    np.testing.assert_allclose(
+        estimates.table.deviations, np.sqrt(np.diagonal(demo().covariance()))
+    )
     made = plain()
     second = made.second_moment()
     estimates = part_numbers(0, "all", made).estimates
@@ -90,8 +94,20 @@ def test_strata_are_named_by_the_length_of_their_rows():
 @pytest.mark.parametrize(
     ("value", "text"),
     [
-        *((0.0, "0"), (1.0, "1"), (-0.01234, "−0.0123"), (1234567.0, "1.23e6"), (12345.6, "12,346")),
-        *((0.00001, "1e−5"), (float("nan"), "–"), (float("inf"), "–"), (100.0, "100"), (0.5, "0.5")),
+        *(
+            (0.0, "0"),
+            (1.0, "1"),
+            (-0.01234, "−0.0123"),
+            (1234567.0, "1.23e6"),
+            (12345.6, "12,346"),
+        ),
+        *(
+            (0.00001, "1e−5"),
+            (float("nan"), "–"),
+            (float("inf"), "–"),
+            (100.0, "100"),
+            (0.5, "0.5"),
+        ),
     ],
 )
 def test_numbers_are_written_for_people(value, text):

@@ -17,7 +17,9 @@ FEW = ("auto", "zero", "gaussian")
 
 
 def assumptions(budget=BUDGET):
-    return [Assumption(n_rows=5000, n_features=200, budget=budget, trace=trace) for trace in (1.0, 0.1)]
+    return [
+        Assumption(n_rows=5000, n_features=200, budget=budget, trace=trace) for trace in (1.0, 0.1)
+    ]
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -42,7 +44,9 @@ def test_every_number_is_a_prediction_at_that_budget(swept):
         assert stop.text == amount
         assert stop.choice == choose(assumptions()[0].problem, budget).mechanism
         assumed = Assumption(n_rows=5000, n_features=200, budget=budget, trace=0.1)
-        expected = {prediction.mechanism: prediction.relative_error for prediction in predict(assumed, FEW)}
+        expected = {
+            prediction.mechanism: prediction.relative_error for prediction in predict(assumed, FEW)
+        }
         found = dict(zip(swept.mechanisms, stop.errors[1], strict=True))
         assert {name: error for name, error in found.items() if error is not None} == expected
 
@@ -71,8 +75,12 @@ def test_the_page_holds_the_numbers_of_every_stop(swept):
         (dpcov.Budget(epsilon="1"), "epsilon", 10),
     ],
 )
-def test_the_grid_follows_the_kind_of_budget_and_stays_meaningful(budget, unit, largest, monkeypatch):
-    monkeypatch.setattr(plan_sweep, "predict", lambda assumed: predict(assumed, ("zero", "gaussian")))
+def test_the_grid_follows_the_kind_of_budget_and_stays_meaningful(
+    budget, unit, largest, monkeypatch
+):
+    monkeypatch.setattr(
+        plan_sweep, "predict", lambda assumed: predict(assumed, ("zero", "gaussian"))
+    )
     told = []
     made = plan_sweep.sweep(
         [Assumption(n_rows=100, n_features=5, budget=budget)], lambda *steps: told.append(steps)

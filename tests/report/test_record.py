@@ -14,13 +14,17 @@ from dpcov.errors import UsageError
 from dpcov.report.checklist import checklist
 from dpcov.report.deployment import Deployment, RegistryEntry, registry_entry, registry_schema
 
-WHO = Deployment(curator="City Hospital", intended_use="regression by researchers", published="2026-01-31")
+WHO = Deployment(
+    curator="City Hospital", intended_use="regression by researchers", published="2026-01-31"
+)
 ROWS = np.random.default_rng(0).uniform(size=(300, 3))
 SCHEMA = Schema(columns={f"x{i}": Numeric(lower=0, upper=1) for i in range(3)}, title="wards")
 
 
 def made(budget=None, **how):
-    return dpcov.release(ROWS, schema=SCHEMA, budget=budget or Budget(epsilon=1, delta="1e-6"), **how)
+    return dpcov.release(
+        ROWS, schema=SCHEMA, budget=budget or Budget(epsilon=1, delta="1e-6"), **how
+    )
 
 
 @pytest.mark.parametrize(
@@ -85,16 +89,24 @@ def test_the_checklist_ticks_only_what_the_file_knows(tmp_path):
     question = "Is the release charged to an account of all releases?"
     assert f"- [x] **{question}** Entry 1 of dataset wards." in with_ledger
     assert f"- [ ] **{question}** No ledger was charged." in without
-    assert "- [ ] **Does the proof cover floating-point arithmetic?**" in checklist(made(Budget(epsilon=1)))
+    assert "- [ ] **Does the proof cover floating-point arithmetic?**" in checklist(
+        made(Budget(epsilon=1))
+    )
     assert "- [x] **Does the proof cover floating-point arithmetic?**" in without
     assert "300" not in checklist(made(neighbors="add-remove-one"))
-    assert "- [ ] **Is the randomness fit for privacy?**" in checklist(made(entropy=dpcov.SeededEntropy(1)))
+    assert "- [ ] **Is the randomness fit for privacy?**" in checklist(
+        made(entropy=dpcov.SeededEntropy(1))
+    )
 
 
 @pytest.mark.parametrize(
     ("delta", "neighbors", "answer"),
     [
-        ("1e-6", "replace-one", "- [x] **{}** Yes: delta times the number of rows, 300, is 0.0003."),
+        (
+            "1e-6",
+            "replace-one",
+            "- [x] **{}** Yes: delta times the number of rows, 300, is 0.0003.",
+        ),
         ("0.001", "replace-one", "- [ ] **{}** No: delta times the number of rows, 300, is 0.3."),
         ("1e-9", "add-remove-one", "- [x] **{}** Yes: delta times the number of rows, "),
     ],
@@ -111,7 +123,8 @@ def test_both_say_what_the_account_has_left(tmp_path):
     base = ["record", str(tmp_path / "a.dpcov"), "--curator", "H", "--intended-use", "u", "-o"]
     for kind in ("registry", "checklist"):
         told = CliRunner().invoke(
-            app, [*base, str(tmp_path / kind), "--kind", kind, "--ledger", str(tmp_path / "l.sqlite")]
+            app,
+            [*base, str(tmp_path / kind), "--kind", kind, "--ledger", str(tmp_path / "l.sqlite")],
         )
         assert told.exit_code == 0
         assert ledger.remaining("wards").in_words in (tmp_path / kind).read_text(encoding="utf-8")

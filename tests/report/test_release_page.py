@@ -33,7 +33,9 @@ UNUSUAL = {
     "two features": lambda: make(("a", "b")),
     "no intercept": plain,
     "nothing but zeros": lambda: plain(mechanism="zero"),
-    "a finished estimate": lambda: plain(3, mechanism="eigenvectors", budget=dpcov.Budget(epsilon=1)),
+    "a finished estimate": lambda: plain(
+        3, mechanism="eigenvectors", budget=dpcov.Budget(epsilon=1)
+    ),
     "Laplace noise": lambda: plain(3, mechanism="laplace", budget=dpcov.Budget(epsilon=1)),
     "nuclear noise": lambda: make(("a", "b", "c", "d"), budget=dpcov.Budget(epsilon=1)),
     "adaptive": lambda: plain(6, mechanism="adaptive"),
@@ -59,7 +61,9 @@ def test_every_kind_of_release_has_a_page_with_all_sections(kind):
         assert title in seen.words
     assert (
         "nan"
-        not in re.sub(r"<script.*?</script>|<style.*?</style>", "", page, flags=re.DOTALL).lower().split()
+        not in re.sub(r"<script.*?</script>|<style.*?</style>", "", page, flags=re.DOTALL)
+        .lower()
+        .split()
     )
 
 
@@ -84,7 +88,9 @@ def test_nothing_is_loaded_from_anywhere():
     page = text_of(unhelpful())
     markup = re.sub(r"<script.*?</script>|<style.*?</style>", "", page, flags=re.DOTALL)
     assert not re.search(r"(src|href)=\"(?!#)", markup)
-    for text in re.findall(r"<(?:script|style)[^>]*>(.*?)</(?:script|style)>", page, flags=re.DOTALL):
+    for text in re.findall(
+        r"<(?:script|style)[^>]*>(.*?)</(?:script|style)>", page, flags=re.DOTALL
+    ):
         assert not re.search(r"https?:|url\(|@import|fetch\(|XMLHttp|import\(", text)
 
 
@@ -135,5 +141,7 @@ def test_a_hundred_features_take_less_than_three_seconds_and_three_megabytes():
 
 def test_a_thousand_features_stay_below_twelve_megabytes():
     rng = np.random.default_rng(0)
-    made = dpcov.second_moment(rng.normal(size=(50, 1000)) / 32, norm_bound=1, budget=dpcov.Budget(rho=1))
+    made = dpcov.second_moment(
+        rng.normal(size=(50, 1000)) / 32, norm_bound=1, budget=dpcov.Budget(rho=1)
+    )
     assert len(render_release(made)) < 12e6

@@ -50,7 +50,9 @@ def test_a_release_without_a_ledger_cannot_show_one(released, tmp_path):
     assert result.exit_code == UsageError.exit_code
     other = tmp_path / "other.sqlite"
     dpcov.Ledger(other).create("strangers", dpcov.Budget(rho=1), "replace-one")
-    result = released.run("report", released.output, "-o", tmp_path / "page.html", "--ledger", other)
+    result = released.run(
+        "report", released.output, "-o", tmp_path / "page.html", "--ledger", other
+    )
     assert result.exit_code == LedgerError.exit_code
     assert not (tmp_path / "page.html").exists()
 

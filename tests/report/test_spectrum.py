@@ -9,7 +9,11 @@ from tests.report.examples import make
 
 def wigner(d, rng, variance=1.0):
     noise = rng.normal(size=(d, d)) * np.sqrt(variance)
-    return np.triu(noise, 1) + np.triu(noise, 1).T + np.diag(rng.normal(size=d)) * np.sqrt(2 * variance)
+    return (
+        np.triu(noise, 1)
+        + np.triu(noise, 1).T
+        + np.diag(rng.normal(size=d)) * np.sqrt(2 * variance)
+    )
 
 
 def test_noise_alone_has_nothing_above_and_planted_components_are_counted():
@@ -33,6 +37,8 @@ def test_unknown_noise_has_no_edge():
 
 
 def test_a_table_with_causes_shows_as_many_components():
-    made = make(tuple(f"x{k}" for k in range(40)), 20_000, epsilon="0.3", entropy=dpcov.SeededEntropy(0))
+    made = make(
+        tuple(f"x{k}" for k in range(40)), 20_000, epsilon="0.3", entropy=dpcov.SeededEntropy(0)
+    )
     estimates = part_numbers(0, "all", made).estimates
     assert estimates.spectrum.n_above == 4

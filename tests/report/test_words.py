@@ -16,7 +16,8 @@ def test_conversions_follow_the_promise():
     assert any(formula.endswith("1e-6)-DP") for formula in zcdp)
     assert "(2)-zCDP" in zcdp
     approximate = [
-        formula for formula, _ in conversions(ApproxDP(epsilon=Fraction(1), delta=Fraction(1, 10**6)))
+        formula
+        for formula, _ in conversions(ApproxDP(epsilon=Fraction(1), delta=Fraction(1, 10**6)))
     ]
     # k e^(k - 1) epsilon delta, rounded up
     assert "(2, 5.44e-6)-DP" in approximate

@@ -44,7 +44,12 @@ class Server:
             shutil.chown(self._folder, self._user)
         secret = self._folder / "password"
         secret.write_text(self.password)
-        arguments = ["--no-sync", "--auth=scram-sha-256", f"--username={_ROLE}", f"--pwfile={secret}"]
+        arguments = [
+            "--no-sync",
+            "--auth=scram-sha-256",
+            f"--username={_ROLE}",
+            f"--pwfile={secret}",
+        ]
         arguments += ["--encoding=UTF8", "--locale=C", "-D", str(self._folder / "data")]
         if self._user is not None:
             shutil.chown(secret, self._user)
@@ -133,7 +138,9 @@ def _free_port() -> int:
 
 def _binaries() -> Path:
     """Where the server's programs are."""
-    versions = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"), key=lambda p: int(p.parts[-3]))
+    versions = sorted(
+        Path("/usr/lib/postgresql").glob("*/bin/initdb"), key=lambda p: int(p.parts[-3])
+    )
     on_path = shutil.which("pg_isready")
     if not versions and on_path is None:
         raise FileNotFoundError

@@ -36,7 +36,9 @@ SIZES = (1, 199, 200, 201, 10_000)
 
 
 def table(n_rows, value=None):
-    numbers = np.random.default_rng(0).uniform(size=n_rows) if value is None else np.full(n_rows, value)
+    numbers = (
+        np.random.default_rng(0).uniform(size=n_rows) if value is None else np.full(n_rows, value)
+    )
     return pa.table(
         {"x": numbers, "y": numbers[::-1], "g": [("a", "b")[place % 2] for place in range(n_rows)]}
     )
@@ -77,7 +79,9 @@ def test_the_length_of_strata_follows_from_what_they_publish(mechanism, budget, 
 
 def test_a_public_number_of_rows_does_move_the_length():
     """The comparison above would see a number of rows that is written down."""
-    lengths = {len(dpcov.release(table(n), schema=SCHEMA, budget=RHO).to_bytes()) for n in (9, 10_000)}
+    lengths = {
+        len(dpcov.release(table(n), schema=SCHEMA, budget=RHO).to_bytes()) for n in (9, 10_000)
+    }
     assert len(lengths) == 2
 
 
@@ -87,7 +91,9 @@ def test_the_screen_says_the_same(n_rows, tmp_path, monkeypatch):
     pa.parquet.write_table(table(n_rows), "t.parquet")
     (tmp_path / "s.toml").write_text(SCHEMA.dumps())
     fixed = ["--schema", "s.toml", "--rho", "0.1", "--neighbors", "add-remove-one"]
-    run = CliRunner().invoke(app, ["release", "t.parquet", *fixed, "--no-ledger", "-o", "out.dpcov"])
+    run = CliRunner().invoke(
+        app, ["release", "t.parquet", *fixed, "--no-ledger", "-o", "out.dpcov"]
+    )
     assert run.output.splitlines() == [
         "Wrote out.dpcov: (0.1)-zCDP, 4 features.",
         "Next: dpcov show out.dpcov   ·   dpcov export out.dpcov -o covariance.csv",
@@ -99,7 +105,9 @@ def test_the_measurement_sees_a_difference_and_no_chance():
     slower = [dataclasses.replace(each, milliseconds=each.milliseconds + 3) for each in usual]
     told = {
         row[0]: row
-        for row in bench.rows({bench.REFERENCE: usual, "the same again": usual[::-1], "slow": slower})
+        for row in bench.rows(
+            {bench.REFERENCE: usual, "the same again": usual[::-1], "slow": slower}
+        )
     }
     assert told["slow"][3] == "yes"
     assert told["the same again"][3] == ""

@@ -48,7 +48,9 @@ categories = ["F", "M"]
 def forms():
     """Every byte string that would betray a planted value; none so short that noise or a cipher makes it by chance."""
     texts = [TEXT, "47.1192653", "4711926535", "31337.2653", "3133726535", str(WHOLE)]
-    found = [text.encode(encoding) for text in texts for encoding in ("utf-8", "utf-16-le", "utf-16-be")]
+    found = [
+        text.encode(encoding) for text in texts for encoding in ("utf-8", "utf-16-le", "utf-16-be")
+    ]
     encoded = (INSIDE - (UPPER + LOWER) / 2) / ((UPPER - LOWER) / 2)
     lattice = [encoded * 2**20 / np.sqrt(5)]
     for number in (INSIDE, OUTSIDE, float(WHOLE), encoded, encoded / np.sqrt(5)):
@@ -80,7 +82,10 @@ def table():
 
 
 def csv(rows):
-    lines = [",".join(rows.column_names), *(",".join(map(str, row.values())) for row in rows.to_pylist())]
+    lines = [
+        ",".join(rows.column_names),
+        *(",".join(map(str, row.values())) for row in rows.to_pylist()),
+    ]
     return "\n".join(lines).encode()
 
 
@@ -103,7 +108,9 @@ WRITE = {
     "t.db": lambda path: sqlite(path, table()),
 }
 BROKEN = {
-    "text.csv": lambda path: path.write_bytes(csv(table()) + f"\n{TEXT},{OUTSIDE},{WHOLE},F".encode()),
+    "text.csv": lambda path: path.write_bytes(
+        csv(table()) + f"\n{TEXT},{OUTSIDE},{WHOLE},F".encode()
+    ),
     "cut.csv": lambda path: path.write_bytes(csv(table())[:-9]),
     "cut.parquet": lambda path: (pa.parquet.write_table(table(), path), os.truncate(path, 900)),
     "cut.csv.gz": lambda path: path.write_bytes(gzip.compress(csv(table()))[:-30]),
@@ -119,7 +126,9 @@ class Room:
             folder.mkdir()
         self.capfd, self.caplog = capfd, caplog
         (self.work / "schema.toml").write_text(SCHEMA)
-        dpcov.Ledger(self.work / "ledger.sqlite").create("patients", dpcov.Budget(rho=5), "replace-one")
+        dpcov.Ledger(self.work / "ledger.sqlite").create(
+            "patients", dpcov.Budget(rho=5), "replace-one"
+        )
 
     def run(self, *arguments, **options):
         before = self.files()
@@ -151,7 +160,18 @@ def room(tmp_path, capfd, caplog, monkeypatch):
 
 def release(data, output="out.dpcov", *more):
     ledger = ("--ledger", "ledger.sqlite", "--dataset", "patients")
-    return ("release", *data, "--schema", "schema.toml", "--rho", "0.5", *ledger, "-o", output, *more)
+    return (
+        "release",
+        *data,
+        "--schema",
+        "schema.toml",
+        "--rho",
+        "0.5",
+        *ledger,
+        "-o",
+        output,
+        *more,
+    )
 
 
 def gather(data, output, *more):
@@ -182,7 +202,10 @@ def test_nothing_of_the_rows_is_in_anything_that_a_release_leaves(room):
         ["ledger", "verify", "ledger.sqlite"],
     ):
         assert room.run(*command).exit_code == 0, command
-    assert pa.parquet.read_metadata(room.work / "x.parquet").row_group(0).column(0).statistics is not None
+    assert (
+        pa.parquet.read_metadata(room.work / "x.parquet").row_group(0).column(0).statistics
+        is not None
+    )
 
 
 def test_nothing_of_the_rows_is_in_drafts_and_checks(room):
@@ -204,7 +227,16 @@ def test_nothing_of_the_rows_is_in_saved_moments_without_the_key(room):
     merge = ("moments", "merge", "north.moments", "south.moments", "-o", "all.moments")
     assert room.run(*merge, "--key", "site.key").exit_code == 0
     for failing in (
-        ("moments", "merge", "all.moments", "south.moments", "-o", "b.moments", "--key", "site.key"),
+        (
+            "moments",
+            "merge",
+            "all.moments",
+            "south.moments",
+            "-o",
+            "b.moments",
+            "--key",
+            "site.key",
+        ),
         (*merge[:5], "b.moments", "--key", "other.key"),
         (*merge, "--key", "site.key"),
     ):
@@ -264,7 +296,8 @@ def server(postgres_database):
     with psycopg.connect(postgres_database) as connection:
         connection.execute("CREATE TABLE t (age float8, far float8, id bigint, sex text)")
         connection.cursor().executemany(
-            "INSERT INTO t VALUES (%s, %s, %s, %s)", [tuple(row.values()) for row in table().to_pylist()]
+            "INSERT INTO t VALUES (%s, %s, %s, %s)",
+            [tuple(row.values()) for row in table().to_pylist()],
         )
     return postgres_database
 

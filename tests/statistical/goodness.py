@@ -63,9 +63,15 @@ def assert_discrete_law(samples, cdf: Cdf, *, edges=None, alpha: float = ALPHA) 
     edges = equal_bins(cdf) if edges is None else edges
     expected = samples.size * bin_probabilities(cdf, edges)
     if expected.min() < FEWEST_PER_BIN:
-        raise ValueError(f"A bin expects {expected.min():.3g} samples only; use fewer bins or more samples.")
+        raise ValueError(
+            f"A bin expects {expected.min():.3g} samples only; use fewer bins or more samples."
+        )
     statistic = np.sum((bin_counts(samples, edges) - expected) ** 2 / expected)
-    _require(stats.chi2.sf(statistic, edges.size), alpha, f"chi-square {statistic:.1f} on {edges.size} bins")
+    _require(
+        stats.chi2.sf(statistic, edges.size),
+        alpha,
+        f"chi-square {statistic:.1f} on {edges.size} bins",
+    )
 
 
 def discrete_law_samples(
@@ -75,7 +81,9 @@ def discrete_law_samples(
     edges = equal_bins(cdf) if edges is None else edges
     claimed = bin_probabilities(cdf, edges)
     threshold = stats.chi2.isf(alpha, edges.size)
-    distances = [np.sum((bin_probabilities(other, edges) - claimed) ** 2 / claimed) for other in wrong]
+    distances = [
+        np.sum((bin_probabilities(other, edges) - claimed) ** 2 / claimed) for other in wrong
+    ]
 
     def rejects(size):
         return stats.ncx2.sf(threshold, edges.size, size * min(distances))
@@ -91,7 +99,11 @@ def assert_same_law(first, second, *, bins: int = 20, alpha: float = ALPHA) -> N
     table = np.stack([bin_counts(first, edges), bin_counts(second, edges)])
     table = table[:, table.sum(axis=0) > 0]
     result = stats.chi2_contingency(table, correction=False)
-    _require(result.pvalue, alpha, f"two-sample chi-square {result.statistic:.1f} on {table.shape[1]} bins")
+    _require(
+        result.pvalue,
+        alpha,
+        f"two-sample chi-square {result.statistic:.1f} on {table.shape[1]} bins",
+    )
 
 
 def assert_mean_square(
@@ -108,7 +120,11 @@ def assert_mean_square(
 
 
 def mean_square_samples(
-    *, kurtosis: float = 3.0, scale_error: float = SCALE_ERROR, alpha: float = ALPHA, power: float = POWER
+    *,
+    kurtosis: float = 3.0,
+    scale_error: float = SCALE_ERROR,
+    alpha: float = ALPHA,
+    power: float = POWER,
 ) -> int:
     """Return the sample size for :func:`assert_mean_square`."""
 
@@ -126,7 +142,11 @@ def assert_tail(samples, threshold: float, probability: float, *, alpha: float =
     count = int(np.count_nonzero(np.abs(samples) > threshold))
     law = stats.binom(samples.size, probability)
     significance = min(1.0, 2.0 * min(law.cdf(count), law.sf(count - 1)))
-    _require(significance, alpha, f"{count} samples in the tail, {samples.size * probability:.1f} expected")
+    _require(
+        significance,
+        alpha,
+        f"{count} samples in the tail, {samples.size * probability:.1f} expected",
+    )
 
 
 def tail_samples(
@@ -138,7 +158,9 @@ def tail_samples(
         law = stats.binom(size, probability)
         low, high = law.ppf(alpha / 2) - 1, law.isf(alpha / 2)
         return min(
-            stats.binom.cdf(low, size, wrong) if wrong < probability else stats.binom.sf(high, size, wrong)
+            stats.binom.cdf(low, size, wrong)
+            if wrong < probability
+            else stats.binom.sf(high, size, wrong)
             for wrong in actual
         )
 
@@ -159,7 +181,8 @@ def continuous_law_samples(
 ) -> int:
     """Return the sample size for :func:`assert_continuous_law`; ``grid`` holds points to compare the cdfs at."""
     distance = min(
-        np.max(np.abs(cdf(grid) - cdf(grid / factor))) for factor in (1.0 - scale_error, 1.0 + scale_error)
+        np.max(np.abs(cdf(grid) - cdf(grid / factor)))
+        for factor in (1.0 - scale_error, 1.0 + scale_error)
     )
     radii = np.sqrt(np.log(2.0 / alpha) / 2.0) + np.sqrt(np.log(2.0 / (1.0 - power)) / 2.0)
     return int(np.ceil((radii / distance) ** 2))

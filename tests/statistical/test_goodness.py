@@ -31,7 +31,9 @@ def rounded(size, *, scale=1.0, seed=0):
 
 
 def discrete_size():
-    return discrete_law_samples(rounded_cdf, [partial(rounded_cdf, scale=scale) for scale in (0.9, 1.1)])
+    return discrete_law_samples(
+        rounded_cdf, [partial(rounded_cdf, scale=scale) for scale in (0.9, 1.1)]
+    )
 
 
 @pytest.mark.parametrize("seed", range(5))

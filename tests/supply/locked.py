@@ -13,7 +13,9 @@ from packaging.utils import canonicalize_name
 ROOT = Path(__file__).parents[2]
 LOCK = ROOT / "requirements/dev.txt"
 LOWEST = ROOT / "requirements/lowest.txt"
-_PIN = re.compile(r"^(?P<name>[\w.-]+)==(?P<version>[^\s;\\]+)(?P<rest>.*(?:\n[ \t]+.*)*)", re.MULTILINE)
+_PIN = re.compile(
+    r"^(?P<name>[\w.-]+)==(?P<version>[^\s;\\]+)(?P<rest>.*(?:\n[ \t]+.*)*)", re.MULTILINE
+)
 _HASH = re.compile(r"--hash=sha256:([0-9a-f]{64})")
 
 
@@ -27,7 +29,10 @@ class Pin(NamedTuple):
 def pins(path: Path = LOCK) -> dict[Pin, list[str]]:
     """Hashes of the files that may be installed, by locked package."""
     found = _PIN.finditer(path.read_text(encoding="utf-8"))
-    return {Pin(canonicalize_name(pin["name"]), pin["version"]): _HASH.findall(pin["rest"]) for pin in found}
+    return {
+        Pin(canonicalize_name(pin["name"]), pin["version"]): _HASH.findall(pin["rest"])
+        for pin in found
+    }
 
 
 def project() -> dict:
@@ -45,7 +50,9 @@ def closure(requirements: Iterable[str]) -> set[str]:
         environments = [{"extra": extra} for extra in needed.extras] or [{"extra": ""}]
         for text in _requires(name):
             inner = Requirement(text)
-            applies = inner.marker is None or any(inner.marker.evaluate(each) for each in environments)
+            applies = inner.marker is None or any(
+                inner.marker.evaluate(each) for each in environments
+            )
             if applies and canonicalize_name(inner.name) not in found:
                 waiting.append(inner)
         found.add(name)

@@ -45,12 +45,17 @@ def bill() -> dict:
     roles = _roles(about)
     parts = [
         _component(
-            name, version, _license(name, version), {"type": "library", "scope": roles.get(name, "excluded")}
+            name,
+            version,
+            _license(name, version),
+            {"type": "library", "scope": roles.get(name, "excluded")},
         )
         for name, version in locked
     ]
     links = [{"ref": itself["bom-ref"], "dependsOn": _references(locked, _direct(about))}]
-    links += [{"ref": _url(*pin), "dependsOn": _references(locked, _needs(pin.name))} for pin in locked]
+    links += [
+        {"ref": _url(*pin), "dependsOn": _references(locked, _needs(pin.name))} for pin in locked
+    ]
     digest = uuid.uuid5(uuid.NAMESPACE_URL, json.dumps([itself, parts, links], sort_keys=True))
     return {
         "$schema": "http://cyclonedx.org/schema/bom-1.6.schema.json",
@@ -85,7 +90,10 @@ def _roles(about: dict) -> dict[str, str]:
 
 
 def _direct(about: dict) -> set[str]:
-    return {canonicalize_name(text.partition(">=")[0].partition("[")[0]) for text in about["dependencies"]}
+    return {
+        canonicalize_name(text.partition(">=")[0].partition("[")[0])
+        for text in about["dependencies"]
+    }
 
 
 def _needs(name: str) -> set[str]:
@@ -108,7 +116,9 @@ def _license(name: str, version: str) -> str:
     if short and "\n" not in short and len(short) <= 80:
         return short
     classes = [
-        line.rpartition(" :: ")[2] for line in found.get_all("Classifier") or [] if line.startswith("License")
+        line.rpartition(" :: ")[2]
+        for line in found.get_all("Classifier") or []
+        if line.startswith("License")
     ]
     return ", ".join(classes)
 

@@ -68,7 +68,12 @@ upper = 10
 
 def in_process(program, folder, lines=""):
     return subprocess.run(
-        [sys.executable, "-c", program], input=lines, cwd=folder, capture_output=True, text=True, timeout=240
+        [sys.executable, "-c", program],
+        input=lines,
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=240,
     )
 
 
@@ -86,7 +91,9 @@ def test_commands_run_without_the_network(tmp_path):
 @pytest.mark.slow
 def test_the_plan_page_is_made_without_the_network(tmp_path):
     done = in_process(
-        COMMANDS, tmp_path, "plan --rows 2000 --features 5 --epsilon 1 --delta 1e-6 --html plan.html"
+        COMMANDS,
+        tmp_path,
+        "plan --rows 2000 --features 5 --epsilon 1 --delta 1e-6 --html plan.html",
     )
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "plan.html").stat().st_size > 0

@@ -22,7 +22,9 @@ def named(document):
 
 
 def test_every_locked_package_is_named_with_its_version_and_nothing_else(committed):
-    assert named(committed) == set(pins()), "Run: python -m tests.supply.sbom -o requirements/sbom.cdx.json"
+    assert named(committed) == set(pins()), (
+        "Run: python -m tests.supply.sbom -o requirements/sbom.cdx.json"
+    )
     assert len(committed["components"]) == len(pins())
 
 

@@ -32,6 +32,8 @@ def test_the_wheel_holds_the_package_and_its_metadata_alone(wheels):
     information = f"dpcov-{project()['version']}.dist-info/"
     assert all(name.startswith(("dpcov/", information)) for name in packed)
     sources = (
-        path for path in (ROOT / "src").rglob("*") if path.is_file() and "__pycache__" not in path.parts
+        path
+        for path in (ROOT / "src").rglob("*")
+        if path.is_file() and "__pycache__" not in path.parts
     )
     assert {str(path.relative_to(ROOT / "src")) for path in sources} <= packed

@@ -34,7 +34,9 @@ def main() -> int:
             given.output.mkdir(parents=True, exist_ok=True)
             shutil.copy(first, given.output)
         equal = digests[0] == digests[1]
-        sys.stdout.write(f"{first.name} sha256:{digests[0]}\n" if equal else f"The files differ: {digests}\n")
+        sys.stdout.write(
+            f"{first.name} sha256:{digests[0]}\n" if equal else f"The files differ: {digests}\n"
+        )
     return int(not equal)
 
 
@@ -44,7 +46,9 @@ def build(folder: Path, variant: int) -> Path:
     copy.mkdir()
     for name in _FILES:
         shutil.copyfile(ROOT / name, copy / name)
-    shutil.copytree(ROOT / "src", copy / "src", ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
+    shutil.copytree(
+        ROOT / "src", copy / "src", ignore=shutil.ignore_patterns("__pycache__", "*.egg-info")
+    )
     for path in copy.rglob("*"):
         os.utime(path, (10**9 + 10**6 * variant,) * 2)
         if path.is_file():
@@ -55,7 +59,9 @@ def build(folder: Path, variant: int) -> Path:
 def run_build(copy: Path, environment: dict[str, str]) -> Path:
     """Build a copy's wheel with the backend of this environment."""
     command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(copy / "dist")]
-    subprocess.run(command, cwd=copy, env={**os.environ, **environment}, check=True, capture_output=True)
+    subprocess.run(
+        command, cwd=copy, env={**os.environ, **environment}, check=True, capture_output=True
+    )
     (wheel,) = (copy / "dist").glob("*.whl")
     return wheel
 

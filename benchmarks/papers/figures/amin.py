@@ -20,9 +20,7 @@ from dpcov import Budget
 
 SOURCE = "Amin et al. (2019)"
 TABLES = ("wine", "airfoil", "adult")
-SCALED = (
-    "raw columns, all rows divided by the largest norm (data treated as public, as in the paper's footnote 1)"
-)
+SCALED = "raw columns, all rows divided by the largest norm (data treated as public, as in the paper's footnote 1)"
 FROM_TENTH, UP_TO_TENTH = (0.05, 10.0), (0.0, 0.15)
 LARGE_EPSILON = (
     "As the paper's section 3.1 predicts, additive noise wins once epsilon n is large: its error falls like "
@@ -54,15 +52,23 @@ def amin1(effort: Effort) -> Figure:
         panels.append(_panel(f"{name} a", f"(a) {name}", pure, points))
     for name in _tables(effort):
         analytic = tuple(
-            contender(f"G-{power}", "gaussian", noise="upper-triangle", post="clip", delta=10.0**-power)
+            contender(
+                f"G-{power}", "gaussian", noise="upper-triangle", post="clip", delta=10.0**-power
+            )
             for power in POWERS
         )
         classical = tuple(
-            contender(f"G-{power}, classical", "classical Gaussian", delta=10.0**-power) for power in POWERS
+            contender(f"G-{power}, classical", "classical Gaussian", delta=10.0**-power)
+            for power in POWERS
         )
         relaxed = contender("auto with delta 1e-10", "auto", delta=1e-10)
         panels.append(
-            _panel(f"{name} b", f"(b) {name}", (AD, *analytic, *classical, relaxed), _points(name, effort))
+            _panel(
+                f"{name} b",
+                f"(b) {name}",
+                (AD, *analytic, *classical, relaxed),
+                _points(name, effort),
+            )
         )
     return Figure(
         name="amin1",
@@ -93,9 +99,13 @@ def _points(name: str, effort: Effort) -> tuple[Point, ...]:
     return tuple(Point(x=e, table=table(f"raw {name}"), budget=Budget(epsilon=e)) for e in epsilons)
 
 
-def _panel(key: str, title: str, contenders: tuple[Contender, ...], points: tuple[Point, ...]) -> Panel:
+def _panel(
+    key: str, title: str, contenders: tuple[Contender, ...], points: tuple[Point, ...]
+) -> Panel:
     drawn = lines(contenders, points, metric="relative frobenius")
-    return Panel(key=key, title=title, x_label="epsilon", y_label="relative Frobenius error", lines=drawn)
+    return Panel(
+        key=key, title=title, x_label="epsilon", y_label="relative Frobenius error", lines=drawn
+    )
 
 
 def _claims(effort: Effort) -> tuple[Claim, ...]:
@@ -106,7 +116,12 @@ def _claims(effort: Effort) -> tuple[Claim, ...]:
             source="4",
             check=all_of(
                 *(
-                    beats(f"{name} a", "AD", other, **({"within": FROM_TENTH} if name == "wine" else {}))
+                    beats(
+                        f"{name} a",
+                        "AD",
+                        other,
+                        **({"within": FROM_TENTH} if name == "wine" else {}),
+                    )
                     for name in names
                     for other in ("L", "KT")
                 )
@@ -119,7 +134,12 @@ def _claims(effort: Effort) -> tuple[Claim, ...]:
                 source="4",
                 check=all_of(
                     *(
-                        beats(f"{name} b", "AD", *found, **({"within": FROM_TENTH} if name == "wine" else {}))
+                        beats(
+                            f"{name} b",
+                            "AD",
+                            *found,
+                            **({"within": FROM_TENTH} if name == "wine" else {}),
+                        )
                         for name in names
                     )
                 ),
@@ -131,7 +151,10 @@ def _claims(effort: Effort) -> tuple[Claim, ...]:
             text="In the high-privacy regime (epsilon up to 0.1) AD outperforms KT, L and G-10 (10 % for chance)",
             source="1",
             check=all_of(
-                *(beats(f"{name} a", "AD", "KT", "L", within=UP_TO_TENTH, factor=1.1) for name in names),
+                *(
+                    beats(f"{name} a", "AD", "KT", "L", within=UP_TO_TENTH, factor=1.1)
+                    for name in names
+                ),
                 *(
                     beats(f"{name} b", "AD", *found[:2], within=UP_TO_TENTH, factor=1.1)
                     for name in names
@@ -142,7 +165,9 @@ def _claims(effort: Effort) -> tuple[Claim, ...]:
         Claim(
             text="On wine and adult the zero matrix is better than AD at every epsilon",
             source="this project",
-            check=all_of(*(beats(f"{name} a", "zero", "AD") for name in names if name != "airfoil")),
+            check=all_of(
+                *(beats(f"{name} a", "zero", "AD") for name in names if name != "airfoil")
+            ),
         ),
         Claim(
             text="How the budget is split has no big effect: AD and IT-U are within a factor of 1.5",
@@ -162,13 +187,18 @@ def _claims(effort: Effort) -> tuple[Claim, ...]:
             text="auto is not worse than any pure method of the paper (5 % for chance)",
             source="this project",
             check=all_of(
-                *(beats(f"{n} a", "auto", "zero", "AD", "IT-U", "KT", "L", factor=1.05) for n in names),
+                *(
+                    beats(f"{n} a", "auto", "zero", "AD", "IT-U", "KT", "L", factor=1.05)
+                    for n in names
+                )
             ),
         ),
         Claim(
             text="auto with delta = 1e-10 is not worse than the Gaussian mechanism with the same delta",
             source="this project",
-            check=all_of(*(beats(f"{n} b", "auto with delta 1e-10", "G-10", factor=1.05) for n in names)),
+            check=all_of(
+                *(beats(f"{n} b", "auto with delta 1e-10", "G-10", factor=1.05) for n in names)
+            ),
         ),
     )
 
@@ -185,7 +215,8 @@ def _gap_grows() -> Check:
             gaps[name] = float((curves["KT"].mean / curves["AD"].mean).max())
         reason = ", ".join(f"{name}: KT / AD up to {gap:.3g}" for name, gap in gaps.items())
         return Verdict(
-            status="confirmed" if max(gaps, key=gaps.__getitem__) == "adult" else "failed", reason=reason
+            status="confirmed" if max(gaps, key=gaps.__getitem__) == "adult" else "failed",
+            reason=reason,
         )
 
     return check
@@ -221,7 +252,11 @@ def amin_regression(effort: Effort) -> Figure:
                 text="Lemma 1 bounds the distance of the weights in every draw",
                 source="Lemma 1",
                 check=all_of(
-                    *(below_measured(f"{n} bound", c, f"Lemma 1, {c}") for n in names for c in ("AD", "auto"))
+                    *(
+                        below_measured(f"{n} bound", c, f"Lemma 1, {c}")
+                        for n in names
+                        for c in ("AD", "auto")
+                    )
                 ),
             ),
             Claim(
@@ -242,7 +277,9 @@ def _weights_panel(name: str, points: tuple[Point, ...]) -> Panel:
     contenders = (
         AD,
         contender("output perturbation", "output perturbation", alpha=ALPHA),
-        contender("output perturbation, delta 1e-6", "output perturbation", alpha=ALPHA, delta=1e-6),
+        contender(
+            "output perturbation, delta 1e-6", "output perturbation", alpha=ALPHA, delta=1e-6
+        ),
         AUTO,
         contender("auto, delta 1e-6", "auto", delta=1e-6),
     )
@@ -259,9 +296,18 @@ def _bound_panel(name: str, points: tuple[Point, ...]) -> Panel:
     drawn = []
     for made in (AD, AUTO):
         ours = made is AUTO
-        for label, metric in ((made.label, "ridge weights"), (f"Lemma 1, {made.label}", "ridge bound")):
+        for label, metric in (
+            (made.label, "ridge weights"),
+            (f"Lemma 1, {made.label}", "ridge bound"),
+        ):
             drawn.append(
-                Line(label=label, contender=made, points=points, metric=f"{metric}:{ALPHA}", ours=ours)
+                Line(
+                    label=label,
+                    contender=made,
+                    points=points,
+                    metric=f"{metric}:{ALPHA}",
+                    ours=ours,
+                )
             )
     return Panel(
         key=f"{name} bound",

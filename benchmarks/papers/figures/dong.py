@@ -11,7 +11,17 @@ from benchmarks.papers.claims import (
     grows,
     ratio_rises,
 )
-from benchmarks.papers.figure import Bound, Claim, Contender, Effort, Figure, Panel, Point, lines, table
+from benchmarks.papers.figure import (
+    Bound,
+    Claim,
+    Contender,
+    Effort,
+    Figure,
+    Panel,
+    Point,
+    lines,
+    table,
+)
 from benchmarks.papers.figures.dong_shared import (
     ADAPTIVE,
     BINS,
@@ -38,7 +48,9 @@ def dong2(effort: Effort) -> Figure:
         title="Synthetic rows of norm 1: error against d",
         source=f"{SOURCE}, figure 2",
         repetitions={"full": 50, "quick": 6, "test": 3}[effort],
-        panels=tuple(_unit_rows(n, effort, Budget(rho=RHO), zcdp_contenders(effort)) for n in sizes),
+        panels=tuple(
+            _unit_rows(n, effort, Budget(rho=RHO), zcdp_contenders(effort)) for n in sizes
+        ),
         notes=(
             f"rho = {RHO}; {SAME_AS_PAPER}.",
             "Dashed: measured with the code that the authors published.",
@@ -47,7 +59,9 @@ def dong2(effort: Effort) -> Figure:
             Claim(
                 text="GaussCov is (slightly) better for small d, SeparateCov much better for large d",
                 source="6.1",
-                check=all_of(*(crosses(f"n{n}", "GaussCov, clipped", "SeparateCov") for n in sizes)),
+                check=all_of(
+                    *(crosses(f"n{n}", "GaussCov, clipped", "SeparateCov") for n in sizes)
+                ),
             ),
             Claim(
                 text="The number of columns from which SeparateCov is better grows like n**(2/3)",
@@ -109,18 +123,30 @@ def _unit_rows(n: int, effort: Effort, budget: Budget, contenders: tuple[Contend
 def dong3(effort: Effort) -> Figure:
     """One of N, d, n, rho varies."""
     axes = vary_norms_and_columns(effort, Budget(rho=RHO), zcdp_contenders(effort), N_ROWS)
-    rhos = {"full": (1e-4, 1e-3, 1e-2, 0.1, 1.0), "quick": (1e-4, 1e-3, 1e-2, 0.1, 1.0), "test": ()}[effort]
+    rhos = {
+        "full": (1e-4, 1e-3, 1e-2, 0.1, 1.0),
+        "quick": (1e-4, 1e-3, 1e-2, 0.1, 1.0),
+        "test": (),
+    }[effort]
     points = tuple(
-        Point(x=rho, table=table("zipf", n=N_ROWS, d=D, N=BINS), budget=Budget(rho=rho)) for rho in rhos
+        Point(x=rho, table=table("zipf", n=N_ROWS, d=D, N=BINS), budget=Budget(rho=rho))
+        for rho in rhos
     )
     budgets = Panel(
         key="rho", title="(d) budget", x_label="rho", lines=lines(zcdp_contenders(effort), points)
     )
-    sizes = {"full": (1e3, 4e3, 16e3, 5e4, 1e5, 4e5), "quick": (1e3, 4e3, 16e3, 5e4, 2e5), "test": ()}[effort]
+    sizes = {
+        "full": (1e3, 4e3, 16e3, 5e4, 1e5, 4e5),
+        "quick": (1e3, 4e3, 16e3, 5e4, 2e5),
+        "test": (),
+    }[effort]
     points = tuple(
-        Point(x=n, table=table("zipf", n=int(n), d=D, N=BINS), budget=Budget(rho=RHO)) for n in sizes
+        Point(x=n, table=table("zipf", n=int(n), d=D, N=BINS), budget=Budget(rho=RHO))
+        for n in sizes
     )
-    rows = Panel(key="n", title="(c) rows", x_label="n", lines=lines(zcdp_contenders(effort), points))
+    rows = Panel(
+        key="n", title="(c) rows", x_label="n", lines=lines(zcdp_contenders(effort), points)
+    )
     panels = (*axes, rows, budgets)
     return Figure(
         name="dong3",
@@ -139,7 +165,10 @@ def dong3(effort: Effort) -> Figure:
                 text="SeparateCov, AdaptiveCov and the zero matrix are trace-sensitive",
                 source="6.1, figure 3(a)",
                 check=all_of(
-                    *(changes_by("N", name, at_most=0.2) for name in ("zero", "SeparateCov", *ADAPTIVE))
+                    *(
+                        changes_by("N", name, at_most=0.2)
+                        for name in ("zero", "SeparateCov", *ADAPTIVE)
+                    )
                 ),
             ),
             Claim(

@@ -3,7 +3,17 @@
 from math import sqrt
 
 from benchmarks.papers.claims import all_of, below_bound, crossing_grows
-from benchmarks.papers.figure import Bound, Claim, Effort, Figure, Panel, Point, contender, lines, table
+from benchmarks.papers.figure import (
+    Bound,
+    Claim,
+    Effort,
+    Figure,
+    Panel,
+    Point,
+    contender,
+    lines,
+    table,
+)
 from benchmarks.papers.figures.dong_shared import (
     RHO,
     SAME_AS_PAPER,
@@ -41,7 +51,9 @@ def _numbers(point: Point) -> tuple[int, int, float]:
 
 def dong1(effort: Effort) -> Figure:
     """The draws of figure 2 against the bounds; then few rows, where the zero matrix is as good."""
-    sizes = {"full": (1000, 4000, 16000), "quick": (1000, 4000, 16000), "test": (1000, 16000)}[effort]
+    sizes = {"full": (1000, 4000, 16000), "quick": (1000, 4000, 16000), "test": (1000, 16000)}[
+        effort
+    ]
     few = {"full": (32, 64, 128), "quick": (32, 64), "test": (32, 64)}[effort]
     return Figure(
         name="dong1",
@@ -57,7 +69,9 @@ def dong1(effort: Effort) -> Figure:
             Claim(
                 text="No draw exceeds its bound (Lemma 7 for GaussCov, Theorem 1 for SeparateCov)",
                 source="3.1 and Theorem 1",
-                check=all_of(*(below_bound(f"n{n}", m, f"bound, {m}") for n in sizes for m in METHODS)),
+                check=all_of(
+                    *(below_bound(f"n{n}", m, f"bound, {m}") for n in sizes for m in METHODS)
+                ),
             ),
             Claim(
                 text="The two bounds cross at a number of columns that grows like n**(2/3)",
@@ -94,7 +108,9 @@ def _bounds(n: int, effort: Effort) -> Panel:
 
 
 def _few_rows(n: int) -> Panel:
-    points = tuple(_unit_rows(n, d, 1) for d in (20, 40, 80, 160, 320, 640, 1280, 2560) if d <= n**2 / 3)
+    points = tuple(
+        _unit_rows(n, d, 1) for d in (20, 40, 80, 160, 320, 640, 1280, 2560) if d <= n**2 / 3
+    )
     return Panel(
         key=f"few{n}",
         title=f"n = {n}, rho = 1",

@@ -8,11 +8,15 @@ from dpcov import Budget
 
 def dong4(effort: Effort) -> Figure:
     """MNIST, all digits."""
-    sizes = {"full": (1000, 3000, 10000, 30000, 60000), "quick": (1000, 8000, 60000), "test": ()}[effort]
+    sizes = {"full": (1000, 3000, 10000, 30000, 60000), "quick": (1000, 8000, 60000), "test": ()}[
+        effort
+    ]
     rhos = {"full": (1e-3, 1e-2, 0.1, 1.0), "quick": (0.01, 0.1, 1.0), "test": ()}[effort]
     contenders = zcdp_contenders(effort)
     by_rows = tuple(Point(x=n, table=table("mnist", n=n), budget=Budget(rho=RHO)) for n in sizes)
-    by_budget = tuple(Point(x=rho, table=table("mnist", n=60000), budget=Budget(rho=rho)) for rho in rhos)
+    by_budget = tuple(
+        Point(x=rho, table=table("mnist", n=60000), budget=Budget(rho=rho)) for rho in rhos
+    )
     return Figure(
         name="dong4",
         title="MNIST, all digits",
@@ -20,7 +24,12 @@ def dong4(effort: Effort) -> Figure:
         repetitions={"full": 50, "quick": 3, "test": 0}[effort],
         panels=(
             Panel(key="n", title="rows", x_label="n", lines=lines(contenders, by_rows)),
-            Panel(key="rho", title="budget, n = 60000", x_label="rho", lines=lines(contenders, by_budget)),
+            Panel(
+                key="rho",
+                title="budget, n = 60000",
+                x_label="rho",
+                lines=lines(contenders, by_budget),
+            ),
         ),
         notes=(
             f"60000 images of 784 pixels divided by 255 * 28; rho = {RHO} unless varied. EMCov only in the full run.",
@@ -34,7 +43,8 @@ def dong6(effort: Effort) -> Figure:
     digits = {"full": tuple(range(10)), "quick": (0, 1, 8), "test": ()}[effort]
     points = {
         rho: tuple(
-            Point(x=digit, table=table("mnist", digit=digit), budget=Budget(rho=rho)) for digit in digits
+            Point(x=digit, table=table("mnist", digit=digit), budget=Budget(rho=rho))
+            for digit in digits
         )
         for rho in (0.1, 1.0)
     }
@@ -64,7 +74,9 @@ def real_claims(*panels: str) -> tuple[Claim, ...]:
         Claim(
             text="GaussCov never outperforms SeparateCov, but for a very small advantage (10 %)",
             source="6.2",
-            check=all_of(*(beats(panel, "SeparateCov", "GaussCov, clipped", factor=1.1) for panel in panels)),
+            check=all_of(
+                *(beats(panel, "SeparateCov", "GaussCov, clipped", factor=1.1) for panel in panels)
+            ),
             why="The paper names the exception: rows of norm 1, few columns or a large budget",
         ),
         *(

@@ -13,7 +13,10 @@ D = 128
 def dong5(effort: Effort) -> Figure:
     """n, d and rho vary, for two corpora in two scalings."""
     panels = tuple(
-        panel for corpus in CORPORA for scaling in SCALINGS for panel in _panels(corpus, scaling, effort)
+        panel
+        for corpus in CORPORA
+        for scaling in SCALINGS
+        for panel in _panels(corpus, scaling, effort)
     )
     return Figure(
         name="dong5",
@@ -31,7 +34,9 @@ def dong5(effort: Effort) -> Figure:
 
 
 def _panels(corpus: str, scaling: str, effort: Effort) -> tuple[Panel, Panel, Panel]:
-    sizes = {"full": (1000, 2000, 5000, 10_000, 18_000), "quick": (1000, 5000, 18_000), "test": ()}[effort]
+    sizes = {"full": (1000, 2000, 5000, 10_000, 18_000), "quick": (1000, 5000, 18_000), "test": ()}[
+        effort
+    ]
     dimensions = {"full": (32, 64, 128, 256, 512), "quick": (32, 128, 512), "test": ()}[effort]
     rhos = {"full": (1e-3, 1e-2, 0.1, 1.0), "quick": (0.01, 0.1, 1.0), "test": ()}[effort]
 

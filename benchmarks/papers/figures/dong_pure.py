@@ -1,7 +1,17 @@
 """Dong, Liang, Yi (2022): figures 7 and 8, synthetic rows under pure DP."""
 
 from benchmarks.papers.claims import all_of, beats, grows, ratio_rises
-from benchmarks.papers.figure import Claim, Contender, Effort, Figure, Panel, Point, contender, lines, table
+from benchmarks.papers.figure import (
+    Claim,
+    Contender,
+    Effort,
+    Figure,
+    Panel,
+    Point,
+    contender,
+    lines,
+    table,
+)
 from benchmarks.papers.figures.dong_shared import (
     BINS,
     EPSILON,
@@ -32,7 +42,11 @@ def pure_contenders(effort: Effort) -> tuple[Contender, ...]:
         PAPER,
         OUR,
         contender(
-            "EMCov", "eigenvectors", exponent="paper", allocation="adaptive", largest_d=LARGEST_EM[effort]
+            "EMCov",
+            "eigenvectors",
+            exponent="paper",
+            allocation="adaptive",
+            largest_d=LARGEST_EM[effort],
         ),
         contender("auto", "auto"),
     )
@@ -40,7 +54,11 @@ def pure_contenders(effort: Effort) -> tuple[Contender, ...]:
 
 def dong7(effort: Effort) -> Figure:
     """Pure DP, unit rows, d varies."""
-    sizes = {"full": (1000, 4000, 16000, 160_000), "quick": (1000, 16000, 160_000), "test": (16000,)}[effort]
+    sizes = {
+        "full": (1000, 4000, 16000, 160_000),
+        "quick": (1000, 16000, 160_000),
+        "test": (16000,),
+    }[effort]
     return Figure(
         name="dong7",
         title="Pure DP, synthetic rows of norm 1: error against d",
@@ -65,29 +83,45 @@ def dong7(effort: Effort) -> Figure:
 
 
 def _pure_rows(n: int, effort: Effort) -> Panel:
-    grid = {"full": (10, 20, 30, 50, 70, 100, 200), "quick": (10, 20, 50, 100), "test": (10, 30, 90)}[effort]
+    grid = {
+        "full": (10, 20, 30, 50, 70, 100, 200),
+        "quick": (10, 20, 50, 100),
+        "test": (10, 30, 90),
+    }[effort]
     budget = Budget(epsilon=EPSILON)
     points = tuple(Point(x=d, table=table("zipf", n=n, d=d, N=1), budget=budget) for d in grid)
-    return Panel(key=f"n{n}", title=f"n = {n}", x_label="d", lines=lines(pure_contenders(effort), points))
+    return Panel(
+        key=f"n{n}", title=f"n = {n}", x_label="d", lines=lines(pure_contenders(effort), points)
+    )
 
 
 def dong8(effort: Effort) -> Figure:
     """Pure DP, one of N, d, epsilon varies."""
     contenders = pure_contenders(effort)
-    epsilons = {"full": (0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4), "quick": (0.1, 0.4, 1.6, 6.4), "test": ()}[
-        effort
-    ]
+    epsilons = {
+        "full": (0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4),
+        "quick": (0.1, 0.4, 1.6, 6.4),
+        "test": (),
+    }[effort]
     points = tuple(
-        Point(x=e, table=table("zipf", n=N_ROWS, d=D, N=BINS), budget=Budget(epsilon=e)) for e in epsilons
+        Point(x=e, table=table("zipf", n=N_ROWS, d=D, N=BINS), budget=Budget(epsilon=e))
+        for e in epsilons
     )
-    budgets = Panel(key="epsilon", title="(c) budget", x_label="epsilon", lines=lines(contenders, points))
+    budgets = Panel(
+        key="epsilon", title="(c) budget", x_label="epsilon", lines=lines(contenders, points)
+    )
     return Figure(
         name="dong8",
         title="Pure DP, synthetic rows with Zipf norms: one parameter varies",
         source=f"{SOURCE}, figure 8",
         repetitions={"full": 50, "quick": 6, "test": 0}[effort],
-        panels=(*vary_norms_and_columns(effort, Budget(epsilon=EPSILON), contenders, N_ROWS), budgets),
-        notes=(f"d = {D}, n = {N_ROWS}, N = {BINS}, epsilon = {EPSILON} unless varied; {SAME_AS_PAPER}.",),
+        panels=(
+            *vary_norms_and_columns(effort, Budget(epsilon=EPSILON), contenders, N_ROWS),
+            budgets,
+        ),
+        notes=(
+            f"d = {D}, n = {N_ROWS}, N = {BINS}, epsilon = {EPSILON} unless varied; {SAME_AS_PAPER}.",
+        ),
         claims=_pure_claims("N", "d", "epsilon"),
     )
 
@@ -97,7 +131,9 @@ def _pure_claims(*panels: str) -> tuple[Claim, ...]:
         Claim(
             text="SeparateCov always outperforms EMCov (5 % for chance)",
             source="J.2",
-            check=all_of(*(beats(panel, "SeparateCov", "EMCov", factor=NO_WORSE) for panel in panels)),
+            check=all_of(
+                *(beats(panel, "SeparateCov", "EMCov", factor=NO_WORSE) for panel in panels)
+            ),
         ),
         Claim(
             text="SeparateCov does better than LapCov as d grows, or epsilon falls",

@@ -45,7 +45,11 @@ def zcdp_contenders(effort: Effort) -> tuple[Contender, ...]:
         PUBLISHED_ADAPTIVE,
         OUR,
         contender(
-            "EMCov", "eigenvectors", exponent="paper", allocation="uniform", largest_d=LARGEST_EM[effort]
+            "EMCov",
+            "eigenvectors",
+            exponent="paper",
+            allocation="uniform",
+            largest_d=LARGEST_EM[effort],
         ),
         contender("auto", "auto"),
     )
@@ -66,11 +70,17 @@ def vary_norms_and_columns(
 ) -> tuple[Panel, Panel]:
     """Panels in which N, and d, vary."""
     bins = {"full": (1, 2, 4, 8, 16, 32), "quick": (1, 2, 4, 8, 32), "test": (1, 32)}[effort]
-    grid = {"full": (10, 20, 50, 100, 200, 400, 800), "quick": (10, 50, 100, 200, 400), "test": (10, 200)}[
-        effort
-    ]
-    by_bins = tuple(Point(x=N, table=table("zipf", n=n_rows, d=D, N=N), budget=budget) for N in bins)
-    by_d = tuple(Point(x=d, table=table("zipf", n=n_rows, d=d, N=BINS), budget=budget) for d in grid)
+    grid = {
+        "full": (10, 20, 50, 100, 200, 400, 800),
+        "quick": (10, 50, 100, 200, 400),
+        "test": (10, 200),
+    }[effort]
+    by_bins = tuple(
+        Point(x=N, table=table("zipf", n=n_rows, d=D, N=N), budget=budget) for N in bins
+    )
+    by_d = tuple(
+        Point(x=d, table=table("zipf", n=n_rows, d=d, N=BINS), budget=budget) for d in grid
+    )
     return (
         Panel(key="N", title="(a) bins of the norm", x_label="N", lines=lines(contenders, by_bins)),
         Panel(key="d", title="(b) columns", x_label="d", lines=lines(contenders, by_d)),
@@ -84,7 +94,10 @@ def adaptive_claims(*panels: str) -> tuple[Claim, ...]:
             text=f"{name}: it follows the better of the two at a small cost (up to half more)",
             source="6.1",
             check=all_of(
-                *(best_of(panel, name, "GaussCov, clipped", "SeparateCov", factor=1.5) for panel in panels)
+                *(
+                    best_of(panel, name, "GaussCov, clipped", "SeparateCov", factor=1.5)
+                    for panel in panels
+                )
             ),
             why=WRONG_CHOICE,
         )

@@ -63,13 +63,17 @@ def _numbers(point: Point) -> tuple[float, float, float]:
 
 def dorsi(effort: Effort) -> Figure:
     """Error against d, n and p; then Algorithm 2 for few rows and for a small trace."""
-    dimensions = {"full": (5, 10, 20, 40, 80, 160), "quick": (5, 10, 20, 40, 80), "test": (10, 20, 40)}[
-        effort
-    ]
+    dimensions = {
+        "full": (5, 10, 20, 40, 80, 160),
+        "quick": (5, 10, 20, 40, 80),
+        "test": (10, 20, 40),
+    }[effort]
     sizes = {"full": (1e3, 1e4, 1e5), "quick": (1e3, 1e4, 1e5), "test": (1e3, 1e4)}[effort]
-    few = {"full": (100, 300, 1000, 3000, 10_000), "quick": (100, 300, 1000, 10_000), "test": (100, 1000)}[
-        effort
-    ]
+    few = {
+        "full": (100, 300, 1000, 3000, 10_000),
+        "quick": (100, 300, 1000, 10_000),
+        "test": (100, 1000),
+    }[effort]
     by_d = tuple(_point(d, n=N_ROWS, d=d) for d in dimensions)
     by_n = tuple(_point(n, n=int(n), d=20) for n in sizes)
     panels = (
@@ -77,9 +81,14 @@ def dorsi(effort: Effort) -> Figure:
         _additive("n", "Theorem 1: rows", "n", by_n),
         *(_every_norm(d) for d in WIDTHS),
         _projection("few", "Theorem 2: rows", "n", tuple(_point(n, n=n, d=D) for n in few)),
-        _projection("wide", "Theorem 2: columns", "d", tuple(_point(d, n=500, d=d) for d in dimensions)),
         _projection(
-            "trace", "Theorem 2: small trace", "N", tuple(_point(N, n=500, d=D, N=N) for N in (1, 2, 4))
+            "wide", "Theorem 2: columns", "d", tuple(_point(d, n=500, d=d) for d in dimensions)
+        ),
+        _projection(
+            "trace",
+            "Theorem 2: small trace",
+            "N",
+            tuple(_point(N, n=500, d=D, N=N) for N in (1, 2, 4)),
         ),
     )
     return Figure(
@@ -135,7 +144,9 @@ def _claims() -> tuple[Claim, ...]:
         Claim(
             text="The error grows like d**(1 + 1/p)",
             source="Theorem 1",
-            check=all_of(*(grows("d", name, 1 + 1 / p, 0.15, within=(10, inf)) for p, name in NORMS.items())),
+            check=all_of(
+                *(grows("d", name, 1 + 1 / p, 0.15, within=(10, inf)) for p, name in NORMS.items())
+            ),
         ),
         Claim(
             text="The error falls like 1/n",
@@ -145,7 +156,9 @@ def _claims() -> tuple[Claim, ...]:
         Claim(
             text="Algorithm 2 stays below Theorem 2's bound with constant 6",
             source="Theorem 2",
-            check=all_of(*(below_bound(key, "Algorithm 2", "bound") for key in ("few", "wide", "trace"))),
+            check=all_of(
+                *(below_bound(key, "Algorithm 2", "bound") for key in ("few", "wide", "trace"))
+            ),
         ),
         Claim(
             text="With few rows the error of Algorithm 2 grows no faster than sqrt(d)",
@@ -155,7 +168,9 @@ def _claims() -> tuple[Claim, ...]:
         Claim(
             text="Algorithm 2 improves on SeparateCov in all regimes",
             source="1.1",
-            check=all_of(*(beats(key, "Algorithm 2", "SeparateCov") for key in ("few", "wide", "trace"))),
+            check=all_of(
+                *(beats(key, "Algorithm 2", "SeparateCov") for key in ("few", "wide", "trace"))
+            ),
             why="Algorithm 2 leaves 3/10 of epsilon unspent, and the bounds compared in the paper have no constants",
         ),
         Claim(
@@ -188,7 +203,10 @@ def _claims() -> tuple[Claim, ...]:
             text="auto is not worse than Algorithm 2 (5 % for chance)",
             source="this project",
             check=all_of(
-                *(beats(key, "auto", "Algorithm 2", factor=1.05) for key in ("few", "wide", "trace"))
+                *(
+                    beats(key, "auto", "Algorithm 2", factor=1.05)
+                    for key in ("few", "wide", "trace")
+                )
             ),
         ),
     )
@@ -196,7 +214,12 @@ def _claims() -> tuple[Claim, ...]:
 
 def _every_norm(d: int) -> Panel:
     points = tuple(
-        Point(x=p, table=_table(N_ROWS, d, 1), budget=Budget(epsilon=EPSILON), metric=f"schatten:{p:g}")
+        Point(
+            x=p,
+            table=_table(N_ROWS, d, 1),
+            budget=Budget(epsilon=EPSILON),
+            metric=f"schatten:{p:g}",
+        )
         for p in (1.0, 1.5, 2.0, 3.0, 4.0, 8.0, 32.0)
     )
     return Panel(

@@ -8,7 +8,17 @@ such rows, and with noise for a public norm bound that holds.
 from math import sqrt
 
 from benchmarks.papers.claims import all_of, beats, changes_by, falls
-from benchmarks.papers.figure import Claim, Effort, Figure, Line, Panel, Point, Value, contender, table
+from benchmarks.papers.figure import (
+    Claim,
+    Effort,
+    Figure,
+    Line,
+    Panel,
+    Point,
+    Value,
+    contender,
+    table,
+)
 from dpcov import Budget
 
 SOURCE = "Wang, Xu, Yang (2019)"
@@ -29,19 +39,27 @@ def wang1(effort: Effort) -> Figure:
     settings = {
         "sparsity": [
             (f"sparsity {s:g}", {"p": P, "sparsity": s}, EPSILON)
-            for s in {"full": (0.1, 0.2, 0.3, 0.5), "quick": (0.1, 0.3, 0.5), "test": (0.1, 0.5)}[effort]
+            for s in {"full": (0.1, 0.2, 0.3, 0.5), "quick": (0.1, 0.3, 0.5), "test": (0.1, 0.5)}[
+                effort
+            ]
         ],
         "dimension": [
             (f"p = {p}", {"p": p, "sparsity": SPARSITY}, EPSILON)
-            for p in {"full": (50, 100, 200, 500), "quick": (50, 100, 200), "test": (50, 100)}[effort]
+            for p in {"full": (50, 100, 200, 500), "quick": (50, 100, 200), "test": (50, 100)}[
+                effort
+            ]
         ],
         "privacy": [
             (f"epsilon = {e:g}", {"p": 200 if effort == "full" else P, "sparsity": SPARSITY}, e)
-            for e in {"full": (0.1, 0.5, 1.0, 2.0), "quick": (0.1, 0.5, 2.0), "test": (0.1, 2.0)}[effort]
+            for e in {"full": (0.1, 0.5, 1.0, 2.0), "quick": (0.1, 0.5, 2.0), "test": (0.1, 2.0)}[
+                effort
+            ]
         ],
     }
     panels = [
-        _panel(key, honest, cases, effort) for honest in (False, True) for key, cases in settings.items()
+        _panel(key, honest, cases, effort)
+        for honest in (False, True)
+        for key, cases in settings.items()
     ]
     return Figure(
         name="wang1",
@@ -85,7 +103,12 @@ def _claims(labels: dict[str, list[str]]) -> tuple[Claim, ...]:
             ),
             check=all_of(
                 *(
-                    beats(f"dimension, {kind}", labels["dimension"][-1], labels["dimension"][0], factor=2.0)
+                    beats(
+                        f"dimension, {kind}",
+                        labels["dimension"][-1],
+                        labels["dimension"][0],
+                        factor=2.0,
+                    )
                     for kind in ("as published", "with a guarantee")
                 )
             ),
@@ -113,7 +136,10 @@ def _claims(labels: dict[str, list[str]]) -> tuple[Claim, ...]:
             text="With a guarantee, more rows help",
             source="this project",
             check=all_of(
-                *(changes_by("privacy, with a guarantee", label, at_most=1.0) for label in labels["privacy"])
+                *(
+                    changes_by("privacy, with a guarantee", label, at_most=1.0)
+                    for label in labels["privacy"]
+                )
             ),
         ),
         Claim(
@@ -130,21 +156,31 @@ def _claims(labels: dict[str, list[str]]) -> tuple[Claim, ...]:
     )
 
 
-def _panel(key: str, honest: bool, cases: list[tuple[str, dict[str, Value], float]], effort: Effort) -> Panel:
+def _panel(
+    key: str, honest: bool, cases: list[tuple[str, dict[str, Value], float]], effort: Effort
+) -> Panel:
     kind = "with a guarantee" if honest else "as published"
     lines = []
     for label, parameters, epsilon in cases:
         points = _points(parameters, epsilon, honest, effort)
         if honest:
             scaled = GAMMA / norm_bound(int(parameters["p"])) ** 2
-            made = contender(label, "thresholding", noise="upper-triangle", rule="hard", gamma=scaled)
+            made = contender(
+                label, "thresholding", noise="upper-triangle", rule="hard", gamma=scaled
+            )
         else:
             made = contender(label, "published DP-Thresholding", gamma=GAMMA)
         lines.append(Line(label=label, contender=made, points=points, metric="relative spectral"))
         if honest:
             auto = contender(f"auto, {label}", "auto")
             lines.append(
-                Line(label=auto.label, contender=auto, points=points, metric="relative spectral", ours=True)
+                Line(
+                    label=auto.label,
+                    contender=auto,
+                    points=points,
+                    metric="relative spectral",
+                    ours=True,
+                )
             )
     return Panel(
         key=f"{key}, {kind}",
@@ -155,8 +191,14 @@ def _panel(key: str, honest: bool, cases: list[tuple[str, dict[str, Value], floa
     )
 
 
-def _points(parameters: dict[str, Value], epsilon: float, honest: bool, effort: Effort) -> tuple[Point, ...]:
-    sizes = {"full": (1000, 2000, 5000, 10_000, 20_000), "quick": (1000, 5000, 20_000), "test": (1000, 8000)}
+def _points(
+    parameters: dict[str, Value], epsilon: float, honest: bool, effort: Effort
+) -> tuple[Point, ...]:
+    sizes = {
+        "full": (1000, 2000, 5000, 10_000, 20_000),
+        "quick": (1000, 5000, 20_000),
+        "test": (1000, 8000),
+    }
     bound = norm_bound(int(parameters["p"])) if honest else 1.0
     return tuple(
         Point(

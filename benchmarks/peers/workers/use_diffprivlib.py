@@ -32,7 +32,9 @@ def laplace(_, *, scale, size):
 
 
 def bounded_laplace(_, *, epsilon, sensitivity, value, size):
-    sampler = LaplaceBoundedDomain(epsilon=epsilon, sensitivity=sensitivity, lower=0, upper=float("inf"))
+    sampler = LaplaceBoundedDomain(
+        epsilon=epsilon, sensitivity=sensitivity, lower=0, upper=float("inf")
+    )
     return [sampler.randomise(value) for _ in range(size)]
 
 

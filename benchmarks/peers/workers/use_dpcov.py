@@ -54,7 +54,9 @@ def _gaussian(rho, d, size, where):
     budget = dpcov.Budget(rho=rho)
     drawn: list[float] = []
     while len(drawn) < size:
-        made = dpcov.second_moment(np.zeros((n, d)), norm_bound=1.0, budget=budget, mechanism="gaussian")
+        made = dpcov.second_moment(
+            np.zeros((n, d)), norm_bound=1.0, budget=budget, mechanism="gaussian"
+        )
         drawn.extend(n * made.second_moment(post="none")[where])
     return drawn[:size]
 

@@ -16,7 +16,9 @@ ONE_REPLACED = 2
 def _pca(rows, epsilon, count=None):
     n, d = rows.shape
     # A known origin: no budget for a mean, and the second moment about zero as for everybody.
-    domain = dp.numpy.array2_domain(num_columns=d, size=n, norm=1.0, p=2, origin=np.zeros(d), T=float)
+    domain = dp.numpy.array2_domain(
+        num_columns=d, size=n, norm=1.0, p=2, origin=np.zeros(d), T=float
+    )
     measurement = make_private_pca(domain, dp.symmetric_distance(), epsilon, num_components=count)
     return measurement(rows), f"spends epsilon = {measurement.map(ONE_REPLACED):.4g}"
 
@@ -45,7 +47,9 @@ def bingham(_, *, concentration, size):
     """First directions of 4 * concentration copies of e_1, at epsilon = 1 each."""
     copies = round(4 * concentration)
     rows = np.tile([1.0, 0.0], (copies, 1))
-    domain = dp.numpy.array2_domain(num_columns=2, size=copies, norm=1.0, p=2, origin=np.zeros(2), T=float)
+    domain = dp.numpy.array2_domain(
+        num_columns=2, size=copies, norm=1.0, p=2, origin=np.zeros(2), T=float
+    )
     budget = PCAEpsilons(eigvals=1.0, eigvecs=[1.0], mean=None)
     measurement = make_private_pca(domain, dp.symmetric_distance(), budget)
     return [measurement(rows).Vt[0, 0] ** 2 for _ in range(size)]

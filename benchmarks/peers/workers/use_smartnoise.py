@@ -13,7 +13,9 @@ def covariance(rows, *, epsilon, mechanism, lower, upper, delta=None):
     n, d = rows.shape
     budget = {"epsilon": epsilon} | ({} if delta is None else {"delta": delta})
     # With its protection of floating point the library knows the snapping mechanism only.
-    with sn.Analysis(neighboring="substitute", protect_floating_point=mechanism == "Automatic") as analysis:
+    with sn.Analysis(
+        neighboring="substitute", protect_floating_point=mechanism == "Automatic"
+    ) as analysis:
         data = sn.to_float(sn.Dataset(value=rows))
         released = sn.dp_covariance(
             data=data,
@@ -45,7 +47,9 @@ def noise(_, *, epsilon, mechanism, n, d, size, delta=None):
     rows, upper = np.full((n, d), 0.5), np.triu_indices(d)
     drawn: list[float] = []
     while len(drawn) < size:
-        matrix, _ = covariance(rows, epsilon=epsilon, delta=delta, mechanism=mechanism, lower=0.0, upper=1.0)
+        matrix, _ = covariance(
+            rows, epsilon=epsilon, delta=delta, mechanism=mechanism, lower=0.0, upper=1.0
+        )
         if not np.array_equal(matrix, matrix.T):
             raise ValueError("The released matrix is not symmetric.")
         drawn.extend(matrix[upper])

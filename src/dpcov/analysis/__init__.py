@@ -16,7 +16,10 @@ if TYPE_CHECKING:
     from dpcov.analysis.estimators.discriminant import PrivateLDA, PrivateQDA
     from dpcov.analysis.estimators.factor import PrivateFactorAnalysis
     from dpcov.analysis.estimators.pca import PrivatePCA
-    from dpcov.analysis.estimators.regression import PrivateComponentRegression, PrivateLinearRegression
+    from dpcov.analysis.estimators.regression import (
+        PrivateComponentRegression,
+        PrivateLinearRegression,
+    )
     from dpcov.analysis.estimators.ridge import PrivateRidge
     from dpcov.analysis.intervals.inference import (
         coefficient_intervals,
@@ -79,7 +82,9 @@ def __getattr__(name: str) -> Any:
     except ModuleNotFoundError as error:
         if error.name is None or not error.name.startswith("sklearn"):
             raise
-        raise UsageError("Estimators need scikit-learn. Install it: pip install 'dpcov[analysis]'") from None
+        raise UsageError(
+            "Estimators need scikit-learn. Install it: pip install 'dpcov[analysis]'"
+        ) from None
 
 
 def __dir__() -> list[str]:

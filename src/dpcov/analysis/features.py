@@ -37,7 +37,9 @@ def find_features(columns: Sequence[EncodedColumn], wanted: Iterable[str]) -> Pl
         exact = [i for i, column in enumerate(columns) if column.name == name]
         found = exact or [i for i, column in enumerate(columns) if column.source == name]
         if not found:
-            some = ", ".join(column.name for column in columns[:8]) + (", ..." if len(columns) > 8 else "")
+            some = ", ".join(column.name for column in columns[:8]) + (
+                ", ..." if len(columns) > 8 else ""
+            )
             raise InputError(f"This release has no feature called {name!r}. It has: {some}")
         places += found
     if len(set(places)) != len(places):
@@ -93,7 +95,9 @@ def feature_matrix(estimator: Any, columns: Sequence[EncodedColumn], X: Any) -> 
     centers = np.array([column.center for column in columns])
     frame = nw.from_native(X, eager_only=True, pass_through=True)
     if is_plain(columns):
-        numbers = validate_data(estimator, X, reset=False, dtype=np.float64, ensure_all_finite="allow-nan")
+        numbers = validate_data(
+            estimator, X, reset=False, dtype=np.float64, ensure_all_finite="allow-nan"
+        )
         return np.asarray(np.where(np.isnan(numbers), centers, numbers))
     if isinstance(frame, nw.DataFrame):
         cells = {name: _source(frame, name) for name in source_names(columns)}
@@ -114,7 +118,9 @@ def _source(frame: "nw.DataFrame[Any]", name: str) -> NDArray[Any]:
     cells = frame[name].to_numpy()
     if cells.dtype.kind in "biuf":
         return np.asarray(cells)
-    return np.array([cell.strip() if isinstance(cell, str) else cell for cell in cells], dtype=object)
+    return np.array(
+        [cell.strip() if isinstance(cell, str) else cell for cell in cells], dtype=object
+    )
 
 
 def _feature(cells: NDArray[Any], column: EncodedColumn) -> Array:

@@ -42,7 +42,9 @@ def without_references(release: Release, places: Places) -> tuple[Places, tuple[
     left_out: list[int] = []
     for source in source_names([columns[place] for place in places]):
         levels = [i for i, c in enumerate(columns) if c.source == source and c.kind == "category"]
-        missing = [i for i in chosen if columns[i].source == source and columns[i].kind == "missing"]
+        missing = [
+            i for i in chosen if columns[i].source == source and columns[i].kind == "missing"
+        ]
         if len(levels) > 1 and chosen.issuperset(levels):
             left_out += levels[:1] * bool(release.mean()[levels + missing].sum() > NEARLY_ALL)
     kept = [place for place in places if place not in left_out]
@@ -71,7 +73,9 @@ class Coding:
     reference: Array
 
 
-def coding_of(columns: Sequence[EncodedColumn], places: Places, references: Sequence[str]) -> Coding:
+def coding_of(
+    columns: Sequence[EncodedColumn], places: Places, references: Sequence[str]
+) -> Coding:
     """Code the chosen features, of which ``references`` are left out."""
     chosen = [columns[place] for place in places]
     directions = contrasts = np.eye(len(chosen))

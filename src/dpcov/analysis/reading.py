@@ -97,7 +97,9 @@ class Reading:
     @cached_property
     def shifts(self) -> Array:
         """Encoded values of what original units have at zero, or of the means where they are subtracted; (p,)."""
-        return np.asarray((self.mean - self.centers * self.release.has_intercept) / self.half_ranges)
+        return np.asarray(
+            (self.mean - self.centers * self.release.has_intercept) / self.half_ranges
+        )
 
     @cached_property
     def edge(self) -> float:
@@ -107,7 +109,9 @@ class Reading:
     def largest_noise(self, scales: Array | None = None) -> float:
         """Largest eigenvalue that noise alone would have in encoded units times ``scales``; zero where unknown."""
         scales = np.ones(len(self.places)) if scales is None else scales
-        return 0.0 if self.noise is None else largest_noise_eigenvalue(self.noise, scales, self.shifts)
+        return (
+            0.0 if self.noise is None else largest_noise_eigenvalue(self.noise, scales, self.shifts)
+        )
 
     def clear_of_noise(self, scales: Array) -> float:
         """Variance from which a component in such units stands out of the noise; zero where that is unknown."""

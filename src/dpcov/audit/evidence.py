@@ -57,11 +57,18 @@ def gather(
     coins: np.random.Generator,
 ) -> Evidence:
     """Lower confidence bound on a promise's number, from ``draws`` counted releases of the most telling pair."""
-    candidates = [_Candidate(pair=pair, both=drawers(mechanism, budget, pair, entropy)) for pair in pairs]
+    candidates = [
+        _Candidate(pair=pair, both=drawers(mechanism, budget, pair, entropy)) for pair in pairs
+    ]
     for share, kept in ((PILOT, FINALISTS), (SECOND_LOOK, FINALISTS)):
-        lessons = [each.look(max(draws // share, FEWEST), promise, draws, coins) for each in candidates]
+        lessons = [
+            each.look(max(draws // share, FEWEST), promise, draws, coins) for each in candidates
+        ]
         order = sorted(range(len(lessons)), key=lambda each: -lessons[each].promising)[:kept]
-        candidates, lessons = [candidates[each] for each in order], [lessons[each] for each in order]
+        candidates, lessons = (
+            [candidates[each] for each in order],
+            [lessons[each] for each in order],
+        )
     bound, score = lessons[0].count(*by_coin(candidates[0].both, draws, coins), promise, alpha)
     finalists = tuple(each.pair for each in candidates)
     return Evidence(bound=bound, score=score, pair=finalists[0], finalists=finalists)

@@ -70,7 +70,8 @@ class Lesson:
         if not normal:
             return guessed, self.name
         return max(
-            (guessed, self.name), (normal_bound(promise, (one.projected, other.projected), share), NORMAL)
+            (guessed, self.name),
+            (normal_bound(promise, (one.projected, other.projected), share), NORMAL),
         )
 
     def _measured(self, releases: Iterable[NoisyStatistics]) -> "_Measured":
@@ -98,7 +99,8 @@ def teach(first: Releases, second: Releases, promise: Promise, n_rows: int, alph
     reader, bound = Reader([*first, *second], n_rows), bound_for(promise)
     outcomes = reader(first), reader(second)
     halves = [
-        (outcomes[0].take(half), outcomes[1].take(half)) for half in (slice(0, None, 2), slice(1, None, 2))
+        (outcomes[0].take(half), outcomes[1].take(half))
+        for half in (slice(0, None, 2), slice(1, None, 2))
     ]
     taught, whole = [learn(*half) for half in halves], learn(*outcomes)
     compared = []
@@ -115,7 +117,9 @@ def teach(first: Releases, second: Releases, promise: Promise, n_rows: int, alph
         normal = _projected(smooth, *outcomes)
         tested = _scored(_projected(smooth, *halves[0]), halves[1])
         promising = max(promising, normal_bound(promise, tested, alpha))
-    return Lesson(reader=reader, name=name, score=score, rules=rules, normal=normal, promising=promising)
+    return Lesson(
+        reader=reader, name=name, score=score, rules=rules, normal=normal, promising=promising
+    )
 
 
 def _scored(score: Score, outcomes: tuple[Outcomes, Outcomes]) -> Tables:

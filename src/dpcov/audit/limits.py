@@ -84,7 +84,9 @@ def claimed(promise: Promise) -> Fraction:
     return promise.rho if isinstance(promise, ZCDP) else promise.epsilon
 
 
-def epsilon_bound(right: Counts, wrong: Counts, total: int, alpha: float, delta: float = 0.0) -> Scores:
+def epsilon_bound(
+    right: Counts, wrong: Counts, total: int, alpha: float, delta: float = 0.0
+) -> Scores:
     """Epsilon of the odds of a right guess.
 
     Under pure epsilon a guess is right with probability e^epsilon / (1 + e^epsilon) at most, whatever was released.
@@ -140,7 +142,9 @@ def choose_rule(bound: Bound, tables: Tables, alpha: float = ALPHA) -> tuple[Rul
     return Rule(low=float(lows[low]), high=float(highs[high])), float(values[high, low])
 
 
-def refutes(promise: Promise, first: Sequence[float] | Scores, second: Sequence[float] | Scores) -> bool:
+def refutes(
+    promise: Promise, first: Sequence[float] | Scores, second: Sequence[float] | Scores
+) -> bool:
     """Whether the scores of two neighboring tables contradict a promise."""
     return lower_bound(promise, first, second) > float(claimed(promise))
 
@@ -184,7 +188,11 @@ def lower_bound_epsilon(
     alpha: float = ALPHA,
 ) -> float:
     """Lower confidence bound on epsilon from scores on two neighboring tables."""
-    promise = ApproxDP(epsilon=Fraction(0), delta=Fraction(delta)) if delta else PureDP(epsilon=Fraction(0))
+    promise = (
+        ApproxDP(epsilon=Fraction(0), delta=Fraction(delta))
+        if delta
+        else PureDP(epsilon=Fraction(0))
+    )
     return lower_bound(promise, first, second, alpha=alpha)
 
 
@@ -196,7 +204,11 @@ def lower_bound_rho(
 
 
 def lower_bound_of_event(
-    first: Scores, second: Scores, event: Callable[[Scores], NDArray[np.bool_]], *, alpha: float = ALPHA
+    first: Scores,
+    second: Scores,
+    event: Callable[[Scores], NDArray[np.bool_]],
+    *,
+    alpha: float = ALPHA,
 ) -> float:
     """Lower confidence bound on log P(event) / Q(event), for an event that was chosen before the draws."""
     low = clopper_pearson(int(event(first).sum()), first.size, alpha / 2)[0]

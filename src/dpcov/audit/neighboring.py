@@ -109,10 +109,16 @@ def random_pair(relation: Neighbors, n_features: int, random: np.random.Generato
     n_rows = int(random.integers(2, 7))
     directions = random.normal(size=(n_rows + 1, n_features))
     directions /= np.linalg.norm(directions, axis=1, keepdims=True)
-    lengths = np.where(random.random(n_rows + 1) < 0.5, 1.0, 2.0 ** -random.uniform(0.0, 6.0, n_rows + 1))
+    lengths = np.where(
+        random.random(n_rows + 1) < 0.5, 1.0, 2.0 ** -random.uniform(0.0, 6.0, n_rows + 1)
+    )
     rows = into_ball(directions * lengths[:, None])
     kind = random.integers(3)
     rest = (
-        rows[2:] * 0.0 if kind == 0 else np.repeat(rows[2:3], n_rows - 1, axis=0) if kind == 1 else rows[2:]
+        rows[2:] * 0.0
+        if kind == 0
+        else np.repeat(rows[2:3], n_rows - 1, axis=0)
+        if kind == 1
+        else rows[2:]
     )
     return pair_of(relation, rest, rows[0], rows[1], label="random")

@@ -29,7 +29,9 @@ def shift_below(first: Array, second: Array, alpha: float) -> float:
     if scatter == 0.0:
         return LARGEST_SHIFT if first[0] != second[0] else 0.0
     variance = scatter / freedom
-    error = math.sqrt(variance * (1.0 / first.size + 1.0 / second.size)) * stats.t.isf(alpha / 4, freedom)
+    error = math.sqrt(variance * (1.0 / first.size + 1.0 / second.size)) * stats.t.isf(
+        alpha / 4, freedom
+    )
     distance = abs(float(first.mean() - second.mean())) - error
     largest_variance = scatter / float(stats.chi2.ppf(alpha / 2, freedom))
     return min(LARGEST_SHIFT, max(0.0, float(distance)) / math.sqrt(largest_variance))

@@ -80,7 +80,9 @@ class Reader:
         }
         counts = Counter(map(_label, known))
         # In an order that says nothing of the table that a label came from.
-        often = sorted((-count, repr(label), label) for label, count in counts.items() if count >= OFTEN)
+        often = sorted(
+            (-count, repr(label), label) for label, count in counts.items() if count >= OFTEN
+        )
         self._labels = {label: number for number, (*_, label) in enumerate(often)}
         self._n_rows = n_rows
 
@@ -93,9 +95,13 @@ class Reader:
         ]
         low_bits = [_low_bits(array) for array in arrays]
         return Outcomes(
-            numbers=np.concatenate([*arrays, matrices.reshape(len(releases), -1)], axis=1, dtype=np.float64),
+            numbers=np.concatenate(
+                [*arrays, matrices.reshape(len(releases), -1)], axis=1, dtype=np.float64
+            ),
             matrices=matrices,
-            labels=np.array([self._labels.get(_label(each), len(self._labels)) for each in releases]),
+            labels=np.array(
+                [self._labels.get(_label(each), len(self._labels)) for each in releases]
+            ),
             low_bits=np.concatenate([np.empty((len(releases), 0)), *low_bits], axis=1),
             family=releases[0].noise.family if releases[0].noise is not None else "",
         )

@@ -91,7 +91,9 @@ def released(
 def along_difference(statistics: Releases, pair: Neighboring) -> NDArray[np.float64]:
     """Score for any mechanism: the released matrix along the difference of the two tables' moments."""
     direction = pair.difference
-    return np.array([np.vdot(unit_estimate(each, len(pair.first)).matrix, direction) for each in statistics])
+    return np.array(
+        [np.vdot(unit_estimate(each, len(pair.first)).matrix, direction) for each in statistics]
+    )
 
 
 def half_noise(budget: Budget) -> Budget:

@@ -89,7 +89,8 @@ class _Trees:
     def _binned(self, features: Array) -> Bins:
         columns = zip(self.edges, features.T, strict=True)
         return np.array(
-            [np.searchsorted(edges, column, side="right") for edges, column in columns], dtype=np.intp
+            [np.searchsorted(edges, column, side="right") for edges, column in columns],
+            dtype=np.intp,
         )
 
 

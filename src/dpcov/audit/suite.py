@@ -115,7 +115,9 @@ class Finding:
         """
         if self.bound > self.claim:
             return "refuted"
-        caught = costs_nothing(self.promise) or (self.control is not None and self.control > self.claim)
+        caught = costs_nothing(self.promise) or (
+            self.control is not None and self.control > self.claim
+        )
         return "ok" if caught else "no power"
 
 
@@ -158,7 +160,10 @@ def audit(
     >>> {finding.verdict for finding in audit(cases_of([Zero()]), effort, seed=1)}
     {'ok'}
     """
-    jobs = [(case, effort, None if seed is None else (seed, number)) for number, case in enumerate(cases)]
+    jobs = [
+        (case, effort, None if seed is None else (seed, number))
+        for number, case in enumerate(cases)
+    ]
     if processes == 1:
         yield from map(_audit_job, jobs)
         return
@@ -177,7 +182,8 @@ def audit_case(case: Case, effort: Effort, entropy: Entropy, coins: np.random.Ge
     start = time.perf_counter()
     pairs = known_pairs(case.neighbors, case.n_features)[: effort.candidates]
     pairs += [
-        random_pair(case.neighbors, case.n_features, coins) for _ in range(effort.candidates - len(pairs))
+        random_pair(case.neighbors, case.n_features, coins)
+        for _ in range(effort.candidates - len(pairs))
     ]
     promise = case.mechanism.calibrate(problem_of(pairs[0], pairs[0].first), case.budget).promise
     pace = seconds_per_release(drawers(case.mechanism, case.budget, pairs[0], entropy))

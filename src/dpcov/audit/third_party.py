@@ -29,4 +29,6 @@ def load_mechanism(place: str) -> Mechanism[Any]:
     try:
         return found()
     except TypeError:
-        raise UsageError(f"{place} cannot be built without arguments. Give its options defaults.") from None
+        raise UsageError(
+            f"{place} cannot be built without arguments. Give its options defaults."
+        ) from None

@@ -30,20 +30,28 @@ def audit(
         ),
     ] = None,
     deep: Annotated[
-        bool, typer.Option("--deep", help="8 times the releases, and random tables too; minutes a case.")
+        bool,
+        typer.Option("--deep", help="8 times the releases, and random tables too; minutes a case."),
     ] = False,
     seconds: Annotated[
         float | None,
-        typer.Option("--seconds", min=0.01, help="Longest time for each case, instead of 30 or 600."),
+        typer.Option(
+            "--seconds", min=0.01, help="Longest time for each case, instead of 30 or 600."
+        ),
     ] = None,
     processes: Annotated[
         int | None,
-        typer.Option("--processes", min=1, help="Cases audited at the same time; one per core by default."),
+        typer.Option(
+            "--processes", min=1, help="Cases audited at the same time; one per core by default."
+        ),
     ] = None,
     neighbors: Annotated[
-        str | None, typer.Option("--neighbors", help="Only this relation: replace-one or add-remove-one.")
+        str | None,
+        typer.Option("--neighbors", help="Only this relation: replace-one or add-remove-one."),
     ] = None,
-    columns: Annotated[int, typer.Option("--columns", min=2, help="Columns of the made-up tables.")] = 2,
+    columns: Annotated[
+        int, typer.Option("--columns", min=2, help="Columns of the made-up tables.")
+    ] = 2,
     epsilon: options.Epsilon = None,
     delta: options.Delta = None,
     rho: options.Rho = None,
@@ -51,7 +59,8 @@ def audit(
         int | None, typer.Option("--seed", help="Repeat an audit's draws; none by default.")
     ] = None,
     out: Annotated[
-        Path | None, typer.Option("--out", "-o", help="Also write the table to a .json or .csv file.")
+        Path | None,
+        typer.Option("--out", "-o", help="Also write the table to a .json or .csv file."),
     ] = None,
     force: options.Force = False,
     quiet: options.Quiet = False,
@@ -85,7 +94,9 @@ def audit(
         n_features=columns,
     )
     if not cases:
-        raise UsageError("No claim to audit: the mechanism knows no such relation or kind of budget.")
+        raise UsageError(
+            "No claim to audit: the mechanism knows no such relation or kind of budget."
+        )
     findings, together = [], min(thread_count(processes), len(cases))
     with steps_progress("Auditing", quiet=quiet) as tell:
         for finding in suite.audit(cases, _effort(deep, seconds), seed=seed, processes=together):

@@ -12,7 +12,9 @@ EXAMPLE = "Example: dpcov export patients.dpcov --what correlation --post psd -o
 
 def export(
     release: options.ReleaseFile,
-    output: Annotated[Path, typer.Option("-o", "--output", help="File to write: .csv, .json, .npz or .R.")],
+    output: Annotated[
+        Path, typer.Option("-o", "--output", help="File to write: .csv, .json, .npz or .R.")
+    ],
     what: Annotated[
         str, typer.Option("--what", help="covariance, correlation, second-moment or mean.")
     ] = "covariance",
@@ -21,7 +23,8 @@ def export(
     ] = None,
     post: options.Post = None,
     format: Annotated[
-        str | None, typer.Option("--format", help="csv, json, npz or r; by default the file's ending.")
+        str | None,
+        typer.Option("--format", help="csv, json, npz or r; by default the file's ending."),
     ] = None,
     force: options.Force = False,
 ) -> None:
@@ -47,7 +50,9 @@ def export(
         format=cast(Any, format),
         overwrite=force,
     )
-    typer.echo(f"Wrote {output}: {what} of {options.counted(len(loaded.feature_names), 'feature')}.")
+    typer.echo(
+        f"Wrote {output}: {what} of {options.counted(len(loaded.feature_names), 'feature')}."
+    )
 
 
 def _one_of(name: str, value: str, known: tuple[str, ...]) -> None:

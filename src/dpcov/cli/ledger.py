@@ -8,7 +8,9 @@ from dpcov.cli import options
 
 app = typer.Typer(no_args_is_help=True, help="Keep the account of privacy budgets.")
 
-CREATE_EXAMPLE = "Example: dpcov ledger create ledger.sqlite --dataset patients --epsilon 4 --delta 1e-6"
+CREATE_EXAMPLE = (
+    "Example: dpcov ledger create ledger.sqlite --dataset patients --epsilon 4 --delta 1e-6"
+)
 LIST_EXAMPLE = "Example: dpcov ledger list ledger.sqlite"
 SHOW_EXAMPLE = "Example: dpcov ledger show ledger.sqlite --dataset patients"
 VERIFY_EXAMPLE = "Example: dpcov ledger verify ledger.sqlite"
@@ -48,7 +50,11 @@ def create(
     budget = options.budget_from(epsilon, delta, rho)
     rule = None if composition is None else check_composition(composition, budget.promise)
     Ledger(ledger).create(
-        dataset, budget, check_neighbors(neighbors), composition=rule, rows_per_person=rows_per_person
+        dataset,
+        budget,
+        check_neighbors(neighbors),
+        composition=rule,
+        rows_per_person=rows_per_person,
     )
     typer.echo(f"Dataset {dataset} may spend {budget.promise} in total ({neighbors} neighbors).")
 
@@ -73,7 +79,9 @@ def show(ledger: options.LedgerPlace, dataset: Dataset) -> None:
     book = Ledger(ledger)
     for entry in book.entries(dataset):
         when = entry.reserved_at[:19]
-        typer.echo(f"{entry.id:>4}  {when}  {entry.state:<9}  {entry.spend.mechanism}  {entry.spend.promise}")
+        typer.echo(
+            f"{entry.id:>4}  {when}  {entry.state:<9}  {entry.spend.mechanism}  {entry.spend.promise}"
+        )
     balance = book.remaining(dataset)
     if balance.rows_per_person is not None:
         typer.echo(f"Unit: {options.counted(balance.rows_per_person, 'row')} per person")
@@ -81,7 +89,9 @@ def show(ledger: options.LedgerPlace, dataset: Dataset) -> None:
         left = balance.remaining[unit]
         rounded = format_number(shorten_down(left)) if left > 0 else "0"
         spent = format_number(balance.spent[unit])
-        typer.echo(f"{unit_words(unit)}: total {format_number(total)}, spent {spent}, left {rounded}")
+        typer.echo(
+            f"{unit_words(unit)}: total {format_number(total)}, spent {spent}, left {rounded}"
+        )
     typer.echo(balance.in_words)
 
 
@@ -91,7 +101,8 @@ def verify(
     receipt: Annotated[
         str | None,
         typer.Option(
-            "--receipt", help="What an earlier verify printed: proves that nothing before it was rewritten."
+            "--receipt",
+            help="What an earlier verify printed: proves that nothing before it was rewritten.",
         ),
     ] = None,
 ) -> None:
@@ -116,6 +127,10 @@ def verify(
 def _ranges(numbers: tuple[int, ...]) -> str:
     """Write sorted numbers as ranges, such as 1-4, 7."""
     starts = [n for place, n in enumerate(numbers) if place == 0 or numbers[place - 1] != n - 1]
-    ends = [n for place, n in enumerate(numbers) if place + 1 == len(numbers) or numbers[place + 1] != n + 1]
+    ends = [
+        n
+        for place, n in enumerate(numbers)
+        if place + 1 == len(numbers) or numbers[place + 1] != n + 1
+    ]
     ranges = [f"{a}-{b}" if a < b else f"{a}" for a, b in zip(starts, ends, strict=True)]
     return ", ".join(ranges[:20]) + (", ..." if len(ranges) > 20 else "") or "none"

@@ -64,10 +64,16 @@ class Commands(TyperGroup):
             if error.errno in (None, errno.EPIPE):
                 raise
             # The system's own words; the error's text would hold the path as well.
-            _fail(f"A path cannot be used: {os.strerror(error.errno).lower()}. Check the paths.", 1, error)
+            _fail(
+                f"A path cannot be used: {os.strerror(error.errno).lower()}. Check the paths.",
+                1,
+                error,
+            )
 
 
-def _warn(message: Warning | str, category: object, filename: str, *place: Any, **code: Any) -> None:
+def _warn(
+    message: Warning | str, category: object, filename: str, *place: Any, **code: Any
+) -> None:
     """Show a warning without the line of code that it comes from."""
     typer.echo(f"Warning: {message}", err=True)
 
@@ -133,7 +139,10 @@ def _version(wanted: bool) -> None:
 @app.callback()
 def main(
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and stop.")
+        bool,
+        typer.Option(
+            "--version", callback=_version, is_eager=True, help="Print the version and stop."
+        ),
     ] = False,
 ) -> None:
     """Release the covariance matrix of a sensitive table once, under differential privacy."""

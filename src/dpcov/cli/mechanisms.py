@@ -14,7 +14,9 @@ _GUARANTEES = {"PureDP": "epsilon", "ZCDP": "rho", "ApproxDP": "epsilon,delta"}
 
 
 def mechanisms(
-    name: Annotated[str | None, typer.Argument(help="Describe this mechanism and its options.")] = None,
+    name: Annotated[
+        str | None, typer.Argument(help="Describe this mechanism and its options.")
+    ] = None,
 ) -> None:
     """List the mechanisms, or describe one with its options (--option NAME=VALUE of dpcov release)."""
     from dpcov.mechanisms.registry import MECHANISMS, find_mechanism

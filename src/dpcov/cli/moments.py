@@ -27,13 +27,17 @@ MERGE = "Example: dpcov moments merge north.moments south.moments --key site.key
 
 def _check_ending(output: Path) -> Path:
     if output.suffix != ".moments":
-        raise UsageError("End the file name in .moments; that is how a release knows saved moments.")
+        raise UsageError(
+            "End the file name in .moments; that is how a release knows saved moments."
+        )
     return output
 
 
 Saved = Annotated[
     Path,
-    typer.Option("-o", "--output", help="File of moments to write (.moments).", callback=_check_ending),
+    typer.Option(
+        "-o", "--output", help="File of moments to write (.moments).", callback=_check_ending
+    ),
 ]
 
 
@@ -48,8 +52,12 @@ def key(path: Annotated[Path, typer.Argument(help="Key file to write.")]) -> Non
 
 @app.command(epilog=GATHER)
 def gather(
-    parts: Annotated[list[str], typer.Argument(help="Files with the table's rows, each read once.")],
-    schema: Annotated[Path, typer.Option("--schema", help="Schema file with public bounds (TOML).")],
+    parts: Annotated[
+        list[str], typer.Argument(help="Files with the table's rows, each read once.")
+    ],
+    schema: Annotated[
+        Path, typer.Option("--schema", help="Schema file with public bounds (TOML).")
+    ],
     output: Saved,
     key_file: options.KeyFile = None,
     passphrase_env: options.PassphraseEnv = None,
@@ -62,7 +70,9 @@ def gather(
     by: options.By = None,
     resume: Annotated[
         bool,
-        typer.Option("--resume", help="Go on with the output file: parts that it holds are not read again."),
+        typer.Option(
+            "--resume", help="Go on with the output file: parts that it holds are not read again."
+        ),
     ] = False,
     force: options.Force = False,
     quiet: options.Quiet = False,
@@ -104,7 +114,9 @@ def gather(
 
 @app.command(epilog=MERGE)
 def merge(
-    files: Annotated[list[Path], typer.Argument(help="Files of moments, all locked with the same key.")],
+    files: Annotated[
+        list[Path], typer.Argument(help="Files of moments, all locked with the same key.")
+    ],
     output: Saved,
     key_file: options.KeyFile = None,
     passphrase_env: options.PassphraseEnv = None,
@@ -128,7 +140,9 @@ def _check_parts(parts: Iterable[str]) -> None:
     seen: set[Path] = set()
     for part in parts:
         if part == "-" or not Path(part).is_file():
-            raise DataError(f"There is no file '{Path(part).name}'. Check the path; parts are files.")
+            raise DataError(
+                f"There is no file '{Path(part).name}'. Check the path; parts are files."
+            )
         if (place := Path(part).resolve()) in seen:
             raise UsageError("A part is named twice; its rows would count twice.")
         seen.add(place)

@@ -31,10 +31,15 @@ def _warned(url: str | None) -> str | None:
     return url
 
 
-Epsilon = Annotated[str | None, typer.Option("--epsilon", help="Privacy budget epsilon, a decimal number.")]
-Delta = Annotated[str | None, typer.Option("--delta", help="Privacy budget delta, for example 1e-6.")]
+Epsilon = Annotated[
+    str | None, typer.Option("--epsilon", help="Privacy budget epsilon, a decimal number.")
+]
+Delta = Annotated[
+    str | None, typer.Option("--delta", help="Privacy budget delta, for example 1e-6.")
+]
 Rho = Annotated[
-    str | None, typer.Option("--rho", help="Privacy budget rho of zCDP, instead of epsilon and delta.")
+    str | None,
+    typer.Option("--rho", help="Privacy budget rho of zCDP, instead of epsilon and delta."),
 ]
 NeighborsOption = Annotated[
     str,
@@ -71,11 +76,15 @@ ShownLedger = Annotated[
 ]
 TableFile = Annotated[
     str | None,
-    typer.Argument(help="CSV, Parquet, Arrow, npy or npz file; - reads CSV from stdin.", metavar="DATA"),
+    typer.Argument(
+        help="CSV, Parquet, Arrow, npy or npz file; - reads CSV from stdin.", metavar="DATA"
+    ),
 ]
 Sql = Annotated[
     str | None,
-    typer.Option("--sql", help="A SELECT whose result is the table, instead of a file; needs --db."),
+    typer.Option(
+        "--sql", help="A SELECT whose result is the table, instead of a file; needs --db."
+    ),
 ]
 Db = Annotated[
     str | None,
@@ -96,7 +105,8 @@ DbEnv = Annotated[
 ]
 
 MechanismOption = Annotated[
-    str, typer.Option("--mechanism", help="Which mechanism draws the noise; auto chooses and says why.")
+    str,
+    typer.Option("--mechanism", help="Which mechanism draws the noise; auto chooses and says why."),
 ]
 MechanismOptions = Annotated[
     list[str] | None,
@@ -120,14 +130,19 @@ PassphraseEnv = Annotated[
 ]
 Engine = Annotated[
     str | None,
-    typer.Option("--engine", help="Where to gather moments: local, dask, spark or device; same result."),
+    typer.Option(
+        "--engine", help="Where to gather moments: local, dask, spark or device; same result."
+    ),
 ]
 Threads = Annotated[
-    int | None, typer.Option("--threads", min=1, help="Threads of the local engine; all cores by default.")
+    int | None,
+    typer.Option("--threads", min=1, help="Threads of the local engine; all cores by default."),
 ]
 MemoryLimit = Annotated[
     float | None,
-    typer.Option("--memory-limit", help="GiB that gathering may take; what cannot fit is refused first."),
+    typer.Option(
+        "--memory-limit", help="GiB that gathering may take; what cannot fit is refused first."
+    ),
 ]
 
 
@@ -136,7 +151,9 @@ def budget_from(epsilon: str | None, delta: str | None, rho: str | None) -> "Bud
     from dpcov.privacy.budget import Budget
 
     if epsilon is None and delta is None and rho is None:
-        raise UsageError("State the privacy budget: --epsilon E --delta D, --epsilon E, or --rho R.")
+        raise UsageError(
+            "State the privacy budget: --epsilon E --delta D, --epsilon E, or --rho R."
+        )
     return Budget(epsilon=epsilon, delta=delta, rho=rho)
 
 
@@ -180,7 +197,9 @@ def key_from(key_file: Path | None, passphrase_env: str | None) -> "Key":
         return Key.from_file(key_file)
     passphrase = os.environ.get(passphrase_env or "", "")
     if not passphrase:
-        raise UsageError("The variable that --passphrase-env names is not set. Set it to the passphrase.")
+        raise UsageError(
+            "The variable that --passphrase-env names is not set. Set it to the passphrase."
+        )
     return Key.from_passphrase(passphrase)
 
 
@@ -199,11 +218,20 @@ def balance_of(release: "Release", ledger: str | None) -> "Balance | None":
 def check_output(output: Path, *inputs: object) -> None:
     """Refuse to write over what the command reads, also with --force: rows or a ledger would be lost."""
     for used in inputs:
-        if isinstance(used, str | Path) and output.exists() and Path(used).exists() and output.samefile(used):
-            raise UsageError(f"{output} is read by this command, so it is not written. Choose another name.")
+        if (
+            isinstance(used, str | Path)
+            and output.exists()
+            and Path(used).exists()
+            and output.samefile(used)
+        ):
+            raise UsageError(
+                f"{output} is read by this command, so it is not written. Choose another name."
+            )
 
 
-def table_from(data: str | None, sql: str | None, db: str | None, db_env: str | None) -> "str | Query":
+def table_from(
+    data: str | None, sql: str | None, db: str | None, db_env: str | None
+) -> "str | Query":
     """Return what to read: the file, or the query to a database; exactly one of them must be given."""
     if sql is None:
         if db is not None or db_env is not None:
@@ -224,7 +252,9 @@ def _database_url(db: str | None, db_env: str | None) -> str:
     if db_env is not None:
         url = os.environ.get(db_env, "")
         if not url:
-            raise UsageError("The variable that --db-env names is not set. Set it to the database URL.")
+            raise UsageError(
+                "The variable that --db-env names is not set. Set it to the database URL."
+            )
         return url
     assert db is not None
     return db

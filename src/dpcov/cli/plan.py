@@ -33,11 +33,13 @@ def plan(
     trace: Annotated[
         list[float] | None,
         typer.Option(
-            "--trace", help="Mean squared row length over the squared norm bound, in (0, 1]; repeatable."
+            "--trace",
+            help="Mean squared row length over the squared norm bound, in (0, 1]; repeatable.",
         ),
     ] = None,
     spectrum: Annotated[
-        str, typer.Option("--spectrum", help="Assumed eigenvalues: flat, power (1/k) or steep (1/k^2).")
+        str,
+        typer.Option("--spectrum", help="Assumed eigenvalues: flat, power (1/k) or steep (1/k^2)."),
     ] = "power",
     plot: Annotated[
         Path | None, typer.Option("--plot", help="Also draw the table into a .png or .svg.")
@@ -81,7 +83,9 @@ def _write_page(html: Path, assumptions: "Sequence[Assumption]", force: bool) ->
     from dpcov.pipeline.plan.page import render_plan
     from dpcov.pipeline.plan.sweep import sweep
 
-    typer.echo("Predicting the same for smaller and larger budgets; this may take a few minutes.", err=True)
+    typer.echo(
+        "Predicting the same for smaller and larger budgets; this may take a few minutes.", err=True
+    )
     with steps_progress("Predicting") as progress:
         made = sweep(assumptions, progress)
     write_file(html, render_plan(made), overwrite=force)
@@ -89,7 +93,10 @@ def _write_page(html: Path, assumptions: "Sequence[Assumption]", force: bool) ->
 
 
 def _draw(
-    plot: Path, assumptions: "Sequence[Assumption]", found: "Sequence[tuple[Prediction, ...]]", force: bool
+    plot: Path,
+    assumptions: "Sequence[Assumption]",
+    found: "Sequence[tuple[Prediction, ...]]",
+    force: bool,
 ) -> None:
     from dpcov.files import write_file
     from dpcov.pipeline.plan.figure import draw_plan

@@ -28,7 +28,9 @@ def rows_progress(*, show_rows: bool, quiet: bool) -> Iterator[Progress | None]:
 
 
 @contextmanager
-def steps_progress(what: str, *, quiet: bool = False) -> Iterator[Callable[[int, int], None] | None]:
+def steps_progress(
+    what: str, *, quiet: bool = False
+) -> Iterator[Callable[[int, int], None] | None]:
     """Show a bar for public steps whose number is known; nothing where nobody watches."""
     if quiet or not sys.stderr.isatty():
         yield None

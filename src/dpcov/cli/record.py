@@ -17,23 +17,35 @@ EXAMPLE = (
 def record(
     release: options.ReleaseFile,
     output: Annotated[
-        Path, typer.Option("-o", "--output", help="File to write: JSON, or Markdown for a checklist.")
+        Path,
+        typer.Option("-o", "--output", help="File to write: JSON, or Markdown for a checklist."),
     ],
     kind: Annotated[
         str,
         typer.Option(
-            "--kind", help="registry: an entry for a deployment registry. checklist: for evaluators."
+            "--kind",
+            help="registry: an entry for a deployment registry. checklist: for evaluators.",
         ),
     ] = "registry",
-    curator: Annotated[str, typer.Option("--curator", help="Who holds the data and publishes.")] = "",
-    intended_use: Annotated[str, typer.Option("--intended-use", help="What the release is for.")] = "",
-    description: Annotated[str, typer.Option("--description", help="What was released, in a sentence.")] = "",
-    sector: Annotated[str, typer.Option("--sector", help="For example health, official statistics.")] = "",
+    curator: Annotated[
+        str, typer.Option("--curator", help="Who holds the data and publishes.")
+    ] = "",
+    intended_use: Annotated[
+        str, typer.Option("--intended-use", help="What the release is for.")
+    ] = "",
+    description: Annotated[
+        str, typer.Option("--description", help="What was released, in a sentence.")
+    ] = "",
+    sector: Annotated[
+        str, typer.Option("--sector", help="For example health, official statistics.")
+    ] = "",
     published: Annotated[
         str, typer.Option("--published", metavar="YYYY-MM-DD", help="Date of publication.")
     ] = "",
     link: Annotated[str, typer.Option("--link", help="Where the release is found.")] = "",
-    justification: Annotated[str, typer.Option("--justification", help="Why this budget was chosen.")] = "",
+    justification: Annotated[
+        str, typer.Option("--justification", help="Why this budget was chosen.")
+    ] = "",
     ledger: options.ShownLedger = None,
     force: options.Force = False,
 ) -> None:

@@ -19,7 +19,9 @@ EXAMPLE = (
 
 
 def release(
-    schema: Annotated[Path, typer.Option("--schema", help="Schema file with public bounds (TOML).")],
+    schema: Annotated[
+        Path, typer.Option("--schema", help="Schema file with public bounds (TOML).")
+    ],
     output: Annotated[Path, typer.Option("-o", "--output", help="Release file to write.")],
     data: options.TableFile = None,
     sql: options.Sql = None,
@@ -34,7 +36,8 @@ def release(
     option: options.MechanismOptions = None,
     neighbors: options.NeighborsOption = "replace-one",
     rows: Annotated[
-        int | None, typer.Option("--rows", help="Public number of rows; a contradicting file is refused.")
+        int | None,
+        typer.Option("--rows", help="Public number of rows; a contradicting file is refused."),
     ] = None,
     by: options.By = None,
     accept_large_delta: Annotated[
@@ -49,7 +52,8 @@ def release(
         str | None, typer.Option("--dataset", help="Name of the dataset in the ledger.")
     ] = None,
     no_ledger: Annotated[
-        bool, typer.Option("--no-ledger", help="Run without a ledger; you keep the account yourself.")
+        bool,
+        typer.Option("--no-ledger", help="Run without a ledger; you keep the account yourself."),
     ] = False,
     engine: options.Engine = None,
     threads: options.Threads = None,
@@ -57,7 +61,8 @@ def release(
     force: options.Force = False,
     quiet: options.Quiet = False,
     seed: Annotated[
-        int | None, typer.Option("--seed", help="Reproducible randomness, for research on public data.")
+        int | None,
+        typer.Option("--seed", help="Reproducible randomness, for research on public data."),
     ] = None,
     not_private: Annotated[
         bool, typer.Option("--not-private", help="Confirms that --seed gives no privacy at all.")

@@ -27,5 +27,9 @@ def report(
 
     with ReservedFile(output, overwrite=overwrite) as file:
         loaded = Release.load(release)
-        file.write(render_release(loaded, file_name=release.name, balance=options.balance_of(loaded, ledger)))
+        file.write(
+            render_release(
+                loaded, file_name=release.name, balance=options.balance_of(loaded, ledger)
+            )
+        )
     typer.echo(f"Wrote {output}: one page, open it in a browser.")

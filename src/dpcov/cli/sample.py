@@ -13,7 +13,9 @@ EXAMPLE = "Example: dpcov sample patients.dpcov --rows 10000 -o synthetic.parque
 
 def sample(
     release: options.ReleaseFile,
-    output: Annotated[Path, typer.Option("-o", "--output", help="File to write: .csv or .parquet.")],
+    output: Annotated[
+        Path, typer.Option("-o", "--output", help="File to write: .csv or .parquet.")
+    ],
     rows: Annotated[int, typer.Option("--rows", min=1, help="How many rows to draw.")] = 1000,
     group: Annotated[
         str | None, typer.Option("--group", help="One public group of a release made with --by.")

@@ -21,7 +21,8 @@ def draft(
     db: options.Db = None,
     db_env: options.DbEnv = None,
     output: Annotated[
-        Path | None, typer.Option("-o", "--output", help="Schema file to write; stdout if left out.")
+        Path | None,
+        typer.Option("-o", "--output", help="Schema file to write; stdout if left out."),
     ] = None,
     force: options.Force = False,
 ) -> None:
@@ -39,7 +40,9 @@ def draft(
         typer.echo(text, nl=False)
         return
     write_file(output, text.encode(), overwrite=force)
-    typer.echo(f"Wrote {output}. Fill in the bounds and categories, then: dpcov schema check {output}")
+    typer.echo(
+        f"Wrote {output}. Fill in the bounds and categories, then: dpcov schema check {output}"
+    )
 
 
 @app.command(epilog=CHECK_EXAMPLE)

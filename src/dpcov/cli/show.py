@@ -14,7 +14,9 @@ def show(
     group: Annotated[
         str | None, typer.Option("--group", help="One public group of a release made with --by.")
     ] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print the full public record as JSON.")] = False,
+    json: Annotated[
+        bool, typer.Option("--json", help="Print the full public record as JSON.")
+    ] = False,
 ) -> None:
     """Print what was released about whom, under which guarantee, and how large the noise is."""
     from dpcov.published.file import encode_manifest

@@ -106,7 +106,9 @@ def number_column(cells: Iterable[object], name: str) -> pa.Array:
 
 def text_column(cells: Iterable[object], name: str) -> pa.Array:
     """Return cells of any types as a column of texts; missing values are null."""
-    return pa.array([cell if type(cell) is str else text_of(cell, name) for cell in cells], pa.string())
+    return pa.array(
+        [cell if type(cell) is str else text_of(cell, name) for cell in cells], pa.string()
+    )
 
 
 def _plain(cell: Any) -> object:

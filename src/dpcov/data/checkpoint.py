@@ -60,7 +60,9 @@ class Checkpoint:
     @classmethod
     def of_part(cls, moments: Moments, schema_toml: str, by: str | None, name: str) -> "Checkpoint":
         """Make a checkpoint of one part."""
-        return cls(moments=moments, schema_toml=schema_toml, by=by, parts={os.urandom(16).hex(): name})
+        return cls(
+            moments=moments, schema_toml=schema_toml, by=by, parts={os.urandom(16).hex(): name}
+        )
 
     def holds(self, name: str) -> bool:
         """Whether a part of this name has been counted."""
@@ -84,7 +86,9 @@ class Checkpoint:
             )
         if len(self.parts) + len(other.parts) > _MAX_PARTS:
             raise DataError(f"A checkpoint holds at most {_MAX_PARTS} parts. Gather larger ones.")
-        total = Moments(self.moments.n_features, self.moments.spec, norm_bound=self.moments.norm_bound)
+        total = Moments(
+            self.moments.n_features, self.moments.spec, norm_bound=self.moments.norm_bound
+        )
         total.merge(self.moments)
         total.merge(other.moments)
         return replace(self, moments=total, parts={**self.parts, **other.parts})
@@ -124,7 +128,9 @@ class Checkpoint:
         try:
             return _from_bytes(content)
         except (msgspec.MsgspecError, ValueError, IndexError, RecursionError):
-            raise DataError("These moments were saved by another version of dpcov. Upgrade dpcov.") from None
+            raise DataError(
+                "These moments were saved by another version of dpcov. Upgrade dpcov."
+            ) from None
 
     def _to_bytes(self) -> bytes:
         moments = self.moments
@@ -170,8 +176,12 @@ def _from_bytes(content: bytes) -> Checkpoint:
     for stratum, count in zip(moments.strata, heading.n_rows, strict=True):
         stratum.n_rows = count
     for place, total in enumerate(_sums(moments)):
-        _unpack(total, content[start + place * step : start + (place + 1) * step], heading.n_features)
-    return Checkpoint(moments=moments, schema_toml=heading.schema_toml, by=heading.by, parts=heading.parts)
+        _unpack(
+            total, content[start + place * step : start + (place + 1) * step], heading.n_features
+        )
+    return Checkpoint(
+        moments=moments, schema_toml=heading.schema_toml, by=heading.by, parts=heading.parts
+    )
 
 
 def _sums(moments: Moments) -> list[ExactSum]:

@@ -125,7 +125,12 @@ class Encoder:
                 read = values.truth_values if isinstance(declared, Boolean) else values.numbers
                 scale = self._unit / column.half_range
                 number = _Number(
-                    name=name, place=place, indicator=indicator, center=column.center, scale=scale, read=read
+                    name=name,
+                    place=place,
+                    indicator=indicator,
+                    center=column.center,
+                    scale=scale,
+                    read=read,
                 )
                 self._numbers.append(number)
             place += width + (indicator is not None)
@@ -149,7 +154,9 @@ class Encoder:
             if number.indicator is not None:
                 encoded[missing, number.indicator] = self._unit
 
-    def _write_category(self, category: _Category, column: values.Column, encoded: FloatMatrix) -> None:
+    def _write_category(
+        self, category: _Category, column: values.Column, encoded: FloatMatrix
+    ) -> None:
         codes = values.category_codes(column, category.name, category.code_of)
         known = np.flatnonzero(codes >= 0)
         encoded[known, category.place + codes[known]] = self._unit
@@ -185,7 +192,9 @@ def encode_array(block: FloatMatrix, norm_bound: float) -> FloatMatrix:
     if long.size:
         rows = np.asarray(block[long], dtype=np.float64)
         if not np.isfinite(rows).all():
-            raise DataError("The data holds NaN or infinity. Fill in or leave out missing values first.")
+            raise DataError(
+                "The data holds NaN or infinity. Fill in or leave out missing values first."
+            )
         # A long row keeps its direction only, so that dividing by the largest entry first avoids overflow.
         rows = rows / np.abs(rows).max(axis=1, keepdims=True)
         encoded[long] = rows / np.sqrt(_energies(rows))[:, None]

@@ -115,7 +115,9 @@ class ExactSum:
 
     def __getstate__(self) -> tuple[int, list[Any] | None]:
         panels = self._panels
-        return self._dimension, None if panels is None else [(p._low, p._high, p._bound) for p in panels]
+        return self._dimension, None if panels is None else [
+            (p._low, p._high, p._bound) for p in panels
+        ]
 
     def __setstate__(self, state: tuple[int, list[Any] | None]) -> None:
         dimension, panels = state
@@ -193,7 +195,9 @@ class ExactSum:
         dropped = max(0, spread.bit_length() + _WORD - 62)
         if dropped > _WORD:
             raise NumericError("The moments are too large for the release format; use fewer bits.")
-        return self._assembled((high << (_WORD - dropped)) + (low >> dropped) for high, low in noisy), dropped
+        return self._assembled(
+            (high << (_WORD - dropped)) + (low >> dropped) for high, low in noisy
+        ), dropped
 
     def shifted_down(self, bits: int) -> "ExactSum":
         """Entrywise floor of the sum divided by ``2**bits``."""

@@ -55,17 +55,23 @@ class Gathering:
         """Names of the data's columns."""
         return load_engine(name_engine(data, self.engine)).columns(data)
 
-    def gather(self, data: Any, encoding: Encoding, spec: MomentsSpec | RowsSpec) -> Moments | EncodedRows:
+    def gather(
+        self, data: Any, encoding: Encoding, spec: MomentsSpec | RowsSpec
+    ) -> Moments | EncodedRows:
         """Keep the rows, or their moments only: what the mechanism wants."""
         return (
-            self.moments(data, encoding, spec) if isinstance(spec, MomentsSpec) else self.rows(data, encoding)
+            self.moments(data, encoding, spec)
+            if isinstance(spec, MomentsSpec)
+            else self.rows(data, encoding)
         )
 
     def moments(self, data: Any, encoding: Encoding, spec: MomentsSpec) -> Moments:
         """Exact **sensitive** moments."""
         if isinstance(data, Checkpoint):
             return data.take(encoding, spec)
-        task = MomentsTask(encoding=encoding, spec=spec, threads=self.threads, memory_limit=self.memory_limit)
+        task = MomentsTask(
+            encoding=encoding, spec=spec, threads=self.threads, memory_limit=self.memory_limit
+        )
         return load_engine(self._engine(data)).moments(data, task, self.progress)
 
     def rows(self, data: Any, encoding: Encoding) -> EncodedRows:

@@ -52,7 +52,9 @@ class Grouping:
     def codes(self, block: Block) -> NDArray[np.intp]:
         """Group number of every row of a block."""
         column = (
-            block[:, int(self.column[1:])] if isinstance(block, np.ndarray) else block.column(self.column)
+            block[:, int(self.column[1:])]
+            if isinstance(block, np.ndarray)
+            else block.column(self.column)
         )
         return self.codes_of(column)
 

@@ -107,7 +107,11 @@ class StratumMoments:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, StratumMoments):
             return NotImplemented
-        return self.n_rows == other.n_rows and self.sscp == other.sscp and self.normalized == other.normalized
+        return (
+            self.n_rows == other.n_rows
+            and self.sscp == other.sscp
+            and self.normalized == other.normalized
+        )
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -146,14 +150,17 @@ class Moments:
         Public bound by which the rows were divided; kept so that estimates can be brought back to units.
     """
 
-    def __init__(self, n_features: int, spec: MomentsSpec | None = None, *, norm_bound: float = 1.0) -> None:
+    def __init__(
+        self, n_features: int, spec: MomentsSpec | None = None, *, norm_bound: float = 1.0
+    ) -> None:
         if n_features < 1:
             raise DataError("There is no usable column; the schema must leave at least one.")
         self.n_features = n_features
         self.spec = spec or MomentsSpec()
         self.norm_bound = norm_bound
         self.strata = [
-            StratumMoments(n_features, normalized=self.spec.normalized) for _ in range(self.spec.n_strata)
+            StratumMoments(n_features, normalized=self.spec.normalized)
+            for _ in range(self.spec.n_strata)
         ]
 
     def __repr__(self) -> str:
@@ -189,7 +196,9 @@ class Moments:
         for start in range(0, len(rows), step):
             part = slice(start, start + step)
             numbers = None if groups is None else groups[part]
-            self.add_lattice(quantize(rows[part], self.spec, numbers, out=rows[part] if overwrite else None))
+            self.add_lattice(
+                quantize(rows[part], self.spec, numbers, out=rows[part] if overwrite else None)
+            )
 
     @property
     def block_rows(self) -> int:
@@ -223,7 +232,11 @@ class Moments:
 
 
 def gather(
-    blocks: Iterable[FloatBlock], n_features: int, spec: MomentsSpec | None = None, *, norm_bound: float = 1.0
+    blocks: Iterable[FloatBlock],
+    n_features: int,
+    spec: MomentsSpec | None = None,
+    *,
+    norm_bound: float = 1.0,
 ) -> Moments:
     """Moments of a stream of encoded blocks."""
     moments = Moments(n_features, spec, norm_bound=norm_bound)
@@ -233,7 +246,10 @@ def gather(
 
 
 def quantize(
-    rows: FloatBlock, spec: MomentsSpec, groups: NDArray[np.intp] | None = None, out: FloatBlock | None = None
+    rows: FloatBlock,
+    spec: MomentsSpec,
+    groups: NDArray[np.intp] | None = None,
+    out: FloatBlock | None = None,
 ) -> LatticeRows:
     """Turn encoded rows into lattice rows, each in the unit of its own shell.
 
@@ -248,7 +264,9 @@ def quantize(
         if groups is None or len(groups) != len(rows):
             raise DataError("Grouped moments need the group of every row.")
         if len(groups) and not 0 <= groups.min() <= groups.max() < spec.groups:
-            raise DataError("A group number is out of range; count the groups from 0 and declare them all.")
+            raise DataError(
+                "A group number is out of range; count the groups from 0 and declare them all."
+            )
         offset = groups * spec.shells
         return LatticeRows(values=values, strata=offset if shells is None else offset + shells)
     return LatticeRows(values=values, strata=shells)
@@ -271,7 +289,9 @@ def _quantize_tile(
         shells[:] = _shell_of(clipped, energies, spec.shells)
         all_shells = np.arange(spec.shells)
         surely_short = bool((energies <= np.ldexp(_SURELY_SHORT, -2 * all_shells)[shells]).all())
-        np.multiply(rows, np.ldexp(1.0 / spec.clip, spec.bits + all_shells)[shells, None], out=values)
+        np.multiply(
+            rows, np.ldexp(1.0 / spec.clip, spec.bits + all_shells)[shells, None], out=values
+        )
     np.trunc(values, out=values)
     if not surely_short:
         _shorten(values, spec.bits)
@@ -325,8 +345,12 @@ def _shorten(values: FloatBlock, bits: int) -> None:
         if not len(long):
             return
         if not np.all(np.isfinite(energy[long])):
-            raise NumericError("An encoded row is not finite; encode the rows before gathering moments.")
-        shrink = (2.0**bits) / np.sqrt(_same_everywhere(energy[long], values, long)) * (1 - 2.0**-40)
+            raise NumericError(
+                "An encoded row is not finite; encode the rows before gathering moments."
+            )
+        shrink = (
+            (2.0**bits) / np.sqrt(_same_everywhere(energy[long], values, long)) * (1 - 2.0**-40)
+        )
         values[long] = np.trunc(values[long] * shrink[:, None])
     raise NumericError("An encoded row could not be brought within the norm bound.")
 
@@ -373,5 +397,7 @@ def _taken(block: FloatBlock, places: NDArray[np.intp]) -> FloatBlock:
         return np.take(block, places, axis=0)
     taken = np.empty((block.shape[1], len(places)))
     for column, room in zip(block.T, taken, strict=True):
-        np.take(column, places, out=room, mode="clip")  # they are in range; looking again takes longer
+        np.take(
+            column, places, out=room, mode="clip"
+        )  # they are in range; looking again takes longer
     return taken.T

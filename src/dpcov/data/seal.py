@@ -12,7 +12,9 @@ from dpcov.errors import DataError, DpcovError
 T = TypeVar("T")
 
 
-def sealed(action: Callable[[], T], name: str, describe: Callable[[Exception], str] | None = None) -> T:
+def sealed(
+    action: Callable[[], T], name: str, describe: Callable[[Exception], str] | None = None
+) -> T:
     """Return what the action returns; replace any foreign error by a `DataError` without its text.
 
     Readers quote the value they stumble over, in the message or in a chained error.  The new error is therefore
@@ -33,7 +35,9 @@ def sealed_iteration(
     """Iterate under the seal of `sealed`."""
     iterator = sealed(lambda: iter(start()), name, describe)
     nothing_left = object()
-    while (item := sealed(lambda: next(iterator, nothing_left), name, describe)) is not nothing_left:
+    while (
+        item := sealed(lambda: next(iterator, nothing_left), name, describe)
+    ) is not nothing_left:
         yield item  # type: ignore[misc]
 
 

@@ -46,7 +46,9 @@ def numbers(column: Column, name: str) -> NDArray[Any]:
     if pa.types.is_boolean(data_type):
         return np.asarray(pc.cast(column, pa.float64()).to_numpy(zero_copy_only=False))
     values, codes = _distinct(column, name)
-    return _take(np.array([number_of(value, name) for value in values], dtype=np.float64), codes, np.nan)
+    return _take(
+        np.array([number_of(value, name) for value in values], dtype=np.float64), codes, np.nan
+    )
 
 
 def truth_values(column: Column, name: str) -> NDArray[Any]:
@@ -54,7 +56,9 @@ def truth_values(column: Column, name: str) -> NDArray[Any]:
     if isinstance(column, np.ndarray) or not _is_text(column.type):
         return numbers(column, name)
     values, codes = _distinct(column, name)
-    return _take(np.array([truth_value_of(value, name) for value in values], dtype=np.float64), codes, np.nan)
+    return _take(
+        np.array([truth_value_of(value, name) for value in values], dtype=np.float64), codes, np.nan
+    )
 
 
 def category_codes(column: Column, name: str, code_of: Mapping[str, int]) -> NDArray[np.int64]:
@@ -62,7 +66,9 @@ def category_codes(column: Column, name: str, code_of: Mapping[str, int]) -> NDA
     cells = pa.array(column) if isinstance(column, np.ndarray) else column
     values, codes = _distinct(cells, name)
     return _take(
-        np.array([_code_of(value, name, code_of) for value in values], dtype=np.int64), codes, MISSING
+        np.array([_code_of(value, name, code_of) for value in values], dtype=np.int64),
+        codes,
+        MISSING,
     )
 
 
@@ -91,7 +97,9 @@ def _is_text(data_type: pa.DataType) -> bool:
     if types.is_dictionary(data_type):
         data_type = data_type.value_type
     return bool(
-        types.is_string(data_type) or types.is_large_string(data_type) or types.is_string_view(data_type)
+        types.is_string(data_type)
+        or types.is_large_string(data_type)
+        or types.is_string_view(data_type)
     )
 
 

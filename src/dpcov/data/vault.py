@@ -56,14 +56,18 @@ class Key:
                 f"The key file cannot be read: {(error.strerror or 'unknown reason').lower()}."
             ) from None
         if not _MIN_KEY <= len(content) <= _MAX_KEY:
-            raise UsageError("A key file has at least 32 random bytes. Make one with `dpcov moments key`.")
+            raise UsageError(
+                "A key file has at least 32 random bytes. Make one with `dpcov moments key`."
+            )
         return cls(content)
 
     @classmethod
     def from_passphrase(cls, text: str) -> "Key":
         """Use a passphrase of at least 12 characters."""
         if len(text) < _MIN_PASSPHRASE:
-            raise UsageError(f"A passphrase has at least {_MIN_PASSPHRASE} characters; a key file is safer.")
+            raise UsageError(
+                f"A passphrase has at least {_MIN_PASSPHRASE} characters; a key file is safer."
+            )
         return cls(text.encode(), "passphrase")
 
     def derive(self, kind: str, salt: bytes) -> bytes:
@@ -76,7 +80,9 @@ class Key:
             raise UsageError(f"This file was locked with a {kind}; give that instead.")
         if kind == "passphrase":
             return Scrypt(salt=salt, length=32, n=_SCRYPT_COST, r=8, p=1).derive(self.secret)
-        return HKDF(algorithm=SHA256(), length=32, salt=salt, info=b"dpcov vault 1").derive(self.secret)
+        return HKDF(algorithm=SHA256(), length=32, salt=salt, info=b"dpcov vault 1").derive(
+            self.secret
+        )
 
 
 def write_key(path: str | Path) -> None:
@@ -99,11 +105,15 @@ def lock_file(path: str | Path, content: bytes, key: Key, *, overwrite: bool = F
     """Encrypt the content and write it, whole or not at all."""
     salt = os.urandom(32)
     header = (
-        json.dumps({"format": _MAGIC, "version": _VERSION, "key": key.kind, "salt": salt.hex()}).encode()
+        json.dumps(
+            {"format": _MAGIC, "version": _VERSION, "key": key.kind, "salt": salt.hex()}
+        ).encode()
         + b"\n"
     )
     write_file(
-        path, header + b"".join(_locked(content, key.derive(key.kind, salt), header)), overwrite=overwrite
+        path,
+        header + b"".join(_locked(content, key.derive(key.kind, salt), header)),
+        overwrite=overwrite,
     )
 
 
@@ -137,7 +147,9 @@ def _read_header(line: bytes) -> tuple[str, bytes]:
     if not known:
         raise DataError(_FOREIGN)
     if version != _VERSION:
-        raise DataError("These moments were saved by another version of dpcov. Upgrade dpcov and try again.")
+        raise DataError(
+            "These moments were saved by another version of dpcov. Upgrade dpcov and try again."
+        )
     return kind, salt
 
 

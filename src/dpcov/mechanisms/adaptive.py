@@ -113,7 +113,9 @@ class Adaptive(Mechanism[AdaptiveCalibration]):
     """
 
     name: ClassVar[str] = "adaptive"
-    summary: ClassVar[str] = "private choice of clip norm and of gaussian or separate; error follows the tail"
+    summary: ClassVar[str] = (
+        "private choice of clip norm and of gaussian or separate; error follows the tail"
+    )
     paper: ClassVar[str] = "Dong, Liang, Yi (2022), Algorithm 2"
     numerics: ClassVar[Numerics] = "idealized"
     promises: ClassVar[tuple[type[Promise], ...]] = (ZCDP, PureDP, ApproxDP)
@@ -183,7 +185,9 @@ class Adaptive(Mechanism[AdaptiveCalibration]):
         unit = 4.0**-choice.shell
         bound = min(trace.upper / unit, rows)
         sscp = self._final(clipped_sscp(moments, choice.shell), calibration, choice, bound, entropy)
-        return finish(sscp * unit, problem, row_count, clip=1.0, post="psd", notes=_notes(choice, first))
+        return finish(
+            sscp * unit, problem, row_count, clip=1.0, post="psd", notes=_notes(choice, first)
+        )
 
     def _first_shell(
         self, moments: Moments, calibration: AdaptiveCalibration, problem: Problem, entropy: Entropy
@@ -202,12 +206,21 @@ class Adaptive(Mechanism[AdaptiveCalibration]):
         return self.shells - 1 - found
 
     def _final(
-        self, sscp: Array, calibration: AdaptiveCalibration, choice: Choice, bound: float, entropy: Entropy
+        self,
+        sscp: Array,
+        calibration: AdaptiveCalibration,
+        choice: Choice,
+        bound: float,
+        entropy: Entropy,
     ) -> Array:
         """Run the chosen mechanism on rows in the unit ball."""
         if choice.separately:
             return separate_sscp(
-                sscp, calibration.separately, rule=self.eigenvalues, trace_bound=bound, entropy=entropy
+                sscp,
+                calibration.separately,
+                rule=self.eigenvalues,
+                trace_bound=bound,
+                entropy=entropy,
             )
         noisy = np.asarray(sscp + calibration.together.draw(len(sscp), entropy))
         if self.eigenvalues == "monotone":

@@ -82,10 +82,16 @@ RULES: Mapping[Constants, Rules] = MappingProxyType(
     {
         "theory": Rules(
             with_radius=Split(
-                radius=Fraction(1, 8), trace=Fraction(1, 8), search=Fraction(1, 4), matrix=Fraction(1, 2)
+                radius=Fraction(1, 8),
+                trace=Fraction(1, 8),
+                search=Fraction(1, 4),
+                matrix=Fraction(1, 2),
             ),
             without_radius=Split(
-                radius=Fraction(0), trace=Fraction(1, 7), search=Fraction(2, 7), matrix=Fraction(4, 7)
+                radius=Fraction(0),
+                trace=Fraction(1, 7),
+                search=Fraction(2, 7),
+                matrix=Fraction(4, 7),
             ),
             search="balance",
             failure_probability=None,
@@ -93,10 +99,16 @@ RULES: Mapping[Constants, Rules] = MappingProxyType(
         ),
         "tuned": Rules(
             with_radius=Split(
-                radius=Fraction(1, 24), trace=Fraction(1, 24), search=Fraction(1, 6), matrix=Fraction(3, 4)
+                radius=Fraction(1, 24),
+                trace=Fraction(1, 24),
+                search=Fraction(1, 6),
+                matrix=Fraction(3, 4),
             ),
             without_radius=Split(
-                radius=Fraction(0), trace=Fraction(1, 12), search=Fraction(1, 6), matrix=Fraction(3, 4)
+                radius=Fraction(0),
+                trace=Fraction(1, 12),
+                search=Fraction(1, 6),
+                matrix=Fraction(3, 4),
             ),
             search="marginal",
             failure_probability=TYPICAL,

@@ -57,7 +57,12 @@ class Choice:
 
 
 def resolve(
-    name: str, options: Mapping[str, Any], problem: Problem, budget: Budget, *, shortest_row: float = 0.0
+    name: str,
+    options: Mapping[str, Any],
+    problem: Problem,
+    budget: Budget,
+    *,
+    shortest_row: float = 0.0,
 ) -> Choice:
     """Take a mechanism as named, or choose one where the name is ``auto``; the user's options win."""
     if plain("mechanism", name, str) != AUTO:
@@ -89,13 +94,18 @@ def choose(problem: Problem, budget: Budget, *, shortest_row: float = 0.0) -> Ch
     if not isinstance(budget, Budget):
         raise BudgetError("Give the budget as Budget(epsilon=..., delta=...) or Budget(rho=...).")
     pure = isinstance(budget.promise, PureDP)
-    return _choose_pure(problem, budget, shortest_row) if pure else _choose_gaussian(problem, shortest_row)
+    return (
+        _choose_pure(problem, budget, shortest_row)
+        if pure
+        else _choose_gaussian(problem, shortest_row)
+    )
 
 
 def _choose_gaussian(problem: Problem, shortest_row: float) -> Choice:
     if problem.n_groups > 1:
         return Choice(
-            mechanism="stratified", reason="it releases a matrix for every group at the price of one"
+            mechanism="stratified",
+            reason="it releases a matrix for every group at the price of one",
         )
     if shortest_row > 0.5 and problem.neighbors == "replace-one":
         return Choice(

@@ -117,7 +117,9 @@ class Mechanism(ABC, Generic[CalibrationT]):
                 f"The {self.name} mechanism releases no groups; use stratified, or leave out the groups."
             )
         if not isinstance(budget, Budget):
-            raise BudgetError("Give the budget as Budget(epsilon=..., delta=...) or Budget(rho=...).")
+            raise BudgetError(
+                "Give the budget as Budget(epsilon=..., delta=...) or Budget(rho=...)."
+            )
         if problem.neighbors not in self.relations:
             raise BudgetError(
                 f"The {self.name} mechanism has no guarantee under {problem.neighbors}; "

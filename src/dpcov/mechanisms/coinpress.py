@@ -105,7 +105,11 @@ class CoinPress(RowMechanism[CoinPressCalibration]):
         )
 
     def draw_rows(
-        self, rows: EncodedRows, calibration: CoinPressCalibration, problem: Problem, entropy: Entropy
+        self,
+        rows: EncodedRows,
+        calibration: CoinPressCalibration,
+        problem: Problem,
+        entropy: Entropy,
     ) -> NoisyStatistics:
         """Whiten, clip and add noise in rounds; the last round makes the estimate."""
         d = problem.n_features
@@ -116,10 +120,14 @@ class CoinPress(RowMechanism[CoinPressCalibration]):
         for noise in calibration.rounds[:-1]:
             radius = min(normal_norm, frame.longest)
             moment = _noisy_moment(rows, frame.whitening, radius, noise, n_rows, entropy)
-            slack = noise.spectral_bound(d, self.failure_probability / self.rounds) * radius**2 / n_rows
+            slack = (
+                noise.spectral_bound(d, self.failure_probability / self.rounds) * radius**2 / n_rows
+            )
             frame = frame.refined(moment, slack)
         radius = min(normal_norm, frame.longest)
-        moment = _noisy_moment(rows, frame.whitening, radius, calibration.rounds[-1], n_rows, entropy)
+        moment = _noisy_moment(
+            rows, frame.whitening, radius, calibration.rounds[-1], n_rows, entropy
+        )
         sscp = frame.coloring @ moment @ frame.coloring.T * n_rows
         return finish(sscp, problem, row_count, clip=1.0, post="psd")
 
@@ -151,7 +159,12 @@ def round_shares(rounds: int) -> list[Fraction]:
 
 
 def _noisy_moment(
-    rows: EncodedRows, whitening: Array, radius: float, noise: MatrixNoise, n_rows: float, entropy: Entropy
+    rows: EncodedRows,
+    whitening: Array,
+    radius: float,
+    noise: MatrixNoise,
+    n_rows: float,
+    entropy: Entropy,
 ) -> Array:
     """Second moment of the rows, whitened and clipped to a norm, with noise for that norm."""
     d = len(whitening)

@@ -143,9 +143,15 @@ class Eigenvectors(Mechanism[EigenvectorsCalibration]):
     def _shares(self, problem: Problem) -> dict[str, Fraction]:
         """Fractions of the budget, which sum to one."""
         count = row_count_share(problem)
-        values = (1 - count) * (Fraction(self.value_share) if self._n_drawn(problem.n_features) else 1)
+        values = (1 - count) * (
+            Fraction(self.value_share) if self._n_drawn(problem.n_features) else 1
+        )
         eigenvalues = values if self.values == "eigenvalues" else Fraction(0)
-        if self.values == "quotients" and self.allocation == "adaptive" and self._n_drawn(problem.n_features):
+        if (
+            self.values == "quotients"
+            and self.allocation == "adaptive"
+            and self._n_drawn(problem.n_features)
+        ):
             eigenvalues = values / 2
         return {
             "eigenvalues": eigenvalues,
@@ -159,7 +165,11 @@ class Eigenvectors(Mechanism[EigenvectorsCalibration]):
         return min(self.rank or n_features, n_features - 1)
 
     def draw(
-        self, moments: Moments, calibration: EigenvectorsCalibration, problem: Problem, entropy: Entropy
+        self,
+        moments: Moments,
+        calibration: EigenvectorsCalibration,
+        problem: Problem,
+        entropy: Entropy,
     ) -> NoisyStatistics:
         """Draw values and directions, and put them together."""
         sscp = sscp_of(moments)
@@ -173,12 +183,16 @@ class Eigenvectors(Mechanism[EigenvectorsCalibration]):
         directions = sample_eigenvectors(sscp, exponents, entropy, rank)
         if calibration.quotients is not None:
             noise = additive_noise(calibration.quotients, eigenvalues(problem))
-            values = np.einsum("ji,ji->i", directions, sscp @ directions) + noise.draw(rank, entropy)
+            values = np.einsum("ji,ji->i", directions, sscp @ directions) + noise.draw(
+                rank, entropy
+            )
         row_count = draw_row_count(moments, problem, calibration.row_count, entropy)
         matrix = (directions * values) @ directions.T
         return finish(matrix, problem, row_count, clip=self.clip, post="clip")
 
-    def _exponents(self, cost: Cost | None, values: Array, margin: float, problem: Problem) -> list[float]:
+    def _exponents(
+        self, cost: Cost | None, values: Array, margin: float, problem: Problem
+    ) -> list[float]:
         """One exponent for every direction that is drawn."""
         if cost is None:
             return []
@@ -187,7 +201,9 @@ class Eigenvectors(Mechanism[EigenvectorsCalibration]):
             shares = [Fraction(1, n_drawn)] * n_drawn
         else:
             shares = adaptive_shares(values[:n_drawn], margin, cost)
-        return [direction_exponent(part_of(cost, share), problem, self.exponent) for share in shares]
+        return [
+            direction_exponent(part_of(cost, share), problem, self.exponent) for share in shares
+        ]
 
 
 def check_rank(rank: int | None, problem: Problem) -> None:
@@ -206,7 +222,9 @@ def adaptive_shares(noisy_values: NDArray[np.float64], margin: float, cost: Cost
     falling = isotonic_regression(noisy_values, increasing=False).x
     # A value whose noise fell below -margin still needs a positive share.
     positive = np.maximum(falling + margin, 1e-3 * margin)
-    weights = [Fraction(float(w)) for w in positive ** (0.5 if isinstance(cost, PureDP) else 2.0 / 3.0)]
+    weights = [
+        Fraction(float(w)) for w in positive ** (0.5 if isinstance(cost, PureDP) else 2.0 / 3.0)
+    ]
     total = sum(weights)
     return [weight / total for weight in weights]
 

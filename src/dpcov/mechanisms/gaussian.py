@@ -105,7 +105,9 @@ class Gaussian(Mechanism[GaussianCalibration]):
         """Smallest even integer variance that keeps the budget (gaussian.md, Theorems 1 and 2)."""
         self.check(problem, budget)
         if self.calibration == "classical" and not isinstance(budget.promise, ApproxDP):
-            raise BudgetError("The classical calibration is for epsilon with delta. Leave the option out.")
+            raise BudgetError(
+                "The classical calibration is for epsilon with delta. Leave the option out."
+            )
         unit = 4**self.bits * problem.rows_per_person
         public_count = problem.neighbors == "replace-one"
         squared_sensitivity = Fraction(2 if public_count else 1 + ROW_COUNT_WEIGHT) * unit**2
@@ -117,7 +119,9 @@ class Gaussian(Mechanism[GaussianCalibration]):
             diagonal_variance=variance,
             off_diagonal_variance=variance // 2 if isotropic else variance,
             trace_variance=variance if public_count and isotropic else None,
-            row_count_variance=None if public_count else Fraction(variance, 16**self.bits) / ROW_COUNT_WEIGHT,
+            row_count_variance=None
+            if public_count
+            else Fraction(variance, 16**self.bits) / ROW_COUNT_WEIGHT,
         )
 
     def draw(
@@ -127,17 +131,24 @@ class Gaussian(Mechanism[GaussianCalibration]):
         (stratum,) = moments.strata
         dimension = moments.n_features
         noise = symmetric_noise(
-            dimension, calibration.diagonal_variance, entropy, off_diagonal=calibration.off_diagonal_variance
+            dimension,
+            calibration.diagonal_variance,
+            entropy,
+            off_diagonal=calibration.off_diagonal_variance,
         )
         trace = None
         if calibration.trace_variance is not None:
-            trace = stratum.sscp.trace() + int(rounded_gaussian(calibration.trace_variance, 1, entropy)[0])
+            trace = stratum.sscp.trace() + int(
+                rounded_gaussian(calibration.trace_variance, 1, entropy)[0]
+            )
         sscp, dropped = stratum.sscp.plus(noise, room_for=trace or 0)
         arrays = {"sscp": sscp}
         if trace is not None:
             arrays["trace"] = np.array([trace >> dropped], dtype=np.int64)
         if calibration.row_count_variance is not None:
-            count = stratum.n_rows + int(rounded_gaussian(calibration.row_count_variance, 1, entropy)[0])
+            count = stratum.n_rows + int(
+                rounded_gaussian(calibration.row_count_variance, 1, entropy)[0]
+            )
             arrays["row_count"] = np.array([count], dtype=np.int64)
         return NoisyStatistics(
             layout="sscp",

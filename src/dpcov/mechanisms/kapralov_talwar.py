@@ -107,7 +107,11 @@ class KapralovTalwar(Mechanism[KapralovTalwarCalibration]):
         )
 
     def draw(
-        self, moments: Moments, calibration: KapralovTalwarCalibration, problem: Problem, entropy: Entropy
+        self,
+        moments: Moments,
+        calibration: KapralovTalwarCalibration,
+        problem: Problem,
+        entropy: Entropy,
     ) -> NoisyStatistics:
         """Find a direction, measure it, subtract it; repeat."""
         residue = sscp_of(moments)

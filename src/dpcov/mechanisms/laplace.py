@@ -111,7 +111,9 @@ class Laplace(Mechanism[LaplaceCalibration]):
         if self.sensitivity == "tight":
             return upper_triangle(problem).l1
         d = problem.n_features
-        full_matrix = sqrt_up(Fraction(2 * d**2)) if problem.neighbors == "replace-one" else Fraction(d)
+        full_matrix = (
+            sqrt_up(Fraction(2 * d**2)) if problem.neighbors == "replace-one" else Fraction(d)
+        )
         return problem.rows_per_person * full_matrix
 
     def draw(
@@ -119,10 +121,14 @@ class Laplace(Mechanism[LaplaceCalibration]):
     ) -> NoisyStatistics:
         """Add the noise to the integer moments of the single stratum."""
         (stratum,) = moments.strata
-        sscp, dropped = stratum.sscp.plus(symmetric_laplace(moments.n_features, calibration.scale, entropy))
+        sscp, dropped = stratum.sscp.plus(
+            symmetric_laplace(moments.n_features, calibration.scale, entropy)
+        )
         arrays = {"sscp": sscp}
         if calibration.row_count_scale is not None:
-            count = stratum.n_rows + int(discrete_laplace(calibration.row_count_scale, 1, entropy)[0])
+            count = stratum.n_rows + int(
+                discrete_laplace(calibration.row_count_scale, 1, entropy)[0]
+            )
             arrays["row_count"] = np.array([count], dtype=np.int64)
         return NoisyStatistics(
             layout="sscp",

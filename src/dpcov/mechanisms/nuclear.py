@@ -120,7 +120,9 @@ def check_noise_shape(shape: NoiseShape, problem: Problem) -> None:
         )
 
 
-def noisy_sscp(moments: Moments, cost: Cost, shape: NoiseShape, problem: Problem, entropy: Entropy) -> Array:
+def noisy_sscp(
+    moments: Moments, cost: Cost, shape: NoiseShape, problem: Problem, entropy: Entropy
+) -> Array:
     """Symmetric sscp with nuclear-norm noise of scale sensitivity / epsilon."""
     sscp = sscp_of(moments)
     scale = nuclear_scale(cost, problem)

@@ -112,7 +112,11 @@ class NuclearProjection(Mechanism[NuclearProjectionCalibration]):
         )
 
     def draw(
-        self, moments: Moments, calibration: NuclearProjectionCalibration, problem: Problem, entropy: Entropy
+        self,
+        moments: Moments,
+        calibration: NuclearProjectionCalibration,
+        problem: Problem,
+        entropy: Entropy,
     ) -> NoisyStatistics:
         """Add the noise, draw the radius, project."""
         noisy = noisy_sscp(moments, calibration.matrix, self.noise, problem, entropy)

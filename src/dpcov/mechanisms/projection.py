@@ -68,7 +68,9 @@ class Projection(Mechanism[GaussianCalibration | LaplaceCalibration]):
     def _laplace(self) -> Laplace:
         return Laplace(bits=self.bits, clip=self.clip)
 
-    def calibrate(self, problem: Problem, budget: Budget) -> GaussianCalibration | LaplaceCalibration:
+    def calibrate(
+        self, problem: Problem, budget: Budget
+    ) -> GaussianCalibration | LaplaceCalibration:
         """Laplace noise for a pure budget, Gaussian noise for every other."""
         self.check(problem, budget)
         if isinstance(budget.promise, PureDP):

@@ -66,7 +66,9 @@ class SeparateNoise:
         return turned + self.values.norm_bound(dimension, beta / 2)
 
 
-def separate_noise(cost: Cost, problem: Problem, shape: Shape, eigenvalue_share: Fraction) -> SeparateNoise:
+def separate_noise(
+    cost: Cost, problem: Problem, shape: Shape, eigenvalue_share: Fraction
+) -> SeparateNoise:
     """Split a part of the budget between eigenvalues and eigenvectors."""
     return SeparateNoise(
         values=additive_noise(part_of(cost, eigenvalue_share), sensitivity.eigenvalues(problem)),

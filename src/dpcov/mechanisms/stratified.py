@@ -37,7 +37,12 @@ from numpy.typing import NDArray
 from dpcov.data.exact import ExactSum
 from dpcov.data.moments import DEFAULT_BITS, Bits, Moments, MomentsSpec
 from dpcov.mechanisms.base import Calibration, Mechanism, Problem
-from dpcov.mechanisms.blocks.gaussian_scale import ROW_COUNT_WEIGHT, even_variance, sqrt_down, symmetric_noise
+from dpcov.mechanisms.blocks.gaussian_scale import (
+    ROW_COUNT_WEIGHT,
+    even_variance,
+    sqrt_down,
+    symmetric_noise,
+)
 from dpcov.mechanisms.stratified_rules import SMALL_DIMENSION, Run, choose_runs, trace_weight
 from dpcov.noise.entropy import Entropy
 from dpcov.noise.lattice import rounded_gaussian
@@ -70,7 +75,9 @@ class Stratified(Mechanism[StratifiedCalibration]):
     """
 
     name: ClassVar[str] = "stratified"
-    summary: ClassVar[str] = "Gaussian noise per norm shell at the cost of one release, optimal shrinkage"
+    summary: ClassVar[str] = (
+        "Gaussian noise per norm shell at the cost of one release, optimal shrinkage"
+    )
     paper: ClassVar[str] = "this project (stratified.md)"
     numerics: ClassVar[Numerics] = "exact"
     promises: ClassVar[tuple[type[Promise], ...]] = (ZCDP, ApproxDP)
@@ -116,17 +123,26 @@ class Stratified(Mechanism[StratifiedCalibration]):
         return Fraction(shift) + 4 * rounding * unit + 2 * rounding**2
 
     def draw(
-        self, moments: Moments, calibration: StratifiedCalibration, problem: Problem, entropy: Entropy
+        self,
+        moments: Moments,
+        calibration: StratifiedCalibration,
+        problem: Problem,
+        entropy: Entropy,
     ) -> NoisyStatistics:
         """Draw the traces, decide from them alone, then draw the matrices that are worth it."""
         variance, shells = calibration.diagonal_variance, self.shells
         noise = rounded_gaussian(calibration.trace_variance, len(moments.strata), entropy)
-        traces = [stratum.sscp.trace() + int(z) for stratum, z in zip(moments.strata, noise, strict=True)]
+        traces = [
+            stratum.sscp.trace() + int(z) for stratum, z in zip(moments.strata, noise, strict=True)
+        ]
         runs = [
             Run(*(first + shell for shell in run))
             for first in range(0, len(traces), shells)
             for run in choose_runs(
-                traces[first : first + shells], variance, calibration.trace_variance, moments.n_features
+                traces[first : first + shells],
+                variance,
+                calibration.trace_variance,
+                moments.n_features,
             )
         ]
         drawn, joint = [], int(rounded_gaussian(variance, 1, entropy)[0])
@@ -184,7 +200,9 @@ def _run_sum(moments: Moments, run: Run) -> ExactSum:
 
 
 def _aligned(
-    drawn: Sequence[tuple[NDArray[np.int64], int]], numbers: Mapping[str, Sequence[int]], n_features: int
+    drawn: Sequence[tuple[NDArray[np.int64], int]],
+    numbers: Mapping[str, Sequence[int]],
+    n_features: int,
 ) -> tuple[dict[str, NDArray[np.int64]], int]:
     """Drop as many low bits from all noisy numbers as the longest one needs; no exact number enters."""
     longest = max(abs(number) for several in numbers.values() for number in several).bit_length()

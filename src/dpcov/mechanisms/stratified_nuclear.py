@@ -67,7 +67,9 @@ MOST_ROWS = Fraction(1, 3)
 """All shells are released as one if the outermost one's trace per row exceeds this: at least 2/3 of the sum's."""
 
 
-AS_ONE = "most rows are longer than half the norm bound, so all norm shells were released as one matrix"
+AS_ONE = (
+    "most rows are longer than half the norm bound, so all norm shells were released as one matrix"
+)
 NONE_STANDS_OUT = "no inner norm shell stood out, so all were released as one matrix"
 SHORTENED = ", rows longer than 2^-{} of the norm bound shortened to that"
 
@@ -139,7 +141,8 @@ class StratifiedNuclear(Mechanism[StratifiedNuclearCalibration]):
         if share:
             # One lattice unit more: the joint trace is rounded.
             look = Look(
-                scale=UNIT * k / (budget.pure_epsilon() * share), whole_scale=(2 * UNIT * k + 1) / epsilon
+                scale=UNIT * k / (budget.pure_epsilon() * share),
+                whole_scale=(2 * UNIT * k + 1) / epsilon,
             )
         return StratifiedNuclearCalibration(
             promise=budget.promise,
@@ -168,7 +171,9 @@ class StratifiedNuclear(Mechanism[StratifiedNuclearCalibration]):
     ) -> NoisyStatistics:
         """Draw the traces, decide from them alone, then draw the matrices that are worth it."""
         noise = discrete_laplace(calibration.trace_scale, self.shells, entropy)
-        traces = [stratum.sscp.trace() + int(z) for stratum, z in zip(moments.strata, noise, strict=True)]
+        traces = [
+            stratum.sscp.trace() + int(z) for stratum, z in zip(moments.strata, noise, strict=True)
+        ]
         scale, d = _up(calibration.matrix_scale), moments.n_features
         if calibration.folded_scale is not None:
             fold = choose_fold(traces, scale, d, shorten=self.shorten)
@@ -177,12 +182,17 @@ class StratifiedNuclear(Mechanism[StratifiedNuclearCalibration]):
                 return _draw_as_one(moments, fold, calibration.folded_scale, entropy, note)
         groups = choose_runs(traces, scale, d)
         matrices = [
-            _group_sscp(moments, group) + symmetric_nuclear_noise(d, scale, entropy) for group in groups
+            _group_sscp(moments, group) + symmetric_nuclear_noise(d, scale, entropy)
+            for group in groups
         ]
         row_count = None
         if calibration.row_count_scale is not None:
-            row_count = moments.n_rows + int(discrete_laplace(calibration.row_count_scale, 1, entropy)[0])
-        law = _law(calibration.matrix_scale, calibration.trace_scale, calibration.row_count_scale, d)
+            row_count = moments.n_rows + int(
+                discrete_laplace(calibration.row_count_scale, 1, entropy)[0]
+            )
+        law = _law(
+            calibration.matrix_scale, calibration.trace_scale, calibration.row_count_scale, d
+        )
         return _statistics(matrices, groups, traces, law, n_features=d, row_count=row_count)
 
 
@@ -194,7 +204,9 @@ def _look_share(problem: Problem, epsilon: Fraction, weight: Fraction) -> Fracti
     return share if share <= LARGEST_LOOK * weight / (1 + weight) else Fraction(0)
 
 
-def _most_rows_are_long(moments: Moments, scale: Fraction, problem: Problem, entropy: Entropy) -> bool:
+def _most_rows_are_long(
+    moments: Moments, scale: Fraction, problem: Problem, entropy: Entropy
+) -> bool:
     """Whether the outermost shell's trace, with noise, is a good part of what the public number of rows allows."""
     assert problem.n_rows is not None
     seen = moments.strata[0].sscp.trace() + int(discrete_laplace(scale, 1, entropy)[0])
@@ -207,12 +219,15 @@ def _draw_as_one(
     """Release the sum of all shells, larger rows shortened into shell ``fold``, and its trace, which is free then."""
     d, last = moments.n_features, len(moments.strata) - 1
     exact = sum(
-        stratum.sscp.trace() * 4 ** (last - max(shell, fold)) for shell, stratum in enumerate(moments.strata)
+        stratum.sscp.trace() * 4 ** (last - max(shell, fold))
+        for shell, stratum in enumerate(moments.strata)
     )
     trace = (exact >> (2 * (last - fold))) + int(discrete_laplace(scale, 1, entropy)[0])
     matrix = _folded_sscp(moments, fold) + symmetric_nuclear_noise(d, _up(scale), entropy)
     law = _law(scale, scale, None, d)
-    return _statistics([matrix], [range(1)], [trace], law, n_features=d, radius=2.0**-fold, notes=(note,))
+    return _statistics(
+        [matrix], [range(1)], [trace], law, n_features=d, radius=2.0**-fold, notes=(note,)
+    )
 
 
 def _statistics(
@@ -229,7 +244,8 @@ def _statistics(
     """Pack noisy matrices of groups of shells and noisy traces of all shells."""
     dropped = max(0, max(map(abs, traces)).bit_length() - 62)
     arrays: dict[str, PublishedArray] = {
-        "sscp": np.array(matrices, dtype=np.float64).reshape(-1, n_features, n_features) / 2**dropped,
+        "sscp": np.array(matrices, dtype=np.float64).reshape(-1, n_features, n_features)
+        / 2**dropped,
         "first_shell": np.array([group[0] for group in groups], dtype=np.int64),
         "last_shell": np.array([group[-1] for group in groups], dtype=np.int64),
         "trace": np.array([trace >> dropped for trace in traces], dtype=np.int64),
@@ -264,7 +280,9 @@ def _folded_sscp(moments: Moments, fold: int) -> NDArray[np.float64]:
     return total
 
 
-def _law(matrix: Fraction, trace: Fraction, row_count: Fraction | None, n_features: int) -> NoiseLaw:
+def _law(
+    matrix: Fraction, trace: Fraction, row_count: Fraction | None, n_features: int
+) -> NoiseLaw:
     """Variances of this rotation-invariant law follow from its mean square and the variance of its trace."""
     d, off_diagonal = n_features, ullman.off_diagonal_variance(n_features)
     diagonal = ullman.mean_square(d) / d - (d - 1) * off_diagonal

@@ -71,7 +71,9 @@ def choose_runs(traces: Sequence[int], scale: float, n_features: int) -> list[ra
     return groups
 
 
-def choose_fold(traces: Sequence[int], scale: float, n_features: int, *, shorten: bool = True) -> int | None:
+def choose_fold(
+    traces: Sequence[int], scale: float, n_features: int, *, shorten: bool = True
+) -> int | None:
     """Return the shell to which all larger rows are shortened, to release one matrix; None where shells are better.
 
     Parameters

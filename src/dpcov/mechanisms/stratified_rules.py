@@ -78,14 +78,19 @@ def choose_runs(
     if n_features <= FEW_FEATURES:
         return _few_features_runs(clear, len(traces))
     saturated = JOIN_ABOVE * n_features * sqrt(2.0 * n_features * diagonal_variance)
-    return [*_outer_runs(traces, trace_std, clear, n_features), *_clear_runs(traces, clear, saturated)]
+    return [
+        *_outer_runs(traces, trace_std, clear, n_features),
+        *_clear_runs(traces, clear, saturated),
+    ]
 
 
 def clear_shells(traces: Sequence[int], trace_std: float) -> list[int]:
     """Shells whose trace cannot be noise, each judged by its distance from the next smaller one."""
     clear: list[int] = []
     for shell in reversed(range(len(traces))):
-        needed = sqrt(CLEAR_NEARBY**2 + 2.0 * log(4.0) * (clear[0] - shell)) if clear else CLEAR_ALONE
+        needed = (
+            sqrt(CLEAR_NEARBY**2 + 2.0 * log(4.0) * (clear[0] - shell)) if clear else CLEAR_ALONE
+        )
         if traces[shell] > needed * trace_std:
             clear.insert(0, shell)
     return clear
@@ -99,7 +104,9 @@ def _few_features_runs(clear: list[int], shells: int) -> list[Run]:
     return [Run(0, first - 1, first - 1), Run(first, first, shells - 1)]
 
 
-def _outer_runs(traces: Sequence[int], trace_std: float, clear: list[int], n_features: int) -> list[Run]:
+def _outer_runs(
+    traces: Sequence[int], trace_std: float, clear: list[int], n_features: int
+) -> list[Run]:
     """Single shells above the inhabited ones; up to the small dimension the rest is shortened into the outermost."""
     above = clear[0] if clear else len(traces)
     if n_features > SMALL_DIMENSION:

@@ -53,7 +53,9 @@ class Thresholding(Mechanism[GaussianCalibration]):
     """
 
     name: ClassVar[str] = "thresholding"
-    summary: ClassVar[str] = "Gaussian noise, small off-diagonal entries set to zero; for sparse matrices"
+    summary: ClassVar[str] = (
+        "Gaussian noise, small off-diagonal entries set to zero; for sparse matrices"
+    )
     paper: ClassVar[str] = "Wang, Xu, Yang (2019), Algorithm 1"
     numerics: ClassVar[Numerics] = "exact"
     promises: ClassVar[tuple[type[Promise], ...]] = (ZCDP, ApproxDP)
@@ -67,7 +69,9 @@ class Thresholding(Mechanism[GaussianCalibration]):
 
     def _gaussian(self) -> Gaussian:
         """The mechanism that draws the noise."""
-        return Gaussian(bits=self.bits, clip=self.clip, noise=self.noise, calibration=self.calibration)
+        return Gaussian(
+            bits=self.bits, clip=self.clip, noise=self.noise, calibration=self.calibration
+        )
 
     def moments_spec(self, problem: Problem) -> MomentsSpec:
         """One stratum."""
@@ -83,4 +87,6 @@ class Thresholding(Mechanism[GaussianCalibration]):
     ) -> NoisyStatistics:
         """Draw the noise; the threshold is applied when the release is read."""
         noisy = self._gaussian().draw(moments, calibration, problem, entropy)
-        return replace(noisy, post="threshold", post_options=PostOptions(rule=self.rule, gamma=self.gamma))
+        return replace(
+            noisy, post="threshold", post_options=PostOptions(rule=self.rule, gamma=self.gamma)
+        )

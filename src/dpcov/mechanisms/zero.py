@@ -53,4 +53,6 @@ class Zero(Mechanism[Calibration]):
     ) -> NoisyStatistics:
         """Ignore the moments and the randomness."""
         d = problem.n_features
-        return NoisyStatistics(layout="estimate", arrays={"second_moment": np.zeros((d, d))}, post="none")
+        return NoisyStatistics(
+            layout="estimate", arrays={"second_moment": np.zeros((d, d))}, post="none"
+        )

@@ -24,7 +24,9 @@ def sample_bingham(matrix: NDArray[np.float64], entropy: Entropy) -> NDArray[np.
     return np.asarray(sample_binghams(matrix, 1, entropy)[0])
 
 
-def sample_binghams(matrix: NDArray[np.float64], size: int, entropy: Entropy) -> NDArray[np.float64]:
+def sample_binghams(
+    matrix: NDArray[np.float64], size: int, entropy: Entropy
+) -> NDArray[np.float64]:
     """Draw independent unit vectors with density proportional to exp(u' matrix u).
 
     Parameters
@@ -105,7 +107,9 @@ def _draw(precision: NDArray[np.float64], size: int, entropy: Entropy) -> NDArra
         shape = (missing * PROPOSALS_PER_DRAW, dimension)
         points = normals(shape, entropy) / np.sqrt(precision)
         points /= np.linalg.norm(points, axis=1, keepdims=True)
-        kept = uniforms(shape[0], entropy) < acceptance(2.0 / dimension * (points**2 @ precision), dimension)
+        kept = uniforms(shape[0], entropy) < acceptance(
+            2.0 / dimension * (points**2 @ precision), dimension
+        )
         drawn = np.concatenate([drawn, points[kept][:missing]])
     raise NumericError(
         "The Bingham sampler accepted no proposal; nothing was released. Check the matrix's scale."

@@ -86,7 +86,9 @@ def gammas(shape_parameter: float, size: int, entropy: Entropy) -> Floats:
     return values
 
 
-def _propose_gammas(shape_parameter: float, count: int, entropy: Entropy) -> tuple[Floats, NDArray[np.bool_]]:
+def _propose_gammas(
+    shape_parameter: float, count: int, entropy: Entropy
+) -> tuple[Floats, NDArray[np.bool_]]:
     """Propose d v with v = (1 + c x)**3; accept if log u < x**2/2 + d (1 - v + log v)."""
     d = shape_parameter - 1.0 / 3.0
     c = 1.0 / math.sqrt(9.0 * d)

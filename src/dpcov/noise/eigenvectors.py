@@ -164,7 +164,9 @@ def _draw(factor: NDArray[np.float64], exponent: float, entropy: Entropy) -> NDA
         if kept.any():
             first = int(kept.argmax())
             return np.asarray(points[:, first] / lengths[first])
-    raise NumericError("No direction was accepted; nothing was released. Check the scale of the matrix.")
+    raise NumericError(
+        "No direction was accepted; nothing was released. Check the scale of the matrix."
+    )
 
 
 def _reflection(unit: NDArray[np.float64]) -> _Reflection:
@@ -183,7 +185,9 @@ def _compress(matrix: NDArray[np.float64], reflection: _Reflection) -> NDArray[n
     return matrix[1:, 1:] - _outer_sum(vector, image, image, vector)
 
 
-def _condition(envelope: _Envelope, direction: NDArray[np.float64], reflection: _Reflection) -> _Envelope:
+def _condition(
+    envelope: _Envelope, direction: NDArray[np.float64], reflection: _Reflection
+) -> _Envelope:
     """Restrict the envelope to the complement of the direction at the same t, in O(dimension**2).
 
     With w = F' u, the reflection G that takes w to the first axis leaves u' F G zero but for its first entry, so
@@ -201,7 +205,9 @@ def _condition(envelope: _Envelope, direction: NDArray[np.float64], reflection: 
     )
     trace = float(np.square(conditioned).sum())
     square_trace = (
-        envelope.square_trace - 2.0 * float(np.square(image @ factor).sum()) + float(image @ image) ** 2
+        envelope.square_trace
+        - 2.0 * float(np.square(image @ factor).sum())
+        + float(image @ image) ** 2
     )
     return _Envelope(
         factor=conditioned,
@@ -234,7 +240,9 @@ def _assemble(reflections: list[_Reflection], dimension: int, rank: int) -> NDAr
 
 def _check_exponents(exponents: Sequence[float], drawn: int) -> None:
     if len(exponents) != drawn:
-        raise UsageError("Give one exponent for each drawn direction: min(rank, n_features - 1) of them.")
+        raise UsageError(
+            "Give one exponent for each drawn direction: min(rank, n_features - 1) of them."
+        )
     if not all(SMALLEST_EXPONENT <= exponent < np.inf for exponent in exponents):
         raise UsageError(
             "Every exponent must be positive and finite. Give each direction a share of the budget."

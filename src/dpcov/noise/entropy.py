@@ -143,7 +143,9 @@ class BlockEntropy:
         self._used += count
         return self._words[self._used - count : self._used].copy()
 
-    def from_block(self, law: Hashable, size: int, draw: Callable[[int], NDArray[Any]]) -> NDArray[Any]:
+    def from_block(
+        self, law: Hashable, size: int, draw: Callable[[int], NDArray[Any]]
+    ) -> NDArray[Any]:
         """Return the next ``size`` independent draws of one law, which ``draw`` makes a block of at a time."""
         if size >= _BLOCK:
             return draw(size)
@@ -188,7 +190,9 @@ class _KeyStream:
         for start in range(0, len(target), len(_CHUNK)):
             part = target[start : start + len(_CHUNK)]
             if self._encryptor.update_into(zeros[: len(part)], part) != len(part):
-                raise NumericError("The stream cipher failed; nothing was drawn. Reinstall `cryptography`.")
+                raise NumericError(
+                    "The stream cipher failed; nothing was drawn. Reinstall `cryptography`."
+                )
 
 
 def _blank(count: int) -> memoryview:

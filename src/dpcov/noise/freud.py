@@ -53,7 +53,9 @@ def recurrence(count: int) -> Floats:
     """
     edges = half_line_panels(count)
     points = panel_nodes(edges).ravel()
-    weights = np.outer(np.diff(edges), WEIGHTS).ravel()  # twice the half-line quadrature: both signs of x
+    weights = np.outer(
+        np.diff(edges), WEIGHTS
+    ).ravel()  # twice the half-line quadrature: both signs of x
     coefficients = np.zeros(count)
 
     def norm(degree: int, unnormalized: Floats) -> float:

@@ -96,7 +96,9 @@ def sample(gas: LogGas, entropy: Entropy) -> Floats:
         drawn = _Drawn(gas)
         while drawn.count < size - left:
             needed = (size - left - drawn.count) * size / (size - drawn.count)
-            drawn.extend(_propose(gas, min(math.ceil(needed) + 8, LARGEST_BLOCK), entropy), size - left)
+            drawn.extend(
+                _propose(gas, min(math.ceil(needed) + 8, LARGEST_BLOCK), entropy), size - left
+            )
         found.append(drawn.points[: size - left])
         if left == 0:
             return np.sort(np.concatenate(found))
@@ -136,7 +138,9 @@ def _conditioned(gas: LogGas, points: Floats, values: Floats) -> LogGas:
     edges = np.sort(np.concatenate([gas.edges, points]))
     parents = np.searchsorted(gas.edges[1:-1], edges[:-1], side="right")
     half_lengths = 0.5 * np.diff(gas.edges)[parents, None]
-    offsets = np.clip((freud.panel_nodes(edges) - gas.edges[parents, None]) / half_lengths - 1.0, -1.0, 1.0)
+    offsets = np.clip(
+        (freud.panel_nodes(edges) - gas.edges[parents, None]) / half_lengths - 1.0, -1.0, 1.0
+    )
     vanishing = np.zeros((len(gas.total), gas.dimension - len(points)))
     vanishing[: gas.dimension] = qr(values.T, check_finite=False)[0][:, len(points) :]
     functions = _product(gas.table, vanishing)
@@ -159,7 +163,9 @@ def _signed(total: Floats, below: Floats, dimension: int) -> Floats:
     return signed
 
 
-def _kernel(table: Floats, signed: Floats, weights: Floats, total: Floats, dimension: int) -> Floats:
+def _kernel(
+    table: Floats, signed: Floats, weights: Floats, total: Floats, dimension: int
+) -> Floats:
     """Invert the skew moments <f_j, signed f_k>, for an odd dimension bordered by the integrals of f."""
     size = len(total)
     moments = (table * weights[:, :, None]).reshape(-1, size).T @ signed.reshape(-1, size)
@@ -218,11 +224,15 @@ class _Drawn:
         intensity = self._intensity(block, images, columns)
         start = 0
         while self.count < wanted:
-            if np.any(intensity[start:] > (1.0 + RELATIVE_SLACK) * block.heights[start:] + ABSOLUTE_SLACK):
+            if np.any(
+                intensity[start:] > (1.0 + RELATIVE_SLACK) * block.heights[start:] + ABSOLUTE_SLACK
+            ):
                 raise NumericError(
                     "The noise law lost its accuracy; nothing was released. Use law='wishart'."
                 )
-            accepted = np.flatnonzero(block.levels[start:] * block.heights[start:] < intensity[start:])
+            accepted = np.flatnonzero(
+                block.levels[start:] * block.heights[start:] < intensity[start:]
+            )
             if not len(accepted):
                 return
             chosen = start + int(accepted[0])
@@ -252,13 +262,17 @@ class _Drawn:
         unconditional: Floats = np.einsum("ij,ij->i", images[0::2], block.features[1::2])
         return unconditional + (1.0 / self.pivots[: self.count]) @ change
 
-    def _admit(self, block: _Proposals, images: Floats, columns: Floats, chosen: int, pivot: float) -> Floats:
+    def _admit(
+        self, block: _Proposals, images: Floats, columns: Floats, chosen: int, pivot: float
+    ) -> Floats:
         """Condition on one proposal; return K_k(., y) for those after it, and store it in ``columns``."""
         used, own, later = 2 * self.count, slice(2 * chosen, 2 * chosen + 2), 2 * chosen + 2
         multipliers = np.empty((used, 2))
         multipliers[0::2] = -columns[1:used:2, own] / self.pivots[: self.count, None]
         multipliers[1::2] = columns[0:used:2, own] / self.pivots[: self.count, None]
-        pair: Floats = images[later:] @ block.features[own].T + columns[:used, later:].T @ multipliers
+        pair: Floats = (
+            images[later:] @ block.features[own].T + columns[:used, later:].T @ multipliers
+        )
         pair[1::2, 1] -= np.sign(block.points[chosen] - block.points[chosen + 1 :])
         columns[used : used + 2, later:] = pair.T
         self.factor[used : used + 2, :used] = -multipliers.T

@@ -111,7 +111,9 @@ def _check(dimension: int, scale: float, law: str) -> str:
     if not (math.isfinite(scale) and scale > 0.0):
         raise UsageError("The noise scale must be positive and finite: sensitivity / epsilon.")
     if law == "gauge" and dimension > LARGEST_GAUGE_DIMENSION:
-        raise UsageError(f"law='gauge' is for up to {LARGEST_GAUGE_DIMENSION} features; use law='nuclear'.")
+        raise UsageError(
+            f"law='gauge' is for up to {LARGEST_GAUGE_DIMENSION} features; use law='nuclear'."
+        )
     return law
 
 

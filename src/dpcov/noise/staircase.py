@@ -169,7 +169,12 @@ def _attempt(staircase: Staircase, count: int, entropy: Entropy) -> tuple[Intege
 
 
 def _judge_edges(
-    staircase: Staircase, cell: Integers, magnitude: Integers, control: Words, place: Words, entropy: Entropy
+    staircase: Staircase,
+    cell: Integers,
+    magnitude: Integers,
+    control: Words,
+    place: Words,
+    entropy: Entropy,
 ) -> Mask:
     """Decide level + V < unit f(t) for points in edge cells, where V is uniform on [0, 1).
 
@@ -188,7 +193,9 @@ def _judge_edges(
         accepted[lane] = _is_below(
             staircase.decay,
             UnfoldingReal(
-                int(magnitude[lane]), int(place[lane]) >> staircase.block_bits, 64 - staircase.block_bits
+                int(magnitude[lane]),
+                int(place[lane]) >> staircase.block_bits,
+                64 - staircase.block_bits,
             ),
             UnfoldingReal(int(levels[lane]), int(height_bits[lane]), HEIGHT_BITS),
             scale=staircase.unit,

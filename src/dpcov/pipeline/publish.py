@@ -114,7 +114,9 @@ def publish(
                 if reservation is None
                 else SpentRecord(dataset=reservation.dataset, entry=reservation.id)
             )
-            made = _release_of(plan, calibration, statistics, n_rows, spent, private=randomness.private)
+            made = _release_of(
+                plan, calibration, statistics, n_rows, spent, private=randomness.private
+            )
             if file is not None:
                 file.write(made.to_bytes())
             if reservation is not None:
@@ -141,7 +143,9 @@ def _room(plan: ReleasePlan) -> int:
     """Bytes to take on the disk before anything is spent: as many matrices as a release rarely exceeds."""
     wanted = plan.mechanism.wants(plan.problem(plan.stated_rows))
     matrices = (
-        min(wanted.n_strata, _MATRICES_PER_GROUP * wanted.groups) if isinstance(wanted, MomentsSpec) else 1
+        min(wanted.n_strata, _MATRICES_PER_GROUP * wanted.groups)
+        if isinstance(wanted, MomentsSpec)
+        else 1
     )
     return packed_size([(len(plan.columns), len(plan.columns))] * matrices, _MANIFEST_ROOM)
 
@@ -189,7 +193,9 @@ def _public_rows(plan: ReleasePlan, exact: Moments | EncodedRows) -> int | None:
     return exact.n_rows
 
 
-def _reserve(account: Account | None, plan: ReleasePlan, calibration: Calibration) -> Reservation | None:
+def _reserve(
+    account: Account | None, plan: ReleasePlan, calibration: Calibration
+) -> Reservation | None:
     spend = _spend(plan, calibration)
     if account is None or spend is None:
         return None

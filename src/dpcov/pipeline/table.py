@@ -177,7 +177,9 @@ def _plan_table(
 ) -> tuple[ReleasePlan, TableEncoding]:
     """Decide everything about the release of a table that public numbers decide."""
     if n_rows is not None and neighbors == "add-remove-one":
-        raise UsageError("Under add-remove-one neighbors the number of rows is private; do not state it.")
+        raise UsageError(
+            "Under add-remove-one neighbors the number of rows is private; do not state it."
+        )
     declared = schema if isinstance(schema, Schema) else Schema.from_toml(schema)
     by = plain("by", by, str | None)
     schema, grouping = (declared, None) if by is None else split_schema(declared, by)
@@ -191,7 +193,9 @@ def _plan_table(
         rows_per_person=schema.rows_per_person,
         n_groups=max(1, len(groups)),
     )
-    choice = resolve(mechanism, options, problem, budget, shortest_row=_shortest_row(schema, encoder))
+    choice = resolve(
+        mechanism, options, problem, budget, shortest_row=_shortest_row(schema, encoder)
+    )
     plan = ReleasePlan(
         mechanism=choice.make(),
         choice=choice,
@@ -285,7 +289,9 @@ def second_moment(
 
     def gather_array(spec: MomentsSpec | RowsSpec) -> Moments | EncodedRows:
         if not isinstance(X, Moments):
-            return where.gather(X if codes is None else GroupedRows(rows=X, groups=codes), encoding, spec)
+            return where.gather(
+                X if codes is None else GroupedRows(rows=X, groups=codes), encoding, spec
+            )
         if isinstance(spec, RowsSpec):
             raise UsageError(
                 f"The {choice.mechanism} mechanism needs the rows; give them instead of moments."
@@ -323,7 +329,9 @@ def moments(
         Fields of :class:`~dpcov.data.moments.MomentsSpec`: ``shells``, ``normalized``, ``bits``.
     """
     where = Gathering(engine=engine, threads=threads, memory_limit=memory_limit, progress=progress)
-    encoding = BallEncoding(n_features=len(where.columns(X)), norm_bound=_check_norm_bound(norm_bound))
+    encoding = BallEncoding(
+        n_features=len(where.columns(X)), norm_bound=_check_norm_bound(norm_bound)
+    )
     return where.moments(X, encoding, MomentsSpec(**spec))
 
 
@@ -336,7 +344,11 @@ def _intercept_is_public(schema: Schema, neighbors: str) -> bool:
 def _shortest_row(schema: Schema, encoder: Encoder) -> float:
     """Public lower bound on the norm of an encoded row, as a fraction of the norm bound."""
     unscaled = schema.norm_bound is None or schema.norm_bound >= schema.worst_case_norm
-    return 1.0 / encoder.norm_bound if schema.intercept and schema.weights is None and unscaled else 0.0
+    return (
+        1.0 / encoder.norm_bound
+        if schema.intercept and schema.weights is None and unscaled
+        else 0.0
+    )
 
 
 def _account(ledger: Ledger | str | Path | None, dataset: str | None) -> Account | None:
@@ -380,10 +392,13 @@ def _group_codes(
 
 def _names(X: Any, where: Gathering) -> tuple[str, ...]:
     """Names of the features: the data's own, or x0, x1, ... where it has none."""
-    return tuple(f"x{i}" for i in range(X.n_features)) if isinstance(X, Moments) else where.columns(X)
+    return (
+        tuple(f"x{i}" for i in range(X.n_features)) if isinstance(X, Moments) else where.columns(X)
+    )
 
 
 def _plain_columns(names: Iterable[str]) -> tuple[EncodedColumn, ...]:
     return tuple(
-        EncodedColumn(name=name, source=name, kind="numeric", center=0.0, half_range=1.0) for name in names
+        EncodedColumn(name=name, source=name, kind="numeric", center=0.0, half_range=1.0)
+        for name in names
     )

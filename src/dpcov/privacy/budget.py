@@ -52,7 +52,11 @@ class Budget:
     rho: Fraction | None
 
     def __init__(
-        self, *, epsilon: Number | None = None, delta: Number | None = None, rho: Number | None = None
+        self,
+        *,
+        epsilon: Number | None = None,
+        delta: Number | None = None,
+        rho: Number | None = None,
     ) -> None:
         numbers = {"epsilon": epsilon, "delta": delta, "rho": rho}
         for name, value in numbers.items():
@@ -99,7 +103,9 @@ class Budget:
     def pure_epsilon(self) -> Fraction:
         """Return the largest epsilon whose pure guarantee lies inside this budget, rounded down."""
         promise = self.promise
-        return convert.zcdp_pure_epsilon(promise.rho) if isinstance(promise, ZCDP) else promise.epsilon
+        return (
+            convert.zcdp_pure_epsilon(promise.rho) if isinstance(promise, ZCDP) else promise.epsilon
+        )
 
     def __str__(self) -> str:
         return str(self.promise)

@@ -91,7 +91,9 @@ def gaussian_noise_multiplier(epsilon: Fraction, delta: Fraction) -> Fraction:
         candidate = _round_multiplier(multiplier * (1 + Fraction(1, 10**exponent)))
         if gaussian_delta(candidate, epsilon) <= delta:
             return candidate
-    raise NumericError("The noise could not be calibrated for this budget. Use a larger epsilon or delta.")
+    raise NumericError(
+        "The noise could not be calibrated for this budget. Use a larger epsilon or delta."
+    )
 
 
 def _solve(epsilon: Fraction, delta: Fraction) -> Fraction:
@@ -123,7 +125,9 @@ def classical_noise_multiplier(epsilon: Fraction, delta: Fraction) -> Fraction:
         exact = (2 * (Decimal("1.25") / to_decimal(delta)).ln()).sqrt() / to_decimal(epsilon)
         multiplier = round_up(exact, _MULTIPLIER_DIGITS)
     if gaussian_delta(multiplier, epsilon) > delta:
-        raise BudgetError("The classical formula does not reach this delta. Use the analytic calibration.")
+        raise BudgetError(
+            "The classical formula does not reach this delta. Use the analytic calibration."
+        )
     return multiplier
 
 
@@ -138,7 +142,9 @@ def _bracket(epsilon: Fraction, delta: Fraction) -> tuple[Fraction, Fraction]:
     return low, high
 
 
-def _newton(multiplier: Fraction, epsilon: Fraction, achieved: Fraction, delta: Fraction) -> Fraction:
+def _newton(
+    multiplier: Fraction, epsilon: Fraction, achieved: Fraction, delta: Fraction
+) -> Fraction:
     """Take one step, from d delta / d m = -phi(a) / m^2."""
     a = 1 / (2 * multiplier) - epsilon * multiplier
     with localcontext(Context(prec=_GUARD_DIGITS)):

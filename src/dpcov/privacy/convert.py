@@ -64,7 +64,11 @@ def zcdp_epsilon(rho: Fraction, delta: Fraction) -> Fraction:
     # Setting d epsilon / dx = 0 leaves rho x^2 + log(1 + x) = log(1 / delta).
     x = _root(lambda x: float(rho) * x * x + math.log1p(x) - float(log_inverse))
     with localcontext(Context(prec=_DIGITS)):
-        terms = ((1 + x) * to_decimal(rho), *(term / x for term in _order_terms(x)), log_inverse / x)
+        terms = (
+            (1 + x) * to_decimal(rho),
+            *(term / x for term in _order_terms(x)),
+            log_inverse / x,
+        )
         return max(Fraction(0), round_up(sum(terms) + _error(terms)))
 
 
@@ -74,7 +78,11 @@ def zcdp_rho(epsilon: Fraction, delta: Fraction) -> Fraction:
     log_inverse = _log_inverse(delta)
     # The optimal x of zcdp_epsilon, with rho eliminated.
     x = _root(
-        lambda x: x / (2 + 1 / x) * (float(epsilon) + math.log1p(1 / x)) + math.log1p(x) - float(log_inverse)
+        lambda x: (
+            x / (2 + 1 / x) * (float(epsilon) + math.log1p(1 / x))
+            + math.log1p(x)
+            - float(log_inverse)
+        )
     )
     with localcontext(Context(prec=_DIGITS)):
         terms = (to_decimal(epsilon), *(-term / x for term in _order_terms(x)), -log_inverse / x)

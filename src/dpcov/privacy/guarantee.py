@@ -64,8 +64,14 @@ class Guarantee:
     numerics: Numerics
 
     def __str__(self) -> str:
-        unit = "one row" if self.rows_per_person == 1 else f"up to {self.rows_per_person} rows of one person"
-        return f"{self.promise}, {self.neighbors} neighbors, unit: {unit}, numerics: {self.numerics}"
+        unit = (
+            "one row"
+            if self.rows_per_person == 1
+            else f"up to {self.rows_per_person} rows of one person"
+        )
+        return (
+            f"{self.promise}, {self.neighbors} neighbors, unit: {unit}, numerics: {self.numerics}"
+        )
 
 
 def costs_nothing(promise: Promise) -> bool:

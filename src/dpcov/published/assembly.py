@@ -75,7 +75,9 @@ def assemble(
 
 def rehearse(guarantee: Guarantee, **facts: Unpack[Facts]) -> None:
     """Refuse public facts that a release could not hold, or that could not be read back."""
-    manifest = _manifest(NoisyStatistics(layout="estimate", arrays={}), guarantee, private=True, **facts)
+    manifest = _manifest(
+        NoisyStatistics(layout="estimate", arrays={}), guarantee, private=True, **facts
+    )
     try:
         msgspec.json.decode(encode_manifest(manifest), type=Manifest)
     except (msgspec.MsgspecError, TypeError, ValueError, OverflowError) as error:
@@ -83,7 +85,9 @@ def rehearse(guarantee: Guarantee, **facts: Unpack[Facts]) -> None:
             f"The release could not be written or read back: {error}. Correct the schema."
         ) from None
     if not numbers_make_sense(manifest):
-        raise UsageError("The norm bound, a column's bounds or a number of rows is out of range. Correct it.")
+        raise UsageError(
+            "The norm bound, a column's bounds or a number of rows is out of range. Correct it."
+        )
 
 
 def _manifest(

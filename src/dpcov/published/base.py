@@ -68,8 +68,12 @@ class BaseRelease:
         self._check()
 
     def _check(self) -> None:
-        if not (numbers_make_sense(self.manifest) and arrays_make_sense(self.manifest, self.statistics)):
-            raise ReleaseError("The numbers in this release contradict each other; get a fresh copy.")
+        if not (
+            numbers_make_sense(self.manifest) and arrays_make_sense(self.manifest, self.statistics)
+        ):
+            raise ReleaseError(
+                "The numbers in this release contradict each other; get a fresh copy."
+            )
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, BaseRelease) and self.fingerprint == other.fingerprint
@@ -208,7 +212,9 @@ class BaseRelease:
 
     def correlation(self, post: Post | None = None) -> Array:
         """Estimated correlation matrix; NaN where a variance is estimated as zero."""
-        return correlation_of(self.covariance(post) / np.outer(self._half_ranges, self._half_ranges))
+        return correlation_of(
+            self.covariance(post) / np.outer(self._half_ranges, self._half_ranges)
+        )
 
     @on_one_thread
     def expected_error(self, post: Post = "none") -> float | None:

@@ -52,7 +52,9 @@ def arrays_make_sense(manifest: Manifest, statistics: NoisyStatistics) -> bool:
         fits = fits and _shape_of(arrays, "joint_trace") in (None, (1,))
     else:
         fits = _is_symmetric(sscp, (d, d), np.int64) and _shape_of(arrays, "trace") in (None, (1,))
-    return fits and _shape_of(arrays, "row_count") in _count_shapes(manifest) and _variances_fit(noise)
+    return (
+        fits and _shape_of(arrays, "row_count") in _count_shapes(manifest) and _variances_fit(noise)
+    )
 
 
 def _variances_fit(noise: NoiseLaw) -> bool:
@@ -63,7 +65,9 @@ def _variances_fit(noise: NoiseLaw) -> bool:
 def _types_fit(arrays: Mapping[str, PublishedArray], noise: NoiseLaw) -> bool:
     """Whether everything is integer; matrices with continuous noise, which has a scale, are finite floats."""
     real = {"sscp"} if noise.scale is not None else set()
-    if any(array.dtype != (np.float64 if name in real else np.int64) for name, array in arrays.items()):
+    if any(
+        array.dtype != (np.float64 if name in real else np.int64) for name, array in arrays.items()
+    ):
         return False
     return noise.scale is None or (
         re.fullmatch(r"[0-9]{1,30}(\.[0-9]{1,30})?(e[+-]?[0-9]{1,2})?", noise.scale) is not None
@@ -83,7 +87,11 @@ def _shells_fit(arrays: Mapping[str, PublishedArray], count: int, n_groups: int)
     """Whether every matrix of a ``strata`` release names a group, and shells that have a trace."""
     if not _shape_of(arrays, "first_shell") == _shape_of(arrays, "last_shell") == (count,):
         return False
-    first, last, traces = arrays["first_shell"], arrays["last_shell"], _shape_of(arrays, "trace") or (0,)
+    first, last, traces = (
+        arrays["first_shell"],
+        arrays["last_shell"],
+        _shape_of(arrays, "trace") or (0,),
+    )
     if len(traces) != 1 or traces[0] % n_groups or not _groups_fit(arrays, count, n_groups):
         return False
     outermost = arrays.get("outermost_shell", first)

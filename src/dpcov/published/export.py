@@ -50,7 +50,9 @@ def export(
     if kind not in FORMATS:
         raise UsageError(f"Unknown format. Use one of: {', '.join(FORMATS)}.")
     labels, values = estimate(release, quantity, post)
-    content = {"csv": _csv, "json": _json, "npz": _npz, "r": _r}[kind](release, quantity, labels, values)
+    content = {"csv": _csv, "json": _json, "npz": _npz, "r": _r}[kind](
+        release, quantity, labels, values
+    )
     write_file(path, content, overwrite=overwrite)
 
 
@@ -65,7 +67,9 @@ def estimate(
     if quantity == "mean":
         return release.feature_names, release.mean()
     if quantity == "second-moment":
-        return tuple(column.name for column in release.manifest.columns), release.second_moment(post)
+        return tuple(column.name for column in release.manifest.columns), release.second_moment(
+            post
+        )
     raise UsageError(f"Unknown quantity. Use one of: {', '.join(QUANTITIES)}.")
 
 
@@ -85,7 +89,9 @@ def _csv(
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
     writer.writerow(["", *labels])
-    for label, row in zip(labels if values.ndim == 2 else ("mean",), np.atleast_2d(values), strict=True):
+    for label, row in zip(
+        labels if values.ndim == 2 else ("mean",), np.atleast_2d(values), strict=True
+    ):
         writer.writerow([label, *(repr(float(value)) for value in row)])
     return buffer.getvalue().encode()
 
@@ -123,7 +129,9 @@ def _r(
     numbers = f"c({', '.join(_r_number(value) for value in values.T.ravel())})"
     shape = f"matrix({numbers}, nrow = {len(labels)}, dimnames = list({names}, {names}))"
     entries = {
-        quantity.replace("-", "."): shape if values.ndim == 2 else f"stats::setNames({numbers}, {names})",
+        quantity.replace("-", "."): shape
+        if values.ndim == 2
+        else f"stats::setNames({numbers}, {names})",
         "n.rows": _r_number(release.n_rows),
         "guarantee": _r_string(str(release.guarantee)),
         "fingerprint": _r_string(release.fingerprint),

@@ -84,13 +84,27 @@ def unpack(path: str | Path) -> tuple[Manifest, Arrays]:
         raise ReleaseError(f"There is no file {path}.") from None
     except (IsADirectoryError, PermissionError) as error:
         raise ReleaseError(f"Cannot open {path}: {error.strerror}.") from None
-    except (zipfile.BadZipFile, OSError, EOFError, ArithmeticError, ValueError, RuntimeError, struct.error):
-        raise ReleaseError(f"{path} is not a dpcov release, or it is damaged; get a fresh copy.") from None
+    except (
+        zipfile.BadZipFile,
+        OSError,
+        EOFError,
+        ArithmeticError,
+        ValueError,
+        RuntimeError,
+        struct.error,
+    ):
+        raise ReleaseError(
+            f"{path} is not a dpcov release, or it is damaged; get a fresh copy."
+        ) from None
 
 
 def _read(archive: zipfile.ZipFile) -> tuple[Manifest, Arrays]:
     sizes = {info.filename: info for info in archive.infolist()}
-    if len(sizes) != len(archive.infolist()) or len(sizes) > _MAX_MEMBERS or MANIFEST_NAME not in sizes:
+    if (
+        len(sizes) != len(archive.infolist())
+        or len(sizes) > _MAX_MEMBERS
+        or MANIFEST_NAME not in sizes
+    ):
         raise ReleaseError("This archive is not a dpcov release: its list of members is not one.")
     if any(info.compress_type != zipfile.ZIP_STORED for info in sizes.values()):
         raise ReleaseError("The release file was repacked; get the original.")
@@ -98,11 +112,17 @@ def _read(archive: zipfile.ZipFile) -> tuple[Manifest, Arrays]:
         raise ReleaseError("The release file's manifest is unreasonably large; get a fresh copy.")
     text = archive.read(MANIFEST_NAME)
     if archive.comment.decode("ascii", "replace") != _COMMENT + _digest(text):
-        raise ReleaseError("The release file was altered or damaged after it was written; get a fresh copy.")
+        raise ReleaseError(
+            "The release file was altered or damaged after it was written; get a fresh copy."
+        )
     manifest = _decode(text)
     if set(sizes) != {MANIFEST_NAME, *(f"{name}.npy" for name in manifest.members)}:
-        raise ReleaseError("The release file's members do not match its manifest; get a fresh copy.")
-    return manifest, {name: _array(archive, name, record) for name, record in manifest.members.items()}
+        raise ReleaseError(
+            "The release file's members do not match its manifest; get a fresh copy."
+        )
+    return manifest, {
+        name: _array(archive, name, record) for name, record in manifest.members.items()
+    }
 
 
 class _Heading(msgspec.Struct):
@@ -125,20 +145,27 @@ def _decode(text: bytes) -> Manifest:
     except (msgspec.MsgspecError, RecursionError):
         complete = False
     if not complete:
-        raise ReleaseError("The release file's manifest cannot be read; get a fresh copy, or upgrade dpcov.")
+        raise ReleaseError(
+            "The release file's manifest cannot be read; get a fresh copy, or upgrade dpcov."
+        )
     return manifest
 
 
 def _array(archive: zipfile.ZipFile, name: str, record: MemberRecord) -> PublishedArray:
     expected = 8 * int(np.prod(record.shape, dtype=object))
     size = archive.getinfo(f"{name}.npy").file_size
-    if any(length < 0 for length in record.shape) or not expected <= size <= expected + _NPY_HEADER_ROOM:
+    if (
+        any(length < 0 for length in record.shape)
+        or not expected <= size <= expected + _NPY_HEADER_ROOM
+    ):
         raise ReleaseError("An array in the release file has the wrong size; get a fresh copy.")
     if expected > _MAX_ARRAY:
         raise ReleaseError("An array in the release file is too large to load.")
     content = archive.read(f"{name}.npy")
     if _digest(content) != record.sha256:
-        raise ReleaseError("The release file was altered or damaged after it was written; get a fresh copy.")
+        raise ReleaseError(
+            "The release file was altered or damaged after it was written; get a fresh copy."
+        )
     return _parse_npy(content, record)
 
 
@@ -147,7 +174,9 @@ def _parse_npy(content: bytes, record: MemberRecord) -> PublishedArray:
     stream = io.BytesIO(content)
     shape, fortran_order, dtype = _npy_header(stream)
     if fortran_order or dtype is None or dtype.str != record.dtype or shape != record.shape:
-        raise ReleaseError("An array in the release file is not what its manifest says; get a fresh copy.")
+        raise ReleaseError(
+            "An array in the release file is not what its manifest says; get a fresh copy."
+        )
     array = np.frombuffer(content, dtype=dtype, offset=stream.tell()).reshape(shape)
     return cast(PublishedArray, array)
 

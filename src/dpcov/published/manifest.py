@@ -119,7 +119,9 @@ def read_promise(record: PromiseRecord) -> Promise:
             return ZCDP(rho=_exact(record.rho))
         return ApproxDP(epsilon=_exact(record.epsilon), delta=_exact(record.delta, below=1))
     except (ValueError, ZeroDivisionError):
-        raise ReleaseError("The release file states no readable privacy guarantee; do not use it.") from None
+        raise ReleaseError(
+            "The release file states no readable privacy guarantee; do not use it."
+        ) from None
 
 
 def _exact(text: str | None, below: float = float("inf")) -> Fraction:

@@ -134,7 +134,9 @@ def _estimates(release: BaseRelease, unit: UnitEstimate) -> Estimates:
         means=release.mean() if release.has_intercept else None,
         mean_noise=None if mean_law is None else mean_noise(encoded, mean_law) * half_ranges,
         deviations=np.sqrt(variances) * half_ranges,
-        deviation_noise=None if noise is None else deviation_noise(encoded, variances, noise) * half_ranges,
+        deviation_noise=None
+        if noise is None
+        else deviation_noise(encoded, variances, noise) * half_ranges,
     )
     return Estimates(
         correlation=correlation_of(covariance),

@@ -82,16 +82,16 @@ def _labels(release: BaseRelease, count: int) -> list[str]:
         return ["all rows"] * count
     shells = release.statistics.arrays["trace"].size // release.statistics.n_groups
     radius, labels = release.manifest.norm_bound * release.statistics.radius, []
-    for place, (first, last) in enumerate(zip(arrays["first_shell"], arrays["last_shell"], strict=True)):
+    for place, (first, last) in enumerate(
+        zip(arrays["first_shell"], arrays["last_shell"], strict=True)
+    ):
         upper = radius * 2.0 ** -int(first)
         innermost = int(last) == shells - 1
         length = f"length {upper * _inner(first, last):.3g} to {upper:.3g}"
         if innermost:
             length = f"length up to {upper:.3g}" if first else "all rows"
         if "outermost_shell" in arrays and arrays["outermost_shell"][place] < first:
-            length += (
-                f", and up to {radius * 2.0 ** -int(arrays['outermost_shell'][place]):.3g} shortened to it"
-            )
+            length += f", and up to {radius * 2.0 ** -int(arrays['outermost_shell'][place]):.3g} shortened to it"
         group = (
             f"{release.group_names[int(arrays['group'][place])]}, "
             if "group" in arrays and release.group_names

@@ -54,7 +54,9 @@ def _what(release: "BaseRelease") -> str:
     kind = "means and covariance" if release.has_intercept else "second moments (not centered)"
     count = len(release.feature_names)
     groups = (
-        [("Groups", f"the same for each of {_first(release.group_names)}")] if release.group_names else []
+        [("Groups", f"the same for each of {_first(release.group_names)}")]
+        if release.group_names
+        else []
     )
     return _table(
         (
@@ -98,7 +100,11 @@ def _guarantee(release: "BaseRelease") -> str:
 def _protected(guarantee: Guarantee) -> str:
     """Whose data may change, and how."""
     rows = guarantee.rows_per_person
-    said = "what one person's row says" if rows == 1 else f"what the rows of one person (at most {rows}) say"
+    said = (
+        "what one person's row says"
+        if rows == 1
+        else f"what the rows of one person (at most {rows}) say"
+    )
     if guarantee.neighbors == "replace-one":
         return f"{said}; not how many rows there are"
     return f"{said}, and whether the person is in the table at all"
@@ -119,7 +125,9 @@ def _in_words(promise: Promise) -> str:
     for delta in (Fraction(1, 10**6), Fraction(1, 10**9)):
         epsilon = zcdp_epsilon(promise.rho, delta)
         points.append(f"({_round_up(epsilon)}, {format_number(delta)})-DP")
-    return f"{'In words':<13}this implies {' and '.join(points)}, and all points between on its curve."
+    return (
+        f"{'In words':<13}this implies {' and '.join(points)}, and all points between on its curve."
+    )
 
 
 def _at_most(epsilon: Fraction) -> str:
@@ -139,15 +147,15 @@ def _round_up(value: Fraction) -> str:
 
 def expected_error(release: "BaseRelease") -> str | None:
     """How far the second moments are from the truth, as the release is read by default; None where it is not known."""
-    error = release.expected_error("shrink" if release.manifest.statistics.post == "shrink" else "none")
+    error = release.expected_error(
+        "shrink" if release.manifest.statistics.post == "shrink" else "none"
+    )
     if error is None:
         return None
     size = float(np.linalg.norm(release.second_moment()))
     if size > 0:
         return f"about {error:.3g} (Frobenius norm) in a second moment matrix of size {size:.3g}"
-    return (
-        f"everything drowned in noise: the estimate is zero, the truth at most {error:.3g} (Frobenius norm)"
-    )
+    return f"everything drowned in noise: the estimate is zero, the truth at most {error:.3g} (Frobenius norm)"
 
 
 def _noise(release: "BaseRelease") -> str:

@@ -110,7 +110,9 @@ class Copula:
     """Latent correlations and marginal laws that together give a release's moments."""
 
     def __init__(self, release: BaseRelease, rng: np.random.Generator) -> None:
-        self.columns = tuple(column for column in release.manifest.columns if column.kind != "intercept")
+        self.columns = tuple(
+            column for column in release.manifest.columns if column.kind != "intercept"
+        )
         self.variables = tuple(_variables(self.columns))
         self.scales = np.array([column.half_range for column in self.columns])
         self.centers = np.array([column.center for column in self.columns])
@@ -136,7 +138,9 @@ class Copula:
 
     def draw(self, n_rows: int) -> Array:
         """Encoded rows, (n, d), before scaling to units."""
-        return self._seen(self._rng.standard_normal((n_rows, len(self.columns))) @ _root(self._latent))
+        return self._seen(
+            self._rng.standard_normal((n_rows, len(self.columns))) @ _root(self._latent)
+        )
 
     def _free_pairs(self) -> NDArray[np.bool_]:
         """Pairs whose correlation the latent one decides: not within a column, not with a constant."""
@@ -196,7 +200,9 @@ class Copula:
         left = 1.0
         for place in places:
             share = float(
-                np.clip(self._unit_mean[place] * self.scales[place] + self.centers[place], 0.0, left)
+                np.clip(
+                    self._unit_mean[place] * self.scales[place] + self.centers[place], 0.0, left
+                )
             )
             taken = round(len(open_rows) * share / left) if left > 0 else 0
             order = np.argsort(latent[open_rows, place])
@@ -228,7 +234,8 @@ def _decode(variable: Variable, columns: tuple[EncodedColumn, ...], encoded: Arr
     if variable.kind == "boolean":
         return pa.array(values > first.center, mask=hidden)
     return pa.array(
-        np.clip(values, first.center - first.half_range, first.center + first.half_range), mask=hidden
+        np.clip(values, first.center - first.half_range, first.center + first.half_range),
+        mask=hidden,
     )
 
 

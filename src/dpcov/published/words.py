@@ -8,7 +8,14 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from dpcov.privacy.convert import pure_to_zcdp, zcdp_epsilon
-from dpcov.privacy.guarantee import ApproxDP, Guarantee, Promise, PureDP, costs_nothing, format_number
+from dpcov.privacy.guarantee import (
+    ApproxDP,
+    Guarantee,
+    Promise,
+    PureDP,
+    costs_nothing,
+    format_number,
+)
 from dpcov.privacy.meaning import detection, exponential, rounded_up
 from dpcov.published.statistics import Post
 

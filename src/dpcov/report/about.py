@@ -51,7 +51,10 @@ def _groups(release: Release) -> Html | None:
     if not release.group_names:
         return None
     names = join(
-        *(join(", " if place else "", name_of(name)) for place, name in enumerate(release.group_names))
+        *(
+            join(", " if place else "", name_of(name))
+            for place, name in enumerate(release.group_names)
+        )
     )
     return el("p", "Every one of these public groups has a matrix of its own: ", names, ".")
 
@@ -85,7 +88,9 @@ def _column_rows(release: Release) -> Iterator[tuple[Child, ...]]:
         missing = " (missing values are marked)" if "missing" in kinds else ""
         if "category" in kinds:
             labels = [
-                column.name.removeprefix(f"{source}=") for column in columns if column.kind == "category"
+                column.name.removeprefix(f"{source}=")
+                for column in columns
+                if column.kind == "category"
             ]
             listed = join(
                 *(join(", " if place else "", name_of(label)) for place, label in enumerate(labels))
@@ -142,7 +147,12 @@ def budget(release: Release, balance: Balance | None) -> Section:
     else:
         entry = f" as entry {spent.entry} of dataset "
         said = join(
-            "It cost ", el("code", str(promise)), ", charged to a ledger", entry, name_of(spent.dataset), "."
+            "It cost ",
+            el("code", str(promise)),
+            ", charged to a ledger",
+            entry,
+            name_of(spent.dataset),
+            ".",
         )
     left: Child = el(
         "p",
@@ -154,7 +164,9 @@ def budget(release: Release, balance: Balance | None) -> Section:
         left = _balance(balance)
     elif costs_nothing(promise):
         left = None
-    return Section(key="budget", title="Privacy budget", short="Budget", content=join(el("p", said), left))
+    return Section(
+        key="budget", title="Privacy budget", short="Budget", content=join(el("p", said), left)
+    )
 
 
 def _balance(balance: Balance) -> Html:
@@ -163,7 +175,9 @@ def _balance(balance: Balance) -> Html:
             unit_words(unit),
             format_number(total),
             format_number(balance.spent[unit]) if balance.spent[unit] else "0",
-            format_number(shorten_down(balance.remaining[unit])) if balance.remaining[unit] else "0",
+            format_number(shorten_down(balance.remaining[unit]))
+            if balance.remaining[unit]
+            else "0",
         )
         for unit, total in balance.total.items()
     ]
@@ -176,13 +190,19 @@ def care(release: Release) -> Section:
     """What to be careful about."""
     items = (el("div", el("dt", head), el("dd", text)) for head, text in cautions(release))
     content = el("dl", items, class_="cautions")
-    return Section(key="care", title="Before you use these numbers", short="Be careful", content=content)
+    return Section(
+        key="care", title="Before you use these numbers", short="Be careful", content=content
+    )
 
 
 def load(release: Release, file_name: str) -> Section:
     """How to read the file in Python and R."""
     written = json.dumps(file_name, ensure_ascii=True)
-    group = f"\nrelease = release.group({json.dumps(release.group_names[0])})" if release.group_names else ""
+    group = (
+        f"\nrelease = release.group({json.dumps(release.group_names[0])})"
+        if release.group_names
+        else ""
+    )
     estimates = (
         "release.covariance()      # original units, names in release.feature_names\n"
         "release.correlation()\nrelease.mean()"
@@ -212,7 +232,9 @@ def load(release: Release, file_name: str) -> Section:
 
 
 def _code(label: str, text: str) -> Html:
-    button = el("button", "Copy", type="button", class_="copy", aria_label=f"Copy: {label}", hidden=True)
+    button = el(
+        "button", "Copy", type="button", class_="copy", aria_label=f"Copy: {label}", hidden=True
+    )
     return el(
         "div",
         el("div", el("h3", label), button, class_="code-head"),

@@ -68,14 +68,23 @@ def vertical(low: float, high: float, *, logarithmic: bool = True) -> Axis:
     return Axis(low=low, high=high, start=HEIGHT - BOTTOM, end=TOP, logarithmic=logarithmic)
 
 
-def chart(x: Axis, y: Axis, *drawn: Child, label: str, x_label: str, y_label: str, **attributes: str) -> Html:
+def chart(
+    x: Axis, y: Axis, *drawn: Child, label: str, x_label: str, y_label: str, **attributes: str
+) -> Html:
     """Put axes around what is drawn."""
     return el(
         "svg",
         el("title", label),
         _grid(x, y),
         *drawn,
-        el("text", x_label, x=(LEFT + WIDTH - RIGHT) / 2, y=HEIGHT - 6, text_anchor="middle", class_="axis"),
+        el(
+            "text",
+            x_label,
+            x=(LEFT + WIDTH - RIGHT) / 2,
+            y=HEIGHT - 6,
+            text_anchor="middle",
+            class_="axis",
+        ),
         el(
             "text",
             y_label,
@@ -93,14 +102,16 @@ def chart(x: Axis, y: Axis, *drawn: Child, label: str, x_label: str, y_label: st
 def _grid(x: Axis, y: Axis) -> list[Html]:
     bottom = HEIGHT - BOTTOM
     lines = [
-        el("line", x1=LEFT, x2=WIDTH - RIGHT, y1=y(value), y2=y(value), class_="grid") for value in y.ticks
+        el("line", x1=LEFT, x2=WIDTH - RIGHT, y1=y(value), y2=y(value), class_="grid")
+        for value in y.ticks
     ]
     lines += [
         el("text", number(value), x=LEFT - 6, y=y(value) + 4, text_anchor="end", class_="tick")
         for value in y.ticks
     ]
     lines += [
-        el("line", x1=x(value), x2=x(value), y1=bottom, y2=bottom + 4, class_="mark") for value in x.ticks
+        el("line", x1=x(value), x2=x(value), y1=bottom, y2=bottom + 4, class_="mark")
+        for value in x.ticks
     ]
     lines += [
         el("text", number(value), x=x(value), y=bottom + 16, text_anchor="middle", class_="tick")

@@ -46,7 +46,10 @@ def checklist(release: Release, balance: Balance | None = None) -> str:
     ]
     for heading, items in sections:
         lines += ["", f"## {heading}", ""]
-        lines += [f"- [{'x' if known else ' '}] **{question}** {answer}" for known, question, answer in items]
+        lines += [
+            f"- [{'x' if known else ' '}] **{question}** {answer}"
+            for known, question, answer in items
+        ]
     return "\n".join(lines) + "\n"
 
 
@@ -56,7 +59,10 @@ def _guarantee(release: Release) -> Iterator[Item]:
     yield (
         not release.manifest.warnings,
         "Is the randomness fit for privacy?",
-        ("; ".join(release.manifest.warnings) or "Operating system randomness through a stream cipher."),
+        (
+            "; ".join(release.manifest.warnings)
+            or "Operating system randomness through a stream cipher."
+        ),
     )
     if isinstance(promise, ZCDP):
         epsilon = format_number(rounded_up(implied_epsilon(promise)))
@@ -89,7 +95,11 @@ def _unit(release: Release) -> Iterator[Item]:
         "Which neighbor relation?",
         f"{guarantee.neighbors}, {guarantee.rows_per_person} row(s) per person.",
     )
-    yield False, "Does nobody own more rows than that?", "The release cannot check it; say how it is ensured."
+    yield (
+        False,
+        "Does nobody own more rows than that?",
+        "The release cannot check it; say how it is ensured.",
+    )
     if guarantee.neighbors == "replace-one":
         yield (
             False,
@@ -144,7 +154,9 @@ def _algorithm(release: Release) -> Iterator[Item]:
     yield (
         False,
         "Are bounds and categories public knowledge?",
-        (f"Norm bound {manifest.norm_bound:.6g}; the schema is in the file. Say where its bounds come from."),
+        (
+            f"Norm bound {manifest.norm_bound:.6g}; the schema is in the file. Say where its bounds come from."
+        ),
     )
     yield False, "Can somebody watch the computation's time or memory?", "Those are not protected."
 
@@ -178,8 +190,16 @@ def _utility(release: Release) -> Iterator[Item]:
 
 
 def _trust() -> Iterator[Item]:
-    yield False, "Who sees the rows before the noise is added?", "Central model: the custodian is trusted."
-    yield False, "How are rows, saved moments and ledger protected at rest and in access?", "State controls."
+    yield (
+        False,
+        "Who sees the rows before the noise is added?",
+        "Central model: the custodian is trusted.",
+    )
+    yield (
+        False,
+        "How are rows, saved moments and ledger protected at rest and in access?",
+        "State controls.",
+    )
     yield (
         False,
         "Was the collection of the data itself lawful and minimal?",

@@ -62,7 +62,9 @@ class Deployment(_Record, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         if not self.curator.strip() or not self.intended_use.strip():
-            raise UsageError("An entry needs the curator and the intended use (--curator, --intended-use).")
+            raise UsageError(
+                "An entry needs the curator and the intended use (--curator, --intended-use)."
+            )
 
 
 class Product(_Record, frozen=True, kw_only=True):
@@ -126,7 +128,11 @@ class RegistryEntry(_Record, frozen=True, kw_only=True):
 
 
 def registry_entry(
-    release: Release, deployment: Deployment, *, justification: str = "", balance: Balance | None = None
+    release: Release,
+    deployment: Deployment,
+    *,
+    justification: str = "",
+    balance: Balance | None = None,
 ) -> bytes:
     """Return an entry of tier 3 as JSON.
 

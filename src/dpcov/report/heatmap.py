@@ -80,7 +80,9 @@ def _noise_codes(values: Array, precision: Precision) -> NDArray[Any]:
     low, high = np.log(NOISE_RANGE[0]), np.log(NOISE_RANGE[1])
     known = np.isfinite(values)
     place = (np.log(np.clip(np.where(known, values, 1.0), *NOISE_RANGE)) - low) / (high - low)
-    return np.where(known, 1 + np.rint(place * (precision.codes - 1)), 0).astype(precision.noise_type)
+    return np.where(known, 1 + np.rint(place * (precision.codes - 1)), 0).astype(
+        precision.noise_type
+    )
 
 
 def _base64(codes: NDArray[Any]) -> str:

@@ -14,7 +14,9 @@ VOID = frozenset({"meta", "input", "br", "path", "line", "rect", "circle", "poly
 """Elements that are written without content and without an end tag (or closed at once, in SVG)."""
 
 HIDDEN = frozenset({"Cc", "Cs", "Co", "Zl", "Zp"})
-DIRECTION_CODES = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
+DIRECTION_CODES = frozenset(
+    "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
+)
 
 LONGEST_NAME = 80
 
@@ -94,11 +96,15 @@ def table(
 
     def cells(row: Iterable[Child]) -> list[Html]:
         return [
-            el("th", cell, scope="row") if place == 0 else el("td", cell, class_=_number(place, numeric_from))
+            el("th", cell, scope="row")
+            if place == 0
+            else el("td", cell, class_=_number(place, numeric_from))
             for place, cell in enumerate(row)
         ]
 
-    heading = [el("th", cell, scope="col", class_=_number(i, numeric_from)) for i, cell in enumerate(head)]
+    heading = [
+        el("th", cell, scope="col", class_=_number(i, numeric_from)) for i, cell in enumerate(head)
+    ]
     body = el(
         "table",
         el("caption", caption),

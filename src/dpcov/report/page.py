@@ -96,7 +96,13 @@ def _contents(sections: Sequence[Section]) -> Html:
 
 def _section(part: Section) -> Html:
     heading = f"{part.key}-title"
-    return el("section", el("h2", part.title, id=heading), part.content, id=part.key, aria_labelledby=heading)
+    return el(
+        "section",
+        el("h2", part.title, id=heading),
+        part.content,
+        id=part.key,
+        aria_labelledby=heading,
+    )
 
 
 def _policy(style: str, code: str) -> str:

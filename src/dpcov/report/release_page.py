@@ -68,11 +68,18 @@ def render_release(
 
 
 def _results(parts: Sequence[PartNumbers], drawn: set[int]) -> tuple[Section, ...]:
-    def section(key: str, title: str, short: str, content: Callable[[PartNumbers], Html]) -> Section:
+    def section(
+        key: str, title: str, short: str, content: Callable[[PartNumbers], Html]
+    ) -> Section:
         if len(parts) == 1:
             return Section(key=key, title=title, short=short, content=content(parts[0]))
         made = (
-            el("div", el("p", "Rows: ", name_of(part.name), class_="of-part"), content(part), data_part=place)
+            el(
+                "div",
+                el("p", "Rows: ", name_of(part.name), class_="of-part"),
+                content(part),
+                data_part=place,
+            )
             for place, part in enumerate(parts)
         )
         return Section(key=key, title=title, short=short, content=join(made))
@@ -111,7 +118,10 @@ def _maps(parts: Sequence[PartNumbers]) -> tuple[set[int], Html]:
 
 
 def _warnings(release: Release) -> Child:
-    return [el("p", el("strong", "Warning: "), text, class_="warning") for text in release.manifest.warnings]
+    return [
+        el("p", el("strong", "Warning: "), text, class_="warning")
+        for text in release.manifest.warnings
+    ]
 
 
 def _facts(release: Release, part: PartNumbers) -> Html:
@@ -129,12 +139,21 @@ def _facts(release: Release, part: PartNumbers) -> Html:
     after = part.errors.after if part.errors.after is not None else part.errors.before
     if after is not None and part.errors.size > 0:
         facts.append(
-            ("Expected error", f"{number(100 * after / part.errors.size)} %", "of the size of the matrix")
+            (
+                "Expected error",
+                f"{number(100 * after / part.errors.size)} %",
+                "of the size of the matrix",
+            )
         )
     spectrum = None if part.estimates is None else part.estimates.spectrum
     if spectrum is not None and spectrum.n_above is not None and np.size(spectrum.noisy) > 1:
-        facts.append(("Above the noise", f"{spectrum.n_above} of {spectrum.noisy.size}", "components"))
-    items = (el("div", el("dt", label), el("dd", value, el("small", note))) for label, value, note in facts)
+        facts.append(
+            ("Above the noise", f"{spectrum.n_above} of {spectrum.noisy.size}", "components")
+        )
+    items = (
+        el("div", el("dt", label), el("dd", value, el("small", note)))
+        for label, value, note in facts
+    )
     return el("dl", items, class_="facts")
 
 

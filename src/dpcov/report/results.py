@@ -33,7 +33,9 @@ def correlations(part: PartNumbers, drawn: bool) -> Html:
     made, names = part.estimates, part.release.feature_names
     if len(names) < 2:
         return el("p", "There is one feature, so there are no correlations.")
-    words = "" if part.release.has_intercept else " (about zero: this release does not know the means)"
+    words = (
+        "" if part.release.has_intercept else " (about zero: this release does not know the means)"
+    )
     intro = el(
         "p",
         f"Estimated correlations{words}. Groups of features that go together are moved next to each other. "
@@ -46,7 +48,9 @@ def correlations(part: PartNumbers, drawn: bool) -> Html:
         else el("p", "This matrix is too large for a page; use dpcov export.", class_="note"),
         el("h3", "Strongest pairs"),
         _strongest(made, names),
-        details("The whole matrix as a table", _matrix(made, names)) if len(names) <= WHOLE_TABLE else None,
+        details("The whole matrix as a table", _matrix(made, names))
+        if len(names) <= WHOLE_TABLE
+        else None,
     )
 
 
@@ -80,7 +84,13 @@ def _map(part: PartNumbers) -> Html:
         "figure",
         el("div", orders, zoom, class_="tools"),
         el("canvas", tabindex="0", role="application", aria_label=label, class_="map"),
-        el("div", "Point at a cell to read it.", class_="readout", role="status", aria_live="polite"),
+        el(
+            "div",
+            "Point at a cell to read it.",
+            class_="readout",
+            role="status",
+            aria_live="polite",
+        ),
         el(
             "div",
             el("span", "−1"),
@@ -116,17 +126,20 @@ def _strongest(made: Estimates, names: Sequence[str]) -> Html:
     rows: list[tuple[Child, ...]] = []
     for first, second in pairs:
         r = float(made.correlation[first, second])
-        cells: list[Child] = [join(name_of(names[first], 40), " × ", name_of(names[second], 40)), signed(r)]
+        cells: list[Child] = [
+            join(name_of(names[first], 40), " × ", name_of(names[second], 40)),
+            signed(r),
+        ]
         if known is not None:
             std = float(known[first, second])
             cells += [f"{std:.3f}", f"{abs(r) / std:.1f}" if std > 0 else "–"]
         rows.append(tuple(cells))
     if known is None:
         return table(("Pair", "Correlation"), rows, caption="Pairs with the largest correlation")
-    caption = (
-        f"Largest correlations that are more than {CLEAR:g} noise std (before post-processing) from zero"
+    caption = f"Largest correlations that are more than {CLEAR:g} noise std (before post-processing) from zero"
+    return table(
+        ("Pair", "Correlation", "Noise std", "Noise stds from zero"), rows, caption=caption
     )
-    return table(("Pair", "Correlation", "Noise std", "Noise stds from zero"), rows, caption=caption)
 
 
 def signed(r: float) -> str:
@@ -150,7 +163,8 @@ def spectrum(part: PartNumbers) -> Html:
     count = len(made.noisy)
     if count < 2:
         return el(
-            "p", "There is one feature, so its variance is the only eigenvalue; see the table of features."
+            "p",
+            "There is one feature, so its variance is the only eigenvalue; see the table of features.",
         )
     if not np.any(made.noisy > 0):
         return el("p", "No eigenvalue is positive: the noise hides everything.")
@@ -168,7 +182,9 @@ def _spectrum_words(made: Spectrum) -> str:
     above = made.n_above
     text = f"{above} of {count} components {'stands' if above == 1 else 'stand'} above the noise"
     share = (
-        float(made.estimate[:above].sum() / made.estimate.sum()) if above and made.estimate.sum() > 0 else 0.0
+        float(made.estimate[:above].sum() / made.estimate.sum())
+        if above and made.estimate.sum() > 0
+        else 0.0
     )
     tail = f", with {100 * share:.0f} % of the estimated variance." if above else "."
     return (
@@ -184,18 +200,30 @@ def _scree(made: Spectrum) -> Html:
     low = max(min(edge, top) / 30, top / 1e6)
     x = charts.horizontal(0.5, count + 0.5, logarithmic=False)
     y = charts.vertical(10.0 ** floor(log10(low)), top * 1.4)
-    kept = sorted({round(float(place)) for place in np.linspace(1, count, min(count, POINTS_SHOWN))})
+    kept = sorted(
+        {round(float(place)) for place in np.linspace(1, count, min(count, POINTS_SHOWN))}
+    )
     radius = 3.2 if count <= 60 else 2.0
     dots = [
         el("circle", cx=x(place), cy=y(float(made.noisy[place - 1])), r=radius, class_="noisy")
         for place in kept
         if made.noisy[place - 1] > y.low
     ]
-    points = [(place, float(made.estimate[place - 1])) for place in kept if made.estimate[place - 1] > y.low]
+    points = [
+        (place, float(made.estimate[place - 1]))
+        for place in kept
+        if made.estimate[place - 1] > y.low
+    ]
     label = f"Eigenvalues of {count} components on a logarithmic scale, {_spectrum_words(made)}"
     axes = {"x_label": "component", "y_label": "eigenvalue (encoded units)"}
     return charts.chart(
-        x, y, _noise_band(x, y, made), charts.line(x, y, points, class_="estimate"), dots, label=label, **axes
+        x,
+        y,
+        _noise_band(x, y, made),
+        charts.line(x, y, points, class_="estimate"),
+        dots,
+        label=label,
+        **axes,
     )
 
 
@@ -203,7 +231,9 @@ def _noise_band(x: charts.Axis, y: charts.Axis, made: Spectrum) -> list[Html]:
     if made.edge is None:
         return []
     up = y(made.edge)
-    band = el("rect", x=x.start, y=up, width=x.end - x.start, height=max(0.0, y.start - up), class_="band")
+    band = el(
+        "rect", x=x.start, y=up, width=x.end - x.start, height=max(0.0, y.start - up), class_="band"
+    )
     text = el("text", "noise edge", x=x.end - 4, y=up - 5, text_anchor="end", class_="tick")
     return [band, el("line", x1=x.start, x2=x.end, y1=up, y2=up, class_="edge"), text]
 
@@ -230,23 +260,21 @@ def _eigenvalues(made: Spectrum) -> Html:
         (str(place + 1), number(float(made.noisy[place])), number(float(made.estimate[place])))
         for place in range(min(len(made.noisy), ROWS_SHOWN))
     ]
-    return table(("Component", "With noise", "After post-processing"), rows, caption="Largest eigenvalues")
+    return table(
+        ("Component", "With noise", "After post-processing"), rows, caption="Largest eigenvalues"
+    )
 
 
 def strata(part: PartNumbers) -> Html:
     """Table of strata, each with a pair of bars."""
     if not part.strata:
-        return el("p", "The noise of this release has no known law per matrix, or nothing was drawn.")
+        return el(
+            "p", "The noise of this release has no known law per matrix, or nothing was drawn."
+        )
     sizes = [size for row in part.strata for size in (row.signal, row.noise) if size > 0]
     scale = charts.Axis(low=min(sizes) / 2, high=max(sizes), start=0, end=120)
     rows = [
-        (
-            row.label,
-            _bars(row, scale),
-            number(row.signal),
-            number(row.noise),
-            f"{row.n_above}",
-        )
+        (row.label, _bars(row, scale), number(row.signal), number(row.noise), f"{row.n_above}")
         for row in part.strata
     ]
     many = len(part.strata) > 1 or part.n_strata_left_out > 0
@@ -266,7 +294,11 @@ def strata(part: PartNumbers) -> Html:
             caption="Frobenius norms of every published matrix and of its noise, encoded units, means included. "
             "Upper bar: signal, lower bar: noise; logarithmic.",
         ),
-        el("p", f"{left} further strata, of rows too short to matter here, are not listed.", class_="note")
+        el(
+            "p",
+            f"{left} further strata, of rows too short to matter here, are not listed.",
+            class_="note",
+        )
         if left
         else None,
     )
@@ -274,7 +306,9 @@ def strata(part: PartNumbers) -> Html:
 
 def _bars(row: StratumRow, scale: charts.Axis) -> Html:
     def bar(size: float, top: float, kind: str) -> Html:
-        return el("rect", x=0, y=top, width=scale(size) if size > 0 else 0, height=7, rx=1.5, class_=kind)
+        return el(
+            "rect", x=0, y=top, width=scale(size) if size > 0 else 0, height=7, rx=1.5, class_=kind
+        )
 
     label = f"signal {number(row.signal)}, noise {number(row.noise)}"
     drawn = (bar(row.signal, 1, "signal-bar"), bar(row.noise, 10, "noise-bar"))
@@ -286,11 +320,18 @@ def error(part: PartNumbers) -> Html:
     errors, size = part.errors, part.errors.size
     if errors.before is None:
         return el(
-            "p", "The error of this release is not known, because the law of its noise is not published."
+            "p",
+            "The error of this release is not known, because the law of its noise is not published.",
         )
     rows = [("noisy matrix", number(errors.before), _percent(errors.before, size))]
     if errors.after is not None:
-        rows.append(("after optimal shrinkage (default)", number(errors.after), _percent(errors.after, size)))
+        rows.append(
+            (
+                "after optimal shrinkage (default)",
+                number(errors.after),
+                _percent(errors.after, size),
+            )
+        )
     words = (
         "Frobenius norm of the difference to the exact second moment matrix (rows of the table clipped to "
         "the norm bound), "

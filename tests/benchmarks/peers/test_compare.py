@@ -13,7 +13,9 @@ from benchmarks.peers.environment import Unavailable
 from benchmarks.peers.exchange import Answer
 from benchmarks.peers.report import HEADINGS, Comparison, write
 
-CASE = Case(name="small", columns=np.random.default_rng(0).uniform(-1, 1, size=(400, 8)), lower=-1.0)
+CASE = Case(
+    name="small", columns=np.random.default_rng(0).uniform(-1, 1, size=(400, 8)), lower=-1.0
+)
 BINGHAM = next(sampler for sampler in SAMPLERS if sampler.label == "diffprivlib Bingham")
 
 
@@ -75,7 +77,9 @@ def test_scores_are_zero_at_the_truth_and_one_for_the_zero_matrix():
     target = np.diag([4.0, 3.0, 2.0, 1.0])
     assert score("second moment", np.array([target, 0 * target]), target) == pytest.approx([0, 1])
     basis = np.eye(4)
-    assert score("components", np.array([basis[:2], basis[2:]]), target) == pytest.approx([0, 4 / 7])
+    assert score("components", np.array([basis[:2], basis[2:]]), target) == pytest.approx(
+        [0, 4 / 7]
+    )
 
 
 def test_rows_and_columns_say_the_same_about_bounds():
@@ -108,7 +112,11 @@ def test_the_command_names_what_it_leaves_out(monkeypatch, tmp_path, capsys):
         return Unavailable(reason=f"no network for {name}")
 
     def nobody(pythons, folder, **options):
-        skipped = {name: python.reason for name, python in pythons.items() if isinstance(python, Unavailable)}
+        skipped = {
+            name: python.reason
+            for name, python in pythons.items()
+            if isinstance(python, Unavailable)
+        }
         return Comparison(measured=[], checked=[], versions={}, skipped=skipped, facts="")
 
     monkeypatch.setattr(command, "prepare", without_network)

@@ -27,7 +27,9 @@ def commands(monkeypatch):
             from pathlib import Path
 
             Path(command[-1]).mkdir(parents=True)
-        return subprocess.CompletedProcess(command, int(failed), "", outcome["stderr"] if failed else "")
+        return subprocess.CompletedProcess(
+            command, int(failed), "", outcome["stderr"] if failed else ""
+        )
 
     monkeypatch.setattr(environment.subprocess, "run", run)
     return ran, outcome
@@ -67,6 +69,10 @@ def test_every_peer_pins_every_requirement():
     for peer in PEERS:
         assert peer.script.is_file()
         if peer.requirements is not None:
-            lines = [line for line in peer.requirements.read_text().splitlines() if not line.startswith("#")]
+            lines = [
+                line
+                for line in peer.requirements.read_text().splitlines()
+                if not line.startswith("#")
+            ]
             assert lines
             assert all("==" in line for line in lines)

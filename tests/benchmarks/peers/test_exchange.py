@@ -56,7 +56,9 @@ def worker(tmp_path):
 
 
 def answered(worker, *tasks, limit_s=30.0):
-    return ask(Path(sys.executable), worker, tasks, {"t": ROWS}, worker.parent / "folder", limit_s=limit_s)
+    return ask(
+        Path(sys.executable), worker, tasks, {"t": ROWS}, worker.parent / "folder", limit_s=limit_s
+    )
 
 
 def task(method, *, key=None, **more):
@@ -119,6 +121,8 @@ def test_old_answers_are_not_mistaken_for_new_ones(worker):
 def test_a_missing_library_is_the_workers_last_word(tmp_path):
     path = tmp_path / "worker.py"
     path.write_text("import no_such_library_anywhere")
-    found = exchange.ask(Path(sys.executable), path, [task("double")], {}, tmp_path / "folder", limit_s=30.0)
+    found = exchange.ask(
+        Path(sys.executable), path, [task("double")], {}, tmp_path / "folder", limit_s=30.0
+    )
     assert found.version == ""
     assert "no_such_library_anywhere" in found.answers["double"].refused

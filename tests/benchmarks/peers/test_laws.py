@@ -72,5 +72,7 @@ def test_bounded_laplace_is_the_conditioned_law_and_honors_epsilon():
     assert judge(draws[draws >= 0], law).follows
     assert not judge(np.maximum(draws, 0), law).follows
     grid = np.linspace(0, 30, 3001)
-    rises = [np.diff(laws.bounded_laplace(epsilon, sensitivity, value).cdf(grid)) for value in (0.0, 2.0)]
+    rises = [
+        np.diff(laws.bounded_laplace(epsilon, sensitivity, value).cdf(grid)) for value in (0.0, 2.0)
+    ]
     assert epsilon - 0.005 < np.abs(np.log(rises[0] / rises[1])).max() <= epsilon + 1e-9

@@ -118,7 +118,8 @@ def test_shells_are_those_of_exact_norms(shells):
     # 25 bits of the largest entry decide: nothing tells a row one rounding error longer from its border.
     scales = np.ldexp(1.0, 25 - np.frexp(np.abs(rows).max(axis=1))[1].clip(-900)).tolist()
     coarse = [
-        [Fraction(int(x * by)) / Fraction(by) for x in row] for row, by in zip(rows, scales, strict=True)
+        [Fraction(int(x * by)) / Fraction(by) for x in row]
+        for row, by in zip(rows, scales, strict=True)
     ]
     assert made.tolist() == [shell_of(row, shells) for row in coarse]
     assert np.array_equal(made, here.quantize(rows, MomentsSpec(shells=shells)).strata)
@@ -126,7 +127,14 @@ def test_shells_are_those_of_exact_norms(shells):
 
 @pytest.mark.parametrize(
     "spec",
-    [{}, {"bits": 4}, {"shells": 5}, {"shells": 2, "bits": 24}, {"clip": 0.3}, {"clip": 0.3, "shells": 3}],
+    [
+        {},
+        {"bits": 4},
+        {"shells": 5},
+        {"shells": 2, "bits": 24},
+        {"clip": 0.3},
+        {"clip": 0.3, "shells": 3},
+    ],
 )
 def test_rows_longer_than_one_are_shortened_as_here(spec):
     rows = on_sphere(400, 4) * np.linspace(0.01, 3.0, 400)[:, None]
@@ -173,7 +181,9 @@ def test_an_encoded_row_that_is_not_finite_is_refused(value):
 
 
 def test_a_row_that_does_not_get_short_is_refused():
-    away = replace(NUMPY, module=SimpleNamespace(**{**vars(np), "trunc": lambda x: np.ceil(np.abs(x)) + 1}))
+    away = replace(
+        NUMPY, module=SimpleNamespace(**{**vars(np), "trunc": lambda x: np.ceil(np.abs(x)) + 1})
+    )
     with pytest.raises(NumericError, match="within the norm bound"):
         arrays._shorten(away, np.array([[16.0, 3.0]]), 4)
 
@@ -281,10 +291,7 @@ def inexact(change):
             return change(np.asarray(self) @ np.asarray(other))
 
     return Library(
-        module=np,
-        from_host=lambda array: array.view(Changed),
-        to_host=np.asarray,
-        cast=NUMPY.cast,
+        module=np, from_host=lambda array: array.view(Changed), to_host=np.asarray, cast=NUMPY.cast
     )
 
 
@@ -299,7 +306,9 @@ def test_products_are_tried_up_to_the_last_exact_integer():
     largest = 2.0**13 * (2.0**20 - 1) ** 2
     for limit in (largest - 1, 2.0**50, 0.0):
         with pytest.raises(UsageError, match="float64 exactly"):
-            require_exact_products(inexact(lambda product, limit=limit: product + (product > limit)))
+            require_exact_products(
+                inexact(lambda product, limit=limit: product + (product > limit))
+            )
     require_exact_products(inexact(lambda product: product + (product > largest)))
 
 

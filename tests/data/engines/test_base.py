@@ -19,7 +19,15 @@ BLOCK = pa.record_batch({"size": [1.0, 2.0, 11.0], "kind": ["a", "b", "a"]})
 
 @pytest.mark.parametrize(
     ("n_features", "rows"),
-    [(1, 2**15), (256, 2**15), (257, 2**23 // 257), (10_000, 838), (2**23, 1), (2**23 + 1, 1), (2**30, 1)],
+    [
+        (1, 2**15),
+        (256, 2**15),
+        (257, 2**23 // 257),
+        (10_000, 838),
+        (2**23, 1),
+        (2**23 + 1, 1),
+        (2**30, 1),
+    ],
 )
 def test_a_block_has_as_many_rows_as_its_values_allow(n_features, rows):
     assert block_rows(n_features) == rows

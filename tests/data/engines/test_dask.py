@@ -38,7 +38,9 @@ SCHEMA = dpcov.Schema(
 
 def rows(n_rows=2000, n_features=5, seed=0):
     random = np.random.default_rng(seed)
-    return random.normal(size=(n_rows, n_features)) * 2.0 ** -random.integers(0, 6, size=(n_rows, 1))
+    return random.normal(size=(n_rows, n_features)) * 2.0 ** -random.integers(
+        0, 6, size=(n_rows, 1)
+    )
 
 
 def table(n_rows=600, seed=0):
@@ -58,7 +60,9 @@ def local(X, **spec):
 def client():
     """Two worker processes of one thread each."""
     with (
-        distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster,
+        distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, dashboard_address=None
+        ) as cluster,
         distributed.Client(cluster) as client,
     ):
         yield client
@@ -81,7 +85,9 @@ class TestOnThreads:
     @pytest.mark.parametrize("chunks", [(2000, 5), (300, 2), (1, 5), ((0, 1500, 0, 500), (1, 4))])
     def test_an_array_in_any_chunks_gives_equal_moments(self, chunks):
         X = rows() if chunks != (1, 5) else rows(40)
-        assert dpcov.moments(da.from_array(X, chunks=chunks), norm_bound=2.0, **SPEC) == local(X, **SPEC)
+        assert dpcov.moments(da.from_array(X, chunks=chunks), norm_bound=2.0, **SPEC) == local(
+            X, **SPEC
+        )
 
     def test_one_changed_entry_is_noticed(self):
         X = rows()
@@ -119,7 +125,9 @@ class TestOnThreads:
     def test_parquet_is_read_by_dask_or_by_the_workers_themselves(self, tmp_path):
         whole = pa.Table.from_pandas(table(), preserve_index=False)
         for index in range(3):
-            pq.write_table(whole.slice(200 * index, 200), tmp_path / f"{index}.parquet", row_group_size=90)
+            pq.write_table(
+                whole.slice(200 * index, 200), tmp_path / f"{index}.parquet", row_group_size=90
+            )
         expected = table_moments(whole, SCHEMA, MomentsSpec(**SPEC))
         for data in (tmp_path, str(tmp_path / "*.parquet"), dd.read_parquet(tmp_path)):
             assert table_moments(data, SCHEMA, MomentsSpec(**SPEC), engine="dask") == expected
@@ -136,13 +144,17 @@ class TestOnThreads:
         parts = [pd.DataFrame({"n": [1, 1]}), pd.DataFrame({"n": [1.5, 1.0]})]
         with dask.config.set({"dataframe.convert-string": False}):
             made = [
-                dd.from_delayed([dask.delayed(part) for part in parts], meta={"n": kind}, verify_meta=False)
+                dd.from_delayed(
+                    [dask.delayed(part) for part in parts], meta={"n": kind}, verify_meta=False
+                )
                 for kind in ("int64", "object")
             ]
         with pytest.raises(DataError, match="'n' has another type in a partition"):
             table_moments(made[0], schema, MomentsSpec())
         whole = pd.DataFrame({"n": pd.Series([1, 1, 1.5, 1.0], dtype=object)})
-        assert table_moments(made[1], schema, MomentsSpec()) == table_moments(whole, schema, MomentsSpec())
+        assert table_moments(made[1], schema, MomentsSpec()) == table_moments(
+            whole, schema, MomentsSpec()
+        )
 
     def test_a_release_takes_groups_and_a_recognized_frame(self):
         frame = dd.from_pandas(table(), npartitions=4)
@@ -162,7 +174,14 @@ class TestOnThreads:
 
     @pytest.mark.parametrize(
         "data",
-        [da.zeros(5), da.zeros((4, 4, 4)), [], [1, 2], 7, dd.from_pandas(pd.Series([1.0]), npartitions=1)],
+        [
+            da.zeros(5),
+            da.zeros((4, 4, 4)),
+            [],
+            [1, 2],
+            7,
+            dd.from_pandas(pd.Series([1.0]), npartitions=1),
+        ],
     )
     def test_what_is_no_table_is_refused(self, data):
         with pytest.raises(DataError):
@@ -170,7 +189,9 @@ class TestOnThreads:
 
     def test_missing_columns_are_refused_before_a_partition_is_made(self):
         made = []
-        frame = dd.from_map(lambda _: made.append(1) or table()[["size"]], [0], meta=table()[["size"]][:0])
+        frame = dd.from_map(
+            lambda _: made.append(1) or table()[["size"]], [0], meta=table()[["size"]][:0]
+        )
         with pytest.raises(DataError, match="'smoker', 'kind'"):
             table_moments(frame, SCHEMA, MomentsSpec())
         assert not made
@@ -199,7 +220,9 @@ def test_a_merge_leaves_its_parts_as_they_are_so_that_it_can_run_again():
 class TestOnTwoProcesses:
     def test_arrays_and_frames_on_two_processes_give_equal_moments(self, client):
         X, whole = rows(), table()
-        assert dpcov.moments(da.from_array(X, chunks=(100, 2)), norm_bound=2.0, **SPEC) == local(X, **SPEC)
+        assert dpcov.moments(da.from_array(X, chunks=(100, 2)), norm_bound=2.0, **SPEC) == local(
+            X, **SPEC
+        )
         frame = dd.from_pandas(whole, npartitions=5)
         told = []
         made = table_moments(frame, SCHEMA, MomentsSpec(**SPEC), progress=told.append)

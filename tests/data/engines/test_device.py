@@ -34,7 +34,9 @@ def awkward_rows(n_rows=3000, n_features=7, seed=0):
     random = np.random.default_rng(seed)
     X = random.normal(size=(n_rows, n_features)) * 2.0 ** -random.integers(-2, 40, size=(n_rows, 1))
     X[:20] = 0.0
-    X[20:40] = 2.0 ** -np.arange(20)[:, None] * np.eye(n_features)[random.integers(0, n_features, 20)]
+    X[20:40] = (
+        2.0 ** -np.arange(20)[:, None] * np.eye(n_features)[random.integers(0, n_features, 20)]
+    )
     X[40:60] /= np.linalg.norm(X[40:60], axis=1)[:, None]
     X[60] = 1e200
     X[61] = 5e-324
@@ -42,7 +44,9 @@ def awkward_rows(n_rows=3000, n_features=7, seed=0):
 
 
 def gather(library, X, **spec):
-    task = MomentsTask(encoding=BallEncoding(n_features=X.shape[1], norm_bound=3.0), spec=MomentsSpec(**spec))
+    task = MomentsTask(
+        encoding=BallEncoding(n_features=X.shape[1], norm_bound=3.0), spec=MomentsSpec(**spec)
+    )
     gathered = DeviceMoments(library, task)
     for part in np.array_split(X, 3):
         gathered.add_raw(library.from_host(part))
@@ -129,7 +133,9 @@ def test_another_solver_works_only_inside_its_block():
     assert asked == [(2, 2)]
 
 
-@pytest.mark.skipif(torch is None, reason="the device engine needs torch: pip install 'dpcov[device]'")
+@pytest.mark.skipif(
+    torch is None, reason="the device engine needs torch: pip install 'dpcov[device]'"
+)
 class TestTorch:
     """The engine itself, on the CPU or whatever PyTorch finds."""
 
@@ -147,7 +153,9 @@ class TestTorch:
         X = (awkward_rows()[62:] * 3).astype(kind)
         X = np.nan_to_num(X, posinf=9, neginf=9) if kind == "float16" else X
         tensor = torch.from_numpy(X)
-        assert dpcov.moments(tensor, norm_bound=3.0, shells=3) == dpcov.moments(X, norm_bound=3.0, shells=3)
+        assert dpcov.moments(tensor, norm_bound=3.0, shells=3) == dpcov.moments(
+            X, norm_bound=3.0, shells=3
+        )
 
     def test_a_tensor_with_a_gradient_is_taken_and_left_alone(self):
         X = torch.from_numpy(awkward_rows()[:60].copy()).requires_grad_()
@@ -163,12 +171,20 @@ class TestTorch:
                 "kind": dpcov.Categorical(categories=("a", "b")),
             }
         )
-        table = pa.table({"size": random.normal(size=900), "kind": random.choice(["a", "b", "c"], 900)})
+        table = pa.table(
+            {"size": random.normal(size=900), "kind": random.choice(["a", "b", "c"], 900)}
+        )
         told = []
         made = table_moments(
-            table, schema, MomentsSpec(shells=3, normalized=True), engine="device", progress=told.append
+            table,
+            schema,
+            MomentsSpec(shells=3, normalized=True),
+            engine="device",
+            progress=told.append,
         )
-        assert made == table_moments(table, schema, MomentsSpec(shells=3, normalized=True), engine="local")
+        assert made == table_moments(
+            table, schema, MomentsSpec(shells=3, normalized=True), engine="local"
+        )
         assert sum(told) == 900
         release = dpcov.release(
             table,
@@ -186,7 +202,8 @@ class TestTorch:
         assert made.second_moment().shape == (7, 7)
 
     @pytest.mark.parametrize(
-        "shape", [lambda torch: torch.zeros(5), lambda torch: torch.zeros((5, 2), dtype=torch.complex128)]
+        "shape",
+        [lambda torch: torch.zeros(5), lambda torch: torch.zeros((5, 2), dtype=torch.complex128)],
     )
     def test_what_is_no_matrix_of_real_numbers_is_refused(self, shape):
         with pytest.raises(DataError, match="matrix"):

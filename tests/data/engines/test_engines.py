@@ -74,7 +74,12 @@ def lacking(package):
 
 @pytest.mark.parametrize(
     ("engine", "package"),
-    [("dask", "dask"), ("dask", "distributed.client"), ("spark", "pyspark.sql"), ("device", "torch")],
+    [
+        ("dask", "dask"),
+        ("dask", "distributed.client"),
+        ("spark", "pyspark.sql"),
+        ("device", "torch"),
+    ],
 )
 def test_a_missing_extra_says_what_to_install(engine, package, monkeypatch):
     monkeypatch.setattr("dpcov.data.engines.import_module", lacking(package))
@@ -127,7 +132,9 @@ def tasks():
     rest, grouping = split_schema(SCHEMA, "kind")
     return [
         pytest.param(
-            MomentsTask(encoding=TableEncoding(schema=SCHEMA), spec=MomentsSpec()), TABLE, id="table"
+            MomentsTask(encoding=TableEncoding(schema=SCHEMA), spec=MomentsSpec()),
+            TABLE,
+            id="table",
         ),
         pytest.param(
             MomentsTask(
@@ -138,7 +145,9 @@ def tasks():
             id="groups",
         ),
         pytest.param(
-            MomentsTask(encoding=BallEncoding(n_features=5, norm_bound=2.0), spec=MomentsSpec(shells=4)),
+            MomentsTask(
+                encoding=BallEncoding(n_features=5, norm_bound=2.0), spec=MomentsSpec(shells=4)
+            ),
             X,
             id="array",
         ),
@@ -164,7 +173,9 @@ def test_a_pickled_task_carries_no_encoder():
 
 
 def test_pickled_moments_of_empty_strata_take_no_room():
-    task = MomentsTask(encoding=BallEncoding(n_features=300, norm_bound=1.0), spec=MomentsSpec(shells=64))
+    task = MomentsTask(
+        encoding=BallEncoding(n_features=300, norm_bound=1.0), spec=MomentsSpec(shells=64)
+    )
     moments = task.gather(np.eye(300)[:1])
     assert len(pickle.dumps(moments)) < 2 * 8 * 300**2
     assert pickle.loads(pickle.dumps(moments)) == moments

@@ -12,7 +12,8 @@ import pytest
 from tests.data.engines.peak import measured
 
 pytestmark = pytest.mark.skipif(
-    sys.platform != "linux" or not Path("/proc/self/clear_refs").exists(), reason="needs Linux's /proc"
+    sys.platform != "linux" or not Path("/proc/self/clear_refs").exists(),
+    reason="needs Linux's /proc",
 )
 
 FEATURES = 10

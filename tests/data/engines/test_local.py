@@ -25,7 +25,9 @@ GIB = 2**30
 
 def rows(n_rows, n_features, seed=0):
     random = np.random.default_rng(seed)
-    return random.normal(size=(n_rows, n_features)) * 2.0 ** -random.integers(0, 9, size=(n_rows, 1))
+    return random.normal(size=(n_rows, n_features)) * 2.0 ** -random.integers(
+        0, 9, size=(n_rows, 1)
+    )
 
 
 @pytest.fixture
@@ -111,7 +113,9 @@ def test_an_error_of_the_reader_surfaces_in_several_threads():
     assert sorted(done) == list(range(5))
 
 
-@pytest.mark.skipif(not hasattr(signal, "pthread_kill"), reason="this system has no signals to threads")
+@pytest.mark.skipif(
+    not hasattr(signal, "pthread_kill"), reason="this system has no signals to threads"
+)
 def test_an_interrupt_ends_the_wait_for_rows_that_never_come():
     never, done = threading.Event(), []
 
@@ -155,7 +159,9 @@ def test_blas_has_one_thread_while_threads_work_and_its_own_afterwards():
     from threadpoolctl import threadpool_info, threadpool_limits
 
     def blas():
-        return {library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"}
+        return {
+            library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"
+        }
 
     seen = []
     with threadpool_limits(2, user_api="blas"):

@@ -61,8 +61,9 @@ def test_one_thread_and_one_copy_are_counted_if_nothing_is_said():
 def test_a_refusal_names_every_number_that_counts():
     with pytest.raises(UsageError) as refusal:
         require_memory(task(4000, 1, shells=3, groups=5, normalized=True), threads=2)
-    assert "up to 4.8 GiB of memory, but may take 1.0: 4.0 for two matrices of 4000 features" in str(
-        refusal.value
+    assert (
+        "up to 4.8 GiB of memory, but may take 1.0: 4.0 for two matrices of 4000 features"
+        in str(refusal.value)
     )
     assert "15 strata (3 shells, 5 groups), 0.75 for blocks in 2 threads" in str(refusal.value)
     with pytest.raises(UsageError, match="for one matrix of 4000"):
@@ -71,7 +72,14 @@ def test_a_refusal_names_every_number_that_counts():
 
 @pytest.mark.parametrize(
     ("gib", "written"),
-    [(0.0123, "0.012"), (0.994, "0.99"), (0.996, "1.0"), (1.0, "1.0"), (12.34, "12.3"), (300, "300.0")],
+    [
+        (0.0123, "0.012"),
+        (0.994, "0.99"),
+        (0.996, "1.0"),
+        (1.0, "1.0"),
+        (12.34, "12.3"),
+        (300, "300.0"),
+    ],
 )
 def test_sizes_are_written_with_two_digits_below_one(gib, written):
     assert memory._gib(gib * GIB) == written

@@ -112,15 +112,20 @@ def test_a_folder_of_a_versioned_table_is_refused(tmp_path, name):
 
 
 @pytest.mark.skipif(
-    sys.platform != "linux" or not Path("/proc/self/clear_refs").exists(), reason="needs Linux's /proc"
+    sys.platform != "linux" or not Path("/proc/self/clear_refs").exists(),
+    reason="needs Linux's /proc",
 )
 def test_memory_does_not_grow_with_the_rows_of_a_row_group(tmp_path):
     small, large = 160_000, 760_000
     extra = 8 * 10 * (large - small)
     few = np.random.default_rng(0).uniform(-1, 1, (100, 10))
     for n_rows in (small, large):
-        table = pa.table({f"x{place}": np.tile(few[:, place], n_rows // 100) for place in range(10)})
-        pq.write_table(table, tmp_path / f"{n_rows}.parquet", row_group_size=n_rows, use_dictionary=False)
+        table = pa.table(
+            {f"x{place}": np.tile(few[:, place], n_rows // 100) for place in range(10)}
+        )
+        pq.write_table(
+            table, tmp_path / f"{n_rows}.parquet", row_group_size=n_rows, use_dictionary=False
+        )
     paths = [str(tmp_path / f"{n_rows}.parquet") for n_rows in (small, large)]
     found = measured(_PIECES, str(0.7 * extra), *paths)
     assert found["pieces"] < 0.7 * extra < found["kept"]
@@ -167,7 +172,9 @@ def test_a_table_without_a_wanted_column_is_refused_before_it_is_read(tmp_path):
     assert parquet.columns_of(files, task) == ["c", "a"]
 
 
-@pytest.mark.parametrize(("values", "sizes"), [(400, [1, 1, 1]), (401, [2, 1]), (800, [2, 1]), (801, [3])])
+@pytest.mark.parametrize(
+    ("values", "sizes"), [(400, [1, 1, 1]), (401, [2, 1]), (800, [2, 1]), (801, [3])]
+)
 def test_pieces_are_as_small_as_the_values_wanted_of_them(tmp_path, monkeypatch, values, sizes):
     assert parquet._PIECE_VALUES == 2**24
     monkeypatch.setattr(parquet, "_PIECE_VALUES", values)

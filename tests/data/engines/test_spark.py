@@ -33,7 +33,9 @@ SCHEMA = dpcov.Schema(
 
 def rows(n_rows=1200, n_features=4, seed=0):
     random = np.random.default_rng(seed)
-    return random.normal(size=(n_rows, n_features)) * 2.0 ** -random.integers(0, 6, size=(n_rows, 1))
+    return random.normal(size=(n_rows, n_features)) * 2.0 ** -random.integers(
+        0, 6, size=(n_rows, 1)
+    )
 
 
 def matrix_table(X):
@@ -101,7 +103,9 @@ def test_a_table_name_a_path_and_groups(session, tmp_path):
     session.createDataFrame(whole).createOrReplaceTempView("people")
     for data in ("people", tmp_path / "t.parquet", str(tmp_path / "t.parquet")):
         assert table_moments(data, SCHEMA, MomentsSpec(), engine="spark") == expected
-    made = dpcov.release("people", schema=SCHEMA, budget=dpcov.Budget(rho=1), by="kind", engine="spark")
+    made = dpcov.release(
+        "people", schema=SCHEMA, budget=dpcov.Budget(rho=1), by="kind", engine="spark"
+    )
     assert {"a", "b"} <= set(made.manifest.groups)
 
 
@@ -171,7 +175,9 @@ def test_no_rows_and_missing_columns_are_refused(session):
     with pytest.raises(DataError, match="no rows"):
         dpcov.moments(empty, norm_bound=1.0)
     with pytest.raises(DataError, match="'kind'"):
-        table_moments(session.createDataFrame(table().drop_columns(["kind"])), SCHEMA, MomentsSpec())
+        table_moments(
+            session.createDataFrame(table().drop_columns(["kind"])), SCHEMA, MomentsSpec()
+        )
     with pytest.raises(DataError, match="Spark gave up"):
         dpcov.moments("absent_table", norm_bound=1.0, engine="spark")
     with pytest.raises(DataError, match="takes a Spark data frame"):

@@ -122,7 +122,9 @@ def test_types_that_spark_guesses_from_rows_are_refused(session, tmp_path):
     refuse_guessed_types(session.range(3))
 
 
-@pytest.mark.parametrize("name", ["spark.sql.files.ignoreCorruptFiles", "spark.sql.files.ignoreMissingFiles"])
+@pytest.mark.parametrize(
+    "name", ["spark.sql.files.ignoreCorruptFiles", "spark.sql.files.ignoreMissingFiles"]
+)
 def test_settings_that_change_what_is_read_leave_it_to_spark(session, folder, name):
     frame = session.read.parquet(str(folder))
     assert scanned_files(frame, NAMES) is not None

@@ -58,11 +58,14 @@ def test_what_a_budget_is_worth():
 def test_noise_on_a_vector_by_the_kind_of_its_cost(monkeypatch):
     normal = choose(monkeypatch, ADDITIVE + "normals", lambda size: np.arange(size) + 1.0)
     exponential = choose(
-        monkeypatch, ADDITIVE + "exponentials", lambda size: np.full(size, 10.0 ** -len(exponential.asked))
+        monkeypatch,
+        ADDITIVE + "exponentials",
+        lambda size: np.full(size, 10.0 ** -len(exponential.asked)),
     )
     moved = Sensitivity(l1=Fraction(3), l2_squared=Fraction(8))
     gaussian, laplace = (
-        additive_noise(cost, moved) for cost in (ZCDP(rho=Fraction(1, 4)), PureDP(epsilon=Fraction(1, 2)))
+        additive_noise(cost, moved)
+        for cost in (ZCDP(rho=Fraction(1, 4)), PureDP(epsilon=Fraction(1, 2)))
     )
     assert gaussian.draw(3, ENTROPY) == pytest.approx([4, 8, 12])
     assert laplace.draw(2, ENTROPY) == pytest.approx([6 * 0.09] * 2)
@@ -108,14 +111,20 @@ def test_noise_on_a_matrix_by_cost_and_shape(cost, shape, law, scale):
     ],
 )
 def test_a_matrix_of_noise_is_made_of_its_numbers(monkeypatch, law, expected):
-    normal = choose(monkeypatch, MATRIX + "normals", lambda shape: np.array([[1.0, 2.0], [3.0, 4.0]]))
+    normal = choose(
+        monkeypatch, MATRIX + "normals", lambda shape: np.array([[1.0, 2.0], [3.0, 4.0]])
+    )
     laplace = choose(monkeypatch, MATRIX + "laplaces", lambda size: np.arange(1.0, size + 1))
     wishart = choose(
         monkeypatch, MATRIX + "symmetric_nuclear_noise", lambda d, scale, law: 7 * scale * np.eye(d)
     )
     found = MatrixNoise(law=law, scale=2.0).draw(2, ENTROPY)
     assert found.tolist() == expected
-    assert [*normal.asked, *laplace.asked, *wishart.asked] in ([((2, 2),)], [(4,)], [(2, 2.0, "wishart")])
+    assert [*normal.asked, *laplace.asked, *wishart.asked] in (
+        [((2, 2),)],
+        [(4,)],
+        [(2, 2.0, "wishart")],
+    )
     if law == "laplace-entrywise":
         found = MatrixNoise(law=law, scale=1.0).draw(3, ENTROPY)
         assert found.tolist() == [[1, 2, 3], [2, 5, 6], [3, 6, 9]]

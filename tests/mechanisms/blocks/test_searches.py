@@ -93,7 +93,8 @@ def test_the_bias_of_clipping_counts_rows_by_the_radius_of_their_shell():
     for first in range(4):
         for shell in range(first, 5):
             expected = sum(
-                COUNTS[s] * (Fraction(1, 4 ** max(s, first)) - Fraction(1, 4**shell)) for s in range(shell)
+                COUNTS[s] * (Fraction(1, 4 ** max(s, first)) - Fraction(1, 4**shell))
+                for s in range(shell)
             )
             assert clipping_bias(COUNTS, first, shell) == float(expected)
 
@@ -121,7 +122,9 @@ def test_queries_of_a_balance_are_bias_less_noise_in_units_of_the_first_radius()
     found = list(clip_search._balance_queries(COUNTS, OFFERED))
     expected = [4 * (clipping_bias(COUNTS, 1, t) - OFFERED.noise[t - 1]) for t in range(1, 5)]
     assert found == pytest.approx(expected, rel=1e-14)
-    later = Candidates(shells=range(3, 5), together=np.array([3.0, 2.0]), separately=np.array([4.0, 1.0]))
+    later = Candidates(
+        shells=range(3, 5), together=np.array([3.0, 2.0]), separately=np.array([4.0, 1.0])
+    )
     found = list(clip_search._balance_queries(COUNTS, later))
     assert found == pytest.approx([-64 * 3.0, 64 * (clipping_bias(COUNTS, 3, 4) - 1.0)], rel=1e-14)
 
@@ -137,13 +140,7 @@ def test_queries_of_margins_are_rows_that_are_clipped_further_less_what_they_wou
 
 @pytest.mark.parametrize(
     ("found", "choice"),
-    [
-        (None, (4, False)),
-        (0, (1, False)),
-        (1, (1, False)),
-        (2, (2, True)),
-        (3, (3, False)),
-    ],
+    [(None, (4, False)), (0, (1, False)), (1, (1, False)), (2, (2, True)), (3, (3, False))],
 )
 @pytest.mark.parametrize("search", ["balance", "marginal"])
 def test_the_candidate_before_the_query_found_is_taken(monkeypatch, found, choice, search):
@@ -152,7 +149,9 @@ def test_the_candidate_before_the_query_found_is_taken(monkeypatch, found, choic
         "dpcov.mechanisms.blocks.clip_search.sparse_vector",
         lambda queries, **options: found,
     )
-    made = choose_clip(COUNTS, OFFERED, search=search, epsilon=0.5, rows_per_person=3, entropy=ENTROPY)
+    made = choose_clip(
+        COUNTS, OFFERED, search=search, epsilon=0.5, rows_per_person=3, entropy=ENTROPY
+    )
     assert (made.shell, made.separately) == choice
     assert asked.asked[0][1:] == (0.0, 0.5, 3, True)
 
@@ -171,12 +170,16 @@ def test_endless_sensitivities_are_refused():
 
 def test_one_row_per_person_is_the_default(monkeypatch):
     asked = choose(
-        monkeypatch, "dpcov.mechanisms.blocks.clip_search.sparse_vector", lambda queries, **options: None
+        monkeypatch,
+        "dpcov.mechanisms.blocks.clip_search.sparse_vector",
+        lambda queries, **options: None,
     )
     choose_clip(COUNTS, OFFERED, search="balance", epsilon=0.5, entropy=ENTROPY)
     assert asked.asked[0][3] == 1
     asked = choose(
-        monkeypatch, "dpcov.mechanisms.blocks.private_radius.sparse_vector", lambda queries, **options: None
+        monkeypatch,
+        "dpcov.mechanisms.blocks.private_radius.sparse_vector",
+        lambda queries, **options: None,
     )
     private_radius([3, 2, 1], epsilon=0.5, beta=0.1, entropy=ENTROPY)
     assert asked.asked[0][3] == 1

@@ -28,7 +28,10 @@ RELATIONS = ["replace-one", "add-remove-one"]
 
 def problem(d, relation, k=1):
     return Problem(
-        n_features=d, neighbors=relation, n_rows=9 if relation == "replace-one" else None, rows_per_person=k
+        n_features=d,
+        neighbors=relation,
+        n_rows=9 if relation == "replace-one" else None,
+        rows_per_person=k,
     )
 
 
@@ -70,7 +73,9 @@ def test_neighbors_stay_within_the_stated_sensitivities(seed, d, k, relation):
             if seed % 3
             else np.linalg.norm(part, axis=1)[:, None]
         )
-    assert_within(rows, old, new if relation == "replace-one" else np.zeros((0, d)), problem(d, relation, k))
+    assert_within(
+        rows, old, new if relation == "replace-one" else np.zeros((0, d)), problem(d, relation, k)
+    )
 
 
 def test_they_are_attained():
@@ -106,7 +111,10 @@ def test_noise_scales_spend_no_more_than_the_cost(budget, relation):
         if isinstance(cost, ZCDP):
             assert (noise.law, matrix.law) == ("gaussian", "gaussian-isotropic")
             spent = stated.l2_squared / (2 * scale**2)
-            assert cost.rho * Fraction(1 - 10**-12) <= spent <= cost.rho or 0.999999 < spent / cost.rho <= 1
+            assert (
+                cost.rho * Fraction(1 - 10**-12) <= spent <= cost.rho
+                or 0.999999 < spent / cost.rho <= 1
+            )
             assert affordable_epsilon(cost) ** 2 / 2 <= cost.rho
         else:
             assert (noise.law, matrix.law) == ("laplace", "wishart")
@@ -135,7 +143,9 @@ def test_entrywise_noise_uses_the_upper_triangle():
 def test_matrices_have_the_stated_variances(law, diagonal, upper, kurtosis):
     from dpcov.mechanisms.blocks.matrix_noise import MatrixNoise
 
-    draws = np.array([MatrixNoise(law=law, scale=2.0).draw(6, e) for e in map(SeededEntropy, range(1500))])
+    draws = np.array(
+        [MatrixNoise(law=law, scale=2.0).draw(6, e) for e in map(SeededEntropy, range(1500))]
+    )
     np.testing.assert_array_equal(draws, draws.swapaxes(1, 2))
     assert_mean_square(np.diagonal(draws, axis1=1, axis2=2).ravel(), diagonal, kurtosis=kurtosis)
     rows, columns = np.triu_indices(6, 1)
@@ -144,8 +154,12 @@ def test_matrices_have_the_stated_variances(law, diagonal, upper, kurtosis):
 
 def test_private_trace_is_unbiased_and_its_bound_holds():
     noise, entropy = AdditiveNoise(law="gaussian", scale=10.0), SeededEntropy(5)
-    traces = [private_trace(300.0, noise, beta=0.1, largest=1000.0, entropy=entropy) for _ in range(2000)]
+    traces = [
+        private_trace(300.0, noise, beta=0.1, largest=1000.0, entropy=entropy) for _ in range(2000)
+    ]
     assert_mean_square(np.array([trace.estimate - 300.0 for trace in traces]), 100.0)
     assert sum(trace.upper < 300.0 for trace in traces) <= stats.binom.isf(1e-9, 2000, 0.1)
     assert private_trace(300.0, noise, beta=0.1, largest=1.0, entropy=entropy).upper == 1.0
-    assert private_trace(0.0, noise.scaled(1e-9), beta=0.9, largest=1.0, entropy=entropy).upper >= 0.0
+    assert (
+        private_trace(0.0, noise.scaled(1e-9), beta=0.9, largest=1.0, entropy=entropy).upper >= 0.0
+    )

@@ -38,7 +38,9 @@ def test_clipping_read_off_the_shells_is_clipping_the_rows(shell):
     rows = table(1)
     moments, expected = moments_of(rows), clipped(rows, 2.0**-shell)
     sscp = expected.T @ expected
-    np.testing.assert_allclose(clipped_sscp(moments, shell) * 4.0**-shell, sscp, atol=1e-5 * np.trace(sscp))
+    np.testing.assert_allclose(
+        clipped_sscp(moments, shell) * 4.0**-shell, sscp, atol=1e-5 * np.trace(sscp)
+    )
     assert clipped_trace(moments, shell) == pytest.approx(np.trace(sscp), rel=1e-5)
 
 
@@ -63,7 +65,9 @@ def test_the_bias_bound_holds_and_one_row_moves_it_in_one_direction_by_at_most_o
     for shell in range(first, SHELLS):
         biases = [clipping_bias(shell_counts(each), first, shell) for each in both]
         moves.append((biases[1] - biases[0]) * 4.0**first)
-        lost = clipped_sscp(both[0], first) * 4.0**-first - clipped_sscp(both[0], shell) * 4.0**-shell
+        lost = (
+            clipped_sscp(both[0], first) * 4.0**-first - clipped_sscp(both[0], shell) * 4.0**-shell
+        )
         assert np.linalg.norm(lost) <= biases[0] + 1e-4
     assert np.all(np.abs(moves) <= 1)
     assert np.all(np.array(moves) >= 0) or np.all(np.array(moves) <= 0)
@@ -72,7 +76,9 @@ def test_the_bias_bound_holds_and_one_row_moves_it_in_one_direction_by_at_most_o
 def candidates(noise, separately=None, first=0):
     noise = np.array(noise)
     separately = noise * 2 if separately is None else np.array(separately)
-    return Candidates(shells=range(first, first + len(noise)), together=noise, separately=separately)
+    return Candidates(
+        shells=range(first, first + len(noise)), together=noise, separately=separately
+    )
 
 
 @pytest.mark.parametrize("search", ["balance", "marginal"])
@@ -96,7 +102,9 @@ def test_the_balance_found_satisfies_the_theorem():
         found = choose_clip(counts, offered, search="balance", epsilon=0.5, entropy=entropy).shell
         error = sparse_vector_error(10, epsilon=0.5, beta=beta, monotone=True)
         passed = clipping_bias(counts, 0, found) <= offered.noise[found] + error
-        crossed = found == 9 or clipping_bias(counts, 0, found + 1) >= offered.noise[found + 1] - error
+        crossed = (
+            found == 9 or clipping_bias(counts, 0, found + 1) >= offered.noise[found + 1] - error
+        )
         failures += not (passed and crossed)
     assert failures <= binom.isf(1e-9, draws, beta)
 
@@ -113,7 +121,9 @@ def test_monotone_spectra_are_the_nearest_possible_ones():
             {"type": "ineq", "fun": lambda x: np.diff(x, prepend=0.0)},
             {"type": "ineq", "fun": lambda x: 3.0 - x.sum()},
         ]
-        best = minimize(lambda x, y=noisy: np.sum((x - y) ** 2), np.full(5, 0.5), constraints=constraints)
+        best = minimize(
+            lambda x, y=noisy: np.sum((x - y) ** 2), np.full(5, 0.5), constraints=constraints
+        )
         np.testing.assert_allclose(mended, best.x, atol=1e-4)
     noisy = np.array([-1.0, 5.0, 2.0])
     np.testing.assert_array_equal(mend_spectrum(noisy, 3.0, "clip"), [0.0, 3.0, 2.0])

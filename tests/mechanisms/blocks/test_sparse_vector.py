@@ -39,7 +39,9 @@ def test_results_have_the_law_of_the_algorithm(monotone):
     expected = result_probabilities(answers, epsilon=EPSILON, monotone=monotone)
     counts = np.zeros(4)
     for _ in range(draws):
-        found = sparse_vector(answers, threshold=0.0, epsilon=EPSILON, monotone=monotone, entropy=entropy)
+        found = sparse_vector(
+            answers, threshold=0.0, epsilon=EPSILON, monotone=monotone, entropy=entropy
+        )
         counts[3 if found is None else found] += 1
     assert expected.sum() == pytest.approx(1.0, abs=1e-4)
     statistic = np.sum((counts - draws * expected) ** 2 / (draws * expected))
@@ -90,18 +92,23 @@ def test_accuracy_at_the_stated_probability(monotone):
             answers, threshold=5.0, epsilon=2.0, sensitivity=3.0, monotone=monotone, entropy=entropy
         )
         passed = answers if found is None else answers[:found]
-        failures += bool(np.any(passed > 5.0 + error)) or (found is not None and answers[found] < 5.0 - error)
+        failures += bool(np.any(passed > 5.0 + error)) or (
+            found is not None and answers[found] < 5.0 - error
+        )
     assert failures <= stats.binom.isf(1e-9, draws, beta)
     assert error == pytest.approx((4 if monotone else 6) * 3.0 / 2.0 * math.log(2 * 12 / beta))
 
 
 def test_endless_queries_are_read_only_up_to_the_result():
-    found = sparse_vector(itertools.count(-50), threshold=0.0, epsilon=1.0, entropy=SeededEntropy(1))
+    found = sparse_vector(
+        itertools.count(-50), threshold=0.0, epsilon=1.0, entropy=SeededEntropy(1)
+    )
     assert 0 <= found < 200
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"epsilon": 0.0}, {"sensitivity": 0.0}, {"sensitivity": math.inf}, {"threshold": math.nan}]
+    "wrong",
+    [{"epsilon": 0.0}, {"sensitivity": 0.0}, {"sensitivity": math.inf}, {"threshold": math.nan}],
 )
 def test_impossible_searches_are_refused(wrong):
     options = {"threshold": 0.0, "epsilon": 1.0, "entropy": SeededEntropy(1), **wrong}
@@ -113,7 +120,10 @@ def test_the_radius_is_rarely_too_large_and_leaves_few_rows_outside():
     beta, epsilon, draws, entropy = 0.1, 0.5, 400, SeededEntropy(3)
     outliers = [5000, 4000, 900, 300, 60, 5, 0, 0, 0]
     found = np.array(
-        [private_radius(outliers, epsilon=epsilon, beta=beta, entropy=entropy) for _ in range(draws)]
+        [
+            private_radius(outliers, epsilon=epsilon, beta=beta, entropy=entropy)
+            for _ in range(draws)
+        ]
     )
     assert np.sum(found > 6) <= stats.binom.isf(1e-9, draws, beta / 2)
     allowed = private_radius_outliers(7, epsilon=epsilon, beta=beta)

@@ -50,14 +50,19 @@ def test_vector_bounds_hold_at_their_probability(law, size, beta):
 def test_bounds_for_isotropic_noise_are_sharp_and_below_the_papers():
     for dimension in (20, 200, 1000):
         assert tail_bounds.isotropic_spectral(dimension, 0.05) < 1.5 * np.sqrt(2 * dimension)
-        assert tail_bounds.isotropic_frobenius(dimension, 0.05) < tail_bounds.omega(dimension, 0.05) * 0.9
+        assert (
+            tail_bounds.isotropic_frobenius(dimension, 0.05)
+            < tail_bounds.omega(dimension, 0.05) * 0.9
+        )
         assert tail_bounds.isotropic_spectral(dimension, 0.05) < tail_bounds.nu(dimension, 0.05) / 2
 
 
 def test_the_papers_formulas():
     # Lemmas 6 and 7 at d = 100, beta = 0.1, evaluated by hand with 1 / beta = 10.
     log10, log100 = np.log(10), np.log(100)
-    assert tail_bounds.eta(100, 0.1) == pytest.approx(np.sqrt(100 + 2 * np.sqrt(100 * log10) + 2 * log10))
+    assert tail_bounds.eta(100, 0.1) == pytest.approx(
+        np.sqrt(100 + 2 * np.sqrt(100 * log10) + 2 * log10)
+    )
     e = (log100 / 100) ** (1 / 3)
     middle = 6 * (1 + e) * np.sqrt(log100) / np.sqrt(np.log(1 + e))
     expected = 20 + 2 * 100 ** (1 / 6) * log100 ** (1 / 3) + middle + 2 * np.sqrt(2 * log10)

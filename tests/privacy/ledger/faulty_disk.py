@@ -112,7 +112,9 @@ def _wrapped(real: _Methods, paths: dict[int, str], hook: Hook) -> _Methods:
 
     def written(file, data, size, offset):
         content = ctypes.string_at(data, size)
-        return hook(Operation("write", paths[file], offset, content)) or write(file, data, size, offset)
+        return hook(Operation("write", paths[file], offset, content)) or write(
+            file, data, size, offset
+        )
 
     def truncated(file, size):
         return hook(Operation("truncate", paths[file], size)) or truncate(file, size)
@@ -122,7 +124,9 @@ def _wrapped(real: _Methods, paths: dict[int, str], hook: Hook) -> _Methods:
 
     callbacks = _WRITE(written), _TRUNCATE(truncated), _SYNC(synced)
     copy = _Methods.from_buffer_copy(real)
-    copy.write, copy.truncate, copy.sync = (ctypes.cast(callback, _POINTER).value for callback in callbacks)
+    copy.write, copy.truncate, copy.sync = (
+        ctypes.cast(callback, _POINTER).value for callback in callbacks
+    )
     _kept.extend([callbacks, write, truncate, sync])
     return copy
 
@@ -168,7 +172,9 @@ class Disk:
             self._settle(lambda waiting: waiting.path == operation.path)
         elif operation.kind == "delete" and operation.durable:
             self._settle(
-                lambda waiting: waiting.path == operation.path or waiting.kind in ("create", "delete")
+                lambda waiting: (
+                    waiting.path == operation.path or waiting.kind in ("create", "delete")
+                )
             )
 
     def _settle(self, belongs: Callable[[Operation], bool]) -> None:
@@ -198,7 +204,9 @@ def apply(files: dict[str, bytes], operation: Operation) -> None:
     elif operation.kind == "write":
         padded = content.ljust(operation.offset, b"\0")
         files[operation.path] = (
-            padded[: operation.offset] + operation.data + padded[operation.offset + len(operation.data) :]
+            padded[: operation.offset]
+            + operation.data
+            + padded[operation.offset + len(operation.data) :]
         )
     elif operation.kind == "truncate":
         files[operation.path] = content[: operation.offset].ljust(operation.offset, b"\0")
@@ -212,7 +220,10 @@ def power_cuts(
     """Yield what may be found after a cut before each operation, with what had been reported as done by then."""
     disk, told = Disk(files=dict(files)), []
     for operation in (*operations, Operation("told", "end")):
-        for choice in (None, *(random.Random(f"{seed} {len(told)} {operation.kind}") for seed in seeds)):
+        for choice in (
+            None,
+            *(random.Random(f"{seed} {len(told)} {operation.kind}") for seed in seeds),
+        ):
             yield disk.after_power_cut(choice), list(told)
         if operation.kind == "told":
             told.append(operation.path)

@@ -28,7 +28,9 @@ def pure(epsilon):
 
 
 def approximate(epsilon, delta):
-    return Spend(promise=ApproxDP(epsilon=Fraction(epsilon), delta=Fraction(delta)), mechanism="approximate")
+    return Spend(
+        promise=ApproxDP(epsilon=Fraction(epsilon), delta=Fraction(delta)), mechanism="approximate"
+    )
 
 
 def test_nothing_costs_nothing():
@@ -140,12 +142,16 @@ def library(monkeypatch):
     asked = []
     fake = SimpleNamespace(
         asked=asked,
-        common=SimpleNamespace(DifferentialPrivacyParameters=lambda epsilon, delta: (epsilon, delta)),
+        common=SimpleNamespace(
+            DifferentialPrivacyParameters=lambda epsilon, delta: (epsilon, delta)
+        ),
         privacy_loss_distribution=SimpleNamespace(
-            from_gaussian_mechanism=lambda *, standard_deviation, value_discretization_interval: Asked(
-                [("gaussian", standard_deviation, value_discretization_interval)], asked
+            from_gaussian_mechanism=lambda *, standard_deviation, value_discretization_interval: (
+                Asked([("gaussian", standard_deviation, value_discretization_interval)], asked)
             ),
-            from_privacy_parameters=lambda parameters, interval: Asked([(*parameters, interval)], asked),
+            from_privacy_parameters=lambda parameters, interval: Asked(
+                [(*parameters, interval)], asked
+            ),
         ),
     )
     monkeypatch.setattr(accountant, "_library", lambda: fake)
@@ -166,14 +172,20 @@ def library(monkeypatch):
         (Spend(promise=ZCDP(rho=TENTH), mechanism="m"), None),
     ],
 )
-def test_the_library_is_given_numbers_on_the_safe_side_and_none_it_cannot_bear(spend, passed, library):
+def test_the_library_is_given_numbers_on_the_safe_side_and_none_it_cannot_bear(
+    spend, passed, library
+):
     distribution = accountant._distribution(library, spend)
-    assert (None if distribution is None else distribution.made_of) == (None if passed is None else [passed])
+    assert (None if distribution is None else distribution.made_of) == (
+        None if passed is None else [passed]
+    )
 
 
 def test_all_distributions_are_composed_and_a_margin_is_added_for_each(library):
     spends = [pure(1), pure(2), approximate(1, "1e-6")]
-    assert accountant._loss_distribution(spends, Fraction(3)) == Fraction(1, 4) + Fraction(3, 10**10)
+    assert accountant._loss_distribution(spends, Fraction(3)) == Fraction(1, 4) + Fraction(
+        3, 10**10
+    )
     parts = [accountant._distribution(library, spend).made_of[0] for spend in spends]
     assert library.asked == [(math.nextafter(3.0, 0.0), *parts)]
 
@@ -185,9 +197,9 @@ def test_one_release_without_a_distribution_leaves_the_bound_out(library):
 
 
 def test_a_composition_must_cost_what_its_dearest_release_costs_alone(library):
-    assert accountant._loss_distribution([approximate(1, "0.2"), approximate(1, "0.25")], ONE) > Fraction(
-        1, 4
-    )
+    assert accountant._loss_distribution(
+        [approximate(1, "0.2"), approximate(1, "0.25")], ONE
+    ) > Fraction(1, 4)
     with pytest.raises(NumericError, match="smaller than one of its releases"):
         accountant._loss_distribution([approximate(1, "0.26"), approximate(1, "0.1")], ONE)
 
@@ -205,7 +217,10 @@ def test_the_basic_bound_adds_deltas_while_the_epsilons_fit():
     assert accountant._basic(parts[:2], ONE) == delta
     assert accountant._basic(parts, Fraction(3, 2)) == 2 * delta
     assert accountant._basic(parts, Fraction(149, 100)) is None
-    assert accountant._basic([*parts, Spend(promise=ZCDP(rho=TENTH), mechanism="m")], Fraction(9)) is None
+    assert (
+        accountant._basic([*parts, Spend(promise=ZCDP(rho=TENTH), mechanism="m")], Fraction(9))
+        is None
+    )
 
 
 def test_the_zcdp_bound_is_at_most_one():
@@ -224,7 +239,10 @@ def test_merged_gaussians_go_under_the_name_of_the_first():
 
 def test_a_single_gaussian_stays_as_it_is_and_where_it_is():
     assert accountant._merge_gaussians([pure(1), gaussian(3)]) == [pure(1), gaussian(3)]
-    assert accountant._merge_gaussians([pure(1), gaussian(3), gaussian(4)]) == [gaussian("12/5"), pure(1)]
+    assert accountant._merge_gaussians([pure(1), gaussian(3), gaussian(4)]) == [
+        gaussian("12/5"),
+        pure(1),
+    ]
 
 
 @pytest.mark.parametrize(

@@ -98,7 +98,11 @@ def test_gaussians_fill_the_total_tightly():
     assert fits("gaussian", TOTAL, *parts)
     assert not fits("gaussian", TOTAL, *parts, gaussian(10**9))
     composed = oracle.gaussian_delta(MULTIPLIER, ONE)
-    assert oracle.number(MILLIONTH) * (1 - oracle.mpf(10) ** -9) <= composed <= oracle.number(MILLIONTH)
+    assert (
+        oracle.number(MILLIONTH) * (1 - oracle.mpf(10) ** -9)
+        <= composed
+        <= oracle.number(MILLIONTH)
+    )
 
 
 @pytest.mark.parametrize(
@@ -121,7 +125,8 @@ def test_a_first_release_that_no_rule_can_count_is_refused():
 
 
 @pytest.mark.parametrize(
-    ("composition", "total"), [("zcdp", PureDP(epsilon=ONE)), ("planned", ZCDP(rho=ONE)), ("all", TOTAL)]
+    ("composition", "total"),
+    [("zcdp", PureDP(epsilon=ONE)), ("planned", ZCDP(rho=ONE)), ("all", TOTAL)],
 )
 def test_rules_that_do_not_suit_the_total_are_refused(composition, total):
     with pytest.raises(LedgerError, match="Use one of"):
@@ -167,13 +172,19 @@ def test_filters_hold_against_custodians_who_choose_after_each_answer(data):
     total = ApproxDP(epsilon=ONE, delta=Fraction(3, 10))
     composition = data.draw(st.sampled_from(["basic", "zcdp"]))
     choices = [pure(Fraction(n, 10)) for n in (1, 2, 4, 5, 7)]
-    choices += [approximate(Fraction(n, 10), TENTH) for n in (1, 4)] if composition == "basic" else []
+    choices += (
+        [approximate(Fraction(n, 10), TENTH) for n in (1, 4)] if composition == "basic" else []
+    )
 
     def true_delta(spends, loss, depth):
         spend = data.draw(st.sampled_from(choices))
         if depth == 0 or not fits(composition, total, *spends, spend):
             return oracle.hockey_stick(loss, total.epsilon)
-        delta = oracle.number(spend.promise.delta) if isinstance(spend.promise, ApproxDP) else oracle.mpf(0)
+        delta = (
+            oracle.number(spend.promise.delta)
+            if isinstance(spend.promise, ApproxDP)
+            else oracle.mpf(0)
+        )
         epsilon = spend.promise.epsilon
         high = 1 / (1 + oracle.mp.exp(-oracle.number(epsilon)))
         up = true_delta([*spends, spend], loss + epsilon, depth - 1)
@@ -195,7 +206,10 @@ def test_planned_releases_need_a_total_with_delta(total):
         (pure(2), {"pure": {"epsilon": 2}, "basic": {"epsilon": 2}, "zcdp": {"rho": 2}}),
         (zcdp(3), {"zcdp": {"rho": 3}}),
         (approximate(2, TENTH), {"basic": {"epsilon": 2, "delta": TENTH}}),
-        (approximate(2, TENTH, rho=ONE), {"basic": {"epsilon": 2, "delta": TENTH}, "zcdp": {"rho": 1}}),
+        (
+            approximate(2, TENTH, rho=ONE),
+            {"basic": {"epsilon": 2, "delta": TENTH}, "zcdp": {"rho": 1}},
+        ),
         (
             gaussian(3),
             {
@@ -231,7 +245,9 @@ def test_costs_are_added_as_often_as_they_are_spent():
     assert spent("basic", TOTAL, []) == {"epsilon": 0, "delta": 0}
     kinds = {pure(TENTH): 3, approximate(1, "0.01"): 2}
     assert spent("basic", TOTAL, kinds) == {"epsilon": Fraction(23, 10), "delta": Fraction(2, 100)}
-    assert spent("zcdp", ZCDP(rho=ONE), [zcdp(TENTH), zcdp(TENTH), pure(1)]) == {"rho": Fraction(7, 10)}
+    assert spent("zcdp", ZCDP(rho=ONE), [zcdp(TENTH), zcdp(TENTH), pure(1)]) == {
+        "rho": Fraction(7, 10)
+    }
 
 
 def test_long_fractions_are_rounded_up_to_512_binary_places_and_others_kept():

@@ -283,7 +283,9 @@ def test_a_file_cut_short_is_refused_and_says_how_to_recover(path, share):
 
 
 def test_clocks_that_jump_change_nothing(path, monkeypatch):
-    times = iter(f"{year}-01-01T00:00:00.000000+00:00" for year in (2031, 1970, 2500, 1999, 2031, 2031, 2000))
+    times = iter(
+        f"{year}-01-01T00:00:00.000000+00:00" for year in (2031, 1970, 2500, 1999, 2031, 2031, 2000)
+    )
     monkeypatch.setattr(ledger, "now", lambda: next(times))
     for _ in range(2):
         reservation = Ledger(path).reserve("patients", SPEND, RELATION)

@@ -39,7 +39,9 @@ def ledger(path):
 
 
 def test_an_account_is_recorded_exactly(path, ledger):
-    ledger.create("staff", Budget(epsilon=THIRD, delta="1e-9"), "add-remove-one", composition="zcdp")
+    ledger.create(
+        "staff", Budget(epsilon=THIRD, delta="1e-9"), "add-remove-one", composition="zcdp"
+    )
     patients, staff = Ledger(path).datasets()
     assert (patients.name, patients.total, patients.neighbors) == (
         "patients",
@@ -72,7 +74,10 @@ def test_a_release_goes_from_reserved_to_drawn_to_committed(path, ledger):
     reservation.commit("sha256:abc")
     (entry,) = ledger.entries("patients")
     assert (entry.state, entry.fingerprint) == ("committed", "sha256:abc")
-    times = [datetime.fromisoformat(text) for text in (entry.reserved_at, entry.drawn_at, entry.committed_at)]
+    times = [
+        datetime.fromisoformat(text)
+        for text in (entry.reserved_at, entry.drawn_at, entry.committed_at)
+    ]
     assert times == sorted(times)
     assert all(time.utcoffset() == timedelta(0) for time in times)
 
@@ -116,7 +121,9 @@ def test_accounts_are_separate(ledger):
 
 def test_another_relation_is_refused_with_an_explanation(ledger):
     for refuse in (ledger.check, ledger.reserve):
-        with pytest.raises(LedgerError, match="replace-one neighbors; a release under add-remove-one"):
+        with pytest.raises(
+            LedgerError, match="replace-one neighbors; a release under add-remove-one"
+        ):
             refuse("patients", zcdp(THIRD), "add-remove-one")
     assert ledger.entries("patients") == ()
 
@@ -130,7 +137,9 @@ def test_an_account_has_one_unit_fixed_when_it_is_opened_or_by_its_first_release
         ledger.reserve("wards", three, RELATION)
     for refuse in (ledger.check, ledger.reserve):
         for other in (1, 4):
-            with pytest.raises(LedgerError, match=f"rows_per_person = 3; a release with {other} cannot"):
+            with pytest.raises(
+                LedgerError, match=f"rows_per_person = 3; a release with {other} cannot"
+            ):
                 refuse("wards", replace(three, rows_per_person=other), RELATION)
     ledger.reserve("wards", three, RELATION)
     assert ledger.remaining("wards").rows_per_person == 3
@@ -149,7 +158,9 @@ def test_the_first_release_fixes_the_rule(ledger):
     ledger.create("mixed", Budget(epsilon=1, delta="1e-6"), RELATION)
     assert ledger.remaining("mixed").composition is None
     assert ledger.remaining("mixed").remaining == {"epsilon": 1, "delta": Fraction(1, 10**6)}
-    ledger.reserve("mixed", Spend(promise=PureDP(epsilon=Fraction(1, 2)), mechanism="nuclear"), RELATION)
+    ledger.reserve(
+        "mixed", Spend(promise=PureDP(epsilon=Fraction(1, 2)), mechanism="nuclear"), RELATION
+    )
     assert ledger.remaining("mixed").composition == "basic"
     assert ledger.remaining("mixed").remaining["epsilon"] == Fraction(1, 2)
     with pytest.raises(LedgerError, match="cannot count"):
@@ -198,7 +209,10 @@ def test_a_long_note_is_refused(ledger):
 
 
 def test_a_missing_file_is_never_replaced_by_an_empty_one(path):
-    for call in (Ledger(path).datasets, lambda: Ledger(path).reserve("patients", zcdp(1), RELATION)):
+    for call in (
+        Ledger(path).datasets,
+        lambda: Ledger(path).reserve("patients", zcdp(1), RELATION),
+    ):
         with pytest.raises(LedgerError, match="no ledger at this path"):
             call()
     assert not path.exists()
@@ -291,7 +305,9 @@ def test_a_path_that_no_file_system_takes_is_no_ledger(tmp_path):
 def test_names_of_tables_that_are_no_text_are_damage(path, ledger):
     content = path.read_bytes()
     assert b"CREATE TABLE ledger_format" in content
-    path.write_bytes(content.replace(b"CREATE TABLE ledger_format", b"CREATE TABLE ledger_forma\xff"))
+    path.write_bytes(
+        content.replace(b"CREATE TABLE ledger_format", b"CREATE TABLE ledger_forma\xff")
+    )
     with pytest.raises(LedgerError, match="damaged"):
         ledger.datasets()
 
@@ -310,7 +326,13 @@ def test_an_entry_whose_number_is_none_is_damage():
     good = dict.fromkeys(ledger_records.ENTRY_FIELDS) | dict(ledger_records.spend_row(zcdp(1)))
     good |= {"id": 1, "dataset": "d", "reserved_at": "now", "note": "", "state": "reserved"}
     assert ledger_records.read_entry(list(good.values())).spend == ledger_records.read_spend(spend)
-    for wrong in ({"id": "1"}, {"id": None}, {"reserved_at": None}, {"reserved_at": 3}, {"state": "paid"}):
+    for wrong in (
+        {"id": "1"},
+        {"id": None},
+        {"reserved_at": None},
+        {"reserved_at": 3},
+        {"state": "paid"},
+    ):
         with pytest.raises(LedgerError, match="damaged"):
             ledger_records.read_entry(list((good | wrong).values()))
 

@@ -87,7 +87,12 @@ def test_racing_processes_create_one_account(tmp_path):
     ]
     for creator in creators:
         creator.start()
-    assert sorted(outcomes.get(timeout=240) for _ in creators) == ["created", "exists", "exists", "exists"]
+    assert sorted(outcomes.get(timeout=240) for _ in creators) == [
+        "created",
+        "exists",
+        "exists",
+        "exists",
+    ]
     for creator in creators:
         creator.join()
 

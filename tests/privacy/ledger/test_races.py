@@ -152,7 +152,9 @@ def test_thousands_of_entries_stay_fast(tmp_path):
 @pytest.mark.parametrize("distinct", [1, 100_000])
 def test_a_hundred_thousand_entries_stay_fast(place, tmp_path, distinct):
     path = tmp_path / "privacy.ledger"
-    check_speed(place, path, 100_000, distinct, reserve=1 if distinct == 1 else 8, show=8, verify=20)
+    check_speed(
+        place, path, 100_000, distinct, reserve=1 if distinct == 1 else 8, show=8, verify=20
+    )
 
 
 def test_unlike_fractions_are_added_exactly_or_a_little_upwards():
@@ -161,7 +163,8 @@ def test_unlike_fractions_are_added_exactly_or_a_little_upwards():
     thirds = [Spend(promise=ZCDP(rho=Fraction(1, 3)), mechanism="x")] * 3
     assert spent("zcdp", ZCDP(rho=Fraction(1)), thirds) == {"rho": 1}
     unlike = [
-        Spend(promise=ZCDP(rho=Fraction(1, prime)), mechanism="x") for prime in range(10**9, 10**9 + 400)
+        Spend(promise=ZCDP(rho=Fraction(1, prime)), mechanism="x")
+        for prime in range(10**9, 10**9 + 400)
     ]
     exact = sum((spend.promise.rho for spend in unlike), Fraction(0))
     added = spent("zcdp", ZCDP(rho=Fraction(1)), unlike)["rho"]

@@ -35,7 +35,8 @@ def gaussian(epsilon, delta=DELTA):
 
 def spend_of(promise, factor=1):
     numbers = [
-        number * (factor if name != "delta" else 1) for name, number in promise_numbers(promise).items()
+        number * (factor if name != "delta" else 1)
+        for name, number in promise_numbers(promise).items()
     ]
     return {PureDP: pure, ZCDP: zcdp, ApproxDP: gaussian}[type(promise)](*numbers)
 
@@ -83,7 +84,8 @@ def test_two_releases_of_one_fit_into_one_and_a_half_and_the_words_say_why():
     words = room_in_words("gaussian", TOTAL, [gaussian(1)])
     assert has_room("gaussian", TOTAL, [gaussian(1)], gaussian(1))
     found = re.match(
-        r"Left: one more release of up to ε = (\S+) at δ = 1e-6, or two of up to ε = (\S+) each\. ", words
+        r"Left: one more release of up to ε = (\S+) at δ = 1e-6, or two of up to ε = (\S+) each\. ",
+        words,
     )
     one, two = map(float, found.groups())
     assert 1 < one < 1.5

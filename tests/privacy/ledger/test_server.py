@@ -50,7 +50,9 @@ def test_a_server_keeps_the_same_book_as_a_file(url, tmp_path):
         reservation = book.reserve("patients", SPEND, RELATION)
         reservation.mark_drawn()
         reservation.commit("sha256:abc")
-        pure = Spend(promise=PureDP(epsilon=TENTH), mechanism="laplace", noise_multiplier=Fraction(7, 3))
+        pure = Spend(
+            promise=PureDP(epsilon=TENTH), mechanism="laplace", noise_multiplier=Fraction(7, 3)
+        )
         book.reserve("staff", pure, "add-remove-one")
         with pytest.raises(LedgerError, match="overspend"):
             book.reserve("patients", Spend(promise=ZCDP(rho=Fraction(4)), mechanism="x"), RELATION)
@@ -152,7 +154,9 @@ def test_a_connection_that_ends_before_any_statement(url, monkeypatch, stride):
             reset(url)
             told = []
             with monkeypatch.context() as patch:
-                statements_of(patch, lambda reached, c, number=number: cut(c) if reached == number else None)
+                statements_of(
+                    patch, lambda reached, c, number=number: cut(c) if reached == number else None
+                )
                 with pytest.raises(LedgerError, match="look at `show`"):
                     release(url, told.append)
             assert_remembered(url, told)
@@ -185,7 +189,10 @@ def test_a_server_killed_before_any_statement(durable_postgres, monkeypatch):
 def test_a_server_that_is_gone_is_explained_without_its_password():
     with pytest.raises(LedgerError, match="does not answer") as refused:
         Ledger("postgresql://custodian:secretpw@127.0.0.1:1/books").datasets()
-    assert "secretpw" not in f"{refused.value!r} {refused.value.__context__!r} {refused.value.__cause__!r}"
+    assert (
+        "secretpw"
+        not in f"{refused.value!r} {refused.value.__context__!r} {refused.value.__cause__!r}"
+    )
 
 
 def test_a_wrong_password_is_explained_without_it(postgres_database):

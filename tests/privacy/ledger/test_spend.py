@@ -29,11 +29,13 @@ def test_best_rho_is_the_smallest_known_guarantee():
     assert Spend(promise=ZCDP(rho=HALF), mechanism="m").best_rho() == HALF
     assert Spend(promise=approximate, mechanism="m").best_rho() is None
     assert Spend(promise=approximate, mechanism="m", rho=SMALL).best_rho() == SMALL
-    assert Spend(promise=approximate, mechanism="m", noise_multiplier=Fraction(5)).best_rho() == Fraction(
-        1, 50
-    )
+    assert Spend(
+        promise=approximate, mechanism="m", noise_multiplier=Fraction(5)
+    ).best_rho() == Fraction(1, 50)
     assert (
-        Spend(promise=ZCDP(rho=HALF), mechanism="m", rho=SMALL, noise_multiplier=Fraction(5)).best_rho()
+        Spend(
+            promise=ZCDP(rho=HALF), mechanism="m", rho=SMALL, noise_multiplier=Fraction(5)
+        ).best_rho()
         == SMALL
     )
 

@@ -50,7 +50,9 @@ def test_foreign_and_newer_tables_are_refused(row, words):
 
 def test_the_head_is_read_from_its_only_row_and_locked_on_demand():
     run = Answers([(7, 3, "abc")])
-    assert LedgerTransaction(run, lock="FOR UPDATE")._head == Head(events=7, entries=3, digest="abc")
+    assert LedgerTransaction(run, lock="FOR UPDATE")._head == Head(
+        events=7, entries=3, digest="abc"
+    )
     assert run.asked == [("SELECT events, entries, digest FROM trail_head FOR UPDATE", {})]
 
 
@@ -63,7 +65,10 @@ def test_a_trail_has_one_head(rows):
 def test_long_tables_are_read_by_pages_of_ten_thousand_rows_from_the_smallest_key():
     pages = [[(key, "x") for key in keys] for keys in ((-5, 2), (3,), ())]
     run = Answers([HEAD], *pages)
-    assert list(LedgerTransaction(run)._pages("event", "number", ("number", "at"))) == [*pages[0], *pages[1]]
+    assert list(LedgerTransaction(run)._pages("event", "number", ("number", "at"))) == [
+        *pages[0],
+        *pages[1],
+    ]
     statement = "SELECT number, at FROM event WHERE number > :after ORDER BY number LIMIT 10000"
     assert run.asked[1:] == [(statement, {"after": after}) for after in (-(2**31), 2, 3)]
 
@@ -75,7 +80,9 @@ def test_a_step_that_does_not_touch_exactly_one_row_is_refused(touched):
     with pytest.raises(LedgerError, match="moved on"):
         LedgerTransaction(Answers([HEAD], touched)).fix_composition("patients", "zcdp")
     with pytest.raises(LedgerError, match="damaged"):
-        LedgerTransaction(Answers([HEAD], 1, touched))._append("created", "patients", None, "now", "{}")
+        LedgerTransaction(Answers([HEAD], 1, touched))._append(
+            "created", "patients", None, "now", "{}"
+        )
 
 
 def test_the_head_moves_with_every_event_and_keeps_the_largest_number():
@@ -91,7 +98,9 @@ def test_a_connection_waits_half_a_minute_and_creates_no_file(tmp_path, monkeypa
     path, connect, options = tmp_path / "privacy.ledger", sqlite3.connect, []
     Ledger(path).create("patients", Budget(rho=Fraction(1)), "replace-one")
     monkeypatch.setattr(
-        sqlite3, "connect", lambda *place, **given: options.append(given) or connect(*place, **given)
+        sqlite3,
+        "connect",
+        lambda *place, **given: options.append(given) or connect(*place, **given),
     )
     connection = LedgerFile(path)._connect()
     assert options == [{"uri": True, "timeout": 30.0, "isolation_level": None}]
@@ -113,7 +122,9 @@ def test_a_file_whose_pages_do_not_fit_together_is_refused_though_it_answers(tmp
     connection.close()
     content = bytearray(path.read_bytes())
     start = (root - 1) * size
-    assert content[start + 3 : start + 5] == b"\x00\x01"  # the number of rows in the page of the index
+    assert (
+        content[start + 3 : start + 5] == b"\x00\x01"
+    )  # the number of rows in the page of the index
     content[start + 3 : start + 5] = b"\x00\x00"
     path.write_bytes(content)
     with pytest.raises(LedgerError, match="is not a dpcov ledger"):

@@ -60,7 +60,9 @@ def edit(path, *statements):
 
 def events_of(path):
     with sqlite3.connect(path) as connection:
-        rows = connection.execute(f"SELECT {', '.join(EVENT_FIELDS)} FROM event ORDER BY number").fetchall()
+        rows = connection.execute(
+            f"SELECT {', '.join(EVENT_FIELDS)} FROM event ORDER BY number"
+        ).fetchall()
     connection.close()
     return [Event(**dict(zip(EVENT_FIELDS, row, strict=True))) for row in rows]
 
@@ -81,7 +83,10 @@ def test_a_ledger_that_nobody_touched_is_whole(path):
 
 def test_the_trail_cannot_be_changed_by_accident(path):
     for statement in ("UPDATE event SET at = 'x'", "DELETE FROM event WHERE number = 12"):
-        with sqlite3.connect(path) as connection, pytest.raises(sqlite3.IntegrityError, match="append-only"):
+        with (
+            sqlite3.connect(path) as connection,
+            pytest.raises(sqlite3.IntegrityError, match="append-only"),
+        ):
             connection.execute(statement)
         connection.close()
 
@@ -252,7 +257,9 @@ def test_what_is_no_receipt_is_refused(path, receipt):
 
 def test_an_overspent_account_is_found(path):
     with Ledger(path)._store.writing() as transaction:
-        transaction.add_entry("patients", Spend(promise=ZCDP(rho=Fraction(2)), mechanism="x"), "", "2020")
+        transaction.add_entry(
+            "patients", Spend(promise=ZCDP(rho=Fraction(2)), mechanism="x"), "", "2020"
+        )
     assert Ledger(path).verify().problems == ("the releases of patients exceed its total",)
 
 
@@ -261,7 +268,13 @@ def chain(*steps):
     events, previous = [], GENESIS
     for number, (kind, entry, details) in enumerate(steps, 1):
         event = Event(
-            number=number, at="t", kind=kind, dataset="patients", entry=entry, details=details, digest=""
+            number=number,
+            at="t",
+            kind=kind,
+            dataset="patients",
+            entry=entry,
+            details=details,
+            digest="",
         )
         previous = event.expected_digest(previous)
         events.append(replace(event, digest=previous))
@@ -291,7 +304,11 @@ def test_events_that_make_no_sense_are_found_however_well_chained(step):
 def test_a_cell_of_a_kind_that_nobody_writes_has_a_digest_too(cell):
     event = Event(number=1, at="now", kind="reserve", dataset="d", entry=1, details=cell, digest="")
     other = replace(event, details=repr(cell))
-    assert event.expected_digest(GENESIS) == event.expected_digest(GENESIS) != other.expected_digest(GENESIS)
+    assert (
+        event.expected_digest(GENESIS)
+        == event.expected_digest(GENESIS)
+        != other.expected_digest(GENESIS)
+    )
 
 
 def test_many_differences_are_told_in_few_lines():
@@ -397,7 +414,10 @@ def test_missing_events_are_named(kept, missing):
 def test_a_receipt_is_compared_with_its_own_event_only():
     events, head = chain(CREATED, RESERVED, ("drawn", 1, "{}"))
     for event in events:
-        assert audit(events, head, [ACCOUNT], [DRAWN], f" {event.number}:{event.digest}\n").problems == ()
+        assert (
+            audit(events, head, [ACCOUNT], [DRAWN], f" {event.number}:{event.digest}\n").problems
+            == ()
+        )
     assert audit(events, head, [ACCOUNT], [DRAWN], "2:" + "f" * 64).problems == (
         "event 2 is not the one of the receipt: history up to it was rewritten",
     )
@@ -406,7 +426,9 @@ def test_a_receipt_is_compared_with_its_own_event_only():
     )
 
 
-@pytest.mark.parametrize("receipt", ["\u0661:" + "0" * 64, "1:" + "0" * 65, "1:" + "0" * 63, "1" + "0" * 64])
+@pytest.mark.parametrize(
+    "receipt", ["\u0661:" + "0" * 64, "1:" + "0" * 65, "1:" + "0" * 63, "1" + "0" * 64]
+)
 def test_a_receipt_has_a_plain_number_and_a_whole_digest(receipt):
     with pytest.raises(UsageError, match="Copy it whole"):
         audit(*chain(), [], [], receipt)

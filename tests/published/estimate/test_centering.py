@@ -85,14 +85,20 @@ def table(name):
 
 
 @pytest.mark.parametrize("name", ["breast_cancer", "wine", "digits"])
-@pytest.mark.parametrize("budget", [{"rho": "0.02"}, {"rho": 1}, {"rho": 10}, {"epsilon": 1}], ids=str)
+@pytest.mark.parametrize(
+    "budget", [{"rho": "0.02"}, {"rho": 1}, {"rho": 10}, {"epsilon": 1}], ids=str
+)
 def test_covariances_of_real_tables_beat_clipping_and_hardly_lose_to_zero(name, budget):
     rows, schema, scale, truth = table(name)
     errors = {"shrink": [], "psd": []}
     for seed in range(2):
-        made = dpcov.release(rows, schema=schema, budget=Budget(**budget), entropy=SeededEntropy(seed))
+        made = dpcov.release(
+            rows, schema=schema, budget=Budget(**budget), entropy=SeededEntropy(seed)
+        )
         for post, kept in errors.items():
-            kept.append(np.linalg.norm(made.covariance(post) / scale - truth) / np.linalg.norm(truth))
+            kept.append(
+                np.linalg.norm(made.covariance(post) / scale - truth) / np.linalg.norm(truth)
+            )
     assert np.mean(errors["shrink"]) <= min(np.mean(errors["psd"]), 1.1)
 
 

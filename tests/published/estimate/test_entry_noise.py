@@ -35,7 +35,9 @@ def noisy_estimates(count, intercept_is_noisy, trace_is_merged=False):
         [[np.ones((1, 1)), MEANS[None, :]], [MEANS[:, None], COVARIANCE + np.outer(MEANS, MEANS)]]
     )
     noise = rng.normal(size=(count, 4, 4)) * STD
-    noise = (noise + noise.transpose(0, 2, 1)) / 2  # variance STD**2 on the diagonal, half of it off
+    noise = (
+        noise + noise.transpose(0, 2, 1)
+    ) / 2  # variance STD**2 on the diagonal, half of it off
     if trace_is_merged:
         excess = rng.normal(size=count) * STD - np.trace(noise, axis1=1, axis2=2)
         noise += excess[:, None, None] / 5 * np.eye(4)
@@ -45,7 +47,11 @@ def noisy_estimates(count, intercept_is_noisy, trace_is_merged=False):
     covariance = noisy[:, 1:, 1:] / divisor[:, None, None] - means[:, :, None] * means[:, None, :]
     deviations = np.sqrt(np.diagonal(covariance, axis1=1, axis2=2))
     correlation = covariance / deviations[:, :, None] / deviations[:, None, :]
-    return means - MEANS, deviations - np.sqrt(np.diagonal(COVARIANCE)), correlation - exact_correlation()
+    return (
+        means - MEANS,
+        deviations - np.sqrt(np.diagonal(COVARIANCE)),
+        correlation - exact_correlation(),
+    )
 
 
 def exact_correlation():
@@ -72,7 +78,9 @@ def test_the_closed_form_is_the_spread_of_noisy_estimates(intercept_is_noisy, tr
     stated = correlation_noise(MEANS, COVARIANCE, noise)
     for k, (i, j) in enumerate(((0, 1), (0, 2), (1, 2))):
         assert_mean_square(errors[0][:, k], mean_noise(MEANS, noise)[k] ** 2)
-        assert_mean_square(errors[1][:, k], deviation_noise(MEANS, np.diagonal(COVARIANCE), noise)[k] ** 2)
+        assert_mean_square(
+            errors[1][:, k], deviation_noise(MEANS, np.diagonal(COVARIANCE), noise)[k] ** 2
+        )
         assert_mean_square(errors[2][:, i, j], stated[i, j] ** 2)
 
 
@@ -80,7 +88,9 @@ def test_a_tenth_more_noise_a_forgotten_intercept_or_trace_would_be_noticed():
     means, _, correlation = noisy_estimates(mean_square_samples(), True)
     for wrong in (law(True, factor=1.1), law(True, factor=0.9)):
         with pytest.raises(GoodnessError):
-            assert_mean_square(correlation[:, 0, 1], correlation_noise(MEANS, COVARIANCE, wrong)[0, 1] ** 2)
+            assert_mean_square(
+                correlation[:, 0, 1], correlation_noise(MEANS, COVARIANCE, wrong)[0, 1] ** 2
+            )
     with pytest.raises(GoodnessError):
         assert_mean_square(means[:, 0], mean_noise(MEANS, law(False))[0] ** 2)
     _, deviations, _ = noisy_estimates(mean_square_samples(), False, trace_is_merged=True)
@@ -99,10 +109,14 @@ def rows_near_a_bound(n_pairs, share, seed=0):
 
 def test_the_noise_on_correlations_counts_what_centering_adds():
     n_pairs, count = 10, mean_square_samples(scale_error=0.15) // 10
-    schema = dpcov.Schema(columns={f"x{k}": dpcov.Numeric(lower=-1, upper=1) for k in range(2 * n_pairs)})
+    schema = dpcov.Schema(
+        columns={f"x{k}": dpcov.Numeric(lower=-1, upper=1) for k in range(2 * n_pairs)}
+    )
     terms = {"schema": schema, "budget": dpcov.Budget(rho=10), "mechanism": "gaussian"}
     moments = dpcov.checkpoint(rows_near_a_bound(n_pairs, share=0.1), **terms)
-    made = [dpcov.release(moments, entropy=dpcov.SeededEntropy(seed), **terms) for seed in range(count)]
+    made = [
+        dpcov.release(moments, entropy=dpcov.SeededEntropy(seed), **terms) for seed in range(count)
+    ]
     first, second = np.arange(0, 2 * n_pairs, 2), np.arange(1, 2 * n_pairs, 2)
     found = np.array([release.correlation("none")[first, second] for release in made])
     stated = np.median(
@@ -152,9 +166,13 @@ def test_the_diagonal_has_no_noise_and_vanished_variances_are_unknown():
 
 
 def test_the_noise_of_empty_strata_does_not_count():
-    made = make(tuple(f"x{k}" for k in range(200)), 4000, epsilon="50", entropy=dpcov.SeededEntropy(0))
+    made = make(
+        tuple(f"x{k}" for k in range(200)), 4000, epsilon="50", entropy=dpcov.SeededEntropy(0)
+    )
     unit = unit_estimate(made.statistics, made.manifest.n_rows)
-    part = replace(unit.parts[0], diagonal_variance=1.0, trace=0.5, trace_variance=1.0, matrix=np.eye(201))
+    part = replace(
+        unit.parts[0], diagonal_variance=1.0, trace=0.5, trace_variance=1.0, matrix=np.eye(201)
+    )
     padded = replace(
         unit,
         parts=(*unit.parts, part),
@@ -178,7 +196,10 @@ def largest_eigenvalue(scales, shifts, draws=16):
     """Of noise on a covariance: the mean over draws."""
     rng = np.random.default_rng(1)
     center = scales[:, None] * np.hstack([-shifts[:, None], np.eye(len(scales))])
-    found = [np.linalg.eigvalsh(center @ wigner(len(scales) + 1, rng) @ center.T)[-1] for _ in range(draws)]
+    found = [
+        np.linalg.eigvalsh(center @ wigner(len(scales) + 1, rng) @ center.T)[-1]
+        for _ in range(draws)
+    ]
     return np.mean(found)
 
 
@@ -196,11 +217,16 @@ def test_the_largest_eigenvalue_of_noise_is_where_it_is_said_to_be(ranges, mean_
     scales, shifts = RANGES[ranges], np.full(250, np.sqrt(mean_square / 250))
     stated = largest_noise_eigenvalue(UNIT, scales, shifts)
     assert stated == pytest.approx(largest_eigenvalue(scales, shifts), rel=0.08)
-    assert bulk_edge(UNIT, scales) == pytest.approx(largest_eigenvalue(scales, 0 * shifts), rel=0.08)
+    assert bulk_edge(UNIT, scales) == pytest.approx(
+        largest_eigenvalue(scales, 0 * shifts), rel=0.08
+    )
 
 
 def test_the_edge_is_on_the_safe_side_where_few_columns_dominate():
-    for scales in (np.random.default_rng(1).lognormal(size=300), np.r_[np.full(3, 10.0), np.ones(297)]):
+    for scales in (
+        np.random.default_rng(1).lognormal(size=300),
+        np.r_[np.full(3, 10.0), np.ones(297)],
+    ):
         assert 1 < bulk_edge(UNIT, scales) / largest_eigenvalue(scales, np.zeros(300)) < 3
 
 
@@ -209,7 +235,9 @@ def test_nuclear_noise_has_its_own_edge(mechanism):
     made = make(("a", "b", "c", "d"), budget=dpcov.Budget(epsilon=1), mechanism=mechanism)
     noise = noise_of(made)
     gaussian = replace(noise, edge_factor=1.0)
-    assert bulk_edge(noise, np.ones(4)) == pytest.approx(NUCLEAR_EDGE * bulk_edge(gaussian, np.ones(4)))
+    assert bulk_edge(noise, np.ones(4)) == pytest.approx(
+        NUCLEAR_EDGE * bulk_edge(gaussian, np.ones(4))
+    )
 
 
 def test_no_noise_has_no_edge():

@@ -19,7 +19,9 @@ def test_constants_are_the_simulated_ones(d, repeats):
     spread = 6 / np.sqrt(repeats)
     radius = np.mean(np.sum(spectra**2, axis=1))
     assert radius == pytest.approx(ullman.mean_square(d), rel=0.01 + spread / d)
-    assert np.mean(spectra.sum(axis=1) ** 2) == pytest.approx(ullman.trace_variance(d), rel=0.03 + 2 * spread)
+    assert np.mean(spectra.sum(axis=1) ** 2) == pytest.approx(
+        ullman.trace_variance(d), rel=0.03 + 2 * spread
+    )
 
 
 @pytest.mark.parametrize("d", [2, 7, 100])
@@ -48,12 +50,16 @@ def test_excess_is_the_naive_formula(signal):
     d = 12
     noise = symmetric_nuclear_spectrum(d, 3.0, SeededEntropy(0))
     values = np.sort(noise + signal * np.linspace(0, 40, d))
-    assert ullman.excess(values, 3.0) == pytest.approx(naive_excess(values, 3.0), rel=1e-6, abs=1e-9)
+    assert ullman.excess(values, 3.0) == pytest.approx(
+        naive_excess(values, 3.0), rel=1e-6, abs=1e-9
+    )
 
 
 def test_excess_scales_and_vanishes_without_noise():
     values = np.array([-3.0, 1.0, 2.0, 40.0])
-    assert ullman.excess(7.0 * values, 7.0) == pytest.approx(7.0 * ullman.excess(values, 1.0), rel=1e-9)
+    assert ullman.excess(7.0 * values, 7.0) == pytest.approx(
+        7.0 * ullman.excess(values, 1.0), rel=1e-9
+    )
     assert np.abs(ullman.excess(1e6 * values, 1.0)).max() < 1e-6
     assert np.array_equal(ullman.excess(np.array([5.0]), 1.0), [0.0])
 

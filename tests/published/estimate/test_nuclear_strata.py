@@ -28,7 +28,11 @@ def noise_size(d, scale=1.0):
 
 def shape_of(d, kind, seed=0):
     random = np.random.default_rng(seed)
-    spectrum = {"flat": np.ones(d), "decaying": 1 / np.arange(1, d + 1.0), "rank one": np.eye(d)[0]}[kind]
+    spectrum = {
+        "flat": np.ones(d),
+        "decaying": 1 / np.arange(1, d + 1.0),
+        "rank one": np.eye(d)[0],
+    }[kind]
     basis = np.linalg.qr(random.normal(size=(d, d)))[0]
     return (basis * (spectrum / np.linalg.norm(spectrum))) @ basis.T
 
@@ -47,7 +51,9 @@ def mean_error(truths, scales, repeats):
 
 
 @pytest.mark.parametrize("kind", ["flat", "decaying", "rank one"])
-@pytest.mark.parametrize(("d", "signal"), [(1, 8.0), (2, 8.0), (10, 1.0), (10, 3.0), (40, 1.0), (40, 3.0)])
+@pytest.mark.parametrize(
+    ("d", "signal"), [(1, 8.0), (2, 8.0), (10, 1.0), (10, 3.0), (40, 1.0), (40, 3.0)]
+)
 def test_one_stratum_is_better_than_its_noise_and_than_zero(kind, signal, d):
     truth = signal * noise_size(d) * shape_of(d, kind)
     error, expected = mean_error([truth], [1.0], 150 if d < 3 else 30)
@@ -100,8 +106,13 @@ def test_a_faint_direction_is_found_where_the_trace_is_known(signal, limit):
     truth = signal * ullman.weakest_visible(d) * shape_of(d, "rank one")
     errors = {}
     for trace_std in (np.sqrt(2.0), 10.0):
-        made = [shrink_nuclear_strata([observed(truth, 1.0, seed, trace_std)]).matrix for seed in range(30)]
-        errors[trace_std] = np.mean([np.linalg.norm(each - truth) for each in made]) / np.linalg.norm(truth)
+        made = [
+            shrink_nuclear_strata([observed(truth, 1.0, seed, trace_std)]).matrix
+            for seed in range(30)
+        ]
+        errors[trace_std] = np.mean(
+            [np.linalg.norm(each - truth) for each in made]
+        ) / np.linalg.norm(truth)
     assert errors[np.sqrt(2.0)] < limit < errors[10.0]
 
 
@@ -137,4 +148,6 @@ def test_the_estimate_is_positive_semidefinite_and_follows_units():
         for each in strata
     )
     assert larger.matrix == pytest.approx(64 * result.matrix, rel=1e-6)
-    assert larger.expected_squared_error == pytest.approx(64**2 * result.expected_squared_error, rel=1e-6)
+    assert larger.expected_squared_error == pytest.approx(
+        64**2 * result.expected_squared_error, rel=1e-6
+    )

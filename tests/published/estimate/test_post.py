@@ -132,7 +132,9 @@ COLUMNS = {
 @pytest.mark.parametrize("neighbors", ["replace-one", "add-remove-one"])
 def test_original_units_at_a_huge_budget(neighbors):
     table, (age, sex, ill, _) = patients()
-    made = dpcov.release(table, schema=dpcov.Schema(columns=COLUMNS), budget=HUGE, neighbors=neighbors)
+    made = dpcov.release(
+        table, schema=dpcov.Schema(columns=COLUMNS), budget=HUGE, neighbors=neighbors
+    )
     mean, covariance = exact_covariance([age, sex == "F", sex == "M", ill])
     assert made.feature_names == ("age", "sex=F", "sex=M", "ill")
     units = np.array([60, 1, 1, 0.5])

@@ -27,7 +27,9 @@ def noise(dimension, variance, generator):
 
 def spectrum_of(values, mean_variance=2.0 * VARIANCE):
     return NoisySpectrum(
-        values=np.asarray(values, dtype=float), off_diagonal_variance=VARIANCE, mean_variance=mean_variance
+        values=np.asarray(values, dtype=float),
+        off_diagonal_variance=VARIANCE,
+        mean_variance=mean_variance,
     )
 
 
@@ -56,7 +58,9 @@ def risk_by_full_differentiation(estimator, matrix, spectrum):
 
     point = svec(matrix)
     axes = np.eye(point.size)
-    jacobian = np.array([(apply(point + step * e) - apply(point - step * e)) / (2 * step) for e in axes]).T
+    jacobian = np.array(
+        [(apply(point + step * e) - apply(point - step * e)) / (2 * step) for e in axes]
+    ).T
     identity = svec(np.eye(dimension)) / np.sqrt(dimension)
     covariance = 2 * v * axes - (2 * v - spectrum.mean_variance) * np.outer(identity, identity)
     residual = np.sum((apply(point) - point) ** 2)
@@ -89,9 +93,13 @@ def test_risk_counts_the_freedom_of_a_fitted_curve(pieces):
     matrix = np.diag([4.0, 1.0, 0.2, 0.0]) + noise(4, VARIANCE, np.random.default_rng(3))
     spectrum = spectrum_of(eigh(matrix).values)
     expected = risk_by_full_differentiation(
-        lambda values: least_risk_curve(replace(spectrum, values=values), pieces).values, matrix, spectrum
+        lambda values: least_risk_curve(replace(spectrum, values=values), pieces).values,
+        matrix,
+        spectrum,
     )
-    assert stein_risk(least_risk_curve(spectrum, pieces), spectrum) == pytest.approx(expected, rel=1e-3)
+    assert stein_risk(least_risk_curve(spectrum, pieces), spectrum) == pytest.approx(
+        expected, rel=1e-3
+    )
 
 
 @pytest.mark.parametrize("name", ["coarse", "fine", "projected"])
@@ -130,7 +138,9 @@ def mean_gap_in_standard_errors(assumed_variance):
     for _ in range(5000):
         values, vectors = eigh(truth + noise(3, VARIANCE, generator))
         spectrum = NoisySpectrum(
-            values=values, off_diagonal_variance=assumed_variance, mean_variance=2.0 * assumed_variance
+            values=values,
+            off_diagonal_variance=assumed_variance,
+            mean_variance=2.0 * assumed_variance,
         )
         estimate = compose(ESTIMATORS["softplus"](values), vectors)
         risk = stein_risk(differentiated(ESTIMATORS["softplus"], spectrum), spectrum)

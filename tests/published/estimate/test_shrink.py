@@ -20,7 +20,9 @@ def squared_error(estimate, truth):
 
 @settings(max_examples=40, deadline=None)
 @given(st.integers(1, 12), st.floats(1e-3, 1e3), st.integers(0, 2**32 - 1), st.booleans())
-def test_result_is_positive_semidefinite_and_keeps_the_eigenvectors(dimension, scale, seed, with_trace):
+def test_result_is_positive_semidefinite_and_keeps_the_eigenvectors(
+    dimension, scale, seed, with_trace
+):
     generator = np.random.default_rng(seed)
     noisy = scale * np.diag(generator.random(dimension)) + noise(dimension, 1.0, generator)
     known = {"trace": float(scale), "trace_variance": 2.0} if with_trace else {}
@@ -51,8 +53,12 @@ def test_units_do_not_matter(factor):
         trace=4.2 * factor,
         trace_variance=factor**2,
     )
-    np.testing.assert_allclose(scaled.eigenvalues, factor * plain.eigenvalues, rtol=1e-5, atol=1e-6 * factor)
-    assert scaled.expected_squared_error == pytest.approx(factor**2 * plain.expected_squared_error, rel=1e-3)
+    np.testing.assert_allclose(
+        scaled.eigenvalues, factor * plain.eigenvalues, rtol=1e-5, atol=1e-6 * factor
+    )
+    assert scaled.expected_squared_error == pytest.approx(
+        factor**2 * plain.expected_squared_error, rel=1e-3
+    )
 
 
 def test_rotations_pass_through():
@@ -75,7 +81,9 @@ SPECTRA = {
 @pytest.mark.parametrize("name", SPECTRA)
 @pytest.mark.parametrize("signal_to_noise", [0.5, 1.0, 5.0, 30.0])
 @pytest.mark.parametrize("with_trace", [False, True])
-def test_error_is_near_the_oracle_and_below_every_trivial_estimate(name, signal_to_noise, with_trace):
+def test_error_is_near_the_oracle_and_below_every_trivial_estimate(
+    name, signal_to_noise, with_trace
+):
     generator = np.random.default_rng(3)
     levels = SPECTRA[name] * signal_to_noise / np.linalg.norm(SPECTRA[name])
     truth, v = np.diag(levels), 1.0 / (60 * 61)
@@ -83,7 +91,12 @@ def test_error_is_near_the_oracle_and_below_every_trivial_estimate(name, signal_
     known = {"trace": levels.sum() + np.sqrt(2 * v) * generator.normal(), "trace_variance": 2 * v}
     result = shrink(noisy, off_diagonal_variance=v, **(known if with_trace else {}))
     error = squared_error(result.matrix, truth)
-    trivial = [noisy, project_psd(noisy), project_psd_trace(noisy, levels.sum()), np.zeros((60, 60))]
+    trivial = [
+        noisy,
+        project_psd(noisy),
+        project_psd_trace(noisy, levels.sum()),
+        np.zeros((60, 60)),
+    ]
     assert error <= 1.02 * min(squared_error(estimate, truth) for estimate in trivial)
     oracle = (result.eigenvectors**2).T @ levels
     # In units of the noise energy, 1: what the unknown spectrum costs beyond the unknown eigenvectors.

@@ -21,7 +21,9 @@ def power_law(dimension):
 
 def observe(truths, variances, seed):
     generator = np.random.default_rng(seed)
-    noisy = [truth + noise(len(truth), v, generator) for truth, v in zip(truths, variances, strict=True)]
+    noisy = [
+        truth + noise(len(truth), v, generator) for truth, v in zip(truths, variances, strict=True)
+    ]
     traces = [
         np.trace(truth) + np.sqrt(2 * v) * generator.normal()
         for truth, v in zip(truths, variances, strict=True)
@@ -36,7 +38,9 @@ def observe(truths, variances, seed):
 def test_a_single_stratum_is_shrunk_as_usual():
     noisy, law = observe([power_law(8)], [0.01], seed=1)
     result = shrink_strata(noisy, **law)
-    alone = shrink(noisy[0], off_diagonal_variance=0.01, trace=law["traces"][0], trace_variance=0.02)
+    alone = shrink(
+        noisy[0], off_diagonal_variance=0.01, trace=law["traces"][0], trace_variance=0.02
+    )
     np.testing.assert_allclose(result.matrix, alone.matrix)
     assert result.expected_squared_error == pytest.approx(alone.expected_squared_error)
     assert result.actions == ("shrunk",)
@@ -49,7 +53,9 @@ def test_faint_equal_strata_are_pooled():
     result = shrink_strata(noisy, **law)
     assert result.actions == ("pooled",) * count
     error = np.sum((result.matrix - sum(truths)) ** 2)
-    apart = sum(shrink(y, off_diagonal_variance=law["off_diagonal_variances"][0]).matrix for y in noisy)
+    apart = sum(
+        shrink(y, off_diagonal_variance=law["off_diagonal_variances"][0]).matrix for y in noisy
+    )
     assert error < 0.6 * np.sum((apart - sum(truths)) ** 2)
     # The noise has energy one; the estimate's standard deviation is 2/√(d(d + 1)) = 0.05, and choosing adds as much.
     assert result.expected_squared_error == pytest.approx(error, abs=0.2)
@@ -62,7 +68,9 @@ def test_strata_of_which_most_are_empty_stay_apart():
     result = shrink_strata(noisy, **law)
     assert "pooled" not in result.actions
     pooled = shrink(sum(noisy), off_diagonal_variance=sum(law["off_diagonal_variances"]))
-    assert np.sum((result.matrix - sum(truths)) ** 2) < 0.8 * np.sum((pooled.matrix - sum(truths)) ** 2)
+    assert np.sum((result.matrix - sum(truths)) ** 2) < 0.8 * np.sum(
+        (pooled.matrix - sum(truths)) ** 2
+    )
 
 
 def test_norm_shells_are_never_drowned_by_the_outer_ones():
@@ -95,7 +103,9 @@ def test_expected_error_counts_biases_and_noise_that_repeat():
         result = shrink_strata(noisy, **law)
         error = np.sum((result.matrix - sum(truths)) ** 2)
         gaps.append(result.expected_squared_error - error)
-        independent_gaps.append(sum(group.expected_squared_error for group in result.groups) - error)
+        independent_gaps.append(
+            sum(group.expected_squared_error for group in result.groups) - error
+        )
     spread = 6.11 * np.std(gaps) / np.sqrt(len(gaps))
     assert abs(np.mean(gaps)) < spread
     assert np.mean(independent_gaps) < np.mean(gaps)
@@ -108,7 +118,9 @@ def test_a_noisy_stratum_takes_its_directions_from_a_clear_one():
     for seed in range(5):
         noisy, law = observe(truths, variances, seed)
         errors.append(np.linalg.norm(shrink_strata(noisy, **law).matrix - 2 * shape))
-        alone = sum(shrink(y, off_diagonal_variance=v).matrix for y, v in zip(noisy, variances, strict=True))
+        alone = sum(
+            shrink(y, off_diagonal_variance=v).matrix for y, v in zip(noisy, variances, strict=True)
+        )
         errors_alone.append(np.linalg.norm(alone - 2 * shape))
     assert np.mean(errors) < 0.5 * np.mean(errors_alone)
 
@@ -120,7 +132,9 @@ def test_a_guide_that_points_elsewhere_does_little_harm():
     for seed in range(5):
         noisy, law = observe(truths, variances, seed)
         errors.append(np.linalg.norm(shrink_strata(noisy, **law).matrix - sum(truths)))
-        alone = sum(shrink(y, off_diagonal_variance=v).matrix for y, v in zip(noisy, variances, strict=True))
+        alone = sum(
+            shrink(y, off_diagonal_variance=v).matrix for y, v in zip(noisy, variances, strict=True)
+        )
         errors_alone.append(np.linalg.norm(alone - sum(truths)))
     assert np.mean(errors) < 1.1 * np.mean(errors_alone)
 
@@ -182,7 +196,9 @@ def test_a_sparse_matrix_gains_on_shrinkage_and_on_thresholding():
     for seed in range(5):
         (noisy,), law = observe([truth], [variance], seed)
         trace, trace_variance = law["traces"][0], law["trace_variances"][0]
-        alone = shrink(noisy, off_diagonal_variance=variance, trace=trace, trace_variance=trace_variance)
+        alone = shrink(
+            noisy, off_diagonal_variance=variance, trace=trace, trace_variance=trace_variance
+        )
         for kind, matrix in (
             ("combined", shrink_strata([noisy], **law).matrix),
             ("shrunk", alone.matrix),

@@ -33,13 +33,17 @@ def test_the_joint_trace_is_used_as_least_squares_would():
     strata, joint, d = three_strata(), 2.5, 6
     rows = [*np.eye(3), *np.eye(3), np.ones(3)]
     values = (
-        [np.trace(s.noisy) / s.noise_std for s in strata] + [s.trace / s.noise_std for s in strata] + [joint]
+        [np.trace(s.noisy) / s.noise_std for s in strata]
+        + [s.trace / s.noise_std for s in strata]
+        + [joint]
     )
     spread = np.array([d] * 3 + [s.trace_variance / s.noise_std**2 for s in strata] + [1.0])
     design = np.array(rows) / np.sqrt(spread)[:, None]
     solved = np.linalg.lstsq(design, np.array(values) / np.sqrt(spread), rcond=None)[0]
     deviations = np.sqrt(np.diag(np.linalg.inv(design.T @ design)))
-    for sharpened, mean, deviation in zip(with_joint_trace(strata, joint), solved, deviations, strict=True):
+    for sharpened, mean, deviation in zip(
+        with_joint_trace(strata, joint), solved, deviations, strict=True
+    ):
         trace, std = sharpened.best_trace()
         assert trace == pytest.approx(mean * sharpened.noise_std)
         assert std == pytest.approx(deviation * sharpened.noise_std)
@@ -106,5 +110,10 @@ def test_pooling_adds_matrices_traces_and_variances():
     first, second = (stratum(k * np.eye(2), float(k), 2.0 * k, 5.0 * k, (k,)) for k in (1, 2))
     pooled = pool([first, second])
     np.testing.assert_array_equal(pooled.noisy, 3.0 * np.eye(2))
-    assert (pooled.members, pooled.variance, pooled.trace, pooled.trace_variance) == ((1, 2), 3.0, 6.0, 15.0)
+    assert (pooled.members, pooled.variance, pooled.trace, pooled.trace_variance) == (
+        (1, 2),
+        3.0,
+        6.0,
+        15.0,
+    )
     assert pool([first, stratum(np.eye(2), 1.0)]).trace is None

@@ -3,7 +3,12 @@ import itertools
 import numpy as np
 import pytest
 
-from dpcov.published.estimate.structured import Candidate, blended, guided_candidates, sparse_candidate
+from dpcov.published.estimate.structured import (
+    Candidate,
+    blended,
+    guided_candidates,
+    sparse_candidate,
+)
 from dpcov.published.linalg.symmetric import eigh, smat
 
 
@@ -29,7 +34,9 @@ def shapes(dimension, seed=0):
 
 
 @pytest.mark.parametrize("dimension", [1, 2, 5, 20])
-@pytest.mark.parametrize("name", ["the guide itself", "other eigenvalues", "other directions", "nothing"])
+@pytest.mark.parametrize(
+    "name", ["the guide itself", "other eigenvalues", "other directions", "nothing"]
+)
 def test_the_risks_are_unbiased(dimension, name):
     # Size 1e-9 each; ten percent of the noise energy is granted to the scale, whose derivative is not followed
     # into the blocks.
@@ -38,7 +45,9 @@ def test_the_risks_are_unbiased(dimension, name):
     gaps = {"proportional": [], "aligned": []}
     for _ in range(400):
         found = guided_candidates(
-            truth + noise(dimension, variance, generator), off_diagonal_variance=variance, guide=guide
+            truth + noise(dimension, variance, generator),
+            off_diagonal_variance=variance,
+            guide=guide,
         )
         for kind, candidate in found.items():
             gaps[kind].append(candidate.risk - np.sum((candidate.matrix - truth) ** 2))
@@ -56,11 +65,15 @@ def shrunk_block_by_block(matrix, edges, unit_variance):
         block = matrix[rows, columns]
         size = len(block) * (len(block) + 1) / 2 if i == j else block.size
         squared = np.sum(block**2) * (1 if i == j else 2)
-        estimate[rows, columns] = block * max(0.0, 1.0 - size * unit_variance / max(squared, 1e-300))
+        estimate[rows, columns] = block * max(
+            0.0, 1.0 - size * unit_variance / max(squared, 1e-300)
+        )
     return estimate
 
 
-@pytest.mark.parametrize(("dimension", "edges"), [(1, (0, 1)), (3, (0, 1, 3)), (20, (0, 1, 4, 16, 20))])
+@pytest.mark.parametrize(
+    ("dimension", "edges"), [(1, (0, 1)), (3, (0, 1, 3)), (20, (0, 1, 4, 16, 20))]
+)
 def test_aligned_shrinks_every_block_in_the_eigenbasis_of_the_guide(dimension, edges):
     guide, truths = shapes(dimension)
     noisy = truths["other eigenvalues"] + noise(dimension, 0.02, np.random.default_rng(4))
@@ -87,11 +100,14 @@ def test_shared_directions_help_where_the_shape_differs():
     guide, truths = shapes(60)
     truth, generator = truths["other eigenvalues"], np.random.default_rng(3)
     found = [
-        guided_candidates(truth + noise(60, 0.002, generator), off_diagonal_variance=0.002, guide=guide)
+        guided_candidates(
+            truth + noise(60, 0.002, generator), off_diagonal_variance=0.002, guide=guide
+        )
         for _ in range(10)
     ]
     errors = {
-        kind: np.mean([np.sum((each[kind].matrix - truth) ** 2) for each in found]) for kind in found[0]
+        kind: np.mean([np.sum((each[kind].matrix - truth) ** 2) for each in found])
+        for kind in found[0]
     }
     assert errors["aligned"] < 0.5 * 0.002 * 60 * 61
     assert errors["aligned"] < 0.7 * errors["proportional"]
@@ -109,7 +125,10 @@ def test_shares_tell_how_much_of_the_guide_is_in_it():
 def sparse(noisy, variance):
     d = len(noisy)
     return sparse_candidate(
-        noisy, off_diagonal_variance=variance, trace=float(np.trace(noisy)), trace_variance=2 * variance * d
+        noisy,
+        off_diagonal_variance=variance,
+        trace=float(np.trace(noisy)),
+        trace_variance=2 * variance * d,
     )
 
 
@@ -117,7 +136,9 @@ def sparse(noisy, variance):
 def test_the_risk_of_the_sparse_estimate_is_not_too_low(share):
     # The least of many estimates is too low; what is added for that is at most two of its standard deviations.
     dimension, variance, generator, gaps = 30, 0.05, np.random.default_rng(4), []
-    upper = np.triu(generator.normal(size=(dimension,) * 2) * (generator.random((dimension,) * 2) < share), 1)
+    upper = np.triu(
+        generator.normal(size=(dimension,) * 2) * (generator.random((dimension,) * 2) < share), 1
+    )
     truth = upper + upper.T + 5.0 * np.eye(dimension)
     for _ in range(200):
         found = sparse(truth + noise(dimension, variance, generator), variance)
@@ -130,7 +151,8 @@ def test_few_entries_are_found_and_the_diagonal_moves_to_its_mean():
     generator, truth = np.random.default_rng(5), np.eye(40)
     truth[0, 1] = truth[1, 0] = 3.0
     errors = [
-        np.sum((sparse(truth + noise(40, 0.05, generator), 0.05).matrix - truth) ** 2) for _ in range(20)
+        np.sum((sparse(truth + noise(40, 0.05, generator), 0.05).matrix - truth) ** 2)
+        for _ in range(20)
     ]
     assert np.mean(errors) < 0.1 * 0.05 * 40 * 41
 

@@ -41,7 +41,9 @@ def test_the_risk_estimate_is_unbiased(rule, slack):
     for _ in range(300):
         noisy = truth + symmetric_noise(d, v, random)
         estimated = estimated_risks(rule, np.sort(np.abs(noisy[upper])), thresholds, v)
-        actual = [np.sum((threshold_matrix(noisy, t, rule) - truth)[upper] ** 2) for t in thresholds]
+        actual = [
+            np.sum((threshold_matrix(noisy, t, rule) - truth)[upper] ** 2) for t in thresholds
+        ]
         gaps.append(estimated - actual)
     error = np.std(gaps, axis=0) / np.sqrt(len(gaps))
     allowed = 6 * error + slack * v * len(upper[0])
@@ -62,7 +64,9 @@ def test_the_choice_is_close_to_the_best_threshold(share):
     best = min(error(threshold_matrix(noisy, t, rule)) for t in grid for rule in ("hard", "soft"))
     result = choose_threshold(noisy, off_diagonal_variance=v)
     assert error(result.matrix) <= 1.15 * best + 0.02 * error(noisy)
-    np.testing.assert_array_equal(result.matrix, threshold_matrix(noisy, result.threshold, result.rule))
+    np.testing.assert_array_equal(
+        result.matrix, threshold_matrix(noisy, result.threshold, result.rule)
+    )
     np.testing.assert_allclose(np.diagonal(result.matrix), np.diagonal(noisy))
 
 
@@ -75,7 +79,9 @@ def test_each_rule_alone_is_obeyed():
 @pytest.mark.parametrize("d", [1, 2])
 def test_small_matrices(d):
     matrix = np.full((d, d), 5.0)
-    np.testing.assert_allclose(np.diagonal(choose_threshold(matrix, off_diagonal_variance=1.0).matrix), 5.0)
+    np.testing.assert_allclose(
+        np.diagonal(choose_threshold(matrix, off_diagonal_variance=1.0).matrix), 5.0
+    )
 
 
 @pytest.mark.parametrize("variance", [0.0, -1.0, np.inf, np.nan])

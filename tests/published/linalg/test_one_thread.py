@@ -19,7 +19,9 @@ from dpcov.report import render_release
 
 
 def blas_threads():
-    return {library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"}
+    return {
+        library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"
+    }
 
 
 @pytest.fixture(autouse=True)
@@ -89,7 +91,9 @@ def counted(monkeypatch):
 
 N_FEATURES = 70
 ROWS = np.random.default_rng(0).uniform(-1, 1, size=(2000, 2)) @ np.ones((2, N_FEATURES)) / 2
-SCHEMA = dpcov.Schema(columns={f"x{k}": dpcov.Numeric(lower=-1, upper=1) for k in range(N_FEATURES)})
+SCHEMA = dpcov.Schema(
+    columns={f"x{k}": dpcov.Numeric(lower=-1, upper=1) for k in range(N_FEATURES)}
+)
 READINGS = {
     "second moment": lambda made: made.second_moment(),
     "covariance": lambda made: made.covariance(),

@@ -17,7 +17,9 @@ from dpcov.published.linalg.project import (
 from dpcov.published.linalg.symmetric import symmetrize
 
 VECTORS = st.integers(1, 8).flatmap(lambda k: arrays(np.float64, k, elements=st.floats(-100, 100)))
-MATRICES = st.integers(1, 5).flatmap(lambda d: arrays(np.float64, (d, d), elements=st.floats(-100, 100)))
+MATRICES = st.integers(1, 5).flatmap(
+    lambda d: arrays(np.float64, (d, d), elements=st.floats(-100, 100))
+)
 RADII = st.floats(0, 200)
 
 
@@ -64,7 +66,9 @@ def test_capped_simplex_projection_agrees_with_quadratic_programming(seed):
 
 def test_simplex_projection_keeps_its_digits_under_a_large_common_shift():
     values = np.array([1.0, 2.0, 4.0])
-    np.testing.assert_allclose(simplex_projection(values + 2.0**50, 1.5), simplex_projection(values, 1.5))
+    np.testing.assert_allclose(
+        simplex_projection(values + 2.0**50, 1.5), simplex_projection(values, 1.5)
+    )
 
 
 def test_simplex_projection_of_equal_and_zero_values():

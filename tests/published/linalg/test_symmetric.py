@@ -71,7 +71,9 @@ def test_eigh_recomposes_the_symmetric_part(matrix):
     assert vectors.flags.c_contiguous
     recomposed = compose(values, vectors)
     assert np.array_equal(recomposed, recomposed.T)
-    np.testing.assert_allclose(recomposed, symmetrize(matrix), atol=1e-12 * (1.0 + np.abs(matrix).max()))
+    np.testing.assert_allclose(
+        recomposed, symmetrize(matrix), atol=1e-12 * (1.0 + np.abs(matrix).max())
+    )
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
@@ -107,7 +109,9 @@ def test_a_failed_iteration_is_a_numeric_error():
 @given(square_matrices())
 def test_eigenvalues_are_those_of_the_system(matrix):
     expected = eigh(matrix).values
-    np.testing.assert_allclose(eigenvalues(matrix), expected, atol=1e-9 * (1.0 + np.abs(expected).max()))
+    np.testing.assert_allclose(
+        eigenvalues(matrix), expected, atol=1e-9 * (1.0 + np.abs(expected).max())
+    )
 
 
 def test_eigenvalues_come_from_the_solver_in_use():

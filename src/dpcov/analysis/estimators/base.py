@@ -274,7 +274,9 @@ class ReleaseEstimator(BaseEstimator):  # type: ignore[misc]
             parts = (self.release_.manifest, dict(self.release_.statistics.arrays))
             state |= {"release": parts, "facts": self._facts}
         kept = {"_sklearn_output_config", "_metadata_request"}
-        return state | {"settings": {key: self.__dict__[key] for key in kept if key in self.__dict__}}
+        return state | {
+            "settings": {key: self.__dict__[key] for key in kept if key in self.__dict__}
+        }
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__init__(**state["parameters"])  # type: ignore[misc]
@@ -290,6 +292,7 @@ def require_numbers(name: str, value: Any, smallest: float, *, below: float = np
         raise InputError(f"{name} must be a number.")
     if not smallest <= value < below:
         raise InputError(
-            f"{name} must be at least {smallest}" + (f" and below {below}." if below < np.inf else ".")
+            f"{name} must be at least {smallest}"
+            + (f" and below {below}." if below < np.inf else ".")
         )
     return float(value)

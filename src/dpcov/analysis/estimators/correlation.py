@@ -69,7 +69,9 @@ class PrivateCorrelation(ReleaseEstimator):
         try:
             import pandas as pd  # type: ignore[import-untyped]
         except ImportError:
-            raise UsageError("Data frames need pandas. Install it: pip install 'dpcov[analysis]'") from None
+            raise UsageError(
+                "Data frames need pandas. Install it: pip install 'dpcov[analysis]'"
+            ) from None
         names = self.get_encoded_names()
         return pd.DataFrame(
             self.partial_correlation_ if partial else self.correlation_, index=names, columns=names
@@ -131,7 +133,9 @@ class PrivateGraphicalLasso(ReleaseEstimator):
         sampling = 1.0 / n if np.isfinite(n) else 0.0
         alpha = sqrt(2 * log(max(2.0, p * (p - 1) / 2)) * (min(noise, 1.0) ** 2 + sampling))
         if alpha >= 1:
-            warn_noise("The noise on correlations is as large as correlations can be: no edge can be found.")
+            warn_noise(
+                "The noise on correlations is as large as correlations can be: no edge can be found."
+            )
         return min(alpha, 1.0)
 
     def _solve(self, correlation: Array) -> tuple[Array, Array]:

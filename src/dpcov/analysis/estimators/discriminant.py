@@ -223,7 +223,9 @@ class PrivateLDA(Discriminant):
 
     def _between(self, parts: list[ClassMoments]) -> Array:
         """Encoded covariance of the groups' means, rows without a listed class included."""
-        spread = (np.array([part.mean for part in parts]) - self._pooled.mean) / self._pooled.half_ranges
+        spread = (
+            np.array([part.mean for part in parts]) - self._pooled.mean
+        ) / self._pooled.half_ranges
         counts = np.array([max(part.n_rows, 1.0) for part in parts])
         return np.asarray((spread.T * (counts / counts.sum())) @ spread)
 
@@ -253,7 +255,9 @@ class PrivateQDA(Discriminant):
     def _learn(self, found: list[ClassMoments]) -> None:
         systems = [_class_system(part, self._pooled) for part in found]
         scale = np.outer(self._pooled.half_ranges, self._pooled.half_ranges)
-        self.covariance_ = np.array([compose(values, vectors) * scale for values, vectors in systems])
+        self.covariance_ = np.array(
+            [compose(values, vectors) * scale for values, vectors in systems]
+        )
         self._roots = np.array([(vectors / np.sqrt(values)) for values, vectors in systems])
         self._log_determinants = np.array([np.sum(np.log(values)) for values, _ in systems])
 

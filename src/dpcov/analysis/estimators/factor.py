@@ -63,7 +63,9 @@ class PrivateFactorAnalysis(ClassNamePrefixFeaturesOutMixin, Transformer, Releas
             raise InputError(f"{k} factors cannot be told from {p} features.")
         encoded = reading.floored_covariance("factor analysis")
         self.noise_edge_ = reading.largest_noise()
-        strong = int(np.sum(eigh(reading.encoded_covariance).values > reading.clear_of_noise(np.ones(p))))
+        strong = int(
+            np.sum(eigh(reading.encoded_covariance).values > reading.clear_of_noise(np.ones(p)))
+        )
         if strong < k:
             warn_noise(
                 f"{k} factors were asked for, but only {strong} directions stand out of the noise of the release."
@@ -107,7 +109,10 @@ class PrivateFactorAnalysis(ClassNamePrefixFeaturesOutMixin, Transformer, Releas
         """Expected factors of new rows given the model, (n_rows, k)."""
         features = self._features_of(X)
         inverse = np.divide(
-            1.0, self.noise_variance_, out=np.zeros_like(self.noise_variance_), where=self.noise_variance_ > 0
+            1.0,
+            self.noise_variance_,
+            out=np.zeros_like(self.noise_variance_),
+            where=self.noise_variance_ > 0,
         )
         weighted = self.components_ * inverse
         posterior = np.eye(len(weighted)) + weighted @ self.components_.T
@@ -132,4 +137,6 @@ def _discrepancy(log_uniqueness: Array, correlation: Array, k: int) -> tuple[flo
     rest = np.maximum(values[k:], np.finfo(np.float64).tiny ** 0.25)
     loadings = _loadings(correlation, uniqueness, k)
     modelled = np.sum(loadings**2, axis=1) + uniqueness
-    return float(np.sum(rest - np.log(rest) - 1.0)), (modelled - np.diagonal(correlation)) / uniqueness
+    return float(np.sum(rest - np.log(rest) - 1.0)), (
+        modelled - np.diagonal(correlation)
+    ) / uniqueness

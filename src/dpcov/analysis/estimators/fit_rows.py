@@ -80,7 +80,9 @@ def make_release(terms: Terms, table: "pa.Table") -> "Release":
     assert terms.budget is not None
     return release(
         table,
-        schema=terms.schema if terms.schema is not None else _bounded_schema(terms, table.column_names),
+        schema=terms.schema
+        if terms.schema is not None
+        else _bounded_schema(terms, table.column_names),
         budget=terms.budget,
         mechanism=terms.mechanism,
         neighbors=terms.neighbors,
@@ -91,7 +93,9 @@ def make_release(terms: Terms, table: "pa.Table") -> "Release":
     )
 
 
-def table_of(X: Any, y: Any = None, names: Sequence[str] = ("y",), *, as_text: bool = False) -> "pa.Table":
+def table_of(
+    X: Any, y: Any = None, names: Sequence[str] = ("y",), *, as_text: bool = False
+) -> "pa.Table":
     """Columns of X, and of y under the given names, as an Arrow table; values are passed on as they are.
 
     Parameters
@@ -115,7 +119,9 @@ def table_of(X: Any, y: Any = None, names: Sequence[str] = ("y",), *, as_text: b
     targets = columns_of(y)
     if len(targets) != table.num_rows:
         raise InputError("X and y have different numbers of rows.")
-    for name, column in zip(names, (targets.astype(str) if as_text else _numbers(targets)).T, strict=True):
+    for name, column in zip(
+        names, (targets.astype(str) if as_text else _numbers(targets)).T, strict=True
+    ):
         if name in table.column_names:
             raise InputError(
                 f"X has a column called {name} already. Rename it, or leave y out and say target=..."
@@ -128,7 +134,9 @@ def columns_of(y: Any) -> NDArray[Any]:
     """Targets as columns, shape (n_rows, n_targets)."""
     targets = np.asarray(y)
     if targets.ndim not in (1, 2):
-        raise InputError(f"y should be a 1d array or have a column for each target, got {targets.ndim} axes.")
+        raise InputError(
+            f"y should be a 1d array or have a column for each target, got {targets.ndim} axes."
+        )
     return targets.reshape(len(targets), -1)
 
 
@@ -147,7 +155,9 @@ def _frame_table(frame: "nw.DataFrame[Any]") -> "pa.Table":
 def _array_table(X: Any) -> "pa.Table":
     import pyarrow as pa
 
-    return pa.table({f"x{i}": np.ascontiguousarray(column) for i, column in enumerate(_numbers(X).T)})
+    return pa.table(
+        {f"x{i}": np.ascontiguousarray(column) for i, column in enumerate(_numbers(X).T)}
+    )
 
 
 def _numbers(X: Any) -> Array:
@@ -175,7 +185,9 @@ def _numbers(X: Any) -> Array:
             f"Expected 2D array, got {numbers.ndim}D array instead. Reshape your data to (n_rows, n_columns)."
         )
     if numbers.shape[1] == 0:
-        raise InputError("Found array with 0 feature(s) (shape=(, 0)) while a minimum of 1 is required.")
+        raise InputError(
+            "Found array with 0 feature(s) (shape=(, 0)) while a minimum of 1 is required."
+        )
     return numbers
 
 
@@ -205,7 +217,9 @@ def _pairs(bounds: Bounds | None, names: Sequence[str]) -> list[tuple[float, flo
     if not names:
         return []
     if bounds is None:
-        raise InputError("Give target_bounds=(lower, upper), what is publicly known about the target.")
+        raise InputError(
+            "Give target_bounds=(lower, upper), what is publicly known about the target."
+        )
     if isinstance(bounds, Mapping):
         unknown = [name for name in names if name not in bounds]
         if unknown:

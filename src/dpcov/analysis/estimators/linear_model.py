@@ -15,12 +15,7 @@ from dpcov.analysis.estimators import ridge_path
 from dpcov.analysis.estimators.base import Array, Regressor, ReleaseEstimator
 from dpcov.analysis.estimators.fit_rows import Bounds, Terms, columns_of, table_of
 from dpcov.analysis.estimators.ridge_path import NoisyMoment, RidgeProblem
-from dpcov.analysis.features import (
-    Places,
-    feature_columns,
-    find_features,
-    other_features,
-)
+from dpcov.analysis.features import Places, feature_columns, find_features, other_features
 from dpcov.analysis.intervals.inference import coefficient_intervals
 from dpcov.analysis.levels import Coding, coding_of, without_references
 from dpcov.analysis.problems import InputError, UnknownNoiseError
@@ -71,7 +66,11 @@ class LinearModel(Regressor, ReleaseEstimator):
         columns = columns_of(y)
         names = self._target_names(columns.shape[1])
         terms = self._terms(targets=names, target_bounds=self.target_bounds)
-        return terms, table_of(X, columns, names), {"targets": names, "flat": np.asarray(y).ndim == 1}
+        return (
+            terms,
+            table_of(X, columns, names),
+            {"targets": names, "flat": np.asarray(y).ndim == 1},
+        )
 
     def _target_names(self, number: int) -> tuple[str, ...]:
         if self.target is None:
@@ -119,7 +118,9 @@ class LinearModel(Regressor, ReleaseEstimator):
         values = problems[0].spectrum[0]
         usable = int(np.sum(values > values[-1] * len(values) * np.finfo(np.float64).eps))
         self.n_components_ = min(n_components, usable)
-        self._set_coefficients(problems, [p.truncated_weights(self.n_components_) for p in problems])
+        self._set_coefficients(
+            problems, [p.truncated_weights(self.n_components_) for p in problems]
+        )
 
     def _count_hidden(self, problem: RidgeProblem) -> int:
         """Directions of the features that the noise hides."""
@@ -128,7 +129,9 @@ class LinearModel(Regressor, ReleaseEstimator):
     def _set_coefficients(self, problems: list[RidgeProblem], weights: list[Array]) -> None:
         """Keep the solution in original units."""
         view = self._view
-        found = [view.original(p, w, t) for p, w, t in zip(problems, weights, self._targets, strict=True)]
+        found = [
+            view.original(p, w, t) for p, w, t in zip(problems, weights, self._targets, strict=True)
+        ]
         coefficients, intercepts = np.array([c for c, _ in found]), np.array([b for _, b in found])
         self.coef_: Array = coefficients[0] if self._flat else coefficients
         self.intercept_: Any = float(intercepts[0]) if self._flat else intercepts
@@ -142,7 +145,9 @@ class LinearModel(Regressor, ReleaseEstimator):
         names = [columns[place].name for place in self._asked]
         options = {"fit_intercept": self.fit_intercept} | options
         tables = [
-            coefficient_intervals(self.release_, columns[target].name, names, alpha=float(alpha), **options)
+            coefficient_intervals(
+                self.release_, columns[target].name, names, alpha=float(alpha), **options
+            )
             for target, alpha in zip(self._targets, penalties, strict=True)
         ]
         return tables[0] if self._flat else tables

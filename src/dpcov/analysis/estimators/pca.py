@@ -106,7 +106,9 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, Transformer, ReleaseEstimator)
             shares = np.cumsum(np.maximum(self.scree_, 0.0))
             return int(min(p, 1 + np.searchsorted(shares, number * shares[-1])))
         if number != int(number) or not 1 <= number <= p:
-            raise InputError(f"n_components must be a share below 1, or a whole number from 1 to {p}.")
+            raise InputError(
+                f"n_components must be a share below 1, or a whole number from 1 to {p}."
+            )
         return int(number)
 
     def _intervals(self, **options: Any) -> Any:
@@ -125,7 +127,9 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, Transformer, ReleaseEstimator)
     def inverse_transform(self, X: Any) -> Array:
         """Features with the given scores, in original units, (n_rows, p)."""
         self._require_fitted()
-        return np.asarray(np.asarray(X, dtype=np.float64) @ self.components_ * self.scale_ + self.mean_)
+        return np.asarray(
+            np.asarray(X, dtype=np.float64) @ self.components_ * self.scale_ + self.mean_
+        )
 
     def plot_scree(self, axes: Any = None) -> Any:
         """Draw all variances, with the noise edge marked.
@@ -145,11 +149,15 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, Transformer, ReleaseEstimator)
         places = np.arange(1, len(self.scree_) + 1)
         above = places <= self.n_above_noise_
         axes.plot(places[above], self.scree_[above], "o-", label="above the noise")
-        axes.plot(places[~above], self.scree_[~above], ".", color="0.6", label="could be noise alone")
+        axes.plot(
+            places[~above], self.scree_[~above], ".", color="0.6", label="could be noise alone"
+        )
         if self.noise_edge_ > 0:
             axes.axhline(self.noise_edge_, linestyle="--", color="0.3", label="noise edge")
         axes.set(xlabel="component", ylabel=f"variance ({self.scaling} units)", yscale="symlog")
-        axes.set_yscale("symlog", linthresh=max(self.noise_edge_, 1e-9 * float(self.scree_.max(initial=1.0))))
+        axes.set_yscale(
+            "symlog", linthresh=max(self.noise_edge_, 1e-9 * float(self.scree_.max(initial=1.0)))
+        )
         axes.legend()
         return axes
 
@@ -164,5 +172,7 @@ def _new_axes() -> Any:
     try:
         from matplotlib.figure import Figure
     except ImportError:
-        raise UsageError("Figures need matplotlib. Install it: pip install 'dpcov[plots]'") from None
+        raise UsageError(
+            "Figures need matplotlib. Install it: pip install 'dpcov[plots]'"
+        ) from None
     return Figure(figsize=(7, 4.5), layout="constrained").subplots()

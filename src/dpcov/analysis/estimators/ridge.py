@@ -126,7 +126,10 @@ class PrivateRidge(LinearModel):
         view = self._view
         return np.array(
             [
-                [view.original(problem, problem.weights(alpha), target)[0] for alpha in self.alphas_]
+                [
+                    view.original(problem, problem.weights(alpha), target)[0]
+                    for alpha in self.alphas_
+                ]
                 for problem, target in zip(self._problems, self._targets, strict=True)
             ]
         )
@@ -161,6 +164,8 @@ class PrivateRidge(LinearModel):
         return self._flattened(
             [
                 error_bound(self._view, problem, weights, alpha, confidence)
-                for problem, weights, alpha in zip(self._problems, self._weights, alphas, strict=True)
+                for problem, weights, alpha in zip(
+                    self._problems, self._weights, alphas, strict=True
+                )
             ]
         )

@@ -34,7 +34,9 @@ from dpcov.analysis.intervals.law import Array
 from dpcov.analysis.problems import UnknownNoiseError
 
 
-def error_bound(view: View, problem: RidgeProblem, weights: Array, alpha: float, confidence: float) -> float:
+def error_bound(
+    view: View, problem: RidgeProblem, weights: Array, alpha: float, confidence: float
+) -> float:
     """Bound on the length of the error of intercept and coefficients, in encoded units; the smaller of two.
 
     Raises
@@ -91,11 +93,17 @@ def _lemma_1(
     """With numerator and denominator of the lemma divided by n."""
     assert view.noise is not None
     d, variance = len(view.moment), view.noise.off_diagonal
-    raw, length, goal = view.release.second_moment("none"), float(np.linalg.norm(F, 2)), _norm(problem.target)
+    raw, length, goal = (
+        view.release.second_moment("none"),
+        float(np.linalg.norm(F, 2)),
+        _norm(problem.target),
+    )
     change, spectral = view.moment - raw, 2 * sqrt(d * variance) + reach
     column = (sqrt((d + 1) * variance) + reach) if goal == 1.0 else spectral * goal
     seen = float(np.linalg.eigvalsh(F @ raw @ F.T + penalty)[0]) - length**2 * spectral
-    certain = alpha / (view.release.manifest.norm_bound**2 + alpha) if problem.has_intercept else alpha
+    certain = (
+        alpha / (view.release.manifest.norm_bound**2 + alpha) if problem.has_intercept else alpha
+    )
     if max(seen, certain) <= 0:
         return inf
     target_error = _norm(F @ change @ problem.target) + length * column

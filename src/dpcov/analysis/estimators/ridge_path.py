@@ -60,7 +60,9 @@ class RidgeProblem:
         if not self.has_intercept:
             return np.zeros(len(self.moment))
         if not self.moment[0, 0] > 0:
-            raise NumericError("The noise hides the number of rows, so there is no intercept to estimate.")
+            raise NumericError(
+                "The noise hides the number of rows, so there is no intercept to estimate."
+            )
         return np.asarray(self.moment[0] / self.moment[0, 0])
 
     @cached_property
@@ -98,7 +100,9 @@ class RidgeProblem:
                 'larger alpha, or post="psd".'
             )
         kept = np.abs(shifted) > largest * len(values) * np.finfo(np.float64).eps
-        return np.asarray(vectors @ (np.where(kept, self.projections, 0.0) / np.where(kept, shifted, 1.0)))
+        return np.asarray(
+            vectors @ (np.where(kept, self.projections, 0.0) / np.where(kept, shifted, 1.0))
+        )
 
     def truncated_weights(self, n_components: int) -> Array:
         """Least squares within the span of the largest principal components, shape (p,)."""
@@ -177,7 +181,9 @@ def noisy_moment(raw: Array, estimate: Array, variance: float) -> NoisyMoment:
     ratio = (followed[:, None] - followed[None, :]) / np.where(close, 1.0, gaps)
     slopes = np.gradient(followed, values) if np.all(np.diff(values) > 0) else np.ones(len(values))
     ratio = np.where(close, (slopes[:, None] + slopes[None, :]) / 2, ratio)
-    return NoisyMoment(values=values, vectors=vectors, following=np.clip(ratio, 0.0, 1.0), variance=variance)
+    return NoisyMoment(
+        values=values, vectors=vectors, following=np.clip(ratio, 0.0, 1.0), variance=variance
+    )
 
 
 def risk(problem: RidgeProblem, noisy: NoisyMoment, alpha: float, n_rows: float) -> float:

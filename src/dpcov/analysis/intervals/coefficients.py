@@ -187,7 +187,9 @@ def coefficient_lines(
     for place, contrast in zip(map(int, places[coding.kept]), coding.contrasts, strict=True):
         scale = goal.half_range / columns[place].half_range
         functional = np.append([0.0] * fit_intercept, directions @ contrast) * scale
-        lines.append(fit.line(columns[place].name, functional, 0.0, error_factor(law, [target, place])))
+        lines.append(
+            fit.line(columns[place].name, functional, 0.0, error_factor(law, [target, place]))
+        )
     return lines
 
 

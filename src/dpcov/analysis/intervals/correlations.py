@@ -48,7 +48,9 @@ def correlation_lines(law: MomentLaw, places: Places, level: float, tails: Tails
     return [_line(law, pair, level, tails) for pair in _pairs(law, places)]
 
 
-def partial_correlation_lines(law: MomentLaw, places: Places, level: float, tails: Tails) -> list[Interval]:
+def partial_correlation_lines(
+    law: MomentLaw, places: Places, level: float, tails: Tails
+) -> list[Interval]:
     """The same with all other chosen columns held fixed."""
     return [_line(law, pair, level, tails) for pair in _partial_pairs(law, places, level)]
 

@@ -160,10 +160,14 @@ def _where_between(candidates: Array, scores: Array, z: float) -> tuple[float, f
     above, below, last = np.flatnonzero(scores > z), np.flatnonzero(scores < -z), len(scores) - 1
     # Where no candidate is rejected on a side, the last one stands.
     lower = (
-        candidates[0] if not above.size else _crossing(candidates, scores, min(int(above[-1]), last - 1), z)
+        candidates[0]
+        if not above.size
+        else _crossing(candidates, scores, min(int(above[-1]), last - 1), z)
     )
     upper = (
-        candidates[last] if not below.size else _crossing(candidates, scores, max(int(below[0]) - 1, 0), -z)
+        candidates[last]
+        if not below.size
+        else _crossing(candidates, scores, max(int(below[0]) - 1, 0), -z)
     )
     return float(lower), float(upper)
 
@@ -171,7 +175,9 @@ def _where_between(candidates: Array, scores: Array, z: float) -> tuple[float, f
 def _crossing(candidates: Array, scores: Array, place: int, level: float) -> float:
     step = scores[place] - scores[place + 1]
     share = (scores[place] - level) / step if step > 0 else 0.5
-    return float(candidates[place] + np.clip(share, 0.0, 1.0) * (candidates[place + 1] - candidates[place]))
+    return float(
+        candidates[place] + np.clip(share, 0.0, 1.0) * (candidates[place + 1] - candidates[place])
+    )
 
 
 def scale_of(law: MomentLaw, places: Places, scaling: Scaling) -> Array:
@@ -198,7 +204,14 @@ def unknown_eigenvalue(k: int, n_features: int) -> Interval:
 
 
 def spectrum_of(
-    law: MomentLaw, places: Places, scale: Array, *, normalized: bool, tails: Tails, draws: int, seed: int
+    law: MomentLaw,
+    places: Places,
+    scale: Array,
+    *,
+    normalized: bool,
+    tails: Tails,
+    draws: int,
+    seed: int,
 ) -> Spectrum:
     """Simulate for the chosen columns, each multiplied by ``scale``."""
     rng = np.random.default_rng(seed)

@@ -10,12 +10,7 @@ from typing import TYPE_CHECKING, get_args
 
 import numpy as np
 
-from dpcov.analysis.features import (
-    Places,
-    feature_columns,
-    find_features,
-    other_features,
-)
+from dpcov.analysis.features import Places, feature_columns, find_features, other_features
 from dpcov.analysis.intervals.coefficients import coefficient_lines
 from dpcov.analysis.intervals.correlations import correlation_lines, partial_correlation_lines
 from dpcov.analysis.intervals.eigenvalues import Scaling, scale_of, spectrum_of, unknown_eigenvalue
@@ -50,7 +45,11 @@ __all__ = [
 
 @on_one_thread
 def mean_intervals(
-    release: Release, features: Sequence[str] | None = None, *, level: float = 0.95, sampling: bool = True
+    release: Release,
+    features: Sequence[str] | None = None,
+    *,
+    level: float = 0.95,
+    sampling: bool = True,
 ) -> IntervalTable:
     """Intervals for means, in original units.
 
@@ -132,7 +131,9 @@ def correlation_intervals(
     if not partial:
         return table(what, level, correlation_lines(law, places, level, tails))
     kept, references = without_references(release, places)
-    return table(what, level, partial_correlation_lines(law, kept, level, tails), _notes(references))
+    return table(
+        what, level, partial_correlation_lines(law, kept, level, tails), _notes(references)
+    )
 
 
 @on_one_thread
@@ -232,7 +233,9 @@ def coefficient_intervals(
     goals = find_features(columns, target)
     if len(goals) != 1:
         raise InputError(f"{target!r} stands for {len(goals)} features; name one of them.")
-    chosen = other_features(columns, goals) if features is None else find_features(columns, features)
+    chosen = (
+        other_features(columns, goals) if features is None else find_features(columns, features)
+    )
     if goals[0] in chosen:
         raise InputError("A target cannot be among its own features.")
     if not alpha >= 0:

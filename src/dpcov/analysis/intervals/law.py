@@ -165,7 +165,9 @@ def moment_law(release: Release, *, sampling: bool = True) -> MomentLaw:
             "more rows or a larger budget."
         )
     moment = unit.matrix * release.manifest.norm_bound**2
-    diagonal = noise.between_diagonals + (noise.diagonal - noise.between_diagonals) * np.eye(len(moment))
+    diagonal = noise.between_diagonals + (noise.diagonal - noise.between_diagonals) * np.eye(
+        len(moment)
+    )
     if release.has_intercept and release.manifest.intercept_is_public:
         moment[0, 0] = 1.0
         diagonal[0, :] = diagonal[:, 0] = 0.0

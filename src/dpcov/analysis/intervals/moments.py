@@ -26,7 +26,9 @@ def mean_lines(law: MomentLaw, places: Places, level: float) -> list[Interval]:
             _privacy(law, int(place), np.array([[0.0, 0.5], [0.5, 0.0]])),
             reach=law.reaches(level),
         )
-        lines.append(line.clipped(lower[place], upper[place]).scaled(column.half_range, column.center))
+        lines.append(
+            line.clipped(lower[place], upper[place]).scaled(column.half_range, column.center)
+        )
     return lines
 
 
@@ -47,7 +49,9 @@ def variance_lines(law: MomentLaw, places: Places, level: float, tails: Tails) -
     ]
 
 
-def _variance_line(law: MomentLaw, place: int, mean: Interval, level: float, tails: Tails) -> Interval:
+def _variance_line(
+    law: MomentLaw, place: int, mean: Interval, level: float, tails: Tails
+) -> Interval:
     column = law.columns[place]
     lower, upper = (float(bound[place]) for bound in public_range(law.columns))
     encoded = mean.scaled(1.0, -column.center).scaled(1 / column.half_range)
@@ -98,7 +102,9 @@ def shape_of(law: MomentLaw, place: int) -> ColumnShape:
     mean = float(law.means[place])
     largest = max(0.0, (upper[place] - mean) * (mean - lower[place]))
     variance = float(np.clip(law.covariance[place, place], 0.0, largest))
-    return column_shape(law.columns[place], mean, variance, float(lower[place]), float(upper[place]))
+    return column_shape(
+        law.columns[place], mean, variance, float(lower[place]), float(upper[place])
+    )
 
 
 def reach_of(law: MomentLaw, place: int) -> float:

@@ -148,7 +148,9 @@ class IntervalTable:
         try:
             import pandas as pd  # type: ignore[import-untyped]
         except ImportError:
-            raise UsageError("Data frames need pandas. Install it: pip install 'dpcov[analysis]'") from None
+            raise UsageError(
+                "Data frames need pandas. Install it: pip install 'dpcov[analysis]'"
+            ) from None
         return pd.DataFrame({name: self._column(name) for name in COLUMNS}, index=list(self.names))
 
     def __str__(self) -> str:
@@ -194,10 +196,16 @@ def ratio_interval(
         lower, upper = -inf, inf
     estimate = a / b if b > 0 else float("nan")
     stds = [
-        _root(v[0] - 2 * v[1] * estimate + v[2] * estimate**2) / abs(b or 1.0) for v in (sampling, privacy)
+        _root(v[0] - 2 * v[1] * estimate + v[2] * estimate**2) / abs(b or 1.0)
+        for v in (sampling, privacy)
     ]
     return Interval(
-        name=name, estimate=estimate, lower=lower, upper=upper, sampling_std=stds[0], privacy_std=stds[1]
+        name=name,
+        estimate=estimate,
+        lower=lower,
+        upper=upper,
+        sampling_std=stds[0],
+        privacy_std=stds[1],
     )
 
 
@@ -213,6 +221,8 @@ def _root(value: float) -> float:
     return sqrt(max(0.0, value)) if np.isfinite(value) else float("nan")
 
 
-def table(what: str, level: float, rows: Sequence[Interval], notes: Sequence[str] = ()) -> IntervalTable:
+def table(
+    what: str, level: float, rows: Sequence[Interval], notes: Sequence[str] = ()
+) -> IntervalTable:
     """Put lines together."""
     return IntervalTable(what=what, level=level, rows=tuple(rows), notes=tuple(notes))

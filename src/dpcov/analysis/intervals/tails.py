@@ -116,7 +116,9 @@ def _two_valued_pair(first: ColumnShape, second: ColumnShape, c: float) -> Array
     t, s = float(first.skew_slope or 0.0), float(second.skew_slope or 0.0)
     a, b = first.variance, second.variance
     uu, ww, uw = t * t * a, s * s * b, t * s * c + a * b - c * c
-    return np.array([[uu, t * t * c, t * s * c], [t * t * c, uw, s * s * c], [t * s * c, s * s * c, ww]])
+    return np.array(
+        [[uu, t * t * c, t * s * c], [t * t * c, uw, s * s * c], [t * s * c, s * s * c, ww]]
+    )
 
 
 def _regression_pair(first: ColumnShape, second: ColumnShape, c: float) -> Array:
@@ -129,7 +131,11 @@ def _regression_pair(first: ColumnShape, second: ColumnShape, c: float) -> Array
     return np.array(
         [
             [spread, slope * spread, slope**2 * spread],
-            [slope * spread, slope**2 * spread + rest * a, slope**3 * spread + 2 * slope * a * rest],
+            [
+                slope * spread,
+                slope**2 * spread + rest * a,
+                slope**3 * spread + 2 * slope * a * rest,
+            ],
             [
                 slope**2 * spread,
                 slope**3 * spread + 2 * slope * a * rest,

@@ -8,7 +8,14 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, cast
 
-from dpcov.data.engines.base import BallEncoding, Encoding, Engine, MomentsTask, Progress, TableEncoding
+from dpcov.data.engines.base import (
+    BallEncoding,
+    Encoding,
+    Engine,
+    MomentsTask,
+    Progress,
+    TableEncoding,
+)
 from dpcov.errors import UsageError
 
 __all__ = [

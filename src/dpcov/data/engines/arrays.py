@@ -85,7 +85,9 @@ def encode_ball(on: Library, block: Array, norm_bound: float) -> Array:
     if len(long):
         rows = raw[long]
         if not bool(xp.isfinite(rows).all()):
-            raise DataError("The data holds NaN or infinity. Fill in or leave out missing values first.")
+            raise DataError(
+                "The data holds NaN or infinity. Fill in or leave out missing values first."
+            )
         rows = rows / xp.amax(xp.abs(rows), axis=1)[:, None]
         encoded[long] = rows / xp.sqrt(_energies(rows))[:, None]
     return encoded
@@ -134,7 +136,9 @@ def _shorten(on: Library, values: Array, bits: int) -> Array:
         if not len(long):
             return values
         if not bool(xp.isfinite(energy[long]).all()):
-            raise NumericError("An encoded row is not finite; encode the rows before gathering moments.")
+            raise NumericError(
+                "An encoded row is not finite; encode the rows before gathering moments."
+            )
         shrink = on.number(2.0**bits) / xp.sqrt(energy[long]) * (1 - 2.0**-40)
         values[long] = xp.trunc(values[long] * shrink[:, None])
     raise NumericError("An encoded row could not be brought within the norm bound.")

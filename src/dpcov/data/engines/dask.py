@@ -116,7 +116,9 @@ def _tree(task: Any, leaves: Sequence[Any]) -> Any:
     merge = delayed(merge_or_raise, pure=False)
     level = list(leaves)
     while len(level) > FAN_IN:
-        level = [merge(task, level[start : start + FAN_IN]) for start in range(0, len(level), FAN_IN)]
+        level = [
+            merge(task, level[start : start + FAN_IN]) for start in range(0, len(level), FAN_IN)
+        ]
     return merge(task, level)
 
 

@@ -10,11 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from dpcov.data.engines.arrays import (
-    DeviceMoments,
-    Library,
-    require_exact_products,
-)
+from dpcov.data.engines.arrays import DeviceMoments, Library, require_exact_products
 from dpcov.data.engines.base import MomentsTask, Progress, require_rows, tell
 from dpcov.data.engines.memory import require_memory
 from dpcov.data.moments import Moments

@@ -97,5 +97,9 @@ def _require_a_group_a_row(source: Source, n_groups: int) -> None:
 def thread_count(threads: int | None) -> int:
     """As many threads as asked for, or one for every core that this process may use."""
     if threads is None:
-        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        return (
+            len(os.sched_getaffinity(0))
+            if hasattr(os, "sched_getaffinity")
+            else os.cpu_count() or 1
+        )
     return threads

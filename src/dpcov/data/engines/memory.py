@@ -75,7 +75,9 @@ def _limit(stated: float | None) -> float:
 def machine_memory() -> float:
     """Bytes that this process may take: the machine's, or fewer in a container."""
     limits = (
-        [float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))] if hasattr(os, "sysconf") else []
+        [float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))]
+        if hasattr(os, "sysconf")
+        else []
     )
     for name in _CGROUP_LIMITS:
         try:

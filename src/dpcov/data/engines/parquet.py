@@ -46,10 +46,14 @@ def open_files(path: str | Path, otherwise: str) -> Any:
     """
     place = Path(path)
     files: Any = (
-        [str(file) for file in sorted(place.parent.glob(place.name))] if "*" in place.name else str(place)
+        [str(file) for file in sorted(place.parent.glob(place.name))]
+        if "*" in place.name
+        else str(place)
     )
     if not files or not (isinstance(files, list) or place.exists()):
-        raise DataError(f"There is no file '{place.name}'. Check the path, which every worker must see.")
+        raise DataError(
+            f"There is no file '{place.name}'. Check the path, which every worker must see."
+        )
     if place.is_file() and place.suffix.lower() != ".parquet":
         raise DataError(otherwise)
     if any((place / name).exists() for name in _VERSIONED):
@@ -64,7 +68,10 @@ def _with_folders(files: Any) -> Any:
     """Read ``key=value`` in folder names as text, each by itself: a common type would follow from all folders."""
     plain = pa.dataset.dataset(files, format="parquet")
     base = "" if isinstance(files, list) else str(files)
-    keys = {tuple(_FOLDER.findall(str(Path(file).parent).removeprefix(base) + "/")) for file in plain.files}
+    keys = {
+        tuple(_FOLDER.findall(str(Path(file).parent).removeprefix(base) + "/"))
+        for file in plain.files
+    }
     if len(keys) > 1:
         raise DataError("Not all files lie in folders of the same kind (key=value/...). Move them.")
     fields = [(key, pa.string()) for key in next(iter(keys), ())]
@@ -139,9 +146,13 @@ def _batches(piece: Piece, names: Sequence[str], block_rows: int) -> Iterator[pa
     groups = [group.id for group in piece.row_groups]
     with pa.parquet.ParquetFile(piece.path, pre_buffer=False, buffer_size=_READ_BUFFER) as file:
         held = [name for name in names if name not in keys and name in file.schema_arrow.names]
-        for batch in file.iter_batches(block_rows, row_groups=groups, columns=held, use_threads=False):
+        for batch in file.iter_batches(
+            block_rows, row_groups=groups, columns=held, use_threads=False
+        ):
             columns = {name: batch.column(name) for name in held}
-            others = {name: _repeated(keys.get(name), len(batch)) for name in names if name not in columns}
+            others = {
+                name: _repeated(keys.get(name), len(batch)) for name in names if name not in columns
+            }
             yield pa.RecordBatch.from_pydict({name: (columns | others)[name] for name in names})
 
 

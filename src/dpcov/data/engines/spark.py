@@ -42,7 +42,9 @@ _LARGEST_VALUE = 2**31 - 2**20
 _ENOUGH = 4096
 """Rows below which a batch costs more than its rows."""
 
-_TAKES = "The spark engine takes a Spark data frame, the name of a table, or the path of a Parquet file."
+_TAKES = (
+    "The spark engine takes a Spark data frame, the name of a table, or the path of a Parquet file."
+)
 
 
 def columns(data: Any) -> tuple[str, ...]:
@@ -88,7 +90,9 @@ def _session() -> SparkSession:
 
 
 def _is_path(data: Any) -> bool:
-    return isinstance(data, Path) or (isinstance(data, str) and ("/" in data or data.endswith(".parquet")))
+    return isinstance(data, Path) or (
+        isinstance(data, str) and ("/" in data or data.endswith(".parquet"))
+    )
 
 
 def _names_files(data: Any) -> bool:
@@ -121,7 +125,9 @@ def _of_batches(frame: DataFrame, names: Sequence[str], task: MomentsTask) -> An
     # By position: Spark takes names that differ in capitals only for one, and a dot for a path.
     places = [f"c{frame.columns.index(name)}" for name in names]
     selected = frame.toDF(*(f"c{index}" for index in range(len(frame.columns)))).select(*places)
-    return selected.mapInArrow(_GatherBatches(task, tuple(names)), "moments binary").rdd.map(_opened)
+    return selected.mapInArrow(_GatherBatches(task, tuple(names)), "moments binary").rdd.map(
+        _opened
+    )
 
 
 def _merged(values: Any, task: MomentsTask) -> Gathered | None:

@@ -62,8 +62,12 @@ def refuse_guessed_types(frame: DataFrame) -> None:
         if _class(leaf) != _SCAN["plan"] or _class(leaf.relation()) != _SCAN["relation"]:
             continue
         relation = leaf.relation()
-        options = {str(key).lower(): str(value).lower() for key, value in _pairs(relation.options())}
-        inferred = options.get("inferschema") == "true" or "json" in _class(relation.fileFormat()).lower()
+        options = {
+            str(key).lower(): str(value).lower() for key, value in _pairs(relation.options())
+        }
+        inferred = (
+            options.get("inferschema") == "true" or "json" in _class(relation.fileFormat()).lower()
+        )
         if inferred:
             raise DataError(
                 "Spark has guessed types from the rows of these files. Read them with spark.read.schema(...), "
@@ -91,7 +95,11 @@ def python_reads(session: SparkSession, path: str) -> bool:
     # Spark's settings of Hadoop are not shown by its Python face.
     hadoop: Any = session.sparkContext._jsc.hadoopConfiguration()
     home = str(hadoop.get("fs.defaultFS"))
-    return ":" not in path and home.startswith("file:") and hadoop.get("parquet.crypto.factory.class") is None
+    return (
+        ":" not in path
+        and home.startswith("file:")
+        and hadoop.get("parquet.crypto.factory.class") is None
+    )
 
 
 def scanned_files(frame: DataFrame, names: Iterable[str]) -> Any | None:
@@ -104,7 +112,9 @@ def scanned_files(frame: DataFrame, names: Iterable[str]) -> Any | None:
         The columns that will be read.
     """
     session = frame.sparkSession
-    if not python_reads(session, "") or any(_is_set(session, name) for name in _CHANGES_WHAT_IS_READ):
+    if not python_reads(session, "") or any(
+        _is_set(session, name) for name in _CHANGES_WHAT_IS_READ
+    ):
         return None
     files = _whole_files(frame)
     if files is None:
@@ -125,7 +135,11 @@ def _is_set(session: SparkSession, name: str, default: str = "false") -> bool:
 def _whole_files(frame: DataFrame) -> list[Path] | None:
     """Files of a data frame that is the scan of them all, each once; Spark's plans are seen through its JVM only."""
     plan: Any = frame._jdf.queryExecution().optimizedPlan()
-    if _class(plan) != _SCAN["plan"] or plan.isStreaming() or _class(plan.relation()) != _SCAN["relation"]:
+    if (
+        _class(plan) != _SCAN["plan"]
+        or plan.isStreaming()
+        or _class(plan.relation()) != _SCAN["relation"]
+    ):
         return None
     relation = plan.relation()
     found = {"format": relation.fileFormat(), "files": relation.location()}

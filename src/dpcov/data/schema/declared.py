@@ -18,7 +18,9 @@ Missing = Literal["center", "indicator"]
 ``indicator``: the same, and a further 0/1 column says that the value is missing."""
 
 
-class _Declared(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="type"):
+class _Declared(
+    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="type"
+):
     """What is said of one column of the table."""
 
 
@@ -82,7 +84,9 @@ class DeclaredTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
     def __post_init__(self) -> None:
         if not isinstance(self.columns, Mapping):
-            raise SchemaError("The columns of a schema are a mapping of column names to their declarations.")
+            raise SchemaError(
+                "The columns of a schema are a mapping of column names to their declarations."
+            )
         msgspec.structs.force_setattr(self, "columns", dict(self.columns))
         for name in ("title", "intercept", "missing", "rows_per_person"):
             value = getattr(self, name)
@@ -125,7 +129,10 @@ _SHOWN_PROBLEMS, _LONGEST_PROBLEM = 20, 400
 
 def listed(heading: str, problems: Sequence[str]) -> str:
     """One screen of problems, a line each, and how many more there are."""
-    lines = [heading, *(f"  - {problem[:_LONGEST_PROBLEM]}" for problem in problems[:_SHOWN_PROBLEMS])]
+    lines = [
+        heading,
+        *(f"  - {problem[:_LONGEST_PROBLEM]}" for problem in problems[:_SHOWN_PROBLEMS]),
+    ]
     if len(problems) > _SHOWN_PROBLEMS:
         lines.append(f"  - and {len(problems) - _SHOWN_PROBLEMS} more")
     return "\n".join(lines)
@@ -136,10 +143,12 @@ def encoded_columns_of(schema: DeclaredTable) -> tuple[EncodedColumn, ...]:
     columns = [_unit_column("(intercept)", "", "intercept")] if schema.intercept else []
     for name, declared in schema.features.items():
         if isinstance(declared, Categorical):
-            columns += [_unit_column(f"{name}={label}", name, "category") for label in declared.categories]
+            columns += [
+                _unit_column(f"{name}={label}", name, "category") for label in declared.categories
+            ]
         elif isinstance(declared, Boolean):
             columns.append(
-                EncodedColumn(name=name, source=name, kind="boolean", center=0.5, half_range=0.5),
+                EncodedColumn(name=name, source=name, kind="boolean", center=0.5, half_range=0.5)
             )
         else:
             columns.append(_numeric_column(name, declared))
@@ -148,7 +157,9 @@ def encoded_columns_of(schema: DeclaredTable) -> tuple[EncodedColumn, ...]:
     return tuple(columns)
 
 
-def _unit_column(name: str, source: str, kind: Literal["intercept", "category", "missing"]) -> EncodedColumn:
+def _unit_column(
+    name: str, source: str, kind: Literal["intercept", "category", "missing"]
+) -> EncodedColumn:
     return EncodedColumn(name=name, source=source, kind=kind, center=0.0, half_range=1.0)
 
 
@@ -156,7 +167,9 @@ def _numeric_column(name: str, declared: Numeric) -> EncodedColumn:
     lower, upper = declared.lower or 0.0, declared.upper or 0.0
     # Halves first: the sum and the difference of two finite bounds may overflow.
     center, half_range = upper / 2 + lower / 2, upper / 2 - lower / 2
-    return EncodedColumn(name=name, source=name, kind="numeric", center=center, half_range=half_range)
+    return EncodedColumn(
+        name=name, source=name, kind="numeric", center=center, half_range=half_range
+    )
 
 
 def as_bound(value: object) -> float | None:
@@ -178,5 +191,7 @@ def _as_categories(values: Iterable[str]) -> tuple[str, ...]:
         raise SchemaError('Categories are a list of texts, such as ["Male", "Female"].')
     labels = tuple(values)
     if not all(isinstance(label, str) for label in labels):
-        raise SchemaError('Categories are texts: write whole numbers as texts too, such as ["1", "2"].')
+        raise SchemaError(
+            'Categories are texts: write whole numbers as texts too, such as ["1", "2"].'
+        )
     return tuple(label.strip() for label in labels)

@@ -7,9 +7,7 @@ from dpcov.data.schema.declared import Boolean, Categorical, Declared, Ignored, 
 from dpcov.data.schema.schema import Schema
 from dpcov.data.sources import Kind, Source
 
-_OTHER = (
-    "neither a number nor a text (a date, a list, ...) or empty so far; derive a number in the data to use it"
-)
+_OTHER = "neither a number nor a text (a date, a list, ...) or empty so far; derive a number in the data to use it"
 _NAMELESS = "has no name, which is usual for row numbers; name it in the data to use it"
 
 

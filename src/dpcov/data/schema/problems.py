@@ -22,7 +22,11 @@ from dpcov.published.columns import LARGEST_SCALE, SMALLEST_SCALE
 
 def problems_of(schema: DeclaredTable) -> list[str]:
     """List what is missing or contradictory, one sentence each."""
-    found = [problem for name, declared in schema.columns.items() for problem in _of_column(name, declared)]
+    found = [
+        problem
+        for name, declared in schema.columns.items()
+        for problem in _of_column(name, declared)
+    ]
     found += [*_of_table(schema), *_of_weights(schema), *_of_norm_bound(schema)]
     return found or list(_of_names(schema))
 
@@ -42,7 +46,9 @@ def _of_column(name: object, declared: object) -> Iterator[str]:
 
 def _of_bounds(what: str, lower: float | None, upper: float | None) -> Iterator[str]:
     if lower is None or upper is None:
-        unfilled = " and ".join(word for word, bound in (("lower", lower), ("upper", upper)) if bound is None)
+        unfilled = " and ".join(
+            word for word, bound in (("lower", lower), ("upper", upper)) if bound is None
+        )
         yield f"{what}: fill in {unfilled} from public knowledge, never from the data."
     elif not (math.isfinite(lower) and math.isfinite(upper)):
         yield f"{what}: bounds must be finite numbers."
@@ -72,7 +78,9 @@ def _of_table(schema: DeclaredTable) -> Iterator[str]:
     rows: object = schema.rows_per_person
     if isinstance(rows, bool) or not isinstance(rows, int) or rows < 1:
         yield "rows_per_person must be a whole number, 1 or more."
-    missing, intercept, title = cast(tuple[object, ...], (schema.missing, schema.intercept, schema.title))
+    missing, intercept, title = cast(
+        tuple[object, ...], (schema.missing, schema.intercept, schema.title)
+    )
     if not isinstance(missing, str) or missing not in ("center", "indicator"):
         yield 'missing is "center" or "indicator".'
     if not isinstance(intercept, bool):

@@ -38,7 +38,9 @@ _DRAFT = """\
 """
 _LOWER_HINT = "  # the smallest value anybody could have, by public knowledge"
 _UPPER_HINT = "  # the largest value anybody could have, by public knowledge"
-_CATEGORIES_HINT = '  # every public category, such as ["yes", "no"]; any other value counts as none'
+_CATEGORIES_HINT = (
+    '  # every public category, such as ["yes", "no"]; any other value counts as none'
+)
 _WEIGHT_HINT = "  # the largest weight a row could have, by public knowledge"
 
 
@@ -55,9 +57,13 @@ def read_text(path: Path) -> str:
     except FileNotFoundError:
         raise SchemaError(f"There is no schema file '{path.name}'; draft one first.") from None
     except UnicodeDecodeError:
-        raise SchemaError(f"The schema file '{path.name}' is not UTF-8 text; save it as UTF-8.") from None
+        raise SchemaError(
+            f"The schema file '{path.name}' is not UTF-8 text; save it as UTF-8."
+        ) from None
     except OSError as error:
-        raise SchemaError(f"The schema file '{path.name}' cannot be read: {error.strerror}.") from None
+        raise SchemaError(
+            f"The schema file '{path.name}' cannot be read: {error.strerror}."
+        ) from None
 
 
 def parse_schema(text: str, kind: type[T]) -> T:
@@ -75,7 +81,8 @@ def parse_schema(text: str, kind: type[T]) -> T:
         raise SchemaError("The schema has no [columns.<name>] tables; write one for every column.")
     problems: list[str] = []
     declared = {
-        name: _convert(f"column '{name}'", entry, Declared, problems) for name, entry in columns.items()
+        name: _convert(f"column '{name}'", entry, Declared, problems)
+        for name, entry in columns.items()
     }
     schema: T | None = _convert("the table", {**table, "columns": {}}, kind, problems)
     if schema is None or problems:
@@ -129,7 +136,9 @@ def _column_lines(declared: Declared) -> Iterator[str]:
         yield f"lower = {_number(declared.lower)}" + _LOWER_HINT * (declared.lower is None)
         yield f"upper = {_number(declared.upper)}" + _UPPER_HINT * (declared.upper is None)
     if isinstance(declared, Categorical):
-        yield f"categories = {_list(declared.categories)}" + _CATEGORIES_HINT * (not declared.categories)
+        yield f"categories = {_list(declared.categories)}" + _CATEGORIES_HINT * (
+            not declared.categories
+        )
     if isinstance(declared, Ignored):
         if declared.note:
             yield f"note = {_text(declared.note)}"
@@ -173,4 +182,6 @@ def write_schema(schema: DeclaredTable, path: Path) -> None:
         temporary.replace(path)
     except OSError as error:
         temporary.unlink(missing_ok=True)
-        raise SchemaError(f"The schema file '{path.name}' cannot be written: {error.strerror}.") from None
+        raise SchemaError(
+            f"The schema file '{path.name}' cannot be written: {error.strerror}."
+        ) from None

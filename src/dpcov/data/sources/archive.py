@@ -58,7 +58,9 @@ class ArrayStream(AbstractContextManager["ArrayStream"]):
 
     def __init__(self, path: Path, member: ArrayMember) -> None:
         if member.dtype.hasobject:
-            raise DataError(f"'{path.name}' holds Python objects. Save it again with plain numbers.")
+            raise DataError(
+                f"'{path.name}' holds Python objects. Save it again with plain numbers."
+            )
         self._archive = zipfile.ZipFile(path)
         self._stream = self._archive.open(f"{member.name}.npy")
         read_header(self._stream, member.name)

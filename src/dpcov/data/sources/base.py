@@ -90,7 +90,9 @@ class Source(ABC):
             if progress is not None:
                 progress(done)
         if not any_rows:
-            raise DataError(f"'{self.name}' has no rows. Give it at least one row below the column names.")
+            raise DataError(
+                f"'{self.name}' has no rows. Give it at least one row below the column names."
+            )
 
     def _check_wanted(self, wanted: Mapping[str, Reading]) -> None:
         """Raise if columns are missing; the names found are not told, since a stray row may stand in their place."""
@@ -121,7 +123,9 @@ def check_names(names: Sequence[str], name: str) -> tuple[str, ...]:
     repeated = {label for label, count in Counter(names).items() if count > 1}
     if repeated:
         places = ", ".join(str(place) for place, label in enumerate(names, 1) if label in repeated)
-        raise DataError(f"'{name}' has columns of the same name, at the positions {places}. Rename them.")
+        raise DataError(
+            f"'{name}' has columns of the same name, at the positions {places}. Rename them."
+        )
     return tuple(names)
 
 
@@ -139,6 +143,10 @@ def kind_of_arrow_type(data_type: pa.DataType) -> Kind:
         return "boolean"
     if types.is_integer(data_type) or types.is_floating(data_type) or types.is_decimal(data_type):
         return "number"
-    if types.is_string(data_type) or types.is_large_string(data_type) or types.is_string_view(data_type):
+    if (
+        types.is_string(data_type)
+        or types.is_large_string(data_type)
+        or types.is_string_view(data_type)
+    ):
         return "text"
     return "other"

@@ -37,7 +37,11 @@ class ParquetSource(Source):
         return {field.name: kind_of_arrow_type(field.type) for field in self._schema}
 
     def _read(self, block_rows: int, wanted: Mapping[str, Reading]) -> Iterator[tuple[Block, int]]:
-        texts = [column for column in wanted if kind_of_arrow_type(self._schema.field(column).type) == "text"]
+        texts = [
+            column
+            for column in wanted
+            if kind_of_arrow_type(self._schema.field(column).type) == "text"
+        ]
         # Buffering ahead would keep every row group that was read in memory.
         # A buffered reader takes whatever size a page states, so small files, which need no buffer, have none.
         small = self.progress_total <= _READ_BUFFER
@@ -62,7 +66,9 @@ class ArrowFileSource(Source):
         self._path = path
         magic = path.open("rb").read(6)
         if magic.startswith(b"FEA1"):
-            raise DataError(f"'{self.name}' is a Feather file of version 1. Write it again as version 2.")
+            raise DataError(
+                f"'{self.name}' is a Feather file of version 1. Write it again as version 2."
+            )
         self._is_stream = magic != b"ARROW1"
         self._schema: pa.Schema = sealed(lambda: self._open(map_file(path)).schema, self.name)
         self.columns = sealed(lambda: check_names(self._schema.names, self.name), self.name)

@@ -30,11 +30,15 @@ _NO_SUCH = (
     "the database does not understand the statement, or has no such table or column; "
     "try it in the database's own client."
 )
-_NO_CHANGES = "the statement would change something, or is not a single SELECT; only reading is allowed."
+_NO_CHANGES = (
+    "the statement would change something, or is not a single SELECT; only reading is allowed."
+)
 _NO_ANSWER = "the database cannot be opened, does not answer, or refuses; check URL, path, user and password."
 _NO_RIGHT = "the database user has no right to read this."
 _ENDED = "the database ended the query (time limit, lock, shutdown or lost connection); try again."
-_BAD_CELL = "a cell cannot be computed or converted as the statement asks; correct its CASTs and divisions."
+_BAD_CELL = (
+    "a cell cannot be computed or converted as the statement asks; correct its CASTs and divisions."
+)
 _NO_MEMORY = "the database ran out of memory or disk; select fewer columns or sort nothing."
 _WITHHELD = (
     "the database reported an error, whose text is withheld because it may quote rows. Check the statement's CASTs "
@@ -119,7 +123,9 @@ class Database(ABC):
         return {column.name: kind_of_arrow_type(column.type) for column in self.schema(sql)}
 
     @abstractmethod
-    def batches(self, sql: str, block_rows: int, wanted: Mapping[str, Reading]) -> Iterator[pa.RecordBatch]:
+    def batches(
+        self, sql: str, block_rows: int, wanted: Mapping[str, Reading]
+    ) -> Iterator[pa.RecordBatch]:
         """All rows, a bounded number at a time, with at least the wanted columns."""
 
     def _driver(self, module: str) -> Any:
@@ -167,7 +173,9 @@ class DuckDb(Database):
             # A nested relation renames columns of the same name; the relation itself does not.
             return pa.schema(list(zip(relation.columns, types, strict=True)))
 
-    def batches(self, sql: str, block_rows: int, wanted: Mapping[str, Reading]) -> Iterator[pa.RecordBatch]:
+    def batches(
+        self, sql: str, block_rows: int, wanted: Mapping[str, Reading]
+    ) -> Iterator[pa.RecordBatch]:
         """Stream record batches."""
         with self._relation(sql) as relation:
             # The older name is deprecated, the newer one absent from older versions.
@@ -187,7 +195,9 @@ class Postgres(Database):
         with dbapi.connect(self._url, autocommit=True) as connection, connection.cursor() as cursor:
             cursor.execute("SET SESSION CHARACTERISTICS AS TRANSACTION READ ONLY")
             # A prepared statement, which this makes of it, is always a single one.
-            cursor.adbc_statement.set_options(**{"adbc.postgresql.batch_size_hint_bytes": str(_BATCH_BYTES)})
+            cursor.adbc_statement.set_options(
+                **{"adbc.postgresql.batch_size_hint_bytes": str(_BATCH_BYTES)}
+            )
             yield cursor
 
     def schema(self, sql: str) -> pa.Schema:
@@ -196,7 +206,9 @@ class Postgres(Database):
             found = cursor.adbc_execute_schema(sql)
         return pa.schema([_plain_field(column) for column in found])
 
-    def batches(self, sql: str, block_rows: int, wanted: Mapping[str, Reading]) -> Iterator[pa.RecordBatch]:
+    def batches(
+        self, sql: str, block_rows: int, wanted: Mapping[str, Reading]
+    ) -> Iterator[pa.RecordBatch]:
         """Stream record batches."""
         with self._cursor() as cursor:
             cursor.execute(sql)
@@ -229,14 +241,18 @@ class Sqlite(Database):
 
     def __init__(self, path: str) -> None:
         if path in ("", ":memory:"):
-            raise UsageError("An SQLite database in memory is empty. Name its file: sqlite:///file.db.")
+            raise UsageError(
+                "An SQLite database in memory is empty. Name its file: sqlite:///file.db."
+            )
         self._path = Path(path)
 
     @contextlib.contextmanager
     def _cursor(self, sql: str) -> Iterator[sqlite3.Cursor]:
         where = f"{self._path.absolute().as_uri()}?mode=ro"
         # The reader may be closed from another thread than the one that read.
-        with contextlib.closing(sqlite3.connect(where, uri=True, check_same_thread=False)) as connection:
+        with contextlib.closing(
+            sqlite3.connect(where, uri=True, check_same_thread=False)
+        ) as connection:
             connection.execute("PRAGMA query_only = ON")
             connection.set_authorizer(_only_reading)
             yield connection.execute(sql)
@@ -252,7 +268,9 @@ class Sqlite(Database):
             names = [column[0] for column in cursor.description or ()]
             return _kinds_of_rows(names, cursor.fetchmany(_SAMPLE_ROWS))
 
-    def batches(self, sql: str, block_rows: int, wanted: Mapping[str, Reading]) -> Iterator[pa.RecordBatch]:
+    def batches(
+        self, sql: str, block_rows: int, wanted: Mapping[str, Reading]
+    ) -> Iterator[pa.RecordBatch]:
         """Stream rows; every cell is read by itself, as the schema wants its column."""
         with self._cursor(sql) as cursor:
             names = [column[0] for column in cursor.description or ()]
@@ -260,7 +278,12 @@ class Sqlite(Database):
                 yield _batch_of_rows(names, rows, wanted)
 
 
-_READING = {sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION, sqlite3.SQLITE_RECURSIVE}
+_READING = {
+    sqlite3.SQLITE_SELECT,
+    sqlite3.SQLITE_READ,
+    sqlite3.SQLITE_FUNCTION,
+    sqlite3.SQLITE_RECURSIVE,
+}
 
 
 def _only_reading(action: int, first: str | None, second: str | None, *where: object) -> int:
@@ -281,7 +304,9 @@ class AnyDatabase(Database):
         if sql.split()[0].lstrip("(").upper() not in ("SELECT", "WITH", "VALUES", "TABLE"):
             raise DataError(f"'the query' cannot be read: {_NO_CHANGES}")
         sqlalchemy = self._driver("sqlalchemy")
-        engine = sqlalchemy.create_engine(self._url, poolclass=sqlalchemy.pool.NullPool, hide_parameters=True)
+        engine = sqlalchemy.create_engine(
+            self._url, poolclass=sqlalchemy.pool.NullPool, hide_parameters=True
+        )
         options: dict[str, Any] = {
             "stream_results": True,
             "max_row_buffer": block_rows,
@@ -303,7 +328,9 @@ class AnyDatabase(Database):
         with self._result(sql, _SAMPLE_ROWS) as result:
             return _kinds_of_rows(list(result.keys()), result.fetchmany(_SAMPLE_ROWS))
 
-    def batches(self, sql: str, block_rows: int, wanted: Mapping[str, Reading]) -> Iterator[pa.RecordBatch]:
+    def batches(
+        self, sql: str, block_rows: int, wanted: Mapping[str, Reading]
+    ) -> Iterator[pa.RecordBatch]:
         """Stream rows; every cell is read by itself, as the schema wants its column."""
         with self._result(sql, block_rows) as result:
             names = list(result.keys())

@@ -47,7 +47,9 @@ class DelimitedSource(Source):
     def kinds(self) -> dict[str, Kind]:
         """Guess from the first block of text."""
         guessed = sealed(
-            lambda: self._parse(self._opener()[0], {}).schema, self.name, lambda e: self._explain(e, ())
+            lambda: self._parse(self._opener()[0], {}).schema,
+            self.name,
+            lambda e: self._explain(e, ()),
         )
         return {
             column: "other" if pa.types.is_null(field.type) else kind_of_arrow_type(field.type)
@@ -66,7 +68,9 @@ class DelimitedSource(Source):
             yield batch.rename_columns(list(wanted)), position()
 
     def _parse(self, stream: pa.NativeFile, types: Mapping[str, pa.DataType]) -> Any:
-        checked = CheckedLines(stream, delimiter=self._delimiter, columns=len(self.columns), name=self.name)
+        checked = CheckedLines(
+            stream, delimiter=self._delimiter, columns=len(self.columns), name=self.name
+        )
         return pa.csv.open_csv(
             pa.PythonFile(checked, mode="r"),
             read_options=pa.csv.ReadOptions(block_size=_BLOCK_BYTES),
@@ -89,7 +93,9 @@ class DelimitedSource(Source):
         lines = io.StringIO(head.decode("utf-8-sig", errors="replace"), newline="")
         header = next(row for row in csv.reader(lines, delimiter=self._delimiter) if row)
         if any("\ufffd" in label for label in header):
-            raise DataError(f"The column names of '{self.name}' are not UTF-8 text; convert it to UTF-8.")
+            raise DataError(
+                f"The column names of '{self.name}' are not UTF-8 text; convert it to UTF-8."
+            )
         if any(_is_number(label) for label in header):
             raise DataError(
                 f"The first line of '{self.name}' holds numbers where column names are expected. "
@@ -100,7 +106,11 @@ class DelimitedSource(Source):
 
     def _refuse_other_delimiter(self, header: Sequence[str]) -> None:
         """Raise if the whole line is one name that holds what separates columns elsewhere."""
-        found = [words for sign, words in _OTHER_DELIMITERS.items() if len(header) == 1 and sign in header[0]]
+        found = [
+            words
+            for sign, words in _OTHER_DELIMITERS.items()
+            if len(header) == 1 and sign in header[0]
+        ]
         if found:
             raise DataError(
                 f"The first line of '{self.name}' is a single name that holds {found[0]}. Save the table with "
@@ -120,7 +130,9 @@ class DelimitedSource(Source):
         if re.match(r"CSV parse error: (Row #\d+: )?Expected \d+ columns", message):
             return f"not every row has the {len(self.columns)} fields that the first line has."
         if "block_size" in message or "straddl" in message:
-            return f"a row is longer than {_BLOCK_BYTES >> 20} MiB, or a quotation mark is not closed."
+            return (
+                f"a row is longer than {_BLOCK_BYTES >> 20} MiB, or a quotation mark is not closed."
+            )
         return super()._explain(error, schema_names)
 
 

@@ -38,7 +38,9 @@ class FrameSource(Source):
         """Read from the Arrow types of the first rows; pandas' own types do not tell texts from dates."""
         first = self._frame[:_FIRST_ROWS]
         fields = sealed(
-            lambda: _arrow(first, self.columns).schema, self.name, lambda error: self._explain(error, ())
+            lambda: _arrow(first, self.columns).schema,
+            self.name,
+            lambda error: self._explain(error, ()),
         )
         return {field.name: kind_of_arrow_type(field.type) for field in fields}
 
@@ -48,7 +50,9 @@ class FrameSource(Source):
         for start in range(0, len(frame), block_rows):
             block = frame[start : start + block_rows]
             pandas_like = frame.implementation.is_pandas_like()
-            table = _pandas_block(block.to_native(), wanted) if pandas_like else _arrow(block, wanted)
+            table = (
+                _pandas_block(block.to_native(), wanted) if pandas_like else _arrow(block, wanted)
+            )
             for batch in table.to_batches():
                 done += batch.nbytes
                 yield batch, done
@@ -169,7 +173,9 @@ def _pandas_block(block: Any, wanted: Mapping[str, Reading]) -> pa.Table:
     Arrow would give a column of objects one type for all its cells, which the other rows decide.
     """
     series = (block.iloc[:, place] for place in range(len(wanted)))
-    columns = [_pandas_column(cells, *named) for cells, named in zip(series, wanted.items(), strict=True)]
+    columns = [
+        _pandas_column(cells, *named) for cells, named in zip(series, wanted.items(), strict=True)
+    ]
     return pa.table(columns, names=list(wanted))
 
 

@@ -13,7 +13,9 @@ from typing import Any
 
 from dpcov.errors import DataError
 
-_GUESSES = re.compile(r"\b(READ_CSV\w*|SNIFF_CSV|READ_(?:ND)?JSON\w*|READ_XLSX|PANDAS_SCAN|SQLITE_SCAN)\b")
+_GUESSES = re.compile(
+    r"\b(READ_CSV\w*|SNIFF_CSV|READ_(?:ND)?JSON\w*|READ_XLSX|PANDAS_SCAN|SQLITE_SCAN)\b"
+)
 _PARQUET = re.compile(r"\b(?:READ_PARQUET|PARQUET_SCAN)\b")
 _PARQUET_CALL = re.compile(r"\b(?:read_parquet|parquet_scan)\s*\(", re.IGNORECASE)
 _NO_FOLDERS = re.compile(

@@ -60,7 +60,9 @@ def _as_floats(rows: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """Return rows as floats; what a mask hides is missing, not the number behind the mask."""
     floats = np.asarray(rows, dtype=np.float64)
     return (
-        np.where(np.ma.getmaskarray(rows), np.nan, floats) if isinstance(rows, np.ma.MaskedArray) else floats
+        np.where(np.ma.getmaskarray(rows), np.nan, floats)
+        if isinstance(rows, np.ma.MaskedArray)
+        else floats
     )
 
 
@@ -108,7 +110,11 @@ class ArchivedCsrSource(_MatrixSource):
 
     def _read(self, block_rows: int, wanted: Mapping[str, Reading]) -> Iterator[tuple[Block, int]]:
         open_member = self._archive.open_named
-        with open_member("indptr") as ends, open_member("indices") as places, open_member("data") as values:
+        with (
+            open_member("indptr") as ends,
+            open_member("indices") as places,
+            open_member("data") as values,
+        ):
             first, width = int(ends.take(1)[0]), len(self.columns)
             for start in range(0, self.n_rows, block_rows):
                 rows = min(block_rows, self.n_rows - start)
@@ -202,4 +208,6 @@ def check_matrix(shape: tuple[int, ...], dtype: np.dtype[Any], name: str) -> Non
     if shape[1] < 1:  # a file may state less than none
         raise DataError(f"'{name}' has no columns.")
     if shape[1] > _MOST_COLUMNS:
-        raise DataError(f"'{name}' has more than {_MOST_COLUMNS} columns, too many for a covariance matrix.")
+        raise DataError(
+            f"'{name}' has more than {_MOST_COLUMNS} columns, too many for a covariance matrix."
+        )

@@ -61,7 +61,9 @@ class SqlSource(Source):
             lambda: self._database.schema(self._sql), self.name, explain_database_error
         )
         if any(label in ("", "?column?") for label in self._schema.names):
-            raise DataError("Not every column of the query has a name. Give it one: SELECT ... AS name.")
+            raise DataError(
+                "Not every column of the query has a name. Give it one: SELECT ... AS name."
+            )
         self.columns = check_names(self._schema.names, self.name)
 
     def kinds(self) -> dict[str, Kind]:

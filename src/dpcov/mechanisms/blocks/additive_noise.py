@@ -46,7 +46,9 @@ class AdditiveNoise:
     def upper_bound(self, beta: float) -> float:
         """Exceeded by one entry with probability at most ``beta`` / 2."""
         log_inverse = math.log(1.0 / beta)
-        return self.scale * (math.sqrt(2.0 * log_inverse) if self.law == "gaussian" else log_inverse)
+        return self.scale * (
+            math.sqrt(2.0 * log_inverse) if self.law == "gaussian" else log_inverse
+        )
 
     def norm_bound(self, size: int, beta: float) -> float:
         """Exceeded by the l2 norm of ``size`` entries with probability at most ``beta``."""

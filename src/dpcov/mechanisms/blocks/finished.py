@@ -118,7 +118,9 @@ def finish(
     """Divide a private sscp by the number of rows and bring it to units of the norm bound."""
     rows = public_rows(problem, row_count)
     if not np.isfinite(sscp).all():
-        raise NumericError("The private matrix overflowed; nothing was released. Use a larger budget.")
+        raise NumericError(
+            "The private matrix overflowed; nothing was released. Use a larger budget."
+        )
     arrays: dict[str, PublishedArray] = {"second_moment": symmetrize(sscp) * (clip**2 / rows)}
     if row_count is not None:
         arrays["row_count"] = np.array([row_count], dtype=np.int64)

@@ -61,7 +61,9 @@ def symmetric_noise(
     """Symmetric (d, d) integer noise; isotropic unless another off-diagonal variance than half is given."""
     noise = np.zeros((dimension, dimension), dtype=np.int64)
     rows, columns = np.triu_indices(dimension, 1)
-    noise[rows, columns] = rounded_gaussian(off_diagonal or diagonal_variance // 2, len(rows), entropy)
+    noise[rows, columns] = rounded_gaussian(
+        off_diagonal or diagonal_variance // 2, len(rows), entropy
+    )
     noise += noise.T
     np.fill_diagonal(noise, rounded_gaussian(diagonal_variance, dimension, entropy))
     return noise

@@ -89,4 +89,6 @@ def matrix_noise(cost: Cost, problem: Problem, shape: Shape = "isotropic") -> Ma
         law, bound = "wishart", sensitivity.eigenvalues(problem)
     else:
         law, bound = "laplace-entrywise", sensitivity.upper_triangle(problem)
-    return MatrixNoise(law=law, scale=root_up(squared_noise_scale(cost, bound.l1, bound.l2_squared)))
+    return MatrixNoise(
+        law=law, scale=root_up(squared_noise_scale(cost, bound.l1, bound.l2_squared))
+    )

@@ -57,4 +57,6 @@ def private_trace(
     True
     """
     estimate = trace + float(noise.draw(1, entropy)[0])
-    return PrivateTrace(estimate=estimate, upper=max(0.0, min(estimate + noise.upper_bound(beta), largest)))
+    return PrivateTrace(
+        estimate=estimate, upper=max(0.0, min(estimate + noise.upper_bound(beta), largest))
+    )

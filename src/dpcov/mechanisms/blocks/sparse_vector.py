@@ -82,7 +82,9 @@ def sparse_vector_error(
     """
     if n_queries < 1 or not 0.0 < beta < 1.0 or not epsilon > 0:
         raise UsageError("Give at least one query, a positive epsilon and a beta between 0 and 1.")
-    return (4.0 if monotone else 6.0) * sensitivity / float(epsilon) * math.log(2.0 * n_queries / beta)
+    return (
+        (4.0 if monotone else 6.0) * sensitivity / float(epsilon) * math.log(2.0 * n_queries / beta)
+    )
 
 
 def _laplace(entropy: Entropy) -> float:

@@ -129,5 +129,7 @@ def _laplace_norm(entries_by_weight: dict[int, int], beta: float) -> float:
 
 def _log_inverse(dimension: int, beta: float) -> float:
     if dimension < 1 or not 0.0 < beta < 1.0:
-        raise UsageError("A tail bound needs a dimension of at least 1 and a probability between 0 and 1.")
+        raise UsageError(
+            "A tail bound needs a dimension of at least 1 and a probability between 0 and 1."
+        )
     return -math.log(beta)

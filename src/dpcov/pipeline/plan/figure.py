@@ -49,7 +49,9 @@ def draw_plan(
         ]
         traces, errors = zip(*sorted(line), strict=True)
         chosen = name == AUTO
-        axes.plot(traces, errors, label=name, marker="o", markersize=3, linewidth=3 if chosen else 1)
+        axes.plot(
+            traces, errors, label=name, marker="o", markersize=3, linewidth=3 if chosen else 1
+        )
     axes.set(
         xscale="log",
         yscale="log",
@@ -70,7 +72,9 @@ def empty_figure() -> Any:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
     except ImportError:
-        raise UsageError("Figures need matplotlib. Install it: pip install 'dpcov[plots]'") from None
+        raise UsageError(
+            "Figures need matplotlib. Install it: pip install 'dpcov[plots]'"
+        ) from None
     figure = Figure(figsize=(7, 4.5), dpi=150, layout="constrained")
     FigureCanvasAgg(figure)
     return figure

@@ -78,7 +78,12 @@ def render_plan(sweep: PlanSweep) -> bytes:
             short="Error and budget",
             content=_charts(sweep),
         ),
-        Section(key="reading", title="How to read this", short="How to read this", content=_reading(sweep)),
+        Section(
+            key="reading",
+            title="How to read this",
+            short="How to read this",
+            content=_reading(sweep),
+        ),
     )
     return page(
         title="Privacy budget plan",
@@ -94,7 +99,9 @@ def render_plan(sweep: PlanSweep) -> bytes:
 def _slider(sweep: PlanSweep) -> Html:
     stop = sweep.stops[sweep.start]
     symbol = {"epsilon": "ε (epsilon)", "rho": "ρ (rho)"}[sweep.unit]
-    label = el("label", f"Privacy budget {symbol}", el("output", stop.text, id="amount"), for_="budget")
+    label = el(
+        "label", f"Privacy budget {symbol}", el("output", stop.text, id="amount"), for_="budget"
+    )
     slider = el(
         "input",
         type="range",
@@ -105,14 +112,20 @@ def _slider(sweep: PlanSweep) -> Html:
         value=sweep.start,
         aria_valuetext=stop.text,
     )
-    ends = el("div", el("span", sweep.stops[0].text), el("span", sweep.stops[-1].text), class_="ends")
+    ends = el(
+        "div", el("span", sweep.stops[0].text), el("span", sweep.stops[-1].text), class_="ends"
+    )
     said = el("p", _auto(sweep, stop), id="auto", aria_live="polite")
     return el("div", label, slider, ends, said, class_="slider")
 
 
 def _auto(sweep: PlanSweep, stop: PlanStop) -> Html:
     return join(
-        "With ", el("code", stop.promise), " auto chooses ", el("strong", stop.choice), f": {stop.reason}."
+        "With ",
+        el("code", stop.promise),
+        " auto chooses ",
+        el("strong", stop.choice),
+        f": {stop.reason}.",
     )
 
 
@@ -130,9 +143,7 @@ def _numbers(sweep: PlanSweep) -> Html:
         )
         for place, name in enumerate(sweep.mechanisms)
     ]
-    caption = (
-        "Expected relative error (Frobenius norm): 1 is the error of publishing zeros, 0.1 is a good release"
-    )
+    caption = "Expected relative error (Frobenius norm): 1 is the error of publishing zeros, 0.1 is a good release"
     return table(head, rows, caption=caption)
 
 
@@ -173,21 +184,37 @@ def _middle(sweep: PlanSweep) -> int:
 def _chart(sweep: PlanSweep, trace: int) -> Html:
     amounts = [stop.amount for stop in sweep.stops]
     lines = [
-        [(stop.amount, error) for stop in sweep.stops if (error := stop.errors[trace][place]) is not None]
+        [
+            (stop.amount, error)
+            for stop in sweep.stops
+            if (error := stop.errors[trace][place]) is not None
+        ]
         for place in range(len(sweep.mechanisms))
     ]
     sizes = [error for drawn in lines for _, error in drawn if error > 0]
     x = axis_of(amounts)
-    y = charts.vertical(max(BEST_SHOWN, min(sizes) / 1.3), max(1.3, min(WORST_SHOWN, 1.1 * max(sizes))))
+    y = charts.vertical(
+        max(BEST_SHOWN, min(sizes) / 1.3), max(1.3, min(WORST_SHOWN, 1.1 * max(sizes)))
+    )
     curves = [
-        charts.line(x, y, drawn, class_=_style(place)) for place, drawn in enumerate(lines) if len(drawn) > 1
+        charts.line(x, y, drawn, class_=_style(place))
+        for place, drawn in enumerate(lines)
+        if len(drawn) > 1
     ]
     now = x(amounts[sweep.start])
-    marker = el("line", x1=now, x2=now, y1=charts.TOP, y2=charts.HEIGHT - charts.BOTTOM, class_="now")
+    marker = el(
+        "line", x1=now, x2=now, y1=charts.TOP, y2=charts.HEIGHT - charts.BOTTOM, class_="now"
+    )
     label = f"Expected relative error against {sweep.unit} at trace {number(sweep.traces[trace])}, as in the table"
     # The choice of auto lies on top of the mechanism it chose.
     return charts.chart(
-        x, y, reversed(curves), marker, label=label, x_label=sweep.unit, y_label="expected relative error"
+        x,
+        y,
+        reversed(curves),
+        marker,
+        label=label,
+        x_label=sweep.unit,
+        y_label="expected relative error",
     )
 
 
@@ -236,5 +263,5 @@ def _data(sweep: PlanSweep) -> dict[str, object]:
                 ],
             }
             for stop in sweep.stops
-        ],
+        ]
     }

@@ -73,10 +73,14 @@ class Assumption:
 
     def __post_init__(self) -> None:
         if not 0 < self.trace <= 1:
-            raise UsageError("The trace is a mean squared row length relative to the norm bound: in (0, 1].")
+            raise UsageError(
+                "The trace is a mean squared row length relative to the norm bound: in (0, 1]."
+            )
         check_spectrum(self.spectrum)
         Problem(
-            n_features=self.n_features, neighbors=check_neighbors(self.neighbors), n_rows=self.n_rows
+            n_features=self.n_features,
+            neighbors=check_neighbors(self.neighbors),
+            n_rows=self.n_rows,
         )  # checks the counts, n_rows also where it is private
 
     @property
@@ -99,7 +103,9 @@ class Assumption:
     @property
     def second_moment(self) -> NDArray[np.float64]:
         """The assumed second moment; its eigenvectors are a fixed random basis, so that it is not sparse."""
-        normals = np.random.default_rng(self.n_features).standard_normal((self.n_features, self.n_features))
+        normals = np.random.default_rng(self.n_features).standard_normal(
+            (self.n_features, self.n_features)
+        )
         basis, _ = np.linalg.qr(normals)
         moment: NDArray[np.float64] = (basis * self.eigenvalues) @ basis.T
         return (moment + moment.T) / 2
@@ -174,7 +180,9 @@ def predict(assumed: Assumption, mechanisms: Sequence[str] = ()) -> tuple[Predic
     """
     wanted = mechanisms or (AUTO, *names())
     real = {name: _resolve(assumed, name) for name in wanted}
-    found = {name: _predict_one(assumed, name) for name in dict.fromkeys(filter(None, real.values()))}
+    found = {
+        name: _predict_one(assumed, name) for name in dict.fromkeys(filter(None, real.values()))
+    }
     return tuple(
         replace(prediction, mechanism=name)
         for name in wanted

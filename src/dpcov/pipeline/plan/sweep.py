@@ -22,7 +22,9 @@ FACTORS = tuple(
 """Budgets on the page, relative to the one that was asked for."""
 
 
-def sweep(assumptions: Sequence[Assumption], progress: Callable[[int, int], None] | None = None) -> PlanSweep:
+def sweep(
+    assumptions: Sequence[Assumption], progress: Callable[[int, int], None] | None = None
+) -> PlanSweep:
     """Predict every mechanism at a grid of budgets around the one of the assumptions.
 
     Parameters
@@ -54,7 +56,8 @@ def sweep(assumptions: Sequence[Assumption], progress: Callable[[int, int], None
         traces=tuple(assumed.trace for assumed in assumptions),
         mechanisms=mechanisms,
         stops=tuple(
-            _stop(first, budget, rows, mechanisms) for budget, rows in zip(budgets, found, strict=True)
+            _stop(first, budget, rows, mechanisms)
+            for budget, rows in zip(budgets, found, strict=True)
         ),
         start=budgets.index(first.budget),
     )
@@ -75,7 +78,10 @@ def _predictions(assumed: Assumption) -> dict[str, Prediction]:
 
 
 def _stop(
-    first: Assumption, budget: Budget, rows: Sequence[dict[str, Prediction]], mechanisms: Sequence[str]
+    first: Assumption,
+    budget: Budget,
+    rows: Sequence[dict[str, Prediction]],
+    mechanisms: Sequence[str],
 ) -> PlanStop:
     choice = choose(first.problem, budget)
     amount = budget.epsilon if budget.rho is None else budget.rho

@@ -63,7 +63,9 @@ def _basic(spends: Sequence[Spend], epsilon: Fraction) -> Fraction | None:
     total = sum(promise.epsilon for promise in promises if not isinstance(promise, ZCDP))
     if total > epsilon:
         return None
-    return sum((promise.delta for promise in promises if isinstance(promise, ApproxDP)), Fraction(0))
+    return sum(
+        (promise.delta for promise in promises if isinstance(promise, ApproxDP)), Fraction(0)
+    )
 
 
 def _zcdp(spends: Sequence[Spend], epsilon: Fraction) -> Fraction:
@@ -111,7 +113,9 @@ def _trusted(delta: float, n_spends: int, largest_alone: Fraction) -> Fraction:
         raise NumericError("The composition could not be computed reliably; nothing was spent.")
     bound = Fraction(delta) + n_spends * _FFT_MARGIN
     if bound < largest_alone:
-        raise NumericError("The composition came out smaller than one of its releases; nothing was spent.")
+        raise NumericError(
+            "The composition came out smaller than one of its releases; nothing was spent."
+        )
     return min(Fraction(1), bound)
 
 
@@ -129,7 +133,8 @@ def _distribution(library: Any, spend: Spend) -> Any:
         if spend.noise_multiplier < _SMALLEST_MULTIPLIER:
             return None
         return library.privacy_loss_distribution.from_gaussian_mechanism(
-            standard_deviation=_float_down(spend.noise_multiplier), value_discretization_interval=_INTERVAL
+            standard_deviation=_float_down(spend.noise_multiplier),
+            value_discretization_interval=_INTERVAL,
         )
     promise = spend.promise
     if isinstance(promise, ZCDP) or promise.epsilon > _LARGEST_LOSS:

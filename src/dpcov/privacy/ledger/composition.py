@@ -86,7 +86,9 @@ def limit(composition: Composition, total: Promise) -> Amounts:
     return {"delta": total.delta}
 
 
-def spent(composition: Composition, total: Promise, spends: Iterable[Spend] | Mapping[Spend, int]) -> Amounts:
+def spent(
+    composition: Composition, total: Promise, spends: Iterable[Spend] | Mapping[Spend, int]
+) -> Amounts:
     """Return what these releases (or so many of each kind) cost together, in the units of this rule, rounded up."""
     counted = Counter(spends)
     if composition == "planned":

@@ -138,7 +138,9 @@ class Ledger:
         self._store.create()
         with self._store.writing() as transaction:
             if transaction.dataset(dataset) is not None:
-                raise LedgerError("This dataset already has an account. Its total cannot be changed.")
+                raise LedgerError(
+                    "This dataset already has an account. Its total cannot be changed."
+                )
             transaction.add_dataset(record)
 
     def datasets(self) -> tuple[Dataset, ...]:
@@ -188,7 +190,9 @@ class Ledger:
             ]
         return replace(found, problems=tuple(overspent))
 
-    def reserve(self, dataset: str, spend: Spend, neighbors: Neighbors, *, note: str = "") -> Reservation:
+    def reserve(
+        self, dataset: str, spend: Spend, neighbors: Neighbors, *, note: str = ""
+    ) -> Reservation:
         """Pay for one release, or raise LedgerError; there is no refund.
 
         Parameters
@@ -203,7 +207,9 @@ class Ledger:
             For the custodian's own use; must not contain anything from the data.
         """
         if len(note) > LONGEST_TEXT or "\x00" in note or not _is_unicode(note):
-            raise LedgerError(f"The note is longer than {LONGEST_TEXT} characters, or not text. Shorten it.")
+            raise LedgerError(
+                f"The note is longer than {LONGEST_TEXT} characters, or not text. Shorten it."
+            )
         with self._store.writing() as transaction:
             composition = _allowed_composition(transaction, dataset, spend, neighbors)
             if _require_dataset(transaction, dataset).composition is None:
@@ -256,7 +262,9 @@ def _open_store(place: str | Path) -> LedgerStore:
         from dpcov.privacy.ledger.postgres import SCHEMES, LedgerServer
 
         if not place.startswith(SCHEMES):
-            raise UsageError("A ledger is a file, or a database named as postgresql://USER@HOST/NAME.")
+            raise UsageError(
+                "A ledger is a file, or a database named as postgresql://USER@HOST/NAME."
+            )
         return LedgerServer(place)
     return LedgerFile(Path(place))
 
@@ -269,7 +277,9 @@ def _require_dataset(transaction: LedgerTransaction, name: str) -> Dataset:
     # Other names cannot be created, and may not even be text.
     account = transaction.dataset(name) if name.isprintable() else None
     if account is None:
-        raise LedgerError("The ledger has no account of this name. Use `dpcov ledger list` to see the names.")
+        raise LedgerError(
+            "The ledger has no account of this name. Use `dpcov ledger list` to see the names."
+        )
     return account
 
 

@@ -32,9 +32,7 @@ _LOST = (
     "The ledger's server does not answer, refuses, or ended the connection. Check the URL, the user and the password. "
     "If this happened in mid-work, look at `show`: whatever is listed there counts as spent."
 )
-_READ_ONLY = (
-    "The ledger cannot be written, so nothing may be spent. Ask for the right to write to its tables."
-)
+_READ_ONLY = "The ledger cannot be written, so nothing may be spent. Ask for the right to write to its tables."
 _SERVER_HINTS = {
     "53100": "The disk of the ledger's server is full; nothing was spent. Free some space and try again.",
     "55P03": "Another process holds the ledger for too long; nothing was spent. Try again.",
@@ -53,12 +51,17 @@ class LedgerServer(LedgerStore):
         self._sqlalchemy: Any = _import("sqlalchemy")
         _import("psycopg")
         with self._explained():
-            parsed = self._sqlalchemy.engine.make_url(url.replace("postgres://", "postgresql://", 1))
+            parsed = self._sqlalchemy.engine.make_url(
+                url.replace("postgres://", "postgresql://", 1)
+            )
             self._engine = self._sqlalchemy.create_engine(
                 parsed.set(drivername="postgresql+psycopg"),
                 poolclass=self._sqlalchemy.pool.NullPool,
                 hide_parameters=True,
-                connect_args={"connect_timeout": _CONNECT_SECONDS, "application_name": "dpcov-ledger"},
+                connect_args={
+                    "connect_timeout": _CONNECT_SECONDS,
+                    "application_name": "dpcov-ledger",
+                },
             )
 
     def create(self) -> None:
@@ -106,7 +109,9 @@ class LedgerServer(LedgerStore):
             yield
         except self._sqlalchemy.exc.SQLAlchemyError as error:
             state = getattr(getattr(error, "orig", None), "sqlstate", None) or ""
-            hint = next((hint for prefix, hint in _SERVER_HINTS.items() if state.startswith(prefix)), _LOST)
+            hint = next(
+                (hint for prefix, hint in _SERVER_HINTS.items() if state.startswith(prefix)), _LOST
+            )
             raise LedgerError(f"{hint} ({state or type(error).__name__})") from None
 
 

@@ -40,7 +40,9 @@ def check_room(composition: Composition, total: Promise, earlier: Spends, new: S
         )
 
 
-def has_room(composition: Composition, total: Promise, earlier: Spends, new: Spend, copies: int = 1) -> bool:
+def has_room(
+    composition: Composition, total: Promise, earlier: Spends, new: Spend, copies: int = 1
+) -> bool:
     """Whether so many releases of a kind may follow the earlier ones."""
     available = limit(composition, total)
     after = spent(composition, total, Counter(earlier) + Counter({new: copies}))
@@ -90,7 +92,11 @@ def largest_release(
 
     def fits(step: int) -> bool:
         return has_room(
-            composition, total, counted, _typical(_promise(total, _grid(total, step), delta)), copies
+            composition,
+            total,
+            counted,
+            _typical(_promise(total, _grid(total, step), delta)),
+            copies,
         )
 
     if not fits(0):

@@ -22,9 +22,7 @@ _TRIGGERS = tuple(
     for change in ("UPDATE", "DELETE")
 )
 
-_BROKEN = (
-    "The ledger file is damaged or is not a dpcov ledger. Restore it from a backup; spend nothing until then."
-)
+_BROKEN = "The ledger file is damaged or is not a dpcov ledger. Restore it from a backup; spend nothing until then."
 _HINTS = {
     "SQLITE_NOTADB": _BROKEN,
     "SQLITE_CORRUPT": _BROKEN,
@@ -69,7 +67,9 @@ class LedgerFile(LedgerStore):
     @contextlib.contextmanager
     def _opened(self, mode: str) -> Iterator[sqlite3.Connection]:
         if not _is_file(self._path):
-            raise LedgerError("There is no ledger at this path. Create one with `dpcov ledger create`.")
+            raise LedgerError(
+                "There is no ledger at this path. Create one with `dpcov ledger create`."
+            )
         with self._transaction(mode) as connection:
             _check_format(connection)
             yield connection
@@ -141,5 +141,9 @@ def _check_format(connection: sqlite3.Connection) -> None:
     if connection.execute("PRAGMA quick_check").fetchall() != [("ok",)]:
         raise LedgerError(_BROKEN)
     if not _has_tables(connection):
-        raise LedgerError("This file is empty and not a ledger. Create one with `dpcov ledger create`.")
-    ledger_store.check_version(connection.execute("SELECT name, version FROM ledger_format").fetchone())
+        raise LedgerError(
+            "This file is empty and not a ledger. Create one with `dpcov ledger create`."
+        )
+    ledger_store.check_version(
+        connection.execute("SELECT name, version FROM ledger_format").fetchone()
+    )

@@ -98,7 +98,9 @@ def make_tables(run: Statements, triggers: Iterable[str]) -> None:
     for statement in (*_TABLES, *triggers):
         run.change(statement)
     run.change(
-        "INSERT INTO ledger_format VALUES (:name, :version)", name=_FORMAT_NAME, version=FORMAT_VERSION
+        "INSERT INTO ledger_format VALUES (:name, :version)",
+        name=_FORMAT_NAME,
+        version=FORMAT_VERSION,
     )
     run.change("INSERT INTO trail_head VALUES (0, 0, :digest)", digest=GENESIS)
 
@@ -108,7 +110,9 @@ def check_version(row: tuple[Any, ...] | None) -> None:
     if row is None or row[0] != _FORMAT_NAME:
         raise LedgerError(DAMAGED)
     if row[1] != FORMAT_VERSION:
-        raise LedgerError("The ledger was written by another version of dpcov. Upgrade dpcov and try again.")
+        raise LedgerError(
+            "The ledger was written by another version of dpcov. Upgrade dpcov and try again."
+        )
 
 
 class LedgerTransaction:
@@ -144,7 +148,9 @@ class LedgerTransaction:
     def spends(self, dataset: str) -> Counter[Spend]:
         """Return what the dataset's releases cost, equal ones counted together."""
         kinds = (*SPEND_FIELDS, "state")
-        query = _select((*kinds, "count(*)"), "entry", f"WHERE dataset = :dataset GROUP BY {_names(kinds)}")
+        query = _select(
+            (*kinds, "count(*)"), "entry", f"WHERE dataset = :dataset GROUP BY {_names(kinds)}"
+        )
         counted: Counter[Spend] = Counter()
         for *values, state, count in self._run.rows(query, dataset=dataset):
             read_state(state)
@@ -174,7 +180,9 @@ class LedgerTransaction:
 
     def mark_drawn(self, entry: int, drawn_at: str) -> None:
         """Move a release from reserved to drawn."""
-        change = "UPDATE entry SET state = 'drawn', drawn_at = :at WHERE id = :id AND state = 'reserved'"
+        change = (
+            "UPDATE entry SET state = 'drawn', drawn_at = :at WHERE id = :id AND state = 'reserved'"
+        )
         _require_one(self._run.change(change, at=drawn_at, id=entry))
         self._append("drawn", self._dataset_of(entry), entry, drawn_at, canonical({}))
 
@@ -191,7 +199,8 @@ class LedgerTransaction:
         datasets = self._run.rows(_select(DATASET_FIELDS, "dataset"))
         accounts = [dict(zip(DATASET_FIELDS, row, strict=True)) for row in datasets]
         entries = (
-            dict(zip(ENTRY_FIELDS, row, strict=True)) for row in self._pages("entry", "id", ENTRY_FIELDS)
+            dict(zip(ENTRY_FIELDS, row, strict=True))
+            for row in self._pages("entry", "id", ENTRY_FIELDS)
         )
         return audit(self._events(), self._head, accounts, entries, receipt)
 
@@ -232,7 +241,9 @@ class LedgerTransaction:
 
     def _insert(self, table: str, row: Row) -> None:
         places = _names(tuple(f":{name}" for name in row))
-        self._run.change(" ".join(("INSERT INTO", table, f"({_names(tuple(row))}) VALUES ({places})")), **row)
+        self._run.change(
+            " ".join(("INSERT INTO", table, f"({_names(tuple(row))}) VALUES ({places})")), **row
+        )
 
     def _read_head(self, lock: str) -> Head:
         rows = self._run.rows(_select(("events", "entries", "digest"), "trail_head", lock))
@@ -267,4 +278,6 @@ def _event(row: tuple[Any, ...]) -> Event:
 
 def _require_one(touched: int) -> None:
     if touched != 1:
-        raise LedgerError("This ledger entry has already moved on. Reserve a new one for a new release.")
+        raise LedgerError(
+            "This ledger entry has already moved on. Reserve a new one for a new release."
+        )

@@ -91,7 +91,11 @@ class _Replay:
         details = json.loads(event.details)
         match event.kind:
             case "created" if event.dataset not in self.datasets:
-                self.datasets[event.dataset] = {"name": event.dataset, "created_at": event.at, **details}
+                self.datasets[event.dataset] = {
+                    "name": event.dataset,
+                    "created_at": event.at,
+                    **details,
+                }
             case "ruled" if event.dataset in self.datasets:
                 self.datasets[event.dataset] |= details
             case "reserved" if event.entry is not None and event.dataset in self.datasets:
@@ -113,12 +117,16 @@ class _Replay:
 
 def canonical(value: Any) -> str:
     """Return the one JSON text of a value: sorted keys, no blanks, ASCII only."""
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
+    return json.dumps(
+        value, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False
+    )
 
 
 def created_details(row: Mapping[str, Any]) -> str:
     """Return what the event of a new dataset holds beside its name and time."""
-    return canonical({name: row[name] for name in DATASET_FIELDS if name not in ("name", "created_at")})
+    return canonical(
+        {name: row[name] for name in DATASET_FIELDS if name not in ("name", "created_at")}
+    )
 
 
 def reserved_details(row: Mapping[str, Any]) -> str:
@@ -230,7 +238,9 @@ def _compare(
         elif dict(accounts[name]) != told:
             faults.append(_difference("an account", told, accounts[name]))
     if intact:
-        faults += ["an account is unknown to the trail" for name in accounts if name not in replay.datasets]
+        faults += [
+            "an account is unknown to the trail" for name in accounts if name not in replay.datasets
+        ]
     if len(faults) > _SHOWN:
         faults = [*faults[:_SHOWN], f"and {len(faults) - _SHOWN} more differences"]
     return faults, confirmed
@@ -246,5 +256,7 @@ def _difference(what: str, told: Mapping[str, Any] | None, row: Mapping[str, Any
 def _read_receipt(receipt: str) -> tuple[int, str]:
     number, _, digest = receipt.strip().partition(":")
     if not number.isascii() or not number.isdigit() or len(digest) != len(GENESIS):
-        raise UsageError("A receipt reads NUMBER:DIGEST, as `dpcov ledger verify` printed it. Copy it whole.")
+        raise UsageError(
+            "A receipt reads NUMBER:DIGEST, as `dpcov ledger verify` printed it. Copy it whole."
+        )
     return int(number), digest

@@ -40,14 +40,18 @@ def shrunk_covariance(estimate: UnitEstimate, intercept_is_public: float | None)
         parts=_compressed_parts(estimate.parts, centering),
         joint_trace=None,
     )
-    return centering.assemble(shrunk(compressed)[0] if len(compressed.matrix) else compressed.matrix)
+    return centering.assemble(
+        shrunk(compressed)[0] if len(compressed.matrix) else compressed.matrix
+    )
 
 
 def _compressed_parts(parts: tuple[Part, ...], centering: Centering) -> tuple[Part, ...]:
     """All parts on the complement; what the mean leaves there is taken from the part with the largest trace."""
     compressed = [_compressed(part, centering) for part in parts]
     if compressed:
-        most = max(range(len(compressed)), key=lambda place: float(np.trace(compressed[place].matrix)))
+        most = max(
+            range(len(compressed)), key=lambda place: float(np.trace(compressed[place].matrix))
+        )
         part, leak = compressed[most], centering.leak
         trace = None if part.trace is None else part.trace - float(np.trace(leak))
         compressed[most] = replace(part, matrix=part.matrix - leak, trace=trace)

@@ -62,9 +62,14 @@ class Centering:
 
     def __post_init__(self) -> None:
         with np.errstate(all="ignore"):
-            usable = self.unit > 0 and np.isfinite([*(self.noisy / self.unit).flat, self.mean_variance]).all()
+            usable = (
+                self.unit > 0
+                and np.isfinite([*(self.noisy / self.unit).flat, self.mean_variance]).all()
+            )
         if not usable:
-            raise NumericError("The intercept is too small beside the other entries to be divided by.")
+            raise NumericError(
+                "The intercept is too small beside the other entries to be divided by."
+            )
 
     @cached_property
     def mean(self) -> Array:
@@ -170,7 +175,9 @@ class Centering:
         """Covariance between the complement and the direction, shape (d - 1,)."""
         level, share = self._level, 1.0 if self._top is None else self._share_outside
         cross = self.complement.T @ self.noisy @ self.along / self.unit - self.mean_outside * level
-        return _shrunk_cross(cross, block, self.mean_variance * (1.0 + self.mean_variance + share * level**2))
+        return _shrunk_cross(
+            cross, block, self.mean_variance * (1.0 + self.mean_variance + share * level**2)
+        )
 
     def _own(self) -> float:
         """Variance along the direction."""

@@ -48,7 +48,9 @@ def least_risk_curve(spectrum: NoisySpectrum, pieces: int) -> SpectralEstimate:
     quadratic = heights.T @ heights + weight * np.outer(totals, totals)
     linear = _target(spectrum) @ heights - 2.0 * v * divergence + weight * values.sum() * totals
     coefficients = nonnegative_minimizer(quadratic, linear)
-    return _differentiated(spectrum, basis.only(coefficients > 0.0), coefficients[coefficients > 0.0])
+    return _differentiated(
+        spectrum, basis.only(coefficients > 0.0), coefficients[coefficients > 0.0]
+    )
 
 
 def _trace_weight(spectrum: NoisySpectrum) -> float:
@@ -61,7 +63,9 @@ def _target(spectrum: NoisySpectrum) -> Array:
     return spectrum.separated if spectrum.excess is None else spectrum.separated - spectrum.excess
 
 
-def _differentiated(spectrum: NoisySpectrum, basis: CurveBasis, coefficients: Array) -> SpectralEstimate:
+def _differentiated(
+    spectrum: NoisySpectrum, basis: CurveBasis, coefficients: Array
+) -> SpectralEstimate:
     """The curve's values and derivatives; ``basis`` holds the curves in use only."""
     v, values, weight = spectrum.off_diagonal_variance, spectrum.separated, _trace_weight(spectrum)
     heights, totals = basis.heights, basis.heights.sum(axis=0)
@@ -90,14 +94,18 @@ def _factor(quadratic: Array, scale: Array) -> Array:
 
     With fewer eigenvalues than curves it is singular; the ridge keeps the factor without moving the fit.
     """
-    return np.asarray(np.linalg.cholesky(quadratic / np.outer(scale, scale) + RIDGE * np.eye(scale.size)))
+    return np.asarray(
+        np.linalg.cholesky(quadratic / np.outer(scale, scale) + RIDGE * np.eye(scale.size))
+    )
 
 
 def nonnegative_minimizer(quadratic: Array, linear: Array) -> Array:
     """Minimize cᵀAc − 2bᵀc over c ≥ 0; curves that vanish at all eigenvalues get weight 0."""
     # scipy's nnls does not check its input, and writes out of bounds where it is empty or not finite.
     if not (np.isfinite(quadratic).all() and np.isfinite(linear).all()):
-        raise NumericError("The shrinkage curve has no finite fit. Read the release with another post.")
+        raise NumericError(
+            "The shrinkage curve has no finite fit. Read the release with another post."
+        )
     norms = np.sqrt(np.diag(quadratic))
     if not norms.any():
         return np.zeros(norms.size)
@@ -108,7 +116,9 @@ def nonnegative_minimizer(quadratic: Array, linear: Array) -> Array:
     try:
         weights, _ = nnls(factor.T, target, maxiter=50 * scale.size)
     except RuntimeError as error:
-        raise NumericError("The shrinkage curve did not converge. Use project_psd_trace instead.") from error
+        raise NumericError(
+            "The shrinkage curve did not converge. Use project_psd_trace instead."
+        ) from error
     solution = np.zeros(norms.size)
     solution[used] = weights / scale
     return solution

@@ -87,7 +87,9 @@ class MomentNoise:
     def _of_diagonals(self, *coefficients: Array) -> Array:
         """Variance of a sum of diagonal entries, each times its coefficient."""
         own = self.diagonal - self.between_diagonals
-        squares = own * sum(c**2 for c in coefficients) + self.between_diagonals * sum(coefficients) ** 2
+        squares = (
+            own * sum(c**2 for c in coefficients) + self.between_diagonals * sum(coefficients) ** 2
+        )
         return np.asarray(squares)
 
 
@@ -146,7 +148,9 @@ def mean_noise(means: Array, noise: MomentNoise) -> Array:
 def deviation_noise(means: Array, variances: Array, noise: MomentNoise) -> Array:
     """Standard deviation of the noise on standard deviations; NaN where a variance is not positive."""
     through_intercept = (means**2 - variances) * noise.intercept_is_noisy
-    variance = 4 * means**2 * noise.off_diagonal + noise._of_diagonals(np.ones_like(means), through_intercept)
+    variance = 4 * means**2 * noise.off_diagonal + noise._of_diagonals(
+        np.ones_like(means), through_intercept
+    )
     usable = np.where(variances > 0, variances, np.nan)
     return np.asarray(np.sqrt(variance) / noise.intercept / (2 * np.sqrt(usable)))
 
@@ -161,7 +165,9 @@ def correlation_noise(means: Array, covariance: Array, noise: MomentNoise) -> Ar
     squares = scale**2 + through_mean**2 + through_mean.T**2
     own, shares = -r / 2 * precision[:, None], means**2 * precision
     through_intercept = scale * np.outer(means, means) - r / 2 * (shares[:, None] + shares[None, :])
-    through_diagonals = noise._of_diagonals(own, own.T, through_intercept * noise.intercept_is_noisy)
+    through_diagonals = noise._of_diagonals(
+        own, own.T, through_intercept * noise.intercept_is_noisy
+    )
     deviation: Array = np.sqrt(squares * noise.off_diagonal + through_diagonals) / noise.intercept
     np.fill_diagonal(deviation, np.where(variances > 0, 0.0, np.nan))
     return deviation

@@ -148,7 +148,9 @@ def _estimate(observation: _Observation, shape: Array, known_error: float) -> Nu
     """Choose between zero, the shape and the shrunk spectrum; average the last two where their risks are close."""
     if not observation.is_present(shape, known_error):
         squared_trace = observation.trace**2 - observation.trace_variance
-        return NuclearEstimate(matrix=np.zeros_like(shape), expected_squared_error=max(squared_trace, 0.0))
+        return NuclearEstimate(
+            matrix=np.zeros_like(shape), expected_squared_error=max(squared_trace, 0.0)
+        )
     shaped = _shaped(observation, shape)
     needed = VISIBLE_WITH_TRACE if observation.knows_its_trace else VISIBLE
     if observation.trace < needed * ullman.weakest_visible(len(shape)) * observation.scale:
@@ -182,7 +184,9 @@ def _shaped(observation: _Observation, shape: Array) -> NuclearEstimate:
     products = np.array([[float(np.vdot(a, b)) for a in directions] for b in directions])
     components = np.array([float(np.vdot(a, observation.matrix)) for a in directions])
     weights = nonnegative_minimizer(products, components)
-    matrix = sum((w * a for w, a in zip(weights, directions, strict=True)), start=np.zeros_like(shape))
+    matrix = sum(
+        (w * a for w, a in zip(weights, directions, strict=True)), start=np.zeros_like(shape)
+    )
     residual = float(np.sum((matrix - observation.matrix) ** 2))
     freedom = 2.0 * observation.unit_variance * int(np.count_nonzero(weights))
     return NuclearEstimate(
@@ -200,4 +204,6 @@ def _shrunk(observation: _Observation) -> NuclearEstimate:
         excess=ullman.excess(values, observation.scale),
     )
     result = shrink_spectrum(spectrum, vectors)
-    return NuclearEstimate(matrix=result.matrix, expected_squared_error=result.expected_squared_error)
+    return NuclearEstimate(
+        matrix=result.matrix, expected_squared_error=result.expected_squared_error
+    )

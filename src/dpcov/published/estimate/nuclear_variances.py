@@ -47,7 +47,9 @@ def entry_variances(shape: SymmetrizedShape, dimension: int) -> tuple[float, flo
         # Entries of Z are uncorrelated, each of variance E ||Z||_F**2 / d**2.
         each = _square_mean_square(d) / d**2
         return each, each / 2
-    squared, trace = _gauge(d) if shape == "gauge" else (ullman.mean_square(d), ullman.trace_variance(d))
+    squared, trace = (
+        _gauge(d) if shape == "gauge" else (ullman.mean_square(d), ullman.trace_variance(d))
+    )
     if d == 1:
         return squared, squared / 2
     off_diagonal = (squared - trace / d) / ((d - 1) * (d + 2))

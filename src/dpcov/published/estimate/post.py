@@ -116,7 +116,9 @@ def unit_estimate(statistics: NoisyStatistics, n_rows: int | None) -> UnitEstima
         n_rows=rows,
         **law,
         parts=_single_part(statistics, unit / rows, variance),
-        trace_bound=_trace_bound(float(np.trace(matrix)) / rows, len(matrix) * variance, statistics),
+        trace_bound=_trace_bound(
+            float(np.trace(matrix)) / rows, len(matrix) * variance, statistics
+        ),
     )
 
 
@@ -148,10 +150,15 @@ def _law(law: NoiseLaw, step: float) -> dict[str, Any]:
     }
 
 
-def _single_part(statistics: NoisyStatistics, unit: float, diagonal_variance: float) -> tuple[Part, ...]:
+def _single_part(
+    statistics: NoisyStatistics, unit: float, diagonal_variance: float
+) -> tuple[Part, ...]:
     """The whole matrix as one part, if its noise is isotropic."""
     assert statistics.noise is not None
-    diagonal, off = int(statistics.noise.diagonal_variance), int(statistics.noise.off_diagonal_variance)
+    diagonal, off = (
+        int(statistics.noise.diagonal_variance),
+        int(statistics.noise.off_diagonal_variance),
+    )
     if diagonal != 2 * off or "gaussian" not in statistics.noise.family:
         return ()
     trace = statistics.noise.trace_variance
@@ -168,7 +175,10 @@ def _single_part(statistics: NoisyStatistics, unit: float, diagonal_variance: fl
 def _strata_estimate(statistics: NoisyStatistics, n_rows: int | None) -> UnitEstimate:
     """Bring every group of shells to common units; what was dropped is estimated as zero."""
     assert statistics.noise is not None
-    arrays, rows = statistics.arrays, float(n_rows) if n_rows is not None else _noisy_count(statistics)
+    arrays, rows = (
+        statistics.arrays,
+        float(n_rows) if n_rows is not None else _noisy_count(statistics),
+    )
     step = statistics.radius**2 / 4.0**statistics.lattice_bits / rows
     dropped = 2.0**statistics.dropped_bits
     law = statistics.noise
@@ -215,7 +225,9 @@ def _trace_bound(trace: float, variance: float, statistics: NoisyStatistics) -> 
 
     Traces of rows that were shortened (a radius below 1) bound nothing but those.
     """
-    return min(1.0, max(0.0, trace) + ONE_IN_FORTY * sqrt(variance)) if statistics.radius == 1 else 1.0
+    return (
+        min(1.0, max(0.0, trace) + ONE_IN_FORTY * sqrt(variance)) if statistics.radius == 1 else 1.0
+    )
 
 
 def _joint_trace(arrays: Mapping[str, PublishedArray], unit: float) -> float | None:
@@ -286,7 +298,9 @@ def _shrunk_nuclear(parts: tuple[Part, ...]) -> tuple[Array, float]:
             largest_trace=part.largest_trace,
         )
         for part in parts
-        if part.nuclear_scale is not None and part.trace is not None and part.trace_variance is not None
+        if part.nuclear_scale is not None
+        and part.trace is not None
+        and part.trace_variance is not None
     )
     return _within_ball(result.matrix, parts), result.expected_squared_error
 
@@ -312,7 +326,9 @@ def _merge_trace(matrix: Array, trace: float) -> Array:
     return merged
 
 
-def thresholded(estimate: UnitEstimate, matrix: Array, options: PostOptions, *, unit: float = 1.0) -> Array:
+def thresholded(
+    estimate: UnitEstimate, matrix: Array, options: PostOptions, *, unit: float = 1.0
+) -> Array:
     """Threshold off-diagonal entries, then set negative eigenvalues to zero (Wang, Xu, Yang 2019, Algorithm 1).
 
     Parameters
@@ -328,7 +344,9 @@ def thresholded(estimate: UnitEstimate, matrix: Array, options: PostOptions, *, 
     """
     variance = estimate.off_diagonal_variance
     if not estimate.noise_is_normal or not variance:
-        raise UsageError("This release cannot be thresholded: its noise is not Gaussian. Use another post.")
+        raise UsageError(
+            "This release cannot be thresholded: its noise is not Gaussian. Use another post."
+        )
     rules: tuple[Rule, ...] = ("hard", "soft") if options.rule == "best" else (options.rule,)
     if options.gamma is None:
         return project_psd(

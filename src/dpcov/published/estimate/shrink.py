@@ -121,7 +121,9 @@ def expected_squared_error(
 def shrink_spectrum(spectrum: NoisySpectrum, vectors: Array) -> ShrinkResult:
     """Shrink an eigendecomposition whose noise law is known."""
     averaged = _shrunk_values(spectrum)
-    return _result(EigenSystem(averaged.values, vectors), risk=averaged.risk, weights=averaged.weights)
+    return _result(
+        EigenSystem(averaged.values, vectors), risk=averaged.risk, weights=averaged.weights
+    )
 
 
 class _Averaged(NamedTuple):
@@ -171,13 +173,17 @@ def _projected(values: Array) -> SpectralEstimate:
 
 def _average_weights(risks: Mapping[str, float], spectrum: NoisySpectrum) -> dict[str, float]:
     least = min(risks.values())
-    temperature = 4.0 * max(spectrum.largest_variance, SMALLEST_SHARE * spectrum.off_diagonal_variance)
+    temperature = 4.0 * max(
+        spectrum.largest_variance, SMALLEST_SHARE * spectrum.off_diagonal_variance
+    )
     shares = {name: float(np.exp((least - risk) / temperature)) for name, risk in risks.items()}
     total = sum(shares.values())
     return {name: share / total for name, share in shares.items() if share > 0.0}
 
 
-def _with_trace(values: Array, v: float, trace: float | None, trace_variance: float | None) -> NoisySpectrum:
+def _with_trace(
+    values: Array, v: float, trace: float | None, trace_variance: float | None
+) -> NoisySpectrum:
     """Move the eigenvalues along I so that their sum is the best combination of tr(noisy) and ``trace``."""
     d = values.size
     own_variance = 2.0 * v * d
@@ -203,5 +209,8 @@ def _variance(value: float) -> float:
 
 def _result(system: EigenSystem, *, risk: float, weights: Mapping[str, float]) -> ShrinkResult:
     return ShrinkResult(
-        eigenvalues=system.values, eigenvectors=system.vectors, expected_squared_error=risk, weights=weights
+        eigenvalues=system.values,
+        eigenvectors=system.vectors,
+        expected_squared_error=risk,
+        weights=weights,
     )

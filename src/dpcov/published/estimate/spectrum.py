@@ -10,7 +10,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcov.published.estimate.entry_noise import MomentNoise, clear_of_noise, largest_noise_eigenvalue
+from dpcov.published.estimate.entry_noise import (
+    MomentNoise,
+    clear_of_noise,
+    largest_noise_eigenvalue,
+)
 
 Array = NDArray[np.float64]
 

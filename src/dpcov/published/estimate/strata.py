@@ -34,7 +34,12 @@ from numpy.typing import ArrayLike
 
 from dpcov.errors import UsageError
 from dpcov.published.estimate.stratum import NoisyMatrix, Stratum, pool, with_joint_trace
-from dpcov.published.estimate.structured import Candidate, blended, guided_candidates, sparse_candidate
+from dpcov.published.estimate.structured import (
+    Candidate,
+    blended,
+    guided_candidates,
+    sparse_candidate,
+)
 from dpcov.published.linalg.project import project_psd
 from dpcov.published.linalg.symmetric import Array, is_positive_definite, symmetrize
 
@@ -146,7 +151,9 @@ def shrink_strata(
     strata = _observations(noisy, off_diagonal_variances, traces, trace_variances)
     kept = _with_evidence(_comparable_runs(strata), clearest_is_inhabited)
     if joint_trace is not None:
-        sharpened = iter(with_joint_trace([stratum for run in kept for stratum in run], joint_trace))
+        sharpened = iter(
+            with_joint_trace([stratum for run in kept for stratum in run], joint_trace)
+        )
         kept = [[next(sharpened) for _ in run] for run in kept]
     zero = np.zeros_like(strata[0].noisy)
     parts, total, residual = list[_Part](), zero, zero
@@ -155,7 +162,9 @@ def shrink_strata(
         parts += chosen
         total = sum((part.estimate.matrix for part in chosen), start=total)
         residual = sum((part.residual for part in chosen), start=residual)
-    dropped = set(range(len(strata))) - {member for part in parts for member in part.stratum.members}
+    dropped = set(range(len(strata))) - {
+        member for part in parts for member in part.stratum.members
+    }
     groups = [
         StratumGroup(
             members=part.stratum.members,
@@ -164,7 +173,9 @@ def shrink_strata(
         )
         for part in parts
     ]
-    groups += [StratumGroup(members=(index,), matrix=zero, expected_squared_error=0.0) for index in dropped]
+    groups += [
+        StratumGroup(members=(index,), matrix=zero, expected_squared_error=0.0) for index in dropped
+    ]
     return StrataResult(
         matrix=total, groups=tuple(groups), expected_squared_error=_expected_squared_error(parts)
     )
@@ -272,7 +283,9 @@ def _estimated(stratum: Stratum, guide: Array) -> _Part:
     guided = guided_candidates(stratum.noisy, off_diagonal_variance=stratum.variance, guide=guide)
     others = list(guided.values())
     least = min(candidate.risk for candidate in others)
-    counts = exp(min(0.0, least - stratum.shrunk_risk()) / (8.0 * stratum.variance)) > NEGLIGIBLE_SHARE
+    counts = (
+        exp(min(0.0, least - stratum.shrunk_risk()) / (8.0 * stratum.variance)) > NEGLIGIBLE_SHARE
+    )
     found = [_own(stratum), *others] if counts else others
     return _Part(stratum=stratum, estimate=_averaged(found, stratum.variance))
 
@@ -288,7 +301,10 @@ def _perhaps_sparse(own: Candidate, stratum: Stratum) -> Candidate:
         return own
     trace, trace_std = stratum.best_trace()
     sparse = sparse_candidate(
-        stratum.noisy, off_diagonal_variance=stratum.variance, trace=trace, trace_variance=trace_std**2
+        stratum.noisy,
+        off_diagonal_variance=stratum.variance,
+        trace=trace,
+        trace_variance=trace_std**2,
     )
     found = blended(own, sparse, stratum.variance)
     return own if found is own else _positive(found)
@@ -300,14 +316,19 @@ def _averaged(candidates: list[Candidate], variance: float) -> Candidate:
     shares = [exp((least - candidate.risk) / (8.0 * variance)) for candidate in candidates]
     weights = [share / sum(shares) for share in shares]
     mean = np.sum(
-        [weight * candidate.matrix for weight, candidate in zip(weights, candidates, strict=True)], axis=0
+        [weight * candidate.matrix for weight, candidate in zip(weights, candidates, strict=True)],
+        axis=0,
     )
     return _positive(
         Candidate(
             matrix=mean,
-            risk=sum(weight * candidate.risk for weight, candidate in zip(weights, candidates, strict=True)),
+            risk=sum(
+                weight * candidate.risk
+                for weight, candidate in zip(weights, candidates, strict=True)
+            ),
             guide_share=sum(
-                weight * candidate.guide_share for weight, candidate in zip(weights, candidates, strict=True)
+                weight * candidate.guide_share
+                for weight, candidate in zip(weights, candidates, strict=True)
             ),
         )
     )
@@ -337,7 +358,9 @@ def _observations(
     if (traces is None) != (trace_variances is None):
         raise UsageError("Give both traces and trace_variances, or neither.")
     known_traces = [None] * count if traces is None else _per_stratum(traces, count)
-    known_variances = [None] * count if trace_variances is None else _per_stratum(trace_variances, count)
+    known_variances = (
+        [None] * count if trace_variances is None else _per_stratum(trace_variances, count)
+    )
     return [
         Stratum(
             members=(index,),
@@ -353,7 +376,9 @@ def _observations(
 def _per_stratum(values: ArrayLike, count: int) -> list[float]:
     checked = np.asarray(values, dtype=np.float64)
     if checked.shape != (count,):
-        raise UsageError(f"Expected one number per stratum, shape ({count},), got shape {checked.shape}.")
+        raise UsageError(
+            f"Expected one number per stratum, shape ({count},), got shape {checked.shape}."
+        )
     if not (np.isfinite(checked).all()):
         raise UsageError("Variances and traces of strata must be finite numbers.")
     return [float(value) for value in checked]

@@ -132,7 +132,11 @@ def with_joint_trace(strata: Sequence[Stratum], joint_trace: float) -> list[Stra
     p_s counting both traces of a stratum, each one gets its marginal mean and variance; what the matrix itself knows
     is taken out again, because shrinking puts it in.
     """
-    known = [(s.noise_std, s.trace, s.trace_variance) for s in strata if s.trace is not None and s.variance]
+    known = [
+        (s.noise_std, s.trace, s.trace_variance)
+        for s in strata
+        if s.trace is not None and s.variance
+    ]
     if not known or len(known) < len(strata) or any(not variance for _, _, variance in known):
         return list(strata)
     own_precision = 1.0 / len(strata[0].noisy)
@@ -146,7 +150,9 @@ def with_joint_trace(strata: Sequence[Stratum], joint_trace: float) -> list[Stra
     traces = (mean * marginal - own * own_precision) / sharper
     return [
         replace(
-            stratum, trace=float(t) * stratum.noise_std, trace_variance=stratum.noise_std**2 / float(weight)
+            stratum,
+            trace=float(t) * stratum.noise_std,
+            trace_variance=stratum.noise_std**2 / float(weight),
         )
         for stratum, t, weight in zip(strata, traces, sharper, strict=True)
     ]

@@ -47,7 +47,9 @@ class Candidate:
     guide_share: float = 0.0
 
 
-def guided_candidates(noisy: Array, *, off_diagonal_variance: float, guide: Array) -> dict[str, Candidate]:
+def guided_candidates(
+    noisy: Array, *, off_diagonal_variance: float, guide: Array
+) -> dict[str, Candidate]:
     """Return the ``proportional`` and the ``aligned`` estimate of S from S + W and a guide.
 
     Parameters
@@ -64,14 +66,14 @@ def guided_candidates(noisy: Array, *, off_diagonal_variance: float, guide: Arra
     scale_risk = 2.0 * unit_variance if scale > 0.0 else 0.0
     proportional = Candidate(
         matrix=scale * guide,
-        risk=float(np.sum((noisy - scale * guide) ** 2)) - unit_variance * d * (d + 1) / 2 + scale_risk,
+        risk=float(np.sum((noisy - scale * guide) ** 2))
+        - unit_variance * d * (d + 1) / 2
+        + scale_risk,
         guide_share=scale,
     )
     shrunk = _shrink_blocks(noisy - scale * guide, eigh(guide).vectors[:, ::-1], unit_variance)
     aligned = Candidate(
-        matrix=scale * guide + shrunk.matrix,
-        risk=shrunk.risk + scale_risk,
-        guide_share=scale,
+        matrix=scale * guide + shrunk.matrix, risk=shrunk.risk + scale_risk, guide_share=scale
     )
     return {"proportional": proportional, "aligned": aligned}
 
@@ -91,9 +93,13 @@ def sparse_candidate(
         The best estimate of tr S, and its variance; it sets the mean of the diagonal.
     """
     d = len(noisy)
-    thresholded = choose_threshold(noisy, off_diagonal_variance=off_diagonal_variance, rules=("soft",))
+    thresholded = choose_threshold(
+        noisy, off_diagonal_variance=off_diagonal_variance, rules=("soft",)
+    )
     deviations = np.diagonal(noisy) - np.trace(noisy) / d
-    factor, diagonal_risk = _james_stein(float(deviations @ deviations), d - 1.0, 2.0 * off_diagonal_variance)
+    factor, diagonal_risk = _james_stein(
+        float(deviations @ deviations), d - 1.0, 2.0 * off_diagonal_variance
+    )
     estimate = thresholded.matrix
     np.fill_diagonal(estimate, trace / d + factor * deviations)
     choice = CHOICE_COST * off_diagonal_variance * d

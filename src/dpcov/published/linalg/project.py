@@ -81,7 +81,9 @@ def _vector(values: ArrayLike) -> Array:
     if checked.ndim != 1 or checked.size == 0:
         raise UsageError(f"Expected a vector with at least one entry, got shape {checked.shape}.")
     if not np.isfinite(checked).all():
-        raise NumericError("The vector holds NaN or infinite entries. Look for an overflow before this step.")
+        raise NumericError(
+            "The vector holds NaN or infinite entries. Look for an overflow before this step."
+        )
     return checked
 
 

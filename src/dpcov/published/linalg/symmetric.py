@@ -50,9 +50,13 @@ def square_matrix(matrix: ArrayLike) -> Array:
     """Return ``matrix`` as a float64 array after checking that it is square, not empty and finite."""
     checked = np.ascontiguousarray(matrix, dtype=np.float64)
     if checked.ndim != 2 or checked.shape[0] != checked.shape[1] or checked.shape[0] == 0:
-        raise UsageError(f"Expected a square matrix with at least one row, got shape {checked.shape}.")
+        raise UsageError(
+            f"Expected a square matrix with at least one row, got shape {checked.shape}."
+        )
     if not np.isfinite(checked).all():
-        raise NumericError("The matrix holds NaN or infinite entries. Look for an overflow before this step.")
+        raise NumericError(
+            "The matrix holds NaN or infinite entries. Look for an overflow before this step."
+        )
     return checked
 
 
@@ -135,7 +139,9 @@ def eigenvalues(matrix: ArrayLike) -> Array:
     try:
         return np.asarray(np.linalg.eigvalsh(symmetrize(matrix)))
     except np.linalg.LinAlgError as error:
-        raise NumericError("The eigenvalues did not converge. Rescale the matrix and retry.") from error
+        raise NumericError(
+            "The eigenvalues did not converge. Rescale the matrix and retry."
+        ) from error
 
 
 def correlation_of(covariance: Array, *, undefined: float = float("nan")) -> Array:
