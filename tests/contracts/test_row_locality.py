@@ -23,6 +23,7 @@ from dpcov.data.engines import parquet as parquet_module
 from dpcov.data.engines.local import GroupedRows
 from dpcov.data.gather import Gathering
 from dpcov.data.groups import Grouping, split_schema
+from dpcov.data.histograms import HistogramQuestion, Histograms, Window
 from dpcov.data.linear import LinearMap
 from dpcov.data.moments import Moments, MomentsSpec
 from dpcov.data.questions import MomentsQuestion
@@ -155,7 +156,7 @@ class Gatherer:
 
     def __init__(self, opens, folder, encoding=ENCODING, engine=None):
         self.folder, self.encoding, self.spec = folder, encoding, SPEC
-        self.linear, self.watched = None, True
+        self.linear, self.watched, self.windows = None, True, None
         self._opens, self._where = opens, Gathering(engine=engine, threads=1)
         self.alone = cache(lambda place: self([self.pool[place]]))
         self.pool = []
@@ -163,18 +164,24 @@ class Gatherer:
     @property
     def question(self):
         """What is asked; with a digest of the rows, which must add up like the moments."""
+        if self.windows:
+            return HistogramQuestion(windows=self.windows, watched=self.watched)
         return MomentsQuestion(spec=self.spec, linear=self.linear, watched=self.watched)
 
     def __call__(self, rows):
         """Moments, or None where the table is refused in plain words."""
         try:
-            return self._where.moments(self._opens(rows, self.folder), self.encoding, self.question)
+            return self._where.answer(self._opens(rows, self.folder), self.encoding, self.question)
         except DpcovError:
             return None
 
     def sum(self, places):
         """The sum, or None if a row is refused alone."""
-        total = Moments(self.encoding.n_features, self.spec, norm_bound=self.encoding.norm_bound)
+        total = (
+            Histograms(self.question)
+            if self.windows
+            else Moments(self.encoding.n_features, self.spec, norm_bound=self.encoding.norm_bound)
+        )
         for place in places:
             part = self.alone(place)
             if part is None:
@@ -232,6 +239,13 @@ def test_no_door_but_the_guessing_one_refuses_ordinary_rows(folder, request):
     for name in DOORS:
         made = gatherer_of(name, folder, request)
         assert (made(made.pool[:4]) is None) == (name == "duckdb_csv"), name
+
+
+@pytest.mark.parametrize("name", ["arrow_table", "pandas_objects", "csv", "sqlite", "dask_frame"])
+def test_histograms(name, folder):
+    made = gatherer_of(name, folder)
+    made.windows = tuple(Window(-1, 2, 64) for _ in ENCODING.encoder.value_columns)
+    check(made, 5)
 
 
 @pytest.mark.parametrize("name", ["arrow_table", "csv", "dask_frame"])

@@ -14,6 +14,7 @@ import numpy as np
 from dpcov.data.engines import Encoding, TableEncoding
 from dpcov.data.exact import ExactSum
 from dpcov.data.groups import split_schema
+from dpcov.data.histograms import HistogramQuestion
 from dpcov.data.moments import Moments, MomentsSpec
 from dpcov.data.questions import Ask, MomentsQuestion
 from dpcov.data.schema.schema import Schema
@@ -94,7 +95,7 @@ class Checkpoint:
         total.merge(other.moments)
         return replace(self, moments=total, parts={**self.parts, **other.parts})
 
-    def take(self, encoding: Encoding, question: MomentsQuestion) -> Moments:
+    def take(self, encoding: Encoding, question: MomentsQuestion | HistogramQuestion) -> Moments:
         """Return the moments if they are what a release asks for.
 
         Raises
@@ -106,7 +107,8 @@ class Checkpoint:
             raise UsageError(
                 "These moments were gathered with another schema or other groups. Use those they were gathered with."
             )
-        return Ask.saved(self.moments)(question)
+        answer: Moments = Ask.saved(self.moments)(question)  # type: ignore[assignment]
+        return answer
 
     def _encoding(self) -> TableEncoding:
         declared = Schema.loads(self.schema_toml)

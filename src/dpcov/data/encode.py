@@ -111,6 +111,36 @@ class Encoder:
             _shorten(encoded)
         return encoded
 
+    def column_values(self, block: Block) -> list[FloatMatrix]:
+        """Every column's own numbers, before anything depends on another column.
+
+        Returns
+        -------
+        list of (n_rows,) float64
+            Between -1 and 1 of the bounds for numbers and truth values; the code of a category; NaN where missing.
+        """
+        with np.errstate(over="ignore", invalid="ignore"):
+            found = [self._scaled(number, block) for number in self._numbers]
+        for category in self._categories:
+            column = _column(block, category.name)
+            codes = values.category_codes(column, category.name, category.code_of)
+            found.append(np.where(codes >= 0, codes.astype(np.float64), np.nan))
+        return found
+
+    @property
+    def value_columns(self) -> tuple[str, ...]:
+        """The table's columns in the order of :meth:`column_values`: numbers first, then categories."""
+        return tuple(each.name for each in self._numbers) + tuple(
+            each.name for each in self._categories
+        )
+
+    def _scaled(self, number: _Number, block: Block) -> FloatMatrix:
+        column = number.read(_column(block, number.name), number.name)
+        scaled = np.subtract(column, number.center, dtype=np.float64)
+        np.multiply(scaled, number.scale * self.norm_bound, out=scaled)
+        clipped: FloatMatrix = np.clip(scaled, -1.0, 1.0, out=scaled)
+        return clipped
+
     def _plan(self, schema: Schema) -> None:
         place = int(schema.intercept)
         for name, declared in schema.features.items():

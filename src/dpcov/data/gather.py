@@ -21,8 +21,9 @@ from dpcov.data.engines import (
     local,
     name_engine,
 )
-from dpcov.data.engines.base import block_rows
+from dpcov.data.engines.base import HistogramTask, Task, block_rows
 from dpcov.data.engines.memory import allowed_bytes
+from dpcov.data.histograms import HistogramQuestion
 from dpcov.data.moments import Moments, MomentsSpec
 from dpcov.data.questions import Ask, MomentsQuestion
 from dpcov.data.schema.schema import Schema
@@ -65,15 +66,34 @@ class Gathering:
         """Answer questions about a table; ``again`` says that there will be several."""
         if again and self._reads_here(data):
             data = self._kept(data, encoding)
-        return Ask(partial(self.moments, data, encoding))
+        return Ask(partial(self.answer, data, encoding))
 
     def moments(
         self, data: Any, encoding: Encoding, question: MomentsQuestion = MomentsQuestion()
     ) -> Moments:
         """Exact **sensitive** moments."""
+        made: Moments = self.answer(data, encoding, question)
+        return made
+
+    def answer(
+        self, data: Any, encoding: Encoding, question: MomentsQuestion | HistogramQuestion
+    ) -> Any:
+        """Exact **sensitive** answer to a question."""
         if isinstance(data, Checkpoint):
             return data.take(encoding, question)
-        task = MomentsTask(
+        return load_engine(self._engine(data)).moments(
+            data, self._task(encoding, question), self.progress
+        )
+
+    def _task(self, encoding: Encoding, question: MomentsQuestion | HistogramQuestion) -> Task:
+        if isinstance(question, HistogramQuestion):
+            return HistogramTask(
+                encoding=encoding,
+                question=question,
+                threads=self.threads,
+                memory_limit=self.memory_limit,
+            )
+        return MomentsTask(
             encoding=encoding,
             spec=question.spec,
             linear=question.linear,
@@ -81,7 +101,6 @@ class Gathering:
             threads=self.threads,
             memory_limit=self.memory_limit,
         )
-        return load_engine(self._engine(data)).moments(data, task, self.progress)
 
     def _reads_here(self, data: Any) -> bool:
         if isinstance(data, Checkpoint | local.GroupedRows):

@@ -4,11 +4,13 @@ Contract: a question is public: it follows from options and from noise already d
 and **sensitive**, the same integers whatever engine computes it, and all answers are about the same table.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from typing import Any, overload
 
 import numpy as np
 
+from dpcov.data.histograms import HistogramQuestion, Histograms
 from dpcov.data.linear import FloatMatrix, LinearMap
 from dpcov.data.moments import Moments, MomentsSpec
 from dpcov.errors import DataError, UsageError
@@ -45,14 +47,20 @@ class Ask:
         Gathers the answer to a question.
     """
 
-    def __init__(self, answer: Callable[[MomentsQuestion], Moments]) -> None:
+    def __init__(self, answer: Callable[[Any], Any]) -> None:
         self._answer = answer
-        self._first: tuple[MomentsQuestion, Moments] | None = None
+        self._first: tuple[Any, Any] | None = None
 
     def __repr__(self) -> str:
         return "Ask(<sensitive>)"
 
-    def __call__(self, question: MomentsQuestion) -> Moments:
+    @overload
+    def __call__(self, question: MomentsQuestion) -> Moments: ...
+
+    @overload
+    def __call__(self, question: HistogramQuestion) -> Histograms: ...
+
+    def __call__(self, question: MomentsQuestion | HistogramQuestion) -> Any:
         """Answer a question.
 
         Raises
@@ -77,10 +85,11 @@ class Ask:
     def saved(cls, moments: Moments) -> "Ask":
         """Answer the one question that the moments were gathered for."""
 
-        def answer(question: MomentsQuestion) -> Moments:
+        def answer(question: MomentsQuestion | HistogramQuestion) -> Moments:
             if question != MomentsQuestion(spec=moments.spec):
+                wanted = question.spec if isinstance(question, MomentsQuestion) else question
                 raise UsageError(
-                    f"This mechanism wants {question.spec}, but {moments.spec} was gathered. Gather again with "
+                    f"This mechanism wants {wanted}, but {moments.spec} was gathered. Gather again with "
                     "the same mechanism, options, budget and relation as the release."
                 )
             return moments
@@ -88,12 +97,12 @@ class Ask:
         return cls(answer)
 
 
-def digest(rows: FloatMatrix) -> int:
-    """A number below 2**64 for (n, d) encoded rows in any order: equal rows, equal digest; **sensitive**."""
-    mixed = np.zeros(len(rows), dtype=np.uint64)
+def digest(columns: Iterable[FloatMatrix]) -> int:
+    """A number below 2**64 for rows in any order, given column by column; **sensitive**."""
+    mixed: Any = np.uint64(0)
     weight = _ODD
-    for column in rows.T:
-        mixed += np.ascontiguousarray(column).view(np.uint64) * np.uint64(weight)
+    for column in columns:
+        mixed = mixed + np.ascontiguousarray(column).view(np.uint64) * np.uint64(weight)
         weight = weight * _ODD % 2**64
     # A sum of products alone would not change if two rows swapped cells.
     mixed ^= mixed >> np.uint64(31)

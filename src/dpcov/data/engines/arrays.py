@@ -204,22 +204,27 @@ class DeviceMoments:
         """Encode and add rows that are on the device."""
         encoding = self.task.encoding
         if isinstance(encoding, BallEncoding):
+            if self.task.watched:
+                self._watch(self.on.to_host(block))
             self.add(encode_ball(self.on, block, encoding.norm_bound), None)
         else:
             self.add_host(self.on.to_host(block))
 
     def add_host(self, block: Any) -> None:
         """Encode a block here and add it there."""
+        if self.task.watched:
+            self._watch(block)
         rows, groups = self.task.encoding.encode(block)
         self.add(self.on.from_host(np.ascontiguousarray(rows)), groups)
+
+    def _watch(self, block: Any) -> None:
+        self._moments.watch(digest(self.task.encoding.column_values(block)))
 
     def add(self, rows: Array, groups: NDArray[np.intp] | None) -> None:
         """Add encoded rows on the device, with group numbers of this machine."""
         spec = self.task.spec
         if spec.groups > 1 and groups is None:
             raise DataError("Grouped moments need the group of every row.")
-        if self.task.watched:
-            self._moments.watch(digest(self.on.to_host(rows)))
         if self.task.linear is None:
             values, strata = quantize(self.on, rows, spec)
         else:

@@ -4,7 +4,8 @@ Contract: a task is public, frozen and can be pickled; whichever process adds a 
 the moments are equal to the bit.  Knows nothing of where blocks come from.
 """
 
-from collections.abc import Callable, Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Protocol
@@ -13,7 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcov.data.encode import Encoder, as_matrix, encode_array
+from dpcov.data.exact import packed_entries
 from dpcov.data.groups import Grouping
+from dpcov.data.histograms import HistogramQuestion, Histograms
 from dpcov.data.linear import LinearMap
 from dpcov.data.moments import Moments, MomentsSpec
 from dpcov.data.questions import digest
@@ -29,6 +32,8 @@ EncodedBlock = tuple[NDArray[np.float64], NDArray[np.intp] | None]
 
 _BLOCK_VALUES = 2**23
 _MOST_ROWS = 2**15
+_SUM_BYTES = 16
+"""Of an entry: a sum of more than about four million rows at 20 bits takes a second word."""
 
 
 class Encoding(Protocol):
@@ -48,6 +53,9 @@ class Encoding(Protocol):
 
     def encode(self, block: Block) -> EncodedBlock:
         """Encode a block."""
+
+    def column_values(self, block: Block) -> Sequence[NDArray[np.float64]]:
+        """Every column's own numbers in [-1, 1], or codes of categories; NaN where missing."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,6 +94,10 @@ class TableEncoding:
         groups = None if self.grouping is None else self.grouping.codes(block)
         return self.encoder.encode(block), groups
 
+    def column_values(self, block: Block) -> Sequence[NDArray[np.float64]]:
+        """What :meth:`~dpcov.data.encode.Encoder.column_values` returns."""
+        return self.encoder.column_values(block)
+
 
 @dataclass(frozen=True, kw_only=True)
 class BallEncoding:
@@ -103,21 +115,22 @@ class BallEncoding:
         """Encode a block."""
         return encode_array(as_matrix(block), self.norm_bound), None
 
+    def column_values(self, block: Block) -> Sequence[NDArray[np.float64]]:
+        """Every column in units of the norm bound."""
+        rows = as_matrix(block).astype(np.float64, copy=False)
+        if not np.isfinite(rows).all():
+            raise DataError("The data holds NaN or infinity. Fill in or leave out missing values.")
+        return [np.clip(column / self.norm_bound, -1.0, 1.0) for column in rows.T]
+
 
 @dataclass(frozen=True, kw_only=True)
-class MomentsTask:
+class Task(ABC):
     """What to do with every block of a table; public, and picklable for engines with several processes.
 
     Parameters
     ----------
     encoding : TableEncoding or BallEncoding
         How rows become vectors in the unit ball.
-    spec : MomentsSpec
-        What to gather.
-    linear : LinearMap, optional
-        Applied to every encoded row.
-    watched : bool
-        Whether to sum up a digest of the encoded rows.
     threads : int, optional
         Threads of this machine to use; all cores by default.
     memory_limit : float, optional
@@ -125,9 +138,6 @@ class MomentsTask:
     """
 
     encoding: Encoding
-    spec: MomentsSpec
-    linear: LinearMap | None = None
-    watched: bool = False
     threads: int | None = None
     memory_limit: float | None = None
 
@@ -136,36 +146,87 @@ class MomentsTask:
         """Rows of a block."""
         return block_rows(self.encoding.n_features)
 
-    def empty(self) -> Moments:
-        """Moments of no rows."""
-        return Moments(self.encoding.n_features, self.spec, norm_bound=self.encoding.norm_bound)
+    @property
+    @abstractmethod
+    def answer_bytes(self) -> int:
+        """Bytes of an answer, at most."""
 
-    def add(self, moments: Moments, block: Block, groups: NDArray[np.intp] | None = None) -> None:
-        """Encode a block and add it; several threads may add to one `Moments`.
+    @abstractmethod
+    def empty(self) -> Any:
+        """The answer for no rows."""
+
+    @abstractmethod
+    def add(self, answer: Any, block: Block, groups: NDArray[np.intp] | None = None) -> None:
+        """Add a block of rows to an answer; several threads may do so.
 
         Parameters
         ----------
-        moments : Moments
+        answer : Moments or Histograms
             From :meth:`empty`.
         block : pyarrow.RecordBatch or (n, d) float64
             At least the columns that the encoding wants.
         groups : (n,) integer, optional
             Group of every row, where the encoding does not tell it.
         """
-        rows, codes = self.encoding.encode(block)
-        if self.watched:
-            moments.watch(digest(rows))
-        if self.linear is not None:
-            rows = self.linear.apply(rows)
-        moments.add(rows, groups if codes is None else codes, overwrite=True)
 
-    def gather(self, part: Any) -> Moments:
-        """Moments of one part of a table: anything that `open_source` reads and that has a length."""
-        moments = self.empty()
+    def gather(self, part: Any) -> Any:
+        """The answer for one part of a table: anything that `open_source` reads and that has a length."""
+        answer = self.empty()
         if _length(part):
             for block in open_source(part).blocks(self.block_rows, wanted=self.encoding.wanted):
-                self.add(moments, block)
-        return moments
+                self.add(answer, block)
+        return answer
+
+
+@dataclass(frozen=True, kw_only=True)
+class MomentsTask(Task):
+    """Answer a :class:`~dpcov.data.questions.MomentsQuestion`, whose fields it has."""
+
+    spec: MomentsSpec
+    linear: LinearMap | None = None
+    watched: bool = False
+
+    @property
+    def answer_bytes(self) -> int:
+        """All strata inhabited."""
+        matrices = self.spec.n_strata * (2 if self.spec.normalized else 1)
+        return matrices * packed_entries(self.encoding.n_features) * _SUM_BYTES
+
+    def empty(self) -> Moments:
+        """Moments of no rows."""
+        return Moments(self.encoding.n_features, self.spec, norm_bound=self.encoding.norm_bound)
+
+    def add(self, answer: Moments, block: Block, groups: NDArray[np.intp] | None = None) -> None:
+        """Encode, map and add."""
+        rows, codes = self.encoding.encode(block)
+        if self.watched:
+            answer.watch(digest(self.encoding.column_values(block)))
+        if self.linear is not None:
+            rows = self.linear.apply(rows)
+        answer.add(rows, groups if codes is None else codes, overwrite=True)
+
+
+@dataclass(frozen=True, kw_only=True)
+class HistogramTask(Task):
+    """Answer a :class:`~dpcov.data.histograms.HistogramQuestion`."""
+
+    question: HistogramQuestion
+
+    @property
+    def answer_bytes(self) -> int:
+        """All counts."""
+        return 8 * sum(window.cells + 3 for window in self.question.windows)
+
+    def empty(self) -> Histograms:
+        """Counts of no rows."""
+        return Histograms(self.question)
+
+    def add(self, answer: Histograms, block: Block, groups: NDArray[np.intp] | None = None) -> None:
+        """Count every column's own numbers."""
+        values = self.encoding.column_values(block)
+        if self.question.watched:
+            answer.watch(digest(values))
+        answer.add(values)
 
 
 class Engine(Protocol):
@@ -174,8 +235,8 @@ class Engine(Protocol):
     def columns(self, data: Any) -> tuple[str, ...]:
         """Names of the data's columns; ``x0``, ``x1``, ... where they have none."""
 
-    def moments(self, data: Any, task: MomentsTask, progress: Progress | None) -> Moments:
-        """Exact sensitive moments of all rows, each counted once."""
+    def moments(self, data: Any, task: Task, progress: Progress | None) -> Any:
+        """Exact sensitive answer about all rows, each counted once."""
 
 
 def block_rows(n_features: int) -> int:
@@ -193,8 +254,8 @@ def _length(part: Any) -> int:
     return int(part.shape[0]) if hasattr(part, "shape") else len(part)
 
 
-def require_rows(moments: Moments) -> Moments:
+def require_rows(answer: Any) -> Any:
     """Refuse a table without rows."""
-    if not moments.n_rows:
+    if not answer.n_rows:
         raise DataError("The table has no rows. Give it at least one.")
-    return moments
+    return answer

@@ -18,12 +18,13 @@ import distributed
 from dask.callbacks import Callback
 from dask.delayed import delayed
 
-from dpcov.data.engines.base import MomentsTask, Progress, require_rows
+from dpcov.data.engines.base import Progress, Task, require_rows
 from dpcov.data.engines.memory import require_memory
 from dpcov.data.engines.parquet import columns_of, gather_piece, open_files, pieces
 from dpcov.data.engines.parts import (
     FAN_IN,
     TABLE,
+    Failure,
     Gathered,
     attempt,
     gather_part,
@@ -57,7 +58,7 @@ def columns(data: Any) -> tuple[str, ...]:
     raise DataError(_TAKES)
 
 
-def moments(data: Any, task: MomentsTask, progress: Progress | None = None) -> Moments:
+def moments(data: Any, task: Task, progress: Progress | None = None) -> Any:
     """Moments of every partition, merged on the workers; only the sum comes to this process."""
     require_memory(task, copies=FAN_IN + 1)
     shared = delayed(task, traverse=False, pure=False)
@@ -68,7 +69,7 @@ def moments(data: Any, task: MomentsTask, progress: Progress | None = None) -> M
     return require_rows(merge_or_raise(task, [total]))
 
 
-def _parts(data: Any, task: MomentsTask) -> tuple[Callable[..., Gathered], Sequence[Any]]:
+def _parts(data: Any, task: Task) -> tuple[Callable[..., Gathered], Sequence[Any]]:
     """Partitions, and the function that gathers one of them."""
     if isinstance(data, dask.array.Array):
         return gather_part, list(_array(data).to_delayed().ravel())
@@ -86,7 +87,7 @@ def _parts(data: Any, task: MomentsTask) -> tuple[Callable[..., Gathered], Seque
     raise DataError(_TAKES)
 
 
-def _gather_declared(declared: Mapping[str, Any], task: MomentsTask, part: Any) -> Gathered:
+def _gather_declared(declared: Mapping[str, Any], task: Task, part: Any) -> Gathered:
     """Moments of a partition whose columns have the types that the whole frame declares."""
     return attempt(lambda: task.gather(_as_declared(part, declared)))
 
@@ -146,7 +147,7 @@ def _tell(total: Any, counted: Iterable[Any], progress: Progress) -> None:
 
 
 def _count(part: Gathered) -> int:
-    return part.n_rows if isinstance(part, Moments) else 0
+    return 0 if isinstance(part, Failure) else part.n_rows
 
 
 def _told(keys: set[Any], progress: Progress) -> Any:

@@ -11,9 +11,8 @@ import numpy as np
 import torch
 
 from dpcov.data.engines.arrays import DeviceMoments, Library, require_exact_products
-from dpcov.data.engines.base import MomentsTask, Progress, require_rows, tell
+from dpcov.data.engines.base import MomentsTask, Progress, Task, require_rows, tell
 from dpcov.data.engines.memory import require_memory
-from dpcov.data.moments import Moments
 from dpcov.data.seal import explain, sealed
 from dpcov.data.sources import open_source
 from dpcov.data.sources.base import number_names
@@ -35,14 +34,16 @@ def columns(data: Any) -> tuple[str, ...]:
     return number_names(int(data.shape[1]))
 
 
-def moments(data: Any, task: MomentsTask, progress: Progress | None = None) -> Moments:
+def moments(data: Any, task: Task, progress: Progress | None = None) -> Any:
     """Moments by products on the device that holds the data, or on the first GPU, or on the CPU if there is none."""
     require_memory(task)
     gathered = sealed(lambda: _gather(data, task, progress), "the array", _describe)
     return require_rows(gathered)
 
 
-def _gather(data: Any, task: MomentsTask, progress: Progress | None) -> Moments:
+def _gather(data: Any, task: Task, progress: Progress | None) -> Any:
+    if not isinstance(task, MomentsTask):
+        return _count(data, task, progress)
     device = _home(data) if isinstance(data, torch.Tensor) else _default_device()
     _require_device_memory(device, task)
     on = torch_library(device)
@@ -57,12 +58,30 @@ def _gather(data: Any, task: MomentsTask, progress: Progress | None) -> Moments:
     return gathered.fetch()
 
 
+def _count(data: Any, task: Task, progress: Progress | None) -> Any:
+    """Counting is no product: blocks come to this machine one by one."""
+    answer = task.empty()
+    if not isinstance(data, torch.Tensor):
+        blocks = open_source(data).blocks(task.block_rows, wanted=task.encoding.wanted)
+    else:
+        parts = torch.split(_matrix(data), task.block_rows)
+        blocks = (part.detach().cpu().numpy().astype(np.float64) for part in parts)
+    for block in blocks:
+        task.add(answer, block)
+        tell(progress, block)
+    return answer
+
+
+def _matrix(data: torch.Tensor) -> torch.Tensor:
+    if len(data.shape) != 2 or data.is_complex() or data.is_sparse:
+        raise DataError("Give a dense matrix of real numbers with rows and columns.")
+    return data
+
+
 def _add_array(
     data: torch.Tensor, gathered: DeviceMoments, device: torch.device, progress: Progress | None
 ) -> None:
-    if len(data.shape) != 2 or data.is_complex() or data.is_sparse:
-        raise DataError("Give a dense matrix of real numbers with rows and columns.")
-    n_rows, n_features = (int(length) for length in data.shape)
+    n_rows, n_features = (int(length) for length in _matrix(data).shape)
     step = max(1, _CHUNK_VALUES // max(1, n_features))
     for start in range(0, n_rows, step):
         block = data[start : start + step]

@@ -14,11 +14,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcov.data.engines.base import Encoding, MomentsTask, Progress, block_rows, tell
+from dpcov.data.engines.base import Encoding, Progress, Task, block_rows, tell
 from dpcov.data.engines.memory import require_memory
 from dpcov.data.engines.prefetch import prefetch
 from dpcov.data.engines.share import share
-from dpcov.data.moments import Moments
 from dpcov.data.sources import Block, Source, open_source
 from dpcov.errors import DataError, UsageError
 
@@ -41,7 +40,7 @@ def columns(data: Any) -> tuple[str, ...]:
     return open_source(data).columns
 
 
-def moments(data: Any, task: MomentsTask, progress: Progress | None = None) -> Moments:
+def moments(data: Any, task: Task, progress: Progress | None = None) -> Any:
     """Read once, block by block; every thread encodes and multiplies blocks while the next ones are being read."""
     threads = thread_count(task.threads)
     require_memory(task, threads=threads)

@@ -8,12 +8,9 @@ import math
 import os
 from pathlib import Path
 
-from dpcov.data.engines.base import MomentsTask
-from dpcov.data.exact import packed_entries, panel_entries
+from dpcov.data.engines.base import MomentsTask, Task
+from dpcov.data.exact import panel_entries
 from dpcov.errors import UsageError
-
-_WORDS = 2
-"""A sum of more than about four million rows at 20 bits takes a second word."""
 
 _BLOCKS_PER_THREAD = 4
 _BLOCKS_AHEAD = 3
@@ -23,20 +20,19 @@ _ENTRY = 8
 _CGROUP_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
 
 
-def sums_bytes(task: MomentsTask) -> int:
-    """Bytes of one `Moments` with all strata inhabited."""
-    matrices = task.spec.n_strata * (2 if task.spec.normalized else 1)
-    return matrices * packed_entries(task.encoding.n_features) * _WORDS * _ENTRY
+def sums_bytes(task: Task) -> int:
+    """Bytes of one answer."""
+    return task.answer_bytes
 
 
-def working_bytes(task: MomentsTask, threads: int) -> int:
+def working_bytes(task: Task, threads: int) -> int:
     """Bytes of the blocks and products in flight."""
     block = task.block_rows * task.encoding.n_features
     product = 2 * panel_entries(task.encoding.n_features)
     return _ENTRY * (threads * (_BLOCKS_PER_THREAD * block + product) + _BLOCKS_AHEAD * block)
 
 
-def require_memory(task: MomentsTask, *, threads: int = 1, copies: int = 1) -> None:
+def require_memory(task: Task, *, threads: int = 1, copies: int = 1) -> None:
     """Refuse what cannot fit.
 
     Parameters
@@ -56,6 +52,11 @@ def require_memory(task: MomentsTask, *, threads: int = 1, copies: int = 1) -> N
     sums, working = copies * sums_bytes(task), working_bytes(task, threads)
     if sums + working <= limit:
         return
+    if not isinstance(task, MomentsTask):
+        raise UsageError(
+            f"Counting needs up to {_gib(sums + working)} GiB of memory, but may take {_gib(limit)}. "
+            "Use fewer columns or threads, or raise memory_limit."
+        )
     spec = task.spec
     kinds = "two matrices" if spec.normalized else "one matrix"
     raise UsageError(

@@ -13,9 +13,8 @@ import pyarrow as pa
 import pyarrow.dataset
 import pyarrow.parquet
 
-from dpcov.data.engines.base import MomentsTask
+from dpcov.data.engines.base import Task
 from dpcov.data.engines.parts import TABLE, Gathered, attempt, require_columns
-from dpcov.data.moments import Moments
 from dpcov.data.seal import sealed
 from dpcov.errors import DataError
 
@@ -108,7 +107,7 @@ def _type_in(file: Piece, name: str) -> pa.DataType | None:
     return found.value_type if pa.types.is_dictionary(found) else found
 
 
-def columns_of(dataset: Any, task: MomentsTask) -> list[str]:
+def columns_of(dataset: Any, task: Task) -> list[str]:
     """Names of the columns to read; raises if some are missing."""
     require_columns(dataset.schema.names, task)
     wanted = task.encoding.wanted
@@ -128,10 +127,10 @@ def _pieces(whole: Any, width: int) -> Iterator[Piece]:
         yield whole.subset(row_group_ids=chosen)
 
 
-def gather_piece(names: Sequence[str], task: MomentsTask, piece: Piece) -> Gathered:
+def gather_piece(names: Sequence[str], task: Task, piece: Piece) -> Gathered:
     """Moments of a piece, read block by block."""
 
-    def gather() -> Moments:
+    def gather() -> Any:
         gathered = task.empty()
         for batch in _batches(piece, names, task.block_rows):
             task.add(gathered, batch)

@@ -11,7 +11,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from dpcov.data.engines.base import MomentsTask
+from dpcov.data.engines.base import Task
+from dpcov.data.histograms import Histograms
 from dpcov.data.moments import Moments
 from dpcov.data.seal import sealed
 from dpcov.data.sources import open_source
@@ -30,10 +31,10 @@ class Failure:
     error: DpcovError
 
 
-Gathered = Moments | Failure
+Gathered = Moments | Histograms | Failure
 
 
-def gather_part(task: MomentsTask, part: Any) -> Gathered:
+def gather_part(task: Task, part: Any) -> Gathered:
     """Moments of a partition in memory."""
     return attempt(lambda: task.gather(part))
 
@@ -47,17 +48,18 @@ def attempt(gather: Callable[[], Moments]) -> Gathered:
     return failure
 
 
-def merge_parts(task: MomentsTask, parts: Iterable[Gathered]) -> Gathered:
+def merge_parts(task: Task, parts: Iterable[Gathered]) -> Gathered:
     """Return new moments of all parts, or the first failure."""
     merged = task.empty()
     for part in parts:
         if isinstance(part, Failure):
             return part
         merged.merge(part)
-    return merged
+    made: Gathered = merged
+    return made
 
 
-def merge_or_raise(task: MomentsTask, parts: Iterable[Gathered]) -> Moments:
+def merge_or_raise(task: Task, parts: Iterable[Gathered]) -> Any:
     """Return new moments of all parts; raise the first failure, which ends the other tasks."""
     merged = merge_parts(task, parts)
     if isinstance(merged, Failure):
@@ -65,7 +67,7 @@ def merge_or_raise(task: MomentsTask, parts: Iterable[Gathered]) -> Moments:
     return merged
 
 
-def require_columns(names: Iterable[str], task: MomentsTask) -> None:
+def require_columns(names: Iterable[str], task: Task) -> None:
     """Refuse a table without the wanted columns before any work is sent out."""
     columns = tuple(names)
     if len(set(columns)) != len(columns) or not columns:

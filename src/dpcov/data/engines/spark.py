@@ -19,7 +19,7 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from dpcov.data.engines.base import MomentsTask, Progress, require_rows
+from dpcov.data.engines.base import Progress, Task, require_rows
 from dpcov.data.engines.memory import require_memory, sums_bytes
 from dpcov.data.engines.parquet import columns_of, gather_piece, open_files, pieces
 from dpcov.data.engines.parts import (
@@ -32,7 +32,6 @@ from dpcov.data.engines.parts import (
     require_columns,
 )
 from dpcov.data.engines.spark_scan import python_reads, refuse_guessed_types, scanned_files
-from dpcov.data.moments import Moments
 from dpcov.data.seal import sealed
 from dpcov.errors import DataError, UsageError
 
@@ -54,7 +53,7 @@ def columns(data: Any) -> tuple[str, ...]:
     return tuple(sealed(lambda: _frame(data).columns, TABLE, _describe))
 
 
-def moments(data: Any, task: MomentsTask, progress: Progress | None = None) -> Moments:
+def moments(data: Any, task: Task, progress: Progress | None = None) -> Any:
     """Moments of every partition, merged on the executors; the driver merges the last few."""
     require_memory(task, copies=FAN_IN + 1)
     if sums_bytes(task) > _LARGEST_VALUE:
@@ -99,7 +98,7 @@ def _names_files(data: Any) -> bool:
     return _is_path(data) and sealed(lambda: python_reads(_session(), str(data)), TABLE, _describe)
 
 
-def _values(data: Any, task: MomentsTask) -> Any:
+def _values(data: Any, task: Task) -> Any:
     """An RDD of the moments of every part of the table."""
     if _names_files(data):
         dataset = open_files(data, _TAKES)
@@ -115,13 +114,13 @@ def _values(data: Any, task: MomentsTask) -> Any:
     return _of_files(frame.sparkSession, files, names, task)
 
 
-def _of_files(session: SparkSession, dataset: Any, names: Sequence[str], task: MomentsTask) -> Any:
+def _of_files(session: SparkSession, dataset: Any, names: Sequence[str], task: Task) -> Any:
     shared = pieces(dataset, names)
     parts = session.sparkContext.parallelize(shared, max(1, len(shared)))
     return parts.map(partial(gather_piece, names, task))
 
 
-def _of_batches(frame: DataFrame, names: Sequence[str], task: MomentsTask) -> Any:
+def _of_batches(frame: DataFrame, names: Sequence[str], task: Task) -> Any:
     # By position: Spark takes names that differ in capitals only for one, and a dot for a path.
     places = [f"c{frame.columns.index(name)}" for name in names]
     selected = frame.toDF(*(f"c{index}" for index in range(len(frame.columns)))).select(*places)
@@ -130,7 +129,7 @@ def _of_batches(frame: DataFrame, names: Sequence[str], task: MomentsTask) -> An
     )
 
 
-def _merged(values: Any, task: MomentsTask) -> Gathered | None:
+def _merged(values: Any, task: Task) -> Gathered | None:
     depth = max(1, math.ceil(math.log(max(1, values.getNumPartitions()), FAN_IN)))
     merge = partial(_merge, task)
     total: Gathered | None = values.treeAggregate(None, merge, merge, depth)
@@ -141,14 +140,14 @@ def _merged(values: Any, task: MomentsTask) -> Gathered | None:
 class _GatherBatches:
     """The function that an executor runs on the batches of a partition."""
 
-    task: MomentsTask
+    task: Task
     names: tuple[str, ...]
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         value = pickle.dumps(attempt(lambda: self._gather(batches)), protocol=5)
         yield pa.RecordBatch.from_pydict({"moments": pa.array([value], type=pa.binary())})
 
-    def _gather(self, batches: Iterable[pa.RecordBatch]) -> Moments:
+    def _gather(self, batches: Iterable[pa.RecordBatch]) -> Any:
         gathered = self.task.empty()
         for batch in _enough(batches, min(_ENOUGH, self.task.block_rows)):
             named = pa.RecordBatch.from_arrays(batch.columns, names=list(self.names))
@@ -174,7 +173,7 @@ def _opened(row: Any) -> Gathered:
     return value
 
 
-def _merge(task: MomentsTask, one: Gathered | None, other: Gathered | None) -> Gathered:
+def _merge(task: Task, one: Gathered | None, other: Gathered | None) -> Gathered:
     return merge_parts(task, [part for part in (one, other) if part is not None])
 
 

@@ -1,0 +1,129 @@
+"""Exact histograms of all columns of a table, on public edges.
+
+Contract: a row moves one count of every column by one, whatever its cells hold; counts are integers that do
+not depend on blocks, order, threads or engine.  **Sensitive**; knows nothing of noise or budgets.
+"""
+
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcov.errors import DataError
+
+BELOW, ABOVE, MISSING = 0, 1, 2
+"""Places of the counts that precede the cells of a window."""
+
+Counts = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Window:
+    """Equal cells of [lower, upper) of one column, whose values lie in [-1, 1] between its bounds.
+
+    A column of categories has their codes 0, 1, ... as values.
+    """
+
+    lower: float = -1.0
+    upper: float = 1.0
+    cells: int = 2**16
+
+    def places(self, values: NDArray[np.float64]) -> NDArray[np.intp]:
+        """Where the values are counted; each by itself, NaN as missing."""
+        # Every step is one correctly rounded operation on one value, so all machines agree.
+        scaled = np.floor((values - self.lower) * (self.cells / (self.upper - self.lower)))
+        inside = np.clip(scaled, -1, self.cells)
+        places = np.where(np.isnan(inside), MISSING - 3, inside).astype(np.intp) + 3
+        places[inside == -1] = BELOW
+        # The largest value belongs to the last cell, as in numpy.histogram.
+        top = inside == self.cells
+        places[top] = np.where(values[top] == self.upper, self.cells + 2, ABOVE)
+        return places
+
+
+@dataclass(frozen=True)
+class HistogramQuestion:
+    """The histogram of every column.
+
+    One person with k rows moves the counts of one column by at most ``sqrt(2) k`` in the l2 norm and ``2 k`` in the l1
+    norm under replace-one, by ``k`` and ``k`` under add-remove-one; those of m columns together by ``sqrt(m)`` and
+    ``m`` times that.  A sum of neighboring cells moves by at most k.
+
+    Parameters
+    ----------
+    windows : tuple of Window
+        One for each column of the encoding's :meth:`column_values`.
+    watched : bool
+        Whether to sum up a digest of the rows.
+    """
+
+    windows: tuple[Window, ...]
+    watched: bool = False
+
+
+class Histograms:
+    """Counts of one table; grows by :meth:`add`, combines by :meth:`merge`.
+
+    Parameters
+    ----------
+    question : HistogramQuestion
+    """
+
+    def __init__(self, question: HistogramQuestion) -> None:
+        self.question = question
+        self.counts: list[Counts] = [
+            np.zeros(window.cells + 3, dtype=np.int64) for window in question.windows
+        ]
+        self.n_rows = 0
+        self.digest = 0
+        self._lock = threading.Lock()
+
+    def __repr__(self) -> str:
+        return f"Histograms({len(self.counts)} columns, <sensitive>)"
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Histograms):
+            return NotImplemented
+        mine = self.question, self.n_rows, self.digest
+        theirs = other.question, other.n_rows, other.digest
+        return mine == theirs and all(map(np.array_equal, self.counts, other.counts))
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __getstate__(self) -> dict[str, object]:
+        return {name: value for name, value in self.__dict__.items() if name != "_lock"}
+
+    def __setstate__(self, state: dict[str, object]) -> None:
+        self.__dict__.update(state, _lock=threading.Lock())
+
+    def add(self, columns: Sequence[NDArray[np.float64]]) -> None:
+        """Count a block of rows, given column by column; several threads may do so."""
+        windows = self.question.windows
+        if len(columns) != len(windows):
+            raise DataError(f"Expected {len(windows)} columns to count.")
+        found = [
+            np.bincount(window.places(values), minlength=window.cells + 3)
+            for window, values in zip(windows, columns, strict=True)
+        ]
+        with self._lock:
+            for mine, more in zip(self.counts, found, strict=True):
+                mine += more
+            self.n_rows += len(columns[0]) if columns else 0
+
+    def watch(self, digest: int) -> None:
+        """Add the digest of a block of rows; several threads may do so."""
+        with self._lock:
+            self.digest = (self.digest + digest) % 2**64
+
+    def merge(self, other: "Histograms") -> None:
+        """Add the counts of other rows."""
+        if self.question != other.question:
+            raise DataError("These histograms answer different questions.")
+        self.watch(other.digest)
+        with self._lock:
+            self.counts = [
+                mine + theirs for mine, theirs in zip(self.counts, other.counts, strict=True)
+            ]
+            self.n_rows += other.n_rows

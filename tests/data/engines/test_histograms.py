@@ -1,0 +1,102 @@
+"""Exact histograms: against counting cell by cell, on every engine, and whatever a cell holds."""
+
+import math
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dpcov.data.engines import BallEncoding, TableEncoding
+from dpcov.data.gather import Gathering
+from dpcov.data.histograms import ABOVE, BELOW, MISSING, HistogramQuestion, Histograms, Window
+from dpcov.data.schema.declared import Boolean, Categorical, Numeric
+from dpcov.data.schema.schema import Schema
+from dpcov.errors import DataError, UsageError
+
+SCHEMA = Schema(
+    columns={
+        "kind": Categorical(categories=("a", "b")),
+        "size": Numeric(lower=0, upper=10),
+        "ok": Boolean(),
+    }
+)
+TABLE = pa.table(
+    {
+        "kind": ["a", "b", "a", None, "c"] * 40,
+        "size": pa.array([0.0, 2.5, None, 10.0, 99.0] * 40),
+        "ok": [True, False, None, True, True] * 40,
+    }
+)
+QUESTION = HistogramQuestion(
+    windows=(Window(cells=4), Window(cells=2), Window(lower=0, upper=2, cells=2)), watched=True
+)
+
+
+def by_hand(window, value):
+    if math.isnan(value):
+        return MISSING
+    if value == window.upper:
+        return window.cells + 2
+    cell = math.floor((value - window.lower) * (window.cells / (window.upper - window.lower)))
+    return BELOW if cell < 0 else ABOVE if cell >= window.cells else 3 + cell
+
+
+@given(
+    st.lists(st.one_of(st.just(math.nan), st.floats(-1, 1, width=32)), min_size=1),
+    st.sampled_from([Window(cells=8), Window(-0.5, 0.25, 6), Window(0.0, 1.0, 1)]),
+)
+def test_every_value_is_counted_once_in_its_cell(values, window):
+    found = window.places(np.array(values))
+    assert found.tolist() == [by_hand(window, value) for value in values]
+
+
+@pytest.fixture(scope="module")
+def here():
+    return Gathering(threads=1).answer(TABLE, TableEncoding(schema=SCHEMA), QUESTION)
+
+
+def test_columns_are_counted_in_the_order_of_the_encoding(here):
+    assert TableEncoding(schema=SCHEMA).encoder.value_columns == ("size", "ok", "kind")
+    assert here.counts[0].tolist() == [0, 0, 40, 40, 40, 0, 80]
+    assert here.counts[1].tolist() == [0, 0, 40, 40, 120]
+    assert here.counts[2].tolist() == [0, 0, 80, 80, 40]
+    assert here.n_rows == 200
+    assert "200" not in repr(here)
+
+
+@pytest.mark.parametrize("engine", ["dask", "device", "local", "spark"])
+def test_all_engines_count_alike(engine, here, tmp_path, request):
+    encoding, path = TableEncoding(schema=SCHEMA), tmp_path / "t.parquet"
+    pq.write_table(TABLE, path, row_group_size=64)
+    if engine == "spark":
+        request.getfixturevalue("session")
+    elif engine == "dask":
+        pytest.importorskip("dask")
+    elif engine == "device":
+        pytest.importorskip("torch")
+    made = Gathering(engine=engine).answer(str(path), encoding, QUESTION)
+    assert made == here
+
+
+def test_matrices_are_counted_in_units_of_the_norm_bound():
+    rows = np.random.default_rng(0).normal(size=(100, 2))
+    question = HistogramQuestion(windows=(Window(cells=5),) * 2)
+    encoding = BallEncoding(n_features=2, norm_bound=2.0)
+    made = Gathering().answer(rows, encoding, question)
+    for column, counts in zip(rows.T, made.counts, strict=True):
+        expected, _ = np.histogram(np.clip(column / 2, -1, 1), bins=5, range=(-1, 1))
+        assert counts[3:].tolist() == expected.tolist()
+    torch = pytest.importorskip("torch")
+    assert Gathering().answer(torch.from_numpy(rows), encoding, question) == made
+
+
+def test_what_does_not_fit_is_refused(here):
+    with pytest.raises(DataError, match="3 columns"):
+        here.add([np.zeros(1)])
+    with pytest.raises(DataError, match="different questions"):
+        here.merge(Histograms(HistogramQuestion(windows=(Window(),))))
+    with pytest.raises(UsageError, match="Counting needs"):
+        Gathering(memory_limit=1e-6).answer(TABLE, TableEncoding(schema=SCHEMA), QUESTION)
