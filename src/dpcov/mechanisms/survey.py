@@ -1,0 +1,269 @@
+"""Find centers and scales of all columns privately, so that typed bounds may be far too wide.
+
+Privacy
+-------
+Guarantee : rho-zCDP or epsilon-DP, as the cost says.  Neighbors : replace-one or
+    add-remove-one.
+Unit : the rows of one person.  Public inputs : cost, columns, relation, n under replace-one.
+Private input : histograms of all columns.  Not protected : running time, memory.
+Numerics : exact.  Proof : survey.md.
+
+Sensitivity
+-----------
+Of k rows per person: a count of the values below an edge moves by at most k, a histogram of
+disjoint cells by sqrt(2) k (replace-one) or k (add-remove-one) in the l2 norm, by 2 k or k in the
+l1 norm.  Every column has its own part of the cost.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from math import log, sqrt
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcov.data.histograms import ABOVE, BELOW, MISSING, Counts, HistogramQuestion, Window
+from dpcov.data.questions import Ask
+from dpcov.mechanisms.base import Problem
+from dpcov.mechanisms.blocks.finished import Cost, part_of, squared_noise_scale
+from dpcov.noise.entropy import Entropy
+from dpcov.noise.lattice import discrete_laplace, rounded_gaussian
+from dpcov.privacy.guarantee import ZCDP
+
+Floats = NDArray[np.float64]
+
+LEVELS = 16
+"""Halvings of a window; its cells are their ends."""
+
+FALSE_SHELLS = 0.05
+"""Chance that some column of the table is given a spread that is not there."""
+
+ENOUGH = 0.3
+"""A middle is found when its interval holds less than this part of the rows."""
+
+_ZOOM_CELLS = 16
+"""Cells on either side of the middle that a second, finer window shows."""
+
+_FIRST, _SECOND = Fraction(7, 10), Fraction(3, 10)
+"""Parts of a column's cost for the whole range, and for the finer window where one is needed."""
+
+
+@dataclass(frozen=True)
+class Spread:
+    """Center and scale of a column in units of its bounds, -1 and 1; the center of a level is 0."""
+
+    center: float
+    scale: float
+
+
+@dataclass(frozen=True)
+class SurveyColumn:
+    """What the survey must know of a column: how many categories it has, 0 for a number."""
+
+    name: str
+    categories: int = 0
+
+
+@dataclass(frozen=True)
+class CountNoise:
+    """Exact integer noise on counts that a part of the cost pays for."""
+
+    cost: Cost
+    problem: Problem
+
+    def _squared_scale(self, disjoint: bool) -> Fraction:
+        k = self.problem.rows_per_person
+        # One of two cells loses k rows and the other gains them when a row is replaced.
+        moved = 2 if disjoint and self.problem.neighbors == "replace-one" else 1
+        return squared_noise_scale(self.cost, moved * k, moved * k**2)
+
+    def draw(self, size: int, entropy: Entropy, *, disjoint: bool = False) -> Counts:
+        """Noise for ``size`` disjoint cells together, or for one count."""
+        if isinstance(self.cost, ZCDP):
+            return rounded_gaussian(self._squared_scale(disjoint), size, entropy)
+        scale = self.problem.rows_per_person * (1 + disjoint) / self.cost.epsilon
+        return discrete_laplace(scale, size, entropy)
+
+    def std(self, *, disjoint: bool = False) -> float:
+        """Standard deviation of one count's noise."""
+        return sqrt(self._squared_scale(disjoint) * (1 if isinstance(self.cost, ZCDP) else 2))
+
+    def evidence(self, std: float, chance: float) -> float:
+        """A sum of noises of this standard deviation exceeds it with at most this chance."""
+        log_inverse = log(1 / chance)
+        # Sums of Laplace noises have lighter tails than one of them of the same variance.
+        gaussian = isinstance(self.cost, ZCDP)
+        return std * (sqrt(2 * log_inverse) if gaussian else log_inverse / sqrt(2))
+
+
+def survey(
+    ask: Ask, columns: Sequence[SurveyColumn], cost: Cost, problem: Problem, entropy: Entropy
+) -> list[list[Spread]]:
+    """Centers and scales; one for a number, one for each level of a column of categories.
+
+    Parameters
+    ----------
+    ask : Ask
+    columns : sequence of SurveyColumn
+        In the order of the encoding's ``column_values``.
+    cost : PureDP or ZCDP
+        What the survey may cost, all of which is charged.
+    problem : Problem
+    entropy : Entropy
+    """
+    share, size = part_of(cost, Fraction(1, len(columns))), len(columns)
+    wide = ask(HistogramQuestion(windows=tuple(map(_window, columns)), watched=True))
+    found: list[list[Spread]] = []
+    unseen: dict[int, Window] = {}
+    for place, (column, counts) in enumerate(zip(columns, wide.counts, strict=True)):
+        if column.categories:
+            found.append(_levels(counts, CountNoise(share, problem), size, entropy))
+            continue
+        seen = _look(_Cells.whole(counts), part_of(share, _FIRST), problem, size, entropy)
+        found.append([seen.spread])
+        if seen.unresolved is not None:
+            unseen[place] = seen.unresolved
+    if unseen:
+        windows = tuple(unseen.get(place, Window(cells=1)) for place in range(size))
+        finer = ask(HistogramQuestion(windows=windows, watched=True))
+        for place, window in unseen.items():
+            cells = _Cells.zoomed(finer.counts[place], window)
+            found[place] = [_look(cells, part_of(share, _SECOND), problem, size, entropy).spread]
+    return found
+
+
+def _window(column: SurveyColumn) -> Window:
+    if column.categories:
+        return Window(-0.5, column.categories - 0.5, column.categories)
+    return Window(cells=2**LEVELS)
+
+
+@dataclass(frozen=True)
+class _Cells:
+    """Sensitive counts of values below edges; all cells are equal but for those before the first."""
+
+    edges: Floats
+    below: Counts
+    first: int
+
+    @classmethod
+    def whole(cls, counts: Counts) -> "_Cells":
+        """All values: they are clipped to the bounds, so that none lies outside."""
+        edges = np.linspace(-1.0, 1.0, 2**LEVELS + 1)
+        return cls(edges, np.concatenate([[0], np.cumsum(counts[MISSING + 1 :])]), 0)
+
+    @classmethod
+    def zoomed(cls, counts: Counts, window: Window) -> "_Cells":
+        """The cells of a window, and everything else in one cell on either side."""
+        edges = np.linspace(window.lower, window.upper, window.cells + 1)
+        ordered = np.concatenate([[counts[BELOW]], counts[MISSING + 1 :], [counts[ABOVE]]])
+        return cls(
+            np.concatenate([[-1.0], edges, [1.0]]), np.concatenate([[0], np.cumsum(ordered)]), 1
+        )
+
+    @property
+    def width(self) -> float:
+        """Of a cell."""
+        return float(self.edges[self.first + 1] - self.edges[self.first])
+
+    def between(self, lower: Floats, upper: Floats) -> Counts:
+        """Exact counts in disjoint intervals whose ends are edges."""
+        start, stop = (np.searchsorted(self.edges, each) for each in (lower, upper))
+        last = len(self.edges) - 1
+        return np.asarray(self.below[np.minimum(stop, last)] - self.below[np.minimum(start, last)])
+
+
+@dataclass(frozen=True)
+class _Seen:
+    """What a look at a column found, and the window to look at again if cells were too coarse."""
+
+    spread: Spread
+    unresolved: Window | None = None
+
+
+def _look(cells: _Cells, cost: Cost, problem: Problem, size: int, entropy: Entropy) -> _Seen:
+    """Find the middle by halving, then the spread in shells around it; half the cost for each."""
+    middle = _middle(cells, part_of(cost, Fraction(1, 2)), problem, entropy)
+    if middle is None:
+        return _Seen(Spread(0.0, 1.0))
+    center, radius, rows = middle
+    noise = CountNoise(part_of(cost, Fraction(1, 2)), problem)
+    std = noise.std(disjoint=True)
+    far = 1.0 + abs(center)
+    edges = np.concatenate([[0.0], radius * 2.0 ** np.arange(np.ceil(np.log2(far / radius)) + 1)])
+    inner, outer = edges[:-1], edges[1:]
+    counts = np.stack(
+        [
+            cells.between(center + inner, center + outer),
+            cells.between(center - outer, center - inner),
+        ]
+    )
+    seen = counts + noise.draw(counts.size, entropy, disjoint=True).reshape(counts.shape)
+    # Values spread evenly inside a shell have these mean distances and squared distances.
+    mean, square = (inner + outer) / 2, (inner**2 + inner * outer + outer**2) / 3
+    last = _outermost(seen, std, noise.evidence(1.0, FALSE_SHELLS / (2 * counts.size * size)))
+    hidden = sqrt(2) * std / rows
+    offset = float((seen[0] - seen[1])[: last + 1] @ mean[: last + 1]) / rows
+    squares = float(np.maximum(seen.sum(axis=0), 0)[: last + 1] @ square[: last + 1]) / rows
+    if outer[last] <= 4 * cells.width:
+        # Nothing but one value shows. What the noise may hide lies anywhere between the bounds.
+        spread = Spread(center, min(1.0, sqrt(squares + hidden * far**2)))
+        reach = _ZOOM_CELLS * cells.width
+        window = Window(max(-1.0, center - reach), min(1.0, center + reach))
+        return _Seen(spread, window if cells.first == 0 else None)
+    # Beyond the last shell that shows, noise may hide rows, fewer the farther they are.
+    for step, shell in enumerate(range(last + 1, len(square))):
+        share = hidden / 8.0**step
+        if share * rows < 1:
+            break
+        squares += share * float(square[shell])
+    # Rows far out must not be longer than the other columns together make them.
+    squares = max(squares, float(square[last]) / (size + 1))
+    offset = float(np.clip(offset, -sqrt(squares), sqrt(squares)))
+    return _Seen(Spread(center + offset, sqrt(max(squares - offset**2, squares / 4))))
+
+
+def _middle(
+    cells: _Cells, cost: Cost, problem: Problem, entropy: Entropy
+) -> tuple[float, float, float] | None:
+    """An edge near the median, half its interval and the number of values; None if none shows."""
+    weights = [Fraction(1, place + 2) for place in range(LEVELS + 1)]
+    noises = [CountNoise(part_of(cost, weight / sum(weights)), problem) for weight in weights]
+    rows = float(cells.below[-1] + noises[0].draw(1, entropy)[0])
+    if noises[-1].std() > 0.25 * rows:
+        return None
+    lower, upper = cells.first, len(cells.edges) - 1 - cells.first
+    below = [0.0, rows]
+    for noise in noises[1:]:
+        middle = (lower + upper) // 2
+        found = float(cells.below[middle] + noise.draw(1, entropy)[0])
+        if found > rows / 2:
+            upper, below[1] = middle, found
+        else:
+            lower, below[0] = middle, found
+        if below[1] - below[0] < ENOUGH * rows or upper - lower == 1:
+            break
+    center = cells.edges[(lower + upper) // 2]
+    return float(center), max(1, (upper - lower) // 2) * cells.width, rows
+
+
+def _outermost(seen: NDArray[np.int64], std: float, evidence: float) -> int:
+    """The last shell with more rows from there outward than noise explains, on a side or both."""
+    sides = [(seen[0], std), (seen[1], std), (seen.sum(axis=0), sqrt(2) * std)]
+    for shell in reversed(range(seen.shape[1])):
+        for side, one in sides:
+            for run in (1, 2, 4):
+                if side[shell : shell + run].sum() > evidence * one * sqrt(run):
+                    return shell
+    return 0
+
+
+def _levels(counts: Counts, noise: CountNoise, size: int, entropy: Entropy) -> list[Spread]:
+    """Share of every level; rare ones count for what noise may hide, or what rows can bear."""
+    levels = counts[MISSING + 1 :]
+    seen = levels + noise.draw(len(levels), entropy, disjoint=True)
+    rows = max(1.0, float(seen.sum()))
+    least = max(noise.std(disjoint=True) / rows, 1 / (size + 1))
+    shares = np.clip(seen / rows, min(0.5, least), 0.5)
+    return [Spread(0.0, sqrt(share * (1 - share))) for share in shares]
