@@ -72,18 +72,20 @@ class CountNoise:
     cost: Cost
     problem: Problem
 
-    def _squared_scale(self, disjoint: bool) -> Fraction:
-        k = self.problem.rows_per_person
-        # One of two cells loses k rows and the other gains them when a row is replaced.
+    def _moved(self, disjoint: bool) -> int:
+        # One of two cells loses k rows and the other gains them when rows are replaced.
         moved = 2 if disjoint and self.problem.neighbors == "replace-one" else 1
-        return squared_noise_scale(self.cost, moved * k, moved * k**2)
+        return moved * self.problem.rows_per_person
+
+    def _squared_scale(self, disjoint: bool) -> Fraction:
+        moved = self._moved(disjoint)
+        return squared_noise_scale(self.cost, moved, moved * self.problem.rows_per_person)
 
     def draw(self, size: int, entropy: Entropy, *, disjoint: bool = False) -> Counts:
         """Noise for ``size`` disjoint cells together, or for one count."""
         if isinstance(self.cost, ZCDP):
             return rounded_gaussian(self._squared_scale(disjoint), size, entropy)
-        scale = self.problem.rows_per_person * (1 + disjoint) / self.cost.epsilon
-        return discrete_laplace(scale, size, entropy)
+        return discrete_laplace(self._moved(disjoint) / self.cost.epsilon, size, entropy)
 
     def std(self, *, disjoint: bool = False) -> float:
         """Standard deviation of one count's noise."""
@@ -141,7 +143,7 @@ def _window(column: SurveyColumn) -> Window:
 
 @dataclass(frozen=True)
 class _Cells:
-    """Sensitive counts of values below edges; all cells are equal but for those before the first."""
+    """Sensitive counts of values below edges; cells before the first one and at the end are wide."""
 
     edges: Floats
     below: Counts

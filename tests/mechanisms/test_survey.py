@@ -1,0 +1,160 @@
+"""The survey: what it costs, what it finds in columns of all kinds, and that noise alone finds nothing."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from dpcov.data.histograms import Histograms
+from dpcov.data.questions import Ask
+from dpcov.mechanisms import survey as module
+from dpcov.mechanisms.base import Problem
+from dpcov.mechanisms.survey import CountNoise, SurveyColumn, survey
+from dpcov.noise.entropy import SeededEntropy
+from dpcov.privacy.guarantee import ZCDP, PureDP
+
+RNG = np.random.default_rng(5)
+N = 20_000
+NORMAL = RNG.normal(size=N)
+
+
+def asked(columns):
+    def answer(question):
+        found = Histograms(question)
+        found.add(columns)
+        return found
+
+    return Ask(answer)
+
+
+def problem(k=1, neighbors="replace-one", n_rows=N):
+    n_rows = n_rows if neighbors == "replace-one" else None
+    return Problem(n_features=3, neighbors=neighbors, n_rows=n_rows, rows_per_person=k)
+
+
+def found(column, seed=0, cost=None, others=9):
+    """Center and scale of one column among others of the same kind."""
+    columns = [column] + [NORMAL / 8] * others
+    cost = cost or ZCDP(rho=Fraction("0.003"))
+    names = [SurveyColumn(str(place)) for place in range(1 + others)]
+    return survey(asked(columns), names, cost, problem(), SeededEntropy(seed))[0][0]
+
+
+@pytest.fixture
+def spent(monkeypatch):
+    """Every cost that noise was drawn for, with the size of the draw."""
+    drawn, plain = [], CountNoise.draw
+
+    def draw(self, size, entropy, *, disjoint=False):
+        drawn.append((self.cost, size, disjoint))
+        return plain(self, size, entropy, disjoint=disjoint)
+
+    monkeypatch.setattr(CountNoise, "draw", draw)
+    return drawn
+
+
+CONSTANT, LEVELS = np.zeros(N), RNG.integers(0, 4, N).astype(float)
+
+
+@pytest.mark.parametrize("cost", [ZCDP(rho=Fraction("0.01")), PureDP(epsilon=Fraction(1))])
+@pytest.mark.parametrize("neighbors", ["replace-one", "add-remove-one"])
+def test_all_parts_together_cost_what_was_charged(spent, cost, neighbors):
+    columns = [CONSTANT, NORMAL / 8, LEVELS, np.full(N, np.nan)]
+    names = [
+        SurveyColumn("a"),
+        SurveyColumn("b"),
+        SurveyColumn("c", categories=4),
+        SurveyColumn("d"),
+    ]
+    survey(asked(columns), names, cost, problem(neighbors=neighbors), SeededEntropy(1))
+    parts = [each.rho if isinstance(each, ZCDP) else each.epsilon for each, _, _ in spent]
+    whole = cost.rho if isinstance(cost, ZCDP) else cost.epsilon
+    assert sum(parts) <= whole
+    # The constant is searched to the end twice.
+    assert sum(parts) > Fraction(3, 5) * whole
+    # One number at a time, or disjoint cells.
+    assert all(disjoint or size == 1 for _, size, disjoint in spent)
+
+
+@pytest.mark.parametrize("k", [1, 3])
+@pytest.mark.parametrize("disjoint", [False, True])
+@pytest.mark.parametrize("neighbors", ["replace-one", "add-remove-one"])
+def test_noise_is_that_of_the_sensitivity(k, disjoint, neighbors):
+    asked_of = problem(k, neighbors)
+    moved = 2 if disjoint and neighbors == "replace-one" else 1
+    gaussian = CountNoise(ZCDP(rho=Fraction("0.02")), asked_of)
+    laplace = CountNoise(PureDP(epsilon=Fraction("0.2")), asked_of)
+    draws = gaussian.draw(40_000, SeededEntropy(1), disjoint=disjoint)
+    assert np.var(draws) == pytest.approx(moved * k**2 / 0.04, rel=0.05)
+    assert gaussian.std(disjoint=disjoint) == pytest.approx((moved * k**2 / 0.04) ** 0.5)
+    draws = laplace.draw(40_000, SeededEntropy(2), disjoint=disjoint)
+    assert np.abs(draws).mean() == pytest.approx(moved * k / 0.2, rel=0.05)
+    assert laplace.std(disjoint=disjoint) == pytest.approx(2**0.5 * moved * k / 0.2)
+
+
+@pytest.mark.parametrize("wide", [1, 100, 1000])
+@pytest.mark.parametrize("center", [0.0, 0.3, -0.125])
+@pytest.mark.parametrize("shape", ["normal", "skew", "uniform", "integers"])
+def test_center_and_scale_whatever_the_bounds(wide, center, shape):
+    raw = {
+        "normal": NORMAL,
+        "skew": np.exp(NORMAL),
+        "uniform": RNG.uniform(-1, 1, N),
+        "integers": np.round(NORMAL * 2),
+    }[shape]
+    column = np.clip(center / wide + (raw - raw.mean()) / 16 / wide, -1, 1)
+    for seed in range(5):
+        spread = found(column, seed)
+        assert abs(spread.center - column.mean()) < 0.6 * column.std()
+        assert 0.6 * column.std() < spread.scale < 2.2 * column.std()
+
+
+@pytest.mark.parametrize("share", [0.02, 0.1, 0.5])
+def test_a_column_that_is_mostly_one_value_is_not_blown_up(share):
+    column = np.where(np.arange(N) < share * N, 0.75, -0.5)
+    for seed in range(5):
+        assert found(column, seed).scale > 0.5 * column.std()
+
+
+def test_where_one_value_shows_the_scale_is_what_noise_may_hide():
+    for column in (np.zeros(N), np.full(N, -1.0), np.full(N, 1.0)):
+        spread = found(column)
+        assert 0.02 < spread.scale < 0.4
+        assert spread.center == pytest.approx(column[0], abs=1e-4)
+
+
+@pytest.mark.parametrize("n", [0, 1, 30])
+def test_where_nothing_shows_the_bounds_stay(n):
+    column = np.full(N, np.nan)
+    column[:n] = 0.01
+    spread = found(column)
+    assert (spread.center, spread.scale) == (0.0, 1.0)
+
+
+def test_levels_have_the_spread_of_their_shares():
+    codes = np.repeat([0.0, 1.0, 2.0, np.nan], [N // 2, N // 4, 20, N - N // 2 - N // 4 - 20])
+    names = [SurveyColumn("kind", categories=3)] + [SurveyColumn(str(each)) for each in range(8)]
+    cost = ZCDP(rho=Fraction("0.003"))
+    spreads = survey(asked([codes] + [NORMAL / 8] * 8), names, cost, problem(), SeededEntropy(0))
+    shares = np.array([N // 2, N // 4]) / (N // 2 + N // 4 + 20)
+    expected = np.sqrt(np.minimum(shares, 0.5) * (1 - np.minimum(shares, 0.5)))
+    assert [each.scale for each in spreads[0][:2]] == pytest.approx(expected, rel=0.05)
+    # A level too rare to be seen counts as one in ten.
+    assert spreads[0][2].scale == pytest.approx(np.sqrt(0.1 * 0.9), rel=0.01)
+    assert {each.center for each in spreads[0]} == {0.0}
+
+
+def test_noise_alone_shows_a_shell_as_rarely_as_promised():
+    noise = CountNoise(ZCDP(rho=Fraction("0.001")), problem())
+    std, shells, draws = noise.std(disjoint=True), 10, 2_000
+    evidence = noise.evidence(1.0, module.FALSE_SHELLS / (2 * 2 * shells))
+    seen = noise.draw(2 * shells * draws, SeededEntropy(3), disjoint=True)
+    false = sum(
+        module._outermost(each, std, evidence) > 0 for each in seen.reshape(draws, 2, shells)
+    )
+    assert false <= 2 * module.FALSE_SHELLS * draws
+
+
+def test_the_same_cost_finds_more_under_a_pure_promise_with_a_larger_budget():
+    spread = found(NORMAL / 8, cost=PureDP(epsilon=Fraction(2)))
+    assert 0.6 / 8 < spread.scale < 2 / 8
