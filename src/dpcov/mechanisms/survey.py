@@ -45,6 +45,9 @@ ENOUGH = 0.3
 _ZOOM_CELLS = 16
 """Cells on either side of the middle that a second, finer window shows."""
 
+LEAST_FALL, HIDDEN_SHELLS = 2.0, 3
+"""Factor by which a tail falls from shell to shell at least, and how far it may go on unseen."""
+
 _FIRST, _SECOND = Fraction(7, 10), Fraction(3, 10)
 """Parts of a column's cost for the whole range, and for the finer window where one is needed."""
 
@@ -214,12 +217,10 @@ def _look(cells: _Cells, cost: Cost, problem: Problem, size: int, entropy: Entro
         reach = _ZOOM_CELLS * cells.width
         window = Window(max(-1.0, center - reach), min(1.0, center + reach))
         return _Seen(spread, window if cells.first == 0 else None)
-    # Beyond the last shell that shows, noise may hide rows, fewer the farther they are.
-    for step, shell in enumerate(range(last + 1, len(square))):
-        share = hidden / 8.0**step
-        if share * rows < 1:
-            break
-        squares += share * float(square[shell])
+    # No shell behind the next two shows: summing them all would sum noise.
+    near = seen.sum(axis=0)[: last + 3]
+    tail = np.maximum(np.cumsum(near[::-1])[::-1], 0) / rows
+    squares += _unseen(tail, square, last, hidden, rows)
     # Rows far out must not be longer than the other columns together make them.
     squares = max(squares, float(square[last]) / (size + 1))
     offset = float(np.clip(offset, -sqrt(squares), sqrt(squares)))
@@ -248,6 +249,37 @@ def _middle(
             break
     center = cells.edges[(lower + upper) // 2]
     return float(center), max(1, (upper - lower) // 2) * cells.width, rows
+
+
+def _unseen(tail: Floats, square: Floats, last: int, hidden: float, rows: float) -> float:
+    """Mean square of what the noise may hide beyond the last shell, where tails go on as they end.
+
+    Parameters
+    ----------
+    tail : (t,) float64
+        Noisy share of the values in a shell and outward, up to two shells beyond the last.
+    square : (s,) float64
+        Mean squared distance in a shell.
+    last : int
+        The last shell that shows.
+    hidden : float
+        Share that one standard deviation of the noise may hide.
+    rows : float
+    """
+    if last + 1 == len(square):
+        return 0.0
+    share = max(tail[last], hidden)
+    most = max(tail[last + 1], 0.0) + hidden
+    # A tail falls by a power of the distance, as fast as before the last shell or right behind it.
+    before = tail[last - 1] / share if last else 2.0
+    fall = max(before, share / most, LEAST_FALL)
+    total, share = 0.0, min(share / fall, most)
+    for shell in range(last + 1, min(last + 1 + HIDDEN_SHELLS, len(square))):
+        if share * rows < 1:
+            break
+        total += share * (1 - 1 / fall) * float(square[shell])
+        share /= fall
+    return total
 
 
 def _outermost(seen: NDArray[np.int64], std: float, evidence: float) -> int:
