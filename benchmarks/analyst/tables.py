@@ -1,0 +1,138 @@
+"""Tables with bounds as somebody types them: public ones, and a generated family of columns of all kinds."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from benchmarks.data import MissingTable
+from dpcov import Numeric, Schema
+
+NHANES = {
+    "age": (0, 120),
+    "diastolic_bp": (0, 250),
+    "poverty_index": (0, 1000),
+    "race": (1, 3),
+    "red_blood_cells": (0, 100),
+    "sedimentation_rate": (0, 200),
+    "serum_albumin": (0, 10),
+    "serum_cholesterol": (0, 1000),
+    "serum_iron": (0, 500),
+    "serum_magnesium": (0, 5),
+    "serum_protein": (0, 20),
+    "sex": (1, 2),
+    "systolic_bp": (0, 400),
+    "tibc": (0, 1000),
+    "ts": (0, 100),
+    "white_blood_cells": (0, 100),
+    "bmi": (0, 100),
+    "pulse_pressure": (0, 300),
+}
+ADULT = {
+    "age": (0, 120),
+    "fnlwgt": (0, 2_000_000),
+    "education-num": (0, 20),
+    "capital-gain": (0, 100_000),
+    "capital-loss": (0, 10_000),
+    "hours-per-week": (0, 168),
+}
+CREDIT = {
+    "LIMIT_BAL": (0, 1_000_000),
+    "SEX": (1, 2),
+    "EDUCATION": (0, 6),
+    "MARRIAGE": (0, 3),
+    "AGE": (18, 100),
+    "default_payment_next_month": (0, 1),
+}
+CREDIT_PREFIXES = {
+    "PAY_AMT": (0, 2_000_000),
+    "PAY_": (-2, 9),
+    "BILL_AMT": (-1_000_000, 2_000_000),
+}
+AIRFOIL = ((0, 20_000), (0, 45), (0, 1), (0, 100), (0, 0.1), (0, 200))
+
+
+@dataclass(frozen=True)
+class Table:
+    """Complete rows of numbers, and bounds as typed."""
+
+    name: str
+    frame: pd.DataFrame
+    bounds: dict[str, tuple[float, float]]
+
+    def schema(self, wide: float = 1.0) -> Schema:
+        """Bounds with half ranges ``wide`` times as large as typed."""
+        columns = {}
+        for name, (lower, upper) in self.bounds.items():
+            center, half = (lower + upper) / 2, (upper - lower) / 2 * wide
+            columns[name] = Numeric(lower=center - half, upper=center + half)
+        return Schema(columns=columns)
+
+
+def _read(directory: Path, name: str) -> pd.DataFrame:
+    if not (directory / name).exists():
+        raise MissingTable(f"{name} is not in {directory}")
+    return pd.read_csv(directory / name)
+
+
+def _table(name: str, frame: pd.DataFrame, bounds: dict) -> Table:
+    frame = frame[list(bounds)].dropna().astype(float)
+    return Table(name, frame, {key: tuple(map(float, pair)) for key, pair in bounds.items()})
+
+
+def nhanes(directory: Path) -> Table:
+    """18 measurements of 8,593 people without missing values."""
+    return _table("nhanes", _read(directory, "nhanes1.csv.gz"), NHANES)
+
+
+def adult(directory: Path) -> Table:
+    """6 numbers of 48,842 people, two of them mostly zero."""
+    return _table("adult", _read(directory, "adult.csv.gz"), ADULT)
+
+
+def credit(directory: Path) -> Table:
+    """24 columns of 30,000 clients; payments have long tails."""
+    frame = _read(directory, "credit_default.csv.gz").drop(columns="ID")
+    bounds = {
+        name: CREDIT.get(name)
+        or next(pair for prefix, pair in CREDIT_PREFIXES.items() if name.startswith(prefix))
+        for name in frame
+    }
+    return _table("credit", frame, bounds)
+
+
+def airfoil(directory: Path) -> Table:
+    """6 columns of 1,503 measurements: few rows."""
+    frame = _read(directory, "airfoil.csv")
+    return _table("airfoil", frame, dict(zip(frame, AIRFOIL, strict=True)))
+
+
+def made(seed: int, n_rows: int = 20_000, n_columns: int = 15) -> Table:
+    """Columns of all kinds from three common factors, with bounds up to seven times too wide."""
+    rng = np.random.default_rng(seed)
+    factors = rng.normal(size=(n_rows, 3)) @ rng.normal(size=(3, n_columns))
+    normal = factors + rng.normal(size=(n_rows, n_columns))
+    columns, bounds = {}, {}
+    for place, raw in enumerate((normal / normal.std(axis=0)).T):
+        column = _KINDS[rng.integers(len(_KINDS))](raw, rng)
+        width = column.max() - column.min()
+        columns[f"x{place}"] = column
+        bounds[f"x{place}"] = (
+            column.min() - width * rng.uniform(0, 3),
+            column.max() + width * rng.uniform(0, 3),
+        )
+    return _table(f"made-{seed}", pd.DataFrame(columns), bounds)
+
+
+_KINDS: tuple[Callable[[np.ndarray, np.random.Generator], np.ndarray], ...] = (
+    lambda x, rng: x * rng.lognormal() * 10 + 50,
+    lambda x, rng: np.exp(x) * 10.0 ** rng.integers(0, 4),
+    lambda x, rng: np.where(x > rng.uniform(0.8, 1.6), np.exp(x) * 1000, 0.0),
+    lambda x, rng: (x > rng.uniform(1, 2.2)).astype(float),
+    lambda x, rng: np.round(np.clip(x * 1.2 + 3, 1, 5)),
+    lambda x, rng: np.abs(x) ** 2.5 * 7,
+)
+
+PUBLIC = {"nhanes": nhanes, "credit": credit, "adult": adult, "airfoil": airfoil}
