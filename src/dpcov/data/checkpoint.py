@@ -1,7 +1,7 @@
-"""Moments that outlive a process: saved under a key, resumed, and merged with those of other files and sites.
+"""Save moments under a key, resume them, and merge them with those of other files and sites.
 
-Contract: what is saved is encrypted and has a length that depends on public numbers only; every part of a
-table is counted once; moments of different schemas are never added.  **Sensitive** throughout.
+Contract: what is saved is encrypted and has a length that depends on public numbers only; every
+part of a table is counted once; moments of different schemas are never added.
 """
 
 import os
@@ -23,7 +23,7 @@ _MAX_PARTS = 100_000
 
 
 class _Heading(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What stands before the numbers, encrypted like them; padded, because row counts vary in length."""
+    """What stands before the numbers, encrypted like them."""
 
     schema_toml: str
     by: str | None
@@ -36,7 +36,7 @@ class _Heading(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 @dataclass(frozen=True, kw_only=True)
 class Checkpoint:
-    """Moments of one or several parts of a table, and where they came from.
+    """**Sensitive** moments of one or several parts of a table, and where they came from.
 
     Parameters
     ----------
@@ -60,9 +60,8 @@ class Checkpoint:
     @classmethod
     def of_part(cls, moments: Moments, schema_toml: str, by: str | None, name: str) -> "Checkpoint":
         """Make a checkpoint of one part."""
-        return cls(
-            moments=moments, schema_toml=schema_toml, by=by, parts={os.urandom(16).hex(): name}
-        )
+        part = {os.urandom(16).hex(): name}
+        return cls(moments=moments, schema_toml=schema_toml, by=by, parts=part)
 
     def holds(self, name: str) -> bool:
         """Whether a part of this name has been counted."""
@@ -77,19 +76,16 @@ class Checkpoint:
             Different schemas, groups or ways of gathering, or a part that both have counted.
         """
         if (self.schema_toml, self.by) != (other.schema_toml, other.by):
-            raise DataError(
-                "These moments were gathered with different schemas or groups, so they cannot be added."
-            )
+            raise DataError("These moments have different schemas or groups; they cannot be added.")
         if set(self.parts) & set(other.parts):
             raise DataError(
                 "A part is in both files; adding them would count its rows twice. Leave one file out."
             )
         if len(self.parts) + len(other.parts) > _MAX_PARTS:
             raise DataError(f"A checkpoint holds at most {_MAX_PARTS} parts. Gather larger ones.")
-        total = Moments(
-            self.moments.n_features, self.moments.spec, norm_bound=self.moments.norm_bound
-        )
-        total.merge(self.moments)
+        mine = self.moments
+        total = Moments(mine.n_features, mine.spec, norm_bound=mine.norm_bound)
+        total.merge(mine)
         total.merge(other.moments)
         return replace(self, moments=total, parts={**self.parts, **other.parts})
 
@@ -103,12 +99,13 @@ class Checkpoint:
         """
         if not isinstance(encoding, TableEncoding) or _facts(encoding) != _facts(self._encoding()):
             raise UsageError(
-                "These moments were gathered with another schema or other groups. Use those they were gathered with."
+                "These moments were gathered with another schema or other groups. "
+                "Use those they were gathered with."
             )
         if self.moments.spec != spec:
             raise UsageError(
-                f"This mechanism wants {spec}, but {self.moments.spec} was gathered. Gather again with the same "
-                "mechanism, options, budget and relation as the release."
+                f"This mechanism wants {spec}, but {self.moments.spec} was gathered. Gather again with "
+                "the same mechanism, options, budget and relation as the release."
             )
         return self.moments
 
@@ -144,12 +141,8 @@ class Checkpoint:
             parts=self.parts,
         )
         text = msgspec.json.encode(heading)
-        room = _heading_room(text, heading)
-        return (
-            len(text).to_bytes(8, "little")
-            + text.ljust(room)
-            + b"".join(_packed(sum_) for sum_ in _sums(moments))
-        )
+        padded = text.ljust(_heading_room(text, heading))
+        return b"".join((len(text).to_bytes(8, "little"), padded, *map(_packed, _sums(moments))))
 
 
 def _facts(encoding: TableEncoding) -> tuple[str, str | None]:
@@ -158,7 +151,7 @@ def _facts(encoding: TableEncoding) -> tuple[str, str | None]:
 
 
 def _heading_room(text: bytes, heading: _Heading) -> int:
-    """Length of the padded heading: the row counts as if each had 20 digits."""
+    # Padded as if each row count had 20 digits: their lengths would tell of the rows.
     return len(text) + sum(20 - len(str(count)) for count in heading.n_rows)
 
 
@@ -176,9 +169,9 @@ def _from_bytes(content: bytes) -> Checkpoint:
     for stratum, count in zip(moments.strata, heading.n_rows, strict=True):
         stratum.n_rows = count
     for place, total in enumerate(_sums(moments)):
-        _unpack(
-            total, content[start + place * step : start + (place + 1) * step], heading.n_features
-        )
+        words = content[start + place * step : start + (place + 1) * step]
+        high, low = np.split(np.frombuffer(words, dtype="<i8"), 2)
+        total.add_words(_symmetric(high, heading.n_features), _symmetric(low, heading.n_features))
     return Checkpoint(
         moments=moments, schema_toml=heading.schema_toml, by=heading.by, parts=heading.parts
     )
@@ -195,11 +188,6 @@ def _packed(total: ExactSum) -> bytes:
     high, low = total.words()
     upper = np.triu_indices(len(high))
     return np.concatenate([high[upper], low[upper]]).astype("<i8").tobytes()
-
-
-def _unpack(total: ExactSum, content: bytes, dimension: int) -> None:
-    high, low = np.split(np.frombuffer(content, dtype="<i8"), 2)
-    total.add_words(_symmetric(high, dimension), _symmetric(low, dimension))
 
 
 def _symmetric(upper: np.ndarray, dimension: int) -> np.ndarray:

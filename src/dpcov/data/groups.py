@@ -1,7 +1,7 @@
-"""Which public group a row belongs to.
+"""Tell which public group a row belongs to.
 
-Contract: a row's group depends on that row alone, and every row has exactly one: unlisted and missing values
-go to the last group, so that no row is lost.  The groups' names are public.
+Contract: a row's group depends on that row alone, and every row has exactly one: unlisted and
+missing values go to the last group, so that no row is lost.  The groups' names are public.
 """
 
 from collections.abc import Iterable
@@ -22,13 +22,6 @@ OTHER = "(other)"
 
 class Grouping:
     """Rows grouped by a column with public categories.
-
-    Parameters
-    ----------
-    column : str
-        Name of the column.
-    categories : iterable of str
-        Its public categories.
 
     Attributes
     ----------
@@ -51,12 +44,7 @@ class Grouping:
 
     def codes(self, block: Block) -> NDArray[np.intp]:
         """Group number of every row of a block."""
-        column = (
-            block[:, int(self.column[1:])]
-            if isinstance(block, np.ndarray)
-            else block.column(self.column)
-        )
-        return self.codes_of(column)
+        return self.codes_of(values.column_of(block, self.column))
 
     def codes_of(self, column: values.Column) -> NDArray[np.intp]:
         """Group number of every value."""
@@ -67,12 +55,9 @@ class Grouping:
 def split_schema(schema: Schema, by: str) -> tuple[Schema, Grouping]:
     """Take the grouping column out of the features: within a group it is constant."""
     declared = schema.columns.get(by)
-    if isinstance(declared, Boolean):
-        categories: tuple[str, ...] = ("true", "false")
-    elif isinstance(declared, Categorical):
-        categories = declared.categories
-    else:
+    if not isinstance(declared, Boolean | Categorical):
         raise SchemaError("Group by a column that the schema declares as categorical or boolean.")
+    labels = ("true", "false") if isinstance(declared, Boolean) else declared.categories
     rest = msgspec.structs.replace(schema, columns={**schema.columns, by: Ignored(note="groups")})
     rest.require_complete()
-    return rest, Grouping(by, categories)
+    return rest, Grouping(by, labels)

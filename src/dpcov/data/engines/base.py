@@ -1,7 +1,7 @@
-"""What an engine does with rows, said once for all engines.
+"""Say what an engine does with rows, once for all engines.
 
-Contract: a task is public, frozen and can be pickled; whichever process adds a block, and in whatever order,
-the moments are equal to the bit.  Knows nothing of where blocks come from.
+Contract: a task is public, frozen and can be pickled; whichever process adds a block, and in
+whatever order, the moments are equal to the bit.
 """
 
 from collections.abc import Callable, Mapping
@@ -45,12 +45,12 @@ class Encoding(Protocol):
         """The columns to read and how; None for all of them, as numbers."""
 
     def encode(self, block: Block) -> EncodedBlock:
-        """Encode a block."""
+        """Encode a block of the wanted columns."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class TableEncoding:
-    """Rows of a table as a complete public schema says, with groups by one more column if wanted."""
+    """Rows of a table as a complete schema says, with groups by one more column if wanted."""
 
     schema: Schema
     grouping: Grouping | None = None
@@ -76,8 +76,7 @@ class TableEncoding:
     @property
     def wanted(self) -> Mapping[str, Reading]:
         """The columns that the schema names, and the grouping column."""
-        grouping = {} if self.grouping is None else self.grouping.wanted
-        return {**self.encoder.wanted, **grouping}
+        return {**self.encoder.wanted, **(self.grouping.wanted if self.grouping else {})}
 
     def encode(self, block: Block) -> EncodedBlock:
         """Encode a block of the wanted columns."""
@@ -91,11 +90,7 @@ class BallEncoding:
 
     n_features: int
     norm_bound: float
-
-    @property
-    def wanted(self) -> None:
-        """All columns, as numbers."""
-        return
+    wanted: None = None
 
     def encode(self, block: Block) -> EncodedBlock:
         """Encode a block."""
@@ -104,7 +99,7 @@ class BallEncoding:
 
 @dataclass(frozen=True, kw_only=True)
 class MomentsTask:
-    """What to do with every block of a table; public, and picklable for engines with several processes.
+    """What to do with every block of a table; public, and picklable.
 
     Parameters
     ----------
@@ -128,6 +123,11 @@ class MomentsTask:
         """Rows of a block."""
         return block_rows(self.encoding.n_features)
 
+    @property
+    def n_matrices(self) -> int:
+        """Matrices that are gathered, as if every stratum were inhabited."""
+        return self.spec.n_strata * (2 if self.spec.normalized else 1)
+
     def empty(self) -> Moments:
         """Moments of no rows."""
         return Moments(self.encoding.n_features, self.spec, norm_bound=self.encoding.norm_bound)
@@ -138,7 +138,6 @@ class MomentsTask:
         Parameters
         ----------
         moments : Moments
-            From :meth:`empty`.
         block : pyarrow.RecordBatch or (n, d) float64
             At least the columns that the encoding wants.
         groups : (n,) integer, optional
@@ -148,9 +147,10 @@ class MomentsTask:
         moments.add(rows, groups if codes is None else codes, overwrite=True)
 
     def gather(self, part: Any) -> Moments:
-        """Moments of one part of a table: anything that `open_source` reads and that has a length."""
+        """Moments of one part of a table: what `open_source` reads and has a length."""
         moments = self.empty()
-        if _length(part):
+        # A sparse matrix has a shape, and no length.
+        if part.shape[0] if hasattr(part, "shape") else len(part):
             for block in open_source(part).blocks(self.block_rows, wanted=self.encoding.wanted):
                 self.add(moments, block)
         return moments
@@ -175,10 +175,6 @@ def tell(progress: Progress | None, block: Block) -> None:
     """Report the rows of a block."""
     if progress is not None:
         progress(len(block))
-
-
-def _length(part: Any) -> int:
-    return int(part.shape[0]) if hasattr(part, "shape") else len(part)
 
 
 def require_rows(moments: Moments) -> Moments:

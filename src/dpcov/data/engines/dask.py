@@ -1,8 +1,8 @@
-"""Moments of Dask arrays and data frames and of Parquet files, on whatever scheduler is active.
+"""Gather moments of Dask arrays, data frames and Parquet files, on the active scheduler.
 
-Contract: the moments of a partition are the value of a task and are merged in a tree of such values, so that
-a worker may die and its tasks run again without any row counting twice.  Rows never leave the workers, and no
-task raises with rows among its arguments, which Dask would log.
+Contract: the moments of a partition are the value of a task and are merged in a tree of such
+values, so that a worker may die and its tasks run again without any row counting twice.  Rows never
+leave the workers, and no task raises with rows among its arguments, which Dask would log.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -41,8 +41,9 @@ _as_completed: Any = distributed.as_completed
 _scheduler: Any = dask.base.get_scheduler
 
 _TAKES = (
-    "The dask engine takes a Dask array or data frame, or the path of a Parquet file, of a folder of them, or a "
-    "pattern. Delayed partitions declare no types: pass dask.dataframe.from_delayed(parts, meta=...)."
+    "The dask engine takes a Dask array or data frame, or the path of a Parquet file, of a folder of "
+    "them, or a pattern. Delayed partitions declare no types: pass "
+    "dask.dataframe.from_delayed(parts, meta=...)."
 )
 
 
@@ -73,9 +74,9 @@ def _parts(data: Any, task: MomentsTask) -> tuple[Callable[..., Gathered], Seque
     if isinstance(data, dask.array.Array):
         return gather_part, list(_array(data).to_delayed().ravel())
     if isinstance(data, dask.dataframe.DataFrame):
-        labels = {str(label): label for label in data.columns}
-        require_columns([str(label) for label in data.columns], task)
+        require_columns(columns(data), task)
         if task.encoding.wanted is not None:
+            labels = {str(label): label for label in data.columns}
             data = data[[labels[name] for name in task.encoding.wanted]]
         declared = {str(label): dtype for label, dtype in data.dtypes.items()}
         return partial(_gather_declared, declared), data.to_delayed()
@@ -112,13 +113,13 @@ def _array(data: Any) -> Any:
 
 
 def _tree(task: Any, leaves: Sequence[Any]) -> Any:
-    """Merge a few values at a time.  The merges raise what the leaves only report: they hold no rows."""
+    """Merge a few values at a time."""
+    # Merges raise what the leaves only report: they hold no rows.
     merge = delayed(merge_or_raise, pure=False)
     level = list(leaves)
     while len(level) > FAN_IN:
-        level = [
-            merge(task, level[start : start + FAN_IN]) for start in range(0, len(level), FAN_IN)
-        ]
+        starts = range(0, len(level), FAN_IN)
+        level = [merge(task, level[start : start + FAN_IN]) for start in starts]
     return merge(task, level)
 
 
@@ -150,7 +151,7 @@ def _count(part: Gathered) -> int:
 
 
 def _told(keys: set[Any], progress: Progress) -> Any:
-    """A context in which the schedulers of this process report the rows of every partition they finish."""
+    """A context in which this process' schedulers report the rows of the partitions they finish."""
 
     def after(key: Any, value: Any, *_: Any) -> None:
         if key in keys:
@@ -173,4 +174,7 @@ def _describe(error: Exception) -> str:
         )
     if isinstance(error, OSError | MemoryError | UnicodeDecodeError):
         return explain(error)
-    return f"Dask could not make its partitions ({type(error).__name__}). Try the computation that leads to them alone."
+    return (
+        f"Dask could not make its partitions ({type(error).__name__}). "
+        "Try the computation that leads to them alone."
+    )

@@ -1,7 +1,7 @@
-"""Moments of files, frames and arrays on this machine, block by block.
+"""Gather moments of files, frames and arrays on this machine, block by block.
 
-Contract: memory does not depend on the number of rows, and what cannot fit is refused before the first one is
-read.
+Contract: memory does not depend on the number of rows, and what cannot fit is refused before the
+first one is read.
 """
 
 import os
@@ -43,7 +43,7 @@ def columns(data: Any) -> tuple[str, ...]:
 
 
 def moments(data: Any, task: MomentsTask, progress: Progress | None = None) -> Moments:
-    """Read once, block by block; every thread encodes and multiplies blocks while the next ones are being read."""
+    """Read once; threads encode and multiply blocks while the next ones are being read."""
     threads = thread_count(task.threads)
     require_memory(task, threads=threads)
     gathered = task.empty()
@@ -72,10 +72,10 @@ def rows(data: Any, encoding: Encoding, progress: Progress | None = None) -> Enc
 
 def _blocks(data: Any, encoding: Encoding) -> Generator[GroupedBlock, None, None]:
     rows, groups = (data.rows, data.groups) if isinstance(data, GroupedRows) else (data, None)
-    start = 0
     source = open_source(rows)
     if groups is not None:
         _require_a_group_a_row(source, len(groups))
+    start = 0
     read = source.blocks(block_rows(encoding.n_features), wanted=encoding.wanted)
     with closing(prefetch(read)) as blocks:
         for block in blocks:
@@ -84,11 +84,11 @@ def _blocks(data: Any, encoding: Encoding) -> Generator[GroupedBlock, None, None
 
 
 def _require_a_group_a_row(source: Source, n_groups: int) -> None:
-    """Groups belong to rows by position, so rows need places that nothing in them can move."""
+    # Groups belong to rows by position, so rows need places that nothing in them can move.
     if source.n_rows is None:
         raise UsageError(
-            "Groups beside the rows need an array or a data frame in memory, whose rows have fixed places. "
-            "For a file or a query put the groups into a column, and use release(by=...)."
+            "Groups beside the rows need an array or a data frame in memory, whose rows have fixed "
+            "places. For a file or a query put the groups into a column, and use release(by=...)."
         )
     if source.n_rows != n_groups:
         raise DataError("There are not as many groups as rows. Give every row its group.")
@@ -96,10 +96,6 @@ def _require_a_group_a_row(source: Source, n_groups: int) -> None:
 
 def thread_count(threads: int | None) -> int:
     """As many threads as asked for, or one for every core that this process may use."""
-    if threads is None:
-        return (
-            len(os.sched_getaffinity(0))
-            if hasattr(os, "sched_getaffinity")
-            else os.cpu_count() or 1
-        )
-    return threads
+    if threads is not None:
+        return threads
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

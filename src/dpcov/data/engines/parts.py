@@ -1,8 +1,8 @@
-"""One part of a table in a process of its own: its moments, or in public words why there are none.
+"""Gather one part of a table in a process of its own.
 
-Contract: a worker that stumbles over a row hands back a value and raises nothing, so that its framework has
-nothing to log, to quote or to try again.  Nothing is added to what already exists: a task that runs twice
-gives the same value twice.
+Contract: a worker that stumbles over a row hands back a value and raises nothing, so that its
+framework has nothing to log, to quote or to try again.  Nothing is added to what already exists: a
+task that runs twice gives the same value twice.
 """
 
 from collections.abc import Callable, Iterable
@@ -43,6 +43,7 @@ def attempt(gather: Callable[[], Moments]) -> Gathered:
     try:
         return sealed(gather, TABLE)
     except DpcovError as error:
+        # A new error: the old one's traceback holds rows.
         failure = Failure(type(error)(str(error)))
     return failure
 

@@ -1,7 +1,7 @@
 """Read the next blocks while the current one is being worked on.
 
-Contract: same items in the same order; an error of the reader surfaces in the consumer; a consumer that stops
-early stops the reader.  At most ``depth`` blocks wait, so memory stays bounded.
+Contract: same items in the same order; an error of the reader surfaces in the consumer; a consumer
+that stops early stops the reader; at most ``depth`` blocks wait.
 """
 
 import queue

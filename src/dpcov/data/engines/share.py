@@ -1,9 +1,8 @@
 """Work on a stream of items in several threads.
 
-Contract: every item is worked on once; the first error ends the work and surfaces; no thread outlives the
-call; no more items are in memory than there are threads.  While threads work, each of them multiplies
-matrices alone.  Only the caller waits for items, so that an interrupt ends the call although no item may ever
-come.
+Contract: every item is worked on once; the first error ends the work and surfaces; no thread
+outlives the call; no more items are in memory than there are threads.  While threads work, each
+multiplies matrices alone.
 """
 
 import itertools
@@ -18,7 +17,7 @@ Item = TypeVar("Item")
 
 
 def share(items: Iterator[Item], work: Callable[[Item], None], threads: int) -> None:
-    """Call ``work`` with every item, in up to ``threads`` threads; this one takes an item when one of them is free."""
+    """Call ``work`` with every item, in up to ``threads`` threads."""
     few = list(itertools.islice(items, 2))
     if threads == 1 or len(few) < 2:
         for item in _released(few, items):
@@ -36,6 +35,7 @@ def share(items: Iterator[Item], work: Callable[[Item], None], threads: int) -> 
 
     turns = _released(few, items)
     with one_thread(), ThreadPoolExecutor(threads, "dpcov-moments") as pool:
+        # Only this thread waits for items, so that an interrupt ends the call although none comes.
         while free.acquire() and not failures and (taken := list(itertools.islice(turns, 1))):
             pool.submit(attend, taken.pop())
     try:

@@ -1,11 +1,11 @@
-"""Moments of Spark data frames and tables: Arrow batches in, one value per partition out, merged in a tree.
+"""Gather moments of Spark data frames and tables: one value per partition, merged in a tree.
 
-Plain Parquet files in a file system that every machine sees, named by their path or behind a data frame that is nothing
-else, are read by the Python processes themselves, which saves taking every value through the JVM.
+Plain Parquet files that every machine sees, named by their path or behind a data frame that is
+nothing else, are read by the Python processes, which saves taking every value through the JVM.
 
-Contract: no accumulator and nothing else that a task writes to is shared, so that a task which Spark runs
-again counts once.  Rows never leave the executors.  Moments travel as pickles between the Python processes of
-one application, which send each other pickled functions anyway: no bytes from outside it are ever loaded.
+Contract: a task writes to nothing that is shared, so that one which Spark runs again counts once.
+Rows never leave the executors.  Moments travel as pickles between the Python processes of one
+application, which send each other pickled functions anyway: no bytes from outside are ever loaded.
 """
 
 import math
@@ -36,15 +36,11 @@ from dpcov.data.moments import Moments
 from dpcov.data.seal import sealed
 from dpcov.errors import DataError, UsageError
 
+# Bytes of one value that Spark can move.
 _LARGEST_VALUE = 2**31 - 2**20
-"""Bytes of one value that Spark can move."""
-
+# Rows below which a batch costs more than its rows.
 _ENOUGH = 4096
-"""Rows below which a batch costs more than its rows."""
-
-_TAKES = (
-    "The spark engine takes a Spark data frame, the name of a table, or the path of a Parquet file."
-)
+_TAKES = "The spark engine takes a Spark data frame, the name of a table, or a Parquet file's path."
 
 
 def columns(data: Any) -> tuple[str, ...]:
@@ -59,7 +55,8 @@ def moments(data: Any, task: MomentsTask, progress: Progress | None = None) -> M
     require_memory(task, copies=FAN_IN + 1)
     if sums_bytes(task) > _LARGEST_VALUE:
         raise UsageError(
-            "Spark cannot move these moments as one value of 2 GiB. Use fewer columns, groups or shells."
+            "Spark cannot move these moments as one value of 2 GiB. "
+            "Use fewer columns, groups or shells."
         )
     values = sealed(lambda: _values(data, task), TABLE, _describe)
     total = sealed(lambda: _merged(values, task), TABLE, _describe)
@@ -72,7 +69,8 @@ def moments(data: Any, task: MomentsTask, progress: Progress | None = None) -> M
 def _frame(data: Any) -> DataFrame:
     if type(data).__module__.startswith("pyspark.sql.connect"):
         raise UsageError(
-            "The spark engine needs a session of its own driver, not Spark Connect. Run it where the driver runs."
+            "The spark engine needs a session of its own driver, not Spark Connect. "
+            "Run it where the driver runs."
         )
     if isinstance(data, DataFrame):
         return data
@@ -90,9 +88,8 @@ def _session() -> SparkSession:
 
 
 def _is_path(data: Any) -> bool:
-    return isinstance(data, Path) or (
-        isinstance(data, str) and ("/" in data or data.endswith(".parquet"))
-    )
+    names = isinstance(data, str) and ("/" in data or data.endswith(".parquet"))
+    return names or isinstance(data, Path)
 
 
 def _names_files(data: Any) -> bool:
@@ -124,10 +121,9 @@ def _of_files(session: SparkSession, dataset: Any, names: Sequence[str], task: M
 def _of_batches(frame: DataFrame, names: Sequence[str], task: MomentsTask) -> Any:
     # By position: Spark takes names that differ in capitals only for one, and a dot for a path.
     places = [f"c{frame.columns.index(name)}" for name in names]
-    selected = frame.toDF(*(f"c{index}" for index in range(len(frame.columns)))).select(*places)
-    return selected.mapInArrow(_GatherBatches(task, tuple(names)), "moments binary").rdd.map(
-        _opened
-    )
+    renamed = frame.toDF(*(f"c{index}" for index in range(len(frame.columns)))).select(*places)
+    gathered = renamed.mapInArrow(_GatherBatches(task, tuple(names)), "moments binary")
+    return gathered.rdd.map(_opened)
 
 
 def _merged(values: Any, task: MomentsTask) -> Gathered | None:
@@ -170,7 +166,8 @@ def _enough(batches: Iterable[pa.RecordBatch], least: int) -> Iterator[pa.Record
 
 
 def _opened(row: Any) -> Gathered:
-    value: Gathered = pickle.loads(row.moments)  # noqa: S301 - made by _GatherBatches in this application
+    # Made by _GatherBatches in this application.
+    value: Gathered = pickle.loads(row.moments)  # noqa: S301
     return value
 
 
@@ -179,7 +176,7 @@ def _merge(task: MomentsTask, one: Gathered | None, other: Gathered | None) -> G
 
 
 def _describe(error: Exception) -> str:
-    """Say the class only: Spark repeats the workers' messages, which may quote a row."""
+    # The class only: Spark repeats the workers' messages, which may quote a row.
     return (
         f"Spark gave up ({type(error).__name__}). Try the query that leads to the table alone; "
         "the driver's log says more."

@@ -1,7 +1,6 @@
-"""The arrays inside a .npz file, read as streams.
+"""Read the arrays inside a .npz file as streams.
 
-Contract: an array is never decompressed as a whole, and pickled objects are refused.  Knows nothing of what
-the arrays mean.
+Contract: an array is never decompressed as a whole, and pickled objects are refused.
 """
 
 import io
@@ -16,8 +15,8 @@ from numpy.lib import format as npy
 
 from dpcov.errors import DataError
 
+# Bytes, numpy's own limit.
 _MAX_HEADER = 10_000
-"""Bytes, numpy's own limit."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,10 +43,6 @@ class ArraysArchive:
         with zipfile.ZipFile(self._path) as archive, archive.open(f"{name}.npy") as stream:
             return read_header(stream, name)
 
-    def open_named(self, name: str) -> "ArrayStream":
-        """Open the array of that name."""
-        return self.open(self.member(name))
-
     def open(self, member: ArrayMember) -> "ArrayStream":
         """Open an array behind its header."""
         return ArrayStream(self._path, member)
@@ -58,9 +53,7 @@ class ArrayStream(AbstractContextManager["ArrayStream"]):
 
     def __init__(self, path: Path, member: ArrayMember) -> None:
         if member.dtype.hasobject:
-            raise DataError(
-                f"'{path.name}' holds Python objects. Save it again with plain numbers."
-            )
+            raise DataError(f"'{path.name}' holds Python objects. Save plain numbers.")
         self._archive = zipfile.ZipFile(path)
         self._stream = self._archive.open(f"{member.name}.npy")
         read_header(self._stream, member.name)
@@ -82,7 +75,8 @@ class ArrayStream(AbstractContextManager["ArrayStream"]):
 
 
 def read_header(stream: IO[bytes], name: str) -> ArrayMember:
-    """Read a header of at most `_MAX_HEADER` bytes; numpy itself would first unfold whatever length is stated."""
+    """Read a header of at most `_MAX_HEADER` bytes."""
+    # NumPy itself would first unfold whatever length is stated.
     head = stream.read(10)
     is_first = head[6:8] == b"\x01\x00"
     head += b"" if is_first else stream.read(2)

@@ -1,9 +1,9 @@
-"""Whether DuckDB and lazy Polars frames know the types of what they read, or guess them from rows.
+"""Refuse DuckDB queries and lazy Polars frames that guess types from rows.
 
-Contract: a query passes only if every type comes from a catalogue, a Parquet footer, an Arrow table or the
-statement itself.  Readers of CSV and JSON guess types and delimiters from rows and drop blank lines whatever
-they are told, scans of pandas frames look at objects, and folders of Parquet type ``key=value`` by all names:
-one row would change others.
+Contract: a query passes only if every type comes from a catalog, a Parquet footer, an Arrow table
+or the statement itself.  Readers of CSV and JSON guess types and delimiters from rows and drop
+blank lines whatever they are told, scans of pandas frames look at objects, and folders of Parquet
+type ``key=value`` by all names: one row would change others.
 """
 
 import re
@@ -25,12 +25,14 @@ _TEXTS = re.compile(r"'((?:[^']|'')*)'|\"((?:[^\"]|\"\")*)\"")
 _FOLDER = re.compile(r"(?:^|[/\\])[^/\\=]+=[^/\\]*[/\\]")
 
 _GUESSED = (
-    "DuckDB guesses types from the rows of CSV and JSON files and of pandas frames, so that one row could change "
-    "how all others are read. Give dpcov the file or the frame itself, or make a table with declared types of it first."
+    "DuckDB guesses types from the rows of CSV and JSON files and of pandas frames, so that one row "
+    "could change how all others are read. Give dpcov the file or the frame itself, or make a table "
+    "with declared types of it first."
 )
 _SAY_FOLDERS = (
     "DuckDB would guess the type of the values in folder names (key=value) from all folders. "
-    "Add hive_types_autocast=false, which reads them as text, or hive_partitioning=false to read_parquet(...)."
+    "Add hive_types_autocast=false, which reads them as text, or hive_partitioning=false to "
+    "read_parquet(...)."
 )
 _HIDDEN_FILES = (
     "The query reads Parquet files that a view or a macro names. "
@@ -43,8 +45,8 @@ def refuse_polars_guesses(frame: Any) -> None:
     plan = frame.explain(optimized=False)
     if re.search(r"\b(?:Csv|NDJson) SCAN\b", plan, re.IGNORECASE):
         raise DataError(
-            "Polars guesses types from the rows of CSV and JSON files, so that one row could change how all others are "
-            "read. Give dpcov the file itself."
+            "Polars guesses types from the rows of CSV and JSON files, so that one row could change "
+            "how all others are read. Give dpcov the file itself."
         )
     keys = {match.group(1) for match in re.finditer(r"/([^/=]+)=[^/]*/", plan)}
     if any(str(kind) != "String" for name, kind in frame.collect_schema().items() if name in keys):

@@ -1,12 +1,13 @@
-"""A stream of delimited text in which no row can change where another one begins.
+"""Read delimited text in which no row can change where another one begins.
 
-Contract: text passes unchanged, or is refused.  A quotation mark may only open a cell, close it, or stand
-doubled inside (RFC 4180), and every one is closed; a table of several columns has no blank line.  A lenient
-reader joins rows at a stray quotation mark and leaves blank lines out: one row would then decide how many
-rows there are.
+Contract: text passes unchanged, or is refused.  A quotation mark may only open a cell, close it, or
+stand doubled inside (RFC 4180), and every one is closed; a table of several columns has no blank
+line.  A lenient reader joins rows at a stray quotation mark and leaves blank lines out: one row
+would then decide how many rows there are.
 
-Why this is enough: among rows that are written so, a row with an odd number of quotation marks leaves the last mark of
-the text open, and one with an even number ends outside of a cell or has a mark that is out of place.
+Why this is enough: among rows that are written so, a row with an odd number of quotation marks
+leaves the last mark of the text open, and one with an even number ends outside of a cell or has a
+mark that is out of place.
 """
 
 from typing import Protocol
@@ -20,8 +21,8 @@ _QUOTE = ord('"')
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _BLANK = (b"\n\n", b"\n\r", b"\r\r")
 _ADVICE = (
-    "Write a cell that holds a quotation mark, a delimiter or a line break in quotation marks, and double the marks "
-    "inside, as programs that write CSV do."
+    "Write a cell that holds a quotation mark, a delimiter or a line break in quotation marks, and "
+    "double the marks inside, as programs that write CSV do."
 )
 
 
@@ -59,9 +60,7 @@ class CheckedLines:
         data = bytes(self._stream.read(size))
         text = data.removeprefix(_BYTE_ORDER_MARK) if self._begins else data
         if self._begins and text[:1] in (b"\n", b"\r"):
-            raise DataError(
-                f"'{self._name}' begins with a blank line. Its first line must hold the column names."
-            )
+            raise DataError(f"'{self._name}' begins with a blank line. Start with column names.")
         self._begins = self._begins and not text
         self._look(self._carry + (text if data else b"\n"), blank=self._blank if data else ())
         if not data and self._quotes % 2:
@@ -97,5 +96,5 @@ class CheckedLines:
         before = self._quotes + np.searchsorted(marks, np.flatnonzero(pairs))
         if (before % 2 == 0).any():
             raise DataError(
-                f"'{self._name}' has a blank line. Remove it, or write the delimiters of a row without values."
+                f"'{self._name}' has a blank line. Remove it, or write an empty row's delimiters."
             )
