@@ -8,12 +8,13 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from dpcov.data import encode as encode_module
-from dpcov.data.encode import Encoder, encode_array, read_encoded, read_unit_ball
+from dpcov.data.encode import Encoder, encode_array
 from dpcov.data.schema.declared import Boolean, Categorical, Ignored, Numeric, Weights
 from dpcov.data.schema.schema import Schema
 from dpcov.data.sources import open_source
 from dpcov.errors import DataError, SchemaError, UsageError
 from dpcov.published.columns import LARGEST_SCALE, SMALLEST_SCALE
+from tests.data.reading import read_encoded, read_unit_ball
 
 SLACK = 1e-12
 
@@ -399,9 +400,9 @@ def test_columns_stand_side_by_side_in_the_declared_order():
 
 
 def test_norms_near_one_alone_are_added_in_a_fixed_order(monkeypatch):
-    added, original = [], encode_module._energies
+    added, original = [], encode_module.ordered_norms
     monkeypatch.setattr(
-        encode_module, "_energies", lambda rows: added.append(rows[:, 0].tolist()) or original(rows)
+        encode_module, "ordered_norms", lambda rows: added.append(rows[:, 0].tolist()) or original(rows)
     )
     rows = np.array([[1.0], [1 + 1e-10], [1 - 1e-10], [0.5], [1.5], [1 - 1e-6], [0.0]])
     encode_array(rows, 1.0)

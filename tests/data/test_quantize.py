@@ -2,6 +2,7 @@
 
 import math
 from collections import Counter
+from dataclasses import replace
 from unittest.mock import ANY
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 
 from dpcov.data import moments as moments_module
 from dpcov.data.exact import ExactSum
+from dpcov.data.library import NUMPY
 from dpcov.data.moments import (
     LatticeRows,
     Moments,
@@ -42,7 +44,7 @@ def calls(monkeypatch):
 
         monkeypatch.setattr(moments_module, name, counting)
 
-    for name in ("_exact_shell_of", "_shorten", "_quantize_tile", "_same_everywhere"):
+    for name in ("exact_shell_of", "shorten", "_quantize_tile", "_same_everywhere"):
         counted(name)
     return count
 
@@ -140,40 +142,35 @@ def test_only_rows_near_a_power_of_four_are_measured_in_integers(calls):
     far = 2.0 ** -np.arange(8) * 0.75
     assert strata(far[:, None], 5) == [0, 1, 2, 3, 4, 4, 4, 4]
     assert strata([[1.0], [0.999999], [0.0], [1e-300]], 5) == [0, 0, 4, 4]
-    assert calls["_exact_shell_of"] == 0
+    assert calls["exact_shell_of"] == 0
     assert strata([[0.5], [0.49999999999]], 5) == [1, 1]
-    assert calls["_exact_shell_of"] == 1
+    assert calls["exact_shell_of"] == 1
 
 
 def test_only_rows_near_their_bound_are_looked_at_again(calls):
     short = 2.0 ** -np.arange(5) * 0.95
     quantize(short[:, None], MomentsSpec(shells=5))
-    assert calls["_shorten"] == 0
+    assert calls["shorten"] == 0
     quantize(np.array([[0.95], [0.5]]), MomentsSpec(shells=5))
     quantize(np.array([[0.5]]), MomentsSpec())
-    assert calls["_shorten"] == 2
+    assert calls["shorten"] == 2
 
 
 def test_shortening_is_tried_eight_times(calls, monkeypatch):
-    monkeypatch.setattr(
-        moments_module, "_squared_norms", lambda values: np.full(len(values), 4.0**21)
-    )
+    never = replace(NUMPY, norms=lambda values: np.full(len(values), 4.0**21))
+    monkeypatch.setattr(moments_module.shorten, "__defaults__", (never,))
     with pytest.raises(NumericError, match="norm bound"):
         quantize(np.array([[1.0]]), MomentsSpec())
     assert calls["_same_everywhere"] == 8
 
 
 def test_tiles_take_two_megabytes_and_at_least_a_row(calls, monkeypatch):
-    tiles = moments_module._tiles
-    assert list(tiles((2**17 + 5, 4))) == [slice(n * 2**16, (n + 1) * 2**16) for n in range(3)]
-    assert [tile.stop for tile in tiles((2, 2**18))] == [1, 2]
-    assert [tile.stop for tile in tiles((2, 2**19))] == [1, 2]
-    assert list(tiles((0, 3))) == []
+    assert moments_module._TILE_VALUES == 2**18
     monkeypatch.setattr(moments_module, "_TILE_VALUES", 4)
-    for shells, tiled in ((1, 1), (2, 3)):
+    for shape, shells, tiles in (((6, 2), 1, 0), ((6, 2), 2, 3), ((2, 9), 2, 2), ((0, 3), 2, 0)):
         calls.clear()
-        quantize(np.zeros((6, 2)), MomentsSpec(shells=shells))
-        assert calls["_quantize_tile"] == tiled
+        quantize(np.zeros(shape), MomentsSpec(shells=shells))
+        assert calls["_quantize_tile"] == tiles
 
 
 @pytest.mark.parametrize("shells", [1, 3])
@@ -374,9 +371,7 @@ def test_long_squared_norms_are_added_in_the_order_of_the_columns():
     values = np.random.default_rng(0).integers(2**25, 2**26, size=(50, 4)).astype(float)
     values *= np.sqrt(1.5 * 2.0**53 / (values**2).sum(axis=1).max())
     values = np.trunc(values)
-    fixed = moments_module._same_everywhere(
-        moments_module._squared_norms(values), values, np.arange(50)
-    )
+    fixed = moments_module._same_everywhere(NUMPY.norms(values), values, np)
     wanted = []
     for row in values.tolist():
         total = 0.0
@@ -393,7 +388,7 @@ def test_the_shell_of_a_row_does_not_depend_on_the_rows_beside_it():
     rows = np.vstack(
         [directions * (1 + excess) for excess in (2.0**-20, 2.0**-21, 2.0**-22, -(2.0**-22))]
     )
-    measured = moments_module._exact_shell_of(rows).tolist()
+    measured = moments_module.exact_shell_of(rows, 4).tolist()
     assert set(measured) == {0, 1}
     assert strata(rows, 4) == measured
     assert [strata([row], 4)[0] for row in rows] == measured
@@ -405,4 +400,4 @@ def test_a_row_whose_entries_lose_the_most_is_measured_too():
     row[0, 0] = 2.0**20
     row *= 2.0**-22
     assert 0.25 * (1 + 2.0**-17) < (row**2).sum() < 0.25 * (1 + 2.0**-14)
-    assert strata(row, 4) == moments_module._exact_shell_of(row).tolist() == [1]
+    assert strata(row, 4) == moments_module.exact_shell_of(row, 4).tolist() == [1]

@@ -14,14 +14,14 @@ import pyarrow.parquet
 import pytest
 import scipy.sparse
 
-from dpcov.data.encode import read_encoded
 from dpcov.data.schema.declared import Categorical, Numeric
 from dpcov.data.schema.draft import draft
 from dpcov.data.schema.schema import Schema
-from dpcov.data.sources import delimited, mapped, matrices, open_source
+from dpcov.data.sources import columnar, delimited, matrices, open_source
 from dpcov.data.sources.base import check_names, kind_of_arrow_type, number_names
 from dpcov.data.sources.lines import CheckedLines
 from dpcov.errors import DataError
+from tests.data.reading import read_encoded
 from tests.fuzz.mutate import zipped
 from tests.fuzz.tables import npy_magic
 
@@ -139,10 +139,10 @@ def test_pages_of_a_mapped_file_are_let_go(tmp_path, monkeypatch):
 
 def test_letting_go_keeps_what_is_mapped(tmp_path):
     (tmp_path / "x").write_bytes(b"abc" * 5000)
-    with mapped.map_file(tmp_path / "x") as mapping:
-        mapped.let_go(mapping)
+    with columnar.map_file(tmp_path / "x") as mapping:
+        columnar.let_go(mapping)
         assert mapping[:] == b"abc" * 5000
-    mapped.let_go(None)
+    columnar.let_go(None)
 
 
 @pytest.mark.parametrize("dtype", [np.uint8, np.int8, np.bool_, np.float16])

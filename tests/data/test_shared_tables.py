@@ -4,11 +4,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dpcov.data.encode import Encoder, read_encoded, read_unit_ball
+from dpcov.data.encode import Encoder
 from dpcov.data.schema.declared import Categorical, Ignored, Numeric
 from dpcov.data.schema.draft import draft
 from dpcov.data.schema.schema import Schema
 from dpcov.data.sources import open_source
+from tests.data.reading import read_encoded, read_unit_ball
 
 pytestmark = pytest.mark.shared_data
 

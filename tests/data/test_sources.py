@@ -13,12 +13,12 @@ import pyarrow.parquet
 import pytest
 import scipy.sparse
 
-from dpcov.data.encode import read_encoded
 from dpcov.data.schema.declared import Boolean, Categorical, Ignored, Numeric, Weights
 from dpcov.data.schema.draft import draft
 from dpcov.data.schema.schema import Schema
 from dpcov.data.sources import open_source
 from dpcov.errors import DataError
+from tests.data.reading import read_encoded
 
 N_ROWS = 250
 _random = np.random.default_rng(7)

@@ -14,11 +14,11 @@ import pyarrow as pa
 import pyarrow.parquet
 import scipy.sparse
 
-from dpcov.data.encode import read_encoded, read_unit_ball
 from dpcov.data.schema.declared import Boolean, Categorical, Ignored, Numeric, Weights
 from dpcov.data.schema.draft import draft
 from dpcov.data.schema.schema import Schema
 from dpcov.data.sources import open_source
+from tests.data.reading import read_encoded, read_unit_ball
 from tests.fuzz.engine import NUMBER_SENTINEL, TEXT_SENTINEL, Detonator, Target
 from tests.fuzz.mutate import NUMBERS, TEXTS, bomb, mutate_bytes, zipped
 from tests.fuzz.releases import saved

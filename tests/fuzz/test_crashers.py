@@ -13,7 +13,6 @@ import scipy.sparse
 
 import dpcov
 from dpcov.data.checkpoint import Checkpoint
-from dpcov.data.encode import read_encoded, read_unit_ball
 from dpcov.data.schema.declared import Numeric
 from dpcov.data.schema.schema import Schema
 from dpcov.data.sources import open_source
@@ -22,6 +21,7 @@ from dpcov.errors import DataError, LedgerError, NumericError, SchemaError
 from dpcov.privacy.ledger.ledger import Ledger
 from dpcov.privacy.ledger.spend import Spend
 from dpcov.published.estimate.curve import nonnegative_minimizer
+from tests.data.reading import read_encoded, read_unit_ball
 from tests.fuzz import tables
 from tests.fuzz.catalog import TARGETS
 from tests.fuzz.engine import one_case, scratch

@@ -9,8 +9,9 @@ import pytest
 import dpcov
 from dpcov.data.encode import encode_array
 from dpcov.data.engines import BallEncoding, MomentsTask, arrays
-from dpcov.data.engines.arrays import NUMPY, DeviceMoments, encode_ball, require_exact_products
+from dpcov.data.engines.arrays import DeviceMoments, require_exact_products
 from dpcov.data.gather import table_moments
+from dpcov.data.library import NUMPY
 from dpcov.data.moments import MomentsSpec, quantize
 from dpcov.errors import DataError, UsageError
 from dpcov.published.linalg.symmetric import Solver, compose, eigh, solving_with

@@ -42,6 +42,7 @@ for ending in endings:
 _OBJECTS = """
 import sys
 import scipy.sparse
+from dpcov.data.encode import encode_array
 
 def stream(n_rows):
     schema = pa.schema([(f"x{place}", pa.float64()) for place in range(10)])
@@ -56,7 +57,7 @@ def gather(X):
     dpcov.moments(X, norm_bound=4.0, threads=2)
 
 def keep(X):
-    kept.extend(dpcov.data.encode.read_unit_ball(dpcov.data.sources.open_source(X), 4.0, 16384))
+    kept.extend((encode_array(block, 4.0) for block in dpcov.data.sources.open_source(X).blocks(16384)))
 
 kept = []
 noise, small, large = float(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])

@@ -87,12 +87,12 @@ def test_sizes_are_written_with_two_digits_below_one(gib, written):
 
 @pytest.mark.parametrize(("stated", "limit"), [(1, GIB), (0.25, GIB / 4), (1e-9, GIB * 1e-9)])
 def test_a_stated_limit_is_in_gib(stated, limit):
-    assert memory._limit(stated) == limit
+    assert memory.allowed_bytes(stated) == limit
 
 
 def test_no_stated_limit_is_that_of_the_machine(monkeypatch):
     monkeypatch.setattr(memory, "machine_memory", lambda: 12345.0)
-    assert memory._limit(None) == 12345.0
+    assert memory.allowed_bytes(None) == 12345.0
     with pytest.raises(UsageError):
         require_memory(task(300))
 

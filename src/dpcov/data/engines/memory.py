@@ -45,7 +45,7 @@ def require_memory(task: MomentsTask, *, threads: int = 1, copies: int = 1) -> N
     copies : int
         Moments that are held at a time.
     """
-    limit = machine_memory() if task.memory_limit is None else task.memory_limit * _GIB
+    limit = allowed_bytes(task.memory_limit)
     sums, working = copies * sums_bytes(task), working_bytes(task, threads)
     if sums + working <= limit:
         return
@@ -58,6 +58,11 @@ def require_memory(task: MomentsTask, *, threads: int = 1, copies: int = 1) -> N
         f"blocks in {threads} threads. Use fewer columns, groups, shells (an option of the "
         "mechanism) or threads, or raise memory_limit."
     )
+
+
+def allowed_bytes(stated: float | None) -> float:
+    """Bytes for a stated number of GiB, or what this process may take."""
+    return machine_memory() if stated is None else stated * _GIB
 
 
 def machine_memory() -> float:

@@ -122,6 +122,8 @@ class LazySource(Source):
 class ReaderSource(TypedSource):
     """An Arrow stream, which can be read only once."""
 
+    once = True
+
     def __init__(self, reader: pa.RecordBatchReader, name: str) -> None:
         super().__init__(name, lambda: reader.schema)
         self._reader: pa.RecordBatchReader | None = reader
