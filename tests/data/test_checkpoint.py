@@ -12,6 +12,7 @@ from dpcov.data.checkpoint import Checkpoint
 from dpcov.data.engines import BallEncoding, TableEncoding
 from dpcov.data.groups import split_schema
 from dpcov.data.moments import Moments, MomentsSpec
+from dpcov.data.questions import MomentsQuestion
 from dpcov.data.vault import Key, lock_file
 from dpcov.errors import DataError, ReleaseError, UsageError
 
@@ -195,17 +196,17 @@ def test_a_checkpoint_has_up_to_100000_parts(count, taken):
 def test_moments_are_taken_for_what_they_were_gathered_for_alone():
     grouped = gathered(table(), mechanism="stratified", by="x2")
     rest, grouping = split_schema(SCHEMA, "x2")
-    spec = grouped.moments.spec
-    assert grouped.take(TableEncoding(schema=rest, grouping=grouping), spec) is grouped.moments
+    question = MomentsQuestion(spec=grouped.moments.spec)
+    assert grouped.take(TableEncoding(schema=rest, grouping=grouping), question) is grouped.moments
     for encoding in (
         TableEncoding(schema=rest),
         TableEncoding(schema=SCHEMA, grouping=grouping),
         BallEncoding(n_features=3, norm_bound=2.0),
     ):
         with pytest.raises(UsageError, match="another schema"):
-            grouped.take(encoding, spec)
+            grouped.take(encoding, question)
     with pytest.raises(UsageError, match="Gather again"):
-        grouped.take(TableEncoding(schema=rest, grouping=grouping), MomentsSpec(bits=19))
+        grouped.take(TableEncoding(schema=rest, grouping=grouping), MomentsQuestion())
 
 
 def test_saved_moments_are_not_replaced_unasked(tmp_path):

@@ -402,7 +402,9 @@ def test_columns_stand_side_by_side_in_the_declared_order():
 def test_norms_near_one_alone_are_added_in_a_fixed_order(monkeypatch):
     added, original = [], encode_module.ordered_norms
     monkeypatch.setattr(
-        encode_module, "ordered_norms", lambda rows: added.append(rows[:, 0].tolist()) or original(rows)
+        encode_module,
+        "ordered_norms",
+        lambda rows: added.append(rows[:, 0].tolist()) or original(rows),
     )
     rows = np.array([[1.0], [1 + 1e-10], [1 - 1e-10], [0.5], [1.5], [1 - 1e-6], [0.0]])
     encode_array(rows, 1.0)

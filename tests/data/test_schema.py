@@ -437,7 +437,6 @@ def test_a_draft_says_that_it_is_one(declared, is_draft):
 @pytest.mark.parametrize(
     ("value", "text"),
     [
-        (None, "nan"),
         (0.0, "0"),
         (-3.0, "-3"),
         (0.1, "0.1"),

@@ -63,7 +63,8 @@ def text_of(cell: object, name: str) -> str | None:
         return format(cell, "f") if written_out else str(cell)
     if isinstance(cell, bytes):
         return cell.decode("utf-8", errors="replace")
-    raise DataError(f"Column '{name}' holds neither numbers nor texts; declare it ignored.")
+    what = "something that is neither a number nor a text"
+    raise DataError(f"Column '{name}' holds {what}; declare it ignored.")
 
 
 def spellings(cell: object, name: str) -> tuple[str, ...]:

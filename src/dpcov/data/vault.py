@@ -59,7 +59,7 @@ class Key:
         except OSError as error:
             raise UsageError(f"The key file cannot be read: {_reason(error)}.") from None
         if not _MIN_KEY <= len(content) <= _MAX_KEY:
-            raise UsageError("A key file has 32 random bytes or more. Make: `dpcov moments key`.")
+            raise UsageError("A key file has at least 32 random bytes. See `dpcov moments key`.")
         return cls(content)
 
     @classmethod

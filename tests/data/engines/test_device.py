@@ -12,7 +12,7 @@ from dpcov.data.engines import BallEncoding, MomentsTask, arrays
 from dpcov.data.engines.arrays import DeviceMoments, require_exact_products
 from dpcov.data.gather import table_moments
 from dpcov.data.library import NUMPY
-from dpcov.data.moments import MomentsSpec, quantize
+from dpcov.data.moments import MomentsSpec
 from dpcov.errors import DataError, UsageError
 from dpcov.published.linalg.symmetric import Solver, compose, eigh, solving_with
 
@@ -54,24 +54,6 @@ def gather(library, X, **spec):
     return gathered.fetch()
 
 
-@pytest.mark.parametrize("n_features", [1, 2, 7, 40])
-def test_device_rows_are_encoded_to_the_bit_as_here(n_features):
-    X = awkward_rows(n_features=n_features)
-    for bound in (3.0, 0.1):
-        made = encode_ball(NUMPY, X.copy(), bound)
-        assert np.array_equal(made, encode_array(X, bound))
-
-
-@pytest.mark.parametrize("spec", SPECS)
-def test_device_lattice_rows_and_shells_equal_those_made_here(spec):
-    rows = encode_array(awkward_rows(), 1.0)
-    expected = quantize(rows, MomentsSpec(**spec))
-    values, strata = arrays.quantize(NUMPY, rows, MomentsSpec(**spec))
-    assert np.array_equal(values, expected.values)
-    assert (strata is None) == (expected.strata is None)
-    assert strata is None or np.array_equal(strata, expected.strata)
-
-
 @pytest.mark.parametrize("spec", SPECS)
 def test_moments_by_device_code_equal_the_local_engine(spec):
     X = awkward_rows()
@@ -102,7 +84,7 @@ def test_division_by_a_rounded_reciprocal_would_be_noticed():
 
     careless = replace(NUMPY, from_host=lambda array: np.asarray(array).view(Reciprocal))
     X = awkward_rows()
-    assert not np.array_equal(encode_ball(careless, X, 3.0), encode_array(X, 3.0))
+    assert not np.array_equal(encode_array(X, 3.0, careless), encode_array(X, 3.0))
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])

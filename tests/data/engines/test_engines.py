@@ -13,7 +13,6 @@ from dpcov.data.engines import (
     BallEncoding,
     MomentsTask,
     TableEncoding,
-    engine_names,
     load_engine,
     local,
     name_engine,
@@ -22,6 +21,7 @@ from dpcov.data.engines.base import require_rows
 from dpcov.data.gather import Gathering, table_moments
 from dpcov.data.groups import split_schema
 from dpcov.data.moments import MomentsSpec
+from dpcov.data.questions import MomentsQuestion
 from dpcov.errors import DataError, UsageError
 
 SCHEMA = dpcov.Schema(
@@ -101,30 +101,13 @@ def test_importing_dpcov_imports_no_engine():
     assert told.stdout.strip() == "[]"
 
 
-@pytest.mark.parametrize("engine", [name for name in engine_names() if name != "local"])
-def test_rows_are_not_gathered_by_other_engines_and_nothing_is_spent(engine, tmp_path):
-    ledger = dpcov.Ledger(tmp_path / "ledger.sqlite")
-    ledger.create("table", dpcov.Budget(rho=2), "replace-one")
-    with pytest.raises(
-        UsageError, match=rf"(?s)the {engine} engine gathers moments only.*No budget was spent"
-    ):
-        dpcov.release(
-            TABLE,
-            schema=SCHEMA,
-            budget=dpcov.Budget(rho=1),
-            mechanism="coinpress",
-            engine=engine,
-            ledger=ledger,
-            dataset="table",
-        )
-    assert not ledger.entries("table")
-
-
 def test_groups_beside_the_rows_are_not_taken_by_other_engines():
     grouped = local.GroupedRows(rows=X, groups=np.zeros(len(X), dtype=np.intp))
     with pytest.raises(UsageError, match="Put them into a column"):
         Gathering(engine="dask").moments(
-            grouped, BallEncoding(n_features=5, norm_bound=1.0), MomentsSpec(groups=2)
+            grouped,
+            BallEncoding(n_features=5, norm_bound=1.0),
+            MomentsQuestion(spec=MomentsSpec(groups=2)),
         )
 
 

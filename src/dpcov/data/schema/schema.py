@@ -75,7 +75,7 @@ class Schema(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     def __post_init__(self) -> None:
         if not isinstance(self.columns, Mapping):
-            raise SchemaError("The columns of a schema map column names to their declarations.")
+            raise SchemaError("The columns are a mapping of column names to declarations.")
         force_setattr(self, "columns", dict(self.columns))
         for name in ("title", "intercept", "missing", "rows_per_person"):
             value = getattr(self, name)

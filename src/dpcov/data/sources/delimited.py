@@ -92,7 +92,7 @@ class DelimitedSource(Source):
         if any(_is_number(label) for label in header):
             raise DataError(
                 f"The first line of '{self.name}' holds numbers where column names are expected. "
-                "Add a line of names (a name that is a number needs a letter, such as y2020)."
+                "Add a line of column names (a name that is a number needs a letter, such as y2020)."
             )
         self._refuse_other_delimiter(header)
         return header

@@ -149,7 +149,7 @@ def open_npz(path: Path) -> Source:
     if len(chosen) != 1:
         count = len(chosen)
         raise DataError(
-            f"'{path.name}' holds {count} two-dimensional arrays. Call the right one X."
+            f"'{path.name}' holds {count} two-dimensional arrays. Call the one with rows X."
         )
     if chosen[0].fortran_order:
         # Column-major rows lie all over the file, so it has to be read as a whole.
