@@ -343,10 +343,10 @@ def test_half_ranges_and_centers_are_halves():
 
 DRAFTED = """\
 # A draft.  Fill in every nan and every empty list, then use it.
-# Bounds and categories must come from public knowledge (a questionnaire, a code book, common sense),
+# Bounds and categories must come from public knowledge (questionnaires, code books, common sense),
 # and NEVER from the data: no minimum, no maximum, no list of the values that occur.
 # Give identifiers, free text and everything that is not needed the type "ignored".
-# A number that stands for a category gets the type "categorical" with texts: categories = ["1", "2"].
+# A number that stands for a category gets the type "categorical" with texts: ["1", "2"].
 
 intercept = true
 missing = "center"

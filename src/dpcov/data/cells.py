@@ -17,11 +17,11 @@ import pyarrow as pa
 
 from dpcov.errors import DataError
 
+# Texts that mean a missing value, unless the schema lists them as a category.
 MISSING_WORDS = (
     *("", "?", ".", "NA", "N/A", "n/a", "#N/A", "<NA>", "NaN", "nan", "-nan", "-NaN"),
     *("null", "Null", "NULL", "None", "none", "NaT"),
 )
-"""Texts that mean a missing value, unless the schema lists them as a category."""
 
 _WHOLE = re.compile(r"(-?\d+)\.0+")
 _TRUTH = {
@@ -99,7 +99,7 @@ def text_column(cells: Iterable[object], name: str) -> pa.Array:
 
 
 def _plain(cell: Any) -> object:
-    """Return a cell as an object of Python's own types, None if it is missing."""
+    # Return a cell as an object of Python's own types, None if it is missing.
     if type(cell) is int or type(cell) is str:
         return cell
     if isinstance(cell, np.generic) and not isinstance(cell, np.datetime64 | np.timedelta64):

@@ -80,7 +80,7 @@ class Checkpoint:
             raise DataError("These moments have different schemas or groups; they cannot be added.")
         if set(self.parts) & set(other.parts):
             raise DataError(
-                "A part is in both files; adding them would count its rows twice. Leave one file out."
+                "A part is in both files, so its rows would count twice. Leave one file out."
             )
         if len(self.parts) + len(other.parts) > _MAX_PARTS:
             raise DataError(f"A checkpoint holds at most {_MAX_PARTS} parts. Gather larger ones.")
@@ -142,7 +142,7 @@ class Checkpoint:
 
 
 def _facts(encoding: TableEncoding) -> tuple[str, str | None]:
-    """What decides how a row is encoded, and into which group it falls."""
+    # What decides how a row is encoded, and into which group it falls.
     return encoding.schema.dumps(), None if encoding.grouping is None else encoding.grouping.column
 
 
@@ -174,13 +174,13 @@ def _from_bytes(content: bytes) -> Checkpoint:
 
 
 def _sums(moments: Moments) -> list[ExactSum]:
-    """All sums of all strata in a fixed order."""
+    # All sums of all strata in a fixed order.
     pairs = ((stratum.sscp, stratum.normalized) for stratum in moments.strata)
     return [total for pair in pairs for total in pair if total is not None]
 
 
 def _packed(total: ExactSum) -> bytes:
-    """Upper triangle in two words, whether the second is needed or not."""
+    # Upper triangle in two words, whether the second is needed or not.
     high, low = total.words()
     upper = np.triu_indices(len(high))
     return np.concatenate([high[upper], low[upper]]).astype("<i8").tobytes()

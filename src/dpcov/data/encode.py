@@ -192,7 +192,7 @@ def as_matrix(block: Block) -> FloatMatrix:
 
 
 def _shorten(encoded: FloatMatrix) -> None:
-    """Scale rows longer than 1 down to norm 1, in place."""
+    # Scale rows longer than 1 down to norm 1, in place.
     # Column after column, so that a row's norm does not depend on the rows it is read with.
     energies = np.zeros(len(encoded))
     for column in encoded.T:
@@ -202,6 +202,6 @@ def _shorten(encoded: FloatMatrix) -> None:
 
 
 def _root_weights(block: Block, name: str, upper: float) -> FloatMatrix:
-    """Return sqrt(w / upper) in [0, 1]; a missing or negative weight counts as 0."""
+    # Return sqrt(w / upper) in [0, 1]; a missing or negative weight counts as 0.
     weights = values.numbers(values.column_of(block, name), name).astype(np.float64)
     return np.sqrt(np.clip(np.nan_to_num(weights), 0.0, upper) / upper)

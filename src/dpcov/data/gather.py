@@ -1,7 +1,7 @@
-"""Exact moments of whatever the custodian has, by the engine that fits it.
+"""Gather exact moments of whatever the custodian has, by the engine that fits it.
 
-Contract: memory does not depend on the number of rows, except where a mechanism asks several times and the
-rows can be read once only.  What comes out is sensitive.
+Contract: memory does not depend on the number of rows, except where a mechanism asks several times
+and the rows can be read once only.  What comes out is sensitive.
 """
 
 from dataclasses import dataclass
@@ -68,9 +68,10 @@ class Gathering:
         return Ask(partial(self.moments, data, encoding))
 
     def moments(
-        self, data: Any, encoding: Encoding, question: MomentsQuestion = MomentsQuestion()
+        self, data: Any, encoding: Encoding, question: MomentsQuestion | None = None
     ) -> Moments:
         """Exact **sensitive** moments."""
+        question = question or MomentsQuestion()
         if isinstance(data, Checkpoint):
             return data.take(encoding, question)
         task = MomentsTask(
@@ -89,7 +90,7 @@ class Gathering:
         return self._engine(data) in (LOCAL, "device") and name_engine(data) == LOCAL
 
     def _kept(self, data: Any, encoding: Encoding) -> Any:
-        """The data, or a copy of the wanted columns in memory where they can be read once only."""
+        # The data, or a copy of the wanted columns in memory where they can be read once only.
         source = open_source(data)
         if not source.once:
             return data
@@ -99,8 +100,8 @@ class Gathering:
             room -= block.nbytes
             if room < 0:
                 raise UsageError(
-                    f"'{source.name}' can be read once only, this mechanism reads the table several times, and a "
-                    "copy does not fit into memory. Save it to a file first."
+                    f"'{source.name}' can be read once only, this mechanism reads it several "
+                    "times, and a copy does not fit into memory. Save it to a file first."
                 )
         return pa.Table.from_batches(blocks)
 
@@ -110,7 +111,8 @@ class Gathering:
         name = name_engine(data.rows, self.engine)
         if name != LOCAL:
             raise UsageError(
-                f"The {name} engine takes no groups beside the rows. Put them into a column and use release(by=...)."
+                f"The {name} engine takes no groups beside the rows. "
+                "Put them into a column and use release(by=...)."
             )
         return name
 

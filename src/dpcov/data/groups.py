@@ -16,8 +16,8 @@ from dpcov.data.schema.schema import Schema
 from dpcov.data.sources import Block, Reading
 from dpcov.errors import SchemaError
 
+# Name of the group of rows whose value is missing or not listed.
 OTHER = "(other)"
-"""Name of the group of rows whose value is missing or not listed."""
 
 
 class Grouping:

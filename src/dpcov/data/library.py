@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+# An array of the library.
 Array = Any
-"""An array of the library."""
 
 _SMALLEST = -1074
 

@@ -324,7 +324,7 @@ def exact_shell_of(rows: Array, shells: int, on: Library = NUMPY) -> Array:
 
 
 def _shell_bits(rows: Array) -> int:
-    """Bits of an entry for which a sum of squares stays below 2**53."""
+    # Bits of an entry for which a sum of squares stays below 2**53.
     n_features: int = rows.shape[1]
     return (53 - n_features.bit_length()) // 2
 
@@ -367,7 +367,7 @@ def normalize(values: Array, bits: int, on: Library = NUMPY) -> Array:
 def _by_stratum(
     block: FloatBlock, strata: NDArray[np.intp], most_rows: int
 ) -> Iterator[tuple[int, FloatBlock]]:
-    """Copy the rows of one stratum after the other, at most so many at a time."""
+    # Copy the rows of one stratum after the other, at most so many at a time.
     # Numbers of 16 bits are sorted by counting.
     narrow = strata.astype(np.int16) if len(strata) and strata.max() < 2**15 else strata
     order = np.argsort(narrow, kind="stable")
@@ -380,7 +380,7 @@ def _by_stratum(
 
 
 def _taken(block: FloatBlock, places: NDArray[np.intp]) -> FloatBlock:
-    """Copy rows, stored as the block is."""
+    # Copy rows, stored as the block is.
     if block.strides[0] != block.itemsize:
         return np.take(block, places, axis=0)
     taken = np.empty((block.shape[1], len(places)))

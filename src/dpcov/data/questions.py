@@ -1,7 +1,8 @@
-"""What a mechanism asks of the rows, and the only way to ask it.
+"""Ask the rows what a mechanism wants to know; there is no other way.
 
-Contract: a question is public: it follows from options and from noise already drawn.  The answer is exact
-and **sensitive**, the same integers whatever engine computes it, and all answers are about the same table.
+Contract: a question is public: it follows from options and from noise already drawn.  The answer is
+exact and **sensitive**, the same integers whatever engine computes it, and all answers are about
+the same table.
 """
 
 from collections.abc import Callable
@@ -18,8 +19,9 @@ from dpcov.errors import DataError, UsageError
 class MomentsQuestion:
     """The moments of all rows, as they are encoded or after a public linear map.
 
-    One person with k rows moves each answered sscp by at most ``sqrt(2) k`` (replace-one) or ``k`` (add-remove-one)
-    in Frobenius norm, in units of the squared radius: mapped rows longer than 1 are scaled down to it.
+    One person with k rows moves each answered sscp by at most ``sqrt(2) k`` (replace-one) or ``k``
+    (add-remove-one) in Frobenius norm, in units of the squared radius: mapped rows longer than 1
+    are scaled down to it.
 
     Parameters
     ----------
@@ -28,7 +30,7 @@ class MomentsQuestion:
     linear : LinearMap, optional
         Applied to every encoded row before it is clipped.
     watched : bool
-        Whether to sum up a digest of the rows, so that a table that changes between questions is noticed.
+        Whether to sum up a digest of the rows: a table that changes meanwhile is noticed.
     """
 
     spec: MomentsSpec = field(default_factory=MomentsSpec)
@@ -69,7 +71,8 @@ class Ask:
         answer = self._answer(question)
         if (answer.n_rows, answer.digest) != (first.n_rows, first.digest):
             raise DataError(
-                "The table changed while it was being read again. Release from a copy that stays as it is."
+                "The table changed while it was being read again. "
+                "Release from a copy that stays as it is."
             )
         return answer
 
@@ -80,8 +83,8 @@ class Ask:
         def answer(question: MomentsQuestion) -> Moments:
             if question != MomentsQuestion(spec=moments.spec):
                 raise UsageError(
-                    f"This mechanism wants {question.spec}, but {moments.spec} was gathered. Gather again with "
-                    "the same mechanism, options, budget and relation as the release."
+                    f"This mechanism wants {question.spec}, but {moments.spec} was gathered. "
+                    "Gather again with the same mechanism, options, budget and relation as the release."
                 )
             return moments
 
@@ -89,7 +92,7 @@ class Ask:
 
 
 def digest(rows: FloatMatrix) -> int:
-    """A number below 2**64 for (n, d) encoded rows in any order: equal rows, equal digest; **sensitive**."""
+    """A **sensitive** number below 2**64 for (n, d) encoded rows, the same in any order."""
     mixed = np.zeros(len(rows), dtype=np.uint64)
     weight = _ODD
     for column in rows.T:

@@ -31,7 +31,7 @@ def explain(error: Exception) -> str:
 def sealed(
     action: Callable[[], T], name: str, describe: Callable[[Exception], str] | None = None
 ) -> T:
-    """Return what the action returns; replace any foreign error by a `DataError` of its own words."""
+    """Return what the action returns; replace any foreign error by a `DataError`."""
     try:
         return action()
     except DpcovError:

@@ -18,8 +18,8 @@ from dpcov.data.sources.base import Block, kind_of_arrow_type
 
 Column: TypeAlias = pa.Array | NDArray[np.float64]
 
+# Codes beside those of the declared categories.
 UNKNOWN, MISSING = -1, -2
-"""Codes beside those of the declared categories."""
 
 
 def column_of(block: Block, name: str) -> Column:
@@ -67,7 +67,7 @@ def category_codes(column: Column, name: str, code_of: Mapping[str, int]) -> NDA
 def _per_value(
     column: pa.Array, name: str, read: Callable[[object], float], if_null: float
 ) -> NDArray[Any]:
-    """Read every distinct value once, and return what each row's value was read as."""
+    # Read every distinct value once, and return what each row's value was read as.
     reason = "its type has no single numbers or texts; declare it ignored."
     found, places = sealed(lambda: _distinct(column), f"column {name}", lambda _: reason)
     # The place -1 of a null picks the entry at the end.
@@ -75,7 +75,7 @@ def _per_value(
 
 
 def _distinct(column: pa.Array) -> tuple[list[object], NDArray[np.int64]]:
-    """Return the distinct values and each row's place among them, -1 for null."""
+    # Return the distinct values and each row's place among them, -1 for null.
     if not pa.types.is_dictionary(column.type):
         if pa.types.is_string_view(column.type):
             column = column.cast(pa.string())
@@ -85,7 +85,7 @@ def _distinct(column: pa.Array) -> tuple[list[object], NDArray[np.int64]]:
 
 
 def _code_of(value: object, name: str, code_of: Mapping[str, int]) -> int:
-    """Find the category of one distinct value."""
+    # Find the category of one distinct value.
     written = spellings(value, name)
     for spelling in written:
         if spelling in code_of:

@@ -158,7 +158,7 @@ def _cipher(key: bytes) -> Any:
 
 
 def _chunks(content: bytes, size: int) -> Iterator[tuple[bytes, memoryview]]:
-    """Cut the content, which may be empty; each part has its number, and whether it is the last."""
+    # Cut the content, which may be empty; each part has its number, and whether it is the last.
     view = memoryview(content)
     starts = range(0, max(1, len(view)), size)
     for number, start in enumerate(starts):

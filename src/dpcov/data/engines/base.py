@@ -21,11 +21,11 @@ from dpcov.data.schema.schema import Schema
 from dpcov.data.sources import Block, Reading, open_source
 from dpcov.errors import DataError
 
+# Called with the number of rows after every block.
 Progress = Callable[[int], None]
-"""Called with the number of rows after every block."""
 
+# Encoded rows and the group of each, or None without groups.
 EncodedBlock = tuple[NDArray[np.float64], NDArray[np.intp] | None]
-"""Encoded rows and the group of each, or None without groups."""
 
 _BLOCK_VALUES = 2**23
 _MOST_ROWS = 2**15

@@ -41,8 +41,8 @@ _as_completed: Any = distributed.as_completed
 _scheduler: Any = dask.base.get_scheduler
 
 _TAKES = (
-    "The dask engine takes a Dask array or data frame, or the path of a Parquet file, of a folder of "
-    "them, or a pattern. Delayed partitions declare no types: pass "
+    "The dask engine takes a Dask array or data frame, or the path of a Parquet file, of a folder "
+    "of them, or a pattern. Delayed partitions declare no types: pass "
     "dask.dataframe.from_delayed(parts, meta=...)."
 )
 
@@ -70,7 +70,7 @@ def moments(data: Any, task: MomentsTask, progress: Progress | None = None) -> M
 
 
 def _parts(data: Any, task: MomentsTask) -> tuple[Callable[..., Gathered], Sequence[Any]]:
-    """Partitions, and the function that gathers one of them."""
+    # Partitions, and the function that gathers one of them.
     if isinstance(data, dask.array.Array):
         return gather_part, list(_array(data).to_delayed().ravel())
     if isinstance(data, dask.dataframe.DataFrame):
@@ -88,12 +88,12 @@ def _parts(data: Any, task: MomentsTask) -> tuple[Callable[..., Gathered], Seque
 
 
 def _gather_declared(declared: Mapping[str, Any], task: MomentsTask, part: Any) -> Gathered:
-    """Moments of a partition whose columns have the types that the whole frame declares."""
+    # Moments of a partition whose columns have the types that the whole frame declares.
     return attempt(lambda: task.gather(_as_declared(part, declared)))
 
 
 def _as_declared(part: Any, declared: Mapping[str, Any]) -> Any:
-    """Cells of a column of objects are read one by one; any other type must not depend on the partition."""
+    # Cells of a column of objects are read one by one; no other type may depend on the partition.
     part.columns = [str(label) for label in part.columns]
     for name, dtype in declared.items():
         if dtype.name == "object":
@@ -113,7 +113,7 @@ def _array(data: Any) -> Any:
 
 
 def _tree(task: Any, leaves: Sequence[Any]) -> Any:
-    """Merge a few values at a time."""
+    # Merge a few values at a time.
     # Merges raise what the leaves only report: they hold no rows.
     merge = delayed(merge_or_raise, pure=False)
     level = list(leaves)
@@ -138,7 +138,7 @@ def _compute(root: Any, leaves: Sequence[Any], progress: Progress | None) -> Mom
 
 
 def _tell(total: Any, counted: Iterable[Any], progress: Progress) -> None:
-    """Report counts as they come, until all have or the sum has failed."""
+    # Report counts as they come, until all have or the sum has failed.
     for future in _as_completed([total, *counted]):
         if future.status != "finished":
             return
@@ -151,7 +151,7 @@ def _count(part: Gathered) -> int:
 
 
 def _told(keys: set[Any], progress: Progress) -> Any:
-    """A context in which this process' schedulers report the rows of the partitions they finish."""
+    # A context in which this process' schedulers report the rows of the partitions they finish.
 
     def after(key: Any, value: Any, *_: Any) -> None:
         if key in keys:
@@ -161,7 +161,7 @@ def _told(keys: set[Any], progress: Progress) -> Any:
 
 
 def _client() -> Any:
-    """The client of a cluster, if that is where Dask would compute."""
+    # The client of a cluster, if that is where Dask would compute.
     owner = getattr(_scheduler(), "__self__", None)
     return owner if isinstance(owner, distributed.Client) else None
 

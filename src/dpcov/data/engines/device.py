@@ -88,7 +88,7 @@ def torch_library(device: torch.device) -> Library:
 
 
 def _require_device_memory(device: torch.device, task: MomentsTask) -> None:
-    """Refuse sums that cannot fit on a GPU, as if every stratum were inhabited."""
+    # Refuse sums that cannot fit on a GPU, as if every stratum were inhabited.
     if device.type != "cuda":
         return
     needed = 8 * (task.n_matrices * task.encoding.n_features**2 + _CHUNKS * _CHUNK_VALUES)

@@ -28,8 +28,8 @@ _FOLDER = re.compile(r"(?<=/)([^/=]+)=[^/]*(?=/)")
 # What lies in the folder of a table whose files are not all valid at a time.
 _VERSIONED = ("_delta_log", ".hoodie")
 
+# A `pyarrow.dataset.ParquetFileFragment` of some row groups.
 Piece = Any
-"""A `pyarrow.dataset.ParquetFileFragment` of some row groups."""
 
 
 def open_files(path: str | Path, otherwise: str) -> Any:
@@ -55,7 +55,7 @@ def open_files(path: str | Path, otherwise: str) -> Any:
 
 
 def _with_folders(files: list[str] | str) -> Any:
-    """Read ``key=value`` in folder names as text: a common type would follow from all folders."""
+    # Read ``key=value`` in folder names as text: a common type would follow from all folders.
     plain = pa.dataset.dataset(files, format="parquet")
     base = files if isinstance(files, str) else ""
     folders = (str(Path(file).parent).removeprefix(base) + "/" for file in plain.files)
@@ -83,7 +83,7 @@ def pieces(dataset: Any, names: Sequence[str]) -> list[Piece]:
 
 
 def _type_in(file: Piece, name: str) -> pa.DataType | None:
-    """The type of a column, as written; None where the file lacks it."""
+    # The type of a column, as written; None where the file lacks it.
     if name in pa.dataset.get_partition_keys(file.partition_expression):
         return pa.string()
     if name not in file.physical_schema.names:
@@ -139,5 +139,5 @@ def _batches(piece: Piece, names: Sequence[str], rows: int) -> Iterator[pa.Recor
 
 
 def _repeated(value: Any, count: int) -> pa.Array:
-    """A column that a file does not hold: the value in its folder's name, or nothing."""
+    # A column that a file does not hold: the value in its folder's name, or nothing.
     return pa.nulls(count) if value is None else pa.repeat(value, count)

@@ -17,8 +17,8 @@ from dpcov.data.seal import sealed
 from dpcov.data.sources import open_source
 from dpcov.errors import DataError, DpcovError
 
+# Moments merged at a time.
 FAN_IN = 4
-"""Moments merged at a time."""
 
 TABLE = "the table"
 

@@ -41,7 +41,7 @@ def prefetch(items: Iterable[Item], depth: int = 2) -> Generator[Item, None, Non
 
 
 def _put(waiting: "queue.Queue[object]", item: object, stopped: threading.Event) -> bool:
-    """Hand an item over; False when nobody wants it any more."""
+    # Hand an item over; False when nobody wants it any more.
     while not stopped.is_set():
         try:
             waiting.put(item, timeout=0.1)

@@ -46,7 +46,7 @@ def share(items: Iterator[Item], work: Callable[[Item], None], threads: int) -> 
 
 
 def _released(first: list[Item], rest: Iterator[Item]) -> Iterator[Item]:
-    """Iterate over items already taken, keeping none of them, and then the rest."""
+    # Iterate over items already taken, keeping none of them, and then the rest.
     while first:
         yield first.pop(0)
     yield from rest

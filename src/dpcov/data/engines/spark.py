@@ -97,7 +97,7 @@ def _names_files(data: Any) -> bool:
 
 
 def _values(data: Any, task: MomentsTask) -> Any:
-    """An RDD of the moments of every part of the table."""
+    # An RDD of the moments of every part of the table.
     if _names_files(data):
         dataset = open_files(data, _TAKES)
         return _of_files(_session(), dataset, columns_of(dataset, task), task)
@@ -154,7 +154,7 @@ class _GatherBatches:
 
 
 def _enough(batches: Iterable[pa.RecordBatch], least: int) -> Iterator[pa.RecordBatch]:
-    """Join batches to at least so many rows; the last one may have fewer."""
+    # Join batches to at least so many rows; the last one may have fewer.
     waiting: list[pa.RecordBatch] = []
     for batch in batches:
         waiting.append(batch)

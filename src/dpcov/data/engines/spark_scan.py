@@ -18,14 +18,15 @@ from pyspark.sql import DataFrame, SparkSession
 from dpcov.errors import DataError
 
 _PACKAGE = "org.apache.spark.sql.execution.datasources."
+# Exactly these classes: a filter, a projection, a cache and a versioned table have others.
 _SCAN = {
     "plan": f"{_PACKAGE}LogicalRelation",
     "relation": f"{_PACKAGE}HadoopFsRelation",
     "format": f"{_PACKAGE}parquet.ParquetFileFormat",
     "files": f"{_PACKAGE}InMemoryFileIndex",
 }
-"""Exactly these classes: a filter, a projection, a cache and a versioned table have others."""
 
+# Types that Spark and Arrow read alike.
 _ARROW = {
     "double": (pa.float64(),),
     "float": (pa.float32(),),
@@ -36,7 +37,6 @@ _ARROW = {
     "boolean": (pa.bool_(),),
     "string": (pa.string(), pa.large_string()),
 }
-"""Types that Spark and Arrow read alike."""
 
 _CHANGES_WHAT_IS_READ = (
     "spark.sql.extensions",
@@ -113,7 +113,7 @@ def _is_set(session: SparkSession, name: str, default: str = "false") -> bool:
 
 
 def _whole_files(frame: DataFrame) -> list[Path] | None:
-    """Files of a data frame that is the scan of them all, each once."""
+    # Files of a data frame that is the scan of them all, each once.
     plan: Any = frame._jdf.queryExecution().optimizedPlan()
     if _class(plan) != _SCAN["plan"] or plan.isStreaming():
         return None
@@ -136,7 +136,7 @@ def _class(value: Any) -> str:
 
 
 def _holds(file: Path, expected: dict[str, tuple[pa.DataType, ...]]) -> bool:
-    """Whether the file has the columns, each once and with the type that Spark has for it."""
+    # Whether the file has the columns, each once and with the type that Spark has for it.
     schema = pa.parquet.read_schema(file)
     places = {name: schema.get_all_field_indices(name) for name in expected}
     return all(

@@ -16,9 +16,9 @@ from dpcov.published.columns import EncodedColumn, EncodedKind
 if TYPE_CHECKING:
     from dpcov.data.schema.schema import Schema
 
+# ``center``: a missing number is encoded as 0, the middle of its bounds; a missing category as no
+# category.  ``indicator``: the same, and a further 0/1 column says that the value is missing.
 Missing = Literal["center", "indicator"]
-"""``center``: a missing number is encoded as 0, the middle of its bounds; a missing category as no
-category.  ``indicator``: the same, and a further 0/1 column says that the value is missing."""
 
 
 class _Declared(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="type"):

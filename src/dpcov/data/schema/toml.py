@@ -26,16 +26,18 @@ _MAX_BYTES = 16 * 2**20
 _TYPES = '"numeric", "boolean", "categorical" or "ignored"'
 _DRAFT = """\
 # A draft.  Fill in every nan and every empty list, then use it.
-# Bounds and categories must come from public knowledge (a questionnaire, a code book, common sense),
+# Bounds and categories must come from public knowledge (questionnaires, code books, common sense),
 # and NEVER from the data: no minimum, no maximum, no list of the values that occur.
 # Give identifiers, free text and everything that is not needed the type "ignored".
-# A number that stands for a category gets the type "categorical" with texts: categories = ["1", "2"].
+# A number that stands for a category gets the type "categorical" with texts: ["1", "2"].
 """
 _HINTS = {
     "lower": "  # the smallest value anybody could have, by public knowledge",
     "upper": "  # the largest value anybody could have, by public knowledge",
     "weight": "  # the largest weight a row could have, by public knowledge",
-    "categories": '  # every public category, such as ["yes", "no"]; any other value counts as none',
+    "categories": (
+        '  # every public category, such as ["yes", "no"]; any other value counts as none'
+    ),
 }
 
 

@@ -16,20 +16,20 @@ from numpy.typing import NDArray
 from dpcov.data.seal import explain, sealed, sealed_iteration
 from dpcov.errors import DataError
 
+# Some rows: a record batch of named columns, or a matrix.
 Block: TypeAlias = pa.RecordBatch | NDArray[np.float64]
-"""Some rows: a record batch of named columns, or a matrix."""
 
+# What a column physically holds, as far as a draft of a schema has to know.
 Kind = Literal["number", "boolean", "text", "other"]
-"""What a column physically holds, as far as a draft of a schema has to know."""
 
+# How a column is wanted, where the file itself does not say (CSV).
 Reading = Literal["number", "text"]
-"""How a column is wanted, where the file itself does not say (CSV)."""
 
+# Called with the number of bytes read so far.
 Progress = Callable[[int], None]
-"""Called with the number of bytes read so far."""
 
+# Blocks of any size with the number of bytes read so far.
 Pieces = Iterator[tuple[Block, int]]
-"""Blocks of any size with the number of bytes read so far."""
 
 
 class Source(ABC):
@@ -114,7 +114,7 @@ class Source(ABC):
         )
 
     def _explain(self, error: Exception, schema_names: Sequence[str]) -> str:
-        """Say why reading failed: no part of the error, and no names but the schema's."""
+        # Say why reading failed: no part of the error, and no names but the schema's.
         return explain(error)
 
 

@@ -34,7 +34,10 @@ _NO_SUCH = (
 _NO_CHANGES = (
     "the statement would change something, or is not a single SELECT; only reading is allowed."
 )
-_NO_ANSWER = "the database cannot be opened, does not answer, or refuses; check URL, path, user and password."
+_NO_ANSWER = (
+    "the database cannot be opened, does not answer, or refuses; "
+    "check URL, path, user and password."
+)
 _NO_RIGHT = "the database user has no right to read this."
 _ENDED = "the database ended the query (time limit, lock, shutdown or lost connection); try again."
 _BAD_CELL = (
@@ -213,7 +216,7 @@ def _postgres_type(column: pa.Field) -> bytes:
 
 
 def _plain_field(column: pa.Field) -> pa.Field:
-    """Give NUMERIC the type of numbers, and types that no schema can declare one that says so."""
+    # Give NUMERIC the type of numbers, and types that no schema can declare one that says so.
     kind = _postgres_type(column)
     if kind == b"numeric":
         return pa.field(column.name, pa.float64())

@@ -28,8 +28,8 @@ _OTHER_DELIMITERS = {";": "semicolons", "\t": "tabs", "|": "bars", ",": "commas"
 _COMPRESSIONS = {".gz": "gzip", ".zst": "zstd"}
 _PADDED_MISSING = ["".join(parts) for parts in product(("", " "), MISSING_WORDS, ("", " "))]
 
+# A stream of text, and where it stands in bytes as stored.
 _Opened: TypeAlias = tuple[pa.NativeFile, Callable[[], int]]
-"""A stream of text, and where it stands in bytes as stored."""
 
 
 class DelimitedSource(Source):
@@ -92,19 +92,18 @@ class DelimitedSource(Source):
         if any(_is_number(label) for label in header):
             raise DataError(
                 f"The first line of '{self.name}' holds numbers where column names are expected. "
-                "Add a line of column names (a name that is a number needs a letter, such as y2020)."
+                "Add a line of column names (a number needs a letter, such as y2020)."
             )
         self._refuse_other_delimiter(header)
         return header
 
     def _refuse_other_delimiter(self, header: Sequence[str]) -> None:
-        """Raise if the whole line is one name that holds what separates columns elsewhere."""
+        # Raise if the whole line is one name that holds what separates columns elsewhere.
         for sign, words in _OTHER_DELIMITERS.items():
             if len(header) == 1 and sign in header[0]:
                 raise DataError(
-                    f"The first line of '{self.name}' is a single name that holds {words}. Save the "
-                    "table with commas between columns and points in decimals (.csv), or with tabs "
-                    "(.tsv)."
+                    f"The first line of '{self.name}' is a single name that holds {words}. Save "
+                    "it with commas between columns and points in decimals, or with tabs (.tsv)."
                 )
 
     def _explain(self, error: Exception, schema_names: Sequence[str]) -> str:
@@ -128,7 +127,7 @@ class DelimitedSource(Source):
 
 
 def _check_lengths(batch: pa.RecordBatch) -> None:
-    """Raise if a text is so long that it must have swallowed the rows behind an open quote."""
+    # Raise if a text is so long that it must have swallowed the rows behind an open quote.
     for label, column in zip(batch.schema.names, batch.columns, strict=True):
         if not pa.types.is_string(column.type):
             continue

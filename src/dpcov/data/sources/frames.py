@@ -67,7 +67,7 @@ class FrameSource(Source):
             yield from made.to_batches()
 
     def _explain(self, error: Exception, schema_names: Sequence[str]) -> str:
-        """Name the column that cannot be read, if that is what went wrong."""
+        # Name the column that cannot be read, if that is what went wrong.
         unreadable = (name for name in schema_names or self.columns if not self._converts(name))
         column = error.column if isinstance(error, _UnreadableError) else next(unreadable, None)
         if column is None:
@@ -80,7 +80,7 @@ class FrameSource(Source):
         )
 
     def _converts(self, column: str) -> bool:
-        """Whether Arrow can hold a column."""
+        # Whether Arrow can hold a column.
         try:
             self._frame.select(nw.nth(self.columns.index(column))).to_arrow()
         except Exception:  # every library has its own errors
@@ -167,7 +167,7 @@ def _lazy_batches(frame: nw.LazyFrame[Any], block_rows: int) -> Iterator[pa.Reco
 
 
 def _pandas_block(block: Any, wanted: Mapping[str, Reading]) -> pa.Table:
-    """Turn rows of a pandas frame into Arrow with the types that its columns declare."""
+    # Turn rows of a pandas frame into Arrow with the types that its columns declare.
     # Arrow would give a column of objects one type, which the other rows decide.
     columns = [
         _pandas_column(block.iloc[:, place], name, reading)
@@ -195,7 +195,7 @@ def _by_type(cells: Any, name: str, by_itself: Callable[[list[object], str], pa.
 
 
 def _arrow(frame: nw.DataFrame[Any], names: Iterable[str]) -> pa.Table:
-    """Turn rows into Arrow; the index that pandas adds is left out."""
+    # Turn rows into Arrow; the index that pandas adds is left out.
     table = frame.to_arrow()
     return pa.table({name: table[name] for name in names})
 

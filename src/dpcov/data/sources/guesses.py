@@ -25,9 +25,9 @@ _TEXTS = re.compile(r"'((?:[^']|'')*)'|\"((?:[^\"]|\"\")*)\"")
 _FOLDER = re.compile(r"(?:^|[/\\])[^/\\=]+=[^/\\]*[/\\]")
 
 _GUESSED = (
-    "DuckDB guesses types from the rows of CSV and JSON files and of pandas frames, so that one row "
-    "could change how all others are read. Give dpcov the file or the frame itself, or make a table "
-    "with declared types of it first."
+    "DuckDB guesses types from the rows of CSV and JSON files and of pandas frames, so that one "
+    "row could change how all others are read. Give dpcov the file or the frame itself, or make a "
+    "table with declared types of it first."
 )
 _SAY_FOLDERS = (
     "DuckDB would guess the type of the values in folder names (key=value) from all folders. "
@@ -41,12 +41,12 @@ _HIDDEN_FILES = (
 
 
 def refuse_polars_guesses(frame: Any) -> None:
-    """Raise a `DataError` if a Polars LazyFrame scans text, or folders whose names became numbers or dates."""
+    """Raise a `DataError` if a Polars LazyFrame scans text, or folders with typed names."""
     plan = frame.explain(optimized=False)
     if re.search(r"\b(?:Csv|NDJson) SCAN\b", plan, re.IGNORECASE):
         raise DataError(
-            "Polars guesses types from the rows of CSV and JSON files, so that one row could change "
-            "how all others are read. Give dpcov the file itself."
+            "Polars guesses types from the rows of CSV and JSON files, so that one row could "
+            "change how all others are read. Give dpcov the file itself."
         )
     keys = {match.group(1) for match in re.finditer(r"/([^/=]+)=[^/]*/", plan)}
     if any(str(kind) != "String" for name, kind in frame.collect_schema().items() if name in keys):
@@ -74,7 +74,7 @@ def refuse_duckdb_guesses(relation: Any, *, stated: str | None = None) -> None:
 
 
 def _check_folders(statement: str) -> None:
-    """Refuse folders that type their names, unless the call that reads them says how."""
+    # Refuse folders that type their names, unless the call that reads them says how.
     if not any(_files(text) or "://" in text for text in _texts(statement)):
         raise DataError(_HIDDEN_FILES)
     rest = statement
@@ -86,14 +86,14 @@ def _check_folders(statement: str) -> None:
 
 
 def _in_folders(text: str) -> bool:
-    """Whether a text names files in ``key=value`` folders, or may do so on another machine."""
+    # Whether a text names files in ``key=value`` folders, or may do so on another machine.
     found = [text, *_files(text)]
     unseen = "://" in text and any(sign in text for sign in "*?[=")
     return unseen or (len(found) > 1 and any(_FOLDER.search(path) for path in found))
 
 
 def _calls(statement: str) -> Iterator[str]:
-    """Yield what stands between the parentheses of every call that reads Parquet."""
+    # Yield what stands between the parentheses of every call that reads Parquet.
     plain = _TEXTS.sub(lambda match: "_" * len(match.group()), statement)
     for match in _PARQUET_CALL.finditer(plain):
         depth, end = 1, match.end()

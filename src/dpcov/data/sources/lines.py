@@ -21,8 +21,8 @@ _QUOTE = ord('"')
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _BLANK = (b"\n\n", b"\n\r", b"\r\r")
 _ADVICE = (
-    "Write a cell that holds a quotation mark, a delimiter or a line break in quotation marks, and "
-    "double the marks inside, as programs that write CSV do."
+    "Write a cell that holds a quotation mark, a delimiter or a line break in quotation marks, "
+    "and double the marks inside, as programs that write CSV do."
 )
 
 
@@ -60,7 +60,7 @@ class CheckedLines:
         data = bytes(self._stream.read(size))
         text = data.removeprefix(_BYTE_ORDER_MARK) if self._begins else data
         if self._begins and text[:1] in (b"\n", b"\r"):
-            raise DataError(f"'{self._name}' begins with a blank line. Start with column names.")
+            raise DataError(f"'{self._name}' begins with a blank line. Remove it.")
         self._begins = self._begins and not text
         self._look(self._carry + (text if data else b"\n"), blank=self._blank if data else ())
         if not data and self._quotes % 2:
@@ -80,7 +80,7 @@ class CheckedLines:
         self._carry = window[-2:]
 
     def _marks(self, window: NDArray[np.uint8]) -> NDArray[np.intp]:
-        """Return the places of quotation marks that have both neighbors, if none is out of place."""
+        # Return the places of quotation marks that have both neighbors, if none is out of place.
         places = np.flatnonzero(window[1:-1] == _QUOTE) + 1
         opens = (self._quotes + np.arange(len(places))) % 2 == 0
         beside = window[np.where(opens, places - 1, places + 1)]
@@ -89,7 +89,7 @@ class CheckedLines:
         return places
 
     def _refuse_blank_line(self, window: bytes, marks: NDArray[np.intp]) -> None:
-        """Raise if a blank line stands outside of quotation marks."""
+        # Raise if a blank line stands outside of quotation marks.
         text = np.frombuffer(window, dtype=np.uint8)
         ends = (text == ord("\n")) | (text == ord("\r"))
         pairs = ends[:-1] & ends[1:] & ~((text[:-1] == ord("\r")) & (text[1:] == ord("\n")))

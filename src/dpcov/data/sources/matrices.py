@@ -57,7 +57,7 @@ class ArraySource(_MatrixSource):
 
 
 def _as_floats(rows: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Return rows as floats; what a mask hides is missing, not the number behind the mask."""
+    # Return rows as floats; what a mask hides is missing, not the number behind the mask.
     floats = np.asarray(rows, dtype=np.float64)
     is_masked = isinstance(rows, np.ma.MaskedArray)
     return np.where(np.ma.getmaskarray(rows), np.nan, floats) if is_masked else floats
@@ -179,7 +179,7 @@ def _open_sparse(path: Path, archive: ArraysArchive) -> Source:
 
 
 def _check_pointers(pointers: np.ndarray[Any, Any]) -> None:
-    """Refuse rows that end before they begin."""
+    # Refuse rows that end before they begin.
     # SciPy does not look if the last pointer says that nothing is stored.
     if pointers.dtype.kind not in "iu" or (pointers[1:] < pointers[:-1]).any():
         raise ValueError

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from dpcov.data.seal import sealed
-from dpcov.data.sources.base import Kind, Pieces, Reading, TypedSource, counted, kind_of_arrow_type
+from dpcov.data.sources.base import Kind, Pieces, Reading, TypedSource, kind_of_arrow_type
 from dpcov.data.sources.databases import Database, explain_database_error, open_database
 from dpcov.errors import DataError, UsageError
 
@@ -91,7 +91,7 @@ def _one_statement(sql: str) -> str:
 
 
 def _check_type(column: pa.Field, reading: Reading) -> None:
-    """Refuse, before a row is read, what can become neither a number nor a category."""
+    # Refuse, before a row is read, what can become neither a number nor a category.
     if pa.types.is_null(column.type) or kind_of_arrow_type(column.type) != "other":
         return
     temporal = pa.types.is_temporal(column.type)
