@@ -84,7 +84,7 @@ class Ask:
             if question != MomentsQuestion(spec=moments.spec):
                 raise UsageError(
                     f"This mechanism wants {question.spec}, but {moments.spec} was gathered. "
-                    "Gather again with the same mechanism, options, budget and relation as the release."
+                    "Gather again with the mechanism, options, budget and relation of the release."
                 )
             return moments
 

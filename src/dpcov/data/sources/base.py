@@ -144,7 +144,8 @@ def check_names(names: Sequence[str], name: str) -> tuple[str, ...]:
     if repeated:
         # Positions are told: a name may be a stray value.
         places = ", ".join(str(place) for place, label in enumerate(names, 1) if label in repeated)
-        raise DataError(f"'{name}' repeats column names, at the positions {places}. Rename them.")
+        where = f"at the positions {places}"
+        raise DataError(f"'{name}' has columns of the same name, {where}. Rename them.")
     return tuple(names)
 
 

@@ -52,7 +52,7 @@ class CheckedLines:
         self._outside[[ord(delimiter), ord("\n"), ord("\r"), _QUOTE]] = True
         self._blank = _BLANK if columns > 1 else ()
         self._begins, self._quotes = True, 0
-        # The byte before the undecided one, and that one: a mark is judged by both of its neighbors.
+        # The byte before the undecided one, and that one: both neighbors judge a mark.
         self._carry = b"\n"
 
     def read(self, size: int = -1) -> bytes:
