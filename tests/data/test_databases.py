@@ -120,12 +120,6 @@ def test_a_url_names_the_database_that_reads_it(url, kind, where):
     assert getattr(database, where[0]) == where[1]
 
 
-@pytest.mark.parametrize("url", ["x", "://x", "", "duckdb:/x"])
-def test_what_is_no_url_is_refused(url):
-    with pytest.raises(UsageError, match="named by a URL"):
-        open_database(url)
-
-
 @pytest.mark.parametrize("path", ["", ":memory:"])
 def test_sqlite_in_memory_is_refused_and_duckdb_is_read(path):
     with pytest.raises(UsageError, match="in memory is empty"):
@@ -157,29 +151,6 @@ def test_duckdb_in_memory_runs_one_select_and_nothing_else(sql):
             ask()
 
 
-def test_only_what_reads_is_authorized():
-    allowed = databases_module._only_reading
-    for action in (
-        sqlite3.SQLITE_SELECT,
-        sqlite3.SQLITE_READ,
-        sqlite3.SQLITE_FUNCTION,
-        sqlite3.SQLITE_RECURSIVE,
-    ):
-        assert (
-            allowed(action, None, "abs")
-            == allowed(action, None, None, "main", None)
-            == sqlite3.SQLITE_OK
-        )
-    assert allowed(sqlite3.SQLITE_FUNCTION, None, "load_extension") == sqlite3.SQLITE_DENY
-    for action in (
-        sqlite3.SQLITE_DELETE,
-        sqlite3.SQLITE_ATTACH,
-        sqlite3.SQLITE_PRAGMA,
-        sqlite3.SQLITE_INSERT,
-    ):
-        assert allowed(action, None, None) == sqlite3.SQLITE_DENY
-
-
 def cells_file(tmp_path, cells):
     with sqlite3.connect(tmp_path / "cells.db") as connection:
         connection.execute("CREATE TABLE cells (x, y)")
@@ -209,16 +180,6 @@ def test_a_file_can_be_read_on_and_closed_by_another_thread(tmp_path):
     with ThreadPoolExecutor(1) as pool:
         read += pool.submit(lambda: [block.column(0).to_pylist() for block in blocks]).result()
     assert [cell for part in read for cell in part] == list(range(100))
-
-
-def test_progress_through_a_query_counts_the_bytes_of_its_batches(tmp_path):
-    done = []
-    source = open_source(Query("SELECT x, y FROM cells", db=cells_file(tmp_path, range(25))))
-    blocks = list(source.blocks(10, wanted={"x": "number"}, progress=done.append))
-    assert [len(block) for block in blocks] == [10, 10, 5]
-    assert done == [80, 160, 200]
-    one = Query("SELECT x FROM cells WHERE x = 3", db=f"sqlite:///{tmp_path / 'cells.db'}")
-    assert [len(block) for block in open_source(one).blocks(10)] == [1]
 
 
 class Recorder:
@@ -400,9 +361,3 @@ def test_types_are_refused_by_what_they_are_wanted_for(data_type, number, text):
             continue
         with pytest.raises(DataError, match=f"Column 'x' {words}"):
             _check_type(pa.field("x", data_type), reading)
-
-
-def test_a_query_keeps_its_database_in_a_word_of_its_own():
-    assert repr(Query("SELECT 1", db="duckdb://")) == "Query(<statement and database hidden>)"
-    with pytest.raises(TypeError):
-        Query("SELECT 1", "duckdb://")

@@ -1,26 +1,21 @@
 """The rules by which rows become lattice rows, number by number: moments saved once must be met again to the bit."""
 
 import math
-from collections import Counter
-from dataclasses import replace
-from unittest.mock import ANY
 
 import numpy as np
 import pytest
 
 from dpcov.data import moments as moments_module
-from dpcov.data.exact import ExactSum
 from dpcov.data.library import NUMPY
 from dpcov.data.moments import (
     LatticeRows,
     Moments,
     MomentsSpec,
     StratumMoments,
-    gather,
     normalize,
     quantize,
 )
-from dpcov.errors import DataError, NumericError, UsageError
+from dpcov.errors import DataError
 
 WHOLE = 2.0**24
 """A row of norm 1 in 24 bits, so that a row is exactly the integers it is made of."""
@@ -28,25 +23,6 @@ WHOLE = 2.0**24
 
 def strata(rows, shells):
     return quantize(np.asarray(rows, dtype=float), MomentsSpec(shells=shells)).strata.tolist()
-
-
-@pytest.fixture
-def calls(monkeypatch):
-    """How often the slower ways are taken."""
-    count = Counter()
-
-    def counted(name):
-        original = getattr(moments_module, name)
-
-        def counting(*arguments, **options):
-            count[name] += 1
-            return original(*arguments, **options)
-
-        monkeypatch.setattr(moments_module, name, counting)
-
-    for name in ("exact_shell_of", "shorten", "_quantize_tile", "_same_everywhere"):
-        counted(name)
-    return count
 
 
 @pytest.mark.parametrize(
@@ -118,60 +94,6 @@ def test_rows_a_little_over_their_shell_are_shortened_in_it(shells):
         assert np.abs(made.values[own]).max() <= 2**24
 
 
-@pytest.mark.parametrize(
-    ("n_features", "bits"),
-    [
-        (1, 26),
-        (2, 25),
-        (3, 25),
-        (7, 25),
-        (8, 24),
-        (31, 24),
-        (32, 23),
-        (1000, 21),
-        (1024, 21),
-        (2048, 20),
-    ],
-)
-def test_entries_are_measured_in_so_many_bits(n_features, bits):
-    assert moments_module._shell_bits(np.zeros((3, n_features))) == bits
-    assert n_features * (2**bits - 1) ** 2 < 2**53
-
-
-def test_only_rows_near_a_power_of_four_are_measured_in_integers(calls):
-    far = 2.0 ** -np.arange(8) * 0.75
-    assert strata(far[:, None], 5) == [0, 1, 2, 3, 4, 4, 4, 4]
-    assert strata([[1.0], [0.999999], [0.0], [1e-300]], 5) == [0, 0, 4, 4]
-    assert calls["exact_shell_of"] == 0
-    assert strata([[0.5], [0.49999999999]], 5) == [1, 1]
-    assert calls["exact_shell_of"] == 1
-
-
-def test_only_rows_near_their_bound_are_looked_at_again(calls):
-    short = 2.0 ** -np.arange(5) * 0.95
-    quantize(short[:, None], MomentsSpec(shells=5))
-    assert calls["shorten"] == 0
-    quantize(np.array([[0.95], [0.5]]), MomentsSpec(shells=5))
-    quantize(np.array([[0.5]]), MomentsSpec())
-    assert calls["shorten"] == 2
-
-
-def test_shortening_is_tried_eight_times(calls):
-    never = replace(NUMPY, norms=lambda values: np.full(len(values), 4.0**21))
-    with pytest.raises(NumericError, match="norm bound"):
-        moments_module.shorten(np.array([[1.0]]), 20, never)
-    assert calls["_same_everywhere"] == 8
-
-
-def test_tiles_take_two_megabytes_and_at_least_a_row(calls, monkeypatch):
-    assert moments_module._TILE_VALUES == 2**18
-    monkeypatch.setattr(moments_module, "_TILE_VALUES", 4)
-    for shape, shells, tiles in (((6, 2), 1, 0), ((6, 2), 2, 3), ((2, 9), 2, 2), ((0, 3), 2, 0)):
-        calls.clear()
-        quantize(np.zeros(shape), MomentsSpec(shells=shells))
-        assert calls["_quantize_tile"] == tiles
-
-
 @pytest.mark.parametrize("shells", [1, 3])
 @pytest.mark.parametrize("clip", [0.5, 0.25, 0.125])
 def test_a_clip_shortens_rows_and_makes_its_own_norm_the_unit(shells, clip):
@@ -215,14 +137,6 @@ def test_strata_are_numbered_by_group_and_then_by_shell():
     assert MomentsSpec().n_strata == 1
 
 
-@pytest.mark.parametrize("groups", [[0, 0], [1, 1], [0, 1]])
-def test_rows_may_all_be_of_one_group(groups):
-    moments = Moments(1, MomentsSpec(groups=2))
-    moments.add(np.ones((2, 1)), np.array(groups))
-    moments.add(np.ones((0, 1)), np.array([], dtype=int))
-    assert [stratum.n_rows for stratum in moments.strata] == [groups.count(0), groups.count(1)]
-
-
 @pytest.mark.parametrize(
     ("groups", "match"), [([2, 0], "out of range"), ([0, -1], "out of range"), ([0], "every")]
 )
@@ -243,28 +157,6 @@ def test_rows_beyond_a_block_are_added_once():
     assert (moments.n_rows, moments.strata[0].sscp.trace()) == (101, 101 * 4**24)
 
 
-@pytest.mark.parametrize(
-    ("n_features", "options", "rows"),
-    [
-        (3, {}, 8192),
-        (3, {"shells": 2}, 2**23 // 3),
-        (2**16, {"shells": 2}, 8192),
-        (2, {"groups": 2}, 2**22),
-    ],
-)
-def test_rows_are_quantized_in_pieces_of_a_block_or_of_64_megabytes(
-    n_features, options, rows, monkeypatch
-):
-    moments, sizes = Moments(n_features, MomentsSpec(**options)), []
-    block = np.broadcast_to(np.zeros(1), (2 * rows + 1, n_features))
-    monkeypatch.setattr(
-        moments_module, "quantize", lambda part, *others, **out: sizes.append(len(part))
-    )
-    monkeypatch.setattr(Moments, "add_lattice", lambda *arguments: None)
-    moments.add(block)
-    assert sizes == [rows, rows, 1]
-
-
 def test_memory_that_is_given_away_holds_the_lattice():
     rows = np.array([[0.5, 0.25]])
     moments = Moments(2)
@@ -272,16 +164,6 @@ def test_memory_that_is_given_away_holds_the_lattice():
     assert rows.tolist() == [[2**19, 2**18]]
     moments.add(np.array([[0.5, 0.25]]))
     assert moments.strata[0].sscp.to_float().tolist() == [[2.0**39, 2.0**38], [2.0**38, 2.0**37]]
-
-
-def test_sums_beyond_63_bits_keep_every_row():
-    stratum = StratumMoments(1, normalized=True)
-    block = np.full((8192, 1), 2.0**20)
-    for _ in range(1100):
-        stratum.add(block, 20)
-    assert stratum.n_rows == 1100 * 8192
-    assert stratum.sscp.trace() == 1100 * 2**53
-    assert stratum.normalized.trace() == 1100 * 8192 * (2**20 - 1) ** 2
 
 
 @pytest.mark.parametrize("large", [3, 2**14, 2**15 - 1, 2**15, 2**16 - 1, 2**16, 70_000])
@@ -305,11 +187,6 @@ def test_rows_are_sorted_by_stratum_in_pieces_stored_as_they_were(large, order):
     assert list(moments_module._by_stratum(block[:0], numbers[:0], 2)) == []
 
 
-def test_sums_of_another_kind_are_asked_whether_they_are_equal():
-    assert StratumMoments(1, normalized=False) == ANY
-    assert Moments(1) == ANY
-
-
 def test_strata_differ_in_each_of_their_parts():
     same, counted, summed, unit = (StratumMoments(1, normalized=True) for _ in range(4))
     counted.n_rows = 1
@@ -319,45 +196,6 @@ def test_strata_differ_in_each_of_their_parts():
     assert all(
         same != other for other in (counted, summed, unit, StratumMoments(1, normalized=False))
     )
-
-
-def test_strata_are_merged_in_each_of_their_parts():
-    one, two, plain = (
-        StratumMoments(1, normalized=normalized) for normalized in (True, True, False)
-    )
-    for stratum in (one, two, plain):
-        stratum.add(np.full((3, 1), 2.0**20), 20)
-    one.merge(two)
-    assert (one.n_rows, one.sscp.trace(), one.normalized.trace()) == (
-        6,
-        6 * 4**20,
-        6 * (2**20 - 1) ** 2,
-    )
-    plain.merge(two)
-    assert (plain.n_rows, plain.sscp.trace(), plain.normalized) == (6, 6 * 4**20, None)
-
-
-def test_what_is_not_said_is_one_stratum_of_whole_rows_within_a_bound_of_one():
-    made = MomentsSpec()
-    assert (made.shells, made.groups, made.normalized, made.bits, made.clip) == (
-        1,
-        1,
-        False,
-        20,
-        1.0,
-    )
-    assert Moments(1).norm_bound == gather([], 1).norm_bound == 1.0
-    assert gather([np.ones((2, 1))], 1, norm_bound=7.0).norm_bound == 7.0
-    assert isinstance(Moments(1).strata[0].sscp, ExactSum)
-    assert Moments(1).strata[0].normalized is None
-
-
-@pytest.mark.parametrize(
-    "wrong", [{"shells": True}, {"groups": 2.0}, {"bits": "20"}, {"groups": True}]
-)
-def test_counts_are_whole_numbers(wrong):
-    with pytest.raises(UsageError, match="whole number from"):
-        MomentsSpec(**wrong)
 
 
 @pytest.mark.parametrize("shape", [(2, 3, 1), (3,), (2, 2)])

@@ -133,15 +133,6 @@ def test_files_report_progress_and_can_be_read_again(tmp_path, name):
         assert 0 < done[-1] <= source.progress_total
 
 
-def test_progress_through_arrow_files_counts_bytes(tmp_path):
-    table = pa.table({"x": np.zeros(20)})
-    with pa.ipc.new_file(str(tmp_path / "x.arrow"), table.schema) as writer:
-        writer.write_table(table, max_chunksize=10)
-    done = []
-    list(open_source(tmp_path / "x.arrow").blocks(10, wanted={"x": "number"}, progress=done.append))
-    assert done == [80, 160]
-
-
 def pandas_objects():
     frame = TABLE.to_pandas()
     return frame.astype(object).where(frame.notna(), None)

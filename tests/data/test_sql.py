@@ -17,7 +17,7 @@ from dpcov.data.schema.declared import Boolean, Categorical, Ignored, Numeric
 from dpcov.data.schema.draft import draft
 from dpcov.data.schema.schema import Schema
 from dpcov.data.sources import Query, open_source
-from dpcov.data.sources.databases import DuckDb, explain_database_error
+from dpcov.data.sources.databases import DuckDb
 from dpcov.errors import DataError, DpcovError, UsageError
 
 N_ROWS = 3000
@@ -264,21 +264,6 @@ def test_a_missing_driver_is_named(url, monkeypatch):
         open_source(Query("SELECT 1 AS a", db=url))
 
 
-@pytest.mark.parametrize(
-    ("error", "words"),
-    [
-        (MemoryError(), "not enough memory"),
-        (PermissionError(13, SENTINEL), "permission"),
-        (RuntimeError(SENTINEL), "withheld"),
-        (sqlite3.ProgrammingError(SENTINEL), "only reading"),
-    ],
-)
-def test_any_error_becomes_public_words(error, words):
-    told = explain_database_error(error)
-    assert words in told
-    assert SENTINEL not in told
-
-
 def test_types_that_mean_no_number_are_refused(postgres):
     url, _ = postgres
     for cell in (
@@ -425,22 +410,6 @@ def test_a_column_of_nothing_but_null_is_missing(home):
     query = Query(f"SELECT NULL AS x FROM {name}", db=url)
     expected = table_moments(pa.table({"x": pa.nulls(N_ROWS, pa.float64())}), schema, SPEC)
     assert table_moments(query, schema, SPEC) == expected
-
-
-@pytest.mark.parametrize("home", [in_duckdb, in_sqlite, in_sqlalchemy, in_postgres], indirect=True)
-def test_sixteen_hundred_columns(home):
-    url, name = home
-    width = 1600
-    sql = (
-        f"SELECT {', '.join(f'age + {n} AS c{n}' for n in range(width))} FROM {name} WHERE age = 50"
-    )
-    source = open_source(Query(sql, db=url))
-    assert len(source.columns) == width
-    wanted = {f"c{width - 1}": "number", "c0": "number"}
-    blocks = list(source.blocks(7, wanted=wanted))
-    ages = TABLE["age"].to_pylist()
-    assert sum(map(len, blocks)) == ages.count(50)
-    assert set(blocks[0].column(0).to_pylist()) == {50 + width - 1}
 
 
 def test_blocks_are_bounded_and_count_progress(home):

@@ -8,7 +8,7 @@ import pytest
 
 import dpcov
 from dpcov.data.encode import encode_array
-from dpcov.data.engines import BallEncoding, MomentsTask, arrays
+from dpcov.data.engines import BallEncoding, MomentsTask
 from dpcov.data.engines.arrays import DeviceMoments, require_exact_products
 from dpcov.data.gather import table_moments
 from dpcov.data.library import NUMPY
@@ -58,18 +58,6 @@ def gather(library, X, **spec):
 def test_moments_by_device_code_equal_the_local_engine(spec):
     X = awkward_rows()
     assert gather(NUMPY, X, **spec) == dpcov.moments(X, norm_bound=3.0, engine="local", **spec)
-
-
-def test_sums_leave_the_device_before_they_overflow(monkeypatch):
-    X = awkward_rows()
-    fetched = []
-    fetch = DeviceMoments._fetch
-    monkeypatch.setattr(
-        DeviceMoments, "_fetch", lambda self, place: (fetched.append(place), fetch(self, place))
-    )
-    monkeypatch.setattr(arrays, "_LIMIT", 1500 << 40)
-    assert gather(NUMPY, X) == dpcov.moments(X, norm_bound=3.0)
-    assert len(fetched) > 3
 
 
 def test_division_by_a_rounded_reciprocal_would_be_noticed():

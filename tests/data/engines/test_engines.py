@@ -17,12 +17,11 @@ from dpcov.data.engines import (
     local,
     name_engine,
 )
-from dpcov.data.engines.base import require_rows
-from dpcov.data.gather import Gathering, table_moments
+from dpcov.data.gather import Gathering
 from dpcov.data.groups import split_schema
 from dpcov.data.moments import MomentsSpec
 from dpcov.data.questions import MomentsQuestion
-from dpcov.errors import DataError, UsageError
+from dpcov.errors import UsageError
 
 SCHEMA = dpcov.Schema(
     columns={
@@ -153,25 +152,3 @@ def test_a_pickled_task_carries_no_encoder():
     before = len(pickle.dumps(task))
     assert task.encoding.n_features == 4
     assert len(pickle.dumps(task)) == before
-
-
-def test_pickled_moments_of_empty_strata_take_no_room():
-    task = MomentsTask(
-        encoding=BallEncoding(n_features=300, norm_bound=1.0), spec=MomentsSpec(shells=64)
-    )
-    moments = task.gather(np.eye(300)[:1])
-    assert len(pickle.dumps(moments)) < 2 * 8 * 300**2
-    assert pickle.loads(pickle.dumps(moments)) == moments
-
-
-def test_no_rows_are_refused():
-    task = MomentsTask(encoding=BallEncoding(n_features=5, norm_bound=1.0), spec=MomentsSpec())
-    with pytest.raises(DataError, match="no rows"):
-        require_rows(task.gather(X[:0]))
-    assert require_rows(task.gather(X)).n_rows == len(X)
-
-
-def test_table_moments_take_an_engine():
-    assert table_moments(TABLE, SCHEMA, MomentsSpec(), engine="local") == table_moments(
-        TABLE, SCHEMA, MomentsSpec()
-    )

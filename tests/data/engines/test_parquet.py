@@ -172,17 +172,6 @@ def test_a_table_without_a_wanted_column_is_refused_before_it_is_read(tmp_path):
     assert parquet.columns_of(files, task) == ["c", "a"]
 
 
-@pytest.mark.parametrize(
-    ("values", "sizes"), [(400, [1, 1, 1]), (401, [2, 1]), (800, [2, 1]), (801, [3])]
-)
-def test_pieces_are_as_small_as_the_values_wanted_of_them(tmp_path, monkeypatch, values, sizes):
-    assert parquet._PIECE_VALUES == 2**24
-    monkeypatch.setattr(parquet, "_PIECE_VALUES", values)
-    write(tmp_path / "one.parquet", rows(450))  # row groups of 200, 200 and 50
-    shared = parquet.pieces(parquet.open_files(tmp_path, ""), NAMES[:2])
-    assert [len(piece.row_groups) for piece in shared] == sizes
-
-
 def test_a_piece_is_read_in_blocks_and_columns_in_the_order_wanted(tmp_path):
     (tmp_path / "year=7").mkdir()
     write(tmp_path / "year=7" / "one.parquet", rows(450))
