@@ -105,6 +105,8 @@ def test_worst_case_norm_counts_blocks_not_columns():
         ({"a": AGE}, {"norm_bound": 9e-151}, "positive"),
         ({"a": AGE}, {"norm_bound": -1.0}, "positive"),
         ({"a": AGE}, {"intercept": "yes"}, "intercept is true or false"),
+        ({"a": AGE}, {"missing": 3}, "missing is"),
+        ({"a": AGE}, {"title": 3}, "title is a text"),
         ({"a": Numeric(lower=1, upper=math.inf)}, {}, "finite"),
         ({"a": Numeric(lower=1)}, {}, "fill in upper from"),
         ({"a": Numeric()}, {}, "fill in lower and upper from"),

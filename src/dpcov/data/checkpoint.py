@@ -39,15 +39,8 @@ class _Heading(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Checkpoint:
     """**Sensitive** moments of one or several parts of a table, and where they came from.
 
-    Parameters
-    ----------
-    moments : Moments
-    schema_toml : str
-        The schema as declared.
-    by : str or None
-        The grouping column.
-    parts : mapping of str to str
-        Random number of every part that was counted, to the custodian's name for it.
+    `schema_toml` is the schema as declared, `by` the grouping column; `parts` maps the random number
+    of every part that was counted to the custodian's name for it.
     """
 
     moments: Moments
@@ -69,13 +62,7 @@ class Checkpoint:
         return name in self.parts.values()
 
     def merge(self, other: "Checkpoint") -> "Checkpoint":
-        """Add another checkpoint's rows; neither of the two is changed.
-
-        Raises
-        ------
-        DataError
-            Different schemas, groups or ways of gathering, or a part that both have counted.
-        """
+        """Add the rows of a checkpoint of the same schema and groups; changes neither of the two."""
         if (self.schema_toml, self.by) != (other.schema_toml, other.by):
             raise DataError("These moments have different schemas or groups; they cannot be added.")
         if set(self.parts) & set(other.parts):
@@ -91,13 +78,7 @@ class Checkpoint:
         return replace(self, moments=total, parts={**self.parts, **other.parts})
 
     def take(self, encoding: Encoding, question: MomentsQuestion) -> Moments:
-        """Return the moments if they are what a release asks for.
-
-        Raises
-        ------
-        UsageError
-            They were gathered with another schema, or for another mechanism.
-        """
+        """Return the moments if they are what a release asks for; refuse others with a `UsageError`."""
         if not isinstance(encoding, TableEncoding) or _facts(encoding) != _facts(self._encoding()):
             raise UsageError(
                 "These moments were gathered with another schema or other groups. "

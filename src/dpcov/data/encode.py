@@ -49,15 +49,7 @@ class _Category(_Feature):
 
 
 class Encoder:
-    """Encode blocks of rows as a complete schema says.
-
-    Attributes
-    ----------
-    columns : tuple of EncodedColumn
-        The columns of the encoded rows; the intercept, if any, is the first.
-    norm_bound : float
-        What every row is divided by.
-    """
+    """Encode blocks of rows as a complete schema says; the intercept, if any, is the first column."""
 
     def __init__(self, schema: Schema) -> None:
         self.columns: tuple[EncodedColumn, ...] = schema.encoded_columns
@@ -81,17 +73,7 @@ class Encoder:
         return wanted if self._weights is None else {**wanted, self._weights.column: "number"}
 
     def encode(self, block: Block) -> FloatMatrix:
-        """Encode a block.
-
-        Parameters
-        ----------
-        block : pyarrow.RecordBatch or ndarray of shape (n_rows, n_columns)
-
-        Returns
-        -------
-        ndarray of shape (n_rows, n_encoded_columns), float64, Fortran-contiguous
-            Rows of norm at most 1, without NaN.
-        """
+        """Encode a block as (n, d) float64, Fortran-contiguous: rows of norm at most 1, without NaN."""
         # Column by column, as the table is stored: the product that follows takes either order.
         encoded = np.zeros((len(self.columns), len(block))).T
         if self._intercept:
@@ -148,19 +130,9 @@ class Encoder:
 
 @np.errstate(over="ignore", invalid="ignore")
 def encode_array(block: Array, norm_bound: float, on: Library = NUMPY) -> Array:
-    """Divide rows by a norm bound; scale those that are longer down to norm 1.
+    """Divide (n, d) finite rows by a positive norm bound; scale longer ones down to norm 1.
 
-    Parameters
-    ----------
-    block : array of shape (n_rows, n_features)
-        Finite numbers of any size, where the library ``on`` has them.
-    norm_bound : float
-        A public bound, positive.
-
-    Raises
-    ------
-    DataError
-        If there is NaN or infinity.
+    The block is where the library ``on`` has it.  NaN or infinity raises a `DataError`.
     """
     if not 0 < norm_bound < math.inf:
         raise UsageError("norm_bound must be a positive number.")

@@ -92,15 +92,7 @@ class _Words:
 class ExactSum:
     """A symmetric integer matrix that grows by exact additions; several threads may add to it.
 
-    Parameters
-    ----------
-    dimension : int
-        Number of rows and columns.
-
-    Attributes
-    ----------
-    lock : threading.Lock
-        Held while the sum changes; not part of the state that is pickled.
+    `lock` is held while the sum changes, and is not part of the state that is pickled.
     """
 
     __slots__ = ("_dimension", "_panels", "lock")

@@ -21,13 +21,7 @@ OTHER = "(other)"
 
 
 class Grouping:
-    """Rows grouped by a column with public categories.
-
-    Attributes
-    ----------
-    names : tuple of str
-        Names of the groups in order; the last one is :data:`OTHER`.
-    """
+    """Rows grouped by a column with public categories; the last name is :data:`OTHER`."""
 
     def __init__(self, column: str, categories: Iterable[str]) -> None:
         labels = tuple(str(label) for label in categories)

@@ -21,19 +21,8 @@ _SMALLEST = -1074
 
 @dataclass(frozen=True, kw_only=True)
 class Library:
-    """An array library with NumPy's functions.
-
-    Parameters
-    ----------
-    module : module
-        Has NumPy's ``abs``, ``amax``, ``clip``, ``frexp``, ``isfinite``, ``sqrt``, ``trunc``,
-        ``where`` and ``zeros_like``.
-    from_host, to_host : callable
-        Move a NumPy array to the device and back.
-    cast : callable
-        Cast to ``"float64"`` or ``"int64"``.
-    norms : callable
-        Squared norms of rows.
+    """An array library with NumPy's ``abs``, ``amax``, ``clip``, ``frexp``, ``isfinite``, ``sqrt``,
+    ``trunc``, ``where`` and ``zeros_like``; ``norms`` are squared norms of rows.
     """
 
     module: Any

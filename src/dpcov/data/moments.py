@@ -117,14 +117,8 @@ class StratumMoments:
 
 @dataclass(frozen=True, kw_only=True)
 class LatticeRows:
-    """Rows as integers (held in float64) with their stratum; sensitive.
-
-    Parameters
-    ----------
-    values : (n, d) float64
-        Integer-valued, squared row norms at most ``4**bits``.
-    strata : (n,) integer or None
-        Stratum of each row; None when there is only one.
+    """**Sensitive** (n, d) integers in float64 of squared row norm at most ``4**bits``, with the
+    (n,) stratum of each row, or None where there is only one.
     """
 
     values: FloatBlock
@@ -135,17 +129,9 @@ class LatticeRows:
 
 
 class Moments:
-    """Sensitive exact moments of one table; several threads may :meth:`add` at a time.
+    """**Sensitive** exact moments of one table; several threads may :meth:`add` at a time.
 
-    Whoever gets its pickled bytes gets the moments.
-
-    Parameters
-    ----------
-    n_features : int
-        Columns of the encoded rows.
-    spec : MomentsSpec, optional
-    norm_bound : float
-        Public bound by which the rows were divided; brings estimates back to units.
+    Whoever gets the pickled bytes gets the moments.  Rows were divided by the public `norm_bound`.
     """
 
     def __init__(

@@ -109,13 +109,7 @@ def lock_file(path: str | Path, content: bytes, key: Key, *, overwrite: bool = F
 
 
 def unlock_file(path: str | Path, key: Key) -> bytes:
-    """Read and check a whole file.
-
-    Raises
-    ------
-    DataError
-        Missing, not such a file, damaged, or locked with another key; in public words.
-    """
+    """Read and check a whole file; a `DataError` says in public words why that fails."""
     from cryptography.exceptions import InvalidTag
 
     try:

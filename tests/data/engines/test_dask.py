@@ -93,6 +93,11 @@ class TestOnThreads:
         assert np.isnan(kept.shape[0])
         assert dpcov.moments(kept, norm_bound=2.0, **SPEC) == local(X[X[:, 0] > 0.5], **SPEC)
 
+    def test_a_data_frame_of_numbers_gives_equal_moments(self):
+        X = rows()
+        frame = dd.from_pandas(pd.DataFrame(X, columns=list("abcde")), npartitions=7)
+        assert dpcov.moments(frame, norm_bound=2.0, **SPEC) == local(X, **SPEC)
+
     def test_a_table_with_missing_values_and_categories_gives_equal_moments(self):
         whole = table()
         frame = dd.from_pandas(whole, npartitions=5)

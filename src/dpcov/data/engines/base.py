@@ -103,20 +103,8 @@ class BallEncoding:
 class MomentsTask:
     """What to do with every block of a table; public, and picklable.
 
-    Parameters
-    ----------
-    encoding : TableEncoding or BallEncoding
-        How rows become vectors in the unit ball.
-    spec : MomentsSpec
-        What to gather.
-    linear : LinearMap, optional
-        Applied to every encoded row.
-    watched : bool
-        Whether to sum up a digest of the encoded rows.
-    threads : int, optional
-        Threads of this machine to use; all cores by default.
-    memory_limit : float, optional
-        GiB that gathering may take on one machine; what the machine has by default.
+    Every encoded row is mapped by `linear`, if given; `watched` sums up a digest of the encoded rows.
+    `threads` are all cores by default, `memory_limit` (GiB) is what the machine has.
     """
 
     encoding: Encoding
@@ -143,13 +131,7 @@ class MomentsTask:
     def add(self, moments: Moments, block: Block, groups: NDArray[np.intp] | None = None) -> None:
         """Encode a block and add it; several threads may add to one `Moments`.
 
-        Parameters
-        ----------
-        moments : Moments
-        block : pyarrow.RecordBatch or (n, d) float64
-            At least the columns that the encoding wants.
-        groups : (n,) integer, optional
-            Group of every row, where the encoding does not tell it.
+        ``groups`` are the (n,) groups of the rows, where the encoding does not tell them.
         """
         rows, codes = self.encoding.encode(block)
         if self.watched:

@@ -35,16 +35,7 @@ def working_bytes(task: MomentsTask, threads: int) -> int:
 
 
 def require_memory(task: MomentsTask, *, threads: int = 1, copies: int = 1) -> None:
-    """Refuse what cannot fit, with the GiB needed and what to change.
-
-    Parameters
-    ----------
-    task : MomentsTask
-    threads : int
-        Threads that multiply at a time.
-    copies : int
-        Moments that are held at a time.
-    """
+    """Refuse what cannot fit where so many threads multiply and so many moments are held."""
     limit = allowed_bytes(task.memory_limit)
     sums, working = copies * sums_bytes(task), working_bytes(task, threads)
     if sums + working <= limit:

@@ -35,18 +35,9 @@ Pieces = Iterator[tuple[Block, int]]
 class Source(ABC):
     """Rows that can be read in blocks.
 
-    Attributes
-    ----------
-    name : str
-        A label without any directory.
-    columns : tuple of str
-        The names of the columns, in order; ``x0``, ``x1``, ... where the data has none.
-    progress_total : int or None
-        The number of bytes to read, where it is known.
-    n_rows : int or None
-        The number of rows, where it is known before reading and rows keep their order.
-    once : bool
-        Whether the rows can be read one time only.
+    `name` is a label without any directory; columns without names are called ``x0``, ``x1``, ...
+    `progress_total` (bytes) and `n_rows` are None where they are not known before reading.
+    `once` says that the rows can be read one time only.
     """
 
     name: str
@@ -70,15 +61,10 @@ class Source(ABC):
         wanted: Mapping[str, Reading] | None = None,
         progress: Progress | None = None,
     ) -> Iterator[Block]:
-        """Yield blocks of at most ``block_rows`` rows.
+        """Yield blocks of at most ``block_rows`` rows; tell ``progress`` the bytes read so far.
 
-        Parameters
-        ----------
-        block_rows : int
-        wanted : mapping of str to {"number", "text"}, optional
-            The columns to read; all of them, as numbers, if not given.  Matrices always have all.
-        progress : callable, optional
-            Called with the number of bytes read so far after each piece.
+        Columns that are not wanted are not read, but matrices always have all; without ``wanted`` all
+        are read, as numbers.
         """
         schema_names = () if wanted is None else tuple(wanted)
         wanted = dict.fromkeys(self.columns, "number") if wanted is None else wanted

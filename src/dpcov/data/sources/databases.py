@@ -97,13 +97,7 @@ def explain_database_error(error: Exception) -> str:
 
 
 class Database(ABC):
-    """Something that answers one SELECT at a time.
-
-    Attributes
-    ----------
-    extra : str
-        What to install where the driver is missing.
-    """
+    """Something that answers one SELECT at a time; ``extra`` is what installs its driver."""
 
     extra: ClassVar[str] = "sql"
 

@@ -57,14 +57,9 @@ def refuse_polars_guesses(frame: Any) -> None:
 
 
 def refuse_duckdb_guesses(relation: Any, *, stated: str | None = None) -> None:
-    """Raise a `DataError` if types would follow from rows.
+    """Raise a `DataError` if types would follow from rows; the plan is read, nothing is run.
 
-    Parameters
-    ----------
-    relation : duckdb.DuckDBPyRelation
-        Not run; its plan is read.
-    stated : str, optional
-        The statement as the custodian wrote it; the relation's own if not given.
+    ``stated`` is the statement as the custodian wrote it; the relation's own if not given.
     """
     plan = relation.explain()
     if _GUESSES.search(plan):

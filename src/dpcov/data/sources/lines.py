@@ -33,15 +33,7 @@ class _Bytes(Protocol):
 class CheckedLines:
     """Bytes of a delimited text, looked at while they are read.
 
-    Parameters
-    ----------
-    stream : object with ``read``
-    delimiter : str
-        One character.
-    columns : int
-        Number of columns; of one column a blank line is a row whose cell is missing.
-    name : str
-        For messages.
+    In a text of one column a blank line is a row whose cell is missing.
     """
 
     closed = False
