@@ -10,14 +10,14 @@ import pytest
 import dpcov
 from dpcov.data import moments
 from dpcov.data.checkpoint import Checkpoint
-from dpcov.data.engines.prefetch import prefetch
+from dpcov.data.engines.threads import prefetch
 from dpcov.data.groups import OTHER, Grouping, split_schema
 from dpcov.data.moments import MomentsSpec, quantize
 from dpcov.data.schema.declared import Boolean, Categorical, Ignored, Numeric
 from dpcov.data.schema.schema import Schema
 from dpcov.data.seal import explain
 from dpcov.data.sources import open_source
-from dpcov.data.sources.archive import ArraysArchive
+from dpcov.data.sources.matrices import ArraysArchive
 from dpcov.data.vault import Key, lock_file, unlock_file, write_key
 from dpcov.errors import DataError, NumericError, SchemaError, UsageError
 
@@ -139,14 +139,13 @@ def test_folders_and_impossible_names_are_refused(tmp_path):
 def test_arrays_of_objects_and_entries_before_the_first_are_refused(tmp_path):
     np.savez(tmp_path / "x.npz", X=np.array([[1, "a"]], dtype=object), y=np.eye(2))
     archive = ArraysArchive(tmp_path / "x.npz")
-    with pytest.raises(DataError, match="Python objects"):
-        archive.open(archive.member("X"))
-    with archive.open(archive.member("y")) as stream:
-        assert stream.take(3).tolist() == [1.0, 0.0, 0.0]
-        with pytest.raises(EOFError):
-            stream.take(-1)
-        with pytest.raises(EOFError):
-            stream.take(2)
+    with pytest.raises(DataError, match="Python objects"), archive.opened("X"):
+        pass
+    with archive.opened("y") as take:
+        assert take(3).tolist() == [1.0, 0.0, 0.0]
+        for count in (-1, 2):
+            with pytest.raises(EOFError):
+                take(count)
 
 
 def test_key_files_that_cannot_be_written_or_read_say_why(tmp_path):

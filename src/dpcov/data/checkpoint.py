@@ -39,8 +39,8 @@ class _Heading(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Checkpoint:
     """**Sensitive** moments of one or several parts of a table, and where they came from.
 
-    `schema_toml` is the schema as declared, `by` the grouping column; `parts` maps the random number
-    of every part that was counted to the custodian's name for it.
+    `schema_toml` is the schema as declared, `by` the grouping column; `parts` maps the random
+    number of every part that was counted to the custodian's name for it.
     """
 
     moments: Moments
@@ -62,7 +62,7 @@ class Checkpoint:
         return name in self.parts.values()
 
     def merge(self, other: "Checkpoint") -> "Checkpoint":
-        """Add the rows of a checkpoint of the same schema and groups; changes neither of the two."""
+        """Add the rows of a checkpoint of the same schema and groups; changes neither."""
         if (self.schema_toml, self.by) != (other.schema_toml, other.by):
             raise DataError("These moments have different schemas or groups; they cannot be added.")
         if set(self.parts) & set(other.parts):
@@ -78,7 +78,7 @@ class Checkpoint:
         return replace(self, moments=total, parts={**self.parts, **other.parts})
 
     def take(self, encoding: Encoding, question: MomentsQuestion) -> Moments:
-        """Return the moments if they are what a release asks for; refuse others with a `UsageError`."""
+        """Return the moments if they are what a release asks for; refuse others."""
         if not isinstance(encoding, TableEncoding) or _facts(encoding) != _facts(self._encoding()):
             raise UsageError(
                 "These moments were gathered with another schema or other groups. "

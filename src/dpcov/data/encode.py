@@ -49,7 +49,7 @@ class _Category(_Feature):
 
 
 class Encoder:
-    """Encode blocks of rows as a complete schema says; the intercept, if any, is the first column."""
+    """Encode blocks of rows as a complete schema says; an intercept is the first column."""
 
     def __init__(self, schema: Schema) -> None:
         self.columns: tuple[EncodedColumn, ...] = schema.encoded_columns
@@ -73,7 +73,7 @@ class Encoder:
         return wanted if self._weights is None else {**wanted, self._weights.column: "number"}
 
     def encode(self, block: Block) -> FloatMatrix:
-        """Encode a block as (n, d) float64, Fortran-contiguous: rows of norm at most 1, without NaN."""
+        """Encode a block as (n, d) float64, Fortran-contiguous: rows of norm at most 1."""
         # Column by column, as the table is stored: the product that follows takes either order.
         encoded = np.zeros((len(self.columns), len(block))).T
         if self._intercept:

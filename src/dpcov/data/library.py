@@ -21,9 +21,7 @@ _SMALLEST = -1074
 
 @dataclass(frozen=True, kw_only=True)
 class Library:
-    """An array library with NumPy's ``abs``, ``amax``, ``clip``, ``frexp``, ``isfinite``, ``sqrt``,
-    ``trunc``, ``where`` and ``zeros_like``; ``norms`` are squared norms of rows.
-    """
+    """An array library that has NumPy's functions; ``norms`` are squared norms of rows."""
 
     module: Any
     from_host: Callable[[NDArray[Any]], Array]

@@ -117,8 +117,9 @@ class StratumMoments:
 
 @dataclass(frozen=True, kw_only=True)
 class LatticeRows:
-    """**Sensitive** (n, d) integers in float64 of squared row norm at most ``4**bits``, with the
-    (n,) stratum of each row, or None where there is only one.
+    """**Sensitive** (n, d) integers in float64, squared row norms at most ``4**bits``.
+
+    ``strata`` are the (n,) strata of the rows, or None where there is only one.
     """
 
     values: FloatBlock

@@ -10,7 +10,7 @@ import pytest
 
 import dpcov
 from dpcov.data.engines import BallEncoding, MomentsTask, TableEncoding, parquet
-from dpcov.data.engines.parts import Failure
+from dpcov.data.engines.base import Failure
 from dpcov.data.moments import MomentsSpec
 from dpcov.errors import DataError
 from tests.data.engines.peak import measured

@@ -7,7 +7,7 @@ import pytest
 
 import dpcov
 from dpcov.data.engines import BallEncoding, MomentsTask, TableEncoding
-from dpcov.data.engines.parts import (
+from dpcov.data.engines.base import (
     Failure,
     attempt,
     gather_part,

@@ -1,15 +1,17 @@
 """Say what an engine does with rows, once for all engines.
 
 Contract: a task is public, frozen and can be pickled; whichever process adds a block, and in
-whatever order, the moments are equal to the bit.
+whatever order, the moments are equal to the bit.  A worker that stumbles over a row hands back a
+value and raises nothing, so that its framework has nothing to log, to quote or to try again.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from dpcov.data.encode import Encoder, as_matrix, encode_array
@@ -18,14 +20,19 @@ from dpcov.data.linear import LinearMap
 from dpcov.data.moments import Moments, MomentsSpec
 from dpcov.data.questions import digest
 from dpcov.data.schema.schema import Schema
+from dpcov.data.seal import sealed
 from dpcov.data.sources import Block, Reading, open_source
-from dpcov.errors import DataError
+from dpcov.errors import DataError, DpcovError
 
 # Called with the number of rows after every block.
 Progress = Callable[[int], None]
 
 # Encoded rows and the group of each, or None without groups.
 EncodedBlock = tuple[NDArray[np.float64], NDArray[np.intp] | None]
+
+# Moments merged at a time.
+FAN_IN = 4
+TABLE = "the table"
 
 _BLOCK_VALUES = 2**23
 _MOST_ROWS = 2**15
@@ -103,7 +110,7 @@ class BallEncoding:
 class MomentsTask:
     """What to do with every block of a table; public, and picklable.
 
-    Every encoded row is mapped by `linear`, if given; `watched` sums up a digest of the encoded rows.
+    Every encoded row is mapped by `linear`, if given; `watched` sums up a digest of encoded rows.
     `threads` are all cores by default, `memory_limit` (GiB) is what the machine has.
     """
 
@@ -176,3 +183,55 @@ def require_rows(moments: Moments) -> Moments:
     if not moments.n_rows:
         raise DataError("The table has no rows. Give it at least one.")
     return moments
+
+
+@dataclass(frozen=True)
+class Failure:
+    """Why a part has no moments; public."""
+
+    error: DpcovError
+
+
+Gathered = Moments | Failure
+
+
+def gather_part(task: MomentsTask, part: Any) -> Gathered:
+    """Moments of a partition in memory."""
+    return attempt(lambda: task.gather(part))
+
+
+def attempt(gather: Callable[[], Moments]) -> Gathered:
+    """Return what ``gather`` returns, or the sealed error that it raised."""
+    try:
+        return sealed(gather, TABLE)
+    except DpcovError as error:
+        # A new error: the old one's traceback holds rows.
+        failure = Failure(type(error)(str(error)))
+    return failure
+
+
+def merge_parts(task: MomentsTask, parts: Iterable[Gathered]) -> Gathered:
+    """Return new moments of all parts, or the first failure."""
+    merged = task.empty()
+    for part in parts:
+        if isinstance(part, Failure):
+            return part
+        merged.merge(part)
+    return merged
+
+
+def merge_or_raise(task: MomentsTask, parts: Iterable[Gathered]) -> Moments:
+    """Return new moments of all parts; raise the first failure, which ends the other tasks."""
+    merged = merge_parts(task, parts)
+    if isinstance(merged, Failure):
+        raise merged.error
+    return merged
+
+
+def require_columns(names: Iterable[str], task: MomentsTask) -> None:
+    """Refuse a table without the wanted columns before any work is sent out."""
+    columns = tuple(names)
+    if len(set(columns)) != len(columns) or not columns:
+        raise DataError("The table needs columns, and all of different names. Rename them.")
+    empty = open_source(pa.table({name: pa.nulls(1) for name in columns}))
+    next(iter(empty.blocks(1, wanted=task.encoding.wanted)))

@@ -18,18 +18,20 @@ import distributed
 from dask.callbacks import Callback
 from dask.delayed import delayed
 
-from dpcov.data.engines.base import MomentsTask, Progress, require_rows
-from dpcov.data.engines.memory import require_memory
-from dpcov.data.engines.parquet import columns_of, gather_piece, open_files, pieces
-from dpcov.data.engines.parts import (
+from dpcov.data.engines.base import (
     FAN_IN,
     TABLE,
     Gathered,
+    MomentsTask,
+    Progress,
     attempt,
     gather_part,
     merge_or_raise,
     require_columns,
+    require_rows,
 )
+from dpcov.data.engines.memory import require_memory
+from dpcov.data.engines.parquet import columns_of, gather_piece, open_files, pieces
 from dpcov.data.moments import Moments
 from dpcov.data.seal import explain, sealed
 from dpcov.data.sources.base import number_names

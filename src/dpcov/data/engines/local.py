@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 
 from dpcov.data.engines.base import Encoding, MomentsTask, Progress, block_rows, tell
 from dpcov.data.engines.memory import require_memory
-from dpcov.data.engines.prefetch import prefetch
-from dpcov.data.engines.share import share
+from dpcov.data.engines.threads import prefetch, share
 from dpcov.data.moments import Moments
 from dpcov.data.sources import Block, Source, open_source
 from dpcov.errors import DataError, UsageError

@@ -13,8 +13,7 @@ import pyarrow as pa
 import pyarrow.dataset
 import pyarrow.parquet
 
-from dpcov.data.engines.base import MomentsTask
-from dpcov.data.engines.parts import TABLE, Gathered, attempt, require_columns
+from dpcov.data.engines.base import TABLE, Gathered, MomentsTask, attempt, require_columns
 from dpcov.data.moments import Moments
 from dpcov.data.seal import sealed
 from dpcov.errors import DataError

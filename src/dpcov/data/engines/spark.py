@@ -19,18 +19,20 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from dpcov.data.engines.base import MomentsTask, Progress, require_rows
-from dpcov.data.engines.memory import require_memory, sums_bytes
-from dpcov.data.engines.parquet import columns_of, gather_piece, open_files, pieces
-from dpcov.data.engines.parts import (
+from dpcov.data.engines.base import (
     FAN_IN,
     TABLE,
     Gathered,
+    MomentsTask,
+    Progress,
     attempt,
     merge_or_raise,
     merge_parts,
     require_columns,
+    require_rows,
 )
+from dpcov.data.engines.memory import require_memory, sums_bytes
+from dpcov.data.engines.parquet import columns_of, gather_piece, open_files, pieces
 from dpcov.data.engines.spark_scan import python_reads, refuse_guessed_types, scanned_files
 from dpcov.data.moments import Moments
 from dpcov.data.seal import sealed

@@ -63,8 +63,8 @@ class Source(ABC):
     ) -> Iterator[Block]:
         """Yield blocks of at most ``block_rows`` rows; tell ``progress`` the bytes read so far.
 
-        Columns that are not wanted are not read, but matrices always have all; without ``wanted`` all
-        are read, as numbers.
+        Columns that are not wanted are not read, but matrices always have all; without ``wanted``
+        all are read, as numbers.
         """
         schema_names = () if wanted is None else tuple(wanted)
         wanted = dict.fromkeys(self.columns, "number") if wanted is None else wanted
