@@ -331,16 +331,6 @@ def test_postgres_is_made_read_only_and_answers_in_batches_of_four_mebibytes(mon
     ]
 
 
-def test_cells_of_a_type_of_their_own_are_taken_as_stored():
-    stored = pa.array(['{"a": 1}'])
-    batch = pa.RecordBatch.from_arrays(
-        [pa.ExtensionArray.from_storage(Tagged(), stored), stored], names=["j", "t"]
-    )
-    plain = databases_module._plain_batch(batch)
-    assert plain.schema == pa.schema([("j", pa.string()), ("t", pa.string())])
-    assert plain.to_pydict() == {"j": ['{"a": 1}'], "t": ['{"a": 1}']}
-
-
 @pytest.mark.parametrize(
     ("data_type", "number", "text"),
     [

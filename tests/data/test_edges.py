@@ -1,7 +1,5 @@
 """What a usual run never meets: refusals and answers at the edges of the sensitive side, one by one."""
 
-import threading
-
 import numpy as np
 import polars as pl
 import pyarrow as pa
@@ -10,7 +8,6 @@ import pytest
 import dpcov
 from dpcov.data import moments
 from dpcov.data.checkpoint import Checkpoint
-from dpcov.data.engines.threads import prefetch
 from dpcov.data.groups import OTHER, Grouping, split_schema
 from dpcov.data.moments import MomentsSpec, quantize
 from dpcov.data.schema.declared import Boolean, Categorical, Ignored, Numeric
@@ -73,17 +70,6 @@ def test_rows_that_cannot_be_shortened_are_refused(monkeypatch):
     )
     with pytest.raises(NumericError, match="norm bound"):
         quantize(np.array([[1.0, 1.0]]), MomentsSpec())
-
-
-def test_a_reader_that_nobody_listens_to_any_more_ends():
-    taken = prefetch(iter(range(10**9)))
-    assert [next(taken), next(taken)] == [0, 1]
-    (reader,) = [thread for thread in threading.enumerate() if thread.name == "dpcov-prefetch"]
-    reader.join(0.3)  # its queue is full, so it waits
-    assert reader.is_alive()
-    taken.close()
-    reader.join(10)
-    assert not reader.is_alive()
 
 
 def test_columns_of_a_schema_have_names():

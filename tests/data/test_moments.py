@@ -3,7 +3,6 @@ import math
 import os
 import subprocess
 import sys
-from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 
 import numpy as np
@@ -64,18 +63,6 @@ def test_any_chunking_order_and_merge_tree_is_equal(spec, seed, data):
         parts[data.draw(st.integers(0, len(parts) - 1))].merge(taken)
     assert parts[0] == whole
     assert parts[0].n_rows == len(rows)
-
-
-@pytest.mark.parametrize("spec", SPECS)
-@pytest.mark.parametrize("threads", [1, 3])
-def test_any_number_of_threads_is_equal(spec, threads):
-    rows, groups = table(7, n_rows=20_000)
-    pieces = np.array_split(np.arange(len(rows)), 8)
-    with ThreadPoolExecutor(threads) as pool:
-        parts = list(pool.map(lambda piece: collected(rows[piece], groups[piece], spec), pieces))
-    for part in parts[1:]:
-        parts[0].merge(part)
-    assert parts[0] == collected(rows, groups, spec)
 
 
 _DIGEST = """

@@ -7,14 +7,7 @@ import pytest
 
 from dpcov.data import moments as moments_module
 from dpcov.data.library import NUMPY
-from dpcov.data.moments import (
-    LatticeRows,
-    Moments,
-    MomentsSpec,
-    StratumMoments,
-    normalize,
-    quantize,
-)
+from dpcov.data.moments import Moments, MomentsSpec, StratumMoments, normalize, quantize
 from dpcov.errors import DataError
 
 WHOLE = 2.0**24
@@ -148,13 +141,6 @@ def test_group_numbers_that_there_are_not_are_refused(groups, match):
 @pytest.mark.parametrize(("bits", "rows"), [(4, 2**45), (20, 8192), (23, 128), (24, 32)])
 def test_blocks_have_the_rows_whose_products_stay_below_two_to_the_53(bits, rows):
     assert Moments(1, MomentsSpec(bits=bits)).block_rows == rows
-
-
-def test_rows_beyond_a_block_are_added_once():
-    values = np.full((3 * 32 + 5, 1), WHOLE)
-    moments = Moments(1, MomentsSpec(bits=24))
-    moments.add_lattice(LatticeRows(values=values, strata=None))
-    assert (moments.n_rows, moments.strata[0].sscp.trace()) == (101, 101 * 4**24)
 
 
 def test_memory_that_is_given_away_holds_the_lattice():

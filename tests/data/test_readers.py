@@ -280,23 +280,6 @@ def test_places_outside_a_dictionary_are_refused(tmp_path):
             list(open_source(tmp_path / "x.arrow").blocks(9, wanted={"x": "text"}))
 
 
-@pytest.mark.parametrize(("n_rows", "buffer"), [(10, 0), (200_000, 2**20)])
-def test_parquet_files_are_read_in_pieces_and_texts_by_their_dictionary(
-    tmp_path, monkeypatch, n_rows, buffer
-):
-    numbers = np.random.default_rng(0).random(n_rows)
-    pa.parquet.write_table(pa.table({"x": numbers, "t": ["a"] * n_rows}), tmp_path / "x.parquet")
-    asked, original = [], pa.parquet.ParquetFile
-    monkeypatch.setattr(
-        pa.parquet,
-        "ParquetFile",
-        lambda path, **options: asked.append(options) or original(path, **options),
-    )
-    source = open_source(tmp_path / "x.parquet")
-    assert sum(map(len, source.blocks(50_000, wanted={"t": "text", "x": "number"}))) == n_rows
-    assert asked == [{"read_dictionary": ["t"], "pre_buffer": False, "buffer_size": buffer}]
-
-
 @pytest.mark.parametrize(
     ("name", "sign", "words"),
     [
