@@ -23,6 +23,7 @@ MISSING_WORDS = (
     *("null", "Null", "NULL", "None", "none", "NaT"),
 )
 
+# Whole numbers with a fraction of zeros.
 _WHOLE = re.compile(r"(-?\d+)\.0+")
 _TRUTH = {
     **dict.fromkeys(("true", "t", "yes", "y"), 1.0),

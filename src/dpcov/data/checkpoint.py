@@ -20,6 +20,7 @@ from dpcov.data.schema.schema import Schema
 from dpcov.data.vault import Key, lock_file, unlock_file
 from dpcov.errors import DataError, UsageError
 
+# The heading is decoded as a whole.
 _MAX_PARTS = 100_000
 
 
@@ -54,6 +55,7 @@ class Checkpoint:
     @classmethod
     def of_part(cls, moments: Moments, schema_toml: str, by: str | None, name: str) -> "Checkpoint":
         """Make a checkpoint of one part."""
+        # A random number tells parts apart where the custodian's names repeat.
         part = {os.urandom(16).hex(): name}
         return cls(moments=moments, schema_toml=schema_toml, by=by, parts=part)
 

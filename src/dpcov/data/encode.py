@@ -2,10 +2,6 @@
 
 Contract: every encoded row has l2 norm at most 1 up to float rounding, whatever the cell holds
 (NaN, infinity, unknown categories), and depends on its own row alone.
-
-With R the norm bound, a number x with bounds [a, b] becomes u / R, where
-u = (x - (a + b)/2) / ((b - a)/2) is clipped to [-1, 1]; a category, the intercept and an indicator
-of missingness become 1 / R or 0.
 """
 
 import math
@@ -55,6 +51,7 @@ class Encoder:
         self.columns: tuple[EncodedColumn, ...] = schema.encoded_columns
         self.norm_bound: float = schema.norm_bound_or_worst_case
         self._unit = 1.0 / self.norm_bound
+        # Below the worst case a row can be longer than the bound.
         self._must_shorten = self.norm_bound < schema.worst_case_norm
         self._intercept = schema.intercept
         self._weights = schema.weights
@@ -90,6 +87,9 @@ class Encoder:
         return encoded
 
     def _plan(self, schema: Schema) -> None:
+        # With R the norm bound, a number x with bounds [a, b] becomes u / R, where
+        # u = (x - (a + b)/2) / ((b - a)/2) is clipped to [-1, 1]; a category, the intercept and
+        # an indicator of missingness become 1 / R or 0.
         place = int(schema.intercept)
         for name, declared in schema.features.items():
             width = len(declared.categories) if isinstance(declared, Categorical) else 1
@@ -174,6 +174,6 @@ def _shorten(encoded: FloatMatrix) -> None:
 
 
 def _root_weights(block: Block, name: str, upper: float) -> FloatMatrix:
-    # Return sqrt(w / upper) in [0, 1]; a missing or negative weight counts as 0.
+    # sqrt(w / upper) in [0, 1], so that no row gets longer; a missing or negative weight is 0.
     weights = values.numbers(values.column_of(block, name), name).astype(np.float64)
     return np.sqrt(np.clip(np.nan_to_num(weights), 0.0, upper) / upper)

@@ -59,6 +59,7 @@ class _Words:
         # Move everything above the low word into the high word.
         carried = self._low >> _WORD
         self._high = carried if self._high is None else self._high + carried
+        # The shift rounds down, so that the low word is never negative.
         self._low &= _MASK
         self._bound = 2**_WORD
 
@@ -106,6 +107,7 @@ class ExactSum:
         return f"ExactSum(dimension={self._dimension}, <sensitive>)"
 
     def __getstate__(self) -> tuple[int, list[Any] | None]:
+        # Without the lock, which cannot be pickled.
         panels = self._panels
         return self._dimension, None if panels is None else [
             (p._low, p._high, p._bound) for p in panels
@@ -180,7 +182,8 @@ class ExactSum:
             _noisy(panel, noise[start:stop, start:])
             for panel, (start, stop) in zip(self._shown(), _panels(self._dimension), strict=True)
         ]
-        spread = max(abs(room_for) >> _WORD, *(_spread(high) for high, _ in noisy))
+        spreads = (max(int(high.max()), -int(high.min()) - 1) for high, _ in noisy)
+        spread = max(abs(room_for) >> _WORD, *spreads)
         dropped = max(0, spread.bit_length() + _WORD - 62)
         if dropped > _WORD:
             raise NumericError("The moments are too large for the release format; use fewer bits.")
@@ -211,6 +214,7 @@ class ExactSum:
             if whole is None:
                 whole = np.empty((self._dimension, self._dimension), dtype=part.dtype)
             whole[start:stop, start:] = part
+            # Below the diagonal the matrix mirrors what is above it.
             whole[stop:, start:stop] = part[:, stop - start :].T
         assert whole is not None
         return whole
@@ -262,10 +266,6 @@ def _noisy(panel: _Words, noise: IntegerMatrix) -> tuple[IntegerMatrix, IntegerM
     high += (noise >> _WORD) + (low >> _WORD)
     low &= _MASK
     return high, low
-
-
-def _spread(high: IntegerMatrix) -> int:
-    return max(int(high.max()), -int(high.min()) - 1)
 
 
 def _check_bound(bound: int) -> None:

@@ -43,6 +43,7 @@ class Grouping:
     def codes_of(self, column: values.Column) -> NDArray[np.intp]:
         """Group number of every value."""
         codes = values.category_codes(column, self.column, self._code_of)
+        # Unlisted and missing values have codes below 0.
         return np.where(codes >= 0, codes, len(self.names) - 1).astype(np.intp)
 
 

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 # An array of the library.
 Array = Any
 
+# Exponent of the smallest positive float64.
 _SMALLEST = -1074
 
 

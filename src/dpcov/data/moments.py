@@ -3,11 +3,6 @@
 Contract: every row contributes integers whose squared norm is at most ``4**bits``, and the moments
 are equal to the bit for any chunking, order, number of threads or merge tree.  Nothing in here may
 be printed.
-
-Lattice: a row z with norm at most 1 in shell s (radius 2**-s) becomes the integers
-q = trunc(z * 2**(bits + s)).  A block is multiplied in float64 while its total energy sum(q**2) is
-at most 2**53: every partial sum of products is then an integer below 2**53 in absolute value, so
-the product is exact in any order of summation.
 """
 
 import math
@@ -93,6 +88,7 @@ class StratumMoments:
         self.sscp.add_gram(block, bound)
         if self.normalized is not None:
             self.normalized.add_gram(normalize(block, bits), bound)
+        # Adding to a number of Python is not atomic.
         with self.sscp.lock:
             self.n_rows += len(block)
 
@@ -191,7 +187,10 @@ class Moments:
 
     @property
     def block_rows(self) -> int:
-        """Rows whose products are exact in float64 whatever they hold: 2**(53 - 2 bits)."""
+        """Rows whose products are exact in float64 whatever they hold."""
+        # A block is multiplied in float64 while its total energy sum(q**2) is at most 2**53:
+        # every partial sum of products is then an integer below 2**53 in absolute value, so the
+        # product is exact in any order of summation.
         return int(2 ** (53 - 2 * self.spec.bits))
 
     def add_lattice(self, rows: LatticeRows) -> None:
@@ -244,10 +243,9 @@ def quantize(
     groups: NDArray[np.intp] | None = None,
     out: FloatBlock | None = None,
 ) -> LatticeRows:
-    """Turn encoded rows into lattice rows, each in the unit of its own shell.
-
-    Rows that exceed ``4**bits`` (clipped rows, rounding) are shortened until they pass.
-    """
+    """Turn encoded rows into lattice rows, each in the unit of its own shell."""
+    # A row z of norm at most 1 in shell s (radius 2**-s) becomes trunc(z * 2**(bits + s)).
+    # Rows that exceed 4**bits (clipped rows, rounding) are shortened until they pass.
     values = np.empty_like(rows) if out is None else out
     if spec.shells == 1:
         shells = None
@@ -346,6 +344,7 @@ def _same_everywhere(energy: Array, rows: Array, xp: Any) -> Array:
 def normalize(values: Array, bits: int, on: Library = NUMPY) -> Array:
     """Lattice rows divided by their own norm; a zero row stays zero."""
     energy = on.norms(values)
+    # A zero row is divided by 1.
     energy = on.module.where(energy > 0, energy, on.number(1.0))
     factor = on.number(2.0**bits * (1 - 2.0**-40)) / on.module.sqrt(energy)
     return shorten(on.module.trunc(values * factor[:, None]), bits, on)

@@ -2,11 +2,6 @@
 
 Contract: without the key a file shows its length and nothing else; a file that was cut, reordered
 or changed in any byte is refused as a whole.
-
-A file is a line of JSON (public: which key derivation, and its salt), then chunks of 1 MiB under
-ChaCha20-Poly1305 with their number as nonce, the last one marked (Hoang, Reyhanitabar, Rogaway,
-Vizar 2015: STREAM).  Every file has its own key, derived from the custodian's and a fresh salt, so
-that no nonce is ever used twice.
 """
 
 import json
@@ -26,6 +21,7 @@ _TAG = 16
 _MAX_HEADER = 4096
 _MIN_KEY, _MAX_KEY = 32, 2**16
 _MIN_PASSPHRASE = 12
+# 128 MiB and about a second for every guess.
 _SCRYPT_COST = 2**17
 
 _WRONG = (
@@ -87,6 +83,7 @@ class Key:
 def write_key(path: str | Path) -> None:
     """Write a new random key file, readable by its owner alone; none is ever replaced."""
     try:
+        # Never replaces a key, and nobody else can read it from the first byte on.
         handle = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
     except FileExistsError:
         raise UsageError(
@@ -100,6 +97,10 @@ def write_key(path: str | Path) -> None:
 
 def lock_file(path: str | Path, content: bytes, key: Key, *, overwrite: bool = False) -> None:
     """Encrypt the content and write it, whole or not at all."""
+    # A line of JSON (public: which key derivation, and its salt), then chunks of 1 MiB under
+    # ChaCha20-Poly1305 with their number as nonce, the last one marked (Hoang, Reyhanitabar,
+    # Rogaway, Vizar 2015: STREAM).  Every file has its own key, derived from the custodian's and
+    # a fresh salt, so that no nonce is ever used twice.
     salt = os.urandom(32)
     facts = {"format": _MAGIC, "version": _VERSION, "key": key.kind, "salt": salt.hex()}
     header = json.dumps(facts).encode() + b"\n"
@@ -153,6 +154,7 @@ def _cipher(key: bytes) -> Any:
 
 def _chunks(content: bytes, size: int) -> Iterator[tuple[bytes, memoryview]]:
     # Cut the content, which may be empty; each part has its number, and whether it is the last.
+    # An empty content has one empty chunk, which can be marked as the last.
     view = memoryview(content)
     starts = range(0, max(1, len(view)), size)
     for number, start in enumerate(starts):

@@ -73,4 +73,5 @@ def load_engine(name: str) -> Engine:
         missing = (error.name or "").partition(".")[0]
         if missing not in _ENGINES[name].packages:
             raise
+    # Raised outside the handler, so that the import error does not hang on to it.
     raise UsageError(f"The {name} engine needs {missing}: pip install 'dpcov[{name}]'")

@@ -120,6 +120,7 @@ class DeviceMoments:
     def _add_product(self, place: tuple[int, bool], block: Array, bound: int) -> None:
         product = self.on.cast(block.T @ block, "int64")
         held = self._held.get(place)
+        # A sum leaves the device before it could pass 2**62.
         if held is not None and held.bound + bound < _LIMIT:
             held.total += product
             held.bound += bound

@@ -34,6 +34,7 @@ EncodedBlock = tuple[NDArray[np.float64], NDArray[np.intp] | None]
 FAN_IN = 4
 TABLE = "the table"
 
+# 64 MiB of float64, and rows beyond which products get no faster.
 _BLOCK_VALUES = 2**23
 _MOST_ROWS = 2**15
 

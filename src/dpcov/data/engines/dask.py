@@ -65,6 +65,7 @@ def moments(data: Any, task: MomentsTask, progress: Progress | None = None) -> M
     require_memory(task, copies=FAN_IN + 1)
     shared = delayed(task, traverse=False, pure=False)
     gather, parts = sealed(lambda: _parts(data, task), TABLE, _describe)
+    # Not pure: a key made of the content would say something of the rows.
     leaves = [delayed(gather, pure=False)(shared, part) for part in parts]
     total = sealed(lambda: _compute(_tree(shared, leaves), leaves, progress), TABLE, _describe)
     # Arrays that arrived from another process may be read-only; the merged ones are not.
@@ -72,7 +73,6 @@ def moments(data: Any, task: MomentsTask, progress: Progress | None = None) -> M
 
 
 def _parts(data: Any, task: MomentsTask) -> tuple[Callable[..., Gathered], Sequence[Any]]:
-    # Partitions, and the function that gathers one of them.
     if isinstance(data, dask.array.Array):
         return gather_part, list(_array(data).to_delayed().ravel())
     if isinstance(data, dask.dataframe.DataFrame):
@@ -109,13 +109,13 @@ def _as_declared(part: Any, declared: Mapping[str, Any]) -> Any:
 
 
 def _array(data: Any) -> Any:
+    # An unknown length is NaN, which does not equal itself; and a row must lie in one chunk.
     if data.ndim != 2 or data.shape[1] != data.shape[1]:
         raise DataError("Give an array of rows and columns, whose number of columns Dask knows.")
     return data if data.numblocks[1] == 1 else data.rechunk({1: -1})
 
 
 def _tree(task: Any, leaves: Sequence[Any]) -> Any:
-    # Merge a few values at a time.
     # Merges raise what the leaves only report: they hold no rows.
     merge = delayed(merge_or_raise, pure=False)
     level = list(leaves)
@@ -140,7 +140,7 @@ def _compute(root: Any, leaves: Sequence[Any], progress: Progress | None) -> Mom
 
 
 def _tell(total: Any, counted: Iterable[Any], progress: Progress) -> None:
-    # Report counts as they come, until all have or the sum has failed.
+    # As counts come, until all have or the sum has failed.
     for future in _as_completed([total, *counted]):
         if future.status != "finished":
             return
@@ -163,7 +163,7 @@ def _told(keys: set[Any], progress: Progress) -> Any:
 
 
 def _client() -> Any:
-    # The client of a cluster, if that is where Dask would compute.
+    # Only if that is where Dask would compute.
     owner = getattr(_scheduler(), "__self__", None)
     return owner if isinstance(owner, distributed.Client) else None
 

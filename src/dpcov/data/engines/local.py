@@ -45,6 +45,7 @@ def moments(data: Any, task: MomentsTask, progress: Progress | None = None) -> M
     threads = thread_count(task.threads)
     require_memory(task, threads=threads)
     gathered = task.empty()
+    # A progress bar need not be safe to call from several threads.
     one_at_a_time = threading.Lock()
 
     def add(item: GroupedBlock) -> None:

@@ -15,6 +15,7 @@ from dpcov.errors import UsageError
 
 # A sum of more than about four million rows at 20 bits takes a second word.
 _WORDS = 2
+# Blocks that a thread holds while it works on one, and blocks that are read ahead.
 _BLOCKS_PER_THREAD = 4
 _BLOCKS_AHEAD = 3
 _GIB = 2**30

@@ -130,13 +130,10 @@ def _batches(piece: Piece, names: Sequence[str], rows: int) -> Iterator[pa.Recor
     with pa.parquet.ParquetFile(piece.path, pre_buffer=False, buffer_size=_READ_BUFFER) as file:
         held = [name for name in names if name not in keys and name in file.schema_arrow.names]
         for batch in file.iter_batches(rows, row_groups=groups, columns=held, use_threads=False):
+            # A column that a file does not hold: the value in its folder's name, or nothing.
+            others = {name: pa.repeat(value, len(batch)) for name, value in keys.items()}
+            nothing = pa.nulls(len(batch))
             columns = [
-                batch.column(name) if name in held else _repeated(keys.get(name), len(batch))
-                for name in names
+                batch.column(name) if name in held else others.get(name, nothing) for name in names
             ]
             yield pa.RecordBatch.from_arrays(columns, names=list(names))
-
-
-def _repeated(value: Any, count: int) -> pa.Array:
-    # A column that a file does not hold: the value in its folder's name, or nothing.
-    return pa.nulls(count) if value is None else pa.repeat(value, count)

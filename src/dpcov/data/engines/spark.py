@@ -1,8 +1,5 @@
 """Gather moments of Spark data frames and tables: one value per partition, merged in a tree.
 
-Plain Parquet files that every machine sees, named by their path or behind a data frame that is
-nothing else, are read by the Python processes, which saves taking every value through the JVM.
-
 Contract: a task writes to nothing that is shared, so that one which Spark runs again counts once.
 Rows never leave the executors.  Moments travel as pickles between the Python processes of one
 application, which send each other pickled functions anyway: no bytes from outside are ever loaded.
@@ -95,11 +92,11 @@ def _is_path(data: Any) -> bool:
 
 
 def _names_files(data: Any) -> bool:
+    # Files that every machine sees are read by Python, which takes no value through the JVM.
     return _is_path(data) and sealed(lambda: python_reads(_session(), str(data)), TABLE, _describe)
 
 
 def _values(data: Any, task: MomentsTask) -> Any:
-    # An RDD of the moments of every part of the table.
     if _names_files(data):
         dataset = open_files(data, _TAKES)
         return _of_files(_session(), dataset, columns_of(dataset, task), task)
@@ -125,12 +122,16 @@ def _of_batches(frame: DataFrame, names: Sequence[str], task: MomentsTask) -> An
     places = [f"c{frame.columns.index(name)}" for name in names]
     renamed = frame.toDF(*(f"c{index}" for index in range(len(frame.columns)))).select(*places)
     gathered = renamed.mapInArrow(_GatherBatches(task, tuple(names)), "moments binary")
-    return gathered.rdd.map(_opened)
+    # Made by _GatherBatches in this application.
+    return gathered.rdd.map(lambda row: pickle.loads(row.moments))  # noqa: S301
 
 
 def _merged(values: Any, task: MomentsTask) -> Gathered | None:
     depth = max(1, math.ceil(math.log(max(1, values.getNumPartitions()), FAN_IN)))
-    merge = partial(_merge, task)
+
+    def merge(one: Gathered | None, other: Gathered | None) -> Gathered:
+        return merge_parts(task, [part for part in (one, other) if part is not None])
+
     total: Gathered | None = values.treeAggregate(None, merge, merge, depth)
     return total
 
@@ -143,6 +144,7 @@ class _GatherBatches:
     names: tuple[str, ...]
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        # A value, also where a row is wrong: Spark would log an error and try again.
         value = pickle.dumps(attempt(lambda: self._gather(batches)), protocol=5)
         yield pa.RecordBatch.from_pydict({"moments": pa.array([value], type=pa.binary())})
 
@@ -165,16 +167,6 @@ def _enough(batches: Iterable[pa.RecordBatch], least: int) -> Iterator[pa.Record
             waiting = []
     if waiting:
         yield pa.concat_batches(waiting)
-
-
-def _opened(row: Any) -> Gathered:
-    # Made by _GatherBatches in this application.
-    value: Gathered = pickle.loads(row.moments)  # noqa: S301
-    return value
-
-
-def _merge(task: MomentsTask, one: Gathered | None, other: Gathered | None) -> Gathered:
-    return merge_parts(task, [part for part in (one, other) if part is not None])
 
 
 def _describe(error: Exception) -> str:

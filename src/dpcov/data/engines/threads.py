@@ -33,6 +33,7 @@ def prefetch(items: Iterable[Item], depth: int = 2) -> Generator[Item, None, Non
             failure.append(error)
         _put(waiting, _DONE, stopped)
 
+    # A daemon: a reader that is stuck in a library must not keep the process alive.
     reader = threading.Thread(target=read, name="dpcov-prefetch", daemon=True)
     reader.start()
     try:
@@ -46,6 +47,7 @@ def prefetch(items: Iterable[Item], depth: int = 2) -> Generator[Item, None, Non
 
 def _put(waiting: "queue.Queue[object]", item: object, stopped: threading.Event) -> bool:
     # Hand an item over; False when nobody wants it any more.
+    # Wakes up now and then to see whether the consumer has stopped.
     while not stopped.is_set():
         try:
             waiting.put(item, timeout=0.1)
@@ -81,6 +83,7 @@ def share(items: Iterator[Item], work: Callable[[Item], None], threads: int) -> 
         if failures:
             raise failures[0]
     finally:
+        # The traceback would keep rows in memory.
         failures.clear()
 
 

@@ -76,11 +76,13 @@ def as_bound(value: object) -> float | None:
     """Return a bound as a float, or None where it is not filled in."""
     if value is None:
         return None
+    # Python takes True for a number.
     if isinstance(value, bool) or not hasattr(value, "__float__"):
         raise SchemaError("A bound is a number, such as 90 or 0.5, without quotes.")
     try:
         number = float(value)
     except (OverflowError, ValueError, TypeError):
+        # Beyond all floats; refused with the other bounds that are not finite.
         number = math.inf
     return None if math.isnan(number) else number
 

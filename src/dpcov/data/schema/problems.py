@@ -33,6 +33,7 @@ def problems_of(schema: "Schema") -> list[str]:
         found += _of_weights(schema, schema.weights)
     if schema.norm_bound is not None:
         found += _of_norm_bound(schema.norm_bound, schema.worst_case_norm)
+    # Encoded columns can be named only where bounds and categories are filled in.
     return found or _of_names(schema)
 
 

@@ -113,7 +113,8 @@ def _lines(schema: "Schema") -> Iterator[str]:
     if not schema.columns:
         yield "\n[columns]"
     for name, declared in schema.columns.items():
-        yield f"\n[columns.{_key(name)}]"
+        plain = re.fullmatch(r"[A-Za-z0-9_-]+", name)
+        yield f"\n[columns.{name if plain else _text(name)}]"
         yield from _column_lines(declared)
 
 
@@ -136,10 +137,6 @@ def _is_unfilled(declared: Declared) -> bool:
     if isinstance(declared, Numeric):
         return declared.lower is None or declared.upper is None
     return isinstance(declared, Categorical) and not declared.categories
-
-
-def _key(name: str) -> str:
-    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else _text(name)
 
 
 def _text(value: str) -> str:

@@ -274,6 +274,7 @@ def _kind_of_cells(cells: Sequence[Any]) -> Kind:
     types = {type(cell) for cell in cells} - {type(None)}
     if not types or not types <= {bool, int, float, Decimal, str}:
         return "other"
+    # Cells of several types are compared as texts.
     if str in types:
         return "text"
     return "boolean" if types == {bool} else "number"
@@ -324,6 +325,7 @@ class AnyDatabase(_CellDatabase):
 
     @contextlib.contextmanager
     def _rows(self, sql: str, block_rows: int) -> Iterator[Any]:
+        # Not every driver has a read-only mode, so only statements that read are sent.
         if sql.split()[0].lstrip("(").upper() not in ("SELECT", "WITH", "VALUES", "TABLE"):
             raise DataError(f"'the query' cannot be read: {_NO_CHANGES}")
         sqlalchemy = self._driver("sqlalchemy")

@@ -23,9 +23,11 @@ from dpcov.errors import DataError
 
 _BLOCK_BYTES = 1 << 20
 _HEAD_BYTES = 1 << 20
+# Bytes; a longer text is rows that an open quotation mark has swallowed.
 _LONGEST_TEXT = 10_000
 _OTHER_DELIMITERS = {";": "semicolons", "\t": "tabs", "|": "bars", ",": "commas"}
 _COMPRESSIONS = {".gz": "gzip", ".zst": "zstd"}
+# Arrow compares whole cells, blanks included.
 _PADDED_MISSING = ["".join(parts) for parts in product(("", " "), MISSING_WORDS, ("", " "))]
 
 # A stream of text, and where it stands in bytes as stored.

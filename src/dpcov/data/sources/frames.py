@@ -26,6 +26,7 @@ from dpcov.data.sources.databases import duckdb_reader
 from dpcov.data.sources.guesses import refuse_duckdb_guesses, refuse_polars_guesses
 from dpcov.errors import DataError
 
+# A draft looks at so many rows.
 _FIRST_ROWS = 1000
 _NO_TABLE = "it is no data frame whose columns all have names of their own; make it one."
 _NO_LAZY = (

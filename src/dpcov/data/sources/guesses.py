@@ -42,6 +42,7 @@ _HIDDEN_FILES = (
 
 def refuse_polars_guesses(frame: Any) -> None:
     """Raise a `DataError` if a Polars LazyFrame scans text, or folders with typed names."""
+    # Before it is optimized, a plan names every scan.
     plan = frame.explain(optimized=False)
     if re.search(r"\b(?:Csv|NDJson) SCAN\b", plan, re.IGNORECASE):
         raise DataError(

@@ -4,10 +4,6 @@ Contract: text passes unchanged, or is refused.  A quotation mark may only open 
 stand doubled inside (RFC 4180), and every one is closed; a table of several columns has no blank
 line.  A lenient reader joins rows at a stray quotation mark and leaves blank lines out: one row
 would then decide how many rows there are.
-
-Why this is enough: among rows that are written so, a row with an odd number of quotation marks
-leaves the last mark of the text open, and one with an even number ends outside of a cell or has a
-mark that is out of place.
 """
 
 from typing import Protocol
@@ -30,6 +26,9 @@ class _Bytes(Protocol):
     def read(self, size: int, /) -> bytes: ...
 
 
+# Why this is enough: among rows that are written so, a row with an odd number of quotation marks
+# leaves the last mark of the text open, and one with an even number ends outside of a cell or has
+# a mark that is out of place.
 class CheckedLines:
     """Bytes of a delimited text, looked at while they are read.
 
