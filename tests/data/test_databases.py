@@ -32,61 +32,40 @@ def failure(name="Odd", base=Exception, **attributes):
     return error
 
 
+def named(name):
+    """An error known by its SQLSTATE, by SQLite's name for it, or by its class."""
+    if name[0].isdigit():
+        return failure(sqlstate=name)
+    return failure(sqlite_errorname=name) if name.startswith("SQLITE") else failure(name)
+
+
+BINDING = "ParserException CatalogException BinderException SyntaxException SQLITE_ERROR"
+CASTING = "ConversionException OutOfRangeException InvalidInputException TypeMismatchException"
 WORDS = {
-    "understand the statement": [
-        *(failure(sqlstate=state) for state in ("42601", "42P01", "42703")),
-        *(
-            failure(name)
-            for name in (
-                "ParserException",
-                "CatalogException",
-                "BinderException",
-                "SyntaxException",
-            )
-        ),
-        failure(sqlite_errorname="SQLITE_ERROR"),
-    ],
-    "would change something": [
-        *(failure(sqlstate=state) for state in ("25006", "0A000")),
-        *(failure(sqlite_errorname=name) for name in ("SQLITE_AUTH", "SQLITE_READONLY_DBMOVED")),
-        failure("PermissionException"),
-        failure("Odd", sqlite3.Warning),
-        failure("Odd", sqlite3.ProgrammingError),
-    ],
-    "does not answer": [
-        *(failure(sqlstate=state) for state in ("08006", "28P01", "3D000")),
-        failure("ConnectionException"),
-        failure("OperationalError"),
-        failure(sqlite_errorname="SQLITE_CANTOPEN"),
-    ],
-    "no right to read": [failure(sqlstate="42501")],
-    "ended the query": [
-        *(failure(sqlstate=state) for state in ("40001", "55P03", "57014", "57P01")),
-        failure(sqlite_errorname="SQLITE_BUSY_SNAPSHOT"),
-    ],
-    "cannot be computed": [
-        failure(sqlstate="22P02"),
-        *(
-            failure(name)
-            for name in ("ConversionException", "OutOfRangeException", "InvalidInputException")
-        ),
-        failure("TypeMismatchException"),
-    ],
-    "ran out of memory or disk": [failure(sqlstate="53200"), failure("OutOfMemoryException")],
-    "a file that the statement": [failure("IOException")],
-    "file is damaged": [failure(sqlite_errorname="SQLITE_CORRUPT")],
-    "not a database of this kind": [failure(sqlite_errorname="SQLITE_NOTADB")],
-    "no driver for such a URL": [failure("NoSuchModuleError")],
+    "understand the statement": f"42601 42P01 42703 {BINDING}",
+    "would change something": "25006 0A000 SQLITE_AUTH SQLITE_READONLY_DBMOVED PermissionException",
+    "does not answer": "08006 28P01 3D000 ConnectionException OperationalError SQLITE_CANTOPEN",
+    "no right to read": "42501",
+    "ended the query": "40001 55P03 57014 57P01 SQLITE_BUSY_SNAPSHOT",
+    "cannot be computed": f"22P02 {CASTING}",
+    "ran out of memory or disk": "53200 OutOfMemoryException",
+    "a file that the statement": "IOException",
+    "file is damaged": "SQLITE_CORRUPT",
+    "not a database of this kind": "SQLITE_NOTADB",
+    "no driver for such a URL": "NoSuchModuleError",
+    "text is withheld": "99999 Odd",
+}
+WORDS = {words: [named(name) for name in names.split()] for words, names in WORDS.items()}
+WORDS["would change something"] += [
+    failure("Odd", sqlite3.Warning),
+    failure("Odd", sqlite3.ProgrammingError),
+]
+WORDS["text is withheld"] += [failure(sqlstate=None), ValueError(SENTINEL)]
+WORDS |= {
     "not UTF-8; convert it": [failure("Odd", sqlite3.DatabaseError)],
     "not enough memory": [MemoryError()],
     "no permission": [PermissionError(13, SENTINEL)],
     "not UTF-8 text": [UnicodeDecodeError("utf-8", SENTINEL.encode(), 0, 1, SENTINEL)],
-    "text is withheld": [
-        failure(),
-        failure(sqlstate=None),
-        failure(sqlstate="99999"),
-        ValueError(SENTINEL),
-    ],
 }
 WORDS["not UTF-8; convert it"][0].args = (
     f"Could not decode to UTF-8 column 'x' with text '{SENTINEL}'",

@@ -112,32 +112,19 @@ def test_groups_beside_the_rows_are_not_taken_by_other_engines():
 
 def tasks():
     rest, grouping = split_schema(SCHEMA, "kind")
-    return [
-        pytest.param(
-            MomentsTask(encoding=TableEncoding(schema=SCHEMA), spec=MomentsSpec()),
-            TABLE,
-            id="table",
-        ),
-        pytest.param(
-            MomentsTask(
-                encoding=TableEncoding(schema=rest, grouping=grouping),
-                spec=MomentsSpec(shells=3, groups=3, normalized=True),
-            ),
-            TABLE,
-            id="groups",
-        ),
-        pytest.param(
-            MomentsTask(
-                encoding=BallEncoding(n_features=5, norm_bound=2.0), spec=MomentsSpec(shells=4)
-            ),
-            X,
-            id="array",
-        ),
-    ]
+    ball = BallEncoding(n_features=5, norm_bound=2.0)
+    grouped = TableEncoding(schema=rest, grouping=grouping)
+    groups = MomentsSpec(shells=3, groups=3, normalized=True)
+    return {
+        "table": (MomentsTask(encoding=TableEncoding(schema=SCHEMA), spec=MomentsSpec()), TABLE),
+        "groups": (MomentsTask(encoding=grouped, spec=groups), TABLE),
+        "array": (MomentsTask(encoding=ball, spec=MomentsSpec(shells=4)), X),
+    }
 
 
-@pytest.mark.parametrize(("task", "data"), tasks())
-def test_parts_gathered_from_a_pickled_task_and_merged_equal_the_local_engine(task, data):
+@pytest.mark.parametrize("name", ["table", "groups", "array"])
+def test_parts_gathered_from_a_pickled_task_and_merged_equal_the_local_engine(name):
+    task, data = tasks()[name]
     copy = pickle.loads(pickle.dumps(task))
     assert (copy.spec, copy.encoding.wanted) == (task.spec, task.encoding.wanted)
     merged = task.empty()
