@@ -1,4 +1,4 @@
-"""What databases are asked and told, without a server: options, types, refusals, and public words for every error."""
+"""What databases are asked and told, without a server, and public words for every error."""
 
 import sqlite3
 from concurrent.futures import ThreadPoolExecutor

@@ -1,4 +1,4 @@
-"""What a usual run never meets: refusals and answers at the edges of the sensitive side, one by one."""
+"""What a usual run never meets: refusals and answers at the edges of the sensitive side."""
 
 import numpy as np
 import polars as pl

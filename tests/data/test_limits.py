@@ -1,4 +1,4 @@
-"""Limits and formats that people meet: what is just allowed is taken, the next is refused; old files are opened.
+"""Limits: what is just allowed is taken, the next is refused; old files are opened.
 
 The numbers stand here as they are documented, not as the package holds them.
 """

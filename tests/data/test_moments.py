@@ -139,7 +139,7 @@ def test_rows_land_in_the_shell_of_their_norm(row):
         exact = [x / 2 for x in exact]
         energy /= 4
     shell = int(quantize(np.array([[float(x) for x in exact]]), MomentsSpec(shells=12)).strata[0])
-    # The norm is measured with entries cut at 2**-25 of the largest: never too long, at most 2**-22 too short.
+    # Entries are cut at 2**-25 of the largest: never too long, at most 2**-22 too short.
     assert energy * (1 - Fraction(1, 2**22)) <= Fraction(1, 4**shell)
     assert shell == 11 or energy > Fraction(1, 4 ** (shell + 1))
 

@@ -126,7 +126,8 @@ _WIDE = """
 import sys
 X = np.random.default_rng(0).standard_normal((2000, 10_000), dtype=np.float32)
 made = []
-work = lambda: made.append(dpcov.moments(X, norm_bound=200.0, threads=2, memory_limit=float(sys.argv[1])))
+options = {"norm_bound": 200.0, "threads": 2, "memory_limit": float(sys.argv[1])}
+work = lambda: made.append(dpcov.moments(X, **options))
 measured["peak"] = peak(work)
 few = dpcov.moments(X[:, :40] , norm_bound=200.0)
 high, low = made[0].strata[0].sscp.words()

@@ -1,4 +1,4 @@
-"""The rules by which rows become lattice rows, number by number: moments saved once must be met again to the bit."""
+"""How rows become lattice rows: moments saved once must be met again to the bit."""
 
 import math
 
@@ -32,7 +32,7 @@ def strata(rows, shells):
     ],
 )
 def test_rows_that_are_too_long_are_shortened_as_ever(long, short):
-    """These rows are the ones that tell a factor of 1 - 2**-40 from 1 - 2**-39, 1 - 2**-41 and 1."""
+    """These rows tell a factor of 1 - 2**-40 from 1 - 2**-39, 1 - 2**-41 and 1."""
     made = quantize(np.array([long]) / WHOLE, MomentsSpec(bits=24))
     assert made.values.tolist() == [list(short)]
     assert made.strata is None
@@ -205,7 +205,7 @@ def test_long_squared_norms_are_added_in_the_order_of_the_columns():
 
 
 def test_the_shell_of_a_row_does_not_depend_on_the_rows_beside_it():
-    """Norms on either side of a power of two, where a thousand cut entries lose about 2**-20 of them."""
+    """Norms beside a power of two, where a thousand cut entries lose about 2**-20 of them."""
     directions = np.random.default_rng(5).normal(size=(20, 1000))
     directions /= 2 * np.linalg.norm(directions, axis=1, keepdims=True)
     rows = np.vstack(
@@ -218,7 +218,7 @@ def test_the_shell_of_a_row_does_not_depend_on_the_rows_beside_it():
 
 
 def test_a_row_whose_entries_lose_the_most_is_measured_too():
-    """One entry of 2**20 and 999 that lose almost 1 each: a floating norm above 1/2, an integer one not."""
+    """One entry of 2**20 and 999 that lose almost 1 each: only the floating norm is above 1/2."""
     row = np.full((1, 1000), 0.999 + math.isqrt(3 * 2**40 // 999))
     row[0, 0] = 2.0**20
     row *= 2.0**-22

@@ -1,4 +1,4 @@
-"""Readers one by one: types they tell, bytes they count, pieces they cut, and words they use when reading fails."""
+"""Readers one by one: types they tell, bytes they count, pieces they cut, what they refuse."""
 
 import io
 import os

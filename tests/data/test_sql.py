@@ -87,7 +87,8 @@ def plain_rows():
 def in_sqlite(folder, request):
     with sqlite3.connect(folder / "people.db") as connection:
         connection.execute(
-            "CREATE TABLE people (age INTEGER, weight REAL, dose NUMERIC, sex TEXT, ill INT, name TEXT)"
+            "CREATE TABLE people"
+            " (age INTEGER, weight REAL, dose NUMERIC, sex TEXT, ill INT, name TEXT)"
         )
         connection.executemany("INSERT INTO people VALUES (?, ?, ?, ?, ?, ?)", plain_rows())
     connection.close()
@@ -107,7 +108,8 @@ def in_postgres(folder, request):
     with psycopg.connect(url) as connection, connection.cursor() as cursor:
         cursor.execute(
             "CREATE TABLE IF NOT EXISTS people"
-            " (age smallint, weight float8, dose numeric, sex char(3), ill bool, born date, name text)"
+            " (age smallint, weight float8, dose numeric, sex char(3), ill bool, born date,"
+            " name text)"
         )
         cursor.execute("TRUNCATE people")
         with cursor.copy("COPY people FROM STDIN") as copy:
@@ -194,7 +196,8 @@ def test_nothing_but_one_reading_statement_runs(home, sql, tmp_path, monkeypatch
 def test_a_function_cannot_make_postgres_writable(postgres):
     url, name = postgres
     query = Query(
-        f"WITH w AS (SELECT set_config('transaction_read_only', 'off', false)) SELECT age FROM {name}, w",
+        "WITH w AS (SELECT set_config('transaction_read_only', 'off', false)) "
+        f"SELECT age FROM {name}, w",
         db=url,
     )
     with pytest.raises(DataError, match="cannot be read"):

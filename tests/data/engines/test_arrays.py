@@ -1,4 +1,4 @@
-"""Device arithmetic piece by piece, on NumPy: boundaries worked out by hand, and when sums leave the device."""
+"""Device arithmetic on NumPy: boundaries worked out by hand; when sums leave the device."""
 
 import math
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""What every engine does with a block: how many rows it has, how they are encoded, and who is told."""
+"""What every engine does with a block: how many rows it has and how they are encoded."""
 
 import pickle
 

@@ -1,4 +1,4 @@
-"""Dask gives the integers of the local engine: any chunking, any scheduler, also when a worker is killed."""
+"""Dask gives the integers of the local engine, also when a worker is killed."""
 
 import os
 import signal
@@ -238,7 +238,7 @@ class TestOnTwoProcesses:
 
             run = runs / f"{uuid.uuid4().hex}.{os.getpid()}"
             run.touch()
-            # Slow until the kill, so that however late the first report comes, some run is under way.
+            # Slow until the kill, so that some run is under way however late that comes.
             for _ in range(50):
                 if not dead.exists():
                     time.sleep(0.02)

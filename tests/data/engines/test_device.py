@@ -1,4 +1,4 @@
-"""Device arrays give the integers of the local engine: on NumPy as a stand-in for any library, and on PyTorch."""
+"""Device arrays give the integers of the local engine: on NumPy as a stand-in, and on PyTorch."""
 
 from dataclasses import replace
 
@@ -31,7 +31,7 @@ SPECS = (
 
 
 def awkward_rows(n_rows=3000, n_features=7, seed=0):
-    """Rows of all lengths: zero, tiny, exactly on the borders of shells, on the bound, and far beyond it."""
+    """Rows of all lengths: zero, tiny, on the borders of shells, on the bound, far beyond it."""
     random = np.random.default_rng(seed)
     X = random.normal(size=(n_rows, n_features)) * 2.0 ** -random.integers(-2, 40, size=(n_rows, 1))
     X[:20] = 0.0
@@ -61,7 +61,7 @@ def test_moments_by_device_code_equal_the_local_engine(spec):
 
 
 def test_division_by_a_rounded_reciprocal_would_be_noticed():
-    """What PyTorch does on a GPU when it divides by a number; the reason why `Library.number` exists."""
+    """What PyTorch does on a GPU when it divides by a number; why `Library.number` exists."""
 
     class Reciprocal(np.ndarray):
         def __array_ufunc__(self, ufunc, method, *inputs, **options):

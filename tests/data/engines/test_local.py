@@ -1,4 +1,4 @@
-"""The local engine: any number of threads gives equal moments, errors surface, and what cannot fit is refused."""
+"""The local engine: any number of threads gives equal moments, and errors surface."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""Workers read Parquet by themselves: every row once, columns by their names, and never a whole row group in memory."""
+"""Workers read Parquet by themselves: every row once, and never a whole row group."""
 
 import sys
 from pathlib import Path

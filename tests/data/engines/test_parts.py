@@ -1,4 +1,4 @@
-"""Parts of a table: equal moments when merged, a value instead of an error, and refusals before any work."""
+"""Parts of a table: equal moments when merged, and a value instead of an error."""
 
 import pickle
 

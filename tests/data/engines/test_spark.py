@@ -1,4 +1,4 @@
-"""Spark gives the integers of the local engine: any partitions, also skewed, and also when tasks fail and run again."""
+"""Spark gives the integers of the local engine, also when tasks fail and run again."""
 
 import traceback
 from decimal import Decimal
@@ -115,7 +115,7 @@ def test_a_skewed_table_with_empty_partitions_gives_equal_moments(session):
 
 
 def flaky(folder):
-    """Batches as they are, counted in files; the first attempt at every partition fails after its last row."""
+    """Batches as they are, counted; the first attempt at a partition fails after its last row."""
 
     def fail_once(batches):
         from pathlib import Path
