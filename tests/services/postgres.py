@@ -1,7 +1,7 @@
 """A PostgreSQL server for tests: the one that DPCOV_TEST_POSTGRES names, or one for the time being.
 
 Contract: a server started here listens on loopback only, asks for a random password, and is gone
-after the tests; its folder too.  Every test that asks for ``postgres_database`` gets an empty database of its own.
+after the tests, with its folder.  Every test gets an empty ``postgres_database`` of its own.
 """
 
 import contextlib

@@ -104,6 +104,7 @@ class DeviceMoments:
         if strata is None:
             self._add_stratum(0, values)
             return
+        # A stratum is multiplied only if rows are in it; the numbers stay on this machine.
         for index in np.unique(self.on.to_host(strata)).tolist():
             self._add_stratum(index, values[strata == index])
 

@@ -44,6 +44,7 @@ def _gather(data: Any, task: MomentsTask, progress: Progress | None) -> Moments:
     device = _device(data)
     _require_device_memory(device, task)
     on = torch_library(device)
+    # Before a row is read: a device that rounds would break every guarantee.
     require_exact_products(on)
     gathered = DeviceMoments(on, task)
     if isinstance(data, torch.Tensor):

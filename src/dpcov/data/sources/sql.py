@@ -73,6 +73,7 @@ class SqlSource(TypedSource):
             rows += len(batch)
             done += batch.nbytes
             yield batch.select(list(wanted)), done
+        # Said here: a query has no line of column names.
         if not rows:
             raise DataError("The query returned no rows. Check its conditions.")
 
