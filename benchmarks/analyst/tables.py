@@ -46,11 +46,7 @@ CREDIT = {
     "AGE": (18, 100),
     "default_payment_next_month": (0, 1),
 }
-CREDIT_PREFIXES = {
-    "PAY_AMT": (0, 2_000_000),
-    "PAY_": (-2, 9),
-    "BILL_AMT": (-1_000_000, 2_000_000),
-}
+CREDIT_PREFIXES = {"PAY_AMT": (0, 2_000_000), "PAY_": (-2, 9), "BILL_AMT": (-1_000_000, 2_000_000)}
 AIRFOIL = ((0, 20_000), (0, 45), (0, 1), (0, 100), (0, 0.1), (0, 200))
 
 

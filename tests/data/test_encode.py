@@ -1,5 +1,4 @@
 import math
-from decimal import Decimal
 
 import numpy as np
 import pyarrow as pa
@@ -7,13 +6,13 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from dpcov.data import encode as encode_module
-from dpcov.data.encode import Encoder, encode_array, read_encoded, read_unit_ball
+from dpcov.data.encode import Encoder, encode_array
 from dpcov.data.schema.declared import Boolean, Categorical, Ignored, Numeric, Weights
 from dpcov.data.schema.schema import Schema
 from dpcov.data.sources import open_source
 from dpcov.errors import DataError, SchemaError, UsageError
 from dpcov.published.columns import LARGEST_SCALE, SMALLEST_SCALE
+from tests.data.reading import read_encoded
 
 SLACK = 1e-12
 
@@ -80,22 +79,6 @@ def test_no_row_is_longer_than_one(table):
     assert np.linalg.norm(encoded, axis=1).max() <= 1 + SLACK
 
 
-@given(tables(), st.integers(1, 8))
-def test_a_row_is_encoded_by_itself(table, cut):
-    schema, batch = table
-    encoder = Encoder(schema)
-    whole = encoder.encode(batch)
-    parts = [encoder.encode(batch[:cut]), encoder.encode(batch[cut:])]
-    assert (np.vstack(parts) == whole).all()
-
-
-def test_long_columns_do_not_depend_on_the_tiling():
-    values = np.random.default_rng(0).normal(size=700_000)
-    schema = Schema(columns={"a": Numeric(lower=-2, upper=3)})
-    expected = np.clip((values - 0.5) / 2.5, -1, 1) / math.sqrt(2)
-    np.testing.assert_allclose(encode(schema, a=values)[:, 1], expected, rtol=1e-15, atol=1e-16)
-
-
 def test_the_worst_case_is_attained():
     schema = Schema(
         columns={"a": Numeric(lower=0, upper=1), "b": Categorical(categories=("x", "y"))}
@@ -141,85 +124,6 @@ def test_missing_categories_differ_from_unknown_ones():
     assert (encoded == expected).all()
 
 
-def test_a_missing_word_can_be_declared_a_category():
-    schema = Schema(
-        columns={"a": Categorical(categories=("NA", "?"), missing="indicator")}, intercept=False
-    )
-    assert (encode(schema, a=["NA", "?", "null"]) == np.eye(3)).all()
-
-
-CATEGORY_COLUMNS = {
-    "int": pa.array([1, 2, 3, None]),
-    "uint8": pa.array([1, 2, 3, None], pa.uint8()),
-    "float": pa.array([1.0, 2.0, 3.0, math.nan]),
-    "text": pa.array(["1", " 2 ", "3", "NaN"]),
-    "text of floats": pa.array(["1.0", "2.00", "3.0", ""]),
-    "large text": pa.array(["1", "2", "3", None], pa.large_string()),
-    "text view": pa.array(["1", "2", "3", None], pa.string_view()),
-    "bytes": pa.array([b"1", b"2", b"3", None]),
-    "decimal": pa.array([Decimal("1.00"), Decimal("2.00"), Decimal("3.00"), None]),
-    "dictionary": pa.array(["1", "2", "3", None]).dictionary_encode(),
-    "dictionary of integers": pa.array([1, 2, 3, None]).dictionary_encode(),
-    "null in the dictionary": pa.DictionaryArray.from_arrays(
-        [0, 1, 2, 3], pa.array(["1", "2", "3", None])
-    ),
-}
-
-
-@pytest.mark.parametrize("column", CATEGORY_COLUMNS.values(), ids=CATEGORY_COLUMNS.keys())
-def test_categories_match_in_every_type(column):
-    schema = Schema(
-        columns={"a": Categorical(categories=("1", "2"), missing="indicator")}, intercept=False
-    )
-    assert (encode(schema, a=column) == [[1, 0, 0], [0, 1, 0], [0, 0, 0], [0, 0, 1]]).all()
-
-
-@pytest.mark.parametrize(
-    "categories", [("True", "False"), ("true", "false"), ("TRUE", "FALSE"), ("1", "0")]
-)
-def test_truth_values_match_categories(categories):
-    schema = Schema(columns={"a": Categorical(categories=categories)}, intercept=False)
-    assert (encode(schema, a=[True, False, None]) == [[1, 0], [0, 1], [0, 0]]).all()
-
-
-TRUTH_COLUMNS = {
-    "boolean": pa.array([True, False, None]),
-    "words": pa.array(["Yes", "no", "NA"]),
-    "letters": pa.array([" T", "F ", " "]),
-    "digits": pa.array(["1", "0", "?"]),
-    "decimals": pa.array(["1.0", "0.0", ""]),
-    "dictionary": pa.array(["TRUE", "FALSE", None]).dictionary_encode(),
-    "integers": pa.array([1, 0, None]),
-    "floats": pa.array([1.0, 0.0, math.nan]),
-    "outside": pa.array([7.0, -math.inf, None]),
-}
-
-
-@pytest.mark.parametrize("column", TRUTH_COLUMNS.values(), ids=TRUTH_COLUMNS.keys())
-def test_booleans_in_every_type(column):
-    schema = Schema(columns={"a": Boolean()}, intercept=False)
-    assert (encode(schema, a=column) == [[1], [-1], [0]]).all()
-
-
-NUMBER_COLUMNS = {
-    "integers": pa.array([0, 3, 4, None]),
-    "small integers": pa.array([0, 3, 4, None], pa.uint8()),
-    "half floats": pa.array(np.array([0, 3, 4, np.nan], np.float16)),
-    "decimals": pa.array([Decimal("0.0"), Decimal("3.0"), Decimal("4.0"), None]),
-    "text": pa.array(["0", " 3.0", "4e0", "NA"]),
-    "dictionary": pa.array([0.0, 3.0, 4.0, None]).dictionary_encode(),
-    "truth values": pa.array([False, True, True, None]),
-}
-
-
-@pytest.mark.parametrize("kind", NUMBER_COLUMNS)
-def test_numbers_in_every_type(kind):
-    schema = Schema(
-        columns={"a": Numeric(lower=0, upper=1 if kind == "truth values" else 3)}, intercept=False
-    )
-    assert (encode(schema, a=NUMBER_COLUMNS[kind]) == [[-1], [1], [1], [0]]).all()
-
-
 def test_a_column_of_nulls_is_missing_everywhere():
     schema = Schema(
         columns={
@@ -235,15 +139,6 @@ def test_a_column_of_nulls_is_missing_everywhere():
     np.testing.assert_allclose(encoded, [[0, 1, 0, 1, 0, 1]] * 2)
 
 
-@pytest.mark.parametrize(
-    "column", [["x"], ["1_0"], [b"1"], [[1.0]], pa.array([0], pa.timestamp("s"))]
-)
-@pytest.mark.parametrize("declared", [Numeric(lower=0, upper=1), Boolean()])
-def test_what_is_no_number_is_refused(column, declared):
-    with pytest.raises(DataError, match=r"(?i)'?column '?a'.*declare it"):
-        encode(Schema(columns={"a": declared}), a=column)
-
-
 def test_weights_multiply_rows_by_their_root():
     schema = Schema(
         columns={"a": Numeric(lower=-1, upper=1), "w": Ignored()},
@@ -253,14 +148,6 @@ def test_weights_multiply_rows_by_their_root():
     encoded = undo(schema, encode(schema, a=[1.0] * 8, w=weights))
     np.testing.assert_allclose(encoded[:, 0], [1, 0.5, 1, 0, 0, 0, 0, 1], atol=1e-15)
     np.testing.assert_allclose(encoded[:, 1], encoded[:, 0])
-
-
-def test_a_smaller_norm_bound_scales_long_rows_down_only():
-    schema = Schema(
-        columns={"a": Numeric(lower=-1, upper=1), "b": Boolean()}, intercept=False, norm_bound=1
-    )
-    encoded = encode(schema, a=[1.0, 0.5], b=[True, None])
-    np.testing.assert_allclose(encoded, [[math.sqrt(0.5)] * 2, [0.5, 0]])
 
 
 def test_an_incomplete_schema_is_refused():
@@ -313,13 +200,6 @@ def test_raw_rows_must_be_finite(bad):
 def test_the_norm_bound_of_raw_rows_is_positive(bound):
     with pytest.raises(UsageError, match="norm_bound"):
         encode_array(np.ones((1, 1)), bound)
-
-
-def test_tables_and_matrices_agree_in_the_unit_ball():
-    block = np.random.default_rng(1).normal(size=(50, 3))
-    expected = encode_array(block, 2.0)
-    for data in (block, pa.table({f"x{i}": block[:, i] for i in range(3)})):
-        assert (np.vstack(list(read_unit_ball(open_source(data), 2.0, 7))) == expected).all()
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(1, 70), st.floats(0.3, 4))
@@ -396,33 +276,3 @@ def test_columns_stand_side_by_side_in_the_declared_order():
             [*ones, 0, 0, 1, 0, 1, 1, 0, 1],
             [*ones, 0, 0, 0, -1, 0, 0, -1, 0],
         ]
-
-
-def test_norms_near_one_alone_are_added_in_a_fixed_order(monkeypatch):
-    added, original = [], encode_module._energies
-    monkeypatch.setattr(
-        encode_module, "_energies", lambda rows: added.append(rows[:, 0].tolist()) or original(rows)
-    )
-    rows = np.array([[1.0], [1 + 1e-10], [1 - 1e-10], [0.5], [1.5], [1 - 1e-6], [0.0]])
-    encode_array(rows, 1.0)
-    assert added == [
-        [1.0, 1 + 1e-10, 1 - 1e-10],
-        [1.0, 1.0],
-    ]  # the second time, those that are too long
-
-
-def test_long_rows_keep_their_direction():
-    rows = np.array([[30.0, -40.0], [0.0, 1e308], [3e-5, 4e-5], [-12.0, 5.0]])
-    assert encode_array(rows, 1.0).round(14).tolist() == [
-        [0.6, -0.8],
-        [0, 1],
-        [3e-5, 4e-5],
-        [round(-12 / 13, 14), round(5 / 13, 14)],
-    ]
-
-
-@pytest.mark.parametrize("bound", [1e-300, 0.5, 1.0, 1e300])
-def test_any_positive_bound_is_taken(bound):
-    assert encode_array(
-        np.array([[bound, 0.0], [0.0, bound * 8], [bound / 4, 0.0]]), bound
-    ).tolist() == [[1, 0], [0, 1], [0.25, 0]]

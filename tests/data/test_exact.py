@@ -72,12 +72,6 @@ def test_one_word_and_two_words_merge_both_ways(few, many):
     assert value(left) == total(few + many)
 
 
-def test_sums_beyond_one_word_keep_every_bit():
-    terms = [[[LARGE - 1, -LARGE], [3, LARGE]]] * 100
-    exact = summed(terms)
-    assert value(exact) == [[100 * (LARGE - 1), -100 * LARGE], [300, 100 * LARGE]]
-
-
 def test_different_sums_are_not_equal():
     assert summed([[[1, 0], [0, 1]]]) != summed([[[1, 0], [0, 2]]])
     assert summed([[[LARGE, 0], [0, 1]]] * 8) != summed([[[LARGE, 0], [0, 1]]] * 9)
@@ -87,12 +81,6 @@ def test_float_terms_are_taken_exactly():
     exact = ExactSum(1)
     exact.add(np.array([[2.0**53 - 1]]), 2**53)
     assert exact.trace() == 2**53 - 1
-
-
-@pytest.mark.parametrize("bound", [-1, 2**62])
-def test_a_bound_that_could_overflow_is_refused(bound):
-    with pytest.raises(NumericError):
-        ExactSum(1).add(np.zeros((1, 1), dtype=np.int64), bound)
 
 
 @given(matrices(small), matrices(small))
@@ -122,12 +110,6 @@ def test_dropped_bits_depend_on_the_noisy_numbers_alone(terms, shift):
     moved = [[-entry for entry in row] for row in shift]
     first = plus(summed(terms), noise)
     assert plus(summed([*terms, shift]), moved) == first
-
-
-def test_more_than_the_format_holds_is_refused():
-    exact = summed([[[1, 0], [0, 1]]])
-    with pytest.raises(NumericError, match="too large"):
-        plus(exact, [[0, 0], [0, 0]], room_for=2**95)
 
 
 @given(st.lists(matrices(large), min_size=1, max_size=6))
@@ -260,11 +242,6 @@ def test_a_bit_more_than_the_format_holds_is_refused(entry, room):
         plus(exact, [[0]], room_for=room)
 
 
-def test_to_float_adds_both_words():
-    exact = summed([[[2**60 + 2**10, -3], [-3, 2**33]]])
-    assert exact.to_float().tolist() == [[2.0**60 + 2.0**10, -3.0], [-3.0, 2.0**33]]
-
-
 @pytest.mark.parametrize("bound", [0, 1, 2**62 - 1])
 def test_bounds_up_to_the_limit_are_taken(bound):
     exact = ExactSum(1)
@@ -315,13 +292,6 @@ def test_a_pickled_sum_goes_on_where_it_was():
     assert value(copy) == [[4 * LARGE, 0], [0, 4]]
     assert copy == exact
     assert pickle.loads(pickle.dumps(ExactSum(2)))._panels is None
-
-
-def test_merging_nothing_changes_nothing():
-    exact = ExactSum(2)
-    exact.merge(ExactSum(2))
-    assert exact._panels is None
-    assert value(exact) == [[0, 0], [0, 0]]
 
 
 def test_words_are_added_with_a_bound_for_each_of_them():

@@ -1,4 +1,4 @@
-"""Limits and formats that people meet: what is just allowed is taken, the next is refused; old files are opened.
+"""Limits: what is just allowed is taken, the next is refused; old files are opened.
 
 The numbers stand here as they are documented, not as the package holds them.
 """
@@ -7,12 +7,10 @@ import hashlib
 import json
 
 import numpy as np
-import pyarrow as pa
 import pytest
 import scipy.sparse
 
 import dpcov
-from dpcov.data.moments import MomentsSpec
 from dpcov.data.schema.declared import Categorical, Numeric
 from dpcov.data.schema.schema import Schema
 from dpcov.data.sources import open_source
@@ -159,34 +157,3 @@ def test_headers_of_arrays_have_up_to_10000_bytes(tmp_path, length, taken):
         return
     with pytest.raises(DataError):
         open_source(tmp_path / "x.npz")
-
-
-@pytest.mark.parametrize(
-    ("options", "taken"),
-    [
-        ({"shells": 64}, True),
-        ({"shells": 65}, False),
-        ({"groups": 10_000}, True),
-        ({"groups": 10_001}, False),
-        ({"bits": 24}, True),
-        ({"bits": 25}, False),
-        ({"bits": 4}, True),
-        ({"bits": 3}, False),
-        ({"shells": 0}, False),
-        ({"shells": 1, "groups": 1}, True),
-        ({"groups": 0}, False),
-    ],
-    ids=str,
-)
-def test_moments_are_gathered_within_limits(options, taken):
-    if taken:
-        MomentsSpec(**options)
-        return
-    with pytest.raises(UsageError, match="must be a whole number"):
-        MomentsSpec(**options)
-
-
-def test_moments_of_a_usual_release_are_gathered_in_20_bits():
-    assert (
-        dpcov.moments(pa.table({"x": [1.0]}).to_pandas().to_numpy(), norm_bound=1.0).spec.bits == 20
-    )

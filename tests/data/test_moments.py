@@ -3,7 +3,6 @@ import math
 import os
 import subprocess
 import sys
-from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 
 import numpy as np
@@ -12,6 +11,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from dpcov.data import moments as moments_module
+from dpcov.data.library import NUMPY
 from dpcov.data.moments import Moments, MomentsSpec, gather, normalize, quantize
 from dpcov.errors import DataError, NumericError, UsageError
 
@@ -65,27 +65,9 @@ def test_any_chunking_order_and_merge_tree_is_equal(spec, seed, data):
     assert parts[0].n_rows == len(rows)
 
 
-@pytest.mark.parametrize("spec", SPECS)
-@pytest.mark.parametrize("threads", [1, 3])
-def test_any_number_of_threads_is_equal(spec, threads):
-    rows, groups = table(7, n_rows=20_000)
-    pieces = np.array_split(np.arange(len(rows)), 8)
-    with ThreadPoolExecutor(threads) as pool:
-        parts = list(pool.map(lambda piece: collected(rows[piece], groups[piece], spec), pieces))
-    for part in parts[1:]:
-        parts[0].merge(part)
-    assert parts[0] == collected(rows, groups, spec)
-
-
-def test_one_changed_row_is_not_equal():
-    rows, _ = table(1)
-    changed = rows.copy()
-    changed[0, 0] += 0.01
-    assert collected(rows, None, SPECS[0]) != collected(changed, None, SPECS[0])
-
-
 _DIGEST = """
 import hashlib, numpy as np
+from dpcov.data.library import NUMPY
 from dpcov.data.moments import MomentsSpec, gather
 rows = np.random.default_rng(3).uniform(-1, 1, (9000, 40)) / 40**0.5
 moments = gather([rows], 40, MomentsSpec(shells=4, normalized=True))
@@ -146,22 +128,6 @@ def test_rows_of_norm_one_up_to_rounding_are_brought_inside(n_features):
     assert min(squares(lattice)) > (1 - 2.0**-14) * 4**20
 
 
-@pytest.mark.parametrize("n_features", [1, 2, 30])
-@pytest.mark.parametrize("power", range(14))
-def test_exact_powers_of_two_land_in_their_own_shell(n_features, power):
-    rows = np.zeros((3, n_features))
-    rows[:, 0] = [2.0**-power, 2.0**-power * (1 - 2.0**-10), 2.0**-power * (1 + 2.0**-10)]
-    shells = quantize(rows, MomentsSpec(shells=12)).strata
-    assert list(shells) == [min(11, power), min(11, power), min(11, max(0, power - 1))]
-
-
-@pytest.mark.parametrize("size", [0.0, 1e-300, 5e-324, -1e-308])
-def test_tiny_and_zero_rows_land_in_the_last_shell(size):
-    lattice = quantize(np.full((1, 3), size), MomentsSpec(shells=12, normalized=True))
-    assert list(lattice.strata) == [11]
-    assert squares(lattice) == [0]
-
-
 @given(st.lists(st.floats(-1, 1), min_size=4, max_size=4))
 @example([0.5, 0.5, 0.5, 0.5])
 @example([2.0**-40, 0.0, 0.0, 0.0])
@@ -173,7 +139,7 @@ def test_rows_land_in_the_shell_of_their_norm(row):
         exact = [x / 2 for x in exact]
         energy /= 4
     shell = int(quantize(np.array([[float(x) for x in exact]]), MomentsSpec(shells=12)).strata[0])
-    # The norm is measured with entries cut at 2**-25 of the largest: never too long, at most 2**-22 too short.
+    # Entries are cut at 2**-25 of the largest: never too long, at most 2**-22 too short.
     assert energy * (1 - Fraction(1, 2**22)) <= Fraction(1, 4**shell)
     assert shell == 11 or energy > Fraction(1, 4 ** (shell + 1))
 
@@ -186,8 +152,8 @@ def test_shells_told_by_floating_norms_are_those_measured_in_integers(n_features
     rows *= (2.0 ** -random.integers(0, 14, 4000) * distance / np.linalg.norm(rows, axis=1))[
         :, None
     ]
-    measured = np.clip(moments_module._exact_shell_of(rows), 0, 11)
-    energies = moments_module._squared_norms(rows)
+    measured = moments_module.exact_shell_of(rows, 12)
+    energies = NUMPY.norms(rows)
     assert np.array_equal(moments_module._shell_of(rows, energies, 12), measured)
     naive = np.clip(-np.frexp(energies)[1] // 2, 0, 11)
     assert (naive != measured).sum() > 20  # what a floating norm alone would get wrong
@@ -294,18 +260,6 @@ def test_rows_are_quantized_alike_in_tiles_of_any_size(values, monkeypatch):
     assert np.array_equal(whole.strata, tiled.strata)
 
 
-@pytest.mark.parametrize("groups", [None, np.array([0]), np.array([0, 1, 2]), np.array([0, -1, 1])])
-def test_unknown_groups_are_refused(groups):
-    with pytest.raises(DataError):
-        Moments(2, MomentsSpec(groups=2)).add(np.zeros((3, 2)), groups)
-
-
-@pytest.mark.parametrize("rows", [np.zeros((3, 4)), np.zeros(3)])
-def test_blocks_of_another_width_are_refused(rows):
-    with pytest.raises(DataError):
-        Moments(3).add(rows)
-
-
 def test_moments_of_another_kind_do_not_merge():
     for other in (Moments(3), Moments(2, MomentsSpec(bits=10)), Moments(2, norm_bound=2.0)):
         with pytest.raises(DataError):
@@ -313,20 +267,20 @@ def test_moments_of_another_kind_do_not_merge():
 
 
 @pytest.mark.parametrize(
-    "wrong",
+    ("option", "wrong", "right"),
     [
-        {"shells": 0},
-        {"shells": 65},
-        {"groups": 0},
-        {"bits": 3},
-        {"bits": 25},
-        {"bits": 18.5},
-        {"bits": "20"},
+        ("shells", (0, 65, True), (1, 64)),
+        ("groups", (0, 2.0, True), (1, 10_000)),
+        ("bits", (3, 25, 18.5, "20"), (4, 24)),
+        ("clip", (0.0, -0.5, 1.0000001, 2.0**-61, math.nan), (2.0**-60, 1.0)),
     ],
 )
-def test_a_spec_outside_the_exact_range_is_refused(wrong):
-    with pytest.raises(UsageError):
-        MomentsSpec(**wrong)
+def test_a_spec_outside_the_exact_range_is_refused(option, wrong, right):
+    for value in wrong:
+        with pytest.raises(UsageError, match=f"{option} must be a"):
+            MomentsSpec(**{option: value})
+    for value in right:
+        assert getattr(MomentsSpec(**{option: value}), option) == value
 
 
 def test_no_columns_are_refused():
@@ -359,17 +313,3 @@ def test_reprs_are_sealed():
             number in text
             for number in ("65432", "68610", "7,", "=7", str(moments.strata[0].sscp.trace()))
         )
-
-
-def test_squared_norms_beyond_the_exact_range_do_not_depend_on_the_order_of_a_sum():
-    """Memory layout decides in which order numpy adds, so the plain sums differ; what shortens rows must not."""
-    values = np.trunc(np.random.default_rng(8).normal(size=(4000, 37)) * 2.0**40)
-    by_row, by_column = np.ascontiguousarray(values), np.asfortranarray(values)
-    plain = [moments_module._squared_norms(layout) for layout in (by_row, by_column)]
-    assert not np.array_equal(*plain)
-    every = np.arange(len(values))
-    fixed = [
-        moments_module._same_everywhere(energy, layout, every)
-        for energy, layout in zip(plain, (by_row, by_column), strict=True)
-    ]
-    assert np.array_equal(*fixed)

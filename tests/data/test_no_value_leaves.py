@@ -12,12 +12,12 @@ import pyarrow.parquet
 import pytest
 import scipy.sparse
 
-from dpcov.data.encode import read_encoded, read_unit_ball
 from dpcov.data.schema.declared import Boolean, Categorical, Numeric, Weights
 from dpcov.data.schema.draft import draft
 from dpcov.data.schema.schema import Schema
 from dpcov.data.sources import open_source
 from dpcov.errors import DpcovError
+from tests.data.reading import read_encoded, read_unit_ball
 
 TEXT, NUMBER = "SENTINEL_7391", 73911937.25
 SIGNS = (TEXT, "73911937", "7391")

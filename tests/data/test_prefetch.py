@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from dpcov.data.engines.prefetch import prefetch
+from dpcov.data.engines.threads import prefetch
 
 
 def readers():

@@ -1,7 +1,6 @@
-"""Readers one by one: types they tell, bytes they count, pieces they cut, and words they use when reading fails."""
+"""Readers one by one: types they tell, bytes they count, pieces they cut, what they refuse."""
 
 import io
-import mmap
 import os
 from functools import partial
 
@@ -14,36 +13,21 @@ import pyarrow.parquet
 import pytest
 import scipy.sparse
 
-from dpcov.data.encode import read_encoded
 from dpcov.data.schema.declared import Categorical, Numeric
 from dpcov.data.schema.draft import draft
 from dpcov.data.schema.schema import Schema
-from dpcov.data.sources import delimited, mapped, matrices, open_source
+from dpcov.data.sources import open_source
 from dpcov.data.sources.base import check_names, kind_of_arrow_type, number_names
 from dpcov.data.sources.lines import CheckedLines
 from dpcov.errors import DataError
+from tests.data.reading import read_encoded
 from tests.fuzz.mutate import zipped
-from tests.fuzz.tables import npy_magic
 
 KINDS = {
-    "number": [
-        pa.int8(),
-        pa.uint64(),
-        pa.float16(),
-        pa.float64(),
-        pa.decimal128(5, 2),
-        pa.decimal256(40, 2),
-    ],
+    "number": [pa.int8(), pa.uint64(), pa.float16(), pa.decimal128(5, 2), pa.decimal256(40, 2)],
     "boolean": [pa.bool_()],
     "text": [pa.string(), pa.large_string(), pa.string_view()],
-    "other": [
-        pa.null(),
-        pa.date32(),
-        pa.timestamp("s"),
-        pa.binary(),
-        pa.list_(pa.int8()),
-        pa.struct({}),
-    ],
+    "other": [pa.null(), pa.date32(), pa.timestamp("s"), pa.binary(), pa.struct({})],
 }
 
 
@@ -96,17 +80,6 @@ def test_progress_through_tables_counts_the_bytes_of_the_blocks(tmp_path):
     assert found == ([10, 10, 5], [size * 10 // 25, size * 20 // 25, size], size)
 
 
-@pytest.mark.parametrize("library", ["duckdb", "polars"])
-def test_progress_through_lazy_tables_counts_the_bytes_of_their_batches(library):
-    module, table = pytest.importorskip(library), pa.table({"x": np.zeros(25), "y": np.zeros(25)})
-    lazy = module.from_arrow(table) if library == "duckdb" else module.from_arrow(table).lazy()
-    sizes, done, in_all = progress(lazy, 10)
-    assert (sum(sizes), in_all) == (25, None)
-    assert 400 <= done[-1] <= 410  # some libraries state which cells are missing
-    assert max(sizes) <= 10
-    assert done == sorted(done)
-
-
 def test_blocks_are_cut_where_a_batch_is_longer(tmp_path):
     table = pa.table({"x": np.arange(25.0)})
     for new in (pa.ipc.new_file, pa.ipc.new_stream):
@@ -123,40 +96,6 @@ def test_blocks_are_cut_where_a_batch_is_longer(tmp_path):
 def test_matrices_are_numbers_in_every_column():
     assert open_source(np.eye(2)).kinds() == {"x0": "number", "x1": "number"}
     assert open_source(np.ones((2, 1), dtype=np.uint8)).progress_total == 2
-
-
-def test_pages_of_a_mapped_file_are_let_go(tmp_path, monkeypatch):
-    let_go = []
-    monkeypatch.setattr(matrices, "let_go", let_go.append)
-    whole = np.arange(12.0).reshape(6, 2)
-    np.save(tmp_path / "x.npy", whole)
-    assert np.vstack(list(open_source(tmp_path / "x.npy").blocks(4))).tolist() == whole.tolist()
-    assert [type(each) for each in let_go] == [mmap.mmap] * 2
-    let_go.clear()
-    assert np.vstack(list(open_source(whole[::2]).blocks(2))).tolist() == whole[::2].tolist()
-    assert let_go == [None, None]
-
-
-def test_letting_go_keeps_what_is_mapped(tmp_path):
-    (tmp_path / "x").write_bytes(b"abc" * 5000)
-    with mapped.map_file(tmp_path / "x") as mapping:
-        mapped.let_go(mapping)
-        assert mapping[:] == b"abc" * 5000
-    mapped.let_go(None)
-
-
-@pytest.mark.parametrize("dtype", [np.uint8, np.int8, np.bool_, np.float16])
-def test_npy_files_of_narrow_numbers_are_read(tmp_path, dtype):
-    np.save(tmp_path / "x.npy", np.eye(2, dtype=dtype))
-    (block,) = open_source(tmp_path / "x.npy").blocks(9)
-    assert block.tolist() == [[1, 0], [0, 1]]
-
-
-def test_npy_files_of_entries_without_bytes_are_refused(tmp_path):
-    text = "{'descr': '|V0', 'fortran_order': False, 'shape': (1, 2), }\n"
-    (tmp_path / "x.npy").write_bytes(npy_magic(text))
-    with pytest.raises(DataError, match=r"'x\.npy' cannot be read"):
-        open_source(tmp_path / "x.npy")
 
 
 def test_full_rows_are_no_repeated_entries(tmp_path):
@@ -199,26 +138,6 @@ def test_sparse_files_that_are_not_as_scipy_saves_them(tmp_path, changes, words)
     assert sum(map(len, open_source(sparse_parts(tmp_path / "good.npz")).blocks(9))) == 2
     with pytest.raises(DataError, match=words):
         list(open_source(sparse_parts(tmp_path / "x.npz", **changes)).blocks(9))
-
-
-@pytest.mark.parametrize(
-    ("pointers", "taken"),
-    [
-        ([0, 1, 1, 3], True),
-        ([5], True),
-        ([0, 0], True),
-        ([0, 2, 1], False),
-        ([1, 0], False),
-        ([0.0, 1.0], False),
-    ],
-)
-def test_pointers_never_go_back(pointers, taken):
-    if taken:
-        matrices._check_pointers(np.array(pointers))
-        matrices._check_pointers(np.array(pointers, dtype=np.uint32))
-        return
-    with pytest.raises(ValueError, match=r"^$"):
-        matrices._check_pointers(np.array(pointers))
 
 
 def test_arrays_of_the_second_header_version_are_read(tmp_path):
@@ -285,53 +204,6 @@ def test_rows_of_text_have_up_to_a_megabyte(tmp_path, width, taken):
         list(open_source(path).blocks(9, wanted=wanted))
 
 
-def test_names_of_columns_may_take_most_of_a_megabyte(tmp_path):
-    names = [letter * 100_000 for letter in "abcdefg"]
-    path = text_file(tmp_path / "x.csv", ",".join(names), "1,2,3,4,5,6,7")
-    assert open_source(path).columns == tuple(names)
-
-
-@pytest.mark.parametrize(
-    ("message", "words"),
-    [
-        ("CSV conversion error: invalid UTF8 data", "it is not UTF-8 text; convert it to UTF-8."),
-        ("In CSV column #1: zebra", "column number 2 holds text that is not a number"),
-        ("In CSV column #0: zebra", "column 'a' holds text that is not a number"),
-        ("CSV parse error: Expected 2 columns, got 3: zebra", "not every row has the 2 fields"),
-        (
-            "CSV parse error: Row #7: Expected 2 columns, got 3: zebra",
-            "not every row has the 2 fields",
-        ),
-        (
-            "try to increase block_size",
-            "a row is longer than 1 MiB, or a quotation mark is not closed.",
-        ),
-        ("straddling object straddles two block boundaries", "a row is longer than 1 MiB"),
-        ("zebra", "it is damaged, cut short"),
-    ],
-)
-def test_failures_of_text_files_are_told_in_public_words(tmp_path, message, words):
-    source = open_source(text_file(tmp_path / "x.csv", "a,b", "1,2"))
-    told = source._explain(ValueError(message), ("a",))
-    assert told.startswith(words)
-    assert "zebra" not in told
-
-
-def test_a_stream_is_replayed_from_its_head(tmp_path):
-    (tmp_path / "rest").write_bytes(b"rest")
-    with (tmp_path / "rest").open("rb") as rest:
-        stream = delimited._Replayed(b"head ", rest)
-        assert stream.readable()
-        assert [(stream.read(3), stream.tell()) for _ in range(3)] == [
-            (b"hea", 3),
-            (b"d ", 5),
-            (b"res", 8),
-        ]
-        assert (stream.read(), stream.read(), stream.tell()) == (b"t", b"", 9)
-        whole = delimited._Replayed(b"head", rest)
-        assert whole.read() == b"head"
-
-
 @pytest.mark.parametrize("label", ["1", "-2.5", "1e3", "nan", "inf"])
 def test_a_line_of_numbers_is_no_line_of_names(tmp_path, label):
     with pytest.raises(DataError, match="holds numbers where column names are expected"):
@@ -363,11 +235,6 @@ def test_feather_files_of_the_first_version_are_refused(tmp_path):
             open_source(tmp_path / name)
 
 
-def test_tuples_and_pairs_of_rows_are_matrices():
-    (block,) = open_source(((1, 2), (3, 4))).blocks(9)
-    assert block.tolist() == [[1, 2], [3, 4]]
-
-
 def test_lazy_and_plain_tables_tell_the_kinds_of_their_columns():
     polars = pytest.importorskip("polars")
     frame = polars.DataFrame(
@@ -389,12 +256,6 @@ def test_lazy_and_plain_tables_tell_the_kinds_of_their_columns():
     assert list(draft(open_source(frame)).columns) == list(kinds)
 
 
-def test_rows_without_entries_are_zeros(tmp_path):
-    scipy.sparse.save_npz(tmp_path / "x.npz", scipy.sparse.csr_array(np.diag([0.0, 0.0, 3.0, 0.0])))
-    blocks = [block.tolist() for block in open_source(tmp_path / "x.npz").blocks(2)]
-    assert blocks == [[[0] * 4] * 2, [[0, 0, 3, 0], [0] * 4]]
-
-
 def test_places_outside_a_dictionary_are_refused(tmp_path):
     cells = pa.DictionaryArray.from_arrays(pa.array([0, 7]), pa.array(["a"]), safe=False)
     batch = pa.record_batch([cells], names=["x"])
@@ -403,23 +264,6 @@ def test_places_outside_a_dictionary_are_refused(tmp_path):
             writer.write_batch(batch)
         with pytest.raises(DataError, match=r"'x\.arrow' cannot be read"):
             list(open_source(tmp_path / "x.arrow").blocks(9, wanted={"x": "text"}))
-
-
-@pytest.mark.parametrize(("n_rows", "buffer"), [(10, 0), (200_000, 2**20)])
-def test_parquet_files_are_read_in_pieces_and_texts_by_their_dictionary(
-    tmp_path, monkeypatch, n_rows, buffer
-):
-    numbers = np.random.default_rng(0).random(n_rows)
-    pa.parquet.write_table(pa.table({"x": numbers, "t": ["a"] * n_rows}), tmp_path / "x.parquet")
-    asked, original = [], pa.parquet.ParquetFile
-    monkeypatch.setattr(
-        pa.parquet,
-        "ParquetFile",
-        lambda path, **options: asked.append(options) or original(path, **options),
-    )
-    source = open_source(tmp_path / "x.parquet")
-    assert sum(map(len, source.blocks(50_000, wanted={"t": "text", "x": "number"}))) == n_rows
-    assert asked == [{"read_dictionary": ["t"], "pre_buffer": False, "buffer_size": buffer}]
 
 
 @pytest.mark.parametrize(
@@ -457,13 +301,6 @@ def test_the_column_that_cannot_be_read_is_named_if_the_schema_names_it():
                 source.blocks(9, wanted=None if wanted is None else dict.fromkeys(wanted, "number"))
             )
     assert source._explain(ValueError("zebra"), ("good",)).startswith("it is damaged")
-
-
-def test_what_a_mask_hides_is_missing():
-    hidden = np.ma.masked_array([[1, 2], [3, 4]], mask=[[False, True], [False, False]])
-    (block,) = open_source(hidden).blocks(9)
-    assert np.isnan(block).tolist() == [[False, True], [False, False]]
-    assert block[~np.isnan(block)].tolist() == [1, 3, 4]
 
 
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])

@@ -4,11 +4,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dpcov.data.encode import Encoder, read_encoded, read_unit_ball
+from dpcov.data.encode import Encoder
 from dpcov.data.schema.declared import Categorical, Ignored, Numeric
 from dpcov.data.schema.draft import draft
 from dpcov.data.schema.schema import Schema
 from dpcov.data.sources import open_source
+from tests.data.reading import read_encoded
 
 pytestmark = pytest.mark.shared_data
 
@@ -52,19 +53,3 @@ def test_adult(shared):
     assert totals["sex=Male"] + totals["sex=Female"] == pytest.approx(48_842)
     assert totals["workclass (missing)"] == pytest.approx(2_799)
     assert np.linalg.norm(encoded, axis=1).max() <= encoder.norm_bound * (1 + 1e-12)
-
-
-def test_mnist_and_the_bound_of_its_pixels(shared):
-    source = open_source(shared / "mnist_train.npz")
-    sizes = [
-        (len(block), np.linalg.norm(block, axis=1).max())
-        for block in read_unit_ball(source, 255 * 28, 5000)
-    ]
-    assert sum(rows for rows, _ in sizes) == 60_000
-    assert max(norm for _, norm in sizes) == pytest.approx(17.18 / 28, rel=1e-3)
-
-
-def test_sparse_word_counts(shared):
-    source = open_source(shared / "news_reuters21578_hash2048.npz")
-    assert len(source.columns) == 2048
-    assert sum(len(block) for block in source.blocks(4000)) == 19_036

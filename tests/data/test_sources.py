@@ -13,12 +13,12 @@ import pyarrow.parquet
 import pytest
 import scipy.sparse
 
-from dpcov.data.encode import read_encoded
 from dpcov.data.schema.declared import Boolean, Categorical, Ignored, Numeric, Weights
 from dpcov.data.schema.draft import draft
 from dpcov.data.schema.schema import Schema
 from dpcov.data.sources import open_source
 from dpcov.errors import DataError
+from tests.data.reading import read_encoded
 
 N_ROWS = 250
 _random = np.random.default_rng(7)
@@ -131,15 +131,6 @@ def test_files_report_progress_and_can_be_read_again(tmp_path, name):
         assert {block.num_columns for block in blocks} == {1}
         assert done == sorted(done)
         assert 0 < done[-1] <= source.progress_total
-
-
-def test_progress_through_arrow_files_counts_bytes(tmp_path):
-    table = pa.table({"x": np.zeros(20)})
-    with pa.ipc.new_file(str(tmp_path / "x.arrow"), table.schema) as writer:
-        writer.write_table(table, max_chunksize=10)
-    done = []
-    list(open_source(tmp_path / "x.arrow").blocks(10, wanted={"x": "number"}, progress=done.append))
-    assert done == [80, 160]
 
 
 def pandas_objects():

@@ -37,7 +37,8 @@ def peak_mebibytes(url, rows_of, n_rows):
 SERIES = {
     "duckdb": lambda n: f"(SELECT range AS i FROM range({n})) AS s",
     "sqlite": lambda n: (
-        f"(WITH RECURSIVE s(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM s WHERE i < {n}) SELECT i FROM s) AS s"
+        "(WITH RECURSIVE s(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM s "
+        f"WHERE i < {n}) SELECT i FROM s) AS s"
     ),
     "postgres": lambda n: f"generate_series(1, {n}) AS s(i)",
 }

@@ -34,6 +34,10 @@ def plain(array):
         (pa.array(["z", "a", None, "a"]).slice(1), [0, -2, 0]),
         (pa.array(["a", None], pa.string_view()), [0, -2]),
         (pa.nulls(2), [-2, -2]),
+        (pa.array([1.0, 2.5, None]), [1, -1, -2]),
+        (pa.array([Decimal("1.00"), Decimal("2.00"), None]), [1, -1, -2]),
+        (pa.array([1, 2, None]).dictionary_encode(), [1, -1, -2]),
+        (pa.DictionaryArray.from_arrays([0, 1], pa.array(["1", None])), [1, -2]),
     ],
     ids=str,
 )

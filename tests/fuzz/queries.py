@@ -1,106 +1,53 @@
-"""Results of SQL: DuckDB with every type it has, SQLite files with cells of any type, and damaged database files."""
+"""Results of SQL: DuckDB with every type, SQLite with cells of any type, damaged databases."""
 
 import functools
 import sqlite3
 import tempfile
 from pathlib import Path
-from random import Random
 
 from dpcov.data.sources.sql import Query
-from tests.fuzz.engine import TEXT_SENTINEL, Target
-from tests.fuzz.mutate import TEXTS, mutate_bytes
+from tests.fuzz.contract import TEXT_SENTINEL
+from tests.fuzz.mutate import TEXTS, mutate_bytes, words
 from tests.fuzz.tables import read_all
 
 _VALUES = (
-    *(
-        "1",
-        "-1",
-        "0",
-        "NULL",
-        "true",
-        "1.5",
-        "'x'",
-        f"'{TEXT_SENTINEL}'",
-        "31337.25",
-        "1e308",
-        "1e308::FLOAT",
+    *words(
+        "1 -1 0 NULL true 1.5 'x' 31337.25 1e308 1e308::FLOAT 'nan'::DOUBLE 'inf'::DOUBLE [] ''"
     ),
-    *(
-        "'nan'::DOUBLE",
-        "'inf'::DOUBLE",
-        "'-inf'::FLOAT",
-        "127::TINYINT",
-        "255::UTINYINT",
-        "9223372036854775807",
-    ),
-    *(
-        "170141183460469231731687303715884105727::HUGEINT",
-        "12.34::DECIMAL(38, 2)",
-        "1::DECIMAL(4, 1)",
-        "1/0",
-        "1 % 0",
-    ),
-    *(
-        "DATE '2020-01-01'",
-        "TIMESTAMP 'infinity'",
-        "TIME '12:34:56'",
-        "INTERVAL 3 MONTH",
-        "now()",
-        "TIMESTAMPTZ 'epoch'",
-    ),
-    *(
-        "uuid()",
-        "'abc'::BLOB",
-        "'101'::BIT",
-        "[1, 2]",
-        "[[NULL]]",
-        "{'a': 1}",
-        "MAP {'k': 4711}",
-        "[]",
-        "NULL::INTEGER",
-    ),
-    *(
-        "'F'::ENUM('F', 'M')",
-        "union_value(n := 1)",
-        "array_value(1, 2, 3)",
-        "repeat('4711', 3000)",
-        "chr(0)",
-        "''",
-    ),
-    *(
-        f"'{TEXT_SENTINEL}'::INTEGER",
-        f"error('{TEXT_SENTINEL}')",
-        "random()",
-        "(SELECT 1 WHERE false)",
-        "1::BIGNUM",
-    ),
+    *words("'-inf'::FLOAT 127::TINYINT 255::UTINYINT 9223372036854775807 1::BIGNUM 1/0 uuid()"),
+    *words("now() 'abc'::BLOB '101'::BIT [[NULL]] NULL::INTEGER chr(0) random()"),
+    *("170141183460469231731687303715884105727::HUGEINT", "12.34::DECIMAL(38, 2)", "1 % 0"),
+    *("1::DECIMAL(4, 1)", "DATE '2020-01-01'", "TIMESTAMP 'infinity'", "TIME '12:34:56'"),
+    *("INTERVAL 3 MONTH", "TIMESTAMPTZ 'epoch'", "[1, 2]", "{'a': 1}", "MAP {'k': 4711}"),
+    *("'F'::ENUM('F', 'M')", "union_value(n := 1)", "array_value(1, 2, 3)", "repeat('4711', 3000)"),
+    *(f"'{TEXT_SENTINEL}'", f"'{TEXT_SENTINEL}'::INTEGER", f"error('{TEXT_SENTINEL}')"),
+    "(SELECT 1 WHERE false)",
 )
-_SHAPES = (
-    "SELECT {cells}",
-    "SELECT {cells} FROM range({rows}) t(age)",
-    "WITH t AS (SELECT {cells}) SELECT * FROM t",
-    "SELECT * FROM (SELECT {cells} UNION ALL SELECT {cells})",
-    "VALUES ({values})",
-    "SELECT {cells}; SELECT 1",
-    "SELECT {cells};;",
-    "CREATE TABLE t AS SELECT {cells}",
-    "COPY (SELECT {cells}) TO 'escaped.csv'",
-    "EXPLAIN SELECT {cells}",
-    "PRAGMA version",
-    "ATTACH 'escaped.db'",
-    "INSTALL httpfs",
-    "SELECT {cells} FROM absent",
-    "SELECT",
-    "",
-    ";",
-    "-- nothing",
-    "FROM range(3) SELECT {cells}",
-    "SELECT {cells} LIMIT 0",
-)
+_SHAPES = """
+SELECT {cells}
+SELECT {cells} FROM range({rows}) t(age)
+WITH t AS (SELECT {cells}) SELECT * FROM t
+SELECT * FROM (SELECT {cells} UNION ALL SELECT {cells})
+VALUES ({values})
+SELECT {cells}; SELECT 1
+SELECT {cells};;
+CREATE TABLE t AS SELECT {cells}
+COPY (SELECT {cells}) TO 'escaped.csv'
+EXPLAIN SELECT {cells}
+PRAGMA version
+ATTACH 'escaped.db'
+INSTALL httpfs
+SELECT {cells} FROM absent
+SELECT
+;
+-- nothing
+FROM range(3) SELECT {cells}
+SELECT {cells} LIMIT 0
+""".strip().split("\n")
 _NAMES = ("age", "sex", "ill", "x0", "x1", '""', '" "', '"age "', '"a,b"', '"é"', "age", "age")
 
 
-def statement(random: Random, values: tuple[str, ...]) -> str:
+def statement(random, values: tuple[str, ...]):
     """Return one statement, of which few are good."""
     names = (
         ["age", "sex", "ill"]
@@ -116,14 +63,14 @@ def statement(random: Random, values: tuple[str, ...]) -> str:
     return text
 
 
-def run_duckdb(random: Random, folder: Path) -> None:
+def run_duckdb(random, folder):
     """Read the result of a statement in DuckDB."""
     read_all(random, Query(statement(random, _VALUES), db="duckdb://"))
 
 
 @functools.cache
-def _databases() -> tuple[bytes, ...]:
-    """Return SQLite files with cells whose types differ, texts that are no texts, and a view without an end."""
+def _databases():
+    """Return SQLite files with cells whose types differ and texts that are no texts."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "x.db"
         connection = sqlite3.connect(path)
@@ -146,25 +93,12 @@ def _databases() -> tuple[bytes, ...]:
 
 
 _SQLITE_VALUES = (
-    "age",
-    "sex",
-    "ill",
-    "NULL",
-    "1",
-    "x'ff'",
-    "CAST(x'ff' AS TEXT)",
-    "1e999",
-    "load_extension('x')",
-    "zeroblob(20)",
-    "abs(-9223372036854775808)",
-    "randomblob(3)",
-    "json('[')",
-    "sum(age)",
-    "char(0)",
+    *words("age sex ill NULL 1 x'ff' 1e999 load_extension('x') zeroblob(20) randomblob(3)"),
+    *("CAST(x'ff' AS TEXT)", "abs(-9223372036854775808)", "json('[')", "sum(age)", "char(0)"),
 )
 
 
-def run_sqlite(random: Random, folder: Path) -> None:
+def run_sqlite(random, folder):
     """Read the result of a statement in a good, an odd or a damaged file."""
     content = random.choice(_databases())
     path = folder / "in.db"
@@ -179,7 +113,3 @@ def run_sqlite(random: Random, folder: Path) -> None:
         )
     place = str(path) if random.random() < 0.95 else str(random.choice(TEXTS)).replace("\0", "")
     read_all(random, Query(sql, db=f"sqlite:///{place}"))
-
-
-DUCKDB = Target(name="sql-duckdb", run=run_duckdb, share=0.1, milliseconds=60)
-SQLITE = Target(name="sql-sqlite", run=run_sqlite, share=2, milliseconds=4)

@@ -1,9 +1,13 @@
-"""Inputs that the fuzzer once found to crash, hang, fill the memory or escape with a foreign error."""
+"""Inputs that once crashed, hung, filled the memory or escaped with a foreign error."""
 
+import hashlib
 import io
+import json
 import sqlite3
 import tracemalloc
 import zipfile
+from contextlib import suppress
+from random import Random
 
 import msgspec
 import numpy as np
@@ -13,20 +17,20 @@ import scipy.sparse
 
 import dpcov
 from dpcov.data.checkpoint import Checkpoint
-from dpcov.data.encode import read_encoded, read_unit_ball
-from dpcov.data.schema.declared import Numeric
 from dpcov.data.schema.schema import Schema
 from dpcov.data.sources import open_source
 from dpcov.data.vault import Key, lock_file, unlock_file
-from dpcov.errors import DataError, LedgerError, NumericError, SchemaError
+from dpcov.errors import DataError, DpcovError, LedgerError, NumericError, ReleaseError, SchemaError
 from dpcov.privacy.ledger.ledger import Ledger
 from dpcov.privacy.ledger.spend import Spend
 from dpcov.published.estimate.curve import nonnegative_minimizer
-from tests.fuzz import tables
-from tests.fuzz.catalog import TARGETS
-from tests.fuzz.engine import one_case, scratch
+from dpcov.published.file import MANIFEST_NAME
+from dpcov.published.release import Release
+from tests.data.reading import read_encoded, read_unit_ball
+from tests.fuzz import commands, tables
+from tests.fuzz.contract import one_case, scratch
 from tests.fuzz.mutate import zipped
-from tests.fuzz.releases import saved
+from tests.fuzz.releases import members, saved, signed
 
 LITTLE = 24 * 2**20
 
@@ -72,9 +76,7 @@ def test_a_schema_file_without_end(tmp_path):
         Schema.from_toml(path)
 
 
-@pytest.mark.parametrize(
-    "header", ["(" * 900, "-" * 9000, "{'descr': (" + "1," * 3000, "'''", "\\", "[" * 9000]
-)
+@pytest.mark.parametrize("header", tables.NO_PYTHON)
 def test_headers_that_are_no_python(refused, header):
     content = tables.npy_magic(header)
     refused("x.npy", content)
@@ -197,7 +199,7 @@ def test_column_names_that_are_no_text(refused):
 
 def test_saved_moments_of_a_stated_size_that_they_do_not_have(tmp_path):
     schema, key, path = (
-        Schema(columns={"x0": Numeric(lower=0, upper=1)}),
+        Schema(columns={"x0": dpcov.Numeric(lower=0, upper=1)}),
         Key(b"k" * 32),
         tmp_path / "x.moments",
     )
@@ -281,22 +283,46 @@ def test_a_fit_without_curves():
     np.testing.assert_array_equal(nonnegative_minimizer(np.zeros((3, 3)), np.ones(3)), np.zeros(3))
 
 
+def test_a_norm_bound_whose_square_overflows_and_a_joint_trace_without_a_number(tmp_path):
+    for change in ("bound", "trace"):
+        parts = dict(members()[2])
+        record = json.loads(parts[MANIFEST_NAME])
+        if change == "bound":
+            record["norm_bound"] = 1e300
+        else:
+            traces = np.load(io.BytesIO(parts["joint_trace.npy"])).astype(float)
+            content = parts["joint_trace.npy"] = saved(traces * np.nan)
+            digest = hashlib.sha256(content).hexdigest()
+            record["members"]["joint_trace"] |= {"sha256": digest, "dtype": "<f8"}
+        parts[MANIFEST_NAME] = json.dumps(record).encode()
+        path = tmp_path / f"{change}.dpcov"
+        path.write_bytes(signed(parts[MANIFEST_NAME], list(parts.items())))
+        with pytest.raises(ReleaseError):
+            Release.load(path).covariance()
+
+
+@pytest.mark.parametrize(("table", "place", "value"), [(2, 713, 8), (0, 371, 9)])
+def test_parquet_of_statistics_that_end_the_process_and_of_a_dictionary_that_is_too_short(
+    tmp_path, table, place, value
+):
+    content = bytearray(tables.good_parquet()[table])
+    content[place] = value
+    (tmp_path / "x.parquet").write_bytes(content)
+    with suppress(DpcovError):
+        list(read_encoded(open_source(tmp_path / "x.parquet"), tables.NAMED, 16))
+
+
 @pytest.mark.parametrize(
-    "case",
+    "words",
     [
-        ("release-forged", 2001, 329),  # a norm bound whose square overflows
-        ("release-forged", 2003, 3060),  # a joint trace without a number
-        ("parquet", 2003, 1571),  # statistics that end the process when they are looked at
-        ("parquet", 2003, 1831),  # places behind the end of a dictionary
-        ("commands", 2003, 120),  # an output whose name is no text
-        ("commands", 2005, 314),  # a dataset whose name is no text
+        ("record", "in.dpcov", "--kind", "checklist", "-o", "in\udcff.csv"),
+        ("ledger", "show", "in.sqlite", "--dataset", "in\udcff.csv"),
     ],
-    ids=str,
 )
-def test_cases_that_the_deep_run_found(case):
-    name, seed, index = case
-    with scratch() as (root, folder):
-        assert one_case(TARGETS[name], seed, index, root, folder).findings == []
+def test_names_that_are_no_text(words, monkeypatch):
+    monkeypatch.setattr(commands, "arguments", lambda random: list(words))
+    with scratch() as folder:
+        assert one_case(commands.run, Random(1), folder, writes=True)[1] == []
 
 
 def test_good_files_are_still_read(tmp_path):

@@ -1,69 +1,84 @@
-"""A seeded short form of the fuzzer, and proof that it sees what it is there to see."""
+"""Hostile input is refused in clean words; and the contract sees what it should.
+
+``FUZZ_DEPTH=1000 python -m pytest tests/fuzz`` tries a thousand times as many cases.
+"""
 
 import os
 import pickle
 import time
+from collections import Counter
 
+import hypothesis.strategies as st
 import pytest
+from hypothesis import HealthCheck, Phase, given, settings
 
 from dpcov.errors import DataError, DpcovError
-from tests.fuzz import engine
-from tests.fuzz.catalog import TARGETS
-from tests.fuzz.engine import Detonator, Tally, Target, fuzz, one_case, scratch
+from tests.fuzz import commands, contract, queries, releases, saved_files, schemas, tables
+from tests.fuzz.contract import Detonator, one_case, scratch
 
-CASES = {
-    **{
-        "schema": 600,
-        "release-bytes": 500,
-        "release-forged": 250,
-        "csv": 300,
-        "parquet": 250,
-        "arrow": 250,
-    },
-    **{
-        "npy": 400,
-        "npz": 250,
-        "sql-duckdb": 12,
-        "sql-sqlite": 80,
-        "moments": 150,
-        "ledger": 120,
-        "commands": 30,
-    },
+DEPTH = int(os.environ.get("FUZZ_DEPTH", "1"))
+TARGETS = {
+    "schema": (schemas.run, 600),
+    "release-bytes": (releases.run_bytes, 500),
+    "release-forged": (releases.run_forged, 250),
+    "csv": (tables.run_csv, 300),
+    "parquet": (tables.run_parquet, 250),
+    "arrow": (tables.run_arrow, 250),
+    "npy": (tables.run_npy, 400),
+    "npz": (tables.run_npz, 250),
+    "sql-duckdb": (queries.run_duckdb, 12),
+    "sql-sqlite": (queries.run_sqlite, 80),
+    "moments": (saved_files.run_moments, 150),
+    "ledger": (saved_files.run_ledger, 120),
+    "commands": (commands.run, 30),
 }
 
 
+@pytest.mark.timeout(300 * DEPTH)
 @pytest.mark.parametrize("name", TARGETS)
 def test_every_case_succeeds_or_is_refused_in_clean_words(name):
-    total = Tally()
-    for _, tally in fuzz(TARGETS[name], seed=0, indices=range(CASES[name])):
-        total.add(tally)
-    assert total.findings == []
-    assert total.cases == CASES[name]
+    run, cases = TARGETS[name]
+    outcomes = Counter()
+
+    @settings(
+        max_examples=cases * DEPTH,
+        phases=(Phase.generate,),  # a seed does not shrink
+        suppress_health_check=list(HealthCheck),
+        deadline=None,
+    )
+    @given(st.randoms(use_true_random=True))
+    def obeys(random):
+        outcome, wrong = one_case(run, random, folder, writes=name == "commands")
+        outcomes[outcome] += 1
+        assert wrong == []
+
+    with scratch() as folder:
+        obeys()
     # Inputs that are all refused at the door would test nothing behind it.
-    assert total.outcomes["success"] > 0
+    assert outcomes["success"] > 0
 
 
 def planted(run, **options):
-    with scratch() as (root, folder):
-        target = Target(name="planted", run=run, **options)
-        return [finding.what for finding in one_case(target, 0, 0, root, folder).findings]
+    with scratch() as folder:
+        return one_case(lambda random, folder: run(folder), None, folder, **options)[1]
+
+
+def raising(error):
+    def run(folder):
+        raise error
+
+    return run
 
 
 def test_a_clean_refusal_is_no_finding():
-    def run(random, folder):
-        raise DataError("This cannot be read. Write it again.")
-
-    assert planted(run) == []
+    assert planted(raising(DataError("This cannot be read. Write it again."))) == []
 
 
 @pytest.mark.parametrize(
     "error", [ValueError("x"), RecursionError(), MemoryError(), AssertionError(), SystemExit(1)]
 )
 def test_a_foreign_error_is_found(error):
-    def run(random, folder):
-        raise error
-
-    assert type(error).__name__ in planted(run)[0]
+    assert type(error).__name__ in planted(raising(error))[0]
 
 
 @pytest.mark.parametrize(
@@ -77,32 +92,24 @@ def test_a_foreign_error_is_found(error):
     ],
 )
 def test_a_message_that_is_not_clean_is_found(text, what):
-    def run(random, folder):
-        raise DpcovError(text)
-
-    assert what in planted(run)[0]
+    assert what in planted(raising(DpcovError(text)))[0]
 
 
 def test_a_file_left_behind_is_found():
-    def run(random, folder):
+    def run(folder):
         (folder / "half.part").write_text("x")
         (folder / "in.csv").write_text("x")
 
     assert planted(run) == ["left work/half.part"]
     assert planted(run, writes=True) == []
-
-
-def test_a_file_outside_is_found_even_where_files_may_be_written():
-    def run(random, folder):
-        (folder / ".." / "escaped").write_text("x")
-
-    assert planted(run, writes=True) == ["left escaped"]
+    outside = planted(lambda folder: (folder / ".." / "escaped").write_text("x"), writes=True)
+    assert outside == ["left escaped"]
 
 
 def test_a_hanging_case_is_found(monkeypatch):
-    monkeypatch.setattr(engine, "CASE_SECONDS", 0.1)
+    monkeypatch.setattr(contract, "CASE_SECONDS", 0.1)
 
-    def run(random, folder):
+    def run(folder):
         end = time.monotonic() + 20
         while time.monotonic() < end:
             pass
@@ -111,23 +118,13 @@ def test_a_hanging_case_is_found(monkeypatch):
 
 
 def test_much_memory_is_found(monkeypatch):
-    monkeypatch.setattr(engine, "CASE_BYTES", 2**24)
-
-    def run(random, folder):
-        # Beyond the peak of everything before in this process.
-        os.urandom(2**20) * ((engine._peak() >> 20) + 64)
-
-    assert "MiB" in planted(run)[0]
+    monkeypatch.setattr(contract, "CASE_BYTES", 2**24)
+    # Beyond the peak of everything before in this process.
+    size = (contract.peak_bytes() >> 20) + 64
+    assert "MiB" in planted(lambda folder: os.urandom(2**20) * size)[0]
 
 
 def test_an_execution_is_found():
-    def run(random, folder):
-        pickle.loads(pickle.dumps(Detonator()))
-
-    assert planted(run) == ["executed what it read"]
-
-
-def test_a_case_is_a_function_of_its_three_words():
-    first, second = (engine.case_random("csv", 3, 8).random() for _ in range(2))
-    assert first == second
-    assert first != engine.case_random("csv", 3, 9).random()
+    assert planted(lambda folder: pickle.loads(pickle.dumps(Detonator()))) == [
+        "executed what it read"
+    ]

@@ -1,7 +1,7 @@
-"""A real PostgreSQL server for tests: the one that DPCOV_TEST_POSTGRES names, or a throw-away one on loopback.
+"""A PostgreSQL server for tests: the one that DPCOV_TEST_POSTGRES names, or one for the time being.
 
-Contract: a server started here listens on loopback only, asks for a random password, and is gone after the
-tests; its folder too.  Every test that asks for ``postgres_database`` gets an empty database of its own.
+Contract: a server started here listens on loopback only, asks for a random password, and is gone
+after the tests, with its folder.  Every test gets an empty ``postgres_database`` of its own.
 """
 
 import contextlib
@@ -27,7 +27,7 @@ _ROLE = "custodian"
 
 
 class Server:
-    """A PostgreSQL server in a folder of its own; ``durable`` servers survive the killing of their processes."""
+    """A server in a folder of its own; ``durable`` ones survive the killing of their processes."""
 
     def __init__(self, *, durable: bool = False) -> None:
         self._folder = Path(tempfile.mkdtemp(prefix="dpcov-postgres-"))
@@ -97,7 +97,7 @@ class Server:
     def kill(self) -> None:
         """End every process of the server at once, as a failing machine does."""
         assert self._process is not None
-        # Its workers are children of the postmaster and notice its death; crash recovery then starts from the log.
+        # Its workers notice the death of the postmaster; crash recovery then starts from the log.
         os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
         for worker in _processes_of(self._folder / "data"):
@@ -127,7 +127,7 @@ def _processes_of(data: Path) -> list[int]:
 
 
 def _free_port() -> int:
-    """A port that nobody takes before the server does: none that the system hands out, and another in each process."""
+    """A port that nobody takes before the server does: another one in each process."""
     for attempt in range(100):
         port = 10_000 + (101 * os.getpid() + attempt) % 20_000
         with socket.socket() as probe, contextlib.suppress(OSError):

@@ -1,8 +1,8 @@
-"""What one cell means: a number, a text, or nothing.
+"""Say what one cell means: a number, a text, or nothing.
 
-Contract: the only place where cells are given a meaning, one at a time.  A cell's number and text follow from
-that cell alone, never from its neighbors, the block or the file, because the proof of every mechanism lets
-one row change the encoding of one row only.  No cell appears in a message.
+Contract: the only place where cells are given a meaning, one at a time.  A cell's number and text
+follow from that cell alone, never from its neighbors, the block or the file, because the proof of
+every mechanism lets one row change the encoding of one row only.  No cell appears in a message.
 """
 
 import math
@@ -17,37 +17,31 @@ import pyarrow as pa
 
 from dpcov.errors import DataError
 
+# Texts that mean a missing value, unless the schema lists them as a category.
 MISSING_WORDS = (
     *("", "?", ".", "NA", "N/A", "n/a", "#N/A", "<NA>", "NaN", "nan", "-nan", "-NaN"),
     *("null", "Null", "NULL", "None", "none", "NaT"),
 )
-"""Texts that mean a missing value, unless the schema lists them as a category."""
 
+# Whole numbers with a fraction of zeros.
 _WHOLE = re.compile(r"(-?\d+)\.0+")
 _TRUTH = {
     **dict.fromkeys(("true", "t", "yes", "y"), 1.0),
     **dict.fromkeys(("false", "f", "no", "n"), 0.0),
 }
+# Digits up to which a decimal is written out.
 _LONGEST_DECIMAL = 1000
-"""Digits up to which a decimal is written out."""
-
 _NO_NUMBER = "that is not a number; declare it categorical, or correct it"
 _NO_TRUTH_VALUE = "that is neither true nor false; declare it categorical, or correct it"
 
 
 def number_of(cell: object, name: str) -> float:
-    """Return the nearest float64; NaN for a missing value.
-
-    Raises
-    ------
-    DataError
-        If the cell is neither a number, a truth value, nor the text of a number.
-    """
+    """Return the nearest float64; NaN for a missing value; other cells raise a `DataError`."""
     return _number(cell, name, _NO_NUMBER)
 
 
 def truth_value_of(cell: object, name: str) -> float:
-    """Return 1 for true and 0 for false, also in words; a number stays as it is; NaN for a missing value."""
+    """Return 1 for true and 0 for false, also in words; otherwise what `number_of` does."""
     word = cell.strip().lower() if isinstance(cell, str) else None
     return _TRUTH[word] if word in _TRUTH else _number(cell, name, _NO_TRUTH_VALUE)
 
@@ -55,12 +49,8 @@ def truth_value_of(cell: object, name: str) -> float:
 def text_of(cell: object, name: str) -> str | None:
     """Return the text by which a category is compared; None for a missing value.
 
-    A whole number is written without a fraction, whatever type it has, and a decimal with the places it has itself.
-
-    Raises
-    ------
-    DataError
-        If the cell is neither a number, a truth value, a text, nor a date or time.
+    A whole number is written without a fraction, whatever type it has, and a decimal with the
+    places it has itself.  Other cells than numbers, texts, dates and times raise a `DataError`.
     """
     cell = _plain(cell)
     if cell is None or isinstance(cell, str):
@@ -74,9 +64,8 @@ def text_of(cell: object, name: str) -> str | None:
         return format(cell, "f") if written_out else str(cell)
     if isinstance(cell, bytes):
         return cell.decode("utf-8", errors="replace")
-    raise DataError(
-        f"Column '{name}' holds something that is neither a number nor a text; declare it ignored."
-    )
+    what = "something that is neither a number nor a text"
+    raise DataError(f"Column '{name}' holds {what}; declare it ignored.")
 
 
 def spellings(cell: object, name: str) -> tuple[str, ...]:
@@ -106,13 +95,12 @@ def number_column(cells: Iterable[object], name: str) -> pa.Array:
 
 def text_column(cells: Iterable[object], name: str) -> pa.Array:
     """Return cells of any types as a column of texts; missing values are null."""
-    return pa.array(
-        [cell if type(cell) is str else text_of(cell, name) for cell in cells], pa.string()
-    )
+    texts = [cell if type(cell) is str else text_of(cell, name) for cell in cells]
+    return pa.array(texts, pa.string())
 
 
 def _plain(cell: Any) -> object:
-    """Return a cell as an object of Python's own types, None if it is missing."""
+    # Return a cell as an object of Python's own types, None if it is missing.
     if type(cell) is int or type(cell) is str:
         return cell
     if isinstance(cell, np.generic) and not isinstance(cell, np.datetime64 | np.timedelta64):

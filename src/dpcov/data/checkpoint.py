@@ -1,7 +1,7 @@
-"""Moments that outlive a process: saved under a key, resumed, and merged with those of other files and sites.
+"""Save moments under a key, resume them, and merge them with those of other files and sites.
 
-Contract: what is saved is encrypted and has a length that depends on public numbers only; every part of a
-table is counted once; moments of different schemas are never added.  **Sensitive** throughout.
+Contract: what is saved is encrypted and has a length that depends on public numbers only; every
+part of a table is counted once; moments of different schemas are never added.
 """
 
 import os
@@ -21,11 +21,12 @@ from dpcov.data.schema.schema import Schema
 from dpcov.data.vault import Key, lock_file, unlock_file
 from dpcov.errors import DataError, UsageError
 
+# The heading is decoded as a whole.
 _MAX_PARTS = 100_000
 
 
 class _Heading(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What stands before the numbers, encrypted like them; padded, because row counts vary in length."""
+    """What stands before the numbers, encrypted like them."""
 
     schema_toml: str
     by: str | None
@@ -38,17 +39,10 @@ class _Heading(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 @dataclass(frozen=True, kw_only=True)
 class Checkpoint:
-    """Moments of one or several parts of a table, and where they came from.
+    """**Sensitive** moments of one or several parts of a table, and where they came from.
 
-    Parameters
-    ----------
-    moments : Moments
-    schema_toml : str
-        The schema as declared.
-    by : str or None
-        The grouping column.
-    parts : mapping of str to str
-        Random number of every part that was counted, to the custodian's name for it.
+    `schema_toml` is the schema as declared, `by` the grouping column; `parts` maps the random
+    number of every part that was counted to the custodian's name for it.
     """
 
     moments: Moments
@@ -62,50 +56,36 @@ class Checkpoint:
     @classmethod
     def of_part(cls, moments: Moments, schema_toml: str, by: str | None, name: str) -> "Checkpoint":
         """Make a checkpoint of one part."""
-        return cls(
-            moments=moments, schema_toml=schema_toml, by=by, parts={os.urandom(16).hex(): name}
-        )
+        # A random number tells parts apart where the custodian's names repeat.
+        part = {os.urandom(16).hex(): name}
+        return cls(moments=moments, schema_toml=schema_toml, by=by, parts=part)
 
     def holds(self, name: str) -> bool:
         """Whether a part of this name has been counted."""
         return name in self.parts.values()
 
     def merge(self, other: "Checkpoint") -> "Checkpoint":
-        """Add another checkpoint's rows; neither of the two is changed.
-
-        Raises
-        ------
-        DataError
-            Different schemas, groups or ways of gathering, or a part that both have counted.
-        """
+        """Add the rows of a checkpoint of the same schema and groups; changes neither."""
         if (self.schema_toml, self.by) != (other.schema_toml, other.by):
-            raise DataError(
-                "These moments were gathered with different schemas or groups, so they cannot be added."
-            )
+            raise DataError("These moments have different schemas or groups; they cannot be added.")
         if set(self.parts) & set(other.parts):
             raise DataError(
-                "A part is in both files; adding them would count its rows twice. Leave one file out."
+                "A part is in both files, so its rows would count twice. Leave one file out."
             )
         if len(self.parts) + len(other.parts) > _MAX_PARTS:
             raise DataError(f"A checkpoint holds at most {_MAX_PARTS} parts. Gather larger ones.")
-        total = Moments(
-            self.moments.n_features, self.moments.spec, norm_bound=self.moments.norm_bound
-        )
-        total.merge(self.moments)
+        mine = self.moments
+        total = Moments(mine.n_features, mine.spec, norm_bound=mine.norm_bound)
+        total.merge(mine)
         total.merge(other.moments)
         return replace(self, moments=total, parts={**self.parts, **other.parts})
 
     def take(self, encoding: Encoding, question: MomentsQuestion | HistogramQuestion) -> Moments:
-        """Return the moments if they are what a release asks for.
-
-        Raises
-        ------
-        UsageError
-            They were gathered with another schema, or for another mechanism.
-        """
+        """Return the moments if they are what a release asks for; refuse others."""
         if not isinstance(encoding, TableEncoding) or _facts(encoding) != _facts(self._encoding()):
             raise UsageError(
-                "These moments were gathered with another schema or other groups. Use those they were gathered with."
+                "These moments were gathered with another schema or other groups. "
+                "Use those they were gathered with."
             )
         answer: Moments = Ask.saved(self.moments)(question)  # type: ignore[assignment]
         return answer
@@ -142,21 +122,17 @@ class Checkpoint:
             parts=self.parts,
         )
         text = msgspec.json.encode(heading)
-        room = _heading_room(text, heading)
-        return (
-            len(text).to_bytes(8, "little")
-            + text.ljust(room)
-            + b"".join(_packed(sum_) for sum_ in _sums(moments))
-        )
+        padded = text.ljust(_heading_room(text, heading))
+        return b"".join((len(text).to_bytes(8, "little"), padded, *map(_packed, _sums(moments))))
 
 
 def _facts(encoding: TableEncoding) -> tuple[str, str | None]:
-    """What decides how a row is encoded, and into which group it falls."""
+    # What decides how a row is encoded, and into which group it falls.
     return encoding.schema.dumps(), None if encoding.grouping is None else encoding.grouping.column
 
 
 def _heading_room(text: bytes, heading: _Heading) -> int:
-    """Length of the padded heading: the row counts as if each had 20 digits."""
+    # Padded as if each row count had 20 digits: their lengths would tell of the rows.
     return len(text) + sum(20 - len(str(count)) for count in heading.n_rows)
 
 
@@ -174,30 +150,25 @@ def _from_bytes(content: bytes) -> Checkpoint:
     for stratum, count in zip(moments.strata, heading.n_rows, strict=True):
         stratum.n_rows = count
     for place, total in enumerate(_sums(moments)):
-        _unpack(
-            total, content[start + place * step : start + (place + 1) * step], heading.n_features
-        )
+        words = content[start + place * step : start + (place + 1) * step]
+        high, low = np.split(np.frombuffer(words, dtype="<i8"), 2)
+        total.add_words(_symmetric(high, heading.n_features), _symmetric(low, heading.n_features))
     return Checkpoint(
         moments=moments, schema_toml=heading.schema_toml, by=heading.by, parts=heading.parts
     )
 
 
 def _sums(moments: Moments) -> list[ExactSum]:
-    """All sums of all strata in a fixed order."""
+    # All sums of all strata in a fixed order.
     pairs = ((stratum.sscp, stratum.normalized) for stratum in moments.strata)
     return [total for pair in pairs for total in pair if total is not None]
 
 
 def _packed(total: ExactSum) -> bytes:
-    """Upper triangle in two words, whether the second is needed or not."""
+    # Upper triangle in two words, whether the second is needed or not.
     high, low = total.words()
     upper = np.triu_indices(len(high))
     return np.concatenate([high[upper], low[upper]]).astype("<i8").tobytes()
-
-
-def _unpack(total: ExactSum, content: bytes, dimension: int) -> None:
-    high, low = np.split(np.frombuffer(content, dtype="<i8"), 2)
-    total.add_words(_symmetric(high, dimension), _symmetric(low, dimension))
 
 
 def _symmetric(upper: np.ndarray, dimension: int) -> np.ndarray:

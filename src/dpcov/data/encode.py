@@ -1,14 +1,11 @@
-"""Rows of a table as vectors in the unit ball, by a public schema.
+"""Encode rows of a table as vectors in the unit ball, by a public schema.
 
-Contract: every encoded row has l2 norm at most 1 up to float rounding, whatever the cell holds (NaN,
-infinity, unknown categories), and depends on its own row alone.  Knows nothing of moments or noise.
-
-With R the norm bound, a number x with bounds [a, b] becomes u / R, u = (x - (a + b)/2) / ((b - a)/2) clipped to
-[-1, 1]; a category, the intercept and an indicator of missingness become 1 / R or 0.
+Contract: every encoded row has l2 norm at most 1 up to float rounding, whatever the cell holds
+(NaN, infinity, unknown categories), and depends on its own row alone.
 """
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,9 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcov.data import values
+from dpcov.data.library import NUMPY, Array, Library, ordered_norms
 from dpcov.data.schema.declared import Boolean, Categorical
 from dpcov.data.schema.schema import Schema
-from dpcov.data.sources import Block, Progress, Reading, Source
+from dpcov.data.sources import Block, Reading
 from dpcov.errors import DataError, UsageError
 from dpcov.published.columns import EncodedColumn
 
@@ -26,47 +24,34 @@ FloatMatrix = NDArray[np.float64]
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Number:
-    """Where and how a numeric or boolean column is written."""
+class _Feature:
+    """Where a column is written, and the column that says that it is missing."""
 
     name: str
     place: int
     indicator: int | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Number(_Feature):
     center: float
     scale: float
     read: Callable[[values.Column, str], NDArray[Any]]
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Category:
-    """Where and how a categorical column is written."""
-
-    name: str
-    place: int
-    indicator: int | None
+class _Category(_Feature):
     code_of: dict[str, int]
 
 
 class Encoder:
-    """Encode blocks of rows as a complete schema says.
-
-    Parameters
-    ----------
-    schema : Schema
-        Must be complete.
-
-    Attributes
-    ----------
-    columns : tuple of EncodedColumn
-        The columns of the encoded rows; the intercept, if any, is the first.
-    norm_bound : float
-        What every row is divided by.
-    """
+    """Encode blocks of rows as a complete schema says; an intercept is the first column."""
 
     def __init__(self, schema: Schema) -> None:
         self.columns: tuple[EncodedColumn, ...] = schema.encoded_columns
         self.norm_bound: float = schema.norm_bound_or_worst_case
         self._unit = 1.0 / self.norm_bound
+        # Below the worst case a row can be longer than the bound.
         self._must_shorten = self.norm_bound < schema.worst_case_norm
         self._intercept = schema.intercept
         self._weights = schema.weights
@@ -77,34 +62,24 @@ class Encoder:
     @property
     def wanted(self) -> dict[str, Reading]:
         """The columns to read from a source, and how."""
-        wanted: dict[str, Reading] = {}
-        for number in self._numbers:
-            wanted[number.name] = "number" if number.read is values.numbers else "text"
-        wanted.update(dict.fromkeys((category.name for category in self._categories), "text"))
-        if self._weights is not None:
-            wanted[self._weights.column] = "number"
-        return wanted
+        wanted: dict[str, Reading] = {
+            number.name: "number" if number.read is values.numbers else "text"
+            for number in self._numbers
+        }
+        wanted |= {category.name: "text" for category in self._categories}
+        return wanted if self._weights is None else {**wanted, self._weights.column: "number"}
 
     def encode(self, block: Block) -> FloatMatrix:
-        """Encode a block.
-
-        Parameters
-        ----------
-        block : pyarrow.RecordBatch or ndarray of shape (n_rows, n_columns)
-            The columns of a matrix are called ``x0``, ``x1``, ...
-
-        Returns
-        -------
-        ndarray of shape (n_rows, n_encoded_columns), float64, Fortran-contiguous
-            Rows of norm at most 1, without NaN.  Column by column, as the table is stored: the product that
-            follows takes either order, and transposing would cost as much as everything else here.
-        """
+        """Encode a block as (n, d) float64, Fortran-contiguous: rows of norm at most 1."""
+        # Column by column, as the table is stored: the product that follows takes either order.
         encoded = np.zeros((len(self.columns), len(block))).T
         if self._intercept:
             encoded[:, 0] = self._unit
-        self._write_numbers(block, encoded)
+        with np.errstate(over="ignore", invalid="ignore"):
+            for number in self._numbers:
+                self._write_number(number, block, encoded)
         for category in self._categories:
-            self._write_category(category, _column(block, category.name), encoded)
+            self._write_category(category, block, encoded)
         if self._weights is not None and self._weights.upper is not None:
             encoded *= _root_weights(block, self._weights.column, self._weights.upper)[:, None]
         if self._must_shorten:
@@ -122,7 +97,7 @@ class Encoder:
         with np.errstate(over="ignore", invalid="ignore"):
             found = [self._scaled(number, block) for number in self._numbers]
         for category in self._categories:
-            column = _column(block, category.name)
+            column = values.column_of(block, category.name)
             codes = values.category_codes(column, category.name, category.code_of)
             found.append(np.where(codes >= 0, codes.astype(np.float64), np.nan))
         return found
@@ -135,45 +110,35 @@ class Encoder:
         )
 
     def _scaled(self, number: _Number, block: Block) -> FloatMatrix:
-        column = number.read(_column(block, number.name), number.name)
+        column = number.read(values.column_of(block, number.name), number.name)
         scaled = np.subtract(column, number.center, dtype=np.float64)
         np.multiply(scaled, number.scale * self.norm_bound, out=scaled)
         clipped: FloatMatrix = np.clip(scaled, -1.0, 1.0, out=scaled)
         return clipped
 
     def _plan(self, schema: Schema) -> None:
+        # With R the norm bound, a number x with bounds [a, b] becomes u / R, where
+        # u = (x - (a + b)/2) / ((b - a)/2) is clipped to [-1, 1]; a category, the intercept and
+        # an indicator of missingness become 1 / R or 0.
         place = int(schema.intercept)
         for name, declared in schema.features.items():
             width = len(declared.categories) if isinstance(declared, Categorical) else 1
             indicator = place + width if schema.missing_of(name) == "indicator" else None
+            where: dict[str, Any] = {"name": name, "place": place, "indicator": indicator}
             if isinstance(declared, Categorical):
                 code_of = values.codes_of_labels(declared.categories)
-                category = _Category(name=name, place=place, indicator=indicator, code_of=code_of)
-                self._categories.append(category)
+                self._categories.append(_Category(**where, code_of=code_of))
             else:
                 column = self.columns[place]
                 read = values.truth_values if isinstance(declared, Boolean) else values.numbers
                 scale = self._unit / column.half_range
-                number = _Number(
-                    name=name,
-                    place=place,
-                    indicator=indicator,
-                    center=column.center,
-                    scale=scale,
-                    read=read,
-                )
-                self._numbers.append(number)
+                self._numbers.append(_Number(**where, center=column.center, scale=scale, read=read))
             place += width + (indicator is not None)
 
-    def _write_numbers(self, block: Block, encoded: FloatMatrix) -> None:
-        with np.errstate(over="ignore", invalid="ignore"):
-            for number in self._numbers:
-                column = number.read(_column(block, number.name), number.name)
-                self._write_number(number, column, encoded)
-
-    def _write_number(self, number: _Number, column: NDArray[Any], encoded: FloatMatrix) -> None:
+    def _write_number(self, number: _Number, block: Block, encoded: FloatMatrix) -> None:
+        column = number.read(values.column_of(block, number.name), number.name)
         scaled = encoded[:, number.place]
-        # In float64 whatever type the column has: a cell's number does not depend on how it was stored.
+        # In float64 always: a cell's number does not depend on the type its column is stored in.
         np.subtract(column, number.center, out=scaled, dtype=np.float64)
         np.multiply(scaled, number.scale, out=scaled)
         np.clip(scaled, -self._unit, self._unit, out=scaled)
@@ -184,9 +149,8 @@ class Encoder:
             if number.indicator is not None:
                 encoded[missing, number.indicator] = self._unit
 
-    def _write_category(
-        self, category: _Category, column: values.Column, encoded: FloatMatrix
-    ) -> None:
+    def _write_category(self, category: _Category, block: Block, encoded: FloatMatrix) -> None:
+        column = values.column_of(block, category.name)
         codes = values.category_codes(column, category.name, category.code_of)
         known = np.flatnonzero(codes >= 0)
         encoded[known, category.place + codes[known]] = self._unit
@@ -194,69 +158,31 @@ class Encoder:
             encoded[codes == values.MISSING, category.indicator] = self._unit
 
 
-def encode_array(block: FloatMatrix, norm_bound: float) -> FloatMatrix:
-    """Divide rows by a norm bound; scale those that are longer down to norm 1.
+@np.errstate(over="ignore", invalid="ignore")
+def encode_array(block: Array, norm_bound: float, on: Library = NUMPY) -> Array:
+    """Divide (n, d) finite rows by a positive norm bound; scale longer ones down to norm 1.
 
-    Parameters
-    ----------
-    block : ndarray of shape (n_rows, n_features)
-        Finite numbers of any size.
-    norm_bound : float
-        A public bound, positive.
-
-    Raises
-    ------
-    DataError
-        If there is NaN or infinity.
+    The block is where the library ``on`` has it.  NaN or infinity raises a `DataError`.
     """
     if not 0 < norm_bound < math.inf:
         raise UsageError("norm_bound must be a positive number.")
-    with np.errstate(over="ignore", invalid="ignore"):
-        encoded = np.ascontiguousarray(block, dtype=np.float64) / norm_bound
-        energies = np.einsum("ij,ij->i", encoded, encoded)
-        # Which way a sum near 1 is rounded depends on the processor; the lattice must not.
-        close = np.flatnonzero(np.abs(energies - 1.0) < 1e-9)
-        energies[close] = _energies(encoded[close])
+    xp, raw = on.module, on.cast(block, "float64")
+    encoded = raw / on.number(norm_bound)
+    energies = on.norms(encoded)
+    # Which way a sum near 1 is rounded depends on the processor; the lattice must not.
+    close = xp.where(xp.abs(energies - 1.0) < 1e-9)[0]
+    if len(close):
+        energies[close] = ordered_norms(encoded[close])
     # NaN, infinity and overflow all fail this comparison.
-    long = np.flatnonzero(~(energies <= 1.0))
-    if long.size:
-        rows = np.asarray(block[long], dtype=np.float64)
-        if not np.isfinite(rows).all():
-            raise DataError(
-                "The data holds NaN or infinity. Fill in or leave out missing values first."
-            )
-        # A long row keeps its direction only, so that dividing by the largest entry first avoids overflow.
-        rows = rows / np.abs(rows).max(axis=1, keepdims=True)
-        encoded[long] = rows / np.sqrt(_energies(rows))[:, None]
+    long = xp.where(~(energies <= 1.0))[0]
+    if len(long):
+        rows = raw[long]
+        if not bool(xp.isfinite(rows).all()):
+            raise DataError("The data holds NaN or infinity. Fill in missing values first.")
+        # Only the direction stays, so dividing by the largest entry first avoids overflow.
+        rows = rows / xp.amax(xp.abs(rows), axis=1)[:, None]
+        encoded[long] = rows / xp.sqrt(ordered_norms(rows))[:, None]
     return encoded
-
-
-def read_encoded(
-    source: Source, schema: Schema, block_rows: int, progress: Progress | None = None
-) -> Iterator[FloatMatrix]:
-    """Read a source and encode it block by block.
-
-    Parameters
-    ----------
-    source : Source
-    schema : Schema
-        Must be complete.
-    block_rows : int
-        The largest number of rows of a block.
-    progress : callable, optional
-        Called with the number of bytes read so far.
-    """
-    encoder = Encoder(schema)
-    for block in source.blocks(block_rows, wanted=encoder.wanted, progress=progress):
-        yield encoder.encode(block)
-
-
-def read_unit_ball(
-    source: Source, norm_bound: float, block_rows: int, progress: Progress | None = None
-) -> Iterator[FloatMatrix]:
-    """Read a source of numbers only and encode it by `encode_array`, without a schema."""
-    for block in source.blocks(block_rows, progress=progress):
-        yield encode_array(as_matrix(block), norm_bound)
 
 
 def as_matrix(block: Block) -> FloatMatrix:
@@ -267,23 +193,8 @@ def as_matrix(block: Block) -> FloatMatrix:
     return np.column_stack(columns).astype(np.float64, copy=False)
 
 
-def _energies(rows: FloatMatrix) -> FloatMatrix:
-    """Squared norms, added entry by entry in an order of their own: equal to the bit on every processor."""
-    squares = rows * rows
-    width = squares.shape[1]
-    while width > 1:
-        half = (width + 1) // 2
-        squares[:, : width - half] += squares[:, half:width]
-        width = half
-    return squares[:, 0]
-
-
-def _column(block: Block, name: str) -> values.Column:
-    return block[:, int(name[1:])] if isinstance(block, np.ndarray) else block.column(name)
-
-
 def _shorten(encoded: FloatMatrix) -> None:
-    """Scale rows longer than 1 down to norm 1, in place."""
+    # Scale rows longer than 1 down to norm 1, in place.
     # Column after column, so that a row's norm does not depend on the rows it is read with.
     energies = np.zeros(len(encoded))
     for column in encoded.T:
@@ -293,6 +204,6 @@ def _shorten(encoded: FloatMatrix) -> None:
 
 
 def _root_weights(block: Block, name: str, upper: float) -> FloatMatrix:
-    """Return sqrt(w / upper) in [0, 1]; a missing or negative weight counts as 0."""
-    weights = values.numbers(_column(block, name), name).astype(np.float64)
+    # sqrt(w / upper) in [0, 1], so that no row gets longer; a missing or negative weight is 0.
+    weights = values.numbers(values.column_of(block, name), name).astype(np.float64)
     return np.sqrt(np.clip(np.nan_to_num(weights), 0.0, upper) / upper)

@@ -1,9 +1,9 @@
-"""Sums of integer matrices that are exact for any number of terms.
+"""Add up integer matrices exactly, for any number of terms.
 
-Contract: the value never depends on the order, the chunking, the threads or the tree in which terms were
-added.  One int64 word holds the sum until it could overflow; then a second word takes the carry.  A large
-matrix is kept as panels of rows from the diagonal on: half the memory, and a product is made one panel at a
-time.  Knows nothing of rows.
+Contract: the value never depends on the order, the chunking, the threads or the tree in which terms
+were added.  One int64 word holds the sum until it could overflow; then a second word takes the
+carry.  A large matrix is kept as panels of rows from the diagonal on: half the memory, and a
+product is made one panel at a time.
 """
 
 import threading
@@ -22,8 +22,8 @@ _WORD = 32
 _MASK = np.int64(2**_WORD - 1)
 
 _PANEL_ROWS = 512
+# Matrices up to this dimension are one panel: one symmetric product is the fastest.
 _WHOLE = 1024
-"""Matrices up to this dimension are one panel: one symmetric product is the fastest."""
 
 
 class _Words:
@@ -56,9 +56,10 @@ class _Words:
         self.add(other._low, other._bound)
 
     def _carry(self) -> None:
-        """Move everything above the low word into the high word."""
+        # Move everything above the low word into the high word.
         carried = self._low >> _WORD
         self._high = carried if self._high is None else self._high + carried
+        # The shift rounds down, so that the low word is never negative.
         self._low &= _MASK
         self._bound = 2**_WORD
 
@@ -92,15 +93,7 @@ class _Words:
 class ExactSum:
     """A symmetric integer matrix that grows by exact additions; several threads may add to it.
 
-    Parameters
-    ----------
-    dimension : int
-        Number of rows and columns.
-
-    Attributes
-    ----------
-    lock : threading.Lock
-        Held while the sum changes; not part of the state that is pickled.
+    `lock` is held while the sum changes, and is not part of the state that is pickled.
     """
 
     __slots__ = ("_dimension", "_panels", "lock")
@@ -114,6 +107,7 @@ class ExactSum:
         return f"ExactSum(dimension={self._dimension}, <sensitive>)"
 
     def __getstate__(self) -> tuple[int, list[Any] | None]:
+        # Without the lock, which cannot be pickled.
         panels = self._panels
         return self._dimension, None if panels is None else [
             (p._low, p._high, p._bound) for p in panels
@@ -128,26 +122,23 @@ class ExactSum:
                 panel._low, panel._high, panel._bound = low, high, bound
 
     def add(self, term: NDArray[np.float64] | IntegerMatrix, bound: int) -> None:
-        """Add an integer-valued symmetric matrix whose entries are at most ``bound`` < 2**62 in absolute value."""
+        """Add an integer-valued symmetric matrix, entries at most ``bound`` < 2**62 in absolute."""
         _check_bound(bound)
         with self.lock:
             for panel, (start, stop) in zip(self._filled(), _panels(self._dimension), strict=True):
                 panel.add(term[start:stop, start:], bound)
 
     def add_gram(self, block: NDArray[np.float64], bound: int) -> None:
-        """Add ``block.T @ block``; all its entries' partial sums are at most ``bound`` <= 2**53.
-
-        Products are made outside the lock and one panel at a time: a thread takes ``_PANEL_ROWS`` rows of the matrix
-        of memory beside the sum.
-        """
+        """Add ``block.T @ block``; all its entries' partial sums are at most ``bound`` <= 2**53."""
         _check_bound(bound)
+        # Outside the lock and one panel at a time, which bounds the memory of a thread.
         for index, (start, stop) in enumerate(_panels(self._dimension)):
             product = _panel_product(block, start, stop).astype(np.int64)
             with self.lock:
                 self._filled()[index].add(product, bound)
 
     def add_words(self, high: IntegerMatrix, low: IntegerMatrix) -> None:
-        """Add a symmetric matrix ``high * 2**32 + low`` with ``0 <= low < 2**32``, as `words` returns it."""
+        """Add a symmetric matrix as `words` returns it."""
         with self.lock:
             for panel, (start, stop) in zip(self._filled(), _panels(self._dimension), strict=True):
                 panel.add_high(high[start:stop, start:])
@@ -162,12 +153,12 @@ class ExactSum:
                 mine.merge(theirs)
 
     def _filled(self) -> list[_Words]:
-        """Return the panels to add to; until then a sum takes no memory."""
+        # Return the panels to add to; until then a sum takes no memory.
         self._panels = self._shown()
         return self._panels
 
     def _shown(self) -> list[_Words]:
-        """Return the panels to read."""
+        # Return the panels to read.
         n = self._dimension
         return self._panels or [_Words((stop - start, n - start)) for start, stop in _panels(n)]
 
@@ -176,22 +167,23 @@ class ExactSum:
         return sum(panel.diagonal() for panel in self._panels or ())
 
     def words(self) -> tuple[IntegerMatrix, IntegerMatrix]:
-        """Return ``(high, low)``, both (d, d), of the sum ``high * 2**32 + low`` with ``0 <= low < 2**32``."""
+        """Return (d, d) ``(high, low)`` of the sum ``high * 2**32 + low``, ``0 <= low < 2**32``."""
         high, low = zip(*(panel.split() for panel in self._shown()), strict=True)
         return self._assembled(high), self._assembled(low)
 
     def plus(self, noise: IntegerMatrix, *, room_for: int = 0) -> tuple[IntegerMatrix, int]:
-        """Return ``(matrix, dropped_bits)``: the sum plus symmetric ``noise``, as int64 after dropping low bits.
+        """Return ``(matrix, dropped_bits)``: the sum plus symmetric ``noise``, as int64.
 
-        ``dropped_bits`` is the smallest number that makes every *noisy* entry, and the already noisy number
-        ``room_for``, fit; being a function of noisy numbers alone it costs no privacy.  It is 0 below about
-        4 million rows at 20 bits.
+        ``dropped_bits`` low bits are dropped: the fewest that make every *noisy* entry, and an
+        already noisy number ``room_for``, fit.  Being a function of noisy numbers alone it costs no
+        privacy.  It is 0 below about 4 million rows at 20 bits.
         """
         noisy = [
             _noisy(panel, noise[start:stop, start:])
             for panel, (start, stop) in zip(self._shown(), _panels(self._dimension), strict=True)
         ]
-        spread = max(abs(room_for) >> _WORD, *(_spread(high) for high, _ in noisy))
+        spreads = (max(int(high.max()), -int(high.min()) - 1) for high, _ in noisy)
+        spread = max(abs(room_for) >> _WORD, *spreads)
         dropped = max(0, spread.bit_length() + _WORD - 62)
         if dropped > _WORD:
             raise NumericError("The moments are too large for the release format; use fewer bits.")
@@ -209,12 +201,12 @@ class ExactSum:
         return result
 
     def to_float(self) -> NDArray[np.float64]:
-        """Nearest float64 values, for idealized mechanisms and for researchers' error measurements."""
+        """Nearest float64 values, for idealized mechanisms and for error measurements."""
         halves = (panel.split() for panel in self._shown())
         return self._assembled(high.astype(np.float64) * 2.0**_WORD + low for high, low in halves)
 
     def _assembled(self, parts: Iterable[NDArray[Any]]) -> NDArray[Any]:
-        """Return the whole matrix from its panels."""
+        # Return the whole matrix from its panels.
         whole: NDArray[Any] | None = None
         for (start, stop), part in zip(_panels(self._dimension), parts, strict=True):
             if len(part) == self._dimension:
@@ -222,6 +214,7 @@ class ExactSum:
             if whole is None:
                 whole = np.empty((self._dimension, self._dimension), dtype=part.dtype)
             whole[start:stop, start:] = part
+            # Below the diagonal the matrix mirrors what is above it.
             whole[stop:, start:stop] = part[:, stop - start :].T
         assert whole is not None
         return whole
@@ -257,7 +250,7 @@ def _panels(dimension: int) -> list[tuple[int, int]]:
 
 
 def _panel_product(block: NDArray[np.float64], start: int, stop: int) -> NDArray[np.float64]:
-    """Rows ``start:stop`` of ``block.T @ block`` from the diagonal on; the square on it is a symmetric product."""
+    # Rows start:stop of block.T @ block from the diagonal on; the square on it is symmetric.
     left = block[:, start:stop]
     if stop == block.shape[1]:
         return left.T @ left
@@ -273,10 +266,6 @@ def _noisy(panel: _Words, noise: IntegerMatrix) -> tuple[IntegerMatrix, IntegerM
     high += (noise >> _WORD) + (low >> _WORD)
     low &= _MASK
     return high, low
-
-
-def _spread(high: IntegerMatrix) -> int:
-    return max(int(high.max()), -int(high.min()) - 1)
 
 
 def _check_bound(bound: int) -> None:

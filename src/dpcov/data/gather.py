@@ -1,7 +1,7 @@
-"""Exact moments of whatever the custodian has, by the engine that fits it.
+"""Gather exact moments of whatever the custodian has, by the engine that fits it.
 
-Contract: memory does not depend on the number of rows, except where a mechanism asks several times and the
-rows can be read once only.  What comes out is sensitive.
+Contract: memory does not depend on the number of rows, except where a mechanism asks several times
+and the rows can be read once only.  What comes out is sensitive.
 """
 
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ from dpcov.data.engines import (
     local,
     name_engine,
 )
-from dpcov.data.engines.base import HistogramTask, Task, block_rows
+from dpcov.data.engines.base import HistogramTask, block_rows
 from dpcov.data.engines.memory import allowed_bytes
 from dpcov.data.histograms import HistogramQuestion
 from dpcov.data.moments import Moments, MomentsSpec
@@ -69,10 +69,10 @@ class Gathering:
         return Ask(partial(self.answer, data, encoding))
 
     def moments(
-        self, data: Any, encoding: Encoding, question: MomentsQuestion = MomentsQuestion()
+        self, data: Any, encoding: Encoding, question: MomentsQuestion | None = None
     ) -> Moments:
         """Exact **sensitive** moments."""
-        made: Moments = self.answer(data, encoding, question)
+        made: Moments = self.answer(data, encoding, question or MomentsQuestion())
         return made
 
     def answer(
@@ -81,26 +81,19 @@ class Gathering:
         """Exact **sensitive** answer to a question."""
         if isinstance(data, Checkpoint):
             return data.take(encoding, question)
-        return load_engine(self._engine(data)).moments(
-            data, self._task(encoding, question), self.progress
-        )
-
-    def _task(self, encoding: Encoding, question: MomentsQuestion | HistogramQuestion) -> Task:
-        if isinstance(question, HistogramQuestion):
-            return HistogramTask(
+        where: dict[str, Any] = {"threads": self.threads, "memory_limit": self.memory_limit}
+        task = (
+            HistogramTask(encoding=encoding, question=question, **where)
+            if isinstance(question, HistogramQuestion)
+            else MomentsTask(
                 encoding=encoding,
-                question=question,
-                threads=self.threads,
-                memory_limit=self.memory_limit,
+                spec=question.spec,
+                linear=question.linear,
+                watched=question.watched,
+                **where,
             )
-        return MomentsTask(
-            encoding=encoding,
-            spec=question.spec,
-            linear=question.linear,
-            watched=question.watched,
-            threads=self.threads,
-            memory_limit=self.memory_limit,
         )
+        return load_engine(self._engine(data)).moments(data, task, self.progress)
 
     def _reads_here(self, data: Any) -> bool:
         if isinstance(data, Checkpoint | local.GroupedRows):
@@ -108,7 +101,7 @@ class Gathering:
         return self._engine(data) in (LOCAL, "device") and name_engine(data) == LOCAL
 
     def _kept(self, data: Any, encoding: Encoding) -> Any:
-        """The data, or a copy of the wanted columns in memory where they can be read once only."""
+        # The data, or a copy of the wanted columns in memory where they can be read once only.
         source = open_source(data)
         if not source.once:
             return data
@@ -118,8 +111,8 @@ class Gathering:
             room -= block.nbytes
             if room < 0:
                 raise UsageError(
-                    f"'{source.name}' can be read once only, this mechanism reads the table several times, and a "
-                    "copy does not fit into memory. Save it to a file first."
+                    f"'{source.name}' can be read once only, this mechanism reads it several "
+                    "times, and a copy does not fit into memory. Save it to a file first."
                 )
         return pa.Table.from_batches(blocks)
 
@@ -129,7 +122,8 @@ class Gathering:
         name = name_engine(data.rows, self.engine)
         if name != LOCAL:
             raise UsageError(
-                f"The {name} engine takes no groups beside the rows. Put them into a column and use release(by=...)."
+                f"The {name} engine takes no groups beside the rows. "
+                "Put them into a column and use release(by=...)."
             )
         return name
 

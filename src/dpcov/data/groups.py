@@ -1,7 +1,7 @@
-"""Which public group a row belongs to.
+"""Tell which public group a row belongs to.
 
-Contract: a row's group depends on that row alone, and every row has exactly one: unlisted and missing values
-go to the last group, so that no row is lost.  The groups' names are public.
+Contract: a row's group depends on that row alone, and every row has exactly one: unlisted and
+missing values go to the last group, so that no row is lost.  The groups' names are public.
 """
 
 from collections.abc import Iterable
@@ -16,25 +16,12 @@ from dpcov.data.schema.schema import Schema
 from dpcov.data.sources import Block, Reading
 from dpcov.errors import SchemaError
 
+# Name of the group of rows whose value is missing or not listed.
 OTHER = "(other)"
-"""Name of the group of rows whose value is missing or not listed."""
 
 
 class Grouping:
-    """Rows grouped by a column with public categories.
-
-    Parameters
-    ----------
-    column : str
-        Name of the column.
-    categories : iterable of str
-        Its public categories.
-
-    Attributes
-    ----------
-    names : tuple of str
-        Names of the groups in order; the last one is :data:`OTHER`.
-    """
+    """Rows grouped by a column with public categories; the last name is :data:`OTHER`."""
 
     def __init__(self, column: str, categories: Iterable[str]) -> None:
         labels = tuple(str(label) for label in categories)
@@ -51,28 +38,21 @@ class Grouping:
 
     def codes(self, block: Block) -> NDArray[np.intp]:
         """Group number of every row of a block."""
-        column = (
-            block[:, int(self.column[1:])]
-            if isinstance(block, np.ndarray)
-            else block.column(self.column)
-        )
-        return self.codes_of(column)
+        return self.codes_of(values.column_of(block, self.column))
 
     def codes_of(self, column: values.Column) -> NDArray[np.intp]:
         """Group number of every value."""
         codes = values.category_codes(column, self.column, self._code_of)
+        # Unlisted and missing values have codes below 0.
         return np.where(codes >= 0, codes, len(self.names) - 1).astype(np.intp)
 
 
 def split_schema(schema: Schema, by: str) -> tuple[Schema, Grouping]:
     """Take the grouping column out of the features: within a group it is constant."""
     declared = schema.columns.get(by)
-    if isinstance(declared, Boolean):
-        categories: tuple[str, ...] = ("true", "false")
-    elif isinstance(declared, Categorical):
-        categories = declared.categories
-    else:
+    if not isinstance(declared, Boolean | Categorical):
         raise SchemaError("Group by a column that the schema declares as categorical or boolean.")
+    labels = ("true", "false") if isinstance(declared, Boolean) else declared.categories
     rest = msgspec.structs.replace(schema, columns={**schema.columns, by: Ignored(note="groups")})
     rest.require_complete()
-    return rest, Grouping(by, categories)
+    return rest, Grouping(by, labels)

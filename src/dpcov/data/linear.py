@@ -1,7 +1,7 @@
-"""Public linear maps of encoded rows, applied in integers.
+"""Apply public linear maps to encoded rows, in integers.
 
-Contract: a mapped row depends on its own row and the public map alone, and is equal to the bit on every
-engine.  Knows nothing of noise or budgets.
+Contract: a mapped row depends on its own row and the public map alone, and is equal to the bit on
+every engine.
 """
 
 from dataclasses import dataclass
@@ -15,8 +15,8 @@ from dpcov.errors import NumericError
 
 FloatMatrix = NDArray[np.float64]
 
+# Resolution of a row before it is mapped; finer than any lattice that it is rounded to afterwards.
 ROW_BITS = 26
-"""Resolution of a row before it is mapped; finer than any lattice that it is rounded to afterwards."""
 
 
 @dataclass(frozen=True)

@@ -1,24 +1,20 @@
 """Exact second moments of encoded rows, in one pass.
 
-Contract: every row contributes integers whose squared norm is at most ``4**bits``, and the gathered moments
-are equal to the bit for any chunking, order, number of threads or merge tree.  Knows nothing of noise or
-budgets; nothing in here may be printed.
-
-Lattice (DESIGN section 5): a row z with norm at most 1 in shell s (radius 2**-s) becomes the integers
-q = trunc(z * 2**(bits + s)).  A block is multiplied in float64 while its total energy sum(q**2) is at most 2**53:
-every partial sum of products is then an integer below 2**53 in absolute value, so the product is exact in any
-order of summation.
+Contract: every row contributes integers whose squared norm is at most ``4**bits``, and the moments
+are equal to the bit for any chunking, order, number of threads or merge tree.  Nothing in here may
+be printed.
 """
 
 import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpcov.data.exact import ExactSum
+from dpcov.data.library import NUMPY, Array, Library
 from dpcov.errors import DataError, NumericError
 from dpcov.privacy.options import Between, make_plain
 
@@ -26,18 +22,16 @@ DEFAULT_BITS = 20
 MAX_BITS = 24
 Bits = Annotated[int, Between(4, MAX_BITS)]
 Clip = Annotated[float, Between(2.0**-60, 1)]
+
+# Values put into shells at a time: 2 MiB, so that all the passes but the first stay in cache.
 _TILE_VALUES = 2**18
-"""Values put into shells at a time: two megabytes, so that all the passes but the first stay in cache."""
-
+# Values sorted by stratum at a time, 64 MiB: few large products are faster than many small ones.
 _SORTED_VALUES = 2**23
-"""Values sorted by stratum at a time, 64 MiB: few large products are faster than many small ones."""
-
+# A row whose floating squared norm, in units of its shell, is at most this passes the check in
+# integers: truncation only shortens it, and rounding errors are below d * 2**-52.
 _SURELY_SHORT = 0.999999
-"""A row whose floating squared norm, in units of its shell, is at most this passes the check in integers: truncation
-only shortens it, and rounding errors are below ``d * 2**-52``."""
-
+# A squared norm from here down is in the last shell; far from any power of four.
 _SMALLEST_ENERGY = 5.5e-40
-"""From here down, a squared norm belongs to the last shell, however many there are; far from any power of four."""
 
 FloatBlock = NDArray[np.float64]
 
@@ -49,7 +43,7 @@ class MomentsSpec:
     Parameters
     ----------
     shells : int
-        Number of norm shells; shell s holds rows with norm in (2**-(s+1), 2**-s], the last one everything below.
+        Shell s holds rows with norm in (2**-(s+1), 2**-s], the last one everything below.
     groups : int
         Number of public groups the strata are crossed with.
     normalized : bool
@@ -94,6 +88,7 @@ class StratumMoments:
         self.sscp.add_gram(block, bound)
         if self.normalized is not None:
             self.normalized.add_gram(normalize(block, bits), bound)
+        # Adding to a number of Python is not atomic.
         with self.sscp.lock:
             self.n_rows += len(block)
 
@@ -118,14 +113,9 @@ class StratumMoments:
 
 @dataclass(frozen=True, kw_only=True)
 class LatticeRows:
-    """Rows as integers (held in float64) with their stratum; sensitive.
+    """**Sensitive** (n, d) integers in float64, squared row norms at most ``4**bits``.
 
-    Parameters
-    ----------
-    values : (n, d) float64
-        Integer-valued, squared row norms at most ``4**bits``.
-    strata : (n,) integer or None
-        Stratum of each row; None when there is only one.
+    ``strata`` are the (n,) strata of the rows, or None where there is only one.
     """
 
     values: FloatBlock
@@ -136,18 +126,9 @@ class LatticeRows:
 
 
 class Moments:
-    """Sensitive exact moments of one table; grows by :meth:`add`, combines by :meth:`merge`.
+    """**Sensitive** exact moments of one table; several threads may :meth:`add` at a time.
 
-    Several threads may add at a time.  What is pickled is the exact state, so whoever gets the bytes gets the moments.
-
-    Parameters
-    ----------
-    n_features : int
-        Columns of the encoded rows.
-    spec : MomentsSpec
-        What to gather.
-    norm_bound : float
-        Public bound by which the rows were divided; kept so that estimates can be brought back to units.
+    Whoever gets the pickled bytes gets the moments.  Rows were divided by the public `norm_bound`.
     """
 
     def __init__(
@@ -190,7 +171,7 @@ class Moments:
     def add(
         self, rows: FloatBlock, groups: NDArray[np.intp] | None = None, *, overwrite: bool = False
     ) -> None:
-        """Add encoded rows of norm at most 1 (longer ones are scaled down), optionally with group numbers.
+        """Add encoded rows of norm at most 1 (longer ones are scaled down), and their groups.
 
         ``overwrite`` lets the rows' memory be used for the lattice, which saves a copy.
         """
@@ -200,15 +181,16 @@ class Moments:
         if self.spec.n_strata > 1:
             step = max(step, _SORTED_VALUES // self.n_features)
         for start in range(0, len(rows), step):
-            part = slice(start, start + step)
-            numbers = None if groups is None else groups[part]
-            self.add_lattice(
-                quantize(rows[part], self.spec, numbers, out=rows[part] if overwrite else None)
-            )
+            part = rows[start : start + step]
+            numbers = None if groups is None else groups[start : start + step]
+            self.add_lattice(quantize(part, self.spec, numbers, out=part if overwrite else None))
 
     @property
     def block_rows(self) -> int:
-        """Rows whose products are exact in float64 whatever they hold: 2**(53 - 2 bits)."""
+        """Rows whose products are exact in float64 whatever they hold."""
+        # A block is multiplied in float64 while its total energy sum(q**2) is at most 2**53:
+        # every partial sum of products is then an integer below 2**53 in absolute value, so the
+        # product is exact in any order of summation.
         return int(2 ** (53 - 2 * self.spec.bits))
 
     def add_lattice(self, rows: LatticeRows) -> None:
@@ -228,15 +210,13 @@ class Moments:
     def merge(self, other: "Moments") -> None:
         """Add another table's moments; both must have been gathered in the same way."""
         if self._shape() != other._shape():
-            raise DataError(
-                "These moments were gathered with different columns, strata, bits or norm bounds."
-            )
+            raise DataError("These moments differ in their columns, strata, bits or norm bounds.")
         self.watch(other.digest)
         for mine, theirs in zip(self.strata, other.strata, strict=True):
             mine.merge(theirs)
 
     def second_moment(self) -> FloatBlock:
-        """Exact (up to float64) **sensitive** (d, d) matrix of E[x x'] with norms in the original units."""
+        """**Sensitive** (d, d) matrix of E[x x'] in float64, in the original units."""
         total = np.zeros((self.n_features, self.n_features))
         for index, stratum in enumerate(self.strata):
             total += stratum.sscp.to_float() * 4.0 ** -(self.spec.bits + index % self.spec.shells)
@@ -263,135 +243,117 @@ def quantize(
     groups: NDArray[np.intp] | None = None,
     out: FloatBlock | None = None,
 ) -> LatticeRows:
-    """Turn encoded rows into lattice rows, each in the unit of its own shell.
-
-    Truncation toward zero cannot lengthen a row; the squared norm is checked again in integers, and rows that
-    exceed ``4**bits`` (clipped rows, rounding) are shortened until they pass.
-    """
+    """Turn encoded rows into lattice rows, each in the unit of its own shell."""
+    # A row z of norm at most 1 in shell s (radius 2**-s) becomes trunc(z * 2**(bits + s)).
+    # Rows that exceed 4**bits (clipped rows, rounding) are shortened until they pass.
     values = np.empty_like(rows) if out is None else out
-    shells = np.zeros(len(rows), dtype=np.intp) if spec.shells > 1 else None
-    for tile in _tiles(rows.shape) if spec.shells > 1 else [slice(None)]:
-        _quantize_tile(rows[tile], values[tile], None if shells is None else shells[tile], spec)
-    if spec.groups > 1:
-        if groups is None or len(groups) != len(rows):
-            raise DataError("Grouped moments need the group of every row.")
-        if len(groups) and not 0 <= groups.min() <= groups.max() < spec.groups:
-            raise DataError(
-                "A group number is out of range; count the groups from 0 and declare them all."
-            )
-        offset = groups * spec.shells
-        return LatticeRows(values=values, strata=offset if shells is None else offset + shells)
-    return LatticeRows(values=values, strata=shells)
-
-
-def _tiles(shape: tuple[int, ...]) -> Iterator[slice]:
-    step = max(1, _TILE_VALUES // shape[1])
-    return (slice(start, start + step) for start in range(0, shape[0], step))
+    if spec.shells == 1:
+        shells = None
+        np.multiply(rows, 2.0**spec.bits / spec.clip, out=values)
+        # Truncation toward zero cannot lengthen a row.
+        shorten(np.trunc(values, out=values), spec.bits)
+    else:
+        shells = np.zeros(len(rows), dtype=np.intp)
+        step = max(1, _TILE_VALUES // rows.shape[1])
+        for start in range(0, len(rows), step):
+            tile = slice(start, start + step)
+            _quantize_tile(rows[tile], values[tile], shells[tile], spec)
+    if spec.groups == 1:
+        return LatticeRows(values=values, strata=shells)
+    if groups is None or len(groups) != len(rows):
+        raise DataError("Grouped moments need the group of every row.")
+    if len(groups) and not 0 <= groups.min() <= groups.max() < spec.groups:
+        raise DataError("A group number is out of range; count from 0 and declare all groups.")
+    offset = groups * spec.shells
+    return LatticeRows(values=values, strata=offset if shells is None else offset + shells)
 
 
 def _quantize_tile(
-    rows: FloatBlock, values: FloatBlock, shells: NDArray[np.intp] | None, spec: MomentsSpec
+    rows: FloatBlock, values: FloatBlock, shells: NDArray[np.intp], spec: MomentsSpec
 ) -> None:
-    surely_short = False
-    if shells is None:
-        np.multiply(rows, 2.0**spec.bits / spec.clip, out=values)
-    else:
-        clipped = rows if spec.clip == 1 else rows / spec.clip
-        energies = _squared_norms(clipped)
-        shells[:] = _shell_of(clipped, energies, spec.shells)
-        all_shells = np.arange(spec.shells)
-        surely_short = bool((energies <= np.ldexp(_SURELY_SHORT, -2 * all_shells)[shells]).all())
-        np.multiply(
-            rows, np.ldexp(1.0 / spec.clip, spec.bits + all_shells)[shells, None], out=values
-        )
-    np.trunc(values, out=values)
+    clipped = rows if spec.clip == 1 else rows / spec.clip
+    energies = NUMPY.norms(clipped)
+    shells[:] = _shell_of(clipped, energies, spec.shells)
+    numbers = np.arange(spec.shells)
+    surely_short = (energies <= np.ldexp(_SURELY_SHORT, -2 * numbers)[shells]).all()
+    scales = np.ldexp(1.0 / spec.clip, spec.bits + numbers)[shells, None]
+    np.trunc(np.multiply(rows, scales, out=values), out=values)
     if not surely_short:
-        _shorten(values, spec.bits)
+        shorten(values, spec.bits)
 
 
 def _shell_of(rows: FloatBlock, energies: FloatBlock, shells: int) -> NDArray[np.intp]:
-    """Shell s holds norms in (2**-(s+1), 2**-s]; zero rows and everything smaller go into the last one.
-
-    Floating squared norms, whose last digits depend on the machine, decide where they are far enough from a power of
-    four; `_exact_shell_of` measures the other rows, and differs from a squared norm by less than the margin: its
-    entries, below ``2**bits``, lose less than 1 each, so that a norm of at least ``2**(bits - 1)`` loses less than
-    ``sqrt(d)``.  Engines must agree on every row.
-    """
+    # Engines must agree on every row.  Floating squared norms, whose last digits depend on the
+    # machine, decide where they are far enough from a power of four; `exact_shell_of` measures the
+    # other rows, and differs from a squared norm by less than the margin: its entries, below
+    # 2**bits, lose less than 1 each, so a norm of 2**(bits - 1) or more loses less than sqrt(d).
     mantissa, power = np.frexp(np.maximum(energies, _SMALLEST_ENERGY))
     shell: NDArray[np.intp] = -power // 2
     margin = 2.0 ** (3 - _shell_bits(rows)) * math.sqrt(rows.shape[1])
     unsure = (energies < 0.5) & (np.abs(mantissa - 0.75) > 0.25 - margin)
     if len(places := np.flatnonzero(unsure)):
-        shell[places] = _exact_shell_of(rows[places])
+        shell[places] = exact_shell_of(rows[places], shells)
     return np.clip(shell, 0, shells - 1).astype(np.intp)
 
 
-def _exact_shell_of(rows: FloatBlock) -> NDArray[np.intp]:
-    """Shell of rows that are not tiny, their norms measured in integers relative to the largest entry."""
-    _, exponent = np.frexp(np.abs(rows).max(axis=1))
-    exponent = exponent - _shell_bits(rows)
-    energy = _squared_norms(np.trunc(rows * np.ldexp(1.0, -exponent)[:, None]))
-    _, power = np.frexp(energy)
-    is_power = energy == np.ldexp(0.5, power)
-    shell: NDArray[np.intp] = (is_power - power - 2 * exponent) // 2
-    return shell
+def exact_shell_of(rows: Array, shells: int, on: Library = NUMPY) -> Array:
+    """Shell of rows by their norms in integers relative to the largest entry; zeros in the last."""
+    xp, bits = on.module, _shell_bits(rows)
+    exponent = xp.clip(on.frexp(xp.amax(xp.abs(rows), axis=1)), -900, 1024) - bits
+    energy = on.norms(xp.trunc(rows * on.power_of_two(-exponent)[:, None]))
+    power = on.frexp(energy)
+    # The outer border belongs to a shell: an energy of exactly 4**-s is in shell s.
+    is_power = on.cast(energy == on.power_of_two(power - 1), "int64")
+    shell = (is_power - power - 2 * exponent) // 2
+    return xp.clip(xp.where(energy > 0, shell, shell * 0 + (shells - 1)), 0, shells - 1)
 
 
-def _shell_bits(rows: FloatBlock) -> int:
-    """Bits of an entry for which a sum of squares stays below 2**53."""
+def _shell_bits(rows: Array) -> int:
+    # Bits of an entry for which a sum of squares stays below 2**53.
     n_features: int = rows.shape[1]
     return (53 - n_features.bit_length()) // 2
 
 
-def _squared_norms(values: FloatBlock) -> FloatBlock:
-    norms: FloatBlock = np.einsum("ij,ij->i", values, values)
-    return norms
-
-
-def _shorten(values: FloatBlock, bits: int) -> None:
-    """Scale rows with integer squared norm above 4**bits down until none is left."""
-    limit = 4.0**bits
+def shorten(values: Array, bits: int, on: Library = NUMPY) -> Array:
+    """Scale rows with integer squared norm above 4**bits down until none is left, in place."""
+    xp = on.module
     for _ in range(8):
-        energy = _squared_norms(values)
-        long = np.flatnonzero(~(energy <= limit))
+        energy = on.norms(values)
+        long = xp.where(~(energy <= 4.0**bits))[0]
         if not len(long):
-            return
-        if not np.all(np.isfinite(energy[long])):
-            raise NumericError(
-                "An encoded row is not finite; encode the rows before gathering moments."
-            )
-        shrink = (
-            (2.0**bits) / np.sqrt(_same_everywhere(energy[long], values, long)) * (1 - 2.0**-40)
-        )
-        values[long] = np.trunc(values[long] * shrink[:, None])
+            return values
+        if not bool(xp.isfinite(energy[long]).all()):
+            raise NumericError("An encoded row is not finite; encode the rows first.")
+        norm = xp.sqrt(_same_everywhere(energy[long], values[long], xp))
+        # A hair shorter than exact, so that rounding up does not keep a row too long.
+        shrink = on.number(2.0**bits) / norm * (1 - 2.0**-40)
+        values[long] = xp.trunc(values[long] * shrink[:, None])
     raise NumericError("An encoded row could not be brought within the norm bound.")
 
 
-def _same_everywhere(energy: FloatBlock, values: FloatBlock, rows: NDArray[np.intp]) -> FloatBlock:
-    """Squared norms that do not depend on the machine: beyond 2**53 sums round, so their order is fixed."""
+def _same_everywhere(energy: Array, rows: Array, xp: Any) -> Array:
+    # Beyond 2**53 sums round, so their order must not depend on the machine.
     if energy.max() <= 2.0**53:
         return energy
-    ordered = np.zeros(len(rows))
-    for column in values.T:
-        ordered += column[rows] ** 2
+    ordered = xp.zeros_like(energy)
+    for column in rows.T:
+        ordered += column * column
     return ordered
 
 
-def normalize(values: FloatBlock, bits: int) -> FloatBlock:
+def normalize(values: Array, bits: int, on: Library = NUMPY) -> Array:
     """Lattice rows divided by their own norm; a zero row stays zero."""
-    energy = _squared_norms(values)
-    factor = np.divide(
-        2.0**bits * (1 - 2.0**-40), np.sqrt(energy), out=np.zeros_like(energy), where=energy > 0
-    )
-    unit = np.trunc(values * factor[:, None])
-    _shorten(unit, bits)
-    return unit
+    energy = on.norms(values)
+    # A zero row is divided by 1.
+    energy = on.module.where(energy > 0, energy, on.number(1.0))
+    factor = on.number(2.0**bits * (1 - 2.0**-40)) / on.module.sqrt(energy)
+    return shorten(on.module.trunc(values * factor[:, None]), bits, on)
 
 
 def _by_stratum(
     block: FloatBlock, strata: NDArray[np.intp], most_rows: int
 ) -> Iterator[tuple[int, FloatBlock]]:
-    """Copy the rows of one stratum after the other, at most so many at a time."""
+    # Copy the rows of one stratum after the other, at most so many at a time.
     # Numbers of 16 bits are sorted by counting.
     narrow = strata.astype(np.int16) if len(strata) and strata.max() < 2**15 else strata
     order = np.argsort(narrow, kind="stable")
@@ -404,12 +366,11 @@ def _by_stratum(
 
 
 def _taken(block: FloatBlock, places: NDArray[np.intp]) -> FloatBlock:
-    """Copy rows, stored as the block is."""
+    # Copy rows, stored as the block is.
     if block.strides[0] != block.itemsize:
         return np.take(block, places, axis=0)
     taken = np.empty((block.shape[1], len(places)))
     for column, room in zip(block.T, taken, strict=True):
-        np.take(
-            column, places, out=room, mode="clip"
-        )  # they are in range; looking again takes longer
+        # The places are in range; looking again takes longer.
+        np.take(column, places, out=room, mode="clip")
     return taken.T

@@ -1,7 +1,8 @@
-"""What a mechanism asks of the rows, and the only way to ask it.
+"""Ask the rows what a mechanism wants to know; there is no other way.
 
-Contract: a question is public: it follows from options and from noise already drawn.  The answer is exact
-and **sensitive**, the same integers whatever engine computes it, and all answers are about the same table.
+Contract: a question is public: it follows from options and from noise already drawn.  The answer is
+exact and **sensitive**, the same integers whatever engine computes it, and all answers are about
+the same table.
 """
 
 from collections.abc import Callable, Iterable
@@ -20,8 +21,9 @@ from dpcov.errors import DataError, UsageError
 class MomentsQuestion:
     """The moments of all rows, as they are encoded or after a public linear map.
 
-    One person with k rows moves each answered sscp by at most ``sqrt(2) k`` (replace-one) or ``k`` (add-remove-one)
-    in Frobenius norm, in units of the squared radius: mapped rows longer than 1 are scaled down to it.
+    One person with k rows moves each answered sscp by at most ``sqrt(2) k`` (replace-one) or ``k``
+    (add-remove-one) in Frobenius norm, in units of the squared radius: mapped rows longer than 1
+    are scaled down to it.
 
     Parameters
     ----------
@@ -30,7 +32,7 @@ class MomentsQuestion:
     linear : LinearMap, optional
         Applied to every encoded row before it is clipped.
     watched : bool
-        Whether to sum up a digest of the rows, so that a table that changes between questions is noticed.
+        Whether to sum up a digest of the rows: a table that changes meanwhile is noticed.
     """
 
     spec: MomentsSpec = field(default_factory=MomentsSpec)
@@ -77,7 +79,8 @@ class Ask:
         answer = self._answer(question)
         if (answer.n_rows, answer.digest) != (first.n_rows, first.digest):
             raise DataError(
-                "The table changed while it was being read again. Release from a copy that stays as it is."
+                "The table changed while it was being read again. "
+                "Release from a copy that stays as it is."
             )
         return answer
 
@@ -89,8 +92,8 @@ class Ask:
             if question != MomentsQuestion(spec=moments.spec):
                 wanted = question.spec if isinstance(question, MomentsQuestion) else question
                 raise UsageError(
-                    f"This mechanism wants {wanted}, but {moments.spec} was gathered. Gather again with "
-                    "the same mechanism, options, budget and relation as the release."
+                    f"This mechanism wants {wanted}, but {moments.spec} was gathered. "
+                    "Gather again with the mechanism, options, budget and relation of the release."
                 )
             return moments
 
@@ -98,7 +101,7 @@ class Ask:
 
 
 def digest(columns: Iterable[FloatMatrix]) -> int:
-    """A number below 2**64 for rows in any order, given column by column; **sensitive**."""
+    """A **sensitive** number below 2**64 for rows in any order, given column by column."""
     mixed: Any = np.uint64(0)
     weight = _ODD
     for column in columns:

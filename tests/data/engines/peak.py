@@ -29,9 +29,9 @@ def peak(work):
     return resident("VmHWM") - start
 
 def growth(small, large, enough=0.0):
-    """Bytes that `large` takes more than `small`, the least of up to three tries, or the first that is little enough.
+    """Bytes that `large` takes more than `small`: the least of up to three tries.
 
-    Buffers are filled by chance, so that one try may err upwards; memory that must be there is there in each.
+    Buffers are filled by chance, so that one try may err upwards; a try that is little is enough.
     """
     small()
     least = float("inf")

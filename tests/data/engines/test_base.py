@@ -1,4 +1,4 @@
-"""What every engine does with a block: how many rows it has, how they are encoded, and who is told."""
+"""What every engine does with a block: how many rows it has and how they are encoded."""
 
 import pickle
 
@@ -7,9 +7,8 @@ import pyarrow as pa
 import pytest
 
 import dpcov
-from dpcov.data.encode import encode_array
 from dpcov.data.engines import BallEncoding, MomentsTask, TableEncoding
-from dpcov.data.engines.base import block_rows, tell
+from dpcov.data.engines.base import block_rows
 from dpcov.data.groups import Grouping
 from dpcov.data.moments import Moments, MomentsSpec
 
@@ -35,22 +34,6 @@ def test_a_block_has_as_many_rows_as_its_values_allow(n_features, rows):
     assert MomentsTask(encoding=encoding, spec=MomentsSpec()).block_rows == rows
 
 
-def test_only_who_asked_is_told_the_rows_of_a_block():
-    told = []
-    tell(told.append, BLOCK)
-    tell(None, BLOCK)
-    assert told == [3]
-
-
-def test_rows_of_numbers_have_neither_names_nor_groups():
-    encoding = BallEncoding(n_features=2, norm_bound=5.0)
-    X = np.array([[3.0, 4.0], [30.0, 40.0]])
-    rows, groups = encoding.encode(X)
-    assert np.array_equal(rows, encode_array(X, 5.0))
-    assert groups is None
-    assert encoding.wanted is None
-
-
 def test_rows_of_a_table_have_the_groups_of_one_more_column():
     grouped = TableEncoding(schema=SCHEMA, grouping=Grouping("kind", ["a", "b"]))
     plain = TableEncoding(schema=SCHEMA)
@@ -63,12 +46,6 @@ def test_rows_of_a_table_have_the_groups_of_one_more_column():
     copy = pickle.loads(pickle.dumps(grouped))
     assert copy.encode(BLOCK)[1].tolist() == [0, 1, 0]
     assert copy.encoder is copy.encoder
-
-
-def test_empty_moments_say_how_they_are_to_be_gathered():
-    spec = MomentsSpec(shells=2, groups=3)
-    empty = MomentsTask(encoding=BallEncoding(n_features=4, norm_bound=7.0), spec=spec).empty()
-    assert (empty.n_features, empty.spec, empty.norm_bound, empty.n_rows) == (4, spec, 7.0, 0)
 
 
 def test_groups_given_beside_a_block_count_unless_the_encoding_tells_them():

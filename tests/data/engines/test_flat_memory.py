@@ -28,7 +28,8 @@ _NAMES = [f"x{place}" for place in range(FEATURES)]
 
 _FILES = """
 import sys
-schema = dpcov.Schema(columns={f"x{place}": dpcov.Numeric(lower=-1, upper=1) for place in range(10)})
+unit = dpcov.Numeric(lower=-1, upper=1)
+schema = dpcov.Schema(columns={f"x{place}": unit for place in range(10)})
 
 def gather(data):
     table_moments(data, schema, MomentsSpec(shells=3), threads=2)
@@ -42,6 +43,7 @@ for ending in endings:
 _OBJECTS = """
 import sys
 import scipy.sparse
+from dpcov.data.encode import encode_array
 
 def stream(n_rows):
     schema = pa.schema([(f"x{place}", pa.float64()) for place in range(10)])
@@ -50,13 +52,15 @@ def stream(n_rows):
 
 def sparse(n_rows):
     places = np.arange(n_rows, dtype=np.int32)
-    return scipy.sparse.csr_array((np.ones(n_rows), places % 10, np.arange(n_rows + 1)), shape=(n_rows, 10))
+    parts = (np.ones(n_rows), places % 10, np.arange(n_rows + 1))
+    return scipy.sparse.csr_array(parts, shape=(n_rows, 10))
 
 def gather(X):
     dpcov.moments(X, norm_bound=4.0, threads=2)
 
 def keep(X):
-    kept.extend(dpcov.data.encode.read_unit_ball(dpcov.data.sources.open_source(X), 4.0, 16384))
+    blocks = dpcov.data.sources.open_source(X).blocks(16384)
+    kept.extend(encode_array(block, 4.0) for block in blocks)
 
 kept = []
 noise, small, large = float(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
@@ -71,7 +75,7 @@ def write(folder, name, n_rows):
     few = np.random.default_rng(0).uniform(-1, 1, (100, FEATURES)).round(3)
     rows = np.tile(few, (n_rows // 100, 1))
     table = pa.table(dict(zip(_NAMES, rows.T, strict=True)))
-    # Long numbers: the reader is up to 32 MiB of text ahead, which the small file has to fill as well.
+    # Long numbers: the reader is up to 32 MiB ahead, which the small file has to fill as well.
     lines = "".join(",".join(f"{number:.20f}" for number in row) + "\n" for row in few)
     text = (",".join(_NAMES) + "\n" + lines * (n_rows // 100)).encode()
     (folder / f"{name}.csv").write_bytes(text)

@@ -1,4 +1,4 @@
-"""The local engine: any number of threads gives equal moments, errors surface, and what cannot fit is refused."""
+"""The local engine: any number of threads gives equal moments, and errors surface."""
 
 import os
 import signal
@@ -7,15 +7,12 @@ import threading
 import time
 
 import numpy as np
-import pyarrow as pa
 import pytest
 
 import dpcov
 from dpcov.data.engines import BallEncoding, MomentsTask, local
 from dpcov.data.engines import base as engines_base
-from dpcov.data.engines.memory import machine_memory, require_memory, sums_bytes
-from dpcov.data.engines.prefetch import prefetch
-from dpcov.data.engines.share import share
+from dpcov.data.engines.threads import prefetch, share
 from dpcov.data.moments import MomentsSpec
 from dpcov.errors import DataError, UsageError
 
@@ -69,6 +66,16 @@ def test_groups_stay_with_their_rows_in_several_threads():
     for group in range(3):
         alone = dpcov.moments(X[labels == group], norm_bound=9.0)
         assert made.strata[group] == alone.strata[0]
+
+
+def test_groups_beside_the_rows_need_a_place_for_each(tmp_path):
+    (tmp_path / "x.csv").write_text("x0,x1\n1,2\n3,4\n")
+    encoding, spec = BallEncoding(n_features=2, norm_bound=9.0), MomentsSpec(groups=3)
+    task, groups = MomentsTask(encoding=encoding, spec=spec), np.zeros(4, dtype=np.intp)
+    with pytest.raises(DataError, match="not as many groups as rows"):
+        local.moments(local.GroupedRows(rows=rows(5, 2), groups=groups), task)
+    with pytest.raises(UsageError, match="fixed places"):
+        local.moments(local.GroupedRows(rows=tmp_path / "x.csv", groups=groups[:2]), task)
 
 
 @pytest.mark.usefixtures("small_blocks")
@@ -176,20 +183,6 @@ def test_wrong_numbers_of_threads_are_refused(threads):
         dpcov.moments(rows(5, 2), norm_bound=1.0, threads=threads)
 
 
-def task(n_features, memory_limit=None, **spec):
-    encoding = BallEncoding(n_features=n_features, norm_bound=1.0)
-    return MomentsTask(encoding=encoding, spec=MomentsSpec(**spec), memory_limit=memory_limit)
-
-
-def test_ten_thousand_features_fit_into_two_gib_and_twelve_shells_do_not():
-    assert sums_bytes(task(10_000)) < 0.8 * GIB
-    require_memory(task(10_000, 2), threads=2)
-    with pytest.raises(UsageError, match=r"needs up to 10.2 GiB .*\(12 shells") as refusal:
-        require_memory(task(10_000, 2, shells=12), threads=2)
-    assert "memory_limit" in str(refusal.value)
-    require_memory(task(10_000, 12, shells=12), threads=2)
-
-
 def test_what_cannot_fit_is_refused_before_a_row_is_read_and_nothing_is_spent(tmp_path):
     wide = np.lib.stride_tricks.as_strided(np.zeros(1), shape=(10**6, 5000), strides=(0, 0))
     ledger = dpcov.Ledger(tmp_path / "ledger.sqlite")
@@ -214,10 +207,6 @@ def test_wrong_memory_limits_are_refused(limit):
         dpcov.moments(rows(5, 2), norm_bound=1.0, memory_limit=limit)
 
 
-def test_the_machine_has_some_memory():
-    assert GIB / 8 < machine_memory() < 2**50
-
-
 def test_all_cores_of_this_process_are_used_if_nothing_is_said(monkeypatch):
     monkeypatch.setattr(os, "sched_getaffinity", lambda process: {process, 5, 9}, raising=False)
     monkeypatch.setattr(os, "cpu_count", lambda: 7)
@@ -228,21 +217,3 @@ def test_all_cores_of_this_process_are_used_if_nothing_is_said(monkeypatch):
     assert local.thread_count(None) == 7
     monkeypatch.setattr(os, "cpu_count", lambda: None)
     assert local.thread_count(None) == 1
-
-
-def test_the_names_of_columns_are_those_of_the_source():
-    assert local.columns(pa.table({"b": [1.0], "a": [2.0]})) == ("b", "a")
-    assert local.columns(rows(5, 3)) == ("x0", "x1", "x2")
-
-
-@pytest.mark.usefixtures("small_blocks")
-def test_every_block_comes_with_the_groups_of_its_rows():
-    X, labels = rows(150, 3), np.arange(150)
-    encoding = BallEncoding(n_features=3, norm_bound=2.0)
-    found = list(local._blocks(local.GroupedRows(rows=X, groups=labels), encoding))
-    assert [(len(block), groups.tolist()) for block, groups in found] == [
-        (64, list(range(64))),
-        (64, list(range(64, 128))),
-        (22, list(range(128, 150))),
-    ]
-    assert [groups for _, groups in local._blocks(X, encoding)] == [None] * 3

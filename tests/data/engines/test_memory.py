@@ -51,13 +51,6 @@ def test_what_fits_to_the_byte_is_taken_and_one_byte_more_is_refused(threads, co
         require_memory(task(300, (needed - 1) / GIB), **options)
 
 
-def test_one_thread_and_one_copy_are_counted_if_nothing_is_said():
-    needed = sums_bytes(task(300)) + working_bytes(task(300), 1)
-    require_memory(task(300, needed / GIB))
-    with pytest.raises(UsageError, match="in 1 threads"):
-        require_memory(task(300, (needed - 1) / GIB))
-
-
 def test_a_refusal_names_every_number_that_counts():
     with pytest.raises(UsageError) as refusal:
         require_memory(task(4000, 1, shells=3, groups=5, normalized=True), threads=2)
@@ -70,29 +63,9 @@ def test_a_refusal_names_every_number_that_counts():
         require_memory(task(4000, 0.01))
 
 
-@pytest.mark.parametrize(
-    ("gib", "written"),
-    [
-        (0.0123, "0.012"),
-        (0.994, "0.99"),
-        (0.996, "1.0"),
-        (1.0, "1.0"),
-        (12.34, "12.3"),
-        (300, "300.0"),
-    ],
-)
-def test_sizes_are_written_with_two_digits_below_one(gib, written):
-    assert memory._gib(gib * GIB) == written
-
-
-@pytest.mark.parametrize(("stated", "limit"), [(1, GIB), (0.25, GIB / 4), (1e-9, GIB * 1e-9)])
-def test_a_stated_limit_is_in_gib(stated, limit):
-    assert memory._limit(stated) == limit
-
-
 def test_no_stated_limit_is_that_of_the_machine(monkeypatch):
     monkeypatch.setattr(memory, "machine_memory", lambda: 12345.0)
-    assert memory._limit(None) == 12345.0
+    assert memory.allowed_bytes(None) == 12345.0
     with pytest.raises(UsageError):
         require_memory(task(300))
 

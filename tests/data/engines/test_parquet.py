@@ -1,4 +1,4 @@
-"""Workers read Parquet by themselves: every row once, columns by their names, and never a whole row group in memory."""
+"""Workers read Parquet by themselves: every row once, and never a whole row group."""
 
 import sys
 from pathlib import Path
@@ -10,7 +10,7 @@ import pytest
 
 import dpcov
 from dpcov.data.engines import BallEncoding, MomentsTask, TableEncoding, parquet
-from dpcov.data.engines.parts import Failure
+from dpcov.data.engines.base import Failure
 from dpcov.data.moments import MomentsSpec
 from dpcov.errors import DataError
 from tests.data.engines.peak import measured
@@ -170,17 +170,6 @@ def test_a_table_without_a_wanted_column_is_refused_before_it_is_read(tmp_path):
     fewer = dpcov.Schema(columns={name: dpcov.Numeric(lower=-3, upper=3) for name in "ca"})
     task = MomentsTask(encoding=TableEncoding(schema=fewer), spec=MomentsSpec())
     assert parquet.columns_of(files, task) == ["c", "a"]
-
-
-@pytest.mark.parametrize(
-    ("values", "sizes"), [(400, [1, 1, 1]), (401, [2, 1]), (800, [2, 1]), (801, [3])]
-)
-def test_pieces_are_as_small_as_the_values_wanted_of_them(tmp_path, monkeypatch, values, sizes):
-    assert parquet._PIECE_VALUES == 2**24
-    monkeypatch.setattr(parquet, "_PIECE_VALUES", values)
-    write(tmp_path / "one.parquet", rows(450))  # row groups of 200, 200 and 50
-    shared = parquet.pieces(parquet.open_files(tmp_path, ""), NAMES[:2])
-    assert [len(piece.row_groups) for piece in shared] == sizes
 
 
 def test_a_piece_is_read_in_blocks_and_columns_in_the_order_wanted(tmp_path):

@@ -1,14 +1,13 @@
-"""Parts of a table: equal moments when merged, a value instead of an error, and refusals before any work."""
+"""Parts of a table: equal moments when merged, and a value instead of an error."""
 
 import pickle
 
 import numpy as np
-import pyarrow as pa
 import pytest
 
 import dpcov
 from dpcov.data.engines import BallEncoding, MomentsTask, TableEncoding
-from dpcov.data.engines.parts import (
+from dpcov.data.engines.base import (
     Failure,
     attempt,
     gather_part,
@@ -16,7 +15,7 @@ from dpcov.data.engines.parts import (
     merge_parts,
     require_columns,
 )
-from dpcov.data.moments import Moments, MomentsSpec
+from dpcov.data.moments import MomentsSpec
 from dpcov.errors import DataError, UsageError
 
 TASK = MomentsTask(encoding=BallEncoding(n_features=3, norm_bound=2.0), spec=MomentsSpec(shells=2))
@@ -66,12 +65,6 @@ def test_an_error_of_anybody_else_keeps_neither():
     assert "12345" not in str(failure.error)
 
 
-def test_moments_are_handed_on():
-    made = attempt(lambda: TASK.gather(X))
-    assert isinstance(made, Moments)
-    assert made.n_rows == 300
-
-
 def test_the_first_failure_stands_for_all_parts():
     first, second = Failure(DataError("first")), Failure(UsageError("second"))
     parts = [TASK.gather(X), first, second]
@@ -93,11 +86,3 @@ def test_a_table_without_a_wanted_column_is_refused_before_it_is_read():
     require_columns(iter(["size"]), task)
     with pytest.raises(DataError, match="size"):
         require_columns(["other"], task)
-
-
-def test_a_part_of_a_table_is_gathered_by_the_columns_names():
-    schema = dpcov.Schema(columns={"size": dpcov.Numeric(lower=0, upper=10)})
-    task = MomentsTask(encoding=TableEncoding(schema=schema), spec=MomentsSpec())
-    part = pa.table({"other": ["x", "y"], "size": [1.0, 2.0]})
-    assert gather_part(task, part) == task.gather(part.select(["size"]))
-    assert gather_part(task, part).n_rows == 2

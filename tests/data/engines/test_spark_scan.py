@@ -1,4 +1,4 @@
-"""Files are read past Spark only where they are exactly what the data frame holds; all else goes through Spark."""
+"""Files are read past Spark only where they are exactly what the data frame holds."""
 
 import numpy as np
 import pyarrow as pa

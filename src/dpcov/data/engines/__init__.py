@@ -1,7 +1,7 @@
-"""Where moments are gathered: the engines by name, found by the type of the data when none is named.
+"""Find the engine that gathers moments, by its name or by the type of the data.
 
-Contract: an engine is imported when it is used, and never to recognise data; an engine that cannot be used
-says what to install.  All engines return equal moments.
+Contract: an engine is imported when it is used, and never to recognize data; an engine that cannot
+be used says what to install.  All engines return equal moments.
 """
 
 from dataclasses import dataclass
@@ -34,20 +34,19 @@ __all__ = [
 LOCAL = "local"
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class _Row:
-    """An engine: its extra, the packages that the extra brings, and the packages whose objects it takes."""
+    """An engine: the packages whose objects it takes, and those that its extra brings."""
 
-    extra: str | None = None
-    packages: tuple[str, ...] = ()
     takes: tuple[str, ...] = ()
+    packages: tuple[str, ...] = ()
 
 
 _ENGINES = {
     LOCAL: _Row(),
-    "dask": _Row(extra="dask", packages=("dask", "distributed"), takes=("dask", "dask_expr")),
-    "spark": _Row(extra="spark", packages=("pyspark", "py4j"), takes=("pyspark",)),
-    "device": _Row(extra="device", packages=("torch",), takes=("torch",)),
+    "dask": _Row(("dask", "dask_expr"), ("dask", "distributed")),
+    "spark": _Row(("pyspark",), ("pyspark", "py4j")),
+    "device": _Row(("torch",), ("torch",)),
 }
 
 
@@ -68,11 +67,11 @@ def name_engine(data: Any, engine: str | None = None) -> str:
 
 def load_engine(name: str) -> Engine:
     """Import an engine, or say how to install what it needs."""
-    row = _ENGINES[name]
     try:
         return cast(Engine, import_module(f"dpcov.data.engines.{name}"))
     except ModuleNotFoundError as error:
         missing = (error.name or "").partition(".")[0]
-        if missing not in row.packages:
+        if missing not in _ENGINES[name].packages:
             raise
-    raise UsageError(f"The {name} engine needs {missing}: pip install 'dpcov[{row.extra}]'")
+    # Raised outside the handler, so that the import error does not hang on to it.
+    raise UsageError(f"The {name} engine needs {missing}: pip install 'dpcov[{name}]'")

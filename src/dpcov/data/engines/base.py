@@ -1,16 +1,18 @@
-"""What an engine does with rows, said once for all engines.
+"""Say what an engine does with rows, once for all engines.
 
-Contract: a task is public, frozen and can be pickled; whichever process adds a block, and in whatever order,
-the moments are equal to the bit.  Knows nothing of where blocks come from.
+Contract: a task is public, frozen and can be pickled; whichever process adds a block, and in
+whatever order, the moments are equal to the bit.  A worker that stumbles over a row hands back a
+value and raises nothing, so that its framework has nothing to log, to quote or to try again.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from dpcov.data.encode import Encoder, as_matrix, encode_array
@@ -21,19 +23,23 @@ from dpcov.data.linear import LinearMap
 from dpcov.data.moments import Moments, MomentsSpec
 from dpcov.data.questions import digest
 from dpcov.data.schema.schema import Schema
+from dpcov.data.seal import sealed
 from dpcov.data.sources import Block, Reading, open_source
-from dpcov.errors import DataError
+from dpcov.errors import DataError, DpcovError
 
+# Called with the number of rows after every block.
 Progress = Callable[[int], None]
-"""Called with the number of rows after every block."""
 
+# Encoded rows and the group of each, or None without groups.
 EncodedBlock = tuple[NDArray[np.float64], NDArray[np.intp] | None]
-"""Encoded rows and the group of each, or None without groups."""
 
+# Moments merged at a time.
+FAN_IN = 4
+TABLE = "the table"
+
+# 64 MiB of float64, and rows beyond which products get no faster.
 _BLOCK_VALUES = 2**23
 _MOST_ROWS = 2**15
-_SUM_BYTES = 16
-"""Of an entry: a sum of more than about four million rows at 20 bits takes a second word."""
 
 
 class Encoding(Protocol):
@@ -52,7 +58,7 @@ class Encoding(Protocol):
         """The columns to read and how; None for all of them, as numbers."""
 
     def encode(self, block: Block) -> EncodedBlock:
-        """Encode a block."""
+        """Encode a block of the wanted columns."""
 
     def column_values(self, block: Block) -> Sequence[NDArray[np.float64]]:
         """Every column's own numbers in [-1, 1], or codes of categories; NaN where missing."""
@@ -60,7 +66,7 @@ class Encoding(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class TableEncoding:
-    """Rows of a table as a complete public schema says, with groups by one more column if wanted."""
+    """Rows of a table as a complete schema says, with groups by one more column if wanted."""
 
     schema: Schema
     grouping: Grouping | None = None
@@ -86,8 +92,7 @@ class TableEncoding:
     @property
     def wanted(self) -> Mapping[str, Reading]:
         """The columns that the schema names, and the grouping column."""
-        grouping = {} if self.grouping is None else self.grouping.wanted
-        return {**self.encoder.wanted, **grouping}
+        return {**self.encoder.wanted, **(self.grouping.wanted if self.grouping else {})}
 
     def encode(self, block: Block) -> EncodedBlock:
         """Encode a block of the wanted columns."""
@@ -105,11 +110,7 @@ class BallEncoding:
 
     n_features: int
     norm_bound: float
-
-    @property
-    def wanted(self) -> None:
-        """All columns, as numbers."""
-        return
+    wanted: None = None
 
     def encode(self, block: Block) -> EncodedBlock:
         """Encode a block."""
@@ -125,16 +126,9 @@ class BallEncoding:
 
 @dataclass(frozen=True, kw_only=True)
 class Task(ABC):
-    """What to do with every block of a table; public, and picklable for engines with several processes.
+    """What to do with every block of a table; public, and picklable.
 
-    Parameters
-    ----------
-    encoding : TableEncoding or BallEncoding
-        How rows become vectors in the unit ball.
-    threads : int, optional
-        Threads of this machine to use; all cores by default.
-    memory_limit : float, optional
-        GiB that gathering may take on one machine; what the machine has by default.
+    `threads` are all cores by default, `memory_limit` (GiB) is what the machine has.
     """
 
     encoding: Encoding
@@ -159,20 +153,14 @@ class Task(ABC):
     def add(self, answer: Any, block: Block, groups: NDArray[np.intp] | None = None) -> None:
         """Add a block of rows to an answer; several threads may do so.
 
-        Parameters
-        ----------
-        answer : Moments or Histograms
-            From :meth:`empty`.
-        block : pyarrow.RecordBatch or (n, d) float64
-            At least the columns that the encoding wants.
-        groups : (n,) integer, optional
-            Group of every row, where the encoding does not tell it.
+        ``groups`` are the (n,) groups of the rows, where the encoding does not tell them.
         """
 
     def gather(self, part: Any) -> Any:
-        """The answer for one part of a table: anything that `open_source` reads and that has a length."""
+        """The answer for one part of a table: what `open_source` reads and has a length."""
         answer = self.empty()
-        if _length(part):
+        # A sparse matrix has a shape, and no length.
+        if part.shape[0] if hasattr(part, "shape") else len(part):
             for block in open_source(part).blocks(self.block_rows, wanted=self.encoding.wanted):
                 self.add(answer, block)
         return answer
@@ -180,17 +168,21 @@ class Task(ABC):
 
 @dataclass(frozen=True, kw_only=True)
 class MomentsTask(Task):
-    """Answer a :class:`~dpcov.data.questions.MomentsQuestion`, whose fields it has."""
+    """Answer a `MomentsQuestion`, whose fields it has."""
 
     spec: MomentsSpec
     linear: LinearMap | None = None
     watched: bool = False
 
     @property
+    def n_matrices(self) -> int:
+        """Matrices that are gathered, as if every stratum were inhabited."""
+        return self.spec.n_strata * (2 if self.spec.normalized else 1)
+
+    @property
     def answer_bytes(self) -> int:
-        """All strata inhabited."""
-        matrices = self.spec.n_strata * (2 if self.spec.normalized else 1)
-        return matrices * packed_entries(self.encoding.n_features) * _SUM_BYTES
+        """All sums in two words: more than about four million rows at 20 bits need them."""
+        return self.n_matrices * packed_entries(self.encoding.n_features) * 2 * 8
 
     def empty(self) -> Moments:
         """Moments of no rows."""
@@ -208,7 +200,7 @@ class MomentsTask(Task):
 
 @dataclass(frozen=True, kw_only=True)
 class HistogramTask(Task):
-    """Answer a :class:`~dpcov.data.histograms.HistogramQuestion`."""
+    """Answer a `HistogramQuestion`."""
 
     question: HistogramQuestion
 
@@ -250,12 +242,62 @@ def tell(progress: Progress | None, block: Block) -> None:
         progress(len(block))
 
 
-def _length(part: Any) -> int:
-    return int(part.shape[0]) if hasattr(part, "shape") else len(part)
-
-
 def require_rows(answer: Any) -> Any:
     """Refuse a table without rows."""
     if not answer.n_rows:
         raise DataError("The table has no rows. Give it at least one.")
     return answer
+
+
+@dataclass(frozen=True)
+class Failure:
+    """Why a part has no moments; public."""
+
+    error: DpcovError
+
+
+Gathered = Moments | Histograms | Failure
+
+
+def gather_part(task: Task, part: Any) -> Gathered:
+    """Moments of a partition in memory."""
+    return attempt(lambda: task.gather(part))
+
+
+def attempt(gather: Callable[[], Any]) -> Gathered:
+    """Return what ``gather`` returns, or the sealed error that it raised."""
+    try:
+        made: Gathered = sealed(gather, TABLE)
+        return made
+    except DpcovError as error:
+        # A new error: the old one's traceback holds rows.
+        failure = Failure(type(error)(str(error)))
+    return failure
+
+
+def merge_parts(task: Task, parts: Iterable[Gathered]) -> Gathered:
+    """Return new moments of all parts, or the first failure."""
+    merged = task.empty()
+    for part in parts:
+        if isinstance(part, Failure):
+            return part
+        merged.merge(part)
+    made: Gathered = merged
+    return made
+
+
+def merge_or_raise(task: Task, parts: Iterable[Gathered]) -> Any:
+    """Return new moments of all parts; raise the first failure, which ends the other tasks."""
+    merged = merge_parts(task, parts)
+    if isinstance(merged, Failure):
+        raise merged.error
+    return merged
+
+
+def require_columns(names: Iterable[str], task: Task) -> None:
+    """Refuse a table without the wanted columns before any work is sent out."""
+    columns = tuple(names)
+    if len(set(columns)) != len(columns) or not columns:
+        raise DataError("The table needs columns, and all of different names. Rename them.")
+    empty = open_source(pa.table({name: pa.nulls(1) for name in columns}))
+    next(iter(empty.blocks(1, wanted=task.encoding.wanted)))

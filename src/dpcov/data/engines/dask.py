@@ -1,8 +1,8 @@
-"""Moments of Dask arrays and data frames and of Parquet files, on whatever scheduler is active.
+"""Gather moments of Dask arrays, data frames and Parquet files, on the active scheduler.
 
-Contract: the moments of a partition are the value of a task and are merged in a tree of such values, so that
-a worker may die and its tasks run again without any row counting twice.  Rows never leave the workers, and no
-task raises with rows among its arguments, which Dask would log.
+Contract: the moments of a partition are the value of a task and are merged in a tree of such
+values, so that a worker may die and its tasks run again without any row counting twice.  Rows never
+leave the workers, and no task raises with rows among its arguments, which Dask would log.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -18,19 +18,21 @@ import distributed
 from dask.callbacks import Callback
 from dask.delayed import delayed
 
-from dpcov.data.engines.base import Progress, Task, require_rows
-from dpcov.data.engines.memory import require_memory
-from dpcov.data.engines.parquet import columns_of, gather_piece, open_files, pieces
-from dpcov.data.engines.parts import (
+from dpcov.data.engines.base import (
     FAN_IN,
     TABLE,
     Failure,
     Gathered,
+    Progress,
+    Task,
     attempt,
     gather_part,
     merge_or_raise,
     require_columns,
+    require_rows,
 )
+from dpcov.data.engines.memory import require_memory
+from dpcov.data.engines.parquet import columns_of, gather_piece, open_files, pieces
 from dpcov.data.moments import Moments
 from dpcov.data.seal import explain, sealed
 from dpcov.data.sources.base import number_names
@@ -42,8 +44,9 @@ _as_completed: Any = distributed.as_completed
 _scheduler: Any = dask.base.get_scheduler
 
 _TAKES = (
-    "The dask engine takes a Dask array or data frame, or the path of a Parquet file, of a folder of them, or a "
-    "pattern. Delayed partitions declare no types: pass dask.dataframe.from_delayed(parts, meta=...)."
+    "The dask engine takes a Dask array or data frame, or the path of a Parquet file, of a folder "
+    "of them, or a pattern. Delayed partitions declare no types: pass "
+    "dask.dataframe.from_delayed(parts, meta=...)."
 )
 
 
@@ -63,6 +66,7 @@ def moments(data: Any, task: Task, progress: Progress | None = None) -> Any:
     require_memory(task, copies=FAN_IN + 1)
     shared = delayed(task, traverse=False, pure=False)
     gather, parts = sealed(lambda: _parts(data, task), TABLE, _describe)
+    # Not pure: a key made of the content would say something of the rows.
     leaves = [delayed(gather, pure=False)(shared, part) for part in parts]
     total = sealed(lambda: _compute(_tree(shared, leaves), leaves, progress), TABLE, _describe)
     # Arrays that arrived from another process may be read-only; the merged ones are not.
@@ -70,13 +74,12 @@ def moments(data: Any, task: Task, progress: Progress | None = None) -> Any:
 
 
 def _parts(data: Any, task: Task) -> tuple[Callable[..., Gathered], Sequence[Any]]:
-    """Partitions, and the function that gathers one of them."""
     if isinstance(data, dask.array.Array):
         return gather_part, list(_array(data).to_delayed().ravel())
     if isinstance(data, dask.dataframe.DataFrame):
-        labels = {str(label): label for label in data.columns}
-        require_columns([str(label) for label in data.columns], task)
+        require_columns(columns(data), task)
         if task.encoding.wanted is not None:
+            labels = {str(label): label for label in data.columns}
             data = data[[labels[name] for name in task.encoding.wanted]]
         declared = {str(label): dtype for label, dtype in data.dtypes.items()}
         return partial(_gather_declared, declared), data.to_delayed()
@@ -88,12 +91,12 @@ def _parts(data: Any, task: Task) -> tuple[Callable[..., Gathered], Sequence[Any
 
 
 def _gather_declared(declared: Mapping[str, Any], task: Task, part: Any) -> Gathered:
-    """Moments of a partition whose columns have the types that the whole frame declares."""
+    # Moments of a partition whose columns have the types that the whole frame declares.
     return attempt(lambda: task.gather(_as_declared(part, declared)))
 
 
 def _as_declared(part: Any, declared: Mapping[str, Any]) -> Any:
-    """Cells of a column of objects are read one by one; any other type must not depend on the partition."""
+    # Cells of a column of objects are read one by one; no other type may depend on the partition.
     part.columns = [str(label) for label in part.columns]
     for name, dtype in declared.items():
         if dtype.name == "object":
@@ -107,19 +110,19 @@ def _as_declared(part: Any, declared: Mapping[str, Any]) -> Any:
 
 
 def _array(data: Any) -> Any:
+    # An unknown length is NaN, which does not equal itself; and a row must lie in one chunk.
     if data.ndim != 2 or data.shape[1] != data.shape[1]:
         raise DataError("Give an array of rows and columns, whose number of columns Dask knows.")
     return data if data.numblocks[1] == 1 else data.rechunk({1: -1})
 
 
 def _tree(task: Any, leaves: Sequence[Any]) -> Any:
-    """Merge a few values at a time.  The merges raise what the leaves only report: they hold no rows."""
+    # Merges raise what the leaves only report: they hold no rows.
     merge = delayed(merge_or_raise, pure=False)
     level = list(leaves)
     while len(level) > FAN_IN:
-        level = [
-            merge(task, level[start : start + FAN_IN]) for start in range(0, len(level), FAN_IN)
-        ]
+        starts = range(0, len(level), FAN_IN)
+        level = [merge(task, level[start : start + FAN_IN]) for start in starts]
     return merge(task, level)
 
 
@@ -138,7 +141,7 @@ def _compute(root: Any, leaves: Sequence[Any], progress: Progress | None) -> Mom
 
 
 def _tell(total: Any, counted: Iterable[Any], progress: Progress) -> None:
-    """Report counts as they come, until all have or the sum has failed."""
+    # As counts come, until all have or the sum has failed.
     for future in _as_completed([total, *counted]):
         if future.status != "finished":
             return
@@ -151,7 +154,7 @@ def _count(part: Gathered) -> int:
 
 
 def _told(keys: set[Any], progress: Progress) -> Any:
-    """A context in which the schedulers of this process report the rows of every partition they finish."""
+    # A context in which this process' schedulers report the rows of the partitions they finish.
 
     def after(key: Any, value: Any, *_: Any) -> None:
         if key in keys:
@@ -161,7 +164,7 @@ def _told(keys: set[Any], progress: Progress) -> Any:
 
 
 def _client() -> Any:
-    """The client of a cluster, if that is where Dask would compute."""
+    # Only if that is where Dask would compute.
     owner = getattr(_scheduler(), "__self__", None)
     return owner if isinstance(owner, distributed.Client) else None
 
@@ -174,4 +177,7 @@ def _describe(error: Exception) -> str:
         )
     if isinstance(error, OSError | MemoryError | UnicodeDecodeError):
         return explain(error)
-    return f"Dask could not make its partitions ({type(error).__name__}). Try the computation that leads to them alone."
+    return (
+        f"Dask could not make its partitions ({type(error).__name__}). "
+        "Try the computation that leads to them alone."
+    )

@@ -1,8 +1,7 @@
-"""Moments on a GPU or another device that PyTorch drives.
+"""Gather moments on a GPU or another device that PyTorch drives.
 
-Contract: tensors stay where they are and are encoded, quantized and multiplied there; files and tables are
-encoded here and sent block by block.  A device that does not multiply exactly is refused before a row is
-read.
+Contract: tensors are encoded, quantized and multiplied where they are; files and tables are encoded
+here and sent block by block.  A device that does not multiply exactly is refused before any row.
 """
 
 from typing import Any
@@ -10,19 +9,18 @@ from typing import Any
 import numpy as np
 import torch
 
-from dpcov.data.engines.arrays import DeviceMoments, Library, require_exact_products
+from dpcov.data.engines.arrays import DeviceMoments, require_exact_products
 from dpcov.data.engines.base import MomentsTask, Progress, Task, require_rows, tell
 from dpcov.data.engines.memory import require_memory
+from dpcov.data.library import Library
 from dpcov.data.seal import explain, sealed
 from dpcov.data.sources import open_source
 from dpcov.data.sources.base import number_names
 from dpcov.errors import DataError, UsageError
 
+# Values that are encoded and quantized at a time, half a GiB; and arrays of this size alive then.
 _CHUNK_VALUES = 2**26
-"""Values that are encoded and quantized at a time: half a GiB."""
-
 _CHUNKS = 6
-"""Arrays of this size that are alive at a time."""
 
 
 def columns(data: Any) -> tuple[str, ...]:
@@ -35,7 +33,7 @@ def columns(data: Any) -> tuple[str, ...]:
 
 
 def moments(data: Any, task: Task, progress: Progress | None = None) -> Any:
-    """Moments by products on the device that holds the data, or on the first GPU, or on the CPU if there is none."""
+    """Moments on the device that holds the data, or on the first GPU, or else on the CPU."""
     require_memory(task)
     gathered = sealed(lambda: _gather(data, task, progress), "the array", _describe)
     return require_rows(gathered)
@@ -44,9 +42,10 @@ def moments(data: Any, task: Task, progress: Progress | None = None) -> Any:
 def _gather(data: Any, task: Task, progress: Progress | None) -> Any:
     if not isinstance(task, MomentsTask):
         return _count(data, task, progress)
-    device = _home(data) if isinstance(data, torch.Tensor) else _default_device()
+    device = _device(data)
     _require_device_memory(device, task)
     on = torch_library(device)
+    # Before a row is read: a device that rounds would break every guarantee.
     require_exact_products(on)
     gathered = DeviceMoments(on, task)
     if isinstance(data, torch.Tensor):
@@ -59,7 +58,7 @@ def _gather(data: Any, task: Task, progress: Progress | None) -> Any:
 
 
 def _count(data: Any, task: Task, progress: Progress | None) -> Any:
-    """Counting is no product: blocks come to this machine one by one."""
+    # Counting is no product: blocks come to this machine one by one.
     answer = task.empty()
     if not isinstance(data, torch.Tensor):
         blocks = open_source(data).blocks(task.block_rows, wanted=task.encoding.wanted)
@@ -86,17 +85,14 @@ def _add_array(
     for start in range(0, n_rows, step):
         block = data[start : start + step]
         gathered.add_raw(block.detach().to(device))
-        if progress is not None:
-            progress(len(block))
+        tell(progress, block)
 
 
-def _home(data: torch.Tensor) -> torch.device:
-    """The tensor's device, unless it has no float64."""
+def _device(data: Any) -> torch.device:
+    if not isinstance(data, torch.Tensor):
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    # Apple's devices have no float64.
     return torch.device("cpu") if data.device.type == "mps" else data.device
-
-
-def _default_device() -> torch.device:
-    return torch.device("cuda" if torch.cuda.is_available() else "cpu")
 
 
 def torch_library(device: torch.device) -> Library:
@@ -107,15 +103,15 @@ def torch_library(device: torch.device) -> Library:
         from_host=lambda array: torch.from_numpy(np.ascontiguousarray(array)).to(device),
         to_host=lambda array: array.cpu().numpy(),
         cast=lambda array, kind: array.to(kinds[kind]),
+        norms=lambda rows: torch.sum(rows * rows, dim=1),
     )
 
 
 def _require_device_memory(device: torch.device, task: MomentsTask) -> None:
-    """Refuse sums that cannot fit on a GPU, as if every stratum were inhabited."""
+    # Refuse sums that cannot fit on a GPU, as if every stratum were inhabited.
     if device.type != "cuda":
         return
-    matrices = task.spec.n_strata * (2 if task.spec.normalized else 1)
-    needed = 8 * (matrices * task.encoding.n_features**2 + _CHUNKS * _CHUNK_VALUES)
+    needed = 8 * (task.n_matrices * task.encoding.n_features**2 + _CHUNKS * _CHUNK_VALUES)
     has = torch.cuda.get_device_properties(device).total_memory
     if needed > has:
         raise UsageError(

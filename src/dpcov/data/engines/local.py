@@ -1,7 +1,7 @@
-"""Moments of files, frames and arrays on this machine, block by block.
+"""Gather moments of files, frames and arrays on this machine, block by block.
 
-Contract: memory does not depend on the number of rows, and what cannot fit is refused before the first one is
-read.
+Contract: memory does not depend on the number of rows, and what cannot fit is refused before the
+first one is read.
 """
 
 import os
@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 
 from dpcov.data.engines.base import Encoding, Progress, Task, block_rows, tell
 from dpcov.data.engines.memory import require_memory
-from dpcov.data.engines.prefetch import prefetch
-from dpcov.data.engines.share import share
+from dpcov.data.engines.threads import prefetch, share
 from dpcov.data.sources import Block, Source, open_source
 from dpcov.errors import DataError, UsageError
 
@@ -41,10 +40,11 @@ def columns(data: Any) -> tuple[str, ...]:
 
 
 def moments(data: Any, task: Task, progress: Progress | None = None) -> Any:
-    """Read once, block by block; every thread encodes and multiplies blocks while the next ones are being read."""
+    """Read once; threads encode and multiply blocks while the next ones are being read."""
     threads = thread_count(task.threads)
     require_memory(task, threads=threads)
     gathered = task.empty()
+    # A progress bar need not be safe to call from several threads.
     one_at_a_time = threading.Lock()
 
     def add(item: GroupedBlock) -> None:
@@ -59,10 +59,10 @@ def moments(data: Any, task: Task, progress: Progress | None = None) -> Any:
 
 def _blocks(data: Any, encoding: Encoding) -> Generator[GroupedBlock, None, None]:
     rows, groups = (data.rows, data.groups) if isinstance(data, GroupedRows) else (data, None)
-    start = 0
     source = open_source(rows)
     if groups is not None:
         _require_a_group_a_row(source, len(groups))
+    start = 0
     read = source.blocks(block_rows(encoding.n_features), wanted=encoding.wanted)
     with closing(prefetch(read)) as blocks:
         for block in blocks:
@@ -71,11 +71,11 @@ def _blocks(data: Any, encoding: Encoding) -> Generator[GroupedBlock, None, None
 
 
 def _require_a_group_a_row(source: Source, n_groups: int) -> None:
-    """Groups belong to rows by position, so rows need places that nothing in them can move."""
+    # Groups belong to rows by position, so rows need places that nothing in them can move.
     if source.n_rows is None:
         raise UsageError(
-            "Groups beside the rows need an array or a data frame in memory, whose rows have fixed places. "
-            "For a file or a query put the groups into a column, and use release(by=...)."
+            "Groups beside the rows need an array or a data frame in memory, whose rows have fixed "
+            "places. For a file or a query put the groups into a column, and use release(by=...)."
         )
     if source.n_rows != n_groups:
         raise DataError("There are not as many groups as rows. Give every row its group.")
@@ -83,10 +83,6 @@ def _require_a_group_a_row(source: Source, n_groups: int) -> None:
 
 def thread_count(threads: int | None) -> int:
     """As many threads as asked for, or one for every core that this process may use."""
-    if threads is None:
-        return (
-            len(os.sched_getaffinity(0))
-            if hasattr(os, "sched_getaffinity")
-            else os.cpu_count() or 1
-        )
-    return threads
+    if threads is not None:
+        return threads
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

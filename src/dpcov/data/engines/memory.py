@@ -1,22 +1,23 @@
-"""Whether gathering fits into memory, decided from public numbers before a row is read.
+"""Decide from public numbers, before a row is read, whether gathering fits into memory.
 
-Contract: counts every stratum as if it were inhabited, so that neither a refusal nor the memory that is
-counted on says anything about the rows.
+Contract: counts every stratum as if it were inhabited, so that neither a refusal nor the memory
+that is counted on says anything about the rows.
 """
 
 import math
 import os
+from contextlib import suppress
 from pathlib import Path
 
 from dpcov.data.engines.base import MomentsTask, Task
 from dpcov.data.exact import panel_entries
 from dpcov.errors import UsageError
 
+# Blocks that a thread holds while it works on one, and blocks that are read ahead.
 _BLOCKS_PER_THREAD = 4
 _BLOCKS_AHEAD = 3
 _GIB = 2**30
 _ENTRY = 8
-
 _CGROUP_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
 
 
@@ -33,60 +34,41 @@ def working_bytes(task: Task, threads: int) -> int:
 
 
 def require_memory(task: Task, *, threads: int = 1, copies: int = 1) -> None:
-    """Refuse what cannot fit.
-
-    Parameters
-    ----------
-    task : MomentsTask
-    threads : int
-        Threads that multiply at a time.
-    copies : int
-        Moments that are held at a time.
-
-    Raises
-    ------
-    UsageError
-        Saying the GiB needed and what to change.
-    """
+    """Refuse what cannot fit where so many threads multiply and so many moments are held."""
     limit = allowed_bytes(task.memory_limit)
     sums, working = copies * sums_bytes(task), working_bytes(task, threads)
     if sums + working <= limit:
         return
     if not isinstance(task, MomentsTask):
         raise UsageError(
-            f"Counting needs up to {_gib(sums + working)} GiB of memory, but may take {_gib(limit)}. "
-            "Use fewer columns or threads, or raise memory_limit."
+            f"Counting needs up to {_gib(sums + working)} GiB of memory, but may take "
+            f"{_gib(limit)}. Use fewer columns or threads, or raise memory_limit."
         )
     spec = task.spec
     kinds = "two matrices" if spec.normalized else "one matrix"
     raise UsageError(
         f"Gathering needs up to {_gib(sums + working)} GiB of memory, but may take {_gib(limit)}: "
-        f"{_gib(sums)} for {kinds} of {task.encoding.n_features} features in each of {spec.n_strata} strata "
-        f"({spec.shells} shells, {spec.groups} groups), {_gib(working)} for blocks in {threads} threads. "
-        "Use fewer columns, groups, shells (an option of the mechanism) or threads, or raise memory_limit."
+        f"{_gib(sums)} for {kinds} of {task.encoding.n_features} features in each of "
+        f"{spec.n_strata} strata ({spec.shells} shells, {spec.groups} groups), {_gib(working)} for "
+        f"blocks in {threads} threads. Use fewer columns, groups, shells (an option of the "
+        "mechanism) or threads, or raise memory_limit."
     )
 
 
 def allowed_bytes(stated: float | None) -> float:
     """Bytes for a stated number of GiB, or what this process may take."""
-    if stated is None:
-        return machine_memory()
-    return stated * _GIB
+    return machine_memory() if stated is None else stated * _GIB
 
 
 def machine_memory() -> float:
     """Bytes that this process may take: the machine's, or fewer in a container."""
-    limits = (
-        [float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))]
-        if hasattr(os, "sysconf")
-        else []
-    )
+    limits = [math.inf]
+    if hasattr(os, "sysconf"):
+        limits.append(float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")))
     for name in _CGROUP_LIMITS:
-        try:
+        with suppress(OSError, ValueError):
             limits.append(float(Path(name).read_text()))
-        except (OSError, ValueError):
-            continue
-    return min(limits, default=math.inf)
+    return min(limits)
 
 
 def _gib(number: float) -> str:

@@ -1,7 +1,7 @@
-"""Parquet files that every worker reads by itself, a few row groups at a time.
+"""Read Parquet files in every worker, a few row groups at a time.
 
-Contract: only footers are read where the work is shared out; what a worker is sent names rows, and holds
-none; every row group is in exactly one piece.  Knows nothing of Dask or Spark.
+Contract: only footers are read where the work is shared out; what a worker is sent names rows, and
+holds none; every row group is in exactly one piece.
 """
 
 import re
@@ -13,45 +13,34 @@ import pyarrow as pa
 import pyarrow.dataset
 import pyarrow.parquet
 
-from dpcov.data.engines.base import Task
-from dpcov.data.engines.parts import TABLE, Gathered, attempt, require_columns
+from dpcov.data.engines.base import TABLE, Gathered, Task, attempt, require_columns
 from dpcov.data.seal import sealed
 from dpcov.errors import DataError
 
+# Values of a piece, 128 MiB: far more work than starting a task is, and small enough to spread.
 _PIECE_VALUES = 2**24
-"""Values of a piece, 128 MiB: far more work than starting a task is, and small enough to spread evenly."""
-
+# Bytes of each column chunk that are held at a time.
 _READ_BUFFER = 1 << 20
-"""Bytes of each column chunk that are held at a time."""
-
+# A folder of a partitioned table.
 _FOLDER = re.compile(r"(?<=/)([^/=]+)=[^/]*(?=/)")
-"""A folder of a partitioned table."""
-
+# What lies in the folder of a table whose files are not all valid at a time.
 _VERSIONED = ("_delta_log", ".hoodie")
-"""What lies in the folder of a table whose files are not all valid at a time."""
 
+# A `pyarrow.dataset.ParquetFileFragment` of some row groups.
 Piece = Any
-"""A `pyarrow.dataset.ParquetFileFragment` of some row groups."""
 
 
 def open_files(path: str | Path, otherwise: str) -> Any:
     """Open a Parquet file, a folder of them or a pattern as a `pyarrow.dataset.Dataset`.
 
-    Parameters
-    ----------
-    path : str or Path
-    otherwise : str
-        What to say of a file of another kind.
+    ``otherwise`` is said of a file of another kind.
     """
     place = Path(path)
-    files: Any = (
-        [str(file) for file in sorted(place.parent.glob(place.name))]
-        if "*" in place.name
-        else str(place)
-    )
-    if not files or not (isinstance(files, list) or place.exists()):
+    pattern = "*" in place.name
+    files = [str(file) for file in sorted(place.parent.glob(place.name))] if pattern else str(place)
+    if not (files if pattern else place.exists()):
         raise DataError(
-            f"There is no file '{place.name}'. Check the path, which every worker must see."
+            f"There is no file '{place.name}'. Every worker must see it; check the path."
         )
     if place.is_file() and place.suffix.lower() != ".parquet":
         raise DataError(otherwise)
@@ -63,14 +52,12 @@ def open_files(path: str | Path, otherwise: str) -> Any:
     return sealed(lambda: _with_folders(files), TABLE)
 
 
-def _with_folders(files: Any) -> Any:
-    """Read ``key=value`` in folder names as text, each by itself: a common type would follow from all folders."""
+def _with_folders(files: list[str] | str) -> Any:
+    # Read ``key=value`` in folder names as text: a common type would follow from all folders.
     plain = pa.dataset.dataset(files, format="parquet")
-    base = "" if isinstance(files, list) else str(files)
-    keys = {
-        tuple(_FOLDER.findall(str(Path(file).parent).removeprefix(base) + "/"))
-        for file in plain.files
-    }
+    base = files if isinstance(files, str) else ""
+    folders = (str(Path(file).parent).removeprefix(base) + "/" for file in plain.files)
+    keys = {tuple(_FOLDER.findall(folder)) for folder in folders}
     if len(keys) > 1:
         raise DataError("Not all files lie in folders of the same kind (key=value/...). Move them.")
     fields = [(key, pa.string()) for key in next(iter(keys), ())]
@@ -83,22 +70,18 @@ def _with_folders(files: Any) -> Any:
 def pieces(dataset: Any, names: Sequence[str]) -> list[Piece]:
     """Share the row groups of all files out, by the columns that will be read; can be pickled."""
     files = list(dataset.get_fragments())
-    _require_equal_types(files, names)
+    for name in names:
+        # A cell would mean what its file says.
+        if len({_type_in(file, name) for file in files} - {pa.null()}) > 1:
+            raise DataError(
+                f"Column '{name}' does not have the same type in all files. "
+                "Write them with one schema."
+            )
     return [piece for whole in files for piece in _pieces(whole, len(names))]
 
 
-def _require_equal_types(files: Sequence[Piece], names: Sequence[str]) -> None:
-    """Refuse a table in whose files a column has several types: a cell would mean what its file says."""
-    for name in names:
-        found = {_type_in(file, name) for file in files}
-        if len(found - {pa.null()}) > 1:
-            raise DataError(
-                f"Column '{name}' does not have the same type in all files. Write them with one schema."
-            )
-
-
 def _type_in(file: Piece, name: str) -> pa.DataType | None:
-    """The type of a column, as written; None where the file lacks it."""
+    # The type of a column, as written; None where the file lacks it.
     if name in pa.dataset.get_partition_keys(file.partition_expression):
         return pa.string()
     if name not in file.physical_schema.names:
@@ -139,22 +122,17 @@ def gather_piece(names: Sequence[str], task: Task, piece: Piece) -> Gathered:
     return attempt(gather)
 
 
-def _batches(piece: Piece, names: Sequence[str], block_rows: int) -> Iterator[pa.RecordBatch]:
-    """Read a piece; `pyarrow.dataset` would unfold whole row groups."""
+def _batches(piece: Piece, names: Sequence[str], rows: int) -> Iterator[pa.RecordBatch]:
+    # `pyarrow.dataset` would unfold whole row groups.
     keys = pa.dataset.get_partition_keys(piece.partition_expression)
     groups = [group.id for group in piece.row_groups]
     with pa.parquet.ParquetFile(piece.path, pre_buffer=False, buffer_size=_READ_BUFFER) as file:
         held = [name for name in names if name not in keys and name in file.schema_arrow.names]
-        for batch in file.iter_batches(
-            block_rows, row_groups=groups, columns=held, use_threads=False
-        ):
-            columns = {name: batch.column(name) for name in held}
-            others = {
-                name: _repeated(keys.get(name), len(batch)) for name in names if name not in columns
-            }
-            yield pa.RecordBatch.from_pydict({name: (columns | others)[name] for name in names})
-
-
-def _repeated(value: Any, count: int) -> pa.Array:
-    """A column that a file does not hold: the value in its folder's name, or nothing."""
-    return pa.nulls(count) if value is None else pa.repeat(value, count)
+        for batch in file.iter_batches(rows, row_groups=groups, columns=held, use_threads=False):
+            # A column that a file does not hold: the value in its folder's name, or nothing.
+            others = {name: pa.repeat(value, len(batch)) for name, value in keys.items()}
+            nothing = pa.nulls(len(batch))
+            columns = [
+                batch.column(name) if name in held else others.get(name, nothing) for name in names
+            ]
+            yield pa.RecordBatch.from_arrays(columns, names=list(names))

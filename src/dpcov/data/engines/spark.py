@@ -1,11 +1,8 @@
-"""Moments of Spark data frames and tables: Arrow batches in, one value per partition out, merged in a tree.
+"""Gather moments of Spark data frames and tables: one value per partition, merged in a tree.
 
-Plain Parquet files in a file system that every machine sees, named by their path or behind a data frame that is nothing
-else, are read by the Python processes themselves, which saves taking every value through the JVM.
-
-Contract: no accumulator and nothing else that a task writes to is shared, so that a task which Spark runs
-again counts once.  Rows never leave the executors.  Moments travel as pickles between the Python processes of
-one application, which send each other pickled functions anyway: no bytes from outside it are ever loaded.
+Contract: a task writes to nothing that is shared, so that one which Spark runs again counts once.
+Rows never leave the executors.  Moments travel as pickles between the Python processes of one
+application, which send each other pickled functions anyway: no bytes from outside are ever loaded.
 """
 
 import math
@@ -19,31 +16,29 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from dpcov.data.engines.base import Progress, Task, require_rows
-from dpcov.data.engines.memory import require_memory, sums_bytes
-from dpcov.data.engines.parquet import columns_of, gather_piece, open_files, pieces
-from dpcov.data.engines.parts import (
+from dpcov.data.engines.base import (
     FAN_IN,
     TABLE,
     Gathered,
+    Progress,
+    Task,
     attempt,
     merge_or_raise,
     merge_parts,
     require_columns,
+    require_rows,
 )
+from dpcov.data.engines.memory import require_memory, sums_bytes
+from dpcov.data.engines.parquet import columns_of, gather_piece, open_files, pieces
 from dpcov.data.engines.spark_scan import python_reads, refuse_guessed_types, scanned_files
 from dpcov.data.seal import sealed
 from dpcov.errors import DataError, UsageError
 
+# Bytes of one value that Spark can move.
 _LARGEST_VALUE = 2**31 - 2**20
-"""Bytes of one value that Spark can move."""
-
+# Rows below which a batch costs more than its rows.
 _ENOUGH = 4096
-"""Rows below which a batch costs more than its rows."""
-
-_TAKES = (
-    "The spark engine takes a Spark data frame, the name of a table, or the path of a Parquet file."
-)
+_TAKES = "The spark engine takes a Spark data frame, the name of a table, or a Parquet file's path."
 
 
 def columns(data: Any) -> tuple[str, ...]:
@@ -58,7 +53,8 @@ def moments(data: Any, task: Task, progress: Progress | None = None) -> Any:
     require_memory(task, copies=FAN_IN + 1)
     if sums_bytes(task) > _LARGEST_VALUE:
         raise UsageError(
-            "Spark cannot move these moments as one value of 2 GiB. Use fewer columns, groups or shells."
+            "Spark cannot move these moments as one value of 2 GiB. "
+            "Use fewer columns, groups or shells."
         )
     values = sealed(lambda: _values(data, task), TABLE, _describe)
     total = sealed(lambda: _merged(values, task), TABLE, _describe)
@@ -71,7 +67,8 @@ def moments(data: Any, task: Task, progress: Progress | None = None) -> Any:
 def _frame(data: Any) -> DataFrame:
     if type(data).__module__.startswith("pyspark.sql.connect"):
         raise UsageError(
-            "The spark engine needs a session of its own driver, not Spark Connect. Run it where the driver runs."
+            "The spark engine needs a session of its own driver, not Spark Connect. "
+            "Run it where the driver runs."
         )
     if isinstance(data, DataFrame):
         return data
@@ -89,17 +86,16 @@ def _session() -> SparkSession:
 
 
 def _is_path(data: Any) -> bool:
-    return isinstance(data, Path) or (
-        isinstance(data, str) and ("/" in data or data.endswith(".parquet"))
-    )
+    names = isinstance(data, str) and ("/" in data or data.endswith(".parquet"))
+    return names or isinstance(data, Path)
 
 
 def _names_files(data: Any) -> bool:
+    # Files that every machine sees are read by Python, which takes no value through the JVM.
     return _is_path(data) and sealed(lambda: python_reads(_session(), str(data)), TABLE, _describe)
 
 
 def _values(data: Any, task: Task) -> Any:
-    """An RDD of the moments of every part of the table."""
     if _names_files(data):
         dataset = open_files(data, _TAKES)
         return _of_files(_session(), dataset, columns_of(dataset, task), task)
@@ -123,15 +119,18 @@ def _of_files(session: SparkSession, dataset: Any, names: Sequence[str], task: T
 def _of_batches(frame: DataFrame, names: Sequence[str], task: Task) -> Any:
     # By position: Spark takes names that differ in capitals only for one, and a dot for a path.
     places = [f"c{frame.columns.index(name)}" for name in names]
-    selected = frame.toDF(*(f"c{index}" for index in range(len(frame.columns)))).select(*places)
-    return selected.mapInArrow(_GatherBatches(task, tuple(names)), "moments binary").rdd.map(
-        _opened
-    )
+    renamed = frame.toDF(*(f"c{index}" for index in range(len(frame.columns)))).select(*places)
+    gathered = renamed.mapInArrow(_GatherBatches(task, tuple(names)), "moments binary")
+    # Made by _GatherBatches in this application.
+    return gathered.rdd.map(lambda row: pickle.loads(row.moments))  # noqa: S301
 
 
 def _merged(values: Any, task: Task) -> Gathered | None:
     depth = max(1, math.ceil(math.log(max(1, values.getNumPartitions()), FAN_IN)))
-    merge = partial(_merge, task)
+
+    def merge(one: Gathered | None, other: Gathered | None) -> Gathered:
+        return merge_parts(task, [part for part in (one, other) if part is not None])
+
     total: Gathered | None = values.treeAggregate(None, merge, merge, depth)
     return total
 
@@ -144,6 +143,7 @@ class _GatherBatches:
     names: tuple[str, ...]
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        # A value, also where a row is wrong: Spark would log an error and try again.
         value = pickle.dumps(attempt(lambda: self._gather(batches)), protocol=5)
         yield pa.RecordBatch.from_pydict({"moments": pa.array([value], type=pa.binary())})
 
@@ -157,7 +157,7 @@ class _GatherBatches:
 
 
 def _enough(batches: Iterable[pa.RecordBatch], least: int) -> Iterator[pa.RecordBatch]:
-    """Join batches to at least so many rows; the last one may have fewer."""
+    # Join batches to at least so many rows; the last one may have fewer.
     waiting: list[pa.RecordBatch] = []
     for batch in batches:
         waiting.append(batch)
@@ -168,17 +168,8 @@ def _enough(batches: Iterable[pa.RecordBatch], least: int) -> Iterator[pa.Record
         yield pa.concat_batches(waiting)
 
 
-def _opened(row: Any) -> Gathered:
-    value: Gathered = pickle.loads(row.moments)  # noqa: S301 - made by _GatherBatches in this application
-    return value
-
-
-def _merge(task: Task, one: Gathered | None, other: Gathered | None) -> Gathered:
-    return merge_parts(task, [part for part in (one, other) if part is not None])
-
-
 def _describe(error: Exception) -> str:
-    """Say the class only: Spark repeats the workers' messages, which may quote a row."""
+    # The class only: Spark repeats the workers' messages, which may quote a row.
     return (
         f"Spark gave up ({type(error).__name__}). Try the query that leads to the table alone; "
         "the driver's log says more."

@@ -1,8 +1,8 @@
-"""Which Spark data frames are nothing but whole Parquet files, so that Python can read these by itself.
+"""Find Spark data frames that are nothing but whole Parquet files, which Python can read itself.
 
-Contract: files are told only if reading them gives exactly the rows and columns of the data frame; whatever
-is not known for certain, extensions and versioned tables above all, is left to Spark.  Reads plans and
-footers, never rows.
+Contract: files are told only if reading them gives exactly the rows and columns of the data frame;
+whatever is not known for certain, extensions and versioned tables above all, is left to Spark.
+Reads plans and footers, never rows.
 """
 
 from collections.abc import Iterable, Iterator
@@ -18,14 +18,15 @@ from pyspark.sql import DataFrame, SparkSession
 from dpcov.errors import DataError
 
 _PACKAGE = "org.apache.spark.sql.execution.datasources."
+# Exactly these classes: a filter, a projection, a cache and a versioned table have others.
 _SCAN = {
     "plan": f"{_PACKAGE}LogicalRelation",
     "relation": f"{_PACKAGE}HadoopFsRelation",
     "format": f"{_PACKAGE}parquet.ParquetFileFormat",
     "files": f"{_PACKAGE}InMemoryFileIndex",
 }
-"""Exactly these classes: the plan of a filter, a projection or a cache has another, and so has a versioned table."""
 
+# Types that Spark and Arrow read alike.
 _ARROW = {
     "double": (pa.float64(),),
     "float": (pa.float32(),),
@@ -36,51 +37,37 @@ _ARROW = {
     "boolean": (pa.bool_(),),
     "string": (pa.string(), pa.large_string()),
 }
-"""Types that Spark and Arrow read alike."""
 
 _CHANGES_WHAT_IS_READ = (
     "spark.sql.extensions",
     "spark.sql.files.ignoreCorruptFiles",
     "spark.sql.files.ignoreMissingFiles",
 )
-
-
 _GUESSES_FOLDERS = "spark.sql.sources.partitionColumnTypeInference.enabled"
 
 
 def refuse_guessed_types(frame: DataFrame) -> None:
-    """Refuse a data frame whose reader took types from rows or folders: one row would decide how others are read.
-
-    Raises
-    ------
-    DataError
-        If files are read whose types were inferred.
-    """
+    """Refuse types inferred from rows or folders: one row would decide how others are read."""
     leaves: Any = frame._jdf.queryExecution().analyzed().collectLeaves()
-    for place in range(leaves.size()):
-        leaf = leaves.apply(place)
-        if _class(leaf) != _SCAN["plan"] or _class(leaf.relation()) != _SCAN["relation"]:
-            continue
-        relation = leaf.relation()
-        options = {
-            str(key).lower(): str(value).lower() for key, value in _pairs(relation.options())
-        }
-        inferred = (
-            options.get("inferschema") == "true" or "json" in _class(relation.fileFormat()).lower()
+    for leaf in map(leaves.apply, range(leaves.size())):
+        if _class(leaf) == _SCAN["plan"] and _class(leaf.relation()) == _SCAN["relation"]:
+            _refuse_guesses(leaf.relation(), frame.sparkSession)
+
+
+def _refuse_guesses(relation: Any, session: SparkSession) -> None:
+    options = {str(key).lower(): str(value).lower() for key, value in _pairs(relation.options())}
+    is_json = "json" in _class(relation.fileFormat()).lower()
+    if is_json or options.get("inferschema") == "true":
+        raise DataError(
+            "Spark has guessed types from the rows of these files. Read them with "
+            "spark.read.schema(...), and save them as Parquet."
         )
-        if inferred:
-            raise DataError(
-                "Spark has guessed types from the rows of these files. Read them with spark.read.schema(...), "
-                "and save them as Parquet."
-            )
-        folders = [field.dataType().typeName() for field in relation.partitionSchema().fields()]
-        if _is_set(frame.sparkSession, _GUESSES_FOLDERS, "true") and any(
-            kind != "string" for kind in folders
-        ):
-            raise DataError(
-                "Spark has guessed types from the names of folders (key=value). Set "
-                f"{_GUESSES_FOLDERS} to false before the table is read."
-            )
+    folders = [field.dataType().typeName() for field in relation.partitionSchema().fields()]
+    if set(folders) - {"string"} and _is_set(session, _GUESSES_FOLDERS, "true"):
+        raise DataError(
+            "Spark has guessed types from the names of folders (key=value). Set "
+            f"{_GUESSES_FOLDERS} to false before the table is read."
+        )
 
 
 def _pairs(options: Any) -> Iterator[tuple[Any, Any]]:
@@ -103,20 +90,13 @@ def python_reads(session: SparkSession, path: str) -> bool:
 
 
 def scanned_files(frame: DataFrame, names: Iterable[str]) -> Any | None:
-    """Return the files of a data frame as a `pyarrow.dataset.Dataset`, or None if it may be anything else.
+    """Return the files behind a data frame as a dataset, or None if it may be anything else.
 
-    Parameters
-    ----------
-    frame : DataFrame
-    names : iterable of str
-        The columns that will be read.
+    ``names`` are the columns that will be read.
     """
     session = frame.sparkSession
-    if not python_reads(session, "") or any(
-        _is_set(session, name) for name in _CHANGES_WHAT_IS_READ
-    ):
-        return None
-    files = _whole_files(frame)
+    changed = any(_is_set(session, name) for name in _CHANGES_WHAT_IS_READ)
+    files = None if changed or not python_reads(session, "") else _whole_files(frame)
     if files is None:
         return None
     kinds = dict(frame.dtypes)
@@ -133,20 +113,15 @@ def _is_set(session: SparkSession, name: str, default: str = "false") -> bool:
 
 
 def _whole_files(frame: DataFrame) -> list[Path] | None:
-    """Files of a data frame that is the scan of them all, each once; Spark's plans are seen through its JVM only."""
+    # Files of a data frame that is the scan of them all, each once.
     plan: Any = frame._jdf.queryExecution().optimizedPlan()
-    if (
-        _class(plan) != _SCAN["plan"]
-        or plan.isStreaming()
-        or _class(plan.relation()) != _SCAN["relation"]
-    ):
+    if _class(plan) != _SCAN["plan"] or plan.isStreaming():
         return None
     relation = plan.relation()
-    found = {"format": relation.fileFormat(), "files": relation.location()}
-    if (
-        any(_class(value) != _SCAN[name] for name, value in found.items())
-        or relation.partitionSchema().size()
-    ):
+    if _class(relation) != _SCAN["relation"] or relation.partitionSchema().size():
+        return None
+    found = (_class(relation.fileFormat()), _class(relation.location()))
+    if found != (_SCAN["format"], _SCAN["files"]):
         return None
     if list(relation.dataSchema().fieldNames()) != frame.columns:
         return None
@@ -161,7 +136,7 @@ def _class(value: Any) -> str:
 
 
 def _holds(file: Path, expected: dict[str, tuple[pa.DataType, ...]]) -> bool:
-    """Whether the file has the columns, each once and with the type that Spark has for it."""
+    # Whether the file has the columns, each once and with the type that Spark has for it.
     schema = pa.parquet.read_schema(file)
     places = {name: schema.get_all_field_indices(name) for name in expected}
     return all(

@@ -1,26 +1,27 @@
-"""What a schema says, as plain values: columns, bounds, categories, policies.
+"""What a schema says of columns, as plain values: kinds, bounds, categories, weights.
 
 Contract: everything is public, and the norm bound of an encoded row follows from it alone.
 """
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Literal
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Literal
 
-import msgspec
-import numpy as np
+from msgspec import Struct
+from msgspec.structs import force_setattr
 
 from dpcov.errors import SchemaError
-from dpcov.published.columns import EncodedColumn
+from dpcov.published.columns import EncodedColumn, EncodedKind
 
+if TYPE_CHECKING:
+    from dpcov.data.schema.schema import Schema
+
+# ``center``: a missing number is encoded as 0, the middle of its bounds; a missing category as no
+# category.  ``indicator``: the same, and a further 0/1 column says that the value is missing.
 Missing = Literal["center", "indicator"]
-"""``center``: a missing number is encoded as 0, the middle of its bounds; a missing category as no category.
-``indicator``: the same, and a further 0/1 column says that the value is missing."""
 
 
-class _Declared(
-    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="type"
-):
+class _Declared(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="type"):
     """What is said of one column of the table."""
 
 
@@ -32,8 +33,8 @@ class Numeric(_Declared, tag="numeric", frozen=True, kw_only=True):
     missing: Missing | None = None
 
     def __post_init__(self) -> None:
-        msgspec.structs.force_setattr(self, "lower", as_bound(self.lower))
-        msgspec.structs.force_setattr(self, "upper", as_bound(self.upper))
+        force_setattr(self, "lower", as_bound(self.lower))
+        force_setattr(self, "upper", as_bound(self.upper))
 
 
 class Boolean(_Declared, tag="boolean", frozen=True, kw_only=True):
@@ -49,7 +50,7 @@ class Categorical(_Declared, tag="categorical", frozen=True, kw_only=True):
     missing: Missing | None = None
 
     def __post_init__(self) -> None:
-        msgspec.structs.force_setattr(self, "categories", _as_categories(self.categories))
+        force_setattr(self, "categories", _as_categories(self.categories))
 
 
 class Ignored(_Declared, tag="ignored", frozen=True, kw_only=True):
@@ -61,137 +62,68 @@ class Ignored(_Declared, tag="ignored", frozen=True, kw_only=True):
 Declared = Numeric | Boolean | Categorical | Ignored
 
 
-class Weights(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Weights(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The column of row weights, which lie between 0 and a public upper bound."""
 
     column: str
     upper: float | None = None
 
     def __post_init__(self) -> None:
-        msgspec.structs.force_setattr(self, "upper", as_bound(self.upper))
-
-
-class DeclaredTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The values of a schema and what follows from them; see `Schema`."""
-
-    columns: dict[str, Declared]
-    title: str = ""
-    intercept: bool = True
-    missing: Missing = "center"
-    weights: Weights | None = None
-    rows_per_person: int = 1
-    norm_bound: float | None = None
-
-    def __post_init__(self) -> None:
-        if not isinstance(self.columns, Mapping):
-            raise SchemaError(
-                "The columns of a schema are a mapping of column names to their declarations."
-            )
-        msgspec.structs.force_setattr(self, "columns", dict(self.columns))
-        for name in ("title", "intercept", "missing", "rows_per_person"):
-            value = getattr(self, name)
-            msgspec.structs.force_setattr(
-                self, name, value.item() if isinstance(value, np.generic) else value
-            )
-        msgspec.structs.force_setattr(self, "norm_bound", as_bound(self.norm_bound))
-
-    @property
-    def features(self) -> dict[str, Numeric | Boolean | Categorical]:
-        """The columns that are encoded, in order."""
-        return {name: kind for name, kind in self.columns.items() if not isinstance(kind, Ignored)}
-
-    @property
-    def needed_columns(self) -> tuple[str, ...]:
-        """The names of the columns that are read from the data."""
-        weight = () if self.weights is None else (self.weights.column,)
-        return (*self.features, *weight)
-
-    def missing_of(self, name: str) -> Missing:
-        """How missing values of a feature are encoded."""
-        return getattr(self.columns[name], "missing", None) or self.missing
-
-    @property
-    def worst_case_norm(self) -> float:
-        """The largest l2 norm of an encoded row: every feature, and the intercept, has norm at most 1.
-
-        A number has u**2 <= 1, or u = 0 where the indicator is 1; one category at most is 1.
-        """
-        return math.sqrt(len(self.features) + self.intercept)
-
-    @property
-    def norm_bound_or_worst_case(self) -> float:
-        """The norm bound that rows are divided by."""
-        return self.worst_case_norm if self.norm_bound is None else self.norm_bound
-
-
-_SHOWN_PROBLEMS, _LONGEST_PROBLEM = 20, 400
-
-
-def listed(heading: str, problems: Sequence[str]) -> str:
-    """One screen of problems, a line each, and how many more there are."""
-    lines = [
-        heading,
-        *(f"  - {problem[:_LONGEST_PROBLEM]}" for problem in problems[:_SHOWN_PROBLEMS]),
-    ]
-    if len(problems) > _SHOWN_PROBLEMS:
-        lines.append(f"  - and {len(problems) - _SHOWN_PROBLEMS} more")
-    return "\n".join(lines)
-
-
-def encoded_columns_of(schema: DeclaredTable) -> tuple[EncodedColumn, ...]:
-    """List the encoded columns of a schema whose bounds are known to be filled in."""
-    columns = [_unit_column("(intercept)", "", "intercept")] if schema.intercept else []
-    for name, declared in schema.features.items():
-        if isinstance(declared, Categorical):
-            columns += [
-                _unit_column(f"{name}={label}", name, "category") for label in declared.categories
-            ]
-        elif isinstance(declared, Boolean):
-            columns.append(
-                EncodedColumn(name=name, source=name, kind="boolean", center=0.5, half_range=0.5)
-            )
-        else:
-            columns.append(_numeric_column(name, declared))
-        if schema.missing_of(name) == "indicator":
-            columns.append(_unit_column(f"{name} (missing)", name, "missing"))
-    return tuple(columns)
-
-
-def _unit_column(
-    name: str, source: str, kind: Literal["intercept", "category", "missing"]
-) -> EncodedColumn:
-    return EncodedColumn(name=name, source=source, kind=kind, center=0.0, half_range=1.0)
-
-
-def _numeric_column(name: str, declared: Numeric) -> EncodedColumn:
-    lower, upper = declared.lower or 0.0, declared.upper or 0.0
-    # Halves first: the sum and the difference of two finite bounds may overflow.
-    center, half_range = upper / 2 + lower / 2, upper / 2 - lower / 2
-    return EncodedColumn(
-        name=name, source=name, kind="numeric", center=center, half_range=half_range
-    )
+        force_setattr(self, "upper", as_bound(self.upper))
 
 
 def as_bound(value: object) -> float | None:
     """Return a bound as a float, or None where it is not filled in."""
     if value is None:
         return None
+    # Python takes True for a number.
     if isinstance(value, bool) or not hasattr(value, "__float__"):
         raise SchemaError("A bound is a number, such as 90 or 0.5, without quotes.")
     try:
         number = float(value)
     except (OverflowError, ValueError, TypeError):
+        # Beyond all floats; refused with the other bounds that are not finite.
         number = math.inf
     return None if math.isnan(number) else number
 
 
 def _as_categories(values: Iterable[str]) -> tuple[str, ...]:
-    """Return the categories without the blanks around them, which are ignored in the data too."""
+    # Blanks around a category are ignored in the data, too.
     if isinstance(values, str) or not isinstance(values, Iterable):
         raise SchemaError('Categories are a list of texts, such as ["Male", "Female"].')
     labels = tuple(values)
     if not all(isinstance(label, str) for label in labels):
-        raise SchemaError(
-            'Categories are texts: write whole numbers as texts too, such as ["1", "2"].'
-        )
+        raise SchemaError('Categories are texts: write whole numbers so too, such as ["1", "2"].')
     return tuple(label.strip() for label in labels)
+
+
+def listed(heading: str, problems: Sequence[str], most: int = 20) -> str:
+    """One screen of problems, a line each, and how many more there are."""
+    lines = [heading, *(f"  - {problem[:400]}" for problem in problems[:most])]
+    if len(problems) > most:
+        lines.append(f"  - and {len(problems) - most} more")
+    return "\n".join(lines)
+
+
+def encoded_columns_of(schema: "Schema") -> tuple[EncodedColumn, ...]:
+    """List the encoded columns of a schema whose bounds are known to be filled in."""
+    columns = [_encoded("(intercept)", "", "intercept")] if schema.intercept else []
+    for name, declared in schema.features.items():
+        if isinstance(declared, Categorical):
+            labels = declared.categories
+            columns += [_encoded(f"{name}={label}", name, "category") for label in labels]
+        elif isinstance(declared, Boolean):
+            columns.append(_encoded(name, name, "boolean", 0.5, 0.5))
+        else:
+            # Halves first: the sum and the difference of two finite bounds may overflow.
+            lower, upper = (declared.lower or 0.0) / 2, (declared.upper or 0.0) / 2
+            columns.append(_encoded(name, name, "numeric", upper + lower, upper - lower))
+        if schema.missing_of(name) == "indicator":
+            columns.append(_encoded(f"{name} (missing)", name, "missing"))
+    return tuple(columns)
+
+
+def _encoded(
+    name: str, source: str, kind: EncodedKind, center: float = 0.0, half_range: float = 1.0
+) -> EncodedColumn:
+    return EncodedColumn(name=name, source=source, kind=kind, center=center, half_range=half_range)

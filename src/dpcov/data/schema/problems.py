@@ -1,34 +1,40 @@
-"""What keeps a schema from being used, said so that the person can correct it.
+"""Say what keeps a schema from being used, so that the person can correct it.
 
-Contract: a schema without problems has a finite, positive norm bound that every encoded row obeys.  Knows
-only schemas.
+Contract: a schema without problems has a finite, positive norm bound that every encoded row obeys.
 """
 
 import math
 from collections import Counter
 from collections.abc import Iterator
-from typing import cast
+from typing import TYPE_CHECKING, Any
 
 from dpcov.data.schema.declared import (
     Categorical,
     Declared,
-    DeclaredTable,
     Ignored,
     Numeric,
+    Weights,
     encoded_columns_of,
 )
 from dpcov.published.columns import LARGEST_SCALE, SMALLEST_SCALE
 
+if TYPE_CHECKING:
+    from dpcov.data.schema.schema import Schema
 
-def problems_of(schema: DeclaredTable) -> list[str]:
+_MISSING = (None, "center", "indicator")
+
+
+def problems_of(schema: "Schema") -> list[str]:
     """List what is missing or contradictory, one sentence each."""
-    found = [
-        problem
-        for name, declared in schema.columns.items()
-        for problem in _of_column(name, declared)
-    ]
-    found += [*_of_table(schema), *_of_weights(schema), *_of_norm_bound(schema)]
-    return found or list(_of_names(schema))
+    columns = schema.columns.items()
+    found = [problem for name, declared in columns for problem in _of_column(name, declared)]
+    found += _of_table(schema)
+    if schema.weights is not None:
+        found += _of_weights(schema, schema.weights)
+    if schema.norm_bound is not None:
+        found += _of_norm_bound(schema.norm_bound, schema.worst_case_norm)
+    # Encoded columns can be named only where bounds and categories are filled in.
+    return found or _of_names(schema)
 
 
 def _of_column(name: object, declared: object) -> Iterator[str]:
@@ -37,18 +43,17 @@ def _of_column(name: object, declared: object) -> Iterator[str]:
     elif isinstance(declared, Numeric):
         yield from _of_bounds(f"Column '{name}'", declared.lower, declared.upper)
     elif isinstance(declared, Categorical):
-        yield from _of_categories(name, declared.categories)
+        yield from _of_categories(f"Column '{name}'", declared.categories)
     elif not isinstance(declared, Declared):
         yield f"Column '{name}' must be Numeric, Boolean, Categorical or Ignored."
-    if getattr(declared, "missing", None) not in (None, "center", "indicator"):
+    if getattr(declared, "missing", None) not in _MISSING:
         yield f'Column \'{name}\': missing is "center" or "indicator".'
 
 
 def _of_bounds(what: str, lower: float | None, upper: float | None) -> Iterator[str]:
     if lower is None or upper is None:
-        unfilled = " and ".join(
-            word for word, bound in (("lower", lower), ("upper", upper)) if bound is None
-        )
+        bounds = {"lower": lower, "upper": upper}
+        unfilled = " and ".join(word for word, bound in bounds.items() if bound is None)
         yield f"{what}: fill in {unfilled} from public knowledge, never from the data."
     elif not (math.isfinite(lower) and math.isfinite(upper)):
         yield f"{what}: bounds must be finite numbers."
@@ -62,62 +67,57 @@ def _of_bounds(what: str, lower: float | None, upper: float | None) -> Iterator[
         yield f"{what}: lower and upper are so far apart that squares overflow; use another unit."
 
 
-def _of_categories(name: object, categories: tuple[str, ...]) -> Iterator[str]:
+def _of_categories(what: str, categories: tuple[str, ...]) -> Iterator[str]:
     if not categories:
-        yield f"Column '{name}': list its categories from public knowledge, never from the data."
+        yield f"{what}: list its categories from public knowledge, never from the data."
     if "" in categories:
-        yield f"Column '{name}': an empty text cannot be a category, it means a missing value."
-    repeated = sorted(label for label, count in Counter(categories).items() if count > 1)
-    if repeated:
-        yield f"Column '{name}': listed more than once (blanks around are ignored): {', '.join(repeated)}."
+        yield f"{what}: an empty text cannot be a category, it means a missing value."
+    if repeated := sorted(label for label, count in Counter(categories).items() if count > 1):
+        names = ", ".join(repeated)
+        yield f"{what}: listed more than once (blanks around are ignored): {names}."
 
 
-def _of_table(schema: DeclaredTable) -> Iterator[str]:
+def _of_table(schema: Any) -> Iterator[str]:
+    rows = schema.rows_per_person
     if not schema.features:
         yield "No column is numeric, boolean or categorical; there is nothing to release."
-    rows: object = schema.rows_per_person
     if isinstance(rows, bool) or not isinstance(rows, int) or rows < 1:
         yield "rows_per_person must be a whole number, 1 or more."
-    missing, intercept, title = cast(
-        tuple[object, ...], (schema.missing, schema.intercept, schema.title)
-    )
-    if not isinstance(missing, str) or missing not in ("center", "indicator"):
+    if not isinstance(schema.missing, str) or schema.missing not in _MISSING:
         yield 'missing is "center" or "indicator".'
-    if not isinstance(intercept, bool):
+    if not isinstance(schema.intercept, bool):
         yield "intercept is true or false."
-    if not isinstance(title, str):
+    if not isinstance(schema.title, str):
         yield "title is a text."
 
 
-def _of_weights(schema: DeclaredTable) -> Iterator[str]:
-    if schema.weights is None:
-        return
-    name, upper = schema.weights.column, schema.weights.upper
+def _of_weights(schema: "Schema", weights: Weights) -> Iterator[str]:
+    name, upper = weights.column, weights.upper
     if name not in schema.columns:
-        yield f"The weights name the column '{name}', which is not listed; list it with the type \"ignored\"."
+        yield f"The weights' column '{name}' is not listed; list it with the type \"ignored\"."
     elif name in schema.features:
-        yield f"Column '{name}' cannot be both the weights and a feature; give it the type \"ignored\"."
+        yield f"Column '{name}' cannot be both the weights and a feature; make it \"ignored\"."
     if upper is None or not 0 < upper < math.inf:
         yield "The weights need upper, a positive public bound of the largest weight."
     if schema.intercept is not True:
         yield "Weights need the intercept; set intercept = true."
 
 
-def _of_norm_bound(schema: DeclaredTable) -> Iterator[str]:
-    bound = schema.norm_bound
-    if bound is None:
-        return
+def _of_norm_bound(bound: float, worst: float) -> Iterator[str]:
     if not (math.isfinite(bound) and bound >= SMALLEST_SCALE):
         yield "norm_bound must be a positive number."
-    elif bound > schema.worst_case_norm:
+    elif bound > worst:
         yield (
-            f"norm_bound is above {schema.worst_case_norm:.6g}, which no row exceeds, so it would only add "
-            "noise; leave it out or lower it."
+            f"norm_bound is above {worst:.6g}, which no row exceeds, so it would only add noise; "
+            "leave it out or lower it."
         )
 
 
-def _of_names(schema: DeclaredTable) -> Iterator[str]:
-    """Find two encoded columns of the same name, such as a category ``a=b`` beside a column ``a=b``."""
+def _of_names(schema: "Schema") -> list[str]:
+    # Two columns can get one name: a category ``a=b`` beside a column ``a=b``.
     names = Counter(column.name for column in encoded_columns_of(schema))
-    for name in (name for name, count in names.items() if count > 1):
-        yield f"Two encoded columns would be called '{name}'; rename a column or a category."
+    return [
+        f"Two encoded columns would be called '{name}'; rename a column or a category."
+        for name, count in names.items()
+        if count > 1
+    ]

@@ -1,20 +1,36 @@
 """The public description of a sensitive table, as a custodian writes and keeps it.
 
-Contract: everything in a schema is public.  The person writes it from what anybody may know about the table,
-never from its rows.
+Contract: a schema is written from what anybody may know about the table, never from its rows.
 """
 
+import math
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Self
 
-from dpcov.data.schema.declared import DeclaredTable, encoded_columns_of, listed
+import numpy as np
+from msgspec import Struct
+from msgspec.structs import force_setattr
+
+from dpcov.data.schema.declared import (
+    Boolean,
+    Categorical,
+    Declared,
+    Ignored,
+    Missing,
+    Numeric,
+    Weights,
+    as_bound,
+    encoded_columns_of,
+    listed,
+)
 from dpcov.data.schema.problems import problems_of
 from dpcov.data.schema.toml import format_schema, parse_schema, read_text, write_schema
 from dpcov.errors import SchemaError
 from dpcov.published.columns import EncodedColumn
 
 
-class Schema(DeclaredTable, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Schema(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The public description of a sensitive table.
 
     Parameters
@@ -23,7 +39,7 @@ class Schema(DeclaredTable, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         In the order of the encoded table.  Columns of the data that are not listed are not read.
     title : str
     intercept : bool
-        Whether the encoded table starts with a column of ones, which gives means and centered covariances.
+        Whether a column of ones comes first, which gives means and centered covariances.
     missing : {"center", "indicator"}
         For all columns that do not say otherwise.
     weights : Weights, optional
@@ -31,7 +47,8 @@ class Schema(DeclaredTable, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     rows_per_person : int
         The largest number of rows one person can have in the table.
     norm_bound : float, optional
-        A public bound on the l2 norm of an encoded row, below the worst case; longer rows are scaled down.
+        A public bound on the l2 norm of an encoded row, below the worst case; longer rows are
+        scaled down.
 
     Notes
     -----
@@ -48,6 +65,50 @@ class Schema(DeclaredTable, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     3.0
     """
 
+    columns: dict[str, Declared]
+    title: str = ""
+    intercept: bool = True
+    missing: Missing = "center"
+    weights: Weights | None = None
+    rows_per_person: int = 1
+    norm_bound: float | None = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.columns, Mapping):
+            raise SchemaError("The columns are a mapping of column names to declarations.")
+        force_setattr(self, "columns", dict(self.columns))
+        for name in ("title", "intercept", "missing", "rows_per_person"):
+            value = getattr(self, name)
+            if isinstance(value, np.generic):
+                force_setattr(self, name, value.item())
+        force_setattr(self, "norm_bound", as_bound(self.norm_bound))
+
+    @property
+    def features(self) -> dict[str, Numeric | Boolean | Categorical]:
+        """The columns that are encoded, in order."""
+        return {name: kind for name, kind in self.columns.items() if not isinstance(kind, Ignored)}
+
+    @property
+    def needed_columns(self) -> tuple[str, ...]:
+        """The names of the columns that are read from the data."""
+        return (*self.features, *(() if self.weights is None else (self.weights.column,)))
+
+    def missing_of(self, name: str) -> Missing:
+        """How missing values of a feature are encoded."""
+        return getattr(self.columns[name], "missing", None) or self.missing
+
+    @property
+    def worst_case_norm(self) -> float:
+        """The largest l2 norm of an encoded row."""
+        # Every feature has norm at most 1: a number has u**2 <= 1, or u = 0 where the indicator
+        # is 1; one category at most is 1.
+        return math.sqrt(len(self.features) + self.intercept)
+
+    @property
+    def norm_bound_or_worst_case(self) -> float:
+        """The norm bound that rows are divided by."""
+        return self.worst_case_norm if self.norm_bound is None else self.norm_bound
+
     @property
     def encoded_columns(self) -> tuple[EncodedColumn, ...]:
         """The columns of the encoded table; the schema must be complete."""
@@ -60,8 +121,7 @@ class Schema(DeclaredTable, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
     def require_complete(self) -> None:
         """Raise a `SchemaError` that lists every problem, if there is one."""
-        problems = self.problems()
-        if problems:
+        if problems := self.problems():
             raise SchemaError(listed("The schema cannot be used yet:", problems))
 
     @classmethod

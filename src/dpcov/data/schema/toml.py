@@ -1,7 +1,7 @@
-"""Schemas as TOML files.
+"""Read and write schemas as TOML files.
 
-Contract: `parse_schema` and `format_schema` are inverse to each other, and a file is replaced as a whole or
-not at all.  An unfilled bound is written as ``nan``, so that a draft is valid TOML.  Knows nothing of data.
+Contract: `parse_schema` and `format_schema` are inverse to each other, and a file is replaced as a
+whole or not at all.  An unfilled bound is written as ``nan``, so that a draft is valid TOML.
 """
 
 import json
@@ -10,71 +10,63 @@ import re
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
-from dpcov.data.schema.declared import (
-    Categorical,
-    Declared,
-    DeclaredTable,
-    Ignored,
-    Numeric,
-    Weights,
-    listed,
-)
+from dpcov.data.schema.declared import Categorical, Declared, Ignored, Numeric, listed
 from dpcov.errors import SchemaError
 
-T = TypeVar("T", bound=DeclaredTable)
+if TYPE_CHECKING:
+    from dpcov.data.schema.schema import Schema
+
+T = TypeVar("T", bound="Schema")
 
 _MAX_BYTES = 16 * 2**20
 _TYPES = '"numeric", "boolean", "categorical" or "ignored"'
 _DRAFT = """\
 # A draft.  Fill in every nan and every empty list, then use it.
-# Bounds and categories must come from public knowledge (a questionnaire, a code book, common sense),
+# Bounds and categories must come from public knowledge (questionnaires, code books, common sense),
 # and NEVER from the data: no minimum, no maximum, no list of the values that occur.
 # Give identifiers, free text and everything that is not needed the type "ignored".
-# A number that stands for a category gets the type "categorical" with texts: categories = ["1", "2"].
+# A number that stands for a category gets the type "categorical" with texts: ["1", "2"].
 """
-_LOWER_HINT = "  # the smallest value anybody could have, by public knowledge"
-_UPPER_HINT = "  # the largest value anybody could have, by public knowledge"
-_CATEGORIES_HINT = (
-    '  # every public category, such as ["yes", "no"]; any other value counts as none'
-)
-_WEIGHT_HINT = "  # the largest weight a row could have, by public knowledge"
+_HINTS = {
+    "lower": "  # the smallest value anybody could have, by public knowledge",
+    "upper": "  # the largest value anybody could have, by public knowledge",
+    "weight": "  # the largest weight a row could have, by public knowledge",
+    "categories": (
+        '  # every public category, such as ["yes", "no"]; any other value counts as none'
+    ),
+}
 
 
 def read_text(path: Path) -> str:
     """Read a schema file, or say why that is not possible."""
+    what = f"The schema file '{path.name}'"
     try:
         with path.open("rb") as file:
             content = file.read(_MAX_BYTES + 1)
         if len(content) > _MAX_BYTES:
-            raise SchemaError(
-                f"The schema file '{path.name}' is larger than {_MAX_BYTES >> 20} MiB; it is no schema."
-            )
+            raise SchemaError(f"{what} is larger than {_MAX_BYTES >> 20} MiB; it is no schema.")
         return content.decode("utf-8-sig")
     except FileNotFoundError:
         raise SchemaError(f"There is no schema file '{path.name}'; draft one first.") from None
     except UnicodeDecodeError:
-        raise SchemaError(
-            f"The schema file '{path.name}' is not UTF-8 text; save it as UTF-8."
-        ) from None
+        raise SchemaError(f"{what} is not UTF-8 text; save it as UTF-8.") from None
     except OSError as error:
-        raise SchemaError(
-            f"The schema file '{path.name}' cannot be read: {error.strerror}."
-        ) from None
+        raise SchemaError(f"{what} cannot be read: {error.strerror}.") from None
 
 
 def parse_schema(text: str, kind: type[T]) -> T:
-    """Read a schema of this class from TOML text; every misfit is listed with the name of its column."""
+    """Read a schema of this class from TOML text; every misfit is listed with its column."""
     try:
         table = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise SchemaError(f"The schema is not valid TOML: {error}. Correct that line.") from None
     except (ValueError, RecursionError):
         raise SchemaError(
-            "The schema has a number of thousands of digits, or brackets nested too deeply; correct that."
+            "The schema has a number of thousands of digits, or brackets nested too deeply."
         ) from None
     columns = table.pop("columns", None)
     if not isinstance(columns, dict):
@@ -100,12 +92,12 @@ def _convert(what: str, entry: Any, kind: Any, problems: list[str]) -> Any:
     return None
 
 
-def format_schema(schema: DeclaredTable) -> str:
+def format_schema(schema: "Schema") -> str:
     """Write a schema as TOML text; what is not filled in carries a comment."""
     return "\n".join(_lines(schema)) + "\n"
 
 
-def _lines(schema: DeclaredTable) -> Iterator[str]:
+def _lines(schema: "Schema") -> Iterator[str]:
     if any(_is_unfilled(declared) for declared in schema.columns.values()):
         yield _DRAFT
     if schema.title:
@@ -116,29 +108,24 @@ def _lines(schema: DeclaredTable) -> Iterator[str]:
     if schema.norm_bound is not None:
         yield f"norm_bound = {_number(schema.norm_bound)}"
     if schema.weights is not None:
-        yield from _weight_lines(schema.weights)
+        yield f"\n[weights]\ncolumn = {_text(schema.weights.column)}"
+        yield f"upper = {_bound(schema.weights.upper, 'weight')}"
     if not schema.columns:
         yield "\n[columns]"
     for name, declared in schema.columns.items():
-        yield f"\n[columns.{_key(name)}]"
+        plain = re.fullmatch(r"[A-Za-z0-9_-]+", name)
+        yield f"\n[columns.{name if plain else _text(name)}]"
         yield from _column_lines(declared)
-
-
-def _weight_lines(weights: Weights) -> Iterator[str]:
-    yield "\n[weights]"
-    yield f"column = {_text(weights.column)}"
-    yield f"upper = {_number(weights.upper)}" + _WEIGHT_HINT * (weights.upper is None)
 
 
 def _column_lines(declared: Declared) -> Iterator[str]:
     yield f'type = "{declared.__struct_config__.tag}"'
     if isinstance(declared, Numeric):
-        yield f"lower = {_number(declared.lower)}" + _LOWER_HINT * (declared.lower is None)
-        yield f"upper = {_number(declared.upper)}" + _UPPER_HINT * (declared.upper is None)
+        yield f"lower = {_bound(declared.lower, 'lower')}"
+        yield f"upper = {_bound(declared.upper, 'upper')}"
     if isinstance(declared, Categorical):
-        yield f"categories = {_list(declared.categories)}" + _CATEGORIES_HINT * (
-            not declared.categories
-        )
+        hint = "" if declared.categories else _HINTS["categories"]
+        yield f"categories = {_list(declared.categories)}{hint}"
     if isinstance(declared, Ignored):
         if declared.note:
             yield f"note = {_text(declared.note)}"
@@ -152,18 +139,16 @@ def _is_unfilled(declared: Declared) -> bool:
     return isinstance(declared, Categorical) and not declared.categories
 
 
-def _key(name: str) -> str:
-    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else _text(name)
-
-
 def _text(value: str) -> str:
     # A JSON text is a TOML basic string, but for DEL, which TOML wants escaped.
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
-def _number(value: float | None) -> str:
-    if value is None:
-        return "nan"
+def _bound(value: float | None, hint: str) -> str:
+    return f"nan{_HINTS[hint]}" if value is None else _number(value)
+
+
+def _number(value: float) -> str:
     return str(int(value)) if abs(value) < 1e15 and value == int(value) else repr(float(value))
 
 
@@ -174,7 +159,7 @@ def _list(labels: tuple[str, ...]) -> str:
     return "[\n" + "".join(f"  {_text(label)},\n" for label in labels) + "]"
 
 
-def write_schema(schema: DeclaredTable, path: Path) -> None:
+def write_schema(schema: "Schema", path: Path) -> None:
     """Write a schema file by way of a temporary file beside it."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
@@ -182,6 +167,5 @@ def write_schema(schema: DeclaredTable, path: Path) -> None:
         temporary.replace(path)
     except OSError as error:
         temporary.unlink(missing_ok=True)
-        raise SchemaError(
-            f"The schema file '{path.name}' cannot be written: {error.strerror}."
-        ) from None
+        reason = f"cannot be written: {error.strerror}"
+        raise SchemaError(f"The schema file '{path.name}' {reason}.") from None

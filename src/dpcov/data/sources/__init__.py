@@ -1,9 +1,12 @@
-"""Where rows come from: files, standard input, databases, and tables or matrices in memory.
+"""Open rows wherever they come from: files, standard input, databases, tables, matrices.
 
-Contract: `open_source` finds the right reader, or says which ones there are; no reader loads pickled objects.
+Contract: `open_source` finds the right reader, or says which ones there are; no reader loads
+pickled objects.
 """
 
 import sys
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -17,9 +20,14 @@ from dpcov.errors import DataError
 
 __all__ = ["Block", "Kind", "Progress", "Query", "Reading", "Source", "open_source"]
 
-_FORMATS = ".csv, .tsv (also .gz or .zst), .parquet, .arrow, .feather, .ipc, .npy or .npz"
-
-
+_FORMATS: dict[str, Callable[[Path], Source]] = {
+    ".csv": partial(delimited.from_file, delimiter=","),
+    ".tsv": partial(delimited.from_file, delimiter="\t"),
+    ".parquet": columnar.ParquetSource,
+    **dict.fromkeys((".arrow", ".feather", ".ipc"), columnar.ArrowFileSource),
+    ".npy": matrices.open_npy,
+    ".npz": matrices.open_npz,
+}
 _NO_LIST = "it holds something else than equally long lists of numbers."
 
 
@@ -29,9 +37,9 @@ def open_source(data: object) -> Source:
     Parameters
     ----------
     data : str or path, or an object in memory
-        A path to a file, whose ending names its format; ``"-"`` for CSV on standard input; a data frame (pandas,
-        Polars, PyArrow, DuckDB and whatever else narwhals knows); a `Query` to a database; a 2-D array, a list of
-        equally long lists of numbers, or a SciPy sparse matrix.
+        A path to a file, whose ending names its format; ``"-"`` for CSV on standard input; a data
+        frame (pandas, Polars, PyArrow, DuckDB and whatever else narwhals knows); a `Query` to a
+        database; a 2-D array, a list of equally long lists of numbers, or a SciPy sparse matrix.
 
     Raises
     ------
@@ -62,23 +70,13 @@ def _open_file(path: Path) -> Source:
     endings = [ending.lower() for ending in path.suffixes]
     if endings and endings[-1] in (".gz", ".zst"):
         endings.pop()
-    match endings[-1] if endings else "":
-        case ".csv":
-            return delimited.from_file(path, ",")
-        case ".tsv":
-            return delimited.from_file(path, "\t")
-        case ".parquet":
-            return columnar.ParquetSource(path)
-        case ".arrow" | ".feather" | ".ipc":
-            return columnar.ArrowFileSource(path)
-        case ".npy":
-            return matrices.open_npy(path)
-        case ".npz":
-            return matrices.open_npz(path)
-    raise DataError(
-        f"The format of '{path.name}' is not known by its ending. Use one of: {_FORMATS}; or - for CSV on "
-        "standard input."
-    )
+    opener = _FORMATS.get(endings[-1] if endings else "")
+    if opener is None:
+        raise DataError(
+            f"The format of '{path.name}' is not known by its ending. Use one of: "
+            f"{', '.join(_FORMATS)} (.csv, .tsv also .gz or .zst); or - for CSV on standard input."
+        )
+    return opener(path)
 
 
 def _check_file(path: Path) -> None:
@@ -86,9 +84,7 @@ def _check_file(path: Path) -> None:
         is_directory = path.is_dir()
         # Opening a pipe waits for its writer, and files are opened more than once.
         if path.exists() and not is_directory and not path.is_file():
-            raise DataError(
-                f"'{path.name}' is not an ordinary file. Give one, or - for CSV on standard input."
-            )
+            raise DataError(f"'{path.name}' is not an ordinary file. Give one, or - for CSV.")
         with path.open("rb") as file:
             is_empty = not file.read(1)
     except FileNotFoundError:

@@ -1,49 +1,43 @@
 """What every source of rows has in common.
 
-Contract: rows come in blocks of at most the wanted size, and every error while they are read is sealed.
-Knows nothing of schemas, bounds or encodings.
+Contract: rows come in blocks of at most the wanted size, and every error while they are read is
+sealed.
 """
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Literal, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from dpcov.data.seal import explain, sealed_iteration
+from dpcov.data.seal import explain, sealed, sealed_iteration
 from dpcov.errors import DataError
 
+# Some rows: a record batch of named columns, or a matrix.
 Block: TypeAlias = pa.RecordBatch | NDArray[np.float64]
-"""Some rows: a record batch of named columns, or a matrix."""
 
+# What a column physically holds, as far as a draft of a schema has to know.
 Kind = Literal["number", "boolean", "text", "other"]
-"""What a column physically holds, as far as a draft of a schema has to know."""
 
+# How a column is wanted, where the file itself does not say (CSV).
 Reading = Literal["number", "text"]
-"""How a column is wanted, where the file itself does not say (CSV)."""
 
+# Called with the number of bytes read so far.
 Progress = Callable[[int], None]
-"""Called with the number of bytes read so far."""
+
+# Blocks of any size with the number of bytes read so far.
+Pieces = Iterator[tuple[Block, int]]
 
 
 class Source(ABC):
     """Rows that can be read in blocks.
 
-    Attributes
-    ----------
-    name : str
-        A label without any directory.
-    columns : tuple of str
-        The names of the columns, in order; ``x0``, ``x1``, ... where the data has none.
-    progress_total : int or None
-        The number of bytes to read, where it is known.
-    n_rows : int or None
-        The number of rows, where it is known before reading and rows keep their order.
-    once : bool
-        Whether the rows can be read one time only.
+    `name` is a label without any directory; columns without names are called ``x0``, ``x1``, ...
+    `progress_total` (bytes) and `n_rows` are None where they are not known before reading.
+    `once` says that the rows can be read one time only.
     """
 
     name: str
@@ -57,8 +51,8 @@ class Source(ABC):
         """What each column physically holds."""
 
     @abstractmethod
-    def _read(self, block_rows: int, wanted: Mapping[str, Reading]) -> Iterator[tuple[Block, int]]:
-        """Yield blocks of any size with the number of bytes read so far."""
+    def _read(self, block_rows: int, wanted: Mapping[str, Reading]) -> Pieces:
+        """Yield the wanted columns."""
 
     def blocks(
         self,
@@ -67,15 +61,10 @@ class Source(ABC):
         wanted: Mapping[str, Reading] | None = None,
         progress: Progress | None = None,
     ) -> Iterator[Block]:
-        """Yield blocks of at most ``block_rows`` rows.
+        """Yield blocks of at most ``block_rows`` rows; tell ``progress`` the bytes read so far.
 
-        Parameters
-        ----------
-        block_rows : int
-        wanted : mapping of str to {"number", "text"}, optional
-            The columns to read; all of them, as numbers, if not given.  Matrices always have all their columns.
-        progress : callable, optional
-            Called with the number of bytes read so far after each piece.
+        Columns that are not wanted are not read, but matrices always have all; without ``wanted``
+        all are read, as numbers.
         """
         schema_names = () if wanted is None else tuple(wanted)
         wanted = dict.fromkeys(self.columns, "number") if wanted is None else wanted
@@ -93,48 +82,75 @@ class Source(ABC):
             if progress is not None:
                 progress(done)
         if not any_rows:
-            raise DataError(
-                f"'{self.name}' has no rows. Give it at least one row below the column names."
-            )
+            raise DataError(f"'{self.name}' has no rows. Give it one below the column names.")
 
     def _check_wanted(self, wanted: Mapping[str, Reading]) -> None:
-        """Raise if columns are missing; the names found are not told, since a stray row may stand in their place."""
+        # The names found are not told, since a stray row may stand in their place.
         missing = [column for column in wanted if column not in self.columns]
         if not missing:
             return
         known = {column.strip().lower() for column in self.columns}
-        hint = (
-            " Check capitals and blanks."
-            if known.issuperset(name.strip().lower() for name in missing)
-            else ""
-        )
+        similar = known.issuperset(name.strip().lower() for name in missing)
+        hint = " Check capitals and blanks." if similar else ""
         more = f" and {len(missing) - 10} more" if len(missing) > 10 else ""
         listed = ", ".join(f"'{column}'" for column in missing[:10]) + more
         raise DataError(
-            f"'{self.name}' has {len(self.columns)} columns, but not these, which the schema names: {listed}.{hint}"
+            f"'{self.name}' has {len(self.columns)} columns, but not these, which the schema "
+            f"names: {listed}.{hint}"
         )
 
     def _explain(self, error: Exception, schema_names: Sequence[str]) -> str:
-        """Say in public words why reading failed, repeating no part of the error and no name but the schema's."""
+        # Say why reading failed: no part of the error, and no names but the schema's.
         return explain(error)
 
 
+class TypedSource(Source):
+    """A source whose columns have Arrow types of their own."""
+
+    def __init__(
+        self,
+        name: str,
+        schema: Callable[[], pa.Schema],
+        describe: Callable[[Exception], str] | None = None,
+    ) -> None:
+        self.name = name
+        self._schema: pa.Schema = sealed(schema, name, describe)
+        self.columns = sealed(lambda: check_names(self._schema.names, name), name)
+
+    def kinds(self) -> dict[str, Kind]:
+        """Read from the types."""
+        return kinds_of(self._schema)
+
+
 def check_names(names: Sequence[str], name: str) -> tuple[str, ...]:
-    """Return the names if there are some and all differ; positions are told, since a name may be a stray value."""
+    """Return the names if there are some and all differ."""
     if not names:
         raise DataError(f"'{name}' has no columns.")
     repeated = {label for label, count in Counter(names).items() if count > 1}
     if repeated:
+        # Positions are told: a name may be a stray value.
         places = ", ".join(str(place) for place, label in enumerate(names, 1) if label in repeated)
-        raise DataError(
-            f"'{name}' has columns of the same name, at the positions {places}. Rename them."
-        )
+        where = f"at the positions {places}"
+        raise DataError(f"'{name}' has columns of the same name, {where}. Rename them.")
     return tuple(names)
 
 
 def number_names(count: int) -> tuple[str, ...]:
     """Return the names of columns that have none."""
     return tuple(f"x{index}" for index in range(count))
+
+
+def counted(batches: Iterable[pa.RecordBatch]) -> Pieces:
+    """Yield batches with the number of bytes so far."""
+    done = 0
+    for batch in batches:
+        done += batch.nbytes
+        yield batch, done
+
+
+def kinds_of(schema: pa.Schema) -> dict[str, Kind]:
+    """What columns of these Arrow types hold."""
+    return {field.name: kind_of_arrow_type(field.type) for field in schema}
 
 
 def kind_of_arrow_type(data_type: pa.DataType) -> Kind:
@@ -146,10 +162,5 @@ def kind_of_arrow_type(data_type: pa.DataType) -> Kind:
         return "boolean"
     if types.is_integer(data_type) or types.is_floating(data_type) or types.is_decimal(data_type):
         return "number"
-    if (
-        types.is_string(data_type)
-        or types.is_large_string(data_type)
-        or types.is_string_view(data_type)
-    ):
-        return "text"
-    return "other"
+    texts = (types.is_string, types.is_large_string, types.is_string_view)
+    return "text" if any(is_text(data_type) for is_text in texts) else "other"

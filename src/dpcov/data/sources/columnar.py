@@ -1,7 +1,6 @@
 """Parquet, Arrow and Feather files, one record batch after the other.
 
-Contract: only the wanted columns are decoded, and memory does not depend on the number of rows.  Knows
-nothing of schemas.
+Contract: only the wanted columns are decoded, and memory does not depend on the number of rows.
 """
 
 import mmap
@@ -11,42 +10,31 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet
 
-from dpcov.data.seal import sealed
-from dpcov.data.sources.base import Block, Kind, Reading, Source, check_names, kind_of_arrow_type
-from dpcov.data.sources.mapped import let_go, map_file
+from dpcov.data.sources.base import Pieces, Reading, TypedSource, kind_of_arrow_type
 from dpcov.errors import DataError
 
+# Bytes of each column chunk that are held at a time, however large its row group is.
 _READ_BUFFER = 1 << 20
-"""Bytes of each column chunk that are held at a time, however large its row group is."""
 
 
-class ParquetSource(Source):
+class ParquetSource(TypedSource):
     """A Parquet file."""
 
     progress_total: int
 
     def __init__(self, path: Path) -> None:
-        self.name = path.name
+        super().__init__(path.name, lambda: pa.parquet.read_schema(path))
         self.progress_total = path.stat().st_size
         self._path = path
-        self._schema: pa.Schema = sealed(lambda: pa.parquet.read_schema(path), self.name)
-        self.columns = sealed(lambda: check_names(self._schema.names, self.name), self.name)
 
-    def kinds(self) -> dict[str, Kind]:
-        """Read from the file's own types."""
-        return {field.name: kind_of_arrow_type(field.type) for field in self._schema}
-
-    def _read(self, block_rows: int, wanted: Mapping[str, Reading]) -> Iterator[tuple[Block, int]]:
-        texts = [
-            column
-            for column in wanted
-            if kind_of_arrow_type(self._schema.field(column).type) == "text"
-        ]
+    def _read(self, block_rows: int, wanted: Mapping[str, Reading]) -> Pieces:
+        types = {column: self._schema.field(column).type for column in wanted}
+        texts = [column for column in wanted if kind_of_arrow_type(types[column]) == "text"]
+        # A buffered reader takes whatever size a page states, so small files have no buffer.
+        buffer = 0 if self.progress_total <= _READ_BUFFER else _READ_BUFFER
         # Buffering ahead would keep every row group that was read in memory.
-        # A buffered reader takes whatever size a page states, so small files, which need no buffer, have none.
-        small = self.progress_total <= _READ_BUFFER
-        buffering = {"pre_buffer": False, "buffer_size": 0 if small else _READ_BUFFER}
-        with pa.parquet.ParquetFile(self._path, read_dictionary=texts, **buffering) as file:
+        options = {"read_dictionary": texts, "pre_buffer": False, "buffer_size": buffer}
+        with pa.parquet.ParquetFile(self._path, **options) as file:
             rows_in_all, rows_read = file.metadata.num_rows, 0
             for batch in file.iter_batches(block_rows, columns=list(wanted)):
                 # The places in a dictionary may point out of it.
@@ -55,33 +43,25 @@ class ParquetSource(Source):
                 yield batch, self.progress_total * rows_read // rows_in_all
 
 
-class ArrowFileSource(Source):
+class ArrowFileSource(TypedSource):
     """An Arrow IPC file or stream; Feather files of version 2 are Arrow IPC files."""
 
     progress_total: int
 
     def __init__(self, path: Path) -> None:
-        self.name = path.name
         self.progress_total = path.stat().st_size
         self._path = path
         magic = path.open("rb").read(6)
         if magic.startswith(b"FEA1"):
-            raise DataError(
-                f"'{self.name}' is a Feather file of version 1. Write it again as version 2."
-            )
+            raise DataError(f"'{path.name}' is a Feather file of version 1. Write version 2.")
         self._is_stream = magic != b"ARROW1"
-        self._schema: pa.Schema = sealed(lambda: self._open(map_file(path)).schema, self.name)
-        self.columns = sealed(lambda: check_names(self._schema.names, self.name), self.name)
-
-    def kinds(self) -> dict[str, Kind]:
-        """Read from the file's own types."""
-        return {field.name: kind_of_arrow_type(field.type) for field in self._schema}
+        super().__init__(path.name, lambda: self._open(map_file(path)).schema)
 
     def _open(self, mapping: mmap.mmap) -> pa.RecordBatchStreamReader | pa.RecordBatchFileReader:
         file = pa.BufferReader(pa.py_buffer(mapping))
         return pa.ipc.open_stream(file) if self._is_stream else pa.ipc.open_file(file)
 
-    def _read(self, block_rows: int, wanted: Mapping[str, Reading]) -> Iterator[tuple[Block, int]]:
+    def _read(self, block_rows: int, wanted: Mapping[str, Reading]) -> Pieces:
         mapping = map_file(self._path)
         bytes_read = 0
         for batch in self._batches(mapping):
@@ -98,4 +78,16 @@ class ArrowFileSource(Source):
         if self._is_stream:
             yield from reader
         else:
-            yield from (reader.get_batch(index) for index in range(reader.num_record_batches))
+            yield from map(reader.get_batch, range(reader.num_record_batches))
+
+
+def map_file(path: Path) -> mmap.mmap:
+    """Map a whole file to memory for reading."""
+    with path.open("rb") as file:
+        return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+
+
+def let_go(mapping: mmap.mmap | None) -> None:
+    """Drop the pages that were read, so that a file takes no more memory than the part at hand."""
+    if mapping is not None and hasattr(mmap, "MADV_DONTNEED"):
+        mapping.madvise(mmap.MADV_DONTNEED)

@@ -1,8 +1,8 @@
-"""Databases that can be read: which driver opens which URL, and how each is kept from writing.
+"""Find the driver that opens a database URL, and keep each from writing.
 
-Contract: every connection is read-only as far as its database allows, a statement is run alone, results
-arrive in batches of bounded size, and an error is told by its class only: databases quote rows, statements
-and URLs.
+Contract: every connection is read-only as far as its database allows, a statement is run alone,
+results arrive in batches of bounded size, and an error is told by its class only: databases quote
+rows, statements and URLs.
 """
 
 import contextlib
@@ -10,7 +10,8 @@ import importlib
 import sqlite3
 import tempfile
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from decimal import Decimal
 from pathlib import Path
 from typing import Any, ClassVar
@@ -19,7 +20,7 @@ import pyarrow as pa
 
 from dpcov.data.cells import number_column, text_column
 from dpcov.data.seal import explain
-from dpcov.data.sources.base import Kind, Reading, kind_of_arrow_type
+from dpcov.data.sources.base import Kind, Reading, kinds_of
 from dpcov.data.sources.guesses import refuse_duckdb_guesses
 from dpcov.errors import DataError, UsageError
 
@@ -33,53 +34,47 @@ _NO_SUCH = (
 _NO_CHANGES = (
     "the statement would change something, or is not a single SELECT; only reading is allowed."
 )
-_NO_ANSWER = "the database cannot be opened, does not answer, or refuses; check URL, path, user and password."
+_NO_ANSWER = (
+    "the database cannot be opened, does not answer, or refuses; "
+    "check URL, path, user and password."
+)
 _NO_RIGHT = "the database user has no right to read this."
 _ENDED = "the database ended the query (time limit, lock, shutdown or lost connection); try again."
 _BAD_CELL = (
     "a cell cannot be computed or converted as the statement asks; correct its CASTs and divisions."
 )
 _NO_MEMORY = "the database ran out of memory or disk; select fewer columns or sort nothing."
+_NO_FILE = (
+    "a file that the statement or the URL names cannot be opened; check paths and permissions."
+)
 _WITHHELD = (
-    "the database reported an error, whose text is withheld because it may quote rows. Check the statement's CASTs "
-    "and divisions, and that the database is up."
+    "the database reported an error, whose text is withheld because it may quote rows. Check the "
+    "statement's CASTs and divisions, and that the database is up."
 )
 
+# What SQLSTATEs, and names of errors, begin with; the first that fits is told.
 _SQLSTATES = {
-    "08": _NO_ANSWER,
-    "0A": _NO_CHANGES,
-    "22": _BAD_CELL,
-    "25": _NO_CHANGES,
-    "28": _NO_ANSWER,
-    "3D": _NO_ANSWER,
-    "40": _ENDED,
-    "42501": _NO_RIGHT,
-    "42": _NO_SUCH,
-    "53": _NO_MEMORY,
-    "55": _ENDED,
-    "57": _ENDED,
+    **dict.fromkeys(("08", "28", "3D"), _NO_ANSWER),
+    **dict.fromkeys(("0A", "25"), _NO_CHANGES),
+    **dict.fromkeys(("40", "55", "57"), _ENDED),
+    **{"22": _BAD_CELL, "42501": _NO_RIGHT, "42": _NO_SUCH, "53": _NO_MEMORY},
 }
 _NAMES = {
-    "ParserException": _NO_SUCH,
-    "CatalogException": _NO_SUCH,
-    "BinderException": _NO_SUCH,
-    "SyntaxException": _NO_SUCH,
-    "ConversionException": _BAD_CELL,
-    "OutOfRangeException": _BAD_CELL,
-    "InvalidInputException": _BAD_CELL,
-    "TypeMismatchException": _BAD_CELL,
+    **dict.fromkeys(
+        ("ParserException", "CatalogException", "BinderException", "SyntaxException"), _NO_SUCH
+    ),
+    **dict.fromkeys(("ConversionException", "OutOfRangeException"), _BAD_CELL),
+    **dict.fromkeys(("InvalidInputException", "TypeMismatchException"), _BAD_CELL),
     "OutOfMemoryException": _NO_MEMORY,
     "ConnectionException": _NO_ANSWER,
-    "IOException": "a file that the statement or the URL names cannot be opened; check paths and permissions.",
-    "PermissionException": _NO_CHANGES,
-    "SQLITE_AUTH": _NO_CHANGES,
+    "IOException": _NO_FILE,
+    **dict.fromkeys(("PermissionException", "SQLITE_AUTH", "SQLITE_READONLY"), _NO_CHANGES),
     "SQLITE_BUSY": _ENDED,
     "SQLITE_CANTOPEN": _NO_ANSWER,
     "SQLITE_CORRUPT": "the database file is damaged; restore it from a backup.",
     "SQLITE_ERROR": _NO_SUCH,
     "SQLITE_NOTADB": "the file is not a database of this kind.",
-    "SQLITE_READONLY": _NO_CHANGES,
-    "NoSuchModuleError": "no driver for such a URL is installed; see the SQLAlchemy list of dialects.",
+    "NoSuchModuleError": "no driver for such a URL is installed; see SQLAlchemy's dialects.",
 }
 
 
@@ -87,13 +82,11 @@ def explain_database_error(error: Exception) -> str:
     """Say in public words what kind of error this was, repeating no part of it."""
     inner = getattr(error, "orig", None) or error
     state = getattr(inner, "sqlstate", None) or ""
-    by_state = next((text for prefix, text in _SQLSTATES.items() if state.startswith(prefix)), None)
-    if by_state is not None:
-        return by_state
     name = getattr(inner, "sqlite_errorname", type(inner).__name__)
-    by_name = next((text for known, text in _NAMES.items() if name.startswith(known)), None)
-    if by_name is not None:
-        return by_name
+    for table, key in ((_SQLSTATES, state), (_NAMES, name)):
+        for known, told in table.items():
+            if key.startswith(known):
+                return told
     if "Could not decode to UTF-8" in str(inner):
         return "it holds text that is not UTF-8; convert it."
     if isinstance(inner, sqlite3.ProgrammingError | sqlite3.Warning):
@@ -104,13 +97,7 @@ def explain_database_error(error: Exception) -> str:
 
 
 class Database(ABC):
-    """Something that answers one SELECT at a time.
-
-    Attributes
-    ----------
-    extra : str
-        What to install where the driver is missing.
-    """
+    """Something that answers one SELECT at a time; ``extra`` is what installs its driver."""
 
     extra: ClassVar[str] = "sql"
 
@@ -120,7 +107,7 @@ class Database(ABC):
 
     def kinds(self, sql: str) -> dict[str, Kind]:
         """What the columns hold, for a draft."""
-        return {column.name: kind_of_arrow_type(column.type) for column in self.schema(sql)}
+        return kinds_of(self.schema(sql))
 
     @abstractmethod
     def batches(
@@ -133,12 +120,13 @@ class Database(ABC):
             return importlib.import_module(module)
         except ModuleNotFoundError:
             raise UsageError(
-                f"Reading from this database needs a driver. Install it with: pip install 'dpcov[{self.extra}]'."
+                "Reading from this database needs a driver. Install it with: "
+                f"pip install 'dpcov[{self.extra}]'."
             ) from None
 
 
 class DuckDb(Database):
-    """An embedded analytical database: a file, or memory over Parquet and CSV files."""
+    """An embedded analytical database: a file, or memory over Parquet files."""
 
     def __init__(self, path: str) -> None:
         self._path = path
@@ -147,16 +135,13 @@ class DuckDb(Database):
     def _relation(self, sql: str) -> Iterator[Any]:
         duckdb = self._driver("duckdb")
         in_memory = self._path in ("", ":memory:")
+        target = ":memory:" if in_memory else self._path
+        settings = {"autoinstall_known_extensions": "false", "preserve_insertion_order": "false"}
         with tempfile.TemporaryDirectory(prefix="dpcov-") as spill:
-            settings = {
-                "autoinstall_known_extensions": "false",
-                "preserve_insertion_order": "false",
-                "temp_directory": spill,
-            }
-            target = ":memory:" if in_memory else self._path
-            with contextlib.closing(
-                duckdb.connect(target, read_only=not in_memory, config=settings)
-            ) as connection:
+            opened = duckdb.connect(
+                target, read_only=not in_memory, config={**settings, "temp_directory": spill}
+            )
+            with contextlib.closing(opened) as connection:
                 # It would be drawn on standard output, from the number of rows.
                 connection.execute("SET enable_progress_bar = false")
                 statements = connection.extract_statements(sql)
@@ -178,9 +163,14 @@ class DuckDb(Database):
     ) -> Iterator[pa.RecordBatch]:
         """Stream record batches."""
         with self._relation(sql) as relation:
-            # The older name is deprecated, the newer one absent from older versions.
-            read = getattr(relation, "to_arrow_reader", None) or relation.fetch_arrow_reader
-            yield from read(block_rows)
+            yield from duckdb_reader(relation, block_rows)
+
+
+def duckdb_reader(relation: Any, block_rows: int) -> Any:
+    """Stream a relation as record batches."""
+    # The older name is deprecated, the newer one absent from older versions.
+    read = getattr(relation, "to_arrow_reader", None) or relation.fetch_arrow_reader
+    return read(block_rows)
 
 
 class Postgres(Database):
@@ -195,9 +185,8 @@ class Postgres(Database):
         with dbapi.connect(self._url, autocommit=True) as connection, connection.cursor() as cursor:
             cursor.execute("SET SESSION CHARACTERISTICS AS TRANSACTION READ ONLY")
             # A prepared statement, which this makes of it, is always a single one.
-            cursor.adbc_statement.set_options(
-                **{"adbc.postgresql.batch_size_hint_bytes": str(_BATCH_BYTES)}
-            )
+            options = {"adbc.postgresql.batch_size_hint_bytes": str(_BATCH_BYTES)}
+            cursor.adbc_statement.set_options(**options)
             yield cursor
 
     def schema(self, sql: str) -> pa.Schema:
@@ -216,9 +205,13 @@ class Postgres(Database):
                 yield _plain_batch(batch)
 
 
+def _postgres_type(column: pa.Field) -> bytes:
+    return bytes((column.metadata or {}).get(b"POSTGRESQL:type", b""))
+
+
 def _plain_field(column: pa.Field) -> pa.Field:
-    """Give NUMERIC the type of numbers, and types that no schema can declare one that says so."""
-    kind = (column.metadata or {}).get(b"POSTGRESQL:type", b"")
+    # Give NUMERIC the type of numbers, and types that no schema can declare one that says so.
+    kind = _postgres_type(column)
     if kind == b"numeric":
         return pa.field(column.name, pa.float64())
     if kind == b"money" or isinstance(column.type, pa.BaseExtensionType):
@@ -227,55 +220,86 @@ def _plain_field(column: pa.Field) -> pa.Field:
 
 
 def _plain_batch(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """NUMERIC arrives as text, since its precision has no limit; it is rounded once, to the nearest float."""
     columns = []
     for column, cells in zip(batch.schema, batch.columns, strict=True):
-        numeric = (column.metadata or {}).get(b"POSTGRESQL:type", b"") == b"numeric"
         plain = cells.storage if isinstance(cells, pa.ExtensionArray) else cells
+        # NUMERIC arrives as text, since its precision has no limit; it is rounded once.
+        numeric = _postgres_type(column) == b"numeric"
         columns.append(plain.cast(pa.float64()) if numeric else plain)
     return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
 
 
-class Sqlite(Database):
-    """An SQLite file; its cells have types of their own, whatever the column declares."""
+class _CellDatabase(Database):
+    """A database whose cells are Python objects with types of their own."""
 
-    def __init__(self, path: str) -> None:
-        if path in ("", ":memory:"):
-            raise UsageError(
-                "An SQLite database in memory is empty. Name its file: sqlite:///file.db."
-            )
-        self._path = Path(path)
-
-    @contextlib.contextmanager
-    def _cursor(self, sql: str) -> Iterator[sqlite3.Cursor]:
-        where = f"{self._path.absolute().as_uri()}?mode=ro"
-        # The reader may be closed from another thread than the one that read.
-        with contextlib.closing(
-            sqlite3.connect(where, uri=True, check_same_thread=False)
-        ) as connection:
-            connection.execute("PRAGMA query_only = ON")
-            connection.set_authorizer(_only_reading)
-            yield connection.execute(sql)
+    @abstractmethod
+    def _rows(
+        self, sql: str, block_rows: int
+    ) -> AbstractContextManager[tuple[list[str], Callable[[int], Sequence[Sequence[Any]]]]]:
+        """Run a statement: names of the columns, and what fetches so many more rows."""
 
     def schema(self, sql: str) -> pa.Schema:
-        """Ask for the names; the first row is computed on the way."""
-        with self._cursor(sql) as cursor:
-            return pa.schema([(column[0], pa.null()) for column in cursor.description or ()])
+        """Start the statement and read the names."""
+        with self._rows(sql, 1) as (names, _):
+            return pa.schema([(name, pa.null()) for name in names])
 
     def kinds(self, sql: str) -> dict[str, Kind]:
-        """Look at the first rows."""
-        with self._cursor(sql) as cursor:
-            names = [column[0] for column in cursor.description or ()]
-            return _kinds_of_rows(names, cursor.fetchmany(_SAMPLE_ROWS))
+        """Guess from the first rows what a draft should propose."""
+        with self._rows(sql, _SAMPLE_ROWS) as (names, fetch):
+            rows = fetch(_SAMPLE_ROWS)
+        cells = zip(*rows, strict=True) if rows else [()] * len(names)
+        return {name: _kind_of_cells(column) for name, column in zip(names, cells, strict=True)}
 
     def batches(
         self, sql: str, block_rows: int, wanted: Mapping[str, Reading]
     ) -> Iterator[pa.RecordBatch]:
         """Stream rows; every cell is read by itself, as the schema wants its column."""
-        with self._cursor(sql) as cursor:
-            names = [column[0] for column in cursor.description or ()]
-            while rows := cursor.fetchmany(block_rows):
+        with self._rows(sql, block_rows) as (names, fetch):
+            while rows := fetch(block_rows):
                 yield _batch_of_rows(names, rows, wanted)
+
+
+def _batch_of_rows(
+    names: Sequence[str], rows: Sequence[Sequence[Any]], wanted: Mapping[str, Reading]
+) -> pa.RecordBatch:
+    cells = dict(zip(names, zip(*rows, strict=True), strict=True))
+    columns = {
+        name: (number_column if reading == "number" else text_column)(cells[name], name)
+        for name, reading in wanted.items()
+    }
+    return pa.RecordBatch.from_pydict(columns)
+
+
+def _kind_of_cells(cells: Sequence[Any]) -> Kind:
+    types = {type(cell) for cell in cells} - {type(None)}
+    if not types or not types <= {bool, int, float, Decimal, str}:
+        return "other"
+    # Cells of several types are compared as texts.
+    if str in types:
+        return "text"
+    return "boolean" if types == {bool} else "number"
+
+
+class Sqlite(_CellDatabase):
+    """An SQLite file; its cells have types of their own, whatever the column declares."""
+
+    def __init__(self, path: str) -> None:
+        if path in ("", ":memory:"):
+            raise UsageError(
+                "An SQLite database in memory is empty. Name a file: sqlite:///file.db."
+            )
+        self._path = Path(path)
+
+    @contextlib.contextmanager
+    def _rows(self, sql: str, block_rows: int) -> Iterator[Any]:
+        where = f"{self._path.absolute().as_uri()}?mode=ro"
+        # The reader may be closed from another thread than the one that read.
+        opened = sqlite3.connect(where, uri=True, check_same_thread=False)
+        with contextlib.closing(opened) as connection:
+            connection.execute("PRAGMA query_only = ON")
+            connection.set_authorizer(_only_reading)
+            cursor = connection.execute(sql)
+            yield [column[0] for column in cursor.description or ()], cursor.fetchmany
 
 
 _READING = {
@@ -291,7 +315,7 @@ def _only_reading(action: int, first: str | None, second: str | None, *where: ob
     return sqlite3.SQLITE_OK if allowed else sqlite3.SQLITE_DENY
 
 
-class AnyDatabase(Database):
+class AnyDatabase(_CellDatabase):
     """Whatever SQLAlchemy knows, with a cursor on the server where the driver has one."""
 
     extra = "postgres"
@@ -300,69 +324,20 @@ class AnyDatabase(Database):
         self._url = url
 
     @contextlib.contextmanager
-    def _result(self, sql: str, block_rows: int) -> Iterator[Any]:
+    def _rows(self, sql: str, block_rows: int) -> Iterator[Any]:
+        # Not every driver has a read-only mode, so only statements that read are sent.
         if sql.split()[0].lstrip("(").upper() not in ("SELECT", "WITH", "VALUES", "TABLE"):
             raise DataError(f"'the query' cannot be read: {_NO_CHANGES}")
         sqlalchemy = self._driver("sqlalchemy")
-        engine = sqlalchemy.create_engine(
-            self._url, poolclass=sqlalchemy.pool.NullPool, hide_parameters=True
-        )
-        options: dict[str, Any] = {
-            "stream_results": True,
-            "max_row_buffer": block_rows,
-            "no_parameters": True,
-        }
+        pool = sqlalchemy.pool.NullPool
+        engine = sqlalchemy.create_engine(self._url, poolclass=pool, hide_parameters=True)
+        options = {"stream_results": True, "max_row_buffer": block_rows, "no_parameters": True}
         if engine.dialect.name == "postgresql":
             options["postgresql_readonly"] = True
         # Nothing is ever committed: the transaction ends with the connection, by a rollback.
         with engine.connect().execution_options(**options) as connection:
-            yield connection.exec_driver_sql(sql)
-
-    def schema(self, sql: str) -> pa.Schema:
-        """Start the statement and read the names."""
-        with self._result(sql, 1) as result:
-            return pa.schema([(name, pa.null()) for name in list(result.keys())])
-
-    def kinds(self, sql: str) -> dict[str, Kind]:
-        """Look at the first rows."""
-        with self._result(sql, _SAMPLE_ROWS) as result:
-            return _kinds_of_rows(list(result.keys()), result.fetchmany(_SAMPLE_ROWS))
-
-    def batches(
-        self, sql: str, block_rows: int, wanted: Mapping[str, Reading]
-    ) -> Iterator[pa.RecordBatch]:
-        """Stream rows; every cell is read by itself, as the schema wants its column."""
-        with self._result(sql, block_rows) as result:
-            names = list(result.keys())
-            while rows := result.fetchmany(block_rows):
-                yield _batch_of_rows(names, rows, wanted)
-
-
-def _batch_of_rows(
-    names: Sequence[str], rows: Sequence[Sequence[Any]], wanted: Mapping[str, Reading]
-) -> pa.RecordBatch:
-    """Return the wanted columns of rows whose cells have types of their own."""
-    cells = dict(zip(names, zip(*rows, strict=True), strict=True))
-    columns = {
-        name: (number_column if reading == "number" else text_column)(cells[name], name)
-        for name, reading in wanted.items()
-    }
-    return pa.RecordBatch.from_pydict(columns)
-
-
-def _kinds_of_rows(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> dict[str, Kind]:
-    """Guess from some rows what a draft should propose."""
-    cells = zip(*rows, strict=True) if rows else [()] * len(names)
-    return {name: _kind_of_cells(column) for name, column in zip(names, cells, strict=True)}
-
-
-def _kind_of_cells(cells: Sequence[Any]) -> Kind:
-    types = {type(cell) for cell in cells} - {type(None)}
-    if not types or not types <= {bool, int, float, Decimal, str}:
-        return "other"
-    if str in types:
-        return "text"
-    return "boolean" if types == {bool} else "number"
+            result = connection.exec_driver_sql(sql)
+            yield list(result.keys()), result.fetchmany
 
 
 def open_database(url: str) -> Database:
@@ -370,13 +345,11 @@ def open_database(url: str) -> Database:
     scheme, separator, rest = url.partition("://")
     if not separator or not scheme:
         raise UsageError(
-            "A database is named by a URL: duckdb:///FILE, duckdb:// (over files), postgresql://USER@HOST/NAME, "
-            "sqlite:///FILE, or another that SQLAlchemy knows."
+            "A database is named by a URL: duckdb:///FILE, duckdb:// (over files), "
+            "postgresql://USER@HOST/NAME, sqlite:///FILE, or another that SQLAlchemy knows."
         )
     if scheme == "duckdb":
         return DuckDb(rest.removeprefix("/"))
     if scheme == "sqlite":
         return Sqlite(rest.removeprefix("/"))
-    if scheme in ("postgresql", "postgres"):
-        return Postgres(url)
-    return AnyDatabase(url)
+    return Postgres(url) if scheme in ("postgresql", "postgres") else AnyDatabase(url)

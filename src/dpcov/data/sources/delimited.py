@@ -1,13 +1,12 @@
-"""Comma and tab separated text, from a file (also compressed) or standard input, in a stream.
+"""Read comma and tab separated text, from a file (also compressed) or standard input, in a stream.
 
-Contract: memory does not depend on the number of rows, and no text of a row reaches a message.  Knows nothing
-of schemas.
+Contract: memory does not depend on the number of rows, and no text of a row reaches a message.
 """
 
 import csv
 import io
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import product
 from pathlib import Path
 from typing import Any, BinaryIO, TypeAlias
@@ -18,20 +17,21 @@ import pyarrow.csv
 
 from dpcov.data.cells import MISSING_WORDS
 from dpcov.data.seal import sealed
-from dpcov.data.sources.base import Block, Kind, Reading, Source, check_names, kind_of_arrow_type
+from dpcov.data.sources.base import Kind, Pieces, Reading, Source, check_names, kinds_of
 from dpcov.data.sources.lines import CheckedLines
 from dpcov.errors import DataError
 
 _BLOCK_BYTES = 1 << 20
 _HEAD_BYTES = 1 << 20
+# Bytes; a longer text is rows that an open quotation mark has swallowed.
 _LONGEST_TEXT = 10_000
 _OTHER_DELIMITERS = {";": "semicolons", "\t": "tabs", "|": "bars", ",": "commas"}
 _COMPRESSIONS = {".gz": "gzip", ".zst": "zstd"}
+# Arrow compares whole cells, blanks included.
 _PADDED_MISSING = ["".join(parts) for parts in product(("", " "), MISSING_WORDS, ("", " "))]
 
-
+# A stream of text, and where it stands in bytes as stored.
 _Opened: TypeAlias = tuple[pa.NativeFile, Callable[[], int]]
-"""A stream of text, and where it stands in bytes as stored."""
 
 
 class DelimitedSource(Source):
@@ -51,12 +51,9 @@ class DelimitedSource(Source):
             self.name,
             lambda e: self._explain(e, ()),
         )
-        return {
-            column: "other" if pa.types.is_null(field.type) else kind_of_arrow_type(field.type)
-            for column, field in zip(self.columns, guessed, strict=True)
-        }
+        return dict(zip(self.columns, kinds_of(guessed).values(), strict=True))
 
-    def _read(self, block_rows: int, wanted: Mapping[str, Reading]) -> Iterator[tuple[Block, int]]:
+    def _read(self, block_rows: int, wanted: Mapping[str, Reading]) -> Pieces:
         stream, position = self._opener()
         label_of = dict(zip(self.columns, self._header, strict=True))
         types = {
@@ -93,29 +90,23 @@ class DelimitedSource(Source):
         lines = io.StringIO(head.decode("utf-8-sig", errors="replace"), newline="")
         header = next(row for row in csv.reader(lines, delimiter=self._delimiter) if row)
         if any("\ufffd" in label for label in header):
-            raise DataError(
-                f"The column names of '{self.name}' are not UTF-8 text; convert it to UTF-8."
-            )
+            raise DataError(f"The column names of '{self.name}' are not UTF-8 text; convert it.")
         if any(_is_number(label) for label in header):
             raise DataError(
                 f"The first line of '{self.name}' holds numbers where column names are expected. "
-                "Add a line of column names (a name that is a number needs a letter, such as y2020)."
+                "Add a line of column names (a number needs a letter, such as y2020)."
             )
         self._refuse_other_delimiter(header)
         return header
 
     def _refuse_other_delimiter(self, header: Sequence[str]) -> None:
-        """Raise if the whole line is one name that holds what separates columns elsewhere."""
-        found = [
-            words
-            for sign, words in _OTHER_DELIMITERS.items()
-            if len(header) == 1 and sign in header[0]
-        ]
-        if found:
-            raise DataError(
-                f"The first line of '{self.name}' is a single name that holds {found[0]}. Save the table with "
-                "commas between columns and points in decimals (.csv), or with tabs (.tsv)."
-            )
+        # Raise if the whole line is one name that holds what separates columns elsewhere.
+        for sign, words in _OTHER_DELIMITERS.items():
+            if len(header) == 1 and sign in header[0]:
+                raise DataError(
+                    f"The first line of '{self.name}' is a single name that holds {words}. Save "
+                    "it with commas between columns and points in decimals, or with tabs (.tsv)."
+                )
 
     def _explain(self, error: Exception, schema_names: Sequence[str]) -> str:
         message = str(error)
@@ -126,7 +117,8 @@ class DelimitedSource(Source):
             name = self.columns[index]
             # Where the line of names was forgotten, a name is a value.
             column = f"'{name}'" if name in schema_names else f"number {index + 1}"
-            return f"column {column} holds text that is not a number; declare it categorical, or correct it."
+            advice = "declare it categorical, or correct it"
+            return f"column {column} holds text that is not a number; {advice}."
         if re.match(r"CSV parse error: (Row #\d+: )?Expected \d+ columns", message):
             return f"not every row has the {len(self.columns)} fields that the first line has."
         if "block_size" in message or "straddl" in message:
@@ -137,15 +129,16 @@ class DelimitedSource(Source):
 
 
 def _check_lengths(batch: pa.RecordBatch) -> None:
-    """Raise if a text is so long that it must have swallowed the rows behind an unclosed quotation mark."""
+    # Raise if a text is so long that it must have swallowed the rows behind an open quote.
     for label, column in zip(batch.schema.names, batch.columns, strict=True):
-        if pa.types.is_string(column.type):
-            longest = pc.max(pc.binary_length(column)).as_py()
-            if longest is not None and longest > _LONGEST_TEXT:
-                raise DataError(
-                    f"Column '{label.strip()}' holds a text of more than {_LONGEST_TEXT} bytes. "
-                    "Close the quotation mark it begins with, or leave the column out."
-                )
+        if not pa.types.is_string(column.type):
+            continue
+        longest = pc.max(pc.binary_length(column)).as_py()
+        if longest is not None and longest > _LONGEST_TEXT:
+            raise DataError(
+                f"Column '{label.strip()}' holds a text of more than {_LONGEST_TEXT} bytes. "
+                "Close the quotation mark it begins with, or leave the column out."
+            )
 
 
 def from_file(path: Path, delimiter: str) -> DelimitedSource:

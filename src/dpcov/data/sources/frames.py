@@ -1,7 +1,7 @@
-"""Tables in memory: every data frame that narwhals knows, and Arrow streams.
+"""Read tables in memory: every data frame that narwhals knows, and Arrow streams.
 
-Contract: a table is turned into Arrow one block at a time; lazy tables (DuckDB, Polars) are never held as a
-whole where their library can hand out batches.  Knows nothing of schemas.
+Contract: a table is turned into Arrow one block at a time; lazy tables (DuckDB, Polars) are never
+held as a whole where their library can hand out batches.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -12,16 +12,26 @@ import pyarrow as pa
 
 from dpcov.data.cells import number_column, text_column
 from dpcov.data.seal import sealed
-from dpcov.data.sources.base import Block, Kind, Reading, Source, check_names, kind_of_arrow_type
+from dpcov.data.sources.base import (
+    Kind,
+    Pieces,
+    Reading,
+    Source,
+    TypedSource,
+    check_names,
+    counted,
+    kinds_of,
+)
+from dpcov.data.sources.databases import duckdb_reader
 from dpcov.data.sources.guesses import refuse_duckdb_guesses, refuse_polars_guesses
 from dpcov.errors import DataError
 
+# A draft looks at so many rows.
 _FIRST_ROWS = 1000
 _NO_TABLE = "it is no data frame whose columns all have names of their own; make it one."
-
 _NO_LAZY = (
-    "Of lazy frames dpcov knows those of Polars and DuckDB, and can see where their types come from. "
-    "Compute this one first, or save it as Parquet."
+    "Of lazy frames dpcov knows those of Polars and DuckDB, and can see where their types come "
+    "from. Compute this one first, or save it as Parquet."
 )
 
 
@@ -35,30 +45,30 @@ class FrameSource(Source):
         self.columns = check_names([str(label) for label in frame.columns], name)
 
     def kinds(self) -> dict[str, Kind]:
-        """Read from the Arrow types of the first rows; pandas' own types do not tell texts from dates."""
+        """Read from the Arrow types of the first rows."""
+        # Pandas' own types do not tell texts from dates.
         first = self._frame[:_FIRST_ROWS]
-        fields = sealed(
-            lambda: _arrow(first, self.columns).schema,
+        return sealed(
+            lambda: kinds_of(_arrow(first, self.columns).schema),
             self.name,
             lambda error: self._explain(error, ()),
         )
-        return {field.name: kind_of_arrow_type(field.type) for field in fields}
 
-    def _read(self, block_rows: int, wanted: Mapping[str, Reading]) -> Iterator[tuple[Block, int]]:
+    def _read(self, block_rows: int, wanted: Mapping[str, Reading]) -> Pieces:
+        return counted(self._batches(block_rows, wanted))
+
+    def _batches(self, block_rows: int, wanted: Mapping[str, Reading]) -> Iterator[pa.RecordBatch]:
         frame = self._frame.select(nw.nth([self.columns.index(column) for column in wanted]))
-        done = 0
+        pandas_like = frame.implementation.is_pandas_like()
         for start in range(0, len(frame), block_rows):
             block = frame[start : start + block_rows]
-            pandas_like = frame.implementation.is_pandas_like()
-            table = (
+            made = (
                 _pandas_block(block.to_native(), wanted) if pandas_like else _arrow(block, wanted)
             )
-            for batch in table.to_batches():
-                done += batch.nbytes
-                yield batch, done
+            yield from made.to_batches()
 
     def _explain(self, error: Exception, schema_names: Sequence[str]) -> str:
-        """Name the column that cannot be read, if that is what went wrong."""
+        # Name the column that cannot be read, if that is what went wrong.
         unreadable = (name for name in schema_names or self.columns if not self._converts(name))
         column = error.column if isinstance(error, _UnreadableError) else next(unreadable, None)
         if column is None:
@@ -66,12 +76,12 @@ class FrameSource(Source):
         # Where the line of names was forgotten, a name is a value.
         told = f"'{column}'" if schema_names else f"number {self.columns.index(column) + 1}"
         return (
-            f"column {told} holds cells that are neither numbers nor texts, or texts where numbers are wanted; "
-            "convert or drop it."
+            f"column {told} holds cells that are neither numbers nor texts, or texts where numbers "
+            "are wanted; convert or drop it."
         )
 
     def _converts(self, column: str) -> bool:
-        """Whether Arrow can hold a column."""
+        # Whether Arrow can hold a column.
         try:
             self._frame.select(nw.nth(self.columns.index(column))).to_arrow()
         except Exception:  # every library has its own errors
@@ -106,37 +116,24 @@ class LazySource(Source):
         """Read from the query's own types."""
         return {column: _kind(data_type) for column, data_type in self._schema.items()}
 
-    def _read(self, block_rows: int, wanted: Mapping[str, Reading]) -> Iterator[tuple[Block, int]]:
-        done = 0
-        for table in _lazy_tables(self._frame.select(list(wanted)), block_rows):
-            for batch in table.to_batches():
-                done += batch.nbytes
-                yield batch, done
+    def _read(self, block_rows: int, wanted: Mapping[str, Reading]) -> Pieces:
+        return counted(_lazy_batches(self._frame.select(list(wanted)), block_rows))
 
 
-class ReaderSource(Source):
+class ReaderSource(TypedSource):
     """An Arrow stream, which can be read only once."""
 
     once = True
 
     def __init__(self, reader: pa.RecordBatchReader, name: str) -> None:
-        self.name = name
+        super().__init__(name, lambda: reader.schema)
         self._reader: pa.RecordBatchReader | None = reader
-        self._schema = reader.schema
-        self.columns = check_names(self._schema.names, name)
 
-    def kinds(self) -> dict[str, Kind]:
-        """Read from the stream's own types."""
-        return {field.name: kind_of_arrow_type(field.type) for field in self._schema}
-
-    def _read(self, block_rows: int, wanted: Mapping[str, Reading]) -> Iterator[tuple[Block, int]]:
+    def _read(self, block_rows: int, wanted: Mapping[str, Reading]) -> Pieces:
         if self._reader is None:
             raise DataError(f"'{self.name}' can be read only once. Make it again.")
         reader, self._reader = self._reader, None
-        done = 0
-        for batch in reader:
-            done += batch.nbytes
-            yield batch.select(list(wanted)), done
+        return counted(batch.select(list(wanted)) for batch in reader)
 
 
 def open_frame(data: object, name: str) -> Source:
@@ -153,30 +150,29 @@ def open_frame(data: object, name: str) -> Source:
     if hasattr(data, "__arrow_c_stream__"):
         stream = sealed(lambda: pa.RecordBatchReader.from_stream(data), name, lambda _: _NO_TABLE)
         return ReaderSource(stream, name)
+    kind = type(data).__name__
     raise DataError(
-        f"Data of the type {type(data).__name__} is not known. Give a path, a data frame, or a 2-D array."
+        f"Data of the type {kind} is not known. Give a path, a data frame, or an array."
     )
 
 
-def _lazy_tables(frame: nw.LazyFrame[Any], block_rows: int) -> Iterable[pa.Table]:
+def _lazy_batches(frame: nw.LazyFrame[Any], block_rows: int) -> Iterator[pa.RecordBatch]:
     native: Any = frame.to_native()
     if frame.implementation.is_duckdb():
-        # The older name is deprecated, the newer one absent from older versions.
-        read = getattr(native, "to_arrow_reader", None) or native.fetch_arrow_reader
-        return (pa.Table.from_batches([batch]) for batch in read(block_rows))
-    if frame.implementation.is_polars() and hasattr(native, "collect_batches"):
-        return (batch.to_arrow() for batch in native.collect_batches(chunk_size=block_rows))
-    return iter([frame.collect("pyarrow").to_native()])
+        yield from duckdb_reader(native, block_rows)
+    elif hasattr(native, "collect_batches"):
+        for batch in native.collect_batches(chunk_size=block_rows):
+            yield from batch.to_arrow().to_batches()
+    else:
+        yield from frame.collect("pyarrow").to_native().to_batches()
 
 
 def _pandas_block(block: Any, wanted: Mapping[str, Reading]) -> pa.Table:
-    """Turn rows of a pandas frame into Arrow with the types that its columns declare.
-
-    Arrow would give a column of objects one type for all its cells, which the other rows decide.
-    """
-    series = (block.iloc[:, place] for place in range(len(wanted)))
+    # Turn rows of a pandas frame into Arrow with the types that its columns declare.
+    # Arrow would give a column of objects one type, which the other rows decide.
     columns = [
-        _pandas_column(cells, *named) for cells, named in zip(series, wanted.items(), strict=True)
+        _pandas_column(block.iloc[:, place], name, reading)
+        for place, (name, reading) in enumerate(wanted.items())
     ]
     return pa.table(columns, names=list(wanted))
 
@@ -200,7 +196,7 @@ def _by_type(cells: Any, name: str, by_itself: Callable[[list[object], str], pa.
 
 
 def _arrow(frame: nw.DataFrame[Any], names: Iterable[str]) -> pa.Table:
-    """Turn rows into Arrow; the index that pandas adds is left out."""
+    # Turn rows into Arrow; the index that pandas adds is left out.
     table = frame.to_arrow()
     return pa.table({name: table[name] for name in names})
 

@@ -1,9 +1,9 @@
-"""Whether DuckDB and lazy Polars frames know the types of what they read, or guess them from rows.
+"""Refuse DuckDB queries and lazy Polars frames that guess types from rows.
 
-Contract: a query passes only if every type comes from a catalogue, a Parquet footer, an Arrow table or the
-statement itself.  Readers of CSV and JSON guess types and delimiters from rows and drop blank lines whatever
-they are told, scans of pandas frames look at objects, and folders of Parquet type ``key=value`` by all names:
-one row would change others.
+Contract: a query passes only if every type comes from a catalog, a Parquet footer, an Arrow table
+or the statement itself.  Readers of CSV and JSON guess types and delimiters from rows and drop
+blank lines whatever they are told, scans of pandas frames look at objects, and folders of Parquet
+type ``key=value`` by all names: one row would change others.
 """
 
 import re
@@ -25,12 +25,14 @@ _TEXTS = re.compile(r"'((?:[^']|'')*)'|\"((?:[^\"]|\"\")*)\"")
 _FOLDER = re.compile(r"(?:^|[/\\])[^/\\=]+=[^/\\]*[/\\]")
 
 _GUESSED = (
-    "DuckDB guesses types from the rows of CSV and JSON files and of pandas frames, so that one row could change "
-    "how all others are read. Give dpcov the file or the frame itself, or make a table with declared types of it first."
+    "DuckDB guesses types from the rows of CSV and JSON files and of pandas frames, so that one "
+    "row could change how all others are read. Give dpcov the file or the frame itself, or make a "
+    "table with declared types of it first."
 )
 _SAY_FOLDERS = (
     "DuckDB would guess the type of the values in folder names (key=value) from all folders. "
-    "Add hive_types_autocast=false, which reads them as text, or hive_partitioning=false to read_parquet(...)."
+    "Add hive_types_autocast=false, which reads them as text, or hive_partitioning=false to "
+    "read_parquet(...)."
 )
 _HIDDEN_FILES = (
     "The query reads Parquet files that a view or a macro names. "
@@ -39,12 +41,13 @@ _HIDDEN_FILES = (
 
 
 def refuse_polars_guesses(frame: Any) -> None:
-    """Raise a `DataError` if a Polars LazyFrame scans text, or folders whose names became numbers or dates."""
+    """Raise a `DataError` if a Polars LazyFrame scans text, or folders with typed names."""
+    # Before it is optimized, a plan names every scan.
     plan = frame.explain(optimized=False)
     if re.search(r"\b(?:Csv|NDJson) SCAN\b", plan, re.IGNORECASE):
         raise DataError(
-            "Polars guesses types from the rows of CSV and JSON files, so that one row could change how all others are "
-            "read. Give dpcov the file itself."
+            "Polars guesses types from the rows of CSV and JSON files, so that one row could "
+            "change how all others are read. Give dpcov the file itself."
         )
     keys = {match.group(1) for match in re.finditer(r"/([^/=]+)=[^/]*/", plan)}
     if any(str(kind) != "String" for name, kind in frame.collect_schema().items() if name in keys):
@@ -55,14 +58,9 @@ def refuse_polars_guesses(frame: Any) -> None:
 
 
 def refuse_duckdb_guesses(relation: Any, *, stated: str | None = None) -> None:
-    """Raise a `DataError` if types would follow from rows.
+    """Raise a `DataError` if types would follow from rows; the plan is read, nothing is run.
 
-    Parameters
-    ----------
-    relation : duckdb.DuckDBPyRelation
-        Not run; its plan is read.
-    stated : str, optional
-        The statement as the custodian wrote it; the relation's own if not given.
+    ``stated`` is the statement as the custodian wrote it; the relation's own if not given.
     """
     plan = relation.explain()
     if _GUESSES.search(plan):
@@ -72,7 +70,7 @@ def refuse_duckdb_guesses(relation: Any, *, stated: str | None = None) -> None:
 
 
 def _check_folders(statement: str) -> None:
-    """Refuse folders that type their names, unless the call that reads them says how."""
+    # Refuse folders that type their names, unless the call that reads them says how.
     if not any(_files(text) or "://" in text for text in _texts(statement)):
         raise DataError(_HIDDEN_FILES)
     rest = statement
@@ -84,14 +82,14 @@ def _check_folders(statement: str) -> None:
 
 
 def _in_folders(text: str) -> bool:
-    """Whether a text names files in ``key=value`` folders, or may do so on another machine."""
+    # Whether a text names files in ``key=value`` folders, or may do so on another machine.
     found = [text, *_files(text)]
     unseen = "://" in text and any(sign in text for sign in "*?[=")
     return unseen or (len(found) > 1 and any(_FOLDER.search(path) for path in found))
 
 
 def _calls(statement: str) -> Iterator[str]:
-    """Yield what stands between the parentheses of every call that reads Parquet."""
+    # Yield what stands between the parentheses of every call that reads Parquet.
     plain = _TEXTS.sub(lambda match: "_" * len(match.group()), statement)
     for match in _PARQUET_CALL.finditer(plain):
         depth, end = 1, match.end()

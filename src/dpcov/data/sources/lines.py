@@ -1,12 +1,9 @@
-"""A stream of delimited text in which no row can change where another one begins.
+"""Read delimited text in which no row can change where another one begins.
 
-Contract: text passes unchanged, or is refused.  A quotation mark may only open a cell, close it, or stand
-doubled inside (RFC 4180), and every one is closed; a table of several columns has no blank line.  A lenient
-reader joins rows at a stray quotation mark and leaves blank lines out: one row would then decide how many
-rows there are.
-
-Why this is enough: among rows that are written so, a row with an odd number of quotation marks leaves the last mark of
-the text open, and one with an even number ends outside of a cell or has a mark that is out of place.
+Contract: text passes unchanged, or is refused.  A quotation mark may only open a cell, close it, or
+stand doubled inside (RFC 4180), and every one is closed; a table of several columns has no blank
+line.  A lenient reader joins rows at a stray quotation mark and leaves blank lines out: one row
+would then decide how many rows there are.
 """
 
 from typing import Protocol
@@ -20,8 +17,8 @@ _QUOTE = ord('"')
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _BLANK = (b"\n\n", b"\n\r", b"\r\r")
 _ADVICE = (
-    "Write a cell that holds a quotation mark, a delimiter or a line break in quotation marks, and double the marks "
-    "inside, as programs that write CSV do."
+    "Write a cell that holds a quotation mark, a delimiter or a line break in quotation marks, "
+    "and double the marks inside, as programs that write CSV do."
 )
 
 
@@ -29,18 +26,13 @@ class _Bytes(Protocol):
     def read(self, size: int, /) -> bytes: ...
 
 
+# Why this is enough: among rows that are written so, a row with an odd number of quotation marks
+# leaves the last mark of the text open, and one with an even number ends outside of a cell or has
+# a mark that is out of place.
 class CheckedLines:
     """Bytes of a delimited text, looked at while they are read.
 
-    Parameters
-    ----------
-    stream : object with ``read``
-    delimiter : str
-        One character.
-    columns : int
-        Number of columns; of one column a blank line is a row whose cell is missing.
-    name : str
-        For messages.
+    In a text of one column a blank line is a row whose cell is missing.
     """
 
     closed = False
@@ -51,7 +43,7 @@ class CheckedLines:
         self._outside[[ord(delimiter), ord("\n"), ord("\r"), _QUOTE]] = True
         self._blank = _BLANK if columns > 1 else ()
         self._begins, self._quotes = True, 0
-        # The byte before the undecided one, and that one: a mark is judged by both of its neighbors.
+        # The byte before the undecided one, and that one: both neighbors judge a mark.
         self._carry = b"\n"
 
     def read(self, size: int = -1) -> bytes:
@@ -59,9 +51,7 @@ class CheckedLines:
         data = bytes(self._stream.read(size))
         text = data.removeprefix(_BYTE_ORDER_MARK) if self._begins else data
         if self._begins and text[:1] in (b"\n", b"\r"):
-            raise DataError(
-                f"'{self._name}' begins with a blank line. Its first line must hold the column names."
-            )
+            raise DataError(f"'{self._name}' begins with a blank line. Remove it.")
         self._begins = self._begins and not text
         self._look(self._carry + (text if data else b"\n"), blank=self._blank if data else ())
         if not data and self._quotes % 2:
@@ -81,7 +71,7 @@ class CheckedLines:
         self._carry = window[-2:]
 
     def _marks(self, window: NDArray[np.uint8]) -> NDArray[np.intp]:
-        """Return the places of quotation marks that have both neighbors, if none is out of place."""
+        # Return the places of quotation marks that have both neighbors, if none is out of place.
         places = np.flatnonzero(window[1:-1] == _QUOTE) + 1
         opens = (self._quotes + np.arange(len(places))) % 2 == 0
         beside = window[np.where(opens, places - 1, places + 1)]
@@ -90,12 +80,12 @@ class CheckedLines:
         return places
 
     def _refuse_blank_line(self, window: bytes, marks: NDArray[np.intp]) -> None:
-        """Raise if a blank line stands outside of quotation marks."""
+        # Raise if a blank line stands outside of quotation marks.
         text = np.frombuffer(window, dtype=np.uint8)
         ends = (text == ord("\n")) | (text == ord("\r"))
         pairs = ends[:-1] & ends[1:] & ~((text[:-1] == ord("\r")) & (text[1:] == ord("\n")))
         before = self._quotes + np.searchsorted(marks, np.flatnonzero(pairs))
         if (before % 2 == 0).any():
             raise DataError(
-                f"'{self._name}' has a blank line. Remove it, or write the delimiters of a row without values."
+                f"'{self._name}' has a blank line. Remove it, or write an empty row's delimiters."
             )

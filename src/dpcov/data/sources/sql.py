@@ -1,19 +1,17 @@
-"""Rows that a database computes: the result of one SELECT, streamed.
+"""Read the result of one SELECT, streamed from a database.
 
-Contract: memory does not depend on the number of rows; the database is only read, and only by one statement;
-whatever fails, no message holds a password, a word of the statement, or a value of a row.  Knows nothing of
-schemas.
-
-The order in which a database returns rows does not matter: moments are sums of integers.
+Contract: the database is only read, and only by one statement; whatever fails, no message holds a
+password, a word of the statement, or a value of a row.  The order in which a database returns rows
+does not matter: moments are sums of integers.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import pyarrow as pa
 
 from dpcov.data.seal import sealed
-from dpcov.data.sources.base import Block, Kind, Reading, Source, check_names, kind_of_arrow_type
+from dpcov.data.sources.base import Kind, Pieces, Reading, TypedSource, kind_of_arrow_type
 from dpcov.data.sources.databases import Database, explain_database_error, open_database
 from dpcov.errors import DataError, UsageError
 
@@ -27,10 +25,10 @@ class Query:
     sql : str
         One statement that only reads (SELECT, WITH, VALUES).  It does not enter the release.
     db : str
-        The database: ``duckdb:///file.duckdb``, ``duckdb://`` (in memory; reads Parquet and CSV files named in the
-        statement), ``postgresql://user@host/name``, ``sqlite:///file.db``, or any other URL that SQLAlchemy knows.
-        Three slashes precede a path relative to the working directory, four an absolute one.  Leave passwords to
-        ``PGPASSWORD`` or ``.pgpass`` where possible.
+        The database: ``duckdb:///file.duckdb``, ``duckdb://`` (in memory; reads Parquet files named
+        in the statement), ``postgresql://user@host/name``, ``sqlite:///file.db``, or any other URL
+        that SQLAlchemy knows.  Three slashes precede a relative path, four an absolute one.  Leave
+        passwords to ``PGPASSWORD`` or ``.pgpass`` where possible.
 
     Examples
     --------
@@ -49,28 +47,25 @@ class Query:
         return "Query(<statement and database hidden>)"
 
 
-class SqlSource(Source):
+class SqlSource(TypedSource):
     """The result of one statement; every reading runs it again."""
-
-    name = "the query"
 
     def __init__(self, query: Query) -> None:
         self._sql = _one_statement(query.sql)
         self._database: Database = open_database(query.db)
-        self._schema: pa.Schema = sealed(
-            lambda: self._database.schema(self._sql), self.name, explain_database_error
-        )
-        if any(label in ("", "?column?") for label in self._schema.names):
-            raise DataError(
-                "Not every column of the query has a name. Give it one: SELECT ... AS name."
-            )
-        self.columns = check_names(self._schema.names, self.name)
+        super().__init__("the query", self._named_schema, explain_database_error)
+
+    def _named_schema(self) -> pa.Schema:
+        schema = self._database.schema(self._sql)
+        if any(label in ("", "?column?") for label in schema.names):
+            raise DataError("Not every column of the query has a name. Write SELECT ... AS name.")
+        return schema
 
     def kinds(self) -> dict[str, Kind]:
         """Read from the database's types; from the first rows where it has none (SQLite)."""
         return sealed(lambda: self._database.kinds(self._sql), self.name, explain_database_error)
 
-    def _read(self, block_rows: int, wanted: Mapping[str, Reading]) -> Iterator[tuple[Block, int]]:
+    def _read(self, block_rows: int, wanted: Mapping[str, Reading]) -> Pieces:
         for column, reading in wanted.items():
             _check_type(self._schema.field(column), reading)
         rows = done = 0
@@ -78,7 +73,8 @@ class SqlSource(Source):
             rows += len(batch)
             done += batch.nbytes
             yield batch.select(list(wanted)), done
-        if rows == 0:
+        # Said here: a query has no line of column names.
+        if not rows:
             raise DataError("The query returned no rows. Check its conditions.")
 
     def _explain(self, error: Exception, schema_names: Sequence[str]) -> str:
@@ -86,7 +82,7 @@ class SqlSource(Source):
 
 
 def _one_statement(sql: str) -> str:
-    """Return the statement without its last semicolon; databases themselves refuse a second statement."""
+    # Without its last semicolon: databases themselves refuse a second statement.
     statement = sql.strip().rstrip(";").rstrip()
     if not statement:
         raise UsageError("The SQL statement is empty. Write one SELECT.")
@@ -96,9 +92,8 @@ def _one_statement(sql: str) -> str:
 
 
 def _check_type(column: pa.Field, reading: Reading) -> None:
-    """Refuse, before a row is read, what can become neither a number nor a category."""
-    unknown = pa.types.is_null(column.type)
-    if unknown or kind_of_arrow_type(column.type) != "other":
+    # Refuse, before a row is read, what can become neither a number nor a category.
+    if pa.types.is_null(column.type) or kind_of_arrow_type(column.type) != "other":
         return
     temporal = pa.types.is_temporal(column.type)
     if temporal and reading == "text":
