@@ -9,7 +9,8 @@ import dpcov
 from dpcov.privacy.guarantee import ZCDP, ApproxDP, PureDP
 from dpcov.published.manifest import promise_record
 from dpcov.published.release import Release
-from dpcov.published.summary import _in_words, _round_up
+from dpcov.published.summary import _in_words
+from dpcov.published.words import short_number
 
 
 def release(n_features=3, mechanism="gaussian", **options):
@@ -134,7 +135,7 @@ def test_words_never_promise_more_than_the_numbers():
     assert "2.72 times" in _in_words(PureDP(epsilon=Fraction(1)))
     for digits, power in itertools.product((100, 271, 2718, 99999), range(-6, 6)):
         value = Fraction(digits) * Fraction(10) ** power
-        assert value <= Fraction(_round_up(value)) <= value * Fraction(101, 100)
+        assert value <= Fraction(short_number(value)) <= value * Fraction(101, 100)
 
 
 def test_groups_are_named_where_there_are_some():

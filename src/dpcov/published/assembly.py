@@ -1,4 +1,4 @@
-"""From noisy statistics and public facts to a release, and a rehearsal of it before anything is charged.
+"""Put noisy statistics and public facts together to a release, or rehearse that beforehand.
 
 Contract: a pure function of what may be published; draws nothing and reads no row.
 """
@@ -31,7 +31,7 @@ _SOFTWARE = {"dpcov": version("dpcov"), "numpy": np.__version__}
 
 
 class Facts(TypedDict):
-    """Public facts that a release states as they are; see :class:`~dpcov.published.manifest.Manifest`."""
+    """Public facts that a release states as they are, as in its manifest."""
 
     mechanism: MechanismRecord
     n_rows: int | None
@@ -69,15 +69,13 @@ def assemble(
     **facts
         See :class:`Facts`.
     """
-    manifest = _manifest(statistics, guarantee, private=private, post=post, notes=notes, **facts)
+    manifest = _manifest(statistics, guarantee, facts, private=private, post=post, notes=notes)
     return Release(manifest, dict(statistics.arrays))
 
 
 def rehearse(guarantee: Guarantee, **facts: Unpack[Facts]) -> None:
     """Refuse public facts that a release could not hold, or that could not be read back."""
-    manifest = _manifest(
-        NoisyStatistics(layout="estimate", arrays={}), guarantee, private=True, **facts
-    )
+    manifest = _manifest(NoisyStatistics(layout="estimate", arrays={}), guarantee, facts)
     try:
         msgspec.json.decode(encode_manifest(manifest), type=Manifest)
     except (msgspec.MsgspecError, TypeError, ValueError, OverflowError) as error:
@@ -93,26 +91,19 @@ def rehearse(guarantee: Guarantee, **facts: Unpack[Facts]) -> None:
 def _manifest(
     statistics: NoisyStatistics,
     guarantee: Guarantee,
+    facts: Facts,
     *,
-    private: bool,
+    private: bool = True,
     post: Post | None = None,
     notes: tuple[str, ...] = (),
-    **facts: Unpack[Facts],
 ) -> Manifest:
+    same = {name: getattr(statistics, name) for name in StatisticsRecord.__struct_fields__}
+    chosen = {"post": post or statistics.post, "notes": notes + statistics.notes}
     return Manifest(
         created=datetime.now(UTC).isoformat(timespec="seconds"),
         software=dict(_SOFTWARE),
         guarantee=guarantee_record(guarantee),
-        statistics=StatisticsRecord(
-            layout=statistics.layout,
-            lattice_bits=statistics.lattice_bits,
-            dropped_bits=statistics.dropped_bits,
-            radius=statistics.radius,
-            post=post or statistics.post,
-            noise=statistics.noise,
-            notes=notes + statistics.notes,
-            post_options=statistics.post_options,
-        ),
+        statistics=StatisticsRecord(**same | chosen),
         members={name: member_record(array) for name, array in statistics.arrays.items()},
         warnings=() if private else (SEEDED_WARNING,),
         **facts,

@@ -1,10 +1,11 @@
-"""The public record inside a release file: what was released, about whom, under which guarantee.
+"""The public record inside a release file: what was released, about whom, under what guarantee.
 
-Contract: a strict, versioned schema; unknown fields, missing fields and wrong types are refused on load.
+Contract: a strict, versioned schema; unknown or missing fields and wrong types are refused on load.
 """
 
 import re
 from fractions import Fraction
+from math import inf
 from typing import Final, Literal
 
 import msgspec
@@ -17,8 +18,8 @@ from dpcov.published.statistics import Layout, NoiseLaw, Post, PostOptions
 FORMAT_NAME: Final = "dpcov-release"
 FORMAT_VERSION: Final = 1
 
+# No exponents: 1e999999999 as a fraction would fill the memory.
 _EXACT_NUMBER = re.compile(r"[0-9]{1,4000}(/[0-9]{1,4000})?")
-"""No exponents: 1e999999999 as a fraction would fill the memory."""
 
 
 class _Record(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -111,7 +112,7 @@ def promise_record(promise: Promise) -> PromiseRecord:
 
 
 def read_promise(record: PromiseRecord) -> Promise:
-    """Read a promise back, refusing records whose numbers are missing, malformed or promise nothing."""
+    """Read a promise back; refuse numbers that are missing, malformed or promise nothing."""
     try:
         if record.kind == "pure":
             return PureDP(epsilon=Fraction(0) if record.epsilon == "0" else _exact(record.epsilon))
@@ -119,16 +120,14 @@ def read_promise(record: PromiseRecord) -> Promise:
             return ZCDP(rho=_exact(record.rho))
         return ApproxDP(epsilon=_exact(record.epsilon), delta=_exact(record.delta, below=1))
     except (ValueError, ZeroDivisionError):
-        raise ReleaseError(
-            "The release file states no readable privacy guarantee; do not use it."
-        ) from None
+        problem = "The release file states no readable privacy guarantee; do not use it."
+        raise ReleaseError(problem) from None
 
 
-def _exact(text: str | None, below: float = float("inf")) -> Fraction:
+def _exact(text: str | None, below: float = inf) -> Fraction:
     """Read a positive number."""
-    if text is None or not _EXACT_NUMBER.fullmatch(text):
-        raise ValueError
-    number = Fraction(text)
+    is_exact = text is not None and _EXACT_NUMBER.fullmatch(text)
+    number = Fraction(text or 0) if is_exact else Fraction(0)
     if not 0 < number < below:
         raise ValueError
     return number

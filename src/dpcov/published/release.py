@@ -1,8 +1,4 @@
-"""The release: noisy statistics, their noise law, the guarantee and where it all came from.
-
-Contract: everything here is public.  Estimates are computed when they are read, deterministically, and may be
-recomputed with other choices any day at no privacy cost.
-"""
+"""The release: noisy statistics, their noise law, the guarantee and where it all came from."""
 
 from pathlib import Path
 from typing import Self
@@ -50,8 +46,8 @@ class Release(BaseRelease):
         """Read a release file, refusing damaged, altered or unknown ones."""
         return cls(*unpack(path))
 
-    def sample(self, n_rows: int, *, seed: int | None = None) -> "pa.Table":
-        """Draw synthetic rows with these means and correlations; see :func:`dpcov.published.synthetic.sample`."""
+    def sample(self, n_rows: int, *, seed: int | None = None) -> pa.Table:
+        """Draw synthetic rows; see :func:`dpcov.published.synthetic.sample`."""
         return sample(self, n_rows, seed=seed)
 
     def summary(self) -> str:

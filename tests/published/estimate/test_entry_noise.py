@@ -17,7 +17,7 @@ from dpcov.published.estimate.entry_noise import (
     mean_noise,
     noise_of,
 )
-from dpcov.published.estimate.post import unit_estimate
+from dpcov.published.estimate.unit import unit_estimate
 from dpcov.published.numbers import part_numbers
 from tests.report.examples import make
 from tests.statistical.goodness import GoodnessError, assert_mean_square, mean_square_samples

@@ -6,7 +6,8 @@ import pytest
 from dpcov.noise.entropy import SeededEntropy
 from dpcov.noise.nuclear import symmetric_nuclear_noise
 from dpcov.published.estimate import nuclear_law as ullman
-from dpcov.published.estimate.nuclear_strata import NuclearStratum, _needed, shrink_nuclear_strata
+from dpcov.published.estimate.nuclear_strata import _needed, shrink_nuclear_strata
+from dpcov.published.estimate.unit import Part
 
 TRACE_STD = 3.0
 
@@ -14,9 +15,10 @@ TRACE_STD = 3.0
 def observed(truth, scale, seed, trace_std=TRACE_STD):
     entropy = SeededEntropy(seed)
     trace = np.trace(truth) + trace_std * scale * np.random.default_rng(seed).normal()
-    return NuclearStratum(
-        noisy=truth + symmetric_nuclear_noise(len(truth), scale, entropy),
-        scale=scale,
+    return Part(
+        matrix=truth + symmetric_nuclear_noise(len(truth), scale, entropy),
+        diagonal_variance=scale**2,
+        nuclear_scale=scale,
         trace=float(trace),
         trace_variance=(trace_std * scale) ** 2,
     )
@@ -139,9 +141,10 @@ def test_the_estimate_is_positive_semidefinite_and_follows_units():
     result = shrink_nuclear_strata(strata)
     assert np.linalg.eigvalsh(result.matrix).min() >= -1e-9 * np.abs(result.matrix).max()
     larger = shrink_nuclear_strata(
-        NuclearStratum(
-            noisy=64 * each.noisy,
-            scale=64 * each.scale,
+        Part(
+            matrix=64 * each.matrix,
+            diagonal_variance=64**2,
+            nuclear_scale=64 * each.nuclear_scale,
             trace=64 * each.trace,
             trace_variance=64**2 * each.trace_variance,
         )

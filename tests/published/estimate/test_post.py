@@ -8,10 +8,16 @@ from hypothesis import strategies as st
 
 import dpcov
 from dpcov.errors import ReleaseError, UsageError
-from dpcov.published.estimate.post import POSTS, UnitEstimate, centered, post_process
+from dpcov.published.estimate.post import POSTS, Noisy
+from dpcov.published.estimate.unit import UnitEstimate, centered
 from tests.statistical.goodness import assert_mean_square, mean_square_samples
 
 HUGE = dpcov.Budget(rho=1000)
+
+
+def post_process(matrix, post, bound):
+    unit = UnitEstimate(matrix=matrix, n_rows=1.0, noise_variance=None)
+    return POSTS[post].apply(Noisy(unit=unit, matrix=matrix, trace_bound=bound))
 
 
 def symmetric(seed, d=5):
@@ -220,7 +226,7 @@ def test_centering_is_the_definition():
     encoded = np.column_stack([np.ones(100), features]) / 2
     unit = UnitEstimate(matrix=encoded.T @ encoded / 100, n_rows=100.0, noise_variance=1e-12)
     for known in (None, 0.25):
-        mean, covariance = centered(unit, known)
+        _, mean, covariance = centered(unit, known)
         np.testing.assert_allclose(mean, features.mean(axis=0))
         np.testing.assert_allclose(covariance, np.cov(features.T, bias=True))
 

@@ -14,15 +14,10 @@ from dpcov.published.estimate.risk import (
 )
 from dpcov.published.estimate.shrink import candidates
 from dpcov.published.linalg.project import capped_simplex_projection
-from dpcov.published.linalg.symmetric import compose, eigh, smat, svec
+from dpcov.published.linalg.symmetric import compose, eigh
+from tests.published.estimate.noises import noise, smat, svec
 
 VARIANCE = 0.3
-
-
-def noise(dimension, variance, generator):
-    """Off-diagonal entries of the given variance, diagonal entries of twice that."""
-    count = dimension * (dimension + 1) // 2
-    return smat(np.sqrt(2.0 * variance) * generator.standard_normal(count))
 
 
 def spectrum_of(values, mean_variance=2.0 * VARIANCE):

@@ -6,12 +6,8 @@ from hypothesis import strategies as st
 from dpcov.errors import NumericError, UsageError
 from dpcov.published.estimate.shrink import shrink
 from dpcov.published.linalg.project import project_psd, project_psd_trace
-from dpcov.published.linalg.symmetric import eigh, smat
-
-
-def noise(dimension, variance, generator):
-    count = dimension * (dimension + 1) // 2
-    return smat(np.sqrt(2.0 * variance) * generator.standard_normal(count))
+from dpcov.published.linalg.symmetric import eigh
+from tests.published.estimate.noises import noise
 
 
 def squared_error(estimate, truth):

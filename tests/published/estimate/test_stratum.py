@@ -2,22 +2,13 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dpcov.published.estimate.stratum import NoisyMatrix, Stratum, pool, with_joint_trace
-from dpcov.published.linalg.symmetric import smat
-
-
-def noise(dimension, variance, generator):
-    count = dimension * (dimension + 1) // 2
-    return smat(np.sqrt(2.0 * variance) * generator.standard_normal(count))
+from dpcov.published.estimate.stratum import Stratum, pool, with_joint_trace
+from tests.published.estimate.noises import noise
 
 
 def stratum(matrix, variance, trace=None, trace_variance=None, members=(0,)):
     return Stratum(
-        members=members,
-        observed=NoisyMatrix(entries=matrix),
-        variance=variance,
-        trace=trace,
-        trace_variance=trace_variance,
+        members=members, noisy=matrix, variance=variance, trace=trace, trace_variance=trace_variance
     )
 
 
@@ -102,8 +93,8 @@ def test_the_risk_without_eigenvectors_is_that_of_the_shrunk_matrix(dimension):
     noisy = noise(dimension, 1.0, np.random.default_rng(8)) + np.diag(np.arange(float(dimension)))
     made = stratum(noisy, 1.0, 5.0, 2.0)
     risk = made.shrunk_risk()
-    assert "system" not in made.observed.__dict__
-    assert risk == pytest.approx(made.shrunk().expected_squared_error, rel=1e-9)
+    assert "system" not in made.__dict__
+    assert risk == pytest.approx(made.shrunk()[1], rel=1e-9)
 
 
 def test_pooling_adds_matrices_traces_and_variances():

@@ -9,12 +9,8 @@ from dpcov.published.estimate.structured import (
     guided_candidates,
     sparse_candidate,
 )
-from dpcov.published.linalg.symmetric import eigh, smat
-
-
-def noise(dimension, variance, generator):
-    count = dimension * (dimension + 1) // 2
-    return smat(np.sqrt(2.0 * variance) * generator.standard_normal(count))
+from dpcov.published.linalg.symmetric import eigh
+from tests.published.estimate.noises import noise
 
 
 def rotation(dimension, seed):

@@ -12,9 +12,7 @@ from dpcov.published.linalg.symmetric import (
     eigh,
     is_positive_definite,
     mirror_upper,
-    smat,
     solving_with,
-    svec,
     symmetrize,
 )
 
@@ -47,23 +45,6 @@ def test_mirror_upper_reads_only_the_upper_triangle(matrix):
     assert np.array_equal(np.triu(mirrored), np.triu(matrix))
 
 
-@given(square_matrices(), st.randoms(use_true_random=False))
-def test_svec_is_an_isometry_with_inverse_smat(matrix, random):
-    symmetric = symmetrize(matrix)
-    other = np.roll(symmetric, random.randrange(symmetric.size))
-    other = symmetrize(other)
-    inner = np.sum(symmetric * other)
-    scale = 1.0 + np.linalg.norm(symmetric) * np.linalg.norm(other)
-    assert svec(symmetric) @ svec(other) == pytest.approx(inner, abs=1e-12 * scale)
-    np.testing.assert_allclose(smat(svec(symmetric)), symmetric, rtol=1e-15, atol=0.0)
-
-
-def test_svec_order_is_row_by_row():
-    matrix = np.array([[1.0, 2.0, 3.0], [2.0, 4.0, 5.0], [3.0, 5.0, 6.0]])
-    root = np.sqrt(2.0)
-    np.testing.assert_allclose(svec(matrix), [1.0, 2.0 * root, 3.0 * root, 4.0, 5.0 * root, 6.0])
-
-
 @given(square_matrices())
 def test_eigh_recomposes_the_symmetric_part(matrix):
     values, vectors = eigh(matrix)
@@ -80,7 +61,7 @@ def test_eigh_recomposes_the_symmetric_part(matrix):
 def test_numbers_that_are_not_finite_raise(bad):
     matrix = np.eye(3)
     matrix[2, 0] = bad
-    for function in (symmetrize, mirror_upper, svec, eigh):
+    for function in (symmetrize, mirror_upper, eigh):
         with pytest.raises(NumericError):
             function(matrix)
 
@@ -89,12 +70,6 @@ def test_numbers_that_are_not_finite_raise(bad):
 def test_shapes_that_are_not_square_raise(shape):
     with pytest.raises(UsageError):
         symmetrize(np.zeros(shape))
-
-
-@pytest.mark.parametrize("length", [0, 2, 4, 5])
-def test_smat_refuses_lengths_that_are_not_triangular(length):
-    with pytest.raises(UsageError):
-        smat(np.zeros(length))
 
 
 def test_a_failed_iteration_is_a_numeric_error():

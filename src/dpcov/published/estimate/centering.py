@@ -1,44 +1,45 @@
-"""A covariance from a noisy second moment: where the noise sits after a mean is subtracted that is itself noisy.
+"""A covariance from a noisy second moment, where the mean that is subtracted is itself noisy.
 
-Contract: post-processing of noisy numbers, deterministic.  Knows nothing of rows or privacy.
+Contract: deterministic post-processing of noisy numbers.
 
 Notes
 -----
-Let N = M + W be a noisy second moment, M = (1, m)(1, m)ᵀ + (0 ⊕ C) in units of the intercept's known second moment, W
-isotropic with off-diagonal variance v.  The noisy mean m̂ = N₀ has noise variance v a coordinate; subtracting m̂m̂ᵀ adds
-noise of variance v‖m‖² in the row and column along the mean, and none elsewhere.  So space is split by one direction e.
+Let N = M + W be a noisy second moment, M = (1, m)(1, m)ᵀ + (0 ⊕ C) in units of the intercept's
+known second moment, W isotropic with off-diagonal variance v.  The noisy mean m̂ = N₀ has noise
+variance v a coordinate; subtracting m̂m̂ᵀ adds noise of variance v‖m‖² in the row and column along
+the mean, and none elsewhere.  So space is split by one direction e.
 
-*Mean well known* (dv < 1): e = m̂/‖m̂‖.  With the empirical prior of James and Stein the mean is N(κm̂, κvI) given m̂,
-κ = 1 − dv/‖m̂‖², so that κ²m̂m̂ᵀ + κvI is subtracted; on the complement of e that is κvI.
+*Mean well known* (dv < 1): e = m̂/‖m̂‖.  With the empirical prior of James and Stein the mean is
+N(κm̂, κvI) given m̂, κ = 1 − dv/‖m̂‖², so that κ²m̂m̂ᵀ + κvI is subtracted; on the complement of e
+that is κvI.
 
-*Mean drowned*: what the noise of m̂ leaves on the complement would be one direction of size dv, above the noise's own
-edge 2√(dv): it would pass for signal.  The features' part of the top eigenvector of N lies nearer to the mean, by the
-factor 1 + ‖m‖² in variance, if it stands out itself.  Then e is that; what m̂ has on its complement is shrunk and
-subtracted.
+*Mean drowned*: what the noise of m̂ leaves on the complement would be one direction of size dv,
+above the noise's own edge 2√(dv): it would pass for signal.  The features' part of the top
+eigenvector of N lies nearer to the mean, by the factor 1 + ‖m‖² in variance, if it stands out
+itself.  Then e is that; what m̂ has on its complement is shrunk and subtracted.
 
-* The block on the complement is a compression of N: isotropic noise of one dimension less, a known trace.  It is
-  estimated like any released matrix.
-* The cross vector is shrunk like a normal vector whose coordinates along the block's eigenvectors have prior variances
-  proportional to the eigenvalues, the factor chosen by marginal likelihood: |x_k|² is at most eigenvalue times variance
-  along e, so small eigenvalues go with small coordinates.
-* The variance along e is one number s with known noise variance u, shrunk by 1 − 4u/s²: to zero below two deviations.
+* The block on the complement is a compression of N: isotropic noise of one dimension less, a known
+  trace.  It is estimated like any released matrix.
+* The cross vector is shrunk like a normal vector whose coordinates along the block's eigenvectors
+  have prior variances proportional to the eigenvalues, the factor chosen by marginal likelihood:
+  |x_k|² is at most eigenvalue times variance along e.
+* The variance along e is one number s with known noise variance u, shrunk by 1 − 4u/s²: to zero
+  below two deviations.
 """
 
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpcov.errors import NumericError
 from dpcov.published.linalg.project import project_psd
-from dpcov.published.linalg.symmetric import eigh
+from dpcov.published.linalg.symmetric import Array, eigh
 
-Array = NDArray[np.float64]
-
+# How many times the noise's edge the top eigenvalue must reach to tell the mean's direction.
 CLEAR_OF_EDGE = 1.5
-"""How many times the noise's edge the top eigenvalue must reach to tell the mean's direction."""
 
+# Ratios of prior to noise variance that marginal likelihood chooses from.
 _FACTORS = np.geomspace(1e-4, 1e4, 81)
 
 
@@ -62,11 +63,8 @@ class Centering:
 
     def __post_init__(self) -> None:
         with np.errstate(all="ignore"):
-            usable = (
-                self.unit > 0
-                and np.isfinite([*(self.noisy / self.unit).flat, self.mean_variance]).all()
-            )
-        if not usable:
+            entries = [*(self.noisy / np.float64(self.unit)).flat, self.mean_variance]
+        if not (self.unit > 0 and np.isfinite(entries).all()):
             raise NumericError(
                 "The intercept is too small beside the other entries to be divided by."
             )
@@ -78,12 +76,12 @@ class Centering:
 
     @property
     def mean_variance(self) -> float:
-        """Noise variance of each coordinate of the mean, and of an off-diagonal entry in units of the intercept."""
+        """Noise variance of each coordinate of the mean, in units of the intercept."""
         return float(np.float64(self.variance) / self.unit / self.unit)
 
     @cached_property
     def _top(self) -> Array | None:
-        """The features' part of the top eigenvector, where the mean is drowned and that eigenvector is not."""
+        """The features' part of the top eigenvector, where only the mean is drowned."""
         noise = len(self.mean) * self.mean_variance
         if noise < 1.0:
             return None
@@ -101,9 +99,7 @@ class Centering:
 
     @cached_property
     def _mean_share(self) -> float:
-        """James and Stein's factor for the whole mean."""
-        square = float(self.mean @ self.mean)
-        return max(0.0, 1.0 - len(self.mean) * self.mean_variance / square) if square > 0 else 0.0
+        return _james_stein(self.mean, len(self.mean) * self.mean_variance)
 
     @property
     def _level(self) -> float:
@@ -117,30 +113,30 @@ class Centering:
 
     @cached_property
     def complement(self) -> Array:
-        """Orthonormal basis of what is orthogonal to intercept and direction, shape (d + 1, d - 1).
-
-        Columns of the Householder reflection that maps the first coordinate to the direction.
-        """
+        """Orthonormal basis of what is orthogonal to intercept and direction, (d + 1, d - 1)."""
+        # Columns of the Householder reflection that maps the first coordinate to the direction.
         pivot = self.direction.copy()
         pivot[0] += 1.0 if pivot[0] >= 0 else -1.0
         reflection = np.eye(len(pivot)) - 2.0 / (pivot @ pivot) * np.outer(pivot, pivot)
         return np.vstack([np.zeros(len(pivot) - 1), reflection[:, 1:]])
 
     @cached_property
-    def mean_outside(self) -> Array:
-        """What is left of the mean on the complement, shrunk; shape (d - 1,)."""
-        left = self.complement[1:].T @ self.mean
-        return np.asarray(self._share_outside * left)
+    def _left(self) -> Array:
+        """What is left of the mean on the complement, shape (d - 1,)."""
+        return np.asarray(self.complement[1:].T @ self.mean)
 
     @cached_property
     def _share_outside(self) -> float:
-        left = self.complement[1:].T @ self.mean
-        square, noise = float(left @ left), max(len(left) - 2, 0) * self.mean_variance
-        return max(0.0, 1.0 - noise / square) if square > 0 else 0.0
+        return _james_stein(self._left, max(len(self._left) - 2, 0) * self.mean_variance)
+
+    @property
+    def mean_outside(self) -> Array:
+        """The mean on the complement, shrunk; shape (d - 1,)."""
+        return self._share_outside * self._left
 
     @property
     def leak(self) -> Array:
-        """Second moment that the mean leaves on the complement, in the units of ``noisy``; (d - 1, d - 1)."""
+        """Second moment that the mean leaves on the complement, (d - 1, d - 1)."""
         if self._top is None:
             return self.unit * self._mean_share * self.mean_variance * np.eye(len(self.mean) - 1)
         return self.unit * np.outer(self.mean_outside, self.mean_outside)
@@ -154,17 +150,10 @@ class Centering:
         return float(matrix[0, 0] + self.along @ matrix @ self.along)
 
     def assemble(self, block: Array) -> Array:
-        """Put the covariance together from its block on the complement.
+        """Put the covariance, (d, d), together from its block on the complement, (d - 1, d - 1).
 
-        Parameters
-        ----------
-        block : (d - 1, d - 1) float64
-            Positive semidefinite, in the units of ``noisy``.
-
-        Returns
-        -------
-        (d, d) float64
-            Positive semidefinite, in units of the intercept.
+        The block is in the units of ``noisy``, the result in those of the intercept; both are
+        positive semidefinite.
         """
         block, basis = block / self.unit, self.complement[1:]
         mixed = np.outer(basis @ self._cross(block), self.direction)
@@ -175,9 +164,8 @@ class Centering:
         """Covariance between the complement and the direction, shape (d - 1,)."""
         level, share = self._level, 1.0 if self._top is None else self._share_outside
         cross = self.complement.T @ self.noisy @ self.along / self.unit - self.mean_outside * level
-        return _shrunk_cross(
-            cross, block, self.mean_variance * (1.0 + self.mean_variance + share * level**2)
-        )
+        variance = self.mean_variance * (1.0 + self.mean_variance + share * level**2)
+        return _shrunk_cross(cross, block, variance)
 
     def _own(self) -> float:
         """Variance along the direction."""
@@ -186,6 +174,12 @@ class Centering:
         own = float(self.along @ self.noisy @ self.along) / self.unit - level**2 - bias
         own_variance = noise * (2.0 + 4.0 * level**2) + 2.0 * noise**2
         return max(0.0, own - 4.0 * own_variance / own) if own > 0.0 else 0.0
+
+
+def _james_stein(vector: Array, noise: float) -> float:
+    """Positive-part factor for a vector whose noise has this mean squared length."""
+    square = float(vector @ vector)
+    return max(0.0, 1.0 - noise / square) if square > 0 else 0.0
 
 
 def _shrunk_cross(cross: Array, block: Array, variance: float) -> Array:

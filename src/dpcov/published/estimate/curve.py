@@ -1,22 +1,23 @@
 """The shrinkage curve of least estimated risk: one small convex program.
 
-Contract: the curve is increasing and not negative, hence its matrix is positive semidefinite, and among the
-curves of its spline family it minimizes Stein's unbiased risk estimate.  Knows nothing of eigenvectors, rows
-or privacy.
+Contract: the curve is increasing and not negative, hence its matrix is positive semidefinite, and
+among the curves of its spline family it minimizes Stein's unbiased risk estimate.
 
 Notes
 -----
-For f = Σ_k c_k φ_k the risk estimate is quadratic in c.  In the Mahalanobis norm of the noise (variance 2v in every
-direction but I/√d, there w) it is, up to a constant and with κ = 2v/w − 1,
+For f = Σ_k c_k φ_k the risk estimate is quadratic in c.  In the Mahalanobis norm of the noise
+(variance 2v in every direction but I/√d, there w) it is, up to a constant and with κ = 2v/w − 1,
 
     ‖Φc − λ‖² + κ (Σf − Σλ)²/d + 4v Σ_k c_k (Σ_i φ_k'(λ_i) + Σ_i φ_k(λ_i) m_i),
 
-to be minimized over c ≥ 0: a nonnegative least-squares problem in a dozen unknowns, whatever d.
+to be minimized over c ≥ 0: nonnegative least squares in a dozen unknowns, whatever d.
 
-Where no weight is about to change sign the minimizer solves A_P c_P = b_P over the curves P in use, so the fit's own
-derivatives follow from A_P dc_P = db_P − dA_P c_P.  Summed over the eigenvalues, ∂m_j/∂λ_i = 1/(λ_i − λ_j)² leaves
+Where no weight is about to change sign the minimizer solves A_P c_P = b_P over the curves P in use,
+so the fit's own derivatives follow from A_P dc_P = db_P − dA_P c_P.  Summed over the eigenvalues,
+∂m_j/∂λ_i = 1/(λ_i − λ_j)² leaves
 
-    Σ_i φ(λ_i)ᵀ A_P⁻¹ ∂(Σ_j φ(λ_j) m_j)/∂λ_i = Σ_i φᵀA_P⁻¹φ' m − Σ_{i<j} ‖L⁻¹(φ(λ_i) − φ(λ_j))‖²/(λ_i − λ_j)²,
+    Σ_i φ(λ_i)ᵀ A_P⁻¹ ∂(Σ_j φ(λ_j) m_j)/∂λ_i
+        = Σ_i φᵀA_P⁻¹φ' m − Σ_{i<j} ‖L⁻¹(φ(λ_i) − φ(λ_j))‖²/(λ_i − λ_j)²,
 
 L being the Cholesky factor of A_P.
 """
@@ -30,15 +31,20 @@ from dpcov.published.estimate.risk import NoisySpectrum, SpectralEstimate, squar
 from dpcov.published.estimate.splines import CurveBasis, increasing_basis, noise_knots
 from dpcov.published.linalg.symmetric import Array
 
+# Bounds κ where the trace is known almost exactly.
 LARGEST_TRACE_WEIGHT = 1e4
+
+# With fewer eigenvalues than curves A is singular; this keeps its factor without moving the fit.
 RIDGE = 1e-10
+
+# Relative size below which a curve vanishes at all eigenvalues.
 NEGLIGIBLE = 1e-12
 
 
 def least_risk_curve(spectrum: NoisySpectrum, pieces: int) -> SpectralEstimate:
-    """Return the estimate by the curve that is fitted to the eigenvalues, with the freedom of the fit in its slopes.
+    """Fit the curve to the eigenvalues, with the freedom of the fit counted in its slopes.
 
-    ``pieces`` is the number of knot intervals between 0 and the edge 2√(dv) of the noise's semicircle.
+    ``pieces`` is the number of knot intervals between 0 and the edge 2√(dv) of the noise.
     """
     v, d, values = spectrum.off_diagonal_variance, spectrum.dimension, spectrum.separated
     basis = increasing_basis(values, noise_knots(2.0 * np.sqrt(d * v), float(values.max()), pieces))
@@ -48,9 +54,8 @@ def least_risk_curve(spectrum: NoisySpectrum, pieces: int) -> SpectralEstimate:
     quadratic = heights.T @ heights + weight * np.outer(totals, totals)
     linear = _target(spectrum) @ heights - 2.0 * v * divergence + weight * values.sum() * totals
     coefficients = nonnegative_minimizer(quadratic, linear)
-    return _differentiated(
-        spectrum, basis.only(coefficients > 0.0), coefficients[coefficients > 0.0]
-    )
+    used = coefficients > 0.0
+    return _differentiated(spectrum, basis.only(used), coefficients[used])
 
 
 def _trace_weight(spectrum: NoisySpectrum) -> float:
@@ -90,25 +95,22 @@ def _differentiated(
 
 
 def _factor(quadratic: Array, scale: Array) -> Array:
-    """Cholesky factor of a positive semidefinite matrix whose diagonal is brought to 1.
-
-    With fewer eigenvalues than curves it is singular; the ridge keeps the factor without moving the fit.
-    """
-    return np.asarray(
-        np.linalg.cholesky(quadratic / np.outer(scale, scale) + RIDGE * np.eye(scale.size))
-    )
+    """Cholesky factor of a positive semidefinite matrix whose diagonal is brought to 1."""
+    unit = quadratic / np.outer(scale, scale)
+    return np.asarray(np.linalg.cholesky(unit + RIDGE * np.eye(scale.size)))
 
 
 def nonnegative_minimizer(quadratic: Array, linear: Array) -> Array:
     """Minimize cᵀAc − 2bᵀc over c ≥ 0; curves that vanish at all eigenvalues get weight 0."""
-    # scipy's nnls does not check its input, and writes out of bounds where it is empty or not finite.
+    # scipy's nnls does not check its input, and writes out of bounds if it is empty or not finite.
     if not (np.isfinite(quadratic).all() and np.isfinite(linear).all()):
         raise NumericError(
             "The shrinkage curve has no finite fit. Read the release with another post."
         )
     norms = np.sqrt(np.diag(quadratic))
+    solution = np.zeros(norms.size)
     if not norms.any():
-        return np.zeros(norms.size)
+        return solution
     used = norms > NEGLIGIBLE * norms.max()
     scale = norms[used]
     factor = _factor(quadratic[np.ix_(used, used)], scale)
@@ -119,6 +121,5 @@ def nonnegative_minimizer(quadratic: Array, linear: Array) -> Array:
         raise NumericError(
             "The shrinkage curve did not converge. Use project_psd_trace instead."
         ) from error
-    solution = np.zeros(norms.size)
     solution[used] = weights / scale
     return solution

@@ -1,7 +1,7 @@
 """Smooth increasing curves: the family from which an eigenvalue shrinkage curve is chosen.
 
-Contract: every basis curve is increasing, not negative and continuously differentiable, and its knots depend
-on the noise level alone, never on single eigenvalues.  Knows nothing of matrices, risk or privacy.
+Contract: every basis curve is increasing, not negative and continuously differentiable, and its
+knots depend on the noise level alone, never on single eigenvalues.
 """
 
 from dataclasses import dataclass
@@ -11,13 +11,13 @@ from numpy.typing import NDArray
 
 from dpcov.published.linalg.symmetric import Array
 
+# Ratio of neighboring knots beyond the noise bulk: few curves, yet any spectrum is covered.
 OUTER_GROWTH = 2.0
-"""Ratio of neighboring knots beyond the noise bulk: few curves, yet any spectrum is covered."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class CurveBasis:
-    """Basis curves at k points, with their first two derivatives, each of shape (k, number of curves)."""
+    """Basis curves at k points, with two derivatives, each of shape (k, number of curves)."""
 
     heights: Array
     slopes: Array
@@ -26,20 +26,17 @@ class CurveBasis:
     def only(self, chosen: NDArray[np.bool_]) -> "CurveBasis":
         """The curves that are marked in ``chosen``, shape (number of curves,)."""
         return CurveBasis(
-            heights=self.heights[:, chosen],
-            slopes=self.slopes[:, chosen],
-            curvatures=self.curvatures[:, chosen],
+            self.heights[:, chosen], self.slopes[:, chosen], self.curvatures[:, chosen]
         )
 
 
 def noise_knots(radius: float, largest: float, pieces: int) -> Array:
-    """Return knots on [−radius, radius], ``pieces`` intervals on each side of 0, then geometric past ``largest``.
+    """Return knots on [−radius, radius], ``pieces`` intervals on each side of 0, then geometric.
 
     With ``pieces = 0`` the noise bulk is a single interval.
     """
-    inner = np.linspace(-radius, radius, 2 * pieces + 1 if pieces else 2)
-    knots = list(inner)
-    step = inner[1] - inner[0]
+    knots = list(np.linspace(-radius, radius, 2 * pieces + 1 if pieces else 2))
+    step = knots[1] - knots[0]
     # A curve spans three knots, so two of them must lie past the largest value.
     while len(knots) < 3 or knots[-3] < largest:
         step = max(step, (OUTER_GROWTH - 1.0) * knots[-1])
@@ -48,10 +45,10 @@ def noise_knots(radius: float, largest: float, pieces: int) -> Array:
 
 
 def increasing_basis(points: Array, knots: Array) -> CurveBasis:
-    """Return the constant 1 and, for each three neighboring knots, the integral of the hat function over them.
+    """Return the constant 1 and the integrals of the hat functions over three neighboring knots.
 
-    Sums with nonnegative weights are the increasing, nonnegative quadratic splines (Ramsay's I-splines); the identity
-    is among them up to a constant.
+    Sums with nonnegative weights are the increasing, nonnegative quadratic splines (Ramsay's
+    I-splines); the identity is among them up to a constant.
     """
     left, peak, right = knots[:-2], knots[1:-1], knots[2:]
     x = points[:, np.newaxis]
@@ -65,7 +62,5 @@ def increasing_basis(points: Array, knots: Array) -> CurveBasis:
     curvatures = 2.0 / width * (rising / (peak - left) - falling / (right - peak))
     zero = np.zeros((points.size, 1))
     return CurveBasis(
-        heights=np.hstack([zero + 1.0, heights]),
-        slopes=np.hstack([zero, slopes]),
-        curvatures=np.hstack([zero, curvatures]),
+        np.hstack([zero + 1.0, heights]), np.hstack([zero, slopes]), np.hstack([zero, curvatures])
     )

@@ -1,9 +1,8 @@
 """Eigendecompositions and products of public matrices on a GPU.
 
-Contract: inside ``with on_device():`` every eigendecomposition and every product of
-`symmetric`, and so the shrinkage and post-processing of a release, is computed in
-float64 by PyTorch; outside nothing changes.  Results agree with the CPU's to rounding, not to the bit: only
-moments are exact.
+Contract: inside ``with on_device():`` every eigendecomposition and product of `symmetric` is
+computed in float64 by PyTorch; outside nothing changes.  Results agree with the CPU's to rounding,
+not to the bit: only moments are exact.
 """
 
 from collections.abc import Iterator
