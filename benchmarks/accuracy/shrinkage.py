@@ -153,9 +153,9 @@ def calibration(dimension: int, repetitions: int) -> str:
                 for name, estimate in candidates(spectrum).items():
                     error = np.sum((estimate.values - truth) ** 2) + floor
                     differences[name].append(stein_risk(estimate, spectrum) - error)
-                result = shrink_spectrum(spectrum, vectors)
-                error = np.sum((result.eigenvalues - truth) ** 2) + floor
-                differences["average"].append(result.expected_squared_error - error)
+                values, risk = shrink_spectrum(spectrum)
+                error = np.sum((values - truth) ** 2) + floor
+                differences["average"].append(risk - error)
             for name, values in differences.items():
                 gaps[name].append(np.mean(values))
     columns = " | ".join(f"{np.mean(gap):+.3f} ({np.abs(gap).max():.3f})" for gap in gaps.values())

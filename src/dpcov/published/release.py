@@ -23,8 +23,6 @@ class Release(BaseRelease):
         Public record: mechanism, guarantee, columns, noise law, versions.
     guarantee : Guarantee
         What is promised to each person in the table.
-    feature_names : tuple of str
-        Names of the encoded features, without the intercept.
     """
 
     def __repr__(self) -> str:

@@ -2,12 +2,7 @@
 
 Contract: reads a release only and costs no privacy; every value lies within its public bounds or
 categories.  The rows describe nobody: beyond means, variances and correlations they are made up.
-
-A Gaussian copula: latent normal numbers become a beta law with the wanted mean and variance
-(numbers), a threshold (booleans, indicators of missing values), or the first threshold that is
-passed (categories).  A map from latent to seen values bends correlations, so the latent ones are
-adjusted until the seen ones are as wanted (NORTA, Cario and Nelson 1997; here all pairs at once, on
-one fixed sample of latent numbers).
+A Gaussian copula, adjusted until correlations are as wanted (docs/synthetic.md).
 """
 
 from collections.abc import Iterator

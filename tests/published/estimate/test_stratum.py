@@ -94,7 +94,7 @@ def test_the_risk_without_eigenvectors_is_that_of_the_shrunk_matrix(dimension):
     made = stratum(noisy, 1.0, 5.0, 2.0)
     risk = made.shrunk_risk()
     assert "system" not in made.__dict__
-    assert risk == pytest.approx(made.shrunk()[1], rel=1e-9)
+    assert risk == pytest.approx(made.shrunk.expected_squared_error, rel=1e-9)
 
 
 def test_pooling_adds_matrices_traces_and_variances():

@@ -1,30 +1,7 @@
 """A covariance from a noisy second moment, where the mean that is subtracted is itself noisy.
 
-Contract: deterministic post-processing of noisy numbers.
-
-Notes
------
-Let N = M + W be a noisy second moment, M = (1, m)(1, m)ᵀ + (0 ⊕ C) in units of the intercept's
-known second moment, W isotropic with off-diagonal variance v.  The noisy mean m̂ = N₀ has noise
-variance v a coordinate; subtracting m̂m̂ᵀ adds noise of variance v‖m‖² in the row and column along
-the mean, and none elsewhere.  So space is split by one direction e.
-
-*Mean well known* (dv < 1): e = m̂/‖m̂‖.  With the empirical prior of James and Stein the mean is
-N(κm̂, κvI) given m̂, κ = 1 − dv/‖m̂‖², so that κ²m̂m̂ᵀ + κvI is subtracted; on the complement of e
-that is κvI.
-
-*Mean drowned*: what the noise of m̂ leaves on the complement would be one direction of size dv,
-above the noise's own edge 2√(dv): it would pass for signal.  The features' part of the top
-eigenvector of N lies nearer to the mean, by the factor 1 + ‖m‖² in variance, if it stands out
-itself.  Then e is that; what m̂ has on its complement is shrunk and subtracted.
-
-* The block on the complement is a compression of N: isotropic noise of one dimension less, a known
-  trace.  It is estimated like any released matrix.
-* The cross vector is shrunk like a normal vector whose coordinates along the block's eigenvectors
-  have prior variances proportional to the eigenvalues, the factor chosen by marginal likelihood:
-  |x_k|² is at most eigenvalue times variance along e.
-* The variance along e is one number s with known noise variance u, shrunk by 1 − 4u/s²: to zero
-  below two deviations.
+Contract: deterministic post-processing.  Derived in docs/shrinkage.md: space is split by one
+direction, along which the mean lies; the complement is estimated like any released matrix.
 """
 
 from dataclasses import dataclass
@@ -82,6 +59,7 @@ class Centering:
     @cached_property
     def _top(self) -> Array | None:
         """The features' part of the top eigenvector, where only the mean is drowned."""
+        # What the noise of a drowned mean leaves on its complement would pass for signal.
         noise = len(self.mean) * self.mean_variance
         if noise < 1.0:
             return None
@@ -103,7 +81,7 @@ class Centering:
 
     @property
     def _level(self) -> float:
-        """The mean's coordinate along the direction, as far as it is known."""
+        # The mean's coordinate along the direction, as far as it is known.
         return float(self.mean @ self.direction) * (self._mean_share if self._top is None else 1.0)
 
     @cached_property
@@ -172,6 +150,7 @@ class Centering:
         level, noise = self._level, self.mean_variance
         bias = -noise if self._top is not None else self._mean_share * noise
         own = float(self.along @ self.noisy @ self.along) / self.unit - level**2 - bias
+        # Shrunk by 1 − 4u/s²: to zero below two deviations.
         own_variance = noise * (2.0 + 4.0 * level**2) + 2.0 * noise**2
         return max(0.0, own - 4.0 * own_variance / own) if own > 0.0 else 0.0
 
@@ -183,7 +162,8 @@ def _james_stein(vector: Array, noise: float) -> float:
 
 
 def _shrunk_cross(cross: Array, block: Array, variance: float) -> Array:
-    """Posterior mean of the cross vector under the prior of the module's notes."""
+    # Coordinates along the block's eigenvectors have prior variances proportional to its values, by
+    # marginal likelihood: |x_k|² is at most eigenvalue times variance along the direction.
     if variance <= 0.0 or not len(cross):
         return cross
     values, vectors = eigh(block)

@@ -1,25 +1,10 @@
-"""The shrinkage curve of least estimated risk: one small convex program.
+"""The shrinkage curve of least estimated risk: one small convex program (docs/shrinkage.md).
 
 Contract: the curve is increasing and not negative, hence its matrix is positive semidefinite, and
-among the curves of its spline family it minimizes Stein's unbiased risk estimate.
+among the curves of its spline family it minimizes Stein's unbiased risk: for f = Σ_k c_k φ_k, with
+κ = 2v/w − 1, up to a constant
 
-Notes
------
-For f = Σ_k c_k φ_k the risk estimate is quadratic in c.  In the Mahalanobis norm of the noise
-(variance 2v in every direction but I/√d, there w) it is, up to a constant and with κ = 2v/w − 1,
-
-    ‖Φc − λ‖² + κ (Σf − Σλ)²/d + 4v Σ_k c_k (Σ_i φ_k'(λ_i) + Σ_i φ_k(λ_i) m_i),
-
-to be minimized over c ≥ 0: nonnegative least squares in a dozen unknowns, whatever d.
-
-Where no weight is about to change sign the minimizer solves A_P c_P = b_P over the curves P in use,
-so the fit's own derivatives follow from A_P dc_P = db_P − dA_P c_P.  Summed over the eigenvalues,
-∂m_j/∂λ_i = 1/(λ_i − λ_j)² leaves
-
-    Σ_i φ(λ_i)ᵀ A_P⁻¹ ∂(Σ_j φ(λ_j) m_j)/∂λ_i
-        = Σ_i φᵀA_P⁻¹φ' m − Σ_{i<j} ‖L⁻¹(φ(λ_i) − φ(λ_j))‖²/(λ_i − λ_j)²,
-
-L being the Cholesky factor of A_P.
+    ‖Φc − λ‖² + κ (Σf − Σλ)²/d + 4v Σ_k c_k (Σ_i φ_k'(λ_i) + Σ_i φ_k(λ_i) m_i),   c ≥ 0.
 """
 
 import numpy as np
@@ -76,7 +61,9 @@ def _differentiated(
     heights, totals = basis.heights, basis.heights.sum(axis=0)
     fitted, slopes = heights @ coefficients, basis.slopes @ coefficients
     if not coefficients.size:
-        return SpectralEstimate(values=fitted, own_slopes=0.0, shift_slope=0.0)
+        return SpectralEstimate(fitted, 0.0, 0.0)
+    # A c = b gives A dc = db − dA c over the curves in use; summed over λ, with L = chol(A),
+    # Σ φᵀA⁻¹∂(Σ φm) = Σ φᵀA⁻¹φ'm − Σ_{i<j} ‖L⁻¹(φ(λ_i) − φ(λ_j))‖²/(λ_i − λ_j)².
     missing = _target(spectrum) - 2.0 * v * spectrum.pair_sums - fitted
     missing += weight * (values.sum() - fitted.sum())
     changes = basis.slopes * missing[:, np.newaxis] - 2.0 * v * basis.curvatures
@@ -89,9 +76,7 @@ def _differentiated(
     refitted = float(np.vdot(white, white_changes)) + 2.0 * v * squared_chord_slopes(white, values)
     shifted = float(white.sum(axis=0) @ white_changes.sum(axis=0))
     total = float(slopes.sum())
-    return SpectralEstimate(
-        values=fitted, own_slopes=total + refitted, shift_slope=(total + shifted) / values.size
-    )
+    return SpectralEstimate(fitted, total + refitted, (total + shifted) / values.size)
 
 
 def _factor(quadratic: Array, scale: Array) -> Array:

@@ -1,34 +1,8 @@
 """The noise on means, standard deviations, correlations and eigenvalues: its law and its size.
 
-Contract: public numbers only, in closed form: first order in the noise (the delta method), with the
-estimates in place of the truth.  Everything is in encoded units, relative to an intercept of 1,
-before post-processing.
-
-Notes
------
-*Entries.*  With c the intercept's moment, means m_i = M_0i/c and covariances
-C_ij = M_ij/c - m_i m_j,
-
-    c dC_ij = dM_ij - m_j dM_0i - m_i dM_0j - (C_ij - m_i m_j) dc,
-
-where dc = 0 if the intercept is public.  Off-diagonal entries of M have independent noise, and any
-two diagonal ones the same covariance.  Collecting the coefficient of each entry in
-
-    dr_ij = dC_ij / s_i s_j - r_ij/2 (dC_ii / C_ii + dC_jj / C_jj)
-
-gives the variances below.
-
-*Eigenvalues.*  Centering and scaling turn the noise W of a second moment into B W B' / c with
-B = S [-m, I], S = diag(s).  It has the law of D G D, where the squares of D are the eigenvalues of
-S (I + m m') S.  Noise with off-diagonal variance v and scales s ends at the least value over
-r > max s_j² of
-
-    f(r) = r √(v Σ_j s_j² / (r - s_j²)),
-
-which is 2 √(dv) when all s are 1: real solutions of the Dyson equation
--1/g_i = z + v s_i² Σ_j s_j² g_j of that variance profile end there (Ajanki, Erdős, Krüger 2017).
-The means add one eigenvalue t > max s_j² to the profile.  If t lies beyond the minimum of f, one
-eigenvalue of the noise leaves the others and is f(t): (1 + |m|²) √(dv) / |m| when all s are 1.
+Contract: public numbers only, in closed form: first order in the noise, with the estimates in place
+of the truth (derived in docs/report.md).  Everything is in encoded units, relative to an intercept
+of 1, before post-processing.
 """
 
 from dataclasses import dataclass, replace
@@ -156,6 +130,7 @@ def deviation_noise(means: Array, variances: Array, noise: MomentNoise) -> Array
 
 def correlation_noise(means: Array, covariance: Array, noise: MomentNoise) -> Array:
     """Standard deviation of the noise on correlations, (d, d); 0 on the diagonal, NaN undefined."""
+    # By entry: c dC_ij = dM_ij - m_j dM_0i - m_i dM_0j - (C_ij - m_i m_j) dc.
     variances = np.diagonal(covariance)
     precision = 1 / np.where(variances > 0, variances, np.nan)
     scale = np.sqrt(np.outer(precision, precision))
@@ -197,6 +172,7 @@ def largest_noise_eigenvalue(noise: MomentNoise, scales: Array, shifts: Array) -
     if noise.off_diagonal == 0.0 or largest == 0.0:
         return 0.0
 
+    # The least value over r > max s_j² of r √(v Σ s_j²/(r - s_j²)), or that at the means' own t.
     def ends_at(r: float) -> float:
         return float(r * np.sqrt(noise.off_diagonal * np.sum(squares / (r - squares))))
 

@@ -1,22 +1,10 @@
 """Estimate the sum of positive semidefinite matrices, each under symmetric nuclear-norm noise.
 
-Contract: deterministic, positive semidefinite post-processing of public numbers.
-
-Notes
------
-Strata are taken from the clearest to the noisiest.  Two estimates of each compete by their
-estimated risk: its own shrunk spectrum; and the best nonnegative combination of I with the *shape*,
-the estimate of everything clearer.  The shape is independent of the stratum's noise, so that the
-combination has two degrees of freedom instead of d(d+1)/2: where strata resemble each other the
-noise of the outer ones nearly vanishes, and where they do not the risk shows it.
-
-A stratum is estimated as zero unless its trace, its largest eigenvalue or its component along the
-shape stands out from the noise, and could do so at its largest possible trace.
+Contract: deterministic, positive semidefinite post-processing of public numbers (docs/pure.md).
 """
 
 import math
 from collections.abc import Iterable
-from typing import NamedTuple
 
 import numpy as np
 
@@ -24,8 +12,8 @@ from dpcov.published.estimate import nuclear_law as ullman
 from dpcov.published.estimate.curve import nonnegative_minimizer
 from dpcov.published.estimate.risk import NoisySpectrum
 from dpcov.published.estimate.shrink import shrink_spectrum
-from dpcov.published.estimate.unit import Part
-from dpcov.published.linalg.symmetric import Array, eigh
+from dpcov.published.estimate.unit import Estimate, Part
+from dpcov.published.linalg.symmetric import Array, compose, eigh
 
 # Standard deviations of its trace from which a stratum counts as present: the tail is heavy.
 SIGNIFICANT_TRACE = 4.5
@@ -47,14 +35,7 @@ PRECISE_TRACE = 0.5
 BENEFIT_OF_DOUBT = 1.0
 
 
-class NuclearEstimate(NamedTuple):
-    """Estimate of a sum of strata and, roughly, of its expected squared Frobenius error."""
-
-    matrix: Array
-    expected_squared_error: float
-
-
-def shrink_nuclear_strata(strata: Iterable[Part]) -> NuclearEstimate:
+def shrink_nuclear_strata(strata: Iterable[Part]) -> Estimate:
     """Estimate the sum of the strata: at least one, each with a trace and a nuclear scale.
 
     Examples
@@ -72,7 +53,7 @@ def shrink_nuclear_strata(strata: Iterable[Part]) -> NuclearEstimate:
         estimate = _estimate(_Observation(part), total, math.sqrt(squared_error))
         total = total + estimate.matrix
         squared_error += estimate.expected_squared_error
-    return NuclearEstimate(total, squared_error)
+    return Estimate(total, squared_error)
 
 
 class _Observation:
@@ -121,10 +102,10 @@ def _needed(cost: float) -> float:
     return min(math.sqrt(least**2 + 2.0 * math.log(max(cost / 2.0, 1.0))), most)
 
 
-def _estimate(seen: _Observation, shape: Array, known_error: float) -> NuclearEstimate:
+def _estimate(seen: _Observation, shape: Array, known_error: float) -> Estimate:
     """Choose zero, the shape or the shrunk spectrum; average the last two if they are close."""
     if not seen.is_present(shape, known_error):
-        return NuclearEstimate(np.zeros_like(shape), max(seen.trace**2 - seen.trace_variance, 0.0))
+        return Estimate(np.zeros_like(shape), max(seen.trace**2 - seen.trace_variance, 0.0))
     matrix, risk = _shaped(seen, shape)
     if seen.is_visible():
         own = _shrunk(seen)
@@ -135,10 +116,10 @@ def _estimate(seen: _Observation, shape: Array, known_error: float) -> NuclearEs
         matrix = weight * matrix + (1.0 - weight) * own.matrix
         risk = weight * risk + (1.0 - weight) * own.expected_squared_error
     # Unbiased risks can be negative: keep them between one direction's noise and zero's error.
-    return NuclearEstimate(matrix, min(max(risk, seen.unit_variance), max(seen.trace, 0.0) ** 2))
+    return Estimate(matrix, min(max(risk, seen.unit_variance), max(seen.trace, 0.0) ** 2))
 
 
-def _shaped(seen: _Observation, shape: Array) -> NuclearEstimate:
+def _shaped(seen: _Observation, shape: Array) -> Estimate:
     """Project on nonnegative combinations of I and the shape."""
     d, size = len(shape), float(np.linalg.norm(shape))
     directions = [np.eye(d) / math.sqrt(d)]
@@ -152,10 +133,10 @@ def _shaped(seen: _Observation, shape: Array) -> NuclearEstimate:
     total_variance = seen.unit_variance * (d * (d + 1) / 2 - 1) + seen.trace_variance / d
     # Each direction in use costs its noise twice.
     freedom = 2.0 * seen.unit_variance * int(np.count_nonzero(weights))
-    return NuclearEstimate(matrix, residual - total_variance + freedom)
+    return Estimate(matrix, residual - total_variance + freedom)
 
 
-def _shrunk(seen: _Observation) -> NuclearEstimate:
+def _shrunk(seen: _Observation) -> Estimate:
     """Shrink the spectrum under Stein's risk, corrected for the noise's own spectrum."""
     values, vectors = seen.system
     spectrum = NoisySpectrum(
@@ -164,5 +145,5 @@ def _shrunk(seen: _Observation) -> NuclearEstimate:
         mean_variance=seen.trace_variance / values.size,
         excess=ullman.excess(values, seen.scale),
     )
-    result = shrink_spectrum(spectrum, vectors)
-    return NuclearEstimate(result.matrix, result.expected_squared_error)
+    shrunk, risk = shrink_spectrum(spectrum)
+    return Estimate(compose(shrunk, vectors), risk)

@@ -1,13 +1,7 @@
 """Variances of the entries of nuclear-norm noise, for intervals around a released matrix.
 
 Contract: deterministic, within 1 % of the exact values up to 200 features
-(tests/noise/exact_means.py computes those).
-
-Notes
------
-A symmetric law that no rotation changes has variance v off the diagonal and u on it, and diagonal
-entries have covariance u - 2v.  Both follow from E ||W||_F**2 = d u + d (d - 1) v and
-E (tr W)**2 = d u + d (d - 1) (u - 2v).
+(tests/noise/exact_means.py computes those; derived in docs/nuclear-noise.md).
 """
 
 import math

@@ -2,25 +2,18 @@
 
 Contract: under S + W with W Gaussian, independent off-diagonal entries of variance v and diagonal
 entries of variance 2v, the mean of :func:`stein_risk` over W is the mean of ‖estimate − S‖²_F for
-every spectral estimator that is continuous and piecewise smooth.
+every spectral estimator f that is continuous and piecewise smooth (docs/shrinkage.md):
 
-Notes
------
-In isometric coordinates the noise is 2v·N(0, I), apart from the direction I/√d, where a private
-trace may have lowered its variance to w.  With C that covariance, Stein's identity gives the risk
+    ‖f − λ‖² − tr C + 2 tr(C·Df),   tr C = v d (d + 1) − (2v − w),
+    div f = Σ_i ∂f_i/∂λ_i + Σ_i f_i·m_i,   m_i = Σ_{j≠i} 1/(λ_i − λ_j),
 
-    ‖f − λ‖² − tr C + 2 tr(C·Df),        tr C = v d (d + 1) − (2v − w),
-
-and for f acting on eigenvalues (Candès, Sing-Long, Trzasko 2013, here for symmetric matrices)
-
-    div f = Σ_i ∂f_i/∂λ_i + Σ_{i<j} (f_i − f_j)/(λ_i − λ_j),
-
-    Σ_{i<j} (f_i − f_j)/(λ_i − λ_j) = Σ_i f_i·m_i,   m_i = Σ_{j≠i} 1/(λ_i − λ_j).
+C being the noise's covariance: a private trace may have lowered its variance along I/√d to w.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
@@ -69,8 +62,7 @@ class NoisySpectrum:
         return pair_sums(self.separated)
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class SpectralEstimate:
+class SpectralEstimate(NamedTuple):
     """Estimated eigenvalues f(λ), shape (d,), eigenvectors unchanged, and how they move with λ.
 
     ``own_slopes`` is Σ_i ∂f_i/∂λ_i; ``shift_slope`` is (Σ_ij ∂f_i/∂λ_j)/d, what their mean gains

@@ -1,19 +1,12 @@
-"""Optimal shrinkage of a positive semidefinite matrix observed under symmetric Gaussian noise.
+"""Optimal shrinkage of a positive semidefinite matrix under symmetric Gaussian noise.
 
 Contract: deterministic post-processing that keeps the noisy eigenvectors and returns a positive
-semidefinite matrix with an unbiased estimate of its own squared error.
-
-Notes
------
-Four estimators compete, each with its Stein risk: the curve of least estimated risk at two
-resolutions, the projection on {positive semidefinite, trace ≤ t}, and zero.  They are averaged with
-weights ∝ exp(−risk/(4·noise variance)), where 2v is the noise variance of a unit direction: at that
-temperature, for linear projections, the averaged risk is itself an unbiased estimate of the
-average's risk and within 8v·log 4 of the best (Leung, Barron 2006).
+semidefinite matrix with an unbiased estimate of its own squared error.  Curves of least estimated
+risk, the projection and zero are averaged by their risks (docs/shrinkage.md).
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -31,24 +24,15 @@ DIMENSION_PER_PIECE = 16.0
 SMALLEST_SHARE = 1e-6
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class ShrunkSpectrum:
-    """Estimated eigenvalues, ascending, shape (d,), and how they were made.
+class ShrinkResult(NamedTuple):
+    """Estimate of S: ascending eigenvalues, (d,), eigenvectors as columns, (d, d), and its error.
 
-    ``expected_squared_error`` estimates E‖estimate − S‖²_F without bias, so it can fall below 0
-    when the error is small; ``weights`` are the shares of the averaged estimators.
+    ``expected_squared_error`` estimates E‖matrix − S‖²_F without bias, so that it can fall below 0.
     """
 
     eigenvalues: Array
-    expected_squared_error: float
-    weights: Mapping[str, float]
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class ShrinkResult(ShrunkSpectrum):
-    """Estimate of S: shrunk eigenvalues, with eigenvectors as columns, shape (d, d)."""
-
     eigenvectors: Array
+    expected_squared_error: float
 
     @property
     def matrix(self) -> Array:
@@ -85,43 +69,33 @@ def shrink(
     array([0.  , 9.02])
     """
     values, vectors = eigh(noisy)
-    shrunk = shrink_values(values, off_diagonal_variance, trace, trace_variance)
-    return _with_vectors(shrunk, vectors)
+    shrunk, risk = shrink_values(values, off_diagonal_variance, trace, trace_variance)
+    return ShrinkResult(shrunk, vectors, risk)
 
 
 def shrink_values(
     values: Array, off_diagonal_variance: float, trace: float | None, trace_variance: float | None
-) -> ShrunkSpectrum:
-    """Shrink the ascending eigenvalues of a noisy matrix; see :func:`shrink`."""
+) -> tuple[Array, float]:
+    """Shrink the ascending eigenvalues of a noisy matrix; return them and their estimated risk."""
     v = _variance(off_diagonal_variance)
     if v == 0.0:
-        positive = np.maximum(values, 0.0)
-        return ShrunkSpectrum(eigenvalues=positive, expected_squared_error=0.0, weights={})
-    return _averaged(_with_trace(values, v, trace, trace_variance))
+        return np.maximum(values, 0.0), 0.0
+    return shrink_spectrum(_with_trace(values, v, trace, trace_variance))
 
 
-def shrink_spectrum(spectrum: NoisySpectrum, vectors: Array) -> ShrinkResult:
-    """Shrink an eigendecomposition whose noise law is known."""
-    return _with_vectors(_averaged(spectrum), vectors)
-
-
-def _with_vectors(shrunk: ShrunkSpectrum, vectors: Array) -> ShrinkResult:
-    return ShrinkResult(**vars(shrunk), eigenvectors=vectors)
-
-
-def _averaged(spectrum: NoisySpectrum) -> ShrunkSpectrum:
+def shrink_spectrum(spectrum: NoisySpectrum) -> tuple[Array, float]:
+    """Shrink eigenvalues whose noise law is known; return them and their estimated risk."""
     estimates = candidates(spectrum)
     risks = {name: stein_risk(estimate, spectrum) for name, estimate in estimates.items()}
-    weights = _average_weights(risks, spectrum)
-    values = np.zeros(spectrum.dimension)
-    for name, weight in weights.items():
+    values, risk = np.zeros(spectrum.dimension), 0.0
+    for name, weight in _average_weights(risks, spectrum).items():
         values += weight * estimates[name].values
-    risk = sum(weight * risks[name] for name, weight in weights.items())
+        risk += weight * risks[name]
     if not (np.isfinite(values).all() and np.isfinite(risk)):
         raise NumericError(
             "The shrunk eigenvalues overflowed. Rescale the matrix and its variance and retry."
         )
-    return ShrunkSpectrum(eigenvalues=values, expected_squared_error=risk, weights=weights)
+    return values, risk
 
 
 def candidates(spectrum: NoisySpectrum) -> dict[str, SpectralEstimate]:
@@ -135,9 +109,7 @@ def candidates(spectrum: NoisySpectrum) -> dict[str, SpectralEstimate]:
         "coarse": least_risk_curve(spectrum, 0),
         "fine": least_risk_curve(spectrum, pieces),
         "projected": projected,
-        "zero": SpectralEstimate(
-            values=np.zeros(spectrum.dimension), own_slopes=0.0, shift_slope=0.0
-        ),
+        "zero": SpectralEstimate(np.zeros(spectrum.dimension), 0.0, 0.0),
     }
 
 
@@ -145,10 +117,12 @@ def _projected(values: Array) -> SpectralEstimate:
     """Positive eigenvalues give up what negative ones lack: {λ ≥ 0, Σλ at most what it is}."""
     projected = capped_simplex_projection(values, max(float(values.sum()), 0.0))
     kept = int(np.count_nonzero(projected))
-    return SpectralEstimate(values=projected, own_slopes=float(kept), shift_slope=float(kept > 0))
+    return SpectralEstimate(projected, float(kept), float(kept > 0))
 
 
 def _average_weights(risks: Mapping[str, float], spectrum: NoisySpectrum) -> dict[str, float]:
+    # At this temperature the averaged risk of linear projections is an unbiased estimate of the
+    # average's risk, and within 8v·log 4 of the best (Leung, Barron 2006).
     v, least = spectrum.off_diagonal_variance, min(risks.values())
     # Along the noisiest unit direction; with d = 1 there is none but I/√d.
     largest = spectrum.mean_variance if spectrum.dimension == 1 else 2.0 * v

@@ -14,13 +14,13 @@ from dpcov.published.estimate.nuclear_strata import shrink_nuclear_strata
 from dpcov.published.estimate.nuclear_variances import entry_variances
 from dpcov.published.estimate.shrink import shrink
 from dpcov.published.estimate.strata import FEW_FEATURES, shrink_strata
-from dpcov.published.estimate.unit import Part, UnitEstimate
+from dpcov.published.estimate.unit import Estimate, Part, UnitEstimate
 from dpcov.published.linalg.project import project_psd_trace
 from dpcov.published.linalg.symmetric import Array
 
 
-def shrunk(estimate: UnitEstimate) -> tuple[Array, float]:
-    """Shrink the second moment; return it and its expected squared Frobenius error.
+def shrunk(estimate: UnitEstimate) -> Estimate:
+    """Shrink the second moment.
 
     Where the estimate is zero the error is an upper bound: the truth's norm is at most its trace.
 
@@ -35,23 +35,22 @@ def shrunk(estimate: UnitEstimate) -> tuple[Array, float]:
             "This release cannot be shrunk: its noise is not isotropic. "
             "Use another post-processing."
         )
-    matrix, squared_error = _shrunk_parts(estimate)
-    return (matrix, squared_error) if np.any(matrix) else (matrix, estimate.trace_bound**2)
+    result = _shrunk_parts(estimate)
+    return result if np.any(result.matrix) else Estimate(result.matrix, estimate.trace_bound**2)
 
 
-def _shrunk_parts(estimate: UnitEstimate) -> tuple[Array, float]:
+def _shrunk_parts(estimate: UnitEstimate) -> Estimate:
     parts = estimate.parts
     if not parts:
-        return np.zeros_like(estimate.matrix), 0.0
+        return Estimate(np.zeros_like(estimate.matrix), 0.0)
     if any(part.nuclear_scale is not None for part in parts):
         matrix, squared_error = shrink_nuclear_strata(parts)
     elif estimate.parts_may_be_empty:
-        strata = shrink_strata(
+        matrix, squared_error, _ = shrink_strata(
             parts,
             joint_trace=estimate.joint_trace,
             clearest_is_inhabited=len(estimate.matrix) <= FEW_FEATURES,
         )
-        matrix, squared_error = strata.matrix, strata.expected_squared_error
     else:
         (part,) = parts
         whole = shrink(
@@ -65,7 +64,7 @@ def _shrunk_parts(estimate: UnitEstimate) -> tuple[Array, float]:
     largest = max(part.largest_trace for part in parts)
     if np.trace(matrix) > largest:
         matrix = project_psd_trace(matrix, largest)
-    return matrix, squared_error
+    return Estimate(matrix, squared_error)
 
 
 def shrunk_covariance(estimate: UnitEstimate, intercept: float) -> Array:

@@ -1,34 +1,15 @@
 """Estimate the sum of positive semidefinite matrices, each observed with its own Gaussian noise.
 
 Contract: deterministic; strata of noise alone are estimated as zero, strata of comparable noise are
-pooled or not by Stein's unbiased risk estimate of the whole sum, which is reported.
-
-Notes
------
-From the clearest to the noisiest, the sum of what is already estimated guides the next stratum:
-strata of one table tend to share their directions, and the guide's noise is independent.  Three
-estimates of a stratum are averaged with weights ∝ exp(−risk/8v): its own shrinkage, the multiple of
-the guide, and the guide's blocks (:mod:`structured`); where nothing stands out it is zero.  Where
-there is no guide yet, shrinkage is blended with thresholding, which a sparse matrix gains from.
-docs/strata.md derives and measures the rules.
-
-Let f_g be the estimate of group g from its pooled observation Y_g, r_g its risk estimate.  Errors
-of groups are independent but biased in the same direction, so their cross terms count.  Since
-E(f_g − S_g) = E(f_g − Y_g),
-
-    risk of the sum = Σ_g r_g + ‖Σ_g (f_g − Y_g)‖² − Σ_g ‖f_g − Y_g‖²
-
-is unbiased again for independent estimates.  A guided estimate f_g ≈ a·M + ... repeats the noise W
-of its guide M = Σ f_t, which adds 2·E⟨W, f_g⟩ ≈ 2a·E⟨W, M⟩; that comes out of the risks themselves:
-by Stein's identity 2·E⟨W_t, f_t⟩ = r_t − ‖f_t − Y_t‖² + v_t·d(d + 1) on average.  Strata without
-evidence are left out of the risk: their noise would drown the number, and so would that of kept
-outer strata if it were not drawn toward what shrinkage supposes.
+pooled or not by Stein's unbiased risk estimate of the whole sum, which is reported.  From the
+clearest to the noisiest, what is already estimated guides the next one (docs/strata.md).
 """
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import exp, inf, log, sqrt
+from typing import NamedTuple
 
 import numpy as np
 
@@ -68,50 +49,21 @@ LEAST_ERROR = 0.25
 SUPPOSED_ERROR = 1.0
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class StratumGroup:
-    """Strata that were added up before shrinking, and the estimate of their sum."""
-
-    members: tuple[int, ...]
-    matrix: Array
-    expected_squared_error: float
-
-    @property
-    def action(self) -> str:
-        """``"dropped"`` if estimated as zero, else ``"shrunk"`` alone or ``"pooled"``."""
-        if not np.any(self.matrix):
-            return "dropped"
-        return "shrunk" if len(self.members) == 1 else "pooled"
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class StrataResult:
-    """Estimate of the sum of all strata, (d, d), and how it was made."""
-
-    matrix: Array
-    groups: tuple[StratumGroup, ...]
-    expected_squared_error: float
-
-    @property
-    def actions(self) -> tuple[str, ...]:
-        """What was done with each stratum, in the order they were given."""
-        chosen = {member: group.action for group in self.groups for member in group.members}
-        return tuple(chosen[index] for index in range(len(chosen)))
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class _Estimated:
-    """A stratum with its estimate; ``residual`` is the estimate minus the noisy matrix."""
+@dataclass(frozen=True, eq=False)
+class EstimatedStratum:
+    """A stratum, perhaps pooled of several, with its estimate."""
 
     stratum: Stratum
     estimate: Candidate
 
     @property
     def residual(self) -> Array:
+        """Estimate minus noisy matrix."""
         return self.estimate.matrix - self.stratum.noisy
 
     @property
     def own_risk(self) -> float:
+        """Estimated risk without the squared residual."""
         return self.estimate.risk - float(np.sum(self.residual**2))
 
     @property
@@ -119,6 +71,14 @@ class _Estimated:
         """Mean of ⟨noise, estimate⟩, by Stein's identity."""
         d = len(self.stratum.noisy)
         return (self.own_risk + self.stratum.variance * d * (d + 1)) / 2.0
+
+
+class StrataResult(NamedTuple):
+    """Estimate of the sum of all strata, and what was kept of them, the clearest first."""
+
+    matrix: Array
+    expected_squared_error: float
+    kept: tuple[EstimatedStratum, ...]
 
 
 def shrink_strata(
@@ -143,28 +103,13 @@ def shrink_strata(
         sharpened = iter(with_joint_trace(list(itertools.chain(*kept)), joint_trace))
         kept = [[next(sharpened) for _ in run] for run in kept]
     zero = np.zeros_like(strata[0].noisy)
-    found, total, residual = list[_Estimated](), zero, zero
+    found, total, residual = list[EstimatedStratum](), zero, zero
     for run in kept:
         chosen = _estimate_run(run, total, residual)
         found += chosen
         total = sum((each.estimate.matrix for each in chosen), start=total)
         residual = sum((each.residual for each in chosen), start=residual)
-    groups = [
-        StratumGroup(
-            members=each.stratum.members,
-            matrix=each.estimate.matrix,
-            expected_squared_error=each.estimate.risk,
-        )
-        for each in found
-    ]
-    used = {member for group in groups for member in group.members}
-    groups += [
-        StratumGroup(members=(index,), matrix=zero, expected_squared_error=0.0)
-        for index in set(range(len(strata))) - used
-    ]
-    return StrataResult(
-        matrix=total, groups=tuple(groups), expected_squared_error=_expected_squared_error(found)
-    )
+    return StrataResult(total, _expected_squared_error(found), tuple(found))
 
 
 def _comparable_runs(strata: list[Stratum]) -> list[list[Stratum]]:
@@ -179,17 +124,22 @@ def _comparable_runs(strata: list[Stratum]) -> list[list[Stratum]]:
 
 def _with_evidence(runs: list[list[Stratum]], clearest_is_inhabited: bool) -> list[list[Stratum]]:
     """Keep the runs in which, alone or together, something stands out from the noise."""
-    kept, guide = list[list[Stratum]](), _Guide(runs[0][0].noisy)
-    needed, noise = -inf if clearest_is_inhabited else EVIDENCE_ALONE, 0.0
+    kept, pooled = list[list[Stratum]](), list[Stratum]()
+    needed, zero = (
+        -inf if clearest_is_inhabited else EVIDENCE_ALONE,
+        np.zeros_like(runs[0][0].noisy),
+    )
+
+    def guide() -> Array:
+        return sum((stratum.shrunk.matrix for stratum in pooled), start=zero)
+
     for run in runs:
         together = run[0] if len(run) == 1 else pool(run)
-        if kept:
-            needed = _needed_beside(noise, together.noise_std)
-        tested = run if len(run) == 1 else [together, *run]
-        if any(stratum.stands_out(needed, guide.matrix) for stratum in tested):
+        if pooled:
+            needed = _needed_beside(pooled[-1].noise_std, together.noise_std)
+        if any(stratum.stands_out(needed, guide) for stratum in dict.fromkeys([together, *run])):
             kept.append(run)
-            guide.waiting.append(together)
-            noise = together.noise_std
+            pooled.append(together)
     return kept
 
 
@@ -199,20 +149,7 @@ def _needed_beside(kept_noise: float, noise: float) -> float:
     return sqrt(EVIDENCE_NEARBY**2 + 2.0 * max(0.0, log(noise / kept_noise)))
 
 
-class _Guide:
-    """The sum of shrunk strata; those added since it was last asked for are shrunk when it is."""
-
-    def __init__(self, like: Array) -> None:
-        self.waiting: list[Stratum] = []
-        self._sum = np.zeros_like(like)
-
-    def matrix(self) -> Array:
-        while self.waiting:
-            self._sum = self._sum + self.waiting.pop(0).shrunk()[0]
-        return self._sum
-
-
-def _estimate_run(run: list[Stratum], guide: Array, residual: Array) -> list[_Estimated]:
+def _estimate_run(run: list[Stratum], guide: Array, residual: Array) -> list[EstimatedStratum]:
     """Estimate comparable strata one by one or pooled, whichever has the lower total risk."""
     separate = [_estimated(stratum, guide) for stratum in run]
     if len(run) == 1:
@@ -221,13 +158,14 @@ def _estimate_run(run: list[Stratum], guide: Array, residual: Array) -> list[_Es
     return min(alternatives, key=lambda found: _risk(found, residual))
 
 
-def _risk(found: list[_Estimated], residual: Array) -> float:
+def _risk(found: list[EstimatedStratum], residual: Array) -> float:
     """Risk of the sum with a finished one of this residual, up to the latter's own risk."""
+    # Errors of different groups are independent but biased alike, so their cross terms count.
     total = sum((each.residual for each in found), start=residual)
     return sum(each.own_risk for each in found) + float(np.sum(total**2))
 
 
-def _expected_squared_error(found: list[_Estimated]) -> float:
+def _expected_squared_error(found: list[EstimatedStratum]) -> float:
     """The unbiased risk of the sum, drawn toward what shrinkage supposes where it is noisy."""
     if not found:
         return 0.0
@@ -250,8 +188,8 @@ def _expected_squared_error(found: list[_Estimated]) -> float:
     return max(supposed + prior / (prior + variance) * (unbiased - supposed), least)
 
 
-def _estimated(stratum: Stratum, guide: Array) -> _Estimated:
-    return _Estimated(stratum=stratum, estimate=_estimate(stratum, guide))
+def _estimated(stratum: Stratum, guide: Array) -> EstimatedStratum:
+    return EstimatedStratum(stratum, _estimate(stratum, guide))
 
 
 def _estimate(stratum: Stratum, guide: Array) -> Candidate:
@@ -268,8 +206,7 @@ def _estimate(stratum: Stratum, guide: Array) -> Candidate:
 
 
 def _own(stratum: Stratum) -> Candidate:
-    matrix, risk = stratum.shrunk()
-    return Candidate(matrix=matrix, risk=risk)
+    return Candidate(*stratum.shrunk)
 
 
 def _perhaps_sparse(own: Candidate, stratum: Stratum) -> Candidate:
@@ -292,13 +229,9 @@ def _averaged(candidates: list[Candidate], variance: float) -> Candidate:
     risks = np.array([candidate.risk for candidate in candidates])
     shares = np.exp((risks.min() - risks) / (8.0 * variance))
     weights = shares / shares.sum()
-    return _positive(
-        Candidate(
-            matrix=np.tensordot(weights, [candidate.matrix for candidate in candidates], axes=1),
-            risk=float(weights @ risks),
-            guide_share=float(weights @ [candidate.guide_share for candidate in candidates]),
-        )
-    )
+    matrix = np.tensordot(weights, [candidate.matrix for candidate in candidates], axes=1)
+    guide_share = float(weights @ [candidate.guide_share for candidate in candidates])
+    return _positive(Candidate(matrix, float(weights @ risks), guide_share))
 
 
 def _positive(candidate: Candidate) -> Candidate:
@@ -307,4 +240,4 @@ def _positive(candidate: Candidate) -> Candidate:
         return candidate
     projected = project_psd(candidate.matrix)
     gained = float(np.sum((candidate.matrix - projected) ** 2))
-    return replace(candidate, matrix=projected, risk=candidate.risk - gained)
+    return Candidate(projected, candidate.risk - gained, candidate.guide_share)

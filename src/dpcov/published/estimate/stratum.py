@@ -2,14 +2,6 @@
 
 Contract: for Gaussian noise the evidence is exact: a stratum of noise alone passes a test of c
 standard deviations no more often than a normal number exceeds c.
-
-Notes
------
-Three statistics of Y = S + W are compared with what noise alone does, W having variance 2v along
-every unit direction: the trace; the component along an independent guide, which is N(0, 2v); and
-the largest eigenvalue, a convex 1-Lipschitz function of W with mean at most 2√(dv) (Sudakov and
-Fernique), so its median is not larger (Kwapień) and it exceeds 2√(dv) + c√(2v) no more often
-than a normal number exceeds c (Gaussian isoperimetry).
 """
 
 from collections.abc import Callable, Sequence
@@ -22,7 +14,7 @@ import scipy.linalg
 
 from dpcov.errors import UsageError
 from dpcov.published.estimate.shrink import shrink_values
-from dpcov.published.estimate.unit import Part
+from dpcov.published.estimate.unit import Estimate, Part
 from dpcov.published.linalg.symmetric import (
     Array,
     EigenSystem,
@@ -71,18 +63,18 @@ class Stratum:
         """Standard deviation of the noise along a unit direction."""
         return sqrt(2.0 * self.variance)
 
-    def shrunk(self) -> tuple[Array, float]:
-        """The estimate that uses nothing but the stratum itself, and its expected squared error."""
+    @cached_property
+    def shrunk(self) -> Estimate:
+        """The estimate that uses nothing but the stratum itself."""
         values, vectors = self.system
-        shrunk = shrink_values(values, self.variance, self.trace, self.trace_variance)
-        return compose(shrunk.eigenvalues, vectors), shrunk.expected_squared_error
+        shrunk, risk = shrink_values(values, self.variance, self.trace, self.trace_variance)
+        return Estimate(compose(shrunk, vectors), risk)
 
     def shrunk_risk(self) -> float:
         """The expected squared error of :meth:`shrunk`, without eigenvectors."""
         is_known = "system" in self.__dict__
         values = self.system.values if is_known else eigenvalues(self.noisy)
-        shrunk = shrink_values(values, self.variance, self.trace, self.trace_variance)
-        return shrunk.expected_squared_error
+        return shrink_values(values, self.variance, self.trace, self.trace_variance)[1]
 
     def stands_out(self, deviations: float, guide: Callable[[], Array]) -> bool:
         """Whether trace, component along the guide (zero: no guide) or largest eigenvalue do."""
@@ -97,6 +89,8 @@ class Stratum:
             along = float(np.vdot(self.noisy, known)) / float(np.linalg.norm(known))
             if along > deviations * self.noise_std:
                 return True
+        # A convex 1-Lipschitz function of the noise with mean at most 2√(dv) (Sudakov, Fernique),
+        # so its median is not larger (Kwapień) and its tail normal (Gaussian isoperimetry).
         d = len(self.noisy)
         largest = scipy.linalg.eigvalsh(self.noisy, subset_by_index=[d - 1, d - 1])[0]
         return bool(largest > 2.0 * sqrt(d * self.variance) + deviations * self.noise_std)

@@ -1,29 +1,11 @@
 """Estimate a noisy matrix that shares directions with an independent guide, or is sparse.
 
 Contract: deterministic; each estimate comes with Stein's estimate of its squared error, so that
-structure that is not there is noticed.
-
-Notes
------
-The guide is independent of the noise, so its eigenbasis is a fixed basis: in it the noise is
-isotropic again, and a matrix that shares the guide's directions has its energy in the leading rows
-and columns.  Two estimates use that:
-
-* ``proportional``: the nonnegative multiple a·M of the guide nearest to the noisy matrix, one
-  degree of freedom;
-* ``aligned``: what a·M leaves over, cut into blocks between indices 0, 1, 4, 16, ... of the
-  eigenbasis, each shrunk by the positive-part factor (1 − k·2v/‖block‖²)₊ of James and Stein, k
-  being the block's number of dimensions.
-
-For a block of k dimensions and squared length q, with c = k·2v/q, Stein's identity gives the risk
-q·min(c, 1)² − 2v·k + 4v·(k − c(k − 2))·[c < 1].
-
-Without a guide, ``sparse`` moves the entries off the diagonal toward zero by the soft threshold of
-least estimated risk, and the diagonal toward its mean.
+structure that is not there is noticed (docs/strata.md).
 """
 
 import itertools
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -38,8 +20,7 @@ BLOCK_GROWTH = 4
 CHOICE_COST = 2.0
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Candidate:
+class Candidate(NamedTuple):
     """A symmetric estimate, perhaps indefinite, with its unbiased estimated squared error.
 
     ``guide_share`` is the multiple of the guide in it, and with that of the guide's error.
@@ -72,10 +53,8 @@ def guided_candidates(
     risk = float(np.sum(rest**2)) - unit_variance * d * (d + 1) / 2 + scale_risk
     shrunk = _shrink_blocks(rest, eigh(guide).vectors[:, ::-1], unit_variance)
     return {
-        "proportional": Candidate(matrix=multiple, risk=risk, guide_share=scale),
-        "aligned": Candidate(
-            matrix=multiple + shrunk.matrix, risk=shrunk.risk + scale_risk, guide_share=scale
-        ),
+        "proportional": Candidate(multiple, risk, scale),
+        "aligned": Candidate(multiple + shrunk.matrix, shrunk.risk + scale_risk, scale),
     }
 
 
@@ -100,7 +79,7 @@ def sparse_candidate(
     estimate = thresholded.matrix
     np.fill_diagonal(estimate, trace / d + factor * deviations)
     risk = thresholded.off_diagonal_risk + CHOICE_COST * v * d + diagonal_risk + trace_variance / d
-    return Candidate(matrix=estimate, risk=risk)
+    return Candidate(estimate, risk)
 
 
 def blended(first: Candidate, second: Candidate, off_diagonal_variance: float) -> Candidate:
@@ -114,15 +93,13 @@ def blended(first: Candidate, second: Candidate, off_diagonal_variance: float) -
     risk = first.risk - slope * share + squared * share**2 + 4.0 * off_diagonal_variance
     if share <= 0.0 or risk >= first.risk:
         return first
-    return Candidate(
-        matrix=first.matrix + share * change,
-        risk=risk,
-        guide_share=first.guide_share + share * (second.guide_share - first.guide_share),
-    )
+    guide_share = first.guide_share + share * (second.guide_share - first.guide_share)
+    return Candidate(first.matrix + share * change, risk, guide_share)
 
 
 def _shrink_blocks(matrix: Array, vectors: Array, unit_variance: float) -> Candidate:
     """Shrink every block that a symmetric matrix has in an orthonormal basis."""
+    # Blocks lie between indices 0, 1, 4, 16, ...: shared directions leave it in the leading ones.
     *leading, last = _pieces(len(matrix))
     # The last block on the diagonal, most of the matrix, is never made: its length is what the
     # others leave, and shrinking the whole by its factor leaves only the others to be corrected.
@@ -143,7 +120,7 @@ def _shrink_blocks(matrix: Array, vectors: Array, unit_variance: float) -> Candi
         change[piece, other] = images / 2.0 * (factor - rest) * block
         risk += block_risk
     half = vectors[:, : last.start] @ (change @ vectors.T)
-    return Candidate(matrix=rest * matrix + half + half.T, risk=risk)
+    return Candidate(rest * matrix + half + half.T, risk)
 
 
 def _pieces(dimension: int) -> list[slice]:
@@ -155,6 +132,7 @@ def _pieces(dimension: int) -> list[slice]:
 
 def _james_stein(squared: float, size: float, unit_variance: float) -> tuple[float, float]:
     """Factor and unbiased risk for a block of ``size`` dimensions and this squared length."""
+    # (1 − c)₊ with c = k·2v/q has, by Stein, the risk q·c² − 2v·k + 4v·(k − c(k − 2)) for c < 1.
     noise = size * unit_variance
     if squared <= noise:
         return 0.0, squared - noise

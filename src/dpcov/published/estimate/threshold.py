@@ -2,20 +2,10 @@
 
 Contract: deterministic, the diagonal is kept, and the threshold depends on the noisy entries and
 the noise law alone.
-
-Notes
------
-Let y_k = theta_k + w_k be the m entries above the diagonal, w_k normal of variance v.  An estimate
-y + g(y) has the risk m v + E sum g(y)**2 + 2 v E sum g'(y) (Stein 1981).
-
-* Soft: g = -min(|y|, t) sign(y): m v - 2 v #{|y| <= t} + sum min(y**2, t**2).
-* Hard: g = -y where |y| <= t, with jumps of t at -t and t: m v + sum over {|y| <= t} of
-  (y**2 - 2 v) + 2 v t m f(t), f being the density of |y|, estimated by counting in a window.
 """
 
 import math
-from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -30,18 +20,16 @@ RULES: tuple[Rule, ...] = ("hard", "soft")
 GRID = 64
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class ThresholdResult:
-    """Thresholded matrix, shape (d, d), and how it was made.
+class ThresholdResult(NamedTuple):
+    """Thresholded matrix, (d, d), and how it was made.
 
-    ``off_diagonal_risk`` estimates the squared Frobenius error off the diagonal; it can be
-    negative by chance.
+    ``off_diagonal_risk`` estimates the squared error off the diagonal; chance can make it negative.
     """
 
     matrix: Array
-    rule: Rule
-    threshold: float
     off_diagonal_risk: float
+    threshold: float
+    rule: Rule
 
 
 def threshold_matrix(matrix: ArrayLike, threshold: float, rule: Rule) -> Array:
@@ -81,8 +69,7 @@ def choose_threshold(
         best = int(np.argmin(risks))
         choices.append((2.0 * float(risks[best]), float(thresholds[best]), rule))
     risk, threshold, rule = min(choices, key=lambda choice: choice[0])
-    found = threshold_matrix(noisy, threshold, rule)
-    return ThresholdResult(matrix=found, rule=rule, threshold=threshold, off_diagonal_risk=risk)
+    return ThresholdResult(threshold_matrix(noisy, threshold, rule), risk, threshold, rule)
 
 
 def universal_threshold(count: int, variance: float) -> float:
@@ -110,6 +97,9 @@ def estimated_risks(rule: Rule, sizes: Array, thresholds: Array, v: float) -> Ar
     v : float
         Variance of the noise on an entry.
     """
+    # y + g(y) has the risk m v + E sum g(y)**2 + 2 v E sum g'(y) (Stein 1981): soft is
+    # g = -min(|y|, t) sign(y); hard is g = -y where |y| <= t, whose jumps of t at -t and t add
+    # 2 v t m f(t), f being the density of |y|, estimated by counting in a window.
     m, inside = sizes.size, _count(sizes, thresholds)
     squares = np.concatenate([[0.0], np.cumsum(sizes**2)])[inside.astype(np.intp)]
     common = m * v - 2.0 * v * inside + squares

@@ -6,7 +6,7 @@ Contract: reads noisy numbers only, deterministically.
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import inf, log, sqrt
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -16,6 +16,13 @@ from dpcov.published.statistics import Layout, NoiseLaw, NoisyStatistics
 
 # In deviations, 2.12: Laplace noise exceeds it in one of 40 releases, normal noise less often.
 ONE_IN_FORTY = log(20) / sqrt(2)
+
+
+class Estimate(NamedTuple):
+    """An estimated matrix, (d, d), and its expected squared Frobenius error."""
+
+    matrix: Array
+    expected_squared_error: float
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
