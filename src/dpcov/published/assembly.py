@@ -53,21 +53,11 @@ def assemble(
     notes: tuple[str, ...] = (),
     **facts: Unpack[Facts],
 ) -> Release:
-    """Put a release together.
+    """Put a release together from what a mechanism drew and public facts.
 
-    Parameters
-    ----------
-    statistics : NoisyStatistics
-        What the mechanism drew.
-    guarantee : Guarantee
-    private : bool
-        Whether the randomness was the operating system's; otherwise the release carries a warning.
-    post : Post, optional
-        How to read the release, where that is not the mechanism's own way.
-    notes : tuple of str
-        Public remarks, before the mechanism's own.
-    **facts
-        See :class:`Facts`.
+    ``private`` says whether the randomness was the operating system's; otherwise the release
+    carries a warning.  ``post`` replaces the mechanism's own way to be read; ``notes`` come before
+    its own.
     """
     manifest = _manifest(statistics, guarantee, facts, private=private, post=post, notes=notes)
     return Release(manifest, dict(statistics.arrays))

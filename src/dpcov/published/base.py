@@ -98,13 +98,7 @@ class BaseRelease:
         return self.manifest.groups
 
     def group(self, name: str) -> Self:
-        """Read one group's part as a release of its own.
-
-        Parameters
-        ----------
-        name : str
-            One of :attr:`group_names`.
-        """
+        """Read the part of one of :attr:`group_names` as a release of its own."""
         if name not in self.group_names:
             known = ", ".join(self.group_names) or "none; release again with by=COLUMN"
             raise UsageError(f"This release has no group of that name. Its groups: {known}.")

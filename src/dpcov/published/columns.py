@@ -17,15 +17,9 @@ EncodedKind = Literal["intercept", "numeric", "boolean", "category", "missing"]
 class EncodedColumn:
     """One column of the encoded table, before rows are divided by the norm bound.
 
-    Attributes
-    ----------
-    name : str
-        For people: ``age``, ``sex=Male``, ``age (missing)``, ``(intercept)``.
-    source : str
-        The table's column that it comes from; empty for the intercept.
-    kind : {"intercept", "numeric", "boolean", "category", "missing"}
-    center, half_range : float
-        The original value is ``center + half_range * encoded value``.
+    ``name`` is for people: ``age``, ``sex=Male``, ``age (missing)``, ``(intercept)``; ``source``
+    the table's column that it comes from, empty for the intercept.  The original value is
+    ``center + half_range * encoded value``.
     """
 
     name: str

@@ -76,13 +76,7 @@ def packed_size(shapes: list[tuple[int, ...]], manifest_room: int) -> int:
 
 
 def unpack(path: str | Path) -> tuple[Manifest, Arrays]:
-    """Read and check a release file.
-
-    Raises
-    ------
-    ReleaseError
-        Not a release file, damaged, altered, or written by a newer version.
-    """
+    """Read a release file; ReleaseError if it is damaged, altered or of a newer version."""
     try:
         with zipfile.ZipFile(path) as archive:
             return _read(archive)

@@ -16,13 +16,8 @@ class Release(BaseRelease):
     """A published private second moment matrix.
 
     Made by :func:`dpcov.release` or :func:`dpcov.second_moment`, read back by :func:`dpcov.load`.
-
-    Attributes
-    ----------
-    manifest : Manifest
-        Public record: mechanism, guarantee, columns, noise law, versions.
-    guarantee : Guarantee
-        What is promised to each person in the table.
+    Its ``manifest`` is the public record: mechanism, guarantee, columns, noise law, versions; its
+    ``guarantee`` what is promised to each person in the table.
     """
 
     def __repr__(self) -> str:

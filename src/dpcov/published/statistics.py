@@ -31,16 +31,9 @@ PublishedArray = NDArray[np.int64] | NDArray[np.float64]
 class NoiseLaw:
     """Law of the noise on the sscp, in lattice units (exact decimal strings of integers).
 
-    Parameters
-    ----------
-    family : str
-        Name of the law, as in docs/noise.md.
-    diagonal_variance, off_diagonal_variance : str
-        Variance of the noise on an entry.
-    trace_variance, row_count_variance : str or None
-        Variance on the separately released trace and row count, None if absent.
-    scale : str or None
-        Scale s of noise W with density proportional to exp(-||W||_*/s), a decimal number.
+    ``family`` is its name, as in docs/noise.md; variances are those of entries, and of the
+    separately released trace and row count where they are.  ``scale`` is the scale s of noise W
+    with density proportional to exp(-||W||_*/s), a decimal number.
     """
 
     family: str
@@ -53,17 +46,10 @@ class NoiseLaw:
 
 @dataclass(frozen=True, kw_only=True)
 class PostOptions:
-    """Choices within a post-processing.
+    """Choices within a post-processing: ``trace`` for ``projection``, the others for ``threshold``.
 
-    Parameters
-    ----------
-    trace : TraceBound
-        For ``projection``.
-    rule : ThresholdRule
-        For ``threshold``.
-    gamma : float or None
-        For ``threshold``: use gamma sqrt(log d / n) + 4 sqrt(log d) noise_std; None chooses the
-        threshold of lowest estimated risk.
+    With ``gamma`` the threshold is gamma sqrt(log d / n) + 4 sqrt(log d) noise_std; without, the
+    one of lowest estimated risk.
     """
 
     trace: TraceBound = "noisy"

@@ -208,7 +208,7 @@ def _variables(columns: tuple[EncodedColumn, ...]) -> Iterator[Variable]:
         places = tuple(members)
         missing = next((place for place in places if columns[place].kind == "missing"), None)
         values = tuple(place for place in places if place != missing)
-        yield Variable(name=name, kind=columns[places[0]].kind, places=values, missing=missing)
+        yield Variable(name, columns[places[0]].kind, values, missing)
 
 
 def _decode(variable: Variable, columns: tuple[EncodedColumn, ...], encoded: Array) -> pa.Array:

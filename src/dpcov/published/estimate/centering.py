@@ -22,16 +22,10 @@ _FACTORS = np.geomspace(1e-4, 1e4, 81)
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Centering:
-    """A noisy second moment with the intercept first, and the split of space that its mean makes.
+    """The split of space that the mean of a noisy second moment makes.
 
-    Parameters
-    ----------
-    noisy : (d + 1, d + 1) float64
-        In any units.
-    variance : float
-        Noise variance of its off-diagonal entries.
-    unit : float
-        Second moment of the intercept, in the same units.
+    ``noisy`` is (d + 1, d + 1), the intercept first, in any units; ``variance`` the noise variance
+    of its off-diagonal entries; ``unit`` the second moment of the intercept in the same units.
     """
 
     noisy: Array

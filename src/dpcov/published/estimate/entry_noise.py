@@ -35,18 +35,10 @@ NUCLEAR_EDGE = sqrt(1.5)
 class MomentNoise:
     """Law of the noise on a second moment in encoded units, and the intercept's place in it.
 
-    Parameters
-    ----------
-    diagonal, off_diagonal : float
-        Variances of entries.
-    between_diagonals : float
-        Covariance of any two diagonal entries; all other entries are uncorrelated.
-    intercept : float
-        What means and covariances are divided by: 1 where it is public or absent.
-    intercept_is_noisy : bool
-    is_normal : bool
-    edge_factor : float
-        Edge of its eigenvalues, relative to Gaussian noise of the same variance.
+    ``diagonal`` and ``off_diagonal`` are variances of entries, ``between_diagonals`` the covariance
+    of any two diagonal ones; all others are uncorrelated.  ``intercept`` is what means and
+    covariances are divided by: 1 where it is public or absent.  ``edge_factor`` is the edge of the
+    eigenvalues relative to Gaussian noise of the same variance.
     """
 
     diagonal: float
@@ -146,27 +138,15 @@ def correlation_noise(means: Array, covariance: Array, noise: MomentNoise) -> Ar
 
 
 def bulk_edge(noise: MomentNoise, scales: Array) -> float:
-    """Where the eigenvalues of noise alone end, but for the one that a large mean adds.
+    """Where eigenvalues of noise alone end, but for the one that a large mean adds.
 
-    Parameters
-    ----------
-    noise : MomentNoise
-    scales : (p,) float64
-        What the encoded columns are multiplied by.
+    ``scales``, (p,), is what the encoded columns are multiplied by.
     """
     return largest_noise_eigenvalue(noise, scales, np.zeros(len(scales)))
 
 
 def largest_noise_eigenvalue(noise: MomentNoise, scales: Array, shifts: Array) -> float:
-    """Largest eigenvalue that noise alone would have.
-
-    Parameters
-    ----------
-    noise, scales
-        As in :func:`bulk_edge`.
-    shifts : (p,) float64
-        What is subtracted from the encoded columns: their means, or zeros.
-    """
+    """Largest eigenvalue that noise alone would have; columns are shifted by ``shifts``, (p,)."""
     squares = scales**2
     largest = float(squares.max(initial=0.0))
     if noise.off_diagonal == 0.0 or largest == 0.0:

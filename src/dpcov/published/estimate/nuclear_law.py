@@ -57,14 +57,7 @@ def largest_plausible(dimension: int) -> float:
 
 
 def excess(values: Array, scale: float) -> Array:
-    """What the oracle takes off each noisy eigenvalue beyond what it would for Gaussian noise.
-
-    Parameters
-    ----------
-    values : (d,) float64
-        Eigenvalues of S + ``scale`` W.
-    scale : float
-    """
+    """What the oracle takes off noisy eigenvalues, (d,), beyond what it does for Gaussian noise."""
     if values.size == 1:
         return np.zeros(1)
     # lambda - Im(g R(g))/Im g (Bun, Allez, Bouchaud, Potters 2016) with R(g) = e/sin(e g) - 1/g;

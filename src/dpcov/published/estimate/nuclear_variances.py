@@ -20,8 +20,6 @@ _GAUGE_TRACES = (0.5, 1.142, 1.452, 1.694, 1.749, 1.825, 1.86, 1.894, 1.911, 1.9
 def entry_variances(shape: SymmetrizedShape, dimension: int) -> tuple[float, float]:
     """Variances of diagonal and off-diagonal entries of noise of scale 1.
 
-    Examples
-    --------
     >>> entry_variances("wishart", 3)
     (4.0, 2.0)
     """

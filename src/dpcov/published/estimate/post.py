@@ -24,16 +24,9 @@ from dpcov.published.statistics import Post, PostOptions
 class Noisy:
     """A noisy second moment, or the covariance made of it, and what is needed to improve it.
 
-    Parameters
-    ----------
-    unit : UnitEstimate
-        Law of the noise on the second moment, and the number of rows.
-    matrix : (d, d) float64
-    trace_bound : float
-        Bounds trace and eigenvalues of the truth.
-    options : PostOptions
-    intercept : float or None
-        For a covariance: what second moments were divided by.
+    ``unit`` has the law of the noise on the second moment; ``trace_bound`` bounds trace and
+    eigenvalues of the truth; ``intercept`` is what the second moments of a covariance were divided
+    by.
     """
 
     unit: UnitEstimate

@@ -117,14 +117,7 @@ def separate(values: Array, off_diagonal_variance: float) -> Array:
 
 
 def stein_risk(estimate: SpectralEstimate, spectrum: NoisySpectrum) -> float:
-    """Estimate E‖estimate − S‖²_F without bias; it can be negative when the true risk is small.
-
-    Parameters
-    ----------
-    estimate : SpectralEstimate
-        Of the separated eigenvalues of ``spectrum``.
-    spectrum : NoisySpectrum
-    """
+    """Estimate E‖estimate − S‖²_F without bias; it can be negative when the true risk is small."""
     v, w = spectrum.off_diagonal_variance, spectrum.mean_variance
     divergence = estimate.own_slopes + float(estimate.values @ spectrum.pair_sums)
     residual = float(np.sum((estimate.values - spectrum.separated) ** 2))

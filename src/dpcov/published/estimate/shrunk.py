@@ -20,15 +20,10 @@ from dpcov.published.linalg.symmetric import Array
 
 
 def shrunk(estimate: UnitEstimate) -> Estimate:
-    """Shrink the second moment.
+    """Shrink the second moment; a zero matrix comes with a bound on the truth's squared norm.
 
-    Where the estimate is zero the error is an upper bound: the truth's norm is at most its trace.
-
-    Raises
-    ------
-    UsageError
-        When the noise is neither isotropic Gaussian nor released with its strata, so that the
-        best shrinkage is not known.
+    UsageError where the noise is neither isotropic Gaussian nor released with its strata, so that
+    the best shrinkage is not known.
     """
     if estimate.noise_variance is None or (not estimate.parts and np.any(estimate.matrix)):
         raise UsageError(
@@ -68,14 +63,9 @@ def _shrunk_parts(estimate: UnitEstimate) -> Estimate:
 
 
 def shrunk_covariance(estimate: UnitEstimate, intercept: float) -> Array:
-    """Shrink the second moment beside the mean and put the covariance together again.
+    """Shrink the second moment beside the mean and put the covariance, (d - 1, d - 1), together.
 
-    Parameters
-    ----------
-    estimate : UnitEstimate
-        With the intercept as the first coordinate.
-    intercept : float
-        Its second moment: what the result, (d - 1, d - 1), is relative to.
+    ``intercept`` is the second moment of the first coordinate, which the result is relative to.
     """
     centering = Centering(
         noisy=estimate.matrix, variance=estimate.off_diagonal_variance or 0.0, unit=intercept

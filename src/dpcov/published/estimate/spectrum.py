@@ -35,15 +35,9 @@ class Spectrum:
 
 
 def spectrum(noisy: Array, estimate: Array, *, noise: MomentNoise | None, means: Array) -> Spectrum:
-    """Eigenvalues of a (d, d) matrix, with the edge of its noise.
+    """Eigenvalues of a (d, d) matrix before and after post-processing, with the edge of its noise.
 
-    Parameters
-    ----------
-    noisy, estimate : (d, d) float64
-        Before and after post-processing, in encoded units; centered if ``means`` are not zero.
-    noise : MomentNoise or None
-    means : (d,) float64
-        What was subtracted, relative to an intercept of 1.
+    Encoded units; ``means``, (d,), is what was subtracted, relative to an intercept of 1.
     """
     values, after = (eigenvalues(matrix)[::-1] for matrix in (noisy, estimate))
     if noise is None:

@@ -84,17 +84,11 @@ class StrataResult(NamedTuple):
 def shrink_strata(
     parts: Sequence[Part], *, joint_trace: float | None = None, clearest_is_inhabited: bool = False
 ) -> StrataResult:
-    """Estimate Σ_s S_s from at least one noisy S_s + W_s, all in the same units.
+    """Estimate Σ_s S_s from at least one S_s + W_s with Gaussian noise, all in the same units.
 
-    Parameters
-    ----------
-    parts : sequence of Part
-        With Gaussian noise.
-    joint_trace : float, optional
-        A noisy value of Σ_s tr S_s / √(2v_s), with independent noise of variance 1, v_s being the
-        noise variance off the diagonal; it helps where parts have traces.
-    clearest_is_inhabited : bool, default=False
-        Whether the stratum of least noise is kept without evidence.
+    ``joint_trace`` is Σ_s tr S_s / √(2v_s) with independent noise of variance 1, v_s being the
+    noise variance off the diagonal.  ``clearest_is_inhabited`` keeps the clearest stratum without
+    evidence.
     """
     strata = [Stratum.of(index, part) for index, part in enumerate(parts)]
     strata.sort(key=lambda stratum: stratum.variance)

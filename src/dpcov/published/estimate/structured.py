@@ -34,16 +34,10 @@ class Candidate(NamedTuple):
 def guided_candidates(
     noisy: Array, *, off_diagonal_variance: float, guide: Array
 ) -> dict[str, Candidate]:
-    """Return the ``proportional`` and the ``aligned`` estimate of S from S + W and a guide.
+    """Estimate S from symmetric S + W and a positive semidefinite guide, independent of W.
 
-    Parameters
-    ----------
-    noisy : (d, d) float64
-        Symmetric.
-    off_diagonal_variance : float
-        Variance v of the off-diagonal entries of W, positive; diagonal entries have 2v.
-    guide : (d, d) float64
-        Positive semidefinite, not zero, independent of W.
+    ``proportional`` is the nearest nonnegative multiple of the guide; ``aligned`` adds what that
+    leaves over, cut into blocks in the guide's eigenbasis, each shrunk by James and Stein's factor.
     """
     unit_variance, d = 2.0 * off_diagonal_variance, len(noisy)
     scale = max(0.0, float(np.vdot(noisy, guide)) / float(np.vdot(guide, guide)))
@@ -61,16 +55,9 @@ def guided_candidates(
 def sparse_candidate(
     noisy: Array, *, off_diagonal_variance: float, trace: float, trace_variance: float
 ) -> Candidate:
-    """Return the ``sparse`` estimate of S from S + W.
+    """Estimate S from symmetric S + W by soft thresholding, and a diagonal drawn toward its mean.
 
-    Parameters
-    ----------
-    noisy : (d, d) float64
-        Symmetric.
-    off_diagonal_variance : float
-        Variance v of the off-diagonal entries of W, positive; diagonal entries have 2v.
-    trace, trace_variance : float
-        The best estimate of tr S, and its variance; it sets the mean of the diagonal.
+    ``trace`` is the best estimate of tr S, of variance ``trace_variance``; it sets that mean.
     """
     d, v = len(noisy), off_diagonal_variance
     thresholded = choose_threshold(noisy, off_diagonal_variance=v, rules=("soft",))

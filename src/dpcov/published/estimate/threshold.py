@@ -49,14 +49,7 @@ def choose_threshold(
 ) -> ThresholdResult:
     """Threshold with the rule and the threshold that have the lowest estimated risk.
 
-    Parameters
-    ----------
-    matrix : array_like of shape (d, d)
-        Only its symmetric part is used.
-    off_diagonal_variance : float
-        Variance of the normal noise on an off-diagonal entry.
-    rules : tuple of {"hard", "soft"}
-        What to choose from; at equal risk the first wins.
+    Only the symmetric part of ``matrix`` is used; at equal risk the first of ``rules`` wins.
     """
     if not 0 < off_diagonal_variance < math.inf:
         raise UsageError("Choosing a threshold needs a positive, finite noise variance.")
@@ -86,16 +79,10 @@ def _candidates(rule: Rule, sizes: Array, v: float) -> Array:
 
 
 def estimated_risks(rule: Rule, sizes: Array, thresholds: Array, v: float) -> Array:
-    """Estimated risk of every threshold, summed over the entries above the diagonal.
+    """Estimated risks of ``thresholds``, (k,), summed over the entries above the diagonal.
 
-    Parameters
-    ----------
-    rule : {"hard", "soft"}
-    sizes : (m,) float64
-        Absolute values of the entries, ascending.
-    thresholds : (k,) float64
-    v : float
-        Variance of the noise on an entry.
+    ``sizes``, (m,), are their absolute values, ascending; ``v`` is the variance of the noise on
+    one.
     """
     # y + g(y) has the risk m v + E sum g(y)**2 + 2 v E sum g'(y) (Stein 1981): soft is
     # g = -min(|y|, t) sign(y); hard is g = -y where |y| <= t, whose jumps of t at -t and t add

@@ -27,20 +27,12 @@ class Estimate(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Part:
-    """A stratum's share of the second moment, with Gaussian or nuclear-norm noise.
+    """A stratum's share of the second moment: an unbiased estimate, (d, d), and its noise.
 
-    Parameters
-    ----------
-    matrix : (d, d) float64
-        Unbiased estimate of the part, already divided by the number of rows.
-    diagonal_variance : float
-        Noise variance of a diagonal entry; Gaussian noise has half of it off the diagonal.
-    trace, trace_variance : float or None
-        Independent noisy trace of the part; both or neither.
-    nuclear_scale : float or None
-        Scale s of noise W with density proportional to exp(-||W||_*/s); None if it is Gaussian.
-    largest_trace : float
-        Public bound on the trace of the part, were there no noise.
+    ``diagonal_variance`` is that of a diagonal entry; Gaussian noise has half of it off the
+    diagonal. ``trace`` is an independent noisy one, with its variance.  ``nuclear_scale`` is the
+    scale s of noise with density proportional to exp(-||W||_*/s), None if it is Gaussian.
+    ``largest_trace`` bounds the trace of the part publicly, were there no noise.
     """
 
     matrix: Array
@@ -61,16 +53,12 @@ class UnitEstimate:
         Unbiased estimate of E[z z'].
     n_rows : float
         Public or estimated number of rows by which the sum was divided.
-    noise_variance, off_diagonal_variance : float or None
-        Variance of the noise on diagonal and off-diagonal entries, where known.
-    diagonal_covariance : float
-        Covariance of the noise on any two diagonal entries.
-    noise_is_normal, noise_is_nuclear : bool
+    noise_variance, off_diagonal_variance, diagonal_covariance
+        Variances of the noise on entries, and covariance on any two diagonal ones, where known.
     parts : tuple of Part
         What ``matrix`` is the sum of, where the noise of its parts is known.
     joint_trace : float or None
-        Sum of the parts' traces, each in units of its own noise on a diagonal entry, with noise
-        of variance one.
+        Sum of the parts' traces, each in units of its own noise, with noise of variance one.
     parts_may_be_empty : bool
         Whether parts are strata, of which some may hold no row and be estimated as zero.
     trace_bound : float
@@ -91,14 +79,7 @@ class UnitEstimate:
 
 
 def unit_estimate(statistics: NoisyStatistics, n_rows: int | None) -> UnitEstimate:
-    """Undo the lattice, merge the private trace and divide by the number of rows.
-
-    Parameters
-    ----------
-    statistics : NoisyStatistics
-    n_rows : int or None
-        The public number of rows; None where it is private or unknown.
-    """
+    """Undo the lattice, merge the private trace and divide by the number of rows."""
     rows = float(n_rows or np.nan)
     if n_rows is None and "row_count" in statistics.arrays:
         # All groups together, at least one so that it can divide.
@@ -223,25 +204,10 @@ def _trace_bound(trace: float, variance: float, statistics: NoisyStatistics) -> 
 
 
 def centered(estimate: UnitEstimate, public_intercept: float | None) -> tuple[float, Array, Array]:
-    """Mean and raw covariance of the features, the intercept being the first coordinate.
+    """Intercept, mean (d - 1,) and raw covariance (d - 1, d - 1) of a second moment.
 
-    Parameters
-    ----------
-    estimate : UnitEstimate
-    public_intercept : float or None
-        Second moment of the intercept, or None where only the noisy one is known.
-
-    Returns
-    -------
-    intercept : float
-        What the rest was divided by.
-    mean : (d - 1,) float64
-    covariance : (d - 1, d - 1) float64
-
-    Raises
-    ------
-    ReleaseError
-        When the intercept's noisy moment is not clearly positive: there is no mean to subtract.
+    The intercept is the first coordinate; None for ``public_intercept`` where only the noisy one is
+    known.  ReleaseError where that is not clearly positive: there is no mean to subtract.
     """
     matrix, noise_std = estimate.matrix, sqrt(estimate.noise_variance or 0.0)
     intercept = float(matrix[0, 0]) if public_intercept is None else public_intercept

@@ -17,20 +17,8 @@ from dpcov.published.linalg.symmetric import Array, Solver, solving_with
 
 @contextmanager
 def on_device(device: str | None = None) -> Iterator[None]:
-    """Compute on a device of PyTorch.
+    """Compute on a device of PyTorch: the one named, the first GPU, or else the CPU.
 
-    Parameters
-    ----------
-    device : str, optional
-        Such as ``"cuda"`` or ``"cpu"``; the first GPU, or else the CPU, if not given.
-
-    Raises
-    ------
-    UsageError
-        If PyTorch is not installed.
-
-    Examples
-    --------
     ``with on_device("cuda"): estimate = release.second_moment()``
     """
     try:

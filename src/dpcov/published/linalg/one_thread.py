@@ -27,11 +27,7 @@ _TURN = threading.RLock()
 def one_thread(dimension: int | None = None) -> Iterator[None]:
     """Keep BLAS to one thread inside the block, unless another thread does so already.
 
-    Parameters
-    ----------
-    dimension : int, optional
-        Size of the matrices: nothing changes where they are better shared or too small to matter.
-        Always one thread if not given.
+    Nothing changes where matrices of this dimension are better shared or too small to matter.
     """
     matters = dimension is None or WORTH_IT <= dimension < SHARED_FROM
     if not matters or not _TURN.acquire(blocking=False):

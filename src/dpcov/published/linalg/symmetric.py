@@ -99,14 +99,10 @@ def eigenvalues(matrix: ArrayLike) -> Array:
 
 
 def correlation_of(covariance: Array, *, undefined: float = float("nan")) -> Array:
-    """Correlations, within [-1, 1].
+    """Correlations, within [-1, 1], of a (d, d) covariance in units in which variances compare.
 
-    Parameters
-    ----------
-    covariance : (d, d) float64
-        In units in which variances can be compared: one of the size of rounding errors is none.
-    undefined : float
-        Correlation with a column without variance; its own is 1 unless this is NaN.
+    A variance of the size of rounding errors is none: correlations with such a column are
+    ``undefined``, its own is 1 unless that is NaN.
     """
     variances = np.diagonal(covariance)
     known = variances > variances.max(initial=0.0) * np.finfo(np.float64).eps
