@@ -117,7 +117,9 @@ def test_the_noise_on_correlations_counts_what_centering_adds():
             assert_mean_square(errors.ravel(), wrong**2)
 
 
-@pytest.mark.parametrize("neighbors", ["replace-one", "add-remove-one"])
+@pytest.mark.parametrize(
+    "neighbors", [pytest.param("replace-one", marks=pytest.mark.thorough), "add-remove-one"]
+)
 def test_a_page_states_the_noise_of_repeated_releases_in_original_units(neighbors):
     rng = np.random.default_rng(0)
     table = pa.table({"a": rng.uniform(0, 30, size=1000), "b": rng.uniform(0, 30, size=1000)})

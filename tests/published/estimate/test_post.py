@@ -70,7 +70,8 @@ def rows(n_rows, seed=0):
 def drawn(repeats):
     """Statistics drawn from the same moments, and those."""
     exact = dpcov.moments(rows(400) * 0.2, norm_bound=1.0)
-    mechanism, problem = Gaussian(), Problem(n_features=3, neighbors="replace-one", n_rows=400)
+    problem = Problem(n_features=3, neighbors="replace-one", n_rows=400)
+    mechanism = Gaussian()
     calibration = mechanism.calibrate(problem, dpcov.Budget(rho=1))
     entropy = dpcov.SeededEntropy(0)
     return exact, [mechanism.draw(exact, calibration, problem, entropy) for _ in range(repeats)]
