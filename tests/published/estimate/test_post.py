@@ -98,7 +98,7 @@ def test_none_is_unbiased_and_its_error_is_the_predicted_one():
 
 
 def test_the_merged_trace_is_better_than_either():
-    """Variances 3 v of the diagonal's sum, v of the trace, 3 v / 4 of both: no missing a factor 4."""
+    """Variances: 3 v of the diagonal's sum, v of the trace, 3 v / 4 of both, a factor of 4."""
     _, statistics = drawn(300)
     without = [np.trace(each.arrays["sscp"]) / (4.0**20 * 400) for each in statistics]
     merged = [np.trace(unit_estimate(each, 400).matrix) for each in statistics]

@@ -50,11 +50,11 @@ def test_eigh_recomposes_the_symmetric_part(matrix):
     values, vectors = eigh(matrix)
     assert np.all(np.diff(values) >= 0.0)
     assert vectors.flags.c_contiguous
-    recomposed = compose(values, vectors)
+    recomposed, slack = compose(values, vectors), 1e-12 * (1.0 + np.abs(matrix).max())
     assert np.array_equal(recomposed, recomposed.T)
-    np.testing.assert_allclose(
-        recomposed, symmetrize(matrix), atol=1e-12 * (1.0 + np.abs(matrix).max())
-    )
+    np.testing.assert_allclose(recomposed, symmetrize(matrix), atol=slack)
+    scale = 1.0 + np.abs(values).max()
+    np.testing.assert_allclose(eigenvalues(matrix), values, atol=1e-9 * scale)
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
@@ -79,14 +79,6 @@ def test_a_failed_iteration_is_a_numeric_error():
     solver = Solver(eigh=fail, matmul=np.matmul)
     with solving_with(solver), pytest.raises(NumericError, match="did not converge"):
         eigh(np.eye(2))
-
-
-@given(square_matrices())
-def test_eigenvalues_are_those_of_the_system(matrix):
-    expected = eigh(matrix).values
-    np.testing.assert_allclose(
-        eigenvalues(matrix), expected, atol=1e-9 * (1.0 + np.abs(expected).max())
-    )
 
 
 def test_eigenvalues_come_from_the_solver_in_use():
