@@ -72,6 +72,7 @@ def rehearse(guarantee: Guarantee, **facts: Unpack[Facts]) -> None:
         raise UsageError(
             f"The release could not be written or read back: {error}. Correct the schema."
         ) from None
+    # The same check that reading applies, before any budget is spent.
     if not numbers_make_sense(manifest):
         raise UsageError(
             "The norm bound, a column's bounds or a number of rows is out of range. Correct it."

@@ -109,8 +109,10 @@ class BaseRelease:
             for key in ("sscp", "outermost_shell", "first_shell", "last_shell")
             if key in arrays
         }
+        # All groups share one noise law.
         part["trace"] = arrays["trace"].reshape(len(self.group_names), -1)[index]
         part["row_count"] = arrays["row_count"][index : index + 1]
+        # The number of rows of a group is private even where that of the table is public.
         manifest = msgspec.structs.replace(
             self.manifest,
             title=f"{self.manifest.title or 'untitled table'}: {name}",

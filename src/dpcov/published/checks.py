@@ -64,7 +64,7 @@ def _variances_fit(noise: NoiseLaw) -> bool:
 
 
 def _types_fit(arrays: Arrays, noise: NoiseLaw) -> bool:
-    """Whether everything is integer; matrices with continuous noise are finite floats."""
+    # Noise on integers keeps them integer; continuous noise makes finite floats of the matrices.
     # Only continuous noise has a scale.
     real = {"sscp"} if noise.scale is not None else set()
     if any(
@@ -79,7 +79,7 @@ def _types_fit(arrays: Arrays, noise: NoiseLaw) -> bool:
 
 
 def _count_fits(arrays: Arrays, manifest: Manifest) -> bool:
-    """Whether there is a noisy number of rows, for every group, unless the number is public."""
+    # A public number of rows needs no noisy one; every group has its own.
     shape = _shape_of(arrays, "row_count")
     if shape is None:
         return manifest.n_rows is not None and not manifest.groups
@@ -87,7 +87,7 @@ def _count_fits(arrays: Arrays, manifest: Manifest) -> bool:
 
 
 def _shells_fit(arrays: Arrays, count: int, n_groups: int) -> bool:
-    """Whether every matrix of a ``strata`` release names a group, and shells that have a trace."""
+    # Indexes are checked here, so that no estimate reads past an array.
     if not _shape_of(arrays, "first_shell") == _shape_of(arrays, "last_shell") == (count,):
         return False
     first, last = arrays["first_shell"], arrays["last_shell"]

@@ -79,7 +79,7 @@ def _format_of(path: Path) -> Format:
 
 
 def _csv(release: BaseRelease, quantity: str, labels: tuple[str, ...], values: Array) -> bytes:
-    """One row and one column per feature, names in both; the mean as one row."""
+    # repr gives the shortest text that reads back as the same number.
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
     writer.writerow(["", *labels])
@@ -90,7 +90,7 @@ def _csv(release: BaseRelease, quantity: str, labels: tuple[str, ...], values: A
 
 
 def _json(release: BaseRelease, quantity: str, labels: tuple[str, ...], values: Array) -> bytes:
-    """Values with labels, guarantee and fingerprint; NaN becomes null."""
+    # JSON has no NaN: what is not known becomes null.
     cells = np.where(np.isfinite(values), values.astype(object), np.array(None)).tolist()
     record = {
         "quantity": quantity,
@@ -104,14 +104,14 @@ def _json(release: BaseRelease, quantity: str, labels: tuple[str, ...], values: 
 
 
 def _npz(release: BaseRelease, quantity: str, labels: tuple[str, ...], values: Array) -> bytes:
-    """Arrays ``values`` and ``features`` that load without pickle."""
+    # Text of a fixed width loads without pickle.
     buffer = io.BytesIO()
     np.savez(buffer, values=values, features=np.array(labels, dtype=np.str_))
     return buffer.getvalue()
 
 
 def _r(release: BaseRelease, quantity: str, labels: tuple[str, ...], values: Array) -> bytes:
-    """R script that defines ``dpcov``: named values, the number of rows, the guarantee."""
+    # R fills matrices column by column.
     names = f"c({', '.join(_r_string(label) for label in labels)})"
     numbers = f"c({', '.join(_r_number(value) for value in values.T.ravel())})"
     shown = f"stats::setNames({numbers}, {names})"
@@ -132,6 +132,6 @@ def _r_number(value: float) -> str:
 
 
 def _r_string(text: str) -> str:
-    """Quote text so that it stays text; control characters by their code."""
+    # Names are anybody's text: quoted they stay text, control characters by their code.
     quoted = text.replace("\\", "\\\\").replace('"', '\\"')
     return '"' + "".join(c if c.isprintable() else f"\\u{{{ord(c):x}}}" for c in quoted) + '"'

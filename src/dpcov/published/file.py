@@ -22,6 +22,7 @@ from dpcov.published.statistics import PublishedArray
 MANIFEST_NAME = "manifest.json"
 _COMMENT = "dpcov-release-1 sha256:"
 _EPOCH = (1980, 1, 1, 0, 0, 0)
+# Limits on what an altered file can make this program allocate.
 _MAX_MANIFEST = 64 * 2**20
 _MAX_MEMBERS = 16
 _MAX_ARRAY = 2**34
@@ -120,6 +121,7 @@ class _Heading(msgspec.Struct):
 
 def _decode(text: bytes) -> Manifest:
     try:
+        # The version first: a newer format may have other fields.
         heading = msgspec.json.decode(text, type=_Heading)
         if heading.format == FORMAT_NAME and heading.version != FORMAT_VERSION:
             raise ReleaseError(
@@ -145,6 +147,7 @@ def _array(archive: zipfile.ZipFile, name: str, record: MemberRecord) -> Publish
         raise ReleaseError("An array in the release file has the wrong size; get a fresh copy.")
     if expected > _MAX_ARRAY:
         raise ReleaseError("An array in the release file is too large to load.")
+    # Only now is the size known to be what the manifest says.
     content = archive.read(f"{name}.npy")
     if _digest(content) != record.sha256:
         raise ReleaseError(_ALTERED)
@@ -152,7 +155,6 @@ def _array(archive: zipfile.ZipFile, name: str, record: MemberRecord) -> Publish
 
 
 def _parse_npy(content: bytes, record: MemberRecord) -> PublishedArray:
-    """Read-only view of a .npy file's numbers."""
     # The header is believed only where it repeats the manifest.
     stream = io.BytesIO(content)
     shape, fortran_order, dtype = _npy_header(stream)
@@ -165,7 +167,6 @@ def _parse_npy(content: bytes, record: MemberRecord) -> PublishedArray:
 
 
 def _npy_header(stream: io.BytesIO) -> tuple[tuple[int, ...], bool, np.dtype[Any] | None]:
-    """Shape, order and type; no type where the header cannot be read."""
     try:
         if np.lib.format.read_magic(stream) == (1, 0):
             return np.lib.format.read_array_header_1_0(stream)

@@ -23,6 +23,7 @@ FORMAT_VERSION: Final = 1
 _EXACT_NUMBER = re.compile(r"[0-9]{1,4000}(/[0-9]{1,4000})?")
 
 
+# Fields that nobody knows are refused: they could change what the others mean.
 class _Record(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Base of every part of the manifest."""
 

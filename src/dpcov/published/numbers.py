@@ -91,6 +91,7 @@ def part_numbers(index: int, name: str, release: BaseRelease) -> PartNumbers:
     estimates, problem = None, None
     try:
         estimates = _estimates(release, unit)
+    # Noise can hide what an estimate needs; the page says so and shows the rest.
     except (ReleaseError, UsageError) as error:
         problem = str(error)
     post = release.statistics.post
@@ -111,7 +112,7 @@ def part_numbers(index: int, name: str, release: BaseRelease) -> PartNumbers:
 
 
 def _estimates(release: BaseRelease, unit: UnitEstimate) -> Estimates:
-    """In encoded units first: that is where the law of the noise is known."""
+    # In encoded units first: that is where the law of the noise is known.
     half_ranges = release.half_ranges
     means, encoded = None, np.zeros(len(half_ranges))
     kept = read_with(unit, release.statistics.post)

@@ -63,6 +63,7 @@ def _row(part: Part, label: str, bound: float) -> StratumRow:
     level = edge + DEVIATIONS * sqrt(variance)
     return StratumRow(
         label=label,
+        # The noise adds its own energy to the square; less than none is zero.
         signal=sqrt(max(0.0, float(np.sum(part.matrix**2)) - noise**2)) * bound,
         noise=noise * bound,
         n_above=int(np.sum(np.linalg.eigvalsh(part.matrix) > level)),
@@ -71,7 +72,6 @@ def _row(part: Part, label: str, bound: float) -> StratumRow:
 
 
 def _label(release: BaseRelease, place: int) -> str:
-    """Which rows a matrix is made of: their length, and their group where there are groups."""
     arrays = release.statistics.arrays
     if "first_shell" not in arrays:
         return ALL_ROWS

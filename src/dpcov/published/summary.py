@@ -110,7 +110,6 @@ def _guarantee(release: "BaseRelease") -> str:
 
 
 def _protected(guarantee: Guarantee) -> str:
-    """Whose data may change, and how."""
     say = "says" if guarantee.rows_per_person == 1 else "say"
     said = f"what one person's {own_rows(guarantee)} {say}"
     if guarantee.neighbors == "replace-one":
@@ -164,7 +163,7 @@ def _noise(release: "BaseRelease") -> str:
 
 
 def _estimates(release: "BaseRelease") -> str:
-    """Means and standard deviations of the first features, or why there are none."""
+    # Too much noise is said instead of a table.
     if not release.has_intercept:
         return ""
     try:

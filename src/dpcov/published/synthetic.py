@@ -111,7 +111,7 @@ class Copula:
         self._latent = self._adjusted()
 
     def _without_missing(self) -> None:
-        """Moments of the values that are present: a missing one was encoded as 0."""
+        # A missing value was encoded as 0, so moments of the present ones are larger.
         for variable in self.variables:
             if variable.missing is not None:
                 places = np.array(variable.places)
@@ -126,7 +126,6 @@ class Copula:
         return self._seen(normal @ _root(self._latent))
 
     def _free_pairs(self) -> NDArray[np.bool_]:
-        """Pairs whose correlation the latent one decides."""
         # Not within a column of the table, not with a constant.
         free = np.ones_like(self.wanted, dtype=bool)
         for variable in self.variables:
@@ -136,7 +135,7 @@ class Copula:
         return free
 
     def _adjusted(self) -> Array:
-        """Latent correlations under which the seen ones are nearest to the wanted ones."""
+        # A map from latent to seen values bends correlations, so the latent ones are adjusted (NORTA).
         d = len(self.columns)
         trials = int(np.clip(_TRIAL_VALUES // d, *_TRIAL_ROWS))
         normal = self._rng.standard_normal((trials, d))
@@ -167,7 +166,7 @@ class Copula:
         return seen
 
     def _numbers(self, place: int, latent: Array) -> Array:
-        """Quantiles of the beta law on [-1, 1] with the wanted mean and variance."""
+        # Quantiles of the beta law on [-1, 1] with the wanted moments: within the bounds.
         mean, variance = (self._unit_mean[place] + 1) / 2, self._unit_variance[place] / 4
         mean = float(np.clip(mean, _CLEAR_OF_ENDS, 1 - _CLEAR_OF_ENDS))
         widest = mean * (1 - mean)
@@ -179,7 +178,7 @@ class Copula:
         return numbers
 
     def _choices(self, places: tuple[int, ...], latent: Array, seen: Array) -> None:
-        """Give each row the first category whose threshold it passes; some rows get none."""
+        # Each row gets the first category whose threshold it passes, some rows none.
         open_rows = np.arange(len(latent))
         left = 1.0
         for place in places:
@@ -204,7 +203,6 @@ def _variables(columns: tuple[EncodedColumn, ...]) -> Iterator[Variable]:
 
 
 def _decode(variable: Variable, columns: tuple[EncodedColumn, ...], encoded: Array) -> pa.Array:
-    """Values of one column of the table."""
     first = columns[variable.places[0]]
     hidden = None if variable.missing is None else encoded[:, variable.missing] > 0
     if variable.kind == "category":
@@ -222,7 +220,7 @@ def _decode(variable: Variable, columns: tuple[EncodedColumn, ...], encoded: Arr
 
 
 def _sample_correlation(rows: Array) -> Array:
-    """Correlations of rows; constants are correlated with nothing."""
+    # Constants are correlated with nothing.
     return correlation_of(np.atleast_2d(np.cov(rows, rowvar=False)), undefined=0.0)
 
 

@@ -109,7 +109,7 @@ def _complement(direction: Array) -> Array:
 
 
 def _james_stein(vector: Array, noise: float) -> float:
-    """Positive-part factor for a vector whose noise has this mean squared length."""
+    # Positive-part factor; the noise has this mean squared length.
     square = float(vector @ vector)
     return max(0.0, 1.0 - noise / square) if square > 0 else 0.0
 

@@ -100,7 +100,7 @@ def least_risk_curve(spectrum: NoisySpectrum, pieces: int) -> SpectralEstimate:
 
 
 def _trace_weight(spectrum: NoisySpectrum) -> float:
-    """κ/d."""
+    # κ/d: the sharper the trace is known, the more strictly it is met.
     v, d = spectrum.off_diagonal_variance, spectrum.dimension
     return (2.0 * v / max(spectrum.mean_variance, 2.0 * v / LARGEST_TRACE_WEIGHT) - 1.0) / d
 
@@ -112,7 +112,7 @@ def _target(spectrum: NoisySpectrum) -> Array:
 def _differentiated(
     spectrum: NoisySpectrum, basis: CurveBasis, coefficients: Array
 ) -> SpectralEstimate:
-    """The curve's values and derivatives; ``basis`` holds the curves in use only."""
+    # ``basis`` holds the curves in use only: the others do not move with λ.
     v, values, weight = spectrum.off_diagonal_variance, spectrum.separated, _trace_weight(spectrum)
     heights, totals = basis.heights, basis.heights.sum(axis=0)
     fitted, slopes = heights @ coefficients, basis.slopes @ coefficients
@@ -136,7 +136,7 @@ def _differentiated(
 
 
 def _factor(quadratic: Array, scale: Array) -> Array:
-    """Cholesky factor of a positive semidefinite matrix whose diagonal is brought to 1."""
+    # With the diagonal brought to 1, one ridge fits all sizes.
     unit = quadratic / np.outer(scale, scale)
     return np.asarray(np.linalg.cholesky(unit + RIDGE * np.eye(scale.size)))
 

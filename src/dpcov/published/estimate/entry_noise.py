@@ -107,6 +107,7 @@ def inhabited(unit: UnitEstimate) -> UnitEstimate:
 
 def mean_noise(means: Array, noise: MomentNoise) -> Array:
     """Standard deviation of the noise on means, shape (d,)."""
+    # A noisy intercept moves every mean in proportion to it.
     variance = noise.off_diagonal + means**2 * noise.diagonal * noise.intercept_is_noisy
     return np.asarray(np.sqrt(variance) / noise.intercept)
 
@@ -173,7 +174,7 @@ def clear_of_noise(noise: MomentNoise, scales: Array, shifts: Array) -> float:
 
 
 def _largest_square(scales: Array, shifts: Array) -> float:
-    """Largest eigenvalue of S (I + m m') S."""
+    # Largest eigenvalue of S (I + m m') S: the profile of noise after centering.
     squares, shifted = scales**2, scales * shifts
     if not shifted.any():
         return float(squares.max(initial=0.0))

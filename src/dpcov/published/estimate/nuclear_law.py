@@ -74,7 +74,7 @@ def excess(values: Array, scale: float) -> Array:
 
 
 def _transform(values: Array, height: float) -> NDArray[np.complex128]:
-    """Mean of 1/(lambda_i + i height - lambda_j) over the other eigenvalues, in memory O(d)."""
+    # Mean of 1/(lambda_i + i height - lambda_j) over the others, in blocks: memory O(d).
     sums = np.empty(values.size, dtype=np.complex128)
     for rows in row_blocks(values.size):
         gaps = values[rows, np.newaxis] + 1j * height - values

@@ -95,7 +95,6 @@ class _Observation:
 
 
 def _needed(cost: float) -> float:
-    """Standard deviations that a component along the shape must have."""
     # A false alarm costs about `cost` times the error already expected and has the probability
     # exp(-x²/2) at x deviations, so x grows with √log(cost): from 2 at 2 up to 3.5 at 120.
     least, most = SIGNIFICANT_AT_LOW_COST, SIGNIFICANT_SHAPE
@@ -120,7 +119,7 @@ def _estimate(seen: _Observation, shape: Array, known_error: float) -> Estimate:
 
 
 def _shaped(seen: _Observation, shape: Array) -> Estimate:
-    """Project on nonnegative combinations of I and the shape."""
+    # The shape's noise is independent of the stratum's: two degrees of freedom, not d(d+1)/2.
     d, size = len(shape), float(np.linalg.norm(shape))
     directions = [np.eye(d) / math.sqrt(d)]
     if size > 0.0:
@@ -137,7 +136,7 @@ def _shaped(seen: _Observation, shape: Array) -> Estimate:
 
 
 def _shrunk(seen: _Observation) -> Estimate:
-    """Shrink the spectrum under Stein's risk, corrected for the noise's own spectrum."""
+    # The excess corrects Stein's risk for the noise's own spectrum, which is no semicircle.
     values, vectors = seen.system
     spectrum = NoisySpectrum(
         values=values,

@@ -86,7 +86,7 @@ def _projected(noisy: Noisy) -> Array:
 
 
 def _thresholded(noisy: Noisy) -> Array:
-    """Threshold, then set negative eigenvalues to zero (Wang, Xu, Yang 2019, Algorithm 1)."""
+    # Wang, Xu, Yang 2019, Algorithm 1: threshold, then set negative eigenvalues to zero.
     unit, options, scale = noisy.unit, noisy.options, 1 / (noisy.intercept or 1.0)
     if not unit.noise_is_normal or not unit.off_diagonal_variance:
         raise UsageError(

@@ -114,7 +114,7 @@ def candidates(spectrum: NoisySpectrum) -> dict[str, SpectralEstimate]:
 
 
 def _projected(values: Array) -> SpectralEstimate:
-    """Positive eigenvalues give up what negative ones lack: {λ ≥ 0, Σλ at most what it is}."""
+    # {λ ≥ 0, Σλ at most what it is}: positive eigenvalues give up what negative ones lack.
     projected = capped_simplex_projection(values, max(float(values.sum()), 0.0))
     kept = int(np.count_nonzero(projected))
     return SpectralEstimate(projected, float(kept), float(kept > 0))
@@ -135,7 +135,7 @@ def _average_weights(risks: Mapping[str, float], spectrum: NoisySpectrum) -> dic
 def _with_trace(
     values: Array, v: float, trace: float | None, trace_variance: float | None
 ) -> NoisySpectrum:
-    """Move the eigenvalues along I so that their sum combines tr(noisy) and ``trace`` best."""
+    # Noise along I/√d is all that the trace knows of: its sum moves, by precision.
     d, shift, share = values.size, 0.0, 0.0
     if (trace is None) != (trace_variance is None):
         raise UsageError("Give both trace and trace_variance, or neither.")

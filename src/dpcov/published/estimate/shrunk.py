@@ -81,7 +81,7 @@ def shrunk_covariance(estimate: UnitEstimate, intercept: float) -> Array:
 
 
 def _compressed_parts(parts: tuple[Part, ...], centering: Centering) -> tuple[Part, ...]:
-    """All parts on the complement; what the mean leaves there comes out of the largest one."""
+    # What the mean leaves on the complement comes out of the largest part, which has most of it.
     compressed = [_compressed(part, centering) for part in parts]
     if compressed:
         traces = [float(np.trace(part.matrix)) for part in compressed]

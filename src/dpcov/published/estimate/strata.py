@@ -107,7 +107,7 @@ def shrink_strata(
 
 
 def _comparable_runs(strata: list[Stratum]) -> list[list[Stratum]]:
-    """Split strata, the clearest first, where the variance grows by more than the ratio."""
+    # From the clearest on: pooling with a much noisier stratum gains nothing.
     runs = [strata[:1]]
     for previous, stratum in itertools.pairwise(strata):
         if stratum.variance > COMPARABLE_NOISE * previous.variance:
@@ -117,7 +117,7 @@ def _comparable_runs(strata: list[Stratum]) -> list[list[Stratum]]:
 
 
 def _with_evidence(runs: list[list[Stratum]], clearest_is_inhabited: bool) -> list[list[Stratum]]:
-    """Keep the runs in which, alone or together, something stands out from the noise."""
+    # A run may stand out together although none of its strata does alone.
     kept, pooled = list[list[Stratum]](), list[Stratum]()
     needed, zero = (
         -inf if clearest_is_inhabited else EVIDENCE_ALONE,
@@ -144,7 +144,7 @@ def _needed_beside(kept_noise: float, noise: float) -> float:
 
 
 def _estimate_run(run: list[Stratum], guide: Array, residual: Array) -> list[EstimatedStratum]:
-    """Estimate comparable strata one by one or pooled, whichever has the lower total risk."""
+    # One by one or pooled, whichever has the lower risk together with what is finished.
     separate = [_estimated(stratum, guide) for stratum in run]
     if len(run) == 1:
         return separate
@@ -176,6 +176,7 @@ def _expected_squared_error(found: list[EstimatedStratum]) -> float:
         noise = (1.0 + share) * noise + each.own_noise
     unbiased = _risk(found, np.zeros_like(found[0].residual)) + repeated
     least = LEAST_ERROR * supposed
+    # A single stratum hides the error of no other.
     if len(found) == 1 or variance == 0.0:
         return max(unbiased, least)
     prior = (SUPPOSED_ERROR * supposed) ** 2
@@ -204,7 +205,7 @@ def _own(stratum: Stratum) -> Candidate:
 
 
 def _perhaps_sparse(own: Candidate, stratum: Stratum) -> Candidate:
-    """Blend shrinkage with thresholding, unless entries are too few to tell a sparse matrix."""
+    # Few entries could not tell whether the matrix is sparse.
     if len(own.matrix) <= FEW_FEATURES:
         return own
     trace, trace_std = stratum.best_trace()
@@ -219,7 +220,7 @@ def _perhaps_sparse(own: Candidate, stratum: Stratum) -> Candidate:
 
 
 def _averaged(candidates: list[Candidate], variance: float) -> Candidate:
-    """Average with weights ∝ exp(−risk/8v), as in shrinkage, then make it positive semidefinite."""
+    # Weights ∝ exp(−risk/8v), the temperature of shrinkage.
     risks = np.array([candidate.risk for candidate in candidates])
     shares = np.exp((risks.min() - risks) / (8.0 * variance))
     weights = shares / shares.sum()
@@ -229,7 +230,7 @@ def _averaged(candidates: list[Candidate], variance: float) -> Candidate:
 
 
 def _positive(candidate: Candidate) -> Candidate:
-    """Project on the positive semidefinite matrices: ‖Pf − S‖² ≤ ‖f − S‖² − ‖f − Pf‖²."""
+    # The set is convex and holds S, so ‖Pf − S‖² ≤ ‖f − S‖² − ‖f − Pf‖².
     if is_positive_definite(candidate.matrix):
         return candidate
     projected = project_psd(candidate.matrix)

@@ -100,5 +100,5 @@ def estimated_risks(rule: Rule, sizes: Array, thresholds: Array, v: float) -> Ar
 
 
 def _count(sizes: Array, limits: Array) -> Array:
-    """Number of sorted sizes that are at most each limit; none below zero."""
+    # Sizes are not negative, so none lies below a negative limit.
     return np.where(limits < 0, 0, np.searchsorted(sizes, limits, side="right")).astype(np.float64)

@@ -128,7 +128,7 @@ def _whole(statistics: NoisyStatistics, rows: float, step: float) -> UnitEstimat
 
 
 def _strata(statistics: NoisyStatistics, rows: float, step: float) -> UnitEstimate:
-    """Bring every group of shells to common units; what was dropped is estimated as zero."""
+    # Every group of shells has its own lattice unit; what was dropped is estimated as zero.
     arrays, law = statistics.arrays, statistics.noise
     assert law is not None
     dropped = 2.0**statistics.dropped_bits
@@ -196,7 +196,7 @@ def _law(law: NoiseLaw, step: float) -> dict[str, Any]:
 
 
 def _trace_bound(trace: float, variance: float, statistics: NoisyStatistics) -> float:
-    """A noisy trace, and what its noise may have taken of it."""
+    # What the noise may have taken of the trace is given back.
     # Traces of rows that were shortened (a radius below 1) bound nothing but those.
     if statistics.radius != 1:
         return 1.0

@@ -50,6 +50,7 @@ def project_psd_trace(matrix: ArrayLike, trace_bound: float) -> Array:
 def project_nuclear_ball(matrix: ArrayLike, radius: float) -> Array:
     """Project the symmetric part of ``matrix`` on {A symmetric, ‖A‖_* ≤ radius}."""
     _check_radius(radius)
+    # Signs stay: the ball is invariant under them.
     values, vectors = eigh(matrix)
     magnitudes = capped_simplex_projection(np.abs(values), radius)
     return compose(np.copysign(magnitudes, values), vectors)

@@ -90,6 +90,7 @@ def eigh(matrix: ArrayLike) -> EigenSystem:
 
 def eigenvalues(matrix: ArrayLike) -> Array:
     """Return the values of :func:`eigh`, up to rounding, at less than half the cost."""
+    # Another solver may have no cheaper way to the values alone.
     if _SOLVER.get() is not _HERE:
         return eigh(matrix).values
     try:
@@ -106,6 +107,7 @@ def correlation_of(covariance: Array, *, undefined: float = float("nan")) -> Arr
     """
     variances = np.diagonal(covariance)
     known = variances > variances.max(initial=0.0) * np.finfo(np.float64).eps
+    # No division by what rounding left of a variance.
     deviations = np.sqrt(np.where(known, variances, 1.0))
     scaled = np.clip(covariance / np.outer(deviations, deviations), -1.0, 1.0)
     correlation = np.where(np.outer(known, known), scaled, undefined)
