@@ -25,7 +25,9 @@ from dpcov.mechanisms import gaussian, stratified
 from dpcov.mechanisms.auto import resolve
 from dpcov.mechanisms.base import Mechanism, Problem
 from dpcov.noise.entropy import SeededEntropy
-from dpcov.published.estimate import post as estimate
+from dpcov.published.estimate.post import POSTS, Noisy
+from dpcov.published.shrunk import shrunk
+from dpcov.published.estimate.unit import UnitEstimate, unit_estimate
 
 LIMIT = 1.03
 RHOS = (0.01, 1.0)
@@ -82,13 +84,13 @@ class Contender:
             rows, norm_bound=1.0, shells=spec.shells, bits=spec.bits, normalized=spec.normalized
         )
 
-    def drawn(self, repetition: int) -> estimate.UnitEstimate:
+    def drawn(self, repetition: int) -> UnitEstimate:
         """One release."""
         with drawing(Noise(self.problem.n_features, repetition, self._table)):
             statistics = self.mechanism.draw(
                 Ask.saved(self._moments), self._calibration, self.problem, SeededEntropy(repetition)
             )
-        return estimate.unit_estimate(statistics, self.problem.n_rows)
+        return unit_estimate(statistics, self.problem.n_rows)
 
 
 def errors(rows: np.ndarray, rho: float, repetitions: int) -> tuple[np.ndarray, np.ndarray]:
@@ -100,13 +102,11 @@ def errors(rows: np.ndarray, rho: float, repetitions: int) -> tuple[np.ndarray, 
     truth = rows.T @ rows / n
     found, read = [], []
     for repetition in range(repetitions):
-        found.append(np.linalg.norm(estimate.shrunk(ours.drawn(repetition))[0] - truth))
-        raw = plain.drawn(repetition).matrix
+        found.append(np.linalg.norm(shrunk(ours.drawn(repetition))[0] - truth))
+        unit = plain.drawn(repetition)
+        noisy = Noisy(unit=unit, matrix=unit.matrix)
         read.append(
-            [
-                np.linalg.norm(estimate.post_process(raw, p, 1.0) - truth)
-                for p in ("none", "clip", "psd")
-            ]
+            [np.linalg.norm(POSTS[p].apply(noisy) - truth) for p in ("none", "clip", "psd")]
         )
     columns = np.array(read)
     return np.array(found), columns[:, np.argmin(columns.mean(axis=0))]

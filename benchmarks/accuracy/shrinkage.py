@@ -13,6 +13,7 @@ from scipy.optimize import isotonic_regression
 from dpcov.published.estimate.risk import NoisySpectrum, stein_risk
 from dpcov.published.estimate.shrink import candidates, shrink, shrink_spectrum
 from dpcov.published.estimate.strata import shrink_strata
+from dpcov.published.estimate.unit import Part
 from dpcov.published.linalg.project import capped_simplex_projection, simplex_projection
 from dpcov.published.linalg.symmetric import eigh
 
@@ -152,9 +153,9 @@ def calibration(dimension: int, repetitions: int) -> str:
                 for name, estimate in candidates(spectrum).items():
                     error = np.sum((estimate.values - truth) ** 2) + floor
                     differences[name].append(stein_risk(estimate, spectrum) - error)
-                result = shrink_spectrum(spectrum, vectors)
-                error = np.sum((result.eigenvalues - truth) ** 2) + floor
-                differences["average"].append(result.expected_squared_error - error)
+                values, risk = shrink_spectrum(spectrum)
+                error = np.sum((values - truth) ** 2) + floor
+                differences["average"].append(risk - error)
             for name, values in differences.items():
                 gaps[name].append(np.mean(values))
     columns = " | ".join(f"{np.mean(gap):+.3f} ({np.abs(gap).max():.3f})" for gap in gaps.values())
@@ -177,7 +178,10 @@ def strata_row(
         traces = [np.trace(t) + np.sqrt(2 * v) * generator.standard_normal()
                   for t, v in zip(truths, variances, strict=True)]  # fmt: skip
         result = shrink_strata(
-            noisy, off_diagonal_variances=variances, traces=traces, trace_variances=2 * variances
+            [
+                Part(matrix=y, diagonal_variance=2 * v, trace=t, trace_variance=2 * v)
+                for y, v, t in zip(noisy, variances, traces, strict=True)
+            ]
         )
         pooled = shrink(sum(noisy), off_diagonal_variance=variances.sum(), trace=sum(traces),
                         trace_variance=2 * variances.sum())  # fmt: skip

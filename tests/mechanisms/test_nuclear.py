@@ -14,7 +14,7 @@ from dpcov.noise.entropy import SeededEntropy
 from dpcov.noise.nuclear import nuclear_singular_values
 from dpcov.privacy.budget import Budget
 from dpcov.privacy.guarantee import PureDP
-from dpcov.published.estimate.post import unit_estimate
+from dpcov.published.estimate.unit import unit_estimate
 from tests.statistical.goodness import GoodnessError, assert_same_law
 
 ROWS = np.repeat(np.array([[1.0, 0.0], [0.6, 0.6]]), [4, 3], axis=0)

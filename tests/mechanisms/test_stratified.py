@@ -15,7 +15,8 @@ from dpcov.mechanisms.blocks.gaussian_scale import ROW_COUNT_WEIGHT
 from dpcov.mechanisms.stratified import Stratified, _run_sum
 from dpcov.mechanisms.stratified_rules import Run, choose_runs, trace_weight
 from dpcov.noise.entropy import SeededEntropy
-from dpcov.published.estimate.post import shrunk, unit_estimate
+from dpcov.published.estimate.shrunk import shrunk
+from dpcov.published.estimate.unit import unit_estimate
 
 RELATIONS = ("replace-one", "add-remove-one")
 BITS = 5

@@ -22,7 +22,7 @@ from dpcov.mechanisms.stratified_nuclear_rules import choose_fold, choose_runs, 
 from dpcov.noise.entropy import SeededEntropy, SystemEntropy
 from dpcov.noise.nuclear import symmetric_nuclear_noise
 from dpcov.published.estimate import nuclear_law as ullman
-from dpcov.published.estimate.post import unit_estimate
+from dpcov.published.estimate.unit import unit_estimate
 from dpcov.published.release import Release
 from tests.statistical.goodness import assert_same_law
 

@@ -25,9 +25,8 @@ def has_r_packages(*names):
     if shutil.which("Rscript") is None:
         return False
     wanted = "".join(f"library({name});" for name in names)
-    return (
-        subprocess.run(["Rscript", "-e", wanted], capture_output=True, check=False).returncode == 0
-    )
+    run = subprocess.run(["Rscript", "-e", wanted], capture_output=True, check=False)
+    return run.returncode == 0
 
 
 @pytest.fixture
@@ -65,13 +64,13 @@ def test_r_reads_the_same_numbers_and_hostile_names_stay_text(folder):
         pytest.skip("R is not installed")
     names = ('a"); quit(status = 7); c("', "back\\slash", "naïve 変数", "tab\there")
     columns = {name: Numeric(lower=-1, upper=1) for name in names}
-    table = pa.table(
-        {name: np.linspace(-1, 1, 50) ** (place + 1) for place, name in enumerate(names)}
-    )
+    values = np.linspace(-1, 1, 50)
+    table = pa.table({name: values ** (place + 1) for place, name in enumerate(names)})
     release = dpcov.release(table, schema=Schema(columns=columns), budget=Budget(rho=5))
     export(release, "odd.R")
     script = (
-        'source("odd.R", encoding = "UTF-8"); writeLines(format(dpcov$covariance[2, 3], digits = 17)); '
+        'source("odd.R", encoding = "UTF-8"); '
+        "writeLines(format(dpcov$covariance[2, 3], digits = 17)); "
         "writeLines(rownames(dpcov$covariance))"
     )
     run = subprocess.run(["Rscript", "-e", script], capture_output=True, text=True, check=False)

@@ -1,3 +1,4 @@
+import hashlib
 import io
 import json
 import stat
@@ -5,6 +6,7 @@ import zipfile
 
 import msgspec
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import dpcov
@@ -25,8 +27,6 @@ EXECUTED = []
 
 
 def table(n_rows=200):
-    import pyarrow as pa
-
     random = np.random.default_rng(1)
     return pa.table(
         {
@@ -37,20 +37,12 @@ def table(n_rows=200):
     )
 
 
-@pytest.fixture(
-    scope="module",
-    params=[("replace-one", "gaussian"), ("add-remove-one", "gaussian")],
-    ids=lambda param: param[0],
-)
+TERMS = {"schema": SCHEMA, "budget": dpcov.Budget(rho="0.5"), "mechanism": "gaussian"}
+
+
+@pytest.fixture(scope="module", params=["replace-one", "add-remove-one"])
 def made(request):
-    neighbors, mechanism = request.param
-    return dpcov.release(
-        table(),
-        schema=SCHEMA,
-        budget=dpcov.Budget(rho="0.5"),
-        neighbors=neighbors,
-        mechanism=mechanism,
-    )
+    return dpcov.release(table(), neighbors=request.param, **TERMS)
 
 
 @pytest.fixture
@@ -62,16 +54,12 @@ def saved(made, tmp_path):
 
 def write(path, members, comment=None, **options):
     """Write a release file by hand, with a comment that fits its manifest unless it is given."""
-    import hashlib
-
+    digest = hashlib.sha256(dict(members).get(MANIFEST_NAME, b"")).hexdigest()
+    comment = f"dpcov-release-1 sha256:{digest}" if comment is None else comment
     with zipfile.ZipFile(path, "w", **options) as archive:
         for name, content in members:
             archive.writestr(name, content)
-        text = dict(members).get(MANIFEST_NAME, b"")
-        digest = hashlib.sha256(text).hexdigest()
-        archive.comment = (
-            f"dpcov-release-1 sha256:{digest}" if comment is None else comment
-        ).encode()
+        archive.comment = comment.encode()
     return path
 
 
@@ -108,15 +96,10 @@ def test_round_trip_is_equal(made, saved):
         np.testing.assert_array_equal(loaded.statistics.arrays[name], array)
         assert loaded.statistics.arrays[name].dtype == array.dtype
     np.testing.assert_array_equal(loaded.covariance(), made.covariance())
-    np.testing.assert_array_equal(
-        loaded.second_moment("projection"), made.second_moment("projection")
-    )
 
 
 def test_two_releases_differ(made):
-    other = dpcov.release(
-        table(), schema=SCHEMA, budget=dpcov.Budget(rho="0.5"), neighbors=made.guarantee.neighbors
-    )
+    other = dpcov.release(table(), neighbors=made.guarantee.neighbors, **TERMS)
     assert other != made
     assert other.fingerprint != made.fingerprint
 
@@ -129,12 +112,8 @@ def test_numpy_and_zipfile_open_it_without_dpcov(made, saved):
     np.testing.assert_array_equal(matrix, made.statistics.arrays["sscp"])
     with np.load(saved, allow_pickle=False) as arrays:
         np.testing.assert_array_equal(arrays["sscp"], matrix)
-    assert record["guarantee"]["promise"] == {
-        "kind": "zcdp",
-        "epsilon": None,
-        "delta": None,
-        "rho": "1/2",
-    }
+    promise = {"kind": "zcdp", "epsilon": None, "delta": None, "rho": "1/2"}
+    assert record["guarantee"]["promise"] == promise
     assert record["title"] == "patients"
 
 
@@ -147,18 +126,14 @@ def test_loaded_arrays_cannot_be_written(saved):
 def content_places(content):
     """Where the bytes of the members stand."""
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
-        starts = [
-            (info.header_offset + 30 + len(info.filename), info.file_size)
-            for info in archive.infolist()
-        ]
+        infos = archive.infolist()
+    starts = [(info.header_offset + 30 + len(info.filename), info.file_size) for info in infos]
     return {place for start, size in starts for place in range(start, start + size)}
 
 
 def test_any_altered_bit_is_refused_or_means_the_same(made, tmp_path):
-    content = made.to_bytes()
-    path = tmp_path / "altered.dpcov"
-    random = np.random.default_rng(0)
-    inside = content_places(content)
+    content, path = made.to_bytes(), tmp_path / "altered.dpcov"
+    random, inside = np.random.default_rng(0), content_places(content)
     sampled = random.choice(sorted(inside), 300).tolist()
     for place in {*sampled, *(set(range(len(content))) - inside)}:
         altered = bytearray(content)
@@ -175,16 +150,9 @@ def test_any_altered_bit_is_refused_or_means_the_same(made, tmp_path):
 
 
 def test_every_truncation_is_refused(made, tmp_path):
-    content = made.to_bytes()
-    path = tmp_path / "cut.dpcov"
-    for length in {
-        0,
-        1,
-        21,
-        22,
-        *range(0, len(content), 97),
-        *range(len(content) - 120, len(content)),
-    }:
+    content, path = made.to_bytes(), tmp_path / "cut.dpcov"
+    ends = range(len(content) - 120, len(content))
+    for length in {0, 1, 21, 22, *range(0, len(content), 97), *ends}:
         path.write_bytes(content[:length])
         refused(path)
 
@@ -203,18 +171,14 @@ def test_a_repeated_member_is_refused(made, tmp_path):
 
 def test_a_missing_member_is_refused(made, tmp_path):
     members = members_of(made)
-    refused(write(tmp_path / "less.dpcov", members[1:]), "members")
-    refused(
-        write(tmp_path / "bare.dpcov", [m for m in members if m[0] != MANIFEST_NAME]), "members"
-    )
+    bare = [member for member in members if member[0] != MANIFEST_NAME]
+    for left in (members[1:], bare):
+        refused(write(tmp_path / "less.dpcov", left), "members")
 
 
 def test_a_compressed_bomb_is_refused_before_it_grows(made, tmp_path):
-    bomb = [
-        (name, bytes(10**8) if name == "sscp.npy" else content)
-        for name, content in members_of(made)
-    ]
-    path = write(tmp_path / "bomb.dpcov", bomb, compression=zipfile.ZIP_DEFLATED)
+    bomb = dict(members_of(made)) | {"sscp.npy": bytes(10**8)}
+    path = write(tmp_path / "bomb.dpcov", bomb.items(), compression=zipfile.ZIP_DEFLATED)
     assert path.stat().st_size < 10**6
     refused(path, "repacked")
 
@@ -228,8 +192,6 @@ def huge_header(shape):
 
 def with_array(made, tmp_path, content, shape):
     """Replace the matrix by a .npy file and fit every checksum to it."""
-    import hashlib
-
     members = dict(members_of(made))
     record = json.loads(members[MANIFEST_NAME])
     record["members"]["sscp"] |= {"sha256": hashlib.sha256(content).hexdigest(), "shape": shape}
@@ -273,47 +235,60 @@ def test_a_newer_version_says_so(made, tmp_path):
     refused(with_manifest(made, tmp_path, lambda record: record.update(version=2)), "upgrade")
 
 
-CHANGES = {
-    "unknown field": lambda record: record.update(surprise=1),
-    "unknown field of a column": lambda record: record["columns"][0].update(surprise=1),
-    "unknown field of the noise": lambda record: record["statistics"]["noise"].update(surprise=1),
-    "missing field": lambda record: record.pop("warnings"),
-    "wrong type": lambda record: record.update(norm_bound="2"),
-    "no format": lambda record: record.pop("format"),
-    "other format": lambda record: record.update(format="other"),
-    "no columns": lambda record: record.update(columns=[]),
-    "a column less": lambda record: record["columns"].pop(),
-    "negative norm bound": lambda record: record.update(norm_bound=-1.0),
-    "huge norm bound": lambda record: record.update(norm_bound=1e999),
-    "norm bound whose square overflows": lambda record: record.update(norm_bound=1e160),
-    "norm bound whose square is zero": lambda record: record.update(norm_bound=1e-200),
-    "unit whose square overflows": lambda record: record["columns"][1].update(half_range=1e160),
-    "zero rows": lambda record: record.update(n_rows=0),
-    "huge rows": lambda record: record.update(n_rows=10**30),
-    "no person": lambda record: record["guarantee"].update(rows_per_person=0),
-    "no noise": lambda record: record["statistics"].update(noise=None),
-    "noise is no number": lambda record: record["statistics"]["noise"].update(
-        diagonal_variance="many"
-    ),
-    "endless noise": lambda record: record["statistics"]["noise"].update(
-        diagonal_variance="9" * 5000
-    ),
-    "huge lattice": lambda record: record["statistics"].update(lattice_bits=10**6),
-    "huge shift": lambda record: record["statistics"].update(dropped_bits=10**6),
-    "zero radius": lambda record: record["statistics"].update(radius=0.0),
-    "promises nothing": lambda record: record["guarantee"]["promise"].update(rho=None),
-    "promise is zero": lambda record: record["guarantee"]["promise"].update(rho="0"),
-    "promise is a bomb": lambda record: record["guarantee"]["promise"].update(rho="1e999999999"),
-    "promise over zero": lambda record: record["guarantee"]["promise"].update(rho="1/0"),
-    "promise below zero": lambda record: record["guarantee"]["promise"].update(rho="-1"),
-    "array of another type": lambda record: record["members"]["sscp"].update(dtype="<f8"),
-    "array of another shape": lambda record: record["members"]["sscp"].update(shape=[25]),
-}
+CHANGES = [
+    # Where in the manifest, and what is put there.
+    ("surprise", 1),
+    ("columns.0.surprise", 1),
+    ("statistics.noise.surprise", 1),
+    ("norm_bound", "2"),
+    ("format", "other"),
+    ("columns", []),
+    ("norm_bound", -1.0),
+    ("norm_bound", 1e999),
+    ("norm_bound", 1e160),  # its square overflows
+    ("norm_bound", 1e-200),  # its square is zero
+    ("columns.1.half_range", 1e160),
+    ("n_rows", 0),
+    ("n_rows", 10**30),
+    ("guarantee.rows_per_person", 0),
+    ("statistics.noise", None),
+    ("statistics.noise.diagonal_variance", "many"),
+    ("statistics.noise.diagonal_variance", "9" * 5000),
+    ("statistics.lattice_bits", 10**6),
+    ("statistics.dropped_bits", 10**6),
+    ("statistics.radius", 0.0),
+    ("guarantee.promise.rho", None),
+    ("guarantee.promise.rho", "0"),
+    ("guarantee.promise.rho", "1e999999999"),
+    ("guarantee.promise.rho", "1/0"),
+    ("guarantee.promise.rho", "-1"),
+    ("members.sscp.dtype", "<f8"),
+    ("members.sscp.shape", [25]),
+]
 
 
-@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES.keys())
+@pytest.mark.parametrize(("place", "value"), CHANGES, ids=lambda part: str(part)[:40])
 @pytest.mark.timeout(20)
-def test_a_manifest_that_does_not_fit_is_refused(made, tmp_path, change):
+def test_a_manifest_that_does_not_fit_is_refused(made, tmp_path, place, value):
+    def change(record):
+        *path, last = place.split(".")
+        for step in path:
+            record = record[int(step)] if step.isdigit() else record[step]
+        record[last] = value
+
+    refused(with_manifest(made, tmp_path, change))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda record: record.pop("warnings"),
+        lambda record: record.pop("format"),
+        lambda record: record["columns"].pop(),
+    ],
+    ids=["missing field", "no format", "a column less"],
+)
+def test_a_manifest_that_lacks_something_is_refused(made, tmp_path, change):
     refused(with_manifest(made, tmp_path, change))
 
 
@@ -325,19 +300,13 @@ def test_an_unchanged_manifest_in_another_layout_is_equal(made, tmp_path):
     "text", [b"[" * 10**5, b'{"columns":' + b"[" * 10**5, b"", b"null", b"{}", b"\xff\xfe"]
 )
 def test_a_manifest_that_is_no_record_is_refused(made, tmp_path, text):
-    members = [
-        (name, text if name == MANIFEST_NAME else content) for name, content in members_of(made)
-    ]
-    refused(write(tmp_path / "nested.dpcov", members))
+    members = dict(members_of(made)) | {MANIFEST_NAME: text}
+    refused(write(tmp_path / "nested.dpcov", members.items()))
 
 
 def test_a_manifest_that_its_comment_does_not_name_is_refused(made, tmp_path):
-    members = members_of(made)
-    refused(write(tmp_path / "comment.dpcov", members, comment=""), "altered")
-    refused(
-        write(tmp_path / "comment.dpcov", members, comment="dpcov-release-1 sha256:" + "0" * 64),
-        "altered",
-    )
+    for comment in ("", "dpcov-release-1 sha256:" + "0" * 64):
+        refused(write(tmp_path / "comment.dpcov", members_of(made), comment=comment), "altered")
 
 
 def test_an_asymmetric_matrix_is_refused(made):
@@ -348,9 +317,7 @@ def test_an_asymmetric_matrix_is_refused(made):
 
 
 def test_a_release_without_row_count_is_refused():
-    made = dpcov.release(
-        table(), schema=SCHEMA, budget=dpcov.Budget(rho=1), neighbors="add-remove-one"
-    )
+    made = dpcov.release(table(), neighbors="add-remove-one", **TERMS)
     arrays = {name: array for name, array in made.statistics.arrays.items() if name != "row_count"}
     with pytest.raises(ReleaseError):
         Release(made.manifest, arrays)
@@ -389,7 +356,7 @@ def test_the_same_release_gives_the_same_bytes(made):
 
 
 def in_one_order(schema):
-    """The schema as every version of msgspec and Python writes it: alternatives sorted, descriptions unindented."""
+    """The schema as every version of msgspec and Python writes it."""
     if isinstance(schema, dict):
         return {name: in_one_order(value) for name, value in schema.items()}
     if isinstance(schema, list):
@@ -399,23 +366,20 @@ def in_one_order(schema):
 
 def test_the_published_json_schema_is_current(request):
     published = request.config.rootpath / "docs" / "release-manifest.schema.json"
-    same = in_one_order(json.loads(published.read_bytes())) == in_one_order(
-        json.loads(json_schema())
+    kept, current = (
+        in_one_order(json.loads(text)) for text in (published.read_bytes(), json_schema())
     )
-    assert same, "write dpcov.published.manifest.json_schema() to this file"
+    assert kept == current, "write dpcov.published.manifest.json_schema() to this file"
 
 
 def test_the_json_schema_names_every_field(made):
-    record = json.loads(json_schema())
-    assert set(record["$defs"]["Manifest"]["properties"]) == set(
-        json.loads(encode_manifest(made.manifest))
-    )
+    named = json.loads(json_schema())["$defs"]["Manifest"]["properties"]
+    assert set(named) == set(json.loads(encode_manifest(made.manifest)))
     assert msgspec.json.decode(encode_manifest(made.manifest), type=Manifest) == made.manifest
 
 
 def test_seeded_releases_say_so(tmp_path):
-    options = {"schema": SCHEMA, "budget": dpcov.Budget(rho=1)}
-    seeded = dpcov.release(table(), entropy=dpcov.SeededEntropy(1), **options)
+    seeded = dpcov.release(table(), entropy=dpcov.SeededEntropy(1), **TERMS)
     seeded.save(tmp_path / "seeded.dpcov")
     assert not dpcov.load(tmp_path / "seeded.dpcov").is_private
-    assert dpcov.release(table(), **options).is_private
+    assert dpcov.release(table(), **TERMS).is_private

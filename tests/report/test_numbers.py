@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 import dpcov
-from dpcov.published.estimate.post import unit_estimate
+from dpcov.published.estimate.unit import unit_estimate
 from dpcov.published.numbers import part_numbers, parts_of
 from dpcov.published.stratum_table import stratum_rows
 from dpcov.report.charts import number

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcov.published.estimate.post import unit_estimate
+from dpcov.published.estimate.unit import unit_estimate
 from dpcov.published.linalg.symmetric import Array
 from dpcov.published.statistics import NoisyStatistics, PublishedArray
 

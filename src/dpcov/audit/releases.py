@@ -18,7 +18,7 @@ from dpcov.mechanisms.base import Calibration, Mechanism, Problem
 from dpcov.noise.entropy import BlockEntropy, Entropy, SeededEntropy
 from dpcov.privacy.budget import Budget
 from dpcov.privacy.convert import zcdp_epsilon
-from dpcov.published.estimate.post import unit_estimate
+from dpcov.published.estimate.unit import unit_estimate
 from dpcov.published.statistics import NoisyStatistics
 
 Draw = Callable[[], NoisyStatistics]

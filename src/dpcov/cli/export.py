@@ -36,7 +36,7 @@ def export(
 
     _one_of("--what", what, QUANTITIES)
     if post is not None:
-        _one_of("--post", post, POSTS)
+        _one_of("--post", post, tuple(POSTS))
     if format is not None:
         _one_of("--format", format, FORMATS)
     loaded = Release.load(release)

@@ -1,4 +1,4 @@
-"""From noisy statistics and public facts to a release, and a rehearsal of it before anything is charged.
+"""Put noisy statistics and public facts together to a release, or rehearse that beforehand.
 
 Contract: a pure function of what may be published; draws nothing and reads no row.
 """
@@ -31,7 +31,7 @@ _SOFTWARE = {"dpcov": version("dpcov"), "numpy": np.__version__}
 
 
 class Facts(TypedDict):
-    """Public facts that a release states as they are; see :class:`~dpcov.published.manifest.Manifest`."""
+    """Public facts that a release states as they are, as in its manifest."""
 
     mechanism: MechanismRecord
     n_rows: int | None
@@ -53,37 +53,26 @@ def assemble(
     notes: tuple[str, ...] = (),
     **facts: Unpack[Facts],
 ) -> Release:
-    """Put a release together.
+    """Put a release together from what a mechanism drew and public facts.
 
-    Parameters
-    ----------
-    statistics : NoisyStatistics
-        What the mechanism drew.
-    guarantee : Guarantee
-    private : bool
-        Whether the randomness was the operating system's; otherwise the release carries a warning.
-    post : Post, optional
-        How to read the release, where that is not the mechanism's own way.
-    notes : tuple of str
-        Public remarks, before the mechanism's own.
-    **facts
-        See :class:`Facts`.
+    ``private`` says whether the randomness was the operating system's; otherwise the release
+    carries a warning.  ``post`` replaces the mechanism's own way to be read; ``notes`` come before
+    its own.
     """
-    manifest = _manifest(statistics, guarantee, private=private, post=post, notes=notes, **facts)
+    manifest = _manifest(statistics, guarantee, facts, private=private, post=post, notes=notes)
     return Release(manifest, dict(statistics.arrays))
 
 
 def rehearse(guarantee: Guarantee, **facts: Unpack[Facts]) -> None:
     """Refuse public facts that a release could not hold, or that could not be read back."""
-    manifest = _manifest(
-        NoisyStatistics(layout="estimate", arrays={}), guarantee, private=True, **facts
-    )
+    manifest = _manifest(NoisyStatistics(layout="estimate", arrays={}), guarantee, facts)
     try:
         msgspec.json.decode(encode_manifest(manifest), type=Manifest)
     except (msgspec.MsgspecError, TypeError, ValueError, OverflowError) as error:
         raise UsageError(
             f"The release could not be written or read back: {error}. Correct the schema."
         ) from None
+    # The same check that reading applies, before any budget is spent.
     if not numbers_make_sense(manifest):
         raise UsageError(
             "The norm bound, a column's bounds or a number of rows is out of range. Correct it."
@@ -93,26 +82,19 @@ def rehearse(guarantee: Guarantee, **facts: Unpack[Facts]) -> None:
 def _manifest(
     statistics: NoisyStatistics,
     guarantee: Guarantee,
+    facts: Facts,
     *,
-    private: bool,
+    private: bool = True,
     post: Post | None = None,
     notes: tuple[str, ...] = (),
-    **facts: Unpack[Facts],
 ) -> Manifest:
+    same = {name: getattr(statistics, name) for name in StatisticsRecord.__struct_fields__}
+    chosen = {"post": post or statistics.post, "notes": notes + statistics.notes}
     return Manifest(
         created=datetime.now(UTC).isoformat(timespec="seconds"),
         software=dict(_SOFTWARE),
         guarantee=guarantee_record(guarantee),
-        statistics=StatisticsRecord(
-            layout=statistics.layout,
-            lattice_bits=statistics.lattice_bits,
-            dropped_bits=statistics.dropped_bits,
-            radius=statistics.radius,
-            post=post or statistics.post,
-            noise=statistics.noise,
-            notes=notes + statistics.notes,
-            post_options=statistics.post_options,
-        ),
+        statistics=StatisticsRecord(**same | chosen),
         members={name: member_record(array) for name, array in statistics.arrays.items()},
         warnings=() if private else (SEEDED_WARNING,),
         **facts,

@@ -1,15 +1,14 @@
 """What the columns of an encoded table are called and mean.
 
-Contract: public metadata alone.  Everything here follows from the schema, which is written from public
-knowledge, so a release may carry it.  Knows nothing of rows, files or encoders.
+Contract: public metadata alone, all of it from the schema, so that a release may carry it.
 """
 
 from dataclasses import dataclass
 from typing import Literal
 
+# Half ranges and norm bounds lie between these, so that their squares, in which covariances are
+# measured, are finite floats other than zero.
 SMALLEST_SCALE, LARGEST_SCALE = 1e-150, 1e150
-"""Half ranges and norm bounds lie between these, so that their squares, in which covariances are measured, are
-finite floats other than zero."""
 
 EncodedKind = Literal["intercept", "numeric", "boolean", "category", "missing"]
 
@@ -18,15 +17,9 @@ EncodedKind = Literal["intercept", "numeric", "boolean", "category", "missing"]
 class EncodedColumn:
     """One column of the encoded table, before rows are divided by the norm bound.
 
-    Attributes
-    ----------
-    name : str
-        For people: ``age``, ``sex=Male``, ``age (missing)``, ``(intercept)``.
-    source : str
-        The table's column that it comes from; empty for the intercept.
-    kind : {"intercept", "numeric", "boolean", "category", "missing"}
-    center, half_range : float
-        The original value is ``center + half_range * encoded value``.
+    ``name`` is for people: ``age``, ``sex=Male``, ``age (missing)``, ``(intercept)``; ``source``
+    the table's column that it comes from, empty for the intercept.  The original value is
+    ``center + half_range * encoded value``.
     """
 
     name: str

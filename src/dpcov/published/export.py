@@ -10,11 +10,12 @@ from pathlib import Path
 from typing import Literal, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpcov.errors import UsageError
 from dpcov.files import write_file
+from dpcov.privacy.options import plain
 from dpcov.published.base import BaseRelease
+from dpcov.published.linalg.symmetric import Array
 from dpcov.published.statistics import Post
 
 Format = Literal["csv", "json", "npz", "r"]
@@ -43,63 +44,53 @@ def export(
     post : Post
         Post-processing; ignored for the mean.
     format : {"csv", "json", "npz", "r"}, optional
-        ``r`` is a script that defines a list ``dpcov`` for `lavaan`, `psych` and others (docs/exports.md).
+        ``r`` is a script that defines a list ``dpcov`` for `lavaan`, `psych` and others
+        (docs/exports.md).
     overwrite : bool
     """
-    kind = _format_of(Path(path)) if format is None else format
-    if kind not in FORMATS:
-        raise UsageError(f"Unknown format. Use one of: {', '.join(FORMATS)}.")
+    kind = _format_of(Path(path)) if format is None else plain("format", format, Format)
     labels, values = estimate(release, quantity, post)
-    content = {"csv": _csv, "json": _json, "npz": _npz, "r": _r}[kind](
-        release, quantity, labels, values
-    )
-    write_file(path, content, overwrite=overwrite)
+    write = {"csv": _csv, "json": _json, "npz": _npz, "r": _r}[kind]
+    write_file(path, write(release, quantity, labels, values), overwrite=overwrite)
 
 
 def estimate(
     release: BaseRelease, quantity: Quantity, post: Post | None
-) -> tuple[tuple[str, ...], NDArray[np.float64]]:
+) -> tuple[tuple[str, ...], Array]:
     """Labels and values of one quantity."""
-    if quantity == "covariance":
-        return release.feature_names, release.covariance(post)
-    if quantity == "correlation":
-        return release.feature_names, release.correlation(post)
+    quantity = plain("quantity", quantity, Quantity)
     if quantity == "mean":
         return release.feature_names, release.mean()
     if quantity == "second-moment":
-        return tuple(column.name for column in release.manifest.columns), release.second_moment(
-            post
-        )
-    raise UsageError(f"Unknown quantity. Use one of: {', '.join(QUANTITIES)}.")
+        labels = tuple(column.name for column in release.manifest.columns)
+        return labels, release.second_moment(post)
+    read = release.covariance if quantity == "covariance" else release.correlation
+    return release.feature_names, read(post)
 
 
 def _format_of(path: Path) -> Format:
-    for known in FORMATS:
-        if path.suffix.lower() == f".{known}":
-            return known
-    raise UsageError(
-        f"Cannot tell the format from the file name; end it in .{', .'.join(FORMATS)} or say --format."
-    )
+    ending = path.suffix.lower().removeprefix(".")
+    if ending not in FORMATS:
+        raise UsageError(
+            f"Cannot tell the format from the file name; end it in .{', .'.join(FORMATS)} or say "
+            "--format."
+        )
+    return plain("format", ending, Format)  # type: ignore[no-any-return]
 
 
-def _csv(
-    release: BaseRelease, quantity: Quantity, labels: tuple[str, ...], values: NDArray[np.float64]
-) -> bytes:
-    """One row and one column per feature, names in both; the mean as one row."""
+def _csv(release: BaseRelease, quantity: str, labels: tuple[str, ...], values: Array) -> bytes:
+    # repr gives the shortest text that reads back as the same number.
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
     writer.writerow(["", *labels])
-    for label, row in zip(
-        labels if values.ndim == 2 else ("mean",), np.atleast_2d(values), strict=True
-    ):
-        writer.writerow([label, *(repr(float(value)) for value in row)])
+    names = labels if values.ndim == 2 else ("mean",)
+    for name, row in zip(names, np.atleast_2d(values), strict=True):
+        writer.writerow([name, *(repr(float(value)) for value in row)])
     return buffer.getvalue().encode()
 
 
-def _json(
-    release: BaseRelease, quantity: Quantity, labels: tuple[str, ...], values: NDArray[np.float64]
-) -> bytes:
-    """Values with labels, guarantee and fingerprint; NaN becomes null."""
+def _json(release: BaseRelease, quantity: str, labels: tuple[str, ...], values: Array) -> bytes:
+    # JSON has no NaN: what is not known becomes null.
     cells = np.where(np.isfinite(values), values.astype(object), np.array(None)).tolist()
     record = {
         "quantity": quantity,
@@ -112,26 +103,22 @@ def _json(
     return (json.dumps(record, indent=1, allow_nan=False) + "\n").encode()
 
 
-def _npz(
-    release: BaseRelease, quantity: Quantity, labels: tuple[str, ...], values: NDArray[np.float64]
-) -> bytes:
-    """Arrays ``values`` and ``features`` that load without pickle."""
+def _npz(release: BaseRelease, quantity: str, labels: tuple[str, ...], values: Array) -> bytes:
+    # Text of a fixed width loads without pickle.
     buffer = io.BytesIO()
     np.savez(buffer, values=values, features=np.array(labels, dtype=np.str_))
     return buffer.getvalue()
 
 
-def _r(
-    release: BaseRelease, quantity: Quantity, labels: tuple[str, ...], values: NDArray[np.float64]
-) -> bytes:
-    """R script that defines ``dpcov``: the values with their names, the number of rows, the guarantee."""
+def _r(release: BaseRelease, quantity: str, labels: tuple[str, ...], values: Array) -> bytes:
+    # R fills matrices column by column.
     names = f"c({', '.join(_r_string(label) for label in labels)})"
     numbers = f"c({', '.join(_r_number(value) for value in values.T.ravel())})"
-    shape = f"matrix({numbers}, nrow = {len(labels)}, dimnames = list({names}, {names}))"
+    shown = f"stats::setNames({numbers}, {names})"
+    if values.ndim == 2:
+        shown = f"matrix({numbers}, nrow = {len(labels)}, dimnames = list({names}, {names}))"
     entries = {
-        quantity.replace("-", "."): shape
-        if values.ndim == 2
-        else f"stats::setNames({numbers}, {names})",
+        quantity.replace("-", "."): shown,
         "n.rows": _r_number(release.n_rows),
         "guarantee": _r_string(str(release.guarantee)),
         "fingerprint": _r_string(release.fingerprint),
@@ -145,6 +132,6 @@ def _r_number(value: float) -> str:
 
 
 def _r_string(text: str) -> str:
-    """Quote text so that it stays text; control characters by their code."""
+    # Names are anybody's text: quoted they stay text, control characters by their code.
     quoted = text.replace("\\", "\\\\").replace('"', '\\"')
     return '"' + "".join(c if c.isprintable() else f"\\u{{{ord(c):x}}}" for c in quoted) + '"'

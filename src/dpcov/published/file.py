@@ -1,7 +1,7 @@
 """One release, one file: a zip archive of .npy arrays and a JSON manifest.
 
-Contract: numpy and zipfile can open it without dpcov; a damaged or altered file is refused; loading never
-executes anything and never allocates more than the manifest's shapes allow.
+Contract: numpy and zipfile can open it without dpcov; a damaged or altered file is refused; loading
+never executes anything and never allocates more than the manifest's shapes allow.
 """
 
 import hashlib
@@ -22,10 +22,17 @@ from dpcov.published.statistics import PublishedArray
 MANIFEST_NAME = "manifest.json"
 _COMMENT = "dpcov-release-1 sha256:"
 _EPOCH = (1980, 1, 1, 0, 0, 0)
+# Limits on what an altered file can make this program allocate.
 _MAX_MANIFEST = 64 * 2**20
 _MAX_MEMBERS = 16
 _MAX_ARRAY = 2**34
 _NPY_HEADER_ROOM = 4096
+# What zipfile raises on archives that are broken or hostile.
+_DAMAGE = (
+    *(zipfile.BadZipFile, OSError, EOFError, ArithmeticError, ValueError, RuntimeError),
+    struct.error,
+)
+_ALTERED = "The release file was altered or damaged after it was written; get a fresh copy."
 
 Arrays = dict[str, PublishedArray]
 
@@ -70,13 +77,7 @@ def packed_size(shapes: list[tuple[int, ...]], manifest_room: int) -> int:
 
 
 def unpack(path: str | Path) -> tuple[Manifest, Arrays]:
-    """Read and check a release file.
-
-    Raises
-    ------
-    ReleaseError
-        Not a release file, damaged, altered, or written by a newer version.
-    """
+    """Read a release file; ReleaseError if it is damaged, altered or of a newer version."""
     try:
         with zipfile.ZipFile(path) as archive:
             return _read(archive)
@@ -84,45 +85,31 @@ def unpack(path: str | Path) -> tuple[Manifest, Arrays]:
         raise ReleaseError(f"There is no file {path}.") from None
     except (IsADirectoryError, PermissionError) as error:
         raise ReleaseError(f"Cannot open {path}: {error.strerror}.") from None
-    except (
-        zipfile.BadZipFile,
-        OSError,
-        EOFError,
-        ArithmeticError,
-        ValueError,
-        RuntimeError,
-        struct.error,
-    ):
-        raise ReleaseError(
-            f"{path} is not a dpcov release, or it is damaged; get a fresh copy."
-        ) from None
+    except _DAMAGE:
+        problem = f"{path} is not a dpcov release, or it is damaged; get a fresh copy."
+        raise ReleaseError(problem) from None
 
 
 def _read(archive: zipfile.ZipFile) -> tuple[Manifest, Arrays]:
     sizes = {info.filename: info for info in archive.infolist()}
-    if (
-        len(sizes) != len(archive.infolist())
-        or len(sizes) > _MAX_MEMBERS
-        or MANIFEST_NAME not in sizes
-    ):
+    repeats = len(sizes) != len(archive.infolist())
+    if repeats or len(sizes) > _MAX_MEMBERS or MANIFEST_NAME not in sizes:
         raise ReleaseError("This archive is not a dpcov release: its list of members is not one.")
+    # Stored members have the size that the archive says: nothing can grow while it is read.
     if any(info.compress_type != zipfile.ZIP_STORED for info in sizes.values()):
         raise ReleaseError("The release file was repacked; get the original.")
     if sizes[MANIFEST_NAME].file_size > _MAX_MANIFEST:
         raise ReleaseError("The release file's manifest is unreasonably large; get a fresh copy.")
     text = archive.read(MANIFEST_NAME)
     if archive.comment.decode("ascii", "replace") != _COMMENT + _digest(text):
-        raise ReleaseError(
-            "The release file was altered or damaged after it was written; get a fresh copy."
-        )
+        raise ReleaseError(_ALTERED)
     manifest = _decode(text)
     if set(sizes) != {MANIFEST_NAME, *(f"{name}.npy" for name in manifest.members)}:
         raise ReleaseError(
             "The release file's members do not match its manifest; get a fresh copy."
         )
-    return manifest, {
-        name: _array(archive, name, record) for name, record in manifest.members.items()
-    }
+    members = manifest.members.items()
+    return manifest, {name: _array(archive, name, record) for name, record in members}
 
 
 class _Heading(msgspec.Struct):
@@ -134,6 +121,7 @@ class _Heading(msgspec.Struct):
 
 def _decode(text: bytes) -> Manifest:
     try:
+        # The version first: a newer format may have other fields.
         heading = msgspec.json.decode(text, type=_Heading)
         if heading.format == FORMAT_NAME and heading.version != FORMAT_VERSION:
             raise ReleaseError(
@@ -154,23 +142,20 @@ def _decode(text: bytes) -> Manifest:
 def _array(archive: zipfile.ZipFile, name: str, record: MemberRecord) -> PublishedArray:
     expected = 8 * int(np.prod(record.shape, dtype=object))
     size = archive.getinfo(f"{name}.npy").file_size
-    if (
-        any(length < 0 for length in record.shape)
-        or not expected <= size <= expected + _NPY_HEADER_ROOM
-    ):
+    has_room = expected <= size <= expected + _NPY_HEADER_ROOM
+    if not has_room or any(length < 0 for length in record.shape):
         raise ReleaseError("An array in the release file has the wrong size; get a fresh copy.")
     if expected > _MAX_ARRAY:
         raise ReleaseError("An array in the release file is too large to load.")
+    # Only now is the size known to be what the manifest says.
     content = archive.read(f"{name}.npy")
     if _digest(content) != record.sha256:
-        raise ReleaseError(
-            "The release file was altered or damaged after it was written; get a fresh copy."
-        )
+        raise ReleaseError(_ALTERED)
     return _parse_npy(content, record)
 
 
 def _parse_npy(content: bytes, record: MemberRecord) -> PublishedArray:
-    """Read-only view of a .npy file's numbers; its header is believed only where it repeats the manifest."""
+    # The header is believed only where it repeats the manifest.
     stream = io.BytesIO(content)
     shape, fortran_order, dtype = _npy_header(stream)
     if fortran_order or dtype is None or dtype.str != record.dtype or shape != record.shape:
@@ -182,12 +167,12 @@ def _parse_npy(content: bytes, record: MemberRecord) -> PublishedArray:
 
 
 def _npy_header(stream: io.BytesIO) -> tuple[tuple[int, ...], bool, np.dtype[Any] | None]:
-    """Shape, order and type; no type where the header cannot be read."""
     try:
         if np.lib.format.read_magic(stream) == (1, 0):
             return np.lib.format.read_array_header_1_0(stream)
+    # Whatever Python's own parser says of a text that is no header.
     except (ValueError, SyntaxError, RecursionError, MemoryError, tokenize.TokenError):
-        pass  # whatever Python's own parser says of a text that is no header
+        pass
     return (), True, None
 
 

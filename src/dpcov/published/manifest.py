@@ -1,11 +1,13 @@
-"""The public record inside a release file: what was released, about whom, under which guarantee.
+"""The public record inside a release file: what was released, about whom, under what guarantee.
 
-Contract: a strict, versioned schema; unknown fields, missing fields and wrong types are refused on load.
+Contract: a strict, versioned schema; unknown or missing fields and wrong types are refused on load.
 """
 
 import re
+from dataclasses import fields
 from fractions import Fraction
-from typing import Final, Literal
+from math import inf
+from typing import Any, Final, Literal
 
 import msgspec
 
@@ -17,10 +19,11 @@ from dpcov.published.statistics import Layout, NoiseLaw, Post, PostOptions
 FORMAT_NAME: Final = "dpcov-release"
 FORMAT_VERSION: Final = 1
 
+# No exponents: 1e999999999 as a fraction would fill the memory.
 _EXACT_NUMBER = re.compile(r"[0-9]{1,4000}(/[0-9]{1,4000})?")
-"""No exponents: 1e999999999 as a fraction would fill the memory."""
 
 
+# Fields that nobody knows are refused: they could change what the others mean.
 class _Record(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Base of every part of the manifest."""
 
@@ -101,57 +104,50 @@ class Manifest(_Record, frozen=True, kw_only=True):
     warnings: tuple[str, ...] = ()
 
 
+_PROMISES: dict[str, type[Promise]] = {"pure": PureDP, "zcdp": ZCDP, "approximate": ApproxDP}
+
+
 def promise_record(promise: Promise) -> PromiseRecord:
     """Write a promise down exactly."""
-    if isinstance(promise, PureDP):
-        return PromiseRecord(kind="pure", epsilon=str(promise.epsilon))
-    if isinstance(promise, ZCDP):
-        return PromiseRecord(kind="zcdp", rho=str(promise.rho))
-    return PromiseRecord(kind="approximate", epsilon=str(promise.epsilon), delta=str(promise.delta))
+    kinds: dict[type, Any] = {promise_type: kind for kind, promise_type in _PROMISES.items()}
+    numbers = {name: str(number) for name, number in vars(promise).items()}
+    return PromiseRecord(kind=kinds[type(promise)], **numbers)
 
 
 def read_promise(record: PromiseRecord) -> Promise:
-    """Read a promise back, refusing records whose numbers are missing, malformed or promise nothing."""
+    """Read a promise back; refuse numbers that are missing, malformed or promise nothing."""
+    promise_type = _PROMISES[record.kind]
     try:
-        if record.kind == "pure":
-            return PureDP(epsilon=Fraction(0) if record.epsilon == "0" else _exact(record.epsilon))
-        if record.kind == "zcdp":
-            return ZCDP(rho=_exact(record.rho))
-        return ApproxDP(epsilon=_exact(record.epsilon), delta=_exact(record.delta, below=1))
+        # Only a release that ignores the table has epsilon zero, and it says so as pure.
+        if record.kind == "pure" and record.epsilon == "0":
+            return PureDP(epsilon=Fraction(0))
+        names = [field.name for field in fields(promise_type)]
+        numbers = {name: _exact(getattr(record, name), name) for name in names}
+        return promise_type(**numbers)
     except (ValueError, ZeroDivisionError):
-        raise ReleaseError(
-            "The release file states no readable privacy guarantee; do not use it."
-        ) from None
+        problem = "The release file states no readable privacy guarantee; do not use it."
+        raise ReleaseError(problem) from None
 
 
-def _exact(text: str | None, below: float = float("inf")) -> Fraction:
-    """Read a positive number."""
-    if text is None or not _EXACT_NUMBER.fullmatch(text):
-        raise ValueError
-    number = Fraction(text)
-    if not 0 < number < below:
+def _exact(text: str | None, name: str) -> Fraction:
+    """Read a positive number, a delta below one."""
+    is_exact = text is not None and _EXACT_NUMBER.fullmatch(text)
+    number = Fraction(text or 0) if is_exact else Fraction(0)
+    if not 0 < number < (1 if name == "delta" else inf):
         raise ValueError
     return number
 
 
 def guarantee_record(guarantee: Guarantee) -> GuaranteeRecord:
     """Write a guarantee down exactly."""
-    return GuaranteeRecord(
-        promise=promise_record(guarantee.promise),
-        neighbors=guarantee.neighbors,
-        rows_per_person=guarantee.rows_per_person,
-        numerics=guarantee.numerics,
-    )
+    same = vars(guarantee) | {"promise": promise_record(guarantee.promise)}
+    return GuaranteeRecord(**same)
 
 
 def read_guarantee(record: GuaranteeRecord) -> Guarantee:
     """Read a guarantee back."""
-    return Guarantee(
-        promise=read_promise(record.promise),
-        neighbors=record.neighbors,
-        rows_per_person=record.rows_per_person,
-        numerics=record.numerics,
-    )
+    same = msgspec.structs.asdict(record) | {"promise": read_promise(record.promise)}
+    return Guarantee(**same)
 
 
 def json_schema() -> bytes:

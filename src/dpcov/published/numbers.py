@@ -1,37 +1,36 @@
 """The numbers of a page, computed once from a release.
 
-Contract: reads a release only, deterministically; what cannot be known is None, with a sentence that says
-why.
+Contract: reads a release only, deterministically; what cannot be known is None, with a sentence
+that says why.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpcov.errors import ReleaseError, UsageError
 from dpcov.published.base import BaseRelease
 from dpcov.published.estimate.entry_noise import (
     correlation_noise,
     deviation_noise,
-    inhabited,
     mean_noise,
     noise_of,
+    read_with,
 )
-from dpcov.published.estimate.post import UnitEstimate, centered, unit_estimate
+from dpcov.published.estimate.post import find_post
 from dpcov.published.estimate.spectrum import Spectrum, spectrum
-from dpcov.published.linalg.symmetric import correlation_of
-from dpcov.published.stratum_table import StratumRow, stratum_rows
-
-Array = NDArray[np.float64]
-
-ALL_ROWS = "all rows"
+from dpcov.published.estimate.unit import UnitEstimate, centered, unit_estimate
+from dpcov.published.linalg.symmetric import Array, correlation_of
+from dpcov.published.stratum_table import ALL_ROWS, StratumRow, stratum_rows
 
 
 @dataclass(frozen=True, kw_only=True)
 class Errors:
-    """Frobenius norm of the second moment in encoded units, and expected errors before and after shrinkage."""
+    """Frobenius norm of the second moment, and expected errors before and after shrinkage.
+
+    All are in encoded units.
+    """
 
     size: float
     before: float | None
@@ -40,7 +39,7 @@ class Errors:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Table:
-    """Means and standard deviations in original units, with the noise on them where it is known, shape (d,) each."""
+    """Means and standard deviations in original units, with their noise if known, (d,) each."""
 
     means: Array | None
     mean_noise: Array | None
@@ -81,8 +80,8 @@ class PartNumbers:
 def parts_of(release: BaseRelease) -> Iterator[PartNumbers]:
     """Numbers of all rows, then those of every group."""
     yield part_numbers(0, ALL_ROWS, release)
-    for place, name in enumerate(release.group_names):
-        yield part_numbers(place + 1, name, release.group(name))
+    for place, name in enumerate(release.group_names, start=1):
+        yield part_numbers(place, name, release.group(name))
 
 
 def part_numbers(index: int, name: str, release: BaseRelease) -> PartNumbers:
@@ -92,8 +91,10 @@ def part_numbers(index: int, name: str, release: BaseRelease) -> PartNumbers:
     estimates, problem = None, None
     try:
         estimates = _estimates(release, unit)
+    # Noise can hide what an estimate needs; the page says so and shows the rest.
     except (ReleaseError, UsageError) as error:
         problem = str(error)
+    post = release.statistics.post
     return PartNumbers(
         index=index,
         name=name,
@@ -102,45 +103,40 @@ def part_numbers(index: int, name: str, release: BaseRelease) -> PartNumbers:
         problem=problem,
         strata=strata,
         n_strata_left_out=left_out,
-        errors=_errors(release),
-    )
-
-
-def _errors(release: BaseRelease) -> Errors:
-    return Errors(
-        size=float(np.linalg.norm(release.second_moment())),
-        before=release.expected_error(),
-        after=release.expected_error("shrink") if release.statistics.post == "shrink" else None,
+        errors=Errors(
+            size=float(np.linalg.norm(release.second_moment())),
+            before=release.expected_error(),
+            after=release.expected_error(post) if find_post(post).drops_empty else None,
+        ),
     )
 
 
 def _estimates(release: BaseRelease, unit: UnitEstimate) -> Estimates:
-    """In encoded units first: that is where the law of the noise is known."""
-    columns = [column for column in release.manifest.columns if column.kind != "intercept"]
-    half_ranges = np.array([column.half_range for column in columns])
-    kept = inhabited(unit) if release.statistics.post == "shrink" else unit
+    # In encoded units first: that is where the law of the noise is known.
+    half_ranges = release.half_ranges
+    means, encoded = None, np.zeros(len(half_ranges))
+    kept = read_with(unit, release.statistics.post)
     if release.has_intercept:
-        centers = np.array([column.center for column in columns])
-        encoded = (release.mean() - centers) / half_ranges
-        public = release.manifest.norm_bound**-2.0 if release.manifest.intercept_is_public else None
+        means = release.mean()
+        encoded = (means - release.centers) / half_ranges
         covariance = release.covariance() / np.outer(half_ranges, half_ranges)
-        noisy = centered(kept, public)[1]
+        noisy = centered(kept, release.public_intercept)[2]
     else:
-        encoded = np.zeros(len(columns))
         covariance, noisy = release.second_moment(), kept.matrix * release.manifest.norm_bound**2
     noise, mean_law = noise_of(release, None), noise_of(release)
     variances = np.maximum(np.diagonal(covariance), 0.0)
-    table = Table(
-        means=release.mean() if release.has_intercept else None,
-        mean_noise=None if mean_law is None else mean_noise(encoded, mean_law) * half_ranges,
-        deviations=np.sqrt(variances) * half_ranges,
-        deviation_noise=None
-        if noise is None
-        else deviation_noise(encoded, variances, noise) * half_ranges,
-    )
+    noise_on_deviations = noise_on_correlations = None
+    if noise is not None:
+        noise_on_deviations = deviation_noise(encoded, variances, noise) * half_ranges
+        noise_on_correlations = correlation_noise(encoded, covariance, noise)
     return Estimates(
         correlation=correlation_of(covariance),
-        correlation_noise=None if noise is None else correlation_noise(encoded, covariance, noise),
-        table=table,
+        correlation_noise=noise_on_correlations,
+        table=Table(
+            means=means,
+            mean_noise=None if mean_law is None else mean_noise(encoded, mean_law) * half_ranges,
+            deviations=np.sqrt(variances) * half_ranges,
+            deviation_noise=noise_on_deviations,
+        ),
         spectrum=spectrum(noisy, covariance, noise=noise, means=encoded),
     )

@@ -1,8 +1,4 @@
-"""The release: noisy statistics, their noise law, the guarantee and where it all came from.
-
-Contract: everything here is public.  Estimates are computed when they are read, deterministically, and may be
-recomputed with other choices any day at no privacy cost.
-"""
+"""The release: noisy statistics, their noise law, the guarantee and where it all came from."""
 
 from pathlib import Path
 from typing import Self
@@ -20,15 +16,8 @@ class Release(BaseRelease):
     """A published private second moment matrix.
 
     Made by :func:`dpcov.release` or :func:`dpcov.second_moment`, read back by :func:`dpcov.load`.
-
-    Attributes
-    ----------
-    manifest : Manifest
-        Public record: mechanism, guarantee, columns, noise law, versions.
-    guarantee : Guarantee
-        What is promised to each person in the table.
-    feature_names : tuple of str
-        Names of the encoded features, without the intercept.
+    Its ``manifest`` is the public record: mechanism, guarantee, columns, noise law, versions; its
+    ``guarantee`` what is promised to each person in the table.
     """
 
     def __repr__(self) -> str:
@@ -50,8 +39,8 @@ class Release(BaseRelease):
         """Read a release file, refusing damaged, altered or unknown ones."""
         return cls(*unpack(path))
 
-    def sample(self, n_rows: int, *, seed: int | None = None) -> "pa.Table":
-        """Draw synthetic rows with these means and correlations; see :func:`dpcov.published.synthetic.sample`."""
+    def sample(self, n_rows: int, *, seed: int | None = None) -> pa.Table:
+        """Draw synthetic rows; see :func:`dpcov.published.synthetic.sample`."""
         return sample(self, n_rows, seed=seed)
 
     def summary(self) -> str:

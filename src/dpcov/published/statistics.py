@@ -1,31 +1,28 @@
 """What a mechanism publishes: arrays of noisy numbers and the law of their noise.
 
-Contract: everything in here has already passed through a mechanism, so it may be stored, printed and
-processed without limit.  Knows nothing of rows, moments or randomness.
+Contract: everything in here has already passed through a mechanism, so it may be stored, printed
+and processed without limit.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 Layout = Literal["sscp", "strata", "estimate"]
-"""``sscp``: noisy integer moments with a known noise law.  ``strata``: the same for several strata.  ``estimate``: a
-finished second moment matrix."""
+"""``sscp``: noisy integer moments with a known noise law.  ``strata``: the same for several strata.
+``estimate``: a finished second moment matrix."""
 
 Post = Literal["none", "psd", "clip", "projection", "shrink", "threshold"]
-"""Post-processing of a symmetric estimate.  ``none``: unbiased, perhaps indefinite.  ``psd``: negative
-eigenvalues set to zero.  ``clip``: eigenvalues clipped to [0, trace bound].  ``projection``: nearest matrix in
-{positive semidefinite, trace <= private trace}.  ``threshold``: small off-diagonal entries set to zero, then
-``psd``."""
+"""Name of a post-processing: a row of :data:`dpcov.published.estimate.post.POSTS`."""
 
 ThresholdRule = Literal["best", "hard", "soft"]
-"""``hard``: keep or kill an entry.  ``soft``: move it toward zero.  ``best``: what has the lower estimated risk."""
+"""``hard``: keep or kill an entry.  ``soft``: move it toward zero.  ``best``: by estimated risk."""
 
 TraceBound = Literal["noisy", "public"]
-"""Bound on the trace in a projection: the noisy trace if it is smaller, or the public bound alone."""
+"""Bound of a projection: the noisy trace if it is smaller, or the public bound alone."""
 
 PublishedArray = NDArray[np.int64] | NDArray[np.float64]
 
@@ -34,16 +31,9 @@ PublishedArray = NDArray[np.int64] | NDArray[np.float64]
 class NoiseLaw:
     """Law of the noise on the sscp, in lattice units (exact decimal strings of integers).
 
-    Parameters
-    ----------
-    family : str
-        Name of the law, as in docs/noise.md.
-    diagonal_variance, off_diagonal_variance : str
-        Variance of the noise on diagonal and off-diagonal entries.
-    trace_variance, row_count_variance : str or None
-        Variance on the separately released trace and row count (row count: in rows squared), None if absent.
-    scale : str or None
-        Scale s of noise W with density proportional to exp(-||W||_*/s), a decimal number; None for other laws.
+    ``family`` is its name, as in docs/noise.md; variances are those of entries, and of the
+    separately released trace and row count where they are.  ``scale`` is the scale s of noise W
+    with density proportional to exp(-||W||_*/s), a decimal number.
     """
 
     family: str
@@ -56,17 +46,10 @@ class NoiseLaw:
 
 @dataclass(frozen=True, kw_only=True)
 class PostOptions:
-    """Choices within a post-processing.
+    """Choices within a post-processing: ``trace`` for ``projection``, the others for ``threshold``.
 
-    Parameters
-    ----------
-    trace : TraceBound
-        For ``projection``.
-    rule : ThresholdRule
-        For ``threshold``.
-    gamma : float or None
-        For ``threshold``: use the threshold gamma sqrt(log d / n) + 4 sqrt(log d) noise_std; None chooses the one
-        with the lowest estimated risk.
+    With ``gamma`` the threshold is gamma sqrt(log d / n) + 4 sqrt(log d) noise_std; without, the
+    one of lowest estimated risk.
     """
 
     trace: TraceBound = "noisy"
@@ -80,35 +63,34 @@ class NoisyStatistics:
 
     Parameters
     ----------
-    layout : {"sscp", "estimate"}
-        How to read ``arrays``.
+    layout : {"sscp", "strata", "estimate"}
     arrays : mapping of str to ndarray
-        ``sscp`` layout: ``sscp`` (d, d) int64, and ``trace`` and ``row_count`` (1,) int64 where released.
-        ``strata`` layout: ``sscp`` (m, d, d) int64, one for every group of shells that was drawn, each in units of
-        its largest shell's squared radius, float64 where the noise is continuous; ``first_shell`` and ``last_shell``
-        (m,) int64; ``outermost_shell`` (m,) int64, where released: rows of the shells from it to the one before
-        ``first_shell`` are in the matrix too, shortened; ``trace`` (shells,) int64, each in units of its own shell's;
-        ``joint_trace`` (1,) int64, the sum of the traces of the m matrices in their units, with the noise of a diagonal
-        entry, where released; ``row_count`` as above.
-        With public groups: ``group`` (m,) int64, ``trace`` (groups * shells,) and ``row_count`` (groups,).
-        ``estimate`` layout: ``second_moment`` (d, d) float64, rows in the unit ball.
+        ``sscp``: ``sscp`` (d, d) int64, and ``trace`` and ``row_count`` (1,) int64 where released.
+        ``strata``: ``sscp`` (m, d, d), one for every group of shells that was drawn, each in units
+        of its largest shell's squared radius: int64, or float64 where the noise is continuous;
+        ``first_shell`` and ``last_shell`` (m,) int64; ``outermost_shell`` (m,) int64, where rows of
+        shells before ``first_shell`` are in the matrix too, shortened; ``trace`` (shells,) int64,
+        each in units of its own shell's; ``joint_trace`` (1,) int64, the sum of the traces of the m
+        matrices in their units, with the noise of a diagonal entry, where released; ``row_count``.
+        With public groups: ``group`` (m,), ``trace`` (groups * shells,), ``row_count`` (groups,).
+        ``estimate``: ``second_moment`` (d, d) float64, rows in the unit ball.
     lattice_bits : int
         A unit row has integer squared norm ``4**lattice_bits``.
     dropped_bits : int
         Low bits removed from ``sscp`` after the noise was added.
     radius : float
-        Norm to which rows were clipped, as a fraction of the norm bound; the unit of the lattice.
+        Norm to which rows were clipped, over the norm bound; the unit of the lattice.
     post : Post
-        Post-processing that the mechanism is meant to be read with, unless the reader says otherwise.
+        What the mechanism is meant to be read with, unless the reader says otherwise.
     noise : NoiseLaw or None
-        Law of the noise; None for the ``estimate`` layout, unless noise was added to the sscp and the sum is published
-        as it is.
+        None for the ``estimate`` layout, unless noise was added to the sscp and the sum is
+        published as it is.
     n_groups : int
         Number of public groups that the rows were divided into.
     notes : tuple of str
         What the mechanism found out privately and chose, in words.
     post_options : PostOptions
-        Choices within post-processing, made by the custodian.
+        Made by the custodian.
     """
 
     layout: Layout
@@ -118,6 +100,6 @@ class NoisyStatistics:
     radius: float = 1.0
     post: Post = "psd"
     noise: NoiseLaw | None = None
-    notes: tuple[str, ...] = field(default=())
+    notes: tuple[str, ...] = ()
     n_groups: int = 1
     post_options: PostOptions = PostOptions()

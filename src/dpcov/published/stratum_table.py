@@ -1,7 +1,7 @@
 """Noise against signal, stratum by stratum.
 
-Contract: reads a release only.  Signal sizes are unbiased in the square, and zero where the noise hides
-everything.
+Contract: reads a release only.  Signal sizes are unbiased in the square, and zero where the noise
+hides everything.
 """
 
 from dataclasses import dataclass
@@ -12,16 +12,17 @@ import numpy as np
 from dpcov.published.base import BaseRelease
 from dpcov.published.estimate import nuclear_law as ullman
 from dpcov.published.estimate.entry_noise import DEVIATIONS, seems_inhabited
-from dpcov.published.estimate.post import Part, UnitEstimate
+from dpcov.published.estimate.unit import Part, UnitEstimate
 
+ALL_ROWS = "all rows"
 SHOWN = 12
+# Strata that are shown even if their trace is noise.
 NOISIEST_SHOWN = 3
-"""Strata that are shown even if their trace is noise."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class StratumRow:
-    """One published matrix: which rows it is made of, and its Frobenius norm without and of the noise.
+    """One published matrix: which rows it is made of, and Frobenius norms of signal and noise.
 
     ``clear`` says whether its trace tells that there are rows in it.
     """
@@ -35,39 +36,34 @@ class StratumRow:
 
 def stratum_rows(release: BaseRelease, unit: UnitEstimate) -> tuple[tuple[StratumRow, ...], int]:
     """Return the strata worth showing, the noisiest first, and how many are left out."""
-    bound = release.manifest.norm_bound**2
-    parts = unit.parts or _whole(unit)
-    labels = _labels(release, len(parts))
-    order = sorted(range(len(parts)), key=lambda index: -parts[index].diagonal_variance)
-    rows = [_row(parts[index], labels[index], bound) for index in order]
-    shown = [row for place, row in enumerate(rows) if row.clear or place < NOISIEST_SHOWN][:SHOWN]
+    bound, parts, off_diagonal = (
+        release.manifest.norm_bound**2,
+        unit.parts,
+        unit.off_diagonal_variance,
+    )
+    if not parts and unit.noise_variance is not None and off_diagonal is not None:
+        # One matrix whose noise is known but not isotropic.
+        whole = Part(matrix=unit.matrix, diagonal_variance=2 * off_diagonal)
+        parts = (whole,) if np.any(unit.matrix) else ()
+    rows = [_row(part, _label(release, place), bound) for place, part in enumerate(parts)]
+    noisiest = sorted(range(len(parts)), key=lambda place: -parts[place].diagonal_variance)
+    shown = [
+        rows[place]
+        for rank, place in enumerate(noisiest)
+        if rows[place].clear or rank < NOISIEST_SHOWN
+    ][:SHOWN]
     return tuple(shown), len(rows) - len(shown)
 
 
-def _whole(unit: UnitEstimate) -> tuple[Part, ...]:
-    """The matrix as one part where its noise is known but not isotropic."""
-    if unit.noise_variance is None or unit.off_diagonal_variance is None or not np.any(unit.matrix):
-        return ()
-    part = Part(
-        matrix=unit.matrix,
-        diagonal_variance=2 * unit.off_diagonal_variance,
-        trace=None,
-        trace_variance=None,
-    )
-    return (part,)
-
-
 def _row(part: Part, label: str, bound: float) -> StratumRow:
-    d = len(part.matrix)
-    if part.nuclear_scale is None:
-        noise = sqrt(part.diagonal_variance * d * (d + 1) / 2)
-        edge = sqrt(2 * d * part.diagonal_variance)
-    else:
-        noise = part.nuclear_scale * sqrt(ullman.mean_square(d))
-        edge = part.nuclear_scale * ullman.edge(d)
-    level = edge + DEVIATIONS * sqrt(part.diagonal_variance)
+    d, variance, scale = len(part.matrix), part.diagonal_variance, part.nuclear_scale
+    noise, edge = sqrt(variance * d * (d + 1) / 2), sqrt(2 * d * variance)
+    if scale is not None:
+        noise, edge = scale * sqrt(ullman.mean_square(d)), scale * ullman.edge(d)
+    level = edge + DEVIATIONS * sqrt(variance)
     return StratumRow(
         label=label,
+        # The noise adds its own energy to the square; less than none is zero.
         signal=sqrt(max(0.0, float(np.sum(part.matrix**2)) - noise**2)) * bound,
         noise=noise * bound,
         n_above=int(np.sum(np.linalg.eigvalsh(part.matrix) > level)),
@@ -75,31 +71,19 @@ def _row(part: Part, label: str, bound: float) -> StratumRow:
     )
 
 
-def _labels(release: BaseRelease, count: int) -> list[str]:
-    """Which rows a matrix is made of: their length, and their group where the release has groups."""
+def _label(release: BaseRelease, place: int) -> str:
     arrays = release.statistics.arrays
     if "first_shell" not in arrays:
-        return ["all rows"] * count
-    shells = release.statistics.arrays["trace"].size // release.statistics.n_groups
-    radius, labels = release.manifest.norm_bound * release.statistics.radius, []
-    for place, (first, last) in enumerate(
-        zip(arrays["first_shell"], arrays["last_shell"], strict=True)
-    ):
-        upper = radius * 2.0 ** -int(first)
-        innermost = int(last) == shells - 1
-        length = f"length {upper * _inner(first, last):.3g} to {upper:.3g}"
-        if innermost:
-            length = f"length up to {upper:.3g}" if first else "all rows"
-        if "outermost_shell" in arrays and arrays["outermost_shell"][place] < first:
-            length += f", and up to {radius * 2.0 ** -int(arrays['outermost_shell'][place]):.3g} shortened to it"
-        group = (
-            f"{release.group_names[int(arrays['group'][place])]}, "
-            if "group" in arrays and release.group_names
-            else ""
-        )
-        labels.append(group + length)
-    return labels
-
-
-def _inner(first: int, last: int) -> float:
-    return float(2.0 ** (int(first) - int(last) - 1))
+        return ALL_ROWS
+    first, last = int(arrays["first_shell"][place]), int(arrays["last_shell"][place])
+    radius = release.manifest.norm_bound * release.statistics.radius
+    upper, lower = radius * 2.0**-first, radius * 2.0 ** (-last - 1)
+    label = f"length {lower:.3g} to {upper:.3g}"
+    if last == arrays["trace"].size // release.statistics.n_groups - 1:
+        label = f"length up to {upper:.3g}" if first else ALL_ROWS
+    outermost = int(arrays["outermost_shell"][place]) if "outermost_shell" in arrays else first
+    if outermost < first:
+        label += f", and up to {radius * 2.0**-outermost:.3g} shortened to it"
+    if "group" in arrays and release.group_names:
+        label = f"{release.group_names[int(arrays['group'][place])]}, {label}"
+    return label

@@ -1,17 +1,17 @@
 """What a release says about itself, in words that a data-protection officer can check.
 
-Contract: reads a release only, and claims no more than its guarantee.  Knows nothing of rows or randomness.
+Contract: reads a release only, and claims no more than its guarantee.
 """
 
 from collections.abc import Sequence
 from fractions import Fraction
-from math import exp
 from textwrap import fill
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from dpcov.errors import ReleaseError
+from dpcov.privacy.convert import zcdp_epsilon
 from dpcov.privacy.guarantee import (
     ApproxDP,
     Guarantee,
@@ -20,12 +20,17 @@ from dpcov.privacy.guarantee import (
     costs_nothing,
     format_number,
 )
+from dpcov.privacy.meaning import exponential
+from dpcov.published.words import own_rows, short_number
 
 if TYPE_CHECKING:
     from dpcov.published.base import BaseRelease
 
 _SHOWN_FEATURES = 12
+_SHOWN_NAMES = 6
 _NAME_WIDTH = 34
+_LABEL_WIDTH = 13
+_WIDTH = 104
 
 _NUMERICS = {
     "exact": "exact: the proof covers the computer's arithmetic",
@@ -35,47 +40,54 @@ _NUMERICS = {
 
 def summarize(release: "BaseRelease") -> str:
     """Plain-text account of a release, about one screen."""
-    parts = (_title, _warnings, _what, _guarantee, _noise, _estimates, _provenance)
+    parts = (_title, _what, _guarantee, _noise, _estimates, _provenance)
     told = "\n\n".join(text for text in (part(release) for part in parts) if text) + "\n"
     # Names come from a file that anybody may have written: no control codes reach the terminal.
     return "".join(letter if letter.isprintable() or letter == "\n" else "?" for letter in told)
 
 
+def _table(*rows: tuple[str, str]) -> str:
+    indent = " " * _LABEL_WIDTH
+    return "\n".join(
+        fill(
+            f"{label:<{_LABEL_WIDTH}}{text}",
+            _WIDTH,
+            subsequent_indent=indent,
+            break_on_hyphens=False,
+        )
+        for label, text in rows
+    )
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= _NAME_WIDTH else name[: _NAME_WIDTH - 1] + "…"
+
+
 def _title(release: "BaseRelease") -> str:
     title = release.manifest.title or "untitled table"
-    return f"Private covariance release: {title}\nFingerprint  {release.fingerprint}"
-
-
-def _warnings(release: "BaseRelease") -> str:
-    return "\n".join(f"WARNING      {warning}" for warning in release.manifest.warnings)
+    head = f"Private covariance release: {title}\nFingerprint  {release.fingerprint}"
+    warnings = [f"WARNING      {warning}" for warning in release.manifest.warnings]
+    return "\n\n".join([head, "\n".join(warnings)] if warnings else [head])
 
 
 def _what(release: "BaseRelease") -> str:
     kind = "means and covariance" if release.has_intercept else "second moments (not centered)"
     count = len(release.feature_names)
-    groups = (
-        [("Groups", f"the same for each of {_first(release.group_names)}")]
-        if release.group_names
-        else []
-    )
+    features = f"{count} feature{'s' if count != 1 else ''}"
+    groups = f"the same for each of {_first(release.group_names)}"
+    bound = f"{release.manifest.norm_bound:.6g}, the public bound on the length of an encoded row"
     return _table(
-        (
-            "Published",
-            f"{kind} of {count} feature{'s' if count != 1 else ''}, with noise; no row and no single value",
-        ),
+        ("Published", f"{kind} of {features}, with noise; no row and no single value"),
         ("Features", _first(release.feature_names)),
-        *groups,
+        *([("Groups", groups)] if release.group_names else []),
         ("Rows", _rows(release)),
-        (
-            "Norm bound",
-            f"{release.manifest.norm_bound:.6g}, the public bound on the length of an encoded row",
-        ),
+        ("Norm bound", bound),
     )
 
 
 def _first(names: Sequence[str]) -> str:
-    more = f", and {len(names) - 6} more" if len(names) > 6 else ""
-    return ", ".join(map(_short, names[:6])) + more
+    more = f", and {len(names) - _SHOWN_NAMES} more" if len(names) > _SHOWN_NAMES else ""
+    return ", ".join(map(_short, names[:_SHOWN_NAMES])) + more
 
 
 def _rows(release: "BaseRelease") -> str:
@@ -88,23 +100,18 @@ def _rows(release: "BaseRelease") -> str:
 
 def _guarantee(release: "BaseRelease") -> str:
     guarantee = release.guarantee
-    facts = _table(
+    return _table(
         ("Guarantee", f"{guarantee.promise}, {guarantee.neighbors} neighbors"),
         ("Protects", _protected(guarantee)),
         ("Numerics", _NUMERICS[guarantee.numerics]),
         ("Mechanism", release.manifest.mechanism.name),
+        ("In words", _in_words(guarantee.promise)),
     )
-    return f"{facts}\n{_in_words(guarantee.promise)}"
 
 
 def _protected(guarantee: Guarantee) -> str:
-    """Whose data may change, and how."""
-    rows = guarantee.rows_per_person
-    said = (
-        "what one person's row says"
-        if rows == 1
-        else f"what the rows of one person (at most {rows}) say"
-    )
+    say = "says" if guarantee.rows_per_person == 1 else "say"
+    said = f"what one person's {own_rows(guarantee)} {say}"
     if guarantee.neighbors == "replace-one":
         return f"{said}; not how many rows there are"
     return f"{said}, and whether the person is in the table at all"
@@ -113,49 +120,36 @@ def _protected(guarantee: Guarantee) -> str:
 def _in_words(promise: Promise) -> str:
     """What the numbers mean for one person."""
     if costs_nothing(promise):
-        return f"{'In words':<13}nothing in this release depends on the table."
-    if isinstance(promise, PureDP):
-        return _at_most(promise.epsilon) + "."
-    if isinstance(promise, ApproxDP):
-        extra = f"up to an additional probability of {format_number(promise.delta)}"
-        return f"{_at_most(promise.epsilon)},\n{_LABEL}{extra}."
-    from dpcov.privacy.convert import zcdp_epsilon
-
-    points = []
-    for delta in (Fraction(1, 10**6), Fraction(1, 10**9)):
-        epsilon = zcdp_epsilon(promise.rho, delta)
-        points.append(f"({_round_up(epsilon)}, {format_number(delta)})-DP")
-    return (
-        f"{'In words':<13}this implies {' and '.join(points)}, and all points between on its curve."
-    )
-
-
-def _at_most(epsilon: Fraction) -> str:
-    factor = _round_up(Fraction(exp(epsilon))) if epsilon < 20 else f"e^{_round_up(epsilon)}"
-    return f"{'In words':<13}changing what is protected makes no outcome more than {factor} times as likely"
-
-
-def _round_up(value: Fraction) -> str:
-    """Three digits, never less than the value."""
-    from decimal import ROUND_CEILING, Context, Decimal
-
-    exact = Context(prec=40, rounding=ROUND_CEILING).divide(
-        Decimal(value.numerator), Decimal(value.denominator)
-    )
-    return f"{Context(prec=3, rounding=ROUND_CEILING).plus(exact).normalize():f}"
+        return "nothing in this release depends on the table."
+    if isinstance(promise, PureDP | ApproxDP):
+        epsilon = promise.epsilon
+        factor = short_number(exponential(epsilon) if epsilon < 20 else epsilon)
+        more = f"more than {factor if epsilon < 20 else f'e^{factor}'} times as likely"
+        extra = ""
+        if isinstance(promise, ApproxDP):
+            extra = f", up to an additional probability of {format_number(promise.delta)}"
+        return f"changing what is protected makes no outcome {more}{extra}."
+    points = [
+        f"({short_number(zcdp_epsilon(promise.rho, delta))}, {format_number(delta)})-DP"
+        for delta in (Fraction(1, 10**6), Fraction(1, 10**9))
+    ]
+    return f"this implies {' and '.join(points)}, and all points between on its curve."
 
 
 def expected_error(release: "BaseRelease") -> str | None:
-    """How far the second moments are from the truth, as the release is read by default; None where it is not known."""
-    error = release.expected_error(
-        "shrink" if release.manifest.statistics.post == "shrink" else "none"
-    )
+    """How far the second moments are from the truth, as read by default; None if not known."""
+    error = release.expected_error(release.statistics.post)
+    if error is None:
+        error = release.expected_error()
     if error is None:
         return None
     size = float(np.linalg.norm(release.second_moment()))
     if size > 0:
         return f"about {error:.3g} (Frobenius norm) in a second moment matrix of size {size:.3g}"
-    return f"everything drowned in noise: the estimate is zero, the truth at most {error:.3g} (Frobenius norm)"
+    return (
+        "everything drowned in noise: the estimate is zero, the truth at most "
+        f"{error:.3g} (Frobenius norm)"
+    )
 
 
 def _noise(release: "BaseRelease") -> str:
@@ -169,7 +163,7 @@ def _noise(release: "BaseRelease") -> str:
 
 
 def _estimates(release: "BaseRelease") -> str:
-    """Means and standard deviations of the first features, or why there are none."""
+    # Too much noise is said instead of a table.
     if not release.has_intercept:
         return ""
     try:
@@ -187,25 +181,14 @@ def _estimates(release: "BaseRelease") -> str:
 
 def _provenance(release: "BaseRelease") -> str:
     manifest = release.manifest
-    spent = "no ledger was used: somebody must keep account of what else was released about these people"
-    if costs_nothing(release.guarantee.promise):
-        spent = "nobody: this release costs nothing"
     if manifest.spent is not None:
         spent = f"entry {manifest.spent.entry} of dataset {manifest.spent.dataset}"
+    elif costs_nothing(release.guarantee.promise):
+        spent = "nobody: this release costs nothing"
+    else:
+        spent = (
+            "no ledger was used: somebody must keep account of what else was released about these "
+            "people"
+        )
     software = ", ".join(f"{name} {number}" for name, number in manifest.software.items())
     return _table(("Charged to", spent), ("Created", manifest.created), ("Made with", software))
-
-
-_LABEL = " " * 13
-_WIDTH = 104
-
-
-def _table(*rows: tuple[str, str]) -> str:
-    return "\n".join(
-        fill(f"{label:<13}{text}", _WIDTH, subsequent_indent=_LABEL, break_on_hyphens=False)
-        for label, text in rows
-    )
-
-
-def _short(name: str) -> str:
-    return name if len(name) <= _NAME_WIDTH else name[: _NAME_WIDTH - 1] + "…"

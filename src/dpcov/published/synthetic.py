@@ -1,12 +1,8 @@
 """Synthetic rows that have a release's means and correlations, for software that wants rows.
 
-Contract: reads a release only and costs no privacy; every value lies within its public bounds or categories.
-The rows describe nobody: beyond means, variances and correlations they are made up.
-
-A Gaussian copula: latent normal numbers become a beta law with the wanted mean and variance (numbers), a threshold
-(booleans, indicators of missing values), or the first threshold that is passed (categories).  A map from latent to
-seen values bends correlations, so the latent ones are adjusted until the seen ones are as wanted (NORTA, Cario and
-Nelson 1997; here all pairs at once, on one fixed sample of latent numbers).
+Contract: reads a release only and costs no privacy; every value lies within its public bounds or
+categories.  The rows describe nobody: beyond means, variances and correlations they are made up.
+A Gaussian copula, adjusted until correlations are as wanted (docs/synthetic.md).
 """
 
 from collections.abc import Iterator
@@ -19,17 +15,19 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from scipy import special, stats
 
-from dpcov.errors import UsageError
+from dpcov.privacy.options import Count, plain
 from dpcov.published.base import BaseRelease, on_one_thread
 from dpcov.published.columns import EncodedColumn
-from dpcov.published.linalg.symmetric import compose, correlation_of, eigh
+from dpcov.published.linalg.project import clip_eigenvalues
+from dpcov.published.linalg.symmetric import Array, compose, correlation_of, eigh
 
-Array = NDArray[np.float64]
-
+# Latent numbers on which correlations are adjusted: as many rows as this makes, within limits.
 _TRIAL_VALUES = 4_000_000
 _TRIAL_ROWS = (2_000, 20_000)
 _ROUNDS = 12
+# Probabilities at which quantiles are tabulated.
 _GRID = np.linspace(0.0, 1.0, 1025)
+# Keeps means and shares off the ends, where a beta law has no variance.
 _CLEAR_OF_ENDS = 1e-6
 
 
@@ -64,20 +62,18 @@ def sample(release: BaseRelease, n_rows: int, *, seed: int | None = None) -> pa.
     release : BaseRelease
         With an intercept, so that means are known.
     n_rows : int
-        How many rows to draw.
     seed : int, optional
         For the same rows again; the release is public, so nothing depends on it.
 
     Returns
     -------
     pyarrow.Table
-        One column for every column of the schema: numbers, booleans, or categories as text (null for none of the
-        listed, and for missing values).  ``.to_pandas()`` gives a data frame.
+        One column for every column of the schema: numbers, booleans, or categories as text (null
+        for none of the listed, and for missing values).
     """
-    if isinstance(n_rows, bool) or not isinstance(n_rows, int | np.integer) or n_rows < 1:
-        raise UsageError("The number of rows must be a whole number, 1 or more.")
+    n_rows = plain("n_rows", n_rows, Count)
     copula = Copula(release, np.random.default_rng(seed))
-    encoded = copula.draw(int(n_rows))
+    encoded = copula.draw(n_rows)
     return pa.table(
         {variable.name: _decode(variable, copula.columns, encoded) for variable in copula.variables}
     )
@@ -87,47 +83,35 @@ def sample(release: BaseRelease, n_rows: int, *, seed: int | None = None) -> pa.
 def fidelity(
     release: BaseRelease, n_rows: int = 20_000, *, seed: int | None = None
 ) -> tuple[FidelityRow, ...]:
-    """Compare means, standard deviations and correlations of fresh synthetic rows with the release's."""
+    """Compare means, deviations and correlations of fresh synthetic rows with the release's."""
     copula = Copula(release, np.random.default_rng(seed))
     encoded = copula.draw(n_rows)
     rows = encoded * copula.scales + copula.centers
     gaps = np.abs(_sample_correlation(encoded) - copula.wanted) * copula.is_free
     stds = np.sqrt(np.maximum(np.diagonal(release.covariance()), 0.0))
-    return tuple(
-        FidelityRow(
-            feature=column.name,
-            mean=float(copula.mean[place]),
-            mean_of_rows=float(rows[:, place].mean()),
-            std=float(stds[place]),
-            std_of_rows=float(rows[:, place].std()),
-            worst_correlation_error=float(gaps[place].max()),
-        )
-        for place, column in enumerate(copula.columns)
-    )
+    found = np.array([copula.mean, rows.mean(axis=0), stds, rows.std(axis=0), gaps.max(axis=1)]).T
+    pairs = zip(release.feature_names, found.tolist(), strict=True)
+    return tuple(FidelityRow(name, *numbers) for name, numbers in pairs)
 
 
 class Copula:
     """Latent correlations and marginal laws that together give a release's moments."""
 
     def __init__(self, release: BaseRelease, rng: np.random.Generator) -> None:
-        self.columns = tuple(
-            column for column in release.manifest.columns if column.kind != "intercept"
-        )
+        self.columns, self.mean = release.features, release.mean()
         self.variables = tuple(_variables(self.columns))
-        self.scales = np.array([column.half_range for column in self.columns])
-        self.centers = np.array([column.center for column in self.columns])
-        self.mean = release.mean()
-        covariance = release.covariance()
+        self.scales, self.centers = release.half_ranges, release.centers
+        covariance = release.covariance() / np.outer(self.scales, self.scales)
         self._unit_mean = (self.mean - self.centers) / self.scales
-        self._unit_variance = np.maximum(np.diagonal(covariance), 0.0) / self.scales**2
+        self._unit_variance = np.maximum(np.diagonal(covariance), 0.0)
         self._without_missing()
-        self.wanted = correlation_of(covariance / np.outer(self.scales, self.scales), undefined=0.0)
+        self.wanted = correlation_of(covariance, undefined=0.0)
         self.is_free = self._free_pairs()
         self._rng = rng
         self._latent = self._adjusted()
 
     def _without_missing(self) -> None:
-        """Moments of the values that are present: a missing one was encoded as 0."""
+        # A missing value was encoded as 0, so moments of the present ones are larger.
         for variable in self.variables:
             if variable.missing is not None:
                 places = np.array(variable.places)
@@ -138,12 +122,11 @@ class Copula:
 
     def draw(self, n_rows: int) -> Array:
         """Encoded rows, (n, d), before scaling to units."""
-        return self._seen(
-            self._rng.standard_normal((n_rows, len(self.columns))) @ _root(self._latent)
-        )
+        normal = self._rng.standard_normal((n_rows, len(self.columns)))
+        return self._seen(normal @ _root(self._latent))
 
     def _free_pairs(self) -> NDArray[np.bool_]:
-        """Pairs whose correlation the latent one decides: not within a column, not with a constant."""
+        # Not within a column of the table, not with a constant.
         free = np.ones_like(self.wanted, dtype=bool)
         for variable in self.variables:
             free[np.ix_(variable.places, variable.places)] = False
@@ -152,14 +135,14 @@ class Copula:
         return free
 
     def _adjusted(self) -> Array:
-        """Latent correlations under which the seen ones are the wanted ones, as nearly as any are."""
+        # A map from latent to seen values bends correlations, so the latent ones are adjusted (NORTA).
         d = len(self.columns)
         trials = int(np.clip(_TRIAL_VALUES // d, *_TRIAL_ROWS))
         normal = self._rng.standard_normal((trials, d))
         latent = best = np.where(self.is_free, self.wanted, np.eye(d))
         smallest = np.inf
         for _ in range(_ROUNDS):
-            latent = correlation_of(_positive(latent), undefined=0.0)
+            latent = correlation_of(clip_eigenvalues(latent, 1e-9), undefined=0.0)
             seen = _sample_correlation(self._seen(normal @ _root(latent)))
             gap = np.where(self.is_free, self.wanted - seen, 0.0)
             if (size := float(np.linalg.norm(gap))) < smallest:
@@ -168,7 +151,7 @@ class Copula:
         return best
 
     def _seen(self, latent: Array) -> Array:
-        """Map latent normal numbers to encoded values, column of the table by column of the table."""
+        """Map latent normal numbers to encoded values, one column of the table at a time."""
         seen = np.zeros_like(latent)
         for variable in self.variables:
             if variable.kind == "numeric":
@@ -183,7 +166,7 @@ class Copula:
         return seen
 
     def _numbers(self, place: int, latent: Array) -> Array:
-        """Quantiles of the beta law on [-1, 1] with the wanted mean and variance."""
+        # Quantiles of the beta law on [-1, 1] with the wanted moments: within the bounds.
         mean, variance = (self._unit_mean[place] + 1) / 2, self._unit_variance[place] / 4
         mean = float(np.clip(mean, _CLEAR_OF_ENDS, 1 - _CLEAR_OF_ENDS))
         widest = mean * (1 - mean)
@@ -195,15 +178,12 @@ class Copula:
         return numbers
 
     def _choices(self, places: tuple[int, ...], latent: Array, seen: Array) -> None:
-        """Give each row the first category whose threshold its latent number passes; some rows get none."""
+        # Each row gets the first category whose threshold it passes, some rows none.
         open_rows = np.arange(len(latent))
         left = 1.0
         for place in places:
-            share = float(
-                np.clip(
-                    self._unit_mean[place] * self.scales[place] + self.centers[place], 0.0, left
-                )
-            )
+            wanted = self._unit_mean[place] * self.scales[place] + self.centers[place]
+            share = float(np.clip(wanted, 0.0, left))
             taken = round(len(open_rows) * share / left) if left > 0 else 0
             order = np.argsort(latent[open_rows, place])
             split = len(open_rows) - taken
@@ -219,40 +199,29 @@ def _variables(columns: tuple[EncodedColumn, ...]) -> Iterator[Variable]:
         places = tuple(members)
         missing = next((place for place in places if columns[place].kind == "missing"), None)
         values = tuple(place for place in places if place != missing)
-        yield Variable(name=name, kind=columns[places[0]].kind, places=values, missing=missing)
+        yield Variable(name, columns[places[0]].kind, values, missing)
 
 
 def _decode(variable: Variable, columns: tuple[EncodedColumn, ...], encoded: Array) -> pa.Array:
-    """Values of one column of the table."""
     first = columns[variable.places[0]]
     hidden = None if variable.missing is None else encoded[:, variable.missing] > 0
     if variable.kind == "category":
         labels = [columns[place].name.removeprefix(f"{first.source}=") for place in variable.places]
-        values: Any = np.array([*labels, None], dtype=object)[_chosen(encoded[:, variable.places])]
-        return pa.array(values, type=pa.string(), mask=hidden)
+        block = encoded[:, variable.places]
+        # The number of categories stands for none of them.
+        chosen = np.where(block.any(axis=1), block.argmax(axis=1), block.shape[1])
+        texts: Any = np.array([*labels, None], dtype=object)[chosen]
+        return pa.array(texts, type=pa.string(), mask=hidden)
     values = first.center + first.half_range * encoded[:, variable.places[0]]
     if variable.kind == "boolean":
         return pa.array(values > first.center, mask=hidden)
-    return pa.array(
-        np.clip(values, first.center - first.half_range, first.center + first.half_range),
-        mask=hidden,
-    )
-
-
-def _chosen(block: Array) -> NDArray[np.intp]:
-    """Index of the category of every row; the number of categories where there is none."""
-    chosen: NDArray[np.intp] = np.where(block.any(axis=1), block.argmax(axis=1), block.shape[1])
-    return chosen
+    lower, upper = first.center - first.half_range, first.center + first.half_range
+    return pa.array(np.clip(values, lower, upper), mask=hidden)
 
 
 def _sample_correlation(rows: Array) -> Array:
-    """Correlations of rows; constants are correlated with nothing."""
+    # Constants are correlated with nothing.
     return correlation_of(np.atleast_2d(np.cov(rows, rowvar=False)), undefined=0.0)
-
-
-def _positive(matrix: Array) -> Array:
-    values, vectors = eigh(matrix)
-    return compose(np.maximum(values, 1e-9), vectors)
 
 
 def _root(correlation: Array) -> Array:

@@ -17,7 +17,7 @@ from dpcov.privacy.guarantee import (
     format_number,
 )
 from dpcov.privacy.meaning import detection, exponential, rounded_up
-from dpcov.published.statistics import Post
+from dpcov.published.estimate.post import POSTS
 
 if TYPE_CHECKING:
     from dpcov.published.base import BaseRelease
@@ -26,34 +26,31 @@ FALSE_ALARMS = Fraction(5, 100)
 DELTAS = tuple(Fraction(1, 10**power) for power in (5, 6, 9, 12))
 PEOPLE = (2, 5)
 
-POST_WORDS: dict[Post, str] = {
-    "none": "none: the noisy matrix itself, unbiased, perhaps not positive semidefinite",
-    "psd": "negative eigenvalues were set to zero",
-    "clip": "eigenvalues were clipped to what the public bounds allow",
-    "projection": "the nearest positive semidefinite matrix within the private trace was taken",
-    "shrink": "optimal shrinkage: directions that the noise dominates were pulled toward zero",
-    "threshold": "small covariances were set to zero, then negative eigenvalues",
-}
-
 NUMERICS_WORDS = {
     "exact": "The proof covers the computer’s arithmetic.",
-    "idealized": "The proof assumes real-number arithmetic; the last bits of the numbers are not covered.",
+    "idealized": "The proof assumes real-number arithmetic; the last bits of the numbers are not "
+    "covered.",
 }
+
+
+def own_rows(guarantee: Guarantee) -> str:
+    """What is one person's: ``row``, or ``rows (at most k)``."""
+    k = guarantee.rows_per_person
+    return "row" if k == 1 else f"rows (at most {k})"
 
 
 def change_in_words(guarantee: Guarantee) -> str:
     """Say what may change without the file changing much."""
-    own = "row" if guarantee.rows_per_person == 1 else f"rows (at most {guarantee.rows_per_person})"
+    own = f"one person’s {own_rows(guarantee)}"
+    likely = "and this file would come out almost as likely as it did."
     if guarantee.neighbors == "replace-one":
         return (
-            f"Replace one person’s {own} by anything else, and this file would come out almost as likely as "
-            "it did. "
-            "The number of rows is public and not protected."
+            f"Replace {own} by anything else, {likely} The number of rows is public and not "
+            "protected."
         )
     return (
-        f"Add one person’s {own} to the table, or take them out, and this file would come out almost as "
-        "likely as it did. "
-        "So it also hides who is in the table, and how many rows there are."
+        f"Add {own} to the table, or take them out, {likely} So it also hides who is in the table, "
+        "and how many rows there are."
     )
 
 
@@ -64,41 +61,41 @@ def promise_in_words(promise: Promise) -> str:
     found = format_number(100 * rounded_up(detection(promise, FALSE_ALARMS)))
     alarms = format_number(100 * FALSE_ALARMS)
     return (
-        "Suppose that an attacker knows everybody else’s rows, and suspects what one person’s row says. If "
-        "they may be wrong in "
-        f"{alarms} of 100 cases in which the suspicion is false, this file lets them confirm at most {found} "
-        "of 100 suspicions "
-        f"that are true; guessing confirms {alarms}."
+        "Suppose that an attacker knows everybody else’s rows, and suspects what one person’s row "
+        f"says. If they may be wrong in {alarms} of 100 cases in which the suspicion is false, "
+        f"this file lets them confirm at most {found} of 100 suspicions that are true; guessing "
+        f"confirms {alarms}."
     )
 
 
 def conversions(promise: Promise) -> Iterator[tuple[str, str]]:
     """Other promises that this one implies, as pairs of a formula and a remark."""
     yield str(promise), "what the mechanism was calibrated for, and what its proof shows"
+    if costs_nothing(promise):
+        return
     if isinstance(promise, PureDP):
-        if not costs_nothing(promise):
-            yield f"({format_number(pure_to_zcdp(promise.epsilon))})-zCDP", "ρ = ε²/2"
+        yield f"({format_number(pure_to_zcdp(promise.epsilon))})-zCDP", "ρ = ε²/2"
     elif not isinstance(promise, ApproxDP):
         for delta in DELTAS:
-            yield (
-                f"({_short(zcdp_epsilon(promise.rho, delta))}, {format_number(delta)})-DP",
-                "from the curve of zCDP",
-            )
+            epsilon = short_number(zcdp_epsilon(promise.rho, delta))
+            yield f"({epsilon}, {format_number(delta)})-DP", "from the curve of zCDP"
     for people in PEOPLE:
-        if not costs_nothing(promise):
-            yield _for_several(promise, people), f"for {people} people together"
+        yield _for_several(promise, people), f"for {people} people together"
 
 
 def _for_several(promise: Promise, people: int) -> str:
     if isinstance(promise, PureDP):
-        return f"({_short(people * promise.epsilon)})-DP"
+        return f"({short_number(people * promise.epsilon)})-DP"
     if isinstance(promise, ApproxDP):
+        # A chain of neighbors: the deltas of its links grow with e^epsilon.
         delta = people * exponential(promise.epsilon) ** (people - 1) * promise.delta
-        return f"({_short(people * promise.epsilon)}, {_short(min(delta, Fraction(1)))})-DP"
-    return f"({_short(people**2 * promise.rho)})-zCDP"
+        capped = short_number(min(delta, Fraction(1)))
+        return f"({short_number(people * promise.epsilon)}, {capped})-DP"
+    return f"({short_number(people**2 * promise.rho)})-zCDP"
 
 
-def _short(value: Fraction) -> str:
+def short_number(value: Fraction) -> str:
+    """Three digits, never less than the value."""
     return format_number(rounded_up(value))
 
 
@@ -111,64 +108,58 @@ def rows_in_words(release: "BaseRelease") -> str:
 
 def cautions(release: "BaseRelease") -> Iterator[tuple[str, str]]:
     """What a reader should know before using the numbers: a headline and an explanation each."""
-    guarantee, manifest = release.guarantee, release.manifest
+    guarantee, post = release.guarantee, release.statistics.post
+    k = guarantee.rows_per_person
     if not release.is_private:
         yield (
             "This release protects nobody.",
-            "Its randomness was seeded for research, so whoever knows the seed can remove the noise. "
-            "Do not publish it if the table is sensitive.",
+            "Its randomness was seeded for research, so whoever knows the seed can remove the "
+            "noise. Do not publish it if the table is sensitive.",
         )
     yield (
         "The numbers are estimates with noise.",
-        "Standard errors that treat the matrix as exact are too small. The noise comes on top of what a "
-        "sample always has, "
-        "and a correlation smaller than about two noise standard deviations may be nothing but noise.",
+        "Standard errors that treat the matrix as exact are too small. The noise comes on top of "
+        "what a sample always has, and a correlation smaller than about two noise standard "
+        "deviations may be nothing but noise.",
     )
     yield (
-        f"Post-processing by default: {release.statistics.post}.",
-        f"For the estimates shown here: {POST_WORDS[release.statistics.post]}. It costs no privacy, can be "
-        "redone with another "
-        "choice, and biases estimates a little in exchange for a smaller error.",
+        f"Post-processing by default: {post}.",
+        f"For the estimates shown here: {POSTS[post].words}. It costs no privacy, can be redone "
+        "with another choice, and biases estimates a little in exchange for a smaller error.",
     )
     yield (
         "Bounds and norm bound are taken as public knowledge.",
-        "Values outside a column’s bounds were moved to the bound, and rows longer than the norm bound were "
-        "scaled down. "
-        "If somebody looked at the rows to choose the bounds, the guarantee does not cover what they reveal.",
+        "Values outside a column’s bounds were moved to the bound, and rows longer than the norm "
+        "bound were scaled down. If somebody looked at the rows to choose the bounds, the "
+        "guarantee does not cover what they reveal.",
     )
-    yield from _about_people(guarantee)
-    if manifest.spent is None and not costs_nothing(guarantee.promise):
+    if guarantee.neighbors == "replace-one":
+        yield (
+            "Not protected: the number of rows.",
+            "It is published exactly. Being one of the people in the table is not hidden by this "
+            "relation; what their rows say is.",
+        )
+    yield (
+        f"One person owns at most {'one row' if k == 1 else f'{k} rows'}.",
+        "Somebody with more rows has weaker protection. Facts about groups that hold without any "
+        "one person in the table, such as that two columns go together, are what the release is "
+        "for; they are not protected.",
+    )
+    if release.manifest.spent is None and not costs_nothing(guarantee.promise):
         yield (
             "No ledger was charged.",
-            "Somebody has to keep account of everything else that is released about the same people: "
-            "guarantees add up.",
+            "Somebody has to keep account of everything else that is released about the same "
+            "people: guarantees add up.",
         )
     if guarantee.numerics == "idealized":
         yield ("The numerics are idealized.", NUMERICS_WORDS["idealized"])
     yield (
         "What the numbers do not say.",
-        "Nothing here is about a single person, and nothing here shows causes. Missing values were filled in "
-        "or marked as the "
-        "schema says, relations that are not linear are invisible to a covariance, and the table may not be "
-        "a random sample.",
+        "Nothing here is about a single person, and nothing here shows causes. Missing values were "
+        "filled in or marked as the schema says, relations that are not linear are invisible to a "
+        "covariance, and the table may not be a random sample.",
     )
     yield (
         "The fingerprint is not a signature.",
         "Compare it with the one that the publisher gives through a second channel.",
-    )
-
-
-def _about_people(guarantee: Guarantee) -> Iterator[tuple[str, str]]:
-    if guarantee.neighbors == "replace-one":
-        yield (
-            "Not protected: the number of rows.",
-            "It is published exactly. Being one of the people in the table is not hidden by this relation; "
-            "what their rows say is.",
-        )
-    owned = "one row" if guarantee.rows_per_person == 1 else f"{guarantee.rows_per_person} rows"
-    yield (
-        f"One person owns at most {owned}.",
-        "Somebody with more rows has weaker protection. Facts about groups that hold without any one person "
-        "in the table, "
-        "such as that two columns go together, are what the release is for; they are not protected.",
     )

@@ -12,6 +12,7 @@ def test_the_mean_square_is_nearly_exact_in_small_dimension(d, exact):
     assert ullman.mean_square(d) == pytest.approx(exact, rel=0.005)
 
 
+@pytest.mark.thorough  # tests/noise/test_exact_means.py has the exact ones
 @pytest.mark.parametrize(("d", "repeats"), [(2, 2000), (5, 1500), (20, 500), (60, 100)])
 def test_constants_are_the_simulated_ones(d, repeats):
     entropy = SeededEntropy(d)
@@ -19,9 +20,8 @@ def test_constants_are_the_simulated_ones(d, repeats):
     spread = 6 / np.sqrt(repeats)
     radius = np.mean(np.sum(spectra**2, axis=1))
     assert radius == pytest.approx(ullman.mean_square(d), rel=0.01 + spread / d)
-    assert np.mean(spectra.sum(axis=1) ** 2) == pytest.approx(
-        ullman.trace_variance(d), rel=0.03 + 2 * spread
-    )
+    trace_variance = np.mean(spectra.sum(axis=1) ** 2)
+    assert trace_variance == pytest.approx(ullman.trace_variance(d), rel=0.03 + 2 * spread)
 
 
 @pytest.mark.parametrize("d", [2, 7, 100])
@@ -50,21 +50,19 @@ def test_excess_is_the_naive_formula(signal):
     d = 12
     noise = symmetric_nuclear_spectrum(d, 3.0, SeededEntropy(0))
     values = np.sort(noise + signal * np.linspace(0, 40, d))
-    assert ullman.excess(values, 3.0) == pytest.approx(
-        naive_excess(values, 3.0), rel=1e-6, abs=1e-9
-    )
+    naive = naive_excess(values, 3.0)
+    assert ullman.excess(values, 3.0) == pytest.approx(naive, rel=1e-6, abs=1e-9)
 
 
 def test_excess_scales_and_vanishes_without_noise():
     values = np.array([-3.0, 1.0, 2.0, 40.0])
-    assert ullman.excess(7.0 * values, 7.0) == pytest.approx(
-        7.0 * ullman.excess(values, 1.0), rel=1e-9
-    )
+    scaled = 7.0 * ullman.excess(values, 1.0)
+    assert ullman.excess(7.0 * values, 7.0) == pytest.approx(scaled, rel=1e-9)
     assert np.abs(ullman.excess(1e6 * values, 1.0)).max() < 1e-6
     assert np.array_equal(ullman.excess(np.array([5.0]), 1.0), [0.0])
 
 
-@pytest.mark.parametrize("d", [1, 5, 20])
+@pytest.mark.parametrize("d", [1, 5, pytest.param(20, marks=pytest.mark.thorough)])
 def test_the_largest_eigenvalue_stays_below_the_plausible_one(d):
     entropy = SeededEntropy(d)
     spectra = np.array([symmetric_nuclear_spectrum(d, 1.0, entropy) for _ in range(600)])
@@ -74,9 +72,7 @@ def test_the_largest_eigenvalue_stays_below_the_plausible_one(d):
 
 
 def test_a_faint_direction_becomes_visible_at_the_stated_strength():
-    d = 120
-    entropy = SeededEntropy(3)
-    overlaps = []
+    d, entropy, overlaps = 120, SeededEntropy(3), []
     for factor in (0.5, 2.0):
         spectrum = symmetric_nuclear_spectrum(d, 1.0, entropy)
         basis = np.linalg.qr(np.random.default_rng(0).normal(size=(d, d)))[0]

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from scipy.optimize import nnls
 
-from dpcov.published.estimate.splines import increasing_basis, noise_knots
+from dpcov.published.estimate.curve import increasing_basis, noise_knots
 
 POINTS = np.linspace(-3.0, 40.0, 4001)
 

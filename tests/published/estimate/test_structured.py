@@ -9,49 +9,41 @@ from dpcov.published.estimate.structured import (
     guided_candidates,
     sparse_candidate,
 )
-from dpcov.published.linalg.symmetric import eigh, smat
+from dpcov.published.linalg.symmetric import eigh
+from tests.published.estimate.noises import noise
+
+NAMES = ("the guide itself", "other eigenvalues", "other directions", "nothing")
 
 
-def noise(dimension, variance, generator):
-    count = dimension * (dimension + 1) // 2
-    return smat(np.sqrt(2.0 * variance) * generator.standard_normal(count))
+def shapes(d):
+    """A guide, and truths by name."""
+    vectors, other = (
+        np.linalg.qr(np.random.default_rng(seed).normal(size=(d, d)))[0] for seed in (0, 1)
+    )
+    levels = np.arange(1, d + 1)
+    guide = (vectors / levels) @ vectors.T
+    softer = (vectors / np.sqrt(levels)) @ vectors.T
+    truths = (3.0 * guide, softer, (other / levels) @ other.T, np.zeros((d, d)))
+    return guide, dict(zip(NAMES, truths, strict=True))
 
 
-def rotation(dimension, seed):
-    return np.linalg.qr(np.random.default_rng(seed).normal(size=(dimension, dimension)))[0]
-
-
-def shapes(dimension, seed=0):
-    vectors = rotation(dimension, seed)
-    guide = (vectors / np.arange(1, dimension + 1)) @ vectors.T
-    other = rotation(dimension, seed + 1)
-    return guide, {
-        "the guide itself": 3.0 * guide,
-        "other eigenvalues": (vectors / np.sqrt(np.arange(1, dimension + 1))) @ vectors.T,
-        "other directions": (other / np.arange(1, dimension + 1)) @ other.T,
-        "nothing": np.zeros((dimension, dimension)),
-    }
+def guided(truth, v, guide, generator):
+    noisy = truth + noise(len(truth), v, generator)
+    return guided_candidates(noisy, off_diagonal_variance=v, guide=guide)
 
 
 @pytest.mark.parametrize("dimension", [1, 2, 5, 20])
-@pytest.mark.parametrize(
-    "name", ["the guide itself", "other eigenvalues", "other directions", "nothing"]
-)
+@pytest.mark.parametrize("name", NAMES)
 def test_the_risks_are_unbiased(dimension, name):
-    # Size 1e-9 each; ten percent of the noise energy is granted to the scale, whose derivative is not followed
-    # into the blocks.
+    # Size 1e-9 each; ten percent of the noise energy is granted to the scale, whose derivative
+    # is not followed into the blocks.
     guide, truths = shapes(dimension)
-    truth, generator, variance = truths[name], np.random.default_rng(1), 0.05
+    truth, generator, v = truths[name], np.random.default_rng(1), 0.05
     gaps = {"proportional": [], "aligned": []}
     for _ in range(400):
-        found = guided_candidates(
-            truth + noise(dimension, variance, generator),
-            off_diagonal_variance=variance,
-            guide=guide,
-        )
-        for kind, candidate in found.items():
+        for kind, candidate in guided(truth, v, guide, generator).items():
             gaps[kind].append(candidate.risk - np.sum((candidate.matrix - truth) ** 2))
-    energy = variance * dimension * (dimension + 1)
+    energy = v * dimension * (dimension + 1)
     for kind, values in gaps.items():
         margin = 6.11 * np.std(values) / np.sqrt(len(values))
         assert abs(np.mean(values)) < margin + (0.1 * energy if kind == "aligned" else 0.0)
@@ -61,13 +53,11 @@ def shrunk_block_by_block(matrix, edges, unit_variance):
     """James and Stein's factor on every block, the last one included."""
     estimate = np.zeros_like(matrix)
     for i, j in itertools.product(range(len(edges) - 1), repeat=2):
-        rows, columns = slice(edges[i], edges[i + 1]), slice(edges[j], edges[j + 1])
-        block = matrix[rows, columns]
+        place = slice(edges[i], edges[i + 1]), slice(edges[j], edges[j + 1])
+        block = matrix[place]
         size = len(block) * (len(block) + 1) / 2 if i == j else block.size
         squared = np.sum(block**2) * (1 if i == j else 2)
-        estimate[rows, columns] = block * max(
-            0.0, 1.0 - size * unit_variance / max(squared, 1e-300)
-        )
+        estimate[place] = block * max(0.0, 1.0 - size * unit_variance / max(squared, 1e-300))
     return estimate
 
 
@@ -89,8 +79,7 @@ def test_a_shared_shape_needs_one_number():
     guide, truths = shapes(30)
     truth, generator, errors = truths["the guide itself"], np.random.default_rng(2), []
     for _ in range(200):
-        noisy = truth + noise(30, 0.1, generator)
-        found = guided_candidates(noisy, off_diagonal_variance=0.1, guide=guide)["proportional"]
+        found = guided(truth, 0.1, guide, generator)["proportional"]
         errors.append(np.sum((found.matrix - truth) ** 2))
     # One degree of freedom of variance 2v; size 1e-9.
     assert np.mean(errors) < 0.2 * (1 + 6.2 * np.sqrt(2 / 200))
@@ -98,19 +87,13 @@ def test_a_shared_shape_needs_one_number():
 
 def test_shared_directions_help_where_the_shape_differs():
     guide, truths = shapes(60)
-    truth, generator = truths["other eigenvalues"], np.random.default_rng(3)
-    found = [
-        guided_candidates(
-            truth + noise(60, 0.002, generator), off_diagonal_variance=0.002, guide=guide
-        )
-        for _ in range(10)
-    ]
-    errors = {
-        kind: np.mean([np.sum((each[kind].matrix - truth) ** 2) for each in found])
-        for kind in found[0]
-    }
-    assert errors["aligned"] < 0.5 * 0.002 * 60 * 61
-    assert errors["aligned"] < 0.7 * errors["proportional"]
+    truth, generator, errors = truths["other eigenvalues"], np.random.default_rng(3), []
+    for _ in range(10):
+        found = guided(truth, 0.002, guide, generator).values()
+        errors.append([np.sum((each.matrix - truth) ** 2) for each in found])
+    proportional, aligned = np.mean(errors, axis=0)
+    assert aligned < 0.5 * 0.002 * 60 * 61
+    assert aligned < 0.7 * proportional
 
 
 def test_shares_tell_how_much_of_the_guide_is_in_it():
@@ -122,43 +105,34 @@ def test_shares_tell_how_much_of_the_guide_is_in_it():
     assert not np.any(opposed["proportional"].matrix)
 
 
-def sparse(noisy, variance):
-    d = len(noisy)
-    return sparse_candidate(
-        noisy,
-        off_diagonal_variance=variance,
-        trace=float(np.trace(noisy)),
-        trace_variance=2 * variance * d,
-    )
+def sparse(truth, v, generator):
+    noisy = truth + noise(len(truth), v, generator)
+    trace = {"trace": float(np.trace(noisy)), "trace_variance": 2 * v * len(noisy)}
+    return sparse_candidate(noisy, off_diagonal_variance=v, **trace)
 
 
 @pytest.mark.parametrize("share", [0.0, 0.1, 1.0])
 def test_the_risk_of_the_sparse_estimate_is_not_too_low(share):
-    # The least of many estimates is too low; what is added for that is at most two of its standard deviations.
-    dimension, variance, generator, gaps = 30, 0.05, np.random.default_rng(4), []
-    upper = np.triu(
-        generator.normal(size=(dimension,) * 2) * (generator.random((dimension,) * 2) < share), 1
-    )
-    truth = upper + upper.T + 5.0 * np.eye(dimension)
+    # The least of many estimates is too low; at most two of its deviations are added for that.
+    d, v, generator, gaps = 30, 0.05, np.random.default_rng(4), []
+    upper = np.triu(generator.normal(size=(d, d)) * (generator.random((d, d)) < share), 1)
+    truth = upper + upper.T + 5.0 * np.eye(d)
     for _ in range(200):
-        found = sparse(truth + noise(dimension, variance, generator), variance)
+        found = sparse(truth, v, generator)
         gaps.append(found.risk - np.sum((found.matrix - truth) ** 2))
     margin = 6.11 * np.std(gaps) / np.sqrt(len(gaps))
-    assert -margin < np.mean(gaps) < 4 * variance * dimension + margin
+    assert -margin < np.mean(gaps) < 4 * v * d + margin
 
 
 def test_few_entries_are_found_and_the_diagonal_moves_to_its_mean():
     generator, truth = np.random.default_rng(5), np.eye(40)
     truth[0, 1] = truth[1, 0] = 3.0
-    errors = [
-        np.sum((sparse(truth + noise(40, 0.05, generator), 0.05).matrix - truth) ** 2)
-        for _ in range(20)
-    ]
-    assert np.mean(errors) < 0.1 * 0.05 * 40 * 41
+    found = [sparse(truth, 0.05, generator).matrix for _ in range(20)]
+    assert np.mean(np.sum((np.array(found) - truth) ** 2, axis=(1, 2))) < 0.1 * 0.05 * 40 * 41
 
 
 def test_the_blend_is_the_best_point_between_two_estimates_and_says_how_good_it_is():
-    # Errors of variance 1 and 4 that are independent: weights 4/5 and 1/5, risk 4/5.
+    # Independent errors of variance 1 and 4: weights 4/5 and 1/5, risk 4/5.
     generator, size, variance = np.random.default_rng(6), 60, 1e-6
     first, second = (std * generator.normal(size=(size, size)) / size for std in (1.0, 2.0))
     found = blended(

@@ -33,7 +33,7 @@ def test_hard_and_soft_by_hand():
 
 @pytest.mark.parametrize(("rule", "slack"), [("soft", 0.0), ("hard", 0.05)])
 def test_the_risk_estimate_is_unbiased(rule, slack):
-    """Mean over 300 draws of estimated less true error, in standard errors; hard thresholds have a small bias."""
+    """Mean of estimated less true error, in standard errors; hard ones have a small bias."""
     random, v, d = np.random.default_rng(0), 0.04, 40
     truth, upper = sparse_matrix(d, 0.2, random), np.triu_indices(d, 1)
     thresholds = np.array([0.05, 0.2, 0.4, 0.6])
@@ -41,10 +41,8 @@ def test_the_risk_estimate_is_unbiased(rule, slack):
     for _ in range(300):
         noisy = truth + symmetric_noise(d, v, random)
         estimated = estimated_risks(rule, np.sort(np.abs(noisy[upper])), thresholds, v)
-        actual = [
-            np.sum((threshold_matrix(noisy, t, rule) - truth)[upper] ** 2) for t in thresholds
-        ]
-        gaps.append(estimated - actual)
+        found = [threshold_matrix(noisy, t, rule) for t in thresholds]
+        gaps.append(estimated - [np.sum((each - truth)[upper] ** 2) for each in found])
     error = np.std(gaps, axis=0) / np.sqrt(len(gaps))
     allowed = 6 * error + slack * v * len(upper[0])
     assert (np.abs(np.mean(gaps, axis=0)) < allowed).all()
@@ -64,9 +62,8 @@ def test_the_choice_is_close_to_the_best_threshold(share):
     best = min(error(threshold_matrix(noisy, t, rule)) for t in grid for rule in ("hard", "soft"))
     result = choose_threshold(noisy, off_diagonal_variance=v)
     assert error(result.matrix) <= 1.15 * best + 0.02 * error(noisy)
-    np.testing.assert_array_equal(
-        result.matrix, threshold_matrix(noisy, result.threshold, result.rule)
-    )
+    again = threshold_matrix(noisy, result.threshold, result.rule)
+    np.testing.assert_array_equal(result.matrix, again)
     np.testing.assert_allclose(np.diagonal(result.matrix), np.diagonal(noisy))
 
 
@@ -78,10 +75,8 @@ def test_each_rule_alone_is_obeyed():
 
 @pytest.mark.parametrize("d", [1, 2])
 def test_small_matrices(d):
-    matrix = np.full((d, d), 5.0)
-    np.testing.assert_allclose(
-        np.diagonal(choose_threshold(matrix, off_diagonal_variance=1.0).matrix), 5.0
-    )
+    found = choose_threshold(np.full((d, d), 5.0), off_diagonal_variance=1.0)
+    np.testing.assert_allclose(np.diagonal(found.matrix), 5.0)
 
 
 @pytest.mark.parametrize("variance", [0.0, -1.0, np.inf, np.nan])

@@ -1,5 +1,3 @@
-"""Small matrices are not shared between threads, from the draw to the page, and threads come back."""
-
 import threading
 import time
 from contextlib import contextmanager
@@ -19,9 +17,8 @@ from dpcov.report import render_release
 
 
 def blas_threads():
-    return {
-        library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"
-    }
+    libraries = [library for library in threadpool_info() if library["user_api"] == "blas"]
+    return {library["num_threads"] for library in libraries}
 
 
 @pytest.fixture(autouse=True)
@@ -91,9 +88,8 @@ def counted(monkeypatch):
 
 N_FEATURES = 70
 ROWS = np.random.default_rng(0).uniform(-1, 1, size=(2000, 2)) @ np.ones((2, N_FEATURES)) / 2
-SCHEMA = dpcov.Schema(
-    columns={f"x{k}": dpcov.Numeric(lower=-1, upper=1) for k in range(N_FEATURES)}
-)
+COLUMNS = {f"x{k}": dpcov.Numeric(lower=-1, upper=1) for k in range(N_FEATURES)}
+SCHEMA = dpcov.Schema(columns=COLUMNS)
 READINGS = {
     "second moment": lambda made: made.second_moment(),
     "covariance": lambda made: made.covariance(),

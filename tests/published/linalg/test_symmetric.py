@@ -12,9 +12,7 @@ from dpcov.published.linalg.symmetric import (
     eigh,
     is_positive_definite,
     mirror_upper,
-    smat,
     solving_with,
-    svec,
     symmetrize,
 )
 
@@ -47,40 +45,23 @@ def test_mirror_upper_reads_only_the_upper_triangle(matrix):
     assert np.array_equal(np.triu(mirrored), np.triu(matrix))
 
 
-@given(square_matrices(), st.randoms(use_true_random=False))
-def test_svec_is_an_isometry_with_inverse_smat(matrix, random):
-    symmetric = symmetrize(matrix)
-    other = np.roll(symmetric, random.randrange(symmetric.size))
-    other = symmetrize(other)
-    inner = np.sum(symmetric * other)
-    scale = 1.0 + np.linalg.norm(symmetric) * np.linalg.norm(other)
-    assert svec(symmetric) @ svec(other) == pytest.approx(inner, abs=1e-12 * scale)
-    np.testing.assert_allclose(smat(svec(symmetric)), symmetric, rtol=1e-15, atol=0.0)
-
-
-def test_svec_order_is_row_by_row():
-    matrix = np.array([[1.0, 2.0, 3.0], [2.0, 4.0, 5.0], [3.0, 5.0, 6.0]])
-    root = np.sqrt(2.0)
-    np.testing.assert_allclose(svec(matrix), [1.0, 2.0 * root, 3.0 * root, 4.0, 5.0 * root, 6.0])
-
-
 @given(square_matrices())
 def test_eigh_recomposes_the_symmetric_part(matrix):
     values, vectors = eigh(matrix)
     assert np.all(np.diff(values) >= 0.0)
     assert vectors.flags.c_contiguous
-    recomposed = compose(values, vectors)
+    recomposed, slack = compose(values, vectors), 1e-12 * (1.0 + np.abs(matrix).max())
     assert np.array_equal(recomposed, recomposed.T)
-    np.testing.assert_allclose(
-        recomposed, symmetrize(matrix), atol=1e-12 * (1.0 + np.abs(matrix).max())
-    )
+    np.testing.assert_allclose(recomposed, symmetrize(matrix), atol=slack)
+    scale = 1.0 + np.abs(values).max()
+    np.testing.assert_allclose(eigenvalues(matrix), values, atol=1e-9 * scale)
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
 def test_numbers_that_are_not_finite_raise(bad):
     matrix = np.eye(3)
     matrix[2, 0] = bad
-    for function in (symmetrize, mirror_upper, svec, eigh):
+    for function in (symmetrize, mirror_upper, eigh):
         with pytest.raises(NumericError):
             function(matrix)
 
@@ -91,12 +72,6 @@ def test_shapes_that_are_not_square_raise(shape):
         symmetrize(np.zeros(shape))
 
 
-@pytest.mark.parametrize("length", [0, 2, 4, 5])
-def test_smat_refuses_lengths_that_are_not_triangular(length):
-    with pytest.raises(UsageError):
-        smat(np.zeros(length))
-
-
 def test_a_failed_iteration_is_a_numeric_error():
     def fail(matrix):
         raise np.linalg.LinAlgError
@@ -104,14 +79,6 @@ def test_a_failed_iteration_is_a_numeric_error():
     solver = Solver(eigh=fail, matmul=np.matmul)
     with solving_with(solver), pytest.raises(NumericError, match="did not converge"):
         eigh(np.eye(2))
-
-
-@given(square_matrices())
-def test_eigenvalues_are_those_of_the_system(matrix):
-    expected = eigh(matrix).values
-    np.testing.assert_allclose(
-        eigenvalues(matrix), expected, atol=1e-9 * (1.0 + np.abs(expected).max())
-    )
 
 
 def test_eigenvalues_come_from_the_solver_in_use():

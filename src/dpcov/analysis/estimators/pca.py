@@ -14,6 +14,7 @@ from dpcov.analysis.intervals.inference import eigenvalue_intervals
 from dpcov.analysis.problems import InputError, warn_noise
 from dpcov.analysis.reading import Reading
 from dpcov.errors import UsageError
+from dpcov.published.estimate.post import POSTS
 from dpcov.published.linalg.symmetric import eigh
 from dpcov.published.release import Release
 
@@ -69,7 +70,8 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, Transformer, ReleaseEstimator)
         self.mean_ = reading.mean
         self.scale_ = self._scale(reading)
         values, vectors = eigh(reading.covariance / np.outer(self.scale_, self.scale_))
-        self.scree_ = np.maximum(values[::-1], 0.0) if self.post != "none" else values[::-1]
+        indefinite = self.post is not None and POSTS[self.post].may_be_indefinite
+        self.scree_ = values[::-1] if indefinite else np.maximum(values[::-1], 0.0)
         self.noise_edge_ = reading.largest_noise(reading.half_ranges / self.scale_)
         level = reading.clear_of_noise(reading.half_ranges / self.scale_)
         self.n_above_noise_ = int(np.sum(self.scree_ > level))

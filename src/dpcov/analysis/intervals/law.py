@@ -25,7 +25,7 @@ from dpcov.analysis.problems import InputError, UnknownNoiseError
 from dpcov.errors import ReleaseError
 from dpcov.published.columns import EncodedColumn
 from dpcov.published.estimate.entry_noise import moment_noise
-from dpcov.published.estimate.post import unit_estimate
+from dpcov.published.estimate.unit import unit_estimate
 from dpcov.published.linalg.project import project_psd
 from dpcov.published.release import Release
 

@@ -22,6 +22,8 @@ from dpcov.noise.entropy import SeededEntropy
 from dpcov.pipeline.table import second_moment
 from dpcov.privacy.budget import Budget
 from dpcov.privacy.guarantee import Neighbors, PureDP, check_neighbors
+from dpcov.published.estimate.post import POSTS
+from dpcov.published.statistics import Post
 
 Kind = Literal["formula", "simulated", "bound"]
 """``formula``: closed form.  ``simulated``: mean error on the assumed table.  ``bound``: the noise alone, which
@@ -38,8 +40,8 @@ SIMULATED_FEATURES = 512
 OTHER_LIMITS = {"stratified": 2000, "adaptive": 128, "eigenvectors": 24, "kapralov-talwar": 24}
 """The same for mechanisms that are slower, or worth waiting for."""
 
-CONTRACTIONS = ("gaussian", "projection")
-"""Mechanisms read by a projection on a set that holds the truth: the error is at most the Gaussian noise."""
+GAUSSIAN_POSTS: dict[str, Post] = {"gaussian": "psd", "projection": "projection"}
+"""What mechanisms with plain Gaussian noise are read with; a contraction's error is at most the noise."""
 
 _EXPONENTS: dict[Spectrum, float] = {"flat": 0.0, "power": -1.0, "steep": -2.0}
 _MOST_REPETITIONS = 64
@@ -210,7 +212,8 @@ def _predict_one(assumed: Assumption, name: str) -> Prediction | None:
         return _prediction(assumed, name, _size(assumed), "formula")
     if assumed.n_features <= OTHER_LIMITS.get(name, SIMULATED_FEATURES):
         return _prediction(assumed, name, _simulated_error(assumed, mechanism), "simulated")
-    if name in CONTRACTIONS and not isinstance(assumed.budget.promise, PureDP):
+    contracts = name in GAUSSIAN_POSTS and POSTS[GAUSSIAN_POSTS[name]].is_contraction
+    if contracts and not isinstance(assumed.budget.promise, PureDP):
         return _prediction(assumed, name, noise_error(assumed), "bound")
     return None
 

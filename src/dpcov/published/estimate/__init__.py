@@ -1,1 +1,1 @@
-"""From noisy statistics to estimates: shrinkage, projections, centering, and the noise of what is read."""
+"""From noisy statistics to estimates, and the noise of what is read."""

@@ -1,149 +1,58 @@
-"""A covariance from a noisy second moment: where the noise sits after a mean is subtracted that is itself noisy.
+"""A covariance from a noisy second moment, where the mean that is subtracted is itself noisy.
 
-Contract: post-processing of noisy numbers, deterministic.  Knows nothing of rows or privacy.
-
-Notes
------
-Let N = M + W be a noisy second moment, M = (1, m)(1, m)ᵀ + (0 ⊕ C) in units of the intercept's known second moment, W
-isotropic with off-diagonal variance v.  The noisy mean m̂ = N₀ has noise variance v a coordinate; subtracting m̂m̂ᵀ adds
-noise of variance v‖m‖² in the row and column along the mean, and none elsewhere.  So space is split by one direction e.
-
-*Mean well known* (dv < 1): e = m̂/‖m̂‖.  With the empirical prior of James and Stein the mean is N(κm̂, κvI) given m̂,
-κ = 1 − dv/‖m̂‖², so that κ²m̂m̂ᵀ + κvI is subtracted; on the complement of e that is κvI.
-
-*Mean drowned*: what the noise of m̂ leaves on the complement would be one direction of size dv, above the noise's own
-edge 2√(dv): it would pass for signal.  The features' part of the top eigenvector of N lies nearer to the mean, by the
-factor 1 + ‖m‖² in variance, if it stands out itself.  Then e is that; what m̂ has on its complement is shrunk and
-subtracted.
-
-* The block on the complement is a compression of N: isotropic noise of one dimension less, a known trace.  It is
-  estimated like any released matrix.
-* The cross vector is shrunk like a normal vector whose coordinates along the block's eigenvectors have prior variances
-  proportional to the eigenvalues, the factor chosen by marginal likelihood: |x_k|² is at most eigenvalue times variance
-  along e, so small eigenvalues go with small coordinates.
-* The variance along e is one number s with known noise variance u, shrunk by 1 − 4u/s²: to zero below two deviations.
+Contract: deterministic post-processing.  Derived in docs/shrinkage.md: space is split by one
+direction, along which the mean lies; the complement is estimated like any released matrix.
 """
 
-from dataclasses import dataclass
-from functools import cached_property
-
 import numpy as np
-from numpy.typing import NDArray
 
 from dpcov.errors import NumericError
 from dpcov.published.linalg.project import project_psd
-from dpcov.published.linalg.symmetric import eigh
+from dpcov.published.linalg.symmetric import Array, eigh
 
-Array = NDArray[np.float64]
-
+# How many times the noise's edge the top eigenvalue must reach to tell the mean's direction.
 CLEAR_OF_EDGE = 1.5
-"""How many times the noise's edge the top eigenvalue must reach to tell the mean's direction."""
 
+# Ratios of prior to noise variance that marginal likelihood chooses from.
 _FACTORS = np.geomspace(1e-4, 1e4, 81)
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
 class Centering:
-    """A noisy second moment with the intercept first, and the split of space that its mean makes.
+    """The split of space that the mean of a noisy second moment makes.
 
-    Parameters
-    ----------
-    noisy : (d + 1, d + 1) float64
-        In any units.
-    variance : float
-        Noise variance of its off-diagonal entries.
-    unit : float
-        Second moment of the intercept, in the same units.
+    ``noisy`` is (d + 1, d + 1), the intercept first, in any units; ``variance`` the noise variance
+    of its off-diagonal entries; ``unit`` the second moment of the intercept in the same units.
+
+    ``direction``, (d,), is the unit vector along which the mean nearly lies, ``along`` the same
+    with 0 at the intercept; ``complement``, (d + 1, d - 1), an orthonormal basis of the rest;
+    ``leak`` the second moment that the mean leaves there.
     """
 
-    noisy: Array
-    variance: float
-    unit: float
-
-    def __post_init__(self) -> None:
+    def __init__(self, *, noisy: Array, variance: float, unit: float) -> None:
         with np.errstate(all="ignore"):
-            usable = (
-                self.unit > 0
-                and np.isfinite([*(self.noisy / self.unit).flat, self.mean_variance]).all()
-            )
-        if not usable:
+            scaled = noisy / np.float64(unit)
+            v = float(np.float64(variance) / unit / unit)
+        if not (unit > 0 and np.isfinite([*scaled.flat, v]).all()):
             raise NumericError(
                 "The intercept is too small beside the other entries to be divided by."
             )
-
-    @cached_property
-    def mean(self) -> Array:
-        """Noisy mean in units of the intercept, shape (d,)."""
-        return self.noisy[0, 1:] / self.unit
-
-    @property
-    def mean_variance(self) -> float:
-        """Noise variance of each coordinate of the mean, and of an off-diagonal entry in units of the intercept."""
-        return float(np.float64(self.variance) / self.unit / self.unit)
-
-    @cached_property
-    def _top(self) -> Array | None:
-        """The features' part of the top eigenvector, where the mean is drowned and that eigenvector is not."""
-        noise = len(self.mean) * self.mean_variance
-        if noise < 1.0:
-            return None
-        system = eigh(self.noisy / self.unit)
-        top = system.vectors[1:, -1]
-        stands_out = system.values[-1] > CLEAR_OF_EDGE * 2.0 * np.sqrt(noise)
-        return top if stands_out and np.any(top) else None
-
-    @cached_property
-    def direction(self) -> Array:
-        """Unit vector along which the mean lies nearly, shape (d,)."""
-        chosen = self.mean if self._top is None else self._top
+        self.noisy, self.unit, self.mean, self.mean_variance = noisy, unit, scaled[0, 1:], v
+        d = len(self.mean)
+        top = _top_direction(scaled, d * v)
+        self._knows_mean = top is None
+        chosen = self.mean if top is None else top
         length = float(np.linalg.norm(chosen))
-        return chosen / length if length > 0 else np.eye(len(chosen))[0]
-
-    @cached_property
-    def _mean_share(self) -> float:
-        """James and Stein's factor for the whole mean."""
-        square = float(self.mean @ self.mean)
-        return max(0.0, 1.0 - len(self.mean) * self.mean_variance / square) if square > 0 else 0.0
-
-    @property
-    def _level(self) -> float:
-        """The mean's coordinate along the direction, as far as it is known."""
-        return float(self.mean @ self.direction) * (self._mean_share if self._top is None else 1.0)
-
-    @cached_property
-    def along(self) -> Array:
-        """The direction as a vector of shape (d + 1,), 0 at the intercept."""
-        return np.concatenate([[0.0], self.direction])
-
-    @cached_property
-    def complement(self) -> Array:
-        """Orthonormal basis of what is orthogonal to intercept and direction, shape (d + 1, d - 1).
-
-        Columns of the Householder reflection that maps the first coordinate to the direction.
-        """
-        pivot = self.direction.copy()
-        pivot[0] += 1.0 if pivot[0] >= 0 else -1.0
-        reflection = np.eye(len(pivot)) - 2.0 / (pivot @ pivot) * np.outer(pivot, pivot)
-        return np.vstack([np.zeros(len(pivot) - 1), reflection[:, 1:]])
-
-    @cached_property
-    def mean_outside(self) -> Array:
-        """What is left of the mean on the complement, shrunk; shape (d - 1,)."""
+        self.direction: Array = chosen / length if length > 0 else np.eye(d)[0]
+        self.along: Array = np.concatenate([[0.0], self.direction])
+        self.complement = _complement(self.direction)
+        self._mean_share = _james_stein(self.mean, d * v)
         left = self.complement[1:].T @ self.mean
-        return np.asarray(self._share_outside * left)
-
-    @cached_property
-    def _share_outside(self) -> float:
-        left = self.complement[1:].T @ self.mean
-        square, noise = float(left @ left), max(len(left) - 2, 0) * self.mean_variance
-        return max(0.0, 1.0 - noise / square) if square > 0 else 0.0
-
-    @property
-    def leak(self) -> Array:
-        """Second moment that the mean leaves on the complement, in the units of ``noisy``; (d - 1, d - 1)."""
-        if self._top is None:
-            return self.unit * self._mean_share * self.mean_variance * np.eye(len(self.mean) - 1)
-        return self.unit * np.outer(self.mean_outside, self.mean_outside)
+        self._share_outside = _james_stein(left, max(d - 3, 0) * v)
+        self._outside: Array = self._share_outside * left
+        # The mean's coordinate along the direction, as far as it is known.
+        self._level = float(self.mean @ self.direction) * (self._mean_share if top is None else 1.0)
+        own, outside = self._mean_share * v * np.eye(d - 1), np.outer(self._outside, self._outside)
+        self.leak: Array = unit * (own if top is None else outside)
 
     def compress(self, matrix: Array) -> Array:
         """The matrix on the complement, shape (d - 1, d - 1)."""
@@ -154,17 +63,10 @@ class Centering:
         return float(matrix[0, 0] + self.along @ matrix @ self.along)
 
     def assemble(self, block: Array) -> Array:
-        """Put the covariance together from its block on the complement.
+        """Put the covariance, (d, d), together from its block on the complement, (d - 1, d - 1).
 
-        Parameters
-        ----------
-        block : (d - 1, d - 1) float64
-            Positive semidefinite, in the units of ``noisy``.
-
-        Returns
-        -------
-        (d, d) float64
-            Positive semidefinite, in units of the intercept.
+        The block is in the units of ``noisy``, the result in those of the intercept; both are
+        positive semidefinite.
         """
         block, basis = block / self.unit, self.complement[1:]
         mixed = np.outer(basis @ self._cross(block), self.direction)
@@ -173,23 +75,48 @@ class Centering:
 
     def _cross(self, block: Array) -> Array:
         """Covariance between the complement and the direction, shape (d - 1,)."""
-        level, share = self._level, 1.0 if self._top is None else self._share_outside
-        cross = self.complement.T @ self.noisy @ self.along / self.unit - self.mean_outside * level
-        return _shrunk_cross(
-            cross, block, self.mean_variance * (1.0 + self.mean_variance + share * level**2)
-        )
+        level, share = self._level, 1.0 if self._knows_mean else self._share_outside
+        cross = self.complement.T @ self.noisy @ self.along / self.unit - self._outside * level
+        variance = self.mean_variance * (1.0 + self.mean_variance + share * level**2)
+        return _shrunk_cross(cross, block, variance)
 
     def _own(self) -> float:
         """Variance along the direction."""
         level, noise = self._level, self.mean_variance
-        bias = -noise if self._top is not None else self._mean_share * noise
+        bias = self._mean_share * noise if self._knows_mean else -noise
         own = float(self.along @ self.noisy @ self.along) / self.unit - level**2 - bias
+        # Shrunk by 1 − 4u/s²: to zero below two deviations.
         own_variance = noise * (2.0 + 4.0 * level**2) + 2.0 * noise**2
         return max(0.0, own - 4.0 * own_variance / own) if own > 0.0 else 0.0
 
 
+def _top_direction(scaled: Array, noise: float) -> Array | None:
+    """The features' part of the top eigenvector, where only the mean is drowned."""
+    # What the noise of a drowned mean leaves on its complement would pass for signal.
+    if noise < 1.0:
+        return None
+    values, vectors = eigh(scaled)
+    stands_out = values[-1] > CLEAR_OF_EDGE * 2.0 * np.sqrt(noise)
+    return vectors[1:, -1] if stands_out and np.any(vectors[1:, -1]) else None
+
+
+def _complement(direction: Array) -> Array:
+    # Columns of the Householder reflection that maps the first coordinate to the direction.
+    pivot = direction.copy()
+    pivot[0] += 1.0 if pivot[0] >= 0 else -1.0
+    reflection = np.eye(len(pivot)) - 2.0 / (pivot @ pivot) * np.outer(pivot, pivot)
+    return np.vstack([np.zeros(len(pivot) - 1), reflection[:, 1:]])
+
+
+def _james_stein(vector: Array, noise: float) -> float:
+    # Positive-part factor; the noise has this mean squared length.
+    square = float(vector @ vector)
+    return max(0.0, 1.0 - noise / square) if square > 0 else 0.0
+
+
 def _shrunk_cross(cross: Array, block: Array, variance: float) -> Array:
-    """Posterior mean of the cross vector under the prior of the module's notes."""
+    # Coordinates along the block's eigenvectors have prior variances proportional to its values, by
+    # marginal likelihood: |x_k|² is at most eigenvalue times variance along the direction.
     if variance <= 0.0 or not len(cross):
         return cross
     values, vectors = eigh(block)

@@ -1,44 +1,91 @@
-"""The shrinkage curve of least estimated risk: one small convex program.
+"""The shrinkage curve of least estimated risk: one small convex program (docs/shrinkage.md).
 
-Contract: the curve is increasing and not negative, hence its matrix is positive semidefinite, and among the
-curves of its spline family it minimizes Stein's unbiased risk estimate.  Knows nothing of eigenvectors, rows
-or privacy.
+Contract: the curve is increasing and not negative, hence its matrix is positive semidefinite, and
+among the curves of its spline family it minimizes Stein's unbiased risk: for f = Σ_k c_k φ_k, with
+κ = 2v/w − 1, up to a constant
 
-Notes
------
-For f = Σ_k c_k φ_k the risk estimate is quadratic in c.  In the Mahalanobis norm of the noise (variance 2v in every
-direction but I/√d, there w) it is, up to a constant and with κ = 2v/w − 1,
-
-    ‖Φc − λ‖² + κ (Σf − Σλ)²/d + 4v Σ_k c_k (Σ_i φ_k'(λ_i) + Σ_i φ_k(λ_i) m_i),
-
-to be minimized over c ≥ 0: a nonnegative least-squares problem in a dozen unknowns, whatever d.
-
-Where no weight is about to change sign the minimizer solves A_P c_P = b_P over the curves P in use, so the fit's own
-derivatives follow from A_P dc_P = db_P − dA_P c_P.  Summed over the eigenvalues, ∂m_j/∂λ_i = 1/(λ_i − λ_j)² leaves
-
-    Σ_i φ(λ_i)ᵀ A_P⁻¹ ∂(Σ_j φ(λ_j) m_j)/∂λ_i = Σ_i φᵀA_P⁻¹φ' m − Σ_{i<j} ‖L⁻¹(φ(λ_i) − φ(λ_j))‖²/(λ_i − λ_j)²,
-
-L being the Cholesky factor of A_P.
+    ‖Φc − λ‖² + κ (Σf − Σλ)²/d + 4v Σ_k c_k (Σ_i φ_k'(λ_i) + Σ_i φ_k(λ_i) m_i),   c ≥ 0.
 """
+
+from dataclasses import dataclass
 
 import numpy as np
 import scipy.linalg
+from numpy.typing import NDArray
 from scipy.optimize import nnls
 
 from dpcov.errors import NumericError
 from dpcov.published.estimate.risk import NoisySpectrum, SpectralEstimate, squared_chord_slopes
-from dpcov.published.estimate.splines import CurveBasis, increasing_basis, noise_knots
 from dpcov.published.linalg.symmetric import Array
 
+# Bounds κ where the trace is known almost exactly.
 LARGEST_TRACE_WEIGHT = 1e4
+
+# With fewer eigenvalues than curves A is singular; this keeps its factor without moving the fit.
 RIDGE = 1e-10
+
+# Relative size below which a curve vanishes at all eigenvalues.
 NEGLIGIBLE = 1e-12
+
+# Ratio of neighboring knots beyond the noise bulk: few curves, yet any spectrum is covered.
+OUTER_GROWTH = 2.0
+
+
+@dataclass(frozen=True)
+class CurveBasis:
+    """Basis curves at k points, with two derivatives, each of shape (k, number of curves)."""
+
+    heights: Array
+    slopes: Array
+    curvatures: Array
+
+    def only(self, chosen: NDArray[np.bool_]) -> "CurveBasis":
+        """The curves that are marked in ``chosen``, shape (number of curves,)."""
+        return CurveBasis(
+            self.heights[:, chosen], self.slopes[:, chosen], self.curvatures[:, chosen]
+        )
+
+
+def noise_knots(radius: float, largest: float, pieces: int) -> Array:
+    """Return knots on [−radius, radius], ``pieces`` intervals on each side of 0, then geometric.
+
+    With ``pieces = 0`` the noise bulk is a single interval.
+    """
+    knots = list(np.linspace(-radius, radius, 2 * pieces + 1 if pieces else 2))
+    step = knots[1] - knots[0]
+    # A curve spans three knots, so two of them must lie past the largest value.
+    while len(knots) < 3 or knots[-3] < largest:
+        step = max(step, (OUTER_GROWTH - 1.0) * knots[-1])
+        knots.append(knots[-1] + step)
+    return np.array(knots)
+
+
+def increasing_basis(points: Array, knots: Array) -> CurveBasis:
+    """Return the constant 1 and the integrals of the hat functions over three neighboring knots.
+
+    Sums with nonnegative weights are the increasing, nonnegative quadratic splines (Ramsay's
+    I-splines); the identity is among them up to a constant.
+    """
+    left, peak, right = knots[:-2], knots[1:-1], knots[2:]
+    x = points[:, np.newaxis]
+    risen = np.clip(x, left, peak) - left
+    passed = np.clip(x, peak, right) - peak
+    width = right - left
+    # Products of nonnegative factors: rounding cannot turn a height negative.
+    heights = risen**2 / (width * (peak - left)) + passed * (2.0 - passed / (right - peak)) / width
+    slopes = 2.0 / width * np.where(x < peak, risen / (peak - left), 1.0 - passed / (right - peak))
+    rising, falling = (left < x) & (x < peak), (peak <= x) & (x < right)
+    curvatures = 2.0 / width * (rising / (peak - left) - falling / (right - peak))
+    zero = np.zeros((points.size, 1))
+    return CurveBasis(
+        np.hstack([zero + 1.0, heights]), np.hstack([zero, slopes]), np.hstack([zero, curvatures])
+    )
 
 
 def least_risk_curve(spectrum: NoisySpectrum, pieces: int) -> SpectralEstimate:
-    """Return the estimate by the curve that is fitted to the eigenvalues, with the freedom of the fit in its slopes.
+    """Fit the curve to the eigenvalues, with the freedom of the fit counted in its slopes.
 
-    ``pieces`` is the number of knot intervals between 0 and the edge 2√(dv) of the noise's semicircle.
+    ``pieces`` is the number of knot intervals between 0 and the edge 2√(dv) of the noise.
     """
     v, d, values = spectrum.off_diagonal_variance, spectrum.dimension, spectrum.separated
     basis = increasing_basis(values, noise_knots(2.0 * np.sqrt(d * v), float(values.max()), pieces))
@@ -48,13 +95,12 @@ def least_risk_curve(spectrum: NoisySpectrum, pieces: int) -> SpectralEstimate:
     quadratic = heights.T @ heights + weight * np.outer(totals, totals)
     linear = _target(spectrum) @ heights - 2.0 * v * divergence + weight * values.sum() * totals
     coefficients = nonnegative_minimizer(quadratic, linear)
-    return _differentiated(
-        spectrum, basis.only(coefficients > 0.0), coefficients[coefficients > 0.0]
-    )
+    used = coefficients > 0.0
+    return _differentiated(spectrum, basis.only(used), coefficients[used])
 
 
 def _trace_weight(spectrum: NoisySpectrum) -> float:
-    """κ/d."""
+    # κ/d: the sharper the trace is known, the more strictly it is met.
     v, d = spectrum.off_diagonal_variance, spectrum.dimension
     return (2.0 * v / max(spectrum.mean_variance, 2.0 * v / LARGEST_TRACE_WEIGHT) - 1.0) / d
 
@@ -66,12 +112,14 @@ def _target(spectrum: NoisySpectrum) -> Array:
 def _differentiated(
     spectrum: NoisySpectrum, basis: CurveBasis, coefficients: Array
 ) -> SpectralEstimate:
-    """The curve's values and derivatives; ``basis`` holds the curves in use only."""
+    # ``basis`` holds the curves in use only: the others do not move with λ.
     v, values, weight = spectrum.off_diagonal_variance, spectrum.separated, _trace_weight(spectrum)
     heights, totals = basis.heights, basis.heights.sum(axis=0)
     fitted, slopes = heights @ coefficients, basis.slopes @ coefficients
     if not coefficients.size:
-        return SpectralEstimate(values=fitted, own_slopes=0.0, shift_slope=0.0)
+        return SpectralEstimate(fitted, 0.0, 0.0)
+    # A c = b gives A dc = db − dA c over the curves in use; summed over λ, with L = chol(A),
+    # Σ φᵀA⁻¹∂(Σ φm) = Σ φᵀA⁻¹φ'm − Σ_{i<j} ‖L⁻¹(φ(λ_i) − φ(λ_j))‖²/(λ_i − λ_j)².
     missing = _target(spectrum) - 2.0 * v * spectrum.pair_sums - fitted
     missing += weight * (values.sum() - fitted.sum())
     changes = basis.slopes * missing[:, np.newaxis] - 2.0 * v * basis.curvatures
@@ -84,31 +132,26 @@ def _differentiated(
     refitted = float(np.vdot(white, white_changes)) + 2.0 * v * squared_chord_slopes(white, values)
     shifted = float(white.sum(axis=0) @ white_changes.sum(axis=0))
     total = float(slopes.sum())
-    return SpectralEstimate(
-        values=fitted, own_slopes=total + refitted, shift_slope=(total + shifted) / values.size
-    )
+    return SpectralEstimate(fitted, total + refitted, (total + shifted) / values.size)
 
 
 def _factor(quadratic: Array, scale: Array) -> Array:
-    """Cholesky factor of a positive semidefinite matrix whose diagonal is brought to 1.
-
-    With fewer eigenvalues than curves it is singular; the ridge keeps the factor without moving the fit.
-    """
-    return np.asarray(
-        np.linalg.cholesky(quadratic / np.outer(scale, scale) + RIDGE * np.eye(scale.size))
-    )
+    # With the diagonal brought to 1, one ridge fits all sizes.
+    unit = quadratic / np.outer(scale, scale)
+    return np.asarray(np.linalg.cholesky(unit + RIDGE * np.eye(scale.size)))
 
 
 def nonnegative_minimizer(quadratic: Array, linear: Array) -> Array:
     """Minimize cᵀAc − 2bᵀc over c ≥ 0; curves that vanish at all eigenvalues get weight 0."""
-    # scipy's nnls does not check its input, and writes out of bounds where it is empty or not finite.
+    # scipy's nnls does not check its input, and writes out of bounds if it is empty or not finite.
     if not (np.isfinite(quadratic).all() and np.isfinite(linear).all()):
         raise NumericError(
             "The shrinkage curve has no finite fit. Read the release with another post."
         )
     norms = np.sqrt(np.diag(quadratic))
+    solution = np.zeros(norms.size)
     if not norms.any():
-        return np.zeros(norms.size)
+        return solution
     used = norms > NEGLIGIBLE * norms.max()
     scale = norms[used]
     factor = _factor(quadratic[np.ix_(used, used)], scale)
@@ -119,6 +162,5 @@ def nonnegative_minimizer(quadratic: Array, linear: Array) -> Array:
         raise NumericError(
             "The shrinkage curve did not converge. Use project_psd_trace instead."
         ) from error
-    solution = np.zeros(norms.size)
     solution[used] = weights / scale
     return solution

@@ -1,33 +1,8 @@
-"""The noise on means, standard deviations, correlations and eigenvalues: its law, and how large it is.
+"""The noise on means, standard deviations, correlations and eigenvalues: its law and its size.
 
-Contract: public numbers only, closed form.  Everything is in encoded units, relative to an intercept
-of 1, before post-processing.  First order in the noise (the delta method), with the estimates in
-place of the truth.
-
-Notes
------
-*Entries.*  With c the intercept's moment, means m_i = M_0i/c and covariances C_ij = M_ij/c - m_i m_j,
-
-    c dC_ij = dM_ij - m_j dM_0i - m_i dM_0j - (C_ij - m_i m_j) dc,
-
-where dc = 0 if the intercept is public.  Off-diagonal entries of M have independent noise, and any two
-diagonal ones the same covariance.  Collecting the coefficient of each entry in
-
-    dr_ij = dC_ij / s_i s_j - r_ij/2 (dC_ii / C_ii + dC_jj / C_jj)
-
-gives the variances below.
-
-*Eigenvalues.*  Centering and scaling turn the noise W of a second moment into B W B' / c with
-B = S [-m, I], S = diag(s).  It has the law of D G D, where the squares of D are the eigenvalues of
-S (I + m m') S.  Noise with off-diagonal variance v and scales s ends at the least value over
-r > max s_j² of
-
-    f(r) = r √(v Σ_j s_j² / (r - s_j²)),
-
-which is 2 √(dv) when all s are 1.  It follows from the Dyson equation -1/g_i = z + v s_i² Σ_j s_j² g_j
-of a matrix with that variance profile, whose real solutions end at the edge (Ajanki, Erdős, Krüger
-2017).  The means add one eigenvalue t > max s_j² to the profile.  If t lies beyond the minimum of f,
-one eigenvalue of the noise leaves the others and is f(t): (1 + |m|²) √(dv) / |m| when all s are 1.
+Contract: public numbers only, in closed form: first order in the noise, with the estimates in place
+of the truth (derived in docs/report.md).  Everything is in encoded units, relative to an intercept
+of 1, before post-processing.
 """
 
 from dataclasses import dataclass, replace
@@ -35,45 +10,35 @@ from math import sqrt
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 
-from dpcov.published.estimate.post import Part, UnitEstimate, unit_estimate
+from dpcov.published.estimate.post import find_post
+from dpcov.published.estimate.unit import Part, UnitEstimate, unit_estimate
+from dpcov.published.linalg.symmetric import Array
 from dpcov.published.manifest import Manifest
 from dpcov.published.statistics import Post
 
 if TYPE_CHECKING:
     from dpcov.published.base import BaseRelease
 
-Array = NDArray[np.float64]
-
+# Standard deviations beyond the edge of the noise from which an eigenvalue counts as signal.
 DEVIATIONS = 2.0
-"""Standard deviations beyond the edge of the noise from which an eigenvalue counts as signal."""
 
+# Standard deviations of its trace from which a stratum is taken to hold rows.
 CLEAR_TRACE = 3.0
-"""Standard deviations of its trace from which a stratum is taken to hold rows."""
 
+# Edge of nuclear-norm noise (Ullman's law), relative to Gaussian noise of the same variance.
 NUCLEAR_EDGE = sqrt(1.5)
-"""Edge of nuclear-norm noise (Ullman's law) relative to Gaussian noise of the same variance, for large dimensions."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class MomentNoise:
     """Law of the noise on a second moment in encoded units, and the intercept's place in it.
 
-    Parameters
-    ----------
-    diagonal, off_diagonal : float
-        Variances of entries.
-    between_diagonals : float
-        Covariance of any two diagonal entries; all other entries are uncorrelated.
-    intercept : float
-        What means and covariances are divided by: 1 where it is public or absent.
-    intercept_is_noisy : bool
-    is_normal : bool
-        Whether the noise is Gaussian.
-    edge_factor : float
-        Edge of its eigenvalues, relative to Gaussian noise of the same variance.
+    ``diagonal`` and ``off_diagonal`` are variances of entries, ``between_diagonals`` the covariance
+    of any two diagonal ones; all others are uncorrelated.  ``intercept`` is what means and
+    covariances are divided by: 1 where it is public or absent.  ``edge_factor`` is the edge of the
+    eigenvalues relative to Gaussian noise of the same variance.
     """
 
     diagonal: float
@@ -84,20 +49,21 @@ class MomentNoise:
     is_normal: bool = True
     edge_factor: float = 1.0
 
-    def _of_diagonals(self, *coefficients: Array) -> Array:
+    def of_diagonals(self, *coefficients: Array) -> Array:
         """Variance of a sum of diagonal entries, each times its coefficient."""
-        own = self.diagonal - self.between_diagonals
-        squares = (
-            own * sum(c**2 for c in coefficients) + self.between_diagonals * sum(coefficients) ** 2
-        )
-        return np.asarray(squares)
+        own, between = self.diagonal - self.between_diagonals, self.between_diagonals
+        return np.asarray(own * sum(c**2 for c in coefficients) + between * sum(coefficients) ** 2)
 
 
 def noise_of(release: "BaseRelease", post: Post | None = "none") -> MomentNoise | None:
-    """Law of the noise on a release as it is read with ``post`` (None: by default); None where none is published."""
+    """Law of the noise on a release read with ``post`` (None: by default); None if unpublished."""
     unit = unit_estimate(release.statistics, release.manifest.n_rows)
-    kept = inhabited(unit) if (post or release.statistics.post) == "shrink" else unit
-    return moment_noise(kept, release.manifest)
+    return moment_noise(read_with(unit, post or release.statistics.post), release.manifest)
+
+
+def read_with(unit: UnitEstimate, post: Post) -> UnitEstimate:
+    """The part of a second moment whose noise counts where it is read with ``post``."""
+    return inhabited(unit) if find_post(post).drops_empty else unit
 
 
 def moment_noise(unit: UnitEstimate, manifest: Manifest) -> MomentNoise | None:
@@ -123,7 +89,7 @@ def seems_inhabited(part: Part) -> bool:
 
 
 def inhabited(unit: UnitEstimate) -> UnitEstimate:
-    """The same without strata whose trace is noise: shrinkage estimates them as zero, so their noise does not count."""
+    """The same without strata whose trace is noise, which shrinkage estimates as zero."""
     parts = tuple(filter(seems_inhabited, unit.parts))
     if not unit.parts_may_be_empty or not parts or not unit.noise_variance:
         return unit
@@ -141,22 +107,23 @@ def inhabited(unit: UnitEstimate) -> UnitEstimate:
 
 def mean_noise(means: Array, noise: MomentNoise) -> Array:
     """Standard deviation of the noise on means, shape (d,)."""
+    # A noisy intercept moves every mean in proportion to it.
     variance = noise.off_diagonal + means**2 * noise.diagonal * noise.intercept_is_noisy
     return np.asarray(np.sqrt(variance) / noise.intercept)
 
 
 def deviation_noise(means: Array, variances: Array, noise: MomentNoise) -> Array:
-    """Standard deviation of the noise on standard deviations; NaN where a variance is not positive."""
+    """Standard deviation of the noise on standard deviations; NaN at no positive variance."""
     through_intercept = (means**2 - variances) * noise.intercept_is_noisy
-    variance = 4 * means**2 * noise.off_diagonal + noise._of_diagonals(
-        np.ones_like(means), through_intercept
-    )
+    through_diagonals = noise.of_diagonals(np.ones_like(means), through_intercept)
+    variance = 4 * means**2 * noise.off_diagonal + through_diagonals
     usable = np.where(variances > 0, variances, np.nan)
     return np.asarray(np.sqrt(variance) / noise.intercept / (2 * np.sqrt(usable)))
 
 
 def correlation_noise(means: Array, covariance: Array, noise: MomentNoise) -> Array:
-    """Standard deviation of the noise on correlations, shape (d, d); 0 on the diagonal, NaN where undefined."""
+    """Standard deviation of the noise on correlations, (d, d); 0 on the diagonal, NaN undefined."""
+    # By entry: c dC_ij = dM_ij - m_j dM_0i - m_i dM_0j - (C_ij - m_i m_j) dc.
     variances = np.diagonal(covariance)
     precision = 1 / np.where(variances > 0, variances, np.nan)
     scale = np.sqrt(np.outer(precision, precision))
@@ -165,41 +132,28 @@ def correlation_noise(means: Array, covariance: Array, noise: MomentNoise) -> Ar
     squares = scale**2 + through_mean**2 + through_mean.T**2
     own, shares = -r / 2 * precision[:, None], means**2 * precision
     through_intercept = scale * np.outer(means, means) - r / 2 * (shares[:, None] + shares[None, :])
-    through_diagonals = noise._of_diagonals(
-        own, own.T, through_intercept * noise.intercept_is_noisy
-    )
+    through_diagonals = noise.of_diagonals(own, own.T, through_intercept * noise.intercept_is_noisy)
     deviation: Array = np.sqrt(squares * noise.off_diagonal + through_diagonals) / noise.intercept
     np.fill_diagonal(deviation, np.where(variances > 0, 0.0, np.nan))
     return deviation
 
 
 def bulk_edge(noise: MomentNoise, scales: Array) -> float:
-    """Where the eigenvalues of noise alone end, but for the one that a large mean adds (see the module's notes).
+    """Where eigenvalues of noise alone end, but for the one that a large mean adds.
 
-    Parameters
-    ----------
-    noise : MomentNoise
-    scales : (p,) float64
-        What the encoded columns are multiplied by.
+    ``scales``, (p,), is what the encoded columns are multiplied by.
     """
     return largest_noise_eigenvalue(noise, scales, np.zeros(len(scales)))
 
 
 def largest_noise_eigenvalue(noise: MomentNoise, scales: Array, shifts: Array) -> float:
-    """Largest eigenvalue that noise alone would have.
-
-    Parameters
-    ----------
-    noise, scales
-        As in :func:`bulk_edge`.
-    shifts : (p,) float64
-        What is subtracted from the encoded columns: their means, or zeros.
-    """
+    """Largest eigenvalue that noise alone would have; columns are shifted by ``shifts``, (p,)."""
     squares = scales**2
     largest = float(squares.max(initial=0.0))
     if noise.off_diagonal == 0.0 or largest == 0.0:
         return 0.0
 
+    # The least value over r > max s_j² of r √(v Σ s_j²/(r - s_j²)), or that at the means' own t.
     def ends_at(r: float) -> float:
         return float(r * np.sqrt(noise.off_diagonal * np.sum(squares / (r - squares))))
 
@@ -213,16 +167,14 @@ def largest_noise_eigenvalue(noise: MomentNoise, scales: Array, shifts: Array) -
 
 
 def clear_of_noise(noise: MomentNoise, scales: Array, shifts: Array) -> float:
-    """Variance from which a component stands out of the noise: the largest eigenvalue and two standard deviations.
-
-    Wide noise on the largest eigenvalue is rarer than a normal number's (Gaussian isoperimetry).
-    """
+    """Variance from which a component stands out: the largest eigenvalue and two deviations."""
+    # Wide noise on the largest eigenvalue is rarer than a normal number's (isoperimetry).
     std = np.sqrt(noise.diagonal) * _largest_square(scales, shifts) / noise.intercept
     return largest_noise_eigenvalue(noise, scales, shifts) + DEVIATIONS * float(std)
 
 
 def _largest_square(scales: Array, shifts: Array) -> float:
-    """Largest eigenvalue of S (I + m m') S."""
+    # Largest eigenvalue of S (I + m m') S: the profile of noise after centering.
     squares, shifted = scales**2, scales * shifts
     if not shifted.any():
         return float(squares.max(initial=0.0))

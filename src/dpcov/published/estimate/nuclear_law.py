@@ -1,36 +1,25 @@
-"""Symmetric nuclear-norm noise as an estimator sees it: its size, and what its spectrum does to a risk estimate.
+"""Symmetric nuclear-norm noise as an estimator sees it: its size and its spectrum.
 
-Contract: constants of the law with density proportional to exp(-||W||_*) on symmetric (d, d) matrices, within
-1 % (the trace's within 3 %) of simulated ones; deterministic.  Knows nothing of rows, budgets or drawing
-noise.
-
-Notes
------
-For large d the spectrum follows Ullman's law on [-e, e], e = pi d / 2, a mixture of arcsine laws.  Its Stieltjes
-transform is g(z) = arcsin(e/z)/e, hence its R-transform R(g) = e/sin(e g) - 1/g.  With S and W free and g the
-transform of the noisy spectrum at its own eigenvalue, the best rotation-invariant estimate is (Bun, Allez, Bouchaud,
-Potters 2016)
-
-    xi = lambda - Im(g R(g)) / Im g,        g R(g) = e g/sin(e g) - 1 = (e g)**2/6 + 7 (e g)**4/360 + ...
-
-The first term of the series is that of Gaussian noise of the same variance, which Stein's identity treats without
-smoothing.  :func:`excess` is the rest, from a transform smoothed over a share of the spectrum.
+Contract: deterministic; constants of the law with density proportional to exp(-||W||_*) on
+symmetric (d, d) matrices, within 1 % (the trace's within 3 %) of simulated ones.  For large d its
+spectrum follows Ullman's law on [-e, e], e = pi d / 2 (docs/pure.md).
 """
 
 import numpy as np
+from numpy.typing import NDArray
 
+from dpcov.published.estimate.risk import row_blocks
 from dpcov.published.linalg.symmetric import Array
 
+# Imaginary part at which the transform is taken, in units of e d**(-1/3).
 SMOOTHING = 0.2
-"""Imaginary part at which the transform is taken, in units of e d**(-1/3)."""
 
+# Factor on the scale in excess(): smoothing blurs the edge, and mistaking noise for signal there
+# costs more than the reverse.
 CAUTION = 1.15
-"""Factor on the scale in :func:`excess`: smoothing blurs the edge, and mistaking noise there for signal costs more."""
 
+# Bound on |Im e g|: the density of Ullman's law is infinite at 0, that of d points is not.
 LARGEST_DENSITY = 4.0
-"""Bound on |Im e g|: the density of Ullman's law is infinite at 0, that of d points is not."""
-
-BLOCK_ROWS = 256
 
 
 def mean_square(dimension: int) -> float:
@@ -41,7 +30,8 @@ def mean_square(dimension: int) -> float:
 
 
 def trace_variance(dimension: int) -> float:
-    """E (tr W)**2: for large d, half the squared edge, as for every law with a spectrum on one interval."""
+    """E (tr W)**2."""
+    # For large d half the squared edge, as for every law with a spectrum on one interval.
     return 2.0 if dimension == 1 else float(np.pi**2 / 8 * (dimension + 1 / 3) ** 2)
 
 
@@ -62,43 +52,31 @@ def weakest_visible(dimension: int) -> float:
 
 
 def largest_plausible(dimension: int) -> float:
-    """Exceeded by the largest eigenvalue of W with a probability of about 0.0002, for every d (simulated)."""
+    """Exceeded by the largest eigenvalue of W with probability of about 0.0002 (simulated)."""
     return float(edge(dimension) + 5.0 * np.cbrt(dimension))
 
 
 def excess(values: Array, scale: float) -> Array:
-    """Return what the oracle takes off each noisy eigenvalue beyond what it would for Gaussian noise.
-
-    Parameters
-    ----------
-    values : (d,) float64
-        Eigenvalues of S + ``scale`` W.
-    scale : float
-        Scale of the noise.
-    """
+    """What the oracle takes off noisy eigenvalues, (d,), beyond what it does for Gaussian noise."""
     if values.size == 1:
         return np.zeros(1)
+    # lambda - Im(g R(g))/Im g (Bun, Allez, Bouchaud, Potters 2016) with R(g) = e/sin(e g) - 1/g;
+    # the series' first term is that of Gaussian noise, which Stein's identity treats unsmoothed.
     end = CAUTION * scale * edge(values.size)
     x = end * _transform(values, SMOOTHING * end * values.size ** (-1 / 3))
     smallest = np.finfo(np.float64).eps
     x = np.clip(x.real, -np.pi / 2, np.pi / 2) + 1j * np.clip(x.imag, -LARGEST_DENSITY, -smallest)
-    rest = _rest_of_series(x)
+    # x/sin x - 1 - x**2/6, by its series where it would cancel.
+    square, small = x * x, np.abs(x) < 0.1
+    series = square * square * (7 / 360 + square * (31 / 15120 + square * (127 / 604800)))
+    rest = np.where(small, series, x / np.sin(x) - 1.0 - square / 6.0)
     return np.asarray(rest.imag / x.imag * end)
 
 
-def _rest_of_series(x: np.ndarray[tuple[int], np.dtype[np.complex128]]) -> np.ndarray:
-    """x/sin x - 1 - x**2/6, by its series where it would cancel."""
-    square = x * x
-    series = square * square * (7 / 360 + square * (31 / 15120 + square * (127 / 604800)))
-    small = np.abs(x) < 0.1
-    safe = np.where(small, 1.0, x)
-    return np.where(small, series, safe / np.sin(safe) - 1.0 - safe * safe / 6.0)
-
-
-def _transform(values: Array, height: float) -> np.ndarray[tuple[int], np.dtype[np.complex128]]:
-    """Mean of 1/(lambda_i + i height - lambda_j) over the other eigenvalues, in memory of order d."""
+def _transform(values: Array, height: float) -> NDArray[np.complex128]:
+    # Mean of 1/(lambda_i + i height - lambda_j) over the others, in blocks: memory O(d).
     sums = np.empty(values.size, dtype=np.complex128)
-    for start in range(0, values.size, BLOCK_ROWS):
-        block = values[start : start + BLOCK_ROWS, np.newaxis]
-        sums[start : start + len(block)] = (1.0 / (block + 1j * height - values)).sum(axis=1)
+    for rows in row_blocks(values.size):
+        gaps = values[rows, np.newaxis] + 1j * height - values
+        sums[rows] = (1.0 / gaps).sum(axis=1)
     return (sums - 1.0 / (1j * height)) / values.size

@@ -1,34 +1,28 @@
 """Stein's unbiased risk estimate of a spectral estimator, from the noisy eigenvalues alone.
 
-Contract: under S + W with W Gaussian, independent off-diagonal entries of variance v and diagonal entries of
-variance 2v, the mean of :func:`stein_risk` over W is the mean of ‖estimate − S‖²_F for every spectral
-estimator that is continuous and piecewise smooth.  Knows nothing of the true spectrum, rows or privacy.
+Contract: under S + W with W Gaussian, independent off-diagonal entries of variance v and diagonal
+entries of variance 2v, the mean of :func:`stein_risk` over W is the mean of ‖estimate − S‖²_F for
+every spectral estimator f that is continuous and piecewise smooth (docs/shrinkage.md):
 
-Notes
------
-In the coordinates of `svec` the noise is 2v·N(0, I), apart from the direction I/√d,
-where a private trace may have lowered its variance to w.  With C that covariance, Stein's identity gives the risk
+    ‖f − λ‖² − tr C + 2 tr(C·Df),   tr C = v d (d + 1) − (2v − w),
+    div f = Σ_i ∂f_i/∂λ_i + Σ_i f_i·m_i,   m_i = Σ_{j≠i} 1/(λ_i − λ_j),
 
-    ‖f − λ‖² − tr C + 2 tr(C·Df),        tr C = v d (d + 1) − (2v − w),
-
-and for f acting on eigenvalues (Candès, Sing-Long, Trzasko 2013, here for symmetric matrices)
-
-    div f = Σ_i ∂f_i/∂λ_i + Σ_{i<j} (f_i − f_j)/(λ_i − λ_j),
-
-    Σ_{i<j} (f_i − f_j)/(λ_i − λ_j) = Σ_i f_i·m_i,   m_i = Σ_{j≠i} 1/(λ_i − λ_j).
+C being the noise's covariance: a private trace may have lowered its variance along I/√d to w.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
 from dpcov.published.linalg.symmetric import Array
 
+# Distance kept between neighboring eigenvalues, in units of √v.
 SMALLEST_GAP = 1e-9
-"""Distance kept between neighboring eigenvalues, in units of √v."""
 
+# Rows of a (d, d) array of pairs that are in memory at once.
 BLOCK_ROWS = 256
 
 
@@ -36,9 +30,9 @@ BLOCK_ROWS = 256
 class NoisySpectrum:
     """Ascending eigenvalues of S + W, shape (d,), with the law of W.
 
-    ``off_diagonal_variance`` is v (diagonal entries have 2v); ``mean_variance`` is w, the variance of W along I/√d:
-    2v as drawn, less if a private trace was combined.  Where W is not Gaussian, ``excess`` is what the oracle takes off
-    each eigenvalue beyond what it would for Gaussian noise, shape (d,).
+    ``off_diagonal_variance`` is v; ``mean_variance`` is w, the variance of W along I/√d: 2v as
+    drawn, less if a private trace was combined.  Where W is not Gaussian, ``excess`` is what the
+    oracle takes off each eigenvalue beyond what it would for Gaussian noise, shape (d,).
     """
 
     values: Array
@@ -57,11 +51,6 @@ class NoisySpectrum:
         v, d = self.off_diagonal_variance, self.dimension
         return v * d * (d + 1) - (2.0 * v - self.mean_variance)
 
-    @property
-    def largest_variance(self) -> float:
-        """Variance of W along its noisiest unit direction: with d = 1 there is none but I/√d."""
-        return self.mean_variance if self.dimension == 1 else 2.0 * self.off_diagonal_variance
-
     @cached_property
     def separated(self) -> Array:
         """The eigenvalues λ that estimators are given, no two of them tied."""
@@ -73,11 +62,11 @@ class NoisySpectrum:
         return pair_sums(self.separated)
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class SpectralEstimate:
-    """Estimated eigenvalues f(λ), shape (d,), each belonging to the same eigenvector, and how they change with λ.
+class SpectralEstimate(NamedTuple):
+    """Estimated eigenvalues f(λ), shape (d,), eigenvectors unchanged, and how they move with λ.
 
-    ``own_slopes`` is Σ_i ∂f_i/∂λ_i; ``shift_slope`` is (Σ_ij ∂f_i/∂λ_j)/d, what their mean gains when all λ grow by 1.
+    ``own_slopes`` is Σ_i ∂f_i/∂λ_i; ``shift_slope`` is (Σ_ij ∂f_i/∂λ_j)/d, what their mean gains
+    when all λ grow by 1.
     """
 
     values: Array
@@ -86,18 +75,18 @@ class SpectralEstimate:
 
 
 def pair_sums(values: Array) -> Array:
-    """Return m_i = Σ_{j≠i} 1/(λ_i − λ_j) over the values that differ from λ_i, in memory of order d."""
+    """m_i = Σ_{j≠i} 1/(λ_i − λ_j) over the values that differ from λ_i, in memory of order d."""
     sums = np.empty_like(values)
-    for rows in _row_blocks(values.size):
+    for rows in row_blocks(values.size):
         gaps = _gaps(values, rows, values.size)
         sums[rows] = np.divide(1.0, gaps, out=gaps).sum(axis=1)
     return sums
 
 
 def squared_chord_slopes(heights: Array, values: Array) -> float:
-    """Return Σ_{i<j} Σ_k ((h_ik − h_jk)/(λ_i − λ_j))², heights h being of shape (d, k), in memory of order d."""
+    """Σ_{i<j} Σ_k ((h_ik − h_jk)/(λ_i − λ_j))² for heights (d, k), in memory of order d."""
     total = 0.0
-    for rows in _row_blocks(values.size):
+    for rows in row_blocks(values.size):
         gaps = _gaps(values, rows, rows.stop)
         for column in heights.T:
             slopes = (column[rows, np.newaxis] - column[: rows.stop]) / gaps
@@ -107,7 +96,8 @@ def squared_chord_slopes(heights: Array, values: Array) -> float:
     return total
 
 
-def _row_blocks(size: int) -> Iterator[slice]:
+def row_blocks(size: int) -> Iterator[slice]:
+    """Cut range(size) into slices of at most :data:`BLOCK_ROWS`."""
     return (slice(start, min(start + BLOCK_ROWS, size)) for start in range(0, size, BLOCK_ROWS))
 
 
@@ -119,7 +109,7 @@ def _gaps(values: Array, rows: slice, stop: int) -> Array:
 
 
 def separate(values: Array, off_diagonal_variance: float) -> Array:
-    """Return the ascending values moved apart by a gap far below the noise, so that no pair is tied."""
+    """Move ascending values apart by a gap far below the noise, so that no pair is tied."""
     resolution = 4.0 * np.finfo(np.float64).eps * float(np.abs(values).max())
     gap = max(SMALLEST_GAP * np.sqrt(off_diagonal_variance), resolution)
     ranks = np.arange(values.size) - (values.size - 1) / 2.0
@@ -127,14 +117,7 @@ def separate(values: Array, off_diagonal_variance: float) -> Array:
 
 
 def stein_risk(estimate: SpectralEstimate, spectrum: NoisySpectrum) -> float:
-    """Estimate E‖estimate − S‖²_F without bias; single values can be negative when the true risk is small.
-
-    Parameters
-    ----------
-    estimate : SpectralEstimate
-        Of the separated eigenvalues of ``spectrum``.
-    spectrum : NoisySpectrum
-    """
+    """Estimate E‖estimate − S‖²_F without bias; it can be negative when the true risk is small."""
     v, w = spectrum.off_diagonal_variance, spectrum.mean_variance
     divergence = estimate.own_slopes + float(estimate.values @ spectrum.pair_sums)
     residual = float(np.sum((estimate.values - spectrum.separated) ** 2))

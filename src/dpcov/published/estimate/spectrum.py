@@ -1,35 +1,32 @@
 """Eigenvalues, and how large noise alone would make them.
 
-Contract: public numbers only.  The edge is the largest eigenvalue that noise of the release's law reaches in
-many dimensions; a component counts as signal where its estimate exceeds that by two further standard
-deviations.
+Contract: public numbers only.  The edge is the largest eigenvalue that noise of the release's law
+reaches in many dimensions; signal exceeds it by two further standard deviations.
 """
 
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpcov.published.estimate.entry_noise import (
     MomentNoise,
     clear_of_noise,
     largest_noise_eigenvalue,
 )
-
-Array = NDArray[np.float64]
+from dpcov.published.linalg.symmetric import Array, eigenvalues
 
 
 @dataclass(frozen=True, kw_only=True)
 class Spectrum:
-    """Eigenvalues in decreasing order, before and after post-processing, and the edge of the noise.
+    """Eigenvalues in decreasing order, before and after post-processing, and the noise's edge.
 
-    ``edge`` and ``level`` (the edge and two standard deviations) are None where the law of the noise is not known.
+    ``edge`` and ``level`` (the edge and two deviations) are None where the noise is not known.
     """
 
     noisy: Array
     estimate: Array
-    edge: float | None
-    level: float | None
+    edge: float | None = None
+    level: float | None = None
 
     @property
     def n_above(self) -> int | None:
@@ -38,20 +35,13 @@ class Spectrum:
 
 
 def spectrum(noisy: Array, estimate: Array, *, noise: MomentNoise | None, means: Array) -> Spectrum:
-    """Eigenvalues of a (d, d) matrix, with the edge of its noise.
+    """Eigenvalues of a (d, d) matrix before and after post-processing, with the edge of its noise.
 
-    Parameters
-    ----------
-    noisy, estimate : (d, d) float64
-        Before and after post-processing, in encoded units; centered if ``means`` are not zero.
-    noise : MomentNoise or None
-    means : (d,) float64
-        What was subtracted, relative to an intercept of 1.
+    Encoded units; ``means``, (d,), is what was subtracted, relative to an intercept of 1.
     """
-    values: Array = np.linalg.eigvalsh(noisy)[::-1].astype(np.float64)
-    after: Array = np.linalg.eigvalsh(estimate)[::-1].astype(np.float64)
+    values, after = (eigenvalues(matrix)[::-1] for matrix in (noisy, estimate))
     if noise is None:
-        return Spectrum(noisy=values, estimate=after, edge=None, level=None)
+        return Spectrum(noisy=values, estimate=after)
     ones = np.ones(len(means))
     return Spectrum(
         noisy=values,

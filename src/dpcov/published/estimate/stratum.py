@@ -1,14 +1,7 @@
-"""A noisy matrix that is one of several: its noise law, and the evidence that there is anything but noise in it.
+"""A noisy matrix that is one of several, and the evidence that it is more than noise.
 
-Contract: the evidence is exact for Gaussian noise: a stratum of noise alone passes a test of c standard
-deviations with the probability that a normal number exceeds c, or less.  Knows nothing of rows or privacy.
-
-Notes
------
-Three statistics of Y = S + W are compared with what noise alone does, W having variance 2v along every unit direction:
-the trace; the component along an independent guide, which is N(0, 2v); and the largest eigenvalue.  That is a convex
-1-Lipschitz function of W with mean at most 2√(dv) (Sudakov and Fernique), so its median is not larger (Kwapień) and it
-exceeds 2√(dv) + c√(2v) no more often than a normal number exceeds c (Gaussian isoperimetry).
+Contract: for Gaussian noise the evidence is exact: a stratum of noise alone passes a test of c
+standard deviations no more often than a normal number exceeds c.
 """
 
 from collections.abc import Callable, Sequence
@@ -19,80 +12,75 @@ from math import sqrt
 import numpy as np
 import scipy.linalg
 
-from dpcov.published.estimate.shrink import ShrinkResult, expected_squared_error, shrink_system
-from dpcov.published.linalg.symmetric import Array, EigenSystem, eigenvalues, eigh
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class NoisyMatrix:
-    """A finite symmetric matrix whose eigensystem is computed once, and not at all for one that is dropped."""
-
-    entries: Array
-
-    @cached_property
-    def system(self) -> EigenSystem:
-        """All eigenvalues and eigenvectors."""
-        return eigh(self.entries)
-
-    @cached_property
-    def eigenvalues(self) -> Array:
-        """All eigenvalues; those of the system, once that is known."""
-        return self.system.values if "system" in self.__dict__ else eigenvalues(self.entries)
-
-    def largest_eigenvalue(self) -> float:
-        """The largest eigenvalue, at a fraction of the cost of the system."""
-        last = len(self.entries) - 1
-        return float(scipy.linalg.eigvalsh(self.entries, subset_by_index=[last, last])[0])
+from dpcov.errors import UsageError
+from dpcov.published.estimate.shrink import shrink_values
+from dpcov.published.estimate.unit import Estimate, Part
+from dpcov.published.linalg.symmetric import (
+    Array,
+    EigenSystem,
+    compose,
+    eigenvalues,
+    eigh,
+    symmetrize,
+)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Stratum:
-    """The sum of some observations, by index, with their noise law.
+    """The sum of some parts, by index, with its noise law.
 
-    ``variance`` is that of an off-diagonal entry, v; ``trace`` is an independent noisy trace, if there is one.
+    ``noisy`` is S + W, symmetric; ``variance`` that of an off-diagonal entry, v; ``trace`` an
+    independent noisy trace, if there is one.
     """
 
     members: tuple[int, ...]
-    observed: NoisyMatrix
+    noisy: Array
     variance: float
-    trace: float | None
-    trace_variance: float | None
+    trace: float | None = None
+    trace_variance: float | None = None
 
-    @property
-    def noisy(self) -> Array:
-        """S + W."""
-        return self.observed.entries
+    @classmethod
+    def of(cls, index: int, part: Part) -> "Stratum":
+        """One part as a stratum of its own."""
+        known = [part.diagonal_variance, part.trace or 0.0, part.trace_variance or 0.0]
+        if not np.isfinite(known).all():
+            raise UsageError("Variances and traces of strata must be finite numbers.")
+        return cls(
+            members=(index,),
+            noisy=symmetrize(part.matrix),
+            variance=part.diagonal_variance / 2,
+            trace=part.trace,
+            trace_variance=part.trace_variance,
+        )
+
+    @cached_property
+    def system(self) -> EigenSystem:
+        """Eigenvalues and eigenvectors: computed once, and never for a stratum that is dropped."""
+        return eigh(self.noisy)
 
     @property
     def noise_std(self) -> float:
         """Standard deviation of the noise along a unit direction."""
         return sqrt(2.0 * self.variance)
 
-    def shrunk(self) -> ShrinkResult:
+    @cached_property
+    def shrunk(self) -> Estimate:
         """The estimate that uses nothing but the stratum itself."""
-        return shrink_system(
-            self.observed.system,
-            off_diagonal_variance=self.variance,
-            trace=self.trace,
-            trace_variance=self.trace_variance,
-        )
+        values, vectors = self.system
+        shrunk, risk = shrink_values(values, self.variance, self.trace, self.trace_variance)
+        return Estimate(compose(shrunk, vectors), risk)
 
     def shrunk_risk(self) -> float:
         """The expected squared error of :meth:`shrunk`, without eigenvectors."""
-        return expected_squared_error(
-            self.observed.eigenvalues,
-            off_diagonal_variance=self.variance,
-            trace=self.trace,
-            trace_variance=self.trace_variance,
-        )
+        is_known = "system" in self.__dict__
+        values = self.system.values if is_known else eigenvalues(self.noisy)
+        return shrink_values(values, self.variance, self.trace, self.trace_variance)[1]
 
     def stands_out(self, deviations: float, guide: Callable[[], Array]) -> bool:
-        """Whether trace, component along the guide (the zero matrix if there is none) or largest eigenvalue do.
-
-        They are asked in the order of their cost; the guide is not made where the trace is enough.
-        """
+        """Whether trace, component along the guide (zero: no guide) or largest eigenvalue do."""
         if self.variance == 0.0:
             return bool(np.any(self.noisy))
+        # In the order of their cost; the guide is not made where the trace is enough.
         trace, trace_std = self.best_trace()
         if trace > deviations * trace_std:
             return True
@@ -101,8 +89,11 @@ class Stratum:
             along = float(np.vdot(self.noisy, known)) / float(np.linalg.norm(known))
             if along > deviations * self.noise_std:
                 return True
-        edge = 2.0 * sqrt(len(self.noisy) * self.variance)
-        return self.observed.largest_eigenvalue() > edge + deviations * self.noise_std
+        # A convex 1-Lipschitz function of the noise with mean at most 2√(dv) (Sudakov, Fernique),
+        # so its median is not larger (Kwapień) and its tail normal (Gaussian isoperimetry).
+        d = len(self.noisy)
+        largest = scipy.linalg.eigvalsh(self.noisy, subset_by_index=[d - 1, d - 1])[0]
+        return bool(largest > 2.0 * sqrt(d * self.variance) + deviations * self.noise_std)
 
     def best_trace(self) -> tuple[float, float]:
         """The two traces averaged by precision, and the standard deviation of that."""
@@ -115,49 +106,42 @@ class Stratum:
 
 def pool(strata: Sequence[Stratum]) -> Stratum:
     """Add strata up."""
-    noisy = np.sum([stratum.noisy for stratum in strata], axis=0)
     return Stratum(
         members=tuple(index for stratum in strata for index in stratum.members),
-        observed=NoisyMatrix(entries=noisy),
+        noisy=np.sum([stratum.noisy for stratum in strata], axis=0),
         variance=sum(stratum.variance for stratum in strata),
         trace=_total([stratum.trace for stratum in strata]),
         trace_variance=_total([stratum.trace_variance for stratum in strata]),
     )
 
 
+def _total(values: list[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return sum(known) if len(known) == len(values) else None
+
+
 def with_joint_trace(strata: Sequence[Stratum], joint_trace: float) -> list[Stratum]:
     """Sharpen the traces of strata by a noisy sum of them, each in units of its own noise.
 
-    ``joint_trace`` is Σ tr S_s / noise_std_s + N(0, 1).  With precision matrix diag(p) + 11ᵀ of the scaled traces,
-    p_s counting both traces of a stratum, each one gets its marginal mean and variance; what the matrix itself knows
-    is taken out again, because shrinking puts it in.
+    ``joint_trace`` is Σ tr S_s / noise_std_s + N(0, 1).
     """
-    known = [
-        (s.noise_std, s.trace, s.trace_variance)
-        for s in strata
-        if s.trace is not None and s.variance
-    ]
-    if not known or len(known) < len(strata) or any(not variance for _, _, variance in known):
+    if not strata or not all(
+        s.trace is not None and s.variance and s.trace_variance for s in strata
+    ):
         return list(strata)
+    stds = np.array([stratum.noise_std for stratum in strata])
+    own = np.array([np.trace(stratum.noisy) for stratum in strata]) / stds
+    given = np.array([stratum.trace or 0.0 for stratum in strata]) / stds
+    precision = stds**2 / np.array([stratum.trace_variance or 0.0 for stratum in strata])
     own_precision = 1.0 / len(strata[0].noisy)
-    own = np.array([np.trace(stratum.noisy) / stratum.noise_std for stratum in strata])
-    given = np.array([float(trace or 0.0) / std for std, trace, _ in known])
-    precision = np.array([std**2 / float(variance or 0.0) for std, _, variance in known])
+    # The scaled traces have precision diag(p) + 11ᵀ, p counting both traces of a stratum.  What
+    # the matrix itself knows is taken out of the marginals again, because shrinking puts it in.
     covariance = np.linalg.inv(np.diag(precision + own_precision) + 1.0)
     mean = covariance @ (own * own_precision + given * precision + joint_trace)
     marginal = 1.0 / np.diag(covariance)
     sharper = marginal - own_precision
-    traces = (mean * marginal - own * own_precision) / sharper
+    traces = (mean * marginal - own * own_precision) / sharper * stds
     return [
-        replace(
-            stratum,
-            trace=float(t) * stratum.noise_std,
-            trace_variance=stratum.noise_std**2 / float(weight),
-        )
-        for stratum, t, weight in zip(strata, traces, sharper, strict=True)
+        replace(stratum, trace=float(trace), trace_variance=float(variance))
+        for stratum, trace, variance in zip(strata, traces, stds**2 / sharper, strict=True)
     ]
-
-
-def _total(values: list[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return sum(known) if len(known) == len(values) else None

@@ -1,43 +1,27 @@
-"""Estimate a noisy matrix that may have structure: directions shared with an independent guide, or few nonzero entries.
+"""Estimate a noisy matrix that shares directions with an independent guide, or is sparse.
 
-Contract: deterministic; each estimate comes with Stein's estimate of its squared error, so structure that is
-not there is noticed.  Knows nothing of rows or privacy.
-
-Notes
------
-The guide is independent of the noise, so its eigenbasis is a fixed basis: in it the noise is isotropic again, and a
-matrix that shares the guide's directions has its energy in the leading rows and columns.  Two estimates use that:
-
-* ``proportional``: the nonnegative multiple a·M of the guide nearest to the noisy matrix, one degree of freedom;
-* ``aligned``: what a·M leaves over, cut into blocks between indices 0, 1, 4, 16, ... of the eigenbasis, each shrunk by
-  the positive-part factor (1 − k·2v/‖block‖²)₊ of James and Stein, k being the block's number of dimensions.
-
-For a block of k dimensions and squared length q, with c = k·2v/q, Stein's identity gives the risk
-q·min(c, 1)² − 2v·k + 4v·(k − c(k − 2))·[c < 1].
-
-Without a guide, ``sparse`` moves the entries off the diagonal toward zero by the soft threshold of least estimated
-risk, and the diagonal toward its mean.  :func:`blended` is the point of least estimated risk between two estimates.
+Contract: deterministic; each estimate comes with Stein's estimate of its squared error, so that
+structure that is not there is noticed (docs/strata.md).
 """
 
 import itertools
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from dpcov.published.estimate.threshold import choose_threshold
 from dpcov.published.linalg.symmetric import Array, eigh
 
+# Ratio of block boundaries: about (log₄ d)²/2 blocks, each costing two dimensions.
 BLOCK_GROWTH = 4
-"""Ratio of block boundaries: a matrix of dimension d has about (log₄ d)²/2 blocks, each costing two dimensions."""
 
+# Added to the risk of a chosen threshold, in units of v·d: a standard deviation of that estimate,
+# which is the least of many and therefore too low.
 CHOICE_COST = 2.0
-"""Added to the risk of a chosen threshold, in units of v·d: a standard deviation of that estimate, which is the
-least of many and therefore too low."""
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Candidate:
-    """A symmetric estimate, perhaps indefinite, and the unbiased estimate of its squared Frobenius error.
+class Candidate(NamedTuple):
+    """A symmetric estimate, perhaps indefinite, with its unbiased estimated squared error.
 
     ``guide_share`` is the multiple of the guide in it, and with that of the guide's error.
     """
@@ -50,92 +34,62 @@ class Candidate:
 def guided_candidates(
     noisy: Array, *, off_diagonal_variance: float, guide: Array
 ) -> dict[str, Candidate]:
-    """Return the ``proportional`` and the ``aligned`` estimate of S from S + W and a guide.
+    """Estimate S from symmetric S + W and a positive semidefinite guide, independent of W.
 
-    Parameters
-    ----------
-    noisy : (d, d) array
-        Symmetric.
-    off_diagonal_variance : float
-        Variance v of the off-diagonal entries of W, positive; diagonal entries have 2v.
-    guide : (d, d) array
-        Positive semidefinite, not zero, independent of W.
+    ``proportional`` is the nearest nonnegative multiple of the guide; ``aligned`` adds what that
+    leaves over, cut into blocks in the guide's eigenbasis, each shrunk by James and Stein's factor.
     """
     unit_variance, d = 2.0 * off_diagonal_variance, len(noisy)
     scale = max(0.0, float(np.vdot(noisy, guide)) / float(np.vdot(guide, guide)))
     scale_risk = 2.0 * unit_variance if scale > 0.0 else 0.0
-    proportional = Candidate(
-        matrix=scale * guide,
-        risk=float(np.sum((noisy - scale * guide) ** 2))
-        - unit_variance * d * (d + 1) / 2
-        + scale_risk,
-        guide_share=scale,
-    )
-    shrunk = _shrink_blocks(noisy - scale * guide, eigh(guide).vectors[:, ::-1], unit_variance)
-    aligned = Candidate(
-        matrix=scale * guide + shrunk.matrix, risk=shrunk.risk + scale_risk, guide_share=scale
-    )
-    return {"proportional": proportional, "aligned": aligned}
+    multiple = scale * guide
+    rest = noisy - multiple
+    risk = float(np.sum(rest**2)) - unit_variance * d * (d + 1) / 2 + scale_risk
+    shrunk = _shrink_blocks(rest, eigh(guide).vectors[:, ::-1], unit_variance)
+    return {
+        "proportional": Candidate(multiple, risk, scale),
+        "aligned": Candidate(multiple + shrunk.matrix, shrunk.risk + scale_risk, scale),
+    }
 
 
 def sparse_candidate(
     noisy: Array, *, off_diagonal_variance: float, trace: float, trace_variance: float
 ) -> Candidate:
-    """Return the ``sparse`` estimate of S from S + W.
+    """Estimate S from symmetric S + W by soft thresholding, and a diagonal drawn toward its mean.
 
-    Parameters
-    ----------
-    noisy : (d, d) array
-        Symmetric.
-    off_diagonal_variance : float
-        Variance v of the off-diagonal entries of W, positive; diagonal entries have 2v.
-    trace, trace_variance : float
-        The best estimate of tr S, and its variance; it sets the mean of the diagonal.
+    ``trace`` is the best estimate of tr S, of variance ``trace_variance``; it sets that mean.
     """
-    d = len(noisy)
-    thresholded = choose_threshold(
-        noisy, off_diagonal_variance=off_diagonal_variance, rules=("soft",)
-    )
+    d, v = len(noisy), off_diagonal_variance
+    thresholded = choose_threshold(noisy, off_diagonal_variance=v, rules=("soft",))
     deviations = np.diagonal(noisy) - np.trace(noisy) / d
-    factor, diagonal_risk = _james_stein(
-        float(deviations @ deviations), d - 1.0, 2.0 * off_diagonal_variance
-    )
+    factor, diagonal_risk = _james_stein(float(deviations @ deviations), d - 1.0, 2.0 * v)
     estimate = thresholded.matrix
     np.fill_diagonal(estimate, trace / d + factor * deviations)
-    choice = CHOICE_COST * off_diagonal_variance * d
-    return Candidate(
-        matrix=estimate,
-        risk=thresholded.off_diagonal_risk + choice + diagonal_risk + trace_variance / d,
-    )
+    risk = thresholded.off_diagonal_risk + CHOICE_COST * v * d + diagonal_risk + trace_variance / d
+    return Candidate(estimate, risk)
 
 
 def blended(first: Candidate, second: Candidate, off_diagonal_variance: float) -> Candidate:
-    """Return the point of least estimated risk on the line from one estimate to the other.
-
-    Stein's risk is quadratic along it: with D = second − first, r₁ − (r₁ − r₂ + ‖D‖²)·t + ‖D‖²·t² at first + t·D.
-    Fitting t costs one degree of freedom, 4v.
-    """
+    """Return the point of least estimated risk on the line from one estimate to the other."""
+    # With D = second − first, Stein's risk at first + t·D is r₁ − (r₁ − r₂ + ‖D‖²)·t + ‖D‖²·t².
     change = second.matrix - first.matrix
     squared = float(np.vdot(change, change))
     slope = first.risk - second.risk + squared
     share = min(1.0, slope / (2.0 * squared)) if squared > 0.0 else 0.0
+    # Fitting t costs one degree of freedom.
     risk = first.risk - slope * share + squared * share**2 + 4.0 * off_diagonal_variance
     if share <= 0.0 or risk >= first.risk:
         return first
-    return Candidate(
-        matrix=first.matrix + share * change,
-        risk=risk,
-        guide_share=first.guide_share + share * (second.guide_share - first.guide_share),
-    )
+    guide_share = first.guide_share + share * (second.guide_share - first.guide_share)
+    return Candidate(first.matrix + share * change, risk, guide_share)
 
 
 def _shrink_blocks(matrix: Array, vectors: Array, unit_variance: float) -> Candidate:
-    """Shrink every block that a symmetric matrix has in an orthonormal basis.
-
-    The last block on the diagonal, most of the matrix, is never made: its length is what the others leave, and
-    shrinking the whole matrix by its factor first leaves only the others to be corrected.
-    """
+    """Shrink every block that a symmetric matrix has in an orthonormal basis."""
+    # Blocks lie between indices 0, 1, 4, 16, ...: shared directions leave it in the leading ones.
     *leading, last = _pieces(len(matrix))
+    # The last block on the diagonal, most of the matrix, is never made: its length is what the
+    # others leave, and shrinking the whole by its factor leaves only the others to be corrected.
     rows = vectors[:, : last.start].T @ matrix @ vectors
     outside = float(np.sum(rows**2) + np.sum(rows[:, last] ** 2))
     size = (last.stop - last.start) * (last.stop - last.start + 1) / 2
@@ -146,25 +100,26 @@ def _shrink_blocks(matrix: Array, vectors: Array, unit_variance: float) -> Candi
         if piece == last:
             continue
         block = rows[piece, other]
-        # A block off the diagonal stands for its mirror image too; one on it is half of a sum with its mirror image.
+        # A block off the diagonal stands for its mirror image too; one on it is half of a sum.
         images = 1.0 if piece == other else 2.0
         size = len(block) * (len(block) + 1) / 2 if piece == other else float(block.size)
         factor, block_risk = _james_stein(images * float(np.sum(block**2)), size, unit_variance)
         change[piece, other] = images / 2.0 * (factor - rest) * block
         risk += block_risk
     half = vectors[:, : last.start] @ (change @ vectors.T)
-    return Candidate(matrix=rest * matrix + half + half.T, risk=risk)
+    return Candidate(rest * matrix + half + half.T, risk)
 
 
 def _pieces(dimension: int) -> list[slice]:
     edges = [0, 1]
     while edges[-1] < dimension:
         edges.append(min(edges[-1] * BLOCK_GROWTH, dimension))
-    return [slice(start, stop) for start, stop in itertools.pairwise(edges)]
+    return list(itertools.starmap(slice, itertools.pairwise(edges)))
 
 
 def _james_stein(squared: float, size: float, unit_variance: float) -> tuple[float, float]:
-    """Factor and unbiased risk for a block of ``size`` dimensions and squared length ``squared``."""
+    """Factor and unbiased risk for a block of ``size`` dimensions and this squared length."""
+    # (1 − c)₊ with c = k·2v/q has, by Stein, the risk q·c² − 2v·k + 4v·(k − c(k − 2)) for c < 1.
     noise = size * unit_variance
     if squared <= noise:
         return 0.0, squared - noise

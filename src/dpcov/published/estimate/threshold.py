@@ -1,21 +1,11 @@
-"""Thresholding of the off-diagonal entries of a noisy symmetric matrix, with a threshold chosen by estimated risk.
+"""Threshold the off-diagonal entries of a noisy symmetric matrix, at the least estimated risk.
 
-Contract: deterministic, the diagonal is kept, and the threshold depends on the noisy entries and the noise
-law alone. Knows nothing of privacy or rows.
-
-Notes
------
-Let y_k = theta_k + w_k be the m off-diagonal entries above the diagonal, w_k normal with variance v.  An estimate
-y + g(y) has the risk m v + E sum g(y)**2 + 2 v E sum g'(y) (Stein 1981).
-
-* Soft: g = -min(|y|, t) sign(y), so the estimate of the risk is m v - 2 v #{|y| <= t} + sum min(y**2, t**2).
-* Hard: g = -y where |y| <= t, with jumps of t at -t and t: m v + sum over {|y| <= t} of (y**2 - 2 v) + 2 v t m f(t),
-  where f is the density of |y|, estimated by counting in a window.
+Contract: deterministic, the diagonal is kept, and the threshold depends on the noisy entries and
+the noise law alone.
 """
 
 import math
-from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -24,26 +14,26 @@ from dpcov.errors import UsageError
 from dpcov.published.linalg.symmetric import Array, symmetrize
 
 Rule = Literal["hard", "soft"]
+RULES: tuple[Rule, ...] = ("hard", "soft")
 
+# How many hard thresholds there are to choose from.
 GRID = 64
-"""Hard thresholds to choose from."""
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class ThresholdResult:
-    """Thresholded matrix, shape (d, d), and how it was made.
+class ThresholdResult(NamedTuple):
+    """Thresholded matrix, (d, d), and how it was made.
 
-    ``off_diagonal_risk`` estimates the squared Frobenius error off the diagonal; it can be negative by chance.
+    ``off_diagonal_risk`` estimates the squared error off the diagonal; chance can make it negative.
     """
 
     matrix: Array
-    rule: Rule
-    threshold: float
     off_diagonal_risk: float
+    threshold: float
+    rule: Rule
 
 
 def threshold_matrix(matrix: ArrayLike, threshold: float, rule: Rule) -> Array:
-    """Set off-diagonal entries of at most ``threshold`` to zero; move the others toward zero by it if soft."""
+    """Zero off-diagonal entries of at most ``threshold``; if soft, move the others toward zero."""
     if not threshold >= 0:
         raise UsageError("A threshold must not be negative.")
     noisy = symmetrize(matrix)
@@ -55,18 +45,11 @@ def threshold_matrix(matrix: ArrayLike, threshold: float, rule: Rule) -> Array:
 
 
 def choose_threshold(
-    matrix: ArrayLike, *, off_diagonal_variance: float, rules: tuple[Rule, ...] = ("hard", "soft")
+    matrix: ArrayLike, *, off_diagonal_variance: float, rules: tuple[Rule, ...] = RULES
 ) -> ThresholdResult:
     """Threshold with the rule and the threshold that have the lowest estimated risk.
 
-    Parameters
-    ----------
-    matrix : array_like of shape (d, d)
-        Only its symmetric part is used.
-    off_diagonal_variance : float
-        Variance of the normal noise on an off-diagonal entry.
-    rules : tuple of {"hard", "soft"}
-        What to choose from; at equal risk the first wins.
+    Only the symmetric part of ``matrix`` is used; at equal risk the first of ``rules`` wins.
     """
     if not 0 < off_diagonal_variance < math.inf:
         raise UsageError("Choosing a threshold needs a positive, finite noise variance.")
@@ -79,12 +62,7 @@ def choose_threshold(
         best = int(np.argmin(risks))
         choices.append((2.0 * float(risks[best]), float(thresholds[best]), rule))
     risk, threshold, rule = min(choices, key=lambda choice: choice[0])
-    return ThresholdResult(
-        matrix=threshold_matrix(noisy, threshold, rule),
-        rule=rule,
-        threshold=threshold,
-        off_diagonal_risk=risk,
-    )
+    return ThresholdResult(threshold_matrix(noisy, threshold, rule), risk, threshold, rule)
 
 
 def universal_threshold(count: int, variance: float) -> float:
@@ -93,43 +71,34 @@ def universal_threshold(count: int, variance: float) -> float:
 
 
 def _candidates(rule: Rule, sizes: Array, v: float) -> Array:
-    """Thresholds up to the universal one: a grid, or all that can be optimal for the piecewise risk of soft ones."""
     universal = universal_threshold(sizes.size, v)
     if rule == "hard":
         return np.linspace(0.0, universal, GRID)
+    # The risk of soft thresholds is concave between entries, so only these can be optimal.
     return np.concatenate([[0.0], sizes[sizes < universal], [universal]])
 
 
 def estimated_risks(rule: Rule, sizes: Array, thresholds: Array, v: float) -> Array:
-    """Estimated risk of every threshold, summed over the entries above the diagonal; see the module's notes.
+    """Estimated risks of ``thresholds``, (k,), summed over the entries above the diagonal.
 
-    Parameters
-    ----------
-    rule : {"hard", "soft"}
-    sizes : (m,) float64
-        Absolute values of the entries, ascending.
-    thresholds : (k,) float64
-    v : float
-        Variance of the noise on an entry.
+    ``sizes``, (m,), are their absolute values, ascending; ``v`` is the variance of the noise on
+    one.
     """
-    m = sizes.size
-    inside, squares = _below(sizes, thresholds)
+    # y + g(y) has the risk m v + E sum g(y)**2 + 2 v E sum g'(y) (Stein 1981): soft is
+    # g = -min(|y|, t) sign(y); hard is g = -y where |y| <= t, whose jumps of t at -t and t add
+    # 2 v t m f(t), f being the density of |y|, estimated by counting in a window.
+    m, inside = sizes.size, _count(sizes, thresholds)
+    squares = np.concatenate([[0.0], np.cumsum(sizes**2)])[inside.astype(np.intp)]
+    common = m * v - 2.0 * v * inside + squares
     if rule == "soft":
-        return np.asarray(m * v - 2.0 * v * inside + squares + (m - inside) * thresholds**2)
+        return np.asarray(common + (m - inside) * thresholds**2)
     half_width = math.sqrt(v) * max(m, 1) ** -0.2
     # Entries reflected at zero: |y| has no mass below it.
     near = _count(sizes, thresholds + half_width) - _count(sizes, thresholds - half_width)
     near += _count(sizes, half_width - thresholds)
-    return np.asarray(m * v - 2.0 * v * inside + squares + v * thresholds * near / half_width)
-
-
-def _below(sizes: Array, thresholds: Array) -> tuple[Array, Array]:
-    """Number and sum of squares of the sorted sizes that are at most each threshold."""
-    inside = np.searchsorted(sizes, thresholds, side="right")
-    squares = np.concatenate([[0.0], np.cumsum(sizes**2)])
-    return inside.astype(np.float64), squares[inside]
+    return np.asarray(common + v * thresholds * near / half_width)
 
 
 def _count(sizes: Array, limits: Array) -> Array:
-    """Number of sorted sizes that are at most each limit; none below zero."""
+    # Sizes are not negative, so none lies below a negative limit.
     return np.where(limits < 0, 0, np.searchsorted(sizes, limits, side="right")).astype(np.float64)

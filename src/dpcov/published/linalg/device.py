@@ -1,9 +1,8 @@
 """Eigendecompositions and products of public matrices on a GPU.
 
-Contract: inside ``with on_device():`` every eigendecomposition and every product of
-`symmetric`, and so the shrinkage and post-processing of a release, is computed in
-float64 by PyTorch; outside nothing changes.  Results agree with the CPU's to rounding, not to the bit: only
-moments are exact.
+Contract: inside ``with on_device():`` every eigendecomposition and product of `symmetric` is
+computed in float64 by PyTorch; outside nothing changes.  Results agree with the CPU's to rounding,
+not to the bit: only moments are exact.
 """
 
 from collections.abc import Iterator
@@ -18,20 +17,8 @@ from dpcov.published.linalg.symmetric import Array, Solver, solving_with
 
 @contextmanager
 def on_device(device: str | None = None) -> Iterator[None]:
-    """Compute on a device of PyTorch.
+    """Compute on a device of PyTorch: the one named, the first GPU, or else the CPU.
 
-    Parameters
-    ----------
-    device : str, optional
-        Such as ``"cuda"`` or ``"cpu"``; the first GPU, or else the CPU, if not given.
-
-    Raises
-    ------
-    UsageError
-        If PyTorch is not installed.
-
-    Examples
-    --------
     ``with on_device("cuda"): estimate = release.second_moment()``
     """
     try:

@@ -1,7 +1,7 @@
 """One thread for linear algebra that is too small to share.
 
-Contract: results do not change but for rounding, and BLAS gets its threads back whatever the order in which
-threads of the program enter and leave.  Knows nothing of privacy, rows or noise.
+Contract: results do not change but for rounding, and BLAS gets its threads back whatever the order
+in which threads of the program enter and leave.
 """
 
 import sys
@@ -11,32 +11,26 @@ from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
+# Dimension from which BLAS may share its work.  With two quiet cores a second thread saves 7 ms of
+# an eigendecomposition at 500 and 60 ms at 1000; with busy ones threads wait for each other in
+# each of many short steps, and it takes 10 to 30 times as long.
 SHARED_FROM = 1000
-"""Dimension from which BLAS may share its work.  Measured with two cores: on a quiet machine a second thread saves 7 ms
-of an eigendecomposition at 500 and 60 ms at 1000; on a busy one threads wait for each other in every one of many
-short steps, and it takes 10 to 30 times as long."""
 
+# Dimension below which BLAS does not share its work anyway.
 WORTH_IT = 64
-"""Dimension below which BLAS does not share its work anyway."""
 
+# The limit is the process's, not a thread's: whoever sets it takes it back.
 _TURN = threading.RLock()
-"""The limit is the process's, not a thread's: whoever sets it takes it back, and others leave it alone until then."""
 
 
 @contextmanager
 def one_thread(dimension: int | None = None) -> Iterator[None]:
-    """Keep BLAS to one thread inside the block, unless another thread of the program does so already.
+    """Keep BLAS to one thread inside the block, unless another thread does so already.
 
-    Parameters
-    ----------
-    dimension : int, optional
-        Size of the matrices; nothing changes where they are better shared or too small to matter.  Always one thread
-        if not given.
+    Nothing changes where matrices of this dimension are better shared or too small to matter.
     """
-    if dimension is not None and not WORTH_IT <= dimension < SHARED_FROM:
-        yield
-        return
-    if not _TURN.acquire(blocking=False):
+    matters = dimension is None or WORTH_IT <= dimension < SHARED_FROM
+    if not matters or not _TURN.acquire(blocking=False):
         yield
         return
     try:
@@ -48,7 +42,7 @@ def one_thread(dimension: int | None = None) -> Iterator[None]:
 
 @cache
 def _controller(with_scipy: bool) -> Any:
-    """The BLAS libraries that are loaded; scipy brings one of its own."""
+    # The BLAS libraries that are loaded; scipy brings one of its own.
     from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
 
     return ThreadpoolController()

@@ -1,8 +1,7 @@
-"""Exact Euclidean projections of vectors and symmetric matrices on the sets a covariance matrix must lie in.
+"""Exact Euclidean projections on the sets a covariance matrix must lie in.
 
-Contract: each function returns the unique nearest point in its set (up to rounding), in one sort or one
-eigendecomposition.  To project on a unitarily invariant set is to project the eigenvalues; the eigenvectors
-stay.  Knows nothing of privacy, rows or noise.
+Contract: each function returns the unique nearest point in its set (up to rounding), in one sort or
+one eigendecomposition: to project on a unitarily invariant set is to project the eigenvalues.
 """
 
 import numpy as np
@@ -13,26 +12,14 @@ from dpcov.published.linalg.symmetric import Array, compose, eigh
 
 
 def simplex_projection(values: ArrayLike, radius: float) -> Array:
-    """Project on {x ≥ 0, Σx = radius}.
+    """Project values, (k,), on {x ≥ 0, Σx = radius}, a radius that is not negative.
 
-    Parameters
-    ----------
-    values : array_like of shape (k,)
-    radius : float
-        Not negative.
-
-    Returns
-    -------
-    ndarray of shape (k,)
-
-    Notes
-    -----
-    The KKT conditions give x = max(values − θ, 0).  With the values sorted in descending order, θ is the
+    The KKT conditions give x = max(values − θ, 0).  With the values in descending order, θ is the
     average excess of the longest prefix whose members all stay positive.
     """
     checked = _vector(values)
     _check_radius(radius)
-    # A common shift does not change the projection; with the largest value at 0 fewer digits cancel.
+    # A common shift changes nothing; with the largest value at 0 fewer digits cancel.
     shifted = checked - checked.max()
     descending = np.sort(shifted)[::-1]
     excess = (np.cumsum(descending) - radius) / np.arange(1, checked.size + 1)
@@ -63,6 +50,7 @@ def project_psd_trace(matrix: ArrayLike, trace_bound: float) -> Array:
 def project_nuclear_ball(matrix: ArrayLike, radius: float) -> Array:
     """Project the symmetric part of ``matrix`` on {A symmetric, ‖A‖_* ≤ radius}."""
     _check_radius(radius)
+    # Signs stay: the ball is invariant under them.
     values, vectors = eigh(matrix)
     magnitudes = capped_simplex_projection(np.abs(values), radius)
     return compose(np.copysign(magnitudes, values), vectors)

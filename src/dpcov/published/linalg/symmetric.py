@@ -1,8 +1,7 @@
-"""Symmetric matrices: checking, mirroring, isometric vectors and eigendecomposition.
+"""Symmetric matrices: checking, mirroring and eigendecomposition.
 
-Contract: every result is a float64 array in C order, exactly symmetric where it is a matrix, and a number
-that is not finite raises :class:`~dpcov.errors.NumericError` instead of traveling on.  Knows nothing of
-privacy, rows or noise.
+Contract: every result is a float64 array in C order, exactly symmetric where it is a matrix, and a
+number that is not finite raises :class:`~dpcov.errors.NumericError` instead of traveling on.
 """
 
 from collections.abc import Callable, Iterator
@@ -16,10 +15,11 @@ from numpy.typing import ArrayLike, NDArray
 from dpcov.errors import NumericError, UsageError
 
 Array = NDArray[np.float64]
+"""The name of this type in every room."""
 
 
 class EigenSystem(NamedTuple):
-    """Eigenvalues in ascending order, shape (d,), and matching unit eigenvectors as columns, shape (d, d)."""
+    """Eigenvalues, ascending, shape (d,), and unit eigenvectors as columns, shape (d, d)."""
 
     values: Array
     vectors: Array
@@ -33,6 +33,7 @@ class Solver(NamedTuple):
 
 
 _HERE = Solver(eigh=np.linalg.eigh, matmul=np.matmul)
+_NO_CONVERGENCE = "The eigendecomposition did not converge. Rescale the matrix and retry."
 _SOLVER = ContextVar("solver", default=_HERE)
 
 
@@ -47,7 +48,7 @@ def solving_with(solver: Solver) -> Iterator[None]:
 
 
 def square_matrix(matrix: ArrayLike) -> Array:
-    """Return ``matrix`` as a float64 array after checking that it is square, not empty and finite."""
+    """Return a float64 array after checking that it is square, not empty and finite."""
     checked = np.ascontiguousarray(matrix, dtype=np.float64)
     if checked.ndim != 2 or checked.shape[0] != checked.shape[1] or checked.shape[0] == 0:
         raise UsageError(
@@ -69,93 +70,44 @@ def symmetrize(matrix: ArrayLike) -> Array:
 
 
 def mirror_upper(matrix: ArrayLike) -> Array:
-    """Return the symmetric matrix whose upper triangle, diagonal included, is that of ``matrix``."""
+    """Return the symmetric matrix with the upper triangle, diagonal included, of ``matrix``."""
     mirrored = np.triu(square_matrix(matrix))
     rows, columns = np.triu_indices(mirrored.shape[0], k=1)
     mirrored[columns, rows] = mirrored[rows, columns]
     return mirrored
 
 
-def svec(matrix: ArrayLike) -> Array:
-    """Return the upper triangle row by row, off-diagonal entries times √2, so that ‖svec(A)‖₂ = ‖A‖_F.
-
-    Parameters
-    ----------
-    matrix : array_like of shape (d, d)
-        Only the upper triangle is read.
-
-    Returns
-    -------
-    ndarray of shape (d (d + 1) / 2,)
-    """
-    checked = square_matrix(matrix)
-    rows, columns = np.triu_indices(checked.shape[0])
-    return np.asarray(checked[rows, columns] * np.where(rows == columns, 1.0, np.sqrt(2.0)))
-
-
-def smat(vector: ArrayLike) -> Array:
-    """Return the symmetric matrix of which ``vector`` is the :func:`svec`."""
-    entries = np.asarray(vector, dtype=np.float64)
-    dimension = (int(np.sqrt(8 * entries.size + 1)) - 1) // 2
-    if entries.ndim != 1 or entries.size == 0 or dimension * (dimension + 1) // 2 != entries.size:
-        raise UsageError(
-            f"Expected a vector of length d(d+1)/2 with d at least 1, got shape {entries.shape}."
-        )
-    rows, columns = np.triu_indices(dimension)
-    matrix = np.zeros((dimension, dimension))
-    matrix[rows, columns] = entries * np.where(rows == columns, 1.0, np.sqrt(0.5))
-    return mirror_upper(matrix)
-
-
 def eigh(matrix: ArrayLike) -> EigenSystem:
-    """Decompose the symmetric part of ``matrix``.
-
-    Raises
-    ------
-    NumericError
-        If an entry is not finite or the iteration does not converge.
-    """
+    """Decompose the symmetric part; NumericError if that does not converge or is not finite."""
     try:
         values, vectors = _SOLVER.get().eigh(symmetrize(matrix))
     except np.linalg.LinAlgError as error:
-        raise NumericError(
-            "The eigendecomposition did not converge. Rescale the matrix and retry."
-        ) from error
+        raise NumericError(_NO_CONVERGENCE) from error
     if not (np.isfinite(values).all() and np.isfinite(vectors).all()):
         raise NumericError("The eigendecomposition overflowed. Rescale the matrix and retry.")
     return EigenSystem(values, np.ascontiguousarray(vectors))
 
 
 def eigenvalues(matrix: ArrayLike) -> Array:
-    """Return what :func:`eigh` returns as values, up to rounding, at less than half the cost.
-
-    Raises
-    ------
-    NumericError
-        If an entry is not finite or the iteration does not converge.
-    """
+    """Return the values of :func:`eigh`, up to rounding, at less than half the cost."""
+    # Another solver may have no cheaper way to the values alone.
     if _SOLVER.get() is not _HERE:
         return eigh(matrix).values
     try:
         return np.asarray(np.linalg.eigvalsh(symmetrize(matrix)))
     except np.linalg.LinAlgError as error:
-        raise NumericError(
-            "The eigenvalues did not converge. Rescale the matrix and retry."
-        ) from error
+        raise NumericError(_NO_CONVERGENCE) from error
 
 
 def correlation_of(covariance: Array, *, undefined: float = float("nan")) -> Array:
-    """Correlations, within [-1, 1].
+    """Correlations, within [-1, 1], of a (d, d) covariance in units in which variances compare.
 
-    Parameters
-    ----------
-    covariance : (d, d) float64
-        In units in which variances can be compared: one of the size of rounding errors is none.
-    undefined : float
-        What stands for correlations with a column without variance; its own is 1 unless this is NaN.
+    A variance of the size of rounding errors is none: correlations with such a column are
+    ``undefined``, its own is 1 unless that is NaN.
     """
     variances = np.diagonal(covariance)
     known = variances > variances.max(initial=0.0) * np.finfo(np.float64).eps
+    # No division by what rounding left of a variance.
     deviations = np.sqrt(np.where(known, variances, 1.0))
     scaled = np.clip(covariance / np.outer(deviations, deviations), -1.0, 1.0)
     correlation = np.where(np.outer(known, known), scaled, undefined)
@@ -164,7 +116,7 @@ def correlation_of(covariance: Array, *, undefined: float = float("nan")) -> Arr
 
 
 def is_positive_definite(matrix: Array) -> bool:
-    """Whether a symmetric matrix has a Cholesky factor, which shows it at a tenth of the cost of eigenvalues."""
+    """Whether a symmetric matrix has a Cholesky factor: a tenth of the cost of eigenvalues."""
     try:
         np.linalg.cholesky(matrix)
     except np.linalg.LinAlgError:

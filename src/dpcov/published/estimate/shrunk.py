@@ -1,0 +1,110 @@
+"""Optimal shrinkage of all parts of a release together, and of its covariance.
+
+Contract: post-processing of noisy numbers (derived in shrink.py, strata.py and centering.py).
+"""
+
+from dataclasses import replace
+from math import sqrt
+
+import numpy as np
+
+from dpcov.errors import UsageError
+from dpcov.published.estimate.centering import Centering
+from dpcov.published.estimate.nuclear_strata import shrink_nuclear_strata
+from dpcov.published.estimate.nuclear_variances import entry_variances
+from dpcov.published.estimate.shrink import shrink
+from dpcov.published.estimate.strata import FEW_FEATURES, shrink_strata
+from dpcov.published.estimate.unit import Estimate, Part, UnitEstimate
+from dpcov.published.linalg.project import project_psd_trace
+from dpcov.published.linalg.symmetric import Array
+
+
+def shrunk(estimate: UnitEstimate) -> Estimate:
+    """Shrink the second moment; a zero matrix comes with a bound on the truth's squared norm.
+
+    UsageError where the noise is neither isotropic Gaussian nor released with its strata, so that
+    the best shrinkage is not known.
+    """
+    if estimate.noise_variance is None or (not estimate.parts and np.any(estimate.matrix)):
+        raise UsageError(
+            "This release cannot be shrunk: its noise is not isotropic. "
+            "Use another post-processing."
+        )
+    result = _shrunk_parts(estimate)
+    return result if np.any(result.matrix) else Estimate(result.matrix, estimate.trace_bound**2)
+
+
+def _shrunk_parts(estimate: UnitEstimate) -> Estimate:
+    parts = estimate.parts
+    if not parts:
+        return Estimate(np.zeros_like(estimate.matrix), 0.0)
+    if any(part.nuclear_scale is not None for part in parts):
+        matrix, squared_error = shrink_nuclear_strata(parts)
+    elif estimate.parts_may_be_empty:
+        matrix, squared_error, _ = shrink_strata(
+            parts,
+            joint_trace=estimate.joint_trace,
+            clearest_is_inhabited=len(estimate.matrix) <= FEW_FEATURES,
+        )
+    else:
+        (part,) = parts
+        whole = shrink(
+            part.matrix,
+            off_diagonal_variance=part.diagonal_variance / 2,
+            trace=part.trace,
+            trace_variance=part.trace_variance,
+        )
+        matrix, squared_error = whole.matrix, whole.expected_squared_error
+    # Rows no longer than the largest shell's radius have at most this trace: nearer to the truth.
+    largest = max(part.largest_trace for part in parts)
+    if np.trace(matrix) > largest:
+        matrix = project_psd_trace(matrix, largest)
+    return Estimate(matrix, squared_error)
+
+
+def shrunk_covariance(estimate: UnitEstimate, intercept: float) -> Array:
+    """Shrink the second moment beside the mean and put the covariance, (d - 1, d - 1), together.
+
+    ``intercept`` is the second moment of the first coordinate, which the result is relative to.
+    """
+    centering = Centering(
+        noisy=estimate.matrix, variance=estimate.off_diagonal_variance or 0.0, unit=intercept
+    )
+    compressed = replace(
+        estimate,
+        matrix=centering.compress(estimate.matrix) - centering.leak,
+        parts=_compressed_parts(estimate.parts, centering),
+        joint_trace=None,
+    )
+    is_empty = not len(compressed.matrix)
+    return centering.assemble(compressed.matrix if is_empty else shrunk(compressed)[0])
+
+
+def _compressed_parts(parts: tuple[Part, ...], centering: Centering) -> tuple[Part, ...]:
+    # What the mean leaves on the complement comes out of the largest part, which has most of it.
+    compressed = [_compressed(part, centering) for part in parts]
+    if compressed:
+        traces = [float(np.trace(part.matrix)) for part in compressed]
+        most, leak = traces.index(max(traces)), centering.leak
+        part = compressed[most]
+        trace = None if part.trace is None else part.trace - float(np.trace(leak))
+        compressed[most] = replace(part, matrix=part.matrix - leak, trace=trace)
+    return tuple(compressed)
+
+
+def _compressed(part: Part, centering: Centering) -> Part:
+    d, scale = len(part.matrix), part.nuclear_scale
+    if scale is not None and d > 2:
+        # Compressed noise keeps the variances of its entries, so its scale follows the dimension.
+        scale *= sqrt(entry_variances("nuclear", d)[1] / entry_variances("nuclear", d - 2)[1])
+    trace, trace_variance = part.trace, part.trace_variance
+    if trace is not None and trace_variance is not None:
+        trace -= centering.trace_outside(part.matrix)
+        trace_variance += 2 * part.diagonal_variance
+    return replace(
+        part,
+        matrix=centering.compress(part.matrix),
+        trace=trace,
+        trace_variance=trace_variance,
+        nuclear_scale=scale,
+    )
