@@ -35,9 +35,10 @@ from dpcov import Budget, SeededEntropy
 from dpcov.analysis.intervals.coefficients import coefficient_lines
 from dpcov.analysis.intervals.correlations import correlation_lines, partial_correlation_lines
 from dpcov.analysis.intervals.eigenvalues import spectrum_of
-from dpcov.analysis.intervals.law import MomentLaw, Tails, moment_law
+from dpcov.analysis.intervals.law import MomentLaw, moment_law
 from dpcov.analysis.intervals.moments import mean_lines, variance_lines
 from dpcov.analysis.intervals.table import Interval
+from dpcov.analysis.intervals.tails import Tails
 from dpcov.analysis.levels import coding_of, without_references
 from dpcov.analysis.reading import original_map
 from dpcov.published.release import Release

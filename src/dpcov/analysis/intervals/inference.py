@@ -1,46 +1,28 @@
-"""Confidence intervals that count both sources of error: which rows were sampled, and the privacy noise.
+"""Give confidence intervals that count both sources of error: which rows were sampled, and noise.
 
-Contract: a release alone, at no further privacy cost, from its unbiased statistics and the published law of
-the noise; deterministic.  Wide rather than wrong: where the noise drowns a quantity, the interval says so.
-Derivations and measured coverage: docs/inference.md.
+They read unbiased statistics and the published law of the noise, cost nothing, and are wide where
+the noise drowns a quantity.  Derivations and measured coverage: docs/inference.md.
 """
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, get_args
+from typing import Any, get_args
 
 import numpy as np
 
-from dpcov.analysis.features import Places, feature_columns, find_features, other_features
+from dpcov.analysis.features import Places, feature_columns, find_features, predictors
 from dpcov.analysis.intervals.coefficients import coefficient_lines
 from dpcov.analysis.intervals.correlations import correlation_lines, partial_correlation_lines
 from dpcov.analysis.intervals.eigenvalues import Scaling, scale_of, spectrum_of, unknown_eigenvalue
-from dpcov.analysis.intervals.law import (
-    MomentLaw,
-    Tails,
-    all_features,
-    moment_law,
-    require_intercept,
-    require_level,
-)
+from dpcov.analysis.intervals.law import MomentLaw, moment_law
 from dpcov.analysis.intervals.moments import mean_lines, variance_lines
-from dpcov.analysis.intervals.table import IntervalTable, table
+from dpcov.analysis.intervals.table import IntervalTable
+from dpcov.analysis.intervals.tails import Tails
 from dpcov.analysis.levels import coding_of, without_references
 from dpcov.analysis.problems import InputError
 from dpcov.analysis.reading import original_map
+from dpcov.errors import ReleaseError
 from dpcov.published.base import on_one_thread
 from dpcov.published.release import Release
-
-if TYPE_CHECKING:
-    pass
-
-__all__ = [
-    "IntervalTable",
-    "coefficient_intervals",
-    "correlation_intervals",
-    "eigenvalue_intervals",
-    "mean_intervals",
-    "variance_intervals",
-]
 
 
 @on_one_thread
@@ -57,11 +39,11 @@ def mean_intervals(
     ----------
     release : Release
     features : sequence of str, optional
-        All by default; a table column's name stands for all features made of it.
+        All by default; a table column's name means all features made of it.
     level : float
         Of each interval on its own.
     sampling : bool
-        Whether the rows are a sample of what the interval is about; if not, it is about the table itself.
+        Whether the rows are a sample of what the interval is about; if not, it is about the table.
 
     Raises
     ------
@@ -71,7 +53,8 @@ def mean_intervals(
         Without an intercept, or where the noise hides the number of rows.
     """
     law, places = _opened(release, features, level, sampling, "means")
-    return table("means", level, mean_lines(law, places, level))
+    lines = mean_lines(law, places, level)
+    return IntervalTable(what="means", level=level, rows=tuple(lines))
 
 
 @on_one_thread
@@ -88,18 +71,14 @@ def variance_intervals(
     Parameters
     ----------
     release, features, level, sampling
-        As in :func:`mean_intervals`.
+        As in :func:`mean_intervals`, like the errors.
     tails : {"moments", "bounded"}
-        What stands in for fourth moments, which no release has: plausible ones for a column's mean, variance and
-        bounds; or the largest that the bounds allow, which is safe for every table and wide.
-
-    Raises
-    ------
-    UnknownNoiseError, ReleaseError
-        As in :func:`mean_intervals`.
+        What stands in for fourth moments, which no release has: plausible ones for a column's mean,
+        variance and bounds; or the largest that the bounds allow, safe for every table and wide.
     """
     law, places = _opened(release, features, level, sampling, "variances", tails)
-    return table("variances", level, variance_lines(law, places, level, tails))
+    lines = variance_lines(law, places, level, tails)
+    return IntervalTable(what="variances", level=level, rows=tuple(lines))
 
 
 @on_one_thread
@@ -117,23 +96,18 @@ def correlation_intervals(
     Parameters
     ----------
     partial : bool
-        Correlations when the other chosen features are held fixed; of a column's categories one is left out.
+        With the other chosen features held fixed; of a column's categories one is left out.
     release, features, level, sampling, tails
-        As in :func:`variance_intervals`.
-
-    Raises
-    ------
-    UnknownNoiseError, ReleaseError
-        As in :func:`mean_intervals`.
+        As in :func:`variance_intervals`, like the errors.
     """
     what = "partial correlations" if partial else "correlations"
     law, places = _opened(release, features, level, sampling, what, tails)
     if not partial:
-        return table(what, level, correlation_lines(law, places, level, tails))
-    kept, references = without_references(release, places)
-    return table(
-        what, level, partial_correlation_lines(law, kept, level, tails), _notes(references)
-    )
+        lines = correlation_lines(law, places, level, tails)
+        return IntervalTable(what=what, level=level, rows=tuple(lines))
+    places, references = without_references(release, places)
+    lines = partial_correlation_lines(law, places, level, tails)
+    return IntervalTable(what=what, level=level, rows=tuple(lines), notes=_notes(references))
 
 
 @on_one_thread
@@ -154,36 +128,33 @@ def eigenvalue_intervals(
     Parameters
     ----------
     release, features, level, sampling, tails
-        As in :func:`variance_intervals`.
+        As in :func:`variance_intervals`, like the errors.
     n_eigenvalues : int
     scaling : {"original", "encoded", "correlation"}
         Units of the columns: the table's, half widths of the public bounds, or standard deviations.
     draws, seed : int
         Of the simulation; the result is the same every time.
-
-    Raises
-    ------
-    UnknownNoiseError, ReleaseError
-        As in :func:`mean_intervals`.
     """
     law, places = _opened(release, features, level, sampling, "eigenvalues", tails)
-    if scaling not in get_args(Scaling):
-        raise InputError(f"scaling must be one of: {', '.join(get_args(Scaling))}.")
+    _require_one_of("scaling", scaling, Scaling)
     if not 1 <= n_eigenvalues <= len(places):
         raise InputError(f"n_eigenvalues must be from 1 to {len(places)}, the number of features.")
-    what = f"eigenvalues ({scaling} units)"
-    scale = scale_of(law, places, scaling)
-    if not np.isfinite(scale).all():
-        lines = [unknown_eigenvalue(k, len(places)) for k in range(n_eigenvalues)]
-        return table(what, level, lines, ("The noise hides the variance of a column.",))
-    spectrum = spectrum_of(
-        law, places, scale, normalized=scaling == "correlation", tails=tails, draws=draws, seed=seed
+    what, scale, is_correlation = (
+        f"eigenvalues ({scaling} units)",
+        scale_of(law, places, scaling),
+        scaling == "correlation",
     )
-    z = law.reaches(level)[0]
-    lines = [spectrum.line(k, z) for k in range(n_eigenvalues)]
-    if scaling == "correlation":
+    if not np.isfinite(scale).all():
+        rows = tuple(unknown_eigenvalue(k, len(places)) for k in range(n_eigenvalues))
+        notes = ("The noise hides the variance of a column.",)
+        return IntervalTable(what=what, level=level, rows=rows, notes=notes)
+    spectrum = spectrum_of(
+        law, places, scale, normalized=is_correlation, tails=tails, draws=draws, seed=seed
+    )
+    lines = [spectrum.line(k, law.reaches(level)[0]) for k in range(n_eigenvalues)]
+    if is_correlation:
         lines = [line.clipped(0.0, float(len(places))) for line in lines]
-    return table(what, level, lines)
+    return IntervalTable(what=what, level=level, rows=tuple(lines))
 
 
 @on_one_thread
@@ -200,51 +171,40 @@ def coefficient_intervals(
 ) -> IntervalTable:
     """Intervals for the intercept and coefficients of a linear regression, in original units.
 
+    They go from -inf to inf where the noise may hide a direction of the features.
+
     Parameters
     ----------
     release : Release
     target : str
         A feature of the release.
     features : sequence of str, optional
-        All that do not come from the target's table column by default.  Where all categories of a column are among
-        them, the first is left out, and the others are contrasts to it.
+        All that do not come from the target's table column by default.  Where all categories of a
+        column are among them, the first is left out, and the others are contrasts to it.
     alpha : float
-        Ridge penalty as in `PrivateRidge`; the interval is for the coefficients that this
-        penalty gives on the population's moments.
+        Ridge penalty as in `PrivateRidge`; the interval is for the coefficients that this penalty
+        gives on the population's moments.
     fit_intercept : bool
     level, sampling
-        As in :func:`mean_intervals`.
+        As in :func:`mean_intervals`, like the errors.
     tails : {"moments", "bounded"}
-        ``"moments"``: errors whose variance may grow a little with the features (docs/inference.md).  ``"bounded"``:
+        ``"moments"``: errors whose variance may grow a little with the features.  ``"bounded"``:
         the worst that the bounds allow.
-
-    Returns
-    -------
-    IntervalTable
-        From -inf to inf where the noise may hide a direction of the features.
-
-    Raises
-    ------
-    UnknownNoiseError, ReleaseError
-        As in :func:`mean_intervals`.
     """
-    _require_tails(tails)
+    _require_one_of("tails", tails, Tails)
     columns = feature_columns(release)
     goals = find_features(columns, target)
     if len(goals) != 1:
         raise InputError(f"{target!r} stands for {len(goals)} features; name one of them.")
-    chosen = (
-        other_features(columns, goals) if features is None else find_features(columns, features)
-    )
-    if goals[0] in chosen:
-        raise InputError("A target cannot be among its own features.")
+    chosen = predictors(columns, goals, features)
     if not alpha >= 0:
         raise InputError("alpha must be at least 0.")
     law = moment_law(release, sampling=sampling)
     references: tuple[str, ...] = ()
     if fit_intercept:
-        require_intercept(law, "a regression with an intercept (say fit_intercept=False)")
+        _require_intercept(law, "a regression with an intercept (say fit_intercept=False)")
         _, references = without_references(release, chosen)
+    _require_level(level)
     lines = coefficient_lines(
         law,
         original_map(release),
@@ -253,14 +213,11 @@ def coefficient_intervals(
         coding_of(columns, chosen, references),
         alpha=alpha,
         fit_intercept=fit_intercept,
-        level=require_level(level),
+        level=level,
         tails=tails,
     )
-    return table(f"coefficients for {target}", level, lines, _notes(references))
-
-
-def _notes(references: Sequence[str]) -> tuple[str, ...]:
-    return tuple(f"Reference category: {name}." for name in references)
+    what, notes = f"coefficients for {target}", _notes(references)
+    return IntervalTable(what=what, level=level, rows=tuple(lines), notes=notes)
 
 
 def _opened(
@@ -271,15 +228,27 @@ def _opened(
     what: str,
     tails: Tails = "moments",
 ) -> tuple[MomentLaw, Places]:
-    require_level(level)
-    _require_tails(tails)
+    _require_level(level)
+    _require_one_of("tails", tails, Tails)
     law = moment_law(release, sampling=sampling)
-    require_intercept(law, what)
-    if features is None:
-        return law, all_features(release)
+    _require_intercept(law, what)
     return law, find_features(feature_columns(release), features)
 
 
-def _require_tails(tails: Tails) -> None:
-    if tails not in get_args(Tails):
-        raise InputError(f"tails must be one of: {', '.join(get_args(Tails))}.")
+def _require_level(level: float) -> None:
+    if isinstance(level, bool) or not 0.5 <= float(level) < 1:
+        raise InputError("level must be at least 0.5 and below 1, such as 0.95.")
+
+
+def _require_one_of(name: str, value: str, choices: Any) -> None:
+    if value not in get_args(choices):
+        raise InputError(f"{name} must be one of: {', '.join(get_args(choices))}.")
+
+
+def _require_intercept(law: MomentLaw, what: str) -> None:
+    if not law.has_intercept:
+        raise ReleaseError(f"This release has no intercept, so there are no intervals for {what}.")
+
+
+def _notes(references: Sequence[str]) -> tuple[str, ...]:
+    return tuple(f"Reference category: {name}." for name in references)
