@@ -198,9 +198,7 @@ def noise_matrix(rng, d, variance):
 
 def problem(moment):
     d = len(moment)
-    return ridge_path.RidgeProblem(
-        moment=moment, features=np.eye(d)[1:-1], target=np.eye(d)[-1], has_intercept=True
-    )
+    return ridge_path.RidgeProblem(moment, np.eye(d)[1:-1], np.eye(d)[-1], True)
 
 
 @pytest.fixture(scope="module")

@@ -37,23 +37,15 @@ def without_references(release: Release, places: Places) -> tuple[Places, tuple[
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Coding:
-    """From p chosen features to the q directions that are fitted, and back to q coefficients.
+    """From p chosen features to the q directions that are fitted, and back to q coefficients."""
 
-    Parameters
-    ----------
-    directions : (q, p) float64
-        Orthonormal rows.
-    contrasts : (q, p) float64
-        Coefficients as functions of b, one number for each chosen feature.
-    kept : (q,) intp
-        Which of the chosen features have a coefficient.
-    reference : (p,) float64
-        What of b belongs to the intercept.
-    """
-
+    # Orthonormal rows, (q, p).
     directions: Array
+    # Coefficients as functions of b, one number for each chosen feature, (q, p).
     contrasts: Array
+    # Which of the chosen features have a coefficient, (q,).
     kept: Places
+    # What of b belongs to the intercept, (p,).
     reference: Array
 
 

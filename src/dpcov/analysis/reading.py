@@ -26,24 +26,15 @@ from dpcov.published.release import Release
 from dpcov.published.statistics import Post
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Reading:
-    """Means and covariance of some features of a release.
-
-    Parameters
-    ----------
-    release : Release
-    places : (p,) intp
-        Which features, among those of the release without the intercept.
-    post : Post or None
-        Post-processing; None for what the mechanism is meant to be read with.
-    centered : bool
-        Whether means are subtracted; a release without an intercept cannot be centered.
-    """
+    """Means and covariance of some features of a release."""
 
     release: Release
+    # Which features, (p,), among those of the release without the intercept.
     places: Places
     post: Post | None = None
+    # Whether means are subtracted; a release without an intercept cannot be centered.
     centered: bool = True
 
     def __post_init__(self) -> None:

@@ -37,7 +37,7 @@ from dpcov.published.statistics import Post
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class ReleaseEstimator(Terms, BaseEstimator):  # type: ignore[misc]
-    """Base of the estimators.
+    """Base of the estimators, whose parameters and attributes all of them have.
 
     ``from_release`` and ``fit(release)`` cost nothing and may be repeated.  ``fit(rows)`` makes one
     release, charges once, and refuses to do so again.
@@ -129,13 +129,12 @@ class ReleaseEstimator(Terms, BaseEstimator):  # type: ignore[misc]
         self._facts = facts
         self._places = self._chosen(release, columns)
         self.release_ = release
-        self._set_names([columns[place] for place in self._places])
+        self._set_names(source_names(self._columns()))
         with one_thread(len(release.manifest.columns)):
             self._read(release)
         return self
 
-    def _set_names(self, columns: Columns) -> None:
-        names = source_names(columns)
+    def _set_names(self, names: list[str]) -> None:
         self.n_features_in_ = len(names)
         # The columns of a plain array are called x0, x1, ...: they had no names of their own.
         if any(not (name.startswith("x") and name[1:].isdigit()) for name in names):
@@ -153,16 +152,15 @@ class ReleaseEstimator(Terms, BaseEstimator):  # type: ignore[misc]
 
     def _reading(self, assume_centered: bool = False) -> Reading:
         return Reading(
-            release=self.release_, places=self._places, post=self.post, centered=not assume_centered
+            self.release_, places=self._places, post=self.post, centered=not assume_centered
         )
 
     @on_one_thread
     def conf_int(self, level: float = 0.95, **options: Any) -> Any:
-        """Intervals for what was estimated, from the law of the noise.
+        """Intervals for what was estimated: an IntervalTable, for several targets a list of them.
 
-        Regressions: intercept and coefficients at the penalty in use, a list of tables if there are
-        several targets.  ``PrivatePCA``: eigenvalues.  ``PrivateCorrelation``: correlations.
-        ``PrivateCovariance``: variances.  Other estimators have none.
+        Regressions: intercept and coefficients at the penalty in use.  ``PrivatePCA``: eigenvalues.
+        ``PrivateCorrelation``: correlations.  ``PrivateCovariance``: variances.  Others have none.
 
         Parameters
         ----------
@@ -170,10 +168,6 @@ class ReleaseEstimator(Terms, BaseEstimator):  # type: ignore[misc]
             Of each interval on its own.
         **options
             Of the function for these intervals, such as ``sampling`` or ``tails``.
-
-        Returns
-        -------
-        IntervalTable or list of IntervalTable
         """
         self._require_fitted()
         return self._intervals(level=level, **options)

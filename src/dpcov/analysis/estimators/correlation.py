@@ -29,11 +29,7 @@ def partial_correlation_of(precision: Array) -> Array:
 
 @dataclass(eq=False, repr=False)
 class PrivateCorrelation(ReleaseEstimator):
-    """Correlations and partial correlations.
-
-    Parameters
-    ----------
-    features, post, budget, ... : see ReleaseEstimator
+    """Correlations and partial correlations; parameters as in ReleaseEstimator.
 
     Attributes
     ----------
@@ -76,7 +72,6 @@ class PrivateGraphicalLasso(ReleaseEstimator):
         reach by noise and sampling alone, sqrt(2 log(p (p - 1) / 2)) standard deviations.
     max_iter, tol
         Of the algorithm.
-    features, post, budget, ... : see ReleaseEstimator
 
     Attributes
     ----------
@@ -110,8 +105,7 @@ class PrivateGraphicalLasso(ReleaseEstimator):
             return require_number("alpha", self.alpha, 0.0)
         if reading.noise is None:
             raise UnknownNoiseError(
-                "This release does not say how its noise is distributed, so alpha cannot be "
-                "chosen. Give alpha."
+                "The release has no law of its noise, so alpha cannot be chosen. Give alpha."
             )
         p, n = len(reading.columns), reading.release.n_rows
         # A hidden column has the noise 1: its correlations can be anything.
@@ -121,8 +115,7 @@ class PrivateGraphicalLasso(ReleaseEstimator):
         alpha = sqrt(2 * log(max(2.0, p * (p - 1) / 2)) * (min(noise, 1.0) ** 2 + sampling))
         if alpha >= 1:
             warn_noise(
-                "The noise on correlations is as large as correlations can be: no edge can be "
-                "found."
+                "The noise on correlations is as large as they can be: no edge can be found."
             )
         return min(alpha, 1.0)
 

@@ -23,7 +23,6 @@ class PrivateCovariance(ReleaseEstimator, EmpiricalCovariance):  # type: ignore[
         Keep the inverse.
     assume_centered : bool
         Take the mean to be zero: ``covariance_`` is then the second moment.
-    features, post, budget, ... : see ReleaseEstimator
 
     Attributes
     ----------

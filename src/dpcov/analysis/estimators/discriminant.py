@@ -5,7 +5,7 @@ Class means, covariances and numbers of rows come from the groups; no class is l
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,8 +27,7 @@ from dpcov.published.release import Release
 OTHER_GROUP = "(other)"
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class ClassMoments:
+class ClassMoments(NamedTuple):
     """One class: its number of rows, means and the reading of its covariance, if any is left."""
 
     n_rows: float
@@ -112,10 +111,10 @@ class Discriminant(ClassifierMixin, ReleaseEstimator):  # type: ignore[misc]
 
     def _class_moments(self, part: Release) -> ClassMoments:
         try:
-            reading = Reading(release=part, places=self._places, post=self.post)
-            return ClassMoments(n_rows=part.n_rows, mean=reading.mean, reading=reading)
+            reading = Reading(part, self._places, self.post)
+            return ClassMoments(part.n_rows, reading.mean, reading)
         except ReleaseError:
-            return ClassMoments(n_rows=part.n_rows, mean=self._pooled.mean, reading=None)
+            return ClassMoments(part.n_rows, self._pooled.mean, None)
 
     def _class_priors(self, found: list[ClassMoments]) -> Array:
         if self.priors is None:
@@ -156,13 +155,10 @@ class Discriminant(ClassifierMixin, ReleaseEstimator):  # type: ignore[misc]
 class PrivateLDA(Discriminant):
     """Linear discriminant analysis: one covariance within all classes.
 
-    Parameters
-    ----------
-    target, classes, priors, features, budget, ... : see Discriminant, ReleaseEstimator
+    Parameters and other attributes as in :class:`Discriminant`.
 
     Attributes
     ----------
-    classes_, priors_, means_ : see Discriminant
     covariance_ : (p, p) float64
         Within classes; variances below half the noise edge are raised to it.
     coef_, intercept_ : (n_classes, p) and (n_classes,) float64
@@ -211,13 +207,10 @@ class PrivateLDA(Discriminant):
 class PrivateQDA(Discriminant):
     """Quadratic discriminant analysis: one covariance for each class.
 
-    Parameters
-    ----------
-    target, classes, priors, features, budget, ... : see Discriminant, ReleaseEstimator
+    Parameters and other attributes as in :class:`Discriminant`.
 
     Attributes
     ----------
-    classes_, priors_, means_ : see Discriminant
     covariance_ : (n_classes, p, p) float64
         Variances that the noise hides are raised to the noise edge of the class.
     """

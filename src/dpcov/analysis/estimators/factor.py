@@ -33,7 +33,6 @@ class PrivateFactorAnalysis(
         Number of factors.
     max_iter : int
         Of the optimizer.
-    features, post, budget, ... : see ReleaseEstimator
 
     Attributes
     ----------

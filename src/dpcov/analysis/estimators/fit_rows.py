@@ -103,17 +103,9 @@ def make_release(terms: Terms, table: "pa.Table", roles: Roles) -> "Release":
 def table_of(
     X: Any, y: Any = None, names: Sequence[str] = ("y",), *, as_text: bool = False
 ) -> "pa.Table":
-    """Return the columns of X, and of y under the given names, as an Arrow table.
+    """Return the columns of X (``x0``, ``x1``, ... for an array) and y as an Arrow table.
 
-    Parameters
-    ----------
-    X : data frame, Arrow table or array of shape (n_rows, n_columns)
-        The columns of an array are called ``x0``, ``x1``, ...
-    y : array of shape (n_rows,) or (n_rows, n_targets), optional
-    names : sequence of str
-        Of the columns of y.
-    as_text : bool
-        Whether y holds class labels, to be written as text.
+    ``names`` are those of the columns of y; ``as_text``: y holds class labels.
     """
     import pyarrow as pa
 

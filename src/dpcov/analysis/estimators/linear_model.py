@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -10,7 +9,7 @@ from sklearn.base import RegressorMixin
 
 from dpcov.analysis.estimators.base import ReleaseEstimator
 from dpcov.analysis.estimators.fit_rows import Bounds, Roles, columns_of, table_of
-from dpcov.analysis.estimators.ridge_path import NoisyMoment, RidgeProblem, noisy_moment
+from dpcov.analysis.estimators.ridge_path import RidgeProblem
 from dpcov.analysis.features import (
     Array,
     Columns,
@@ -20,83 +19,11 @@ from dpcov.analysis.features import (
     predictors,
 )
 from dpcov.analysis.intervals.inference import coefficient_intervals
-from dpcov.analysis.levels import Coding, coding_of, without_references
-from dpcov.analysis.problems import InputError, UnknownNoiseError
-from dpcov.analysis.reading import Reading, original_map
+from dpcov.analysis.levels import coding_of, without_references
+from dpcov.analysis.problems import InputError
+from dpcov.analysis.reading import original_map
 from dpcov.errors import ReleaseError
-from dpcov.published.estimate.entry_noise import MomentNoise, noise_of
 from dpcov.published.release import Release
-
-
-@dataclass(frozen=True, eq=False)
-class View:
-    """A release as a regression needs it: one second moment, maps into encoded units, the noise."""
-
-    reading: Reading
-    asked: Places
-    coding: Coding
-
-    @cached_property
-    def columns(self) -> Columns:
-        """All features of the release."""
-        return feature_columns(self.reading.release)
-
-    @cached_property
-    def moment(self) -> Array:
-        """The second moment in use, (d, d)."""
-        return self.reading.release.second_moment(self.reading.post)
-
-    @cached_property
-    def raw(self) -> Array:
-        """The unprocessed second moment, (d, d)."""
-        return self.reading.release.second_moment("none")
-
-    @cached_property
-    def noise(self) -> MomentNoise | None:
-        """Law of the noise on the unprocessed second moment."""
-        return noise_of(self.reading.release)
-
-    @cached_property
-    def noisy(self) -> NoisyMoment:
-        """The unprocessed moment beside the one in use."""
-        if self.noise is None:
-            raise UnknownNoiseError(
-                "This release does not say how its noise is distributed, so alpha cannot be chosen "
-                "from it. Give alpha as a number."
-            )
-        return noisy_moment(self.raw, self.moment, self.noise.off_diagonal)
-
-    @cached_property
-    def _rows(self) -> Array:
-        """Features in units of their half ranges, as maps of the encoded row."""
-        if self.reading.centered:
-            return np.eye(len(self.moment))[1:]
-        half_ranges = np.array([column.half_range for column in self.columns])
-        return np.asarray(original_map(self.reading.release) / half_ranges[:, None])
-
-    def problem(self, target: int) -> RidgeProblem:
-        """Return the regression of one target."""
-        return RidgeProblem(
-            moment=self.moment,
-            features=self.coding.directions @ self._rows[self.asked],
-            target=self._rows[target],
-            has_intercept=self.reading.centered,
-        )
-
-    def original(self, problem: RidgeProblem, weights: Array, target: int) -> tuple[Array, float]:
-        """Return coefficients and intercept in original units."""
-        goal, b = self.columns[target], self.coding.directions.T @ weights
-        coefficients = self.coding.contrasts @ b * goal.half_range / self.reading.half_ranges
-        if not self.reading.centered:
-            return coefficients, 0.0
-        encoded = goal.half_range * (problem.intercept(weights) + self.coding.reference @ b)
-        return coefficients, float(goal.center + encoded - coefficients @ self.reading.centers)
-
-    def explained_share(self, problem: RidgeProblem, weights: Array) -> float:
-        """Share of the target's variance (or mean square) explained, by the release itself."""
-        u = problem.error_direction(weights)
-        total = float(problem.target @ problem.residual_moment @ problem.target)
-        return 1.0 - float(u @ self.moment @ u) / total if total > 0 else float("nan")
 
 
 @dataclass(eq=False, repr=False)
@@ -142,7 +69,7 @@ class LinearModel(RegressorMixin, ReleaseEstimator):  # type: ignore[misc]
             )
         columns = None if y is None else columns_of(y)
         names = self._target_names(1 if columns is None else columns.shape[1])
-        facts = {} if y is None else {"targets": names, "flat": np.asarray(y).ndim == 1}
+        facts = {} if y is None else {"targets": names, "flat": np.ndim(y) == 1}
         roles = Roles(targets=names, target_bounds=self.target_bounds)
         return table_of(X, columns, names), roles, facts
 
@@ -175,11 +102,27 @@ class LinearModel(RegressorMixin, ReleaseEstimator):  # type: ignore[misc]
         return kept
 
     def _read(self, release: Release) -> None:
-        coding = coding_of(feature_columns(release), self._asked, self.reference_levels_)
-        self._view = View(self._reading(not self.fit_intercept), self._asked, coding)
-        self.noise_edge_ = self._view.reading.edge
-        self._problems = [self._view.problem(target) for target in self._targets]
-        self._set_coefficients(self._solve(self._problems))
+        columns, reading = feature_columns(release), self._reading(not self.fit_intercept)
+        self.noise_edge_ = reading.edge
+        self._coding = coding_of(columns, self._asked, self.reference_levels_)
+        self._goals = [columns[target] for target in self._targets]
+        moment = release.second_moment(self.post)
+        # Features in units of their half ranges, as maps of the encoded row.
+        maps = np.eye(len(moment))[1:]
+        if not self.fit_intercept:
+            half_ranges = np.array([column.half_range for column in columns])
+            maps = original_map(release) / half_ranges[:, None]
+        features = self._coding.directions @ maps[self._asked]
+        self._problems = [
+            RidgeProblem(moment, features, maps[target], self.fit_intercept)
+            for target in self._targets
+        ]
+        self._weights = self._solve(self._problems)
+        found = [self._original(k, weights) for k, weights in enumerate(self._weights)]
+        self.coef_: Array = self._flattened([coefficients for coefficients, _ in found])
+        self.intercept_: Any = self._flattened([intercept for _, intercept in found])
+        pairs = zip(self._problems, self._weights, strict=True)
+        self.training_r2_: Any = self._flattened([p.explained_share(w) for p, w in pairs])
 
     def _solve(self, problems: list[RidgeProblem]) -> list[Array]:
         """Return the weights of every target."""
@@ -192,25 +135,28 @@ class LinearModel(RegressorMixin, ReleaseEstimator):  # type: ignore[misc]
         self.n_components_ = min(n_components, usable)
         return [problem.truncated_weights(self.n_components_) for problem in problems]
 
-    def _set_coefficients(self, weights: list[Array]) -> None:
-        view, self._weights = self._view, weights
-        pairs = list(zip(self._problems, weights, strict=True))
-        found = [view.original(*pair, t) for pair, t in zip(pairs, self._targets, strict=True)]
-        self.coef_: Array = self._flattened([coefficients for coefficients, _ in found])
-        self.intercept_: Any = self._flattened([intercept for _, intercept in found])
-        self.training_r2_: Any = self._flattened([view.explained_share(*pair) for pair in pairs])
+    def _original(self, k: int, weights: Array) -> tuple[Array, float]:
+        """Return coefficients and intercept of the k-th target in original units."""
+        goal, coding, columns = self._goals[k], self._coding, self._columns()
+        b = coding.directions.T @ weights
+        half_ranges = np.array([column.half_range for column in columns])
+        coefficients = coding.contrasts @ b * goal.half_range / half_ranges
+        if not self.fit_intercept:
+            return coefficients, 0.0
+        encoded = self._problems[k].intercept(weights) + coding.reference @ b
+        centers = np.array([column.center for column in columns])
+        return coefficients, float(goal.center + goal.half_range * encoded - coefficients @ centers)
 
     def _flattened(self, values: list[Any]) -> Any:
         return values[0] if self._flat else np.array(values)
 
     def _intervals_at(self, penalties: Sequence[float], **options: Any) -> Any:
-        columns = self._view.columns
+        columns = feature_columns(self.release_)
         names = [columns[place].name for place in self._asked]
         options = {"fit_intercept": self.fit_intercept} | options
-        goals = [columns[target].name for target in self._targets]
         tables = [
-            coefficient_intervals(self.release_, goal, names, alpha=float(alpha), **options)
-            for goal, alpha in zip(goals, penalties, strict=True)
+            coefficient_intervals(self.release_, goal.name, names, alpha=float(alpha), **options)
+            for goal, alpha in zip(self._goals, penalties, strict=True)
         ]
         return tables[0] if self._flat else tables
 

@@ -32,7 +32,6 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ReleaseEstim
         which isotropic noise is isotropic and the edge is sharp; or standard deviations.
     assume_centered : bool
         Components of the second moment instead, for a release without an intercept.
-    features, post, budget, ... : see ReleaseEstimator
 
     Attributes
     ----------

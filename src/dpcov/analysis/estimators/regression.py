@@ -16,19 +16,14 @@ from dpcov.analysis.problems import InputError, warn_noise
 class PrivateLinearRegression(LinearModel):
     """Least squares, within the directions of the features that stand out of the noise.
 
-    Inverting directions that hold little but noise would give coefficients of any size, so
-    principal components of the (encoded) features below the noise edge are left out, with a
-    warning.  Without noise it is ordinary least squares, with the smallest coefficients where columns are collinear.
-
-    Parameters
-    ----------
-    target, features, budget, ... : see LinearModel, ReleaseEstimator
+    Inverting directions of pure noise would give coefficients of any size, so principal components
+    of the (encoded) features below the noise edge are left out, with a warning.  Without noise it
+    is ordinary least squares, with the smallest coefficients where columns are collinear.
 
     Attributes
     ----------
-    coef_, intercept_, reference_levels_, noise_edge_, training_r2_ : see LinearModel
     n_components_ : int
-        Directions that were used.
+        Directions that were used; all else as in :class:`LinearModel`.
     """
 
     def _solve(self, problems: list[RidgeProblem]) -> list[Array]:
@@ -55,13 +50,11 @@ class PrivateComponentRegression(LinearModel):
     ----------
     n_components : int or "noise"
         Components of the encoded features to keep; ``"noise"``: those that stand out of the noise.
-    target, features, budget, ... : see LinearModel, ReleaseEstimator
 
     Attributes
     ----------
-    coef_, intercept_, reference_levels_, noise_edge_, training_r2_ : see LinearModel
     n_components_ : int
-        Components that were used.
+        Components that were used; all else as in :class:`LinearModel`.
     """
 
     n_components: int | Literal["noise"] = "noise"

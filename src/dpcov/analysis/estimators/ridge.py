@@ -16,8 +16,9 @@ from dpcov.analysis.estimators.linear_model import LinearModel
 from dpcov.analysis.estimators.ridge_bound import error_bound
 from dpcov.analysis.estimators.ridge_path import RidgeProblem
 from dpcov.analysis.features import Array
-from dpcov.analysis.problems import InputError, warn_noise
+from dpcov.analysis.problems import InputError, UnknownNoiseError, warn_noise
 from dpcov.published.base import on_one_thread
+from dpcov.published.estimate.entry_noise import noise_of
 
 
 @dataclass(eq=False, repr=False)
@@ -36,13 +37,11 @@ class PrivateRidge(LinearModel):
         published law of the noise tells without any data.
     alphas : sequence of float, optional
         The regularization path; chosen from the noise and the spectrum if not given.
-    target, features, budget, ... : see LinearModel, ReleaseEstimator
 
     Attributes
     ----------
-    coef_, intercept_, reference_levels_, noise_edge_, training_r2_ : see LinearModel
     alpha_ : float or (n_targets,) float64
-        The penalty in use.
+        The penalty in use; all that is not listed here is as in :class:`LinearModel`.
     alphas_ : (n_alphas,) float64
         The path, ascending.
     risk_path_ : (n_targets, n_alphas) float64
@@ -67,9 +66,8 @@ class PrivateRidge(LinearModel):
 
     def _solve(self, problems: list[RidgeProblem]) -> list[Array]:
         self.alphas_ = self._alphas(problems[0])
-        half_ranges = [self._view.columns[target].half_range for target in self._targets]
-        paired = zip(problems, half_ranges, strict=True)
-        self.risk_path_ = np.array([self._risks(p) * half_range**2 for p, half_range in paired])
+        half_ranges = np.array([goal.half_range for goal in self._goals])
+        self.risk_path_ = self._risks(problems) * half_ranges[:, None] ** 2
         chosen = [self._choose(risks) for risks in self.risk_path_]
         self.alpha_: Any = self._flattened(chosen)
         if problems[0].spectrum[0][-1] <= self.noise_edge_:
@@ -87,11 +85,22 @@ class PrivateRidge(LinearModel):
             raise InputError("alphas must be positive numbers.")
         return alphas
 
-    def _risks(self, problem: RidgeProblem) -> Array:
-        if self._view.noise is None and self.alpha != "auto":
-            return np.full(len(self.alphas_), np.nan)
-        noisy, n_rows = self._view.noisy, self.release_.n_rows
-        return np.array([ridge_path.risk(problem, noisy, alpha, n_rows) for alpha in self.alphas_])
+    def _risks(self, problems: list[RidgeProblem]) -> Array:
+        noise = noise_of(self.release_)
+        if noise is None and self.alpha != "auto":
+            return np.full((len(problems), len(self.alphas_)), np.nan)
+        if noise is None:
+            raise UnknownNoiseError(
+                "The release has no law of its noise, so alpha cannot be chosen. Give alpha."
+            )
+        raw, n_rows = self.release_.second_moment("none"), self.release_.n_rows
+        noisy = ridge_path.noisy_moment(raw, problems[0].moment, noise.off_diagonal)
+        return np.array(
+            [
+                [ridge_path.risk(problem, noisy, alpha, n_rows) for alpha in self.alphas_]
+                for problem in problems
+            ]
+        )
 
     def _choose(self, risks: Array) -> float:
         if self.alpha == "auto":
@@ -107,8 +116,8 @@ class PrivateRidge(LinearModel):
         self._require_fitted()
         return np.array(
             [
-                [self._view.original(p, p.weights(alpha), target)[0] for alpha in self.alphas_]
-                for p, target in zip(self._problems, self._targets, strict=True)
+                [self._original(k, problem.weights(alpha))[0] for alpha in self.alphas_]
+                for k, problem in enumerate(self._problems)
             ]
         )
 
@@ -140,4 +149,4 @@ class PrivateRidge(LinearModel):
         self._require_fitted()
         require_number("confidence", confidence, 0.0, below=1.0)
         parts = zip(self._problems, self._weights, np.atleast_1d(self.alpha_), strict=True)
-        return self._flattened([error_bound(self._view, *part, confidence) for part in parts])
+        return self._flattened([error_bound(self.release_, *part, confidence) for part in parts])

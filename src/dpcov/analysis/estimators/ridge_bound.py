@@ -8,36 +8,41 @@ from statistics import NormalDist
 
 import numpy as np
 
-from dpcov.analysis.estimators.linear_model import View
 from dpcov.analysis.estimators.ridge_path import RidgeProblem
 from dpcov.analysis.features import Array
 from dpcov.analysis.problems import UnknownNoiseError
+from dpcov.published.estimate.entry_noise import noise_of
+from dpcov.published.release import Release
+
+# The second moment in use and the unprocessed one.
+Moments = tuple[Array, Array]
 
 
 def error_bound(
-    view: View, problem: RidgeProblem, weights: Array, alpha: float, confidence: float
+    release: Release, problem: RidgeProblem, weights: Array, alpha: float, confidence: float
 ) -> float:
     """Bound the length of the error of intercept and coefficients, in encoded units.
 
     Raises UnknownNoiseError unless the noise is Gaussian with a published variance.
     """
-    if view.noise is None or not view.noise.is_normal:
+    noise, raw, M = noise_of(release), release.second_moment("none"), problem.moment
+    if noise is None or not noise.is_normal:
         raise UnknownNoiseError(
             "This bound needs Gaussian noise of published variance, which this release lacks."
         )
     F, penalty = problem.features, np.full(len(problem.features), alpha)
     if problem.has_intercept:
-        F, penalty = np.vstack([np.eye(len(view.moment))[:1], F]), np.append(0.0, penalty)
+        F, penalty = np.vstack([np.eye(len(M))[:1], F]), np.append(0.0, penalty)
         weights = np.append(problem.intercept(weights), weights)
     # Each of the two bounds fails with half of what may fail.
     z = NormalDist().inv_cdf(1 - (1 - confidence) / 4)
-    variance, reach = view.noise.off_diagonal, sqrt(2 * view.noise.off_diagonal) * z
-    least = alpha / (view.reading.release.manifest.norm_bound**2 + alpha)
-    certain = least if problem.has_intercept else alpha
-    P, target = np.diag(penalty), problem.target
+    reach, P, g = sqrt(2 * noise.off_diagonal) * z, np.diag(penalty), problem.target
+    q = sqrt((len(M) + 1) * noise.off_diagonal) + reach
+    spectral = 2 * sqrt(len(M) * noise.off_diagonal) + reach
+    least = alpha / (release.manifest.norm_bound**2 + alpha) if problem.has_intercept else alpha
     return min(
-        _from_the_residual(view, F, target, P, weights, variance, reach),
-        _lemma_1(view, F, target, P, weights, variance, reach, certain),
+        _from_the_residual((M, raw), F, g, P, weights, q),
+        _lemma_1((M, raw), F, g, P, weights, q, spectral, least),
     )
 
 
@@ -51,13 +56,12 @@ def error_bound(
 #     (q |F| |g - F'v| + |F C (g - F'v)|) / (a - q |F|² - |F C F'|),
 # a the least eigenvalue on the left; nothing where the penalty does not outweigh the noise.
 def _from_the_residual(
-    view: View, F: Array, g: Array, P: Array, weights: Array, variance: float, reach: float
+    moments: Moments, F: Array, g: Array, P: Array, weights: Array, q: float
 ) -> float:
-    q = sqrt((len(view.moment) + 1) * variance) + reach
     length, found = _norm(F), inf
     # Starting from the coefficients in use or from the unprocessed ones: one event covers both.
-    for moment in (view.moment, view.raw):
-        system, change = F @ moment @ F.T + P, moment - view.raw
+    for moment in moments:
+        system, change = F @ moment @ F.T + P, moment - moments[1]
         certain = float(np.linalg.eigvalsh(system)[0]) - q * length**2 - _norm(F @ change @ F.T)
         if certain > 0:
             start = np.linalg.solve(system, F @ moment @ g)
@@ -71,25 +75,24 @@ def _from_the_residual(
 #  Always finite with a penalty, and wider: it lets the noise hit the
 # coefficients in the worst direction.
 def _lemma_1(
-    view: View,
+    moments: Moments,
     F: Array,
     g: Array,
     P: Array,
     weights: Array,
-    variance: float,
-    reach: float,
-    certain: float,
+    q: float,
+    spectral: float,
+    least: float,
 ) -> float:
-    d, length = len(view.moment), _norm(F)
-    change, spectral = view.moment - view.raw, 2 * sqrt(d * variance) + reach
+    change, length = moments[0] - moments[1], _norm(F)
     # One column of the noise is shorter than its spectral norm.
-    column = sqrt((d + 1) * variance) + reach if _norm(g) == 1.0 else spectral * _norm(g)
-    seen = float(np.linalg.eigvalsh(F @ view.raw @ F.T + P)[0]) - length**2 * spectral
-    if max(seen, certain) <= 0:
+    column = q if _norm(g) == 1.0 else spectral * _norm(g)
+    seen = float(np.linalg.eigvalsh(F @ moments[1] @ F.T + P)[0]) - length**2 * spectral
+    if max(seen, least) <= 0:
         return inf
     target_error = _norm(F @ change @ g) + length * column
     spectral_error = _norm(F @ change @ F.T) + length**2 * spectral
-    return (target_error + spectral_error * _norm(weights)) / max(seen, certain)
+    return (target_error + spectral_error * _norm(weights)) / max(seen, least)
 
 
 def _norm(array: Array) -> float:

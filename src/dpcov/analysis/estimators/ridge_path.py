@@ -18,25 +18,14 @@ from dpcov.published.linalg.symmetric import eigh
 SMALLEST_SHARE_OF_EDGE = 0.25
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class RidgeProblem:
-    """One target, some features, one second moment.
-
-    Parameters
-    ----------
-    moment : (d, d) float64
-        Positive semidefinite estimate of M.
-    features : (p, d) float64
-        L, one row for each penalized feature.
-    target : (d,) float64
-        τ.
-    has_intercept : bool
-        Whether the first coordinate of z is an intercept that the model has, unpenalized.
-    """
+    """One target τ (d,), penalized features L (p, d), and an estimate of M (d, d)."""
 
     moment: Array
     features: Array
     target: Array
+    # Whether the first coordinate of z is an intercept that the model has, unpenalized.
     has_intercept: bool
 
     @cached_property
@@ -45,16 +34,14 @@ class RidgeProblem:
         if not self.has_intercept:
             return np.zeros(len(self.moment))
         if not self.moment[0, 0] > 0:
-            raise NumericError(
-                "The noise hides the number of rows, so there is no intercept to estimate."
-            )
+            raise NumericError("The noise hides the number of rows, so there is no intercept.")
         return np.asarray(self.moment[0] / self.moment[0, 0])
 
     @cached_property
     def residual_moment(self) -> Array:
         """M after the intercept is taken out, (d, d)."""
-        outer = np.outer(self._means, self._means) * self.moment[0, 0]
-        return np.asarray(self.moment - outer)
+        outer = np.outer(self._means, self._means)
+        return np.asarray(self.moment - outer * self.moment[0, 0])
 
     @cached_property
     def spectrum(self) -> tuple[Array, Array]:
@@ -102,6 +89,12 @@ class RidgeProblem:
             u[0] += self.intercept(weights)
         return np.asarray(u)
 
+    def explained_share(self, weights: Array) -> float:
+        """Share of the target's variance (or mean square) explained, by the moment itself."""
+        u = self.error_direction(weights)
+        total = float(self.target @ self.residual_moment @ self.target)
+        return 1.0 - float(u @ self.moment @ u) / total if total > 0 else float("nan")
+
     def degrees_of_freedom(self, alpha: float) -> float:
         """Effective number of parameters."""
         values = np.maximum(self.spectrum[0], 0.0)
@@ -119,21 +112,14 @@ class RidgeProblem:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class NoisyMoment:
-    """The unprocessed second moment, and how strongly the estimate in use follows it.
+    """The unprocessed second moment M̂, and how strongly the estimate in use follows it."""
 
-    Parameters
-    ----------
-    values, vectors : (d,) and (d, d) float64
-        Eigensystem of the unprocessed second moment M̂.
-    following : (d, d) float64
-        The matrix Φ of :meth:`cross_term`.
-    variance : float
-        Noise variance v of an off-diagonal entry.
-    """
-
+    # Eigensystem of M̂, (d,) and (d, d).
     values: Array
     vectors: Array
+    # The matrix Φ of cross_term, (d, d).
     following: Array
+    # Noise variance v of an off-diagonal entry.
     variance: float
 
     def mean_square(self, u: Array) -> float:
@@ -157,7 +143,7 @@ class NoisyMoment:
 
 
 # Φ_kl = (f_k − f_l)/(λ_k − λ_l) for an f that acts on eigenvalues; 1 without post-processing.
-# Where f looks at several eigenvalues, as shrinkage does, Φ is formed from the eigenvalues it ended with,
+# Where f looks at several eigenvalues, as shrinkage does, Φ is formed from those it ended with,
 # which leaves out its smaller part.
 def noisy_moment(raw: Array, estimate: Array, variance: float) -> NoisyMoment:
     """Relate an estimate to the unprocessed second moment that it was made of."""

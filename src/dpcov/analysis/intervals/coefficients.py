@@ -13,60 +13,38 @@ import numpy as np
 from dpcov.analysis.features import Array, Places
 from dpcov.analysis.intervals.law import MomentLaw
 from dpcov.analysis.intervals.table import Interval, solve_quadratic
-from dpcov.analysis.intervals.tails import Tails
 from dpcov.analysis.levels import Coding
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Regression:
-    """A regression in encoded units.
-
-    Parameters
-    ----------
-    law : MomentLaw
-    regressors : (q, d) float64
-        F.
-    target : (d,) float64
-        g.
-    penalty : (q,) float64
-        alpha P, on the diagonal.
-    tails : Tails
-    level : float
-    """
+    """A regression in encoded units: F (q, d), g (d,) and the diagonal of alpha P (q,)."""
 
     law: MomentLaw
     regressors: Array
     target: Array
     penalty: Array
-    tails: Tails
-    level: float
 
     def line(self, name: str, functional: Array, offset: float, factor: float) -> Interval:
-        """Interval for ``offset + functional'b``; ``factor`` multiplies the sampling variance."""
+        """Interval for offset + functional'b; ``factor`` multiplies the sampling variance."""
         F, M = self.regressors, self.law.moment
         A, y = F @ M @ F.T + np.diag(self.penalty), F @ M @ self.target
+        unknown = Interval(name, -inf, inf, sampling_std=inf, privacy_std=inf)
         try:
             c, b = np.linalg.solve(A, np.column_stack([functional, y])).T
         except np.linalg.LinAlgError:
-            return _unknown(name)
+            return unknown
         if not (np.isfinite(c).all() and np.isfinite(b).all()) or not c.any():
-            return _unknown(name)
+            return unknown
         privacy, sampling = self._variance_forms(c, b, factor)
-        z, widening = self.law.reaches(self.level)
+        z, widening = self.law.reaches()
         system = np.column_stack([-A, y])
         # Kept are the (b, 1) with |c|² |T(b)|² <= z² Var(c'T(b)).
         spread = (widening * privacy + sampling) / float(c @ c)
         lower, upper = project_quadric(system.T @ system - z * z * spread, functional)
         at = np.append(b, 1.0)
-        interval = Interval(
-            name=name,
-            estimate=float(functional @ b),
-            lower=lower,
-            upper=upper,
-            sampling_std=sqrt(max(0.0, float(at @ sampling @ at))),
-            privacy_std=sqrt(max(0.0, float(at @ privacy @ at))),
-        )
-        return interval.scaled(1.0, offset)
+        stds = (sqrt(max(0.0, float(at @ form @ at))) for form in (sampling, privacy))
+        return Interval(name, lower, upper, float(functional @ b), *stds).scaled(1.0, offset)
 
     def _variance_forms(self, c: Array, b: Array, factor: float) -> tuple[Array, Array]:
         """Variance of c'T(b) from noise and from sampling, as forms of (b, 1)."""
@@ -79,7 +57,7 @@ class Regression:
         # Residuals of a fit with q coefficients are too small by q of n rows.
         used = max(0.5, 1.0 - len(c) * law.sampling_factor)
         sampling = weight * errors * (law.sampling_factor / used)
-        if self.tails == "bounded":
+        if law.tails == "bounded":
             factor = _worst(direction, weight, L @ at, float(at @ errors @ at))
         return np.asarray(privacy), np.asarray(factor * sampling)
 
@@ -115,10 +93,6 @@ def project_quadric(form: Array, functional: Array) -> tuple[float, float]:
     return solve_quadratic(float(reduced[0, 0]), -float(reduced[0, 1]), float(reduced[1, 1]))
 
 
-def _unknown(name: str) -> Interval:
-    return Interval(name=name, lower=-inf, upper=inf, sampling_std=inf, privacy_std=inf)
-
-
 def coefficient_lines(
     law: MomentLaw,
     to_original: Array,
@@ -128,8 +102,6 @@ def coefficient_lines(
     *,
     alpha: float,
     fit_intercept: bool,
-    level: float,
-    tails: Tails,
 ) -> list[Interval]:
     """Lines of a regression; ``to_original`` maps encoded rows to features, (p, d)."""
     columns = [column for column in law.columns if column.kind != "intercept"]
@@ -142,9 +114,7 @@ def coefficient_lines(
         regressors = directions @ (to_original[places] / half_ranges[:, None])
         outcome = to_original[target] / goal.half_range
     penalty = np.array([0.0] * fit_intercept + [alpha] * len(directions))
-    fit = Regression(
-        law=law, regressors=regressors, target=outcome, penalty=penalty, tails=tails, level=level
-    )
+    fit = Regression(law=law, regressors=regressors, target=outcome, penalty=penalty)
     lines = []
     if fit_intercept:
         centers = np.array([columns[place].center for place in places]) / half_ranges

@@ -6,7 +6,7 @@ k = sqrt(a / b) is zero at the true correlation and linear in the moments (docs/
 
 import itertools
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import sqrt
 
 import numpy as np
@@ -14,7 +14,7 @@ import numpy as np
 from dpcov.analysis.features import Array, Places
 from dpcov.analysis.intervals.law import MomentLaw
 from dpcov.analysis.intervals.table import Interval, Triple, ratio_interval, triple
-from dpcov.analysis.intervals.tails import ColumnShape, Tails, pair_covariance
+from dpcov.analysis.intervals.tails import ColumnShape, pair_covariance
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -30,16 +30,10 @@ class _Pair:
     rows_used: float = 1.0
 
 
-def correlation_lines(law: MomentLaw, places: Places, level: float, tails: Tails) -> list[Interval]:
+def correlation_lines(law: MomentLaw, places: Places, *, partial: bool = False) -> list[Interval]:
     """One line for every pair, in the order of the upper triangle."""
-    return [_line(law, pair, level, tails) for pair in _pairs(law, places)]
-
-
-def partial_correlation_lines(
-    law: MomentLaw, places: Places, level: float, tails: Tails
-) -> list[Interval]:
-    """The same with all other chosen columns held fixed."""
-    return [_line(law, pair, level, tails) for pair in _partial_pairs(law, places, level)]
+    pairs = _partial_pairs(law, places) if partial else _pairs(law, places)
+    return [_line(law, pair) for pair in pairs]
 
 
 def _pairs(law: MomentLaw, places: Places) -> Iterator[_Pair]:
@@ -56,7 +50,7 @@ def _pairs(law: MomentLaw, places: Places) -> Iterator[_Pair]:
         )
 
 
-def _partial_pairs(law: MomentLaw, places: Places, level: float) -> Iterator[_Pair]:
+def _partial_pairs(law: MomentLaw, places: Places) -> Iterator[_Pair]:
     # Residuals of two columns after regression on the others.
     chosen, q = [0, *map(int, places + 1)], len(places) + 1
     moment = law.moment[np.ix_(chosen, chosen)] / law.count
@@ -67,11 +61,15 @@ def _partial_pairs(law: MomentLaw, places: Places, level: float) -> Iterator[_Pa
         rows[0, a] = rows[1, b] = 1.0
         inner = moment[np.ix_(others, others)]
         # A regression that drowned leaves no variance, so the interval is [-1, 1].
-        if _stands_out(law, inner, level) and used > 0.5:
+        if _stands_out(law, inner) and used > 0.5:
             rows[:, others] = -np.linalg.solve(inner, moment[np.ix_(others, [a, b])]).T
             covariance = rows @ moment @ rows.T
         columns = chosen[a], chosen[b]
-        first, second = map(_residual, map(law.shape, columns), np.diagonal(covariance))
+        # A residual has the kurtosis of its column, but no longer two values.
+        first, second = (
+            replace(law.shape(i), variance=max(0.0, float(v)), skew_slope=None)
+            for i, v in zip(columns, np.diagonal(covariance), strict=True)
+        )
         yield _Pair(
             columns=columns,
             places=np.array(chosen, dtype=np.intp),
@@ -83,21 +81,17 @@ def _partial_pairs(law: MomentLaw, places: Places, level: float) -> Iterator[_Pa
         )
 
 
-def _stands_out(law: MomentLaw, moment: Array, level: float) -> bool:
+def _stands_out(law: MomentLaw, moment: Array) -> bool:
     """Whether all directions have more variance than noise alone shows in any."""
-    edge = sqrt(law.off_diagonal) * (2 * sqrt(len(moment)) + sqrt(2) * law.reaches(level)[0])
+    edge = sqrt(law.off_diagonal) * (2 * sqrt(len(moment)) + sqrt(2) * law.reaches()[0])
     return float(np.linalg.eigvalsh(moment)[0]) > max(edge, 1e-12)
 
 
-def _residual(shape: ColumnShape, variance: float) -> ColumnShape:
-    return ColumnShape(variance=max(0.0, float(variance)), kurtosis=shape.kurtosis, skew_slope=None)
-
-
-def _line(law: MomentLaw, pair: _Pair, level: float, tails: Tails) -> Interval:
+def _line(law: MomentLaw, pair: _Pair) -> Interval:
     name = ", ".join(law.columns[column].name for column in pair.columns)
     a, b, c = pair.covariance[0, 0], pair.covariance[1, 1], pair.covariance[0, 1]
     if not (a > 0 and b > 0):
-        return Interval(name=name, lower=-1.0, upper=1.0)
+        return Interval(name, -1.0, 1.0)
     ratio = sqrt(a / b)
     slopes = np.array([[0.0, 1.0, 0.0], [0.5 / ratio, 0.0, 0.5 * ratio]])
     first, second = pair.rows
@@ -107,20 +101,20 @@ def _line(law: MomentLaw, pair: _Pair, level: float, tails: Tails) -> Interval:
     line = ratio_interval(
         name,
         (float(c), float(slopes[1] @ [a, c, b])),
-        _sampling(law, pair, slopes, ratio, tails),
+        _sampling(law, pair, slopes, ratio),
         triple(slopes @ noise @ slopes.T),
-        reach=law.reaches(level),
+        reach=law.reaches(),
     )
     return line.clipped(-1.0, 1.0)
 
 
-def _sampling(law: MomentLaw, pair: _Pair, slopes: Array, ratio: float, tails: Tails) -> Triple:
+def _sampling(law: MomentLaw, pair: _Pair, slopes: Array, ratio: float) -> Triple:
     """Variance of T(r) from sampling."""
     rows = law.sampling_factor / pair.rows_used
     first, second = pair.shapes
     scale = sqrt(first.variance * second.variance)
     two_valued = first.skew_slope is not None and second.skew_slope is not None
-    if tails == "bounded" and not two_valued:
+    if law.tails == "bounded" and not two_valued:
         # T(r) varies by A² √(ab) (1 - r²) / 2 at most, A² the largest (u/√k + √k w)² / 2.
         largest = (pair.reach[0] / sqrt(ratio) + pair.reach[1] * sqrt(ratio)) ** 2 / 2
         return largest * scale / 2 * rows, 0.0, -largest * scale / 2 * rows

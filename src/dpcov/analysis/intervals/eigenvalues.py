@@ -15,7 +15,6 @@ import numpy as np
 from dpcov.analysis.features import Array, Places
 from dpcov.analysis.intervals.law import MomentLaw
 from dpcov.analysis.intervals.table import Interval
-from dpcov.analysis.intervals.tails import Tails
 
 Scaling = Literal["original", "encoded", "correlation"]
 
@@ -27,29 +26,20 @@ N_UNBIASING = 2
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Spectrum:
-    """A noisy covariance, with simulated noise and sampling in the basis of its eigenvectors.
+    """A noisy covariance, with simulated noise and sampling in the basis of its eigenvectors."""
 
-    Parameters
-    ----------
-    covariance : (p, p) float64
-        In scaled units, perhaps indefinite.
-    noise : (draws, p, p) float64
-    sampling : (draws, p, p) float64
-        Symmetric normal matrices that a root of the covariance is put around, divided by sqrt(n).
-    spread : (p,) float64
-        Factor of each column for tails heavier than the normal law's.
-    normalized : bool
-        Whether eigenvalues are those of the correlations.
-    worst : ((p,) float64, float), optional
-        Bounds B of the centered columns and 1/n: along a unit vector v the square of a row has at
-        most the variance lambda (L - lambda), L = (sum |v| B)**2, which is added.
-    """
-
+    # In scaled units, (p, p), perhaps indefinite.
     covariance: Array
+    # Simulated noise on it, (draws, p, p).
     noise: Array
+    # Symmetric normal matrices to put a root of the covariance around, divided by sqrt(n).
     sampling: Array
+    # Factor of each column for tails heavier than the normal law's, (p,).
     spread: Array
+    # Whether eigenvalues are those of the correlations.
     normalized: bool
+    # Bounds B of the centered columns and 1/n: along a unit vector v the square of a row has at
+    # most the variance lambda (L - lambda), L = (sum |v| B)**2, which is added.
     worst: tuple[Array, float] | None = None
 
     @cached_property
@@ -93,17 +83,13 @@ class Spectrum:
             values = np.sort(np.maximum(values - shift, 0.0))[::-1]
         return np.asarray(values)
 
-    @cached_property
-    def simulated_edge(self) -> float:
-        """Mean of the largest eigenvalue of noise alone."""
-        return float(np.linalg.eigvalsh(self.noise)[:, -1].mean())
-
     def line(self, k: int, z: float) -> Interval:
         """Interval for the k-th largest."""
         base, observed = self.unbiased, float(self.system[0][k])
         extra = self._worst_variance(k)
         spread = float(_spreads(self.simulated(base)[None, :, k], extra)[0])
-        reach = ((z + 2) * spread + self.simulated_edge) * (2 if self.normalized else 1)
+        edge = float(np.linalg.eigvalsh(self.noise)[:, -1].mean())
+        reach = ((z + 2) * spread + edge) * (2 if self.normalized else 1)
         tried = np.linspace(max(0.0, base[k] - reach), base[k] + reach, N_CANDIDATES)
         spectra = [self._with(k, value) for value in tried]
         candidates = np.array([self.meant(values)[k] for values in spectra])
@@ -113,14 +99,8 @@ class Spectrum:
         scores = distances / np.maximum(_spreads(found, extra, np.sign(distances)), 1e-300)
         lower, upper = _where_between(candidates, scores, z)
         privacy = INFLATION * self.simulated(base, sampling=False)[:, k].std(ddof=1)
-        return Interval(
-            name=f"eigenvalue {k + 1}",
-            estimate=float(self.meant(base)[k]),
-            lower=lower,
-            upper=upper,
-            sampling_std=sqrt(max(0.0, spread**2 - privacy**2)),
-            privacy_std=float(privacy),
-        )
+        estimate, sampling = float(self.meant(base)[k]), sqrt(max(0.0, spread**2 - privacy**2))
+        return Interval(f"eigenvalue {k + 1}", lower, upper, estimate, sampling, float(privacy))
 
     def _worst_variance(self, k: int) -> float:
         if self.worst is None:
@@ -131,11 +111,11 @@ class Spectrum:
 
     def _with(self, k: int, value: float) -> Array:
         """The spectrum with another k-th eigenvalue, still decreasing."""
-        values = self.unbiased.copy()
-        values[:k] = np.maximum(values[:k], value)
-        values[k] = value
-        values[k + 1 :] = np.minimum(values[k + 1 :], value)
-        return values
+        above, below = (
+            np.maximum(self.unbiased[:k], value),
+            np.minimum(self.unbiased[k + 1 :], value),
+        )
+        return np.concatenate([above, [value], below])
 
 
 def _spreads(found: Array, extra: float, sides: Array | None = None) -> Array:
@@ -180,19 +160,11 @@ def scale_of(law: MomentLaw, places: Places, scaling: Scaling) -> Array:
 def unknown_eigenvalue(k: int, n_features: int) -> Interval:
     """The line of an eigenvalue of an unknown correlation matrix."""
     # The k-th largest of p is at most p/k, the largest at least 1.
-    lower, upper = 1.0 if k == 0 else 0.0, n_features / (k + 1)
-    return Interval(name=f"eigenvalue {k + 1}", lower=lower, upper=upper)
+    return Interval(f"eigenvalue {k + 1}", 1.0 if k == 0 else 0.0, n_features / (k + 1))
 
 
 def spectrum_of(
-    law: MomentLaw,
-    places: Places,
-    scale: Array,
-    *,
-    normalized: bool,
-    tails: Tails,
-    draws: int,
-    seed: int,
+    law: MomentLaw, places: Places, scale: Array, *, normalized: bool, draws: int, seed: int
 ) -> Spectrum:
     """Simulate for the chosen columns, each multiplied by ``scale``."""
     rng = np.random.default_rng(seed)
@@ -212,5 +184,5 @@ def spectrum_of(
         # Fourth root of the variance of u², relative to the normal law's 2 variance².
         spread=((3 * kurtoses - 1) / 2) ** 0.25,
         normalized=normalized,
-        worst=None if tails == "moments" else (bounds * scale, law.sampling_factor),
+        worst=None if law.tails == "moments" else (bounds * scale, law.sampling_factor),
     )

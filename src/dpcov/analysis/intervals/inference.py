@@ -4,18 +4,18 @@ They read unbiased statistics and the published law of the noise, cost nothing, 
 the noise drowns a quantity.  Derivations and measured coverage: docs/inference.md.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, get_args
 
 import numpy as np
 
 from dpcov.analysis.features import Places, feature_columns, find_features, predictors
 from dpcov.analysis.intervals.coefficients import coefficient_lines
-from dpcov.analysis.intervals.correlations import correlation_lines, partial_correlation_lines
+from dpcov.analysis.intervals.correlations import correlation_lines
 from dpcov.analysis.intervals.eigenvalues import Scaling, scale_of, spectrum_of, unknown_eigenvalue
 from dpcov.analysis.intervals.law import MomentLaw, moment_law
 from dpcov.analysis.intervals.moments import mean_lines, variance_lines
-from dpcov.analysis.intervals.table import IntervalTable
+from dpcov.analysis.intervals.table import Interval, IntervalTable
 from dpcov.analysis.intervals.tails import Tails
 from dpcov.analysis.levels import coding_of, without_references
 from dpcov.analysis.problems import InputError
@@ -24,14 +24,12 @@ from dpcov.errors import ReleaseError
 from dpcov.published.base import on_one_thread
 from dpcov.published.release import Release
 
+Names = Sequence[str] | None
+
 
 @on_one_thread
 def mean_intervals(
-    release: Release,
-    features: Sequence[str] | None = None,
-    *,
-    level: float = 0.95,
-    sampling: bool = True,
+    release: Release, features: Names = None, *, level: float = 0.95, sampling: bool = True
 ) -> IntervalTable:
     """Intervals for means, in original units.
 
@@ -52,15 +50,14 @@ def mean_intervals(
     ReleaseError
         Without an intercept, or where the noise hides the number of rows.
     """
-    law, places = _opened(release, features, level, sampling, "means")
-    lines = mean_lines(law, places, level)
-    return IntervalTable(what="means", level=level, rows=tuple(lines))
+    law, places = _opened(release, features, "means", level=level, sampling=sampling)
+    return _table("means", law, mean_lines(law, places))
 
 
 @on_one_thread
 def variance_intervals(
     release: Release,
-    features: Sequence[str] | None = None,
+    features: Names = None,
     *,
     level: float = 0.95,
     sampling: bool = True,
@@ -76,15 +73,15 @@ def variance_intervals(
         What stands in for fourth moments, which no release has: plausible ones for a column's mean,
         variance and bounds; or the largest that the bounds allow, safe for every table and wide.
     """
-    law, places = _opened(release, features, level, sampling, "variances", tails)
-    lines = variance_lines(law, places, level, tails)
-    return IntervalTable(what="variances", level=level, rows=tuple(lines))
+    options: Any = {"level": level, "sampling": sampling, "tails": tails}
+    law, places = _opened(release, features, "variances", **options)
+    return _table("variances", law, variance_lines(law, places))
 
 
 @on_one_thread
 def correlation_intervals(
     release: Release,
-    features: Sequence[str] | None = None,
+    features: Names = None,
     *,
     partial: bool = False,
     level: float = 0.95,
@@ -101,19 +98,16 @@ def correlation_intervals(
         As in :func:`variance_intervals`, like the errors.
     """
     what = "partial correlations" if partial else "correlations"
-    law, places = _opened(release, features, level, sampling, what, tails)
-    if not partial:
-        lines = correlation_lines(law, places, level, tails)
-        return IntervalTable(what=what, level=level, rows=tuple(lines))
-    places, references = without_references(release, places)
-    lines = partial_correlation_lines(law, places, level, tails)
-    return IntervalTable(what=what, level=level, rows=tuple(lines), notes=_notes(references))
+    options: Any = {"level": level, "sampling": sampling, "tails": tails}
+    law, places = _opened(release, features, what, **options)
+    places, references = without_references(release, places) if partial else (places, ())
+    return _table(what, law, correlation_lines(law, places, partial=partial), _notes(references))
 
 
 @on_one_thread
 def eigenvalue_intervals(
     release: Release,
-    features: Sequence[str] | None = None,
+    features: Names = None,
     *,
     n_eigenvalues: int = 3,
     scaling: Scaling = "original",
@@ -135,33 +129,28 @@ def eigenvalue_intervals(
     draws, seed : int
         Of the simulation; the result is the same every time.
     """
-    law, places = _opened(release, features, level, sampling, "eigenvalues", tails)
+    options: Any = {"level": level, "sampling": sampling, "tails": tails}
+    law, places = _opened(release, features, "eigenvalues", **options)
     _require_one_of("scaling", scaling, Scaling)
     if not 1 <= n_eigenvalues <= len(places):
         raise InputError(f"n_eigenvalues must be from 1 to {len(places)}, the number of features.")
-    what, scale, is_correlation = (
-        f"eigenvalues ({scaling} units)",
-        scale_of(law, places, scaling),
-        scaling == "correlation",
-    )
+    what, scale = f"eigenvalues ({scaling} units)", scale_of(law, places, scaling)
     if not np.isfinite(scale).all():
-        rows = tuple(unknown_eigenvalue(k, len(places)) for k in range(n_eigenvalues))
-        notes = ("The noise hides the variance of a column.",)
-        return IntervalTable(what=what, level=level, rows=rows, notes=notes)
-    spectrum = spectrum_of(
-        law, places, scale, normalized=is_correlation, tails=tails, draws=draws, seed=seed
-    )
-    lines = [spectrum.line(k, law.reaches(level)[0]) for k in range(n_eigenvalues)]
-    if is_correlation:
+        lines = [unknown_eigenvalue(k, len(places)) for k in range(n_eigenvalues)]
+        return _table(what, law, lines, ["The noise hides the variance of a column."])
+    normalized = scaling == "correlation"
+    spectrum = spectrum_of(law, places, scale, normalized=normalized, draws=draws, seed=seed)
+    lines = [spectrum.line(k, law.reaches()[0]) for k in range(n_eigenvalues)]
+    if normalized:
         lines = [line.clipped(0.0, float(len(places))) for line in lines]
-    return IntervalTable(what=what, level=level, rows=tuple(lines))
+    return _table(what, law, lines)
 
 
 @on_one_thread
 def coefficient_intervals(
     release: Release,
     target: str,
-    features: Sequence[str] | None = None,
+    features: Names = None,
     *,
     alpha: float = 0.0,
     fit_intercept: bool = True,
@@ -175,7 +164,6 @@ def coefficient_intervals(
 
     Parameters
     ----------
-    release : Release
     target : str
         A feature of the release.
     features : sequence of str, optional
@@ -185,13 +173,13 @@ def coefficient_intervals(
         Ridge penalty as in `PrivateRidge`; the interval is for the coefficients that this penalty
         gives on the population's moments.
     fit_intercept : bool
-    level, sampling
+    release, level, sampling
         As in :func:`mean_intervals`, like the errors.
     tails : {"moments", "bounded"}
         ``"moments"``: errors whose variance may grow a little with the features.  ``"bounded"``:
         the worst that the bounds allow.
     """
-    _require_one_of("tails", tails, Tails)
+    _require(level, tails)
     columns = feature_columns(release)
     goals = find_features(columns, target)
     if len(goals) != 1:
@@ -199,45 +187,41 @@ def coefficient_intervals(
     chosen = predictors(columns, goals, features)
     if not alpha >= 0:
         raise InputError("alpha must be at least 0.")
-    law = moment_law(release, sampling=sampling)
+    law = moment_law(release, sampling=sampling, level=level, tails=tails)
     references: tuple[str, ...] = ()
     if fit_intercept:
         _require_intercept(law, "a regression with an intercept (say fit_intercept=False)")
         _, references = without_references(release, chosen)
-    _require_level(level)
-    lines = coefficient_lines(
-        law,
-        original_map(release),
-        int(goals[0]),
-        chosen,
-        coding_of(columns, chosen, references),
-        alpha=alpha,
-        fit_intercept=fit_intercept,
-        level=level,
-        tails=tails,
-    )
-    what, notes = f"coefficients for {target}", _notes(references)
-    return IntervalTable(what=what, level=level, rows=tuple(lines), notes=notes)
+    coding = coding_of(columns, chosen, references)
+    options: Any = {"alpha": alpha, "fit_intercept": fit_intercept}
+    maps = original_map(release)
+    lines = coefficient_lines(law, maps, int(goals[0]), chosen, coding, **options)
+    return _table(f"coefficients for {target}", law, lines, _notes(references))
 
 
 def _opened(
-    release: Release,
-    features: Sequence[str] | None,
-    level: float,
-    sampling: bool,
-    what: str,
-    tails: Tails = "moments",
+    release: Release, features: Names, what: str, *, tails: Tails = "moments", **options: Any
 ) -> tuple[MomentLaw, Places]:
-    _require_level(level)
-    _require_one_of("tails", tails, Tails)
-    law = moment_law(release, sampling=sampling)
+    _require(options["level"], tails)
+    law = moment_law(release, tails=tails, **options)
     _require_intercept(law, what)
     return law, find_features(feature_columns(release), features)
 
 
-def _require_level(level: float) -> None:
+def _table(
+    what: str, law: MomentLaw, lines: Sequence[Interval], notes: Iterable[str] = ()
+) -> IntervalTable:
+    return IntervalTable(what=what, level=law.level, rows=tuple(lines), notes=tuple(notes))
+
+
+def _notes(references: Sequence[str]) -> list[str]:
+    return [f"Reference category: {name}." for name in references]
+
+
+def _require(level: float, tails: str) -> None:
     if isinstance(level, bool) or not 0.5 <= float(level) < 1:
         raise InputError("level must be at least 0.5 and below 1, such as 0.95.")
+    _require_one_of("tails", tails, Tails)
 
 
 def _require_one_of(name: str, value: str, choices: Any) -> None:
@@ -248,7 +232,3 @@ def _require_one_of(name: str, value: str, choices: Any) -> None:
 def _require_intercept(law: MomentLaw, what: str) -> None:
     if not law.has_intercept:
         raise ReleaseError(f"This release has no intercept, so there are no intervals for {what}.")
-
-
-def _notes(references: Sequence[str]) -> tuple[str, ...]:
-    return tuple(f"Reference category: {name}." for name in references)

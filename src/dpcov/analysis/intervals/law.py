@@ -3,7 +3,7 @@
 Moments are before post-processing, in encoded units; the intercept is 1.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from math import log, sqrt
 from statistics import NormalDist
@@ -11,7 +11,7 @@ from statistics import NormalDist
 import numpy as np
 
 from dpcov.analysis.features import Array, Places
-from dpcov.analysis.intervals.tails import ColumnShape, column_shape
+from dpcov.analysis.intervals.tails import ColumnShape, Tails, column_shape
 from dpcov.analysis.problems import UnknownNoiseError
 from dpcov.errors import ReleaseError
 from dpcov.published.columns import EncodedColumn
@@ -23,32 +23,21 @@ from dpcov.published.release import Release
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class MomentLaw:
-    """Noisy moments of encoded rows, with the law of the noise W.
+    """Noisy moments of encoded rows, the law of the noise W, and what is asked about them."""
 
-    Parameters
-    ----------
-    moment : (d, d) float64
-        Unbiased estimate of E[zz'], up to a common factor that is 1 apart from the noise.
-    n_rows : float
-    off_diagonal : float
-        Variance v of the noise on off-diagonal entries, which are independent.
-    diagonal : (d, d) float64
-        Covariance D of the noise on the diagonal, uncorrelated with the other entries.
-    columns : tuple of EncodedColumn
-        One for each row of ``moment``.
-    is_normal : bool
-        Whether the noise is Gaussian.
-    sampling : bool
-        Whether rows are a sample; otherwise the table itself is what is estimated.
-    """
-
+    # Unbiased estimate of E[zz'], (d, d), up to a common factor that is 1 apart from the noise.
     moment: Array
     n_rows: float
+    # Variance v of the noise on entries off the diagonal, which are independent.
     off_diagonal: float
+    # Covariance D of the noise on the diagonal, (d, d), uncorrelated with the other entries.
     diagonal: Array
     columns: tuple[EncodedColumn, ...]
     is_normal: bool = True
+    # Whether rows are a sample; otherwise the table itself is what is estimated.
     sampling: bool = True
+    level: float = 0.95
+    tails: Tails = "moments"
 
     @property
     def has_intercept(self) -> bool:
@@ -107,10 +96,6 @@ class MomentLaw:
         """Largest distance of a value of the column from its mean."""
         return float(max(1.0 - self.means[place], self.means[place] - self.lowest[place]))
 
-    def without_noise(self) -> "MomentLaw":
-        """The same taken for exact moments of a sample, as a reader who ignores the noise would."""
-        return replace(self, off_diagonal=0.0, diagonal=np.zeros_like(self.diagonal))
-
     def privacy_form(self, a: Array) -> Array:
         """Matrix K with Var(a'Wu) = u'Ku for every u."""
         squares = np.outer(a, a)
@@ -135,19 +120,18 @@ class MomentLaw:
         noise[:, range(d), range(d)] = normals[:, range(d), range(d)] @ root.T
         return np.asarray(noise)
 
-    def reaches(self, level: float) -> tuple[float, float]:
+    def reaches(self, level: float | None = None) -> tuple[float, float]:
         """Two-sided normal quantile, and the factor for noise variances."""
+        level = level or self.level
         z = NormalDist().inv_cdf(0.5 + level / 2)
         # Noise that is not Gaussian is treated as wide as Laplace noise of its variance.
         return z, 1.0 if self.is_normal else max(1.0, (-log(1 - level) / sqrt(2) / z) ** 2)
 
 
-def moment_law(release: Release, *, sampling: bool = True) -> MomentLaw:
-    """Read a release.
-
-    Raises UnknownNoiseError where the mechanism publishes no law of its noise, or released no
-    matrix at all.
-    """
+def moment_law(
+    release: Release, *, sampling: bool = True, level: float = 0.95, tails: Tails = "moments"
+) -> MomentLaw:
+    """Read a release; UnknownNoiseError where it has no law of its noise, or no matrix at all."""
     unit = unit_estimate(release.statistics, release.manifest.n_rows)
     noise = moment_noise(unit, release.manifest)
     if noise is None:
@@ -176,4 +160,6 @@ def moment_law(release: Release, *, sampling: bool = True) -> MomentLaw:
         columns=tuple(release.manifest.columns),
         is_normal=noise.is_normal,
         sampling=sampling,
+        level=level,
+        tails=tails,
     )

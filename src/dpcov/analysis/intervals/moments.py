@@ -5,10 +5,10 @@ import numpy as np
 from dpcov.analysis.features import Array, Places
 from dpcov.analysis.intervals.law import MomentLaw
 from dpcov.analysis.intervals.table import Interval, Triple, ratio_interval, triple
-from dpcov.analysis.intervals.tails import TWO_VALUED, Tails
+from dpcov.analysis.intervals.tails import TWO_VALUED
 
 
-def mean_lines(law: MomentLaw, places: Places, level: float) -> list[Interval]:
+def mean_lines(law: MomentLaw, places: Places) -> list[Interval]:
     """Ratios of two noisy moments, the column's and the intercept's; in original units."""
     lines = []
     for place in map(int, places + 1):
@@ -18,7 +18,7 @@ def mean_lines(law: MomentLaw, places: Places, level: float) -> list[Interval]:
             (float(law.moment[0, place]), law.count),
             _mean_sampling(law, place),
             _privacy(law, place, np.array([[0.0, 0.5], [0.5, 0.0]])),
-            reach=law.reaches(level),
+            reach=law.reaches(),
         )
         within = line.clipped(float(law.lowest[place]), 1.0)
         lines.append(within.scaled(column.half_range, column.center))
@@ -33,16 +33,13 @@ def _mean_sampling(law: MomentLaw, place: int) -> Triple:
     return float(law.shape(place).variance) * rows, 0.0, 0.0
 
 
-def variance_lines(law: MomentLaw, places: Places, level: float, tails: Tails) -> list[Interval]:
+def variance_lines(law: MomentLaw, places: Places) -> list[Interval]:
     """In squared original units."""
-    means = mean_lines(law, places, level)
-    paired = zip(map(int, places + 1), means, strict=True)
-    return [_variance_line(law, place, mean, level, tails) for place, mean in paired]
+    paired = zip(map(int, places + 1), mean_lines(law, places), strict=True)
+    return [_variance_line(law, place, mean) for place, mean in paired]
 
 
-def _variance_line(
-    law: MomentLaw, place: int, mean: Interval, level: float, tails: Tails
-) -> Interval:
+def _variance_line(law: MomentLaw, place: int, mean: Interval) -> Interval:
     column, lower = law.columns[place], float(law.lowest[place])
     encoded = mean.scaled(1.0, -column.center).scaled(1 / column.half_range)
     middle = float(np.clip((lower + 1.0) / 2, encoded.lower, encoded.upper))
@@ -50,29 +47,23 @@ def _variance_line(
     if column.kind in TWO_VALUED:
         # A yes-or-no column's mean tells its variance.
         m, slope = encoded.estimate, abs(1.0 + lower - 2 * encoded.estimate)
-        line = Interval(
-            name=column.name,
-            estimate=(1.0 - m) * (m - lower),
-            lower=min(allowed),
-            upper=max(allowed),
-            sampling_std=slope * encoded.sampling_std,
-            privacy_std=slope * encoded.privacy_std,
-        )
+        stds = slope * encoded.sampling_std, slope * encoded.privacy_std
+        line = Interval(column.name, min(allowed), max(allowed), (1.0 - m) * (m - lower), *stds)
         return line.scaled(column.half_range**2)
     pair = np.array([-law.means[place], 1.0])
     line = ratio_interval(
         column.name,
         (float(law.covariance[place, place]) * law.count, law.count),
-        _variance_sampling(law, place, tails),
+        _variance_sampling(law, place),
         _privacy(law, place, np.outer(pair, pair)),
-        reach=law.reaches(level),
+        reach=law.reaches(),
     )
     return line.clipped(0.0, max(allowed)).scaled(column.half_range**2)
 
 
-def _variance_sampling(law: MomentLaw, place: int, tails: Tails) -> Triple:
+def _variance_sampling(law: MomentLaw, place: int) -> Triple:
     linear, square = law.shape(place).square_variance
-    if tails == "bounded":
+    if law.tails == "bounded":
         # u² varies by t (B² - t) at most if nothing but |u| <= B is known.
         linear, square = law.reach(place) ** 2, -1.0
     return 0.0, -linear / 2 * law.sampling_factor, square * law.sampling_factor

@@ -1,7 +1,7 @@
 """Hold intervals in a table, and solve for the ratio of two noisy numbers."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from math import inf, nan, sqrt
 from typing import Any
 
@@ -12,26 +12,19 @@ from dpcov.analysis.problems import data_frame
 
 # The variance of a - t b is p - 2 q t + r t**2, from numbers (p, q, r).
 Triple = tuple[float, float, float]
+Pair = tuple[float, float]
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Interval:
-    """One line: an estimate, its limits, and what its standard error is made of.
-
-    Parameters
-    ----------
-    name : str
-    lower, upper : float
-    estimate : float
-        NaN where the noise leaves none.
-    sampling_std, privacy_std : float
-        Standard errors, to first order, from which rows are in the table and from the noise.
-    """
+    """One line: an estimate, its limits, and what its standard error is made of."""
 
     name: str
     lower: float
     upper: float
+    # NaN where the noise leaves none.
     estimate: float = nan
+    # Standard errors, to first order, from which rows are in the table and from the noise.
     sampling_std: float = nan
     privacy_std: float = nan
 
@@ -42,14 +35,9 @@ class Interval:
 
     def scaled(self, factor: float, offset: float = 0.0) -> "Interval":
         """The interval of ``offset + factor * quantity``, with a positive factor."""
-        return Interval(
-            name=self.name,
-            lower=offset + factor * self.lower,
-            upper=offset + factor * self.upper,
-            estimate=offset + factor * self.estimate,
-            sampling_std=factor * self.sampling_std,
-            privacy_std=factor * self.privacy_std,
-        )
+        lower, upper = offset + factor * self.lower, offset + factor * self.upper
+        stds = factor * self.sampling_std, factor * self.privacy_std
+        return Interval(self.name, lower, upper, offset + factor * self.estimate, *stds)
 
     def clipped(self, lowest: float, highest: float) -> "Interval":
         """The same within public limits; an estimate beyond them is moved to them."""
@@ -79,7 +67,6 @@ class IntervalTable:
 
     Attributes
     ----------
-    names : tuple of str
     estimate, lower, upper, std_error, sampling_std, privacy_std : (m,) float64
         Estimates before post-processing, limits, standard errors to first order, and their parts
         from sampling rows and from the noise.
@@ -89,19 +76,16 @@ class IntervalTable:
     level: float
     rows: tuple[Interval, ...]
     notes: tuple[str, ...] = ()
-    names: tuple[str, ...] = field(init=False, repr=False)
-    estimate: Array = field(init=False, repr=False)
-    lower: Array = field(init=False, repr=False)
-    upper: Array = field(init=False, repr=False)
-    std_error: Array = field(init=False, repr=False)
-    sampling_std: Array = field(init=False, repr=False)
-    privacy_std: Array = field(init=False, repr=False)
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "names", tuple(row.name for row in self.rows))
-        for name in COLUMNS:
-            values = np.array([getattr(row, name) for row in self.rows], dtype=np.float64)
-            object.__setattr__(self, name, values)
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What each line is about."""
+        return tuple(row.name for row in self.rows)
+
+    def __getattr__(self, name: str) -> Array:
+        if name not in COLUMNS:
+            raise AttributeError(name)
+        return np.array([getattr(row, name) for row in self.rows], dtype=np.float64)
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -130,29 +114,12 @@ class IntervalTable:
 
 
 def ratio_interval(
-    name: str,
-    point: tuple[float, float],
-    sampling: Triple,
-    privacy: Triple,
-    *,
-    reach: tuple[float, float],
+    name: str, point: Pair, sampling: Triple, privacy: Triple, *, reach: Pair
 ) -> Interval:
     """All ratios t for which a - t b is not surprisingly far from zero (Fieller 1954).
 
-    Parameters
-    ----------
-    name : str
-    point : (a, b)
-        Estimates of numerator and denominator, the latter of something positive.
-    sampling, privacy : Triple
-        The variance of a - t b from either source.
-    reach : (z, factor)
-        Quantile, and factor for the variances of the noise.
-
-    Returns
-    -------
-    Interval
-        From -inf to inf where the denominator may be zero.
+    ``point`` has a and b, ``reach`` the quantile and the factor for the variances of the noise.
+    From -inf to inf where b, which is positive, may be nothing but noise.
     """
     (a, b), (z, factor) = point, reach
     p, q, r = (s + factor * w for s, w in zip(sampling, privacy, strict=True))
@@ -160,13 +127,11 @@ def ratio_interval(
     if b <= 0:
         return Interval(name=name, lower=-inf, upper=inf)
     t = a / b
-    stds = [_root(v[0] - 2 * v[1] * t + v[2] * t**2) / b for v in (sampling, privacy)]
-    return Interval(
-        name=name, estimate=t, lower=lower, upper=upper, sampling_std=stds[0], privacy_std=stds[1]
-    )
+    first, second = (_root(v[0] - 2 * v[1] * t + v[2] * t**2) / b for v in (sampling, privacy))
+    return Interval(name, lower, upper, t, first, second)
 
 
-def solve_quadratic(leading: float, half: float, constant: float) -> tuple[float, float]:
+def solve_quadratic(leading: float, half: float, constant: float) -> Pair:
     """Where leading t**2 - 2 half t + constant <= 0; everything where that is not bounded."""
     if not leading > 0:
         return -inf, inf

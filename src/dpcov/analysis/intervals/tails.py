@@ -24,22 +24,14 @@ OUTLIERS = 0.05
 
 @dataclass(frozen=True, kw_only=True)
 class ColumnShape:
-    """A centered column.
-
-    Parameters
-    ----------
-    variance : float
-    kurtosis : float
-        E u⁴ / variance², relative to the normal law's 3.
-    skew_slope : float or None
-        For a column of two values, t with u² = t u + variance.
-    outliers : float
-        What outliers add to E u⁴, relative to the variance.
-    """
+    """The law of a centered column u, as far as intervals need it."""
 
     variance: float
+    # E u⁴ / variance², relative to the normal law's 3.
     kurtosis: float
+    # For a column of two values, t with u² = t u + variance.
     skew_slope: float | None
+    # What outliers add to E u⁴, relative to the variance.
     outliers: float = 0.0
 
     @property
