@@ -69,7 +69,7 @@ class LinearModel(RegressorMixin, ReleaseEstimator):  # type: ignore[misc]
             )
         columns = None if y is None else columns_of(y)
         names = self._target_names(1 if columns is None else columns.shape[1])
-        facts = {} if y is None else {"targets": names, "flat": np.ndim(y) == 1}
+        facts = {} if y is None else {"targets": names, "flat": np.asarray(y).ndim == 1}
         roles = Roles(targets=names, target_bounds=self.target_bounds)
         return table_of(X, columns, names), roles, facts
 
