@@ -1,4 +1,4 @@
-"""95 % intervals contain the truth about 95 times in 100 over samples and noise; naive ones fail the same check."""
+"""95 % intervals contain the truth about 95 times in 100; naive ones fail the same check."""
 
 from dataclasses import replace
 
@@ -35,7 +35,7 @@ SETTINGS = {
 
 
 def assert_covers(hits, level=LEAST):
-    """Reject intervals that contain the truth with probability ``level`` or more only once in 10⁹."""
+    """Reject intervals that contain the truth with probability ``level`` only once in 10⁹."""
     significance = stats.binom.cdf(np.sum(hits), len(hits), level)
     assert significance >= ALPHA, f"{np.mean(hits):.3f} of the intervals contain the truth"
 
@@ -73,7 +73,7 @@ TRUTH = {
 
 
 def covered(setting, n_rows=3000):
-    """Whether each interval contains the truth: with the noise, without it, and with half its standard deviation."""
+    """Whether each interval holds the truth: with the noise, without it, and with half of it."""
     rng = np.random.default_rng(5)
     found = {name: {kind: [] for kind in TRUTH} for name in ("honest", "naive", "half")}
     bounded = []

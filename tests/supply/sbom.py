@@ -53,8 +53,10 @@ def bill() -> dict:
         for text in about["dependencies"]
     }
     links = [{"ref": itself["bom-ref"], "dependsOn": links_to(direct)}]
-    for pin in locked:
-        links.append({"ref": _url(*pin), "dependsOn": links_to(closure([pin.name]) - {pin.name})})
+    links += [
+        {"ref": _url(*pin), "dependsOn": links_to(closure([pin.name]) - {pin.name})}
+        for pin in locked
+    ]
     digest = uuid.uuid5(uuid.NAMESPACE_URL, json.dumps([itself, parts, links], sort_keys=True))
     return {
         "$schema": "http://cyclonedx.org/schema/bom-1.6.schema.json",

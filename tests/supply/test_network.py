@@ -61,6 +61,7 @@ def run(program, folder, lines=""):
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.thorough
 def test_commands_run_without_the_network(tmp_path):
     pytest.importorskip("sklearn", reason="the demo's table comes with scikit-learn")
     rows = "\n".join(f"{20 + i % 50},{i % 9}" for i in range(400))
