@@ -1,4 +1,4 @@
-"""Intervals rest on the law of the noise, agree with the rows, and are wide where noise is large."""
+"""Intervals rest on the law of the noise, agree with the rows, and are wide in large noise."""
 
 import itertools
 from dataclasses import replace
@@ -91,7 +91,7 @@ def test_the_trace_that_is_merged_into_a_diagonal_correlates_it():
     samples = whitened_noise("gaussian", dpcov.Budget(rho="0.5"), 150)
     law = moment_law(released(small_rows(), 0, mechanism="gaussian"))
     assert law.diagonal[1, 2] < 0
-    # Whitened with the right covariance the diagonal entries are uncorrelated; the places of (1,1), (2,2), (3,3).
+    # Whitened with the right covariance, the diagonal entries are uncorrelated.
     correlation = np.corrcoef(samples[:, [3, 6, 8]].T)
     assert np.abs(correlation[np.triu_indices(3, 1)]).max() < 6 / np.sqrt(150)
 
