@@ -95,17 +95,15 @@ class Reading:
         """Where the noise's eigenvalues end in encoded units, but for one; 0 where unknown."""
         return 0.0 if self.noise is None else bulk_edge(self.noise, np.ones(len(self.places)))
 
-    def largest_noise(self, scales: Array | float = 1.0) -> float:
-        """Largest eigenvalue of noise alone in encoded units times ``scales``; 0 where unknown."""
-        if self.noise is None:
-            return 0.0
-        return largest_noise_eigenvalue(self.noise, scales * np.ones(len(self.places)), self.shifts)
+    def noise_levels(self, scales: Array | float = 1.0) -> tuple[float, float]:
+        """Largest variance of noise alone in encoded units times ``scales``, and what is clear of it.
 
-    def clear_of_noise(self, scales: Array | float = 1.0) -> float:
-        """Variance from which such a component stands out of the noise; 0 where unknown."""
+        Zeros where the law of the noise is unknown.
+        """
         if self.noise is None:
-            return 0.0
-        return clear_of_noise(self.noise, scales * np.ones(len(self.places)), self.shifts)
+            return 0.0, 0.0
+        law = self.noise, scales * np.ones(len(self.places)), self.shifts
+        return largest_noise_eigenvalue(*law), clear_of_noise(*law)
 
     @property
     def correlation_noise(self) -> Array:

@@ -11,12 +11,12 @@ from sklearn.base import BaseEstimator
 from dpcov.analysis.estimators.fit_rows import (
     REFUSED_EARLY,
     Roles,
+    Spending,
     Terms,
     make_release,
     require_terms,
     table_of,
 )
-from dpcov.analysis.estimators.spending import Spending
 from dpcov.analysis.features import (
     Array,
     Columns,

@@ -49,7 +49,7 @@ class PrivateCorrelation(ReleaseEstimator):
         self.correlation_ = correlation_of(reading.encoded_covariance, undefined=0.0)
         self.partial_correlation_ = partial_correlation_of(reading.encoded_precision())
         self.noise_std_ = reading.correlation_noise
-        self.noise_edge_ = reading.largest_noise()
+        self.noise_edge_ = reading.noise_levels()[0]
 
     def _intervals(self, **options: Any) -> Any:
         return correlation_intervals(self.release_, list(self.get_encoded_names()), **options)

@@ -52,7 +52,7 @@ class PrivateCovariance(ReleaseEstimator, EmpiricalCovariance):  # type: ignore[
         reading = self._reading(self.assume_centered)
         self.location_ = reading.mean
         self.covariance_ = reading.covariance
-        self.noise_edge_ = reading.largest_noise()
+        self.noise_edge_ = reading.noise_levels()[0]
         self.precision_ = reading.precision() if self.store_precision else None
 
     @on_one_thread

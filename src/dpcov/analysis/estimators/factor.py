@@ -55,9 +55,8 @@ class PrivateFactorAnalysis(
         if k > p:
             raise InputError(f"{k} factors cannot be told from {p} features.")
         encoded = reading.floored_covariance("factor analysis")
-        self.noise_edge_ = reading.largest_noise()
-        values = eigh(reading.encoded_covariance).values
-        strong = int(np.sum(values > reading.clear_of_noise()))
+        self.noise_edge_, level = reading.noise_levels()
+        strong = int(np.sum(eigh(reading.encoded_covariance).values > level))
         if strong < k:
             warn_noise(
                 f"{k} factors were asked for, but only {strong} directions stand out of the noise "

@@ -6,14 +6,15 @@ It hands the rows to :func:`dpcov.release`, keeps nothing of them, and no messag
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from threading import Lock
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import issparse
 
-from dpcov.analysis.problems import InputError, InputTypeError
+from dpcov.analysis.problems import InputError, InputTypeError, SpentError
 from dpcov.errors import BudgetError, DataError, SchemaError, UsageError
 from dpcov.privacy.budget import Budget
 from dpcov.privacy.guarantee import Neighbors
@@ -40,6 +41,44 @@ _CELLS = (
     "In an array every argument must be a string or a number that reads as a float; text columns "
     "need a data frame and a schema with their categories."
 )
+
+
+Origin = Literal["constructed", "cloned", "copied"]
+
+_REASONS = {
+    "constructed": "This estimator has already spent its budget; fitting rows again would spend it "
+    "once more.",
+    "cloned": "This estimator is a clone. Cross-validation, grid search and refits fit one clone "
+    "after another, and each fit of rows would spend the whole budget, so a clone spends none. "
+    "Nothing was charged, and the original's right is as it was.",
+    "copied": "This estimator was copied or unpickled, so it cannot know whether its original has "
+    "already spent the budget. Make the release once, outside parallel jobs.",
+}
+_REMEDY = (
+    "To try other settings for free, read the release that was made: "
+    "{name}.from_release(fitted.release_, ...). To spend again on purpose, construct a new "
+    "estimator or set spend_again=True; a ledger keeps the sum."
+)
+
+
+class Spending:
+    """A right to be used once, and only by an estimator that was constructed."""
+
+    # A clone is what grid search fits, and the first clone cannot tell that more will follow.
+    def __init__(self, origin: Origin = "constructed") -> None:
+        self._origin, self._spent, self._lock = origin, False, Lock()
+
+    def claim(self, name: str) -> None:
+        """Use the right up, or refuse; ``name`` is the estimator's."""
+        with self._lock:
+            if self._spent or self._origin != "constructed":
+                raise SpentError(f"{_REASONS[self._origin]} {_REMEDY.format(name=name)}")
+            self._spent = True
+
+    def give_back(self) -> None:
+        """Restore the right after a refusal that came before any budget was spent."""
+        with self._lock:
+            self._spent = False
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -201,25 +240,19 @@ def _pairs(bounds: Bounds | None, names: Sequence[str]) -> list[tuple[float, flo
     if not names:
         return []
     if bounds is None:
-        raise InputError(
-            "Give target_bounds=(lower, upper), what is publicly known about the target."
-        )
+        raise InputError("Give target_bounds=(lower, upper): what is public about the target.")
     if isinstance(bounds, Mapping):
         unknown = [name for name in names if name not in bounds]
         if unknown:
             raise InputError(f"bounds says nothing of these columns: {', '.join(unknown)}.")
-        return [_pair(bounds[name]) for name in names]
-    listed = list(bounds)
-    if len(listed) == 2 and not any(isinstance(entry, Sequence) for entry in listed):
-        return [_pair(listed)] * len(names)
+        listed: list[Any] = [bounds[name] for name in names]
+    else:
+        listed = list(bounds)
+        if len(listed) == 2 and not any(isinstance(entry, Sequence) for entry in listed):
+            listed = [listed] * len(names)
     if len(listed) != len(names):
         raise InputError(f"bounds holds {len(listed)} pairs for {len(names)} columns.")
-    return [_pair(entry) for entry in listed]
-
-
-def _pair(entry: Any) -> tuple[float, float]:
     try:
-        lower, upper = (float(value) for value in entry)
+        return [(float(lower), float(upper)) for lower, upper in listed]
     except (TypeError, ValueError):
         raise InputError("Bounds are pairs of numbers (lower, upper).") from None
-    return lower, upper

@@ -8,14 +8,13 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
 from dpcov.analysis.estimators.base import ReleaseEstimator, require_number, with_signs
 from dpcov.analysis.features import Array
+from dpcov.analysis.intervals.eigenvalues import Scaling
 from dpcov.analysis.intervals.inference import eigenvalue_intervals
 from dpcov.analysis.problems import InputError, warn_noise
 from dpcov.analysis.reading import Reading
 from dpcov.errors import UsageError
 from dpcov.published.linalg.symmetric import eigh
 from dpcov.published.release import Release
-
-Scaling = Literal["original", "encoded", "correlation"]
 
 
 @dataclass(eq=False, repr=False)
@@ -66,8 +65,7 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ReleaseEstim
         self.scale_ = self._scale(reading)
         values, vectors = eigh(reading.covariance / np.outer(self.scale_, self.scale_))
         self.scree_ = np.maximum(values[::-1], 0.0) if self.post != "none" else values[::-1]
-        self.noise_edge_ = reading.largest_noise(reading.half_ranges / self.scale_)
-        level = reading.clear_of_noise(reading.half_ranges / self.scale_)
+        self.noise_edge_, level = reading.noise_levels(reading.half_ranges / self.scale_)
         self.n_above_noise_ = int(np.sum(self.scree_ > level))
         self.n_components_ = self._number()
         self.components_ = with_signs(vectors[:, ::-1].T)[: self.n_components_]

@@ -6,6 +6,8 @@ public bounds, and the objective is a mean over rows, so one alpha means the sam
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import inf, sqrt
+from statistics import NormalDist
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -13,12 +15,15 @@ import numpy as np
 from dpcov.analysis.estimators import ridge_path
 from dpcov.analysis.estimators.base import require_number
 from dpcov.analysis.estimators.linear_model import LinearModel
-from dpcov.analysis.estimators.ridge_bound import error_bound
 from dpcov.analysis.estimators.ridge_path import RidgeProblem
 from dpcov.analysis.features import Array
 from dpcov.analysis.problems import InputError, UnknownNoiseError, warn_noise
 from dpcov.published.base import on_one_thread
 from dpcov.published.estimate.entry_noise import noise_of
+from dpcov.published.release import Release
+
+# The second moment in use and the unprocessed one.
+Moments = tuple[Array, Array]
 
 
 @dataclass(eq=False, repr=False)
@@ -125,21 +130,15 @@ class PrivateRidge(LinearModel):
     def error_bound(self, confidence: float = 0.95) -> Any:
         """How far the coefficients can be from those of the same penalty on the exact moments.
 
-        Bounds the length of the error of intercept and coefficients in encoded units, levels as
-        deviations from their mean, for each target: the smaller of two bounds, one of them Lemma 1
-        of Amin et al. (2019).  A coefficient in original units is off by at most that times the
-        target's half range over the feature's, a contrast of levels by √2 times as much.
-        :meth:`conf_int` says more of single coefficients.
+        Bounds the length of the error of intercept and coefficients in encoded units, for each
+        target: the smaller of two bounds, one of them Lemma 1 of Amin et al. (2019).  A coefficient
+        in original units is off by at most that times the target's half range over the feature's,
+        a contrast of levels by √2 times as much.  :meth:`conf_int` says more of each coefficient.
 
         Parameters
         ----------
         confidence : float
             Probability over the noise with which the bound holds for one target.
-
-        Returns
-        -------
-        float or (n_targets,) float64
-            Infinite without a penalty where the noise may hide a direction.
 
         Raises
         ------
@@ -149,4 +148,82 @@ class PrivateRidge(LinearModel):
         self._require_fitted()
         require_number("confidence", confidence, 0.0, below=1.0)
         parts = zip(self._problems, self._weights, np.atleast_1d(self.alpha_), strict=True)
-        return self._flattened([error_bound(self.release_, *part, confidence) for part in parts])
+        return self._flattened([_error_bound(self.release_, *part, confidence) for part in parts])
+
+
+def _error_bound(
+    release: Release, problem: RidgeProblem, weights: Array, alpha: float, confidence: float
+) -> float:
+    noise, raw, M = noise_of(release), release.second_moment("none"), problem.moment
+    if noise is None or not noise.is_normal:
+        raise UnknownNoiseError(
+            "This bound needs Gaussian noise of published variance, which this release lacks."
+        )
+    F, penalty = problem.features, np.full(len(problem.features), alpha)
+    if problem.has_intercept:
+        F, penalty = np.vstack([np.eye(len(M))[:1], F]), np.append(0.0, penalty)
+        weights = np.append(problem.intercept(weights), weights)
+    # Each of the two bounds fails with half of what may fail.
+    z = NormalDist().inv_cdf(1 - (1 - confidence) / 4)
+    reach, P, g = sqrt(2 * noise.off_diagonal) * z, np.diag(penalty), problem.target
+    q = sqrt((len(M) + 1) * noise.off_diagonal) + reach
+    spectral = 2 * sqrt(len(M) * noise.off_diagonal) + reach
+    least = alpha / (release.manifest.norm_bound**2 + alpha) if problem.has_intercept else alpha
+    return min(
+        _from_the_residual((M, raw), F, g, P, weights, q),
+        _lemma_1((M, raw), F, g, P, weights, q, spectral, least),
+    )
+
+
+# With regressors Fz, target g'z, penalty P and exact moments M, the exact coefficients w have the
+# residual u = g - F'w and satisfy F M u = P w.  The release adds the noise E and the public change
+# C by post-processing; its coefficients v then satisfy
+#     (F (M + E + C) F' + P)(v - w) = F (E + C) u,   u = g - F'v + F'(v - w).
+# u does not depend on the noise, so E u is normal with covariance at most s (|u|² I + uu') for
+# noise of variance s, and |E u| <= q |u| with q = (√(d + 1) + √2 z) √s, but for the chance that a
+# normal number exceeds z (Gaussian isoperimetry).  Inserting the equation for u bounds |v - w| by
+#     (q |F| |g - F'v| + |F C (g - F'v)|) / (a - q |F|² - |F C F'|),
+# a the least eigenvalue on the left; nothing where the penalty does not outweigh the noise.
+def _from_the_residual(
+    moments: Moments, F: Array, g: Array, P: Array, weights: Array, q: float
+) -> float:
+    length, found = _norm(F), inf
+    # Starting from the coefficients in use or from the unprocessed ones: one event covers both.
+    for moment in moments:
+        system, change = F @ moment @ F.T + P, moment - moments[1]
+        certain = float(np.linalg.eigvalsh(system)[0]) - q * length**2 - _norm(F @ change @ F.T)
+        if certain > 0:
+            start = np.linalg.solve(system, F @ moment @ g)
+            residual = g - F.T @ start
+            far = (q * length * _norm(residual) + _norm(F @ change @ residual)) / certain
+            found = min(found, far + _norm(weights - start))
+    return found
+
+
+# Lemma 1 of Amin et al. (2019), divided by n: |E| <= 2 √(ds) + √2 z √s and M is at least zero.
+#  Always finite with a penalty, and wider: it lets the noise hit the
+# coefficients in the worst direction.
+def _lemma_1(
+    moments: Moments,
+    F: Array,
+    g: Array,
+    P: Array,
+    weights: Array,
+    q: float,
+    spectral: float,
+    least: float,
+) -> float:
+    change, length = moments[0] - moments[1], _norm(F)
+    # One column of the noise is shorter than its spectral norm.
+    column = q if _norm(g) == 1.0 else spectral * _norm(g)
+    seen = float(np.linalg.eigvalsh(F @ moments[1] @ F.T + P)[0]) - length**2 * spectral
+    if max(seen, least) <= 0:
+        return inf
+    target_error = _norm(F @ change @ g) + length * column
+    spectral_error = _norm(F @ change @ F.T) + length**2 * spectral
+    return (target_error + spectral_error * _norm(weights)) / max(seen, least)
+
+
+def _norm(array: Array) -> float:
+    """Length of a vector, spectral norm of a matrix."""
+    return float(np.linalg.norm(array, 2))
