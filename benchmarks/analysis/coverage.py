@@ -1,13 +1,15 @@
 """How often 95 % intervals contain the truth, beside intervals that ignore the noise.
 
-Run: python -m benchmarks.analysis.coverage [--quick] [--only NAME] [--data DIR] [--repetitions N] [--out FILE]
+Run: python -m benchmarks.analysis.coverage [--quick] [--only NAME]
+     [--data DIR] [--repetitions N] [--out FILE]
      python -m benchmarks.analysis.coverage --table FILE...
 
-A population is a table (benchmarks/analysis/populations.py); a sample is drawn from it with replacement and released;
-truth is what the population's exact moments give.  Coverage is the share over all quantities of one kind and all
-repetitions, ``least`` that of the quantity that is covered least often, named beside it.  Widths are medians relative
-to the width that the same method gives to the exact moments of one sample: 1 is no price for privacy, inf an interval
-without limits.  ``--quick`` is a short form (seconds); ``--table`` prints files written by ``--out`` as one table of
+A population is a table (benchmarks/analysis/populations.py); a sample is drawn from it with
+replacement and released; truth is what the population's exact moments give. Coverage is the share
+over all quantities of one kind and all repetitions, ``least`` that of the quantity that is covered
+least often, named beside it. Widths are medians relative to the width that the same method gives to
+the exact moments of one sample: 1 is no price for privacy, inf an interval without limits.
+``--quick`` is a short form (seconds); ``--table`` prints files written by ``--out`` as one table of
 the documentation, so that populations can be measured one at a time.
 """
 
@@ -258,7 +260,8 @@ def study(
 
 
 def markdown(rows: Sequence[Row]) -> Iterator[str]:
-    """The table of docs/inference.md: one line a setting; coverage (least of one quantity) *naive*, width."""
+    """The table of docs/inference.md: one line a setting; coverage (least of one quantity) *naive*,
+    width."""
     kinds = list(dict.fromkeys(row.kind for row in rows))
     yield f"| population | n | budget | {' | '.join(kinds)} |"
     yield "| --- " * (3 + len(kinds)) + "|"
