@@ -35,7 +35,7 @@ def without_references(release: Release, places: Places) -> tuple[Places, tuple[
     return np.array(kept, dtype=np.intp), tuple(columns[place].name for place in left_out)
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Coding:
     """From p chosen features to the q directions that are fitted, and back to q coefficients."""
 
@@ -52,11 +52,8 @@ class Coding:
 def coding_of(columns: Columns, places: Places, references: Sequence[str]) -> Coding:
     """Code the chosen features, of which ``references`` are left out."""
     chosen = [columns[place] for place in places]
-    directions, contrasts, reference = (
-        np.eye(len(chosen)),
-        np.eye(len(chosen)),
-        np.zeros(len(chosen)),
-    )
+    n = len(chosen)
+    directions, contrasts, reference = np.eye(n), np.eye(n), np.zeros(n)
     dropped = [i for i, column in enumerate(chosen) if column.name in references]
     for base in dropped:
         levels = [i for i, column in enumerate(chosen) if column.source == chosen[base].source]
@@ -65,9 +62,5 @@ def coding_of(columns: Columns, places: Places, references: Sequence[str]) -> Co
         directions[np.ix_([i for i in levels if i != base], levels)] = helmert(len(levels))
         contrasts[levels, base] -= 1.0
         reference[base] = 1.0
-    return Coding(
-        directions=np.delete(directions, dropped, axis=0),
-        contrasts=np.delete(contrasts, dropped, axis=0),
-        kept=np.delete(np.arange(len(chosen)), dropped),
-        reference=reference,
-    )
+    directions, contrasts = (np.delete(each, dropped, axis=0) for each in (directions, contrasts))
+    return Coding(directions, contrasts, np.delete(np.arange(n), dropped), reference)

@@ -40,9 +40,8 @@ class Reading:
     def __post_init__(self) -> None:
         if self.centered and not self.release.has_intercept:
             raise ReleaseError(
-                "This release has no intercept, so means are unknown and nothing can be centered. "
-                "Say assume_centered=True (fit_intercept=False for a regression), or release again "
-                "with intercept = true."
+                "This release has no intercept, so nothing can be centered. Say assume_centered="
+                "True (fit_intercept=False for a regression), or release with intercept = true."
             )
 
     @cached_property
@@ -96,7 +95,7 @@ class Reading:
         return 0.0 if self.noise is None else bulk_edge(self.noise, np.ones(len(self.places)))
 
     def noise_levels(self, scales: Array | float = 1.0) -> tuple[float, float]:
-        """Largest variance of noise alone in encoded units times ``scales``, and what is clear of it.
+        """Largest variance of noise alone in encoded units times scales, and what is clear of it.
 
         Zeros where the law of the noise is unknown.
         """

@@ -161,13 +161,7 @@ class ReleaseEstimator(Terms, BaseEstimator):  # type: ignore[misc]
 
         Regressions: intercept and coefficients at the penalty in use.  ``PrivatePCA``: eigenvalues.
         ``PrivateCorrelation``: correlations.  ``PrivateCovariance``: variances.  Others have none.
-
-        Parameters
-        ----------
-        level : float
-            Of each interval on its own.
-        **options
-            Of the function for these intervals, such as ``sampling`` or ``tails``.
+        ``options`` are those of the function for these intervals, such as ``sampling``.
         """
         self._require_fitted()
         return self._intervals(level=level, **options)

@@ -64,8 +64,8 @@ class Discriminant(ClassifierMixin, ReleaseEstimator):  # type: ignore[misc]
         by = self.target or "y"
         if y is None and self.target is None:
             raise InputError(
-                "This estimator requires y to be passed, but the target y is None. Give y, or a "
-                "table that holds the classes and target=COLUMN."
+                f"{type(self).__name__} requires y to be passed, but the target y is None. "
+                "Give y, or target=COLUMN."
             )
         column = None if y is None else _one_column(y)
         labels = self._listed(column)

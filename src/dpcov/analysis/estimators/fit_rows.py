@@ -109,13 +109,13 @@ def require_terms(terms: Terms) -> None:
     """Refuse what is missing before a row is looked at."""
     if terms.budget is None:
         raise InputError(
-            "Fitting rows spends a privacy budget, which has no default. Give "
-            "budget=dpcov.Budget(...), or fit a release that exists: from_release(release)."
+            "Fitting rows spends a privacy budget. Give budget=dpcov.Budget(...), or fit a release "
+            "that exists: from_release(release)."
         )
     if (terms.schema is None) == (terms.bounds is None):
         raise InputError(
-            "Say what is publicly known about the columns: schema=..., or bounds=(lower, upper) "
-            "for numbers. Bounds are never computed from the rows. Give one of the two."
+            "Say what is public about the columns, which is never computed from rows: schema=..., "
+            "or bounds=(lower, upper) for numbers. Give one of the two."
         )
 
 
@@ -175,9 +175,7 @@ def columns_of(y: Any) -> NDArray[Any]:
     """Return targets as columns, shape (n_rows, n_targets)."""
     targets = np.asarray(y)
     if targets.ndim not in (1, 2):
-        raise InputError(
-            f"y should be a 1d array or have a column for each target, got {targets.ndim} axes."
-        )
+        raise InputError("y should be a 1d array or have a column for each target.")
     return targets.reshape(len(targets), -1)
 
 

@@ -64,8 +64,8 @@ class LinearModel(RegressorMixin, ReleaseEstimator):  # type: ignore[misc]
     def _table(self, X: Any, y: Any) -> tuple[Any, Roles, dict[str, Any]]:
         if y is None and self.target is None:
             raise InputError(
-                "This estimator requires y to be passed, but the target y is None. Give y, or a "
-                "table that holds it and target=NAME."
+                f"{type(self).__name__} requires y to be passed, but the target y is None. "
+                "Give y, or target=NAME."
             )
         columns = None if y is None else columns_of(y)
         names = self._target_names(1 if columns is None else columns.shape[1])
@@ -81,10 +81,7 @@ class LinearModel(RegressorMixin, ReleaseEstimator):  # type: ignore[misc]
     def _chosen(self, release: Release, columns: Columns) -> Places:
         wanted = self._facts.get("targets", self.target)
         if wanted is None or len(wanted) == 0:
-            raise InputError(
-                "Say which feature of the release to predict: target=NAME, or a list of names. "
-                "release.feature_names lists them."
-            )
+            raise InputError("Say target=NAME, or a list of names among release.feature_names.")
         self._targets = find_features(columns, wanted)
         self._flat = self._facts.get("flat", isinstance(wanted, str) and len(self._targets) == 1)
         self._asked = predictors(columns, self._targets, self.features)
@@ -95,7 +92,7 @@ class LinearModel(RegressorMixin, ReleaseEstimator):  # type: ignore[misc]
             return self._asked
         if not release.has_intercept:
             raise ReleaseError(
-                "This release has no intercept. Say fit_intercept=False, or release again with "
+                "This release has no intercept. Say fit_intercept=False, or release with "
                 "intercept = true."
             )
         kept, self.reference_levels_ = without_references(release, self._asked)

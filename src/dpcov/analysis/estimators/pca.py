@@ -39,10 +39,9 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ReleaseEstim
     explained_variance_, explained_variance_ratio_ : (k,) float64
     mean_, scale_ : (p,) float64
         A row is transformed as ``(x - mean_) / scale_ @ components_.T``.
-    noise_edge_ : float
-        Largest variance that noise alone would show, in scaled units; 0 where it is unknown.
-    n_above_noise_ : int
-        Components, kept or not, with a variance above that by two standard deviations.
+    noise_edge_, n_above_noise_ : float, int
+        Largest variance that noise alone would show, in scaled units, 0 where it is unknown; and
+        how many components, kept or not, exceed it by two standard deviations.
     scree_ : (p,) float64
         All variances.
 
@@ -100,9 +99,7 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ReleaseEstim
             shares = np.cumsum(np.maximum(self.scree_, 0.0))
             return int(min(p, 1 + np.searchsorted(shares, number * shares[-1])))
         if number != int(number) or not 1 <= number <= p:
-            raise InputError(
-                f"n_components must be a share below 1, or a whole number from 1 to {p}."
-            )
+            raise InputError(f"n_components must be a share below 1, or a number from 1 to {p}.")
         return int(number)
 
     def _intervals(self, **options: Any) -> Any:

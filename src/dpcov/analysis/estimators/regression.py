@@ -33,8 +33,7 @@ class PrivateLinearRegression(LinearModel):
         if self.noise_edge_ > 0 and above < len(values):
             warn_noise(
                 f"{len(values) - above} of {len(values)} directions of the features lie within the "
-                "noise of the release and are left out of the regression. PrivateRidge uses them "
-                "as far as they deserve."
+                "noise and are left out. PrivateRidge uses them as far as they deserve."
             )
         return self._solve_truncated(problems, above)
 

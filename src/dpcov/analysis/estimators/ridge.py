@@ -24,6 +24,8 @@ from dpcov.published.release import Release
 
 # The second moment in use and the unprocessed one.
 Moments = tuple[Array, Array]
+# Regressors F, target g, penalty P and coefficients.
+Problem = tuple[Array, Array, Array, Array]
 
 
 @dataclass(eq=False, repr=False)
@@ -100,12 +102,10 @@ class PrivateRidge(LinearModel):
             )
         raw, n_rows = self.release_.second_moment("none"), self.release_.n_rows
         noisy = ridge_path.noisy_moment(raw, problems[0].moment, noise.off_diagonal)
-        return np.array(
-            [
-                [ridge_path.risk(problem, noisy, alpha, n_rows) for alpha in self.alphas_]
-                for problem in problems
-            ]
-        )
+        risks = [
+            ridge_path.risk(p, noisy, alpha, n_rows) for p in problems for alpha in self.alphas_
+        ]
+        return np.reshape(risks, (len(problems), -1))
 
     def _choose(self, risks: Array) -> float:
         if self.alpha == "auto":
@@ -119,31 +119,19 @@ class PrivateRidge(LinearModel):
     def coef_path(self) -> Array:
         """Coefficients in original units for ``alphas_``, (n_targets, n_alphas, p) float64."""
         self._require_fitted()
-        return np.array(
-            [
-                [self._original(k, problem.weights(alpha))[0] for alpha in self.alphas_]
-                for k, problem in enumerate(self._problems)
-            ]
-        )
+        paths = [[p.weights(alpha) for alpha in self.alphas_] for p in self._problems]
+        return np.array([[self._original(k, w)[0] for w in path] for k, path in enumerate(paths)])
 
     @on_one_thread
     def error_bound(self, confidence: float = 0.95) -> Any:
         """How far the coefficients can be from those of the same penalty on the exact moments.
 
         Bounds the length of the error of intercept and coefficients in encoded units, for each
-        target: the smaller of two bounds, one of them Lemma 1 of Amin et al. (2019).  A coefficient
-        in original units is off by at most that times the target's half range over the feature's,
-        a contrast of levels by √2 times as much.  :meth:`conf_int` says more of each coefficient.
-
-        Parameters
-        ----------
-        confidence : float
-            Probability over the noise with which the bound holds for one target.
-
-        Raises
-        ------
-        UnknownNoiseError
-            Unless the noise is Gaussian with a published variance.
+        target with this ``confidence`` over the noise: the smaller of two bounds, one of them Lemma
+        1 of Amin et al. (2019).  A coefficient in original units is off by at most that times the
+        target's half range over the feature's, a contrast of levels by √2 times as much.
+        :meth:`conf_int` says more of each.  Raises UnknownNoiseError unless the noise is Gaussian
+        with a published variance.
         """
         self._require_fitted()
         require_number("confidence", confidence, 0.0, below=1.0)
@@ -169,10 +157,8 @@ def _error_bound(
     q = sqrt((len(M) + 1) * noise.off_diagonal) + reach
     spectral = 2 * sqrt(len(M) * noise.off_diagonal) + reach
     least = alpha / (release.manifest.norm_bound**2 + alpha) if problem.has_intercept else alpha
-    return min(
-        _from_the_residual((M, raw), F, g, P, weights, q),
-        _lemma_1((M, raw), F, g, P, weights, q, spectral, least),
-    )
+    both, parts = (M, raw), (F, g, P, weights)
+    return min(_from_the_residual(both, parts, q), _lemma_1(both, parts, q, spectral, least))
 
 
 # With regressors Fz, target g'z, penalty P and exact moments M, the exact coefficients w have the
@@ -184,9 +170,8 @@ def _error_bound(
 # normal number exceeds z (Gaussian isoperimetry).  Inserting the equation for u bounds |v - w| by
 #     (q |F| |g - F'v| + |F C (g - F'v)|) / (a - q |F|² - |F C F'|),
 # a the least eigenvalue on the left; nothing where the penalty does not outweigh the noise.
-def _from_the_residual(
-    moments: Moments, F: Array, g: Array, P: Array, weights: Array, q: float
-) -> float:
+def _from_the_residual(moments: Moments, problem: Problem, q: float) -> float:
+    F, g, P, weights = problem
     length, found = _norm(F), inf
     # Starting from the coefficients in use or from the unprocessed ones: one event covers both.
     for moment in moments:
@@ -201,18 +186,9 @@ def _from_the_residual(
 
 
 # Lemma 1 of Amin et al. (2019), divided by n: |E| <= 2 √(ds) + √2 z √s and M is at least zero.
-#  Always finite with a penalty, and wider: it lets the noise hit the
-# coefficients in the worst direction.
-def _lemma_1(
-    moments: Moments,
-    F: Array,
-    g: Array,
-    P: Array,
-    weights: Array,
-    q: float,
-    spectral: float,
-    least: float,
-) -> float:
+# Always finite with a penalty, and wider: noise may hit coefficients in the worst direction.
+def _lemma_1(moments: Moments, problem: Problem, q: float, spectral: float, least: float) -> float:
+    F, g, P, weights = problem
     change, length = moments[0] - moments[1], _norm(F)
     # One column of the noise is shorter than its spectral norm.
     column = q if _norm(g) == 1.0 else spectral * _norm(g)
@@ -224,6 +200,6 @@ def _lemma_1(
     return (target_error + spectral_error * _norm(weights)) / max(seen, least)
 
 
+# Length of a vector, spectral norm of a matrix.
 def _norm(array: Array) -> float:
-    """Length of a vector, spectral norm of a matrix."""
     return float(np.linalg.norm(array, 2))

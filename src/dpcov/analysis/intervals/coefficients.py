@@ -16,7 +16,7 @@ from dpcov.analysis.intervals.table import Interval, solve_quadratic
 from dpcov.analysis.levels import Coding
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Regression:
     """A regression in encoded units: F (q, d), g (d,) and the diagonal of alpha P (q,)."""
 
@@ -114,7 +114,7 @@ def coefficient_lines(
         regressors = directions @ (to_original[places] / half_ranges[:, None])
         outcome = to_original[target] / goal.half_range
     penalty = np.array([0.0] * fit_intercept + [alpha] * len(directions))
-    fit = Regression(law=law, regressors=regressors, target=outcome, penalty=penalty)
+    fit = Regression(law, regressors, outcome, penalty)
     lines = []
     if fit_intercept:
         centers = np.array([columns[place].center for place in places]) / half_ranges
@@ -122,11 +122,9 @@ def coefficient_lines(
         functional = goal.half_range * np.append(1.0, directions @ offsets)
         lines.append(fit.line("(intercept)", functional, goal.center, error_factor(law, [target])))
     for place, contrast in zip(map(int, places[coding.kept]), coding.contrasts, strict=True):
-        scale, factor = (
-            goal.half_range / columns[place].half_range,
-            error_factor(law, [target, place]),
-        )
+        scale = goal.half_range / columns[place].half_range
         functional = np.append([0.0] * fit_intercept, directions @ contrast) * scale
+        factor = error_factor(law, [target, place])
         lines.append(fit.line(columns[place].name, functional, 0.0, factor))
     return lines
 

@@ -17,7 +17,7 @@ from dpcov.analysis.intervals.table import Interval, Triple, ratio_interval, tri
 from dpcov.analysis.intervals.tails import ColumnShape, pair_covariance
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class _Pair:
     """Two centered combinations of the encoded columns: ``rows`` (2, q) on ``places`` (q,)."""
 
@@ -40,14 +40,10 @@ def _pairs(law: MomentLaw, places: Places) -> Iterator[_Pair]:
     chosen = [int(place) for place in places + 1]
     shapes, reaches = {i: law.shape(i) for i in chosen}, {i: law.reach(i) for i in chosen}
     for i, j in itertools.combinations(chosen, 2):
-        yield _Pair(
-            columns=(i, j),
-            places=np.array([0, i, j], dtype=np.intp),
-            rows=np.array([[-law.means[i], 1.0, 0.0], [-law.means[j], 0.0, 1.0]]),
-            covariance=law.covariance[np.ix_([i, j], [i, j])],
-            shapes=(shapes[i], shapes[j]),
-            reach=(reaches[i], reaches[j]),
-        )
+        rows = np.array([[-law.means[i], 1.0, 0.0], [-law.means[j], 0.0, 1.0]])
+        covariance = law.covariance[np.ix_([i, j], [i, j])]
+        both = (shapes[i], shapes[j]), (reaches[i], reaches[j])
+        yield _Pair((i, j), np.array([0, i, j], dtype=np.intp), rows, covariance, *both)
 
 
 def _partial_pairs(law: MomentLaw, places: Places) -> Iterator[_Pair]:
@@ -70,15 +66,9 @@ def _partial_pairs(law: MomentLaw, places: Places) -> Iterator[_Pair]:
             replace(law.shape(i), variance=max(0.0, float(v)), skew_slope=None)
             for i, v in zip(columns, np.diagonal(covariance), strict=True)
         )
-        yield _Pair(
-            columns=columns,
-            places=np.array(chosen, dtype=np.intp),
-            rows=rows,
-            covariance=covariance,
-            shapes=(first, second),
-            reach=(float(np.abs(rows[0]).sum()), float(np.abs(rows[1]).sum())),
-            rows_used=max(used, 0.5),
-        )
+        reach = float(np.abs(rows[0]).sum()), float(np.abs(rows[1]).sum())
+        where, shapes = np.array(chosen, dtype=np.intp), (first, second)
+        yield _Pair(columns, where, rows, covariance, shapes, reach, max(used, 0.5))
 
 
 def _stands_out(law: MomentLaw, moment: Array) -> bool:
@@ -98,13 +88,9 @@ def _line(law: MomentLaw, pair: _Pair) -> Interval:
     cross = np.outer(first, second)
     forms = np.array([np.outer(first, first), (cross + cross.T) / 2, np.outer(second, second)])
     noise = law.privacy_covariance(forms, pair.places) / law.count**2
-    line = ratio_interval(
-        name,
-        (float(c), float(slopes[1] @ [a, c, b])),
-        _sampling(law, pair, slopes, ratio),
-        triple(slopes @ noise @ slopes.T),
-        reach=law.reaches(),
-    )
+    point = float(c), float(slopes[1] @ [a, c, b])
+    sampling, privacy = _sampling(law, pair, slopes, ratio), triple(slopes @ noise @ slopes.T)
+    line = ratio_interval(name, point, sampling, privacy, reach=law.reaches())
     return line.clipped(-1.0, 1.0)
 
 

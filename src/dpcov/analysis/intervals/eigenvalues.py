@@ -111,10 +111,8 @@ class Spectrum:
 
     def _with(self, k: int, value: float) -> Array:
         """The spectrum with another k-th eigenvalue, still decreasing."""
-        above, below = (
-            np.maximum(self.unbiased[:k], value),
-            np.minimum(self.unbiased[k + 1 :], value),
-        )
+        above = np.maximum(self.unbiased[:k], value)
+        below = np.minimum(self.unbiased[k + 1 :], value)
         return np.concatenate([above, [value], below])
 
 

@@ -4,7 +4,7 @@ They read unbiased statistics and the published law of the noise, cost nothing, 
 the noise drowns a quantity.  Derivations and measured coverage: docs/inference.md.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any, get_args
 
 import numpy as np
@@ -101,7 +101,7 @@ def correlation_intervals(
     options: Any = {"level": level, "sampling": sampling, "tails": tails}
     law, places = _opened(release, features, what, **options)
     places, references = without_references(release, places) if partial else (places, ())
-    return _table(what, law, correlation_lines(law, places, partial=partial), _notes(references))
+    return _table(what, law, correlation_lines(law, places, partial=partial), references)
 
 
 @on_one_thread
@@ -137,7 +137,8 @@ def eigenvalue_intervals(
     what, scale = f"eigenvalues ({scaling} units)", scale_of(law, places, scaling)
     if not np.isfinite(scale).all():
         lines = [unknown_eigenvalue(k, len(places)) for k in range(n_eigenvalues)]
-        return _table(what, law, lines, ["The noise hides the variance of a column."])
+        notes = ("The noise hides the variance of a column.",)
+        return IntervalTable(what=what, level=level, rows=tuple(lines), notes=notes)
     normalized = scaling == "correlation"
     spectrum = spectrum_of(law, places, scale, normalized=normalized, draws=draws, seed=seed)
     lines = [spectrum.line(k, law.reaches()[0]) for k in range(n_eigenvalues)]
@@ -167,11 +168,10 @@ def coefficient_intervals(
     target : str
         A feature of the release.
     features : sequence of str, optional
-        All that do not come from the target's table column by default.  Where all categories of a
+        By default all that do not come from the target's table column.  Where all categories of a
         column are among them, the first is left out, and the others are contrasts to it.
     alpha : float
-        Ridge penalty as in `PrivateRidge`; the interval is for the coefficients that this penalty
-        gives on the population's moments.
+        Ridge penalty as in `PrivateRidge`; the interval is for what it gives on the population.
     fit_intercept : bool
     release, level, sampling
         As in :func:`mean_intervals`, like the errors.
@@ -196,7 +196,7 @@ def coefficient_intervals(
     options: Any = {"alpha": alpha, "fit_intercept": fit_intercept}
     maps = original_map(release)
     lines = coefficient_lines(law, maps, int(goals[0]), chosen, coding, **options)
-    return _table(f"coefficients for {target}", law, lines, _notes(references))
+    return _table(f"coefficients for {target}", law, lines, references)
 
 
 def _opened(
@@ -209,13 +209,10 @@ def _opened(
 
 
 def _table(
-    what: str, law: MomentLaw, lines: Sequence[Interval], notes: Iterable[str] = ()
+    what: str, law: MomentLaw, lines: Sequence[Interval], references: Sequence[str] = ()
 ) -> IntervalTable:
-    return IntervalTable(what=what, level=law.level, rows=tuple(lines), notes=tuple(notes))
-
-
-def _notes(references: Sequence[str]) -> list[str]:
-    return [f"Reference category: {name}." for name in references]
+    notes = tuple(f"Reference category: {name}." for name in references)
+    return IntervalTable(what=what, level=law.level, rows=tuple(lines), notes=notes)
 
 
 def _require(level: float, tails: str) -> None:

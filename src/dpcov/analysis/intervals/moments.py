@@ -13,13 +13,10 @@ def mean_lines(law: MomentLaw, places: Places) -> list[Interval]:
     lines = []
     for place in map(int, places + 1):
         column = law.columns[place]
-        line = ratio_interval(
-            column.name,
-            (float(law.moment[0, place]), law.count),
-            _mean_sampling(law, place),
-            _privacy(law, place, np.array([[0.0, 0.5], [0.5, 0.0]])),
-            reach=law.reaches(),
-        )
+        point = float(law.moment[0, place]), law.count
+        privacy = _privacy(law, place, np.array([[0.0, 0.5], [0.5, 0.0]]))
+        sampling = _mean_sampling(law, place)
+        line = ratio_interval(column.name, point, sampling, privacy, reach=law.reaches())
         within = line.clipped(float(law.lowest[place]), 1.0)
         lines.append(within.scaled(column.half_range, column.center))
     return lines
@@ -51,13 +48,9 @@ def _variance_line(law: MomentLaw, place: int, mean: Interval) -> Interval:
         line = Interval(column.name, min(allowed), max(allowed), (1.0 - m) * (m - lower), *stds)
         return line.scaled(column.half_range**2)
     pair = np.array([-law.means[place], 1.0])
-    line = ratio_interval(
-        column.name,
-        (float(law.covariance[place, place]) * law.count, law.count),
-        _variance_sampling(law, place),
-        _privacy(law, place, np.outer(pair, pair)),
-        reach=law.reaches(),
-    )
+    point = float(law.covariance[place, place]) * law.count, law.count
+    laws = _variance_sampling(law, place), _privacy(law, place, np.outer(pair, pair))
+    line = ratio_interval(column.name, point, *laws, reach=law.reaches())
     return line.clipped(0.0, max(allowed)).scaled(column.half_range**2)
 
 
