@@ -18,7 +18,7 @@ from dpcov.analysis import (
     PrivateRidge,
 )
 from dpcov.analysis.intervals.coefficients import project_quadric
-from dpcov.analysis.intervals.eigenvalues import INFLATION, _spreads
+from dpcov.analysis.intervals.eigenvalues import INFLATION, _spreads, spectrum_of
 from dpcov.analysis.intervals.inference import (
     coefficient_intervals,
     correlation_intervals,
@@ -171,6 +171,7 @@ def test_a_release_of_noise_gives_intervals_that_exclude_nothing(noisy):
     for table in (correlation_intervals(noisy), correlation_intervals(noisy, partial=True)):
         assert np.mean((table.lower == -1) & (table.upper == 1)) > 0.8
         assert np.min(table.upper - table.lower) > 1
+    assert np.isnan(correlation_intervals(noisy, partial=True).estimate).all()
     means = mean_intervals(noisy, ["age"])["age"]
     assert (means.lower, means.upper) == (20, 70)
     variances = variance_intervals(noisy, ["age"])["age"]
@@ -321,6 +322,17 @@ def test_the_privacy_part_of_an_eigenvalue_is_how_much_releases_of_one_table_dif
     assert 0.6 < told / seen < 1.9
 
 
+def test_eigenvalues_are_freed_of_what_noise_adds_to_them():
+    law = moment_law(released(small_rows(20_000), 0, rho="0.0002", mechanism="gaussian"))
+    places, ones = np.arange(3), np.ones(3)
+    spectrum = spectrum_of(law, places, ones, normalized=False, draws=200, seed=0)
+    biased, freed = (
+        np.abs(spectrum.simulated(values).mean(axis=0) - spectrum.system[0])
+        for values in (np.maximum(spectrum.system[0], 0.0), spectrum.unbiased)
+    )
+    assert freed[0] < 0.5 * biased[0]
+
+
 def test_ratios_are_those_that_fieller_keeps():
     line = ratio_interval("r", (1.0, 2.0), (0.01, 0.0, 0.0), (0.0, 0.0, 0.04), reach=(2.0, 1.0))
     for end in (line.lower, line.upper):
@@ -344,12 +356,14 @@ def test_the_projection_of_a_quadric_is_what_a_grid_finds():
         found = project_quadric(form, np.array(functional))
         values = inside @ functional
         assert found == pytest.approx((values.min(), values.max()), abs=0.02)
-    assert project_quadric(-form, np.array([1.0, 0.0])) == (-np.inf, np.inf)
+    for unbounded in (-form, np.diag([1.0, -1.0, -1.0])):
+        assert project_quadric(unbounded, np.array([1.0, 0.0])) == (-np.inf, np.inf)
 
 
 def test_kurtosis_is_that_of_the_exponential_with_outliers_at_the_bound_and_of_the_coin_exactly():
     number = moment_law(released(small_rows(), 0)).columns[1]
     coin = replace(number, kind="boolean")
+    assert OUTLIERS == 0.05  # docs/inference.md says so
     skewed = column_shape(number, -0.9, 0.01, -1.0, 1.0)
     assert 3 * skewed.kurtosis - 3 == pytest.approx(6 + OUTLIERS * (1.9**2 / 0.01 - 3))
     assert column_shape(number, 0.0, 0.5, -1.0, 1.0).kurtosis == 1.0

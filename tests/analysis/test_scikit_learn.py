@@ -191,11 +191,18 @@ def test_what_the_ledger_refuses_leaves_the_estimator_unspent(tmp_path):
     assert entries(ledger) == 1
 
 
-@pytest.mark.parametrize("missing", ["budget", "bounds", "target_bounds"])
-def test_public_terms_have_no_defaults(missing):
-    model = ridge().set_params(**{missing: None})
-    with pytest.raises(dpcov.DpcovError, match=missing):
-        model.fit(ROWS, ROWS[:, 0])
+@pytest.mark.parametrize(
+    ("terms", "said"),
+    [
+        ({"budget": None}, "budget"),
+        ({"bounds": None}, "one of the two"),
+        ({"schema": SCHEMA}, "one of the two"),
+        ({"target_bounds": None}, "target_bounds"),
+    ],
+)
+def test_public_terms_have_no_defaults_and_do_not_contradict_each_other(terms, said):
+    with pytest.raises(dpcov.DpcovError, match=said):
+        ridge().set_params(**terms).fit(ROWS, ROWS[:, 0])
 
 
 @pytest.mark.parametrize(
