@@ -90,6 +90,7 @@ class PrivateGraphicalLasso(ReleaseEstimator):
 
     def _read(self, release: Release) -> None:
         reading = self._reading()
+        # The algorithm needs a positive definite matrix.
         encoded = reading.floored_covariance("the graphical lasso")
         self.alpha_ = self._penalty(reading)
         covariance, precision = self._solve(correlation_of(encoded, undefined=0.0))

@@ -113,6 +113,7 @@ class Discriminant(ClassifierMixin, ReleaseEstimator):  # type: ignore[misc]
         try:
             reading = Reading(part, self._places, self.post)
             return ClassMoments(part.n_rows, reading.mean, reading)
+        # The noise may hide how many rows a class has, and with that its mean.
         except ReleaseError:
             return ClassMoments(part.n_rows, self._pooled.mean, None)
 

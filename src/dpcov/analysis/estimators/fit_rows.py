@@ -121,6 +121,7 @@ def require_terms(terms: Terms) -> None:
 
 def make_release(terms: Terms, table: "pa.Table", roles: Roles) -> "Release":
     """Spend the budget on one release of the table."""
+    # Imported here, so that reading a release loads nothing that handles rows.
     from dpcov.noise.entropy import SeededEntropy
     from dpcov.pipeline.table import release
 

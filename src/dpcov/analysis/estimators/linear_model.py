@@ -128,6 +128,7 @@ class LinearModel(RegressorMixin, ReleaseEstimator):  # type: ignore[misc]
     def _solve_truncated(self, problems: list[RidgeProblem], n_components: int) -> list[Array]:
         """Least squares on the largest principal components, as far as they differ from zero."""
         values = problems[0].spectrum[0]
+        # Directions that rounding cannot tell from zero are never inverted.
         usable = int(np.sum(values > values[-1] * len(values) * np.finfo(np.float64).eps))
         self.n_components_ = min(n_components, usable)
         return [problem.truncated_weights(self.n_components_) for problem in problems]

@@ -63,6 +63,7 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ReleaseEstim
         self.mean_ = reading.mean
         self.scale_ = self._scale(reading)
         values, vectors = eigh(reading.covariance / np.outer(self.scale_, self.scale_))
+        # An unprocessed estimate may be indefinite, and its noise is to be seen as it is.
         self.scree_ = np.maximum(values[::-1], 0.0) if self.post != "none" else values[::-1]
         self.noise_edge_, level = reading.noise_levels(reading.half_ranges / self.scale_)
         self.n_above_noise_ = int(np.sum(self.scree_ > level))
@@ -96,6 +97,7 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ReleaseEstim
             return max(1, self.n_above_noise_)
         number = require_number("n_components", wanted, 0.0)
         if 0 < number < 1:
+            # The fewest components that reach the share.
             shares = np.cumsum(np.maximum(self.scree_, 0.0))
             return int(min(p, 1 + np.searchsorted(shares, number * shares[-1])))
         if number != int(number) or not 1 <= number <= p:

@@ -32,6 +32,7 @@ class Regression:
         unknown = Interval(name, -inf, inf, sampling_std=inf, privacy_std=inf)
         try:
             c, b = np.linalg.solve(A, np.column_stack([functional, y])).T
+        # Collinear features do not determine the coefficient.
         except np.linalg.LinAlgError:
             return unknown
         if not (np.isfinite(c).all() and np.isfinite(b).all()) or not c.any():

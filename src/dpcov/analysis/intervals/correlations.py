@@ -82,6 +82,7 @@ def _line(law: MomentLaw, pair: _Pair) -> Interval:
     a, b, c = pair.covariance[0, 0], pair.covariance[1, 1], pair.covariance[0, 1]
     if not (a > 0 and b > 0):
         return Interval(name, -1.0, 1.0)
+    # At this k errors of the scales count in second order only.
     ratio = sqrt(a / b)
     slopes = np.array([[0.0, 1.0, 0.0], [0.5 / ratio, 0.0, 0.5 * ratio]])
     first, second = pair.rows

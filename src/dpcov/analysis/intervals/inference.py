@@ -100,6 +100,7 @@ def correlation_intervals(
     what = "partial correlations" if partial else "correlations"
     options: Any = {"level": level, "sampling": sampling, "tails": tails}
     law, places = _opened(release, features, what, **options)
+    # Levels that hold all rows determine each other.
     places, references = without_references(release, places) if partial else (places, ())
     return _table(what, law, correlation_lines(law, places, partial=partial), references)
 
@@ -135,6 +136,7 @@ def eigenvalue_intervals(
     if not 1 <= n_eigenvalues <= len(places):
         raise InputError(f"n_eigenvalues must be from 1 to {len(places)}, the number of features.")
     what, scale = f"eigenvalues ({scaling} units)", scale_of(law, places, scaling)
+    # A standard deviation that may be zero is not divided by.
     if not np.isfinite(scale).all():
         lines = [unknown_eigenvalue(k, len(places)) for k in range(n_eigenvalues)]
         notes = ("The noise hides the variance of a column.",)

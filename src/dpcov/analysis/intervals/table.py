@@ -133,6 +133,7 @@ def ratio_interval(
 
 def solve_quadratic(leading: float, half: float, constant: float) -> Pair:
     """Where leading t**2 - 2 half t + constant <= 0; everything where that is not bounded."""
+    # Then the denominator may be zero, and nothing is excluded.
     if not leading > 0:
         return -inf, inf
     root = _root(half * half - leading * constant)
