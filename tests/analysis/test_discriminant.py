@@ -96,3 +96,7 @@ def test_noise_alone_still_gives_probabilities(released, blobs, estimator):
         model.fit(X[:300], y[:300])
     probabilities = model.predict_proba(X[:20])
     np.testing.assert_allclose(probabilities.sum(axis=1), 1.0)
+    if estimator is PrivateLDA:
+        # Half the edge, the standard deviation of the noise's eigenvalues, is the floor.
+        smallest = np.linalg.eigvalsh(model.covariance_)[0]
+        assert smallest == pytest.approx(model.noise_edge_ / 2)

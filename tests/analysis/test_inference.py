@@ -5,7 +5,9 @@ from dataclasses import replace
 from functools import partial
 
 import numpy as np
+import pandas as pd
 import pytest
+from scipy import stats
 
 import dpcov
 from dpcov.analysis import (
@@ -141,6 +143,14 @@ def test_means_variances_and_correlations_agree_with_the_rows_where_noise_is_sma
     pair = correlation_intervals(made, ["age", "income"])["age, income"]
     assert pair.lower < frame.age.corr(frame.income) < pair.upper
     assert pair.sampling_std > 0 and pair.privacy_std < pair.sampling_std
+
+
+def test_the_interval_of_a_share_is_wilsons():
+    rows = pd.DataFrame({"rare": np.arange(500) < 10})
+    schema = dpcov.Schema(columns={"rare": dpcov.Boolean()})
+    line = mean_intervals(released(rows, 0, schema=schema, rho=1000))["rare"]
+    wilson = stats.binomtest(10, 500).proportion_ci(method="wilson")
+    assert (line.lower, line.upper) == pytest.approx((wilson.low, wilson.high), abs=1e-3)
 
 
 def test_partial_correlation_is_that_of_the_residuals(made, frame):
