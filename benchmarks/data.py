@@ -1,12 +1,13 @@
 """Public tables as rows in the unit ball, for benchmarks only.
 
-Scaling: every column is divided by a bound on its magnitude, and the row by the square root of the largest squared norm
-that such a row can have.  Where no bound is documented, the bound is the largest magnitude in the table rounded up to
-1, 2 or 5 times a power of ten: that looks at data that are public anyway, which a custodian must never do.  Nothing is
-centered.
+Scaling: every column is divided by a bound on its magnitude, and the row by the square root of the
+largest squared norm that such a row can have.  Where no bound is documented, the bound is the
+largest magnitude in the table rounded up to 1, 2 or 5 times a power of ten: that looks at data that
+are public anyway, which a custodian must never do.  Nothing is centered.
 
-Files are looked for in the directory given by the caller, the environment variable DPCOV_DATA, or ../shared/data beside
-the project; a README there says what they are.  Tables whose file is missing raise :class:`MissingTable`.
+Files are looked for in the directory given by the caller, the environment variable DPCOV_DATA, or
+../shared/data beside the project; a README there says what they are.  Tables whose file is missing
+raise :class:`MissingTable`.
 """
 
 import os
@@ -54,7 +55,8 @@ def mnist(directory: Path, *, rows: int | None = None, digit: int | None = None)
 def news(directory: Path, corpus: str, *, d: int, normalized: bool) -> Rows:
     """Hashed word counts of ``reuters21578`` or ``20newsgroups`` articles.
 
-    Each row is divided by its own norm, or all by the largest one rounded up to 1, 2 or 5 times a power of ten.
+    Each row is divided by its own norm, or all by the largest one rounded up to 1, 2 or 5 times a
+    power of ten.
     """
     from scipy import sparse
 
@@ -104,7 +106,8 @@ def airfoil(directory: Path) -> Rows:
 
 
 def bounded(rows: Rows) -> Rows:
-    """Divide columns by their rounded largest magnitude, and rows by the square root of their number of columns."""
+    """Divide columns by their rounded largest magnitude, and rows by the square root of their
+    number of columns."""
     return rows / (_bounds(rows) * np.sqrt(rows.shape[1]))
 
 

@@ -1,9 +1,9 @@
-"""The figures of the tutorials and the gallery: small SVG files, drawn from seeded releases of public tables.
+"""The figures of tutorials and gallery: small SVG files from seeded releases of public tables.
 
 Run: python -m benchmarks.gallery [--data DIR] [--out DIR] [--only NAME]
 
-Tables and schemas are those of the tutorials (see benchmarks/tutorials.py).  The coefficient path and the intervals
-need the Adult file, and are left as they are without.
+Tables and schemas are those of the tutorials (see benchmarks/tutorials.py).  The coefficient path
+and the intervals need the Adult file, and are left as they are without.
 """
 
 import argparse
@@ -96,7 +96,8 @@ def scree(directory: Path) -> Figure:
 
 
 def coefficient_path(directory: Path) -> Figure:
-    """Ridge coefficients of income on Adult over the penalty at epsilon 0.1, and the penalty chosen without data."""
+    """Ridge coefficients of income on Adult over the penalty at epsilon 0.1, and the penalty chosen
+    without data."""
     page = names_of("adult.md", data=need_adult(directory))
     made = _release(page["learn"], page["schema"], Budget(epsilon="0.1", delta="1e-6"))
     ridge = PrivateRidge.from_release(made, target="income=>50K")
@@ -127,7 +128,8 @@ def coefficient_path(directory: Path) -> Figure:
 
 
 def intervals(directory: Path) -> Figure:
-    """Coefficients of income on Adult with 95 % intervals that count the noise, and with naive ones."""
+    """Coefficients of income on Adult with 95 % intervals that count the noise, and with naive
+    ones."""
     page = names_of("adult.md", data=need_adult(directory))
     made = _release(page["learn"], page["schema"], Budget(epsilon=1, delta="1e-6"))
     ridge = PrivateRidge.from_release(made, target="income=>50K")
@@ -193,7 +195,8 @@ def lda_confusion(directory: Path) -> Figure:
 
 
 def plan(directory: Path) -> bytes:
-    """What ``dpcov plan --rows 20000 --features 30 --epsilon 1 --delta 1e-6 --plot plan.svg`` draws."""
+    """What ``dpcov plan --rows 20000 --features 30 --epsilon 1 --delta 1e-6 --plot plan.svg``
+    draws."""
     asked = Assumption(n_rows=20_000, n_features=30, budget=Budget(epsilon=1, delta="1e-6"))
     assumptions = [replace(asked, trace=trace) for trace in (0.003, 0.01, 0.03, 0.1, 0.3, 1.0)]
     return draw_plan(assumptions, [predict(assumed) for assumed in assumptions], "svg")

@@ -1,9 +1,10 @@
 """The numbers stated in the tutorials, measured over repetitions of what their pages do once.
 
-Run: python -m benchmarks.tutorials [adult|adult-intervals|digits|mnist|breast-cancer] [--data DIR] [--repetitions N]
+Run: python -m benchmarks.tutorials [adult|adult-intervals|digits|mnist|breast-cancer]
+     [--data DIR] [--repetitions N]
 
-Tables and schemas are those of the pages, whose code is executed, so that the two cannot differ.  Randomness is seeded.
-Adult and MNIST need their files (see benchmarks/data.py).
+Tables and schemas are those of the pages, whose code is executed, so that the two cannot
+differ.  Randomness is seeded. Adult and MNIST need their files (see benchmarks/data.py).
 """
 
 import argparse
@@ -35,7 +36,8 @@ BIOPSY_EPSILONS = ("1", "2", "4", "8")
 
 
 def names_of(page: str, *, data: str | Path | None = None) -> dict[str, Any]:
-    """Run the Python blocks of a tutorial in an empty folder and return the names that they define."""
+    """Run the Python blocks of a tutorial in an empty folder and return the names that they
+    define."""
     text = (PAGES / page).read_text(encoding="utf-8")
     names: dict[str, Any] = {"__name__": page}
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder), _data(data), _quiet():
@@ -89,7 +91,8 @@ def adult(directory: Path, repetitions: int) -> list[str]:
             exact = page["LinearRegression"]().fit(rows[features], rows[target])
             models = [PrivateRidge.from_release(release, target=target) for release in made]
             scores = [model.score(test, new[target]) for model in models]
-            # In units in which every coefficient is the change of the target per standard deviation of its feature.
+            # In units in which every coefficient is the change of the target per standard deviation
+            # of its feature.
             spread = rows[features].std().to_numpy()
             error = np.linalg.norm(
                 [(model.coef_ - exact.coef_) * spread for model in models], axis=1
@@ -116,7 +119,8 @@ def exact_ridge(page: dict[str, Any], model: PrivateRidge, target: str) -> Array
 
 
 def adult_intervals(directory: Path, repetitions: int) -> list[str]:
-    """How many 95 % intervals for income hold the coefficient of the released table, with and without the noise."""
+    """How many 95 % intervals for income hold the coefficient of the released table, with and
+    without the noise."""
     page = names_of("adult.md", data=need_adult(directory))
     lines = [
         "| ε | intervals that hold | naive ones | typical width, naive = 1 |",
@@ -216,7 +220,8 @@ def breast_cancer(directory: Path, repetitions: int) -> list[str]:
         )
         lines.append(
             f"| {epsilon} | {fits[0].noise_edge_:.3f} | {', '.join(f'{v:.3f}' for v in scree)} | "
-            f"{np.mean([fit.n_above_noise_ for fit in fits]):.1f} | {cosines[0]:.2f} | {cosines[1]:.2f} |"
+            f"{np.mean([fit.n_above_noise_ for fit in fits]):.1f} | {cosines[0]:.2f} | "
+            f"{cosines[1]:.2f} |"
         )
     return [*lines, f"| without privacy | | {', '.join(f'{v:.3f}' for v in values[:3])} | | | |"]
 

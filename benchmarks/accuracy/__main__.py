@@ -1,12 +1,13 @@
 """Error of ``auto`` against the best of its rivals: tables, CSV files and figures.
 
-Run: python -m benchmarks.accuracy [zcdp|pure|sparse|robustness] [--quick] [--data DIR] [--out DIR] [--only PATTERN ...]
+Run: python -m benchmarks.accuracy [zcdp|pure|sparse|robustness] [--quick]
+     [--data DIR] [--out DIR] [--only PATTERN ...]
 
-Every finished repetition is kept in a store in --out: the same command goes on where it was stopped.  ``auto`` is
-measured again when its code has changed; its rivals only with --fresh.  --rivals measures them alone, ahead of time;
-then --auto measures auto wherever they are.
-Full runs repeat every release 20 times (but for those far behind the best) and take hours; --quick takes smaller
-tables and 4 repetitions.
+Every finished repetition is kept in a store in --out: the same command goes on where it was
+stopped.  ``auto`` is measured again when its code has changed; its rivals only with
+--fresh.  --rivals measures them alone, ahead of time; then --auto measures auto wherever they are.
+Full runs repeat every release 20 times (but for those far behind the best) and take hours; --quick
+takes smaller tables and 4 repetitions.
 """
 
 import argparse

@@ -1,4 +1,5 @@
-"""Who competes: mechanisms of the registry with the constants and the reading that suit them best."""
+"""Who competes: mechanisms of the registry with the constants and the reading that suit them
+best."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -17,14 +18,15 @@ from dpcov.published.release import Release
 
 Matrix = NDArray[np.float64]
 Role = Literal["ours", "rival", "improved", "reference"]
-"""``rival``: a mechanism as its paper has it, with its best constants; their best is the ratio's denominator.
-``improved``: the same ideas with this package's own noise and post-processing, reported beside it.
-``reference``: drawn, but under another promise, so never compared with."""
+"""``rival``: a mechanism as its paper has it, with its best constants; their best is the ratio's
+denominator. ``improved``: the same ideas with this package's own noise and post-processing,
+reported beside it. ``reference``: drawn, but under another promise, so never compared with."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Contestant:
-    """A mechanism of the registry, or ``auto``, with options; the best of ``posts`` on average counts.
+    """A mechanism of the registry, or ``auto``, with options; the best of ``posts`` on average
+    counts.
 
     Parameters
     ----------
@@ -157,16 +159,27 @@ ZCDP: tuple[Contestant, ...] = (
 PURE: tuple[Contestant, ...] = (
     *SHARED,
     Contestant(label="laplace", mechanism="laplace", posts=("clip", "psd")),
-    Contestant(label="laplace (paper)", mechanism="laplace", options={"sensitivity": "paper"}, posts=("clip",)),
+    Contestant(
+        label="laplace (paper)",
+        mechanism="laplace",
+        options={"sensitivity": "paper"},
+        posts=("clip",),
+    ),
     Contestant(label="projection improved", mechanism="projection", role="improved"),
-    Contestant(label="eigenvectors AD", mechanism="eigenvectors", options={"allocation": "adaptive"}),
-    Contestant(label="eigenvectors IT-U", mechanism="eigenvectors", options={"allocation": "uniform"}),
+    Contestant(
+        label="eigenvectors AD", mechanism="eigenvectors", options={"allocation": "adaptive"}
+    ),
+    Contestant(
+        label="eigenvectors IT-U", mechanism="eigenvectors", options={"allocation": "uniform"}
+    ),
     Contestant(label="nuclear", mechanism="nuclear"),
-    Contestant(label="nuclear improved", mechanism="nuclear", role="improved", options={"noise": "nuclear"}),
+    Contestant(
+        label="nuclear improved", mechanism="nuclear", role="improved", options={"noise": "nuclear"}
+    ),
     Contestant(label="nuclear-projection", mechanism="nuclear-projection"),
     Contestant(label="kapralov-talwar", mechanism="kapralov-talwar"),
     *gaussian_references("Amin"),
-)  # fmt: skip
+)
 SPARSE: tuple[Contestant, ...] = (
     AUTO,
     *(

@@ -1,11 +1,12 @@
 """``auto`` against the plain Gaussian mechanism where columns are few, both with the same noise.
 
-Run: python -m benchmarks.accuracy.coupled [--columns 1 2 3 5] [--rows 100 1000 10000] [--repetitions 400] [--loose 1]
+Run: python -m benchmarks.accuracy.coupled [--columns 1 2 3 5] [--rows 100 1000 10000]
+     [--repetitions 400] [--loose 1]
 
-Errors of few columns scatter so much that independent draws need tens of thousands of repetitions to tell a ratio of
-1.03 from 1.  Here the matrix that both draw has one noise, scaled to each one's variance, and so has the trace that
-both release; everything else is what the package does.  Rows and budgets are those of the ``robustness`` part;
-``--loose`` multiplies the norm bound.
+Errors of few columns scatter so much that independent draws need tens of thousands of repetitions
+to tell a ratio of 1.03 from 1. Here the matrix that both draw has one noise, scaled to each one's
+variance, and so has the trace that both release; everything else is what the package does. Rows and
+budgets are those of the ``robustness`` part; ``--loose`` multiplies the norm bound.
 """
 
 import argparse
@@ -34,7 +35,8 @@ RHOS = (0.01, 1.0)
 
 
 class Noise:
-    """Gaussian numbers of one repetition: the first matrix and the joint trace are the same for every mechanism.
+    """Gaussian numbers of one repetition: the first matrix and the joint trace are the same for
+    every mechanism.
 
     Different tables have different ones, so that cells are independent.
     """
@@ -94,7 +96,8 @@ class Contender:
 
 
 def errors(rows: np.ndarray, rho: float, repetitions: int) -> tuple[np.ndarray, np.ndarray]:
-    """Frobenius errors of auto, and of the plain mechanism read in the best way on average, shape (repetitions,)."""
+    """Frobenius errors of auto, and of the plain mechanism read in the best way on average, shape
+    (repetitions,)."""
     n, d = rows.shape
     problem = Problem(n_features=d, neighbors="replace-one", n_rows=n)
     budget = dpcov.Budget(rho=rho)
@@ -140,7 +143,8 @@ def main(arguments: list[str] | None = None) -> None:
                     print(f"{cell}: {ratio:.3f} ± {error:.3f}{mark}", flush=True)
     above = sum(ratio > LIMIT for ratio in ratios)
     print(
-        f"{len(ratios)} cells: mean {geometric_mean(ratios):.3f}, largest {max(ratios):.3f}, {above} above {LIMIT}"
+        f"{len(ratios)} cells: mean {geometric_mean(ratios):.3f}, largest {max(ratios):.3f}, "
+        f"{above} above {LIMIT}"
     )
 
 

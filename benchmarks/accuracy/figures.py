@@ -1,4 +1,5 @@
-"""Drawings of the comparison, as SVG and PNG: ratios of all points, and error curves where the budget varies."""
+"""Drawings of the comparison, as SVG and PNG: ratios of all points, and error curves where the
+budget varies."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,7 +14,8 @@ CURVES = ("Amin",)
 
 
 def draw_ratios(path: Path, found: Sequence[Point], title: str, limit: float) -> None:
-    """One dot per point, one line per group: the ratio to the best rival, and the distance to the oracle."""
+    """One dot per point, one line per group: the ratio to the best rival, and the distance to the
+    oracle."""
     plt = _pyplot()
     groups = list(dict.fromkeys(point.group for point in found))[::-1]
     figure, (ratios, floors) = plt.subplots(
@@ -65,7 +67,8 @@ def swept(measured: Sequence[Measurement]) -> list[str]:
 
 
 def draw_curves(path: Path, measured: Sequence[Measurement], group: str) -> None:
-    """Relative error of ``auto``, the rivals and references against the budget, a panel for every population."""
+    """Relative error of ``auto``, the rivals and references against the budget, a panel for every
+    population."""
     plt = _pyplot()
     cells = [m for m in measured if m.group == group and not m.skipped and m.role != "improved"]
     names = list(dict.fromkeys(m.population for m in cells))

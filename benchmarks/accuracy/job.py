@@ -45,7 +45,8 @@ def _opened(path: Path) -> Store:
 
 
 def run(chosen: list[Population], job: Job, processes: int) -> list[Measurement]:
-    """Measure all populations, in this process if there is to be only one; results in the order of ``chosen``."""
+    """Measure all populations, in this process if there is to be only one; results in the order of
+    ``chosen``."""
     results: dict[int, list[Measurement]] = {}
     for index, (measured, line) in _measured(chosen, job, processes):
         results[index] = measured

@@ -1,7 +1,7 @@
 """Errors of every contestant on one population, all drawing from the same exact moments.
 
-Repetition k of all contestants at a budget uses the same seed, so that mechanisms with the same noise are compared on
-the same draws.  Finished repetitions are kept in a store and not drawn again.
+Repetition k of all contestants at a budget uses the same seed, so that mechanisms with the same
+noise are compared on the same draws.  Finished repetitions are kept in a store and not drawn again.
 """
 
 import time
@@ -37,9 +37,10 @@ SETTINGS = 1
 class Measurement:
     """Mean error of one contestant at one budget; ``skipped`` says why there is none.
 
-    ``relative`` is the error over the norm of the truth, ``oracle`` the mean error of the best eigenvalues on the
-    released eigenvectors, in the same units as ``error``.  ``errors`` are those of all ``repetitions``; ``dropped``
-    says that there are fewer than wanted, because the contestant was behind another one or its copy.
+    ``relative`` is the error over the norm of the truth, ``oracle`` the mean error of the best
+    eigenvalues on the released eigenvectors, in the same units as ``error``.  ``errors`` are those
+    of all ``repetitions``; ``dropped`` says that there are fewer than wanted, because the
+    contestant was behind another one or its copy.
     """
 
     group: str
@@ -68,7 +69,8 @@ class Measurement:
 def key_of(trial: Trial) -> str:
     """Under which an error is stored: the trial, the settings, and for ``auto`` the code.
 
-    A rival's error is found again whatever happened to the code: run with ``--fresh`` after changing a rival.
+    A rival's error is found again whatever happened to the code: run with ``--fresh`` after
+    changing a rival.
     """
     version = contenders.version(trial.contender) if trial.contender.mechanism == AUTO else SETTINGS
     return sha256(f"{trial.seed}\n{trial.identity}\n{version}".encode()).hexdigest()[:32]
@@ -87,10 +89,12 @@ def measure(
     fresh: Collection[str] = (),
     drawn: Collection[Role] = get_args(Role),
 ) -> tuple[list[Measurement], str]:
-    """Measure all contestants; returns the measurements and a line that says how long it took, or what is missing.
+    """Measure all contestants; returns the measurements and a line that says how long it took, or
+    what is missing.
 
-    Stored repetitions of the contestants named in ``fresh`` are drawn again.  Contestants whose role is not among
-    ``drawn`` take part with the repetitions that are stored; where there is no rival, nothing is drawn at all.
+    Stored repetitions of the contestants named in ``fresh`` are drawn again. Contestants whose role
+    is not among ``drawn`` take part with the repetitions that are stored; where there is no rival,
+    nothing is drawn at all.
     """
     data, started = Table(population), time.perf_counter()
     kept = store or open_store()
@@ -230,7 +234,8 @@ class _Race:
         return float(np.linalg.norm(estimate - self._data.truth, order))
 
     def _drop(self) -> None:
-        """Take rivals out that are behind the best rival, and improved ones behind the best of all."""
+        """Take rivals out that are behind the best rival, and improved ones behind the best of
+        all."""
         racing = [
             e for e in self._entries if e.running and e.contestant.role in ("rival", "improved")
         ]

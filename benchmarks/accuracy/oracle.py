@@ -1,4 +1,5 @@
-"""The floor under every estimate that keeps released eigenvectors: an oracle that knows the truth along them."""
+"""The floor under every estimate that keeps released eigenvectors: an oracle that knows the truth
+along them."""
 
 import numpy as np
 
@@ -7,10 +8,11 @@ from dpcov.published.release import Release
 
 
 def floors(release: Release, estimate: np.ndarray, moments: Moments) -> list[np.ndarray]:
-    """Estimates that keep released eigenvectors and know the true eigenvalues along them; the best one is the floor.
+    """Estimates that keep released eigenvectors and know the true eigenvalues along them; the best
+    one is the floor.
 
-    The eigenvectors of the estimate itself, and where strata were released, those of every group of shells that was
-    drawn, dropped shells counting as zero.
+    The eigenvectors of the estimate itself, and where strata were released, those of every group of
+    shells that was drawn, dropped shells counting as zero.
     """
     own = _along(estimate, moments.second_moment())
     if release.statistics.layout != "strata":

@@ -34,13 +34,14 @@ class Population:
     Parameters
     ----------
     name, group : str
-        The name says which rows: results are stored by it.  The group is a figure or a source of data; results are
-        summarized by group.
+        The name says which rows: results are stored by it.  The group is a figure or a source of
+        data; results are summarized by group.
     load : callable
         Returns the rows, or blocks of them.
     norm : {"frobenius", "spectral"}
     factor : int
-        How many times more repetitions than usual: where releases are cheap and their errors scatter.
+        How many times more repetitions than usual: where releases are cheap and their errors
+        scatter.
     """
 
     name: str
@@ -67,7 +68,8 @@ def zcdp(quick: bool, directory: Path) -> Iterator[Population]:
 
 
 def pure(quick: bool, directory: Path) -> Iterator[Population]:
-    """Real tables, figure 1 of Amin et al., and figures 7 and 8 of Dong et al., under pure epsilon."""
+    """Real tables, figure 1 of Amin et al., and figures 7 and 8 of Dong et al., under pure
+    epsilon."""
     usual = {"epsilon": 0.2**0.5}
     yield from _real(quick, directory, _epsilons((1.0, 4.0) if quick else REAL_EPSILONS))
     yield from _amin(quick, directory)
@@ -102,7 +104,8 @@ def sparse(quick: bool, directory: Path) -> Iterator[Population]:
 
 
 def robustness(quick: bool, directory: Path) -> Iterator[Population]:
-    """Shapes of spectra and tails over wide ranges of d and n, against the plain Gaussian mechanism."""
+    """Shapes of spectra and tails over wide ranges of d and n, against the plain Gaussian
+    mechanism."""
     ds = (1, 2, 3, 5, 10, 30, 100) if quick else (1, 2, 3, 5, 10, 30, 100, 300, 1000)
     ns = (100, 10_000) if quick else (100, 1_000, 10_000, 100_000, 1_000_000)
     # The largest tables come last: they take as long as all others together.
@@ -162,7 +165,8 @@ def _zipf_sizes(figure: str, ns: tuple[int, ...], usual: dict[str, float]) -> It
 
 
 def _amin(quick: bool, directory: Path) -> Iterator[Population]:
-    """Raw columns divided by the largest norm, as the paper does, and columns brought to a common scale first."""
+    """Raw columns divided by the largest norm, as the paper does, and columns brought to a common
+    scale first."""
     budgets = _epsilons((0.1, 1.0, 4.0) if quick else AMIN_EPSILONS)
     tables = (
         ("wine", partial(uci.wine, directory), data.wine),

@@ -1,8 +1,8 @@
 """Which contestants are not worth repeating further.
 
-Contract: the best of a field is never dropped; one is dropped only for being surely behind the best, both
-relative to it and in standard errors, or for repeating the best error by error.  Its mean over the
-repetitions it had still counts.
+Contract: the best of a field is never dropped; one is dropped only for being surely behind the
+best, both relative to it and in standard errors, or for repeating the best error by error. Its mean
+over the repetitions it had still counts.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,7 +17,8 @@ STANDARD_ERRORS = 6.0
 
 
 def beaten(errors: Mapping[str, Sequence[float]]) -> set[str]:
-    """Names of those that are behind the best or its copies, given the errors of everybody's repetitions so far."""
+    """Names of those that are behind the best or its copies, given the errors of everybody's
+    repetitions so far."""
     usable = {name: np.asarray(values) for name, values in errors.items() if len(values)}
     if not usable:
         return set()

@@ -21,10 +21,10 @@ SIGNIFICANT = 3.0
 class Point:
     """One population at one budget: ours against the best rival.
 
-    ``ratio`` is the quotient of mean errors and ``uncertainty`` its standard error.  ``oracle`` is ours over the error
-    of the oracle that knows the truth and keeps the noisy eigenvectors.  ``improved`` is ours over the best of all
-    others, those included that use this package's own noise and post-processing.  A rival within the tie margin of the
-    zero matrix counts as ``zero``.
+    ``ratio`` is the quotient of mean errors and ``uncertainty`` its standard error. ``oracle`` is
+    ours over the error of the oracle that knows the truth and keeps the noisy eigenvectors.
+    ``improved`` is ours over the best of all others, those included that use this package's own
+    noise and post-processing. A rival within the tie margin of the zero matrix counts as ``zero``.
     """
 
     group: str
@@ -80,7 +80,8 @@ def _point(key: tuple[str, str, str], cell: Sequence[Measurement]) -> Point | No
         best_rival=best.contestant,
         ratio=ours.error / best.error,
         uncertainty=ratio_error(np.array(ours.errors), np.array(best.errors)),
-        # A single column has no direction to be wrong about: its floor is the rounding to the lattice.
+        # A single column has no direction to be wrong about: its floor is the rounding to the
+        # lattice.
         oracle=ours.error / ours.oracle if ours.oracle > 0 and ours.d > 1 else float("nan"),
         improved=ours.error / improved.error,
         best_improved=improved.contestant,
@@ -89,7 +90,8 @@ def _point(key: tuple[str, str, str], cell: Sequence[Measurement]) -> Point | No
 
 
 def ratio_error(ours: np.ndarray, best: np.ndarray) -> float:
-    """Standard error of the quotient of two means, by linearization; equal numbers of repetitions share their draws."""
+    """Standard error of the quotient of two means, by linearization; equal numbers of repetitions
+    share their draws."""
     ratio, count = ours.mean() / best.mean(), len(ours)
     if len(best) == count:
         spread = float(np.std(ours - ratio * best, ddof=1)) / count**0.5 if count > 1 else 0.0
@@ -112,7 +114,8 @@ def table(found: Sequence[Point], limit: float) -> str:
     lines = [f"{'point':<{width}}  {'budget':<24} ratio  ±      oracle  improved  n    best rival"]
     lines += [
         f"{point.group + ': ' + point.population:<{width}}  {point.budget:<24} {point.ratio:.3f}  "
-        f"{point.uncertainty:.3f}  {point.oracle:6.3f}  {point.improved:8.3f}  {point.repetitions:<3}  "
+        f"{point.uncertainty:.3f}  {point.oracle:6.3f}  {point.improved:8.3f}  "
+        f"{point.repetitions:<3}  "
         f"{point.best_rival}{_mark(point, limit)}"
         for point in found
     ]
@@ -128,10 +131,13 @@ def _mark(point: Point, limit: float) -> str:
 
 
 def summary(found: Sequence[Point], limit: float) -> list[str]:
-    """A Markdown table: counts and geometric means by group, apart for points whose best rival is, or is not, zero."""
+    """A Markdown table: counts and geometric means by group, apart for points whose best rival is,
+    or is not, zero."""
     lines = [
-        f"| group | points | mean r | zero is not best: points, mean, largest, above {limit:g} (significantly) "
-        f"| zero is best: the same | over the oracle: mean, largest | over improved rivals: mean, largest |",
+        f"| group | points | mean r | zero is not best: points, mean, largest, above {limit:g} "
+        f"(significantly) "
+        f"| zero is best: the same | over the oracle: mean, largest | over improved rivals: "
+        f"mean, largest |",
         "| --- | --- | --- | --- | --- | --- | --- |",
     ]
     for group in (*dict.fromkeys(point.group for point in found), "all"):
@@ -177,7 +183,8 @@ def remarks(measurements: Sequence[Measurement]) -> list[str]:
         if m.dropped:
             dropped[m.contestant].append(m.repetitions)
     return lines + [
-        f"behind the best, not repeated to the end: {contestant}: at {len(counts)} of {competed[contestant]} points, "
+        f"behind the best, not repeated to the end: {contestant}: at {len(counts)} of "
+        f"{competed[contestant]} points, "
         f"after {min(counts)} to {max(counts)} repetitions"
         for contestant, counts in dropped.items()
     ]

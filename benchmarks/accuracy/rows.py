@@ -47,15 +47,18 @@ def zipf_rows(n: int, d: int, bins: int) -> Rows:
 
 
 def unit_maximum(load: Callable[[], Rows]) -> Rows:
-    """Rows divided by the largest norm, as in the papers' experiments; the norm counts as public there."""
+    """Rows divided by the largest norm, as in the papers' experiments; the norm counts as public
+    there."""
     rows = load()
     return rows / np.linalg.norm(rows, axis=1).max()
 
 
 def sparse_rows(n: int, p: int, share: float) -> Blocks:
-    """Wang et al.: N(0, U) with U = (sparse symmetric + 50 I) / 200, rows cut to norm 1; and U on that scale.
+    """Wang et al.: N(0, U) with U = (sparse symmetric + 50 I) / 200, rows cut to norm 1; and U on
+    that scale.
 
-    The nonzero entries are standard normal.  Rows have squared norm about p / 4, so that U is divided by p too.
+    The nonzero entries are standard normal.  Rows have squared norm about p / 4, so that U is
+    divided by p too.
     """
     generator = np.random.default_rng([n, p, int(100 * share)])
     upper = np.triu(generator.standard_normal((p, p)) * (generator.uniform(size=(p, p)) < share))

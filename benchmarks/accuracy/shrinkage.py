@@ -1,4 +1,4 @@
-"""Frobenius error of the shrunk matrix against trivial estimates and the oracle: the tables of docs/shrinkage.md.
+"""Error of the shrunk matrix against trivial estimates and the oracle (docs/shrinkage.md).
 
 Run: python -m benchmarks.accuracy.shrinkage [--quick] [--no-trace] [--detail]
 """
@@ -46,7 +46,8 @@ def symmetric_noise(dimension: int, variance: float, generator: np.random.Genera
 
 
 def kernel_shrinkage(values: np.ndarray, v: float) -> np.ndarray:
-    """Bun et al. (2016) smoothed as by Ledoit and Wolf (2020), made increasing and given the known trace."""
+    """Bun et al. (2016) smoothed as by Ledoit and Wolf (2020), made increasing and given the known
+    trace."""
     d = values.size
     width = 2.0 * np.sqrt(d * v) * d ** (-1 / 3)
     x = (values[:, None] - values) / width
@@ -60,7 +61,8 @@ def kernel_shrinkage(values: np.ndarray, v: float) -> np.ndarray:
 def one_draw(
     levels: np.ndarray, v: float, private_trace: bool, generator: np.random.Generator
 ) -> dict:
-    """Squared errors of every estimate for one noisy matrix, and the error that ``shrink`` expected."""
+    """Squared errors of every estimate for one noisy matrix, and the error that ``shrink``
+    expected."""
     noisy = np.diag(levels) + symmetric_noise(levels.size, v, generator)
     trace = levels.sum() + np.sqrt(2.0 * v) * generator.standard_normal()
     known = {"trace": trace, "trace_variance": 2.0 * v} if private_trace else {}
@@ -99,7 +101,8 @@ def mean_errors(
 def cells(
     dimension: int, private_trace: bool, repetitions: int
 ) -> Iterator[tuple[str, float, dict[str, float]]]:
-    """Mean squared errors in units of the noise, E‖W‖², for every spectrum and signal-to-noise ratio."""
+    """Mean squared errors in units of the noise, E‖W‖², for every spectrum and signal-to-noise
+    ratio."""
     v = 1.0 / (dimension * (dimension + 1))
     yield "nothing", 0.0, mean_errors(np.zeros(dimension), v, private_trace, repetitions)
     for name, shape in spectra(dimension).items():
@@ -119,22 +122,27 @@ def summary(dimension: int, private_trace: bool, repetitions: int, detail: bool)
         oracle = np.sqrt(max(error["oracle"], 0.0) / error["shrink"])
         rows.append((name, ratio, gain, kernel, oracle, error["expected"] - error["shrink"]))
         if detail:
-            print(f"    {name:16}{ratio:5g}  {gain:.3f}  kernel {kernel:.3f}  oracle {oracle:.3f}  "
-                  f"expected/true {error['expected'] / error['shrink']:.3f}")  # fmt: skip
+            print(
+                f"    {name:16}{ratio:5g}  {gain:.3f}  kernel {kernel:.3f}  oracle {oracle:.3f}  "
+                f"expected/true {error['expected'] / error['shrink']:.3f}"
+            )
     visible = [row for row in rows if row[1] >= 0.5]
     faint = [row for row in rows if row[1] < 0.5]
     worst = max(visible, key=lambda row: row[2])
     gains, kernels, oracles = (np.array([row[i] for row in visible]) for i in (2, 3, 4))
     bias = np.mean([row[5] for row in rows])
     return (
-        f"| {dimension} | {np.exp(np.log(gains).mean()):.3f} | {np.exp(np.log(kernels).mean()):.3f} "
-        f"| {gains.max():.3f} ({worst[0]}, {worst[1]:g}) | {max(row[2] for row in faint):.2f} | {absent:.3f} "
+        f"| {dimension} | {np.exp(np.log(gains).mean()):.3f} | "
+        f"{np.exp(np.log(kernels).mean()):.3f} "
+        f"| {gains.max():.3f} ({worst[0]}, {worst[1]:g}) | {max(row[2] for row in faint):.2f} | "
+        f"{absent:.3f} "
         f"| {np.median(oracles):.3f} | {bias:+.3f} |"
     )
 
 
 def calibration(dimension: int, repetitions: int) -> str:
-    """Mean Stein risk over mean squared error, in units of the noise, for every candidate and the average."""
+    """Mean Stein risk over mean squared error, in units of the noise, for every candidate and the
+    average."""
     v = 1.0 / (dimension * (dimension + 1))
     generator = np.random.default_rng(5)
     gaps = defaultdict(list)
@@ -165,7 +173,8 @@ def calibration(dimension: int, repetitions: int) -> str:
 def strata_row(
     dimension: int, shape: np.ndarray, fractions: np.ndarray, variances: np.ndarray
 ) -> str:
-    """Error of the sum of strata, each with a share of the signal and its own noise, against simple rules."""
+    """Error of the sum of strata, each with a share of the signal and its own noise, against simple
+    rules."""
     generator = np.random.default_rng(3)
     levels = shape / np.linalg.norm(shape)
     collected = defaultdict(list)
@@ -175,24 +184,33 @@ def strata_row(
             t + symmetric_noise(dimension, v, generator)
             for t, v in zip(truths, variances, strict=True)
         ]
-        traces = [np.trace(t) + np.sqrt(2 * v) * generator.standard_normal()
-                  for t, v in zip(truths, variances, strict=True)]  # fmt: skip
+        traces = [
+            np.trace(t) + np.sqrt(2 * v) * generator.standard_normal()
+            for t, v in zip(truths, variances, strict=True)
+        ]
         result = shrink_strata(
             [
                 Part(matrix=y, diagonal_variance=2 * v, trace=t, trace_variance=2 * v)
                 for y, v, t in zip(noisy, variances, traces, strict=True)
             ]
         )
-        pooled = shrink(sum(noisy), off_diagonal_variance=variances.sum(), trace=sum(traces),
-                        trace_variance=2 * variances.sum())  # fmt: skip
+        pooled = shrink(
+            sum(noisy),
+            off_diagonal_variance=variances.sum(),
+            trace=sum(traces),
+            trace_variance=2 * variances.sum(),
+        )
         separate = sum(
             shrink(y, off_diagonal_variance=v, trace=t, trace_variance=2 * v).matrix
             for y, v, t in zip(noisy, variances, traces, strict=True)
         )
         target = sum(truths)
         for name, estimate in {
-            "separate": separate, "pooled": pooled.matrix, "zero": 0 * target, "strata": result.matrix
-        }.items():  # fmt: skip
+            "separate": separate,
+            "pooled": pooled.matrix,
+            "zero": 0 * target,
+            "strata": result.matrix,
+        }.items():
             collected[name].append(np.sum((estimate - target) ** 2))
         collected["expected"].append(result.expected_squared_error)
     means = {name: np.mean(errors) for name, errors in collected.items()}
@@ -219,7 +237,8 @@ def strata_table(dimensions: tuple[int, ...]) -> None:
         }
         for name, (fractions, variances) in layouts.items():
             print(
-                f"| {dimension} | {name} | {strata_row(dimension, shape, np.array(fractions), variances)}",
+                f"| {dimension} | {name} | "
+                f"{strata_row(dimension, shape, np.array(fractions), variances)}",
                 flush=True,
             )
 
@@ -237,7 +256,8 @@ def main() -> None:
     )
     arguments = parser.parse_args()
     print(
-        "| d | mean gain | kernel | worst at S/N ≥ 0.5 | worst at S/N < 0.5 | S = 0 | oracle/shrink | expected − true |"
+        "| d | mean gain | kernel | worst at S/N ≥ 0.5 | worst at S/N < 0.5 | S = 0 | "
+        "oracle/shrink | expected − true |"
     )
     print("|--|--|--|--|--|--|--|--|")
     for dimension, repetitions in (QUICK if arguments.quick else REPETITIONS).items():

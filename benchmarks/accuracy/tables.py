@@ -1,7 +1,7 @@
 """A population's rows, and the exact moments that contestants ask for.
 
-Contract: rows are made only when something has to be drawn, and moments of a kind are gathered once for all
-budgets and contestants.
+Contract: rows are made only when something has to be drawn, and moments of a kind are gathered once
+for all budgets and contestants.
 """
 
 from functools import cached_property
@@ -17,7 +17,8 @@ Matrix = np.ndarray
 
 
 class Table:
-    """Rows in the unit ball with the matrix that errors are measured against: their second moment, or a stated one."""
+    """Rows in the unit ball with the matrix that errors are measured against: their second moment,
+    or a stated one."""
 
     def __init__(self, population: Population) -> None:
         self._population = population
@@ -44,7 +45,8 @@ class Table:
         return self._moments[spec]
 
     def _gather(self, spec: MomentsSpec) -> Moments:
-        """One pass over the rows; also their second moment in floating point, where no truth is known yet."""
+        """One pass over the rows; also their second moment in floating point, where no truth is
+        known yet."""
         fields = {name: getattr(spec, name) for name in spec.__dataclass_fields__}
         truth = self.blocks.truth if self._truth is None else self._truth
         total, product = None, np.zeros((self.blocks.d, self.blocks.d))

@@ -1,13 +1,15 @@
 """How often 95 % intervals contain the truth, beside intervals that ignore the noise.
 
-Run: python -m benchmarks.analysis.coverage [--quick] [--only NAME] [--data DIR] [--repetitions N] [--out FILE]
+Run: python -m benchmarks.analysis.coverage [--quick] [--only NAME]
+     [--data DIR] [--repetitions N] [--out FILE]
      python -m benchmarks.analysis.coverage --table FILE...
 
-A population is a table (benchmarks/analysis/populations.py); a sample is drawn from it with replacement and released;
-truth is what the population's exact moments give.  Coverage is the share over all quantities of one kind and all
-repetitions, ``least`` that of the quantity that is covered least often, named beside it.  Widths are medians relative
-to the width that the same method gives to the exact moments of one sample: 1 is no price for privacy, inf an interval
-without limits.  ``--quick`` is a short form (seconds); ``--table`` prints files written by ``--out`` as one table of
+A population is a table (benchmarks/analysis/populations.py); a sample is drawn from it with
+replacement and released; truth is what the population's exact moments give. Coverage is the share
+over all quantities of one kind and all repetitions, ``least`` that of the quantity that is covered
+least often, named beside it. Widths are medians relative to the width that the same method gives to
+the exact moments of one sample: 1 is no price for privacy, inf an interval without limits.
+``--quick`` is a short form (seconds); ``--table`` prints files written by ``--out`` as one table of
 the documentation, so that populations can be measured one at a time.
 """
 
@@ -33,11 +35,12 @@ from benchmarks.analysis.populations import (
 from benchmarks.data import MissingTable, data_directory
 from dpcov import Budget, SeededEntropy
 from dpcov.analysis.intervals.coefficients import coefficient_lines
-from dpcov.analysis.intervals.correlations import correlation_lines, partial_correlation_lines
+from dpcov.analysis.intervals.correlations import correlation_lines
 from dpcov.analysis.intervals.eigenvalues import spectrum_of
-from dpcov.analysis.intervals.law import MomentLaw, Tails, moment_law
+from dpcov.analysis.intervals.law import MomentLaw, moment_law
 from dpcov.analysis.intervals.moments import mean_lines, variance_lines
 from dpcov.analysis.intervals.table import Interval
+from dpcov.analysis.intervals.tails import Tails
 from dpcov.analysis.levels import coding_of, without_references
 from dpcov.analysis.reading import original_map
 from dpcov.published.release import Release
@@ -77,33 +80,24 @@ class Sampled:
 
     def lines(self, law: MomentLaw, tails: Tails = "moments", draws: int = DRAWS) -> Kinds:
         """Intervals of every kind."""
-        places = self.places
+        places, law = self.places, replace(law, level=LEVEL, tails=tails)
         others = np.array([place for place in places if place != self.goal])
 
         def coefficients(alpha: float) -> list[Interval]:
-            return coefficient_lines(
-                law,
-                self.to_original,
-                self.goal,
-                others,
-                coding_of(law.columns[1:], others, ()),
-                alpha=alpha,
-                fit_intercept=True,
-                level=LEVEL,
-                tails=tails,
-            )
+            coding = coding_of(law.columns[1:], others, ())
+            maps = self.to_original, self.goal, others, coding
+            return coefficient_lines(law, *maps, alpha=alpha, fit_intercept=True)
 
-        spectrum = spectrum_of(
-            law, places, np.ones(len(places)), normalized=False, tails=tails, draws=draws, seed=0
-        )
+        ones = np.ones(len(places))
+        spectrum = spectrum_of(law, places, ones, normalized=False, draws=draws, seed=0)
         return {
-            "means": mean_lines(law, places, LEVEL),
-            "variances": variance_lines(law, places, LEVEL, tails),
-            "correlations": correlation_lines(law, places[:8], LEVEL, tails),
-            "partial corr.": partial_correlation_lines(law, places[:5], LEVEL, tails),
+            "means": mean_lines(law, places),
+            "variances": variance_lines(law, places),
+            "correlations": correlation_lines(law, places[:8]),
+            "partial corr.": correlation_lines(law, places[:5], partial=True),
             "coefficients": coefficients(0.0),
             "ridge": coefficients(0.01),
-            "eigenvalues": [spectrum.line(k, law.reaches(LEVEL)[0]) for k in range(N_EIGENVALUES)],
+            "eigenvalues": [spectrum.line(k, law.reaches()[0]) for k in range(N_EIGENVALUES)],
         }
 
 
@@ -143,12 +137,17 @@ def encoded(frame: pd.DataFrame, law: MomentLaw) -> Array:
     return np.column_stack(columns)
 
 
+def without_noise(law: MomentLaw) -> MomentLaw:
+    """The same taken for exact moments of a sample, as a reader who ignores the noise would."""
+    return replace(law, off_diagonal=0.0, diagonal=np.zeros_like(law.diagonal))
+
+
 def exact_law(made: Release, frame: pd.DataFrame) -> MomentLaw:
     """The law of a release with the exact moments of a table and nothing random."""
     law = moment_law(made)
     rows = encoded(frame, law)
     exact = replace(law, moment=rows.T @ rows / len(rows), n_rows=float(len(rows)), sampling=False)
-    return exact.without_noise()
+    return without_noise(exact)
 
 
 def measure(
@@ -174,7 +173,7 @@ def measure(
         law = moment_law(made)
         if repetition == 0:
             ideal = sampled.lines(replace(exact_law(made, frame), sampling=True), tails)
-        ignorant = sampled.lines(law.without_noise(), tails, NAIVE_DRAWS)
+        ignorant = sampled.lines(without_noise(law), tails, NAIVE_DRAWS)
         for kind, lines in sampled.lines(law, tails).items():
             inside[kind].append(_contains(lines, truth[kind]))
             naive[kind].append(_contains(ignorant[kind], truth[kind]))
@@ -261,7 +260,8 @@ def study(
 
 
 def markdown(rows: Sequence[Row]) -> Iterator[str]:
-    """The table of docs/inference.md: one line a setting; coverage (least of one quantity) *naive*, width."""
+    """The table of docs/inference.md: one line a setting; coverage (least of one quantity) *naive*,
+    width."""
     kinds = list(dict.fromkeys(row.kind for row in rows))
     yield f"| population | n | budget | {' | '.join(kinds)} |"
     yield "| --- " * (3 + len(kinds)) + "|"

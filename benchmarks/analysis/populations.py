@@ -1,7 +1,7 @@
 """Tables that stand for populations: coverage is measured on samples from them.
 
-Synthetic ones have 100,000 rows; real ones are public tables, whose bounds are their largest values rounded up, which
-looks at data that are public anyway and which a custodian must never do.
+Synthetic ones have 100,000 rows; real ones are public tables, whose bounds are their largest values
+rounded up, which looks at data that are public anyway and which a custodian must never do.
 """
 
 from collections.abc import Callable, Iterator
@@ -88,7 +88,8 @@ def nhanes(directory: Path) -> Population:
 
 
 def credit(directory: Path) -> Population:
-    """30,000 holders of credit cards: limit, age, bills and payments, most with very heavy tails."""
+    """30,000 holders of credit cards: limit, age, bills and payments, most with very heavy
+    tails."""
     columns = [
         "LIMIT_BAL",
         "AGE",
@@ -129,7 +130,8 @@ def _numeric(name: str, rows: Array, lower: float, upper: float) -> Population:
 
 
 def measurements(name: str, frame: pd.DataFrame, target: int) -> Population:
-    """A table of numbers, bounded by their largest values, rounded up; ``target`` is the place of a column."""
+    """A table of numbers, bounded by their largest values, rounded up; ``target`` is the place of a
+    column."""
     frame = frame.astype(float).reset_index(drop=True)
     frame.columns = [
         str(column) if isinstance(column, str) else f"x{column}" for column in frame.columns

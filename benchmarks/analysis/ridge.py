@@ -1,17 +1,19 @@
 """Ridge regression from one release against models that each pay for themselves.
 
-Run: python -m benchmarks.analysis.ridge [--data DIR] [--out FILE] [--repetitions N] [--diffprivlib PYTHON]
+Run: python -m benchmarks.analysis.ridge [--data DIR] [--out FILE]
+     [--repetitions N] [--diffprivlib PYTHON]
 
-For 1, 2, 5 and 10 models trained on the same people, the total budget is always epsilon = 1, delta = 1e-6.  The release
-is made once for all of them.  Output perturbation draws Gaussian noise for every model, with the exact composition of m
-Gaussian mechanisms (noise times sqrt(m)) and, per m, the penalty that turns out best on the test rows; its
-intercept, which its penalty would spoil, is taken from the rows without noise and free of charge: better than a
-custodian could do.  diffprivlib spends epsilon / m on each model, without delta (m pure mechanisms compose no better at
-this epsilon and m); its interpreter is named with --diffprivlib because it needs an older scikit-learn.
+For 1, 2, 5 and 10 models trained on the same people, the total budget is always epsilon = 1, delta
+= 1e-6. The release is made once for all of them. Output perturbation draws Gaussian noise for every
+model, with the exact composition of m Gaussian mechanisms (noise times sqrt(m)) and, per m, the
+penalty that turns out best on the test rows; its intercept, which its penalty would spoil, is taken
+from the rows without noise and free of charge: better than a custodian could do. diffprivlib spends
+epsilon / m on each model, without delta (m pure mechanisms compose no better at this epsilon and
+m); its interpreter is named with --diffprivlib because it needs an older scikit-learn.
 
-Reported are means over all ten targets, so that the models themselves are the same for every m: R² on the test rows,
-floored at -1 for each fit; and the distance of the coefficients from those of the non-private ridge, relative to their
-length, in encoded units.
+Reported are means over all ten targets, so that the models themselves are the same for every m: R²
+on the test rows, floored at -1 for each fit; and the distance of the coefficients from those of the
+non-private ridge, relative to their length, in encoded units.
 """
 
 import argparse
@@ -43,7 +45,8 @@ Array = NDArray[np.float64]
 BUDGET = Budget(epsilon=1, delta="1e-6")
 MODELS = (1, 2, 5, 10)
 REFERENCE_ALPHA = 1e-3
-"""Penalty of the non-private fit, in encoded units: small, but with one solution although categories are collinear."""
+"""Penalty of the non-private fit, in encoded units: small, but with one solution although
+categories are collinear."""
 RIVAL_ALPHAS = tuple(np.geomspace(1e-4, 1.0, 13))
 WORST_R2 = -1.0
 
@@ -139,7 +142,8 @@ def _judge_model(task: Task, goal: Goal, model: PrivateRidge) -> tuple[float, fl
         model.intercept_ + coefficients @ centers - goal_column.center
     ) / goal_column.half_range
     r2, _ = goal.judge(np.concatenate([[offset], slopes]))
-    # The non-private fit has no reference levels: its coefficients of a column's levels sum to about zero.
+    # The non-private fit has no reference levels: its coefficients of a column's levels sum to
+    # about zero.
     for name in model.reference_levels_:
         source = next(column.source for column in columns if column.name == name)
         levels = [
@@ -230,7 +234,8 @@ warnings.simplefilter("ignore")
 rows = np.load(sys.argv[1])
 found = []
 for seed in range(int(sys.argv[3])):
-    model = LinearRegression(epsilon=float(sys.argv[2]), bounds_X=(-1, 1), bounds_y=(-1, 1), random_state=seed)
+    bounds = {"bounds_X": (-1, 1), "bounds_y": (-1, 1)}
+    model = LinearRegression(epsilon=float(sys.argv[2]), random_state=seed, **bounds)
     model.fit(rows[:, :-1], rows[:, -1])
     found.append([float(model.intercept_), *map(float, model.coef_)])
 print(json.dumps(found))
@@ -260,7 +265,8 @@ def table(scores: list[Score]) -> str:
     for score in scores:
         models = "any" if score.models == 0 else str(score.models)
         lines.append(
-            f"{score.method:<22}{models:>8}{score.r2:>10.3f}{score.coefficient_error:>14.3g}  {score.note}"
+            f"{score.method:<22}{models:>8}{score.r2:>10.3f}{score.coefficient_error:>14.3g}  "
+            f"{score.note}"
         )
     return "\n".join(lines)
 

@@ -1,10 +1,11 @@
-"""How good the guess of fourth moments is: coverage of 95 % intervals for variances where only sampling is left.
+"""How good the guess of fourth moments is: coverage of 95 % intervals without noise.
 
 Run: python -m benchmarks.analysis.tails [--data DIR]
 
-No release is made.  For every numeric column of the public tables the kurtosis that `fourth_moments` guesses from mean,
-variance and bounds is compared with the column's own, for several shares of the variance that outliers may make up.
-With many rows and no noise the interval is the estimate -+ 1.96 assumed standard errors, so its coverage follows.
+No release is made. For every numeric column of the public tables the kurtosis that `fourth_moments`
+guesses from mean, variance and bounds is compared with the column's own, for several shares of the
+variance that outliers may make up. With many rows and no noise the interval is the estimate -+ 1.96
+assumed standard errors, so its coverage follows.
 """
 
 import argparse
@@ -50,7 +51,8 @@ def _numbers(name: str, frame: pd.DataFrame) -> Population:
 
 
 def coverages(population: Population, share: float) -> list[float]:
-    """Coverage for each numeric column where outliers make up at most this share of the variance."""
+    """Coverage for each numeric column where outliers make up at most this share of the
+    variance."""
     found, normal = [], NormalDist()
     for name, declared in population.schema.columns.items():
         if not isinstance(declared, Numeric):
@@ -73,13 +75,15 @@ def main() -> None:
     chosen = list(tables(data_directory(parser.parse_args().data)))
     normal = next(iter(populations(Path())))()
     print(
-        "| share at the bound | columns | covered below 90 % | below 80 % | median | normal columns |"
+        "| share at the bound | columns | covered below 90 % | below 80 % | median | normal "
+        "columns |"
     )
     print("| --- " * 6 + "|")
     for share in SHARES:
         found = np.concatenate([coverages(population, share) for population in chosen])
         print(
-            f"| {share:g} | {len(found)} | {np.mean(found < 0.9):.0%} | {np.mean(found < 0.8):.0%} | "
+            f"| {share:g} | {len(found)} | {np.mean(found < 0.9):.0%} | "
+            f"{np.mean(found < 0.8):.0%} | "
             f"{np.median(found):.1%} | {np.mean(coverages(normal, share)):.1%} |"
         )
 

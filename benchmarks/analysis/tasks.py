@@ -1,4 +1,5 @@
-"""Regression tasks: a table with its public schema, rows to learn from, rows to test on, several targets."""
+"""Regression tasks: a table with its public schema, rows to learn from, rows to test on, several
+targets."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -40,7 +41,8 @@ ADULT_TARGETS = (
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Task:
-    """A table split in two; targets are encoded features, each predicted from all other table columns."""
+    """A table split in two; targets are encoded features, each predicted from all other table
+    columns."""
 
     name: str
     schema: dpcov.Schema
@@ -99,7 +101,8 @@ def adult(directory: Path) -> Task:
 
 
 def digits() -> Task:
-    """1797 images shrunk to 4 x 4 pixels, bundled with scikit-learn: each of ten pixels from the others."""
+    """1797 images shrunk to 4 x 4 pixels, bundled with scikit-learn: each of ten pixels from the
+    others."""
     from sklearn.datasets import load_digits
 
     small = load_digits().images.reshape(-1, 4, 2, 4, 2).mean(axis=(2, 4)).reshape(-1, 16)

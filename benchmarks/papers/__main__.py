@@ -46,7 +46,10 @@ def main(arguments: list[str] | None = None) -> None:
             seed=chosen.seed,
         )
         _run(study, chosen.jobs, console)
-        facts = f"dpcov {version('dpcov')} · {effort} run · seed {chosen.seed} · Python {platform.python_version()}"
+        facts = (
+            f"dpcov {version('dpcov')} · {effort} run · seed {chosen.seed} · Python "
+            f"{platform.python_version()}"
+        )
         sections = write(study, chosen.out, facts)
     _report(study, sections, console)
     console.print(f"Written to {chosen.out}")

@@ -1,7 +1,7 @@
 """Methods of the papers that are not mechanisms of the library: kept here for comparison only.
 
-Contract: each takes the data, a budget and a source of randomness, and returns a second moment or regression
-weights. Nothing here is meant for release; the arithmetic is ordinary floating point.
+Contract: each takes the data, a budget and a source of randomness, and returns a second moment or
+regression weights. Nothing here is meant for release; the arithmetic is ordinary floating point.
 """
 
 from collections.abc import Callable
@@ -27,7 +27,8 @@ Array = NDArray[np.float64]
 def published_thresholding(data: Data, budget: Budget, entropy: Entropy, *, gamma: float) -> Array:
     """Algorithm 1 of Wang et al. with the noise they state, on rows that may be longer than 1.
 
-    That noise is too small by sqrt(2) even for rows of norm 1, so what this returns has **no** privacy guarantee.
+    That noise is too small by sqrt(2) even for rows of norm 1, so what this returns has **no**
+    privacy guarantee.
     """
     n, p = data.rows.shape
     noise_std = classical_multiplier(budget) / n
@@ -37,7 +38,8 @@ def published_thresholding(data: Data, budget: Budget, entropy: Entropy, *, gamm
 
 
 def classical_gaussian(data: Data, budget: Budget, entropy: Entropy) -> Array:
-    """Gaussian noise by the classical formula at every epsilon, eigenvalues clipped; above epsilon = 1 not proven."""
+    """Gaussian noise by the classical formula at every epsilon, eigenvalues clipped; above epsilon
+    = 1 not proven."""
     n, d = data.rows.shape
     noise_std = sqrt(2) * classical_multiplier(budget) / n
     return clip_eigenvalues(
@@ -53,19 +55,22 @@ def classical_multiplier(budget: Budget) -> float:
 
 
 def nonsymmetric_noise(data: Data, budget: Budget, entropy: Entropy) -> Array:
-    """Algorithm 1 of d'Orsi and Novikov as it stands: Z of density exp(-epsilon n ||Z||_* / 2) is not symmetric."""
+    """Algorithm 1 of d'Orsi and Novikov as it stands: Z of density exp(-epsilon n ||Z||_* / 2) is
+    not symmetric."""
     n, d = data.rows.shape
     assert budget.epsilon is not None
     return data.second_moment + nuclear_noise(d, 2 / (float(budget.epsilon) * n), entropy)
 
 
 def output_perturbation(data: Data, budget: Budget, entropy: Entropy, *, alpha: float) -> Array:
-    """Ridge weights plus noise, after Chaudhuri, Monteleoni, Sarwate (2011), for a loss of unbounded slope.
+    """Ridge weights plus noise, after Chaudhuri, Monteleoni, Sarwate (2011), for a loss of
+    unbounded slope.
 
-    The objective is at most y**2 / 2 <= 1/2 at zero, so its minimizer has norm W <= 1 / sqrt(2 alpha).  Where the row
-    (a, y) is in the unit ball, the gradient (w'a - y) a of its loss has norm at most L = (W + sqrt(W**2 + 1)) / 2.
-    The objective is 2 alpha strongly convex, so replacing a row moves the minimizer by at most 2 L / (2 alpha n).
-    Without delta: density exp(-epsilon ||b|| / sensitivity).  With delta: Gaussian noise.
+    The objective is at most y**2 / 2 <= 1/2 at zero, so its minimizer has norm W <= 1 / sqrt(2
+    alpha).  Where the row (a, y) is in the unit ball, the gradient (w'a - y) a of its loss has norm
+    at most L = (W + sqrt(W**2 + 1)) / 2. The objective is 2 alpha strongly convex, so replacing a
+    row moves the minimizer by at most 2 L / (2 alpha n). Without delta: density exp(-epsilon ||b||
+    / sensitivity).  With delta: Gaussian noise.
     """
     weights = ridge_weights(data.second_moment, alpha)
     largest = 1 / sqrt(2 * alpha)

@@ -1,7 +1,7 @@
 """What a paper says about its figure, as small checks with a verdict and a reason.
 
-Contract: a check looks at measured means only; where a curve is absent the verdict is ``not checked``, never
-confirmed.
+Contract: a check looks at measured means only; where a curve is absent the verdict is ``not
+checked``, never confirmed.
 """
 
 from collections.abc import Mapping
@@ -46,7 +46,8 @@ def beats(
 def best_of(
     panel: str, follower: str, *others: str, within: Range = EVERYWHERE, factor: float
 ) -> Check:
-    """The follower's error is at most ``factor`` times that of the best of the others, point by point."""
+    """The follower's error is at most ``factor`` times that of the best of the others, point by
+    point."""
 
     def check(result: FigureResult) -> Verdict:
         pairs = [_pair(result, panel, follower, other, within) for other in others]
@@ -63,7 +64,8 @@ def best_of(
 
 
 def crosses(panel: str, low: str, high: str) -> Check:
-    """``low`` has the smaller error at the smallest x, ``high`` at the largest; says where they cross."""
+    """``low`` has the smaller error at the smallest x, ``high`` at the largest; says where they
+    cross."""
 
     def check(result: FigureResult) -> Verdict:
         first, second = _pair(result, panel, low, high, EVERYWHERE)
@@ -77,7 +79,8 @@ def crosses(panel: str, low: str, high: str) -> Check:
         after = int(np.flatnonzero(gap > 0)[0])
         return _decide(
             True,
-            f"they cross between {first.x[after - 1]:g} and {first.x[after]:g}, near {_crossing(first.x, gap):.3g}",
+            f"they cross between {first.x[after - 1]:g} and {first.x[after]:g}, near "
+            f"{_crossing(first.x, gap):.3g}",
         )
 
     return _on(panel, check)
@@ -86,7 +89,8 @@ def crosses(panel: str, low: str, high: str) -> Check:
 def crossing_grows(
     panels: Mapping[float, str], low: str, high: str, exponent: float, tolerance: float
 ) -> Check:
-    """The x at which ``high`` overtakes ``low`` grows like a power of the number that each panel stands for."""
+    """The x at which ``high`` overtakes ``low`` grows like a power of the number that each panel
+    stands for."""
 
     def check(result: FigureResult) -> Verdict:
         found = {}
@@ -101,7 +105,8 @@ def crossing_grows(
         slope = float(np.polyfit(np.log(list(found)), np.log(list(found.values())), 1)[0])
         return _decide(
             abs(slope - exponent) <= tolerance,
-            f"they cross near {', '.join(f'{x:.3g}' for x in found.values())}: measured exponent {slope:.2f}, "
+            f"they cross near {', '.join(f'{x:.3g}' for x in found.values())}: measured exponent "
+            f"{slope:.2f}, "
             f"claimed {exponent:.2f} (tolerance {tolerance:g})",
         )
 
@@ -133,13 +138,15 @@ def grows(
 def falls(
     panel: str, label: str, exponent: float, tolerance: float, *, within: Range = EVERYWHERE
 ) -> Check:
-    """The slope of log error against log x is at most ``exponent`` up to ``tolerance``: a rate that is guaranteed."""
+    """The slope of log error against log x is at most ``exponent`` up to ``tolerance``: a rate that
+    is guaranteed."""
 
     def check(result: FigureResult) -> Verdict:
         slope = _slope(_inside(_curve(result, panel, label), within), label)
         return _decide(
             slope <= exponent + tolerance,
-            f"measured exponent {slope:.2f}, at most {exponent:g} claimed (tolerance {tolerance:g})",
+            f"measured exponent {slope:.2f}, at most {exponent:g} claimed (tolerance "
+            f"{tolerance:g})",
         )
 
     return _on(panel, check)
@@ -160,7 +167,8 @@ def ratio_rises(panel: str, label: str, other: str) -> Check:
 
 
 def beats_often(panels: tuple[str, ...], winner: str, *losers: str, share: float) -> Check:
-    """The winner has the smallest mean error at no less than a share of the points of all panels together."""
+    """The winner has the smallest mean error at no less than a share of the points of all panels
+    together."""
 
     def check(result: FigureResult) -> Verdict:
         wins = []
@@ -201,7 +209,8 @@ def changes_by(
 def below_bound(
     panel: str, label: str, bound: str, *, within: Range = EVERYWHERE, factor: float = 1.0
 ) -> Check:
-    """No repetition exceeds ``factor`` times a bound drawn in the panel; says in what share of draws one does."""
+    """No repetition exceeds ``factor`` times a bound drawn in the panel; says in what share of
+    draws one does."""
 
     def check(result: FigureResult) -> Verdict:
         curve, limits = (
@@ -216,8 +225,8 @@ def below_bound(
         shares = ", ".join(f"{share:.0%} at {x:g}" for x, share in above.items() if share)
         return _decide(
             not shares,
-            f"largest error / bound is {ratios[worst].max():.3g} at {curve.x[worst]:g} (allowed {factor:g})"
-            + (f"; draws above it: {shares}" if shares else ""),
+            f"largest error / bound is {ratios[worst].max():.3g} at {curve.x[worst]:g} (allowed "
+            f"{factor:g})" + (f"; draws above it: {shares}" if shares else ""),
         )
 
     return _on(panel, check)
@@ -246,7 +255,8 @@ def agrees(panel: str, label: str, other: str, factor: float) -> Check:
         ratio = first.mean / second.mean
         return _decide(
             1 / factor <= ratio.min() and ratio.max() <= factor,
-            f"{label} / {other} lies between {ratio.min():.3g} and {ratio.max():.3g} (allowed factor {factor:g})",
+            f"{label} / {other} lies between {ratio.min():.3g} and {ratio.max():.3g} (allowed "
+            f"factor {factor:g})",
         )
 
     return _on(panel, check)

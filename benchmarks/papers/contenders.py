@@ -1,4 +1,5 @@
-"""One draw of one contender: from data and budget to a second moment, or the reason why there is none."""
+"""One draw of one contender: from data and budget to a second moment, or the reason why there is
+none."""
 
 import dataclasses
 from typing import Any

@@ -1,4 +1,5 @@
-"""One draw of a mechanism of the library, from exact moments that are gathered once for every way it wants them."""
+"""One draw of a mechanism of the library, from exact moments that are gathered once for every way
+it wants them."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -26,7 +27,8 @@ def draw(
     *,
     post: str | None = None,
 ) -> Array:
-    """Second moment by a registered mechanism, or ``auto``; raises a dpcov error where it cannot honor the budget."""
+    """Second moment by a registered mechanism, or ``auto``; raises a dpcov error where it cannot
+    honor the budget."""
     n_rows, n_features = data.rows.shape
     problem = Problem(n_features=n_features, neighbors="replace-one", n_rows=n_rows)
     choice = resolve(mechanism, options, problem, budget)

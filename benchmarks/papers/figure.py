@@ -1,6 +1,7 @@
 """What a figure is: panels of points, contenders at every point, bounds as curves, claims to check.
 
-Contract: frozen values only.  A declaration says what to measure; it does not run anything and reads no data.
+Contract: frozen values only. A declaration says what to measure; it does not run anything and reads
+no data.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -14,7 +15,8 @@ from dpcov import Budget
 
 Value = str | int | float | bool | None
 Effort = Literal["full", "quick", "test"]
-"""``full``: the papers' grids and repetitions.  ``quick``: every figure in minutes.  ``test``: what CI checks."""
+"""``full``: the papers' grids and repetitions.  ``quick``: every figure in minutes.  ``test``: what
+CI checks."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,7 +62,8 @@ class Contender:
     label : str
         What the legend says.
     mechanism : str
-        A name in the registry, ``auto``, or a name from :data:`benchmarks.papers.baselines.BASELINES`.
+        A name in the registry, ``auto``, or a name from
+        :data:`benchmarks.papers.baselines.BASELINES`.
     options : tuple of pairs
         Options of the mechanism.
     post : str or None

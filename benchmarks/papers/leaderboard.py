@@ -108,7 +108,8 @@ class Board:
 
 
 def boards(result: FigureResult) -> dict[str, Board]:
-    """A board per budget; a mechanism's score is the geometric mean over the tables it has entries for."""
+    """A board per budget; a mechanism's score is the geometric mean over the tables it has entries
+    for."""
     return {key: _board(held.curves) for key, held in result.panels.items() if held.curves}
 
 

@@ -1,7 +1,8 @@
 """How far an outcome is from the truth.
 
-A metric is a name with an optional number after a colon: ``frobenius``, ``relative frobenius``, ``relative spectral``,
-``schatten:p``, ``ridge weights:alpha``, ``ridge excess:alpha``, ``ridge bound:alpha``.
+A metric is a name with an optional number after a colon: ``frobenius``, ``relative frobenius``,
+``relative spectral``, ``schatten:p``, ``ridge weights:alpha``, ``ridge excess:alpha``, ``ridge
+bound:alpha``.
 """
 
 from collections.abc import Callable

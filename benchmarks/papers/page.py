@@ -11,13 +11,17 @@ from benchmarks.papers.leaderboard import Board
 
 _STYLE = """
 :root { color-scheme: light; --line: #ddd; --text: #1b1b1b; --soft: #5c5c5c; }
-body { font: 16px/1.5 system-ui, sans-serif; color: var(--text); max-width: 76rem; margin: 0 auto; padding: 1rem; }
-h1, h2 { line-height: 1.2; } h2 { margin-top: 3rem; border-top: 1px solid var(--line); padding-top: 1.5rem; }
+body { font: 16px/1.5 system-ui, sans-serif; color: var(--text);
+       max-width: 76rem; margin: 0 auto; padding: 1rem; }
+h1, h2 { line-height: 1.2; }
+h2 { margin-top: 3rem; border-top: 1px solid var(--line); padding-top: 1.5rem; }
 .soft { color: var(--soft); font-size: .9rem; } .figure svg { width: 100%; height: auto; }
 .scroll { overflow-x: auto; } table { border-collapse: collapse; font-size: .9rem; }
-th, td { padding: .3rem .6rem; border-bottom: 1px solid var(--line); text-align: left; vertical-align: top; }
+th, td { padding: .3rem .6rem; border-bottom: 1px solid var(--line); text-align: left;
+         vertical-align: top; }
 td.number, th.number { text-align: right; font-variant-numeric: tabular-nums; }
-.status { font-weight: 600; white-space: nowrap; } .confirmed { color: #15692f; } .failed { color: #a3161f; }
+.status { font-weight: 600; white-space: nowrap; }
+.confirmed { color: #15692f; } .failed { color: #a3161f; }
 .unchecked { color: #6b5900; } details { margin: .5rem 0; } table.claims { width: 100%; }
 table.claims td:nth-child(2) { width: 32%; min-width: 16rem; } tr.sum td { font-weight: 600; }
 """
@@ -39,7 +43,8 @@ class Section:
 
 
 def figures_page(sections: list[Section], facts: str, *, leaderboard: str | None = None) -> str:
-    """One page with every figure; ``leaderboard`` is the address of that page, where there is one."""
+    """One page with every figure; ``leaderboard`` is the address of that page, where there is
+    one."""
     other = (
         f'<p>See also the <a href="{escape(leaderboard)}">leaderboard</a>.</p>'
         if leaderboard
@@ -48,8 +53,10 @@ def figures_page(sections: list[Section], facts: str, *, leaderboard: str | None
     body = [
         "<h1>Figures of four papers, measured with dpcov</h1>",
         f'<p class="soft">{escape(facts)}</p>',
-        "<p>Points are means over repetitions; bars show two standard errors. Bold curves are ours, dashed ones come "
-        "from theorems or published code. Below each figure: what the paper claims, and whether it holds here.</p>",
+        "<p>Points are means over repetitions; bars show two standard errors. Bold curves are "
+        "ours, dashed ones come "
+        "from theorems or published code. Below each figure: what the paper claims, and whether "
+        "it holds here.</p>",
         other,
         _overview(sections),
         *(_section(section) for section in sections),
@@ -62,7 +69,8 @@ def leaderboard_page(boards: dict[str, Board], facts: str, skipped: tuple[str, .
     body = [
         "<h1>Leaderboard</h1>",
         f'<p class="soft">{escape(facts)}</p>',
-        "<p>Mean Frobenius error of every registered mechanism with its default options, divided by that of the best "
+        "<p>Mean Frobenius error of every registered mechanism with its default options, divided "
+        "by that of the best "
         "one on the same table; the mean is geometric, over the tables that it has entries for. "
         "A mechanism without a guarantee of the kind has no row.</p>",
         *(f"<h2>{escape(name)}</h2>{_board(board)}" for name, board in boards.items()),
@@ -76,7 +84,8 @@ def _overview(sections: list[Section]) -> str:
         f'<tr><td><a href="#{escape(s.result.figure.name)}">{escape(s.result.figure.name)}</a></td>'
         f"<td>{escape(s.result.figure.title)}</td>"
         + "".join(
-            f'<td class="number {_CLASSES[status] if s.counts[status] else ""}">{s.counts[status]}</td>'
+            f'<td class="number '
+            f'{_CLASSES[status] if s.counts[status] else ""}">{s.counts[status]}</td>'
             for status in _MARKS
         )
         + "</tr>"
@@ -97,10 +106,12 @@ def _section(section: Section) -> str:
     notes = "".join(f"<li>{escape(note)}</li>" for note in figure.notes)
     repeated = f"{figure.repetitions} repetitions" if figure.repetitions else "nothing to measure"
     return (
-        f'<section><h2 id="{escape(figure.name)}">{escape(figure.name)}: {escape(figure.title)}</h2>'
+        f'<section><h2 id="{escape(figure.name)}">{escape(figure.name)}: '
+        f"{escape(figure.title)}</h2>"
         f'<p class="soft">{escape(figure.source)} · {repeated}</p>'
         f'<div class="figure">{section.svg}</div><ul class="soft">{notes}</ul>'
-        '<div class="scroll"><table class="claims"><tr><th>verdict</th><th>claim</th><th>measured</th></tr>'
+        '<div class="scroll"><table '
+        'class="claims"><tr><th>verdict</th><th>claim</th><th>measured</th></tr>'
         f"{claims}</table></div>"
         f"{_skipped(section.result.skipped)}</section>"
     )
@@ -133,7 +144,8 @@ def _board(board: Board) -> str:
     )
     best = "".join(f'<td class="number soft">{value:.3g}</td>' for value in board.best)
     return (
-        f'<div class="scroll"><table><tr><th>mechanism</th><th class="number">mean</th>{heads}</tr>{rows}'
+        f'<div class="scroll"><table><tr><th>mechanism</th><th '
+        f'class="number">mean</th>{heads}</tr>{rows}'
         f'<tr><td class="soft">error of the best</td><td></td>{best}</tr></table></div>'
     )
 
@@ -151,6 +163,7 @@ def page(title: str, body: str) -> str:
     """A document without anything to load."""
     return (
         f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>'
-        f'<meta name="viewport" content="width=device-width, initial-scale=1"><style>{_STYLE}</style></head>'
+        f'<meta name="viewport" content="width=device-width, '
+        f'initial-scale=1"><style>{_STYLE}</style></head>'
         f"<body>{body}</body></html>"
     )

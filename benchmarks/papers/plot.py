@@ -73,7 +73,8 @@ def save(canvas: Canvas, path: Path) -> str:
 
 
 def _embeddable(svg: str, prefix: str) -> str:
-    """Drop the XML prologue and make identifiers unique, so that several drawings fit into one page."""
+    """Drop the XML prologue and make identifiers unique, so that several drawings fit into one
+    page."""
     body = svg[svg.index("<svg") :]
     body = re.sub(r'\bid="', f'id="{prefix}-', body)
     body = re.sub(r'href="#', f'href="#{prefix}-', body)
@@ -86,7 +87,8 @@ def _embeddable(svg: str, prefix: str) -> str:
 def _assign(panels: list[PanelResult]) -> dict[str, tuple[str, str]]:
     """A color and a marker per label, the same in every panel.
 
-    A bound, or a bold curve, takes the color of the curve it belongs to: ``bound, p = 1`` that of ``p = 1``.
+    A bound, or a bold curve, takes the color of the curve it belongs to: ``bound, p = 1`` that of
+    ``p = 1``.
     """
     kinds = {label: "bound" for panel in panels for label in panel.bounds}
     kinds |= {

@@ -1,4 +1,5 @@
-"""What the authors' own code for Dong, Liang, Yi (2022) does: its errors, and its AdaptiveCov in our terms.
+"""What the authors' own code for Dong, Liang, Yi (2022) does: its errors, and its AdaptiveCov in
+our terms.
 
 The errors are means over 10 to 20 runs on synthetic rows of norm 1 at rho = 0.1, by n and d.
 """
@@ -52,10 +53,12 @@ def published_error(method: str, n: int, d: float) -> float:
 def published_adaptive(
     data: Data, budget: Budget, entropy: Entropy, *, beta: float = 0.1
 ) -> NDArray[np.float64]:
-    """Clip and release as the published ``AdaptiveCov``: its constants, its split of rho, and its slips.
+    """Clip and release as the published ``AdaptiveCov``: its constants, its split of rho, and its
+    slips.
 
-    The error of separate noise is divided by 6.  The search takes the error of matrix noise for proportional to the
-    clip norm, not to its square, and the branch is chosen at half the clip norm that is used.
+    The error of separate noise is divided by 6.  The search takes the error of matrix noise for
+    proportional to the clip norm, not to its square, and the branch is chosen at half the clip norm
+    that is used.
     """
     (n, d), rho = data.rows.shape, float(budget.rho or 0)
     part, beta_1 = 0.75 * rho, 0.75 * beta

@@ -1,7 +1,7 @@
 """Measured curves with error bars, gathered from a store.
 
-Contract: what a claim or a plot sees is a mean over repetitions with its standard error; curves without any
-value are absent.
+Contract: what a claim or a plot sees is a mean over repetitions with its standard error; curves
+without any value are absent.
 """
 
 from collections import defaultdict

@@ -1,6 +1,8 @@
-"""Ridge regression of the last column on the others, from a second moment matrix (Amin et al., section 1.1).
+"""Ridge regression of the last column on the others, from a second moment matrix (Amin et al.,
+section 1.1).
 
-The objective is (1/n) sum (w'a - y)**2 / 2 + alpha ||w||**2, so w = (A + 2 alpha I)**-1 b with A = E[a a'], b = E[a y].
+The objective is (1/n) sum (w'a - y)**2 / 2 + alpha ||w||**2, so w = (A + 2 alpha I)**-1 b with A =
+E[a a'], b = E[a y].
 """
 
 import numpy as np
@@ -28,8 +30,9 @@ def excess_risk(weights: Array, second_moment: Array, alpha: float) -> float:
 def lemma_bound(estimate: Array, second_moment: Array, alpha: float) -> float:
     """Bound on the distance of the weights that Lemma 1 gives for an estimate of the second moment.
 
-    Numerator and denominator of the paper's statement are divided by n.  The proof solves with A, so its smallest
-    eigenvalue belongs to A; the paper's smallest eigenvalue of the whole matrix is not larger and gives a weaker bound.
+    Numerator and denominator of the paper's statement are divided by n. The proof solves with A, so
+    its smallest eigenvalue belongs to A; the paper's smallest eigenvalue of the whole matrix is not
+    larger and gives a weaker bound.
     """
     error = estimate - second_moment
     columns = float(np.linalg.norm(error, axis=0).max())

@@ -1,4 +1,5 @@
-"""Seeds that depend on what is computed and on nothing else: not on order, processes or other figures."""
+"""Seeds that depend on what is computed and on nothing else: not on order, processes or other
+figures."""
 
 import hashlib
 

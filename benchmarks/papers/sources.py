@@ -1,4 +1,5 @@
-"""Which code a result depends on, so that stored results are not mistaken for those of other code."""
+"""Which code a result depends on, so that stored results are not mistaken for those of other
+code."""
 
 import ast
 import hashlib

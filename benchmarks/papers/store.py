@@ -1,7 +1,7 @@
 """Where finished trials are kept, so that a run can be stopped and resumed.
 
-Contract: a value is found again only under the same trial, seed and code, or whatever else the caller's key
-holds.
+Contract: a value is found again only under the same trial, seed and code, or whatever else the
+caller's key holds.
 """
 
 import sqlite3
@@ -21,7 +21,8 @@ create table if not exists results (key text, metric text, value real, primary k
 
 
 class Store:
-    """A file of finished trials, or memory only if no path is given; several processes may write to one file."""
+    """A file of finished trials, or memory only if no path is given; several processes may write to
+    one file."""
 
     def __init__(self, path: Path | None = None, *, key: Callable[[Trial], str] = key_of) -> None:
         self._key = key

@@ -1,7 +1,8 @@
-"""The synthetic tables of the papers' experiments (Amin et al. 2019; Dong, Liang, Yi 2022, section 6.1).
+"""The synthetic tables of the papers' experiments (Amin et al. 2019; Dong, Liang, Yi 2022, section
+6.1).
 
-X = Z U with U uniform on (0, 1) and Z standard normal, columns centered, rows scaled to the norms 2**(k - N),
-k = 1 ... N, in numbers proportional to 1 / k**s.  N = 1 gives unit rows.
+X = Z U with U uniform on (0, 1) and Z standard normal, columns centered, rows scaled to the norms
+2**(k - N), k = 1 ... N, in numbers proportional to 1 / k**s.  N = 1 gives unit rows.
 """
 
 import numpy as np
@@ -23,7 +24,8 @@ def synthetic_rows(
     *,
     skewness: float = 3.0,
 ) -> np.ndarray:
-    """Rows in the unit ball, shape (n_rows, n_features); treated as public data in all experiments."""
+    """Rows in the unit ball, shape (n_rows, n_features); treated as public data in all
+    experiments."""
     rows = generator.standard_normal((n_rows, n_features)) @ generator.random(
         (n_features, n_features)
     )

@@ -24,7 +24,8 @@ Rows = NDArray[np.float64]
 
 @dataclass(kw_only=True)
 class Data:
-    """Rows with norms up to 1 and the matrix that is to be estimated (their second moment unless stated).
+    """Rows with norms up to 1 and the matrix that is to be estimated (their second moment unless
+    stated).
 
     Exact moments are gathered once for every way in which a mechanism wants them.
     """
@@ -52,7 +53,8 @@ class Data:
 
 
 def load(table: Table, *, seed: int, directory: Path) -> Data:
-    """Load or generate a table; raises :class:`benchmarks.data.MissingTable` where a file is not there."""
+    """Load or generate a table; raises :class:`benchmarks.data.MissingTable` where a file is not
+    there."""
     generator = np.random.default_rng(seed_of(seed, table))
     loaded = LOADERS[table.kind](directory, generator, **dict(table.parameters))
     return loaded if isinstance(loaded, Data) else Data(rows=loaded)
@@ -73,7 +75,8 @@ def _sparse_gaussian(
 ) -> Data:
     """Normal rows whose covariance is sparse, divided by a public bound on their norm.
 
-    U = (symmetric with a share ``sparsity`` of entries uniform on (0, 1) + 50 I) / 200, as Wang et al. draw it.
+    U = (symmetric with a share ``sparsity`` of entries uniform on (0, 1) + 50 I) / 200, as Wang et
+    al. draw it.
     """
     population = sparse_covariance(p, sparsity, generator)
     rows = generator.standard_normal((n, p)) @ np.linalg.cholesky(population).T
@@ -112,7 +115,8 @@ def _news(
 
 
 def _scaled(rows: Callable[[Path], Rows]) -> Callable[[Path, np.random.Generator], Rows]:
-    """Rows divided by the largest norm, as the experiments of the papers do with data treated as public."""
+    """Rows divided by the largest norm, as the experiments of the papers do with data treated as
+    public."""
     return lambda directory, generator: _touching(rows(directory))
 
 

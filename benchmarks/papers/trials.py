@@ -32,11 +32,15 @@ class Trial:
     def identity(self) -> str:
         """Everything that the result depends on, but the code."""
         c = self.contender
-        return f"{c.mechanism} {c.options} {c.post} | {self.table} | {exact(self.budget)} | {self.repetition}"
+        return (
+            f"{c.mechanism} {c.options} {c.post} | {self.table} | {exact(self.budget)} | "
+            f"{self.repetition}"
+        )
 
     @property
     def noise_seed(self) -> int:
-        """The same for all contenders, so that they are compared on the same draws and aliases agree."""
+        """The same for all contenders, so that they are compared on the same draws and aliases
+        agree."""
         return seed_of(self.seed, self.table, exact(self.budget), self.repetition)
 
 

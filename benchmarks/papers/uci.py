@@ -1,4 +1,5 @@
-"""The raw tables of Amin et al. (2019): Wine, Airfoil, and Adult with 108 columns, in their own units."""
+"""The raw tables of Amin et al. (2019): Wine, Airfoil, and Adult with 108 columns, in their own
+units."""
 
 from pathlib import Path
 

@@ -1,4 +1,5 @@
-"""Run groups of trials in several processes, each on one thread, and hand outcomes back as they finish."""
+"""Run groups of trials in several processes, each on one thread, and hand outcomes back as they
+finish."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -67,7 +68,8 @@ def _arrived(outcomes: "Queue[Outcome]") -> Iterator[Outcome]:
 def _receive(outcomes: "Queue[Outcome]", stop: "Event") -> None:
     global _outcomes, _stop
     _outcomes, _stop = outcomes, stop
-    # The parent leaves only when it has everything, or wants nothing more: never wait for it to read.
+    # The parent leaves only when it has everything, or wants nothing more: never wait for it to
+    # read.
     outcomes.cancel_join_thread()
 
 
@@ -85,7 +87,8 @@ def _send(outcome: Outcome) -> None:
 
 @contextmanager
 def _single_threads() -> Iterator[None]:
-    """Make the linear algebra of child processes single-threaded; they read this when they start."""
+    """Make the linear algebra of child processes single-threaded; they read this when they
+    start."""
     before = {name: os.environ.get(name) for name in _THREADS}
     os.environ.update(dict.fromkeys(_THREADS, "1"))
     try:

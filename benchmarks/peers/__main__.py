@@ -1,8 +1,9 @@
-"""Compare with other libraries: error and time side by side, and whether their samplers follow their laws.
+"""Compare with other libraries: error, time, and whether their samplers follow their laws.
 
     python -m benchmarks.peers --quick --out DIR [--venvs DIR] [--only PEER ...] [--seed S]
 
-Each peer gets an environment of its own, made with pip on the first run; one that cannot be made is left out and named.
+Each peer gets an environment of its own, made with pip on the first run; one that cannot be made is
+left out and named.
 """
 
 import argparse

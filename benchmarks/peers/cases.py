@@ -1,7 +1,7 @@
 """The tables on which everybody is compared, and what is asked of each method.
 
-Every table exists twice: with columns between the public bounds ``lower`` and 1, and, divided by sqrt(d), with rows in
-the unit ball.  So norm bounds and column bounds say the same.
+Every table exists twice: with columns between the public bounds ``lower`` and 1, and, divided by
+sqrt(d), with rows in the unit ball.  So norm bounds and column bounds say the same.
 """
 
 from dataclasses import dataclass
@@ -44,7 +44,8 @@ class Case:
         return self.columns / sqrt(self.columns.shape[1])
 
     def target(self, kind: Kind) -> Array:
-        """What is estimated: the covariance of the columns, or the second moment of the unit rows."""
+        """What is estimated: the covariance of the columns, or the second moment of the unit
+        rows."""
         if kind == "covariance":
             return np.cov(self.columns, rowvar=False, ddof=0)
         return self.unit_rows.T @ self.unit_rows / len(self.columns)
@@ -102,7 +103,8 @@ def task_of(method: Method, case: Case, *, repetitions: int, limit_s: float) -> 
 def score(kind: Kind, values: Array, target: Array) -> Array:
     """One number per repetition, 0 at best.
 
-    Relative Frobenius error; for components the share of the variance that they miss of what as many could capture.
+    Relative Frobenius error; for components the share of the variance that they miss of what as
+    many could capture.
     """
     if kind != "components":
         return np.array([np.linalg.norm(value - target) for value in values]) / np.linalg.norm(

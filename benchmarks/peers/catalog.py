@@ -1,4 +1,5 @@
-"""Who takes part: peers, their methods with what each promises, and the samplers whose law is checked."""
+"""Who takes part: peers, their methods with what each promises, and the samplers whose law is
+checked."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -87,56 +88,111 @@ _EXACT = "pure epsilon, one row replaced; idealized (continuous noise)"
 _FLOATING = "pure epsilon, one row replaced; floating point"
 
 METHODS = (
-    Method(peer=OURS, call="second_moment", label="dpcov auto", kind="second moment", promise=_EXACT),
     Method(
-        peer=OURS, call="second_moment", label="dpcov eigenvectors", kind="second moment",
-        promise=f"{_EXACT}; Amin et al.", options={"mechanism": "eigenvectors"},
+        peer=OURS, call="second_moment", label="dpcov auto", kind="second moment", promise=_EXACT
     ),
     Method(
-        peer="diffprivlib", call="covariance_eig", label="diffprivlib covariance_eig", kind="second moment",
+        peer=OURS,
+        call="second_moment",
+        label="dpcov eigenvectors",
+        kind="second moment",
+        promise=f"{_EXACT}; Amin et al.",
+        options={"mechanism": "eigenvectors"},
+    ),
+    Method(
+        peer="diffprivlib",
+        call="covariance_eig",
+        label="diffprivlib covariance_eig",
+        kind="second moment",
         promise=f"{_FLOATING}; Amin et al., but its sampler breaks the law that the proof needs",
     ),
     Method(
-        peer="opendp", call="eigendecomposition", label="OpenDP eigendecomposition", kind="second moment",
-        promise=f"{_FLOATING} (idealized-numerics); Amin et al., but its sampler breaks the law that the proof needs",
+        peer="opendp",
+        call="eigendecomposition",
+        label="OpenDP eigendecomposition",
+        kind="second moment",
+        promise=f"{_FLOATING} (idealized-numerics); Amin et al., but its sampler breaks the law "
+        f"that the proof needs",
     ),
-    Method(peer=OURS, call="components", label="dpcov auto, components", kind="components", promise=_EXACT),
     Method(
-        peer=OURS, call="components", label="dpcov auto, components, delta", kind="components", delta=True,
+        peer=OURS,
+        call="components",
+        label="dpcov auto, components",
+        kind="components",
+        promise=_EXACT,
+    ),
+    Method(
+        peer=OURS,
+        call="components",
+        label="dpcov auto, components, delta",
+        kind="components",
+        delta=True,
         promise="epsilon and delta, one row replaced; exact",
     ),
     Method(
-        peer="diffprivlib", call="PCA", label="diffprivlib PCA", kind="components",
+        peer="diffprivlib",
+        call="PCA",
+        label="diffprivlib PCA",
+        kind="components",
         promise=f"{_FLOATING}; rows declared as centered; sampler as above",
     ),
     Method(
-        peer="opendp", call="PCA", label="OpenDP PCA", kind="components",
+        peer="opendp",
+        call="PCA",
+        label="OpenDP PCA",
+        kind="components",
         promise=f"{_FLOATING} (idealized-numerics); origin known; sampler as above",
     ),
     Method(
-        peer="opendp", call="PCA estimator", label="OpenDP PCA estimator", kind="components",
+        peer="opendp",
+        call="PCA estimator",
+        label="OpenDP PCA estimator",
+        kind="components",
         promise="as OpenDP PCA, with a mean; its epsilon is doubled for a replaced row",
     ),
-    Method(peer=OURS, call="covariance", label="dpcov auto, covariance", kind="covariance", promise=_EXACT),
     Method(
-        peer=OURS, call="covariance", label="dpcov auto, covariance, delta", kind="covariance", delta=True,
+        peer=OURS,
+        call="covariance",
+        label="dpcov auto, covariance",
+        kind="covariance",
+        promise=_EXACT,
+    ),
+    Method(
+        peer=OURS,
+        call="covariance",
+        label="dpcov auto, covariance, delta",
+        kind="covariance",
+        delta=True,
         promise="epsilon and delta, one row replaced; exact",
     ),
     Method(
-        peer="smartnoise", call="dp_covariance", label="SmartNoise, snapping", kind="covariance",
-        promise="pure epsilon, one row replaced; floating point protected by snapping (its default)",
+        peer="smartnoise",
+        call="dp_covariance",
+        label="SmartNoise, snapping",
+        kind="covariance",
+        promise="pure epsilon, one row replaced; floating point protected by snapping (its "
+        "default)",
         options={"mechanism": "Automatic"},
     ),
     Method(
-        peer="smartnoise", call="dp_covariance", label="SmartNoise, Laplace", kind="covariance",
-        promise=_FLOATING, options={"mechanism": "Laplace"},
+        peer="smartnoise",
+        call="dp_covariance",
+        label="SmartNoise, Laplace",
+        kind="covariance",
+        promise=_FLOATING,
+        options={"mechanism": "Laplace"},
     ),
     Method(
-        peer="smartnoise", call="dp_covariance", label="SmartNoise, analytic Gaussian", kind="covariance",
-        delta=True, options={"mechanism": "AnalyticGaussian"},
-        promise="epsilon and delta, one row replaced; floating point; spends more delta than it is asked for",
+        peer="smartnoise",
+        call="dp_covariance",
+        label="SmartNoise, analytic Gaussian",
+        kind="covariance",
+        delta=True,
+        options={"mechanism": "AnalyticGaussian"},
+        promise="epsilon and delta, one row replaced; floating point; spends more delta than it "
+        "is asked for",
     ),
-)  # fmt: skip
+)
 
 CONCENTRATION = 5.0
 _CIRCLE = {
@@ -147,67 +203,130 @@ _SMARTNOISE_ROWS, _SMARTNOISE_COLUMNS = 500, 4
 
 
 def _smartnoise(noise: Callable[[float], Law], d: int) -> Callable[[], Law]:
-    """Sensitivity 2 / n and an equal share of epsilon for each of the d (d + 1) / 2 entries, as its code says."""
+    """Sensitivity 2 / n and an equal share of epsilon for each of the d (d + 1) / 2 entries, as its
+    code says."""
     shares = d * (d + 1) / 2
     return lambda: noise(2 / _SMARTNOISE_ROWS * shares / EPSILON)
 
 
 SAMPLERS = (
     Sampler(
-        peer=OURS, call="sample_binghams", label="dpcov sample_binghams", size=100_000, quick_size=20_000,
-        arguments={"concentration": CONCENTRATION}, **_CIRCLE,
+        peer=OURS,
+        call="sample_binghams",
+        label="dpcov sample_binghams",
+        size=100_000,
+        quick_size=20_000,
+        arguments={"concentration": CONCENTRATION},
+        **_CIRCLE,
     ),
     Sampler(
-        peer=OURS, call="gaussian, off the diagonal", label="dpcov gaussian, off the diagonal",
-        size=100_000, quick_size=20_000, arguments={"rho": 0.5, "d": 50},
+        peer=OURS,
+        call="gaussian, off the diagonal",
+        label="dpcov gaussian, off the diagonal",
+        size=100_000,
+        quick_size=20_000,
+        arguments={"rho": 0.5, "d": 50},
         law=lambda: laws.gaussian(sqrt(2) * sqrt(0.5)),
     ),
     Sampler(
-        peer=OURS, call="gaussian, diagonal", label="dpcov gaussian, diagonal",
-        size=20_000, quick_size=5_000, arguments={"rho": 0.5, "d": 50}, law=lambda: laws.gaussian(sqrt(2)),
+        peer=OURS,
+        call="gaussian, diagonal",
+        label="dpcov gaussian, diagonal",
+        size=20_000,
+        quick_size=5_000,
+        arguments={"rho": 0.5, "d": 50},
+        law=lambda: laws.gaussian(sqrt(2)),
     ),
     Sampler(
-        peer="diffprivlib", call="Bingham", label="diffprivlib Bingham", size=20_000, quick_size=4_000,
-        arguments={"concentration": CONCENTRATION}, **_CIRCLE,
+        peer="diffprivlib",
+        call="Bingham",
+        label="diffprivlib Bingham",
+        size=20_000,
+        quick_size=4_000,
+        arguments={"concentration": CONCENTRATION},
+        **_CIRCLE,
     ),
     Sampler(
-        peer="diffprivlib", call="Laplace", label="diffprivlib Laplace", size=100_000, quick_size=20_000,
-        arguments={"scale": 2.0}, law=lambda: laws.laplace(2.0),
+        peer="diffprivlib",
+        call="Laplace",
+        label="diffprivlib Laplace",
+        size=100_000,
+        quick_size=20_000,
+        arguments={"scale": 2.0},
+        law=lambda: laws.laplace(2.0),
     ),
     Sampler(
-        peer="diffprivlib", call="LaplaceBoundedDomain", label="diffprivlib LaplaceBoundedDomain",
-        size=100_000, quick_size=20_000, arguments={"epsilon": 1.0, "sensitivity": 2.0, "value": 0.5},
+        peer="diffprivlib",
+        call="LaplaceBoundedDomain",
+        label="diffprivlib LaplaceBoundedDomain",
+        size=100_000,
+        quick_size=20_000,
+        arguments={"epsilon": 1.0, "sensitivity": 2.0, "value": 0.5},
         law=lambda: laws.bounded_laplace(1.0, 2.0, 0.5),
     ),
     Sampler(
-        peer="diffprivlib", call="GaussianAnalytic", label="diffprivlib GaussianAnalytic",
-        size=100_000, quick_size=20_000, arguments={"epsilon": 1.0, "delta": 1e-6},
+        peer="diffprivlib",
+        call="GaussianAnalytic",
+        label="diffprivlib GaussianAnalytic",
+        size=100_000,
+        quick_size=20_000,
+        arguments={"epsilon": 1.0, "delta": 1e-6},
         law=lambda: laws.gaussian(float(gaussian_noise_multiplier(Fraction(1), Fraction("1e-6")))),
     ),
     Sampler(
-        peer="opendp", call="eigenvector", label="OpenDP eigenvector", size=10_000, quick_size=2_000,
-        arguments={"concentration": CONCENTRATION}, **_CIRCLE,
+        peer="opendp",
+        call="eigenvector",
+        label="OpenDP eigenvector",
+        size=10_000,
+        quick_size=2_000,
+        arguments={"concentration": CONCENTRATION},
+        **_CIRCLE,
     ),
     Sampler(
-        peer="opendp", call="make_laplace", label="OpenDP make_laplace", size=100_000, quick_size=20_000,
-        arguments={"scale": 2.0}, law=lambda: laws.laplace(2.0),
+        peer="opendp",
+        call="make_laplace",
+        label="OpenDP make_laplace",
+        size=100_000,
+        quick_size=20_000,
+        arguments={"scale": 2.0},
+        law=lambda: laws.laplace(2.0),
     ),
     Sampler(
-        peer="opendp", call="make_gaussian", label="OpenDP make_gaussian", size=100_000, quick_size=20_000,
-        arguments={"scale": 2.0}, law=lambda: laws.gaussian(2.0),
+        peer="opendp",
+        call="make_gaussian",
+        label="OpenDP make_gaussian",
+        size=100_000,
+        quick_size=20_000,
+        arguments={"scale": 2.0},
+        law=lambda: laws.gaussian(2.0),
     ),
     Sampler(
-        peer="smartnoise", call="noise of dp_covariance", label="SmartNoise dp_covariance, Laplace",
-        size=20_000, quick_size=2_000, law=_smartnoise(laws.laplace, _SMARTNOISE_COLUMNS),
+        peer="smartnoise",
+        call="noise of dp_covariance",
+        label="SmartNoise dp_covariance, Laplace",
+        size=20_000,
+        quick_size=2_000,
+        law=_smartnoise(laws.laplace, _SMARTNOISE_COLUMNS),
         arguments={
-            "epsilon": EPSILON, "mechanism": "Laplace", "n": _SMARTNOISE_ROWS, "d": _SMARTNOISE_COLUMNS,
+            "epsilon": EPSILON,
+            "mechanism": "Laplace",
+            "n": _SMARTNOISE_ROWS,
+            "d": _SMARTNOISE_COLUMNS,
         },
     ),
     Sampler(
-        peer="smartnoise", call="noise of dp_covariance", label="SmartNoise dp_covariance, Gaussian, one column",
-        size=5_000, quick_size=500, law=_smartnoise(lambda s: laws.gaussian(s * sqrt(2 * log(1.25 / DELTA))), 1),
+        peer="smartnoise",
+        call="noise of dp_covariance",
+        label="SmartNoise dp_covariance, Gaussian, one column",
+        size=5_000,
+        quick_size=500,
+        law=_smartnoise(lambda s: laws.gaussian(s * sqrt(2 * log(1.25 / DELTA))), 1),
         arguments={
-            "epsilon": EPSILON, "delta": DELTA, "mechanism": "Gaussian", "n": _SMARTNOISE_ROWS, "d": 1,
+            "epsilon": EPSILON,
+            "delta": DELTA,
+            "mechanism": "Gaussian",
+            "n": _SMARTNOISE_ROWS,
+            "d": 1,
         },
     ),
-)  # fmt: skip
+)

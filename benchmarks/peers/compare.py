@@ -59,7 +59,8 @@ def compare(
         checked=checked,
         versions=versions,
         skipped=skipped,
-        facts=f"epsilon = {EPSILON:g}, delta = {DELTA:g} where one is used · {'quick' if quick else 'full'} run · "
+        facts=f"epsilon = {EPSILON:g}, delta = {DELTA:g} where one is used · "
+        f"{'quick' if quick else 'full'} run · "
         f"Python {platform.python_version()}",
     )
 

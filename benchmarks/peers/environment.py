@@ -1,4 +1,5 @@
-"""Environments of the peers: one for each, because their pins contradict each other and this project's.
+"""Environments of the peers: one for each, because their pins contradict each other and this
+project's.
 
 Contract: an environment is complete or absent.  Where pip cannot make it, its reason is handed on.
 """
@@ -19,7 +20,8 @@ class Unavailable:
 
 
 def prepare(name: str, requirements: Path, directory: Path) -> Path | Unavailable:
-    """Return the interpreter of a peer's environment, made now unless it is there with these requirements.
+    """Return the interpreter of a peer's environment, made now unless it is there with these
+    requirements.
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
 """The project's half of the exchange with a worker: write tasks, start it, read answers.
 
-A folder holds ``tasks.json`` and ``tables.npz`` (ours), and ``version.txt``, ``answers.jsonl`` and one ``KEY.npy`` for
-each answered task (the worker's).
+A folder holds ``tasks.json`` and ``tables.npz`` (ours), and ``version.txt``, ``answers.jsonl`` and
+one ``KEY.npy`` for each answered task (the worker's).
 
 Contract: a worker that dies is started again; it loses only the task in which it died.
 """
@@ -24,7 +24,8 @@ _ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM
 
 @dataclass(frozen=True, kw_only=True)
 class Task:
-    """One call of a peer's method, repeated while ``limit_s`` seconds last; one call may take three times as long."""
+    """One call of a peer's method, repeated while ``limit_s`` seconds last; one call may take three
+    times as long."""
 
     key: str
     method: str
@@ -73,7 +74,8 @@ def ask(
     *,
     limit_s: float,
 ) -> Answers:
-    """Run a worker on tasks, again for what remains where it ended early, and read what it answered."""
+    """Run a worker on tasks, again for what remains where it ended early, and read what it
+    answered."""
     folder.mkdir(parents=True, exist_ok=True)
     for old in folder.iterdir():
         old.unlink()

@@ -51,7 +51,8 @@ class LawVerdict:
 def judge(
     samples: Array, law: Law, suspect: Law | None = None, *, alpha: float = ALPHA
 ) -> LawVerdict:
-    """Compare samples with the law that is claimed, and where they break it with a suspected one."""
+    """Compare samples with the law that is claimed, and where they break it with a suspected
+    one."""
     found = stats.kstest(samples, law.cdf)
     follows = bool(found.pvalue >= alpha)
     explained = (
@@ -70,15 +71,18 @@ def judge(
 
 
 def bingham(concentration: float) -> Law:
-    """Law of u_1**2 on the circle under density exp(concentration * u_1**2): what the exponential mechanism claims."""
+    """Law of u_1**2 on the circle under density exp(concentration * u_1**2): what the exponential
+    mechanism claims."""
     return _on_circle("Bingham", concentration, inverted=False)
 
 
 def inverted_bingham(concentration: float) -> Law:
-    """Law of u_1**2 when the rejection sampler divides by the proposal's factor where it has to multiply.
+    """Law of u_1**2 when the rejection sampler divides by the proposal's factor where it has to
+    multiply.
 
-    Proposals have density (u'Wu)**(-d/2), W = I + 2 A / b, and should be kept with probability proportional to
-    exp(-u'Au) (u'Wu)**(d/2).  Kept with exp(-u'Au) (u'Wu)**(-d/2), they have density exp(-u'Au) (u'Wu)**(-d).
+    Proposals have density (u'Wu)**(-d/2), W = I + 2 A / b, and should be kept with probability
+    proportional to exp(-u'Au) (u'Wu)**(d/2). Kept with exp(-u'Au) (u'Wu)**(-d/2), they have density
+    exp(-u'Au) (u'Wu)**(-d).
     """
     return _on_circle("Bingham with the acceptance inverted", concentration, inverted=True)
 
@@ -124,9 +128,11 @@ def gaussian(noise_std: float) -> Law:
 
 
 def bounded_laplace(epsilon: float, sensitivity: float, value: float) -> Law:
-    """Laplace noise conditioned on a result of at least 0, with the smallest scale that is epsilon-DP.
+    """Laplace noise conditioned on a result of at least 0, with the smallest scale that is
+    epsilon-DP.
 
-    The densities at q and q' differ by a factor of at most exp(|q - q'| / b) (2 - exp(-|q - q'| / b)), attained at 0.
+    The densities at q and q' differ by a factor of at most exp(|q - q'| / b) (2 - exp(-|q - q'| /
+    b)), attained at 0.
     """
     scale = optimize.brentq(
         lambda b: sensitivity / b + log(2 - exp(-sensitivity / b)) - epsilon,

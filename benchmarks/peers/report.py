@@ -1,4 +1,5 @@
-"""What a comparison leaves behind: CSV files, a figure, one self-contained page, and a table for the terminal."""
+"""What a comparison leaves behind: CSV files, a figure, one self-contained page, and a table for
+the terminal."""
 
 import csv
 from collections.abc import Sequence
@@ -149,10 +150,17 @@ def _points(ax: Axes, rows: Sequence[Measured], value: str, spread: str | None) 
         low = None if bars is None else np.vstack([np.minimum(bars, 0.95 * y), bars])
         ours = method.startswith(OURS)
         ax.errorbar(
-            x, y, yerr=low, label=method, linestyle="none", capsize=2, markersize=6,
-            marker=MARKERS[index], color="black" if ours else PALETTE[index],
+            x,
+            y,
+            yerr=low,
+            label=method,
+            linestyle="none",
+            capsize=2,
+            markersize=6,
+            marker=MARKERS[index],
+            color="black" if ours else PALETTE[index],
             markerfacecolor=None if ours else "white",
-        )  # fmt: skip
+        )
     ax.set_yscale("log")
     ax.set_xticks(range(len(tables)), tables, rotation=25, ha="right")
 
@@ -166,23 +174,33 @@ def _page(found: Comparison, svg: str) -> str:
     body = [
         "<h1>Other libraries, in the same run</h1>",
         f'<p class="soft">{escape(found.facts)} · {escape(versions)}</p>',
-        "<p>The same tables, bounds and epsilon for everybody, one thread, each library in an environment of its own. "
+        "<p>The same tables, bounds and epsilon for everybody, one thread, each library in an "
+        "environment of its own. "
         "Means over repetitions; bars show two standard errors; "
         "the zero matrix has relative error 1. Nobody's randomness is seeded.</p>",
         f"<p>Left out:</p><ul>{skipped}</ul>" if skipped else "",
         f'<div class="figure">{svg}</div>',
         *(_kind(found.measured, kind) for kind in kinds),
         "<h2>Do the samplers follow the laws that they claim?</h2>",
-        f"<p>Kolmogorov-Smirnov tests; a correct sampler is accused with probability {ALPHA:g}.</p>",
+        f"<p>Kolmogorov-Smirnov tests; a correct sampler is accused with probability "
+        f"{ALPHA:g}.</p>",
         _html_table(
             ("sampler", "claims", "statistic", "claimed", "measured", "samples", "p", "verdict"),
             [
-                (row.sampler, row.law, row.statistic, f"{row.claimed:.4g}", f"{row.measured:.4g}", str(row.samples),
-                 f"{row.p_value:.2g}", row.verdict)
+                (
+                    row.sampler,
+                    row.law,
+                    row.statistic,
+                    f"{row.claimed:.4g}",
+                    f"{row.measured:.4g}",
+                    str(row.samples),
+                    f"{row.p_value:.2g}",
+                    row.verdict,
+                )
                 for row in found.checked
             ],
         ),
-    ]  # fmt: skip
+    ]
     return page("Other libraries", "\n".join(body))
 
 

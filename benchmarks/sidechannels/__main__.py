@@ -1,10 +1,11 @@
-"""Time, memory and file sizes of every command that reads rows, for tables that differ in private things only.
+"""Time, memory and file sizes of commands, for tables that differ in private things only.
 
 python -m benchmarks.sidechannels [--rows 100000] [--rounds 9]
 
-Every run is a forked process, so that its CPU time and its peak memory are its own.  All tables take turns.  A
-difference is called visible where the medians are further apart than three standard errors of their difference, as
-the rounds' own scatter tells, and further than the reference is from itself.
+Every run is a forked process, so that its CPU time and its peak memory are its own. All tables take
+turns. A difference is called visible where the medians are further apart than three standard errors
+of their difference, as the rounds' own scatter tells, and further than the reference is from
+itself.
 """
 
 import argparse
@@ -34,8 +35,10 @@ _RELEASE = f"{_SETTINGS} --threads 1 --no-ledger -o out"
 COMMANDS = {
     "release gaussian, csv": f"release {{stem}}.csv {_RELEASE} --mechanism gaussian",
     "release gaussian, parquet": f"release {{stem}}.parquet {_RELEASE} --mechanism gaussian",
-    "release stratified, by group": f"release {{stem}}.parquet {_RELEASE} --mechanism stratified --by g",
-    "moments gather": f"moments gather {{stem}}.parquet {_SETTINGS} --key key --mechanism stratified -o out",
+    "release stratified, by group": f"release {{stem}}.parquet {_RELEASE} --mechanism stratified "
+    f"--by g",
+    "moments gather": f"moments gather {{stem}}.parquet {_SETTINGS} --key key --mechanism "
+    f"stratified -o out",
     "schema draft": "schema draft {stem}.csv -o out",
     "schema check": "schema check schema.toml --data {stem}.csv",
 }

@@ -1,4 +1,5 @@
-"""Tables that differ in private things only: values, one row more or less, groups, lengths of rows."""
+"""Tables that differ in private things only: values, one row more or less, groups, lengths of
+rows."""
 
 from pathlib import Path
 
@@ -24,7 +25,8 @@ REFERENCE = "usual values"
 
 
 def variants(n_rows: int) -> dict[str, tuple[str, pa.Table]]:
-    """Return the kind of difference and the table, by name; the reference stands first and once more."""
+    """Return the kind of difference and the table, by name; the reference stands first and once
+    more."""
     random = np.random.default_rng(0)
     usual = random.uniform(-1, 1, (n_rows + 1, N_FEATURES))
     spread = np.array(list("abcd"))[random.integers(0, 4, n_rows + 1)]
@@ -60,7 +62,8 @@ def _table(values: NDArray[np.float64], groups: NDArray[np.str_]) -> pa.Table:
 
 
 def write(table: pa.Table, stem: Path) -> None:
-    """Write CSV with numbers of one width, and Parquet without compression, so that files differ little."""
+    """Write CSV with numbers of one width, and Parquet without compression, so that files differ
+    little."""
     options = {"compression": "none", "use_dictionary": False, "write_statistics": False}
     pa.parquet.write_table(table, stem.with_suffix(".parquet"), **options)
     cells = [

@@ -2,9 +2,10 @@
 
 python -m benchmarks.speed.device [--rows 1000000 10000000] [--features 1000 2000 4000 8000] [--cpu]
 
-The float64 peak is what the device reaches on a product of two large square matrices, measured here.  GFLOP/s count
-2 n d**2, for the full product.  One chunk of rows is made on the device and added again and again, since the rows of
-the largest sizes would not fit.  ``--cpu`` tries the command where there is no GPU.
+The float64 peak is what the device reaches on a product of two large square matrices, measured
+here.  GFLOP/s count 2 n d**2, for the full product.  One chunk of rows is made on the device and
+added again and again, since the rows of the largest sizes would not fit.  ``--cpu`` tries the
+command where there is no GPU.
 """
 
 import argparse

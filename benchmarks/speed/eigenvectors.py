@@ -24,7 +24,8 @@ SPECTRA = {
 
 
 def exponent(n_features):
-    """Half of the epsilon that each direction gets when rho is split evenly and range epsilon costs epsilon**2/8."""
+    """Half of the epsilon that each direction gets when rho is split evenly and range epsilon costs
+    epsilon**2/8."""
     return 0.5 * math.sqrt(8 * RHO / (n_features - 1))
 
 
@@ -46,7 +47,8 @@ def seconds(sscp, repeats=3):
 
 
 class Counter:
-    """Watch one run: acceptance probabilities of all proposals, and how often the envelope is tuned."""
+    """Watch one run: acceptance probabilities of all proposals, and how often the envelope is
+    tuned."""
 
     def __init__(self):
         self.accepted, self.proposed, self.tuned = 0.0, 0, 0
@@ -94,7 +96,8 @@ def main(sizes):
             )
             before = (size, taken)
             print(
-                f"{size:6d} {taken:9.3f} {growth:>7} {counter.proposed / counter.accepted:15.2f} {counter.tuned:8d}"
+                f"{size:6d} {taken:9.3f} {growth:>7} {counter.proposed / counter.accepted:15.2f} "
+                f"{counter.tuned:8d}"
             )
 
 

@@ -1,11 +1,12 @@
-"""What Dask and Spark add to the local engine on one machine: seconds and CPU seconds, start-up excluded.
+"""What Dask and Spark add to the local engine on one machine: seconds, start-up excluded.
 
-python -m benchmarks.speed.engines [--rows 5000000] [--features 50] [--rounds 3] [--only local "spark, path" dask]
+python -m benchmarks.speed.engines [--rows 5000000] [--features 50]
+    [--rounds 3] [--only local "spark, path" dask]
 
-All read the same Parquet file, made on the fly, and must return equal moments.  Local has two threads, Dask two
-processes of one thread each, Spark ``local[2]``.  CPU seconds count all processes (the JVM, the scheduler) and suffer
-less from others who use the machine.  The seconds that one more partition costs are measured with partitions of one
-row each.
+All read the same Parquet file, made on the fly, and must return equal moments.  Local has two
+threads, Dask two processes of one thread each, Spark ``local[2]``.  CPU seconds count all processes
+(the JVM, the scheduler) and suffer less from others who use the machine.  The seconds that one more
+partition costs are measured with partitions of one row each.
 """
 
 import argparse

@@ -2,10 +2,11 @@
 
 python -m benchmarks.speed.files [--rows 10000000] [--features 50] [--rounds 3]
 
-Decoding is measured twice: to float64 blocks, which is the least that anybody has to do who computes with the rows, and
-bare, when the batches are thrown away.  It has all of pyarrow's threads, and blocks of the size that gathering uses.
-Seconds are the best of several rounds, in which the contestants take turns;
-CPU seconds count all threads and do not suffer from others who use the machine.
+Decoding is measured twice: to float64 blocks, which is the least that anybody has to do who
+computes with the rows, and bare, when the batches are thrown away. It has all of pyarrow's threads,
+and blocks of the size that gathering uses. Seconds are the best of several rounds, in which the
+contestants take turns; CPU seconds count all threads and do not suffer from others who use the
+machine.
 """
 
 import argparse

@@ -1,7 +1,7 @@
 """Time every mechanism above the moments, in seconds and in eigendecompositions of the same matrix.
 
-Run: ``python -m benchmarks.speed.mechanisms [n_features ...]``.  ``kapralov-talwar`` needs a fresh eigendecomposition
-for every direction and is timed up to 200 features only.
+Run: ``python -m benchmarks.speed.mechanisms [n_features ...]``.  ``kapralov-talwar`` needs a fresh
+eigendecomposition for every direction and is timed up to 200 features only.
 """
 
 import sys
@@ -49,7 +49,8 @@ def supported(mechanism, problem):
 
 
 def timed(kind, rows, gathered):
-    """Seconds of one draw and of one eigendecomposition, taking turns; moments are gathered once for all."""
+    """Seconds of one draw and of one eigendecomposition, taking turns; moments are gathered once
+    for all."""
     mechanism = kind()
     problem = Problem(n_features=rows.shape[1], neighbors="replace-one", n_rows=len(rows))
     budget, calibration = supported(mechanism, problem)

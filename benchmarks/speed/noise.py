@@ -52,7 +52,8 @@ def main():
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
     print(
-        "Draws per second on one core.  The rounded Gaussian is compared with OpenDP's discrete Gaussian."
+        "Draws per second on one core.  The rounded Gaussian is compared with OpenDP's discrete "
+        "Gaussian."
     )
     print(f"{'law':<18} {'std or scale':>13} {'dpcov':>13} {'OpenDP':>10} {'ratio':>7}")
     entropy = SystemEntropy()
@@ -60,7 +61,8 @@ def main():
         for name, draw in samplers(std, entropy):
             ours, theirs = rate(draw, OURS_SIZE), rate(opendp_sampler(name, std), THEIRS_SIZE)
             print(
-                f"{name:<18} {float(std):>13g} {ours:>13,.0f} {theirs:>10,.0f} {ours / theirs:>7.0f}"
+                f"{name:<18} {float(std):>13g} {ours:>13,.0f} {theirs:>10,.0f} "
+                f"{ours / theirs:>7.0f}"
             )
 
 

@@ -1,7 +1,8 @@
-"""Compare the nuclear-norm noise laws: size relative to the noise of d'Orsi and Novikov, and seconds per draw.
+"""Compare the nuclear-norm noise laws: size relative to the noise of d'Orsi and Novikov, and
+seconds per draw.
 
-Run: ``python benchmarks/speed/nuclear.py [sizes|schatten|times|releases]``.  Sizes are those at one epsilon under
-replace-one.
+Run: ``python benchmarks/speed/nuclear.py [sizes|schatten|times|releases]``.
+Sizes are those at one epsilon under replace-one.
 """
 
 import sys
@@ -59,12 +60,16 @@ def sizes():
 
 def row(dimension, law, spectra, paper):
     ratios = frobenius(spectra) / frobenius(paper), spectral(spectra) / spectral(paper)
-    return f"{dimension:4}  {law:8}  {ratios[0]:9.3f}  {ratios[1]:8.3f}  {frobenius(spectra) / dimension**1.5:9.3f}"
+    return (
+        f"{dimension:4}  {law:8}  {ratios[0]:9.3f}  {ratios[1]:8.3f}  "
+        f"{frobenius(spectra) / dimension**1.5:9.3f}"
+    )
 
 
 def schatten():
     print(
-        "   d  p    mean over the paper's  mean * epsilon / d^(1 + 1/p); Theorem 1 of the paper has 3"
+        "   d  p    mean over the paper's  mean * epsilon / d^(1 + 1/p); Theorem 1 of the paper "
+        "has 3"
     )
     for dimension in (10, 30, 100):
         entropy = SeededEntropy(dimension)

@@ -2,9 +2,10 @@
 
 python -m benchmarks.speed.scaling [--rounds 7]
 
-Exponents are least-squares slopes of log CPU seconds over log size: CPU seconds, since they do not depend on who else
-uses the machine.  The gain of a second thread is told twice: by the clock, which needs two free cores, and by CPU
-seconds of the busiest thread, which says what two free cores would give up to uneven shares and doubled work.
+Exponents are least-squares slopes of log CPU seconds over log size: CPU seconds, since they do not
+depend on who else uses the machine.  The gain of a second thread is told twice: by the clock, which
+needs two free cores, and by CPU seconds of the busiest thread, which says what two free cores would
+give up to uneven shares and doubled work.
 """
 
 import argparse
@@ -113,12 +114,14 @@ def main() -> None:
     console.print(table)
     console.print(f"exponent of rows {exponent(ROWS, rows):.3f} (target {EXPONENT_OF_ROWS})")
     console.print(
-        f"exponent of columns {exponent(COLUMNS, columns):.3f} (target at most {EXPONENT_OF_COLUMNS})"
+        f"exponent of columns {exponent(COLUMNS, columns):.3f} (target at most "
+        f"{EXPONENT_OF_COLUMNS})"
     )
     for shells in (1, 12):
         clock, cpu = second_thread(rounds, shells)
         console.print(
-            f"second thread, {THREAD_SHAPE[0]:,} x {THREAD_SHAPE[1]}, {shells} shells: {clock:.2f} by the clock, "
+            f"second thread, {THREAD_SHAPE[0]:,} x {THREAD_SHAPE[1]}, {shells} shells: "
+            f"{clock:.2f} by the clock, "
             f"{cpu:.2f} by CPU seconds of the busiest thread (target {SECOND_THREAD})"
         )
 

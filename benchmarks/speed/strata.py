@@ -1,10 +1,11 @@
-"""Release and estimate by ``stratified`` against ``gaussian`` on the same table in memory, in one run.
+"""Release and estimate by ``stratified`` against ``gaussian`` on the same table, in one run.
 
-python -m benchmarks.speed.strata [--rows 100000] [--features 500] [--rounds 3] [--shells 1 2 4 9 12]
+python -m benchmarks.speed.strata [--rows 100000] [--features 500]
+    [--rounds 3] [--shells 1 2 4 9 12]
 
-Everything that a user waits for: encoding, exact moments, noise, and the estimate with its default post-processing.
-Rows of the papers' generator are spread evenly over the stated numbers of norm shells; "matrices" says how many were
-drawn.  CPU seconds do not depend on who else uses the machine.
+Everything that a user waits for: encoding, exact moments, noise, and the estimate with its default
+post-processing. Rows of the papers' generator are spread evenly over the stated numbers of norm
+shells; "matrices" says how many were drawn. CPU seconds do not depend on who else uses the machine.
 """
 
 import argparse
@@ -43,7 +44,8 @@ def released(rows: np.ndarray, mechanism: str) -> Release:
 def measure(
     n_rows: int, n_features: int, shells: int, rounds: int
 ) -> tuple[int, list[tuple[float, float]]]:
-    """Number of matrices drawn, and the best (seconds, CPU seconds) of gaussian and of stratified."""
+    """Number of matrices drawn, and the best (seconds, CPU seconds) of gaussian and of
+    stratified."""
     rows = rows_of(n_rows, n_features, shells)
     matrices = len(released(rows, "stratified").statistics.arrays["sscp"])
     actions = [lambda name=name: released(rows, name) for name in ("gaussian", "stratified")]
@@ -73,7 +75,8 @@ def main(arguments: list[str] | None = None) -> None:
     Console().print(table)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     print(
-        f"largest memory {peak:.2f} GiB, the table of {chosen.rows * chosen.features / 2**27:.2f} GiB included"
+        f"largest memory {peak:.2f} GiB, the table of {chosen.rows * chosen.features / 2**27:.2f} "
+        f"GiB included"
     )
 
 

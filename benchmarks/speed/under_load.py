@@ -1,7 +1,8 @@
-"""Time small matrices while another process multiplies large ones, against the same work in its pauses.
+"""Time small matrices while another process multiplies large ones, and in its pauses.
 
-Run: ``python -m benchmarks.speed.under_load [--features D] [--rounds N]``.  Claim: at most twice the quiet time, where
-nothing else runs on two cores or more.  Processor seconds show on any machine whether threads wait for each other.
+Run: ``python -m benchmarks.speed.under_load [--features D] [--rounds N]``.
+Claim: at most twice the quiet time, where nothing else runs on two cores or more. Processor seconds
+show on any machine whether threads wait for each other.
 """
 
 import argparse
@@ -59,7 +60,8 @@ class Load:
 
 
 def under_load(actions: Actions, rounds: int) -> dict[str, Array]:
-    """Best seconds and processor seconds of each action, quiet and under load, (2, 2); they take turns."""
+    """Best seconds and processor seconds of each action, quiet and under load, (2, 2); they take
+    turns."""
     best, load = {name: np.full((2, 2), np.inf) for name in actions}, Load()
     try:
         for _ in range(rounds):
@@ -108,7 +110,8 @@ def main(arguments: list[str] | None = None) -> bool:
     parser.add_argument("--rounds", type=int, default=10)
     chosen = parser.parse_args(arguments)
     print(
-        f"d = {chosen.features}, {os.cpu_count()} cores; seconds, and processor seconds of all threads"
+        f"d = {chosen.features}, {os.cpu_count()} cores; seconds, and processor seconds of all "
+        f"threads"
     )
     print(f"{'':20}" + f" {'quiet':>9} {'loaded':>9} {'ratio':>6}" * 2)
     found = under_load(actions_of(chosen.features), chosen.rounds)

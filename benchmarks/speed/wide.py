@@ -1,11 +1,11 @@
-"""A whole release of many columns: CPU seconds of its steps, and a model that says what more columns cost.
+"""A release of many columns: CPU seconds of its steps, and a model of what more columns cost.
 
 python -m benchmarks.speed.wide [--features 500 1000 2000] [--rows 4096] [--predict 10000] [--check]
 
-Every step is fitted by one coefficient through the origin in the unit that its theory names: n d**2 for the moments,
-d**2 for noise and for the file, d**3 for the estimate, whose eigendecomposition takes the time.  The model is fitted to
-the sizes that are measured, and printed beside them, so that its error can be seen; ``--check`` measures the predicted
-size too, the estimate excepted.
+Every step is fitted by one coefficient through the origin in the unit that its theory names: n d**2
+for the moments, d**2 for noise and for the file, d**3 for the estimate, whose eigendecomposition
+takes the time. The model is fitted to the sizes that are measured, and printed beside them, so that
+its error can be seen; ``--check`` measures the predicted size too, the estimate excepted.
 """
 
 import argparse

@@ -42,9 +42,8 @@ def test_the_full_lists_hold_what_they_promise():
     assert {f"reuters21578: reuters21578 d=512 {kind}" for kind in ("unit", "raw")} <= names
     assert {f"{shape}: {shape} d=1000 n=1000000" for shape in SHAPES} <= names
     assert {"Dong 7: d=200 n=500000 N=1", "Dong 8 large d: d=200 n=500000 N=4"} <= names
-    assert {
-        f"Amin 1: {table} raw, largest norm 1" for table in ("wine", "airfoil", "adult")
-    } <= names
+    tables = ("wine", "airfoil", "adult")
+    assert {f"Amin 1: {table} raw, largest norm 1" for table in tables} <= names
 
 
 @pytest.mark.parametrize("shape", SHAPES)

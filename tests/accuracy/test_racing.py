@@ -21,30 +21,29 @@ ZERO = Contestant(label="zero", mechanism="zero")
 GAUSSIAN = contestants.PUBLISHED_GAUSSIAN
 
 
-def test_the_far_one_is_beaten_and_the_best_never_is():
-    errors = {"best": [1.0, 1.1, 0.9], "near": [1.2, 1.1, 1.3], "far": [4.0, 4.1, 3.9]}
-    assert beaten(errors) == {"far"}
+BEST, CLOSE = np.linspace(0.99, 1.01, 6), np.linspace(1.24, 1.26, 6)
+SAME = [1.0, 1.2, 0.9, 1.1, 1.0, 0.8]
 
 
-def test_two_repetitions_are_too_few_to_be_beaten():
-    assert beaten({"best": [1.0, 1.0], "far": [9.0, 9.0]}) == set()
-
-
-def test_a_large_gap_within_the_noise_is_not_beaten():
-    assert beaten({"best": [1.0, 2.0, 0.5], "wild": [1.0, 9.0, 2.0]}) == set()
-
-
-def test_more_repetitions_allow_a_smaller_gap():
-    best, close = np.linspace(0.99, 1.01, 6), np.linspace(1.24, 1.26, 6)
-    assert beaten({"best": best[:5], "close": close[:5]}) == set()
-    assert beaten({"best": best, "close": close}) == {"close"}
-    assert beaten({}) == set()
-
-
-def test_of_two_that_draw_the_same_one_stays():
-    errors = [1.0, 1.2, 0.9, 1.1, 1.0, 0.8]
-    assert beaten({"one": errors, "same": errors, "other": errors[::-1]}) == {"same"}
-    assert beaten({"one": errors[:5], "same": errors[:5]}) == set()
+@pytest.mark.parametrize(
+    ("errors", "out"),
+    [
+        ({"best": [1.0, 1.1, 0.9], "near": [1.2, 1.1, 1.3], "far": [4.0, 4.1, 3.9]}, {"far"}),
+        # Two repetitions are too few.
+        ({"best": [1.0, 1.0], "far": [9.0, 9.0]}, set()),
+        # A large gap within the noise.
+        ({"best": [1.0, 2.0, 0.5], "wild": [1.0, 9.0, 2.0]}, set()),
+        # More repetitions allow a smaller gap.
+        ({"best": BEST[:5], "close": CLOSE[:5]}, set()),
+        ({"best": BEST, "close": CLOSE}, {"close"}),
+        ({}, set()),
+        # Of two that draw the same one stays.
+        ({"one": SAME, "same": SAME, "other": SAME[::-1]}, {"same"}),
+        ({"one": SAME[:5], "same": SAME[:5]}, set()),
+    ],
+)
+def test_only_what_is_clearly_behind_is_beaten_and_never_the_best(errors, out):
+    assert beaten(errors) == out
 
 
 def test_a_race_repeats_ours_and_the_best_to_the_end_and_says_who_was_dropped():
@@ -73,13 +72,18 @@ def test_finished_repetitions_are_not_drawn_again(tmp_path, monkeypatch):
     assert report.points(again) == report.points(first)
 
 
-def test_more_repetitions_continue_and_fresh_ones_start_again(tmp_path, monkeypatch):
-    store = open_store(tmp_path / "store.sqlite")
-    drawn = []
-    release = Contestant.release
+@pytest.fixture
+def drawn(monkeypatch):
+    """Labels of the contestants that draw, in order."""
+    labels, release = [], Contestant.release
     monkeypatch.setattr(
-        Contestant, "release", lambda self, *args: drawn.append(self.label) or release(self, *args)
+        Contestant, "release", lambda self, *args: labels.append(self.label) or release(self, *args)
     )
+    return labels
+
+
+def test_more_repetitions_continue_and_fresh_ones_start_again(tmp_path, drawn):
+    store = open_store(tmp_path / "store.sqlite")
     measure(POPULATION, (GAUSSIAN, ZERO), 2, store=store)
     measure(POPULATION, (GAUSSIAN, ZERO), 3, store=store)
     assert len(drawn) == 6
@@ -87,15 +91,11 @@ def test_more_repetitions_continue_and_fresh_ones_start_again(tmp_path, monkeypa
     assert drawn[6:] == ["zero"] * 3
 
 
-def test_auto_is_measured_again_when_its_code_changed_and_rivals_are_not(monkeypatch):
+def test_auto_is_measured_again_when_its_code_changed_and_rivals_are_not(monkeypatch, drawn):
     store = open_store()
     measure(POPULATION, (contestants.AUTO, ZERO), 1, store=store)
+    drawn.clear()
     monkeypatch.setattr("benchmarks.papers.contenders.version", lambda contender: "other code")
-    drawn = []
-    release = Contestant.release
-    monkeypatch.setattr(
-        Contestant, "release", lambda self, *args: drawn.append(self.label) or release(self, *args)
-    )
     measure(POPULATION, (contestants.AUTO, ZERO), 1, store=store)
     assert drawn == ["auto"]
 
@@ -111,16 +111,8 @@ def test_auto_alone_is_drawn_only_where_a_rival_is_stored():
 
 def test_the_command_measures_rivals_first_and_auto_alone_later(tmp_path, capsys):
     pytest.importorskip("matplotlib")
-    common = [
-        "robustness",
-        "--quick",
-        "--only",
-        "spiked d=2 n=100$",
-        "--repetitions",
-        "2",
-        "--jobs",
-        "1",
-    ]
+    common = ["robustness", "--quick", "--repetitions", "2", "--jobs", "1", "--only"]
+    common.append("spiked d=2 n=100$")
     main([*common, "--out", str(tmp_path / "store"), "--rivals"])
     assert not (tmp_path / "store" / "robustness.txt").exists()
     main([*common, "--store", str(tmp_path / "store"), "--out", str(tmp_path / "out"), "--auto"])

@@ -1,4 +1,4 @@
-"""Releases that the tests of the estimators read: made once, with little noise unless a name says otherwise."""
+"""Releases that the tests read, made once, with little noise unless a name says otherwise."""
 
 import numpy as np
 import pandas as pd
@@ -37,6 +37,13 @@ SCHEMA = dpcov.Schema(
 )
 
 
+def released(rows, rho, seed, *, schema=SCHEMA, **options):
+    entropy = dpcov.SeededEntropy(seed)
+    return dpcov.release(
+        rows, schema=schema, budget=dpcov.Budget(rho=rho), entropy=entropy, **options
+    )
+
+
 @pytest.fixture(scope="session")
 def frame():
     return make_frame()
@@ -45,38 +52,24 @@ def frame():
 @pytest.fixture(scope="session")
 def made(frame):
     """A release of the frame whose noise is negligible."""
-    return dpcov.release(
-        frame, schema=SCHEMA, budget=dpcov.Budget(rho=1000), entropy=dpcov.SeededEntropy(1)
-    )
+    return released(frame, 1000, 1)
 
 
 @pytest.fixture(scope="session")
 def noisy(frame):
     """A release that is all noise."""
-    return dpcov.release(
-        frame[:200],
-        schema=SCHEMA,
-        budget=dpcov.Budget(rho="0.0001"),
-        entropy=dpcov.SeededEntropy(2),
-    )
+    return released(frame[:200], "0.0001", 2)
 
 
 @pytest.fixture(scope="session")
 def grouped(frame):
     """One matrix for each sector."""
-    return dpcov.release(
-        frame,
-        schema=SCHEMA,
-        by="sector",
-        budget=dpcov.Budget(rho=100),
-        entropy=dpcov.SeededEntropy(3),
-    )
+    return released(frame, 100, 3, by="sector")
 
 
 @pytest.fixture(scope="session")
 def encoded(frame):
     """The frame as encoded features in original units, in the release's order."""
     sectors = [(frame.sector == name).astype(float) for name in ("care", "trade", "farm")]
-    return np.column_stack(
-        [frame.age, frame.income, *sectors, frame.constant, frame.member.astype(float)]
-    )
+    member = frame.member.astype(float)
+    return np.column_stack([frame.age, frame.income, *sectors, frame.constant, member])

@@ -8,11 +8,12 @@ import sys
 import dpcov.analysis as analysis
 from dpcov.published.release import Release
 for name in analysis.__all__:
-    getattr(analysis, name)
+    assert getattr(analysis, name).__name__ == name
 made = Release.load(sys.argv[1])
 analysis.PrivateRidge.from_release(made, target="income", alpha=0.1)
 analysis.PrivatePCA.from_release(made)
-reached = [name for name in sys.modules if name.startswith(("dpcov.data", "dpcov.noise", "dpcov.mechanisms"))]
+forbidden = ("dpcov.data", "dpcov.noise", "dpcov.mechanisms")
+reached = [name for name in sys.modules if name.startswith(forbidden)]
 assert not reached, reached
 """
 
@@ -21,10 +22,3 @@ def test_reading_a_release_loads_nothing_that_handles_rows_or_randomness(made, t
     path = tmp_path / "made.dpcov"
     made.save(path)
     subprocess.run([sys.executable, "-W", "ignore", "-c", READ_ONLY, str(path)], check=True)
-
-
-def test_every_name_of_the_package_resolves():
-    import dpcov.analysis
-
-    for name in dpcov.analysis.__all__:
-        assert getattr(dpcov.analysis, name).__name__ == name

@@ -1,11 +1,13 @@
-"""Intervals: the law they rest on is that of the releases, they agree with the rows where noise is small, and they
-are wide where it is not."""
+"""Intervals rest on the law of the noise, agree with the rows, and are wide in large noise."""
 
 import itertools
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
+import pandas as pd
 import pytest
+from scipy import stats
 
 import dpcov
 from dpcov.analysis import (
@@ -18,7 +20,7 @@ from dpcov.analysis import (
     PrivateRidge,
 )
 from dpcov.analysis.intervals.coefficients import project_quadric
-from dpcov.analysis.intervals.eigenvalues import INFLATION, _spreads
+from dpcov.analysis.intervals.eigenvalues import INFLATION, _spreads, spectrum_of
 from dpcov.analysis.intervals.inference import (
     coefficient_intervals,
     correlation_intervals,
@@ -32,6 +34,7 @@ from dpcov.analysis.intervals.tails import OUTLIERS, ColumnShape, column_shape, 
 from dpcov.analysis.problems import InputError, UnknownNoiseError
 from dpcov.errors import ReleaseError
 from tests.analysis.conftest import N_ROWS
+from tests.analysis.conftest import released as made_release
 from tests.statistical.goodness import GoodnessError, assert_mean_square, mean_square_samples
 
 SMALL = dpcov.Schema(
@@ -46,31 +49,19 @@ def small_rows(n_rows=400, seed=0):
 
 
 def released(rows, seed, *, schema=SMALL, rho="0.5", **options):
-    return dpcov.release(
-        rows,
-        schema=schema,
-        budget=dpcov.Budget(rho=rho),
-        entropy=dpcov.SeededEntropy(seed),
-        **options,
-    )
+    return made_release(rows, rho, seed, schema=schema, **options)
 
 
 def whitened_noise(mechanism, budget, n_releases):
-    """Noise of real releases on all distinct moments, in units of the square root of the modelled covariance."""
+    """Noise of real releases on all moments, in units of the root of the modeled covariance."""
     rows = small_rows()
     exact = np.column_stack([np.ones(len(rows)), rows])
     exact = exact.T @ exact / len(rows)
     entries = list(itertools.combinations_with_replacement(range(4), 2))[1:]
     found = []
+    terms = {"schema": SMALL, "budget": budget, "mechanism": mechanism}
     for seed in range(n_releases):
-        made = dpcov.release(
-            rows,
-            schema=SMALL,
-            budget=budget,
-            mechanism=mechanism,
-            entropy=dpcov.SeededEntropy(seed),
-        )
-        law = moment_law(made)
+        law = moment_law(dpcov.release(rows, entropy=dpcov.SeededEntropy(seed), **terms))
         found.append([law.moment[i, j] - exact[i, j] for i, j in entries])
     forms = np.zeros((len(entries), 4, 4))
     for form, (i, j) in zip(forms, entries, strict=True):
@@ -102,7 +93,7 @@ def test_the_trace_that_is_merged_into_a_diagonal_correlates_it():
     samples = whitened_noise("gaussian", dpcov.Budget(rho="0.5"), 150)
     law = moment_law(released(small_rows(), 0, mechanism="gaussian"))
     assert law.diagonal[1, 2] < 0
-    # Whitened with the right covariance the diagonal entries are uncorrelated; the places of (1,1), (2,2), (3,3).
+    # Whitened with the right covariance, the diagonal entries are uncorrelated.
     correlation = np.corrcoef(samples[:, [3, 6, 8]].T)
     assert np.abs(correlation[np.triu_indices(3, 1)]).max() < 6 / np.sqrt(150)
 
@@ -121,15 +112,8 @@ def test_privacy_form_and_simulated_noise_agree_with_privacy_covariance():
 def test_coefficients_and_standard_errors_are_those_of_least_squares_where_noise_is_small(
     made, frame
 ):
-    X = np.column_stack(
-        [
-            np.ones(len(frame)),
-            frame.age,
-            frame.sector == "trade",
-            frame.sector == "farm",
-            frame.member.astype(float),
-        ]
-    )
+    sectors = [frame.sector == name for name in ("trade", "farm")]
+    X = np.column_stack([np.ones(len(frame)), frame.age, *sectors, frame.member.astype(float)])
     y = frame.income.to_numpy()
     expected = np.linalg.solve(X.T @ X, X.T @ y)
     errors = y - X @ expected
@@ -149,9 +133,8 @@ def test_means_variances_and_correlations_agree_with_the_rows_where_noise_is_sma
 ):
     means, names = mean_intervals(made), list(made.feature_names)
     assert np.all(np.abs(means.estimate - encoded.mean(axis=0)) < 6 * means.std_error + 1e-3)
-    np.testing.assert_allclose(
-        means["age"].sampling_std, frame.age.std() / np.sqrt(len(frame)), rtol=0.05
-    )
+    expected = frame.age.std() / np.sqrt(len(frame))
+    assert means["age"].sampling_std == pytest.approx(expected, rel=0.05)
     variances = variance_intervals(made)
     place = names.index("income")
     assert variances["income"].estimate == pytest.approx(encoded[:, place].var(), rel=0.05)
@@ -160,6 +143,14 @@ def test_means_variances_and_correlations_agree_with_the_rows_where_noise_is_sma
     pair = correlation_intervals(made, ["age", "income"])["age, income"]
     assert pair.lower < frame.age.corr(frame.income) < pair.upper
     assert pair.sampling_std > 0 and pair.privacy_std < pair.sampling_std
+
+
+def test_the_interval_of_a_share_is_wilsons():
+    rows = pd.DataFrame({"rare": np.arange(500) < 10})
+    schema = dpcov.Schema(columns={"rare": dpcov.Boolean()})
+    line = mean_intervals(released(rows, 0, schema=schema, rho=1000))["rare"]
+    wilson = stats.binomtest(10, 500).proportion_ci(method="wilson")
+    assert (line.lower, line.upper) == pytest.approx((wilson.low, wilson.high), abs=1e-3)
 
 
 def test_partial_correlation_is_that_of_the_residuals(made, frame):
@@ -190,6 +181,7 @@ def test_a_release_of_noise_gives_intervals_that_exclude_nothing(noisy):
     for table in (correlation_intervals(noisy), correlation_intervals(noisy, partial=True)):
         assert np.mean((table.lower == -1) & (table.upper == 1)) > 0.8
         assert np.min(table.upper - table.lower) > 1
+    assert np.isnan(correlation_intervals(noisy, partial=True).estimate).all()
     means = mean_intervals(noisy, ["age"])["age"]
     assert (means.lower, means.upper) == (20, 70)
     variances = variance_intervals(noisy, ["age"])["age"]
@@ -209,28 +201,22 @@ def test_collinear_features_have_no_coefficients_without_a_penalty(made):
 
 
 def test_ridge_intervals_are_for_the_penalized_coefficients(made):
-    ridge = PrivateRidge.from_release(
-        made, target="income", features=["age", "member"], alpha=0.1, post="none"
-    )
+    options = {"target": "income", "features": ["age", "member"], "alpha": 0.1}
+    ridge = PrivateRidge.from_release(made, post="none", **options)
     table = ridge.conf_int()
     np.testing.assert_allclose(table.estimate, [ridge.intercept_, *ridge.coef_], atol=1e-3)
 
 
 def test_a_table_taken_for_the_population_leaves_the_noise_alone(made, frame):
-    sample, table = (
-        mean_intervals(made, ["age"])["age"],
-        mean_intervals(made, ["age"], sampling=False)["age"],
-    )
+    sample, table = (mean_intervals(made, ["age"], sampling=s)["age"] for s in (True, False))
     assert table.sampling_std == 0 and table.privacy_std == pytest.approx(sample.privacy_std)
     assert table.lower < frame.age.mean() < table.upper and table.upper - table.lower < 0.01
 
 
 def test_unknown_tails_take_the_bounds_at_their_word(made):
-    for function, features in (
-        (variance_intervals, ["income"]),
-        (correlation_intervals, ["age", "income"]),
-    ):
-        usual, safe = function(made, features), function(made, features, tails="bounded")
+    pair = ["age", "income"]
+    for function, features in ((variance_intervals, pair[1:]), (correlation_intervals, pair)):
+        usual, safe = (function(made, features, tails=tails) for tails in ("moments", "bounded"))
         assert np.all(safe.upper - safe.lower > usual.upper - usual.lower)
     # The bounds say that uniform columns have no heavy tails.
     age = variance_intervals(made, ["age"])["age"]
@@ -242,21 +228,10 @@ def test_unknown_tails_take_the_bounds_at_their_word(made):
 
 
 def test_higher_levels_contain_lower_ones(made):
-    for function in (
-        mean_intervals,
-        variance_intervals,
-        correlation_intervals,
-        eigenvalue_intervals,
-    ):
-        narrow, wide = (
-            function(made, ["age", "income"][:2], **more(function, 0.8)),
-            function(made, ["age", "income"], **more(function, 0.99)),
-        )
+    eigenvalues = partial(eigenvalue_intervals, n_eigenvalues=2)
+    for function in (mean_intervals, variance_intervals, correlation_intervals, eigenvalues):
+        narrow, wide = (function(made, ["age", "income"], level=level) for level in (0.8, 0.99))
         assert np.all(wide.lower < narrow.lower) and np.all(narrow.upper < wide.upper)
-
-
-def more(function, level):
-    return {"level": level} | ({"n_eigenvalues": 2} if function is eigenvalue_intervals else {})
 
 
 @pytest.mark.parametrize("neighbors", ["replace-one", "add-remove-one"])
@@ -264,18 +239,13 @@ def more(function, level):
 def test_all_kinds_work_for_every_layout_and_relation(mechanism, neighbors):
     rows = small_rows(20_000)
     made = released(rows, 1, mechanism=mechanism, neighbors=neighbors)
-    table = mean_intervals(made)
-    assert np.all(
-        (table.lower - 0.01 < rows.mean(axis=0)) & (rows.mean(axis=0) < table.upper + 0.01)
-    )
+    table, means = mean_intervals(made), rows.mean(axis=0)
+    assert np.all((table.lower - 0.01 < means) & (means < table.upper + 0.01))
     coefficients = coefficient_intervals(made, "x0", ["x1", "x2"])
     assert np.all(coefficients.upper - coefficients.lower < 1)
-    for table in (
-        variance_intervals(made),
-        correlation_intervals(made),
-        correlation_intervals(made, partial=True),
-    ):
-        assert np.isfinite(table.estimate).all()
+    for function in (variance_intervals, correlation_intervals):
+        assert np.isfinite(function(made).estimate).all()
+    assert np.isfinite(correlation_intervals(made, partial=True).estimate).all()
     assert eigenvalue_intervals(made).lower[0] > 0
 
 
@@ -291,9 +261,8 @@ def test_estimators_give_the_intervals_of_what_they_estimate(made):
     expected = coefficient_intervals(made, "income", ["age", "member"], level=0.9, tails="bounded")
     np.testing.assert_array_equal(linear.conf_int(0.9, tails="bounded").lower, expected.lower)
     np.testing.assert_array_equal(linear.conf_int(level=0.9, tails="bounded").upper, expected.upper)
-    several = PrivateRidge.from_release(
-        made, target=["income", "age"], features=["member"], alpha=0.01
-    )
+    options = {"features": ["member"], "alpha": 0.01}
+    several = PrivateRidge.from_release(made, target=["income", "age"], **options)
     assert [table.names for table in several.conf_int(level=0.9)] == [("(intercept)", "member")] * 2
     pair = {"features": ["age", "income"]}
     pca = PrivatePCA.from_release(made, n_components=1, scaling="correlation", **pair).conf_int()
@@ -303,13 +272,9 @@ def test_estimators_give_the_intervals_of_what_they_estimate(made):
 
 
 def test_estimators_without_intervals_and_unfitted_ones_say_so(made):
-    components = PrivateComponentRegression.from_release(
-        made, target="income", features=["age", "member"]
-    )
-    for estimator in (
-        components,
-        PrivateGraphicalLasso.from_release(made, features=["age", "income"]),
-    ):
+    pair = {"features": ["age", "member"]}
+    components = PrivateComponentRegression.from_release(made, target="income", **pair)
+    for estimator in (components, PrivateGraphicalLasso.from_release(made, **pair)):
         with pytest.raises(InputError, match=type(estimator).__name__):
             estimator.conf_int()
     with pytest.raises(dpcov.DpcovError, match="not fitted"):
@@ -325,18 +290,17 @@ def test_tables_print_and_become_frames(made):
 
 
 def test_bad_questions_are_refused(made):
-    with pytest.raises(InputError, match="level"):
-        mean_intervals(made, level=95)
-    with pytest.raises(InputError, match="tails"):
-        variance_intervals(made, tails="thin")
-    with pytest.raises(InputError, match="own features"):
-        coefficient_intervals(made, "age", ["age", "income"])
-    with pytest.raises(InputError, match="name one"):
-        coefficient_intervals(made, "sector")
-    with pytest.raises(InputError, match="scaling"):
-        eigenvalue_intervals(made, scaling="unit")
-    with pytest.raises(InputError, match="n_eigenvalues"):
-        eigenvalue_intervals(made, n_eigenvalues=100)
+    for match, function, arguments, options in (
+        ("level", mean_intervals, (), {"level": 95}),
+        ("tails", variance_intervals, (), {"tails": "thin"}),
+        ("own features", coefficient_intervals, ("age", ["age", "income"]), {}),
+        ("name one", coefficient_intervals, ("sector",), {}),
+        ("alpha", coefficient_intervals, ("age",), {"alpha": -1.0}),
+        ("scaling", eigenvalue_intervals, (), {"scaling": "unit"}),
+        ("n_eigenvalues", eigenvalue_intervals, (), {"n_eigenvalues": 100}),
+    ):
+        with pytest.raises(InputError, match=match):
+            function(made, *arguments, **options)
 
 
 def test_a_release_without_a_law_of_its_noise_is_refused():
@@ -360,15 +324,23 @@ def test_a_release_without_an_intercept_has_no_means():
 @pytest.mark.parametrize("scaling", ["original", "encoded", "correlation"])
 def test_the_privacy_part_of_an_eigenvalue_is_how_much_releases_of_one_table_differ(scaling):
     rows = small_rows(20_000)
-    lines = [
-        eigenvalue_intervals(
-            released(rows, seed, rho="0.02"), n_eigenvalues=1, scaling=scaling, draws=50
-        )
-        for seed in range(40)
-    ]
+    releases = (released(rows, seed, rho="0.02") for seed in range(40))
+    options = {"n_eigenvalues": 1, "scaling": scaling, "draws": 50}
+    lines = [eigenvalue_intervals(release, **options) for release in releases]
     told = np.mean([line.privacy_std[0] for line in lines])
     seen = np.std([line.estimate[0] for line in lines], ddof=1)
     assert 0.6 < told / seen < 1.9
+
+
+def test_eigenvalues_are_freed_of_what_noise_adds_to_them():
+    law = moment_law(released(small_rows(20_000), 0, rho="0.0002", mechanism="gaussian"))
+    places, ones = np.arange(3), np.ones(3)
+    spectrum = spectrum_of(law, places, ones, normalized=False, draws=200, seed=0)
+    biased, freed = (
+        np.abs(spectrum.simulated(values).mean(axis=0) - spectrum.system[0])
+        for values in (np.maximum(spectrum.system[0], 0.0), spectrum.unbiased)
+    )
+    assert freed[0] < 0.5 * biased[0]
 
 
 def test_ratios_are_those_that_fieller_keeps():
@@ -380,9 +352,7 @@ def test_ratios_are_those_that_fieller_keeps():
 
 
 def test_an_estimate_beyond_what_is_possible_keeps_the_length_of_its_interval():
-    line = Interval(
-        name="v", estimate=9.0, lower=7.0, upper=11.0, sampling_std=0.0, privacy_std=1.0
-    )
+    line = Interval("v", 7.0, 11.0, 9.0, 0.0, 1.0)
     clipped = line.clipped(0.0, 5.0)
     assert (clipped.estimate, clipped.lower, clipped.upper) == (5.0, 3.0, 5.0)
 
@@ -396,12 +366,14 @@ def test_the_projection_of_a_quadric_is_what_a_grid_finds():
         found = project_quadric(form, np.array(functional))
         values = inside @ functional
         assert found == pytest.approx((values.min(), values.max()), abs=0.02)
-    assert project_quadric(-form, np.array([1.0, 0.0])) == (-np.inf, np.inf)
+    for unbounded in (-form, np.diag([1.0, -1.0, -1.0])):
+        assert project_quadric(unbounded, np.array([1.0, 0.0])) == (-np.inf, np.inf)
 
 
 def test_kurtosis_is_that_of_the_exponential_with_outliers_at_the_bound_and_of_the_coin_exactly():
     number = moment_law(released(small_rows(), 0)).columns[1]
     coin = replace(number, kind="boolean")
+    assert OUTLIERS == 0.05  # docs/inference.md says so
     skewed = column_shape(number, -0.9, 0.01, -1.0, 1.0)
     assert 3 * skewed.kurtosis - 3 == pytest.approx(6 + OUTLIERS * (1.9**2 / 0.01 - 3))
     assert column_shape(number, 0.0, 0.5, -1.0, 1.0).kurtosis == 1.0
@@ -417,37 +389,29 @@ def test_a_column_with_that_share_of_its_variance_at_the_bound_has_that_kurtosis
     shape = column_shape(number, 0.0, variance, -1.0, 1.0)
     assert 3 * shape.kurtosis == pytest.approx(fourth / variance**2, rel=0.05)
     linear, square = shape.square_variance
-    assert linear * variance + square * variance**2 == pytest.approx(
-        (3 * shape.kurtosis - 1) * variance**2
-    )
+    spread = linear * variance + square * variance**2
+    assert spread == pytest.approx((3 * shape.kurtosis - 1) * variance**2)
 
 
 def test_fourth_moments_of_pairs_are_exact_for_normal_and_for_yes_or_no_columns():
     rng = np.random.default_rng(3)
     latent = rng.standard_normal((400_000, 2)) @ [[1.0, 0.6], [0.0, 0.8]]
     coins = (latent < [-0.3, 0.4]) * 2.0 - 1.0
-    mixed = np.column_stack(
-        [coins[:, 0], 0.5 * coins[:, 0] + latent[:, 1] * 0.0 + rng.standard_normal(400_000)]
-    )
-    for rows, two_valued in (
-        (latent, (False, False)),
-        (coins, (True, True)),
-        (mixed, (True, False)),
-    ):
+    mixed = np.column_stack([coins[:, 0], 0.5 * coins[:, 0] + rng.standard_normal(400_000)])
+    no, yes, one = (False, False), (True, True), (True, False)
+    for rows, two_valued in ((latent, no), (coins, yes), (mixed, one)):
         centered = rows - rows.mean(axis=0)
         covariance = np.cov(centered.T)
+        slopes = [
+            -2 * column.mean() if two else None
+            for column, two in zip(rows.T, two_valued, strict=True)
+        ]
         shapes = [
-            ColumnShape(
-                variance=covariance[i, i],
-                kurtosis=1.0,
-                skew_slope=-2 * rows[:, i].mean() if two_valued[i] else None,
-            )
+            ColumnShape(variance=covariance[i, i], kurtosis=1.0, skew_slope=slopes[i])
             for i in range(2)
         ]
-        products = np.array(
-            [centered[:, 0] ** 2, centered[:, 0] * centered[:, 1], centered[:, 1] ** 2]
-        )
-        expected = np.cov(products)
+        u, w = centered.T
+        expected = np.cov(np.array([u**2, u * w, w**2]))
         found = pair_covariance(shapes[0], shapes[1], covariance[0, 1])
         np.testing.assert_allclose(found, expected, atol=0.03 * np.abs(expected).max())
         swapped = pair_covariance(shapes[1], shapes[0], covariance[0, 1])

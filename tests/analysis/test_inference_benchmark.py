@@ -1,4 +1,4 @@
-"""The coverage benchmark measures what it says: its truth is that of the rows, and its table has every kind."""
+"""The coverage benchmark measures what it says, with the truth of the rows."""
 
 import numpy as np
 

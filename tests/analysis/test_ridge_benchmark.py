@@ -1,4 +1,4 @@
-"""Short form of benchmarks.analysis.ridge: many models on one release against models that pay for themselves."""
+"""Short form of benchmarks.analysis.ridge: one release against models that pay for themselves."""
 
 import pytest
 

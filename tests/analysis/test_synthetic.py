@@ -8,6 +8,7 @@ import dpcov
 from dpcov import Boolean, Budget, Categorical, Numeric, Schema
 from dpcov.errors import ReleaseError, UsageError
 from dpcov.published.synthetic import fidelity
+from tests.analysis.conftest import released as made_release
 
 SCHEMA = Schema(
     columns={
@@ -36,9 +37,7 @@ def table(n=20_000, seed=0):
 
 @pytest.fixture(scope="module")
 def release():
-    return dpcov.release(
-        table(), schema=SCHEMA, budget=Budget(rho=1), entropy=dpcov.SeededEntropy(1)
-    )
+    return made_release(table(), 1, 1, schema=SCHEMA)
 
 
 def test_rows_have_the_tables_columns_and_keep_to_bounds_and_categories(release):
@@ -68,7 +67,6 @@ def test_fidelity_notices_rows_without_correlations(release, monkeypatch):
 
 
 def test_rows_can_be_released_again_with_the_same_schema(release):
-    """Software that wants rows gets rows it can read: the same schema encodes them to the same moments."""
     again = dpcov.release(release.sample(20_000, seed=3), schema=SCHEMA, budget=Budget(rho=100))
     np.testing.assert_allclose(again.correlation(), release.correlation(), atol=0.08)
 
@@ -79,13 +77,7 @@ def test_the_seed_decides_the_rows(release):
 
 
 def test_a_release_that_is_mostly_noise_still_gives_rows_within_bounds():
-    noisy = dpcov.release(
-        table(60),
-        schema=SCHEMA,
-        budget=Budget(rho="0.0001"),
-        mechanism="gaussian",
-        entropy=dpcov.SeededEntropy(2),
-    )
+    noisy = made_release(table(60), "0.0001", 2, schema=SCHEMA, mechanism="gaussian")
     rows = noisy.sample(200, seed=1)
     assert len(rows) == 200
     assert 0 <= np.array(rows["age"]).min() <= np.array(rows["age"]).max() <= 100
@@ -95,10 +87,7 @@ def test_constant_columns_stay_constant():
     schema = Schema(columns={"x": Numeric(lower=0, upper=1), "y": Numeric(lower=0, upper=1)})
     rng = np.random.default_rng(0)
     data = pa.table({"x": np.full(5000, 0.25), "y": rng.uniform(size=5000)})
-    made = dpcov.release(
-        data, schema=schema, budget=Budget(rho=100), entropy=dpcov.SeededEntropy(3)
-    )
-    rows = made.sample(1000, seed=1)
+    rows = made_release(data, 100, 3, schema=schema).sample(1000, seed=1)
     assert np.array(rows["x"]).std() < 0.05
     assert np.array(rows["x"]).mean() == pytest.approx(0.25, abs=0.02)
 
@@ -110,9 +99,7 @@ def test_one_row_and_one_column_work():
 
 
 def test_groups_have_rows_of_their_own():
-    made = dpcov.release(
-        table(), schema=SCHEMA, budget=Budget(rho=10), by="ill", entropy=dpcov.SeededEntropy(4)
-    )
+    made = made_release(table(), 10, 4, schema=SCHEMA, by="ill")
     old, young = (
         np.array(made.group(name).sample(2000, seed=1)["age"]).mean() for name in ("true", "false")
     )
@@ -123,8 +110,7 @@ def test_impossible_requests_are_refused(release):
     for wrong in (0, -1, 2.5, True):
         with pytest.raises(UsageError, match="whole number"):
             release.sample(wrong)
-    plain = dpcov.second_moment(
-        np.random.default_rng(0).normal(size=(50, 2)), norm_bound=3, budget=Budget(rho=1)
-    )
+    rows = np.random.default_rng(0).normal(size=(50, 2))
+    plain = dpcov.second_moment(rows, norm_bound=3, budget=Budget(rho=1))
     with pytest.raises(ReleaseError):
         plain.sample(5)

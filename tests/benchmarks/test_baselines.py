@@ -1,3 +1,5 @@
+"""The papers' methods and data are what the papers say."""
+
 from math import sqrt
 
 import numpy as np
@@ -23,14 +25,17 @@ from dpcov import Budget, SeededEntropy
 
 
 def unit_ball_rows(seed, n, d):
-    generator = np.random.default_rng(seed)
-    rows = generator.standard_normal((n, d))
+    rows = np.random.default_rng(seed).standard_normal((n, d))
     return rows / np.maximum(1, np.linalg.norm(rows, axis=1))[:, None]
 
 
 def sensitivity(n, alpha):
     largest = 1 / sqrt(2 * alpha)
     return (largest + sqrt(largest**2 + 1)) / 2 / (alpha * n)
+
+
+def drawn(method, data, budget, number, **options):
+    return np.array([method(data, budget, SeededEntropy(s), **options) for s in range(number)])
 
 
 @given(st.integers(0, 10**6), st.integers(2, 6), st.sampled_from([0.001, 0.01, 0.1, 1.0]))
@@ -42,71 +47,53 @@ def test_ridge_weights_move_no_further_than_output_perturbation_assumes(seed, n,
 
 
 def test_output_perturbation_draws_the_noise_it_states():
-    data, alpha, budget = Data(rows=unit_ball_rows(0, 50, 4)), 0.1, Budget(epsilon=2)
-    truth = ridge_weights(data.second_moment, alpha)
-    draws = [
-        output_perturbation(data, budget, SeededEntropy(s), alpha=alpha) - truth
-        for s in range(2000)
-    ]
-    radii = np.linalg.norm(draws, axis=1)
-    # The radius is gamma with shape 3: mean 3, standard deviation sqrt(3); six standard errors of 2000 draws.
-    unit = sensitivity(50, alpha) / 2
-    assert abs(radii.mean() / unit - 3) < 6 * sqrt(3 / 2000)
+    """The radius is gamma with shape 3: mean 3, variance 3; six standard errors of 2000 draws."""
+    data, alpha = Data(rows=unit_ball_rows(0, 50, 4)), 0.1
+    draws = drawn(output_perturbation, data, Budget(epsilon=2), 2000, alpha=alpha)
+    radii = np.linalg.norm(draws - ridge_weights(data.second_moment, alpha), axis=1)
+    assert abs(radii.mean() / (sensitivity(50, alpha) / 2) - 3) < 6 * sqrt(3 / 2000)
 
 
 @pytest.mark.parametrize(("n", "d"), [(1000, 100), (4000, 70)])
-def test_singular_vectors_of_an_indefinite_matrix_explain_the_published_error_of_separate_noise(
-    n, d
-):
-    """Their SeparateCov puts noisy eigenvalues between the singular vectors; eigenvectors do better (papers.md)."""
+def test_singular_vectors_of_an_indefinite_matrix_explain_the_published_error(n, d):
+    """SeparateCov puts noisy eigenvalues between singular vectors; eigenvectors do better."""
     truth = synthetic_rows(n, d, 1, np.random.default_rng(1))
-    truth = truth.T @ truth / n
-    values, random, errors = (
-        np.linalg.eigvalsh(truth)[::-1],
-        np.random.default_rng(2),
-        {"svd": [], "eigh": []},
-    )
+    truth, random = truth.T @ truth / n, np.random.default_rng(2)
+    values, svd, eigh = np.linalg.eigvalsh(truth)[::-1], [], []
     for _ in range(10):
         upper = np.triu(random.normal(size=(d, d)))
         noisy = truth + (upper + np.triu(upper, 1).T) * sqrt(2 / 0.1) / n
         spectrum = np.clip(values + random.normal(size=d) * sqrt(2 / 0.1) / n, 0, 1)
         left, _, right = np.linalg.svd(noisy)
         vectors = np.linalg.eigh(noisy)[1][:, ::-1]
-        errors["svd"].append(np.linalg.norm(left * spectrum @ right - truth))
-        errors["eigh"].append(np.linalg.norm(vectors * spectrum @ vectors.T - truth))
+        svd.append(np.linalg.norm(left * spectrum @ right - truth))
+        eigh.append(np.linalg.norm(vectors * spectrum @ vectors.T - truth))
     theirs = published_error("SeparateCov", n, d)
-    assert np.mean(errors["svd"]) == pytest.approx(theirs, rel=0.1)
-    assert np.mean(errors["eigh"]) < 0.9 * theirs
+    assert np.mean(svd) == pytest.approx(theirs, rel=0.1)
+    assert np.mean(eigh) < 0.9 * theirs
 
 
-def test_schatten_norms_are_those_of_singular_values():
+@pytest.mark.parametrize("p", [1, 2, 8])
+def test_schatten_norms_are_those_of_singular_values(p):
     data = Data(rows=unit_ball_rows(0, 5, 2))
-    for p in (1, 2, 8):
-        error = np.array([[0.0, 3.0], [0.0, 0.0]])
-        assert measure(f"schatten:{p}", data.second_moment + error, data) == pytest.approx(3.0)
+    error = np.array([[0.0, 3.0], [0.0, 0.0]])
+    assert measure(f"schatten:{p}", data.second_moment + error, data) == pytest.approx(3.0)
 
 
 def test_the_papers_nuclear_noise_has_its_radius_and_is_not_symmetric():
     """||Z||_* is gamma with shape d**2; six standard errors of 500 draws."""
     data, d = Data(rows=unit_ball_rows(0, 50, 4)), 4
-    draws = [
-        nonsymmetric_noise(data, Budget(epsilon=2), SeededEntropy(s)) - data.second_moment
-        for s in range(500)
-    ]
-    radii = np.array([np.linalg.norm(each, "nuc") for each in draws]) * 50
+    noise = drawn(nonsymmetric_noise, data, Budget(epsilon=2), 500) - data.second_moment
+    radii = np.linalg.norm(noise, "nuc", axis=(1, 2)) * 50
     assert abs(radii.mean() - d**2) < 6 * d / sqrt(500)
-    assert np.linalg.norm(draws[0] - draws[0].T) > 0.1 * np.linalg.norm(draws[0])
+    assert np.linalg.norm(noise[0] - noise[0].T) > 0.1 * np.linalg.norm(noise[0])
 
 
 def test_the_classical_formula_is_used_at_every_epsilon():
-    """Eigenvalues stay inside (0, 1) here, so that clipping leaves the noise; six standard errors of 1500 entries."""
-    data = Data(rows=np.vstack([np.eye(5)] * 2000))
-    upper = np.triu_indices(5)
-    draws = [
-        classical_gaussian(data, Budget(epsilon=4, delta="1e-3"), SeededEntropy(s))
-        for s in range(100)
-    ]
-    noise = np.concatenate([(draw - data.second_moment)[upper] for draw in draws])
+    """Eigenvalues stay inside (0, 1), so clipping leaves the noise; six standard errors."""
+    data, upper = Data(rows=np.vstack([np.eye(5)] * 2000)), np.triu_indices(5)
+    draws = drawn(classical_gaussian, data, Budget(epsilon=4, delta="1e-3"), 100)
+    noise = (draws - data.second_moment)[:, *upper]
     expected = sqrt(2) * sqrt(2 * np.log(1250)) / 4 / 10_000
     assert abs(noise.std() / expected - 1) < 6 / sqrt(2 * 1500)
 
@@ -122,8 +109,7 @@ def test_lemma_bounds_the_weights(seed, alpha):
 
 
 def test_excess_risk_is_that_of_the_objective():
-    rows, alpha = unit_ball_rows(3, 30, 3), 0.05
-    weights = np.array([0.3, -0.2])
+    rows, alpha, weights = unit_ball_rows(3, 30, 3), 0.05, np.array([0.3, -0.2])
 
     def objective(w):
         return np.mean((rows[:, :2] @ w - rows[:, 2]) ** 2) / 2 + alpha * w @ w
@@ -152,9 +138,7 @@ def test_norm_bound_of_sparse_rows_holds(p):
 
 def test_published_thresholding_keeps_large_entries_only():
     data = Data(rows=unit_ball_rows(1, 5000, 6) * [1, 1, 1, 0.1, 0.1, 0.1])
-    estimate = published_thresholding(
-        data, Budget(epsilon=1, delta="1e-3"), SeededEntropy(0), gamma=0.5
-    )
+    (estimate,) = drawn(published_thresholding, data, Budget(epsilon=1, delta="1e-3"), 1, gamma=0.5)
     assert np.count_nonzero(estimate) == 3
     assert np.allclose(np.diagonal(estimate)[:3], np.diagonal(data.second_moment)[:3], atol=0.01)
 
@@ -162,6 +146,5 @@ def test_published_thresholding_keeps_large_entries_only():
 @pytest.mark.parametrize("bins", [1, 3, 6])
 def test_trace_of_zipf_rows_is_known(bins):
     rows = synthetic_rows(20_000, 5, bins, np.random.default_rng(0))
-    assert np.mean(rows**2) * 5 == pytest.approx(
-        trace(table("zipf", n=20_000, d=5, N=bins)), rel=1e-2
-    )
+    told = trace(table("zipf", n=20_000, d=5, N=bins))
+    assert np.mean(rows**2) * 5 == pytest.approx(told, rel=1e-2)

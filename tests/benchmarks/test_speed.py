@@ -1,4 +1,4 @@
-"""The speed benchmarks measure what they say, in short forms that do not depend on who else uses the machine."""
+"""The speed benchmarks measure what they say, whoever else uses the machine."""
 
 import time
 from pathlib import Path

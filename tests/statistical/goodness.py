@@ -1,8 +1,8 @@
 """The statistical assertions of all tests, with declared size and power.
 
-Each assertion rejects a correct sampler with probability ``alpha`` at most (the two chi-square tests: approximately).
-Beside it stands a function that returns how many samples reject a wrong law, say one whose scale is off by ten
-percent, with probability ``power`` at least.
+Each assertion rejects a correct sampler with probability ``alpha`` at most (the chi-square tests:
+approximately).  Beside it stands a function that returns how many samples reject a wrong law, say
+one whose scale is off by ten percent, with probability POWER at least.
 """
 
 from collections.abc import Callable, Sequence
@@ -63,24 +63,18 @@ def assert_discrete_law(samples, cdf: Cdf, *, edges=None, alpha: float = ALPHA) 
     edges = equal_bins(cdf) if edges is None else edges
     expected = samples.size * bin_probabilities(cdf, edges)
     if expected.min() < FEWEST_PER_BIN:
-        raise ValueError(
-            f"A bin expects {expected.min():.3g} samples only; use fewer bins or more samples."
-        )
+        found = f"A bin expects {expected.min():.3g} samples only"
+        raise ValueError(f"{found}; use fewer bins or more samples.")
     statistic = np.sum((bin_counts(samples, edges) - expected) ** 2 / expected)
-    _require(
-        stats.chi2.sf(statistic, edges.size),
-        alpha,
-        f"chi-square {statistic:.1f} on {edges.size} bins",
-    )
+    finding = f"chi-square {statistic:.1f} on {edges.size} bins"
+    _require(stats.chi2.sf(statistic, edges.size), alpha, finding)
 
 
-def discrete_law_samples(
-    cdf: Cdf, wrong: Sequence[Cdf], *, edges=None, alpha: float = ALPHA, power: float = POWER
-) -> int:
-    """Return the sample size for :func:`assert_discrete_law` to reject each of the ``wrong`` laws."""
+def discrete_law_samples(cdf: Cdf, wrong: Sequence[Cdf], *, edges=None) -> int:
+    """Return the sample size for :func:`assert_discrete_law` to reject all ``wrong`` laws."""
     edges = equal_bins(cdf) if edges is None else edges
     claimed = bin_probabilities(cdf, edges)
-    threshold = stats.chi2.isf(alpha, edges.size)
+    threshold = stats.chi2.isf(ALPHA, edges.size)
     distances = [
         np.sum((bin_probabilities(other, edges) - claimed) ** 2 / claimed) for other in wrong
     ]
@@ -89,7 +83,7 @@ def discrete_law_samples(
         return stats.ncx2.sf(threshold, edges.size, size * min(distances))
 
     fewest = int(np.ceil(FEWEST_PER_BIN / claimed.min()))
-    return max(fewest, _smallest_size(rejects, power))
+    return max(fewest, _smallest_size(rejects))
 
 
 def assert_same_law(first, second, *, bins: int = 20, alpha: float = ALPHA) -> None:
@@ -99,42 +93,30 @@ def assert_same_law(first, second, *, bins: int = 20, alpha: float = ALPHA) -> N
     table = np.stack([bin_counts(first, edges), bin_counts(second, edges)])
     table = table[:, table.sum(axis=0) > 0]
     result = stats.chi2_contingency(table, correction=False)
-    _require(
-        result.pvalue,
-        alpha,
-        f"two-sample chi-square {result.statistic:.1f} on {table.shape[1]} bins",
-    )
+    finding = f"two-sample chi-square {result.statistic:.1f} on {table.shape[1]} bins"
+    _require(result.pvalue, alpha, finding)
 
 
 def assert_mean_square(
     samples, expected_variance: float, *, kurtosis: float = 3.0, alpha: float = ALPHA
 ) -> None:
-    """Two-sided test of E x**2; exact for normal samples, else a gamma law with the right two moments."""
+    """Two-sided test of E x**2; exact for normal samples, else by a gamma law of its moments."""
     freedom = _mean_square_freedom(samples.size, kurtosis)
     ratio = float(np.mean(np.square(samples / np.sqrt(expected_variance))))
-    _require(
-        _two_sided(stats.chi2(freedom), freedom * ratio),
-        alpha,
-        f"mean square {ratio:.4f} times the expected one",
-    )
+    law = stats.chi2(freedom)
+    significance = 2.0 * min(law.cdf(freedom * ratio), law.sf(freedom * ratio))
+    _require(significance, alpha, f"mean square {ratio:.4f} times the expected one")
 
 
-def mean_square_samples(
-    *,
-    kurtosis: float = 3.0,
-    scale_error: float = SCALE_ERROR,
-    alpha: float = ALPHA,
-    power: float = POWER,
-) -> int:
+def mean_square_samples(*, kurtosis: float = 3.0, scale_error: float = SCALE_ERROR) -> int:
     """Return the sample size for :func:`assert_mean_square`."""
 
     def rejects(size):
-        freedom = _mean_square_freedom(size, kurtosis)
-        law = stats.chi2(freedom)
-        low, high = law.ppf(alpha / 2), law.isf(alpha / 2)
+        law = stats.chi2(_mean_square_freedom(size, kurtosis))
+        low, high = law.ppf(ALPHA / 2), law.isf(ALPHA / 2)
         return min(law.cdf(low / (1 - scale_error) ** 2), law.sf(high / (1 + scale_error) ** 2))
 
-    return _smallest_size(rejects, power)
+    return _smallest_size(rejects)
 
 
 def assert_tail(samples, threshold: float, probability: float, *, alpha: float = ALPHA) -> None:
@@ -142,21 +124,16 @@ def assert_tail(samples, threshold: float, probability: float, *, alpha: float =
     count = int(np.count_nonzero(np.abs(samples) > threshold))
     law = stats.binom(samples.size, probability)
     significance = min(1.0, 2.0 * min(law.cdf(count), law.sf(count - 1)))
-    _require(
-        significance,
-        alpha,
-        f"{count} samples in the tail, {samples.size * probability:.1f} expected",
-    )
+    expected = f"{samples.size * probability:.1f} expected"
+    _require(significance, alpha, f"{count} samples in the tail, {expected}")
 
 
-def tail_samples(
-    probability: float, actual: tuple[float, ...], *, alpha: float = ALPHA, power: float = POWER
-) -> int:
-    """Return the sample size for :func:`assert_tail` to reject each of the ``actual`` tail probabilities."""
+def tail_samples(probability: float, actual: tuple[float, ...]) -> int:
+    """Return the sample size for :func:`assert_tail` to reject each ``actual`` probability."""
 
     def rejects(size):
         law = stats.binom(size, probability)
-        low, high = law.ppf(alpha / 2) - 1, law.isf(alpha / 2)
+        low, high = law.ppf(ALPHA / 2) - 1, law.isf(ALPHA / 2)
         return min(
             stats.binom.cdf(low, size, wrong)
             if wrong < probability
@@ -164,7 +141,7 @@ def tail_samples(
             for wrong in actual
         )
 
-    return _smallest_size(rejects, power)
+    return _smallest_size(rejects)
 
 
 def assert_continuous_law(samples, cdf: Cdf, *, alpha: float = ALPHA) -> None:
@@ -176,15 +153,13 @@ def assert_continuous_law(samples, cdf: Cdf, *, alpha: float = ALPHA) -> None:
     _require(significance, alpha, f"Kolmogorov distance {distance:.4f}")
 
 
-def continuous_law_samples(
-    cdf: Cdf, grid, *, scale_error: float = SCALE_ERROR, alpha: float = ALPHA, power: float = POWER
-) -> int:
-    """Return the sample size for :func:`assert_continuous_law`; ``grid`` holds points to compare the cdfs at."""
+def continuous_law_samples(cdf: Cdf, grid, *, scale_error: float = SCALE_ERROR) -> int:
+    """Return the size for :func:`assert_continuous_law`; cdfs are compared on ``grid``."""
     distance = min(
         np.max(np.abs(cdf(grid) - cdf(grid / factor)))
         for factor in (1.0 - scale_error, 1.0 + scale_error)
     )
-    radii = np.sqrt(np.log(2.0 / alpha) / 2.0) + np.sqrt(np.log(2.0 / (1.0 - power)) / 2.0)
+    radii = np.sqrt(np.log(2.0 / ALPHA) / 2.0) + np.sqrt(np.log(2.0 / (1.0 - POWER)) / 2.0)
     return int(np.ceil((radii / distance) ** 2))
 
 
@@ -192,19 +167,15 @@ def _mean_square_freedom(size: int, kurtosis: float) -> float:
     return 2.0 * size / (kurtosis - 1.0)
 
 
-def _two_sided(law, value: float) -> float:
-    return 2.0 * min(law.cdf(value), law.sf(value))
-
-
-def _smallest_size(rejects: Callable[[int], float], power: float) -> int:
-    """Return a size at which the rejection probability reaches ``power``, at most two percent too large."""
+def _smallest_size(rejects: Callable[[int], float]) -> int:
+    """Return a size that rejects with probability POWER, at most two percent too large."""
     high = 100
-    while rejects(high) < power:
+    while rejects(high) < POWER:
         high *= 2
     low = high // 2
     while high - low > 0.02 * low:
         middle = (low + high) // 2
-        low, high = (low, middle) if rejects(middle) >= power else (middle, high)
+        low, high = (low, middle) if rejects(middle) >= POWER else (middle, high)
     return high
 
 

@@ -1,1 +1,1 @@
-"""What reaches a user's machine: locked packages, their list, a wheel that anyone can rebuild, and no network."""
+"""What reaches a user: locked packages and their list, a reproducible wheel, no network."""

@@ -46,21 +46,17 @@ def closure(requirements: Iterable[str]) -> set[str]:
     waiting = [Requirement(text) for text in requirements]
     while waiting:
         needed = waiting.pop()
-        name = canonicalize_name(needed.name)
-        environments = [{"extra": extra} for extra in needed.extras] or [{"extra": ""}]
-        for text in _requires(name):
-            inner = Requirement(text)
-            applies = inner.marker is None or any(
-                inner.marker.evaluate(each) for each in environments
-            )
+        found.add(name := canonicalize_name(needed.name))
+        environments = [{"extra": extra} for extra in needed.extras or ("",)]
+        for inner in _requires(name):
+            applies = inner.marker is None or any(map(inner.marker.evaluate, environments))
             if applies and canonicalize_name(inner.name) not in found:
                 waiting.append(inner)
-        found.add(name)
     return found
 
 
-def _requires(name: str) -> list[str]:
+def _requires(name: str) -> list[Requirement]:
     try:
-        return metadata.requires(name) or []
+        return [Requirement(text) for text in metadata.requires(name) or []]
     except metadata.PackageNotFoundError:
         return []

@@ -1,11 +1,10 @@
-"""The list of parts (SBOM) as CycloneDX 1.6 JSON, from the lock file and the metadata of the installed packages.
+"""The list of parts (SBOM) as CycloneDX 1.6 JSON, from the lock file and installed metadata.
 
 python -m tests.supply.sbom -o requirements/sbom.cdx.json
 
-Every locked package is named with version, package URL, license and role: `required` by dpcov, `optional` for
-an extra, `excluded` for what only tests, documentation and benchmarks need.  Hashes stay in the lock file, which has
-one for every file that may be installed.  Equal locks and equal environments give equal bytes: there is no time
-stamp, and the serial number is a digest of the rest.
+Every locked package has version, package URL, license and role: `required` by dpcov, `optional` for
+an extra, `excluded` for tests, documentation and benchmarks.  Equal locks and environments give
+equal bytes: there is no time stamp, and the serial number is a digest of the rest.
 """
 
 import argparse
@@ -18,16 +17,14 @@ from pathlib import Path
 
 from packaging.utils import canonicalize_name
 
-from tests.supply.locked import LOCK, Pin, closure, pins, project
+from tests.supply.locked import LOCK, closure, pins, project
 
 _DEVELOPMENT_EXTRAS = {"benchmarks", "docs"}
 
 
 def main() -> int:
     """Write the file, or print it."""
-    parser = argparse.ArgumentParser(
-        prog="python -m tests.supply.sbom", description="List the parts of dpcov."
-    )
+    parser = argparse.ArgumentParser(prog="python -m tests.supply.sbom", description=__doc__)
     parser.add_argument("-o", "--output", type=Path)
     given = parser.parse_args()
     text = json.dumps(bill(), indent=1, ensure_ascii=False) + "\n"
@@ -41,20 +38,24 @@ def main() -> int:
 def bill() -> dict:
     """Collect the bill of materials as CycloneDX states it."""
     locked, about = sorted(pins(LOCK)), project()
-    itself = _component(about["name"], about["version"], about["license"], {"type": "library"})
-    roles = _roles(about)
+    roles, library = _roles(about), {"type": "library"}
+    itself = _component(about["name"], about["version"], about["license"], library)
     parts = [
-        _component(
-            name,
-            version,
-            _license(name, version),
-            {"type": "library", "scope": roles.get(name, "excluded")},
-        )
-        for name, version in locked
+        _component(*pin, _license(*pin), library | {"scope": roles.get(pin.name, "excluded")})
+        for pin in locked
     ]
-    links = [{"ref": itself["bom-ref"], "dependsOn": _references(locked, _direct(about))}]
+
+    def links_to(names: set[str]) -> list[str]:
+        return [_url(*pin) for pin in locked if pin.name in names]
+
+    direct = {
+        canonicalize_name(text.partition(">=")[0].partition("[")[0])
+        for text in about["dependencies"]
+    }
+    links = [{"ref": itself["bom-ref"], "dependsOn": links_to(direct)}]
     links += [
-        {"ref": _url(*pin), "dependsOn": _references(locked, _needs(pin.name))} for pin in locked
+        {"ref": _url(*pin), "dependsOn": links_to(closure([pin.name]) - {pin.name})}
+        for pin in locked
     ]
     digest = uuid.uuid5(uuid.NAMESPACE_URL, json.dumps([itself, parts, links], sort_keys=True))
     return {
@@ -81,31 +82,13 @@ def _url(name: str, version: str) -> str:
 
 def _roles(about: dict) -> dict[str, str]:
     extras = about["optional-dependencies"]
-    optional = chain.from_iterable(
-        needs for extra, needs in extras.items() if extra not in _DEVELOPMENT_EXTRAS
-    )
-    return dict.fromkeys(closure(optional), "optional") | dict.fromkeys(
-        closure(about["dependencies"]), "required"
-    )
-
-
-def _direct(about: dict) -> set[str]:
-    return {
-        canonicalize_name(text.partition(">=")[0].partition("[")[0])
-        for text in about["dependencies"]
-    }
-
-
-def _needs(name: str) -> set[str]:
-    return closure([name]) - {name}
-
-
-def _references(locked: list[Pin], names: set[str]) -> list[str]:
-    return [_url(*pin) for pin in locked if pin.name in names]
+    wanted = chain.from_iterable(extras[name] for name in extras.keys() - _DEVELOPMENT_EXTRAS)
+    required = dict.fromkeys(closure(about["dependencies"]), "required")
+    return dict.fromkeys(closure(wanted), "optional") | required
 
 
 def _license(name: str, version: str) -> str:
-    """State the license as an installed package of the locked version does; empty where none is installed."""
+    """State what an installed package of the locked version does; empty where there is none."""
     try:
         found = metadata.metadata(name)
     except metadata.PackageNotFoundError:
@@ -115,12 +98,8 @@ def _license(name: str, version: str) -> str:
     short = found.get("License-Expression") or found.get("License") or ""
     if short and "\n" not in short and len(short) <= 80:
         return short
-    classes = [
-        line.rpartition(" :: ")[2]
-        for line in found.get_all("Classifier") or []
-        if line.startswith("License")
-    ]
-    return ", ".join(classes)
+    stated = [line for line in found.get_all("Classifier") or [] if line.startswith("License")]
+    return ", ".join(line.rpartition(" :: ")[2] for line in stated)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Anyone who builds the wheel from the same source gets the same bytes, and the wheel holds the package alone."""
+"""The same source gives the same wheel, byte by byte, and it holds the package alone."""
 
 import zipfile
 
@@ -31,9 +31,6 @@ def test_the_wheel_holds_the_package_and_its_metadata_alone(wheels):
     packed = set(zipfile.ZipFile(wheels[1]).namelist())
     information = f"dpcov-{project()['version']}.dist-info/"
     assert all(name.startswith(("dpcov/", information)) for name in packed)
-    sources = (
-        path
-        for path in (ROOT / "src").rglob("*")
-        if path.is_file() and "__pycache__" not in path.parts
-    )
+    found = (ROOT / "src").rglob("*")
+    sources = [path for path in found if path.is_file() and "__pycache__" not in path.parts]
     assert {str(path.relative_to(ROOT / "src")) for path in sources} <= packed

@@ -2,8 +2,8 @@
 
 python -m tests.supply.wheel [-o FOLDER]
 
-Builds twice, in folders of different names, under other file times, file permissions and hash seeds, prints the SHA-256
-and exits with 1 if the files differ.  Needs the build backend (hatchling) in the environment; reads no network.
+Builds twice, under other folder names, file times, permissions and hash seeds, prints the SHA-256
+and exits with 1 if the files differ.  Needs the build backend (hatchling); reads no network.
 """
 
 import argparse
@@ -22,9 +22,7 @@ _FILES = ("pyproject.toml", "README.md", "LICENSE", "CHANGELOG.md")
 
 def main() -> int:
     """Build twice, compare, keep the file if asked."""
-    parser = argparse.ArgumentParser(
-        prog="python -m tests.supply.wheel", description="Is the wheel reproducible?"
-    )
+    parser = argparse.ArgumentParser(prog="python -m tests.supply.wheel", description=__doc__)
     parser.add_argument("-o", "--output", type=Path)
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:

@@ -20,11 +20,16 @@ from dpcov import Budget
 
 SOURCE = "Amin et al. (2019)"
 TABLES = ("wine", "airfoil", "adult")
-SCALED = "raw columns, all rows divided by the largest norm (data treated as public, as in the paper's footnote 1)"
+SCALED = (
+    "raw columns, all rows divided by the largest norm (data treated as public, as in the "
+    "paper's footnote 1)"
+)
 FROM_TENTH, UP_TO_TENTH = (0.05, 10.0), (0.0, 0.15)
 LARGE_EPSILON = (
-    "As the paper's section 3.1 predicts, additive noise wins once epsilon n is large: its error falls like "
-    "1 / (epsilon n), that of sampled eigenvectors like 1 / sqrt(epsilon n). The paper's scaling is not known"
+    "As the paper's section 3.1 predicts, additive noise wins once epsilon n is large: its error "
+    "falls like "
+    "1 / (epsilon n), that of sampled eigenvectors like 1 / sqrt(epsilon n). The paper's scaling "
+    "is not known"
 )
 ALPHA = 0.01
 """Regularization; the paper's is not known."""
@@ -44,7 +49,8 @@ AUTO = contender("auto", "auto")
 
 
 def amin1(effort: Effort) -> Figure:
-    """Normalized Frobenius error against epsilon: (a) pure mechanisms, (b) against Gaussian noise."""
+    """Normalized Frobenius error against epsilon: (a) pure mechanisms, (b) against Gaussian
+    noise."""
     panels = []
     for name in _tables(effort):
         points = _points(name, effort)
@@ -78,9 +84,11 @@ def amin1(effort: Effort) -> Figure:
         repetitions={"full": 50, "quick": 10, "test": 10}[effort],
         notes=(
             f"Rows: {SCALED}.",
-            "Adult has 108 columns: 6 numbers and 8 one-hot attributes. Eigenvalues are clipped as in the paper.",
+            "Adult has 108 columns: 6 numbers and 8 one-hot attributes. Eigenvalues are clipped "
+            "as in the paper.",
             "L uses the l1 norm sqrt(2) d of the full matrix; the paper's 2 d is larger still.",
-            "G is calibrated by the analytic and by the classical formula; the latter is not proven above epsilon = 1.",
+            "G is calibrated by the analytic and by the classical formula; the latter is not "
+            "proven above epsilon = 1.",
         ),
         claims=_claims(effort),
     )
@@ -130,7 +138,8 @@ def _claims(effort: Effort) -> tuple[Claim, ...]:
         ),
         *(
             Claim(
-                text=f"AD outperforms the {kind} Gaussian mechanism even at delta = 0.001 (wine: from epsilon = 0.1)",
+                text=f"AD outperforms the {kind} Gaussian mechanism even at delta = 0.001 (wine: "
+                f"from epsilon = 0.1)",
                 source="4",
                 check=all_of(
                     *(
@@ -148,7 +157,8 @@ def _claims(effort: Effort) -> tuple[Claim, ...]:
             for kind, found in GAUSSIAN.items()
         ),
         Claim(
-            text="In the high-privacy regime (epsilon up to 0.1) AD outperforms KT, L and G-10 (10 % for chance)",
+            text="In the high-privacy regime (epsilon up to 0.1) AD outperforms KT, L and G-10 "
+            "(10 % for chance)",
             source="1",
             check=all_of(
                 *(
@@ -170,9 +180,11 @@ def _claims(effort: Effort) -> tuple[Claim, ...]:
             ),
         ),
         Claim(
-            text="How the budget is split has no big effect: AD and IT-U are within a factor of 1.5",
+            text="How the budget is split has no big effect: AD and IT-U are within a factor of "
+            "1.5",
             source="4",
-            why="At large epsilon, where directions are found at all, the budget is worth most on the first ones",
+            why="At large epsilon, where directions are found at all, the budget is worth most "
+            "on the first ones",
             check=all_of(
                 *(beats(f"{n} a", "AD", "IT-U", factor=1.5) for n in names),
                 *(beats(f"{n} a", "IT-U", "AD", factor=1.5) for n in names),
@@ -194,7 +206,8 @@ def _claims(effort: Effort) -> tuple[Claim, ...]:
             ),
         ),
         Claim(
-            text="auto with delta = 1e-10 is not worse than the Gaussian mechanism with the same delta",
+            text="auto with delta = 1e-10 is not worse than the Gaussian mechanism with the same "
+            "delta",
             source="this project",
             check=all_of(
                 *(beats(f"{n} b", "auto with delta 1e-10", "G-10", factor=1.05) for n in names)
@@ -237,12 +250,14 @@ def amin_regression(effort: Effort) -> Figure:
         repetitions={"full": 50, "quick": 10, "test": 10}[effort],
         notes=(
             f"alpha = {ALPHA:g}, which the paper does not state; rows: {SCALED}.",
-            "Output perturbation uses the sensitivity that holds for rows in the unit ball (derived beside the code); "
+            "Output perturbation uses the sensitivity that holds for rows in the unit ball "
+            "(derived beside the code); "
             "it pays again for every alpha, target or set of features, the released matrix never.",
         ),
         claims=(
             Claim(
-                text="Regression from AD's matrix has smaller error than output perturbation with delta",
+                text="Regression from AD's matrix has smaller error than output perturbation "
+                "with delta",
                 source="4 and appendix C",
                 check=all_of(
                     *(beats(f"{n} weights", "AD", "output perturbation, delta 1e-6") for n in names)
@@ -260,7 +275,8 @@ def amin_regression(effort: Effort) -> Figure:
                 ),
             ),
             Claim(
-                text="Regression from auto's matrix has smaller error than output perturbation with delta",
+                text="Regression from auto's matrix has smaller error than output perturbation "
+                "with delta",
                 source="this project",
                 check=all_of(
                     *(

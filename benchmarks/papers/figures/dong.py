@@ -57,7 +57,8 @@ def dong2(effort: Effort) -> Figure:
         ),
         claims=(
             Claim(
-                text="GaussCov is (slightly) better for small d, SeparateCov much better for large d",
+                text="GaussCov is (slightly) better for small d, SeparateCov much better for "
+                "large d",
                 source="6.1",
                 check=all_of(
                     *(crosses(f"n{n}", "GaussCov, clipped", "SeparateCov") for n in sizes)
@@ -77,7 +78,8 @@ def dong2(effort: Effort) -> Figure:
                 check=all_of(*(grows(f"n{n}", "GaussCov", 1.0, 0.05) for n in sizes)),
             ),
             Claim(
-                text="For d far above n**(2/3) the error of SeparateCov grows no faster than d**(1/4)",
+                text="For d far above n**(2/3) the error of SeparateCov grows no faster than "
+                "d**(1/4)",
                 source="1.1, Theorem 1",
                 check=falls("n1000", "SeparateCov", 0.25, 0.1, within=(100, 1000)),
             ),
@@ -87,7 +89,8 @@ def dong2(effort: Effort) -> Figure:
                 check=all_of(*(beats(f"n{n}", "SeparateCov", "EMCov") for n in sizes)),
             ),
             Claim(
-                text="GaussCov, SeparateCov and AdaptiveCov have the errors of the published code, up to a third",
+                text="GaussCov, SeparateCov and AdaptiveCov have the errors of the published "
+                "code, up to a third",
                 source="published code",
                 check=all_of(
                     *(

@@ -1,4 +1,5 @@
-"""Dong, Liang, Yi (2022), figure 1: worst-case bounds from their formulas, and errors from draws."""
+"""Dong, Liang, Yi (2022), figure 1: worst-case bounds from their formulas, and errors from
+draws."""
 
 from math import sqrt
 
@@ -62,8 +63,10 @@ def dong1(effort: Effort) -> Figure:
         panels=(*(_bounds(n, effort) for n in sizes), *(_few_rows(n) for n in few)),
         repetitions={"full": 50, "quick": 6, "test": 3}[effort],
         notes=(
-            f"Rows of norm 1; rho = {RHO:g} (1 in the last panels); beta = {BETA:g} in the bounds; {SAME_AS_PAPER}.",
-            "The bound of Amin et al. and the lower bound are known up to constants only and are not drawn.",
+            f"Rows of norm 1; rho = {RHO:g} (1 in the last panels); beta = {BETA:g} in the "
+            f"bounds; {SAME_AS_PAPER}.",
+            "The bound of Amin et al. and the lower bound are known up to constants only and are "
+            "not drawn.",
         ),
         claims=(
             Claim(
@@ -81,7 +84,8 @@ def dong1(effort: Effort) -> Figure:
                 ),
             ),
             Claim(
-                text="SeparateCov is better than the zero matrix up to a number of columns that grows like n**2",
+                text="SeparateCov is better than the zero matrix up to a number of columns that "
+                "grows like n**2",
                 source="1.1",
                 check=crossing_grows({n: f"few{n}" for n in few}, "SeparateCov", "zero", 2.0, 0.3),
             ),

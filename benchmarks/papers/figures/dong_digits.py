@@ -32,7 +32,8 @@ def dong4(effort: Effort) -> Figure:
             ),
         ),
         notes=(
-            f"60000 images of 784 pixels divided by 255 * 28; rho = {RHO} unless varied. EMCov only in the full run.",
+            f"60000 images of 784 pixels divided by 255 * 28; rho = {RHO} unless varied. EMCov "
+            f"only in the full run.",
         ),
         claims=real_claims("n", "rho"),
     )
@@ -81,7 +82,8 @@ def real_claims(*panels: str) -> tuple[Claim, ...]:
         ),
         *(
             Claim(
-                text=f"{name}: it outperforms GaussCov and SeparateCov in many cases (at a third of the points)",
+                text=f"{name}: it outperforms GaussCov and SeparateCov in many cases (at a third "
+                f"of the points)",
                 source="6.2",
                 check=beats_often(panels, name, "GaussCov, clipped", "SeparateCov", share=1 / 3),
             )

@@ -25,9 +25,12 @@ def dong5(effort: Effort) -> Figure:
         panels=panels,
         repetitions={"full": 50, "quick": 4, "test": 0}[effort],
         notes=(
-            "Not the paper's corpus (News Commentary v16, which could not be obtained): Reuters-21578 and 20 "
-            "Newsgroups, same preparation and similar size. Errors cannot be compared with the paper's, orderings can.",
-            f"d = {D}, all rows, rho = {RHO} unless varied; rows divided by their own norm, or by the largest norm.",
+            "Not the paper's corpus (News Commentary v16, which could not be obtained): "
+            "Reuters-21578 and 20 "
+            "Newsgroups, same preparation and similar size. Errors cannot be compared with the "
+            "paper's, orderings can.",
+            f"d = {D}, all rows, rho = {RHO} unless varied; rows divided by their own norm, or "
+            f"by the largest norm.",
         ),
         claims=real_claims(*(panel.key for panel in panels)),
     )

@@ -120,7 +120,8 @@ def dong8(effort: Effort) -> Figure:
             budgets,
         ),
         notes=(
-            f"d = {D}, n = {N_ROWS}, N = {BINS}, epsilon = {EPSILON} unless varied; {SAME_AS_PAPER}.",
+            f"d = {D}, n = {N_ROWS}, N = {BINS}, epsilon = {EPSILON} unless varied; "
+            f"{SAME_AS_PAPER}.",
         ),
         claims=_pure_claims("N", "d", "epsilon"),
     )

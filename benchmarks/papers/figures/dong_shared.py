@@ -30,12 +30,13 @@ PAPER, OUR = (
 )
 PUBLISHED_ADAPTIVE = contender("AdaptiveCov, published", "published AdaptiveCov")
 ADAPTIVE = (PAPER.label, PUBLISHED_ADAPTIVE.label, OUR.label)
-"""AdaptiveCov with the constants of the paper, of the published code and of this library (``tuned``).  Eigenvalues are
-clipped throughout, as in the scripts of the published code."""
+"""AdaptiveCov with the constants of the paper, of the published code and of this library
+(``tuned``).  Eigenvalues are clipped throughout, as in the scripts of the published code."""
 
 
 def zcdp_contenders(effort: Effort) -> tuple[Contender, ...]:
-    """The curves of the zCDP figures; the paper's GaussCov has no post-processing, its scripts clip eigenvalues."""
+    """The curves of the zCDP figures; the paper's GaussCov has no post-processing, its scripts clip
+    eigenvalues."""
     return (
         contender("zero", "zero"),
         contender("GaussCov", "gaussian", noise="upper-triangle", post="none"),

@@ -1,4 +1,5 @@
-"""d'Orsi, Novikov (2025): no figures in the paper, so its two theorems are measured against their bounds."""
+"""d'Orsi, Novikov (2025): no figures in the paper, so its two theorems are measured against their
+bounds."""
 
 from math import inf, log, sqrt
 
@@ -23,7 +24,8 @@ EPSILON, D, N_ROWS = 1.0, 40, 20_000
 WIDTHS = (40, 80)
 NORMS = {1.0: "p = 1", 2.0: "p = 2", inf: "p = inf"}
 CONSTANT = 6.0
-"""What Theorem 2's O(1) is taken to be here: twice the constant of Theorem 1, for half of epsilon."""
+"""What Theorem 2's O(1) is taken to be here: twice the constant of Theorem 1, for half of
+epsilon."""
 
 SQUARE = contender("Algorithm 1", "nonsymmetric nuclear")
 """The paper's own Z; the mechanism of the library releases its symmetric part."""
@@ -98,9 +100,11 @@ def dorsi(effort: Effort) -> Figure:
         panels=panels,
         repetitions={"full": 50, "quick": 10, "test": 10}[effort],
         notes=(
-            f"epsilon = {EPSILON:g}; unit rows but for the last panel; d = 20 and n = {N_ROWS}, d = {D} and n = 500 "
+            f"epsilon = {EPSILON:g}; unit rows but for the last panel; d = 20 and n = {N_ROWS}, d "
+            f"= {D} and n = 500 "
             "unless varied.",
-            f"O(1) in Theorem 2 is drawn as {CONSTANT:g}. Algorithm 2 spends 7/10 of epsilon; tuned, all of it.",
+            f"O(1) in Theorem 2 is drawn as {CONSTANT:g}. Algorithm 2 spends 7/10 of epsilon; "
+            f"tuned, all of it.",
         ),
         claims=_claims(),
     )
@@ -109,7 +113,8 @@ def dorsi(effort: Effort) -> Figure:
 def _claims() -> tuple[Claim, ...]:
     return (
         Claim(
-            text="Theorem 1: the error is at most 3 d**(1 + 1/p) / (epsilon n) in every Schatten norm",
+            text="Theorem 1: the error is at most 3 d**(1 + 1/p) / (epsilon n) in every Schatten "
+            "norm",
             source="Theorem 1",
             check=all_of(
                 *(
@@ -120,7 +125,8 @@ def _claims() -> tuple[Claim, ...]:
                 *(below_bound(f"p, d = {d}", "Algorithm 1", "bound") for d in WIDTHS),
             ),
             why=(
-                "The proof takes the largest of d singular values that sum to one for (1 + o(1)) / d; they spread, so "
+                "The proof takes the largest of d singular values that sum to one for (1 + o(1)) "
+                "/ d; they spread, so "
                 "the largest stays a constant times 1 / d. The rate holds, the constant 3 does not"
             ),
         ),
@@ -171,10 +177,12 @@ def _claims() -> tuple[Claim, ...]:
             check=all_of(
                 *(beats(key, "Algorithm 2", "SeparateCov") for key in ("few", "wide", "trace"))
             ),
-            why="Algorithm 2 leaves 3/10 of epsilon unspent, and the bounds compared in the paper have no constants",
+            why="Algorithm 2 leaves 3/10 of epsilon unspent, and the bounds compared in the "
+            "paper have no constants",
         ),
         Claim(
-            text="Algorithm 2, tuned, improves on SeparateCov (15 % for chance where both are as bad as zero)",
+            text="Algorithm 2, tuned, improves on SeparateCov (15 % for chance where both are as "
+            "bad as zero)",
             source="this project",
             check=all_of(
                 *(
@@ -184,7 +192,8 @@ def _claims() -> tuple[Claim, ...]:
             ),
         ),
         Claim(
-            text="Noise on symmetric matrices has about half of Algorithm 1's Frobenius error (at most 0.55 of it)",
+            text="Noise on symmetric matrices has about half of Algorithm 1's Frobenius error "
+            "(at most 0.55 of it)",
             source="this project",
             check=all_of(
                 *(

@@ -1,8 +1,8 @@
 """Wang, Xu, Yang (2019), figure 1: sparse covariance matrices by thresholding.
 
-The paper calls the norms of its samples "less than 1 (with high probability)"; with lambda = 50 and c = 200 they are
-near sqrt(p / 4), five for p = 100.  So every panel comes twice: with the paper's noise, which gives no guarantee for
-such rows, and with noise for a public norm bound that holds.
+The paper calls the norms of its samples "less than 1 (with high probability)"; with lambda = 50 and
+c = 200 they are near sqrt(p / 4), five for p = 100.  So every panel comes twice: with the paper's
+noise, which gives no guarantee for such rows, and with noise for a public norm bound that holds.
 """
 
 from math import sqrt
@@ -23,14 +23,15 @@ from dpcov import Budget
 
 SOURCE = "Wang, Xu, Yang (2019)"
 GAMMA = 0.5
-"""The paper does not state gamma.  Sample entries have standard deviation 1/4 / sqrt(n), and the largest of p**2 of
-them is about 1/2 sqrt(log p / n)."""
+"""The paper does not state gamma.  Sample entries have standard deviation 1/4 / sqrt(n), and the
+largest of p**2 of them is about 1/2 sqrt(log p / n)."""
 
 SPARSITY, P, EPSILON = 0.2, 100, 1.0
 
 
 def norm_bound(p: int) -> float:
-    """A public bound that rows exceed with negligible probability: E ||x||**2 is at most p (50 + 1) / 200."""
+    """A public bound that rows exceed with negligible probability: E ||x||**2 is at most p (50 + 1)
+    / 200."""
     return round(sqrt(p * 51 / 200) + 4 * sqrt(0.7), 1)
 
 
@@ -68,10 +69,12 @@ def wang1(effort: Effort) -> Figure:
         panels=tuple(panels),
         repetitions={"full": 20, "quick": 8, "test": 3}[effort],
         notes=(
-            f"delta = 1/n; sparsity {SPARSITY:g}, p = {P}, epsilon = {EPSILON:g} unless varied (p = 200 in the privacy "
+            f"delta = 1/n; sparsity {SPARSITY:g}, p = {P}, epsilon = {EPSILON:g} unless varied (p "
+            f"= 200 in the privacy "
             "panel of the paper and of the full run); new rows in every repetition.",
             "The paper does not state gamma; 1/2 removes what sampling alone does to a zero entry.",
-            "'as published' has no guarantee: rows are longer than 1 and the noise lacks a factor sqrt(2).",
+            "'as published' has no guarantee: rows are longer than 1 and the noise lacks a "
+            "factor sqrt(2).",
         ),
         claims=_claims({key: [case[0] for case in cases] for key, cases in settings.items()}),
     )
@@ -84,7 +87,8 @@ def _claims(labels: dict[str, list[str]]) -> tuple[Claim, ...]:
             text="A less sparse matrix has a larger relative error",
             source="V(c) 1)",
             why=(
-                "It holds where the thresholded entries dominate. With noise for the true norms the noise dominates "
+                "It holds where the thresholded entries dominate. With noise for the true norms "
+                "the noise dominates "
                 "for few rows, and it is divided by ||U||, which grows with the number of entries"
             ),
             check=all_of(
@@ -95,10 +99,12 @@ def _claims(labels: dict[str, list[str]]) -> tuple[Claim, ...]:
             ),
         ),
         Claim(
-            text="The dimension only slightly affects the error, like log p (at most twice over the range)",
+            text="The dimension only slightly affects the error, like log p (at most twice over "
+            "the range)",
             source="V(c) 2)",
             why=(
-                "At fixed sparsity a column has p * sparsity nonzero entries, so s grows with p; so do the norms, "
+                "At fixed sparsity a column has p * sparsity nonzero entries, so s grows with p; "
+                "so do the norms, "
                 "which a guarantee has to cover"
             ),
             check=all_of(
@@ -124,11 +130,13 @@ def _claims(labels: dict[str, list[str]]) -> tuple[Claim, ...]:
             ),
         ),
         Claim(
-            text="The squared error falls like 1/n (Theorem 2), so the error at least like n**(-1/2)",
+            text="The squared error falls like 1/n (Theorem 2), so the error at least like "
+            "n**(-1/2)",
             source="Theorem 2",
             check=falls("sparsity, as published", labels["sparsity"][0], -0.5, 0.1),
             why=(
-                "Nonzero entries are at most 1/200, below the threshold for these n: what remains is their own size, "
+                "Nonzero entries are at most 1/200, below the threshold for these n: what remains "
+                "is their own size, "
                 "which more rows do not reduce"
             ),
         ),

@@ -1,9 +1,9 @@
 """The worker's half of the exchange: read tasks, call a library, write answers.
 
-Contract: needs NumPy and the standard library only, so that it runs in any peer's environment.  A task that
-fails is answered with its reason.  Every answer is on disk before the next task starts.  A call that takes
-too long ends the whole process once that is written down, because native code cannot be left in any other
-way; the caller starts it again for what remains.
+Contract: needs NumPy and the standard library only, so that it runs in any peer's environment. A
+task that fails is answered with its reason. Every answer is on disk before the next task starts. A
+call that takes too long ends the whole process once that is written down, because native code
+cannot be left in any other way; the caller starts it again for what remains.
 """
 
 import json
@@ -19,7 +19,8 @@ from typing import Any
 import numpy as np
 
 Method = Callable[..., Any]
-"""Called with rows (None for a law) and the task's arguments; returns an array, or an array and a note."""
+"""Called with rows (None for a law) and the task's arguments; returns an array, or an array and a
+note."""
 
 PATIENCE = 3
 """One call may take this many times the time in which calls are repeated."""
@@ -36,7 +37,8 @@ class _Run:
     note: str = ""
 
     def write(self, refused: str = "") -> None:
-        """Append the answer; values that are there count more than a reason why there are no more."""
+        """Append the answer; values that are there count more than a reason why there are no
+        more."""
         if self.values:
             np.save(self.folder / f"{self.task['key']}.npy", np.stack(self.values))
             answer = {"key": self.task["key"], "seconds": self.seconds, "note": self.note}

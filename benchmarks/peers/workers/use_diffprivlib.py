@@ -1,4 +1,5 @@
-"""diffprivlib's answers: ``models.utils.covariance_eig``, ``models.PCA`` and the samplers they use."""
+"""diffprivlib's answers: ``models.utils.covariance_eig``, ``models.PCA`` and the samplers they
+use."""
 
 from importlib.metadata import version
 

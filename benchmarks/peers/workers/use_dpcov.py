@@ -41,7 +41,8 @@ def bingham(_, *, concentration, size):
 
 
 def gaussian_off_diagonal(_, *, rho, d, size):
-    """Noise beside the diagonal, on the scale of the sum of products; its law is published with a release."""
+    """Noise beside the diagonal, on the scale of the sum of products; its law is published with a
+    release."""
     return _gaussian(rho, d, size, np.triu_indices(d, 1))
 
 

@@ -1,4 +1,5 @@
-"""OpenDP's answers: its eigendecomposition and PCA on rows known to lie in the unit ball, and its noise."""
+"""OpenDP's answers: its eigendecomposition and PCA on rows known to lie in the unit ball, and its
+noise."""
 
 from importlib.metadata import version
 

@@ -1,4 +1,5 @@
-"""SmartNoise Core's answers: ``dp_covariance`` with Laplace, Gaussian and snapping noise, and that noise alone."""
+"""SmartNoise Core's answers: ``dp_covariance`` with Laplace, Gaussian and snapping noise, and that
+noise alone."""
 
 import re
 from importlib.metadata import version
@@ -43,7 +44,8 @@ def _release(analysis):
 
 
 def noise(_, *, epsilon, mechanism, n, d, size, delta=None):
-    """Entries of the covariance of constant columns, on and above the diagonal, off-diagonal ones twice."""
+    """Entries of the covariance of constant columns, on and above the diagonal, off-diagonal ones
+    twice."""
     rows, upper = np.full((n, d), 0.5), np.triu_indices(d)
     drawn: list[float] = []
     while len(drawn) < size:

@@ -1,91 +1,43 @@
-"""Estimators and intervals from a release: covariance, components, regressions, discriminants, factors.
+"""Estimators and intervals from a release: covariance, components, regressions, classes, factors.
 
-Contract: a :class:`~dpcov.published.release.Release` is all they see, so any number of them costs nothing
-more; rows go through :mod:`dpcov.analysis.estimators.fit_rows` alone.  Names are resolved on first use.
-Needs the extra ``analysis``.
+They read a release alone, so any number of them costs nothing more.  Needs the extra ``analysis``.
 """
-
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
 
 from dpcov.errors import UsageError
 
-if TYPE_CHECKING:
-    from dpcov.analysis.estimators.correlation import PrivateCorrelation, PrivateGraphicalLasso
-    from dpcov.analysis.estimators.covariance import PrivateCovariance
-    from dpcov.analysis.estimators.discriminant import PrivateLDA, PrivateQDA
-    from dpcov.analysis.estimators.factor import PrivateFactorAnalysis
-    from dpcov.analysis.estimators.pca import PrivatePCA
+try:
+    from dpcov.analysis.estimators.correlation import PrivateCorrelation as PrivateCorrelation
+    from dpcov.analysis.estimators.correlation import PrivateGraphicalLasso as PrivateGraphicalLasso
+    from dpcov.analysis.estimators.covariance import PrivateCovariance as PrivateCovariance
+    from dpcov.analysis.estimators.discriminant import PrivateLDA as PrivateLDA
+    from dpcov.analysis.estimators.discriminant import PrivateQDA as PrivateQDA
+    from dpcov.analysis.estimators.factor import PrivateFactorAnalysis as PrivateFactorAnalysis
+    from dpcov.analysis.estimators.pca import PrivatePCA as PrivatePCA
     from dpcov.analysis.estimators.regression import (
-        PrivateComponentRegression,
-        PrivateLinearRegression,
+        PrivateComponentRegression as PrivateComponentRegression,
     )
-    from dpcov.analysis.estimators.ridge import PrivateRidge
-    from dpcov.analysis.intervals.inference import (
-        coefficient_intervals,
-        correlation_intervals,
-        eigenvalue_intervals,
-        mean_intervals,
-        variance_intervals,
+    from dpcov.analysis.estimators.regression import (
+        PrivateLinearRegression as PrivateLinearRegression,
     )
-    from dpcov.analysis.intervals.table import IntervalTable
-    from dpcov.analysis.problems import NoiseWarning, SpentError
+    from dpcov.analysis.estimators.ridge import PrivateRidge as PrivateRidge
+    from dpcov.analysis.intervals.inference import coefficient_intervals as coefficient_intervals
+    from dpcov.analysis.intervals.inference import correlation_intervals as correlation_intervals
+    from dpcov.analysis.intervals.inference import eigenvalue_intervals as eigenvalue_intervals
+    from dpcov.analysis.intervals.inference import mean_intervals as mean_intervals
+    from dpcov.analysis.intervals.inference import variance_intervals as variance_intervals
+    from dpcov.analysis.intervals.table import IntervalTable as IntervalTable
+    from dpcov.analysis.problems import NoiseWarning as NoiseWarning
+    from dpcov.analysis.problems import SpentError as SpentError
+except ModuleNotFoundError as error:
+    if not (error.name or "").startswith("sklearn"):
+        raise
+    raise UsageError(
+        "Estimators need scikit-learn. Install it: pip install 'dpcov[analysis]'"
+    ) from None
 
-_HOMES = {
-    "IntervalTable": "intervals.table",
-    "NoiseWarning": "problems",
-    "PrivateComponentRegression": "estimators.regression",
-    "PrivateCorrelation": "estimators.correlation",
-    "PrivateCovariance": "estimators.covariance",
-    "PrivateFactorAnalysis": "estimators.factor",
-    "PrivateGraphicalLasso": "estimators.correlation",
-    "PrivateLDA": "estimators.discriminant",
-    "PrivateLinearRegression": "estimators.regression",
-    "PrivatePCA": "estimators.pca",
-    "PrivateQDA": "estimators.discriminant",
-    "PrivateRidge": "estimators.ridge",
-    "SpentError": "problems",
-    "coefficient_intervals": "intervals.inference",
-    "correlation_intervals": "intervals.inference",
-    "eigenvalue_intervals": "intervals.inference",
-    "mean_intervals": "intervals.inference",
-    "variance_intervals": "intervals.inference",
-}
-
+# All that is imported above, so that a new estimator is one line.
 __all__ = [
-    "IntervalTable",
-    "NoiseWarning",
-    "PrivateComponentRegression",
-    "PrivateCorrelation",
-    "PrivateCovariance",
-    "PrivateFactorAnalysis",
-    "PrivateGraphicalLasso",
-    "PrivateLDA",
-    "PrivateLinearRegression",
-    "PrivatePCA",
-    "PrivateQDA",
-    "PrivateRidge",
-    "SpentError",
-    "coefficient_intervals",
-    "correlation_intervals",
-    "eigenvalue_intervals",
-    "mean_intervals",
-    "variance_intervals",
+    name
+    for name, value in sorted(globals().items())
+    if getattr(value, "__module__", "").startswith("dpcov.analysis.")
 ]
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module 'dpcov.analysis' has no attribute {name!r}")
-    try:
-        return getattr(import_module(f"dpcov.analysis.{_HOMES[name]}"), name)
-    except ModuleNotFoundError as error:
-        if error.name is None or not error.name.startswith("sklearn"):
-            raise
-        raise UsageError(
-            "Estimators need scikit-learn. Install it: pip install 'dpcov[analysis]'"
-        ) from None
-
-
-def __dir__() -> list[str]:
-    return __all__

@@ -1,7 +1,4 @@
-"""The columns an estimator works with, and new rows brought into that shape.
-
-Contract: columns are chosen by public names; new rows are the analyst's own, nothing about them is kept.
-"""
+"""Choose columns of a release by their public names, and bring new rows into their shape."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -17,29 +14,27 @@ from dpcov.published.release import Release
 
 Array = NDArray[np.float64]
 Places = NDArray[np.intp]
+Columns = Sequence[EncodedColumn]
 
 
 def feature_columns(release: Release) -> tuple[EncodedColumn, ...]:
-    """The encoded columns of a release without the intercept."""
+    """Return the encoded columns of a release without the intercept."""
     return tuple(column for column in release.manifest.columns if column.kind != "intercept")
 
 
-def find_features(columns: Sequence[EncodedColumn], wanted: Iterable[str]) -> Places:
-    """Places of features by name; a table column's name stands for all features made of it.
+def find_features(columns: Columns, wanted: Iterable[str] | None) -> Places:
+    """Return places of features by name; a table column's name means all features made of it.
 
-    Raises
-    ------
-    InputError
-        For a name that the release does not have.
+    None means all.  Raises InputError for a name that the release does not have.
     """
+    if wanted is None:
+        return np.arange(len(columns), dtype=np.intp)
     places: list[int] = []
     for name in [wanted] if isinstance(wanted, str) else wanted:
         exact = [i for i, column in enumerate(columns) if column.name == name]
         found = exact or [i for i, column in enumerate(columns) if column.source == name]
         if not found:
-            some = ", ".join(column.name for column in columns[:8]) + (
-                ", ..." if len(columns) > 8 else ""
-            )
+            some = ", ".join([column.name for column in columns[:8]] + ["..."] * (len(columns) > 8))
             raise InputError(f"This release has no feature called {name!r}. It has: {some}")
         places += found
     if len(set(places)) != len(places):
@@ -47,94 +42,79 @@ def find_features(columns: Sequence[EncodedColumn], wanted: Iterable[str]) -> Pl
     return np.array(places, dtype=np.intp)
 
 
-def other_features(columns: Sequence[EncodedColumn], targets: Places) -> Places:
-    """Places of all features that do not come from the same table column as a target."""
-    sources = {columns[place].source for place in targets}
-    kept = [i for i, column in enumerate(columns) if column.source not in sources]
-    return np.array(kept, dtype=np.intp)
+def predictors(columns: Columns, targets: Places, wanted: Iterable[str] | None) -> Places:
+    """Return places of the wanted features, by default of all without a target's source."""
+    if wanted is None:
+        sources = {columns[place].source for place in targets}
+        kept = [i for i, column in enumerate(columns) if column.source not in sources]
+        return np.array(kept, dtype=np.intp)
+    chosen = find_features(columns, wanted)
+    if np.intersect1d(chosen, targets).size:
+        raise InputError("A target cannot be among its own features.")
+    return chosen
 
 
-def source_names(columns: Sequence[EncodedColumn]) -> list[str]:
-    """Table columns that the features come from, in order."""
+def source_names(columns: Columns) -> list[str]:
+    """Return the table columns that the features come from, in order."""
     return list(dict.fromkeys(column.source for column in columns))
 
 
-def count_empty_directions(columns: Sequence[EncodedColumn], places: Places) -> int:
-    """How many directions of the chosen features the encoding itself leaves without variance.
-
-    The indicators of a column's categories sum to one, unless a row has none of them.
-    """
+def count_empty_directions(columns: Columns, places: Places) -> int:
+    """Count the directions of the chosen features that the encoding itself leaves empty."""
+    # The indicators of a column's categories sum to one, unless a row has none of them.
     chosen = {columns[place].name for place in places}
     categorical = [column for column in columns if column.kind == "category"]
-    whole = {column.source for column in categorical}
-    return len(whole - {column.source for column in categorical if column.name not in chosen})
+    broken = {column.source for column in categorical if column.name not in chosen}
+    return len({column.source for column in categorical} - broken)
 
 
-def are_named(columns: Sequence[EncodedColumn]) -> bool:
-    """Whether the table's columns had names of their own, unlike those of an array."""
-    return any(not (c.source.startswith("x") and c.source[1:].isdigit()) for c in columns)
+def feature_matrix(estimator: Any, columns: Columns, X: Any) -> Array:
+    """Return new rows as features in original units, shape (n_rows, n_features).
 
-
-def is_plain(columns: Sequence[EncodedColumn]) -> bool:
-    """Whether every feature is a table column of numbers as it stands."""
-    return all(c.kind in ("numeric", "boolean") and c.name == c.source for c in columns)
-
-
-def feature_matrix(estimator: Any, columns: Sequence[EncodedColumn], X: Any) -> Array:
-    """New rows as features in original units, shape (n_rows, n_features); missing numbers become the center.
-
-    Parameters
-    ----------
-    estimator : estimator
-        With ``n_features_in_``, and ``feature_names_in_`` where the columns have names.
-    columns : sequence of EncodedColumn
-        What the estimator works with.
-    X : data frame with the table's columns, or array
-        An array has one column for each table column if all are numbers, otherwise one for each encoded feature.
+    Missing numbers become the center.  ``X`` is a data frame with the table's columns, or an array
+    with one column for each table column if all are numbers, otherwise one for each feature.
     """
     centers = np.array([column.center for column in columns])
-    frame = nw.from_native(X, eager_only=True, pass_through=True)
-    if is_plain(columns):
+    if all(c.kind in ("numeric", "boolean") and c.name == c.source for c in columns):
         numbers = validate_data(
             estimator, X, reset=False, dtype=np.float64, ensure_all_finite="allow-nan"
         )
         return np.asarray(np.where(np.isnan(numbers), centers, numbers))
+    frame = nw.from_native(X, eager_only=True, pass_through=True)
     if isinstance(frame, nw.DataFrame):
         cells = {name: _source(frame, name) for name in source_names(columns)}
         return np.column_stack([_feature(cells[column.source], column) for column in columns])
     encoded = np.asarray(X, dtype=np.float64)
     if encoded.ndim != 2 or encoded.shape[1] != len(columns):
         raise InputError(
-            f"Give a data frame with the columns {', '.join(source_names(columns))}, or an array of "
-            f"{len(columns)} encoded features as in get_encoded_names()."
+            f"Give a data frame with the columns {', '.join(source_names(columns))}, or an array "
+            f"of {len(columns)} encoded features as in get_encoded_names()."
         )
     return np.asarray(np.where(np.isnan(encoded), centers, encoded))
 
 
 def _source(frame: "nw.DataFrame[Any]", name: str) -> NDArray[Any]:
-    """One table column of a data frame; text without the blanks around it, which a schema ignores too."""
     if name not in frame.columns:
         raise InputError(f"The data frame has no column {name!r}.")
     cells = frame[name].to_numpy()
     if cells.dtype.kind in "biuf":
         return np.asarray(cells)
-    return np.array(
-        [cell.strip() if isinstance(cell, str) else cell for cell in cells], dtype=object
-    )
+    # A schema ignores blanks around text, so new rows must too.
+    stripped = [cell.strip() if isinstance(cell, str) else cell for cell in cells]
+    return np.array(stripped, dtype=object)
 
 
 def _feature(cells: NDArray[Any], column: EncodedColumn) -> Array:
-    """One encoded feature, in original units."""
     if column.kind == "category":
         texts = cells if cells.dtype.kind == "O" else cells.astype(str)
         return np.asarray(texts == column.name.removeprefix(f"{column.source}="), dtype=np.float64)
     if cells.dtype.kind in "biu" and column.kind != "missing":
         return cells.astype(np.float64)
+    # NaN is the one value that differs from itself.
     missing = np.array([cell is None or cell != cell for cell in cells], dtype=bool)
     if column.kind == "missing":
         return missing.astype(np.float64)
-    numbers = np.where(missing, column.center, cells)
     try:
-        return numbers.astype(np.float64)
+        return np.where(missing, column.center, cells).astype(np.float64)
     except (TypeError, ValueError):
         raise InputError(f"The column {column.name!r} holds something that is no number.") from None

@@ -1,96 +1,66 @@
-"""How the levels of a categorical column enter a regression.
+"""Decide how the levels of a categorical column enter a regression.
 
-Contract: one rule for all regressions; public numbers only.
-
-Notes
------
-Beside an intercept, levels that hold nearly all rows are collinear, and only their differences are known.  So one of
-them, the first, is the *reference*: it has no coefficient, and the others' are contrasts to it.
-
-That choice should not change the fit.  So the model is fitted to the levels' deviations from their mean: on the space
-orthogonal to (1, ..., 1), in orthonormal coordinates, where isotropic noise stays isotropic and a penalty treats all
-levels alike.  Contrasts are read from the deviations b as b_k - b_reference; the intercept becomes that of the
-reference.  A marked missing value is a level like the others.
+Levels that hold nearly all rows are collinear beside an intercept.  So the first is the
+*reference*: it has no coefficient, and the coefficients of the others are contrasts to it.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import helmert
 
-from dpcov.analysis.features import Places, feature_columns, source_names
-from dpcov.published.columns import EncodedColumn
+from dpcov.analysis.features import Array, Columns, Places, feature_columns, source_names
 from dpcov.published.release import Release
 
-Array = NDArray[np.float64]
-
+# Share of rows from which levels are taken to be exhaustive, and hence collinear.
 NEARLY_ALL = 0.9
-"""Share of rows in chosen levels from which these are taken to be exhaustive, and hence collinear."""
 
 
 def without_references(release: Release, places: Places) -> tuple[Places, tuple[str, ...]]:
-    """Leave out the reference level of every column whose levels add up to nearly all rows.
+    """Leave out the reference level of every column whose levels hold nearly all rows.
 
-    Returns
-    -------
-    (Places, tuple of str)
-        What is left, and the names of what is not.
+    Returns the places that are left, and the names of the references.
     """
     columns, chosen = feature_columns(release), set(map(int, places))
     left_out: list[int] = []
     for source in source_names([columns[place] for place in places]):
-        levels = [i for i, c in enumerate(columns) if c.source == source and c.kind == "category"]
-        missing = [
-            i for i in chosen if columns[i].source == source and columns[i].kind == "missing"
-        ]
+        own = [i for i, column in enumerate(columns) if column.source == source]
+        levels = [i for i in own if columns[i].kind == "category"]
+        # A marked missing value is a level like the others.
+        missing = [i for i in own if columns[i].kind == "missing" and i in chosen]
         if len(levels) > 1 and chosen.issuperset(levels):
             left_out += levels[:1] * bool(release.mean()[levels + missing].sum() > NEARLY_ALL)
     kept = [place for place in places if place not in left_out]
     return np.array(kept, dtype=np.intp), tuple(columns[place].name for place in left_out)
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Coding:
-    """From p chosen features to the q directions that are fitted, and back to q coefficients.
+    """From p chosen features to the q directions that are fitted, and back to q coefficients."""
 
-    Parameters
-    ----------
-    directions : (q, p) float64
-        Orthonormal rows.
-    contrasts : (q, p) float64
-        Coefficients as functions of b, one number for each chosen feature.
-    kept : (q,) intp
-        Which of the chosen features have a coefficient.
-    reference : (p,) float64
-        What of b belongs to the intercept.
-    """
-
+    # Orthonormal rows, (q, p).
     directions: Array
+    # Coefficients as functions of b, one number for each chosen feature, (q, p).
     contrasts: Array
+    # Which of the chosen features have a coefficient, (q,).
     kept: Places
+    # What of b belongs to the intercept, (p,).
     reference: Array
 
 
-def coding_of(
-    columns: Sequence[EncodedColumn], places: Places, references: Sequence[str]
-) -> Coding:
+def coding_of(columns: Columns, places: Places, references: Sequence[str]) -> Coding:
     """Code the chosen features, of which ``references`` are left out."""
     chosen = [columns[place] for place in places]
-    directions = contrasts = np.eye(len(chosen))
-    reference, dropped = np.zeros(len(chosen)), list[int]()
-    for name in references:
-        (base,) = (i for i, column in enumerate(chosen) if column.name == name)
+    n = len(chosen)
+    directions, contrasts, reference = np.eye(n), np.eye(n), np.zeros(n)
+    dropped = [i for i, column in enumerate(chosen) if column.name in references]
+    for base in dropped:
         levels = [i for i, column in enumerate(chosen) if column.source == chosen[base].source]
-        directions, contrasts = directions.copy(), contrasts.copy()
+        # The choice of the reference must not change the fit: deviations from the mean of the
+        # levels, in orthonormal coordinates, keep isotropic noise isotropic and penalize all alike.
         directions[np.ix_([i for i in levels if i != base], levels)] = helmert(len(levels))
         contrasts[levels, base] -= 1.0
         reference[base] = 1.0
-        dropped.append(base)
-    return Coding(
-        directions=np.delete(directions, dropped, axis=0),
-        contrasts=np.delete(contrasts, dropped, axis=0),
-        kept=np.delete(np.arange(len(chosen)), dropped),
-        reference=reference,
-    )
+    directions, contrasts = (np.delete(each, dropped, axis=0) for each in (directions, contrasts))
+    return Coding(directions, contrasts, np.delete(np.arange(n), dropped), reference)

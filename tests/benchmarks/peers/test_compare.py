@@ -1,3 +1,5 @@
+"""The comparison with other libraries, this one alone: complete, fair and without a network."""
+
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -5,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from benchmarks.peers import __main__ as command
 from benchmarks.peers import compare as comparing
 from benchmarks.peers.cases import Case, score, task_of
 from benchmarks.peers.catalog import METHODS, PEERS, SAMPLERS
@@ -13,32 +16,25 @@ from benchmarks.peers.environment import Unavailable
 from benchmarks.peers.exchange import Answer
 from benchmarks.peers.report import HEADINGS, Comparison, write
 
-CASE = Case(
-    name="small", columns=np.random.default_rng(0).uniform(-1, 1, size=(400, 8)), lower=-1.0
-)
-BINGHAM = next(sampler for sampler in SAMPLERS if sampler.label == "diffprivlib Bingham")
+ROWS = np.random.default_rng(0).uniform(-1, 1, size=(400, 8))
+CASE = Case(name="small", columns=ROWS, lower=-1.0)
 
 
 @pytest.fixture(scope="module")
 def found(tmp_path_factory):
     """This library against itself: everybody else is unavailable."""
-    pythons = {peer.name: Unavailable(reason="no network") for peer in PEERS} | {
-        "dpcov": Path(sys.executable)
-    }
+    pythons = {peer.name: Unavailable(reason="no network") for peer in PEERS}
+    pythons["dpcov"] = Path(sys.executable)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(comparing, "cases", lambda seed: [CASE])
         shorter = [replace(sampler, quick_size=2000) for sampler in SAMPLERS]
         patch.setattr(comparing, "SAMPLERS", shorter)
-        folder = tmp_path_factory.mktemp("exchange")
-        return compare(pythons, folder, quick=True, seed=0)
+        return compare(pythons, tmp_path_factory.mktemp("exchange"), quick=True, seed=0)
 
 
-def test_peers_that_cannot_be_installed_are_left_out_with_the_reason(found):
+def test_our_own_worker_answers_everything_and_the_others_are_left_out_with_the_reason(found):
     assert found.skipped == dict.fromkeys(("diffprivlib", "opendp", "smartnoise"), "no network")
     assert {row.peer for row in found.measured} == {"dpcov"}
-
-
-def test_our_own_worker_answers_everything(found):
     assert [row.refused for row in found.measured] == [""] * sum(m.peer == "dpcov" for m in METHODS)
     assert all(0 < row.error < 100 and row.seconds > 0 for row in found.measured)
 
@@ -56,30 +52,28 @@ def test_the_report_is_complete_and_loads_nothing(found, tmp_path):
     made = {"errors.csv", "laws.csv", "peers.svg", "peers.png", "index.html"}
     assert made == {path.name for path in tmp_path.iterdir()}
     page = (tmp_path / "index.html").read_text()
-    assert "no network" in page
-    assert "dpcov eigenvectors" in page
+    assert "no network" in page and "dpcov eigenvectors" in page
     assert all(word not in page for word in ("<script", "<link", 'src="http', 'href="http'))
     assert len((tmp_path / "errors.csv").read_text().splitlines()) == 1 + len(found.measured)
 
 
-def test_a_planted_wrong_sampler_is_accused():
+def test_a_planted_wrong_sampler_is_accused_and_one_that_refuses_is_not_acquitted():
+    sampler = next(sampler for sampler in SAMPLERS if sampler.label == "diffprivlib Bingham")
     wrong = np.random.default_rng(1).beta(14, 0.5, size=4000)
-    accused = verdict(BINGHAM, Answer(values=wrong[None]))
+    accused = verdict(sampler, Answer(values=wrong[None]))
     assert accused.verdict.startswith("BREAKS ITS LAW")
     assert accused.p_value < 1e-9
-
-
-def test_a_sampler_that_refuses_is_not_acquitted():
-    assert verdict(BINGHAM, Answer(refused="no")).verdict == "not checked: no"
+    assert verdict(sampler, Answer(refused="no")).verdict == "not checked: no"
+    refused = measure(METHODS[0], CASE, Answer(refused="too large"))
+    assert refused.refused == "too large"
+    assert np.isnan(refused.error)
 
 
 def test_scores_are_zero_at_the_truth_and_one_for_the_zero_matrix():
-    target = np.diag([4.0, 3.0, 2.0, 1.0])
+    target, basis = np.diag([4.0, 3.0, 2.0, 1.0]), np.eye(4)
     assert score("second moment", np.array([target, 0 * target]), target) == pytest.approx([0, 1])
-    basis = np.eye(4)
-    assert score("components", np.array([basis[:2], basis[2:]]), target) == pytest.approx(
-        [0, 4 / 7]
-    )
+    components = score("components", np.array([basis[:2], basis[2:]]), target)
+    assert components == pytest.approx([0, 4 / 7])
 
 
 def test_rows_and_columns_say_the_same_about_bounds():
@@ -98,26 +92,14 @@ def test_methods_and_samplers_have_names_of_their_own():
     assert {method.kind for method in METHODS} == set(HEADINGS)
 
 
-def test_what_a_method_refuses_is_shown_not_scored():
-    refused = measure(METHODS[0], CASE, Answer(refused="too large"))
-    assert refused.refused == "too large"
-    assert np.isnan(refused.error)
-
-
 def test_the_command_names_what_it_leaves_out(monkeypatch, tmp_path, capsys):
-    from benchmarks.peers import __main__ as command
-
     def without_network(name, requirements, directory):
         assert directory == tmp_path / "environments"
         return Unavailable(reason=f"no network for {name}")
 
     def nobody(pythons, folder, **options):
-        skipped = {
-            name: python.reason
-            for name, python in pythons.items()
-            if isinstance(python, Unavailable)
-        }
-        return Comparison(measured=[], checked=[], versions={}, skipped=skipped, facts="")
+        absent = {k: v.reason for k, v in pythons.items() if isinstance(v, Unavailable)}
+        return Comparison(measured=[], checked=[], versions={}, skipped=absent, facts="")
 
     monkeypatch.setattr(command, "prepare", without_network)
     monkeypatch.setattr(command, "compare", nobody)

@@ -1,14 +1,15 @@
+"""Workers of other libraries answer, refuse, hang or die, and only their own task is lost."""
+
 import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from benchmarks.peers import exchange
 from benchmarks.peers.catalog import PEERS
 from benchmarks.peers.exchange import Task, ask
 
-SERVE = next(peer.script for peer in PEERS).parent
+SERVE = PEERS[0].script.parent
 ROWS = np.arange(6.0).reshape(3, 2)
 WORKER = """
 import os, sys, time
@@ -33,9 +34,6 @@ def die(rows):
     sys.stderr.flush()
     os._exit(3)
 
-def hang(rows):
-    time.sleep(60)
-
 calls = []
 
 def once(rows):
@@ -44,29 +42,33 @@ def once(rows):
         time.sleep(60)
     return [1.0]
 
-serve("1.2.3", dict(once=once, double=double, threads=threads, refuse=refuse, slow=slow, die=die, hang=hang))
+def hang(rows):
+    time.sleep(60)
+
+made = dict(once=once, double=double, threads=threads, refuse=refuse, slow=slow, die=die, hang=hang)
+serve("1.2.3", made)
 """
 
 
 @pytest.fixture
-def worker(tmp_path):
+def answered(tmp_path):
+    """Answers of the worker, or of another program, to tasks."""
     path = tmp_path / "worker.py"
-    path.write_text(WORKER.format(serve=str(SERVE)))
-    return path
 
+    def answers(*tasks, limit_s=30.0, program=WORKER):
+        path.write_text(program.replace("{serve!r}", repr(str(SERVE))))
+        folder = tmp_path / "folder"
+        return ask(Path(sys.executable), path, tasks, {"t": ROWS}, folder, limit_s=limit_s)
 
-def answered(worker, *tasks, limit_s=30.0):
-    return ask(
-        Path(sys.executable), worker, tasks, {"t": ROWS}, worker.parent / "folder", limit_s=limit_s
-    )
+    return answers
 
 
 def task(method, *, key=None, **more):
     return Task(key=key or method, method=method, table="t", **more)
 
 
-def test_values_times_and_notes_come_back(worker):
-    found = answered(worker, task("double", arguments={"by": 3}, repetitions=2), task("threads"))
+def test_values_times_and_notes_come_back(answered):
+    found = answered(task("double", arguments={"by": 3}, repetitions=2), task("threads"))
     assert found.version == "1.2.3"
     answer = found.answers["double"]
     assert np.array_equal(answer.values, [3 * ROWS, 3 * ROWS])
@@ -75,54 +77,46 @@ def test_values_times_and_notes_come_back(worker):
     assert found.answers["threads"].values[0] == 1
 
 
-def test_a_refused_task_does_not_end_the_others(worker):
-    found = answered(worker, task("refuse"), task("unknown"), task("double"))
-    assert found.answers["refuse"].refused == "ValueError: cannot do that"
-    assert "unknown" in found.answers["unknown"].refused
-    assert found.answers["double"].refused is None
+@pytest.mark.parametrize(
+    ("method", "limit_s", "said"),
+    [
+        ("refuse", 10.0, "ValueError: cannot do that"),
+        ("unknown", 10.0, "unknown"),
+        ("die", 10.0, "last words"),
+        ("hang", 0.2, "no result within 0.6 s"),
+    ],
+)
+def test_a_task_without_an_answer_does_not_end_the_others(answered, method, limit_s, said):
+    found = answered(task("double"), task(method, limit_s=limit_s), task("slow")).answers
+    assert said in found[method].refused
+    assert found["double"].refused is found["slow"].refused is None
 
 
-def test_repetitions_end_with_the_time_of_the_task(worker):
-    found = answered(worker, task("slow", repetitions=1000, limit_s=1.0))
+def test_repetitions_end_with_the_time_of_the_task(answered):
+    found = answered(task("slow", repetitions=1000, limit_s=1.0))
     assert 1 <= len(found.answers["slow"].seconds) < 30
 
 
-def test_a_call_without_end_is_given_up_and_the_next_task_answered(worker):
-    found = answered(worker, task("hang", limit_s=0.2), task("double"))
-    assert found.answers["hang"].refused == "no result within 0.6 s"
-    assert found.answers["double"].refused is None
-
-
-def test_a_worker_that_dies_loses_only_the_task_in_which_it_died(worker):
-    found = answered(worker, task("double"), task("die"), task("slow"))
-    assert found.answers["die"].refused == "last words"
-    assert found.answers["double"].refused is found.answers["slow"].refused is None
-
-
-def test_values_before_a_call_without_end_are_kept(worker):
-    found = answered(worker, task("once", repetitions=5, limit_s=0.5))
+def test_values_before_a_call_without_end_are_kept(answered):
+    found = answered(task("once", repetitions=5, limit_s=0.5))
     assert len(found.answers["once"].values) == 1
 
 
-def test_a_worker_that_hangs_is_ended(worker):
+def test_a_worker_that_hangs_is_ended(answered):
     for limit_s in (2.0, 8.0, 32.0):  # a busy machine takes longer to start a worker
-        found = answered(worker, task("double"), task("hang", limit_s=50.0), limit_s=limit_s)
-        if found.answers["double"].refused is None:
+        found = answered(task("double"), task("hang", limit_s=50.0), limit_s=limit_s).answers
+        if found["double"].refused is None:
             break
-    assert found.answers["double"].refused is None
-    assert found.answers["hang"].refused == "no time was left"
+    assert found["double"].refused is None
+    assert found["hang"].refused == "no time was left"
 
 
-def test_old_answers_are_not_mistaken_for_new_ones(worker):
-    answered(worker, task("double"))
-    assert answered(worker, task("die", key="double")).answers["double"].refused == "last words"
+def test_old_answers_are_not_mistaken_for_new_ones(answered):
+    answered(task("double"))
+    assert answered(task("die", key="double")).answers["double"].refused == "last words"
 
 
-def test_a_missing_library_is_the_workers_last_word(tmp_path):
-    path = tmp_path / "worker.py"
-    path.write_text("import no_such_library_anywhere")
-    found = exchange.ask(
-        Path(sys.executable), path, [task("double")], {}, tmp_path / "folder", limit_s=30.0
-    )
+def test_a_missing_library_is_the_workers_last_word(answered):
+    found = answered(task("double"), program="import no_such_library_anywhere")
     assert found.version == ""
     assert "no_such_library_anywhere" in found.answers["double"].refused

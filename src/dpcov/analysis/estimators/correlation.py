@@ -1,7 +1,6 @@
-"""Correlations, partial correlations and sparse graphs of a release.
+"""Give correlations, partial correlations and sparse graphs of a release.
 
-Contract: a release alone; a column whose variance the noise hides, or that is constant, is uncorrelated with
-all others and never a division by zero.
+A column without variance, or whose variance the noise hides, is uncorrelated with all others.
 """
 
 from dataclasses import dataclass
@@ -11,17 +10,18 @@ from typing import Any, Literal
 import numpy as np
 from sklearn.covariance import graphical_lasso
 
-from dpcov.analysis.estimators.base import Array, ReleaseEstimator, require_numbers
+from dpcov.analysis.estimators.base import ReleaseEstimator, require_number
+from dpcov.analysis.features import Array
 from dpcov.analysis.intervals.inference import correlation_intervals
-from dpcov.analysis.problems import UnknownNoiseError, warn_noise
+from dpcov.analysis.problems import UnknownNoiseError, data_frame, warn_noise
 from dpcov.analysis.reading import Reading
-from dpcov.errors import NumericError, UsageError
+from dpcov.errors import NumericError
 from dpcov.published.linalg.symmetric import correlation_of, symmetrize
 from dpcov.published.release import Release
 
 
 def partial_correlation_of(precision: Array) -> Array:
-    """Correlations of pairs when all other columns are held fixed, from the inverse of the encoded covariance."""
+    """Correlations of pairs with all other columns held fixed, from the inverse covariance."""
     partial = -correlation_of(precision, undefined=0.0)
     np.fill_diagonal(partial, 1.0)
     return partial
@@ -29,21 +29,18 @@ def partial_correlation_of(precision: Array) -> Array:
 
 @dataclass(eq=False, repr=False)
 class PrivateCorrelation(ReleaseEstimator):
-    """Correlations and partial correlations.
-
-    Parameters
-    ----------
-    features, post, budget, ...
-        As in :class:`~dpcov.analysis.estimators.base.ReleaseEstimator`.
+    """Correlations and partial correlations; parameters as in ReleaseEstimator.
 
     Attributes
     ----------
     correlation_ : (p, p) float64
     partial_correlation_ : (p, p) float64
-        From an inverse in which variances that the noise hides are raised to the noise edge, so cautious.
+        From an inverse in which variances that the noise hides are raised to the noise edge.
     noise_std_ : (p, p) float64
-        Standard deviation of the noise alone on a correlation, before post-processing, to first order; NaN where the
+        Standard deviation of the noise alone, before post-processing, to first order; NaN where the
         noise has no known law or leaves a column no variance.
+    noise_edge_ : float
+        Largest eigenvalue of noise alone, in encoded units; 0 where it is unknown.
     """
 
     def _read(self, release: Release) -> None:
@@ -52,30 +49,16 @@ class PrivateCorrelation(ReleaseEstimator):
         self.correlation_ = correlation_of(reading.encoded_covariance, undefined=0.0)
         self.partial_correlation_ = partial_correlation_of(reading.encoded_precision())
         self.noise_std_ = reading.correlation_noise
-        self.noise_edge_ = reading.largest_noise()
+        self.noise_edge_ = reading.noise_levels()[0]
 
     def _intervals(self, **options: Any) -> Any:
         return correlation_intervals(self.release_, list(self.get_encoded_names()), **options)
 
     def to_frame(self, *, partial: bool = False) -> Any:
-        """Correlations as a pandas data frame with names.
-
-        Parameters
-        ----------
-        partial : bool
-            The partial ones.
-        """
-        self._require_fitted()
-        try:
-            import pandas as pd  # type: ignore[import-untyped]
-        except ImportError:
-            raise UsageError(
-                "Data frames need pandas. Install it: pip install 'dpcov[analysis]'"
-            ) from None
+        """Correlations, or the partial ones, as a pandas data frame with names."""
         names = self.get_encoded_names()
-        return pd.DataFrame(
-            self.partial_correlation_ if partial else self.correlation_, index=names, columns=names
-        )
+        chosen = self.partial_correlation_ if partial else self.correlation_
+        return data_frame(chosen, index=names, columns=names)
 
 
 @dataclass(eq=False, repr=False)
@@ -85,12 +68,10 @@ class PrivateGraphicalLasso(ReleaseEstimator):
     Parameters
     ----------
     alpha : float or "auto"
-        Penalty on correlations.  ``"auto"``: the size that the largest of p (p - 1) / 2 correlations would reach by
-        noise and sampling alone, sqrt(2 log(p (p - 1) / 2)) standard deviations.
+        Penalty on correlations.  ``"auto"``: what the largest of p (p - 1) / 2 correlations would
+        reach by noise and sampling alone, sqrt(2 log(p (p - 1) / 2)) standard deviations.
     max_iter, tol
         Of the algorithm.
-    features, post, budget, ...
-        As in :class:`~dpcov.analysis.estimators.base.ReleaseEstimator`.
 
     Attributes
     ----------
@@ -109,10 +90,10 @@ class PrivateGraphicalLasso(ReleaseEstimator):
 
     def _read(self, release: Release) -> None:
         reading = self._reading()
+        # The algorithm needs a positive definite matrix.
         encoded = reading.floored_covariance("the graphical lasso")
-        correlation = correlation_of(encoded, undefined=0.0)
         self.alpha_ = self._penalty(reading)
-        covariance, precision = self._solve(correlation)
+        covariance, precision = self._solve(correlation_of(encoded, undefined=0.0))
         variances = np.diagonal(encoded)
         scale = np.sqrt(np.where(variances > 0, variances, 1.0)) * reading.half_ranges
         self.location_ = reading.mean
@@ -122,30 +103,31 @@ class PrivateGraphicalLasso(ReleaseEstimator):
 
     def _penalty(self, reading: Reading) -> float:
         if self.alpha != "auto":
-            return require_numbers("alpha", self.alpha, 0.0)
+            return require_number("alpha", self.alpha, 0.0)
         if reading.noise is None:
             raise UnknownNoiseError(
-                "This release does not say how its noise is distributed, so alpha cannot be chosen. Give alpha."
+                "The release has no law of its noise, so alpha cannot be chosen. Give alpha."
             )
         p, n = len(reading.columns), reading.release.n_rows
+        # A hidden column has the noise 1: its correlations can be anything.
         off = np.nan_to_num(reading.correlation_noise[np.triu_indices(p, 1)], nan=1.0)
         noise = float(np.median(off)) if off.size else 0.0
         sampling = 1.0 / n if np.isfinite(n) else 0.0
         alpha = sqrt(2 * log(max(2.0, p * (p - 1) / 2)) * (min(noise, 1.0) ** 2 + sampling))
         if alpha >= 1:
             warn_noise(
-                "The noise on correlations is as large as correlations can be: no edge can be found."
+                "The noise on correlations is as large as they can be: no edge can be found."
             )
         return min(alpha, 1.0)
 
     def _solve(self, correlation: Array) -> tuple[Array, Array]:
-        off_diagonal = correlation - np.eye(len(correlation))
-        if self.alpha_ >= np.abs(off_diagonal).max(initial=0.0):
+        identity = np.eye(len(correlation))
+        if self.alpha_ >= np.abs(correlation - identity).max(initial=0.0):
             # No edge survives, and the algorithm may not notice.
             self.n_iter_ = 1
-            return np.eye(len(correlation)), np.eye(len(correlation))
+            return identity, identity
         try:
-            covariance, precision, n_iter = graphical_lasso(
+            covariance, precision, self.n_iter_ = graphical_lasso(
                 symmetrize(correlation),
                 alpha=self.alpha_,
                 max_iter=self.max_iter,
@@ -156,5 +138,4 @@ class PrivateGraphicalLasso(ReleaseEstimator):
             raise NumericError(
                 "The graphical lasso did not converge. Use a larger alpha, or fewer features."
             ) from None
-        self.n_iter_ = int(n_iter)
         return np.asarray(covariance), np.asarray(precision)

@@ -1,7 +1,4 @@
-"""The covariance of a release, as scikit-learn's EmpiricalCovariance gives that of rows.
-
-Contract: a release alone; whatever is inverted is inverted cautiously where noise hides it.
-"""
+"""Give the covariance of a release as scikit-learn's EmpiricalCovariance gives that of rows."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -9,7 +6,8 @@ from typing import Any
 import numpy as np
 from sklearn.covariance import EmpiricalCovariance, log_likelihood
 
-from dpcov.analysis.estimators.base import Array, ReleaseEstimator
+from dpcov.analysis.estimators.base import ReleaseEstimator
+from dpcov.analysis.features import Array
 from dpcov.analysis.intervals.inference import variance_intervals
 from dpcov.published.base import on_one_thread
 from dpcov.published.release import Release
@@ -25,8 +23,6 @@ class PrivateCovariance(ReleaseEstimator, EmpiricalCovariance):  # type: ignore[
         Keep the inverse.
     assume_centered : bool
         Take the mean to be zero: ``covariance_`` is then the second moment.
-    features, post, budget, ...
-        As in :class:`~dpcov.analysis.estimators.base.ReleaseEstimator`.
 
     Attributes
     ----------
@@ -35,10 +31,10 @@ class PrivateCovariance(ReleaseEstimator, EmpiricalCovariance):  # type: ignore[
     covariance_ : (p, p) float64
         Divided by n, in original units.
     precision_ : (p, p) float64 or None
-        Inverse of the covariance, after variances that the noise hides are raised to the noise edge; constant and
+        Inverse, after variances that the noise hides are raised to the noise edge; constant and
         collinear columns get a pseudo-inverse where there is no noise.
     noise_edge_ : float
-        Largest eigenvalue that noise alone would have, in encoded units; 0 where it is unknown.
+        Largest eigenvalue of noise alone, in encoded units; 0 where it is unknown.
 
     Examples
     --------
@@ -56,7 +52,7 @@ class PrivateCovariance(ReleaseEstimator, EmpiricalCovariance):  # type: ignore[
         reading = self._reading(self.assume_centered)
         self.location_ = reading.mean
         self.covariance_ = reading.covariance
-        self.noise_edge_ = reading.largest_noise()
+        self.noise_edge_ = reading.noise_levels()[0]
         self.precision_ = reading.precision() if self.store_precision else None
 
     @on_one_thread
@@ -70,13 +66,7 @@ class PrivateCovariance(ReleaseEstimator, EmpiricalCovariance):  # type: ignore[
         return variance_intervals(self.release_, list(self.get_encoded_names()), **options)
 
     def score(self, X_test: Any, y: Any = None) -> float:
-        """Mean Gaussian log likelihood of new rows.
-
-        Parameters
-        ----------
-        X_test : array or data frame of shape (n_rows, n_features_in_)
-        y : ignored
-        """
+        """Mean Gaussian log likelihood of new rows; ``y`` is ignored."""
         centered = self._features_of(X_test) - self.location_
         return float(log_likelihood(centered.T @ centered / len(centered), self.get_precision()))
 

@@ -1,33 +1,34 @@
-"""Linear and quadratic discriminant analysis of a release with one group for each class.
+"""Fit linear and quadratic discriminant analysis to a release with one group for each class.
 
-Contract: a release alone.  Class means, covariances and the numbers of rows come from the public groups; no
-class is looked up in the rows.
+Class means, covariances and numbers of rows come from the groups; no class is looked up in rows.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import log_softmax
+from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
-from dpcov.analysis.estimators.base import Array, Classifier, ReleaseEstimator
-from dpcov.analysis.estimators.fit_rows import Terms, table_of
+from dpcov.analysis.estimators.base import ReleaseEstimator
+from dpcov.analysis.estimators.fit_rows import Roles, table_of
+from dpcov.analysis.features import Array
 from dpcov.analysis.problems import InputError, warn_noise
-from dpcov.analysis.reading import Reading, reading_of
+from dpcov.analysis.reading import Reading
 from dpcov.errors import ReleaseError
 from dpcov.published.linalg.symmetric import compose, eigh
 from dpcov.published.release import Release
 
+# The group of rows without a listed class; nothing is predicted to belong to it.
 OTHER_GROUP = "(other)"
-"""The group of rows without a listed class; nothing is predicted to belong to it."""
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class ClassMoments:
-    """One class: its number of rows, means and the reading of its covariance, if the noise leaves any."""
+class ClassMoments(NamedTuple):
+    """One class: its number of rows, means and the reading of its covariance, if any is left."""
 
     n_rows: float
     mean: Array
@@ -35,7 +36,7 @@ class ClassMoments:
 
 
 @dataclass(eq=False, repr=False)
-class Discriminant(Classifier, ReleaseEstimator):
+class Discriminant(ClassifierMixin, ReleaseEstimator):  # type: ignore[misc]
     """What both analyses share.
 
     Parameters
@@ -43,34 +44,39 @@ class Discriminant(Classifier, ReleaseEstimator):
     target : str, optional
         The table's column of classes, for ``fit`` of a table that holds it.
     classes : sequence of labels or "observed", optional
-        The public list of classes, for ``fit(X, y)`` without a schema that declares them.  ``"observed"`` takes the
-        labels in y, and so states that it is public knowledge which classes occur in the table.
+        The public list of classes, for ``fit(X, y)`` without a schema that declares them.
+        ``"observed"`` takes the labels in y, and so states that it is public which classes occur.
     priors : sequence of float, optional
-        Probabilities of the classes in the order of ``classes_``; by default their private shares of the rows.
+        Probabilities of the classes in the order of ``classes_``; by default their private shares.
+
+    Attributes
+    ----------
+    classes_ : (n_classes,) ndarray
+    priors_ : (n_classes,) float64
+    means_ : (n_classes, p) float64
     """
 
     target: str | None = None
     classes: Sequence[Any] | Literal["observed"] | None = None
     priors: Sequence[float] | None = None
 
-    def _second_door(self, X: Any, y: Any) -> tuple[Terms, Any, dict[str, Any]]:
+    def _table(self, X: Any, y: Any) -> tuple[Any, Roles, dict[str, Any]]:
         by = self.target or "y"
-        if y is None:
-            if self.target is None:
-                raise InputError(
-                    "This estimator requires y to be passed, but the target y is None. Give y, or a table that holds "
-                    "the classes and target=COLUMN."
-                )
-            terms = self._terms(by=by, classes=tuple(str(c) for c in self._listed(None)))
-            return terms, table_of(X), {}
-        column = _one_column(y)
+        if y is None and self.target is None:
+            raise InputError(
+                f"{type(self).__name__} requires y to be passed, but the target y is None. "
+                "Give y, or target=COLUMN."
+            )
+        column = None if y is None else _one_column(y)
         labels = self._listed(column)
-        terms = self._terms(by=by, classes=tuple(str(label) for label in labels))
+        roles = Roles(by=by, classes=tuple(str(label) for label in labels))
+        if column is None:
+            return table_of(X), roles, {}
         table = table_of(X, _as(column, labels), (by,), as_text=True)
-        return terms, table, {"labels": labels} if len(labels) else {}
+        return table, roles, {"labels": labels} if len(labels) else {}
 
     def _listed(self, y: NDArray[Any] | None) -> NDArray[Any]:
-        """The public classes; empty where the schema declares them."""
+        """Return the public classes; none where the schema declares them."""
         if isinstance(self.classes, str):
             if self.classes != "observed" or y is None:
                 raise InputError('classes must be a list of labels, or "observed" with y given.')
@@ -78,8 +84,8 @@ class Discriminant(Classifier, ReleaseEstimator):
             return np.unique(y)
         if self.classes is None and self.schema is None:
             raise InputError(
-                'Say which classes there are: classes=[...]. classes="observed" takes them from y, and so states '
-                "that it is public which classes occur."
+                'Say which classes there are: classes=[...]. classes="observed" takes them from y, '
+                "and so states that it is public which classes occur."
             )
         return np.unique(np.asarray([] if self.classes is None else list(self.classes)))
 
@@ -87,37 +93,33 @@ class Discriminant(Classifier, ReleaseEstimator):
         names = [name for name in release.group_names if name != OTHER_GROUP]
         if not names:
             raise ReleaseError(
-                "This release has no groups. Release again with by=COLUMN, the column of classes: one matrix for each "
-                "class at the price of one release."
+                "This release has no groups. Release again with by=COLUMN, the column of classes: "
+                "one matrix for each class at the price of one release."
             )
-        labels = self._facts.get("labels", np.array(names))
-        self.classes_ = np.unique(labels)
+        self.classes_ = np.unique(self._facts.get("labels", np.array(names)))
         self._pooled = self._reading()
-        self._others = [self._class_moments(release.group(OTHER_GROUP))] * (
-            OTHER_GROUP in release.group_names
-        )
         found = [self._class_moments(release.group(str(label))) for label in self.classes_]
         self.priors_ = self._class_priors(found)
         self.means_ = np.array([part.mean for part in found])
         hidden = sum(part.reading is None for part in found)
         if hidden:
             warn_noise(
-                f"{hidden} of {len(found)} classes have so few rows that the noise hides them; their means are "
-                "taken to be those of all rows."
+                f"{hidden} of {len(found)} classes have so few rows that the noise hides them; "
+                "their means are taken to be those of all rows."
             )
         self._learn(found)
 
     def _class_moments(self, part: Release) -> ClassMoments:
         try:
-            reading = reading_of(part, self._places, self.post, assume_centered=False)
-            return ClassMoments(n_rows=part.n_rows, mean=reading.mean, reading=reading)
+            reading = Reading(part, self._places, self.post)
+            return ClassMoments(part.n_rows, reading.mean, reading)
+        # The noise may hide how many rows a class has, and with that its mean.
         except ReleaseError:
-            return ClassMoments(n_rows=part.n_rows, mean=self._pooled.mean, reading=None)
+            return ClassMoments(part.n_rows, self._pooled.mean, None)
 
     def _class_priors(self, found: list[ClassMoments]) -> Array:
         if self.priors is None:
-            counts = np.array([max(part.n_rows, 1.0) for part in found])
-            return np.asarray(counts / counts.sum())
+            return _shares(found)
         priors = np.asarray(self.priors, dtype=np.float64)
         if priors.shape != (len(found),) or not np.all(priors > 0):
             raise InputError(f"priors must be {len(found)} positive numbers.")
@@ -128,7 +130,7 @@ class Discriminant(Classifier, ReleaseEstimator):
         raise NotImplementedError
 
     def _scores(self, X: Any) -> Array:
-        """Log joint density of every class up to a common term, (n_rows, n_classes)."""
+        """Return the log joint density of every class up to a common term, (n_rows, n_classes)."""
         raise NotImplementedError
 
     def decision_function(self, X: Any) -> Array:
@@ -143,56 +145,23 @@ class Discriminant(Classifier, ReleaseEstimator):
 
     def predict_log_proba(self, X: Any) -> Array:
         """Log probabilities of the classes, (n_rows, n_classes)."""
-        scores = self._scores(X)
-        scores = scores - scores.max(axis=1, keepdims=True)
-        return np.asarray(scores - np.log(np.exp(scores).sum(axis=1, keepdims=True)))
+        return np.asarray(log_softmax(self._scores(X), axis=1))
 
     def predict_proba(self, X: Any) -> Array:
         """Probabilities of the classes, (n_rows, n_classes)."""
         return np.asarray(np.exp(self.predict_log_proba(X)))
 
 
-def _one_column(y: Any) -> NDArray[Any]:
-    """Classes as a flat array."""
-    if np.iscomplexobj(np.asarray(y)):
-        raise InputError("Complex data not supported; classes are texts or whole numbers.")
-    try:
-        return np.asarray(column_or_1d(y, warn=True))
-    except ValueError:
-        # The original message may quote labels.
-        raise InputError("y should be a 1d array of classes.") from None
-
-
-def _as(column: NDArray[Any], labels: NDArray[Any]) -> NDArray[Any]:
-    """Labels of the rows in the type of the listed ones, so that they read the same as text."""
-    if not len(labels) or labels.dtype.kind in "OUS":
-        return column
-    try:
-        return column.astype(labels.dtype)
-    except (TypeError, ValueError):
-        raise InputError("The labels in y are not of the type of the listed classes.") from None
-
-
 @dataclass(eq=False, repr=False)
 class PrivateLDA(Discriminant):
     """Linear discriminant analysis: one covariance within all classes.
 
-    Parameters
-    ----------
-    target, classes, priors
-        As in :class:`Discriminant`.
-    features, post, budget, ...
-        As in :class:`~dpcov.analysis.estimators.base.ReleaseEstimator`.
+    Parameters and other attributes as in :class:`Discriminant`.
 
     Attributes
     ----------
-    classes_ : (n_classes,) ndarray
-    priors_ : (n_classes,) float64
-        Private shares of the rows.
-    means_ : (n_classes, p) float64
     covariance_ : (p, p) float64
-        Within classes; variances below the standard deviation of the noise's eigenvalues, half its edge, are raised to
-        it: classifies best, on images at any budget, between trusting noise and giving directions up.
+        Within classes; variances below half the noise edge are raised to it.
     coef_, intercept_ : (n_classes, p) and (n_classes,) float64
         One discriminant function for each class, also where there are two.
     noise_edge_ : float
@@ -205,29 +174,31 @@ class PrivateLDA(Discriminant):
             # Without the bias of post-processing, where the law of the noise is known.
             pooled = replace(pooled, post="none")
         self.noise_edge_ = pooled.edge
-        within = pooled.encoded_covariance - self._between(found + self._others)
-        # Half the edge is the standard deviation of the noise's eigenvalues (semicircle law).
+        within = pooled.encoded_covariance - self._between(found)
+        # Half the edge is the standard deviation of the noise's eigenvalues (semicircle law).  It
+        # classifies best, on images at any budget, between trusting noise and dropping directions.
         values, vectors = _floored(within, pooled.edge / 2)
         if values[-1] <= pooled.edge:
             warn_noise(
-                "How features vary within the classes lies within the noise of the release: classes are told apart by "
-                "little more than the distance of their means."
+                "How features vary within the classes lies within the noise of the release: "
+                "classes are told apart by little more than the distance of their means."
             )
         scale = np.outer(pooled.half_ranges, pooled.half_ranges)
         self.covariance_ = compose(values, vectors) * scale
-        centered = self.means_ - pooled.mean
         # Scores relative to the common mean, where fewer digits cancel.
+        centered = self.means_ - pooled.mean
         self.coef_ = centered @ (compose(1 / values, vectors) / scale)
         offsets = -0.5 * np.sum(self.coef_ * centered, axis=1) + np.log(self.priors_)
         self.intercept_ = offsets - self.coef_ @ pooled.mean
 
     def _between(self, parts: list[ClassMoments]) -> Array:
-        """Encoded covariance of the groups' means, rows without a listed class included."""
-        spread = (
-            np.array([part.mean for part in parts]) - self._pooled.mean
-        ) / self._pooled.half_ranges
-        counts = np.array([max(part.n_rows, 1.0) for part in parts])
-        return np.asarray((spread.T * (counts / counts.sum())) @ spread)
+        """Return the encoded covariance of the groups' means."""
+        # Rows without a listed class spread the pooled covariance too.
+        if OTHER_GROUP in self.release_.group_names:
+            parts = [*parts, self._class_moments(self.release_.group(OTHER_GROUP))]
+        means = np.array([part.mean for part in parts])
+        spread = (means - self._pooled.mean) / self._pooled.half_ranges
+        return np.asarray((spread.T * _shares(parts)) @ spread)
 
     def _scores(self, X: Any) -> Array:
         return np.asarray(self._features_of(X) @ self.coef_.T + self.intercept_)
@@ -237,50 +208,57 @@ class PrivateLDA(Discriminant):
 class PrivateQDA(Discriminant):
     """Quadratic discriminant analysis: one covariance for each class.
 
-    Parameters
-    ----------
-    target, classes, priors
-        As in :class:`Discriminant`.
-    features, post, budget, ...
-        As in :class:`~dpcov.analysis.estimators.base.ReleaseEstimator`.
+    Parameters and other attributes as in :class:`Discriminant`.
 
     Attributes
     ----------
-    classes_, priors_, means_
-        As in :class:`PrivateLDA`.
     covariance_ : (n_classes, p, p) float64
         Variances that the noise hides are raised to the noise edge of the class.
     """
 
     def _learn(self, found: list[ClassMoments]) -> None:
-        systems = [_class_system(part, self._pooled) for part in found]
+        # A class that the noise hides gets the covariance of all rows.
+        readings = [part.reading or self._pooled for part in found]
+        systems = [_floored(each.encoded_covariance, each.edge) for each in readings]
         scale = np.outer(self._pooled.half_ranges, self._pooled.half_ranges)
-        self.covariance_ = np.array(
-            [compose(values, vectors) * scale for values, vectors in systems]
-        )
-        self._roots = np.array([(vectors / np.sqrt(values)) for values, vectors in systems])
+        self.covariance_ = np.array([compose(*system) * scale for system in systems])
+        self._roots = np.array([vectors / np.sqrt(values) for values, vectors in systems])
         self._log_determinants = np.array([np.sum(np.log(values)) for values, _ in systems])
 
     def _scores(self, X: Any) -> Array:
-        features = self._features_of(X)
-        scores = []
-        for mean, root, determinant, prior in zip(
-            self.means_, self._roots, self._log_determinants, self.priors_, strict=True
-        ):
-            whitened = ((features - mean) / self._pooled.half_ranges) @ root
-            scores.append(np.log(prior) - 0.5 * (determinant + np.sum(whitened**2, axis=1)))
-        return np.column_stack(scores)
+        encoded = (self._features_of(X) - self.means_[:, None]) / self._pooled.half_ranges
+        distances = np.sum((encoded @ self._roots) ** 2, axis=2).T
+        return np.asarray(np.log(self.priors_) - 0.5 * (self._log_determinants + distances))
 
 
-def _class_system(part: ClassMoments, pooled: Reading) -> tuple[Array, Array]:
-    """Eigenvalues and eigenvectors of one class's encoded covariance, floored at its noise edge."""
-    if part.reading is None:
-        return _floored(pooled.encoded_covariance, pooled.edge)
-    return _floored(part.reading.encoded_covariance, part.reading.edge)
+def _shares(parts: list[ClassMoments]) -> Array:
+    # A noisy number of rows may be negative.
+    counts = np.array([max(part.n_rows, 1.0) for part in parts])
+    return np.asarray(counts / counts.sum())
 
 
 def _floored(covariance: Array, edge: float) -> tuple[Array, Array]:
-    """Eigensystem with eigenvalues no smaller than the noise edge, nor than rounding can tell from zero."""
+    """Eigensystem with no eigenvalue below the noise edge, nor one that may be rounding."""
     values, vectors = eigh(covariance)
     rounding = max(float(values[-1]), 1.0) * len(values) * np.finfo(np.float64).eps
     return np.maximum(values, max(edge, rounding)), vectors
+
+
+def _one_column(y: Any) -> NDArray[Any]:
+    if np.iscomplexobj(np.asarray(y)):
+        raise InputError("Complex data not supported; classes are texts or whole numbers.")
+    try:
+        return np.asarray(column_or_1d(y, warn=True))
+    except ValueError:
+        # The original message may quote labels.
+        raise InputError("y should be a 1d array of classes.") from None
+
+
+def _as(column: NDArray[Any], labels: NDArray[Any]) -> NDArray[Any]:
+    # Labels of the rows must read the same as the listed ones when both are text.
+    if not len(labels) or labels.dtype.kind in "OUS":
+        return column
+    try:
+        return column.astype(labels.dtype)
+    except (TypeError, ValueError):
+        raise InputError("The labels in y are not of the type of the listed classes.") from None

@@ -1,21 +1,20 @@
-"""From rows to a release in one step: the only module of the analyst's side that touches rows.
+"""Fit from rows: make one release, then read it.  The only analysis module that sees rows.
 
-Contract: hands the rows to :func:`dpcov.release` and returns what it publishes; keeps nothing, computes
-nothing from the rows, and no message contains a value of a row.  Columns, bounds and classes come from public
-parameters alone.
+It hands the rows to :func:`dpcov.release`, keeps nothing of them, and no message contains a cell.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from threading import Lock
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import issparse
 
-from dpcov.analysis.problems import InputError, InputTypeError
+from dpcov.analysis.problems import InputError, InputTypeError, SpentError
 from dpcov.errors import BudgetError, DataError, SchemaError, UsageError
 from dpcov.privacy.budget import Budget
 from dpcov.privacy.guarantee import Neighbors
@@ -32,61 +31,109 @@ if TYPE_CHECKING:
 else:
     SchemaLike = LedgerLike = object
 
-Array = NDArray[np.float64]
-
+# Public bounds: one pair for every column, one for each name, or one for each column in order.
 Bounds = tuple[float, float] | Mapping[str, tuple[float, float]] | Sequence[tuple[float, float]]
-"""Public bounds: one pair for every column, a pair for each name, or a pair for each column in order."""
 
+# What dpcov.release raises before it spends anything.
 REFUSED_EARLY: Final = (SchemaError, DataError, UsageError, BudgetError)
-"""What :func:`dpcov.release` raises before it spends anything."""
+
+_CELLS = (
+    "In an array every argument must be a string or a number that reads as a float; text columns "
+    "need a data frame and a schema with their categories."
+)
+
+
+Origin = Literal["constructed", "cloned", "copied"]
+
+_REASONS = {
+    "constructed": "This estimator has already spent its budget; fitting rows again would spend it "
+    "once more.",
+    "cloned": "This estimator is a clone. Cross-validation, grid search and refits fit one clone "
+    "after another, and each fit of rows would spend the whole budget, so a clone spends none. "
+    "Nothing was charged, and the original's right is as it was.",
+    "copied": "This estimator was copied or unpickled, so it cannot know whether its original has "
+    "already spent the budget. Make the release once, outside parallel jobs.",
+}
+_REMEDY = (
+    "To try other settings for free, read the release that was made: "
+    "{name}.from_release(fitted.release_, ...). To spend again on purpose, construct a new "
+    "estimator or set spend_again=True; a ledger keeps the sum."
+)
+
+
+class Spending:
+    """A right to be used once, and only by an estimator that was constructed."""
+
+    # A clone is what grid search fits, and the first clone cannot tell that more will follow.
+    def __init__(self, origin: Origin = "constructed") -> None:
+        self._origin, self._spent, self._lock = origin, False, Lock()
+
+    def claim(self, name: str) -> None:
+        """Use the right up, or refuse; ``name`` is the estimator's."""
+        with self._lock:
+            if self._spent or self._origin != "constructed":
+                raise SpentError(f"{_REASONS[self._origin]} {_REMEDY.format(name=name)}")
+            self._spent = True
+
+    def give_back(self) -> None:
+        """Restore the right after a refusal that came before any budget was spent."""
+        with self._lock:
+            self._spent = False
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class Terms:
+    """On which public terms rows are released: the estimators' parameters for ``fit(rows)``."""
+
+    budget: Budget | None = None
+    schema: SchemaLike | None = None
+    bounds: Bounds | None = None
+    neighbors: Neighbors = "replace-one"
+    mechanism: str = "auto"
+    ledger: LedgerLike | None = None
+    dataset: str | None = None
+    seed: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
-class Terms:
-    """On which terms a table is released: all public; see :func:`dpcov.release`."""
+class Roles:
+    """Which columns of the table are targets or classes, and what is public about them."""
 
-    budget: Budget | None
-    schema: SchemaLike | None
-    bounds: Bounds | None
-    neighbors: Neighbors
-    mechanism: str
-    ledger: LedgerLike | None
-    dataset: str | None
-    seed: int | None
     targets: tuple[str, ...] = ()
     target_bounds: Bounds | None = None
     by: str | None = None
     classes: tuple[str, ...] = ()
 
-    def check(self) -> None:
-        """Refuse what is missing before a row is looked at."""
-        if self.budget is None:
-            raise InputError(
-                "Fitting rows spends a privacy budget, which has no default. Give budget=dpcov.Budget(...), or fit a "
-                "release that exists: from_release(release)."
-            )
-        if (self.schema is None) == (self.bounds is None):
-            raise InputError(
-                "Say what is publicly known about the columns: schema=..., or bounds=(lower, upper) for numbers. "
-                "Bounds are never computed from the rows. Give one of the two."
-            )
+
+def require_terms(terms: Terms) -> None:
+    """Refuse what is missing before a row is looked at."""
+    if terms.budget is None:
+        raise InputError(
+            "Fitting rows spends a privacy budget. Give budget=dpcov.Budget(...), or fit a release "
+            "that exists: from_release(release)."
+        )
+    if (terms.schema is None) == (terms.bounds is None):
+        raise InputError(
+            "Say what is public about the columns, which is never computed from rows: schema=..., "
+            "or bounds=(lower, upper) for numbers. Give one of the two."
+        )
 
 
-def make_release(terms: Terms, table: "pa.Table") -> "Release":
+def make_release(terms: Terms, table: "pa.Table", roles: Roles) -> "Release":
     """Spend the budget on one release of the table."""
+    # Imported here, so that reading a release loads nothing that handles rows.
     from dpcov.noise.entropy import SeededEntropy
     from dpcov.pipeline.table import release
 
     assert terms.budget is not None
+    schema = terms.schema
     return release(
         table,
-        schema=terms.schema
-        if terms.schema is not None
-        else _bounded_schema(terms, table.column_names),
+        schema=_bounded_schema(terms, roles, table.column_names) if schema is None else schema,
         budget=terms.budget,
         mechanism=terms.mechanism,
         neighbors=terms.neighbors,
-        by=terms.by,
+        by=roles.by,
         ledger=terms.ledger,
         dataset=terms.dataset,
         entropy=None if terms.seed is None else SeededEntropy(terms.seed),
@@ -96,22 +143,17 @@ def make_release(terms: Terms, table: "pa.Table") -> "Release":
 def table_of(
     X: Any, y: Any = None, names: Sequence[str] = ("y",), *, as_text: bool = False
 ) -> "pa.Table":
-    """Columns of X, and of y under the given names, as an Arrow table; values are passed on as they are.
+    """Return the columns of X (``x0``, ``x1``, ... for an array) and y as an Arrow table.
 
-    Parameters
-    ----------
-    X : data frame, Arrow table or array of shape (n_rows, n_columns)
-        The columns of an array are called ``x0``, ``x1``, ...
-    y : array of shape (n_rows,) or (n_rows, n_targets), optional
-    names : sequence of str
-        Of the columns of y.
-    as_text : bool
-        Whether y holds class labels, to be written as text.
+    ``names`` are those of the columns of y; ``as_text``: y holds class labels.
     """
     import pyarrow as pa
 
     frame = nw.from_native(X, eager_only=True, pass_through=True)
-    table = _frame_table(frame) if isinstance(frame, nw.DataFrame) else _array_table(X)
+    if isinstance(frame, nw.DataFrame):
+        table = _frame_table(frame)
+    else:
+        table = pa.table({f"x{i}": np.ascontiguousarray(c) for i, c in enumerate(_numbers(X).T)})
     if table.num_rows == 0:
         raise InputError("The data hold no rows.")
     if y is None:
@@ -119,24 +161,22 @@ def table_of(
     targets = columns_of(y)
     if len(targets) != table.num_rows:
         raise InputError("X and y have different numbers of rows.")
-    for name, column in zip(
-        names, (targets.astype(str) if as_text else _numbers(targets)).T, strict=True
-    ):
+    targets = targets.astype(str) if as_text else _numbers(targets)
+    for name, column in zip(names, targets.T, strict=True):
         if name in table.column_names:
             raise InputError(
-                f"X has a column called {name} already. Rename it, or leave y out and say target=..."
+                f"X has a column called {name} already. Rename it, or leave y out and say "
+                "target=..."
             )
         table = table.append_column(name, pa.array(np.ascontiguousarray(column)))
     return table
 
 
 def columns_of(y: Any) -> NDArray[Any]:
-    """Targets as columns, shape (n_rows, n_targets)."""
+    """Return targets as columns, shape (n_rows, n_targets)."""
     targets = np.asarray(y)
     if targets.ndim not in (1, 2):
-        raise InputError(
-            f"y should be a 1d array or have a column for each target, got {targets.ndim} axes."
-        )
+        raise InputError("y should be a 1d array or have a column for each target.")
     return targets.reshape(len(targets), -1)
 
 
@@ -152,19 +192,8 @@ def _frame_table(frame: "nw.DataFrame[Any]") -> "pa.Table":
         ) from None
 
 
-def _array_table(X: Any) -> "pa.Table":
-    import pyarrow as pa
-
-    return pa.table(
-        {f"x{i}": np.ascontiguousarray(column) for i, column in enumerate(_numbers(X).T)}
-    )
-
-
-def _numbers(X: Any) -> Array:
-    """Check shape and type of an array; NaN and infinity are the schema's business.
-
-    scikit-learn's own checks would quote cells in their messages.
-    """
+def _numbers(X: Any) -> NDArray[np.float64]:
+    # scikit-learn's own checks would quote cells; NaN and infinity are the schema's business.
     if issparse(X):
         raise InputTypeError(
             "Sparse data are not taken here. Use dpcov.release(...), then from_release(release)."
@@ -174,15 +203,16 @@ def _numbers(X: Any) -> Array:
         if np.iscomplexobj(array):
             raise InputError("Complex data not supported; give real numbers.")
         numbers = array.astype(np.float64)
-    except (TypeError, OverflowError):
-        raise InputTypeError(f"A cell is no number. {_CELLS}") from None
     except InputError:
         raise
+    except (TypeError, OverflowError):
+        raise InputTypeError(f"A cell is no number. {_CELLS}") from None
     except ValueError:
         raise InputError(f"The array is ragged or a cell is no number. {_CELLS}") from None
     if numbers.ndim != 2:
         raise InputError(
-            f"Expected 2D array, got {numbers.ndim}D array instead. Reshape your data to (n_rows, n_columns)."
+            f"Expected 2D array, got {numbers.ndim}D array instead. Reshape your data to "
+            "(n_rows, n_columns)."
         )
     if numbers.shape[1] == 0:
         raise InputError(
@@ -191,51 +221,37 @@ def _numbers(X: Any) -> Array:
     return numbers
 
 
-_CELLS = (
-    "In an array every argument must be a string or a number that reads as a float; text columns need a data frame and "
-    "a schema with their categories."
-)
-
-
-def _bounded_schema(terms: Terms, names: Sequence[str]) -> "Schema":
-    """A schema of numbers with the stated bounds, and of the class column if there is one."""
+def _bounded_schema(terms: Terms, roles: Roles, names: Sequence[str]) -> "Schema":
     from dpcov.data.schema.declared import Categorical, Declared, Numeric
     from dpcov.data.schema.schema import Schema
 
     columns: dict[str, Declared] = {}
-    features = [name for name in names if name not in terms.targets and name != terms.by]
-    for group, bounds in ((features, terms.bounds), (terms.targets, terms.target_bounds)):
+    features = [name for name in names if name not in roles.targets and name != roles.by]
+    for group, bounds in ((features, terms.bounds), (roles.targets, roles.target_bounds)):
         for name, (lower, upper) in zip(group, _pairs(bounds, group), strict=True):
             columns[name] = Numeric(lower=lower, upper=upper)
-    if terms.by is not None:
-        columns[terms.by] = Categorical(categories=terms.classes)
+    if roles.by is not None:
+        columns[roles.by] = Categorical(categories=roles.classes)
     return Schema(columns={name: columns[name] for name in names})
 
 
 def _pairs(bounds: Bounds | None, names: Sequence[str]) -> list[tuple[float, float]]:
-    """One pair of bounds for each name."""
     if not names:
         return []
     if bounds is None:
-        raise InputError(
-            "Give target_bounds=(lower, upper), what is publicly known about the target."
-        )
+        raise InputError("Give target_bounds=(lower, upper): what is public about the target.")
     if isinstance(bounds, Mapping):
         unknown = [name for name in names if name not in bounds]
         if unknown:
             raise InputError(f"bounds says nothing of these columns: {', '.join(unknown)}.")
-        return [_pair(bounds[name]) for name in names]
-    listed = list(bounds)
-    if len(listed) == 2 and not any(isinstance(entry, Sequence) for entry in listed):
-        return [_pair(listed)] * len(names)
+        listed: list[Any] = [bounds[name] for name in names]
+    else:
+        listed = list(bounds)
+        if len(listed) == 2 and not any(isinstance(entry, Sequence) for entry in listed):
+            listed = [listed] * len(names)
     if len(listed) != len(names):
         raise InputError(f"bounds holds {len(listed)} pairs for {len(names)} columns.")
-    return [_pair(entry) for entry in listed]
-
-
-def _pair(entry: Any) -> tuple[float, float]:
     try:
-        lower, upper = (float(value) for value in entry)
+        return [(float(lower), float(upper)) for lower, upper in listed]
     except (TypeError, ValueError):
         raise InputError("Bounds are pairs of numbers (lower, upper).") from None
-    return lower, upper

@@ -1,15 +1,14 @@
-"""Principal components of a release, with the edge of the noise marked.
-
-Contract: a release alone; which components noise alone could have made is said, not hidden.
-"""
+"""Give the principal components of a release, with the edge of the noise marked."""
 
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-from sklearn.base import ClassNamePrefixFeaturesOutMixin
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
-from dpcov.analysis.estimators.base import Array, ReleaseEstimator, Transformer, require_numbers
+from dpcov.analysis.estimators.base import ReleaseEstimator, require_number, with_signs
+from dpcov.analysis.features import Array
+from dpcov.analysis.intervals.eigenvalues import Scaling
 from dpcov.analysis.intervals.inference import eigenvalue_intervals
 from dpcov.analysis.problems import InputError, warn_noise
 from dpcov.analysis.reading import Reading
@@ -18,25 +17,21 @@ from dpcov.published.estimate.post import POSTS
 from dpcov.published.linalg.symmetric import eigh
 from dpcov.published.release import Release
 
-Scaling = Literal["original", "encoded", "correlation"]
-
 
 @dataclass(eq=False, repr=False)
-class PrivatePCA(ClassNamePrefixFeaturesOutMixin, Transformer, ReleaseEstimator):  # type: ignore[misc]
+class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ReleaseEstimator):  # type: ignore[misc]
     """Principal components of a released covariance.
 
     Parameters
     ----------
     n_components : int, float, "noise" or None
-        How many to keep; a number below 1 is a share of the variance; ``"noise"``: those above the noise edge;
-        None: all.
+        How many to keep; a number below 1 is a share of the variance; ``"noise"``: those above the
+        noise edge; None: all.
     scaling : {"original", "encoded", "correlation"}
-        Units of the columns: the table's, as in scikit-learn; half widths of the public bounds, in which isotropic
-        noise is isotropic and the edge is sharp; or standard deviations.
+        Units of the columns: the table's, as in scikit-learn; half widths of the public bounds, in
+        which isotropic noise is isotropic and the edge is sharp; or standard deviations.
     assume_centered : bool
         Components of the second moment instead, for a release without an intercept.
-    features, post, budget, ...
-        As in :class:`~dpcov.analysis.estimators.base.ReleaseEstimator`.
 
     Attributes
     ----------
@@ -45,10 +40,9 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, Transformer, ReleaseEstimator)
     explained_variance_, explained_variance_ratio_ : (k,) float64
     mean_, scale_ : (p,) float64
         A row is transformed as ``(x - mean_) / scale_ @ components_.T``.
-    noise_edge_ : float
-        Largest variance that noise alone would show, in scaled units; 0 where it is unknown.
-    n_above_noise_ : int
-        Components, kept or not, whose variance exceeds that by two standard deviations of the noise.
+    noise_edge_, n_above_noise_ : float, int
+        Largest variance that noise alone would show, in scaled units, 0 where it is unknown; and
+        how many components, kept or not, exceed it by two standard deviations.
     scree_ : (p,) float64
         All variances.
 
@@ -70,20 +64,20 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, Transformer, ReleaseEstimator)
         self.mean_ = reading.mean
         self.scale_ = self._scale(reading)
         values, vectors = eigh(reading.covariance / np.outer(self.scale_, self.scale_))
+        # An unprocessed estimate may be indefinite, and its noise is to be seen as it is.
         indefinite = self.post is not None and POSTS[self.post].may_be_indefinite
         self.scree_ = values[::-1] if indefinite else np.maximum(values[::-1], 0.0)
-        self.noise_edge_ = reading.largest_noise(reading.half_ranges / self.scale_)
-        level = reading.clear_of_noise(reading.half_ranges / self.scale_)
+        self.noise_edge_, level = reading.noise_levels(reading.half_ranges / self.scale_)
         self.n_above_noise_ = int(np.sum(self.scree_ > level))
         self.n_components_ = self._number()
-        self.components_ = _with_signs(vectors[:, ::-1].T)[: self.n_components_]
+        self.components_ = with_signs(vectors[:, ::-1].T)[: self.n_components_]
         self.explained_variance_ = self.scree_[: self.n_components_]
         total = float(np.sum(np.maximum(self.scree_, 0.0)))
         self.explained_variance_ratio_ = self.explained_variance_ / (total if total > 0 else 1.0)
         if self.n_components is not None and self.n_components_ > self.n_above_noise_:
             warn_noise(
-                f"Only {self.n_above_noise_} of {self.n_components_} components stand out of the noise of the release; "
-                "the others may be noise alone."
+                f"Only {self.n_above_noise_} of {self.n_components_} components stand out of the "
+                "noise of the release; the others may be noise alone."
             )
 
     def _scale(self, reading: Reading) -> Array:
@@ -103,14 +97,13 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, Transformer, ReleaseEstimator)
             return p
         if wanted == "noise":
             return max(1, self.n_above_noise_)
-        number = require_numbers("n_components", wanted, 0.0)
+        number = require_number("n_components", wanted, 0.0)
         if 0 < number < 1:
+            # The fewest components that reach the share.
             shares = np.cumsum(np.maximum(self.scree_, 0.0))
             return int(min(p, 1 + np.searchsorted(shares, number * shares[-1])))
         if number != int(number) or not 1 <= number <= p:
-            raise InputError(
-                f"n_components must be a share below 1, or a whole number from 1 to {p}."
-            )
+            raise InputError(f"n_components must be a share below 1, or a number from 1 to {p}.")
         return int(number)
 
     def _intervals(self, **options: Any) -> Any:
@@ -129,45 +122,25 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, Transformer, ReleaseEstimator)
     def inverse_transform(self, X: Any) -> Array:
         """Features with the given scores, in original units, (n_rows, p)."""
         self._require_fitted()
-        return np.asarray(
-            np.asarray(X, dtype=np.float64) @ self.components_ * self.scale_ + self.mean_
-        )
+        scaled = np.asarray(X, dtype=np.float64) @ self.components_
+        return np.asarray(scaled * self.scale_ + self.mean_)
 
     def plot_scree(self, axes: Any = None) -> Any:
-        """Draw all variances, with the noise edge marked.
-
-        Parameters
-        ----------
-        axes : matplotlib axes, optional
-            A new figure by default.
-
-        Returns
-        -------
-        matplotlib axes
-        """
+        """Draw all variances on matplotlib axes (new by default), with the noise edge marked."""
         self._require_fitted()
-        if axes is None:
-            axes = _new_axes()
+        axes = _new_axes() if axes is None else axes
         places = np.arange(1, len(self.scree_) + 1)
         above = places <= self.n_above_noise_
         axes.plot(places[above], self.scree_[above], "o-", label="above the noise")
-        axes.plot(
-            places[~above], self.scree_[~above], ".", color="0.6", label="could be noise alone"
-        )
+        below = {"color": "0.6", "label": "could be noise alone"}
+        axes.plot(places[~above], self.scree_[~above], ".", **below)
         if self.noise_edge_ > 0:
             axes.axhline(self.noise_edge_, linestyle="--", color="0.3", label="noise edge")
-        axes.set(xlabel="component", ylabel=f"variance ({self.scaling} units)", yscale="symlog")
-        axes.set_yscale(
-            "symlog", linthresh=max(self.noise_edge_, 1e-9 * float(self.scree_.max(initial=1.0)))
-        )
+        axes.set(xlabel="component", ylabel=f"variance ({self.scaling} units)")
+        smallest = 1e-9 * float(self.scree_.max(initial=1.0))
+        axes.set_yscale("symlog", linthresh=max(self.noise_edge_, smallest))
         axes.legend()
         return axes
-
-
-def _with_signs(rows: Array) -> Array:
-    """Make the largest entry of every row positive."""
-    largest = np.take_along_axis(rows, np.abs(rows).argmax(axis=1)[:, None], axis=1)
-    return np.asarray(rows * np.where(largest < 0, -1.0, 1.0))
 
 
 def _new_axes() -> Any:

@@ -1,16 +1,14 @@
-"""Least squares on a release: on all directions that stand out of the noise, or on principal components.
-
-Contract: a release alone, in original units; directions of pure noise are never inverted.
-"""
+"""Fit least squares to a release, without ever inverting directions of pure noise."""
 
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 
-from dpcov.analysis.estimators.base import require_numbers
+from dpcov.analysis.estimators.base import require_number
 from dpcov.analysis.estimators.linear_model import LinearModel
 from dpcov.analysis.estimators.ridge_path import RidgeProblem
+from dpcov.analysis.features import Array
 from dpcov.analysis.problems import InputError, warn_noise
 
 
@@ -18,46 +16,29 @@ from dpcov.analysis.problems import InputError, warn_noise
 class PrivateLinearRegression(LinearModel):
     """Least squares, within the directions of the features that stand out of the noise.
 
-    Inverting directions that hold little but noise would give coefficients of any size, so principal components of the
-    (encoded) features below the noise edge are left out, with a warning.  Without noise it is ordinary least squares,
-    with the smallest coefficients where columns are collinear.
-
-    Parameters
-    ----------
-    target, fit_intercept, target_bounds
-        What to predict and how; see :class:`~dpcov.analysis.estimators.linear_model.LinearModel`.
-    features, post, budget, ...
-        As in :class:`~dpcov.analysis.estimators.base.ReleaseEstimator`.
+    Inverting directions of pure noise would give coefficients of any size, so principal components
+    of the (encoded) features below the noise edge are left out, with a warning.  Without noise it
+    is ordinary least squares, with the smallest coefficients where columns are collinear.
 
     Attributes
     ----------
-    coef_ : (p,) or (n_targets, p) float64
-        One for each encoded feature (:meth:`get_encoded_names`), in original units.
-    reference_levels_ : tuple of str
-        Categories without a coefficient; see :class:`~dpcov.analysis.estimators.linear_model.LinearModel`.
-    intercept_ : float or (n_targets,) float64
     n_components_ : int
-        Directions that were used.
-    noise_edge_ : float
-        Variance, in encoded units, that noise alone may show in any direction but that of the means; 0 where it is
-        unknown.
-    training_r2_ : float or (n_targets,)
-        Share of variance explained according to the release, which the noise makes optimistic.
+        Directions that were used; all else as in :class:`LinearModel`.
     """
 
-    def _solve(self, problems: list[RidgeProblem]) -> None:
+    def _solve(self, problems: list[RidgeProblem]) -> list[Array]:
         values = problems[0].spectrum[0]
         above = int(np.sum(values > self.noise_edge_))
-        hidden = self._count_hidden(problems[0])
-        if hidden:
+        # Without a known law of the noise nothing counts as hidden.
+        if self.noise_edge_ > 0 and above < len(values):
             warn_noise(
-                f"{hidden} of {len(values)} directions of the features lie within the noise of the "
-                "release and are left out of the regression. PrivateRidge uses them as far as they deserve."
+                f"{len(values) - above} of {len(values)} directions of the features lie within the "
+                "noise and are left out. PrivateRidge uses them as far as they deserve."
             )
-        self._solve_truncated(problems, above)
+        return self._solve_truncated(problems, above)
 
     def _intervals(self, **options: Any) -> Any:
-        return self._intervals_of_coefficients([0.0] * len(self._targets), **options)
+        return self._intervals_at([0.0] * len(self._targets), **options)
 
 
 @dataclass(eq=False, repr=False)
@@ -67,32 +48,27 @@ class PrivateComponentRegression(LinearModel):
     Parameters
     ----------
     n_components : int or "noise"
-        How many components of the encoded features to keep; ``"noise"``: those that stand out of the noise.
-    target, fit_intercept, target_bounds
-        What to predict and how; see :class:`~dpcov.analysis.estimators.linear_model.LinearModel`.
-    features, post, budget, ...
-        As in :class:`~dpcov.analysis.estimators.base.ReleaseEstimator`.
+        Components of the encoded features to keep; ``"noise"``: those that stand out of the noise.
 
     Attributes
     ----------
-    coef_, intercept_, reference_levels_, n_components_, noise_edge_, training_r2_
-        As in :class:`PrivateLinearRegression`.
+    n_components_ : int
+        Components that were used; all else as in :class:`LinearModel`.
     """
 
     n_components: int | Literal["noise"] = "noise"
 
-    def _solve(self, problems: list[RidgeProblem]) -> None:
+    def _solve(self, problems: list[RidgeProblem]) -> list[Array]:
         values = problems[0].spectrum[0]
         above = int(np.sum(values > self.noise_edge_))
-        wanted = above if self.n_components == "noise" else self._wanted(len(values))
+        wanted = above
+        if self.n_components != "noise":
+            wanted = int(require_number("n_components", self.n_components, 1))
+        if wanted > len(values):
+            raise InputError(f"n_components={wanted} exceeds the {len(values)} features.")
         if wanted > above or above == 0:
             warn_noise(
-                f"Only {above} of {len(values)} components of the features stand out of the noise of the release."
+                f"Only {above} of {len(values)} components of the features stand out of the noise "
+                "of the release."
             )
-        self._solve_truncated(problems, wanted)
-
-    def _wanted(self, n_features: int) -> int:
-        wanted = int(require_numbers("n_components", self.n_components, 1))
-        if wanted > n_features:
-            raise InputError(f"n_components={wanted} exceeds the {n_features} features.")
-        return wanted
+        return self._solve_truncated(problems, wanted)

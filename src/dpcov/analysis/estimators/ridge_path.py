@@ -1,57 +1,31 @@
-"""Ridge regression from a noisy second moment: the whole path, and the risk of every point on it without data.
+"""Solve ridge regression from a noisy second moment: the whole path, and every point's risk.
 
-Contract: matrices only; knows neither releases nor units.
-
-Notes
------
-Rows are z in R^d with second moment M; features are L z, the target is τ'z, and the model's error on a row is u'z with
-u = L'w + e w₀ − τ, where e picks the intercept, if there is one.  Its mean square is u'Mu.
-
-Given M̂ = M + W and an estimate f(M̂) that w is computed from, u'M̂u is optimistic, because w follows the noise: the
-cross term E[u'Wu] is not zero.  For Gaussian W of variance v off and 2v on the diagonal, Stein's lemma gives it.  With
-Q the derivative of −u to the gradient (Q = L'(L f L' + αI)^{-1} L without an intercept) and du = −Q df u,
-
-    E[u'Wu] = −2v E Σ_kl Φ_kl (ũ_l² Q̃_kk + ũ_k ũ_l Q̃_kl)
-
-in the eigenbasis of M̂, where df = V (Φ ∘ V'dM̂V) V' (Daleckii and Krein): Φ_kl = (f_k − f_l)/(λ_k − λ_l) for an f that
-acts on eigenvalues.  Without post-processing Φ = 1 and the sum is tr(Q)|u|² + u'Qu.  Where f also looks at more than
-one eigenvalue, as shrinkage does, Φ is formed from the eigenvalues it ended with, which leaves out its smaller part.
+Matrices only: no releases, no units.  Rows are z in R^d with second moment M; features are L z, the
+target is τ'z, and the model's error on a row is u'z with u = L'w + e w₀ − τ, where e picks the
+intercept, if there is one.
 """
 
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpcov.analysis.features import Array
 from dpcov.errors import NumericError
 from dpcov.published.linalg.symmetric import eigh
 
-Array = NDArray[np.float64]
-
+# Penalties below this share of the noise edge leave directions of noise nearly unpenalized.
 SMALLEST_SHARE_OF_EDGE = 0.25
-"""Smaller penalties than this share of the noise edge leave directions of pure noise nearly unpenalized."""
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class RidgeProblem:
-    """One target, some features, one second moment.
-
-    Parameters
-    ----------
-    moment : (d, d) float64
-        Positive semidefinite estimate of M.
-    features : (p, d) float64
-        L, one row for each penalized feature.
-    target : (d,) float64
-        τ.
-    has_intercept : bool
-        Whether the first coordinate of z is an intercept that the model has, unpenalized.
-    """
+    """One target τ (d,), penalized features L (p, d), and an estimate of M (d, d)."""
 
     moment: Array
     features: Array
     target: Array
+    # Whether the first coordinate of z is an intercept that the model has, unpenalized.
     has_intercept: bool
 
     @cached_property
@@ -60,22 +34,19 @@ class RidgeProblem:
         if not self.has_intercept:
             return np.zeros(len(self.moment))
         if not self.moment[0, 0] > 0:
-            raise NumericError(
-                "The noise hides the number of rows, so there is no intercept to estimate."
-            )
+            raise NumericError("The noise hides the number of rows, so there is no intercept.")
         return np.asarray(self.moment[0] / self.moment[0, 0])
 
     @cached_property
     def residual_moment(self) -> Array:
         """M after the intercept is taken out, (d, d)."""
-        outer = np.outer(self._means, self._means) * self.moment[0, 0]
-        return np.asarray(self.moment - outer)
+        outer = np.outer(self._means, self._means)
+        return np.asarray(self.moment - outer * self.moment[0, 0])
 
     @cached_property
     def spectrum(self) -> tuple[Array, Array]:
         """Eigenvalues (p,) and eigenvectors (p, p) of the features' second moment, ascending."""
-        system = eigh(self.features @ self.residual_moment @ self.features.T)
-        return system.values, system.vectors
+        return eigh(self.features @ self.residual_moment @ self.features.T)
 
     @cached_property
     def projections(self) -> Array:
@@ -86,23 +57,20 @@ class RidgeProblem:
     def weights(self, alpha: float) -> Array:
         """Minimizer of E[(target - w'features - w_0)^2] + alpha |w|^2, shape (p,).
 
-        Raises
-        ------
-        NumericError
-            If the features' second moment plus alpha is not positive definite.
+        Raises NumericError if the features' second moment plus alpha is not positive definite.
         """
         values, vectors = self.spectrum
         largest = max(float(np.abs(values).max(initial=0.0)), np.finfo(np.float64).tiny)
         shifted = values + alpha
         if alpha > 0 and shifted.min(initial=1.0) <= 0:
             raise NumericError(
-                "Without post-processing the noisy matrix is indefinite, and this alpha does not outweigh that. Use a "
-                'larger alpha, or post="psd".'
+                "Without post-processing the noisy matrix is indefinite, and this alpha does not "
+                'outweigh that. Use a larger alpha, or post="psd".'
             )
+        # Directions that rounding cannot tell from zero get no weight.
         kept = np.abs(shifted) > largest * len(values) * np.finfo(np.float64).eps
-        return np.asarray(
-            vectors @ (np.where(kept, self.projections, 0.0) / np.where(kept, shifted, 1.0))
-        )
+        scaled = np.divide(self.projections, shifted, out=np.zeros_like(shifted), where=kept)
+        return np.asarray(vectors @ scaled)
 
     def truncated_weights(self, n_components: int) -> Array:
         """Least squares within the span of the largest principal components, shape (p,)."""
@@ -115,11 +83,17 @@ class RidgeProblem:
         return float(self._means @ (self.target - self.features.T @ weights))
 
     def error_direction(self, weights: Array) -> Array:
-        """The u of the module's notes, (d,)."""
+        """The u of the module's text, (d,)."""
         u = self.features.T @ weights - self.target
         if self.has_intercept:
             u[0] += self.intercept(weights)
         return np.asarray(u)
+
+    def explained_share(self, weights: Array) -> float:
+        """Share of the target's variance (or mean square) explained, by the moment itself."""
+        u = self.error_direction(weights)
+        total = float(self.target @ self.residual_moment @ self.target)
+        return 1.0 - float(u @ self.moment @ u) / total if total > 0 else float("nan")
 
     def degrees_of_freedom(self, alpha: float) -> float:
         """Effective number of parameters."""
@@ -133,36 +107,32 @@ class RidgeProblem:
         if not self.has_intercept:
             return roots, np.zeros((len(self.moment), 0))
         roots[0] -= self._means @ roots
-        first = np.zeros((len(self.moment), 1))
-        first[0] = 1 / np.sqrt(self.moment[0, 0])
-        return roots, first
+        return roots, np.eye(len(self.moment))[:, :1] / np.sqrt(self.moment[0, 0])
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class NoisyMoment:
-    """The unprocessed second moment, its noise variance v, and how strongly the estimate in use follows it.
+    """The unprocessed second moment M̂, and how strongly the estimate in use follows it."""
 
-    Parameters
-    ----------
-    values, vectors : (d,) and (d, d) float64
-        Eigensystem of the unprocessed second moment.
-    following : (d, d) float64
-        The matrix Phi of the module's notes.
-    variance : float
-        Of an off-diagonal entry.
-    """
-
+    # Eigensystem of M̂, (d,) and (d, d).
     values: Array
     vectors: Array
+    # The matrix Φ of cross_term, (d, d).
     following: Array
+    # Noise variance v of an off-diagonal entry.
     variance: float
 
     def mean_square(self, u: Array) -> float:
         """u'M̂u, unbiased for a u that does not depend on the noise."""
         return float(self.values @ (self.vectors.T @ u) ** 2)
 
+    # For Gaussian noise W of variance v off and 2v on the diagonal, Stein's lemma gives E[u'Wu].
+    # With Q the derivative of −u to the gradient (Q = L'(L f L' + αI)^{-1} L without an intercept)
+    # and du = −Q df u,
+    #     E[u'Wu] = −2v E Σ_kl Φ_kl (ũ_l² Q̃_kk + ũ_k ũ_l Q̃_kl)
+    # in the eigenbasis of M̂, where df = V (Φ ∘ V'dM̂V) V' for the estimate f (Daleckii and Krein).
     def cross_term(self, problem: RidgeProblem, u: Array, alpha: float) -> float:
-        """What u'M̂u falls short by because u follows the noise (the module's notes)."""
+        """What u'M̂u falls short by because u follows the noise: −E[u'Wu]."""
         roots, first = problem.sensitivity_roots
         scaled = np.column_stack([roots / np.sqrt(problem.spectrum[0] + alpha), first])
         rotated, turned = self.vectors.T @ scaled, self.vectors.T @ u
@@ -172,6 +142,9 @@ class NoisyMoment:
         return 2.0 * self.variance * float(diagonal + mixed)
 
 
+# Φ_kl = (f_k − f_l)/(λ_k − λ_l) for an f that acts on eigenvalues; 1 without post-processing.
+# Where f looks at several eigenvalues, as shrinkage does, Φ is formed from those it ended with,
+# which leaves out its smaller part.
 def noisy_moment(raw: Array, estimate: Array, variance: float) -> NoisyMoment:
     """Relate an estimate to the unprocessed second moment that it was made of."""
     values, vectors = eigh(raw)
@@ -181,25 +154,19 @@ def noisy_moment(raw: Array, estimate: Array, variance: float) -> NoisyMoment:
     ratio = (followed[:, None] - followed[None, :]) / np.where(close, 1.0, gaps)
     slopes = np.gradient(followed, values) if np.all(np.diff(values) > 0) else np.ones(len(values))
     ratio = np.where(close, (slopes[:, None] + slopes[None, :]) / 2, ratio)
-    return NoisyMoment(
-        values=values, vectors=vectors, following=np.clip(ratio, 0.0, 1.0), variance=variance
-    )
+    following = np.clip(ratio, 0.0, 1.0)
+    return NoisyMoment(values=values, vectors=vectors, following=following, variance=variance)
 
 
 def risk(problem: RidgeProblem, noisy: NoisyMoment, alpha: float, n_rows: float) -> float:
-    """Estimated mean squared error of the model on new rows.
-
-    The noise's cross term is added as in the module's notes; the rows' own optimism by the generalized cross-validation
-    factor (1 − df/n)^-2 (Golub, Heath, Wahba 1979), where the number of rows is known.
-    """
+    """Estimated mean squared error of the model on new rows."""
     u = problem.error_direction(problem.weights(alpha))
     value = noisy.mean_square(u) + noisy.cross_term(problem, u, alpha)
     if not np.isfinite(n_rows):
         return value
+    # The rows' own optimism: generalized cross-validation (Golub, Heath, Wahba 1979).
     left = 1.0 - problem.degrees_of_freedom(alpha) / n_rows
-    if left <= 0:
-        return float("inf")
-    return value + max(value, 0.0) * (left**-2 - 1.0)
+    return value + max(value, 0.0) * (left**-2 - 1.0) if left > 0 else float("inf")
 
 
 def default_alphas(problem: RidgeProblem, edge: float, n_alphas: int) -> Array:

@@ -1,24 +1,8 @@
-"""Intervals for the coefficients of a linear regression, least squares or with a small ridge penalty.
+"""Give intervals for the coefficients of a linear regression, least squares or ridge.
 
-Contract: a release alone; from -inf to inf where the noise may hide a direction of the features that the
-coefficient depends on.
-
-Notes
------
-With regressors Fz, target g'z, coefficients b and residual u'z, u = g - F'b, the moment equations are
-
-    T(b) = F M g - (F M F' + alpha P) b = F M u - alpha P b = 0.
-
-At the true b the noise on c'T(b) has variance u'K(F'c)u exactly (moment_law), and sampling adds
-E[(c'Fz)²] E[(u'z)²]/n for errors of one variance, more for others (`error_factor`): quadratic in (b, 1), like |T(b)|²
-itself.  With c the direction in which coefficient k is estimated, the values that are kept are those b_k for which some
-values of the others satisfy
-
-    |c|² |T(b)|² <= z² u'(K + E[(c'Fz)²] M / n)u,
-
-a quadric, whose projection on b_k is an interval, or everything if the quadric is not bounded.  This is the
-Anderson-Rubin set with the other coefficients profiled out; where they are weakly determined too, the quantile is still
-that of one degree of freedom (Guggenberger, Kleibergen, Mavroeidis, Chen 2012).
+With regressors Fz, target g'z and coefficients b the moment equations are
+T(b) = F M g - (F M F' + alpha P) b = 0.  The values of a coefficient that are kept are those for
+which some values of the others make T(b) no larger than its noise: a quadric (docs/inference.md).
 """
 
 from dataclasses import dataclass
@@ -26,107 +10,72 @@ from math import inf, sqrt
 
 import numpy as np
 
-from dpcov.analysis.features import Places
-from dpcov.analysis.intervals.law import Array, MomentLaw, Tails
-from dpcov.analysis.intervals.moments import shape_of
+from dpcov.analysis.features import Array, Places
+from dpcov.analysis.intervals.law import MomentLaw
 from dpcov.analysis.intervals.table import Interval, solve_quadratic
 from dpcov.analysis.levels import Coding
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Regression:
-    """A regression in encoded units.
-
-    Parameters
-    ----------
-    law : MomentLaw
-    regressors : (q, d) float64
-        F.
-    target : (d,) float64
-        g.
-    penalty : (q,) float64
-        alpha P, on the diagonal.
-    tails : Tails
-    level : float
-    """
+    """A regression in encoded units: F (q, d), g (d,) and the diagonal of alpha P (q,)."""
 
     law: MomentLaw
     regressors: Array
     target: Array
     penalty: Array
-    tails: Tails
-    level: float
-
-    @property
-    def system(self) -> Array:
-        """Columns of T(b) in the coefficients and 1, (q, q + 1)."""
-        F, M = self.regressors, self.law.moment
-        return np.column_stack([-(F @ M @ F.T + np.diag(self.penalty)), F @ M @ self.target])
-
-    @property
-    def residual_map(self) -> Array:
-        """U as a function of the coefficients and 1, (d, q + 1)."""
-        return np.column_stack([-self.regressors.T, self.target])
 
     def line(self, name: str, functional: Array, offset: float, factor: float) -> Interval:
-        """Interval for ``offset + functional'b``; ``factor`` multiplies the sampling variance."""
-        system = self.system
-        A, y = -system[:, :-1], system[:, -1]
+        """Interval for offset + functional'b; ``factor`` multiplies the sampling variance."""
+        F, M = self.regressors, self.law.moment
+        A, y = F @ M @ F.T + np.diag(self.penalty), F @ M @ self.target
+        unknown = Interval(name, -inf, inf, sampling_std=inf, privacy_std=inf)
         try:
             c, b = np.linalg.solve(A, np.column_stack([functional, y])).T
+        # Collinear features do not determine the coefficient.
         except np.linalg.LinAlgError:
-            return unknown(name)
+            return unknown
         if not (np.isfinite(c).all() and np.isfinite(b).all()) or not c.any():
-            return unknown(name)
+            return unknown
         privacy, sampling = self._variance_forms(c, b, factor)
+        z, widening = self.law.reaches()
+        system = np.column_stack([-A, y])
+        # Kept are the (b, 1) with |c|² |T(b)|² <= z² Var(c'T(b)).
+        spread = (widening * privacy + sampling) / float(c @ c)
+        lower, upper = project_quadric(system.T @ system - z * z * spread, functional)
         at = np.append(b, 1.0)
-        z, widening = self.law.reaches(self.level)
-        size = float(c @ c)
-        excess = system.T @ system - z * z * (widening * privacy + sampling) / size
-        lower, upper = project_quadric(excess, functional)
-        interval = Interval(
-            name=name,
-            estimate=float(functional @ b),
-            lower=lower,
-            upper=upper,
-            sampling_std=sqrt(max(0.0, float(at @ sampling @ at))),
-            privacy_std=sqrt(max(0.0, float(at @ privacy @ at))),
-        )
-        return interval.scaled(1.0, offset)
+        stds = (sqrt(max(0.0, float(at @ form @ at))) for form in (sampling, privacy))
+        return Interval(name, lower, upper, float(functional @ b), *stds).scaled(1.0, offset)
 
     def _variance_forms(self, c: Array, b: Array, factor: float) -> tuple[Array, Array]:
         """Variance of c'T(b) from noise and from sampling, as forms of (b, 1)."""
-        law, L = self.law, self.residual_map
-        direction = self.regressors.T @ c
+        law, direction, at = self.law, self.regressors.T @ c, np.append(b, 1.0)
+        # The residual u = g - F'b as a function of (b, 1).
+        L = np.column_stack([-self.regressors.T, self.target])
         privacy = L.T @ law.privacy_form(direction) @ L
         weight = float(direction @ law.plausible @ direction)
         errors = L.T @ law.plausible @ L
+        # Residuals of a fit with q coefficients are too small by q of n rows.
         used = max(0.5, 1.0 - len(c) * law.sampling_factor)
         sampling = weight * errors * (law.sampling_factor / used)
-        if self.tails == "bounded":
-            at = np.append(b, 1.0)
-            factor = self._worst(direction, weight, L @ at, float(at @ errors @ at))
+        if law.tails == "bounded":
+            factor = _worst(direction, weight, L @ at, float(at @ errors @ at))
         return np.asarray(privacy), np.asarray(factor * sampling)
 
-    @staticmethod
-    def _worst(direction: Array, weight: float, residual: Array, error: float) -> float:
-        """Largest E[w² e²] / E[w²] E[e²] that the bounds of w or of e allow."""
-        ratios = [
-            float(np.abs(vector).sum()) ** 2 / square
-            for vector, square in ((direction, weight), (residual, error))
-            if square > 0
-        ]
-        return max(1.0, min(ratios, default=1.0))
+
+def _worst(direction: Array, weight: float, residual: Array, error: float) -> float:
+    """Largest E[w² e²] / E[w²] E[e²] that the bounds of w or of e allow."""
+    pairs = [(vector, s) for vector, s in ((direction, weight), (residual, error)) if s > 0]
+    ratios = [float(np.abs(vector).sum()) ** 2 / square for vector, square in pairs]
+    return max(1.0, min(ratios, default=1.0))
 
 
 def project_quadric(form: Array, functional: Array) -> tuple[float, float]:
-    """Range of functional'b over all b with (b, 1)' form (b, 1) <= 0; everything where that is not bounded.
+    """Range of functional'b over all b with (b, 1)' form (b, 1) <= 0; everything if unbounded.
 
-    Parameters
-    ----------
-    form : (q + 1, q + 1) float64
-    functional : (q,) float64
+    ``form`` is (q + 1, q + 1) float64, ``functional`` (q,) float64.
     """
+    # Coordinates in which functional'b is the k-th.
     k = int(np.argmax(np.abs(functional)))
     change = np.eye(len(form))
     change[k, :-1] = -functional / functional[k]
@@ -145,13 +94,6 @@ def project_quadric(form: Array, functional: Array) -> tuple[float, float]:
     return solve_quadratic(float(reduced[0, 0]), -float(reduced[0, 1]), float(reduced[1, 1]))
 
 
-def unknown(name: str) -> Interval:
-    """The line of a coefficient that the features do not determine."""
-    return Interval(
-        name=name, estimate=float("nan"), lower=-inf, upper=inf, sampling_std=inf, privacy_std=inf
-    )
-
-
 def coefficient_lines(
     law: MomentLaw,
     to_original: Array,
@@ -161,8 +103,6 @@ def coefficient_lines(
     *,
     alpha: float,
     fit_intercept: bool,
-    level: float,
-    tails: Tails,
 ) -> list[Interval]:
     """Lines of a regression; ``to_original`` maps encoded rows to features, (p, d)."""
     columns = [column for column in law.columns if column.kind != "intercept"]
@@ -175,9 +115,7 @@ def coefficient_lines(
         regressors = directions @ (to_original[places] / half_ranges[:, None])
         outcome = to_original[target] / goal.half_range
     penalty = np.array([0.0] * fit_intercept + [alpha] * len(directions))
-    fit = Regression(
-        law=law, regressors=regressors, target=outcome, penalty=penalty, tails=tails, level=level
-    )
+    fit = Regression(law, regressors, outcome, penalty)
     lines = []
     if fit_intercept:
         centers = np.array([columns[place].center for place in places]) / half_ranges
@@ -187,18 +125,15 @@ def coefficient_lines(
     for place, contrast in zip(map(int, places[coding.kept]), coding.contrasts, strict=True):
         scale = goal.half_range / columns[place].half_range
         functional = np.append([0.0] * fit_intercept, directions @ contrast) * scale
-        lines.append(
-            fit.line(columns[place].name, functional, 0.0, error_factor(law, [target, place]))
-        )
+        factor = error_factor(law, [target, place])
+        lines.append(fit.line(columns[place].name, functional, 0.0, factor))
     return lines
 
 
 def error_factor(law: MomentLaw, places: list[int]) -> float:
-    """Largest root of the kurtosis, relative to 3, of the target and the feature.
-
-    Halfway between errors of one variance, 1, and an elliptical law, the kurtosis itself.
-    """
+    """Largest root of the kurtosis, relative to 3, of the target and the feature."""
+    # Halfway between errors of one variance, 1, and an elliptical law, the kurtosis itself.
     if not law.has_intercept:
         return 1.0
-    shapes = [shape_of(law, place + 1) for place in places]
+    shapes = [law.shape(place + 1) for place in places]
     return max([1.0, *(sqrt(shape.kurtosis) for shape in shapes if shape.skew_slope is None)])

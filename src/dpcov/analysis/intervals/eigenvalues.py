@@ -1,15 +1,8 @@
-"""Intervals for eigenvalues of the covariance or correlation matrix, by simulation of sampling and noise.
+"""Give intervals for eigenvalues by simulation of sampling and noise, the same every time.
 
-Contract: a release alone, the same every time; down to zero for a component that noise alone could have made.
-
-Notes
------
-Noise pushes eigenvalues apart, so a noisy eigenvalue is biased and, below the noise edge, hardly moves with the true
-one.  For each eigenvalue in turn, candidates are put in its place, noise and sampling are simulated (a parametric
-bootstrap, Ferrando, Wang and Sheldon 2022), and the candidates are kept for which the eigenvalue in the release is
-within the reach of the simulated ones.  The other eigenvalues are first set to values whose noisy versions are, on
-average, those in the release.  Simulations share their random numbers.  The law of a noisy eigenvalue is skewed near
-the noise edge, so the reach on either side is that side's own root mean square, and no less than that of both.
+For each eigenvalue, candidates are put in its place, noise and sampling are simulated (a parametric
+bootstrap, Ferrando, Wang and Sheldon 2022), and the candidates are kept for which the eigenvalue in
+the release is within reach of the simulated ones (docs/inference.md).
 """
 
 from dataclasses import dataclass
@@ -19,44 +12,34 @@ from typing import Literal
 
 import numpy as np
 
-from dpcov.analysis.features import Places
-from dpcov.analysis.intervals.law import Array, MomentLaw, Tails
-from dpcov.analysis.intervals.moments import reach_of, shape_of
+from dpcov.analysis.features import Array, Places
+from dpcov.analysis.intervals.law import MomentLaw
 from dpcov.analysis.intervals.table import Interval
 
 Scaling = Literal["original", "encoded", "correlation"]
 
 N_CANDIDATES = 11
+# Of simulated deviations: eigenvectors and other eigenvalues are estimated too (measured).
 INFLATION = 1.1
-"""Of simulated standard deviations, for eigenvectors and other eigenvalues, which are estimated too (measured)."""
 N_UNBIASING = 2
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Spectrum:
-    """A noisy covariance, with simulated noise and sampling in the basis of its eigenvectors.
+    """A noisy covariance, with simulated noise and sampling in the basis of its eigenvectors."""
 
-    Parameters
-    ----------
-    covariance : (p, p) float64
-        In scaled units, perhaps indefinite.
-    noise : (draws, p, p) float64
-    sampling : (draws, p, p) float64
-        Symmetric normal matrices that a root of the covariance is put around, divided by sqrt(n).
-    spread : (p,) float64
-        Factor of each column for tails heavier than the normal law's.
-    normalized : bool
-        Whether eigenvalues are those of the correlations.
-    worst : ((p,) float64, float), optional
-        Bounds B of the centered columns and 1/n: along a unit vector v the square of a row has at most the variance
-        lambda (L - lambda), L = (sum |v| B)**2, which is added.
-    """
-
+    # In scaled units, (p, p), perhaps indefinite.
     covariance: Array
+    # Simulated noise on it, (draws, p, p).
     noise: Array
+    # Symmetric normal matrices to put a root of the covariance around, divided by sqrt(n).
     sampling: Array
+    # Factor of each column for tails heavier than the normal law's, (p,).
     spread: Array
+    # Whether eigenvalues are those of the correlations.
     normalized: bool
+    # Bounds B of the centered columns and 1/n: along a unit vector v the square of a row has at
+    # most the variance lambda (L - lambda), L = (sum |v| B)**2, which is added.
     worst: tuple[Array, float] | None = None
 
     @cached_property
@@ -65,21 +48,20 @@ class Spectrum:
         values, vectors = np.linalg.eigh(self._units(self.covariance[None])[0])
         return values[::-1], vectors[:, ::-1]
 
-    def simulated(self, values: Array, *, sampling: bool = True, noise: bool = True) -> Array:
-        """Noisy eigenvalues, (draws, p) decreasing, of a covariance with the release's eigenvectors."""
+    def simulated(self, values: Array, *, sampling: bool = True) -> Array:
+        """Noisy eigenvalues, (draws, p) decreasing, with the release's eigenvectors."""
         root = self.system[1] * np.sqrt(values)
-        around = self.spread[:, None] * root
         made = np.broadcast_to(root @ root.T, self.noise.shape)
         if sampling:
+            around = self.spread[:, None] * root
             made = made + around @ self.sampling @ around.T
-        if noise:
-            made = made + self.noise
-        return np.asarray(np.linalg.eigvalsh(self._units(made))[:, ::-1])
+        return np.asarray(np.linalg.eigvalsh(self._units(made + self.noise))[:, ::-1])
 
     def meant(self, values: Array) -> Array:
-        """Eigenvalues without noise and sampling: correlations change them, since their diagonal stays 1."""
+        """Eigenvalues without noise and sampling."""
         if not self.normalized:
             return values
+        # The diagonal of correlations stays 1, which changes their eigenvalues.
         root = self.system[1] * np.sqrt(values)
         return np.asarray(np.linalg.eigvalsh(self._units((root @ root.T)[None])[0])[::-1])
 
@@ -93,6 +75,7 @@ class Spectrum:
     @cached_property
     def unbiased(self) -> Array:
         """Eigenvalues whose noisy versions are on average those of the release."""
+        # Noise pushes eigenvalues apart, so a noisy one is biased.
         observed = self.system[0]
         values = np.maximum(observed, 0.0)
         for _ in range(N_UNBIASING):
@@ -100,35 +83,24 @@ class Spectrum:
             values = np.sort(np.maximum(values - shift, 0.0))[::-1]
         return np.asarray(values)
 
-    @cached_property
-    def simulated_edge(self) -> float:
-        """Mean of the largest eigenvalue of noise alone."""
-        return float(np.linalg.eigvalsh(self.noise)[:, -1].mean())
-
     def line(self, k: int, z: float) -> Interval:
         """Interval for the k-th largest."""
         base, observed = self.unbiased, float(self.system[0][k])
         extra = self._worst_variance(k)
         spread = float(_spreads(self.simulated(base)[None, :, k], extra)[0])
-        reach = ((z + 2) * spread + self.simulated_edge) * (2 if self.normalized else 1)
-        spectra = [
-            self._with(k, value)
-            for value in np.linspace(max(0.0, base[k] - reach), base[k] + reach, N_CANDIDATES)
-        ]
+        edge = float(np.linalg.eigvalsh(self.noise)[:, -1].mean())
+        reach = ((z + 2) * spread + edge) * (2 if self.normalized else 1)
+        tried = np.linspace(max(0.0, base[k] - reach), base[k] + reach, N_CANDIDATES)
+        spectra = [self._with(k, value) for value in tried]
         candidates = np.array([self.meant(values)[k] for values in spectra])
+        # Simulations share their random numbers, so that scores are smooth.
         found = np.array([self.simulated(values)[:, k] for values in spectra])
         distances = observed - found.mean(axis=1)
         scores = distances / np.maximum(_spreads(found, extra, np.sign(distances)), 1e-300)
         lower, upper = _where_between(candidates, scores, z)
         privacy = INFLATION * self.simulated(base, sampling=False)[:, k].std(ddof=1)
-        return Interval(
-            name=f"eigenvalue {k + 1}",
-            estimate=float(self.meant(base)[k]),
-            lower=lower,
-            upper=upper,
-            sampling_std=sqrt(max(0.0, spread**2 - privacy**2)),
-            privacy_std=float(privacy),
-        )
+        estimate, sampling = float(self.meant(base)[k]), sqrt(max(0.0, spread**2 - privacy**2))
+        return Interval(f"eigenvalue {k + 1}", lower, upper, estimate, sampling, float(privacy))
 
     def _worst_variance(self, k: int) -> float:
         if self.worst is None:
@@ -139,17 +111,16 @@ class Spectrum:
 
     def _with(self, k: int, value: float) -> Array:
         """The spectrum with another k-th eigenvalue, still decreasing."""
-        values = self.unbiased.copy()
-        values[:k] = np.maximum(values[:k], value)
-        values[k] = value
-        values[k + 1 :] = np.minimum(values[k + 1 :], value)
-        return values
+        above = np.maximum(self.unbiased[:k], value)
+        below = np.minimum(self.unbiased[k + 1 :], value)
+        return np.concatenate([above, [value], below])
 
 
 def _spreads(found: Array, extra: float, sides: Array | None = None) -> Array:
-    """Standard deviations of simulations, (m, draws), or if larger those of the side that is asked for; shape (m,)."""
+    """Standard deviations of simulations (m, draws), shape (m,)."""
     variances = found.var(axis=1, ddof=1)
     if sides is not None:
+        # Near the noise edge the law is skewed: the side asked for has its own, if that is larger.
         away = np.maximum(sides[:, None] * (found - found.mean(axis=1, keepdims=True)), 0.0)
         variances = np.maximum(variances, 2 * np.mean(away**2, axis=1))
     return np.asarray(np.sqrt(INFLATION**2 * variances + extra))
@@ -159,29 +130,22 @@ def _where_between(candidates: Array, scores: Array, z: float) -> tuple[float, f
     """First candidate with score <= z and last with score >= -z, interpolated; scores fall."""
     above, below, last = np.flatnonzero(scores > z), np.flatnonzero(scores < -z), len(scores) - 1
     # Where no candidate is rejected on a side, the last one stands.
-    lower = (
-        candidates[0]
-        if not above.size
-        else _crossing(candidates, scores, min(int(above[-1]), last - 1), z)
-    )
-    upper = (
-        candidates[last]
-        if not below.size
-        else _crossing(candidates, scores, max(int(below[0]) - 1, 0), -z)
-    )
-    return float(lower), float(upper)
+    lower, upper = float(candidates[0]), float(candidates[last])
+    if above.size:
+        lower = _crossing(candidates, scores, min(int(above[-1]), last - 1), z)
+    if below.size:
+        upper = _crossing(candidates, scores, max(int(below[0]) - 1, 0), -z)
+    return lower, upper
 
 
 def _crossing(candidates: Array, scores: Array, place: int, level: float) -> float:
     step = scores[place] - scores[place + 1]
-    share = (scores[place] - level) / step if step > 0 else 0.5
-    return float(
-        candidates[place] + np.clip(share, 0.0, 1.0) * (candidates[place + 1] - candidates[place])
-    )
+    share = np.clip((scores[place] - level) / step, 0.0, 1.0) if step > 0 else 0.5
+    return float(candidates[place] + share * (candidates[place + 1] - candidates[place]))
 
 
 def scale_of(law: MomentLaw, places: Places, scaling: Scaling) -> Array:
-    """What to multiply encoded columns by; infinite where the noise may be all of a column's variance."""
+    """What to multiply encoded columns by; infinite where a variance may be nothing but noise."""
     if scaling == "encoded":
         return np.ones(len(places))
     if scaling == "original":
@@ -192,26 +156,13 @@ def scale_of(law: MomentLaw, places: Places, scaling: Scaling) -> Array:
 
 
 def unknown_eigenvalue(k: int, n_features: int) -> Interval:
-    """The line of an eigenvalue of an unknown correlation matrix: the k-th largest of p is at most p/k."""
-    return Interval(
-        name=f"eigenvalue {k + 1}",
-        estimate=float("nan"),
-        lower=1.0 if k == 0 else 0.0,
-        upper=n_features / (k + 1),
-        sampling_std=float("nan"),
-        privacy_std=float("nan"),
-    )
+    """The line of an eigenvalue of an unknown correlation matrix."""
+    # The k-th largest of p is at most p/k, the largest at least 1.
+    return Interval(f"eigenvalue {k + 1}", 1.0 if k == 0 else 0.0, n_features / (k + 1))
 
 
 def spectrum_of(
-    law: MomentLaw,
-    places: Places,
-    scale: Array,
-    *,
-    normalized: bool,
-    tails: Tails,
-    draws: int,
-    seed: int,
+    law: MomentLaw, places: Places, scale: Array, *, normalized: bool, draws: int, seed: int
 ) -> Spectrum:
     """Simulate for the chosen columns, each multiplied by ``scale``."""
     rng = np.random.default_rng(seed)
@@ -222,17 +173,14 @@ def spectrum_of(
     rows *= scale[:, None] / sqrt(law.count)
     noise = rows @ law.draw_noise(draws, rng) @ rows.T
     normals = rng.standard_normal((draws, len(chosen), len(chosen))) * sqrt(law.sampling_factor / 2)
-    bounds = np.array([reach_of(law, int(place)) for place in chosen])
+    kurtoses = np.array([law.shape(place).kurtosis for place in map(int, chosen)])
+    bounds = np.array([law.reach(place) for place in map(int, chosen)])
     return Spectrum(
         covariance=law.covariance[np.ix_(chosen, chosen)] * np.outer(scale, scale),
         noise=noise * sqrt(law.reaches(0.95)[1]),
         sampling=normals + normals.transpose(0, 2, 1),
-        spread=np.array([_spread(law, int(place)) for place in chosen]),
+        # Fourth root of the variance of u², relative to the normal law's 2 variance².
+        spread=((3 * kurtoses - 1) / 2) ** 0.25,
         normalized=normalized,
-        worst=None if tails == "moments" else (bounds * scale, law.sampling_factor),
+        worst=None if law.tails == "moments" else (bounds * scale, law.sampling_factor),
     )
-
-
-def _spread(law: MomentLaw, place: int) -> float:
-    """Fourth root of the variance of u², relative to the normal law's 2 variance²."""
-    return float(((3 * shape_of(law, place).kurtosis - 1) / 2) ** 0.25)

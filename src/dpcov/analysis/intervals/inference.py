@@ -1,55 +1,35 @@
-"""Confidence intervals that count both sources of error: which rows were sampled, and the privacy noise.
+"""Give confidence intervals that count both sources of error: which rows were sampled, and noise.
 
-Contract: a release alone, at no further privacy cost, from its unbiased statistics and the published law of
-the noise; deterministic.  Wide rather than wrong: where the noise drowns a quantity, the interval says so.
-Derivations and measured coverage: docs/inference.md.
+They read unbiased statistics and the published law of the noise, cost nothing, and are wide where
+the noise drowns a quantity.  Derivations and measured coverage: docs/inference.md.
 """
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, get_args
+from typing import Any, get_args
 
 import numpy as np
 
-from dpcov.analysis.features import Places, feature_columns, find_features, other_features
+from dpcov.analysis.features import Places, feature_columns, find_features, predictors
 from dpcov.analysis.intervals.coefficients import coefficient_lines
-from dpcov.analysis.intervals.correlations import correlation_lines, partial_correlation_lines
+from dpcov.analysis.intervals.correlations import correlation_lines
 from dpcov.analysis.intervals.eigenvalues import Scaling, scale_of, spectrum_of, unknown_eigenvalue
-from dpcov.analysis.intervals.law import (
-    MomentLaw,
-    Tails,
-    all_features,
-    moment_law,
-    require_intercept,
-    require_level,
-)
+from dpcov.analysis.intervals.law import MomentLaw, moment_law
 from dpcov.analysis.intervals.moments import mean_lines, variance_lines
-from dpcov.analysis.intervals.table import IntervalTable, table
+from dpcov.analysis.intervals.table import Interval, IntervalTable
+from dpcov.analysis.intervals.tails import Tails
 from dpcov.analysis.levels import coding_of, without_references
 from dpcov.analysis.problems import InputError
 from dpcov.analysis.reading import original_map
+from dpcov.errors import ReleaseError
 from dpcov.published.base import on_one_thread
 from dpcov.published.release import Release
 
-if TYPE_CHECKING:
-    pass
-
-__all__ = [
-    "IntervalTable",
-    "coefficient_intervals",
-    "correlation_intervals",
-    "eigenvalue_intervals",
-    "mean_intervals",
-    "variance_intervals",
-]
+Names = Sequence[str] | None
 
 
 @on_one_thread
 def mean_intervals(
-    release: Release,
-    features: Sequence[str] | None = None,
-    *,
-    level: float = 0.95,
-    sampling: bool = True,
+    release: Release, features: Names = None, *, level: float = 0.95, sampling: bool = True
 ) -> IntervalTable:
     """Intervals for means, in original units.
 
@@ -57,11 +37,11 @@ def mean_intervals(
     ----------
     release : Release
     features : sequence of str, optional
-        All by default; a table column's name stands for all features made of it.
+        All by default; a table column's name means all features made of it.
     level : float
         Of each interval on its own.
     sampling : bool
-        Whether the rows are a sample of what the interval is about; if not, it is about the table itself.
+        Whether the rows are a sample of what the interval is about; if not, it is about the table.
 
     Raises
     ------
@@ -70,14 +50,14 @@ def mean_intervals(
     ReleaseError
         Without an intercept, or where the noise hides the number of rows.
     """
-    law, places = _opened(release, features, level, sampling, "means")
-    return table("means", level, mean_lines(law, places, level))
+    law, places = _opened(release, features, "means", level=level, sampling=sampling)
+    return _table("means", law, mean_lines(law, places))
 
 
 @on_one_thread
 def variance_intervals(
     release: Release,
-    features: Sequence[str] | None = None,
+    features: Names = None,
     *,
     level: float = 0.95,
     sampling: bool = True,
@@ -88,24 +68,20 @@ def variance_intervals(
     Parameters
     ----------
     release, features, level, sampling
-        As in :func:`mean_intervals`.
+        As in :func:`mean_intervals`, like the errors.
     tails : {"moments", "bounded"}
-        What stands in for fourth moments, which no release has: plausible ones for a column's mean, variance and
-        bounds; or the largest that the bounds allow, which is safe for every table and wide.
-
-    Raises
-    ------
-    UnknownNoiseError, ReleaseError
-        As in :func:`mean_intervals`.
+        What stands in for fourth moments, which no release has: plausible ones for a column's mean,
+        variance and bounds; or the largest that the bounds allow, safe for every table and wide.
     """
-    law, places = _opened(release, features, level, sampling, "variances", tails)
-    return table("variances", level, variance_lines(law, places, level, tails))
+    options: Any = {"level": level, "sampling": sampling, "tails": tails}
+    law, places = _opened(release, features, "variances", **options)
+    return _table("variances", law, variance_lines(law, places))
 
 
 @on_one_thread
 def correlation_intervals(
     release: Release,
-    features: Sequence[str] | None = None,
+    features: Names = None,
     *,
     partial: bool = False,
     level: float = 0.95,
@@ -117,29 +93,22 @@ def correlation_intervals(
     Parameters
     ----------
     partial : bool
-        Correlations when the other chosen features are held fixed; of a column's categories one is left out.
+        With the other chosen features held fixed; of a column's categories one is left out.
     release, features, level, sampling, tails
-        As in :func:`variance_intervals`.
-
-    Raises
-    ------
-    UnknownNoiseError, ReleaseError
-        As in :func:`mean_intervals`.
+        As in :func:`variance_intervals`, like the errors.
     """
     what = "partial correlations" if partial else "correlations"
-    law, places = _opened(release, features, level, sampling, what, tails)
-    if not partial:
-        return table(what, level, correlation_lines(law, places, level, tails))
-    kept, references = without_references(release, places)
-    return table(
-        what, level, partial_correlation_lines(law, kept, level, tails), _notes(references)
-    )
+    options: Any = {"level": level, "sampling": sampling, "tails": tails}
+    law, places = _opened(release, features, what, **options)
+    # Levels that hold all rows determine each other.
+    places, references = without_references(release, places) if partial else (places, ())
+    return _table(what, law, correlation_lines(law, places, partial=partial), references)
 
 
 @on_one_thread
 def eigenvalue_intervals(
     release: Release,
-    features: Sequence[str] | None = None,
+    features: Names = None,
     *,
     n_eigenvalues: int = 3,
     scaling: Scaling = "original",
@@ -154,43 +123,37 @@ def eigenvalue_intervals(
     Parameters
     ----------
     release, features, level, sampling, tails
-        As in :func:`variance_intervals`.
+        As in :func:`variance_intervals`, like the errors.
     n_eigenvalues : int
     scaling : {"original", "encoded", "correlation"}
         Units of the columns: the table's, half widths of the public bounds, or standard deviations.
     draws, seed : int
         Of the simulation; the result is the same every time.
-
-    Raises
-    ------
-    UnknownNoiseError, ReleaseError
-        As in :func:`mean_intervals`.
     """
-    law, places = _opened(release, features, level, sampling, "eigenvalues", tails)
-    if scaling not in get_args(Scaling):
-        raise InputError(f"scaling must be one of: {', '.join(get_args(Scaling))}.")
+    options: Any = {"level": level, "sampling": sampling, "tails": tails}
+    law, places = _opened(release, features, "eigenvalues", **options)
+    _require_one_of("scaling", scaling, Scaling)
     if not 1 <= n_eigenvalues <= len(places):
         raise InputError(f"n_eigenvalues must be from 1 to {len(places)}, the number of features.")
-    what = f"eigenvalues ({scaling} units)"
-    scale = scale_of(law, places, scaling)
+    what, scale = f"eigenvalues ({scaling} units)", scale_of(law, places, scaling)
+    # A standard deviation that may be zero is not divided by.
     if not np.isfinite(scale).all():
         lines = [unknown_eigenvalue(k, len(places)) for k in range(n_eigenvalues)]
-        return table(what, level, lines, ("The noise hides the variance of a column.",))
-    spectrum = spectrum_of(
-        law, places, scale, normalized=scaling == "correlation", tails=tails, draws=draws, seed=seed
-    )
-    z = law.reaches(level)[0]
-    lines = [spectrum.line(k, z) for k in range(n_eigenvalues)]
-    if scaling == "correlation":
+        notes = ("The noise hides the variance of a column.",)
+        return IntervalTable(what=what, level=level, rows=tuple(lines), notes=notes)
+    normalized = scaling == "correlation"
+    spectrum = spectrum_of(law, places, scale, normalized=normalized, draws=draws, seed=seed)
+    lines = [spectrum.line(k, law.reaches()[0]) for k in range(n_eigenvalues)]
+    if normalized:
         lines = [line.clipped(0.0, float(len(places))) for line in lines]
-    return table(what, level, lines)
+    return _table(what, law, lines)
 
 
 @on_one_thread
 def coefficient_intervals(
     release: Release,
     target: str,
-    features: Sequence[str] | None = None,
+    features: Names = None,
     *,
     alpha: float = 0.0,
     fit_intercept: bool = True,
@@ -200,86 +163,71 @@ def coefficient_intervals(
 ) -> IntervalTable:
     """Intervals for the intercept and coefficients of a linear regression, in original units.
 
+    They go from -inf to inf where the noise may hide a direction of the features.
+
     Parameters
     ----------
-    release : Release
     target : str
         A feature of the release.
     features : sequence of str, optional
-        All that do not come from the target's table column by default.  Where all categories of a column are among
-        them, the first is left out, and the others are contrasts to it.
+        By default all that do not come from the target's table column.  Where all categories of a
+        column are among them, the first is left out, and the others are contrasts to it.
     alpha : float
-        Ridge penalty as in `PrivateRidge`; the interval is for the coefficients that this
-        penalty gives on the population's moments.
+        Ridge penalty as in `PrivateRidge`; the interval is for what it gives on the population.
     fit_intercept : bool
-    level, sampling
-        As in :func:`mean_intervals`.
+    release, level, sampling
+        As in :func:`mean_intervals`, like the errors.
     tails : {"moments", "bounded"}
-        ``"moments"``: errors whose variance may grow a little with the features (docs/inference.md).  ``"bounded"``:
+        ``"moments"``: errors whose variance may grow a little with the features.  ``"bounded"``:
         the worst that the bounds allow.
-
-    Returns
-    -------
-    IntervalTable
-        From -inf to inf where the noise may hide a direction of the features.
-
-    Raises
-    ------
-    UnknownNoiseError, ReleaseError
-        As in :func:`mean_intervals`.
     """
-    _require_tails(tails)
+    _require(level, tails)
     columns = feature_columns(release)
     goals = find_features(columns, target)
     if len(goals) != 1:
         raise InputError(f"{target!r} stands for {len(goals)} features; name one of them.")
-    chosen = (
-        other_features(columns, goals) if features is None else find_features(columns, features)
-    )
-    if goals[0] in chosen:
-        raise InputError("A target cannot be among its own features.")
+    chosen = predictors(columns, goals, features)
     if not alpha >= 0:
         raise InputError("alpha must be at least 0.")
-    law = moment_law(release, sampling=sampling)
+    law = moment_law(release, sampling=sampling, level=level, tails=tails)
     references: tuple[str, ...] = ()
     if fit_intercept:
-        require_intercept(law, "a regression with an intercept (say fit_intercept=False)")
+        _require_intercept(law, "a regression with an intercept (say fit_intercept=False)")
         _, references = without_references(release, chosen)
-    lines = coefficient_lines(
-        law,
-        original_map(release),
-        int(goals[0]),
-        chosen,
-        coding_of(columns, chosen, references),
-        alpha=alpha,
-        fit_intercept=fit_intercept,
-        level=require_level(level),
-        tails=tails,
-    )
-    return table(f"coefficients for {target}", level, lines, _notes(references))
-
-
-def _notes(references: Sequence[str]) -> tuple[str, ...]:
-    return tuple(f"Reference category: {name}." for name in references)
+    coding = coding_of(columns, chosen, references)
+    options: Any = {"alpha": alpha, "fit_intercept": fit_intercept}
+    maps = original_map(release)
+    lines = coefficient_lines(law, maps, int(goals[0]), chosen, coding, **options)
+    return _table(f"coefficients for {target}", law, lines, references)
 
 
 def _opened(
-    release: Release,
-    features: Sequence[str] | None,
-    level: float,
-    sampling: bool,
-    what: str,
-    tails: Tails = "moments",
+    release: Release, features: Names, what: str, *, tails: Tails = "moments", **options: Any
 ) -> tuple[MomentLaw, Places]:
-    require_level(level)
-    _require_tails(tails)
-    law = moment_law(release, sampling=sampling)
-    require_intercept(law, what)
-    if features is None:
-        return law, all_features(release)
+    _require(options["level"], tails)
+    law = moment_law(release, tails=tails, **options)
+    _require_intercept(law, what)
     return law, find_features(feature_columns(release), features)
 
 
-def _require_tails(tails: Tails) -> None:
-    if tails not in get_args(Tails):
-        raise InputError(f"tails must be one of: {', '.join(get_args(Tails))}.")
+def _table(
+    what: str, law: MomentLaw, lines: Sequence[Interval], references: Sequence[str] = ()
+) -> IntervalTable:
+    notes = tuple(f"Reference category: {name}." for name in references)
+    return IntervalTable(what=what, level=law.level, rows=tuple(lines), notes=notes)
+
+
+def _require(level: float, tails: str) -> None:
+    if isinstance(level, bool) or not 0.5 <= float(level) < 1:
+        raise InputError("level must be at least 0.5 and below 1, such as 0.95.")
+    _require_one_of("tails", tails, Tails)
+
+
+def _require_one_of(name: str, value: str, choices: Any) -> None:
+    if value not in get_args(choices):
+        raise InputError(f"{name} must be one of: {', '.join(get_args(choices))}.")
+
+
+def _require_intercept(law: MomentLaw, what: str) -> None:
+    if not law.has_intercept:
+        raise ReleaseError(f"This release has no intercept, so there are no intervals for {what}.")

@@ -1,27 +1,18 @@
-"""The second moments that inference starts from, and the law of everything random in them.
+"""Read the second moments that inference starts from, and the law of everything random in them.
 
-Contract: a release alone, before post-processing, in encoded units (intercept 1); a release without a
-published law of its noise is refused.
-
-Notes
------
-The noise W on the moments has independent off-diagonal entries of variance v, uncorrelated with its diagonal, whose
-covariance matrix is D: diag(2v) for isotropic Gaussian noise; 2v (I - 11'/(d + 1)) once a noisy trace of the same
-variance is merged into it; u on and u - 2v off the diagonal for any other law that no rotation changes.
+Moments are before post-processing, in encoded units; the intercept is 1.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from math import log, sqrt
 from statistics import NormalDist
-from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dpcov.analysis.features import Places, feature_columns
-from dpcov.analysis.problems import InputError, UnknownNoiseError
+from dpcov.analysis.features import Array, Places
+from dpcov.analysis.intervals.tails import ColumnShape, Tails, column_shape
+from dpcov.analysis.problems import UnknownNoiseError
 from dpcov.errors import ReleaseError
 from dpcov.published.columns import EncodedColumn
 from dpcov.published.estimate.entry_noise import moment_noise
@@ -29,41 +20,24 @@ from dpcov.published.estimate.unit import unit_estimate
 from dpcov.published.linalg.project import project_psd
 from dpcov.published.release import Release
 
-Array = NDArray[np.float64]
-
-Tails = Literal["moments", "bounded"]
-"""What stands in for fourth moments, which no release has: a law that fits a column's mean, variance and public bounds,
-never with lighter tails than the normal law; or the worst law within the bounds."""
-
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class MomentLaw:
-    """Noisy moments of encoded rows, with the law of the noise.
+    """Noisy moments of encoded rows, the law of the noise W, and what is asked about them."""
 
-    Parameters
-    ----------
-    moment : (d, d) float64
-        Unbiased estimate of E[zz'], up to a common factor that is 1 apart from the noise.
-    n_rows : float
-    off_diagonal : float
-        Variance v of the noise on off-diagonal entries.
-    diagonal : (d, d) float64
-        Covariance D of the noise on the diagonal.
-    columns : tuple of EncodedColumn
-        One for each row of ``moment``.
-    is_normal : bool
-        Whether the noise is Gaussian.
-    sampling : bool
-        Whether rows are a sample; otherwise the table itself is what is estimated.
-    """
-
+    # Unbiased estimate of E[zz'], (d, d), up to a common factor that is 1 apart from the noise.
     moment: Array
     n_rows: float
+    # Variance v of the noise on entries off the diagonal, which are independent.
     off_diagonal: float
+    # Covariance D of the noise on the diagonal, (d, d), uncorrelated with the other entries.
     diagonal: Array
     columns: tuple[EncodedColumn, ...]
     is_normal: bool = True
+    # Whether rows are a sample; otherwise the table itself is what is estimated.
     sampling: bool = True
+    level: float = 0.95
+    tails: Tails = "moments"
 
     @property
     def has_intercept(self) -> bool:
@@ -80,15 +54,20 @@ class MomentLaw:
         """The nearest positive semidefinite moment: what sampling variances are computed from."""
         return project_psd(self.moment)
 
-    @property
+    @cached_property
+    def lowest(self) -> Array:
+        """Lowest encoded values, (d,); the highest are 1."""
+        return np.array([column.lowest for column in self.columns])
+
+    @cached_property
     def means(self) -> Array:
         """Encoded means, the intercept's own included, within the public bounds; shape (d,)."""
-        lower, upper = public_range(self.columns)
-        return np.asarray(np.clip(self.moment[0] / self.count, lower, upper))
+        return np.asarray(np.clip(self.moment[0] / self.count, self.lowest, 1.0))
 
     @property
     def count(self) -> float:
         """Moment of the intercept: 1, or a private number near it."""
+        # Four standard deviations: no mean is divided by what may be zero.
         if not self.moment[0, 0] > 4 * sqrt(self.diagonal[0, 0]):
             raise ReleaseError(
                 "The noise hides the number of rows, so means are unknown. Use more rows or budget."
@@ -97,19 +76,25 @@ class MomentLaw:
 
     @cached_property
     def covariance(self) -> Array:
-        """Unbiased encoded covariance, (d, d), zero for the intercept.
-
-        The noise on two means adds v to the product of each with itself, and sampling 1/n of the covariance.
-        """
+        """Unbiased encoded covariance, (d, d), zero for the intercept."""
         means = self.moment[0] / self.count
         raw = self.moment / self.count - np.outer(means, means)
+        # The noise on two means adds v to the product of each with itself.
         raw[1:, 1:] += self.off_diagonal / self.count**2 * np.eye(len(raw) - 1)
         raw[0, :] = raw[:, 0] = 0.0
+        # Sampling takes 1/n of the covariance away.
         return np.asarray(raw / (1 - min(0.5, self.sampling_factor)))
 
-    def without_noise(self) -> "MomentLaw":
-        """The same taken for exact moments of a sample, as a reader who ignores the noise would."""
-        return replace(self, off_diagonal=0.0, diagonal=np.zeros_like(self.diagonal))
+    def shape(self, place: int) -> ColumnShape:
+        """Shape of a column, with a variance that its bounds allow."""
+        lower, mean = float(self.lowest[place]), float(self.means[place])
+        largest = max(0.0, (1.0 - mean) * (mean - lower))
+        variance = float(np.clip(self.covariance[place, place], 0.0, largest))
+        return column_shape(self.columns[place], mean, variance, lower, 1.0)
+
+    def reach(self, place: int) -> float:
+        """Largest distance of a value of the column from its mean."""
+        return float(max(1.0 - self.means[place], self.means[place] - self.lowest[place]))
 
     def privacy_form(self, a: Array) -> Array:
         """Matrix K with Var(a'Wu) = u'Ku for every u."""
@@ -135,39 +120,35 @@ class MomentLaw:
         noise[:, range(d), range(d)] = normals[:, range(d), range(d)] @ root.T
         return np.asarray(noise)
 
-    def reaches(self, level: float) -> tuple[float, float]:
-        """Two-sided normal quantile, and the factor for noise variances.
-
-        Noise that is not Gaussian is treated as wide as Laplace noise of its variance.
-        """
+    def reaches(self, level: float | None = None) -> tuple[float, float]:
+        """Two-sided normal quantile, and the factor for noise variances."""
+        level = level or self.level
         z = NormalDist().inv_cdf(0.5 + level / 2)
+        # Noise that is not Gaussian is treated as wide as Laplace noise of its variance.
         return z, 1.0 if self.is_normal else max(1.0, (-log(1 - level) / sqrt(2) / z) ** 2)
 
 
-def moment_law(release: Release, *, sampling: bool = True) -> MomentLaw:
-    """Read a release.
-
-    Raises
-    ------
-    UnknownNoiseError
-        Where the mechanism publishes no law of its noise, or released no matrix at all.
-    """
+def moment_law(
+    release: Release, *, sampling: bool = True, level: float = 0.95, tails: Tails = "moments"
+) -> MomentLaw:
+    """Read a release; UnknownNoiseError where it has no law of its noise, or no matrix at all."""
     unit = unit_estimate(release.statistics, release.manifest.n_rows)
     noise = moment_noise(unit, release.manifest)
     if noise is None:
         raise UnknownNoiseError(
-            "This release does not say how its noise is distributed, so no interval can be given. Release again with a "
-            "mechanism that does: gaussian, stratified, laplace or nuclear."
+            "This release does not say how its noise is distributed, so no interval can be given. "
+            "Release again with a mechanism that does: gaussian, stratified, laplace or nuclear."
         )
     if release.statistics.layout == "strata" and not unit.parts:
         raise UnknownNoiseError(
-            "Everything in this release drowned in noise and no matrix was released, so no interval can be given. Use "
-            "more rows or a larger budget."
+            "Everything in this release drowned in noise and no matrix was released, so no "
+            "interval can be given. Use more rows or a larger budget."
         )
     moment = unit.matrix * release.manifest.norm_bound**2
-    diagonal = noise.between_diagonals + (noise.diagonal - noise.between_diagonals) * np.eye(
-        len(moment)
-    )
+    # D is 2v for isotropic Gaussian noise; a noisy trace that was merged into it, or another law,
+    # gives any two diagonal entries the same covariance.
+    own = (noise.diagonal - noise.between_diagonals) * np.eye(len(moment))
+    diagonal = noise.between_diagonals + own
     if release.has_intercept and release.manifest.intercept_is_public:
         moment[0, 0] = 1.0
         diagonal[0, :] = diagonal[:, 0] = 0.0
@@ -179,27 +160,6 @@ def moment_law(release: Release, *, sampling: bool = True) -> MomentLaw:
         columns=tuple(release.manifest.columns),
         is_normal=noise.is_normal,
         sampling=sampling,
+        level=level,
+        tails=tails,
     )
-
-
-def require_intercept(law: MomentLaw, what: str) -> None:
-    """Refuse to center what cannot be."""
-    if not law.has_intercept:
-        raise ReleaseError(f"This release has no intercept, so there are no intervals for {what}.")
-
-
-def require_level(level: float) -> float:
-    """Check a confidence level."""
-    if isinstance(level, bool) or not 0.5 <= float(level) < 1:
-        raise InputError("level must be at least 0.5 and below 1, such as 0.95.")
-    return float(level)
-
-
-def public_range(columns: Sequence[EncodedColumn]) -> tuple[Array, Array]:
-    """Lowest and highest encoded values."""
-    return np.array([column.lowest for column in columns]), np.ones(len(columns))
-
-
-def all_features(release: Release) -> Places:
-    """Places of all features."""
-    return np.arange(len(feature_columns(release)), dtype=np.intp)
