@@ -1,11 +1,9 @@
-"""Options as people type them: a field's annotation says what it takes, and one function makes that plain.
+"""Make options plain: a field's annotation says what it takes.
 
-Contract: after :func:`make_plain` every field is an int, float, bool, str or None in its range, which a
-manifest can hold; anything else was refused with a UsageError that names the option.  Knows nothing of what
-options mean.
+Contract: after :func:`make_plain` every field is an int, float, bool, str or None in its range,
+which a manifest can hold; anything else is refused with a UsageError that names the option.
 """
 
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, fields
 from decimal import Decimal
@@ -16,13 +14,13 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_typ
 
 from dpcov.errors import UsageError
 
+# Floats count exactly up to here.
 _MOST = 2**53
-"""Floats can count so far."""
 
 
 @dataclass(frozen=True)
 class Between:
-    """Range of a number, as in ``Annotated[int, Between(2, 60)]``; both ends belong to it unless it is ``open``."""
+    """Range of a number, as in ``Annotated[int, Between(2, 60)]``; without its ends if ``open``."""
 
     low: float = -inf
     high: float = inf
@@ -45,7 +43,7 @@ Count = Annotated[int, Between(1, _MOST)]
 
 
 def make_plain(options: Any, *names: str) -> None:
-    """Replace fields of a frozen dataclass, all or those named, by the plain values they stand for, or refuse them."""
+    """Make fields of a frozen dataclass plain, all or those named, or refuse them."""
     hints = get_type_hints(type(options), include_extras=True)
     for name in names or [field.name for field in fields(options)]:
         object.__setattr__(options, name, plain(name, getattr(options, name), hints[name]))
@@ -61,8 +59,8 @@ def plain(name: str, value: object, hint: Any) -> Any:
     value : object
         As typed: Python's own numbers, those of numpy, fractions and decimals.
     hint : type
-        ``int`` or ``float``, with a :class:`Between` where the range is limited; ``bool``; ``str``; a ``Literal`` of
-        words; or one of these or None.
+        ``int`` or ``float``, :class:`Between` limits; ``bool``; ``str``; a ``Literal`` of words; or
+        one of these or None.
 
     Examples
     --------
@@ -76,7 +74,11 @@ def plain(name: str, value: object, hint: Any) -> Any:
     kind, within = get_args(hint) if get_origin(hint) is Annotated else (hint, Between())
     if get_origin(kind) is Literal:
         return _word(name, value, get_args(kind))
-    return _READERS[kind](name, value, within)
+    if kind is bool:
+        return _switch(name, value)
+    if kind is str:
+        return _text(name, value)
+    return (_whole if kind is int else _number)(name, value, within)
 
 
 def _word(name: str, value: object, words: tuple[str, ...]) -> str:
@@ -86,12 +88,19 @@ def _word(name: str, value: object, words: tuple[str, ...]) -> str:
     raise UsageError(f"{name} must be one of: {', '.join(words)}.")
 
 
-def _switch(name: str, value: object, within: Between) -> bool:
+def _switch(name: str, value: object) -> bool:
+    # By name, so that nobody imports numpy for this.
     if type(value).__module__ == "numpy" and type(value).__name__ == "bool":
-        value = bool(value)
+        return bool(value)
     if not isinstance(value, bool):
         raise UsageError(f"{name} must be True or False.")
     return value
+
+
+def _text(name: str, value: object) -> str:
+    if not isinstance(value, str):
+        raise UsageError(f"{name} must be text.")
+    return str(value)
 
 
 def _whole(name: str, value: object, within: Between) -> int:
@@ -100,22 +109,12 @@ def _whole(name: str, value: object, within: Between) -> int:
     return int(value)
 
 
-def _text(name: str, value: object, within: Between) -> str:
-    if not isinstance(value, str):
-        raise UsageError(f"{name} must be text.")
-    return str(value)
-
-
 def _number(name: str, value: object, within: Between) -> float:
     number = nan
     if not isinstance(value, bool) and isinstance(value, Real | Decimal):
-        with suppress(OverflowError, ValueError):  # beyond the largest float; a signaling NaN
+        # Beyond the largest float, or a signaling NaN: not a number.
+        with suppress(OverflowError, ValueError):
             number = float(value)
     if not (isfinite(number) and within.holds(number)):
         raise UsageError(f"{name} must be a number{within}.")
     return number
-
-
-_READERS: dict[Any, Callable[[str, object, Between], Any]] = {
-    **{bool: _switch, int: _whole, float: _number, str: _text}
-}

@@ -322,10 +322,9 @@ def test_an_answer_that_is_no_text_is_damage(ledger, monkeypatch):
 
 
 def test_an_entry_whose_number_is_none_is_damage():
-    spend = list(ledger_records.spend_row(zcdp(1)).values())
-    good = dict.fromkeys(ledger_records.ENTRY_FIELDS) | dict(ledger_records.spend_row(zcdp(1)))
-    good |= {"id": 1, "dataset": "d", "reserved_at": "now", "note": "", "state": "reserved"}
-    assert ledger_records.read_entry(list(good.values())).spend == ledger_records.read_spend(spend)
+    cells = {"id": 1, "dataset": "d", "reserved_at": "now", "note": "", "state": "reserved"}
+    good = dict.fromkeys(ledger_records.ENTRY_FIELDS) | ledger_records.spend_row(zcdp(1)) | cells
+    assert ledger_records.read_entry(good).spend == ledger_records.read_spend(good) == zcdp(1)
     for wrong in (
         {"id": "1"},
         {"id": None},
@@ -334,7 +333,7 @@ def test_an_entry_whose_number_is_none_is_damage():
         {"state": "paid"},
     ):
         with pytest.raises(LedgerError, match="damaged"):
-            ledger_records.read_entry(list((good | wrong).values()))
+            ledger_records.read_entry(good | wrong)
 
 
 @pytest.mark.parametrize("number", ["0.5", "1e3", " 1", "1/2/3", "+1", "\u0661", "1" * 4001, 1])
@@ -342,7 +341,7 @@ def test_a_number_that_is_not_written_as_here_is_damage(number):
     for name in ("promise_rho", "rho", "noise_multiplier"):
         row = ledger_records.spend_row(zcdp(1)) | {name: number}
         with pytest.raises(LedgerError, match="damaged"):
-            ledger_records.read_spend(list(row.values()))
+            ledger_records.read_spend(row)
 
 
 def test_texts_of_a_thousand_characters_are_kept(ledger):

@@ -121,7 +121,7 @@ def test_a_process_killed_inside_a_transaction_leaves_no_trace(path, spill):
     # A tiny page cache forces uncommitted pages into the file, so that the next reader must roll a hot journal back.
     body = f"""
 with ledger._store.writing() as transaction:
-    transaction._run._connection.execute("PRAGMA cache_size = {1 if spill else 1000}")
+    transaction._run("PRAGMA cache_size = {1 if spill else 1000}", {{}})
     for _ in range(200):
         transaction.add_entry("patients", spend, "x" * 900, "2000-01-01T00:00:00+00:00")
     die()

@@ -10,9 +10,9 @@ import pytest
 import dpcov
 from dpcov.errors import LedgerError
 from dpcov.privacy.calibrate import gaussian_noise_multiplier
-from dpcov.privacy.guarantee import ZCDP, ApproxDP, PureDP
+from dpcov.privacy.guarantee import ZCDP, ApproxDP, PureDP, promise_numbers
 from dpcov.privacy.ledger.room import check_room, has_room, largest_release, room_in_words
-from dpcov.privacy.ledger.spend import Spend, promise_numbers
+from dpcov.privacy.ledger.spend import Spend
 from tests.contracts.test_mechanisms import UnreadSource
 
 X = np.random.default_rng(0).normal(size=(200, 4)) / 4

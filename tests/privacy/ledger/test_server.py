@@ -91,20 +91,17 @@ def test_tampering_on_the_server_is_found(url):
 
 def statements_of(monkeypatch, act):
     """Call ``act(number)`` before every statement and before each transaction's commit."""
+    from sqlalchemy.engine import Connection, RootTransaction
+
     numbers = iter(range(10**6))
 
-    def watched(method):
-        def run(self, *arguments, **values):
-            act(next(numbers), self._connection)
-            return method(self, *arguments, **values)
+    execute = Connection.execute
 
-        return run
+    def watched(self, *arguments, **values):
+        act(next(numbers), self)
+        return execute(self, *arguments, **values)
 
-    real = ledger_server._ServerStatements
-    for name in ("rows", "change"):
-        monkeypatch.setattr(real, name, watched(getattr(real, name)))
-    from sqlalchemy.engine import RootTransaction
-
+    monkeypatch.setattr(Connection, "execute", watched)
     commit = RootTransaction.commit
 
     def committed(self):

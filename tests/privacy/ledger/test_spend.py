@@ -3,8 +3,8 @@ from fractions import Fraction
 import pytest
 
 from dpcov.errors import BudgetError
-from dpcov.privacy.guarantee import ZCDP, ApproxDP, PureDP
-from dpcov.privacy.ledger.spend import Spend, promise_from_numbers, promise_numbers
+from dpcov.privacy.guarantee import ZCDP, ApproxDP, PureDP, promise_numbers, promise_of
+from dpcov.privacy.ledger.spend import Spend
 
 HALF, SMALL = Fraction(1, 2), Fraction(1, 10**6)
 PROMISES = [PureDP(epsilon=HALF), ZCDP(rho=HALF), ApproxDP(epsilon=HALF, delta=SMALL)]
@@ -12,7 +12,7 @@ PROMISES = [PureDP(epsilon=HALF), ZCDP(rho=HALF), ApproxDP(epsilon=HALF, delta=S
 
 @pytest.mark.parametrize("promise", PROMISES)
 def test_promises_survive_their_numbers(promise):
-    assert promise_from_numbers(**promise_numbers(promise)) == promise
+    assert promise_of(**promise_numbers(promise)) == promise
 
 
 @pytest.mark.parametrize(
@@ -20,7 +20,7 @@ def test_promises_survive_their_numbers(promise):
 )
 def test_numbers_that_describe_no_promise_are_refused(numbers):
     with pytest.raises(BudgetError, match="no promise"):
-        promise_from_numbers(**numbers)
+        promise_of(**numbers)
 
 
 def test_best_rho_is_the_smallest_known_guarantee():

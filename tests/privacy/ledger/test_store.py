@@ -2,6 +2,7 @@
 
 import sqlite3
 from fractions import Fraction
+from types import SimpleNamespace
 
 import pytest
 
@@ -9,28 +10,28 @@ from dpcov.errors import LedgerError
 from dpcov.privacy.budget import Budget
 from dpcov.privacy.ledger.ledger import Ledger
 from dpcov.privacy.ledger.sqlite import LedgerFile
-from dpcov.privacy.ledger.store import LedgerTransaction, Statements, check_version
+from dpcov.privacy.ledger.store import LedgerTransaction, check_version
 from dpcov.privacy.ledger.trail import GENESIS, Head
 
 HEAD = (0, 0, GENESIS)
 
 
-class Answers(Statements):
-    """Gives prepared answers and notes the questions."""
+class Answers:
+    """Gives prepared answers, rows or a count of rows, and notes the questions."""
 
     def __init__(self, *answers):
         self.answers, self.asked = list(answers), []
 
-    def rows(self, statement, /, **values):
+    def __call__(self, statement, values):
         self.asked.append((statement, values))
-        return self.answers.pop(0)
-
-    def change(self, statement, /, **values):
-        return self.answers.pop(0)
+        answer = self.answers.pop(0)
+        return SimpleNamespace(
+            rowcount=answer, fetchall=lambda: answer, fetchone=lambda: next(iter(answer), None)
+        )
 
 
 def test_tables_of_this_version_are_read():
-    check_version(("dpcov-ledger", 3))
+    check_version(Answers([("dpcov-ledger", 3)]))
 
 
 @pytest.mark.parametrize(
@@ -45,7 +46,7 @@ def test_tables_of_this_version_are_read():
 )
 def test_foreign_and_newer_tables_are_refused(row, words):
     with pytest.raises(LedgerError, match=words):
-        check_version(row)
+        check_version(Answers([row] if row else []))
 
 
 def test_the_head_is_read_from_its_only_row_and_locked_on_demand():
@@ -65,9 +66,8 @@ def test_a_trail_has_one_head(rows):
 def test_long_tables_are_read_by_pages_of_ten_thousand_rows_from_the_smallest_key():
     pages = [[(key, "x") for key in keys] for keys in ((-5, 2), (3,), ())]
     run = Answers([HEAD], *pages)
-    assert list(LedgerTransaction(run)._pages("event", "number", ("number", "at"))) == [
-        *pages[0],
-        *pages[1],
+    assert list(LedgerTransaction(run)._pages(("number", "at"), "event", "number")) == [
+        {"number": key, "at": "x"} for key in (-5, 2, 3)
     ]
     statement = "SELECT number, at FROM event WHERE number > :after ORDER BY number LIMIT 10000"
     assert run.asked[1:] == [(statement, {"after": after}) for after in (-(2**31), 2, 3)]

@@ -2,7 +2,6 @@
 
 import hashlib
 import sqlite3
-from dataclasses import replace
 from fractions import Fraction
 
 import pytest
@@ -14,7 +13,6 @@ from dpcov.privacy.ledger.ledger import Ledger
 from dpcov.privacy.ledger.records import DATASET_FIELDS, ENTRY_FIELDS
 from dpcov.privacy.ledger.spend import Spend
 from dpcov.privacy.ledger.trail import (
-    EVENT_FIELDS,
     GENESIS,
     Event,
     Head,
@@ -61,10 +59,10 @@ def edit(path, *statements):
 def events_of(path):
     with sqlite3.connect(path) as connection:
         rows = connection.execute(
-            f"SELECT {', '.join(EVENT_FIELDS)} FROM event ORDER BY number"
+            f"SELECT {', '.join(Event._fields)} FROM event ORDER BY number"
         ).fetchall()
     connection.close()
-    return [Event(**dict(zip(EVENT_FIELDS, row, strict=True))) for row in rows]
+    return [Event(**dict(zip(Event._fields, row, strict=True))) for row in rows]
 
 
 def test_a_ledger_that_nobody_touched_is_whole(path):
@@ -214,7 +212,7 @@ def rewrite(path, keep):
     statements, previous = [], GENESIS
     for event in events_of(path)[:keep]:
         details = event.details.replace('"1/10"', '"1/1000"')
-        forged = Event(**{**event.__dict__, "details": details})
+        forged = event._replace(details=details)
         previous = forged.expected_digest(previous)
         text = details.replace("'", "''")
         statements.append(
@@ -277,7 +275,7 @@ def chain(*steps):
             digest="",
         )
         previous = event.expected_digest(previous)
-        events.append(replace(event, digest=previous))
+        events.append(event._replace(digest=previous))
     return events, Head(events=len(events), entries=0, digest=previous)
 
 
@@ -303,7 +301,7 @@ def test_events_that_make_no_sense_are_found_however_well_chained(step):
 @pytest.mark.parametrize("cell", [b"note", float("inf"), float("nan")])
 def test_a_cell_of_a_kind_that_nobody_writes_has_a_digest_too(cell):
     event = Event(number=1, at="now", kind="reserve", dataset="d", entry=1, details=cell, digest="")
-    other = replace(event, details=repr(cell))
+    other = Event._replace(event, details=repr(cell))
     assert (
         event.expected_digest(GENESIS)
         == event.expected_digest(GENESIS)
@@ -321,7 +319,7 @@ def test_many_differences_are_told_in_few_lines():
 
 def test_a_head_that_moves_under_a_writer_stops_it(path):
     with pytest.raises(LedgerError, match="damaged"), Ledger(path)._store.writing() as transaction:
-        transaction._run.change("UPDATE trail_head SET events = 99")
+        transaction._run("UPDATE trail_head SET events = 99", {})
         transaction.add_entry("patients", SPEND, "", "2020")
     assert Ledger(path).verify().problems == ()
 

@@ -1,23 +1,18 @@
 """How the promises of several releases add up.
 
-Contract: if what releases cost stays within the limit of their rule, then all of them together keep the total
-promise, even when each release was chosen after looking at the results of the earlier ones.  Knows nothing of
-files, mechanisms or data.
+Contract: if what releases cost stays within the limit of their rule, then all of them together keep
+the total promise, even when each was chosen after looking at the results of the earlier ones.
 
-The person who decides what to release next has seen the earlier releases, so the rule that adds them up must be a
-*privacy filter* (Rogers, Roth, Ullman & Vadhan 2016).  These rules are filters:
+That takes a *privacy filter* (Rogers, Roth, Ullman & Vadhan 2016).  These rules are filters:
 
-``pure``      sum of epsilon.
-``basic``     sums of epsilon and of delta (the same paper).
-``zcdp``      sum of rho (Feldman & Zrnic 2021; Whitehouse, Ramdas, Rogers & Wu 2023), with rho = epsilon^2 / 2 for
-              a pure release; a total (epsilon, delta) is turned into one rho at the start.
-``gaussian``  sum of 1 / noise_multiplier^2 (Smith & Thakurta 2022; Koskela, Tobaben & Honkela 2023): tight for
-              real-valued Gaussian noise; a total (epsilon, delta) is turned into one multiplier at the start.
+``pure``, ``basic``  sums of epsilon and of delta (the same paper).
+``zcdp``             sum of rho (Feldman & Zrnic 2021; Whitehouse, Ramdas, Rogers & Wu 2023).
+``gaussian``         sum of 1 / noise_multiplier^2, tight for real-valued Gaussian noise (Smith &
+                     Thakurta 2022; Koskela, Tobaben & Honkela 2023).
 
-Switching between rules in mid-course may cost delta twice, so a dataset keeps one rule, fixed before its first
-result exists.  ``planned`` is the exception: it uses the tightest composition known
-(:mod:`dpcov.privacy.ledger.accountant`), which fails for adaptive choices and is valid only for releases that were all
-fixed in advance.  It is never chosen by itself.
+Switching rules in mid-course may cost delta twice, so a dataset keeps one, fixed before its first
+result exists.  ``planned`` is no filter: it is valid only for releases that were all fixed in
+advance (:mod:`dpcov.privacy.ledger.accountant`), and never chosen by itself.
 """
 
 import math
@@ -28,9 +23,9 @@ from typing import Literal, get_args
 
 from dpcov.errors import LedgerError
 from dpcov.privacy import calibrate, convert
-from dpcov.privacy.guarantee import ZCDP, ApproxDP, Promise, PureDP
+from dpcov.privacy.guarantee import ApproxDP, Promise, PureDP, promise_numbers
 from dpcov.privacy.ledger import accountant
-from dpcov.privacy.ledger.spend import Spend, promise_numbers
+from dpcov.privacy.ledger.spend import Spend
 
 Composition = Literal["pure", "zcdp", "gaussian", "basic", "planned"]
 COMPOSITIONS: tuple[Composition, ...] = get_args(Composition)
@@ -40,14 +35,15 @@ _LONGEST_DENOMINATOR_BITS, _SHORT_BITS = 2048, 512
 Amounts = dict[str, Fraction]
 """Amounts by unit, such as ``{"epsilon": 1, "delta": 1/1000000}``."""
 
+Spends = Iterable[Spend] | Mapping[Spend, int]
+"""Releases, or how many there are of each kind."""
+
 
 def compositions_for(total: Promise) -> tuple[Composition, ...]:
     """Return the rules that can guard this total."""
-    if isinstance(total, PureDP):
-        return ("pure",)
-    if isinstance(total, ZCDP):
-        return ("zcdp",)
-    return ("zcdp", "gaussian", "basic", "planned")
+    if isinstance(total, ApproxDP):
+        return ("zcdp", "gaussian", "basic", "planned")
+    return ("pure",) if isinstance(total, PureDP) else ("zcdp",)
 
 
 def check_composition(composition: str, total: Promise) -> Composition:
@@ -56,8 +52,9 @@ def check_composition(composition: str, total: Promise) -> Composition:
     for candidate in known:
         if composition == candidate:
             return candidate
+    rules = ", ".join(known)
     raise LedgerError(
-        f"A total of {total} cannot be guarded by this composition. Use one of: {', '.join(known)}."
+        f"A total of {total} cannot be guarded by this composition. Use one of: {rules}."
     )
 
 
@@ -70,7 +67,7 @@ def choose_composition(total: Promise, first: Spend) -> Composition:
             available = limit(composition, total)
             shares[composition] = max(cost[unit] / available[unit] for unit in cost)
     if not shares:
-        raise LedgerError(_explain_unsupported(compositions_for(total)[0], first))
+        raise _unsupported(compositions_for(total)[0], first)
     return min(shares, key=lambda composition: shares[composition])
 
 
@@ -86,10 +83,8 @@ def limit(composition: Composition, total: Promise) -> Amounts:
     return {"delta": total.delta}
 
 
-def spent(
-    composition: Composition, total: Promise, spends: Iterable[Spend] | Mapping[Spend, int]
-) -> Amounts:
-    """Return what these releases (or so many of each kind) cost together, in the units of this rule, rounded up."""
+def spent(composition: Composition, total: Promise, spends: Spends) -> Amounts:
+    """Return what these releases cost together, in the units of this rule, rounded up."""
     counted = Counter(spends)
     if composition == "planned":
         if not isinstance(total, ApproxDP):
@@ -99,14 +94,25 @@ def spent(
     for spend, count in counted.items():
         cost = _cost(composition, spend)
         if cost is None:
-            raise LedgerError(_explain_unsupported(composition, spend))
+            raise _unsupported(composition, spend)
         for unit, amount in cost.items():
             amounts[unit] = _short(amounts[unit] + count * amount)
     return amounts
 
 
+def is_within(composition: Composition, total: Promise, spends: Spends) -> bool:
+    """Whether these releases together keep the total."""
+    available, used = limit(composition, total), spent(composition, total, spends)
+    return all(used[unit] <= available[unit] for unit in available)
+
+
+def unit_words(unit: str) -> str:
+    """Name a unit for people."""
+    return "Gaussian noise, 1/multiplier²" if unit == "inverse_square_multiplier" else unit
+
+
 def _short(amount: Fraction) -> Fraction:
-    """Round an amount up to few digits where sums of unlike fractions would grow without end."""
+    # Sums of unlike fractions would grow without end; rounded up, they cost no less.
     if amount.denominator.bit_length() <= _LONGEST_DENOMINATOR_BITS:
         return amount
     return Fraction(math.ceil(amount * 2**_SHORT_BITS), 2**_SHORT_BITS)
@@ -121,23 +127,10 @@ def _cost(composition: Composition, spend: Spend) -> Amounts | None:
     if composition == "gaussian":
         multiplier = spend.noise_multiplier
         return None if multiplier is None else {"inverse_square_multiplier": 1 / multiplier**2}
-    if isinstance(promise, PureDP):
-        return {"epsilon": promise.epsilon}
-    if composition == "basic" and isinstance(promise, ApproxDP):
-        return promise_numbers(promise)
-    return None
-
-
-def unit_words(unit: str) -> str:
-    """Name a unit for people."""
-    return "Gaussian noise, 1/multiplier²" if unit == "inverse_square_multiplier" else unit
-
-
-def _explain_unsupported(composition: Composition, spend: Spend) -> str:
-    return (
-        f"This dataset's releases are added up by the rule '{composition}', which cannot count a {spend.promise} "
-        f"release of the mechanism {spend.mechanism}. Choose a mechanism with {_WANTED[composition]}."
+    covered = isinstance(promise, PureDP) or (
+        composition == "basic" and isinstance(promise, ApproxDP)
     )
+    return promise_numbers(promise) if covered else None
 
 
 _WANTED: dict[Composition, str] = {
@@ -145,5 +138,12 @@ _WANTED: dict[Composition, str] = {
     "zcdp": "a zCDP or pure guarantee",
     "gaussian": "real-valued Gaussian noise",
     "basic": "an epsilon or (epsilon, delta) guarantee",
-    "planned": "any guarantee",
 }
+
+
+def _unsupported(composition: Composition, spend: Spend) -> LedgerError:
+    return LedgerError(
+        f"This dataset's releases are added up by the rule '{composition}', which cannot count a "
+        f"{spend.promise} release of the mechanism {spend.mechanism}. "
+        f"Choose a mechanism with {_WANTED[composition]}."
+    )

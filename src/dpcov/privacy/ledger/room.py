@@ -1,24 +1,27 @@
 """What still fits into a dataset's total, and how to say it.
 
-Contract: :func:`check_room` lets a release pass only if it and all earlier ones keep the total; a release of
-the size that :func:`room_in_words` states passes, and one that is larger by a hundredth does not.  Knows
-nothing of files, mechanisms or data.
+Contract: :func:`check_room` lets a release pass only if it and all earlier ones keep the total; a
+release of the size that :func:`room_in_words` states passes, and one that is larger by a hundredth
+does not.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
 from fractions import Fraction
 
 from dpcov.errors import LedgerError
 from dpcov.privacy.calibrate import gaussian_noise_multiplier
-from dpcov.privacy.guarantee import ZCDP, ApproxDP, Promise, PureDP, format_number
-from dpcov.privacy.ledger.composition import Composition, choose_composition, limit, spent
-from dpcov.privacy.ledger.spend import Spend, promise_numbers
+from dpcov.privacy.guarantee import ZCDP, ApproxDP, Promise, PureDP, format_number, promise_numbers
+from dpcov.privacy.ledger.composition import (
+    Composition,
+    Spends,
+    choose_composition,
+    is_within,
+    spent,
+)
+from dpcov.privacy.ledger.spend import Spend
 
-Spends = Iterable[Spend] | Mapping[Spend, int]
-
+# Sizes have three digits, and one of a billionth of the total is nothing.
 _STEPS, _DECADES = 900, 9
-"""Sizes have three digits, and one of a billionth of the total is nothing."""
 
 _SQUARES = "grows with the square of ε, so two releases cost less than twice the ε of one."
 _WHY: dict[Composition, str] = {
@@ -26,7 +29,8 @@ _WHY: dict[Composition, str] = {
     "basic": "ε and δ add up.",
     "zcdp": f"What adds up, ρ, {_SQUARES}",
     "gaussian": f"What adds up, 1/noise², {_SQUARES}",
-    "planned": "Releases that are fixed in advance add up best: two cost less than twice the ε of one.",
+    "planned": "Releases that are fixed in advance add up best: "
+    "two cost less than twice the ε of one.",
 }
 
 
@@ -35,8 +39,8 @@ def check_room(composition: Composition, total: Promise, earlier: Spends, new: S
     if not has_room(composition, total, earlier, new):
         raise LedgerError(
             f"This release would overspend the dataset's total of {total}. "
-            f"{room_in_words(composition, total, earlier)} "
-            "Give the release a smaller budget, or publish from the releases that exist, which costs nothing."
+            f"{room_in_words(composition, total, earlier)} Give the release a smaller budget, or "
+            "publish from the releases that exist, which costs nothing."
         )
 
 
@@ -44,9 +48,7 @@ def has_room(
     composition: Composition, total: Promise, earlier: Spends, new: Spend, copies: int = 1
 ) -> bool:
     """Whether so many releases of a kind may follow the earlier ones."""
-    available = limit(composition, total)
-    after = spent(composition, total, Counter(earlier) + Counter({new: copies}))
-    return all(after[unit] <= available[unit] for unit in available)
+    return is_within(composition, total, Counter(earlier) + Counter({new: copies}))
 
 
 def room_in_words(composition: Composition | None, total: Promise, earlier: Spends) -> str:
@@ -70,14 +72,14 @@ def room_in_words(composition: Composition | None, total: Promise, earlier: Spen
 def largest_release(
     composition: Composition, total: Promise, earlier: Spends, *, copies: int = 1
 ) -> Promise | None:
-    """Return the largest budget, of the total's kind and three digits, of which so many releases still fit.
+    """Return the largest budget of which so many releases still fit, in three digits.
 
     Parameters
     ----------
     composition
         The rule that adds up.
     total
-        What all releases together may cost; (epsilon, delta) are taken for Gaussian noise.
+        What all releases may cost; (epsilon, delta) are taken for Gaussian noise.
     earlier
         What was spent.
     copies
@@ -86,30 +88,27 @@ def largest_release(
     Returns
     -------
     Promise or None
-        None where not even a billionth of the total fits.
+        Of the total's kind; None where not even a billionth of the total fits.
     """
     counted, delta = Counter(earlier), _delta_left(composition, total, earlier, copies)
 
-    def fits(step: int) -> bool:
-        return has_room(
-            composition,
-            total,
-            counted,
-            _typical(_promise(total, _grid(total, step), delta)),
-            copies,
-        )
+    def sized(step: int) -> Promise:
+        return _promise(total, _grid(total, step), delta)
 
-    if not fits(0):
-        return None
+    def fits(step: int) -> bool:
+        return has_room(composition, total, counted, _typical(sized(step)), copies)
+
     low, high = 0, _STEPS * (_DECADES + 1)
+    if not fits(low):
+        return None
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (middle, high) if fits(middle) else (low, middle)
-    return _promise(total, _grid(total, low), delta)
+    return sized(low)
 
 
 def _typical(promise: Promise) -> Spend:
-    """A release with this promise: Gaussian noise where there is a delta."""
+    # Gaussian noise where there is a delta.
     multiplier = None
     if isinstance(promise, ApproxDP):
         multiplier = gaussian_noise_multiplier(promise.epsilon, promise.delta)
@@ -132,16 +131,13 @@ def _delta_left(composition: Composition, total: Promise, earlier: Spends, copie
 
 
 def _grid(total: Promise, step: int) -> Fraction:
-    """Sizes of three digits, rising with the step, from a billionth of the total to ten times it."""
+    """Sizes of three digits, rising from a billionth of the total to ten times it."""
     size = next(iter(promise_numbers(total).values()))
+    # The largest power of ten that is not above the size.
+    power = len(str(size.numerator)) - len(str(size.denominator))
+    power -= Fraction(10) ** power > size
     decade, place = divmod(step, _STEPS)
-    return (100 + place) * Fraction(10) ** (decade + _exponent(size) - _DECADES - 2)
-
-
-def _exponent(number: Fraction) -> int:
-    """Largest power of ten that is not above a positive number."""
-    guess = len(str(number.numerator)) - len(str(number.denominator))
-    return guess if Fraction(10) ** guess <= number else guess - 1
+    return (100 + place) * Fraction(10) ** (decade + power - _DECADES - 2)
 
 
 def _size(promise: Promise, *, unless: Fraction | None = None) -> str:
