@@ -59,9 +59,6 @@ class Budget:
     ) -> None:
         for name, value in {"epsilon": epsilon, "delta": delta, "rho": rho}.items():
             object.__setattr__(self, name, None if value is None else parse_number(name, value))
-        self._check()
-
-    def _check(self) -> None:
         if self.rho is not None and (self.epsilon is not None or self.delta is not None):
             raise BudgetError("Give either rho, or epsilon with an optional delta, not both.")
         if self.rho is None and self.epsilon is None:
@@ -70,8 +67,12 @@ class Budget:
             raise BudgetError(f"{hint} Give epsilon, epsilon and delta, or rho.")
         if self.delta is not None:
             convert.require_delta(self.delta)
-        _refuse_huge("epsilon", self.epsilon, LARGEST_EPSILON)
-        _refuse_huge("rho", self.rho, LARGEST_RHO)
+        for name, largest in (("epsilon", LARGEST_EPSILON), ("rho", LARGEST_RHO)):
+            if (getattr(self, name) or 0) > largest:
+                raise BudgetError(
+                    f"{name} above {largest} protects nobody. Use a smaller {name}; "
+                    "1 or less is common."
+                )
 
     @property
     def promise(self) -> Promise:
@@ -109,7 +110,7 @@ def parse_number(name: str, value: object) -> Fraction:
     if isinstance(value, Rational):
         exact = Fraction(int(value.numerator), int(value.denominator))
     else:
-        exact = _from_decimal(name, _to_decimal(name, value))
+        exact = _from_decimal(name, value)
     if exact <= 0:
         raise BudgetError(f"{name} must be greater than zero.")
     if exact < Fraction(1, 10**-SMALLEST_EXPONENT):
@@ -117,32 +118,22 @@ def parse_number(name: str, value: object) -> Fraction:
     return exact
 
 
-def _to_decimal(name: str, value: object) -> Decimal:
+def _from_decimal(name: str, value: object) -> Fraction:
     # A subclass of float prints itself as it likes; NumPy's floats print their shortest decimal.
     text = float.__repr__(value) if isinstance(value, float) else str(value)
     try:
-        return Decimal(text)
+        number = Decimal(text)
     except InvalidOperation:
         raise BudgetError(f"{name} is not a decimal number. Write it like 0.5 or 1e-6.") from None
-
-
-def _from_decimal(name: str, value: Decimal) -> Fraction:
-    if not value.is_finite():
+    if not number.is_finite():
         raise BudgetError(f"{name} must be a finite number.")
     # Before the conversion: 1e-999999999 as a fraction would fill the memory.
-    if value and value.adjusted() < SMALLEST_EXPONENT:
+    if number and number.adjusted() < SMALLEST_EXPONENT:
         raise _too_small(name)
-    if value.adjusted() > -SMALLEST_EXPONENT:
+    if number.adjusted() > -SMALLEST_EXPONENT:
         raise BudgetError(f"{name} is far too large.")
-    return Fraction(value)
+    return Fraction(number)
 
 
 def _too_small(name: str) -> BudgetError:
     return BudgetError(f"{name} is smaller than 1e{SMALLEST_EXPONENT}. Use a larger {name}.")
-
-
-def _refuse_huge(name: str, value: Fraction | None, largest: Fraction) -> None:
-    if value is not None and value > largest:
-        raise BudgetError(
-            f"{name} above {largest} protects nobody. Use a smaller {name}; 1 or less is common."
-        )

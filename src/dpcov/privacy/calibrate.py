@@ -35,19 +35,9 @@ _STEPS = 200
 
 
 def gaussian_delta(noise_multiplier: Fraction, epsilon: Fraction) -> Fraction:
-    """Return the delta of Gaussian noise at this epsilon, rounded up.
+    """Return the delta of Gaussian noise at this epsilon >= 0, rounded up.
 
-    Parameters
-    ----------
-    noise_multiplier
-        Standard deviation over l2 sensitivity, greater than zero.
-    epsilon
-        Not negative.
-
-    Returns
-    -------
-    Fraction
-        Within a relative 1e-20 of the truth where that exceeds 1e-500 and epsilon <= 1000.
+    Within a relative 1e-20 of the truth where that exceeds 1e-500 and epsilon <= 1000.
     """
     require_positive("noise_multiplier", noise_multiplier)
     if epsilon < 0:
@@ -74,17 +64,7 @@ def gaussian_delta(noise_multiplier: Fraction, epsilon: Fraction) -> Fraction:
 def gaussian_noise_multiplier(epsilon: Fraction, delta: Fraction) -> Fraction:
     """Return the smallest noise multiplier that is (epsilon, delta)-DP, rounded up.
 
-    Parameters
-    ----------
-    epsilon
-        Greater than zero.
-    delta
-        Between ``SMALLEST_DELTA`` and 1.
-
-    Returns
-    -------
-    Fraction
-        ``gaussian_delta`` of it is at most delta; above the optimum by at most a relative 1e-12.
+    Above the optimum by at most a relative 1e-12; delta lies between ``SMALLEST_DELTA`` and 1.
     """
     require_positive("epsilon", epsilon)
     if require_delta(delta) < SMALLEST_DELTA:

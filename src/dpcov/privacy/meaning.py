@@ -20,12 +20,7 @@ LARGEST_PRIVATE_DELTA = Fraction(1, 1000)
 def check_delta(promise: Promise, neighbors: Neighbors, n_rows: int | None) -> None:
     """Refuse a delta that would allow publishing somebody's whole row.
 
-    Parameters
-    ----------
-    promise : Promise
-    neighbors : Neighbors
-    n_rows : int or None
-        The public number of rows; None while it is unknown (replace-one) or private.
+    ``n_rows`` is public; None while it is unknown (replace-one) or where it is private.
     """
     if not isinstance(promise, ApproxDP):
         return

@@ -7,10 +7,10 @@ which a manifest can hold; anything else is refused with a UsageError that names
 from contextlib import suppress
 from dataclasses import dataclass, fields
 from decimal import Decimal
-from math import inf, isfinite, nan
+from math import inf, isfinite
 from numbers import Integral, Real
 from types import NoneType, UnionType
-from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 
 from dpcov.errors import UsageError
 
@@ -50,17 +50,11 @@ def make_plain(options: Any, *names: str) -> None:
 
 
 def plain(name: str, value: object, hint: Any) -> Any:
-    """Return the plain value of one option.
+    """Return the plain value of one option, as its annotation says, or raise UsageError.
 
-    Parameters
-    ----------
-    name : str
-        For the message.
-    value : object
-        As typed: Python's own numbers, those of numpy, fractions and decimals.
-    hint : type
-        ``int`` or ``float``, :class:`Between` limits; ``bool``; ``str``; a ``Literal`` of words; or
-        one of these or None.
+    ``value`` is as typed: Python's own numbers, those of numpy, fractions and decimals.  ``hint``
+    is ``int`` or ``float``, with :class:`Between` if limited; ``bool``; ``str``; a ``Literal`` of
+    words; or one of these or None.
 
     Examples
     --------
@@ -72,49 +66,32 @@ def plain(name: str, value: object, hint: Any) -> Any:
             return None
         (hint,) = (part for part in get_args(hint) if part is not NoneType)
     kind, within = get_args(hint) if get_origin(hint) is Annotated else (hint, Between())
-    if get_origin(kind) is Literal:
-        return _word(name, value, get_args(kind))
-    if kind is bool:
-        return _switch(name, value)
-    if kind is str:
-        return _text(name, value)
-    return (_whole if kind is int else _number)(name, value, within)
+    found = _read(kind, value)
+    if found is None or (kind in (int, float) and not within.holds(found)):
+        words = ", ".join(get_args(kind))
+        wanted = _WANTED.get(kind, f"one of: {words}")
+        raise UsageError(f"{name} must be {wanted}{within}.")
+    return found
 
 
-def _word(name: str, value: object, words: tuple[str, ...]) -> str:
-    for word in words:
-        if isinstance(value, str) and value == word:
-            return word
-    raise UsageError(f"{name} must be one of: {', '.join(words)}.")
+_WANTED = {bool: "True or False", int: "a whole number", float: "a number", str: "text"}
 
 
-def _switch(name: str, value: object) -> bool:
-    # By name, so that nobody imports numpy for this.
+def _read(kind: Any, value: object) -> Any:
+    """Return the plain value of this kind, None if there is none."""
+    # By name, so that nobody imports numpy for its truth values.
     if type(value).__module__ == "numpy" and type(value).__name__ == "bool":
-        return bool(value)
-    if not isinstance(value, bool):
-        raise UsageError(f"{name} must be True or False.")
-    return value
-
-
-def _text(name: str, value: object) -> str:
-    if not isinstance(value, str):
-        raise UsageError(f"{name} must be text.")
-    return str(value)
-
-
-def _whole(name: str, value: object, within: Between) -> int:
-    if isinstance(value, bool) or not isinstance(value, Integral) or not within.holds(int(value)):
-        raise UsageError(f"{name} must be a whole number{within}.")
-    return int(value)
-
-
-def _number(name: str, value: object, within: Between) -> float:
-    number = nan
-    if not isinstance(value, bool) and isinstance(value, Real | Decimal):
+        value = bool(value)
+    if kind is bool or isinstance(value, bool):
+        return value if kind is bool and isinstance(value, bool) else None
+    if isinstance(value, str):
+        # Subclasses of str, such as numpy's, become plain; arrays compare to arrays.
+        return str(value) if kind is str or value in get_args(kind) else None
+    if kind is int:
+        return int(value) if isinstance(value, Integral) else None
+    if kind is float and isinstance(value, Real | Decimal):
         # Beyond the largest float, or a signaling NaN: not a number.
         with suppress(OverflowError, ValueError):
             number = float(value)
-    if not (isfinite(number) and within.holds(number)):
-        raise UsageError(f"{name} must be a number{within}.")
-    return number
+            return number if isfinite(number) else None
+    return None

@@ -74,21 +74,8 @@ def largest_release(
 ) -> Promise | None:
     """Return the largest budget of which so many releases still fit, in three digits.
 
-    Parameters
-    ----------
-    composition
-        The rule that adds up.
-    total
-        What all releases may cost; (epsilon, delta) are taken for Gaussian noise.
-    earlier
-        What was spent.
-    copies
-        Number of equal releases.
-
-    Returns
-    -------
-    Promise or None
-        Of the total's kind; None where not even a billionth of the total fits.
+    It is of the total's kind, Gaussian noise where that has a delta; None where not even a
+    billionth of the total fits.
     """
     counted, delta = Counter(earlier), _delta_left(composition, total, earlier, copies)
 

@@ -8,7 +8,7 @@ finds out somebody who may write the ledger and recomputes the whole chain.
 import hashlib
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from dpcov.errors import UsageError
@@ -81,34 +81,6 @@ class Audit:
     trusted_entries: tuple[int, ...]
 
 
-@dataclass(kw_only=True)
-class _Replay:
-    """The records as the events alone describe them."""
-
-    datasets: dict[str, Row] = field(default_factory=dict)
-    entries: dict[int, Row] = field(default_factory=dict)
-
-    def apply(self, event: Event) -> bool:
-        """Take one event in; False if it cannot follow those before it."""
-        known, details = event.dataset in self.datasets, json.loads(event.details)
-        match event.kind:
-            case "created" if not known:
-                born: Row = {"name": event.dataset, "created_at": event.at}
-                self.datasets[event.dataset] = {**born, **details}
-            case "ruled" if known:
-                self.datasets[event.dataset] = {**self.datasets[event.dataset], **details}
-            case "reserved" if known and event.entry is not None:
-                born = {"id": event.entry, "dataset": event.dataset, "reserved_at": event.at}
-                row = {**dict.fromkeys(ENTRY_FIELDS), **born, "state": "reserved"}
-                self.entries[event.entry] = {**row, **details}
-            case "drawn" | "committed" if event.entry in self.entries:
-                step = {"state": event.kind, f"{event.kind}_at": event.at, **details}
-                self.entries[event.entry] = {**self.entries[event.entry], **step}
-            case _:
-                return False
-        return True
-
-
 def canonical(value: Any) -> str:
     """Return the one JSON text of a value: sorted keys, no blanks, ASCII only."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
@@ -136,14 +108,14 @@ def audit(
     A ``receipt`` that an earlier audit gave must fit too.
     """
     noted, noted_digest = (0, "") if receipt is None else _read_receipt(receipt)
-    replay, trusted, last = _Replay(), 0, BEFORE_ALL
+    trusted, last, accounts, releases = 0, BEFORE_ALL, dict[str, Row](), dict[int, Row]()
     breaks: list[str] = []
     for event in events:
         fault = _fault(event, last)
         if receipt is not None and noted == event.number and noted_digest != event.digest:
             fault = f"event {noted} is not the one of the receipt: history up to it was rewritten"
         # Behind a break, events say nothing that could be trusted.
-        if fault is None and not breaks and not _applies(replay, event):
+        if fault is None and not breaks and not _applies(event, accounts, releases):
             fault = f"event {event.number} cannot follow the events before it"
         if fault is not None:
             breaks.append(fault)
@@ -158,7 +130,15 @@ def audit(
         breaks.append(
             f"the receipt is of event {noted}, the trail ends at {last.number}: its end was cut off"
         )
-    faults, confirmed = _compare(replay, datasets, entries, intact=not breaks)
+    released, confirmed = _compare(
+        "entry {}", releases, ((row["id"], row) for row in entries), intact=not breaks
+    )
+    opened, _ = _compare(
+        "an account", accounts, ((row["name"], row) for row in datasets), intact=not breaks
+    )
+    faults = [*released, *opened]
+    if len(faults) > _SHOWN:
+        faults = [*faults[:_SHOWN], f"and {len(faults) - _SHOWN} more differences"]
     return Audit(
         head=head,
         problems=(*breaks, *faults),
@@ -167,11 +147,32 @@ def audit(
     )
 
 
-def _applies(replay: _Replay, event: Event) -> bool:
+def _applies(event: Event, accounts: dict[str, Row], releases: dict[int, Row]) -> bool:
+    """Take one event into the records as the trail tells them; False if it cannot follow."""
     try:
-        return replay.apply(event)
+        _apply(event, json.loads(event.details), accounts, releases)
     except (ValueError, TypeError, KeyError):
         return False
+    return True
+
+
+def _apply(event: Event, told: Row, accounts: dict[str, Row], releases: dict[int, Row]) -> None:
+    _, at, kind, name, entry, _, _ = event
+    if (name in accounts) == (kind == "created"):
+        raise ValueError
+    if kind == "created":
+        accounts[name] = {"name": name, "created_at": at, **told}
+    elif kind == "ruled":
+        accounts[name] = {**accounts[name], **told}
+    elif entry is None:
+        raise ValueError
+    elif kind == "reserved":
+        born = {"id": entry, "dataset": name, "reserved_at": at, "state": kind}
+        releases[entry] = {**dict.fromkeys(ENTRY_FIELDS), **born, **told}
+    elif kind in ("drawn", "committed"):
+        releases[entry] = {**releases[entry], "state": kind, f"{kind}_at": at, **told}
+    else:
+        raise ValueError
 
 
 def _fault(event: Event, last: Event) -> str | None:
@@ -186,38 +187,24 @@ def _fault(event: Event, last: Event) -> str | None:
 
 
 def _compare(
-    replay: _Replay, datasets: Iterable[Row], entries: Iterable[Row], *, intact: bool
-) -> tuple[list[str], set[int]]:
-    """Return how the records differ from the trail, and which releases it confirms."""
-    faults: list[str] = []
-    accounts, absent, confirmed = {row["name"]: row for row in datasets}, set(replay.entries), set()
-    for row in entries:
-        told = replay.entries.get(row["id"])
-        absent.discard(row["id"])
-        if row == told:
-            confirmed.add(row["id"])
+    what: str, told: dict[Any, Row], rows: Iterable[tuple[Any, Row]], *, intact: bool
+) -> tuple[list[str], set[Any]]:
+    """Return how records differ from what the trail told, and which of them it confirms."""
+    faults, seen, confirmed = list[str](), set(), set()
+    for key, row in rows:
+        known = told.get(key)
+        seen.add(key)
+        if row == known:
+            confirmed.add(key)
+        elif known is not None:
+            fields = ", ".join(name for name in row if row[name] != known.get(name))
+            faults.append(f"{what.format(key)} was changed: {fields} differ from the trail")
         # A trail with a break may have lost the event of a record that it does not know.
-        elif told is not None or intact:
-            faults.append(_difference(f"entry {row['id']}", told, row))
-    faults += [f"entry {number} was removed; the trail has it" for number in sorted(absent)]
-    for name, told in replay.datasets.items():
-        if name not in accounts:
-            faults.append("an account was removed; the trail has it")
-        elif accounts[name] != told:
-            faults.append(_difference("an account", told, accounts[name]))
-    if intact:
-        unknown = [name for name in accounts if name not in replay.datasets]
-        faults += [_difference("an account", None, accounts[name]) for name in unknown]
-    if len(faults) > _SHOWN:
-        faults = [*faults[:_SHOWN], f"and {len(faults) - _SHOWN} more differences"]
+        elif intact:
+            faults.append(f"{what.format(key)} is unknown to the trail")
+    absent = (key for key in told if key not in seen)
+    faults += [f"{what.format(key)} was removed; the trail has it" for key in absent]
     return faults, confirmed
-
-
-def _difference(what: str, told: Row | None, row: Row) -> str:
-    if told is None:
-        return f"{what} is unknown to the trail"
-    fields = ", ".join(name for name in row if row[name] != told.get(name))
-    return f"{what} was changed: {fields} differ from the trail"
 
 
 def _read_receipt(receipt: str) -> tuple[int, str]:
