@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dpcov.audit.neighboring import attaining, known_pairs, random_pair, turned
-from dpcov.audit.normal import LARGEST_SHIFT, from_shift, gaussian_epsilon, shift_below
+from dpcov.audit.limits import LARGEST_SHIFT, from_shift, gaussian_epsilon, shift_below
 from dpcov.audit.outcomes import LOW_BITS, OFTEN, Reader
 from dpcov.audit.scores import learn
 from dpcov.privacy.calibrate import gaussian_noise_multiplier

@@ -73,7 +73,7 @@ def audit(
     from rich.console import Console
 
     from dpcov.audit import report, suite
-    from dpcov.audit.third_party import load_mechanism
+    from dpcov.audit.releases import load_mechanism
     from dpcov.cli.progress import steps_progress
     from dpcov.data.engines.local import thread_count
     from dpcov.files import write_file
