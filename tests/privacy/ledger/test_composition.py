@@ -11,7 +11,7 @@ from dpcov.privacy.guarantee import ZCDP, ApproxDP, PureDP
 from dpcov.privacy.ledger import composition as rules
 from dpcov.privacy.ledger.accountant import planned_delta
 from dpcov.privacy.ledger.composition import check_composition, choose_composition, limit, spent
-from dpcov.privacy.ledger.room import has_room
+from dpcov.privacy.ledger.composition import has_room
 from dpcov.privacy.ledger.spend import Spend
 from tests.privacy import privacy_oracle as oracle
 

@@ -11,7 +11,7 @@ import dpcov
 from dpcov.errors import LedgerError
 from dpcov.privacy.calibrate import gaussian_noise_multiplier
 from dpcov.privacy.guarantee import ZCDP, ApproxDP, PureDP, promise_numbers
-from dpcov.privacy.ledger.room import check_room, has_room, largest_release, room_in_words
+from dpcov.privacy.ledger.composition import check_room, has_room, largest_release, room_in_words
 from dpcov.privacy.ledger.spend import Spend
 from tests.contracts.test_mechanisms import UnreadSource
 

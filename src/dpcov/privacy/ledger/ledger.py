@@ -18,7 +18,6 @@ from dpcov.privacy.guarantee import Neighbors, check_neighbors
 from dpcov.privacy.ledger import composition as rules
 from dpcov.privacy.ledger.composition import Amounts, Composition
 from dpcov.privacy.ledger.records import Dataset, Entry, now
-from dpcov.privacy.ledger.room import check_room, room_in_words
 from dpcov.privacy.ledger.spend import Spend
 from dpcov.privacy.ledger.sqlite import LedgerFile
 from dpcov.privacy.ledger.store import LedgerStore, LedgerTransaction
@@ -163,7 +162,7 @@ class Ledger:
             total=total,
             spent=used,
             remaining={unit: max(Fraction(0), total[unit] - used[unit]) for unit in total},
-            in_words=room_in_words(account.composition, account.total, spends),
+            in_words=rules.room_in_words(account.composition, account.total, spends),
         )
 
     def check(self, dataset: str, spend: Spend, neighbors: Neighbors) -> None:
@@ -229,7 +228,7 @@ def _allowed_composition(
             f"{spend.rows_per_person} {different} with rows_per_person = {unit}."
         )
     composition = account.composition or rules.choose_composition(account.total, spend)
-    check_room(composition, account.total, earlier, spend)
+    rules.check_room(composition, account.total, earlier, spend)
     return composition
 
 
