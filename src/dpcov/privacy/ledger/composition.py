@@ -19,7 +19,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from fractions import Fraction
-from typing import Literal, get_args
+from typing import Literal
 
 from dpcov.errors import LedgerError
 from dpcov.privacy import calibrate, convert
@@ -28,7 +28,6 @@ from dpcov.privacy.ledger import accountant
 from dpcov.privacy.ledger.spend import Spend
 
 Composition = Literal["pure", "zcdp", "gaussian", "basic", "planned"]
-COMPOSITIONS: tuple[Composition, ...] = get_args(Composition)
 
 _LONGEST_DENOMINATOR_BITS, _SHORT_BITS = 2048, 512
 # Sizes have three digits, and one of a billionth of the total is nothing.
