@@ -291,7 +291,8 @@ LOST = "event {} cannot follow the events before it"
          [ENTRY, ENTRY | {"id": 2}], [LOST.format(3)], (1,)),
         *[([step], [], [], [LOST.format(1)], ()) for step in (
             RESERVED, DRAW, ("committed", None, "{}"), ("reserved", None, "{}"),
-            ("ruled", None, "{}"), ("refunded", 1, "{}"), ("created", None, "not JSON"), ("created", None, "[1]"))],
+            ("ruled", None, "{}"), ("refunded", 1, "{}"), ("created", None, "no JSON"),
+            ("created", None, "[1]"))],
     ],
 )  # fmt: skip
 def test_trail_and_records_are_compared_one_by_one(steps, accounts, entries, problems, confirmed):
