@@ -1,12 +1,12 @@
-"""The parts of an audit: tables that are neighbors, readers that miss nothing, bounds that hold for known laws."""
+"""The parts of an audit: neighboring tables, readers that miss nothing, bounds for known laws."""
 
 from fractions import Fraction
 
 import numpy as np
 import pytest
 
-from dpcov.audit.neighboring import attaining, known_pairs, random_pair, turned
 from dpcov.audit.limits import LARGEST_SHIFT, from_shift, gaussian_epsilon, shift_below
+from dpcov.audit.neighboring import attaining, known_pairs, random_pair, turned
 from dpcov.audit.outcomes import LOW_BITS, OFTEN, Reader
 from dpcov.audit.scores import learn
 from dpcov.privacy.calibrate import gaussian_noise_multiplier

@@ -1,9 +1,8 @@
-"""Draw many releases of two made-up tables through a mechanism, ours or another package's.
+"""Draw many releases of two made-up tables through a mechanism.
 
 Contract: every release uses fresh randomness, and both tables are gathered as a release would.
 """
 
-import importlib
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -15,7 +14,6 @@ from numpy.typing import NDArray
 from dpcov.audit.neighboring import Neighboring
 from dpcov.data.moments import Moments
 from dpcov.data.rows import EncodedRows
-from dpcov.errors import UsageError
 from dpcov.mechanisms.base import Calibration, Mechanism, Problem, RowMechanism
 from dpcov.noise.entropy import BlockEntropy, Entropy, SeededEntropy
 from dpcov.privacy.budget import Budget
@@ -109,25 +107,3 @@ def half_noise(budget: Budget) -> Budget:
     if budget.delta is None:
         return Budget(epsilon=2 * budget.epsilon)
     return Budget(epsilon=zcdp_epsilon(4 * budget.zcdp_rho(), budget.delta), delta=budget.delta)
-
-
-def load_mechanism(place: str) -> Mechanism[Any]:
-    """Import ``package.module:Class`` and build it with its default options; runs its code."""
-    module_name, separator, class_name = place.partition(":")
-    if not separator:
-        raise UsageError("Name a mechanism as package.module:Class.")
-    try:
-        found = getattr(importlib.import_module(module_name), class_name)
-    except (ImportError, AttributeError, ValueError):
-        raise UsageError(
-            f"Cannot import {place}. Give an importable package.module:Class; "
-            "PYTHONPATH says where to look."
-        ) from None
-    if not (isinstance(found, type) and issubclass(found, Mechanism)):
-        raise UsageError(f"{place} is no subclass of dpcov.mechanisms.base.Mechanism.")
-    try:
-        return found()
-    except TypeError:
-        raise UsageError(
-            f"{place} cannot be built without arguments. Give its options defaults."
-        ) from None

@@ -6,6 +6,7 @@ Contract: of all claims that hold, one is refuted with probability ALPHA for eve
 that choose tables or teach how to guess are never counted.  Uses made-up tables only.
 """
 
+import importlib
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -29,7 +30,7 @@ from dpcov.audit.releases import (
     problem_of,
     seconds_per_release,
 )
-from dpcov.errors import BudgetError
+from dpcov.errors import BudgetError, UsageError
 from dpcov.mechanisms.base import Mechanism
 from dpcov.noise.entropy import BlockEntropy, Entropy, SeededEntropy, SystemEntropy
 from dpcov.privacy.budget import Budget
@@ -132,6 +133,28 @@ class Finding:
         if costs_nothing(self.promise):
             return "ok"
         return "no power" if self.control is None or self.control <= self.claim else "ok"
+
+
+def load_mechanism(place: str) -> Mechanism[Any]:
+    """Import ``package.module:Class`` and build it with its default options; runs its code."""
+    module_name, separator, class_name = place.partition(":")
+    if not separator:
+        raise UsageError("Name a mechanism as package.module:Class.")
+    try:
+        found = getattr(importlib.import_module(module_name), class_name)
+    except (ImportError, AttributeError, ValueError):
+        raise UsageError(
+            f"Cannot import {place}. Give an importable package.module:Class; "
+            "PYTHONPATH says where to look."
+        ) from None
+    if not (isinstance(found, type) and issubclass(found, Mechanism)):
+        raise UsageError(f"{place} is no subclass of dpcov.mechanisms.base.Mechanism.")
+    try:
+        return found()
+    except TypeError:
+        raise UsageError(
+            f"{place} cannot be built without arguments. Give its options defaults."
+        ) from None
 
 
 def cases_of(
