@@ -156,17 +156,10 @@ def lower_bound(
     *,
     alpha: float = ALPHA,
 ) -> float:
-    """Lower confidence bound on the epsilon, or the rho, of a promise's kind.
+    """Lower confidence bound on the epsilon, or the rho, of a promise's kind; its delta counts.
 
-    Parameters
-    ----------
-    promise : Promise
-        Its delta counts; its epsilon or rho does not.
-    first, second : (draws,) float64
-        One score of every independent release of either table, each chosen by a fair coin; an equal
-        number of both varies less than coins do.
-    alpha : float
-        Probability that the bound is wrong, at most.
+    ``first`` and ``second``, (draws,) float64, hold one score of every independent release of
+    either table, each chosen by a fair coin; an equal number of both varies less than coins do.
     """
     bound, coins = bound_for(promise), np.random.default_rng(0)
     tables = [np.asarray(scores, dtype=np.float64) for scores in (first, second)]

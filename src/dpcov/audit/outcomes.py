@@ -29,18 +29,10 @@ Label = tuple[object, ...]
 class Outcomes:
     """What some releases of one table published.
 
-    Parameters
-    ----------
-    numbers : (draws, k) float64
-        Published arrays of the shape that all releases share, and the released matrix.
-    matrices : (draws, d, d) float64
-        The released matrix, times the number of rows where that is private.
-    labels : (draws,) int64
-        Shapes, chosen shells and notes, numbered.
-    low_bits : (draws, m) float64
-        What is left of the published numbers within fine grids.
-    family : str
-        Stated law of the noise, empty if there is none.
+    ``numbers`` (draws, k) holds the arrays whose shape all releases share, and the matrix;
+    ``matrices`` (draws, d, d) the released matrix, times the number of rows where that is private;
+    ``labels`` (draws,) shapes, chosen shells and notes, numbered; ``low_bits`` (draws, m) the rest
+    of the numbers within fine grids; ``family`` the stated law of the noise, empty if none.
     """
 
     numbers: Array
@@ -74,10 +66,9 @@ class Reader:
         }
         counts = Counter(map(_label, known))
         # In an order that says nothing of the table that a label came from.
-        often = sorted(
-            (-count, repr(label), label) for label, count in counts.items() if count >= OFTEN
-        )
-        self._labels = {label: number for number, (*_, label) in enumerate(often)}
+        often = [label for label, count in counts.items() if count >= OFTEN]
+        often.sort(key=lambda label: (-counts[label], repr(label)))
+        self._labels = {label: number for number, label in enumerate(often)}
         self._n_rows = n_rows
 
     def __call__(self, releases: Sequence[NoisyStatistics]) -> Outcomes:

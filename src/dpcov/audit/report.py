@@ -48,13 +48,13 @@ def to_text(findings: Sequence[Finding], suffix: str) -> str:
     records = [record(finding) for finding in findings]
     if suffix == ".json":
         return json.dumps({"alpha": ALPHA, "findings": records}, indent=1) + "\n"
-    if suffix == ".csv":
-        text = io.StringIO()
-        writer = csv.DictWriter(text, records[0].keys() if records else [], lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(records)
-        return text.getvalue()
-    raise UsageError(f"An audit is written as one of: {', '.join(SUFFIXES)}.")
+    if suffix != ".csv":
+        raise UsageError(f"An audit is written as one of: {', '.join(SUFFIXES)}.")
+    text = io.StringIO()
+    writer = csv.DictWriter(text, records[0].keys() if records else [], lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(records)
+    return text.getvalue()
 
 
 def to_table(findings: Sequence[Finding]) -> "Table":

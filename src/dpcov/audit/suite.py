@@ -59,14 +59,8 @@ FEWEST = 64
 class Effort:
     """How much an audit may draw for one case.
 
-    Parameters
-    ----------
-    draws : int
-        Releases that are counted; the choice of tables and rules takes about as many.
-    candidates : int
-        Pairs of tables to choose from: known ones first, then random ones.
-    seconds : float
-        Allowance for one case; fewer releases are drawn if they would take longer.
+    ``draws`` releases are counted; the choice among ``candidates``, pairs of tables, takes about as
+    many.  Fewer are drawn if they would take longer than ``seconds``.
     """
 
     draws: int
@@ -92,20 +86,9 @@ class Case:
 class Finding:
     """What an audit of a case found.
 
-    Parameters
-    ----------
-    promise : Promise
-        The claim.
-    bound : float
-        Lower bound on the promise's number, wrong with probability ``ALPHA`` at most.
-    control : float or None
-        The same with half the noise, from as many releases at most; None where there is none.
-    score, pair : str
-        What gave the bound: the score, and the pair of tables.
-    draws : int
-        Releases that the bound counts.
-    seconds : float
-        Time that the case took.
+    ``bound`` is a lower bound on the promise's number, wrong with probability ``ALPHA`` at most,
+    from so many ``draws``; ``score`` and ``pair`` of tables gave it.  ``control`` is the same with
+    half the noise, None where there is none.
     """
 
     mechanism: str

@@ -191,7 +191,7 @@ def room_in_words(composition: Composition | None, total: Promise, earlier: Spen
         return "Nothing is left that a release could use."
     # Planned releases take seconds to add up.
     two = None if rule == "planned" else largest_release(rule, total, earlier, copies=2)
-    each = "" if two is None else f", or two of up to {_size(two, unless=_delta(one))} each"
+    each = "" if two is None else f", or two of up to {_size(two, unless=one)} each"
     return f"Left: one more release of up to {_size(one)}{each}. {_WHY[rule]}"
 
 
@@ -253,13 +253,11 @@ def _grid(total: Promise, step: int) -> Fraction:
     return (100 + place) * Fraction(10) ** (decade + power - _DECADES - 2)
 
 
-def _size(promise: Promise, *, unless: Fraction | None = None) -> str:
+def _size(promise: Promise, unless: Promise | None = None) -> str:
     if isinstance(promise, ZCDP):
         return f"ρ = {format_number(promise.rho)}"
-    delta = _delta(promise)
-    at = "" if delta in (None, unless) else f" at δ = {format_number(delta)}"
-    return f"ε = {format_number(promise.epsilon)}{at}"
-
-
-def _delta(promise: Promise) -> Fraction | None:
-    return promise.delta if isinstance(promise, ApproxDP) else None
+    size = f"ε = {format_number(promise.epsilon)}"
+    # A delta that was said already is not said again.
+    if isinstance(promise, PureDP) or getattr(unless, "delta", None) == promise.delta:
+        return size
+    return f"{size} at δ = {format_number(promise.delta)}"

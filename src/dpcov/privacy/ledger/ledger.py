@@ -71,10 +71,9 @@ class Ledger:
     Parameters
     ----------
     path
-        An SQLite file on a local disk (network file systems do not lock reliably), created by the
-        first :meth:`create`, readable by its owner alone.  Or a PostgreSQL database,
-        ``postgresql://user@host/name``, for custodians on several machines; leave the password to
-        ``PGPASSWORD`` or ``.pgpass``.
+        An SQLite file on a local disk (network file systems do not lock reliably), made by
+        :meth:`create` for its owner alone; or ``postgresql://user@host/name``, for custodians on
+        several machines: leave the password to ``PGPASSWORD`` or ``.pgpass``.
 
     Raises
     ------
@@ -109,12 +108,12 @@ class Ledger:
         total
             What all releases together may cost.
         neighbors
-            The relation that every release of this dataset must use.
+            The relation of every release.
         composition
-            The rule that adds releases up.  Without it the first release chooses the rule in which
-            it costs least.  ``"planned"`` is valid only if all releases are fixed in advance.
+            The rule that adds releases up; without it the first release chooses its cheapest.
+            ``"planned"`` is valid only if all releases are fixed in advance.
         rows_per_person
-            The unit that every release must protect.  Without it the first release fixes it.
+            The unit that every release must protect; without it the first release fixes it.
         """
         _check_text("dataset name", dataset)
         known = rules.compositions_for(total.promise)

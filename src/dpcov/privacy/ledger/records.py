@@ -98,14 +98,10 @@ def read_dataset(row: Row) -> Dataset:
         checked = 1 if unit is None else _count(unit)
         promise = _promise("total", row)
         total = Spend(promise=promise, mechanism="", rows_per_person=checked).promise
-        return Dataset(
-            name=row["name"],
-            created_at=row["created_at"],
-            neighbors=check_neighbors(row["neighbors"]),
-            rows_per_person=unit,
-            total=total,
-            composition=None if rule is None else check_composition(rule, total),
-        )
+        neighbors = check_neighbors(row["neighbors"])
+        composition = None if rule is None else check_composition(rule, total)
+        kept = {name: row[name] for name in ("name", "created_at", "rows_per_person")}
+        return Dataset(**kept, neighbors=neighbors, total=total, composition=composition)
 
 
 def read_spend(row: Row) -> Spend:

@@ -63,16 +63,9 @@ class Head(NamedTuple):
 class Audit:
     """What an audit found.
 
-    Attributes
-    ----------
-    head
-        The end of the trail as recorded; keep its ``receipt`` if there are no problems.
-    problems
-        Findings for people to read, the gravest first; empty if the ledger is as it was written.
-    trusted_events
-        Events 1 to this number form an unbroken chain.
-    trusted_entries
-        Numbers of the releases that this part of the trail confirms as the ledger shows them.
+    ``head`` is the end of the trail as recorded; keep its ``receipt`` if there are no ``problems``,
+    findings for people with the gravest first.  Events 1 to ``trusted_events`` form an unbroken
+    chain, which confirms the releases ``trusted_entries`` as the ledger shows them.
     """
 
     head: Head
