@@ -112,7 +112,7 @@ def _scored(score: Score, outcomes: tuple[Outcomes, Outcomes]) -> Tables:
 
 
 def _crossed(one: Score, other: Score, halves: list[tuple[Outcomes, Outcomes]]) -> Tables:
-    """Scores of all releases, each by what the half without it taught."""
+    # Scores of all releases, each by what the half without it taught.
     parts = [_scored(other, halves[0]), _scored(one, halves[1])]
     return np.concatenate([part[0] for part in parts]), np.concatenate([part[1] for part in parts])
 
@@ -133,6 +133,6 @@ def _projected(smooth: NDArray[np.bool_], first: Outcomes, second: Outcomes) -> 
 
 
 def _is_normal(promise: Promise, first: Outcomes | _Measured, second: Outcomes | _Measured) -> bool:
-    """Whether the law is stated to be Gaussian, and nothing was chosen by looking at it."""
+    # Whether the law is stated to be Gaussian, and nothing was chosen by looking at it.
     one_choice = np.unique(np.concatenate([first.labels, second.labels])).size == 1
     return not isinstance(promise, PureDP) and "gaussian" in first.family and one_choice

@@ -119,7 +119,7 @@ def rho_bound(right: Counts, wrong: Counts, total: int, alpha: float) -> Scores:
 
 
 def _renyi(p: Scores, q: Scores, order: float) -> Scores:
-    """Renyi divergence of Bernoulli laws with 0 < q <= p <= 1."""
+    # Renyi divergence of Bernoulli laws with 0 < q <= p <= 1.
     # Where the event is certain under the first law, the other event adds nothing.
     r, s = np.maximum(1.0 - p, 1e-300), np.maximum(1.0 - q, 1e-300)
     if order == 1.0:
@@ -137,6 +137,7 @@ def choose_rule(bound: Bound, tables: Tables, alpha: float = ALPHA) -> tuple[Rul
     above = [len(scores) - np.searchsorted(np.sort(scores), highs) for scores in tables]
     right, wrong = (above[table][:, None] + below[1 - table] for table in (0, 1))
     values = bound(right, wrong, sum(map(len, tables)), alpha)
+    # Such a rule would name both tables at once.
     values[highs[:, None] < lows] = -1.0
     high, low = np.unravel_index(int(np.argmax(values)), values.shape)
     return Rule(low=float(lows[low]), high=float(highs[high])), float(values[high, low])
@@ -163,6 +164,7 @@ def lower_bound(
     """
     bound, coins = bound_for(promise), np.random.default_rng(0)
     tables = [np.asarray(scores, dtype=np.float64) for scores in (first, second)]
+    # Half of the scores choose a rule; only the others are counted.
     counted = [coins.random(len(scores)) < 0.5 for scores in tables]
     chosen = []
     for sign in (1.0, -1.0):
@@ -221,6 +223,7 @@ def shift_below(first: Scores, second: Scores, alpha: float) -> float:
     """Lower limit of the distance of two means in standard deviations."""
     freedom = first.size + second.size - 2
     scatter = float(np.square(first - first.mean()).sum() + np.square(second - second.mean()).sum())
+    # Without noise the two are told apart, or they are alike.
     if scatter == 0.0:
         return LARGEST_SHIFT if first[0] != second[0] else 0.0
     variance = scatter / freedom

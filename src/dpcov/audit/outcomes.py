@@ -104,7 +104,7 @@ class Reader:
 
 
 def _label(statistics: NoisyStatistics) -> Label:
-    """All that is published but is no number with noise."""
+    # All that is published but is no number with noise.
     arrays = statistics.arrays.items()
     shapes = tuple((name, array.shape) for name, array in arrays)
     places = tuple((name, tuple(array.tolist())) for name, array in arrays if name in _PLACES)
@@ -112,7 +112,7 @@ def _label(statistics: NoisyStatistics) -> Label:
 
 
 def _low_bits(values: PublishedArray) -> Array:
-    """Integers modulo a power of two; the rest of real numbers after multiples of fine grids."""
+    # Integers modulo a power of two; the rest of real numbers after multiples of fine grids.
     if np.issubdtype(values.dtype, np.integer):
         return np.asarray(values % (1 << LOW_INTEGER_BITS), dtype=np.float64)
     # A rounding error may fall to either side of a grid point; a quarter step keeps it together.

@@ -92,7 +92,7 @@ class _Trees:
 
 
 def _best_split(binned: Bins, weights: Array, node: NDArray[np.intp]) -> tuple[int, int]:
-    """Feature and interval that split two nodes, by the quadratic gain of both (Friedman 2001)."""
+    # Feature and interval that split two nodes, by the quadratic gain of both (Friedman 2001).
     shape = (2, len(binned), BINS)
     cells = (node * len(binned) + np.arange(len(binned))[:, None]) * BINS + binned
     slope, curvature = (

@@ -184,7 +184,7 @@ def audit(
 
 
 def _audit_job(job: tuple[Case, Effort, tuple[int, int] | None]) -> Finding:
-    """Bound the claim, then look for half the noise with as many releases."""
+    # Bound the claim, then look for half the noise with as many releases.
     case, effort, seed = job
     source = SystemEntropy() if seed is None else SeededEntropy(sum(seed))
     entropy, coins = BlockEntropy(source), np.random.default_rng(seed)
@@ -193,12 +193,14 @@ def _audit_job(job: tuple[Case, Effort, tuple[int, int] | None]) -> Finding:
     while len(pairs) < effort.candidates:
         pairs.append(random_pair(case.neighbors, case.n_features, coins))
     promise = mechanism.calibrate(problem_of(pairs[0], pairs[0].first), case.budget).promise
+    # A slow mechanism gets fewer releases, not more time.
     pace = seconds_per_release(drawers(mechanism, case.budget, pairs[0], entropy))
     releases = _cost(len(pairs)) + sum(_cost(FINALISTS) / step for step in CONTROL_STEPS)
     draws = min(effort.draws, max(FEWEST, int(effort.seconds / (pace * releases))))
     game = _Game(mechanism, case.budget, promise, entropy, coins)
     bound, score, finalists = game.play(pairs, draws, ALPHA)
     control = None
+    # A refuted claim needs no control: the audit had power.
     if bound <= claimed(promise) and not costs_nothing(promise):
         control = _half_noise_bound(game, finalists, draws)
     return Finding(
@@ -216,12 +218,12 @@ def _audit_job(job: tuple[Case, Effort, tuple[int, int] | None]) -> Finding:
 
 
 def _cost(pairs: int) -> float:
-    """Releases that a bound takes for every one that is counted."""
+    # Releases that a bound takes for every one that is counted.
     return 1.0 + pairs / PILOT + min(pairs, FINALISTS) / SECOND_LOOK
 
 
 def _half_noise_bound(game: "_Game", pairs: Sequence[Neighboring], draws: int) -> float | None:
-    """Largest bound for half the noise, None where the mechanism refuses the budget."""
+    # Largest bound for half the noise, None where the mechanism refuses the budget.
     bound, halved = 0.0, replace(game, budget=half_noise(game.budget))
     for step in CONTROL_STEPS:
         try:

@@ -60,6 +60,7 @@ def gaussian_delta(noise_multiplier: Fraction, epsilon: Fraction) -> Fraction:
         return round_up(delta)
 
 
+# A ledger asks for the same multipliers again and again.
 @lru_cache(maxsize=256)
 def gaussian_noise_multiplier(epsilon: Fraction, delta: Fraction) -> Fraction:
     """Return the smallest noise multiplier that is (epsilon, delta)-DP, rounded up.
@@ -81,7 +82,7 @@ def gaussian_noise_multiplier(epsilon: Fraction, delta: Fraction) -> Fraction:
 
 
 def _solve(epsilon: Fraction, delta: Fraction) -> Fraction:
-    """Find the multiplier that meets delta, by Newton steps on logarithms in a bracket."""
+    # Find the multiplier that meets delta, by Newton steps on logarithms in a bracket.
     low, high = _bracket(epsilon, delta)
     multiplier = (low + high) / 2
     for _ in range(_STEPS):
@@ -126,7 +127,7 @@ def _bracket(epsilon: Fraction, delta: Fraction) -> tuple[Fraction, Fraction]:
 def _newton(
     multiplier: Fraction, epsilon: Fraction, achieved: Fraction, delta: Fraction
 ) -> Fraction:
-    """Take one step, from d delta / d m = -phi(a) / m^2."""
+    # Take one step, from d delta / d m = -phi(a) / m^2.
     a = 1 / (2 * multiplier) - epsilon * multiplier
     with localcontext(Context(prec=_GUARD_DIGITS)):
         m, reached = to_decimal(multiplier), to_decimal(achieved)
@@ -149,7 +150,7 @@ def _digits_needed(a: Fraction, b: Fraction, multiplier: Fraction) -> int:
 
 
 def _normal_cdf(x: Fraction) -> Decimal:
-    """Return Phi(x) = 1/2 + phi(x) (x + x^3/3 + x^5/(3 5) + ...) in the current context."""
+    # Return Phi(x) = 1/2 + phi(x) (x + x^3/3 + x^5/(3 5) + ...) in the current context.
     point = to_decimal(x)
     square = point * point
     term, total, k = point, Decimal(0), 1

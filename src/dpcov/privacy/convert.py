@@ -55,6 +55,7 @@ def zcdp_delta(rho: Fraction, epsilon: Fraction) -> Fraction:
         log_delta = sum(terms) + _error(terms)
         if log_delta < _LOG_NEGLIGIBLE:
             return NEGLIGIBLE
+        # A positive logarithm might overflow, and no delta exceeds 1.
         return min(Fraction(1), round_up(min(log_delta, Decimal(0)).exp() * (1 + _ROUNDING)))
 
 

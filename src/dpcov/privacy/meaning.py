@@ -92,7 +92,7 @@ def detection(promise: Promise, false_alarms: Fraction) -> Fraction:
 
 
 def _points(promise: Promise) -> list[tuple[Fraction, Fraction]]:
-    """Pairs of epsilon and delta that hold."""
+    # Pairs of epsilon and delta that hold.
     if isinstance(promise, PureDP):
         return [(promise.epsilon, Fraction(0))]
     if isinstance(promise, ApproxDP):

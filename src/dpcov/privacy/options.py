@@ -78,7 +78,7 @@ _WANTED = {bool: "True or False", int: "a whole number", float: "a number", str:
 
 
 def _read(kind: Any, value: object) -> Any:
-    """Return the plain value of this kind, None if there is none."""
+    # Return the plain value of this kind, None if there is none.
     # By name, so that nobody imports numpy for its truth values.
     if type(value).__module__ == "numpy" and type(value).__name__ == "bool":
         value = bool(value)

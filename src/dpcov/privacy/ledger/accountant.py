@@ -36,6 +36,7 @@ def planned_delta(spends: Sequence[Spend], epsilon: Fraction) -> Fraction:
     """
     if not spends:
         return Fraction(0)
+    # Each bound holds by itself, and so does the smallest.
     bounds = (_basic(spends, epsilon), _zcdp(spends, epsilon), _loss_distribution(spends, epsilon))
     return min(bound for bound in bounds if bound is not None)
 
@@ -62,7 +63,7 @@ def _zcdp(spends: Sequence[Spend], epsilon: Fraction) -> Fraction:
 
 
 def _loss_distribution(spends: Sequence[Spend], epsilon: Fraction) -> Fraction | None:
-    """Compose dominating pairs; None where a spend has no known pair or its support is too long."""
+    # Compose dominating pairs; None where a spend has no known pair or its support is too long.
     library = _library()
     parts = [_distribution(library, spend) for spend in _merge_gaussians(spends)]
     if any(part is None for part in parts):
@@ -76,7 +77,7 @@ def _loss_distribution(spends: Sequence[Spend], epsilon: Fraction) -> Fraction |
 
 
 def _merge_gaussians(spends: Sequence[Spend]) -> list[Spend]:
-    """Replace all Gaussian releases by the one they are equivalent to."""
+    # Replace all Gaussian releases by the one they are equivalent to.
     gaussian = [spend for spend in spends if spend.noise_multiplier]
     multipliers = [spend.noise_multiplier for spend in gaussian if spend.noise_multiplier]
     if len(multipliers) < 2:
@@ -88,7 +89,7 @@ def _merge_gaussians(spends: Sequence[Spend]) -> list[Spend]:
 
 
 def _trusted(delta: float, n_spends: int, largest_alone: Fraction) -> Fraction:
-    """Return delta with the margin, or refuse NaN and less than one of the releases costs."""
+    # Return delta with the margin, or refuse NaN and less than one of the releases costs.
     if not math.isfinite(delta) or delta < -float(_FFT_MARGIN):
         raise NumericError("The composition could not be computed reliably; nothing was spent.")
     bound = Fraction(delta) + n_spends * _FFT_MARGIN
@@ -100,14 +101,14 @@ def _trusted(delta: float, n_spends: int, largest_alone: Fraction) -> Fraction:
 
 
 def _delta_alone(spend: Spend, epsilon: Fraction) -> Fraction:
-    """Return the delta at this epsilon of the same dominating pair, by itself."""
+    # Return the delta at this epsilon of the same dominating pair, by itself.
     if spend.noise_multiplier is not None:
         return calibrate.gaussian_delta(spend.noise_multiplier, epsilon)
     return promise_numbers(spend.promise).get("delta", Fraction(0))
 
 
 def _distribution(library: Any, spend: Spend) -> Any:
-    """Return a pessimistic privacy loss distribution, None where there is none of bearable size."""
+    # Return a pessimistic privacy loss distribution, None where there is none of bearable size.
     if spend.noise_multiplier is not None:
         if spend.noise_multiplier < _SMALLEST_MULTIPLIER:
             return None

@@ -130,7 +130,7 @@ def _short(amount: Fraction) -> Fraction:
 
 
 def _cost(composition: Composition, spend: Spend) -> Amounts | None:
-    """Return what one release costs under an additive rule, None if the rule does not cover it."""
+    # Return what one release costs under an additive rule, None if the rule does not cover it.
     promise = spend.promise
     if composition == "zcdp":
         rho = spend.best_rho()
@@ -235,7 +235,7 @@ def _promise(total: Promise, size: Fraction, delta: Fraction) -> Promise:
 
 
 def _delta_left(composition: Composition, total: Promise, earlier: Spends, copies: int) -> Fraction:
-    """The delta of each further release: the total's, or what is left of it where deltas add up."""
+    # The delta of each further release: the total's, or what is left of it where deltas add up.
     if not isinstance(total, ApproxDP):
         return Fraction(0)
     if composition != "basic":
@@ -244,7 +244,7 @@ def _delta_left(composition: Composition, total: Promise, earlier: Spends, copie
 
 
 def _grid(total: Promise, step: int) -> Fraction:
-    """Sizes of three digits, rising from a billionth of the total to ten times it."""
+    # Sizes of three digits, rising from a billionth of the total to ten times it.
     size = next(iter(promise_numbers(total).values()))
     # The largest power of ten that is not above the size.
     power = len(str(size.numerator)) - len(str(size.denominator))

@@ -212,7 +212,7 @@ class Ledger:
 def _allowed_composition(
     transaction: LedgerTransaction, dataset: str, spend: Spend, neighbors: Neighbors
 ) -> Composition:
-    """Return the rule under which this release is allowed, or raise."""
+    # Return the rule under which this release is allowed, or raise.
     account, earlier = _require_dataset(transaction, dataset), transaction.spends(dataset)
     different = "cannot be added to it, because the two promises mean different things. Release"
     if check_neighbors(neighbors) != account.neighbors:
@@ -232,7 +232,7 @@ def _allowed_composition(
 
 
 def _unit(account: Dataset, earlier: Counter[Spend]) -> int | None:
-    """Rows per person of all releases; None before the first where none were stated."""
+    # Rows per person of all releases; None before the first where none were stated.
     return account.rows_per_person or next((spend.rows_per_person for spend in earlier), None)
 
 

@@ -78,6 +78,7 @@ class LedgerServer(LedgerStore):
 
     @contextlib.contextmanager
     def _opened(self, *, writes: bool) -> Iterator[Run]:
+        # A reader sees no half of another's step, and cannot write by mistake.
         view = {"isolation_level": "REPEATABLE READ", "postgresql_readonly": True}
         with self._transaction(**{"isolation_level": "READ COMMITTED"} if writes else view) as run:
             if not _exists(run):
@@ -103,7 +104,7 @@ class LedgerServer(LedgerStore):
 
     @contextlib.contextmanager
     def _explained(self) -> Iterator[None]:
-        """Turn the server's errors into advice; their own text may hold the URL."""
+        # Turn the server's errors into advice; their own text may hold the URL.
         try:
             yield
         except self._sqlalchemy.exc.SQLAlchemyError as error:

@@ -90,7 +90,7 @@ class LedgerFile(LedgerStore):
 
 @contextlib.contextmanager
 def _explained() -> Iterator[None]:
-    """Turn the database's errors into advice."""
+    # Turn the database's errors into advice.
     try:
         yield
     except sqlite3.Error as error:
@@ -115,7 +115,8 @@ def _has_tables(run: Run) -> bool:
 
 
 def _check_format(run: Run) -> None:
-    """Refuse a damaged, foreign or newer file."""
+    # Refuse a damaged, foreign or newer file.
+    # Damage within a page may give wrong answers instead of errors.
     if run("PRAGMA quick_check", {}).fetchall() != [("ok",)]:
         raise LedgerError(_BROKEN)
     if not _has_tables(run):

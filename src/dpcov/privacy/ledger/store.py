@@ -173,6 +173,7 @@ class LedgerTransaction:
 
     def check_end(self) -> None:
         """Make sure that the last event is whole and no release has disappeared."""
+        # Only the end: to audit the whole trail takes seconds.
         rows = self._rows(Event._fields, "event", "ORDER BY number DESC LIMIT 2")
         ends = [*(Event(**row) for row in rows), trail.BEFORE_ALL, trail.BEFORE_ALL]
         last, head = ends[0], self._head
@@ -190,7 +191,7 @@ class LedgerTransaction:
         self._append(after, row["dataset"], entry, at, trail.canonical(details))
 
     def _append(self, kind: str, dataset: str, entry: int | None, at: str, details: str) -> None:
-        """Chain one event to the trail and move its head."""
+        # Chain one event to the trail and move its head.
         before = self._head
         event = Event(before.events + 1, at, kind, dataset, entry, details)
         event = event._replace(digest=event.expected_digest(before.digest))
@@ -212,7 +213,7 @@ class LedgerTransaction:
         return [dict(zip(fields, row, strict=True)) for row in self._run(query, values).fetchall()]
 
     def _pages(self, fields: tuple[str, ...], table: str, key: str) -> Iterator[Row]:
-        """Yield the rows of a table by their key without holding them all."""
+        # Yield the rows of a table by their key without holding them all.
         after = -(2**31)
         rest = f"WHERE {key} > :after ORDER BY {key} LIMIT {_FETCH_ROWS}"
         while rows := self._rows(fields, table, rest, after=after):
@@ -230,7 +231,7 @@ class LedgerTransaction:
         return int(self._run(change, {**cells, **values}).rowcount)
 
     def _change_one(self, table: str, cells: Row, key: str, value: object, state: str) -> None:
-        """Change the row of a key that is still in this state."""
+        # Change the row of a key that is still in this state.
         if self._update(table, cells, f"{key} = :key AND {state}", key=value) != 1:
             raise LedgerError(
                 "This ledger entry has already moved on. Reserve a new one for a new release."

@@ -141,7 +141,7 @@ def audit(
 
 
 def _applies(event: Event, accounts: dict[str, Row], releases: dict[int, Row]) -> bool:
-    """Take one event into the records as the trail tells them; False if it cannot follow."""
+    # Take one event into the records as the trail tells them; False if it cannot follow.
     try:
         _apply(event, json.loads(event.details), accounts, releases)
     except (ValueError, TypeError, KeyError):
@@ -169,7 +169,7 @@ def _apply(event: Event, told: Row, accounts: dict[str, Row], releases: dict[int
 
 
 def _fault(event: Event, last: Event) -> str | None:
-    """Say what is wrong between two neighbors of the trail."""
+    # Say what is wrong between two neighbors of the trail.
     first, end = last.number + 1, event.number - 1
     if event.number != first:
         missing = f"{first} to {end}" if end > first else str(first)
@@ -182,7 +182,7 @@ def _fault(event: Event, last: Event) -> str | None:
 def _compare(
     what: str, told: dict[Any, Row], rows: Iterable[tuple[Any, Row]], *, intact: bool
 ) -> tuple[list[str], set[Any]]:
-    """Return how records differ from what the trail told, and which of them it confirms."""
+    # Return how records differ from what the trail told, and which of them it confirms.
     faults, seen, confirmed = list[str](), set(), set()
     for key, row in rows:
         known = told.get(key)
