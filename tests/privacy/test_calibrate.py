@@ -170,11 +170,6 @@ def test_the_second_term_is_left_out_from_seventy_deviations_on(epsilon, terms, 
     assert oracle.mp.almosteq(allowance, 1 if terms == 1 else 1 + oracle.mp.exp(epsilon))
 
 
-@pytest.mark.parametrize(("a", "b"), [(0, 69), (0, 70), (0, 71), (71, 0), (3, -4), (4, 3)])
-def test_digits_are_counted_for_the_farther_tail_up_to_the_cut(a, b):
-    assert calibrate._digits_needed(Fraction(a), Fraction(b), Fraction(1)) == digits_needed(a, b, 1)
-
-
 @pytest.mark.parametrize(
     ("epsilon", "delta", "digest"),
     [
@@ -196,23 +191,10 @@ def test_the_search_takes_the_same_steps_in_every_version(epsilon, delta, digest
     assert hashlib.sha256(" ".join(map(str, tried)).encode()).hexdigest()[:12] == digest
 
 
-def raised(missing, monkeypatch):
-    """The multiplier after a search that ended this much below the optimum of 2."""
-
-    def at_least_two(multiplier, epsilon):
-        return Fraction(1, 2) if multiplier >= 2 else Fraction(1)
-
-    monkeypatch.setattr(calibrate, "gaussian_delta", at_least_two)
-    monkeypatch.setattr(calibrate, "_solve", lambda *asked: 2 * (1 - missing))
-    return calibrate.gaussian_noise_multiplier.__wrapped__(Fraction(1), Fraction(1, 2))
-
-
-@pytest.mark.parametrize("exponent", [13, 14, 15, 16, 17])
-def test_a_multiplier_is_raised_by_no_more_than_the_next_power_of_ten(exponent, monkeypatch):
-    found = raised(Fraction(9, 10 ** (exponent + 1)), monkeypatch)
-    assert 2 <= found <= 2 * (1 + Fraction(2, 10**exponent))
+def test_a_multiplier_that_cannot_be_verified_is_not_returned(monkeypatch):
+    monkeypatch.setattr(calibrate, "_solve", lambda *asked: Fraction(1, 2))
     with pytest.raises(NumericError, match="could not be calibrated"):
-        raised(Fraction(9, 10**13), monkeypatch)
+        calibrate.gaussian_noise_multiplier.__wrapped__(Fraction(1), Fraction(1, 10**6))
 
 
 @pytest.mark.parametrize("epsilon", ["1e-6", "0.5", "0.9999", "1"])

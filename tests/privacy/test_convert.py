@@ -1,4 +1,3 @@
-import math
 from decimal import Context, Decimal
 from fractions import Fraction
 
@@ -232,15 +231,6 @@ def test_a_rho_of_zero_is_not_returned(monkeypatch):
     monkeypatch.setattr(convert, "round_down", lambda value: Fraction(0))
     with pytest.raises(NumericError, match="underflowed"):
         convert.zcdp_rho(Fraction(1), Fraction(1, 10))
-
-
-@pytest.mark.parametrize(
-    ("value", "digits"), [("2", 30), ("1/3", 30), ("123456789e40", 30), ("7/1000003", 36)]
-)
-def test_a_root_has_thirty_decimals_and_one_more_for_each_zero_before_it(value, digits):
-    value = Fraction(value)
-    exact = math.isqrt(math.floor(value * 100**digits))
-    assert convert.sqrt_down(value) == Fraction(exact, 10**digits)
 
 
 def test_numbers_are_shortened_to_their_side():

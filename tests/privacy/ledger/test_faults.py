@@ -20,7 +20,7 @@ FREE = zcdp("1e-9")
 STEPS = ["reserved", "drawn", "committed"]
 
 
-def thorough(stride):
+def strides(stride):
     """Some requests in the quick run, every one in the deep run."""
     return pytest.mark.parametrize("stride", [stride, pytest.param(1, marks=pytest.mark.slow)])
 
@@ -109,7 +109,7 @@ def killed_at(number, work, copy):
     return told.split()
 
 
-@thorough(3)
+@strides(3)
 def test_killed_before_any_request_to_the_disk(path, tmp_path, stride):
     kinds = [operation.kind for operation in operations_of(path, release)]
     assert kinds.count("told") == 3
@@ -121,7 +121,7 @@ def test_killed_before_any_request_to_the_disk(path, tmp_path, stride):
             assert_goes_on(copy)
 
 
-@thorough(5)
+@strides(5)
 def test_killed_while_a_ledger_is_made(path, tmp_path, stride):
     def make(target, tell):
         target.unlink(missing_ok=True)
@@ -146,7 +146,7 @@ FAILURES = {
 }
 
 
-@thorough(5)
+@strides(5)
 @pytest.mark.parametrize("failure", FAILURES)
 def test_a_disk_that_fails_once_at_any_request(path, tmp_path, failure, stride):
     kind, code, words = FAILURES[failure]

@@ -13,10 +13,10 @@ from dpcov.privacy.ledger.trail import (
     GENESIS,
     Event,
     Head,
-    audit,
     canonical,
     created_details,
     reserved_details,
+    verify,
 )
 from tests.privacy.spends import RELATION, SPEND, TENTH, pure
 
@@ -297,7 +297,7 @@ LOST = "event {} cannot follow the events before it"
 )  # fmt: skip
 def test_trail_and_records_are_compared_one_by_one(steps, accounts, entries, problems, confirmed):
     events, head = chain(*steps)
-    found = audit(events, head, accounts, entries)
+    found = verify(events, head, accounts, entries)
     broken = [problem for problem in problems if problem.startswith("event")]
     trusted = int(broken[0].split()[1]) - 1 if broken else len(steps)
     assert (list(found.problems), found.trusted_entries) == (problems, confirmed)
@@ -310,7 +310,7 @@ def test_trail_and_records_are_compared_one_by_one(steps, accounts, entries, pro
 )
 def test_missing_events_are_named(kept, missing):
     events, head = chain(CREATED, RESERVED, *[DRAW] * 3)
-    found = audit([events[number - 1] for number in kept], head, [], [])
+    found = verify([events[number - 1] for number in kept], head, [], [])
     assert found.problems[0] == f"event {missing} is missing before event {kept[-1]}"
     assert found.trusted_events == len(kept) - 1
 
@@ -319,7 +319,7 @@ def test_a_receipt_is_compared_with_its_own_event_only():
     events, head = chain(CREATED, RESERVED, DRAW)
 
     def problems(receipt):
-        return audit(events, head, [ACCOUNT], [DRAWN], receipt).problems
+        return verify(events, head, [ACCOUNT], [DRAWN], receipt).problems
 
     for event in events:
         assert problems(f" {event.number}:{event.digest}\n") == ()
@@ -341,12 +341,12 @@ ZEROS = "0" * 64
 )
 def test_a_receipt_has_a_plain_number_and_a_whole_digest(receipt):
     with pytest.raises(UsageError, match=r"A receipt reads .* Copy it whole"):
-        audit(*chain(), [], [], receipt)
+        verify(*chain(), [], [], receipt)
 
 
 @pytest.mark.parametrize(("differences", "told"), [(19, 19), (20, 20), (21, 21), (99, 21)])
 def test_twenty_differences_are_told_and_the_others_counted(differences, told):
-    problems = audit(*chain(), [], [{"id": number} for number in range(differences)]).problems
+    problems = verify(*chain(), [], [{"id": number} for number in range(differences)]).problems
     assert len(problems) == told
     assert problems[19:20] == (("entry 19 is unknown to the trail",) if told > 19 else ())
     assert problems[20:] == ((f"and {differences - 20} more differences",) if told > 20 else ())

@@ -21,7 +21,7 @@ from dpcov.privacy.ledger.records import Dataset, Entry, now
 from dpcov.privacy.ledger.spend import Spend
 from dpcov.privacy.ledger.sqlite import LedgerFile
 from dpcov.privacy.ledger.store import LedgerStore, LedgerTransaction
-from dpcov.privacy.ledger.trail import Audit
+from dpcov.privacy.ledger.trail import Verification
 from dpcov.privacy.options import Count, plain
 
 LONGEST_TEXT = 1000
@@ -169,14 +169,14 @@ class Ledger:
         with self._store.reading() as transaction:
             _allowed_composition(transaction, dataset, spend, neighbors)
 
-    def verify(self, receipt: str | None = None) -> Audit:
+    def verify(self, receipt: str | None = None) -> Verification:
         """Compare the audit trail with the records, and both with the budgets.
 
-        ``receipt`` is ``head.receipt`` of an earlier audit, kept elsewhere: it proves that the
+        ``receipt`` is ``head.receipt`` of an earlier call, kept elsewhere: it proves that the
         trail still begins as it did then.  Without ``problems`` the ledger is as it was written.
         """
         with self._store.reading(end=False) as transaction:
-            found = transaction.audit(receipt)
+            found = transaction.verify(receipt)
             if found.problems:
                 return found
             overspent = [

@@ -164,16 +164,16 @@ class LedgerTransaction:
         """Move a release from drawn to committed."""
         self._move(entry, "drawn", "committed", at, fingerprint=fingerprint)
 
-    def audit(self, receipt: str | None) -> trail.Audit:
+    def verify(self, receipt: str | None) -> trail.Verification:
         """Compare the trail with the records."""
         events = (Event(**row) for row in self._pages(Event._fields, "event", "number"))
         datasets = self._rows(records.DATASET_FIELDS, "dataset")
         entries = self._pages(records.ENTRY_FIELDS, "entry", "id")
-        return trail.audit(events, self._head, datasets, entries, receipt)
+        return trail.verify(events, self._head, datasets, entries, receipt)
 
     def check_end(self) -> None:
         """Make sure that the last event is whole and no release has disappeared."""
-        # Only the end: to audit the whole trail takes seconds.
+        # Only the end: to verify the whole trail takes seconds.
         rows = self._rows(Event._fields, "event", "ORDER BY number DESC LIMIT 2")
         ends = [*(Event(**row) for row in rows), trail.BEFORE_ALL, trail.BEFORE_ALL]
         last, head = ends[0], self._head

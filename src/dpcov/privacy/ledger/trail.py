@@ -1,6 +1,6 @@
 """The audit trail: every step of every release, sealed by a hash over itself and all before it.
 
-Contract: :func:`audit` finds events and records that were edited, removed, moved, or cut off at the
+Contract: :func:`verify` finds events and records that were edited, removed, moved, or cut off at the
 end, and says what remains trustworthy.  The hash has no key: only a receipt that was kept elsewhere
 finds out somebody who may write the ledger and recomputes the whole chain.
 """
@@ -55,13 +55,13 @@ class Head(NamedTuple):
 
     @property
     def receipt(self) -> str:
-        """Text to keep elsewhere: a later audit proves with it that history is still the same."""
+        """Text to keep elsewhere: a later verification proves with it that history is still the same."""
         return f"{self.events}:{self.digest}"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Audit:
-    """What an audit found.
+class Verification:
+    """What a verification found.
 
     ``head`` is the end of the trail as recorded; keep its ``receipt`` if there are no ``problems``,
     findings for people with the gravest first.  Events 1 to ``trusted_events`` form an unbroken
@@ -89,16 +89,16 @@ def reserved_details(row: Row) -> str:
     return canonical({name: row[name] for name in (*SPEND_FIELDS, "note")})
 
 
-def audit(
+def verify(
     events: Iterable[Event],
     head: Head,
     datasets: Iterable[Row],
     entries: Iterable[Row],
     receipt: str | None = None,
-) -> Audit:
+) -> Verification:
     """Compare the trail in its order, its recorded head, and the records.
 
-    A ``receipt`` that an earlier audit gave must fit too.
+    A ``receipt`` that an earlier verification gave must fit too.
     """
     noted, noted_digest = (0, "") if receipt is None else _read_receipt(receipt)
     trusted, last, accounts, releases = 0, BEFORE_ALL, dict[str, Row](), dict[int, Row]()
@@ -132,7 +132,7 @@ def audit(
     faults = [*released, *opened]
     if len(faults) > _SHOWN:
         faults = [*faults[:_SHOWN], f"and {len(faults) - _SHOWN} more differences"]
-    return Audit(
+    return Verification(
         head=head,
         problems=(*breaks, *faults),
         trusted_events=trusted,
