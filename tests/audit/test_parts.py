@@ -99,7 +99,7 @@ def test_rare_labels_share_a_number_and_the_order_of_tables_shows_in_none():
     tables = [
         finished(*[np.eye(2)] * OFTEN, note=f"{table}, {kind}") for kind in "ab" for table in "21"
     ]
-    rare = finished(np.eye(2), note="rare")
+    rare = finished(*[np.eye(2)] * (OFTEN - 1), note="rare")
     every = [release for table in tables for release in table]
     numbers = [
         Reader(known, n_rows=4)([*every, *rare]).labels
@@ -108,7 +108,7 @@ def test_rare_labels_share_a_number_and_the_order_of_tables_shows_in_none():
     assert np.array_equal(*numbers)
     assert len(set(numbers[0])) == 5
     unseen = Reader(every, n_rows=4)([*rare, *finished(np.eye(2), note="never seen")])
-    assert list(unseen.labels) == [4, 4]
+    assert set(unseen.labels) == {4}
 
 
 def test_trees_see_what_only_two_numbers_together_tell():

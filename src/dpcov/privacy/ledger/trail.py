@@ -1,8 +1,8 @@
 """The audit trail: every step of every release, sealed by a hash over itself and all before it.
 
-Contract: :func:`verify` finds events and records that were edited, removed, moved, or cut off at the
-end, and says what remains trustworthy.  The hash has no key: only a receipt that was kept elsewhere
-finds out somebody who may write the ledger and recomputes the whole chain.
+Contract: :func:`verify` finds events and records that were edited, removed, moved, or cut off at
+the end, and says what remains trustworthy.  The hash has no key: only a receipt that was kept
+elsewhere finds out somebody who may write the ledger and recomputes the whole chain.
 """
 
 import hashlib
@@ -55,7 +55,7 @@ class Head(NamedTuple):
 
     @property
     def receipt(self) -> str:
-        """Text to keep elsewhere: a later verification proves with it that history is still the same."""
+        """Text to keep elsewhere: it proves later that history up to here is still the same."""
         return f"{self.events}:{self.digest}"
 
 
