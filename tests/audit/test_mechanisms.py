@@ -37,12 +37,14 @@ QUICK_CASES = [case for case in CASES if (case.mechanism.name, case.neighbors) i
 
 
 def each_of(cases):
-    """The quick run takes the first promise of each mechanism, the thorough run the others too."""
+    """The quick run takes the first promise of all mechanisms but the slowest."""
+    chosen = []
     for case in cases:
-        kind = type(case.budget.promise)
-        first = kind is case.mechanism.promises[0]
-        name = f"{case.mechanism.name}-{case.neighbors}-{kind.__name__}"
-        yield pytest.param(case, id=name, marks=[] if first else [pytest.mark.thorough])
+        mechanism, kind = case.mechanism, type(case.budget.promise)
+        quick = kind is mechanism.promises[0] and mechanism.name != "stratified-nuclear"
+        name = f"{mechanism.name}-{case.neighbors}-{kind.__name__}"
+        chosen.append(pytest.param(case, id=name, marks=[] if quick else [pytest.mark.thorough]))
+    return chosen
 
 
 def found(case, effort, seed=1):
@@ -85,7 +87,7 @@ def check_power(case, effort):
 
 @pytest.mark.parametrize("case", each_of(QUICK_CASES))
 def test_exact_noise_is_bounded_well_and_half_of_it_refuted(case):
-    assert check_power(case, replace(LONG, draws=8_000)).verdict == "ok"
+    assert check_power(case, replace(LONG, draws=4_000)).verdict == "ok"
 
 
 @pytest.mark.slow

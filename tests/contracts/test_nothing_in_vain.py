@@ -105,12 +105,15 @@ def ledger_for(tmp_path, monkeypatch):
 
 def option_cases():
     """Every option in every case; the quick run has the first case of each mechanism."""
+    found = []
     for case in CASES:
         mechanism, neighbors, kind = case.values
         first = (neighbors, kind) == (mechanism.relations[0], mechanism.promises[0])
         for field in dataclasses.fields(mechanism):
             marks = [] if first else [pytest.mark.thorough]
-            yield pytest.param(*case.values, field, id=f"{case.id}-{field.name}", marks=marks)
+            name = f"{case.id}-{field.name}"
+            found.append(pytest.param(*case.values, field, id=name, marks=marks))
+    return found
 
 
 @pytest.mark.parametrize(("mechanism", "neighbors", "kind", "field"), option_cases())
