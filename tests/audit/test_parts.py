@@ -99,7 +99,8 @@ def test_rare_labels_share_a_number_and_the_order_of_tables_shows_in_none():
     tables = [
         finished(*[np.eye(2)] * OFTEN, note=f"{table}, {kind}") for kind in "ab" for table in "21"
     ]
-    rare = finished(*[np.eye(2)] * (OFTEN - 1), note="rare")
+    few = [np.eye(2)] * (OFTEN - 1)
+    rare = [*finished(*few, note="rare"), *finished(*few, note="as rare")]
     every = [release for table in tables for release in table]
     numbers = [
         Reader(known, n_rows=4)([*every, *rare]).labels

@@ -109,7 +109,7 @@ def killed_at(number, work, copy):
     return told.split()
 
 
-@strides(3)
+@strides(5)
 def test_killed_before_any_request_to_the_disk(path, tmp_path, stride):
     kinds = [operation.kind for operation in operations_of(path, release)]
     assert kinds.count("told") == 3
