@@ -1,6 +1,6 @@
 """Every error dpcov raises on purpose.
 
-Contract: a message says what is wrong and what to do next, and never contains a value that came from a row.
+Contract: a message says what is wrong and what to do next, and never contains a value from a row.
 """
 
 from typing import ClassVar

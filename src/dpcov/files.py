@@ -1,7 +1,7 @@
-"""Files that appear whole or not at all.
+"""Write files that appear whole or not at all.
 
-Contract: the space is taken before anything is spent, the final name appears in one step, and a failure
-leaves no partial file behind.
+Contract: the space is taken before anything is spent, the final name appears in one step, and a
+failure leaves no partial file behind.
 """
 
 import contextlib
@@ -9,15 +9,12 @@ import errno
 import os
 import secrets
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 from dpcov.errors import ReleaseError
 
+# What file systems answer that cannot take space in advance.
 _CANNOT_RESERVE = (errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP)
-"""What file systems answer that cannot take space in advance."""
-
-
 _NEW = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
 
 
@@ -42,7 +39,7 @@ class ReservedFile:
     def __init__(self, path: str | Path, size: int = 0, *, overwrite: bool = False) -> None:
         self.path = Path(path)
         self._overwrite = overwrite
-        # The name is known before the file is there, so that an interrupt at any moment finds what to remove.
+        # Known before the file is there: an interrupt at any moment finds what to remove.
         self._temporary = self.path.parent / f".dpcov-{secrets.token_hex(8)}.part"
         self._handle = -1
         try:
@@ -57,19 +54,21 @@ class ReservedFile:
             raise
 
     def _refuse_bad_target(self) -> None:
-        if str(self.path) == "-":
+        path, there = self.path, self.path.exists()
+        if str(path) == "-":
             raise ReleaseError(
                 "A file is written whole or not at all, standard output is not; name a file."
             )
-        if self.path.is_dir():
-            raise ReleaseError(f"{self.path} is a directory; name a file in it.")
-        if not self.path.parent.is_dir():
-            raise ReleaseError(f"The folder {self.path.parent} does not exist; create it first.")
-        if self.path.exists() and not self.path.is_file():
-            raise ReleaseError(f"{self.path} is not an ordinary file; choose another name.")
-        if self.path.exists() and not self._overwrite:
+        if path.is_dir():
+            raise ReleaseError(f"{path} is a directory; name a file in it.")
+        if not path.parent.is_dir():
+            raise ReleaseError(f"The folder {path.parent} does not exist; create it first.")
+        if there and not path.is_file():
+            raise ReleaseError(f"{path} is not an ordinary file; choose another name.")
+        if there and not self._overwrite:
             raise ReleaseError(
-                f"{self.path} exists already. Choose another name, or say that it may be overwritten (--force)."
+                f"{path} exists already. Choose another name, or say that it may be overwritten "
+                "(--force)."
             )
 
     def write(self, content: bytes) -> None:
@@ -77,7 +76,7 @@ class ReservedFile:
         try:
             with os.fdopen(self._handle, "wb") as file:
                 self._handle = -1
-                # Overwrite first, cut afterwards: the reserved space is never given back before it is used.
+                # Overwrite, then cut: reserved space is not given back before it is used.
                 file.write(content)
                 file.truncate()
                 file.flush()
@@ -105,12 +104,7 @@ class ReservedFile:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *raised: object) -> None:
         self.discard()
 
 
@@ -125,7 +119,7 @@ def _take_space(handle: int, size: int) -> None:
 
 
 def _sync_folder(folder: Path) -> None:
-    """Make the new name survive a power cut, where the system allows it."""
+    # The new name survives a power cut, where the system allows it.
     with contextlib.suppress(OSError):
         handle = os.open(folder, os.O_RDONLY)
         try:
@@ -143,5 +137,6 @@ def write_file(path: str | Path, content: bytes, *, overwrite: bool = False) -> 
 def _explain(path: Path, error: OSError) -> ReleaseError:
     reason = os.strerror(error.errno) if error.errno else "unknown reason"
     return ReleaseError(
-        f"Cannot write {path}: {reason.lower()}. Nothing was written; check space and permissions, then try again."
+        f"Cannot write {path}: {reason.lower()}. Nothing was written; check space and permissions, "
+        "then try again."
     )

@@ -1,4 +1,4 @@
-"""What a careless implementation of private second moments looks like: the victims of the attacks beside it.
+"""A careless implementation of private second moments: the victim of the attacks beside it.
 
 Textbook floating-point noise and sums, as in many scripts.  Nothing of the package is used here.
 """

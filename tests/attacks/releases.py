@@ -1,7 +1,7 @@
 """Many of the package's noisy numbers at once, for attackers who look at their last bits.
 
-A table of one row with all entries alike has moments that are alike too: one release of d columns shows d (d + 1) / 2
-independent noisy copies of one number.
+A table of one row with all entries alike has moments that are alike too: one release of d columns
+shows d (d + 1) / 2 independent noisy copies of one number.
 """
 
 import numpy as np

@@ -1,9 +1,10 @@
-"""Attacks on the last bits of noisy numbers: they break naive floating-point noise and learn nothing from ours.
+"""Attacks on the last bits of noisy numbers: they break naive noise and learn nothing from ours.
 
-Mironov (2012), On significance of the least significant bits for differential privacy; Jin, McMurtry, Rubinstein,
-Ohrimenko (2022), Are we there yet? Timing and floating-point attacks on differential privacy systems.
+Mironov (2012), On significance of the least significant bits for differential privacy; Jin,
+McMurtry, Rubinstein, Ohrimenko (2022), Are we there yet? Timing and floating-point attacks on
+differential privacy systems.
 
-Both ask whether the noise generator can have made the released number from a guessed exact value at all.
+Both ask whether the noise generator can have made the released number from a guessed value at all.
 """
 
 import numpy as np
@@ -22,14 +23,14 @@ from tests.statistical.goodness import ALPHA, POWER, assert_same_law
 RUNS = 4_000
 LOW_BITS = 8
 EXACT = (0.0, (3001 / 2**20) ** 2)
-"""Two values of one entry, an odd number of lattice units apart; the noise is at least a thousand times larger."""
+"""Two values of one entry, an odd number of lattice units apart; noise is far larger."""
 
 LARGEST_ADVANTAGE = 0.06
-"""What :func:`assert_no_advantage` finds with probability POWER in TRIALS releases of either table."""
+"""What :func:`assert_no_advantage` finds with probability POWER in TRIALS releases of a table."""
 
 
 def laplace_can_make(released, guess, scale):
-    """Whether some 53-bit uniform number gives exactly the released number, were the guess the exact value."""
+    """Whether some 53-bit uniform number gives exactly the released number for this guess."""
     noise = released - guess
     nearest = np.round(np.exp(-np.abs(noise) / scale) / naive.RESOLUTION)
     found = np.zeros(released.shape, dtype=bool)
@@ -84,7 +85,7 @@ def assert_no_advantage(first, second):
 
 
 def test_the_test_of_no_advantage_finds_a_small_one():
-    """The declared power: two intervals of half-width z(ALPHA / 4) errors and the guesses' own spread."""
+    """The declared power: two intervals of z(ALPHA / 4) errors and the guesses' own spread."""
     error = np.sqrt(0.25 / TRIALS)
     reach = error * (2 * stats.norm.isf(ALPHA / 4) + np.sqrt(2) * stats.norm.isf(1 - POWER))
     assert reach < LARGEST_ADVANTAGE
@@ -130,7 +131,7 @@ def test_every_last_bit_pattern_is_reached_under_both_tables(ours):
 
 @pytest.mark.parametrize("step", [1, 64])
 def test_noise_on_a_coarser_grid_than_the_moments_would_be_seen(step):
-    """The same test of last bits rejects noise in multiples of 2 or more: its power against a lattice leak."""
+    """The same test rejects noise in multiples of 2 or more: its power against a lattice leak."""
     random = np.random.default_rng(4)
     noise = random.integers(-(2**30), 2**30, size=(2, TRIALS)) * (2 * step)
     with pytest.raises(AssertionError):

@@ -1,8 +1,8 @@
 """Attacks on floating-point sums: rounding makes one row count for many.
 
-Casacuberta, Shoemate, Vadhan, Wagaman (2022), Widespread underestimation of sensitivity in differentially private
-libraries and how to fix it.  The victim sums squares in one float32 accumulator; float64 needs about 2**29 times as
-many rows for the same.
+Casacuberta, Shoemate, Vadhan, Wagaman (2022), Widespread underestimation of sensitivity in
+differentially private libraries and how to fix it.  The victim sums squares in one float32
+accumulator; float64 needs about 2**29 times as many rows for the same.
 """
 
 import numpy as np
@@ -20,11 +20,11 @@ CLAIM = 1.0
 
 
 def crafted_rows():
-    """Rows of length at most 1; without the first one every sum is smaller, by 2**BINADES instead of 1.
+    """Rows of length at most 1; the first one alone moves every sum by 2**BINADES instead of 1.
 
-    Ones bring the sum to a power of two, whose last place doubles there.  Squares just above half of the new last
-    place are rounded up to all of it, but hardly at all in the sum that is still below the power; so the distance
-    doubles until that one arrives as well.
+    Ones bring the sum to a power of two, whose last place doubles there.  Squares just above half
+    of the new last place are rounded up to all of it, but hardly at all in the sum that is still
+    below the power; so the distance doubles until that one arrives as well.
     """
     rows, total, gap = [np.ones(2**FIRST, dtype=np.float32)], 2.0**FIRST, 1.0
     for binade in range(FIRST, FIRST + BINADES):

@@ -1,4 +1,4 @@
-"""Bounds from guesses: honest to the last digit where laws can be enumerated, and close to the truth."""
+"""Bounds from guesses: honest where laws can be enumerated, and close to the truth."""
 
 import itertools
 from fractions import Fraction
@@ -55,23 +55,17 @@ def divergence(right, wrong):
 def test_no_law_is_bounded_beyond_its_number_more_often_than_stated(kind, right, wrong):
     # All outcomes of 200 releases are enumerated, so the probability of a wrong bound is exact.
     size, alpha, delta = 200, 0.1, Fraction(1, 20) if kind == "approximate" else 0
-    promise = {
-        "pure": PureDP(epsilon=Fraction(0)),
-        "approximate": ApproxDP(epsilon=Fraction(0), delta=Fraction(1, 20)),
-        "zcdp": ZCDP(rho=Fraction(0)),
-    }[kind]
-    truth = (
-        divergence(right, wrong)
-        if kind == "zcdp"
-        else max(0.0, np.log(max(right - delta, 1e-9) / wrong))
-    )
+    zero = Fraction(0)
+    approximate = ApproxDP(epsilon=zero, delta=Fraction(1, 20))
+    promises = {"pure": PureDP(epsilon=zero), "approximate": approximate, "zcdp": ZCDP(rho=zero)}
+    odds = max(right - delta, 1e-9) / wrong
+    truth = divergence(right, wrong) if kind == "zcdp" else max(0.0, np.log(odds))
     counts = [(r, w) for r, w in itertools.product(range(size + 1), repeat=2) if r + w <= size]
     rights, wrongs = np.array(counts).T
-    bounds = bound_for(promise)(rights, wrongs, size, alpha)
+    bounds = bound_for(promises[kind])(rights, wrongs, size, alpha)
     law = np.array([right, wrong, 1 - right - wrong])
-    chances = stats.multinomial.pmf(
-        np.stack([rights, wrongs, size - rights - wrongs], axis=1), size, law
-    )
+    outcomes = np.stack([rights, wrongs, size - rights - wrongs], axis=1)
+    chances = stats.multinomial.pmf(outcomes, size, law)
     assert chances[bounds > truth + 1e-9].sum() <= alpha
     assert chances[bounds > 0.2 * truth].sum() > 0.5 or truth < 1
 

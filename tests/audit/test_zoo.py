@@ -1,4 +1,4 @@
-"""Each planted mistake is caught, at the confidence and by the machinery that sound mechanisms are held to."""
+"""Each planted mistake is caught, by the machinery that sound mechanisms are held to."""
 
 from dataclasses import replace
 from unittest import mock
@@ -17,13 +17,8 @@ SOUND = [plant for plant in zoo.PLANTS if plant.needs]
 
 
 def find(plant, mechanism):
-    case = Case(
-        mechanism=mechanism,
-        neighbors=plant.neighbors,
-        budget=plant.budget,
-        n_features=plant.columns,
-    )
-    (finding,) = audit([case], plant.effort, seed=1)
+    facts = {"neighbors": plant.neighbors, "budget": plant.budget, "n_features": plant.columns}
+    (finding,) = audit([Case(mechanism=mechanism, **facts)], plant.effort, seed=1)
     return finding
 
 
@@ -60,7 +55,7 @@ def test_the_zoo_holds_what_it_should():
 
 
 def leading_shares(draws):
-    """Directions beside a row: S = I against diag(0, 2), of epsilon = 2 by the exponent 1 of u' S u."""
+    """Directions beside a row: S = I against diag(0, 2), epsilon = 2 by the exponent of u' S u."""
     entropy = BlockEntropy(SeededEntropy(3))
     return [
         sample_binghams(sscp, draws, entropy)[:, 0] ** 2

@@ -1,6 +1,6 @@
-"""Broken mechanisms that audits must catch, each with one mistake that somebody made or nearly made.
+"""Broken mechanisms that audits must catch, each with one mistake that somebody made.
 
-All follow the mechanism interface: ``dpcov audit --module tests.audit.zoo:HalvedNoise``.  Never release with them.
+``dpcov audit --module tests.audit.zoo:HalvedNoise``.  Never release with them.
 """
 
 from dataclasses import dataclass, replace
@@ -60,7 +60,7 @@ class ForgottenRoot(Gaussian):
 
 @dataclass(frozen=True, kw_only=True)
 class VarianceShared(Gaussian):
-    """A variance that is right for two columns, shared among more: no table of two columns shows it."""
+    """A variance that is right for two columns, shared among more: two columns do not show it."""
 
     name = "planted-variance-shared"
 
@@ -220,7 +220,7 @@ class UnchargedTrace(Gaussian):
 
 @dataclass(frozen=True, kw_only=True)
 class UnchargedTraceWeight(Stratified):
-    """The weight of traces, 1/32 of four columns, is left out of the sensitivity: rho is 3 % too much.  Deep audits."""
+    """The weight of traces, 1/32 of four columns, is left out: rho is 3 % too much."""
 
     name = "planted-uncharged-weight"
     shells: int = 2
@@ -231,7 +231,7 @@ class UnchargedTraceWeight(Stratified):
 
     def draw(self, ask, calibration, problem, entropy):
         noisy = super().draw(ask, calibration, problem, entropy)
-        # Of so little noise the rounded row count shows none; it is left out of sensitivity and release alike.
+        # Of so little noise the row count shows none; sensitivity and release leave it out alike.
         return replace(
             noisy, arrays={name: each for name, each in noisy.arrays.items() if name != "row_count"}
         )
@@ -255,7 +255,7 @@ class RoundingLeak(Gaussian):
 
 
 NO_HURRY = 1e6
-"""Seconds: so many that a machine that stalls while the first draws are timed takes no draw away."""
+"""Seconds: a machine that stalls while the first draws are timed takes no draw away."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -293,14 +293,8 @@ PLANTS = [
     Plant(mechanism=UnchargedTrace, budget=Budget(rho=8), draws=1500, neighbors="add-remove-one"),
     Plant(mechanism=RoundingLeak, budget=Budget(rho=1), draws=2000),
 ]
+FOUR_COLUMNS = {"neighbors": "add-remove-one", "columns": 4, "candidates": 1}
 DEEP_PLANTS = [
     Plant(mechanism=InvertedAcceptance, budget=Budget(epsilon=2), draws=60_000, candidates=3),
-    Plant(
-        mechanism=UnchargedTraceWeight,
-        budget=Budget(rho=500),
-        draws=200_000,
-        neighbors="add-remove-one",
-        columns=4,
-        candidates=1,
-    ),
+    Plant(mechanism=UnchargedTraceWeight, budget=Budget(rho=500), draws=200_000, **FOUR_COLUMNS),
 ]

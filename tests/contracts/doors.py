@@ -1,7 +1,8 @@
-"""Every way in which rows come in, as functions from rows to something that `dpcov.release` takes.
+"""Every way in which rows come in, as functions from rows to what `dpcov.release` takes.
 
-A row is a pair of cells: the columns ``n`` (a number) and ``c`` (a category).  ``cells`` says what a door can hold:
-objects of any type, declared types only, or lines of text as a careless program would write them.
+A row is a pair of cells: the columns ``n`` (a number) and ``c`` (a category).  ``cells`` says what
+a door can hold: objects of any type, declared types only, or lines of text as a careless program
+would write them.
 """
 
 import gzip
@@ -26,7 +27,7 @@ TYPES = pa.schema([("n", pa.float64()), ("c", pa.string())])
 
 @dataclass(frozen=True)
 class Door:
-    """A way in: what it opens, the kind of its cells, and the engine where it is not found by the data's type."""
+    """A way in: what it opens, the kind of its cells, the engine if the data's type says none."""
 
     opens: object
     cells: str
@@ -48,20 +49,13 @@ def door(cells, engine=None):
 
 def arrow(rows):
     """Rows as a table of declared types."""
-    return pa.table(
-        [
-            pa.array(column, kind)
-            for column, kind in zip(zip(*rows, strict=True), TYPES.types, strict=True)
-        ],
-        schema=TYPES,
-    )
+    columns = zip(zip(*rows, strict=True), TYPES.types, strict=True)
+    return pa.table([pa.array(cells, kind) for cells, kind in columns], schema=TYPES)
 
 
 def _objects(rows):
-    return {
-        name: pd.Series([row[place] for row in rows], dtype=object)
-        for place, name in enumerate(NAMES)
-    }
+    columns = zip(NAMES, zip(*rows, strict=True), strict=True)
+    return {name: pd.Series(list(cells), dtype=object) for name, cells in columns}
 
 
 @door("lines")
@@ -80,9 +74,8 @@ def csv_gz(lines, folder):
 
 @door("lines")
 def standard_input(lines, folder):
-    return delimited.from_stream(
-        io.BytesIO("\n".join(["n,c", *lines, ""]).encode()), "standard input"
-    )
+    stream = io.BytesIO("\n".join(["n,c", *lines, ""]).encode())
+    return delimited.from_stream(stream, "standard input")
 
 
 @door("declared")
@@ -146,9 +139,8 @@ def _sqlite_file(rows, folder):
     path.unlink(missing_ok=True)
     with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute("CREATE TABLE t (n NUMERIC, c NUMERIC)")
-        connection.executemany(
-            "INSERT INTO t VALUES (?, ?)", [tuple(map(_storable, row)) for row in rows]
-        )
+        storable = [tuple(map(_storable, row)) for row in rows]
+        connection.executemany("INSERT INTO t VALUES (?, ?)", storable)
     return path
 
 
@@ -196,10 +188,9 @@ def dask_frame(rows, folder):
     import dask
     import dask.dataframe
 
+    frame, parts = pd.DataFrame(_objects(rows)), max(1, len(rows) // 2)
     with dask.config.set({"dataframe.convert-string": False}):
-        return dask.dataframe.from_pandas(
-            pd.DataFrame(_objects(rows)), npartitions=max(1, len(rows) // 2)
-        )
+        return dask.dataframe.from_pandas(frame, npartitions=parts)
 
 
 @door("declared", engine="dask")
@@ -230,14 +221,10 @@ def _hive(rows, folder):
     """One folder a category, as programs write partitioned tables."""
     place = folder / "hive"
     partitioning = pa.dataset.partitioning(pa.schema([("c", pa.string())]), flavor="hive")
-    options = {
-        "format": "parquet",
-        "partitioning": partitioning,
-        "existing_data_behavior": "delete_matching",
-    }
+    options = {"format": "parquet", "existing_data_behavior": "delete_matching"}
     for old in place.glob("*/*"):
         old.unlink()
-    pa.dataset.write_dataset(arrow(rows), place, **options)
+    pa.dataset.write_dataset(arrow(rows), place, partitioning=partitioning, **options)
     for empty in place.glob("*"):
         if not any(empty.iterdir()):
             empty.rmdir()

@@ -1,4 +1,4 @@
-"""What every registered mechanism must do; a new registry row is tested by adding nothing but its budgets here."""
+"""What every registered mechanism must do; a new registry row is tested by itself."""
 
 import dataclasses
 import math
@@ -46,11 +46,15 @@ every_mechanism = pytest.mark.parametrize("mechanism", EVERY)
 every_case = pytest.mark.parametrize(("mechanism", "neighbors", "kind"), CASES)
 
 
+def problem_of(neighbors, n_rows):
+    n_rows = n_rows if neighbors == "replace-one" else None
+    return Problem(n_features=4, neighbors=neighbors, n_rows=n_rows)
+
+
 def is_free(mechanism, neighbors, kind):
     """Whether the output ignores the table, so that there is nothing to draw and nothing to pay."""
-    n_rows = 500 if neighbors == "replace-one" else None
-    problem = Problem(n_features=4, neighbors=neighbors, n_rows=n_rows)
-    return costs_nothing(mechanism().calibrate(problem, BUDGETS[kind]).promise)
+    calibration = mechanism().calibrate(problem_of(neighbors, 500), BUDGETS[kind])
+    return costs_nothing(calibration.promise)
 
 
 DRAWN = [case for case in CASES if not is_free(*case.values)]
@@ -107,14 +111,8 @@ def ledger_for(tmp_path):
 
 def refused_unread(error, ledger, mechanism, neighbors, **options):
     with pytest.raises(error) as caught:
-        dpcov.second_moment(
-            UnreadSource(),
-            **{"norm_bound": 1.0, "budget": BUDGETS[mechanism.promises[0]], **options},
-            mechanism=mechanism.name,
-            neighbors=neighbors,
-            ledger=ledger,
-            dataset="people",
-        )
+        how = {"ledger": ledger, "dataset": "people", **options}
+        release(mechanism, neighbors, mechanism.promises[0], UnreadSource(), **how)
     assert ledger.entries("people") == ()
     return str(caught.value)
 
@@ -164,10 +162,7 @@ def test_a_budget_of_another_kind_is_refused_unread(mechanism, ledger_for):
 @every_mechanism
 def test_an_unsupported_relation_is_refused_unread(mechanism, ledger_for):
     kind = mechanism.promises[0]
-    for neighbors in [
-        *(known for known in NEIGHBORS if known not in mechanism.relations),
-        "whoever",
-    ]:
+    for neighbors in [*(set(NEIGHBORS) - set(mechanism.relations)), "whoever"]:
         ledger = ledger_for(mechanism.relations[0], kind)
         refused_unread(BudgetError, ledger, mechanism, neighbors)
 
@@ -176,9 +171,8 @@ def test_an_unsupported_relation_is_refused_unread(mechanism, ledger_for):
 @every_mechanism
 def test_impossible_rows_per_person_are_refused_unread(mechanism, wrong, ledger_for):
     _, neighbors, kind = first_case(mechanism)
-    refused_unread(
-        UsageError, ledger_for(neighbors, kind), mechanism, neighbors, rows_per_person=wrong
-    )
+    ledger = ledger_for(neighbors, kind)
+    refused_unread(UsageError, ledger, mechanism, neighbors, rows_per_person=wrong)
 
 
 @pytest.mark.parametrize("wrong", [None, 0, -1.0, float("nan"), float("inf"), True, "1"])
@@ -203,28 +197,18 @@ def test_unknown_options_and_sources_of_randomness_are_refused_unread(mechanism,
 @every_drawn_case
 def test_an_overspent_ledger_is_refused_unread(mechanism, neighbors, kind, tmp_path):
     ledger = dpcov.Ledger(tmp_path / "ledger.sqlite")
-    small = {"epsilon": "1e-3"} if kind is not ZCDP else {"rho": "1e-6"}
-    ledger.create(
-        "people",
-        dpcov.Budget(**small, **({"delta": "1e-9"} if kind is ApproxDP else {})),
-        neighbors,
-    )
+    small = {"rho": "1e-6"} if kind is ZCDP else {"epsilon": "1e-3"}
+    small |= {"delta": "1e-9"} if kind is ApproxDP else {}
+    ledger.create("people", dpcov.Budget(**small), neighbors)
     refused_unread(LedgerError, ledger, mechanism, neighbors, budget=BUDGETS[kind])
 
 
 @every_drawn_case
 def test_a_budget_too_small_for_the_lattice_costs_nothing(mechanism, neighbors, kind, ledger_for):
     ledger = ledger_for(neighbors, kind)
+    paid = {"ledger": ledger, "dataset": "people"}
     try:
-        made = release(
-            mechanism,
-            neighbors,
-            kind,
-            UnreadSource(),
-            budget=TOO_SMALL[kind],
-            ledger=ledger,
-            dataset="people",
-        )
+        release(mechanism, neighbors, kind, UnreadSource(), budget=TOO_SMALL[kind], **paid)
     except DpcovError as error:
         assert isinstance(error, BudgetError | NumericError)
         assert ledger.entries("people") == ()
@@ -277,10 +261,7 @@ def test_what_costs_nothing_ignores_the_table_and_is_not_charged(
 @every_case
 def test_the_promise_is_not_weaker_than_the_budget(mechanism, neighbors, kind):
     budget = BUDGETS[kind]
-    problem = Problem(
-        n_features=4, neighbors=neighbors, n_rows=500 if neighbors == "replace-one" else None
-    )
-    calibration = mechanism().calibrate(problem, budget)
+    calibration = mechanism().calibrate(problem_of(neighbors, 500), budget)
     assert at_least_as_strong(calibration.promise, budget.promise)
     made = release(mechanism, neighbors, kind)
     assert at_least_as_strong(made.guarantee.promise, budget.promise)
@@ -294,16 +275,11 @@ def test_the_promise_is_not_weaker_than_the_budget(mechanism, neighbors, kind):
 @every_drawn_case
 def test_more_rows_of_one_person_mean_more_noise(mechanism, neighbors, kind):
     errors = []
-    for rows_per_person in (1, 4):
-        made = release(
-            mechanism,
-            neighbors,
-            kind,
-            np.tile([1.0, 0.0, 0.0, 0.0], (4000, 1)),
-            rows_per_person=rows_per_person,
-            entropy=SeededEntropy(1),
-        )
-        assert made.guarantee.rows_per_person == rows_per_person
+    for unit in (1, 4):
+        how = {"rows_per_person": unit, "entropy": SeededEntropy(1)}
+        rows = np.tile([1.0, 0.0, 0.0, 0.0], (4000, 1))
+        made = release(mechanism, neighbors, kind, rows, **how)
+        assert made.guarantee.rows_per_person == unit
         errors.append(made.expected_error())
     assert errors == [None, None] or errors[1] > 2 * errors[0]
 
@@ -323,12 +299,7 @@ def test_neither_rows_nor_shared_moments_are_changed(mechanism, neighbors, kind)
 
 
 def moments_for(mechanism, neighbors, rows):
-    problem = Problem(
-        n_features=rows.shape[1],
-        neighbors=neighbors,
-        n_rows=len(rows) if neighbors == "replace-one" else None,
-    )
-    spec = mechanism().moments_spec(problem)
+    spec = mechanism().moments_spec(problem_of(neighbors, len(rows)))
     return dpcov.moments(rows, norm_bound=1.0, **dataclasses.asdict(spec))
 
 
@@ -368,20 +339,18 @@ def same_numbers(first, second):
     [case for case in DRAWN if case.values[2] is case.values[0].promises[0]],
 )
 def test_the_noise_has_the_stated_variance(mechanism, neighbors, kind):
-    """Size 1e-9, power 1 - 1e-6 against a scale error of ten percent; every row is the first unit vector."""
+    """Size 1e-9, power 1 - 1e-6 against a scale error of ten percent; rows are unit vectors."""
     rows = np.zeros((4000, 4))
     rows[:, 0] = 1.0
     made = release(mechanism, neighbors, kind, rows)
     if made.statistics.noise is None or "gaussian" not in made.statistics.noise.family:
         pytest.skip("the noise of this mechanism is tested where it is drawn")
-    noise = noise_draws(
-        mechanism, neighbors, kind, rows, repeats=math.ceil(mean_square_samples() / 4)
-    )
+    repeats = math.ceil(mean_square_samples() / 4)
+    noise = noise_draws(mechanism, neighbors, kind, rows, repeats=repeats)
     law = made.statistics.noise
     np.testing.assert_array_equal(noise, noise.swapaxes(1, 2))
-    assert_mean_square(
-        np.diagonal(noise, axis1=1, axis2=2).ravel(), float(int(law.diagonal_variance))
-    )
+    diagonal = np.diagonal(noise, axis1=1, axis2=2).ravel()
+    assert_mean_square(diagonal, float(int(law.diagonal_variance)))
     upper = np.triu_indices(4, 1)
     assert_mean_square(noise[:, upper[0], upper[1]].ravel(), float(int(law.off_diagonal_variance)))
 
@@ -390,9 +359,7 @@ def noise_draws(mechanism, neighbors, kind, rows, repeats):
     """Published matrices of the first stratum, less what is known to be in them."""
     gathered = moments_for(mechanism, neighbors, rows)
     assert isinstance(gathered, Moments)
-    problem = Problem(
-        n_features=4, neighbors=neighbors, n_rows=len(rows) if neighbors == "replace-one" else None
-    )
+    problem = problem_of(neighbors, len(rows))
     chosen = mechanism()
     calibration = chosen.calibrate(problem, BUDGETS[kind])
     entropy = SeededEntropy(1)

@@ -24,47 +24,12 @@ TOTALS = {
     ApproxDP: dpcov.Budget(epsilon=100, delta="0.9"),
 }
 STRANGE = [
-    *(
-        None,
-        True,
-        np.False_,
-        "1",
-        "",
-        b"1",
-        "\ud800",
-        np.str_("0.5"),
-        [],
-        [2],
-        {},
-        object(),
-        print,
-        0.5j,
-    ),
-    *(
-        np.array(0.5),
-        np.array(2),
-        np.array([0.5]),
-        np.arange(2),
-        np.empty(0),
-        np.datetime64("2020-01-01"),
-    ),
+    *(None, True, np.False_, "1", "", b"1", "\ud800", np.str_("0.5"), [], [2], {}, object(), print),
+    *(0.5j, np.array(0.5), np.array(2), np.array([0.5]), np.arange(2), np.empty(0)),
     *(0, 1, 2, -1, 0.5, 2.0, -0.0, 1e-300, 2.2e-308, 5e-324, 1e308, math.nan, math.inf, -math.inf),
-    *(
-        10**400,
-        -(10**400),
-        Fraction(1, 10**400),
-        Fraction(1, 3),
-        Decimal("sNaN"),
-        Decimal("1e-9999"),
-    ),
-    *(
-        np.int64(2),
-        np.uint8(20),
-        np.float64(0.5),
-        np.float32(0.1),
-        np.float16(0.5),
-        np.longdouble(0.5),
-    ),
+    *(10**400, -(10**400), Fraction(1, 10**400), Fraction(1, 3), Decimal("sNaN")),
+    *(Decimal("1e-9999"), np.datetime64("2020-01-01"), np.int64(2), np.uint8(20), np.float64(0.5)),
+    *(np.float32(0.1), np.float16(0.5), np.longdouble(0.5)),
 ]
 
 
@@ -76,11 +41,7 @@ def parts_of(hint):
 def edges(within):
     """The ends of a range and what lies beside them."""
     ends = [end for end in (within.low, within.high) if math.isfinite(end)]
-    return [
-        beside
-        for end in ends
-        for beside in (end, math.nextafter(end, 0), math.nextafter(end, math.inf))
-    ]
+    return [*ends, *(math.nextafter(end, side) for end in ends for side in (0, math.inf))]
 
 
 def guises(value):
@@ -89,15 +50,8 @@ def guises(value):
         return [value, np.str_(value), value.upper(), value.encode()]
     if value is None:
         return []
-    numbers = [
-        value,
-        np.asarray(value)[()],
-        np.float32(value),
-        Fraction(value),
-        Decimal(value),
-        str(value),
-    ]
-    return [*numbers, int(value)]
+    kinds = (np.float32, Fraction, Decimal, str, int)
+    return [value, np.asarray(value)[()], *(kind(value) for kind in kinds)]
 
 
 def hostile(hint, default):
@@ -109,7 +63,7 @@ def hostile(hint, default):
 
 
 def in_vain(values, release, ledger, tmp_path):
-    """Values after which something else is there than a readable release, or an error and an untouched ledger."""
+    """Values after which there is no readable release, nor an error and an untouched ledger."""
     found, paid = [], 0
     for value in values:
         try:
@@ -133,7 +87,13 @@ def in_vain(values, release, ledger, tmp_path):
 def ledger_for(tmp_path, monkeypatch):
     """A ledger that does not wait for the disk."""
     connect = LedgerFile._connect
-    monkeypatch.setattr(LedgerFile, "_connect", lambda self: unsynced(connect(self)))
+
+    def unsynced(self):
+        connection = connect(self)
+        connection.execute("PRAGMA synchronous = OFF")
+        return connection
+
+    monkeypatch.setattr(LedgerFile, "_connect", unsynced)
 
     def make(kind, neighbors):
         ledger = dpcov.Ledger(tmp_path / "ledger.sqlite")
@@ -143,19 +103,20 @@ def ledger_for(tmp_path, monkeypatch):
     return make
 
 
-def unsynced(connection):
-    connection.execute("PRAGMA synchronous = OFF")
-    return connection
+def option_cases():
+    """Every option in every case; the quick run has the first case of each mechanism."""
+    found = []
+    for case in CASES:
+        mechanism, neighbors, kind = case.values
+        first = (neighbors, kind) == (mechanism.relations[0], mechanism.promises[0])
+        for field in dataclasses.fields(mechanism):
+            marks = [] if first else [pytest.mark.thorough]
+            name = f"{case.id}-{field.name}"
+            found.append(pytest.param(*case.values, field, id=name, marks=marks))
+    return found
 
 
-OPTIONS = [
-    pytest.param(*case.values, field, id=f"{case.id}-{field.name}")
-    for case in CASES
-    for field in dataclasses.fields(case.values[0])
-]
-
-
-@pytest.mark.parametrize(("mechanism", "neighbors", "kind", "field"), OPTIONS)
+@pytest.mark.parametrize(("mechanism", "neighbors", "kind", "field"), option_cases())
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_no_option_of_a_mechanism_is_charged_in_vain(
     mechanism, neighbors, kind, field, ledger_for, tmp_path
@@ -164,14 +125,8 @@ def test_no_option_of_a_mechanism_is_charged_in_vain(
 
     def release(value):
         facts = {"norm_bound": 1.0, "budget": BUDGETS[kind], "neighbors": neighbors}
-        return dpcov.second_moment(
-            X,
-            mechanism=mechanism.name,
-            **facts,
-            ledger=ledger,
-            dataset="people",
-            **{field.name: value},
-        )
+        facts |= {"mechanism": mechanism.name, "ledger": ledger, "dataset": "people"}
+        return dpcov.second_moment(X, **facts, **{field.name: value})
 
     hint = typing.get_type_hints(mechanism, include_extras=True)[field.name]
     assert in_vain(hostile(hint, field.default), release, ledger, tmp_path) == []
@@ -179,22 +134,10 @@ def test_no_option_of_a_mechanism_is_charged_in_vain(
 
 FACTS = {
     **{"neighbors": "replace-one", "n_rows": 60, "by": "x0", "engine": "local", "threads": 1},
-    **{
-        "memory_limit": 4.0,
-        "mechanism": "gaussian",
-        "dataset": "people",
-        "entropy": None,
-        "bits": 20,
-    },
-    **{
-        "epsilon": 1,
-        "delta": 1e-6,
-        "rho": 0.5,
-        "rows_per_person": 2,
-        "title": "a",
-        "intercept": True,
-    },
-    **{"schema_bound": 1.5, "missing": "center", "lower": -1.0, "norm_bound": 2.0, "unit": 2},
+    **{"memory_limit": 4.0, "mechanism": "gaussian", "dataset": "people", "entropy": None},
+    **{"bits": 20, "epsilon": 1, "delta": 1e-6, "rho": 0.5, "rows_per_person": 2, "title": "a"},
+    **{"intercept": True, "schema_bound": 1.5, "missing": "center", "lower": -1.0},
+    **{"norm_bound": 2.0, "unit": 2},
 }
 
 
@@ -215,10 +158,8 @@ def test_nothing_else_that_is_typed_is_charged_in_vain(name, ledger_for, tmp_pat
             facts[name] = value
         facts = {"budget": dpcov.Budget(**budget), "ledger": ledger, "dataset": "people", **facts}
         if name in ("norm_bound", "unit"):
-            unit = {"norm_bound": 1.0} | {
-                "norm_bound" if name == "norm_bound" else "rows_per_person": value
-            }
-            return dpcov.second_moment(X, **unit, **facts)
+            option = {"unit": "rows_per_person"}.get(name, name)
+            return dpcov.second_moment(X, **{"norm_bound": 1.0, option: value}, **facts)
         columns = SCHEMA | ({"x0": dpcov.Numeric(lower=value, upper=1)} if name == "lower" else {})
         return dpcov.release(X, schema=dpcov.Schema(columns=columns, **schema), **facts)
 

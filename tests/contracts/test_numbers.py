@@ -1,4 +1,4 @@
-"""One number is the same wherever it is read: estimators, intervals, pages and the release itself."""
+"""One number is the same wherever it is read: estimators, intervals, pages, the release itself."""
 
 import warnings
 
@@ -66,9 +66,8 @@ def test_pages_and_estimators_say_the_same(release):
     pca = PrivatePCA.from_release(release, scaling="encoded")
     np.testing.assert_allclose(page.spectrum.estimate, pca.scree_, atol=1e-12)
     assert page.spectrum.n_above == (None if page.spectrum.edge is None else pca.n_above_noise_)
-    assert (
-        page.spectrum.edge == pca.noise_edge_ == covariance.noise_edge_ == correlation.noise_edge_
-    )
+    edges = {each.noise_edge_ for each in (pca, covariance, correlation)}
+    assert edges == {page.spectrum.edge}
 
 
 @pytest.mark.parametrize("name", ["gaussian", "n private", "nuclear"])
@@ -95,16 +94,9 @@ def test_means_lie_within_the_public_bounds():
 
 def test_units_do_not_change_correlations():
     """A column in units a billion times as large is no column without variance."""
-    found = [
-        PrivateCorrelation.from_release(
-            made(
-                bounds=((-unit, unit), *((-1, 1),) * 5),
-                budget=dpcov.Budget(rho=1000),
-                mechanism="gaussian",
-            )
-        )
-        for unit in (1.0, 1e9)
-    ]
+    terms = {"budget": dpcov.Budget(rho=1000), "mechanism": "gaussian"}
+    bounds = [((-unit, unit), *((-1, 1),) * 5) for unit in (1.0, 1e9)]
+    found = [PrivateCorrelation.from_release(made(bounds=each, **terms)) for each in bounds]
     for name in ("correlation_", "partial_correlation_", "noise_std_"):
         np.testing.assert_allclose(getattr(found[0], name), getattr(found[1], name))
     assert np.abs(found[0].partial_correlation_[0, 1:]).min() > 0.05
@@ -112,11 +104,8 @@ def test_units_do_not_change_correlations():
 
 def test_a_component_that_noise_makes_of_large_means_does_not_stand_out():
     columns = {f"x{k}": dpcov.Numeric(lower=-1, upper=1) for k in range(40)}
-    terms = {
-        "schema": dpcov.Schema(columns=columns),
-        "budget": dpcov.Budget(rho="0.01"),
-        "mechanism": "gaussian",
-    }
+    terms = {"budget": dpcov.Budget(rho="0.01"), "mechanism": "gaussian"}
+    terms |= {"schema": dpcov.Schema(columns=columns)}
     moments = dpcov.checkpoint(np.full((2000, 40), 0.9), **terms)
     above = []
     for seed in range(10):

@@ -1,4 +1,4 @@
-"""What the registry promises about every mechanism in it: a complete row, a proof, a documented module."""
+"""What the registry promises of every mechanism: a complete row, a proof, a documented module."""
 
 import ast
 import dataclasses
@@ -52,9 +52,8 @@ def stated_default(mechanism, option):
     found = re.search(rf"^{option} : .*default=(\S+)$", text, re.MULTILINE)
     if found:
         return ast.literal_eval(found[1])
-    assert re.search(
-        rf"\b{option}\b[\w, ]*\n    As in :class:`~dpcov.mechanisms.gaussian.Gaussian`", text
-    )
+    as_in = "As in :class:`~dpcov.mechanisms.gaussian.Gaussian`"
+    assert re.search(rf"\b{option}\b[\w, ]*\n    {as_in}", text)
     return stated_default(find_mechanism("gaussian"), option)
 
 

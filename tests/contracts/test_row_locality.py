@@ -1,8 +1,8 @@
-"""What a cell means depends on that cell and on public metadata alone: one contract for every source and engine.
+"""What a cell means depends on that cell and on public metadata alone: one contract for all doors.
 
-The moments of a table are the sum of what its rows give alone, each read in a table of its own, in whatever order the
-rows come; a table is refused exactly if one of its rows is refused alone.  So two tables that differ in one row differ
-by that row's contribution, which is what the proof of every mechanism starts from.
+The moments of a table are the sum of what its rows give alone, each read in a table of its own, in
+whatever order the rows come; a table is refused exactly if one of its rows is refused alone.  So
+two tables that differ in one row differ by that row's contribution, from which every proof starts.
 """
 
 import sys
@@ -36,15 +36,8 @@ from tests.data.engines.conftest import session  # noqa: F401
 
 LABELS = (
     *("1", "1.5", "2", "2.0", "01", "a", "x", "true", "True", "1.50", "1e16", "10000000000000000"),
-    *(
-        "9007199254740993",
-        "9007199254740992",
-        "2020-01-01",
-        "2020-01-01 00:00:00+00:00",
-        'x"y',
-        "a,b",
-        "",
-    ),
+    *("9007199254740993", "9007199254740992", "2020-01-01", "2020-01-01 00:00:00+00:00"),
+    *('x"y', "a,b", ""),
 )
 SCHEMA = dpcov.Schema(
     columns={
@@ -57,93 +50,38 @@ SPEC = MomentsSpec(shells=3, normalized=True)
 BASE = [(1.0, "1"), (2.5, "2"), (-1.0, "a"), (7.0, None)]
 
 DECLARED = [
-    (0.1, "01"),
-    (2.0**53, "x"),
-    (None, "1.5"),
-    (float("nan"), "2.0"),
+    *((0.1, "01"), (2.0**53, "x"), (None, "1.5"), (float("nan"), "2.0")),
     (float("inf"), "9007199254740993"),
 ]
 OBJECTS = [
-    *[
-        (1, 1),
-        (1.5, 1.5),
-        (True, True),
-        ("2.5", "1"),
-        (2**53 + 1, 2**53 + 1),
-        (2**63, 10**16),
-        (10**30, 1e16),
-    ],
-    *[
-        (Decimal("1.5"), Decimal("1.50")),
-        (Decimal("0.1"), Decimal("1.5")),
-        (np.float16(0.1), np.float16(1.5)),
-    ],
-    *[
-        (np.float32(0.1), np.int8(1)),
-        (None, None),
-        (float("nan"), float("nan")),
-        (0, date(2020, 1, 1)),
-    ],
-    *[
-        (3, datetime(2020, 1, 1, tzinfo=UTC)),
-        (3, datetime(2020, 1, 1, tzinfo=timezone(timedelta(hours=5)))),
-    ],
-    *[
-        (Decimal("1E+400"), "x"),
-        (-0.0, "01"),
-        ("NA", ""),
-        ("zebra", "a"),
-        (b"1", b"a"),
-        ([1], "a"),
-        (0.3, (1,)),
-    ],
+    *((1, 1), (1.5, 1.5), (True, True), ("2.5", "1"), (2**53 + 1, 2**53 + 1), (2**63, 10**16)),
+    *((10**30, 1e16), (Decimal("1.5"), Decimal("1.50")), (Decimal("0.1"), Decimal("1.5"))),
+    *((np.float16(0.1), np.float16(1.5)), (np.float32(0.1), np.int8(1)), (None, None)),
+    *((float("nan"), float("nan")), (0, date(2020, 1, 1)), (3, datetime(2020, 1, 1, tzinfo=UTC))),
+    (3, datetime(2020, 1, 1, tzinfo=timezone(timedelta(hours=5)))),
+    *((Decimal("1E+400"), "x"), (-0.0, "01"), ("NA", ""), ("zebra", "a"), (b"1", b"a")),
+    *(([1], "a"), (0.3, (1,))),
 ]
 LINES = [
-    *[
-        "0.1,01",
-        "2,2.0",
-        "3,true",
-        "1e3,1e16",
-        ",",
-        "NA,NA",
-        '4,"a,b"',
-        '5,"x""y"',
-        '"6","a\nb"',
-        "7, 1 ",
-        "8,1.50",
-    ],
-    *[
-        '9,"a',
-        '9,x"y',
-        '9"',
-        "",
-        " ",
-        "9",
-        "9,a,b",
-        "zebra,a",
-        "9007199254740993,9007199254740993",
-        '9,"a"b',
-        "\t",
-    ],
+    *("0.1,01", "2,2.0", "3,true", "1e3,1e16", ",", "NA,NA", '4,"a,b"', '5,"x""y"', '"6","a\nb"'),
+    *("7, 1 ", "8,1.50", '9,"a', '9,x"y', '9"', "", " ", "9", "9,a,b", "zebra,a", '9,"a"b', "\t"),
+    "9007199254740993,9007199254740993",
 ]
 POOLS = {
     "declared": BASE + DECLARED,
     "objects": BASE + OBJECTS,
     # pandas takes 1, 1.0 and True for one category, so a frame may hold one of them only.
     "labels": [
-        (0.5, cell)
-        for cell in ("2", "a", 1, None, 1.5, "1", "1.50", 2**53 + 1, 1e16, date(2020, 1, 1), b"a")
+        *((0.5, "2"), (0.5, "a"), (0.5, 1), (0.5, None), (0.5, 1.5), (0.5, "1"), (0.5, "1.50")),
+        *((0.5, 2**53 + 1), (0.5, 1e16), (0.5, date(2020, 1, 1)), (0.5, b"a")),
     ],
     "lines": ["1,1", "2.5,2", "-1,a", "7,", *LINES],
 }
 SLOW = (
-    "dask_files_of_parquet",
-    "dask_frame",
-    "dask_folder_of_parquet",
-    "duckdb_csv",
-    "duckdb_file",
-    "sqlalchemy",
+    *("dask_files_of_parquet", "dask_frame", "dask_folder_of_parquet"),
+    *("duckdb_csv", "duckdb_file", "sqlalchemy"),
 )
+QUICK = [name for name, each in DOORS.items() if each.engine != "spark"]
 
 
 @pytest.fixture(scope="session")
@@ -220,12 +158,13 @@ def gatherer_of(name, folder, request=None):
     return made
 
 
-@pytest.mark.parametrize("name", [name for name in DOORS if not name.startswith("spark")])
+@pytest.mark.parametrize("name", QUICK)
 def test_every_row_counts_as_it_does_alone(name, folder):
     check(gatherer_of(name, folder), 5 if name in SLOW else 40)
 
 
-@pytest.mark.parametrize("name", [name for name in DOORS if name.startswith("spark")])
+@pytest.mark.thorough
+@pytest.mark.parametrize("name", [name for name in DOORS if name not in QUICK])
 def test_every_row_of_spark_counts_as_it_does_alone(name, folder, request):
     made = gatherer_of(name, folder, request)
     # A task of Spark takes seconds; a row alone gives the same everywhere.
@@ -235,9 +174,10 @@ def test_every_row_of_spark_counts_as_it_does_alone(name, folder, request):
     assert made([made.pool[place] for place in reversed(every)]) == made.sum(every) is not None
 
 
-def test_no_door_but_the_guessing_one_refuses_ordinary_rows(folder, request):
-    for name in DOORS:
-        made = gatherer_of(name, folder, request)
+def test_no_door_but_the_guessing_one_refuses_ordinary_rows(folder):
+    # Spark's, which take seconds to open, are shown to take all rows above.
+    for name in QUICK:
+        made = gatherer_of(name, folder)
         assert (made(made.pool[:4]) is None) == (name == "duckdb_csv"), name
 
 
@@ -266,12 +206,8 @@ def test_by_a_column(name, folder):
 
 NUMBERS = [(1.0, 2.0), (0.5, -1.5), (2.0**53, 1.0), (1e300, 0.1), (-0.0, 3.0)]
 MIXED = [
-    (2**53 + 1, 1),
-    (True, 0.5),
-    (np.float16(0.1), 3),
-    (np.float32(0.1), 10**30),
-    (Decimal("0.1"), 1),
-    ("x", 1),
+    *((2**53 + 1, 1), (True, 0.5), (np.float16(0.1), 3), (np.float32(0.1), 10**30)),
+    *((Decimal("0.1"), 1), ("x", 1)),
 ]
 
 
@@ -330,35 +266,26 @@ def test_postgres(folder, postgres_database):
         return dpcov.Query("SELECT n, c FROM t", db=postgres_database)
 
     made = Gatherer(table, folder)
-    made.pool = [
-        *POOLS["declared"],
-        (Decimal("0.1"), "1.50"),
-        (2**53 + 1, "2"),
-        (Decimal("1e30"), "x"),
-    ]
+    made.pool = [*POOLS["declared"], (Decimal("0.1"), "1.50")]
+    made.pool += [(2**53 + 1, "2"), (Decimal("1e30"), "x")]
     check(made, 3)
 
 
 def arrow_types_by_block(names, rows, wanted):
     """What the databases did: one type for all cells of a block."""
-    types = [{type(cell) for cell in cells} - {type(None)} for cells in zip(*rows, strict=True)]
-    mixed = [
-        float if kinds <= {int, float} and len(kinds) > 1 else str if len(kinds) > 1 else None
-        for kinds in types
-    ]
-    columns = [
-        pa.array([cell if cell is None or kind is None else kind(cell) for cell in cells])
-        for cells, kind in zip(zip(*rows, strict=True), mixed, strict=True)
-    ]
+    columns = []
+    for cells in zip(*rows, strict=True):
+        kinds = {type(cell) for cell in cells} - {type(None)}
+        kind = (float if kinds <= {int, float} else str) if len(kinds) > 1 else lambda cell: cell
+        columns.append(pa.array([cell if cell is None else kind(cell) for cell in cells]))
     return pa.RecordBatch.from_arrays(columns, names=list(names))
 
 
 def typed_together(groups, categories):
     """What `second_moment` did with labels."""
     grouping = Grouping("groups", categories)
-    return grouping.codes_of(
-        pa.array(np.asarray(groups, dtype=object if None in groups else None).astype(str))
-    ), grouping.names
+    cells = np.asarray(groups, dtype=object if None in groups else None).astype(str)
+    return grouping.codes_of(pa.array(cells)), grouping.names
 
 
 class LenientLines:
@@ -375,48 +302,35 @@ def lenient(parse=pa.csv.ParseOptions, **options):
     return parse(**{**options, "ignore_empty_lines": True})
 
 
+def by_arrows_guess(cells, name, reading):
+    """What frames did with objects of pandas."""
+    return pa.array(cells, from_pandas=True)
+
+
+def all_folders(files):
+    """What folders did: the types of all together."""
+    return pa.dataset.dataset(files, partitioning="hive")
+
+
+LENIENT = (delimited, "CheckedLines", LenientLines)
 FAULTS = {
     "one type for a block of cells": (
-        "sqlite",
-        [(1.0, 2**53 + 1), (2.0, 1.5)],
+        *("sqlite", [(1.0, 2**53 + 1), (2.0, 1.5)]),
         [(databases, "_batch_of_rows", arrow_types_by_block)],
     ),
     "pandas objects by Arrow's guess": (
-        "pandas_objects",
-        [(1.0, Decimal("1.5")), (1.0, Decimal("1.00"))],
-        [
-            (
-                frames,
-                "_pandas_column",
-                lambda cells, name, reading: pa.array(cells, from_pandas=True),
-            )
-        ],
+        *("pandas_objects", [(1.0, Decimal("1.5")), (1.0, Decimal("1.00"))]),
+        [(frames, "_pandas_column", by_arrows_guess)],
     ),
     "types of all folders together": (
-        "dask_folder_of_parquet",
-        [(1.0, "01"), (2.0, "x")],
-        [
-            (
-                parquet_module,
-                "_with_folders",
-                lambda files: pa.dataset.dataset(files, partitioning="hive"),
-            )
-        ],
+        *("dask_folder_of_parquet", [(1.0, "01"), (2.0, "x")]),
+        [(parquet_module, "_with_folders", all_folders)],
     ),
     "labels of all rows together": (None, [(1.0, 2**53 + 1), (1.0, 1.5)], []),
-    "a quotation mark": (
-        "csv",
-        ['1,"a', "2,x", '3,"a"'],
-        [(delimited, "CheckedLines", LenientLines)],
-    ),
-    "a blank line": (
-        "csv",
-        ["1,1", "", "2,x"],
-        [(delimited, "CheckedLines", LenientLines), (pa.csv, "ParseOptions", lenient)],
-    ),
+    "a quotation mark": ("csv", ['1,"a', "2,x", '3,"a"'], [LENIENT]),
+    "a blank line": ("csv", ["1,1", "", "2,x"], [LENIENT, (pa.csv, "ParseOptions", lenient)]),
     "types by DuckDB's guess": (
-        "guessed_csv",
-        ["1,1.50", "2,x"],
+        *("guessed_csv", ["1,1.50", "2,x"]),
         [(databases, "refuse_duckdb_guesses", lambda *_, **__: None)],
     ),
 }

@@ -24,18 +24,17 @@ TIGHT = Fraction(1, 10**12)
 @pytest.mark.parametrize("epsilon", EPSILONS)
 def test_the_requested_delta_is_met_and_no_noise_is_wasted(epsilon, delta):
     multiplier = calibrate.gaussian_noise_multiplier(epsilon, delta)
-    assert oracle.gaussian_delta(multiplier, epsilon) <= oracle.number(delta)
-    assert oracle.gaussian_delta(multiplier * (1 - TIGHT), epsilon) > oracle.number(delta)
+    smaller = multiplier * (1 - TIGHT)
+    met, wasted = (oracle.gaussian_delta(each, epsilon) for each in (multiplier, smaller))
+    assert met <= oracle.number(delta) < wasted
 
 
 @settings(max_examples=60, deadline=None)
 @given(st.floats(min_value=-4, max_value=9), st.floats(min_value=-9, max_value=2.5))
 def test_delta_is_an_upper_bound_and_tight(log_multiplier, log_epsilon):
     multiplier, epsilon = Fraction(10**log_multiplier), Fraction(10**log_epsilon)
-    delta, true = (
-        oracle.number(calibrate.gaussian_delta(multiplier, epsilon)),
-        oracle.gaussian_delta(multiplier, epsilon),
-    )
+    true = oracle.gaussian_delta(multiplier, epsilon)
+    delta = oracle.number(calibrate.gaussian_delta(multiplier, epsilon))
     assert true <= delta <= max(oracle.mpf(10) ** -500, true * (1 + oracle.mpf(10) ** -20))
 
 
@@ -44,20 +43,16 @@ def test_delta_is_an_upper_bound_and_tight(log_multiplier, log_epsilon):
     "multiplier", [Fraction(1, 1000), Fraction(1, 60), Fraction(1, 50), Fraction(1), Fraction(1000)]
 )
 def test_extreme_arguments_still_give_an_upper_bound(multiplier, epsilon):
-    # Both terms underflow the oracle's digits for large losses; then only the bound's own range is checked.
+    # Large losses underflow the oracle's digits; then only the bound's own range is checked.
     true = oracle.gaussian_delta(multiplier, epsilon)
-    assert (
-        true - oracle.mpf(10) ** -490
-        <= oracle.number(calibrate.gaussian_delta(multiplier, epsilon))
-        <= 1
-    )
+    delta = oracle.number(calibrate.gaussian_delta(multiplier, epsilon))
+    assert true - oracle.mpf(10) ** -490 <= delta <= 1
 
 
 @pytest.mark.parametrize(("a", "cut"), [(-50, False), (Fraction(-101, 2), True)])
 def test_deltas_beyond_fifty_deviations_are_called_negligible(a, cut):
-    delta = calibrate.gaussian_delta(
-        Fraction(1, 2), 2 - 2 * Fraction(a)
-    )  # a = 1 / (2 m) - epsilon m
+    # a = 1 / (2 m) - epsilon m
+    delta = calibrate.gaussian_delta(Fraction(1, 2), 2 - 2 * Fraction(a))
     negligible = Fraction(1, 10**500)
     assert (delta == negligible) == cut
     assert 0 < delta <= negligible
@@ -70,9 +65,8 @@ def test_at_epsilon_zero_delta_is_the_total_variation_distance():
 
 def test_dp_accounting_agrees_within_its_own_accuracy():
     for epsilon, delta in [(0.1, 1e-5), (1.0, 1e-6), (2.0, 1e-9), (10.0, 1e-5)]:
-        ours = float(
-            calibrate.gaussian_noise_multiplier(Fraction(repr(epsilon)), Fraction(repr(delta)))
-        )
+        exact = Fraction(repr(epsilon)), Fraction(repr(delta))
+        ours = float(calibrate.gaussian_noise_multiplier(*exact))
         assert ours == pytest.approx(dp_accounting.get_sigma_gaussian(epsilon, delta), rel=1e-4)
 
 
@@ -84,25 +78,16 @@ def test_calibration_is_sharper_than_the_classical_formula():
             assert calibrate.gaussian_noise_multiplier(epsilon, delta) < classical
 
 
-def test_the_classical_formula_is_rounded_up():
-    exact = oracle.mp.sqrt(2 * oracle.mp.log(oracle.mpf("1.25e6"))) * 2
-    rounded = oracle.number(
-        calibrate.classical_noise_multiplier(Fraction(1, 2), Fraction(1, 10**6))
-    )
-    assert exact <= rounded <= exact * (1 + oracle.mpf(10) ** -16)
-
-
-def test_the_classical_formula_is_refused_where_it_is_unproven():
-    with pytest.raises(BudgetError, match="epsilon <= 1"):
-        calibrate.classical_noise_multiplier(Fraction(101, 100), Fraction(1, 10**6))
-
-
 @pytest.mark.parametrize(
     ("epsilon", "delta"), [(0, "0.1"), (-1, "0.1"), (1, 0), (1, 1), (1, "1e-301"), (1, -1)]
 )
 def test_impossible_requests_are_refused(epsilon, delta):
+    asked = Fraction(epsilon), Fraction(delta)
     with pytest.raises(BudgetError):
-        calibrate.gaussian_noise_multiplier(Fraction(epsilon), Fraction(delta))
+        calibrate.gaussian_noise_multiplier(*asked)
+    if delta != "1e-301":
+        with pytest.raises(BudgetError):
+            calibrate.classical_noise_multiplier(*asked)
 
 
 @pytest.mark.parametrize(("multiplier", "epsilon"), [(0, 1), (-1, 1), (1, -1)])
@@ -112,26 +97,15 @@ def test_deltas_of_impossible_noise_are_refused(multiplier, epsilon):
 
 
 @pytest.mark.parametrize("exponent", [14, 16])
-def test_a_multiplier_that_is_a_little_too_small_is_raised_until_delta_is_met(
-    exponent, monkeypatch
-):
+def test_a_multiplier_a_little_too_small_is_raised_until_delta_is_met(exponent, monkeypatch):
     epsilon, delta = Fraction(1), Fraction(1, 10**6)
     solve, calls = calibrate._solve, []
     monkeypatch.setattr(calibrate, "_solve", lambda *asked: calls.append(asked) or shrunk)
     shrunk = solve(epsilon, delta) * (1 - Fraction(1, 10**exponent))
     found = calibrate.gaussian_noise_multiplier.__wrapped__(epsilon, delta)
     assert calls == [(epsilon, delta)]
-    assert (
-        calibrate.gaussian_delta(found, epsilon)
-        <= delta
-        < calibrate.gaussian_delta(shrunk, epsilon)
-    )
-
-
-def test_a_multiplier_that_cannot_be_verified_is_not_returned(monkeypatch):
-    monkeypatch.setattr(calibrate, "_solve", lambda *asked: Fraction(1, 2))
-    with pytest.raises(NumericError):
-        calibrate.gaussian_noise_multiplier.__wrapped__(Fraction(1), Fraction(1, 10**6))
+    met, missed = (calibrate.gaussian_delta(each, epsilon) for each in (found, shrunk))
+    assert met <= delta < missed
 
 
 def test_the_bracket_answers_where_steps_do_not_settle(monkeypatch):
@@ -140,7 +114,9 @@ def test_the_bracket_answers_where_steps_do_not_settle(monkeypatch):
     assert calibrate.gaussian_delta(found, Fraction(1)) <= Fraction(1, 10**6)
 
 
-def test_the_classical_formula_is_verified(monkeypatch):
+def test_the_classical_formula_is_verified_and_refused_where_it_is_unproven(monkeypatch):
+    with pytest.raises(BudgetError, match="epsilon <= 1"):
+        calibrate.classical_noise_multiplier(Fraction(101, 100), Fraction(1, 10**6))
     monkeypatch.setattr(calibrate, "gaussian_delta", lambda *asked: Fraction(1))
     with pytest.raises(BudgetError, match="does not reach"):
         calibrate.classical_noise_multiplier(Fraction(1), Fraction(1, 10**6))
@@ -149,10 +125,10 @@ def test_the_classical_formula_is_verified(monkeypatch):
 
 
 def test_calibration_needs_no_heavy_import():
-    code = "import sys, dpcov.privacy.ledger.ledger; print(*{'scipy', 'numpy', 'dp_accounting'} & set(sys.modules))"
-    result = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True
-    )
+    heavy = "{'scipy', 'numpy', 'dp_accounting'} & set(sys.modules)"
+    code = f"import sys, dpcov.privacy.ledger.ledger; print(*{heavy})"
+    command = [sys.executable, "-c", code]
+    result = subprocess.run(command, capture_output=True, text=True, check=True)
     assert result.stdout.strip() == ""
 
 
@@ -175,8 +151,7 @@ def digits_needed(a, b, multiplier):
 )
 def test_the_allowance_for_rounding_is_the_proven_one(multiplier, epsilon, monkeypatch):
     multiplier, epsilon = Fraction(multiplier), Fraction(epsilon)
-    a = 1 / (2 * multiplier) - epsilon * multiplier
-    b = -1 / (2 * multiplier) - epsilon * multiplier
+    a, b = (sign / (2 * multiplier) - epsilon * multiplier for sign in (1, -1))
     scale = oracle.mp.exp(oracle.number(epsilon))
     allowance = (1 + scale) * oracle.mpf(10) ** (9 - digits_needed(a, b, multiplier))
     added = raw_delta(multiplier, epsilon, monkeypatch) - oracle.gaussian_delta(multiplier, epsilon)
@@ -186,95 +161,13 @@ def test_the_allowance_for_rounding_is_the_proven_one(multiplier, epsilon, monke
 @pytest.mark.parametrize(("epsilon", "terms"), [(1200, 1), (1199, 2)])
 def test_the_second_term_is_left_out_from_seventy_deviations_on(epsilon, terms, monkeypatch):
     multiplier, points = Fraction(1, 20), []
-    a, b = 10 - Fraction(epsilon, 20), -10 - Fraction(epsilon, 20)  # b = -70 at epsilon 1200
+    # b = -70 at epsilon 1200.
+    a, b = 10 - Fraction(epsilon, 20), -10 - Fraction(epsilon, 20)
     monkeypatch.setattr(calibrate, "_normal_cdf", lambda x: points.append(x) or Decimal(0))
-    allowance = raw_delta(multiplier, epsilon, monkeypatch) / oracle.mpf(10) ** (
-        9 - digits_needed(a, b, multiplier)
-    )
+    unit = oracle.mpf(10) ** (9 - digits_needed(a, b, multiplier))
+    allowance = raw_delta(multiplier, epsilon, monkeypatch) / unit
     assert points == [a, b][:terms]
     assert oracle.mp.almosteq(allowance, 1 if terms == 1 else 1 + oracle.mp.exp(epsilon))
-
-
-@pytest.mark.parametrize(("a", "b"), [(0, 69), (0, 70), (0, 71), (71, 0), (3, -4), (4, 3)])
-def test_digits_are_counted_for_the_farther_tail_up_to_the_cut(a, b):
-    assert calibrate._digits_needed(Fraction(a), Fraction(b), Fraction(1)) == digits_needed(a, b, 1)
-
-
-@pytest.mark.parametrize("delta", ["1e-300", "1e-6", "0.9"])
-@pytest.mark.parametrize("epsilon", ["1e-6", "1", "30"])
-def test_a_bracket_is_a_quarter_wide_and_holds_the_answer(epsilon, delta):
-    epsilon, delta = Fraction(epsilon), Fraction(delta)
-    low, high = calibrate._bracket(epsilon, delta)
-    power = round(oracle.mp.log(oracle.number(low), 4))
-    assert (low, high) == (Fraction(4) ** power, 4 * low)
-    assert (
-        oracle.gaussian_delta(high, epsilon)
-        <= oracle.number(delta)
-        < oracle.gaussian_delta(low, epsilon)
-    )
-
-
-@pytest.mark.parametrize("bound", [Fraction(16), Fraction(1), Fraction(1, 16)])
-def test_a_bracket_ends_where_delta_is_just_met(bound, monkeypatch):
-    met = Fraction(1, 100)
-    monkeypatch.setattr(
-        calibrate, "gaussian_delta", lambda m, epsilon: met if m >= bound else 2 * met
-    )
-    assert calibrate._bracket(Fraction(1), met) == (bound / 4, bound)
-
-
-@pytest.mark.parametrize(
-    ("multiplier", "epsilon", "achieved", "delta"),
-    [
-        ("4", "1", "2e-6", "1e-6"),
-        ("0.3", "3", "0.4", "0.5"),
-        ("0.7", "0.2", "1e-3", "1e-9"),
-        ("5", "1", "1", "1e-300"),
-    ],
-)
-def test_a_newton_step_follows_the_slope_of_log_delta_up_to_a_cap(
-    multiplier, epsilon, achieved, delta
-):
-    numbers = [Fraction(text) for text in (multiplier, epsilon, achieved, delta)]
-    m, e, reached, wanted = map(oracle.number, numbers)
-    slope = oracle.mp.npdf(1 / (2 * m) - e * m) / (m * reached)
-    step = m * oracle.mp.exp(min(oracle.mp.log(reached / wanted) / slope, 20))
-    assert oracle.mp.almosteq(
-        oracle.number(calibrate._newton(*numbers)), step, rel_eps=oracle.mpf(10) ** -56
-    )
-
-
-@pytest.mark.parametrize(
-    ("edge", "step_onto", "first"),
-    [("3/7", "1/4", ["5/8", "7/16", "11/32"]), ("6/7", "1", ["5/8", "13/16", "29/32"])],
-)
-def test_where_every_step_leaves_the_bracket_it_is_halved_to_the_end(
-    edge, step_onto, first, monkeypatch
-):
-    # A step onto an end of the bracket counts as outside.
-    edge, tried = Fraction(edge), []
-
-    def step_function(multiplier, epsilon):
-        tried.append(multiplier)
-        return Fraction(multiplier < edge)
-
-    monkeypatch.setattr(calibrate, "gaussian_delta", step_function)
-    monkeypatch.setattr(calibrate, "_bracket", lambda epsilon, delta: (Fraction(1, 4), Fraction(1)))
-    monkeypatch.setattr(calibrate, "_newton", lambda *asked: Fraction(step_onto))
-    found = calibrate._solve(Fraction(1), Fraction(1, 2))
-    assert tried[:3] == [Fraction(text) for text in first]
-    assert len(tried) == 200
-    assert 0 <= found - edge < Fraction(1, 10**17)
-
-
-@pytest.mark.parametrize(("step", "settled"), [("1e-17", True), ("2e-17", False)])
-def test_the_search_ends_with_a_step_that_the_digits_kept_cannot_show(step, settled, monkeypatch):
-    monkeypatch.setattr(calibrate, "_bracket", lambda epsilon, delta: (Fraction(1), Fraction(3)))
-    monkeypatch.setattr(calibrate, "gaussian_delta", lambda multiplier, epsilon: Fraction(1))
-    monkeypatch.setattr(
-        calibrate, "_newton", lambda multiplier, *asked: multiplier * (1 + Fraction(step))
-    )
-    assert (calibrate._solve(Fraction(1), Fraction(1, 2)) == 2) == settled
 
 
 @pytest.mark.parametrize(
@@ -289,36 +182,19 @@ def test_the_search_ends_with_a_step_that_the_digits_kept_cannot_show(step, sett
     ],
 )
 def test_the_search_takes_the_same_steps_in_every_version(epsilon, delta, digest, monkeypatch):
+    # Bracket, Newton steps, their end and the digits kept: the oracle has checked where they lead.
     tried, evaluate = [], calibrate.gaussian_delta
-    monkeypatch.setattr(
-        calibrate, "gaussian_delta", lambda m, epsilon: tried.append(m) or evaluate(m, epsilon)
-    )
-    tried.append(
-        calibrate.gaussian_noise_multiplier.__wrapped__(Fraction(epsilon), Fraction(delta))
-    )
+    noting = lambda m, epsilon: tried.append(m) or evaluate(m, epsilon)  # noqa: E731
+    monkeypatch.setattr(calibrate, "gaussian_delta", noting)
+    asked = Fraction(epsilon), Fraction(delta)
+    tried.append(calibrate.gaussian_noise_multiplier.__wrapped__(*asked))
     assert hashlib.sha256(" ".join(map(str, tried)).encode()).hexdigest()[:12] == digest
 
 
-def raised(missing, monkeypatch):
-    """The multiplier after a search that ended this much below the optimum of 2."""
-
-    def at_least_two(multiplier, epsilon):
-        return Fraction(1, 2) if multiplier >= 2 else Fraction(1)
-
-    monkeypatch.setattr(calibrate, "gaussian_delta", at_least_two)
-    monkeypatch.setattr(calibrate, "_solve", lambda *asked: 2 * (1 - missing))
-    return calibrate.gaussian_noise_multiplier.__wrapped__(Fraction(1), Fraction(1, 2))
-
-
-@pytest.mark.parametrize("exponent", [13, 14, 15, 16, 17])
-def test_a_multiplier_is_raised_by_no_more_than_the_next_power_of_ten(exponent, monkeypatch):
-    found = raised(Fraction(9, 10 ** (exponent + 1)), monkeypatch)
-    assert 2 <= found <= 2 * (1 + Fraction(2, 10**exponent))
-
-
-def test_a_multiplier_is_raised_by_one_part_in_ten_to_the_13_at_most(monkeypatch):
+def test_a_multiplier_that_cannot_be_verified_is_not_returned(monkeypatch):
+    monkeypatch.setattr(calibrate, "_solve", lambda *asked: Fraction(1, 2))
     with pytest.raises(NumericError, match="could not be calibrated"):
-        raised(Fraction(9, 10**13), monkeypatch)
+        calibrate.gaussian_noise_multiplier.__wrapped__(Fraction(1), Fraction(1, 10**6))
 
 
 @pytest.mark.parametrize("epsilon", ["1e-6", "0.5", "0.9999", "1"])
@@ -327,13 +203,11 @@ def test_the_classical_formula_has_eighteen_digits_rounded_up(epsilon, delta):
     exact = oracle.mp.sqrt(2 * oracle.mp.log(oracle.mpf("1.25") / oracle.number(Fraction(delta))))
     exact /= oracle.number(Fraction(epsilon))
     unit = oracle.mpf(10) ** (int(oracle.mp.floor(oracle.mp.log10(exact))) - 17)
-    rounded = oracle.number(
-        calibrate.classical_noise_multiplier(Fraction(epsilon), Fraction(delta))
-    )
+    asked = Fraction(epsilon), Fraction(delta)
+    rounded = oracle.number(calibrate.classical_noise_multiplier(*asked))
     assert 0 <= rounded - exact < unit
-    assert oracle.mp.almosteq(
-        rounded / unit, oracle.mp.nint(rounded / unit), rel_eps=oracle.mpf(10) ** -60
-    )
+    units = rounded / unit
+    assert oracle.mp.almosteq(units, oracle.mp.nint(units), rel_eps=oracle.mpf(10) ** -60)
 
 
 @pytest.mark.parametrize("prec", [1, 5, 28, 60, 137, 400])
@@ -351,9 +225,3 @@ def test_a_delta_just_below_one_is_not_rounded_beyond_it():
     assert calibrate.gaussian_delta(Fraction(1, 20), Fraction(0)) < 1
     assert calibrate.gaussian_delta(Fraction(1, 60), Fraction(1)) == 1
     assert calibrate.gaussian_delta(Fraction(1, 10**9), Fraction(1)) == 1
-
-
-@pytest.mark.parametrize(("epsilon", "delta"), [(0, "0.1"), (-1, "0.1"), (1, 0), (1, 1)])
-def test_the_classical_formula_refuses_impossible_requests(epsilon, delta):
-    with pytest.raises(BudgetError):
-        calibrate.classical_noise_multiplier(Fraction(epsilon), Fraction(delta))

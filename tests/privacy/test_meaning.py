@@ -1,4 +1,4 @@
-"""What a promise means for one person is bounded from above, and promises that mean little are not made silently."""
+"""What a promise means for a person is an upper bound; what means little is not made silently."""
 
 import re
 import warnings
@@ -21,49 +21,31 @@ BORDER = zcdp_rho(Fraction(4), Fraction(1, 10**6))
 ALARMS = Fraction(1, 20)
 
 
-def randomized_response_power(epsilon, alarms):
-    """The best test against the worst epsilon-DP mechanism: a coin that is right with odds e^epsilon."""
-    right = exp(epsilon) / (1 + exp(epsilon))
-    wrong = 1 - right
-    return right * alarms / wrong if alarms <= wrong else right + wrong * (alarms - wrong) / right
+@pytest.mark.parametrize("epsilon", ["0.1", "1", "3", "4", "30"])
+def test_pure_numbers_are_those_of_the_worst_mechanism(epsilon):
+    # A coin that is right with odds e^epsilon, and the best test against it.
+    promise, odds = PureDP(epsilon=Fraction(epsilon)), exp(float(epsilon))
+    right, wrong = odds / (1 + odds), 1 / (1 + odds)
+    power = odds * 0.05 if wrong >= 0.05 else right + (0.05 - wrong) / odds
+    assert float(detection(promise, ALARMS)) == pytest.approx(power, rel=1e-9)
+    assert right <= float(certainty(promise)) + 1e-15
+    assert float(certainty(promise)) == pytest.approx(right, rel=1e-12)
+    leaky = ApproxDP(epsilon=Fraction(epsilon), delta=Fraction(1, 10))
+    assert float(certainty(leaky)) == pytest.approx((odds + 0.1) / (1 + odds), rel=1e-12)
 
 
-@pytest.mark.parametrize("epsilon", ["0.1", "1", "3"])
-def test_pure_detection_is_that_of_the_worst_mechanism(epsilon):
-    found = float(detection(PureDP(epsilon=Fraction(epsilon)), ALARMS))
-    assert found == pytest.approx(
-        randomized_response_power(float(Fraction(epsilon)), 0.05), rel=1e-9
-    )
-
-
-@pytest.mark.parametrize("rho", ["0.001", "0.01", "0.1", "0.5", "2"])
-def test_zcdp_detection_covers_gaussian_noise_and_is_not_far_above(rho):
+@pytest.mark.parametrize("rho", ["0.001", "0.01", "0.1", "0.5", "2", "1000"])
+def test_zcdp_numbers_cover_gaussian_noise_and_are_not_far_above(rho):
     # Gaussian noise with sensitivity over std = sqrt(2 rho) is the extreme case of rho-zCDP here.
-    exact = norm.cdf(norm.ppf(0.05) + sqrt(2 * float(rho)))
-    found = float(detection(ZCDP(rho=Fraction(rho)), ALARMS))
-    assert exact <= found <= min(1.0, 3 * exact)
+    promise, shift = ZCDP(rho=Fraction(rho)), sqrt(2 * float(rho))
+    power, guess = norm.cdf(norm.ppf(0.05) + shift), norm.cdf(shift / 2)
+    assert power <= detection(promise, ALARMS) <= min(1.0, 3 * power)
+    assert guess <= float(certainty(promise)) <= min(1.0, 1.25 * guess)
 
 
 def test_nothing_is_promised_beyond_certainty():
     assert detection(ApproxDP(epsilon=Fraction(1, 10), delta=Fraction(99, 100)), ALARMS) == 1
     assert detection(PureDP(epsilon=Fraction(99)), ALARMS) <= 1
-
-
-@pytest.mark.parametrize("epsilon", ["0.1", "1", "4", "30"])
-def test_certainty_is_that_of_randomized_response(epsilon):
-    odds = exp(float(Fraction(epsilon)))
-    assert odds / (1 + odds) <= float(certainty(PureDP(epsilon=Fraction(epsilon)))) + 1e-15
-    assert float(certainty(PureDP(epsilon=Fraction(epsilon)))) == pytest.approx(
-        odds / (1 + odds), rel=1e-12
-    )
-    leaky = ApproxDP(epsilon=Fraction(epsilon), delta=Fraction(1, 10))
-    assert float(certainty(leaky)) == pytest.approx((odds + 0.1) / (1 + odds), rel=1e-12)
-
-
-@pytest.mark.parametrize("rho", ["0.001", "0.1", "0.5", "2", "1000"])
-def test_certainty_under_zcdp_covers_gaussian_noise_and_is_not_far_above(rho):
-    exact = norm.cdf(sqrt(2 * float(rho)) / 2)
-    assert exact <= float(certainty(ZCDP(rho=Fraction(rho)))) <= min(1.0, 1.25 * exact)
 
 
 @pytest.mark.parametrize(
@@ -78,15 +60,10 @@ def test_certainty_under_zcdp_covers_gaussian_noise_and_is_not_far_above(rho):
 )
 @pytest.mark.parametrize("rows_per_person", [1, 3])
 def test_an_epsilon_above_four_says_what_it_means_for_a_person(budget, said, rows_per_person):
+    how = {"norm_bound": 1.0, "mechanism": "auto", "rows_per_person": rows_per_person}
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        dpcov.second_moment(
-            X,
-            norm_bound=1.0,
-            budget=dpcov.Budget(**budget),
-            mechanism="auto",
-            rows_per_person=rows_per_person,
-        )
+        dpcov.second_moment(X, budget=dpcov.Budget(**budget), **how)
     told = [warning for warning in caught if warning.category is PrivacyWarning]
     assert len(told) == (said is not None)
     for warning in told:
@@ -108,13 +85,10 @@ def release(ledger, delta, data=X, *, neighbors="replace-one", **how):
 
 @pytest.mark.parametrize("delta", ["1/200", "0.005", "0.5"])
 @pytest.mark.parametrize("stated", [True, False])
-def test_a_delta_of_one_over_the_public_number_of_rows_is_refused_as_early_as_it_is_known(
-    ledger, delta, stated
-):
+def test_a_delta_of_one_over_the_public_number_of_rows_is_refused_early(ledger, delta, stated):
     delta, data = Fraction(delta), UnreadSource() if stated else X
-    with pytest.raises(
-        BudgetError, match=r"not below one over the number of rows, 200\..*--accept-large-delta"
-    ) as refused:
+    words = r"not below one over the number of rows, 200\..*--accept-large-delta"
+    with pytest.raises(BudgetError, match=words) as refused:
         release(ledger, delta, data, n_rows=200 if stated else None)
     assert stated or "No budget was spent and nothing was released." in refused.value.__notes__
     assert ledger.entries("people") == ()
@@ -135,8 +109,6 @@ def test_a_delta_above_a_thousandth_is_refused_unread_where_the_number_of_rows_i
         ("0.1", "add-remove-one", True),
     ],
 )
-def test_smaller_deltas_are_taken_and_larger_ones_if_somebody_insists(
-    ledger, delta, neighbors, insists
-):
+def test_small_deltas_are_taken_and_large_ones_on_demand(ledger, delta, neighbors, insists):
     release(ledger, delta, neighbors=neighbors, accept_large_delta=insists)
     assert [entry.state for entry in ledger.entries("people")] == ["committed"]

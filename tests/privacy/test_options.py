@@ -14,25 +14,15 @@ COUNT = Annotated[int, Between(2, 60)]
 SHARE = Annotated[float, Between(0, 1, open=True)]
 WORD = Literal["a", "b"]
 NAN, INF = float("nan"), float("inf")
+PLAIN = [
+    *((2, COUNT, 2), (np.uint8(60), COUNT, 60), (10**30, int, 10**30), (np.int64(2), float, 2.0)),
+    *((None, COUNT | None, None), (np.int64(3), COUNT | None, 3), (np.str_("c"), str, "c")),
+    *((1e-300, SHARE, 1e-300), (np.float32(0.5), SHARE, 0.5), (Fraction(1, 3), SHARE, 1 / 3)),
+    *((Decimal("0.1"), SHARE, 0.1), (np.True_, bool, True), (np.str_("a"), WORD, "a")),
+]
 
 
-@pytest.mark.parametrize(
-    ("value", "hint", "expected"),
-    [
-        (2, COUNT, 2),
-        (np.uint8(60), COUNT, 60),
-        (10**30, int, 10**30),
-        (None, COUNT | None, None),
-        (np.int64(3), COUNT | None, 3),
-        (1e-300, SHARE, 1e-300),
-        (np.float32(0.5), SHARE, 0.5),
-        (Fraction(1, 3), SHARE, 1 / 3),
-        (Decimal("0.1"), SHARE, 0.1),
-        (np.int64(2), float, 2.0),
-        (np.True_, bool, True),
-        (np.str_("a"), WORD, "a"),
-    ],
-)
+@pytest.mark.parametrize(("value", "hint", "expected"), PLAIN)
 def test_values_become_plain(value, hint, expected):
     found = plain("share", value, hint)
     assert found == expected
@@ -42,20 +32,14 @@ def test_values_become_plain(value, hint, expected):
 @pytest.mark.parametrize(
     ("hint", "wrong", "message"),
     [
-        (
-            COUNT,
-            [1, 61, 2.0, True, "2", None, Fraction(2), np.array(2)],
-            "a whole number from 2 to 60",
-        ),
+        (COUNT, [1, 61, 2.0, "2", None, Fraction(2), np.array(2)], "a whole number from 2 to 60"),
         (COUNT | None, [1, "2"], "a whole number from 2 to 60"),
-        (
-            SHARE,
-            [0, 1, -0.5, NAN, True, "0.5", None, 0.5j, 10**400, Decimal("sNaN")],
-            "both excluded",
-        ),
-        (float, [INF, NAN, np.array(0.5)], "a number."),
+        (int, [True, np.True_, 0.0, "1"], "a whole number."),
+        (SHARE, [0, 1, -0.5, NAN, "0.5", None, 0.5j, 10**400, Decimal("sNaN")], "both excluded"),
+        (float, [INF, NAN, np.array(0.5), True, np.False_], "a number."),
         (Annotated[float, Between(0)], [-0.1, INF], "a number, 0 or more"),
         (bool, [0, 1, None, "true"], "True or False"),
+        (str, [0, None, b"a", True], "text"),
         (WORD, ["c", "A", b"a", None, 1, np.array(["a", "b"])], "one of: a, b"),
     ],
 )

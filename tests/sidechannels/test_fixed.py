@@ -1,4 +1,4 @@
-"""What does not depend on the rows at fixed public parameters, where the number of rows is private: sizes and words."""
+"""What does not depend on the rows at fixed public parameters with a private number of rows."""
 
 import dataclasses
 
@@ -12,48 +12,29 @@ from benchmarks.sidechannels import __main__ as bench
 from benchmarks.sidechannels.tables import variants
 from dpcov.cli.main import app
 
-SCHEMA = dpcov.Schema(
-    columns={
-        "x": dpcov.Numeric(lower=0, upper=1),
-        "y": dpcov.Numeric(lower=0, upper=1),
-        "g": dpcov.Categorical(categories=("a", "b")),
-    },
-    intercept=False,
-)
+UNIT = dpcov.Numeric(lower=0, upper=1)
+COLUMNS = {"x": UNIT, "y": UNIT, "g": dpcov.Categorical(categories=("a", "b"))}
+SCHEMA = dpcov.Schema(columns=COLUMNS, intercept=False)
 RHO, EPSILON = dpcov.Budget(rho=1), dpcov.Budget(epsilon=1)
 MECHANISMS = [
-    *(
-        ("gaussian", RHO),
-        ("thresholding", RHO),
-        ("projection", RHO),
-        ("separate", RHO),
-        ("eigenvectors", RHO),
-    ),
-    *(("coinpress", RHO), ("laplace", EPSILON), ("nuclear", EPSILON), ("zero", RHO)),
+    *((name, RHO) for name in ("gaussian", "thresholding", "projection", "separate")),
+    *(("eigenvectors", RHO), ("coinpress", RHO), ("zero", RHO)),
+    *(("laplace", EPSILON), ("nuclear", EPSILON)),
 ]
 SIZES = (1, 199, 200, 201, 10_000)
 """Rows; neighbors, and tables whose numbers of rows have other numbers of digits."""
 
 
 def table(n_rows, value=None):
-    numbers = (
-        np.random.default_rng(0).uniform(size=n_rows) if value is None else np.full(n_rows, value)
-    )
-    return pa.table(
-        {"x": numbers, "y": numbers[::-1], "g": [("a", "b")[place % 2] for place in range(n_rows)]}
-    )
+    random = np.random.default_rng(0).uniform(size=n_rows)
+    numbers = random if value is None else np.full(n_rows, value)
+    groups = [("a", "b")[place % 2] for place in range(n_rows)]
+    return pa.table({"x": numbers, "y": numbers[::-1], "g": groups})
 
 
 def released(data, mechanism, budget, **options):
-    made = dpcov.release(
-        data,
-        schema=SCHEMA,
-        budget=budget,
-        mechanism=mechanism,
-        neighbors="add-remove-one",
-        threads=1,
-        **options,
-    )
+    how = {"schema": SCHEMA, "neighbors": "add-remove-one", "threads": 1, **options}
+    made = dpcov.release(data, budget=budget, mechanism=mechanism, **how)
     return len(made.to_bytes()), made
 
 
@@ -91,9 +72,8 @@ def test_the_screen_says_the_same(n_rows, tmp_path, monkeypatch):
     pa.parquet.write_table(table(n_rows), "t.parquet")
     (tmp_path / "s.toml").write_text(SCHEMA.dumps())
     fixed = ["--schema", "s.toml", "--rho", "0.1", "--neighbors", "add-remove-one"]
-    run = CliRunner().invoke(
-        app, ["release", "t.parquet", *fixed, "--no-ledger", "-o", "out.dpcov"]
-    )
+    command = ["release", "t.parquet", *fixed, "--no-ledger", "-o", "out.dpcov"]
+    run = CliRunner().invoke(app, command)
     assert run.output.splitlines() == [
         "Wrote out.dpcov: (0.1)-zCDP, 4 features.",
         "Next: dpcov show out.dpcov   ·   dpcov export out.dpcov -o covariance.csv",
@@ -103,12 +83,8 @@ def test_the_screen_says_the_same(n_rows, tmp_path, monkeypatch):
 def test_the_measurement_sees_a_difference_and_no_chance():
     usual = [bench.Run(10 + place / 10, 5, 7, 3) for place in range(9)]
     slower = [dataclasses.replace(each, milliseconds=each.milliseconds + 3) for each in usual]
-    told = {
-        row[0]: row
-        for row in bench.rows(
-            {bench.REFERENCE: usual, "the same again": usual[::-1], "slow": slower}
-        )
-    }
+    runs = {bench.REFERENCE: usual, "the same again": usual[::-1], "slow": slower}
+    told = {row[0]: row for row in bench.rows(runs)}
     assert told["slow"][3] == "yes"
     assert told["the same again"][3] == ""
 

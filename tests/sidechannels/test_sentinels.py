@@ -1,7 +1,7 @@
-"""Values planted in rows are nowhere but in the rows: not on the screen, in logs, in errors, nor in a byte of a file.
+"""Values planted in rows are nowhere but in the rows: not on the screen, in errors, nor in a file.
 
-Searched are all forms in which a value could be written: text in three encodings, floats and integers of either byte
-order and of several widths, also as they are after encoding.
+Searched are all forms in which a value could be written: text in three encodings, floats and
+integers of either byte order and of several widths, also as they are after encoding.
 """
 
 import gzip
@@ -25,32 +25,17 @@ TEXT, INSIDE, OUTSIDE, WHOLE = "zebra4711", 47.11926535, 31337.265358979, 173911
 LOWER, UPPER = 0.0, 120.0
 ROWS = 60
 
-SCHEMA = """
-title = "patients"
-[columns.age]
-type = "numeric"
-lower = 0
-upper = 120
-[columns.far]
-type = "numeric"
-lower = 0
-upper = 120
-[columns.id]
-type = "numeric"
-lower = 0
-upper = 1000
-[columns.sex]
-type = "categorical"
-categories = ["F", "M"]
-"""
+NUMERIC = "[columns.{}]\ntype = 'numeric'\nlower = 0\nupper = {}\n"
+COLUMNS = "".join(map(NUMERIC.format, ("age", "far", "id"), (120, 120, 1000)))
+SEX = "[columns.sex]\ntype = 'categorical'\ncategories = ['F', 'M']\n"
+SCHEMA = f"title = 'patients'\n{COLUMNS}{SEX}"
 
 
 def forms():
-    """Every byte string that would betray a planted value; none so short that noise or a cipher makes it by chance."""
+    """Every byte string that would betray a planted value; none so short that chance makes it."""
     texts = [TEXT, "47.1192653", "4711926535", "31337.2653", "3133726535", str(WHOLE)]
-    found = [
-        text.encode(encoding) for text in texts for encoding in ("utf-8", "utf-16-le", "utf-16-be")
-    ]
+    encodings = ("utf-8", "utf-16-le", "utf-16-be")
+    found = [text.encode(encoding) for text in texts for encoding in encodings]
     encoded = (INSIDE - (UPPER + LOWER) / 2) / ((UPPER - LOWER) / 2)
     lattice = [encoded * 2**20 / np.sqrt(5)]
     for number in (INSIDE, OUTSIDE, float(WHOLE), encoded, encoded / np.sqrt(5)):
@@ -71,22 +56,14 @@ def told(content):
 
 
 def table():
-    return pa.table(
-        {
-            "age": [INSIDE] * ROWS,
-            "far": [OUTSIDE] * ROWS,
-            "id": pa.array([WHOLE] * ROWS, pa.int64()),
-            "sex": [TEXT, *["F", "M"] * ((ROWS - 1) // 2), "F"],
-        }
-    )
+    sexes = [TEXT, *["F", "M"] * ((ROWS - 1) // 2), "F"]
+    columns = {"age": [INSIDE] * ROWS, "far": [OUTSIDE] * ROWS}
+    return pa.table(columns | {"id": pa.array([WHOLE] * ROWS, pa.int64()), "sex": sexes})
 
 
 def csv(rows):
-    lines = [
-        ",".join(rows.column_names),
-        *(",".join(map(str, row.values())) for row in rows.to_pylist()),
-    ]
-    return "\n".join(lines).encode()
+    lines = [rows.column_names, *(map(str, row.values()) for row in rows.to_pylist())]
+    return "\n".join(map(",".join, lines)).encode()
 
 
 def sqlite(path, rows):
@@ -94,9 +71,8 @@ def sqlite(path, rows):
 
     with sqlite3.connect(path) as book:
         book.execute("CREATE TABLE t (age, far, id, sex)")
-        book.executemany(
-            "INSERT INTO t VALUES (?, ?, ?, ?)", [tuple(row.values()) for row in rows.to_pylist()]
-        )
+        cells = [tuple(row.values()) for row in rows.to_pylist()]
+        book.executemany("INSERT INTO t VALUES (?, ?, ?, ?)", cells)
     book.close()
 
 
@@ -107,10 +83,9 @@ WRITE = {
     "t.arrow": lambda path: pa.feather.write_feather(table(), str(path)),
     "t.db": lambda path: sqlite(path, table()),
 }
+WRONG = f"\n{TEXT},{OUTSIDE},{WHOLE},F".encode()
 BROKEN = {
-    "text.csv": lambda path: path.write_bytes(
-        csv(table()) + f"\n{TEXT},{OUTSIDE},{WHOLE},F".encode()
-    ),
+    "text.csv": lambda path: path.write_bytes(csv(table()) + WRONG),
     "cut.csv": lambda path: path.write_bytes(csv(table())[:-9]),
     "cut.parquet": lambda path: (pa.parquet.write_table(table(), path), os.truncate(path, 900)),
     "cut.csv.gz": lambda path: path.write_bytes(gzip.compress(csv(table()))[:-30]),
@@ -126,9 +101,8 @@ class Room:
             folder.mkdir()
         self.capfd, self.caplog = capfd, caplog
         (self.work / "schema.toml").write_text(SCHEMA)
-        dpcov.Ledger(self.work / "ledger.sqlite").create(
-            "patients", dpcov.Budget(rho=5), "replace-one"
-        )
+        ledger = dpcov.Ledger(self.work / "ledger.sqlite")
+        ledger.create("patients", dpcov.Budget(rho=5), "replace-one")
 
     def run(self, *arguments, **options):
         before = self.files()
@@ -158,20 +132,9 @@ def room(tmp_path, capfd, caplog, monkeypatch):
     return made
 
 
-def release(data, output="out.dpcov", *more):
-    ledger = ("--ledger", "ledger.sqlite", "--dataset", "patients")
-    return (
-        "release",
-        *data,
-        "--schema",
-        "schema.toml",
-        "--rho",
-        "0.5",
-        *ledger,
-        "-o",
-        output,
-        *more,
-    )
+def release(data, output="out.dpcov", *more, rho="0.5"):
+    fixed = ("--schema", "schema.toml", "--rho", rho, "--ledger", "ledger.sqlite")
+    return ("release", *data, *fixed, "--dataset", "patients", "-o", output, *more)
 
 
 def gather(data, output, *more):
@@ -202,10 +165,8 @@ def test_nothing_of_the_rows_is_in_anything_that_a_release_leaves(room):
         ["ledger", "verify", "ledger.sqlite"],
     ):
         assert room.run(*command).exit_code == 0, command
-    assert (
-        pa.parquet.read_metadata(room.work / "x.parquet").row_group(0).column(0).statistics
-        is not None
-    )
+    parts = pa.parquet.read_metadata(room.work / "x.parquet")
+    assert parts.row_group(0).column(0).statistics is not None
 
 
 def test_nothing_of_the_rows_is_in_drafts_and_checks(room):
@@ -227,16 +188,7 @@ def test_nothing_of_the_rows_is_in_saved_moments_without_the_key(room):
     merge = ("moments", "merge", "north.moments", "south.moments", "-o", "all.moments")
     assert room.run(*merge, "--key", "site.key").exit_code == 0
     for failing in (
-        (
-            "moments",
-            "merge",
-            "all.moments",
-            "south.moments",
-            "-o",
-            "b.moments",
-            "--key",
-            "site.key",
-        ),
+        ("moments", "merge", "all.moments", *merge[3:5], "b.moments", "--key", "site.key"),
         (*merge[:5], "b.moments", "--key", "other.key"),
         (*merge, "--key", "site.key"),
     ):
@@ -295,10 +247,8 @@ def server(postgres_database):
 
     with psycopg.connect(postgres_database) as connection:
         connection.execute("CREATE TABLE t (age float8, far float8, id bigint, sex text)")
-        connection.cursor().executemany(
-            "INSERT INTO t VALUES (%s, %s, %s, %s)",
-            [tuple(row.values()) for row in table().to_pylist()],
-        )
+        cells = [tuple(row.values()) for row in table().to_pylist()]
+        connection.cursor().executemany("INSERT INTO t VALUES (%s, %s, %s, %s)", cells)
     return postgres_database
 
 
@@ -327,12 +277,7 @@ def test_nothing_of_the_rows_is_left_where_the_end_fails(room, monkeypatch):
     assert room.run(*release(data, "a.dpcov")).exit_code == 0
     assert room.run(*release(data, "a.dpcov")).exit_code == 7
     assert room.run(*release(data, "b.dpcov", "--rows", "7")).exit_code == 4
-    assert (
-        room.run(
-            "release", *release(data, "b.dpcov")[1:4], "--rho", "50", *release(data, "b.dpcov")[6:]
-        ).exit_code
-        == 6
-    )
+    assert room.run(*release(data, "b.dpcov", rho="50")).exit_code == 6
 
     def stop(*arguments):
         raise KeyboardInterrupt

@@ -1,7 +1,7 @@
-"""Audits of a privacy guarantee: lower bounds on what an attacker learns from releases of two neighboring tables.
+"""Audits of a privacy guarantee: lower bounds on what an attacker learns from releases.
 
-Contract: a bound exceeds the true epsilon or rho with probability :data:`~dpcov.audit.limits.ALPHA` at most,
-so a claim below it is refuted.  A bound below the claim proves nothing.  Works on made-up tables only.
+Contract: a bound exceeds the true epsilon or rho with probability ``ALPHA`` at most, so a claim
+below it is refuted.  A bound below the claim proves nothing.  Works on made-up tables only.
 """
 
 from dpcov.audit.limits import (

@@ -1,6 +1,7 @@
-"""What releases of two tables teach an attacker: how to read a release, score it, and when to guess.
+"""What releases of two tables teach an attacker: how to read a release, and when to guess.
 
-Contract: a lesson is fixed by the releases it was learned from, so a bound from others holds whatever was learned.
+Contract: a lesson is fixed by the releases it was learned from; a bound from others holds whatever
+was learned.
 """
 
 from collections.abc import Iterable
@@ -10,8 +11,8 @@ from itertools import islice
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcov.audit.limits import Rule, Tables, both_tails, bound_for, choose_rule, largest_bound
-from dpcov.audit.normal import normal_bound
+from dpcov.audit import limits
+from dpcov.audit.limits import Tables
 from dpcov.audit.outcomes import Outcomes, Reader
 from dpcov.audit.releases import Releases
 from dpcov.audit.scores import Score, learn, projection
@@ -21,37 +22,24 @@ from dpcov.published.statistics import NoisyStatistics
 
 NORMAL = "normal law, as stated"
 
+# Confidence at which the thresholds of a rule are compared: there are thousands.
 RULE_ALPHA = 1e-4
-"""Confidence at which the thresholds of a rule are compared: there are thousands."""
-
+# Rounded normal noise of this standard deviation is normal to 34 digits, with 1/12 more variance.
 SMOOTH_STD = 2.0
-"""Rounded to whole numbers, normal noise of this standard deviation is normal to 34 digits, with 1/12 more variance."""
-
 _PART = 4096
 
 
 @dataclass(frozen=True, kw_only=True)
 class Lesson:
-    """A way to guess.
+    """A way to guess: all ``rules`` on a score are counted, and share the probability to be wrong.
 
-    Parameters
-    ----------
-    reader : Reader
-    name : str
-        Of the score.
-    score : callable
-    rules : list of Rule
-        All are counted, and share the probability to be wrong.
-    normal : callable or None
-        A projection of what is stated to be normal.
-    promising : float
-        About what a bound may come to.
+    ``normal`` projects what is stated to be normal; ``promising`` is about what bounds come to.
     """
 
     reader: Reader
     name: str
     score: Score
-    rules: list[Rule]
+    rules: list[limits.Rule]
     normal: Score | None
     promising: float
 
@@ -62,20 +50,18 @@ class Lesson:
         promise: Promise,
         alpha: float,
     ) -> tuple[float, str]:
-        """Bound from fresh releases, and what gave it; where noise is stated to be normal, two bounds share alpha."""
+        """Bound from fresh releases, and what gave it."""
         one, other = self._measured(first), self._measured(second)
-        normal = self.normal is not None and _is_normal(promise, one, other)
-        share = alpha / 2 if normal else alpha
-        guessed = largest_bound(self.rules, bound_for(promise), (one.scores, other.scores), share)
-        if not normal:
-            return guessed, self.name
-        return max(
-            (guessed, self.name),
-            (normal_bound(promise, (one.projected, other.projected), share), NORMAL),
-        )
+        tables, bound = (one.scores, other.scores), limits.bound_for(promise)
+        if self.normal is None or not _is_normal(promise, one, other):
+            return limits.largest_bound(self.rules, bound, tables, alpha), self.name
+        # Two bounds share alpha.
+        stated = limits.normal_bound(promise, (one.projected, other.projected), alpha / 2)
+        guessed = limits.largest_bound(self.rules, bound, tables, alpha / 2)
+        return max((guessed, self.name), (stated, NORMAL))
 
     def _measured(self, releases: Iterable[NoisyStatistics]) -> "_Measured":
-        """Score releases part by part: a million of them would fill the memory."""
+        # Part by part: a million releases would fill the memory.
         parts, left = [], iter(releases)
         while some := list(islice(left, _PART)):
             outcomes = self.reader(some)
@@ -95,8 +81,8 @@ class _Measured:
 
 
 def teach(first: Releases, second: Releases, promise: Promise, n_rows: int, alpha: float) -> Lesson:
-    """Learn scores from releases of two tables; half of them judge what the other half taught, at ``alpha``."""
-    reader, bound = Reader([*first, *second], n_rows), bound_for(promise)
+    """Learn scores from releases of two tables; each half judges what the other half taught."""
+    reader, bound = Reader([*first, *second], n_rows), limits.bound_for(promise)
     outcomes = reader(first), reader(second)
     halves = [
         (outcomes[0].take(half), outcomes[1].take(half))
@@ -106,17 +92,16 @@ def teach(first: Releases, second: Releases, promise: Promise, n_rows: int, alph
     compared = []
     for name, score in whole.items():
         crossed = _crossed(taught[0][name], taught[1][name], halves)
-        chosen, worth = choose_rule(bound, crossed, RULE_ALPHA)
-        rules = both_tails(np.concatenate(crossed))
-        compared.append(
-            (max(worth, largest_bound(rules, bound, crossed, alpha)), name, score, [chosen, *rules])
-        )
+        chosen, worth = limits.choose_rule(bound, crossed, RULE_ALPHA)
+        rules = limits.both_tails(np.concatenate(crossed))
+        worth = max(worth, limits.largest_bound(rules, bound, crossed, alpha))
+        compared.append((worth, name, score, [chosen, *rules]))
     promising, name, score, rules = max(compared, key=lambda each: each[0])
     smooth, normal = _smooth_columns(*outcomes), None
     if smooth.any() and _is_normal(promise, *outcomes):
         normal = _projected(smooth, *outcomes)
         tested = _scored(_projected(smooth, *halves[0]), halves[1])
-        promising = max(promising, normal_bound(promise, tested, alpha))
+        promising = max(promising, limits.normal_bound(promise, tested, alpha))
     return Lesson(
         reader=reader, name=name, score=score, rules=rules, normal=normal, promising=promising
     )
@@ -127,13 +112,13 @@ def _scored(score: Score, outcomes: tuple[Outcomes, Outcomes]) -> Tables:
 
 
 def _crossed(one: Score, other: Score, halves: list[tuple[Outcomes, Outcomes]]) -> Tables:
-    """Scores of all releases, each by what the half without it taught."""
+    # Scores of all releases, each by what the half without it taught.
     parts = [_scored(other, halves[0]), _scored(one, halves[1])]
     return np.concatenate([part[0] for part in parts]), np.concatenate([part[1] for part in parts])
 
 
 def _smooth_columns(first: Outcomes, second: Outcomes) -> NDArray[np.bool_]:
-    """Columns whose noise is wide beside the whole numbers that it was rounded to, so that rounding does not show."""
+    # Their noise is wide beside the whole numbers that it was rounded to: rounding does not show.
     spread = np.minimum(first.numbers.std(axis=0), second.numbers.std(axis=0))
     return np.asarray(spread >= SMOOTH_STD)
 
@@ -148,6 +133,6 @@ def _projected(smooth: NDArray[np.bool_], first: Outcomes, second: Outcomes) -> 
 
 
 def _is_normal(promise: Promise, first: Outcomes | _Measured, second: Outcomes | _Measured) -> bool:
-    """Whether the law is stated to be Gaussian, and nothing was chosen by looking at it."""
+    # Whether the law is stated to be Gaussian, and nothing was chosen by looking at it.
     one_choice = np.unique(np.concatenate([first.labels, second.labels])).size == 1
     return not isinstance(promise, PureDP) and "gaussian" in first.family and one_choice

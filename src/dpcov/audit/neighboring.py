@@ -1,7 +1,6 @@
 """Pairs of made-up neighboring tables, known and random.
 
-Contract: two tables of a pair differ in one row, and every row lies in the unit ball.  Knows nothing of
-mechanisms.
+Contract: two tables of a pair differ in one row, and every row lies in the unit ball.
 """
 
 from dataclasses import dataclass, replace
@@ -18,15 +17,9 @@ Table = NDArray[np.float64]
 
 @dataclass(frozen=True, kw_only=True)
 class Neighboring:
-    """Two tables that differ in the row of one person, both (n, d) with rows in the unit ball.
+    """Two tables (n, d) that differ in the row of one person, with rows in the unit ball.
 
-    Parameters
-    ----------
-    relation : {"replace-one", "add-remove-one"}
-    first, second : (n, d) float64
-        Under add-remove-one the second lacks the first one's row 0.
-    label : str
-        How the pair was found.
+    Under add-remove-one the second lacks the first one's row 0; ``label`` says how it was found.
     """
 
     relation: Neighbors
@@ -48,36 +41,31 @@ class Neighboring:
 def pair_of(
     relation: Neighbors, rest: Table, first: Table, second: Table, *, label: str = "given"
 ) -> Neighboring:
-    """Put a person's row, or another one in its place or none, before the rows of all others."""
+    """Put a person's row, and another one or none, before the rows of all others."""
     rows = np.concatenate([first[None, :], rest])
     other = np.concatenate([second[None, :], rest]) if relation == "replace-one" else rest
     return Neighboring(relation=relation, first=rows, second=other, label=label)
 
 
 def attaining(relation: Neighbors, n_features: int = 2) -> Neighboring:
-    """One unit row against an orthogonal one, or against none: attains the Frobenius sensitivity."""
+    """One unit row against an orthogonal one, or none: attains the Frobenius sensitivity."""
     axes = np.eye(max(n_features, 2))[:, :n_features]
     return pair_of(relation, np.zeros((3, n_features)), axes[0], axes[1], label="attaining")
 
 
 def turned(pair: Neighboring) -> Neighboring:
-    """The same pair turned so that the first axis spreads over all columns; two columns turn by 45 degrees.
-
-    The difference moves to other entries of the matrix.
-    """
+    """The same pair, its first axis spread over all columns; two columns turn by 45 degrees."""
     if pair.n_features < 2:
         raise UsageError("Only tables of two columns or more can be turned.")
     turn = dct(np.eye(pair.n_features), axis=0, norm="ortho")
-    # A turn may lengthen a unit row by a rounding error.
+    # The difference moves to other entries; rounding may lengthen a unit row.
     first, second = (into_ball(rows @ turn) for rows in (pair.first, pair.second))
     return replace(pair, first=first, second=second, label=f"{pair.label}, turned")
 
 
 def beside(relation: Neighbors, n_features: int, first: int, second: int) -> Neighboring:
-    """The attaining pair beside unit rows along the first axis, others along the second, and as many zeros.
-
-    Other rows part the eigenvalues, so that one row more moves them and not the eigenvectors.
-    """
+    """The attaining pair beside unit rows along two axes, and as many zeros."""
+    # Other rows part the eigenvalues, so that one row more moves them and not the eigenvectors.
     axes = np.eye(n_features)
     rest = np.repeat([axes[0], axes[1], 0.0 * axes[0]], [first, second, 3 + first + second], axis=0)
     label = "beside a row" if first + second == 1 else f"beside {first + second} rows"
@@ -105,20 +93,13 @@ def into_ball(rows: Table) -> Table:
 
 
 def random_pair(relation: Neighbors, n_features: int, random: np.random.Generator) -> Neighboring:
-    """A person's row against another one or none, the other rows zero, alike, or scattered, of random lengths."""
+    """A random row against another one or none, the other rows zero, alike, or scattered."""
     n_rows = int(random.integers(2, 7))
     directions = random.normal(size=(n_rows + 1, n_features))
     directions /= np.linalg.norm(directions, axis=1, keepdims=True)
-    lengths = np.where(
-        random.random(n_rows + 1) < 0.5, 1.0, 2.0 ** -random.uniform(0.0, 6.0, n_rows + 1)
-    )
+    whole = random.random(n_rows + 1) < 0.5
+    lengths = np.where(whole, 1.0, 2.0 ** -random.uniform(0.0, 6.0, n_rows + 1))
     rows = into_ball(directions * lengths[:, None])
-    kind = random.integers(3)
-    rest = (
-        rows[2:] * 0.0
-        if kind == 0
-        else np.repeat(rows[2:3], n_rows - 1, axis=0)
-        if kind == 1
-        else rows[2:]
-    )
+    alike = np.repeat(rows[2:3], n_rows - 1, axis=0)
+    rest = (0.0 * alike, alike, rows[2:])[random.integers(3)]
     return pair_of(relation, rest, rows[0], rows[1], label="random")

@@ -14,35 +14,25 @@ from dpcov.published.estimate.unit import unit_estimate
 from dpcov.published.linalg.symmetric import Array
 from dpcov.published.statistics import NoisyStatistics, PublishedArray
 
+# A number's place between two multiples of 2**-k shows what noise on such a grid did not cover.
 LOW_BITS = (4, 16, 28)
-"""A number's place between two multiples of 2**-k shows what noise on such a grid did not cover."""
-
 LOW_INTEGER_BITS = 12
-
+# Labels of fewer known releases than that teach nothing.
 OFTEN = 8
-"""Labels of fewer known releases than that teach nothing."""
 
 _PLACES = frozenset({"first_shell", "last_shell", "outermost_shell", "group"})
 
 Label = tuple[object, ...]
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Outcomes:
     """What some releases of one table published.
 
-    Parameters
-    ----------
-    numbers : (draws, k) float64
-        Published arrays of the shape that all releases share, and the released matrix.
-    matrices : (draws, d, d) float64
-        The released matrix, times the number of rows where that is private.
-    labels : (draws,) int64
-        Shapes, chosen shells and notes, numbered.
-    low_bits : (draws, m) float64
-        What is left of the published numbers within fine grids.
-    family : str
-        Stated law of the noise, empty if there is none.
+    ``numbers`` (draws, k) holds the arrays whose shape all releases share, and the matrix;
+    ``matrices`` (draws, d, d) the released matrix, times the number of rows where that is private;
+    ``labels`` (draws,) shapes, chosen shells and notes, numbered; ``low_bits`` (draws, m) the rest
+    of the numbers within fine grids; ``family`` the stated law of the noise, empty if none.
     """
 
     numbers: Array
@@ -54,22 +44,18 @@ class Outcomes:
     def take(self, chosen: slice) -> "Outcomes":
         """Some of the releases."""
         return Outcomes(
-            numbers=self.numbers[chosen],
-            matrices=self.matrices[chosen],
-            labels=self.labels[chosen],
-            low_bits=self.low_bits[chosen],
-            family=self.family,
+            self.numbers[chosen],
+            self.matrices[chosen],
+            self.labels[chosen],
+            self.low_bits[chosen],
+            self.family,
         )
 
 
 class Reader:
-    """Reads releases into columns that were fixed on other releases, of both tables of a pair.
+    """Reads releases into columns that were fixed on ``known`` ones, of both tables of a pair.
 
-    Parameters
-    ----------
-    known : sequence of NoisyStatistics
-        Their common shapes become columns, and what they chose becomes labels.
-    n_rows : int
+    Common shapes become columns; what was chosen becomes labels.
     """
 
     def __init__(self, known: Sequence[NoisyStatistics], n_rows: int) -> None:
@@ -80,10 +66,9 @@ class Reader:
         }
         counts = Counter(map(_label, known))
         # In an order that says nothing of the table that a label came from.
-        often = sorted(
-            (-count, repr(label), label) for label, count in counts.items() if count >= OFTEN
-        )
-        self._labels = {label: number for number, (*_, label) in enumerate(often)}
+        often = [label for label, count in counts.items() if count >= OFTEN]
+        often.sort(key=lambda label: (-counts[label], repr(label)))
+        self._labels = {label: number for number, label in enumerate(often)}
         self._n_rows = n_rows
 
     def __call__(self, releases: Sequence[NoisyStatistics]) -> Outcomes:
@@ -93,17 +78,16 @@ class Reader:
             np.array([self._array(each, name) for each in releases]).reshape(len(releases), -1)
             for name in self._blanks
         ]
-        low_bits = [_low_bits(array) for array in arrays]
+        low_bits = [np.empty((len(releases), 0)), *map(_low_bits, arrays)]
+        every = [*arrays, matrices.reshape(len(releases), -1)]
+        labels = [self._labels.get(_label(each), len(self._labels)) for each in releases]
+        noise = releases[0].noise
         return Outcomes(
-            numbers=np.concatenate(
-                [*arrays, matrices.reshape(len(releases), -1)], axis=1, dtype=np.float64
-            ),
+            numbers=np.concatenate(every, axis=1, dtype=np.float64),
             matrices=matrices,
-            labels=np.array(
-                [self._labels.get(_label(each), len(self._labels)) for each in releases]
-            ),
-            low_bits=np.concatenate([np.empty((len(releases), 0)), *low_bits], axis=1),
-            family=releases[0].noise.family if releases[0].noise is not None else "",
+            labels=np.array(labels),
+            low_bits=np.concatenate(low_bits, axis=1),
+            family="" if noise is None else noise.family,
         )
 
     def _array(self, statistics: NoisyStatistics, name: str) -> PublishedArray:
@@ -112,7 +96,7 @@ class Reader:
         return array if array.shape == blank.shape else blank
 
     def _matrix(self, statistics: NoisyStatistics) -> Array:
-        """The released matrix, divided by one number of rows where the release leaves that to its reader."""
+        # Divided by one number of rows where the release leaves that to its reader.
         matrix = unit_estimate(statistics, self._n_rows).matrix
         if statistics.layout == "estimate" and "row_count" in statistics.arrays:
             return matrix * max(1.0, float(statistics.arrays["row_count"][0]))
@@ -120,7 +104,7 @@ class Reader:
 
 
 def _label(statistics: NoisyStatistics) -> Label:
-    """All that is published but is no number with noise."""
+    # All that is published but is no number with noise.
     arrays = statistics.arrays.items()
     shapes = tuple((name, array.shape) for name, array in arrays)
     places = tuple((name, tuple(array.tolist())) for name, array in arrays if name in _PLACES)
@@ -128,9 +112,9 @@ def _label(statistics: NoisyStatistics) -> Label:
 
 
 def _low_bits(values: PublishedArray) -> Array:
-    """Integers modulo a power of two; the rest of real numbers after multiples of fine grids."""
+    # Integers modulo a power of two; the rest of real numbers after multiples of fine grids.
     if np.issubdtype(values.dtype, np.integer):
         return np.asarray(values % (1 << LOW_INTEGER_BITS), dtype=np.float64)
-    # A rounding error of a sum may fall to either side of a grid point; a quarter of a step more keeps it together.
+    # A rounding error may fall to either side of a grid point; a quarter step keeps it together.
     rests = [np.mod(values * 2.0**bits + 0.25, 1.0) for bits in LOW_BITS]
     return np.concatenate(rests, axis=1)

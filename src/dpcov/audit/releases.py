@@ -1,6 +1,6 @@
-"""Many releases of two made-up tables through a mechanism's own draw.
+"""Draw many releases of two made-up tables through a mechanism.
 
-Contract: every release uses fresh randomness, and the two tables are gathered as a release would gather them.
+Contract: every release uses fresh randomness, and both tables are gathered as a release would.
 """
 
 import time
@@ -34,7 +34,7 @@ def problem_of(pair: Neighboring, rows: NDArray[np.float64]) -> Problem:
 def drawers(
     mechanism: Mechanism[Any], budget: Budget, pair: Neighboring, entropy: Entropy
 ) -> tuple[Draw, Draw]:
-    """For either table, a function that makes one release of it: calibrated and gathered once, drawn every time."""
+    """For either table, a function that draws a release; calibrated and gathered once."""
 
     def drawer(rows: NDArray[np.float64]) -> Draw:
         problem = problem_of(pair, rows)
@@ -49,13 +49,14 @@ def drawers(
 def by_coin(
     both: tuple[Draw, Draw], draws: int, coins: np.random.Generator
 ) -> tuple[Iterator[NoisyStatistics], Iterator[NoisyStatistics]]:
-    """``draws`` releases, a fair coin choosing the table of each; drawn when they are asked for."""
+    """``draws`` releases, a fair coin choosing the table of each; drawn when asked for."""
     firsts = int(coins.binomial(draws, 0.5))
     return (both[0]() for _ in range(firsts)), (both[1]() for _ in range(draws - firsts))
 
 
 def seconds_per_release(both: tuple[Draw, Draw], draws: int = 8) -> float:
-    """How long a release takes; the first ones, which build tables, are not timed."""
+    """How long a release takes."""
+    # The first ones build tables.
     for draw in both:
         draw()
     start = time.perf_counter()
@@ -68,9 +69,9 @@ def seconds_per_release(both: tuple[Draw, Draw], draws: int = 8) -> float:
 def released(
     mechanism: Mechanism[Any], budget: Budget, pair: Neighboring, draws: int, *, seed: int = 1
 ) -> tuple[Releases, Releases]:
-    """Statistics of about ``draws`` releases of either table, calibrated for ``budget``, in the order of a coin's fall.
+    """About ``draws`` releases of either table, in the order of a coin's fall.
 
-    To plant a broken mechanism, calibrate for a larger budget (:func:`half_noise`) and audit the smaller claim.
+    To plant a broken mechanism, draw for a larger budget (:func:`half_noise`) than is claimed.
     """
     both = drawers(mechanism, budget, pair, BlockEntropy(SeededEntropy(seed)))
     first, second = by_coin(both, 2 * draws, np.random.default_rng(seed))
@@ -78,7 +79,7 @@ def released(
 
 
 def along_difference(statistics: Releases, pair: Neighboring) -> NDArray[np.float64]:
-    """Score for any mechanism: the released matrix along the difference of the two tables' moments."""
+    """Score for any mechanism: the released matrix along the difference of the tables' moments."""
     direction = pair.difference
     return np.array(
         [np.vdot(unit_estimate(each, len(pair.first)).matrix, direction) for each in statistics]
@@ -86,11 +87,9 @@ def along_difference(statistics: Releases, pair: Neighboring) -> NDArray[np.floa
 
 
 def half_noise(budget: Budget) -> Budget:
-    """The budget for which a mechanism draws half the noise, in standard deviations.
-
-    With a delta that is four times the rho which the budget implies: half the noise for a mechanism that converts, and
-    for the analytic Gaussian mechanism a little more than half.
-    """
+    """The budget for which a mechanism draws half the noise, in standard deviations."""
+    # With a delta: four times the implied rho.  That is half the noise for a mechanism that
+    # converts, and a little more than half for the analytic Gaussian mechanism.
     if budget.rho is not None:
         return Budget(rho=4 * budget.rho)
     assert budget.epsilon is not None

@@ -18,7 +18,8 @@ SUFFIXES = (".json", ".csv")
 
 MEANINGS: dict[Verdict, str] = {
     "refuted": "A claim is refuted: the noise, the sensitivity or the claim is wrong.",
-    "no power": "No claim is refuted, but some audits have no power: half the noise would have gone unnoticed.",
+    "no power": "No claim is refuted, but some audits have no power: "
+    "half the noise would have gone unnoticed.",
 }
 """What to say of the worst verdict, worst first."""
 
@@ -47,39 +48,43 @@ def to_text(findings: Sequence[Finding], suffix: str) -> str:
     records = [record(finding) for finding in findings]
     if suffix == ".json":
         return json.dumps({"alpha": ALPHA, "findings": records}, indent=1) + "\n"
-    if suffix == ".csv":
-        text = io.StringIO()
-        writer = csv.DictWriter(text, records[0].keys() if records else [], lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(records)
-        return text.getvalue()
-    raise UsageError(f"An audit is written as one of: {', '.join(SUFFIXES)}.")
+    if suffix != ".csv":
+        raise UsageError(f"An audit is written as one of: {', '.join(SUFFIXES)}.")
+    text = io.StringIO()
+    writer = csv.DictWriter(text, records[0].keys() if records else [], lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(records)
+    return text.getvalue()
 
 
 def to_table(findings: Sequence[Finding]) -> "Table":
-    """The findings for a terminal."""
+    """The findings, one or more, for a terminal."""
     from rich.table import Table
 
     table = Table(title=f"Lower bounds, each wrong with probability {ALPHA:g} at most")
-    for title in ("mechanism", "neighbors", "numerics", "claim"):
-        table.add_column(title)
-    for title in ("bound", "of the claim", "half noise", "releases", "s"):
-        table.add_column(title, justify="right")
-    for title in ("from", "tables", "verdict"):
-        table.add_column(title)
-    for finding in findings:
-        table.add_row(
-            finding.mechanism,
-            finding.neighbors,
-            finding.numerics,
-            str(finding.promise),
-            f"{finding.bound:.3g}",
-            "" if finding.claim == 0 else f"{finding.bound / finding.claim:.0%}",
-            "" if finding.control is None else f"{finding.control:.3g}",
-            str(finding.draws),
-            f"{finding.seconds:.1f}",
-            finding.score,
-            finding.pair,
-            finding.verdict,
-        )
+    rows = [_cells(finding) for finding in findings]
+    for title in rows[0]:
+        table.add_column(title, justify="right" if title in _NUMBERS else "left")
+    for row in rows:
+        table.add_row(*row.values())
     return table
+
+
+_NUMBERS = ("bound", "of the claim", "half noise", "releases", "s")
+
+
+def _cells(finding: Finding) -> dict[str, str]:
+    return {
+        "mechanism": finding.mechanism,
+        "neighbors": finding.neighbors,
+        "numerics": finding.numerics,
+        "claim": str(finding.promise),
+        "bound": f"{finding.bound:.3g}",
+        "of the claim": "" if finding.claim == 0 else f"{finding.bound / finding.claim:.0%}",
+        "half noise": "" if finding.control is None else f"{finding.control:.3g}",
+        "releases": str(finding.draws),
+        "s": f"{finding.seconds:.1f}",
+        "from": finding.score,
+        "tables": finding.pair,
+        "verdict": finding.verdict,
+    }

@@ -1,7 +1,6 @@
 """Scores that tell the releases of two tables apart: learned on some releases, applied to others.
 
-Contract: a score is one number per release, computed by a rule that was fixed without that release.  How good a rule is
-decides how much a bound finds, never whether it holds.
+Contract: a score is one number per release, by a rule that was fixed without that release.
 """
 
 from collections.abc import Callable, Mapping
@@ -13,21 +12,19 @@ from numpy.typing import NDArray
 from dpcov.audit.outcomes import Outcomes
 from dpcov.published.linalg.symmetric import Array
 
+# Intervals of every feature, each with about as many releases.
 BINS = 16
-"""Intervals of every feature, each with about as many releases."""
-
+# Trees, how far each one goes, and how many releases' worth of doubt a leaf has.
 ROUNDS, RATE, PRIOR = 40, 0.1, 10.0
-"""Trees, how far each one goes, and how many releases' worth of doubt a leaf has; small, for thousands of releases."""
-
+# In units of a column's variance; small enough to see noise that was used twice.
 _RIDGE = 1e-12
-"""In units of a column's variance; small enough to see noise that was used twice."""
 
 Bins = NDArray[np.intp]
 Score = Callable[[Outcomes], Array]
 
 
 def learn(first: Outcomes, second: Outcomes) -> Mapping[str, Score]:
-    """Fix the rules of all scores on the training releases of two tables; large scores speak for the first."""
+    """Learn all scores from releases of two tables; large scores speak for the first."""
     trees = _Trees.grown(_features(first), _features(second))
     direction = projection(first.numbers, second.numbers)
     middle = 0.5 * (first.numbers.mean(axis=0) + second.numbers.mean(axis=0))
@@ -38,7 +35,7 @@ def learn(first: Outcomes, second: Outcomes) -> Mapping[str, Score]:
 
 
 def _features(outcomes: Outcomes) -> Array:
-    """Everything that was published, the spectrum of the matrix, its leading direction, and what was chosen."""
+    # All that was published, the spectrum of the matrix, its leading direction, what was chosen.
     values, vectors = np.linalg.eigh(outcomes.matrices)
     rows, columns = np.triu_indices(values.shape[1])
     leading = vectors[:, rows, -1] * vectors[:, columns, -1]
@@ -49,9 +46,9 @@ def _features(outcomes: Outcomes) -> Array:
 
 @dataclass(frozen=True, kw_only=True)
 class _Trees:
-    """A sum of trees with two splits: an estimate of the log-likelihood ratio by gradient boosting.
+    """A sum of trees with two splits: the log-likelihood ratio by gradient boosting.
 
-    It is made of functions of one feature and of two, so independent pieces of a release add up, noise of any law
+    Functions of one feature and of two: independent pieces of a release add up, noise of any law
     shows, and so does what two numbers have in common.
     """
 
@@ -95,7 +92,7 @@ class _Trees:
 
 
 def _best_split(binned: Bins, weights: Array, node: NDArray[np.intp]) -> tuple[int, int]:
-    """Feature and interval after which to split all of two nodes, by the quadratic gain of both (Friedman 2001)."""
+    # Feature and interval that split two nodes, by the quadratic gain of both (Friedman 2001).
     shape = (2, len(binned), BINS)
     cells = (node * len(binned) + np.arange(len(binned))[:, None]) * BINS + binned
     slope, curvature = (
@@ -115,7 +112,7 @@ def _sides(binned: Bins, split: tuple[int, int]) -> NDArray[np.intp]:
 
 
 def _edges(values: Array) -> Array:
-    """Ends of the intervals: every value where there are few, else quantiles."""
+    # Ends of the intervals: every value where there are few, else quantiles.
     distinct = np.unique(values)
     if len(distinct) <= BINS:
         return np.asarray(distinct[1:], dtype=np.float64)
@@ -123,7 +120,7 @@ def _edges(values: Array) -> Array:
 
 
 def projection(first: Array, second: Array) -> NDArray[np.float64]:
-    """Fisher's direction, of which the likelihood ratio of normal laws with one covariance is a function."""
+    """Fisher's direction: the likelihood ratio of normal laws with one covariance depends on it."""
     pooled = 0.5 * (_covariance(first) + _covariance(second))
     scale = np.sqrt(np.diag(pooled))
     scale[scale == 0] = 1.0

@@ -1,23 +1,36 @@
 """The audit of mechanisms against their own claims: every promise, every relation.
 
-Contract: of all claims that hold, one is refuted with probability ALPHA for every case.  Uses made-up tables
-only and spends no ledger.
+For each case: choose two tables, learn how to guess, count the guesses on fresh releases.
+
+Contract: of all claims that hold, one is refuted with probability ALPHA for every case.  Releases
+that choose tables or teach how to guess are never counted.  Uses made-up tables only.
 """
 
+import importlib
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from math import sqrt
 from multiprocessing import get_context
 from typing import Any, Literal
 
 import numpy as np
+from scipy import stats
 
-from dpcov.audit.evidence import FEWEST, FINALISTS, Evidence, cost, gather
+from dpcov.audit.lesson import Lesson, teach
 from dpcov.audit.limits import ALPHA, claimed
-from dpcov.audit.neighboring import known_pairs, random_pair
-from dpcov.audit.releases import drawers, half_noise, problem_of, seconds_per_release
-from dpcov.errors import BudgetError
+from dpcov.audit.neighboring import Neighboring, known_pairs, random_pair
+from dpcov.audit.releases import (
+    Draw,
+    Releases,
+    by_coin,
+    drawers,
+    half_noise,
+    problem_of,
+    seconds_per_release,
+)
+from dpcov.errors import BudgetError, UsageError
 from dpcov.mechanisms.base import Mechanism
 from dpcov.noise.entropy import BlockEntropy, Entropy, SeededEntropy, SystemEntropy
 from dpcov.privacy.budget import Budget
@@ -26,29 +39,28 @@ from dpcov.privacy.guarantee import ZCDP, ApproxDP, Neighbors, Promise, PureDP, 
 Budgets = Mapping[type[Promise], Budget]
 Verdict = Literal["ok", "no power", "refuted"]
 
+# Claims unless others are asked for: so large that a few thousand releases say something.
 BUDGETS: Budgets = {
     PureDP: Budget(epsilon=3),
     ZCDP: Budget(rho=1),
     ApproxDP: Budget(epsilon=4, delta="1e-3"),
 }
-"""Claims to audit unless others are asked for: large enough that a few thousand releases say something."""
-
+# Half the noise is looked for with so many times fewer releases, in turn, until it is caught.
 CONTROL_STEPS = (4, 1)
-"""Half the noise is looked for with the counted releases divided by these, in turn, until it is caught."""
+# Two looks at a pair of tables take the counted releases divided by these.
+PILOT, SECOND_LOOK = 16, 4
+# Pairs that get a second look.
+FINALISTS = 3
+# Releases from which something can be learned.
+FEWEST = 64
 
 
 @dataclass(frozen=True, kw_only=True)
 class Effort:
     """How much an audit may draw for one case.
 
-    Parameters
-    ----------
-    draws : int
-        Releases that are counted; the choice of tables and rules takes about as many.
-    candidates : int
-        Pairs of tables to choose from: known ones first, then random ones.
-    seconds : float
-        Allowance for one case; fewer releases are drawn if they would take longer.
+    ``draws`` releases are counted; the choice among ``candidates``, pairs of tables, takes about as
+    many.  Fewer are drawn if they would take longer than ``seconds``.
     """
 
     draws: int
@@ -74,21 +86,9 @@ class Case:
 class Finding:
     """What an audit of a case found.
 
-    Parameters
-    ----------
-    mechanism, neighbors, numerics : str
-    promise : Promise
-        The claim.
-    bound : float
-        Lower bound on the number that the promise states, wrong with probability ``ALPHA`` at most.
-    control : float or None
-        The same of the mechanism with half its noise, from as many releases at most; None where there is none.
-    score, pair : str
-        What gave the bound: the score, and the pair of tables.
-    draws : int
-        Releases that the bound counts.
-    seconds : float
-        Time that the case took.
+    ``bound`` is a lower bound on the promise's number, wrong with probability ``ALPHA`` at most,
+    from so many ``draws``; ``score`` and ``pair`` of tables gave it.  ``control`` is the same with
+    half the noise, None where there is none.
     """
 
     mechanism: str
@@ -109,16 +109,35 @@ class Finding:
 
     @property
     def verdict(self) -> Verdict:
-        """Refuted: the evidence contradicts the claim.  No power: it would not have contradicted it at half the noise.
-
-        A release that ignores the table has no noise to halve: any leak refutes it.
-        """
+        """Refuted: the bound exceeds the claim.  No power: it would not at half the noise."""
         if self.bound > self.claim:
             return "refuted"
-        caught = costs_nothing(self.promise) or (
-            self.control is not None and self.control > self.claim
-        )
-        return "ok" if caught else "no power"
+        # A release that ignores the table has no noise to halve: any leak refutes it.
+        if costs_nothing(self.promise):
+            return "ok"
+        return "no power" if self.control is None or self.control <= self.claim else "ok"
+
+
+def load_mechanism(place: str) -> Mechanism[Any]:
+    """Import ``package.module:Class`` and build it with its default options; runs its code."""
+    module_name, separator, class_name = place.partition(":")
+    if not separator:
+        raise UsageError("Name a mechanism as package.module:Class.")
+    try:
+        found = getattr(importlib.import_module(module_name), class_name)
+    except (ImportError, AttributeError, ValueError):
+        raise UsageError(
+            f"Cannot import {place}. Give an importable package.module:Class; "
+            "PYTHONPATH says where to look."
+        ) from None
+    if not (isinstance(found, type) and issubclass(found, Mechanism)):
+        raise UsageError(f"{place} is no subclass of dpcov.mechanisms.base.Mechanism.")
+    try:
+        return found()
+    except TypeError:
+        raise UsageError(
+            f"{place} cannot be built without arguments. Give its options defaults."
+        ) from None
 
 
 def cases_of(
@@ -142,16 +161,9 @@ def cases_of(
 def audit(
     cases: Iterable[Case], effort: Effort = QUICK, *, seed: int | None = None, processes: int = 1
 ) -> Iterator[Finding]:
-    """Audit one case after another.
+    """Audit one case after another, or several at the same time.
 
-    Parameters
-    ----------
-    cases : iterable of Case
-    effort : Effort
-    seed : int or None
-        Repeat the draws of an earlier audit, as far as its time allowed; None draws fresh ones.
-    processes : int
-        How many cases to audit at the same time.
+    ``seed`` repeats the draws of an earlier audit, as far as its time allowed; None: fresh ones.
 
     Examples
     --------
@@ -172,66 +184,106 @@ def audit(
 
 
 def _audit_job(job: tuple[Case, Effort, tuple[int, int] | None]) -> Finding:
+    # Bound the claim, then look for half the noise with as many releases.
     case, effort, seed = job
     source = SystemEntropy() if seed is None else SeededEntropy(sum(seed))
-    return audit_case(case, effort, BlockEntropy(source), np.random.default_rng(seed))
-
-
-def audit_case(case: Case, effort: Effort, entropy: Entropy, coins: np.random.Generator) -> Finding:
-    """Bound the claim, then look for half the noise with as many releases."""
-    start = time.perf_counter()
+    entropy, coins = BlockEntropy(source), np.random.default_rng(seed)
+    start, mechanism = time.perf_counter(), case.mechanism
     pairs = known_pairs(case.neighbors, case.n_features)[: effort.candidates]
-    pairs += [
-        random_pair(case.neighbors, case.n_features, coins)
-        for _ in range(effort.candidates - len(pairs))
-    ]
-    promise = case.mechanism.calibrate(problem_of(pairs[0], pairs[0].first), case.budget).promise
-    pace = seconds_per_release(drawers(case.mechanism, case.budget, pairs[0], entropy))
-    releases = cost(len(pairs)) + sum(cost(FINALISTS) / step for step in CONTROL_STEPS)
+    while len(pairs) < effort.candidates:
+        pairs.append(random_pair(case.neighbors, case.n_features, coins))
+    promise = mechanism.calibrate(problem_of(pairs[0], pairs[0].first), case.budget).promise
+    # A slow mechanism gets fewer releases, not more time.
+    pace = seconds_per_release(drawers(mechanism, case.budget, pairs[0], entropy))
+    releases = _cost(len(pairs)) + sum(_cost(FINALISTS) / step for step in CONTROL_STEPS)
     draws = min(effort.draws, max(FEWEST, int(effort.seconds / (pace * releases))))
-    found = gather(case.mechanism, case.budget, promise, pairs, draws, entropy=entropy, coins=coins)
+    game = _Game(mechanism, case.budget, promise, entropy, coins)
+    bound, score, finalists = game.play(pairs, draws, ALPHA)
     control = None
-    if found.bound <= claimed(promise) and not costs_nothing(promise):
-        control = _half_noise_bound(case, promise, found, draws, entropy, coins)
+    # A refuted claim needs no control: the audit had power.
+    if bound <= claimed(promise) and not costs_nothing(promise):
+        control = _half_noise_bound(game, finalists, draws)
     return Finding(
-        mechanism=case.mechanism.name,
+        mechanism=mechanism.name,
         neighbors=case.neighbors,
-        numerics=case.mechanism.numerics,
+        numerics=mechanism.numerics,
         promise=promise,
-        bound=found.bound,
+        bound=bound,
         control=control,
-        score=found.score,
-        pair=found.pair.label,
+        score=score,
+        pair=finalists[0].label,
         draws=draws,
         seconds=time.perf_counter() - start,
     )
 
 
-def _half_noise_bound(
-    case: Case,
-    promise: Promise,
-    found: Evidence,
-    draws: int,
-    entropy: Entropy,
-    coins: np.random.Generator,
-) -> float | None:
-    """Largest bound for half the noise, on the pairs that told most; None where the mechanism refuses the budget."""
-    bound = 0.0
+def _cost(pairs: int) -> float:
+    # Releases that a bound takes for every one that is counted.
+    return 1.0 + pairs / PILOT + min(pairs, FINALISTS) / SECOND_LOOK
+
+
+def _half_noise_bound(game: "_Game", pairs: Sequence[Neighboring], draws: int) -> float | None:
+    # Largest bound for half the noise, None where the mechanism refuses the budget.
+    bound, halved = 0.0, replace(game, budget=half_noise(game.budget))
     for step in CONTROL_STEPS:
         try:
-            evidence = gather(
-                case.mechanism,
-                half_noise(case.budget),
-                promise,
-                found.finalists,
-                draws // step,
-                alpha=ALPHA / len(CONTROL_STEPS),
-                entropy=entropy,
-                coins=coins,
-            )
+            found, _, _ = halved.play(pairs, draws // step, ALPHA / len(CONTROL_STEPS))
         except BudgetError:
             return None
-        bound = max(bound, evidence.bound)
-        if bound > claimed(promise):
+        bound = max(bound, found)
+        if bound > claimed(game.promise):
             break
     return bound
+
+
+@dataclass(frozen=True)
+class _Game:
+    """A mechanism that draws for a budget, held against a promise."""
+
+    mechanism: Mechanism[Any]
+    budget: Budget
+    promise: Promise
+    entropy: Entropy
+    coins: np.random.Generator
+
+    def play(
+        self, pairs: Sequence[Neighboring], draws: int, alpha: float
+    ) -> tuple[float, str, list[Neighboring]]:
+        """Return a lower bound from fresh releases, its score, and the most telling pairs."""
+        candidates = [
+            _Candidate(pair, drawers(self.mechanism, self.budget, pair, self.entropy))
+            for pair in pairs
+        ]
+        for share in (PILOT, SECOND_LOOK):
+            size = max(draws // share, FEWEST)
+            for each in candidates:
+                each.look(size, self.promise, draws, self.coins)
+            candidates = sorted(candidates, key=lambda each: -each.promising)[:FINALISTS]
+        best = candidates[0]
+        bound, score = best.lesson.count(
+            *by_coin(best.both, draws, self.coins), self.promise, alpha
+        )
+        return bound, score, [each.pair for each in candidates]
+
+
+class _Candidate:
+    """A pair of tables, its releases so far, and what they taught."""
+
+    lesson: Lesson
+
+    def __init__(self, pair: Neighboring, both: tuple[Draw, Draw]) -> None:
+        self.pair, self.both = pair, both
+        self._known: tuple[Releases, Releases] = ([], [])
+
+    @property
+    def promising(self) -> float:
+        return self.lesson.promising
+
+    def look(self, size: int, promise: Promise, draws: int, coins: np.random.Generator) -> None:
+        """Draw more releases, and learn from all of them."""
+        for known, more in zip(self._known, by_coin(self.both, size, coins), strict=True):
+            known.extend(more)
+        # As if they erred as little as what will be counted.
+        errors = stats.norm.isf(ALPHA) * sqrt(sum(map(len, self._known)) / draws)
+        n_rows, alpha = len(self.pair.first), float(stats.norm.sf(errors))
+        self.lesson = teach(*self._known, promise, n_rows, alpha)

@@ -73,7 +73,6 @@ def audit(
     from rich.console import Console
 
     from dpcov.audit import report, suite
-    from dpcov.audit.third_party import load_mechanism
     from dpcov.cli.progress import steps_progress
     from dpcov.data.engines.local import thread_count
     from dpcov.files import write_file
@@ -85,7 +84,7 @@ def audit(
         if out.exists() and not force:
             raise UsageError(f"{out} exists already. Choose another name, or add --force.")
     chosen = [find_mechanism(name)() for name in mechanisms or ()] + [
-        load_mechanism(at) for at in module or ()
+        suite.load_mechanism(at) for at in module or ()
     ]
     cases = suite.cases_of(
         chosen or [mechanism() for mechanism in MECHANISMS],

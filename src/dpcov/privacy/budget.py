@@ -1,7 +1,7 @@
-"""What the custodian is willing to spend, typed in and kept exactly.
+"""What the custodian is willing to spend, kept exactly as typed.
 
-Contract: the numbers in a :class:`Budget` are the numbers that were typed, without binary rounding, and every
-number derived from them is rounded towards more privacy.  Knows nothing of mechanisms, noise or data.
+Contract: the numbers in a :class:`Budget` are the numbers that were typed, and every number derived
+from them is rounded toward more privacy.
 """
 
 from dataclasses import dataclass
@@ -11,28 +11,27 @@ from numbers import Rational, Real
 
 from dpcov.errors import BudgetError
 from dpcov.privacy import convert
-from dpcov.privacy.guarantee import ZCDP, ApproxDP, Promise, PureDP
+from dpcov.privacy.guarantee import ZCDP, ApproxDP, Promise, promise_of
 
 Number = int | float | Decimal | Fraction | str
-"""A number as the user may write it; a float means its shortest decimal form, so 0.1 is one tenth."""
+"""A number as the user may write it; a float means its shortest decimal form: 0.1 is one tenth."""
 
+# Beyond these an attacker's odds may change by a factor e^100: nobody is protected.
 LARGEST_EPSILON = Fraction(100)
-"""Beyond this an attacker's odds may change by a factor e^100: nobody is protected."""
 LARGEST_RHO = Fraction(1000)
-"""Beyond this no mechanism hides anybody."""
+# Numbers below 10^-300 are taken for mistakes.
 SMALLEST_EXPONENT = -300
-"""Numbers below 10^-300 are taken for mistakes."""
 
 
 @dataclass(frozen=True, init=False)
 class Budget:
-    """A privacy budget: ``epsilon`` (pure), ``epsilon`` with ``delta`` (approximate), or ``rho`` (zCDP).
+    """A privacy budget: ``epsilon`` (pure), ``epsilon`` with ``delta``, or ``rho`` (zCDP).
 
     Parameters
     ----------
     epsilon, delta, rho
-        Positive numbers: int, float, Decimal, Fraction or decimal text.  delta must be less than 1, epsilon at most
-        ``LARGEST_EPSILON``, rho at most ``LARGEST_RHO``.
+        Positive int, float, Decimal, Fraction or decimal text.  delta must be less than 1, epsilon
+        at most ``LARGEST_EPSILON``, rho at most ``LARGEST_RHO``.
 
     Raises
     ------
@@ -58,54 +57,46 @@ class Budget:
         delta: Number | None = None,
         rho: Number | None = None,
     ) -> None:
-        numbers = {"epsilon": epsilon, "delta": delta, "rho": rho}
-        for name, value in numbers.items():
+        for name, value in {"epsilon": epsilon, "delta": delta, "rho": rho}.items():
             object.__setattr__(self, name, None if value is None else parse_number(name, value))
-        self._check()
-
-    def _check(self) -> None:
         if self.rho is not None and (self.epsilon is not None or self.delta is not None):
             raise BudgetError("Give either rho, or epsilon with an optional delta, not both.")
         if self.rho is None and self.epsilon is None:
-            hint = (
-                "delta alone is not a budget: add epsilon."
-                if self.delta is not None
-                else "The budget is empty."
-            )
+            alone = "delta alone is not a budget: add epsilon."
+            hint = "The budget is empty." if self.delta is None else alone
             raise BudgetError(f"{hint} Give epsilon, epsilon and delta, or rho.")
         if self.delta is not None:
             convert.require_delta(self.delta)
-        _refuse_huge("epsilon", self.epsilon, LARGEST_EPSILON)
-        _refuse_huge("rho", self.rho, LARGEST_RHO)
+        for name, largest in (("epsilon", LARGEST_EPSILON), ("rho", LARGEST_RHO)):
+            if (getattr(self, name) or 0) > largest:
+                raise BudgetError(
+                    f"{name} above {largest} protects nobody. Use a smaller {name}; "
+                    "1 or less is common."
+                )
 
     @property
     def promise(self) -> Promise:
         """The budget as a promise."""
-        if self.rho is not None:
-            return ZCDP(rho=self.rho)
-        assert self.epsilon is not None  # the constructor refused everything else
-        if self.delta is not None:
-            return ApproxDP(epsilon=self.epsilon, delta=self.delta)
-        return PureDP(epsilon=self.epsilon)
+        return promise_of(**vars(self))
 
     def zcdp_rho(self) -> Fraction:
-        """Return the largest rho whose zCDP guarantee lies inside this budget, rounded down."""
+        """Return the largest rho whose guarantee lies inside this budget, rounded down."""
         promise = self.promise
         if isinstance(promise, ZCDP):
             return promise.rho
         if isinstance(promise, ApproxDP):
             return convert.zcdp_rho(promise.epsilon, promise.delta)
         raise BudgetError(
-            "Noise with a zCDP guarantee, such as Gaussian noise, cannot give a pure epsilon guarantee. "
-            "Add a delta, use rho, or choose a mechanism with a pure guarantee."
+            "Noise with a zCDP guarantee, such as Gaussian noise, cannot give a pure epsilon "
+            "guarantee. Add a delta, use rho, or choose a mechanism with a pure guarantee."
         )
 
     def pure_epsilon(self) -> Fraction:
         """Return the largest epsilon whose pure guarantee lies inside this budget, rounded down."""
         promise = self.promise
-        return (
-            convert.zcdp_pure_epsilon(promise.rho) if isinstance(promise, ZCDP) else promise.epsilon
-        )
+        if isinstance(promise, ZCDP):
+            return convert.zcdp_pure_epsilon(promise.rho)
+        return promise.epsilon
 
     def __str__(self) -> str:
         return str(self.promise)
@@ -115,39 +106,34 @@ def parse_number(name: str, value: object) -> Fraction:
     """Read a positive number exactly, or say what is wrong with it."""
     if isinstance(value, bool) or not isinstance(value, Real | Decimal | str):
         raise BudgetError(f"{name} must be a number or decimal text, not {type(value).__name__}.")
-    if isinstance(value, Rational):  # NumPy's integers among them, whose products would overflow
+    # NumPy's integers are rational too; products of their own type would overflow.
+    if isinstance(value, Rational):
         exact = Fraction(int(value.numerator), int(value.denominator))
     else:
-        exact = _from_decimal(name, _to_decimal(name, value))
+        exact = _from_decimal(name, value)
     if exact <= 0:
         raise BudgetError(f"{name} must be greater than zero.")
     if exact < Fraction(1, 10**-SMALLEST_EXPONENT):
-        raise BudgetError(f"{name} is smaller than 1e{SMALLEST_EXPONENT}. Use a larger {name}.")
+        raise _too_small(name)
     return exact
 
 
-def _to_decimal(name: str, value: object) -> Decimal:
-    # Subclasses of float print themselves as they like; NumPy's other floats print their own shortest decimal.
+def _from_decimal(name: str, value: object) -> Fraction:
+    # A subclass of float prints itself as it likes; NumPy's floats print their shortest decimal.
     text = float.__repr__(value) if isinstance(value, float) else str(value)
     try:
-        return Decimal(text)
+        number = Decimal(text)
     except InvalidOperation:
         raise BudgetError(f"{name} is not a decimal number. Write it like 0.5 or 1e-6.") from None
-
-
-def _from_decimal(name: str, value: Decimal) -> Fraction:
-    if not value.is_finite():
+    if not number.is_finite():
         raise BudgetError(f"{name} must be a finite number.")
     # Before the conversion: 1e-999999999 as a fraction would fill the memory.
-    if value and value.adjusted() < SMALLEST_EXPONENT:
-        raise BudgetError(f"{name} is smaller than 1e{SMALLEST_EXPONENT}. Use a larger {name}.")
-    if value.adjusted() > -SMALLEST_EXPONENT:
+    if number and number.adjusted() < SMALLEST_EXPONENT:
+        raise _too_small(name)
+    if number.adjusted() > -SMALLEST_EXPONENT:
         raise BudgetError(f"{name} is far too large.")
-    return Fraction(value)
+    return Fraction(number)
 
 
-def _refuse_huge(name: str, value: Fraction | None, largest: Fraction) -> None:
-    if value is not None and value > largest:
-        raise BudgetError(
-            f"{name} above {largest} protects nobody. Use a smaller {name}; 1 or less is common."
-        )
+def _too_small(name: str) -> BudgetError:
+    return BudgetError(f"{name} is smaller than 1e{SMALLEST_EXPONENT}. Use a larger {name}.")

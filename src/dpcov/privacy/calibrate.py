@@ -1,16 +1,18 @@
 """How much Gaussian noise a promise needs.
 
-Contract: noise calibrated here meets the requested (epsilon, delta) exactly as stated; every multiplier is
-rounded up and re-verified before it is returned.  Knows nothing of sensitivities, sampling or data: a *noise
-multiplier* is the noise's standard deviation divided by the l2 sensitivity.
+Contract: noise calibrated here meets the requested (epsilon, delta) exactly as stated; every
+multiplier is rounded up and verified before it is returned.  A *noise multiplier* is the noise's
+standard deviation divided by the l2 sensitivity.
 
-The Gaussian mechanism with multiplier m is (epsilon, delta)-DP exactly when (Balle & Wang 2018, Theorem 8)
+The Gaussian mechanism with multiplier m is (epsilon, delta)-DP exactly when (Balle & Wang 2018,
+Theorem 8)
 
     delta >= Phi(a) - e^epsilon Phi(b),    a = 1/(2m) - epsilon m,    b = -1/(2m) - epsilon m.
 
-The difference cancels badly, so it is computed in decimals with as many digits as the cancellation eats, and the
-bound on the remaining error is added.  This concerns Gaussian noise over the real numbers, rounded afterwards or
-not; discrete Gaussian noise is accounted for by its rho (:mod:`dpcov.privacy.convert`).
+The difference cancels badly, so it is computed in decimals with as many digits as the cancellation
+eats, and the bound on the remaining error is added.  This concerns Gaussian noise over the real
+numbers, rounded afterwards or not; discrete Gaussian noise is accounted for by its rho
+(:mod:`dpcov.privacy.convert`).
 """
 
 import math
@@ -22,29 +24,20 @@ from dpcov.errors import BudgetError, NumericError
 from dpcov.privacy.convert import NEGLIGIBLE, require_delta, require_positive, round_up, to_decimal
 
 SMALLEST_DELTA = Fraction(1, 10**300)
-"""The smallest delta that noise is calibrated for."""
 
 _GUARD_DIGITS = 60
-_TAIL_CUT = 50  # Phi(-50) < 10^-543.
-_B_CUT = 70  # |b| <= 70 whenever |a| <= 50 and epsilon <= 1000.
+# Phi(-50) < 10^-543.
+_TAIL_CUT = 50
+# |b| <= 70 whenever |a| <= 50 and epsilon <= 1000.
+_B_CUT = 70
 _MULTIPLIER_DIGITS = 18
 _STEPS = 200
 
 
 def gaussian_delta(noise_multiplier: Fraction, epsilon: Fraction) -> Fraction:
-    """Return the delta of Gaussian noise at this epsilon, rounded up.
+    """Return the delta of Gaussian noise at this epsilon >= 0, rounded up.
 
-    Parameters
-    ----------
-    noise_multiplier
-        Standard deviation over l2 sensitivity, greater than zero.
-    epsilon
-        Not negative.
-
-    Returns
-    -------
-    Fraction
-        An upper bound, within a relative 1e-20 of the truth where the truth exceeds 1e-500 and epsilon <= 1000.
+    Within a relative 1e-20 of the truth where that exceeds 1e-500 and epsilon <= 1000.
     """
     require_positive("noise_multiplier", noise_multiplier)
     if epsilon < 0:
@@ -61,32 +54,24 @@ def gaussian_delta(noise_multiplier: Fraction, epsilon: Fraction) -> Fraction:
         if b > -_B_CUT:
             scale = to_decimal(epsilon).exp()
             delta -= scale * _normal_cdf(b)
-        # Each Phi <= 1 is off by less than 10^9 units in the last digit: under 10^5 roundings, amplified by x^2.
-        # The sum stays below 1, since the last digit lies 50 places behind 1 - Phi(a).
+        # Each Phi <= 1 is off by less than 10^9 units in the last digit: under 10^5 roundings,
+        # amplified by x^2.  The sum stays below 1: that digit lies 50 places behind 1 - Phi(a).
         delta += (1 + scale) * Decimal(10) ** (9 - context.prec)
         return round_up(delta)
 
 
+# A ledger asks for the same multipliers again and again.
 @lru_cache(maxsize=256)
 def gaussian_noise_multiplier(epsilon: Fraction, delta: Fraction) -> Fraction:
     """Return the smallest noise multiplier that is (epsilon, delta)-DP, rounded up.
 
-    Parameters
-    ----------
-    epsilon
-        Greater than zero.
-    delta
-        Between ``SMALLEST_DELTA`` and 1.
-
-    Returns
-    -------
-    Fraction
-        ``gaussian_delta`` of it is at most delta; it exceeds the optimum by at most a relative 1e-12.
+    Above the optimum by at most a relative 1e-12; delta lies between ``SMALLEST_DELTA`` and 1.
     """
     require_positive("epsilon", epsilon)
     if require_delta(delta) < SMALLEST_DELTA:
         raise BudgetError("delta is smaller than 1e-300. Use a larger delta.")
     multiplier = _solve(epsilon, delta)
+    # The search may end a little too low: raise until delta is met.
     for exponent in range(17, 12, -1):
         candidate = _round_multiplier(multiplier * (1 + Fraction(1, 10**exponent)))
         if gaussian_delta(candidate, epsilon) <= delta:
@@ -97,15 +82,12 @@ def gaussian_noise_multiplier(epsilon: Fraction, delta: Fraction) -> Fraction:
 
 
 def _solve(epsilon: Fraction, delta: Fraction) -> Fraction:
-    """Find the multiplier where delta is met, by Newton steps on logarithms inside a shrinking bracket."""
+    # Find the multiplier that meets delta, by Newton steps on logarithms in a bracket.
     low, high = _bracket(epsilon, delta)
     multiplier = (low + high) / 2
     for _ in range(_STEPS):
         achieved = gaussian_delta(multiplier, epsilon)
-        if achieved > delta:
-            low = multiplier
-        else:
-            high = multiplier
+        low, high = (multiplier, high) if achieved > delta else (low, multiplier)
         step = _newton(multiplier, epsilon, achieved, delta)
         if abs(step - multiplier) <= multiplier / 10**17:
             return multiplier
@@ -114,12 +96,13 @@ def _solve(epsilon: Fraction, delta: Fraction) -> Fraction:
 
 
 def classical_noise_multiplier(epsilon: Fraction, delta: Fraction) -> Fraction:
-    """Return sqrt(2 log(1.25 / delta)) / epsilon, rounded up: the papers' multiplier, valid for epsilon <= 1 only."""
+    """Return the papers' sqrt(2 log(1.25 / delta)) / epsilon, rounded up; for epsilon <= 1 only."""
     require_positive("epsilon", epsilon)
     require_delta(delta)
     if epsilon > 1:
         raise BudgetError(
-            "The classical formula for Gaussian noise holds for epsilon <= 1 only. Use the analytic calibration."
+            "The classical formula for Gaussian noise holds for epsilon <= 1 only. "
+            "Use the analytic calibration."
         )
     with localcontext(Context(prec=_GUARD_DIGITS)):
         exact = (2 * (Decimal("1.25") / to_decimal(delta)).ln()).sqrt() / to_decimal(epsilon)
@@ -132,7 +115,6 @@ def classical_noise_multiplier(epsilon: Fraction, delta: Fraction) -> Fraction:
 
 
 def _bracket(epsilon: Fraction, delta: Fraction) -> tuple[Fraction, Fraction]:
-    """Double or halve until the answer lies between."""
     high = Fraction(1)
     while gaussian_delta(high, epsilon) > delta:
         high *= 4
@@ -145,7 +127,7 @@ def _bracket(epsilon: Fraction, delta: Fraction) -> tuple[Fraction, Fraction]:
 def _newton(
     multiplier: Fraction, epsilon: Fraction, achieved: Fraction, delta: Fraction
 ) -> Fraction:
-    """Take one step, from d delta / d m = -phi(a) / m^2."""
+    # Take one step, from d delta / d m = -phi(a) / m^2.
     a = 1 / (2 * multiplier) - epsilon * multiplier
     with localcontext(Context(prec=_GUARD_DIGITS)):
         m, reached = to_decimal(multiplier), to_decimal(achieved)
@@ -156,23 +138,23 @@ def _newton(
 
 
 def _round_multiplier(multiplier: Fraction) -> Fraction:
-    """Keep the numbers short."""
+    # Short numbers keep the next step fast.
     with localcontext(Context(prec=_GUARD_DIGITS)):
         return round_up(to_decimal(multiplier), _MULTIPLIER_DIGITS)
 
 
 def _digits_needed(a: Fraction, b: Fraction, multiplier: Fraction) -> int:
-    """Count the digits lost to cancellation: in 1/2 - Phi, about x^2 / (2 log 10); in the difference, log10(m)."""
+    # Cancellation loses about x^2 / (2 log 10) digits in 1/2 - Phi, log10(m) in the difference.
     tail = float(min(max(a * a, b * b), Fraction(_B_CUT**2))) / (2 * math.log(10))
     return _GUARD_DIGITS + math.ceil(tail) + 2 * len(str(int(multiplier)))
 
 
 def _normal_cdf(x: Fraction) -> Decimal:
-    """Return Phi(x) = 1/2 + phi(x) (x + x^3/3 + x^5/(3 5) + ...) in the current context; no term cancels another."""
+    # Return Phi(x) = 1/2 + phi(x) (x + x^3/3 + x^5/(3 5) + ...) in the current context.
     point = to_decimal(x)
     square = point * point
     term, total, k = point, Decimal(0), 1
-    # Terms grow up to k = x^2 at first; where one no longer counts they fall geometrically.
+    # No term cancels another.  They grow up to k = x^2; where one no longer counts they fall fast.
     while total != (total := total + term):
         k += 2
         term = term * square / k
@@ -180,12 +162,11 @@ def _normal_cdf(x: Fraction) -> Decimal:
 
 
 def _pi() -> Decimal:
-    """Return pi in the current context: 16 atan(1/5) - 4 atan(1/239) (Machin)."""
+    # Machin's formula, in the current context.
     return 16 * _atan_inverse(5) - 4 * _atan_inverse(239)
 
 
 def _atan_inverse(n: int) -> Decimal:
-    """Return atan(1/n) by its alternating series."""
     power, total, k = Decimal(1) / n, Decimal(0), 1
     while total != (total := total + power / k):
         k += 2

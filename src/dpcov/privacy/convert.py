@@ -1,17 +1,16 @@
 """Conversions between promises, each rounded to the safe side.
 
-Contract: ``zcdp_delta`` and ``zcdp_epsilon`` never return too little, ``zcdp_rho`` and ``zcdp_pure_epsilon``
-never too much, whatever the arithmetic does.  Knows nothing of mechanisms, noise or data.
+Contract: ``zcdp_delta`` and ``zcdp_epsilon`` never return too little, ``zcdp_rho`` and
+``zcdp_pure_epsilon`` never too much, whatever the arithmetic does.
 
-rho-zCDP implies (epsilon, delta)-DP for every order alpha = 1 + x > 1 with (Canonne, Kamath & Steinke 2020,
-Proposition 12)
+rho-zCDP implies (epsilon, delta)-DP for every order alpha = 1 + x > 1 with (Canonne, Kamath &
+Steinke 2020, Proposition 12)
 
     log delta = x ((1 + x) rho - epsilon) + x log x - (1 + x) log(1 + x).
 
-The bound holds for *every* x > 0, so x may be chosen in floating point: a poor x costs accuracy, never privacy.
-Only the evaluation at the chosen x has to be sound.  It runs in 120-digit decimals, whose ``exp`` and ``ln`` are
-correctly rounded, and the result is moved by more than the accumulated rounding error.  x has 17 digits and is
-at least 1e-87, so that 1 + x is exact where its rounding would matter.
+The bound holds for *every* x > 0, so x is chosen in floating point: a poor x costs accuracy, never
+privacy.  Only the evaluation at x must be sound.  It runs in 120-digit decimals, whose ``exp`` and
+``ln`` are correctly rounded, and moves the result by more than the accumulated rounding error.
 """
 
 import math
@@ -25,19 +24,21 @@ _DIGITS = 120
 _RESULT_DIGITS = 30
 # Fewer than 100 operations, each off by at most half a unit in digit 120, relative to its own size.
 _ROUNDING = Decimal(10) ** -110
+# Stands for every smaller delta: beyond it decimals may underflow, and zero would be a lie.
 NEGLIGIBLE = Fraction(1, 10**500)
-"""Stands for every smaller delta: beyond it decimals may underflow, and zero would be a lie."""
-_LOG_NEGLIGIBLE = -1152  # A little below log(10^-500): what is called negligible is.
+# A little below log(10^-500): what is called negligible is.
+_LOG_NEGLIGIBLE = -1152
+# x >= 1e-87 with 17 digits: 1 + x is exact where its rounding would matter.
 _LOG_X_RANGE = (-200.0, 708.0)
 
 
 def pure_to_zcdp(epsilon: Fraction) -> Fraction:
-    """Return the rho that every epsilon-DP mechanism satisfies: epsilon^2 / 2 (Bun & Steinke 2016, Prop. 1.4)."""
+    """Return the rho of any epsilon-DP mechanism: epsilon^2 / 2 (Bun & Steinke 2016, Prop. 1.4)."""
     return require_positive("epsilon", epsilon) ** 2 / 2
 
 
 def zcdp_pure_epsilon(rho: Fraction) -> Fraction:
-    """Return the largest epsilon whose pure guarantee implies rho-zCDP: sqrt(2 rho), rounded down."""
+    """Return the largest epsilon that implies rho-zCDP: sqrt(2 rho), rounded down."""
     return sqrt_down(2 * require_positive("rho", rho))
 
 
@@ -54,6 +55,7 @@ def zcdp_delta(rho: Fraction, epsilon: Fraction) -> Fraction:
         log_delta = sum(terms) + _error(terms)
         if log_delta < _LOG_NEGLIGIBLE:
             return NEGLIGIBLE
+        # A positive logarithm might overflow, and no delta exceeds 1.
         return min(Fraction(1), round_up(min(log_delta, Decimal(0)).exp() * (1 + _ROUNDING)))
 
 
@@ -64,11 +66,8 @@ def zcdp_epsilon(rho: Fraction, delta: Fraction) -> Fraction:
     # Setting d epsilon / dx = 0 leaves rho x^2 + log(1 + x) = log(1 / delta).
     x = _root(lambda x: float(rho) * x * x + math.log1p(x) - float(log_inverse))
     with localcontext(Context(prec=_DIGITS)):
-        terms = (
-            (1 + x) * to_decimal(rho),
-            *(term / x for term in _order_terms(x)),
-            log_inverse / x,
-        )
+        orders = (term / x for term in _order_terms(x))
+        terms = ((1 + x) * to_decimal(rho), *orders, log_inverse / x)
         return max(Fraction(0), round_up(sum(terms) + _error(terms)))
 
 
@@ -76,14 +75,13 @@ def zcdp_rho(epsilon: Fraction, delta: Fraction) -> Fraction:
     """Return the largest rho for which rho-zCDP implies (epsilon, delta)-DP, rounded down."""
     require_positive("epsilon", epsilon)
     log_inverse = _log_inverse(delta)
+    epsilon_, log_inverse_ = float(epsilon), float(log_inverse)
+
     # The optimal x of zcdp_epsilon, with rho eliminated.
-    x = _root(
-        lambda x: (
-            x / (2 + 1 / x) * (float(epsilon) + math.log1p(1 / x))
-            + math.log1p(x)
-            - float(log_inverse)
-        )
-    )
+    def slope(x: float) -> float:
+        return x / (2 + 1 / x) * (epsilon_ + math.log1p(1 / x)) + math.log1p(x) - log_inverse_
+
+    x = _root(slope)
     with localcontext(Context(prec=_DIGITS)):
         terms = (to_decimal(epsilon), *(-term / x for term in _order_terms(x)), -log_inverse / x)
         rho = round_down((sum(terms) - _error(terms)) / (1 + x) * (1 - _ROUNDING))
@@ -107,7 +105,7 @@ def require_delta(delta: Fraction) -> Fraction:
 
 
 def sqrt_down(value: Fraction) -> Fraction:
-    """Return the square root of a positive fraction: exact for squares, else rounded down at 30 digits or more."""
+    """Return the root of a positive fraction: exact, or rounded down at 30 digits or more."""
     numerator, denominator = math.isqrt(value.numerator), math.isqrt(value.denominator)
     if Fraction(numerator**2, denominator**2) == value:
         return Fraction(numerator, denominator)
@@ -117,7 +115,7 @@ def sqrt_down(value: Fraction) -> Fraction:
 
 
 def sqrt_up(value: Fraction) -> Fraction:
-    """Return the square root of a positive fraction, rounded up."""
+    """Return the root of a positive fraction, rounded up."""
     return 1 / sqrt_down(1 / value)
 
 
@@ -143,29 +141,25 @@ def shorten_down(value: Fraction, digits: int = 6) -> Fraction:
 
 
 def _log_inverse(delta: Fraction) -> Decimal:
-    """Return log(1 / delta), to full relative accuracy even for a delta close to 1."""
     require_delta(delta)
+    # 400 digits more keep full relative accuracy for a delta close to 1.
     with localcontext(Context(prec=_DIGITS + 400)):
         return -to_decimal(delta).ln()
 
 
 def _order_terms(x: Decimal) -> tuple[Decimal, Decimal]:
-    """Return x log x and -(1 + x) log(1 + x)."""
     return x * x.ln(), -(1 + x) * (1 + x).ln()
 
 
 def _error(terms: tuple[Decimal, ...]) -> Decimal:
-    """Bound the rounding error of a sum through the size of its terms, so that cancellation is covered."""
+    # In units of the terms, not of their sum: cancellation is covered.
     return sum((abs(term) for term in terms), Decimal(0)) * _ROUNDING
 
 
 def _root(increasing: Callable[[float], float]) -> Decimal:
-    """Find, roughly, where an increasing function of x > 0 changes sign."""
+    # By bisection: where it ends matters for accuracy only.
     low, high = _LOG_X_RANGE
     for _ in range(70):
         middle = (low + high) / 2
-        if increasing(math.exp(middle)) < 0:
-            low = middle
-        else:
-            high = middle
+        low, high = (middle, high) if increasing(math.exp(middle)) < 0 else (low, middle)
     return Context(prec=17).plus(Decimal(math.exp(high)))

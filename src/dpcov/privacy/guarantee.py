@@ -1,28 +1,28 @@
-"""The promises a release can make, as frozen values with exact numbers.
+"""What a release can promise: frozen values with exact numbers.
 
-Every number is a :class:`fractions.Fraction`: what the custodian typed is what is promised, with no binary
-rounding in between.  Knows nothing of mechanisms, noise or data.
+Every number is a :class:`fractions.Fraction`: what the custodian typed is what is promised, with no
+binary rounding.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from fractions import Fraction
 from typing import Literal, get_args
 
 from dpcov.errors import BudgetError
 
 Neighbors = Literal["replace-one", "add-remove-one"]
-"""``replace-one``: one person's rows are exchanged, the number of rows is public (the papers' relation).
+"""``replace-one``: one person's rows are exchanged, the number of rows is public, as in the papers.
 ``add-remove-one``: one person's rows appear or vanish, the number of rows is private."""
 
 Numerics = Literal["exact", "idealized"]
-"""``exact``: the proof covers the computer's arithmetic.  ``idealized``: the proof assumes real numbers."""
+"""``exact``: the proof covers computer arithmetic.  ``idealized``: it assumes real numbers."""
 
 NEIGHBORS: tuple[Neighbors, ...] = get_args(Neighbors)
 
 
 @dataclass(frozen=True, kw_only=True)
 class PureDP:
-    """epsilon-differential privacy; with epsilon 0 the output does not depend on the table at all."""
+    """epsilon-differential privacy; with epsilon 0 the output does not depend on the table."""
 
     epsilon: Fraction
 
@@ -56,7 +56,7 @@ Promise = PureDP | ZCDP | ApproxDP
 
 @dataclass(frozen=True, kw_only=True)
 class Guarantee:
-    """A promise together with whom it protects and under which arithmetic it was proven."""
+    """A promise, whom it protects, and under which arithmetic it was proven."""
 
     promise: Promise
     neighbors: Neighbors
@@ -64,18 +64,29 @@ class Guarantee:
     numerics: Numerics
 
     def __str__(self) -> str:
-        unit = (
-            "one row"
-            if self.rows_per_person == 1
-            else f"up to {self.rows_per_person} rows of one person"
-        )
-        return (
-            f"{self.promise}, {self.neighbors} neighbors, unit: {unit}, numerics: {self.numerics}"
-        )
+        several = f"up to {self.rows_per_person} rows of one person"
+        unit = "one row" if self.rows_per_person == 1 else several
+        protected = f"{self.neighbors} neighbors, unit: {unit}"
+        return f"{self.promise}, {protected}, numerics: {self.numerics}"
+
+
+def promise_numbers(promise: Promise) -> dict[str, Fraction]:
+    """Return the numbers of a promise by name."""
+    return dict(vars(promise))
+
+
+def promise_of(**numbers: Fraction | None) -> Promise:
+    """Return the promise that has these numbers, None left out."""
+    given = {name: number for name, number in numbers.items() if number is not None}
+    kinds: tuple[type[Promise], ...] = (PureDP, ZCDP, ApproxDP)
+    for kind in kinds:
+        if given.keys() == {field.name for field in fields(kind)}:
+            return kind(**given)
+    raise BudgetError("These numbers describe no promise. Give epsilon, epsilon and delta, or rho.")
 
 
 def costs_nothing(promise: Promise) -> bool:
-    """Whether a release with this promise uses none of anybody's budget: its output ignores the table."""
+    """Whether a release with this promise uses no budget: its output ignores the table."""
     return isinstance(promise, PureDP) and promise.epsilon == 0
 
 
@@ -88,9 +99,10 @@ def check_neighbors(neighbors: object) -> Neighbors:
 
 
 def format_number(value: Fraction) -> str:
-    """Print a fraction as a short decimal if it is one, else rounded up at six significant digits."""
+    """Print a short decimal exactly, any other fraction rounded up at six significant digits."""
     from decimal import ROUND_CEILING, Context, Decimal
 
+    # Rounding up: a stated epsilon, delta or rho is never smaller than the true one.
     twelve = Context(prec=12, rounding=ROUND_CEILING)
     exact = twelve.divide(Decimal(value.numerator), Decimal(value.denominator))
     if Fraction(exact) == value:

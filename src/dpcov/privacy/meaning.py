@@ -1,7 +1,6 @@
-"""What a promise means for one person, and which promises mean too little to be made without a word.
+"""Say what a promise means for one person, and refuse or warn of promises that mean too little.
 
-Contract: an attacker can do at most what is said here; every number is rounded up.  Knows nothing of
-mechanisms, rows or files.
+Contract: an attacker can do at most what is said here; every number is rounded up.
 """
 
 import warnings
@@ -15,43 +14,44 @@ LARGEST_QUIET_EPSILON = Fraction(4)
 USUAL_DELTA = Fraction(1, 10**6)
 """Where zCDP is stated as (epsilon, delta)."""
 LARGEST_PRIVATE_DELTA = Fraction(1, 1000)
-"""Largest delta where the number of rows is private, so that it cannot be compared with one over that number."""
+"""Largest delta where the number of rows is private and delta cannot be compared with it."""
 
 
 def check_delta(promise: Promise, neighbors: Neighbors, n_rows: int | None) -> None:
-    """Refuse a delta that would allow to publish somebody's whole row.
+    """Refuse a delta that would allow publishing somebody's whole row.
 
-    Whoever publishes one of n rows, chosen at random, keeps (0, 1/n)-DP.
-
-    Parameters
-    ----------
-    promise : Promise
-    neighbors : Neighbors
-    n_rows : int or None
-        The public number of rows; None while it is not known (replace-one), or private (add-remove-one).
+    ``n_rows`` is public; None while it is unknown (replace-one) or where it is private.
     """
     if not isinstance(promise, ApproxDP):
         return
+    # Publishing one of n rows, chosen at random, is (0, 1/n)-DP.
     if neighbors == "add-remove-one":
         too_large = promise.delta > LARGEST_PRIVATE_DELTA
-        most = f"{format_number(LARGEST_PRIVATE_DELTA)} or less, as it must be where the number of rows is private"
+        largest = format_number(LARGEST_PRIVATE_DELTA)
+        most = f"{largest} or less, as it must be where the number of rows is private"
     else:
         too_large = n_rows is not None and promise.delta * n_rows >= 1
         most = f"below one over the number of rows, {n_rows}"
     if too_large:
         raise BudgetError(
-            f"delta = {format_number(promise.delta)} is not {most}. With such a delta, publishing somebody's "
-            "whole row would be allowed. Use a delta such as 1e-6, or insist with accept_large_delta=True "
-            "(--accept-large-delta)."
+            f"delta = {format_number(promise.delta)} is not {most}. With such a delta, publishing "
+            "somebody's whole row would be allowed. Use a delta such as 1e-6, or insist with "
+            "accept_large_delta=True (--accept-large-delta)."
         )
 
 
 def warn_of_large_epsilon(promise: Promise, *, stacklevel: int) -> None:
-    """Warn of an epsilon above 4, also of one that rho implies, and say what it means for a person."""
+    """Warn of an epsilon above 4, stated or implied by rho, and say what it means for a person."""
     epsilon = implied_epsilon(promise)
-    if epsilon > LARGEST_QUIET_EPSILON:
-        message = f"{_large(promise, epsilon)} {certainty_in_words(promise)}"
-        warnings.warn(message, PrivacyWarning, stacklevel + 1)
+    if epsilon <= LARGEST_QUIET_EPSILON:
+        return
+    number = format_number(rounded_up(epsilon))
+    said = f"epsilon = {number} is large."
+    if isinstance(promise, ZCDP):
+        rho, delta = format_number(promise.rho), format_number(USUAL_DELTA)
+        said = f"rho = {rho} implies epsilon = {number} at delta = {delta}, which is large."
+    message = f"{said} {certainty_in_words(promise)}"
+    warnings.warn(message, PrivacyWarning, stacklevel + 1)
 
 
 def implied_epsilon(promise: Promise) -> Fraction:
@@ -59,28 +59,20 @@ def implied_epsilon(promise: Promise) -> Fraction:
     return zcdp_epsilon(promise.rho, USUAL_DELTA) if isinstance(promise, ZCDP) else promise.epsilon
 
 
-def _large(promise: Promise, epsilon: Fraction) -> str:
-    number = format_number(rounded_up(epsilon))
-    if isinstance(promise, ZCDP):
-        rho, delta = format_number(promise.rho), format_number(USUAL_DELTA)
-        return f"rho = {rho} implies epsilon = {number} at delta = {delta}, which is large."
-    return f"epsilon = {number} is large."
-
-
 def certainty_in_words(promise: Promise) -> str:
     """Say how sure somebody can become of something about one person."""
     found = format_number(rounded_up(100 * certainty(promise), 4))
     return (
-        "Somebody who knows everybody else's rows, and holds a suspicion about one person for as likely as not (50 %), "
-        f"can tell from the release whether it is true in up to {found} % of cases."
+        "Somebody who knows everybody else's rows, and holds a suspicion about one person for as "
+        "likely as not (50 %), can tell from the release whether it is true in up to "
+        f"{found} % of cases."
     )
 
 
 def certainty(promise: Promise) -> Fraction:
     """Largest probability of guessing right between two equally likely neighboring tables.
 
-    (epsilon, delta)-DP bounds it by (e^epsilon + delta) / (e^epsilon + 1); zCDP gives such a bound for every delta on
-    its curve.
+    At most (e^epsilon + delta) / (e^epsilon + 1), for every point on the curve of a zCDP promise.
     """
     points = ((exponential(epsilon), delta) for epsilon, delta in _points(promise))
     return min([Fraction(1), *((growth + delta) / (growth + 1) for growth, delta in points)])
@@ -89,26 +81,23 @@ def certainty(promise: Promise) -> Fraction:
 def detection(promise: Promise, false_alarms: Fraction) -> Fraction:
     """Largest power of a test between two neighboring tables at this size, rounded up.
 
-    (epsilon, delta)-DP bounds it by e^epsilon a + delta and 1 - e^-epsilon (1 - a - delta); zCDP gives such a bound for
-    every delta on its curve.
+    At most e^epsilon a + delta and 1 - e^-epsilon (1 - a - delta), for every point on the curve of
+    a zCDP promise.
     """
-    bounds = [
-        min(
-            growth * false_alarms + delta,
-            1 - (1 - false_alarms - delta) / growth if delta < 1 - false_alarms else Fraction(1),
-        )
-        for epsilon, delta in _points(promise)
-        for growth in (exponential(epsilon),)
-    ]
-    return min([Fraction(1), *bounds])
+    bounds = [Fraction(1)]
+    for epsilon, delta in _points(promise):
+        growth, hidden = exponential(epsilon), max(Fraction(0), 1 - false_alarms - delta)
+        bounds += [growth * false_alarms + delta, 1 - hidden / growth]
+    return min(bounds)
 
 
 def _points(promise: Promise) -> list[tuple[Fraction, Fraction]]:
-    """Pairs of epsilon and delta that hold."""
+    # Pairs of epsilon and delta that hold.
     if isinstance(promise, PureDP):
         return [(promise.epsilon, Fraction(0))]
     if isinstance(promise, ApproxDP):
         return [(promise.epsilon, promise.delta)]
+    # Epsilons of rho + s sqrt(rho), s up to 5, hold the best point of every small test.
     steps = (Fraction(step, 8) for step in range(1, 41))
     size = rounded_up(Fraction(float(promise.rho) ** 0.5), 4)
     candidates = [promise.rho + step * size for step in steps]
@@ -117,6 +106,7 @@ def _points(promise: Promise) -> list[tuple[Fraction, Fraction]]:
 
 def exponential(epsilon: Fraction) -> Fraction:
     """e^epsilon, rounded up."""
+    # The factor exceeds the rounding error of 28 digits.
     return round_up(to_decimal(epsilon).exp() * (1 + to_decimal(Fraction(1, 10**20))))
 
 

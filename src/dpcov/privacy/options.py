@@ -1,28 +1,26 @@
-"""Options as people type them: a field's annotation says what it takes, and one function makes that plain.
+"""Make options plain: a field's annotation says what it takes.
 
-Contract: after :func:`make_plain` every field is an int, float, bool, str or None in its range, which a
-manifest can hold; anything else was refused with a UsageError that names the option.  Knows nothing of what
-options mean.
+Contract: after :func:`make_plain` every field is an int, float, bool, str or None in its range,
+which a manifest can hold; anything else is refused with a UsageError that names the option.
 """
 
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, fields
 from decimal import Decimal
-from math import inf, isfinite, nan
+from math import inf, isfinite
 from numbers import Integral, Real
 from types import NoneType, UnionType
-from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 
 from dpcov.errors import UsageError
 
+# Floats count exactly up to here.
 _MOST = 2**53
-"""Floats can count so far."""
 
 
 @dataclass(frozen=True)
 class Between:
-    """Range of a number, as in ``Annotated[int, Between(2, 60)]``; both ends belong to it unless it is ``open``."""
+    """Range of a number, as in ``Annotated[int, Between(2, 60)]``; without its ends if ``open``."""
 
     low: float = -inf
     high: float = inf
@@ -45,24 +43,18 @@ Count = Annotated[int, Between(1, _MOST)]
 
 
 def make_plain(options: Any, *names: str) -> None:
-    """Replace fields of a frozen dataclass, all or those named, by the plain values they stand for, or refuse them."""
+    """Make fields of a frozen dataclass plain, all or those named, or refuse them."""
     hints = get_type_hints(type(options), include_extras=True)
     for name in names or [field.name for field in fields(options)]:
         object.__setattr__(options, name, plain(name, getattr(options, name), hints[name]))
 
 
 def plain(name: str, value: object, hint: Any) -> Any:
-    """Return the plain value of one option.
+    """Return the plain value of one option, as its annotation says, or raise UsageError.
 
-    Parameters
-    ----------
-    name : str
-        For the message.
-    value : object
-        As typed: Python's own numbers, those of numpy, fractions and decimals.
-    hint : type
-        ``int`` or ``float``, with a :class:`Between` where the range is limited; ``bool``; ``str``; a ``Literal`` of
-        words; or one of these or None.
+    ``value`` is as typed: Python's own numbers, those of numpy, fractions and decimals.  ``hint``
+    is ``int`` or ``float``, with :class:`Between` if limited; ``bool``; ``str``; a ``Literal`` of
+    words; or one of these or None.
 
     Examples
     --------
@@ -74,48 +66,32 @@ def plain(name: str, value: object, hint: Any) -> Any:
             return None
         (hint,) = (part for part in get_args(hint) if part is not NoneType)
     kind, within = get_args(hint) if get_origin(hint) is Annotated else (hint, Between())
-    if get_origin(kind) is Literal:
-        return _word(name, value, get_args(kind))
-    return _READERS[kind](name, value, within)
+    found = _read(kind, value)
+    if found is None or (kind in (int, float) and not within.holds(found)):
+        words = ", ".join(get_args(kind))
+        wanted = _WANTED.get(kind, f"one of: {words}")
+        raise UsageError(f"{name} must be {wanted}{within}.")
+    return found
 
 
-def _word(name: str, value: object, words: tuple[str, ...]) -> str:
-    for word in words:
-        if isinstance(value, str) and value == word:
-            return word
-    raise UsageError(f"{name} must be one of: {', '.join(words)}.")
+_WANTED = {bool: "True or False", int: "a whole number", float: "a number", str: "text"}
 
 
-def _switch(name: str, value: object, within: Between) -> bool:
+def _read(kind: Any, value: object) -> Any:
+    # Return the plain value of this kind, None if there is none.
+    # By name, so that nobody imports numpy for its truth values.
     if type(value).__module__ == "numpy" and type(value).__name__ == "bool":
         value = bool(value)
-    if not isinstance(value, bool):
-        raise UsageError(f"{name} must be True or False.")
-    return value
-
-
-def _whole(name: str, value: object, within: Between) -> int:
-    if isinstance(value, bool) or not isinstance(value, Integral) or not within.holds(int(value)):
-        raise UsageError(f"{name} must be a whole number{within}.")
-    return int(value)
-
-
-def _text(name: str, value: object, within: Between) -> str:
-    if not isinstance(value, str):
-        raise UsageError(f"{name} must be text.")
-    return str(value)
-
-
-def _number(name: str, value: object, within: Between) -> float:
-    number = nan
-    if not isinstance(value, bool) and isinstance(value, Real | Decimal):
-        with suppress(OverflowError, ValueError):  # beyond the largest float; a signaling NaN
+    if kind is bool or isinstance(value, bool):
+        return value if kind is bool and isinstance(value, bool) else None
+    if isinstance(value, str):
+        # Subclasses of str, such as numpy's, become plain; arrays compare to arrays.
+        return str(value) if kind is str or value in get_args(kind) else None
+    if kind is int:
+        return int(value) if isinstance(value, Integral) else None
+    if kind is float and isinstance(value, Real | Decimal):
+        # Beyond the largest float, or a signaling NaN: not a number.
+        with suppress(OverflowError, ValueError):
             number = float(value)
-    if not (isfinite(number) and within.holds(number)):
-        raise UsageError(f"{name} must be a number{within}.")
-    return number
-
-
-_READERS: dict[Any, Callable[[str, object, Between], Any]] = {
-    **{bool: _switch, int: _whole, float: _number, str: _text}
-}
+            return number if isfinite(number) else None
+    return None

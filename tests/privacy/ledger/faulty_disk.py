@@ -1,8 +1,7 @@
-"""SQLite's disk under our control: every write, sync, truncation and deletion passes a hook that may break it.
+"""SQLite's disk under our control: every change of a file passes a hook that may break it.
 
-The functions of SQLite's default file system are replaced in the running process, so it is meant for child processes
-(:func:`in_child`).  Also here: the files that a power cut could leave behind, by the rules of a disk that keeps what
-was synced and any part of what was not.
+The functions of SQLite's default file system are replaced in the running process, so use it in a
+child (:func:`in_child`).  Also here: the files that a power cut could leave behind.
 """
 
 import _sqlite3
@@ -24,7 +23,7 @@ _SECTOR = 512
 
 @dataclass(frozen=True)
 class Operation:
-    """One request to the disk: ``create``, ``write``, ``truncate``, ``sync`` or ``delete``; ``told`` marks progress."""
+    """``create``, ``write``, ``truncate``, ``sync`` or ``delete``; ``told`` marks progress."""
 
     kind: str
     path: str = ""
@@ -111,10 +110,8 @@ def _wrapped(real: _Methods, paths: dict[int, str], hook: Hook) -> _Methods:
     write, truncate, sync = _WRITE(real.write), _TRUNCATE(real.truncate), _SYNC(real.sync)
 
     def written(file, data, size, offset):
-        content = ctypes.string_at(data, size)
-        return hook(Operation("write", paths[file], offset, content)) or write(
-            file, data, size, offset
-        )
+        asked = Operation("write", paths[file], offset, ctypes.string_at(data, size))
+        return hook(asked) or write(file, data, size, offset)
 
     def truncated(file, size):
         return hook(Operation("truncate", paths[file], size)) or truncate(file, size)
@@ -132,7 +129,7 @@ def _wrapped(real: _Methods, paths: dict[int, str], hook: Hook) -> _Methods:
 
 
 def in_child(work: Callable[[Callable[[bytes], None]], None]) -> tuple[int, bytes]:
-    """Run work in a forked child, which may be killed; return its wait status and what it told until then."""
+    """Run work in a forked child, which may be killed; return its status and what it told."""
     if not hasattr(os, "fork"):
         pytest.skip("needs fork")
     reading, writing = os.pipe()
@@ -159,7 +156,7 @@ def die() -> None:
 
 @dataclass
 class Disk:
-    """What survives: synced content of files that exist for good, and what may or may not have arrived beside it."""
+    """Synced content of files that exist for good, and what may or may not have arrived."""
 
     files: dict[str, bytes] = field(default_factory=dict)
     pending: list[Operation] = field(default_factory=list)
@@ -171,11 +168,8 @@ class Disk:
             # SQLite syncs the folder with the first sync of a file that it has created.
             self._settle(lambda waiting: waiting.path == operation.path)
         elif operation.kind == "delete" and operation.durable:
-            self._settle(
-                lambda waiting: (
-                    waiting.path == operation.path or waiting.kind in ("create", "delete")
-                )
-            )
+            names = ("create", "delete")
+            self._settle(lambda each: each.path == operation.path or each.kind in names)
 
     def _settle(self, belongs: Callable[[Operation], bool]) -> None:
         for waiting in (waiting for waiting in self.pending if belongs(waiting)):
@@ -183,7 +177,7 @@ class Disk:
         self.pending = [waiting for waiting in self.pending if not belongs(waiting)]
 
     def after_power_cut(self, choice: random.Random | None) -> dict[str, bytes]:
-        """Return files as they may be found: nothing of what waits, or (with a choice) any part of it."""
+        """Files as they may be found: nothing of what waits, or (with a choice) any part."""
         files = dict(self.files)
         for waiting in self.pending if choice is not None else []:
             if waiting.kind == "write":
@@ -202,12 +196,9 @@ def apply(files: dict[str, bytes], operation: Operation) -> None:
     if operation.kind == "create":
         files.setdefault(operation.path, b"")
     elif operation.kind == "write":
-        padded = content.ljust(operation.offset, b"\0")
-        files[operation.path] = (
-            padded[: operation.offset]
-            + operation.data
-            + padded[operation.offset + len(operation.data) :]
-        )
+        start, end = operation.offset, operation.offset + len(operation.data)
+        before = content.ljust(start, b"\0")[:start]
+        files[operation.path] = before + operation.data + content[end:]
     elif operation.kind == "truncate":
         files[operation.path] = content[: operation.offset].ljust(operation.offset, b"\0")
     elif operation.kind == "delete":
@@ -217,13 +208,11 @@ def apply(files: dict[str, bytes], operation: Operation) -> None:
 def power_cuts(
     files: dict[str, bytes], operations: list[Operation], seeds: range
 ) -> Iterator[tuple[dict[str, bytes], list[str]]]:
-    """Yield what may be found after a cut before each operation, with what had been reported as done by then."""
+    """Yield what may be found after a cut before each operation, and what was reported by then."""
     disk, told = Disk(files=dict(files)), []
     for operation in (*operations, Operation("told", "end")):
-        for choice in (
-            None,
-            *(random.Random(f"{seed} {len(told)} {operation.kind}") for seed in seeds),
-        ):
+        found = (random.Random(f"{seed} {len(told)} {operation.kind}") for seed in seeds)
+        for choice in (None, *found):
             yield disk.after_power_cut(choice), list(told)
         if operation.kind == "told":
             told.append(operation.path)

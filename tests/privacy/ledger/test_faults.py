@@ -1,27 +1,28 @@
-"""The ledger file on a disk and in a process that fail at the worst moment: nothing acknowledged is ever forgotten."""
+"""The ledger file when a disk or a process fails: nothing acknowledged is ever forgotten."""
 
 import pickle
 import shutil
 import signal
-from fractions import Fraction
+from functools import partial
 
 import pytest
 
 from dpcov.errors import LedgerError
 from dpcov.privacy.budget import Budget
-from dpcov.privacy.guarantee import ZCDP
 from dpcov.privacy.ledger import ledger
 from dpcov.privacy.ledger import sqlite as ledger_file
 from dpcov.privacy.ledger.ledger import Ledger
-from dpcov.privacy.ledger.spend import Spend
 from tests.privacy.ledger import faulty_disk
 from tests.privacy.ledger.faulty_disk import Operation, die, in_child, install, power_cuts
+from tests.privacy.spends import RELATION, SPEND, TENTH, zcdp
 
-TENTH = Fraction(1, 10)
-SPEND = Spend(promise=ZCDP(rho=TENTH), mechanism="gaussian")
-FREE = Spend(promise=ZCDP(rho=Fraction(1, 10**9)), mechanism="gaussian")
-RELATION = "replace-one"
+FREE = zcdp("1e-9")
 STEPS = ["reserved", "drawn", "committed"]
+
+
+def strides(stride):
+    """Some requests in the quick run, every one in the deep run."""
+    return pytest.mark.parametrize("stride", [stride, pytest.param(1, marks=pytest.mark.slow)])
 
 
 @pytest.fixture
@@ -62,17 +63,11 @@ def assert_goes_on(path):
 
 def operations_of(path, work):
     """Record what a run asks of the disk, with the steps it reports; leave the file as it was."""
-    content = path.read_bytes()
-    log = path.with_name("operations")
+    content, log = path.read_bytes(), path.with_name("operations")
 
     def record(tell):
         operations = []
-
-        def keep(operation):
-            operations.append(operation)
-            return 0
-
-        install(keep)
+        install(lambda operation: operations.append(operation) or 0)
         work(path, lambda text: operations.append(Operation("told", text.decode().strip())))
         log.write_bytes(pickle.dumps(operations))
 
@@ -102,31 +97,31 @@ def failing_at(number, act):
     return hook
 
 
-def test_the_disk_is_watched(path):
-    asked = operations_of(path, release)
-    kinds = [operation.kind for operation in asked]
+def killed_at(number, work, copy):
+    """Run work in a child that dies before a request to the disk; return what it told."""
+
+    def run(tell):
+        install(failing_at(number, lambda _: die()))
+        work(copy, tell)
+
+    status, told = in_child(run)
+    assert status == signal.SIGKILL
+    return told.split()
+
+
+@strides(5)
+def test_killed_before_any_request_to_the_disk(path, tmp_path, stride):
+    kinds = [operation.kind for operation in operations_of(path, release)]
     assert kinds.count("told") == 3
     assert {"create", "write", "sync", "delete"} <= set(kinds)
-    assert len(asked) > 40
-
-
-@pytest.mark.parametrize("stride", [3, pytest.param(1, marks=pytest.mark.slow)])
-def test_killed_before_any_request_to_the_disk(path, tmp_path, stride):
-    count = sum(operation.kind != "told" for operation in operations_of(path, release))
-    for number, copy in on_copies(path, tmp_path, range(0, count, stride)):
-
-        def work(tell, number=number, copy=copy):
-            install(failing_at(number, lambda _: die()))
-            release(copy, tell)
-
-        status, told = in_child(work)
-        assert status == signal.SIGKILL
-        assert_remembered(copy, told.split())
+    assert len(kinds) > 40
+    for number, copy in on_copies(path, tmp_path, range(0, len(kinds) - 3, stride)):
+        assert_remembered(copy, killed_at(number, release, copy))
         if number % 10 == 0:
             assert_goes_on(copy)
 
 
-@pytest.mark.parametrize("stride", [5, pytest.param(1, marks=pytest.mark.slow)])
+@strides(5)
 def test_killed_while_a_ledger_is_made(path, tmp_path, stride):
     def make(target, tell):
         target.unlink(missing_ok=True)
@@ -136,18 +131,11 @@ def test_killed_while_a_ledger_is_made(path, tmp_path, stride):
 
     count = sum(operation.kind != "told" for operation in operations_of(path, make))
     for number, copy in on_copies(path, tmp_path, range(0, count, stride)):
-
-        def killed(tell, number=number, copy=copy):
-            install(failing_at(number, lambda _: die()))
-            make(copy, tell)
-
-        status, told = in_child(killed)
-        assert status == signal.SIGKILL
+        assert killed_at(number, make, copy) == []
         try:
             Ledger(copy).create("patients", Budget(rho=1), RELATION)
         except LedgerError as error:
             assert "already has an account" in str(error)
-        assert told == b""
         assert_goes_on(copy)
 
 
@@ -158,7 +146,7 @@ FAILURES = {
 }
 
 
-@pytest.mark.parametrize("stride", [5, pytest.param(1, marks=pytest.mark.slow)])
+@strides(5)
 @pytest.mark.parametrize("failure", FAILURES)
 def test_a_disk_that_fails_once_at_any_request(path, tmp_path, failure, stride):
     kind, code, words = FAILURES[failure]
@@ -199,7 +187,7 @@ def test_a_file_that_may_not_grow_spends_nothing(path):
 
 
 def replay_power_cuts(path, tmp_path, seeds):
-    """Visit the states that a power cut may leave; return how many, and those that forgot something."""
+    """Visit the states that a power cut may leave; count them, and those that forgot something."""
     start = {str(path): path.read_bytes()}
     operations = operations_of(path, release)
     found = tmp_path / "found"
@@ -249,23 +237,16 @@ def test_the_power_cuts_would_find_a_ledger_that_does_not_sync(path, tmp_path, m
 @pytest.mark.parametrize("kept", [0, 1, 511, 512, 1000])
 def test_a_journal_cut_short_beside_a_whole_file_is_harmless(path, kept):
     journal = path.with_name(path.name + "-journal")
-    saved = {}
 
     def work(tell):
-        def hook(operation):
-            if operation.kind == "delete" and operation.path.endswith("-journal"):
-                die()
-            return 0
-
-        install(hook)
+        ends = ("delete", str(journal))
+        install(lambda operation: die() if (operation.kind, operation.path) == ends else 0)
         release(path, tell)
 
     in_child(work)
-    saved["journal"] = journal.read_bytes()
-    journal.write_bytes(saved["journal"][:kept])
+    journal.write_bytes(journal.read_bytes()[:kept])
     # The cut journal no longer undoes the file, whose new pages are all there.
-    book = Ledger(path)
-    assert len(book.entries("patients")) in (1, 2)
+    assert len(Ledger(path).entries("patients")) in (1, 2)
     assert_goes_on(path)
 
 
@@ -273,19 +254,16 @@ def test_a_journal_cut_short_beside_a_whole_file_is_harmless(path, kept):
 def test_a_file_cut_short_is_refused_and_says_how_to_recover(path, share):
     content = path.read_bytes()
     path.write_bytes(content[: int(len(content) * share)])
-    for call in (
-        lambda: Ledger(path).remaining("patients"),
-        lambda: Ledger(path).reserve("patients", SPEND, RELATION),
-        lambda: Ledger(path).verify(),
-    ):
+    book = Ledger(path)
+    reserve = partial(book.reserve, "patients", SPEND, RELATION)
+    for call in (partial(book.remaining, "patients"), reserve, book.verify):
         with pytest.raises(LedgerError, match=r"backup|empty"):
             call()
 
 
 def test_clocks_that_jump_change_nothing(path, monkeypatch):
-    times = iter(
-        f"{year}-01-01T00:00:00.000000+00:00" for year in (2031, 1970, 2500, 1999, 2031, 2031, 2000)
-    )
+    years = (2031, 1970, 2500, 1999, 2031, 2031)
+    times = iter(f"{year}-01-01T00:00:00.000000+00:00" for year in years)
     monkeypatch.setattr(ledger, "now", lambda: next(times))
     for _ in range(2):
         reservation = Ledger(path).reserve("patients", SPEND, RELATION)

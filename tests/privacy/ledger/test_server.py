@@ -1,4 +1,4 @@
-"""A ledger on a real PostgreSQL server: the same promises when clients die, connections break and servers fall."""
+"""A ledger on a real PostgreSQL server: clients die, connections break and servers fall."""
 
 import os
 import signal
@@ -9,20 +9,16 @@ import pytest
 
 from dpcov.errors import LedgerError, UsageError
 from dpcov.privacy.budget import Budget
-from dpcov.privacy.guarantee import ZCDP, PureDP
 from dpcov.privacy.ledger import store as ledger_store
 from dpcov.privacy.ledger.ledger import Ledger
-from dpcov.privacy.ledger.spend import Spend
 from tests.privacy.ledger.faulty_disk import die, in_child
 from tests.privacy.ledger.test_faults import assert_goes_on, assert_remembered, release
+from tests.privacy.spends import RELATION, SPEND, TENTH, THIRD, pure, zcdp
 
 psycopg = pytest.importorskip("psycopg")
-ledger_server = pytest.importorskip("dpcov.privacy.ledger.postgres")
+pytest.importorskip("dpcov.privacy.ledger.postgres")
 pytest.importorskip("sqlalchemy")
 
-TENTH = Fraction(1, 10)
-SPEND = Spend(promise=ZCDP(rho=TENTH), mechanism="gaussian")
-RELATION = "replace-one"
 STRIDES = [9, pytest.param(1, marks=[pytest.mark.slow, pytest.mark.timeout(1200)])]
 """Every statement in the deep run, some of each step in the quick one."""
 
@@ -45,32 +41,24 @@ def test_a_server_keeps_the_same_book_as_a_file(url, tmp_path):
     books = Ledger(url), Ledger(tmp_path / "file.ledger")
     books[1].create("patients", Budget(rho=4), RELATION)
     for book in books:
-        book.create("staff", Budget(epsilon=Fraction(1, 3), delta="1e-6"), "add-remove-one")
+        book.create("staff", Budget(epsilon=THIRD, delta="1e-6"), "add-remove-one")
         book.reserve("patients", SPEND, RELATION, note="Ünicode: 'quoted' :name %s").mark_drawn()
         reservation = book.reserve("patients", SPEND, RELATION)
         reservation.mark_drawn()
         reservation.commit("sha256:abc")
-        pure = Spend(
-            promise=PureDP(epsilon=TENTH), mechanism="laplace", noise_multiplier=Fraction(7, 3)
-        )
-        book.reserve("staff", pure, "add-remove-one")
+        book.reserve("staff", pure(TENTH, noise_multiplier=Fraction(7, 3)), "add-remove-one")
         with pytest.raises(LedgerError, match="overspend"):
-            book.reserve("patients", Spend(promise=ZCDP(rho=Fraction(4)), mechanism="x"), RELATION)
+            book.reserve("patients", zcdp(4), RELATION)
         with pytest.raises(LedgerError, match="already has an account"):
             book.create("patients", Budget(rho=100), RELATION)
-    assert books[0].remaining("patients") == books[1].remaining("patients")
-    assert books[0].remaining("staff") == books[1].remaining("staff")
-    one, other = (
-        [
-            (entry.id, entry.spend, entry.note, entry.state, entry.fingerprint)
-            for name in ("patients", "staff")
-            for entry in book.entries(name)
-        ]
-        for book in books
-    )
-    assert one == other
-    assert [book.verify().problems for book in books] == [(), ()]
-    assert books[0].verify().head.events == books[1].verify().head.events
+
+    def shown(book, name):
+        entries = [(e.id, e.spend, e.note, e.state, e.fingerprint) for e in book.entries(name)]
+        return entries, book.remaining(name), book.verify().problems, book.verify().head.events
+
+    for name in ("patients", "staff"):
+        assert shown(books[0], name) == shown(books[1], name)
+        assert shown(books[0], name)[2] == ()
 
 
 def test_tampering_on_the_server_is_found(url):
@@ -91,20 +79,17 @@ def test_tampering_on_the_server_is_found(url):
 
 def statements_of(monkeypatch, act):
     """Call ``act(number)`` before every statement and before each transaction's commit."""
+    from sqlalchemy.engine import Connection, RootTransaction
+
     numbers = iter(range(10**6))
 
-    def watched(method):
-        def run(self, *arguments, **values):
-            act(next(numbers), self._connection)
-            return method(self, *arguments, **values)
+    execute = Connection.execute
 
-        return run
+    def watched(self, *arguments, **values):
+        act(next(numbers), self)
+        return execute(self, *arguments, **values)
 
-    real = ledger_server._ServerStatements
-    for name in ("rows", "change"):
-        monkeypatch.setattr(real, name, watched(getattr(real, name)))
-    from sqlalchemy.engine import RootTransaction
-
+    monkeypatch.setattr(Connection, "execute", watched)
     commit = RootTransaction.commit
 
     def committed(self):
@@ -115,6 +100,7 @@ def statements_of(monkeypatch, act):
 
 
 def count_statements(url, monkeypatch):
+    reset(url)
     seen = []
     with monkeypatch.context() as patch:
         statements_of(patch, lambda number, _: seen.append(number))
@@ -122,9 +108,18 @@ def count_statements(url, monkeypatch):
     return len(seen)
 
 
+def broken_at(url, monkeypatch, number, act):
+    """Act before this statement of a release, which then fails; return the steps that it told."""
+    told = []
+    with monkeypatch.context() as patch:
+        statements_of(patch, lambda reached, place: act(place) if reached == number else None)
+        with pytest.raises(LedgerError, match="look at `show`"):
+            release(url, told.append)
+    return told
+
+
 @pytest.mark.parametrize("stride", STRIDES)
 def test_a_client_killed_before_any_statement(url, monkeypatch, stride):
-    reset(url)
     count = count_statements(url, monkeypatch)
     assert count > 30
     for number in range(1, count, stride):
@@ -142,7 +137,6 @@ def test_a_client_killed_before_any_statement(url, monkeypatch, stride):
 
 @pytest.mark.parametrize("stride", STRIDES)
 def test_a_connection_that_ends_before_any_statement(url, monkeypatch, stride):
-    reset(url)
     count = count_statements(url, monkeypatch)
     with psycopg.connect(url, autocommit=True) as killer:
 
@@ -152,14 +146,7 @@ def test_a_connection_that_ends_before_any_statement(url, monkeypatch, stride):
 
         for number in range(0, count, stride):
             reset(url)
-            told = []
-            with monkeypatch.context() as patch:
-                statements_of(
-                    patch, lambda reached, c, number=number: cut(c) if reached == number else None
-                )
-                with pytest.raises(LedgerError, match="look at `show`"):
-                    release(url, told.append)
-            assert_remembered(url, told)
+            assert_remembered(url, broken_at(url, monkeypatch, number, cut))
     assert_goes_on(url)
 
 
@@ -167,20 +154,9 @@ def test_a_connection_that_ends_before_any_statement(url, monkeypatch, stride):
 @pytest.mark.timeout(1200)
 def test_a_server_killed_before_any_statement(durable_postgres, monkeypatch):
     url = durable_postgres.url
-    reset(url)
-    count = count_statements(url, monkeypatch)
-    for number in range(0, count, 3):
+    for number in range(0, count_statements(url, monkeypatch), 3):
         reset(url)
-        told = []
-
-        def fall(reached, _, number=number):
-            if reached == number:
-                durable_postgres.kill()
-
-        with monkeypatch.context() as patch:
-            statements_of(patch, fall)
-            with pytest.raises(LedgerError, match="look at `show`"):
-                release(url, told.append)
+        told = broken_at(url, monkeypatch, number, lambda _: durable_postgres.kill())
         durable_postgres.start()
         assert_remembered(url, told)
     assert_goes_on(url)
@@ -189,10 +165,8 @@ def test_a_server_killed_before_any_statement(durable_postgres, monkeypatch):
 def test_a_server_that_is_gone_is_explained_without_its_password():
     with pytest.raises(LedgerError, match="does not answer") as refused:
         Ledger("postgresql://custodian:secretpw@127.0.0.1:1/books").datasets()
-    assert (
-        "secretpw"
-        not in f"{refused.value!r} {refused.value.__context__!r} {refused.value.__cause__!r}"
-    )
+    found = refused.value
+    assert "secretpw" not in f"{found!r} {found.__context__!r} {found.__cause__!r}"
 
 
 def test_a_wrong_password_is_explained_without_it(postgres_database):
@@ -203,20 +177,15 @@ def test_a_wrong_password_is_explained_without_it(postgres_database):
 
 
 def test_a_database_without_a_ledger_is_refused(postgres_database):
-    for call in (
-        Ledger(postgres_database).datasets,
-        lambda: Ledger(postgres_database).reserve("patients", SPEND, RELATION),
-    ):
+    book = Ledger(postgres_database)
+    for call in (book.datasets, lambda: book.reserve("patients", SPEND, RELATION)):
         with pytest.raises(LedgerError, match="no ledger in this database"):
             call()
 
 
 def test_a_ledger_of_another_version_or_maker_is_refused(url):
-    for change, words in (
-        ("version = 4", "Upgrade"),
-        ("version = 1", "Upgrade"),
-        ("name = 'x'", "damaged"),
-    ):
+    newer, foreign = ("version = 4", "Upgrade"), ("name = 'x'", "damaged")
+    for change, words in (newer, ("version = 1", "Upgrade"), foreign):
         with psycopg.connect(url) as connection:
             connection.execute(f"UPDATE dpcov_ledger.ledger_format SET {change}")
         with pytest.raises(LedgerError, match=words):
@@ -227,13 +196,6 @@ def test_a_missing_driver_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "psycopg", None)
     with pytest.raises(UsageError, match=r"dpcov\[postgres\]"):
         Ledger("postgresql://custodian@host/books")
-
-
-@pytest.mark.parametrize("place", ["mysql://a:secretpw@b/c", "http://x"])
-def test_another_kind_of_server_is_refused(place):
-    with pytest.raises(UsageError, match="postgresql://") as refused:
-        Ledger(place)
-    assert "secretpw" not in str(refused.value)
 
 
 def test_a_reader_without_the_right_to_write_spends_nothing(url):

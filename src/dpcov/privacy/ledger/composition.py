@@ -1,53 +1,60 @@
-"""How the promises of several releases add up.
+"""How the promises of several releases add up, and what still fits into a total.
 
-Contract: if what releases cost stays within the limit of their rule, then all of them together keep the total
-promise, even when each release was chosen after looking at the results of the earlier ones.  Knows nothing of
-files, mechanisms or data.
+Contract: if what releases cost stays within the limit of their rule, then all of them together keep
+the total promise, even when each was chosen after looking at the results of the earlier ones.
 
-The person who decides what to release next has seen the earlier releases, so the rule that adds them up must be a
-*privacy filter* (Rogers, Roth, Ullman & Vadhan 2016).  These rules are filters:
+That takes a *privacy filter* (Rogers, Roth, Ullman & Vadhan 2016).  These rules are filters:
 
-``pure``      sum of epsilon.
-``basic``     sums of epsilon and of delta (the same paper).
-``zcdp``      sum of rho (Feldman & Zrnic 2021; Whitehouse, Ramdas, Rogers & Wu 2023), with rho = epsilon^2 / 2 for
-              a pure release; a total (epsilon, delta) is turned into one rho at the start.
-``gaussian``  sum of 1 / noise_multiplier^2 (Smith & Thakurta 2022; Koskela, Tobaben & Honkela 2023): tight for
-              real-valued Gaussian noise; a total (epsilon, delta) is turned into one multiplier at the start.
+``pure``, ``basic``  sums of epsilon and of delta (the same paper).
+``zcdp``             sum of rho (Feldman & Zrnic 2021; Whitehouse, Ramdas, Rogers & Wu 2023).
+``gaussian``         sum of 1 / noise_multiplier^2, tight for real-valued Gaussian noise (Smith &
+                     Thakurta 2022; Koskela, Tobaben & Honkela 2023).
 
-Switching between rules in mid-course may cost delta twice, so a dataset keeps one rule, fixed before its first
-result exists.  ``planned`` is the exception: it uses the tightest composition known
-(:mod:`dpcov.privacy.ledger.accountant`), which fails for adaptive choices and is valid only for releases that were all
-fixed in advance.  It is never chosen by itself.
+Switching rules in mid-course may cost delta twice, so a dataset keeps one, fixed before its first
+result exists.  ``planned`` is no filter: it is valid only for releases that were all fixed in
+advance (:mod:`dpcov.privacy.ledger.accountant`), and never chosen by itself.
 """
 
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from fractions import Fraction
-from typing import Literal, get_args
+from typing import Literal
 
 from dpcov.errors import LedgerError
 from dpcov.privacy import calibrate, convert
-from dpcov.privacy.guarantee import ZCDP, ApproxDP, Promise, PureDP
+from dpcov.privacy.guarantee import ZCDP, ApproxDP, Promise, PureDP, format_number, promise_numbers
 from dpcov.privacy.ledger import accountant
-from dpcov.privacy.ledger.spend import Spend, promise_numbers
+from dpcov.privacy.ledger.spend import Spend
 
 Composition = Literal["pure", "zcdp", "gaussian", "basic", "planned"]
-COMPOSITIONS: tuple[Composition, ...] = get_args(Composition)
 
 _LONGEST_DENOMINATOR_BITS, _SHORT_BITS = 2048, 512
+# Sizes have three digits, and one of a billionth of the total is nothing.
+_STEPS, _DECADES = 900, 9
+
+_SQUARES = "grows with the square of ε, so two releases cost less than twice the ε of one."
+_WHY: dict[Composition, str] = {
+    "pure": "ε adds up.",
+    "basic": "ε and δ add up.",
+    "zcdp": f"What adds up, ρ, {_SQUARES}",
+    "gaussian": f"What adds up, 1/noise², {_SQUARES}",
+    "planned": "Releases that are fixed in advance add up best: "
+    "two cost less than twice the ε of one.",
+}
 
 Amounts = dict[str, Fraction]
 """Amounts by unit, such as ``{"epsilon": 1, "delta": 1/1000000}``."""
 
+Spends = Iterable[Spend] | Mapping[Spend, int]
+"""Releases, or how many there are of each kind."""
+
 
 def compositions_for(total: Promise) -> tuple[Composition, ...]:
     """Return the rules that can guard this total."""
-    if isinstance(total, PureDP):
-        return ("pure",)
-    if isinstance(total, ZCDP):
-        return ("zcdp",)
-    return ("zcdp", "gaussian", "basic", "planned")
+    if isinstance(total, ApproxDP):
+        return ("zcdp", "gaussian", "basic", "planned")
+    return ("pure",) if isinstance(total, PureDP) else ("zcdp",)
 
 
 def check_composition(composition: str, total: Promise) -> Composition:
@@ -56,8 +63,9 @@ def check_composition(composition: str, total: Promise) -> Composition:
     for candidate in known:
         if composition == candidate:
             return candidate
+    rules = ", ".join(known)
     raise LedgerError(
-        f"A total of {total} cannot be guarded by this composition. Use one of: {', '.join(known)}."
+        f"A total of {total} cannot be guarded by this composition. Use one of: {rules}."
     )
 
 
@@ -70,7 +78,7 @@ def choose_composition(total: Promise, first: Spend) -> Composition:
             available = limit(composition, total)
             shares[composition] = max(cost[unit] / available[unit] for unit in cost)
     if not shares:
-        raise LedgerError(_explain_unsupported(compositions_for(total)[0], first))
+        raise _unsupported(compositions_for(total)[0], first)
     return min(shares, key=lambda composition: shares[composition])
 
 
@@ -86,10 +94,8 @@ def limit(composition: Composition, total: Promise) -> Amounts:
     return {"delta": total.delta}
 
 
-def spent(
-    composition: Composition, total: Promise, spends: Iterable[Spend] | Mapping[Spend, int]
-) -> Amounts:
-    """Return what these releases (or so many of each kind) cost together, in the units of this rule, rounded up."""
+def spent(composition: Composition, total: Promise, spends: Spends) -> Amounts:
+    """Return what these releases cost together, in the units of this rule, rounded up."""
     counted = Counter(spends)
     if composition == "planned":
         if not isinstance(total, ApproxDP):
@@ -99,33 +105,16 @@ def spent(
     for spend, count in counted.items():
         cost = _cost(composition, spend)
         if cost is None:
-            raise LedgerError(_explain_unsupported(composition, spend))
+            raise _unsupported(composition, spend)
         for unit, amount in cost.items():
             amounts[unit] = _short(amounts[unit] + count * amount)
     return amounts
 
 
-def _short(amount: Fraction) -> Fraction:
-    """Round an amount up to few digits where sums of unlike fractions would grow without end."""
-    if amount.denominator.bit_length() <= _LONGEST_DENOMINATOR_BITS:
-        return amount
-    return Fraction(math.ceil(amount * 2**_SHORT_BITS), 2**_SHORT_BITS)
-
-
-def _cost(composition: Composition, spend: Spend) -> Amounts | None:
-    """Return what one release costs under an additive rule, None if the rule does not cover it."""
-    promise = spend.promise
-    if composition == "zcdp":
-        rho = spend.best_rho()
-        return None if rho is None else {"rho": rho}
-    if composition == "gaussian":
-        multiplier = spend.noise_multiplier
-        return None if multiplier is None else {"inverse_square_multiplier": 1 / multiplier**2}
-    if isinstance(promise, PureDP):
-        return {"epsilon": promise.epsilon}
-    if composition == "basic" and isinstance(promise, ApproxDP):
-        return promise_numbers(promise)
-    return None
+def is_within(composition: Composition, total: Promise, spends: Spends) -> bool:
+    """Whether these releases together keep the total."""
+    available, used = limit(composition, total), spent(composition, total, spends)
+    return all(used[unit] <= available[unit] for unit in available)
 
 
 def unit_words(unit: str) -> str:
@@ -133,11 +122,26 @@ def unit_words(unit: str) -> str:
     return "Gaussian noise, 1/multiplier²" if unit == "inverse_square_multiplier" else unit
 
 
-def _explain_unsupported(composition: Composition, spend: Spend) -> str:
-    return (
-        f"This dataset's releases are added up by the rule '{composition}', which cannot count a {spend.promise} "
-        f"release of the mechanism {spend.mechanism}. Choose a mechanism with {_WANTED[composition]}."
+def _short(amount: Fraction) -> Fraction:
+    # Sums of unlike fractions would grow without end; rounded up, they cost no less.
+    if amount.denominator.bit_length() <= _LONGEST_DENOMINATOR_BITS:
+        return amount
+    return Fraction(math.ceil(amount * 2**_SHORT_BITS), 2**_SHORT_BITS)
+
+
+def _cost(composition: Composition, spend: Spend) -> Amounts | None:
+    # Return what one release costs under an additive rule, None if the rule does not cover it.
+    promise = spend.promise
+    if composition == "zcdp":
+        rho = spend.best_rho()
+        return None if rho is None else {"rho": rho}
+    if composition == "gaussian":
+        multiplier = spend.noise_multiplier
+        return None if multiplier is None else {"inverse_square_multiplier": 1 / multiplier**2}
+    covered = isinstance(promise, PureDP) or (
+        composition == "basic" and isinstance(promise, ApproxDP)
     )
+    return promise_numbers(promise) if covered else None
 
 
 _WANTED: dict[Composition, str] = {
@@ -145,5 +149,115 @@ _WANTED: dict[Composition, str] = {
     "zcdp": "a zCDP or pure guarantee",
     "gaussian": "real-valued Gaussian noise",
     "basic": "an epsilon or (epsilon, delta) guarantee",
-    "planned": "any guarantee",
 }
+
+
+def _unsupported(composition: Composition, spend: Spend) -> LedgerError:
+    return LedgerError(
+        f"This dataset's releases are added up by the rule '{composition}', which cannot count a "
+        f"{spend.promise} release of the mechanism {spend.mechanism}. "
+        f"Choose a mechanism with {_WANTED[composition]}."
+    )
+
+
+def check_room(composition: Composition, total: Promise, earlier: Spends, new: Spend) -> None:
+    """Refuse the new release if it would overspend the total."""
+    if not has_room(composition, total, earlier, new):
+        raise LedgerError(
+            f"This release would overspend the dataset's total of {total}. "
+            f"{room_in_words(composition, total, earlier)} Give the release a smaller budget, or "
+            "publish from the releases that exist, which costs nothing."
+        )
+
+
+def has_room(
+    composition: Composition, total: Promise, earlier: Spends, new: Spend, copies: int = 1
+) -> bool:
+    """Whether so many releases of a kind may follow the earlier ones."""
+    return is_within(composition, total, Counter(earlier) + Counter({new: copies}))
+
+
+def room_in_words(composition: Composition | None, total: Promise, earlier: Spends) -> str:
+    """Say how large one more release may be, how large two may be, and why.
+
+    Examples
+    --------
+    >>> room_in_words("pure", PureDP(epsilon=Fraction(3, 2)), [])
+    'Left: one more release of up to ε = 1.5, or two of up to ε = 0.75 each. ε adds up.'
+    """
+    rule = composition or choose_composition(total, _typical(total))
+    one = largest_release(rule, total, earlier)
+    if one is None:
+        return "Nothing is left that a release could use."
+    # Planned releases take seconds to add up.
+    two = None if rule == "planned" else largest_release(rule, total, earlier, copies=2)
+    each = "" if two is None else f", or two of up to {_size(two, unless=one)} each"
+    return f"Left: one more release of up to {_size(one)}{each}. {_WHY[rule]}"
+
+
+def largest_release(
+    composition: Composition, total: Promise, earlier: Spends, *, copies: int = 1
+) -> Promise | None:
+    """Return the largest budget of which so many releases still fit, in three digits.
+
+    It is of the total's kind, Gaussian noise where that has a delta; None where not even a
+    billionth of the total fits.
+    """
+    counted, delta = Counter(earlier), _delta_left(composition, total, earlier, copies)
+
+    def sized(step: int) -> Promise:
+        return _promise(total, _grid(total, step), delta)
+
+    def fits(step: int) -> bool:
+        return has_room(composition, total, counted, _typical(sized(step)), copies)
+
+    low, high = 0, _STEPS * (_DECADES + 1)
+    if not fits(low):
+        return None
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if fits(middle) else (low, middle)
+    return sized(low)
+
+
+def _typical(promise: Promise) -> Spend:
+    # Gaussian noise where there is a delta.
+    multiplier = None
+    if isinstance(promise, ApproxDP):
+        multiplier = calibrate.gaussian_noise_multiplier(promise.epsilon, promise.delta)
+    return Spend(promise=promise, mechanism="any", noise_multiplier=multiplier)
+
+
+def _promise(total: Promise, size: Fraction, delta: Fraction) -> Promise:
+    if isinstance(total, ZCDP):
+        return ZCDP(rho=size)
+    return ApproxDP(epsilon=size, delta=delta) if delta else PureDP(epsilon=size)
+
+
+def _delta_left(composition: Composition, total: Promise, earlier: Spends, copies: int) -> Fraction:
+    # The delta of each further release: the total's, or what is left of it where deltas add up.
+    if not isinstance(total, ApproxDP):
+        return Fraction(0)
+    if composition != "basic":
+        return total.delta
+    return max(Fraction(0), total.delta - spent(composition, total, earlier)["delta"]) / copies
+
+
+def _grid(total: Promise, step: int) -> Fraction:
+    # Sizes of three digits, rising from a billionth of the total to ten times it.
+    size = next(iter(promise_numbers(total).values()))
+    # The largest power of ten that is not above the size.
+    power = len(str(size.numerator)) - len(str(size.denominator))
+    power -= Fraction(10) ** power > size
+    decade, place = divmod(step, _STEPS)
+    return (100 + place) * Fraction(10) ** (decade + power - _DECADES - 2)
+
+
+def _size(promise: Promise, unless: Promise | None = None) -> str:
+    if isinstance(promise, ZCDP):
+        return f"ρ = {format_number(promise.rho)}"
+    size = f"ε = {format_number(promise.epsilon)}"
+    # A delta that was said already is not said again.
+    if isinstance(promise, PureDP) or getattr(unless, "delta", None) == promise.delta:
+        return size
+    return f"{size} at δ = {format_number(promise.delta)}"

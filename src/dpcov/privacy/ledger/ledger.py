@@ -1,14 +1,13 @@
 """The book of what has been released about each dataset, and what may still be.
 
-Contract: as long as every release of a dataset is reserved here first, all of them together keep the
-dataset's total promise, also when processes race, are killed, or the next release is chosen after looking at
-the earlier ones.  A release counts as spent from the moment it is reserved, whatever happens afterwards.
-Knows nothing of mechanisms and data; an entry holds public numbers and the custodian's note.
+Contract: as long as every release of a dataset is reserved here first, all of them together keep
+the dataset's total promise, also when processes race, are killed, or the next release is chosen
+after looking at the earlier ones.  A release counts as spent from the moment it is reserved,
+whatever happens afterwards.  An entry holds public numbers and the custodian's note.
 """
 
-import contextlib
+import re
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
@@ -16,32 +15,26 @@ from pathlib import Path
 from dpcov.errors import LedgerError, UsageError
 from dpcov.privacy.budget import Budget
 from dpcov.privacy.guarantee import Neighbors, check_neighbors
-from dpcov.privacy.ledger.composition import (
-    Amounts,
-    Composition,
-    check_composition,
-    choose_composition,
-    compositions_for,
-    limit,
-    spent,
-)
+from dpcov.privacy.ledger import composition as rules
+from dpcov.privacy.ledger.composition import Amounts, Composition
 from dpcov.privacy.ledger.records import Dataset, Entry, now
-from dpcov.privacy.ledger.room import check_room, room_in_words
 from dpcov.privacy.ledger.spend import Spend
 from dpcov.privacy.ledger.sqlite import LedgerFile
 from dpcov.privacy.ledger.store import LedgerStore, LedgerTransaction
-from dpcov.privacy.ledger.trail import Audit
+from dpcov.privacy.ledger.trail import Verification
 from dpcov.privacy.options import Count, plain
 
 LONGEST_TEXT = 1000
+# Arguments of a command may hold bytes that are no text: they arrive as surrogates.
+_NO_TEXT = re.compile("[\x00\ud800-\udfff]")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Balance:
     """What a dataset may spend, has spent and has left, in the units of its composition rule.
 
-    ``composition`` and ``rows_per_person`` may be None before the first release; the amounts are then those of the
-    total itself.  ``in_words`` says how large one more release may be.
+    ``composition`` and ``rows_per_person`` may be None before the first release; the amounts are
+    then those of the total itself.  ``in_words`` says how large one more release may be.
     """
 
     composition: Composition | None
@@ -73,14 +66,14 @@ class Reservation:
 
 
 class Ledger:
-    """A ledger; see the module's promise.
+    """A ledger: the accounts of datasets and their releases.
 
     Parameters
     ----------
     path
-        An SQLite file, on a local disk: network file systems do not lock reliably.  It is created by the first
-        :meth:`create`, readable by its owner alone.  Or a PostgreSQL database, ``postgresql://user@host/name``, for
-        custodians on several machines; leave the password to ``PGPASSWORD`` or ``.pgpass``.
+        An SQLite file on a local disk (network file systems do not lock reliably), made by
+        :meth:`create` for its owner alone; or ``postgresql://user@host/name``, for custodians on
+        several machines: leave the password to ``PGPASSWORD`` or ``.pgpass``.
 
     Raises
     ------
@@ -91,7 +84,7 @@ class Ledger:
     --------
     >>> ledger = Ledger("privacy.ledger")  # doctest: +SKIP
     >>> ledger.create("patients", Budget(rho="0.5"), "replace-one")  # doctest: +SKIP
-    >>> reservation = ledger.reserve("patients", spend, "replace-one", note="first")  # doctest: +SKIP
+    >>> reservation = ledger.reserve("patients", spend, "replace-one")  # doctest: +SKIP
     """
 
     def __init__(self, path: str | Path) -> None:
@@ -115,18 +108,19 @@ class Ledger:
         total
             What all releases together may cost.
         neighbors
-            The relation that every release of this dataset must use.
+            The relation of every release.
         composition
-            The rule that adds releases up (`composition`).  Without it the first release chooses
-            the rule in which it costs least.  ``"planned"`` is valid only if all releases are fixed in advance.
+            The rule that adds releases up; without it the first release chooses its cheapest.
+            ``"planned"`` is valid only if all releases are fixed in advance.
         rows_per_person
-            The unit that every release of this dataset must protect.  Without it the first release fixes it.
+            The unit that every release must protect; without it the first release fixes it.
         """
         _check_text("dataset name", dataset)
-        if composition is None and len(compositions_for(total.promise)) == 1:
-            (composition,) = compositions_for(total.promise)
-        elif composition is not None:
-            composition = check_composition(composition, total.promise)
+        known = rules.compositions_for(total.promise)
+        if composition is not None:
+            composition = rules.check_composition(composition, total.promise)
+        elif len(known) == 1:
+            (composition,) = known
         record = Dataset(
             name=dataset,
             created_at=now(),
@@ -145,48 +139,52 @@ class Ledger:
 
     def datasets(self) -> tuple[Dataset, ...]:
         """Return all accounts by name."""
-        with self._viewing() as transaction:
+        with self._store.reading() as transaction:
             return transaction.datasets()
 
     def entries(self, dataset: str) -> tuple[Entry, ...]:
         """Return the releases of a dataset, oldest first."""
-        with self._viewing() as transaction:
+        with self._store.reading() as transaction:
             _require_dataset(transaction, dataset)
             return transaction.entries(dataset)
 
     def remaining(self, dataset: str) -> Balance:
         """Return what a dataset may spend, has spent and has left."""
-        with self._viewing() as transaction:
+        with self._store.reading() as transaction:
             account, spends = _require_dataset(transaction, dataset), transaction.spends(dataset)
-        words = room_in_words(account.composition, account.total, spends)
-        return replace(_balance(account, spends), in_words=words)
+        shown_as: Composition = account.composition or "basic"
+        total = rules.limit(shown_as, account.total)
+        used = rules.spent(shown_as, account.total, spends)
+        return Balance(
+            composition=account.composition,
+            rows_per_person=_unit(account, spends),
+            total=total,
+            spent=used,
+            remaining={unit: max(Fraction(0), total[unit] - used[unit]) for unit in total},
+            in_words=rules.room_in_words(account.composition, account.total, spends),
+        )
 
     def check(self, dataset: str, spend: Spend, neighbors: Neighbors) -> None:
         """Raise LedgerError if this release would not be allowed now; write nothing."""
-        with self._viewing() as transaction:
+        with self._store.reading() as transaction:
             _allowed_composition(transaction, dataset, spend, neighbors)
 
-    def verify(self, receipt: str | None = None) -> Audit:
+    def verify(self, receipt: str | None = None) -> Verification:
         """Compare the audit trail with the records, and both with the budgets.
 
-        Parameters
-        ----------
-        receipt
-            ``head.receipt`` of an earlier audit, kept elsewhere: proves that the trail still begins as it did then.
-
-        Returns
-        -------
-        Audit
-            ``problems`` is empty if the ledger is as it was written.
+        ``receipt`` is ``head.receipt`` of an earlier call, kept elsewhere: it proves that the
+        trail still begins as it did then.  Without ``problems`` the ledger is as it was written.
         """
-        with self._store.reading() as transaction:
-            found = transaction.audit(receipt)
+        with self._store.reading(end=False) as transaction:
+            found = transaction.verify(receipt)
             if found.problems:
                 return found
             overspent = [
-                f"the releases of {account.name} exceed its total"
-                for account in transaction.datasets()
-                if _is_overspent(_balance(account, transaction.spends(account.name)))
+                f"the releases of {one.name} exceed its total"
+                for one in transaction.datasets()
+                if not rules.is_within(
+                    one.composition or "basic", one.total, transaction.spends(one.name)
+                )
             ]
         return replace(found, problems=tuple(overspent))
 
@@ -195,21 +193,14 @@ class Ledger:
     ) -> Reservation:
         """Pay for one release, or raise LedgerError; there is no refund.
 
-        Parameters
-        ----------
-        dataset
-            Name of the account.
-        spend
-            What the release promises and costs.
-        neighbors
-            The relation of the release; must be the account's.
-        note
-            For the custodian's own use; must not contain anything from the data.
+        ``neighbors`` must be the account's.  The ``note`` is for the custodian's own use and must
+        not contain anything from the data.
         """
-        if len(note) > LONGEST_TEXT or "\x00" in note or not _is_unicode(note):
+        if len(note) > LONGEST_TEXT or _NO_TEXT.search(note):
             raise LedgerError(
                 f"The note is longer than {LONGEST_TEXT} characters, or not text. Shorten it."
             )
+        # One transaction: nobody can reserve between the check and the entry.
         with self._store.writing() as transaction:
             composition = _allowed_composition(transaction, dataset, spend, neighbors)
             if _require_dataset(transaction, dataset).composition is None:
@@ -217,44 +208,32 @@ class Ledger:
             entry = transaction.add_entry(dataset, spend, note, now())
         return Reservation(id=entry, dataset=dataset, _store=self._store)
 
-    @contextlib.contextmanager
-    def _viewing(self) -> Iterator[LedgerTransaction]:
-        """Open a consistent view of a ledger whose end is as it was left."""
-        with self._store.reading() as transaction:
-            transaction.check_end()
-            yield transaction
-
 
 def _allowed_composition(
     transaction: LedgerTransaction, dataset: str, spend: Spend, neighbors: Neighbors
 ) -> Composition:
-    """Return the rule under which this release is allowed, or raise."""
-    account = _require_dataset(transaction, dataset)
+    # Return the rule under which this release is allowed, or raise.
+    account, earlier = _require_dataset(transaction, dataset), transaction.spends(dataset)
+    different = "cannot be added to it, because the two promises mean different things. Release"
     if check_neighbors(neighbors) != account.neighbors:
         raise LedgerError(
-            f"This dataset is protected under {account.neighbors} neighbors; a release under {neighbors} cannot be "
-            f"added to it, because the two promises mean different things. Release with {account.neighbors}."
+            f"This dataset is protected under {account.neighbors} neighbors; a release under "
+            f"{neighbors} {different} with {account.neighbors}."
         )
-    earlier = transaction.spends(dataset)
-    _check_unit(_unit(account, earlier), spend)
-    composition = account.composition or choose_composition(account.total, spend)
-    check_room(composition, account.total, earlier, spend)
+    unit = _unit(account, earlier)
+    if unit not in (None, spend.rows_per_person):
+        raise LedgerError(
+            f"This dataset is protected with rows_per_person = {unit}; a release with "
+            f"{spend.rows_per_person} {different} with rows_per_person = {unit}."
+        )
+    composition = account.composition or rules.choose_composition(account.total, spend)
+    rules.check_room(composition, account.total, earlier, spend)
     return composition
 
 
 def _unit(account: Dataset, earlier: Counter[Spend]) -> int | None:
-    """Rows per person of all releases of an account; None before the first where none were stated."""
+    # Rows per person of all releases; None before the first where none were stated.
     return account.rows_per_person or next((spend.rows_per_person for spend in earlier), None)
-
-
-def _check_unit(rows_per_person: int | None, spend: Spend) -> None:
-    """Refuse a release that protects another unit than the account."""
-    if rows_per_person not in (None, spend.rows_per_person):
-        raise LedgerError(
-            f"This dataset is protected with rows_per_person = {rows_per_person}; a release with "
-            f"{spend.rows_per_person} cannot be added to it, because the two promises mean different things. "
-            f"Release with rows_per_person = {rows_per_person}."
-        )
 
 
 def _open_store(place: str | Path) -> LedgerStore:
@@ -269,10 +248,6 @@ def _open_store(place: str | Path) -> LedgerStore:
     return LedgerFile(Path(place))
 
 
-def _is_overspent(balance: Balance) -> bool:
-    return any(balance.spent[unit] > balance.total[unit] for unit in balance.total)
-
-
 def _require_dataset(transaction: LedgerTransaction, name: str) -> Dataset:
     # Other names cannot be created, and may not even be text.
     account = transaction.dataset(name) if name.isprintable() else None
@@ -281,29 +256,6 @@ def _require_dataset(transaction: LedgerTransaction, name: str) -> Dataset:
             "The ledger has no account of this name. Use `dpcov ledger list` to see the names."
         )
     return account
-
-
-def _balance(account: Dataset, spends: Counter[Spend]) -> Balance:
-    shown_as: Composition = account.composition or "basic"
-    total = limit(shown_as, account.total)
-    used = spent(shown_as, account.total, spends)
-    left = {unit: max(Fraction(0), total[unit] - used[unit]) for unit in total}
-    return Balance(
-        composition=account.composition,
-        rows_per_person=_unit(account, spends),
-        total=total,
-        spent=used,
-        remaining=left,
-    )
-
-
-def _is_unicode(text: str) -> bool:
-    """Whether text can be written down: arguments of a command may hold bytes that are none."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def _check_text(what: str, text: str) -> None:

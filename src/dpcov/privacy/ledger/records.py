@@ -1,32 +1,33 @@
 """What a ledger records, and how a record becomes a row of its tables and back.
 
-Contract: a row that this package cannot have written raises a LedgerError.  Knows nothing of databases.
+Contract: a row that this package cannot have written raises a LedgerError.
 """
 
 import contextlib
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from fractions import Fraction
 from typing import Any, Literal, get_args
 
 from dpcov.errors import BudgetError, LedgerError
-from dpcov.privacy.guarantee import Neighbors, Promise, check_neighbors
+from dpcov.privacy.guarantee import Neighbors, Promise, check_neighbors, promise_numbers, promise_of
 from dpcov.privacy.ledger.composition import Composition, check_composition
-from dpcov.privacy.ledger.spend import Spend, promise_from_numbers, promise_numbers
+from dpcov.privacy.ledger.spend import Spend
 
 DAMAGED = (
     "The ledger's records are damaged. Restore the ledger from a backup; spend nothing until then. "
     "`dpcov ledger verify` says what can still be trusted."
 )
 
+# As `str` writes fractions.  1e999999999 as a fraction would fill the memory.
 _EXACT_NUMBER = re.compile(r"[0-9]{1,4000}(/[0-9]{1,4000})?")
-"""As `str` writes fractions; 1e999999999 as a fraction would fill the memory."""
 
 State = Literal["reserved", "drawn", "committed"]
-"""``reserved``: counted as spent.  ``drawn``: its noise may exist.  ``committed``: its release has a fingerprint."""
+"""Counted as spent; its noise may exist; its release has a fingerprint."""
 
+_NUMBERS = ("epsilon", "delta", "rho")
 DATASET_FIELDS = (
     *("name", "created_at", "neighbors", "rows_per_person"),
     *("total_epsilon", "total_delta", "total_rho", "composition"),
@@ -40,12 +41,13 @@ ENTRY_FIELDS = (
     *("state", "drawn_at", "committed_at", "fingerprint"),
 )
 
-Row = dict[str, Any]
+Row = Mapping[str, Any]
+"""Cells of a table by column."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Dataset:
-    """A dataset as recorded; its first release fixes ``composition`` and the unit where they are None."""
+    """A dataset as recorded; its first release fixes ``composition`` and the unit if None."""
 
     name: str
     created_at: str
@@ -57,7 +59,7 @@ class Dataset:
 
 @dataclass(frozen=True, kw_only=True)
 class Entry:
-    """One recorded release; times are UTC in ISO 8601, for people to read: nothing depends on them."""
+    """One recorded release; its times, UTC in ISO 8601, are for people: nothing depends on them."""
 
     id: int
     dataset: str
@@ -77,90 +79,70 @@ def now() -> str:
 
 def dataset_row(dataset: Dataset) -> Row:
     """Return what the table of datasets holds."""
-    values = (
-        dataset.name,
-        dataset.created_at,
-        dataset.neighbors,
-        dataset.rows_per_person,
-        *_texts(dataset.total),
-        dataset.composition,
-    )
-    return dict(zip(DATASET_FIELDS, values, strict=True))
+    row = {**vars(dataset), **_promise_cells("total", dataset.total)}
+    return {name: row[name] for name in DATASET_FIELDS}
 
 
 def spend_row(spend: Spend) -> Row:
     """Return the part of an entry's row that says what it costs."""
-    costs = (*_texts(spend.promise), _text(spend.rho), _text(spend.noise_multiplier))
-    return dict(zip(SPEND_FIELDS, (spend.mechanism, *costs, spend.rows_per_person), strict=True))
+    row = {**vars(spend), **_promise_cells("promise", spend.promise)}
+    row |= {name: _text(row[name]) for name in ("rho", "noise_multiplier")}
+    return {name: row[name] for name in SPEND_FIELDS}
 
 
-def read_dataset(values: Sequence[Any]) -> Dataset:
-    """Return the dataset that these values of `DATASET_FIELDS` describe."""
-    row = dict(zip(DATASET_FIELDS, values, strict=True))
+def read_dataset(row: Row) -> Dataset:
+    """Return the dataset that a row of `DATASET_FIELDS` describes."""
     with _rows_make_sense():
-        promise = _promise(row["total_epsilon"], row["total_delta"], row["total_rho"])
-        unit = row["rows_per_person"]
-        total = Spend(
-            promise=promise, mechanism="total", rows_per_person=1 if unit is None else _count(unit)
-        ).promise
-        rule = row["composition"]
-        return Dataset(
-            name=row["name"],
-            created_at=row["created_at"],
-            neighbors=check_neighbors(row["neighbors"]),
-            rows_per_person=unit,
-            total=total,
-            composition=None if rule is None else check_composition(rule, total),
-        )
+        unit, rule = row["rows_per_person"], row["composition"]
+        # A total keeps to what a release may promise, and so does its unit.
+        checked = 1 if unit is None else _count(unit)
+        promise = _promise("total", row)
+        total = Spend(promise=promise, mechanism="", rows_per_person=checked).promise
+        neighbors = check_neighbors(row["neighbors"])
+        composition = None if rule is None else check_composition(rule, total)
+        kept = {name: row[name] for name in ("name", "created_at", "rows_per_person")}
+        return Dataset(**kept, neighbors=neighbors, total=total, composition=composition)
 
 
-def read_spend(values: Sequence[Any]) -> Spend:
-    """Return the spend that these values of `SPEND_FIELDS` describe."""
-    mechanism, epsilon, delta, promise_rho, rho, multiplier, unit = values
+def read_spend(row: Row) -> Spend:
+    """Return the spend that the `SPEND_FIELDS` of a row describe."""
     with _rows_make_sense():
         return Spend(
-            promise=_promise(epsilon, delta, promise_rho),
-            mechanism=mechanism,
-            rho=_number(rho),
-            noise_multiplier=_number(multiplier),
-            rows_per_person=_count(unit),
+            promise=_promise("promise", row),
+            mechanism=row["mechanism"],
+            rho=_number(row["rho"]),
+            noise_multiplier=_number(row["noise_multiplier"]),
+            rows_per_person=_count(row["rows_per_person"]),
         )
 
 
-def read_entry(values: Sequence[Any]) -> Entry:
-    """Return the entry that these values of `ENTRY_FIELDS` describe."""
-    row = dict(zip(ENTRY_FIELDS, values, strict=True))
+def read_entry(row: Row) -> Entry:
+    """Return the entry that a row of `ENTRY_FIELDS` describes."""
     if not isinstance(row["id"], int) or not isinstance(row["reserved_at"], str):
         raise LedgerError(DAMAGED)
-    return Entry(
-        id=row["id"],
-        dataset=row["dataset"],
-        reserved_at=row["reserved_at"],
-        spend=read_spend([row[name] for name in SPEND_FIELDS]),
-        note=row["note"],
-        state=read_state(row["state"]),
-        drawn_at=row["drawn_at"],
-        committed_at=row["committed_at"],
-        fingerprint=row["fingerprint"],
-    )
+    check_state(row["state"])
+    spend = read_spend(row)
+    kept = {name: cell for name, cell in row.items() if name not in SPEND_FIELDS}
+    return Entry(spend=spend, **kept)
 
 
-def read_state(text: object) -> State:
-    """Return a state, or refuse a word that is none."""
-    for known in get_args(State):
-        if text == known:
-            state: State = known
-            return state
-    raise LedgerError(DAMAGED)
+def check_state(state: object) -> None:
+    """Refuse a word that is no state."""
+    if state not in get_args(State):
+        raise LedgerError(DAMAGED)
 
 
 def _text(number: Fraction | None) -> str | None:
     return None if number is None else str(number)
 
 
-def _texts(promise: Promise) -> tuple[str | None, str | None, str | None]:
+def _promise_cells(prefix: str, promise: Promise) -> dict[str, str | None]:
     numbers = promise_numbers(promise)
-    return _text(numbers.get("epsilon")), _text(numbers.get("delta")), _text(numbers.get("rho"))
+    return {f"{prefix}_{name}": _text(numbers.get(name)) for name in _NUMBERS}
+
+
+def _promise(prefix: str, row: Row) -> Promise:
+    return promise_of(**{name: _number(row[f"{prefix}_{name}"]) for name in _NUMBERS})
 
 
 def _number(text: str | None) -> Fraction | None:
@@ -177,13 +159,8 @@ def _count(number: object) -> int:
     return number
 
 
-def _promise(epsilon: str | None, delta: str | None, rho: str | None) -> Promise:
-    return promise_from_numbers(epsilon=_number(epsilon), delta=_number(delta), rho=_number(rho))
-
-
 @contextlib.contextmanager
 def _rows_make_sense() -> Iterator[None]:
-    """Refuse numbers or words that this module cannot have written."""
     try:
         yield
     except (ValueError, TypeError, ZeroDivisionError, BudgetError):

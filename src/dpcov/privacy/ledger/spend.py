@@ -1,7 +1,7 @@
 """One release, as far as a ledger must know it.
 
-Contract: every number here is a guarantee of the same release, exact and positive; whoever records it vouches
-that all of them hold.  Knows nothing of totals, files or data.
+Contract: every number here is a guarantee of the same release, exact and positive; whoever records
+it vouches that all of them hold.
 """
 
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from fractions import Fraction
 
 from dpcov.errors import BudgetError
 from dpcov.privacy.convert import pure_to_zcdp
-from dpcov.privacy.guarantee import ZCDP, ApproxDP, Promise, PureDP
+from dpcov.privacy.guarantee import ZCDP, ApproxDP, Promise, PureDP, promise_numbers
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,11 +23,11 @@ class Spend:
     mechanism
         Name of the mechanism.
     rho
-        The zCDP guarantee the same release also has, if any.  An (epsilon, delta) promise that was met through zCDP
-        is accounted for far better with it.
+        The zCDP guarantee the same release also has, if any.  An (epsilon, delta) promise that was
+        met through zCDP is accounted for far better with it.
     noise_multiplier
-        Standard deviation over l2 sensitivity, if the release is real-valued Gaussian noise or post-processed from
-        it, by rounding for example.  Discrete Gaussian noise states its ``rho`` instead.
+        Standard deviation over l2 sensitivity of real-valued Gaussian noise, also if rounded
+        afterwards.  Discrete Gaussian noise states its ``rho`` instead.
     rows_per_person
         The unit that the promise protects: so many rows of one person.
     """
@@ -39,12 +39,8 @@ class Spend:
     rows_per_person: int = 1
 
     def __post_init__(self) -> None:
-        numbers = (
-            *promise_numbers(self.promise).values(),
-            self.rho,
-            self.noise_multiplier,
-            self.rows_per_person,
-        )
+        promised = promise_numbers(self.promise).values()
+        numbers = (*promised, self.rho, self.noise_multiplier, self.rows_per_person)
         if any(number is not None and number <= 0 for number in numbers):
             raise BudgetError("Every number of a spend must be greater than zero.")
         if isinstance(self.promise, ApproxDP) and self.promise.delta >= 1:
@@ -60,23 +56,3 @@ class Spend:
         if self.noise_multiplier is not None:
             known.append(1 / (2 * self.noise_multiplier**2))
         return min(known, default=None)
-
-
-def promise_numbers(promise: Promise) -> dict[str, Fraction]:
-    """Return the numbers of a promise by name."""
-    if isinstance(promise, ZCDP):
-        return {"rho": promise.rho}
-    if isinstance(promise, ApproxDP):
-        return {"epsilon": promise.epsilon, "delta": promise.delta}
-    return {"epsilon": promise.epsilon}
-
-
-def promise_from_numbers(
-    *, epsilon: Fraction | None = None, delta: Fraction | None = None, rho: Fraction | None = None
-) -> Promise:
-    """Return the promise these numbers describe; the inverse of :func:`promise_numbers`."""
-    if rho is not None and epsilon is None and delta is None:
-        return ZCDP(rho=rho)
-    if epsilon is not None and rho is None:
-        return PureDP(epsilon=epsilon) if delta is None else ApproxDP(epsilon=epsilon, delta=delta)
-    raise BudgetError("These numbers describe no promise. Give epsilon, epsilon and delta, or rho.")

@@ -1,46 +1,22 @@
 """The ledger's tables: every statement, the same for an SQLite file and a PostgreSQL server.
 
-Contract: each change of a record appends its event to the trail in the same transaction; whoever reads or
-writes can first make sure that the end of the trail is as it was left.  Knows nothing of composition: whether
-a release may be recorded is decided by its caller, inside the transaction.
+Contract: each change of a record appends its event to the trail in the same transaction, and a
+writer first makes sure that the end of the trail is as it was left.
 """
 
+import contextlib
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
 from typing import Any
 
 from dpcov.errors import LedgerError
+from dpcov.privacy.ledger import records, trail
 from dpcov.privacy.ledger.composition import Composition
-from dpcov.privacy.ledger.records import (
-    DAMAGED,
-    DATASET_FIELDS,
-    ENTRY_FIELDS,
-    SPEND_FIELDS,
-    Dataset,
-    Entry,
-    Row,
-    dataset_row,
-    now,
-    read_dataset,
-    read_entry,
-    read_spend,
-    read_state,
-    spend_row,
-)
+from dpcov.privacy.ledger.records import DAMAGED, Row
 from dpcov.privacy.ledger.spend import Spend
-from dpcov.privacy.ledger.trail import (
-    EVENT_FIELDS,
-    GENESIS,
-    Audit,
-    Event,
-    Head,
-    audit,
-    canonical,
-    created_details,
-    reserved_details,
-)
+from dpcov.privacy.ledger.trail import Event, Head
 
 _FORMAT_NAME = "dpcov-ledger"
 FORMAT_VERSION = 3
@@ -50,63 +26,71 @@ _FETCH_ROWS = 10_000
 _TABLES = (
     "CREATE TABLE ledger_format (name TEXT NOT NULL, version INTEGER NOT NULL)",
     """CREATE TABLE dataset (
-        name TEXT PRIMARY KEY, created_at TEXT NOT NULL, neighbors TEXT NOT NULL, rows_per_person BIGINT,
-        total_epsilon TEXT, total_delta TEXT, total_rho TEXT, composition TEXT)""",
+        name TEXT PRIMARY KEY, created_at TEXT NOT NULL, neighbors TEXT NOT NULL,
+        rows_per_person BIGINT, total_epsilon TEXT, total_delta TEXT, total_rho TEXT,
+        composition TEXT)""",
     """CREATE TABLE entry (
-        id INTEGER PRIMARY KEY, dataset TEXT NOT NULL REFERENCES dataset (name), reserved_at TEXT NOT NULL,
-        mechanism TEXT NOT NULL, promise_epsilon TEXT, promise_delta TEXT, promise_rho TEXT,
-        rho TEXT, noise_multiplier TEXT, rows_per_person BIGINT NOT NULL, note TEXT NOT NULL, state TEXT NOT NULL,
-        drawn_at TEXT, committed_at TEXT, fingerprint TEXT)""",
+        id INTEGER PRIMARY KEY, dataset TEXT NOT NULL REFERENCES dataset (name),
+        reserved_at TEXT NOT NULL, mechanism TEXT NOT NULL,
+        promise_epsilon TEXT, promise_delta TEXT, promise_rho TEXT,
+        rho TEXT, noise_multiplier TEXT, rows_per_person BIGINT NOT NULL, note TEXT NOT NULL,
+        state TEXT NOT NULL, drawn_at TEXT, committed_at TEXT, fingerprint TEXT)""",
     """CREATE TABLE event (
-        number INTEGER PRIMARY KEY, at TEXT NOT NULL, kind TEXT NOT NULL, dataset TEXT NOT NULL, entry INTEGER,
-        details TEXT NOT NULL, digest TEXT NOT NULL)""",
-    "CREATE TABLE trail_head (events INTEGER NOT NULL, entries INTEGER NOT NULL, digest TEXT NOT NULL)",
+        number INTEGER PRIMARY KEY, at TEXT NOT NULL, kind TEXT NOT NULL, dataset TEXT NOT NULL,
+        entry INTEGER, details TEXT NOT NULL, digest TEXT NOT NULL)""",
+    """CREATE TABLE trail_head (
+        events INTEGER NOT NULL, entries INTEGER NOT NULL, digest TEXT NOT NULL)""",
     "CREATE INDEX entry_of_dataset ON entry (dataset, id)",
 )
 
-
-class Statements(ABC):
-    """A transaction of some database; values are named ``:name`` in a statement."""
-
-    @abstractmethod
-    def rows(self, statement: str, /, **values: Any) -> list[tuple[Any, ...]]:
-        """Run a query."""
-
-    @abstractmethod
-    def change(self, statement: str, /, **values: Any) -> int:
-        """Run a change and return the number of rows it touched."""
+Run = Callable[[str, Row], Any]
+"""Runs a statement, whose values are named ``:name``, and returns a cursor of the database."""
 
 
 class LedgerStore(ABC):
-    """Where a ledger is kept."""
+    """Where a ledger is kept; opened anew for every transaction."""
+
+    _lock = ""
+    """What a writer appends to its first query if beginning alone does not make others wait."""
 
     @abstractmethod
     def create(self) -> None:
         """Make the tables unless they exist."""
 
     @abstractmethod
-    def reading(self) -> AbstractContextManager["LedgerTransaction"]:
-        """Open a consistent view."""
+    def _opened(self, *, writes: bool) -> AbstractContextManager[Run]:
+        """Begin a transaction on an existing ledger; commit it unless something is raised."""
 
-    @abstractmethod
-    def writing(self) -> AbstractContextManager["LedgerTransaction"]:
-        """Open a transaction that nobody else can write beside; it commits at the end unless something is raised."""
+    @contextlib.contextmanager
+    def reading(self, *, end: bool = True) -> Iterator["LedgerTransaction"]:
+        """Open a consistent view, of a ledger whose ``end`` is as it was left."""
+        with self._opened(writes=False) as run:
+            transaction = LedgerTransaction(run)
+            if end:
+                transaction.check_end()
+            yield transaction
+
+    @contextlib.contextmanager
+    def writing(self) -> Iterator["LedgerTransaction"]:
+        """Open a transaction that nobody else can write beside."""
+        with self._opened(writes=True) as run:
+            transaction = LedgerTransaction(run, lock=self._lock)
+            transaction.check_end()
+            yield transaction
 
 
-def make_tables(run: Statements, triggers: Iterable[str]) -> None:
-    """Make an empty ledger; the triggers forbid changes of the trail in the database's own language."""
+def make_tables(run: Run, triggers: Iterable[str]) -> None:
+    """Make an empty ledger; the triggers forbid changes of the trail, in the database's words."""
     for statement in (*_TABLES, *triggers):
-        run.change(statement)
-    run.change(
-        "INSERT INTO ledger_format VALUES (:name, :version)",
-        name=_FORMAT_NAME,
-        version=FORMAT_VERSION,
-    )
-    run.change("INSERT INTO trail_head VALUES (0, 0, :digest)", digest=GENESIS)
+        run(statement, {})
+    made = {"name": _FORMAT_NAME, "version": FORMAT_VERSION, "digest": trail.GENESIS}
+    run("INSERT INTO ledger_format VALUES (:name, :version)", made)
+    run("INSERT INTO trail_head VALUES (0, 0, :digest)", made)
 
 
-def check_version(row: tuple[Any, ...] | None) -> None:
+def check_version(run: Run) -> None:
     """Refuse foreign tables, and those of another version."""
+    row = run("SELECT name, version FROM ledger_format", {}).fetchone()
     if row is None or row[0] != _FORMAT_NAME:
         raise LedgerError(DAMAGED)
     if row[1] != FORMAT_VERSION:
@@ -116,168 +100,139 @@ def check_version(row: tuple[Any, ...] | None) -> None:
 
 
 class LedgerTransaction:
-    """What a ledger does with its tables, inside one transaction.
+    """What a ledger does with its tables, inside one transaction; ``lock`` ends its first query."""
 
-    Parameters
-    ----------
-    statements
-        The transaction.
-    lock
-        What a writer appends to its first query so that others wait, where beginning alone does not.
-    """
+    def __init__(self, run: Run, *, lock: str = "") -> None:
+        self._run = run
+        heads = self._rows(Head._fields, "trail_head", lock)
+        if len(heads) != 1:
+            raise LedgerError(DAMAGED)
+        self._head = Head(**heads[0])
 
-    def __init__(self, statements: Statements, *, lock: str = "") -> None:
-        self._run = statements
-        self._head = self._read_head(lock)
-
-    def datasets(self) -> tuple[Dataset, ...]:
+    def datasets(self) -> tuple[records.Dataset, ...]:
         """Return all datasets by name."""
-        rows = self._run.rows(_select(DATASET_FIELDS, "dataset", "ORDER BY name"))
-        return tuple(read_dataset(row) for row in rows)
+        rows = self._rows(records.DATASET_FIELDS, "dataset", "ORDER BY name")
+        return tuple(map(records.read_dataset, rows))
 
-    def dataset(self, name: str) -> Dataset | None:
+    def dataset(self, name: str) -> records.Dataset | None:
         """Return one dataset, None if it is unknown."""
-        rows = self._run.rows(_select(DATASET_FIELDS, "dataset", "WHERE name = :name"), name=name)
-        return next(map(read_dataset, rows), None)
+        rows = self._rows(records.DATASET_FIELDS, "dataset", "WHERE name = :name", name=name)
+        return next(map(records.read_dataset, rows), None)
 
-    def entries(self, dataset: str) -> tuple[Entry, ...]:
+    def entries(self, dataset: str) -> tuple[records.Entry, ...]:
         """Return the dataset's releases, oldest first."""
-        query = _select(ENTRY_FIELDS, "entry", "WHERE dataset = :dataset ORDER BY id")
-        return tuple(read_entry(row) for row in self._run.rows(query, dataset=dataset))
+        chosen = "WHERE dataset = :dataset ORDER BY id"
+        rows = self._rows(records.ENTRY_FIELDS, "entry", chosen, dataset=dataset)
+        return tuple(map(records.read_entry, rows))
 
     def spends(self, dataset: str) -> Counter[Spend]:
         """Return what the dataset's releases cost, equal ones counted together."""
-        kinds = (*SPEND_FIELDS, "state")
-        query = _select(
-            (*kinds, "count(*)"), "entry", f"WHERE dataset = :dataset GROUP BY {_names(kinds)}"
-        )
+        kinds = (*records.SPEND_FIELDS, "state")
+        chosen = f"WHERE dataset = :dataset GROUP BY {', '.join(kinds)}"
         counted: Counter[Spend] = Counter()
-        for *values, state, count in self._run.rows(query, dataset=dataset):
-            read_state(state)
-            counted[read_spend(values)] += int(count)
+        for row in self._rows((*kinds, "count(*)"), "entry", chosen, dataset=dataset):
+            records.check_state(row["state"])
+            counted[records.read_spend(row)] += int(row["count(*)"])
         return counted
 
-    def add_dataset(self, dataset: Dataset) -> None:
+    def add_dataset(self, dataset: records.Dataset) -> None:
         """Record a new dataset."""
-        row = dataset_row(dataset)
+        row = records.dataset_row(dataset)
         self._insert("dataset", row)
-        self._append("created", dataset.name, None, dataset.created_at, created_details(row))
+        self._append("created", dataset.name, None, dataset.created_at, trail.created_details(row))
 
-    def fix_composition(self, name: str, composition: Composition) -> None:
+    def fix_composition(self, name: str, rule: Composition) -> None:
         """Record the rule that the first release chose."""
-        change = "UPDATE dataset SET composition = :rule WHERE name = :name AND composition IS NULL"
-        _require_one(self._run.change(change, rule=composition, name=name))
-        self._append("ruled", name, None, now(), canonical({"composition": composition}))
+        self._change_one("dataset", {"composition": rule}, "name", name, "composition IS NULL")
+        details = trail.canonical({"composition": rule})
+        self._append("ruled", name, None, records.now(), details)
 
     def add_entry(self, dataset: str, spend: Spend, note: str, reserved_at: str) -> int:
         """Record a release as reserved and return its number."""
         number = self._head.entries + 1
         fixed = {"id": number, "dataset": dataset, "reserved_at": reserved_at, "state": "reserved"}
-        row = {**fixed, **spend_row(spend), "note": note}
+        row = {**fixed, **records.spend_row(spend), "note": note}
         self._insert("entry", row)
-        self._append("reserved", dataset, number, reserved_at, reserved_details(row))
+        self._append("reserved", dataset, number, reserved_at, trail.reserved_details(row))
         return number
 
-    def mark_drawn(self, entry: int, drawn_at: str) -> None:
+    def mark_drawn(self, entry: int, at: str) -> None:
         """Move a release from reserved to drawn."""
-        change = (
-            "UPDATE entry SET state = 'drawn', drawn_at = :at WHERE id = :id AND state = 'reserved'"
-        )
-        _require_one(self._run.change(change, at=drawn_at, id=entry))
-        self._append("drawn", self._dataset_of(entry), entry, drawn_at, canonical({}))
+        self._move(entry, "reserved", "drawn", at)
 
-    def mark_committed(self, entry: int, fingerprint: str, committed_at: str) -> None:
+    def mark_committed(self, entry: int, fingerprint: str, at: str) -> None:
         """Move a release from drawn to committed."""
-        change = """UPDATE entry SET state = 'committed', fingerprint = :fingerprint, committed_at = :at
-            WHERE id = :id AND state = 'drawn'"""
-        _require_one(self._run.change(change, fingerprint=fingerprint, at=committed_at, id=entry))
-        details = canonical({"fingerprint": fingerprint})
-        self._append("committed", self._dataset_of(entry), entry, committed_at, details)
+        self._move(entry, "drawn", "committed", at, fingerprint=fingerprint)
 
-    def audit(self, receipt: str | None) -> Audit:
+    def verify(self, receipt: str | None) -> trail.Verification:
         """Compare the trail with the records."""
-        datasets = self._run.rows(_select(DATASET_FIELDS, "dataset"))
-        accounts = [dict(zip(DATASET_FIELDS, row, strict=True)) for row in datasets]
-        entries = (
-            dict(zip(ENTRY_FIELDS, row, strict=True))
-            for row in self._pages("entry", "id", ENTRY_FIELDS)
-        )
-        return audit(self._events(), self._head, accounts, entries, receipt)
+        events = (Event(**row) for row in self._pages(Event._fields, "event", "number"))
+        datasets = self._rows(records.DATASET_FIELDS, "dataset")
+        entries = self._pages(records.ENTRY_FIELDS, "entry", "id")
+        return trail.verify(events, self._head, datasets, entries, receipt)
 
     def check_end(self) -> None:
         """Make sure that the last event is whole and no release has disappeared."""
-        head = self._head
-        rows = self._run.rows(_select(EVENT_FIELDS, "event", "ORDER BY number DESC LIMIT 2"))
-        previous = rows[1][-1] if len(rows) > 1 else GENESIS
-        whole = head.events == 0 and not rows
-        if rows:
-            last = _event(rows[0])
-            whole = (last.number, last.digest) == (head.events, head.digest)
-            whole = whole and last.digest == last.expected_digest(previous)
-        ((entries,),) = self._run.rows("SELECT count(*) FROM entry")
+        # Only the end: to verify the whole trail takes seconds.
+        rows = self._rows(Event._fields, "event", "ORDER BY number DESC LIMIT 2")
+        ends = [*(Event(**row) for row in rows), trail.BEFORE_ALL, trail.BEFORE_ALL]
+        last, head = ends[0], self._head
+        whole = (last.number, last.digest) == (head.events, head.digest)
+        if rows and last.digest != last.expected_digest(ends[1].digest):
+            whole = False
+        ((entries,),) = self._run("SELECT count(*) FROM entry", {}).fetchall()
         if not whole or entries != head.entries:
             raise LedgerError(DAMAGED)
 
-    def _dataset_of(self, entry: int) -> str:
-        ((name,),) = self._run.rows("SELECT dataset FROM entry WHERE id = :id", id=entry)
-        return str(name)
+    def _move(self, entry: int, before: str, after: str, at: str, **details: str) -> None:
+        cells = {"state": after, f"{after}_at": at, **details}
+        self._change_one("entry", cells, "id", entry, f"state = '{before}'")
+        (row,) = self._rows(("dataset",), "entry", "WHERE id = :id", id=entry)
+        self._append(after, row["dataset"], entry, at, trail.canonical(details))
 
     def _append(self, kind: str, dataset: str, entry: int | None, at: str, details: str) -> None:
-        """Chain one event to the trail and move its head."""
-        head = self._head
-        fields = {"at": at, "kind": kind, "dataset": dataset, "entry": entry, "details": details}
-        event = Event(number=head.events + 1, digest="", **fields)  # type: ignore[arg-type]
-        digest = event.expected_digest(head.digest)
-        self._insert("event", {"number": event.number, **fields, "digest": digest})
-        entries = max(head.entries, entry or head.entries)
-        change = """UPDATE trail_head SET events = :events, entries = :entries, digest = :digest
-            WHERE events = :before"""
-        touched = self._run.change(
-            change, events=event.number, entries=entries, digest=digest, before=head.events
-        )
-        if touched != 1:
+        # Chain one event to the trail and move its head.
+        before = self._head
+        event = Event(before.events + 1, at, kind, dataset, entry, details)
+        event = event._replace(digest=event.expected_digest(before.digest))
+        self._insert("event", event._asdict())
+        entries = max(before.entries, entry or before.entries)
+        after = Head(events=event.number, entries=entries, digest=event.digest)
+        # Another writer beside this one would have moved the head.
+        if (
+            self._update("trail_head", after._asdict(), "events = :before", before=before.events)
+            != 1
+        ):
             raise LedgerError(DAMAGED)
-        self._head = Head(events=event.number, entries=entries, digest=digest)
+        self._head = after
+
+    def _rows(
+        self, fields: tuple[str, ...], table: str, rest: str = "", **values: Any
+    ) -> list[Row]:
+        query = " ".join(("SELECT", ", ".join(fields), "FROM", table, rest))
+        return [dict(zip(fields, row, strict=True)) for row in self._run(query, values).fetchall()]
+
+    def _pages(self, fields: tuple[str, ...], table: str, key: str) -> Iterator[Row]:
+        # Yield the rows of a table by their key without holding them all.
+        after = -(2**31)
+        rest = f"WHERE {key} > :after ORDER BY {key} LIMIT {_FETCH_ROWS}"
+        while rows := self._rows(fields, table, rest, after=after):
+            yield from rows
+            after = rows[-1][key]
 
     def _insert(self, table: str, row: Row) -> None:
-        places = _names(tuple(f":{name}" for name in row))
-        self._run.change(
-            " ".join(("INSERT INTO", table, f"({_names(tuple(row))}) VALUES ({places})")), **row
-        )
+        places = ", ".join(f":{name}" for name in row)
+        names = ", ".join(row)
+        self._run(" ".join(("INSERT INTO", table, f"({names}) VALUES ({places})")), row)
 
-    def _read_head(self, lock: str) -> Head:
-        rows = self._run.rows(_select(("events", "entries", "digest"), "trail_head", lock))
-        if len(rows) != 1:
-            raise LedgerError(DAMAGED)
-        ((events, entries, digest),) = rows
-        return Head(events=events, entries=entries, digest=digest)
+    def _update(self, table: str, cells: Row, where: str, **values: Any) -> int:
+        changes = ", ".join(f"{name} = :{name}" for name in cells)
+        change = " ".join(("UPDATE", table, "SET", changes, "WHERE", where))
+        return int(self._run(change, {**cells, **values}).rowcount)
 
-    def _events(self) -> Iterator[Event]:
-        return (_event(row) for row in self._pages("event", "number", EVENT_FIELDS))
-
-    def _pages(self, table: str, key: str, fields: tuple[str, ...]) -> Iterator[tuple[Any, ...]]:
-        """Yield the rows of a table by their key without holding them all."""
-        after = -(2**31)
-        query = _select(fields, table, f"WHERE {key} > :after ORDER BY {key} LIMIT {_FETCH_ROWS}")
-        while rows := self._run.rows(query, after=after):
-            yield from rows
-            after = rows[-1][0]
-
-
-def _names(fields: tuple[str, ...]) -> str:
-    return ", ".join(fields)
-
-
-def _select(fields: tuple[str, ...], table: str, rest: str = "") -> str:
-    return " ".join(("SELECT", _names(fields), "FROM", table, rest))
-
-
-def _event(row: tuple[Any, ...]) -> Event:
-    return Event(**dict(zip(EVENT_FIELDS, row, strict=True)))
-
-
-def _require_one(touched: int) -> None:
-    if touched != 1:
-        raise LedgerError(
-            "This ledger entry has already moved on. Reserve a new one for a new release."
-        )
+    def _change_one(self, table: str, cells: Row, key: str, value: object, state: str) -> None:
+        # Change the row of a key that is still in this state.
+        if self._update(table, cells, f"{key} = :key AND {state}", key=value) != 1:
+            raise LedgerError(
+                "This ledger entry has already moved on. Reserve a new one for a new release."
+            )

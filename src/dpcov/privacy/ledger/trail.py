@@ -1,15 +1,15 @@
-"""The audit trail: every step of every release, each entry sealed by a hash over itself and all before it.
+"""The audit trail: every step of every release, sealed by a hash over itself and all before it.
 
-Contract: :func:`audit` finds events and records that were edited, removed, moved, or cut off at the end, and
-says what remains trustworthy.  The hash has no key: somebody who may write the ledger and recomputes the
-whole chain is found out only by a receipt that was kept elsewhere.  Knows nothing of budgets or databases.
+Contract: :func:`verify` finds events and records that were edited, removed, moved, or cut off at
+the end, and says what remains trustworthy.  The hash has no key: only a receipt that was kept
+elsewhere finds out somebody who may write the ledger and recomputes the whole chain.
 """
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 from dpcov.errors import UsageError
 from dpcov.privacy.ledger.records import DATASET_FIELDS, ENTRY_FIELDS, SPEND_FIELDS, Row
@@ -17,12 +17,11 @@ from dpcov.privacy.ledger.records import DATASET_FIELDS, ENTRY_FIELDS, SPEND_FIE
 GENESIS = "0" * 64
 """What the first event is chained to."""
 
-EVENT_FIELDS = ("number", "at", "kind", "dataset", "entry", "details", "digest")
+# Differences that are told one by one.
 _SHOWN = 20
 
 
-@dataclass(frozen=True, kw_only=True)
-class Event:
+class Event(NamedTuple):
     """One step: ``created``, ``ruled``, ``reserved``, ``drawn`` or ``committed``."""
 
     number: int
@@ -31,20 +30,23 @@ class Event:
     dataset: str
     entry: int | None
     details: str
-    digest: str
+    digest: str = ""
 
     def expected_digest(self, previous: str) -> str:
         """Return the digest that this event must have behind an event of digest ``previous``."""
-        parts = [self.number, self.at, self.kind, self.dataset, self.entry, self.details, previous]
+        parts = [*self[:-1], previous]
+        # A cell of a kind that nobody here writes, such as bytes or infinity, has no JSON.
         try:
             text = canonical(parts)
-        except (TypeError, ValueError):  # a cell of a kind that nobody here writes: bytes, infinity
+        except (TypeError, ValueError):
             text = repr(parts)
         return hashlib.sha256(text.encode("utf-8", "backslashreplace")).hexdigest()
 
 
-@dataclass(frozen=True, kw_only=True)
-class Head:
+BEFORE_ALL = Event(0, "", "", "", None, "", GENESIS)
+
+
+class Head(NamedTuple):
     """How long the trail is, how many releases it knows, and the digest of its last event."""
 
     events: int
@@ -53,24 +55,17 @@ class Head:
 
     @property
     def receipt(self) -> str:
-        """Text to keep elsewhere; a later audit can prove that the trail still begins as it did now."""
+        """Text to keep elsewhere: it proves later that history up to here is still the same."""
         return f"{self.events}:{self.digest}"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Audit:
-    """What an audit found.
+class Verification:
+    """What a verification found.
 
-    Attributes
-    ----------
-    head
-        The end of the trail as recorded; its ``receipt`` is worth keeping if there are no problems.
-    problems
-        Findings for people to read, the gravest first; empty if the ledger is as it was written.
-    trusted_events
-        Events 1 to this number form an unbroken chain.
-    trusted_entries
-        Numbers of the releases that this part of the trail confirms as the ledger shows them.
+    ``head`` is the end of the trail as recorded; keep its ``receipt`` if there are no ``problems``,
+    findings for people with the gravest first.  Events 1 to ``trusted_events`` form an unbroken
+    chain, which confirms the releases ``trusted_entries`` as the ledger shows them.
     """
 
     head: Head
@@ -79,105 +74,65 @@ class Audit:
     trusted_entries: tuple[int, ...]
 
 
-@dataclass(kw_only=True)
-class _Replay:
-    """The records as the events alone describe them."""
-
-    datasets: dict[str, Row] = field(default_factory=dict)
-    entries: dict[int, Row] = field(default_factory=dict)
-
-    def apply(self, event: Event) -> bool:
-        """Take one event in; False if it cannot follow those before it."""
-        details = json.loads(event.details)
-        match event.kind:
-            case "created" if event.dataset not in self.datasets:
-                self.datasets[event.dataset] = {
-                    "name": event.dataset,
-                    "created_at": event.at,
-                    **details,
-                }
-            case "ruled" if event.dataset in self.datasets:
-                self.datasets[event.dataset] |= details
-            case "reserved" if event.entry is not None and event.dataset in self.datasets:
-                blank = dict.fromkeys(ENTRY_FIELDS)
-                known = {
-                    "id": event.entry,
-                    "dataset": event.dataset,
-                    "reserved_at": event.at,
-                    "state": "reserved",
-                }
-                self.entries[event.entry] = {**blank, **known, **details}
-            case "drawn" | "committed" if event.entry in self.entries:
-                step = {"state": event.kind, f"{event.kind}_at": event.at, **details}
-                self.entries[event.entry] |= step
-            case _:
-                return False
-        return True
-
-
 def canonical(value: Any) -> str:
     """Return the one JSON text of a value: sorted keys, no blanks, ASCII only."""
-    return json.dumps(
-        value, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False
-    )
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
-def created_details(row: Mapping[str, Any]) -> str:
+def created_details(row: Row) -> str:
     """Return what the event of a new dataset holds beside its name and time."""
-    return canonical(
-        {name: row[name] for name in DATASET_FIELDS if name not in ("name", "created_at")}
-    )
+    return canonical({name: row[name] for name in DATASET_FIELDS[2:]})
 
 
-def reserved_details(row: Mapping[str, Any]) -> str:
+def reserved_details(row: Row) -> str:
     """Return what the event of a reservation holds beside its dataset, number and time."""
     return canonical({name: row[name] for name in (*SPEND_FIELDS, "note")})
 
 
-def audit(
+def verify(
     events: Iterable[Event],
     head: Head,
-    datasets: Iterable[Mapping[str, Any]],
-    entries: Iterable[Mapping[str, Any]],
+    datasets: Iterable[Row],
+    entries: Iterable[Row],
     receipt: str | None = None,
-) -> Audit:
-    """Compare trail, head and records.
+) -> Verification:
+    """Compare the trail in its order, its recorded head, and the records.
 
-    Parameters
-    ----------
-    events
-        The trail in the order of its numbers.
-    head
-        The end of the trail as recorded.
-    datasets, entries
-        The records as rows.
-    receipt
-        What an earlier audit gave to be kept.
+    A ``receipt`` that an earlier verification gave must fit too.
     """
-    noted = None if receipt is None else _read_receipt(receipt)
-    replay, trusted, last = _Replay(), 0, Event(**_BEFORE_ALL)
+    noted, noted_digest = (0, "") if receipt is None else _read_receipt(receipt)
+    trusted, last, accounts, releases = 0, BEFORE_ALL, dict[str, Row](), dict[int, Row]()
     breaks: list[str] = []
     for event in events:
         fault = _fault(event, last)
-        if noted is not None and noted[0] == event.number and noted[1] != event.digest:
-            fault = f"event {event.number} is not the one of the receipt: history up to it was rewritten"
-        if fault is None and not breaks and not _applies(replay, event):
+        if receipt is not None and noted == event.number and noted_digest != event.digest:
+            fault = f"event {noted} is not the one of the receipt: history up to it was rewritten"
+        # Behind a break, events say nothing that could be trusted.
+        if fault is None and not breaks and not _applies(event, accounts, releases):
             fault = f"event {event.number} cannot follow the events before it"
         if fault is not None:
             breaks.append(fault)
-        elif not breaks:
-            trusted += 1
+        trusted += not breaks
         last = event
     if (last.number, last.digest) != (head.events, head.digest):
         breaks.append(
-            f"the trail ends at event {last.number} but {head.events} were written: its end is missing or changed"
+            f"the trail ends at event {last.number} but {head.events} were written: "
+            "its end is missing or changed"
         )
-    if noted is not None and noted[0] > last.number:
+    if receipt is not None and noted > last.number:
         breaks.append(
-            f"the receipt is of event {noted[0]}, the trail ends at {last.number}: its end was cut off"
+            f"the receipt is of event {noted}, the trail ends at {last.number}: its end was cut off"
         )
-    faults, confirmed = _compare(replay, datasets, entries, intact=not breaks)
-    return Audit(
+    released, confirmed = _compare(
+        "entry {}", releases, ((row["id"], row) for row in entries), intact=not breaks
+    )
+    opened, _ = _compare(
+        "an account", accounts, ((row["name"], row) for row in datasets), intact=not breaks
+    )
+    faults = [*released, *opened]
+    if len(faults) > _SHOWN:
+        faults = [*faults[:_SHOWN], f"and {len(faults) - _SHOWN} more differences"]
+    return Verification(
         head=head,
         problems=(*breaks, *faults),
         trusted_events=trusted,
@@ -185,27 +140,39 @@ def audit(
     )
 
 
-_BEFORE_ALL: dict[str, Any] = {
-    **{"number": 0, "at": "", "kind": "", "dataset": ""},
-    **{"entry": None, "details": "", "digest": GENESIS},
-}
-
-
-def _applies(replay: _Replay, event: Event) -> bool:
+def _applies(event: Event, accounts: dict[str, Row], releases: dict[int, Row]) -> bool:
+    # Take one event into the records as the trail tells them; False if it cannot follow.
     try:
-        return replay.apply(event)
+        _apply(event, json.loads(event.details), accounts, releases)
     except (ValueError, TypeError, KeyError):
         return False
+    return True
+
+
+def _apply(event: Event, told: Row, accounts: dict[str, Row], releases: dict[int, Row]) -> None:
+    _, at, kind, name, entry, _, _ = event
+    if (name in accounts) == (kind == "created"):
+        raise ValueError
+    if kind == "created":
+        accounts[name] = {"name": name, "created_at": at, **told}
+    elif kind == "ruled":
+        accounts[name] = {**accounts[name], **told}
+    elif entry is None:
+        raise ValueError
+    elif kind == "reserved":
+        born = {"id": entry, "dataset": name, "reserved_at": at, "state": kind}
+        releases[entry] = {**dict.fromkeys(ENTRY_FIELDS), **born, **told}
+    elif kind in ("drawn", "committed"):
+        releases[entry] = {**releases[entry], "state": kind, f"{kind}_at": at, **told}
+    else:
+        raise ValueError
 
 
 def _fault(event: Event, last: Event) -> str | None:
-    """Say what is wrong between two neighbors of the trail."""
-    if event.number != last.number + 1:
-        missing = (
-            f"{last.number + 1} to {event.number - 1}"
-            if event.number > last.number + 2
-            else f"{last.number + 1}"
-        )
+    # Say what is wrong between two neighbors of the trail.
+    first, end = last.number + 1, event.number - 1
+    if event.number != first:
+        missing = f"{first} to {end}" if end > first else str(first)
         return f"event {missing} is missing before event {event.number}"
     if event.digest != event.expected_digest(last.digest):
         return f"event {event.number} was changed, or does not belong behind event {last.number}"
@@ -213,44 +180,24 @@ def _fault(event: Event, last: Event) -> str | None:
 
 
 def _compare(
-    replay: _Replay,
-    datasets: Iterable[Mapping[str, Any]],
-    entries: Iterable[Mapping[str, Any]],
-    *,
-    intact: bool,
-) -> tuple[list[str], set[int]]:
-    """Return how the records differ from the trail, and which releases it confirms."""
-    faults: list[str] = []
-    accounts, found = {row["name"]: row for row in datasets}, set[int]()
-    confirmed = set[int]()
-    for row in entries:
-        told = replay.entries.get(row["id"])
-        found.add(row["id"])
-        if told is not None and dict(row) == told:
-            confirmed.add(row["id"])
-        elif told is not None or intact:
-            faults.append(_difference(f"entry {row['id']}", told, row))
-    absent = sorted(set(replay.entries) - found)
-    faults += [f"entry {number} was removed; the trail has it" for number in absent]
-    for name, told in replay.datasets.items():
-        if name not in accounts:
-            faults.append("an account was removed; the trail has it")
-        elif dict(accounts[name]) != told:
-            faults.append(_difference("an account", told, accounts[name]))
-    if intact:
-        faults += [
-            "an account is unknown to the trail" for name in accounts if name not in replay.datasets
-        ]
-    if len(faults) > _SHOWN:
-        faults = [*faults[:_SHOWN], f"and {len(faults) - _SHOWN} more differences"]
+    what: str, told: dict[Any, Row], rows: Iterable[tuple[Any, Row]], *, intact: bool
+) -> tuple[list[str], set[Any]]:
+    # Return how records differ from what the trail told, and which of them it confirms.
+    faults, seen, confirmed = list[str](), set(), set()
+    for key, row in rows:
+        known = told.get(key)
+        seen.add(key)
+        if row == known:
+            confirmed.add(key)
+        elif known is not None:
+            fields = ", ".join(name for name in row if row[name] != known.get(name))
+            faults.append(f"{what.format(key)} was changed: {fields} differ from the trail")
+        # A trail with a break may have lost the event of a record that it does not know.
+        elif intact:
+            faults.append(f"{what.format(key)} is unknown to the trail")
+    absent = (key for key in told if key not in seen)
+    faults += [f"{what.format(key)} was removed; the trail has it" for key in absent]
     return faults, confirmed
-
-
-def _difference(what: str, told: Mapping[str, Any] | None, row: Mapping[str, Any]) -> str:
-    if told is None:
-        return f"{what} is unknown to the trail"
-    fields = ", ".join(name for name in row if row[name] != told.get(name))
-    return f"{what} was changed: {fields} differ from the trail"
 
 
 def _read_receipt(receipt: str) -> tuple[int, str]:
