@@ -22,29 +22,37 @@ from dpcov.published.words import (
     rows_in_words,
 )
 from dpcov.report.charts import number
-from dpcov.report.html import Child, Html, details, el, join, name_of, names_of, note, table
-from dpcov.report.page import Section
+from dpcov.report.html import (
+    Child,
+    Html,
+    Section,
+    details,
+    el,
+    fill,
+    join,
+    name_of,
+    names_of,
+    note,
+    table,
+)
 
 COLUMNS_SHOWN = 12
 
 
 def about(release: Release) -> Section:
     """What was released, and about whom."""
-    kind = "means and covariances" if release.has_intercept else "second moments (not centered)"
     count = len(release.feature_names)
-    said = (
-        f"This file holds the {kind} of {count} feature{'s' * (count != 1)}, measured with "
-        "deliberate noise on ",
-        el("strong", f"{rows_in_words(release)} rows"),
-        " of ",
-        el("bdi", release.manifest.title or "a table without a title"),
-        ". It holds no row, and no single value of anybody.",
+    each = "Every one of these public groups has a matrix of its own: "
+    groups = el("p", each, names_of(release.group_names), ".")
+    said = fill(
+        "about.html",
+        kind="means and covariances" if release.has_intercept else "second moments (not centered)",
+        count=f"{count} feature{'s' * (count != 1)}",
+        rows=rows_in_words(release),
+        title=release.manifest.title or "a table without a title",
+        groups=groups if release.group_names else None,
     )
-    groups = None
-    if release.group_names:
-        each = "Every one of these public groups has a matrix of its own: "
-        groups = el("p", each, names_of(release.group_names), ".")
-    content = join(el("p", said), groups, _columns(release))
+    content = join(said, _columns(release))
     return Section("about", "What was released, and about whom", "What was released", content)
 
 
@@ -162,18 +170,7 @@ def load(release: Release, file_name: str) -> Section:
         if release.has_intercept
         else "release.second_moment()   # names in release.feature_names"
     )
-    read = f'S <- as.matrix(read.csv("{what}.csv", row.names = 1, check.names = FALSE))'
-    content = join(
-        _code("Python", f"{python}\nprint(release.summary())"),
-        _code("R: first write a table, in a shell", f"{shell} -o {what}.csv"),
-        _code("R: then read it", f"{read}\nround(cov2cor(S), 2)"),
-        note("All of this is free: it spends no privacy budget, however often it is done."),
-    )
+    shell += f" -o {what}.csv"
+    python += "\nprint(release.summary())"
+    content = fill("load.html", python=python, shell=shell, what=what)
     return Section("load", "Use this file", "Use this file", content)
-
-
-def _code(label: str, text: str) -> Html:
-    copy = f"Copy: {label}"
-    button = el("button", "Copy", type="button", class_="copy", aria_label=copy, hidden=True)
-    head = el("div", el("h3", label), button, class_="code-head")
-    return el("div", head, el("pre", el("code", text)), class_="code")

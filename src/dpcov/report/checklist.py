@@ -28,88 +28,72 @@ def checklist(release: Release, balance: Balance | None = None) -> str:
     balance : Balance, optional
         What is left of the account that paid.
     """
+    lines = asset("checklist.md").splitlines(keepends=True)
+    answers = _answers(release) | _delta(release) | _randomness(release)
+    answers["left"] = None if balance is None else balance.in_words
+    # A question that does not arise here has no answer and is left out.
+    moot = {name for name, answer in answers.items() if answer is None}
+    kept = (line for line in lines if moot.isdisjoint(Template(line).get_identifiers()))
+    return Template("".join(kept)).substitute(answers)
+
+
+def _answers(release: Release) -> dict[str, object]:
     manifest, guarantee, spent = release.manifest, release.guarantee, release.manifest.spent
-    account = "" if spent is None else f"Entry {spent.entry} of dataset {_plain(spent.dataset)}."
-    system = "Operating system randomness through a stream cipher."
+    paid = None if spent is None else f"Entry {spent.entry} of dataset {_plain(spent.dataset)}."
+    exact, error = guarantee.numerics == "exact", expected_error(release)
+    idealized = "No: idealized numerics; see docs/limitations.md."
     estimate_only = "No: this mechanism publishes an estimate only."
-    answers = {
+    return {
         "title": _plain(manifest.title or "untitled table"),
         "fingerprint": release.fingerprint,
-        "promise": str(guarantee.promise),
-        "randomness": _box(not manifest.warnings),
-        "warnings": "; ".join(manifest.warnings) or system,
-        "conversion": _conversion(release),
-        "delta": _delta(release),
+        "promise": guarantee.promise,
         "neighbors": guarantee.neighbors,
-        "rows_per_person": str(guarantee.rows_per_person),
-        "row_count": _row_count(release),
+        "rows_per_person": guarantee.rows_per_person,
+        "public_rows": manifest.n_rows,
+        "private_rows": "" if manifest.n_rows is None else None,
         "charged": _box(spent is not None),
-        "entry": account or "No ledger was charged.",
-        "left": balance and _item(True, "How much may further releases cost?", balance.in_words),
+        "entry": paid or "No ledger was charged.",
         "mechanism": manifest.mechanism.name,
         "chosen_by": manifest.mechanism.chosen_by,
-        "numerics": _numerics(release),
+        "exact": _box(exact),
+        "numerics": "Yes: integers and exact samplers." if exact else idealized,
         "norm_bound": f"{manifest.norm_bound:.6g}",
-        "error": _error(release),
+        "known": _box(error is not None),
+        "error": f"{error[0].upper()}{error[1:]}." if error else "Not stated by this mechanism.",
         "post": manifest.statistics.post,
         "noise": "Yes, in the file." if manifest.statistics.noise else estimate_only,
     }
-    lines = asset("checklist.md").splitlines(keepends=True)
-    kept = (line for line in lines if answers.get(line.strip().removeprefix("$"), "") is not None)
-    return Template("".join(kept)).substitute(answers)
+
+
+def _randomness(release: Release) -> dict[str, object]:
+    warnings, promise = release.manifest.warnings, release.guarantee.promise
+    system = "Operating system randomness through a stream cipher."
+    implied = format_number(rounded_up(implied_epsilon(promise)))
+    return {
+        "randomness": _box(not warnings),
+        "warnings": "; ".join(warnings) or system,
+        "implied": implied if isinstance(promise, ZCDP) else None,
+        "usual_delta": format_number(USUAL_DELTA),
+    }
+
+
+def _delta(release: Release) -> dict[str, object]:
+    promise, n_rows = release.guarantee.promise, release.n_rows
+    if not isinstance(promise, ApproxDP):
+        return {"small": None, "delta": None}
+    if not isfinite(n_rows):
+        delta = format_number(promise.delta)
+        said = f"delta is {delta}; the number of rows is not published."
+        return {"small": _box(False), "delta": said}
+    # There are at most as many people as rows.
+    expected = float(promise.delta) * max(1.0, n_rows)
+    small = expected <= FAR_BELOW
+    said = f"delta times the number of rows, {n_rows:,.0f}, is {expected:.2g}."
+    return {"small": _box(small), "delta": f"{'Yes' if small else 'No'}: {said}"}
 
 
 def _box(known: bool) -> str:
     return f"- [{'x' if known else ' '}]"
-
-
-def _item(known: bool, question: str, answer: str) -> str:
-    return f"{_box(known)} **{question}** {answer}"
-
-
-def _conversion(release: Release) -> str | None:
-    promise = release.guarantee.promise
-    if not isinstance(promise, ZCDP):
-        return None
-    epsilon = format_number(rounded_up(implied_epsilon(promise)))
-    answer = f"epsilon {epsilon} at delta {format_number(USUAL_DELTA)}."
-    return _item(True, "What does it mean as (epsilon, delta)?", answer)
-
-
-def _delta(release: Release) -> str | None:
-    promise = release.guarantee.promise
-    if not isinstance(promise, ApproxDP):
-        return None
-    question = "Is delta far below one over the number of people?"
-    if not isfinite(release.n_rows):
-        delta = format_number(promise.delta)
-        return _item(False, question, f"delta is {delta}; the number of rows is not published.")
-    # There are at most as many people as rows.
-    expected = float(promise.delta) * max(1.0, release.n_rows)
-    small = expected <= FAR_BELOW
-    answer = f"delta times the number of rows, {release.n_rows:,.0f}, is {expected:.2g}."
-    return _item(small, question, f"{'Yes' if small else 'No'}: {answer}")
-
-
-def _row_count(release: Release) -> str:
-    if release.guarantee.neighbors == "replace-one":
-        answer = f"It is published exactly: {release.manifest.n_rows}."
-        return _item(False, "May the number of rows be public?", answer)
-    answer = "Yes; only a noisy number is published."
-    return _item(True, "Is the number of rows protected?", answer)
-
-
-def _numerics(release: Release) -> str:
-    exact = release.guarantee.numerics == "exact"
-    idealized = "No: idealized numerics; see docs/limitations.md."
-    answer = "Yes: integers and exact samplers." if exact else idealized
-    return _item(exact, "Does the proof cover floating-point arithmetic?", answer)
-
-
-def _error(release: Release) -> str:
-    error = expected_error(release)
-    answer = "Not stated by this mechanism." if error is None else f"{error[0].upper()}{error[1:]}."
-    return _item(error is not None, "How large is the error?", answer)
 
 
 def _plain(text: str) -> str:

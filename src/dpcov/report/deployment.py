@@ -1,8 +1,8 @@
 """Write an entry for a registry of differential privacy deployments.
 
 The fields follow the three transparency tiers of the community's registry (Dwork, Kohli, Mulligan
-2019; Nanayakkara, Ghazi, Vadhan 2025).  They are: who releases what for whom; flavor, unit, parameters
-and model; accounting and implementation.  :func:`registry_schema` states them as JSON Schema.
+2019; Nanayakkara, Ghazi, Vadhan 2025): who releases what for whom; flavor, unit, parameters and
+model; accounting and implementation.  :func:`registry_schema` states them as JSON Schema.
 
 Contract: an entry is complete for its tier and valid; numbers are the release's own.
 """
@@ -44,7 +44,7 @@ class Deployment(_Record, frozen=True, kw_only=True):
     curator : str
         Who holds the data and publishes the release.
     intended_use, description, sector : str
-        What the release is for, what it is in a sentence, and the sector of society.
+        What the release is for, what was released in a sentence, and for example health.
     published : str
         Date of publication, YYYY-MM-DD.
     link : str

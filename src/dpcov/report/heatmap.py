@@ -58,29 +58,26 @@ def pack(correlation: Array, noise: Array | None, precision: Precision) -> dict[
         "known": [bool(value) for value in np.isfinite(np.diagonal(correlation))],
         "step": precision.step,
         "range": NOISE_RANGE,
-        "r": _base64(_correlation_codes(correlation[upper], precision)),
-        "noise": None if noise is None else _base64(_noise_codes(noise[upper], precision)),
+        "r": _correlation_codes(correlation[upper], precision),
+        "noise": None if noise is None else _noise_codes(noise[upper], precision),
     }
 
 
-def _correlation_codes(values: Array, precision: Precision) -> NDArray[Any]:
+def _correlation_codes(values: Array, precision: Precision) -> str:
     smallest = int(np.iinfo(precision.correlation_type).min)  # stands for unknown
     known = np.isfinite(values)
     codes = np.rint(np.where(known, values, 0.0) / precision.step)
-    return np.where(known, codes, smallest).astype(precision.correlation_type)
+    codes = np.where(known, codes, smallest).astype(precision.correlation_type)
+    return base64.b64encode(codes.tobytes()).decode()
 
 
-def _noise_codes(values: Array, precision: Precision) -> NDArray[Any]:
+def _noise_codes(values: Array, precision: Precision) -> str:
     # Steps on a logarithmic scale from 1 on; 0 stands for unknown.
     low, high = np.log(NOISE_RANGE)
     known = np.isfinite(values)
     place = (np.log(np.clip(np.where(known, values, 1.0), *NOISE_RANGE)) - low) / (high - low)
     codes = np.where(known, 1 + np.rint(place * (precision.codes - 1)), 0)
-    return codes.astype(precision.noise_type)
-
-
-def _base64(codes: NDArray[Any]) -> str:
-    return base64.b64encode(codes.tobytes()).decode()
+    return base64.b64encode(codes.astype(precision.noise_type).tobytes()).decode()
 
 
 def clustered(correlation: Array) -> NDArray[np.intp]:

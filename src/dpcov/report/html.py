@@ -1,12 +1,17 @@
-"""Build HTML in which text is escaped unless it was built here.
+"""Build HTML in which text is escaped unless it was built here, and the frame of every page.
 
 Contract: a name or title ends up as visible text.  It becomes no tag, attribute, end of a script or
-control code, and changes no writing direction outside its own element.
+control code, and changes no writing direction outside its own element.  A page is one file.  Its
+content security policy allows its own style and scripts by their hashes, and nothing else: markup
+that slipped through the escaping could not run or load anything.
 """
 
+import base64
+import hashlib
 import json
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from html import escape
 from importlib import resources
 from string import Template
@@ -47,21 +52,10 @@ def shorten(name: str, longest: int = LONGEST_NAME) -> str:
 
 
 def el(tag: str, *children: Child, **attributes: str | float | bool | None) -> Html:
-    """Build an element.
+    """Build an element: children that are not :class:`Html` are escaped, None is left out.
 
-    Parameters
-    ----------
-    tag : str
-    *children
-        Escaped unless they are :class:`Html`; iterables are joined, None is left out.
-    **attributes
-        ``class_`` is ``class``, ``aria_label`` is ``aria-label``.  True gives a bare attribute,
-        None and False give none.
-
-    Examples
-    --------
-    >>> el("p", "1 < 2", class_='a"b')
-    '<p class="a&quot;b">1 &lt; 2</p>'
+    >>> el("p", "1 < 2", class_='a"b', aria_label="x", hidden=True, title=None)
+    '<p class="a&quot;b" aria-label="x" hidden>1 &lt; 2</p>'
     """
     written = "".join(_attribute(name, value) for name, value in attributes.items())
     if tag in VOID:
@@ -138,6 +132,53 @@ def fill(name: str, **values: Child) -> Html:
     """Fill an HTML file in ``assets``; line breaks and indentation are left out of it."""
     text = "".join(line.strip() for line in asset(name).splitlines())
     return Html(Template(text).substitute({key: join(value) for key, value in values.items()}))
+
+
+@dataclass(frozen=True)
+class Section:
+    """A heading with its content, and the words for it in the list of contents."""
+
+    key: str
+    title: str
+    short: str
+    content: Html
+
+
+def page(title: str, sections: Sequence[Section], scripts: Iterable[str], **frame: Child) -> bytes:
+    """Assemble a complete HTML document in UTF-8.
+
+    Parameters
+    ----------
+    title : str
+    sections : sequence of Section
+    scripts : iterable of str
+        Names of scripts in ``assets``.
+    **frame
+        What stands around the sections: subtitle, top, footer, and blocks of data for the scripts.
+    """
+    style, code = asset("style.css"), "\n".join(map(asset, scripts))
+    links = (el("li", el("a", part.short, href=f"#{part.key}")) for part in sections)
+    # Style and script are not escaped: the policy's hashes are those of these very characters.
+    frame |= {"title": title, "style": Html(style), "code": Html(code)}
+    frame |= {"contents": el("ul", links), "sections": map(_section, sections)}
+    return f"{fill('page.html', policy=_policy(style, code), **frame)}\n".encode()
+
+
+def _section(part: Section) -> Html:
+    heading = f"{part.key}-title"
+    title = el("h2", part.title, id=heading)
+    return el("section", title, part.content, id=part.key, aria_labelledby=heading)
+
+
+def _policy(style: str, code: str) -> Html:
+    return Html(
+        f"default-src 'none'; style-src '{_hash(style)}'; script-src '{_hash(code)}'; "
+        "base-uri 'none'; form-action 'none'"
+    )
+
+
+def _hash(text: str) -> str:
+    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
 def _attribute(name: str, value: str | float | bool | None) -> str:

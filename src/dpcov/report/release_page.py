@@ -12,8 +12,18 @@ from dpcov.published.release import Release
 from dpcov.published.words import rows_in_words
 from dpcov.report import about, heatmap, results
 from dpcov.report.charts import number
-from dpcov.report.html import Child, Html, el, join, json_block, name_of, paragraphs, shorten
-from dpcov.report.page import Section, page
+from dpcov.report.html import (
+    Child,
+    Html,
+    Section,
+    el,
+    join,
+    json_block,
+    name_of,
+    page,
+    paragraphs,
+    shorten,
+)
 
 SCRIPTS = ("theme.js", "heatmap.js", "parts.js")
 

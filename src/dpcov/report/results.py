@@ -111,9 +111,12 @@ def spectrum(part: PartNumbers) -> Html:
         return el("p", f"{said}; see the table of features.")
     if not np.any(made.noisy > 0):
         return el("p", "No eigenvalue is positive: the noise hides everything.")
+    hidden = int(np.sum(made.noisy <= 0))
+    verb = "s are" if hidden > 1 else " is"
+    negative = f" {hidden} noisy eigenvalue{verb} negative and not drawn."
     return join(
         el("p", _spectrum_words(made), class_="lead"),
-        el("figure", _scree(made), _scree_key(made)),
+        fill("scree.html", chart=_scree(made), negative=negative if hidden else None),
         details("The eigenvalues as a table", _eigenvalues(made)),
     )
 
@@ -167,20 +170,6 @@ def _noise_band(x: charts.Axis, y: charts.Axis, edge: float | None) -> list[Html
         el("line", x1=x.start, x2=x.end, y1=up, y2=up, class_="edge"),
         charts.tick("noise edge", x.end - 4, up - 5, "end"),
     ]
-
-
-def _scree_key(made: Spectrum) -> Html:
-    hidden = int(np.sum(made.noisy <= 0))
-    verb = "s are" if hidden > 1 else " is"
-    negative = f" {hidden} noisy eigenvalue{verb} negative and not drawn." if hidden else ""
-    return el(
-        "figcaption",
-        el("span", class_="key noisy-key"),
-        " released, with noise ",
-        el("span", class_="key estimate-key"),
-        " after post-processing. Covariance in encoded units, in which every column’s bounds are "
-        f"−1 and 1.{negative}",
-    )
 
 
 def _eigenvalues(made: Spectrum) -> Html:
