@@ -35,7 +35,7 @@ COMMANDS = {
     "release gaussian, csv": f"release {{stem}}.csv {_RELEASE} --mechanism gaussian",
     "release gaussian, parquet": f"release {{stem}}.parquet {_RELEASE} --mechanism gaussian",
     "release stratified, by group": f"release {{stem}}.parquet {_RELEASE} --mechanism stratified --by g",
-    "moments gather": f"moments gather {{stem}}.parquet {_SETTINGS} --key key --mechanism stratified -o out",
+    "moments checkpoint": f"moments checkpoint {{stem}}.parquet {_SETTINGS} --key key --mechanism stratified -o out",
     "schema draft": "schema draft {stem}.csv -o out",
     "schema check": "schema check schema.toml --data {stem}.csv",
 }

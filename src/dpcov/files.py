@@ -69,7 +69,7 @@ class ReservedFile:
             raise ReleaseError(f"{self.path} is not an ordinary file; choose another name.")
         if self.path.exists() and not self._overwrite:
             raise ReleaseError(
-                f"{self.path} exists already. Choose another name, or say that it may be overwritten (--force)."
+                f"{self.path} exists already. Choose another name, or say that it may be overwritten (--overwrite)."
             )
 
     def write(self, content: bytes) -> None:

@@ -197,7 +197,7 @@ def test_a_damaged_ledger_is_refused(desk, content):
 def test_an_existing_output_is_kept(desk):
     desk.output.write_bytes(b"mine")
     desk.before = desk.names()
-    desk.assert_refused(desk.release(), RELEASE, "--force")
+    desk.assert_refused(desk.release(), RELEASE, "--overwrite")
     assert desk.output.read_bytes() == b"mine"
 
 
@@ -289,11 +289,11 @@ def test_no_value_hides_in_what_a_successful_run_prints(desk, caplog):
 def test_what_a_release_reads_is_never_written_over(desk, used):
     path = getattr(desk, used)
     before = path.read_bytes()
-    desk.assert_refused(desk.release("--force", "-o", path), USAGE, "another name")
+    desk.assert_refused(desk.release("--overwrite", "-o", path), USAGE, "another name")
     other = desk.folder / "." / "absent" / ".." / path.name
     (desk.folder / "absent").mkdir()
     desk.before = desk.names()
-    desk.assert_refused(desk.release("--force", "-o", other), USAGE, "another name")
+    desk.assert_refused(desk.release("--overwrite", "-o", other), USAGE, "another name")
     assert path.read_bytes() == before
 
 

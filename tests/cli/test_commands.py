@@ -39,7 +39,7 @@ COMMANDS = [
     ("report",),
     ("sample",),
     ("moments", "key"),
-    ("moments", "gather"),
+    ("moments", "checkpoint"),
     ("moments", "merge"),
 ]
 
@@ -124,7 +124,7 @@ def test_a_group_alone_shows_its_commands(desk, group):
 
 _BROKEN = """
 import sys
-import dpcov.cli.show as show, dpcov.published.release
+import dpcov.published.release
 def broken(path):
     raise RuntimeError("zebra4711")
 dpcov.published.release.Release.load = broken

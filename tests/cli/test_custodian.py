@@ -91,9 +91,9 @@ def test_from_a_table_to_a_covariance(desk):
 
 def test_the_ledger_ends_the_spending(desk):
     for _ in range(4):
-        done(desk.release("--force"))
+        done(desk.release("--overwrite"))
     before = desk.output.read_bytes()
-    assert desk.release("--force").exit_code == 6
+    assert desk.release("--overwrite").exit_code == 6
     assert desk.output.read_bytes() == before
     assert desk.states() == ["committed"] * 4
 
@@ -124,7 +124,7 @@ def test_standard_input_and_compressed_files_are_read(desk):
     packed = desk.folder / "patients.csv.gz"
     packed.write_bytes(gzip.compress(desk.data.read_bytes()))
     done(desk.release(data=packed))
-    done(desk.release("--force", data="-", input=desk.data.read_bytes()))
+    done(desk.release("--overwrite", data="-", input=desk.data.read_bytes()))
     assert dpcov.load(desk.output).n_rows == 301
 
 
@@ -186,7 +186,7 @@ def test_the_demo_writes_its_two_files_and_says_what_they_are(desk, monkeypatch)
     before = (empty / "demo.dpcov").read_bytes()
     assert desk.run("demo").exit_code == 2
     assert (empty / "demo.dpcov").read_bytes() == before
-    done(desk.run("demo", "--force"))
+    done(desk.run("demo", "--overwrite"))
 
 
 def adult_file(rootpath):

@@ -6,13 +6,13 @@ from dpcov.errors import UsageError
 
 
 def test_engine_and_threads_do_not_change_a_seeded_release(desk):
-    seeded = ("--seed", "5", "--not-private", "--force", "--no-ledger", "--rho", "0.5")
+    seeded = ("--seed", "5", "--not-private", "--overwrite", "--no-ledger", "--rho", "0.5")
     fixed = ("release", desk.data, "--schema", desk.schema, "-o", desk.output)
     written = []
     for where in ((), ("--engine", "local", "--threads", "3", "--memory-limit", "1.5")):
         result = desk.run(*fixed, *seeded, *where)
         assert result.exit_code == 0, result.output
-        shown = desk.run("export", desk.output, "-o", "-", "--force")
+        shown = desk.run("export", desk.output, "-o", "-", "--overwrite")
         written.append(shown.output)
     assert written[0] == written[1]
 

@@ -31,7 +31,7 @@ def test_a_whole_ledger_gives_a_receipt_that_later_ones_keep(desk):
 
 def test_tampering_is_told_with_what_can_be_trusted_and_what_to_do(desk):
     for _ in range(2):
-        assert desk.release("--force").exit_code == 0
+        assert desk.release("--overwrite").exit_code == 0
     with sqlite3.connect(desk.ledger) as connection:
         connection.execute("UPDATE entry SET promise_rho = '1/1000' WHERE id = 2")
     connection.close()

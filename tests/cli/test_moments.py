@@ -36,10 +36,10 @@ def dpcov(*words):
     return CliRunner().invoke(app, list(words))
 
 
-def gather(*parts, output="all.moments", more=()):
+def checkpoint(*parts, output="all.moments", more=()):
     return dpcov(
         "moments",
-        "gather",
+        "checkpoint",
         *parts,
         "--schema",
         "schema.toml",
@@ -53,8 +53,8 @@ def gather(*parts, output="all.moments", more=()):
 
 
 def test_sites_gather_somebody_merges_and_one_release_is_paid_once(folder):
-    assert gather("jan.csv", "feb.csv", output="north.moments").exit_code == 0
-    assert gather("mar.csv", output="south.moments").exit_code == 0
+    assert checkpoint("jan.csv", "feb.csv", output="north.moments").exit_code == 0
+    assert checkpoint("mar.csv", output="south.moments").exit_code == 0
     merged = dpcov(
         "moments", "merge", "north.moments", "south.moments", "--key", "k", "-o", "all.moments"
     )
@@ -81,22 +81,22 @@ def test_sites_gather_somebody_merges_and_one_release_is_paid_once(folder):
 def test_an_interrupted_gathering_goes_on_where_it_stopped(folder):
     (folder / "feb.csv").rename(folder / "later.csv")
     (folder / "feb.csv").write_text("x0,x1\n1,oops\n")
-    stopped = gather("jan.csv", "feb.csv", "mar.csv")
+    stopped = checkpoint("jan.csv", "feb.csv", "mar.csv")
     assert stopped.exit_code == 4
     assert "oops" not in stopped.output
     (folder / "later.csv").rename(folder / "feb.csv")
     (folder / "jan.csv").write_text("x0,x1\n0,oops\n")
-    resumed = gather("jan.csv", "feb.csv", "mar.csv", more=["--resume"])
+    resumed = checkpoint("jan.csv", "feb.csv", "mar.csv", more=["--resume"])
     assert resumed.exit_code == 0, resumed.output
     assert "3 parts" in resumed.output
 
 
 def test_mistakes_are_refused_before_anything_is_read(folder):
-    assert "twice" in gather("jan.csv", "jan.csv").output
-    assert "no file" in gather("jan.csv", "absent.csv").output
+    assert "twice" in checkpoint("jan.csv", "jan.csv").output
+    assert "no file" in checkpoint("jan.csv", "absent.csv").output
     assert not (folder / "all.moments").exists()
-    assert gather("jan.csv").exit_code == 0
-    assert "exists already" in gather("feb.csv").output
+    assert checkpoint("jan.csv").exit_code == 0
+    assert "exists already" in checkpoint("feb.csv").output
     assert (
         "twice"
         in dpcov(
@@ -123,7 +123,7 @@ def test_mistakes_are_refused_before_anything_is_read(folder):
 def test_a_passphrase_from_the_environment_works(folder, monkeypatch):
     monkeypatch.setenv("SECRET", "correct horse battery")
     words = ["--schema", "schema.toml", "--passphrase-env", "SECRET", "-o", "a.moments", *BUDGET]
-    assert dpcov("moments", "gather", "jan.csv", *words).exit_code == 0
+    assert dpcov("moments", "checkpoint", "jan.csv", *words).exit_code == 0
     release = [
         "--schema",
         "schema.toml",
@@ -141,11 +141,11 @@ def test_what_cannot_be_written_is_refused_before_a_part_is_read(folder):
     (folder / "bad.csv").write_text("x0,x1\nnone of a number,1\n")
     (folder / "old.moments").write_bytes(b"mine")
     for output, words in (
-        ("old.moments", "--force"),
+        ("old.moments", "--overwrite"),
         ("absent/all.moments", "create it first"),
         ("all.dat", ".moments"),
     ):
-        refused = gather("bad.csv", output=output)
+        refused = checkpoint("bad.csv", output=output)
         assert refused.exit_code != 0
         assert words in refused.output
     assert (folder / "old.moments").read_bytes() == b"mine"
@@ -154,13 +154,13 @@ def test_what_cannot_be_written_is_refused_before_a_part_is_read(folder):
 def test_parts_are_never_written_over(folder):
     (folder / "jan.csv").rename("jan.moments")
     before = (folder / "jan.moments").read_bytes()
-    refused = gather("feb.csv", "jan.moments", output="jan.moments", more=("--force",))
+    refused = checkpoint("feb.csv", "jan.moments", output="jan.moments", more=("--overwrite",))
     assert refused.exit_code == 2
     assert (folder / "jan.moments").read_bytes() == before
 
 
 def test_a_part_named_in_two_ways_is_one_part(folder):
-    refused = gather("jan.csv", "./jan.csv", str(folder / "jan.csv"))
+    refused = checkpoint("jan.csv", "./jan.csv", str(folder / "jan.csv"))
     assert refused.exit_code == 2
     assert "named twice" in refused.output
 
@@ -175,6 +175,6 @@ def test_a_passphrase_that_is_not_set_is_told(folder):
         "all.moments",
         *BUDGET,
     ]
-    refused = dpcov("moments", "gather", "jan.csv", *options)
+    refused = dpcov("moments", "checkpoint", "jan.csv", *options)
     assert refused.exit_code == 2
     assert "is not set" in refused.output

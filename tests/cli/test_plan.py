@@ -26,7 +26,7 @@ def test_the_figure_is_drawn_and_not_overwritten(desk, tmp_path, kind):
     assert desk.run(*arguments).exit_code == 0
     assert figure.read_bytes()[:5] in (b"\x89PNG\r", b"<?xml")
     assert desk.run(*arguments).exit_code == UsageError.exit_code
-    assert desk.run(*arguments, "--force").exit_code == 0
+    assert desk.run(*arguments, "--overwrite").exit_code == 0
 
 
 def test_a_missing_matplotlib_is_named_before_anything_is_computed(desk, tmp_path, monkeypatch):

@@ -32,7 +32,7 @@ def released(desk, *arguments, **options):
 
 def test_a_query_is_released_like_a_file(desk, database):
     sql = "SELECT age, sex, ill FROM patients ORDER BY random()"
-    seed = ("--seed", "7", "--not-private", "--force")
+    seed = ("--seed", "7", "--not-private", "--overwrite")
     result = released(desk, "--sql", sql, "--db", database, *seed)
     assert result.exit_code == 0, result.output
     desk.assert_sealed(result)
@@ -63,7 +63,7 @@ def test_the_url_may_come_from_the_environment(desk, database):
     desk.before = desk.names()
     for environment in ({}, {"PATIENTS": ""}):
         refused = released(
-            desk, *sql, "--db-env", "PATIENTS", "--force", env={"PATIENTS": "", **environment}
+            desk, *sql, "--db-env", "PATIENTS", "--overwrite", env={"PATIENTS": "", **environment}
         )
         assert refused.exit_code == 2
         assert "is not set" in refused.output
@@ -140,7 +140,7 @@ def test_a_ledger_on_a_server_pays_for_a_release(desk, postgres_database):
     pytest.importorskip("sqlalchemy")
     opened = desk.run("ledger", "create", postgres_database, "--dataset", "patients", "--rho", "1")
     assert opened.exit_code == 0, opened.output
-    fixed = ("release", desk.data, "--schema", desk.schema, "-o", desk.output, "--force")
+    fixed = ("release", desk.data, "--schema", desk.schema, "-o", desk.output, "--overwrite")
     for code in (0, 0, 6):
         result = desk.run(
             *fixed, "--rho", "0.5", "--ledger", postgres_database, "--dataset", "patients"

@@ -113,4 +113,4 @@ def test_the_command_writes_the_page_and_refuses_early_to_overwrite(tmp_path, de
     result = desk.run(*arguments)
     assert result.exit_code == UsageError.exit_code
     assert "relative error" not in result.output
-    assert desk.run(*arguments, "--force").exit_code == 0
+    assert desk.run(*arguments, "--overwrite").exit_code == 0

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer import Option
 
 from dpcov.cli import options
 from dpcov.errors import UsageError
@@ -16,13 +17,16 @@ EXAMPLE = (
     "Example: dpcov release patients.parquet --schema patients.toml --epsilon 1 --delta 1e-6 "
     "--ledger ledger.sqlite --dataset patients -o patients.dpcov"
 )
+_DELTA = "Insist on a delta of 1/rows or more, or above 1e-3 where the number of rows is private."
+_NO_LEDGER = "Run without a ledger; you keep the account yourself."
+_ROWS = "Public number of rows; a contradicting file is refused."
+_SEED = "Reproducible randomness, for research on public data."
+_NOT_PRIVATE = "Confirms that --seed gives no privacy at all."
 
 
 def release(
-    schema: Annotated[
-        Path, typer.Option("--schema", help="Schema file with public bounds (TOML).")
-    ],
-    output: Annotated[Path, typer.Option("-o", "--output", help="Release file to write.")],
+    schema: options.SchemaFile,
+    output: Annotated[Path, Option("-o", "--output", help="Release file to write.")],
     data: options.TableFile = None,
     sql: options.Sql = None,
     db: options.Db = None,
@@ -35,87 +39,70 @@ def release(
     mechanism: options.MechanismOption = "auto",
     option: options.MechanismOptions = None,
     neighbors: options.NeighborsOption = "replace-one",
-    rows: Annotated[
-        int | None,
-        typer.Option("--rows", help="Public number of rows; a contradicting file is refused."),
-    ] = None,
+    rows: Annotated[int | None, Option(help=_ROWS)] = None,
     by: options.By = None,
-    accept_large_delta: Annotated[
-        bool,
-        typer.Option(
-            "--accept-large-delta",
-            help="Insist on a delta of 1/rows or more, or above 1e-3 where the number of rows is private.",
-        ),
-    ] = False,
+    accept_large_delta: Annotated[bool, Option("--accept-large-delta", help=_DELTA)] = False,
     ledger: options.ChargedLedger = None,
-    dataset: Annotated[
-        str | None, typer.Option("--dataset", help="Name of the dataset in the ledger.")
-    ] = None,
-    no_ledger: Annotated[
-        bool,
-        typer.Option("--no-ledger", help="Run without a ledger; you keep the account yourself."),
-    ] = False,
+    dataset: Annotated[str | None, Option(help="Name of the dataset in the ledger.")] = None,
+    no_ledger: Annotated[bool, Option("--no-ledger", help=_NO_LEDGER)] = False,
     engine: options.Engine = None,
     threads: options.Threads = None,
     memory_limit: options.MemoryLimit = None,
-    force: options.Force = False,
+    overwrite: options.Overwrite = False,
     quiet: options.Quiet = False,
-    seed: Annotated[
-        int | None,
-        typer.Option("--seed", help="Reproducible randomness, for research on public data."),
-    ] = None,
-    not_private: Annotated[
-        bool, typer.Option("--not-private", help="Confirms that --seed gives no privacy at all.")
-    ] = False,
+    seed: Annotated[int | None, Option(help=_SEED)] = None,
+    not_private: Annotated[bool, Option("--not-private", help=_NOT_PRIVATE)] = False,
 ) -> None:
     """Release the second moments of a table once; everything after that costs no privacy."""
     import dpcov
     from dpcov.cli.progress import rows_progress
+    from dpcov.privacy.guarantee import check_neighbors
 
     if (ledger is None) != no_ledger:
         raise UsageError(
-            "Name the ledger to charge (--ledger FILE --dataset NAME), or say --no-ledger; one of the two."
+            "Name the ledger to charge (--ledger FILE --dataset NAME), or say --no-ledger; "
+            "one of the two."
         )
     options.check_output(output, data, schema, ledger, key_file)
     table = _table(options.table_from(data, sql, db, db_env), key_file, passphrase_env)
     budget = options.budget_from(epsilon, delta, rho)
-    randomness = _entropy(seed, not_private)
+    entropy = _entropy(seed, not_private)
     with rows_progress(show_rows=neighbors == "replace-one", quiet=quiet) as progress:
         made = dpcov.release(
             table,
             schema=schema,
             budget=budget,
             mechanism=mechanism,
-            neighbors=options.neighbors_from(neighbors),
+            neighbors=check_neighbors(neighbors),
             n_rows=rows,
             by=by,
             accept_large_delta=accept_large_delta,
             ledger=ledger,
             dataset=dataset,
             output=output,
-            overwrite=force,
-            entropy=randomness,
+            overwrite=overwrite,
+            entropy=entropy,
             progress=progress,
             engine=engine,
             threads=threads,
             memory_limit=memory_limit,
-            **options.parse_options(option or []),
+            **options.parse_options(option),
         )
     features = options.counted(len(made.feature_names), "feature")
-    typer.echo(f"Wrote {output}: {made.guarantee.promise}, {features}.")
     name = shlex.quote(str(output))
+    typer.echo(f"Wrote {output}: {made.guarantee.promise}, {features}.")
     typer.echo(f"Next: dpcov show {name}   ·   dpcov export {name} -o covariance.csv")
 
 
 def _table(table: Any, key_file: Path | None, passphrase_env: str | None) -> Any:
     """Unlock saved moments; anything else is read as it is."""
-    if not isinstance(table, str) or not table.endswith(".moments"):
-        if key_file is not None or passphrase_env is not None:
-            raise UsageError("A key is for saved moments, files that end in .moments.")
-        return table
-    from dpcov.data.checkpoint import Checkpoint
+    if isinstance(table, str) and table.endswith(".moments"):
+        from dpcov.data.checkpoint import Checkpoint
 
-    return Checkpoint.load(table, options.key_from(key_file, passphrase_env))
+        return Checkpoint.load(table, options.key_from(key_file, passphrase_env))
+    if key_file is not None or passphrase_env is not None:
+        raise UsageError("A key is for saved moments, files that end in .moments.")
+    return table
 
 
 def _entropy(seed: int | None, not_private: bool) -> "Entropy | None":
@@ -125,6 +112,7 @@ def _entropy(seed: int | None, not_private: bool) -> "Entropy | None":
         return None
     if not not_private:
         raise UsageError(
-            "--seed makes the noise predictable, so the release protects nobody. Add --not-private to confirm."
+            "--seed makes the noise predictable, so the release protects nobody. "
+            "Add --not-private to confirm."
         )
     return SeededEntropy(seed)

@@ -28,7 +28,7 @@ _MIN_PASSPHRASE = 12
 _SCRYPT_COST = 2**17
 
 _WRONG = "The file cannot be opened: the key is another one, or the file is damaged or was changed. Nothing was read."
-_FOREIGN = "This is not a file of saved moments. Make one with `dpcov moments gather`."
+_FOREIGN = "This is not a file of saved moments. Make one with `dpcov moments checkpoint`."
 
 
 @dataclass(frozen=True)
