@@ -52,10 +52,8 @@ def render_release(
     parts = list(parts_of(release))
     drawn, data = _maps(parts)
     return page(
-        title=release.manifest.title or "Untitled table",
-        subtitle="A covariance matrix released under differential privacy",
-        top=join(_warnings(release), _facts(release, parts[0]), _selector(parts)),
-        sections=(
+        release.manifest.title or "Untitled table",
+        (
             about.about(release),
             about.guarantee(release),
             about.budget(release, balance),
@@ -63,8 +61,10 @@ def render_release(
             about.care(release),
             about.load(release, file_name),
         ),
+        SCRIPTS,
+        subtitle="A covariance matrix released under differential privacy",
+        top=(_warnings(release), _facts(release, parts[0]), _selector(parts)),
         data=data,
-        scripts=SCRIPTS,
         footer=_provenance(release),
     )
 
