@@ -4,26 +4,19 @@ from pathlib import Path
 from typing import Annotated, Any, cast
 
 import typer
-from typer import Option
 
 from dpcov.cli import options
+from dpcov.cli.options import option
 from dpcov.errors import UsageError
 
 app = typer.Typer()
-
-_PAGE = "The page to write, for example report.html."
-_ESTIMATES = "File to write: .csv, .json, .npz or .R."
-_FORMAT = "csv, json, npz or r; by default the file's ending."
-_ROWS = "File to write: .csv or .parquet."
-_RECORD = "File to write: JSON, or Markdown for a checklist."
-_KIND = "registry: an entry for a deployment registry. checklist: for evaluators."
 
 
 @app.command(epilog="Example: dpcov show patients.dpcov")
 def show(
     release: options.ReleaseFile,
     group: options.Group = None,
-    json: Annotated[bool, Option("--json", help="Print the full public record as JSON.")] = False,
+    json: Annotated[bool, option("show json")] = False,
 ) -> None:
     """Print what was released about whom, under which guarantee, and how large the noise is."""
     from dpcov.published.file import encode_manifest
@@ -35,7 +28,7 @@ def show(
 @app.command(epilog="Example: dpcov report patients.dpcov -o patients.html")
 def report(
     release: options.ReleaseFile,
-    output: Annotated[Path, Option("-o", "--output", help=_PAGE)],
+    output: Annotated[Path, option("report output", "-o")],
     ledger: options.ShownLedger = None,
     overwrite: options.Overwrite = False,
 ) -> None:
@@ -55,13 +48,11 @@ def report(
 )
 def export(
     release: options.ReleaseFile,
-    output: Annotated[Path, Option("-o", "--output", help=_ESTIMATES)],
-    what: Annotated[
-        str, Option(help="covariance, correlation, second-moment or mean.")
-    ] = "covariance",
+    output: Annotated[Path, option("export output", "-o")],
+    what: Annotated[str, option("export what")] = "covariance",
     group: options.Group = None,
     post: options.Post = None,
-    format: Annotated[str | None, Option(help=_FORMAT)] = None,
+    format: Annotated[str | None, option("export format")] = None,
     overwrite: options.Overwrite = False,
 ) -> None:
     """Write a covariance, correlation or second moment matrix, or the means; costs no privacy."""
@@ -83,10 +74,10 @@ def export(
 @app.command(epilog="Example: dpcov sample patients.dpcov --rows 10000 -o synthetic.parquet")
 def sample(
     release: options.ReleaseFile,
-    output: Annotated[Path, Option("-o", "--output", help=_ROWS)],
-    rows: Annotated[int, Option(min=1, help="How many rows to draw.")] = 1000,
+    output: Annotated[Path, option("sample output", "-o")],
+    rows: Annotated[int, option("sample rows", min=1)] = 1000,
     group: options.Group = None,
-    seed: Annotated[int | None, Option(help="For the same rows again.")] = None,
+    seed: Annotated[int | None, option("sample seed")] = None,
     overwrite: options.Overwrite = False,
 ) -> None:
     """Draw synthetic rows with the release's means, correlations and bounds; costs no privacy."""
@@ -112,15 +103,15 @@ def sample(
 )
 def record(
     release: options.ReleaseFile,
-    output: Annotated[Path, Option("-o", "--output", help=_RECORD)],
-    kind: Annotated[str, Option(help=_KIND)] = "registry",
-    curator: Annotated[str, Option(help="Who holds the data and publishes.")] = "",
-    intended_use: Annotated[str, Option(help="What the release is for.")] = "",
-    description: Annotated[str, Option(help="What was released, in a sentence.")] = "",
-    sector: Annotated[str, Option(help="For example health, official statistics.")] = "",
-    published: Annotated[str, Option(metavar="YYYY-MM-DD", help="Date of publication.")] = "",
-    link: Annotated[str, Option(help="Where the release is found.")] = "",
-    justification: Annotated[str, Option(help="Why this budget was chosen.")] = "",
+    output: Annotated[Path, option("record output", "-o")],
+    kind: Annotated[str, option("record kind")] = "registry",
+    curator: Annotated[str, option("record curator")] = "",
+    intended_use: Annotated[str, option("record intended-use")] = "",
+    description: Annotated[str, option("record description")] = "",
+    sector: Annotated[str, option("record sector")] = "",
+    published: Annotated[str, option("record published", metavar="YYYY-MM-DD")] = "",
+    link: Annotated[str, option("record link")] = "",
+    justification: Annotated[str, option("record justification")] = "",
     ledger: options.ShownLedger = None,
     overwrite: options.Overwrite = False,
 ) -> None:

@@ -5,18 +5,15 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from typer import Argument, Option
+from typer import Argument
 
 from dpcov.cli import options
+from dpcov.cli.options import option
 from dpcov.errors import UsageError
 
 EXAMPLE = "Example: dpcov audit gaussian laplace --out audit.json"
 
 WITHOUT_POWER = 9
-_MODULE = "Audit a mechanism of another package; repeatable."
-_PROCESSES = "Cases audited at the same time; one per core by default."
-_SECONDS = "Longest time for each case, instead of 30 or 600."
-_DEEP = "8 times the releases, and random tables too; minutes a case."
 
 
 def audit(
@@ -25,22 +22,18 @@ def audit(
         Argument(help="Mechanisms to audit; all by default.", metavar="[MECHANISM]..."),
     ] = None,
     module: Annotated[
-        list[str] | None, Option(metavar="PACKAGE.MODULE:CLASS", help=_MODULE)
+        list[str] | None, option("audit module", metavar="PACKAGE.MODULE:CLASS")
     ] = None,
-    deep: Annotated[bool, Option("--deep", help=_DEEP)] = False,
-    seconds: Annotated[float | None, Option(min=0.01, help=_SECONDS)] = None,
-    processes: Annotated[int | None, Option(min=1, help=_PROCESSES)] = None,
-    neighbors: Annotated[
-        str | None, Option(help="Only this relation: replace-one or add-remove-one.")
-    ] = None,
-    columns: Annotated[int, Option(min=2, help="Columns of the made-up tables.")] = 2,
+    deep: Annotated[bool, option("audit deep")] = False,
+    seconds: Annotated[float | None, option("audit seconds", min=0.01)] = None,
+    processes: Annotated[int | None, option("audit processes", min=1)] = None,
+    neighbors: Annotated[str | None, option("audit neighbors")] = None,
+    columns: Annotated[int, option("audit columns", min=2)] = 2,
     epsilon: options.Epsilon = None,
     delta: options.Delta = None,
     rho: options.Rho = None,
-    seed: Annotated[int | None, Option(help="Repeat an audit's draws; none by default.")] = None,
-    out: Annotated[
-        Path | None, Option("--out", "-o", help="Also write the table to a .json or .csv file.")
-    ] = None,
+    seed: Annotated[int | None, option("audit seed")] = None,
+    out: Annotated[Path | None, option("audit out", "-o")] = None,
     overwrite: options.Overwrite = False,
     quiet: options.Quiet = False,
 ) -> None:

@@ -3,9 +3,9 @@
 from typing import Annotated
 
 import typer
-from typer import Option
 
 from dpcov.cli import options
+from dpcov.cli.options import option
 
 app = typer.Typer(no_args_is_help=True, help="Keep the account of privacy budgets.")
 
@@ -14,13 +14,7 @@ LIST = "Example: dpcov ledger list ledger.sqlite"
 SHOW = "Example: dpcov ledger show ledger.sqlite --dataset patients"
 VERIFY = "Example: dpcov ledger verify ledger.sqlite"
 
-Dataset = Annotated[str, Option(help="Name of the dataset.")]
-_UNIT = "Most rows of one person, the unit of all releases. By default the first release fixes it."
-_RULE = (
-    "How releases add up: pure, zcdp, gaussian, basic, or planned (all releases fixed in advance). "
-    "By default the first release chooses the rule in which it costs least."
-)
-_RECEIPT = "What an earlier verify printed: proves that nothing before it was rewritten."
+Dataset = Annotated[str, option("ledger dataset")]
 
 
 @app.command(epilog=CREATE)
@@ -30,9 +24,9 @@ def create(
     epsilon: options.Epsilon = None,
     delta: options.Delta = None,
     rho: options.Rho = None,
-    neighbors: options.NeighborsOption = "replace-one",
-    rows_per_person: Annotated[int | None, Option(help=_UNIT)] = None,
-    composition: Annotated[str | None, Option(help=_RULE)] = None,
+    neighbors: options.Relation = "replace-one",
+    rows_per_person: Annotated[int | None, option("ledger rows-per-person")] = None,
+    composition: Annotated[str | None, option("ledger composition")] = None,
 ) -> None:
     """Open an account: a named dataset with the total budget of all its releases, for ever."""
     from dpcov.privacy.guarantee import check_neighbors
@@ -80,7 +74,7 @@ def show(ledger: options.LedgerPlace, dataset: Dataset) -> None:
 
 @app.command(epilog=VERIFY)
 def verify(
-    ledger: options.LedgerPlace, receipt: Annotated[str | None, Option(help=_RECEIPT)] = None
+    ledger: options.LedgerPlace, receipt: Annotated[str | None, option("ledger receipt")] = None
 ) -> None:
     """Check the trail for edited, deleted, moved or cut-off entries; say what can be trusted."""
     from dpcov.errors import LedgerError

@@ -19,6 +19,7 @@ import typer
 from typer.core import TyperGroup
 
 from dpcov.cli import analyst
+from dpcov.cli.options import option
 from dpcov.errors import DpcovError, PrivacyWarning
 
 INTERNAL_ERROR, INTERRUPTED = 70, 130
@@ -110,9 +111,7 @@ def _version(wanted: bool) -> None:
         raise typer.Exit
 
 
-_VERSION = typer.Option(
-    "--version", callback=_version, is_eager=True, help="Print the version and stop."
-)
+_VERSION = option("version", callback=_version, is_eager=True)
 
 
 @app.callback()

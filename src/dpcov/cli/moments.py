@@ -5,9 +5,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from typer import Argument, Option
+from typer import Argument
 
 from dpcov.cli import options
+from dpcov.cli.options import option
 from dpcov.errors import DataError, UsageError
 
 if TYPE_CHECKING:
@@ -32,9 +33,7 @@ def _check_ending(output: Path) -> Path:
     return output
 
 
-_SAVED = "File of moments to write (.moments)."
-Saved = Annotated[Path, Option("-o", "--output", help=_SAVED, callback=_check_ending)]
-_RESUME = "Go on with the output file: parts that it holds are not read again."
+Saved = Annotated[Path, option("moments output", "-o", callback=_check_ending)]
 
 
 @app.command(epilog=KEY)
@@ -56,11 +55,11 @@ def checkpoint(
     epsilon: options.Epsilon = None,
     delta: options.Delta = None,
     rho: options.Rho = None,
-    mechanism: options.MechanismOption = "auto",
+    mechanism: options.Mechanism = "auto",
     option: options.MechanismOptions = None,
-    neighbors: options.NeighborsOption = "replace-one",
+    neighbors: options.Relation = "replace-one",
     by: options.By = None,
-    resume: Annotated[bool, Option("--resume", help=_RESUME)] = False,
+    resume: Annotated[bool, option("moments resume")] = False,
     overwrite: options.Overwrite = False,
     quiet: options.Quiet = False,
 ) -> None:

@@ -2,6 +2,7 @@
 
 import os
 import re
+import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -31,73 +32,43 @@ def _warned(url: str | None) -> str | None:
     return url
 
 
-Epsilon = Annotated[str | None, Option(help="Privacy budget epsilon, a decimal number.")]
-Delta = Annotated[str | None, Option(help="Privacy budget delta, for example 1e-6.")]
-Rho = Annotated[
-    str | None, Option(help="Privacy budget rho of zCDP, instead of epsilon and delta.")
-]
-NeighborsOption = Annotated[
-    str,
-    Option(
-        "--neighbors",
-        help="replace-one: the number of rows is public. "
-        "add-remove-one: it is private, and estimated.",
-    ),
-]
-Post = Annotated[
-    str | None,
-    Option(
-        help="Post-processing: none (unbiased), psd, clip, projection, shrink, threshold; free. "
-        "Default: the mechanism's."
-    ),
-]
-Overwrite = Annotated[bool, Option("--overwrite", help="Overwrite an existing output file.")]
+_HELP: dict[str, str] = tomllib.loads(
+    Path(__file__).with_name("help.toml").read_text(encoding="utf-8")
+)
+
+
+def option(key: str, *short: str, **more: Any) -> Any:
+    """Declare an option whose help is in help.toml; the last word of its key is the flag."""
+    return Option(f"--{key.rpartition(' ')[2]}", *short, help=_HELP[key], **more)
+
+
+Epsilon = Annotated[str | None, option("epsilon")]
+Delta = Annotated[str | None, option("delta")]
+Rho = Annotated[str | None, option("rho")]
+Relation = Annotated[str, option("neighbors")]
+Post = Annotated[str | None, option("post")]
+Overwrite = Annotated[bool, option("overwrite")]
 ReleaseFile = Annotated[Path, Argument(help="A release file (.dpcov).", metavar="RELEASE")]
-Group = Annotated[str | None, Option(help="One public group of a release made with --by.")]
-SchemaFile = Annotated[Path, Option("--schema", help="Schema file with public bounds (TOML).")]
-_LEDGER = "an SQLite file, or postgresql://USER@HOST/NAME."
-LedgerPlace = Annotated[
-    str, Argument(help=f"The ledger: {_LEDGER}", metavar="LEDGER", callback=_warned)
-]
-ChargedLedger = Annotated[
-    str | None, Option("--ledger", help=f"Ledger that is charged: {_LEDGER}", callback=_warned)
-]
-_SHOWN = f"Also show what the dataset's ledger has left; for the publisher: {_LEDGER}"
-ShownLedger = Annotated[str | None, Option("--ledger", help=_SHOWN, callback=_warned)]
+Group = Annotated[str | None, option("group")]
+SchemaFile = Annotated[Path, option("schema")]
+_PLACE = "The ledger: an SQLite file, or postgresql://USER@HOST/NAME."
+LedgerPlace = Annotated[str, Argument(help=_PLACE, metavar="LEDGER", callback=_warned)]
+ChargedLedger = Annotated[str | None, option("charged ledger", callback=_warned)]
+ShownLedger = Annotated[str | None, option("shown ledger", callback=_warned)]
 _TABLE = "CSV, Parquet, Arrow, npy or npz file; - reads CSV from stdin."
 TableFile = Annotated[str | None, Argument(help=_TABLE, metavar="DATA")]
-_SQL = "A SELECT whose result is the table, instead of a file; needs --db."
-Sql = Annotated[str | None, Option(help=_SQL)]
-Db = Annotated[
-    str | None,
-    Option(
-        help="Database of --sql: duckdb:///FILE, duckdb:// (over Parquet and CSV files), "
-        "postgresql://USER@HOST/NAME, sqlite:///FILE, or any SQLAlchemy URL.",
-        callback=_warned,
-    ),
-]
-_DB_ENV = "Environment variable that holds the database URL, so that its password is not seen."
-DbEnv = Annotated[str | None, Option(metavar="VARIABLE", help=_DB_ENV)]
-_MECHANISM = "Which mechanism draws the noise; auto chooses and says why."
-MechanismOption = Annotated[str, Option("--mechanism", help=_MECHANISM)]
-_OPTION = "Option of the mechanism; repeatable."
-MechanismOptions = Annotated[
-    list[str] | None, Option("--option", metavar="NAME=VALUE", help=_OPTION)
-]
-_BY = "Categorical column: one matrix per category, at no further cost."
-By = Annotated[str | None, Option(help=_BY)]
-Quiet = Annotated[bool, Option("--quiet", help="No progress display.")]
-KeyFile = Annotated[
-    Path | None, Option("--key", metavar="FILE", help="Key file that locks saved moments.")
-]
-_PASSPHRASE = "Environment variable with a passphrase, instead of --key."  # noqa: S105
-PassphraseEnv = Annotated[str | None, Option(metavar="VARIABLE", help=_PASSPHRASE)]
-_ENGINE = "Where to gather moments: local, dask, spark or device; same result."
-Engine = Annotated[str | None, Option(help=_ENGINE)]
-_THREADS = "Threads of the local engine; all cores by default."
-Threads = Annotated[int | None, Option(min=1, help=_THREADS)]
-_MEMORY = "GiB that gathering may take; what cannot fit is refused first."
-MemoryLimit = Annotated[float | None, Option(help=_MEMORY)]
+Sql = Annotated[str | None, option("sql")]
+Db = Annotated[str | None, option("db", callback=_warned)]
+DbEnv = Annotated[str | None, option("db-env", metavar="VARIABLE")]
+Mechanism = Annotated[str, option("mechanism")]
+MechanismOptions = Annotated[list[str] | None, option("option", metavar="NAME=VALUE")]
+By = Annotated[str | None, option("by")]
+Quiet = Annotated[bool, option("quiet")]
+KeyFile = Annotated[Path | None, option("key", metavar="FILE")]
+PassphraseEnv = Annotated[str | None, option("passphrase-env", metavar="VARIABLE")]
+Engine = Annotated[str | None, option("engine")]
+Threads = Annotated[int | None, option("threads", min=1)]
+MemoryLimit = Annotated[float | None, option("memory-limit")]
 
 
 def budget_from(epsilon: str | None, delta: str | None, rho: str | None) -> "Budget":
@@ -118,8 +89,6 @@ def counted(number: int, thing: str) -> str:
 
 def parse_options(pairs: list[str] | None) -> dict[str, Any]:
     """Read NAME=VALUE pairs; values are TOML scalars (numbers, true, false) or plain words."""
-    import tomllib
-
     parsed: dict[str, Any] = {}
     for pair in pairs or ():
         name, separator, text = pair.partition("=")

@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from typer import Option
 
 from dpcov.cli import options
+from dpcov.cli.options import option
 from dpcov.errors import UsageError
 
 if TYPE_CHECKING:
@@ -16,24 +16,19 @@ if TYPE_CHECKING:
 EXAMPLE = "Example: dpcov plan --rows 20000 --features 30 --epsilon 1 --delta 1e-6"
 TRACES = (1.0, 0.3, 0.1, 0.03, 0.01)
 
-_TRACE = "Mean squared row length over the squared norm bound, in (0, 1]; repeatable."
-_SPECTRUM = "Assumed eigenvalues: flat, power (1/k) or steep (1/k^2)."
-
 
 def plan(
-    rows: Annotated[int, Option(help="Number of rows, at least roughly.")],
-    features: Annotated[int, Option(help="Number of encoded columns, intercept included.")],
+    rows: Annotated[int, option("plan rows")],
+    features: Annotated[int, option("plan features")],
     epsilon: options.Epsilon = None,
     delta: options.Delta = None,
     rho: options.Rho = None,
-    neighbors: options.NeighborsOption = "replace-one",
-    rows_per_person: Annotated[int, Option(help="How many rows one person may own.")] = 1,
-    trace: Annotated[list[float] | None, Option(help=_TRACE)] = None,
-    spectrum: Annotated[str, Option(help=_SPECTRUM)] = "power",
-    plot: Annotated[Path | None, Option(help="Also draw the table into a .png or .svg.")] = None,
-    html: Annotated[
-        Path | None, Option(help="Also write a page with a slider for the budget.")
-    ] = None,
+    neighbors: options.Relation = "replace-one",
+    rows_per_person: Annotated[int, option("plan rows-per-person")] = 1,
+    trace: Annotated[list[float] | None, option("plan trace")] = None,
+    spectrum: Annotated[str, option("plan spectrum")] = "power",
+    plot: Annotated[Path | None, option("plan plot")] = None,
+    html: Annotated[Path | None, option("plan html")] = None,
     overwrite: options.Overwrite = False,
 ) -> None:
     """Print the relative error to expect of every mechanism; reads no data and spends nothing."""

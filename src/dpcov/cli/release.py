@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from typer import Option
 
 from dpcov.cli import options
+from dpcov.cli.options import option
 from dpcov.errors import UsageError
 
 if TYPE_CHECKING:
@@ -17,16 +17,11 @@ EXAMPLE = (
     "Example: dpcov release patients.parquet --schema patients.toml --epsilon 1 --delta 1e-6 "
     "--ledger ledger.sqlite --dataset patients -o patients.dpcov"
 )
-_DELTA = "Insist on a delta of 1/rows or more, or above 1e-3 where the number of rows is private."
-_NO_LEDGER = "Run without a ledger; you keep the account yourself."
-_ROWS = "Public number of rows; a contradicting file is refused."
-_SEED = "Reproducible randomness, for research on public data."
-_NOT_PRIVATE = "Confirms that --seed gives no privacy at all."
 
 
 def release(
     schema: options.SchemaFile,
-    output: Annotated[Path, Option("-o", "--output", help="Release file to write.")],
+    output: Annotated[Path, option("release output", "-o")],
     data: options.TableFile = None,
     sql: options.Sql = None,
     db: options.Db = None,
@@ -36,22 +31,22 @@ def release(
     epsilon: options.Epsilon = None,
     delta: options.Delta = None,
     rho: options.Rho = None,
-    mechanism: options.MechanismOption = "auto",
+    mechanism: options.Mechanism = "auto",
     option: options.MechanismOptions = None,
-    neighbors: options.NeighborsOption = "replace-one",
-    rows: Annotated[int | None, Option(help=_ROWS)] = None,
+    neighbors: options.Relation = "replace-one",
+    rows: Annotated[int | None, option("release rows")] = None,
     by: options.By = None,
-    accept_large_delta: Annotated[bool, Option("--accept-large-delta", help=_DELTA)] = False,
+    accept_large_delta: Annotated[bool, option("release accept-large-delta")] = False,
     ledger: options.ChargedLedger = None,
-    dataset: Annotated[str | None, Option(help="Name of the dataset in the ledger.")] = None,
-    no_ledger: Annotated[bool, Option("--no-ledger", help=_NO_LEDGER)] = False,
+    dataset: Annotated[str | None, option("release dataset")] = None,
+    no_ledger: Annotated[bool, option("release no-ledger")] = False,
     engine: options.Engine = None,
     threads: options.Threads = None,
     memory_limit: options.MemoryLimit = None,
     overwrite: options.Overwrite = False,
     quiet: options.Quiet = False,
-    seed: Annotated[int | None, Option(help=_SEED)] = None,
-    not_private: Annotated[bool, Option("--not-private", help=_NOT_PRIVATE)] = False,
+    seed: Annotated[int | None, option("release seed")] = None,
+    not_private: Annotated[bool, option("release not-private")] = False,
 ) -> None:
     """Release the second moments of a table once; everything after that costs no privacy."""
     import dpcov

@@ -4,16 +4,16 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from typer import Argument, Option
+from typer import Argument
 
 from dpcov.cli import options
+from dpcov.cli.options import option
 from dpcov.errors import SchemaError
 
 app = typer.Typer(no_args_is_help=True, help="Write and check the public description of a table.")
 
 DRAFT = "Example: dpcov schema draft patients.parquet -o patients.toml"
 CHECK = "Example: dpcov schema check patients.toml --data patients.parquet"
-_OUTPUT = "Schema file to write; stdout if left out."
 
 
 @app.command(epilog=DRAFT)
@@ -22,7 +22,7 @@ def draft(
     sql: options.Sql = None,
     db: options.Db = None,
     db_env: options.DbEnv = None,
-    output: Annotated[Path | None, Option("-o", "--output", help=_OUTPUT)] = None,
+    output: Annotated[Path | None, option("schema output", "-o")] = None,
     overwrite: options.Overwrite = False,
 ) -> None:
     """Write column names and types, with bounds and categories left for you to fill in.
@@ -46,7 +46,7 @@ def draft(
 @app.command(epilog=CHECK)
 def check(
     schema: Annotated[Path, Argument(help="A schema file (TOML).")],
-    data: Annotated[str | None, Option(help="Also check that this file has the columns.")] = None,
+    data: Annotated[str | None, option("schema data")] = None,
     sql: options.Sql = None,
     db: options.Db = None,
     db_env: options.DbEnv = None,
