@@ -115,29 +115,27 @@ def test_options_of_a_mechanism_are_read_as_toml_scalars():
             parse_options([wrong])
 
 
-@pytest.fixture
-def watched(monkeypatch, capsys):
+def shown_by(capsys, monkeypatch, progress, *told):
+    """What a person who watches sees."""
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     monkeypatch.setenv("FORCE_COLOR", "1")
-    return capsys
+    with progress as tell:
+        for numbers in told:
+            tell(*numbers)
+        time.sleep(0.3)
+    return capsys.readouterr().err
 
 
 @pytest.mark.parametrize("show_rows", [True, False])
-def test_progress_counts_rows_only_where_their_number_is_public(show_rows, watched):
-    with rows_progress(show_rows=show_rows, quiet=False) as progress:
-        progress(4711)
-        progress(1)
-        time.sleep(0.3)
-    shown = watched.readouterr().err
+def test_progress_counts_rows_only_where_their_number_is_public(show_rows, monkeypatch, capsys):
+    progress = rows_progress(show_rows=show_rows, quiet=False)
+    shown = shown_by(capsys, monkeypatch, progress, (4711,), (1,))
     assert "Gathering" in shown
     assert ("4,712 rows" in shown) == show_rows
 
 
-def test_steps_whose_number_is_known_have_a_bar(watched):
-    with steps_progress("Predicting") as progress:
-        progress(3, 4)
-        time.sleep(0.3)
-    shown = watched.readouterr().err
+def test_steps_whose_number_is_known_have_a_bar(monkeypatch, capsys):
+    shown = shown_by(capsys, monkeypatch, steps_progress("Predicting"), (3, 4))
     assert "Predicting" in shown
     assert "75%" in shown
 
