@@ -9,6 +9,7 @@ PLAN = "plan --rows 2000 --features 16 "
 
 def test_the_table_has_a_row_per_mechanism_and_a_column_per_trace(desk):
     told = desk.done(PLAN + "--rho 0.5 --trace 0.5 --trace 0.02")
+    assert told.count("which is large") == 1
     table, _, legend = told.partition("1 is the error")
     lines = {line.split()[0]: line.split()[1:] for line in table.splitlines() if line.strip()}
     assert lines["trace"] == ["0.5", "0.02"]

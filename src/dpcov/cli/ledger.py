@@ -96,7 +96,7 @@ def verify(
 
 
 def _ranges(numbers: tuple[int, ...]) -> str:
-    """Write sorted numbers as ranges, such as 1-4, 7."""
+    # Write sorted numbers as ranges, such as 1-4, 7.
     ranges: list[list[int]] = []
     for number in numbers:
         if ranges and number == ranges[-1][-1] + 1:

@@ -70,7 +70,7 @@ def _fail(message: str, code: int, error: BaseException) -> NoReturn:
 
 
 def _tell(message: str, error: BaseException) -> None:
-    """Say what went wrong, and the pipeline's notes on what was spent and written."""
+    # Say what went wrong, and the pipeline's notes on what was spent and written.
     for line in (f"Error: {message}", *getattr(error, "__notes__", ())):
         typer.echo(line, err=True)
 

@@ -31,7 +31,7 @@ def mechanisms(name: Annotated[str | None, _NAME] = None) -> None:
 
 
 def _facts(mechanism: type["Mechanism[Any]"]) -> dict[str, str]:
-    """One row of the table."""
+    # One row of the table.
     from dpcov.privacy.guarantee import NEIGHBORS
 
     both = mechanism.relations == NEIGHBORS
@@ -46,7 +46,7 @@ def _facts(mechanism: type["Mechanism[Any]"]) -> dict[str, str]:
 
 
 def _describe(mechanism: type["Mechanism[Any]"]) -> str:
-    """Facts, options with their defaults, and what the class says about them."""
+    # Facts, options with their defaults, and what the class says about them.
     import inspect
 
     fields = dataclasses.fields(mechanism)  # type: ignore[arg-type]

@@ -122,7 +122,7 @@ def merge(
 
 
 def _check_parts(parts: Iterable[str]) -> None:
-    """Refuse a part that is named twice, or missing, before the first is read."""
+    # Refuse a part that is named twice, or missing, before the first is read.
     seen: set[Path] = set()
     for part in parts:
         path = Path(part)

@@ -15,6 +15,10 @@ if TYPE_CHECKING:
 
 EXAMPLE = "Example: dpcov plan --rows 20000 --features 30 --epsilon 1 --delta 1e-6"
 TRACES = (1.0, 0.3, 0.1, 0.03, 0.01)
+LEGEND = """
+1 is the error of publishing zeros, 0.1 a good release.  trace: mean squared row length over the
+squared norm bound, if all rows are equally long; assumed eigenvalues: {}.  These are
+simulations of made-up tables, no data were read; < marks bounds."""
 
 
 def plan(
@@ -37,6 +41,7 @@ def plan(
     from dpcov.pipeline.plan.figure import draw_plan
     from dpcov.pipeline.plan.predict import Assumption, check_spectrum, predict
     from dpcov.privacy.guarantee import check_neighbors
+    from dpcov.privacy.meaning import warn_of_large_epsilon
 
     budget = options.budget_from(epsilon, delta, rho)
     _check_plot(plot)
@@ -54,9 +59,10 @@ def plan(
         )
         for value in trace or TRACES
     ]
+    warn_of_large_epsilon(budget.promise, stacklevel=2)
     found = [predict(assumed) for assumed in assumptions]
     notes = choose(assumptions[0].problem, budget).notes
-    typer.echo("\n".join([*_table(assumptions, found), "", *_legend(spectrum), *notes]))
+    typer.echo("\n".join([*_table(assumptions, found), LEGEND.format(spectrum), *notes]))
     if plot is not None:
         drawn = draw_plan(assumptions, found, plot.suffix.removeprefix("."))
         write_file(plot, drawn, overwrite=overwrite)
@@ -80,7 +86,7 @@ def _write_page(html: Path, assumptions: "Sequence[Assumption]", overwrite: bool
 
 
 def _check_plot(plot: Path | None) -> None:
-    """Refuse before the work what would fail after it."""
+    # Refuse before the work what would fail after it.
     if plot is None:
         return
     from dpcov.pipeline.plan.figure import FORMATS, empty_figure
@@ -94,7 +100,7 @@ def _check_plot(plot: Path | None) -> None:
 def _table(
     assumptions: "Sequence[Assumption]", found: "Sequence[Sequence[Prediction]]"
 ) -> list[str]:
-    """A row for every mechanism and a column for every trace."""
+    # A row for every mechanism and a column for every trace.
     first = assumptions[0]
     cells = [{prediction.mechanism: _cell(prediction) for prediction in row} for row in found]
     names = list(dict.fromkeys(name for row in cells for name in row))
@@ -111,13 +117,3 @@ def _table(
 
 def _cell(prediction: "Prediction") -> str:
     return f"{'<' if prediction.kind == 'bound' else ''}{prediction.relative_error:.3g}"
-
-
-def _legend(spectrum: str) -> list[str]:
-    return [
-        "1 is the error of publishing zeros, 0.1 a good release.  trace: mean squared row length "
-        "over the",
-        f"squared norm bound, if all rows are equally long; assumed eigenvalues: {spectrum}.  "
-        "These are",
-        "simulations of made-up tables, no data were read; < marks bounds.",
-    ]

@@ -90,7 +90,7 @@ def release(
 
 
 def _table(table: Any, key_file: Path | None, passphrase_env: str | None) -> Any:
-    """Unlock saved moments; anything else is read as it is."""
+    # Unlock saved moments; anything else is read as it is.
     if isinstance(table, str) and table.endswith(".moments"):
         from dpcov.data.checkpoint import Checkpoint
 

@@ -60,11 +60,7 @@ def _columns(release: Release) -> Html:
     rows = list(_column_rows(release))
     head = ("Column", "Kind", "Public bounds or categories")
     made = table(head, rows, caption="Columns of the table", numeric=False)
-    bound = note(
-        f"A row counts with a length of at most {number(release.manifest.norm_bound)}, the public "
-        "norm bound. Bounds and categories were written down by the publisher, not read from "
-        "the rows."
-    )
+    bound = fill("columns.html", bound=number(release.manifest.norm_bound))
     if len(rows) > COLUMNS_SHOWN:
         return join(bound, details(f"All {len(rows)} columns with their public bounds", made))
     return join(made, bound)
@@ -102,16 +98,17 @@ def guarantee(release: Release) -> Section:
         caption="The guarantee, and what follows from it",
         numeric=False,
     )
-    unit = "one row" if rows == 1 else f"up to {rows} rows of one person"
-    content = join(
-        el("p", change_in_words(made), class_="lead"),
-        el("p", promise_in_words(made.promise)),
-        formulas,
-        note(
-            f"Neighbors: {made.neighbors}. Unit: {unit}. Numerics: {made.numerics}. "
-            f"{NUMERICS_WORDS[made.numerics]} Mechanism: {release.manifest.mechanism.name}."
-        ),
-        (note(f"{said[:1].upper()}{said[1:]}.") for said in release.manifest.statistics.notes),
+    content = fill(
+        "guarantee.html",
+        change=change_in_words(made),
+        promise=promise_in_words(made.promise),
+        formulas=formulas,
+        neighbors=made.neighbors,
+        unit="one row" if rows == 1 else f"up to {rows} rows of one person",
+        numerics=made.numerics,
+        covered=NUMERICS_WORDS[made.numerics],
+        mechanism=release.manifest.mechanism.name,
+        notes=[note(f"{x[:1].upper()}{x[1:]}.") for x in release.manifest.statistics.notes],
     )
     return Section("guarantee", "What is promised to each person", "The guarantee", content)
 

@@ -20,14 +20,7 @@ FAR_BELOW = 0.1
 
 
 def checklist(release: Release, balance: Balance | None = None) -> str:
-    """Return the checklist as Markdown.
-
-    Parameters
-    ----------
-    release : Release
-    balance : Balance, optional
-        What is left of the account that paid.
-    """
+    """Return the checklist as Markdown; ``balance`` says what is left of the account that paid."""
     lines = asset("checklist.md").splitlines(keepends=True)
     answers = _answers(release) | _delta(release) | _randomness(release)
     answers["left"] = None if balance is None else balance.in_words
@@ -97,5 +90,5 @@ def _box(known: bool) -> str:
 
 
 def _plain(text: str) -> str:
-    """Text that cannot become markup."""
+    # Text that cannot become markup.
     return re.sub(r"[^\w .,()-]", " ", text)

@@ -37,19 +37,7 @@ class _Record(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
 
 
 class Deployment(_Record, frozen=True, kw_only=True):
-    """What only the custodian knows; tier 1.
-
-    Parameters
-    ----------
-    curator : str
-        Who holds the data and publishes the release.
-    intended_use, description, sector : str
-        What the release is for, what was released in a sentence, and for example health.
-    published : str
-        Date of publication, YYYY-MM-DD.
-    link : str
-        Where the release or its documentation is found.
-    """
+    """What only the custodian knows; tier 1.  ``published`` is a date, YYYY-MM-DD."""
 
     curator: str
     intended_use: str
@@ -134,14 +122,8 @@ def registry_entry(
 ) -> bytes:
     """Return an entry of tier 3 as JSON.
 
-    Parameters
-    ----------
-    release : Release
-    deployment : Deployment
-    justification : str
-        Why these parameters were chosen.
-    balance : Balance, optional
-        What is left of the account that paid.
+    ``justification`` says why these parameters were chosen, ``balance`` what is left of the
+    account that paid.
 
     Raises
     ------

@@ -68,11 +68,6 @@ def join(*children: Child) -> Html:
     return Html("".join(_text(child) for child in children))
 
 
-def paragraphs(*texts: Child) -> Html:
-    """Put every text into a paragraph of its own."""
-    return join(*(el("p", text) for text in texts))
-
-
 def note(*children: Child) -> Html:
     """Build a paragraph in small print."""
     return el("p", *children, class_="note")

@@ -17,11 +17,11 @@ from dpcov.report.html import (
     Html,
     Section,
     el,
+    fill,
     join,
     json_block,
     name_of,
     page,
-    paragraphs,
     shorten,
 )
 
@@ -49,29 +49,31 @@ def render_release(
     >>> render_release(made).startswith(b"<!doctype html>")
     True
     """
-    parts = list(parts_of(release))
-    drawn, data = _maps(parts)
+    groups = list(parts_of(release))
+    drawn, data = _maps(groups)
+    bold, warned = el("strong", "Warning: "), release.manifest.warnings
+    warnings = [el("p", bold, text, class_="warning") for text in warned]
     return page(
         release.manifest.title or "Untitled table",
         (
             about.about(release),
             about.guarantee(release),
             about.budget(release, balance),
-            *_results(parts, drawn),
+            *_results(groups, drawn),
             about.care(release),
             about.load(release, file_name),
         ),
         SCRIPTS,
         subtitle="A covariance matrix released under differential privacy",
-        top=(_warnings(release), _facts(release, parts[0]), _selector(parts)),
+        top=(warnings, _facts(release, groups[0]), _selector(groups)),
         data=data,
         footer=_provenance(release),
     )
 
 
-def _results(parts: Sequence[PartNumbers], drawn: set[int]) -> list[Section]:
-    def correlations(part: PartNumbers) -> Html:
-        return results.correlations(part, part.index in drawn)
+def _results(groups: Sequence[PartNumbers], drawn: set[int]) -> list[Section]:
+    def correlations(group: PartNumbers) -> Html:
+        return results.correlations(group, group.index in drawn)
 
     sections = (
         ("correlations", "Correlations", "Correlations", correlations),
@@ -80,42 +82,37 @@ def _results(parts: Sequence[PartNumbers], drawn: set[int]) -> list[Section]:
         ("error", "Expected error", "Expected error", results.error),
         ("features", "Means and standard deviations", "Means and spreads", results.features),
     )
-    return [Section(key, title, short, _each(parts, made)) for key, title, short, made in sections]
+    return [Section(key, title, short, _each(groups, made)) for key, title, short, made in sections]
 
 
-def _each(parts: Sequence[PartNumbers], content: Callable[[PartNumbers], Html]) -> Html:
-    """All rows and every group, of which the page shows one at a time."""
-    if len(parts) == 1:
-        return content(parts[0])
+def _each(groups: Sequence[PartNumbers], content: Callable[[PartNumbers], Html]) -> Html:
+    # All rows and every group, of which the page shows one at a time.
+    if len(groups) == 1:
+        return content(groups[0])
 
-    def block(part: PartNumbers) -> Html:
-        rows = el("p", "Rows: ", name_of(part.name), class_="of-part")
-        return el("div", rows, content(part), data_part=part.index)
+    def block(group: PartNumbers) -> Html:
+        rows = el("p", "Rows: ", name_of(group.name), class_="of-part")
+        return el("div", rows, content(group), data_part=group.index)
 
-    return join(map(block, parts))
+    return join(map(block, groups))
 
 
-def _maps(parts: Sequence[PartNumbers]) -> tuple[set[int], Html]:
-    """Which parts have a heat map, and the data of all of them."""
-    size = len(parts[0].release.feature_names)
-    made = [(part.index, part.estimates) for part in parts if part.estimates is not None]
+def _maps(groups: Sequence[PartNumbers]) -> tuple[set[int], Html]:
+    # Which groups have a heat map, and the data of all of them.
+    size = len(groups[0].release.feature_names)
+    made = [(group.index, group.estimates) for group in groups if group.estimates is not None]
     made = made[: heatmap.most_maps(size)]
     precision = heatmap.precision_for(size, len(made))
     maps = {
         index: heatmap.pack(estimates.correlation, estimates.correlation_noise, precision)
         for index, estimates in made
     }
-    names = [shorten(name) for name in parts[0].release.feature_names]
+    names = [shorten(name) for name in groups[0].release.feature_names]
     return set(maps), json_block("map-data", {"names": names, "maps": maps})
 
 
-def _warnings(release: Release) -> Child:
-    warnings = release.manifest.warnings
-    return [el("p", el("strong", "Warning: "), text, class_="warning") for text in warnings]
-
-
-def _facts(release: Release, part: PartNumbers) -> Html:
-    """The five numbers that a reader looks for first."""
+def _facts(release: Release, group: PartNumbers) -> Html:
+    # The five numbers that a reader looks for first.
     public = release.manifest.n_rows is not None
     groups = len(release.group_names)
     count = f"{len(release.feature_names):,}"
@@ -124,11 +121,11 @@ def _facts(release: Release, part: PartNumbers) -> Html:
         ("Features", count, f"in {groups} groups" if groups else "of every row"),
         ("Guarantee", str(release.guarantee.promise), f"{release.guarantee.neighbors} neighbors"),
     ]
-    after = part.errors.before if part.errors.after is None else part.errors.after
-    if after is not None and part.errors.size > 0:
-        share = f"{number(100 * after / part.errors.size)} %"
+    after = group.errors.before if group.errors.after is None else group.errors.after
+    if after is not None and group.errors.size > 0:
+        share = f"{number(100 * after / group.errors.size)} %"
         facts.append(("Expected error", share, "of the size of the matrix"))
-    spectrum = None if part.estimates is None else part.estimates.spectrum
+    spectrum = None if group.estimates is None else group.estimates.spectrum
     if spectrum is not None and spectrum.n_above is not None and spectrum.noisy.size > 1:
         above = f"{spectrum.n_above} of {spectrum.noisy.size}"
         facts.append(("Above the noise", above, "components"))
@@ -139,18 +136,15 @@ def _facts(release: Release, part: PartNumbers) -> Html:
     return el("dl", items, class_="facts")
 
 
-def _selector(parts: Sequence[PartNumbers]) -> Child:
-    if len(parts) == 1:
+def _selector(groups: Sequence[PartNumbers]) -> Child:
+    if len(groups) == 1:
         return None
-    options = (el("option", shorten(part.name), value=part.index) for part in parts)
+    options = (el("option", shorten(group.name), value=group.index) for group in groups)
     return el("div", el("label", "Numbers of ", el("select", options, id="part")), class_="parts")
 
 
 def _provenance(release: Release) -> Html:
     manifest = release.manifest
     software = ", ".join(f"{name} {version}" for name, version in manifest.software.items())
-    return paragraphs(
-        ("Fingerprint ", el("code", release.fingerprint)),
-        f"Released {manifest.created} with {software}. "
-        "This page reads the release file and nothing else.",
-    )
+    how = {"created": manifest.created, "software": software}
+    return fill("footer.html", fingerprint=release.fingerprint, **how)

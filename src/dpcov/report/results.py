@@ -25,36 +25,31 @@ ROWS_SHOWN = 30
 POINTS_SHOWN = 400
 
 
-def correlations(part: PartNumbers, drawn: bool) -> Html:
+def correlations(group: PartNumbers, drawn: bool) -> Html:
     """Heat map, the strongest pairs, and the whole matrix where it is small."""
-    if part.estimates is None:
-        return _problem(part)
-    made, names = part.estimates, part.release.feature_names
+    if group.estimates is None:
+        return _problem(group)
+    made, names = group.estimates, group.release.feature_names
     if len(names) < 2:
         return el("p", "There is one feature, so there are no correlations.")
     about_zero = " (about zero: this release does not know the means)"
-    intro = (
-        f"Estimated correlations{'' if part.release.has_intercept else about_zero}. Groups of "
-        "features that go together are moved next to each other. "
-        "Point at a cell, or move with the arrow keys."
-    )
     too_large = note("This matrix is too large for a page; use dpcov export.")
     whole = details("The whole matrix as a table", _matrix(made, names))
-    return join(
-        el("p", intro),
-        _map(part, made) if drawn else too_large,
-        el("h3", "Strongest pairs"),
-        _strongest(made, names),
-        whole if len(names) <= WHOLE_TABLE else None,
+    return fill(
+        "correlations.html",
+        about_zero=None if group.release.has_intercept else about_zero,
+        map=_map(group, made) if drawn else too_large,
+        strongest=_strongest(made, names),
+        whole=whole if len(names) <= WHOLE_TABLE else None,
     )
 
 
-def _map(part: PartNumbers, made: Estimates) -> Html:
+def _map(group: PartNumbers, made: Estimates) -> Html:
     box = el("input", type="checkbox", class_="fade")
     fade = el("label", box, " Hide what noise alone could make (below 2 noise std)")
     return fill(
         "map.html",
-        index=str(part.index),
+        index=str(group.index),
         label=f"Correlation heat map of {len(made.correlation)} features. Arrow keys move the "
         "cursor, plus and minus zoom, zero shows everything.",
         fade=None if made.correlation_noise is None else el("div", fade, class_="tools"),
@@ -101,11 +96,11 @@ def _matrix(made: Estimates, names: Sequence[str]) -> Html:
     return table(("", *short), rows, caption="Correlations")
 
 
-def spectrum(part: PartNumbers) -> Html:
+def spectrum(group: PartNumbers) -> Html:
     """Scree plot with the edge of the noise."""
-    if part.estimates is None:
-        return _problem(part)
-    made = part.estimates.spectrum
+    if group.estimates is None:
+        return _problem(group)
+    made = group.estimates.spectrum
     if len(made.noisy) < 2:
         said = "There is one feature, so its variance is the only eigenvalue"
         return el("p", f"{said}; see the table of features.")
@@ -182,20 +177,20 @@ def _eigenvalues(made: Spectrum) -> Html:
     return table(head, rows[:ROWS_SHOWN], caption="Largest eigenvalues")
 
 
-def strata(part: PartNumbers) -> Html:
+def strata(group: PartNumbers) -> Html:
     """Table of strata, each with a pair of bars."""
-    if not part.strata:
+    if not group.strata:
         said = "The noise of this release has no known law per matrix, or nothing was drawn."
         return el("p", said)
-    sizes = [size for row in part.strata for size in (row.signal, row.noise) if size > 0]
+    sizes = [size for row in group.strata for size in (row.signal, row.noise) if size > 0]
     scale = charts.Axis(low=min(sizes) / 2, high=max(sizes), start=0, end=120)
     rows = [
         (row.label, _bars(row, scale), number(row.signal), number(row.noise), f"{row.n_above}")
-        for row in part.strata
+        for row in group.strata
     ]
-    left = part.n_strata_left_out
+    left = group.n_strata_left_out
     intro = "All rows are in one matrix, with one size of noise."
-    if len(part.strata) > 1 or left:
+    if len(group.strata) > 1 or left:
         intro = (
             "Rows are sorted into strata by their length, and every stratum has noise in "
             "proportion to it: what short rows say is known more precisely."
@@ -218,9 +213,9 @@ def _bars(row: StratumRow, scale: charts.Axis) -> Html:
     return el("svg", el("title", label), drawn, viewBox="0 0 120 18", role="img", class_="bars")
 
 
-def error(part: PartNumbers) -> Html:
+def error(group: PartNumbers) -> Html:
     """Expected error before and after shrinkage, as sentences and a small table."""
-    errors, size = part.errors, part.errors.size
+    errors, size = group.errors, group.errors.size
     if errors.before is None:
         said = "because the law of its noise is not published."
         return el("p", f"The error of this release is not known, {said}")
@@ -230,26 +225,23 @@ def error(part: PartNumbers) -> Html:
         for name, value in found.items()
         if value is not None
     ]
-    words = (
-        "Frobenius norm of the difference to the exact second moment matrix (rows of the table "
-        "clipped to the norm bound), in encoded units. It counts the noise only; what a sample "
-        "leaves open comes on top."
-    )
     expected = errors.before if errors.after is None else errors.after
     drowned = "The expected error is larger than the matrix: most of what is shown here is noise."
     caption = f"Expected error; the matrix itself has size {number(size)}"
-    return join(
-        el("p", drowned, class_="warning") if expected > size else None,
-        el("p", words),
-        table(("Estimate", "Expected error", "Relative to the matrix"), rows, caption=caption),
+    return fill(
+        "error.html",
+        drowned=el("p", drowned, class_="warning") if expected > size else None,
+        table=table(
+            ("Estimate", "Expected error", "Relative to the matrix"), rows, caption=caption
+        ),
     )
 
 
-def features(part: PartNumbers) -> Html:
+def features(group: PartNumbers) -> Html:
     """Table of means and standard deviations, each with its noise."""
-    if part.estimates is None:
-        return _problem(part)
-    made = part.estimates.table
+    if group.estimates is None:
+        return _problem(group)
+    made = group.estimates.table
     columns = (
         ("Mean", made.means),
         ("± noise", None if made.means is None else made.mean_noise),
@@ -259,7 +251,7 @@ def features(part: PartNumbers) -> Html:
     shown = [(head, values.tolist()) for head, values in columns if values is not None]
     rows = [
         (name_of(name), *(number(values[place]) for _, values in shown))
-        for place, name in enumerate(part.release.feature_names)
+        for place, name in enumerate(group.release.feature_names)
     ]
     caption = (
         "Estimates in original units; ± is one standard deviation of the noise, "
@@ -269,5 +261,5 @@ def features(part: PartNumbers) -> Html:
     return el("div", made_table, class_="tall" if len(rows) > ROWS_SHOWN else None)
 
 
-def _problem(part: PartNumbers) -> Html:
-    return el("p", part.problem or "Nothing can be estimated here.", class_="warning")
+def _problem(group: PartNumbers) -> Html:
+    return el("p", group.problem or "Nothing can be estimated here.", class_="warning")

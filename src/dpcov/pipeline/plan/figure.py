@@ -19,16 +19,7 @@ WORST_SHOWN = 10.0
 def draw_plan(
     assumptions: Sequence[Assumption], found: Sequence[Sequence[Prediction]], file_format: str
 ) -> bytes:
-    """Draw predictions as an image file, with a line for every mechanism.
-
-    Parameters
-    ----------
-    assumptions : sequence of Assumption
-        Equal but for the trace.
-    found : sequence of sequences of Prediction
-        Predictions under each assumption.
-    file_format : {"png", "svg", "pdf"}
-    """
+    """Draw predictions under assumptions that differ in the trace: a line for every mechanism."""
     figure = empty_figure()
     axes = figure.subplots()
     for name in dict.fromkeys(prediction.mechanism for row in found for prediction in row):

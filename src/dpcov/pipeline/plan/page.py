@@ -169,7 +169,7 @@ def _across(sweep: PlanSweep) -> charts.Axis:
 
 
 def _data(sweep: PlanSweep) -> list[dict[str, object]]:
-    """What the page's script shows at every stop of the slider."""
+    # What the page's script shows at every stop of the slider.
     x, told = _across(sweep), ("text", "promise", "choice", "reason")
     return [
         {name: getattr(stop, name) for name in told} | {"x": x(stop.amount), "cells": stop.cells}

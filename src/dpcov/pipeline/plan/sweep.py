@@ -1,7 +1,7 @@
 """Predict over a grid of budgets, for the page of ``dpcov plan --html``.
 
-Contract: never sees a row.  Every number comes from `predict` at a budget of the grid.  Its randomness
-is seeded alike for all budgets, so that differences between them are not noise.
+Contract: never sees a row.  Every number comes from `predict` at a budget of the grid.  Seeds are
+alike for all budgets, so that differences between them are not noise.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -25,12 +25,8 @@ def sweep(
 ) -> PlanSweep:
     """Predict every mechanism at a grid of budgets around the one of the assumptions.
 
-    Parameters
-    ----------
-    assumptions : sequence of Assumption
-        Equal but for the trace.
-    progress : callable, optional
-        Called with the number of predictions made so far, and that of all.
+    The assumptions differ in the trace only.  ``progress`` is told the number of predictions made
+    so far, and that of all.
     """
     if not assumptions:
         raise UsageError("Assume at least one trace.")
@@ -63,7 +59,7 @@ def sweep(
 
 
 def _grid(budget: Budget) -> Iterator[Budget]:
-    """Budgets around this one, those that are too large to mean anything left out."""
+    # Budgets around this one, those that are too large to mean anything left out.
     for factor in FACTORS:
         if budget.rho is not None:
             if budget.rho * factor <= LARGEST_RHO:
