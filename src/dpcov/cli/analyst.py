@@ -6,13 +6,13 @@ from typing import Annotated, Any, cast
 import typer
 
 from dpcov.cli import options
-from dpcov.cli.options import option
+from dpcov.cli.options import example, option
 from dpcov.errors import UsageError
 
 app = typer.Typer()
 
 
-@app.command(epilog="Example: dpcov show patients.dpcov")
+@app.command(epilog=example("show"))
 def show(
     release: options.ReleaseFile,
     group: options.Group = None,
@@ -25,7 +25,7 @@ def show(
     typer.echo(encode_manifest(loaded.manifest).decode() if json else loaded.summary(), nl=json)
 
 
-@app.command(epilog="Example: dpcov report patients.dpcov -o patients.html")
+@app.command(epilog=example("report"))
 def report(
     release: options.ReleaseFile,
     output: Annotated[Path, option("report output", "-o")],
@@ -43,9 +43,7 @@ def report(
     typer.echo(f"Wrote {output}: one page, open it in a browser.")
 
 
-@app.command(
-    epilog="Example: dpcov export patients.dpcov --what correlation --post psd -o correlation.csv"
-)
+@app.command(epilog=example("export"))
 def export(
     release: options.ReleaseFile,
     output: Annotated[Path, option("export output", "-o")],
@@ -71,7 +69,7 @@ def export(
     typer.echo(f"Wrote {output}: {what} of {features}.")
 
 
-@app.command(epilog="Example: dpcov sample patients.dpcov --rows 10000 -o synthetic.parquet")
+@app.command(epilog=example("sample"))
 def sample(
     release: options.ReleaseFile,
     output: Annotated[Path, option("sample output", "-o")],
@@ -96,11 +94,7 @@ def sample(
     typer.echo(f"Wrote {output}: {rows} synthetic rows; they describe nobody.")
 
 
-@app.command(
-    epilog='Example: dpcov record patients.dpcov --curator "City Hospital" '
-    '--intended-use "regression by researchers" -o patients.record.json · '
-    "dpcov record patients.dpcov --kind checklist -o patients.checklist.md"
-)
+@app.command(epilog=example("record"))
 def record(
     release: options.ReleaseFile,
     output: Annotated[Path, option("record output", "-o")],

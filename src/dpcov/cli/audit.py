@@ -11,8 +11,6 @@ from dpcov.cli import options
 from dpcov.cli.options import option
 from dpcov.errors import UsageError
 
-EXAMPLE = "Example: dpcov audit gaussian laplace --out audit.json"
-
 WITHOUT_POWER = 9
 
 

@@ -11,7 +11,6 @@ from dpcov.errors import UsageError
 if TYPE_CHECKING:
     import pyarrow as pa
 
-EXAMPLE = "Example: dpcov demo"
 EPSILON, DELTA = "2", "1e-6"
 RELEASE_FILE, COVARIANCE_FILE = Path("demo.dpcov"), Path("demo-covariance.csv")
 HERE = Path(__file__).parent

@@ -5,19 +5,15 @@ from typing import Annotated
 import typer
 
 from dpcov.cli import options
-from dpcov.cli.options import option
+from dpcov.cli.options import example, option
 
 app = typer.Typer(no_args_is_help=True, help="Keep the account of privacy budgets.")
 
-CREATE = "Example: dpcov ledger create ledger.sqlite --dataset patients --epsilon 4 --delta 1e-6"
-LIST = "Example: dpcov ledger list ledger.sqlite"
-SHOW = "Example: dpcov ledger show ledger.sqlite --dataset patients"
-VERIFY = "Example: dpcov ledger verify ledger.sqlite"
 
 Dataset = Annotated[str, option("ledger dataset")]
 
 
-@app.command(epilog=CREATE)
+@app.command(epilog=example("ledger create"))
 def create(
     ledger: options.LedgerPlace,
     dataset: Dataset,
@@ -40,7 +36,7 @@ def create(
     typer.echo(f"Dataset {dataset} may spend {budget.promise} in total ({neighbors} neighbors).")
 
 
-@app.command("list", epilog=LIST)
+@app.command("list", epilog=example("ledger list"))
 def list_datasets(ledger: options.LedgerPlace) -> None:
     """List the datasets of a ledger with their totals."""
     from dpcov.privacy.ledger.ledger import Ledger
@@ -49,7 +45,7 @@ def list_datasets(ledger: options.LedgerPlace) -> None:
         typer.echo(f"{account.name}  total {account.total}  {account.neighbors}")
 
 
-@app.command(epilog=SHOW)
+@app.command(epilog=example("ledger show"))
 def show(ledger: options.LedgerPlace, dataset: Dataset) -> None:
     """List every entry of a dataset and what is left."""
     from dpcov.privacy.convert import shorten_down
@@ -72,7 +68,7 @@ def show(ledger: options.LedgerPlace, dataset: Dataset) -> None:
     typer.echo(balance.in_words)
 
 
-@app.command(epilog=VERIFY)
+@app.command(epilog=example("ledger verify"))
 def verify(
     ledger: options.LedgerPlace, receipt: Annotated[str | None, option("ledger receipt")] = None
 ) -> None:

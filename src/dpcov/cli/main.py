@@ -19,14 +19,14 @@ import typer
 from typer.core import TyperGroup
 
 from dpcov.cli import analyst
-from dpcov.cli.options import option
+from dpcov.cli.options import example, option
 from dpcov.errors import DpcovError, PrivacyWarning
 
 INTERNAL_ERROR, INTERRUPTED = 70, 130
 EXIT_CODES = """
-Exit codes: 0 done · 1 other error · 2 wrong usage · 3 schema · 4 data · 5 budget · 6 ledger · 7 release file ·
-8 numerical failure · 9 audit without power · 70 internal error · 130 interrupted.
-"""  # noqa: E501
+Exit codes: 0 done · 1 other error · 2 wrong usage · 3 schema · 4 data · 5 budget · 6 ledger ·
+7 release file · 8 numerical failure · 9 audit without power · 70 internal error · 130 interrupted.
+"""
 
 
 class Commands(TyperGroup):
@@ -97,7 +97,7 @@ app = typer.Typer(
 )
 for _name in ("demo", "plan", "release", "mechanisms", "audit"):
     _module = import_module(f"dpcov.cli.{_name}")
-    app.command(_name, epilog=_module.EXAMPLE)(getattr(_module, _name))
+    app.command(_name, epilog=example(_name))(getattr(_module, _name))
 app.registered_commands += analyst.app.registered_commands
 for _name in ("schema", "ledger", "moments"):
     app.add_typer(import_module(f"dpcov.cli.{_name}").app, name=_name)

@@ -8,7 +8,6 @@ import typer
 if TYPE_CHECKING:
     from dpcov.mechanisms.base import Mechanism
 
-EXAMPLE = "Example: dpcov mechanisms laplace"
 
 _GUARANTEES = {"PureDP": "epsilon", "ZCDP": "rho", "ApproxDP": "epsilon,delta"}
 _NAME = typer.Argument(help="Describe this mechanism and its options.")

@@ -8,7 +8,7 @@ import typer
 from typer import Argument
 
 from dpcov.cli import options
-from dpcov.cli.options import option
+from dpcov.cli.options import example, option
 from dpcov.errors import DataError, UsageError
 
 if TYPE_CHECKING:
@@ -16,13 +16,6 @@ if TYPE_CHECKING:
 
 _HELP = "Save sensitive moments under a key; merge those of several files or sites; release once."
 app = typer.Typer(no_args_is_help=True, help=_HELP)
-
-KEY = "Example: dpcov moments key site.key"
-CHECKPOINT = (
-    "Example: dpcov moments checkpoint jan.parquet feb.parquet --schema patients.toml "
-    "--epsilon 1 --delta 1e-6 --key site.key -o north.moments"
-)
-MERGE = "Example: dpcov moments merge north.moments south.moments --key site.key -o all.moments"
 
 
 def _check_ending(output: Path) -> Path:
@@ -36,7 +29,7 @@ def _check_ending(output: Path) -> Path:
 Saved = Annotated[Path, option("moments output", "-o", callback=_check_ending)]
 
 
-@app.command(epilog=KEY)
+@app.command(epilog=example("moments key"))
 def key(path: Annotated[Path, Argument(help="Key file to write.")]) -> None:
     """Write a new random key; keep it apart from the files, which cannot be opened without it."""
     from dpcov.data.vault import write_key
@@ -45,7 +38,7 @@ def key(path: Annotated[Path, Argument(help="Key file to write.")]) -> None:
     typer.echo(f"Wrote {path}, readable by its owner alone.")
 
 
-@app.command(epilog=CHECKPOINT)
+@app.command(epilog=example("moments checkpoint"))
 def checkpoint(
     parts: Annotated[list[str], Argument(help="Files with the table's rows, each read once.")],
     schema: options.SchemaFile,
@@ -100,7 +93,7 @@ def checkpoint(
     _tell(output, held)
 
 
-@app.command(epilog=MERGE)
+@app.command(epilog=example("moments merge"))
 def merge(
     files: Annotated[list[Path], Argument(help="Files of moments, all locked with the same key.")],
     output: Saved,

@@ -42,6 +42,11 @@ def option(key: str, *short: str, **more: Any) -> Any:
     return Option(f"--{key.rpartition(' ')[2]}", *short, help=_HELP[key], **more)
 
 
+def example(command: str) -> str:
+    """What the help of a command ends with."""
+    return f"Example: {_HELP[f'example {command}']}"
+
+
 Epsilon = Annotated[str | None, option("epsilon")]
 Delta = Annotated[str | None, option("delta")]
 Rho = Annotated[str | None, option("rho")]

@@ -13,7 +13,6 @@ from dpcov.errors import UsageError
 if TYPE_CHECKING:
     from dpcov.pipeline.plan.predict import Assumption, Prediction
 
-EXAMPLE = "Example: dpcov plan --rows 20000 --features 30 --epsilon 1 --delta 1e-6"
 TRACES = (1.0, 0.3, 0.1, 0.03, 0.01)
 LEGEND = """
 1 is the error of publishing zeros, 0.1 a good release.  trace: mean squared row length over the

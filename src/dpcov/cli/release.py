@@ -13,11 +13,6 @@ from dpcov.errors import UsageError
 if TYPE_CHECKING:
     from dpcov.noise.entropy import Entropy
 
-EXAMPLE = (
-    "Example: dpcov release patients.parquet --schema patients.toml --epsilon 1 --delta 1e-6 "
-    "--ledger ledger.sqlite --dataset patients -o patients.dpcov"
-)
-
 
 def release(
     schema: options.SchemaFile,

@@ -7,16 +7,13 @@ import typer
 from typer import Argument
 
 from dpcov.cli import options
-from dpcov.cli.options import option
+from dpcov.cli.options import example, option
 from dpcov.errors import SchemaError
 
 app = typer.Typer(no_args_is_help=True, help="Write and check the public description of a table.")
 
-DRAFT = "Example: dpcov schema draft patients.parquet -o patients.toml"
-CHECK = "Example: dpcov schema check patients.toml --data patients.parquet"
 
-
-@app.command(epilog=DRAFT)
+@app.command(epilog=example("schema draft"))
 def draft(
     data: options.TableFile = None,
     sql: options.Sql = None,
@@ -43,7 +40,7 @@ def draft(
     typer.echo(f"Wrote {output}. {following}")
 
 
-@app.command(epilog=CHECK)
+@app.command(epilog=example("schema check"))
 def check(
     schema: Annotated[Path, Argument(help="A schema file (TOML).")],
     data: Annotated[str | None, option("schema data")] = None,
