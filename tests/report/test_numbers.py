@@ -3,7 +3,7 @@ import pytest
 
 import dpcov
 from dpcov.published.estimate.post import unit_estimate
-from dpcov.published.numbers import part_numbers, parts_of
+from dpcov.published.numbers import group_numbers, numbers_by_group
 from dpcov.published.stratum_table import stratum_rows
 from dpcov.report.charts import number
 from tests.report.examples import demo, grouped, make, plain
@@ -15,7 +15,7 @@ def seeded(rows, seed, rho="0.01", **options):
 
 
 def numbers(release):
-    return part_numbers(0, "all", release)
+    return group_numbers(0, "all", release)
 
 
 def strata(release):
@@ -49,7 +49,7 @@ def test_the_signal_of_a_stratum_is_its_size_without_noise():
 
 
 def test_groups_are_parts_of_their_own():
-    parts = list(parts_of(grouped()))
+    parts = list(numbers_by_group(grouped()))
     assert [part.name for part in parts] == ["all rows", "north", "<i>south</i>", "(other)"]
     assert [part.index for part in parts] == [0, 1, 2, 3]
     means = parts[1].estimates.table.means

@@ -3,7 +3,7 @@ import numpy as np
 import dpcov
 from dpcov.published.estimate.entry_noise import MomentNoise
 from dpcov.published.estimate.spectrum import spectrum
-from dpcov.published.numbers import part_numbers
+from dpcov.published.numbers import group_numbers
 from tests.report.examples import make
 
 
@@ -31,4 +31,4 @@ def test_unknown_noise_has_no_edge():
 def test_a_table_with_causes_shows_as_many_components():
     names, entropy = tuple(f"x{k}" for k in range(40)), dpcov.SeededEntropy(0)
     made = make(names, 20_000, epsilon="0.3", entropy=entropy)
-    assert part_numbers(0, "all", made).estimates.spectrum.n_above == 4
+    assert group_numbers(0, "all", made).estimates.spectrum.n_above == 4

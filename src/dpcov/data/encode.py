@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from dpcov.data import values
 from dpcov.data.schema.declared import Boolean, Categorical
 from dpcov.data.schema.schema import Schema
-from dpcov.data.sources import Block, Progress, Reading, Source
+from dpcov.data.sources import Block, ReadAs, Source, TellBytes
 from dpcov.errors import DataError, UsageError
 from dpcov.published.columns import EncodedColumn
 
@@ -75,9 +75,9 @@ class Encoder:
         self._plan(schema)
 
     @property
-    def wanted(self) -> dict[str, Reading]:
+    def wanted(self) -> dict[str, ReadAs]:
         """The columns to read from a source, and how."""
-        wanted: dict[str, Reading] = {}
+        wanted: dict[str, ReadAs] = {}
         for number in self._numbers:
             wanted[number.name] = "number" if number.read is values.numbers else "text"
         wanted.update(dict.fromkeys((category.name for category in self._categories), "text"))
@@ -202,7 +202,7 @@ def encode_array(block: FloatMatrix, norm_bound: float) -> FloatMatrix:
 
 
 def read_encoded(
-    source: Source, schema: Schema, block_rows: int, progress: Progress | None = None
+    source: Source, schema: Schema, block_rows: int, progress: TellBytes | None = None
 ) -> Iterator[FloatMatrix]:
     """Read a source and encode it block by block.
 
@@ -222,7 +222,7 @@ def read_encoded(
 
 
 def read_unit_ball(
-    source: Source, norm_bound: float, block_rows: int, progress: Progress | None = None
+    source: Source, norm_bound: float, block_rows: int, progress: TellBytes | None = None
 ) -> Iterator[FloatMatrix]:
     """Read a source of numbers only and encode it by `encode_array`, without a schema."""
     for block in source.blocks(block_rows, progress=progress):

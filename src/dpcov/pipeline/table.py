@@ -17,7 +17,7 @@ from dpcov.data.checkpoint import Checkpoint
 from dpcov.data.encode import Encoder
 from dpcov.data.engines import BallEncoding, TableEncoding
 from dpcov.data.engines.local import GroupedRows
-from dpcov.data.gather import Gathering, Progress, table_moments
+from dpcov.data.gather import Gathering, TellRows, table_moments
 from dpcov.data.groups import Grouping, split_schema
 from dpcov.data.moments import Moments, MomentsSpec
 from dpcov.data.rows import EncodedRows, RowsSpec
@@ -27,7 +27,7 @@ from dpcov.errors import BudgetError, UsageError
 from dpcov.mechanisms.auto import AUTO, resolve
 from dpcov.mechanisms.base import Problem
 from dpcov.noise.entropy import Entropy
-from dpcov.pipeline.publish import Account, ReleasePlan, publish
+from dpcov.pipeline.publish import Account, ReleaseTerms, publish
 from dpcov.privacy.budget import Budget
 from dpcov.privacy.guarantee import Neighbors, check_neighbors
 from dpcov.privacy.ledger.ledger import Ledger
@@ -53,7 +53,7 @@ def release(
     output: str | Path | None = None,
     overwrite: bool = False,
     entropy: Entropy | None = None,
-    progress: Progress | None = None,
+    progress: TellRows | None = None,
     engine: str | None = None,
     threads: int | None = None,
     memory_limit: float | None = None,
@@ -118,13 +118,13 @@ def release(
     (2, 2)
     """
     where = Gathering(engine=engine, threads=threads, memory_limit=memory_limit, progress=progress)
-    plan, encoding = _plan_table(schema, budget, mechanism, neighbors, n_rows, by, options)
+    terms, encoding = _table_terms(schema, budget, mechanism, neighbors, n_rows, by, options)
 
     def gather_table(spec: MomentsSpec | RowsSpec) -> Moments | EncodedRows:
         return where.gather(data, encoding, spec)
 
-    plan = replace(plan, accept_large_delta=plain("accept_large_delta", accept_large_delta, bool))
-    return publish(plan, gather_table, _account(ledger, dataset), output, overwrite, entropy)
+    terms = replace(terms, accept_large_delta=plain("accept_large_delta", accept_large_delta, bool))
+    return publish(terms, gather_table, _account(ledger, dataset), output, overwrite, entropy)
 
 
 def checkpoint(
@@ -140,7 +140,7 @@ def checkpoint(
     engine: str | None = None,
     threads: int | None = None,
     memory_limit: float | None = None,
-    progress: Progress | None = None,
+    progress: TellRows | None = None,
     **options: Any,
 ) -> Checkpoint:
     """Gather the exact **sensitive** moments that a later :func:`release` with the same arguments will ask for.
@@ -156,17 +156,17 @@ def checkpoint(
         The custodian's name for this part of the table.
     """
     where = Gathering(engine=engine, threads=threads, memory_limit=memory_limit, progress=progress)
-    plan, encoding = _plan_table(schema, budget, mechanism, neighbors, n_rows, by, options)
-    wanted = plan.mechanism.wants(plan.problem(n_rows))
+    terms, encoding = _table_terms(schema, budget, mechanism, neighbors, n_rows, by, options)
+    wanted = terms.mechanism.wants(terms.problem(n_rows))
     if isinstance(wanted, RowsSpec):
         raise UsageError(
-            f"The {plan.mechanism.name} mechanism needs the rows; it cannot start from saved moments."
+            f"The {terms.mechanism.name} mechanism needs the rows; it cannot start from saved moments."
         )
-    assert plan.schema_toml is not None
-    return Checkpoint.of_part(where.moments(data, encoding, wanted), plan.schema_toml, by, name)
+    assert terms.schema_toml is not None
+    return Checkpoint.of_part(where.moments(data, encoding, wanted), terms.schema_toml, by, name)
 
 
-def _plan_table(
+def _table_terms(
     schema: Schema | str | Path,
     budget: Budget,
     mechanism: str,
@@ -174,7 +174,7 @@ def _plan_table(
     n_rows: int | None,
     by: str | None,
     options: Mapping[str, Any],
-) -> tuple[ReleasePlan, TableEncoding]:
+) -> tuple[ReleaseTerms, TableEncoding]:
     """Decide everything about the release of a table that public numbers decide."""
     if n_rows is not None and neighbors == "add-remove-one":
         raise UsageError(
@@ -196,7 +196,7 @@ def _plan_table(
     choice = resolve(
         mechanism, options, problem, budget, shortest_row=_shortest_row(schema, encoder)
     )
-    plan = ReleasePlan(
+    terms = ReleaseTerms(
         mechanism=choice.make(),
         choice=choice,
         budget=budget,
@@ -210,7 +210,7 @@ def _plan_table(
         stated_rows=problem.n_rows,
         groups=groups,
     )
-    return plan, encoding
+    return terms, encoding
 
 
 def second_moment(
@@ -274,7 +274,7 @@ def second_moment(
         n_groups=max(1, len(group_names)),
     )
     choice = resolve(mechanism, options, problem, budget)
-    plan = ReleasePlan(
+    terms = ReleaseTerms(
         mechanism=choice.make(),
         choice=choice,
         budget=budget,
@@ -303,7 +303,7 @@ def second_moment(
             )
         return X
 
-    return publish(plan, gather_array, _account(ledger, dataset), None, False, entropy)
+    return publish(terms, gather_array, _account(ledger, dataset), None, False, entropy)
 
 
 def moments(
@@ -313,7 +313,7 @@ def moments(
     engine: str | None = None,
     threads: int | None = None,
     memory_limit: float | None = None,
-    progress: Progress | None = None,
+    progress: TellRows | None = None,
     **spec: Any,
 ) -> Moments:
     """Exact **sensitive** moments of an array, to be shared by several mechanisms.

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 from dpcov.privacy.ledger.ledger import Balance
 from dpcov.published.base import on_one_thread
-from dpcov.published.numbers import PartNumbers, parts_of
+from dpcov.published.numbers import GroupNumbers, numbers_by_group
 from dpcov.published.release import Release
 from dpcov.published.words import rows_in_words
 from dpcov.report import about, heatmap, results
@@ -49,7 +49,7 @@ def render_release(
     >>> render_release(made).startswith(b"<!doctype html>")
     True
     """
-    groups = list(parts_of(release))
+    groups = list(numbers_by_group(release))
     drawn, data = _maps(groups)
     bold, warned = el("strong", "Warning: "), release.manifest.warnings
     warnings = [el("p", bold, text, class_="warning") for text in warned]
@@ -71,8 +71,8 @@ def render_release(
     )
 
 
-def _results(groups: Sequence[PartNumbers], drawn: set[int]) -> list[Section]:
-    def correlations(group: PartNumbers) -> Html:
+def _results(groups: Sequence[GroupNumbers], drawn: set[int]) -> list[Section]:
+    def correlations(group: GroupNumbers) -> Html:
         return results.correlations(group, group.index in drawn)
 
     sections = (
@@ -85,19 +85,19 @@ def _results(groups: Sequence[PartNumbers], drawn: set[int]) -> list[Section]:
     return [Section(key, title, short, _each(groups, made)) for key, title, short, made in sections]
 
 
-def _each(groups: Sequence[PartNumbers], content: Callable[[PartNumbers], Html]) -> Html:
+def _each(groups: Sequence[GroupNumbers], content: Callable[[GroupNumbers], Html]) -> Html:
     # All rows and every group, of which the page shows one at a time.
     if len(groups) == 1:
         return content(groups[0])
 
-    def block(group: PartNumbers) -> Html:
+    def block(group: GroupNumbers) -> Html:
         rows = el("p", "Rows: ", name_of(group.name), class_="of-part")
         return el("div", rows, content(group), data_part=group.index)
 
     return join(map(block, groups))
 
 
-def _maps(groups: Sequence[PartNumbers]) -> tuple[set[int], Html]:
+def _maps(groups: Sequence[GroupNumbers]) -> tuple[set[int], Html]:
     # Which groups have a heat map, and the data of all of them.
     size = len(groups[0].release.feature_names)
     made = [(group.index, group.estimates) for group in groups if group.estimates is not None]
@@ -111,7 +111,7 @@ def _maps(groups: Sequence[PartNumbers]) -> tuple[set[int], Html]:
     return set(maps), json_block("map-data", {"names": names, "maps": maps})
 
 
-def _facts(release: Release, group: PartNumbers) -> Html:
+def _facts(release: Release, group: GroupNumbers) -> Html:
     # The five numbers that a reader looks for first.
     public = release.manifest.n_rows is not None
     groups = len(release.group_names)
@@ -136,7 +136,7 @@ def _facts(release: Release, group: PartNumbers) -> Html:
     return el("dl", items, class_="facts")
 
 
-def _selector(groups: Sequence[PartNumbers]) -> Child:
+def _selector(groups: Sequence[GroupNumbers]) -> Child:
     if len(groups) == 1:
         return None
     options = (el("option", shorten(group.name), value=group.index) for group in groups)

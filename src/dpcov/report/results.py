@@ -9,7 +9,7 @@ from math import floor, log10
 import numpy as np
 
 from dpcov.published.estimate.spectrum import Spectrum
-from dpcov.published.numbers import Estimates, PartNumbers
+from dpcov.published.numbers import Estimates, GroupNumbers
 from dpcov.published.stratum_table import StratumRow
 from dpcov.report import charts
 from dpcov.report.charts import number
@@ -25,7 +25,7 @@ ROWS_SHOWN = 30
 POINTS_SHOWN = 400
 
 
-def correlations(group: PartNumbers, drawn: bool) -> Html:
+def correlations(group: GroupNumbers, drawn: bool) -> Html:
     """Heat map, the strongest pairs, and the whole matrix where it is small."""
     if group.estimates is None:
         return _problem(group)
@@ -44,7 +44,7 @@ def correlations(group: PartNumbers, drawn: bool) -> Html:
     )
 
 
-def _map(group: PartNumbers, made: Estimates) -> Html:
+def _map(group: GroupNumbers, made: Estimates) -> Html:
     box = el("input", type="checkbox", class_="fade")
     fade = el("label", box, " Hide what noise alone could make (below 2 noise std)")
     return fill(
@@ -96,7 +96,7 @@ def _matrix(made: Estimates, names: Sequence[str]) -> Html:
     return table(("", *short), rows, caption="Correlations")
 
 
-def spectrum(group: PartNumbers) -> Html:
+def spectrum(group: GroupNumbers) -> Html:
     """Scree plot with the edge of the noise."""
     if group.estimates is None:
         return _problem(group)
@@ -177,7 +177,7 @@ def _eigenvalues(made: Spectrum) -> Html:
     return table(head, rows[:ROWS_SHOWN], caption="Largest eigenvalues")
 
 
-def strata(group: PartNumbers) -> Html:
+def strata(group: GroupNumbers) -> Html:
     """Table of strata, each with a pair of bars."""
     if not group.strata:
         said = "The noise of this release has no known law per matrix, or nothing was drawn."
@@ -213,7 +213,7 @@ def _bars(row: StratumRow, scale: charts.Axis) -> Html:
     return el("svg", el("title", label), drawn, viewBox="0 0 120 18", role="img", class_="bars")
 
 
-def error(group: PartNumbers) -> Html:
+def error(group: GroupNumbers) -> Html:
     """Expected error before and after shrinkage, as sentences and a small table."""
     errors, size = group.errors, group.errors.size
     if errors.before is None:
@@ -237,7 +237,7 @@ def error(group: PartNumbers) -> Html:
     )
 
 
-def features(group: PartNumbers) -> Html:
+def features(group: GroupNumbers) -> Html:
     """Table of means and standard deviations, each with its noise."""
     if group.estimates is None:
         return _problem(group)
@@ -261,5 +261,5 @@ def features(group: PartNumbers) -> Html:
     return el("div", made_table, class_="tall" if len(rows) > ROWS_SHOWN else None)
 
 
-def _problem(group: PartNumbers) -> Html:
+def _problem(group: GroupNumbers) -> Html:
     return el("p", group.problem or "Nothing can be estimated here.", class_="warning")

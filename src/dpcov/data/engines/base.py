@@ -16,10 +16,10 @@ from dpcov.data.encode import Encoder, as_matrix, encode_array
 from dpcov.data.groups import Grouping
 from dpcov.data.moments import Moments, MomentsSpec
 from dpcov.data.schema.schema import Schema
-from dpcov.data.sources import Block, Reading, open_source
+from dpcov.data.sources import Block, ReadAs, open_source
 from dpcov.errors import DataError
 
-Progress = Callable[[int], None]
+TellRows = Callable[[int], None]
 """Called with the number of rows after every block."""
 
 EncodedBlock = tuple[NDArray[np.float64], NDArray[np.intp] | None]
@@ -41,7 +41,7 @@ class Encoding(Protocol):
         """What every row is divided by."""
 
     @property
-    def wanted(self) -> Mapping[str, Reading] | None:
+    def wanted(self) -> Mapping[str, ReadAs] | None:
         """The columns to read and how; None for all of them, as numbers."""
 
     def encode(self, block: Block) -> EncodedBlock:
@@ -74,7 +74,7 @@ class TableEncoding:
         return self.encoder.norm_bound
 
     @property
-    def wanted(self) -> Mapping[str, Reading]:
+    def wanted(self) -> Mapping[str, ReadAs]:
         """The columns that the schema names, and the grouping column."""
         grouping = {} if self.grouping is None else self.grouping.wanted
         return {**self.encoder.wanted, **grouping}
@@ -162,7 +162,7 @@ class Engine(Protocol):
     def columns(self, data: Any) -> tuple[str, ...]:
         """Names of the data's columns; ``x0``, ``x1``, ... where they have none."""
 
-    def moments(self, data: Any, task: MomentsTask, progress: Progress | None) -> Moments:
+    def moments(self, data: Any, task: MomentsTask, progress: TellRows | None) -> Moments:
         """Exact sensitive moments of all rows, each counted once."""
 
 
@@ -171,7 +171,7 @@ def block_rows(n_features: int) -> int:
     return max(1, min(_MOST_ROWS, _BLOCK_VALUES // n_features))
 
 
-def tell(progress: Progress | None, block: Block) -> None:
+def tell(progress: TellRows | None, block: Block) -> None:
     """Report the rows of a block."""
     if progress is not None:
         progress(len(block))

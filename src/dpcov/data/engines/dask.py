@@ -18,7 +18,7 @@ import distributed
 from dask.callbacks import Callback
 from dask.delayed import delayed
 
-from dpcov.data.engines.base import MomentsTask, Progress, require_rows
+from dpcov.data.engines.base import MomentsTask, TellRows, require_rows
 from dpcov.data.engines.memory import require_memory
 from dpcov.data.engines.parquet import columns_of, gather_piece, open_files, pieces
 from dpcov.data.engines.parts import (
@@ -57,7 +57,7 @@ def columns(data: Any) -> tuple[str, ...]:
     raise DataError(_TAKES)
 
 
-def moments(data: Any, task: MomentsTask, progress: Progress | None = None) -> Moments:
+def moments(data: Any, task: MomentsTask, progress: TellRows | None = None) -> Moments:
     """Moments of every partition, merged on the workers; only the sum comes to this process."""
     require_memory(task, copies=FAN_IN + 1)
     shared = delayed(task, traverse=False, pure=False)
@@ -122,7 +122,7 @@ def _tree(task: Any, leaves: Sequence[Any]) -> Any:
     return merge(task, level)
 
 
-def _compute(root: Any, leaves: Sequence[Any], progress: Progress | None) -> Moments:
+def _compute(root: Any, leaves: Sequence[Any], progress: TellRows | None) -> Moments:
     client = _client()
     if client is None:
         with nullcontext() if progress is None else _told({leaf.key for leaf in leaves}, progress):
@@ -136,7 +136,7 @@ def _compute(root: Any, leaves: Sequence[Any], progress: Progress | None) -> Mom
     return total
 
 
-def _tell(total: Any, counted: Iterable[Any], progress: Progress) -> None:
+def _tell(total: Any, counted: Iterable[Any], progress: TellRows) -> None:
     """Report counts as they come, until all have or the sum has failed."""
     for future in _as_completed([total, *counted]):
         if future.status != "finished":
@@ -149,7 +149,7 @@ def _count(part: Gathered) -> int:
     return part.n_rows if isinstance(part, Moments) else 0
 
 
-def _told(keys: set[Any], progress: Progress) -> Any:
+def _told(keys: set[Any], progress: TellRows) -> Any:
     """A context in which the schedulers of this process report the rows of every partition they finish."""
 
     def after(key: Any, value: Any, *_: Any) -> None:

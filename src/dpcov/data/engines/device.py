@@ -11,7 +11,7 @@ import numpy as np
 import torch
 
 from dpcov.data.engines.arrays import DeviceMoments, Library, require_exact_products
-from dpcov.data.engines.base import MomentsTask, Progress, require_rows, tell
+from dpcov.data.engines.base import MomentsTask, TellRows, require_rows, tell
 from dpcov.data.engines.memory import require_memory
 from dpcov.data.moments import Moments
 from dpcov.data.seal import explain, sealed
@@ -35,14 +35,14 @@ def columns(data: Any) -> tuple[str, ...]:
     return number_names(int(data.shape[1]))
 
 
-def moments(data: Any, task: MomentsTask, progress: Progress | None = None) -> Moments:
+def moments(data: Any, task: MomentsTask, progress: TellRows | None = None) -> Moments:
     """Moments by products on the device that holds the data, or on the first GPU, or on the CPU if there is none."""
     require_memory(task)
     gathered = sealed(lambda: _gather(data, task, progress), "the array", _describe)
     return require_rows(gathered)
 
 
-def _gather(data: Any, task: MomentsTask, progress: Progress | None) -> Moments:
+def _gather(data: Any, task: MomentsTask, progress: TellRows | None) -> Moments:
     device = _home(data) if isinstance(data, torch.Tensor) else _default_device()
     _require_device_memory(device, task)
     on = torch_library(device)
@@ -58,7 +58,7 @@ def _gather(data: Any, task: MomentsTask, progress: Progress | None) -> Moments:
 
 
 def _add_array(
-    data: torch.Tensor, gathered: DeviceMoments, device: torch.device, progress: Progress | None
+    data: torch.Tensor, gathered: DeviceMoments, device: torch.device, progress: TellRows | None
 ) -> None:
     if len(data.shape) != 2 or data.is_complex() or data.is_sparse:
         raise DataError("Give a dense matrix of real numbers with rows and columns.")

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcov.data.engines.base import Encoding, MomentsTask, Progress, block_rows, tell
+from dpcov.data.engines.base import Encoding, MomentsTask, TellRows, block_rows, tell
 from dpcov.data.engines.memory import require_memory
 from dpcov.data.engines.prefetch import prefetch
 from dpcov.data.engines.share import share
@@ -42,7 +42,7 @@ def columns(data: Any) -> tuple[str, ...]:
     return open_source(data).columns
 
 
-def moments(data: Any, task: MomentsTask, progress: Progress | None = None) -> Moments:
+def moments(data: Any, task: MomentsTask, progress: TellRows | None = None) -> Moments:
     """Read once, block by block; every thread encodes and multiplies blocks while the next ones are being read."""
     threads = thread_count(task.threads)
     require_memory(task, threads=threads)
@@ -59,7 +59,7 @@ def moments(data: Any, task: MomentsTask, progress: Progress | None = None) -> M
     return gathered
 
 
-def rows(data: Any, encoding: Encoding, progress: Progress | None = None) -> EncodedRows:
+def rows(data: Any, encoding: Encoding, progress: TellRows | None = None) -> EncodedRows:
     """Keep all encoded rows in memory."""
     kept = EncodedRows(encoding.n_features, norm_bound=encoding.norm_bound)
     with closing(_blocks(data, encoding)) as blocks:

@@ -19,7 +19,7 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from dpcov.data.engines.base import MomentsTask, Progress, require_rows
+from dpcov.data.engines.base import MomentsTask, TellRows, require_rows
 from dpcov.data.engines.memory import require_memory, sums_bytes
 from dpcov.data.engines.parquet import columns_of, gather_piece, open_files, pieces
 from dpcov.data.engines.parts import (
@@ -54,7 +54,7 @@ def columns(data: Any) -> tuple[str, ...]:
     return tuple(sealed(lambda: _frame(data).columns, TABLE, _describe))
 
 
-def moments(data: Any, task: MomentsTask, progress: Progress | None = None) -> Moments:
+def moments(data: Any, task: MomentsTask, progress: TellRows | None = None) -> Moments:
     """Moments of every partition, merged on the executors; the driver merges the last few."""
     require_memory(task, copies=FAN_IN + 1)
     if sums_bytes(task) > _LARGEST_VALUE:

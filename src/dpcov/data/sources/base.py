@@ -22,10 +22,10 @@ Block: TypeAlias = pa.RecordBatch | NDArray[np.float64]
 Kind = Literal["number", "boolean", "text", "other"]
 """What a column physically holds, as far as a draft of a schema has to know."""
 
-Reading = Literal["number", "text"]
+ReadAs = Literal["number", "text"]
 """How a column is wanted, where the file itself does not say (CSV)."""
 
-Progress = Callable[[int], None]
+TellBytes = Callable[[int], None]
 """Called with the number of bytes read so far."""
 
 
@@ -54,15 +54,15 @@ class Source(ABC):
         """What each column physically holds."""
 
     @abstractmethod
-    def _read(self, block_rows: int, wanted: Mapping[str, Reading]) -> Iterator[tuple[Block, int]]:
+    def _read(self, block_rows: int, wanted: Mapping[str, ReadAs]) -> Iterator[tuple[Block, int]]:
         """Yield blocks of any size with the number of bytes read so far."""
 
     def blocks(
         self,
         block_rows: int,
         *,
-        wanted: Mapping[str, Reading] | None = None,
-        progress: Progress | None = None,
+        wanted: Mapping[str, ReadAs] | None = None,
+        progress: TellBytes | None = None,
     ) -> Iterator[Block]:
         """Yield blocks of at most ``block_rows`` rows.
 
@@ -94,7 +94,7 @@ class Source(ABC):
                 f"'{self.name}' has no rows. Give it at least one row below the column names."
             )
 
-    def _check_wanted(self, wanted: Mapping[str, Reading]) -> None:
+    def _check_wanted(self, wanted: Mapping[str, ReadAs]) -> None:
         """Raise if columns are missing; the names found are not told, since a stray row may stand in their place."""
         missing = [column for column in wanted if column not in self.columns]
         if not missing:

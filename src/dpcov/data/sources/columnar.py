@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet
 
 from dpcov.data.seal import sealed
-from dpcov.data.sources.base import Block, Kind, Reading, Source, check_names, kind_of_arrow_type
+from dpcov.data.sources.base import Block, Kind, ReadAs, Source, check_names, kind_of_arrow_type
 from dpcov.data.sources.mapped import let_go, map_file
 from dpcov.errors import DataError
 
@@ -36,7 +36,7 @@ class ParquetSource(Source):
         """Read from the file's own types."""
         return {field.name: kind_of_arrow_type(field.type) for field in self._schema}
 
-    def _read(self, block_rows: int, wanted: Mapping[str, Reading]) -> Iterator[tuple[Block, int]]:
+    def _read(self, block_rows: int, wanted: Mapping[str, ReadAs]) -> Iterator[tuple[Block, int]]:
         texts = [
             column
             for column in wanted
@@ -81,7 +81,7 @@ class ArrowFileSource(Source):
         file = pa.BufferReader(pa.py_buffer(mapping))
         return pa.ipc.open_stream(file) if self._is_stream else pa.ipc.open_file(file)
 
-    def _read(self, block_rows: int, wanted: Mapping[str, Reading]) -> Iterator[tuple[Block, int]]:
+    def _read(self, block_rows: int, wanted: Mapping[str, ReadAs]) -> Iterator[tuple[Block, int]]:
         mapping = map_file(self._path)
         bytes_read = 0
         for batch in self._batches(mapping):

@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from dpcov.data.cells import number_column, text_column
 from dpcov.data.seal import explain
-from dpcov.data.sources.base import Kind, Reading, kind_of_arrow_type
+from dpcov.data.sources.base import Kind, ReadAs, kind_of_arrow_type
 from dpcov.data.sources.guesses import refuse_duckdb_guesses
 from dpcov.errors import DataError, UsageError
 
@@ -124,7 +124,7 @@ class Database(ABC):
 
     @abstractmethod
     def batches(
-        self, sql: str, block_rows: int, wanted: Mapping[str, Reading]
+        self, sql: str, block_rows: int, wanted: Mapping[str, ReadAs]
     ) -> Iterator[pa.RecordBatch]:
         """All rows, a bounded number at a time, with at least the wanted columns."""
 
@@ -174,7 +174,7 @@ class DuckDb(Database):
             return pa.schema(list(zip(relation.columns, types, strict=True)))
 
     def batches(
-        self, sql: str, block_rows: int, wanted: Mapping[str, Reading]
+        self, sql: str, block_rows: int, wanted: Mapping[str, ReadAs]
     ) -> Iterator[pa.RecordBatch]:
         """Stream record batches."""
         with self._relation(sql) as relation:
@@ -207,7 +207,7 @@ class Postgres(Database):
         return pa.schema([_plain_field(column) for column in found])
 
     def batches(
-        self, sql: str, block_rows: int, wanted: Mapping[str, Reading]
+        self, sql: str, block_rows: int, wanted: Mapping[str, ReadAs]
     ) -> Iterator[pa.RecordBatch]:
         """Stream record batches."""
         with self._cursor() as cursor:
@@ -269,7 +269,7 @@ class Sqlite(Database):
             return _kinds_of_rows(names, cursor.fetchmany(_SAMPLE_ROWS))
 
     def batches(
-        self, sql: str, block_rows: int, wanted: Mapping[str, Reading]
+        self, sql: str, block_rows: int, wanted: Mapping[str, ReadAs]
     ) -> Iterator[pa.RecordBatch]:
         """Stream rows; every cell is read by itself, as the schema wants its column."""
         with self._cursor(sql) as cursor:
@@ -329,7 +329,7 @@ class AnyDatabase(Database):
             return _kinds_of_rows(list(result.keys()), result.fetchmany(_SAMPLE_ROWS))
 
     def batches(
-        self, sql: str, block_rows: int, wanted: Mapping[str, Reading]
+        self, sql: str, block_rows: int, wanted: Mapping[str, ReadAs]
     ) -> Iterator[pa.RecordBatch]:
         """Stream rows; every cell is read by itself, as the schema wants its column."""
         with self._result(sql, block_rows) as result:
@@ -339,7 +339,7 @@ class AnyDatabase(Database):
 
 
 def _batch_of_rows(
-    names: Sequence[str], rows: Sequence[Sequence[Any]], wanted: Mapping[str, Reading]
+    names: Sequence[str], rows: Sequence[Sequence[Any]], wanted: Mapping[str, ReadAs]
 ) -> pa.RecordBatch:
     """Return the wanted columns of rows whose cells have types of their own."""
     cells = dict(zip(names, zip(*rows, strict=True), strict=True))

@@ -18,7 +18,7 @@ import pyarrow.csv
 
 from dpcov.data.cells import MISSING_WORDS
 from dpcov.data.seal import sealed
-from dpcov.data.sources.base import Block, Kind, Reading, Source, check_names, kind_of_arrow_type
+from dpcov.data.sources.base import Block, Kind, ReadAs, Source, check_names, kind_of_arrow_type
 from dpcov.data.sources.lines import CheckedLines
 from dpcov.errors import DataError
 
@@ -56,7 +56,7 @@ class DelimitedSource(Source):
             for column, field in zip(self.columns, guessed, strict=True)
         }
 
-    def _read(self, block_rows: int, wanted: Mapping[str, Reading]) -> Iterator[tuple[Block, int]]:
+    def _read(self, block_rows: int, wanted: Mapping[str, ReadAs]) -> Iterator[tuple[Block, int]]:
         stream, position = self._opener()
         label_of = dict(zip(self.columns, self._header, strict=True))
         types = {

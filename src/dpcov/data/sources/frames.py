@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from dpcov.data.cells import number_column, text_column
 from dpcov.data.seal import sealed
-from dpcov.data.sources.base import Block, Kind, Reading, Source, check_names, kind_of_arrow_type
+from dpcov.data.sources.base import Block, Kind, ReadAs, Source, check_names, kind_of_arrow_type
 from dpcov.data.sources.guesses import refuse_duckdb_guesses, refuse_polars_guesses
 from dpcov.errors import DataError
 
@@ -44,7 +44,7 @@ class FrameSource(Source):
         )
         return {field.name: kind_of_arrow_type(field.type) for field in fields}
 
-    def _read(self, block_rows: int, wanted: Mapping[str, Reading]) -> Iterator[tuple[Block, int]]:
+    def _read(self, block_rows: int, wanted: Mapping[str, ReadAs]) -> Iterator[tuple[Block, int]]:
         frame = self._frame.select(nw.nth([self.columns.index(column) for column in wanted]))
         done = 0
         for start in range(0, len(frame), block_rows):
@@ -106,7 +106,7 @@ class LazySource(Source):
         """Read from the query's own types."""
         return {column: _kind(data_type) for column, data_type in self._schema.items()}
 
-    def _read(self, block_rows: int, wanted: Mapping[str, Reading]) -> Iterator[tuple[Block, int]]:
+    def _read(self, block_rows: int, wanted: Mapping[str, ReadAs]) -> Iterator[tuple[Block, int]]:
         done = 0
         for table in _lazy_tables(self._frame.select(list(wanted)), block_rows):
             for batch in table.to_batches():
@@ -127,7 +127,7 @@ class ReaderSource(Source):
         """Read from the stream's own types."""
         return {field.name: kind_of_arrow_type(field.type) for field in self._schema}
 
-    def _read(self, block_rows: int, wanted: Mapping[str, Reading]) -> Iterator[tuple[Block, int]]:
+    def _read(self, block_rows: int, wanted: Mapping[str, ReadAs]) -> Iterator[tuple[Block, int]]:
         if self._reader is None:
             raise DataError(f"'{self.name}' can be read only once. Make it again.")
         reader, self._reader = self._reader, None
@@ -167,7 +167,7 @@ def _lazy_tables(frame: nw.LazyFrame[Any], block_rows: int) -> Iterable[pa.Table
     return iter([frame.collect("pyarrow").to_native()])
 
 
-def _pandas_block(block: Any, wanted: Mapping[str, Reading]) -> pa.Table:
+def _pandas_block(block: Any, wanted: Mapping[str, ReadAs]) -> pa.Table:
     """Turn rows of a pandas frame into Arrow with the types that its columns declare.
 
     Arrow would give a column of objects one type for all its cells, which the other rows decide.
@@ -179,7 +179,7 @@ def _pandas_block(block: Any, wanted: Mapping[str, Reading]) -> pa.Table:
     return pa.table(columns, names=list(wanted))
 
 
-def _pandas_column(cells: Any, name: str, reading: Reading) -> pa.Array | pa.ChunkedArray:
+def _pandas_column(cells: Any, name: str, reading: ReadAs) -> pa.Array | pa.ChunkedArray:
     try:
         return _by_type(cells, name, number_column if reading == "number" else text_column)
     except Exception:  # pandas and Arrow have errors of their own, which may quote a cell

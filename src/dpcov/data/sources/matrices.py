@@ -15,7 +15,7 @@ import scipy.sparse
 
 from dpcov.data.seal import sealed
 from dpcov.data.sources.archive import ArrayMember, ArraysArchive, read_header
-from dpcov.data.sources.base import Block, Kind, Reading, Source, number_names
+from dpcov.data.sources.base import Block, Kind, ReadAs, Source, number_names
 from dpcov.data.sources.mapped import let_go
 from dpcov.errors import DataError
 
@@ -49,7 +49,7 @@ class ArraySource(_MatrixSource):
         self._mapping = array.base if isinstance(array.base, mmap.mmap) else None
         self.progress_total = self.n_rows * self._row_bytes
 
-    def _read(self, block_rows: int, wanted: Mapping[str, Reading]) -> Iterator[tuple[Block, int]]:
+    def _read(self, block_rows: int, wanted: Mapping[str, ReadAs]) -> Iterator[tuple[Block, int]]:
         for start in range(0, self.n_rows, block_rows):
             rows = self._array[start : start + block_rows]
             yield _as_floats(rows), (start + len(rows)) * self._row_bytes
@@ -74,7 +74,7 @@ class SparseSource(_MatrixSource):
         self._matrix = matrix.tocsr()
         self.progress_total = int(self._matrix.data.nbytes)
 
-    def _read(self, block_rows: int, wanted: Mapping[str, Reading]) -> Iterator[tuple[Block, int]]:
+    def _read(self, block_rows: int, wanted: Mapping[str, ReadAs]) -> Iterator[tuple[Block, int]]:
         for start in range(0, self.n_rows, block_rows):
             rows = self._matrix[start : start + block_rows]
             done = int(self._matrix.indptr[start + rows.shape[0]]) * self._matrix.dtype.itemsize
@@ -89,7 +89,7 @@ class ArchivedArraySource(_MatrixSource):
         self._archive, self._member = archive, member
         self.progress_total = self.n_rows * self._row_bytes
 
-    def _read(self, block_rows: int, wanted: Mapping[str, Reading]) -> Iterator[tuple[Block, int]]:
+    def _read(self, block_rows: int, wanted: Mapping[str, ReadAs]) -> Iterator[tuple[Block, int]]:
         width = len(self.columns)
         with self._archive.open(self._member) as stream:
             for start in range(0, self.n_rows, block_rows):
@@ -108,7 +108,7 @@ class ArchivedCsrSource(_MatrixSource):
         self._entry_bytes = data.dtype.itemsize
         self.progress_total = data.shape[0] * self._entry_bytes
 
-    def _read(self, block_rows: int, wanted: Mapping[str, Reading]) -> Iterator[tuple[Block, int]]:
+    def _read(self, block_rows: int, wanted: Mapping[str, ReadAs]) -> Iterator[tuple[Block, int]]:
         open_member = self._archive.open_named
         with (
             open_member("indptr") as ends,

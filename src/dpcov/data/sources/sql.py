@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from dpcov.data.seal import sealed
-from dpcov.data.sources.base import Block, Kind, Reading, Source, check_names, kind_of_arrow_type
+from dpcov.data.sources.base import Block, Kind, ReadAs, Source, check_names, kind_of_arrow_type
 from dpcov.data.sources.databases import Database, explain_database_error, open_database
 from dpcov.errors import DataError, UsageError
 
@@ -70,7 +70,7 @@ class SqlSource(Source):
         """Read from the database's types; from the first rows where it has none (SQLite)."""
         return sealed(lambda: self._database.kinds(self._sql), self.name, explain_database_error)
 
-    def _read(self, block_rows: int, wanted: Mapping[str, Reading]) -> Iterator[tuple[Block, int]]:
+    def _read(self, block_rows: int, wanted: Mapping[str, ReadAs]) -> Iterator[tuple[Block, int]]:
         for column, reading in wanted.items():
             _check_type(self._schema.field(column), reading)
         rows = done = 0
@@ -95,7 +95,7 @@ def _one_statement(sql: str) -> str:
     return statement
 
 
-def _check_type(column: pa.Field, reading: Reading) -> None:
+def _check_type(column: pa.Field, reading: ReadAs) -> None:
     """Refuse, before a row is read, what can become neither a number nor a category."""
     unknown = pa.types.is_null(column.type)
     if unknown or kind_of_arrow_type(column.type) != "other":
