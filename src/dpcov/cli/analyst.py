@@ -36,6 +36,7 @@ def report(
     from dpcov.files import ReservedFile
     from dpcov.report import render_release
 
+    # The file is taken first: a page of thousands of features takes a while.
     with ReservedFile(output, overwrite=overwrite) as file:
         loaded = options.load(release)
         balance = options.balance_of(loaded, ledger)

@@ -79,10 +79,12 @@ def audit(
             findings.append(finding)
             if tell is not None:
                 tell(len(findings), len(cases))
+    # In a file or pipe no column is cut.
     Console(width=None if Console().is_terminal else 160).print(report.to_table(findings))
     if out is not None:
         write_file(out, report.to_text(findings, out.suffix).encode(), overwrite=overwrite)
     verdicts = {finding.verdict for finding in findings}
+    # The worst verdict comes first and decides the exit code.
     for verdict, meaning in report.MEANINGS.items():
         if verdict in verdicts:
             typer.echo(meaning, err=True)

@@ -30,6 +30,7 @@ def create(
     from dpcov.privacy.ledger.ledger import Ledger
 
     budget = options.budget_from(epsilon, delta, rho)
+    # Without a rule the first release chooses, so that accounts can be opened early.
     rule = None if composition is None else check_composition(composition, budget.promise)
     relation, unit = check_neighbors(neighbors), rows_per_person
     Ledger(ledger).create(dataset, budget, relation, composition=rule, rows_per_person=unit)
@@ -77,6 +78,7 @@ def verify(
     from dpcov.privacy.ledger.ledger import Ledger
 
     found = Ledger(ledger).verify(receipt)
+    # Every problem is told; the exit code says that the ledger cannot be trusted.
     for problem in found.problems:
         typer.echo(f"Found: {problem}.", err=True)
     if found.problems:

@@ -22,6 +22,7 @@ from dpcov.cli import analyst
 from dpcov.cli.options import example, option
 from dpcov.errors import DpcovError, PrivacyWarning
 
+# As in sysexits.h, and 128 + SIGINT.
 INTERNAL_ERROR, INTERRUPTED = 70, 130
 EXIT_CODES = """
 Exit codes: 0 done · 1 other error · 2 wrong usage · 3 schema · 4 data · 5 budget · 6 ledger ·
@@ -40,6 +41,7 @@ class Commands(TyperGroup):
                 stream.reconfigure(errors="backslashreplace")
         try:
             with warnings.catch_warnings():
+                # Python shows a warning once a place, but every release has a budget of its own.
                 warnings.simplefilter("always", PrivacyWarning)
                 warnings.showwarning = _warn
                 return super().invoke(ctx)
@@ -52,6 +54,7 @@ class Commands(TyperGroup):
         except MemoryError as error:
             _fail("Not enough memory. Use fewer columns or a larger machine.", 1, error)
         except OSError as error:
+            # A closed pipe ends quietly; an error without a number is not the system's.
             if error.errno in (None, errno.EPIPE):
                 raise
             # The system's own words; the error's text would hold the path as well.
@@ -129,6 +132,7 @@ def run() -> None:
         if stop.code == INTERRUPTED:
             _leave(INTERRUPTED)
         raise
+    # What no command foresaw: sealed, since its text may quote a row.
     except Exception as error:
         if os.environ.get("DPCOV_DEBUG"):
             raise

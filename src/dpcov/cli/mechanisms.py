@@ -23,6 +23,7 @@ def mechanisms(name: Annotated[str | None, _NAME] = None) -> None:
     rows = [_facts(mechanism) for mechanism in MECHANISMS]
     lines = [dict(zip(rows[0], rows[0], strict=True)), *rows]
     widths = {title: max(len(line[title]) for line in lines) for title in rows[0]}
+    # As wide as the widest cell, so that grep and cut can read the lines.
     for line in lines:
         cells = (f"{text:<{widths[title]}}" for title, text in line.items())
         typer.echo("  ".join(cells).rstrip())

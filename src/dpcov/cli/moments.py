@@ -75,6 +75,7 @@ def checkpoint(
     for number, part in enumerate(parts):
         if held is not None and held.holds(part):
             continue
+        # Under add-remove-one the number of rows is private, also on the screen.
         with rows_progress(show_rows=neighbors == "replace-one", quiet=quiet) as progress:
             made = dpcov.checkpoint(
                 part,
@@ -88,6 +89,7 @@ def checkpoint(
                 **options.parse_options(option),
             )
         held = made if held is None else held.merge(made)
+        # Saved after every part: an interruption loses one part at most.
         held.save(output, secret, overwrite=overwrite or resume or number > 0)
     assert held is not None  # there is a part
     _tell(output, held)
@@ -121,6 +123,7 @@ def _check_parts(parts: Iterable[str]) -> None:
         path = Path(part)
         if part == "-" or not path.is_file():
             raise DataError(f"There is no file '{path.name}'. Check the path; parts are files.")
+        # By its resolved name: ./jan.csv is jan.csv.
         if path.resolve() in seen:
             raise UsageError("A part is named twice; its rows would count twice.")
         seen.add(path.resolve())

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from dpcov.privacy.ledger.ledger import Balance
     from dpcov.published.release import Release
 
+# A password between name and host, or as a parameter of the URL.
 _PASSWORD = re.compile(r"://[^/?@]*:[^/?@]+@|[?&]password=")
 
 
@@ -80,6 +81,7 @@ def budget_from(epsilon: str | None, delta: str | None, rho: str | None) -> "Bud
     """Build a budget from the three options, all decimal strings."""
     from dpcov.privacy.budget import Budget
 
+    # No default: a budget that nobody stated is a promise that nobody made.
     if epsilon is None and delta is None and rho is None:
         raise UsageError(
             "State the privacy budget: --epsilon E --delta D, --epsilon E, or --rho R."
@@ -114,6 +116,7 @@ def key_from(key_file: Path | None, passphrase_env: str | None) -> "Key":
         return Key.from_file(key_file)
     if key_file is None and passphrase_env is not None:
         return Key.from_passphrase(_secret(passphrase_env, "--passphrase-env", "passphrase"))
+    # Both or neither: which key was meant is not guessed.
     raise UsageError(
         "Saved moments need their key: --key FILE, or --passphrase-env VARIABLE; one of the two."
     )

@@ -43,6 +43,7 @@ def plan(
     from dpcov.privacy.meaning import warn_of_large_epsilon
 
     budget = options.budget_from(epsilon, delta, rho)
+    # Refused now, not after minutes of predictions.
     _check_plot(plot)
     options.check_free(plot, overwrite)
     options.check_free(html, overwrite)

@@ -48,11 +48,13 @@ def release(
     from dpcov.cli.progress import rows_progress
     from dpcov.privacy.guarantee import check_neighbors
 
+    # Going without an account is a decision that has to be written down.
     if (ledger is None) != no_ledger:
         raise UsageError(
             "Name the ledger to charge (--ledger FILE --dataset NAME), or say --no-ledger; "
             "one of the two."
         )
+    # Before anything is opened: a typo must not cost the table or the ledger.
     options.check_output(output, data, schema, ledger, key_file)
     table = _table(options.table_from(data, sql, db, db_env), key_file, passphrase_env)
     budget = options.budget_from(epsilon, delta, rho)
@@ -100,6 +102,7 @@ def _entropy(seed: int | None, not_private: bool) -> "Entropy | None":
 
     if seed is None:
         return None
+    # Whoever knows the seed subtracts the noise.
     if not not_private:
         raise UsageError(
             "--seed makes the noise predictable, so the release protects nobody. "

@@ -31,6 +31,7 @@ def draft(
     from dpcov.data.sources import open_source
     from dpcov.files import write_file
 
+    # Names and types only: a bound read from the rows would leak them.
     text = draft_schema(open_source(options.table_from(data, sql, db, db_env))).dumps()
     if output is None:
         typer.echo(text, nl=False)

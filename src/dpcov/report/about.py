@@ -68,6 +68,7 @@ def _columns(release: Release) -> Html:
 
 def _column_rows(release: Release) -> Iterator[tuple[Child, ...]]:
     sources: dict[str, list[EncodedColumn]] = {}
+    # The intercept is no column of the table; categories of one column stand together.
     for column in release.manifest.columns:
         if column.kind != "intercept":
             sources.setdefault(column.source, []).append(column)

@@ -26,6 +26,7 @@ class Axis:
     def __call__(self, value: float) -> float:
         """Pixel of a value; values outside end up at the border."""
         low, high = self._scaled(self.low), self._scaled(self.high)
+        # Below the scale there may be zero, which has no logarithm.
         share = (self._scaled(max(value, self.low)) - low) / (high - low or 1.0)
         return round(self.start + min(1.0, share) * (self.end - self.start), 2)
 
@@ -42,11 +43,13 @@ class Axis:
         stride = max(1, len(powers) // 6)
         between = (1.0, 2.0, 5.0) if len(powers) <= 4 else (1.0,)
         marks = [10.0**power * step for power in powers if power % stride == 0 for step in between]
+        # A tick at the very end may be a rounding error outside.
         return [mark for mark in marks if self.low * 0.999 <= mark <= self.high * 1.001]
 
 
 def _round_steps(low: float, high: float) -> list[float]:
     rough = max(1.0, (high - low) / 6)
+    # The first of 1, 2, 5, 10 times a power of ten that leaves at most six steps.
     power = 10.0 ** floor(log10(rough))
     step = next(power * factor for factor in (1, 2, 5, 10) if power * factor >= rough)
     first = ceil(low / step)

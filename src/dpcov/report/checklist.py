@@ -23,6 +23,7 @@ def checklist(release: Release, balance: Balance | None = None) -> str:
     """Return the checklist as Markdown; ``balance`` says what is left of the account that paid."""
     lines = asset("checklist.md").splitlines(keepends=True)
     answers = _answers(release) | _delta(release) | _randomness(release)
+    # Known only where the publisher gave the ledger.
     answers["left"] = None if balance is None else balance.in_words
     # A question that does not arise here has no answer and is left out.
     moot = {name for name, answer in answers.items() if answer is None}
@@ -91,4 +92,5 @@ def _box(known: bool) -> str:
 
 def _plain(text: str) -> str:
     # Text that cannot become markup.
+    # Titles and names come from the custodian, and the checklist may be shown as HTML.
     return re.sub(r"[^\w .,()-]", " ", text)

@@ -130,6 +130,7 @@ def registry_entry(
     UsageError
         A release with seeded randomness protects nobody and has no place in a registry.
     """
+    # A registry would present the parameters as if they protected somebody.
     if not release.is_private:
         raise UsageError(
             "This release was made with seeded randomness and protects nobody; "
@@ -149,6 +150,7 @@ def registry_entry(
         details=_details(release, justification, balance),
     )
     encoded = msgspec.json.encode(entry)
+    # Structs do not check the types of what they are made of; decoding does.
     msgspec.json.decode(encoded, type=RegistryEntry)
     return msgspec.json.format(encoded, indent=1) + b"\n"
 

@@ -66,6 +66,7 @@ def pack(correlation: Array, noise: Array | None, precision: Precision) -> dict[
 def _correlation_codes(values: Array, precision: Precision) -> str:
     smallest = int(np.iinfo(precision.correlation_type).min)  # stands for unknown
     known = np.isfinite(values)
+    # Rounded to the nearest step: half a step is the stated precision.
     codes = np.rint(np.where(known, values, 0.0) / precision.step)
     codes = np.where(known, codes, smallest).astype(precision.correlation_type)
     return base64.b64encode(codes.tobytes()).decode()
@@ -89,6 +90,7 @@ def clustered(correlation: Array) -> NDArray[np.intp]:
     from scipy.spatial.distance import squareform
 
     # Signed, so that the mean of a block of neighbors does not cancel.
+    # Unknown correlations count as zero, so that every feature has a place.
     distance = 1 - np.clip(np.nan_to_num(correlation), -1, 1)
     np.fill_diagonal(distance, 0.0)
     pairs = squareform(distance, checks=False)
@@ -98,6 +100,7 @@ def clustered(correlation: Array) -> NDArray[np.intp]:
 
 def strongest(correlation: Array, count: int) -> list[tuple[int, int]]:
     """Pairs with the largest absolute correlation, the largest first."""
+    # Above the diagonal only: each pair once, and no feature with itself.
     rows, columns = np.triu_indices(len(correlation), 1)
     sizes = np.abs(np.nan_to_num(correlation[rows, columns]))
     order = np.argsort(-sizes, kind="stable")[:count]  # of equal pairs the upper left comes first

@@ -86,6 +86,7 @@ def names_of(names: Iterable[str]) -> Html:
 
 def json_block(identifier: str, content: Any) -> Html:
     """Embed data for a script; no character in it can end the element."""
+    # NaN is no JSON: a script would stop at it.
     text = json.dumps(content, separators=(",", ":"), allow_nan=False)
     for character in "<>&\u2028\u2029":
         text = text.replace(character, f"\\u{ord(character):04x}")
@@ -126,6 +127,7 @@ def asset(name: str) -> str:
 def fill(name: str, **values: Child) -> Html:
     """Fill an HTML file in ``assets``; line breaks and indentation are left out of it."""
     text = "".join(line.strip() for line in asset(name).splitlines())
+    # Values are escaped here, so that no template can forget it.
     return Html(Template(text).substitute({key: join(value) for key, value in values.items()}))
 
 
@@ -166,6 +168,7 @@ def _section(part: Section) -> Html:
 
 
 def _policy(style: str, code: str) -> Html:
+    # Not even a plugin, a form or another base for links is allowed.
     return Html(
         f"default-src 'none'; style-src '{_hash(style)}'; script-src '{_hash(code)}'; "
         "base-uri 'none'; form-action 'none'"

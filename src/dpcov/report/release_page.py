@@ -49,6 +49,7 @@ def render_release(
     >>> render_release(made).startswith(b"<!doctype html>")
     True
     """
+    # Computed once: sections and maps show the same numbers.
     groups = list(numbers_by_group(release))
     drawn, data = _maps(groups)
     bold, warned = el("strong", "Warning: "), release.manifest.warnings
@@ -101,6 +102,7 @@ def _maps(groups: Sequence[GroupNumbers]) -> tuple[set[int], Html]:
     # Which groups have a heat map, and the data of all of them.
     size = len(groups[0].release.feature_names)
     made = [(group.index, group.estimates) for group in groups if group.estimates is not None]
+    # All rows come first, so that they have a map wherever one fits.
     made = made[: heatmap.most_maps(size)]
     precision = heatmap.precision_for(size, len(made))
     maps = {

@@ -58,6 +58,7 @@ def _map(group: GroupNumbers, made: Estimates) -> Html:
 
 def _strongest(made: Estimates, names: Sequence[str]) -> Html:
     r, noise = made.correlation, made.correlation_noise
+    # Pairs that noise alone could make are not called strong.
     beyond = r if noise is None else np.where(np.abs(r) > CLEAR * noise, r, 0.0)
     pairs = strongest(beyond, STRONGEST_SHOWN)
     if not pairs:
@@ -132,6 +133,7 @@ def _spectrum_words(made: Spectrum) -> str:
 def _scree(made: Spectrum) -> Html:
     count, top = len(made.noisy), float(max(made.noisy[0], made.estimate[0], made.edge or 0.0))
     edge = made.edge or top / 1e3
+    # The axis ends below the edge, so that it is seen, and at most six decades below the top.
     low = max(min(edge, top) / 30, top / 1e6)
     x = charts.horizontal(0.5, count + 0.5, logarithmic=False)
     y = charts.vertical(10.0 ** floor(log10(low)), top * 1.4)
@@ -182,6 +184,7 @@ def strata(group: GroupNumbers) -> Html:
     if not group.strata:
         said = "The noise of this release has no known law per matrix, or nothing was drawn."
         return el("p", said)
+    # A signal that noise hides is zero, which a logarithmic scale cannot show.
     sizes = [size for row in group.strata for size in (row.signal, row.noise) if size > 0]
     scale = charts.Axis(low=min(sizes) / 2, high=max(sizes), start=0, end=120)
     rows = [
@@ -225,6 +228,7 @@ def error(group: GroupNumbers) -> Html:
         for name, value in found.items()
         if value is not None
     ]
+    # What is read by default is judged.
     expected = errors.before if errors.after is None else errors.after
     drowned = "The expected error is larger than the matrix: most of what is shown here is noise."
     caption = f"Expected error; the matrix itself has size {number(size)}"
@@ -242,6 +246,7 @@ def features(group: GroupNumbers) -> Html:
     if group.estimates is None:
         return _problem(group)
     made = group.estimates.table
+    # Without an intercept there are no means, and spreads are about zero.
     columns = (
         ("Mean", made.means),
         ("± noise", None if made.means is None else made.mean_noise),

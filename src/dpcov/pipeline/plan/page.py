@@ -121,6 +121,7 @@ def _style(place: int) -> str:
 
 
 def _charts(sweep: PlanSweep) -> Html:
+    # No trace is known to be right: the middle one is shown first.
     middle = len(sweep.traces) // 2
     options = (
         el("option", number(trace), value=place, selected=place == middle)
@@ -143,6 +144,7 @@ def _chart(sweep: PlanSweep, trace: int) -> Html:
             if error is not None:
                 line.append((stop.amount, error))
     sizes = [error for line in lines for _, error in line if error > 0]
+    # An error of zero has no logarithm; beyond WORST_SHOWN a release is useless anyway.
     low, high = max(BEST_SHOWN, min(sizes) / 1.3), max(1.3, min(WORST_SHOWN, 1.1 * max(sizes)))
     x, y = _across(sweep), charts.vertical(low, high)
     curves = [
