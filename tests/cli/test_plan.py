@@ -3,11 +3,13 @@ import sys
 import pytest
 
 from dpcov.errors import BudgetError, UsageError
+from dpcov.pipeline.plan import predict
 
 PLAN = "plan --rows 2000 --features 16 "
 
 
-def test_the_table_has_a_row_per_mechanism_and_a_column_per_trace(desk):
+def test_the_table_has_a_row_per_mechanism_and_a_column_per_trace(desk, monkeypatch):
+    monkeypatch.setattr(predict, "_ENOUGH_VALUES", 32)  # two releases each
     told = desk.done(PLAN + "--rho 0.5 --trace 0.5 --trace 0.02")
     assert told.count("which is large") == 1
     table, _, legend = told.partition("1 is the error")
@@ -19,10 +21,11 @@ def test_the_table_has_a_row_per_mechanism_and_a_column_per_trace(desk):
 
 
 @pytest.mark.parametrize(("kind", "start"), [("png", b"\x89PNG\r"), ("svg", b"<?xml")])
-def test_the_figure_is_drawn_and_not_overwritten(desk, kind, start):
+def test_the_figure_is_drawn_and_not_overwritten(desk, kind, start, monkeypatch):
     pytest.importorskip("matplotlib")
+    monkeypatch.setattr(predict, "_ENOUGH_VALUES", 1)
     figure = desk.folder / f"plan.{kind}"
-    command = f"plan --rows 2000 --features 600 --rho 1 --trace 0.1 --plot {figure}"
+    command = f"{PLAN} --rho 1 --trace 0.1 --plot {figure}"
     desk.done(command)
     assert figure.read_bytes().startswith(start)
     assert desk.run(command).exit_code == UsageError.exit_code

@@ -9,7 +9,7 @@ import pytest
 HEAVY = {"pyarrow", "scipy", "pandas", "polars", "narwhals", "cryptography", "sklearn"}
 
 
-def seconds(*arguments, repeats=4):
+def seconds(*arguments, repeats=3):
     """Processor time of a Python process, its own and the system's."""
 
     def children():

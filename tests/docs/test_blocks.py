@@ -18,6 +18,7 @@ from typer.testing import CliRunner
 import dpcov
 from dpcov import Boolean, Budget, Categorical, Ledger, Numeric, Schema
 from dpcov.cli.main import app
+from dpcov.pipeline.plan import predict, sweep
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -70,6 +71,9 @@ def patients(n, seed):
 def folder(tmp_path, monkeypatch):
     """Tables, a schema, a ledger and a release under the names that the pages use."""
     monkeypatch.chdir(tmp_path)
+    # Plans are simulated once each, at one budget: here they only have to run.
+    monkeypatch.setattr(predict, "_ENOUGH_VALUES", 1)
+    monkeypatch.setattr(sweep, "FACTORS", (1,))
     for name, seed in (("patients", 0), ("jan", 1), ("feb", 2), ("mar", 3)):
         pyarrow.parquet.write_table(patients(2000, seed), f"{name}.parquet")
     pyarrow.csv.write_csv(patients(2000, 0), "patients.csv")
@@ -106,10 +110,15 @@ def run_shell(code):
             assert ELSEWHERE.match(line), f"nothing runs this line: {line}"
 
 
-PAGES = [page for page in PAGES if blocks(page) and page.name not in RUN_ELSEWHERE]
+LONG = {"audit.md"}
+PAGES = [
+    pytest.param(page, marks=pytest.mark.thorough if page.name in LONG else ())
+    for page in PAGES
+    if blocks(page) and page.name not in RUN_ELSEWHERE
+]
 
 
-@pytest.mark.timeout(1200)  # the plan of one page takes a minute, and several on a busy machine
+@pytest.mark.timeout(1200)
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_the_blocks_of_a_page_run(page, folder, capsys):
     prepare(page)
