@@ -37,7 +37,7 @@ COMMANDS = {
     "release gaussian, parquet": f"release {{stem}}.parquet {_RELEASE} --mechanism gaussian",
     "release stratified, by group": f"release {{stem}}.parquet {_RELEASE} --mechanism stratified "
     f"--by g",
-    "moments gather": f"moments gather {{stem}}.parquet {_SETTINGS} --key key --mechanism "
+    "moments checkpoint": f"moments checkpoint {{stem}}.parquet {_SETTINGS} --key key --mechanism "
     f"stratified -o out",
     "schema draft": "schema draft {stem}.csv -o out",
     "schema check": "schema check schema.toml --data {stem}.csv",

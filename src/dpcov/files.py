@@ -68,7 +68,7 @@ class ReservedFile:
         if there and not self._overwrite:
             raise ReleaseError(
                 f"{path} exists already. Choose another name, or say that it may be overwritten "
-                "(--force)."
+                "(--overwrite)."
             )
 
     def write(self, content: bytes) -> None:

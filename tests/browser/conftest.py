@@ -1,4 +1,4 @@
-"""A headless Chromium for the tests of pages, one for each module; tests are skipped where there is none."""
+"""A headless Chromium for the tests of pages, one for each module; without one they are skipped."""
 
 import base64
 import os
@@ -9,15 +9,8 @@ from pathlib import Path
 import pytest
 
 OPTIONS = (
-    *(
-        "--headless=new",
-        "--no-sandbox",
-        "--disable-gpu",
-        "--disable-quic",
-        "--no-first-run",
-        "--disable-sync",
-    ),
-    *("--disable-background-networking", "--disable-component-update", "--disable-dev-shm-usage"),
+    "--headless=new --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-sync "
+    "--disable-background-networking --disable-component-update --disable-dev-shm-usage"
 )
 PATIENCE = 20.0
 
@@ -30,13 +23,8 @@ class Browser:
 
     def open(self, path, width=1200, height=900, dark=False):
         """Show a page file in a window of this width; complaints of earlier pages are forgotten."""
-        self.command(
-            "Emulation.setDeviceMetricsOverride",
-            width=width,
-            height=height,
-            deviceScaleFactor=1,
-            mobile=False,
-        )
+        size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
+        self.command("Emulation.setDeviceMetricsOverride", **size)
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         self.command("Emulation.setEmulatedMedia", features=[scheme])
         self.driver.get_log("browser")
@@ -66,6 +54,13 @@ class Browser:
         element = self.find(selector)
         self.run("arguments[0].focus({ preventScroll: true })", element)
         element.send_keys(*keys)
+
+    def choose(self, identifier, value):
+        """Choose an option of a select element."""
+        script = """const select = document.getElementById(arguments[0]);
+        select.value = arguments[1];
+        select.dispatchEvent(new Event("change"));"""
+        self.run(script, identifier, str(value))
 
     def hover(self, selector, across, down):
         """Move the pointer to a place given as shares of the element's width and height."""
@@ -99,7 +94,7 @@ def browser(tmp_path_factory):
         pytest.skip("needs chromium and chromedriver")
     options = webdriver.ChromeOptions()
     options.binary_location = binary
-    for option in (*OPTIONS, f"--user-data-dir={tmp_path_factory.mktemp('profile')}"):
+    for option in (*OPTIONS.split(), f"--user-data-dir={tmp_path_factory.mktemp('profile')}"):
         options.add_argument(option)
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
     started = webdriver.Chrome(options=options, service=webdriver.ChromeService(driver))

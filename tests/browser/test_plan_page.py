@@ -10,7 +10,7 @@ slider.dispatchEvent(new Event("input"));
 
 
 def stop(epsilon):
-    """Made-up errors that fall with the budget; the second mechanism cannot be predicted at the last trace."""
+    """Made-up errors that fall with the budget; one cannot be predicted at the last trace."""
     rows = [(0.1 * factor / epsilon, 0.3 * factor / epsilon, 1.0) for factor in (1, 2, 3)]
     rows[2] = (rows[2][0], None, 1.0)
     return PlanStop(
@@ -47,10 +47,8 @@ def page(swept, tmp_path_factory):
     return path
 
 
-def numbers(browser):
-    return browser.run(
-        "return [...document.querySelectorAll('[data-cell]')].map((cell) => cell.textContent)"
-    )
+NUMBERS = "return [...document.querySelectorAll('[data-cell]')].map((cell) => cell.textContent)"
+PLACE = "return Number(document.querySelector('.now').getAttribute('x1'))"
 
 
 @pytest.mark.parametrize(("width", "dark"), [(1200, False), (360, True)])
@@ -65,23 +63,14 @@ def test_the_page_is_drawn_without_complaint_at_any_width(browser, page, width, 
 def test_the_slider_changes_budget_numbers_choice_and_marker(browser, page, swept):
     browser.open(page)
     assert browser.text("#amount") == "1"
-    before, place = (
-        numbers(browser),
-        browser.run("return document.querySelector('.now').getAttribute('x1')"),
-    )
+    before, place = browser.run(NUMBERS), browser.run(PLACE)
     browser.run(SLIDE, 0)
     assert browser.text("#amount") == "0.1"
     assert "(0.1, 1e-6)-DP" in browser.text("#auto")
-    assert numbers(browser) != before
-    assert float(browser.run("return document.querySelector('.now').getAttribute('x1')")) < float(
-        place
-    )
-    assert [browser.text(f"[data-cell='{cell}']") for cell in ("0,0", "0,1", "2,0", "2,1")] == [
-        "1",
-        "<3",
-        "3",
-        "–",
-    ]
+    assert browser.run(NUMBERS) != before
+    assert browser.run(PLACE) < place
+    cells = [browser.text(f"[data-cell='{cell}']") for cell in ("0,0", "0,1", "2,0", "2,1")]
+    assert cells == ["1", "<3", "3", "–"]
     browser.run(SLIDE, 4)
     assert "auto chooses gaussian" in browser.text("#auto")
 
@@ -94,10 +83,9 @@ def test_the_slider_works_from_the_keyboard(browser, page):
 
 
 def test_the_chart_of_the_assumed_trace_is_shown(browser, page):
-    shown = "return [...document.querySelectorAll('[data-trace]')].filter((f) => !f.hidden).map((f) => f.dataset.trace)"
+    figures = "[...document.querySelectorAll('[data-trace]')].filter((f) => !f.hidden)"
+    shown = f"return {figures}.map((f) => f.dataset.trace)"
     browser.open(page)
     assert browser.run(shown) == ["1"]
-    browser.run(
-        "const t = document.getElementById('trace'); t.value = '2'; t.dispatchEvent(new Event('change'))"
-    )
+    browser.choose("trace", 2)
     assert browser.run(shown) == ["2"]

@@ -47,9 +47,8 @@ def test_pages_are_drawn_without_complaint_at_any_width(browser, pages, name, wi
 
 
 def test_a_complaint_would_be_noticed(browser, pages, tmp_path):
-    planted = (
-        pages["demo"].read_text().replace("</body>", "<script>window.hacked = 1</script></body>")
-    )
+    script = "<script>window.hacked = 1</script></body>"
+    planted = pages["demo"].read_text().replace("</body>", script)
     (tmp_path / "planted.html").write_text(planted)
     browser.open(tmp_path / "planted.html")
     assert any("Content Security Policy" in entry["message"] for entry in browser.complaints())
@@ -60,9 +59,8 @@ def test_pointing_at_a_cell_names_the_pair_its_correlation_and_noise(browser, pa
     browser.open(pages["demo"])
     browser.hover(MAP, 0.5, 0.1)
     told = browser.wait(f"const said = {SAID}; return said.includes('×') && said")
-    first, second, r, noise = re.fullmatch(
-        r"(.+) × (.+): ([+−]\d\.\d{3}), noise std ([\d.e-]+)", told
-    ).groups()
+    pattern = r"(.+) × (.+): ([+−]\d\.\d{3}), noise std ([\d.e-]+)"
+    first, second, r, noise = re.fullmatch(pattern, told).groups()
     names = list(demo().feature_names)
     expected = demo().correlation()[names.index(first), names.index(second)]
     assert float(r.replace("−", "-")) == pytest.approx(expected, abs=1e-3)
@@ -133,30 +131,24 @@ def test_the_first_tab_stop_skips_to_the_content_and_focus_is_visible(browser, p
 
 
 def test_the_selector_shows_one_group_with_its_own_numbers(browser, pages):
-    shown = "return [...document.querySelectorAll('#features [data-part]')].filter((part) => !part.hidden).length"
-    visible = (
-        "return document.querySelector('#features [data-part]:not([hidden]) tbody').textContent"
-    )
+    part = "[data-part]:not([hidden])"
+    shown = f"return document.querySelectorAll('#features {part}').length"
+    visible = f"return document.querySelector('#features {part} tbody').textContent"
     browser.open(pages["groups"])
     assert browser.run(shown) == 1
     everybody = browser.run(visible)
-    browser.run(
-        "const part = document.getElementById('part'); part.value = '2'; part.dispatchEvent(new Event('change'))"
-    )
+    browser.choose("part", 2)
     assert browser.run(shown) == 1
     assert browser.run(visible) != everybody
-    size = "return document.querySelector('#correlations [data-part]:not([hidden]) canvas.map').clientWidth"
+    size = f"return document.querySelector('#correlations {part} canvas.map').clientWidth"
     assert browser.wait(size) > 0
 
 
 def test_every_plot_has_words_and_every_control_a_name(browser, pages):
     browser.open(pages["groups"])
-    assert browser.run(
-        "return [...document.querySelectorAll('svg[role=img]')].every((plot) => plot.querySelector('title'))"
-    )
-    assert browser.run(
-        "return [...document.querySelectorAll('canvas.map')].every((map) => map.ariaLabel)"
-    )
+    for each, word in (("svg[role=img]", "querySelector('title')"), ("canvas.map", "ariaLabel")):
+        plots = f"[...document.querySelectorAll('{each}')]"
+        assert browser.run(f"return {plots}.every((plot) => plot.{word})")
     nodes = browser.command("Accessibility.getFullAXTree")["nodes"]
     roles = ("button", "combobox", "checkbox", "radio", "link")
     controls = [node for node in nodes if node.get("role", {}).get("value") in roles]

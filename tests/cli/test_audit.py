@@ -1,4 +1,4 @@
-"""``dpcov audit``: a table, files that hold the same, an exit code that says whether a claim fell."""
+"""``dpcov audit``: a table, files that hold the same, an exit code that says if a claim fell."""
 
 import csv
 import json
@@ -7,21 +7,23 @@ import pytest
 
 from dpcov.audit import suite
 
-FAST = ("--seconds", "0.1", "--seed", "1", "--processes", "1", "--quiet")
-PLANT = "tests.audit.zoo:ReusedSeed"
+PLANT = "--module tests.audit.zoo:ReusedSeed "
 
 
-def audited(desk, monkeypatch, *arguments):
-    # A fixed number of draws, and all the time they take on a busy machine.
-    monkeypatch.setattr(suite, "QUICK", suite.Effort(draws=1500, candidates=1, seconds=1000.0))
-    return desk.run(
-        "audit", "--neighbors", "replace-one", "--processes", "1", "--seed", "1", *arguments
-    )
+@pytest.fixture
+def audited(desk, monkeypatch):
+    def run(arguments):
+        # A fixed number of draws, and all the time they take on a busy machine.
+        monkeypatch.setattr(suite, "QUICK", suite.Effort(draws=1500, candidates=1, seconds=1000.0))
+        command = "audit --neighbors replace-one --processes 1 --seed 1 "
+        return desk.run(command + arguments)
+
+    return run
 
 
-def test_a_sound_mechanism_passes_and_its_table_is_written(desk, tmp_path, monkeypatch):
+def test_a_sound_mechanism_passes_and_its_table_is_written(audited, tmp_path):
     for name in ("audit.json", "audit.csv"):
-        result = audited(desk, monkeypatch, "gaussian", "--rho", "4", "--out", str(tmp_path / name))
+        result = audited(f"gaussian --rho 4 --out {tmp_path / name}")
         assert result.exit_code == 0, result.output
         assert "gaussian" in result.output and "ok" in result.output
     (line,) = json.loads((tmp_path / "audit.json").read_text())["findings"]
@@ -31,14 +33,14 @@ def test_a_sound_mechanism_passes_and_its_table_is_written(desk, tmp_path, monke
     assert set(row) == set(line)
 
 
-def test_an_audit_without_power_says_so_and_is_exit_code_nine(desk, monkeypatch):
-    result = audited(desk, monkeypatch, "gaussian", "--rho", "0.01")
+def test_an_audit_without_power_says_so_and_is_exit_code_nine(audited):
+    result = audited("gaussian --rho 0.01")
     assert result.exit_code == 9
     assert "no power" in result.output and "half the noise" in result.output
 
 
-def test_a_third_party_mechanism_is_audited_and_a_refuted_claim_is_exit_code_one(desk, monkeypatch):
-    result = audited(desk, monkeypatch, "--module", PLANT, "gaussian", "--rho", "1")
+def test_a_third_party_mechanism_is_audited_and_a_refuted_claim_is_exit_code_one(audited):
+    result = audited(PLANT + "gaussian --rho 1")
     assert result.exit_code == 1
     assert result.output.count("refuted") == 2
 
@@ -46,24 +48,22 @@ def test_a_third_party_mechanism_is_audited_and_a_refuted_claim_is_exit_code_one
 @pytest.mark.parametrize(
     "arguments",
     [
-        ("no-such-mechanism",),
-        ("--module", "tests.audit.zoo"),
-        ("--module", "tests.audit.zoo:Nothing"),
-        ("--module", "no.such.module:Thing"),
-        ("--module", "tests.audit.zoo:Plant"),
-        ("--module", "dpcov.mechanisms.base:Mechanism"),
-        ("gaussian", "--out", "audit.xlsx"),
-        ("gaussian", "--epsilon", "1"),
+        "no-such-mechanism",
+        "--module tests.audit.zoo",
+        "--module tests.audit.zoo:Nothing",
+        "--module no.such.module:Thing",
+        "--module tests.audit.zoo:Plant",
+        "--module dpcov.mechanisms.base:Mechanism",
+        "gaussian --out audit.xlsx",
+        "gaussian --epsilon 1",
+        "zero --out kept.json",
     ],
 )
-def test_what_cannot_be_audited_is_wrong_usage(desk, arguments):
-    result = desk.run("audit", *arguments, *FAST)
+def test_what_cannot_be_audited_is_wrong_usage(desk, monkeypatch, arguments):
+    monkeypatch.chdir(desk.folder)
+    (desk.folder / "kept.json").write_text("mine")
+    fast = " --seconds 0.1 --seed 1 --processes 1 --quiet"
+    result = desk.run(f"audit {arguments}{fast}")
     assert result.exit_code == 2
     assert "Error" in result.output
-
-
-def test_an_existing_file_is_kept(desk, tmp_path):
-    kept = tmp_path / "kept.json"
-    kept.write_text("mine")
-    assert desk.run("audit", "zero", *FAST, "--out", str(kept)).exit_code == 2
-    assert kept.read_text() == "mine"
+    assert (desk.folder / "kept.json").read_text() == "mine"

@@ -1,9 +1,10 @@
-"""Runs that end in the middle, as processes: what is spent stays spent, what was not drawn was not spent."""
+"""Runs that end in the middle: what is spent stays spent, what was not drawn was not spent."""
 
 import os
 import signal
 import subprocess
 import sys
+import time
 
 import pytest
 
@@ -22,27 +23,17 @@ def listening():
 @pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize("megabytes", [0, 4])
 def test_an_interrupt_while_rows_are_read_spends_nothing(desk, sent, megabytes):
-    command = [
-        sys.executable,
-        "-m",
-        "dpcov",
-        "release",
-        "-",
-        "--schema",
-        desk.schema,
-        "-o",
-        desk.output,
-        "--rho",
-        "1",
-    ]
-    paid = ["--ledger", desk.ledger, "--dataset", "patients"]
+    command = [sys.executable, "-m", "dpcov", "release", "-", "--rho", "1", *desk.fixed, *desk.paid]
     pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
-    with subprocess.Popen([*map(str, [*command, *paid])], preexec_fn=listening, **pipes) as process:
+    with subprocess.Popen(list(map(str, command)), preexec_fn=listening, **pipes) as process:
         process.stdin.write(b"name,age,sex,ill\n")
         # More than all buffers hold: writing returns only once the rows are being gathered.
         process.stdin.write(b"zebra4711,31337.25,F,true\n" * (megabytes * 40_000))
         process.stdin.flush()
-        wait_for(lambda: any(name.endswith(".part") for name in desk.names()))
+        end = time.monotonic() + 100
+        while not any(name.endswith(".part") for name in desk.names()):
+            assert time.monotonic() < end, "the run never started"
+            time.sleep(0.02)
         process.send_signal(sent)
         # The pipe stays open: a reader that waits for more must not keep the process alive.
         process.wait(100)
@@ -52,15 +43,6 @@ def test_an_interrupt_while_rows_are_read_spends_nothing(desk, sent, megabytes):
     assert b"No budget was spent" in told
     assert b"4711" not in told
     assert desk.untouched()
-
-
-def wait_for(condition, seconds=100):
-    import time
-
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, "the run never started"
-        time.sleep(0.02)
 
 
 def test_an_interrupt_while_noise_is_drawn_is_spent_and_said(desk, monkeypatch):
@@ -84,8 +66,9 @@ class Killed(SystemEntropy):
     def words(self, count):
         os.kill(os.getpid(), signal.SIGKILL)
 
+data, schema, output, ledger = sys.argv[1:]
 dpcov.release(
-    sys.argv[1], schema=sys.argv[2], output=sys.argv[3], budget=dpcov.Budget(rho=1), ledger=sys.argv[4],
+    data, schema=schema, output=output, budget=dpcov.Budget(rho=1), ledger=ledger,
     dataset="patients", entropy=Killed(),
 )
 """
@@ -98,4 +81,4 @@ def test_a_run_that_is_killed_between_reservation_and_file_stays_spent(desk):
     assert desk.states() == ["drawn"]
     assert not desk.output.exists()
     assert desk.release(rho="1").exit_code == 0
-    assert desk.release("--force", rho="1").exit_code == 6
+    assert desk.release("--overwrite", rho="1").exit_code == 6

@@ -1,4 +1,4 @@
-"""``dpcov ledger verify`` and a ledger that may only be read."""
+"""``dpcov ledger``, and what a release does with an account."""
 
 import sqlite3
 
@@ -9,39 +9,41 @@ from dpcov.cli.ledger import _ranges
 from dpcov.errors import LedgerError
 from tests.privacy.ledger.test_faults import SPEND
 
-
-def verify(desk, *arguments):
-    return desk.run("ledger", "verify", desk.ledger, *arguments)
+GAUSSIAN = ("--epsilon", "1", "--delta", "1e-6")
 
 
-def receipt_of(result):
-    return result.output.rpartition(" ")[2].strip()
+@pytest.fixture
+def account(desk):
+    """A second account with a budget of its own."""
+
+    def create(*terms):
+        desk.done("ledger create", desk.ledger, "--dataset", "g", *terms)
+
+    return create
 
 
 def test_a_whole_ledger_gives_a_receipt_that_later_ones_keep(desk):
-    first = verify(desk)
-    assert first.exit_code == 0, first.output
-    assert "The ledger is whole: 1 events, 0 releases." in first.output
+    first = desk.done("ledger verify", desk.ledger)
+    receipt = first.split()[-1]
+    assert "The ledger is whole: 1 events, 0 releases." in first
     assert desk.release().exit_code == 0
-    second = verify(desk, "--receipt", receipt_of(first))
-    assert second.exit_code == 0, second.output
-    assert "4 events, 1 releases" in second.output
-    assert receipt_of(second) != receipt_of(first)
+    second = desk.done("ledger verify", desk.ledger, "--receipt", receipt)
+    assert "4 events, 1 releases" in second
+    assert second.split()[-1] != receipt
 
 
 def test_tampering_is_told_with_what_can_be_trusted_and_what_to_do(desk):
     for _ in range(2):
-        assert desk.release("--force").exit_code == 0
+        assert desk.release("--overwrite").exit_code == 0
     with sqlite3.connect(desk.ledger) as connection:
         connection.execute("UPDATE entry SET promise_rho = '1/1000' WHERE id = 2")
     connection.close()
-    result = verify(desk)
+    result = desk.run("ledger verify", desk.ledger)
     assert result.exit_code == 6
     told = " ".join(result.output.split())
     assert "Found: entry 2 was changed: promise_rho differ from the trail." in told
-    assert (
-        "Trustworthy are events 1 to 7 and 1 releases (1). Spend nothing; restore a backup" in told
-    )
+    trusted = "Trustworthy are events 1 to 7 and 1 releases (1). Spend nothing; restore a backup"
+    assert trusted in told
 
 
 @pytest.mark.parametrize(
@@ -61,16 +63,15 @@ def test_a_read_only_ledger_can_be_read_and_not_spent_from(shared_desk):
     assert book.entries("patients") == ()
 
 
-def test_an_account_of_another_unit_refuses_the_release_unread(desk):
-    unit = ("--epsilon", "2", "--delta", "1e-6", "--rows-per-person", "3")
-    assert desk.run("ledger", "create", desk.ledger, "--dataset", "g", *unit).exit_code == 0
+def test_an_account_of_another_unit_refuses_the_release_unread(desk, account):
+    account(*GAUSSIAN, "--rows-per-person", "3")
     refused = desk.release("--dataset", "g", data=desk.folder / "nowhere.csv")
     assert refused.exit_code == 6
     assert "rows_per_person = 3; a release with 1 cannot be added" in refused.output
 
 
-def test_large_deltas_are_refused_unless_a_flag_insists_and_large_epsilons_warn(desk):
-    desk.run("ledger", "create", desk.ledger, "--dataset", "g", "--epsilon", "9", "--delta", "0.1")
+def test_large_deltas_are_refused_unless_a_flag_insists_and_large_epsilons_warn(desk, account):
+    account("--epsilon", "9", "--delta", "0.1")
     large = ("--dataset", "g", "--epsilon", "5", "--delta", "0.01")
     refused = desk.release(*large, rho=None)
     assert (refused.exit_code, desk.states()) == (5, [])
@@ -81,21 +82,18 @@ def test_large_deltas_are_refused_unless_a_flag_insists_and_large_epsilons_warn(
     assert "PrivacyWarning" not in made.output
 
 
-def test_what_is_left_is_told_in_words_where_gaussian_noise_is_added_up(desk):
-    created = desk.run(
-        "ledger", "create", desk.ledger, "--dataset", "g", "--epsilon", "2", "--delta", "1e-6"
-    )
-    assert created.exit_code == 0, created.output
-    made = desk.release("--dataset", "g", "--epsilon", "1", "--delta", "1e-6", rho=None)
+def test_what_is_left_is_told_in_words_where_gaussian_noise_is_added_up(desk, account):
+    account("--epsilon", "2", "--delta", "1e-6")
+    made = desk.release("--dataset", "g", *GAUSSIAN, rho=None)
     assert made.exit_code == 0, made.output
-    shown = desk.run("ledger", "show", desk.ledger, "--dataset", "g")
-    assert "Gaussian noise, 1/multiplier²: total" in shown.output
+    shown = desk.done("ledger show", desk.ledger, "--dataset", "g")
+    assert "Gaussian noise, 1/multiplier²: total" in shown
+    assert "Unit: 1 row per person\n" in shown
     left = dpcov.Ledger(desk.ledger).remaining("g").in_words
     assert left.startswith("Left: one more release of up to ε = 1.")
-    assert left in shown.output
-    assert "Unit: 1 row per person\n" in shown.output
     page = desk.folder / "page.html"
-    assert desk.run("report", desk.output, "-o", page, "--ledger", desk.ledger).exit_code == 0
-    assert "Gaussian noise, 1/multiplier²" in page.read_text(encoding="utf-8")
-    assert left in page.read_text(encoding="utf-8")
-    assert "inverse_square" not in shown.output + page.read_text(encoding="utf-8")
+    desk.done("report", desk.output, "-o", page, "--ledger", desk.ledger)
+    for text in (shown, page.read_text(encoding="utf-8")):
+        assert "Gaussian noise, 1/multiplier²" in text
+        assert left in text
+        assert "inverse_square" not in text

@@ -3,14 +3,16 @@ import sys
 import pytest
 
 from dpcov.errors import BudgetError, UsageError
+from dpcov.pipeline.plan import predict
 
-PLAN = ("plan", "--rows", "2000", "--features", "16")
+PLAN = "plan --rows 2000 --features 16 "
 
 
-def test_the_table_has_a_row_per_mechanism_and_a_column_per_trace(desk):
-    result = desk.run(*PLAN, "--rho", "0.5", "--trace", "0.5", "--trace", "0.02")
-    assert result.exit_code == 0
-    table, _, legend = result.output.partition("1 is the error")
+def test_the_table_has_a_row_per_mechanism_and_a_column_per_trace(desk, monkeypatch):
+    monkeypatch.setattr(predict, "_ENOUGH_VALUES", 32)  # two releases each
+    told = desk.done(PLAN + "--rho 0.5 --trace 0.5 --trace 0.02")
+    assert told.count("which is large") == 1
+    table, _, legend = told.partition("1 is the error")
     lines = {line.split()[0]: line.split()[1:] for line in table.splitlines() if line.strip()}
     assert lines["trace"] == ["0.5", "0.02"]
     assert lines["zero"] == ["1", "1"]
@@ -18,21 +20,22 @@ def test_the_table_has_a_row_per_mechanism_and_a_column_per_trace(desk):
     assert "auto chose stratified" in legend
 
 
-@pytest.mark.parametrize("kind", ["png", "svg"])
-def test_the_figure_is_drawn_and_not_overwritten(desk, tmp_path, kind):
+@pytest.mark.parametrize(("kind", "start"), [("png", b"\x89PNG\r"), ("svg", b"<?xml")])
+def test_the_figure_is_drawn_and_not_overwritten(desk, kind, start, monkeypatch):
     pytest.importorskip("matplotlib")
-    figure = tmp_path / f"plan.{kind}"
-    arguments = (*PLAN, "--epsilon", "1", "--trace", "0.1", "--plot", str(figure))
-    assert desk.run(*arguments).exit_code == 0
-    assert figure.read_bytes()[:5] in (b"\x89PNG\r", b"<?xml")
-    assert desk.run(*arguments).exit_code == UsageError.exit_code
-    assert desk.run(*arguments, "--force").exit_code == 0
+    monkeypatch.setattr(predict, "_ENOUGH_VALUES", 1)
+    figure = desk.folder / f"plan.{kind}"
+    command = f"{PLAN} --rho 1 --trace 0.1 --plot {figure}"
+    desk.done(command)
+    assert figure.read_bytes().startswith(start)
+    assert desk.run(command).exit_code == UsageError.exit_code
+    desk.done(command, "--overwrite")
 
 
-def test_a_missing_matplotlib_is_named_before_anything_is_computed(desk, tmp_path, monkeypatch):
+def test_a_missing_matplotlib_is_named_before_anything_is_computed(desk, monkeypatch):
     for module in ("matplotlib.backends.backend_agg", "matplotlib.figure"):
         monkeypatch.setitem(sys.modules, module, None)
-    result = desk.run(*PLAN, "--rho", "1", "--plot", str(tmp_path / "plan.png"))
+    result = desk.run(PLAN + "--rho 1 --plot", desk.folder / "plan.png")
     assert result.exit_code == UsageError.exit_code
     assert "dpcov[plots]" in result.output
     assert "relative error" not in result.output
@@ -41,16 +44,16 @@ def test_a_missing_matplotlib_is_named_before_anything_is_computed(desk, tmp_pat
 @pytest.mark.parametrize(
     ("arguments", "error"),
     [
-        ((), UsageError),
-        (("--rho", "1", "--epsilon", "1"), BudgetError),
-        (("--rho", "1", "--trace", "2"), UsageError),
-        (("--rho", "1", "--spectrum", "curly"), UsageError),
-        (("--rho", "1", "--plot", "plan.gif"), UsageError),
-        (("--rho", "1", "--neighbors", "next-door"), BudgetError),
-        (("--rho", "1", "--rows-per-person", "0"), UsageError),
+        ("", UsageError),
+        ("--rho 1 --epsilon 1", BudgetError),
+        ("--rho 1 --trace 2", UsageError),
+        ("--rho 1 --spectrum curly", UsageError),
+        ("--rho 1 --plot plan.gif", UsageError),
+        ("--rho 1 --neighbors next-door", BudgetError),
+        ("--rho 1 --rows-per-person 0", UsageError),
     ],
 )
 def test_wrong_usage_is_explained(desk, arguments, error):
-    result = desk.run(*PLAN, *arguments)
+    result = desk.run(PLAN + arguments)
     assert result.exit_code == error.exit_code
     assert "Error:" in result.output

@@ -33,9 +33,9 @@ STRANGE = [
 ]
 
 
-def parts_of(hint):
+def numbers_by_group(hint):
     """An annotation and everything inside it: ranges, words, None."""
-    return [hint, *(part for inner in typing.get_args(hint) for part in parts_of(inner))]
+    return [hint, *(part for inner in typing.get_args(hint) for part in numbers_by_group(inner))]
 
 
 def edges(within):
@@ -56,7 +56,7 @@ def guises(value):
 
 def hostile(hint, default):
     """Values for an option: strange ones, and its default, words and range in strange types."""
-    inside = parts_of(hint)
+    inside = numbers_by_group(hint)
     good = [default, *(part for part in inside if isinstance(part, str))]
     good += [edge for part in inside if isinstance(part, Between) for edge in edges(part)]
     return [*STRANGE, *(guise for value in good for guise in guises(value))]

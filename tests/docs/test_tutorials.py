@@ -23,6 +23,11 @@ def quiet():
         yield
 
 
+def released(rows, page, epsilon, delta, seed):
+    budget, entropy = Budget(epsilon=epsilon, delta=delta), SeededEntropy(seed)
+    return release(rows, schema=page["schema"], budget=budget, entropy=entropy)
+
+
 def test_digits_are_recognized_and_a_quarter_of_the_budget_is_not_enough():
     page = names_of("digits.md")
     assert 0.79 < page["exact"].score(page["test"][page["names"]], page["test"]["digit"]) < 0.85
@@ -38,16 +43,10 @@ def test_the_first_component_of_biopsies_survives_and_the_second_needs_more_budg
     def cosines(epsilon):
         found = []
         for seed in range(4):
-            made = release(
-                page["biopsies"],
-                schema=page["schema"],
-                budget=Budget(epsilon=epsilon, delta="1e-5"),
-                entropy=SeededEntropy(seed),
-            )
+            made = released(page["biopsies"], page, epsilon, "1e-5", seed)
             pca = PrivatePCA.from_release(made, n_components=2, scaling="encoded")
-            found.append(
-                np.abs(np.sum(pca.components_ * page["vectors"][:, ::-1][:, :2].T, axis=1))
-            )
+            exact = page["vectors"][:, ::-1][:, :2].T
+            found.append(np.abs(np.sum(pca.components_ * exact, axis=1)))
         return np.mean(found, axis=0)
 
     assert cosines(1)[0] > 0.95 and cosines(1)[1] < 0.85
@@ -58,12 +57,7 @@ def test_the_first_component_of_biopsies_survives_and_the_second_needs_more_budg
 @pytest.mark.skipif(not ADULT_FILE.is_file(), reason="needs the Adult file")
 def test_income_on_adult_is_explained_as_well_as_without_privacy():
     page = names_of("adult.md", data=ADULT_FILE.parent)
-    made = release(
-        page["learn"],
-        schema=page["schema"],
-        budget=Budget(epsilon=1, delta="1e-6"),
-        entropy=SeededEntropy(0),
-    )
+    made = released(page["learn"], page, 1, "1e-6", 0)
     model = PrivateRidge.from_release(made, target="income=>50K")
     goal = page["encoded"](page["test"])["income=>50K"]
     assert 0.31 < model.score(page["test"], goal) < 0.325

@@ -37,7 +37,9 @@ _OPTIONS = (
     *words("--kind --link --dataset --composition --receipt --threads --memory-limit --db-env"),
     *words("--key --passphrase-env --rows-per-person --ledger --schema --data --engine -o"),
 )
-_FLAGS = (*words("--force --quiet --no-ledger --not-private --json --resume --help --version -x"),)
+_FLAGS = (
+    *words("--overwrite --quiet --no-ledger --not-private --json --resume --help --version -x"),
+)
 _COMMANDS = tuple(
     shlex.split(line)
     for line in """
@@ -63,7 +65,7 @@ ledger list in.sqlite
 ledger show in.sqlite --dataset patients
 ledger verify in.sqlite
 moments key in.new.key
-moments gather in.csv --schema in.toml --key in.key --rho 1 -o in.new.moments --mechanism gaussian
+moments checkpoint in.csv --schema in.toml --key in.key --rho 1 -o in.new.moments --mechanism gaussian
 moments merge in.moments in.moments --key in.key -o in.new.moments
 plan --rows 1000 --features 5 --rho 1 --trace 0.5
 """.strip().splitlines()

@@ -21,35 +21,25 @@ SITES = ("north", "south")
 
 def table(n_rows=4000):
     rng = np.random.default_rng(5)
-    site = rng.choice(["north", "south", "elsewhere"], p=[0.5, 0.4, 0.1], size=n_rows)
+    site = rng.choice([*SITES, "elsewhere"], p=[0.5, 0.4, 0.1], size=n_rows)
     shift = np.where(site == "north", 0.5, -0.5)
-    return pa.table(
-        {
-            "a": np.clip(shift + rng.normal(size=n_rows) * 0.2, -1, 1),
-            "b": rng.uniform(-1, 1, n_rows),
-            "site": site,
-        }
-    )
+    a = np.clip(shift + rng.normal(size=n_rows) * 0.2, -1, 1)
+    return pa.table({"a": a, "b": rng.uniform(-1, 1, n_rows), "site": site})
 
 
-SCHEMA = dpcov.Schema(
-    columns={
-        "a": dpcov.Numeric(lower=-1, upper=1),
-        "b": dpcov.Numeric(lower=-1, upper=1),
-        "site": dpcov.Categorical(categories=SITES),
-    }
-)
+NUMBER = dpcov.Numeric(lower=-1, upper=1)
+COLUMNS = {"a": NUMBER, "b": NUMBER, "site": dpcov.Categorical(categories=SITES)}
+SCHEMA = dpcov.Schema(columns=COLUMNS)
 
 
-def release(budget="10", **options):
-    return dpcov.release(
-        table(),
-        schema=SCHEMA,
-        budget=dpcov.Budget(rho=budget),
-        by="site",
-        entropy=dpcov.SeededEntropy(3),
-        **options,
-    )
+def release(by="site", **options):
+    budget, entropy = dpcov.Budget(rho=10), dpcov.SeededEntropy(3)
+    return dpcov.release(table(), schema=SCHEMA, budget=budget, by=by, entropy=entropy, **options)
+
+
+def beside(rows, labels, **terms):
+    usual = {"norm_bound": 2, "budget": dpcov.Budget(rho=1), "categories": ["0", "1"]}
+    return dpcov.second_moment(rows, groups=labels, mechanism="stratified", **(usual | terms))
 
 
 @pytest.mark.parametrize("neighbors", ["replace-one", "add-remove-one"])
@@ -72,25 +62,17 @@ def test_groups_survive_the_file(tmp_path):
     made.save(tmp_path / "groups.dpcov")
     loaded = dpcov.load(tmp_path / "groups.dpcov")
     assert loaded == made
-    np.testing.assert_array_equal(
-        loaded.group("north").covariance(), made.group("north").covariance()
-    )
-    loaded.group("north").save(tmp_path / "north.dpcov")
-    assert dpcov.load(tmp_path / "north.dpcov").n_rows == made.group("north").n_rows
+    north, loaded_north = made.group("north"), loaded.group("north")
+    np.testing.assert_array_equal(loaded_north.covariance(), north.covariance())
+    loaded_north.save(tmp_path / "north.dpcov")
+    assert dpcov.load(tmp_path / "north.dpcov").n_rows == north.n_rows
 
 
 def test_labels_of_an_array():
     rng = np.random.default_rng(0)
     X, labels = rng.normal(size=(3000, 3)) * [1, 2, 3], rng.integers(0, 2, 3000)
-    made = dpcov.second_moment(
-        X,
-        norm_bound=8,
-        budget=dpcov.Budget(rho=5),
-        mechanism="stratified",
-        groups=labels,
-        categories=["0", "1"],
-        entropy=dpcov.SeededEntropy(1),
-    )
+    terms = {"norm_bound": 8, "budget": dpcov.Budget(rho=5), "entropy": dpcov.SeededEntropy(1)}
+    made = beside(X, labels, **terms)
     truth = X[labels == 1].T @ X[labels == 1] / (labels == 1).sum()
     np.testing.assert_allclose(made.group("1").second_moment(), truth, atol=0.4)
 
@@ -112,10 +94,8 @@ def test_a_row_that_changes_its_group_stays_within_the_sensitivity():
     shift = Fraction(0)
     for before, after in zip(one.strata, two.strata, strict=True):
         change = before.sscp.to_float() - after.sscp.to_float()
-        shift += (
-            Fraction(float(np.sum(change**2)))
-            + trace_weight(2) * Fraction(float(np.trace(change))) ** 2
-        )
+        shift += Fraction(float(np.sum(change**2)))
+        shift += trace_weight(2) * Fraction(float(np.trace(change))) ** 2
         shift += ROW_COUNT_WEIGHT * unit**2 * (before.n_rows - after.n_rows) ** 2
     attained = 2 * (1 + trace_weight(2) + ROW_COUNT_WEIGHT) * unit**2
     assert shift == attained
@@ -127,22 +107,15 @@ def test_a_row_that_changes_its_group_stays_within_the_sensitivity():
     "wrong",
     [
         lambda: release(mechanism="gaussian"),
-        lambda: dpcov.release(table(), schema=SCHEMA, budget=dpcov.Budget(rho=1), by="a"),
-        lambda: dpcov.release(table(), schema=SCHEMA, budget=dpcov.Budget(rho=1), by="nowhere"),
+        lambda: release(by="a"),
+        lambda: release(by="nowhere"),
         lambda: release().group("moon"),
-        lambda: dpcov.second_moment(
-            np.eye(3), norm_bound=1, budget=dpcov.Budget(rho=1), groups=[0, 1, 1]
-        ),
+        lambda: beside(np.eye(3), [0, 1, 1], categories=None),
     ],
 )
 def test_wrong_groups_are_refused(wrong):
     with pytest.raises(DpcovError):
         wrong()
-
-
-def beside(rows, labels):
-    options = {"norm_bound": 2, "budget": dpcov.Budget(rho=1), "mechanism": "stratified"}
-    return dpcov.second_moment(rows, groups=labels, categories=["0", "1"], **options)
 
 
 def test_groups_beside_rows_that_have_no_fixed_places_are_refused(tmp_path):

@@ -3,29 +3,27 @@ import pytest
 
 import dpcov
 
-SCHEMA = dpcov.Schema(columns={name: dpcov.Numeric(lower=-1, upper=1) for name in ("x0", "x1")})
+
+def schema(bound=1):
+    return dpcov.Schema(
+        columns=dict.fromkeys(("x0", "x1"), dpcov.Numeric(lower=-bound, upper=bound))
+    )
+
+
+RHO = dpcov.Budget(rho=1)
 ROWS = np.random.default_rng(0).uniform(0.85, 0.95, size=(20_000, 2))
 
 
 @pytest.mark.parametrize(
     ("mechanism", "options"),
     [
-        ("gaussian", {}),
         ("gaussian", {"clip": 0.5}),
-        ("stratified", {}),
-        ("separate", {}),
-        ("adaptive", {}),
+        *((n, {}) for n in ("gaussian", "stratified", "separate", "adaptive")),
     ],
 )
 def test_means_are_right_whether_or_not_rows_are_shortened(mechanism, options):
-    made = dpcov.release(
-        ROWS,
-        schema=SCHEMA,
-        budget=dpcov.Budget(rho=100),
-        mechanism=mechanism,
-        entropy=dpcov.SeededEntropy(2),
-        **options,
-    )
+    options |= {"mechanism": mechanism, "entropy": dpcov.SeededEntropy(2)}
+    made = dpcov.release(ROWS, schema=schema(), budget=dpcov.Budget(rho=100), **options)
     np.testing.assert_allclose(made.mean(), ROWS.mean(axis=0), atol=0.005)
     np.testing.assert_allclose(made.covariance(), np.cov(ROWS.T), atol=0.0005)
 
@@ -33,8 +31,8 @@ def test_means_are_right_whether_or_not_rows_are_shortened(mechanism, options):
 def test_the_rows_are_not_changed_by_a_release():
     rows = np.asfortranarray(ROWS)
     before = rows.copy()
-    dpcov.second_moment(rows, norm_bound=1.0, budget=dpcov.Budget(rho=1))
-    dpcov.release(rows, schema=SCHEMA, budget=dpcov.Budget(rho=1))
+    dpcov.second_moment(rows, norm_bound=1.0, budget=RHO)
+    dpcov.release(rows, schema=schema(), budget=RHO)
     np.testing.assert_array_equal(rows, before)
 
 
@@ -45,21 +43,17 @@ def test_a_norm_bound_whose_square_is_no_number_is_refused_before_anything_is_sp
     bound, tmp_path
 ):
     ledger = dpcov.Ledger(tmp_path / "ledger")
-    ledger.create("people", dpcov.Budget(rho=1), "replace-one")
+    ledger.create("people", RHO, "replace-one")
+    paid = {"budget": RHO, "ledger": ledger, "dataset": "people"}
     with pytest.raises(dpcov.errors.BudgetError, match="norm_bound must"):
-        dpcov.second_moment(
-            ROWS, norm_bound=bound, budget=dpcov.Budget(rho=1), ledger=ledger, dataset="people"
-        )
+        dpcov.second_moment(ROWS, norm_bound=bound, **paid)
     assert ledger.entries("people") == ()
 
 
 @pytest.mark.parametrize("scale", [1e-150, 1e150])
 def test_estimates_are_finite_in_the_largest_and_smallest_units(scale):
-    schema = dpcov.Schema(
-        columns={name: dpcov.Numeric(lower=-scale, upper=scale) for name in ("x0", "x1")}
-    )
-    made = dpcov.release(ROWS[:, :2] * scale, schema=schema, budget=dpcov.Budget(rho=1))
-    ball = dpcov.second_moment(ROWS * scale, norm_bound=scale, budget=dpcov.Budget(rho=1))
+    made = dpcov.release(ROWS * scale, schema=schema(scale), budget=RHO)
+    ball = dpcov.second_moment(ROWS * scale, norm_bound=scale, budget=RHO)
     for estimate in (made.covariance(), made.second_moment(), ball.second_moment()):
         assert np.isfinite(estimate).all()
         assert estimate.any()

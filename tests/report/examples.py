@@ -23,32 +23,17 @@ UNHELPFUL_NAMES = (
 )
 
 
-def make(
-    names,
-    n_rows=4000,
-    *,
-    title="measurements",
-    epsilon="2",
-    delta="1e-6",
-    seed=0,
-    budget=None,
-    **options,
-):
+def make(names, n_rows=4000, *, title="measurements", epsilon="2", budget=None, **options):
     """A release of made-up rows in which neighbors of ten features share a cause."""
-    rng = np.random.default_rng(seed)
-    d = len(names)
+    rng, d = np.random.default_rng(0), len(names)
     causes = rng.normal(size=(n_rows, -(-d // 10)))
     rows = 0.3 * causes[:, np.arange(d) // 10] * rng.choice([1, -1], size=d, p=[0.8, 0.2])
     rows = np.clip(rows + 0.25 * rng.normal(size=(n_rows, d)), -1, 1)
-    schema = dpcov.Schema(
-        columns={name: dpcov.Numeric(lower=-1, upper=1) for name in names},
-        title=title,
-        **options.pop("schema", {}),
-    )
-    table = pa.table({name: rows[:, place] for place, name in enumerate(names)})
-    return dpcov.release(
-        table, schema=schema, budget=budget or dpcov.Budget(epsilon=epsilon, delta=delta), **options
-    )
+    columns = dict.fromkeys(names, dpcov.Numeric(lower=-1, upper=1))
+    schema = dpcov.Schema(columns=columns, title=title, **options.pop("schema", {}))
+    budget = budget or dpcov.Budget(epsilon=epsilon, delta="1e-6")
+    table = pa.table(dict(zip(names, rows.T, strict=True)))
+    return dpcov.release(table, schema=schema, budget=budget, **options)
 
 
 @cache
@@ -62,18 +47,14 @@ def demo():
 @cache
 def grouped():
     """Two sites and the rest, with a name that is markup."""
-    rng = np.random.default_rng(0)
-    sites = rng.choice(["north", "<i>south</i>"], size=3000)
-    table = pa.table({"site": sites, **{f"x{k}": rng.uniform(-1, 1, size=3000) for k in range(4)}})
-    columns = {
-        "site": dpcov.Categorical(categories=("north", "<i>south</i>")),
-        **{f"x{k}": dpcov.Numeric(lower=-1, upper=1) for k in range(4)},
-    }
+    rng, names = np.random.default_rng(0), ("north", "<i>south</i>")
+    sites, numbers = rng.choice(names, size=3000), [f"x{k}" for k in range(4)]
+    table = pa.table({"site": sites, **{x: rng.uniform(-1, 1, size=3000) for x in numbers}})
+    columns = dict.fromkeys(numbers, dpcov.Numeric(lower=-1, upper=1))
+    columns["site"] = dpcov.Categorical(categories=names)
     schema = dpcov.Schema(columns=columns, title="two sites")
-    entropy = dpcov.SeededEntropy(0)
-    return dpcov.release(
-        table, schema=schema, by="site", budget=dpcov.Budget(rho=1), entropy=entropy
-    )
+    budget, entropy = dpcov.Budget(rho=1), dpcov.SeededEntropy(0)
+    return dpcov.release(table, schema=schema, by="site", budget=budget, entropy=entropy)
 
 
 @cache

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from dpcov.report import heatmap
-from dpcov.report.heatmap import COARSE, FINE, clustered, n_pairs, pack, precision_for, strongest
+from dpcov.report.heatmap import COARSE, FINE, clustered, pack, strongest
 
 
 def unpacked(data, precision):
@@ -18,21 +18,15 @@ def unpacked(data, precision):
     return r, np.where(noise_codes == 0, np.nan, noise)
 
 
-def example(d=30):
-    rng = np.random.default_rng(0)
-    r = np.corrcoef(rng.normal(size=(d, 50)))
-    noise = 10.0 ** rng.uniform(-6, 0, size=(d, d))
-    r[3, :] = r[:, 3] = np.nan
-    noise = np.where(np.isnan(r), np.nan, (noise + noise.T) / 2)
-    return r, noise
-
-
 @pytest.mark.parametrize(
     ("precision", "step", "relative"), [(FINE, 1e-4, 4e-4), (COARSE, 1e-2, 0.1)]
 )
 def test_every_pair_comes_back_at_the_stated_precision(precision, step, relative):
-    r, noise = example()
-    upper = np.triu_indices(len(r), 1)
+    rng, upper = np.random.default_rng(0), np.triu_indices(30, 1)
+    r = np.corrcoef(rng.normal(size=(30, 50)))
+    noise = 10.0 ** rng.uniform(-6, 0, size=(30, 30))
+    r[3, :] = r[:, 3] = np.nan
+    noise = np.where(np.isnan(r), np.nan, (noise + noise.T) / 2)
     data = pack(r, noise, precision)
     found, found_noise = unpacked(data, precision)
     np.testing.assert_allclose(found, r[upper], atol=step / 2 + 1e-12)
@@ -41,17 +35,15 @@ def test_every_pair_comes_back_at_the_stated_precision(precision, step, relative
 
 
 def test_noise_outside_the_range_is_moved_into_it():
-    r, noise = np.eye(2), np.full((2, 2), 1e-30)
-    _, found = unpacked(pack(r, noise, FINE), FINE)
+    _, found = unpacked(pack(np.eye(2), np.full((2, 2), 1e-30), FINE), FINE)
     assert found == pytest.approx([heatmap.NOISE_RANGE[0]])
 
 
 def test_large_pages_are_packed_coarsely_and_larger_ones_not_at_all():
-    assert precision_for([1000]) is FINE
-    assert precision_for([784] * 10) is COARSE
-    assert heatmap.fits([784] * 10)
-    assert not heatmap.fits([784] * 14)
-    assert n_pairs(1) == 0
+    assert heatmap.precision_for(1000, 1) is FINE
+    assert heatmap.precision_for(784, 10) is COARSE
+    assert heatmap.most_maps(784) == 13
+    assert heatmap.most_maps(1) == 0
 
 
 def test_features_with_one_cause_become_neighbors():
@@ -69,9 +61,8 @@ def test_small_and_unknown_matrices_have_an_order(d):
 
 
 def test_the_strongest_pairs_are_found_in_either_direction():
-    r = np.array(
-        [[1, 0.2, -0.9, np.nan], [0.2, 1, 0.5, 0], [-0.9, 0.5, 1, 0.1], [np.nan, 0, 0.1, 1]]
-    )
+    nan = np.nan
+    r = np.array([[1, 0.2, -0.9, nan], [0.2, 1, 0.5, 0], [-0.9, 0.5, 1, 0.1], [nan, 0, 0.1, 1]])
     assert strongest(r, 3) == [(0, 2), (1, 2), (0, 1)]
     assert strongest(r, 99) == [(0, 2), (1, 2), (0, 1), (2, 3)]
     assert strongest(np.eye(3), 5) == []

@@ -3,7 +3,7 @@ from html.parser import HTMLParser
 
 import pytest
 
-from dpcov.report.html import Html, el, join, json_block, name_of, shorten, table, visible
+from dpcov.report.html import Html, el, fill, join, json_block, name_of, shorten, table, visible
 from tests.report.examples import UNHELPFUL_NAMES
 
 
@@ -30,27 +30,25 @@ def test_a_name_is_text_wherever_it_stands(name):
     assert seen.tags == ["p"]
     assert seen.words == visible(name)
     assert seen.attributes == [("title", visible(name))]
+    filled = Seen(fill("scree.html", chart=None, negative=name))
+    assert filled.tags == ["figure", "figcaption", "span", "span"]
+    assert filled.words.endswith(visible(name))
 
 
 @pytest.mark.parametrize("name", UNHELPFUL_NAMES)
 def test_data_for_scripts_cannot_end_the_script(name):
     block = json_block("data", {name: [name]})
-    inside = block.removeprefix('<script type="application/json" id="data">').removesuffix(
-        "</script>"
-    )
+    start, end = '<script type="application/json" id="data">', "</script>"
+    inside = block.removeprefix(start).removesuffix(end)
     assert not set(inside) & set("<>&\u2028\u2029")
     assert json.loads(inside) == {name: [name]}
 
 
-def test_only_what_was_built_here_is_markup():
+def test_only_what_was_built_here_is_markup_and_attributes_are_left_out_or_bare():
     assert el("p", "<b>", Html("<b></b>"), ["<i>", None]) == "<p>&lt;b&gt;<b></b>&lt;i&gt;</p>"
     assert join("a & b") == "a &amp; b"
-
-
-def test_attributes_are_left_out_or_bare():
-    assert (
-        el("input", hidden=True, checked=False, name=None, value=0) == '<input hidden value="0"/>'
-    )
+    made = el("input", hidden=True, checked=False, name=None, value=0)
+    assert made == '<input hidden value="0"/>'
 
 
 def test_invisible_characters_are_shown_and_emoji_kept():

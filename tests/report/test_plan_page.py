@@ -16,10 +16,8 @@ BUDGET = dpcov.Budget(epsilon="1", delta="1e-6")
 FEW = ("auto", "zero", "gaussian")
 
 
-def assumptions(budget=BUDGET):
-    return [
-        Assumption(n_rows=5000, n_features=200, budget=budget, trace=trace) for trace in (1.0, 0.1)
-    ]
+def assumed(trace, budget=BUDGET):
+    return Assumption(n_rows=5000, n_features=150, budget=budget, trace=trace)
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -31,24 +29,20 @@ def few_mechanisms():
 
 
 @pytest.fixture(scope="module")
-def swept():
+def swept(few_mechanisms):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(plan_sweep, "FACTORS", tuple(map(Fraction, ("0.1", "0.5", "1", "10"))))
-        return plan_sweep.sweep(assumptions())
+        return plan_sweep.sweep([assumed(1.0), assumed(0.1)])
 
 
-def test_every_number_is_a_prediction_at_that_budget(swept):
-    for place, amount in ((0, "0.1"), (swept.start, "1"), (len(swept.stops) - 1, "10")):
-        stop = swept.stops[place]
-        budget = dpcov.Budget(epsilon=amount, delta="1e-6")
-        assert stop.text == amount
-        assert stop.choice == choose(assumptions()[0].problem, budget).mechanism
-        assumed = Assumption(n_rows=5000, n_features=200, budget=budget, trace=0.1)
-        expected = {
-            prediction.mechanism: prediction.relative_error for prediction in predict(assumed, FEW)
-        }
-        found = dict(zip(swept.mechanisms, stop.errors[1], strict=True))
-        assert {name: error for name, error in found.items() if error is not None} == expected
+@pytest.mark.parametrize(("place", "amount"), [(0, "0.1"), (2, "1"), (3, "10")])
+def test_every_number_is_a_prediction_at_that_budget(swept, place, amount):
+    stop, budget = swept.stops[place], dpcov.Budget(epsilon=amount, delta="1e-6")
+    assert swept.start == 2
+    assert stop.text == amount
+    assert stop.choice == choose(assumed(0.1).problem, budget).mechanism
+    expected = {made.mechanism: made.relative_error for made in predict(assumed(0.1, budget), FEW)}
+    assert dict(zip(swept.mechanisms, stop.errors[1], strict=True)) == expected
 
 
 def test_more_budget_never_hurts_auto(swept):
@@ -59,12 +53,11 @@ def test_more_budget_never_hurts_auto(swept):
 
 def test_the_page_holds_the_numbers_of_every_stop(swept):
     page = render_plan(swept).decode()
-    data = json.loads(re.search(r'id="plan-data">(.*?)</script>', page)[1])
-    assert len(data["stops"]) == len(swept.stops) == 4
+    stops = json.loads(re.search(r'id="plan-data">(.*?)</script>', page)[1])["stops"]
     auto = swept.mechanisms.index("auto")
-    for shown, stop in zip(data["stops"], swept.stops, strict=True):
+    for shown, stop in zip(stops, swept.stops, strict=True):
         assert shown["cells"][0][auto] == number(stop.errors[0][auto])
-    assert [stop["x"] for stop in data["stops"]] == sorted(stop["x"] for stop in data["stops"])
+    assert [stop["x"] for stop in stops] == sorted(stop["x"] for stop in stops)
 
 
 @pytest.mark.parametrize(
@@ -75,16 +68,10 @@ def test_the_page_holds_the_numbers_of_every_stop(swept):
         (dpcov.Budget(epsilon="1"), "epsilon", 10),
     ],
 )
-def test_the_grid_follows_the_kind_of_budget_and_stays_meaningful(
-    budget, unit, largest, monkeypatch
-):
-    monkeypatch.setattr(
-        plan_sweep, "predict", lambda assumed: predict(assumed, ("zero", "gaussian"))
-    )
+def test_the_grid_follows_the_kind_of_budget_and_stays_meaningful(budget, unit, largest):
     told = []
-    made = plan_sweep.sweep(
-        [Assumption(n_rows=100, n_features=5, budget=budget)], lambda *steps: told.append(steps)
-    )
+    wide = Assumption(n_rows=100, n_features=100, budget=budget)
+    made = plan_sweep.sweep([wide], lambda *steps: told.append(steps))
     assert told == [(done, len(made.stops)) for done in range(1, len(made.stops) + 1)]
     assert made.unit == unit
     assert made.stops[made.start].promise == str(budget)
@@ -93,24 +80,12 @@ def test_the_grid_follows_the_kind_of_budget_and_stays_meaningful(
     assert b"Privacy budget" in render_plan(made)
 
 
-def test_the_command_writes_the_page_and_refuses_early_to_overwrite(tmp_path, desk):
-    page = tmp_path / "plan.html"
-    arguments = (
-        "plan",
-        "--rows",
-        "5000",
-        "--features",
-        "300",
-        "--rho",
-        "1",
-        "--trace",
-        "0.1",
-        "--html",
-        page,
-    )
-    assert desk.run(*arguments).exit_code == 0
+def test_the_command_writes_the_page_and_refuses_early_to_overwrite(desk):
+    page = desk.folder / "plan.html"
+    command = f"plan --rows 5000 --features 300 --rho 1 --trace 0.1 --html {page}"
+    desk.done(command)
     assert b"plan-data" in page.read_bytes()
-    result = desk.run(*arguments)
+    result = desk.run(command)
     assert result.exit_code == UsageError.exit_code
     assert "relative error" not in result.output
-    assert desk.run(*arguments, "--force").exit_code == 0
+    desk.done(command, "--overwrite")

@@ -6,73 +6,65 @@ from tests.report.examples import demo, grouped
 
 
 @pytest.fixture
-def released(desk):
-    assert desk.release(rho="0.5").exit_code == 0
-    return desk
+def reported(desk):
+    """Report a release, the desk's own by default."""
+    desk.release(rho="0.5")
+    desk.page = desk.folder / "page.html"
+
+    def report(*arguments, release=desk.output):
+        return desk.run("report", release, "-o", desk.page, *arguments)
+
+    return report
 
 
-def test_a_page_is_written_once_and_overwritten_only_on_demand(released, tmp_path):
-    page = tmp_path / "page.html"
-    arguments = ("report", released.output, "-o", page)
-    assert released.run(*arguments).exit_code == 0
-    first = page.read_bytes()
+def test_a_page_is_written_once_and_overwritten_only_on_demand(desk, reported):
+    assert reported().exit_code == 0
+    first = desk.page.read_bytes()
     assert first.startswith(b"<!doctype html>")
-    page.write_bytes(b"mine")
-    assert released.run(*arguments).exit_code == ReleaseError.exit_code
-    assert page.read_bytes() == b"mine"
-    assert released.run(*arguments, "--overwrite").exit_code == 0
-    assert page.read_bytes() == first
+    desk.page.write_bytes(b"mine")
+    assert reported().exit_code == ReleaseError.exit_code
+    assert desk.page.read_bytes() == b"mine"
+    assert reported("--overwrite").exit_code == 0
+    assert desk.page.read_bytes() == first
 
 
-def test_a_failure_leaves_no_file(released, tmp_path):
-    broken = tmp_path / "broken.dpcov"
+def test_a_failure_leaves_no_file(desk, reported):
+    broken = desk.folder / "broken.dpcov"
     broken.write_bytes(b"not a release")
-    before = sorted(tmp_path.iterdir())
-    result = released.run("report", broken, "-o", tmp_path / "page.html")
-    assert result.exit_code == ReleaseError.exit_code
-    assert sorted(tmp_path.iterdir()) == before
+    before = desk.names()
+    assert reported(release=broken).exit_code == ReleaseError.exit_code
+    assert desk.names() == before
 
 
-def test_the_ledger_says_what_is_left(released, tmp_path):
-    page = tmp_path / "page.html"
-    result = released.run("report", released.output, "-o", page, "--ledger", released.ledger)
-    assert result.exit_code == 0
-    text = page.read_text(encoding="utf-8")
+def test_the_ledger_says_what_is_left(desk, reported):
+    assert reported("--ledger", desk.ledger).exit_code == 0
+    text = desk.page.read_text(encoding="utf-8")
     assert "Spent by all releases" in text
     # 2 in all, 0.5 of it spent
-    assert '<td class="number">2</td><td class="number">0.5</td><td class="number">1.5</td>' in text
+    assert "".join(f'<td class="number">{number}</td>' for number in (2, 0.5, 1.5)) in text
 
 
-def test_a_release_without_a_ledger_cannot_show_one(released, tmp_path):
-    file = tmp_path / "free.dpcov"
+def test_a_release_without_a_ledger_cannot_show_one(desk, reported):
+    file = desk.folder / "free.dpcov"
     demo().save(file)
-    result = released.run("report", file, "-o", tmp_path / "page.html", "--ledger", released.ledger)
-    assert result.exit_code == UsageError.exit_code
-    other = tmp_path / "other.sqlite"
+    assert reported("--ledger", desk.ledger, release=file).exit_code == UsageError.exit_code
+    other = desk.folder / "other.sqlite"
     dpcov.Ledger(other).create("strangers", dpcov.Budget(rho=1), "replace-one")
-    result = released.run(
-        "report", released.output, "-o", tmp_path / "page.html", "--ledger", other
-    )
-    assert result.exit_code == LedgerError.exit_code
-    assert not (tmp_path / "page.html").exists()
+    assert reported("--ledger", other).exit_code == LedgerError.exit_code
+    assert not desk.page.exists()
 
 
-def test_examples_on_the_page_use_the_files_name_safely(released, tmp_path):
-    file = tmp_path / "it's $(mine).dpcov"
+def test_examples_on_the_page_use_the_files_name_safely(desk, reported):
+    file = desk.folder / "it's $(mine).dpcov"
     grouped().save(file)
-    assert released.run("report", file, "-o", tmp_path / "page.html").exit_code == 0
-    text = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert reported(release=file).exit_code == 0
+    text = desk.page.read_text(encoding="utf-8")
     assert "dpcov export &#x27;it&#x27;&quot;&#x27;&quot;&#x27;s $(mine).dpcov&#x27;" in text
 
 
-def test_a_ledger_on_a_server_is_asked_by_its_whole_url(released, tmp_path, monkeypatch):
+def test_a_ledger_on_a_server_is_asked_by_its_whole_url(reported, monkeypatch):
     asked = []
-
-    def ledger(place):
-        asked.append(place)
-        raise LedgerError("The server does not answer.")
-
-    monkeypatch.setattr("dpcov.privacy.ledger.ledger.Ledger", ledger)
+    monkeypatch.setattr("dpcov.privacy.ledger.ledger.Ledger", asked.append)
     url = "postgresql://custodian@host/books"
-    released.run("report", released.output, "-o", tmp_path / "page.html", "--ledger", url)
+    reported("--ledger", url)
     assert asked == [url]

@@ -5,42 +5,24 @@ from typing import Annotated
 import typer
 
 from dpcov.cli import options
+from dpcov.cli.options import example, option
 
 app = typer.Typer(no_args_is_help=True, help="Keep the account of privacy budgets.")
 
-CREATE_EXAMPLE = (
-    "Example: dpcov ledger create ledger.sqlite --dataset patients --epsilon 4 --delta 1e-6"
-)
-LIST_EXAMPLE = "Example: dpcov ledger list ledger.sqlite"
-SHOW_EXAMPLE = "Example: dpcov ledger show ledger.sqlite --dataset patients"
-VERIFY_EXAMPLE = "Example: dpcov ledger verify ledger.sqlite"
 
-Dataset = Annotated[str, typer.Option("--dataset", help="Name of the dataset.")]
+Dataset = Annotated[str, option("ledger dataset")]
 
 
-@app.command(epilog=CREATE_EXAMPLE)
+@app.command(epilog=example("ledger create"))
 def create(
     ledger: options.LedgerPlace,
     dataset: Dataset,
     epsilon: options.Epsilon = None,
     delta: options.Delta = None,
     rho: options.Rho = None,
-    neighbors: options.NeighborsOption = "replace-one",
-    rows_per_person: Annotated[
-        int | None,
-        typer.Option(
-            "--rows-per-person",
-            help="Most rows of one person, the unit of all releases. By default the first release fixes it.",
-        ),
-    ] = None,
-    composition: Annotated[
-        str | None,
-        typer.Option(
-            "--composition",
-            help="How releases add up: pure, zcdp, gaussian, basic, or planned (all releases fixed in advance). "
-            "By default the first release chooses the rule in which it costs least.",
-        ),
-    ] = None,
+    neighbors: options.Relation = "replace-one",
+    rows_per_person: Annotated[int | None, option("ledger rows-per-person")] = None,
+    composition: Annotated[str | None, option("ledger composition")] = None,
 ) -> None:
     """Open an account: a named dataset with the total budget of all its releases, for ever."""
     from dpcov.privacy.guarantee import check_neighbors
@@ -48,18 +30,14 @@ def create(
     from dpcov.privacy.ledger.ledger import Ledger
 
     budget = options.budget_from(epsilon, delta, rho)
+    # Without a rule the first release chooses, so that accounts can be opened early.
     rule = None if composition is None else check_composition(composition, budget.promise)
-    Ledger(ledger).create(
-        dataset,
-        budget,
-        check_neighbors(neighbors),
-        composition=rule,
-        rows_per_person=rows_per_person,
-    )
+    relation, unit = check_neighbors(neighbors), rows_per_person
+    Ledger(ledger).create(dataset, budget, relation, composition=rule, rows_per_person=unit)
     typer.echo(f"Dataset {dataset} may spend {budget.promise} in total ({neighbors} neighbors).")
 
 
-@app.command("list", epilog=LIST_EXAMPLE)
+@app.command("list", epilog=example("ledger list"))
 def list_datasets(ledger: options.LedgerPlace) -> None:
     """List the datasets of a ledger with their totals."""
     from dpcov.privacy.ledger.ledger import Ledger
@@ -68,7 +46,7 @@ def list_datasets(ledger: options.LedgerPlace) -> None:
         typer.echo(f"{account.name}  total {account.total}  {account.neighbors}")
 
 
-@app.command(epilog=SHOW_EXAMPLE)
+@app.command(epilog=example("ledger show"))
 def show(ledger: options.LedgerPlace, dataset: Dataset) -> None:
     """List every entry of a dataset and what is left."""
     from dpcov.privacy.convert import shorten_down
@@ -78,46 +56,37 @@ def show(ledger: options.LedgerPlace, dataset: Dataset) -> None:
 
     book = Ledger(ledger)
     for entry in book.entries(dataset):
-        when = entry.reserved_at[:19]
-        typer.echo(
-            f"{entry.id:>4}  {when}  {entry.state:<9}  {entry.spend.mechanism}  {entry.spend.promise}"
-        )
+        state, spend = f"{entry.reserved_at[:19]}  {entry.state:<9}", entry.spend
+        typer.echo(f"{entry.id:>4}  {state}  {spend.mechanism}  {spend.promise}")
     balance = book.remaining(dataset)
     if balance.rows_per_person is not None:
         typer.echo(f"Unit: {options.counted(balance.rows_per_person, 'row')} per person")
     for unit, total in balance.total.items():
-        left = balance.remaining[unit]
-        rounded = format_number(shorten_down(left)) if left > 0 else "0"
-        spent = format_number(balance.spent[unit])
-        typer.echo(
-            f"{unit_words(unit)}: total {format_number(total)}, spent {spent}, left {rounded}"
-        )
+        left, spent = balance.remaining[unit], format_number(balance.spent[unit])
+        # Rounded down: never more is shown than is left.
+        rest = format_number(shorten_down(left)) if left > 0 else "0"
+        typer.echo(f"{unit_words(unit)}: total {format_number(total)}, spent {spent}, left {rest}")
     typer.echo(balance.in_words)
 
 
-@app.command(epilog=VERIFY_EXAMPLE)
+@app.command(epilog=example("ledger verify"))
 def verify(
-    ledger: options.LedgerPlace,
-    receipt: Annotated[
-        str | None,
-        typer.Option(
-            "--receipt",
-            help="What an earlier verify printed: proves that nothing before it was rewritten.",
-        ),
-    ] = None,
+    ledger: options.LedgerPlace, receipt: Annotated[str | None, option("ledger receipt")] = None
 ) -> None:
-    """Check the audit trail: find edited, deleted, moved or cut-off entries, and say what can still be trusted."""
+    """Check the trail for edited, deleted, moved or cut-off entries; say what can be trusted."""
     from dpcov.errors import LedgerError
     from dpcov.privacy.ledger.ledger import Ledger
 
     found = Ledger(ledger).verify(receipt)
+    # Every problem is told; the exit code says that the ledger cannot be trusted.
+    for problem in found.problems:
+        typer.echo(f"Found: {problem}.", err=True)
     if found.problems:
-        for problem in found.problems:
-            typer.echo(f"Found: {problem}.", err=True)
         raise LedgerError(
-            f"The ledger is not as it was written. Trustworthy are events 1 to {found.trusted_events} and "
-            f"{len(found.trusted_entries)} releases ({_ranges(found.trusted_entries)}). Spend nothing; restore a "
-            "backup that verifies. Without one, open a new account with what is left after counting every release "
+            "The ledger is not as it was written. Trustworthy are events 1 to "
+            f"{found.trusted_events} and {len(found.trusted_entries)} releases "
+            f"({_ranges(found.trusted_entries)}). Spend nothing; restore a backup that verifies. "
+            "Without one, open a new account with what is left after counting every release "
             "that the ledger or any published file shows."
         )
     typer.echo(f"The ledger is whole: {found.head.events} events, {found.head.entries} releases.")
@@ -125,12 +94,12 @@ def verify(
 
 
 def _ranges(numbers: tuple[int, ...]) -> str:
-    """Write sorted numbers as ranges, such as 1-4, 7."""
-    starts = [n for place, n in enumerate(numbers) if place == 0 or numbers[place - 1] != n - 1]
-    ends = [
-        n
-        for place, n in enumerate(numbers)
-        if place + 1 == len(numbers) or numbers[place + 1] != n + 1
-    ]
-    ranges = [f"{a}-{b}" if a < b else f"{a}" for a, b in zip(starts, ends, strict=True)]
-    return ", ".join(ranges[:20]) + (", ..." if len(ranges) > 20 else "") or "none"
+    # Write sorted numbers as ranges, such as 1-4, 7.
+    ranges: list[list[int]] = []
+    for number in numbers:
+        if ranges and number == ranges[-1][-1] + 1:
+            ranges[-1] = [ranges[-1][0], number]
+        else:
+            ranges.append([number])
+    shown = ["-".join(map(str, ends)) for ends in ranges[:20]]
+    return ", ".join(shown + ["..."] * (len(ranges) > 20)) or "none"

@@ -1,7 +1,7 @@
-"""The ``dpcov`` command: one small module per command, one place where errors become messages and exit codes.
+"""The ``dpcov`` command: its subcommands, and how errors become messages and exit codes.
 
-Contract: an error is one screen that says what to do; it never shows a traceback, a local variable or a value
-that came from a row.  Heavy imports happen inside the commands, so that ``--help`` is quick.
+Contract: an error is one screen that says what to do.  It never shows a traceback, a local variable
+or a value that came from a row.  Heavy imports happen inside the commands, so ``--help`` is quick.
 """
 
 import errno
@@ -11,33 +11,22 @@ import signal
 import sys
 import traceback
 import warnings
+from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
 import typer
 from typer.core import TyperGroup
 
-from dpcov.cli import (
-    audit,
-    demo,
-    export,
-    ledger,
-    mechanisms,
-    moments,
-    plan,
-    record,
-    release,
-    report,
-    sample,
-    schema,
-    show,
-)
+from dpcov.cli import analyst
+from dpcov.cli.options import example, option
 from dpcov.errors import DpcovError, PrivacyWarning
 
+# As in sysexits.h, and 128 + SIGINT.
 INTERNAL_ERROR, INTERRUPTED = 70, 130
 EXIT_CODES = """
-Exit codes: 0 done · 1 other error · 2 wrong usage · 3 schema · 4 data · 5 budget · 6 ledger · 7 release file ·
-8 numerical failure · 9 audit without power · 70 internal error · 130 interrupted.
+Exit codes: 0 done · 1 other error · 2 wrong usage · 3 schema · 4 data · 5 budget · 6 ledger ·
+7 release file · 8 numerical failure · 9 audit without power · 70 internal error · 130 interrupted.
 """
 
 
@@ -46,61 +35,57 @@ class Commands(TyperGroup):
 
     def invoke(self, ctx: Any) -> Any:
         """Run the chosen command."""
-        _print_any_name()
+        for stream in (sys.stdout, sys.stderr):
+            # Names of files may be no text in the screen's encoding.
+            if isinstance(stream, io.TextIOWrapper):
+                stream.reconfigure(errors="backslashreplace")
         try:
             with warnings.catch_warnings():
+                # Python shows a warning once a place, but every release has a budget of its own.
                 warnings.simplefilter("always", PrivacyWarning)
                 warnings.showwarning = _warn
                 return super().invoke(ctx)
         except DpcovError as error:
             _fail(str(error), error.exit_code, error)
         except KeyboardInterrupt as error:
-            # The process ends without a farewell: what the interrupted calls held has to remove its files now.
+            # What the interrupted calls held must remove its files before the process ends.
             traceback.clear_frames(error.__traceback__)
             _fail("Interrupted.", INTERRUPTED, error)
         except MemoryError as error:
             _fail("Not enough memory. Use fewer columns or a larger machine.", 1, error)
         except OSError as error:
+            # A closed pipe ends quietly; an error without a number is not the system's.
             if error.errno in (None, errno.EPIPE):
                 raise
             # The system's own words; the error's text would hold the path as well.
-            _fail(
-                f"A path cannot be used: {os.strerror(error.errno).lower()}. Check the paths.",
-                1,
-                error,
-            )
+            reason = os.strerror(error.errno).lower()
+            _fail(f"A path cannot be used: {reason}. Check the paths.", 1, error)
 
 
-def _warn(
-    message: Warning | str, category: object, filename: str, *place: Any, **code: Any
-) -> None:
-    """Show a warning without the line of code that it comes from."""
+def _warn(message: Warning | str, *place: Any, **code: Any) -> None:
+    # Without the line of code that it comes from.
     typer.echo(f"Warning: {message}", err=True)
 
 
-def _print_any_name() -> None:
-    """Let names of files be printed that are no text in the screen's encoding."""
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")
-
-
 def _fail(message: str, code: int, error: BaseException) -> NoReturn:
-    """Say what went wrong, and the pipeline's notes on what was spent and written."""
-    for line in (f"Error: {message}", *getattr(error, "__notes__", ())):
-        typer.echo(line, err=True)
+    _tell(message, error)
     raise typer.Exit(code) from None
 
 
+def _tell(message: str, error: BaseException) -> None:
+    # Say what went wrong, and the pipeline's notes on what was spent and written.
+    for line in (f"Error: {message}", *getattr(error, "__notes__", ())):
+        typer.echo(line, err=True)
+
+
 def _internal(error: Exception) -> str:
-    """Type and place only: the text of an unforeseen exception may quote the data."""
-    trace = error.__traceback__
-    while trace is not None and trace.tb_next is not None:
-        trace = trace.tb_next
-    place = f" at {Path(trace.tb_frame.f_code.co_filename).name}:{trace.tb_lineno}" if trace else ""
+    # Type and place only: the text of an unforeseen exception may quote the data.
+    *_, (frame, line) = traceback.walk_tb(error.__traceback__)
+    place = f"{type(error).__name__} at {Path(frame.f_code.co_filename).name}:{line}"
     return (
-        f"Internal error ({type(error).__name__}{place}). This is a bug in dpcov; please report these words.\n"
-        "The exception's own text is withheld because it may quote your data (DPCOV_DEBUG=1 shows it)."
+        f"Internal error ({place}). This is a bug in dpcov; please report these words.\n"
+        "The exception's own text is withheld because it may quote your data "
+        "(DPCOV_DEBUG=1 shows it)."
     )
 
 
@@ -113,19 +98,12 @@ app = typer.Typer(
     help="Release the covariance matrix of a sensitive table once, under differential privacy.",
     epilog=EXIT_CODES,
 )
-app.command("demo", epilog=demo.EXAMPLE)(demo.demo)
-app.add_typer(schema.app, name="schema")
-app.command("plan", epilog=plan.EXAMPLE)(plan.plan)
-app.command("release", epilog=release.EXAMPLE)(release.release)
-app.command("mechanisms", epilog=mechanisms.EXAMPLE)(mechanisms.mechanisms)
-app.command("show", epilog=show.EXAMPLE)(show.show)
-app.command("report", epilog=report.EXAMPLE)(report.report)
-app.command("export", epilog=export.EXAMPLE)(export.export)
-app.command("sample", epilog=sample.EXAMPLE)(sample.sample)
-app.command("audit", epilog=audit.EXAMPLE)(audit.audit)
-app.command("record", epilog=record.EXAMPLE)(record.record)
-app.add_typer(ledger.app, name="ledger")
-app.add_typer(moments.app, name="moments")
+for _name in ("demo", "plan", "release", "mechanisms", "audit"):
+    _module = import_module(f"dpcov.cli.{_name}")
+    app.command(_name, epilog=example(_name))(getattr(_module, _name))
+app.registered_commands += analyst.app.registered_commands
+for _name in ("schema", "ledger", "moments"):
+    app.add_typer(import_module(f"dpcov.cli.{_name}").app, name=_name)
 
 
 def _version(wanted: bool) -> None:
@@ -136,15 +114,11 @@ def _version(wanted: bool) -> None:
         raise typer.Exit
 
 
+_VERSION = option("version", callback=_version, is_eager=True)
+
+
 @app.callback()
-def main(
-    version: Annotated[
-        bool,
-        typer.Option(
-            "--version", callback=_version, is_eager=True, help="Print the version and stop."
-        ),
-    ] = False,
-) -> None:
+def main(version: Annotated[bool, _VERSION] = False) -> None:
     """Release the covariance matrix of a sensitive table once, under differential privacy."""
 
 
@@ -158,16 +132,16 @@ def run() -> None:
         if stop.code == INTERRUPTED:
             _leave(INTERRUPTED)
         raise
+    # What no command foresaw: sealed, since its text may quote a row.
     except Exception as error:
         if os.environ.get("DPCOV_DEBUG"):
             raise
-        for line in (f"Error: {_internal(error)}", *getattr(error, "__notes__", ())):
-            typer.echo(line, err=True)
+        _tell(_internal(error), error)
         _leave(INTERNAL_ERROR)
 
 
 def _leave(code: int) -> NoReturn:
-    """End without the interpreter's farewell, which aborts when a reader thread still waits for standard input."""
+    # The interpreter's own end aborts while a reader thread still waits for standard input.
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(code)

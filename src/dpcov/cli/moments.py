@@ -1,28 +1,21 @@
-"""``dpcov moments``: exact moments that are saved under a key, resumed and merged before anything is released."""
+"""``dpcov moments``: save exact moments under a key, resume and merge them, release once."""
 
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from typer import Argument
 
 from dpcov.cli import options
+from dpcov.cli.options import example, option
 from dpcov.errors import DataError, UsageError
 
 if TYPE_CHECKING:
     from dpcov.data.checkpoint import Checkpoint
 
-app = typer.Typer(
-    no_args_is_help=True,
-    help="Save sensitive moments under a key; merge those of several files or sites; release once.",
-)
-
-KEY = "Example: dpcov moments key site.key"
-GATHER = (
-    "Example: dpcov moments gather jan.parquet feb.parquet --schema patients.toml --epsilon 1 --delta 1e-6 "
-    "--key site.key -o north.moments"
-)
-MERGE = "Example: dpcov moments merge north.moments south.moments --key site.key -o all.moments"
+_HELP = "Save sensitive moments under a key; merge those of several files or sites; release once."
+app = typer.Typer(no_args_is_help=True, help=_HELP)
 
 
 def _check_ending(output: Path) -> Path:
@@ -33,48 +26,34 @@ def _check_ending(output: Path) -> Path:
     return output
 
 
-Saved = Annotated[
-    Path,
-    typer.Option(
-        "-o", "--output", help="File of moments to write (.moments).", callback=_check_ending
-    ),
-]
+Saved = Annotated[Path, option("moments output", "-o", callback=_check_ending)]
 
 
-@app.command(epilog=KEY)
-def key(path: Annotated[Path, typer.Argument(help="Key file to write.")]) -> None:
-    """Write a new random key. Keep it apart from the files that it locks; without it they cannot be opened."""
+@app.command(epilog=example("moments key"))
+def key(path: Annotated[Path, Argument(help="Key file to write.")]) -> None:
+    """Write a new random key; keep it apart from the files, which cannot be opened without it."""
     from dpcov.data.vault import write_key
 
     write_key(path)
     typer.echo(f"Wrote {path}, readable by its owner alone.")
 
 
-@app.command(epilog=GATHER)
-def gather(
-    parts: Annotated[
-        list[str], typer.Argument(help="Files with the table's rows, each read once.")
-    ],
-    schema: Annotated[
-        Path, typer.Option("--schema", help="Schema file with public bounds (TOML).")
-    ],
+@app.command(epilog=example("moments checkpoint"))
+def checkpoint(
+    parts: Annotated[list[str], Argument(help="Files with the table's rows, each read once.")],
+    schema: options.SchemaFile,
     output: Saved,
     key_file: options.KeyFile = None,
     passphrase_env: options.PassphraseEnv = None,
     epsilon: options.Epsilon = None,
     delta: options.Delta = None,
     rho: options.Rho = None,
-    mechanism: options.MechanismOption = "auto",
+    mechanism: options.Mechanism = "auto",
     option: options.MechanismOptions = None,
-    neighbors: options.NeighborsOption = "replace-one",
+    neighbors: options.Relation = "replace-one",
     by: options.By = None,
-    resume: Annotated[
-        bool,
-        typer.Option(
-            "--resume", help="Go on with the output file: parts that it holds are not read again."
-        ),
-    ] = False,
-    force: options.Force = False,
+    resume: Annotated[bool, option("moments resume")] = False,
+    overwrite: options.Overwrite = False,
     quiet: options.Quiet = False,
 ) -> None:
     """Gather the moments that a release with the same options will want; spends nothing.
@@ -85,42 +64,44 @@ def gather(
     from dpcov.cli.progress import rows_progress
     from dpcov.data.checkpoint import Checkpoint
     from dpcov.files import ReservedFile
+    from dpcov.privacy.guarantee import check_neighbors
 
     secret = options.key_from(key_file, passphrase_env)
     _check_parts(parts)
     options.check_output(output, schema, key_file, *parts)
     # What cannot be written is refused before a part is read, not after it.
-    ReservedFile(output, overwrite=force or resume).discard()
+    ReservedFile(output, overwrite=overwrite or resume).discard()
     held = Checkpoint.load(output, secret) if resume and output.exists() else None
     for number, part in enumerate(parts):
         if held is not None and held.holds(part):
             continue
+        # Under add-remove-one the number of rows is private, also on the screen.
         with rows_progress(show_rows=neighbors == "replace-one", quiet=quiet) as progress:
-            gathered = dpcov.checkpoint(
+            made = dpcov.checkpoint(
                 part,
                 schema=schema,
                 budget=options.budget_from(epsilon, delta, rho),
                 mechanism=mechanism,
-                neighbors=options.neighbors_from(neighbors),
+                neighbors=check_neighbors(neighbors),
                 by=by,
                 name=part,
                 progress=progress,
-                **options.parse_options(option or []),
+                **options.parse_options(option),
             )
-        held = gathered if held is None else held.merge(gathered)
-        held.save(output, secret, overwrite=force or resume or number > 0)
-    typer.echo(f"Wrote {output}: {_count(held)}. Sensitive; keep it as safe as the rows.")
+        held = made if held is None else held.merge(made)
+        # Saved after every part: an interruption loses one part at most.
+        held.save(output, secret, overwrite=overwrite or resume or number > 0)
+    assert held is not None  # there is a part
+    _tell(output, held)
 
 
-@app.command(epilog=MERGE)
+@app.command(epilog=example("moments merge"))
 def merge(
-    files: Annotated[
-        list[Path], typer.Argument(help="Files of moments, all locked with the same key.")
-    ],
+    files: Annotated[list[Path], Argument(help="Files of moments, all locked with the same key.")],
     output: Saved,
     key_file: options.KeyFile = None,
     passphrase_env: options.PassphraseEnv = None,
-    force: options.Force = False,
+    overwrite: options.Overwrite = False,
 ) -> None:
     """Add the moments of several files or sites; a part that is in two of them is refused."""
     from dpcov.data.checkpoint import Checkpoint
@@ -131,22 +112,23 @@ def merge(
     total = Checkpoint.load(files[0], secret)
     for file in files[1:]:
         total = total.merge(Checkpoint.load(file, secret))
-    total.save(output, secret, overwrite=force)
-    typer.echo(f"Wrote {output}: {_count(total)}. Sensitive; keep it as safe as the rows.")
+    total.save(output, secret, overwrite=overwrite)
+    _tell(output, total)
 
 
 def _check_parts(parts: Iterable[str]) -> None:
-    """Refuse a part that is named twice, or missing, before the first is read."""
+    # Refuse a part that is named twice, or missing, before the first is read.
     seen: set[Path] = set()
     for part in parts:
-        if part == "-" or not Path(part).is_file():
-            raise DataError(
-                f"There is no file '{Path(part).name}'. Check the path; parts are files."
-            )
-        if (place := Path(part).resolve()) in seen:
+        path = Path(part)
+        if part == "-" or not path.is_file():
+            raise DataError(f"There is no file '{path.name}'. Check the path; parts are files.")
+        # By its resolved name: ./jan.csv is jan.csv.
+        if path.resolve() in seen:
             raise UsageError("A part is named twice; its rows would count twice.")
-        seen.add(place)
+        seen.add(path.resolve())
 
 
-def _count(held: "Checkpoint | None") -> str:
-    return options.counted(0 if held is None else len(held.parts), "part")
+def _tell(output: Path, held: "Checkpoint") -> None:
+    count = options.counted(len(held.parts), "part")
+    typer.echo(f"Wrote {output}: {count}. Sensitive; keep it as safe as the rows.")

@@ -1,43 +1,38 @@
-"""Progress of long work, on stderr, without saying anything that a guarantee hides."""
+"""Show the progress of long work on stderr, and nothing that a guarantee hides."""
 
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-Progress = Callable[[int], None]
+from rich.console import Console
+from rich.progress import Progress as Display
+from rich.progress import ProgressColumn, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 
 @contextmanager
-def rows_progress(*, show_rows: bool, quiet: bool) -> Iterator[Progress | None]:
-    """Show rows read so far (replace-one), or only that work goes on (the number of rows is private).
-
-    Nothing is shown where nobody watches: a log file gets no trace of the work.
-    """
-    if quiet or not sys.stderr.isatty():
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import Progress as Display
-    from rich.progress import SpinnerColumn, TextColumn, TimeElapsedColumn
-
+def rows_progress(*, show_rows: bool, quiet: bool) -> Iterator[Callable[[int], None] | None]:
+    """Show rows read so far (replace-one), or only that work goes on (their number is private)."""
     text = "{task.description}" + (" {task.completed:,.0f} rows" if show_rows else "")
-    columns = (SpinnerColumn(), TextColumn(text), TimeElapsedColumn())
-    with Display(*columns, console=Console(stderr=True), transient=True) as display:
+    with _display(quiet, SpinnerColumn(), TextColumn(text), TimeElapsedColumn()) as display:
         task = display.add_task("Gathering exact moments", total=None)
-        yield lambda rows: display.advance(task, rows)
+        yield None if display.disable else lambda rows: display.advance(task, rows)
 
 
 @contextmanager
 def steps_progress(
     what: str, *, quiet: bool = False
 ) -> Iterator[Callable[[int, int], None] | None]:
-    """Show a bar for public steps whose number is known; nothing where nobody watches."""
-    if quiet or not sys.stderr.isatty():
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import Progress as Display
-
-    with Display(console=Console(stderr=True), transient=True) as display:
+    """Show a bar for public steps whose number is known."""
+    with _display(quiet) as display:
         task = display.add_task(what, total=None)
-        yield lambda done, total: display.update(task, completed=done, total=total)
+
+        def tell(done: int, total: int) -> None:
+            display.update(task, completed=done, total=total)
+
+        yield None if display.disable else tell
+
+
+def _display(quiet: bool, *columns: ProgressColumn) -> Display:
+    # Nothing is shown where nobody watches: a log file gets no trace of the work.
+    hidden = quiet or not sys.stderr.isatty()
+    return Display(*columns, console=Console(stderr=True), transient=True, disable=hidden)

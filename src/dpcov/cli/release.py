@@ -7,22 +7,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dpcov.cli import options
+from dpcov.cli.options import option
 from dpcov.errors import UsageError
 
 if TYPE_CHECKING:
     from dpcov.noise.entropy import Entropy
 
-EXAMPLE = (
-    "Example: dpcov release patients.parquet --schema patients.toml --epsilon 1 --delta 1e-6 "
-    "--ledger ledger.sqlite --dataset patients -o patients.dpcov"
-)
-
 
 def release(
-    schema: Annotated[
-        Path, typer.Option("--schema", help="Schema file with public bounds (TOML).")
-    ],
-    output: Annotated[Path, typer.Option("-o", "--output", help="Release file to write.")],
+    schema: options.SchemaFile,
+    output: Annotated[Path, option("release output", "-o")],
     data: options.TableFile = None,
     sql: options.Sql = None,
     db: options.Db = None,
@@ -32,90 +26,75 @@ def release(
     epsilon: options.Epsilon = None,
     delta: options.Delta = None,
     rho: options.Rho = None,
-    mechanism: options.MechanismOption = "auto",
+    mechanism: options.Mechanism = "auto",
     option: options.MechanismOptions = None,
-    neighbors: options.NeighborsOption = "replace-one",
-    rows: Annotated[
-        int | None,
-        typer.Option("--rows", help="Public number of rows; a contradicting file is refused."),
-    ] = None,
+    neighbors: options.Relation = "replace-one",
+    rows: Annotated[int | None, option("release rows")] = None,
     by: options.By = None,
-    accept_large_delta: Annotated[
-        bool,
-        typer.Option(
-            "--accept-large-delta",
-            help="Insist on a delta of 1/rows or more, or above 1e-3 where the number of rows is private.",
-        ),
-    ] = False,
+    accept_large_delta: Annotated[bool, option("release accept-large-delta")] = False,
     ledger: options.ChargedLedger = None,
-    dataset: Annotated[
-        str | None, typer.Option("--dataset", help="Name of the dataset in the ledger.")
-    ] = None,
-    no_ledger: Annotated[
-        bool,
-        typer.Option("--no-ledger", help="Run without a ledger; you keep the account yourself."),
-    ] = False,
+    dataset: Annotated[str | None, option("release dataset")] = None,
+    no_ledger: Annotated[bool, option("release no-ledger")] = False,
     engine: options.Engine = None,
     threads: options.Threads = None,
     memory_limit: options.MemoryLimit = None,
-    force: options.Force = False,
+    overwrite: options.Overwrite = False,
     quiet: options.Quiet = False,
-    seed: Annotated[
-        int | None,
-        typer.Option("--seed", help="Reproducible randomness, for research on public data."),
-    ] = None,
-    not_private: Annotated[
-        bool, typer.Option("--not-private", help="Confirms that --seed gives no privacy at all.")
-    ] = False,
+    seed: Annotated[int | None, option("release seed")] = None,
+    not_private: Annotated[bool, option("release not-private")] = False,
 ) -> None:
     """Release the second moments of a table once; everything after that costs no privacy."""
     import dpcov
     from dpcov.cli.progress import rows_progress
+    from dpcov.privacy.guarantee import check_neighbors
 
+    # Going without an account is a decision that has to be written down.
     if (ledger is None) != no_ledger:
         raise UsageError(
-            "Name the ledger to charge (--ledger FILE --dataset NAME), or say --no-ledger; one of the two."
+            "Name the ledger to charge (--ledger FILE --dataset NAME), or say --no-ledger; "
+            "one of the two."
         )
+    # Before anything is opened: a typo must not cost the table or the ledger.
     options.check_output(output, data, schema, ledger, key_file)
     table = _table(options.table_from(data, sql, db, db_env), key_file, passphrase_env)
     budget = options.budget_from(epsilon, delta, rho)
-    randomness = _entropy(seed, not_private)
+    entropy = _entropy(seed, not_private)
     with rows_progress(show_rows=neighbors == "replace-one", quiet=quiet) as progress:
         made = dpcov.release(
             table,
             schema=schema,
             budget=budget,
             mechanism=mechanism,
-            neighbors=options.neighbors_from(neighbors),
+            neighbors=check_neighbors(neighbors),
             n_rows=rows,
             by=by,
             accept_large_delta=accept_large_delta,
             ledger=ledger,
             dataset=dataset,
             output=output,
-            overwrite=force,
-            entropy=randomness,
+            overwrite=overwrite,
+            entropy=entropy,
             progress=progress,
             engine=engine,
             threads=threads,
             memory_limit=memory_limit,
-            **options.parse_options(option or []),
+            **options.parse_options(option),
         )
     features = options.counted(len(made.feature_names), "feature")
-    typer.echo(f"Wrote {output}: {made.guarantee.promise}, {features}.")
     name = shlex.quote(str(output))
+    typer.echo(f"Wrote {output}: {made.guarantee.promise}, {features}.")
     typer.echo(f"Next: dpcov show {name}   ·   dpcov export {name} -o covariance.csv")
 
 
 def _table(table: Any, key_file: Path | None, passphrase_env: str | None) -> Any:
-    """Unlock saved moments; anything else is read as it is."""
-    if not isinstance(table, str) or not table.endswith(".moments"):
-        if key_file is not None or passphrase_env is not None:
-            raise UsageError("A key is for saved moments, files that end in .moments.")
-        return table
-    from dpcov.data.checkpoint import Checkpoint
+    # Unlock saved moments; anything else is read as it is.
+    if isinstance(table, str) and table.endswith(".moments"):
+        from dpcov.data.checkpoint import Checkpoint
 
-    return Checkpoint.load(table, options.key_from(key_file, passphrase_env))
+        return Checkpoint.load(table, options.key_from(key_file, passphrase_env))
+    if key_file is not None or passphrase_env is not None:
+        raise UsageError("A key is for saved moments, files that end in .moments.")
+    return table
 
 
 def _entropy(seed: int | None, not_private: bool) -> "Entropy | None":
@@ -123,8 +102,10 @@ def _entropy(seed: int | None, not_private: bool) -> "Entropy | None":
 
     if seed is None:
         return None
+    # Whoever knows the seed subtracts the noise.
     if not not_private:
         raise UsageError(
-            "--seed makes the noise predictable, so the release protects nobody. Add --not-private to confirm."
+            "--seed makes the noise predictable, so the release protects nobody. "
+            "Add --not-private to confirm."
         )
     return SeededEntropy(seed)

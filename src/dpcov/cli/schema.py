@@ -4,53 +4,47 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from typer import Argument
 
 from dpcov.cli import options
+from dpcov.cli.options import example, option
 from dpcov.errors import SchemaError
 
 app = typer.Typer(no_args_is_help=True, help="Write and check the public description of a table.")
 
-DRAFT_EXAMPLE = "Example: dpcov schema draft patients.parquet -o patients.toml"
-CHECK_EXAMPLE = "Example: dpcov schema check patients.toml --data patients.parquet"
 
-
-@app.command(epilog=DRAFT_EXAMPLE)
+@app.command(epilog=example("schema draft"))
 def draft(
     data: options.TableFile = None,
     sql: options.Sql = None,
     db: options.Db = None,
     db_env: options.DbEnv = None,
-    output: Annotated[
-        Path | None,
-        typer.Option("-o", "--output", help="Schema file to write; stdout if left out."),
-    ] = None,
-    force: options.Force = False,
+    output: Annotated[Path | None, option("schema output", "-o")] = None,
+    overwrite: options.Overwrite = False,
 ) -> None:
     """Write column names and types, with bounds and categories left for you to fill in.
 
-    Bounds must come from public knowledge (a questionnaire, a law, physics), never from the rows: the draft
-    contains no value of the data.
+    Bounds must come from public knowledge (a questionnaire, a law, physics), never from the rows:
+    the draft contains no value of the data.
     """
     from dpcov.data.schema.draft import draft as draft_schema
     from dpcov.data.sources import open_source
     from dpcov.files import write_file
 
+    # Names and types only: a bound read from the rows would leak them.
     text = draft_schema(open_source(options.table_from(data, sql, db, db_env))).dumps()
     if output is None:
         typer.echo(text, nl=False)
         return
-    write_file(output, text.encode(), overwrite=force)
-    typer.echo(
-        f"Wrote {output}. Fill in the bounds and categories, then: dpcov schema check {output}"
-    )
+    write_file(output, text.encode(), overwrite=overwrite)
+    following = f"Fill in the bounds and categories, then: dpcov schema check {output}"
+    typer.echo(f"Wrote {output}. {following}")
 
 
-@app.command(epilog=CHECK_EXAMPLE)
+@app.command(epilog=example("schema check"))
 def check(
-    schema: Annotated[Path, typer.Argument(help="A schema file (TOML).")],
-    data: Annotated[
-        str | None, typer.Option("--data", help="Also check that this file has the columns.")
-    ] = None,
+    schema: Annotated[Path, Argument(help="A schema file (TOML).")],
+    data: Annotated[str | None, option("schema data")] = None,
     sql: options.Sql = None,
     db: options.Db = None,
     db_env: options.DbEnv = None,
@@ -70,6 +64,6 @@ def check(
                 f"The table lacks {len(absent)} columns of the schema: {', '.join(absent[:10])}."
             )
     typer.echo(
-        f"The schema is complete: {len(read.features)} columns encode to {len(read.encoded_columns)}, "
-        f"norm bound {read.norm_bound_or_worst_case:.6g}."
+        f"The schema is complete: {len(read.features)} columns encode to "
+        f"{len(read.encoded_columns)}, norm bound {read.norm_bound_or_worst_case:.6g}."
     )

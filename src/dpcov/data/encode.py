@@ -16,7 +16,7 @@ from dpcov.data import values
 from dpcov.data.library import NUMPY, Array, Library, ordered_norms
 from dpcov.data.schema.declared import Boolean, Categorical
 from dpcov.data.schema.schema import Schema
-from dpcov.data.sources import Block, Reading
+from dpcov.data.sources import Block, ReadAs
 from dpcov.errors import DataError, UsageError
 from dpcov.published.columns import EncodedColumn
 
@@ -60,9 +60,9 @@ class Encoder:
         self._plan(schema)
 
     @property
-    def wanted(self) -> dict[str, Reading]:
+    def wanted(self) -> dict[str, ReadAs]:
         """The columns to read from a source, and how."""
-        wanted: dict[str, Reading] = {
+        wanted: dict[str, ReadAs] = {
             number.name: "number" if number.read is values.numbers else "text"
             for number in self._numbers
         }

@@ -15,8 +15,8 @@ from dpcov.data.engines import (
     LOCAL,
     Encoding,
     MomentsTask,
-    Progress,
     TableEncoding,
+    TellRows,
     load_engine,
     local,
     name_engine,
@@ -31,7 +31,7 @@ from dpcov.data.sources import open_source
 from dpcov.errors import UsageError
 from dpcov.privacy.options import Between, Count, make_plain
 
-__all__ = ["Gathering", "Progress", "table_moments"]
+__all__ = ["Gathering", "TellRows", "table_moments"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,7 +53,7 @@ class Gathering:
     engine: str | None = None
     threads: Count | None = None
     memory_limit: Annotated[float, Between(0, open=True)] | None = None
-    progress: Progress | None = None
+    progress: TellRows | None = None
 
     def __post_init__(self) -> None:
         make_plain(self, "engine", "threads", "memory_limit")

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from dpcov.data import values
 from dpcov.data.schema.declared import Boolean, Categorical, Ignored
 from dpcov.data.schema.schema import Schema
-from dpcov.data.sources import Block, Reading
+from dpcov.data.sources import Block, ReadAs
 from dpcov.errors import SchemaError
 
 # Name of the group of rows whose value is missing or not listed.
@@ -32,7 +32,7 @@ class Grouping:
         self._code_of = values.codes_of_labels(labels)
 
     @property
-    def wanted(self) -> dict[str, Reading]:
+    def wanted(self) -> dict[str, ReadAs]:
         """The column to read, as text."""
         return {self.column: "text"}
 

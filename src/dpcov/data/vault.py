@@ -28,7 +28,7 @@ _WRONG = (
     "The file cannot be opened: the key is another one, or the file is damaged or was changed. "
     "Nothing was read."
 )
-_FOREIGN = "This is not a file of saved moments. Make one with `dpcov moments gather`."
+_FOREIGN = "This is not a file of saved moments. Make one with `dpcov moments checkpoint`."
 _NEWER = "These moments were saved by another version of dpcov. Upgrade dpcov and try again."
 
 

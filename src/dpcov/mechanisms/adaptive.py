@@ -40,7 +40,7 @@ from dpcov.mechanisms.blocks.additive_noise import (
     affordable_epsilon,
     whole_cost,
 )
-from dpcov.mechanisms.blocks.clip_search import Choice, choose_clip
+from dpcov.mechanisms.blocks.clip_search import ClipChoice, choose_clip
 from dpcov.mechanisms.blocks.finished import (
     Cost,
     check_row_count,
@@ -211,7 +211,7 @@ class Adaptive(Mechanism[AdaptiveCalibration]):
         self,
         sscp: Array,
         calibration: AdaptiveCalibration,
-        choice: Choice,
+        choice: ClipChoice,
         bound: float,
         entropy: Entropy,
     ) -> Array:
@@ -230,7 +230,7 @@ class Adaptive(Mechanism[AdaptiveCalibration]):
         return noisy if self.eigenvalues == "raw" else clip_eigenvalues(noisy, 0.0, bound)
 
 
-def _notes(choice: Choice, first: int) -> tuple[str, ...]:
+def _notes(choice: ClipChoice, first: int) -> tuple[str, ...]:
     """What was chosen privately, in words."""
     kind = "eigenvalues and eigenvectors separately" if choice.separately else "the matrix"
     return (

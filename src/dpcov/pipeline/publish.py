@@ -43,7 +43,7 @@ class Account:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class ReleasePlan:
+class ReleaseTerms:
     """Everything public that was decided before any row is read."""
 
     mechanism: Mechanism[Any]
@@ -79,7 +79,7 @@ class ReleasePlan:
 
 
 def publish(
-    plan: ReleasePlan,
+    terms: ReleaseTerms,
     ask: Ask,
     account: Account | None,
     output: str | Path | None,
@@ -88,34 +88,34 @@ def publish(
 ) -> Release:
     """Refuse early, ask, charge, draw, write; in this order."""
     randomness = _check_entropy(entropy)
-    calibration = plan.calibrate(plan.stated_rows)
-    _rehearse(plan, calibration, account)
-    spend = _spend(plan, calibration)
+    calibration = terms.calibrate(terms.stated_rows)
+    _rehearse(terms, calibration, account)
+    spend = _spend(terms, calibration)
     if account is not None and spend is not None:
-        account.ledger.check(account.dataset, spend, plan.neighbors)
+        account.ledger.check(account.dataset, spend, terms.neighbors)
     warn_of_large_epsilon(calibration.promise, stacklevel=3)
     with contextlib.ExitStack() as stack:
         with _noting("No budget was spent and nothing was released."):
             file = None
             if output is not None:
-                file = stack.enter_context(ReservedFile(output, _room(plan), overwrite=overwrite))
-            first = ask(plan.mechanism.question(plan.problem(plan.stated_rows)))
-            n_rows = _public_rows(plan, first)
-            calibration = plan.calibrate(n_rows)
-        reservation = _reserve(account, plan, calibration)
+                file = stack.enter_context(ReservedFile(output, _room(terms), overwrite=overwrite))
+            first = ask(terms.mechanism.question(terms.problem(terms.stated_rows)))
+            n_rows = _public_rows(terms, first)
+            calibration = terms.calibrate(n_rows)
+        reservation = _reserve(account, terms, calibration)
         with _noting(_spent_note(reservation)):
             if reservation is not None:
                 reservation.mark_drawn()
-            problem = plan.problem(n_rows)
+            problem = terms.problem(n_rows)
             with one_thread(problem.n_features):
-                statistics = plan.mechanism.draw(ask, calibration, problem, randomness)
+                statistics = terms.mechanism.draw(ask, calibration, problem, randomness)
             spent = (
                 None
                 if reservation is None
                 else SpentRecord(dataset=reservation.dataset, entry=reservation.id)
             )
             made = _release_of(
-                plan, calibration, statistics, n_rows, spent, private=randomness.private
+                terms, calibration, statistics, n_rows, spent, private=randomness.private
             )
             if file is not None:
                 file.write(made.to_bytes())
@@ -124,11 +124,11 @@ def publish(
     return made
 
 
-def _room(plan: ReleasePlan) -> int:
+def _room(terms: ReleaseTerms) -> int:
     """Bytes to take on the disk before anything is spent: as many matrices as a release rarely exceeds."""
-    wanted = plan.mechanism.moments_spec(plan.problem(plan.stated_rows))
+    wanted = terms.mechanism.moments_spec(terms.problem(terms.stated_rows))
     matrices = min(wanted.n_strata, _MATRICES_PER_GROUP * wanted.groups)
-    return packed_size([(len(plan.columns), len(plan.columns))] * matrices, _MANIFEST_ROOM)
+    return packed_size([(len(terms.columns), len(terms.columns))] * matrices, _MANIFEST_ROOM)
 
 
 @contextlib.contextmanager
@@ -160,13 +160,13 @@ def _check_entropy(entropy: Entropy | None) -> Entropy:
     return entropy
 
 
-def _public_rows(plan: ReleasePlan, exact: Moments) -> int | None:
+def _public_rows(terms: ReleaseTerms, exact: Moments) -> int | None:
     """The number of rows where the relation makes it public; checks it against what the custodian stated."""
     if exact.n_rows == 0:
         raise DataError("The data hold no rows.")
-    if plan.neighbors == "add-remove-one":
+    if terms.neighbors == "add-remove-one":
         return None
-    if plan.stated_rows is not None and plan.stated_rows != exact.n_rows:
+    if terms.stated_rows is not None and terms.stated_rows != exact.n_rows:
         raise DataError(
             "The data do not hold the number of rows that was stated as public (replace-one neighbors). "
             "Correct --rows, or use add-remove-one neighbors if the number is private."
@@ -175,28 +175,28 @@ def _public_rows(plan: ReleasePlan, exact: Moments) -> int | None:
 
 
 def _reserve(
-    account: Account | None, plan: ReleasePlan, calibration: Calibration
+    account: Account | None, terms: ReleaseTerms, calibration: Calibration
 ) -> Reservation | None:
-    spend = _spend(plan, calibration)
+    spend = _spend(terms, calibration)
     if account is None or spend is None:
         return None
-    return account.ledger.reserve(account.dataset, spend, plan.neighbors)
+    return account.ledger.reserve(account.dataset, spend, terms.neighbors)
 
 
-def _spend(plan: ReleasePlan, calibration: Calibration) -> Spend | None:
+def _spend(terms: ReleaseTerms, calibration: Calibration) -> Spend | None:
     """What the ledger is charged; None where the release does not depend on the table."""
     if costs_nothing(calibration.promise):
         return None
     return Spend(
         promise=calibration.promise,
-        mechanism=plan.mechanism.name,
+        mechanism=terms.mechanism.name,
         noise_multiplier=calibration.noise_multiplier,
-        rows_per_person=plan.rows_per_person,
+        rows_per_person=terms.rows_per_person,
     )
 
 
 def _release_of(
-    plan: ReleasePlan,
+    terms: ReleaseTerms,
     calibration: Calibration,
     statistics: NoisyStatistics,
     n_rows: int | None,
@@ -204,49 +204,49 @@ def _release_of(
     *,
     private: bool,
 ) -> Release:
-    facts = _facts(plan, n_rows, spent)
+    facts = _facts(terms, n_rows, spent)
     facts["intercept_is_public"] &= _keeps_intercept(statistics)
     return assemble(
         statistics,
-        _guarantee(plan, calibration),
+        _guarantee(terms, calibration),
         private=private,
-        post=plan.choice.post,
-        notes=plan.choice.notes,
+        post=terms.choice.post,
+        notes=terms.choice.notes,
         **facts,
     )
 
 
-def _rehearse(plan: ReleasePlan, calibration: Calibration, account: Account | None) -> None:
+def _rehearse(terms: ReleaseTerms, calibration: Calibration, account: Account | None) -> None:
     """Refuse now what could not be written after the charge."""
-    n_rows = plan.problem(plan.stated_rows or 1).n_rows
+    n_rows = terms.problem(terms.stated_rows or 1).n_rows
     spent = None if account is None else SpentRecord(dataset=account.dataset, entry=1)
-    rehearse(_guarantee(plan, calibration), **_facts(plan, n_rows, spent))
+    rehearse(_guarantee(terms, calibration), **_facts(terms, n_rows, spent))
 
 
-def _guarantee(plan: ReleasePlan, calibration: Calibration) -> Guarantee:
+def _guarantee(terms: ReleaseTerms, calibration: Calibration) -> Guarantee:
     return Guarantee(
         promise=calibration.promise,
-        neighbors=plan.neighbors,
-        rows_per_person=plan.rows_per_person,
-        numerics=plan.mechanism.numerics,
+        neighbors=terms.neighbors,
+        rows_per_person=terms.rows_per_person,
+        numerics=terms.mechanism.numerics,
     )
 
 
-def _facts(plan: ReleasePlan, n_rows: int | None, spent: SpentRecord | None) -> Facts:
+def _facts(terms: ReleaseTerms, n_rows: int | None, spent: SpentRecord | None) -> Facts:
     mechanism = MechanismRecord(
-        name=plan.mechanism.name,
-        options=_options(plan.mechanism),
-        chosen_by=AUTO if plan.choice.reason else "custodian",
+        name=terms.mechanism.name,
+        options=_options(terms.mechanism),
+        chosen_by=AUTO if terms.choice.reason else "custodian",
     )
     return Facts(
         mechanism=mechanism,
         n_rows=n_rows,
-        norm_bound=plan.norm_bound,
-        intercept_is_public=plan.intercept_is_public,
-        columns=plan.columns,
-        title=plan.title,
-        groups=plan.groups,
-        schema_toml=plan.schema_toml,
+        norm_bound=terms.norm_bound,
+        intercept_is_public=terms.intercept_is_public,
+        columns=terms.columns,
+        title=terms.title,
+        groups=terms.groups,
+        schema_toml=terms.schema_toml,
         spent=spent,
     )
 

@@ -17,7 +17,7 @@ from dpcov.data.checkpoint import Checkpoint
 from dpcov.data.encode import Encoder
 from dpcov.data.engines import BallEncoding, TableEncoding
 from dpcov.data.engines.local import GroupedRows
-from dpcov.data.gather import Gathering, Progress, table_moments
+from dpcov.data.gather import Gathering, TellRows, table_moments
 from dpcov.data.groups import Grouping, split_schema
 from dpcov.data.moments import Moments, MomentsSpec
 from dpcov.data.questions import Ask, MomentsQuestion
@@ -27,7 +27,7 @@ from dpcov.errors import BudgetError, UsageError
 from dpcov.mechanisms.auto import AUTO, resolve
 from dpcov.mechanisms.base import Problem
 from dpcov.noise.entropy import Entropy
-from dpcov.pipeline.publish import Account, ReleasePlan, publish
+from dpcov.pipeline.publish import Account, ReleaseTerms, publish
 from dpcov.privacy.budget import Budget
 from dpcov.privacy.guarantee import Neighbors, check_neighbors
 from dpcov.privacy.ledger.ledger import Ledger
@@ -53,7 +53,7 @@ def release(
     output: str | Path | None = None,
     overwrite: bool = False,
     entropy: Entropy | None = None,
-    progress: Progress | None = None,
+    progress: TellRows | None = None,
     engine: str | None = None,
     threads: int | None = None,
     memory_limit: float | None = None,
@@ -118,12 +118,12 @@ def release(
     (2, 2)
     """
     where = Gathering(engine=engine, threads=threads, memory_limit=memory_limit, progress=progress)
-    plan, encoding = _plan_table(schema, budget, mechanism, neighbors, n_rows, by, options)
-    plan = replace(plan, accept_large_delta=plain("accept_large_delta", accept_large_delta, bool))
+    terms, encoding = _plan_table(schema, budget, mechanism, neighbors, n_rows, by, options)
+    terms = replace(terms, accept_large_delta=plain("accept_large_delta", accept_large_delta, bool))
     if isinstance(data, Checkpoint):
-        _require_one_question(plan)
-    ask = where.ask(data, encoding, again=plan.mechanism.asks_again)
-    return publish(plan, ask, _account(ledger, dataset), output, overwrite, entropy)
+        _require_one_question(terms)
+    ask = where.ask(data, encoding, again=terms.mechanism.asks_again)
+    return publish(terms, ask, _account(ledger, dataset), output, overwrite, entropy)
 
 
 def checkpoint(
@@ -139,7 +139,7 @@ def checkpoint(
     engine: str | None = None,
     threads: int | None = None,
     memory_limit: float | None = None,
-    progress: Progress | None = None,
+    progress: TellRows | None = None,
     **options: Any,
 ) -> Checkpoint:
     """Gather the exact **sensitive** moments that a later :func:`release` with the same arguments will ask for.
@@ -155,11 +155,11 @@ def checkpoint(
         The custodian's name for this part of the table.
     """
     where = Gathering(engine=engine, threads=threads, memory_limit=memory_limit, progress=progress)
-    plan, encoding = _plan_table(schema, budget, mechanism, neighbors, n_rows, by, options)
-    _require_one_question(plan)
-    question = plan.mechanism.question(plan.problem(n_rows))
-    assert plan.schema_toml is not None
-    return Checkpoint.of_part(where.moments(data, encoding, question), plan.schema_toml, by, name)
+    terms, encoding = _plan_table(schema, budget, mechanism, neighbors, n_rows, by, options)
+    _require_one_question(terms)
+    question = terms.mechanism.question(terms.problem(n_rows))
+    assert terms.schema_toml is not None
+    return Checkpoint.of_part(where.moments(data, encoding, question), terms.schema_toml, by, name)
 
 
 def _plan_table(
@@ -170,7 +170,7 @@ def _plan_table(
     n_rows: int | None,
     by: str | None,
     options: Mapping[str, Any],
-) -> tuple[ReleasePlan, TableEncoding]:
+) -> tuple[ReleaseTerms, TableEncoding]:
     """Decide everything about the release of a table that public numbers decide."""
     if n_rows is not None and neighbors == "add-remove-one":
         raise UsageError(
@@ -192,7 +192,7 @@ def _plan_table(
     choice = resolve(
         mechanism, options, problem, budget, shortest_row=_shortest_row(schema, encoder)
     )
-    plan = ReleasePlan(
+    terms = ReleaseTerms(
         mechanism=choice.make(),
         choice=choice,
         budget=budget,
@@ -206,7 +206,7 @@ def _plan_table(
         stated_rows=problem.n_rows,
         groups=groups,
     )
-    return plan, encoding
+    return terms, encoding
 
 
 def second_moment(
@@ -270,7 +270,7 @@ def second_moment(
         n_groups=max(1, len(group_names)),
     )
     choice = resolve(mechanism, options, problem, budget)
-    plan = ReleasePlan(
+    terms = ReleaseTerms(
         mechanism=choice.make(),
         choice=choice,
         budget=budget,
@@ -284,7 +284,7 @@ def second_moment(
     )
 
     if isinstance(X, Moments):
-        _require_one_question(plan)
+        _require_one_question(terms)
         if X.norm_bound != bound:
             raise UsageError(
                 f"These moments were gathered with norm_bound={X.norm_bound}. Give that."
@@ -292,8 +292,8 @@ def second_moment(
         ask = Ask.saved(X)
     else:
         rows = X if codes is None else GroupedRows(rows=X, groups=codes)
-        ask = where.ask(rows, encoding, again=plan.mechanism.asks_again)
-    return publish(plan, ask, _account(ledger, dataset), None, False, entropy)
+        ask = where.ask(rows, encoding, again=terms.mechanism.asks_again)
+    return publish(terms, ask, _account(ledger, dataset), None, False, entropy)
 
 
 def moments(
@@ -303,7 +303,7 @@ def moments(
     engine: str | None = None,
     threads: int | None = None,
     memory_limit: float | None = None,
-    progress: Progress | None = None,
+    progress: TellRows | None = None,
     **spec: Any,
 ) -> Moments:
     """Exact **sensitive** moments of an array, to be shared by several mechanisms.
@@ -325,10 +325,10 @@ def moments(
     return where.moments(X, encoding, MomentsQuestion(spec=MomentsSpec(**spec)))
 
 
-def _require_one_question(plan: ReleasePlan) -> None:
-    if plan.mechanism.asks_again:
+def _require_one_question(terms: ReleaseTerms) -> None:
+    if terms.mechanism.asks_again:
         raise UsageError(
-            f"The {plan.mechanism.name} mechanism asks the table several times, and saved moments answer one "
+            f"The {terms.mechanism.name} mechanism asks the table several times, and saved moments answer one "
             "question. Give the table itself, or choose another mechanism."
         )
 

@@ -61,7 +61,7 @@ class Estimates:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class PartNumbers:
+class GroupNumbers:
     """What a page shows of all rows, or of one group.
 
     ``estimates`` is None where the noise hides too much; ``problem`` says why.
@@ -77,14 +77,14 @@ class PartNumbers:
     errors: Errors
 
 
-def parts_of(release: BaseRelease) -> Iterator[PartNumbers]:
+def numbers_by_group(release: BaseRelease) -> Iterator[GroupNumbers]:
     """Numbers of all rows, then those of every group."""
-    yield part_numbers(0, ALL_ROWS, release)
+    yield group_numbers(0, ALL_ROWS, release)
     for place, name in enumerate(release.group_names, start=1):
-        yield part_numbers(place, name, release.group(name))
+        yield group_numbers(place, name, release.group(name))
 
 
-def part_numbers(index: int, name: str, release: BaseRelease) -> PartNumbers:
+def group_numbers(index: int, name: str, release: BaseRelease) -> GroupNumbers:
     """Compute what a page shows of a release, or of a group of it."""
     unit = unit_estimate(release.statistics, release.manifest.n_rows)
     strata, left_out = stratum_rows(release, unit)
@@ -95,7 +95,7 @@ def part_numbers(index: int, name: str, release: BaseRelease) -> PartNumbers:
     except (ReleaseError, UsageError) as error:
         problem = str(error)
     post = release.statistics.post
-    return PartNumbers(
+    return GroupNumbers(
         index=index,
         name=name,
         release=release,

@@ -1,8 +1,7 @@
-"""Pages that people read: a release explained, and a plan to choose a budget by.
+"""Write pages that people read: a release explained, and the frame of a plan's page.
 
-Contract: every page is one file without network access, scripts from elsewhere or unescaped names, and shows
-nothing that is not in the release (or the plan) it was made from.  Never imports what touches rows or
-randomness.
+Contract: every page is one file without network access, foreign scripts or unescaped names.  It
+shows what is in its release or plan.  Never imports what touches rows or randomness.
 """
 
 from dpcov.report.release_page import render_release

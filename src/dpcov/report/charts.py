@@ -1,19 +1,13 @@
-"""Charts as inline SVG, drawn here so that they need no script and print as they are.
+"""Draw charts as inline SVG, which needs no script and prints as it is.
 
-Contract: colors come from the style sheet, never from the chart; every chart has a text alternative and the
-page has a table behind it.
+Contract: colors come from the style sheet.  A chart has a text alternative and a table behind it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from math import ceil, floor, log10
-
-import numpy as np
-from numpy.typing import NDArray
+from math import ceil, floor, isfinite, log10
 
 from dpcov.report.html import Child, Html, el
-
-Array = NDArray[np.float64]
 
 WIDTH, HEIGHT = 460.0, 270.0
 LEFT, RIGHT, TOP, BOTTOM = 66.0, 20.0, 12.0, 40.0
@@ -32,6 +26,7 @@ class Axis:
     def __call__(self, value: float) -> float:
         """Pixel of a value; values outside end up at the border."""
         low, high = self._scaled(self.low), self._scaled(self.high)
+        # Below the scale there may be zero, which has no logarithm.
         share = (self._scaled(max(value, self.low)) - low) / (high - low or 1.0)
         return round(self.start + min(1.0, share) * (self.end - self.start), 2)
 
@@ -40,18 +35,21 @@ class Axis:
 
     @property
     def ticks(self) -> list[float]:
-        """Round values, about five: powers of ten with 2 and 5 between them where the scale is short."""
+        """About five round values."""
         if not self.logarithmic:
             return _round_steps(self.low, self.high)
+        # Powers of ten, with 2 and 5 between them where the scale is short.
         powers = range(floor(log10(self.low)), ceil(log10(self.high)) + 1)
         stride = max(1, len(powers) // 6)
         between = (1.0, 2.0, 5.0) if len(powers) <= 4 else (1.0,)
         marks = [10.0**power * step for power in powers if power % stride == 0 for step in between]
+        # A tick at the very end may be a rounding error outside.
         return [mark for mark in marks if self.low * 0.999 <= mark <= self.high * 1.001]
 
 
 def _round_steps(low: float, high: float) -> list[float]:
     rough = max(1.0, (high - low) / 6)
+    # The first of 1, 2, 5, 10 times a power of ten that leaves at most six steps.
     power = 10.0 ** floor(log10(rough))
     step = next(power * factor for factor in (1, 2, 5, 10) if power * factor >= rough)
     first = ceil(low / step)
@@ -68,56 +66,40 @@ def vertical(low: float, high: float, *, logarithmic: bool = True) -> Axis:
     return Axis(low=low, high=high, start=HEIGHT - BOTTOM, end=TOP, logarithmic=logarithmic)
 
 
-def chart(
-    x: Axis, y: Axis, *drawn: Child, label: str, x_label: str, y_label: str, **attributes: str
-) -> Html:
+def chart(x: Axis, y: Axis, *drawn: Child, label: str, x_label: str, y_label: str) -> Html:
     """Put axes around what is drawn."""
+    middle = (TOP + HEIGHT - BOTTOM) / 2
+    turned = f"translate(12 {middle}) rotate(-90)"
+    centered = {"text_anchor": "middle", "class_": "axis"}
     return el(
         "svg",
         el("title", label),
         _grid(x, y),
         *drawn,
-        el(
-            "text",
-            x_label,
-            x=(LEFT + WIDTH - RIGHT) / 2,
-            y=HEIGHT - 6,
-            text_anchor="middle",
-            class_="axis",
-        ),
-        el(
-            "text",
-            y_label,
-            transform=f"translate(12 {(TOP + HEIGHT - BOTTOM) / 2}) rotate(-90)",
-            text_anchor="middle",
-            class_="axis",
-        ),
+        el("text", x_label, x=(LEFT + WIDTH - RIGHT) / 2, y=HEIGHT - 6, **centered),
+        el("text", y_label, transform=turned, **centered),
         viewBox=f"0 0 {WIDTH:g} {HEIGHT:g}",
         role="img",
         class_="chart",
-        **attributes,
     )
 
 
-def _grid(x: Axis, y: Axis) -> list[Html]:
-    bottom = HEIGHT - BOTTOM
-    lines = [
-        el("line", x1=LEFT, x2=WIDTH - RIGHT, y1=y(value), y2=y(value), class_="grid")
-        for value in y.ticks
-    ]
-    lines += [
-        el("text", number(value), x=LEFT - 6, y=y(value) + 4, text_anchor="end", class_="tick")
-        for value in y.ticks
-    ]
-    lines += [
-        el("line", x1=x(value), x2=x(value), y1=bottom, y2=bottom + 4, class_="mark")
-        for value in x.ticks
-    ]
-    lines += [
-        el("text", number(value), x=x(value), y=bottom + 16, text_anchor="middle", class_="tick")
-        for value in x.ticks
-    ]
-    return [*lines, el("line", x1=LEFT, x2=WIDTH - RIGHT, y1=bottom, y2=bottom, class_="mark")]
+def _grid(x: Axis, y: Axis) -> Iterator[Html]:
+    low, right = HEIGHT - BOTTOM, WIDTH - RIGHT
+    for value in y.ticks:
+        up = y(value)
+        yield el("line", x1=LEFT, x2=right, y1=up, y2=up, class_="grid")
+        yield tick(number(value), LEFT - 6, up + 4, "end")
+    for value in x.ticks:
+        across = x(value)
+        yield el("line", x1=across, x2=across, y1=low, y2=low + 4, class_="mark")
+        yield tick(number(value), across, low + 16, "middle")
+    yield el("line", x1=LEFT, x2=right, y1=low, y2=low, class_="mark")
+
+
+def tick(text: str, x: float, y: float, anchor: str) -> Html:
+    """Write small words into a chart."""
+    return el("text", text, x=x, y=y, text_anchor=anchor, class_="tick")
 
 
 def line(x: Axis, y: Axis, points: Sequence[tuple[float, float]], **attributes: str) -> Html:
@@ -128,7 +110,7 @@ def line(x: Axis, y: Axis, points: Sequence[tuple[float, float]], **attributes: 
 
 def number(value: float) -> str:
     """Print a number for people: three digits, no exponent where it can be avoided."""
-    if not np.isfinite(value):
+    if not isfinite(value):
         return "–"
     if value == 0:
         return "0"

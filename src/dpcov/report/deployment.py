@@ -1,11 +1,10 @@
-"""An entry for a registry of differential privacy deployments.
+"""Write an entry for a registry of differential privacy deployments.
 
-The fields follow the three transparency tiers of the community's registry (Dwork, Kohli, Mulligan 2019; Nanayakkara,
-Ghazi, Vadhan 2025): who releases what for whom; flavor, unit, parameters and model; accounting and implementation.  The
-structures below are our own copy of those fields, and :func:`registry_schema` states them as JSON Schema.
+The fields follow the three transparency tiers of the community's registry (Dwork, Kohli, Mulligan
+2019; Nanayakkara, Ghazi, Vadhan 2025): who releases what for whom; flavor, unit, parameters and
+model; accounting and implementation.  :func:`registry_schema` states them as JSON Schema.
 
-Contract: every entry is complete for its tier and validated against the structures; numbers are the release's
-own.
+Contract: an entry is complete for its tier and valid; numbers are the release's own.
 """
 
 from typing import Literal
@@ -13,21 +12,23 @@ from typing import Literal
 import msgspec
 
 from dpcov.errors import UsageError
-from dpcov.privacy.guarantee import ZCDP, ApproxDP, PureDP
+from dpcov.privacy.guarantee import ZCDP, ApproxDP, Promise, PureDP
 from dpcov.privacy.ledger.ledger import Balance
 from dpcov.published.manifest import PromiseRecord
 from dpcov.published.release import Release
 from dpcov.published.statistics import NoiseLaw
 
 Flavor = Literal["pure DP", "zero-concentrated DP", "approximate DP"]
-_FLAVORS: dict[str, Flavor] = {
-    "pure": "pure DP",
-    "zcdp": "zero-concentrated DP",
-    "approximate": "approximate DP",
+# The flavor, and how costs add up where the ledger's rule is not shown.
+_FLAVORS: dict[type[Promise], tuple[Flavor, str]] = {
+    PureDP: ("pure DP", "epsilon adds up"),
+    ZCDP: ("zero-concentrated DP", "rho adds up"),
+    ApproxDP: ("approximate DP", "by the ledger's rule"),
 }
 _METRIC = {
     "replace-one": "replace one person's rows (bounded); the number of rows is public",
-    "add-remove-one": "add or remove one person's rows (unbounded); the number of rows is protected",
+    "add-remove-one": "add or remove one person's rows (unbounded); "
+    "the number of rows is protected",
 }
 
 
@@ -36,22 +37,7 @@ class _Record(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
 
 
 class Deployment(_Record, frozen=True, kw_only=True):
-    """What only the custodian knows; tier 1.
-
-    Parameters
-    ----------
-    curator : str
-        Who holds the data and publishes the release.
-    intended_use : str
-        What the release is for.
-    description : str
-        What was released, in a sentence or two.
-    sector : str
-    published : str
-        Date of publication, YYYY-MM-DD.
-    link : str
-        Where the release or its documentation is found.
-    """
+    """What only the custodian knows; tier 1.  ``published`` is a date, YYYY-MM-DD."""
 
     curator: str
     intended_use: str
@@ -136,33 +122,35 @@ def registry_entry(
 ) -> bytes:
     """Return an entry of tier 3 as JSON.
 
-    Parameters
-    ----------
-    release : Release
-    deployment : Deployment
-        What only the custodian knows.
-    justification : str
-        Why these parameters were chosen.
-    balance : Balance, optional
-        What is left of the account that paid.
+    ``justification`` says why these parameters were chosen, ``balance`` what is left of the
+    account that paid.
 
     Raises
     ------
     UsageError
-        A research release with seeded randomness protects nobody and has no place in a registry.
+        A release with seeded randomness protects nobody and has no place in a registry.
     """
+    # A registry would present the parameters as if they protected somebody.
     if not release.is_private:
         raise UsageError(
-            "This release was made with seeded randomness and protects nobody; it cannot be registered."
+            "This release was made with seeded randomness and protects nobody; "
+            "it cannot be registered."
         )
+    model = Model(
+        model="central",
+        actors=("a custodian that holds the rows and is trusted with them", "the public"),
+        release="static",
+        interactive=False,
+    )
     entry = RegistryEntry(
         deployment=deployment,
         product=_product(release),
         privacy_loss=_privacy_loss(release),
-        model=_model(),
+        model=model,
         details=_details(release, justification, balance),
     )
     encoded = msgspec.json.encode(entry)
+    # Structs do not check the types of what they are made of; decoding does.
     msgspec.json.decode(encoded, type=RegistryEntry)
     return msgspec.json.format(encoded, indent=1) + b"\n"
 
@@ -177,7 +165,8 @@ def _product(release: Release) -> Product:
     return Product(
         name=release.manifest.title or "untitled table",
         kind=f"noisy {kind}, one file",
-        description="Sufficient statistics for regression, principal components, factor analysis and plots; no rows.",
+        description="Sufficient statistics for regression, principal components, factor analysis "
+        "and plots; no rows.",
         features=release.feature_names,
         groups=release.group_names,
         fingerprint=release.fingerprint,
@@ -185,42 +174,37 @@ def _product(release: Release) -> Product:
 
 
 def _privacy_loss(release: Release) -> PrivacyLoss:
-    guarantee = release.guarantee
-    rows = guarantee.rows_per_person
+    rows = release.guarantee.rows_per_person
     return PrivacyLoss(
-        flavor=_FLAVORS[release.manifest.guarantee.promise.kind],
+        flavor=_FLAVORS[type(release.guarantee.promise)][0],
         parameters=release.manifest.guarantee.promise,
         unit="one row" if rows == 1 else f"one person with up to {rows} rows",
-        input_metric=_METRIC[guarantee.neighbors],
+        input_metric=_METRIC[release.guarantee.neighbors],
         rows_per_person=rows,
-    )
-
-
-def _model() -> Model:
-    return Model(
-        model="central",
-        actors=("a custodian that holds the rows and is trusted with them", "the public"),
-        release="static",
-        interactive=False,
     )
 
 
 def _details(release: Release, justification: str, balance: Balance | None) -> Details:
     manifest = release.manifest
-    public = ["schema: column names, bounds, categories", "norm bound, mechanism and its options"]
-    if manifest.n_rows is not None:
-        public.insert(0, f"number of rows: {manifest.n_rows}")
+    # Under add-remove-one the number of rows is protected, so it is no public quantity.
+    counted = [] if manifest.n_rows is None else [f"number of rows: {manifest.n_rows}"]
     return Details(
         data_domain=f"rows of {len(manifest.columns)} encoded columns with public bounds; "
         f"l2 norm of an encoded row at most {manifest.norm_bound:.6g}",
-        unprotected_quantities=tuple(public),
+        unprotected_quantities=(
+            *counted,
+            "schema: column names, bounds, categories",
+            "norm bound, mechanism and its options",
+        ),
         composition=_composition(release, balance),
-        post_processing=f"read with post={manifest.statistics.post!r}; any other use of the file costs nothing further",
+        post_processing=f"read with post={manifest.statistics.post!r}; "
+        "any other use of the file costs nothing further",
         mechanism=manifest.mechanism.name,
         mechanism_options=manifest.mechanism.options,
         noise=manifest.statistics.noise,
         numerics=manifest.guarantee.numerics,
-        pre_processing="values are moved to their public bounds; unlisted categories and missing values count as none",
+        pre_processing="values are moved to their public bounds; "
+        "unlisted categories and missing values count as none",
         software=manifest.software,
         justification=justification,
         warnings=manifest.warnings,
@@ -230,9 +214,11 @@ def _details(release: Release, justification: str, balance: Balance | None) -> D
 def _composition(release: Release, balance: Balance | None) -> str:
     spent = release.manifest.spent
     if spent is None:
-        return "no ledger was used; the custodian keeps account of other releases about the same people"
-    rule = {ZCDP: "rho adds up", PureDP: "epsilon adds up", ApproxDP: "by the ledger's rule"}
+        return (
+            "no ledger was used; "
+            "the custodian keeps account of other releases about the same people"
+        )
     paid = f"entry {spent.entry} of dataset {spent.dataset}"
     if balance is None:
-        return f"{paid}; {rule[type(release.guarantee.promise)]}"
+        return f"{paid}; {_FLAVORS[type(release.guarantee.promise)][1]}"
     return f"{paid}; composition by the rule '{balance.composition}'. {balance.in_words}"

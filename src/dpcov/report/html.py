@@ -1,23 +1,27 @@
-"""A small builder of HTML in which text is escaped unless it was built here.
+"""Build HTML in which text is escaped unless it was built here, and the frame of every page.
 
-Contract: whatever a name or a title contains, it ends up as visible text: no tag, no attribute, no end of a
-script, no control code, and no change of writing direction outside its own element.
+Contract: a name or title ends up as visible text.  It becomes no tag, attribute, end of a script or
+control code, and changes no writing direction outside its own element.  A page is one file.  Its
+content security policy allows its own style and scripts by their hashes, and nothing else: markup
+that slipped through the escaping could not run or load anything.
 """
 
+import base64
+import hashlib
 import json
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from html import escape
+from importlib import resources
+from string import Template
 from typing import Any
 
 VOID = frozenset({"meta", "input", "br", "path", "line", "rect", "circle", "polyline"})
-"""Elements that are written without content and without an end tag (or closed at once, in SVG)."""
-
 HIDDEN = frozenset({"Cc", "Cs", "Co", "Zl", "Zp"})
 DIRECTION_CODES = frozenset(
     "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
 )
-
 LONGEST_NAME = 80
 
 
@@ -31,15 +35,14 @@ Child = str | Iterable["Child"] | None
 
 
 def visible(text: str) -> str:
-    """Replace control codes, lone surrogates and marks that reorder text; keep emoji and every script."""
+    """Replace control codes, lone surrogates and marks that reorder text; keep emoji."""
     if text.isascii() and text.isprintable():
         return text
-    return "".join(
-        "\N{REPLACEMENT CHARACTER}"
-        if letter in DIRECTION_CODES or unicodedata.category(letter) in HIDDEN
-        else letter
-        for letter in text
-    )
+    return "".join("\N{REPLACEMENT CHARACTER}" if _hidden(letter) else letter for letter in text)
+
+
+def _hidden(letter: str) -> bool:
+    return letter in DIRECTION_CODES or unicodedata.category(letter) in HIDDEN
 
 
 def shorten(name: str, longest: int = LONGEST_NAME) -> str:
@@ -49,20 +52,10 @@ def shorten(name: str, longest: int = LONGEST_NAME) -> str:
 
 
 def el(tag: str, *children: Child, **attributes: str | float | bool | None) -> Html:
-    """Build an element.
+    """Build an element: children that are not :class:`Html` are escaped, None is left out.
 
-    Parameters
-    ----------
-    tag : str
-    *children
-        Escaped unless they are :class:`Html`; iterables are joined, None is left out.
-    **attributes
-        ``class_`` is ``class``, ``aria_label`` is ``aria-label``; True gives a bare attribute, None and False none.
-
-    Examples
-    --------
-    >>> el("p", "1 < 2", class_='a"b')
-    '<p class="a&quot;b">1 &lt; 2</p>'
+    >>> el("p", "1 < 2", class_='a"b', aria_label="x", hidden=True, title=None)
+    '<p class="a&quot;b" aria-label="x" hidden>1 &lt; 2</p>'
     """
     written = "".join(_attribute(name, value) for name, value in attributes.items())
     if tag in VOID:
@@ -75,14 +68,25 @@ def join(*children: Child) -> Html:
     return Html("".join(_text(child) for child in children))
 
 
+def note(*children: Child) -> Html:
+    """Build a paragraph in small print."""
+    return el("p", *children, class_="note")
+
+
 def name_of(name: str, longest: int = LONGEST_NAME) -> Html:
-    """Return a name from the release, isolated from the writing direction around it; the whole of it as a tooltip."""
+    """Isolate a name from the writing direction around it; a tooltip has all of a long one."""
     short = shorten(name, longest)
     return el("bdi", short, title=None if short == visible(name) else visible(name))
 
 
+def names_of(names: Iterable[str]) -> Html:
+    """List names, with commas between them."""
+    return Html(", ".join(map(name_of, names)))
+
+
 def json_block(identifier: str, content: Any) -> Html:
     """Embed data for a script; no character in it can end the element."""
+    # NaN is no JSON: a script would stop at it.
     text = json.dumps(content, separators=(",", ":"), allow_nan=False)
     for character in "<>&\u2028\u2029":
         text = text.replace(character, f"\\u{ord(character):04x}")
@@ -90,25 +94,21 @@ def json_block(identifier: str, content: Any) -> Html:
 
 
 def table(
-    head: Iterable[Child], rows: Iterable[Iterable[Child]], *, caption: str, numeric_from: int = 1
+    head: Iterable[Child], rows: Iterable[Iterable[Child]], *, caption: str, numeric: bool = True
 ) -> Html:
-    """Build a table whose first cells are row headings; columns from ``numeric_from`` on are aligned as numbers."""
+    """Build a table whose first cells are row headings; the others are numbers, or text."""
+    kind = "number" if numeric else None
 
-    def cells(row: Iterable[Child]) -> list[Html]:
-        return [
-            el("th", cell, scope="row")
-            if place == 0
-            else el("td", cell, class_=_number(place, numeric_from))
-            for place, cell in enumerate(row)
-        ]
+    def cells(row: Iterable[Child]) -> Html:
+        first, *others = row
+        return join(el("th", first, scope="row"), (el("td", cell, class_=kind) for cell in others))
 
-    heading = [
-        el("th", cell, scope="col", class_=_number(i, numeric_from)) for i, cell in enumerate(head)
-    ]
+    first, *others = head
+    heading = [el("th", cell, scope="col", class_=kind) for cell in others]
     body = el(
         "table",
         el("caption", caption),
-        el("thead", el("tr", heading)),
+        el("thead", el("tr", el("th", first, scope="col"), heading)),
         el("tbody", (el("tr", cells(row)) for row in rows)),
     )
     return el("div", body, class_="scroll", tabindex="0", role="region", aria_label=caption)
@@ -119,8 +119,64 @@ def details(summary: str, *children: Child) -> Html:
     return el("details", el("summary", summary), *children)
 
 
-def _number(place: int, numeric_from: int) -> str | None:
-    return "number" if place >= numeric_from else None
+def asset(name: str) -> str:
+    """Text of a file in ``assets``."""
+    return resources.files("dpcov.report").joinpath("assets", name).read_text(encoding="utf-8")
+
+
+def fill(name: str, **values: Child) -> Html:
+    """Fill an HTML file in ``assets``; line breaks and indentation are left out of it."""
+    text = "".join(line.strip() for line in asset(name).splitlines())
+    # Values are escaped here, so that no template can forget it.
+    return Html(Template(text).substitute({key: join(value) for key, value in values.items()}))
+
+
+@dataclass(frozen=True)
+class Section:
+    """A heading with its content, and the words for it in the list of contents."""
+
+    key: str
+    title: str
+    short: str
+    content: Html
+
+
+def page(title: str, sections: Sequence[Section], scripts: Iterable[str], **frame: Child) -> bytes:
+    """Assemble a complete HTML document in UTF-8.
+
+    Parameters
+    ----------
+    title : str
+    sections : sequence of Section
+    scripts : iterable of str
+        Names of scripts in ``assets``.
+    **frame
+        What stands around the sections: subtitle, top, footer, and blocks of data for the scripts.
+    """
+    style, code = asset("style.css"), "\n".join(map(asset, scripts))
+    links = (el("li", el("a", part.short, href=f"#{part.key}")) for part in sections)
+    # Style and script are not escaped: the policy's hashes are those of these very characters.
+    frame |= {"title": title, "style": Html(style), "code": Html(code)}
+    frame |= {"contents": el("ul", links), "sections": map(_section, sections)}
+    return f"{fill('page.html', policy=_policy(style, code), **frame)}\n".encode()
+
+
+def _section(part: Section) -> Html:
+    heading = f"{part.key}-title"
+    title = el("h2", part.title, id=heading)
+    return el("section", title, part.content, id=part.key, aria_labelledby=heading)
+
+
+def _policy(style: str, code: str) -> Html:
+    # Not even a plugin, a form or another base for links is allowed.
+    return Html(
+        f"default-src 'none'; style-src '{_hash(style)}'; script-src '{_hash(code)}'; "
+        "base-uri 'none'; form-action 'none'"
+    )
+
+
+def _hash(text: str) -> str:
+    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
 def _attribute(name: str, value: str | float | bool | None) -> str:
@@ -138,4 +194,4 @@ def _text(child: Child) -> str:
     if isinstance(child, str):
         # Line breaks are layout in code blocks; everything else that cannot be seen is replaced.
         return "\n".join(escape(visible(line)) for line in child.split("\n"))
-    return "".join(_text(part) for part in child)
+    return "".join(map(_text, child))

@@ -18,7 +18,7 @@ from dpcov.published.estimate.entry_noise import (
     noise_of,
 )
 from dpcov.published.estimate.unit import unit_estimate
-from dpcov.published.numbers import part_numbers
+from dpcov.published.numbers import group_numbers
 from tests.report.examples import make
 from tests.statistical.goodness import GoodnessError, assert_mean_square, mean_square_samples
 
@@ -130,7 +130,7 @@ def test_a_page_states_the_noise_of_repeated_releases_in_original_units(neighbor
         made = dpcov.release(moments, entropy=dpcov.SeededEntropy(seed), **terms)
         found.append((made.mean()[0], made.correlation("none")[0, 1]))
     means, correlations = np.array(found).T
-    estimates = part_numbers(0, "all", made).estimates
+    estimates = group_numbers(0, "all", made).estimates
     widened = np.sqrt(count / (count - 1))
     assert_mean_square((means - means.mean()) * widened, estimates.table.mean_noise[0] ** 2)
     stated = estimates.correlation_noise[0, 1]
@@ -164,7 +164,7 @@ def test_the_noise_of_empty_strata_does_not_count():
     np.testing.assert_allclose(kept.matrix, expected.matrix)
     assert kept.noise_variance == pytest.approx(expected.noise_variance)
     assert kept.off_diagonal_variance == pytest.approx(expected.noise_variance / 2)
-    assert part_numbers(0, "all", made).estimates.spectrum.n_above >= 20
+    assert group_numbers(0, "all", made).estimates.spectrum.n_above >= 20
 
 
 def wigner(d, rng):

@@ -13,8 +13,8 @@ from dpcov.data.engines.base import (
     Encoding,
     Engine,
     MomentsTask,
-    Progress,
     TableEncoding,
+    TellRows,
 )
 from dpcov.errors import UsageError
 
@@ -24,7 +24,7 @@ __all__ = [
     "Encoding",
     "Engine",
     "MomentsTask",
-    "Progress",
+    "TellRows",
     "TableEncoding",
     "engine_names",
     "load_engine",

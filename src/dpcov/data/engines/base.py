@@ -24,11 +24,11 @@ from dpcov.data.moments import Moments, MomentsSpec
 from dpcov.data.questions import digest
 from dpcov.data.schema.schema import Schema
 from dpcov.data.seal import sealed
-from dpcov.data.sources import Block, Reading, open_source
+from dpcov.data.sources import Block, ReadAs, open_source
 from dpcov.errors import DataError, DpcovError
 
 # Called with the number of rows after every block.
-Progress = Callable[[int], None]
+TellRows = Callable[[int], None]
 
 # Encoded rows and the group of each, or None without groups.
 EncodedBlock = tuple[NDArray[np.float64], NDArray[np.intp] | None]
@@ -54,7 +54,7 @@ class Encoding(Protocol):
         """What every row is divided by."""
 
     @property
-    def wanted(self) -> Mapping[str, Reading] | None:
+    def wanted(self) -> Mapping[str, ReadAs] | None:
         """The columns to read and how; None for all of them, as numbers."""
 
     def encode(self, block: Block) -> EncodedBlock:
@@ -90,7 +90,7 @@ class TableEncoding:
         return self.encoder.norm_bound
 
     @property
-    def wanted(self) -> Mapping[str, Reading]:
+    def wanted(self) -> Mapping[str, ReadAs]:
         """The columns that the schema names, and the grouping column."""
         return {**self.encoder.wanted, **(self.grouping.wanted if self.grouping else {})}
 
@@ -227,7 +227,7 @@ class Engine(Protocol):
     def columns(self, data: Any) -> tuple[str, ...]:
         """Names of the data's columns; ``x0``, ``x1``, ... where they have none."""
 
-    def moments(self, data: Any, task: Task, progress: Progress | None) -> Any:
+    def moments(self, data: Any, task: Task, progress: TellRows | None) -> Any:
         """Exact sensitive answer about all rows, each counted once."""
 
 
@@ -236,7 +236,7 @@ def block_rows(n_features: int) -> int:
     return max(1, min(_MOST_ROWS, _BLOCK_VALUES // n_features))
 
 
-def tell(progress: Progress | None, block: Block) -> None:
+def tell(progress: TellRows | None, block: Block) -> None:
     """Report the rows of a block."""
     if progress is not None:
         progress(len(block))

@@ -23,8 +23,8 @@ from dpcov.data.engines.base import (
     TABLE,
     Failure,
     Gathered,
-    Progress,
     Task,
+    TellRows,
     attempt,
     gather_part,
     merge_or_raise,
@@ -61,7 +61,7 @@ def columns(data: Any) -> tuple[str, ...]:
     raise DataError(_TAKES)
 
 
-def moments(data: Any, task: Task, progress: Progress | None = None) -> Any:
+def moments(data: Any, task: Task, progress: TellRows | None = None) -> Any:
     """Moments of every partition, merged on the workers; only the sum comes to this process."""
     require_memory(task, copies=FAN_IN + 1)
     shared = delayed(task, traverse=False, pure=False)
@@ -126,7 +126,7 @@ def _tree(task: Any, leaves: Sequence[Any]) -> Any:
     return merge(task, level)
 
 
-def _compute(root: Any, leaves: Sequence[Any], progress: Progress | None) -> Moments:
+def _compute(root: Any, leaves: Sequence[Any], progress: TellRows | None) -> Moments:
     client = _client()
     if client is None:
         with nullcontext() if progress is None else _told({leaf.key for leaf in leaves}, progress):
@@ -140,7 +140,7 @@ def _compute(root: Any, leaves: Sequence[Any], progress: Progress | None) -> Mom
     return total
 
 
-def _tell(total: Any, counted: Iterable[Any], progress: Progress) -> None:
+def _tell(total: Any, counted: Iterable[Any], progress: TellRows) -> None:
     # As counts come, until all have or the sum has failed.
     for future in _as_completed([total, *counted]):
         if future.status != "finished":
@@ -153,7 +153,7 @@ def _count(part: Gathered) -> int:
     return 0 if isinstance(part, Failure) else part.n_rows
 
 
-def _told(keys: set[Any], progress: Progress) -> Any:
+def _told(keys: set[Any], progress: TellRows) -> Any:
     # A context in which this process' schedulers report the rows of the partitions they finish.
 
     def after(key: Any, value: Any, *_: Any) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from dpcov.data.engines.arrays import DeviceMoments, require_exact_products
-from dpcov.data.engines.base import MomentsTask, Progress, Task, require_rows, tell
+from dpcov.data.engines.base import MomentsTask, Task, TellRows, require_rows, tell
 from dpcov.data.engines.memory import require_memory
 from dpcov.data.library import Library
 from dpcov.data.seal import explain, sealed
@@ -32,14 +32,14 @@ def columns(data: Any) -> tuple[str, ...]:
     return number_names(int(data.shape[1]))
 
 
-def moments(data: Any, task: Task, progress: Progress | None = None) -> Any:
+def moments(data: Any, task: Task, progress: TellRows | None = None) -> Any:
     """Moments on the device that holds the data, or on the first GPU, or else on the CPU."""
     require_memory(task)
     gathered = sealed(lambda: _gather(data, task, progress), "the array", _describe)
     return require_rows(gathered)
 
 
-def _gather(data: Any, task: Task, progress: Progress | None) -> Any:
+def _gather(data: Any, task: Task, progress: TellRows | None) -> Any:
     if not isinstance(task, MomentsTask):
         return _count(data, task, progress)
     device = _device(data)
@@ -57,7 +57,7 @@ def _gather(data: Any, task: Task, progress: Progress | None) -> Any:
     return gathered.fetch()
 
 
-def _count(data: Any, task: Task, progress: Progress | None) -> Any:
+def _count(data: Any, task: Task, progress: TellRows | None) -> Any:
     # Counting is no product: blocks come to this machine one by one.
     answer = task.empty()
     if not isinstance(data, torch.Tensor):
@@ -78,7 +78,7 @@ def _matrix(data: torch.Tensor) -> torch.Tensor:
 
 
 def _add_array(
-    data: torch.Tensor, gathered: DeviceMoments, device: torch.device, progress: Progress | None
+    data: torch.Tensor, gathered: DeviceMoments, device: torch.device, progress: TellRows | None
 ) -> None:
     n_rows, n_features = (int(length) for length in _matrix(data).shape)
     step = max(1, _CHUNK_VALUES // max(1, n_features))

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcov.data.engines.base import Encoding, Progress, Task, block_rows, tell
+from dpcov.data.engines.base import Encoding, Task, TellRows, block_rows, tell
 from dpcov.data.engines.memory import require_memory
 from dpcov.data.engines.threads import prefetch, share
 from dpcov.data.sources import Block, Source, open_source
@@ -39,7 +39,7 @@ def columns(data: Any) -> tuple[str, ...]:
     return open_source(data).columns
 
 
-def moments(data: Any, task: Task, progress: Progress | None = None) -> Any:
+def moments(data: Any, task: Task, progress: TellRows | None = None) -> Any:
     """Read once; threads encode and multiply blocks while the next ones are being read."""
     threads = thread_count(task.threads)
     require_memory(task, threads=threads)

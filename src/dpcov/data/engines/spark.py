@@ -20,8 +20,8 @@ from dpcov.data.engines.base import (
     FAN_IN,
     TABLE,
     Gathered,
-    Progress,
     Task,
+    TellRows,
     attempt,
     merge_or_raise,
     merge_parts,
@@ -48,7 +48,7 @@ def columns(data: Any) -> tuple[str, ...]:
     return tuple(sealed(lambda: _frame(data).columns, TABLE, _describe))
 
 
-def moments(data: Any, task: Task, progress: Progress | None = None) -> Any:
+def moments(data: Any, task: Task, progress: TellRows | None = None) -> Any:
     """Moments of every partition, merged on the executors; the driver merges the last few."""
     require_memory(task, copies=FAN_IN + 1)
     if sums_bytes(task) > _LARGEST_VALUE:

@@ -14,11 +14,11 @@ import scipy.sparse
 
 from dpcov.data.seal import sealed
 from dpcov.data.sources import columnar, delimited, frames, matrices
-from dpcov.data.sources.base import Block, Kind, Progress, Reading, Source
+from dpcov.data.sources.base import Block, Kind, ReadAs, Source, TellBytes
 from dpcov.data.sources.sql import Query, SqlSource
 from dpcov.errors import DataError
 
-__all__ = ["Block", "Kind", "Progress", "Query", "Reading", "Source", "open_source"]
+__all__ = ["Block", "Kind", "TellBytes", "Query", "ReadAs", "Source", "open_source"]
 
 _FORMATS: dict[str, Callable[[Path], Source]] = {
     ".csv": partial(delimited.from_file, delimiter=","),

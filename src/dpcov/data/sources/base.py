@@ -23,10 +23,10 @@ Block: TypeAlias = pa.RecordBatch | NDArray[np.float64]
 Kind = Literal["number", "boolean", "text", "other"]
 
 # How a column is wanted, where the file itself does not say (CSV).
-Reading = Literal["number", "text"]
+ReadAs = Literal["number", "text"]
 
 # Called with the number of bytes read so far.
-Progress = Callable[[int], None]
+TellBytes = Callable[[int], None]
 
 # Blocks of any size with the number of bytes read so far.
 Pieces = Iterator[tuple[Block, int]]
@@ -51,15 +51,15 @@ class Source(ABC):
         """What each column physically holds."""
 
     @abstractmethod
-    def _read(self, block_rows: int, wanted: Mapping[str, Reading]) -> Pieces:
+    def _read(self, block_rows: int, wanted: Mapping[str, ReadAs]) -> Pieces:
         """Yield the wanted columns."""
 
     def blocks(
         self,
         block_rows: int,
         *,
-        wanted: Mapping[str, Reading] | None = None,
-        progress: Progress | None = None,
+        wanted: Mapping[str, ReadAs] | None = None,
+        progress: TellBytes | None = None,
     ) -> Iterator[Block]:
         """Yield blocks of at most ``block_rows`` rows; tell ``progress`` the bytes read so far.
 
@@ -84,7 +84,7 @@ class Source(ABC):
         if not any_rows:
             raise DataError(f"'{self.name}' has no rows. Give it one below the column names.")
 
-    def _check_wanted(self, wanted: Mapping[str, Reading]) -> None:
+    def _check_wanted(self, wanted: Mapping[str, ReadAs]) -> None:
         # The names found are not told, since a stray row may stand in their place.
         missing = [column for column in wanted if column not in self.columns]
         if not missing:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet
 
-from dpcov.data.sources.base import Pieces, Reading, TypedSource, kind_of_arrow_type
+from dpcov.data.sources.base import Pieces, ReadAs, TypedSource, kind_of_arrow_type
 from dpcov.errors import DataError
 
 # Bytes of each column chunk that are held at a time, however large its row group is.
@@ -27,7 +27,7 @@ class ParquetSource(TypedSource):
         self.progress_total = path.stat().st_size
         self._path = path
 
-    def _read(self, block_rows: int, wanted: Mapping[str, Reading]) -> Pieces:
+    def _read(self, block_rows: int, wanted: Mapping[str, ReadAs]) -> Pieces:
         types = {column: self._schema.field(column).type for column in wanted}
         texts = [column for column in wanted if kind_of_arrow_type(types[column]) == "text"]
         # A buffered reader takes whatever size a page states, so small files have no buffer.
@@ -61,7 +61,7 @@ class ArrowFileSource(TypedSource):
         file = pa.BufferReader(pa.py_buffer(mapping))
         return pa.ipc.open_stream(file) if self._is_stream else pa.ipc.open_file(file)
 
-    def _read(self, block_rows: int, wanted: Mapping[str, Reading]) -> Pieces:
+    def _read(self, block_rows: int, wanted: Mapping[str, ReadAs]) -> Pieces:
         mapping = map_file(self._path)
         bytes_read = 0
         for batch in self._batches(mapping):

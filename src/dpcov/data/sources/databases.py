@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from dpcov.data.cells import number_column, text_column
 from dpcov.data.seal import explain
-from dpcov.data.sources.base import Kind, Reading, kinds_of
+from dpcov.data.sources.base import Kind, ReadAs, kinds_of
 from dpcov.data.sources.guesses import refuse_duckdb_guesses
 from dpcov.errors import DataError, UsageError
 
@@ -111,7 +111,7 @@ class Database(ABC):
 
     @abstractmethod
     def batches(
-        self, sql: str, block_rows: int, wanted: Mapping[str, Reading]
+        self, sql: str, block_rows: int, wanted: Mapping[str, ReadAs]
     ) -> Iterator[pa.RecordBatch]:
         """All rows, a bounded number at a time, with at least the wanted columns."""
 
@@ -120,7 +120,7 @@ class Database(ABC):
             return importlib.import_module(module)
         except ModuleNotFoundError:
             raise UsageError(
-                "Reading from this database needs a driver. Install it with: "
+                "ReadAs from this database needs a driver. Install it with: "
                 f"pip install 'dpcov[{self.extra}]'."
             ) from None
 
@@ -159,7 +159,7 @@ class DuckDb(Database):
             return pa.schema(list(zip(relation.columns, types, strict=True)))
 
     def batches(
-        self, sql: str, block_rows: int, wanted: Mapping[str, Reading]
+        self, sql: str, block_rows: int, wanted: Mapping[str, ReadAs]
     ) -> Iterator[pa.RecordBatch]:
         """Stream record batches."""
         with self._relation(sql) as relation:
@@ -196,7 +196,7 @@ class Postgres(Database):
         return pa.schema([_plain_field(column) for column in found])
 
     def batches(
-        self, sql: str, block_rows: int, wanted: Mapping[str, Reading]
+        self, sql: str, block_rows: int, wanted: Mapping[str, ReadAs]
     ) -> Iterator[pa.RecordBatch]:
         """Stream record batches."""
         with self._cursor() as cursor:
@@ -251,7 +251,7 @@ class _CellDatabase(Database):
         return {name: _kind_of_cells(column) for name, column in zip(names, cells, strict=True)}
 
     def batches(
-        self, sql: str, block_rows: int, wanted: Mapping[str, Reading]
+        self, sql: str, block_rows: int, wanted: Mapping[str, ReadAs]
     ) -> Iterator[pa.RecordBatch]:
         """Stream rows; every cell is read by itself, as the schema wants its column."""
         with self._rows(sql, block_rows) as (names, fetch):
@@ -260,7 +260,7 @@ class _CellDatabase(Database):
 
 
 def _batch_of_rows(
-    names: Sequence[str], rows: Sequence[Sequence[Any]], wanted: Mapping[str, Reading]
+    names: Sequence[str], rows: Sequence[Sequence[Any]], wanted: Mapping[str, ReadAs]
 ) -> pa.RecordBatch:
     cells = dict(zip(names, zip(*rows, strict=True), strict=True))
     columns = {

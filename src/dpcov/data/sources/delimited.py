@@ -17,7 +17,7 @@ import pyarrow.csv
 
 from dpcov.data.cells import MISSING_WORDS
 from dpcov.data.seal import sealed
-from dpcov.data.sources.base import Kind, Pieces, Reading, Source, check_names, kinds_of
+from dpcov.data.sources.base import Kind, Pieces, ReadAs, Source, check_names, kinds_of
 from dpcov.data.sources.lines import CheckedLines
 from dpcov.errors import DataError
 
@@ -53,7 +53,7 @@ class DelimitedSource(Source):
         )
         return dict(zip(self.columns, kinds_of(guessed).values(), strict=True))
 
-    def _read(self, block_rows: int, wanted: Mapping[str, Reading]) -> Pieces:
+    def _read(self, block_rows: int, wanted: Mapping[str, ReadAs]) -> Pieces:
         stream, position = self._opener()
         label_of = dict(zip(self.columns, self._header, strict=True))
         types = {

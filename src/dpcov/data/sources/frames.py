@@ -15,7 +15,7 @@ from dpcov.data.seal import sealed
 from dpcov.data.sources.base import (
     Kind,
     Pieces,
-    Reading,
+    ReadAs,
     Source,
     TypedSource,
     check_names,
@@ -54,10 +54,10 @@ class FrameSource(Source):
             lambda error: self._explain(error, ()),
         )
 
-    def _read(self, block_rows: int, wanted: Mapping[str, Reading]) -> Pieces:
+    def _read(self, block_rows: int, wanted: Mapping[str, ReadAs]) -> Pieces:
         return counted(self._batches(block_rows, wanted))
 
-    def _batches(self, block_rows: int, wanted: Mapping[str, Reading]) -> Iterator[pa.RecordBatch]:
+    def _batches(self, block_rows: int, wanted: Mapping[str, ReadAs]) -> Iterator[pa.RecordBatch]:
         frame = self._frame.select(nw.nth([self.columns.index(column) for column in wanted]))
         pandas_like = frame.implementation.is_pandas_like()
         for start in range(0, len(frame), block_rows):
@@ -116,7 +116,7 @@ class LazySource(Source):
         """Read from the query's own types."""
         return {column: _kind(data_type) for column, data_type in self._schema.items()}
 
-    def _read(self, block_rows: int, wanted: Mapping[str, Reading]) -> Pieces:
+    def _read(self, block_rows: int, wanted: Mapping[str, ReadAs]) -> Pieces:
         return counted(_lazy_batches(self._frame.select(list(wanted)), block_rows))
 
 
@@ -129,7 +129,7 @@ class ReaderSource(TypedSource):
         super().__init__(name, lambda: reader.schema)
         self._reader: pa.RecordBatchReader | None = reader
 
-    def _read(self, block_rows: int, wanted: Mapping[str, Reading]) -> Pieces:
+    def _read(self, block_rows: int, wanted: Mapping[str, ReadAs]) -> Pieces:
         if self._reader is None:
             raise DataError(f"'{self.name}' can be read only once. Make it again.")
         reader, self._reader = self._reader, None
@@ -167,7 +167,7 @@ def _lazy_batches(frame: nw.LazyFrame[Any], block_rows: int) -> Iterator[pa.Reco
         yield from frame.collect("pyarrow").to_native().to_batches()
 
 
-def _pandas_block(block: Any, wanted: Mapping[str, Reading]) -> pa.Table:
+def _pandas_block(block: Any, wanted: Mapping[str, ReadAs]) -> pa.Table:
     # Turn rows of a pandas frame into Arrow with the types that its columns declare.
     # Arrow would give a column of objects one type, which the other rows decide.
     columns = [
@@ -177,7 +177,7 @@ def _pandas_block(block: Any, wanted: Mapping[str, Reading]) -> pa.Table:
     return pa.table(columns, names=list(wanted))
 
 
-def _pandas_column(cells: Any, name: str, reading: Reading) -> pa.Array | pa.ChunkedArray:
+def _pandas_column(cells: Any, name: str, reading: ReadAs) -> pa.Array | pa.ChunkedArray:
     try:
         return _by_type(cells, name, number_column if reading == "number" else text_column)
     except Exception:  # pandas and Arrow have errors of their own, which may quote a cell

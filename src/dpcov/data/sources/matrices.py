@@ -19,7 +19,7 @@ import scipy.sparse
 from numpy.lib import format as npy
 
 from dpcov.data.seal import sealed
-from dpcov.data.sources.base import Kind, Pieces, Reading, Source, number_names
+from dpcov.data.sources.base import Kind, Pieces, ReadAs, Source, number_names
 from dpcov.data.sources.columnar import let_go
 from dpcov.errors import DataError
 
@@ -112,7 +112,7 @@ class ArraySource(_MatrixSource):
         self._mapping = array.base if isinstance(array.base, mmap.mmap) else None
         self.progress_total = self.n_rows * self._row_bytes
 
-    def _read(self, block_rows: int, wanted: Mapping[str, Reading]) -> Pieces:
+    def _read(self, block_rows: int, wanted: Mapping[str, ReadAs]) -> Pieces:
         for start in range(0, self.n_rows, block_rows):
             rows = self._array[start : start + block_rows]
             yield _as_floats(rows), (start + len(rows)) * self._row_bytes
@@ -134,7 +134,7 @@ class SparseSource(_MatrixSource):
         self._matrix = matrix.tocsr()
         self.progress_total = int(self._matrix.data.nbytes)
 
-    def _read(self, block_rows: int, wanted: Mapping[str, Reading]) -> Pieces:
+    def _read(self, block_rows: int, wanted: Mapping[str, ReadAs]) -> Pieces:
         for start in range(0, self.n_rows, block_rows):
             rows = self._matrix[start : start + block_rows]
             done = int(self._matrix.indptr[start + rows.shape[0]]) * self._matrix.dtype.itemsize
@@ -149,7 +149,7 @@ class ArchivedArraySource(_MatrixSource):
         self._archive, self._member = archive, member.name
         self.progress_total = self.n_rows * self._row_bytes
 
-    def _read(self, block_rows: int, wanted: Mapping[str, Reading]) -> Pieces:
+    def _read(self, block_rows: int, wanted: Mapping[str, ReadAs]) -> Pieces:
         width = len(self.columns)
         with self._archive.opened(self._member) as take:
             for start in range(0, self.n_rows, block_rows):
@@ -168,7 +168,7 @@ class ArchivedCsrSource(_MatrixSource):
         self._entry_bytes = data.dtype.itemsize
         self.progress_total = data.shape[0] * self._entry_bytes
 
-    def _read(self, block_rows: int, wanted: Mapping[str, Reading]) -> Pieces:
+    def _read(self, block_rows: int, wanted: Mapping[str, ReadAs]) -> Pieces:
         opened, width = self._archive.opened, len(self.columns)
         with opened("indptr") as ends, opened("indices") as places, opened("data") as values:
             first = int(ends(1)[0])

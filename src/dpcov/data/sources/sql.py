@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from dpcov.data.seal import sealed
-from dpcov.data.sources.base import Kind, Pieces, Reading, TypedSource, kind_of_arrow_type
+from dpcov.data.sources.base import Kind, Pieces, ReadAs, TypedSource, kind_of_arrow_type
 from dpcov.data.sources.databases import Database, explain_database_error, open_database
 from dpcov.errors import DataError, UsageError
 
@@ -65,7 +65,7 @@ class SqlSource(TypedSource):
         """Read from the database's types; from the first rows where it has none (SQLite)."""
         return sealed(lambda: self._database.kinds(self._sql), self.name, explain_database_error)
 
-    def _read(self, block_rows: int, wanted: Mapping[str, Reading]) -> Pieces:
+    def _read(self, block_rows: int, wanted: Mapping[str, ReadAs]) -> Pieces:
         for column, reading in wanted.items():
             _check_type(self._schema.field(column), reading)
         rows = done = 0
@@ -91,7 +91,7 @@ def _one_statement(sql: str) -> str:
     return statement
 
 
-def _check_type(column: pa.Field, reading: Reading) -> None:
+def _check_type(column: pa.Field, reading: ReadAs) -> None:
     # Refuse, before a row is read, what can become neither a number nor a category.
     if pa.types.is_null(column.type) or kind_of_arrow_type(column.type) != "other":
         return

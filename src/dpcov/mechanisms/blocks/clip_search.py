@@ -56,7 +56,7 @@ class Candidates:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Choice:
+class ClipChoice:
     """The clip norm 2**-shell, and whether eigenvalues and eigenvectors are released separately."""
 
     shell: int
@@ -71,7 +71,7 @@ def choose_clip(
     epsilon: Fraction | float,
     rows_per_person: int = 1,
     entropy: Entropy,
-) -> Choice:
+) -> ClipChoice:
     """Choose a clip norm, and the better mechanism for it.
 
     Parameters
@@ -96,7 +96,7 @@ def choose_clip(
     last = len(candidates.shells) - 1
     position = last if found is None else max(0, found - 1)
     better = bool(candidates.separately[position] < candidates.together[position])
-    return Choice(shell=candidates.shells[position], separately=better)
+    return ClipChoice(shell=candidates.shells[position], separately=better)
 
 
 def clipping_bias(counts: Counts, first: int, shell: int) -> float:

@@ -1,4 +1,4 @@
-"""The figure of ``dpcov plan``: predicted relative error against the assumed trace, a line per mechanism.
+"""Draw the figure of ``dpcov plan``: predicted relative error against the assumed trace.
 
 Contract: draws predictions only.  Needs matplotlib, the extra ``plots``.
 """
@@ -12,32 +12,14 @@ from dpcov.mechanisms.auto import AUTO
 from dpcov.pipeline.plan.predict import Assumption, Prediction
 
 FORMATS = ("png", "svg", "pdf")
+# Errors beyond ten times that of publishing zeros are cut off.
 WORST_SHOWN = 10.0
-"""Errors beyond ten times that of publishing zeros are cut off."""
 
 
 def draw_plan(
     assumptions: Sequence[Assumption], found: Sequence[Sequence[Prediction]], file_format: str
 ) -> bytes:
-    """Draw predictions as an image file.
-
-    Parameters
-    ----------
-    assumptions : sequence of Assumption
-        Equal but for the trace.
-    found : sequence of sequences of Prediction
-        Predictions under each assumption.
-    file_format : {"png", "svg", "pdf"}
-
-    Returns
-    -------
-    bytes
-
-    Raises
-    ------
-    UsageError
-        Without matplotlib.
-    """
+    """Draw predictions under assumptions that differ in the trace: a line for every mechanism."""
     figure = empty_figure()
     axes = figure.subplots()
     for name in dict.fromkeys(prediction.mechanism for row in found for prediction in row):
@@ -48,16 +30,16 @@ def draw_plan(
             if prediction.mechanism == name
         ]
         traces, errors = zip(*sorted(line), strict=True)
-        chosen = name == AUTO
-        axes.plot(
-            traces, errors, label=name, marker="o", markersize=3, linewidth=3 if chosen else 1
-        )
+        width = 3 if name == AUTO else 1
+        axes.plot(traces, errors, label=name, marker="o", markersize=3, linewidth=width)
+    first = assumptions[0]
     axes.set(
         xscale="log",
         yscale="log",
         xlabel="assumed trace: mean squared row length over the squared norm bound",
         ylabel="expected relative error (1: publishing zeros)",
-        title=_title(assumptions[0]),
+        title=f"{first.n_rows:,} rows, {first.n_features} features, {first.budget}, "
+        f"{first.neighbors}",
     )
     axes.set_ylim(top=min(axes.get_ylim()[1], WORST_SHOWN))
     axes.legend(fontsize="small")
@@ -78,7 +60,3 @@ def empty_figure() -> Any:
     figure = Figure(figsize=(7, 4.5), dpi=150, layout="constrained")
     FigureCanvasAgg(figure)
     return figure
-
-
-def _title(assumed: Assumption) -> str:
-    return f"{assumed.n_rows:,} rows, {assumed.n_features} features, {assumed.budget}, {assumed.neighbors}"

@@ -1,9 +1,10 @@
-"""How large the error of every mechanism would be, from public numbers only.
+"""Predict the error of every mechanism from public numbers only.
 
-Contract: never sees a row.  Predictions rest on an assumed table, all of whose rows have the same length and
-a stated spectrum, and say how they were made; the randomness in here is seeded and protects nobody.
+Contract: never sees a row.  Predictions rest on an assumed table, all of whose rows have the same
+length and a stated spectrum.  The randomness in here is seeded and protects nobody.
 """
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import log2, sqrt
@@ -13,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcov.data.moments import Moments, MomentsSpec
-from dpcov.errors import BudgetError, UsageError
+from dpcov.errors import BudgetError, PrivacyWarning, UsageError
 from dpcov.mechanisms.auto import AUTO, resolve
 from dpcov.mechanisms.base import Mechanism, Problem
 from dpcov.mechanisms.gaussian import Gaussian
@@ -25,28 +26,23 @@ from dpcov.privacy.guarantee import Neighbors, PureDP, check_neighbors
 from dpcov.published.estimate.post import POSTS
 from dpcov.published.statistics import Post
 
+# How a number was found: in closed form, as the mean error on the assumed table, or as the error of
+# the noise alone, which post-processing only lowers.
 Kind = Literal["formula", "simulated", "bound"]
-"""``formula``: closed form.  ``simulated``: mean error on the assumed table.  ``bound``: the noise alone, which
-post-processing only lowers."""
-
+# Eigenvalues in decreasing order: all equal, proportional to 1/k, or to 1/k**2.
 Spectrum = Literal["flat", "power", "steep"]
-"""Eigenvalues in decreasing order: all equal, proportional to 1/k, or to 1/k**2."""
-
 SPECTRA: tuple[Spectrum, ...] = get_args(Spectrum)
-
-SIMULATED_FEATURES = 512
-"""Tables wider than this are not simulated with most mechanisms: a release takes seconds there."""
-
-OTHER_LIMITS = {"stratified": 2000, "adaptive": 128, "eigenvectors": 24, "kapralov-talwar": 24}
-"""The same for mechanisms that are slower, or worth waiting for."""
-
-GAUSSIAN_POSTS: dict[str, Post] = {"gaussian": "psd", "projection": "projection"}
-"""What mechanisms with plain Gaussian noise are read with; a contraction's error is at most the noise."""
-
 _EXPONENTS: dict[Spectrum, float] = {"flat": 0.0, "power": -1.0, "steep": -2.0}
+
+# Tables wider than this are not simulated with most mechanisms: a release takes seconds there.
+SIMULATED_FEATURES = 512
+# The same for mechanisms that are slower, or worth waiting for.
+OTHER_LIMITS = {"stratified": 2000, "adaptive": 128, "eigenvectors": 24, "kapralov-talwar": 24}
+# How mechanisms with plain Gaussian noise are read: by a contraction, the error is at most the noise.
+GAUSSIAN_POSTS: dict[str, Post] = {"gaussian": "psd", "projection": "projection"}
 _MOST_REPETITIONS = 64
+# Repetitions times columns: errors of wide matrices hardly vary.
 _ENOUGH_VALUES = 256
-"""Repetitions times columns: errors of wide matrices hardly vary."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,8 +57,6 @@ class Assumption:
         Mean squared length of a row, as a fraction of the squared norm bound; in (0, 1].
     spectrum : {"flat", "power", "steep"}
         Assumed eigenvalues.
-    neighbors : {"replace-one", "add-remove-one"}
-    rows_per_person : int
     """
 
     n_rows: int
@@ -79,11 +73,9 @@ class Assumption:
                 "The trace is a mean squared row length relative to the norm bound: in (0, 1]."
             )
         check_spectrum(self.spectrum)
-        Problem(
-            n_features=self.n_features,
-            neighbors=check_neighbors(self.neighbors),
-            n_rows=self.n_rows,
-        )  # checks the counts, n_rows also where it is private
+        # Checks the counts: n_rows also where it is private.
+        relation = check_neighbors(self.neighbors)
+        Problem(n_features=self.n_features, neighbors=relation, n_rows=self.n_rows)
 
     @property
     def problem(self) -> Problem:
@@ -104,11 +96,9 @@ class Assumption:
 
     @property
     def second_moment(self) -> NDArray[np.float64]:
-        """The assumed second moment; its eigenvectors are a fixed random basis, so that it is not sparse."""
-        normals = np.random.default_rng(self.n_features).standard_normal(
-            (self.n_features, self.n_features)
-        )
-        basis, _ = np.linalg.qr(normals)
+        """The assumed second moment in a fixed random basis, so that it is not sparse."""
+        d = self.n_features
+        basis, _ = np.linalg.qr(np.random.default_rng(d).standard_normal((d, d)))
         moment: NDArray[np.float64] = (basis * self.eigenvalues) @ basis.T
         return (moment + moment.T) / 2
 
@@ -120,10 +110,10 @@ class Assumption:
         stratum = moments.strata[shell]
         stratum.n_rows = self.n_rows
         shares = self.second_moment / self.trace
-        # Sums that do not fit into one word are added in parts.
-        parts = max(1, self.n_rows >> 20)
-        unit = 4.0**spec.bits * self.n_rows / parts
-        for _ in range(parts):
+        # Sums that do not fit into one word are added in pieces.
+        pieces = max(1, self.n_rows >> 20)
+        unit = 4.0**spec.bits * self.n_rows / pieces
+        for _ in range(pieces):
             stratum.sscp.add(np.trunc(shares * unit * (radius * 2.0**shell) ** 2), int(2 * unit))
             if stratum.normalized is not None:
                 stratum.normalized.add(np.trunc(shares * unit), int(2 * unit))
@@ -132,26 +122,16 @@ class Assumption:
 
 def check_spectrum(spectrum: str) -> Spectrum:
     """Return the name, or say which ones exist."""
-    for known in SPECTRA:
-        if spectrum == known:
-            return known
-    raise UsageError(f"Unknown spectrum. Use one of: {', '.join(SPECTRA)}.")
+    if spectrum not in SPECTRA:
+        raise UsageError(f"Unknown spectrum. Use one of: {', '.join(SPECTRA)}.")
+    return SPECTRA[SPECTRA.index(spectrum)]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Prediction:
-    """Expected Frobenius error of one mechanism.
+    """Expected Frobenius error of a mechanism (or ``auto``), and how it was found.
 
-    Parameters
-    ----------
-    mechanism : str
-        ``auto`` or a name in the registry.
-    error : float
-        Mean Frobenius error of the second moment of rows in the unit ball.
-    relative_error : float
-        The same over the Frobenius norm of the assumed second moment; publishing zeros has 1.
-    kind : {"formula", "simulated", "bound"}
-        How it was found.
+    ``relative_error`` is over the norm of the assumed second moment; publishing zeros has 1.
     """
 
     mechanism: str
@@ -161,18 +141,10 @@ class Prediction:
 
 
 def predict(assumed: Assumption, mechanisms: Sequence[str] = ()) -> tuple[Prediction, ...]:
-    """Predict the error of every mechanism that can keep the budget.
+    """Predict the error of mechanisms, by default of all of them and ``auto``.
 
-    Parameters
-    ----------
-    assumed : Assumption
-    mechanisms : sequence of str
-        Names in the registry, or ``auto``; all of them if none is given.
-
-    Returns
-    -------
-    tuple of Prediction
-        Mechanisms that cannot keep the budget, need rows, or are too slow to simulate at this width, are left out.
+    Mechanisms that cannot keep the budget, need rows, or are too slow to simulate at this width
+    are left out.
 
     Examples
     --------
@@ -180,24 +152,19 @@ def predict(assumed: Assumption, mechanisms: Sequence[str] = ()) -> tuple[Predic
     >>> [prediction.mechanism for prediction in predict(assumed, ["gaussian", "auto"])]
     ['gaussian', 'auto']
     """
-    wanted = mechanisms or (AUTO, *names())
-    real = {name: _resolve(assumed, name) for name in wanted}
-    found = {
-        name: _predict_one(assumed, name) for name in dict.fromkeys(filter(None, real.values()))
-    }
-    return tuple(
-        replace(prediction, mechanism=name)
-        for name in wanted
-        if (prediction := found.get(real[name] or "")) is not None
-    )
+    wanted = {name: _resolve(assumed, name) for name in mechanisms or (AUTO, *names())}
+    # What auto chose is predicted once under both names.
+    found = {name: _predict_one(assumed, name) for name in dict.fromkeys(wanted.values()) if name}
+    made = ((name, found.get(real)) for name, real in wanted.items())
+    return tuple(replace(prediction, mechanism=name) for name, prediction in made if prediction)
 
 
-def _resolve(assumed: Assumption, name: str) -> str | None:
-    """The mechanism behind a name, or None if nothing keeps the budget."""
+def _resolve(assumed: Assumption, name: str) -> str:
+    # The mechanism behind a name, or nothing if none keeps the budget.
     try:
         return resolve(name, {}, assumed.problem, assumed.budget).mechanism
     except BudgetError:
-        return None
+        return ""
 
 
 def _predict_one(assumed: Assumption, name: str) -> Prediction | None:
@@ -208,30 +175,26 @@ def _predict_one(assumed: Assumption, name: str) -> Prediction | None:
         mechanism.calibrate(assumed.problem, assumed.budget)
     except BudgetError:
         return None
-    if name == "zero":
-        return _prediction(assumed, name, _size(assumed), "formula")
-    if assumed.n_features <= OTHER_LIMITS.get(name, SIMULATED_FEATURES):
-        return _prediction(assumed, name, _simulated_error(assumed, mechanism), "simulated")
     contracts = name in GAUSSIAN_POSTS and POSTS[GAUSSIAN_POSTS[name]].is_contraction
-    if contracts and not isinstance(assumed.budget.promise, PureDP):
-        return _prediction(assumed, name, noise_error(assumed), "bound")
-    return None
-
-
-def _prediction(assumed: Assumption, name: str, error: float, kind: Kind) -> Prediction:
-    return Prediction(mechanism=name, error=error, relative_error=error / _size(assumed), kind=kind)
-
-
-def _size(assumed: Assumption) -> float:
-    """Frobenius norm of the assumed second moment: the error of publishing zeros."""
-    return float(np.linalg.norm(assumed.eigenvalues))
+    kind: Kind
+    size = float(np.linalg.norm(assumed.eigenvalues))
+    if name == "zero":
+        error, kind = size, "formula"
+    elif assumed.n_features <= OTHER_LIMITS.get(name, SIMULATED_FEATURES):
+        error, kind = _simulated_error(assumed, mechanism), "simulated"
+    elif contracts and not isinstance(assumed.budget.promise, PureDP):
+        error, kind = noise_error(assumed), "bound"
+    else:
+        return None
+    return Prediction(mechanism=name, error=error, relative_error=error / size, kind=kind)
 
 
 def noise_error(assumed: Assumption) -> float:
     """Root mean squared Frobenius error of the unbiased Gaussian release.
 
-    With variance v on the diagonal, v/2 off it and a free trace of variance v, E ||error||**2 = v (d (d + 1) / 2
-    - d / (d + 1)); the last term is absent under add-remove-one, where the noisy row count adds an error of its own.
+    With variance v on the diagonal, v/2 off it and a free trace of variance v,
+    E ||error||**2 = v (d (d + 1) / 2 - d / (d + 1)).  The last term is absent under add-remove-one,
+    where the noisy row count adds an error of its own.
     """
     mechanism = Gaussian()
     calibration = mechanism.calibrate(assumed.problem, assumed.budget)
@@ -241,19 +204,20 @@ def noise_error(assumed: Assumption) -> float:
 
 
 def _simulated_error(assumed: Assumption, mechanism: Mechanism[Any]) -> float:
-    """Mean Frobenius error of releases of the assumed table, each with fresh seeded noise."""
+    # Mean Frobenius error of releases of the assumed table, each with fresh seeded noise.
     moments = assumed.moments(mechanism.moments_spec(assumed.problem))
     repetitions = min(max(1, _ENOUGH_VALUES // assumed.n_features), _MOST_REPETITIONS)
-    truth = assumed.second_moment
-    errors = []
-    for seed in range(repetitions):
-        made = second_moment(
-            moments,
-            budget=assumed.budget,
-            mechanism=mechanism.name,
-            neighbors=assumed.neighbors,
-            rows_per_person=assumed.rows_per_person,
-            entropy=SeededEntropy(seed),
-        )
-        errors.append(float(np.linalg.norm(made.second_moment() - truth)))
+    truth, errors = assumed.second_moment, []
+    how: dict[str, Any] = {
+        "budget": assumed.budget,
+        "mechanism": mechanism.name,
+        "neighbors": assumed.neighbors,
+        "rows_per_person": assumed.rows_per_person,
+    }
+    with warnings.catch_warnings():
+        # Nobody's rows are in a made-up table, so a large epsilon harms nobody here.
+        warnings.simplefilter("ignore", PrivacyWarning)
+        for seed in range(repetitions):
+            made = second_moment(moments, **how, entropy=SeededEntropy(seed))
+            errors.append(np.linalg.norm(made.second_moment() - truth))
     return float(np.mean(errors))

@@ -1,13 +1,13 @@
-"""Predictions over a grid of budgets, for the page of ``dpcov plan --html``.
+"""Predict over a grid of budgets, for the page of ``dpcov plan --html``.
 
-Contract: never sees a row.  Every number comes from `predict` at a budget
-of the grid; the randomness behind it is seeded alike for all budgets, so that differences between them are
-not noise.
+Contract: never sees a row.  Every number comes from `predict` at a budget of the grid.  Seeds are
+alike for all budgets, so that differences between them are not noise.
 """
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
+from itertools import product
 
 from dpcov.errors import UsageError
 from dpcov.mechanisms.auto import choose
@@ -16,10 +16,8 @@ from dpcov.pipeline.plan.predict import Assumption, Prediction, predict
 from dpcov.privacy.budget import LARGEST_EPSILON, LARGEST_RHO, Budget
 from dpcov.privacy.guarantee import format_number
 
-FACTORS = tuple(
-    Fraction(text) for text in ("0.1", "0.2", "0.3", "0.5", "0.7", "1", "1.5", "2", "3", "5", "10")
-)
-"""Budgets on the page, relative to the one that was asked for."""
+# Budgets on the page, relative to the one that was asked for.
+FACTORS = tuple(Fraction(tenths, 10) for tenths in (1, 2, 3, 5, 7, 10, 15, 20, 30, 50, 100))
 
 
 def sweep(
@@ -27,25 +25,22 @@ def sweep(
 ) -> PlanSweep:
     """Predict every mechanism at a grid of budgets around the one of the assumptions.
 
-    Parameters
-    ----------
-    assumptions : sequence of Assumption
-        Equal but for the trace.
-    progress : callable, optional
-        Called with the number of predictions made so far, and that of all.
+    The assumptions differ in the trace only.  ``progress`` is told the number of predictions made
+    so far, and that of all.
     """
     if not assumptions:
         raise UsageError("Assume at least one trace.")
     first = assumptions[0]
     budgets = list(_grid(first.budget))
-    found: list[list[dict[str, Prediction]]] = []
-    for budget in budgets:
-        found.append([])
-        for assumed in assumptions:
-            found[-1].append(_predictions(replace(assumed, budget=budget)))
-            if progress is not None:
-                progress(sum(map(len, found)), len(budgets) * len(assumptions))
-    mechanisms = tuple(dict.fromkeys(name for stop in found for row in stop for name in row))
+    found: list[dict[str, Prediction]] = []
+    for budget, assumed in product(budgets, assumptions):
+        predictions = predict(replace(assumed, budget=budget))
+        found.append({prediction.mechanism: prediction for prediction in predictions})
+        if progress is not None:
+            progress(len(found), len(budgets) * len(assumptions))
+    mechanisms = tuple(dict.fromkeys(name for row in found for name in row))
+    cells = [[row.get(name) for name in mechanisms] for row in found]
+    count = len(assumptions)
     return PlanSweep(
         n_rows=first.n_rows,
         n_features=first.n_features,
@@ -56,15 +51,15 @@ def sweep(
         traces=tuple(assumed.trace for assumed in assumptions),
         mechanisms=mechanisms,
         stops=tuple(
-            _stop(first, budget, rows, mechanisms)
-            for budget, rows in zip(budgets, found, strict=True)
+            _stop(first, budget, cells[place * count : (place + 1) * count])
+            for place, budget in enumerate(budgets)
         ),
         start=budgets.index(first.budget),
     )
 
 
 def _grid(budget: Budget) -> Iterator[Budget]:
-    """Budgets around this one, those that are too large to mean anything left out."""
+    # Budgets around this one, those that are too large to mean anything left out.
     for factor in FACTORS:
         if budget.rho is not None:
             if budget.rho * factor <= LARGEST_RHO:
@@ -73,20 +68,12 @@ def _grid(budget: Budget) -> Iterator[Budget]:
             yield Budget(epsilon=budget.epsilon * factor, delta=budget.delta)
 
 
-def _predictions(assumed: Assumption) -> dict[str, Prediction]:
-    return {prediction.mechanism: prediction for prediction in predict(assumed)}
-
-
 def _stop(
-    first: Assumption,
-    budget: Budget,
-    rows: Sequence[dict[str, Prediction]],
-    mechanisms: Sequence[str],
+    first: Assumption, budget: Budget, found: Sequence[Sequence[Prediction | None]]
 ) -> PlanStop:
     choice = choose(first.problem, budget)
     amount = budget.epsilon if budget.rho is None else budget.rho
     assert amount is not None  # a budget has one of them
-    found = [[row.get(name) for name in mechanisms] for row in rows]
     return PlanStop(
         amount=float(amount),
         text=format_number(amount),

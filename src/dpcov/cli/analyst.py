@@ -1,0 +1,135 @@
+"""Commands that read a release: show, report, export, sample and record; none costs privacy."""
+
+from pathlib import Path
+from typing import Annotated, Any, cast
+
+import typer
+
+from dpcov.cli import options
+from dpcov.cli.options import example, option
+from dpcov.errors import UsageError
+
+app = typer.Typer()
+
+
+@app.command(epilog=example("show"))
+def show(
+    release: options.ReleaseFile,
+    group: options.Group = None,
+    json: Annotated[bool, option("show json")] = False,
+) -> None:
+    """Print what was released about whom, under which guarantee, and how large the noise is."""
+    from dpcov.published.file import encode_manifest
+
+    loaded = options.load(release, group)
+    typer.echo(encode_manifest(loaded.manifest).decode() if json else loaded.summary(), nl=json)
+
+
+@app.command(epilog=example("report"))
+def report(
+    release: options.ReleaseFile,
+    output: Annotated[Path, option("report output", "-o")],
+    ledger: options.ShownLedger = None,
+    overwrite: options.Overwrite = False,
+) -> None:
+    """Explain the release on a page: guarantee, correlations, spectrum, noise; costs no privacy."""
+    from dpcov.files import ReservedFile
+    from dpcov.report import render_release
+
+    # The file is taken first: a page of thousands of features takes a while.
+    with ReservedFile(output, overwrite=overwrite) as file:
+        loaded = options.load(release)
+        balance = options.balance_of(loaded, ledger)
+        file.write(render_release(loaded, file_name=release.name, balance=balance))
+    typer.echo(f"Wrote {output}: one page, open it in a browser.")
+
+
+@app.command(epilog=example("export"))
+def export(
+    release: options.ReleaseFile,
+    output: Annotated[Path, option("export output", "-o")],
+    what: Annotated[str, option("export what")] = "covariance",
+    group: options.Group = None,
+    post: options.Post = None,
+    format: Annotated[str | None, option("export format")] = None,
+    overwrite: options.Overwrite = False,
+) -> None:
+    """Write a covariance, correlation or second moment matrix, or the means; costs no privacy."""
+    from dpcov.published.estimate.post import POSTS
+    from dpcov.published.export import FORMATS, QUANTITIES
+    from dpcov.published.export import export as write
+
+    known = (("--what", what, QUANTITIES), ("--post", post, POSTS), ("--format", format, FORMATS))
+    for name, value, names in known:
+        if value is not None and value not in names:
+            raise typer.BadParameter(f"use one of {', '.join(names)}", param_hint=name)
+    loaded = options.load(release, group)
+    chosen = cast(Any, {"quantity": what, "post": post, "format": format})
+    write(loaded, output, overwrite=overwrite, **chosen)
+    features = options.counted(len(loaded.feature_names), "feature")
+    typer.echo(f"Wrote {output}: {what} of {features}.")
+
+
+@app.command(epilog=example("sample"))
+def sample(
+    release: options.ReleaseFile,
+    output: Annotated[Path, option("sample output", "-o")],
+    rows: Annotated[int, option("sample rows", min=1)] = 1000,
+    group: options.Group = None,
+    seed: Annotated[int | None, option("sample seed")] = None,
+    overwrite: options.Overwrite = False,
+) -> None:
+    """Draw synthetic rows with the release's means, correlations and bounds; costs no privacy."""
+    import pyarrow as pa
+    from pyarrow.csv import write_csv
+    from pyarrow.parquet import write_table
+
+    from dpcov.files import write_file
+
+    write = {".csv": write_csv, ".parquet": write_table}.get(output.suffix.lower())
+    if write is None:
+        raise UsageError("End the file name in .csv or .parquet.")
+    sink = pa.BufferOutputStream()
+    write(options.load(release, group).sample(rows, seed=seed), sink)
+    write_file(output, sink.getvalue().to_pybytes(), overwrite=overwrite)
+    typer.echo(f"Wrote {output}: {rows} synthetic rows; they describe nobody.")
+
+
+@app.command(epilog=example("record"))
+def record(
+    release: options.ReleaseFile,
+    output: Annotated[Path, option("record output", "-o")],
+    kind: Annotated[str, option("record kind")] = "registry",
+    curator: Annotated[str, option("record curator")] = "",
+    intended_use: Annotated[str, option("record intended-use")] = "",
+    description: Annotated[str, option("record description")] = "",
+    sector: Annotated[str, option("record sector")] = "",
+    published: Annotated[str, option("record published", metavar="YYYY-MM-DD")] = "",
+    link: Annotated[str, option("record link")] = "",
+    justification: Annotated[str, option("record justification")] = "",
+    ledger: options.ShownLedger = None,
+    overwrite: options.Overwrite = False,
+) -> None:
+    """Write a registry entry (JSON) or a NIST SP 800-226 checklist (Markdown); costs no privacy."""
+    from dpcov.files import write_file
+    from dpcov.report.checklist import checklist
+    from dpcov.report.deployment import Deployment, registry_entry
+
+    if kind not in ("registry", "checklist"):
+        raise UsageError("--kind is registry or checklist.")
+    loaded = options.load(release)
+    balance = options.balance_of(loaded, ledger)
+    if kind == "checklist":
+        content = checklist(loaded, balance).encode()
+    else:
+        deployment = Deployment(
+            curator=curator,
+            intended_use=intended_use,
+            description=description,
+            sector=sector,
+            published=published,
+            link=link,
+        )
+        content = registry_entry(loaded, deployment, justification=justification, balance=balance)
+    write_file(output, content, overwrite=overwrite)
+    typer.echo(f"Wrote {output}.")
