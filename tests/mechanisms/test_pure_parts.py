@@ -190,8 +190,8 @@ def test_deflation_takes_off_what_it_measured(monkeypatch, rank, exponent):
     directions = [turn[:, 0], turn[:, 1]]
     sampler = choose(
         monkeypatch,
-        "dpcov.mechanisms.kapralov_talwar.sample_bingham",
-        lambda matrix: directions[len(sampler.asked) - 1],
+        "dpcov.mechanisms.kapralov_talwar.sample_binghams",
+        lambda matrix, size: [directions[len(sampler.asked) - 1]],
     )
     sizes = []
 

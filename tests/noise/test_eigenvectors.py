@@ -9,7 +9,7 @@ from scipy.stats import beta, ks_2samp
 
 from dpcov.errors import NumericError, UsageError
 from dpcov.noise import eigenvectors
-from dpcov.noise.bingham import sample_bingham
+from dpcov.noise.bingham import sample_binghams
 from dpcov.noise.eigenvectors import sample_eigenvectors
 from dpcov.noise.entropy import SeededEntropy
 
@@ -36,7 +36,9 @@ def naive_eigenvectors(sscp, exponents, entropy):
     for exponent in exponents:
         complement = np.linalg.qr(drawn, mode="complete")[0][:, drawn.shape[1] :]
         compressed = complement.T @ sscp @ complement
-        direction = complement @ sample_bingham(exponent * (compressed + compressed.T) / 2, entropy)
+        direction = (
+            complement @ sample_binghams(exponent * (compressed + compressed.T) / 2, 1, entropy)[0]
+        )
         drawn = np.column_stack([drawn, direction])
     return np.column_stack([drawn, np.linalg.qr(drawn, mode="complete")[0][:, -1]])
 

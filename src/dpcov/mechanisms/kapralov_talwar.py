@@ -42,7 +42,7 @@ from dpcov.mechanisms.blocks.finished import (
 )
 from dpcov.mechanisms.blocks.sensitivity import scalar
 from dpcov.mechanisms.eigenvectors import Exponent, check_rank, direction_exponent
-from dpcov.noise.bingham import sample_bingham
+from dpcov.noise.bingham import sample_binghams
 from dpcov.noise.entropy import Entropy
 from dpcov.privacy.budget import Budget
 from dpcov.privacy.guarantee import Numerics, Promise, PureDP
@@ -119,7 +119,7 @@ class KapralovTalwar(Mechanism[KapralovTalwarCalibration]):
         value_noise = additive_noise(calibration.value, scalar(problem))
         exponent = direction_exponent(calibration.direction, problem, self.exponent)
         for _ in range(self.rank or len(residue)):
-            direction = sample_bingham(exponent * residue, entropy)
+            direction = sample_binghams(exponent * residue, 1, entropy)[0]
             value = direction @ residue @ direction + value_noise.draw(1, entropy)[0]
             component = value * np.outer(direction, direction)
             found += component
