@@ -20,6 +20,7 @@ import dpcov
 from benchmarks.accuracy.report import geometric_mean, ratio_error
 from benchmarks.accuracy.rows import SHAPES, shaped_rows
 from dpcov.data.moments import Moments
+from dpcov.data.questions import Ask
 from dpcov.mechanisms import gaussian, stratified
 from dpcov.mechanisms.auto import resolve
 from dpcov.mechanisms.base import Mechanism, Problem
@@ -85,7 +86,7 @@ class Contender:
         """One release."""
         with drawing(Noise(self.problem.n_features, repetition, self._table)):
             statistics = self.mechanism.draw(
-                self._moments, self._calibration, self.problem, SeededEntropy(repetition)
+                Ask.saved(self._moments), self._calibration, self.problem, SeededEntropy(repetition)
             )
         return estimate.unit_estimate(statistics, self.problem.n_rows)
 

@@ -10,8 +10,9 @@ import numpy as np
 
 from benchmarks.speed.moments import interleaved
 from dpcov.data.moments import Moments
+from dpcov.data.questions import Ask
 from dpcov.errors import DpcovError
-from dpcov.mechanisms.base import Problem, RowMechanism
+from dpcov.mechanisms.base import Problem
 from dpcov.mechanisms.registry import MECHANISMS
 from dpcov.noise.entropy import SystemEntropy
 from dpcov.privacy.budget import Budget
@@ -52,7 +53,7 @@ def timed(kind, rows, gathered):
     mechanism = kind()
     problem = Problem(n_features=rows.shape[1], neighbors="replace-one", n_rows=len(rows))
     budget, calibration = supported(mechanism, problem)
-    if calibration is None or isinstance(mechanism, RowMechanism):
+    if calibration is None or mechanism.asks_again:
         return None
     spec = mechanism.moments_spec(problem)
     if spec not in gathered:
@@ -61,7 +62,7 @@ def timed(kind, rows, gathered):
     second_moment = rows.T @ rows
 
     def draw():
-        mechanism.draw(gathered[spec], calibration, problem, SystemEntropy())
+        mechanism.draw(Ask.saved(gathered[spec]), calibration, problem, SystemEntropy())
 
     return budget, *interleaved(draw, lambda: np.linalg.eigh(second_moment))
 

@@ -7,6 +7,7 @@ independent noisy copies of one number.
 import numpy as np
 
 from dpcov.data.moments import Moments
+from dpcov.data.questions import Ask
 from dpcov.mechanisms.base import Problem
 from dpcov.noise.entropy import SystemEntropy
 
@@ -20,5 +21,5 @@ def noisy_copies(mechanism, budget, entry):
     moments = Moments(N_FEATURES, mechanism.moments_spec(problem))
     moments.add(np.full((1, N_FEATURES), entry**0.5))
     calibration = mechanism.calibrate(problem, budget)
-    made = mechanism.draw(moments, calibration, problem, SystemEntropy())
+    made = mechanism.draw(Ask.saved(moments), calibration, problem, SystemEntropy())
     return made.arrays["sscp"][np.triu_indices(N_FEATURES)], calibration

@@ -120,8 +120,8 @@ class Search(Mechanism):
         self.check(problem, budget)
         return Calibration(promise=budget.promise)
 
-    def draw(self, moments, calibration, problem, entropy):
-        longer = outlier_counts(shell_counts(moments))[::-1]
+    def draw(self, ask, calibration, problem, entropy):
+        longer = outlier_counts(shell_counts(ask(self.question(problem))))[::-1]
         found = self.find([-float(count) for count in longer], calibration.promise.epsilon, entropy)
         arrays = {"second_moment": np.zeros((2, 2))}
         return NoisyStatistics(layout="estimate", arrays=arrays, notes=(f"radius {found}",))
@@ -156,9 +156,9 @@ class InvertedAcceptance(Eigenvectors):
     rank: int | None = 1
     value_share: float = 0.01
 
-    def draw(self, moments, calibration, problem, entropy):
+    def draw(self, ask, calibration, problem, entropy):
         with mock.patch("dpcov.noise.eigenvectors.acceptance", inverted_acceptance):
-            return super().draw(moments, calibration, problem, entropy)
+            return super().draw(ask, calibration, problem, entropy)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -168,9 +168,9 @@ class StratumTwice(Stratified):
     name = "planted-stratum-twice"
     shells: int = 2
 
-    def draw(self, moments, calibration, problem, entropy):
+    def draw(self, ask, calibration, problem, entropy):
         one, other = (
-            super(StratumTwice, self).draw(moments, calibration, problem, entropy) for _ in range(2)
+            super(StratumTwice, self).draw(ask, calibration, problem, entropy) for _ in range(2)
         )
         return replace(one, arrays={**one.arrays, "sscp_again": other.arrays["sscp"]})
 
@@ -181,8 +181,8 @@ class ReusedSeed(Gaussian):
 
     name = "planted-reused-seed"
 
-    def draw(self, moments, calibration, problem, entropy):
-        return super().draw(moments, calibration, problem, SeededEntropy(7))
+    def draw(self, ask, calibration, problem, entropy):
+        return super().draw(ask, calibration, problem, SeededEntropy(7))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -191,9 +191,9 @@ class ReusedStream(Gaussian):
 
     name = "planted-reused-stream"
 
-    def draw(self, moments, calibration, problem, entropy):
-        noisy, seed = super().draw(moments, calibration, problem, entropy), int(entropy.words(1)[0])
-        (stratum,) = moments.strata
+    def draw(self, ask, calibration, problem, entropy):
+        noisy, seed = super().draw(ask, calibration, problem, entropy), int(entropy.words(1)[0])
+        (stratum,) = ask(self.question(problem)).strata
         exact, noisy_sscp = stratum.sscp.to_float().astype(np.int64), noisy.arrays["sscp"].copy()
         noise, again = (
             rounded_gaussian(calibration.diagonal_variance, 1, SeededEntropy(seed))[0]
@@ -211,10 +211,10 @@ class UnchargedTrace(Gaussian):
     name = "planted-uncharged-trace"
     relations = ("add-remove-one",)
 
-    def draw(self, moments, calibration, problem, entropy):
-        noisy = super().draw(moments, calibration, problem, entropy)
+    def draw(self, ask, calibration, problem, entropy):
+        noisy = super().draw(ask, calibration, problem, entropy)
         noise = int(rounded_gaussian(calibration.diagonal_variance, 1, entropy)[0])
-        trace = np.array([moments.strata[0].sscp.trace() + noise])
+        trace = np.array([ask(self.question(problem)).strata[0].sscp.trace() + noise])
         return replace(noisy, arrays={**noisy.arrays, "trace": trace})
 
 
@@ -229,8 +229,8 @@ class UnchargedTraceWeight(Stratified):
     def _squared_sensitivity(self, problem):
         return Fraction(4**self.bits) ** 2
 
-    def draw(self, moments, calibration, problem, entropy):
-        noisy = super().draw(moments, calibration, problem, entropy)
+    def draw(self, ask, calibration, problem, entropy):
+        noisy = super().draw(ask, calibration, problem, entropy)
         # Of so little noise the rounded row count shows none; it is left out of sensitivity and release alike.
         return replace(
             noisy, arrays={name: each for name, each in noisy.arrays.items() if name != "row_count"}
@@ -244,13 +244,13 @@ class RoundingLeak(Gaussian):
     name = "planted-rounding-leak"
     step: float = 2.0**-6
 
-    def draw(self, moments, calibration, problem, entropy):
+    def draw(self, ask, calibration, problem, entropy):
         noise = (
             rounded_gaussian(calibration.diagonal_variance, 4, entropy).reshape(2, 2)
             / 4.0**self.bits
         )
         steps = np.round((noise + noise.T) / self.step)
-        matrix = sscp_of(moments) + self.step * steps
+        matrix = sscp_of(ask(self.question(problem))) + self.step * steps
         return NoisyStatistics(layout="estimate", arrays={"second_moment": matrix})
 
 

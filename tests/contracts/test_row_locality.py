@@ -23,7 +23,9 @@ from dpcov.data.engines import parquet as parquet_module
 from dpcov.data.engines.local import GroupedRows
 from dpcov.data.gather import Gathering
 from dpcov.data.groups import Grouping, split_schema
+from dpcov.data.linear import LinearMap
 from dpcov.data.moments import Moments, MomentsSpec
+from dpcov.data.questions import MomentsQuestion
 from dpcov.data.sources import databases, delimited, frames
 from dpcov.data.vault import Key
 from dpcov.errors import DpcovError
@@ -153,14 +155,20 @@ class Gatherer:
 
     def __init__(self, opens, folder, encoding=ENCODING, engine=None):
         self.folder, self.encoding, self.spec = folder, encoding, SPEC
+        self.linear, self.watched = None, True
         self._opens, self._where = opens, Gathering(engine=engine, threads=1)
         self.alone = cache(lambda place: self([self.pool[place]]))
         self.pool = []
 
+    @property
+    def question(self):
+        """What is asked; with a digest of the rows, which must add up like the moments."""
+        return MomentsQuestion(spec=self.spec, linear=self.linear, watched=self.watched)
+
     def __call__(self, rows):
         """Moments, or None where the table is refused in plain words."""
         try:
-            return self._where.moments(self._opens(rows, self.folder), self.encoding, self.spec)
+            return self._where.moments(self._opens(rows, self.folder), self.encoding, self.question)
         except DpcovError:
             return None
 
@@ -226,6 +234,14 @@ def test_no_door_but_the_guessing_one_refuses_ordinary_rows(folder, request):
         assert (made(made.pool[:4]) is None) == (name == "duckdb_csv"), name
 
 
+@pytest.mark.parametrize("name", ["arrow_table", "csv", "dask_frame"])
+def test_under_a_public_linear_map(name, folder):
+    made = gatherer_of(name, folder)
+    size = ENCODING.n_features
+    made.linear = LinearMap.nearest(np.random.default_rng(0).normal(size=(size, size)))
+    check(made, 5)
+
+
 @pytest.mark.parametrize("name", ["arrow_table", "pandas_objects", "csv", "sqlite", "dask_frame"])
 def test_by_a_column(name, folder):
     grouped = TableEncoding(schema=(split := split_schema(SCHEMA, "c"))[0], grouping=split[1])
@@ -281,6 +297,7 @@ def test_saved_moments(folder, tmp_path):
         return Checkpoint.load(tmp_path / "t.moments", key)
 
     made = Gatherer(saved, folder)
+    made.watched = False
     made.spec = dpcov.checkpoint(
         arrow(BASE), schema=SCHEMA, budget=dpcov.Budget(rho=1)
     ).moments.spec

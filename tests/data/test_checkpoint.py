@@ -115,7 +115,7 @@ def test_different_schemas_groups_and_mechanisms_do_not_mix():
             budget=BUDGET,
             mechanism="gaussian",
         )
-    with pytest.raises(UsageError, match="needs the rows"):
+    with pytest.raises(UsageError, match="several times"):
         gathered(table(), budget=Budget(epsilon=1), mechanism="coinpress")
 
 

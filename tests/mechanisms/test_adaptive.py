@@ -7,6 +7,7 @@ import pytest
 from benchmarks.papers.synthetic import synthetic_rows
 from dpcov.audit import Neighboring, half_noise, lower_bound_of_event, lower_bound_rho, released
 from dpcov.data.moments import gather
+from dpcov.data.questions import Ask
 from dpcov.errors import UsageError
 from dpcov.mechanisms.adaptive import Adaptive
 from dpcov.mechanisms.adaptive_rules import RULES, TYPICAL
@@ -27,7 +28,7 @@ def release(mechanism, budget, seed, rows, relation="replace-one", k=1):
     problem = Problem(n_features=d, neighbors=relation, n_rows=n_rows, rows_per_person=k)
     moments = gather([rows], d, mechanism.moments_spec(problem))
     return mechanism.draw(
-        moments, mechanism.calibrate(problem, budget), problem, SeededEntropy(seed)
+        Ask.saved(moments), mechanism.calibrate(problem, budget), problem, SeededEntropy(seed)
     )
 
 
@@ -226,7 +227,10 @@ def test_tuned_constants_agree_with_or_beat_the_published_code(d, bins, publishe
     calibration, entropy = mechanism.calibrate(problem, Budget(rho="0.1")), SeededEntropy(1)
     errors = [
         np.linalg.norm(
-            mechanism.draw(moments, calibration, problem, entropy).arrays["second_moment"] - moment
+            mechanism.draw(Ask.saved(moments), calibration, problem, entropy).arrays[
+                "second_moment"
+            ]
+            - moment
         )
         for _ in range(5)
     ]

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from dpcov.data.moments import MomentsSpec, gather
+from dpcov.data.questions import Ask
 from dpcov.mechanisms.adaptive import Adaptive
 from dpcov.mechanisms.adaptive_rules import RULES, Split
 from dpcov.mechanisms.blocks.additive_noise import AdditiveNoise
@@ -139,7 +140,9 @@ def test_a_separate_release_is_divided_and_bounded_by_the_rows(
     )
     mechanism, asked = Separate(eigenvalues=rule, clip=0.5), problem(2, neighbors, n_rows=5)
     moments = gather([ROWS], 2, mechanism.moments_spec(asked))
-    made = mechanism.draw(moments, mechanism.calibrate(asked, Budget(rho=1)), asked, ENTROPY)
+    made = mechanism.draw(
+        Ask.saved(moments), mechanism.calibrate(asked, Budget(rho=1)), asked, ENTROPY
+    )
     rows = 5 if neighbors == "replace-one" else 4
     shortened = clipped(ROWS, 0.5) * 2
     values, vectors = np.linalg.eigh(shortened.T @ shortened)
@@ -178,7 +181,7 @@ def test_an_adaptive_release_step_by_step(monkeypatch, steps, separately, consta
     public = problem(2, k=2, n_rows=500)
     moments = gather([ROWS], 2, mechanism.moments_spec(public))
     calibration = mechanism.calibrate(public, Budget(rho=2))
-    made = mechanism.draw(moments, calibration, public, ENTROPY)
+    made = mechanism.draw(Ask.saved(moments), calibration, public, ENTROPY)
 
     # Rows longer than 2^-5, 2^-4, ..., 1.
     assert radius.asked == [
@@ -228,7 +231,7 @@ def test_what_is_left_of_a_matrix_under_the_private_trace(monkeypatch, steps, ru
     mechanism, public = Adaptive(shells=6, eigenvalues=rule, radius=False), problem(2, n_rows=5)
     moments = gather([ROWS], 2, mechanism.moments_spec(public))
     calibration = mechanism.calibrate(public, Budget(rho=2))
-    released = mechanism.draw(moments, calibration, public, ENTROPY)
+    released = mechanism.draw(Ask.saved(moments), calibration, public, ENTROPY)
     assert released.notes[0] == "rows were first clipped to 2^-0 of the norm bound"
     made = released.arrays["second_moment"] * 5 * 16
     shortened = clipped(ROWS, 0.25)
@@ -254,7 +257,9 @@ def test_a_private_number_of_rows_bounds_trace_and_result(monkeypatch, steps):
     )
     mechanism, asked = Adaptive(shells=6), problem(2, "add-remove-one")
     moments = gather([ROWS], 2, mechanism.moments_spec(asked))
-    made = mechanism.draw(moments, mechanism.calibrate(asked, Budget(epsilon=2)), asked, ENTROPY)
+    made = mechanism.draw(
+        Ask.saved(moments), mechanism.calibrate(asked, Budget(epsilon=2)), asked, ENTROPY
+    )
     assert made.arrays["row_count"].tolist() == [3]
     shortened = clipped(ROWS, 0.25)
     bounded = shortened.T @ shortened

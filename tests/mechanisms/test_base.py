@@ -6,7 +6,7 @@ from fractions import Fraction
 import pytest
 
 from dpcov.data.moments import Moments, MomentsSpec
-from dpcov.data.rows import RowsSpec
+from dpcov.data.questions import Ask, MomentsQuestion
 from dpcov.errors import BudgetError, UsageError
 from dpcov.mechanisms.base import Calibration, Problem
 from dpcov.mechanisms.coinpress import CoinPress
@@ -33,8 +33,10 @@ def test_moments_of_one_stratum_are_wanted_unless_a_mechanism_says_otherwise():
     assert Zero().moments_spec(asked) == MomentsSpec(
         bits=20, shells=1, groups=1, clip=1.0, normalized=False
     )
-    assert Gaussian(bits=9).wants(asked) == MomentsSpec(bits=9)
-    assert CoinPress().wants(asked) == RowsSpec()
+    assert Gaussian(bits=9).question(asked) == MomentsQuestion(spec=MomentsSpec(bits=9))
+    assert CoinPress(bits=9).question(asked) == MomentsQuestion(
+        spec=MomentsSpec(bits=9), watched=True
+    )
 
 
 def test_groups_are_for_the_mechanisms_that_take_them():
@@ -49,11 +51,11 @@ def test_groups_are_for_the_mechanisms_that_take_them():
         Gaussian().check(asked, budget)
 
 
-def test_a_mechanism_of_rows_takes_no_moments():
+def test_a_mechanism_of_several_questions_takes_no_saved_moments():
     mechanism, asked = CoinPress(), Problem(n_features=2, neighbors="replace-one", n_rows=3)
     calibration = mechanism.calibrate(asked, Budget(rho=1))
-    with pytest.raises(UsageError, match="needs the rows"):
-        mechanism.draw(Moments(2), calibration, asked, SeededEntropy(0))
+    with pytest.raises(UsageError, match="This mechanism wants"):
+        mechanism.draw(Ask.saved(Moments(2)), calibration, asked, SeededEntropy(0))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,6 +9,7 @@ from scipy.stats import beta as beta_law
 
 from dpcov.audit import attaining, half_noise, lower_bound_interval, refutes, released
 from dpcov.data.moments import Moments
+from dpcov.data.questions import Ask
 from dpcov.errors import BudgetError, UsageError
 from dpcov.mechanisms.base import Problem
 from dpcov.mechanisms.blocks.finished import part_of
@@ -49,7 +50,10 @@ def drawn_sscps(
         SeededEntropy(seed),
     )
     calibration = mechanism.calibrate(problem, budget)
-    released = [mechanism.draw(moments, calibration, problem, entropy).arrays for _ in range(size)]
+    released = [
+        mechanism.draw(Ask.saved(moments), calibration, problem, entropy).arrays
+        for _ in range(size)
+    ]
     counts = [
         max(1, int(each["row_count"][0])) if "row_count" in each else len(rows) for each in released
     ]
@@ -359,7 +363,9 @@ def test_clipped_rows_are_measured_in_units_of_the_bound():
     moments = Moments(2, mechanism.moments_spec(problem))
     moments.add(rows)
     calibration = mechanism.calibrate(problem, Budget(epsilon=50))
-    drawn = mechanism.draw(moments, calibration, problem, SeededEntropy(0)).arrays["second_moment"]
+    drawn = mechanism.draw(Ask.saved(moments), calibration, problem, SeededEntropy(0)).arrays[
+        "second_moment"
+    ]
     assert np.trace(drawn) == pytest.approx(0.25, abs=0.01)
 
 

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from dpcov.data.moments import Moments
+from dpcov.data.questions import Ask
 from dpcov.mechanisms.blocks.additive_noise import AdditiveNoise
 from dpcov.mechanisms.eigenvectors import Eigenvectors, adaptive_shares, direction_exponent
 from dpcov.noise.entropy import SeededEntropy
@@ -94,7 +95,7 @@ def test_values_are_put_on_directions_the_largest_first(monkeypatch, rank):
     sampler, drawn = chosen_parts(monkeypatch, noise=0.5)
     mechanism, public = Eigenvectors(rank=rank, allocation="uniform"), problem(3, n_rows=4)
     made = mechanism.draw(
-        gathered(), mechanism.calibrate(public, Budget(epsilon=4)), public, ENTROPY
+        Ask.saved(gathered()), mechanism.calibrate(public, Budget(epsilon=4)), public, ENTROPY
     )
     # Half of epsilon = 4 for the values, whose sensitivity is 2; noise half its scale.
     expected = np.zeros(3)
@@ -117,7 +118,7 @@ def test_values_are_put_on_directions_the_largest_first(monkeypatch, rank):
 def test_adaptive_exponents_follow_noisy_values_and_their_margin(monkeypatch, budget, law, rank):
     sampler, _ = chosen_parts(monkeypatch, noise=-0.5)
     mechanism, public = Eigenvectors(rank=rank, failure_probability=0.1), problem(3, n_rows=4)
-    mechanism.draw(gathered(), mechanism.calibrate(public, budget), public, ENTROPY)
+    mechanism.draw(Ask.saved(gathered()), mechanism.calibrate(public, budget), public, ENTROPY)
     log = math.log(2 * rank / 0.1)
     if law == "laplace":
         scale, margin, power = 1.0, log, 0.5
@@ -136,7 +137,7 @@ def test_without_a_first_look_at_the_values_shares_are_even_and_quotients_follow
     mechanism = Eigenvectors(values="quotients", allocation="uniform", value_share=0.25)
     public = problem(3, n_rows=4)
     made = mechanism.draw(
-        gathered(), mechanism.calibrate(public, Budget(epsilon=4)), public, ENTROPY
+        Ask.saved(gathered()), mechanism.calibrate(public, Budget(epsilon=4)), public, ENTROPY
     )
     # A quarter of epsilon for the quotients: scale 2.
     np.testing.assert_allclose(
@@ -150,7 +151,7 @@ def test_quotients_after_a_first_look_at_the_values(monkeypatch):
     sampler, drawn = chosen_parts(monkeypatch, noise=0.0)
     mechanism, public = Eigenvectors(values="quotients", rank=2), problem(3, n_rows=4)
     made = mechanism.draw(
-        gathered(), mechanism.calibrate(public, Budget(epsilon=8)), public, ENTROPY
+        Ask.saved(gathered()), mechanism.calibrate(public, Budget(epsilon=8)), public, ENTROPY
     )
     # Two quarters of epsilon = 8, each of scale 1: for the margin, and for the quotients.
     assert [(noise.scale, size) for noise, size in drawn] == [(pytest.approx(1.0), 2)] * 2
@@ -167,7 +168,7 @@ def test_one_column_has_no_direction_to_draw(monkeypatch):
         mechanism = Eigenvectors(allocation=allocation)
         moments = gathered(np.array([[1.0], [0.5]]))
         made = mechanism.draw(
-            moments, mechanism.calibrate(public, Budget(epsilon=1)), public, ENTROPY
+            Ask.saved(moments), mechanism.calibrate(public, Budget(epsilon=1)), public, ENTROPY
         )
         assert made.arrays["second_moment"] == pytest.approx(np.array([[1.25 / 2]]))
     assert [asked[1] for asked in sampler.asked] == [[], []]
@@ -180,7 +181,9 @@ def test_a_clip_norm_scales_the_result(monkeypatch):
         problem(1, n_rows=2),
     )
     moments = gathered(np.array([[1.0], [0.25]]), clip=0.5)
-    made = mechanism.draw(moments, mechanism.calibrate(public, Budget(epsilon=1)), public, ENTROPY)
+    made = mechanism.draw(
+        Ask.saved(moments), mechanism.calibrate(public, Budget(epsilon=1)), public, ENTROPY
+    )
     assert made.arrays["second_moment"] == pytest.approx(
         np.array([[(0.25 + 0.0625) / 2]]), rel=1e-5
     )

@@ -6,6 +6,7 @@ from scipy.stats import beta as beta_law
 
 from dpcov.audit import attaining, half_noise, lower_bound_interval, refutes, released
 from dpcov.data.moments import Moments
+from dpcov.data.questions import Ask
 from dpcov.errors import BudgetError, UsageError
 from dpcov.mechanisms.base import Problem
 from dpcov.mechanisms.kapralov_talwar import KapralovTalwar
@@ -32,7 +33,10 @@ def sscp_releases(mechanism, rows, budget, size, relation="replace-one", rows_pe
     )
     moments.add(rows)
     calibration = mechanism.calibrate(problem, budget)
-    arrays = [mechanism.draw(moments, calibration, problem, entropy).arrays for _ in range(size)]
+    arrays = [
+        mechanism.draw(Ask.saved(moments), calibration, problem, entropy).arrays
+        for _ in range(size)
+    ]
     counts = [
         max(1, int(each["row_count"][0])) if "row_count" in each else len(rows) for each in arrays
     ]

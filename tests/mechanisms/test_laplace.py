@@ -10,6 +10,7 @@ from scipy import stats
 import dpcov
 from dpcov.audit import Neighboring, half_noise, lower_bound_epsilon, refutes, released
 from dpcov.data.moments import Moments
+from dpcov.data.questions import Ask
 from dpcov.errors import BudgetError, UsageError
 from dpcov.mechanisms.base import Problem
 from dpcov.mechanisms.laplace import Laplace
@@ -135,7 +136,8 @@ def test_largest_entry_of_the_noise():
     bound = calibration.scale * math.log(d * (d + 1) / 2 / beta) + 1
     empty, entropy = Moments(d, mechanism.moments_spec(public)), SeededEntropy(3)
     drawn = [
-        mechanism.draw(empty, calibration, public, entropy).arrays["sscp"] for _ in range(repeats)
+        mechanism.draw(Ask.saved(empty), calibration, public, entropy).arrays["sscp"]
+        for _ in range(repeats)
     ]
     exceeded = sum(np.abs(noise).max() > bound for noise in drawn)
     assert exceeded <= stats.binom.isf(1e-9, repeats, beta)

@@ -8,6 +8,7 @@ import pytest
 
 import dpcov
 from dpcov.data.moments import Moments, MomentsSpec
+from dpcov.data.questions import Ask
 from dpcov.errors import BudgetError
 from dpcov.mechanisms.blocks.gaussian_scale import even_variance, sqrt_down, symmetric_noise
 from dpcov.mechanisms.gaussian import Gaussian, GaussianCalibration
@@ -133,7 +134,7 @@ def test_gaussian_draws_are_added_and_described(monkeypatch, trace_variance, row
         row_count_variance=row_count_variance,
     )
     mechanism = Gaussian(bits=BITS, clip=0.5)
-    made = mechanism.draw(gathered(), calibration, problem(2), ENTROPY)
+    made = mechanism.draw(Ask.saved(gathered()), calibration, problem(2), ENTROPY)
     np.testing.assert_array_equal(made.arrays["sscp"], np.add(SSCP, [[3, 1], [1, 2]]))
     assert matrix.asked == [(2, 60, 30)]
     released = {}
@@ -168,7 +169,7 @@ def test_a_long_trace_drops_low_bits_of_the_matrix_too(monkeypatch):
     calibration = GaussianCalibration(
         promise=PROMISE, diagonal_variance=60, off_diagonal_variance=30, trace_variance=60
     )
-    made = Gaussian(bits=BITS).draw(gathered(), calibration, problem(2), ENTROPY)
+    made = Gaussian(bits=BITS).draw(Ask.saved(gathered()), calibration, problem(2), ENTROPY)
     assert made.dropped_bits > 0
     np.testing.assert_array_equal(made.arrays["sscp"], SSCP.astype(int) >> made.dropped_bits)
     assert made.arrays["trace"].tolist() == [(2**62 + int(np.trace(SSCP))) >> made.dropped_bits]
@@ -215,7 +216,9 @@ def test_laplace_draws_are_added_and_described(monkeypatch, count_scale):
         lambda scale, size: np.arange(1, size + 1 + (size == 1)) * 10,
     )
     calibration = LaplaceCalibration(promise=PROMISE, scale=50, row_count_scale=count_scale)
-    made = Laplace(bits=BITS, clip=0.5).draw(gathered(), calibration, problem(2), ENTROPY)
+    made = Laplace(bits=BITS, clip=0.5).draw(
+        Ask.saved(gathered()), calibration, problem(2), ENTROPY
+    )
     np.testing.assert_array_equal(made.arrays["sscp"], np.add(SSCP, [[10, 20], [20, 30]]))
     assert drawn.asked == [(50, 3)] + ([(count_scale, 1)] if count_scale else [])
     assert ("row_count" in made.arrays) == (count_scale is not None)
@@ -248,7 +251,7 @@ def test_mechanisms_that_only_read_their_noise_otherwise_draw_the_same():
         calibration = plain.calibrate(public, budget)
         assert other.calibrate(public, budget) == calibration
         first, second = (
-            each.draw(gathered(), calibration, public, SeededEntropy(seed))
+            each.draw(Ask.saved(gathered()), calibration, public, SeededEntropy(seed))
             for each in (plain, other)
         )
         np.testing.assert_array_equal(first.arrays["sscp"], second.arrays["sscp"])
@@ -269,7 +272,8 @@ def test_a_threshold_is_what_makes_thresholding_of_gaussian_noise(gamma):
     calibration = plain.calibrate(public, budget)
     assert other.calibrate(public, budget) == calibration
     first, second = (
-        each.draw(gathered(), calibration, public, SeededEntropy(3)) for each in (plain, other)
+        each.draw(Ask.saved(gathered()), calibration, public, SeededEntropy(3))
+        for each in (plain, other)
     )
     np.testing.assert_array_equal(first.arrays["sscp"], second.arrays["sscp"])
     assert second.post == "threshold"
@@ -280,6 +284,6 @@ def test_a_threshold_is_what_makes_thresholding_of_gaussian_noise(gamma):
 def test_the_zero_matrix_is_a_finished_estimate_that_promises_everything():
     made = Zero().calibrate(problem(2), dpcov.Budget(rho=1))
     assert (made.promise, made.noise_multiplier) == (PureDP(epsilon=Fraction(0)), None)
-    drawn = Zero().draw(gathered(), made, problem(2), ENTROPY)
+    drawn = Zero().draw(Ask.saved(gathered()), made, problem(2), ENTROPY)
     assert drawn.arrays["second_moment"].tolist() == [[0.0, 0.0], [0.0, 0.0]]
     assert (drawn.layout, drawn.post) == ("estimate", "none")

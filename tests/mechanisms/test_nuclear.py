@@ -5,6 +5,7 @@ import pytest
 
 from dpcov.audit import attaining, half_noise, lower_bound_of_event, released
 from dpcov.data.moments import Moments
+from dpcov.data.questions import Ask
 from dpcov.errors import BudgetError, UsageError
 from dpcov.mechanisms.base import Problem
 from dpcov.mechanisms.nuclear import Nuclear
@@ -34,7 +35,10 @@ def sscp_noise(mechanism, rows, budget, size, relation="replace-one", rows_per_p
     )
     moments.add(rows)
     calibration = mechanism.calibrate(problem, budget)
-    arrays = [mechanism.draw(moments, calibration, problem, entropy).arrays for _ in range(size)]
+    arrays = [
+        mechanism.draw(Ask.saved(moments), calibration, problem, entropy).arrays
+        for _ in range(size)
+    ]
     counts = [
         max(1, int(each["row_count"][0])) if "row_count" in each else len(rows) for each in arrays
     ]
@@ -191,7 +195,9 @@ def test_a_release_states_the_variances_of_its_noise(shape):
     noise = sscp_noise(mechanism, ROWS, budget, 600)
     problem, moments = problem_of(ROWS), Moments(2)
     moments.add(ROWS)
-    drawn = mechanism.draw(moments, mechanism.calibrate(problem, budget), problem, SeededEntropy(2))
+    drawn = mechanism.draw(
+        Ask.saved(moments), mechanism.calibrate(problem, budget), problem, SeededEntropy(2)
+    )
     stated = unit_estimate(drawn, len(ROWS))
     assert np.mean(noise[:, 0, 0] ** 2) == pytest.approx(
         stated.noise_variance * len(ROWS) ** 2, rel=0.3

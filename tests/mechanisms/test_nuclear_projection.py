@@ -6,6 +6,7 @@ from scipy.optimize import brentq
 
 from dpcov.audit import Neighboring, attaining, half_noise, lower_bound_of_event, released
 from dpcov.data.moments import Moments
+from dpcov.data.questions import Ask
 from dpcov.errors import BudgetError, UsageError
 from dpcov.mechanisms.base import Problem
 from dpcov.mechanisms.nuclear_projection import NuclearProjection
@@ -29,7 +30,7 @@ def sscp_release(mechanism, rows, budget, seed, relation="replace-one", rows_per
     problem, moments = problem_of(rows, relation, rows_per_person), Moments(rows.shape[1])
     moments.add(rows)
     calibration = mechanism.calibrate(problem, budget)
-    arrays = mechanism.draw(moments, calibration, problem, SeededEntropy(seed)).arrays
+    arrays = mechanism.draw(Ask.saved(moments), calibration, problem, SeededEntropy(seed)).arrays
     count = max(1, int(arrays["row_count"][0])) if "row_count" in arrays else len(rows)
     return arrays["second_moment"] * count
 

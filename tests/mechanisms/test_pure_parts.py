@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from dpcov.data.moments import Moments, MomentsSpec
+from dpcov.data.questions import Ask
 from dpcov.errors import UsageError
 from dpcov.mechanisms.blocks.additive_noise import AdditiveNoise
 from dpcov.mechanisms.kapralov_talwar import KapralovTalwar, KapralovTalwarCalibration
@@ -123,7 +124,7 @@ def test_nuclear_noise_is_added_and_described(monkeypatch, shape, neighbors):
     )
     mechanism, asked = Nuclear(noise=shape), problem(2, neighbors, n_rows=3)
     calibration = mechanism.calibrate(asked, Budget(epsilon=1))
-    made = mechanism.draw(gathered(), calibration, asked, ENTROPY)
+    made = mechanism.draw(Ask.saved(gathered()), calibration, asked, ENTROPY)
     rows = 3 if neighbors == "replace-one" else 5
     np.testing.assert_allclose(made.arrays["second_moment"], (SSCP + SYMMETRIC) / rows, rtol=1e-12)
     scale = 2.0 if neighbors == "replace-one" else 20 / 19
@@ -149,7 +150,7 @@ def test_the_ball_has_twice_the_noisy_trace_as_radius(monkeypatch, noise, radius
     monkeypatch.setattr(AdditiveNoise, "draw", draw)
     mechanism, public = NuclearProjection(), problem(2, k=2, n_rows=3)
     made = mechanism.draw(
-        gathered(), mechanism.calibrate(public, Budget(epsilon=7)), public, ENTROPY
+        Ask.saved(gathered()), mechanism.calibrate(public, Budget(epsilon=7)), public, ENTROPY
     )
     assert scales == [("laplace", pytest.approx(1.0), 1)]
     values, vectors = np.linalg.eigh(SSCP + SYMMETRIC)
@@ -175,7 +176,7 @@ def test_a_clip_norm_is_gathered_and_scaled_back(monkeypatch, mechanism):
     public = problem(2, n_rows=3)
     assert mechanism.moments_spec(public) == MomentsSpec(clip=0.5)
     made = mechanism.draw(
-        gathered(0.5), mechanism.calibrate(public, Budget(epsilon=1)), public, ENTROPY
+        Ask.saved(gathered(0.5)), mechanism.calibrate(public, Budget(epsilon=1)), public, ENTROPY
     )
     assert made.radius == 0.5
     clipped = ROWS * np.minimum(1, 0.5 / np.linalg.norm(ROWS, axis=1))[:, None]
@@ -206,7 +207,7 @@ def test_deflation_takes_off_what_it_measured(monkeypatch, rank, exponent):
     )
     rounds = rank or 2
     made = mechanism.draw(
-        gathered(), mechanism.calibrate(public, Budget(epsilon=4)), public, ENTROPY
+        Ask.saved(gathered()), mechanism.calibrate(public, Budget(epsilon=4)), public, ENTROPY
     )
     per_round = 4 / rounds
     factor = 0.75 * per_round / (2 if exponent == "tight" else 4)

@@ -7,6 +7,7 @@ from scipy import stats
 
 from dpcov.audit import Neighboring, half_noise, lower_bound_of_event, lower_bound_rho, released
 from dpcov.data.moments import MomentsSpec, gather
+from dpcov.data.questions import Ask
 from dpcov.errors import BudgetError, UsageError
 from dpcov.mechanisms.base import Problem
 from dpcov.mechanisms.blocks.additive_noise import AdditiveNoise
@@ -31,7 +32,7 @@ def release(mechanism, budget, seed, rows=ROWS, relation="replace-one", k=1):
     problem = Problem(n_features=d, neighbors=relation, n_rows=n_rows, rows_per_person=k)
     moments = gather([rows], d, mechanism.moments_spec(problem))
     return mechanism.draw(
-        moments, mechanism.calibrate(problem, budget), problem, SeededEntropy(seed)
+        Ask.saved(moments), mechanism.calibrate(problem, budget), problem, SeededEntropy(seed)
     )
 
 

@@ -8,6 +8,7 @@ from scipy import stats
 
 import dpcov
 from dpcov.data.moments import Moments
+from dpcov.data.questions import Ask
 from dpcov.errors import BudgetError, UsageError
 from dpcov.mechanisms.base import Problem
 from dpcov.mechanisms.blocks.gaussian_scale import ROW_COUNT_WEIGHT
@@ -186,7 +187,7 @@ def signal_to_noise(draw_one, pair, claim, runs=1200):
 
 
 def once(mechanism, moments, calibration, entropy, score):
-    return score(mechanism.draw(moments, calibration, problem(11), entropy))
+    return score(mechanism.draw(Ask.saved(moments), calibration, problem(11), entropy))
 
 
 def twice(mechanism, moments, calibration, entropy, score):
@@ -331,7 +332,9 @@ def test_the_joint_trace_is_released_where_it_is_free(neighbors):
     budget, mechanism = dpcov.Budget(rho=1), Stratified()
     asked = problem(3, neighbors, n_rows=2000)
     moments = gathered(rows, shells=32, bits=20)
-    made = mechanism.draw(moments, mechanism.calibrate(asked, budget), asked, SeededEntropy(0))
+    made = mechanism.draw(
+        Ask.saved(moments), mechanism.calibrate(asked, budget), asked, SeededEntropy(0)
+    )
     assert ("joint_trace" in made.arrays) == (neighbors == "replace-one")
     estimate, risk = shrunk(unit_estimate(made, asked.n_rows))
     assert np.trace(estimate) == pytest.approx(0.81, rel=0.05)

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 import dpcov
 from dpcov.audit import Neighboring, half_noise, lower_bound_epsilon, refutes, released
 from dpcov.data.moments import Moments
+from dpcov.data.questions import Ask
 from dpcov.errors import BudgetError, ReleaseError, UsageError
 from dpcov.mechanisms.base import Problem
 from dpcov.mechanisms.stratified_nuclear import (
@@ -162,7 +163,7 @@ def test_tables_of_long_rows_are_released_as_one(share_of_long_rows, expected):
     mechanism = StratifiedNuclear(shells=SHELLS)
     moments = Moments(10, mechanism.moments_spec(public))
     moments.add(rows)
-    drawn = mechanism.draw(moments, calibration, public, SeededEntropy(0))
+    drawn = mechanism.draw(Ask.saved(moments), calibration, public, SeededEntropy(0))
     assert len(drawn.arrays["trace"]) == expected
     assert bool(drawn.notes) == (expected == 1)
     if expected == 1:
@@ -238,7 +239,7 @@ def test_rows_stay_as_long_as_they_are_unless_they_may_be_shortened():
     moments.add(rows)
     calibration = mechanism.calibrate(public, dpcov.Budget(epsilon=1))
     radii = {
-        mechanism.draw(moments, calibration, public, SeededEntropy(seed)).radius
+        mechanism.draw(Ask.saved(moments), calibration, public, SeededEntropy(seed)).radius
         for seed in range(30)
     }
     assert radii == {1.0}
@@ -253,7 +254,8 @@ def test_a_folded_release_says_so_and_reads_in_its_own_units():
     moments.add(rows)
     calibration = mechanism.calibrate(public, dpcov.Budget(epsilon=1))
     drawn = [
-        mechanism.draw(moments, calibration, public, SeededEntropy(seed)) for seed in range(30)
+        mechanism.draw(Ask.saved(moments), calibration, public, SeededEntropy(seed))
+        for seed in range(30)
     ]
     folded = [each for each in drawn if each.radius == 0.5]
     assert folded
@@ -293,7 +295,9 @@ def test_the_noise_is_what_it_says():
     moments = Moments(3, mechanism.moments_spec(public))
     moments.add(rows)
     entropy, other = SeededEntropy(1), SeededEntropy(2)
-    drawn = [mechanism.draw(moments, calibration, public, entropy) for _ in range(repeats)]
+    drawn = [
+        mechanism.draw(Ask.saved(moments), calibration, public, entropy) for _ in range(repeats)
+    ]
     naive = [naive_release(rows, epsilon, other) for _ in range(repeats)]
     separate = [each for each in drawn if len(each.arrays["sscp"]) == 2]
     assert len(separate) > repeats / 2
@@ -310,7 +314,7 @@ def test_the_noise_law_is_the_measured_one():
     d, repeats = 4, 1000
     calibration = StratifiedNuclear().calibrate(problem(d), dpcov.Budget(epsilon=1))
     empty = Moments(d, StratifiedNuclear().moments_spec(problem(d)))
-    law = StratifiedNuclear().draw(empty, calibration, problem(d), SystemEntropy()).noise
+    law = StratifiedNuclear().draw(Ask.saved(empty), calibration, problem(d), SystemEntropy()).noise
     entropy = SeededEntropy(4)
     noise = np.array(
         [symmetric_nuclear_noise(d, float(law.scale), entropy) for _ in range(repeats)]

@@ -8,6 +8,7 @@ import pytest
 
 import dpcov
 from dpcov.data.moments import Moments
+from dpcov.data.questions import Ask
 from dpcov.errors import BudgetError
 from dpcov.mechanisms import stratified_nuclear as module
 from dpcov.mechanisms.stratified_nuclear import (
@@ -153,7 +154,10 @@ def test_a_look_that_is_enough_ends_in_one_matrix(monkeypatch):
     laplace, matrix = choose_noise(monkeypatch, 1, 77)
     look = Look(scale=Fraction(3), whole_scale=Fraction(1001))
     made = StratifiedNuclear(shells=4).draw(
-        gathered(), calibration(look=look, folded_scale=Fraction(9)), problem(2, n_rows=4), ENTROPY
+        Ask.saved(gathered()),
+        calibration(look=look, folded_scale=Fraction(9)),
+        problem(2, n_rows=4),
+        ENTROPY,
     )
     assert laplace.asked == [(Fraction(3), 1), (Fraction(1001), 1)]
     assert matrix.asked == [(2, math.nextafter(1001.0, math.inf))]
@@ -173,7 +177,7 @@ def test_after_the_traces_one_matrix_or_one_for_every_run(monkeypatch, fold):
         monkeypatch, NAME + "choose_runs", lambda traces, scale, d: [range(0, 1), range(1, 4)]
     )
     made = StratifiedNuclear(shells=4, shorten=True).draw(
-        gathered(), calibration(folded_scale=Fraction(9)), problem(2), ENTROPY
+        Ask.saved(gathered()), calibration(folded_scale=Fraction(9)), problem(2), ENTROPY
     )
     shells = shell_sscps(ROWS, 4)
     traces = [int(np.trace(s)) + z for s, z in zip(shells, (5, -6, 7, 8), strict=True)]
@@ -204,7 +208,10 @@ def test_after_the_traces_one_matrix_or_one_for_every_run(monkeypatch, fold):
 def test_a_private_number_of_rows_gets_noise_and_is_released(monkeypatch):
     laplace, _ = choose_noise(monkeypatch, 0, 0, 0, 0, -2)
     made = StratifiedNuclear(shells=4).draw(
-        gathered(), calibration(row_count_scale=Fraction(3)), problem(2, "add-remove-one"), ENTROPY
+        Ask.saved(gathered()),
+        calibration(row_count_scale=Fraction(3)),
+        problem(2, "add-remove-one"),
+        ENTROPY,
     )
     assert laplace.asked == [(Fraction(35), 4), (Fraction(3), 1)]
     assert made.arrays["row_count"].tolist() == [3]

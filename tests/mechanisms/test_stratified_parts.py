@@ -8,6 +8,7 @@ import pytest
 
 import dpcov
 from dpcov.data.moments import Moments, MomentsSpec
+from dpcov.data.questions import Ask
 from dpcov.errors import BudgetError
 from dpcov.mechanisms.base import Problem
 from dpcov.mechanisms.stratified import Stratified, StratifiedCalibration, _aligned, _run_sum
@@ -115,7 +116,7 @@ def test_traces_first_then_the_joint_trace_and_the_matrices_of_the_runs(monkeypa
     gaussian, matrix = choose_noise(monkeypatch, [5, -6, 7, 8], [40, 99])
     rule = choose(monkeypatch, NAME + "choose_runs", lambda *asked: [Run(0, 1, 1), Run(2, 2, 3)])
     moments = gathered()
-    made = MECHANISM.draw(moments, CALIBRATION, problem(2), SeededEntropy(0))
+    made = MECHANISM.draw(Ask.saved(moments), CALIBRATION, problem(2), SeededEntropy(0))
     assert gaussian.asked == [(6400, 4), (100, 1)]
     assert matrix.asked == [(2, 100)] * 2
     shells = shell_sscps(ROWS)
@@ -161,7 +162,7 @@ def test_every_group_has_runs_traces_and_counts_of_its_own(monkeypatch):
         trace_variance=6400,
         row_count_variance=Fraction(7, 2),
     )
-    made = MECHANISM.draw(gathered(n_groups=2), calibration, grouped(), SeededEntropy(0))
+    made = MECHANISM.draw(Ask.saved(gathered(n_groups=2)), calibration, grouped(), SeededEntropy(0))
     shells = [shell_sscps(ROWS[group == GROUPS]) for group in (0, 1)]
     traces = [int(np.trace(s)) for each in shells for s in each]
     noisy = [trace + z for z, trace in enumerate(traces)]
@@ -199,7 +200,9 @@ def test_a_private_number_of_rows_has_no_joint_trace_and_may_draw_nothing(monkey
         trace_variance=6400,
         row_count_variance=Fraction(7),
     )
-    made = MECHANISM.draw(gathered(), calibration, problem(2, "add-remove-one"), SeededEntropy(0))
+    made = MECHANISM.draw(
+        Ask.saved(gathered()), calibration, problem(2, "add-remove-one"), SeededEntropy(0)
+    )
     assert made.arrays["row_count"].tolist() == [2]
     assert made.arrays["sscp"].shape == (0, 2, 2)
     assert "joint_trace" not in made.arrays

@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcov.audit.neighboring import Neighboring
-from dpcov.data.moments import Moments
-from dpcov.data.rows import EncodedRows
-from dpcov.mechanisms.base import Calibration, Mechanism, Problem, RowMechanism
+from dpcov.data.engines import BallEncoding
+from dpcov.data.gather import Gathering
+from dpcov.mechanisms.base import Calibration, Mechanism, Problem
 from dpcov.noise.entropy import BlockEntropy, Entropy, SeededEntropy
 from dpcov.privacy.budget import Budget
 from dpcov.privacy.convert import zcdp_epsilon
@@ -39,22 +39,11 @@ def drawers(
     def drawer(rows: NDArray[np.float64]) -> Draw:
         problem = problem_of(pair, rows)
         calibration: Calibration = mechanism.calibrate(problem, budget)
-        return partial(_draw_from(mechanism, rows, problem), calibration, problem, entropy)
+        encoding = BallEncoding(n_features=problem.n_features, norm_bound=1.0)
+        ask = Gathering(threads=1).ask(rows, encoding)
+        return partial(mechanism.draw, ask, calibration, problem, entropy)
 
     return drawer(pair.first), drawer(pair.second)
-
-
-def _draw_from(
-    mechanism: Mechanism[Any], rows: NDArray[np.float64], problem: Problem
-) -> Callable[..., NoisyStatistics]:
-    """The mechanism's draw, with the table already gathered in the form that it wants."""
-    if isinstance(mechanism, RowMechanism):
-        gathered = EncodedRows(problem.n_features)
-        gathered.add(rows)
-        return partial(mechanism.draw_rows, gathered)
-    moments = Moments(problem.n_features, mechanism.moments_spec(problem))
-    moments.add(rows)
-    return partial(mechanism.draw, moments)
 
 
 def by_coin(

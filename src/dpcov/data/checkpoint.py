@@ -15,6 +15,7 @@ from dpcov.data.engines import Encoding, TableEncoding
 from dpcov.data.exact import ExactSum
 from dpcov.data.groups import split_schema
 from dpcov.data.moments import Moments, MomentsSpec
+from dpcov.data.questions import Ask, MomentsQuestion
 from dpcov.data.schema.schema import Schema
 from dpcov.data.vault import Key, lock_file, unlock_file
 from dpcov.errors import DataError, UsageError
@@ -93,7 +94,7 @@ class Checkpoint:
         total.merge(other.moments)
         return replace(self, moments=total, parts={**self.parts, **other.parts})
 
-    def take(self, encoding: Encoding, spec: MomentsSpec) -> Moments:
+    def take(self, encoding: Encoding, question: MomentsQuestion) -> Moments:
         """Return the moments if they are what a release asks for.
 
         Raises
@@ -105,12 +106,7 @@ class Checkpoint:
             raise UsageError(
                 "These moments were gathered with another schema or other groups. Use those they were gathered with."
             )
-        if self.moments.spec != spec:
-            raise UsageError(
-                f"This mechanism wants {spec}, but {self.moments.spec} was gathered. Gather again with the same "
-                "mechanism, options, budget and relation as the release."
-            )
-        return self.moments
+        return Ask.saved(self.moments)(question)
 
     def _encoding(self) -> TableEncoding:
         declared = Schema.loads(self.schema_toml)

@@ -1,11 +1,14 @@
 """Exact moments of whatever the custodian has, by the engine that fits it.
 
-Contract: memory does not depend on the number of rows, except for mechanisms that ask for the rows
-themselves.  What comes out is sensitive.
+Contract: memory does not depend on the number of rows, except where a mechanism asks several times and the
+rows can be read once only.  What comes out is sensitive.
 """
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Annotated, Any
+
+import pyarrow as pa
 
 from dpcov.data.checkpoint import Checkpoint
 from dpcov.data.engines import (
@@ -18,9 +21,12 @@ from dpcov.data.engines import (
     local,
     name_engine,
 )
+from dpcov.data.engines.base import block_rows
+from dpcov.data.engines.memory import allowed_bytes
 from dpcov.data.moments import Moments, MomentsSpec
-from dpcov.data.rows import EncodedRows, RowsSpec
+from dpcov.data.questions import Ask, MomentsQuestion
 from dpcov.data.schema.schema import Schema
+from dpcov.data.sources import open_source
 from dpcov.errors import UsageError
 from dpcov.privacy.options import Between, Count, make_plain
 
@@ -55,38 +61,48 @@ class Gathering:
         """Names of the data's columns."""
         return load_engine(name_engine(data, self.engine)).columns(data)
 
-    def gather(
-        self, data: Any, encoding: Encoding, spec: MomentsSpec | RowsSpec
-    ) -> Moments | EncodedRows:
-        """Keep the rows, or their moments only: what the mechanism wants."""
-        return (
-            self.moments(data, encoding, spec)
-            if isinstance(spec, MomentsSpec)
-            else self.rows(data, encoding)
-        )
+    def ask(self, data: Any, encoding: Encoding, *, again: bool = False) -> Ask:
+        """Answer questions about a table; ``again`` says that there will be several."""
+        if again and self._reads_here(data):
+            data = self._kept(data, encoding)
+        return Ask(partial(self.moments, data, encoding))
 
-    def moments(self, data: Any, encoding: Encoding, spec: MomentsSpec) -> Moments:
+    def moments(
+        self, data: Any, encoding: Encoding, question: MomentsQuestion = MomentsQuestion()
+    ) -> Moments:
         """Exact **sensitive** moments."""
         if isinstance(data, Checkpoint):
-            return data.take(encoding, spec)
+            return data.take(encoding, question)
         task = MomentsTask(
-            encoding=encoding, spec=spec, threads=self.threads, memory_limit=self.memory_limit
+            encoding=encoding,
+            spec=question.spec,
+            linear=question.linear,
+            watched=question.watched,
+            threads=self.threads,
+            memory_limit=self.memory_limit,
         )
         return load_engine(self._engine(data)).moments(data, task, self.progress)
 
-    def rows(self, data: Any, encoding: Encoding) -> EncodedRows:
-        """All encoded rows, **sensitive**, in the memory of this machine."""
-        if isinstance(data, Checkpoint):
-            raise UsageError(
-                "This mechanism needs the rows, and saved moments have none. Give the table itself."
-            )
-        name = self._engine(data)
-        if name != LOCAL:
-            raise UsageError(
-                f"This mechanism needs the rows in one place, but the {name} engine gathers moments only. "
-                "Give a file or a table of this machine, or choose another mechanism."
-            )
-        return local.rows(data, encoding, self.progress)
+    def _reads_here(self, data: Any) -> bool:
+        if isinstance(data, Checkpoint | local.GroupedRows):
+            return False
+        return self._engine(data) in (LOCAL, "device") and name_engine(data) == LOCAL
+
+    def _kept(self, data: Any, encoding: Encoding) -> Any:
+        """The data, or a copy of the wanted columns in memory where they can be read once only."""
+        source = open_source(data)
+        if not source.once:
+            return data
+        room, blocks = allowed_bytes(self.memory_limit), []
+        for block in source.blocks(block_rows(encoding.n_features), wanted=encoding.wanted):
+            blocks.append(block)
+            room -= block.nbytes
+            if room < 0:
+                raise UsageError(
+                    f"'{source.name}' can be read once only, this mechanism reads the table several times, and a "
+                    "copy does not fit into memory. Save it to a file first."
+                )
+        return pa.Table.from_batches(blocks)
 
     def _engine(self, data: Any) -> str:
         if not isinstance(data, local.GroupedRows):
@@ -101,4 +117,6 @@ class Gathering:
 
 def table_moments(data: Any, schema: Schema, spec: MomentsSpec, **where: Any) -> Moments:
     """Exact **sensitive** moments of a table as a schema encodes it; keywords as in `Gathering`."""
-    return Gathering(**where).moments(data, TableEncoding(schema=schema), spec)
+    return Gathering(**where).moments(
+        data, TableEncoding(schema=schema), MomentsQuestion(spec=spec)
+    )

@@ -158,6 +158,8 @@ class Moments:
         self.n_features = n_features
         self.spec = spec or MomentsSpec()
         self.norm_bound = norm_bound
+        # Sum of the digests of all rows modulo 2**64, where a question asks for it.
+        self.digest = 0
         self.strata = [
             StratumMoments(n_features, normalized=self.spec.normalized)
             for _ in range(self.spec.n_strata)
@@ -169,7 +171,11 @@ class Moments:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Moments):
             return NotImplemented
-        return self._shape() == other._shape() and self.strata == other.strata
+        return (self._shape(), self.digest, self.strata) == (
+            other._shape(),
+            other.digest,
+            other.strata,
+        )
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -214,12 +220,18 @@ class Moments:
         for index, members in _by_stratum(rows.values, rows.strata, self.block_rows):
             self.strata[index].add(members, self.spec.bits)
 
+    def watch(self, digest: int) -> None:
+        """Add the digest of a block of rows; several threads may do so."""
+        with self.strata[0].sscp.lock:
+            self.digest = (self.digest + digest) % 2**64
+
     def merge(self, other: "Moments") -> None:
         """Add another table's moments; both must have been gathered in the same way."""
         if self._shape() != other._shape():
             raise DataError(
                 "These moments were gathered with different columns, strata, bits or norm bounds."
             )
+        self.watch(other.digest)
         for mine, theirs in zip(self.strata, other.strata, strict=True):
             mine.merge(theirs)
 

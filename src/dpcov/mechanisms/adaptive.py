@@ -29,6 +29,7 @@ from typing import Annotated, ClassVar
 import numpy as np
 
 from dpcov.data.moments import DEFAULT_BITS, Bits, Moments, MomentsSpec
+from dpcov.data.questions import Ask
 from dpcov.mechanisms import adaptive_rules
 from dpcov.mechanisms.adaptive_rules import Constants
 from dpcov.mechanisms.base import Calibration, Mechanism, Probability, Problem
@@ -153,9 +154,10 @@ class Adaptive(Mechanism[AdaptiveCalibration]):
         )
 
     def draw(
-        self, moments: Moments, calibration: AdaptiveCalibration, problem: Problem, entropy: Entropy
+        self, ask: Ask, calibration: AdaptiveCalibration, problem: Problem, entropy: Entropy
     ) -> NoisyStatistics:
         """Find radius, trace and clip norm, each from what was drawn before; then release."""
+        moments = ask(self.question(problem))
         row_count = draw_row_count(moments, problem, calibration.row_count, entropy)
         rows = public_rows(problem, row_count)
         first = self._first_shell(moments, calibration, problem, entropy)

@@ -1,7 +1,7 @@
-"""What every mechanism is: options, a calibration from public numbers, and one draw from the moments.
+"""What every mechanism is: options, a calibration from public numbers, and a draw that asks the table.
 
 Contract: calibration sees public numbers only, so a budget that cannot be honored is refused before any row
-is read; ``draw`` is the only place where moments and randomness meet.
+is read; ``draw`` is the only place where exact answers and randomness meet.
 """
 
 from abc import ABC, abstractmethod
@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Annotated, ClassVar, Generic, TypeVar
 
-from dpcov.data.moments import DEFAULT_BITS, Moments, MomentsSpec
-from dpcov.data.rows import EncodedRows, RowsSpec
+from dpcov.data.moments import DEFAULT_BITS, MomentsSpec
+from dpcov.data.questions import Ask, MomentsQuestion
 from dpcov.errors import BudgetError, UsageError
 from dpcov.noise.entropy import Entropy
 from dpcov.privacy.budget import Budget
@@ -92,13 +92,18 @@ class Mechanism(ABC, Generic[CalibrationT]):
     def __post_init__(self) -> None:
         make_plain(self)
 
+    @property
+    def asks_again(self) -> bool:
+        """Whether :meth:`draw` may ask more than the first question, so that saved moments do not do."""
+        return False
+
     def moments_spec(self, problem: Problem) -> MomentsSpec:
-        """Which moments :meth:`draw` wants; public."""
+        """Which moments :meth:`draw` wants first; public."""
         return MomentsSpec(bits=DEFAULT_BITS)
 
-    def wants(self, problem: Problem) -> MomentsSpec | RowsSpec:
-        """What is gathered for :meth:`draw`: moments, or rows for a :class:`RowMechanism`; public."""
-        return self.moments_spec(problem)
+    def question(self, problem: Problem) -> MomentsQuestion:
+        """The first question of :meth:`draw`, which is answered before anything is charged."""
+        return MomentsQuestion(spec=self.moments_spec(problem), watched=self.asks_again)
 
     @abstractmethod
     def calibrate(self, problem: Problem, budget: Budget) -> CalibrationT:
@@ -106,9 +111,9 @@ class Mechanism(ABC, Generic[CalibrationT]):
 
     @abstractmethod
     def draw(
-        self, moments: Moments, calibration: CalibrationT, problem: Problem, entropy: Entropy
+        self, ask: Ask, calibration: CalibrationT, problem: Problem, entropy: Entropy
     ) -> NoisyStatistics:
-        """Draw the randomness once and return what may be published."""
+        """Ask, draw the randomness, ask again where that is the mechanism's way; return what may be published."""
 
     def check(self, problem: Problem, budget: Budget) -> None:
         """Refuse relations, groups and kinds of budget that this mechanism has no proof for."""
@@ -130,26 +135,3 @@ class Mechanism(ABC, Generic[CalibrationT]):
             raise BudgetError(
                 f"The {self.name} mechanism cannot honor {budget.promise}; it can promise {kinds}."
             )
-
-
-class RowMechanism(Mechanism[CalibrationT]):
-    """A mechanism that has to look at the rows themselves, as often as it likes.
-
-    The rows stay below the privacy boundary: they are handed to :meth:`draw_rows` and nowhere else.
-    """
-
-    def wants(self, problem: Problem) -> RowsSpec:
-        """Ask for the rows."""
-        return RowsSpec()
-
-    @abstractmethod
-    def draw_rows(
-        self, rows: EncodedRows, calibration: CalibrationT, problem: Problem, entropy: Entropy
-    ) -> NoisyStatistics:
-        """Draw the randomness once and return what may be published."""
-
-    def draw(
-        self, moments: Moments, calibration: CalibrationT, problem: Problem, entropy: Entropy
-    ) -> NoisyStatistics:
-        """Refuse: moments are not enough."""
-        raise UsageError(f"The {self.name} mechanism needs the rows; give them instead of moments.")

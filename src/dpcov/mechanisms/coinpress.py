@@ -5,7 +5,7 @@ Privacy
 Guarantee : rho-zCDP, or (epsilon, delta)-DP through it, for any rows.  Neighbors : replace-one (public n) or
     add-remove-one.
 Unit : the rows of one person.  Public inputs : options, budget, number of columns, n under replace-one.
-Private input : the rows, read once in every round.  Not protected : running time, memory.
+Private input : moments of the rows under a public linear map, one question in every round.  Not protected : running time, memory.
 Numerics : idealized.  Proof : coinpress.md.
 
 Sensitivity
@@ -24,14 +24,16 @@ References
 Biswas, Dong, Kamath, Ullman (2020), CoinPress, section 3; Dong, Liang, Yi (2022), section 6, compare with it.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Annotated, ClassVar
 
 import numpy as np
 
-from dpcov.data.rows import EncodedRows
-from dpcov.mechanisms.base import Calibration, Probability, Problem, RowMechanism
+from dpcov.data.linear import LinearMap
+from dpcov.data.moments import DEFAULT_BITS, Bits, MomentsSpec
+from dpcov.data.questions import Ask
+from dpcov.mechanisms.base import Calibration, Mechanism, Probability, Problem
 from dpcov.mechanisms.blocks.additive_noise import whole_cost
 from dpcov.mechanisms.blocks.finished import (
     Cost,
@@ -41,6 +43,7 @@ from dpcov.mechanisms.blocks.finished import (
     part_of,
     public_rows,
     row_count_share,
+    sscp_of,
 )
 from dpcov.mechanisms.blocks.matrix_noise import MatrixNoise, Shape, matrix_noise
 from dpcov.mechanisms.blocks.tail_bounds import eta
@@ -50,7 +53,6 @@ from dpcov.privacy.budget import Budget
 from dpcov.privacy.guarantee import ZCDP, ApproxDP, Numerics, Promise
 from dpcov.privacy.options import Between
 from dpcov.published.linalg.project import project_psd
-from dpcov.published.linalg.symmetric import Array
 from dpcov.published.statistics import NoisyStatistics
 
 LAST_ROUND_SHARE = Fraction(3, 4)
@@ -66,13 +68,13 @@ class CoinPressCalibration(Calibration):
 
 
 @dataclass(frozen=True, kw_only=True)
-class CoinPress(RowMechanism[CoinPressCalibration]):
+class CoinPress(Mechanism[CoinPressCalibration]):
     """Iterative whitening and clipping, for roughly normal rows of mean zero.
 
     Parameters
     ----------
     rounds : int, default=3
-        Rounds of whitening; the rows are kept in memory for them.
+        Rounds of whitening; the table is read once for each.
     upper : float, default=1
         Public bound on the largest eigenvalue of the second moment, in units of the squared norm bound.  1 always
         holds; choose the norm bound so large that it clips nobody.
@@ -80,6 +82,8 @@ class CoinPress(RowMechanism[CoinPressCalibration]):
         Probability beta in the norms to clip to; privacy does not depend on it.
     noise : {"isotropic", "entrywise"}, default="isotropic"
         Noise on the matrix; ``entrywise`` is the paper's.
+    bits : int, default=20
+        Lattice resolution of a row after whitening.
     """
 
     name: ClassVar[str] = "coinpress"
@@ -92,6 +96,7 @@ class CoinPress(RowMechanism[CoinPressCalibration]):
     upper: Annotated[float, Between(2.0**-60, 1)] = 1.0
     failure_probability: Probability = 0.05
     noise: Shape = "isotropic"
+    bits: Bits = DEFAULT_BITS
 
     def calibrate(self, problem: Problem, budget: Budget) -> CoinPressCalibration:
         """Split the budget between the rounds (coinpress.md, Theorem 1)."""
@@ -104,51 +109,41 @@ class CoinPress(RowMechanism[CoinPressCalibration]):
             row_count=check_row_count(problem, part_of(whole, count) if count else None),
         )
 
-    def draw_rows(
-        self,
-        rows: EncodedRows,
-        calibration: CoinPressCalibration,
-        problem: Problem,
-        entropy: Entropy,
+    @property
+    def asks_again(self) -> bool:
+        """After the first round every question follows from the answers before."""
+        return self.rounds > 1 or self.upper < 1
+
+    def moments_spec(self, problem: Problem) -> MomentsSpec:
+        """One stratum of all rows, clipped at the unit ball only."""
+        return MomentsSpec(bits=self.bits)
+
+    def draw(
+        self, ask: Ask, calibration: CoinPressCalibration, problem: Problem, entropy: Entropy
     ) -> NoisyStatistics:
         """Whiten, clip and add noise in rounds; the last round makes the estimate."""
-        d = problem.n_features
-        row_count = draw_row_count(rows, problem, calibration.row_count, entropy)
+        d, first = problem.n_features, self.question(problem)
+        row_count = draw_row_count(ask(first), problem, calibration.row_count, entropy)
         n_rows = public_rows(problem, row_count)
         normal_norm = eta(d, self.failure_probability / (n_rows * self.rounds))
-        frame = _Frame(whitening=np.eye(d) * self.upper**-0.5, coloring=np.eye(d) * self.upper**0.5)
-        for noise in calibration.rounds[:-1]:
-            radius = min(normal_norm, frame.longest)
-            moment = _noisy_moment(rows, frame.whitening, radius, noise, n_rows, entropy)
-            slack = (
-                noise.spectral_bound(d, self.failure_probability / self.rounds) * radius**2 / n_rows
-            )
-            frame = frame.refined(moment, slack)
-        radius = min(normal_norm, frame.longest)
-        moment = _noisy_moment(
-            rows, frame.whitening, radius, calibration.rounds[-1], n_rows, entropy
-        )
-        sscp = frame.coloring @ moment @ frame.coloring.T * n_rows
-        return finish(sscp, problem, row_count, clip=1.0, post="psd")
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Frame:
-    """Coordinates in which the rows are believed to have a second moment of at most I, and the way back."""
-
-    whitening: Array
-    coloring: Array
-
-    @property
-    def longest(self) -> float:
-        """Norm that no row of the unit ball exceeds in these coordinates."""
-        return float(np.linalg.norm(self.whitening, 2))
-
-    def refined(self, moment: Array, slack: float) -> "_Frame":
-        """Whiten by the spread that a noisy moment allows, so that the next norm to clip to is not too small."""
-        spread = project_psd(moment) + slack * np.eye(len(moment))
-        root = inverse_root(spread)
-        return _Frame(whitening=root @ self.whitening, coloring=self.coloring @ (spread @ root))
+        # The first map is a multiple of the identity, which clipping alone can answer.
+        radius = min(normal_norm, self.upper**-0.5)
+        clipped = replace(first.spec, clip=min(1.0, radius * self.upper**0.5))
+        asked, whitening = replace(first, spec=clipped), np.eye(d) * self.upper**-0.5
+        for last, noise in zip(calibration.rounds, calibration.rounds[1:], strict=False):
+            unit = radius**2 / n_rows
+            moment = (sscp_of(ask(asked)) + last.draw(d, entropy)) * unit
+            slack = unit * last.spectral_bound(d, self.failure_probability / self.rounds)
+            # What the noise may hide counts as spread, so that the next norm to clip to is not too small.
+            spread = project_psd(moment) + slack * np.eye(d)
+            wanted = inverse_root(spread) @ whitening
+            # No row of the unit ball is longer than the largest singular value.
+            radius = min(normal_norm, float(np.linalg.norm(wanted, 2)))
+            linear = LinearMap.nearest(wanted / radius)
+            asked, whitening = replace(first, linear=linear), linear.matrix * radius
+        moment = (sscp_of(ask(asked)) + calibration.rounds[-1].draw(d, entropy)) * radius**2
+        coloring = np.linalg.inv(whitening)
+        return finish(coloring @ moment @ coloring.T, problem, row_count, clip=1.0, post="psd")
 
 
 def round_shares(rounds: int) -> list[Fraction]:
@@ -156,23 +151,3 @@ def round_shares(rounds: int) -> list[Fraction]:
     if rounds == 1:
         return [Fraction(1)]
     return [(1 - LAST_ROUND_SHARE) / (rounds - 1)] * (rounds - 1) + [LAST_ROUND_SHARE]
-
-
-def _noisy_moment(
-    rows: EncodedRows,
-    whitening: Array,
-    radius: float,
-    noise: MatrixNoise,
-    n_rows: float,
-    entropy: Entropy,
-) -> Array:
-    """Second moment of the rows, whitened and clipped to a norm, with noise for that norm."""
-    d = len(whitening)
-    total = np.zeros((d, d))
-    for block in rows:
-        whitened = block @ whitening.T
-        norms = np.linalg.norm(whitened, axis=1)
-        whitened *= np.minimum(1.0, radius / np.maximum(norms, 1e-300))[:, None]
-        total += whitened.T @ whitened
-    noisy: Array = (total + radius**2 * noise.draw(d, entropy)) / n_rows
-    return noisy

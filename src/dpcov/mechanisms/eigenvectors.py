@@ -31,7 +31,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import isotonic_regression
 
-from dpcov.data.moments import Clip, Moments, MomentsSpec
+from dpcov.data.moments import Clip, MomentsSpec
+from dpcov.data.questions import Ask
 from dpcov.errors import UsageError
 from dpcov.mechanisms.base import Calibration, Mechanism, Probability, Problem, Share
 from dpcov.mechanisms.blocks.additive_noise import additive_noise, whole_cost
@@ -165,13 +166,10 @@ class Eigenvectors(Mechanism[EigenvectorsCalibration]):
         return min(self.rank or n_features, n_features - 1)
 
     def draw(
-        self,
-        moments: Moments,
-        calibration: EigenvectorsCalibration,
-        problem: Problem,
-        entropy: Entropy,
+        self, ask: Ask, calibration: EigenvectorsCalibration, problem: Problem, entropy: Entropy
     ) -> NoisyStatistics:
         """Draw values and directions, and put them together."""
+        moments = ask(self.question(problem))
         sscp = sscp_of(moments)
         rank = self.rank or len(sscp)
         values, margin = np.zeros(rank), 0.0

@@ -31,7 +31,8 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from dpcov.data.moments import DEFAULT_BITS, Bits, Clip, Moments, MomentsSpec
+from dpcov.data.moments import DEFAULT_BITS, Bits, Clip, MomentsSpec
+from dpcov.data.questions import Ask
 from dpcov.errors import BudgetError
 from dpcov.mechanisms.base import Calibration, Mechanism, Problem
 from dpcov.mechanisms.blocks.gaussian_scale import (
@@ -125,9 +126,10 @@ class Gaussian(Mechanism[GaussianCalibration]):
         )
 
     def draw(
-        self, moments: Moments, calibration: GaussianCalibration, problem: Problem, entropy: Entropy
+        self, ask: Ask, calibration: GaussianCalibration, problem: Problem, entropy: Entropy
     ) -> NoisyStatistics:
         """Add the noise to the integer moments of the single stratum."""
+        moments = ask(self.question(problem))
         (stratum,) = moments.strata
         dimension = moments.n_features
         noise = symmetric_noise(

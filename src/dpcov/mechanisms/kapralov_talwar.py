@@ -28,7 +28,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from dpcov.data.moments import Clip, Moments, MomentsSpec
+from dpcov.data.moments import Clip, MomentsSpec
+from dpcov.data.questions import Ask
 from dpcov.mechanisms.base import Calibration, Mechanism, Problem, Share
 from dpcov.mechanisms.blocks.additive_noise import additive_noise
 from dpcov.mechanisms.blocks.finished import (
@@ -107,13 +108,10 @@ class KapralovTalwar(Mechanism[KapralovTalwarCalibration]):
         )
 
     def draw(
-        self,
-        moments: Moments,
-        calibration: KapralovTalwarCalibration,
-        problem: Problem,
-        entropy: Entropy,
+        self, ask: Ask, calibration: KapralovTalwarCalibration, problem: Problem, entropy: Entropy
     ) -> NoisyStatistics:
         """Find a direction, measure it, subtract it; repeat."""
+        moments = ask(self.question(problem))
         residue = sscp_of(moments)
         found = np.zeros_like(residue)
         value_noise = additive_noise(calibration.value, scalar(problem))

@@ -30,7 +30,8 @@ from typing import ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcov.data.moments import DEFAULT_BITS, Bits, Clip, Moments, MomentsSpec
+from dpcov.data.moments import DEFAULT_BITS, Bits, Clip, MomentsSpec
+from dpcov.data.questions import Ask
 from dpcov.errors import BudgetError
 from dpcov.mechanisms.base import Calibration, Mechanism, Problem
 from dpcov.mechanisms.blocks.sensitivity import upper_triangle
@@ -117,9 +118,10 @@ class Laplace(Mechanism[LaplaceCalibration]):
         return problem.rows_per_person * full_matrix
 
     def draw(
-        self, moments: Moments, calibration: LaplaceCalibration, problem: Problem, entropy: Entropy
+        self, ask: Ask, calibration: LaplaceCalibration, problem: Problem, entropy: Entropy
     ) -> NoisyStatistics:
         """Add the noise to the integer moments of the single stratum."""
+        moments = ask(self.question(problem))
         (stratum,) = moments.strata
         sscp, dropped = stratum.sscp.plus(
             symmetric_laplace(moments.n_features, calibration.scale, entropy)

@@ -24,6 +24,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
 from dpcov.data.moments import DEFAULT_BITS, Clip, Moments, MomentsSpec
+from dpcov.data.questions import Ask
 from dpcov.errors import UsageError
 from dpcov.mechanisms.base import Calibration, Mechanism, Problem
 from dpcov.mechanisms.blocks.additive_noise import additive_noise
@@ -98,9 +99,10 @@ class Nuclear(Mechanism[NuclearCalibration]):
         )
 
     def draw(
-        self, moments: Moments, calibration: NuclearCalibration, problem: Problem, entropy: Entropy
+        self, ask: Ask, calibration: NuclearCalibration, problem: Problem, entropy: Entropy
     ) -> NoisyStatistics:
         """Add the noise."""
+        moments = ask(self.question(problem))
         noisy = noisy_sscp(moments, calibration.matrix, self.noise, problem, entropy)
         row_count = draw_row_count(moments, problem, calibration.row_count, entropy)
         found = finish(noisy, problem, row_count, clip=self.clip, post="psd")

@@ -24,7 +24,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar, Literal
 
-from dpcov.data.moments import Clip, Moments, MomentsSpec
+from dpcov.data.moments import Clip, MomentsSpec
+from dpcov.data.questions import Ask
 from dpcov.mechanisms.base import Calibration, Mechanism, Problem
 from dpcov.mechanisms.blocks.additive_noise import additive_noise
 from dpcov.mechanisms.blocks.finished import (
@@ -113,12 +114,13 @@ class NuclearProjection(Mechanism[NuclearProjectionCalibration]):
 
     def draw(
         self,
-        moments: Moments,
+        ask: Ask,
         calibration: NuclearProjectionCalibration,
         problem: Problem,
         entropy: Entropy,
     ) -> NoisyStatistics:
         """Add the noise, draw the radius, project."""
+        moments = ask(self.question(problem))
         noisy = noisy_sscp(moments, calibration.matrix, self.noise, problem, entropy)
         noise = additive_noise(calibration.trace, scalar(problem)).draw(1, entropy)[0]
         trace = moments.strata[0].sscp.trace() / 4**moments.spec.bits + noise

@@ -25,7 +25,8 @@ Dong, Liang, Yi (2022), appendix E; Nikolov, Talwar, Zhang (2013).
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from dpcov.data.moments import DEFAULT_BITS, Bits, Clip, Moments, MomentsSpec
+from dpcov.data.moments import DEFAULT_BITS, Bits, Clip, MomentsSpec
+from dpcov.data.questions import Ask
 from dpcov.mechanisms.base import Mechanism, Problem
 from dpcov.mechanisms.gaussian import Gaussian, GaussianCalibration
 from dpcov.mechanisms.laplace import Laplace, LaplaceCalibration
@@ -79,14 +80,14 @@ class Projection(Mechanism[GaussianCalibration | LaplaceCalibration]):
 
     def draw(
         self,
-        moments: Moments,
+        ask: Ask,
         calibration: GaussianCalibration | LaplaceCalibration,
         problem: Problem,
         entropy: Entropy,
     ) -> NoisyStatistics:
         """Draw the noise; the projection happens when the release is read."""
         if isinstance(calibration, LaplaceCalibration):
-            noisy = self._laplace().draw(moments, calibration, problem, entropy)
+            noisy = self._laplace().draw(ask, calibration, problem, entropy)
         else:
-            noisy = self._gaussian().draw(moments, calibration, problem, entropy)
+            noisy = self._gaussian().draw(ask, calibration, problem, entropy)
         return replace(noisy, post="projection", post_options=PostOptions(trace=self.trace))

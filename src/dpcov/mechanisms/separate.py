@@ -30,7 +30,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from dpcov.data.moments import DEFAULT_BITS, Bits, Clip, Moments, MomentsSpec
+from dpcov.data.moments import DEFAULT_BITS, Bits, Clip, MomentsSpec
+from dpcov.data.questions import Ask
 from dpcov.mechanisms.base import Calibration, Mechanism, Problem, Share
 from dpcov.mechanisms.blocks import sensitivity
 from dpcov.mechanisms.blocks.additive_noise import AdditiveNoise, additive_noise, whole_cost
@@ -155,9 +156,10 @@ class Separate(Mechanism[SeparateCalibration]):
         )
 
     def draw(
-        self, moments: Moments, calibration: SeparateCalibration, problem: Problem, entropy: Entropy
+        self, ask: Ask, calibration: SeparateCalibration, problem: Problem, entropy: Entropy
     ) -> NoisyStatistics:
         """Draw eigenvalues and eigenvectors, and put them together."""
+        moments = ask(self.question(problem))
         row_count = draw_row_count(moments, problem, calibration.row_count, entropy)
         sscp = separate_sscp(
             sscp_of(moments),

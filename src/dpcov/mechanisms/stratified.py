@@ -36,6 +36,7 @@ from numpy.typing import NDArray
 
 from dpcov.data.exact import ExactSum
 from dpcov.data.moments import DEFAULT_BITS, Bits, Moments, MomentsSpec
+from dpcov.data.questions import Ask
 from dpcov.mechanisms.base import Calibration, Mechanism, Problem
 from dpcov.mechanisms.blocks.gaussian_scale import (
     ROW_COUNT_WEIGHT,
@@ -123,13 +124,10 @@ class Stratified(Mechanism[StratifiedCalibration]):
         return Fraction(shift) + 4 * rounding * unit + 2 * rounding**2
 
     def draw(
-        self,
-        moments: Moments,
-        calibration: StratifiedCalibration,
-        problem: Problem,
-        entropy: Entropy,
+        self, ask: Ask, calibration: StratifiedCalibration, problem: Problem, entropy: Entropy
     ) -> NoisyStatistics:
         """Draw the traces, decide from them alone, then draw the matrices that are worth it."""
+        moments = ask(self.question(problem))
         variance, shells = calibration.diagonal_variance, self.shells
         noise = rounded_gaussian(calibration.trace_variance, len(moments.strata), entropy)
         traces = [

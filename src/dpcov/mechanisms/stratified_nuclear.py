@@ -36,6 +36,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcov.data.moments import DEFAULT_BITS, Moments, MomentsSpec
+from dpcov.data.questions import Ask
 from dpcov.errors import BudgetError
 from dpcov.mechanisms.base import Calibration, Mechanism, Problem
 from dpcov.mechanisms.stratified_nuclear_rules import choose_fold, choose_runs, trace_weight
@@ -155,12 +156,13 @@ class StratifiedNuclear(Mechanism[StratifiedNuclearCalibration]):
 
     def draw(
         self,
-        moments: Moments,
+        ask: Ask,
         calibration: StratifiedNuclearCalibration,
         problem: Problem,
         entropy: Entropy,
     ) -> NoisyStatistics:
         """Look whether one shell is enough; else draw the traces, and then the matrices that are worth it."""
+        moments = ask(self.question(problem))
         look = calibration.look
         if look is not None and _most_rows_are_long(moments, look.scale, problem, entropy):
             return _draw_as_one(moments, 0, look.whole_scale, entropy, AS_ONE)

@@ -25,7 +25,8 @@ Wang, Xu, Yang (2019), Algorithm 1; Bickel, Levina (2008); Stein (1981); Donoho,
 from dataclasses import dataclass, replace
 from typing import Annotated, ClassVar
 
-from dpcov.data.moments import DEFAULT_BITS, Bits, Clip, Moments, MomentsSpec
+from dpcov.data.moments import DEFAULT_BITS, Bits, Clip, MomentsSpec
+from dpcov.data.questions import Ask
 from dpcov.mechanisms.base import Mechanism, Problem
 from dpcov.mechanisms.blocks.gaussian_scale import Formula
 from dpcov.mechanisms.gaussian import Gaussian, GaussianCalibration, NoiseShape
@@ -83,10 +84,10 @@ class Thresholding(Mechanism[GaussianCalibration]):
         return self._gaussian().calibrate(problem, budget)
 
     def draw(
-        self, moments: Moments, calibration: GaussianCalibration, problem: Problem, entropy: Entropy
+        self, ask: Ask, calibration: GaussianCalibration, problem: Problem, entropy: Entropy
     ) -> NoisyStatistics:
         """Draw the noise; the threshold is applied when the release is read."""
-        noisy = self._gaussian().draw(moments, calibration, problem, entropy)
+        noisy = self._gaussian().draw(ask, calibration, problem, entropy)
         return replace(
             noisy, post="threshold", post_options=PostOptions(rule=self.rule, gamma=self.gamma)
         )

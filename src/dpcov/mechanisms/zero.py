@@ -25,7 +25,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from dpcov.data.moments import Moments
+from dpcov.data.questions import Ask
 from dpcov.mechanisms.base import Calibration, Mechanism, Problem
 from dpcov.noise.entropy import Entropy
 from dpcov.privacy.budget import Budget
@@ -49,9 +49,9 @@ class Zero(Mechanism[Calibration]):
         return Calibration(promise=PureDP(epsilon=Fraction(0)))
 
     def draw(
-        self, moments: Moments, calibration: Calibration, problem: Problem, entropy: Entropy
+        self, ask: Ask, calibration: Calibration, problem: Problem, entropy: Entropy
     ) -> NoisyStatistics:
-        """Ignore the moments and the randomness."""
+        """Ignore the table and the randomness."""
         d = problem.n_features
         return NoisyStatistics(
             layout="estimate", arrays={"second_moment": np.zeros((d, d))}, post="none"

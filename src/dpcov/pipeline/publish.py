@@ -1,21 +1,21 @@
-"""From gathered moments to a published release: refuse early, gather, charge, draw, write, in this order.
+"""From a table that can be asked to a published release: refuse early, ask, charge, draw, write, in this order.
 
-Contract: whatever can be refused is refused before a row is read; the budget is reserved after the moments
-are safely gathered and before any randomness is drawn; an error says whether the budget was spent.
+Contract: whatever can be refused is refused before a row is read; the budget is reserved after the first
+question is safely answered and before any randomness is drawn; an error says whether the budget was spent.
 """
 
 import contextlib
 import dataclasses
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from dpcov.data.moments import Moments, MomentsSpec
-from dpcov.data.rows import EncodedRows, RowsSpec
+from dpcov.data.moments import Moments
+from dpcov.data.questions import Ask
 from dpcov.errors import DataError, UsageError
 from dpcov.files import ReservedFile
 from dpcov.mechanisms.auto import AUTO, Choice
-from dpcov.mechanisms.base import Calibration, Mechanism, Problem, RowMechanism
+from dpcov.mechanisms.base import Calibration, Mechanism, Problem
 from dpcov.noise.entropy import Entropy, SystemEntropy
 from dpcov.privacy.budget import Budget
 from dpcov.privacy.guarantee import Guarantee, Neighbors, costs_nothing
@@ -29,8 +29,6 @@ from dpcov.published.linalg.one_thread import one_thread
 from dpcov.published.manifest import MechanismRecord, SpentRecord
 from dpcov.published.release import Release
 from dpcov.published.statistics import NoisyStatistics
-
-Gather = Callable[[MomentsSpec | RowsSpec], Moments | EncodedRows]
 
 _MANIFEST_ROOM = 2**20
 _MATRICES_PER_GROUP = 8
@@ -82,13 +80,13 @@ class ReleasePlan:
 
 def publish(
     plan: ReleasePlan,
-    gather: Gather,
+    ask: Ask,
     account: Account | None,
     output: str | Path | None,
     overwrite: bool,
     entropy: Entropy | None,
 ) -> Release:
-    """Refuse early, gather, charge, draw, write; in this order."""
+    """Refuse early, ask, charge, draw, write; in this order."""
     randomness = _check_entropy(entropy)
     calibration = plan.calibrate(plan.stated_rows)
     _rehearse(plan, calibration, account)
@@ -101,14 +99,16 @@ def publish(
             file = None
             if output is not None:
                 file = stack.enter_context(ReservedFile(output, _room(plan), overwrite=overwrite))
-            exact = gather(plan.mechanism.wants(plan.problem(plan.stated_rows)))
-            n_rows = _public_rows(plan, exact)
+            first = ask(plan.mechanism.question(plan.problem(plan.stated_rows)))
+            n_rows = _public_rows(plan, first)
             calibration = plan.calibrate(n_rows)
         reservation = _reserve(account, plan, calibration)
         with _noting(_spent_note(reservation)):
             if reservation is not None:
                 reservation.mark_drawn()
-            statistics = _draw(plan, exact, calibration, n_rows, randomness)
+            problem = plan.problem(n_rows)
+            with one_thread(problem.n_features):
+                statistics = plan.mechanism.draw(ask, calibration, problem, randomness)
             spent = (
                 None
                 if reservation is None
@@ -124,29 +124,10 @@ def publish(
     return made
 
 
-def _draw(
-    plan: ReleasePlan,
-    exact: Moments | EncodedRows,
-    calibration: Calibration,
-    n_rows: int | None,
-    entropy: Entropy,
-) -> NoisyStatistics:
-    problem = plan.problem(n_rows)
-    if isinstance(exact, EncodedRows):
-        assert isinstance(plan.mechanism, RowMechanism)
-        return plan.mechanism.draw_rows(exact, calibration, problem, entropy)
-    with one_thread(problem.n_features):
-        return plan.mechanism.draw(exact, calibration, problem, entropy)
-
-
 def _room(plan: ReleasePlan) -> int:
     """Bytes to take on the disk before anything is spent: as many matrices as a release rarely exceeds."""
-    wanted = plan.mechanism.wants(plan.problem(plan.stated_rows))
-    matrices = (
-        min(wanted.n_strata, _MATRICES_PER_GROUP * wanted.groups)
-        if isinstance(wanted, MomentsSpec)
-        else 1
-    )
+    wanted = plan.mechanism.moments_spec(plan.problem(plan.stated_rows))
+    matrices = min(wanted.n_strata, _MATRICES_PER_GROUP * wanted.groups)
     return packed_size([(len(plan.columns), len(plan.columns))] * matrices, _MANIFEST_ROOM)
 
 
@@ -179,7 +160,7 @@ def _check_entropy(entropy: Entropy | None) -> Entropy:
     return entropy
 
 
-def _public_rows(plan: ReleasePlan, exact: Moments | EncodedRows) -> int | None:
+def _public_rows(plan: ReleasePlan, exact: Moments) -> int | None:
     """The number of rows where the relation makes it public; checks it against what the custodian stated."""
     if exact.n_rows == 0:
         raise DataError("The data hold no rows.")

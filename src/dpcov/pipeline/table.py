@@ -20,7 +20,7 @@ from dpcov.data.engines.local import GroupedRows
 from dpcov.data.gather import Gathering, Progress, table_moments
 from dpcov.data.groups import Grouping, split_schema
 from dpcov.data.moments import Moments, MomentsSpec
-from dpcov.data.rows import EncodedRows, RowsSpec
+from dpcov.data.questions import Ask, MomentsQuestion
 from dpcov.data.schema.schema import Schema
 from dpcov.data.seal import sealed
 from dpcov.errors import BudgetError, UsageError
@@ -119,12 +119,11 @@ def release(
     """
     where = Gathering(engine=engine, threads=threads, memory_limit=memory_limit, progress=progress)
     plan, encoding = _plan_table(schema, budget, mechanism, neighbors, n_rows, by, options)
-
-    def gather_table(spec: MomentsSpec | RowsSpec) -> Moments | EncodedRows:
-        return where.gather(data, encoding, spec)
-
     plan = replace(plan, accept_large_delta=plain("accept_large_delta", accept_large_delta, bool))
-    return publish(plan, gather_table, _account(ledger, dataset), output, overwrite, entropy)
+    if isinstance(data, Checkpoint):
+        _require_one_question(plan)
+    ask = where.ask(data, encoding, again=plan.mechanism.asks_again)
+    return publish(plan, ask, _account(ledger, dataset), output, overwrite, entropy)
 
 
 def checkpoint(
@@ -157,13 +156,10 @@ def checkpoint(
     """
     where = Gathering(engine=engine, threads=threads, memory_limit=memory_limit, progress=progress)
     plan, encoding = _plan_table(schema, budget, mechanism, neighbors, n_rows, by, options)
-    wanted = plan.mechanism.wants(plan.problem(n_rows))
-    if isinstance(wanted, RowsSpec):
-        raise UsageError(
-            f"The {plan.mechanism.name} mechanism needs the rows; it cannot start from saved moments."
-        )
+    _require_one_question(plan)
+    question = plan.mechanism.question(plan.problem(n_rows))
     assert plan.schema_toml is not None
-    return Checkpoint.of_part(where.moments(data, encoding, wanted), plan.schema_toml, by, name)
+    return Checkpoint.of_part(where.moments(data, encoding, question), plan.schema_toml, by, name)
 
 
 def _plan_table(
@@ -287,23 +283,17 @@ def second_moment(
         accept_large_delta=plain("accept_large_delta", accept_large_delta, bool),
     )
 
-    def gather_array(spec: MomentsSpec | RowsSpec) -> Moments | EncodedRows:
-        if not isinstance(X, Moments):
-            return where.gather(
-                X if codes is None else GroupedRows(rows=X, groups=codes), encoding, spec
-            )
-        if isinstance(spec, RowsSpec):
+    if isinstance(X, Moments):
+        _require_one_question(plan)
+        if X.norm_bound != bound:
             raise UsageError(
-                f"The {choice.mechanism} mechanism needs the rows; give them instead of moments."
+                f"These moments were gathered with norm_bound={X.norm_bound}. Give that."
             )
-        if X.spec != spec or X.norm_bound != bound:
-            raise UsageError(
-                f"These moments do not fit the {choice.mechanism} mechanism; gather them with norm_bound={bound}, "
-                f"{spec}, or name the mechanism that they are for."
-            )
-        return X
-
-    return publish(plan, gather_array, _account(ledger, dataset), None, False, entropy)
+        ask = Ask.saved(X)
+    else:
+        rows = X if codes is None else GroupedRows(rows=X, groups=codes)
+        ask = where.ask(rows, encoding, again=plan.mechanism.asks_again)
+    return publish(plan, ask, _account(ledger, dataset), None, False, entropy)
 
 
 def moments(
@@ -332,7 +322,15 @@ def moments(
     encoding = BallEncoding(
         n_features=len(where.columns(X)), norm_bound=_check_norm_bound(norm_bound)
     )
-    return where.moments(X, encoding, MomentsSpec(**spec))
+    return where.moments(X, encoding, MomentsQuestion(spec=MomentsSpec(**spec)))
+
+
+def _require_one_question(plan: ReleasePlan) -> None:
+    if plan.mechanism.asks_again:
+        raise UsageError(
+            f"The {plan.mechanism.name} mechanism asks the table several times, and saved moments answer one "
+            "question. Give the table itself, or choose another mechanism."
+        )
 
 
 def _intercept_is_public(schema: Schema, neighbors: str) -> bool:

@@ -11,7 +11,6 @@ import pyarrow as pa
 import pytest
 
 import dpcov
-from dpcov.data.encode import encode_array
 from dpcov.data.engines import BallEncoding, MomentsTask, local
 from dpcov.data.engines import base as engines_base
 from dpcov.data.engines.memory import machine_memory, require_memory, sums_bytes
@@ -234,16 +233,6 @@ def test_all_cores_of_this_process_are_used_if_nothing_is_said(monkeypatch):
 def test_the_names_of_columns_are_those_of_the_source():
     assert local.columns(pa.table({"b": [1.0], "a": [2.0]})) == ("b", "a")
     assert local.columns(rows(5, 3)) == ("x0", "x1", "x2")
-
-
-@pytest.mark.usefixtures("small_blocks")
-def test_rows_are_kept_as_they_are_encoded_and_told_block_by_block():
-    X, told = rows(150, 3), []
-    kept = local.rows(X, BallEncoding(n_features=3, norm_bound=2.0), told.append)
-    assert told == [64, 64, 22]
-    assert (kept.n_rows, kept.n_features, kept.norm_bound) == (150, 3, 2.0)
-    assert np.array_equal(np.concatenate(list(kept)), encode_array(X, 2.0))
-    assert local.rows(X, BallEncoding(n_features=3, norm_bound=2.0)).n_rows == 150
 
 
 @pytest.mark.usefixtures("small_blocks")

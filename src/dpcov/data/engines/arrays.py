@@ -15,8 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcov.data.engines.base import BallEncoding, MomentsTask
+from dpcov.data.linear import ROW_BITS, LinearMap
 from dpcov.data.moments import Moments, MomentsSpec
 from dpcov.data.moments import quantize as quantize_here
+from dpcov.data.questions import digest
 from dpcov.errors import DataError, NumericError, UsageError
 
 Array = Any
@@ -96,16 +98,26 @@ def encode_ball(on: Library, block: Array, norm_bound: float) -> Array:
 def quantize(on: Library, rows: Array, spec: MomentsSpec) -> tuple[Array, Array | None]:
     """What `dpcov.data.moments.quantize` does: integer values, and the shell of each row if there are several."""
     if spec.clip != 1.0:
-        # Rows far beyond the clip have squared norms above 2**53, whose rounding belongs to one machine.
-        made = quantize_here(
-            on.to_host(rows), MomentsSpec(shells=spec.shells, bits=spec.bits, clip=spec.clip)
-        )
-        return on.from_host(made.values), None if made.strata is None else on.from_host(made.strata)
+        return _quantize_here(on, rows, spec)
     if spec.shells == 1:
         return _shorten(on, on.module.trunc(rows * 2.0**spec.bits), spec.bits), None
     shells = _shell_of(on, rows, spec.shells)
     values = on.module.trunc(rows * on.power_of_two(shells + spec.bits)[:, None])
     return _shorten(on, values, spec.bits), shells
+
+
+def _quantize_here(on: Library, rows: Array, spec: MomentsSpec) -> tuple[Array, Array | None]:
+    # Rows far beyond the clip have squared norms above 2**53, whose rounding belongs to one machine.
+    made = quantize_here(
+        on.to_host(rows), MomentsSpec(shells=spec.shells, bits=spec.bits, clip=spec.clip)
+    )
+    return on.from_host(made.values), None if made.strata is None else on.from_host(made.strata)
+
+
+def map_rows(on: Library, rows: Array, linear: LinearMap) -> Array:
+    """What `LinearMap.apply` does."""
+    whole = on.module.trunc(rows * 2.0**ROW_BITS)
+    return (whole @ on.from_host(linear.integers.T)) * 2.0 ** (linear.exponent - ROW_BITS)
 
 
 def normalize(on: Library, values: Array, bits: int) -> Array:
@@ -206,7 +218,14 @@ class DeviceMoments:
         spec = self.task.spec
         if spec.groups > 1 and groups is None:
             raise DataError("Grouped moments need the group of every row.")
-        values, strata = quantize(self.on, rows, spec)
+        if self.task.watched:
+            self._moments.watch(digest(self.on.to_host(rows)))
+        if self.task.linear is None:
+            values, strata = quantize(self.on, rows, spec)
+        else:
+            values, strata = _quantize_here(
+                self.on, map_rows(self.on, rows, self.task.linear), spec
+            )
         if groups is not None and spec.groups > 1:
             offset = self.on.from_host(np.asarray(groups, dtype=np.int64) * spec.shells)
             strata = offset if strata is None else offset + strata

@@ -14,7 +14,9 @@ from numpy.typing import NDArray
 
 from dpcov.data.encode import Encoder, as_matrix, encode_array
 from dpcov.data.groups import Grouping
+from dpcov.data.linear import LinearMap
 from dpcov.data.moments import Moments, MomentsSpec
+from dpcov.data.questions import digest
 from dpcov.data.schema.schema import Schema
 from dpcov.data.sources import Block, Reading, open_source
 from dpcov.errors import DataError
@@ -112,6 +114,10 @@ class MomentsTask:
         How rows become vectors in the unit ball.
     spec : MomentsSpec
         What to gather.
+    linear : LinearMap, optional
+        Applied to every encoded row.
+    watched : bool
+        Whether to sum up a digest of the encoded rows.
     threads : int, optional
         Threads of this machine to use; all cores by default.
     memory_limit : float, optional
@@ -120,6 +126,8 @@ class MomentsTask:
 
     encoding: Encoding
     spec: MomentsSpec
+    linear: LinearMap | None = None
+    watched: bool = False
     threads: int | None = None
     memory_limit: float | None = None
 
@@ -145,6 +153,10 @@ class MomentsTask:
             Group of every row, where the encoding does not tell it.
         """
         rows, codes = self.encoding.encode(block)
+        if self.watched:
+            moments.watch(digest(rows))
+        if self.linear is not None:
+            rows = self.linear.apply(rows)
         moments.add(rows, groups if codes is None else codes, overwrite=True)
 
     def gather(self, part: Any) -> Moments:

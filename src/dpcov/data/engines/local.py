@@ -19,7 +19,6 @@ from dpcov.data.engines.memory import require_memory
 from dpcov.data.engines.prefetch import prefetch
 from dpcov.data.engines.share import share
 from dpcov.data.moments import Moments
-from dpcov.data.rows import EncodedRows
 from dpcov.data.sources import Block, Source, open_source
 from dpcov.errors import DataError, UsageError
 
@@ -57,17 +56,6 @@ def moments(data: Any, task: MomentsTask, progress: Progress | None = None) -> M
     with closing(_blocks(data, task.encoding)) as blocks:
         share(blocks, add, threads)
     return gathered
-
-
-def rows(data: Any, encoding: Encoding, progress: Progress | None = None) -> EncodedRows:
-    """Keep all encoded rows in memory."""
-    kept = EncodedRows(encoding.n_features, norm_bound=encoding.norm_bound)
-    with closing(_blocks(data, encoding)) as blocks:
-        for block, _ in blocks:
-            encoded, _ = encoding.encode(block)
-            kept.add(encoded)
-            tell(progress, block)
-    return kept
 
 
 def _blocks(data: Any, encoding: Encoding) -> Generator[GroupedBlock, None, None]:

@@ -52,7 +52,7 @@ def require_memory(task: MomentsTask, *, threads: int = 1, copies: int = 1) -> N
     UsageError
         Saying the GiB needed and what to change.
     """
-    limit = _limit(task.memory_limit)
+    limit = allowed_bytes(task.memory_limit)
     sums, working = copies * sums_bytes(task), working_bytes(task, threads)
     if sums + working <= limit:
         return
@@ -66,7 +66,8 @@ def require_memory(task: MomentsTask, *, threads: int = 1, copies: int = 1) -> N
     )
 
 
-def _limit(stated: float | None) -> float:
+def allowed_bytes(stated: float | None) -> float:
+    """Bytes for a stated number of GiB, or what this process may take."""
     if stated is None:
         return machine_memory()
     return stated * _GIB

@@ -42,12 +42,15 @@ class Source(ABC):
         The number of bytes to read, where it is known.
     n_rows : int or None
         The number of rows, where it is known before reading and rows keep their order.
+    once : bool
+        Whether the rows can be read one time only.
     """
 
     name: str
     columns: tuple[str, ...]
     progress_total: int | None = None
     n_rows: int | None = None
+    once: bool = False
 
     @abstractmethod
     def kinds(self) -> dict[str, Kind]:

@@ -173,7 +173,9 @@ def from_stream(stream: BinaryIO, name: str) -> DelimitedSource:
             raise DataError(f"{name} can be read only once. Save it to a file first.")
         return opened, opened.tell
 
-    return DelimitedSource(opener, name=name)
+    source = DelimitedSource(opener, name=name)
+    source.once = True
+    return source
 
 
 class _Replayed(io.RawIOBase):

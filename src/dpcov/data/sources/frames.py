@@ -117,6 +117,8 @@ class LazySource(Source):
 class ReaderSource(Source):
     """An Arrow stream, which can be read only once."""
 
+    once = True
+
     def __init__(self, reader: pa.RecordBatchReader, name: str) -> None:
         self.name = name
         self._reader: pa.RecordBatchReader | None = reader

@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcov.data.moments import Moments
-from dpcov.data.rows import EncodedRows
 from dpcov.errors import BudgetError, NumericError
 from dpcov.mechanisms.base import Problem
 from dpcov.noise.entropy import Entropy
@@ -81,7 +80,7 @@ def sscp_of(moments: Moments) -> Array:
 
 
 def draw_row_count(
-    moments: Moments | EncodedRows, problem: Problem, cost: Cost | None, entropy: Entropy
+    moments: Moments, problem: Problem, cost: Cost | None, entropy: Entropy
 ) -> int | None:
     """The private number of rows, exactly discrete noise added; None where the number is public."""
     if cost is None:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from dpcov.data.moments import Moments, MomentsSpec
 from dpcov.errors import BudgetError, UsageError
 from dpcov.mechanisms.auto import AUTO, resolve
-from dpcov.mechanisms.base import Mechanism, Problem, RowMechanism
+from dpcov.mechanisms.base import Mechanism, Problem
 from dpcov.mechanisms.gaussian import Gaussian
 from dpcov.mechanisms.registry import make_mechanism, names
 from dpcov.noise.entropy import SeededEntropy
@@ -200,7 +200,7 @@ def _resolve(assumed: Assumption, name: str) -> str | None:
 
 def _predict_one(assumed: Assumption, name: str) -> Prediction | None:
     mechanism = make_mechanism(name, {})
-    if isinstance(mechanism, RowMechanism):
+    if mechanism.asks_again:
         return None
     try:
         mechanism.calibrate(assumed.problem, assumed.budget)

@@ -1,0 +1,105 @@
+"""What a mechanism asks of the rows, and the only way to ask it.
+
+Contract: a question is public: it follows from options and from noise already drawn.  The answer is exact
+and **sensitive**, the same integers whatever engine computes it, and all answers are about the same table.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from dpcov.data.linear import FloatMatrix, LinearMap
+from dpcov.data.moments import Moments, MomentsSpec
+from dpcov.errors import DataError, UsageError
+
+
+@dataclass(frozen=True, kw_only=True)
+class MomentsQuestion:
+    """The moments of all rows, as they are encoded or after a public linear map.
+
+    One person with k rows moves each answered sscp by at most ``sqrt(2) k`` (replace-one) or ``k`` (add-remove-one)
+    in Frobenius norm, in units of the squared radius: mapped rows longer than 1 are scaled down to it.
+
+    Parameters
+    ----------
+    spec : MomentsSpec
+        Strata, clip and resolution.
+    linear : LinearMap, optional
+        Applied to every encoded row before it is clipped.
+    watched : bool
+        Whether to sum up a digest of the rows, so that a table that changes between questions is noticed.
+    """
+
+    spec: MomentsSpec = field(default_factory=MomentsSpec)
+    linear: LinearMap | None = None
+    watched: bool = False
+
+
+class Ask:
+    """Ask questions of one table; the first answer is kept, and the same question is answered once.
+
+    Parameters
+    ----------
+    answer : callable
+        Gathers the answer to a question.
+    """
+
+    def __init__(self, answer: Callable[[MomentsQuestion], Moments]) -> None:
+        self._answer = answer
+        self._first: tuple[MomentsQuestion, Moments] | None = None
+
+    def __repr__(self) -> str:
+        return "Ask(<sensitive>)"
+
+    def __call__(self, question: MomentsQuestion) -> Moments:
+        """Answer a question.
+
+        Raises
+        ------
+        DataError
+            The table is another one than at the first question.
+        """
+        if self._first is None:
+            self._first = question, self._answer(question)
+            return self._first[1]
+        asked, first = self._first
+        if question == asked:
+            return first
+        answer = self._answer(question)
+        if (answer.n_rows, answer.digest) != (first.n_rows, first.digest):
+            raise DataError(
+                "The table changed while it was being read again. Release from a copy that stays as it is."
+            )
+        return answer
+
+    @classmethod
+    def saved(cls, moments: Moments) -> "Ask":
+        """Answer the one question that the moments were gathered for."""
+
+        def answer(question: MomentsQuestion) -> Moments:
+            if question != MomentsQuestion(spec=moments.spec):
+                raise UsageError(
+                    f"This mechanism wants {question.spec}, but {moments.spec} was gathered. Gather again with "
+                    "the same mechanism, options, budget and relation as the release."
+                )
+            return moments
+
+        return cls(answer)
+
+
+def digest(rows: FloatMatrix) -> int:
+    """A number below 2**64 for (n, d) encoded rows in any order: equal rows, equal digest; **sensitive**."""
+    mixed = np.zeros(len(rows), dtype=np.uint64)
+    weight = _ODD
+    for column in rows.T:
+        mixed += np.ascontiguousarray(column).view(np.uint64) * np.uint64(weight)
+        weight = weight * _ODD % 2**64
+    # A sum of products alone would not change if two rows swapped cells.
+    mixed ^= mixed >> np.uint64(31)
+    mixed *= np.uint64(_ODD)
+    mixed ^= mixed >> np.uint64(29)
+    return int(np.add.reduce(mixed))
+
+
+_ODD = 0x9E3779B97F4A7C15

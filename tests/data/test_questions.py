@@ -1,0 +1,127 @@
+"""Public linear maps in integers, digests of rows, and asking one table several times."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dpcov.data.engines import BallEncoding, MomentsTask
+from dpcov.data.engines.arrays import NUMPY, DeviceMoments
+from dpcov.data.linear import ROW_BITS, LinearMap
+from dpcov.data.moments import Moments, MomentsSpec
+from dpcov.data.questions import Ask, MomentsQuestion, digest
+from dpcov.errors import DataError, NumericError, UsageError
+
+RNG = np.random.default_rng(3)
+
+
+def unit_rows(n_rows, d, seed=0):
+    rows = np.random.default_rng(seed).normal(size=(n_rows, d))
+    return rows / np.linalg.norm(rows, axis=1, keepdims=True)
+
+
+@pytest.mark.parametrize("d", [1, 2, 7, 200])
+def test_a_map_is_exact_integer_arithmetic(d):
+    linear = LinearMap.nearest(RNG.normal(size=(d, d)) * 10.0 ** RNG.integers(-30, 30))
+    rows = unit_rows(5, d)
+    whole = np.trunc(rows * 2.0**ROW_BITS).astype(np.int64).astype(object)
+    integers = np.array(linear.numbers, dtype=object)
+    for row, mapped in zip(whole, linear.apply(rows), strict=True):
+        exact = integers @ row
+        assert max(map(abs, exact)) <= 2**53
+        assert [float(number) for number in exact] == np.ldexp(
+            mapped, ROW_BITS - linear.exponent
+        ).tolist()
+
+
+@given(st.integers(1, 40), st.integers(0, 2**32))
+def test_the_nearest_map_is_near(d, seed):
+    matrix = np.random.default_rng(seed).normal(size=(d, d))
+    error = np.abs(LinearMap.nearest(matrix).matrix - matrix).max()
+    assert error <= np.abs(matrix).max() * np.sqrt(d) * 2.0 ** (ROW_BITS - 53 + 1)
+
+
+@pytest.mark.parametrize(
+    "bad", [np.zeros((2, 2)), np.full((2, 2), np.nan), np.full((2, 2), np.inf)]
+)
+def test_no_map_is_made_of_nothing(bad):
+    with pytest.raises(NumericError):
+        LinearMap.nearest(bad)
+
+
+@pytest.mark.parametrize("spec", [MomentsSpec(), MomentsSpec(shells=4), MomentsSpec(clip=0.25)])
+def test_a_device_maps_and_watches_as_this_machine_does(spec):
+    rows = unit_rows(300, 5)
+    task = MomentsTask(
+        encoding=BallEncoding(n_features=5, norm_bound=1.0),
+        spec=spec,
+        linear=LinearMap.nearest(3 * RNG.normal(size=(5, 5))),
+        watched=True,
+    )
+    device = DeviceMoments(NUMPY, task)
+    device.add_raw(rows.copy())
+    assert device.fetch() == task.gather(rows)
+
+
+def test_a_digest_does_not_depend_on_order_and_sees_every_change():
+    rows = unit_rows(50, 4)
+    whole = digest(rows)
+    assert digest(rows[RNG.permutation(50)]) == whole
+    assert (digest(rows[:20]) + digest(rows[20:])) % 2**64 == whole
+    assert digest(np.asfortranarray(rows)) == whole
+    seen = {whole, digest(rows[:-1]), digest(rows[:, ::-1])}
+    for place in np.ndindex(rows.shape):
+        other = rows.copy()
+        other[place] = np.nextafter(other[place], 2)
+        seen.add(digest(other))
+    for column in range(4):
+        other = rows.copy()
+        other[[0, 1], column] = other[[1, 0], column]
+        seen.add(digest(other))
+    assert len(seen) == 3 + rows.size + 4
+
+
+def moments(n_rows, digest=0):
+    made = Moments(2)
+    made.add(np.eye(2)[[0] * n_rows])
+    made.watch(digest)
+    return made
+
+
+def test_the_first_answer_is_kept():
+    asked = []
+
+    def answer(question):
+        asked.append(question)
+        return moments(3)
+
+    ask = Ask(answer)
+    first, other = MomentsQuestion(), MomentsQuestion(spec=MomentsSpec(clip=0.5))
+    assert ask(first) is ask(first)
+    assert ask(other) == moments(3)
+    assert asked == [first, other]
+    assert repr(ask) == "Ask(<sensitive>)"
+
+
+@pytest.mark.parametrize("later", [moments(4), moments(3, digest=1)])
+def test_a_table_that_changed_is_noticed(later):
+    answers = iter([moments(3), later])
+    ask = Ask(lambda question: next(answers))
+    ask(MomentsQuestion())
+    with pytest.raises(DataError, match="changed"):
+        ask(MomentsQuestion(spec=MomentsSpec(clip=0.5)))
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        MomentsQuestion(spec=MomentsSpec(bits=9)),
+        MomentsQuestion(linear=LinearMap(((1, 0), (0, 1)), 0)),
+        MomentsQuestion(watched=True),
+    ],
+)
+def test_saved_moments_answer_their_own_question(other):
+    ask = Ask.saved(moments(3))
+    assert ask(MomentsQuestion()) == moments(3)
+    with pytest.raises(UsageError, match="Gather again"):
+        Ask.saved(moments(3))(other)
