@@ -6,9 +6,13 @@ Where one number is drawn, tests often return a second one, which must not matte
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 
+from dpcov.data.moments import gather
+from dpcov.data.questions import Ask
 from dpcov.mechanisms.base import Problem
+from dpcov.noise.entropy import SeededEntropy
 
 
 class Chosen:
@@ -41,3 +45,19 @@ def problem(
     """A problem in few words; the number of rows is public under replace-one only."""
     public = n_rows if neighbors == "replace-one" else None
     return Problem(n_features=n_features, neighbors=neighbors, n_rows=public, rows_per_person=k)
+
+
+def drawn(mechanism, rows, budget, size=1, *, neighbors="replace-one", k=1, seed=1, n_rows=None):
+    """Draws of a mechanism from a table, one after another from one seed."""
+    d = rows.shape[1]
+    asked = problem(d, neighbors, k, n_rows or len(rows))
+    ask = Ask.saved(gather([rows], d, mechanism.moments_spec(asked)))
+    calibration, entropy = mechanism.calibrate(asked, budget), SeededEntropy(seed)
+    return [mechanism.draw(ask, calibration, asked, entropy) for _ in range(size)]
+
+
+def sscps(mechanism, rows, budget, size=1, **options):
+    """The released second moments times the number of rows that they were divided by."""
+    made = [each.arrays for each in drawn(mechanism, rows, budget, size, **options)]
+    counts = [max(1, int(each.get("row_count", [len(rows)])[0])) for each in made]
+    return np.array([e["second_moment"] * c for e, c in zip(made, counts, strict=True)])

@@ -1,5 +1,3 @@
-"""Scales as the theorem states them, and what is put together from draws that the test chooses."""
-
 import math
 from fractions import Fraction
 
@@ -117,12 +115,12 @@ def test_most_rows_are_long_when_a_third_of_the_largest_trace_is_in_the_outermos
 
 
 def choose_noise(monkeypatch, *traces):
-    """Traces get these draws, one after another; the matrix noise is 1000 everywhere and 500 more at (0, 0)."""
+    """Traces get these draws in turn; matrix noise is 1000 everywhere and 500 more at (0, 0)."""
     waiting = list(traces)
     laplace = choose(
         monkeypatch,
         NAME + "discrete_laplace",
-        lambda scale, size: np.array([waiting.pop(0) for _ in range(size)] + [10**9] * (size == 1)),
+        lambda scale, size: np.array([waiting.pop(0) for _ in range(size)]),
     )
     matrix = choose(
         monkeypatch,
@@ -141,7 +139,7 @@ def calibration(**others):
 
 
 def law_of(scale, trace, row_count, law, d=2):
-    """What a release must say: total square and the part off the diagonal as the noise is simulated."""
+    # What a release must say: total square and the part off the diagonal as the noise is simulated.
     off, whole = ullman.off_diagonal_variance(d) * scale**2, ullman.mean_square(d) * scale**2
     assert float(law.off_diagonal_variance) == pytest.approx(off, abs=0.5)
     assert d * float(law.diagonal_variance) + d * (d - 1) * off == pytest.approx(whole, abs=d)

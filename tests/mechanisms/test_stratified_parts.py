@@ -1,5 +1,3 @@
-"""Variances as the theorems state them, and what is put together from draws that the test chooses."""
-
 from fractions import Fraction
 from math import ceil
 
@@ -67,7 +65,8 @@ def test_rows_are_gathered_at_a_second_length_where_that_is_cheap(d):
 )
 def test_variances_are_those_of_the_theorems(k, neighbors, n_groups, moved, extra):
     made = MECHANISM.calibrate(grouped(neighbors, n_groups, k), dpcov.Budget(rho="0.3"))
-    # Of two columns the trace has weight 1/64; every shell of every group may be rounded in each column.
+    # Of two columns the trace has weight 1/64; every shell of every group may be rounded in each
+    # column.
     unit, rounding = 4**BITS * k, SHELLS * n_groups * 2
     squared = (
         moved * (1 + Fraction(1, 64) + extra) * unit**2 + 4 * rounding * unit + 2 * rounding**2
@@ -92,7 +91,8 @@ def test_the_largest_noise_that_can_be_drawn_is_drawn():
 
 
 def choose_noise(monkeypatch, *lots):
-    """Draws of one number or several are these, one lot after another; matrices get 9 * [[3, 1], [1, 2]]."""
+    # Draws of one number or several are these, one lot after another; matrices get 9 * [[3, 1], [1,
+    # 2]].
     waiting = list(lots)
     gaussian = choose(
         monkeypatch,

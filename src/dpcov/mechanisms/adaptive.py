@@ -67,7 +67,7 @@ class AdaptiveCalibration(Calibration):
 
 @dataclass(frozen=True, kw_only=True)
 class Adaptive(Mechanism[AdaptiveCalibration]):
-    """Clip at a privately chosen norm, then add noise to the matrix or to its eigenvalues and vectors.
+    """Clip at a privately chosen norm, then add noise to the matrix or to eigenvalues and vectors.
 
     Parameters
     ----------

@@ -18,12 +18,12 @@ from dpcov.mechanisms.separate import SeparateNoise
 
 Constants = Literal["theory", "tuned"]
 
+# A bound that fails with this probability is about the expected size.
 TYPICAL = 0.9
-"""A bound that fails with this probability is about the expected size."""
 
+# Share of the bound on the error of separate noise, a worst case over all spectra, that ``tuned``
+# counts with; on the papers' synthetic tables the error is 0.02 to 0.25 of it.
 SEPARATE_FACTOR = 0.3
-"""Share of the bound on the error of separate noise, a worst case over all spectra, that ``tuned``
-counts with; on the papers' synthetic tables the error is 0.02 to 0.25 of it."""
 
 
 class Split(NamedTuple):

@@ -17,12 +17,12 @@ from dpcov.published.statistics import Post
 
 AUTO: Final = "auto"
 
+# Up to here one matrix under the gauge law beats shells unless the norm bound is loose.
 FEW_FEATURES_PURE = 3
-"""Up to here one matrix under the gauge law beats shells unless the norm bound is loose."""
 
+# Below so many rows times epsilon per squared number of columns, one unshrunk matrix may be worse
+# than zero.
 ENOUGH_ROWS = 5
-"""Below so many rows times epsilon per squared number of columns, one unshrunk matrix may be worse
-than zero."""
 
 
 @dataclass(frozen=True, kw_only=True)

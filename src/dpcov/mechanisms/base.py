@@ -18,11 +18,11 @@ from dpcov.privacy.guarantee import NEIGHBORS, Neighbors, Numerics, Promise
 from dpcov.privacy.options import Between, Count, make_plain
 from dpcov.published.statistics import NoisyStatistics
 
+# Part of a budget.
 Share = Annotated[float, Between(0, 1, open=True)]
-"""Part of a budget."""
 
+# Of failure, in bounds: a hundredth of it, divided by the number of rows, is still above zero.
 Probability = Annotated[float, Between(1e-100, 1 - 1e-9)]
-"""Of failure, in bounds: a hundredth of it, divided by the number of rows, is still above zero."""
 
 
 @dataclass(frozen=True, kw_only=True)

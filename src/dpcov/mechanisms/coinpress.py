@@ -48,8 +48,8 @@ from dpcov.published.linalg.project import project_psd
 from dpcov.published.linalg.symmetric import Array, compose, eigh
 from dpcov.published.statistics import NoisyStatistics
 
+# Part of the budget for the last round, which makes the estimate; the others share the rest.
 LAST_ROUND_SHARE = Fraction(3, 4)
-"""Part of the budget for the last round, which makes the estimate; the others share the rest."""
 
 
 @dataclass(frozen=True, kw_only=True)

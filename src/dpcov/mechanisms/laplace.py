@@ -43,8 +43,8 @@ from dpcov.privacy.convert import sqrt_up
 from dpcov.privacy.guarantee import PureDP
 from dpcov.published.statistics import NoisyStatistics
 
+# Part of epsilon for the row count under add-remove-one: 7 % more noise on the matrix.
 ROW_COUNT_SHARE = Fraction(1, 16)
-"""Part of epsilon for the row count under add-remove-one: 7 % more noise on the matrix."""
 
 Constants = Literal["tight", "paper"]
 

@@ -40,9 +40,9 @@ from dpcov.published.estimate.nuclear_variances import entry_variances
 from dpcov.published.linalg.symmetric import Array, symmetrize
 from dpcov.published.statistics import NoiseLaw, NoisyStatistics
 
+# ``square``: the paper's law on all d x d matrices, symmetrized after it was added.  The others
+# live on symmetric matrices and are about half as large (docs/nuclear-noise.md).
 NoiseShape = Literal["square", "nuclear", "gauge", "wishart"]
-"""``square``: the paper's law on all d x d matrices, symmetrized after it was added.  The others
-live on symmetric matrices and are about half as large (docs/nuclear-noise.md)."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -40,15 +40,15 @@ from dpcov.published.statistics import NoisyStatistics
 
 BudgetSplit = Literal["full", "paper"]
 
+# Parts for the matrix and the trace.  Lap(10 / epsilon) on twice the trace costs epsilon / 5, so
+# the paper leaves 3/10 unspent; ``full`` keeps its proportion and spends everything.
 SPLITS: dict[BudgetSplit, tuple[Fraction, Fraction]] = {
     "full": (Fraction(5, 7), Fraction(2, 7)),
     "paper": (Fraction(1, 2), Fraction(1, 5)),
 }
-"""Parts for the matrix and the trace.  Lap(10 / epsilon) on twice the trace costs epsilon / 5, so
-the paper leaves 3/10 unspent; ``full`` keeps its proportion and spends everything."""
 
+# The ball's radius is this often the private trace, so that it rarely cuts the truth.
 RADIUS_FACTOR = 2.0
-"""The ball's radius is this often the private trace, so that it rarely cuts the truth."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -17,16 +17,15 @@ from dpcov.noise import log_gas
 from dpcov.noise.continuous import Floats, exponentials, haar_orthogonal, normals
 from dpcov.noise.entropy import Entropy
 
+# ``nuclear``: density proportional to exp(-||Z||_* / scale). ``gauge``: exp(-2 max(tr Z+, tr Z-) /
+# scale), for statistics of which both parts of a change have trace at most sensitivity / 2.
+# ``wishart``: difference of two positive semidefinite matrices of density exp(-tr A / scale).
 SymmetricLaw = Literal["nuclear", "gauge", "wishart"]
-"""``nuclear``: density proportional to exp(-||Z||_* / scale).
-``gauge``: exp(-2 max(tr Z+, tr Z-) / scale), for statistics of which both parts of a change have
-trace at most sensitivity / 2.
-``wishart``: difference of two positive semidefinite matrices of density exp(-tr A / scale)."""
 
 SYMMETRIC_LAWS: tuple[SymmetricLaw, ...] = get_args(SymmetricLaw)
 
+# Total variation distance, in real arithmetic, between what is drawn and the stated laws.
 SAMPLER_DELTA = Fraction(0)
-"""Total variation distance, in real arithmetic, between what is drawn and the stated laws."""
 
 # A gauge draw costs more than d draws of the nuclear law, from which it hardly differs at large d.
 LARGEST_GAUGE_DIMENSION = 200

@@ -26,14 +26,14 @@ from dpcov.published.linalg.symmetric import Array
 
 Counts = NDArray[np.int64]
 
+# ``balance``: the last norm before a bound on the bias exceeds the noise (the paper). ``marginal``:
+# the last norm before halving it adds more bias than it takes off noise; its queries count rows,
+# each with sensitivity 1.
 Search = Literal["balance", "marginal"]
-"""``balance``: the last norm before a bound on the bias exceeds the noise (the paper).
-``marginal``: the last norm before halving it adds more bias than it takes off noise; its queries
-count rows, each with sensitivity 1."""
 
+# Bias relative to the bound by dyadic counts, in ``marginal``: rows lie inside their shells, and
+# bias and noise add up as squares.  Fitted to the papers' synthetic tables; no guarantee needs it.
 EXPECTED_BIAS = 0.55
-"""Bias relative to the bound by dyadic counts, in ``marginal``: rows lie inside their shells, and
-bias and noise add up as squares.  Fitted to the papers' synthetic tables; no guarantee needs it."""
 
 
 @dataclass(frozen=True, kw_only=True)

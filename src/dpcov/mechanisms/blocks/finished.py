@@ -19,11 +19,11 @@ from dpcov.privacy.guarantee import ZCDP, Promise, PureDP
 from dpcov.published.linalg.symmetric import Array, symmetrize
 from dpcov.published.statistics import NoiseLaw, NoisyStatistics, Post, PublishedArray
 
+# A part of the budget; parts of one kind add up.
 Cost = PureDP | ZCDP
-"""A part of the budget; parts of one kind add up."""
 
+# Part of the budget that buys a private row count under add-remove-one.
 ROW_COUNT_SHARE = Fraction(1, 20)
-"""Part of the budget that buys a private row count under add-remove-one."""
 
 
 def part_of(promise: Promise, share: Fraction) -> Cost:

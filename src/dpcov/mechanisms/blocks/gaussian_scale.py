@@ -17,8 +17,8 @@ from dpcov.noise.lattice import LARGEST_STD, rounded_gaussian
 from dpcov.privacy.calibrate import classical_noise_multiplier, gaussian_noise_multiplier
 from dpcov.privacy.guarantee import ZCDP, ApproxDP, Promise
 
+# Precision of the row count relative to a matrix entry: 3 % more noise on the matrix.
 ROW_COUNT_WEIGHT = Fraction(1, 16)
-"""Precision of the row count relative to a matrix entry: 3 % more noise on the matrix."""
 
 Formula = Literal["analytic", "classical"]
 

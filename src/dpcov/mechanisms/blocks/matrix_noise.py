@@ -20,10 +20,10 @@ from dpcov.noise.nuclear import symmetric_nuclear_noise
 from dpcov.privacy.guarantee import ZCDP
 from dpcov.published.linalg.symmetric import Array, mirror_upper
 
+# ``isotropic``: as the sensitivity is, invariant under rotations.  ``entrywise``: the papers', of
+# one law on all entries on and above the diagonal; about sqrt(2) larger (Gaussian) or growing
+# faster with d (Laplace).
 Shape = Literal["isotropic", "entrywise"]
-"""``isotropic``: as the sensitivity is, invariant under rotations.  ``entrywise``: the papers', of
-one law on all entries on and above the diagonal; about sqrt(2) larger (Gaussian) or growing faster
-with d (Laplace)."""
 
 Law = Literal["gaussian-isotropic", "gaussian-entrywise", "wishart", "laplace-entrywise"]
 

@@ -12,10 +12,10 @@ from scipy.optimize import isotonic_regression
 from dpcov.published.linalg.project import capped_simplex_projection
 from dpcov.published.linalg.symmetric import Array
 
+# ``monotone``: nearest ordered spectrum with no negative value and trace at most the bound.
+# ``clip``: each value clipped to [0, bound], as the published code of Dong, Liang, Yi does.
+# ``raw``: as drawn (their paper).
 Rule = Literal["monotone", "clip", "raw"]
-"""``monotone``: nearest ordered spectrum with no negative value and trace at most the bound.
-``clip``: each value clipped to [0, bound], as the published code of Dong, Liang, Yi does.
-``raw``: as drawn (their paper)."""
 
 
 def mend_spectrum(values: Array, trace_bound: float, rule: Rule) -> Array:
