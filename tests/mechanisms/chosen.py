@@ -16,7 +16,7 @@ from dpcov.noise.entropy import SeededEntropy
 
 
 class Chosen:
-    """Stands in for a function that draws: remembers what it was asked for, and answers as it was told to.
+    """Stands in for a function that draws: remembers what it was asked, answers as it was told.
 
     Entropy, the one argument that no answer depends on, is left out of what is remembered.
     """

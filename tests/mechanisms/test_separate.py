@@ -8,8 +8,7 @@ from scipy import stats
 from dpcov.audit import Neighboring, half_noise, lower_bound_of_event, lower_bound_rho, released
 from dpcov.mechanisms.blocks.additive_noise import AdditiveNoise
 from dpcov.mechanisms.blocks.matrix_noise import matrix_noise
-from dpcov.mechanisms.blocks.spectrum import mend_spectrum
-from dpcov.mechanisms.separate import Separate, SeparateNoise, separate_sscp
+from dpcov.mechanisms.separate import Separate, SeparateNoise, mend_spectrum, separate_sscp
 from dpcov.noise.continuous import exponentials, normals
 from dpcov.noise.entropy import SeededEntropy
 from dpcov.privacy.budget import Budget

@@ -39,8 +39,7 @@ from dpcov.mechanisms.blocks.clip_search import Choice, choose_clip
 from dpcov.mechanisms.blocks.finished import Cost, part_of
 from dpcov.mechanisms.blocks.matrix_noise import MatrixNoise, Shape, matrix_noise
 from dpcov.mechanisms.blocks.sparse_vector import private_radius
-from dpcov.mechanisms.blocks.spectrum import Rule
-from dpcov.mechanisms.separate import SeparateNoise, separate_noise, separate_sscp
+from dpcov.mechanisms.separate import Rule, SeparateNoise, separate_noise, separate_sscp
 from dpcov.noise.entropy import Entropy
 from dpcov.privacy.budget import Budget
 from dpcov.privacy.guarantee import ZCDP, ApproxDP, PureDP
@@ -131,6 +130,7 @@ class Adaptive(Mechanism[AdaptiveCalibration]):
     ) -> NoisyStatistics:
         """Find radius, trace and clip norm, each from what was drawn before; then release."""
         moments = ask(self.question(problem))
+        # Each step is private given what was drawn before, so the parts of the budget add up.
         row_count = finished.draw_row_count(moments, problem, calibration.row_count, entropy)
         rows = finished.public_rows(problem, row_count)
         first = self._first_shell(moments, calibration, problem, entropy)
@@ -160,7 +160,7 @@ class Adaptive(Mechanism[AdaptiveCalibration]):
     def _first_shell(
         self, moments: Moments, calibration: AdaptiveCalibration, problem: Problem, entropy: Entropy
     ) -> int:
-        """The smallest norm that holds nearly all rows; the norm bound without a search."""
+        # The smallest norm that holds nearly all rows; the norm bound without a search.
         if calibration.radius_epsilon is None:
             return 0
         outliers = shells.outlier_counts(shells.shell_counts(moments))[::-1]
@@ -181,7 +181,7 @@ class Adaptive(Mechanism[AdaptiveCalibration]):
         rows: int,
         entropy: Entropy,
     ) -> float:
-        """A private upper bound on the trace of the clipped rows' sscp (blocks.md, Lemma 1)."""
+        # A private upper bound on the trace of the clipped rows' sscp (blocks.md, Lemma 1).
         unit = 4.0**-first
         noise = calibration.trace.scaled(unit)
         noisy = shells.clipped_trace(moments, first) + float(noise.draw(1, entropy)[0])
@@ -196,7 +196,7 @@ class Adaptive(Mechanism[AdaptiveCalibration]):
         bound: float,
         entropy: Entropy,
     ) -> Array:
-        """Run the chosen mechanism on rows in the unit ball."""
+        # Run the chosen mechanism on rows in the unit ball.
         if choice.separately:
             noise, rule = calibration.separately, self.eigenvalues
             return separate_sscp(sscp, noise, rule=rule, trace_bound=bound, entropy=entropy)
@@ -207,7 +207,7 @@ class Adaptive(Mechanism[AdaptiveCalibration]):
 
 
 def _notes(choice: Choice, first: int) -> tuple[str, ...]:
-    """What was chosen privately, in words."""
+    # What was chosen privately, in words.
     kind = "eigenvalues and eigenvectors separately" if choice.separately else "the matrix"
     return (
         f"rows were first clipped to 2^-{first} of the norm bound",

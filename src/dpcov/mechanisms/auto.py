@@ -119,7 +119,7 @@ def _choose_pure(problem: Problem, budget: Budget, shortest_row: float) -> Choic
 
 
 def _drowned(problem: Problem, budget: Budget) -> bool:
-    """Whether so few rows are public that an estimate must be able to come out as zero."""
+    # Whether so few rows are public that an estimate must be able to come out as zero.
     if problem.neighbors != "replace-one" or problem.n_rows is None:
         return False
     strength = problem.n_rows * budget.pure_epsilon() / problem.rows_per_person

@@ -122,6 +122,7 @@ class Mechanism(ABC, Generic[CalibrationT]):
 
     def check(self, problem: Problem, budget: Budget) -> None:
         """Refuse relations, groups and kinds of budget that this mechanism has no proof for."""
+        # Public numbers only: what is refused here costs nothing and reads nothing.
         subject = f"The {self.name} mechanism"
         if problem.n_groups > 1 and not self.takes_groups:
             raise UsageError(f"{subject} releases no groups; use stratified, or leave them out.")

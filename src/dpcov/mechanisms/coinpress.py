@@ -145,7 +145,7 @@ def round_shares(rounds: int) -> list[Fraction]:
 
 
 def _inverse_root(matrix: Array) -> Array:
-    """Return the symmetric A**(-1/2), refusing to divide by rounding errors."""
+    # Return the symmetric A**(-1/2), refusing to divide by rounding errors.
     values, vectors = eigh(matrix)
     if not values[0] > 0.0:
         raise NumericError("The matrix is not positive definite, so it has no inverse root.")

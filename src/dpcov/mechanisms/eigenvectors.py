@@ -3,8 +3,7 @@
 Privacy
 -------
 Guarantee : epsilon-DP, rho-zCDP, or (epsilon, delta)-DP through it.
-Neighbors : both.
-Not protected : running time (proposals depend on the matrix), memory.
+Neighbors : both.  Not protected : running time (proposals depend on the matrix), memory.
 Numerics : idealized.  Proof : eigenvectors.md.
 
 Sensitivity
@@ -125,6 +124,7 @@ class Eigenvectors(Mechanism[EigenvectorsCalibration]):
             directions=part(rest - values),
             row_count=finished.row_count_cost(problem, whole),
         )
+        # Noise that cannot be drawn is refused here, before any row is read.
         for cost in (calibration.eigenvalues, calibration.quotients):
             if cost is not None:
                 additive_noise(cost, eigenvalues(problem))
@@ -159,7 +159,7 @@ class Eigenvectors(Mechanism[EigenvectorsCalibration]):
     def _exponents(
         self, cost: Cost | None, values: Array, margin: float, problem: Problem
     ) -> list[float]:
-        """One exponent for every direction that is drawn."""
+        # One exponent for every direction that is drawn.
         if cost is None:
             return []
         n_drawn = self._n_drawn(problem.n_features)

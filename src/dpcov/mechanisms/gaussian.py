@@ -4,8 +4,7 @@ Privacy
 -------
 Guarantee : rho-zCDP with rho = sensitivity**2 / (2 * noise_variance), or (epsilon, delta)-DP by the
 analytic Gaussian mechanism or the classical formula.
-Neighbors : both.
-Numerics : exact.  Proof : gaussian.md.
+Neighbors : both.  Numerics : exact.  Proof : gaussian.md.
 
 Sensitivity
 -----------
@@ -96,6 +95,7 @@ class Gaussian(Mechanism[GaussianCalibration]):
             raise BudgetError(
                 "The classical calibration is for epsilon with delta. Leave the option out."
             )
+        # A row in the unit ball has lattice norm 2**bits, so the sscp moves by multiples of this.
         unit = 4**self.bits * problem.rows_per_person
         public_count = problem.neighbors == "replace-one"
         squared = Fraction(2 if public_count else 1 + ROW_COUNT_WEIGHT) * unit**2
@@ -119,6 +119,7 @@ class Gaussian(Mechanism[GaussianCalibration]):
         diagonal, off_diagonal = calibration.diagonal_variance, calibration.off_diagonal_variance
         noise = symmetric_noise(problem.n_features, diagonal, entropy, off_diagonal=off_diagonal)
         trace, count = calibration.trace_variance, calibration.row_count_variance
+        # Matrix and trace drop the same bits, so both are drawn before either is stored.
         noisy_trace = 0
         if trace is not None:
             noisy_trace = stratum.sscp.trace() + int(rounded_gaussian(trace, 1, entropy)[0])

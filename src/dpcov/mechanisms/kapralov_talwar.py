@@ -82,6 +82,7 @@ class KapralovTalwar(Mechanism[KapralovTalwarCalibration]):
         """Give every round the same part of the budget (kapralov_talwar.md)."""
         self.check(problem, budget)
         check_rank(self.rank, problem)
+        # Rounds compose: each is private given the directions and values before it.
         each = (1 - finished.row_count_share(problem)) / (self.rank or problem.n_features)
         value = part_of(budget.promise, each * Fraction(self.value_share))
         additive_noise(value, scalar(problem))
@@ -104,6 +105,7 @@ class KapralovTalwar(Mechanism[KapralovTalwarCalibration]):
         for _ in range(self.rank or len(residue)):
             direction = sample_binghams(exponent * residue, 1, entropy)[0]
             value = direction @ residue @ direction + value_noise.draw(1, entropy)[0]
+            # Deflation uses released numbers only, so it is free.
             component = value * np.outer(direction, direction)
             found += component
             residue -= component

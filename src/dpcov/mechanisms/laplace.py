@@ -2,8 +2,7 @@
 
 Privacy
 -------
-Guarantee : epsilon-DP.  Neighbors : both.
-Numerics : exact.  Proof : laplace.md.
+Guarantee : epsilon-DP.  Neighbors : both.  Numerics : exact.  Proof : laplace.md.
 
 Sensitivity
 -----------
@@ -90,6 +89,7 @@ class Laplace(Mechanism[LaplaceCalibration]):
         if problem.neighbors == "add-remove-one":
             count_scale = problem.rows_per_person / (epsilon * ROW_COUNT_SHARE)
             epsilon *= 1 - ROW_COUNT_SHARE
+        # Rounded up: an integer scale never spends more than epsilon.
         scale = ceil(4**self.bits * self.l1_sensitivity(problem) / epsilon)
         if max(scale, count_scale or 0) > LARGEST_STD:
             raise BudgetError(

@@ -2,8 +2,7 @@
 
 Privacy
 -------
-Guarantee : epsilon-DP.  Neighbors : both.
-Proof : nuclear.md.
+Guarantee : epsilon-DP.  Neighbors : both.  Proof : nuclear.md.
 Numerics : idealized.  The samplers are exact in real arithmetic, so no delta enters.
 
 Sensitivity
@@ -81,6 +80,7 @@ class Nuclear(Mechanism[NuclearCalibration]):
         self.check(problem, budget)
         check_noise_shape(self.noise, problem)
         matrix = finished.part_of(budget.promise, 1 - finished.row_count_share(problem))
+        # Noise that cannot be drawn is refused here, before any row is read.
         nuclear_scale(matrix, problem)
         row_count = finished.row_count_cost(problem, budget.promise)
         return NuclearCalibration(promise=budget.promise, matrix=matrix, row_count=row_count)
@@ -116,6 +116,7 @@ def noisy_sscp(
     sscp = finished.sscp_of(moments)
     scale = nuclear_scale(cost, problem)
     if shape == "square":
+        # Symmetrizing after the noise is post-processing.
         return symmetrize(sscp + nuclear_noise(len(sscp), scale, entropy))
     return sscp + symmetric_nuclear_noise(len(sscp), scale, entropy, shape)
 

@@ -2,8 +2,7 @@
 
 Privacy
 -------
-Guarantee : epsilon-DP.  Neighbors : both.
-Numerics : idealized.  Proof : nuclear_projection.md.
+Guarantee : epsilon-DP.  Neighbors : both.  Numerics : idealized.  Proof : nuclear_projection.md.
 
 Sensitivity
 -----------

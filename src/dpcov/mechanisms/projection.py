@@ -4,8 +4,8 @@ Privacy
 -------
 Guarantee : that of the noise, Gaussian (rho-zCDP, (epsilon, delta)-DP) or Laplace (epsilon-DP); the
 projection is post-processing.
-Neighbors : both.
-Numerics : exact, because the release holds the noisy integers.  Proof : projection.md.
+Neighbors : both.  Proof : projection.md.
+Numerics : exact, because the release holds the noisy integers.
 
 Sensitivity
 -----------

@@ -3,8 +3,7 @@
 Privacy
 -------
 Guarantee : rho-zCDP, (epsilon, delta)-DP through it, or epsilon-DP.
-Neighbors : both.
-Numerics : idealized.  Proof : separate.md.
+Neighbors : both.  Numerics : idealized.  Proof : separate.md.
 
 Sensitivity
 -----------
@@ -26,8 +25,10 @@ eigenvalues.
 
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Literal
 
 import numpy as np
+from scipy.optimize import isotonic_regression
 
 from dpcov.data.moments import DEFAULT_BITS, Bits, Clip
 from dpcov.data.questions import Ask
@@ -36,12 +37,17 @@ from dpcov.mechanisms.blocks import finished, sensitivity
 from dpcov.mechanisms.blocks.additive_noise import AdditiveNoise, additive_noise, whole_cost
 from dpcov.mechanisms.blocks.finished import Cost, part_of
 from dpcov.mechanisms.blocks.matrix_noise import MatrixNoise, Shape, matrix_noise
-from dpcov.mechanisms.blocks.spectrum import Rule, mend_spectrum
 from dpcov.noise.entropy import Entropy
 from dpcov.privacy.budget import Budget
 from dpcov.privacy.guarantee import ZCDP, ApproxDP, PureDP
+from dpcov.published.linalg.project import capped_simplex_projection
 from dpcov.published.linalg.symmetric import Array, compose, eigh
 from dpcov.published.statistics import NoisyStatistics, Post
+
+# ``monotone``: nearest ordered spectrum with no negative value and trace at most the bound.
+# ``clip``: each value clipped to [0, bound], as the published code of Dong, Liang, Yi does.
+# ``raw``: as drawn (their paper).
+Rule = Literal["monotone", "clip", "raw"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,10 +75,22 @@ def separate_sscp(
 
     The bound is public, or private already; the rule mends the noisy eigenvalues with it.
     """
+    # Two releases of one table, each at its part of the budget; the rest is post-processing.
     values = np.linalg.eigvalsh(sscp)
     noisy_values = values + noise.values.draw(len(values), entropy)
     vectors = eigh(sscp + noise.matrix.draw(len(values), entropy)).vectors
     return compose(mend_spectrum(noisy_values, trace_bound, rule), vectors)
+
+
+def mend_spectrum(values: Array, trace_bound: float, rule: Rule) -> Array:
+    """Apply a rule to noisy eigenvalues in ascending order."""
+    if rule == "raw":
+        return values
+    if rule == "clip":
+        return np.clip(values, 0.0, trace_bound)
+    # Both project on convex sets that hold the truth if the bound does, so neither adds error; the
+    # projection on the simplex shifts and cuts, so it keeps the order.
+    return capped_simplex_projection(isotonic_regression(values).x, trace_bound)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -3,8 +3,7 @@
 Privacy
 -------
 Guarantee : rho-zCDP, or (epsilon, delta)-DP by the analytic Gaussian mechanism.
-Neighbors : both.
-Numerics : exact.  Proof : stratified.md.
+Neighbors : both.  Numerics : exact.  Proof : stratified.md.
 
 Sensitivity
 -----------
@@ -108,7 +107,7 @@ class Stratified(Mechanism[StratifiedCalibration]):
         )
 
     def _squared_sensitivity(self, problem: Problem) -> Fraction:
-        """Squared shift over all stages in lattice units (Lemmas 1 to 4)."""
+        # Squared shift over all stages in lattice units (Lemmas 1 to 4).
         unit: int = 4**self.bits * problem.rows_per_person
         weight = trace_weight(problem.n_features)
         if problem.neighbors == "replace-one":
@@ -127,11 +126,13 @@ class Stratified(Mechanism[StratifiedCalibration]):
         variance, trace_variance = calibration.diagonal_variance, calibration.trace_variance
         noise = rounded_gaussian(trace_variance, len(moments.strata), entropy)
         traces = noisy_traces(moments, noise)
+        # Runs follow from noisy traces alone, so choosing them is free.
         runs = [
             Run(*(first + shell for shell in run))
             for first in range(0, len(traces), shells)
             for run in choose_runs(traces[first : first + shells], variance, trace_variance, d)
         ]
+        # Drawn in any case: its absence would tell that no run was drawn.
         drawn, joint = [], int(rounded_gaussian(variance, 1, entropy)[0])
         for run in runs:
             total = _run_sum(moments, run)
@@ -169,12 +170,12 @@ class Stratified(Mechanism[StratifiedCalibration]):
 
 
 def _counts_rows(problem: Problem) -> bool:
-    """Whether noisy row counts are released: the number is private, or that of every group is."""
+    # Whether noisy row counts are released: the number is private, or that of every group is.
     return problem.neighbors == "add-remove-one" or problem.n_groups > 1
 
 
 def _run_sum(moments: Moments, run: Run) -> ExactSum:
-    """Sum a run of shells in units of its first one; smaller shells are rounded down."""
+    # Sum a run of shells in units of its first one; smaller shells are rounded down.
     total = ExactSum(moments.n_features)
     # Rows of larger shells are shortened to the first one's radius or, where they were not gathered
     # so, by the ratio of their shell's radius to it.
@@ -190,7 +191,7 @@ def _aligned(
     numbers: Mapping[str, Sequence[int]],
     n_features: int,
 ) -> tuple[dict[str, NDArray[np.int64]], int]:
-    """Drop as many low bits from all noisy numbers as the longest one needs."""
+    # Drop as many low bits from all noisy numbers as the longest one needs.
     # Decided from noisy numbers only: an exact one would leak through the dropped bits.
     longest = max(abs(number) for several in numbers.values() for number in several).bit_length()
     dropped = max(0, longest - 62, *(bits for _, bits in drawn))

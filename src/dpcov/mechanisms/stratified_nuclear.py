@@ -2,8 +2,7 @@
 
 Privacy
 -------
-Guarantee : epsilon-DP.  Neighbors : both.
-Proof : stratified_nuclear.md.
+Guarantee : epsilon-DP.  Neighbors : both.  Proof : stratified_nuclear.md.
 Numerics : idealized; traces and row count are exact.  The samplers are exact in real arithmetic, so
 no delta enters.
 
@@ -161,7 +160,7 @@ class StratifiedNuclear(Mechanism[StratifiedNuclearCalibration]):
     def _draw_shells(
         self, moments: Moments, calibration: StratifiedNuclearCalibration, entropy: Entropy
     ) -> NoisyStatistics:
-        """Draw the traces, decide from them alone, then draw the matrices that are worth it."""
+        # Draw the traces, decide from them alone, then draw the matrices that are worth it.
         traces = noisy_traces(
             moments, discrete_laplace(calibration.trace_scale, self.shells, entropy)
         )
@@ -171,6 +170,7 @@ class StratifiedNuclear(Mechanism[StratifiedNuclearCalibration]):
             if fold is not None:
                 note = NONE_STANDS_OUT + (SHORTENED.format(fold) if fold else "")
                 return _draw_as_one(moments, fold, calibration.folded_scale, entropy, note)
+        # Groups follow from noisy traces alone, so choosing them is free.
         groups = choose_runs(traces, scale, d)
         matrices = [
             _group_sscp(moments, group) + symmetric_nuclear_noise(d, scale, entropy)
@@ -184,7 +184,7 @@ class StratifiedNuclear(Mechanism[StratifiedNuclearCalibration]):
 
 
 def _look_share(problem: Problem, epsilon: Fraction, weight: Fraction) -> Fraction:
-    """Part of the budget for a first look; none where it would not be worth it."""
+    # Part of the budget for a first look; none where it would not be worth it.
     if problem.neighbors != "replace-one" or problem.n_rows is None:
         return Fraction(0)
     share = max(SMALLEST_LOOK, LOOK_NOISE * problem.rows_per_person / (problem.n_rows * epsilon))
@@ -194,7 +194,7 @@ def _look_share(problem: Problem, epsilon: Fraction, weight: Fraction) -> Fracti
 def _most_rows_are_long(
     moments: Moments, scale: Fraction, problem: Problem, entropy: Entropy
 ) -> bool:
-    """Whether the outermost shell's noisy trace is a good part of what the row number allows."""
+    # Whether the outermost shell's noisy trace is a good part of what the row number allows.
     assert problem.n_rows is not None
     seen = moments.strata[0].sscp.trace() + int(discrete_laplace(scale, 1, entropy)[0])
     return bool(seen > MOST_ROWS * UNIT * problem.n_rows)
@@ -203,7 +203,7 @@ def _most_rows_are_long(
 def _draw_as_one(
     moments: Moments, fold: int, scale: Fraction, entropy: Entropy, note: str
 ) -> NoisyStatistics:
-    """Release the sum of all shells, larger rows shortened into shell ``fold``, and its trace."""
+    # Release the sum of all shells, larger rows shortened into shell ``fold``, and its trace.
     # The trace is free then (stratified_nuclear.md).
     d, last = moments.n_features, len(moments.strata) - 1
     exact = sum(
@@ -229,7 +229,7 @@ def _statistics(
     radius: float = 1.0,
     notes: tuple[str, ...] = (),
 ) -> NoisyStatistics:
-    """Pack noisy matrices of groups of shells and noisy traces of all shells."""
+    # Pack noisy matrices of groups of shells and noisy traces of all shells.
     dropped = max(0, max(map(abs, traces)).bit_length() - 62)
     sscp = np.array(matrices, dtype=np.float64).reshape(-1, n_features, n_features)
     arrays: dict[str, PublishedArray] = {
@@ -253,7 +253,7 @@ def _statistics(
 
 
 def _group_sscp(moments: Moments, group: range) -> NDArray[np.float64]:
-    """Sum a group of shells in units of its first one."""
+    # Sum a group of shells in units of its first one.
     total = np.zeros((moments.n_features, moments.n_features))
     for shell in group:
         total += moments.strata[shell].sscp.to_float() * 4.0 ** (group[0] - shell)
@@ -261,7 +261,7 @@ def _group_sscp(moments: Moments, group: range) -> NDArray[np.float64]:
 
 
 def _folded_sscp(moments: Moments, fold: int) -> NDArray[np.float64]:
-    """Sum all shells in units of one, rows of larger ones shortened to its radius."""
+    # Sum all shells in units of one, rows of larger ones shortened to its radius.
     total = np.zeros((moments.n_features, moments.n_features))
     for shell, stratum in enumerate(moments.strata):
         total += stratum.sscp.to_float() * 4.0 ** -max(shell - fold, 0)
@@ -271,7 +271,7 @@ def _folded_sscp(moments: Moments, fold: int) -> NDArray[np.float64]:
 def _law(
     matrix: Fraction, trace: Fraction, row_count: Fraction | None, n_features: int
 ) -> NoiseLaw:
-    """Variances of this rotation-invariant law follow from its mean square and its trace's."""
+    # Variances of this rotation-invariant law follow from its mean square and its trace's.
     d, off_diagonal = n_features, ullman.off_diagonal_variance(n_features)
     diagonal = ullman.mean_square(d) / d - (d - 1) * off_diagonal
     squared = float(matrix) ** 2
@@ -286,5 +286,5 @@ def _law(
 
 
 def _up(value: Fraction) -> float:
-    """A float that is not below the fraction."""
+    # A float that is not below the fraction.
     return math.nextafter(float(value), math.inf)

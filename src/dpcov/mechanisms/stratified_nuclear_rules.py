@@ -74,7 +74,7 @@ def choose_fold(
 
 
 def _explained(sizes: NDArray[np.float64], weight: float, n_features: int) -> NDArray[np.float64]:
-    """What one matrix explains for every fold, zero where it is in doubt."""
+    # What one matrix explains for every fold, zero where it is in doubt.
     folds = np.arange(len(sizes))
     factors = 4.0 ** -np.maximum(folds - folds[:, np.newaxis], 0.0)
     doubt = FOLD_DOUBT * np.sqrt(2.0 * (factors**2).sum(axis=1)) / weight
@@ -83,5 +83,5 @@ def _explained(sizes: NDArray[np.float64], weight: float, n_features: int) -> ND
 
 
 def _direction_noise(n_features: int) -> float:
-    """Standard deviation of the matrix noise along a unit direction, for scale 1."""
+    # Standard deviation of the matrix noise along a unit direction, for scale 1.
     return math.sqrt(2.0 * ullman.off_diagonal_variance(n_features))

@@ -88,7 +88,7 @@ def clear_shells(traces: Sequence[int], trace_std: float) -> list[int]:
 
 
 def _few_features_runs(clear: list[int], shells: int) -> list[Run]:
-    """One matrix as of the plain mechanism, or a small one and what may lie beyond it."""
+    # One matrix as of the plain mechanism, or a small one and what may lie beyond it.
     if not clear or clear[0] < FEW_INNER:
         return [Run(0, 0, shells - 1)]
     first = clear[0]
@@ -98,7 +98,7 @@ def _few_features_runs(clear: list[int], shells: int) -> list[Run]:
 def _outer_runs(
     traces: Sequence[int], trace_std: float, clear: list[int], n_features: int
 ) -> list[Run]:
-    """Single shells above the inhabited ones; in few dimensions the rest is shortened."""
+    # Single shells above the inhabited ones; in few dimensions the rest is shortened.
     above = clear[0] if clear else len(traces)
     if n_features > SMALL_DIMENSION:
         return [Run(s, s, s) for s in range(above) if traces[s] > PROMISING * trace_std]

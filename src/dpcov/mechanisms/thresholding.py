@@ -4,8 +4,8 @@ Privacy
 -------
 Guarantee : rho-zCDP or (epsilon, delta)-DP, that of the Gaussian noise; thresholding is
 post-processing.
-Neighbors : both.
-Numerics : exact, because the release holds the noisy integers.  Proof : thresholding.md.
+Neighbors : both.  Proof : thresholding.md.
+Numerics : exact, because the release holds the noisy integers.
 
 Sensitivity
 -----------

@@ -8,7 +8,7 @@ from scipy.stats import binom
 from dpcov.data.moments import MomentsSpec, gather
 from dpcov.mechanisms.blocks.clip_search import Candidates, choose_clip, clipping_bias
 from dpcov.mechanisms.blocks.shells import clipped_sscp, clipped_trace, outlier_counts, shell_counts
-from dpcov.mechanisms.blocks.spectrum import mend_spectrum
+from dpcov.mechanisms.separate import mend_spectrum
 from dpcov.noise.entropy import SeededEntropy
 
 SHELLS = 6

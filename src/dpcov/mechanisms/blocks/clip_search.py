@@ -38,14 +38,10 @@ EXPECTED_BIAS = 0.55
 
 @dataclass(frozen=True, kw_only=True)
 class Candidates:
-    """Public clip norms 2**-shell with the error that noise would cause at each.
+    """Public clip norms 2**-shell, largest first, with the error that noise would cause at each.
 
-    Parameters
-    ----------
-    shells : range
-        Largest norm first; all rows were clipped to the first one already.
-    together, separately : (len(shells),) float64
-        Frobenius error on the sscp of noise on the matrix, and on eigenvalues and eigenvectors.
+    Errors are in Frobenius norm on the sscp, for noise on the matrix and on eigenvalues and
+    eigenvectors.  All rows were clipped to the first norm already.
     """
 
     shells: range

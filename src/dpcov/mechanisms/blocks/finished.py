@@ -63,6 +63,7 @@ def squared_noise_scale(cost: Cost, absolute: int | Fraction, squared: int | Fra
 
 def root_up(value: Fraction) -> float:
     """A float that is not below the square root of a fraction."""
+    # The conversion and the root round once each, so each is moved outward by one float.
     return math.nextafter(math.sqrt(math.nextafter(float(value), math.inf)), math.inf)
 
 
@@ -84,6 +85,7 @@ def draw_row_count(
     if cost is None:
         return None
     k = problem.rows_per_person
+    # A count is an integer, so its noise is exact even where the matrix is idealized.
     if isinstance(cost, PureDP):
         return moments.n_rows + int(discrete_laplace(k / cost.epsilon, 1, entropy)[0])
     return moments.n_rows + int(rounded_gaussian(Fraction(k**2) / (2 * cost.rho), 1, entropy)[0])
@@ -107,6 +109,7 @@ def finish(
 ) -> NoisyStatistics:
     """Divide a private sscp by the number of rows and bring it to units of the norm bound."""
     rows = public_rows(problem, row_count)
+    # The number is public or private already, so dividing by it is post-processing.
     if not np.isfinite(sscp).all():
         raise NumericError(
             "The private matrix overflowed; nothing was released. Use a larger budget."

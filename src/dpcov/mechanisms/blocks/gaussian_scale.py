@@ -42,7 +42,7 @@ def even_variance(
 
 
 def _squared_multiplier(promise: Promise, formula: Formula) -> Fraction:
-    """(noise std / l2 sensitivity)**2 that the promise needs: 1 / (2 rho) under zCDP."""
+    # (noise std / l2 sensitivity)**2 that the promise needs: 1 / (2 rho) under zCDP.
     if isinstance(promise, ZCDP):
         return 1 / (2 * promise.rho)
     assert isinstance(promise, ApproxDP)

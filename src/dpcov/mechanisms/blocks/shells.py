@@ -47,6 +47,7 @@ def clipped_sscp(moments: Moments, shell: int) -> Array:
     """Sscp of the rows clipped to 2**-shell and divided by it: rows in the unit ball again."""
     total = np.zeros((moments.n_features, moments.n_features))
     for index, stratum in enumerate(moments.strata):
+        # Most shells of a table are empty.
         if not stratum.n_rows:
             continue
         if index >= shell:

@@ -32,29 +32,16 @@ def sparse_vector(
 ) -> int | None:
     """Find the first query whose answer is about the threshold or more (AboveThreshold).
 
-    Parameters
-    ----------
-    queries : iterable of float
-        Exact **sensitive** answers, read one by one until the search ends; may be endless.
-    threshold : float
-        Public.
-    epsilon : Fraction or float
-        What the whole search costs.
-    sensitivity : float
-        Largest change of one answer between neighbors.
-    monotone : bool
-        Whether a change of the table moves all answers one way; then half the noise suffices.
-    entropy : Entropy
-
-    Returns
-    -------
-    int or None
-        Position of the query, from 0.
+    Exact **sensitive** answers are read one by one until the search ends; they may be endless.
+    The whole search costs ``epsilon``; ``sensitivity`` is the largest change of one answer, and
+    ``monotone`` queries all move one way when the table changes: half the noise then suffices.
+    Returns the query's position, from 0, or None.
     """
     if not (epsilon > 0 and 0 < sensitivity < math.inf and math.isfinite(threshold)):
         raise UsageError("epsilon and sensitivity must be positive, and the threshold finite.")
     threshold_scale = 2.0 * sensitivity / float(epsilon)
     query_scale = threshold_scale if monotone else 2.0 * threshold_scale
+    # One draw serves all comparisons: their number costs nothing.
     noisy_threshold = threshold + threshold_scale * float(laplaces(1, entropy)[0])
     for position, answer in enumerate(queries):
         if answer + query_scale * float(laplaces(1, entropy)[0]) >= noisy_threshold:

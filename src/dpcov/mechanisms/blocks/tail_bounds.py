@@ -89,7 +89,7 @@ def wishart_frobenius(dimension: int, beta: float) -> float:
 
 
 def _laplace_norm(entries_by_weight: dict[int, int], beta: float) -> float:
-    """Bound sqrt(sum of w x**2), x of the Laplace law."""
+    # Bound sqrt(sum of w x**2), x of the Laplace law.
     # Truncation at ``cut``, then Bernstein's inequality.
     count = sum(entries_by_weight.values())
     log_twice = _log_inverse(count, beta) + math.log(2.0)
