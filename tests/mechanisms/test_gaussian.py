@@ -6,11 +6,6 @@ import pytest
 import dpcov
 from benchmarks.papers.synthetic import synthetic_rows
 from dpcov.noise.entropy import SeededEntropy
-from dpcov.privacy.calibrate import (
-    classical_noise_multiplier,
-    gaussian_delta,
-    gaussian_noise_multiplier,
-)
 from tests.statistical.goodness import assert_same_law
 
 N_ROWS = 50
@@ -87,18 +82,6 @@ def test_isotropic_noise_has_almost_sqrt_two_lower_error():
     merged = 1 / (1 - 2 / (d + 1) ** 2)
     assert expected[0] / expected[1] == pytest.approx(math.sqrt(2 * d / (d + 1) * merged), rel=1e-6)
     assert 1.3 < errors[0] / errors[1] < 1.5
-
-
-@pytest.mark.parametrize("delta", ["1e-9", "1e-5", "0.1"])
-@pytest.mark.parametrize("epsilon", ["0.01", "0.5", "1"])
-def test_the_classical_multiplier_is_valid_and_larger(epsilon, delta):
-    budget = dpcov.Budget(epsilon=epsilon, delta=delta)
-    multiplier = classical_noise_multiplier(budget.epsilon, budget.delta)
-    assert gaussian_delta(multiplier, budget.epsilon) <= budget.delta
-    assert multiplier > gaussian_noise_multiplier(budget.epsilon, budget.delta)
-    assert float(multiplier) == pytest.approx(
-        math.sqrt(2 * math.log(1.25 / float(delta))) / float(epsilon)
-    )
 
 
 @pytest.mark.slow

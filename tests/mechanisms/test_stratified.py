@@ -7,13 +7,12 @@ from hypothesis import strategies as st
 from scipy import stats
 
 import dpcov
-from dpcov.data.moments import Moments
+from dpcov.data.moments import gather
 from dpcov.data.questions import Ask
 from dpcov.mechanisms.blocks.gaussian_scale import ROW_COUNT_WEIGHT
 from dpcov.mechanisms.stratified import Stratified, _run_sum
 from dpcov.mechanisms.stratified_rules import Run, trace_weight
 from dpcov.noise.entropy import SeededEntropy
-from dpcov.published.estimate.post import shrunk, unit_estimate
 from tests.mechanisms.chosen import problem
 
 RELATIONS = ("replace-one", "add-remove-one")
@@ -27,11 +26,8 @@ def rows_of_norm(norms, d, seed=0):
 
 
 def gathered(rows, shells=SHELLS, bits=BITS):
-    moments = Moments(
-        rows.shape[1], Stratified(shells=shells, bits=bits).moments_spec(problem(rows.shape[1]))
-    )
-    moments.add(rows)
-    return moments
+    d = rows.shape[1]
+    return gather([rows], d, Stratified(shells=shells, bits=bits).moments_spec(problem(d)))
 
 
 def exact_shift(old, new, groups, neighbors):
@@ -256,21 +252,6 @@ def test_a_table_that_drowns_is_estimated_as_zero(d):
     rows = rows_of_norm(np.full(3, 0.9), d)
     errors = relative_errors(rows, 1.0, dpcov.Budget(rho="0.01"))
     assert errors == pytest.approx(1.0, abs=1e-3)
-
-
-@pytest.mark.parametrize("neighbors", RELATIONS)
-def test_the_joint_trace_is_released_where_it_is_free(neighbors):
-    rows = rows_of_norm(np.full(2000, 0.9), 3)
-    budget, mechanism = dpcov.Budget(rho=1), Stratified()
-    asked = problem(3, neighbors, n_rows=2000)
-    moments = gathered(rows, shells=32, bits=20)
-    made = mechanism.draw(
-        Ask.saved(moments), mechanism.calibrate(asked, budget), asked, SeededEntropy(0)
-    )
-    assert ("joint_trace" in made.arrays) == (neighbors == "replace-one")
-    estimate, risk = shrunk(unit_estimate(made, asked.n_rows))
-    assert np.trace(estimate) == pytest.approx(0.81, rel=0.05)
-    assert risk > 0
 
 
 @pytest.mark.parametrize(("d", "radius"), [(12, 0.02), (70, 1e-5)])

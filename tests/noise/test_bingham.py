@@ -201,7 +201,7 @@ def test_envelope_width_solves_its_equation(gaps):
     gaps = np.array([0.0, *gaps])
     width = envelope_width(gaps)
     assert 1.0 <= width <= gaps.size
-    assert np.sum(1 / (width + 2 * gaps)) == pytest.approx(1.0, rel=1e-9)
+    assert np.sum(1 / (width + 2 * gaps)) == pytest.approx(1.0, rel=1e-11)
 
 
 @given(st.floats(1e-300, 1e300), st.integers(1, 1000))
@@ -222,17 +222,6 @@ def test_broken_numbers_end_in_an_error_and_not_in_a_loop(monkeypatch):
     monkeypatch.setattr(bingham, "acceptance", lambda ratio, dimension: np.zeros_like(ratio))
     with pytest.raises(NumericError, match="nothing was released"):
         sample_binghams(np.eye(2), 5, SeededEntropy(1))
-
-
-@pytest.mark.parametrize(
-    "gaps",
-    [[0.0], [0.0, 0.0], [0.0, 1.0], [0.0, 1.0, 2.0], [0.0, 10.0, 100.0], [0.0, 0.0, 5.0, 1e6]],
-)
-def test_envelope_width_is_the_root_to_the_last_digits(gaps):
-    with mpmath.workdps(30):
-        excess = lambda b: sum(1 / (b + 2 * gap) for gap in gaps) - 1  # noqa: E731
-        root = mpmath.findroot(excess, (1, len(gaps)), solver="anderson", tol=1e-24)
-    assert envelope_width(np.array(gaps)) == pytest.approx(float(root), rel=1e-13)
 
 
 def test_acceptance_is_a_power_times_an_exponential():

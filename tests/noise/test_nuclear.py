@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from dpcov.errors import UsageError
-from dpcov.noise import freud, log_gas, nuclear
+from dpcov.noise import log_gas, nuclear
 from dpcov.noise.continuous import normals
 from dpcov.noise.entropy import SeededEntropy
 from dpcov.noise.nuclear import (
@@ -164,37 +164,6 @@ def test_conditioning_never_raises_the_intensity(half_line, dimension):
         assert np.all(after <= before + 1e-9)
 
 
-@pytest.mark.parametrize("half_line", [False, True])
-@pytest.mark.parametrize("dimension", [64, 65])
-def test_the_law_of_the_remaining_points_is_the_conditional_one(half_line, dimension):
-    # Its intensity is that of the kernel of all points after conditioning point by point.
-    gas, entropy = log_gas.prepare(dimension, half_line), SeededEntropy(dimension)
-    count = dimension - 10
-    drawn = log_gas._Drawn(gas)
-    while drawn.count < count:
-        drawn.extend(log_gas._propose(gas, 100, entropy), count)
-    rest = log_gas._conditioned(
-        gas, drawn.points[:count], drawn.features[: 2 * count : 2, :dimension]
-    )
-    assert rest.dimension == 10
-    block = log_gas._propose(rest, 300, entropy)
-    panels = np.searchsorted(gas.edges[1:-1], block.points, side="right")
-    half_lengths = 0.5 * np.diff(gas.edges)[panels]
-    offsets = (block.points - gas.edges[panels]) / half_lengths - 1.0
-    values = freud.interpolation(offsets)[:, None] @ gas.table[panels]
-    inside = half_lengths[:, None, None] * (
-        freud.integrals_within(offsets)[:, None] @ gas.table[panels]
-    )
-    signed = log_gas._signed(gas.total, gas.left[panels] + inside[:, 0], dimension)
-    features = np.stack([values[:, 0], signed], axis=1).reshape(-1, len(gas.kernel))
-    seen = log_gas._Proposals(
-        points=block.points, features=features, heights=block.heights, levels=block.levels
-    )
-    images = features @ gas.kernel
-    conditional = drawn._intensity(seen, images, drawn._columns(seen, images))
-    assert np.allclose(conditional, block.heights, atol=1e-8)
-
-
 @pytest.mark.parametrize("kind", ["nuclear", "singular values"])
 def test_radius_follows_its_gamma_law_where_the_rest_is_drawn_from_a_new_table(kind, monkeypatch):
     monkeypatch.setattr(log_gas, "SMALLEST_STAGED", 12)
@@ -211,24 +180,6 @@ def test_a_release_of_several_strata_is_drawn_in_time(dimension, matrices, secon
     for _ in range(matrices):
         symmetric_nuclear_noise(dimension, 1.0, entropy)
     assert time.process_time() - started < seconds
-
-
-@pytest.mark.parametrize("half_line", [False, True])
-def test_last_point_follows_the_product_of_differences(half_line):
-    # Given the others, the intensity is proportional to prod |x - y_i| exp(-|x|).
-    gas = log_gas.prepare(7, half_line)
-    entropy = SeededEntropy(7)
-    drawn = log_gas._Drawn(gas)
-    while drawn.count < 6:
-        block = log_gas._propose(gas, 1, entropy)
-        drawn.extend(block, 6)
-    block = log_gas._propose(gas, 200, entropy)
-    images = block.features @ gas.kernel
-    intensity = drawn._intensity(block, images, drawn._columns(block, images))
-    power = 2 if half_line else 1
-    differences = block.points[:, None] ** power - drawn.points[:6] ** power
-    expected = np.abs(differences).prod(axis=1) * np.exp(-np.abs(block.points))
-    assert np.allclose(intensity / intensity.sum(), expected / expected.sum(), atol=1e-9)
 
 
 def wishart_log_density(middle, radius):
