@@ -163,6 +163,7 @@ class Adaptive(Mechanism[AdaptiveCalibration]):
         # The smallest norm that holds nearly all rows; the norm bound without a search.
         if calibration.radius_epsilon is None:
             return 0
+        # Radii are searched from the smallest, shells are counted from the largest.
         outliers = shells.outlier_counts(shells.shell_counts(moments))[::-1]
         found = private_radius(
             outliers.tolist(),

@@ -96,6 +96,7 @@ class CoinPress(Mechanism[CoinPressCalibration]):
         self.check(problem, budget)
         whole = whole_cost(budget)
         rest = part_of(whole, 1 - finished.row_count_share(problem))
+        # Later rounds ask through maps drawn before, so the rounds compose.
         parts = [part_of(rest, share) for share in round_shares(self.rounds)]
         return CoinPressCalibration(
             promise=budget.promise,

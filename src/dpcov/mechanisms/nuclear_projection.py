@@ -113,6 +113,7 @@ class NuclearProjection(Mechanism[NuclearProjectionCalibration]):
         noisy = noisy_sscp(moments, calibration.matrix, self.noise, problem, entropy)
         noise = additive_noise(calibration.trace, scalar(problem)).draw(1, entropy)[0]
         trace = moments.strata[0].sscp.trace() / 4**moments.spec.bits + noise
+        # Noise may leave a negative trace; the ball then holds zero only.
         projected = project_nuclear_ball(noisy, max(0.0, RADIUS_FACTOR * float(trace)))
         row_count = finished.draw_row_count(moments, problem, calibration.row_count, entropy)
         return finished.finish(projected, problem, row_count, clip=self.clip, post="psd")

@@ -97,6 +97,7 @@ class Stratified(Mechanism[StratifiedCalibration]):
         self.check(problem, budget)
         squared, weight = self._squared_sensitivity(problem), trace_weight(problem.n_features)
         variance = gaussian_scale.even_variance(squared, budget.promise, smallest_weight=weight)
+        # In rows, while the variance is in squared lattice units.
         count = Fraction(variance, 16**self.bits) / ROW_COUNT_WEIGHT
         return StratifiedCalibration(
             promise=budget.promise,

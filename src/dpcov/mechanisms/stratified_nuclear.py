@@ -130,6 +130,7 @@ class StratifiedNuclear(Mechanism[StratifiedNuclearCalibration]):
         share = _look_share(problem, whole, weight)
         epsilon = whole * (1 - share)
         scale = k * sensitivity / epsilon
+        # Traces carry the largest noise of all.
         if UNIT * scale / weight > LARGEST_STD:
             raise BudgetError("This budget drowns every table in noise. Use a larger budget.")
         # One lattice unit more: the joint trace is rounded.
@@ -173,7 +174,7 @@ class StratifiedNuclear(Mechanism[StratifiedNuclearCalibration]):
         # Groups follow from noisy traces alone, so choosing them is free.
         groups = choose_runs(traces, scale, d)
         matrices = [
-            _group_sscp(moments, group) + symmetric_nuclear_noise(d, scale, entropy)
+            _sum_in_units_of(moments, group[0], group) + symmetric_nuclear_noise(d, scale, entropy)
             for group in groups
         ]
         count_scale = calibration.row_count_scale
@@ -211,7 +212,8 @@ def _draw_as_one(
         for shell, stratum in enumerate(moments.strata)
     )
     trace = (exact >> (2 * (last - fold))) + int(discrete_laplace(scale, 1, entropy)[0])
-    matrix = _folded_sscp(moments, fold) + symmetric_nuclear_noise(d, _up(scale), entropy)
+    matrix = _sum_in_units_of(moments, fold, range(last + 1))
+    matrix += symmetric_nuclear_noise(d, _up(scale), entropy)
     law = _law(scale, scale, None, d)
     return _statistics(
         [matrix], [range(1)], [trace], law, n_features=d, radius=2.0**-fold, notes=(note,)
@@ -252,19 +254,11 @@ def _statistics(
     )
 
 
-def _group_sscp(moments: Moments, group: range) -> NDArray[np.float64]:
-    # Sum a group of shells in units of its first one.
+def _sum_in_units_of(moments: Moments, unit: int, shells: range) -> NDArray[np.float64]:
+    # Rows of shells larger than the unit's are shortened to its radius.
     total = np.zeros((moments.n_features, moments.n_features))
-    for shell in group:
-        total += moments.strata[shell].sscp.to_float() * 4.0 ** (group[0] - shell)
-    return total
-
-
-def _folded_sscp(moments: Moments, fold: int) -> NDArray[np.float64]:
-    # Sum all shells in units of one, rows of larger ones shortened to its radius.
-    total = np.zeros((moments.n_features, moments.n_features))
-    for shell, stratum in enumerate(moments.strata):
-        total += stratum.sscp.to_float() * 4.0 ** -max(shell - fold, 0)
+    for shell in shells:
+        total += moments.strata[shell].sscp.to_float() * 4.0 ** -max(shell - unit, 0)
     return total
 
 

@@ -64,14 +64,12 @@ def orthonormal_functions(points: Floats, coefficients: Floats) -> Floats:
 
 def interpolation(offsets: Floats) -> Floats:
     """Return weights q with q . f(NODES) = f(offset), offsets in [-1, 1], on a new last axis."""
-    weights: Floats = legendre.legvander(offsets, ORDER - 1) @ TO_LEGENDRE
-    return weights
+    return np.asarray(legendre.legvander(offsets, ORDER - 1) @ TO_LEGENDRE)
 
 
 def integrals_within(offsets: Floats) -> Floats:
     """Return weights q with q . f(NODES) = integral of f from -1 to the offset, a row each."""
-    weights: Floats = legendre.legvander(offsets, ORDER) @ ANTIDERIVATIVES
-    return weights
+    return np.asarray(legendre.legvander(offsets, ORDER) @ ANTIDERIVATIVES)
 
 
 def _three_term(points: Floats, count: int, coefficient: Callable[[int, Floats], float]) -> Floats:

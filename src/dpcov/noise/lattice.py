@@ -30,12 +30,6 @@ def rounded_gaussian(variance: Fraction | int, size: int, entropy: Entropy) -> N
     round(S + Z) = S + round(Z), and keeps every guarantee of it.  The root of the variance before
     rounding lies in [2**-20, 2**56]; else a UsageError (too small, not exact) or a NumericError
     (draws might not fit into 64 bits) is raised.
-
-    Examples
-    --------
-    >>> from dpcov.noise.entropy import SystemEntropy
-    >>> rounded_gaussian(Fraction(9, 4), 5, SystemEntropy()).dtype
-    dtype('int64')
     """
     return draw(build_staircase(_rounded_gaussian(variance)), size, entropy)
 

@@ -40,12 +40,6 @@ def symmetric_nuclear_noise(
     2 / epsilon (replace-one) or 1 / epsilon (add-remove-one).  ``gauge`` is smaller at small d, but
     only for replace-one on a single stratum; ``wishart`` is simplest and 10 % larger.
     Eigenvectors are uniform and independent of the eigenvalues.
-
-    Examples
-    --------
-    >>> from dpcov.noise.entropy import SystemEntropy
-    >>> symmetric_nuclear_noise(3, 2.0, SystemEntropy()).shape
-    (3, 3)
     """
     if _check(dimension, scale, law) == "wishart":
         return _wishart_difference(dimension, scale, entropy)

@@ -93,6 +93,7 @@ def draw_row_count(
 
 def public_rows(problem: Problem, row_count: int | None) -> int:
     """The number of rows to compute with: public, or private already."""
+    # A noisy count may fall below one row.
     rows = problem.n_rows if row_count is None else max(1, row_count)
     assert rows is not None
     return rows
