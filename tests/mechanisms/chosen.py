@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from dpcov.audit import lower_bound_interval, released
 from dpcov.data.moments import gather
 from dpcov.data.questions import Ask
 from dpcov.mechanisms.base import Problem
@@ -56,8 +57,43 @@ def drawn(mechanism, rows, budget, size=1, *, neighbors="replace-one", k=1, seed
     return [mechanism.draw(ask, calibration, asked, entropy) for _ in range(size)]
 
 
+def sscp_of(made, rows):
+    """The released second moment times the number of rows that it was divided by."""
+    return made.arrays["second_moment"] * max(1, int(made.arrays.get("row_count", [rows])[0]))
+
+
 def sscps(mechanism, rows, budget, size=1, **options):
-    """The released second moments times the number of rows that they were divided by."""
-    made = [each.arrays for each in drawn(mechanism, rows, budget, size, **options)]
-    counts = [max(1, int(each.get("row_count", [len(rows)])[0])) for each in made]
-    return np.array([e["second_moment"] * c for e, c in zip(made, counts, strict=True)])
+    """Released sscps, one after another from one seed."""
+    made = drawn(mechanism, rows, budget, size, **options)
+    return np.array([sscp_of(each, len(rows)) for each in made])
+
+
+def audited_sscps(mechanism, budget, pair, draws):
+    """Released sscps of both tables of a pair."""
+    tables, rows = released(mechanism, budget, pair, draws), (pair.first, pair.second)
+    return [
+        np.array([sscp_of(made, len(table)) for made in each])
+        for each, table in zip(tables, rows, strict=True)
+    ]
+
+
+def nuclear_scores(mechanism, budget, pair, draws):
+    """Log-likelihood ratios of the nuclear law, ||Y - B||_* - ||Y - A||_*, for both tables."""
+    tables = [rows.T @ rows for rows in (pair.first, pair.second)]
+    scores = []
+    for noisy in audited_sscps(mechanism, budget, pair, draws):
+        first, second = (np.abs(np.linalg.eigvalsh(noisy - each)).sum(axis=1) for each in tables)
+        scores.append(second - first)
+    return scores
+
+
+def direction_shares(mechanism, budget, pair, draws):
+    """Squared first coordinate of the direction, which a matrix of rank 1 shows; both tables."""
+    both = audited_sscps(mechanism, budget, pair, draws)
+    diagonals = [np.abs(np.diagonal(each, axis1=1, axis2=2)) for each in both]
+    return [each[:, 0] / each.sum(axis=1) for each in diagonals]
+
+
+def range_bound(shares):
+    """Lower bound on the range of the direction's loss."""
+    return lower_bound_interval(*shares, lambda x: x > 0.85, lambda x: x < 0.15)

@@ -1,3 +1,4 @@
+import itertools
 import math
 from fractions import Fraction
 
@@ -7,13 +8,12 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy.stats import beta as beta_law
 
-from dpcov.audit import attaining, half_noise, lower_bound_interval, refutes, released
-from dpcov.mechanisms.base import Problem
+from dpcov.audit import attaining, half_noise, refutes
 from dpcov.mechanisms.blocks.sensitivity import eigenvalues as value_sensitivity
 from dpcov.mechanisms.eigenvectors import Eigenvectors, adaptive_shares, direction_exponent
 from dpcov.privacy.budget import Budget
 from dpcov.privacy.guarantee import ZCDP, PureDP
-from tests.mechanisms.chosen import sscps
+from tests.mechanisms.chosen import audited_sscps, direction_shares, problem, range_bound, sscps
 from tests.statistical.goodness import GoodnessError, assert_same_law
 
 ROWS = np.repeat(np.diag([1.0, 0.8, 0.5])[[0, 1, 2, 2]], [6, 5, 3, 3], axis=0)
@@ -122,16 +122,13 @@ def test_the_parts_of_the_budget_compose_to_it(allocation, values, value_share, 
     mechanism = Eigenvectors(
         allocation=allocation, values=values, value_share=value_share, rank=rank
     )
-    for relation in RELATIONS:
-        n_rows = 9 if relation == "replace-one" else None
-        problem = Problem(n_features=n_features, neighbors=relation, n_rows=n_rows)
-        for budget in BUDGETS:
-            calibration = mechanism.calibrate(problem, budget)
-            names = ("eigenvalues", "quotients", "directions", "row_count")
-            parts = [part for name in names if (part := getattr(calibration, name)) is not None]
-            numbers = [p.epsilon if isinstance(p, PureDP) else p.rho for p in parts]
-            assert sum(numbers) == (budget.epsilon or budget.rho)
-            assert min(numbers) > 0
+    for relation, budget in itertools.product(RELATIONS, BUDGETS):
+        calibration = mechanism.calibrate(problem(n_features, relation), budget)
+        names = ("eigenvalues", "quotients", "directions", "row_count")
+        parts = [part for name in names if (part := getattr(calibration, name)) is not None]
+        numbers = [p.epsilon if isinstance(p, PureDP) else p.rho for p in parts]
+        assert sum(numbers) == (budget.epsilon or budget.rho)
+        assert min(numbers) > 0
 
 
 @given(st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=6), st.floats(1e-3, 1e3))
@@ -146,18 +143,17 @@ def test_adaptive_shares_are_positive_and_sum_to_one(values, margin):
 @given(numerator=st.integers(1, 10**9), rows_per_person=st.integers(1, 9))
 @settings(max_examples=50)
 def test_exponents_are_rounded_to_the_safe_side(relation, numerator, rows_per_person):
-    problem = Problem(n_features=2, neighbors=relation, rows_per_person=rows_per_person)
+    asked = problem(2, relation, rows_per_person)
     interval = rows_per_person * (2 if relation == "replace-one" else 1)
     amount = Fraction(numerator, 10**7)
     pure, concentrated = PureDP(epsilon=amount), ZCDP(rho=amount)
-    tight = Fraction(direction_exponent(pure, problem, "tight")) * interval
+    tight = Fraction(direction_exponent(pure, asked, "tight")) * interval
     assert (1 - Fraction(1, 10**15)) * amount < tight <= amount
-    eta = Fraction(direction_exponent(concentrated, problem, "tight")) * interval
+    eta = Fraction(direction_exponent(concentrated, asked, "tight")) * interval
     assert (1 - Fraction(1, 10**15)) * amount < eta**2 / 8 <= amount
-    assert Fraction(direction_exponent(pure, problem, "paper")) * 4 * rows_per_person <= amount
-    assert (
-        Fraction(direction_exponent(concentrated, problem, "paper")) * 4 * rows_per_person
-    ) ** 2 / 2 <= amount
+    assert Fraction(direction_exponent(pure, asked, "paper")) * 4 * rows_per_person <= amount
+    paper = Fraction(direction_exponent(concentrated, asked, "paper")) * 4 * rows_per_person
+    assert paper**2 / 2 <= amount
 
 
 def unit_rows(count, dimension):
@@ -174,9 +170,7 @@ def test_sensitivities(common, before, after, seed):
     basis = np.linalg.qr(np.random.default_rng(seed).standard_normal((3, 3)))[0]
     for relation, changed in (("replace-one", after), ("add-remove-one", np.zeros((2, 3)))):
         first, second = (common.T @ common + rows.T @ rows for rows in (before, changed))
-        sensitivity = value_sensitivity(
-            Problem(n_features=3, neighbors=relation, rows_per_person=2)
-        )
+        sensitivity = value_sensitivity(problem(3, relation, 2))
         l1, squared = float(sensitivity.l1), float(sensitivity.l2_squared)
         for change in (
             np.linalg.eigvalsh(first) - np.linalg.eigvalsh(second),
@@ -218,54 +212,26 @@ def test_theorem_bounds_the_error(monkeypatch):
     assert np.sum(blind > bound) > 12
 
 
-def direction_scores(mechanism, budget, pair, draws):
-    # With rank 1 the released matrix shows the direction: its squared first coordinate.
-    diagonals = [
-        [np.abs(np.diag(each.arrays["second_moment"])) for each in released_]
-        for released_ in released(mechanism, budget, pair, draws)
-    ]
-    return [np.array([first / (first + second) for first, second in each]) for each in diagonals]
-
-
-def interval_lower_bound(first, second):
-    return lower_bound_interval(first, second, lambda x: x > 0.85, lambda x: x < 0.15)
-
-
 @pytest.mark.parametrize(
     ("relation", "kind"), [("replace-one", "zcdp"), ("add-remove-one", "pure")]
 )
 def test_audit_of_the_directions(relation, kind):
-    # The pair attains the interval; its length eta is what epsilon (eta) and rho (eta**2 / 8) pay
-    # for.
-    mechanism, pair = (
-        Eigenvectors(rank=1, allocation="uniform", value_share=0.1),
-        attaining(relation),
-    )
+    # The pair attains the interval; epsilon (eta) and rho (eta**2 / 8) pay for its length eta.
+    mechanism = Eigenvectors(rank=1, allocation="uniform", value_share=0.1)
     budget = Budget(epsilon=3) if kind == "pure" else Budget(rho="1.25")
-    problem = Problem(
-        n_features=2, neighbors=relation, n_rows=4 if relation == "replace-one" else None
-    )
-    part = mechanism.calibrate(problem, budget).directions
+    part = mechanism.calibrate(problem(2, relation, n_rows=4), budget).directions
     eta = float(part.epsilon) if kind == "pure" else math.sqrt(8 * part.rho)
-    assert (
-        0.3 * eta < interval_lower_bound(*direction_scores(mechanism, budget, pair, 2_000)) <= eta
+    claimed, planted = (
+        range_bound(direction_shares(mechanism, each, attaining(relation), 2_000))
+        for each in (budget, half_noise(budget))
     )
-    assert interval_lower_bound(*direction_scores(mechanism, half_noise(budget), pair, 2_000)) > eta
+    assert 0.3 * eta < claimed <= eta < planted
 
 
 def value_scores(budget, draws):
     # With one feature the values take all of the budget but the row count's twentieth.
     pair = attaining("add-remove-one", n_features=1)
-    both = released(Eigenvectors(), budget, pair, draws)
-    return [
-        np.array(
-            [
-                float(one.arrays["second_moment"][0, 0]) * max(1, int(one.arrays["row_count"][0]))
-                for one in each
-            ]
-        )
-        for each in both
-    ]
+    return [each[:, 0, 0] for each in audited_sscps(Eigenvectors(), budget, pair, draws)]
 
 
 @pytest.mark.parametrize("budget", [Budget(epsilon=2), Budget(rho="0.5")])
@@ -285,8 +251,7 @@ def test_one_feature_needs_no_direction():
 @pytest.mark.parametrize("values", ["eigenvalues", "quotients"])
 def test_epsilon_and_delta_are_spent_as_the_zcdp_inside_them(values):
     budget = Budget(epsilon=1, delta="1e-6")
-    problem = Problem(n_features=3, neighbors="add-remove-one")
-    made = Eigenvectors(values=values).calibrate(problem, budget)
+    made = Eigenvectors(values=values).calibrate(problem(3, "add-remove-one"), budget)
     parts = [made.eigenvalues, made.quotients, made.directions, made.row_count]
     assert sum(part.rho for part in parts if part is not None) == budget.zcdp_rho()
     assert made.promise == budget.promise

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from scipy.stats import beta as beta_law
 
-from dpcov.audit import attaining, half_noise, lower_bound_interval, refutes, released
+from dpcov.audit import attaining, half_noise, refutes
 from dpcov.mechanisms.kapralov_talwar import KapralovTalwar
 from dpcov.privacy.budget import Budget
-from tests.mechanisms.chosen import problem, sscps
+from tests.mechanisms.chosen import audited_sscps, direction_shares, problem, range_bound, sscps
 from tests.statistical.goodness import GoodnessError, assert_same_law
 
 ROWS = np.repeat(np.array([[1.0, 0.0], [0.6, 0.6]]), [4, 3], axis=0)
@@ -84,23 +84,15 @@ def test_theorem_bounds_the_error(monkeypatch):
     assert np.sum(blind > bound) > 12
 
 
-def first_shares(budget, relation, draws):
-    both = released(KapralovTalwar(rank=1, value_share=0.1), budget, attaining(relation), draws)
-    diagonals = [[np.abs(np.diag(one.arrays["second_moment"])) for one in each] for each in both]
-    return [np.array([a / (a + b) for a, b in each]) for each in diagonals]
-
-
-def interval_lower_bound(first, second):
-    return lower_bound_interval(first, second, lambda x: x > 0.85, lambda x: x < 0.15)
-
-
 def test_audit_of_the_direction():
     # The pair attains the interval, whose length is the direction's part of epsilon.
-    mechanism, relation = KapralovTalwar(rank=1, value_share=0.1), "replace-one"
-    budget = Budget(epsilon=3)
-    part = float(mechanism.calibrate(problem(2, relation, n_rows=2), budget).direction.epsilon)
-    assert 0.3 * part < interval_lower_bound(*first_shares(budget, relation, 1_500)) <= part
-    assert interval_lower_bound(*first_shares(half_noise(budget), relation, 1_500)) > part
+    mechanism, budget = KapralovTalwar(rank=1, value_share=0.1), Budget(epsilon=3)
+    part = float(mechanism.calibrate(problem(2), budget).direction.epsilon)
+    claimed, planted = (
+        range_bound(direction_shares(mechanism, each, attaining("replace-one"), 1_500))
+        for each in (budget, half_noise(budget))
+    )
+    assert 0.3 * part < claimed <= part < planted
 
 
 def test_audit_of_the_value():
@@ -108,16 +100,7 @@ def test_audit_of_the_value():
     mechanism, pair = KapralovTalwar(value_share=0.999), attaining("add-remove-one", n_features=1)
 
     def scores(budget):
-        both = released(mechanism, budget, pair, 1_500)
-        return [
-            np.array(
-                [
-                    one.arrays["second_moment"][0, 0] * max(1, one.arrays["row_count"][0])
-                    for one in each
-                ]
-            )
-            for each in both
-        ]
+        return [each[:, 0, 0] for each in audited_sscps(mechanism, budget, pair, 1_500)]
 
     budget = Budget(epsilon=2)
     assert not refutes(budget.promise, *scores(budget))

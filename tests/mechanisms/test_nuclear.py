@@ -3,13 +3,13 @@ import math
 import numpy as np
 import pytest
 
-from dpcov.audit import attaining, half_noise, lower_bound_of_event, released
+from dpcov.audit import attaining, half_noise, lower_bound_of_event
 from dpcov.mechanisms.nuclear import Nuclear
 from dpcov.noise.entropy import SeededEntropy
 from dpcov.noise.nuclear import nuclear_singular_values
 from dpcov.privacy.budget import Budget
 from dpcov.published.estimate.post import unit_estimate
-from tests.mechanisms.chosen import drawn, sscps
+from tests.mechanisms.chosen import audited_sscps, drawn, nuclear_scores, sscps
 from tests.statistical.goodness import GoodnessError, assert_same_law
 
 ROWS = np.repeat(np.array([[1.0, 0.0], [0.6, 0.6]]), [4, 3], axis=0)
@@ -84,24 +84,13 @@ def test_the_nuclear_norm_has_its_gamma_law(relation):
     assert norms.mean() == pytest.approx(6 * scale, abs=6.2 * scale * math.sqrt(6 / 1_000))
 
 
-def likelihood_scores(mechanism, budget, pair, draws):
-    # The log-likelihood ratio of the nuclear law, ||Y - B||_* - ||Y - A||_*; Y is the released
-    # sscp.
-    scores, tables = [], [rows.T @ rows for rows in (pair.first, pair.second)]
-    for each in released(mechanism, budget, pair, draws):
-        noisy = np.array([one.arrays["second_moment"] for one in each]) * len(pair.first)
-        first, second = (np.abs(np.linalg.eigvalsh(noisy - table)).sum(axis=1) for table in tables)
-        scores.append(second - first)
-    return scores
-
-
 def test_audit_under_replace_one():
     budget, pair = Budget(epsilon="1.5"), attaining("replace-one")
     mechanism = Nuclear(noise="wishart")
 
     def bound(spent, draws):
         return lower_bound_of_event(
-            *likelihood_scores(mechanism, spent, pair, draws), lambda x: x > 1.5
+            *nuclear_scores(mechanism, spent, pair, draws), lambda x: x > 1.5
         )
 
     assert bound(budget, 1_500) <= 1.5
@@ -114,17 +103,8 @@ def test_audit_under_add_remove_one(shape):
     budget, pair = Budget(epsilon="1.5"), attaining("add-remove-one", n_features=1)
 
     def bound(spent):
-        both = released(Nuclear(noise=shape), spent, pair, 1_200)
-        sscps = [
-            np.array(
-                [
-                    one.arrays["second_moment"][0, 0] * max(1, one.arrays["row_count"][0])
-                    for one in each
-                ]
-            )
-            for each in both
-        ]
-        return lower_bound_of_event(*sscps, lambda x: x > 1)
+        both = audited_sscps(Nuclear(noise=shape), spent, pair, 1_200)
+        return lower_bound_of_event(*(each[:, 0, 0] for each in both), lambda x: x > 1)
 
     assert 0.5 < bound(budget) <= 1.5
     assert bound(half_noise(budget)) > 1.5

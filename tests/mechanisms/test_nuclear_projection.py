@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 from scipy.optimize import brentq
 
-from dpcov.audit import Neighboring, attaining, half_noise, lower_bound_of_event, released
+from dpcov.audit import Neighboring, attaining, half_noise, lower_bound_of_event
 from dpcov.mechanisms.nuclear_projection import NuclearProjection
 from dpcov.noise.continuous import exponentials
 from dpcov.noise.entropy import SeededEntropy
 from dpcov.noise.nuclear import nuclear_noise, symmetric_nuclear_noise
 from dpcov.privacy.budget import Budget
-from tests.mechanisms.chosen import sscps
+from tests.mechanisms.chosen import nuclear_scores, sscps
 
 ROWS = np.repeat(np.array([[1.0, 0.0, 0.0], [0.75, 0.5, 0.25]]), [4, 3], axis=0)
 
@@ -77,15 +77,6 @@ def test_the_theorem_needs_the_projection(monkeypatch):
     assert np.linalg.norm(release - rows.T @ rows) > theorem_bound(40, 200.0, 0.05, 0.05)
 
 
-def likelihood_scores(mechanism, budget, pair, draws):
-    scores, tables = [], [rows.T @ rows for rows in (pair.first, pair.second)]
-    for each in released(mechanism, budget, pair, draws):
-        noisy = np.array([one.arrays["second_moment"] for one in each]) * len(pair.first)
-        first, second = (np.abs(np.linalg.eigvalsh(noisy - table)).sum(axis=1) for table in tables)
-        scores.append(second - first)
-    return scores
-
-
 def test_audit_of_the_matrix():
     # Common rows keep the radius out of the way; traces are equal, so only the matrix's part leaks.
     budget, mechanism = Budget(epsilon="2.1"), NuclearProjection()
@@ -100,7 +91,7 @@ def test_audit_of_the_matrix():
 
     def bound(spent, draws):
         return lower_bound_of_event(
-            *likelihood_scores(mechanism, spent, pair, draws), lambda x: x > 1.5
+            *nuclear_scores(mechanism, spent, pair, draws), lambda x: x > 1.5
         )
 
     assert bound(budget, 1_500) <= part
