@@ -6,13 +6,18 @@ Where one number is drawn, tests often return a second one, which must not matte
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 
+from dpcov.audit import lower_bound_interval, released
+from dpcov.data.moments import gather
+from dpcov.data.questions import Ask
 from dpcov.mechanisms.base import Problem
+from dpcov.noise.entropy import SeededEntropy
 
 
 class Chosen:
-    """Stands in for a function that draws: remembers what it was asked for, and answers as it was told to.
+    """Stands in for a function that draws: remembers what it was asked, answers as it was told.
 
     Entropy, the one argument that no answer depends on, is left out of what is remembered.
     """
@@ -41,3 +46,54 @@ def problem(
     """A problem in few words; the number of rows is public under replace-one only."""
     public = n_rows if neighbors == "replace-one" else None
     return Problem(n_features=n_features, neighbors=neighbors, n_rows=public, rows_per_person=k)
+
+
+def drawn(mechanism, rows, budget, size=1, *, neighbors="replace-one", k=1, seed=1, n_rows=None):
+    """Draws of a mechanism from a table, one after another from one seed."""
+    d = rows.shape[1]
+    asked = problem(d, neighbors, k, n_rows or len(rows))
+    ask = Ask.saved(gather([rows], d, mechanism.moments_spec(asked)))
+    calibration, entropy = mechanism.calibrate(asked, budget), SeededEntropy(seed)
+    return [mechanism.draw(ask, calibration, asked, entropy) for _ in range(size)]
+
+
+def sscp_of(made, rows):
+    """The released second moment times the number of rows that it was divided by."""
+    return made.arrays["second_moment"] * max(1, int(made.arrays.get("row_count", [rows])[0]))
+
+
+def sscps(mechanism, rows, budget, size=1, **options):
+    """Released sscps, one after another from one seed."""
+    made = drawn(mechanism, rows, budget, size, **options)
+    return np.array([sscp_of(each, len(rows)) for each in made])
+
+
+def audited_sscps(mechanism, budget, pair, draws):
+    """Released sscps of both tables of a pair."""
+    tables, rows = released(mechanism, budget, pair, draws), (pair.first, pair.second)
+    return [
+        np.array([sscp_of(made, len(table)) for made in each])
+        for each, table in zip(tables, rows, strict=True)
+    ]
+
+
+def nuclear_scores(mechanism, budget, pair, draws):
+    """Log-likelihood ratios of the nuclear law, ||Y - B||_* - ||Y - A||_*, for both tables."""
+    tables = [rows.T @ rows for rows in (pair.first, pair.second)]
+    scores = []
+    for noisy in audited_sscps(mechanism, budget, pair, draws):
+        first, second = (np.abs(np.linalg.eigvalsh(noisy - each)).sum(axis=1) for each in tables)
+        scores.append(second - first)
+    return scores
+
+
+def direction_shares(mechanism, budget, pair, draws):
+    """Squared first coordinate of the direction, which a matrix of rank 1 shows; both tables."""
+    both = audited_sscps(mechanism, budget, pair, draws)
+    diagonals = [np.abs(np.diagonal(each, axis1=1, axis2=2)) for each in both]
+    return [each[:, 0] / each.sum(axis=1) for each in diagonals]
+
+
+def range_bound(shares):
+    """Lower bound on the range of the direction's loss."""
+    return lower_bound_interval(*shares, lambda x: x > 0.85, lambda x: x < 0.15)

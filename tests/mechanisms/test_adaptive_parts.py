@@ -1,13 +1,10 @@
-"""Adaptive and separate noise: splits and bounds by hand, and what is put together from draws the test chooses."""
-
 import math
 from fractions import Fraction
 
 import numpy as np
 import pytest
 
-from dpcov.data.moments import MomentsSpec, gather
-from dpcov.data.questions import Ask
+from dpcov.data.moments import MomentsSpec
 from dpcov.mechanisms.adaptive import Adaptive
 from dpcov.mechanisms.adaptive_rules import RULES, Split
 from dpcov.mechanisms.blocks.additive_noise import AdditiveNoise
@@ -17,7 +14,7 @@ from dpcov.mechanisms.separate import Separate, SeparateNoise, separate_sscp
 from dpcov.noise.entropy import SeededEntropy
 from dpcov.privacy.budget import Budget
 from dpcov.privacy.guarantee import ZCDP, PureDP
-from tests.mechanisms.chosen import choose, problem
+from tests.mechanisms.chosen import choose, drawn, problem
 
 ENTROPY = SeededEntropy(0)
 ROWS = np.array([[1.0, 0.0], [0.0, 0.75], [0.25, 0.25], [0.0, 0.125], [2.0**-5, 0.0]])
@@ -39,18 +36,11 @@ def test_every_split_of_the_budget_is_the_stated_one():
     for (name, radius), inverse in expected.items():
         parts = [1 / Fraction(each) if each else Fraction(0) for each in inverse]
         split = RULES[name].with_radius if radius else RULES[name].without_radius
-        assert split == Split(radius=parts[0], trace=parts[1], search=parts[2], matrix=parts[3])
+        assert split == Split(*parts)
+        assert sum(split) == 1
     theory, tuned = RULES["theory"], RULES["tuned"]
-    assert (theory.search, theory.failure_probability, theory.separate_factor) == (
-        "balance",
-        None,
-        1.0,
-    )
-    assert (tuned.search, tuned.failure_probability, tuned.separate_factor) == (
-        "marginal",
-        0.9,
-        0.3,
-    )
+    stated = [(r.search, r.failure_probability, r.separate_factor) for r in (theory, tuned)]
+    assert stated == [("balance", None, 1.0), ("marginal", 0.9, 0.3)]
 
 
 def part(kind, amount):
@@ -59,21 +49,21 @@ def part(kind, amount):
 
 @pytest.mark.parametrize("kind", ["epsilon", "rho"])
 @pytest.mark.parametrize("neighbors", ["replace-one", "add-remove-one"])
-def test_parts_of_the_budget_buy_their_noise(kind, neighbors):
-    """For d = 2 and parts p: epsilon p or sqrt(2 rho p) for a search, 1 / epsilon p or 1 / sqrt(2 rho p) as scales."""
+@pytest.mark.parametrize("k", [1, 2])
+def test_parts_of_the_budget_buy_their_noise(kind, neighbors, k):
     moved, rest = (2, 1.0) if neighbors == "replace-one" else (1, 0.95)
 
     def scale(share, sensitivity):
         if kind == "epsilon":
-            return sensitivity / (0.8 * rest * share)
-        return math.sqrt(sensitivity / (2 * 0.8 * rest * share))
+            return k * sensitivity / (0.8 * rest * share)
+        return k * math.sqrt(sensitivity / (2 * 0.8 * rest * share))
 
     def searching(share):
         return 0.8 * rest * share if kind == "epsilon" else math.sqrt(2 * 0.8 * rest * share)
 
     budget = Budget(**{kind: "0.8"})
     for radius, shares in ((True, (1 / 8, 1 / 8, 1 / 4, 1 / 2)), (False, (0, 1 / 7, 2 / 7, 4 / 7))):
-        made = Adaptive(radius=radius).calibrate(problem(2, neighbors), budget)
+        made = Adaptive(radius=radius).calibrate(problem(2, neighbors, k), budget)
         assert float(made.radius_epsilon or 0) == pytest.approx(searching(shares[0]))
         assert made.trace.scale == pytest.approx(scale(shares[1], 1))
         assert float(made.search_epsilon) == pytest.approx(searching(shares[2]))
@@ -82,15 +72,14 @@ def test_parts_of_the_budget_buy_their_noise(kind, neighbors):
             assert noise.scale == pytest.approx(scale(shares[3] / 2, moved))
         assert made.row_count == (None if moved == 2 else part(kind, Fraction("0.8") / 20))
         assert made.promise == budget.promise
-    separate = Separate(eigenvalue_share=0.2).calibrate(problem(2, neighbors), budget)
+    separate = Separate(eigenvalue_share=0.2).calibrate(problem(2, neighbors, k), budget)
     assert separate.noise.values.scale == pytest.approx(scale(1 / 5, moved))
     assert separate.noise.matrix.scale == pytest.approx(scale(4 / 5, moved))
     assert separate.row_count == (None if moved == 2 else part(kind, Fraction("0.8") / 20))
 
 
 class Drawn:
-    """Every vector of noise is this many scales, every matrix of two columns -1/2 and 1/2 that many on the
-    diagonal."""
+    """Vectors are so many scales; matrices of two columns -1/2 and 1/2 as many on the diagonal."""
 
     def __init__(self, monkeypatch, vector=0.0, matrix=0.0):
         monkeypatch.setattr(
@@ -119,14 +108,6 @@ def test_separate_noise_turns_vectors_and_shifts_values(monkeypatch):
     assert np.trace(bounded) == pytest.approx(0.25)
 
 
-def test_the_error_bound_of_separate_noise_is_that_of_its_theorem():
-    matrix = NOISE.matrix.spectral_bound(3, 0.05)
-    values = NOISE.values.norm_bound(3, 0.05)
-    assert NOISE.error_bound(7.0, 3, 0.1) == pytest.approx(
-        2 * math.sqrt(7 * matrix) + values, rel=1e-12
-    )
-
-
 @pytest.mark.parametrize(
     ("rule", "post", "trace"), [("raw", "none", None), ("monotone", "psd", 4), ("clip", "psd", 4)]
 )
@@ -139,10 +120,7 @@ def test_a_separate_release_is_divided_and_bounded_by_the_rows(
         "dpcov.mechanisms.blocks.finished.rounded_gaussian", lambda *_: np.array([-1])
     )
     mechanism, asked = Separate(eigenvalues=rule, clip=0.5), problem(2, neighbors, n_rows=5)
-    moments = gather([ROWS], 2, mechanism.moments_spec(asked))
-    made = mechanism.draw(
-        Ask.saved(moments), mechanism.calibrate(asked, Budget(rho=1)), asked, ENTROPY
-    )
+    (made,) = drawn(mechanism, ROWS, Budget(rho=1), neighbors=neighbors)
     rows = 5 if neighbors == "replace-one" else 4
     shortened = clipped(ROWS, 0.5) * 2
     values, vectors = np.linalg.eigh(shortened.T @ shortened)
@@ -179,9 +157,8 @@ def test_an_adaptive_release_step_by_step(monkeypatch, steps, separately, consta
     Drawn(monkeypatch, vector=0.5, matrix=0.25)
     mechanism = Adaptive(shells=6, constants=constants, failure_probability=0.1, eigenvalues="raw")
     public = problem(2, k=2, n_rows=500)
-    moments = gather([ROWS], 2, mechanism.moments_spec(public))
     calibration = mechanism.calibrate(public, Budget(rho=2))
-    made = mechanism.draw(Ask.saved(moments), calibration, public, ENTROPY)
+    (made,) = drawn(mechanism, ROWS, Budget(rho=2), k=2, n_rows=500)
 
     # Rows longer than 2^-5, 2^-4, ..., 1.
     assert radius.asked == [
@@ -225,13 +202,11 @@ def test_an_adaptive_release_step_by_step(monkeypatch, steps, separately, consta
 @pytest.mark.parametrize("rule", ["monotone", "clip", "raw"])
 @pytest.mark.parametrize(("vector", "bound"), [(0.0, None), (1e6, 5.0), (-1e6, 0.0)])
 def test_what_is_left_of_a_matrix_under_the_private_trace(monkeypatch, steps, rule, vector, bound):
-    """The trace of the clipped rows in units of the clip norm bounds the result, and so do the rows."""
     steps(False)
     Drawn(monkeypatch, vector=vector, matrix=100.0)
     mechanism, public = Adaptive(shells=6, eigenvalues=rule, radius=False), problem(2, n_rows=5)
-    moments = gather([ROWS], 2, mechanism.moments_spec(public))
     calibration = mechanism.calibrate(public, Budget(rho=2))
-    released = mechanism.draw(Ask.saved(moments), calibration, public, ENTROPY)
+    (released,) = drawn(mechanism, ROWS, Budget(rho=2))
     assert released.notes[0] == "rows were first clipped to 2^-0 of the norm bound"
     made = released.arrays["second_moment"] * 5 * 16
     shortened = clipped(ROWS, 0.25)
@@ -256,10 +231,7 @@ def test_a_private_number_of_rows_bounds_trace_and_result(monkeypatch, steps):
         "dpcov.mechanisms.blocks.finished.discrete_laplace", lambda *_: np.array([-2])
     )
     mechanism, asked = Adaptive(shells=6), problem(2, "add-remove-one")
-    moments = gather([ROWS], 2, mechanism.moments_spec(asked))
-    made = mechanism.draw(
-        Ask.saved(moments), mechanism.calibrate(asked, Budget(epsilon=2)), asked, ENTROPY
-    )
+    (made,) = drawn(mechanism, ROWS, Budget(epsilon=2), neighbors="add-remove-one")
     assert made.arrays["row_count"].tolist() == [3]
     shortened = clipped(ROWS, 0.25)
     bounded = shortened.T @ shortened

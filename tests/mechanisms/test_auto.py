@@ -98,15 +98,11 @@ def test_auto_chooses_what_the_documentation_says():
     assert used == set(range(len(rules)))
 
 
-def test_a_named_mechanism_is_taken_as_named():
-    problem = Problem(n_features=3, neighbors="replace-one")
-    choice = resolve("gaussian", {"bits": 18}, problem, dpcov.Budget(rho=1))
+def test_a_named_mechanism_is_taken_as_named_and_options_reach_a_chosen_one():
+    problem, budget = Problem(n_features=30, neighbors="replace-one"), dpcov.Budget(rho=1)
+    choice = resolve("gaussian", {"bits": 18}, problem, budget)
     assert choice.make().bits == 18
     assert choice.notes == ()
-
-
-def test_options_reach_the_chosen_mechanism_and_unknown_ones_are_refused():
-    problem, budget = Problem(n_features=30, neighbors="replace-one"), dpcov.Budget(rho=1)
     assert resolve(AUTO, {"bits": 18}, problem, budget).make().bits == 18
     with pytest.raises(UsageError, match="stratified mechanism has no option"):
         resolve(AUTO, {"wings": 2}, problem, budget).make()
@@ -160,16 +156,3 @@ def test_the_choice_is_the_same_whatever_the_rows_hold():
         for rows in (ROWS, np.zeros_like(ROWS), np.ones_like(ROWS))
     ]
     assert records[0] == records[1] == records[2]
-
-
-def test_second_moment_chooses_by_default_and_records_it(tmp_path):
-    made = dpcov.second_moment(ROWS, norm_bound=5.0, budget=dpcov.Budget(rho=1))
-    made.save(tmp_path / "release.dpcov")
-    assert dpcov.load(tmp_path / "release.dpcov").manifest.mechanism.chosen_by == "auto"
-    named = dpcov.second_moment(
-        ROWS, norm_bound=5.0, budget=dpcov.Budget(rho=1), mechanism="gaussian"
-    )
-    assert (named.manifest.mechanism.name, named.manifest.mechanism.chosen_by) == (
-        "gaussian",
-        "custodian",
-    )

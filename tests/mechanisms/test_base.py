@@ -1,5 +1,3 @@
-"""What every mechanism has without saying so, and what it refuses."""
-
 from dataclasses import dataclass
 from fractions import Fraction
 

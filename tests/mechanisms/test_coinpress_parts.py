@@ -1,5 +1,3 @@
-"""Rounds of whitening on draws that the test chooses, each step worked out with plain matrix algebra."""
-
 import math
 from fractions import Fraction
 

@@ -1,3 +1,4 @@
+import itertools
 import math
 from fractions import Fraction
 
@@ -7,59 +8,17 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy.stats import beta as beta_law
 
-from dpcov.audit import attaining, half_noise, lower_bound_interval, refutes, released
-from dpcov.data.moments import Moments
-from dpcov.data.questions import Ask
-from dpcov.errors import BudgetError, UsageError
-from dpcov.mechanisms.base import Problem
-from dpcov.mechanisms.blocks.finished import part_of
-from dpcov.mechanisms.blocks.sensitivity import Sensitivity
+from dpcov.audit import attaining, half_noise, refutes
 from dpcov.mechanisms.blocks.sensitivity import eigenvalues as value_sensitivity
 from dpcov.mechanisms.eigenvectors import Eigenvectors, adaptive_shares, direction_exponent
-from dpcov.noise.entropy import SeededEntropy
 from dpcov.privacy.budget import Budget
 from dpcov.privacy.guarantee import ZCDP, PureDP
+from tests.mechanisms.chosen import audited_sscps, direction_shares, problem, range_bound, sscps
 from tests.statistical.goodness import GoodnessError, assert_same_law
 
 ROWS = np.repeat(np.diag([1.0, 0.8, 0.5])[[0, 1, 2, 2]], [6, 5, 3, 3], axis=0)
 RELATIONS = ("replace-one", "add-remove-one")
 BUDGETS = (Budget(epsilon=4), Budget(rho="0.5"))
-
-
-def gathered(rows):
-    moments = Moments(rows.shape[1])
-    moments.add(rows)
-    return moments
-
-
-def problem_of(rows, relation="replace-one", rows_per_person=1):
-    return Problem(
-        n_features=rows.shape[1],
-        neighbors=relation,
-        n_rows=len(rows) if relation == "replace-one" else None,
-        rows_per_person=rows_per_person,
-    )
-
-
-def drawn_sscps(
-    mechanism, rows, budget, size, *, relation="replace-one", rows_per_person=1, seed=1
-):
-    problem, moments, entropy = (
-        problem_of(rows, relation, rows_per_person),
-        gathered(rows),
-        SeededEntropy(seed),
-    )
-    calibration = mechanism.calibrate(problem, budget)
-    released = [
-        mechanism.draw(Ask.saved(moments), calibration, problem, entropy).arrays
-        for _ in range(size)
-    ]
-    counts = [
-        max(1, int(each["row_count"][0])) if "row_count" in each else len(rows) for each in released
-    ]
-    return np.array(
-        [each["second_moment"] * count for each, count in zip(released, counts, strict=True)]
-    )
 
 
 def uniform_direction(generator, matrix, exponent):
@@ -139,7 +98,7 @@ CASES = [
 def test_law_against_naive_transcription(mechanism, budget, relation):
     generator = np.random.default_rng(0)
     slow = np.array([naive(mechanism, ROWS, budget, relation, generator) for _ in range(800)])
-    assert_same_matrices(drawn_sscps(mechanism, ROWS, budget, 800, relation=relation), slow)
+    assert_same_matrices(sscps(mechanism, ROWS, budget, 800, neighbors=relation), slow)
 
 
 def test_law_is_tested_with_power():
@@ -148,7 +107,7 @@ def test_law_is_tested_with_power():
         [naive(mechanism, ROWS, BUDGETS[0], "replace-one", generator, 2.0) for _ in range(800)]
     )
     with pytest.raises(GoodnessError):
-        assert_same_matrices(drawn_sscps(mechanism, ROWS, BUDGETS[0], 800), slow)
+        assert_same_matrices(sscps(mechanism, ROWS, BUDGETS[0], 800), slow)
 
 
 @given(
@@ -163,22 +122,13 @@ def test_the_parts_of_the_budget_compose_to_it(allocation, values, value_share, 
     mechanism = Eigenvectors(
         allocation=allocation, values=values, value_share=value_share, rank=rank
     )
-    for relation in RELATIONS:
-        n_rows = 9 if relation == "replace-one" else None
-        problem = Problem(n_features=n_features, neighbors=relation, n_rows=n_rows)
-        for budget in BUDGETS:
-            calibration = mechanism.calibrate(problem, budget)
-            parts = (
-                calibration.eigenvalues,
-                calibration.quotients,
-                calibration.directions,
-                calibration.row_count,
-            )
-            numbers = [
-                p.epsilon if isinstance(p, PureDP) else p.rho for p in parts if p is not None
-            ]
-            assert sum(numbers) == (budget.epsilon or budget.rho)
-            assert min(numbers) > 0
+    for relation, budget in itertools.product(RELATIONS, BUDGETS):
+        calibration = mechanism.calibrate(problem(n_features, relation), budget)
+        names = ("eigenvalues", "quotients", "directions", "row_count")
+        parts = [part for name in names if (part := getattr(calibration, name)) is not None]
+        numbers = [p.epsilon if isinstance(p, PureDP) else p.rho for p in parts]
+        assert sum(numbers) == (budget.epsilon or budget.rho)
+        assert min(numbers) > 0
 
 
 @given(st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=6), st.floats(1e-3, 1e3))
@@ -193,28 +143,17 @@ def test_adaptive_shares_are_positive_and_sum_to_one(values, margin):
 @given(numerator=st.integers(1, 10**9), rows_per_person=st.integers(1, 9))
 @settings(max_examples=50)
 def test_exponents_are_rounded_to_the_safe_side(relation, numerator, rows_per_person):
-    problem = Problem(n_features=2, neighbors=relation, rows_per_person=rows_per_person)
+    asked = problem(2, relation, rows_per_person)
     interval = rows_per_person * (2 if relation == "replace-one" else 1)
     amount = Fraction(numerator, 10**7)
     pure, concentrated = PureDP(epsilon=amount), ZCDP(rho=amount)
-    tight = Fraction(direction_exponent(pure, problem, "tight")) * interval
+    tight = Fraction(direction_exponent(pure, asked, "tight")) * interval
     assert (1 - Fraction(1, 10**15)) * amount < tight <= amount
-    eta = Fraction(direction_exponent(concentrated, problem, "tight")) * interval
+    eta = Fraction(direction_exponent(concentrated, asked, "tight")) * interval
     assert (1 - Fraction(1, 10**15)) * amount < eta**2 / 8 <= amount
-    assert Fraction(direction_exponent(pure, problem, "paper")) * 4 * rows_per_person <= amount
-    assert (
-        Fraction(direction_exponent(concentrated, problem, "paper")) * 4 * rows_per_person
-    ) ** 2 / 2 <= amount
-
-
-def test_doubling_the_rows_per_person_is_halving_epsilon():
-    for relation in RELATIONS:
-        twice = drawn_sscps(
-            Eigenvectors(), ROWS, Budget(epsilon=2), 3, relation=relation, rows_per_person=2
-        )
-        assert twice == pytest.approx(
-            drawn_sscps(Eigenvectors(), ROWS, Budget(epsilon=1), 3, relation=relation), rel=1e-9
-        )
+    assert Fraction(direction_exponent(pure, asked, "paper")) * 4 * rows_per_person <= amount
+    paper = Fraction(direction_exponent(concentrated, asked, "paper")) * 4 * rows_per_person
+    assert paper**2 / 2 <= amount
 
 
 def unit_rows(count, dimension):
@@ -227,13 +166,11 @@ def unit_rows(count, dimension):
 @given(unit_rows(4, 3), unit_rows(2, 3), unit_rows(2, 3), st.integers(0, 99))
 @example(np.diag([1.0, 0, 0, 0])[:, :3], np.eye(3)[[0, 0]], np.eye(3)[[1, 1]], 0)
 def test_sensitivities(common, before, after, seed):
-    # Two rows of one person; the example attains the score's interval (2k) and, with a common row, nothing more.
+    # Two rows of one person; the example attains the score's interval (2k) and nothing more.
     basis = np.linalg.qr(np.random.default_rng(seed).standard_normal((3, 3)))[0]
     for relation, changed in (("replace-one", after), ("add-remove-one", np.zeros((2, 3)))):
         first, second = (common.T @ common + rows.T @ rows for rows in (before, changed))
-        sensitivity = value_sensitivity(
-            Problem(n_features=3, neighbors=relation, rows_per_person=2)
-        )
+        sensitivity = value_sensitivity(problem(3, relation, 2))
         l1, squared = float(sensitivity.l1), float(sensitivity.l2_squared)
         for change in (
             np.linalg.eigvalsh(first) - np.linalg.eigvalsh(second),
@@ -244,20 +181,6 @@ def test_sensitivities(common, before, after, seed):
         spectrum = np.linalg.eigvalsh(first - second)
         assert max(spectrum[-1], 0.0) - min(spectrum[0], 0.0) <= l1 + 1e-12
         assert np.abs(spectrum).max() <= 2 + 1e-12
-
-
-def test_sensitivities_are_attained():
-    # Eigenvalues (2, 0) against (1, 1), and e1 e1' against e2 e2'.
-    assert np.linalg.eigvalsh(np.diag([2.0, 0.0])) - np.linalg.eigvalsh(np.eye(2)) == pytest.approx(
-        [-1, 1]
-    )
-    assert value_sensitivity(Problem(n_features=2, neighbors="replace-one")) == Sensitivity(
-        l1=2, l2_squared=2
-    )
-    assert np.linalg.eigvalsh(np.diag([1.0, -1.0])) == pytest.approx([-1, 1])
-    assert value_sensitivity(Problem(n_features=2, neighbors="add-remove-one")) == Sensitivity(
-        l1=1, l2_squared=1
-    )
 
 
 def direction_loss(exponent, dimension, top, beta):
@@ -277,65 +200,38 @@ def theorem_bound(eigenvalues, exponents, scale, beta):
 
 
 def test_theorem_bounds_the_error(monkeypatch):
-    # With probability 0.95 each; 40 draws.  More than 12 excesses have probability below 1e-6 at the stated rate.
+    # With probability 0.95 each; more than 12 excesses in 40 have probability below 1e-6.
     rows = np.repeat(np.eye(4), [4000, 1000, 200, 50], axis=0)
     sscp, mechanism = rows.T @ rows, Eigenvectors(allocation="uniform")
     bound = theorem_bound(np.diag(sscp), [2 / 3 / 2] * 3, 2 / 2, 0.05)
-    errors = np.linalg.norm(drawn_sscps(mechanism, rows, Budget(epsilon=4), 40) - sscp, axis=(1, 2))
+    errors = np.linalg.norm(sscps(mechanism, rows, Budget(epsilon=4), 40) - sscp, axis=(1, 2))
     assert np.sum(errors > bound) <= 12
     # The bound would notice directions that ignore the data.
     monkeypatch.setattr(Eigenvectors, "_exponents", lambda *_: [1e-9] * 3)
-    blind = np.linalg.norm(drawn_sscps(mechanism, rows, Budget(epsilon=4), 40) - sscp, axis=(1, 2))
+    blind = np.linalg.norm(sscps(mechanism, rows, Budget(epsilon=4), 40) - sscp, axis=(1, 2))
     assert np.sum(blind > bound) > 12
-
-
-def direction_scores(mechanism, budget, pair, draws):
-    # With rank 1 the released matrix shows the direction: its squared first coordinate.
-    diagonals = [
-        [np.abs(np.diag(each.arrays["second_moment"])) for each in released_]
-        for released_ in released(mechanism, budget, pair, draws)
-    ]
-    return [np.array([first / (first + second) for first, second in each]) for each in diagonals]
-
-
-def interval_lower_bound(first, second):
-    return lower_bound_interval(first, second, lambda x: x > 0.85, lambda x: x < 0.15)
 
 
 @pytest.mark.parametrize(
     ("relation", "kind"), [("replace-one", "zcdp"), ("add-remove-one", "pure")]
 )
 def test_audit_of_the_directions(relation, kind):
-    # The pair attains the interval; its length eta is what epsilon (eta) and rho (eta**2 / 8) pay for.
-    mechanism, pair = (
-        Eigenvectors(rank=1, allocation="uniform", value_share=0.1),
-        attaining(relation),
-    )
+    # The pair attains the interval; epsilon (eta) and rho (eta**2 / 8) pay for its length eta.
+    mechanism = Eigenvectors(rank=1, allocation="uniform", value_share=0.1)
     budget = Budget(epsilon=3) if kind == "pure" else Budget(rho="1.25")
-    problem = Problem(
-        n_features=2, neighbors=relation, n_rows=4 if relation == "replace-one" else None
-    )
-    part = mechanism.calibrate(problem, budget).directions
+    part = mechanism.calibrate(problem(2, relation, n_rows=4), budget).directions
     eta = float(part.epsilon) if kind == "pure" else math.sqrt(8 * part.rho)
-    assert (
-        0.3 * eta < interval_lower_bound(*direction_scores(mechanism, budget, pair, 2_000)) <= eta
+    claimed, planted = (
+        range_bound(direction_shares(mechanism, each, attaining(relation), 2_000))
+        for each in (budget, half_noise(budget))
     )
-    assert interval_lower_bound(*direction_scores(mechanism, half_noise(budget), pair, 2_000)) > eta
+    assert 0.3 * eta < claimed <= eta < planted
 
 
 def value_scores(budget, draws):
     # With one feature the values take all of the budget but the row count's twentieth.
     pair = attaining("add-remove-one", n_features=1)
-    both = released(Eigenvectors(), budget, pair, draws)
-    return [
-        np.array(
-            [
-                float(one.arrays["second_moment"][0, 0]) * max(1, int(one.arrays["row_count"][0]))
-                for one in each
-            ]
-        )
-        for each in both
-    ]
+    return [each[:, 0, 0] for each in audited_sscps(Eigenvectors(), budget, pair, draws)]
 
 
 @pytest.mark.parametrize("budget", [Budget(epsilon=2), Budget(rho="0.5")])
@@ -344,69 +240,18 @@ def test_audit_of_the_values(budget):
     assert refutes(budget.promise, *value_scores(half_noise(budget), 1_500))
 
 
-def test_a_rank_gives_a_matrix_of_that_rank():
-    drawn = drawn_sscps(Eigenvectors(rank=2), ROWS, Budget(epsilon=50), 1)[0]
-    assert np.linalg.matrix_rank(drawn, tol=1e-9) == 2
-
-
 def test_one_feature_needs_no_direction():
     rows = np.ones((5, 1))
     for values in ("eigenvalues", "quotients"):
-        drawn = drawn_sscps(Eigenvectors(values=values), rows, Budget(epsilon=1), 400)[:, 0, 0]
+        drawn = sscps(Eigenvectors(values=values), rows, Budget(epsilon=1), 400)[:, 0, 0]
         # The whole budget buys Laplace noise of scale 2.
         assert np.mean(np.abs(drawn - 5)) == pytest.approx(2, abs=6.2 * 2 / math.sqrt(400))
-
-
-def test_clipped_rows_are_measured_in_units_of_the_bound():
-    rows, mechanism = np.repeat(np.eye(2), 500, axis=0), Eigenvectors(clip=0.5)
-    problem = problem_of(rows)
-    moments = Moments(2, mechanism.moments_spec(problem))
-    moments.add(rows)
-    calibration = mechanism.calibrate(problem, Budget(epsilon=50))
-    drawn = mechanism.draw(Ask.saved(moments), calibration, problem, SeededEntropy(0)).arrays[
-        "second_moment"
-    ]
-    assert np.trace(drawn) == pytest.approx(0.25, abs=0.01)
-
-
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"allocation": "best"},
-        {"exponent": "loose"},
-        {"values": "none"},
-        {"rank": 0},
-        {"rank": True},
-        {"value_share": 1.0},
-        {"failure_probability": 0},
-        {"clip": 2.0},
-    ],
-)
-def test_bad_options_are_refused(options):
-    with pytest.raises(UsageError):
-        Eigenvectors(**options)
-
-
-def test_what_cannot_be_calibrated_is_refused():
-    problem = Problem(n_features=3, neighbors="replace-one", n_rows=5)
-    with pytest.raises(UsageError):
-        Eigenvectors(rank=4).calibrate(problem, Budget(epsilon=1))
-    with pytest.raises(BudgetError):
-        Eigenvectors().calibrate(problem, Budget(epsilon="1e-40"))
 
 
 @pytest.mark.parametrize("values", ["eigenvalues", "quotients"])
 def test_epsilon_and_delta_are_spent_as_the_zcdp_inside_them(values):
     budget = Budget(epsilon=1, delta="1e-6")
-    problem = Problem(n_features=3, neighbors="add-remove-one")
-    made = Eigenvectors(values=values).calibrate(problem, budget)
+    made = Eigenvectors(values=values).calibrate(problem(3, "add-remove-one"), budget)
     parts = [made.eigenvalues, made.quotients, made.directions, made.row_count]
     assert sum(part.rho for part in parts if part is not None) == budget.zcdp_rho()
     assert made.promise == budget.promise
-
-
-def test_parts_are_exact():
-    assert part_of(PureDP(epsilon=Fraction(1, 3)), Fraction(1, 7)) == PureDP(
-        epsilon=Fraction(1, 21)
-    )
-    assert part_of(ZCDP(rho=Fraction(1, 3)), Fraction(1, 7)) == ZCDP(rho=Fraction(1, 21))

@@ -1,19 +1,15 @@
-"""How the budget is split, and what is put together from values and directions that the test chooses."""
-
 import math
 from fractions import Fraction
 
 import numpy as np
 import pytest
 
-from dpcov.data.moments import Moments
-from dpcov.data.questions import Ask
 from dpcov.mechanisms.blocks.additive_noise import AdditiveNoise
 from dpcov.mechanisms.eigenvectors import Eigenvectors, adaptive_shares, direction_exponent
 from dpcov.noise.entropy import SeededEntropy
 from dpcov.privacy.budget import Budget
 from dpcov.privacy.guarantee import ZCDP, PureDP
-from tests.mechanisms.chosen import choose, problem
+from tests.mechanisms.chosen import choose, drawn, problem
 
 ENTROPY = SeededEntropy(0)
 ROWS = np.array([[1.0, 0.0, 0.0], [0.0, 0.75, 0.0], [0.5, 0.5, 0.25], [0.0, 0.25, 0.5]])
@@ -22,13 +18,6 @@ VALUES = np.linalg.eigvalsh(SSCP)[::-1]
 QUARTER = {"eigenvalues": Fraction(1, 4), "quotients": Fraction(1, 4), "directions": Fraction(1, 2)}
 VALUES_ONLY = {"eigenvalues": Fraction(1, 2), "quotients": None, "directions": Fraction(1, 2)}
 QUOTIENTS_ONLY = {"eigenvalues": None, "quotients": Fraction(1, 2), "directions": Fraction(1, 2)}
-
-
-def gathered(rows=ROWS, clip=1.0):
-    mechanism = Eigenvectors(clip=clip)
-    moments = Moments(rows.shape[1], mechanism.moments_spec(problem(rows.shape[1])))
-    moments.add(rows)
-    return moments
 
 
 def of(kind, amount):
@@ -74,34 +63,31 @@ def test_the_budget_is_split_as_stated(options, d, shares, neighbors):
 
 
 def chosen_parts(monkeypatch, noise=0.0):
-    """Directions are unit vectors in order; noise on values is the same number everywhere, in its scale."""
+    """Directions are unit vectors in order; noise on values is so many scales everywhere."""
     sampler = choose(
         monkeypatch,
         "dpcov.mechanisms.eigenvectors.sample_eigenvectors",
         lambda sscp, exponents, rank: np.eye(len(sscp))[:, ::-1][:, :rank],
     )
-    drawn = []
+    asked = []
 
     def draw(self, size, entropy):
-        drawn.append((self, size))
+        asked.append((self, size))
         return np.full(size, noise * self.scale)
 
     monkeypatch.setattr(AdditiveNoise, "draw", draw)
-    return sampler, drawn
+    return sampler, asked
 
 
 @pytest.mark.parametrize("rank", [None, 1, 2, 3])
 def test_values_are_put_on_directions_the_largest_first(monkeypatch, rank):
-    sampler, drawn = chosen_parts(monkeypatch, noise=0.5)
-    mechanism, public = Eigenvectors(rank=rank, allocation="uniform"), problem(3, n_rows=4)
-    made = mechanism.draw(
-        Ask.saved(gathered()), mechanism.calibrate(public, Budget(epsilon=4)), public, ENTROPY
-    )
+    sampler, asked = chosen_parts(monkeypatch, noise=0.5)
+    (made,) = drawn(Eigenvectors(rank=rank, allocation="uniform"), ROWS, Budget(epsilon=4))
     # Half of epsilon = 4 for the values, whose sensitivity is 2; noise half its scale.
     expected = np.zeros(3)
     expected[: rank or 3] = (VALUES[: rank or 3] + 0.5) / 4
     np.testing.assert_allclose(made.arrays["second_moment"], np.diag(expected[::-1]), rtol=1e-9)
-    ((noise, size),) = drawn
+    ((noise, size),) = asked
     assert (noise.law, size) == ("laplace", rank or 3)
     ((sscp, exponents, asked_rank),) = sampler.asked
     np.testing.assert_allclose(sscp, SSCP, rtol=1e-9)
@@ -117,8 +103,7 @@ def test_values_are_put_on_directions_the_largest_first(monkeypatch, rank):
 @pytest.mark.parametrize("rank", [2, 3])
 def test_adaptive_exponents_follow_noisy_values_and_their_margin(monkeypatch, budget, law, rank):
     sampler, _ = chosen_parts(monkeypatch, noise=-0.5)
-    mechanism, public = Eigenvectors(rank=rank, failure_probability=0.1), problem(3, n_rows=4)
-    mechanism.draw(Ask.saved(gathered()), mechanism.calibrate(public, budget), public, ENTROPY)
+    drawn(Eigenvectors(rank=rank, failure_probability=0.1), ROWS, budget)
     log = math.log(2 * rank / 0.1)
     if law == "laplace":
         scale, margin, power = 1.0, log, 0.5
@@ -133,28 +118,22 @@ def test_adaptive_exponents_follow_noisy_values_and_their_margin(monkeypatch, bu
 
 
 def test_without_a_first_look_at_the_values_shares_are_even_and_quotients_follow(monkeypatch):
-    sampler, drawn = chosen_parts(monkeypatch, noise=1.0)
+    sampler, asked = chosen_parts(monkeypatch, noise=1.0)
     mechanism = Eigenvectors(values="quotients", allocation="uniform", value_share=0.25)
-    public = problem(3, n_rows=4)
-    made = mechanism.draw(
-        Ask.saved(gathered()), mechanism.calibrate(public, Budget(epsilon=4)), public, ENTROPY
-    )
+    (made,) = drawn(mechanism, ROWS, Budget(epsilon=4))
     # A quarter of epsilon for the quotients: scale 2.
     np.testing.assert_allclose(
         made.arrays["second_moment"], np.diag(np.diag(SSCP) + 2.0) / 4, rtol=1e-9
     )
-    assert [size for _, size in drawn] == [3]
+    assert [size for _, size in asked] == [3]
     assert sampler.asked[0][1] == pytest.approx([3 / 2 / 2] * 2)
 
 
 def test_quotients_after_a_first_look_at_the_values(monkeypatch):
-    sampler, drawn = chosen_parts(monkeypatch, noise=0.0)
-    mechanism, public = Eigenvectors(values="quotients", rank=2), problem(3, n_rows=4)
-    made = mechanism.draw(
-        Ask.saved(gathered()), mechanism.calibrate(public, Budget(epsilon=8)), public, ENTROPY
-    )
+    sampler, asked = chosen_parts(monkeypatch, noise=0.0)
+    (made,) = drawn(Eigenvectors(values="quotients", rank=2), ROWS, Budget(epsilon=8))
     # Two quarters of epsilon = 8, each of scale 1: for the margin, and for the quotients.
-    assert [(noise.scale, size) for noise, size in drawn] == [(pytest.approx(1.0), 2)] * 2
+    assert [(noise.scale, size) for noise, size in asked] == [(pytest.approx(1.0), 2)] * 2
     weights = np.sqrt(VALUES[:2] + math.log(2 * 2 / 0.05))
     assert sampler.asked[0][1] == pytest.approx(4 / 2 * weights / weights.sum())
     expected = np.diag([0.0, SSCP[1, 1], SSCP[2, 2]]) / 4
@@ -163,30 +142,19 @@ def test_quotients_after_a_first_look_at_the_values(monkeypatch):
 
 def test_one_column_has_no_direction_to_draw(monkeypatch):
     sampler, _ = chosen_parts(monkeypatch)
-    public = problem(1, n_rows=2)
     for allocation in ("adaptive", "uniform"):
-        mechanism = Eigenvectors(allocation=allocation)
-        moments = gathered(np.array([[1.0], [0.5]]))
-        made = mechanism.draw(
-            Ask.saved(moments), mechanism.calibrate(public, Budget(epsilon=1)), public, ENTROPY
-        )
+        mechanism, rows = Eigenvectors(allocation=allocation), np.array([[1.0], [0.5]])
+        (made,) = drawn(mechanism, rows, Budget(epsilon=1))
         assert made.arrays["second_moment"] == pytest.approx(np.array([[1.25 / 2]]))
     assert [asked[1] for asked in sampler.asked] == [[], []]
 
 
 def test_a_clip_norm_scales_the_result(monkeypatch):
     chosen_parts(monkeypatch)
-    mechanism, public = (
-        Eigenvectors(clip=0.5, values="quotients", allocation="uniform"),
-        problem(1, n_rows=2),
-    )
-    moments = gathered(np.array([[1.0], [0.25]]), clip=0.5)
-    made = mechanism.draw(
-        Ask.saved(moments), mechanism.calibrate(public, Budget(epsilon=1)), public, ENTROPY
-    )
-    assert made.arrays["second_moment"] == pytest.approx(
-        np.array([[(0.25 + 0.0625) / 2]]), rel=1e-5
-    )
+    mechanism = Eigenvectors(clip=0.5, values="quotients", allocation="uniform")
+    (made,) = drawn(mechanism, np.array([[1.0], [0.25]]), Budget(epsilon=1))
+    expected = np.array([[(0.25 + 0.0625) / 2]])
+    assert made.arrays["second_moment"] == pytest.approx(expected, rel=1e-5)
     assert made.radius == 0.5
 
 

@@ -1,6 +1,3 @@
-"""Splitting a promise, sizes of noise, the private row count and the last division, on numbers worked out by hand."""
-
-import math
 from fractions import Fraction
 
 import numpy as np
@@ -9,13 +6,11 @@ import pytest
 from dpcov.data.moments import Moments, MomentsSpec
 from dpcov.errors import BudgetError
 from dpcov.mechanisms.blocks.finished import (
-    check_row_count,
     draw_row_count,
     finish,
     part_of,
     public_rows,
-    root_down,
-    root_up,
+    row_count_cost,
     row_count_share,
     squared_noise_scale,
     sscp_of,
@@ -60,16 +55,6 @@ def test_the_largest_noise_that_can_be_drawn_is_drawn(cost):
         squared_noise_scale(cost, absolute + 1, squared + 1)
 
 
-def test_roots_are_next_to_the_true_ones():
-    for value in (Fraction(4), Fraction(2), Fraction(1, 3), Fraction(10**30)):
-        root = math.sqrt(value)
-        for _ in range(3):
-            root = math.nextafter(root, math.inf)
-        assert root_up(value) <= root
-        assert root_down(value) <= math.sqrt(value) <= root_up(value)
-        assert root_down(value) >= math.sqrt(value) * (1 - 1e-15)
-
-
 def test_the_sscp_is_in_units_of_the_unit_ball():
     rows = np.array([[0.5, 0.25], [0.75, 0.0]])
     for bits in (6, 20):
@@ -78,21 +63,11 @@ def test_the_sscp_is_in_units_of_the_unit_ball():
 
 @pytest.mark.parametrize("k", [1, 3])
 def test_the_row_count_gets_the_noise_of_its_part(monkeypatch, k):
-    laplace = choose(
-        monkeypatch,
-        "dpcov.mechanisms.blocks.finished.discrete_laplace",
-        lambda scale, size: np.array([-9, 99]),
-    )
-    gaussian = choose(
-        monkeypatch,
-        "dpcov.mechanisms.blocks.finished.rounded_gaussian",
-        lambda variance, size: np.array([5, 99]),
-    )
-    moments, asked, entropy = (
-        gathered(np.ones((4, 1))),
-        problem(1, "add-remove-one", k),
-        SeededEntropy(0),
-    )
+    block = "dpcov.mechanisms.blocks.finished."
+    laplace = choose(monkeypatch, block + "discrete_laplace", lambda *_: np.array([-9, 99]))
+    gaussian = choose(monkeypatch, block + "rounded_gaussian", lambda *_: np.array([5, 99]))
+    moments, asked = gathered(np.ones((4, 1))), problem(1, "add-remove-one", k)
+    entropy = SeededEntropy(0)
     assert draw_row_count(moments, asked, None, entropy) is None
     assert draw_row_count(moments, asked, PURE, entropy) == -5
     assert draw_row_count(moments, asked, CONCENTRATED, entropy) == 9
@@ -102,25 +77,21 @@ def test_the_row_count_gets_the_noise_of_its_part(monkeypatch, k):
 
 def test_row_counts_that_cannot_be_drawn_are_refused():
     asked = problem(1, "add-remove-one", 3)
-    assert check_row_count(asked, None) is None
+    assert row_count_cost(problem(1), PURE) is None
     for cost in (PURE, CONCENTRATED):
-        assert check_row_count(asked, cost) is cost
+        assert row_count_cost(asked, cost) == part_of(cost, Fraction(1, 20))
     least = Fraction(3, LARGEST_STD)
     for kind, amount in (("epsilon", least), ("rho", least**2 / 2)):
         make = PureDP if kind == "epsilon" else ZCDP
-        check_row_count(asked, make(**{kind: amount}))
+        assert row_count_cost(asked, make(**{kind: 20 * amount})) == make(**{kind: amount})
         with pytest.raises(BudgetError):
-            check_row_count(asked, make(**{kind: amount * Fraction(999, 1000)}))
+            row_count_cost(asked, make(**{kind: 20 * amount * Fraction(999, 1000)}))
 
 
 def test_rows_to_divide_by_are_public_or_private_already():
     assert public_rows(problem(1, n_rows=7), None) == 7
-    assert [public_rows(problem(1, "add-remove-one"), count) for count in (-3, 0, 1, 2)] == [
-        1,
-        1,
-        1,
-        2,
-    ]
+    private = problem(1, "add-remove-one")
+    assert [public_rows(private, count) for count in (-3, 0, 1, 2)] == [1, 1, 1, 2]
     with pytest.raises(AssertionError):
         public_rows(problem(1, "add-remove-one"), None)
 
@@ -129,12 +100,8 @@ def test_the_last_division_and_what_a_finished_matrix_says():
     sscp = np.array([[8.0, 4.0], [0.0, 6.0]])
     public = finish(sscp, problem(2, n_rows=4), None, clip=0.5, post="clip")
     np.testing.assert_array_equal(public.arrays["second_moment"], [[0.5, 0.125], [0.125, 0.375]])
-    assert (public.layout, public.radius, public.post, public.notes) == (
-        "estimate",
-        0.5,
-        "clip",
-        (),
-    )
+    assert (public.layout, public.radius, public.post) == ("estimate", 0.5, "clip")
+    assert public.notes == ()
     assert list(public.arrays) == ["second_moment"]
     private = finish(sscp, problem(2, "add-remove-one"), 2, clip=1.0, post="psd", notes=("so",))
     np.testing.assert_array_equal(private.arrays["second_moment"], [[4.0, 1.0], [1.0, 3.0]])

@@ -5,15 +5,7 @@ import pytest
 
 import dpcov
 from benchmarks.papers.synthetic import synthetic_rows
-from dpcov.errors import BudgetError, UsageError
-from dpcov.mechanisms.base import Problem
-from dpcov.mechanisms.gaussian import Gaussian
 from dpcov.noise.entropy import SeededEntropy
-from dpcov.privacy.calibrate import (
-    classical_noise_multiplier,
-    gaussian_delta,
-    gaussian_noise_multiplier,
-)
 from tests.statistical.goodness import assert_same_law
 
 N_ROWS = 50
@@ -90,33 +82,6 @@ def test_isotropic_noise_has_almost_sqrt_two_lower_error():
     merged = 1 / (1 - 2 / (d + 1) ** 2)
     assert expected[0] / expected[1] == pytest.approx(math.sqrt(2 * d / (d + 1) * merged), rel=1e-6)
     assert 1.3 < errors[0] / errors[1] < 1.5
-
-
-@pytest.mark.parametrize("delta", ["1e-9", "1e-5", "0.1"])
-@pytest.mark.parametrize("epsilon", ["0.01", "0.5", "1"])
-def test_the_classical_multiplier_is_valid_and_larger(epsilon, delta):
-    budget = dpcov.Budget(epsilon=epsilon, delta=delta)
-    multiplier = classical_noise_multiplier(budget.epsilon, budget.delta)
-    assert gaussian_delta(multiplier, budget.epsilon) <= budget.delta
-    assert multiplier > gaussian_noise_multiplier(budget.epsilon, budget.delta)
-    assert float(multiplier) == pytest.approx(
-        math.sqrt(2 * math.log(1.25 / float(delta))) / float(epsilon)
-    )
-
-
-def test_the_classical_formula_is_refused_where_it_is_wrong():
-    problem = Problem(n_features=2, neighbors="replace-one", n_rows=10)
-    classical = Gaussian(calibration="classical")
-    with pytest.raises(BudgetError, match="epsilon <= 1"):
-        classical.calibrate(problem, dpcov.Budget(epsilon="1.01", delta="1e-6"))
-    with pytest.raises(BudgetError, match="delta"):
-        classical.calibrate(problem, dpcov.Budget(rho=1))
-
-
-@pytest.mark.parametrize("options", [{"noise": "white"}, {"calibration": "best"}, {"noise": 3}])
-def test_unknown_choices_are_refused(options):
-    with pytest.raises(UsageError, match="one of"):
-        Gaussian(**options)
 
 
 @pytest.mark.slow

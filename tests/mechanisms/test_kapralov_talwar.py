@@ -4,45 +4,13 @@ import numpy as np
 import pytest
 from scipy.stats import beta as beta_law
 
-from dpcov.audit import attaining, half_noise, lower_bound_interval, refutes, released
-from dpcov.data.moments import Moments
-from dpcov.data.questions import Ask
-from dpcov.errors import BudgetError, UsageError
-from dpcov.mechanisms.base import Problem
+from dpcov.audit import attaining, half_noise, refutes
 from dpcov.mechanisms.kapralov_talwar import KapralovTalwar
-from dpcov.noise.entropy import SeededEntropy
 from dpcov.privacy.budget import Budget
-from dpcov.privacy.guarantee import PureDP
+from tests.mechanisms.chosen import audited_sscps, direction_shares, problem, range_bound, sscps
 from tests.statistical.goodness import GoodnessError, assert_same_law
 
 ROWS = np.repeat(np.array([[1.0, 0.0], [0.6, 0.6]]), [4, 3], axis=0)
-
-
-def problem_of(rows, relation="replace-one", rows_per_person=1):
-    n_rows = len(rows) if relation == "replace-one" else None
-    return Problem(
-        n_features=rows.shape[1], neighbors=relation, n_rows=n_rows, rows_per_person=rows_per_person
-    )
-
-
-def sscp_releases(mechanism, rows, budget, size, relation="replace-one", rows_per_person=1):
-    problem, moments, entropy = (
-        problem_of(rows, relation, rows_per_person),
-        Moments(rows.shape[1]),
-        SeededEntropy(1),
-    )
-    moments.add(rows)
-    calibration = mechanism.calibrate(problem, budget)
-    arrays = [
-        mechanism.draw(Ask.saved(moments), calibration, problem, entropy).arrays
-        for _ in range(size)
-    ]
-    counts = [
-        max(1, int(each["row_count"][0])) if "row_count" in each else len(rows) for each in arrays
-    ]
-    return np.array(
-        [each["second_moment"] * count for each, count in zip(arrays, counts, strict=True)]
-    )
 
 
 def naive(rows, exponent, scale, generator):
@@ -67,7 +35,7 @@ def assert_same_matrices(first, second):
 
 @pytest.mark.parametrize(
     ("mechanism", "relation", "exponent", "scale"),
-    # epsilon = 8, two rounds, halves: 2 for every direction and value; 5 % less under add-remove-one.
+    # epsilon = 8, two rounds, halves: 2 for every direction and value, add-remove-one 5 % less.
     [
         (KapralovTalwar(), "replace-one", 2 / 2, 1 / 2),
         (KapralovTalwar(exponent="paper"), "replace-one", 2 / 4, 1 / 2),
@@ -77,42 +45,20 @@ def assert_same_matrices(first, second):
 def test_law_against_naive_transcription(mechanism, relation, exponent, scale):
     generator = np.random.default_rng(0)
     slow = np.array([naive(ROWS, exponent, scale, generator) for _ in range(400)])
-    assert_same_matrices(sscp_releases(mechanism, ROWS, Budget(epsilon=8), 400, relation), slow)
+    assert_same_matrices(sscps(mechanism, ROWS, Budget(epsilon=8), 400, neighbors=relation), slow)
 
 
 def test_law_is_tested_with_power():
     generator = np.random.default_rng(0)
     blunt = np.array([naive(ROWS, 0.25, 0.5, generator) for _ in range(400)])
     with pytest.raises(GoodnessError):
-        assert_same_matrices(sscp_releases(KapralovTalwar(), ROWS, Budget(epsilon=8), 400), blunt)
-
-
-def test_parts_compose_to_the_budget():
-    for relation in ("replace-one", "add-remove-one"):
-        calibration = KapralovTalwar(value_share=0.3).calibrate(
-            problem_of(np.eye(7), relation), Budget(epsilon="0.7")
-        )
-        count = calibration.row_count.epsilon if calibration.row_count else 0
-        assert (
-            7 * (calibration.direction.epsilon + calibration.value.epsilon) + count
-            == Budget(epsilon="0.7").epsilon
-        )
-        assert calibration.promise == PureDP(epsilon=Budget(epsilon="0.7").epsilon)
-
-
-def test_doubling_the_rows_per_person_is_halving_epsilon():
-    for relation in ("replace-one", "add-remove-one"):
-        once = sscp_releases(KapralovTalwar(), ROWS, Budget(epsilon=1), 3, relation)
-        twice = sscp_releases(
-            KapralovTalwar(), ROWS, Budget(epsilon=2), 3, relation, rows_per_person=2
-        )
-        assert twice == pytest.approx(once, rel=1e-9)
+        assert_same_matrices(sscps(KapralovTalwar(), ROWS, Budget(epsilon=8), 400), blunt)
 
 
 def test_everything_is_found_when_there_is_little_noise(monkeypatch):
     monkeypatch.setattr("dpcov.mechanisms.kapralov_talwar.direction_exponent", lambda *_: 1e8)
     rows = np.repeat(np.diag([1.0, 0.75, 0.5]), 10_000, axis=0)
-    found = sscp_releases(KapralovTalwar(), rows, Budget(epsilon=30), 1)[0]
+    found = sscps(KapralovTalwar(), rows, Budget(epsilon=30), 1)[0]
     assert found == pytest.approx(rows.T @ rows, abs=20)
 
 
@@ -126,38 +72,27 @@ def theorem_bound(eigenvalues, exponent, scale, beta):
 
 
 def test_theorem_bounds_the_error(monkeypatch):
-    # epsilon = 12: 2 for every direction and value.  Excesses have probability 0.05; 13 of 40 less than 1e-6.
+    # epsilon = 12: 2 for every direction and value.  13 excesses in 40 have probability below 1e-6.
     rows = np.repeat(np.eye(3), [3000, 300, 30], axis=0)
     sscp, budget = rows.T @ rows, Budget(epsilon=12)
     bound = theorem_bound(np.diag(sscp), 1.0, 0.5, 0.05)
-    errors = np.linalg.norm(sscp_releases(KapralovTalwar(), rows, budget, 40) - sscp, axis=(1, 2))
+    errors = np.linalg.norm(sscps(KapralovTalwar(), rows, budget, 40) - sscp, axis=(1, 2))
     assert np.sum(errors > bound) <= 12
     # The bound would notice directions that ignore the data.
     monkeypatch.setattr("dpcov.mechanisms.kapralov_talwar.direction_exponent", lambda *_: 1e-9)
-    blind = np.linalg.norm(sscp_releases(KapralovTalwar(), rows, budget, 40) - sscp, axis=(1, 2))
+    blind = np.linalg.norm(sscps(KapralovTalwar(), rows, budget, 40) - sscp, axis=(1, 2))
     assert np.sum(blind > bound) > 12
-
-
-def first_shares(budget, relation, draws):
-    both = released(KapralovTalwar(rank=1, value_share=0.1), budget, attaining(relation), draws)
-    diagonals = [[np.abs(np.diag(one.arrays["second_moment"])) for one in each] for each in both]
-    return [np.array([a / (a + b) for a, b in each]) for each in diagonals]
-
-
-def interval_lower_bound(first, second):
-    return lower_bound_interval(first, second, lambda x: x > 0.85, lambda x: x < 0.15)
 
 
 def test_audit_of_the_direction():
     # The pair attains the interval, whose length is the direction's part of epsilon.
-    relation, budget, mechanism = (
-        "replace-one",
-        Budget(epsilon=3),
-        KapralovTalwar(rank=1, value_share=0.1),
+    mechanism, budget = KapralovTalwar(rank=1, value_share=0.1), Budget(epsilon=3)
+    part = float(mechanism.calibrate(problem(2), budget).direction.epsilon)
+    claimed, planted = (
+        range_bound(direction_shares(mechanism, each, attaining("replace-one"), 1_500))
+        for each in (budget, half_noise(budget))
     )
-    part = float(mechanism.calibrate(problem_of(np.eye(2), relation), budget).direction.epsilon)
-    assert 0.3 * part < interval_lower_bound(*first_shares(budget, relation, 1_500)) <= part
-    assert interval_lower_bound(*first_shares(half_noise(budget), relation, 1_500)) > part
+    assert 0.3 * part < claimed <= part < planted
 
 
 def test_audit_of_the_value():
@@ -165,31 +100,8 @@ def test_audit_of_the_value():
     mechanism, pair = KapralovTalwar(value_share=0.999), attaining("add-remove-one", n_features=1)
 
     def scores(budget):
-        both = released(mechanism, budget, pair, 1_500)
-        return [
-            np.array(
-                [
-                    one.arrays["second_moment"][0, 0] * max(1, one.arrays["row_count"][0])
-                    for one in each
-                ]
-            )
-            for each in both
-        ]
+        return [each[:, 0, 0] for each in audited_sscps(mechanism, budget, pair, 1_500)]
 
     budget = Budget(epsilon=2)
     assert not refutes(budget.promise, *scores(budget))
     assert refutes(budget.promise, *scores(half_noise(budget)))
-
-
-@pytest.mark.parametrize(
-    "options", [{"exponent": "x"}, {"rank": 0}, {"value_share": 0.0}, {"clip": 0.0}]
-)
-def test_bad_options_are_refused(options):
-    with pytest.raises(UsageError):
-        KapralovTalwar(**options)
-
-
-def test_what_it_cannot_promise_is_refused():
-    for budget in (Budget(rho=1), Budget(epsilon="1e-40")):
-        with pytest.raises(BudgetError):
-            KapralovTalwar().calibrate(problem_of(ROWS), budget)

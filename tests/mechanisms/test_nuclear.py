@@ -3,53 +3,25 @@ import math
 import numpy as np
 import pytest
 
-from dpcov.audit import attaining, half_noise, lower_bound_of_event, released
-from dpcov.data.moments import Moments
-from dpcov.data.questions import Ask
-from dpcov.errors import BudgetError, UsageError
-from dpcov.mechanisms.base import Problem
+from dpcov.audit import attaining, half_noise, lower_bound_of_event
 from dpcov.mechanisms.nuclear import Nuclear
-from dpcov.noise import nuclear as nuclear_noise_module
 from dpcov.noise.entropy import SeededEntropy
 from dpcov.noise.nuclear import nuclear_singular_values
 from dpcov.privacy.budget import Budget
-from dpcov.privacy.guarantee import PureDP
 from dpcov.published.estimate.unit import unit_estimate
+from tests.mechanisms.chosen import audited_sscps, drawn, nuclear_scores, sscps
 from tests.statistical.goodness import GoodnessError, assert_same_law
 
 ROWS = np.repeat(np.array([[1.0, 0.0], [0.6, 0.6]]), [4, 3], axis=0)
 
 
-def problem_of(rows, relation="replace-one", rows_per_person=1):
-    n_rows = len(rows) if relation == "replace-one" else None
-    return Problem(
-        n_features=rows.shape[1], neighbors=relation, n_rows=n_rows, rows_per_person=rows_per_person
-    )
-
-
-def sscp_noise(mechanism, rows, budget, size, relation="replace-one", rows_per_person=1):
-    problem, moments, entropy = (
-        problem_of(rows, relation, rows_per_person),
-        Moments(rows.shape[1]),
-        SeededEntropy(1),
-    )
-    moments.add(rows)
-    calibration = mechanism.calibrate(problem, budget)
-    arrays = [
-        mechanism.draw(Ask.saved(moments), calibration, problem, entropy).arrays
-        for _ in range(size)
-    ]
-    counts = [
-        max(1, int(each["row_count"][0])) if "row_count" in each else len(rows) for each in arrays
-    ]
-    sscps = np.array(
-        [each["second_moment"] * count for each, count in zip(arrays, counts, strict=True)]
-    )
-    return sscps - rows.T @ rows
+def sscp_noise(mechanism, rows, epsilon, size, neighbors="replace-one"):
+    made = sscps(mechanism, rows, Budget(epsilon=epsilon), size, neighbors=neighbors)
+    return made - rows.T @ rows
 
 
 def naive_square(scale, size, generator):
-    # Hardt and Talwar's recipe for any norm: Gamma(D + 1) times a uniform point of the unit ball, from a cube.
+    # Hardt and Talwar's recipe for any norm: Gamma(D + 1) times a uniform point of the unit ball.
     drawn = []
     while len(drawn) < size:
         point = generator.uniform(-1, 1, size=(2, 2))
@@ -70,13 +42,13 @@ def assert_same_matrices(first, second):
 )
 def test_law_against_naive_transcription(relation, scale):
     slow = naive_square(scale, 1_000, np.random.default_rng(0))
-    assert_same_matrices(sscp_noise(Nuclear(), ROWS, Budget(epsilon="1.5"), 1_000, relation), slow)
+    assert_same_matrices(sscp_noise(Nuclear(), ROWS, "1.5", 1_000, relation), slow)
 
 
 def test_law_is_tested_with_power():
     slow = naive_square(1.5 * 2 / 1.5, 1_000, np.random.default_rng(0))
     with pytest.raises(GoodnessError):
-        assert_same_matrices(sscp_noise(Nuclear(), ROWS, Budget(epsilon="1.5"), 1_000), slow)
+        assert_same_matrices(sscp_noise(Nuclear(), ROWS, "1.5", 1_000), slow)
 
 
 def schatten(matrix, p):
@@ -85,17 +57,18 @@ def schatten(matrix, p):
 
 @pytest.mark.parametrize("shape", ["square", "nuclear", "wishart"])
 def test_theorem_bounds_the_error(shape):
-    # Theorem 1 of the paper at d = 30, eight draws; with its constant where that is right (p <= 2), else with 2 pi.
+    # Theorem 1 of the paper at d = 30; with its constant where that is right (p <= 2), else 2 pi.
     rows, epsilon, d = np.eye(30), 1.0, 30
-    for noise in sscp_noise(Nuclear(noise=shape), rows, Budget(epsilon=1), 8):
+    for noise in sscp_noise(Nuclear(noise=shape), rows, 1, 8):
         for p, constant in ((1, 3), (2, 3), (np.inf, 2 * math.pi)):
             assert schatten(noise, p) <= constant * d ** (1 + 1 / p) / epsilon
-    twice = sscp_noise(Nuclear(noise=shape), rows, Budget(epsilon="0.4"), 8)
+    twice = sscp_noise(Nuclear(noise=shape), rows, "0.4", 8)
     assert all(schatten(noise, 2) > 3 * d**1.5 / epsilon for noise in twice)
 
 
 def test_the_papers_spectral_constant_is_too_small():
-    # Claimed: at most 3 d / epsilon with high probability.  The law of the singular values gives 2 pi.
+    # Claimed: at most 3 d / epsilon with high probability.  The law of the singular values gives 2
+    # pi.
     entropy, d = SeededEntropy(0), 100
     largest = [nuclear_singular_values(d, 2.0, entropy)[-1] / d for _ in range(6)]
     assert 5.5 < min(largest) <= max(largest) < 7
@@ -103,40 +76,21 @@ def test_the_papers_spectral_constant_is_too_small():
 
 @pytest.mark.parametrize("relation", ["replace-one", "add-remove-one"])
 def test_the_nuclear_norm_has_its_gamma_law(relation):
-    # ||Z||_* ~ Gamma(d (d + 1) / 2, scale) for the symmetric law: mean 6 scale, variance 6 scale**2.
+    # ||Z||_* ~ Gamma(d (d + 1) / 2, scale) for the symmetric law: mean 6 scale, variance 6
+    # scale**2.
     scale = 2.0 if relation == "replace-one" else 1 / 0.95
-    noise = sscp_noise(Nuclear(noise="nuclear"), np.eye(3), Budget(epsilon=1), 1_000, relation)
+    noise = sscp_noise(Nuclear(noise="nuclear"), np.eye(3), 1, 1_000, relation)
     norms = np.abs(np.linalg.eigvalsh(noise)).sum(axis=1)
     assert norms.mean() == pytest.approx(6 * scale, abs=6.2 * scale * math.sqrt(6 / 1_000))
 
 
-def test_doubling_the_rows_per_person_is_halving_epsilon():
-    for relation in ("replace-one", "add-remove-one"):
-        once = sscp_noise(Nuclear(), ROWS, Budget(epsilon=1), 3, relation)
-        twice = sscp_noise(Nuclear(), ROWS, Budget(epsilon=2), 3, relation, rows_per_person=2)
-        assert twice == pytest.approx(once, rel=1e-9, abs=1e-9)
-
-
-def likelihood_scores(mechanism, budget, pair, draws):
-    # The log-likelihood ratio of the nuclear law, ||Y - B||_* - ||Y - A||_*; Y is the released sscp.
-    scores, tables = [], [rows.T @ rows for rows in (pair.first, pair.second)]
-    for each in released(mechanism, budget, pair, draws):
-        noisy = np.array([one.arrays["second_moment"] for one in each]) * len(pair.first)
-        first, second = (np.abs(np.linalg.eigvalsh(noisy - table)).sum(axis=1) for table in tables)
-        scores.append(second - first)
-    return scores
-
-
 def test_audit_under_replace_one():
-    budget, mechanism, pair = (
-        Budget(epsilon="1.5"),
-        Nuclear(noise="wishart"),
-        attaining("replace-one"),
-    )
+    budget, pair = Budget(epsilon="1.5"), attaining("replace-one")
+    mechanism = Nuclear(noise="wishart")
 
     def bound(spent, draws):
         return lower_bound_of_event(
-            *likelihood_scores(mechanism, spent, pair, draws), lambda x: x > 1.5
+            *nuclear_scores(mechanism, spent, pair, draws), lambda x: x > 1.5
         )
 
     assert bound(budget, 1_500) <= 1.5
@@ -149,59 +103,19 @@ def test_audit_under_add_remove_one(shape):
     budget, pair = Budget(epsilon="1.5"), attaining("add-remove-one", n_features=1)
 
     def bound(spent):
-        both = released(Nuclear(noise=shape), spent, pair, 1_200)
-        sscps = [
-            np.array(
-                [
-                    one.arrays["second_moment"][0, 0] * max(1, one.arrays["row_count"][0])
-                    for one in each
-                ]
-            )
-            for each in both
-        ]
-        return lower_bound_of_event(*sscps, lambda x: x > 1)
+        both = audited_sscps(Nuclear(noise=shape), spent, pair, 1_200)
+        return lower_bound_of_event(*(each[:, 0, 0] for each in both), lambda x: x > 1)
 
     assert 0.5 < bound(budget) <= 1.5
     assert bound(half_noise(budget)) > 1.5
 
 
-def test_the_promise_is_pure_because_the_samplers_are_exact():
-    assert nuclear_noise_module.SAMPLER_DELTA == 0
-    calibration = Nuclear().calibrate(problem_of(ROWS), Budget(epsilon="0.3"))
-    assert calibration.promise == PureDP(epsilon=Budget(epsilon="0.3").epsilon)
-    calibration = Nuclear().calibrate(problem_of(ROWS, "add-remove-one"), Budget(epsilon="0.3"))
-    assert (
-        calibration.matrix.epsilon + calibration.row_count.epsilon == Budget(epsilon="0.3").epsilon
-    )
-
-
-def test_what_cannot_be_honored_is_refused():
-    with pytest.raises(UsageError):
-        Nuclear(noise="round")
-    with pytest.raises(UsageError):
-        Nuclear(noise="gauge").calibrate(problem_of(ROWS, "add-remove-one"), Budget(epsilon=1))
-    with pytest.raises(UsageError):
-        Nuclear(noise="gauge").calibrate(
-            Problem(n_features=500, neighbors="replace-one", n_rows=9), Budget(epsilon=1)
-        )
-    for budget in (Budget(rho=1), Budget(epsilon="1e-40")):
-        with pytest.raises(BudgetError):
-            Nuclear().calibrate(problem_of(ROWS), budget)
-
-
 @pytest.mark.parametrize("shape", ["square", "nuclear", "gauge", "wishart"])
 def test_a_release_states_the_variances_of_its_noise(shape):
-    budget, mechanism = Budget(epsilon=2), Nuclear(noise=shape)
-    noise = sscp_noise(mechanism, ROWS, budget, 600)
-    problem, moments = problem_of(ROWS), Moments(2)
-    moments.add(ROWS)
-    drawn = mechanism.draw(
-        Ask.saved(moments), mechanism.calibrate(problem, budget), problem, SeededEntropy(2)
-    )
-    stated = unit_estimate(drawn, len(ROWS))
-    assert np.mean(noise[:, 0, 0] ** 2) == pytest.approx(
-        stated.noise_variance * len(ROWS) ** 2, rel=0.3
-    )
-    assert np.mean(noise[:, 0, 1] ** 2) == pytest.approx(
-        stated.off_diagonal_variance * len(ROWS) ** 2, rel=0.3
-    )
+    mechanism, n = Nuclear(noise=shape), len(ROWS)
+    noise = sscp_noise(mechanism, ROWS, 2, 600)
+    (made,) = drawn(mechanism, ROWS, Budget(epsilon=2), seed=2)
+    stated = unit_estimate(made, n)
+    variances = stated.noise_variance * n**2, stated.off_diagonal_variance * n**2
+    seen = np.mean(noise[:, 0, 0] ** 2), np.mean(noise[:, 0, 1] ** 2)
+    assert seen == pytest.approx(variances, rel=0.3)

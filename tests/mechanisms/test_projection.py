@@ -5,8 +5,6 @@ import pytest
 from scipy import stats
 
 import dpcov
-from dpcov.errors import UsageError
-from dpcov.mechanisms.projection import Projection
 from dpcov.noise.entropy import SeededEntropy
 from dpcov.published.linalg.project import project_psd_trace
 
@@ -33,7 +31,7 @@ def released(X, budget=ZCDP, seed=1, **options):
 
 
 def frank_wolfe(noisy, steps):
-    """The projection mechanism as the paper quotes it: minimize over {PSD, trace <= 1}, one vertex at a time."""
+    """The mechanism as the paper quotes it: minimize over {PSD, trace <= 1}, vertex by vertex."""
     current = np.zeros_like(noisy)
     for step in range(steps):
         values, vectors = np.linalg.eigh(noisy - current)
@@ -91,7 +89,7 @@ def test_the_error_bound():
 
 
 def test_the_error_may_exceed_the_norm_of_the_noise_but_not_the_root_of_twice_it():
-    """Dong et al., appendix E, leave the root out: inside the set the projection takes nothing off the noise."""
+    # Dong et al., appendix E, leave the root out: inside the set nothing is taken off the noise.
     truth, noise = np.eye(30) / 60, np.random.default_rng(0).normal(size=(30, 30)) / 3000
     error = np.linalg.norm(project_psd_trace(truth + (noise + noise.T) / 2, 1.0) - truth)
     spectral = np.linalg.norm((noise + noise.T) / 2, 2)
@@ -121,16 +119,3 @@ def test_the_noisy_trace_helps_short_rows():
 def test_clipped_rows_have_a_smaller_public_trace():
     made = released(unit_rows(10), trace="public", clip=0.5)
     assert np.trace(made.second_moment()) <= 0.25 + 1e-9
-
-
-def test_the_choice_survives_the_file(tmp_path):
-    made = released(unit_rows(6), trace="public")
-    made.save(tmp_path / "made.dpcov")
-    np.testing.assert_array_equal(
-        dpcov.load(tmp_path / "made.dpcov").second_moment(), made.second_moment()
-    )
-
-
-def test_unknown_traces_are_refused():
-    with pytest.raises(UsageError, match="noisy, public"):
-        Projection(trace="exact")

@@ -1,15 +1,13 @@
-"""Nuclear noise, its projection and deflation: parts of epsilon by hand, and sums of draws that the test chooses."""
-
 import math
 from fractions import Fraction
 
 import numpy as np
 import pytest
 
-from dpcov.data.moments import Moments, MomentsSpec
-from dpcov.data.questions import Ask
+from dpcov.data.moments import MomentsSpec
 from dpcov.errors import UsageError
 from dpcov.mechanisms.blocks.additive_noise import AdditiveNoise
+from dpcov.mechanisms.eigenvectors import Eigenvectors
 from dpcov.mechanisms.kapralov_talwar import KapralovTalwar, KapralovTalwarCalibration
 from dpcov.mechanisms.nuclear import (
     Nuclear,
@@ -23,7 +21,7 @@ from dpcov.noise.entropy import SeededEntropy
 from dpcov.privacy.budget import Budget
 from dpcov.privacy.guarantee import PureDP
 from dpcov.published.estimate.nuclear_variances import entry_variances
-from tests.mechanisms.chosen import choose, problem
+from tests.mechanisms.chosen import choose, drawn, problem, sscps
 
 ENTROPY = SeededEntropy(0)
 ROWS = np.array([[1.0, 0.0], [0.0, 0.75], [0.5, 0.25]])
@@ -31,12 +29,6 @@ SSCP = ROWS.T @ ROWS
 NOISE = np.array([[3.0, 1.0], [0.0, 2.0]])
 SYMMETRIC = np.array([[3.0, 0.5], [0.5, 2.0]])
 RELATIONS = ("replace-one", "add-remove-one")
-
-
-def gathered(clip=1.0):
-    moments = Moments(2, MomentsSpec(clip=clip))
-    moments.add(ROWS)
-    return moments
 
 
 def pure(epsilon):
@@ -122,9 +114,7 @@ def test_nuclear_noise_is_added_and_described(monkeypatch, shape, neighbors):
     monkeypatch.setattr(
         "dpcov.mechanisms.blocks.finished.discrete_laplace", lambda *_: np.array([2])
     )
-    mechanism, asked = Nuclear(noise=shape), problem(2, neighbors, n_rows=3)
-    calibration = mechanism.calibrate(asked, Budget(epsilon=1))
-    made = mechanism.draw(Ask.saved(gathered()), calibration, asked, ENTROPY)
+    (made,) = drawn(Nuclear(noise=shape), ROWS, Budget(epsilon=1), neighbors=neighbors)
     rows = 3 if neighbors == "replace-one" else 5
     np.testing.assert_allclose(made.arrays["second_moment"], (SSCP + SYMMETRIC) / rows, rtol=1e-12)
     scale = 2.0 if neighbors == "replace-one" else 20 / 19
@@ -139,7 +129,7 @@ def test_nuclear_noise_is_added_and_described(monkeypatch, shape, neighbors):
 
 @pytest.mark.parametrize(("noise", "radius"), [(-5.0, 0.0), (-1.5, 0.75), (40.0, None)])
 def test_the_ball_has_twice_the_noisy_trace_as_radius(monkeypatch, noise, radius):
-    """The trace is 1.875; a ball of radius 0.75 leaves less than the noisy sum, one of 80 all of it."""
+    """The trace is 1.875; a ball of radius 0.75 cuts the noisy sum, one of 80 leaves all of it."""
     monkeypatch.setattr("dpcov.mechanisms.nuclear.symmetric_nuclear_noise", lambda *_: SYMMETRIC)
     scales = []
 
@@ -148,10 +138,7 @@ def test_the_ball_has_twice_the_noisy_trace_as_radius(monkeypatch, noise, radius
         return np.array([noise, 1e9])
 
     monkeypatch.setattr(AdditiveNoise, "draw", draw)
-    mechanism, public = NuclearProjection(), problem(2, k=2, n_rows=3)
-    made = mechanism.draw(
-        Ask.saved(gathered()), mechanism.calibrate(public, Budget(epsilon=7)), public, ENTROPY
-    )
+    (made,) = drawn(NuclearProjection(), ROWS, Budget(epsilon=7), k=2)
     assert scales == [("laplace", pytest.approx(1.0), 1)]
     values, vectors = np.linalg.eigh(SSCP + SYMMETRIC)
     if radius is None:
@@ -173,11 +160,8 @@ def test_a_clip_norm_is_gathered_and_scaled_back(monkeypatch, mechanism):
         "dpcov.mechanisms.nuclear.symmetric_nuclear_noise", lambda *_: np.zeros((2, 2))
     )
     monkeypatch.setattr(AdditiveNoise, "draw", lambda self, size, entropy: np.zeros(size))
-    public = problem(2, n_rows=3)
-    assert mechanism.moments_spec(public) == MomentsSpec(clip=0.5)
-    made = mechanism.draw(
-        Ask.saved(gathered(0.5)), mechanism.calibrate(public, Budget(epsilon=1)), public, ENTROPY
-    )
+    assert mechanism.moments_spec(problem(2)) == MomentsSpec(clip=0.5)
+    (made,) = drawn(mechanism, ROWS, Budget(epsilon=1))
     assert made.radius == 0.5
     clipped = ROWS * np.minimum(1, 0.5 / np.linalg.norm(ROWS, axis=1))[:, None]
     if mechanism.name != "kapralov-talwar":
@@ -191,24 +175,18 @@ def test_deflation_takes_off_what_it_measured(monkeypatch, rank, exponent):
     directions = [turn[:, 0], turn[:, 1]]
     sampler = choose(
         monkeypatch,
-        "dpcov.mechanisms.kapralov_talwar.sample_bingham",
-        lambda matrix: directions[len(sampler.asked) - 1],
+        "dpcov.mechanisms.kapralov_talwar.sample_binghams",
+        lambda matrix, size: [directions[len(sampler.asked) - 1]],
     )
     sizes = []
 
-    def drawn(self, size, entropy):
+    def quarter(self, size, entropy):
         sizes.append(size)
         return np.array([0.25 * self.scale, 1e9])
 
-    monkeypatch.setattr(AdditiveNoise, "draw", drawn)
-    mechanism, public = (
-        KapralovTalwar(rank=rank, exponent=exponent, value_share=0.25),
-        problem(2, n_rows=3),
-    )
-    rounds = rank or 2
-    made = mechanism.draw(
-        Ask.saved(gathered()), mechanism.calibrate(public, Budget(epsilon=4)), public, ENTROPY
-    )
+    monkeypatch.setattr(AdditiveNoise, "draw", quarter)
+    mechanism, rounds = KapralovTalwar(rank=rank, exponent=exponent, value_share=0.25), rank or 2
+    (made,) = drawn(mechanism, ROWS, Budget(epsilon=4))
     per_round = 4 / rounds
     factor = 0.75 * per_round / (2 if exponent == "tight" else 4)
     residue, found = SSCP.copy(), np.zeros((2, 2))
@@ -221,3 +199,13 @@ def test_deflation_takes_off_what_it_measured(monkeypatch, rank, exponent):
     assert sizes == [1] * rounds
     np.testing.assert_allclose(made.arrays["second_moment"], found / 3, rtol=1e-9)
     assert made.post == "clip"
+
+
+@pytest.mark.parametrize("neighbors", RELATIONS)
+@pytest.mark.parametrize(
+    "mechanism", [Nuclear(), NuclearProjection(), KapralovTalwar(), Eigenvectors()], ids=str
+)
+def test_doubling_the_rows_per_person_is_halving_epsilon(mechanism, neighbors):
+    once = sscps(mechanism, ROWS, Budget(epsilon=1), 3, neighbors=neighbors)
+    twice = sscps(mechanism, ROWS, Budget(epsilon=2), 3, neighbors=neighbors, k=2)
+    assert twice == pytest.approx(once, rel=1e-9, abs=1e-9)

@@ -6,19 +6,15 @@ import pytest
 from scipy import stats
 
 from dpcov.audit import Neighboring, half_noise, lower_bound_of_event, lower_bound_rho, released
-from dpcov.data.moments import MomentsSpec, gather
-from dpcov.data.questions import Ask
-from dpcov.errors import BudgetError, UsageError
-from dpcov.mechanisms.base import Problem
 from dpcov.mechanisms.blocks.additive_noise import AdditiveNoise
 from dpcov.mechanisms.blocks.matrix_noise import matrix_noise
-from dpcov.mechanisms.blocks.spectrum import mend_spectrum
-from dpcov.mechanisms.separate import Separate, SeparateNoise, separate_sscp
+from dpcov.mechanisms.separate import Separate, SeparateNoise, mend_spectrum, separate_sscp
 from dpcov.noise.continuous import exponentials, normals
 from dpcov.noise.entropy import SeededEntropy
 from dpcov.privacy.budget import Budget
 from dpcov.privacy.guarantee import ZCDP
 from dpcov.published.linalg.symmetric import mirror_upper
+from tests.mechanisms.chosen import drawn, problem, sscps
 
 RNG = np.random.default_rng(8)
 D, N_ROWS = 5, 40
@@ -26,22 +22,12 @@ ROWS = RNG.normal(size=(N_ROWS, D)) * 2.0 ** -np.arange(D)
 ROWS /= np.maximum(1.0, np.linalg.norm(ROWS, axis=1))[:, None]
 
 
-def release(mechanism, budget, seed, rows=ROWS, relation="replace-one", k=1):
-    d = rows.shape[1]
-    n_rows = len(rows) if relation == "replace-one" else None
-    problem = Problem(n_features=d, neighbors=relation, n_rows=n_rows, rows_per_person=k)
-    moments = gather([rows], d, mechanism.moments_spec(problem))
-    return mechanism.draw(
-        Ask.saved(moments), mechanism.calibrate(problem, budget), problem, SeededEntropy(seed)
-    )
-
-
 def laplaces(size, entropy):
     return exponentials(size, entropy) - exponentials(size, entropy)
 
 
 def naive(rows, entropy, *, rho=None, epsilon=None):
-    # Algorithm 1 and Appendix I of Dong, Liang, Yi, with the correct l1 sensitivity of the upper triangle.
+    # Algorithm 1 and Appendix I of Dong, Liang, Yi, with the right sensitivity of the triangle.
     n, d = rows.shape
     sigma = rows.T @ rows / n
     values = np.sort(np.linalg.eigvalsh(sigma))
@@ -60,7 +46,7 @@ def naive(rows, entropy, *, rho=None, epsilon=None):
 def test_naive_transcription(budget):
     mechanism = Separate(eigenvalues="raw", noise="entrywise")
     for seed in range(10):
-        made = release(mechanism, Budget(**budget), seed)
+        (made,) = drawn(mechanism, ROWS, Budget(**budget), seed=seed)
         assert made.post == "none"
         expected = naive(ROWS, SeededEntropy(seed), **budget)
         np.testing.assert_allclose(made.arrays["second_moment"], expected, atol=1e-4)
@@ -69,8 +55,8 @@ def test_naive_transcription(budget):
 def test_clipping_is_the_mechanism_on_clipped_rows_scaled_back():
     tau = 0.25
     shorter = ROWS * np.minimum(1.0, tau / np.linalg.norm(ROWS, axis=1))[:, None]
-    clipped = release(Separate(clip=tau), Budget(rho=1), 3)
-    by_hand = release(Separate(), Budget(rho=1), 3, rows=shorter / tau)
+    (clipped,) = drawn(Separate(clip=tau), ROWS, Budget(rho=1))
+    (by_hand,) = drawn(Separate(), shorter / tau, Budget(rho=1))
     np.testing.assert_allclose(
         clipped.arrays["second_moment"], tau**2 * by_hand.arrays["second_moment"], atol=1e-6
     )
@@ -78,13 +64,12 @@ def test_clipping_is_the_mechanism_on_clipped_rows_scaled_back():
 
 
 def error_and_bound(mechanism, budget, rows, seed, beta):
-    problem = Problem(n_features=rows.shape[1], neighbors="replace-one", n_rows=len(rows))
-    noise = mechanism.calibrate(problem, budget).noise
-    sscp = rows.T @ rows
-    error = np.linalg.norm(
-        release(mechanism, budget, seed, rows=rows).arrays["second_moment"] * len(rows) - sscp
-    )
-    return error, noise.error_bound(np.trace(sscp), rows.shape[1], beta)
+    d, sscp = rows.shape[1], rows.T @ rows
+    noise = mechanism.calibrate(problem(d, n_rows=len(rows)), budget).noise
+    (made,) = sscps(mechanism, rows, budget, seed=seed)
+    # separate.md, Theorem 2.
+    turned = 2 * math.sqrt(np.trace(sscp) * noise.matrix.spectral_bound(d, beta / 2))
+    return np.linalg.norm(made - sscp), turned + noise.values.norm_bound(d, beta / 2)
 
 
 @pytest.mark.parametrize(
@@ -114,32 +99,9 @@ def test_mending_never_hurts_the_eigenvalues(rule):
         noisy = true + 5.0 * normals(D, entropy)
         mended = mend_spectrum(noisy, N_ROWS, rule)
         assert np.linalg.norm(mended - true) <= np.linalg.norm(noisy - true)
-    matrix = release(Separate(eigenvalues=rule), Budget(rho="0.05"), 1).arrays["second_moment"]
+    matrix = sscps(Separate(eigenvalues=rule), ROWS, Budget(rho="0.05"))[0] / N_ROWS
     assert np.linalg.eigvalsh(matrix).min() > -1e-9
     assert np.trace(matrix) <= 1 + 1e-9 or rule == "clip"
-
-
-def test_the_budget_is_split_exactly():
-    problem = Problem(n_features=D, neighbors="add-remove-one", rows_per_person=3)
-    mechanism = Separate(eigenvalue_share=0.25)
-    calibration = mechanism.calibrate(problem, Budget(rho="0.3"))
-    values, matrix = calibration.noise.values.scale, calibration.noise.matrix.scale
-    spent = calibration.row_count.rho + 9 / (2 * values**2) + 9 / (2 * matrix**2)
-    assert float(spent) == pytest.approx(0.3, rel=1e-12)
-    assert 9 / (2 * values**2) == pytest.approx(0.3 * 0.95 * 0.25)
-    calibration = mechanism.calibrate(problem, Budget(epsilon="0.8"))
-    spent = (
-        float(calibration.row_count.epsilon)
-        + 3 / calibration.noise.values.scale
-        + 3 / calibration.noise.matrix.scale
-    )
-    assert spent == pytest.approx(0.8, rel=1e-12)
-
-
-def test_private_row_count_divides_under_add_remove_one():
-    made = release(Separate(), Budget(rho=50), 1, relation="add-remove-one")
-    assert abs(int(made.arrays["row_count"][0]) - N_ROWS) < 10
-    assert "row_count" not in release(Separate(), Budget(rho=50), 1).arrays
 
 
 # Eigenvalues 11, 5 against 10, 6: the pair that attains their sensitivity.
@@ -181,13 +143,12 @@ def test_audit_under_pure_privacy():
 
 def test_audit_of_the_eigenvectors():
     # Almost exact eigenvalues 1 and 0, so that the release shows the eigenvectors alone.
-    problem = Problem(n_features=2, neighbors="replace-one", n_rows=1)
-    entropy = SeededEntropy(3)
+    public, entropy = problem(2, n_rows=1), SeededEntropy(3)
 
     def scores(rho, sscp):
         noise = SeparateNoise(
             values=AdditiveNoise(law="gaussian", scale=1e-9),
-            matrix=matrix_noise(ZCDP(rho=Fraction(rho)), problem),
+            matrix=matrix_noise(ZCDP(rho=Fraction(rho)), public),
         )
         options = {"rule": "raw", "trace_bound": 1.0, "entropy": entropy}
         return np.array([separate_sscp(sscp, noise, **options)[0, 0] for _ in range(3_000)])
@@ -197,19 +158,3 @@ def test_audit_of_the_eigenvectors():
 
     assert 0 < bound(1) <= 1
     assert bound(16) > 1
-
-
-def test_what_cannot_be_honored_is_refused():
-    for options in (
-        {"eigenvalues": "best"},
-        {"noise": "loud"},
-        {"clip": 0.0},
-        {"eigenvalue_share": 1.0},
-        {"bits": 3},
-    ):
-        with pytest.raises(UsageError):
-            Separate(**options)
-    problem = Problem(n_features=2, neighbors="replace-one", n_rows=3)
-    with pytest.raises(BudgetError):
-        Separate().calibrate(problem, Budget(epsilon="1e-40"))
-    assert Separate().moments_spec(problem) == MomentsSpec()

@@ -7,27 +7,17 @@ from hypothesis import strategies as st
 from scipy import stats
 
 import dpcov
-from dpcov.data.moments import Moments
+from dpcov.data.moments import gather
 from dpcov.data.questions import Ask
-from dpcov.errors import BudgetError, UsageError
-from dpcov.mechanisms.base import Problem
 from dpcov.mechanisms.blocks.gaussian_scale import ROW_COUNT_WEIGHT
 from dpcov.mechanisms.stratified import Stratified, _run_sum
-from dpcov.mechanisms.stratified_rules import Run, choose_runs, trace_weight
+from dpcov.mechanisms.stratified_rules import Run, trace_weight
 from dpcov.noise.entropy import SeededEntropy
-from dpcov.published.estimate.shrunk import shrunk
-from dpcov.published.estimate.unit import unit_estimate
+from tests.mechanisms.chosen import problem
 
 RELATIONS = ("replace-one", "add-remove-one")
 BITS = 5
 SHELLS = 5
-
-
-def problem(d, neighbors="replace-one", rows_per_person=1, n_rows=10):
-    public = n_rows if neighbors == "replace-one" else None
-    return Problem(
-        n_features=d, neighbors=neighbors, n_rows=public, rows_per_person=rows_per_person
-    )
 
 
 def rows_of_norm(norms, d, seed=0):
@@ -36,15 +26,12 @@ def rows_of_norm(norms, d, seed=0):
 
 
 def gathered(rows, shells=SHELLS, bits=BITS):
-    moments = Moments(
-        rows.shape[1], Stratified(shells=shells, bits=bits).moments_spec(problem(rows.shape[1]))
-    )
-    moments.add(rows)
-    return moments
+    d = rows.shape[1]
+    return gather([rows], d, Stratified(shells=shells, bits=bits).moments_spec(problem(d)))
 
 
 def exact_shift(old, new, groups, neighbors):
-    """Squared shift of everything that is released, in units of the variance of a diagonal entry, as an integer."""
+    """Squared shift of all that is released, in units of a diagonal entry's variance."""
     before, after = gathered(old), gathered(new)
     traces = sum(
         (a.sscp.trace() - b.sscp.trace()) ** 2
@@ -133,7 +120,8 @@ def test_a_trace_that_is_not_charged_would_be_noticed():
 
 
 def test_joined_shells_stay_within_the_sensitivity_where_rounding_is_against_them():
-    # A changed row may carry every entry of a joined shell across a multiple of the ratio of the units.
+    # A changed row may carry every entry of a joined shell across a multiple of the ratio of the
+    # units.
     d = 4
 
     def table(norm):
@@ -162,7 +150,8 @@ def test_the_noise_is_as_large_as_the_proof_asks(neighbors, budget):
 
 
 def signal_to_noise(draw_one, pair, claim, runs=1200):
-    """Shift over standard deviation of the best linear score, estimated from releases of both tables."""
+    # Shift over standard deviation of the best linear score, estimated from releases of both
+    # tables.
     mechanism = Stratified(shells=2, bits=BITS)
     calibration = mechanism.calibrate(problem(11), claim)
     exact = [gathered(rows, shells=2) for rows in pair]
@@ -198,7 +187,8 @@ def twice(mechanism, moments, calibration, entropy, score):
 
 
 def test_the_audit_finds_the_promised_privacy_loss_and_a_stratum_released_twice():
-    # The score is normal: with 1200 draws each, its shift is known within 0.06; 6.2 of these are 1e-9.
+    # The score is normal: with 1200 draws each, its shift is known within 0.06; 6.2 of these are
+    # 1e-9.
     claim = dpcov.Budget(rho=1)
     pair = np.eye(11)[:1], np.eye(11)[1:2] / 2
     largest = math.sqrt(2 * float(claim.rho))
@@ -206,73 +196,10 @@ def test_the_audit_finds_the_promised_privacy_loss_and_a_stratum_released_twice(
     assert signal_to_noise(twice, pair, claim) > largest + 0.3
 
 
-VARIANCE = 10_000
-TRACE_VARIANCE = 32 * VARIANCE
-STD = math.sqrt(TRACE_VARIANCE)
-
-
-def chosen(multiples, d=100):
-    groups = choose_runs([int(m * STD) for m in multiples], VARIANCE, TRACE_VARIANCE, d)
-    return [(group.first, group.last) for group in groups]
-
-
-def outermost(multiples, d):
-    return [
-        run.outermost
-        for run in choose_runs([int(m * STD) for m in multiples], VARIANCE, TRACE_VARIANCE, d)
-    ]
-
-
-def test_shells_of_noise_are_dropped_before_they_are_drawn():
-    assert chosen([0.4, -2.0, 0.3, 0.0]) == []
-    assert chosen([0.4, -2.0, 20.0, 0.0]) == [(2, 3)]
-
-
-def test_a_small_matrix_of_which_nothing_is_known_is_drawn_shell_by_shell():
-    assert chosen([0.5, -2.0, 1.0], d=11) == [(0, 0), (1, 1), (2, 2)]
-    assert outermost([0.5, -2.0, 1.0], d=11) == [0, 1, 2]
-
-
-def test_the_shell_above_an_inhabited_one_is_drawn_and_rows_beyond_are_shortened_into_it():
-    assert chosen([0.5, -2.0, -1.0, 20.0, 1.0], d=11) == [(2, 2), (3, 4)]
-    assert outermost([0.5, -2.0, -1.0, 20.0, 1.0], d=11) == [0, 3]
-    assert chosen([0.5, 2.1, -1.0, 20.0, 1.0], d=11) == [(1, 1), (2, 2), (3, 4)]
-    assert outermost([0.5, 2.1, -1.0, 20.0, 1.0], d=11) == [0, 2, 3]
-    assert chosen([20.0, 0.0], d=11) == [(0, 1)]
-    assert outermost([0.5, 2.1, -1.0, 20.0, 1.0], d=65) == [1, 3]
-
-
-def test_few_features_get_one_matrix_unless_the_outer_shells_look_empty():
-    for traces in ([0.0] * 5, [20.0] * 5, [0.0, 0.0, 20.0, 20.0, 20.0]):
-        assert chosen(traces, d=10) == [(0, 4)]
-    assert chosen([0.0, 0.0, 0.0, 20.0, 20.0], d=10) == [(2, 2), (3, 4)]
-    assert outermost([0.0, 0.0, 0.0, 20.0, 20.0], d=10) == [0, 3]
-
-
 def test_shortened_rows_keep_their_direction_and_get_the_radius_of_the_shell_they_join():
     moments = gathered(np.array([[0.9, 0.0], [0.0, 0.1]]), bits=20)
     shortened = _run_sum(moments, Run(0, 3, SHELLS - 1)).to_float() / 4.0**20
     np.testing.assert_allclose(shortened, np.diag([1.0, 0.64]), atol=1e-5)
-
-
-def test_shells_between_two_inhabited_ones_join_the_larger():
-    assert chosen([20.0, 1.0, 2.0, 20.0, 0.0]) == [(0, 2), (3, 4)]
-
-
-def test_a_shell_that_may_hold_something_is_drawn_alone():
-    assert chosen([2.0, 0.4, 20.0]) == [(0, 0), (2, 2)]
-
-
-def test_a_shell_far_above_the_others_needs_more_evidence():
-    assert chosen([4.0, 20.0])[0] == (0, 0) and chosen([4.0, 20.0])[1] == (1, 1)
-    far = [4.0, *[0.0] * 20, 20.0]
-    assert chosen(far) == [(0, 0), (21, 21)]
-    assert chosen([9.0, *[0.0] * 20, 20.0]) == [(0, 20), (21, 21)]
-
-
-def test_shells_below_one_that_is_far_above_the_noise_join_it():
-    saturated = 17 * 100 * math.sqrt(2 * 100 * VARIANCE) / STD
-    assert chosen([20.0, saturated, 20.0, 20.0]) == [(0, 0), (1, 3)]
 
 
 def relative_errors(rows, norm_bound, budget, repeats=5, mechanism="stratified"):
@@ -304,7 +231,7 @@ def test_rows_of_different_norms_are_released_far_better_than_in_one_piece():
 def test_a_norm_bound_that_is_far_too_large_costs_no_more_than_the_misfit_of_shells(
     d, loose_bound, factor
 ):
-    # A factor that is no power of two leaves a shell up to twice as wide as its rows: four times the noise.
+    # A factor that is no power of two leaves a shell up to twice as wide: four times the noise.
     rows = rows_of_norm(np.full(20_000, 0.9), d) * np.linspace(1.0, 0.2, d)
     budget, repeats = dpcov.Budget(rho="0.1"), 60 if d == 1 else 10
     tight, loose = (relative_errors(rows, bound, budget, repeats) for bound in (1.0, loose_bound))
@@ -325,31 +252,6 @@ def test_a_table_that_drowns_is_estimated_as_zero(d):
     rows = rows_of_norm(np.full(3, 0.9), d)
     errors = relative_errors(rows, 1.0, dpcov.Budget(rho="0.01"))
     assert errors == pytest.approx(1.0, abs=1e-3)
-
-
-@pytest.mark.parametrize("neighbors", RELATIONS)
-def test_the_joint_trace_is_released_where_it_is_free(neighbors):
-    rows = rows_of_norm(np.full(2000, 0.9), 3)
-    budget, mechanism = dpcov.Budget(rho=1), Stratified()
-    asked = problem(3, neighbors, n_rows=2000)
-    moments = gathered(rows, shells=32, bits=20)
-    made = mechanism.draw(
-        Ask.saved(moments), mechanism.calibrate(asked, budget), asked, SeededEntropy(0)
-    )
-    assert ("joint_trace" in made.arrays) == (neighbors == "replace-one")
-    estimate, risk = shrunk(unit_estimate(made, asked.n_rows))
-    assert np.trace(estimate) == pytest.approx(0.81, rel=0.05)
-    assert risk > 0
-
-
-def test_useless_options_and_budgets_are_refused():
-    for shells in (1, 61, 2.5):
-        with pytest.raises(UsageError):
-            Stratified(shells=shells)
-    with pytest.raises(BudgetError):
-        Stratified().calibrate(problem(3), dpcov.Budget(rho="1e-30"))
-    with pytest.raises(BudgetError):
-        Stratified().calibrate(problem(3), dpcov.Budget(epsilon=1))
 
 
 @pytest.mark.parametrize(("d", "radius"), [(12, 0.02), (70, 1e-5)])
@@ -380,12 +282,3 @@ def test_a_table_that_drowns_comes_with_an_upper_bound_of_its_error(d, radius):
         rows, norm_bound=1.0, budget=dpcov.Budget(rho="0.05"), mechanism="gaussian"
     )
     assert np.mean(raw) < 25 * gaussian.expected_error() / d
-
-
-def test_the_summary_states_the_error_of_the_shrunk_matrix():
-    rows = rows_of_norm([0.9] * 3000, 12)
-    made = dpcov.second_moment(
-        rows, norm_bound=1.0, budget=dpcov.Budget(rho=1), mechanism="stratified"
-    )
-    assert f"about {made.expected_error('shrink'):.3g}" in made.summary()
-    assert made.expected_error("shrink") != made.expected_error()

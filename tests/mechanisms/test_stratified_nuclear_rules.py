@@ -1,5 +1,3 @@
-"""The rules against themselves written out shell by shell, and at the very thresholds that they state."""
-
 import math
 from fractions import Fraction
 
@@ -27,7 +25,8 @@ def test_noise_along_a_direction_is_twice_the_variance_off_the_diagonal(d):
 
 @pytest.fixture
 def round_thresholds(monkeypatch):
-    """For scale 2 and d = 3 a shell is drawn above a trace of 5, and joined by smaller ones above 60."""
+    # For scale 2 and d = 3 a shell is drawn above a trace of 5, and joined by smaller ones above
+    # 60.
     monkeypatch.setattr(rules, "_direction_noise", lambda d: 1.0)
     monkeypatch.setattr(rules.ullman, "edge", lambda d: d + 1.0)
 
@@ -63,7 +62,7 @@ def test_thresholds_of_runs_follow_the_noise():
 
 
 def what_folds_explain(sizes, d):
-    """Shell by shell: 4^-f (F - V), V being sqrt(d) times the noise of a direction and half that of the size."""
+    """4^-f (F - V), V being sqrt(d) times the noise of a direction and half that of the size."""
     weight, found = float(trace_weight(d)), []
     for fold in range(len(sizes)):
         factors = [Fraction(1, 4 ** max(s - fold, 0)) for s in range(len(sizes))]

@@ -1,5 +1,4 @@
-"""Variances as the theorems state them, and what is put together from draws that the test chooses."""
-
+from dataclasses import replace
 from fractions import Fraction
 from math import ceil
 
@@ -10,7 +9,6 @@ import dpcov
 from dpcov.data.moments import Moments, MomentsSpec
 from dpcov.data.questions import Ask
 from dpcov.errors import BudgetError
-from dpcov.mechanisms.base import Problem
 from dpcov.mechanisms.stratified import Stratified, StratifiedCalibration, _aligned, _run_sum
 from dpcov.mechanisms.stratified_rules import Run
 from dpcov.noise.entropy import SeededEntropy
@@ -26,16 +24,11 @@ GROUPS = np.array([0, 1, 0, 1, 0])
 
 
 def grouped(neighbors="replace-one", n_groups=2, k=1):
-    n_rows = 5 if neighbors == "replace-one" else None
-    return Problem(
-        n_features=2, neighbors=neighbors, n_rows=n_rows, n_groups=n_groups, rows_per_person=k
-    )
+    return replace(problem(2, neighbors, k, n_rows=5), n_groups=n_groups)
 
 
 def gathered(rows=ROWS, n_groups=1, mechanism=MECHANISM, d=2):
-    moments = Moments(
-        d, mechanism.moments_spec(Problem(n_features=d, neighbors="replace-one", n_groups=n_groups))
-    )
+    moments = Moments(d, mechanism.moments_spec(replace(problem(d), n_groups=n_groups)))
     moments.add(rows, GROUPS if n_groups > 1 else None)
     return moments
 
@@ -49,9 +42,7 @@ def shell_sscps(rows, shells=SHELLS, bits=BITS):
 
 @pytest.mark.parametrize("d", [1, 64, 65])
 def test_rows_are_gathered_at_a_second_length_where_that_is_cheap(d):
-    spec = Stratified(shells=5, bits=9).moments_spec(
-        Problem(n_features=d, neighbors="replace-one", n_groups=3)
-    )
+    spec = Stratified(shells=5, bits=9).moments_spec(replace(problem(d), n_groups=3))
     assert spec == MomentsSpec(shells=5, bits=9, groups=3, normalized=d <= 64)
 
 
@@ -67,7 +58,8 @@ def test_rows_are_gathered_at_a_second_length_where_that_is_cheap(d):
 )
 def test_variances_are_those_of_the_theorems(k, neighbors, n_groups, moved, extra):
     made = MECHANISM.calibrate(grouped(neighbors, n_groups, k), dpcov.Budget(rho="0.3"))
-    # Of two columns the trace has weight 1/64; every shell of every group may be rounded in each column.
+    # Of two columns the trace has weight 1/64; every shell of every group may be rounded in each
+    # column.
     unit, rounding = 4**BITS * k, SHELLS * n_groups * 2
     squared = (
         moved * (1 + Fraction(1, 64) + extra) * unit**2 + 4 * rounding * unit + 2 * rounding**2
@@ -92,7 +84,8 @@ def test_the_largest_noise_that_can_be_drawn_is_drawn():
 
 
 def choose_noise(monkeypatch, *lots):
-    """Draws of one number or several are these, one lot after another; matrices get 9 * [[3, 1], [1, 2]]."""
+    # Draws of one number or several are these, one lot after another; matrices get 9 * [[3, 1], [1,
+    # 2]].
     waiting = list(lots)
     gaussian = choose(
         monkeypatch,
@@ -105,10 +98,7 @@ def choose_noise(monkeypatch, *lots):
 
 NOISE = np.array([[27, 9], [9, 18]])
 CALIBRATION = StratifiedCalibration(
-    promise=ZCDP(rho=Fraction(1)),
-    diagonal_variance=100,
-    trace_variance=6400,
-    row_count_variance=None,
+    promise=ZCDP(rho=Fraction(1)), diagonal_variance=100, trace_variance=6400
 )
 
 
@@ -130,20 +120,10 @@ def test_traces_first_then_the_joint_trace_and_the_matrices_of_the_runs(monkeypa
     assert made.arrays["outermost_shell"].tolist() == [0, 2]
     assert made.arrays["first_shell"].tolist() == [1, 2]
     assert made.arrays["last_shell"].tolist() == [1, 3]
-    assert set(made.arrays) == {
-        "sscp",
-        "trace",
-        "joint_trace",
-        "outermost_shell",
-        "first_shell",
-        "last_shell",
-    }
-    assert (made.layout, made.post, made.lattice_bits, made.dropped_bits) == (
-        "strata",
-        "shrink",
-        BITS,
-        0,
-    )
+    shells = {"outermost_shell", "first_shell", "last_shell"}
+    assert set(made.arrays) == {"sscp", "trace", "joint_trace", *shells}
+    assert (made.layout, made.post) == ("strata", "shrink")
+    assert (made.lattice_bits, made.dropped_bits) == (BITS, 0)
     law = made.noise
     assert (law.diagonal_variance, law.off_diagonal_variance) == ("100", "50")
     assert (law.trace_variance, law.row_count_variance) == ("6400", None)
@@ -156,12 +136,7 @@ def test_every_group_has_runs_traces_and_counts_of_its_own(monkeypatch):
         NAME + "choose_runs",
         lambda traces, *rest: [Run(1, 1, 3)] if 0 in traces else [Run(0, 0, 0), Run(2, 2, 3)],
     )
-    calibration = StratifiedCalibration(
-        promise=ZCDP(rho=Fraction(1)),
-        diagonal_variance=100,
-        trace_variance=6400,
-        row_count_variance=Fraction(7, 2),
-    )
+    calibration = replace(CALIBRATION, row_count_variance=Fraction(7, 2))
     made = MECHANISM.draw(Ask.saved(gathered(n_groups=2)), calibration, grouped(), SeededEntropy(0))
     shells = [shell_sscps(ROWS[group == GROUPS]) for group in (0, 1)]
     traces = [int(np.trace(s)) for each in shells for s in each]
@@ -178,15 +153,11 @@ def test_every_group_has_runs_traces_and_counts_of_its_own(monkeypatch):
     assert made.arrays["group"].tolist() == [0] * len(first) + [1] * len(second)
     assert made.arrays["row_count"].tolist() == [13, -18]
     assert made.n_groups == 2
-    expected = [
-        sum(
-            np.floor(shells[group][s] / 4 ** (s - run.first))
-            for s in range(run.first, run.last + 1)
-        )
-        + NOISE
-        for group, several in enumerate((first, second))
-        for run in several
-    ]
+    expected = []
+    for run, group in zip(runs, made.arrays["group"], strict=True):
+        inside = range(run.first, run.last + 1)
+        joined = sum(np.floor(shells[group][s] / 4 ** (s - run.first)) for s in inside)
+        expected.append(joined + NOISE)
     np.testing.assert_array_equal(made.arrays["sscp"], expected)
     assert made.noise.row_count_variance == "3.5"
 
@@ -194,12 +165,7 @@ def test_every_group_has_runs_traces_and_counts_of_its_own(monkeypatch):
 def test_a_private_number_of_rows_has_no_joint_trace_and_may_draw_nothing(monkeypatch):
     choose_noise(monkeypatch, [0] * 4, [1000], [-3])
     choose(monkeypatch, NAME + "choose_runs", lambda *asked: [])
-    calibration = StratifiedCalibration(
-        promise=ZCDP(rho=Fraction(1)),
-        diagonal_variance=100,
-        trace_variance=6400,
-        row_count_variance=Fraction(7),
-    )
+    calibration = replace(CALIBRATION, row_count_variance=Fraction(7))
     made = MECHANISM.draw(
         Ask.saved(gathered()), calibration, problem(2, "add-remove-one"), SeededEntropy(0)
     )

@@ -1,5 +1,3 @@
-"""The rules at the very thresholds that they state, and against themselves written out shell by shell."""
-
 import math
 from fractions import Fraction
 

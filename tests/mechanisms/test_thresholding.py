@@ -6,7 +6,6 @@ from scipy import stats
 
 import dpcov
 from dpcov.errors import UsageError
-from dpcov.mechanisms.thresholding import Thresholding
 from dpcov.noise.entropy import SeededEntropy
 
 N_ROWS = 2000
@@ -86,15 +85,6 @@ def test_the_estimated_threshold_beats_no_threshold_and_the_papers():
     assert errors["chosen"] < errors["paper"]
 
 
-def test_the_choices_survive_the_file(tmp_path):
-    made = released(dpcov.moments(sparse_rows(6), norm_bound=1.0), rule="soft", gamma=1)
-    made.save(tmp_path / "made.dpcov")
-    loaded = dpcov.load(tmp_path / "made.dpcov")
-    assert loaded.statistics.post_options.rule == "soft"
-    assert loaded.statistics.post_options.gamma == 1.0
-    np.testing.assert_array_equal(loaded.second_moment(), made.second_moment())
-
-
 def test_a_covariance_is_thresholded_in_its_own_units():
     columns = {f"x{index}": dpcov.Numeric(lower=-2, upper=2) for index in range(4)}
     rows = np.clip(np.random.default_rng(0).normal(size=(5000, 4)) / 2, -2, 2)
@@ -110,15 +100,6 @@ def test_a_covariance_is_thresholded_in_its_own_units():
         made.covariance("none") - np.diag(np.diagonal(made.covariance("none")))
     )
     np.testing.assert_allclose(np.diagonal(covariance), 0.25, atol=0.05)
-
-
-@pytest.mark.parametrize(
-    "options",
-    [{"rule": "firm"}, {"gamma": -1}, {"gamma": "1"}, {"gamma": math.nan}, {"gamma": True}],
-)
-def test_unusable_options_are_refused(options):
-    with pytest.raises(UsageError):
-        Thresholding(**options)
 
 
 def test_noise_of_another_law_cannot_be_thresholded():

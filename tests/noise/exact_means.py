@@ -1,7 +1,7 @@
-"""Exact means over the spectra of nuclear-norm noise, by quadrature of Pfaffians instead of draws.
+"""Exact means over the spectra of nuclear-norm noise, by quadrature of Pfaffians.
 
-With functions f_1, ..., f_d that span the law, E w(x_1) ... w(x_d) is up to a constant the Pfaffian of the skew moments
-<w f_j, sign * w f_k> (de Bruijn 1955); an odd d borders them with the integrals of w f.
+E w(x_1) ... w(x_d) is up to a constant the Pfaffian of the skew moments <w f_j, sign * w f_k> of
+the functions f_j that span the law (de Bruijn 1955); an odd d adds the integrals of w f.
 """
 
 import numpy as np
@@ -59,7 +59,7 @@ class Law:
         return found
 
     def means(self, weight):
-        """Logarithm of the Pfaffian, and the means of sum x**2 and (sum x)**2, under a weight on every point."""
+        """Logarithm of the Pfaffian, means of sum x**2 and (sum x)**2, all points weighted."""
         plain = self.moments(weight, 0, 0)
         once = self.moments(weight, 1, 0) + self.moments(weight, 0, 1)
         twice = self.moments(weight, 2, 0) + self.moments(weight, 0, 2)
@@ -82,10 +82,8 @@ def second_moments(dimension):
 
 
 def gauge_means(dimension, *, reach=None, nodes=96):
-    """Acceptance rate, E sum x**2 and E (sum x)**2 of the gauge law, the nuclear law times exp(-|sum x|).
-
-    exp(-|t|) is the mean of exp(i u t) over a Cauchy distributed u.
-    """
+    """Acceptance rate, E sum x**2 and E (sum x)**2 of the gauge law."""
+    # The law is the nuclear one times exp(-|t|), t = sum x: the mean of exp(i u t) over a Cauchy u.
     law = Law(dimension)
     start, _, spread = law.means(np.ones_like(law.points))
     reach = reach or 9.0 / np.sqrt(spread) + 4.0

@@ -11,7 +11,7 @@ from scipy.stats import beta, kstest
 
 from dpcov.errors import NumericError, UsageError
 from dpcov.noise import bingham
-from dpcov.noise.bingham import acceptance, envelope_width, sample_bingham, sample_binghams
+from dpcov.noise.bingham import acceptance, envelope_width, sample_binghams
 from dpcov.noise.entropy import SeededEntropy
 
 ALPHA = 1e-9
@@ -29,28 +29,25 @@ SPECTRA = {
 }
 
 
+FULL = np.array([[2.0, 1.0, 0.0], [1.0, 3.0, 0.5], [0.0, 0.5, 1.0]])
+
+
 def squared_moments(eigenvalues, indices=None):
-    # Gaussian integrals in polar coordinates make the normalizing constant of exp(u'Au) the inverse Laplace transform
-    # at 1 of prod (p - a_i)**(-1/2); differentiating in a_i gives E[u_i**2].  Top eigenvalue shifted to 0.
+    # The normalizing constant of exp(u'Au) is the inverse Laplace transform at 1 of
+    # prod (p - a_i)**(-1/2); differentiating in a_i gives E[u_i**2].  Top eigenvalue shifted to 0.
     gaps = [mpmath.mpf(float(gap)) for gap in eigenvalues.max() - eigenvalues]
     chosen = range(len(gaps)) if indices is None else indices
 
     def transform(p):
         return mpmath.fprod((p + gap) ** -0.5 for gap in gaps)
 
+    def inverse(transformed):
+        return mpmath.invertlaplace(transformed, 1, method="talbot")
+
     with mpmath.workdps(25):
-        total = mpmath.invertlaplace(transform, 1, method="talbot")
-        return np.array(
-            [
-                float(
-                    mpmath.invertlaplace(
-                        lambda p, g=gap: transform(p) / (2 * (p + g)), 1, method="talbot"
-                    )
-                    / total
-                )
-                for gap in (gaps[index] for index in chosen)
-            ]
-        )
+        total = inverse(transform)
+        parts = [inverse(lambda p, g=gaps[i]: transform(p) / (2 * (p + g))) for i in chosen]
+        return np.array([float(part / total) for part in parts])
 
 
 def assert_mean(values, expected):
@@ -60,7 +57,7 @@ def assert_mean(values, expected):
 
 
 def assert_circle_law(concentration, draws):
-    # The angle from the first axis, folded to [0, pi/2], against its distribution function by quadrature.
+    # The angle from the first axis, folded to [0, pi/2], against its distribution by quadrature.
     angles = np.arctan2(np.abs(draws[:, 1]), np.abs(draws[:, 0]))
     reach = min(math.pi / 2, 12 / math.sqrt(max(concentration, 1e-9)))
     grid = np.linspace(0.0, reach, 200_001)
@@ -101,26 +98,23 @@ def test_moments_oracle():
     )
 
 
-def some(eigenvalues):
-    return sorted({0, 1, len(eigenvalues) // 2, len(eigenvalues) - 1})
+def assert_moments(name):
+    eigenvalues = SPECTRA[name]
+    indices = sorted({0, 1, len(eigenvalues) // 2, len(eigenvalues) - 1})
+    draws = sample_binghams(np.diag(eigenvalues), 40_000, SeededEntropy(3))
+    assert_mean(draws[:, indices] ** 2, squared_moments(eigenvalues, indices))
 
 
 @pytest.mark.parametrize("name", SPECTRA)
 def test_moments(name):
-    eigenvalues = SPECTRA[name]
-    indices = some(eigenvalues)
-    draws = sample_binghams(np.diag(eigenvalues), 40_000, SeededEntropy(3))
-    assert_mean(draws[:, indices] ** 2, squared_moments(eigenvalues, indices))
+    assert_moments(name)
 
 
 @pytest.mark.parametrize("name", ["d=3 spread", "d=10 spread", "d=50 spread"])
 def test_moments_reject_inverted_acceptance(name, monkeypatch):
     monkeypatch.setattr(bingham, "acceptance", divided_instead_of_multiplied)
-    eigenvalues = SPECTRA[name]
-    indices = some(eigenvalues)
-    draws = sample_binghams(np.diag(eigenvalues), 40_000, SeededEntropy(3))
     with pytest.raises(AssertionError):
-        assert_mean(draws[:, indices] ** 2, squared_moments(eigenvalues, indices))
+        assert_moments(name)
 
 
 @pytest.mark.parametrize("dimension", [2, 3, 20])
@@ -134,17 +128,12 @@ def test_equal_eigenvalues_give_the_uniform_law(dimension, level):
 
 
 def epsilon_lower_bound(exponent):
-    # Rows {e1, e1, e1} against {e1, e1, e2}: scores and normalizing constants move against each other.  The event is
-    # a direction near e2; Clopper and Pearson's bounds, each side wrong with probability ALPHA.
-    size = 200_000
-    hits = [
-        int(
-            (
-                sample_binghams(exponent * np.diag(rows), size, SeededEntropy(10))[:, 1] ** 2 > 0.9
-            ).sum()
-        )
-        for rows in ([3.0, 0.0], [2.0, 1.0])
-    ]
+    # Rows {e1, e1, e1} against {e1, e1, e2}: scores and normalizing constants move against each
+    # other.  The event is a direction near e2; Clopper and Pearson's bounds, each of size ALPHA.
+    size, hits = 200_000, []
+    for rows in ([3.0, 0.0], [2.0, 1.0]):
+        draws = sample_binghams(exponent * np.diag(rows), size, SeededEntropy(10))
+        hits.append(int((draws[:, 1] ** 2 > 0.9).sum()))
     highest = beta.isf(ALPHA, hits[0] + 1, size - hits[0])
     return math.log(beta.ppf(ALPHA, hits[1], size - hits[1] + 1) / highest)
 
@@ -171,7 +160,7 @@ def test_rotated_matrix_rotates_the_law():
 
 @pytest.mark.parametrize("scale", [1e-12, 1e9])
 def test_extreme_scales_give_unit_vectors(scale):
-    draw = sample_bingham(scale * np.diag([1.0, 2.0, 2.0, 5.0]), SeededEntropy(7))
+    (draw,) = sample_binghams(scale * np.diag([1.0, 2.0, 2.0, 5.0]), 1, SeededEntropy(7))
     assert np.linalg.norm(draw) == pytest.approx(1.0, abs=1e-14)
     assert scale < 1 or abs(draw[3]) > 0.999
 
@@ -189,26 +178,22 @@ def proposals_per_draw(eigenvalues, monkeypatch):
 
 
 @pytest.mark.parametrize("dimension", [3, 10, 30, 100])
-@pytest.mark.parametrize("strength", [0.1, 1.0, 5.0])
-def test_proposals_per_draw(dimension, strength, monkeypatch):
-    assert proposals_per_draw(strength * np.linspace(0.0, dimension, dimension), monkeypatch) < 6
+@pytest.mark.parametrize(("strength", "limit"), [(0.01, 1.01), (0.1, 6), (1.0, 6), (5.0, 6)])
+def test_proposals_per_draw(dimension, strength, limit, monkeypatch):
+    top = strength * (dimension if limit > 2 else 1)
+    assert proposals_per_draw(np.linspace(0.0, top, dimension), monkeypatch) < limit
 
 
 @pytest.mark.parametrize("dimension", [3, 10, 30, 100])
 def test_proposals_per_draw_at_the_highest_concentration(dimension, monkeypatch):
-    # One eigenvalue far above the others: h(d) / h(1), h(d) = (d/2)**(d/2) exp(-d/2) / Gamma(d/2), about sqrt(e d/2).
+    # One eigenvalue far above the others: h(d) / h(1), about sqrt(e d/2), with
+    # h(d) = (d/2)**(d/2) exp(-d/2) / Gamma(d/2).
     half = dimension / 2
-    limit = math.exp(half * math.log(half) + 0.5 - half - math.lgamma(half)) * math.sqrt(
-        2 * math.pi
-    )
+    logarithm = half * math.log(half) + 0.5 - half - math.lgamma(half)
+    limit = math.exp(logarithm) * math.sqrt(2 * math.pi)
     measured = proposals_per_draw(np.array([1e8] + [0.0] * (dimension - 1)), monkeypatch)
     assert measured == pytest.approx(limit, rel=0.1)
     assert limit < math.sqrt(math.e * half) + 1e-9
-
-
-@pytest.mark.parametrize("dimension", [3, 10, 30, 100])
-def test_nearly_uniform_laws_accept_nearly_everything(dimension, monkeypatch):
-    assert proposals_per_draw(np.linspace(0.0, 0.01, dimension), monkeypatch) < 1.01
 
 
 @given(st.lists(st.floats(0.0, 1e9), min_size=0, max_size=30))
@@ -216,7 +201,7 @@ def test_envelope_width_solves_its_equation(gaps):
     gaps = np.array([0.0, *gaps])
     width = envelope_width(gaps)
     assert 1.0 <= width <= gaps.size
-    assert np.sum(1 / (width + 2 * gaps)) == pytest.approx(1.0, rel=1e-9)
+    assert np.sum(1 / (width + 2 * gaps)) == pytest.approx(1.0, rel=1e-11)
 
 
 @given(st.floats(1e-300, 1e300), st.integers(1, 1000))
@@ -225,37 +210,9 @@ def test_acceptance_is_a_probability_and_reaches_one(ratio, dimension):
     assert acceptance(np.array([1.0]), dimension)[0] == 1.0
 
 
-def test_acceptance_agrees_with_kents_form():
-    eigenvalues = np.array([0.0, 1.0, 4.0, 9.0])
-    gaps = 9.0 - eigenvalues
-    width = envelope_width(gaps)
-    units = np.random.default_rng(0).standard_normal((100, 4))
-    units /= np.linalg.norm(units, axis=1, keepdims=True)
-    excess, form = units**2 @ gaps, units**2 @ (1 + 2 * gaps / width)
-    kent = np.exp(-excess) * math.exp((4 - width) / 2) * (width / 4) ** 2 * form**2
-    assert acceptance(2 / 4 * (units**2 @ (0.5 * width + gaps)), 4) == pytest.approx(
-        kent, rel=1e-12
-    )
-
-
-@pytest.mark.parametrize(
-    "matrix",
-    [
-        np.ones(3),
-        np.ones((2, 3)),
-        np.empty((0, 0)),
-        np.array([[0.0, 1.0], [0.0, 0.0]]),
-        np.diag([np.nan, 1]),
-    ],
-)
-def test_bad_matrices_are_refused(matrix):
-    with pytest.raises(UsageError):
-        sample_bingham(matrix, SeededEntropy(0))
-
-
 def test_negative_size_is_refused_and_zero_is_empty():
     assert sample_binghams(np.eye(2), 0, SeededEntropy(0)).shape == (0, 2)
-    with pytest.raises(UsageError):
+    with pytest.raises(UsageError, match="negative"):
         sample_binghams(np.eye(2), -1, SeededEntropy(0))
 
 
@@ -265,27 +222,6 @@ def test_broken_numbers_end_in_an_error_and_not_in_a_loop(monkeypatch):
     monkeypatch.setattr(bingham, "acceptance", lambda ratio, dimension: np.zeros_like(ratio))
     with pytest.raises(NumericError, match="nothing was released"):
         sample_binghams(np.eye(2), 5, SeededEntropy(1))
-
-
-def test_no_draws_are_drawn_if_none_are_asked_for():
-    assert sample_binghams(np.eye(3), 0, SeededEntropy(1)).shape == (0, 3)
-    with pytest.raises(UsageError, match="negative"):
-        sample_binghams(np.eye(3), -1, SeededEntropy(1))
-
-
-@pytest.mark.parametrize(
-    "gaps",
-    [[0.0], [0.0, 0.0], [0.0, 1.0], [0.0, 1.0, 2.0], [0.0, 10.0, 100.0], [0.0, 0.0, 5.0, 1e6]],
-)
-def test_envelope_width_is_the_root_to_the_last_digits(gaps):
-    with mpmath.workdps(30):
-        root = mpmath.findroot(
-            lambda b: sum(1 / (b + 2 * gap) for gap in gaps) - 1,
-            (1, len(gaps)),
-            solver="anderson",
-            tol=1e-24,
-        )
-    assert envelope_width(np.array(gaps)) == pytest.approx(float(root), rel=1e-13)
 
 
 def test_acceptance_is_a_power_times_an_exponential():
@@ -305,6 +241,7 @@ def test_acceptance_is_a_power_times_an_exponential():
         ([[-1e6, 0.9e-4], [0.0, 1.0]], True),
         ([[-1e6, 1.2e-4], [0.0, 1.0]], False),
         ([[np.inf, 0.0], [0.0, 1.0]], False),
+        ([[np.nan, 0.0], [0.0, 1.0]], False),
         ([[7.0]], True),
     ],
 )
@@ -313,13 +250,13 @@ def test_a_matrix_is_symmetric_up_to_rounding(matrix, fits):
         bingham.check_symmetric(np.array(matrix))
     else:
         with pytest.raises(UsageError, match=r"Average it|finite"):
-            bingham.check_symmetric(np.array(matrix))
+            sample_binghams(np.array(matrix), 1, SeededEntropy(0))
 
 
 @pytest.mark.parametrize("shape", [(3,), (2, 3), (0, 0), (2, 2, 2)])
 def test_what_is_not_a_square_matrix_is_refused_as_such(shape):
     with pytest.raises(UsageError, match="square"):
-        bingham.check_symmetric(np.zeros(shape))
+        sample_binghams(np.zeros(shape), 1, SeededEntropy(0))
 
 
 @pytest.mark.parametrize(
@@ -327,14 +264,7 @@ def test_what_is_not_a_square_matrix_is_refused_as_such(shape):
     [
         (np.diag([5.0, 0.0]), 3, -0.99244915, 0.43303701, 1.15689915, 11675829030975602478),
         (np.diag([3.0, 1.0, 0.0]), 200, 0.83595803, 0.43610830, 12.85940392, 6052787503132283053),
-        (
-            np.array([[2.0, 1.0, 0.0], [1.0, 3.0, 0.5], [0.0, 0.5, 1.0]]),
-            2,
-            -0.79709355,
-            0.32605875,
-            0.26246725,
-            14620268279997568582,
-        ),
+        (FULL, 2, -0.79709355, 0.32605875, 0.26246725, 14620268279997568582),
     ],
 )
 def test_a_seed_gives_the_same_directions_in_every_version(matrix, size, first, last, total, word):

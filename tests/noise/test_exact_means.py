@@ -1,5 +1,3 @@
-"""Sizes of nuclear-norm noise in every Schatten norm, exactly, against those of d'Orsi and Novikov."""
-
 from functools import cache
 
 import numpy as np
@@ -10,9 +8,6 @@ from dpcov.noise.nuclear import symmetric_nuclear_noise, symmetric_nuclear_spect
 from dpcov.published.estimate import nuclear_law as ullman
 from dpcov.published.estimate.nuclear_variances import entry_variances
 from tests.noise.exact_means import Law, gauge_means, mean_largest, second_moments
-
-LIMITS = {10: 0.57, 30: 0.52, 100: 0.51}
-"""Size of the symmetric noise over that of the paper's."""
 
 
 @cache
@@ -50,14 +45,7 @@ def test_means_agree_with_draws():
 
 
 @pytest.mark.parametrize("p", [1, 2, 4, np.inf])
-@pytest.mark.parametrize("dimension", LIMITS)
-def test_symmetric_noise_is_half_as_large_as_the_papers(dimension, p):
-    ratio = size(dimension, p) / size(dimension, p, half_line=True)
-    assert 0.5 < ratio < LIMITS[dimension]
-
-
-@pytest.mark.parametrize("p", [1, 2, 4, np.inf])
-@pytest.mark.parametrize("dimension", [2, 3, 5, 20, 200])
+@pytest.mark.parametrize("dimension", [2, 3, 5, 20, pytest.param(200, marks=pytest.mark.thorough)])
 def test_symmetric_noise_is_smaller_in_every_schatten_norm(dimension, p):
     assert size(dimension, p) < 0.78 * size(dimension, p, half_line=True)
 
@@ -66,29 +54,19 @@ def test_symmetric_noise_is_smaller_in_every_schatten_norm(dimension, p):
 def test_the_exact_gauge_is_smaller_still(dimension):
     gauge = np.sqrt(gauge_means(dimension, reach=25.0 if dimension == 2 else None)[1])
     assert gauge < size(dimension, 2)
-    assert (
-        gauge / size(dimension, 2, half_line=True)
-        < {2: 0.52, 3: 0.54, 10: 0.534, 30: 0.5141}[dimension]
-    )
+    limit = {2: 0.52, 3: 0.54, 10: 0.534, 30: 0.5141}[dimension]
+    assert gauge / size(dimension, 2, half_line=True) < limit
 
 
 def test_the_bound_of_the_papers_first_theorem_and_where_it_fails():
-    # At scale 2 / epsilon the paper has 3 d**(1 + 1/p) / epsilon for every p; the limits at p = infinity are pi for
-    # symmetric noise and 2 pi for theirs.
+    # At scale 2 / epsilon the paper has 3 d**(1 + 1/p) / epsilon for every p; the limits at
+    # p = infinity are pi for symmetric noise and 2 pi for theirs.
     for d in (10, 30, 100, 200):
         for p in (1, 2, 4):
             assert 2 * size(d, p) < 3 * d ** (1 + 1 / p)
         assert 2 * size(d, np.inf) < np.pi * d
         assert 5 * d < 2 * size(d, np.inf, half_line=True) < 2 * np.pi * d
     assert 2 * size(100, np.inf) > 3 * 100
-
-
-@pytest.mark.parametrize("p", [1, 2, 4])
-def test_sizes_approach_the_moments_of_ullmans_law(p):
-    # E |t|**p for the mixture of arcsine laws, times the edge pi d / 2.
-    moment = {1: 1 / np.pi, 2: 1 / 6, 4: 3 / 40}[p]
-    limit = (200 * moment) ** (1 / p) * np.pi * 100
-    assert size(200, p) == pytest.approx(limit, rel=0.01)
 
 
 @pytest.mark.parametrize("dimension", [2, 3, 4, 10, 40, 100])
@@ -119,35 +97,6 @@ def test_variances_of_wishart_noise_are_those_of_draws():
     noise = np.array([symmetric_nuclear_noise(3, 1.0, entropy, "wishart") for _ in range(4_000)])
     seen = np.mean(noise[:, 0, 0] ** 2), np.mean(noise[:, 0, 1] ** 2)
     assert entry_variances("wishart", 3) == pytest.approx(seen, rel=0.15)
-
-
-def cauchy_mean_square(dimension, exponent):
-    """E ||Z||_F**2 of density det(I + Z**2)**-exponent on symmetric matrices."""
-    d, a = dimension, 2 * exponent - dimension - 1
-    return (d * (d + 1) / 2 + d / (2 * a)) / (a - 1 / 2 - 1 / (2 * a))
-
-
-@pytest.mark.parametrize(("dimension", "exponent"), [(1, 3.0), (2, 4.0), (3, 5.5)])
-def test_the_cauchy_type_law_has_the_stated_size(dimension, exponent):
-    # x = tan(angle) takes every eigenvalue to an interval, where midpoints converge.
-    angles = (np.arange(120) + 0.5) / 120 * np.pi - np.pi / 2
-    values = np.array(np.meshgrid(*[np.tan(angles)] * dimension)).reshape(dimension, -1)
-    density = np.prod((1 + values**2) ** (1 - exponent), axis=0)
-    for i, j in zip(*np.triu_indices(dimension, 1), strict=True):
-        density *= np.abs(values[i] - values[j])
-    mean = np.average(np.sum(values**2, axis=0), weights=density)
-    assert mean == pytest.approx(cauchy_mean_square(dimension, exponent), rel=1e-3)
-
-
-@pytest.mark.parametrize(("dimension", "stated"), [(10, 0.613), (30, 0.571), (100, 0.557)])
-def test_the_cauchy_type_law_at_its_best_is_larger_than_the_wishart_one(dimension, stated):
-    # Privacy takes t = exponent * scale.
-    exponents = np.linspace(dimension / 2 + 1.1, 2 * dimension, 4_000)
-    best = np.min(exponents * np.sqrt(cauchy_mean_square(dimension, exponents)))
-    diagonal, off_diagonal = entry_variances("wishart", dimension)
-    wishart = np.sqrt(dimension * diagonal + dimension * (dimension - 1) * off_diagonal)
-    assert best / size(dimension, 2, half_line=True) == pytest.approx(stated, abs=6e-4)
-    assert size(dimension, 2) < wishart < best
 
 
 @pytest.mark.parametrize("shape", ["square", "nuclear", "gauge", "wishart"])

@@ -1,5 +1,3 @@
-"""The functions that span the noise laws: recurrence from exact moments, orthonormality, and quadrature on panels."""
-
 import math
 from fractions import Fraction
 
@@ -10,7 +8,7 @@ from dpcov.noise import freud
 
 
 def exact_recurrence(count):
-    """b_1**2, b_2**2, ... of the weight exp(-2|x|), whose even moments are (2k)! / 4**k, in rational arithmetic."""
+    """b_1**2, b_2**2, ... of the weight exp(-2|x|), whose even moments are (2k)! / 4**k."""
     moments = [
         Fraction(0) if k % 2 else Fraction(math.factorial(k), 2**k) for k in range(2 * count)
     ]
@@ -49,7 +47,7 @@ def test_coefficients_grow_as_freud_conjectured():
     assert np.all(np.diff(made) > 0)
 
 
-@pytest.mark.parametrize("count", [1, 2, 16, 17, 33, 150])
+@pytest.mark.parametrize("count", [1, 2, 17, 33, 150, 900])
 def test_functions_are_orthonormal_to_rounding(count):
     edges = freud.half_line_panels(count)
     edges = np.concatenate([-edges[:0:-1], edges])
@@ -108,13 +106,6 @@ def test_panels_are_as_long_as_stated(count):
     assert lengths[inside] == pytest.approx(np.minimum(1.5 / zeros, 4.0))
     limit = edge * (1 + (30 / count) ** (2 / 3)) + 45
     assert edges[-2] < limit <= edges[-1]
-
-
-def test_nodes_lie_in_their_panels():
-    nodes = freud.panel_nodes(np.array([0.0, 2.0, 3.0]))
-    assert nodes.shape == (2, 16)
-    assert nodes[0] == pytest.approx(1.0 + np.polynomial.legendre.leggauss(16)[0])
-    assert nodes[1] == pytest.approx(2.5 + 0.5 * np.polynomial.legendre.leggauss(16)[0])
 
 
 @pytest.mark.parametrize("degree", [0, 1, 2, 7, 15])

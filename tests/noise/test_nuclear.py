@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from dpcov.errors import NumericError, UsageError
-from dpcov.noise import freud, log_gas, nuclear
+from dpcov.errors import UsageError
+from dpcov.noise import log_gas, nuclear
 from dpcov.noise.continuous import normals
 from dpcov.noise.entropy import SeededEntropy
 from dpcov.noise.nuclear import (
@@ -21,12 +21,7 @@ from dpcov.noise.nuclear import (
     symmetric_nuclear_noise,
     symmetric_nuclear_spectrum,
 )
-from tests.statistical.goodness import (
-    GoodnessError,
-    assert_continuous_law,
-    assert_same_law,
-    continuous_law_samples,
-)
+from tests.statistical.goodness import GoodnessError, assert_continuous_law, continuous_law_samples
 
 SPECTRA = {
     "nuclear": symmetric_nuclear_spectrum,
@@ -62,8 +57,8 @@ def draws(kind, dimension, scale_error):
 
 
 def largest_value_law(kind, dimension):
-    # For ordered points the product of differences is a determinant; each of its d! terms is integrated over
-    # x_1 < ... < x_d <= t by d running sums.
+    # For ordered points the product of differences is a determinant; d running sums integrate each
+    # of its d! terms over x_1 < ... < x_d <= t.
     reach = 30.0 + 10.0 * dimension
     grid = np.linspace(0.0 if kind == "singular values" else -reach, reach, 200_001)
     step, power = grid[1] - grid[0], 2 if kind == "singular values" else 1
@@ -77,12 +72,7 @@ def largest_value_law(kind, dimension):
     return lambda x: np.interp(x, grid, total / total[-1])
 
 
-SMALL = [
-    ("nuclear", 1),
-    ("nuclear", 2),
-    ("nuclear", 3),
-    *[("singular values", d) for d in (1, 2, 3)],
-]
+SMALL = [(kind, d) for kind in ("nuclear", "singular values") for d in (1, 2, 3)]
 
 
 @pytest.mark.parametrize(("kind", "dimension"), SMALL)
@@ -108,7 +98,8 @@ def test_gauge_follows_its_gamma_law(dimension):
 
 
 def uniform_gaps(kind, pairs):
-    # The density of the gap g of two points is g (1 + g) exp(-g) / 3; gap / sum of two singular values has density 2 t.
+    # The gap g of two points has density g (1 + g) exp(-g) / 3; that of two singular values over
+    # their sum has density 2 t.
     gap = pairs[:, 1] - pairs[:, 0]
     if kind == "singular values":
         return (gap / pairs.sum(axis=1)) ** 2
@@ -135,11 +126,6 @@ def test_one_row_is_laplace_noise(law, scale):
     assert_continuous_law(np.array(sample), stats.laplace(scale=2.0).cdf)
 
 
-def test_positive_and_negative_parts_of_the_spectrum_agree():
-    spectra = draws("nuclear", 3, 0.25)
-    assert_same_law(spectra[:, -1], -spectra[:, 0])
-
-
 @pytest.mark.parametrize("law", ["nuclear", "wishart"])
 def test_eigenvectors_are_uniform(law):
     entropy = SeededEntropy(3)
@@ -160,21 +146,6 @@ def test_singular_vectors_are_uniform_and_independent():
     assert_continuous_law(np.abs((left * right).sum(axis=1)), stats.uniform.cdf)
 
 
-@pytest.mark.parametrize("law", SYMMETRIC_LAWS)
-def test_noise_is_symmetric_and_has_the_drawn_spectrum(law):
-    noise = symmetric_nuclear_noise(5, 3.0, SeededEntropy(5), law)
-    assert np.array_equal(noise, noise.T)
-    assert np.allclose(
-        np.linalg.eigvalsh(noise), symmetric_nuclear_spectrum(5, 3.0, SeededEntropy(5), law)
-    )
-
-
-def test_singular_values_are_those_of_the_noise():
-    noise = nuclear_noise(4, 3.0, SeededEntropy(6))
-    drawn = nuclear_singular_values(4, 3.0, SeededEntropy(6))
-    assert np.allclose(np.linalg.svd(noise, compute_uv=False), drawn[::-1])
-
-
 @pytest.mark.parametrize("half_line", [False, True])
 @pytest.mark.parametrize("dimension", [2, 5, 40])
 def test_conditioning_never_raises_the_intensity(half_line, dimension):
@@ -191,40 +162,6 @@ def test_conditioning_never_raises_the_intensity(half_line, dimension):
         drawn._admit(block, images, columns, chosen, float(before[chosen]))
         after = drawn._intensity(block, images, drawn._columns(block, images))
         assert np.all(after <= before + 1e-9)
-
-
-@pytest.mark.parametrize("half_line", [False, True])
-@pytest.mark.parametrize("dimension", [64, 65])
-def test_the_law_of_the_remaining_points_is_the_conditional_one(half_line, dimension):
-    # Its intensity is compared with the one that the kernel of all points has after conditioning point by point.
-    gas, entropy, count = (
-        log_gas.prepare(dimension, half_line),
-        SeededEntropy(dimension),
-        dimension - 10,
-    )
-    drawn = log_gas._Drawn(gas)
-    while drawn.count < count:
-        drawn.extend(log_gas._propose(gas, 100, entropy), count)
-    rest = log_gas._conditioned(
-        gas, drawn.points[:count], drawn.features[: 2 * count : 2, :dimension]
-    )
-    assert rest.dimension == 10
-    block = log_gas._propose(rest, 300, entropy)
-    panels = np.searchsorted(gas.edges[1:-1], block.points, side="right")
-    half_lengths = 0.5 * np.diff(gas.edges)[panels]
-    offsets = (block.points - gas.edges[panels]) / half_lengths - 1.0
-    values = freud.interpolation(offsets)[:, None] @ gas.table[panels]
-    inside = half_lengths[:, None, None] * (
-        freud.integrals_within(offsets)[:, None] @ gas.table[panels]
-    )
-    signed = log_gas._signed(gas.total, gas.left[panels] + inside[:, 0], dimension)
-    features = np.stack([values[:, 0], signed], axis=1).reshape(-1, len(gas.kernel))
-    seen = log_gas._Proposals(
-        points=block.points, features=features, heights=block.heights, levels=block.levels
-    )
-    images = features @ gas.kernel
-    conditional = drawn._intensity(seen, images, drawn._columns(seen, images))
-    assert np.allclose(conditional, block.heights, atol=1e-8)
 
 
 @pytest.mark.parametrize("kind", ["nuclear", "singular values"])
@@ -245,38 +182,8 @@ def test_a_release_of_several_strata_is_drawn_in_time(dimension, matrices, secon
     assert time.process_time() - started < seconds
 
 
-@pytest.mark.parametrize("half_line", [False, True])
-def test_last_point_follows_the_product_of_differences(half_line):
-    # Given all other points, the intensity is proportional to prod |x - y_i| exp(-|x|) (squares on the half line).
-    gas = log_gas.prepare(7, half_line)
-    entropy = SeededEntropy(7)
-    drawn = log_gas._Drawn(gas)
-    while drawn.count < 6:
-        block = log_gas._propose(gas, 1, entropy)
-        drawn.extend(block, 6)
-    block = log_gas._propose(gas, 200, entropy)
-    images = block.features @ gas.kernel
-    intensity = drawn._intensity(block, images, drawn._columns(block, images))
-    power = 2 if half_line else 1
-    differences = block.points[:, None] ** power - drawn.points[:6] ** power
-    expected = np.abs(differences).prod(axis=1) * np.exp(-np.abs(block.points))
-    assert np.allclose(intensity / intensity.sum(), expected / expected.sum(), atol=1e-9)
-
-
-@pytest.mark.parametrize("count", [1, 2, 60, 900])
-def test_functions_are_orthonormal(count):
-    edges = freud.half_line_panels(count)
-    functions = freud.orthonormal_functions(
-        freud.panel_nodes(edges).ravel(), freud.recurrence(count)
-    )
-    weights = np.outer(np.diff(edges), freud.WEIGHTS).ravel()
-    for parity in (functions[:, 0::2], functions[:, 1::2]):
-        gram = parity.T @ (weights[:, None] * parity)
-        assert np.allclose(gram, np.eye(len(gram)), atol=1e-11)
-
-
 def wishart_log_density(middle, radius):
-    # At d = 2, writing A = t I + (traceless part u), A >= 0 means t >= |u|; here scale = 1 and Z has middle +- radius.
+    # At d = 2, scale 1: A = t I + (traceless part u) >= 0 means t >= |u|; Z has middle +- radius.
     grid = np.linspace(-12.0, 12.0, 1_601)
     first, second = np.meshgrid(grid, grid, sparse=True)
     lowest = np.maximum(np.hypot(first, second), middle + np.hypot(first - radius, second))
@@ -286,7 +193,7 @@ def wishart_log_density(middle, radius):
 @settings(max_examples=15, deadline=None)
 @given(st.floats(-2, 2), st.floats(0, 2), st.floats(0.05, 1.0), st.floats(0, np.pi))
 def test_wishart_density_is_lipschitz_in_nuclear_norm(middle, radius, size, angle):
-    # Adding size * v v' moves the middle by size / 2 and the traceless part by a vector of length size / 2.
+    # Adding size * v v' moves the middle and the traceless part by size / 2 each.
     moved = abs(radius + 0.5 * size * np.exp(1j * angle))
     loss = wishart_log_density(middle + 0.5 * size, moved) - wishart_log_density(middle, radius)
     assert abs(loss) <= size + 1e-3
@@ -298,7 +205,7 @@ def test_wishart_loss_is_nearly_attained():
 
 
 def epsilon_lower_bound(noise, scale, threshold):
-    # Attaining pair: one row e_1 against one row e_2.  Event: the log likelihood ratio reaches the threshold.
+    # Attaining pair: row e_1 or row e_2.  Event: the log likelihood ratio reaches the threshold.
     change = np.diag([1.0, -1.0])
 
     def frequencies(outputs):
@@ -316,7 +223,12 @@ def _nuclear_norm(matrices):
 
 
 @pytest.mark.parametrize(
-    ("law", "size"), [("nuclear", 6_000), ("gauge", 2_500), ("wishart", 8_000)]
+    ("law", "size"),
+    [
+        pytest.param("nuclear", 6_000, marks=pytest.mark.thorough),
+        pytest.param("gauge", 2_500, marks=pytest.mark.thorough),
+        ("wishart", 8_000),
+    ],
 )
 def test_audit_accepts_the_noise_and_catches_half_of_it(law, size):
     # Epsilon is 1, and half of the noise gives away twice as much.
@@ -326,21 +238,9 @@ def test_audit_accepts_the_noise_and_catches_half_of_it(law, size):
     assert epsilon_lower_bound(0.5 * noise, 1.0, 1.5) > 1.0
 
 
-def test_a_broken_kernel_is_noticed(monkeypatch):
-    gas = log_gas.prepare(4, False)
-    broken = log_gas.LogGas(**{**vars(gas), "kernel": 3.0 * gas.kernel})
-    with pytest.raises(NumericError):
-        log_gas.sample(broken, SeededEntropy(9))
-
-
 @pytest.mark.parametrize("scale", [0.0, -1.0, np.nan, np.inf])
 def test_refuses_a_useless_scale(scale):
-    for draw in (
-        symmetric_nuclear_noise,
-        symmetric_nuclear_spectrum,
-        nuclear_noise,
-        nuclear_singular_values,
-    ):
+    for draw in (symmetric_nuclear_noise, symmetric_nuclear_spectrum, nuclear_noise):
         with pytest.raises(UsageError):
             draw(2, scale, SeededEntropy(0))
 
@@ -373,6 +273,19 @@ def test_noise_is_in_proportion_to_its_scale(draw):
     assert np.allclose(draw(6.0, 20), 3.0 * draw(2.0, 20), rtol=1e-9, atol=1e-9)
 
 
+@pytest.mark.parametrize("law", [*SYMMETRIC_LAWS, None])
+def test_noise_has_the_drawn_spectrum(law):
+    one, other = SeededEntropy(5), SeededEntropy(5)
+    if law is None:
+        singular = np.linalg.svd(nuclear_noise(4, 3.0, one), compute_uv=False)
+        assert np.allclose(singular[::-1], nuclear_singular_values(4, 3.0, other))
+    else:
+        noise = symmetric_nuclear_noise(5, 3.0, one, law)
+        assert np.array_equal(noise, noise.T)
+        spectrum = symmetric_nuclear_spectrum(5, 3.0, other, law)
+        assert np.allclose(np.linalg.eigvalsh(noise), spectrum)
+
+
 @pytest.mark.parametrize(
     ("draw", "half_line"), [(symmetric_nuclear_spectrum, False), (nuclear_singular_values, True)]
 )
@@ -385,12 +298,7 @@ def test_spectra_are_draws_of_the_log_gas_and_nothing_else(draw, half_line):
 
 
 def test_the_gauge_law_takes_the_first_spectrum_whose_trace_an_exponential_exceeds(monkeypatch):
-    spectra = [
-        np.array([-3.0, 1.0]),
-        np.array([0.5, 1.0]),
-        np.array([-1.0, -0.25]),
-        np.array([4.0, -4.0]),
-    ]
+    spectra = [np.array(pair) for pair in ([-3.0, 1.0], [0.5, 1.0], [-1.0, -0.25], [4.0, -4.0])]
     levels, asked = iter([1.9, 1.4, 1.3, 0.1]), []
     monkeypatch.setattr(
         nuclear,

@@ -2,63 +2,47 @@
 
 Privacy
 -------
-Guarantee : rho-zCDP, (epsilon, delta)-DP through it, or epsilon-DP.  Neighbors : replace-one (public n) or
-    add-remove-one.
-Unit : the rows of one person.  Public inputs : options, budget, number of columns, n under replace-one.
-Private input : moments of all norm shells, gathered in one pass.  Not protected : running time, memory.
+Guarantee : rho-zCDP, (epsilon, delta)-DP through it, or epsilon-DP.
+Neighbors : both.
+Private input : moments of all norm shells, gathered in one pass.
 Numerics : idealized.  Proof : adaptive.md.
 
 Sensitivity
 -----------
-For k rows per person and rows clipped to r: number of rows longer than any radius k, trace r**2 k, bound on the
-clipping bias r**2 k (monotone); matrix and eigenvalues as in separate.md, times r**2.
+For k rows per person and rows clipped to r: number of rows longer than any radius k, trace r**2 k,
+bound on the clipping bias r**2 k (monotone); matrix and eigenvalues as in separate.md, times r**2.
 
 Utility
 -------
-Error of the order of the best over all dyadic clip norms of noise + bias (Dong, Theorem 3; adaptive.md, Theorem 2).
+Error of the order of the best over all dyadic clip norms of noise + bias (Dong, Theorem 3;
+adaptive.md, Theorem 2).
 
 References
 ----------
-Dong, Liang, Yi (2022), Algorithm 2 and Appendix I, with the queries of the search divided by the squared radius.
+Dong, Liang, Yi (2022), Algorithm 2 and Appendix I, with the queries of the search divided by the
+squared radius.
 """
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 import numpy as np
 
 from dpcov.data.moments import DEFAULT_BITS, Bits, Moments, MomentsSpec
 from dpcov.data.questions import Ask
-from dpcov.mechanisms import adaptive_rules
-from dpcov.mechanisms.adaptive_rules import Constants
+from dpcov.mechanisms.adaptive_rules import RULES, Constants
 from dpcov.mechanisms.base import Calibration, Mechanism, Probability, Problem
-from dpcov.mechanisms.blocks import sensitivity
-from dpcov.mechanisms.blocks.additive_noise import (
-    AdditiveNoise,
-    additive_noise,
-    affordable_epsilon,
-    whole_cost,
-)
+from dpcov.mechanisms.blocks import additive_noise, finished, sensitivity, shells
+from dpcov.mechanisms.blocks.additive_noise import AdditiveNoise
 from dpcov.mechanisms.blocks.clip_search import ClipChoice, choose_clip
-from dpcov.mechanisms.blocks.finished import (
-    Cost,
-    check_row_count,
-    draw_row_count,
-    finish,
-    part_of,
-    public_rows,
-    row_count_share,
-)
+from dpcov.mechanisms.blocks.finished import Cost, part_of
 from dpcov.mechanisms.blocks.matrix_noise import MatrixNoise, Shape, matrix_noise
-from dpcov.mechanisms.blocks.private_radius import private_radius
-from dpcov.mechanisms.blocks.private_trace import private_trace
-from dpcov.mechanisms.blocks.shells import clipped_sscp, clipped_trace, outlier_counts, shell_counts
-from dpcov.mechanisms.blocks.spectrum import Rule
-from dpcov.mechanisms.separate import SeparateNoise, separate_noise, separate_sscp
+from dpcov.mechanisms.blocks.sparse_vector import private_radius
+from dpcov.mechanisms.separate import Rule, SeparateNoise, separate_noise, separate_sscp
 from dpcov.noise.entropy import Entropy
 from dpcov.privacy.budget import Budget
-from dpcov.privacy.guarantee import ZCDP, ApproxDP, Numerics, Promise, PureDP
+from dpcov.privacy.guarantee import ZCDP, ApproxDP, PureDP
 from dpcov.privacy.options import Between
 from dpcov.published.linalg.project import clip_eigenvalues, project_psd_trace
 from dpcov.published.linalg.symmetric import Array
@@ -67,18 +51,9 @@ from dpcov.published.statistics import NoisyStatistics
 
 @dataclass(frozen=True, kw_only=True)
 class AdaptiveCalibration(Calibration):
-    """Parts of the budget, and the noise they buy for rows in the unit ball.
+    """What the searches of a radius (if any) and of a clip norm cost, and noise in the unit ball.
 
-    Parameters
-    ----------
-    radius_epsilon : Fraction or None
-        For the search of a radius, None without it.
-    trace : AdditiveNoise
-    search_epsilon : Fraction
-        For the search of a clip norm.
-    together, separately : MatrixNoise, SeparateNoise
-        For the final matrix, one of which is drawn.
-    row_count : PureDP, ZCDP or None
+    One of ``together`` and ``separately`` is drawn, for the final matrix.
     """
 
     radius_epsilon: Fraction | None
@@ -91,18 +66,19 @@ class AdaptiveCalibration(Calibration):
 
 @dataclass(frozen=True, kw_only=True)
 class Adaptive(Mechanism[AdaptiveCalibration]):
-    """Clip at a privately chosen norm, then add noise to the matrix or to eigenvalues and eigenvectors.
+    """Clip at a privately chosen norm, then add noise to the matrix or to eigenvalues and vectors.
 
     Parameters
     ----------
     constants : {"theory", "tuned"}, default="theory"
-        ``theory``: the paper's split of the budget, and proven bounds on the noise.  ``tuned``: three quarters of the
-        budget for the matrix and typical instead of worst-case errors, in the spirit of the published code.
+        ``theory``: the paper's split of the budget, and proven bounds on the noise.  ``tuned``:
+        three quarters of the budget for the matrix and typical instead of worst-case errors, in the
+        spirit of the published code.
     radius : bool, default=True
-        Whether to search for a radius that holds nearly all rows first; worth it where the norm bound may be far too
-        large.
+        Whether to search for a radius that holds nearly all rows first; worth it where the norm
+        bound may be far too large.
     shells : int, default=32
-        Number of dyadic clip norms to choose from: 1, 1/2, ..., 2**-(shells - 1) of the norm bound.
+        Number of dyadic clip norms: 1, 1/2, ..., 2**-(shells - 1) of the norm bound.
     failure_probability : float, default=0.05
         Probability beta in the bounds that guide the choices; privacy does not depend on it.
     eigenvalues : {"monotone", "clip", "raw"}, default="monotone"
@@ -113,13 +89,11 @@ class Adaptive(Mechanism[AdaptiveCalibration]):
         Lattice resolution of an encoded row, relative to its shell.
     """
 
-    name: ClassVar[str] = "adaptive"
-    summary: ClassVar[str] = (
-        "private choice of clip norm and of gaussian or separate; error follows the tail"
-    )
-    paper: ClassVar[str] = "Dong, Liang, Yi (2022), Algorithm 2"
-    numerics: ClassVar[Numerics] = "idealized"
-    promises: ClassVar[tuple[type[Promise], ...]] = (ZCDP, PureDP, ApproxDP)
+    name = "adaptive"
+    summary = "private choice of clip norm and of gaussian or separate; error follows the tail"
+    paper = "Dong, Liang, Yi (2022), Algorithm 2"
+    numerics = "idealized"
+    promises = (ZCDP, PureDP, ApproxDP)
 
     constants: Constants = "theory"
     radius: bool = True
@@ -136,21 +110,19 @@ class Adaptive(Mechanism[AdaptiveCalibration]):
     def calibrate(self, problem: Problem, budget: Budget) -> AdaptiveCalibration:
         """Split the budget (adaptive.md, Theorem 1)."""
         self.check(problem, budget)
-        count, whole = row_count_share(problem), whole_cost(budget)
-        rules = adaptive_rules.RULES[self.constants]
+        whole, rules = additive_noise.whole_cost(budget), RULES[self.constants]
+        rest = part_of(whole, 1 - finished.row_count_share(problem))
         split = rules.with_radius if self.radius else rules.without_radius
-
-        def part(share: Fraction) -> Cost:
-            return part_of(whole, share * (1 - count))
-
+        radius, search = part_of(rest, split.radius), part_of(rest, split.search)
+        matrix, scalar = part_of(rest, split.matrix), sensitivity.scalar(problem)
         return AdaptiveCalibration(
             promise=budget.promise,
-            radius_epsilon=affordable_epsilon(part(split.radius)) if split.radius else None,
-            trace=additive_noise(part(split.trace), sensitivity.scalar(problem)),
-            search_epsilon=affordable_epsilon(part(split.search)),
-            together=matrix_noise(part(split.matrix), problem, self.noise),
-            separately=separate_noise(part(split.matrix), problem, self.noise, Fraction(1, 2)),
-            row_count=check_row_count(problem, part_of(whole, count) if count else None),
+            radius_epsilon=additive_noise.affordable_epsilon(radius) if split.radius else None,
+            trace=additive_noise.additive_noise(part_of(rest, split.trace), scalar),
+            search_epsilon=additive_noise.affordable_epsilon(search),
+            together=matrix_noise(matrix, problem, self.noise),
+            separately=separate_noise(matrix, problem, self.noise, Fraction(1, 2)),
+            row_count=finished.row_count_cost(problem, whole),
         )
 
     def draw(
@@ -158,46 +130,41 @@ class Adaptive(Mechanism[AdaptiveCalibration]):
     ) -> NoisyStatistics:
         """Find radius, trace and clip norm, each from what was drawn before; then release."""
         moments = ask(self.question(problem))
-        row_count = draw_row_count(moments, problem, calibration.row_count, entropy)
-        rows = public_rows(problem, row_count)
+        # Each step is private given what was drawn before, so the parts of the budget add up.
+        row_count = finished.draw_row_count(moments, problem, calibration.row_count, entropy)
+        rows = finished.public_rows(problem, row_count)
         first = self._first_shell(moments, calibration, problem, entropy)
-        trace = private_trace(
-            clipped_trace(moments, first),
-            calibration.trace.scaled(4.0**-first),
-            beta=self.failure_probability / 8,
-            largest=rows * 4.0**-first,
-            entropy=entropy,
+        trace = self._trace_bound(moments, calibration, first, rows, entropy)
+        rules = RULES[self.constants]
+        candidates = rules.candidates(
+            calibration.together,
+            calibration.separately,
+            trace=trace,
+            shells=range(first, self.shells),
+            dimension=problem.n_features,
+            beta=self.failure_probability / 2,
         )
-        rules = adaptive_rules.RULES[self.constants]
         choice = choose_clip(
-            shell_counts(moments),
-            rules.candidates(
-                calibration.together,
-                calibration.separately,
-                trace=trace.upper,
-                shells=range(first, self.shells),
-                dimension=problem.n_features,
-                beta=self.failure_probability / 2,
-            ),
+            shells.shell_counts(moments),
+            candidates,
             search=rules.search,
             epsilon=calibration.search_epsilon,
             rows_per_person=problem.rows_per_person,
             entropy=entropy,
         )
-        unit = 4.0**-choice.shell
-        bound = min(trace.upper / unit, rows)
-        sscp = self._final(clipped_sscp(moments, choice.shell), calibration, choice, bound, entropy)
-        return finish(
-            sscp * unit, problem, row_count, clip=1.0, post="psd", notes=_notes(choice, first)
-        )
+        unit, sscp = 4.0**-choice.shell, shells.clipped_sscp(moments, choice.shell)
+        final = self._final(sscp, calibration, choice, min(trace / unit, rows), entropy)
+        notes = _notes(choice, first)
+        return finished.finish(final * unit, problem, row_count, clip=1.0, post="psd", notes=notes)
 
     def _first_shell(
         self, moments: Moments, calibration: AdaptiveCalibration, problem: Problem, entropy: Entropy
     ) -> int:
-        """The shell whose radius holds nearly all rows."""
+        # The smallest norm that holds nearly all rows; the norm bound without a search.
         if calibration.radius_epsilon is None:
             return 0
-        outliers = outlier_counts(shell_counts(moments))[::-1]
+        # Radii are searched from the smallest, shells are counted from the largest.
+        outliers = shells.outlier_counts(shells.shell_counts(moments))[::-1]
         found = private_radius(
             outliers.tolist(),
             epsilon=calibration.radius_epsilon,
@@ -207,6 +174,21 @@ class Adaptive(Mechanism[AdaptiveCalibration]):
         )
         return self.shells - 1 - found
 
+    def _trace_bound(
+        self,
+        moments: Moments,
+        calibration: AdaptiveCalibration,
+        first: int,
+        rows: int,
+        entropy: Entropy,
+    ) -> float:
+        # A private upper bound on the trace of the clipped rows' sscp (blocks.md, Lemma 1).
+        unit = 4.0**-first
+        noise = calibration.trace.scaled(unit)
+        noisy = shells.clipped_trace(moments, first) + float(noise.draw(1, entropy)[0])
+        # No row is longer than the radius, so the public bound may be the smaller one.
+        return max(0.0, min(noisy + noise.upper_bound(self.failure_probability / 8), rows * unit))
+
     def _final(
         self,
         sscp: Array,
@@ -215,15 +197,10 @@ class Adaptive(Mechanism[AdaptiveCalibration]):
         bound: float,
         entropy: Entropy,
     ) -> Array:
-        """Run the chosen mechanism on rows in the unit ball."""
+        # Run the chosen mechanism on rows in the unit ball.
         if choice.separately:
-            return separate_sscp(
-                sscp,
-                calibration.separately,
-                rule=self.eigenvalues,
-                trace_bound=bound,
-                entropy=entropy,
-            )
+            noise, rule = calibration.separately, self.eigenvalues
+            return separate_sscp(sscp, noise, rule=rule, trace_bound=bound, entropy=entropy)
         noisy = np.asarray(sscp + calibration.together.draw(len(sscp), entropy))
         if self.eigenvalues == "monotone":
             return project_psd_trace(noisy, bound)
@@ -231,7 +208,7 @@ class Adaptive(Mechanism[AdaptiveCalibration]):
 
 
 def _notes(choice: ClipChoice, first: int) -> tuple[str, ...]:
-    """What was chosen privately, in words."""
+    # What was chosen privately, in words.
     kind = "eigenvalues and eigenvectors separately" if choice.separately else "the matrix"
     return (
         f"rows were first clipped to 2^-{first} of the norm bound",

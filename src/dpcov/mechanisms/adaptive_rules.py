@@ -1,4 +1,4 @@
-"""The constants of the adaptive mechanism: how it splits its budget and how large it takes errors to be.
+"""How the adaptive mechanism splits its budget and how large it takes errors to be.
 
 Contract: parts of a split add up to one.  Looks at public and already private numbers only.
 """
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from math import sqrt
 from types import MappingProxyType
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -18,36 +18,34 @@ from dpcov.mechanisms.separate import SeparateNoise
 
 Constants = Literal["theory", "tuned"]
 
+# A bound that fails with this probability is about the expected size.
 TYPICAL = 0.9
-"""A bound that fails with this probability is about the expected size."""
 
+# Share of the bound on the error of separate noise, a worst case over all spectra, that ``tuned``
+# counts with; on the papers' synthetic tables the error is 0.02 to 0.25 of it.
 SEPARATE_FACTOR = 0.3
-"""Share of the bound on the error of separate noise, a worst case over all spectra, that ``tuned`` counts with; on the
-papers' synthetic tables the error is 0.02 to 0.25 of it."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Split:
-    """Fractions of the budget for the radius, the trace, the search of a clip norm and the matrix."""
+class Split(NamedTuple):
+    """Parts of the budget for the radius, the trace, the search of a clip norm and the matrix."""
 
     radius: Fraction
     trace: Fraction
     search: Fraction
     matrix: Fraction
 
+    @classmethod
+    def of(cls, *weights: int) -> "Split":
+        """Split in proportion to weights."""
+        return cls(*(Fraction(weight, sum(weights)) for weight in weights))
+
 
 @dataclass(frozen=True, kw_only=True)
 class Rules:
     """Everything in which ``theory`` and ``tuned`` differ.
 
-    Parameters
-    ----------
-    with_radius, without_radius : Split
-    search : Search
-    failure_probability : float or None
-        Of the bounds on errors; None for the user's choice.
-    separate_factor : float
-        What the bound on the error of turned eigenvectors is multiplied with.
+    Bounds on errors fail with ``failure_probability``, or the user's where it is None;
+    ``separate_factor`` multiplies the bound on the error of turned eigenvectors.
     """
 
     with_radius: Split
@@ -81,35 +79,15 @@ class Rules:
 RULES: Mapping[Constants, Rules] = MappingProxyType(
     {
         "theory": Rules(
-            with_radius=Split(
-                radius=Fraction(1, 8),
-                trace=Fraction(1, 8),
-                search=Fraction(1, 4),
-                matrix=Fraction(1, 2),
-            ),
-            without_radius=Split(
-                radius=Fraction(0),
-                trace=Fraction(1, 7),
-                search=Fraction(2, 7),
-                matrix=Fraction(4, 7),
-            ),
+            with_radius=Split.of(1, 1, 2, 4),
+            without_radius=Split.of(0, 1, 2, 4),
             search="balance",
             failure_probability=None,
             separate_factor=1.0,
         ),
         "tuned": Rules(
-            with_radius=Split(
-                radius=Fraction(1, 24),
-                trace=Fraction(1, 24),
-                search=Fraction(1, 6),
-                matrix=Fraction(3, 4),
-            ),
-            without_radius=Split(
-                radius=Fraction(0),
-                trace=Fraction(1, 12),
-                search=Fraction(1, 6),
-                matrix=Fraction(3, 4),
-            ),
+            with_radius=Split.of(1, 1, 4, 18),
+            without_radius=Split.of(0, 1, 2, 9),
             search="marginal",
             failure_probability=TYPICAL,
             separate_factor=SEPARATE_FACTOR,

@@ -1,7 +1,7 @@
-"""What every mechanism is: options, a calibration from public numbers, and a draw that asks the table.
+"""What every mechanism is: options, a calibration from public numbers, a draw that asks the table.
 
-Contract: calibration sees public numbers only, so a budget that cannot be honored is refused before any row
-is read; ``draw`` is the only place where exact answers and randomness meet.
+Contract: calibration sees public numbers only, so a budget that cannot be honored is refused before
+any row is read; ``draw`` is the only place where exact answers and randomness meet.
 """
 
 from abc import ABC, abstractmethod
@@ -18,11 +18,11 @@ from dpcov.privacy.guarantee import NEIGHBORS, Neighbors, Numerics, Promise
 from dpcov.privacy.options import Between, Count, make_plain
 from dpcov.published.statistics import NoisyStatistics
 
+# Part of a budget.
 Share = Annotated[float, Between(0, 1, open=True)]
-"""Part of a budget."""
 
+# Of failure, in bounds: a hundredth of it, divided by the number of rows, is still above zero.
 Probability = Annotated[float, Between(1e-100, 1 - 1e-9)]
-"""Of failure, in bounds: a hundredth part of it, divided by the number of rows, is still a float above zero."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,9 +34,8 @@ class Problem:
     n_features : int
         Columns of the encoded rows.
     neighbors : {"replace-one", "add-remove-one"}
-        Neighbor relation.
     n_rows : int or None
-        Number of rows: public under replace-one, None under add-remove-one.
+        Public under replace-one, None under add-remove-one.
     rows_per_person : int
         How many rows one person may own; sensitivities grow by this factor.
     n_groups : int
@@ -60,10 +59,10 @@ class Calibration:
     Parameters
     ----------
     promise : Promise
-        What the release will guarantee; never weaker than the budget asked for.  A pure epsilon of 0 says that
-        the release does not depend on the table, and no ledger is charged.
+        Never weaker than the budget asked for.  A pure epsilon of 0 says that the release does not
+        depend on the table, and no ledger is charged.
     noise_multiplier : Fraction or None
-        Standard deviation over l2 sensitivity where the mechanism is one Gaussian mechanism; tighter accounting.
+        Standard deviation over l2 sensitivity of a single Gaussian mechanism; tighter accounting.
     """
 
     promise: Promise
@@ -76,8 +75,11 @@ CalibrationT = TypeVar("CalibrationT", bound=Calibration)
 class Mechanism(ABC, Generic[CalibrationT]):
     """A way to turn sensitive moments into public statistics.
 
-    Subclasses are frozen dataclasses whose fields are the mechanism's options; a field's annotation says what it takes
-    (:mod:`dpcov.privacy.options`).
+    Subclasses are frozen dataclasses whose fields are the mechanism's options; a field's annotation
+    says what it takes (:mod:`dpcov.privacy.options`).  Their modules state guarantee, sensitivity
+    and utility.  Unless they say otherwise, neighbors are replace-one (public n) or add-remove-one;
+    the unit is the rows of one person; public inputs are options, budget, number of columns and n
+    under replace-one; the private input is the moments; running time and memory are not protected.
     """
 
     name: ClassVar[str]
@@ -86,20 +88,23 @@ class Mechanism(ABC, Generic[CalibrationT]):
     numerics: ClassVar[Numerics]
     relations: ClassVar[tuple[Neighbors, ...]] = NEIGHBORS
     promises: ClassVar[tuple[type[Promise], ...]]
+    # Whether a matrix for every public group can be released.
     takes_groups: ClassVar[bool] = False
-    """Whether a matrix for every public group can be released."""
+    # How rows are encoded; options of the mechanisms that let the user choose.
+    bits: int = DEFAULT_BITS
+    clip: float = 1.0
 
     def __post_init__(self) -> None:
         make_plain(self)
 
     @property
     def asks_again(self) -> bool:
-        """Whether :meth:`draw` may ask more than the first question, so that saved moments do not do."""
+        """Whether :meth:`draw` may ask more than one question; then saved moments do not do."""
         return False
 
     def moments_spec(self, problem: Problem) -> MomentsSpec:
         """Which moments :meth:`draw` wants first; public."""
-        return MomentsSpec(bits=DEFAULT_BITS)
+        return MomentsSpec(bits=self.bits, clip=self.clip)
 
     def question(self, problem: Problem) -> MomentsQuestion:
         """The first question of :meth:`draw`, which is answered before anything is charged."""
@@ -113,25 +118,24 @@ class Mechanism(ABC, Generic[CalibrationT]):
     def draw(
         self, ask: Ask, calibration: CalibrationT, problem: Problem, entropy: Entropy
     ) -> NoisyStatistics:
-        """Ask, draw the randomness, ask again where that is the mechanism's way; return what may be published."""
+        """Ask, draw the randomness and return what may be published."""
 
     def check(self, problem: Problem, budget: Budget) -> None:
         """Refuse relations, groups and kinds of budget that this mechanism has no proof for."""
+        # Public numbers only: what is refused here costs nothing and reads nothing.
+        subject = f"The {self.name} mechanism"
         if problem.n_groups > 1 and not self.takes_groups:
-            raise UsageError(
-                f"The {self.name} mechanism releases no groups; use stratified, or leave out the groups."
-            )
-        if not isinstance(budget, Budget):
-            raise BudgetError(
-                "Give the budget as Budget(epsilon=..., delta=...) or Budget(rho=...)."
-            )
+            raise UsageError(f"{subject} releases no groups; use stratified, or leave them out.")
+        check_budget(budget)
         if problem.neighbors not in self.relations:
-            raise BudgetError(
-                f"The {self.name} mechanism has no guarantee under {problem.neighbors}; "
-                f"use {' or '.join(self.relations)}."
-            )
+            known = " or ".join(self.relations)
+            raise BudgetError(f"{subject} has no guarantee under {problem.neighbors}; use {known}.")
         if not isinstance(budget.promise, self.promises):
             kinds = ", ".join(kind.__name__ for kind in self.promises)
-            raise BudgetError(
-                f"The {self.name} mechanism cannot honor {budget.promise}; it can promise {kinds}."
-            )
+            raise BudgetError(f"{subject} cannot honor {budget.promise}; it can promise {kinds}.")
+
+
+def check_budget(budget: Budget) -> None:
+    """Refuse what is no budget, such as a bare epsilon."""
+    if not isinstance(budget, Budget):
+        raise BudgetError("Give the budget as Budget(epsilon=..., delta=...) or Budget(rho=...).")

@@ -1,67 +1,60 @@
-"""Release second moments by whitening in rounds: each round clips to where the last one says that the rows lie.
+"""Release second moments by whitening in rounds: each round clips to where the last one points.
 
 Privacy
 -------
-Guarantee : rho-zCDP, or (epsilon, delta)-DP through it, for any rows.  Neighbors : replace-one (public n) or
-    add-remove-one.
-Unit : the rows of one person.  Public inputs : options, budget, number of columns, n under replace-one.
-Private input : moments of the rows under a public linear map, one question in every round.  Not protected : running time, memory.
+Guarantee : rho-zCDP, or (epsilon, delta)-DP through it, for any rows.
+Neighbors : both.
+Private input : moments of the rows under a public linear map, one question in every round.
 Numerics : idealized.  Proof : coinpress.md.
 
 Sensitivity
 -----------
-In every round rows are whitened by a matrix drawn before and clipped to norm g: Frobenius norm of their sscp
-sqrt(2) k g**2 (replace-one), k g**2 (add-remove-one) for k rows per person.
+In every round rows are whitened by a matrix drawn before and clipped to norm g: Frobenius norm of
+their sscp sqrt(2) k g**2 (replace-one), k g**2 (add-remove-one) for k rows per person.
 
 Utility
 -------
-Made for roughly normal rows of mean zero: then the error relative to the covariance, ||C**-1/2 E C**-1/2 - I||_F, is
-small also where C is badly conditioned.  Other rows are clipped with a bias.  Measure it with
-:func:`~dpcov.mechanisms.blocks.whitening.mahalanobis_error`.
+Made for roughly normal rows of mean zero: then the error relative to the covariance C,
+||C**-1/2 E C**-1/2 - I||_F, is small also where C is badly conditioned.  Other rows are clipped
+with a bias.
 
 References
 ----------
-Biswas, Dong, Kamath, Ullman (2020), CoinPress, section 3; Dong, Liang, Yi (2022), section 6, compare with it.
+Biswas, Dong, Kamath, Ullman (2020), CoinPress, section 3; Dong, Liang, Yi (2022), section 6,
+compare with it.
 """
 
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 import numpy as np
 
 from dpcov.data.linear import LinearMap
-from dpcov.data.moments import DEFAULT_BITS, Bits, MomentsSpec
+from dpcov.data.moments import DEFAULT_BITS, Bits
 from dpcov.data.questions import Ask
+from dpcov.errors import NumericError
 from dpcov.mechanisms.base import Calibration, Mechanism, Probability, Problem
+from dpcov.mechanisms.blocks import finished
 from dpcov.mechanisms.blocks.additive_noise import whole_cost
-from dpcov.mechanisms.blocks.finished import (
-    Cost,
-    check_row_count,
-    draw_row_count,
-    finish,
-    part_of,
-    public_rows,
-    row_count_share,
-    sscp_of,
-)
+from dpcov.mechanisms.blocks.finished import Cost, part_of, sscp_of
 from dpcov.mechanisms.blocks.matrix_noise import MatrixNoise, Shape, matrix_noise
 from dpcov.mechanisms.blocks.tail_bounds import eta
-from dpcov.mechanisms.blocks.whitening import inverse_root
 from dpcov.noise.entropy import Entropy
 from dpcov.privacy.budget import Budget
-from dpcov.privacy.guarantee import ZCDP, ApproxDP, Numerics, Promise
+from dpcov.privacy.guarantee import ZCDP, ApproxDP
 from dpcov.privacy.options import Between
 from dpcov.published.linalg.project import project_psd
+from dpcov.published.linalg.symmetric import Array, compose, eigh
 from dpcov.published.statistics import NoisyStatistics
 
+# Part of the budget for the last round, which makes the estimate; the others share the rest.
 LAST_ROUND_SHARE = Fraction(3, 4)
-"""Part of the budget for the last round, which makes the estimate; the others share the rest."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class CoinPressCalibration(Calibration):
-    """Noise of every round for rows in the unit ball, and the part of the budget for a private row count."""
+    """Noise of every round for rows in the unit ball, and what a private row count costs."""
 
     rounds: tuple[MatrixNoise, ...]
     row_count: Cost | None
@@ -76,8 +69,8 @@ class CoinPress(Mechanism[CoinPressCalibration]):
     rounds : int, default=3
         Rounds of whitening; the table is read once for each.
     upper : float, default=1
-        Public bound on the largest eigenvalue of the second moment, in units of the squared norm bound.  1 always
-        holds; choose the norm bound so large that it clips nobody.
+        Public bound on the largest eigenvalue of the second moment, in units of the squared norm
+        bound.  1 always holds; choose the norm bound so large that it clips nobody.
     failure_probability : float, default=0.05
         Probability beta in the norms to clip to; privacy does not depend on it.
     noise : {"isotropic", "entrywise"}, default="isotropic"
@@ -86,11 +79,11 @@ class CoinPress(Mechanism[CoinPressCalibration]):
         Lattice resolution of a row after whitening.
     """
 
-    name: ClassVar[str] = "coinpress"
-    summary: ClassVar[str] = "whitening in rounds for normal rows; error relative to the covariance"
-    paper: ClassVar[str] = "Biswas, Dong, Kamath, Ullman (2020)"
-    numerics: ClassVar[Numerics] = "idealized"
-    promises: ClassVar[tuple[type[Promise], ...]] = (ZCDP, ApproxDP)
+    name = "coinpress"
+    summary = "whitening in rounds for normal rows; error relative to the covariance"
+    paper = "Biswas, Dong, Kamath, Ullman (2020)"
+    numerics = "idealized"
+    promises = (ZCDP, ApproxDP)
 
     rounds: Annotated[int, Between(1, 100)] = 3
     upper: Annotated[float, Between(2.0**-60, 1)] = 1.0
@@ -101,12 +94,14 @@ class CoinPress(Mechanism[CoinPressCalibration]):
     def calibrate(self, problem: Problem, budget: Budget) -> CoinPressCalibration:
         """Split the budget between the rounds (coinpress.md, Theorem 1)."""
         self.check(problem, budget)
-        count, whole = row_count_share(problem), whole_cost(budget)
-        parts = [part_of(whole, share * (1 - count)) for share in round_shares(self.rounds)]
+        whole = whole_cost(budget)
+        rest = part_of(whole, 1 - finished.row_count_share(problem))
+        # Later rounds ask through maps drawn before, so the rounds compose.
+        parts = [part_of(rest, share) for share in round_shares(self.rounds)]
         return CoinPressCalibration(
             promise=budget.promise,
             rounds=tuple(matrix_noise(part, problem, self.noise) for part in parts),
-            row_count=check_row_count(problem, part_of(whole, count) if count else None),
+            row_count=finished.row_count_cost(problem, whole),
         )
 
     @property
@@ -114,36 +109,33 @@ class CoinPress(Mechanism[CoinPressCalibration]):
         """After the first round every question follows from the answers before."""
         return self.rounds > 1 or self.upper < 1
 
-    def moments_spec(self, problem: Problem) -> MomentsSpec:
-        """One stratum of all rows, clipped at the unit ball only."""
-        return MomentsSpec(bits=self.bits)
-
     def draw(
         self, ask: Ask, calibration: CoinPressCalibration, problem: Problem, entropy: Entropy
     ) -> NoisyStatistics:
         """Whiten, clip and add noise in rounds; the last round makes the estimate."""
         d, first = problem.n_features, self.question(problem)
-        row_count = draw_row_count(ask(first), problem, calibration.row_count, entropy)
-        n_rows = public_rows(problem, row_count)
+        row_count = finished.draw_row_count(ask(first), problem, calibration.row_count, entropy)
+        n_rows = finished.public_rows(problem, row_count)
         normal_norm = eta(d, self.failure_probability / (n_rows * self.rounds))
         # The first map is a multiple of the identity, which clipping alone can answer.
         radius = min(normal_norm, self.upper**-0.5)
         clipped = replace(first.spec, clip=min(1.0, radius * self.upper**0.5))
         asked, whitening = replace(first, spec=clipped), np.eye(d) * self.upper**-0.5
-        for last, noise in zip(calibration.rounds, calibration.rounds[1:], strict=False):
+        for last in calibration.rounds[:-1]:
             unit = radius**2 / n_rows
             moment = (sscp_of(ask(asked)) + last.draw(d, entropy)) * unit
             slack = unit * last.spectral_bound(d, self.failure_probability / self.rounds)
-            # What the noise may hide counts as spread, so that the next norm to clip to is not too small.
+            # What the noise may hide counts as spread: the next norm must not be too small.
             spread = project_psd(moment) + slack * np.eye(d)
-            wanted = inverse_root(spread) @ whitening
+            wanted = _inverse_root(spread) @ whitening
             # No row of the unit ball is longer than the largest singular value.
             radius = min(normal_norm, float(np.linalg.norm(wanted, 2)))
             linear = LinearMap.nearest(wanted / radius)
             asked, whitening = replace(first, linear=linear), linear.matrix * radius
         moment = (sscp_of(ask(asked)) + calibration.rounds[-1].draw(d, entropy)) * radius**2
         coloring = np.linalg.inv(whitening)
-        return finish(coloring @ moment @ coloring.T, problem, row_count, clip=1.0, post="psd")
+        sscp = coloring @ moment @ coloring.T
+        return finished.finish(sscp, problem, row_count, clip=1.0, post="psd")
 
 
 def round_shares(rounds: int) -> list[Fraction]:
@@ -151,3 +143,11 @@ def round_shares(rounds: int) -> list[Fraction]:
     if rounds == 1:
         return [Fraction(1)]
     return [(1 - LAST_ROUND_SHARE) / (rounds - 1)] * (rounds - 1) + [LAST_ROUND_SHARE]
+
+
+def _inverse_root(matrix: Array) -> Array:
+    # Return the symmetric A**(-1/2), refusing to divide by rounding errors.
+    values, vectors = eigh(matrix)
+    if not values[0] > 0.0:
+        raise NumericError("The matrix is not positive definite, so it has no inverse root.")
+    return compose(values**-0.5, vectors)

@@ -2,16 +2,15 @@
 
 Privacy
 -------
-Guarantee : epsilon-DP, rho-zCDP, or (epsilon, delta)-DP through it.  Neighbors : replace-one (public n) or
-    add-remove-one.
-Unit : the rows of one person.  Public inputs : options, budget, number of columns, n under replace-one.
-Private input : moments.  Not protected : running time (proposals depend on the matrix), memory.
+Guarantee : epsilon-DP, rho-zCDP, or (epsilon, delta)-DP through it.
+Neighbors : both.  Not protected : running time (proposals depend on the matrix), memory.
 Numerics : idealized.  Proof : eigenvectors.md.
 
 Sensitivity
 -----------
-For k rows per person.  Sorted eigenvalues, and quotients along fixed orthonormal directions: l1 norm 2k, l2 norm
-sqrt(2) k (replace-one), both k (add-remove-one).  The score u' S u moves within an interval of length 2k, or k.
+For k rows per person.  Sorted eigenvalues, and quotients along fixed orthonormal directions: l1
+norm 2k, l2 norm sqrt(2) k (replace-one), both k (add-remove-one).  The score u' S u moves within an
+interval of length 2k, or k.
 
 Utility
 -------
@@ -19,40 +18,31 @@ eigenvectors.md, Theorem 3: a bound on the Frobenius error with explicit constan
 
 References
 ----------
-Amin, Dick, Kulesza, Munoz Medina, Vassilvitskii (2019), Algorithm 1 and Corollary 1; Dong, Liang, Yi (2022),
-appendix C.
+Amin, Dick, Kulesza, Munoz Medina, Vassilvitskii (2019), Algorithm 1 and Corollary 1; Dong, Liang,
+Yi (2022), appendix C.
 """
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar, Literal
+from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import isotonic_regression
 
-from dpcov.data.moments import Clip, MomentsSpec
+from dpcov.data.moments import Clip
 from dpcov.data.questions import Ask
 from dpcov.errors import UsageError
 from dpcov.mechanisms.base import Calibration, Mechanism, Probability, Problem, Share
+from dpcov.mechanisms.blocks import finished
 from dpcov.mechanisms.blocks.additive_noise import additive_noise, whole_cost
-from dpcov.mechanisms.blocks.finished import (
-    Array,
-    Cost,
-    check_row_count,
-    draw_row_count,
-    finish,
-    part_of,
-    root_down,
-    row_count_share,
-    sscp_of,
-)
+from dpcov.mechanisms.blocks.finished import Cost, part_of, root_down
 from dpcov.mechanisms.blocks.sensitivity import eigenvalues
 from dpcov.noise.eigenvectors import sample_eigenvectors
 from dpcov.noise.entropy import Entropy
 from dpcov.privacy.budget import Budget
-from dpcov.privacy.guarantee import ZCDP, ApproxDP, Numerics, Promise, PureDP
+from dpcov.privacy.guarantee import ZCDP, ApproxDP, PureDP
 from dpcov.privacy.options import Count
+from dpcov.published.linalg.symmetric import Array
 from dpcov.published.statistics import NoisyStatistics
 
 Allocation = Literal["adaptive", "uniform"]
@@ -62,16 +52,10 @@ Values = Literal["eigenvalues", "quotients"]
 
 @dataclass(frozen=True, kw_only=True)
 class EigenvectorsCalibration(Calibration):
-    """Parts of the budget.
+    """Parts of the budget, None for what is not drawn.
 
-    Parameters
-    ----------
-    eigenvalues, quotients : PureDP, ZCDP or None
-        For the sorted eigenvalues, and for the quotients u' S u along the drawn directions.
-    directions : PureDP, ZCDP or None
-        For all drawn directions together; None when there is nothing to draw.
-    row_count : PureDP, ZCDP or None
-        For the number of rows, under add-remove-one.
+    They pay for the sorted eigenvalues, for the quotients u' S u along the drawn directions, for
+    all drawn directions together and for the number of rows (add-remove-one).
     """
 
     eigenvalues: Cost | None
@@ -91,9 +75,11 @@ class Eigenvectors(Mechanism[EigenvectorsCalibration]):
     rank : int or None, default=None
         Number of directions; all by default.
     exponent : {"tight", "paper"}, default="tight"
-        ``paper``: the exponent epsilon_i / 4, which costs twice what it needs to (four times and more under zCDP).
+        ``paper``: the exponent epsilon_i / 4, which costs twice what it needs to (four times and
+        more under zCDP).
     values : {"eigenvalues", "quotients"}, default="eigenvalues"
-        What is put on the directions: noisy sorted eigenvalues, as in the paper, or noisy quotients u' S u.
+        What is put on the directions: noisy sorted eigenvalues, as in the paper, or noisy quotients
+        u' S u.
     value_share : float, default=0.5
         Part of the budget for the values; the directions get the rest.
     failure_probability : float, default=0.05
@@ -102,11 +88,11 @@ class Eigenvectors(Mechanism[EigenvectorsCalibration]):
         Rows longer than this fraction of the norm bound are scaled down to it.
     """
 
-    name: ClassVar[str] = "eigenvectors"
-    summary: ClassVar[str] = "noisy eigenvalues, eigenvectors by the exponential mechanism"
-    paper: ClassVar[str] = "Amin et al. (2019), Algorithm 1"
-    numerics: ClassVar[Numerics] = "idealized"
-    promises: ClassVar[tuple[type[Promise], ...]] = (PureDP, ZCDP, ApproxDP)
+    name = "eigenvectors"
+    summary = "noisy eigenvalues, eigenvectors by the exponential mechanism"
+    paper = "Amin et al. (2019), Algorithm 1"
+    numerics = "idealized"
+    promises = (PureDP, ZCDP, ApproxDP)
 
     allocation: Allocation = "adaptive"
     rank: Count | None = None
@@ -116,53 +102,36 @@ class Eigenvectors(Mechanism[EigenvectorsCalibration]):
     failure_probability: Probability = 0.05
     clip: Clip = 1.0
 
-    def moments_spec(self, problem: Problem) -> MomentsSpec:
-        """One stratum."""
-        return MomentsSpec(clip=self.clip)
-
     def calibrate(self, problem: Problem, budget: Budget) -> EigenvectorsCalibration:
         """Split the budget (eigenvectors.md, Theorem 1)."""
         self.check(problem, budget)
         check_rank(self.rank, problem)
-        shares, whole = self._shares(problem), whole_cost(budget)
+        whole, drawn = whole_cost(budget), self._n_drawn(problem.n_features) > 0
+        rest = 1 - finished.row_count_share(problem)
+        values = rest * (Fraction(self.value_share) if drawn else 1)
+        by_eigenvalues = values
+        if self.values == "quotients":
+            # Adaptive shares need noisy eigenvalues first.
+            by_eigenvalues = values / 2 if self.allocation == "adaptive" and drawn else Fraction(0)
 
-        def part(name: str) -> Cost | None:
-            return part_of(whole, shares[name]) if shares[name] else None
+        def part(share: Fraction) -> Cost | None:
+            return part_of(whole, share) if share else None
 
         calibration = EigenvectorsCalibration(
             promise=budget.promise,
-            eigenvalues=part("eigenvalues"),
-            quotients=part("quotients"),
-            directions=part("directions"),
-            row_count=check_row_count(problem, part("row_count")),
+            eigenvalues=part(by_eigenvalues),
+            quotients=part(values - by_eigenvalues),
+            directions=part(rest - values),
+            row_count=finished.row_count_cost(problem, whole),
         )
+        # Noise that cannot be drawn is refused here, before any row is read.
         for cost in (calibration.eigenvalues, calibration.quotients):
             if cost is not None:
                 additive_noise(cost, eigenvalues(problem))
         return calibration
 
-    def _shares(self, problem: Problem) -> dict[str, Fraction]:
-        """Fractions of the budget, which sum to one."""
-        count = row_count_share(problem)
-        values = (1 - count) * (
-            Fraction(self.value_share) if self._n_drawn(problem.n_features) else 1
-        )
-        eigenvalues = values if self.values == "eigenvalues" else Fraction(0)
-        if (
-            self.values == "quotients"
-            and self.allocation == "adaptive"
-            and self._n_drawn(problem.n_features)
-        ):
-            eigenvalues = values / 2
-        return {
-            "eigenvalues": eigenvalues,
-            "quotients": values - eigenvalues,
-            "directions": 1 - count - values,
-            "row_count": count,
-        }
-
     def _n_drawn(self, n_features: int) -> int:
-        """Directions that cost something: the last of all is determined by the others."""
+        # The last direction of all is determined by the others and costs nothing.
         return min(self.rank or n_features, n_features - 1)
 
     def draw(
@@ -170,7 +139,7 @@ class Eigenvectors(Mechanism[EigenvectorsCalibration]):
     ) -> NoisyStatistics:
         """Draw values and directions, and put them together."""
         moments = ask(self.question(problem))
-        sscp = sscp_of(moments)
+        sscp = finished.sscp_of(moments)
         rank = self.rank or len(sscp)
         values, margin = np.zeros(rank), 0.0
         if calibration.eigenvalues is not None:
@@ -181,27 +150,24 @@ class Eigenvectors(Mechanism[EigenvectorsCalibration]):
         directions = sample_eigenvectors(sscp, exponents, entropy, rank)
         if calibration.quotients is not None:
             noise = additive_noise(calibration.quotients, eigenvalues(problem))
-            values = np.einsum("ji,ji->i", directions, sscp @ directions) + noise.draw(
-                rank, entropy
-            )
-        row_count = draw_row_count(moments, problem, calibration.row_count, entropy)
+            quotients = np.einsum("ji,ji->i", directions, sscp @ directions)
+            values = quotients + noise.draw(rank, entropy)
+        row_count = finished.draw_row_count(moments, problem, calibration.row_count, entropy)
         matrix = (directions * values) @ directions.T
-        return finish(matrix, problem, row_count, clip=self.clip, post="clip")
+        return finished.finish(matrix, problem, row_count, clip=self.clip, post="clip")
 
     def _exponents(
         self, cost: Cost | None, values: Array, margin: float, problem: Problem
     ) -> list[float]:
-        """One exponent for every direction that is drawn."""
+        # One exponent for every direction that is drawn.
         if cost is None:
             return []
         n_drawn = self._n_drawn(problem.n_features)
-        if self.allocation == "uniform":
-            shares = [Fraction(1, n_drawn)] * n_drawn
-        else:
+        shares = [Fraction(1, n_drawn)] * n_drawn
+        if self.allocation == "adaptive":
             shares = adaptive_shares(values[:n_drawn], margin, cost)
-        return [
-            direction_exponent(part_of(cost, share), problem, self.exponent) for share in shares
-        ]
+        parts = [part_of(cost, share) for share in shares]
+        return [direction_exponent(part, problem, self.exponent) for part in parts]
 
 
 def check_rank(rank: int | None, problem: Problem) -> None:
@@ -210,25 +176,25 @@ def check_rank(rank: int | None, problem: Problem) -> None:
         raise UsageError("rank must not exceed the number of encoded features.")
 
 
-def adaptive_shares(noisy_values: NDArray[np.float64], margin: float, cost: Cost) -> list[Fraction]:
+def adaptive_shares(noisy_values: Array, margin: float, cost: Cost) -> list[Fraction]:
     """Shares of the directions' budget that minimize sum_i (value_i + margin) / epsilon_i.
 
-    With sum epsilon_i fixed: epsilon_i ~ value**(1/2) (Corollary 1 of the paper).  With sum epsilon_i**2 fixed:
-    epsilon_i ~ value**(1/3), so that rho_i ~ value**(2/3).
+    With sum epsilon_i fixed: epsilon_i ~ value**(1/2) (Corollary 1 of the paper).  With
+    sum epsilon_i**2 fixed: epsilon_i ~ value**(1/3), so that rho_i ~ value**(2/3).
     """
-    # Eigenvalues fall; the nearest falling sequence is no farther from them, and even exponents keep the sampler fast.
+    # Eigenvalues fall; the nearest falling sequence is no farther from them, and even exponents
+    # keep the sampler fast.
     falling = isotonic_regression(noisy_values, increasing=False).x
     # A value whose noise fell below -margin still needs a positive share.
     positive = np.maximum(falling + margin, 1e-3 * margin)
-    weights = [
-        Fraction(float(w)) for w in positive ** (0.5 if isinstance(cost, PureDP) else 2.0 / 3.0)
-    ]
+    powers = positive ** (0.5 if isinstance(cost, PureDP) else 2.0 / 3.0)
+    weights = [Fraction(float(power)) for power in powers]
     total = sum(weights)
     return [weight / total for weight in weights]
 
 
 def direction_exponent(cost: Cost, problem: Problem, exponent: Exponent) -> float:
-    """The exponent kappa of exp(kappa u' S u) that a part of the budget buys (eigenvectors.md, Theorem 1)."""
+    """The kappa of exp(kappa u' S u) that a cost buys (eigenvectors.md, Theorem 1)."""
     k = problem.rows_per_person
     if exponent == "paper":
         squared = cost.epsilon**2 if isinstance(cost, PureDP) else 2 * cost.rho

@@ -2,65 +2,54 @@
 
 Privacy
 -------
-Guarantee : rho-zCDP with rho = sensitivity**2 / (2 * noise_variance), or (epsilon, delta)-DP by the analytic
-    Gaussian mechanism or the classical formula.  Neighbors : replace-one (public n) or add-remove-one.
-Unit : the rows of one person.  Public inputs : options, budget, number of columns, n under replace-one.
-Private input : moments.  Not protected : running time, memory.
-Numerics : exact.  Proof : gaussian.md.
+Guarantee : rho-zCDP with rho = sensitivity**2 / (2 * noise_variance), or (epsilon, delta)-DP by the
+analytic Gaussian mechanism or the classical formula.
+Neighbors : both.  Numerics : exact.  Proof : gaussian.md.
 
 Sensitivity
 -----------
-Frobenius norm of the sscp of rows in the unit ball: sqrt(2) k (replace-one), k (add-remove-one) for k rows per
-person; both attained for d >= 2.  The trace is free under replace-one (gaussian.md, Lemma 2).  The upper triangle
-alone, as a vector, has the same sensitivity (Lemma 4).
+Frobenius norm of the sscp of rows in the unit ball: sqrt(2) k (replace-one), k (add-remove-one) for
+k rows per person; both attained for d >= 2.  The trace is free under replace-one (gaussian.md,
+Lemma 2).  The upper triangle alone, as a vector, has the same sensitivity (Lemma 4).
 
 Utility
 -------
-With noise_variance v on the diagonal and v/2 off it, E ||noise||_F**2 = v d (d + 1) / 2; the papers' noise, of variance
-v everywhere, has v d**2.
+With noise_variance v on the diagonal and v/2 off it, E ||noise||_F**2 = v d (d + 1) / 2; the
+papers' noise, of variance v everywhere, has v d**2.
 
 References
 ----------
-Dong, Liang, Yi (2022), section 3.1; Wang, Xu, Yang (2019), equation (7); Balle, Wang (2018); Dwork, Talwar, Thakurta,
-Zhang (2014).
+Dong, Liang, Yi (2022), section 3.1; Wang, Xu, Yang (2019), equation (7); Balle, Wang (2018); Dwork,
+Talwar, Thakurta, Zhang (2014).
 """
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar, Literal
+from typing import Literal
 
 import numpy as np
 
-from dpcov.data.moments import DEFAULT_BITS, Bits, Clip, MomentsSpec
+from dpcov.data.moments import DEFAULT_BITS, Bits, Clip
 from dpcov.data.questions import Ask
 from dpcov.errors import BudgetError
 from dpcov.mechanisms.base import Calibration, Mechanism, Problem
-from dpcov.mechanisms.blocks.gaussian_scale import (
-    ROW_COUNT_WEIGHT,
-    Formula,
-    even_variance,
-    sqrt_down,
-    symmetric_noise,
-)
+from dpcov.mechanisms.blocks import gaussian_scale
+from dpcov.mechanisms.blocks.finished import noise_law
+from dpcov.mechanisms.blocks.gaussian_scale import ROW_COUNT_WEIGHT, Formula, symmetric_noise
 from dpcov.noise.entropy import Entropy
 from dpcov.noise.lattice import rounded_gaussian
 from dpcov.privacy.budget import Budget
-from dpcov.privacy.guarantee import ZCDP, ApproxDP, Numerics, Promise
-from dpcov.published.statistics import NoiseLaw, NoisyStatistics
+from dpcov.privacy.guarantee import ZCDP, ApproxDP
+from dpcov.published.statistics import NoisyStatistics
 
 NoiseShape = Literal["isotropic", "upper-triangle"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class GaussianCalibration(Calibration):
-    """Integer noise variances in lattice units.
+    """Noise variances: integers in lattice units on the matrix and on the trace (replace-one).
 
-    Parameters
-    ----------
-    diagonal_variance, off_diagonal_variance : int
-        On the matrix.
-    trace_variance, row_count_variance : int or None
-        For the separately released trace (replace-one) and row count (add-remove-one).
+    The row count of add-remove-one has a variance in rows.
     """
 
     diagonal_variance: int
@@ -78,29 +67,26 @@ class Gaussian(Mechanism[GaussianCalibration]):
     bits : int, default=20
         Lattice resolution of an encoded row.
     clip : float, default=1
-        Rows longer than this fraction of the norm bound are scaled down to it: less noise, some bias (Dong 5.1).
+        Rows longer than this fraction of the norm bound are scaled down to it: less noise, some
+        bias (Dong 5.1).
     noise : {"isotropic", "upper-triangle"}, default="isotropic"
-        ``upper-triangle`` is the papers' noise, of one variance on all entries on and above the diagonal; it
-        comes without the free trace and has up to sqrt(2) times the error.
+        ``upper-triangle`` is the papers' noise, of one variance on all entries on and above the
+        diagonal; it comes without the free trace and has up to sqrt(2) times the error.
     calibration : {"analytic", "classical"}, default="analytic"
-        For (epsilon, delta).  ``classical`` is the papers' sqrt(2 log(1.25 / delta)) / epsilon, for epsilon <= 1 only;
-        it draws more noise.
+        For (epsilon, delta).  ``classical`` is the papers' sqrt(2 log(1.25 / delta)) / epsilon, for
+        epsilon <= 1 only; it draws more noise.
     """
 
-    name: ClassVar[str] = "gaussian"
-    summary: ClassVar[str] = "isotropic Gaussian noise on every entry, free private trace"
-    paper: ClassVar[str] = "Dong, Liang, Yi (2022), 3.1"
-    numerics: ClassVar[Numerics] = "exact"
-    promises: ClassVar[tuple[type[Promise], ...]] = (ZCDP, ApproxDP)
+    name = "gaussian"
+    summary = "isotropic Gaussian noise on every entry, free private trace"
+    paper = "Dong, Liang, Yi (2022), 3.1"
+    numerics = "exact"
+    promises = (ZCDP, ApproxDP)
 
     bits: Bits = DEFAULT_BITS
     clip: Clip = 1.0
     noise: NoiseShape = "isotropic"
     calibration: Formula = "analytic"
-
-    def moments_spec(self, problem: Problem) -> MomentsSpec:
-        """One stratum."""
-        return MomentsSpec(bits=self.bits, clip=self.clip)
 
     def calibrate(self, problem: Problem, budget: Budget) -> GaussianCalibration:
         """Smallest even integer variance that keeps the budget (gaussian.md, Theorems 1 and 2)."""
@@ -109,65 +95,51 @@ class Gaussian(Mechanism[GaussianCalibration]):
             raise BudgetError(
                 "The classical calibration is for epsilon with delta. Leave the option out."
             )
+        # A row in the unit ball has lattice norm 2**bits, so the sscp moves by multiples of this.
         unit = 4**self.bits * problem.rows_per_person
         public_count = problem.neighbors == "replace-one"
-        squared_sensitivity = Fraction(2 if public_count else 1 + ROW_COUNT_WEIGHT) * unit**2
-        variance = even_variance(squared_sensitivity, budget.promise, formula=self.calibration)
+        squared = Fraction(2 if public_count else 1 + ROW_COUNT_WEIGHT) * unit**2
+        variance = gaussian_scale.even_variance(squared, budget.promise, formula=self.calibration)
         isotropic = self.noise == "isotropic"
+        count = Fraction(variance, 16**self.bits) / ROW_COUNT_WEIGHT
         return GaussianCalibration(
             promise=budget.promise,
-            noise_multiplier=sqrt_down(Fraction(variance) / squared_sensitivity),
+            noise_multiplier=gaussian_scale.sqrt_down(Fraction(variance) / squared),
             diagonal_variance=variance,
             off_diagonal_variance=variance // 2 if isotropic else variance,
             trace_variance=variance if public_count and isotropic else None,
-            row_count_variance=None
-            if public_count
-            else Fraction(variance, 16**self.bits) / ROW_COUNT_WEIGHT,
+            row_count_variance=None if public_count else count,
         )
 
     def draw(
         self, ask: Ask, calibration: GaussianCalibration, problem: Problem, entropy: Entropy
     ) -> NoisyStatistics:
         """Add the noise to the integer moments of the single stratum."""
-        moments = ask(self.question(problem))
-        (stratum,) = moments.strata
-        dimension = moments.n_features
-        noise = symmetric_noise(
-            dimension,
-            calibration.diagonal_variance,
-            entropy,
-            off_diagonal=calibration.off_diagonal_variance,
-        )
-        trace = None
-        if calibration.trace_variance is not None:
-            trace = stratum.sscp.trace() + int(
-                rounded_gaussian(calibration.trace_variance, 1, entropy)[0]
-            )
-        sscp, dropped = stratum.sscp.plus(noise, room_for=trace or 0)
+        (stratum,) = ask(self.question(problem)).strata
+        diagonal, off_diagonal = calibration.diagonal_variance, calibration.off_diagonal_variance
+        noise = symmetric_noise(problem.n_features, diagonal, entropy, off_diagonal=off_diagonal)
+        trace, count = calibration.trace_variance, calibration.row_count_variance
+        # Matrix and trace drop the same bits, so both are drawn before either is stored.
+        noisy_trace = 0
+        if trace is not None:
+            noisy_trace = stratum.sscp.trace() + int(rounded_gaussian(trace, 1, entropy)[0])
+        sscp, dropped = stratum.sscp.plus(noise, room_for=noisy_trace)
         arrays = {"sscp": sscp}
         if trace is not None:
-            arrays["trace"] = np.array([trace >> dropped], dtype=np.int64)
-        if calibration.row_count_variance is not None:
-            count = stratum.n_rows + int(
-                rounded_gaussian(calibration.row_count_variance, 1, entropy)[0]
-            )
-            arrays["row_count"] = np.array([count], dtype=np.int64)
+            arrays["trace"] = np.array([noisy_trace >> dropped], dtype=np.int64)
+        if count is not None:
+            arrays["row_count"] = stratum.n_rows + rounded_gaussian(count, 1, entropy)
         return NoisyStatistics(
             layout="sscp",
             arrays=arrays,
             lattice_bits=self.bits,
             dropped_bits=dropped,
             radius=self.clip,
-            noise=_law(calibration),
+            noise=noise_law(
+                "gaussian rounded to integers",
+                diagonal_variance=diagonal,
+                off_diagonal_variance=off_diagonal,
+                trace_variance=trace,
+                row_count=count,
+            ),
         )
-
-
-def _law(calibration: GaussianCalibration) -> NoiseLaw:
-    trace, count = calibration.trace_variance, calibration.row_count_variance
-    return NoiseLaw(
-        family="gaussian rounded to integers",
-        diagonal_variance=str(calibration.diagonal_variance),
-        off_diagonal_variance=str(calibration.off_diagonal_variance),
-        trace_variance=None if trace is None else str(trace),
-        row_count_variance=None if count is None else str(float(count)),
-    )

@@ -2,20 +2,19 @@
 
 Privacy
 -------
-Guarantee : epsilon-DP.  Neighbors : replace-one (public n) or add-remove-one.
-Unit : the rows of one person.  Public inputs : options, budget, number of columns, n under replace-one.
-Private input : moments.  Not protected : running time (proposals depend on the matrix), memory.
+Guarantee : epsilon-DP.  Neighbors : both.
+Not protected : running time (proposals depend on the matrix), memory.
 Numerics : idealized.  Proof : kapralov_talwar.md.
 
 Sensitivity
 -----------
-For k rows per person.  The score u' S u moves within an interval of length 2k (replace-one) or k (add-remove-one);
-its value at a given u changes by k at most, under both.
+For k rows per person.  The score u' S u moves within an interval of length 2k (replace-one) or k
+(add-remove-one); its value at a given u changes by k at most, under both.
 
 Utility
 -------
-A baseline.  Deflation by a noisy eigenvalue leaves a residue along every direction, which the next ones pay for;
-``eigenvectors`` projects instead and is better throughout.
+A baseline.  Deflation by a noisy eigenvalue leaves a residue along every direction, which the next
+ones pay for; ``eigenvectors`` projects instead and is better throughout.
 
 References
 ----------
@@ -24,29 +23,21 @@ Kapralov, Talwar (2013), as described by Amin et al. (2019), sections 3 and 4.
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar
 
 import numpy as np
 
-from dpcov.data.moments import Clip, MomentsSpec
+from dpcov.data.moments import Clip
 from dpcov.data.questions import Ask
 from dpcov.mechanisms.base import Calibration, Mechanism, Problem, Share
+from dpcov.mechanisms.blocks import finished
 from dpcov.mechanisms.blocks.additive_noise import additive_noise
-from dpcov.mechanisms.blocks.finished import (
-    Cost,
-    check_row_count,
-    draw_row_count,
-    finish,
-    part_of,
-    row_count_share,
-    sscp_of,
-)
+from dpcov.mechanisms.blocks.finished import Cost, part_of
 from dpcov.mechanisms.blocks.sensitivity import scalar
 from dpcov.mechanisms.eigenvectors import Exponent, check_rank, direction_exponent
-from dpcov.noise.bingham import sample_bingham
+from dpcov.noise.bingham import sample_binghams
 from dpcov.noise.entropy import Entropy
 from dpcov.privacy.budget import Budget
-from dpcov.privacy.guarantee import Numerics, Promise, PureDP
+from dpcov.privacy.guarantee import PureDP
 from dpcov.privacy.options import Count
 from dpcov.published.statistics import NoisyStatistics
 
@@ -76,35 +67,30 @@ class KapralovTalwar(Mechanism[KapralovTalwarCalibration]):
         Rows longer than this fraction of the norm bound are scaled down to it.
     """
 
-    name: ClassVar[str] = "kapralov-talwar"
-    summary: ClassVar[str] = "rank-one deflation by the exponential mechanism (a baseline)"
-    paper: ClassVar[str] = "Kapralov, Talwar (2013); Amin et al. (2019), 4"
-    numerics: ClassVar[Numerics] = "idealized"
-    promises: ClassVar[tuple[type[Promise], ...]] = (PureDP,)
+    name = "kapralov-talwar"
+    summary = "rank-one deflation by the exponential mechanism (a baseline)"
+    paper = "Kapralov, Talwar (2013); Amin et al. (2019), 4"
+    numerics = "idealized"
+    promises = (PureDP,)
 
     rank: Count | None = None
     exponent: Exponent = "tight"
     value_share: Share = 0.5
     clip: Clip = 1.0
 
-    def moments_spec(self, problem: Problem) -> MomentsSpec:
-        """One stratum."""
-        return MomentsSpec(clip=self.clip)
-
     def calibrate(self, problem: Problem, budget: Budget) -> KapralovTalwarCalibration:
         """Give every round the same part of the budget (kapralov_talwar.md)."""
         self.check(problem, budget)
         check_rank(self.rank, problem)
-        count = row_count_share(problem)
-        each = (1 - count) / (self.rank or problem.n_features)
+        # Rounds compose: each is private given the directions and values before it.
+        each = (1 - finished.row_count_share(problem)) / (self.rank or problem.n_features)
         value = part_of(budget.promise, each * Fraction(self.value_share))
         additive_noise(value, scalar(problem))
-        row_count = part_of(budget.promise, count) if count else None
         return KapralovTalwarCalibration(
             promise=budget.promise,
             direction=part_of(budget.promise, each * (1 - Fraction(self.value_share))),
             value=value,
-            row_count=check_row_count(problem, row_count),
+            row_count=finished.row_count_cost(problem, budget.promise),
         )
 
     def draw(
@@ -112,15 +98,16 @@ class KapralovTalwar(Mechanism[KapralovTalwarCalibration]):
     ) -> NoisyStatistics:
         """Find a direction, measure it, subtract it; repeat."""
         moments = ask(self.question(problem))
-        residue = sscp_of(moments)
+        residue = finished.sscp_of(moments)
         found = np.zeros_like(residue)
         value_noise = additive_noise(calibration.value, scalar(problem))
         exponent = direction_exponent(calibration.direction, problem, self.exponent)
         for _ in range(self.rank or len(residue)):
-            direction = sample_bingham(exponent * residue, entropy)
+            direction = sample_binghams(exponent * residue, 1, entropy)[0]
             value = direction @ residue @ direction + value_noise.draw(1, entropy)[0]
+            # Deflation uses released numbers only, so it is free.
             component = value * np.outer(direction, direction)
             found += component
             residue -= component
-        row_count = draw_row_count(moments, problem, calibration.row_count, entropy)
-        return finish(found, problem, row_count, clip=self.clip, post="clip")
+        row_count = finished.draw_row_count(moments, problem, calibration.row_count, entropy)
+        return finished.finish(found, problem, row_count, clip=self.clip, post="clip")

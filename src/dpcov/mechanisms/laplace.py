@@ -2,63 +2,55 @@
 
 Privacy
 -------
-Guarantee : epsilon-DP.  Neighbors : replace-one (public n) or add-remove-one.
-Unit : the rows of one person.  Public inputs : options, budget, number of columns, n under replace-one.
-Private input : moments.  Not protected : running time, memory.
-Numerics : exact.  Proof : laplace.md.
+Guarantee : epsilon-DP.  Neighbors : both.  Numerics : exact.  Proof : laplace.md.
 
 Sensitivity
 -----------
-l1 norm of the upper triangle of the sscp of rows in the unit ball, k rows per person.  Replace-one: k for d = 1, else
-k sqrt(d**2 / 2 + d + 1), attained for even d.  Add-remove-one: k (d + 1) / 2, attained.
+l1 norm of the upper triangle of the sscp of rows in the unit ball, k rows per person.  Replace-one:
+k for d = 1, else k sqrt(d**2 / 2 + d + 1), attained for even d.  Add-remove-one: k (d + 1) / 2,
+attained.
 
 Utility
 -------
-With scale b, E ||noise||_F**2 = 2 b**2 d**2: an error of about d**2 / (epsilon n) in S / n, where nuclear-norm
-noise grows with d**1.5.
+With scale b, E ||noise||_F**2 = 2 b**2 d**2: an error of about d**2 / (epsilon n) in S / n, where
+nuclear-norm noise grows with d**1.5.
 
 References
 ----------
-Dong, Liang, Yi (2022), appendix I; Amin, Dick, Kulesza, Munoz Medina, Vassilvitskii (2019), section 5.
+Dong, Liang, Yi (2022), appendix I; Amin, Dick, Kulesza, Munoz Medina, Vassilvitskii (2019),
+section 5.
 """
 
 from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil
-from typing import ClassVar, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcov.data.moments import DEFAULT_BITS, Bits, Clip, MomentsSpec
+from dpcov.data.moments import DEFAULT_BITS, Bits, Clip
 from dpcov.data.questions import Ask
 from dpcov.errors import BudgetError
 from dpcov.mechanisms.base import Calibration, Mechanism, Problem
+from dpcov.mechanisms.blocks.finished import noise_law
 from dpcov.mechanisms.blocks.sensitivity import upper_triangle
 from dpcov.noise.entropy import Entropy
 from dpcov.noise.lattice import LARGEST_STD, discrete_laplace
 from dpcov.privacy.budget import Budget
 from dpcov.privacy.convert import sqrt_up
-from dpcov.privacy.guarantee import Numerics, Promise, PureDP
-from dpcov.published.statistics import NoiseLaw, NoisyStatistics
+from dpcov.privacy.guarantee import PureDP
+from dpcov.published.statistics import NoisyStatistics
 
+# Part of epsilon for the row count under add-remove-one: 7 % more noise on the matrix.
 ROW_COUNT_SHARE = Fraction(1, 16)
-"""Part of epsilon that pays for the row count under add-remove-one: 7 % more noise on the matrix."""
 
 Constants = Literal["tight", "paper"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class LaplaceCalibration(Calibration):
-    """Scales of the noise.
-
-    Parameters
-    ----------
-    scale : int
-        On every entry of the upper triangle, in lattice units.
-    row_count_scale : Fraction or None
-        On the row count (add-remove-one).
-    """
+    """Noise scales: on every entry of the upper triangle in lattice units, and on the row count."""
 
     scale: int
     row_count_scale: Fraction | None = None
@@ -75,23 +67,20 @@ class Laplace(Mechanism[LaplaceCalibration]):
     clip : float, default=1
         Rows longer than this fraction of the norm bound are scaled down to it.
     sensitivity : {"tight", "paper"}, default="tight"
-        ``paper`` uses the l1 norm of the full matrix, sqrt(2) d (replace-one) or d (add-remove-one), as the papers do
-        although only the upper triangle is drawn: about twice the noise.
+        ``paper`` uses the l1 norm of the full matrix, sqrt(2) d (replace-one) or d
+        (add-remove-one), as the papers do although only the upper triangle is drawn: about twice
+        the noise.
     """
 
-    name: ClassVar[str] = "laplace"
-    summary: ClassVar[str] = "discrete Laplace noise on every entry; for very few columns"
-    paper: ClassVar[str] = "Dong, Liang, Yi (2022), I"
-    numerics: ClassVar[Numerics] = "exact"
-    promises: ClassVar[tuple[type[Promise], ...]] = (PureDP,)
+    name = "laplace"
+    summary = "discrete Laplace noise on every entry; for very few columns"
+    paper = "Dong, Liang, Yi (2022), I"
+    numerics = "exact"
+    promises = (PureDP,)
 
     bits: Bits = DEFAULT_BITS
     clip: Clip = 1.0
     sensitivity: Constants = "tight"
-
-    def moments_spec(self, problem: Problem) -> MomentsSpec:
-        """One stratum."""
-        return MomentsSpec(bits=self.bits, clip=self.clip)
 
     def calibrate(self, problem: Problem, budget: Budget) -> LaplaceCalibration:
         """Smallest integer scale that keeps the budget (laplace.md, Theorem 1)."""
@@ -100,10 +89,12 @@ class Laplace(Mechanism[LaplaceCalibration]):
         if problem.neighbors == "add-remove-one":
             count_scale = problem.rows_per_person / (epsilon * ROW_COUNT_SHARE)
             epsilon *= 1 - ROW_COUNT_SHARE
+        # Rounded up: an integer scale never spends more than epsilon.
         scale = ceil(4**self.bits * self.l1_sensitivity(problem) / epsilon)
         if max(scale, count_scale or 0) > LARGEST_STD:
             raise BudgetError(
-                "This budget needs more noise than fits into 64-bit integers. Use a larger budget or fewer bits."
+                "This budget needs more noise than fits into 64-bit integers. "
+                "Use a larger budget or fewer bits."
             )
         return LaplaceCalibration(promise=budget.promise, scale=scale, row_count_scale=count_scale)
 
@@ -111,34 +102,33 @@ class Laplace(Mechanism[LaplaceCalibration]):
         """Of the upper triangle of the sscp of rows in the unit ball, rounded up."""
         if self.sensitivity == "tight":
             return upper_triangle(problem).l1
-        d = problem.n_features
-        full_matrix = (
-            sqrt_up(Fraction(2 * d**2)) if problem.neighbors == "replace-one" else Fraction(d)
-        )
-        return problem.rows_per_person * full_matrix
+        d, replaced = problem.n_features, problem.neighbors == "replace-one"
+        return problem.rows_per_person * (sqrt_up(Fraction(2 * d**2)) if replaced else Fraction(d))
 
     def draw(
         self, ask: Ask, calibration: LaplaceCalibration, problem: Problem, entropy: Entropy
     ) -> NoisyStatistics:
         """Add the noise to the integer moments of the single stratum."""
-        moments = ask(self.question(problem))
-        (stratum,) = moments.strata
-        sscp, dropped = stratum.sscp.plus(
-            symmetric_laplace(moments.n_features, calibration.scale, entropy)
-        )
+        (stratum,) = ask(self.question(problem)).strata
+        scale, count = calibration.scale, calibration.row_count_scale
+        noise = symmetric_laplace(problem.n_features, scale, entropy)
+        sscp, dropped = stratum.sscp.plus(noise)
         arrays = {"sscp": sscp}
-        if calibration.row_count_scale is not None:
-            count = stratum.n_rows + int(
-                discrete_laplace(calibration.row_count_scale, 1, entropy)[0]
-            )
-            arrays["row_count"] = np.array([count], dtype=np.int64)
+        if count is not None:
+            arrays["row_count"] = stratum.n_rows + discrete_laplace(count, 1, entropy)
         return NoisyStatistics(
             layout="sscp",
             arrays=arrays,
             lattice_bits=self.bits,
             dropped_bits=dropped,
             radius=self.clip,
-            noise=_law(calibration),
+            # The variance of discrete Laplace noise is less than 2 scale**2, by 1/6 at most.
+            noise=noise_law(
+                "discrete laplace",
+                diagonal_variance=2 * scale**2,
+                off_diagonal_variance=2 * scale**2,
+                row_count=count and 2 * count**2,
+            ),
         )
 
 
@@ -148,14 +138,3 @@ def symmetric_laplace(dimension: int, scale: int, entropy: Entropy) -> NDArray[n
     rows, columns = np.triu_indices(dimension)
     noise[rows, columns] = noise[columns, rows] = discrete_laplace(scale, len(rows), entropy)
     return noise
-
-
-def _law(calibration: LaplaceCalibration) -> NoiseLaw:
-    """The variance of discrete Laplace noise is less than 2 scale**2, by 1/6 at most."""
-    variance, count = str(2 * calibration.scale**2), calibration.row_count_scale
-    return NoiseLaw(
-        family="discrete laplace",
-        diagonal_variance=variance,
-        off_diagonal_variance=variance,
-        row_count_variance=None if count is None else str(float(2 * count**2)),
-    )

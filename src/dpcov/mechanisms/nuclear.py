@@ -2,18 +2,18 @@
 
 Privacy
 -------
-Guarantee : epsilon-DP.  Neighbors : replace-one (public n) or add-remove-one.
-Unit : the rows of one person.  Public inputs : options, budget, number of columns, n under replace-one.
-Private input : moments.  Not protected : running time, memory.
-Numerics : idealized.  The samplers are exact in real arithmetic, so no delta enters.  Proof : nuclear.md.
+Guarantee : epsilon-DP.  Neighbors : both.  Proof : nuclear.md.
+Numerics : idealized.  The samplers are exact in real arithmetic, so no delta enters.
 
 Sensitivity
 -----------
-Nuclear norm of the sscp: 2k (replace-one), k (add-remove-one) for k rows per person; both attained for d >= 2.
+Nuclear norm of the sscp: 2k (replace-one), k (add-remove-one) for k rows per person; both attained
+for d >= 2.
 
 Utility
 -------
-nuclear.md, section 3: sizes of the noise in Schatten norms, and a correction of the paper's Theorem 1.
+nuclear.md, section 3: sizes of the noise in Schatten norms, and a correction of the paper's Theorem
+1.
 
 References
 ----------
@@ -21,35 +21,27 @@ d'Orsi, Novikov (2025), Algorithm 1; Hardt, Talwar (2010).
 """
 
 from dataclasses import dataclass, replace
-from typing import ClassVar, Literal
+from typing import Literal
 
-from dpcov.data.moments import DEFAULT_BITS, Clip, Moments, MomentsSpec
+from dpcov.data.moments import DEFAULT_BITS, Clip, Moments
 from dpcov.data.questions import Ask
 from dpcov.errors import UsageError
 from dpcov.mechanisms.base import Calibration, Mechanism, Problem
+from dpcov.mechanisms.blocks import finished
 from dpcov.mechanisms.blocks.additive_noise import additive_noise
-from dpcov.mechanisms.blocks.finished import (
-    Array,
-    Cost,
-    check_row_count,
-    draw_row_count,
-    finish,
-    part_of,
-    row_count_share,
-    sscp_of,
-)
+from dpcov.mechanisms.blocks.finished import Cost
 from dpcov.mechanisms.blocks.sensitivity import eigenvalues
 from dpcov.noise.entropy import Entropy
 from dpcov.noise.nuclear import LARGEST_GAUGE_DIMENSION, nuclear_noise, symmetric_nuclear_noise
 from dpcov.privacy.budget import Budget
-from dpcov.privacy.guarantee import Numerics, Promise, PureDP
+from dpcov.privacy.guarantee import PureDP
 from dpcov.published.estimate.nuclear_variances import entry_variances
-from dpcov.published.linalg.symmetric import symmetrize
+from dpcov.published.linalg.symmetric import Array, symmetrize
 from dpcov.published.statistics import NoiseLaw, NoisyStatistics
 
+# ``square``: the paper's law on all d x d matrices, symmetrized after it was added.  The others
+# live on symmetric matrices and are about half as large (docs/nuclear-noise.md).
 NoiseShape = Literal["square", "nuclear", "gauge", "wishart"]
-"""``square``: the paper's law on all d x d matrices, symmetrized after it was added.  The others live on symmetric
-matrices and are about half as large (docs/nuclear-noise.md)."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,36 +59,31 @@ class Nuclear(Mechanism[NuclearCalibration]):
     Parameters
     ----------
     noise : {"square", "nuclear", "gauge", "wishart"}, default="square"
-        Law of the noise; ``square`` is the paper's.  ``nuclear`` is the most accurate in high dimension, ``gauge`` for
-        up to about 10 features (replace-one only), ``wishart`` the fastest.
+        Law of the noise; ``square`` is the paper's.  ``nuclear`` is the most accurate in high
+        dimension, ``gauge`` for up to about 10 features (replace-one only), ``wishart`` the
+        fastest.
     clip : float, default=1
         Rows longer than this fraction of the norm bound are scaled down to it.
     """
 
-    name: ClassVar[str] = "nuclear"
-    summary: ClassVar[str] = "pure-DP noise shaped like the nuclear norm"
-    paper: ClassVar[str] = "d'Orsi, Novikov (2025), Algorithm 1"
-    numerics: ClassVar[Numerics] = "idealized"
-    promises: ClassVar[tuple[type[Promise], ...]] = (PureDP,)
+    name = "nuclear"
+    summary = "pure-DP noise shaped like the nuclear norm"
+    paper = "d'Orsi, Novikov (2025), Algorithm 1"
+    numerics = "idealized"
+    promises = (PureDP,)
 
     noise: NoiseShape = "square"
     clip: Clip = 1.0
-
-    def moments_spec(self, problem: Problem) -> MomentsSpec:
-        """One stratum."""
-        return MomentsSpec(clip=self.clip)
 
     def calibrate(self, problem: Problem, budget: Budget) -> NuclearCalibration:
         """Give the matrix all that the number of rows leaves (nuclear.md, Theorem 1)."""
         self.check(problem, budget)
         check_noise_shape(self.noise, problem)
-        count = row_count_share(problem)
-        matrix = part_of(budget.promise, 1 - count)
+        matrix = finished.part_of(budget.promise, 1 - finished.row_count_share(problem))
+        # Noise that cannot be drawn is refused here, before any row is read.
         nuclear_scale(matrix, problem)
-        row_count = part_of(budget.promise, count) if count else None
-        return NuclearCalibration(
-            promise=budget.promise, matrix=matrix, row_count=check_row_count(problem, row_count)
-        )
+        row_count = finished.row_count_cost(problem, budget.promise)
+        return NuclearCalibration(promise=budget.promise, matrix=matrix, row_count=row_count)
 
     def draw(
         self, ask: Ask, calibration: NuclearCalibration, problem: Problem, entropy: Entropy
@@ -104,8 +91,8 @@ class Nuclear(Mechanism[NuclearCalibration]):
         """Add the noise."""
         moments = ask(self.question(problem))
         noisy = noisy_sscp(moments, calibration.matrix, self.noise, problem, entropy)
-        row_count = draw_row_count(moments, problem, calibration.row_count, entropy)
-        found = finish(noisy, problem, row_count, clip=self.clip, post="psd")
+        row_count = finished.draw_row_count(moments, problem, calibration.row_count, entropy)
+        found = finished.finish(noisy, problem, row_count, clip=self.clip, post="psd")
         law = noise_law(self.noise, nuclear_scale(calibration.matrix, problem), problem.n_features)
         return replace(found, lattice_bits=DEFAULT_BITS, noise=law)
 
@@ -126,25 +113,26 @@ def noisy_sscp(
     moments: Moments, cost: Cost, shape: NoiseShape, problem: Problem, entropy: Entropy
 ) -> Array:
     """Symmetric sscp with nuclear-norm noise of scale sensitivity / epsilon."""
-    sscp = sscp_of(moments)
+    sscp = finished.sscp_of(moments)
     scale = nuclear_scale(cost, problem)
     if shape == "square":
+        # Symmetrizing after the noise is post-processing.
         return symmetrize(sscp + nuclear_noise(len(sscp), scale, entropy))
     return sscp + symmetric_nuclear_noise(len(sscp), scale, entropy, shape)
 
 
 def nuclear_scale(cost: Cost, problem: Problem) -> float:
-    """Sensitivity in nuclear norm, which is that of the eigenvalues in the l1 norm, over epsilon."""
+    """Sensitivity in nuclear norm, that of the eigenvalues in the l1 norm, over epsilon."""
     return additive_noise(cost, eigenvalues(problem)).scale
 
 
 def noise_law(shape: NoiseShape, scale: float, n_features: int) -> NoiseLaw:
-    """What the release says about noise of this scale on the sscp of rows in the unit ball, in lattice units."""
-    unit = 4.0**DEFAULT_BITS
+    """State noise of this scale on the sscp of rows in the unit ball, in lattice units."""
+    unit = scale * 4.0**DEFAULT_BITS
     diagonal, off_diagonal = entry_variances(shape, n_features)
-    return NoiseLaw(
-        family=f"nuclear norm, {shape}",
-        diagonal_variance=str(round(diagonal * (scale * unit) ** 2)),
-        off_diagonal_variance=str(round(off_diagonal * (scale * unit) ** 2)),
-        scale=str(scale * unit) if shape == "nuclear" else None,
+    return finished.noise_law(
+        f"nuclear norm, {shape}",
+        diagonal_variance=round(diagonal * unit**2),
+        off_diagonal_variance=round(off_diagonal * unit**2),
+        scale=unit if shape == "nuclear" else None,
     )

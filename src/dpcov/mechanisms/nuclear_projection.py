@@ -1,19 +1,18 @@
-"""Release second moments with nuclear-norm noise, projected on a nuclear-norm ball of private radius.
+"""Release second moments with nuclear-norm noise, projected on a ball of private radius.
 
 Privacy
 -------
-Guarantee : epsilon-DP.  Neighbors : replace-one (public n) or add-remove-one.
-Unit : the rows of one person.  Public inputs : options, budget, number of columns, n under replace-one.
-Private input : moments.  Not protected : running time, memory.
-Numerics : idealized.  Proof : nuclear_projection.md.
+Guarantee : epsilon-DP.  Neighbors : both.  Numerics : idealized.  Proof : nuclear_projection.md.
 
 Sensitivity
 -----------
-Nuclear norm of the sscp: 2k (replace-one), k (add-remove-one) for k rows per person.  Trace: k under both.
+Nuclear norm of the sscp: 2k (replace-one), k (add-remove-one) for k rows per person.  Trace: k
+under both.
 
 Utility
 -------
-nuclear_projection.md, Theorem 2: error at most min(||Z||_F, sqrt(||Z|| (radius + tr S))) on the sscp S.
+nuclear_projection.md, Theorem 2: error at most min(||Z||_F, sqrt(||Z|| (radius + tr S))) on the
+sscp S.
 
 References
 ----------
@@ -22,39 +21,33 @@ d'Orsi, Novikov (2025), Algorithm 2.
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar, Literal
+from typing import Literal
 
-from dpcov.data.moments import Clip, MomentsSpec
+from dpcov.data.moments import Clip
 from dpcov.data.questions import Ask
 from dpcov.mechanisms.base import Calibration, Mechanism, Problem
+from dpcov.mechanisms.blocks import finished
 from dpcov.mechanisms.blocks.additive_noise import additive_noise
-from dpcov.mechanisms.blocks.finished import (
-    Cost,
-    check_row_count,
-    draw_row_count,
-    finish,
-    part_of,
-    row_count_share,
-)
+from dpcov.mechanisms.blocks.finished import Cost, part_of
 from dpcov.mechanisms.blocks.sensitivity import scalar
 from dpcov.mechanisms.nuclear import NoiseShape, check_noise_shape, noisy_sscp, nuclear_scale
 from dpcov.noise.entropy import Entropy
 from dpcov.privacy.budget import Budget
-from dpcov.privacy.guarantee import Numerics, Promise, PureDP
+from dpcov.privacy.guarantee import PureDP
 from dpcov.published.linalg.project import project_nuclear_ball
 from dpcov.published.statistics import NoisyStatistics
 
 BudgetSplit = Literal["full", "paper"]
 
+# Parts for the matrix and the trace.  Lap(10 / epsilon) on twice the trace costs epsilon / 5, so
+# the paper leaves 3/10 unspent; ``full`` keeps its proportion and spends everything.
 SPLITS: dict[BudgetSplit, tuple[Fraction, Fraction]] = {
     "full": (Fraction(5, 7), Fraction(2, 7)),
     "paper": (Fraction(1, 2), Fraction(1, 5)),
 }
-"""Parts for the matrix and the trace.  Lap(10 / epsilon) on twice the trace costs epsilon / 5, so the paper leaves 3/10
-unspent; ``full`` keeps its proportion and spends everything."""
 
+# The ball's radius is this often the private trace, so that it rarely cuts the truth.
 RADIUS_FACTOR = 2.0
-"""The ball's radius is this often the private trace, so that it rarely cuts the truth."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,43 +66,39 @@ class NuclearProjection(Mechanism[NuclearProjectionCalibration]):
     Parameters
     ----------
     noise : {"wishart", "nuclear", "gauge", "square"}, default="wishart"
-        Law of the noise.  ``wishart`` is drawn in a fraction of an eigendecomposition and is about half as large as
-        ``square``, the paper's; ``nuclear`` is another tenth smaller and slower.
+        Law of the noise.  ``wishart`` is drawn in a fraction of an eigendecomposition and is about
+        half as large as ``square``, the paper's; ``nuclear`` is another tenth smaller and slower.
     budget_split : {"full", "paper"}, default="full"
         ``paper`` spends 7/10 of epsilon, and the release then promises 7/10 of epsilon.
     clip : float, default=1
         Rows longer than this fraction of the norm bound are scaled down to it.
     """
 
-    name: ClassVar[str] = "nuclear-projection"
-    summary: ClassVar[str] = "nuclear-norm noise, projected on a ball of private radius"
-    paper: ClassVar[str] = "d'Orsi, Novikov (2025), Algorithm 2"
-    numerics: ClassVar[Numerics] = "idealized"
-    promises: ClassVar[tuple[type[Promise], ...]] = (PureDP,)
+    name = "nuclear-projection"
+    summary = "nuclear-norm noise, projected on a ball of private radius"
+    paper = "d'Orsi, Novikov (2025), Algorithm 2"
+    numerics = "idealized"
+    promises = (PureDP,)
 
     noise: NoiseShape = "wishart"
     budget_split: BudgetSplit = "full"
     clip: Clip = 1.0
 
-    def moments_spec(self, problem: Problem) -> MomentsSpec:
-        """One stratum."""
-        return MomentsSpec(clip=self.clip)
-
     def calibrate(self, problem: Problem, budget: Budget) -> NuclearProjectionCalibration:
-        """Split the budget between matrix, trace and number of rows (nuclear_projection.md, Theorem 1)."""
+        """Split the budget: matrix, trace, row count (nuclear_projection.md, Theorem 1)."""
         self.check(problem, budget)
         check_noise_shape(self.noise, problem)
-        count = row_count_share(problem)
+        count = finished.row_count_share(problem)
         for_matrix, for_trace = (part * (1 - count) for part in SPLITS[self.budget_split])
         matrix, trace = part_of(budget.promise, for_matrix), part_of(budget.promise, for_trace)
+        # Noise that no float can hold is refused here, before any row is read.
         nuclear_scale(matrix, problem)
         additive_noise(trace, scalar(problem))
-        row_count = part_of(budget.promise, count) if count else None
         return NuclearProjectionCalibration(
             promise=part_of(budget.promise, for_matrix + for_trace + count),
             matrix=matrix,
             trace=trace,
-            row_count=check_row_count(problem, row_count),
+            row_count=finished.row_count_cost(problem, budget.promise),
         )
 
     def draw(
@@ -124,6 +113,7 @@ class NuclearProjection(Mechanism[NuclearProjectionCalibration]):
         noisy = noisy_sscp(moments, calibration.matrix, self.noise, problem, entropy)
         noise = additive_noise(calibration.trace, scalar(problem)).draw(1, entropy)[0]
         trace = moments.strata[0].sscp.trace() / 4**moments.spec.bits + noise
+        # Noise may leave a negative trace; the ball then holds zero only.
         projected = project_nuclear_ball(noisy, max(0.0, RADIUS_FACTOR * float(trace)))
-        row_count = draw_row_count(moments, problem, calibration.row_count, entropy)
-        return finish(projected, problem, row_count, clip=self.clip, post="psd")
+        row_count = finished.draw_row_count(moments, problem, calibration.row_count, entropy)
+        return finished.finish(projected, problem, row_count, clip=self.clip, post="psd")

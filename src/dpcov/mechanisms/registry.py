@@ -1,4 +1,4 @@
-"""The list of mechanisms: a new one joins with one row here, and every contract test then runs on it."""
+"""The list of mechanisms: a new one joins with one row here, and every contract test runs on it."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -56,9 +56,7 @@ def make_mechanism(name: str, options: Mapping[str, Any]) -> Mechanism[Any]:
     """Build a mechanism with options, naming the known ones when an option does not exist."""
     mechanism = find_mechanism(name)
     known = [field.name for field in dataclasses.fields(mechanism)]  # type: ignore[arg-type]
-    unknown = sorted(set(options) - set(known))
-    if unknown:
-        raise UsageError(
-            f"The {name} mechanism has no option {', '.join(unknown)}; it has: {', '.join(known) or 'none'}."
-        )
+    if unknown := ", ".join(sorted(set(options) - set(known))):
+        has = ", ".join(known) or "none"
+        raise UsageError(f"The {name} mechanism has no option {unknown}; it has: {has}.")
     return mechanism(**options)

@@ -2,24 +2,23 @@
 
 Privacy
 -------
-Guarantee : epsilon-DP.  Neighbors : replace-one (public n) or add-remove-one.
-Unit : the rows of one person.  Public inputs : options, budget, number of columns, n under replace-one.
-Private input : moments.  Not protected : running time, memory.
-Numerics : idealized; traces and row count are exact.  The samplers are exact in real arithmetic, so no delta enters.
-Proof : stratified_nuclear.md.
+Guarantee : epsilon-DP.  Neighbors : both.  Proof : stratified_nuclear.md.
+Numerics : idealized; traces and row count are exact.  The samplers are exact in real arithmetic, so
+no delta enters.
 
 Sensitivity
 -----------
-Each shell's sscp is divided by its own squared radius.  Sum over all shells of nuclear norm + w |trace|: 2k (1 + w)
-(replace-one), k (1 + w) (add-remove-one) for k rows per person; both attained.  Under replace-one one matrix costs
-nuclear norm + |trace| <= 2k: all shells are released as one if a first look at the outermost shell's trace, which costs
-k, finds most rows there, or, with larger rows shortened, if no shell stands out.
+Each shell's sscp is divided by its own squared radius.  Sum over all shells of nuclear norm +
+w |trace|: 2k (1 + w) (replace-one), k (1 + w) (add-remove-one) for k rows per person; both
+attained. Under replace-one one matrix costs nuclear norm + |trace| <= 2k: all shells are released
+as one if a first look at the outermost shell's trace, which costs k, finds most rows there, or,
+with larger rows shortened, if no shell stands out.
 
 Utility
 -------
 A shell of radius t carries noise of scale t**2 s, whose root mean square Frobenius norm is about
-0.64 (d + 1) sqrt(d) t**2 s, before shrinkage (docs/pure.md).  Shells whose noisy trace is within the noise of one entry
-are not drawn at all.
+0.64 (d + 1) sqrt(d) t**2 s, before shrinkage (docs/pure.md).  Shells whose noisy trace is within
+the noise of one entry are not drawn at all.
 
 References
 ----------
@@ -30,7 +29,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,34 +38,31 @@ from dpcov.data.moments import DEFAULT_BITS, Moments, MomentsSpec
 from dpcov.data.questions import Ask
 from dpcov.errors import BudgetError
 from dpcov.mechanisms.base import Calibration, Mechanism, Problem
+from dpcov.mechanisms.blocks.finished import noise_law
+from dpcov.mechanisms.blocks.shells import noisy_traces
 from dpcov.mechanisms.stratified_nuclear_rules import choose_fold, choose_runs, trace_weight
 from dpcov.noise.entropy import Entropy
 from dpcov.noise.lattice import LARGEST_STD, discrete_laplace
 from dpcov.noise.nuclear import symmetric_nuclear_noise
 from dpcov.privacy.budget import Budget
-from dpcov.privacy.guarantee import Numerics, Promise, PureDP
+from dpcov.privacy.guarantee import PureDP
 from dpcov.privacy.options import Between
 from dpcov.published.estimate import nuclear_law as ullman
 from dpcov.published.statistics import NoiseLaw, NoisyStatistics, PublishedArray
 
+# Squared norm of a lattice row at its shell's radius.
 UNIT = 4**DEFAULT_BITS
-"""Squared norm of a lattice row at its shell's radius."""
 
+# Weight of the row count under add-remove-one: 6 % more noise on everything else.
 ROW_COUNT_WEIGHT = Fraction(1, 16)
-"""Weight of the row count under add-remove-one: 6 % more noise on everything else."""
 
+# A first look has noise of scale n / 14, unless the least share of the budget buys less.
 LOOK_NOISE = 14
-"""A first look at the outermost shell has noise of scale n / 14, unless the smallest share buys less."""
-
 SMALLEST_LOOK = Fraction(1, 200)
-"""Least share of the budget that a look gets."""
-
+# There is no look if it costs more than this part of what traces do, which is what it can save.
 LARGEST_LOOK = Fraction(1, 2)
-"""There is no look if it costs more than this part of what traces do, which is what it can save."""
-
+# All shells are one if the outermost trace per row exceeds this: at least 2/3 of the sum's.
 MOST_ROWS = Fraction(1, 3)
-"""All shells are released as one if the outermost one's trace per row exceeds this: at least 2/3 of the sum's."""
-
 
 AS_ONE = (
     "most rows are longer than half the norm bound, so all norm shells were released as one matrix"
@@ -77,7 +73,7 @@ SHORTENED = ", rows longer than 2^-{} of the norm bound shortened to that"
 
 @dataclass(frozen=True, kw_only=True)
 class Look:
-    """Noise scales of a first look at the outermost shell, and of what is released if one matrix is enough."""
+    """Noise scales of a look at the outermost shell, and of the release if one matrix is enough."""
 
     scale: Fraction
     whole_scale: Fraction
@@ -85,7 +81,7 @@ class Look:
 
 @dataclass(frozen=True, kw_only=True)
 class StratifiedNuclearCalibration(Calibration):
-    """Noise scales in each shell's own lattice units, and of the row count in rows (add-remove-one).
+    """Noise scales in each shell's own lattice units, and of the row count in rows.
 
     ``folded_scale`` is that of a single matrix drawn after the traces (replace-one).
     """
@@ -104,18 +100,19 @@ class StratifiedNuclear(Mechanism[StratifiedNuclearCalibration]):
     Parameters
     ----------
     shells : int, default=32
-        Number of shells; shell s holds rows with norm in (2**-(s+1), 2**-s] of the norm bound, the last one all
-        smaller rows.  Empty shells cost nothing.
+        Number of shells; shell s holds rows with norm in (2**-(s+1), 2**-s] of the norm bound, the
+        last one all smaller rows.  Empty shells cost nothing.
     shorten : bool, default=False
-        Whether larger rows may be shortened where no inner shell stands out and all are released as one matrix
-        (replace-one).  Nothing that all rows have in common, such as an intercept, is known of shortened rows.
+        Whether larger rows may be shortened where no inner shell stands out and all are released as
+        one matrix (replace-one).  Nothing that all rows have in common, such as an intercept, is
+        known of shortened rows.
     """
 
-    name: ClassVar[str] = "stratified-nuclear"
-    summary: ClassVar[str] = "pure-DP nuclear-norm noise per norm shell, optimal shrinkage"
-    paper: ClassVar[str] = "this project (stratified_nuclear.md)"
-    numerics: ClassVar[Numerics] = "idealized"
-    promises: ClassVar[tuple[type[Promise], ...]] = (PureDP,)
+    name = "stratified-nuclear"
+    summary = "pure-DP nuclear-norm noise per norm shell, optimal shrinkage"
+    paper = "this project (stratified_nuclear.md)"
+    numerics = "idealized"
+    promises = (PureDP,)
 
     shells: Annotated[int, Between(2, 60)] = 32
     shorten: bool = False
@@ -128,30 +125,24 @@ class StratifiedNuclear(Mechanism[StratifiedNuclearCalibration]):
         """Smallest scales that keep the budget (stratified_nuclear.md, Theorem 1)."""
         self.check(problem, budget)
         weight, public_count = trace_weight(problem.n_features), problem.neighbors == "replace-one"
-        k, sensitivity = (
-            problem.rows_per_person,
-            2 * (1 + weight) if public_count else 1 + weight + ROW_COUNT_WEIGHT,
-        )
-        share = _look_share(problem, budget.pure_epsilon(), weight)
-        epsilon = budget.pure_epsilon() * (1 - share)
+        k, whole = problem.rows_per_person, budget.pure_epsilon()
+        sensitivity = 2 * (1 + weight) if public_count else 1 + weight + ROW_COUNT_WEIGHT
+        share = _look_share(problem, whole, weight)
+        epsilon = whole * (1 - share)
         scale = k * sensitivity / epsilon
+        # Traces carry the largest noise of all.
         if UNIT * scale / weight > LARGEST_STD:
             raise BudgetError("This budget drowns every table in noise. Use a larger budget.")
-        folded = (2 * UNIT * k + 1) * (1 + weight) / epsilon if public_count else None
-        look = None
-        if share:
-            # One lattice unit more: the joint trace is rounded.
-            look = Look(
-                scale=UNIT * k / (budget.pure_epsilon() * share),
-                whole_scale=(2 * UNIT * k + 1) / epsilon,
-            )
+        # One lattice unit more: the joint trace is rounded.
+        one_matrix = (2 * UNIT * k + 1) / epsilon
+        look = Look(scale=UNIT * k / (whole * share), whole_scale=one_matrix) if share else None
         return StratifiedNuclearCalibration(
             promise=budget.promise,
             matrix_scale=UNIT * scale,
             trace_scale=UNIT * scale / weight,
             row_count_scale=None if public_count else scale / ROW_COUNT_WEIGHT,
             look=look,
-            folded_scale=folded,
+            folded_scale=one_matrix * (1 + weight) if public_count else None,
         )
 
     def draw(
@@ -161,9 +152,8 @@ class StratifiedNuclear(Mechanism[StratifiedNuclearCalibration]):
         problem: Problem,
         entropy: Entropy,
     ) -> NoisyStatistics:
-        """Look whether one shell is enough; else draw the traces, and then the matrices that are worth it."""
-        moments = ask(self.question(problem))
-        look = calibration.look
+        """Look whether one shell is enough; else draw traces, then matrices that are worth it."""
+        moments, look = ask(self.question(problem)), calibration.look
         if look is not None and _most_rows_are_long(moments, look.scale, problem, entropy):
             return _draw_as_one(moments, 0, look.whole_scale, entropy, AS_ONE)
         return self._draw_shells(moments, calibration, entropy)
@@ -171,35 +161,31 @@ class StratifiedNuclear(Mechanism[StratifiedNuclearCalibration]):
     def _draw_shells(
         self, moments: Moments, calibration: StratifiedNuclearCalibration, entropy: Entropy
     ) -> NoisyStatistics:
-        """Draw the traces, decide from them alone, then draw the matrices that are worth it."""
-        noise = discrete_laplace(calibration.trace_scale, self.shells, entropy)
-        traces = [
-            stratum.sscp.trace() + int(z) for stratum, z in zip(moments.strata, noise, strict=True)
-        ]
-        scale, d = _up(calibration.matrix_scale), moments.n_features
+        # Draw the traces, decide from them alone, then draw the matrices that are worth it.
+        traces = noisy_traces(
+            moments, discrete_laplace(calibration.trace_scale, self.shells, entropy)
+        )
+        scale, d, count = _up(calibration.matrix_scale), moments.n_features, None
         if calibration.folded_scale is not None:
             fold = choose_fold(traces, scale, d, shorten=self.shorten)
             if fold is not None:
                 note = NONE_STANDS_OUT + (SHORTENED.format(fold) if fold else "")
                 return _draw_as_one(moments, fold, calibration.folded_scale, entropy, note)
+        # Groups follow from noisy traces alone, so choosing them is free.
         groups = choose_runs(traces, scale, d)
         matrices = [
-            _group_sscp(moments, group) + symmetric_nuclear_noise(d, scale, entropy)
+            _sum_in_units_of(moments, group[0], group) + symmetric_nuclear_noise(d, scale, entropy)
             for group in groups
         ]
-        row_count = None
-        if calibration.row_count_scale is not None:
-            row_count = moments.n_rows + int(
-                discrete_laplace(calibration.row_count_scale, 1, entropy)[0]
-            )
-        law = _law(
-            calibration.matrix_scale, calibration.trace_scale, calibration.row_count_scale, d
-        )
-        return _statistics(matrices, groups, traces, law, n_features=d, row_count=row_count)
+        count_scale = calibration.row_count_scale
+        if count_scale is not None:
+            count = moments.n_rows + discrete_laplace(count_scale, 1, entropy)
+        law = _law(calibration.matrix_scale, calibration.trace_scale, count_scale, d)
+        return _statistics(matrices, groups, traces, law, n_features=d, row_count=count)
 
 
 def _look_share(problem: Problem, epsilon: Fraction, weight: Fraction) -> Fraction:
-    """Part of the budget for a first look; none where it would not be worth it."""
+    # Part of the budget for a first look; none where it would not be worth it.
     if problem.neighbors != "replace-one" or problem.n_rows is None:
         return Fraction(0)
     share = max(SMALLEST_LOOK, LOOK_NOISE * problem.rows_per_person / (problem.n_rows * epsilon))
@@ -209,7 +195,7 @@ def _look_share(problem: Problem, epsilon: Fraction, weight: Fraction) -> Fracti
 def _most_rows_are_long(
     moments: Moments, scale: Fraction, problem: Problem, entropy: Entropy
 ) -> bool:
-    """Whether the outermost shell's trace, with noise, is a good part of what the public number of rows allows."""
+    # Whether the outermost shell's noisy trace is a good part of what the row number allows.
     assert problem.n_rows is not None
     seen = moments.strata[0].sscp.trace() + int(discrete_laplace(scale, 1, entropy)[0])
     return bool(seen > MOST_ROWS * UNIT * problem.n_rows)
@@ -218,14 +204,16 @@ def _most_rows_are_long(
 def _draw_as_one(
     moments: Moments, fold: int, scale: Fraction, entropy: Entropy, note: str
 ) -> NoisyStatistics:
-    """Release the sum of all shells, larger rows shortened into shell ``fold``, and its trace, which is free then."""
+    # Release the sum of all shells, larger rows shortened into shell ``fold``, and its trace.
+    # The trace is free then (stratified_nuclear.md).
     d, last = moments.n_features, len(moments.strata) - 1
     exact = sum(
         stratum.sscp.trace() * 4 ** (last - max(shell, fold))
         for shell, stratum in enumerate(moments.strata)
     )
     trace = (exact >> (2 * (last - fold))) + int(discrete_laplace(scale, 1, entropy)[0])
-    matrix = _folded_sscp(moments, fold) + symmetric_nuclear_noise(d, _up(scale), entropy)
+    matrix = _sum_in_units_of(moments, fold, range(last + 1))
+    matrix += symmetric_nuclear_noise(d, _up(scale), entropy)
     law = _law(scale, scale, None, d)
     return _statistics(
         [matrix], [range(1)], [trace], law, n_features=d, radius=2.0**-fold, notes=(note,)
@@ -239,21 +227,21 @@ def _statistics(
     law: NoiseLaw,
     *,
     n_features: int,
-    row_count: int | None = None,
+    row_count: NDArray[np.int64] | None = None,
     radius: float = 1.0,
     notes: tuple[str, ...] = (),
 ) -> NoisyStatistics:
-    """Pack noisy matrices of groups of shells and noisy traces of all shells."""
+    # Pack noisy matrices of groups of shells and noisy traces of all shells.
     dropped = max(0, max(map(abs, traces)).bit_length() - 62)
+    sscp = np.array(matrices, dtype=np.float64).reshape(-1, n_features, n_features)
     arrays: dict[str, PublishedArray] = {
-        "sscp": np.array(matrices, dtype=np.float64).reshape(-1, n_features, n_features)
-        / 2**dropped,
+        "sscp": sscp / 2**dropped,
         "first_shell": np.array([group[0] for group in groups], dtype=np.int64),
         "last_shell": np.array([group[-1] for group in groups], dtype=np.int64),
         "trace": np.array([trace >> dropped for trace in traces], dtype=np.int64),
     }
     if row_count is not None:
-        arrays["row_count"] = np.array([row_count], dtype=np.int64)
+        arrays["row_count"] = row_count
     return NoisyStatistics(
         layout="strata",
         arrays=arrays,
@@ -266,39 +254,31 @@ def _statistics(
     )
 
 
-def _group_sscp(moments: Moments, group: range) -> NDArray[np.float64]:
-    """Sum a group of shells in units of its first one."""
+def _sum_in_units_of(moments: Moments, unit: int, shells: range) -> NDArray[np.float64]:
+    # Rows of shells larger than the unit's are shortened to its radius.
     total = np.zeros((moments.n_features, moments.n_features))
-    for shell in group:
-        total += moments.strata[shell].sscp.to_float() * 4.0 ** (group[0] - shell)
-    return total
-
-
-def _folded_sscp(moments: Moments, fold: int) -> NDArray[np.float64]:
-    """Sum all shells in units of one, rows of larger ones shortened to its radius."""
-    total = np.zeros((moments.n_features, moments.n_features))
-    for shell, stratum in enumerate(moments.strata):
-        total += stratum.sscp.to_float() * 4.0 ** -max(shell - fold, 0)
+    for shell in shells:
+        total += moments.strata[shell].sscp.to_float() * 4.0 ** -max(shell - unit, 0)
     return total
 
 
 def _law(
     matrix: Fraction, trace: Fraction, row_count: Fraction | None, n_features: int
 ) -> NoiseLaw:
-    """Variances of this rotation-invariant law follow from its mean square and the variance of its trace."""
+    # Variances of this rotation-invariant law follow from its mean square and its trace's.
     d, off_diagonal = n_features, ullman.off_diagonal_variance(n_features)
     diagonal = ullman.mean_square(d) / d - (d - 1) * off_diagonal
     squared = float(matrix) ** 2
-    return NoiseLaw(
-        family="symmetric nuclear norm, traces discrete laplace",
-        scale=str(_up(matrix)),
-        diagonal_variance=str(round(diagonal * squared)),
-        off_diagonal_variance=str(round(off_diagonal * squared)),
-        trace_variance=str(round(2 * trace**2)),
-        row_count_variance=None if row_count is None else str(float(2 * row_count**2)),
+    return noise_law(
+        "symmetric nuclear norm, traces discrete laplace",
+        scale=_up(matrix),
+        diagonal_variance=round(diagonal * squared),
+        off_diagonal_variance=round(off_diagonal * squared),
+        trace_variance=round(2 * trace**2),
+        row_count=row_count and 2 * row_count**2,
     )
 
 
 def _up(value: Fraction) -> float:
-    """A float that is not below the fraction."""
+    # A float that is not below the fraction.
     return math.nextafter(float(value), math.inf)

@@ -1,63 +1,48 @@
-"""Which norm shells are drawn under nuclear-norm noise, and which together.
+"""Choose which norm shells are drawn under nuclear-norm noise, and which together.
 
-Contract: looks at noisy traces and public numbers only, so every choice is post-processing.  Knows nothing of
-rows.
+Contract: looks at noisy traces and public numbers only, so every choice is post-processing.
 
-Notes
------
-Traces are in units of their own shell; sizes are traces over the scale of the matrices' noise, so that all shells have
-the same noise.  With sizes x_s, folding all shells into shell f gives one matrix of size F = Σ x_s 4^(-max(s - f, 0))
-and error V = sqrt(d) times the noise of one direction, as for one eigenvector; 4^-f (F - V) is what it explains of the
-second moment.
+Traces are in units of their own shell; sizes are traces over the scale of the matrices' noise, so
+that all shells have the same noise.  With sizes x_s, folding all shells into shell f gives one
+matrix of size F = Σ x_s 4^(-max(s - f, 0)) and error V = sqrt(d) times the noise of one direction,
+as for one eigenvector; 4^-f (F - V) is what it explains of the second moment.
 """
 
 import math
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpcov.published.estimate import nuclear_law as ullman
 
-DRAW_ABOVE: Final = 2.5
-"""A shell is drawn when its noisy trace exceeds this many standard deviations of the noise along one direction."""
+# A shell is drawn when its noisy trace exceeds so many standard deviations of the noise along one
+# direction.
+DRAW_ABOVE = 2.5
 
-JOIN_ABOVE: Final = 2.5
-"""Shells join the one above when its mean eigenvalue exceeds the edge of its noise spectrum by this factor."""
+# Shells join the one above when its mean eigenvalue exceeds the edge of its noise by this factor.
+JOIN_ABOVE = 2.5
 
-STANDS_OUT: Final = 4.5
-"""Traces have noise of scale 1 / weight; a shell stands out when its trace exceeds this many of them ..."""
+# Traces have noise of scale 1 / weight; a shell stands out when its trace exceeds so many of them,
+# and so many more for every factor e in its number: many shells are looked at.
+STANDS_OUT = 4.5
+STANDS_OUT_PER_SHELL = 1.5
 
-STANDS_OUT_PER_SHELL: Final = 1.5
-"""... and this many more for every factor e in its number: many shells are looked at."""
-
-FOLD_DOUBT: Final = 0.5
-"""A fold must explain more than the noise on its size by this many standard deviations."""
+# A fold must explain more than the noise on its size by so many standard deviations.
+FOLD_DOUBT = 0.5
 
 
 def trace_weight(n_features: int) -> Fraction:
-    """Weight of a shell's trace relative to its matrix: the larger the matrix, the less precise a trace it needs."""
+    """Weight of a shell's trace relative to its matrix; a large one needs a less precise trace."""
     return Fraction(1, min(4 + math.isqrt(n_features), 16))
 
 
 def choose_runs(traces: Sequence[int], scale: float, n_features: int) -> list[range]:
-    """Which shells to draw, and which together; from noisy traces alone.
+    """Which consecutive shells are summed before noise is added, largest radius first.
 
-    Parameters
-    ----------
-    traces : sequence of int
-        Noisy traces, each in its shell's units, largest radius first.
-    scale : float
-        Scale of the matrices' noise, in the same units.
-    n_features : int
-
-    Returns
-    -------
-    list of range
-        Consecutive shells that are summed before noise is added, largest radius first.  The shell above a clear one is
-        drawn in any case: where many rows end, some may lie just beyond.
+    Noisy traces and the scale of the matrices' noise are in each shell's units.  The shell above a
+    clear one is drawn in any case: where many rows end, some may lie just beyond.
     """
     smallest = DRAW_ABOVE * scale * _direction_noise(n_features)
     clear = JOIN_ABOVE * scale * n_features * ullman.edge(n_features)
@@ -74,31 +59,22 @@ def choose_runs(traces: Sequence[int], scale: float, n_features: int) -> list[ra
 def choose_fold(
     traces: Sequence[int], scale: float, n_features: int, *, shorten: bool = True
 ) -> int | None:
-    """Return the shell to which all larger rows are shortened, to release one matrix; None where shells are better.
+    """Return the shell to which all larger rows are shortened; None where shells are better.
 
-    Parameters
-    ----------
-    traces, scale, n_features
-        As in :func:`choose_runs`.
-    shorten : bool, default=True
-        False allows no fold but 0, which leaves all rows as they are.
-
-    Returns
-    -------
-    int or None
-        The fold that explains most; 0, no shortening, where none explains anything.  None where a shell inside the
-        outermost one stands out by itself: in units of its own radius it is seen more clearly than any fold.
+    The fold is the one that explains most; 0, no shortening, where none explains anything or where
+    shortening is not allowed.  A shell inside the outermost one that stands out by itself is seen
+    more clearly in units of its own radius than in any fold.
     """
     weight = float(trace_weight(n_features))
     sizes = np.array([trace / scale for trace in traces])
     needed = STANDS_OUT + STANDS_OUT_PER_SHELL * np.log(np.arange(2.0, len(sizes) + 1.0))
     if np.any(weight * sizes[1:] > needed):
         return None
-    return 0 if not shorten else int(np.argmax(_explained(sizes, weight, n_features)))
+    return int(np.argmax(_explained(sizes, weight, n_features))) if shorten else 0
 
 
 def _explained(sizes: NDArray[np.float64], weight: float, n_features: int) -> NDArray[np.float64]:
-    """What one matrix explains for every fold, zero where it is in doubt."""
+    # What one matrix explains for every fold, zero where it is in doubt.
     folds = np.arange(len(sizes))
     factors = 4.0 ** -np.maximum(folds - folds[:, np.newaxis], 0.0)
     doubt = FOLD_DOUBT * np.sqrt(2.0 * (factors**2).sum(axis=1)) / weight
@@ -107,5 +83,5 @@ def _explained(sizes: NDArray[np.float64], weight: float, n_features: int) -> ND
 
 
 def _direction_noise(n_features: int) -> float:
-    """Standard deviation of the matrix noise along a unit direction, for scale 1."""
+    # Standard deviation of the matrix noise along a unit direction, for scale 1.
     return math.sqrt(2.0 * ullman.off_diagonal_variance(n_features))

@@ -1,7 +1,7 @@
-"""Which norm shells are released, and which together, from their noisy traces alone.
+"""Choose which norm shells are released, and which together, from their noisy traces alone.
 
-Contract: looks at public numbers only, so it may be changed or rerun at no privacy cost.  docs/strata.md
-derives and measures the constants.  Knows nothing of moments or randomness.
+Contract: looks at public numbers only, so it may be changed or rerun at no privacy cost.
+docs/strata.md derives and measures the constants.
 """
 
 import itertools
@@ -12,43 +12,44 @@ from typing import NamedTuple
 
 from dpcov.published.estimate.strata import FEW_FEATURES
 
+# Standard deviations of its trace from which a shell counts as inhabited when no smaller one does.
 CLEAR_ALONE = 5.0
-"""Standard deviations of its trace from which a shell counts as inhabited when no smaller one does."""
 
+# The same next to an inhabited shell; j shells above one it is √(9 + 2 ln 4^j), as in
+# linalg.strata.
 CLEAR_NEARBY = 3.0
-"""The same next to an inhabited shell; j shells above one it is √(9 + 2 ln 4^j), as in linalg.strata."""
 
+# In more dimensions than ``SMALL_DIMENSION``, a shell above the inhabited ones with a trace of so
+# many standard deviations is drawn alone: its matrix may show more than its trace does.
 PROMISING = 0.5
-"""In more dimensions than ``SMALL_DIMENSION``, a shell above the inhabited ones with a trace of this many standard
-deviations is drawn alone: its matrix may show more than its trace does."""
 
+# Up to here a matrix knows its own trace about as well as the noisy trace does, so no shell is
+# dropped undrawn, and gathering the rows of outer shells at a second length costs little.
 SMALL_DIMENSION = 64
-"""Up to here a matrix knows its own trace about as well as the noisy trace does, so no shell is dropped undrawn, and
-gathering the rows of outer shells at a second length costs little."""
 
+# Up to there: standard deviations of its trace from which a shell beyond the next to an inhabited
+# one is drawn.  Rows of shells further out are shortened into the outermost one that is drawn.
 OUTERMOST = 2.0
-"""Up to ``SMALL_DIMENSION``: standard deviations of its trace from which a shell beyond the next to an inhabited one is
-drawn.  Rows of shells further out are shortened into the outermost one that is drawn."""
 
+# Smaller shells join an inhabited one whose mean eigenvalue exceeds the edge of its noise spectrum
+# by this factor: there is nothing left to gain from their finer noise.
 JOIN_ABOVE = 16.0
-"""Smaller shells join an inhabited one whose mean eigenvalue exceeds the edge of its noise spectrum by this factor:
-there is nothing left to gain from their finer noise."""
 
+# From so many features on traces are more precise; with fewer there is little they could gain.
 PRECISE_FROM = 3
-"""From this many features on traces are more precise; with fewer there is little that they could gain."""
 
+# With few features, shells count only where the outermost inhabited one is this number or a later
+# one: a noise 4³ times as small outweighs the rows beyond it that no trace shows.
 FEW_INNER = 3
-"""With few features, shells count only where the outermost inhabited one is this number or a later one: a noise 4³
-times as small outweighs the rows beyond it that no trace shows."""
 
 
 def trace_weight(n_features: int) -> Fraction:
-    """Precision of a shell's trace relative to a matrix entry: a share of the noise that buys every decision."""
+    """Precision of a shell's trace relative to a matrix entry: what every decision costs."""
     return Fraction(1, 32 if n_features >= PRECISE_FROM else 64)
 
 
 class Run(NamedTuple):
-    """Shells ``first`` to ``last``, added up before noise; rows of ``outermost`` to ``first`` - 1 are shortened."""
+    """Shells ``first`` to ``last``, added up; rows of ``outermost`` to ``first`` - 1 shortened."""
 
     outermost: int
     first: int
@@ -58,20 +59,10 @@ class Run(NamedTuple):
 def choose_runs(
     traces: Sequence[int], diagonal_variance: int, trace_variance: int, n_features: int
 ) -> list[Run]:
-    """Which shells to draw, and which together.
+    """Which shells to draw, and which together: disjoint runs, largest radius first.
 
-    Parameters
-    ----------
-    traces : sequence of int
-        Noisy traces, each in its shell's units, largest radius first.
-    diagonal_variance, trace_variance : int
-        Noise variances of a matrix's diagonal entries and of the traces, in the same units.
-    n_features : int
-
-    Returns
-    -------
-    list of Run
-        Disjoint, largest radius first.
+    Noisy traces, each in its shell's units, and the noise variances of a matrix's diagonal entries
+    and of the traces.
     """
     trace_std = sqrt(trace_variance)
     clear = clear_shells(traces, trace_std)
@@ -88,16 +79,16 @@ def clear_shells(traces: Sequence[int], trace_std: float) -> list[int]:
     """Shells whose trace cannot be noise, each judged by its distance from the next smaller one."""
     clear: list[int] = []
     for shell in reversed(range(len(traces))):
-        needed = (
-            sqrt(CLEAR_NEARBY**2 + 2.0 * log(4.0) * (clear[0] - shell)) if clear else CLEAR_ALONE
-        )
+        needed = CLEAR_ALONE
+        if clear:
+            needed = sqrt(CLEAR_NEARBY**2 + 2.0 * log(4.0) * (clear[0] - shell))
         if traces[shell] > needed * trace_std:
             clear.insert(0, shell)
     return clear
 
 
 def _few_features_runs(clear: list[int], shells: int) -> list[Run]:
-    """One matrix as of the plain mechanism, or a small one and what may lie beyond it."""
+    # One matrix as of the plain mechanism, or a small one and what may lie beyond it.
     if not clear or clear[0] < FEW_INNER:
         return [Run(0, 0, shells - 1)]
     first = clear[0]
@@ -107,7 +98,7 @@ def _few_features_runs(clear: list[int], shells: int) -> list[Run]:
 def _outer_runs(
     traces: Sequence[int], trace_std: float, clear: list[int], n_features: int
 ) -> list[Run]:
-    """Single shells above the inhabited ones; up to the small dimension the rest is shortened into the outermost."""
+    # Single shells above the inhabited ones; in few dimensions the rest is shortened.
     above = clear[0] if clear else len(traces)
     if n_features > SMALL_DIMENSION:
         return [Run(s, s, s) for s in range(above) if traces[s] > PROMISING * trace_std]

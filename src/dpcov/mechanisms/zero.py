@@ -2,9 +2,8 @@
 
 Privacy
 -------
-Guarantee : 0-DP; the output does not depend on the table, so no ledger is charged.  Neighbors : both.
-Unit : everybody.  Public inputs : number of columns.  Private input : none.  Not protected : running time.
-Numerics : exact.  Proof : zero.md.
+Guarantee : 0-DP; the output does not depend on the table, so no ledger is charged.
+Neighbors : both.  Unit : everybody.  Private input : none.  Numerics : exact.  Proof : zero.md.
 
 Sensitivity
 -----------
@@ -21,7 +20,6 @@ Dong, Liang, Yi (2022), section 6.
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar
 
 import numpy as np
 
@@ -29,7 +27,7 @@ from dpcov.data.questions import Ask
 from dpcov.mechanisms.base import Calibration, Mechanism, Problem
 from dpcov.noise.entropy import Entropy
 from dpcov.privacy.budget import Budget
-from dpcov.privacy.guarantee import ZCDP, ApproxDP, Numerics, Promise, PureDP
+from dpcov.privacy.guarantee import ZCDP, ApproxDP, PureDP
 from dpcov.published.statistics import NoisyStatistics
 
 
@@ -37,11 +35,11 @@ from dpcov.published.statistics import NoisyStatistics
 class Zero(Mechanism[Calibration]):
     """The zero matrix, for any budget, at no cost."""
 
-    name: ClassVar[str] = "zero"
-    summary: ClassVar[str] = "the zero matrix: baseline, costs nothing"
-    paper: ClassVar[str] = "Dong, Liang, Yi (2022), 6"
-    numerics: ClassVar[Numerics] = "exact"
-    promises: ClassVar[tuple[type[Promise], ...]] = (PureDP, ZCDP, ApproxDP)
+    name = "zero"
+    summary = "the zero matrix: baseline, costs nothing"
+    paper = "Dong, Liang, Yi (2022), 6"
+    numerics = "exact"
+    promises = (PureDP, ZCDP, ApproxDP)
 
     def calibrate(self, problem: Problem, budget: Budget) -> Calibration:
         """Promise everything."""
@@ -51,8 +49,6 @@ class Zero(Mechanism[Calibration]):
     def draw(
         self, ask: Ask, calibration: Calibration, problem: Problem, entropy: Entropy
     ) -> NoisyStatistics:
-        """Ignore the table and the randomness."""
-        d = problem.n_features
-        return NoisyStatistics(
-            layout="estimate", arrays={"second_moment": np.zeros((d, d))}, post="none"
-        )
+        """Ask nothing and draw nothing."""
+        zeros = np.zeros((problem.n_features, problem.n_features))
+        return NoisyStatistics(layout="estimate", arrays={"second_moment": zeros}, post="none")

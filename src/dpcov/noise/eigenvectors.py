@@ -1,7 +1,7 @@
-"""Draw orthonormal directions one after another, each by the exponential mechanism on what is left.
+"""Draw orthonormal directions in turn, each by the exponential mechanism on what is left.
 
-Contract: in real arithmetic direction i follows, given those before it, exactly the density proportional to
-exp(exponent_i u' S u) on the unit sphere of their orthogonal complement.  Knows nothing of rows or budgets.
+Contract: in real arithmetic direction i has, given those before it, exactly the density
+proportional to exp(exponent_i u' S u) on the unit sphere of their orthogonal complement.
 Algorithm and proof: ``docs/bingham.md``.
 """
 
@@ -9,49 +9,43 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import lapack
 
 from dpcov.errors import NumericError, UsageError
-from dpcov.noise.bingham import acceptance, check_symmetric, envelope_width
-from dpcov.noise.continuous import normals, uniforms
+from dpcov.noise.bingham import MAX_BATCHES, acceptance, check_symmetric, envelope_width
+from dpcov.noise.continuous import Floats, normals, uniforms
 from dpcov.noise.entropy import Entropy
 from dpcov.published.linalg.one_thread import one_thread
 
+# Proposals drawn together; about twice the usual need.
 BATCH = 8
-"""Proposals drawn together; about twice the usual need."""
-
-MAX_BATCHES = 10_000
-"""A tuned envelope needs a handful; reaching this many means the numbers are broken."""
-
+# Retune the envelope once it would need about exp(0.1) times the proposals of the best one.
 TOLERATED_EXCESS = 0.1
-"""Retune the envelope once it would need about exp(0.1) times as many proposals as the best one."""
-
+# Retune it also once its square trace fell to this fraction: rounding may rule what is left.
 CANCELLATION = 1e-3
-"""Retune the envelope once its square trace has fallen to this fraction; rounding may rule what is left."""
-
+# Below this the squares of the envelope's numbers leave the range of double precision.
 SMALLEST_EXPONENT = 1e-100
-"""Below this the squares of the envelope's numbers leave the range of double precision."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Envelope:
     """Proposals u = factor g / |factor g|, g standard normal, on the sphere of the complement.
 
-    ``factor @ factor.T`` is the inverse of t I - M, M being S compressed to the complement and t a number above
-    its spectrum; ``trace`` and ``square_trace`` are the traces of that inverse and of its square, the latter also
-    as it was when t was chosen.
+    ``factor @ factor.T`` is the inverse of t I - M, M being S compressed to the complement and t
+    above its spectrum.  ``trace`` and ``square_trace`` are the traces of that inverse and of its
+    square, the latter also as it was when t was chosen.
     """
 
-    factor: NDArray[np.float64]
+    factor: Floats
     trace: float
     square_trace: float
     tuned_square_trace: float
 
     def suits(self, exponent: float) -> bool:
-        """Say whether no other t would save many proposals (docs/bingham.md, equation 5); no law depends on it."""
+        """Say whether no other t would save many proposals; the law does not depend on it."""
         if self.square_trace < CANCELLATION * self.tuned_square_trace:
             return False
+        # docs/bingham.md, equation 5.
         excess = (exponent - 0.5 * self.trace) ** 2 / self.square_trace
         return excess <= TOLERATED_EXCESS
 
@@ -60,56 +54,34 @@ class _Envelope:
 class _Reflection:
     """H = I - scale vector vector', which takes a unit vector to the first axis, up to sign."""
 
-    vector: NDArray[np.float64]
+    vector: Floats
     scale: float
     sign: float
 
 
 def sample_eigenvectors(
-    sscp: NDArray[np.float64], exponents: Sequence[float], entropy: Entropy, rank: int | None = None
-) -> NDArray[np.float64]:
-    """Draw directions u_1, u_2, ... with u_i of density exp(exponents[i] u' sscp u) given the earlier ones.
+    sscp: Floats, exponents: Sequence[float], entropy: Entropy, rank: int | None = None
+) -> Floats:
+    """Draw directions, u_i with density exp(exponents[i] u' sscp u) given the earlier ones.
 
-    Parameters
-    ----------
-    sscp : array of shape (n_features, n_features)
-        Symmetric; only differences of its eigenvalues matter.
-    exponents : sequence of float
-        Positive; one for each direction that is drawn, that is min(rank, n_features - 1).
-    entropy : Entropy
-        Source of random words.
-    rank : int, optional
-        Number of directions; all by default.  The last of all is determined up to sign and needs no exponent.
-
-    Returns
-    -------
-    array of shape (n_features, rank)
-        Orthonormal columns in the order drawn.
-
-    Raises
-    ------
-    UsageError
-        A matrix that is not symmetric, or exponents or a rank that do not fit it.
-    NumericError
-        The matrix times an exponent is too large for double precision.
-
-    References
-    ----------
-    Amin, Dick, Kulesza, Munoz Medina, Vassilvitskii (2019), Algorithm 1.
+    Returns orthonormal columns (d, rank), by default all d of them, in the order drawn; they cost
+    min(rank, d - 1) positive exponents, since the last direction of all is determined.  Raises a
+    UsageError for arguments that do not fit, and a NumericError if the symmetric sscp times an
+    exponent is too large for double precision.  Source: Amin et al. (2019), Algorithm 1.
     """
     check_symmetric(sscp)
     rank = len(sscp) if rank is None else rank
     if not 1 <= rank <= len(sscp):
         raise UsageError("The rank must lie between 1 and the number of features.")
     _check_exponents(exponents, min(rank, len(sscp) - 1))
-    # Many short steps in turn, whatever the dimension: 12 times the processor time with two threads at 1000.
+    # Many short steps: at 1000 features two threads take 12 times the processor time.
     with one_thread():
         reflections = _draw_reflections(np.array(sscp, dtype=np.float64), exponents, entropy)
         return _assemble(reflections, len(sscp), rank)
 
 
 def _draw_reflections(
-    compressed: NDArray[np.float64], exponents: Sequence[float], entropy: Entropy
+    compressed: Floats, exponents: Sequence[float], entropy: Entropy
 ) -> list[_Reflection]:
     """Draw each direction in the coordinates of the complement, then reflect it away."""
     reflections: list[_Reflection] = []
@@ -125,7 +97,7 @@ def _draw_reflections(
     return reflections
 
 
-def _tuned_envelope(compressed: NDArray[np.float64], exponent: float) -> _Envelope:
+def _tuned_envelope(compressed: Floats, exponent: float) -> _Envelope:
     """Factor the inverse of t I - M at the t that accepts most."""
     eigenvalues = np.linalg.eigvalsh(compressed)
     gaps = eigenvalues[-1] - eigenvalues
@@ -136,8 +108,9 @@ def _tuned_envelope(compressed: NDArray[np.float64], exponent: float) -> _Envelo
     inverse, singular = lapack.dtrtri(lower, lower=1)
     if failure or singular:
         raise NumericError(
-            "An eigenvector's envelope is not positive definite; nothing was released. The matrix times its exponent "
-            "is too large for double precision: lower the budget or the scale of the rows."
+            "An eigenvector's envelope is not positive definite; nothing was released. "
+            "The matrix times its exponent is too large for double precision: "
+            "lower the budget or the scale of the rows."
         )
     variances = 1.0 / (margin + gaps)
     square_trace = float(np.square(variances).sum())
@@ -149,16 +122,14 @@ def _tuned_envelope(compressed: NDArray[np.float64], exponent: float) -> _Envelo
     )
 
 
-def _draw(factor: NDArray[np.float64], exponent: float, entropy: Entropy) -> NDArray[np.float64]:
-    """Draw u with density exp(exponent u' M u): keep a proposal as docs/bingham.md, equation 4, says.
-
-    The form u' (t I - M) u of u = factor g / |factor g| is |g|**2 / |factor g|**2, so M itself is not needed.
-    """
+def _draw(factor: Floats, exponent: float, entropy: Entropy) -> Floats:
+    """Draw u with density exp(exponent u' M u) by rejection (docs/bingham.md, equation 4)."""
     dimension = len(factor)
     for _ in range(MAX_BATCHES):
         seeds = normals((dimension, BATCH), entropy)
         points = factor @ seeds
         lengths = np.linalg.norm(points, axis=0)
+        # u' (t I - M) u = |g|**2 / |factor g|**2 for u = factor g / |factor g|: no need of M.
         forms = np.square(np.linalg.norm(seeds, axis=0) / lengths)
         kept = uniforms(BATCH, entropy) < acceptance(2.0 * exponent / dimension * forms, dimension)
         if kept.any():
@@ -169,15 +140,16 @@ def _draw(factor: NDArray[np.float64], exponent: float, entropy: Entropy) -> NDA
     )
 
 
-def _reflection(unit: NDArray[np.float64]) -> _Reflection:
+def _reflection(unit: Floats) -> _Reflection:
     """Build the Householder reflection with H unit = -sign(unit[0]) e_1."""
+    # This sign adds two numbers of one sign, so no digits cancel.
     sign = 1.0 if unit[0] >= 0.0 else -1.0
     vector = unit.copy()
     vector[0] += sign
     return _Reflection(vector=vector, scale=1.0 / abs(vector[0]), sign=sign)
 
 
-def _compress(matrix: NDArray[np.float64], reflection: _Reflection) -> NDArray[np.float64]:
+def _compress(matrix: Floats, reflection: _Reflection) -> Floats:
     """Return H matrix H without its first row and column, by a symmetric rank-two update."""
     vector = reflection.vector
     image = reflection.scale * (matrix @ vector)
@@ -185,18 +157,14 @@ def _compress(matrix: NDArray[np.float64], reflection: _Reflection) -> NDArray[n
     return matrix[1:, 1:] - _outer_sum(vector, image, image, vector)
 
 
-def _condition(
-    envelope: _Envelope, direction: NDArray[np.float64], reflection: _Reflection
-) -> _Envelope:
-    """Restrict the envelope to the complement of the direction at the same t, in O(dimension**2).
-
-    With w = F' u, the reflection G that takes w to the first axis leaves u' F G zero but for its first entry, so
-    H F G without its first row and column is a square factor of the conditioned covariance.
-    """
+def _condition(envelope: _Envelope, direction: Floats, reflection: _Reflection) -> _Envelope:
+    """Restrict the envelope to the complement of the direction at the same t, in O(d**2)."""
     factor = envelope.factor
     weights = direction @ factor
     length = float(np.linalg.norm(weights))
     image = factor @ weights / length
+    # G takes F' u to the first axis, so u' F G is zero but for its first entry, and H F G without
+    # its first row and column is a square factor of the conditioned covariance.
     right = _reflection(weights / length)
     left_image = right.scale * (image + right.sign * factor[:, 0])
     row = reflection.vector @ factor - float(reflection.vector @ left_image) * right.vector
@@ -204,29 +172,24 @@ def _condition(
         left_image, right.vector, reflection.vector, reflection.scale * row
     )
     trace = float(np.square(conditioned).sum())
-    square_trace = (
-        envelope.square_trace
-        - 2.0 * float(np.square(image @ factor).sum())
-        + float(image @ image) ** 2
-    )
+    passed = float(np.square(image @ factor).sum())
+    square_trace = envelope.square_trace - 2.0 * passed + float(image @ image) ** 2
     return _Envelope(
         factor=conditioned,
         trace=trace,
-        # The difference may be mostly rounding; the trace is a fresh sum, and its square an upper bound.
+        # The difference may be mostly rounding; the trace is fresh, its square an upper bound.
         square_trace=min(square_trace, trace**2),
         tuned_square_trace=envelope.tuned_square_trace,
     )
 
 
-def _outer_sum(
-    a: NDArray[np.float64], b: NDArray[np.float64], c: NDArray[np.float64], e: NDArray[np.float64]
-) -> NDArray[np.float64]:
+def _outer_sum(a: Floats, b: Floats, c: Floats, e: Floats) -> Floats:
     """Return a b' + c e' without its first row and column."""
     return np.column_stack([a[1:], c[1:]]) @ np.stack([b[1:], e[1:]])
 
 
-def _assemble(reflections: list[_Reflection], dimension: int, rank: int) -> NDArray[np.float64]:
-    """Multiply the reflections out, blocked, and undo their signs: column i is the i-th direction."""
+def _assemble(reflections: list[_Reflection], dimension: int, rank: int) -> Floats:
+    """Multiply the reflections out and undo their signs: column i is the i-th direction."""
     packed = np.zeros((dimension, rank), order="F")
     scales, signs = np.zeros(rank), np.ones(rank)
     for index, reflection in enumerate(reflections):

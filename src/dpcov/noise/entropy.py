@@ -1,7 +1,7 @@
 """Streams of independent uniform 64-bit words, the only source of randomness in the package.
 
-Contract: :class:`SystemEntropy` never hands out the same part of a stream twice, not to another thread, not
-to a forked child and not to an unpickled copy.  Knows nothing of the laws that are drawn from it.
+Contract: :class:`SystemEntropy` never hands out a part of a stream twice, be it to another thread,
+a forked child or an unpickled copy.
 """
 
 import hashlib
@@ -18,14 +18,13 @@ from numpy.typing import NDArray
 from dpcov.errors import NumericError, UsageError
 
 Words = NDArray[np.uint64]
+Draws = NDArray[np.float64]
 
-_KEY_BYTES = 32
-_WORD_BYTES = 8
 _CHUNK = bytes(1 << 18)
 _BYTES_PER_KEY = 1 << 26
 _BLOCK = 1 << 12
-_NOTHING = np.empty(0, dtype=np.int8)
 
+# A forked descendant may be given a recycled process id; the count of forks tells it apart.
 _forks_survived = 0
 
 
@@ -43,8 +42,7 @@ class Entropy(Protocol):
 class SystemEntropy:
     """The operating system's randomness, stretched by the ChaCha20 stream cipher.
 
-    Every thread owns a cipher whose key comes from ``os.urandom``.  The key is replaced after 64 MiB, and before
-    the first word in a forked child.
+    Every thread has its own key from ``os.urandom``, for 64 MiB; a forked child takes another.
 
     Examples
     --------
@@ -69,10 +67,10 @@ class SystemEntropy:
         return np.frombuffer(view, dtype=np.uint64)
 
     def _current_stream(self) -> "_KeyStream":
-        """Return this thread's stream, under a new key if it is spent or was inherited through a fork."""
         stream: _KeyStream | None = getattr(self._threads, "stream", None)
+        # A stream that a child inherited would repeat the parent's words.
         if stream is None or stream.used == _BYTES_PER_KEY or stream.process != _process():
-            stream = self._threads.stream = _KeyStream(os.urandom(_KEY_BYTES))
+            stream = self._threads.stream = _KeyStream(os.urandom(32))
         return stream
 
     def __reduce__(self) -> tuple[type["SystemEntropy"], tuple[()]]:
@@ -83,9 +81,7 @@ class SystemEntropy:
 
 
 class SeededEntropy:
-    """A reproducible stream for research; noise drawn from it protects nobody.
-
-    The same seed gives the same words, whatever the sizes of the requests.
+    """A stream that a seed determines, whatever the sizes of the requests; it protects nobody.
 
     Examples
     --------
@@ -115,16 +111,10 @@ class SeededEntropy:
 
 
 class BlockEntropy:
-    """Another source for thousands of small releases of made-up tables; noise drawn from it protects nobody.
+    """Another source, read in blocks, for thousands of small releases; it protects nobody.
 
-    Words are fetched in blocks, and so are the draws of every law whose sampler asks for it, because a sampler that is
-    made for millions of draws takes a tenth of a millisecond for three.  Not for several threads, processes or copies.
-
-    Parameters
-    ----------
-    source : Entropy
-    size : int, default=32768
-        Words fetched at a time.
+    ``size`` words are fetched at a time, and 4096 draws of every law whose sampler asks for it.
+    Not for several threads, processes or copies.
     """
 
     private = False
@@ -146,17 +136,14 @@ class BlockEntropy:
     def from_block(
         self, law: Hashable, size: int, draw: Callable[[int], NDArray[Any]]
     ) -> NDArray[Any]:
-        """Return the next ``size`` independent draws of one law, which ``draw`` makes a block of at a time."""
+        """Return the next ``size`` independent draws of a law, of which ``draw`` makes a block."""
         if size >= _BLOCK:
             return draw(size)
-        block, used = self._drawn.get(law, (_NOTHING, 0))
+        block, used = self._drawn.get(law, (np.empty(0, dtype=np.int8), 0))
         if used + size > len(block):
             block, used = np.concatenate([block[used:], draw(_BLOCK)]), 0
         self._drawn[law] = block, used + size
         return block[used : used + size].copy()
-
-
-Draws = NDArray[np.float64]
 
 
 def in_blocks(draw: Callable[[int, Entropy], Draws]) -> Callable[[int, Entropy], Draws]:
@@ -175,7 +162,7 @@ class _KeyStream:
     """The key stream of one ChaCha20 key."""
 
     def __init__(self, key: bytes) -> None:
-        # Imported here so that `import dpcov` does not wait for it.
+        # Imported here, since `import dpcov` must not wait for it.
         from cryptography.hazmat.primitives.ciphers import Cipher
         from cryptography.hazmat.primitives.ciphers.algorithms import ChaCha20
 
@@ -184,7 +171,6 @@ class _KeyStream:
         self._encryptor = Cipher(ChaCha20(key, bytes(16)), mode=None).encryptor()
 
     def fill(self, target: memoryview) -> None:
-        """Overwrite ``target`` with the next bytes of the stream."""
         self.used += len(target)
         zeros = memoryview(_CHUNK)
         for start in range(0, len(target), len(_CHUNK)):
@@ -196,14 +182,12 @@ class _KeyStream:
 
 
 def _blank(count: int) -> memoryview:
-    """Return space for ``count`` words."""
     if count < 0:
         raise UsageError("The number of random words must not be negative.")
-    return memoryview(bytearray(_WORD_BYTES * count))
+    return memoryview(bytearray(8 * count))
 
 
 def _process() -> tuple[int, int]:
-    """Identify this process; the fork count tells apart a descendant that was given a recycled id."""
     return os.getpid(), _forks_survived
 
 

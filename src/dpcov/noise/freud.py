@@ -1,28 +1,24 @@
-"""Orthonormal functions p_j(x) exp(-|x|) on the real line (Freud weight) and panels that resolve them.
+"""Tabulate orthonormal functions p_j(x) exp(-|x|) on the real line (Freud weight), on panels.
 
-Contract: to rounding, the functions are orthonormal and every integral of a product of two of them over a
-panel is what Gauss-Legendre quadrature on that panel returns.  Knows nothing of noise, matrices or privacy.
+Contract: to rounding, the functions are orthonormal, and Gauss-Legendre quadrature on a panel
+integrates every product of two of them.
 """
 
 from collections.abc import Callable
 
 import numpy as np
 from numpy.polynomial import legendre
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from dpcov.noise.continuous import Floats
 
+# Nodes per panel.
 ORDER = 16
-"""Nodes per panel."""
-
+# Panel length in mean distances between zeros: 16 nodes then integrate products to rounding.
 ZEROS_PER_PANEL = 1.5
-"""Panel length in mean distances between zeros: 16 nodes then integrate products to rounding."""
-
+# Beyond the zeros the functions vary like exp(-|x|), which 16 nodes resolve over this length.
 LONGEST_PANEL = 4.0
-"""Outside the zeros the functions vary like exp(-|x|); 16 nodes resolve that over this length."""
-
+# The recurrence grows by less than 1e60 over this many steps, so nothing overflows in between.
 STEPS_PER_RESCALING = 16
-"""The recurrence grows by less than 1e60 over this many steps, so nothing overflows in between."""
 
 NODES, WEIGHTS = legendre.leggauss(ORDER)
 TO_LEGENDRE = np.linalg.inv(legendre.legvander(NODES, ORDER - 1)).astype(np.float64)
@@ -35,7 +31,7 @@ def half_line_panels(count: int) -> Floats:
     limit = edge * (1.0 + (30.0 / count) ** (2 / 3)) + 45.0
     edges = [0.0]
     while edges[-1] < limit:
-        # Zeros have density arccosh(edge / x) count / (pi edge) (Ullman); 0.3 is inside the first gap.
+        # Zeros have density arccosh(edge / x) count / (pi edge) (Ullman); 0.3 is in the first gap.
         zeros = count / (np.pi * edge) * np.arccosh(max(edge / (edges[-1] + 0.3), 1.0))
         edges.append(edges[-1] + ZEROS_PER_PANEL / max(zeros, ZEROS_PER_PANEL / LONGEST_PANEL))
     return np.array(edges)
@@ -47,22 +43,17 @@ def panel_nodes(edges: Floats) -> Floats:
 
 
 def recurrence(count: int) -> Floats:
-    """Return b_0 = 0, b_1, ... of x p_j = b_{j+1} p_{j+1} + b_j p_{j-1} by Stieltjes' procedure.
-
-    The weight exp(-2|x|) is even and has mass 1, so p_0 = 1 and there is no diagonal term.
-    """
+    """Return b_0 = 0, b_1, ... of x p_j = b_{j+1} p_{j+1} + b_j p_{j-1} (Stieltjes' procedure)."""
     edges = half_line_panels(count)
-    points = panel_nodes(edges).ravel()
-    weights = np.outer(
-        np.diff(edges), WEIGHTS
-    ).ravel()  # twice the half-line quadrature: both signs of x
+    # Twice the half-line quadrature: the weight exp(-2|x|) is even, so no diagonal term arises.
+    weights = np.outer(np.diff(edges), WEIGHTS).ravel()
     coefficients = np.zeros(count)
 
     def norm(degree: int, unnormalized: Floats) -> float:
         coefficients[degree] = np.sqrt(weights @ unnormalized**2)
         return float(coefficients[degree])
 
-    _three_term(points, count, norm)
+    _three_term(panel_nodes(edges).ravel(), count, norm)
     return coefficients
 
 
@@ -72,20 +63,18 @@ def orthonormal_functions(points: Floats, coefficients: Floats) -> Floats:
 
 
 def interpolation(offsets: Floats) -> Floats:
-    """Return weights q with q . f(NODES) = f(offset) for offsets in [-1, 1], along a new last axis."""
-    weights: Floats = legendre.legvander(offsets, ORDER - 1) @ TO_LEGENDRE
-    return weights
+    """Return weights q with q . f(NODES) = f(offset), offsets in [-1, 1], on a new last axis."""
+    return np.asarray(legendre.legvander(offsets, ORDER - 1) @ TO_LEGENDRE)
 
 
 def integrals_within(offsets: Floats) -> Floats:
-    """Return weights q with q . f(NODES) = integral of f from -1 to the offset, one row per offset in [-1, 1]."""
-    weights: Floats = legendre.legvander(offsets, ORDER) @ ANTIDERIVATIVES
-    return weights
+    """Return weights q with q . f(NODES) = integral of f from -1 to the offset, a row each."""
+    return np.asarray(legendre.legvander(offsets, ORDER) @ ANTIDERIVATIVES)
 
 
 def _three_term(points: Floats, count: int, coefficient: Callable[[int, Floats], float]) -> Floats:
-    """Run the recurrence on mantissas beside a logarithm: exp(-|x|) alone underflows before the products do."""
     result = np.empty((count, len(points)))
+    # Mantissas run beside a logarithm: exp(-|x|) alone underflows before the products do.
     logarithm = -np.abs(points)
     previous, current, last = np.zeros_like(points), np.ones_like(points), 0.0
     result[0] = np.exp(logarithm)

@@ -1,10 +1,10 @@
-"""Exact draws of d points from two repulsive laws, those of the spectra of nuclear-norm noise.
+"""Draw d points exactly from two repulsive laws, those of the spectra of nuclear-norm noise.
 
 On the line the density is prod_{i<j} |x_i - x_j| exp(-sum |x_i|); on the half line it is
 prod_{i<j} |x_i^2 - x_j^2| exp(-sum x_i).
 
-Contract: in real arithmetic the output law is the stated one, with no burn-in and no discretization, after
-O(d^3) operations in expectation.  Proof: ``docs/nuclear-noise.md``.  Knows nothing of matrices or privacy.
+Contract: in real arithmetic the output law is the stated one, with no burn-in and no
+discretization, after O(d^3) operations in expectation.  Proof: ``docs/nuclear-noise.md``.
 """
 
 import math
@@ -13,34 +13,29 @@ from functools import lru_cache
 
 import numpy as np
 from numpy.polynomial import legendre
-from numpy.typing import NDArray
 from scipy.linalg import qr, solve_triangular
 
 from dpcov.errors import NumericError
 from dpcov.noise import freud
-from dpcov.noise.continuous import uniforms
+from dpcov.noise.continuous import Floats, uniforms
 from dpcov.noise.entropy import Entropy
 
-Floats = NDArray[np.float64]
-
+# Proposals examined together: enough for matrix products, few enough to stay in cache.
 LARGEST_BLOCK = 128
-"""Proposals examined together: enough for matrix products, few enough to stay in cache."""
-
+# A law of so many points is tabulated anew, given those drawn, once this part of them is left.
 SMALLEST_STAGED, STAGE_RATIO = 64, 6
-"""A law of at least so many points is tabulated anew, given those drawn, when this part of them is left."""
-
+# An intensity above its proven bound by more than this is a numerical failure, not rounding.
 RELATIVE_SLACK, ABSOLUTE_SLACK = 1e-6, 1e-8
-"""An intensity above its proven bound by more than this is a numerical failure, not rounding."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class LogGas:
     """The Pfaffian kernel K(x, y) = F(x) kernel F(y)' - [[0, 0], [0, sign(y - x)]] of one law.
 
-    F(x) has the rows f(x) and (integral of sign(y - x) f(y) dy), f being the functions that span the law; an odd
-    number of them has a partner that is zero on the line and lives on an atom at infinity.  On every panel, ``table``
-    holds f at the nodes, ``left`` the integral of f up to the panel and ``profile`` the Legendre coefficients of the
-    one-point intensity; ``total`` is the integral of f.
+    F(x) has the rows f(x) and (integral of sign(y - x) f(y) dy), f being the functions that span
+    the law; an odd number of them has a partner that is zero on the line and lives on an atom at
+    infinity.  On every panel, ``table`` holds f at the nodes, ``left`` the integral of f up to it
+    and ``profile`` the Legendre coefficients of the one-point intensity; ``total`` integrates f.
     """
 
     dimension: int
@@ -56,8 +51,8 @@ class LogGas:
 class _Proposals:
     """Independent draws from intensity / dimension, and what deciding on them takes.
 
-    The rows 2 i and 2 i + 1 of ``features`` are f and its signed integral at point i; ``heights`` is the intensity and
-    ``levels`` is uniform on (0, 1).
+    Rows 2 i and 2 i + 1 of ``features`` are f and its signed integral at point i; ``heights`` is
+    the intensity and ``levels`` is uniform on (0, 1).
     """
 
     points: Floats
@@ -82,13 +77,10 @@ def prepare(dimension: int, half_line: bool) -> LogGas:
 
 
 def sample(gas: LogGas, entropy: Entropy) -> Floats:
-    """Return the points of one draw in increasing order.
-
-    Points enter one by one.  Given those already drawn, the next one has density
-    intensity(x | drawn) / (number left), and intensity(x | drawn) <= intensity(x): the law is strongly Rayleigh.
-    So proposals from the unconditional intensity are accepted with probability intensity(x | drawn) / intensity(x).
-    When few points are left they are drawn from their own law, given the others, in the same way.
-    """
+    """Return the points of one draw in increasing order."""
+    # Points enter one by one.  Given those drawn, the next has density intensity(x | drawn) over
+    # the number left, at most intensity(x): the law is strongly Rayleigh.  So proposals from the
+    # intensity are kept with probability intensity(x | drawn) / intensity(x).
     found: list[Floats] = []
     while True:
         size = gas.dimension
@@ -96,9 +88,8 @@ def sample(gas: LogGas, entropy: Entropy) -> Floats:
         drawn = _Drawn(gas)
         while drawn.count < size - left:
             needed = (size - left - drawn.count) * size / (size - drawn.count)
-            drawn.extend(
-                _propose(gas, min(math.ceil(needed) + 8, LARGEST_BLOCK), entropy), size - left
-            )
+            block = _propose(gas, min(math.ceil(needed) + 8, LARGEST_BLOCK), entropy)
+            drawn.extend(block, size - left)
         found.append(drawn.points[: size - left])
         if left == 0:
             return np.sort(np.concatenate(found))
@@ -106,7 +97,7 @@ def sample(gas: LogGas, entropy: Entropy) -> Floats:
 
 
 def _tabulated(dimension: int, edges: Floats, table: Floats) -> LogGas:
-    """Work out the kernel of the law that the functions span, from their values at the nodes of every panel."""
+    """Return the law that functions span, given their values at the nodes of every panel."""
     half_lengths = 0.5 * np.diff(edges)[:, None]
     left = np.zeros((len(edges), table.shape[2]))
     np.cumsum(half_lengths * (freud.WEIGHTS @ table), axis=0, out=left[1:])
@@ -117,6 +108,7 @@ def _tabulated(dimension: int, edges: Floats, table: Floats) -> LogGas:
     weights = half_lengths * freud.WEIGHTS
     kernel = _kernel(table, signed, weights, left[-1], dimension)
     intensity = np.einsum("pqm,pqm->pq", _product(table, kernel), signed)
+    # The intensity integrates to the number of points; NaN fails this comparison too.
     if not abs(float(np.sum(weights * intensity)) - dimension) < RELATIVE_SLACK:
         raise NumericError("The noise law lost its accuracy at this dimension; use law='wishart'.")
     return LogGas(
@@ -131,34 +123,32 @@ def _tabulated(dimension: int, edges: Floats, table: Floats) -> LogGas:
 
 
 def _conditioned(gas: LogGas, points: Floats, values: Floats) -> LogGas:
-    """Return the law of the remaining points, an even number of them, given some points and f at them.
-
-    It is spanned by the functions of the law that vanish at the given points, with a sign that changes at each one.
-    """
+    """Return the law of the remaining even number of points, given some points and f at them."""
     edges = np.sort(np.concatenate([gas.edges, points]))
     parents = np.searchsorted(gas.edges[1:-1], edges[:-1], side="right")
     half_lengths = 0.5 * np.diff(gas.edges)[parents, None]
-    offsets = np.clip(
-        (freud.panel_nodes(edges) - gas.edges[parents, None]) / half_lengths - 1.0, -1.0, 1.0
-    )
+    offsets = (freud.panel_nodes(edges) - gas.edges[parents, None]) / half_lengths - 1.0
+    # The functions that vanish at the given points span it, a sign changing at each point.
     vanishing = np.zeros((len(gas.total), gas.dimension - len(points)))
     vanishing[: gas.dimension] = qr(values.T, check_finite=False)[0][:, len(points) :]
     functions = _product(gas.table, vanishing)
     signs = (-1.0) ** np.searchsorted(np.sort(points), edges[:-1], side="right")
-    table = (signs[:, None, None] * freud.interpolation(offsets)) @ functions[parents]
+    weights = freud.interpolation(np.clip(offsets, -1.0, 1.0))
+    table = (signs[:, None, None] * weights) @ functions[parents]
     return _tabulated(gas.dimension - len(points), edges, table)
 
 
 def _product(table: Floats, matrix: Floats) -> Floats:
-    """Multiply from the right in one go: numpy would take panel by panel."""
+    # In one go: numpy would multiply panel by panel.
     flat: Floats = table.reshape(-1, len(matrix)) @ matrix
     return flat.reshape(*table.shape[:2], -1)
 
 
 def _signed(total: Floats, below: Floats, dimension: int) -> Floats:
-    """Return the integral of sign(y - x) f(y) dy from that of f below x; the atom lies above every x."""
+    """Return the integral of sign(y - x) f(y) dy from that of f below x."""
     signed: Floats = total - 2.0 * below
     if dimension % 2:
+        # The partner's atom lies above every x.
         signed[..., -1] = 1.0
     return signed
 
@@ -166,7 +156,7 @@ def _signed(total: Floats, below: Floats, dimension: int) -> Floats:
 def _kernel(
     table: Floats, signed: Floats, weights: Floats, total: Floats, dimension: int
 ) -> Floats:
-    """Invert the skew moments <f_j, signed f_k>, for an odd dimension bordered by the integrals of f."""
+    """Invert the skew moments <f_j, signed f_k>; an odd dimension borders them by ``total``."""
     size = len(total)
     moments = (table * weights[:, :, None]).reshape(-1, size).T @ signed.reshape(-1, size)
     if dimension % 2:
@@ -177,9 +167,10 @@ def _kernel(
 
 
 def _propose(gas: LogGas, count: int, entropy: Entropy) -> _Proposals:
-    """Draw from intensity / dimension: a uniform point of a panel under the panel's bound is kept if it lies below."""
+    """Draw from intensity / dimension, by rejection under a constant on every panel."""
     half_lengths = 0.5 * np.diff(gas.edges)
-    bounds = np.abs(gas.profile).sum(axis=1)  # Legendre polynomials stay within [-1, 1]
+    # Legendre polynomials stay within [-1, 1], so the coefficients bound the intensity.
+    bounds = np.abs(gas.profile).sum(axis=1)
     cumulative = np.cumsum(half_lengths * bounds)
     position, place, height, levels = uniforms(4 * count, entropy).reshape(4, count)
     panels = np.searchsorted(cumulative[:-1], position * cumulative[-1], side="right")
@@ -188,14 +179,13 @@ def _propose(gas: LogGas, count: int, entropy: Entropy) -> _Proposals:
     intensity = np.einsum("ij,ij->i", values[:, :-1], gas.profile[panels])
     kept = height * bounds[panels] < intensity
     panels, offsets, values = panels[kept], offsets[kept], values[kept]
-    points = gas.edges[panels] + half_lengths[panels] * (1.0 + offsets)
     # f and its integral from the left end of the panel, both by interpolation within the panel.
     weights = np.stack([values[:, :-1] @ freud.TO_LEGENDRE, values @ freud.ANTIDERIVATIVES], axis=1)
     features = weights @ gas.table[panels]
     below = gas.left[panels] + half_lengths[panels, None] * features[:, 1]
     features[:, 1] = _signed(gas.total, below, gas.dimension)
     return _Proposals(
-        points=points,
+        points=gas.edges[panels] + half_lengths[panels] * (1.0 + offsets),
         features=features.reshape(-1, len(gas.kernel)),
         heights=intensity[kept],
         levels=levels[kept],
@@ -205,8 +195,8 @@ def _propose(gas: LogGas, count: int, entropy: Entropy) -> _Proposals:
 class _Drawn:
     """The points drawn so far and the block LDL' factor of their kernel matrix.
 
-    A pair of rows (2 l, 2 l + 1) belongs to point l.  For point i of a block and both components a of its features,
-    column 2 i + a of ``columns`` holds K_l((x_i, a), (y_l, b)), K_l being the kernel conditioned on the first l points.
+    Rows 2 l and 2 l + 1 belong to point l.  For point i of a block and component a of its features,
+    column 2 i + a of ``columns`` holds K_l((x_i, a), (y_l, b)), K_l given the first l points.
     """
 
     def __init__(self, gas: LogGas) -> None:
@@ -218,21 +208,19 @@ class _Drawn:
         self.factor = np.eye(2 * gas.dimension)
 
     def extend(self, block: _Proposals, wanted: int) -> None:
-        """Examine the proposals in order and keep those that are accepted, until there are as many as wanted."""
+        """Examine the proposals in order until as many are accepted as wanted."""
         images = block.features @ self.gas.kernel
         columns = self._columns(block, images)
         intensity = self._intensity(block, images, columns)
+        bounds = (1.0 + RELATIVE_SLACK) * block.heights + ABSOLUTE_SLACK
+        thresholds = block.levels * block.heights
         start = 0
         while self.count < wanted:
-            if np.any(
-                intensity[start:] > (1.0 + RELATIVE_SLACK) * block.heights[start:] + ABSOLUTE_SLACK
-            ):
+            if np.any(intensity[start:] > bounds[start:]):
                 raise NumericError(
                     "The noise law lost its accuracy; nothing was released. Use law='wishart'."
                 )
-            accepted = np.flatnonzero(
-                block.levels[start:] * block.heights[start:] < intensity[start:]
-            )
+            accepted = np.flatnonzero(thresholds[start:] < intensity[start:])
             if not len(accepted):
                 return
             chosen = start + int(accepted[0])
@@ -265,14 +253,14 @@ class _Drawn:
     def _admit(
         self, block: _Proposals, images: Floats, columns: Floats, chosen: int, pivot: float
     ) -> Floats:
-        """Condition on one proposal; return K_k(., y) for those after it, and store it in ``columns``."""
+        """Condition on one proposal; return K_k(., y) for those after it, and store it."""
         used, own, later = 2 * self.count, slice(2 * chosen, 2 * chosen + 2), 2 * chosen + 2
+        pivots = self.pivots[: self.count, None]
         multipliers = np.empty((used, 2))
-        multipliers[0::2] = -columns[1:used:2, own] / self.pivots[: self.count, None]
-        multipliers[1::2] = columns[0:used:2, own] / self.pivots[: self.count, None]
-        pair: Floats = (
-            images[later:] @ block.features[own].T + columns[:used, later:].T @ multipliers
-        )
+        multipliers[0::2] = -columns[1:used:2, own] / pivots
+        multipliers[1::2] = columns[0:used:2, own] / pivots
+        pair: Floats = images[later:] @ block.features[own].T
+        pair += columns[:used, later:].T @ multipliers
         pair[1::2, 1] -= np.sign(block.points[chosen] - block.points[chosen + 1 :])
         columns[used : used + 2, later:] = pair.T
         self.factor[used : used + 2, :used] = -multipliers.T

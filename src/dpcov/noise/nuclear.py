@@ -1,9 +1,8 @@
-"""Noise matrices shaped like the nuclear norm, the sensitivity of second moments under pure differential privacy.
+"""Draw noise matrices shaped like the nuclear norm, for second moments under pure DP.
 
-Contract: in real arithmetic every law below is drawn exactly (:data:`SAMPLER_DELTA`), and with
-``scale = sensitivity / epsilon`` it makes a statistic epsilon-DP whose change has nuclear norm ``sensitivity`` at most.
-Floating-point results, hence numerics ``"idealized"``.  Proofs: ``docs/nuclear-noise.md``.  Knows nothing of rows or
-budgets.
+Contract: in real arithmetic every law below is drawn exactly (:data:`SAMPLER_DELTA`).  With
+``scale = sensitivity / epsilon`` it makes a statistic epsilon-DP whose change has nuclear norm
+``sensitivity`` at most.  Numerics are idealized.  Proofs: ``docs/nuclear-noise.md``.
 """
 
 import math
@@ -12,27 +11,24 @@ from fractions import Fraction
 from typing import Literal, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpcov.errors import UsageError
 from dpcov.noise import log_gas
-from dpcov.noise.continuous import exponentials, haar_orthogonal, normals
+from dpcov.noise.continuous import Floats, exponentials, haar_orthogonal, normals
 from dpcov.noise.entropy import Entropy
 
-Floats = NDArray[np.float64]
-
+# ``nuclear``: density proportional to exp(-||Z||_* / scale). ``gauge``: exp(-2 max(tr Z+, tr Z-) /
+# scale), for statistics of which both parts of a change have trace at most sensitivity / 2.
+# ``wishart``: difference of two positive semidefinite matrices of density exp(-tr A / scale).
 SymmetricLaw = Literal["nuclear", "gauge", "wishart"]
-"""``nuclear``: density proportional to exp(-||Z||_* / scale).  ``gauge``: exp(-2 max(tr Z+, tr Z-) / scale), for
-statistics of which both parts of a change have trace at most sensitivity / 2.  ``wishart``: difference of two positive
-semidefinite matrices of density exp(-tr A / scale)."""
 
 SYMMETRIC_LAWS: tuple[SymmetricLaw, ...] = get_args(SymmetricLaw)
 
+# Total variation distance, in real arithmetic, between what is drawn and the stated laws.
 SAMPLER_DELTA = Fraction(0)
-"""Total variation distance, in real arithmetic, between what the samplers draw and the stated laws."""
 
+# A gauge draw costs more than d draws of the nuclear law, from which it hardly differs at large d.
 LARGEST_GAUGE_DIMENSION = 200
-"""The gauge law costs more than d draws of the nuclear law, from which it hardly differs at large d."""
 
 
 def symmetric_nuclear_noise(
@@ -40,28 +36,10 @@ def symmetric_nuclear_noise(
 ) -> Floats:
     """Draw a symmetric noise matrix.
 
-    Parameters
-    ----------
-    dimension
-        Number of rows d of the matrix.
-    scale
-        Sensitivity in nuclear norm divided by epsilon: 2 / epsilon for the sscp of rows in the unit ball under
-        replace-one, 1 / epsilon under add/remove-one.
-    entropy
-        Source of randomness.
-    law
-        ``"nuclear"``, ``"gauge"`` (only for replace-one on a single stratum; smaller noise at small d) or
-        ``"wishart"`` (simplest, 10 % more noise).
-
-    Returns
-    -------
-    (d, d) symmetric matrix with uniformly distributed eigenvectors, independent of the eigenvalues.
-
-    Examples
-    --------
-    >>> from dpcov.noise.entropy import SystemEntropy
-    >>> symmetric_nuclear_noise(3, 2.0, SystemEntropy()).shape
-    (3, 3)
+    The scale is the sensitivity in nuclear norm over epsilon: for the sscp of rows in the unit ball
+    2 / epsilon (replace-one) or 1 / epsilon (add-remove-one).  ``gauge`` is smaller at small d, but
+    only for replace-one on a single stratum; ``wishart`` is simplest and 10 % larger.
+    Eigenvectors are uniform and independent of the eigenvalues.
     """
     if _check(dimension, scale, law) == "wishart":
         return _wishart_difference(dimension, scale, entropy)
@@ -75,8 +53,7 @@ def symmetric_nuclear_spectrum(
     dimension: int, scale: float, entropy: Entropy, law: SymmetricLaw = "nuclear"
 ) -> Floats:
     """Draw the increasing eigenvalues of :func:`symmetric_nuclear_noise`, without eigenvectors."""
-    _check(dimension, scale, law)
-    if law == "wishart":
+    if _check(dimension, scale, law) == "wishart":
         difference = _wishart_difference(dimension, scale, entropy)
         return np.linalg.eigvalsh(difference).astype(np.float64)
     gas = log_gas.prepare(dimension, half_line=False)
@@ -103,7 +80,6 @@ def nuclear_singular_values(dimension: int, scale: float, entropy: Entropy) -> F
 
 
 def _check(dimension: int, scale: float, law: str) -> str:
-    """Return the law if noise of this size and law can be drawn."""
     if law not in SYMMETRIC_LAWS:
         raise UsageError(f"Unknown noise law. Use one of: {', '.join(SYMMETRIC_LAWS)}.")
     if dimension < 1:
@@ -118,7 +94,7 @@ def _check(dimension: int, scale: float, law: str) -> str:
 
 
 def _tilted(draw: Callable[[], Floats], entropy: Entropy) -> Floats:
-    """Accept with probability exp(-|trace|), since 2 max(t+, t-) = (t+ + t-) + |t+ - t-|."""
+    # Accept with probability exp(-|trace|), since 2 max(t+, t-) = (t+ + t-) + |t+ - t-|.
     while True:
         spectrum = draw()
         if exponentials(1, entropy).item() > abs(float(spectrum.sum())):
@@ -126,7 +102,7 @@ def _tilted(draw: Callable[[], Floats], entropy: Entropy) -> Floats:
 
 
 def _wishart_difference(dimension: int, scale: float, entropy: Entropy) -> Floats:
-    """Subtract two Wishart matrices of d + 1 degrees of freedom: their density is exp(-tr A / scale)."""
+    # With d + 1 degrees of freedom a Wishart matrix has the density exp(-tr A / scale).
     plus, minus = normals((2, dimension, dimension + 1), entropy)
     difference = plus @ plus.T - minus @ minus.T
     noise: Floats = 0.25 * scale * (difference + difference.T)

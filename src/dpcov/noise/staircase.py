@@ -1,8 +1,6 @@
-"""Exact rejection sampling under a staircase: the core of every lattice law.
+"""Draw by exact rejection under a staircase: the core of every lattice law.
 
-Contract: the draws follow the law exactly, given independent uniform words.  Floating point only answers
-comparisons that its error bound settles; every other comparison goes to rational arithmetic with more random
-bits.  The proof is in ``docs/noise.md``.  Knows nothing of rounding, rows or budgets.
+Contract: the draws follow the law exactly, given independent uniform words.  Proof: docs/noise.md.
 """
 
 import math
@@ -22,8 +20,10 @@ from dpcov.noise.entropy import BlockEntropy, Entropy, Words
 CELL_BITS = 13
 HEIGHT_BITS = 64 - CELL_BITS - 1
 LARGEST_DRAW = 1 << 62
+
+# Floating point decides only comparisons that this relative slack settles: its error is below
+# 2**-41 as long as numpy's exp errs by less than 2**-42.  Rational arithmetic decides the others.
 FILTER_SLACK = 2.0**-40
-"""Relative slack of the filter.  Its error is below 2**-41 as long as numpy's ``exp`` errs by less than 2**-42."""
 
 _CELLS = 1 << CELL_BITS
 _BLOCKS_PER_LENGTH = 24
@@ -38,8 +38,8 @@ Mask = NDArray[np.bool_]
 class Decay:
     """The density exp(-rate * t**power), up to a factor, of a magnitude t.
 
-    With ``rounding_bits`` = 0, t is an integer.  Otherwise t is a real number in units of 2**-rounding_bits, to be
-    rounded to a whole number of ones.
+    With ``rounding_bits`` = 0, t is an integer; else a real number in units of 2**-rounding_bits,
+    to be rounded to a whole number of ones.
     """
 
     rate: Fraction
@@ -62,7 +62,7 @@ class Decay:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Staircase:
-    """Equally likely cells over the density, in this order: inside, edge, one for the tail, unused."""
+    """Equally likely cells over the density: inside, edge, one for the tail, unused."""
 
     decay: Decay
     unit: int  # cells that stand on each other to the height f(0) = 1
@@ -101,7 +101,7 @@ def build_staircase(decay: Decay) -> Staircase:
     below_curve = unit * decay.density(lowest.astype(np.float64)) * (1.0 - FILTER_SLACK)
     bottoms = np.floor(below_curve).astype(np.int64)
     starts = np.concatenate([np.repeat(blocks, bottoms), np.repeat(blocks, tops - bottoms)])
-    levels = [np.arange(bottom, top) for bottom, top in zip(bottoms, tops, strict=True)]
+    levels = [*map(np.arange, bottoms, tops)]
     return Staircase(
         decay=decay,
         unit=unit,
@@ -124,6 +124,7 @@ def _block_heights(decay: Decay, block_bits: int, tail_bits: int) -> Floats:
 
 def draw(staircase: Staircase, size: int, entropy: Entropy) -> Integers:
     """Draw ``size`` independent signed integers."""
+    # As in ``in_blocks``, but one law for every staircase.
     if isinstance(entropy, BlockEntropy):
         return entropy.from_block(staircase, size, lambda count: _draw(staircase, count, entropy))
     return _draw(staircase, size, entropy)
@@ -176,10 +177,8 @@ def _judge_edges(
     place: Words,
     entropy: Entropy,
 ) -> Mask:
-    """Decide level + V < unit f(t) for points in edge cells, where V is uniform on [0, 1).
-
-    V starts with HEIGHT_BITS of the control word, t goes on with the bits of the place that chose no integer.
-    """
+    """Decide level + V < unit f(t) for points in edge cells, where V is uniform on [0, 1)."""
+    # V starts with bits of the control word, t goes on with those that chose no integer.
     levels = staircase.levels[cell - staircase.inside]
     height_bits = control >> np.uint64(64 - HEIGHT_BITS)
     points = magnitude.astype(np.float64)
@@ -189,32 +188,25 @@ def _judge_edges(
     heights = levels + height_bits * 2.0**-HEIGHT_BITS
     curve = staircase.unit * staircase.decay.density(points)
     accepted = heights < curve
+    bits = staircase.block_bits
     for lane in np.flatnonzero(np.abs(heights - curve) <= staircase.slack * (curve + 1.0)):
+        point = UnfoldingReal(int(magnitude[lane]), int(place[lane]) >> bits, 64 - bits)
+        height = UnfoldingReal(int(levels[lane]), int(height_bits[lane]), HEIGHT_BITS)
         accepted[lane] = _is_below(
-            staircase.decay,
-            UnfoldingReal(
-                int(magnitude[lane]),
-                int(place[lane]) >> staircase.block_bits,
-                64 - staircase.block_bits,
-            ),
-            UnfoldingReal(int(levels[lane]), int(height_bits[lane]), HEIGHT_BITS),
-            scale=staircase.unit,
-            entropy=entropy,
+            staircase.decay, point, height, scale=staircase.unit, entropy=entropy
         )
     return accepted
 
 
 def _draw_tail(staircase: Staircase, entropy: Entropy) -> int | None:
-    """Propose from tail block j with probability 2**-(j+1), by rational arithmetic throughout.
-
-    The acceptance probability unit (W/B) 2**(j+1) f(t) is at most 1, since f(T + j W) <= 2**-j f(T).
-    """
+    """Propose from tail block j with probability 2**-(j+1), by rational arithmetic throughout."""
     block = 0
     while (word := _word(entropy)) == 0:
         block += 64
     block += 64 - word.bit_length()
     place = _word(entropy)
     bits = staircase.tail_bits
+    # The acceptance probability unit (W/B) 2**(j+1) f(t) is at most 1: f(T + j W) <= 2**-j f(T).
     magnitude = staircase.tail_start + (block << bits) + (place & ((1 << bits) - 1))
     accepted = _is_below(
         staircase.decay,
@@ -225,14 +217,15 @@ def _draw_tail(staircase: Staircase, entropy: Entropy) -> int | None:
     )
     if accepted and magnitude > LARGEST_DRAW:
         raise NumericError(
-            "A noise value does not fit into 64 bits; nothing was released. Use less noise or a coarser grid."
+            "A noise value does not fit into 64 bits; nothing was released. "
+            "Use less noise or a coarser grid."
         )
     return magnitude if accepted else None
 
 
 @dataclass
 class UnfoldingReal:
-    """A whole number plus a uniform fraction in [0, 1) of which only the leading bits were drawn yet."""
+    """A whole number plus a uniform fraction in [0, 1) of which only leading bits were drawn."""
 
     whole: int
     leading: int
@@ -252,12 +245,10 @@ class UnfoldingReal:
 def _is_below(
     decay: Decay, place: UnfoldingReal, height: UnfoldingReal, *, scale: int, entropy: Entropy
 ) -> bool:
-    """Decide height < scale f(place) exactly; a law on the integers ignores the fraction of the place."""
+    """Decide height < scale f(place) exactly; a law on the integers ignores the fraction."""
     digits = 20
     while True:
-        nearest, farthest = (
-            place.interval() if decay.continuous else (Fraction(place.whole), Fraction(place.whole))
-        )
+        nearest, farthest = place.interval() if decay.continuous else (Fraction(place.whole),) * 2
         lowest, highest = height.interval()
         if lowest >= scale * _exp_bounds(decay.exponent(nearest), digits)[1]:
             return False

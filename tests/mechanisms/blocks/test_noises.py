@@ -1,5 +1,3 @@
-"""Noise on numbers, vectors and matrices: scales and bounds by hand, and sums of draws that the test chooses."""
-
 import math
 from fractions import Fraction
 
@@ -16,7 +14,6 @@ from dpcov.mechanisms.blocks.additive_noise import (
     whole_cost,
 )
 from dpcov.mechanisms.blocks.matrix_noise import MatrixNoise, matrix_noise
-from dpcov.mechanisms.blocks.private_trace import private_trace
 from dpcov.mechanisms.blocks.sensitivity import Sensitivity, eigenvalues, scalar, upper_triangle
 from dpcov.mechanisms.blocks.shells import clipped_sscp, clipped_trace
 from dpcov.noise.entropy import SeededEntropy
@@ -143,24 +140,6 @@ def test_bounds_on_noise_on_a_matrix(law, spectral, frobenius):
     noise = MatrixNoise(law=law, scale=3.0)
     assert noise.spectral_bound(5, 0.1) == 3 * spectral(5, 0.1)
     assert noise.frobenius_bound(5, 0.1) == 3 * frobenius(5, 0.1)
-
-
-@pytest.mark.parametrize(
-    ("draw", "upper"), [(2.0, 300 + 20 + 10 * math.log(20)), (60.0, 350.0), (-90.0, 0.0)]
-)
-def test_an_upper_bound_on_the_trace_lies_between_nothing_and_everything(monkeypatch, draw, upper):
-    sizes = []
-
-    def drawn(self, size, entropy):
-        sizes.append(size)
-        return np.array([draw * self.scale, 1e9])
-
-    monkeypatch.setattr(AdditiveNoise, "draw", drawn)
-    noise = AdditiveNoise(law="laplace", scale=10.0)
-    found = private_trace(300.0, noise, beta=0.05, largest=350.0, entropy=ENTROPY)
-    assert sizes == [1]
-    assert found.estimate == 300 + 10 * draw
-    assert found.upper == pytest.approx(upper)
 
 
 @pytest.mark.parametrize("shell", range(4))

@@ -1,16 +1,12 @@
-"""Private searches on draws that the test chooses: which query ends one, and with how much noise."""
-
 import math
 from fractions import Fraction
 
 import numpy as np
 import pytest
 
-from dpcov.errors import UsageError
 from dpcov.mechanisms.blocks import clip_search
 from dpcov.mechanisms.blocks.clip_search import Candidates, choose_clip, clipping_bias
-from dpcov.mechanisms.blocks.private_radius import private_radius, private_radius_outliers
-from dpcov.mechanisms.blocks.sparse_vector import sparse_vector, sparse_vector_error
+from dpcov.mechanisms.blocks.sparse_vector import private_radius, sparse_vector
 from dpcov.noise.entropy import SeededEntropy
 from tests.mechanisms.chosen import choose
 
@@ -31,7 +27,7 @@ def choose_draws(monkeypatch, *draws):
 @pytest.mark.parametrize(("monotone", "factor"), [(True, 1), (False, 2)])
 @pytest.mark.parametrize("sensitivity", [1.0, 3.0])
 def test_noise_on_threshold_and_queries(monkeypatch, monotone, factor, sensitivity):
-    """Of scale 2 s / epsilon on the threshold, and the same or twice that on queries; equality ends the search."""
+    """Scale 2 s / epsilon on the threshold, that or twice that on queries; equality ends it."""
     scale = 2 * sensitivity / 0.5
     level = 10.0 + scale * 0.25
     for short, expected in ((0.0, 1), (2.0**-20, 2)):
@@ -82,7 +78,7 @@ def test_a_radius_is_found_where_outliers_are_few_enough(monkeypatch, k, beta):
 def test_a_radius_is_searched_with_the_noise_of_monotone_counts(monkeypatch):
     search = choose(
         monkeypatch,
-        "dpcov.mechanisms.blocks.private_radius.sparse_vector",
+        "dpcov.mechanisms.blocks.sparse_vector.sparse_vector",
         lambda queries, **options: (list(queries), options)[0].index(-4.0),
     )
     assert private_radius([9, 4, 1], epsilon=0.5, beta=0.1, rows_per_person=3, entropy=ENTROPY) == 1
@@ -101,7 +97,7 @@ def test_the_bias_of_clipping_counts_rows_by_the_radius_of_their_shell():
 
 @pytest.mark.parametrize("inner", [0, 1, 3])
 def test_the_bound_on_the_bias_is_up_to_four_times_the_tail(inner):
-    """Dong et al. state twice in (6) and (7): a row just longer than 2**-(s + 1) counts with 4**-s."""
+    # Dong et al. state twice in (6) and (7): a row just longer than 2**-(s + 1) counts with 4**-s.
     counts, tail = np.eye(19, dtype=np.int64)[inner], 4.0 ** -(inner + 1)
     ratios = [clipping_bias(counts, 0, shell) / tail for shell in range(inner + 1, 20)]
     assert 2 < ratios[0] < ratios[-1] < 4
@@ -156,18 +152,6 @@ def test_the_candidate_before_the_query_found_is_taken(monkeypatch, found, choic
     assert asked.asked[0][1:] == (0.0, 0.5, 3, True)
 
 
-def test_errors_are_those_of_one_general_query_of_sensitivity_one_unless_said_otherwise():
-    assert sparse_vector_error(1, epsilon=2, beta=0.5) == pytest.approx(3 * math.log(4))
-    found = private_radius_outliers(4, epsilon=2, beta=0.5)
-    assert found == pytest.approx(2 * math.log(4) + math.log(16) + math.log(4))
-
-
-def test_endless_sensitivities_are_refused():
-    for wrong in (math.inf, -1.0):
-        with pytest.raises(UsageError, match="sensitivity must be positive"):
-            sparse_vector([0.0], threshold=1.0, epsilon=1, sensitivity=wrong, entropy=ENTROPY)
-
-
 def test_one_row_per_person_is_the_default(monkeypatch):
     asked = choose(
         monkeypatch,
@@ -178,7 +162,7 @@ def test_one_row_per_person_is_the_default(monkeypatch):
     assert asked.asked[0][3] == 1
     asked = choose(
         monkeypatch,
-        "dpcov.mechanisms.blocks.private_radius.sparse_vector",
+        "dpcov.mechanisms.blocks.sparse_vector.sparse_vector",
         lambda queries, **options: None,
     )
     private_radius([3, 2, 1], epsilon=0.5, beta=0.1, entropy=ENTROPY)

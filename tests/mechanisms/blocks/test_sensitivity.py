@@ -1,4 +1,5 @@
 from fractions import Fraction
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -6,7 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from dpcov.errors import BudgetError
+from dpcov.data.moments import gather
+from dpcov.mechanisms.adaptive import Adaptive
 from dpcov.mechanisms.base import Problem
 from dpcov.mechanisms.blocks import sensitivity
 from dpcov.mechanisms.blocks.additive_noise import (
@@ -17,10 +19,9 @@ from dpcov.mechanisms.blocks.additive_noise import (
 )
 from dpcov.mechanisms.blocks.finished import part_of
 from dpcov.mechanisms.blocks.matrix_noise import matrix_noise
-from dpcov.mechanisms.blocks.private_trace import private_trace
 from dpcov.noise.entropy import SeededEntropy
 from dpcov.privacy.budget import Budget
-from dpcov.privacy.guarantee import ZCDP, PureDP
+from dpcov.privacy.guarantee import ZCDP
 from tests.statistical.goodness import assert_mean_square
 
 RELATIONS = ["replace-one", "add-remove-one"]
@@ -36,7 +37,8 @@ def problem(d, relation, k=1):
 
 
 def changes(rows, old, new):
-    """Changes of eigenvalues, matrix and upper triangle when the rows ``old`` are exchanged for ``new``."""
+    # Changes of eigenvalues, matrix and upper triangle when the rows ``old`` are exchanged for
+    # ``new``.
     before, after = (np.vstack([rows, part]) for part in (old, new))
     first, second = before.T @ before, after.T @ after
     upper = np.triu_indices(len(first))
@@ -122,16 +124,6 @@ def test_noise_scales_spend_no_more_than_the_cost(budget, relation):
             assert affordable_epsilon(cost) == cost.epsilon
 
 
-def test_entrywise_noise_uses_the_upper_triangle():
-    stated = problem(6, "replace-one")
-    noise = matrix_noise(PureDP(epsilon=Fraction(2)), stated, "entrywise")
-    assert noise.law == "laplace-entrywise"
-    assert noise.scale == pytest.approx(np.sqrt(6**2 / 2 + 6 + 1) / 2)
-    assert matrix_noise(ZCDP(rho=Fraction(1)), stated, "entrywise").law == "gaussian-entrywise"
-    with pytest.raises(BudgetError):
-        matrix_noise(ZCDP(rho=Fraction(1, 10**60)), stated)
-
-
 @pytest.mark.parametrize(
     ("law", "diagonal", "upper", "kurtosis"),
     [
@@ -152,14 +144,18 @@ def test_matrices_have_the_stated_variances(law, diagonal, upper, kurtosis):
     assert_mean_square(draws[:, rows, columns].ravel(), upper, kurtosis=kurtosis)
 
 
-def test_private_trace_is_unbiased_and_its_bound_holds():
+def test_the_bound_on_a_private_trace_holds():
     noise, entropy = AdditiveNoise(law="gaussian", scale=10.0), SeededEntropy(5)
-    traces = [
-        private_trace(300.0, noise, beta=0.1, largest=1000.0, entropy=entropy) for _ in range(2000)
-    ]
-    assert_mean_square(np.array([trace.estimate - 300.0 for trace in traces]), 100.0)
-    assert sum(trace.upper < 300.0 for trace in traces) <= stats.binom.isf(1e-9, 2000, 0.1)
-    assert private_trace(300.0, noise, beta=0.1, largest=1.0, entropy=entropy).upper == 1.0
-    assert (
-        private_trace(0.0, noise.scaled(1e-9), beta=0.9, largest=1.0, entropy=entropy).upper >= 0.0
+    moments = gather(
+        [np.ones((300, 1))], 1, Adaptive(shells=2).moments_spec(problem(1, RELATIONS[0]))
     )
+    calibration = SimpleNamespace(trace=noise)
+
+    def bounds(largest, draws):
+        chosen = Adaptive(shells=2, failure_probability=0.8), moments, calibration, 0, largest
+        return np.array([Adaptive._trace_bound(*chosen, entropy) for _ in range(draws)])
+
+    found = bounds(1000, 2000)
+    assert np.sum(found < 300.0) <= stats.binom.isf(1e-9, 2000, 0.1)
+    assert_mean_square(found - 300.0 - noise.upper_bound(0.1), 100.0)
+    assert set(bounds(1, 5)) == {1.0}

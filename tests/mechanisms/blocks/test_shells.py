@@ -8,8 +8,7 @@ from scipy.stats import binom
 from dpcov.data.moments import MomentsSpec, gather
 from dpcov.mechanisms.blocks.clip_search import Candidates, choose_clip, clipping_bias
 from dpcov.mechanisms.blocks.shells import clipped_sscp, clipped_trace, outlier_counts, shell_counts
-from dpcov.mechanisms.blocks.sparse_vector import sparse_vector_error
-from dpcov.mechanisms.blocks.spectrum import mend_spectrum
+from dpcov.mechanisms.separate import mend_spectrum
 from dpcov.noise.entropy import SeededEntropy
 
 SHELLS = 6
@@ -100,7 +99,7 @@ def test_the_balance_found_satisfies_the_theorem():
         counts = rng.poisson(10 ** rng.uniform(0, 4, size=10))
         offered = candidates(10 ** rng.uniform(1, 4) * 4.0 ** -np.arange(10))
         found = choose_clip(counts, offered, search="balance", epsilon=0.5, entropy=entropy).shell
-        error = sparse_vector_error(10, epsilon=0.5, beta=beta, monotone=True)
+        error = 4 / 0.5 * np.log(2 * 10 / beta)
         passed = clipping_bias(counts, 0, found) <= offered.noise[found] + error
         crossed = (
             found == 9 or clipping_bias(counts, 0, found + 1) >= offered.noise[found + 1] - error

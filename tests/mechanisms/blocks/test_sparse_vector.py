@@ -7,9 +7,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from dpcov.errors import UsageError
-from dpcov.mechanisms.blocks.private_radius import private_radius, private_radius_outliers
-from dpcov.mechanisms.blocks.sparse_vector import sparse_vector, sparse_vector_error
+from dpcov.mechanisms.blocks.sparse_vector import private_radius, sparse_vector
 from dpcov.noise.entropy import SeededEntropy
 
 EPSILON = 1.0
@@ -86,7 +84,8 @@ def test_the_privacy_loss_is_nearly_attained_so_half_the_noise_is_caught():
 def test_accuracy_at_the_stated_probability(monotone):
     beta, entropy, draws, failures = 0.1, SeededEntropy(2), 500, 0
     answers = np.linspace(-30.0, 30.0, 12)
-    error = sparse_vector_error(12, epsilon=2.0, beta=beta, sensitivity=3.0, monotone=monotone)
+    # blocks.md, Theorem 3: all comparisons are right up to this.
+    error = (4 if monotone else 6) * 3.0 / 2.0 * math.log(2 * 12 / beta)
     for _ in range(draws):
         found = sparse_vector(
             answers, threshold=5.0, epsilon=2.0, sensitivity=3.0, monotone=monotone, entropy=entropy
@@ -96,7 +95,6 @@ def test_accuracy_at_the_stated_probability(monotone):
             found is not None and answers[found] < 5.0 - error
         )
     assert failures <= stats.binom.isf(1e-9, draws, beta)
-    assert error == pytest.approx((4 if monotone else 6) * 3.0 / 2.0 * math.log(2 * 12 / beta))
 
 
 def test_endless_queries_are_read_only_up_to_the_result():
@@ -104,16 +102,6 @@ def test_endless_queries_are_read_only_up_to_the_result():
         itertools.count(-50), threshold=0.0, epsilon=1.0, entropy=SeededEntropy(1)
     )
     assert 0 <= found < 200
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [{"epsilon": 0.0}, {"sensitivity": 0.0}, {"sensitivity": math.inf}, {"threshold": math.nan}],
-)
-def test_impossible_searches_are_refused(wrong):
-    options = {"threshold": 0.0, "epsilon": 1.0, "entropy": SeededEntropy(1), **wrong}
-    with pytest.raises(UsageError):
-        sparse_vector([1.0], **options)
 
 
 def test_the_radius_is_rarely_too_large_and_leaves_few_rows_outside():
@@ -126,7 +114,8 @@ def test_the_radius_is_rarely_too_large_and_leaves_few_rows_outside():
         ]
     )
     assert np.sum(found > 6) <= stats.binom.isf(1e-9, draws, beta / 2)
-    allowed = private_radius_outliers(7, epsilon=epsilon, beta=beta)
+    # blocks.md, Theorem 4: patience, and the noise of seven comparisons.
+    allowed = (6 * math.log(2 / beta) + 2 * math.log(14 / beta)) / epsilon
     assert np.sum(np.take(outliers, found) > allowed) <= stats.binom.isf(1e-9, draws, beta)
     assert allowed < 100
 
@@ -135,5 +124,3 @@ def test_a_radius_that_holds_nobody_is_passed_over_and_the_last_one_is_always_al
     entropy = SeededEntropy(1)
     assert private_radius([10**6] * 5 + [0], epsilon=1.0, beta=0.1, entropy=entropy) == 5
     assert private_radius([0], epsilon=1.0, beta=0.1, entropy=entropy) == 0
-    with pytest.raises(UsageError):
-        private_radius([], epsilon=1.0, beta=0.1, entropy=entropy)

@@ -1,1 +1,1 @@
-"""Building blocks of private mechanisms, each usable on its own; ``blocks.md`` holds their proofs."""
+"""Building blocks of private mechanisms; ``blocks.md`` holds their proofs."""

@@ -1,7 +1,7 @@
 """Noise on a number or a vector that a part of a budget pays for, and how large it gets.
 
-Contract: a noise made for a part of the budget and a statistic's sensitivity costs exactly that part; its
-scale is rounded up.  Idealized numerics.  Knows nothing of rows or moments.
+Contract: noise made for a part of the budget and a statistic's sensitivity costs exactly that part;
+its scale is rounded up.  Idealized numerics.
 """
 
 import math
@@ -22,14 +22,7 @@ from dpcov.published.linalg.symmetric import Array
 
 @dataclass(frozen=True, kw_only=True)
 class AdditiveNoise:
-    """Independent noise on the entries of a vector.
-
-    Parameters
-    ----------
-    law : {"gaussian", "laplace"}
-    scale : float
-        Standard deviation of the Gaussian law, scale parameter of the Laplace law.
-    """
+    """Independent entries: ``scale`` is a standard deviation (Gaussian) or Laplace's parameter."""
 
     law: Literal["gaussian", "laplace"]
     scale: float
@@ -46,9 +39,8 @@ class AdditiveNoise:
     def upper_bound(self, beta: float) -> float:
         """Exceeded by one entry with probability at most ``beta`` / 2."""
         log_inverse = math.log(1.0 / beta)
-        return self.scale * (
-            math.sqrt(2.0 * log_inverse) if self.law == "gaussian" else log_inverse
-        )
+        bound = math.sqrt(2.0 * log_inverse) if self.law == "gaussian" else log_inverse
+        return self.scale * bound
 
     def norm_bound(self, size: int, beta: float) -> float:
         """Exceeded by the l2 norm of ``size`` entries with probability at most ``beta``."""
@@ -57,13 +49,7 @@ class AdditiveNoise:
 
 
 def additive_noise(cost: Cost, sensitivity: Sensitivity) -> AdditiveNoise:
-    """Gaussian noise for a zCDP cost, Laplace noise for a pure one.
-
-    Examples
-    --------
-    >>> additive_noise(PureDP(epsilon=Fraction(2)), Sensitivity(l1=Fraction(1), l2_squared=Fraction(1))).law
-    'laplace'
-    """
+    """Gaussian noise for a zCDP cost, Laplace noise for a pure one."""
     scale = root_up(squared_noise_scale(cost, sensitivity.l1, sensitivity.l2_squared))
     return AdditiveNoise(law="gaussian" if isinstance(cost, ZCDP) else "laplace", scale=scale)
 

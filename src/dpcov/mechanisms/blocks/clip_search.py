@@ -1,13 +1,15 @@
-"""The private choice of a dyadic clip norm, where noise and bias of clipping balance.
+"""Choose a dyadic clip norm privately, where noise and bias of clipping balance.
 
 Privacy
 -------
-Guarantee : epsilon-DP given what was released before (radius and trace).  Public inputs : the candidates.
-Private input : the number of rows in each norm shell.  Numerics : idealized.  Proof : blocks.md, Theorem 5.
+Guarantee : epsilon-DP given what was released before (radius and trace).
+Public inputs : the candidates.  Private input : the number of rows in each norm shell.
+Numerics : idealized.  Proof : blocks.md, Theorem 5.
 
 References
 ----------
-Dong, Liang, Yi (2022), section 5.2; their queries change by r**2 <= 1 at most and are divided by it here: less noise.
+Dong, Liang, Yi (2022), section 5.2; their queries change by r**2 <= 1 at most and are divided by it
+here: less noise.
 """
 
 from collections.abc import Callable, Iterator
@@ -24,25 +26,22 @@ from dpcov.published.linalg.symmetric import Array
 
 Counts = NDArray[np.int64]
 
+# ``balance``: the last norm before a bound on the bias exceeds the noise (the paper). ``marginal``:
+# the last norm before halving it adds more bias than it takes off noise; its queries count rows,
+# each with sensitivity 1.
 Search = Literal["balance", "marginal"]
-"""``balance``: the last norm before a bound on the bias exceeds the noise (the paper).  ``marginal``: the last norm
-before halving it adds more bias than it takes off noise; its queries are counts of rows, each of sensitivity 1."""
 
+# Bias relative to the bound by dyadic counts, in ``marginal``: rows lie inside their shells, and
+# bias and noise add up as squares.  Fitted to the papers' synthetic tables; no guarantee needs it.
 EXPECTED_BIAS = 0.55
-"""Bias of clipping relative to the bound by dyadic counts, in ``marginal``: rows lie inside their shells, and bias and
-noise add up as squares.  Fitted to the papers' synthetic tables; no guarantee depends on it."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Candidates:
-    """Public clip norms 2**-shell with the error that noise would cause at each.
+    """Public clip norms 2**-shell, largest first, with the error that noise would cause at each.
 
-    Parameters
-    ----------
-    shells : range
-        Largest norm first; all rows were clipped to the first one already.
-    together, separately : (len(shells),) float64
-        Frobenius error of noise on the matrix, and on eigenvalues and eigenvectors, in the sscp.
+    Errors are in Frobenius norm on the sscp, for noise on the matrix and on eigenvalues and
+    eigenvectors.  All rows were clipped to the first norm already.
     """
 
     shells: range
@@ -72,18 +71,9 @@ def choose_clip(
     rows_per_person: int = 1,
     entropy: Entropy,
 ) -> ClipChoice:
-    """Choose a clip norm, and the better mechanism for it.
+    """Choose a clip norm, and the better mechanism for it, at the cost of ``epsilon``.
 
-    Parameters
-    ----------
-    counts : (n_shells,) int64
-        **Sensitive** number of rows in each norm shell.
-    candidates : Candidates
-    search : {"balance", "marginal"}
-    epsilon : Fraction or float
-        What the choice costs.
-    rows_per_person : int
-    entropy : Entropy
+    ``counts`` is the **sensitive** number of rows in each norm shell.
     """
     found = sparse_vector(
         _QUERIES[search](counts, candidates),
@@ -93,14 +83,14 @@ def choose_clip(
         monotone=True,
         entropy=entropy,
     )
-    last = len(candidates.shells) - 1
-    position = last if found is None else max(0, found - 1)
+    # The query found is the first bad one, so the norm before it is taken.
+    position = len(candidates.shells) - 1 if found is None else max(0, found - 1)
     better = bool(candidates.separately[position] < candidates.together[position])
     return ClipChoice(shell=candidates.shells[position], separately=better)
 
 
 def clipping_bias(counts: Counts, first: int, shell: int) -> float:
-    """Bound the Frobenius norm of what clipping from 2**-first to 2**-shell takes off the sscp; **sensitive**."""
+    """Bound in Frobenius norm what clipping from 2**-first to 2**-shell takes; **sensitive**."""
     largest = 4.0 ** -np.maximum(np.arange(shell), first)
     return float(counts[:shell] @ (largest - 4.0**-shell))
 
@@ -112,7 +102,7 @@ def _balance_queries(counts: Counts, candidates: Candidates) -> Iterator[float]:
 
 
 def _marginal_queries(counts: Counts, candidates: Candidates) -> Iterator[float]:
-    """Rows longer than the candidate, less the number for which clipping them further is as bad as the noise."""
+    # Longer rows, less the number for which clipping them further is as bad as the noise.
     yield -np.inf
     saved = -np.diff(candidates.noise)
     for shell, less in zip(candidates.shells[1:], saved, strict=True):

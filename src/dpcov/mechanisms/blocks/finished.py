@@ -1,14 +1,14 @@
-"""What mechanisms share that publish a finished matrix: splitting a promise, the private row count, the division.
+"""Split a promise, draw the private row count and finish a matrix: what mechanisms share.
 
-Contract: the parts of a split promise compose to the whole in exact arithmetic, and the number of rows leaves
-only where it is public or after noise.  Knows nothing of how a mechanism spends its parts.
+Contract: the parts of a split promise compose to the whole in exact arithmetic, and the number of
+rows leaves only where it is public or after noise.
 """
 
 import math
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpcov.data.moments import Moments
 from dpcov.errors import BudgetError, NumericError
@@ -16,20 +16,14 @@ from dpcov.mechanisms.base import Problem
 from dpcov.noise.entropy import Entropy
 from dpcov.noise.lattice import LARGEST_STD, discrete_laplace, rounded_gaussian
 from dpcov.privacy.guarantee import ZCDP, Promise, PureDP
-from dpcov.published.linalg.symmetric import symmetrize
-from dpcov.published.statistics import NoisyStatistics, Post, PublishedArray
+from dpcov.published.linalg.symmetric import Array, symmetrize
+from dpcov.published.statistics import NoiseLaw, NoisyStatistics, Post, PublishedArray
 
-Array = NDArray[np.float64]
+# A part of the budget; parts of one kind add up.
 Cost = PureDP | ZCDP
-"""A part of the budget; parts of one kind add up."""
 
+# Part of the budget that buys a private row count under add-remove-one.
 ROW_COUNT_SHARE = Fraction(1, 20)
-"""Part of the budget that buys a private row count under add-remove-one."""
-
-
-def row_count_share(problem: Problem) -> Fraction:
-    """Part of the budget that goes to the number of rows."""
-    return Fraction(0) if problem.neighbors == "replace-one" else ROW_COUNT_SHARE
 
 
 def part_of(promise: Promise, share: Fraction) -> Cost:
@@ -40,22 +34,26 @@ def part_of(promise: Promise, share: Fraction) -> Cost:
     return ZCDP(rho=promise.rho * share)
 
 
+def row_count_share(problem: Problem) -> Fraction:
+    """Part of the budget that goes to the number of rows."""
+    return Fraction(0) if problem.neighbors == "replace-one" else ROW_COUNT_SHARE
+
+
+def row_count_cost(problem: Problem, whole: Promise) -> Cost | None:
+    """What the number of rows costs; None where it is public."""
+    if not (share := row_count_share(problem)):
+        return None
+    cost = part_of(whole, share)
+    # Refused here, before any row is read, if the count needs more noise than can be drawn.
+    squared_noise_scale(cost, problem.rows_per_person, problem.rows_per_person**2)
+    return cost
+
+
 def squared_noise_scale(cost: Cost, absolute: int | Fraction, squared: int | Fraction) -> Fraction:
-    """Square of the noise scale that a part of the budget needs.
+    """Square of the noise scale that a part of the budget needs, exactly.
 
-    Parameters
-    ----------
-    cost : PureDP or ZCDP
-        Pure: Laplace noise of scale b = absolute / epsilon.  zCDP: Gaussian noise of variance squared / (2 rho).
-    absolute : int or Fraction
-        Sensitivity in the l1 norm.
-    squared : int or Fraction
-        Squared sensitivity in the l2 norm.
-
-    Returns
-    -------
-    Fraction
-        b**2 or the variance, exactly.
+    Pure: Laplace noise of scale absolute / epsilon, for the sensitivity ``absolute`` in l1.
+    zCDP: Gaussian noise of variance squared / (2 rho), for the squared sensitivity in l2.
     """
     scale = (absolute / cost.epsilon) ** 2 if isinstance(cost, PureDP) else squared / (2 * cost.rho)
     if scale > LARGEST_STD**2:
@@ -65,6 +63,7 @@ def squared_noise_scale(cost: Cost, absolute: int | Fraction, squared: int | Fra
 
 def root_up(value: Fraction) -> float:
     """A float that is not below the square root of a fraction."""
+    # The conversion and the root round once each, so each is moved outward by one float.
     return math.nextafter(math.sqrt(math.nextafter(float(value), math.inf)), math.inf)
 
 
@@ -86,20 +85,15 @@ def draw_row_count(
     if cost is None:
         return None
     k = problem.rows_per_person
+    # A count is an integer, so its noise is exact even where the matrix is idealized.
     if isinstance(cost, PureDP):
         return moments.n_rows + int(discrete_laplace(k / cost.epsilon, 1, entropy)[0])
     return moments.n_rows + int(rounded_gaussian(Fraction(k**2) / (2 * cost.rho), 1, entropy)[0])
 
 
-def check_row_count(problem: Problem, cost: Cost | None) -> Cost | None:
-    """Refuse a budget whose part for the row count needs more noise than can be drawn."""
-    if cost is not None:
-        squared_noise_scale(cost, problem.rows_per_person, problem.rows_per_person**2)
-    return cost
-
-
 def public_rows(problem: Problem, row_count: int | None) -> int:
     """The number of rows to compute with: public, or private already."""
+    # A noisy count may fall below one row.
     rows = problem.n_rows if row_count is None else max(1, row_count)
     assert rows is not None
     return rows
@@ -116,6 +110,7 @@ def finish(
 ) -> NoisyStatistics:
     """Divide a private sscp by the number of rows and bring it to units of the norm bound."""
     rows = public_rows(problem, row_count)
+    # The number is public or private already, so dividing by it is post-processing.
     if not np.isfinite(sscp).all():
         raise NumericError(
             "The private matrix overflowed; nothing was released. Use a larger budget."
@@ -124,3 +119,14 @@ def finish(
     if row_count is not None:
         arrays["row_count"] = np.array([row_count], dtype=np.int64)
     return NoisyStatistics(layout="estimate", arrays=arrays, radius=clip, post=post, notes=notes)
+
+
+def noise_law(
+    family: str, *, row_count: Fraction | None = None, **variances: int | float | str | None
+) -> NoiseLaw:
+    """State a noise law in the release; exact numbers are written out, a row count's as a float."""
+    stated: dict[str, Any] = {
+        name: None if value is None else str(value) for name, value in variances.items()
+    }
+    count = None if row_count is None else str(float(row_count))
+    return NoiseLaw(family=family, row_count_variance=count, **stated)

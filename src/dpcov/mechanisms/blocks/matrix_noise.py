@@ -1,7 +1,7 @@
 """Noise for a whole second moment matrix, and how large it gets.
 
-Contract: with a scale from :func:`matrix_noise`, adding one draw to the sscp of rows in the unit ball costs
-exactly the part of the budget that it was made for.  Idealized numerics.  Knows nothing of rows or moments.
+Contract: with a scale from :func:`matrix_noise`, adding one draw to the sscp of rows in the unit
+ball costs exactly the part of the budget that it was made for.  Idealized numerics.
 """
 
 from collections.abc import Callable
@@ -20,24 +20,19 @@ from dpcov.noise.nuclear import symmetric_nuclear_noise
 from dpcov.privacy.guarantee import ZCDP
 from dpcov.published.linalg.symmetric import Array, mirror_upper
 
+# ``isotropic``: as the sensitivity is, invariant under rotations.  ``entrywise``: the papers', of
+# one law on all entries on and above the diagonal; about sqrt(2) larger (Gaussian) or growing
+# faster with d (Laplace).
 Shape = Literal["isotropic", "entrywise"]
-"""``isotropic``: as the sensitivity is, invariant under rotations.  ``entrywise``: the papers' noise, of one law on all
-entries on and above the diagonal; about sqrt(2) larger (Gaussian) or growing faster with d (Laplace)."""
 
 Law = Literal["gaussian-isotropic", "gaussian-entrywise", "wishart", "laplace-entrywise"]
 
-_Bound = Callable[[int, float], float]
-_SPECTRAL: dict[Law, _Bound] = {
-    "gaussian-isotropic": tail_bounds.isotropic_spectral,
-    "gaussian-entrywise": tail_bounds.nu,
-    "wishart": tail_bounds.wishart_spectral,
-    "laplace-entrywise": tail_bounds.laplace_spectral,
-}
-_FROBENIUS: dict[Law, _Bound] = {
-    "gaussian-isotropic": tail_bounds.isotropic_frobenius,
-    "gaussian-entrywise": tail_bounds.omega,
-    "wishart": tail_bounds.wishart_frobenius,
-    "laplace-entrywise": tail_bounds.laplace_frobenius,
+# Bounds on the spectral and on the Frobenius norm at scale 1.
+_BOUNDS: dict[Law, tuple[Callable[[int, float], float], Callable[[int, float], float]]] = {
+    "gaussian-isotropic": (tail_bounds.isotropic_spectral, tail_bounds.isotropic_frobenius),
+    "gaussian-entrywise": (tail_bounds.nu, tail_bounds.omega),
+    "wishart": (tail_bounds.wishart_spectral, tail_bounds.wishart_frobenius),
+    "laplace-entrywise": (tail_bounds.laplace_spectral, tail_bounds.laplace_frobenius),
 }
 
 
@@ -45,13 +40,8 @@ _FROBENIUS: dict[Law, _Bound] = {
 class MatrixNoise:
     """Law of a symmetric noise matrix.
 
-    Parameters
-    ----------
-    law : Law
-        ``gaussian-isotropic`` and ``gaussian-entrywise`` have standard deviation ``scale`` on the diagonal;
-        ``wishart`` is the law of :func:`~dpcov.noise.nuclear.symmetric_nuclear_noise` of this scale;
-        ``laplace-entrywise`` has Laplace entries of this scale.
-    scale : float
+    ``scale`` is the standard deviation on the diagonal (Gaussian), the parameter of the entries
+    (Laplace), or that of :func:`~dpcov.noise.nuclear.symmetric_nuclear_noise` (Wishart).
     """
 
     law: Law
@@ -72,23 +62,23 @@ class MatrixNoise:
 
     def spectral_bound(self, dimension: int, beta: float) -> float:
         """Exceeded by the spectral norm with probability at most ``beta``."""
-        return self.scale * _SPECTRAL[self.law](dimension, beta)
+        return self.scale * _BOUNDS[self.law][0](dimension, beta)
 
     def frobenius_bound(self, dimension: int, beta: float) -> float:
         """Exceeded by the Frobenius norm with probability at most ``beta``."""
-        return self.scale * _FROBENIUS[self.law](dimension, beta)
+        return self.scale * _BOUNDS[self.law][1](dimension, beta)
 
 
 def matrix_noise(cost: Cost, problem: Problem, shape: Shape = "isotropic") -> MatrixNoise:
     """Return the noise of this shape that a cost pays for on the sscp of rows in the unit ball."""
     law: Law
+    bound = sensitivity.eigenvalues(problem)
     if isinstance(cost, ZCDP):
         law = "gaussian-isotropic" if shape == "isotropic" else "gaussian-entrywise"
-        bound = sensitivity.eigenvalues(problem)
     elif shape == "isotropic":
-        law, bound = "wishart", sensitivity.eigenvalues(problem)
+        law = "wishart"
     else:
+        # The upper triangle's l1 norm can move by more than the nuclear norm.
         law, bound = "laplace-entrywise", sensitivity.upper_triangle(problem)
-    return MatrixNoise(
-        law=law, scale=root_up(squared_noise_scale(cost, bound.l1, bound.l2_squared))
-    )
+    scale = root_up(squared_noise_scale(cost, bound.l1, bound.l2_squared))
+    return MatrixNoise(law=law, scale=scale)

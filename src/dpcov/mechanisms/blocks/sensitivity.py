@@ -1,7 +1,6 @@
 """How far one person can move each statistic of rows in the unit ball.
 
-Contract: every number is an upper bound that ``blocks.md`` proves, rounded up; this is the only place where
-these mechanisms take sensitivities from.  Knows nothing of budgets, noise or rows.
+Contract: every number is an upper bound that ``blocks.md`` proves, rounded up.
 """
 
 from dataclasses import dataclass
@@ -13,15 +12,7 @@ from dpcov.privacy.convert import sqrt_up
 
 @dataclass(frozen=True, kw_only=True)
 class Sensitivity:
-    """Largest change of a statistic under the problem's neighbor relation.
-
-    Parameters
-    ----------
-    l1 : Fraction
-        Bound on the l1 norm of the change.
-    l2_squared : Fraction
-        Bound on the squared l2 norm of the change.
-    """
+    """Bounds on the l1 norm and on the squared l2 norm of a statistic's change."""
 
     l1: Fraction
     l2_squared: Fraction
@@ -42,14 +33,13 @@ def eigenvalues(problem: Problem) -> Sensitivity:
 def upper_triangle(problem: Problem) -> Sensitivity:
     """Of the entries on and above the diagonal of the sscp."""
     k, d = Fraction(problem.rows_per_person), problem.n_features
+    l1 = Fraction(d + 1, 2)
     if problem.neighbors == "replace-one":
         # laplace.md, Lemma 2: attained for d = 1 and every even d.
         l1 = Fraction(1) if d == 1 else sqrt_up(Fraction(d**2, 2) + d + 1)
-    else:
-        l1 = Fraction(d + 1, 2)
     return Sensitivity(l1=k * l1, l2_squared=_moved_rows(problem) * k**2)
 
 
 def _moved_rows(problem: Problem) -> int:
-    """Rows that change hands per row of a person: an old and a new one, or one only."""
+    # Replacing takes an old row away and adds a new one.
     return 2 if problem.neighbors == "replace-one" else 1

@@ -1,10 +1,10 @@
-"""Bounds on norms of noise vectors and matrices that hold with a stated probability.
+"""Bound norms of noise vectors and matrices with a stated probability.
 
-Contract: the norm in question exceeds the returned number with probability at most ``beta``, in every
-dimension; the proofs are in ``blocks.md``.  Utility only: no guarantee depends on them.  Knows nothing of
-budgets or data.
+Contract: the norm exceeds the returned number with probability at most ``beta`` in (0, 1), in every
+dimension d >= 1; the proofs are in ``blocks.md``.  Utility only: no guarantee depends on them.
 
-``eta``, ``nu`` and ``omega`` are those of Dong, Liang, Yi (2022), Lemmas 6 and 7; as there, log x = 1 for x <= e.
+``eta``, ``nu`` and ``omega`` are those of Dong, Liang, Yi (2022), Lemmas 6 and 7; as there,
+log x = 1 for x <= e.
 """
 
 import math
@@ -13,19 +13,7 @@ from dpcov.errors import UsageError
 
 
 def eta(dimension: int, beta: float) -> float:
-    """Bound the l2 norm of a vector of standard normal entries.
-
-    Parameters
-    ----------
-    dimension : int
-        Number d of entries.
-    beta : float
-        Probability of exceeding the bound, in (0, 1).
-
-    Returns
-    -------
-    float
-        sqrt(d + 2 sqrt(d log(1/beta)) + 2 log(1/beta)).
+    """Bound the l2 norm of a vector of d standard normal entries.
 
     Examples
     --------
@@ -37,15 +25,7 @@ def eta(dimension: int, beta: float) -> float:
 
 
 def nu(dimension: int, beta: float) -> float:
-    """Bound the spectral norm of a symmetric matrix with standard normal entries on and above the diagonal.
-
-    Parameters and result as in :func:`eta`.
-
-    Examples
-    --------
-    >>> nu(100, 0.05) > 2 * 100**0.5
-    True
-    """
+    """Bound the spectral norm of a symmetric matrix, standard normal on and above the diagonal."""
     log_inverse, log_d = _log_inverse(dimension, beta), max(1.0, math.log(dimension))
     excess = math.cbrt(log_d / dimension)
     middle = 6.0 * (1.0 + excess) * math.sqrt(log_d / math.log1p(excess))
@@ -54,15 +34,7 @@ def nu(dimension: int, beta: float) -> float:
 
 
 def omega(dimension: int, beta: float) -> float:
-    """Bound the Frobenius norm of a symmetric matrix with standard normal entries on and above the diagonal.
-
-    Parameters and result as in :func:`eta`.
-
-    Examples
-    --------
-    >>> 100 < omega(100, 0.05) < 120
-    True
-    """
+    """Bound the Frobenius norm of a symmetric matrix, standard normal on and above the diagonal."""
     log_twice = _log_inverse(dimension, beta) + math.log(2.0)
     spread = 2.0 * math.sqrt(dimension * log_twice) * (1.0 + math.sqrt(2.0 * (dimension - 1)))
     return math.sqrt(dimension**2 + spread + 6.0 * log_twice)
@@ -75,7 +47,7 @@ def isotropic_spectral(dimension: int, beta: float) -> float:
 
 
 def isotropic_frobenius(dimension: int, beta: float) -> float:
-    """Bound the Frobenius norm of isotropic noise: the norm of d (d + 1) / 2 standard normal numbers."""
+    """Bound the Frobenius norm of isotropic noise: of d (d + 1) / 2 standard normal numbers."""
     return eta(dimension * (dimension + 1) // 2, beta)
 
 
@@ -85,19 +57,19 @@ def laplace_vector(dimension: int, beta: float) -> float:
 
 
 def laplace_frobenius(dimension: int, beta: float) -> float:
-    """Bound the Frobenius norm of a symmetric matrix with Laplace entries of scale 1 on and above the diagonal."""
+    """Bound the Frobenius norm of a symmetric matrix with Laplace entries of scale 1."""
     return _laplace_norm({1: dimension, 2: dimension * (dimension - 1) // 2}, beta)
 
 
 def laplace_spectral(dimension: int, beta: float) -> float:
-    """Bound the spectral norm of a symmetric matrix with Laplace entries of scale 1 on and above the diagonal."""
+    """Bound the spectral norm of a symmetric matrix with Laplace entries of scale 1."""
     entries = dimension * (dimension + 1) // 2
     log_inverse, log_d = _log_inverse(dimension, beta), max(1.0, math.log(dimension))
     log_row = log_inverse + math.log(4.0 * dimension)
     largest_std = math.sqrt(2.0 * (log_inverse + math.log(4.0 * entries)))
     row_norm = math.sqrt(2.0 * (dimension + math.sqrt(2.0 * dimension * log_row) + log_row))
     by_largest = 2.0 * largest_std * math.sqrt(dimension)
-    # Half is the largest excess that the theorem allows; the best one is close to it at practical sizes.
+    # Half is the largest excess that the theorem allows, and nearly the best at practical sizes.
     by_rows = 1.5 * (2.0 * row_norm + 6.0 * largest_std * math.sqrt(log_d / math.log(1.5)))
     return min(by_largest, by_rows) + 2.0 * largest_std * math.sqrt(log_inverse + math.log(4.0))
 
@@ -117,7 +89,8 @@ def wishart_frobenius(dimension: int, beta: float) -> float:
 
 
 def _laplace_norm(entries_by_weight: dict[int, int], beta: float) -> float:
-    """Bound sqrt(sum of w x**2), x of the Laplace law: truncation at M, then Bernstein's inequality."""
+    # Bound sqrt(sum of w x**2), x of the Laplace law.
+    # Truncation at ``cut``, then Bernstein's inequality.
     count = sum(entries_by_weight.values())
     log_twice = _log_inverse(count, beta) + math.log(2.0)
     cut = log_twice + math.log(count)
