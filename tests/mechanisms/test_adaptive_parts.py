@@ -8,7 +8,7 @@ from dpcov.data.moments import MomentsSpec
 from dpcov.mechanisms.adaptive import Adaptive
 from dpcov.mechanisms.adaptive_rules import RULES, Split
 from dpcov.mechanisms.blocks.additive_noise import AdditiveNoise
-from dpcov.mechanisms.blocks.clip_search import Choice
+from dpcov.mechanisms.blocks.clip_search import ClipChoice
 from dpcov.mechanisms.blocks.matrix_noise import MatrixNoise
 from dpcov.mechanisms.separate import Separate, SeparateNoise, separate_sscp
 from dpcov.noise.entropy import SeededEntropy
@@ -143,7 +143,7 @@ def steps(monkeypatch):
         radius = choose(
             monkeypatch, NAME + "private_radius", lambda outliers, **_: len(outliers) - 2
         )
-        choice = Choice(shell=2, separately=separately)
+        choice = ClipChoice(shell=2, separately=separately)
         search = choose(monkeypatch, NAME + "choose_clip", lambda counts, candidates, **_: choice)
         return radius, search
 
