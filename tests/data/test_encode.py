@@ -79,6 +79,15 @@ def test_no_row_is_longer_than_one(table):
     assert np.linalg.norm(encoded, axis=1).max() <= 1 + SLACK
 
 
+@given(tables(), st.integers(1, 8))
+def test_a_row_is_encoded_by_itself(table, cut):
+    schema, batch = table
+    encoder = Encoder(schema)
+    whole = encoder.encode(batch)
+    parts = [encoder.encode(batch[:cut]), encoder.encode(batch[cut:])]
+    assert (np.vstack(parts) == whole).all()
+
+
 def test_the_worst_case_is_attained():
     schema = Schema(
         columns={"a": Numeric(lower=0, upper=1), "b": Categorical(categories=("x", "y"))}
