@@ -1,5 +1,3 @@
-"""Every block of docs/exports.md runs, in R and in Python, on an exported release."""
-
 import re
 import shutil
 import subprocess

@@ -135,7 +135,7 @@ class Copula:
         return free
 
     def _adjusted(self) -> Array:
-        # A map from latent to seen values bends correlations, so the latent ones are adjusted (NORTA).
+        # The map from latent to seen values bends correlations; latent ones are adjusted.
         d = len(self.columns)
         trials = int(np.clip(_TRIAL_VALUES // d, *_TRIAL_ROWS))
         normal = self._rng.standard_normal((trials, d))

@@ -74,9 +74,8 @@ def test_strata_of_which_most_are_empty_stay_apart():
 
 
 def test_norm_shells_are_never_drowned_by_the_outer_ones():
-    d = 30
-    variances = 16.0 / (d * (d + 1)) * 16.0 ** -np.arange(5.0)
-    truths = [share * power_law(d) for share in (0.0, 0.05, 0.75, 0.15, 0.05)]
+    variances = 16.0 / (30 * 31) * 16.0 ** -np.arange(5.0)
+    truths = [share * power_law(30) for share in (0.0, 0.05, 0.75, 0.15, 0.05)]
     result = shrink_strata(observe(truths, variances, seed=3))
     assert all(len(members) == 1 for members in actions(result))
     assert np.linalg.norm(result.matrix - sum(truths)) < 0.3
