@@ -172,6 +172,7 @@ def audit(
     >>> {finding.verdict for finding in audit(cases_of([Zero()]), effort, seed=1)}
     {'ok'}
     """
+    # A seed belongs to a case, not to the process that happens to take it.
     jobs = [
         (case, effort, None if seed is None else (seed, number))
         for number, case in enumerate(cases)
