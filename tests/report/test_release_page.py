@@ -121,5 +121,6 @@ def test_a_hundred_features_take_less_than_three_seconds_and_three_megabytes():
 
 def test_a_thousand_features_stay_below_twelve_megabytes():
     rows = np.random.default_rng(0).normal(size=(50, 1000)) / 32
-    made = dpcov.second_moment(rows, norm_bound=1, budget=dpcov.Budget(rho=1))
+    budget = dpcov.Budget(rho=1)
+    made = dpcov.second_moment(rows, norm_bound=1, budget=budget, mechanism="gaussian")
     assert len(render_release(made)) < 12e6

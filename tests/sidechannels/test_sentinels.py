@@ -139,7 +139,7 @@ def release(data, output="out.dpcov", *more, rho="0.5"):
 
 def gather(data, output, *more):
     fixed = ("--schema", "schema.toml", "--rho", "1", "--key", "site.key")
-    return ("moments", "gather", data, *fixed, "-o", output, *more)
+    return ("moments", "checkpoint", data, *fixed, "-o", output, *more)
 
 
 def sources(room):
