@@ -27,8 +27,8 @@ from dpcov.mechanisms.auto import resolve
 from dpcov.mechanisms.base import Mechanism, Problem
 from dpcov.noise.entropy import SeededEntropy
 from dpcov.published.estimate.post import POSTS, Noisy
-from dpcov.published.estimate.unit import UnitEstimate, unit_estimate
 from dpcov.published.estimate.shrunk import shrunk
+from dpcov.published.estimate.unit import UnitEstimate, unit_estimate
 
 LIMIT = 1.03
 RHOS = (0.01, 1.0)
