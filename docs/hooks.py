@@ -8,7 +8,7 @@ ROLE = re.compile(r":(?:class|func|meth|mod|attr|data):<code>(~?)([\w.]+)</code>
 
 
 def on_page_content(html: str, **_: Any) -> str:
-    """Take blanks out of choices, and make links of roles where the page of their target is in the site."""
+    """Take blanks out of choices; make links of roles whose target has a page in the site."""
     html = CHOICE.sub(lambda found: found[0].replace(" - ", "-"), html)
     return ROLE.sub(_link, html)
 

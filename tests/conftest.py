@@ -1,7 +1,7 @@
 """Fixtures that several folders of tests share, and what holds for every test.
 
-A busy machine fails no test: Hypothesis draws as many examples as it should, however long that takes, and the same ones
-every time.  ``pytest --hypothesis-profile=search`` draws others.
+A busy machine fails no test: Hypothesis draws as many examples as it should, however long that
+takes, and the same ones every time.  ``pytest --hypothesis-profile=search`` draws others.
 """
 
 from hypothesis import HealthCheck, settings

@@ -1,1 +1,1 @@
-"""What analysts read from a release: correlations, coefficients and intervals, whatever bounds were typed."""
+"""Measure what analysts read: correlations, coefficients and intervals, for any bounds."""

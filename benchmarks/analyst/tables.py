@@ -1,4 +1,4 @@
-"""Tables with bounds as somebody types them: public ones, and a generated family of columns of all kinds."""
+"""Tables with bounds as somebody types them: public ones, and a generated family."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

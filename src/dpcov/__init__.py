@@ -1,6 +1,6 @@
 """Release the covariance matrix of a sensitive table once, under differential privacy.
 
-The public face: everything a custodian or an analyst needs is importable from here.  Names are resolved on first
+Everything a custodian or an analyst needs is importable from here.  Names are resolved on first
 use, so that ``import dpcov`` itself stays light.
 """
 

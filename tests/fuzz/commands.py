@@ -65,7 +65,7 @@ ledger list in.sqlite
 ledger show in.sqlite --dataset patients
 ledger verify in.sqlite
 moments key in.new.key
-moments checkpoint in.csv --schema in.toml --key in.key --rho 1 -o in.new.moments --mechanism gaussian
+moments checkpoint in.csv --schema in.toml --key in.key --rho 1 -o in.new.moments
 moments merge in.moments in.moments --key in.key -o in.new.moments
 plan --rows 1000 --features 5 --rho 1 --trace 0.5
 """.strip().splitlines()

@@ -1,4 +1,4 @@
-"""The survey: what it costs, what it finds in columns of all kinds, and that noise alone finds nothing."""
+"""The survey: what it costs, what it finds in all kinds of columns, and nothing in noise alone."""
 
 from fractions import Fraction
 

@@ -92,7 +92,8 @@ class Encoder:
         Returns
         -------
         list of (n_rows,) float64
-            Between -1 and 1 of the bounds for numbers and truth values; the code of a category; NaN where missing.
+            Numbers and truth values between -1 and 1, the bounds; codes of categories; NaN where
+            missing.
         """
         with np.errstate(over="ignore", invalid="ignore"):
             found = [self._scaled(number, block) for number in self._numbers]
@@ -104,7 +105,7 @@ class Encoder:
 
     @property
     def value_columns(self) -> tuple[str, ...]:
-        """The table's columns in the order of :meth:`column_values`: numbers first, then categories."""
+        """The columns in the order of :meth:`column_values`: numbers first, then categories."""
         return tuple(each.name for each in self._numbers) + tuple(
             each.name for each in self._categories
         )

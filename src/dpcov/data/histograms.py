@@ -1,7 +1,7 @@
-"""Exact histograms of all columns of a table, on public edges.
+"""Count all columns of a table exactly, on public edges.
 
-Contract: a row moves one count of every column by one, whatever its cells hold; counts are integers that do
-not depend on blocks, order, threads or engine.  **Sensitive**; knows nothing of noise or budgets.
+Contract: a row moves one count of every column by one, whatever its cells hold; counts are integers
+that do not depend on blocks, order, threads or engine.  **Sensitive** throughout.
 """
 
 import threading
@@ -47,9 +47,10 @@ class Window:
 class HistogramQuestion:
     """The histogram of every column.
 
-    One person with k rows moves the counts of one column by at most ``sqrt(2) k`` in the l2 norm and ``2 k`` in the l1
-    norm under replace-one, by ``k`` and ``k`` under add-remove-one; those of m columns together by ``sqrt(m)`` and
-    ``m`` times that.  A sum of neighboring cells moves by at most k.
+    One person with k rows moves the counts of one column by at most ``sqrt(2) k`` in the l2 norm
+    and ``2 k`` in the l1 norm under replace-one, by ``k`` and ``k`` under add-remove-one; those of
+    m columns together by ``sqrt(m)`` and ``m`` times that.  A sum of neighboring cells moves by at
+    most k.
 
     Parameters
     ----------

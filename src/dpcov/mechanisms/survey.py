@@ -146,7 +146,7 @@ def _window(column: SurveyColumn) -> Window:
 
 @dataclass(frozen=True)
 class _Cells:
-    """Sensitive counts of values below edges; cells before the first one and at the end are wide."""
+    """Sensitive counts of values below edges; those at both ends may be wide."""
 
     edges: Floats
     below: Counts

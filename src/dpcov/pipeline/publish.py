@@ -1,7 +1,7 @@
-"""From a table that can be asked to a published release: refuse early, ask, charge, draw, write, in this order.
+"""Publish a release of a table: refuse early, ask, charge, draw, write, in this order.
 
-Contract: whatever can be refused is refused before a row is read; the budget is reserved after the first
-question is safely answered and before any randomness is drawn; an error says whether the budget was spent.
+Contract: whatever can be refused is refused before a row is read; the budget is reserved after the
+first question is answered and before any randomness is drawn; an error says whether it was spent.
 """
 
 import contextlib
@@ -125,7 +125,7 @@ def publish(
 
 
 def _room(terms: ReleaseTerms) -> int:
-    """Bytes to take on the disk before anything is spent: as many matrices as a release rarely exceeds."""
+    """Bytes to take on the disk before anything is spent: a release rarely needs more."""
     wanted = terms.mechanism.moments_spec(terms.problem(terms.stated_rows))
     matrices = min(wanted.n_strata, _MATRICES_PER_GROUP * wanted.groups)
     return packed_size([(len(terms.columns), len(terms.columns))] * matrices, _MANIFEST_ROOM)
@@ -145,8 +145,8 @@ def _spent_note(reservation: Reservation | None) -> str:
     if reservation is None:
         return "No ledger was charged."
     return (
-        f"The budget IS spent: entry {reservation.id} of dataset {reservation.dataset} stays in the ledger, "
-        "because noise may have been drawn already."
+        f"The budget IS spent: entry {reservation.id} of dataset {reservation.dataset} stays in "
+        "the ledger, because noise may have been drawn already."
     )
 
 
@@ -161,14 +161,14 @@ def _check_entropy(entropy: Entropy | None) -> Entropy:
 
 
 def _public_rows(terms: ReleaseTerms, exact: Moments) -> int | None:
-    """The number of rows where the relation makes it public; checks it against what the custodian stated."""
+    """The number of rows where the relation makes it public, checked against what was stated."""
     if exact.n_rows == 0:
         raise DataError("The data hold no rows.")
     if terms.neighbors == "add-remove-one":
         return None
     if terms.stated_rows is not None and terms.stated_rows != exact.n_rows:
         raise DataError(
-            "The data do not hold the number of rows that was stated as public (replace-one neighbors). "
+            "The data do not hold the number of rows that was stated as public (replace-one). "
             "Correct --rows, or use add-remove-one neighbors if the number is private."
         )
     return exact.n_rows

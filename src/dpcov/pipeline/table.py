@@ -1,7 +1,7 @@
 """The doors of the house: rows -> moments -> mechanism(budget) -> Release.
 
-Contract: only public numbers are decided here, before a row is read; nothing but a
-:class:`~dpcov.published.release.Release` comes out, except from :func:`moments`, whose result is sensitive.
+Contract: only public numbers are decided here, before a row is read; nothing but a release comes
+out, except from :func:`moments` and :func:`checkpoint`, whose results are sensitive.
 """
 
 from collections.abc import Iterable, Mapping
@@ -64,12 +64,13 @@ def release(
     Parameters
     ----------
     data : path, "-", data frame, Arrow table, array, sparse matrix, or Checkpoint
-        The sensitive table, or its moments as gathered by :func:`checkpoint`.  Files are streamed: memory does not
-        depend on the number of rows.
+        The sensitive table, or its moments as gathered by :func:`checkpoint`.  Files are streamed:
+        memory does not depend on the number of rows.
     schema : Schema or path of a schema file
         Public bounds, categories and policies.
     budget : Budget
-        What to promise: ``Budget(rho=...)`` or ``Budget(epsilon=..., delta=...)`` for Gaussian noise.
+        What to promise: ``Budget(rho=...)``, ``Budget(epsilon=..., delta=...)`` or
+        ``Budget(epsilon=...)``.
     mechanism : str, default="auto"
         ``auto``, or a name from :func:`dpcov.mechanisms.registry.names`.
     neighbors : {"replace-one", "add-remove-one"}
@@ -77,10 +78,12 @@ def release(
     n_rows : int, optional
         The number of rows as publicly known (replace-one); contradicting data are refused.
     by : str, optional
-        A categorical column of the schema: one matrix for each of its categories (and one for all other values), at
-        the price of one release; see :meth:`~dpcov.published.release.Release.group`.
+        A categorical column of the schema: one matrix for each of its categories (and one for all
+        other values), at the price of one release; see
+        :meth:`~dpcov.published.release.Release.group`.
     accept_large_delta : bool, default=False
-        Insist on a delta of one over the number of rows or more, or above 1e-3 where that number is private.
+        Insist on a delta of one over the number of rows or more, or above 1e-3 where that number
+        is private.
     ledger : Ledger or path, optional
         Where to charge the budget; needs ``dataset``.
     output : path, optional
@@ -90,12 +93,13 @@ def release(
     progress : callable, optional
         Called with the number of rows after every block.
     engine : {"local", "dask", "spark", "device"}, optional
-        Where moments are gathered; found by the type of the data if not given.  All give equal moments.
+        Where moments are gathered; found by the type of the data if not given.  All give equal
+        moments.
     threads : int, optional
         Threads of the local engine; all cores by default.
     memory_limit : float, optional
-        GiB that gathering moments may take on one machine; what the machine has by default.  What cannot fit is
-        refused before a row is read.
+        GiB that gathering may take on one machine; what the machine has by default.  What cannot
+        fit is refused before a row is read.
     **options
         Options of the mechanism.
 
@@ -112,7 +116,8 @@ def release(
     --------
     >>> import numpy as np, dpcov
     >>> rows = np.random.default_rng(0).uniform(size=(1000, 2))
-    >>> schema = dpcov.Schema(columns={"x0": dpcov.Numeric(lower=0, upper=1), "x1": dpcov.Numeric(lower=0, upper=1)})
+    >>> unit = dpcov.Numeric(lower=0, upper=1)
+    >>> schema = dpcov.Schema(columns={"x0": unit, "x1": unit})
     >>> made = dpcov.release(rows, schema=schema, budget=dpcov.Budget(rho="0.5"))
     >>> made.covariance().shape
     (2, 2)
@@ -142,14 +147,15 @@ def checkpoint(
     progress: TellRows | None = None,
     **options: Any,
 ) -> Checkpoint:
-    """Gather the exact **sensitive** moments that a later :func:`release` with the same arguments will ask for.
+    """Gather the exact **sensitive** moments that :func:`release` with these arguments asks for.
 
-    Nothing is drawn and no budget is spent.  Checkpoints of several parts or sites are merged, saved under a key, and
-    given to :func:`release` as its data.
+    Nothing is drawn and no budget is spent.  Checkpoints of several parts or sites are merged,
+    saved under a key, and given to :func:`release` as its data.
 
     Parameters
     ----------
-    data, schema, budget, mechanism, neighbors, n_rows, by, engine, threads, memory_limit, progress, **options
+    data, schema, budget, mechanism, neighbors, n_rows, by, **options
+    engine, threads, memory_limit, progress
         As in :func:`release`; ``n_rows`` is the public number of all parts together.
     name : str
         The custodian's name for this part of the table.
@@ -237,11 +243,12 @@ def second_moment(
     norm_bound : float
         Public bound on the l2 norm of a row; longer rows are scaled down to it.  Required for rows.
     groups : iterable of length n, optional
-        The group of each row of an array or a data frame in memory; needs ``categories``.  One matrix for each
-        group at the price of one release.
+        The group of each row of an array or a data frame in memory; needs ``categories``.  One
+        matrix for each group at the price of one release.
     categories : iterable of str, optional
         The public names of all groups.
-    budget, mechanism, neighbors, accept_large_delta, entropy, ledger, dataset, engine, threads, memory_limit, **options
+    budget, mechanism, neighbors, accept_large_delta, entropy, ledger, dataset, **options
+    engine, threads, memory_limit
         As in :func:`release`.
 
     Returns
@@ -328,13 +335,13 @@ def moments(
 def _require_one_question(terms: ReleaseTerms) -> None:
     if terms.mechanism.asks_again:
         raise UsageError(
-            f"The {terms.mechanism.name} mechanism asks the table several times, and saved moments answer one "
-            "question. Give the table itself, or choose another mechanism."
+            f"The {terms.mechanism.name} mechanism asks the table several times, and saved moments "
+            "answer one question. Give the table itself, or choose another mechanism."
         )
 
 
 def _intercept_is_public(schema: Schema, neighbors: str) -> bool:
-    """Under replace-one every row carries the same intercept unless rows are weighted or scaled down."""
+    """Every row carries the same intercept unless rows are weighted, scaled down or counted."""
     unscaled = schema.norm_bound is None or schema.norm_bound >= schema.worst_case_norm
     return neighbors == "replace-one" and schema.intercept and schema.weights is None and unscaled
 
@@ -367,7 +374,8 @@ def _check_norm_bound(norm_bound: float | None) -> float:
         )
     except UsageError as error:
         raise BudgetError(
-            f"{error} It is publicly known to bound the l2 norm of a row, and never computed from the data."
+            f"{error} It is publicly known to bound the l2 norm of a row, and never computed from "
+            "the data."
         ) from None
     return bound
 

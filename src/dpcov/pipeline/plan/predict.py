@@ -38,7 +38,7 @@ _EXPONENTS: dict[Spectrum, float] = {"flat": 0.0, "power": -1.0, "steep": -2.0}
 SIMULATED_FEATURES = 512
 # The same for mechanisms that are slower, or worth waiting for.
 OTHER_LIMITS = {"stratified": 2000, "adaptive": 128, "eigenvectors": 24, "kapralov-talwar": 24}
-# How mechanisms with plain Gaussian noise are read: by a contraction, the error is at most the noise.
+# How mechanisms with plain Gaussian noise are read; a contraction's error is at most the noise.
 GAUSSIAN_POSTS: dict[str, Post] = {"gaussian": "psd", "projection": "projection"}
 _MOST_REPETITIONS = 64
 # Repetitions times columns: errors of wide matrices hardly vary.
