@@ -1,5 +1,4 @@
-"""One draw of a mechanism of the library, from exact moments that are gathered once for every way
-it wants them."""
+"""Draw once from a mechanism of the library; exact moments are gathered once for every spec."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -10,7 +9,6 @@ from numpy.typing import NDArray
 import dpcov
 from benchmarks.papers.tables import Data
 from dpcov import Budget
-from dpcov.data.moments import MomentsSpec
 from dpcov.mechanisms.auto import resolve
 from dpcov.mechanisms.base import Problem
 from dpcov.noise.entropy import Entropy
@@ -34,9 +32,8 @@ def draw(
     choice = resolve(mechanism, options, problem, budget)
     made = choice.make()
     made.calibrate(problem, budget)
-    wants = made.wants(problem)
     release = dpcov.second_moment(
-        data.moments(wants) if isinstance(wants, MomentsSpec) else data.rows,
+        data.rows if made.asks_again else data.moments(made.moments_spec(problem)),
         norm_bound=1.0,
         budget=budget,
         mechanism=choice.mechanism,

@@ -300,4 +300,4 @@ def test_a_named_pipe_is_refused_without_waiting_for_its_writer(desk):
     pipe = desk.folder / "pipe.csv"
     os.mkfifo(pipe)
     desk.before = desk.names()
-    desk.assert_refused(desk.release(data=pipe), DATA, "- for CSV on standard input")
+    desk.assert_refused(desk.release(data=pipe), DATA, "- for CSV on stdin")

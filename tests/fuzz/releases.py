@@ -193,7 +193,7 @@ def use(random, loaded, folder):
     """Read a release in some of the ways that commands offer."""
     if loaded.group_names and random.random() < 0.7:
         loaded = loaded.group(random.choice(loaded.group_names))
-    post, ending = random.choice(POSTS), random.choice(("csv", "json", "npz", "r"))
+    post, ending = random.choice(tuple(POSTS)), random.choice(("csv", "json", "npz", "r"))
     place = folder / f"in.{ending}"
     uses = (
         lambda: (loaded.summary(), repr(loaded)),

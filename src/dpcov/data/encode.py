@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcov.data import values
+from dpcov.data.geometry import Geometry, longest_row
 from dpcov.data.library import NUMPY, Array, Library, ordered_norms
 from dpcov.data.schema.declared import Boolean, Categorical
 from dpcov.data.schema.schema import Schema
@@ -34,8 +35,7 @@ class _Feature:
 
 @dataclass(frozen=True, kw_only=True)
 class _Number(_Feature):
-    center: float
-    scale: float
+    column: EncodedColumn
     read: Callable[[values.Column, str], NDArray[Any]]
 
 
@@ -47,12 +47,17 @@ class _Category(_Feature):
 class Encoder:
     """Encode blocks of rows as a complete schema says; an intercept is the first column."""
 
-    def __init__(self, schema: Schema) -> None:
-        self.columns: tuple[EncodedColumn, ...] = schema.encoded_columns
-        self.norm_bound: float = schema.norm_bound_or_worst_case
+    def __init__(self, schema: Schema, geometry: Geometry | None = None) -> None:
+        declared: tuple[EncodedColumn, ...] = schema.encoded_columns
+        self.columns = declared if geometry is None else geometry.apply(declared)
+        worst_case = schema.worst_case_norm if geometry is None else longest_row(self.columns)
+        self.norm_bound: float = worst_case if geometry else schema.norm_bound_or_worst_case
         self._unit = 1.0 / self.norm_bound
         # Below the worst case a row can be longer than the bound.
-        self._must_shorten = self.norm_bound < schema.worst_case_norm
+        self._must_shorten = self.norm_bound < worst_case
+        self._declared = declared
+        # What a level, an indicator or the intercept is written as.
+        self._ones = np.array([column.largest for column in self.columns]) * self._unit
         self._intercept = schema.intercept
         self._weights = schema.weights
         self._numbers: list[_Number] = []
@@ -111,9 +116,12 @@ class Encoder:
         )
 
     def _scaled(self, number: _Number, block: Block) -> FloatMatrix:
-        column = number.read(values.column_of(block, number.name), number.name)
-        scaled = np.subtract(column, number.center, dtype=np.float64)
-        np.multiply(scaled, number.scale * self.norm_bound, out=scaled)
+        column, declared = (
+            number.read(values.column_of(block, number.name), number.name),
+            self._declared[number.place],
+        )
+        scaled = np.subtract(column, declared.center, dtype=np.float64)
+        np.divide(scaled, declared.half_range, out=scaled)
         clipped: FloatMatrix = np.clip(scaled, -1.0, 1.0, out=scaled)
         return clipped
 
@@ -132,31 +140,33 @@ class Encoder:
             else:
                 column = self.columns[place]
                 read = values.truth_values if isinstance(declared, Boolean) else values.numbers
-                scale = self._unit / column.half_range
-                self._numbers.append(_Number(**where, center=column.center, scale=scale, read=read))
+                self._numbers.append(_Number(**where, column=column, read=read))
             place += width + (indicator is not None)
 
     def _write_number(self, number: _Number, block: Block, encoded: FloatMatrix) -> None:
-        column = number.read(values.column_of(block, number.name), number.name)
+        cells, column = values.column_of(block, number.name), number.column
         scaled = encoded[:, number.place]
         # In float64 always: a cell's number does not depend on the type its column is stored in.
-        np.subtract(column, number.center, out=scaled, dtype=np.float64)
-        np.multiply(scaled, number.scale, out=scaled)
-        np.clip(scaled, -self._unit, self._unit, out=scaled)
+        np.subtract(number.read(cells, number.name), column.center, out=scaled, dtype=np.float64)
+        np.multiply(scaled, self._unit / column.half_range, out=scaled)
+        np.clip(scaled, column.lowest * self._unit, column.largest * self._unit, out=scaled)
         # Clipped numbers have a finite sum, so that it is NaN exactly if a value is missing.
         if math.isnan(scaled.sum()):
             missing = np.isnan(scaled)
             scaled[missing] = 0.0
-            if number.indicator is not None:
-                encoded[missing, number.indicator] = self._unit
+            self._mark_missing(number, missing, encoded)
 
     def _write_category(self, category: _Category, block: Block, encoded: FloatMatrix) -> None:
         column = values.column_of(block, category.name)
         codes = values.category_codes(column, category.name, category.code_of)
         known = np.flatnonzero(codes >= 0)
-        encoded[known, category.place + codes[known]] = self._unit
-        if category.indicator is not None:
-            encoded[codes == values.MISSING, category.indicator] = self._unit
+        places = category.place + codes[known]
+        encoded[known, places] = self._ones[places]
+        self._mark_missing(category, codes == values.MISSING, encoded)
+
+    def _mark_missing(self, feature: _Feature, missing: NDArray[Any], encoded: FloatMatrix) -> None:
+        if feature.indicator is not None:
+            encoded[missing, feature.indicator] = self._ones[feature.indicator]
 
 
 @np.errstate(over="ignore", invalid="ignore")

@@ -4,7 +4,7 @@ Contract: memory does not depend on the number of rows, except where a mechanism
 and the rows can be read once only.  What comes out is sensitive.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Annotated, Any
 
@@ -81,6 +81,9 @@ class Gathering:
         """Exact **sensitive** answer to a question."""
         if isinstance(data, Checkpoint):
             return data.take(encoding, question)
+        if isinstance(question, MomentsQuestion) and question.geometry is not None:
+            assert isinstance(encoding, TableEncoding)
+            encoding = replace(encoding, geometry=question.geometry)
         where: dict[str, Any] = {"threads": self.threads, "memory_limit": self.memory_limit}
         task = (
             HistogramTask(encoding=encoding, question=question, **where)

@@ -11,6 +11,7 @@ from typing import Any, overload
 
 import numpy as np
 
+from dpcov.data.geometry import Geometry
 from dpcov.data.histograms import HistogramQuestion, Histograms
 from dpcov.data.linear import FloatMatrix, LinearMap
 from dpcov.data.moments import Moments, MomentsSpec
@@ -29,6 +30,8 @@ class MomentsQuestion:
     ----------
     spec : MomentsSpec
         Strata, clip and resolution.
+    geometry : Geometry, optional
+        Centers and scales that a table is encoded in; by default its bounds'.
     linear : LinearMap, optional
         Applied to every encoded row before it is clipped.
     watched : bool
@@ -38,6 +41,7 @@ class MomentsQuestion:
     spec: MomentsSpec = field(default_factory=MomentsSpec)
     linear: LinearMap | None = None
     watched: bool = False
+    geometry: Geometry | None = None
 
 
 class Ask:

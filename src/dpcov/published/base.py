@@ -189,8 +189,8 @@ class BaseRelease:
 
     def mean(self) -> Array:
         """Estimated means of the features, in original units, within the public bounds."""
-        lowest = np.array([column.lowest for column in self.features])
-        return self.centers + self.half_ranges * np.clip(self._centered[1], lowest, 1.0)
+        lower, upper = np.array([column.bounds for column in self.features]).T
+        return np.clip(self.centers + self.half_ranges * self._centered[1], lower, upper)
 
     @on_one_thread
     def covariance(self, post: Post | None = None) -> Array:

@@ -19,7 +19,8 @@ class EncodedColumn:
 
     ``name`` is for people: ``age``, ``sex=Male``, ``age (missing)``, ``(intercept)``; ``source``
     the table's column that it comes from, empty for the intercept.  The original value is
-    ``center + half_range * encoded value``.
+    ``center + half_range * encoded value``; it lies between ``lower`` and ``upper`` where the
+    column's geometry is not that of its bounds.
     """
 
     name: str
@@ -27,8 +28,25 @@ class EncodedColumn:
     kind: EncodedKind
     center: float
     half_range: float
+    lower: float | None = None
+    upper: float | None = None
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """Smallest and largest original value."""
+        if self.lower is not None and self.upper is not None:
+            return self.lower, self.upper
+        least = 0.0 if self.kind in ("category", "missing") else -self.half_range
+        return self.center + least, self.center + self.half_range
 
     @property
     def lowest(self) -> float:
-        """Smallest encoded value; the largest is 1."""
-        return 0.0 if self.kind in ("category", "missing") else -1.0
+        """Smallest encoded value."""
+        if self.lower is None:
+            return 0.0 if self.kind in ("category", "missing") else -1.0
+        return (self.lower - self.center) / self.half_range
+
+    @property
+    def largest(self) -> float:
+        """Largest encoded value."""
+        return 1.0 if self.upper is None else (self.upper - self.center) / self.half_range

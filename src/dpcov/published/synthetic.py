@@ -117,7 +117,11 @@ class Copula:
                 places = np.array(variable.places)
                 present = max(1.0 - float(self.mean[variable.missing]), _CLEAR_OF_ENDS)
                 square = (self._unit_variance[places] + self._unit_mean[places] ** 2) / present
-                self._unit_mean[places] = np.clip(self._unit_mean[places] / present, -1.0, 1.0)
+                self._unit_mean[places] = np.clip(
+                    self._unit_mean[places] / present,
+                    [self.columns[place].lowest for place in places],
+                    [self.columns[place].largest for place in places],
+                )
                 self._unit_variance[places] = np.maximum(square - self._unit_mean[places] ** 2, 0.0)
 
     def draw(self, n_rows: int) -> Array:
@@ -166,15 +170,20 @@ class Copula:
         return seen
 
     def _numbers(self, place: int, latent: Array) -> Array:
-        # Quantiles of the beta law on [-1, 1] with the wanted moments: within the bounds.
-        mean, variance = (self._unit_mean[place] + 1) / 2, self._unit_variance[place] / 4
+        # Quantiles of the beta law on the bounds with the wanted moments.
+        lowest, largest = self.columns[place].lowest, self.columns[place].largest
+        width = largest - lowest
+        mean, variance = (self._unit_mean[place] - lowest) / width, self._unit_variance[place]
+        variance /= width**2
         mean = float(np.clip(mean, _CLEAR_OF_ENDS, 1 - _CLEAR_OF_ENDS))
         widest = mean * (1 - mean)
         if variance <= 1e-12:
-            return np.full(len(latent), 2 * mean - 1)
+            return np.full(len(latent), lowest + width * mean)
         size = widest / min(variance, 0.98 * widest) - 1
         table = stats.beta.ppf(_GRID, mean * size, (1 - mean) * size)
-        numbers: Array = np.interp(special.ndtr(latent), _GRID, 2 * np.nan_to_num(table) - 1)
+        numbers: Array = np.interp(
+            special.ndtr(latent), _GRID, lowest + width * np.nan_to_num(table)
+        )
         return numbers
 
     def _choices(self, places: tuple[int, ...], latent: Array, seen: Array) -> None:
@@ -187,9 +196,8 @@ class Copula:
             taken = round(len(open_rows) * share / left) if left > 0 else 0
             order = np.argsort(latent[open_rows, place])
             split = len(open_rows) - taken
-            low = -1.0 if self.columns[place].kind == "boolean" else 0.0
-            seen[open_rows[order[:split]], place] = low
-            seen[open_rows[order[split:]], place] = 1.0
+            seen[open_rows[order[:split]], place] = self.columns[place].lowest
+            seen[open_rows[order[split:]], place] = self.columns[place].largest
             open_rows, left = open_rows[order[:split]], left - share
 
 
@@ -214,9 +222,8 @@ def _decode(variable: Variable, columns: tuple[EncodedColumn, ...], encoded: Arr
         return pa.array(texts, type=pa.string(), mask=hidden)
     values = first.center + first.half_range * encoded[:, variable.places[0]]
     if variable.kind == "boolean":
-        return pa.array(values > first.center, mask=hidden)
-    lower, upper = first.center - first.half_range, first.center + first.half_range
-    return pa.array(np.clip(values, lower, upper), mask=hidden)
+        return pa.array(values > 0.5, mask=hidden)
+    return pa.array(np.clip(values, *first.bounds), mask=hidden)
 
 
 def _sample_correlation(rows: Array) -> Array:

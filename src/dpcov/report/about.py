@@ -80,14 +80,13 @@ def _column_rows(release: Release) -> Iterator[tuple[Child, ...]]:
             for column in columns
             if column.kind == "category"
         ]
-        center, half = columns[0].center, columns[0].half_range
         if labels:
             yield name_of(source), f"categorical{missing}", names_of(labels)
         elif "boolean" in kinds:
             yield name_of(source), f"true or false{missing}", "counted as 1 and 0"
         else:
-            bounds = f"{number(center - half)} to {number(center + half)}"
-            yield name_of(source), f"numeric{missing}", bounds
+            lower, upper = columns[0].bounds
+            yield name_of(source), f"numeric{missing}", f"{number(lower)} to {number(upper)}"
 
 
 def guarantee(release: Release) -> Section:

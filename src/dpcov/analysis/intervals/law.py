@@ -56,13 +56,18 @@ class MomentLaw:
 
     @cached_property
     def lowest(self) -> Array:
-        """Lowest encoded values, (d,); the highest are 1."""
+        """Lowest encoded values, (d,)."""
         return np.array([column.lowest for column in self.columns])
+
+    @cached_property
+    def largest(self) -> Array:
+        """Largest encoded values, (d,)."""
+        return np.array([column.largest for column in self.columns])
 
     @cached_property
     def means(self) -> Array:
         """Encoded means, the intercept's own included, within the public bounds; shape (d,)."""
-        return np.asarray(np.clip(self.moment[0] / self.count, self.lowest, 1.0))
+        return np.asarray(np.clip(self.moment[0] / self.count, self.lowest, self.largest))
 
     @property
     def count(self) -> float:
@@ -87,14 +92,16 @@ class MomentLaw:
 
     def shape(self, place: int) -> ColumnShape:
         """Shape of a column, with a variance that its bounds allow."""
-        lower, mean = float(self.lowest[place]), float(self.means[place])
-        largest = max(0.0, (1.0 - mean) * (mean - lower))
+        lower, upper = float(self.lowest[place]), float(self.largest[place])
+        mean = float(self.means[place])
+        largest = max(0.0, (upper - mean) * (mean - lower))
         variance = float(np.clip(self.covariance[place, place], 0.0, largest))
-        return column_shape(self.columns[place], mean, variance, lower, 1.0)
+        return column_shape(self.columns[place], mean, variance, lower, upper)
 
     def reach(self, place: int) -> float:
         """Largest distance of a value of the column from its mean."""
-        return float(max(1.0 - self.means[place], self.means[place] - self.lowest[place]))
+        mean = self.means[place]
+        return float(max(self.largest[place] - mean, mean - self.lowest[place]))
 
     def privacy_form(self, a: Array) -> Array:
         """Matrix K with Var(a'Wu) = u'Ku for every u."""

@@ -17,16 +17,16 @@ def mean_lines(law: MomentLaw, places: Places) -> list[Interval]:
         privacy = _privacy(law, place, np.array([[0.0, 0.5], [0.5, 0.0]]))
         sampling = _mean_sampling(law, place)
         line = ratio_interval(column.name, point, sampling, privacy, reach=law.reaches())
-        within = line.clipped(float(law.lowest[place]), 1.0)
+        within = line.clipped(float(law.lowest[place]), float(law.largest[place]))
         lines.append(within.scaled(column.half_range, column.center))
     return lines
 
 
 def _mean_sampling(law: MomentLaw, place: int) -> Triple:
-    rows, lower = law.sampling_factor, float(law.lowest[place])
+    rows, lower, upper = law.sampling_factor, float(law.lowest[place]), float(law.largest[place])
     if law.columns[place].kind in TWO_VALUED:
-        # A row varies by (t - lower)(1 - t) about a candidate mean t (Wilson 1927).
-        return -lower * rows, -(lower + 1.0) / 2 * rows, -rows
+        # A row varies by (t - lower)(upper - t) about a candidate mean t (Wilson 1927).
+        return -lower * upper * rows, -(lower + upper) / 2 * rows, -rows
     return float(law.shape(place).variance) * rows, 0.0, 0.0
 
 
@@ -37,15 +37,15 @@ def variance_lines(law: MomentLaw, places: Places) -> list[Interval]:
 
 
 def _variance_line(law: MomentLaw, place: int, mean: Interval) -> Interval:
-    column, lower = law.columns[place], float(law.lowest[place])
+    column, lower, upper = law.columns[place], float(law.lowest[place]), float(law.largest[place])
     encoded = mean.scaled(1.0, -column.center).scaled(1 / column.half_range)
-    middle = float(np.clip((lower + 1.0) / 2, encoded.lower, encoded.upper))
-    allowed = [(1.0 - m) * (m - lower) for m in (encoded.lower, middle, encoded.upper)]
+    middle = float(np.clip((lower + upper) / 2, encoded.lower, encoded.upper))
+    allowed = [(upper - m) * (m - lower) for m in (encoded.lower, middle, encoded.upper)]
     if column.kind in TWO_VALUED:
         # A yes-or-no column's mean tells its variance.
-        m, slope = encoded.estimate, abs(1.0 + lower - 2 * encoded.estimate)
+        m, slope = encoded.estimate, abs(upper + lower - 2 * encoded.estimate)
         stds = slope * encoded.sampling_std, slope * encoded.privacy_std
-        line = Interval(column.name, min(allowed), max(allowed), (1.0 - m) * (m - lower), *stds)
+        line = Interval(column.name, min(allowed), max(allowed), (upper - m) * (m - lower), *stds)
         return line.scaled(column.half_range**2)
     pair = np.array([-law.means[place], 1.0])
     point = float(law.covariance[place, place]) * law.count, law.count

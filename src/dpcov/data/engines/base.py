@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from dpcov.data.encode import Encoder, as_matrix, encode_array
 from dpcov.data.exact import packed_entries
+from dpcov.data.geometry import Geometry
 from dpcov.data.groups import Grouping
 from dpcov.data.histograms import HistogramQuestion, Histograms
 from dpcov.data.linear import LinearMap
@@ -70,14 +71,15 @@ class TableEncoding:
 
     schema: Schema
     grouping: Grouping | None = None
+    geometry: Geometry | None = None
 
     @cached_property
     def encoder(self) -> Encoder:
         """Made once in every process."""
-        return Encoder(self.schema)
+        return Encoder(self.schema, self.geometry)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"schema": self.schema, "grouping": self.grouping}
+        return {name: each for name, each in self.__dict__.items() if name != "encoder"}
 
     @property
     def n_features(self) -> int:

@@ -84,7 +84,9 @@ def _check_file(path: Path) -> None:
         is_directory = path.is_dir()
         # Opening a pipe waits for its writer, and files are opened more than once.
         if path.exists() and not is_directory and not path.is_file():
-            raise DataError(f"'{path.name}' is not an ordinary file. Give one, or - for CSV.")
+            raise DataError(
+                f"'{path.name}' is not an ordinary file. Give one, or - for CSV on stdin."
+            )
         with path.open("rb") as file:
             is_empty = not file.read(1)
     except FileNotFoundError:

@@ -1,0 +1,106 @@
+"""Describe public centers and scales of columns, in which a table is encoded.
+
+Contract: a geometry is public: it was typed, or found by a survey that was charged.
+"""
+
+import json
+import math
+import tomllib
+from collections.abc import Iterable
+from dataclasses import replace
+from itertools import groupby
+from pathlib import Path
+
+import msgspec
+
+from dpcov.errors import SchemaError
+from dpcov.files import write_file
+from dpcov.published.columns import LARGEST_SCALE, SMALLEST_SCALE, EncodedColumn
+
+
+class Scale(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Where a column is centered and what it is divided by, in its own unit."""
+
+    center: float
+    scale: float
+
+
+class Geometry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Centers and scales of encoded columns by name; others keep the schema's.
+
+    Parameters
+    ----------
+    columns : mapping of str to Scale
+    note : str
+        Where it comes from, in words.
+    """
+
+    columns: dict[str, Scale]
+    note: str = ""
+
+    def __post_init__(self) -> None:
+        for name, column in self.columns.items():
+            if not (
+                math.isfinite(column.center) and SMALLEST_SCALE <= column.scale <= LARGEST_SCALE
+            ):
+                raise SchemaError(f"The geometry of '{name}' needs a center and a positive scale.")
+
+    def apply(self, columns: tuple[EncodedColumn, ...]) -> tuple[EncodedColumn, ...]:
+        """The encoded columns of a schema in this geometry."""
+        unknown = set(self.columns) - {column.name for column in columns}
+        if unknown:
+            raise SchemaError(
+                f"The geometry names columns that the schema lacks: {sorted(unknown)}."
+            )
+        return tuple(self._applied(column) for column in columns)
+
+    def _applied(self, column: EncodedColumn) -> EncodedColumn:
+        found = self.columns.get(column.name)
+        if found is None:
+            return column
+        return replace(
+            column,
+            center=found.center,
+            half_range=found.scale,
+            lower=column.bounds[0],
+            upper=column.bounds[1],
+        )
+
+    @classmethod
+    def from_toml(cls, path: str | Path) -> "Geometry":
+        """Read a geometry from a TOML file."""
+        try:
+            return msgspec.convert(tomllib.loads(Path(path).read_text(encoding="utf-8")), cls)
+        except FileNotFoundError:
+            raise SchemaError(f"There is no geometry file '{Path(path).name}'.") from None
+        except (msgspec.ValidationError, tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+            raise SchemaError(f"The geometry file cannot be used: {error}.") from None
+
+    def dumps(self) -> str:
+        """TOML text."""
+        lines = [f"note = {json.dumps(self.note)}"]
+        for name, column in self.columns.items():
+            lines += [
+                "",
+                f"[columns.{json.dumps(name)}]",
+                f"center = {column.center!r}",
+                f"scale = {column.scale!r}",
+            ]
+        return "\n".join(lines) + "\n"
+
+    def save(self, path: str | Path, *, overwrite: bool = False) -> None:
+        """Write a TOML file, whole or not at all."""
+        write_file(path, self.dumps().encode(), overwrite=overwrite)
+
+
+def longest_row(columns: Iterable[EncodedColumn]) -> float:
+    """The largest norm that an encoded row can have, rounded up.
+
+    At most one of the encoded columns of one column of the table is not zero: levels exclude each
+    other, and a missing value leaves only its indicator.
+    """
+    squares = [
+        max(max(column.lowest**2, column.largest**2) for column in group)
+        for _, group in groupby(columns, lambda column: column.source)
+    ]
+    return math.sqrt(math.fsum(squares)) * (1 + 2.0**-40)
