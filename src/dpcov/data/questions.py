@@ -6,7 +6,7 @@ the same table.
 """
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, overload
 
 import numpy as np
@@ -87,6 +87,10 @@ class Ask:
                 "Release from a copy that stays as it is."
             )
         return answer
+
+    def under(self, geometry: Geometry) -> "Ask":
+        """Ask the same table for moments in a geometry."""
+        return Ask(lambda question: self(replace(question, geometry=geometry, watched=True)))
 
     @classmethod
     def saved(cls, moments: Moments) -> "Ask":

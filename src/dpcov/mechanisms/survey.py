@@ -54,7 +54,7 @@ _FIRST, _SECOND = Fraction(7, 10), Fraction(3, 10)
 
 @dataclass(frozen=True)
 class Spread:
-    """Center and scale of a column in units of its bounds, -1 and 1; the center of a level is 0."""
+    """Center and scale in units of a column's bounds, -1 and 1; a level's center is its share."""
 
     center: float
     scale: float
@@ -66,6 +66,7 @@ class SurveyColumn:
 
     name: str
     categories: int = 0
+    boolean: bool = False
 
 
 @dataclass(frozen=True)
@@ -118,11 +119,11 @@ def survey(
     entropy : Entropy
     """
     share, size = part_of(cost, Fraction(1, len(columns))), len(columns)
-    wide = ask(HistogramQuestion(windows=tuple(map(_window, columns)), watched=True))
+    wide = ask(question(columns))
     found: list[list[Spread]] = []
     unseen: dict[int, Window] = {}
     for place, (column, counts) in enumerate(zip(columns, wide.counts, strict=True)):
-        if column.categories:
+        if column.categories or column.boolean:
             found.append(_levels(counts, CountNoise(share, problem), size, entropy))
             continue
         seen = _look(_Cells.whole(counts), part_of(share, _FIRST), problem, size, entropy)
@@ -138,7 +139,15 @@ def survey(
     return found
 
 
+def question(columns: Sequence[SurveyColumn]) -> HistogramQuestion:
+    """The first question of a survey."""
+    return HistogramQuestion(windows=tuple(map(_window, columns)), watched=True)
+
+
 def _window(column: SurveyColumn) -> Window:
+    if column.boolean:
+        # No is -1 and yes is 1.
+        return Window(-2.0, 2.0, 2)
     if column.categories:
         return Window(-0.5, column.categories - 0.5, column.categories)
     return Window(cells=2**LEVELS)
@@ -300,4 +309,8 @@ def _levels(counts: Counts, noise: CountNoise, size: int, entropy: Entropy) -> l
     rows = max(1.0, float(seen.sum()))
     least = max(noise.std(disjoint=True) / rows, 1 / (size + 1))
     shares = np.clip(seen / rows, min(0.5, least), 0.5)
-    return [Spread(0.0, sqrt(share * (1 - share))) for share in shares]
+    plain = np.clip(seen / rows, 0.0, 1.0)
+    return [
+        Spread(float(one), sqrt(share * (1 - share)))
+        for one, share in zip(plain, shares, strict=True)
+    ]

@@ -16,6 +16,7 @@ from dpcov.errors import DataError, UsageError
 from dpcov.files import ReservedFile
 from dpcov.mechanisms.auto import AUTO, Choice
 from dpcov.mechanisms.base import Calibration, Mechanism, Problem
+from dpcov.mechanisms.surveyed import Surveyed
 from dpcov.noise.entropy import Entropy, SystemEntropy
 from dpcov.privacy.budget import Budget
 from dpcov.privacy.guarantee import Guarantee, Neighbors, costs_nothing
@@ -205,6 +206,8 @@ def _release_of(
     private: bool,
 ) -> Release:
     facts = _facts(terms, n_rows, spent)
+    if statistics.columns is not None and statistics.norm_bound is not None:
+        facts["columns"], facts["norm_bound"] = statistics.columns, statistics.norm_bound
     facts["intercept_is_public"] &= _keeps_intercept(statistics)
     return assemble(
         statistics,
@@ -252,6 +255,7 @@ def _facts(terms: ReleaseTerms, n_rows: int | None, spent: SpentRecord | None) -
 
 
 def _options(mechanism: Mechanism[Any]) -> dict[str, str | int | float | bool | None]:
+    mechanism = mechanism.inner if isinstance(mechanism, Surveyed) else mechanism
     fields = dataclasses.fields(mechanism)  # type: ignore[arg-type]
     return {field.name: getattr(mechanism, field.name) for field in fields}
 

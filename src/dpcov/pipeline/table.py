@@ -18,14 +18,18 @@ from dpcov.data.encode import Encoder
 from dpcov.data.engines import BallEncoding, TableEncoding
 from dpcov.data.engines.local import GroupedRows
 from dpcov.data.gather import Gathering, TellRows, table_moments
+from dpcov.data.geometry import Geometry
 from dpcov.data.groups import Grouping, split_schema
 from dpcov.data.moments import Moments, MomentsSpec
 from dpcov.data.questions import Ask, MomentsQuestion
+from dpcov.data.schema.declared import Boolean, Categorical
 from dpcov.data.schema.schema import Schema
 from dpcov.data.seal import sealed
 from dpcov.errors import BudgetError, UsageError
 from dpcov.mechanisms.auto import AUTO, resolve
-from dpcov.mechanisms.base import Problem
+from dpcov.mechanisms.base import Mechanism, Problem
+from dpcov.mechanisms.survey import SurveyColumn
+from dpcov.mechanisms.surveyed import Surveyed
 from dpcov.noise.entropy import Entropy
 from dpcov.pipeline.publish import Account, ReleaseTerms, publish
 from dpcov.privacy.budget import Budget
@@ -47,6 +51,7 @@ def release(
     neighbors: Neighbors = "replace-one",
     n_rows: int | None = None,
     by: str | None = None,
+    geometry: Geometry | str | Path = "schema",
     accept_large_delta: bool = False,
     ledger: Ledger | str | Path | None = None,
     dataset: str | None = None,
@@ -81,6 +86,9 @@ def release(
         A categorical column of the schema: one matrix for each of its categories (and one for all
         other values), at the price of one release; see
         :meth:`~dpcov.published.release.Release.group`.
+    geometry : "schema", "private", path or Geometry, default="schema"
+        Centers and scales in which noise is added: those of the bounds; found privately for a
+        tenth of the budget, so that bounds may be as wide as possible; or those of a TOML file.
     accept_large_delta : bool, default=False
         Insist on a delta of one over the number of rows or more, or above 1e-3 where that number
         is private.
@@ -123,7 +131,9 @@ def release(
     (2, 2)
     """
     where = Gathering(engine=engine, threads=threads, memory_limit=memory_limit, progress=progress)
-    terms, encoding = _plan_table(schema, budget, mechanism, neighbors, n_rows, by, options)
+    terms, encoding = _plan_table(
+        schema, budget, mechanism, neighbors, n_rows, by, options, geometry
+    )
     terms = replace(terms, accept_large_delta=plain("accept_large_delta", accept_large_delta, bool))
     if isinstance(data, Checkpoint):
         _require_one_question(terms)
@@ -176,6 +186,7 @@ def _plan_table(
     n_rows: int | None,
     by: str | None,
     options: Mapping[str, Any],
+    geometry: Geometry | str | Path = "schema",
 ) -> tuple[ReleaseTerms, TableEncoding]:
     """Decide everything about the release of a table that public numbers decide."""
     if n_rows is not None and neighbors == "add-remove-one":
@@ -185,7 +196,8 @@ def _plan_table(
     declared = schema if isinstance(schema, Schema) else Schema.from_toml(schema)
     by = plain("by", by, str | None)
     schema, grouping = (declared, None) if by is None else split_schema(declared, by)
-    encoding = TableEncoding(schema=schema, grouping=grouping)
+    known = None if geometry in ("schema", "private") else _read_geometry(geometry)
+    encoding = TableEncoding(schema=schema, grouping=grouping, geometry=known)
     encoder = encoding.encoder
     groups = () if grouping is None else grouping.names
     problem = Problem(
@@ -195,11 +207,12 @@ def _plan_table(
         rows_per_person=schema.rows_per_person,
         n_groups=max(1, len(groups)),
     )
-    choice = resolve(
-        mechanism, options, problem, budget, shortest_row=_shortest_row(schema, encoder)
-    )
+    surveyed = geometry == "private"
+    shortest_row = 0.0 if surveyed else _shortest_row(schema, encoder)
+    choice = resolve(mechanism, options, problem, budget, shortest_row=shortest_row)
+    chosen = choice.make()
     terms = ReleaseTerms(
-        mechanism=choice.make(),
+        mechanism=_surveyed(chosen, schema, encoder) if surveyed else chosen,
         choice=choice,
         budget=budget,
         neighbors=problem.neighbors,
@@ -213,6 +226,24 @@ def _plan_table(
         groups=groups,
     )
     return terms, encoding
+
+
+def _read_geometry(geometry: Geometry | str | Path) -> Geometry:
+    return geometry if isinstance(geometry, Geometry) else Geometry.from_toml(geometry)
+
+
+def _surveyed(mechanism: Mechanism[Any], schema: Schema, encoder: Encoder) -> Surveyed:
+    if schema.norm_bound is not None:
+        raise UsageError(
+            "A norm bound belongs to the schema's own geometry. Leave norm_bound out of the "
+            "schema, or use geometry='schema'."
+        )
+    columns = []
+    for name in encoder.value_columns:
+        kind = schema.columns[name]
+        levels = len(kind.categories) if isinstance(kind, Categorical) else 0
+        columns.append(SurveyColumn(name, levels, isinstance(kind, Boolean)))
+    return Surveyed(mechanism, columns, encoder.columns)
 
 
 def second_moment(

@@ -169,6 +169,7 @@ class BaseRelease:
             trace_bound=self.manifest.norm_bound**2,
             options=self.statistics.post_options,
             intercept=intercept,
+            is_centered=any(column.lower is not None for column in self.features),
         )
 
     @on_one_thread

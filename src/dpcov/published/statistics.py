@@ -11,6 +11,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from dpcov.published.columns import EncodedColumn
+
 Layout = Literal["sscp", "strata", "estimate"]
 """``sscp``: noisy integer moments with a known noise law.  ``strata``: the same for several strata.
 ``estimate``: a finished second moment matrix."""
@@ -91,6 +93,8 @@ class NoisyStatistics:
         What the mechanism found out privately and chose, in words.
     post_options : PostOptions
         Made by the custodian.
+    columns, norm_bound : tuple of EncodedColumn, float
+        Where the mechanism found a geometry of its own.
     """
 
     layout: Layout
@@ -103,3 +107,5 @@ class NoisyStatistics:
     notes: tuple[str, ...] = ()
     n_groups: int = 1
     post_options: PostOptions = PostOptions()
+    columns: tuple[EncodedColumn, ...] | None = None
+    norm_bound: float | None = None

@@ -12,7 +12,7 @@ import numpy as np
 
 from dpcov.errors import UsageError
 from dpcov.privacy.options import plain
-from dpcov.published.estimate.shrunk import shrunk, shrunk_covariance
+from dpcov.published.estimate.shrunk import centered_covariance, shrunk, shrunk_covariance
 from dpcov.published.estimate.threshold import RULES, choose_threshold, threshold_matrix
 from dpcov.published.estimate.unit import UnitEstimate
 from dpcov.published.linalg.project import clip_eigenvalues, project_psd, project_psd_trace
@@ -26,7 +26,7 @@ class Noisy:
 
     ``unit`` has the law of the noise on the second moment; ``trace_bound`` bounds trace and
     eigenvalues of the truth; ``intercept`` is what the second moments of a covariance were divided
-    by.
+    by; ``is_centered`` says that the columns had centers of their own, so that means are short.
     """
 
     unit: UnitEstimate
@@ -34,13 +34,15 @@ class Noisy:
     trace_bound: float = 1.0
     options: PostOptions = field(default_factory=PostOptions)
     intercept: float | None = None
+    is_centered: bool = False
 
     @cached_property
     def shrunk(self) -> tuple[Array, float | None]:
         """Optimally shrunk matrix, and its expected squared error where that is known."""
         if self.intercept is None:
             return shrunk(self.unit)
-        return shrunk_covariance(self.unit, self.intercept), None
+        read = centered_covariance if self.is_centered else shrunk_covariance
+        return read(self.unit, self.intercept), None
 
 
 @dataclass(frozen=True, kw_only=True)

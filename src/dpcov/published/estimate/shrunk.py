@@ -15,7 +15,7 @@ from dpcov.published.estimate.nuclear_variances import entry_variances
 from dpcov.published.estimate.shrink import shrink
 from dpcov.published.estimate.strata import FEW_FEATURES, shrink_strata
 from dpcov.published.estimate.unit import Estimate, Part, UnitEstimate
-from dpcov.published.linalg.project import project_psd_trace
+from dpcov.published.linalg.project import project_psd, project_psd_trace
 from dpcov.published.linalg.symmetric import Array
 
 
@@ -62,10 +62,20 @@ def _shrunk_parts(estimate: UnitEstimate) -> Estimate:
     return Estimate(matrix, squared_error)
 
 
+def centered_covariance(estimate: UnitEstimate, intercept: float) -> Array:
+    """Covariance, (d - 1, d - 1), of a shrunk second moment whose columns were centered before.
+
+    ``intercept`` is the second moment of the first coordinate, which the result is relative to.
+    """
+    whole = shrunk(estimate)[0] / intercept
+    return project_psd(whole[1:, 1:] - np.outer(whole[0, 1:], whole[0, 1:]))
+
+
 def shrunk_covariance(estimate: UnitEstimate, intercept: float) -> Array:
     """Shrink the second moment beside the mean and put the covariance, (d - 1, d - 1), together.
 
-    ``intercept`` is the second moment of the first coordinate, which the result is relative to.
+    ``intercept`` is as in :func:`centered_covariance`.  A long mean would hide the spread in one
+    large eigenvalue.
     """
     centering = Centering(
         noisy=estimate.matrix, variance=estimate.off_diagonal_variance or 0.0, unit=intercept

@@ -1,0 +1,158 @@
+"""Survey centers and scales first, then draw any mechanism in the geometry that they give.
+
+Privacy
+-------
+Guarantee : the budget, split between the survey and the mechanism.  Neighbors, unit : as in
+    the mechanism.
+Private input : histograms of all columns, then moments in the geometry.
+Numerics : the mechanism's; the survey is exact.  Proof : survey.md.
+
+Sensitivity
+-----------
+Those of the survey and of the mechanism, one after the other.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+from dpcov.data.geometry import Geometry, Scale, longest_row
+from dpcov.data.histograms import HistogramQuestion
+from dpcov.data.moments import MomentsSpec
+from dpcov.data.questions import Ask
+from dpcov.errors import BudgetError
+from dpcov.mechanisms.base import Calibration, Mechanism, Problem
+from dpcov.mechanisms.blocks.finished import Cost
+from dpcov.mechanisms.survey import Spread, SurveyColumn, question, survey
+from dpcov.noise.entropy import Entropy
+from dpcov.privacy.budget import Budget
+from dpcov.privacy.calibrate import gaussian_delta, gaussian_noise_multiplier
+from dpcov.privacy.convert import sqrt_down
+from dpcov.privacy.guarantee import ZCDP, ApproxDP, PureDP
+from dpcov.published.columns import EncodedColumn
+from dpcov.published.statistics import NoisyStatistics
+
+# Part of the budget for the survey: centers and scales are crude, and a tenth costs 5 % of error.
+SHARE = Fraction(1, 10)
+
+# An indicator of missing values is taken for one in ten.
+_INDICATOR = 0.3
+
+
+@dataclass(frozen=True, kw_only=True)
+class SurveyedCalibration(Calibration):
+    """What the survey costs, and the mechanism's own calibration for the rest."""
+
+    survey: Cost
+    inner: Calibration
+
+
+class Surveyed(Mechanism[SurveyedCalibration]):
+    """A mechanism in a geometry that is found privately first.
+
+    Parameters
+    ----------
+    inner : Mechanism
+    columns : sequence of SurveyColumn
+        In the order of the encoding's ``column_values``.
+    declared : sequence of EncodedColumn
+        Encoded columns in the geometry of their bounds.
+    """
+
+    def __init__(
+        self,
+        inner: Mechanism[Any],
+        columns: Sequence[SurveyColumn],
+        declared: Sequence[EncodedColumn],
+    ) -> None:
+        self.inner, self.columns, self.declared = inner, tuple(columns), tuple(declared)
+        # Class variables of a mechanism, here of the one inside.
+        self.name, self.numerics = inner.name, inner.numerics  # type: ignore[misc]
+        self.relations, self.promises = inner.relations, inner.promises  # type: ignore[misc]
+
+    @property
+    def asks_again(self) -> bool:
+        """Histograms first, moments afterwards."""
+        return True
+
+    def moments_spec(self, problem: Problem) -> MomentsSpec:
+        """What the mechanism wants."""
+        return self.inner.moments_spec(problem)
+
+    def question(self, problem: Problem) -> HistogramQuestion:  # type: ignore[override]
+        """Histograms of all columns."""
+        return question(self.columns)
+
+    def calibrate(self, problem: Problem, budget: Budget) -> SurveyedCalibration:
+        """Split the budget (survey.md, Theorem 2)."""
+        self.inner.check(problem, budget)
+        promise = budget.promise
+        if isinstance(promise, PureDP):
+            inner = self.inner.calibrate(problem, Budget(epsilon=promise.epsilon * (1 - SHARE)))
+            survey_cost: Cost = PureDP(epsilon=promise.epsilon * SHARE)
+            return SurveyedCalibration(promise=promise, survey=survey_cost, inner=inner)
+        if isinstance(promise, ZCDP):
+            whole = promise.rho
+        else:
+            # One Gaussian mechanism of this multiplier keeps the promise, and so do several.
+            multiplier = gaussian_noise_multiplier(promise.epsilon, promise.delta)
+            whole = 1 / (2 * multiplier**2)
+        inner = self.inner.calibrate(problem, Budget(rho=whole * (1 - SHARE)))
+        if inner.noise_multiplier is None:
+            whole = budget.zcdp_rho()
+            inner = self.inner.calibrate(problem, Budget(rho=whole * (1 - SHARE)))
+        return SurveyedCalibration(
+            promise=promise,
+            noise_multiplier=_together(inner, whole * SHARE, promise),
+            survey=ZCDP(rho=whole * SHARE),
+            inner=inner,
+        )
+
+    def draw(
+        self, ask: Ask, calibration: SurveyedCalibration, problem: Problem, entropy: Entropy
+    ) -> NoisyStatistics:
+        """Survey, then ask and draw in the geometry that it gives."""
+        spreads = survey(ask, self.columns, calibration.survey, problem, entropy)
+        geometry = self._geometry(dict(zip(self.columns, spreads, strict=True)))
+        columns = geometry.apply(self.declared)
+        made = self.inner.draw(ask.under(geometry), calibration.inner, problem, entropy)
+        note = f"centers and scales of the columns were found with {calibration.survey}"
+        return replace(
+            made, columns=columns, norm_bound=longest_row(columns), notes=(*made.notes, note)
+        )
+
+    def _geometry(self, found: dict[SurveyColumn, list[Spread]]) -> Geometry:
+        scales: dict[str, Scale] = {}
+        for column, spreads in found.items():
+            encoded = [each for each in self.declared if each.source == column.name]
+            for place, each in enumerate(encoded):
+                if each.kind == "missing":
+                    scales[each.name] = Scale(center=0.0, scale=_INDICATOR)
+                elif each.kind == "boolean":
+                    yes = spreads[1]
+                    scales[each.name] = Scale(center=yes.center, scale=yes.scale)
+                elif each.kind == "category":
+                    scales[each.name] = Scale(center=0.0, scale=spreads[place].scale)
+                else:
+                    scales[each.name] = _in_units(each, spreads[0])
+        return Geometry(columns=scales)
+
+
+def _in_units(column: EncodedColumn, spread: Spread) -> Scale:
+    lower, upper = column.bounds
+    center = column.center + column.half_range * spread.center
+    return Scale(center=min(max(center, lower), upper), scale=column.half_range * spread.scale)
+
+
+def _together(inner: Calibration, rho: Fraction, promise: ZCDP | ApproxDP) -> Fraction | None:
+    """Multiplier of the one Gaussian mechanism that the survey and the other one make."""
+    if inner.noise_multiplier is None:
+        return None
+    multiplier = sqrt_down(1 / (1 / inner.noise_multiplier**2 + 2 * rho))
+    exceeds = isinstance(promise, ApproxDP) and (
+        gaussian_delta(multiplier, promise.epsilon) > promise.delta
+    )
+    if exceeds:
+        raise BudgetError("This budget cannot be split for a survey. Use geometry='schema'.")
+    return multiplier

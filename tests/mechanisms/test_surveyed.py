@@ -1,0 +1,216 @@
+"""A mechanism in a geometry found privately: the split of the budget, and what is released."""
+
+from fractions import Fraction
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import dpcov
+from dpcov.data.geometry import Geometry, Scale
+from dpcov.errors import DataError, SchemaError, UsageError
+from dpcov.mechanisms.adaptive import Adaptive
+from dpcov.mechanisms.base import Problem
+from dpcov.mechanisms.stratified import Stratified
+from dpcov.mechanisms.stratified_nuclear import StratifiedNuclear
+from dpcov.mechanisms.surveyed import SHARE, Surveyed
+from dpcov.noise.entropy import SeededEntropy
+from dpcov.privacy.budget import Budget
+from dpcov.privacy.calibrate import gaussian_delta, gaussian_noise_multiplier
+
+RNG = np.random.default_rng(7)
+N = 20_000
+BUDGET = Budget(epsilon=1, delta="1e-6")
+
+
+def table(n=N):
+    factor = RNG.normal(size=n)
+    return pd.DataFrame(
+        {
+            "height": 170 + 9 * (0.8 * factor + 0.6 * RNG.normal(size=n)),
+            "income": np.exp(10 + 0.5 * factor + 0.5 * RNG.normal(size=n)),
+            "age": np.round(40 + 12 * RNG.normal(size=n)),
+            "ill": factor + RNG.normal(size=n) > 1.5,
+            "region": np.array(["n", "s", "e", "w"])[RNG.integers(0, 4, n)],
+        }
+    )
+
+
+TABLE = table()
+
+
+def schema(wide=1.0, **more):
+    columns = {
+        "height": dpcov.Numeric(lower=175 - 75 * wide, upper=175 + 75 * wide),
+        "income": dpcov.Numeric(lower=0, upper=500_000 * wide),
+        "age": dpcov.Numeric(lower=50 - 70 * wide, upper=50 + 70 * wide),
+        "ill": dpcov.Boolean(),
+        "region": dpcov.Categorical(categories=("n", "s", "e", "w")),
+    }
+    return dpcov.Schema(columns=columns, **more)
+
+
+def release(data=TABLE, wide=1.0, seed=1, **more):
+    given = {"schema": schema(wide), "budget": BUDGET, "geometry": "private"} | more
+    return dpcov.release(data, entropy=SeededEntropy(seed), **given)
+
+
+def calibrated(mechanism, budget):
+    asked = Problem(n_features=9, neighbors="replace-one", n_rows=N)
+    return Surveyed(mechanism, (), ()).calibrate(asked, budget)
+
+
+def test_the_parts_of_a_budget_make_the_whole():
+    made = calibrated(Stratified(), Budget(rho="0.5"))
+    assert made.survey.rho + made.inner.promise.rho == Fraction(1, 2)
+    assert made.survey.rho == SHARE / 2
+    assert made.promise == Budget(rho="0.5").promise
+    made = calibrated(StratifiedNuclear(), Budget(epsilon=2))
+    assert made.survey.epsilon + made.inner.promise.epsilon == 2
+    assert (made.noise_multiplier, made.inner.noise_multiplier) == (None, None)
+
+
+def test_gaussian_parts_compose_to_one_gaussian_mechanism():
+    made = calibrated(Stratified(), BUDGET)
+    whole = gaussian_noise_multiplier(BUDGET.epsilon, BUDGET.delta)
+    assert gaussian_delta(made.noise_multiplier, BUDGET.epsilon) <= BUDGET.delta
+    assert float(made.noise_multiplier / whole) == pytest.approx(1, rel=1e-9)
+    together = 2 * made.survey.rho + 1 / made.inner.noise_multiplier**2
+    assert 1 / made.noise_multiplier**2 >= together
+
+
+def test_other_mechanisms_are_split_in_zcdp():
+    made = calibrated(Adaptive(), BUDGET)
+    assert made.survey.rho + made.inner.promise.rho == BUDGET.zcdp_rho()
+    assert made.noise_multiplier is None
+
+
+@pytest.mark.parametrize(
+    ("neighbors", "budget"),
+    [
+        ("replace-one", BUDGET),
+        ("add-remove-one", BUDGET),
+        ("replace-one", Budget(rho="0.03")),
+        ("replace-one", Budget(epsilon=2)),
+    ],
+)
+def test_bounds_a_thousand_times_too_wide_cost_little(neighbors, budget):
+    truth = TABLE[["height", "income", "age"]].corr().to_numpy()
+    errors = {
+        wide: np.mean(
+            [
+                np.abs(made.correlation()[:3, :3] - truth).max()
+                for seed in range(3)
+                for made in [release(wide=wide, seed=seed, neighbors=neighbors, budget=budget)]
+            ]
+        )
+        for wide in (1.0, 1000.0)
+    }
+    assert errors[1.0] < 0.2
+    assert errors[1000.0] < 0.3
+
+
+def test_the_release_states_its_geometry(tmp_path):
+    made = release()
+    columns = {column.name: column for column in made.manifest.columns}
+    assert columns["height"].center == pytest.approx(170, abs=5)
+    assert columns["height"].half_range == pytest.approx(9, rel=0.6)
+    assert columns["height"].bounds == (100, 250)
+    assert columns["region=n"].half_range == pytest.approx(0.43, rel=0.2)
+    assert columns["ill"].center == pytest.approx(TABLE["ill"].mean(), abs=0.05)
+    assert "found with" in made.manifest.statistics.notes[-1]
+    assert made.manifest.mechanism.name == "stratified"
+    assert str(made.guarantee.promise) == "(1, 1e-6)-DP"
+    assert made.mean()[0] == pytest.approx(TABLE["height"].mean(), abs=2)
+    made.save(tmp_path / "r.dpcov")
+    assert dpcov.Release.load(tmp_path / "r.dpcov").manifest.columns == made.manifest.columns
+
+
+def test_no_row_is_shortened():
+    made = release()
+    names = [column.name for column in made.manifest.columns]
+    far = pd.DataFrame(
+        {"height": [100.0, 250], "income": [0.0, 5e5], "age": [-20.0, 120], "ill": [True, False]}
+    )
+    columns = {column.name: column for column in made.manifest.columns}
+    squares = np.ones(2)
+    for name in far:
+        scaled = (far[name].astype(float) - columns[name].center) / columns[name].half_range
+        squares += np.maximum(scaled**2, 0)
+    rarest = min(columns[name].half_range for name in names if name.startswith("region"))
+    assert np.sqrt(squares + 1 / rarest**2).max() <= made.manifest.norm_bound
+
+
+def test_all_engines_find_the_same_geometry(tmp_path):
+    small = table(2_000)
+    made = release(small)
+    arrow = pa.Table.from_pandas(small, preserve_index=False)
+    pq.write_table(arrow, tmp_path / "t.parquet", row_group_size=500)
+    others = {"local": tmp_path / "t.parquet", "dask": str(tmp_path / "t.parquet")}
+    assert release(arrow.to_reader()).to_bytes() != b""
+    for engine, data in others.items():
+        other = release(data, engine=engine)
+        assert other.manifest.columns == made.manifest.columns
+        assert other.second_moment().tolist() == made.second_moment().tolist()
+
+
+def test_groups_share_one_geometry():
+    made = release(by="region", budget=Budget(rho=1))
+    assert made.group("n").mean()[0] == pytest.approx(170, abs=3)
+
+
+def test_one_charge_for_the_whole(tmp_path):
+    ledger = dpcov.Ledger(tmp_path / "ledger.sqlite")
+    ledger.create("people", Budget(epsilon=2, delta="1e-5"), "replace-one")
+    release(ledger=ledger, dataset="people")
+    (entry,) = ledger.entries("people")
+    assert str(entry.spend.promise) == "(1, 1e-6)-DP"
+
+
+def test_a_known_geometry_costs_nothing(tmp_path):
+    known = Geometry(columns={"height": Scale(center=170, scale=9)})
+    known.save(tmp_path / "geometry.toml")
+    for geometry in (known, tmp_path / "geometry.toml"):
+        made = release(geometry=geometry)
+        assert made.manifest.columns[1].half_range == 9
+        assert made.manifest.columns[2].half_range == 250_000
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        ({"schema": schema(norm_bound=1.2)}, "norm bound belongs"),
+        ({"geometry": Geometry(columns={"x": Scale(center=0, scale=1)})}, "schema lacks"),
+        ({"geometry": "absent.toml"}, "no geometry file"),
+    ],
+)
+def test_what_does_not_fit_is_refused(more, words):
+    with pytest.raises((UsageError, SchemaError), match=words):
+        release(**more)
+
+
+@pytest.mark.parametrize("scale", [0.0, -1.0, float("nan"), float("inf")])
+def test_a_geometry_has_positive_scales(scale):
+    with pytest.raises(SchemaError, match="positive scale"):
+        Geometry(columns={"x": Scale(center=0, scale=scale)})
+
+
+def test_saved_moments_answer_no_survey():
+    saved = dpcov.checkpoint(TABLE, schema=schema(), budget=BUDGET)
+    with pytest.raises(UsageError, match="several times"):
+        release(saved)
+
+
+def test_a_table_that_changes_after_the_survey_ends_the_release(monkeypatch):
+    changing = table(2_000)
+    apply = Geometry.apply
+
+    def changed(self, columns):
+        changing.loc[0, "age"] += 1
+        return apply(self, columns)
+
+    monkeypatch.setattr(Geometry, "apply", changed)
+    with pytest.raises(DataError, match="changed"):
+        release(changing)
