@@ -14,17 +14,16 @@ from dpcov.data.moments import Moments
 from dpcov.data.questions import Ask
 from dpcov.errors import DataError, UsageError
 from dpcov.files import ReservedFile
-from dpcov.mechanisms.auto import AUTO, Choice
-from dpcov.mechanisms.base import Calibration, Mechanism, Problem
+from dpcov.mechanisms.auto import AUTO
+from dpcov.mechanisms.base import Calibration, Mechanism
 from dpcov.mechanisms.surveyed import Surveyed
 from dpcov.noise.entropy import Entropy, SystemEntropy
-from dpcov.privacy.budget import Budget
-from dpcov.privacy.guarantee import Guarantee, Neighbors, costs_nothing
+from dpcov.pipeline.terms import ReleaseTerms
+from dpcov.privacy.guarantee import Guarantee, costs_nothing
 from dpcov.privacy.ledger.ledger import Ledger, Reservation
 from dpcov.privacy.ledger.spend import Spend
-from dpcov.privacy.meaning import check_delta, warn_of_large_epsilon
+from dpcov.privacy.meaning import warn_of_large_epsilon
 from dpcov.published.assembly import Facts, assemble, rehearse
-from dpcov.published.columns import EncodedColumn
 from dpcov.published.file import packed_size
 from dpcov.published.linalg.one_thread import one_thread
 from dpcov.published.manifest import MechanismRecord, SpentRecord
@@ -41,42 +40,6 @@ class Account:
 
     ledger: Ledger
     dataset: str
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class ReleaseTerms:
-    """Everything public that was decided before any row is read."""
-
-    mechanism: Mechanism[Any]
-    choice: Choice
-    budget: Budget
-    neighbors: Neighbors
-    columns: tuple[EncodedColumn, ...]
-    norm_bound: float
-    rows_per_person: int
-    intercept_is_public: bool
-    title: str = ""
-    schema_toml: str | None = None
-    stated_rows: int | None = None
-    groups: tuple[str, ...] = ()
-    accept_large_delta: bool = False
-
-    def problem(self, n_rows: int | None) -> Problem:
-        """State the public facts, with the number of rows where it is public."""
-        return Problem(
-            n_features=len(self.columns),
-            neighbors=self.neighbors,
-            n_rows=n_rows if self.neighbors == "replace-one" else None,
-            rows_per_person=self.rows_per_person,
-            n_groups=max(1, len(self.groups)),
-        )
-
-    def calibrate(self, n_rows: int | None) -> Calibration:
-        """Choose the noise from public numbers, and refuse a promise that protects nobody."""
-        calibration: Calibration = self.mechanism.calibrate(self.problem(n_rows), self.budget)
-        if not self.accept_large_delta:
-            check_delta(calibration.promise, self.neighbors, n_rows)
-        return calibration
 
 
 def publish(

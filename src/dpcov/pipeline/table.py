@@ -4,7 +4,7 @@ Contract: only public numbers are decided here, before a row is read; nothing bu
 out, except from :func:`moments` and :func:`checkpoint`, whose results are sensitive.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -14,24 +14,21 @@ from numpy.typing import NDArray
 
 from dpcov.data.cells import text_column
 from dpcov.data.checkpoint import Checkpoint
-from dpcov.data.encode import Encoder
-from dpcov.data.engines import BallEncoding, TableEncoding
+from dpcov.data.engines import BallEncoding
 from dpcov.data.engines.local import GroupedRows
 from dpcov.data.gather import Gathering, TellRows, table_moments
 from dpcov.data.geometry import Geometry
-from dpcov.data.groups import Grouping, split_schema
+from dpcov.data.groups import Grouping
 from dpcov.data.moments import Moments, MomentsSpec
 from dpcov.data.questions import Ask, MomentsQuestion
-from dpcov.data.schema.declared import Boolean, Categorical
 from dpcov.data.schema.schema import Schema
 from dpcov.data.seal import sealed
 from dpcov.errors import BudgetError, UsageError
 from dpcov.mechanisms.auto import AUTO, resolve
-from dpcov.mechanisms.base import Mechanism, Problem
-from dpcov.mechanisms.survey import SurveyColumn
-from dpcov.mechanisms.surveyed import Surveyed
+from dpcov.mechanisms.base import Problem
 from dpcov.noise.entropy import Entropy
-from dpcov.pipeline.publish import Account, ReleaseTerms, publish
+from dpcov.pipeline.publish import Account, publish
+from dpcov.pipeline.terms import ReleaseTerms, plan_table
 from dpcov.privacy.budget import Budget
 from dpcov.privacy.guarantee import Neighbors, check_neighbors
 from dpcov.privacy.ledger.ledger import Ledger
@@ -131,7 +128,7 @@ def release(
     (2, 2)
     """
     where = Gathering(engine=engine, threads=threads, memory_limit=memory_limit, progress=progress)
-    terms, encoding = _plan_table(
+    terms, encoding = plan_table(
         schema, budget, mechanism, neighbors, n_rows, by, options, geometry
     )
     terms = replace(terms, accept_large_delta=plain("accept_large_delta", accept_large_delta, bool))
@@ -171,79 +168,11 @@ def checkpoint(
         The custodian's name for this part of the table.
     """
     where = Gathering(engine=engine, threads=threads, memory_limit=memory_limit, progress=progress)
-    terms, encoding = _plan_table(schema, budget, mechanism, neighbors, n_rows, by, options)
+    terms, encoding = plan_table(schema, budget, mechanism, neighbors, n_rows, by, options)
     _require_one_question(terms)
     question = terms.mechanism.question(terms.problem(n_rows))
     assert terms.schema_toml is not None
     return Checkpoint.of_part(where.moments(data, encoding, question), terms.schema_toml, by, name)
-
-
-def _plan_table(
-    schema: Schema | str | Path,
-    budget: Budget,
-    mechanism: str,
-    neighbors: Neighbors,
-    n_rows: int | None,
-    by: str | None,
-    options: Mapping[str, Any],
-    geometry: Geometry | str | Path = "schema",
-) -> tuple[ReleaseTerms, TableEncoding]:
-    """Decide everything about the release of a table that public numbers decide."""
-    if n_rows is not None and neighbors == "add-remove-one":
-        raise UsageError(
-            "Under add-remove-one neighbors the number of rows is private; do not state it."
-        )
-    declared = schema if isinstance(schema, Schema) else Schema.from_toml(schema)
-    by = plain("by", by, str | None)
-    schema, grouping = (declared, None) if by is None else split_schema(declared, by)
-    known = None if geometry in ("schema", "private") else _read_geometry(geometry)
-    encoding = TableEncoding(schema=schema, grouping=grouping, geometry=known)
-    encoder = encoding.encoder
-    groups = () if grouping is None else grouping.names
-    problem = Problem(
-        n_features=len(encoder.columns),
-        neighbors=check_neighbors(neighbors),
-        n_rows=n_rows,
-        rows_per_person=schema.rows_per_person,
-        n_groups=max(1, len(groups)),
-    )
-    surveyed = geometry == "private"
-    shortest_row = 0.0 if surveyed else _shortest_row(schema, encoder)
-    choice = resolve(mechanism, options, problem, budget, shortest_row=shortest_row)
-    chosen = choice.make()
-    terms = ReleaseTerms(
-        mechanism=_surveyed(chosen, schema, encoder) if surveyed else chosen,
-        choice=choice,
-        budget=budget,
-        neighbors=problem.neighbors,
-        columns=encoder.columns,
-        norm_bound=encoder.norm_bound,
-        rows_per_person=problem.rows_per_person,
-        intercept_is_public=_intercept_is_public(schema, neighbors),
-        title=schema.title,
-        schema_toml=declared.dumps(),
-        stated_rows=problem.n_rows,
-        groups=groups,
-    )
-    return terms, encoding
-
-
-def _read_geometry(geometry: Geometry | str | Path) -> Geometry:
-    return geometry if isinstance(geometry, Geometry) else Geometry.from_toml(geometry)
-
-
-def _surveyed(mechanism: Mechanism[Any], schema: Schema, encoder: Encoder) -> Surveyed:
-    if schema.norm_bound is not None:
-        raise UsageError(
-            "A norm bound belongs to the schema's own geometry. Leave norm_bound out of the "
-            "schema, or use geometry='schema'."
-        )
-    columns = []
-    for name in encoder.value_columns:
-        kind = schema.columns[name]
-        levels = len(kind.categories) if isinstance(kind, Categorical) else 0
-        columns.append(SurveyColumn(name, levels, isinstance(kind, Boolean)))
-    return Surveyed(mechanism, columns, encoder.columns)
 
 
 def second_moment(
@@ -369,22 +298,6 @@ def _require_one_question(terms: ReleaseTerms) -> None:
             f"The {terms.mechanism.name} mechanism asks the table several times, and saved moments "
             "answer one question. Give the table itself, or choose another mechanism."
         )
-
-
-def _intercept_is_public(schema: Schema, neighbors: str) -> bool:
-    """Every row carries the same intercept unless rows are weighted, scaled down or counted."""
-    unscaled = schema.norm_bound is None or schema.norm_bound >= schema.worst_case_norm
-    return neighbors == "replace-one" and schema.intercept and schema.weights is None and unscaled
-
-
-def _shortest_row(schema: Schema, encoder: Encoder) -> float:
-    """Public lower bound on the norm of an encoded row, as a fraction of the norm bound."""
-    unscaled = schema.norm_bound is None or schema.norm_bound >= schema.worst_case_norm
-    return (
-        1.0 / encoder.norm_bound
-        if schema.intercept and schema.weights is None and unscaled
-        else 0.0
-    )
 
 
 def _account(ledger: Ledger | str | Path | None, dataset: str | None) -> Account | None:

@@ -6,11 +6,12 @@ Contract: a schema without problems has a finite, positive norm bound that every
 import math
 from collections import Counter
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from dpcov.data.schema.declared import (
     Categorical,
     Declared,
+    DeclaredTable,
     Ignored,
     Numeric,
     Weights,
@@ -18,13 +19,10 @@ from dpcov.data.schema.declared import (
 )
 from dpcov.published.columns import LARGEST_SCALE, SMALLEST_SCALE
 
-if TYPE_CHECKING:
-    from dpcov.data.schema.schema import Schema
-
 _MISSING = (None, "center", "indicator")
 
 
-def problems_of(schema: "Schema") -> list[str]:
+def problems_of(schema: DeclaredTable) -> list[str]:
     """List what is missing or contradictory, one sentence each."""
     columns = schema.columns.items()
     found = [problem for name, declared in columns for problem in _of_column(name, declared)]
@@ -91,7 +89,7 @@ def _of_table(schema: Any) -> Iterator[str]:
         yield "title is a text."
 
 
-def _of_weights(schema: "Schema", weights: Weights) -> Iterator[str]:
+def _of_weights(schema: DeclaredTable, weights: Weights) -> Iterator[str]:
     name, upper = weights.column, weights.upper
     if name not in schema.columns:
         yield f"The weights' column '{name}' is not listed; list it with the type \"ignored\"."
@@ -113,7 +111,7 @@ def _of_norm_bound(bound: float, worst: float) -> Iterator[str]:
         )
 
 
-def _of_names(schema: "Schema") -> list[str]:
+def _of_names(schema: DeclaredTable) -> list[str]:
     # Two columns can get one name: a category ``a=b`` beside a column ``a=b``.
     names = Counter(column.name for column in encoded_columns_of(schema))
     return [

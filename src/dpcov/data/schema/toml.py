@@ -10,17 +10,21 @@ import re
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
-from dpcov.data.schema.declared import Categorical, Declared, Ignored, Numeric, listed
+from dpcov.data.schema.declared import (
+    Categorical,
+    Declared,
+    DeclaredTable,
+    Ignored,
+    Numeric,
+    listed,
+)
 from dpcov.errors import SchemaError
 
-if TYPE_CHECKING:
-    from dpcov.data.schema.schema import Schema
-
-T = TypeVar("T", bound="Schema")
+T = TypeVar("T", bound=DeclaredTable)
 
 _MAX_BYTES = 16 * 2**20
 _TYPES = '"numeric", "boolean", "categorical" or "ignored"'
@@ -92,12 +96,12 @@ def _convert(what: str, entry: Any, kind: Any, problems: list[str]) -> Any:
     return None
 
 
-def format_schema(schema: "Schema") -> str:
+def format_schema(schema: DeclaredTable) -> str:
     """Write a schema as TOML text; what is not filled in carries a comment."""
     return "\n".join(_lines(schema)) + "\n"
 
 
-def _lines(schema: "Schema") -> Iterator[str]:
+def _lines(schema: DeclaredTable) -> Iterator[str]:
     if any(_is_unfilled(declared) for declared in schema.columns.values()):
         yield _DRAFT
     if schema.title:
@@ -159,7 +163,7 @@ def _list(labels: tuple[str, ...]) -> str:
     return "[\n" + "".join(f"  {_text(label)},\n" for label in labels) + "]"
 
 
-def write_schema(schema: "Schema", path: Path) -> None:
+def write_schema(schema: DeclaredTable, path: Path) -> None:
     """Write a schema file by way of a temporary file beside it."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:

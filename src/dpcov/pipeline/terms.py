@@ -1,0 +1,146 @@
+"""Decide everything about a release that public numbers decide.
+
+Contract: nothing here has seen a row, and what cannot be honored is refused.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dpcov.data.encode import Encoder
+from dpcov.data.engines import TableEncoding
+from dpcov.data.geometry import Geometry
+from dpcov.data.groups import split_schema
+from dpcov.data.schema.declared import Boolean, Categorical
+from dpcov.data.schema.schema import Schema
+from dpcov.errors import UsageError
+from dpcov.mechanisms.auto import Choice, resolve
+from dpcov.mechanisms.base import Calibration, Mechanism, Problem
+from dpcov.mechanisms.survey import SurveyColumn
+from dpcov.mechanisms.surveyed import Surveyed
+from dpcov.privacy.budget import Budget
+from dpcov.privacy.guarantee import Neighbors, check_neighbors
+from dpcov.privacy.meaning import check_delta
+from dpcov.privacy.options import plain
+from dpcov.published.columns import EncodedColumn
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReleaseTerms:
+    """Everything public that was decided before any row is read."""
+
+    mechanism: Mechanism[Any]
+    choice: Choice
+    budget: Budget
+    neighbors: Neighbors
+    columns: tuple[EncodedColumn, ...]
+    norm_bound: float
+    rows_per_person: int
+    intercept_is_public: bool
+    title: str = ""
+    schema_toml: str | None = None
+    stated_rows: int | None = None
+    groups: tuple[str, ...] = ()
+    accept_large_delta: bool = False
+
+    def problem(self, n_rows: int | None) -> Problem:
+        """State the public facts, with the number of rows where it is public."""
+        return Problem(
+            n_features=len(self.columns),
+            neighbors=self.neighbors,
+            n_rows=n_rows if self.neighbors == "replace-one" else None,
+            rows_per_person=self.rows_per_person,
+            n_groups=max(1, len(self.groups)),
+        )
+
+    def calibrate(self, n_rows: int | None) -> Calibration:
+        """Choose the noise from public numbers, and refuse a promise that protects nobody."""
+        calibration: Calibration = self.mechanism.calibrate(self.problem(n_rows), self.budget)
+        if not self.accept_large_delta:
+            check_delta(calibration.promise, self.neighbors, n_rows)
+        return calibration
+
+
+def plan_table(
+    schema: Schema | str | Path,
+    budget: Budget,
+    mechanism: str,
+    neighbors: Neighbors,
+    n_rows: int | None,
+    by: str | None,
+    options: Mapping[str, Any],
+    geometry: Geometry | str | Path = "schema",
+) -> tuple[ReleaseTerms, TableEncoding]:
+    """Decide everything about the release of a table that public numbers decide."""
+    if n_rows is not None and neighbors == "add-remove-one":
+        raise UsageError(
+            "Under add-remove-one neighbors the number of rows is private; do not state it."
+        )
+    declared = schema if isinstance(schema, Schema) else Schema.from_toml(schema)
+    by = plain("by", by, str | None)
+    schema, grouping = (declared, None) if by is None else split_schema(declared, by)
+    known = None if geometry in ("schema", "private") else _read_geometry(geometry)
+    encoding = TableEncoding(schema=schema, grouping=grouping, geometry=known)
+    encoder = encoding.encoder
+    groups = () if grouping is None else grouping.names
+    problem = Problem(
+        n_features=len(encoder.columns),
+        neighbors=check_neighbors(neighbors),
+        n_rows=n_rows,
+        rows_per_person=schema.rows_per_person,
+        n_groups=max(1, len(groups)),
+    )
+    surveyed = geometry == "private"
+    shortest_row = 0.0 if surveyed else _shortest_row(schema, encoder)
+    choice = resolve(mechanism, options, problem, budget, shortest_row=shortest_row)
+    chosen = choice.make()
+    terms = ReleaseTerms(
+        mechanism=_surveyed(chosen, schema, encoder) if surveyed else chosen,
+        choice=choice,
+        budget=budget,
+        neighbors=problem.neighbors,
+        columns=encoder.columns,
+        norm_bound=encoder.norm_bound,
+        rows_per_person=problem.rows_per_person,
+        intercept_is_public=_intercept_is_public(schema, neighbors),
+        title=schema.title,
+        schema_toml=declared.dumps(),
+        stated_rows=problem.n_rows,
+        groups=groups,
+    )
+    return terms, encoding
+
+
+def _read_geometry(geometry: Geometry | str | Path) -> Geometry:
+    return geometry if isinstance(geometry, Geometry) else Geometry.from_toml(geometry)
+
+
+def _surveyed(mechanism: Mechanism[Any], schema: Schema, encoder: Encoder) -> Surveyed:
+    if schema.norm_bound is not None:
+        raise UsageError(
+            "A norm bound belongs to the schema's own geometry. Leave norm_bound out of the "
+            "schema, or use geometry='schema'."
+        )
+    columns = []
+    for name in encoder.value_columns:
+        kind = schema.columns[name]
+        levels = len(kind.categories) if isinstance(kind, Categorical) else 0
+        columns.append(SurveyColumn(name, levels, isinstance(kind, Boolean)))
+    return Surveyed(mechanism, columns, encoder.columns)
+
+
+def _intercept_is_public(schema: Schema, neighbors: str) -> bool:
+    """Every row carries the same intercept unless rows are weighted, scaled down or counted."""
+    unscaled = schema.norm_bound is None or schema.norm_bound >= schema.worst_case_norm
+    return neighbors == "replace-one" and schema.intercept and schema.weights is None and unscaled
+
+
+def _shortest_row(schema: Schema, encoder: Encoder) -> float:
+    """Public lower bound on the norm of an encoded row, as a fraction of the norm bound."""
+    unscaled = schema.norm_bound is None or schema.norm_bound >= schema.worst_case_norm
+    return (
+        1.0 / encoder.norm_bound
+        if schema.intercept and schema.weights is None and unscaled
+        else 0.0
+    )
