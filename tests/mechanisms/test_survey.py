@@ -158,3 +158,33 @@ def test_noise_alone_shows_a_shell_as_rarely_as_promised():
 def test_the_same_cost_finds_more_under_a_pure_promise_with_a_larger_budget():
     spread = found(NORMAL / 8, cost=PureDP(epsilon=Fraction(2)))
     assert 0.6 / 8 < spread.scale < 2 / 8
+
+
+RHO = Fraction(1, 20)
+
+
+def sides(draws, n=100):
+    """How often the middle is found on the right, for two tables that differ in one row."""
+    found = []
+    for right in (n // 2 - 1, n // 2):
+        ask = asked([np.where(np.arange(n) < right, 0.5, -0.5)])
+        cells = module._Cells.whole(ask(module.question([SurveyColumn("x")])).counts[0])
+        middles = [
+            module._middle(cells, ZCDP(rho=RHO), problem(n_rows=n), SeededEntropy(seed))
+            for seed in range(draws)
+        ]
+        found.append(np.mean([each is not None and each[0] > 0.0 for each in middles]))
+    return found
+
+
+def test_an_audit_of_the_middle_holds_the_claim():
+    first, second = sides(400)
+    # Under rho-zCDP probabilities differ by at most sqrt(rho / 2); five standard deviations more.
+    assert abs(first - second) <= float(RHO / 2) ** 0.5 + 5 * (0.5 / 400) ** 0.5
+
+
+def test_an_audit_catches_a_survey_from_exact_counts(monkeypatch):
+    plain = CountNoise.draw
+    monkeypatch.setattr(CountNoise, "draw", lambda *a, **k: 0 * plain(*a, **k))
+    first, second = sides(10)
+    assert abs(first - second) == 1.0

@@ -51,7 +51,9 @@ class Encoder:
         declared: tuple[EncodedColumn, ...] = schema.encoded_columns
         self.columns = declared if geometry is None else geometry.apply(declared)
         worst_case = schema.worst_case_norm if geometry is None else longest_row(self.columns)
-        self.norm_bound: float = worst_case if geometry else schema.norm_bound_or_worst_case
+        self.norm_bound: float = (
+            schema.norm_bound_or_worst_case if geometry is None else geometry.bound(self.columns)
+        )
         self._unit = 1.0 / self.norm_bound
         # Below the worst case a row can be longer than the bound.
         self._must_shorten = self.norm_bound < worst_case

@@ -31,11 +31,14 @@ class Geometry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     Parameters
     ----------
     columns : mapping of str to Scale
+    norm_bound : float, optional
+        Longer encoded rows are scaled down to it; by default none is.
     note : str
         Where it comes from, in words.
     """
 
     columns: dict[str, Scale]
+    norm_bound: float | None = None
     note: str = ""
 
     def __post_init__(self) -> None:
@@ -44,6 +47,9 @@ class Geometry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
                 math.isfinite(column.center) and SMALLEST_SCALE <= column.scale <= LARGEST_SCALE
             ):
                 raise SchemaError(f"The geometry of '{name}' needs a center and a positive scale.")
+        bound = self.norm_bound
+        if bound is not None and not SMALLEST_SCALE <= bound <= LARGEST_SCALE:
+            raise SchemaError("The norm bound of a geometry is a positive number.")
 
     def apply(self, columns: tuple[EncodedColumn, ...]) -> tuple[EncodedColumn, ...]:
         """The encoded columns of a schema in this geometry."""
@@ -66,6 +72,11 @@ class Geometry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
             upper=column.bounds[1],
         )
 
+    def bound(self, columns: Iterable[EncodedColumn]) -> float:
+        """What encoded rows are divided by."""
+        longest = longest_row(columns)
+        return longest if self.norm_bound is None else min(longest, self.norm_bound)
+
     @classmethod
     def from_toml(cls, path: str | Path) -> "Geometry":
         """Read a geometry from a TOML file."""
@@ -79,6 +90,8 @@ class Geometry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     def dumps(self) -> str:
         """TOML text."""
         lines = [f"note = {json.dumps(self.note)}"]
+        if self.norm_bound is not None:
+            lines.append(f"norm_bound = {self.norm_bound!r}")
         for name, column in self.columns.items():
             lines += [
                 "",

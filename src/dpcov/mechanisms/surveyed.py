@@ -15,9 +15,10 @@ Those of the survey and of the mechanism, one after the other.
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from math import sqrt
 from typing import Any
 
-from dpcov.data.geometry import Geometry, Scale, longest_row
+from dpcov.data.geometry import Geometry, Scale
 from dpcov.data.histograms import HistogramQuestion
 from dpcov.data.moments import MomentsSpec
 from dpcov.data.questions import Ask
@@ -35,6 +36,10 @@ from dpcov.published.statistics import NoisyStatistics
 
 # Part of the budget for the survey: centers and scales are crude, and a tenth costs 5 % of error.
 SHARE = Fraction(1, 10)
+
+# Rows longer than this many times the root of the number of columns are scaled down: they are few,
+# and noise for their length would drown all others.
+_LONGEST = 1.5
 
 # An indicator of missing values is taken for one in ten.
 _INDICATOR = 0.3
@@ -119,7 +124,7 @@ class Surveyed(Mechanism[SurveyedCalibration]):
         made = self.inner.draw(ask.under(geometry), calibration.inner, problem, entropy)
         note = f"centers and scales of the columns were found with {calibration.survey}"
         return replace(
-            made, columns=columns, norm_bound=longest_row(columns), notes=(*made.notes, note)
+            made, columns=columns, norm_bound=geometry.bound(columns), notes=(*made.notes, note)
         )
 
     def _geometry(self, found: dict[SurveyColumn, list[Spread]]) -> Geometry:
@@ -136,7 +141,7 @@ class Surveyed(Mechanism[SurveyedCalibration]):
                     scales[each.name] = Scale(center=0.0, scale=spreads[place].scale)
                 else:
                     scales[each.name] = _in_units(each, spreads[0])
-        return Geometry(columns=scales)
+        return Geometry(columns=scales, norm_bound=_LONGEST * sqrt(len(self.declared)))
 
 
 def _in_units(column: EncodedColumn, spread: Spread) -> Scale:

@@ -1,0 +1,130 @@
+"""Error of released correlations, for bounds as typed and far too wide.
+
+Run: python -m benchmarks.analyst [--quick] [--data DIR] [--repetitions N] [--epsilon E ...]
+     [--wide W ...] [--only NAME ...] [--out FILE]
+
+Rows of the result: a table, an epsilon (delta = 1e-6; a negative one is pure), how many times too
+wide the bounds are, a geometry, and the root mean square and the largest error of a correlation,
+averaged over repetitions. ``floor`` is what true means and deviations of the table would give, at
+the whole budget and without shortening rows. ``--quick`` is a short form for tests.
+"""
+
+import argparse
+import csv
+import sys
+import warnings
+from collections.abc import Iterator
+from dataclasses import astuple, dataclass, fields
+from pathlib import Path
+
+import numpy as np
+
+import dpcov
+from benchmarks.analyst.tables import PUBLIC, Table, made
+from benchmarks.data import MissingTable, data_directory
+from dpcov import Budget, SeededEntropy
+from dpcov.data.geometry import Geometry, Scale
+
+DELTA = "1e-6"
+GEOMETRIES = ("schema", "private", "floor")
+
+
+@dataclass(frozen=True)
+class Score:
+    """One line of the result; undefined correlations count as zero, and are counted."""
+
+    table: str
+    epsilon: float
+    wide: float
+    geometry: str
+    rms: float
+    largest: float
+    undefined: float
+
+
+def budget_of(epsilon: float) -> Budget:
+    """Pure where epsilon is negative, else with the usual delta."""
+    if epsilon < 0:
+        return Budget(epsilon=str(-epsilon))
+    return Budget(epsilon=str(epsilon), delta=DELTA)
+
+
+def score(table: Table, epsilon: float, wide: float, geometry: str, repetitions: int) -> Score:
+    """Average over releases."""
+    truth = table.frame.corr().to_numpy()
+    pairs = np.triu_indices(len(truth), 1)
+    where: str | Geometry = geometry
+    if geometry == "floor":
+        columns = table.frame.agg(["mean", "std"]).T.itertuples()
+        where = Geometry(columns={name: Scale(center=m, scale=s) for name, m, s in columns})
+    found = []
+    for seed in range(repetitions):
+        released = dpcov.release(
+            table.frame,
+            schema=table.schema(wide),
+            budget=budget_of(epsilon),
+            geometry=where,
+            entropy=SeededEntropy(seed),
+        )
+        correlations = released.correlation()[pairs]
+        errors = np.abs(np.nan_to_num(correlations) - truth[pairs])
+        found.append((np.sqrt(np.mean(errors**2)), errors.max(), np.isnan(correlations).mean()))
+    rms, largest, undefined = np.mean(found, axis=0)
+    return Score(table.name, epsilon, wide, geometry, float(rms), float(largest), float(undefined))
+
+
+def tables(directory: Path, only: list[str] | None) -> Iterator[Table]:
+    """Public tables that are here, and the generated family."""
+    for name, load in PUBLIC.items():
+        if only is None or name in only:
+            try:
+                yield load(directory)
+            except MissingTable as missing:
+                print(f"left out: {missing}", file=sys.stderr)
+    for seed in (1, 2, 3):
+        if only is None or f"made-{seed}" in only:
+            yield made(seed)
+
+
+def run(options: argparse.Namespace) -> Iterator[Score]:
+    """Every table, epsilon, width and geometry."""
+    chosen = tables(data_directory(options.data), options.only)
+    for table in [made(1, n_rows=4_000, n_columns=6)] if options.quick else chosen:
+        for epsilon in options.epsilon:
+            for wide in options.wide:
+                for geometry in GEOMETRIES:
+                    if geometry != "floor" or wide == options.wide[0]:
+                        yield score(table, epsilon, wide, geometry, options.repetitions)
+
+
+def main() -> None:
+    """Print a table, and write it as CSV where a file is named."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--data")
+    parser.add_argument("--repetitions", type=int, default=20)
+    parser.add_argument("--epsilon", type=float, nargs="+", default=[0.5, 1.0, 4.0, -1.0, -4.0])
+    parser.add_argument("--wide", type=float, nargs="+", default=[1.0, 10.0, 100.0, 1000.0])
+    parser.add_argument("--only", nargs="+")
+    parser.add_argument("--out", type=Path)
+    options = parser.parse_args()
+    warnings.simplefilter("ignore")
+    scores = []
+    print("| table | epsilon | bounds | geometry | RMS error | largest | undefined |")
+    print("| --- | --- | --- | --- | --- | --- | --- |")
+    for each in run(options):
+        scores.append(each)
+        print(
+            f"| {each.table} | {each.epsilon:g} | ×{each.wide:g} | {each.geometry} | "
+            f"{each.rms:.3f} | {each.largest:.2f} | {each.undefined:.0%} |",
+            flush=True,
+        )
+    if options.out is not None:
+        with options.out.open("w", newline="") as file:
+            writer = csv.writer(file)
+            writer.writerow([field.name for field in fields(Score)])
+            writer.writerows(map(astuple, scores))
+
+
+if __name__ == "__main__":
+    main()
