@@ -103,7 +103,7 @@ def test_center_and_scale_whatever_the_bounds(wide, center, shape):
         "integers": np.round(NORMAL * 2),
     }[shape]
     column = np.clip(center / wide + (raw - raw.mean()) / 16 / wide, -1, 1)
-    for seed in range(5):
+    for seed in range(3):
         spread = found(column, seed)
         assert abs(spread.center - column.mean()) < 0.6 * column.std()
         assert 0.6 * column.std() < spread.scale < 2.2 * column.std()

@@ -23,7 +23,7 @@ from math import log, sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcov.data.histograms import ABOVE, BELOW, MISSING, Counts, HistogramQuestion, Window
+from dpcov.data.histograms import MISSING, Counts, HistogramQuestion, Window
 from dpcov.data.questions import Ask
 from dpcov.mechanisms.base import Problem
 from dpcov.mechanisms.blocks.finished import Cost, part_of, squared_noise_scale
@@ -134,7 +134,7 @@ def survey(
         windows = tuple(unseen.get(place, Window(cells=1)) for place in range(size))
         finer = ask(HistogramQuestion(windows=windows, watched=True))
         for place, window in unseen.items():
-            cells = _Cells.zoomed(finer.counts[place], window)
+            cells = _Cells.zoomed(wide.counts[place], finer.counts[place], window)
             found[place] = [_look(cells, part_of(share, _SECOND), problem, size, entropy).spread]
     return found
 
@@ -153,28 +153,36 @@ def _window(column: SurveyColumn) -> Window:
     return Window(cells=2**LEVELS)
 
 
+_EDGES = np.linspace(-1.0, 1.0, 2**LEVELS + 1)
+
+
 @dataclass(frozen=True)
 class _Cells:
-    """Sensitive counts of values below edges; those at both ends may be wide."""
+    """Sensitive counts of values below edges; from the first to the last place cells are equal."""
 
     edges: Floats
     below: Counts
     first: int
+    last: int
 
     @classmethod
     def whole(cls, counts: Counts) -> "_Cells":
         """All values: they are clipped to the bounds, so that none lies outside."""
-        edges = np.linspace(-1.0, 1.0, 2**LEVELS + 1)
-        return cls(edges, np.concatenate([[0], np.cumsum(counts[MISSING + 1 :])]), 0)
+        return cls._of(_EDGES, counts[MISSING + 1 :], 0, 2**LEVELS)
 
     @classmethod
-    def zoomed(cls, counts: Counts, window: Window) -> "_Cells":
-        """The cells of a window, and everything else in one cell on either side."""
-        edges = np.linspace(window.lower, window.upper, window.cells + 1)
-        ordered = np.concatenate([[counts[BELOW]], counts[MISSING + 1 :], [counts[ABOVE]]])
-        return cls(
-            np.concatenate([[-1.0], edges, [1.0]]), np.concatenate([[0], np.cumsum(ordered)]), 1
-        )
+    def zoomed(cls, wide: Counts, fine: Counts, window: Window) -> "_Cells":
+        """The fine cells of a window, whose ends are edges, among the wide ones outside of it."""
+        start, stop = np.searchsorted(_EDGES, [window.lower, window.upper])
+        wide = wide[MISSING + 1 :]
+        inside = np.linspace(window.lower, window.upper, window.cells + 1)
+        edges = np.concatenate([_EDGES[:start], inside, _EDGES[stop + 1 :]])
+        counts = np.concatenate([wide[:start], fine[MISSING + 1 :], wide[stop:]])
+        return cls._of(edges, counts, int(start), int(start) + window.cells)
+
+    @classmethod
+    def _of(cls, edges: Floats, counts: Counts, first: int, last: int) -> "_Cells":
+        return cls(edges, np.concatenate([[0], np.cumsum(counts)]), first, last)
 
     @property
     def width(self) -> float:
@@ -225,7 +233,7 @@ def _look(cells: _Cells, cost: Cost, problem: Problem, size: int, entropy: Entro
         spread = Spread(center, min(1.0, sqrt(squares + hidden * far**2)))
         reach = _ZOOM_CELLS * cells.width
         window = Window(max(-1.0, center - reach), min(1.0, center + reach))
-        return _Seen(spread, window if cells.first == 0 else None)
+        return _Seen(spread, window if cells.edges is _EDGES else None)
     # No shell behind the next two shows: summing them all would sum noise.
     near = seen.sum(axis=0)[: last + 3]
     tail = np.maximum(np.cumsum(near[::-1])[::-1], 0) / rows
@@ -245,7 +253,7 @@ def _middle(
     rows = float(cells.below[-1] + noises[0].draw(1, entropy)[0])
     if noises[-1].std() > 0.25 * rows:
         return None
-    lower, upper = cells.first, len(cells.edges) - 1 - cells.first
+    lower, upper = cells.first, cells.last
     below = [0.0, rows]
     for noise in noises[1:]:
         middle = (lower + upper) // 2
