@@ -55,8 +55,8 @@ class Encoder:
             schema.norm_bound_or_worst_case if geometry is None else geometry.bound(self.columns)
         )
         self._unit = 1.0 / self.norm_bound
-        # Below the worst case a row can be longer than the bound.
-        self._must_shorten = self.norm_bound < worst_case
+        # Whether a row can be longer than the bound, and is scaled down then.
+        self.shortens = self.norm_bound < worst_case
         self._declared = declared
         # What a level, an indicator or the intercept is written as.
         self._ones = np.array([column.largest for column in self.columns]) * self._unit
@@ -89,7 +89,7 @@ class Encoder:
             self._write_category(category, block, encoded)
         if self._weights is not None and self._weights.upper is not None:
             encoded *= _root_weights(block, self._weights.column, self._weights.upper)[:, None]
-        if self._must_shorten:
+        if self.shortens:
             _shorten(encoded)
         return encoded
 

@@ -34,6 +34,10 @@ from dpcov.privacy.options import Between, Count, make_plain
 __all__ = ["Gathering", "TellRows", "table_moments"]
 
 
+# What a kept cell is taken to need, whatever it holds.
+_KEPT_BYTES = 64
+
+
 @dataclass(frozen=True, kw_only=True)
 class Gathering:
     """Where to gather moments, and with what; public.
@@ -62,10 +66,12 @@ class Gathering:
         """Names of the data's columns."""
         return load_engine(name_engine(data, self.engine)).columns(data)
 
-    def ask(self, data: Any, encoding: Encoding, *, again: bool = False) -> Ask:
+    def ask(
+        self, data: Any, encoding: Encoding, *, again: bool = False, n_is_public: bool = True
+    ) -> Ask:
         """Answer questions about a table; ``again`` says that there will be several."""
         if again and self._reads_here(data):
-            data = self._kept(data, encoding)
+            data = self._kept(data, encoding, n_is_public)
         return Ask(partial(self.answer, data, encoding))
 
     def moments(
@@ -103,15 +109,21 @@ class Gathering:
             return False
         return self._engine(data) in (LOCAL, "device") and name_engine(data) == LOCAL
 
-    def _kept(self, data: Any, encoding: Encoding) -> Any:
+    def _kept(self, data: Any, encoding: Encoding, n_is_public: bool) -> Any:
         # The data, or a copy of the wanted columns in memory where they can be read once only.
         source = open_source(data)
         if not source.once:
             return data
+        # What is refused follows from public numbers: neither cells nor a private count decide.
+        if not n_is_public:
+            raise UsageError(
+                f"'{source.name}' can be read once only, and this mechanism reads it several "
+                "times. Save it to a file first."
+            )
         room, blocks = allowed_bytes(self.memory_limit), []
         for block in source.blocks(block_rows(encoding.n_features), wanted=encoding.wanted):
             blocks.append(block)
-            room -= block.nbytes
+            room -= len(block) * len(source.columns) * _KEPT_BYTES
             if room < 0:
                 raise UsageError(
                     f"'{source.name}' can be read once only, this mechanism reads it several "

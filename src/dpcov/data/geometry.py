@@ -33,13 +33,10 @@ class Geometry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     columns : mapping of str to Scale
     norm_bound : float, optional
         Longer encoded rows are scaled down to it; by default none is.
-    note : str
-        Where it comes from, in words.
     """
 
     columns: dict[str, Scale]
     norm_bound: float | None = None
-    note: str = ""
 
     def __post_init__(self) -> None:
         for name, column in self.columns.items():
@@ -84,12 +81,14 @@ class Geometry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
             return msgspec.convert(tomllib.loads(Path(path).read_text(encoding="utf-8")), cls)
         except FileNotFoundError:
             raise SchemaError(f"There is no geometry file '{Path(path).name}'.") from None
+        except OSError:
+            raise SchemaError(f"The geometry file '{Path(path).name}' cannot be read.") from None
         except (msgspec.ValidationError, tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
             raise SchemaError(f"The geometry file cannot be used: {error}.") from None
 
     def dumps(self) -> str:
         """TOML text."""
-        lines = [f"note = {json.dumps(self.note)}"]
+        lines = []
         if self.norm_bound is not None:
             lines.append(f"norm_bound = {self.norm_bound!r}")
         for name, column in self.columns.items():

@@ -139,6 +139,13 @@ def survey(
     return found
 
 
+def check_cost(cost: Cost, columns: Sequence[SurveyColumn], problem: Problem) -> Cost:
+    """Refuse now a cost whose smallest part needs more noise than can be drawn."""
+    smallest = _SECOND / 2 * min(_WEIGHTS) / sum(_WEIGHTS) / max(1, len(columns))
+    CountNoise(part_of(cost, smallest), problem).std(disjoint=True)
+    return cost
+
+
 def question(columns: Sequence[SurveyColumn]) -> HistogramQuestion:
     """The first question of a survey."""
     return HistogramQuestion(windows=tuple(map(_window, columns)), watched=True)
@@ -152,6 +159,9 @@ def _window(column: SurveyColumn) -> Window:
         return Window(-0.5, column.categories - 0.5, column.categories)
     return Window(cells=2**LEVELS)
 
+
+# Parts of the cost of a search for its numbers: the first ones always count.
+_WEIGHTS = [Fraction(1, place + 2) for place in range(LEVELS + 1)]
 
 _EDGES = np.linspace(-1.0, 1.0, 2**LEVELS + 1)
 
@@ -248,8 +258,7 @@ def _middle(
     cells: _Cells, cost: Cost, problem: Problem, entropy: Entropy
 ) -> tuple[float, float, float] | None:
     """An edge near the median, half its interval and the number of values; None if none shows."""
-    weights = [Fraction(1, place + 2) for place in range(LEVELS + 1)]
-    noises = [CountNoise(part_of(cost, weight / sum(weights)), problem) for weight in weights]
+    noises = [CountNoise(part_of(cost, each / sum(_WEIGHTS)), problem) for each in _WEIGHTS]
     rows = float(cells.below[-1] + noises[0].draw(1, entropy)[0])
     if noises[-1].std() > 0.25 * rows:
         return None

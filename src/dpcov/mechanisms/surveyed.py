@@ -25,13 +25,13 @@ from dpcov.data.questions import Ask
 from dpcov.errors import BudgetError
 from dpcov.mechanisms.base import Calibration, Mechanism, Problem
 from dpcov.mechanisms.blocks.finished import Cost
-from dpcov.mechanisms.survey import Spread, SurveyColumn, question, survey
+from dpcov.mechanisms.survey import Spread, SurveyColumn, check_cost, question, survey
 from dpcov.noise.entropy import Entropy
 from dpcov.privacy.budget import Budget
 from dpcov.privacy.calibrate import gaussian_delta, gaussian_noise_multiplier
 from dpcov.privacy.convert import sqrt_down
 from dpcov.privacy.guarantee import ZCDP, ApproxDP, PureDP
-from dpcov.published.columns import EncodedColumn
+from dpcov.published.columns import SMALLEST_SCALE, EncodedColumn
 from dpcov.published.statistics import NoisyStatistics
 
 # Part of the budget for the survey: centers and scales are crude, and a tenth costs 5 % of error.
@@ -95,7 +95,7 @@ class Surveyed(Mechanism[SurveyedCalibration]):
         promise = budget.promise
         if isinstance(promise, PureDP):
             inner = self.inner.calibrate(problem, Budget(epsilon=promise.epsilon * (1 - SHARE)))
-            survey_cost: Cost = PureDP(epsilon=promise.epsilon * SHARE)
+            survey_cost = check_cost(PureDP(epsilon=promise.epsilon * SHARE), self.columns, problem)
             return SurveyedCalibration(promise=promise, survey=survey_cost, inner=inner)
         if isinstance(promise, ZCDP):
             whole = promise.rho
@@ -110,7 +110,7 @@ class Surveyed(Mechanism[SurveyedCalibration]):
         return SurveyedCalibration(
             promise=promise,
             noise_multiplier=_together(inner, whole * SHARE, promise),
-            survey=ZCDP(rho=whole * SHARE),
+            survey=check_cost(ZCDP(rho=whole * SHARE), self.columns, problem),
             inner=inner,
         )
 
@@ -147,7 +147,9 @@ class Surveyed(Mechanism[SurveyedCalibration]):
 def _in_units(column: EncodedColumn, spread: Spread) -> Scale:
     lower, upper = column.bounds
     center = column.center + column.half_range * spread.center
-    return Scale(center=min(max(center, lower), upper), scale=column.half_range * spread.scale)
+    # A geometry that would be refused is clamped: the budget is charged by now.
+    scale = max(column.half_range * spread.scale, SMALLEST_SCALE)
+    return Scale(center=min(max(center, lower), upper), scale=scale)
 
 
 def _together(inner: Calibration, rho: Fraction, promise: ZCDP | ApproxDP) -> Fraction | None:

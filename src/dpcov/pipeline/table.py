@@ -134,7 +134,9 @@ def release(
     terms = replace(terms, accept_large_delta=plain("accept_large_delta", accept_large_delta, bool))
     if isinstance(data, Checkpoint):
         _require_one_question(terms)
-    ask = where.ask(data, encoding, again=terms.mechanism.asks_again)
+    n_is_public = terms.neighbors == "replace-one"
+    again = terms.mechanism.asks_again
+    ask = where.ask(data, encoding, again=again, n_is_public=n_is_public)
     return publish(terms, ask, _account(ledger, dataset), output, overwrite, entropy)
 
 
@@ -259,7 +261,8 @@ def second_moment(
         ask = Ask.saved(X)
     else:
         rows = X if codes is None else GroupedRows(rows=X, groups=codes)
-        ask = where.ask(rows, encoding, again=terms.mechanism.asks_again)
+        n_is_public, again = neighbors == "replace-one", terms.mechanism.asks_again
+        ask = where.ask(rows, encoding, again=again, n_is_public=n_is_public)
     return publish(terms, ask, _account(ledger, dataset), None, False, entropy)
 
 

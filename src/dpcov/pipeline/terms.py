@@ -81,6 +81,11 @@ def plan_table(
     by = plain("by", by, str | None)
     schema, grouping = (declared, None) if by is None else split_schema(declared, by)
     known = None if geometry in ("schema", "private") else _read_geometry(geometry)
+    if geometry != "schema" and schema.norm_bound is not None:
+        raise UsageError(
+            "A norm bound belongs to the schema's own geometry. Leave norm_bound out of the "
+            "schema, or use geometry='schema'."
+        )
     encoding = TableEncoding(schema=schema, grouping=grouping, geometry=known)
     encoder = encoding.encoder
     groups = () if grouping is None else grouping.names
@@ -103,7 +108,7 @@ def plan_table(
         columns=encoder.columns,
         norm_bound=encoder.norm_bound,
         rows_per_person=problem.rows_per_person,
-        intercept_is_public=_intercept_is_public(schema, neighbors),
+        intercept_is_public=_intercept_is_public(schema, encoder, neighbors),
         title=schema.title,
         schema_toml=declared.dumps(),
         stated_rows=problem.n_rows,
@@ -113,15 +118,12 @@ def plan_table(
 
 
 def _read_geometry(geometry: Geometry | str | Path) -> Geometry:
+    if not isinstance(geometry, Geometry | str | Path):
+        raise UsageError("geometry must be 'schema', 'private', the path of a file or a Geometry.")
     return geometry if isinstance(geometry, Geometry) else Geometry.from_toml(geometry)
 
 
 def _surveyed(mechanism: Mechanism[Any], schema: Schema, encoder: Encoder) -> Surveyed:
-    if schema.norm_bound is not None:
-        raise UsageError(
-            "A norm bound belongs to the schema's own geometry. Leave norm_bound out of the "
-            "schema, or use geometry='schema'."
-        )
     columns = []
     for name in encoder.value_columns:
         kind = schema.columns[name]
@@ -130,17 +132,15 @@ def _surveyed(mechanism: Mechanism[Any], schema: Schema, encoder: Encoder) -> Su
     return Surveyed(mechanism, columns, encoder.columns)
 
 
-def _intercept_is_public(schema: Schema, neighbors: str) -> bool:
-    """Every row carries the same intercept unless rows are weighted, scaled down or counted."""
-    unscaled = schema.norm_bound is None or schema.norm_bound >= schema.worst_case_norm
-    return neighbors == "replace-one" and schema.intercept and schema.weights is None and unscaled
+def _keeps_intercept(schema: Schema, encoder: Encoder) -> bool:
+    """Every row carries the same intercept unless rows are weighted or scaled down."""
+    return schema.intercept and schema.weights is None and not encoder.shortens
+
+
+def _intercept_is_public(schema: Schema, encoder: Encoder, neighbors: str) -> bool:
+    return neighbors == "replace-one" and _keeps_intercept(schema, encoder)
 
 
 def _shortest_row(schema: Schema, encoder: Encoder) -> float:
     """Public lower bound on the norm of an encoded row, as a fraction of the norm bound."""
-    unscaled = schema.norm_bound is None or schema.norm_bound >= schema.worst_case_norm
-    return (
-        1.0 / encoder.norm_bound
-        if schema.intercept and schema.weights is None and unscaled
-        else 0.0
-    )
+    return 1.0 / encoder.norm_bound if _keeps_intercept(schema, encoder) else 0.0
