@@ -55,8 +55,12 @@ class Encoder:
             schema.norm_bound_or_worst_case if geometry is None else geometry.bound(self.columns)
         )
         self._unit = 1.0 / self.norm_bound
-        # Whether a row can be longer than the bound, and is scaled down then.
+        # Whether a row can be longer than the bound, and is scaled down then; in a geometry its
+        # intercept is left as it is, so that its moment is the number of rows.
         self.shortens = self.norm_bound < worst_case
+        self.keeps_intercept = schema.intercept and schema.weights is None
+        self.keeps_intercept &= geometry is not None or not self.shortens
+        self._spares_intercept = schema.intercept and geometry is not None
         self._declared = declared
         # What a level, an indicator or the intercept is written as.
         self._ones = np.array([column.largest for column in self.columns]) * self._unit
@@ -87,10 +91,12 @@ class Encoder:
                 self._write_number(number, block, encoded)
         for category in self._categories:
             self._write_category(category, block, encoded)
+        if self.shortens and self._spares_intercept:
+            _shorten(encoded[:, 1:], 1.0 - self._unit**2)
         if self._weights is not None and self._weights.upper is not None:
             encoded *= _root_weights(block, self._weights.column, self._weights.upper)[:, None]
-        if self.shortens:
-            _shorten(encoded)
+        if self.shortens and not self._spares_intercept:
+            _shorten(encoded, 1.0)
         return encoded
 
     def column_values(self, block: Block) -> list[FloatMatrix]:
@@ -206,14 +212,14 @@ def as_matrix(block: Block) -> FloatMatrix:
     return np.column_stack(columns).astype(np.float64, copy=False)
 
 
-def _shorten(encoded: FloatMatrix) -> None:
-    # Scale rows longer than 1 down to norm 1, in place.
+def _shorten(encoded: FloatMatrix, largest: float) -> None:
+    # Scale rows of larger squared norm down to it, in place.
     # Column after column, so that a row's norm does not depend on the rows it is read with.
     energies = np.zeros(len(encoded))
     for column in encoded.T:
         energies += column * column
-    long = np.flatnonzero(energies > 1.0)
-    encoded[long] /= np.sqrt(energies[long])[:, None]
+    long = np.flatnonzero(energies > largest)
+    encoded[long] /= np.sqrt(energies[long] / largest)[:, None]
 
 
 def _root_weights(block: Block, name: str, upper: float) -> FloatMatrix:

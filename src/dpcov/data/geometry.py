@@ -32,7 +32,7 @@ class Geometry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     ----------
     columns : mapping of str to Scale
     norm_bound : float, optional
-        Longer encoded rows are scaled down to it; by default none is.
+        Longer encoded rows are scaled down to it, but for their intercept; by default none is.
     """
 
     columns: dict[str, Scale]
@@ -45,8 +45,8 @@ class Geometry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
             ):
                 raise SchemaError(f"The geometry of '{name}' needs a center and a positive scale.")
         bound = self.norm_bound
-        if bound is not None and not SMALLEST_SCALE <= bound <= LARGEST_SCALE:
-            raise SchemaError("The norm bound of a geometry is a positive number.")
+        if bound is not None and not 1.0 < bound <= LARGEST_SCALE:
+            raise SchemaError("The norm bound of a geometry is larger than its intercept, 1.")
 
     def apply(self, columns: tuple[EncodedColumn, ...]) -> tuple[EncodedColumn, ...]:
         """The encoded columns of a schema in this geometry."""

@@ -141,7 +141,12 @@ class Surveyed(Mechanism[SurveyedCalibration]):
                     scales[each.name] = Scale(center=0.0, scale=spreads[place].scale)
                 else:
                     scales[each.name] = _in_units(each, spreads[0])
-        return Geometry(columns=scales, norm_bound=_LONGEST * sqrt(len(self.declared)))
+        return Geometry(columns=scales, norm_bound=surveyed_bound(len(self.declared)))
+
+
+def surveyed_bound(n_columns: int) -> float:
+    """What encoded rows are scaled down to in a geometry that is found privately."""
+    return _LONGEST * sqrt(n_columns)
 
 
 def _in_units(column: EncodedColumn, spread: Spread) -> Scale:

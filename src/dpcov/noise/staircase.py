@@ -192,7 +192,7 @@ def _judge_edges(
     for lane in np.flatnonzero(np.abs(heights - curve) <= staircase.slack * (curve + 1.0)):
         point = UnfoldingReal(int(magnitude[lane]), int(place[lane]) >> bits, 64 - bits)
         height = UnfoldingReal(int(levels[lane]), int(height_bits[lane]), HEIGHT_BITS)
-        accepted[lane] = _is_below(
+        accepted[lane] = is_below(
             staircase.decay, point, height, scale=staircase.unit, entropy=entropy
         )
     return accepted
@@ -208,7 +208,7 @@ def _draw_tail(staircase: Staircase, entropy: Entropy) -> int | None:
     bits = staircase.tail_bits
     # The acceptance probability unit (W/B) 2**(j+1) f(t) is at most 1: f(T + j W) <= 2**-j f(T).
     magnitude = staircase.tail_start + (block << bits) + (place & ((1 << bits) - 1))
-    accepted = _is_below(
+    accepted = is_below(
         staircase.decay,
         UnfoldingReal(magnitude, place >> bits, 64 - bits),
         UnfoldingReal(0, _word(entropy), 64),
@@ -242,7 +242,7 @@ class UnfoldingReal:
         return Fraction(lower, 1 << self.bits), Fraction(lower + 1, 1 << self.bits)
 
 
-def _is_below(
+def is_below(
     decay: Decay, place: UnfoldingReal, height: UnfoldingReal, *, scale: int, entropy: Entropy
 ) -> bool:
     """Decide height < scale f(place) exactly; a law on the integers ignores the fraction."""

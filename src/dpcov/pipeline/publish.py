@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from dpcov.data.geometry import longest_row
 from dpcov.data.moments import Moments
 from dpcov.data.questions import Ask
 from dpcov.errors import DataError, UsageError
@@ -172,9 +171,8 @@ def _release_of(
     facts = _facts(terms, n_rows, spent)
     if statistics.columns is not None and statistics.norm_bound is not None:
         facts["columns"], facts["norm_bound"] = statistics.columns, statistics.norm_bound
-        # Rows that were scaled down carry less than the others.
-        facts["intercept_is_public"] &= statistics.norm_bound >= longest_row(statistics.columns)
     facts["intercept_is_public"] &= _keeps_intercept(statistics)
+    facts["intercept_is_public"] &= n_rows is not None or "row_count" in statistics.arrays
     return assemble(
         statistics,
         _guarantee(terms, calibration),

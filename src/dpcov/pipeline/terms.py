@@ -18,7 +18,7 @@ from dpcov.errors import UsageError
 from dpcov.mechanisms.auto import Choice, resolve
 from dpcov.mechanisms.base import Calibration, Mechanism, Problem
 from dpcov.mechanisms.survey import SurveyColumn
-from dpcov.mechanisms.surveyed import Surveyed
+from dpcov.mechanisms.surveyed import Surveyed, surveyed_bound
 from dpcov.privacy.budget import Budget
 from dpcov.privacy.guarantee import Neighbors, check_neighbors
 from dpcov.privacy.meaning import check_delta
@@ -97,7 +97,8 @@ def plan_table(
         n_groups=max(1, len(groups)),
     )
     surveyed = geometry == "private"
-    shortest_row = 0.0 if surveyed else _shortest_row(schema, encoder)
+    largest = surveyed_bound(len(encoder.columns)) if surveyed else encoder.norm_bound
+    shortest_row = 1.0 / largest if encoder.keeps_intercept else 0.0
     choice = resolve(mechanism, options, problem, budget, shortest_row=shortest_row)
     chosen = choice.make()
     terms = ReleaseTerms(
@@ -108,7 +109,7 @@ def plan_table(
         columns=encoder.columns,
         norm_bound=encoder.norm_bound,
         rows_per_person=problem.rows_per_person,
-        intercept_is_public=_intercept_is_public(schema, encoder, neighbors),
+        intercept_is_public=encoder.keeps_intercept,
         title=schema.title,
         schema_toml=declared.dumps(),
         stated_rows=problem.n_rows,
@@ -132,15 +133,3 @@ def _surveyed(mechanism: Mechanism[Any], schema: Schema, encoder: Encoder) -> Su
     return Surveyed(mechanism, columns, encoder.columns)
 
 
-def _keeps_intercept(schema: Schema, encoder: Encoder) -> bool:
-    """Every row carries the same intercept unless rows are weighted or scaled down."""
-    return schema.intercept and schema.weights is None and not encoder.shortens
-
-
-def _intercept_is_public(schema: Schema, encoder: Encoder, neighbors: str) -> bool:
-    return neighbors == "replace-one" and _keeps_intercept(schema, encoder)
-
-
-def _shortest_row(schema: Schema, encoder: Encoder) -> float:
-    """Public lower bound on the norm of an encoded row, as a fraction of the norm bound."""
-    return 1.0 / encoder.norm_bound if _keeps_intercept(schema, encoder) else 0.0

@@ -16,6 +16,11 @@ from dpcov.errors import ReleaseError, UsageError
 from dpcov.privacy.guarantee import Guarantee
 from dpcov.published.checks import arrays_make_sense, numbers_make_sense
 from dpcov.published.columns import EncodedColumn
+from dpcov.published.estimate.entry_noise import (
+    hidden_variance,
+    moment_noise,
+    read_with,
+)
 from dpcov.published.estimate.post import Noisy, find_post
 from dpcov.published.estimate.unit import UnitEstimate, centered, unit_estimate
 from dpcov.published.file import Arrays, fingerprint, member_record
@@ -118,7 +123,6 @@ class BaseRelease:
             title=f"{self.manifest.title or 'untitled table'}: {name}",
             groups=(),
             n_rows=None,
-            intercept_is_public=False,
             members={key: member_record(array) for key, array in part.items()},
         )
         return type(self)(manifest, part)
@@ -139,7 +143,7 @@ class BaseRelease:
 
     @property
     def public_intercept(self) -> float | None:
-        """Second moment of the intercept in the unit ball, where the schema fixes it."""
+        """Second moment of the intercept in the unit ball, where every row carries it whole."""
         return self.manifest.norm_bound**-2.0 if self.manifest.intercept_is_public else None
 
     @cached_property
@@ -203,9 +207,14 @@ class BaseRelease:
         return chosen.apply(noisy) * np.outer(self.half_ranges, self.half_ranges)
 
     def correlation(self, post: Post | None = None) -> Array:
-        """Estimated correlation matrix; NaN where a variance is estimated as zero."""
-        covariance = self.covariance(post)
-        return correlation_of(covariance / np.outer(self.half_ranges, self.half_ranges))
+        """Estimated correlation matrix, (p, p).
+
+        A variance that the noise hides is taken to be the largest that it may hide, so that its
+        correlations are near zero; NaN at a variance of zero where the noise is unknown.
+        """
+        unit = read_with(self._unit, post or self.statistics.post)
+        encoded = self.covariance(post) / np.outer(self.half_ranges, self.half_ranges)
+        return correlation_of(encoded, least=hidden_variance(moment_noise(unit, self.manifest)))
 
     @on_one_thread
     def expected_error(self, post: Post = "none") -> float | None:

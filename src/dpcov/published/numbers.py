@@ -14,6 +14,7 @@ from dpcov.published.base import BaseRelease
 from dpcov.published.estimate.entry_noise import (
     correlation_noise,
     deviation_noise,
+    hidden_variance,
     mean_noise,
     noise_of,
     read_with,
@@ -130,7 +131,7 @@ def _estimates(release: BaseRelease, unit: UnitEstimate) -> Estimates:
         noise_on_deviations = deviation_noise(encoded, variances, noise) * half_ranges
         noise_on_correlations = correlation_noise(encoded, covariance, noise)
     return Estimates(
-        correlation=correlation_of(covariance),
+        correlation=correlation_of(covariance, least=hidden_variance(noise)),
         correlation_noise=noise_on_correlations,
         table=Table(
             means=means,

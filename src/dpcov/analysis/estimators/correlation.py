@@ -16,6 +16,7 @@ from dpcov.analysis.intervals.inference import correlation_intervals
 from dpcov.analysis.problems import UnknownNoiseError, data_frame, warn_noise
 from dpcov.analysis.reading import Reading
 from dpcov.errors import NumericError
+from dpcov.published.estimate.entry_noise import hidden_variance
 from dpcov.published.linalg.symmetric import correlation_of, symmetrize
 from dpcov.published.release import Release
 
@@ -46,7 +47,10 @@ class PrivateCorrelation(ReleaseEstimator):
     def _read(self, release: Release) -> None:
         reading = self._reading()
         # Encoded units are comparable, so that "no variance" means the same for every column.
-        self.correlation_ = correlation_of(reading.encoded_covariance, undefined=0.0)
+        hidden = hidden_variance(reading.noise)
+        self.correlation_ = correlation_of(
+            reading.encoded_covariance, undefined=0.0, least=hidden
+        )
         self.partial_correlation_ = partial_correlation_of(reading.encoded_precision())
         self.noise_std_ = reading.correlation_noise
         self.noise_edge_ = reading.noise_levels()[0]

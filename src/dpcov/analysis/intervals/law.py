@@ -25,7 +25,8 @@ from dpcov.published.release import Release
 class MomentLaw:
     """Noisy moments of encoded rows, the law of the noise W, and what is asked about them."""
 
-    # Unbiased estimate of E[zz'], (d, d), up to a common factor that is 1 apart from the noise.
+    # Unbiased estimate of E[zz'], (d, d), up to a common factor that is 1 apart from the noise:
+    # the intercept's moment has it, or is 1 with the variance of the factor.
     moment: Array
     n_rows: float
     # Variance v of the noise on entries off the diagonal, which are independent.
@@ -159,6 +160,7 @@ def moment_law(
     if release.has_intercept and release.manifest.intercept_is_public:
         moment[0, 0] = 1.0
         diagonal[0, :] = diagonal[:, 0] = 0.0
+        diagonal[0, 0] = unit.count_variance
     return MomentLaw(
         moment=moment,
         n_rows=unit.n_rows,

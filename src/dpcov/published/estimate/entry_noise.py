@@ -21,7 +21,7 @@ from dpcov.published.statistics import Post
 if TYPE_CHECKING:
     from dpcov.published.base import BaseRelease
 
-# Standard deviations beyond the edge of the noise from which an eigenvalue counts as signal.
+# Standard deviations of the noise from which a variance or an eigenvalue counts as signal.
 DEVIATIONS = 2.0
 
 # Standard deviations of its trace from which a stratum is taken to hold rows.
@@ -37,8 +37,9 @@ class MomentNoise:
 
     ``diagonal`` and ``off_diagonal`` are variances of entries, ``between_diagonals`` the covariance
     of any two diagonal ones; all others are uncorrelated.  ``intercept`` is what means and
-    covariances are divided by: 1 where it is public or absent.  ``edge_factor`` is the edge of the
-    eigenvalues relative to Gaussian noise of the same variance.
+    covariances are divided by: 1 where it is public or absent.  ``count_variance`` is that of a
+    noisy number of rows by which all entries were divided, relative to its square.
+    ``edge_factor`` is the edge of the eigenvalues relative to Gaussian noise of the same variance.
     """
 
     diagonal: float
@@ -46,6 +47,7 @@ class MomentNoise:
     between_diagonals: float = 0.0
     intercept: float = 1.0
     intercept_is_noisy: bool = False
+    count_variance: float = 0.0
     is_normal: bool = True
     edge_factor: float = 1.0
 
@@ -78,6 +80,7 @@ def moment_noise(unit: UnitEstimate, manifest: Manifest) -> MomentNoise | None:
         between_diagonals=unit.diagonal_covariance * scale**2,
         intercept=float(unit.matrix[0, 0]) * scale if is_noisy else 1.0,
         intercept_is_noisy=is_noisy,
+        count_variance=0.0 if is_noisy else unit.count_variance,
         is_normal=unit.noise_is_normal,
         edge_factor=NUCLEAR_EDGE if unit.noise_is_nuclear else 1.0,
     )
@@ -105,18 +108,27 @@ def inhabited(unit: UnitEstimate) -> UnitEstimate:
     )
 
 
+def hidden_variance(noise: MomentNoise | None) -> float:
+    """The largest variance of an encoded column that the noise may hide; 0 where it is unknown."""
+    return 0.0 if noise is None else DEVIATIONS * sqrt(noise.diagonal) / noise.intercept
+
+
 def mean_noise(means: Array, noise: MomentNoise) -> Array:
     """Standard deviation of the noise on means, shape (d,)."""
     # A noisy intercept moves every mean in proportion to it.
-    variance = noise.off_diagonal + means**2 * noise.diagonal * noise.intercept_is_noisy
+    relative = noise.diagonal * noise.intercept_is_noisy + noise.count_variance
+    variance = noise.off_diagonal + means**2 * relative
     return np.asarray(np.sqrt(variance) / noise.intercept)
 
 
 def deviation_noise(means: Array, variances: Array, noise: MomentNoise) -> Array:
     """Standard deviation of the noise on standard deviations; NaN at no positive variance."""
-    through_intercept = (means**2 - variances) * noise.intercept_is_noisy
-    through_diagonals = noise.of_diagonals(np.ones_like(means), through_intercept)
-    variance = 4 * means**2 * noise.off_diagonal + through_diagonals
+    through_intercept = means**2 - variances
+    through_diagonals = noise.of_diagonals(
+        np.ones_like(means), through_intercept * noise.intercept_is_noisy
+    )
+    through_count = through_intercept**2 * noise.count_variance
+    variance = 4 * means**2 * noise.off_diagonal + through_diagonals + through_count
     usable = np.where(variances > 0, variances, np.nan)
     return np.asarray(np.sqrt(variance) / noise.intercept / (2 * np.sqrt(usable)))
 
@@ -133,7 +145,9 @@ def correlation_noise(means: Array, covariance: Array, noise: MomentNoise) -> Ar
     own, shares = -r / 2 * precision[:, None], means**2 * precision
     through_intercept = scale * np.outer(means, means) - r / 2 * (shares[:, None] + shares[None, :])
     through_diagonals = noise.of_diagonals(own, own.T, through_intercept * noise.intercept_is_noisy)
-    deviation: Array = np.sqrt(squares * noise.off_diagonal + through_diagonals) / noise.intercept
+    through_count = through_intercept**2 * noise.count_variance
+    variance = squares * noise.off_diagonal + through_diagonals + through_count
+    deviation: Array = np.sqrt(variance) / noise.intercept
     np.fill_diagonal(deviation, np.where(variances > 0, 0.0, np.nan))
     return deviation
 

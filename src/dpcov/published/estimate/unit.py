@@ -4,7 +4,7 @@ Contract: reads noisy numbers only, deterministically.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf, log, sqrt
 from typing import Any, NamedTuple
 
@@ -63,6 +63,8 @@ class UnitEstimate:
         Whether parts are strata, of which some may hold no row and be estimated as zero.
     trace_bound : float
         What the true trace exceeds in one of 40 releases at most; never above one.
+    count_variance : float
+        Variance of the noise on ``n_rows``, relative to its square.
     """
 
     matrix: Array
@@ -76,16 +78,22 @@ class UnitEstimate:
     joint_trace: float | None = None
     parts_may_be_empty: bool = False
     trace_bound: float = 1.0
+    count_variance: float = 0.0
 
 
 def unit_estimate(statistics: NoisyStatistics, n_rows: int | None) -> UnitEstimate:
     """Undo the lattice, merge the private trace and divide by the number of rows."""
-    rows = float(n_rows or np.nan)
+    rows, count_variance = float(n_rows or np.nan), 0.0
     if n_rows is None and "row_count" in statistics.arrays:
         # All groups together, at least one so that it can divide.
         rows = float(max(1, int(statistics.arrays["row_count"].sum())))
+        law = statistics.noise
+        if law is not None and law.row_count_variance is not None:
+            count_variance = statistics.n_groups * float(law.row_count_variance) / rows**2
     step = statistics.radius**2 / 4.0**statistics.lattice_bits / rows
-    return _READERS[statistics.layout](statistics, rows, step)
+    return replace(
+        _READERS[statistics.layout](statistics, rows, step), count_variance=count_variance
+    )
 
 
 def _finished(statistics: NoisyStatistics, rows: float, step: float) -> UnitEstimate:
@@ -207,11 +215,15 @@ def centered(estimate: UnitEstimate, public_intercept: float | None) -> tuple[fl
     """Intercept, mean (d - 1,) and raw covariance (d - 1, d - 1) of a second moment.
 
     The intercept is the first coordinate; None for ``public_intercept`` where only the noisy one is
-    known.  ReleaseError where that is not clearly positive: there is no mean to subtract.
+    known.  ReleaseError where the number of rows is not clearly positive: there is no mean to
+    subtract.
     """
-    matrix, noise_std = estimate.matrix, sqrt(estimate.noise_variance or 0.0)
-    intercept = float(matrix[0, 0]) if public_intercept is None else public_intercept
-    if not intercept > 4 * noise_std * (public_intercept is None):
+    matrix, variance = estimate.matrix, estimate.noise_variance or 0.0
+    if public_intercept is None:
+        intercept = float(matrix[0, 0])
+    else:
+        intercept, variance = public_intercept, estimate.count_variance * public_intercept**2
+    if not intercept > 4 * sqrt(variance):
         raise ReleaseError(
             "The noise is larger than the number of rows, so means cannot be separated from "
             "variances. Use second_moment(), more rows or a larger budget."

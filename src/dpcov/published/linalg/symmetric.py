@@ -99,13 +99,16 @@ def eigenvalues(matrix: ArrayLike) -> Array:
         raise NumericError(_NO_CONVERGENCE) from error
 
 
-def correlation_of(covariance: Array, *, undefined: float = float("nan")) -> Array:
+def correlation_of(
+    covariance: Array, *, undefined: float = float("nan"), least: float = 0.0
+) -> Array:
     """Correlations, within [-1, 1], of a (d, d) covariance in units in which variances compare.
 
-    A variance of the size of rounding errors is none: correlations with such a column are
-    ``undefined``, its own is 1 unless that is NaN.
+    Variances are taken to be ``least`` at least: what noise may hide.  A variance of the size of
+    rounding errors is none: correlations with such a column are ``undefined``, its own is 1 unless
+    that is NaN.
     """
-    variances = np.diagonal(covariance)
+    variances = np.maximum(np.diagonal(covariance), least)
     known = variances > variances.max(initial=0.0) * np.finfo(np.float64).eps
     # No division by what rounding left of a variance.
     deviations = np.sqrt(np.where(known, variances, 1.0))
