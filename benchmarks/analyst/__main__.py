@@ -10,16 +10,19 @@ the whole budget and without shortening rows. ``--quick`` is a short form for te
 """
 
 import argparse
+import contextlib
 import csv
 import sys
 import warnings
 from collections.abc import Iterator
-from dataclasses import astuple, dataclass, fields
+from dataclasses import dataclass, fields
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 
 import dpcov
+from benchmarks.analyst.measure import Score, Truth, average
 from benchmarks.analyst.tables import PUBLIC, Table, made
 from benchmarks.data import MissingTable, data_directory
 from dpcov import Budget, SeededEntropy
@@ -27,19 +30,18 @@ from dpcov.data.geometry import Geometry, Scale
 
 DELTA = "1e-6"
 GEOMETRIES = ("schema", "private", "floor")
+_KEYS = ("table", "epsilon", "wide", "geometry")
 
 
 @dataclass(frozen=True)
-class Score:
-    """One line of the result; undefined correlations count as zero, and are counted."""
+class Line:
+    """One line of the result."""
 
     table: str
     epsilon: float
     wide: float
     geometry: str
-    rms: float
-    largest: float
-    undefined: float
+    score: Score
 
 
 def budget_of(epsilon: float) -> Budget:
@@ -51,26 +53,28 @@ def budget_of(epsilon: float) -> Budget:
 
 def score(table: Table, epsilon: float, wide: float, geometry: str, repetitions: int) -> Score:
     """Average over releases."""
-    truth = table.frame.corr().to_numpy()
-    pairs = np.triu_indices(len(truth), 1)
+    truth, frame = Truth(table), table.frame
+    left_out = np.arange(len(frame)) % 5 == 0
     where: str | Geometry = geometry
     if geometry == "floor":
-        columns = table.frame.agg(["mean", "std"]).T.itertuples()
+        columns = frame.agg(["mean", "std"]).T.itertuples()
         where = Geometry(columns={name: Scale(center=m, scale=s) for name, m, s in columns})
-    found = []
-    for seed in range(repetitions):
-        released = dpcov.release(
-            table.frame,
+
+    def release(rows: pd.DataFrame, seed: int) -> dpcov.Release:
+        return dpcov.release(
+            rows,
             schema=table.schema(wide),
             budget=budget_of(epsilon),
             geometry=where,
             entropy=SeededEntropy(seed),
         )
-        correlations = released.correlation()[pairs]
-        errors = np.abs(np.nan_to_num(correlations) - truth[pairs])
-        found.append((np.sqrt(np.mean(errors**2)), errors.max(), np.isnan(correlations).mean()))
-    rms, largest, undefined = np.mean(found, axis=0)
-    return Score(table.name, epsilon, wide, geometry, float(rms), float(largest), float(undefined))
+
+    return average(
+        [
+            truth.score(release(frame, seed), (release(frame[~left_out], seed), frame[left_out]))
+            for seed in range(repetitions)
+        ]
+    )
 
 
 def tables(directory: Path, only: list[str] | None) -> Iterator[Table]:
@@ -86,7 +90,7 @@ def tables(directory: Path, only: list[str] | None) -> Iterator[Table]:
             yield made(seed)
 
 
-def run(options: argparse.Namespace) -> Iterator[Score]:
+def run(options: argparse.Namespace) -> Iterator[Line]:
     """Every table, epsilon, width and geometry."""
     chosen = tables(data_directory(options.data), options.only)
     for table in [made(1, n_rows=4_000, n_columns=6)] if options.quick else chosen:
@@ -94,7 +98,8 @@ def run(options: argparse.Namespace) -> Iterator[Score]:
             for wide in options.wide:
                 for geometry in GEOMETRIES:
                     if geometry != "floor" or wide == options.wide[0]:
-                        yield score(table, epsilon, wide, geometry, options.repetitions)
+                        found = score(table, epsilon, wide, geometry, options.repetitions)
+                        yield Line(table.name, epsilon, wide, geometry, found)
 
 
 def main() -> None:
@@ -109,21 +114,21 @@ def main() -> None:
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
     warnings.simplefilter("ignore")
-    scores = []
-    print("| table | epsilon | bounds | geometry | RMS error | largest | undefined |")
-    print("| --- | --- | --- | --- | --- | --- | --- |")
-    for each in run(options):
-        scores.append(each)
-        print(
-            f"| {each.table} | {each.epsilon:g} | ×{each.wide:g} | {each.geometry} | "
-            f"{each.rms:.3f} | {each.largest:.2f} | {each.undefined:.0%} |",
-            flush=True,
-        )
-    if options.out is not None:
-        with options.out.open("w", newline="") as file:
+    names = [*_KEYS, *(field.name for field in fields(Score))]
+    print("| " + " | ".join(names) + " |\n|" + " --- |" * len(names))
+    with contextlib.ExitStack() as stack:
+        writer = None
+        if options.out is not None:
+            file = stack.enter_context(options.out.open("w", newline=""))
             writer = csv.writer(file)
-            writer.writerow([field.name for field in fields(Score)])
-            writer.writerows(map(astuple, scores))
+            writer.writerow(names)
+        for each in run(options):
+            values = [getattr(each, key) for key in _KEYS] + list(vars(each.score).values())
+            shown = [f"{value:.3g}" if isinstance(value, float) else value for value in values]
+            print("| " + " | ".join(shown) + " |", flush=True)
+            if writer is not None:
+                writer.writerow(values)
+                file.flush()
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """Tables with bounds as somebody types them: public ones, and a generated family."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -52,11 +52,13 @@ AIRFOIL = ((0, 20_000), (0, 45), (0, 1), (0, 100), (0, 0.1), (0, 200))
 
 @dataclass(frozen=True)
 class Table:
-    """Complete rows of numbers, and bounds as typed."""
+    """Complete rows of numbers, bounds as typed, the column that is predicted, and what would give it away."""
 
     name: str
     frame: pd.DataFrame
     bounds: dict[str, tuple[float, float]]
+    target: str
+    left_out: tuple[str, ...] = ()
 
     def schema(self, wide: float = 1.0) -> Schema:
         """Bounds with half ranges ``wide`` times as large as typed."""
@@ -73,19 +75,21 @@ def _read(directory: Path, name: str) -> pd.DataFrame:
     return pd.read_csv(directory / name)
 
 
-def _table(name: str, frame: pd.DataFrame, bounds: dict) -> Table:
+def _table(name: str, frame: pd.DataFrame, bounds: dict, target: str) -> Table:
     frame = frame[list(bounds)].dropna().astype(float)
-    return Table(name, frame, {key: tuple(map(float, pair)) for key, pair in bounds.items()})
+    pairs = {key: tuple(map(float, pair)) for key, pair in bounds.items()}
+    return Table(name, frame.reset_index(drop=True), pairs, target)
 
 
 def nhanes(directory: Path) -> Table:
     """18 measurements of 8,593 people without missing values."""
-    return _table("nhanes", _read(directory, "nhanes1.csv.gz"), NHANES)
+    table = _table("nhanes", _read(directory, "nhanes1.csv.gz"), NHANES, "systolic_bp")
+    return replace(table, left_out=("pulse_pressure",))
 
 
 def adult(directory: Path) -> Table:
     """6 numbers of 48,842 people, two of them mostly zero."""
-    return _table("adult", _read(directory, "adult.csv.gz"), ADULT)
+    return _table("adult", _read(directory, "adult.csv.gz"), ADULT, "hours-per-week")
 
 
 def credit(directory: Path) -> Table:
@@ -96,13 +100,13 @@ def credit(directory: Path) -> Table:
         or next(pair for prefix, pair in CREDIT_PREFIXES.items() if name.startswith(prefix))
         for name in frame
     }
-    return _table("credit", frame, bounds)
+    return _table("credit", frame, bounds, "BILL_AMT1")
 
 
 def airfoil(directory: Path) -> Table:
     """6 columns of 1,503 measurements: few rows."""
     frame = _read(directory, "airfoil.csv")
-    return _table("airfoil", frame, dict(zip(frame, AIRFOIL, strict=True)))
+    return _table("airfoil", frame, dict(zip(frame, AIRFOIL, strict=True)), frame.columns[-1])
 
 
 def made(seed: int, n_rows: int = 20_000, n_columns: int = 15) -> Table:
@@ -119,7 +123,7 @@ def made(seed: int, n_rows: int = 20_000, n_columns: int = 15) -> Table:
             column.min() - width * rng.uniform(0, 3),
             column.max() + width * rng.uniform(0, 3),
         )
-    return _table(f"made-{seed}", pd.DataFrame(columns), bounds)
+    return _table(f"made-{seed}", pd.DataFrame(columns), bounds, "x0")
 
 
 _KINDS: tuple[Callable[[np.ndarray, np.random.Generator], np.ndarray], ...] = (

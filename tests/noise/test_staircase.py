@@ -109,11 +109,9 @@ def test_the_exact_path_decides_like_the_filter_on_the_same_bits(decay):
 
 def test_infinite_slack_sends_every_edge_to_the_exact_path(monkeypatch):
     table, calls = build_staircase(DECAYS[2]), []
-    is_below = core._is_below
+    is_below = core.is_below
     monkeypatch.setattr(
-        core,
-        "_is_below",
-        lambda *points, **options: calls.append(1) or is_below(*points, **options),
+        core, "is_below", lambda *points, **options: calls.append(1) or is_below(*points, **options)
     )
     draw(table, 20_000, SeededEntropy(1))
     with_filter = len(calls)
@@ -160,7 +158,7 @@ def test_undecided_comparisons_draw_more_bits_of_the_height(word, below):
     leading = int(mpmath.floor(exact_density(decay, 1) * 2**50))
     entropy = ScriptedEntropy(word)
     height = UnfoldingReal(0, leading, 50)
-    assert core._is_below(decay, UnfoldingReal(1, 0, 64), height, scale=1, entropy=entropy) is below
+    assert core.is_below(decay, UnfoldingReal(1, 0, 64), height, scale=1, entropy=entropy) is below
     assert height.bits == 114
     assert entropy.script == []
 
@@ -172,7 +170,7 @@ def test_undecided_comparisons_draw_more_bits_of_the_place(word, below):
     middle = Fraction((1 << 17) + 1, 1 << 17)
     height = UnfoldingReal(0, int(mpmath.floor(exact_density(decay, middle) * 2**64)), 64)
     place = UnfoldingReal(1, 0, 16)
-    assert core._is_below(decay, place, height, scale=1, entropy=ScriptedEntropy(0, word)) is below
+    assert core.is_below(decay, place, height, scale=1, entropy=ScriptedEntropy(0, word)) is below
 
 
 def test_a_far_tail_block_needs_several_words_and_is_refused_beyond_64_bits():
@@ -226,7 +224,7 @@ def test_the_exact_path_decides_however_close_a_height_is(exponent, offset):
     height = UnfoldingReal((truth + offset) >> bits, (truth + offset) % 2**bits, bits)
     if truth + offset < 0 or (offset == 0 and exponent):
         return  # no such height, or the truth itself lies in this interval
-    below = core._is_below(decay, UnfoldingReal(1, 0, 0), height, scale=1, entropy=SeededEntropy(0))
+    below = core.is_below(decay, UnfoldingReal(1, 0, 0), height, scale=1, entropy=SeededEntropy(0))
     assert below == (offset < 0)
 
 

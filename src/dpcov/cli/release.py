@@ -31,7 +31,7 @@ def release(
     neighbors: options.Relation = "replace-one",
     rows: Annotated[int | None, option("release rows")] = None,
     by: options.By = None,
-    geometry: Annotated[str, option("release geometry")] = "schema",
+    geometry: Annotated[str, option("release geometry")] = "private",
     accept_large_delta: Annotated[bool, option("release accept-large-delta")] = False,
     ledger: options.ChargedLedger = None,
     dataset: Annotated[str | None, option("release dataset")] = None,

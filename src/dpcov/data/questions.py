@@ -88,8 +88,8 @@ class Ask:
             )
         return answer
 
-    def under(self, geometry: Geometry) -> "Ask":
-        """Ask the same table for moments in a geometry."""
+    def under(self, geometry: Geometry | None) -> "Ask":
+        """Ask the same table, which is watched, for moments in a geometry."""
         return Ask(lambda question: self(replace(question, geometry=geometry, watched=True)))
 
     @classmethod

@@ -27,9 +27,10 @@ from dpcov.data.histograms import MISSING, Counts, HistogramQuestion, Window
 from dpcov.data.questions import Ask
 from dpcov.mechanisms.base import Problem
 from dpcov.mechanisms.blocks.finished import Cost, part_of, squared_noise_scale
+from dpcov.noise.choice import exponential_choice
 from dpcov.noise.entropy import Entropy
 from dpcov.noise.lattice import discrete_laplace, rounded_gaussian
-from dpcov.privacy.guarantee import ZCDP
+from dpcov.privacy.guarantee import ZCDP, PureDP
 
 Floats = NDArray[np.float64]
 
@@ -42,11 +43,17 @@ FALSE_SHELLS = 0.05
 ENOUGH = 0.3
 """A middle is found when its interval holds less than this part of the rows."""
 
+MOST_HIDDEN = 1 / 16
+"""A column shows when the noise may hide at most this part of its rows in two shells."""
+
 _ZOOM_CELLS = 16
 """Cells on either side of the middle that a second, finer window shows."""
 
 LEAST_FALL, HIDDEN_SHELLS = 2.0, 3
 """Factor by which a tail falls from shell to shell at least, and how far it may go on unseen."""
+
+COUNTING = Fraction(1, 5)
+"""Part of the cost of a middle for the number of values, in pure epsilon."""
 
 _FIRST, _SECOND = Fraction(7, 10), Fraction(3, 10)
 """Parts of a column's cost for the whole range, and for the finer window where one is needed."""
@@ -146,6 +153,14 @@ def check_cost(cost: Cost, columns: Sequence[SurveyColumn], problem: Problem) ->
     return cost
 
 
+def pays(cost: Cost, columns: Sequence[SurveyColumn], problem: Problem) -> bool:
+    """Whether the public number of rows is large enough for columns to show, or is private."""
+    if problem.n_rows is None or not columns:
+        return bool(columns)
+    shells = CountNoise(part_of(cost, _FIRST / 2 / len(columns)), problem)
+    return sqrt(2) * shells.std(disjoint=True) <= MOST_HIDDEN * problem.n_rows
+
+
 def question(columns: Sequence[SurveyColumn]) -> HistogramQuestion:
     """The first question of a survey."""
     return HistogramQuestion(windows=tuple(map(_window, columns)), watched=True)
@@ -215,13 +230,14 @@ class _Seen:
 
 
 def _look(cells: _Cells, cost: Cost, problem: Problem, size: int, entropy: Entropy) -> _Seen:
-    """Find the middle by halving, then the spread in shells around it; half the cost for each."""
-    middle = _middle(cells, part_of(cost, Fraction(1, 2)), problem, entropy)
-    if middle is None:
-        return _Seen(Spread(0.0, 1.0))
-    center, radius, rows = middle
+    """Find the middle, then the spread in shells around it; half the cost for each."""
+    find = _middle if isinstance(cost, ZCDP) else _middle_at_once
+    middle = find(cells, part_of(cost, Fraction(1, 2)), problem, entropy)
     noise = CountNoise(part_of(cost, Fraction(1, 2)), problem)
     std = noise.std(disjoint=True)
+    if middle is None or sqrt(2) * std > MOST_HIDDEN * middle[2]:
+        return _Seen(Spread(0.0, 1.0))
+    center, radius, rows = middle
     far = 1.0 + abs(center)
     edges = np.concatenate([[0.0], radius * 2.0 ** np.arange(np.ceil(np.log2(far / radius)) + 1)])
     inner, outer = edges[:-1], edges[1:]
@@ -275,6 +291,28 @@ def _middle(
             break
     center = cells.edges[(lower + upper) // 2]
     return float(center), max(1, (upper - lower) // 2) * cells.width, rows
+
+
+def _middle_at_once(
+    cells: _Cells, cost: Cost, problem: Problem, entropy: Entropy
+) -> tuple[float, float, float] | None:
+    """The same by one draw of the exponential mechanism: for pure epsilon, halvings cost more."""
+    counting, choosing = part_of(cost, COUNTING), part_of(cost, 1 - COUNTING)
+    assert isinstance(choosing, PureDP)
+    count = CountNoise(counting, problem)
+    rows = float(cells.below[-1] + count.draw(1, entropy)[0])
+    # Few columns miss much: the public number of rows is the better guess unless noise excludes it.
+    if problem.n_rows is not None and rows + 2 * count.std() > problem.n_rows:
+        rows = float(problem.n_rows)
+    # Removed rows raise no cost of a cell, so that add-remove-one needs half the noise.
+    moved = problem.rows_per_person * (2 if problem.neighbors == "replace-one" else 1)
+    rate = choosing.epsilon / moved
+    if LEVELS * log(2) / float(rate) > 0.5 * rows:
+        return None
+    # What lies on the longer side of a cell; in the middle least.
+    sides = np.maximum(cells.below[:-1], cells.below[-1] - cells.below[1:])
+    place = cells.first + exponential_choice(sides[cells.first : cells.last], rate, entropy)
+    return float(cells.edges[place]), cells.width, rows
 
 
 def _unseen(tail: Floats, square: Floats, last: int, hidden: float, rows: float) -> float:

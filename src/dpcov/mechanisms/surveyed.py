@@ -25,7 +25,7 @@ from dpcov.data.questions import Ask
 from dpcov.errors import BudgetError
 from dpcov.mechanisms.base import Calibration, Mechanism, Problem
 from dpcov.mechanisms.blocks.finished import Cost
-from dpcov.mechanisms.survey import Spread, SurveyColumn, check_cost, question, survey
+from dpcov.mechanisms.survey import Spread, SurveyColumn, check_cost, pays, question, survey
 from dpcov.noise.entropy import Entropy
 from dpcov.privacy.budget import Budget
 from dpcov.privacy.calibrate import gaussian_delta, gaussian_noise_multiplier
@@ -34,8 +34,9 @@ from dpcov.privacy.guarantee import ZCDP, ApproxDP, PureDP
 from dpcov.published.columns import SMALLEST_SCALE, EncodedColumn
 from dpcov.published.statistics import NoisyStatistics
 
-# Part of the budget for the survey: centers and scales are crude, and a tenth costs 5 % of error.
-SHARE = Fraction(1, 10)
+# Part of the budget for the survey: a tenth costs 5 % of error.  In pure epsilon counts of several
+# columns need more.
+SHARE, SHARE_PURE = Fraction(1, 10), Fraction(1, 5)
 
 # Rows longer than this many times the root of the number of columns are scaled down: they are few,
 # and noise for their length would drown all others.
@@ -47,9 +48,9 @@ _INDICATOR = 0.3
 
 @dataclass(frozen=True, kw_only=True)
 class SurveyedCalibration(Calibration):
-    """What the survey costs, and the mechanism's own calibration for the rest."""
+    """What the survey costs, None if it is not made; the mechanism's calibration for the rest."""
 
-    survey: Cost
+    survey: Cost | None
     inner: Calibration
 
 
@@ -92,11 +93,21 @@ class Surveyed(Mechanism[SurveyedCalibration]):
     def calibrate(self, problem: Problem, budget: Budget) -> SurveyedCalibration:
         """Split the budget (survey.md, Theorem 2)."""
         self.inner.check(problem, budget)
+        made = self._split(problem, budget)
+        if made.survey is None or pays(made.survey, self.columns, problem):
+            return made
+        inner = self.inner.calibrate(problem, budget)
+        return SurveyedCalibration(
+            promise=inner.promise, noise_multiplier=inner.noise_multiplier, survey=None, inner=inner
+        )
+
+    def _split(self, problem: Problem, budget: Budget) -> SurveyedCalibration:
         promise = budget.promise
         if isinstance(promise, PureDP):
-            inner = self.inner.calibrate(problem, Budget(epsilon=promise.epsilon * (1 - SHARE)))
-            survey_cost = check_cost(PureDP(epsilon=promise.epsilon * SHARE), self.columns, problem)
-            return SurveyedCalibration(promise=promise, survey=survey_cost, inner=inner)
+            rest = Budget(epsilon=promise.epsilon * (1 - SHARE_PURE))
+            cost = check_cost(PureDP(epsilon=promise.epsilon * SHARE_PURE), self.columns, problem)
+            inner = self.inner.calibrate(problem, rest)
+            return SurveyedCalibration(promise=promise, survey=cost, inner=inner)
         if isinstance(promise, ZCDP):
             whole = promise.rho
         else:
@@ -118,6 +129,8 @@ class Surveyed(Mechanism[SurveyedCalibration]):
         self, ask: Ask, calibration: SurveyedCalibration, problem: Problem, entropy: Entropy
     ) -> NoisyStatistics:
         """Survey, then ask and draw in the geometry that it gives."""
+        if calibration.survey is None:
+            return self.inner.draw(ask.under(None), calibration.inner, problem, entropy)
         spreads = survey(ask, self.columns, calibration.survey, problem, entropy)
         geometry = self._geometry(dict(zip(self.columns, spreads, strict=True)))
         columns = geometry.apply(self.declared)

@@ -48,7 +48,7 @@ def release(
     neighbors: Neighbors = "replace-one",
     n_rows: int | None = None,
     by: str | None = None,
-    geometry: Geometry | str | Path = "schema",
+    geometry: Geometry | str | Path = "private",
     accept_large_delta: bool = False,
     ledger: Ledger | str | Path | None = None,
     dataset: str | None = None,
@@ -83,9 +83,11 @@ def release(
         A categorical column of the schema: one matrix for each of its categories (and one for all
         other values), at the price of one release; see
         :meth:`~dpcov.published.release.Release.group`.
-    geometry : "schema", "private", path or Geometry, default="schema"
-        Centers and scales in which noise is added: those of the bounds; found privately for a
-        tenth of the budget, so that bounds may be as wide as possible; or those of a TOML file.
+    geometry : "private", "schema", path or Geometry, default="private"
+        Centers and scales in which noise is added: found privately for a tenth of the budget (a
+        fifth in pure epsilon), so that bounds may be as wide as possible; those of the bounds; or
+        those of a TOML file.  Bounds stay where rows are too few for columns to show, for a
+        schema with a norm bound, and for saved moments.
     accept_large_delta : bool, default=False
         Insist on a delta of one over the number of rows or more, or above 1e-3 where that number
         is private.
@@ -128,6 +130,8 @@ def release(
     (2, 2)
     """
     where = Gathering(engine=engine, threads=threads, memory_limit=memory_limit, progress=progress)
+    if isinstance(data, Checkpoint) and geometry == "private":
+        geometry = "schema"
     terms, encoding = plan_table(
         schema, budget, mechanism, neighbors, n_rows, by, options, geometry
     )

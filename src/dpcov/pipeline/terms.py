@@ -81,7 +81,7 @@ def plan_table(
     by = plain("by", by, str | None)
     schema, grouping = (declared, None) if by is None else split_schema(declared, by)
     known = None if geometry in ("schema", "private") else _read_geometry(geometry)
-    if geometry != "schema" and schema.norm_bound is not None:
+    if known is not None and schema.norm_bound is not None:
         raise UsageError(
             "A norm bound belongs to the schema's own geometry. Leave norm_bound out of the "
             "schema, or use geometry='schema'."
@@ -96,7 +96,8 @@ def plan_table(
         rows_per_person=schema.rows_per_person,
         n_groups=max(1, len(groups)),
     )
-    surveyed = geometry == "private"
+    # Whoever gave a norm bound knows how long rows are.
+    surveyed = geometry == "private" and schema.norm_bound is None
     largest = surveyed_bound(len(encoder.columns)) if surveyed else encoder.norm_bound
     shortest_row = 1.0 / largest if encoder.keeps_intercept else 0.0
     choice = resolve(mechanism, options, problem, budget, shortest_row=shortest_row)
@@ -131,5 +132,3 @@ def _surveyed(mechanism: Mechanism[Any], schema: Schema, encoder: Encoder) -> Su
         levels = len(kind.categories) if isinstance(kind, Categorical) else 0
         columns.append(SurveyColumn(name, levels, isinstance(kind, Boolean)))
     return Surveyed(mechanism, columns, encoder.columns)
-
-

@@ -16,11 +16,7 @@ from dpcov.errors import ReleaseError, UsageError
 from dpcov.privacy.guarantee import Guarantee
 from dpcov.published.checks import arrays_make_sense, numbers_make_sense
 from dpcov.published.columns import EncodedColumn
-from dpcov.published.estimate.entry_noise import (
-    hidden_variance,
-    moment_noise,
-    read_with,
-)
+from dpcov.published.estimate.entry_noise import hidden_variance, moment_noise, read_with
 from dpcov.published.estimate.post import Noisy, find_post
 from dpcov.published.estimate.unit import UnitEstimate, centered, unit_estimate
 from dpcov.published.file import Arrays, fingerprint, member_record

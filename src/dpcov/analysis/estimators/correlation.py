@@ -48,9 +48,7 @@ class PrivateCorrelation(ReleaseEstimator):
         reading = self._reading()
         # Encoded units are comparable, so that "no variance" means the same for every column.
         hidden = hidden_variance(reading.noise)
-        self.correlation_ = correlation_of(
-            reading.encoded_covariance, undefined=0.0, least=hidden
-        )
+        self.correlation_ = correlation_of(reading.encoded_covariance, undefined=0.0, least=hidden)
         self.partial_correlation_ = partial_correlation_of(reading.encoded_precision())
         self.noise_std_ = reading.correlation_noise
         self.noise_edge_ = reading.noise_levels()[0]

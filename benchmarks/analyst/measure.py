@@ -1,0 +1,135 @@
+"""Say how far what people read from a release is from what the table says."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from benchmarks.analyst.tables import Table
+from dpcov import Release
+from dpcov.analysis import PrivateRidge, coefficient_intervals, correlation_intervals
+from dpcov.errors import ReleaseError
+
+Array = np.ndarray
+
+
+@dataclass(frozen=True, kw_only=True)
+class Score:
+    """Errors of one release, or averages over several.
+
+    Parameters
+    ----------
+    rms, largest : float
+        Root mean square and largest error of a correlation; an undefined one counts as zero.
+    undefined : float
+        Share of the correlations that are undefined.
+    whitened : float
+        Frobenius norm of C^-1/2 C' C^-1/2 - I over the root of the number of columns, where C is
+        the covariance of the table, of the columns that it does not determine by others.
+    coefficient : float
+        Root mean square error of least-squares coefficients by ``PrivateRidge``, in units of their
+        sampling standard errors.
+    r2 : float
+        Of ``PrivateRidge`` on rows that were left out of the release.
+    finite, width, covered : float
+        Intervals for coefficients and correlations, of the table itself, at 95 %: share of those
+        for coefficients that are finite, median width of those for correlations, and share of all
+        that hold the truth.
+    """
+
+    rms: float
+    largest: float
+    undefined: float
+    whitened: float
+    coefficient: float
+    r2: float
+    finite: float
+    width: float
+    covered: float
+
+
+@dataclass(frozen=True, eq=False)
+class Truth:
+    """What the table says, computed once."""
+
+    table: Table
+
+    def __post_init__(self) -> None:
+        frame, target = self.table.frame, self.table.target
+        features = [name for name in frame if name not in (target, *self.table.left_out)]
+        values, root = np.linalg.eigh(frame.corr())
+        kept = values > 1e-8 * values[-1]
+        facts = {
+            "correlation": frame.corr().to_numpy(),
+            "whitening": (root[:, kept] / np.sqrt(values[kept])).T / frame.std(ddof=0).to_numpy(),
+            "features": features,
+        }
+        for name, value in facts.items():
+            object.__setattr__(self, name, value)
+        object.__setattr__(self, "coefficients", self._least_squares(frame[features]))
+
+    def _least_squares(self, features: pd.DataFrame) -> tuple[Array, Array]:
+        x = np.column_stack([np.ones(len(features)), features])
+        scale = np.abs(x).max(axis=0)
+        y = self.table.frame[self.table.target].to_numpy()
+        b, *_ = np.linalg.lstsq(x / scale, y, rcond=None)
+        residual = y - x / scale @ b
+        inverse = np.linalg.pinv((x / scale).T @ (x / scale), hermitian=True)
+        errors = np.sqrt(np.maximum(np.diag(inverse), 0) * residual.var() * 1.0)
+        return (b / scale)[1:], (errors / scale)[1:]
+
+    def score(self, release: Release, held_out: tuple[Release, pd.DataFrame]) -> Score:
+        """Compare a release, and one of other rows than those held out."""
+        correlation = release.correlation()
+        pairs = np.triu_indices(len(correlation), 1)
+        errors = np.abs(np.nan_to_num(correlation) - self.correlation)[pairs]
+        try:
+            covariance = self.whitening @ release.covariance() @ self.whitening.T
+        except ReleaseError:
+            covariance = np.zeros((len(self.whitening), len(self.whitening)))
+        d = len(covariance)
+        terms = {"target": self.table.target, "features": self.features}
+        model = PrivateRidge.from_release(release, **terms)
+        truth, standard_error = self.coefficients
+        wrong = (model.coef_ - truth) / standard_error
+        found, inside, finite, width = self._intervals(release)
+        return Score(
+            rms=float(np.sqrt(np.mean(errors**2))),
+            largest=float(errors.max()),
+            undefined=float(np.isnan(correlation[pairs]).mean()),
+            whitened=float(np.linalg.norm(covariance - np.eye(d)) / np.sqrt(d)),
+            coefficient=float(np.sqrt(np.mean(wrong**2))),
+            r2=self._r2(*held_out),
+            finite=finite,
+            width=width,
+            covered=inside / found,
+        )
+
+    def _r2(self, release: Release, rows: pd.DataFrame) -> float:
+        model = PrivateRidge.from_release(
+            release, target=self.table.target, features=self.features
+        )
+        y = rows[self.table.target].to_numpy()
+        predicted = model.predict(rows[self.features])
+        return float(1 - np.mean((y - predicted) ** 2) / y.var())
+
+    def _intervals(self, release: Release) -> tuple[int, int, float, float]:
+        pairs = np.triu_indices(len(self.correlation), 1)
+        lines = correlation_intervals(release, sampling=False)
+        inside = (lines.lower <= self.correlation[pairs]) & (self.correlation[pairs] <= lines.upper)
+        fit = coefficient_intervals(
+            release, self.table.target, self.features, sampling=False
+        )
+        truth = dict(zip(self.features, self.coefficients[0], strict=True))
+        rows = [row for row in fit.rows if row.name in truth]
+        held = sum(row.lower <= truth[row.name] <= row.upper for row in rows)
+        finite = float(np.mean([np.isfinite(row.upper - row.lower) for row in rows]))
+        width = float(np.median(lines.upper - lines.lower))
+        return len(inside) + len(rows), int(inside.sum()) + held, finite, width
+
+
+def average(scores: list[Score]) -> Score:
+    """Mean of every field."""
+    return Score(
+        **{name: float(np.mean([vars(s)[name] for s in scores])) for name in vars(scores[0])}
+    )
