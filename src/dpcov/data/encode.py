@@ -82,6 +82,23 @@ class Encoder:
 
     def encode(self, block: Block) -> FloatMatrix:
         """Encode a block as (n, d) float64, Fortran-contiguous: rows of norm at most 1."""
+        encoded = self._at_full_length(block)
+        if self.shortens and self._spares_intercept:
+            _shorten(encoded[:, 1:], 1.0 - self._unit**2)
+        if self._weights is not None and self._weights.upper is not None:
+            encoded *= _root_weights(block, self._weights.column, self._weights.upper)[:, None]
+        if self.shortens and not self._spares_intercept:
+            _shorten(encoded, 1.0)
+        return encoded
+
+    def row_lengths(self, block: Block) -> FloatMatrix:
+        """Map the mean squared feature e of full-length rows to e / (1 + e), (n,)."""
+        features = self._at_full_length(block)[:, int(self._intercept) :]
+        mean_square = _energies(features) * (self.norm_bound**2 / max(1, features.shape[1]))
+        found: FloatMatrix = mean_square / (1.0 + mean_square)
+        return found
+
+    def _at_full_length(self, block: Block) -> FloatMatrix:
         # Column by column, as the table is stored: the product that follows takes either order.
         encoded = np.zeros((len(self.columns), len(block))).T
         if self._intercept:
@@ -91,12 +108,6 @@ class Encoder:
                 self._write_number(number, block, encoded)
         for category in self._categories:
             self._write_category(category, block, encoded)
-        if self.shortens and self._spares_intercept:
-            _shorten(encoded[:, 1:], 1.0 - self._unit**2)
-        if self._weights is not None and self._weights.upper is not None:
-            encoded *= _root_weights(block, self._weights.column, self._weights.upper)[:, None]
-        if self.shortens and not self._spares_intercept:
-            _shorten(encoded, 1.0)
         return encoded
 
     def column_values(self, block: Block) -> list[FloatMatrix]:
@@ -214,12 +225,17 @@ def as_matrix(block: Block) -> FloatMatrix:
 
 def _shorten(encoded: FloatMatrix, largest: float) -> None:
     # Scale rows of larger squared norm down to it, in place.
+    energies = _energies(encoded)
+    long = np.flatnonzero(energies > largest)
+    encoded[long] /= np.sqrt(energies[long] / largest)[:, None]
+
+
+def _energies(encoded: FloatMatrix) -> FloatMatrix:
     # Column after column, so that a row's norm does not depend on the rows it is read with.
     energies = np.zeros(len(encoded))
     for column in encoded.T:
         energies += column * column
-    long = np.flatnonzero(energies > largest)
-    encoded[long] /= np.sqrt(energies[long] / largest)[:, None]
+    return energies
 
 
 def _root_weights(block: Block, name: str, upper: float) -> FloatMatrix:

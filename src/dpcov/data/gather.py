@@ -87,7 +87,7 @@ class Gathering:
         """Exact **sensitive** answer to a question."""
         if isinstance(data, Checkpoint):
             return data.take(encoding, question)
-        if isinstance(question, MomentsQuestion) and question.geometry is not None:
+        if question.geometry is not None:
             assert isinstance(encoding, TableEncoding)
             encoding = replace(encoding, geometry=question.geometry)
         where: dict[str, Any] = {"threads": self.threads, "memory_limit": self.memory_limit}

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from dpcov.data.geometry import Geometry
 from dpcov.errors import DataError
 
 BELOW, ABOVE, MISSING = 0, 1, 2
@@ -58,10 +59,14 @@ class HistogramQuestion:
         One for each column of the encoding's :meth:`column_values`.
     watched : bool
         Whether to sum up a digest of the rows.
+    geometry : Geometry, optional
+        Count the lengths of rows encoded in it instead, as
+        :meth:`~dpcov.data.encode.Encoder.row_lengths` gives them, in one window.
     """
 
     windows: tuple[Window, ...]
     watched: bool = False
+    geometry: Geometry | None = None
 
 
 class Histograms:

@@ -47,6 +47,9 @@ MOST_HIDDEN = 1 / 16
 """A column shows when the noise may hide at most this part of its rows in two shells."""
 
 _ZOOM_CELLS = 16
+
+LIKELY = 2.0
+"""Deviations of a shell's count from which other values than one are guessed to lie there."""
 """Cells on either side of the middle that a second, finer window shows."""
 
 LEAST_FALL, HIDDEN_SHELLS = 2.0, 3
@@ -142,7 +145,9 @@ def survey(
         finer = ask(HistogramQuestion(windows=windows, watched=True))
         for place, window in unseen.items():
             cells = _Cells.zoomed(wide.counts[place], finer.counts[place], window)
-            found[place] = [_look(cells, part_of(share, _SECOND), problem, size, entropy).spread]
+            seen = _look(cells, part_of(share, _SECOND), problem, size, entropy)
+            # The first look had more of the budget for what lies far away.
+            found[place] = [seen.spread] if seen.unresolved is None else found[place]
     return found
 
 
@@ -223,7 +228,7 @@ class _Cells:
 
 @dataclass(frozen=True)
 class _Seen:
-    """What a look at a column found, and the window to look at again if cells were too coarse."""
+    """What a look at a column found, and where to look again if only one value showed."""
 
     spread: Spread
     unresolved: Window | None = None
@@ -255,11 +260,14 @@ def _look(cells: _Cells, cost: Cost, problem: Problem, size: int, entropy: Entro
     offset = float((seen[0] - seen[1])[: last + 1] @ mean[: last + 1]) / rows
     squares = float(np.maximum(seen.sum(axis=0), 0)[: last + 1] @ square[: last + 1]) / rows
     if outer[last] <= 4 * cells.width:
-        # Nothing but one value shows. What the noise may hide lies anywhere between the bounds.
-        spread = Spread(center, min(1.0, sqrt(squares + hidden * far**2)))
+        # Nothing but one value shows: others lie where most seems to be, or anywhere.
+        sides = np.concatenate([seen / std, seen.sum(axis=0, keepdims=True) / (sqrt(2) * std)])
+        likely = sides.max(axis=0)[last + 1 :]
+        is_likely = likely.max(initial=0.0) > LIKELY
+        away = outer[last + 1 + int(np.argmax(likely))] if is_likely else far
+        spread = Spread(center, min(1.0, sqrt(squares + hidden * away**2)))
         reach = _ZOOM_CELLS * cells.width
-        window = Window(max(-1.0, center - reach), min(1.0, center + reach))
-        return _Seen(spread, window if cells.edges is _EDGES else None)
+        return _Seen(spread, Window(max(-1.0, center - reach), min(1.0, center + reach)))
     # No shell behind the next two shows: summing them all would sum noise.
     near = seen.sum(axis=0)[: last + 3]
     tail = np.maximum(np.cumsum(near[::-1])[::-1], 0) / rows

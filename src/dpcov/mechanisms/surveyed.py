@@ -24,7 +24,8 @@ from dpcov.data.moments import MomentsSpec
 from dpcov.data.questions import Ask
 from dpcov.errors import BudgetError
 from dpcov.mechanisms.base import Calibration, Mechanism, Problem
-from dpcov.mechanisms.blocks.finished import Cost
+from dpcov.mechanisms.blocks.finished import Cost, part_of
+from dpcov.mechanisms.lengths import entry_std, find_lengths
 from dpcov.mechanisms.survey import Spread, SurveyColumn, check_cost, pays, question, survey
 from dpcov.noise.entropy import Entropy
 from dpcov.privacy.budget import Budget
@@ -38,9 +39,8 @@ from dpcov.published.statistics import NoisyStatistics
 # columns need more.
 SHARE, SHARE_PURE = Fraction(1, 10), Fraction(1, 5)
 
-# Rows longer than this many times the root of the number of columns are scaled down: they are few,
-# and noise for their length would drown all others.
-_LONGEST = 1.5
+# Part of the survey's cost for the lengths of rows.
+LENGTHS = Fraction(1, 5)
 
 # An indicator of missing values is taken for one in ten.
 _INDICATOR = 0.3
@@ -131,16 +131,26 @@ class Surveyed(Mechanism[SurveyedCalibration]):
         """Survey, then ask and draw in the geometry that it gives."""
         if calibration.survey is None:
             return self.inner.draw(ask.under(None), calibration.inner, problem, entropy)
-        spreads = survey(ask, self.columns, calibration.survey, problem, entropy)
-        geometry = self._geometry(dict(zip(self.columns, spreads, strict=True)))
+        costs = part_of(calibration.survey, 1 - LENGTHS), part_of(calibration.survey, LENGTHS)
+        spreads = survey(ask, self.columns, costs[0], problem, entropy)
+        scales = Geometry(columns=self._scales(dict(zip(self.columns, spreads, strict=True))))
+        std = entry_std(calibration.inner, problem)
+        found = find_lengths(ask, scales, costs[1], problem, entropy, std)
+        features = len(self.declared) - (self.declared[0].kind == "intercept")
+        bound = sqrt(max(1.0, found.energy * features) + 1)
+        geometry = Geometry(columns=scales.columns, norm_bound=bound)
         columns = geometry.apply(self.declared)
         made = self.inner.draw(ask.under(geometry), calibration.inner, problem, entropy)
         note = f"centers and scales of the columns were found with {calibration.survey}"
         return replace(
-            made, columns=columns, norm_bound=geometry.bound(columns), notes=(*made.notes, note)
+            made,
+            columns=columns,
+            norm_bound=geometry.bound(columns),
+            lost=found.lost,
+            notes=(*made.notes, note),
         )
 
-    def _geometry(self, found: dict[SurveyColumn, list[Spread]]) -> Geometry:
+    def _scales(self, found: dict[SurveyColumn, list[Spread]]) -> dict[str, Scale]:
         scales: dict[str, Scale] = {}
         for column, spreads in found.items():
             encoded = [each for each in self.declared if each.source == column.name]
@@ -154,12 +164,7 @@ class Surveyed(Mechanism[SurveyedCalibration]):
                     scales[each.name] = Scale(center=0.0, scale=spreads[place].scale)
                 else:
                     scales[each.name] = _in_units(each, spreads[0])
-        return Geometry(columns=scales, norm_bound=surveyed_bound(len(self.declared)))
-
-
-def surveyed_bound(n_columns: int) -> float:
-    """What encoded rows are scaled down to in a geometry that is found privately."""
-    return _LONGEST * sqrt(n_columns)
+        return scales
 
 
 def _in_units(column: EncodedColumn, spread: Spread) -> Scale:

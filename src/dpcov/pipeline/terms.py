@@ -18,7 +18,7 @@ from dpcov.errors import UsageError
 from dpcov.mechanisms.auto import Choice, resolve
 from dpcov.mechanisms.base import Calibration, Mechanism, Problem
 from dpcov.mechanisms.survey import SurveyColumn
-from dpcov.mechanisms.surveyed import Surveyed, surveyed_bound
+from dpcov.mechanisms.surveyed import Surveyed
 from dpcov.privacy.budget import Budget
 from dpcov.privacy.guarantee import Neighbors, check_neighbors
 from dpcov.privacy.meaning import check_delta
@@ -98,8 +98,7 @@ def plan_table(
     )
     # Whoever gave a norm bound knows how long rows are.
     surveyed = geometry == "private" and schema.norm_bound is None
-    largest = surveyed_bound(len(encoder.columns)) if surveyed else encoder.norm_bound
-    shortest_row = 1.0 / largest if encoder.keeps_intercept else 0.0
+    shortest_row = 1.0 / encoder.norm_bound if encoder.keeps_intercept and not surveyed else 0.0
     choice = resolve(mechanism, options, problem, budget, shortest_row=shortest_row)
     chosen = choice.make()
     terms = ReleaseTerms(

@@ -80,6 +80,7 @@ class StatisticsRecord(_Record, frozen=True, kw_only=True):
     noise: NoiseLaw | None
     notes: tuple[str, ...] = ()
     post_options: PostOptions = PostOptions()
+    lost: float = 0.0
 
 
 class Manifest(_Record, frozen=True, kw_only=True):

@@ -95,6 +95,8 @@ class NoisyStatistics:
         Made by the custodian.
     columns, norm_bound : tuple of EncodedColumn, float
         Where the mechanism found a geometry of its own.
+    lost : float
+        Part of the rows' squared lengths that scaling long ones down took, as found privately.
     """
 
     layout: Layout
@@ -109,3 +111,4 @@ class NoisyStatistics:
     post_options: PostOptions = PostOptions()
     columns: tuple[EncodedColumn, ...] | None = None
     norm_bound: float | None = None
+    lost: float = 0.0

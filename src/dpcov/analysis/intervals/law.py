@@ -34,6 +34,8 @@ class MomentLaw:
     # Covariance D of the noise on the diagonal, (d, d), uncorrelated with the other entries.
     diagonal: Array
     columns: tuple[EncodedColumn, ...]
+    # Part of all squared lengths that scaling rows down took, 0 if none was.
+    lost: float = 0.0
     is_normal: bool = True
     # Whether rows are a sample; otherwise the table itself is what is estimated.
     sampling: bool = True
@@ -155,7 +157,7 @@ def moment_law(
     moment = unit.matrix * release.manifest.norm_bound**2
     # D is 2v for isotropic Gaussian noise; a noisy trace that was merged into it, or another law,
     # gives any two diagonal entries the same covariance.
-    own = (noise.diagonal - noise.between_diagonals) * np.eye(len(moment))
+    own = (noise.diagonal + 2 * noise.bias - noise.between_diagonals) * np.eye(len(moment))
     diagonal = noise.between_diagonals + own
     if release.has_intercept and release.manifest.intercept_is_public:
         moment[0, 0] = 1.0
@@ -164,9 +166,10 @@ def moment_law(
     return MomentLaw(
         moment=moment,
         n_rows=unit.n_rows,
-        off_diagonal=noise.off_diagonal,
+        off_diagonal=noise.off_diagonal + noise.bias,
         diagonal=diagonal,
         columns=tuple(release.manifest.columns),
+        lost=release.statistics.lost,
         is_normal=noise.is_normal,
         sampling=sampling,
         level=level,

@@ -1,11 +1,16 @@
 """Give intervals for means and variances, within the public bounds."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from dpcov.analysis.features import Array, Places
 from dpcov.analysis.intervals.law import MomentLaw
 from dpcov.analysis.intervals.table import Interval, Triple, ratio_interval, triple
 from dpcov.analysis.intervals.tails import TWO_VALUED
+
+# Times the average that one of forty columns loses, and the most that is taken for it: measured.
+SEVERAL, MOST_LOST = 4.0, 0.9
 
 
 def mean_lines(law: MomentLaw, places: Places) -> list[Interval]:
@@ -51,7 +56,10 @@ def _variance_line(law: MomentLaw, place: int, mean: Interval) -> Interval:
     point = float(law.covariance[place, place]) * law.count, law.count
     laws = _variance_sampling(law, place), _privacy(law, place, np.outer(pair, pair))
     line = ratio_interval(column.name, point, *laws, reach=law.reaches())
-    return line.clipped(0.0, max(allowed)).scaled(column.half_range**2)
+    # A column may have lost several times as much as the average one.
+    taken = line.upper / (1 - min(MOST_LOST, SEVERAL * law.lost))
+    longer = replace(line, upper=max(line.upper, taken))
+    return longer.clipped(0.0, max(allowed)).scaled(column.half_range**2)
 
 
 def _variance_sampling(law: MomentLaw, place: int) -> Triple:

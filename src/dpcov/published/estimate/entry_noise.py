@@ -27,6 +27,10 @@ DEVIATIONS = 2.0
 # Standard deviations of its trace from which a stratum is taken to hold rows.
 CLEAR_TRACE = 3.0
 
+# Error of means and correlations, in deviations, for a lost part of all squared lengths: on tables
+# of all kinds it was 0.05 to 0.2 (docs/geometry.md).
+BIAS = 0.15
+
 # Edge of nuclear-norm noise (Ullman's law), relative to Gaussian noise of the same variance.
 NUCLEAR_EDGE = sqrt(1.5)
 
@@ -38,7 +42,9 @@ class MomentNoise:
     ``diagonal`` and ``off_diagonal`` are variances of entries, ``between_diagonals`` the covariance
     of any two diagonal ones; all others are uncorrelated.  ``intercept`` is what means and
     covariances are divided by: 1 where it is public or absent.  ``count_variance`` is that of a
-    noisy number of rows by which all entries were divided, relative to its square.
+    noisy number of rows by which all entries were divided, relative to its square.  ``bias`` is the
+    mean square of what scaling long rows down did to an entry, which is no noise: it counts for
+    errors of means and correlations alone.
     ``edge_factor`` is the edge of the eigenvalues relative to Gaussian noise of the same variance.
     """
 
@@ -48,6 +54,7 @@ class MomentNoise:
     intercept: float = 1.0
     intercept_is_noisy: bool = False
     count_variance: float = 0.0
+    bias: float = 0.0
     is_normal: bool = True
     edge_factor: float = 1.0
 
@@ -81,9 +88,16 @@ def moment_noise(unit: UnitEstimate, manifest: Manifest) -> MomentNoise | None:
         intercept=float(unit.matrix[0, 0]) * scale if is_noisy else 1.0,
         intercept_is_noisy=is_noisy,
         count_variance=0.0 if is_noisy else unit.count_variance,
+        bias=(BIAS * manifest.statistics.lost * _mean_square(unit, manifest)) ** 2,
         is_normal=unit.noise_is_normal,
         edge_factor=NUCLEAR_EDGE if unit.noise_is_nuclear else 1.0,
     )
+
+
+def _mean_square(unit: UnitEstimate, manifest: Manifest) -> float:
+    # Of an encoded feature, on average over all.
+    features = np.diagonal(unit.matrix)[int(manifest.columns[0].kind == "intercept") :]
+    return max(0.0, float(features.mean()) if len(features) else 0.0) * manifest.norm_bound**2
 
 
 def seems_inhabited(part: Part) -> bool:
@@ -117,7 +131,7 @@ def mean_noise(means: Array, noise: MomentNoise) -> Array:
     """Standard deviation of the noise on means, shape (d,)."""
     # A noisy intercept moves every mean in proportion to it.
     relative = noise.diagonal * noise.intercept_is_noisy + noise.count_variance
-    variance = noise.off_diagonal + means**2 * relative
+    variance = noise.off_diagonal + noise.bias + means**2 * relative
     return np.asarray(np.sqrt(variance) / noise.intercept)
 
 
@@ -128,7 +142,8 @@ def deviation_noise(means: Array, variances: Array, noise: MomentNoise) -> Array
         np.ones_like(means), through_intercept * noise.intercept_is_noisy
     )
     through_count = through_intercept**2 * noise.count_variance
-    variance = 4 * means**2 * noise.off_diagonal + through_diagonals + through_count
+    through_means = 4 * means**2 * (noise.off_diagonal + noise.bias)
+    variance = through_means + through_diagonals + through_count
     usable = np.where(variances > 0, variances, np.nan)
     return np.asarray(np.sqrt(variance) / noise.intercept / (2 * np.sqrt(usable)))
 
@@ -146,7 +161,7 @@ def correlation_noise(means: Array, covariance: Array, noise: MomentNoise) -> Ar
     through_intercept = scale * np.outer(means, means) - r / 2 * (shares[:, None] + shares[None, :])
     through_diagonals = noise.of_diagonals(own, own.T, through_intercept * noise.intercept_is_noisy)
     through_count = through_intercept**2 * noise.count_variance
-    variance = squares * noise.off_diagonal + through_diagonals + through_count
+    variance = squares * (noise.off_diagonal + noise.bias) + through_diagonals + through_count
     deviation: Array = np.sqrt(variance) / noise.intercept
     np.fill_diagonal(deviation, np.where(variances > 0, 0.0, np.nan))
     return deviation
