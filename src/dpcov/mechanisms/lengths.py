@@ -1,0 +1,113 @@
+"""Find privately to which length rows of a geometry are scaled down, and what that takes away.
+
+Privacy
+-------
+Guarantee : rho-zCDP or epsilon-DP, as the cost says.  Neighbors, unit : as in the survey.
+Private input : one histogram of the lengths of encoded rows.  Numerics : exact.
+Proof : survey.md, Theorem 3.
+
+Sensitivity
+-----------
+That of a histogram of disjoint cells, as in the survey.
+"""
+
+from dataclasses import dataclass
+from math import sqrt
+
+import numpy as np
+
+from dpcov.data.geometry import Geometry
+from dpcov.data.histograms import MISSING, HistogramQuestion, Window
+from dpcov.data.questions import Ask
+from dpcov.mechanisms.base import Calibration, Problem
+from dpcov.mechanisms.blocks.finished import Cost
+from dpcov.mechanisms.survey import CountNoise
+from dpcov.noise.entropy import Entropy
+from dpcov.privacy.guarantee import ZCDP, PureDP
+
+CELLS = 2**12
+
+BIAS = 0.07
+"""Error of means and correlations, in deviations, for a lost part of all squared lengths: measured
+on tables of all kinds as 0.05 to 0.2 (survey.md)."""
+
+USUAL = 2.25
+"""Squared length per column where no lengths show."""
+
+_FALSE_BINS = 0.05
+
+
+@dataclass(frozen=True)
+class Shortening:
+    """Squared length per column to which rows are scaled down, and the part that is lost."""
+
+    energy: float
+    lost: float
+
+
+def find_lengths(
+    ask: Ask, geometry: Geometry, cost: Cost, problem: Problem, entropy: Entropy, entry_std: float
+) -> Shortening:
+    """Choose the length at which noise and what is lost cost least together.
+
+    Parameters
+    ----------
+    geometry : Geometry
+        Without a norm bound.
+    cost : Cost
+        Of the histogram.
+    entry_std : float
+        Standard deviation of the mechanism's noise on an entry of a sum of rows in the unit ball.
+    """
+    window = Window(0.0, 1.0, CELLS)
+    answer = ask(HistogramQuestion(windows=(window,), watched=True, geometry=geometry))
+    cells, (exact,) = answer.counts[0][MISSING + 1 :], (_cells(),)
+    noise = CountNoise(cost, problem)
+    sums = np.add.reduceat(cells, exact[:-1])
+    counts = sums + noise.draw(len(sums), entropy, disjoint=True)
+    edges = _energy(exact)
+    unseen = noise.evidence(noise.std(disjoint=True), _FALSE_BINS / len(counts))
+    shown = counts > unseen
+    if not shown.any():
+        return Shortening(USUAL, 0.0)
+    last = int(np.flatnonzero(shown)[-1])
+    counts, lower, upper = np.maximum(counts[: last + 1], 0), edges[: last + 1], edges[1 : last + 2]
+    # The last bin has no upper end.
+    middle = np.where(np.isfinite(upper), (lower + upper) / 2, 2 * lower)
+    bounds = np.append(upper[:-1], middle[-1] if np.isinf(upper[-1]) else upper[-1])
+    d, rows = problem.n_features, float(counts.sum())
+    kept = np.minimum(middle, bounds[:, None]) @ counts
+    lost = np.maximum(middle - bounds[:, None], 0.0) @ counts / (middle @ counts)
+    # A correlation's noise is that of an entry over two deviations; kept / rows is a variance.
+    spread = entry_std * (bounds * d + 1) / np.maximum(kept, np.finfo(float).tiny)
+    best = int(np.argmin(spread**2 + (BIAS * lost) ** 2))
+    # Half of what the noise may hide is taken to lie one bin further out than anything that shows.
+    whole = middle @ counts
+    hidden = min(unseen, rows) / 2 * max(0.0, sqrt(2) * middle[-1] - bounds[best])
+    return Shortening(float(bounds[best]), float((lost[best] * whole + hidden) / (whole + hidden)))
+
+
+def entry_std(calibration: Calibration, problem: Problem) -> float:
+    """Standard deviation of noise on an entry off the diagonal; near enough for other laws."""
+    cost = calibration.promise
+    moved = problem.rows_per_person * (1.0 if problem.neighbors == "replace-one" else sqrt(0.5))
+    if calibration.noise_multiplier is not None:
+        return moved * float(calibration.noise_multiplier)
+    if isinstance(cost, ZCDP):
+        return moved / sqrt(2 * cost.rho)
+    # Root mean square of an entry of nuclear-norm noise of this scale (Ullman's law).
+    scale = (2 if problem.neighbors == "replace-one" else 1) * problem.rows_per_person
+    assert isinstance(cost, PureDP)
+    return 0.6 * sqrt(problem.n_features) * scale / float(cost.epsilon)
+
+
+def _cells() -> np.ndarray:
+    # Squared lengths grow by the root of two from bin to bin; the first is all shorter ones.
+    energies = 2.0 ** (np.arange(-3, 25) / 2)
+    inner = np.floor(energies / (1 + energies) * CELLS).astype(np.intp)
+    return np.unique(np.concatenate([[0], inner, [CELLS]]))
+
+
+def _energy(cells: np.ndarray) -> np.ndarray:
+    with np.errstate(divide="ignore"):
+        return cells / CELLS / (1 - cells / CELLS)
