@@ -227,6 +227,7 @@ def release(
         budget=budget,
         mechanism=mechanism,
         neighbors=neighbors,
+        geometry="schema",
         entropy=SeededEntropy(seed),
     )
 

@@ -38,10 +38,8 @@ SCHEMA = dpcov.Schema(
 
 
 def released(rows, rho, seed, *, schema=SCHEMA, **options):
-    entropy = dpcov.SeededEntropy(seed)
-    return dpcov.release(
-        rows, schema=schema, budget=dpcov.Budget(rho=rho), entropy=entropy, **options
-    )
+    terms = {"geometry": "schema", "entropy": dpcov.SeededEntropy(seed)} | options
+    return dpcov.release(rows, schema=schema, budget=dpcov.Budget(rho=rho), **terms)
 
 
 @pytest.fixture(scope="session")

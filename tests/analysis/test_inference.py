@@ -59,7 +59,7 @@ def whitened_noise(mechanism, budget, n_releases):
     exact = exact.T @ exact / len(rows)
     entries = list(itertools.combinations_with_replacement(range(4), 2))[1:]
     found = []
-    terms = {"schema": SMALL, "budget": budget, "mechanism": mechanism}
+    terms = {"schema": SMALL, "budget": budget, "mechanism": mechanism, "geometry": "schema"}
     for seed in range(n_releases):
         law = moment_law(dpcov.release(rows, entropy=dpcov.SeededEntropy(seed), **terms))
         found.append([law.moment[i, j] - exact[i, j] for i, j in entries])

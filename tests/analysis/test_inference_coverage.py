@@ -24,13 +24,19 @@ SCHEMA = dpcov.Schema(
     columns={name: dpcov.Numeric(lower=-1.5, upper=1.5) for name in ("x0", "x1", "x2")}
 )
 SETTINGS = {
-    "gaussian": {"budget": dpcov.Budget(rho="0.05"), "mechanism": "gaussian"},
+    "gaussian": {"budget": dpcov.Budget(rho="0.05"), "mechanism": "gaussian", "geometry": "schema"},
     "stratified, n private": {
         "budget": dpcov.Budget(rho="0.05"),
         "mechanism": "stratified",
         "neighbors": "add-remove-one",
+        "geometry": "schema",
     },
-    "nuclear": {"budget": dpcov.Budget(epsilon=1), "mechanism": "stratified-nuclear"},
+    "nuclear": {
+        "budget": dpcov.Budget(epsilon=1),
+        "mechanism": "stratified-nuclear",
+        "geometry": "schema",
+    },
+    "private geometry": {"budget": dpcov.Budget(rho="0.05"), "mechanism": "stratified"},
 }
 
 
@@ -57,9 +63,9 @@ def intervals(law, made):
     }
 
 
-def other_intervals(law):
-    places = np.arange(3)
-    spectrum = spectrum_of(law, places, np.ones(3), normalized=False, draws=60, seed=1)
+def other_intervals(law, made):
+    places, scale = np.arange(3), made.half_ranges / 1.5
+    spectrum = spectrum_of(law, places, scale, normalized=False, draws=60, seed=1)
     return {"mean": mean_lines(law, places)[0], "eigenvalue": spectrum.line(0, law.reaches()[0])}
 
 
@@ -83,13 +89,14 @@ def covered(setting, n_rows=3000):
             rows, schema=SCHEMA, entropy=dpcov.SeededEntropy(seed), **SETTINGS[setting]
         )
         law = moment_law(made)
-        half = replace(law, off_diagonal=law.off_diagonal / 9, diagonal=law.diagonal / 9)
+        smaller = {"diagonal": law.diagonal / 9, "lost": law.lost / 9}
+        half = replace(law, off_diagonal=law.off_diagonal / 9, **smaller)
         for name, each in (
             ("honest", law),
-            ("naive", replace(law, off_diagonal=0.0, diagonal=0 * law.diagonal)),
+            ("naive", replace(law, off_diagonal=0.0, diagonal=0 * law.diagonal, lost=0.0)),
             ("half", half),
         ):
-            more = other_intervals(law) if name == "honest" else {}
+            more = other_intervals(law, made) if name == "honest" else {}
             for kind, line in (intervals(each, made) | more).items():
                 found[name][kind].append(line.lower <= TRUTH[kind] <= line.upper)
                 bounded += [np.isfinite(line.upper - line.lower)] if name == "honest" else []

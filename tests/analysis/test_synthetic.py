@@ -67,7 +67,7 @@ def test_fidelity_notices_rows_without_correlations(release, monkeypatch):
 
 
 def test_rows_can_be_released_again_with_the_same_schema(release):
-    again = dpcov.release(release.sample(20_000, seed=3), schema=SCHEMA, budget=Budget(rho=100))
+    again = made_release(release.sample(20_000, seed=3), 100, 4, schema=SCHEMA)
     np.testing.assert_allclose(again.correlation(), release.correlation(), atol=0.08)
 
 

@@ -69,7 +69,7 @@ def test_sums_beyond_one_word_survive(tmp_path):
 def test_a_release_from_saved_moments_is_the_release_from_the_rows(tmp_path):
     rows = table()
     saved = gathered(rows[:300]).merge(gathered(rows[300:]))
-    facts = {"schema": SCHEMA, "budget": BUDGET}
+    facts = {"schema": SCHEMA, "budget": BUDGET, "geometry": "schema"}
     from_rows, from_saved = (
         dpcov.release(data, **facts, entropy=dpcov.SeededEntropy(1)) for data in (rows, saved)
     )

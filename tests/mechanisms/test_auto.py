@@ -118,7 +118,10 @@ def test_a_budget_that_is_none_is_refused():
 )
 def test_release_chooses_by_default_and_says_why(features, chosen):
     made = dpcov.release(
-        ROWS[:, :features], schema=schema_for(features), budget=dpcov.Budget(rho=1)
+        ROWS[:, :features],
+        schema=schema_for(features),
+        budget=dpcov.Budget(rho=1),
+        geometry="schema",
     )
     record = made.manifest.mechanism
     assert (record.name, record.chosen_by) == (chosen, "auto")

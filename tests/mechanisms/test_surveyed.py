@@ -9,6 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import dpcov
+from dpcov.analysis import mean_intervals
 from dpcov.data.geometry import Geometry, Scale
 from dpcov.errors import BudgetError, DataError, SchemaError, UsageError
 from dpcov.mechanisms.adaptive import Adaptive
@@ -16,7 +17,8 @@ from dpcov.mechanisms.base import Problem
 from dpcov.mechanisms.separate import Separate
 from dpcov.mechanisms.stratified import Stratified
 from dpcov.mechanisms.stratified_nuclear import StratifiedNuclear
-from dpcov.mechanisms.surveyed import SHARE, Surveyed
+from dpcov.mechanisms.survey import SurveyColumn
+from dpcov.mechanisms.surveyed import SHARE, SHARE_PURE, Surveyed
 from dpcov.noise.entropy import SeededEntropy
 from dpcov.privacy.budget import Budget
 from dpcov.privacy.calibrate import gaussian_delta, gaussian_noise_multiplier
@@ -60,7 +62,7 @@ def release(data=TABLE, wide=1.0, seed=1, **more):
 
 def calibrated(mechanism, budget):
     asked = Problem(n_features=9, neighbors="replace-one", n_rows=N)
-    return Surveyed(mechanism, (), ()).calibrate(asked, budget)
+    return Surveyed(mechanism, (SurveyColumn("x"),), ()).calibrate(asked, budget)
 
 
 def test_the_parts_of_a_budget_make_the_whole():
@@ -70,6 +72,7 @@ def test_the_parts_of_a_budget_make_the_whole():
     assert made.promise == Budget(rho="0.5").promise
     made = calibrated(StratifiedNuclear(), Budget(epsilon=2))
     assert made.survey.epsilon + made.inner.promise.epsilon == 2
+    assert made.survey.epsilon == 2 * SHARE_PURE
     assert (made.noise_multiplier, made.inner.noise_multiplier) == (None, None)
 
 
@@ -129,16 +132,49 @@ def test_the_release_states_its_geometry(tmp_path):
     assert dpcov.Release.load(tmp_path / "r.dpcov").manifest.columns == made.manifest.columns
 
 
-def test_few_rows_are_longer_than_the_norm_bound():
-    made = release()
+def lengths_of(made):
+    """Squared lengths of the encoded rows, the intercept included, before they are scaled down."""
     columns = {column.name: column for column in made.manifest.columns}
     squares = np.ones(N)
     for name in ("height", "income", "age", "ill"):
         squares += ((TABLE[name] - columns[name].center) / columns[name].half_range) ** 2
     for level in "nsew":
         squares += (TABLE["region"] == level) / columns[f"region={level}"].half_range ** 2
-    assert made.manifest.norm_bound == pytest.approx(1.5 * 3)
-    assert 0 < np.mean(np.sqrt(squares) > made.manifest.norm_bound) < 0.1
+    return squares
+
+
+@pytest.mark.parametrize("epsilon", [1, 4])
+def test_what_scaling_down_takes_is_stated(epsilon):
+    made = release(budget=Budget(epsilon=epsilon, delta="1e-6"))
+    squares, bound = lengths_of(made) - 1, made.manifest.norm_bound**2 - 1
+    lost = np.maximum(squares - bound, 0).sum() / squares.sum()
+    assert 0 < np.mean(squares > bound) < 0.5
+    assert lost / 2 < made.statistics.lost < 2 * lost + 0.05
+
+
+def test_with_a_large_budget_nothing_is_lost():
+    made = release(budget=Budget(rho=1000))
+    assert made.statistics.lost < 1e-3
+    np.testing.assert_allclose(
+        made.covariance()[:4, :4],
+        TABLE[["height", "income", "age", "ill"]].cov(ddof=0),
+        rtol=0.02,
+        atol=30,
+    )
+
+
+def test_rows_too_few_for_a_survey_keep_the_bounds():
+    small, how = table(300), {"budget": Budget(epsilon=1, delta="1e-6")}
+    made, plain = release(small, **how), release(small, geometry="schema", **how)
+    assert made.manifest.columns == plain.manifest.columns
+    assert made.covariance().tolist() == plain.covariance().tolist()
+    assert made.guarantee == plain.guarantee
+
+
+def test_what_costs_nothing_is_not_surveyed():
+    assert release(mechanism="zero").guarantee.promise == Budget(epsilon=1).promise.__class__(
+        epsilon=Fraction(0)
+    )
 
 
 def test_all_engines_find_the_same_geometry(tmp_path):
@@ -179,7 +215,6 @@ def test_a_known_geometry_costs_nothing(tmp_path):
 @pytest.mark.parametrize(
     ("more", "words"),
     [
-        ({"schema": schema(norm_bound=1.2)}, "norm bound belongs"),
         ({"geometry": Geometry(columns={"x": Scale(center=0, scale=1)})}, "schema lacks"),
         ({"geometry": "absent.toml"}, "no geometry file"),
         ({"geometry": "."}, "cannot be read"),
@@ -198,10 +233,11 @@ def test_a_geometry_has_positive_scales(scale):
         Geometry(columns={"x": Scale(center=0, scale=scale)})
 
 
-def test_saved_moments_answer_no_survey():
+def test_what_has_its_own_geometry_keeps_it():
     saved = dpcov.checkpoint(TABLE, schema=schema(), budget=BUDGET)
-    with pytest.raises(UsageError, match="several times"):
-        release(saved)
+    bounded = schema(norm_bound=1.2)
+    for made in (release(saved), release(schema=bounded)):
+        assert made.manifest.columns[1].half_range == 75
 
 
 def test_a_table_that_changes_after_the_survey_ends_the_release(monkeypatch):
@@ -217,12 +253,24 @@ def test_a_table_that_changes_after_the_survey_ends_the_release(monkeypatch):
         release(changing)
 
 
-def test_rows_that_are_scaled_down_have_no_public_intercept():
-    assert not release().manifest.intercept_is_public
-    whole = Geometry(columns={"height": Scale(center=170, scale=9)})
-    assert release(geometry=whole).manifest.intercept_is_public
-    short = Geometry(columns=whole.columns, norm_bound=2.0)
-    assert not release(geometry=short).manifest.intercept_is_public
+def test_rows_that_are_scaled_down_keep_their_intercept():
+    short = Geometry(columns={"height": Scale(center=150, scale=9)}, norm_bound=2.0)
+    for more in ({}, {"geometry": short}, {"neighbors": "add-remove-one"}):
+        made = release(budget=Budget(rho=10), **more)
+        assert made.manifest.intercept_is_public
+        rows = made.second_moment("none")[0, 0] * made.n_rows
+        assert rows == pytest.approx(N, rel=0.01)
+
+
+def test_a_group_has_the_number_of_its_rows_for_an_intercept():
+    made = release(by="region", budget=BUDGET)
+    for name in "nsew":
+        part = made.group(name)
+        truth = TABLE[TABLE["region"] == name]
+        assert part.n_rows == pytest.approx(len(truth), abs=300)
+        assert part.mean()[0] == pytest.approx(truth["height"].mean(), abs=3)
+        table = mean_intervals(part, ["height"], sampling=False)
+        assert table.lower[0] < truth["height"].mean() < table.upper[0]
 
 
 def test_a_cost_that_cannot_be_drawn_is_refused_before_the_charge():

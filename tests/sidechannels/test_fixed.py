@@ -34,7 +34,7 @@ def table(n_rows, value=None):
 
 def released(data, mechanism, budget, **options):
     how = {"schema": SCHEMA, "neighbors": "add-remove-one", "threads": 1, **options}
-    made = dpcov.release(data, budget=budget, mechanism=mechanism, **how)
+    made = dpcov.release(data, budget=budget, mechanism=mechanism, geometry="schema", **how)
     return len(made.to_bytes()), made
 
 

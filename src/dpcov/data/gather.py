@@ -5,7 +5,7 @@ and the rows can be read once only.  What comes out is sensitive.
 """
 
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
 from typing import Annotated, Any
 
 import pyarrow as pa
@@ -70,9 +70,11 @@ class Gathering:
         self, data: Any, encoding: Encoding, *, again: bool = False, n_is_public: bool = True
     ) -> Ask:
         """Answer questions about a table; ``again`` says that there will be several."""
-        if again and self._reads_here(data):
-            data = self._kept(data, encoding, n_is_public)
-        return Ask(partial(self.answer, data, encoding))
+        if not (again and self._reads_here(data)):
+            return Ask(partial(self.answer, data, encoding))
+        # Nothing is opened before the first question.
+        kept = cache(partial(self._kept, data, encoding, n_is_public))
+        return Ask(lambda question: self.answer(kept(), encoding, question))
 
     def moments(
         self, data: Any, encoding: Encoding, question: MomentsQuestion | None = None

@@ -31,7 +31,7 @@ from dpcov.noise.entropy import Entropy
 from dpcov.privacy.budget import Budget
 from dpcov.privacy.calibrate import gaussian_delta, gaussian_noise_multiplier
 from dpcov.privacy.convert import sqrt_down
-from dpcov.privacy.guarantee import ZCDP, ApproxDP, PureDP
+from dpcov.privacy.guarantee import ZCDP, ApproxDP, PureDP, costs_nothing
 from dpcov.published.columns import SMALLEST_SCALE, EncodedColumn
 from dpcov.published.statistics import NoisyStatistics
 
@@ -92,13 +92,13 @@ class Surveyed(Mechanism[SurveyedCalibration]):
 
     def calibrate(self, problem: Problem, budget: Budget) -> SurveyedCalibration:
         """Split the budget (survey.md, Theorem 2)."""
-        self.inner.check(problem, budget)
-        made = self._split(problem, budget)
-        if made.survey is None or pays(made.survey, self.columns, problem):
-            return made
-        inner = self.inner.calibrate(problem, budget)
+        whole = self.inner.calibrate(problem, budget)
+        if not costs_nothing(whole.promise):
+            made = self._split(problem, budget)
+            if made.survey is not None and pays(made.survey, self.columns, problem):
+                return made
         return SurveyedCalibration(
-            promise=inner.promise, noise_multiplier=inner.noise_multiplier, survey=None, inner=inner
+            promise=whole.promise, noise_multiplier=whole.noise_multiplier, survey=None, inner=whole
         )
 
     def _split(self, problem: Problem, budget: Budget) -> SurveyedCalibration:

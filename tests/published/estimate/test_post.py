@@ -151,7 +151,7 @@ def test_missing_values_at_a_huge_budget(policy):
     gone = np.random.default_rng(2).uniform(size=len(features)) < 0.25
     table = table.set_column(0, "age", pa.array(features[:, 0], mask=gone))
     schema = dpcov.Schema(columns={"age": COLUMNS["age"]}, missing=policy)
-    made = dpcov.release(table, schema=schema, budget=HUGE)
+    made = dpcov.release(table, schema=schema, budget=HUGE, geometry="schema")
     width, units = (2 if policy == "indicator" else 1), np.array([60.0, 1.0])
     exact = np.column_stack([np.where(gone, 60.0, features[:, 0]), gone])[:, :width]
     assert len(made.feature_names) == width

@@ -93,6 +93,20 @@ class MomentLaw:
         # Sampling takes 1/n of the covariance away.
         return np.asarray(raw / (1 - min(0.5, self.sampling_factor)))
 
+    @cached_property
+    def tilt(self) -> Array:
+        """What scaling long rows down took of M, (d, d), if they point where the others do.
+
+        A form uncertain by itself: it is what normal rows lose to first order, and rows with long
+        tails lose less of it (docs/geometry.md).
+        """
+        lost, means = self.lost / (1 - self.lost), self.plausible[0] / self.count
+        spread = self.plausible - np.outer(means, means) * self.count
+        spread = spread * (np.diagonal(spread) > 0) * self.has_intercept
+        square = spread @ spread
+        total = float(np.trace(square))
+        return np.asarray(square * (lost * np.trace(spread) / total if total > 0 else 0.0))
+
     def shape(self, place: int) -> ColumnShape:
         """Shape of a column, with a variance that its bounds allow."""
         lower, upper = float(self.lowest[place]), float(self.largest[place])
@@ -110,14 +124,20 @@ class MomentLaw:
         """Matrix K with Var(a'Wu) = u'Ku for every u."""
         squares = np.outer(a, a)
         spread = self.off_diagonal * (float(a @ a) * np.eye(len(a)) + squares - 2 * np.diag(a**2))
-        return np.asarray(spread + self.diagonal * squares)
+        along = self.tilt @ a if self.lost else 0.0 * a
+        return np.asarray(spread + self.diagonal * squares + np.outer(along, along))
 
     def privacy_covariance(self, forms: Array, places: Places | None = None) -> Array:
         """Covariances of ⟨G, W⟩ for symmetric G, (m, q, q), that live on ``places`` of W."""
         D = self.diagonal if places is None else self.diagonal[np.ix_(places, places)]
         flat, diagonals = forms.reshape(len(forms), -1), forms.diagonal(axis1=1, axis2=2)
         off = flat @ flat.T - diagonals @ diagonals.T
-        return np.asarray(2 * self.off_diagonal * off + diagonals @ D @ diagonals.T)
+        found = 2 * self.off_diagonal * off + diagonals @ D @ diagonals.T
+        if not self.lost:
+            return np.asarray(found)
+        tilt = self.tilt if places is None else self.tilt[np.ix_(places, places)]
+        along = np.einsum("kij,ij->k", forms, tilt)
+        return np.asarray(found + np.outer(along, along))
 
     def draw_noise(self, draws: int, rng: np.random.Generator) -> Array:
         """Simulate Gaussian noise of this covariance, (draws, d, d)."""
@@ -128,6 +148,8 @@ class MomentLaw:
         values, vectors = np.linalg.eigh(self.diagonal)
         root = vectors * np.sqrt(np.maximum(values, 0.0))
         noise[:, range(d), range(d)] = normals[:, range(d), range(d)] @ root.T
+        if self.lost:
+            noise += rng.standard_normal((draws, 1, 1)) * self.tilt
         return np.asarray(noise)
 
     def reaches(self, level: float | None = None) -> tuple[float, float]:
