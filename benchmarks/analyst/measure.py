@@ -106,9 +106,7 @@ class Truth:
         )
 
     def _r2(self, release: Release, rows: pd.DataFrame) -> float:
-        model = PrivateRidge.from_release(
-            release, target=self.table.target, features=self.features
-        )
+        model = PrivateRidge.from_release(release, target=self.table.target, features=self.features)
         y = rows[self.table.target].to_numpy()
         predicted = model.predict(rows[self.features])
         return float(1 - np.mean((y - predicted) ** 2) / y.var())
@@ -117,9 +115,7 @@ class Truth:
         pairs = np.triu_indices(len(self.correlation), 1)
         lines = correlation_intervals(release, sampling=False)
         inside = (lines.lower <= self.correlation[pairs]) & (self.correlation[pairs] <= lines.upper)
-        fit = coefficient_intervals(
-            release, self.table.target, self.features, sampling=False
-        )
+        fit = coefficient_intervals(release, self.table.target, self.features, sampling=False)
         truth = dict(zip(self.features, self.coefficients[0], strict=True))
         rows = [row for row in fit.rows if row.name in truth]
         held = sum(row.lower <= truth[row.name] <= row.upper for row in rows)

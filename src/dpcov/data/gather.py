@@ -120,7 +120,7 @@ class Gathering:
         if not n_is_public:
             raise UsageError(
                 f"'{source.name}' can be read once only, and this mechanism reads it several "
-                "times. Save it to a file first."
+                "times. Save it to a file first, or use geometry='schema' (--geometry schema)."
             )
         room, blocks = allowed_bytes(self.memory_limit), []
         for block in source.blocks(block_rows(encoding.n_features), wanted=encoding.wanted):
@@ -129,7 +129,8 @@ class Gathering:
             if room < 0:
                 raise UsageError(
                     f"'{source.name}' can be read once only, this mechanism reads it several "
-                    "times, and a copy does not fit into memory. Save it to a file first."
+                    "times, and a copy does not fit into memory. Save it to a file first, or use "
+                    "geometry='schema' (--geometry schema)."
                 )
         return pa.Table.from_batches(blocks)
 
