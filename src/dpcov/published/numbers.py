@@ -5,66 +5,83 @@ that says why.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from math import sqrt
+from typing import NamedTuple
 
 import numpy as np
 
 from dpcov.errors import ReleaseError, UsageError
 from dpcov.published.base import BaseRelease
+from dpcov.published.estimate import nuclear_law as ullman
 from dpcov.published.estimate.entry_noise import (
+    DEVIATIONS,
+    MomentNoise,
+    clear_of_noise,
     correlation_noise,
     deviation_noise,
+    largest_noise_eigenvalue,
     mean_noise,
     noise_of,
     read_with,
+    seems_inhabited,
 )
 from dpcov.published.estimate.post import find_post
-from dpcov.published.estimate.spectrum import Spectrum, spectrum
-from dpcov.published.estimate.unit import UnitEstimate, centered, unit_estimate
-from dpcov.published.linalg.symmetric import Array, correlation_of
-from dpcov.published.stratum_table import ALL_ROWS, StratumRow, stratum_rows
+from dpcov.published.estimate.unit import Part, UnitEstimate, centered, unit_estimate
+from dpcov.published.linalg.symmetric import Array, correlation_of, eigenvalues
+
+ALL_ROWS = "all rows"
+STRATA_SHOWN = 12
+# Strata that are shown even if their trace is noise.
+NOISIEST_SHOWN = 3
 
 
-@dataclass(frozen=True, kw_only=True)
-class Errors:
-    """Frobenius norm of the second moment, and expected errors before and after shrinkage.
+class Spectrum(NamedTuple):
+    """Eigenvalues in decreasing order, before and after post-processing; the edge of the noise.
 
-    All are in encoded units.
+    ``n_above`` components stand two deviations above the edge; None where the noise is not known.
     """
 
-    size: float
-    before: float | None
-    after: float | None
+    noisy: Array
+    estimate: Array
+    edge: float | None = None
+    n_above: int | None = None
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Table:
-    """Means and standard deviations in original units, with their noise if known, (d,) each."""
+class StratumRow(NamedTuple):
+    """One published matrix: which rows it is made of, and Frobenius norms of signal and noise.
 
-    means: Array | None
-    mean_noise: Array | None
-    deviations: Array
-    deviation_noise: Array | None
+    The signal is unbiased in the square, and zero where the noise hides everything; ``clear`` says
+    whether its trace tells that there are rows in it.
+    """
+
+    label: str
+    signal: float
+    noise: float
+    n_above: int
+    clear: bool
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Estimates:
-    """Correlations with the noise on them, (d, d), the table of features, and the spectrum.
+class Estimates(NamedTuple):
+    """Correlations, (d, d), means and deviations in original units, (d,), and their noise if known.
 
-    Without an intercept everything is about zero instead of the means.
+    Without an intercept there are no means, and everything is about zero.
     """
 
     correlation: Array
     correlation_noise: Array | None
-    table: Table
+    means: Array | None
+    mean_noise: Array | None
+    deviations: Array
+    deviation_noise: Array | None
     spectrum: Spectrum
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class GroupNumbers:
+class GroupNumbers(NamedTuple):
     """What a page shows of all rows, or of one group.
 
-    ``estimates`` is None where the noise hides too much; ``problem`` says why.
+    ``estimates`` is None where the noise hides too much; ``problem`` says why.  ``size`` is the
+    Frobenius norm of the second moment in encoded units, beside its expected errors before and
+    after shrinkage.
     """
 
     index: int
@@ -74,7 +91,9 @@ class GroupNumbers:
     problem: str | None
     strata: tuple[StratumRow, ...]
     n_strata_left_out: int
-    errors: Errors
+    size: float
+    error_before: float | None
+    error_after: float | None
 
 
 def numbers_by_group(release: BaseRelease) -> Iterator[GroupNumbers]:
@@ -103,11 +122,9 @@ def group_numbers(index: int, name: str, release: BaseRelease) -> GroupNumbers:
         problem=problem,
         strata=strata,
         n_strata_left_out=left_out,
-        errors=Errors(
-            size=float(np.linalg.norm(release.second_moment())),
-            before=release.expected_error(),
-            after=release.expected_error(post) if find_post(post).drops_empty else None,
-        ),
+        size=float(np.linalg.norm(release.second_moment())),
+        error_before=release.expected_error(),
+        error_after=release.expected_error(post) if find_post(post).drops_empty else None,
     )
 
 
@@ -132,11 +149,74 @@ def _estimates(release: BaseRelease, unit: UnitEstimate) -> Estimates:
     return Estimates(
         correlation=correlation_of(covariance),
         correlation_noise=noise_on_correlations,
-        table=Table(
-            means=means,
-            mean_noise=None if mean_law is None else mean_noise(encoded, mean_law) * half_ranges,
-            deviations=np.sqrt(variances) * half_ranges,
-            deviation_noise=noise_on_deviations,
-        ),
+        means=means,
+        mean_noise=None if mean_law is None else mean_noise(encoded, mean_law) * half_ranges,
+        deviations=np.sqrt(variances) * half_ranges,
+        deviation_noise=noise_on_deviations,
         spectrum=spectrum(noisy, covariance, noise=noise, means=encoded),
     )
+
+
+def spectrum(noisy: Array, estimate: Array, *, noise: MomentNoise | None, means: Array) -> Spectrum:
+    """Eigenvalues of a (d, d) matrix before and after post-processing, with the edge of its noise.
+
+    Encoded units; ``means``, (d,), is what was subtracted, relative to an intercept of 1.
+    """
+    values, after = (eigenvalues(matrix)[::-1] for matrix in (noisy, estimate))
+    if noise is None:
+        return Spectrum(values, after)
+    law = noise, np.ones(len(means)), means
+    n_above = int(np.sum(after > clear_of_noise(*law)))
+    return Spectrum(values, after, edge=largest_noise_eigenvalue(*law), n_above=n_above)
+
+
+def stratum_rows(release: BaseRelease, unit: UnitEstimate) -> tuple[tuple[StratumRow, ...], int]:
+    """Return the strata worth showing, the noisiest first, and how many are left out."""
+    bound, parts, off_diagonal = (
+        release.manifest.norm_bound**2,
+        unit.parts,
+        unit.off_diagonal_variance,
+    )
+    if not parts and off_diagonal is not None and np.any(unit.matrix):
+        # One matrix whose noise is known but not isotropic.
+        parts = (Part(matrix=unit.matrix, diagonal_variance=2 * off_diagonal),)
+    rows = [_stratum_row(part, _label(release, place), bound) for place, part in enumerate(parts)]
+    rows = [
+        rows[place] for place in np.argsort([-p.diagonal_variance for p in parts], kind="stable")
+    ]
+    shown = [row for rank, row in enumerate(rows) if row.clear or rank < NOISIEST_SHOWN]
+    return tuple(shown[:STRATA_SHOWN]), len(rows) - len(shown[:STRATA_SHOWN])
+
+
+def _stratum_row(part: Part, label: str, bound: float) -> StratumRow:
+    d, variance, scale = len(part.matrix), part.diagonal_variance, part.nuclear_scale
+    noise, edge = sqrt(variance * d * (d + 1) / 2), sqrt(2 * d * variance)
+    if scale is not None:
+        noise, edge = scale * sqrt(ullman.mean_square(d)), scale * ullman.edge(d)
+    level = edge + DEVIATIONS * sqrt(variance)
+    return StratumRow(
+        label=label,
+        # The noise adds its own energy to the square; less than none is zero.
+        signal=sqrt(max(0.0, float(np.sum(part.matrix**2)) - noise**2)) * bound,
+        noise=noise * bound,
+        n_above=int(np.sum(np.linalg.eigvalsh(part.matrix) > level)),
+        clear=seems_inhabited(part),
+    )
+
+
+def _label(release: BaseRelease, place: int) -> str:
+    arrays = release.statistics.arrays
+    if "first_shell" not in arrays:
+        return ALL_ROWS
+    first, last = int(arrays["first_shell"][place]), int(arrays["last_shell"][place])
+    radius = release.manifest.norm_bound * release.statistics.radius
+    upper, lower = radius * 2.0**-first, radius * 2.0 ** (-last - 1)
+    label = f"length {lower:.3g} to {upper:.3g}"
+    if last == arrays["trace"].size // release.statistics.n_groups - 1:
+        label = f"length up to {upper:.3g}" if first else ALL_ROWS
+    outermost = int(arrays["outermost_shell"][place]) if "outermost_shell" in arrays else first
+    if outermost < first:
+        label += f", and up to {radius * 2.0**-outermost:.3g} shortened to it"
+    if "group" in arrays and release.group_names:
+        label = f"{release.group_names[int(arrays['group'][place])]}, {label}"
+    return label

@@ -12,10 +12,10 @@ from dpcov.privacy.guarantee import costs_nothing, format_number
 from dpcov.privacy.ledger.composition import unit_words
 from dpcov.privacy.ledger.ledger import Balance
 from dpcov.published.columns import EncodedColumn
+from dpcov.published.estimate.post import POSTS
 from dpcov.published.release import Release
 from dpcov.published.words import (
     NUMERICS_WORDS,
-    cautions,
     change_in_words,
     conversions,
     promise_in_words,
@@ -147,8 +147,18 @@ def _balance(balance: Balance) -> Html:
 
 def care(release: Release) -> Section:
     """What to be careful about."""
-    items = (el("div", el("dt", head), el("dd", text)) for head, text in cautions(release))
-    content = el("dl", items, class_="cautions")
+    made, post = release.guarantee, release.statistics.post
+    rows, free = made.rows_per_person, costs_nothing(made.promise)
+    content = fill(
+        "cautions.html",
+        seeded=None if release.is_private else "",
+        post=post,
+        words=POSTS[post].words,
+        counted="" if made.neighbors == "replace-one" else None,
+        owned="one row" if rows == 1 else f"{rows} rows",
+        uncharged="" if release.manifest.spent is None and not free else None,
+        idealized=NUMERICS_WORDS["idealized"] if made.numerics == "idealized" else None,
+    )
     return Section("care", "Before you use these numbers", "Be careful", content)
 
 

@@ -6,14 +6,13 @@ question for the custodian.  Nothing is ticked that no number or proof stands be
 
 import re
 from math import isfinite
-from string import Template
 
 from dpcov.privacy.guarantee import ZCDP, ApproxDP, format_number
 from dpcov.privacy.ledger.ledger import Balance
 from dpcov.privacy.meaning import USUAL_DELTA, implied_epsilon, rounded_up
 from dpcov.published.release import Release
 from dpcov.published.summary import expected_error
-from dpcov.report.html import asset
+from dpcov.report.html import lines
 
 # With delta below this part of one over n, a mechanism that published whole rows rarely would.
 FAR_BELOW = 0.1
@@ -21,14 +20,11 @@ FAR_BELOW = 0.1
 
 def checklist(release: Release, balance: Balance | None = None) -> str:
     """Return the checklist as Markdown; ``balance`` says what is left of the account that paid."""
-    lines = asset("checklist.md").splitlines(keepends=True)
     answers = _answers(release) | _delta(release) | _randomness(release)
     # Known only where the publisher gave the ledger.
     answers["left"] = None if balance is None else balance.in_words
     # A question that does not arise here has no answer and is left out.
-    moot = {name for name, answer in answers.items() if answer is None}
-    kept = (line for line in lines if moot.isdisjoint(Template(line).get_identifiers()))
-    return Template("".join(kept)).substitute(answers)
+    return "\n".join([*lines("checklist.md", answers), ""])
 
 
 def _answers(release: Release) -> dict[str, object]:

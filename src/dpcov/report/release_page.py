@@ -34,13 +34,8 @@ def render_release(
 ) -> bytes:
     """Write the page of a release: an HTML document that needs nothing else.
 
-    Parameters
-    ----------
-    release : Release
-    file_name : str
-        Name of the release file, for the examples.
-    balance : Balance, optional
-        What the dataset's ledger says, if the page shall show it.
+    ``file_name`` is that of the release file, for the examples; ``balance`` what the dataset's
+    ledger says, if the page shall show it.
 
     Examples
     --------
@@ -104,9 +99,8 @@ def _maps(groups: Sequence[GroupNumbers]) -> tuple[set[int], Html]:
     made = [(group.index, group.estimates) for group in groups if group.estimates is not None]
     # All rows come first, so that they have a map wherever one fits.
     made = made[: heatmap.most_maps(size)]
-    precision = heatmap.precision_for(size, len(made))
     maps = {
-        index: heatmap.pack(estimates.correlation, estimates.correlation_noise, precision)
+        index: heatmap.pack(estimates.correlation, estimates.correlation_noise)
         for index, estimates in made
     }
     names = [shorten(name) for name in groups[0].release.feature_names]
@@ -123,9 +117,9 @@ def _facts(release: Release, group: GroupNumbers) -> Html:
         ("Features", count, f"in {groups} groups" if groups else "of every row"),
         ("Guarantee", str(release.guarantee.promise), f"{release.guarantee.neighbors} neighbors"),
     ]
-    after = group.errors.before if group.errors.after is None else group.errors.after
-    if after is not None and group.errors.size > 0:
-        share = f"{number(100 * after / group.errors.size)} %"
+    after = group.error_before if group.error_after is None else group.error_after
+    if after is not None and group.size > 0:
+        share = f"{number(100 * after / group.size)} %"
         facts.append(("Expected error", share, "of the size of the matrix"))
     spectrum = None if group.estimates is None else group.estimates.spectrum
     if spectrum is not None and spectrum.n_above is not None and spectrum.noisy.size > 1:
@@ -139,6 +133,7 @@ def _facts(release: Release, group: GroupNumbers) -> Html:
 
 
 def _selector(groups: Sequence[GroupNumbers]) -> Child:
+    # The parts' script shows one at a time.
     if len(groups) == 1:
         return None
     options = (el("option", shorten(group.name), value=group.index) for group in groups)

@@ -8,9 +8,7 @@ from math import floor, log10
 
 import numpy as np
 
-from dpcov.published.estimate.spectrum import Spectrum
-from dpcov.published.numbers import Estimates, GroupNumbers
-from dpcov.published.stratum_table import StratumRow
+from dpcov.published.numbers import Estimates, GroupNumbers, Spectrum, StratumRow
 from dpcov.report import charts
 from dpcov.report.charts import number
 from dpcov.report.heatmap import strongest
@@ -37,7 +35,7 @@ def correlations(group: GroupNumbers, drawn: bool) -> Html:
     whole = details("The whole matrix as a table", _matrix(made, names))
     return fill(
         "correlations.html",
-        about_zero=None if group.release.has_intercept else about_zero,
+        about_zero="" if group.release.has_intercept else about_zero,
         map=_map(group, made) if drawn else too_large,
         strongest=_strongest(made, names),
         whole=whole if len(names) <= WHOLE_TABLE else None,
@@ -90,11 +88,9 @@ def signed(r: float) -> str:
 
 def _matrix(made: Estimates, names: Sequence[str]) -> Html:
     short = [name_of(name, 30) for name in names]
-    rows = (
-        (name, *map(signed, row))
-        for name, row in zip(short, made.correlation.tolist(), strict=True)
-    )
-    return table(("", *short), rows, caption="Correlations")
+    rows = zip(short, made.correlation.tolist(), strict=True)
+    rows_written = ((name, *map(signed, row)) for name, row in rows)
+    return table(("", *short), rows_written, caption="Correlations")
 
 
 def spectrum(group: GroupNumbers) -> Html:
@@ -112,7 +108,7 @@ def spectrum(group: GroupNumbers) -> Html:
     negative = f" {hidden} noisy eigenvalue{verb} negative and not drawn."
     return join(
         el("p", _spectrum_words(made), class_="lead"),
-        fill("scree.html", chart=_scree(made), negative=negative if hidden else None),
+        fill("scree.html", chart=_scree(made), negative=negative if hidden else ""),
         details("The eigenvalues as a table", _eigenvalues(made)),
     )
 
@@ -171,12 +167,9 @@ def _noise_band(x: charts.Axis, y: charts.Axis, edge: float | None) -> list[Html
 
 def _eigenvalues(made: Spectrum) -> Html:
     head = ("Component", "With noise", "After post-processing")
-    values = zip(made.noisy.tolist(), made.estimate.tolist(), strict=True)
-    rows = [
-        (str(place), number(noisy), number(estimate))
-        for place, (noisy, estimate) in enumerate(values, start=1)
-    ]
-    return table(head, rows[:ROWS_SHOWN], caption="Largest eigenvalues")
+    pairs = np.column_stack([made.noisy, made.estimate])[:ROWS_SHOWN].tolist()
+    rows = ((str(place), *map(number, pair)) for place, pair in enumerate(pairs, start=1))
+    return table(head, rows, caption="Largest eigenvalues")
 
 
 def strata(group: GroupNumbers) -> Html:
@@ -218,18 +211,19 @@ def _bars(row: StratumRow, scale: charts.Axis) -> Html:
 
 def error(group: GroupNumbers) -> Html:
     """Expected error before and after shrinkage, as sentences and a small table."""
-    errors, size = group.errors, group.errors.size
-    if errors.before is None:
+    size = group.size
+    if group.error_before is None:
         said = "because the law of its noise is not published."
         return el("p", f"The error of this release is not known, {said}")
-    found = {"noisy matrix": errors.before, "after optimal shrinkage (default)": errors.after}
+    found = {"noisy matrix": group.error_before}
+    if group.error_after is not None:
+        found["after optimal shrinkage (default)"] = group.error_after
     rows = [
         (name, number(value), f"{number(100 * value / size)} %" if size > 0 else "–")
         for name, value in found.items()
-        if value is not None
     ]
-    # What is read by default is judged.
-    expected = errors.before if errors.after is None else errors.after
+    # What is read by default is judged: the last row.
+    expected = list(found.values())[-1]
     drowned = "The expected error is larger than the matrix: most of what is shown here is noise."
     caption = f"Expected error; the matrix itself has size {number(size)}"
     return fill(
@@ -245,7 +239,7 @@ def features(group: GroupNumbers) -> Html:
     """Table of means and standard deviations, each with its noise."""
     if group.estimates is None:
         return _problem(group)
-    made = group.estimates.table
+    made = group.estimates
     # Without an intercept there are no means, and spreads are about zero.
     columns = (
         ("Mean", made.means),
