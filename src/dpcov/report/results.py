@@ -8,7 +8,7 @@ from math import floor, log10
 
 import numpy as np
 
-from dpcov.published.numbers import Estimates, GroupNumbers, Spectrum, StratumRow
+from dpcov.published.numbers import Estimates, GroupNumbers, Spectrum
 from dpcov.report import charts
 from dpcov.report.charts import number
 from dpcov.report.heatmap import strongest
@@ -173,40 +173,26 @@ def _eigenvalues(made: Spectrum) -> Html:
 
 
 def strata(group: GroupNumbers) -> Html:
-    """Table of strata, each with a pair of bars."""
+    """Table of strata."""
     if not group.strata:
         said = "The noise of this release has no known law per matrix, or nothing was drawn."
         return el("p", said)
-    # A signal that noise hides is zero, which a logarithmic scale cannot show.
-    sizes = [size for row in group.strata for size in (row.signal, row.noise) if size > 0]
-    scale = charts.Axis(low=min(sizes) / 2, high=max(sizes), start=0, end=120)
     rows = [
-        (row.label, _bars(row, scale), number(row.signal), number(row.noise), f"{row.n_above}")
-        for row in group.strata
+        (row.label, number(row.signal), number(row.noise), f"{row.n_above}") for row in group.strata
     ]
     left = group.n_strata_left_out
-    intro = "All rows are in one matrix, with one size of noise."
-    if len(group.strata) > 1 or left:
-        intro = (
-            "Rows are sorted into strata by their length, and every stratum has noise in "
-            "proportion to it: what short rows say is known more precisely."
-        )
+    several = len(rows) > 1 or left
     caption = (
-        "Frobenius norms of every published matrix and of its noise, encoded units, means "
-        "included. Upper bar: signal, lower bar: noise; logarithmic."
+        "Frobenius norms of every published matrix and of its noise, encoded units, means included"
     )
-    head = ("Stratum", "Signal over noise", "Signal", "Noise", "Components above noise")
-    short = f"{left} further strata, of rows too short to matter here, are not listed."
-    return join(el("p", intro), table(head, rows, caption=caption), note(short) if left else None)
-
-
-def _bars(row: StratumRow, scale: charts.Axis) -> Html:
-    label = f"signal {number(row.signal)}, noise {number(row.noise)}"
-    drawn = (
-        el("rect", x=0, y=y, width=scale(size) if size > 0 else 0, height=7, rx=1.5, class_=kind)
-        for size, y, kind in ((row.signal, 1, "signal-bar"), (row.noise, 10, "noise-bar"))
+    head = ("Stratum", "Signal", "Noise", "Components above noise")
+    return fill(
+        "strata.html",
+        one=None if several else "",
+        several="" if several else None,
+        table=table(head, rows, caption=caption),
+        left=str(left) if left else None,
     )
-    return el("svg", el("title", label), drawn, viewBox="0 0 120 18", role="img", class_="bars")
 
 
 def error(group: GroupNumbers) -> Html:
