@@ -52,7 +52,7 @@ def shrink_nuclear_strata(strata: Iterable[Part]) -> Estimate:
     for part in ordered:
         estimate = _estimate(_Observation(part), total, math.sqrt(squared_error))
         total = total + estimate.matrix
-        squared_error += estimate.expected_squared_error
+        squared_error += estimate.risk
     return Estimate(total, squared_error)
 
 
@@ -105,15 +105,15 @@ def _estimate(seen: _Observation, shape: Array, known_error: float) -> Estimate:
     """Choose zero, the shape or the shrunk spectrum; average the last two if they are close."""
     if not seen.is_present(shape, known_error):
         return Estimate(np.zeros_like(shape), max(seen.trace**2 - seen.trace_variance, 0.0))
-    matrix, risk = _shaped(seen, shape)
+    matrix, risk, _ = _shaped(seen, shape)
     if seen.is_visible():
         own = _shrunk(seen)
         distance = float(np.linalg.norm(own.matrix - matrix))
         doubt = BENEFIT_OF_DOUBT * 2.0 * math.sqrt(seen.unit_variance) * distance
-        advantage = own.expected_squared_error + doubt - risk
+        advantage = own.risk + doubt - risk
         weight = 0.5 * (1.0 + math.tanh(advantage / (8.0 * seen.unit_variance)))
         matrix = weight * matrix + (1.0 - weight) * own.matrix
-        risk = weight * risk + (1.0 - weight) * own.expected_squared_error
+        risk = weight * risk + (1.0 - weight) * own.risk
     # Unbiased risks can be negative: keep them between one direction's noise and zero's error.
     return Estimate(matrix, min(max(risk, seen.unit_variance), max(seen.trace, 0.0) ** 2))
 

@@ -19,10 +19,14 @@ ONE_IN_FORTY = log(20) / sqrt(2)
 
 
 class Estimate(NamedTuple):
-    """An estimated matrix, (d, d), and its expected squared Frobenius error."""
+    """A symmetric estimate, (d, d), perhaps indefinite, and its estimated squared Frobenius error.
+
+    ``guide_share`` is the multiple of a guide in it, and with that of the guide's error.
+    """
 
     matrix: Array
-    expected_squared_error: float
+    risk: float
+    guide_share: float = 0.0
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -45,29 +49,18 @@ class Part:
 
 @dataclass(frozen=True, kw_only=True)
 class UnitEstimate:
-    """Second moment of rows in the unit ball, before post-processing.
+    """Second moment E[z z'] of rows in the unit ball, (d, d), unbiased, before post-processing.
 
-    Parameters
-    ----------
-    matrix : (d, d) float64
-        Unbiased estimate of E[z z'].
-    n_rows : float
-        Public or estimated number of rows by which the sum was divided.
-    noise_variance, off_diagonal_variance, diagonal_covariance
-        Variances of the noise on entries, and covariance on any two diagonal ones, where known.
-    parts : tuple of Part
-        What ``matrix`` is the sum of, where the noise of its parts is known.
-    joint_trace : float or None
-        Sum of the parts' traces, each in units of its own noise, with noise of variance one.
-    parts_may_be_empty : bool
-        Whether parts are strata, of which some may hold no row and be estimated as zero.
-    trace_bound : float
-        What the true trace exceeds in one of 40 releases at most; never above one.
+    Its sum was divided by ``n_rows``, public or estimated.  ``parts`` is what it is the sum of,
+    where the noise of its parts is known; as strata some may hold no row and be estimated as zero.
+    ``joint_trace`` is the sum of the parts' traces, each in units of its own noise, with noise of
+    variance one; ``trace_bound`` what the true trace exceeds in one of 40 releases at most, never
+    above one.  Of the noise it has variances, and the covariance on any two diagonal entries.
     """
 
     matrix: Array
     n_rows: float
-    noise_variance: float | None
+    noise_variance: float | None = None
     off_diagonal_variance: float | None = None
     diagonal_covariance: float = 0.0
     noise_is_normal: bool = False
@@ -89,9 +82,8 @@ def unit_estimate(statistics: NoisyStatistics, n_rows: int | None) -> UnitEstima
 
 
 def _finished(statistics: NoisyStatistics, rows: float, step: float) -> UnitEstimate:
-    noise = statistics.noise
     matrix = np.asarray(statistics.arrays["second_moment"], dtype=np.float64)
-    law = {"noise_variance": None} if noise is None else _law(noise, step)
+    law = {} if statistics.noise is None else _law(statistics.noise, step)
     return UnitEstimate(matrix=matrix, n_rows=rows, **law)
 
 
@@ -137,23 +129,23 @@ def _strata(statistics: NoisyStatistics, rows: float, step: float) -> UnitEstima
     firsts = arrays["first_shell"]
     groups = arrays.get("group", np.zeros(len(firsts), dtype=np.int64))
     outermosts = arrays.get("outermost_shell", firsts)
-    parts = []
-    for matrix, group, outermost, first, last in zip(
-        arrays["sscp"], groups, outermosts, firsts, arrays["last_shell"], strict=True
-    ):
+    lasts, parts = arrays["last_shell"], []
+    places = zip(arrays["sscp"], groups, outermosts, firsts, lasts, strict=True)
+    for matrix, group, outermost, first, last in places:
         shrinkage, shells = 4.0 ** -float(first), np.arange(int(outermost), int(last) + 1)
         own = step * shrinkage
         # Rows shortened to the first shell's radius keep at least the trace in their own unit.
         steps = step * 4.0 ** -np.maximum(shells, first).astype(np.float64)
-        part = Part(
-            matrix=matrix * (own * dropped),
-            diagonal_variance=diagonal * own**2,
-            trace=float(traces[int(group), shells] @ (steps * dropped)),
-            trace_variance=trace * float(np.sum(steps**2)),
-            nuclear_scale=None if law.scale is None else float(law.scale) * own,
-            largest_trace=statistics.radius**2 * shrinkage,
+        parts.append(
+            Part(
+                matrix=matrix * (own * dropped),
+                diagonal_variance=diagonal * own**2,
+                trace=float(traces[int(group), shells] @ (steps * dropped)),
+                trace_variance=trace * float(np.sum(steps**2)),
+                nuclear_scale=None if law.scale is None else float(law.scale) * own,
+                largest_trace=statistics.radius**2 * shrinkage,
+            )
         )
-        parts.append(part)
     d, every = arrays["sscp"].shape[-1], step * 4.0 ** -np.arange(traces.shape[1], dtype=np.float64)
     joint_trace = None
     if "joint_trace" in arrays:
