@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 import dpcov
-from dpcov.privacy.guarantee import ZCDP, ApproxDP, PureDP
+from dpcov.privacy.guarantee import ZCDP, ApproxDP, Guarantee, PureDP
 from dpcov.published.manifest import promise_record
 from dpcov.published.release import Release
 from dpcov.published.summary import _in_words
-from dpcov.published.words import short_number
+from dpcov.published.words import change_in_words, conversions, promise_in_words, short_number
 
 
 def release(n_features=3, mechanism="gaussian", **options):
@@ -171,3 +171,34 @@ def test_one_matrix_of_an_empty_table_bounds_the_truth_by_its_trace():
     # A trace has the noise of three diagonal entries of 1/1000 each; the public bound is 1.
     assert len(found) > 20
     assert max(found) < 0.01
+
+
+def formulas(promise):
+    return {formula for formula, _ in conversions(promise)}
+
+
+def test_conversions_follow_the_promise():
+    pure = formulas(PureDP(epsilon=Fraction(2)))
+    assert pure >= {"(2)-DP", "(2)-zCDP", "(4)-DP", "(10)-DP"}
+    zcdp = formulas(ZCDP(rho=Fraction(1, 2)))
+    assert any(formula.endswith("1e-6)-DP") for formula in zcdp)
+    assert "(2)-zCDP" in zcdp
+    # k e^(k - 1) epsilon delta, rounded up
+    approximate = ApproxDP(epsilon=Fraction(1), delta=Fraction(1, 10**6))
+    assert "(2, 5.44e-6)-DP" in formulas(approximate)
+
+
+def test_zero_epsilon_needs_no_attacker():
+    free = PureDP(epsilon=Fraction(0))
+    assert promise_in_words(free) == "Nothing in this file depends on the table."
+    assert formulas(free) == {"(0)-DP"}
+
+
+def test_the_relation_decides_what_is_hidden():
+    def said(neighbors, rows):
+        fixed = {"promise": ZCDP(rho=Fraction(1)), "numerics": "exact"}
+        return change_in_words(Guarantee(neighbors=neighbors, rows_per_person=rows, **fixed))
+
+    assert "The number of rows is public" in said("replace-one", 1)
+    assert "hides who is in the table" in said("add-remove-one", 1)
+    assert "at most 7" in said("replace-one", 7)

@@ -14,7 +14,7 @@ import numpy as np
 
 from dpcov.errors import ReleaseError, UsageError
 from dpcov.privacy.guarantee import Guarantee
-from dpcov.published.checks import arrays_make_sense, numbers_make_sense
+from dpcov.published.checks import arrays_make_sense
 from dpcov.published.columns import EncodedColumn
 from dpcov.published.estimate.post import Noisy, find_post
 from dpcov.published.estimate.unit import UnitEstimate, centered, unit_estimate
@@ -51,10 +51,9 @@ class BaseRelease:
         stated = msgspec.structs.asdict(manifest.statistics)
         n_groups = max(1, len(manifest.groups))
         self.statistics = NoisyStatistics(arrays=arrays, n_groups=n_groups, **stated)
-        if not (numbers_make_sense(manifest) and arrays_make_sense(manifest, self.statistics)):
-            raise ReleaseError(
-                "The numbers in this release contradict each other; get a fresh copy."
-            )
+        if not arrays_make_sense(manifest, self.statistics):
+            problem = "The numbers in this release contradict each other; get a fresh copy."
+            raise ReleaseError(problem)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, BaseRelease) and self.fingerprint == other.fingerprint
@@ -104,10 +103,9 @@ class BaseRelease:
             raise UsageError(f"This release has no group of that name. Its groups: {known}.")
         index, arrays = self.group_names.index(name), self.statistics.arrays
         chosen = arrays["group"] == index
+        kept = ("sscp", "outermost_shell", "first_shell", "last_shell")
         part: dict[str, PublishedArray] = {
-            key: arrays[key][chosen]
-            for key in ("sscp", "outermost_shell", "first_shell", "last_shell")
-            if key in arrays
+            key: arrays[key][chosen] for key in kept if key in arrays
         }
         # All groups share one noise law.
         part["trace"] = arrays["trace"].reshape(len(self.group_names), -1)[index]
@@ -144,12 +142,8 @@ class BaseRelease:
 
     @cached_property
     def _moment(self) -> Noisy:
-        return Noisy(
-            unit=self._unit,
-            matrix=self._unit.matrix,
-            trace_bound=self.statistics.radius**2,
-            options=self.statistics.post_options,
-        )
+        bound, options = self.statistics.radius**2, self.statistics.post_options
+        return Noisy(unit=self._unit, matrix=self._unit.matrix, trace_bound=bound, options=options)
 
     @cached_property
     def _centered(self) -> tuple[float, Array, Array]:
@@ -174,16 +168,10 @@ class BaseRelease:
 
     @on_one_thread
     def second_moment(self, post: Post | None = None) -> Array:
-        """Estimate of E[x x'] in encoded units, intercept included if there is one.
+        """Estimate of E[x x'], (d, d), in encoded units, intercept included if there is one.
 
-        Parameters
-        ----------
-        post : {"none", "psd", "clip", "projection", "shrink", "threshold"}, optional
-            Post-processing; by default what the mechanism is meant to be read with.
-
-        Returns
-        -------
-        (d, d) float64
+        ``post`` is "none", "psd", "clip", "projection", "shrink" or "threshold", by default what
+        the mechanism is meant to be read with.
         """
         chosen = find_post(post or self.statistics.post)
         return chosen.apply(self._moment) * self.manifest.norm_bound**2

@@ -5,6 +5,7 @@ that says why.
 """
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from math import sqrt
 from typing import NamedTuple
 
@@ -76,7 +77,8 @@ class Estimates(NamedTuple):
     spectrum: Spectrum
 
 
-class GroupNumbers(NamedTuple):
+@dataclass(frozen=True, kw_only=True, eq=False)
+class GroupNumbers:
     """What a page shows of all rows, or of one group.
 
     ``estimates`` is None where the noise hides too much; ``problem`` says why.  ``size`` is the

@@ -40,9 +40,9 @@ def summarize(release: "BaseRelease") -> str:
 
 
 def _table(*rows: tuple[str, str]) -> str:
-    style = {"subsequent_indent": " " * _LABEL_WIDTH, "break_on_hyphens": False}
+    indent, told = " " * _LABEL_WIDTH, [f"{label:<{_LABEL_WIDTH}}{text}" for label, text in rows]
     return "\n".join(
-        fill(f"{label:<{_LABEL_WIDTH}}{text}", _WIDTH, **style) for label, text in rows
+        fill(text, _WIDTH, subsequent_indent=indent, break_on_hyphens=False) for text in told
     )
 
 

@@ -6,6 +6,7 @@ from dpcov import Budget, Numeric, Schema, SeededEntropy
 from dpcov.errors import NumericError
 from dpcov.published.estimate import centering
 from dpcov.published.estimate.centering import Centering
+from tests.published.estimate.noises import noise
 
 
 def second_moment(mean, covariance):
@@ -38,11 +39,6 @@ def test_the_complement_is_orthonormal_and_meets_neither_intercept_nor_direction
     np.testing.assert_allclose(basis.T @ basis, np.eye(7), atol=1e-12)
     inside = np.trace(centering.compress(noisy))
     assert centering.trace_outside(noisy) + inside == pytest.approx(np.trace(noisy))
-
-
-def noise(d, variance, rng):
-    half = rng.normal(size=(d, d)) * np.sqrt(variance)
-    return (half + half.T) / np.sqrt(2)
 
 
 @pytest.mark.parametrize("strength", [0.01, 1.0, 100.0])

@@ -19,6 +19,7 @@ from dpcov.published.estimate.entry_noise import (
 )
 from dpcov.published.estimate.unit import unit_estimate
 from dpcov.published.numbers import group_numbers
+from tests.published.estimate.noises import noise
 from tests.report.examples import make
 from tests.statistical.goodness import GoodnessError, assert_mean_square, mean_square_samples
 
@@ -34,13 +35,13 @@ def noisy_estimates(count, intercept_is_noisy, trace_is_merged=False):
     row = np.r_[1.0, MEANS]
     moment = np.outer(row, row)
     moment[1:, 1:] += COVARIANCE
-    noise = rng.normal(size=(count, 4, 4)) * STD
+    drawn = rng.normal(size=(count, 4, 4)) * STD
     # Variance STD**2 on the diagonal, half of it off.
-    noise = (noise + noise.transpose(0, 2, 1)) / 2
+    drawn = (drawn + drawn.transpose(0, 2, 1)) / 2
     if trace_is_merged:
-        excess = rng.normal(size=count) * STD - np.trace(noise, axis1=1, axis2=2)
-        noise += excess[:, None, None] / 5 * np.eye(4)
-    noisy = INTERCEPT * moment + noise
+        excess = rng.normal(size=count) * STD - np.trace(drawn, axis1=1, axis2=2)
+        drawn += excess[:, None, None] / 5 * np.eye(4)
+    noisy = INTERCEPT * moment + drawn
     divisor = noisy[:, 0, 0] if intercept_is_noisy else np.full(count, INTERCEPT)
     means = noisy[:, 0, 1:] / divisor[:, None]
     covariance = noisy[:, 1:, 1:] / divisor[:, None, None] - means[:, :, None] * means[:, None, :]
@@ -65,11 +66,11 @@ def law(intercept_is_noisy, trace_is_merged=False, factor=1.0):
 @pytest.mark.parametrize("intercept_is_noisy", [False, True])
 def test_the_closed_form_is_the_spread_of_noisy_estimates(intercept_is_noisy, trace_is_merged):
     errors = noisy_estimates(mean_square_samples(), intercept_is_noisy, trace_is_merged)
-    noise = law(intercept_is_noisy, trace_is_merged)
-    stated = correlation_noise(MEANS, COVARIANCE, noise)
-    of_deviations = deviation_noise(MEANS, np.diagonal(COVARIANCE), noise)
+    stated_law = law(intercept_is_noisy, trace_is_merged)
+    stated = correlation_noise(MEANS, COVARIANCE, stated_law)
+    of_deviations = deviation_noise(MEANS, np.diagonal(COVARIANCE), stated_law)
     for k, (i, j) in enumerate(((0, 1), (0, 2), (1, 2))):
-        assert_mean_square(errors[0][:, k], mean_noise(MEANS, noise)[k] ** 2)
+        assert_mean_square(errors[0][:, k], mean_noise(MEANS, stated_law)[k] ** 2)
         assert_mean_square(errors[1][:, k], of_deviations[k] ** 2)
         assert_mean_square(errors[2][:, i, j], stated[i, j] ** 2)
 
@@ -132,7 +133,7 @@ def test_a_page_states_the_noise_of_repeated_releases_in_original_units(neighbor
     means, correlations = np.array(found).T
     estimates = group_numbers(0, "all", made).estimates
     widened = np.sqrt(count / (count - 1))
-    assert_mean_square((means - means.mean()) * widened, estimates.table.mean_noise[0] ** 2)
+    assert_mean_square((means - means.mean()) * widened, estimates.mean_noise[0] ** 2)
     stated = estimates.correlation_noise[0, 1]
     assert_mean_square((correlations - correlations.mean()) * widened, stated**2)
 
@@ -167,17 +168,12 @@ def test_the_noise_of_empty_strata_does_not_count():
     assert group_numbers(0, "all", made).estimates.spectrum.n_above >= 20
 
 
-def wigner(d, rng):
-    noise = np.triu(rng.normal(size=(d, d)), 1)
-    return noise + noise.T + np.diag(np.sqrt(2) * rng.normal(size=d))
-
-
 def largest_eigenvalue(scales, shifts, draws=4):
     """Of noise on a covariance: the mean over draws, each within two percent of it."""
     rng = np.random.default_rng(1)
     center = scales[:, None] * np.hstack([-shifts[:, None], np.eye(len(scales))])
-    noises = (center @ wigner(len(scales) + 1, rng) @ center.T for _ in range(draws))
-    return np.mean([np.linalg.eigvalsh(noise)[-1] for noise in noises])
+    noises = (center @ noise(len(scales) + 1, 1.0, rng) @ center.T for _ in range(draws))
+    return np.mean([np.linalg.eigvalsh(each)[-1] for each in noises])
 
 
 UNIT = MomentNoise(diagonal=2.0, off_diagonal=1.0)
@@ -196,6 +192,7 @@ def test_the_largest_eigenvalue_of_noise_is_where_it_is_said_to_be(ranges, mean_
     assert stated == pytest.approx(largest_eigenvalue(scales, shifts), rel=0.08)
     if not mean_square:
         assert bulk_edge(UNIT, scales) == stated
+        assert bulk_edge(MomentNoise(diagonal=0.0, off_diagonal=0.0), scales) == 0.0
 
 
 def test_the_edge_is_on_the_safe_side_where_few_columns_dominate():
@@ -207,10 +204,6 @@ def test_the_edge_is_on_the_safe_side_where_few_columns_dominate():
 @pytest.mark.parametrize("mechanism", ["nuclear", "stratified-nuclear"])
 def test_nuclear_noise_has_its_own_edge(mechanism):
     made = make(("a", "b", "c", "d"), budget=dpcov.Budget(epsilon=1), mechanism=mechanism)
-    noise, ones = noise_of(made), np.ones(4)
-    gaussian = replace(noise, edge_factor=1.0)
-    assert bulk_edge(noise, ones) == pytest.approx(NUCLEAR_EDGE * bulk_edge(gaussian, ones))
-
-
-def test_no_noise_has_no_edge():
-    assert bulk_edge(MomentNoise(diagonal=0.0, off_diagonal=0.0), np.ones(3)) == 0.0
+    nuclear, ones = noise_of(made), np.ones(4)
+    gaussian = replace(nuclear, edge_factor=1.0)
+    assert bulk_edge(nuclear, ones) == pytest.approx(NUCLEAR_EDGE * bulk_edge(gaussian, ones))

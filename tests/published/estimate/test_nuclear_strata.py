@@ -38,7 +38,7 @@ def mean_error(truths, scales, repeats):
     for seed in range(repeats):
         pairs = enumerate(zip(truths, scales, strict=True))
         strata = [observed(truth, scale, 97 * seed + i) for i, (truth, scale) in pairs]
-        matrix, expected = shrink_nuclear_strata(strata)
+        matrix, expected, _ = shrink_nuclear_strata(strata)
         found.append((np.sum((matrix - sum(truths)) ** 2), expected))
     return np.mean(found, axis=0)
 
@@ -126,7 +126,7 @@ def test_what_cannot_be_there_is_not_estimated():
 def test_the_estimate_is_positive_semidefinite_and_follows_units():
     truth = 2 * noise_size(8) * shape_of(8, "decaying")
     strata = [observed(truth, 1.0, 0), observed(truth / 4, 0.25, 1)]
-    matrix, expected = shrink_nuclear_strata(strata)
+    matrix, expected, _ = shrink_nuclear_strata(strata)
     assert np.linalg.eigvalsh(matrix).min() >= -1e-9 * np.abs(matrix).max()
     larger = shrink_nuclear_strata(
         dataclasses.replace(
@@ -139,4 +139,4 @@ def test_the_estimate_is_positive_semidefinite_and_follows_units():
         for each in strata
     )
     assert larger.matrix == pytest.approx(64 * matrix, rel=1e-6)
-    assert larger.expected_squared_error == pytest.approx(64**2 * expected, rel=1e-6)
+    assert larger.risk == pytest.approx(64**2 * expected, rel=1e-6)

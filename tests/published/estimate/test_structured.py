@@ -3,12 +3,8 @@ import itertools
 import numpy as np
 import pytest
 
-from dpcov.published.estimate.structured import (
-    Candidate,
-    blended,
-    guided_candidates,
-    sparse_candidate,
-)
+from dpcov.published.estimate.structured import blended, guided_candidates, sparse_candidate
+from dpcov.published.estimate.unit import Estimate
 from dpcov.published.linalg.symmetric import eigh
 from tests.published.estimate.noises import noise
 
@@ -136,8 +132,8 @@ def test_the_blend_is_the_best_point_between_two_estimates_and_says_how_good_it_
     generator, size, variance = np.random.default_rng(6), 60, 1e-6
     first, second = (std * generator.normal(size=(size, size)) / size for std in (1.0, 2.0))
     found = blended(
-        Candidate(matrix=first, risk=1.0),
-        Candidate(matrix=second, risk=4.0, guide_share=1.0),
+        Estimate(matrix=first, risk=1.0),
+        Estimate(matrix=second, risk=4.0, guide_share=1.0),
         variance,
     )
     assert found.guide_share == pytest.approx(0.2, abs=0.05)
@@ -146,7 +142,7 @@ def test_the_blend_is_the_best_point_between_two_estimates_and_says_how_good_it_
 
 
 def test_a_blend_that_gains_less_than_it_costs_is_left_alone():
-    first = Candidate(matrix=np.eye(3), risk=1.0)
-    assert blended(first, Candidate(matrix=np.zeros((3, 3)), risk=9.0), 0.01) is first
-    assert blended(first, Candidate(matrix=np.eye(3), risk=0.5), 0.01) is first
-    assert blended(first, Candidate(matrix=np.zeros((3, 3)), risk=3.9), 1.0) is first
+    first = Estimate(matrix=np.eye(3), risk=1.0)
+    assert blended(first, Estimate(matrix=np.zeros((3, 3)), risk=9.0), 0.01) is first
+    assert blended(first, Estimate(matrix=np.eye(3), risk=0.5), 0.01) is first
+    assert blended(first, Estimate(matrix=np.zeros((3, 3)), risk=3.9), 1.0) is first

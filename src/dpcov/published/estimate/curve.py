@@ -39,10 +39,7 @@ class CurveBasis(NamedTuple):
 
 
 def noise_knots(radius: float, largest: float, pieces: int) -> Array:
-    """Return knots on [−radius, radius], ``pieces`` intervals on each side of 0, then geometric.
-
-    With ``pieces = 0`` the noise bulk is a single interval.
-    """
+    """Return knots on [−radius, radius], ``pieces`` intervals on each side of 0 or a single one."""
     knots = list(np.linspace(-radius, radius, 2 * pieces + 1 if pieces else 2))
     step = knots[1] - knots[0]
     # A curve spans three knots, so two of them must lie past the largest value.
@@ -55,8 +52,7 @@ def noise_knots(radius: float, largest: float, pieces: int) -> Array:
 def increasing_basis(points: Array, knots: Array) -> CurveBasis:
     """Return the constant 1 and the integrals of the hat functions over three neighboring knots.
 
-    Sums with nonnegative weights are the increasing, nonnegative quadratic splines (Ramsay's
-    I-splines); the identity is among them up to a constant.
+    Their nonnegative sums are the increasing, nonnegative quadratic splines (Ramsay's I-splines).
     """
     left, peak, right = knots[:-2], knots[1:-1], knots[2:]
     x = points[:, np.newaxis]

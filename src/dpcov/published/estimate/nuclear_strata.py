@@ -36,17 +36,7 @@ BENEFIT_OF_DOUBT = 1.0
 
 
 def shrink_nuclear_strata(strata: Iterable[Part]) -> Estimate:
-    """Estimate the sum of the strata: at least one, each with a trace and a nuclear scale.
-
-    Examples
-    --------
-    >>> noisy = np.array([[90.0, 0.5], [0.5, -1.0]])
-    >>> part = Part(
-    ...     matrix=noisy, diagonal_variance=4.0, trace=90.0, trace_variance=8.0, nuclear_scale=1.0
-    ... )
-    >>> bool(np.all(np.linalg.eigvalsh(shrink_nuclear_strata([part]).matrix) >= 0))
-    True
-    """
+    """Estimate the sum of the strata: at least one, each with a trace and a nuclear scale."""
     ordered = sorted(strata, key=lambda part: -(part.trace or 0.0) / (part.nuclear_scale or 1.0))
     total, squared_error = np.zeros_like(ordered[0].matrix), 0.0
     for part in ordered:
@@ -78,9 +68,10 @@ class _Observation:
     def is_present(self, shape: Array, known_error: float) -> bool:
         """Whether the trace, the largest eigenvalue or the component along the shape stands out."""
         bound, unit_std = self.largest_trace, math.sqrt(self.unit_variance)
-        if min(self.trace, bound) > SIGNIFICANT_TRACE * math.sqrt(self.trace_variance):
-            return True
-        if min(self.system.values[-1], bound) > self.scale * ullman.largest_plausible(len(shape)):
+        plausible = self.scale * ullman.largest_plausible(len(shape))
+        if min(self.trace, bound) > SIGNIFICANT_TRACE * math.sqrt(self.trace_variance) or (
+            min(self.system.values[-1], bound) > plausible
+        ):
             return True
         size = float(np.linalg.norm(shape))
         along = float(np.vdot(self.matrix, shape)) / size if size > 0.0 else 0.0
@@ -102,7 +93,7 @@ def _needed(cost: float) -> float:
 
 
 def _estimate(seen: _Observation, shape: Array, known_error: float) -> Estimate:
-    """Choose zero, the shape or the shrunk spectrum; average the last two if they are close."""
+    # Choose zero, the shape or the shrunk spectrum; average the last two if they are close.
     if not seen.is_present(shape, known_error):
         return Estimate(np.zeros_like(shape), max(seen.trace**2 - seen.trace_variance, 0.0))
     matrix, risk, _ = _shaped(seen, shape)

@@ -43,8 +43,9 @@ def shrink_values(
         own_variance = 2.0 * v * values.size
         share = own_variance / (own_variance + trace_variance)
         shift = share * (trace - values.sum()) / values.size
-    law = {"off_diagonal_variance": v, "mean_variance": (1.0 - share) * 2.0 * v}
-    return shrink_spectrum(NoisySpectrum(values=values + shift, **law))
+    moved, mean_variance = values + shift, (1.0 - share) * 2.0 * v
+    law = NoisySpectrum(values=moved, off_diagonal_variance=v, mean_variance=mean_variance)
+    return shrink_spectrum(law)
 
 
 def shrink_spectrum(spectrum: NoisySpectrum) -> tuple[Array, float]:

@@ -94,5 +94,5 @@ def _compressed(part: Part, centering: Centering) -> Part:
         trace -= centering.trace_outside(part.matrix)
         trace_variance += 2 * part.diagonal_variance
     matrix = centering.compress(part.matrix)
-    known = {"trace": trace, "trace_variance": trace_variance, "nuclear_scale": scale}
-    return replace(part, matrix=matrix, **known)
+    part = replace(part, trace=trace, trace_variance=trace_variance)
+    return replace(part, matrix=matrix, nuclear_scale=scale)

@@ -3,7 +3,6 @@
 Contract: reads noisy numbers only, deterministically.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from math import inf, log, sqrt
 from typing import Any, NamedTuple
@@ -12,7 +11,7 @@ import numpy as np
 
 from dpcov.errors import ReleaseError
 from dpcov.published.linalg.symmetric import Array
-from dpcov.published.statistics import Layout, NoiseLaw, NoisyStatistics
+from dpcov.published.statistics import NoiseLaw, NoisyStatistics
 
 # In deviations, 2.12: Laplace noise exceeds it in one of 40 releases, normal noise less often.
 ONE_IN_FORTY = log(20) / sqrt(2)
@@ -78,7 +77,8 @@ def unit_estimate(statistics: NoisyStatistics, n_rows: int | None) -> UnitEstima
         # All groups together, at least one so that it can divide.
         rows = float(max(1, int(statistics.arrays["row_count"].sum())))
     step = statistics.radius**2 / 4.0**statistics.lattice_bits / rows
-    return _READERS[statistics.layout](statistics, rows, step)
+    readers = {"estimate": _finished, "sscp": _whole, "strata": _strata}
+    return readers[statistics.layout](statistics, rows, step)
 
 
 def _finished(statistics: NoisyStatistics, rows: float, step: float) -> UnitEstimate:
@@ -165,15 +165,8 @@ def _strata(statistics: NoisyStatistics, rows: float, step: float) -> UnitEstima
     )
 
 
-_READERS: dict[Layout, Callable[[NoisyStatistics, float, float], UnitEstimate]] = {
-    "estimate": _finished,
-    "sscp": _whole,
-    "strata": _strata,
-}
-
-
 def _law(law: NoiseLaw, step: float) -> dict[str, Any]:
-    """What is known of the noise on a matrix whose lattice has this step."""
+    # What is known of the noise on a matrix whose lattice has this step.
     diagonal = float(law.diagonal_variance) * step**2
     off_diagonal = float(law.off_diagonal_variance) * step**2
     is_nuclear = "nuclear norm" in law.family
@@ -188,10 +181,10 @@ def _law(law: NoiseLaw, step: float) -> dict[str, Any]:
 
 
 def _trace_bound(trace: float, variance: float, statistics: NoisyStatistics) -> float:
-    # What the noise may have taken of the trace is given back.
     # Traces of rows that were shortened (a radius below 1) bound nothing but those.
     if statistics.radius != 1:
         return 1.0
+    # What the noise may have taken of the trace is given back.
     return min(1.0, max(0.0, trace) + ONE_IN_FORTY * sqrt(variance))
 
 
