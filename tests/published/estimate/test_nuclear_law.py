@@ -24,12 +24,6 @@ def test_constants_are_the_simulated_ones(d, repeats):
     assert trace_variance == pytest.approx(ullman.trace_variance(d), rel=0.03 + 2 * spread)
 
 
-@pytest.mark.parametrize("d", [2, 7, 100])
-def test_variances_of_orthogonal_directions_add_up(d):
-    others = 2 * ullman.off_diagonal_variance(d) * (d * (d + 1) / 2 - 1)
-    assert others + ullman.trace_variance(d) / d == pytest.approx(ullman.mean_square(d), rel=1e-12)
-
-
 def naive_excess(values, scale):
     """The oracle's series without its first term, in 40 digits."""
     d = len(values)

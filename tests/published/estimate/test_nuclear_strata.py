@@ -6,7 +6,7 @@ import pytest
 from dpcov.noise.entropy import SeededEntropy
 from dpcov.noise.nuclear import symmetric_nuclear_noise
 from dpcov.published.estimate import nuclear_law as ullman
-from dpcov.published.estimate.nuclear_strata import _needed, shrink_nuclear_strata
+from dpcov.published.estimate.nuclear_strata import shrink_nuclear_strata
 from dpcov.published.estimate.unit import Part
 
 
@@ -104,16 +104,6 @@ def test_a_faint_direction_is_found_where_the_trace_is_known(signal, limit):
         errors.append(np.mean([np.linalg.norm(each - truth) for each in made]))
     known, unknown = errors / np.linalg.norm(truth)
     assert known < limit < unknown
-
-
-def test_more_is_asked_for_where_a_false_alarm_costs_more():
-    costs = [0.1, 2.0, 4.0, 30.0, 100.0, 1e6]
-    needed = [_needed(cost) for cost in costs]
-    assert needed == sorted(needed)
-    assert needed[:2] == [2.0, 2.0]
-    assert needed[-1] == 3.5
-    for cost, deviations in zip(costs[1:-1], needed[1:-1], strict=True):
-        assert cost * np.exp(-(deviations**2) / 2) == pytest.approx(2 * np.exp(-2))
 
 
 def test_what_cannot_be_there_is_not_estimated():

@@ -38,14 +38,6 @@ def squared_error(estimate, truths):
     return np.sum((estimate - sum(truths)) ** 2)
 
 
-def test_a_single_stratum_is_shrunk_as_usual():
-    (part,) = observe([power_law(8)], [0.01], seed=1)
-    result = shrink_strata([part])
-    alone = shrunk(part.matrix, 0.01, part.trace, 0.02)
-    np.testing.assert_allclose(result.matrix, alone.matrix)
-    assert result.risk == pytest.approx(alone.risk)
-
-
 def test_faint_equal_strata_are_pooled():
     d, count = 40, 10
     truths = [power_law(d) / count] * count

@@ -33,16 +33,11 @@ def two_threads():
 def test_matrices_of_middling_size_get_one_thread(dimension):
     with one_thread(dimension), one_thread(dimension):
         assert blas_threads() == {1}
-
-
-@pytest.mark.parametrize("dimension", [1, WORTH_IT - 1, SHARED_FROM])
-def test_others_are_left_alone(dimension):
-    with one_thread(dimension):
-        assert blas_threads() == {2}
-
-
-def test_threads_come_back_after_an_error():
-    with pytest.raises(ValueError, match="inside"), one_thread(500):
+    for other in (1, WORTH_IT - 1, SHARED_FROM):
+        with one_thread(other):
+            assert blas_threads() == {2}
+    # Threads come back after an error.
+    with pytest.raises(ValueError, match="inside"), one_thread(dimension):
         raise ValueError("inside")
 
 

@@ -97,9 +97,3 @@ def test_clipped_eigenvalues_stay_inside_and_clipping_is_idempotent(matrix, lowe
     np.testing.assert_allclose(clip_eigenvalues(clipped, lower, upper), clipped, atol=1e-9)
     expected = np.clip(np.linalg.eigvalsh(symmetrize(matrix)), lower, upper)
     np.testing.assert_allclose(values, expected, atol=1e-9)
-
-
-def test_one_by_one_matrices():
-    assert project_psd([[-2.0]]) == np.array([[0.0]])
-    assert project_psd_trace([[5.0]], 3.0) == np.array([[3.0]])
-    assert project_nuclear_ball([[-5.0]], 3.0) == np.array([[-3.0]])
