@@ -33,16 +33,6 @@ def test_the_expected_errors_are_those_of_repeated_releases():
     assert after < before / 2
 
 
-def test_the_signal_of_a_stratum_is_its_size_without_noise():
-    rows = np.random.default_rng(0).normal(size=(500, 10)) * np.geomspace(1, 0.1, 10)
-    truth = np.linalg.norm(seeded(rows, 0, rho=1000).second_moment())
-    squares = []
-    for seed in range(20):
-        (row,) = numbers(seeded(rows, seed)).strata
-        squares.append(row.signal**2)
-    assert np.sqrt(np.mean(squares)) == pytest.approx(truth, rel=0.2)
-
-
 def test_groups_are_parts_of_their_own():
     parts = list(numbers_by_group(grouped()))
     assert [part.name for part in parts] == ["all rows", "north", "<i>south</i>", "(other)"]
@@ -72,13 +62,6 @@ def test_unknown_noise_is_not_invented():
     assert estimates.correlation_noise is None
     assert estimates.deviation_noise is None
     assert estimates.spectrum.edge is None
-
-
-def test_strata_are_named_by_the_length_of_their_rows():
-    rows = numbers(make(tuple(f"x{k}" for k in range(30)), 20_000)).strata
-    assert all(row.label == "all rows" or row.label.startswith("length") for row in rows)
-    noises = [row.noise for row in rows]
-    assert noises == sorted(noises, reverse=True)
 
 
 def test_noise_alone_has_nothing_above_and_planted_components_are_counted():

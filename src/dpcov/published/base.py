@@ -5,6 +5,7 @@ and may be recomputed with other choices any day at no privacy cost.
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cached_property, wraps
 from math import sqrt
 from typing import Any, ParamSpec, Self, TypeVar
@@ -157,11 +158,10 @@ class BaseRelease:
     @cached_property
     def _covariance(self) -> Noisy:
         intercept, _, raw = self._centered
-        return Noisy(
-            unit=self._unit,
+        return replace(
+            self._moment,
             matrix=raw,
             trace_bound=self.manifest.norm_bound**2,
-            options=self.statistics.post_options,
             intercept=intercept,
             is_centered=any(column.lower is not None for column in self.features),
         )

@@ -19,11 +19,8 @@ from dpcov.published.words import own_rows, short_number
 if TYPE_CHECKING:
     from dpcov.published.base import BaseRelease
 
-_SHOWN_FEATURES = 12
-_SHOWN_NAMES = 6
-_NAME_WIDTH = 34
-_LABEL_WIDTH = 13
-_WIDTH = 104
+_SHOWN_FEATURES, _SHOWN_NAMES = 12, 6
+_NAME_WIDTH, _LABEL_WIDTH, _WIDTH = 34, 13, 104
 
 _NUMERICS = {
     "exact": "exact: the proof covers the computer's arithmetic",

@@ -36,13 +36,12 @@ SECTIONS = (
     ("budget", "Privacy budget", "Budget"),
     ("correlations", "Correlations", "Correlations"),
     ("spectrum", "Components above the noise", "Spectrum"),
-    ("strata", "Noise against signal", "Noise and signal"),
     ("error", "Expected error", "Expected error"),
     ("features", "Means and standard deviations", "Means and spreads"),
     ("care", "Before you use these numbers", "Be careful"),
     ("load", "Use this file", "Use this file"),
 )
-_RESULTS = (results.spectrum, results.strata, results.error, results.features)
+_RESULTS = (results.spectrum, results.error, results.features)
 
 
 @on_one_thread

@@ -172,29 +172,6 @@ def _eigenvalues(made: Spectrum) -> Html:
     return table(head, rows, caption="Largest eigenvalues")
 
 
-def strata(group: GroupNumbers) -> Html:
-    """Table of strata."""
-    if not group.strata:
-        said = "The noise of this release has no known law per matrix, or nothing was drawn."
-        return el("p", said)
-    rows = [
-        (row.label, number(row.signal), number(row.noise), f"{row.n_above}") for row in group.strata
-    ]
-    left = group.n_strata_left_out
-    several = len(rows) > 1 or left
-    caption = (
-        "Frobenius norms of every published matrix and of its noise, encoded units, means included"
-    )
-    head = ("Stratum", "Signal", "Noise", "Components above noise")
-    return fill(
-        "strata.html",
-        one=None if several else "",
-        several="" if several else None,
-        table=table(head, rows, caption=caption),
-        left=str(left) if left else None,
-    )
-
-
 def error(group: GroupNumbers) -> Html:
     """Expected error before and after shrinkage, as sentences and a small table."""
     size = group.size

@@ -22,7 +22,6 @@ class Centering:
 
     ``noisy`` is (d + 1, d + 1), the intercept first, in any units; ``variance`` the noise variance
     of its off-diagonal entries; ``unit`` the second moment of the intercept in the same units.
-
     ``direction``, (d,), is the unit vector along which the mean nearly lies, ``along`` the same
     with 0 at the intercept; ``complement``, (d + 1, d - 1), an orthonormal basis of the rest;
     ``leak`` the second moment that the mean leaves there.
@@ -32,9 +31,8 @@ class Centering:
         with np.errstate(all="ignore"):
             scaled, v = noisy / np.float64(unit), float(np.float64(variance) / unit / unit)
         if not (unit > 0 and np.isfinite([*scaled.flat, v]).all()):
-            raise NumericError(
-                "The intercept is too small beside the other entries to be divided by."
-            )
+            problem = "The intercept is too small beside the other entries to be divided by."
+            raise NumericError(problem)
         self.noisy, self.unit, self.mean, self.mean_variance = noisy, unit, scaled[0, 1:], v
         d = len(self.mean)
         top = _top_direction(scaled, d * v)
