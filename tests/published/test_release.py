@@ -313,14 +313,6 @@ def test_files_that_are_no_releases_are_refused(tmp_path):
         refused(tmp_path / name)
 
 
-def test_a_file_without_permission_is_refused(saved, monkeypatch):
-    def forbidden(*args, **kwargs):
-        raise PermissionError(13, "Permission denied")
-
-    monkeypatch.setattr(zipfile, "ZipFile", forbidden)
-    refused(saved, "Permission denied")
-
-
 def test_saving_keeps_an_existing_file_unless_told_otherwise(made, saved):
     before = saved.read_bytes()
     with pytest.raises(ReleaseError, match="exists already"):

@@ -50,16 +50,6 @@ def test_faint_equal_strata_are_pooled():
     assert result.risk == pytest.approx(error, abs=0.2)
 
 
-def test_strata_of_which_most_are_empty_stay_apart():
-    d = 40
-    truths = [power_law(d) / 2] * 2 + [np.zeros((d, d))] * 8
-    parts = observe(truths, [0.1 / (d * (d + 1))] * 10, seed=2)
-    result = shrink_strata(parts)
-    assert kept(parts) == pytest.approx([0.1 / (d * (d + 1))] * len(kept(parts)))
-    pooled = shrunk(sum(part.matrix for part in parts), 1 / (d * (d + 1)))
-    assert squared_error(result.matrix, truths) < 0.8 * squared_error(pooled.matrix, truths)
-
-
 def test_norm_shells_are_never_drowned_by_the_outer_ones():
     variances = 16.0 / (30 * 31) * 16.0 ** -np.arange(5.0)
     truths = [share * power_law(30) for share in (0.0, 0.05, 0.75, 0.15, 0.05)]

@@ -82,15 +82,6 @@ def test_shared_directions_help_where_the_shape_differs():
     assert aligned < 0.7 * proportional
 
 
-def test_shares_tell_how_much_of_the_guide_is_in_it():
-    guide, truths = shapes(10)
-    found = guided_candidates(truths["the guide itself"], off_diagonal_variance=1e-9, guide=guide)
-    assert found["proportional"].guide_share == pytest.approx(3.0)
-    opposed = guided_candidates(-guide, off_diagonal_variance=1e-9, guide=guide)
-    assert opposed["proportional"].guide_share == 0.0
-    assert not np.any(opposed["proportional"].matrix)
-
-
 def sparse(truth, v, generator):
     noisy = truth + noise(len(truth), v, generator)
     trace = {"trace": float(np.trace(noisy)), "trace_variance": 2 * v * len(noisy)}

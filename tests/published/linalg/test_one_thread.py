@@ -1,5 +1,4 @@
 import threading
-import time
 from contextlib import contextmanager
 
 import numpy as np
@@ -9,7 +8,6 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 import dpcov
 from dpcov.analysis import PrivateCorrelation, PrivateCovariance, PrivatePCA, PrivateRidge
-from dpcov.noise.eigenvectors import sample_eigenvectors
 from dpcov.published.linalg.one_thread import SHARED_FROM, WORTH_IT, one_thread
 from dpcov.published.linalg.symmetric import Solver, solving_with
 from dpcov.report import render_release
@@ -113,14 +111,3 @@ def test_a_draw_takes_one_thread(mechanism, monkeypatch):
     with counted(monkeypatch) as threads:
         dpcov.release(ROWS, schema=SCHEMA, budget=dpcov.Budget(rho=1), mechanism=mechanism)
     assert threads and all(number == {1} for number in threads)
-
-
-def test_no_second_thread_works_while_eigenvectors_are_drawn():
-    """Threads that wait for each other spin, so that processor time shows them on any machine."""
-    matrix = np.diag(50_000 / np.arange(1.0, 151))
-    # Threads of earlier tests spin a little before they rest.
-    time.sleep(0.5)
-    started, started_here = time.process_time(), time.thread_time()
-    sample_eigenvectors(matrix, np.full(149, 0.1), dpcov.SeededEntropy(0))
-    everywhere, here = time.process_time() - started, time.thread_time() - started_here
-    assert everywhere < 1.3 * here

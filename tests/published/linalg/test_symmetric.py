@@ -10,7 +10,6 @@ from dpcov.published.linalg.symmetric import (
     compose,
     eigenvalues,
     eigh,
-    is_positive_definite,
     mirror_upper,
     solving_with,
     symmetrize,
@@ -83,10 +82,3 @@ def test_the_solver_in_use_may_fail_and_is_asked_for_eigenvalues_too():
         np.testing.assert_allclose(eigenvalues(np.diag([1.0, 3.0])), [2.0, 6.0])
         with pytest.raises(NumericError, match="did not converge"):
             eigh(np.zeros((2, 2)))
-
-
-@pytest.mark.parametrize(("smallest", "expected"), [(1e-3, True), (-1e-3, False)])
-def test_definiteness_is_told_by_the_smallest_eigenvalue(smallest, expected):
-    vectors = np.linalg.qr(np.random.default_rng(0).normal(size=(20, 20)))[0]
-    matrix = symmetrize((vectors * np.linspace(smallest, 1.0, 20)) @ vectors.T)
-    assert is_positive_definite(matrix) is expected
