@@ -294,15 +294,12 @@ def test_arrays_that_do_not_fit_are_refused(made):
 
 def test_strata_whose_places_do_not_fit_are_refused():
     made = dpcov.release(table(), **TERMS | {"mechanism": "stratified"})
-    first = made.statistics.arrays["first_shell"]
-    for name, wrong in {
-        "first_shell": -first - 1,
-        "last_shell": first + 99,
-        "trace": first,
-    }.items():
-        arrays = {**made.statistics.arrays, name: wrong}
-        with pytest.raises(ReleaseError, match="contradict"):
-            Release(made.manifest, arrays)
+    first, last = (made.statistics.arrays[f"{name}_shell"] for name in ("first", "last"))
+    wrong = {"first_shell": (-first - 1, last + 1), "last_shell": (first + 99,), "trace": (first,)}
+    for name, choices in wrong.items():
+        for choice in choices:
+            with pytest.raises(ReleaseError, match="contradict"):
+                Release(made.manifest, {**made.statistics.arrays, name: choice})
 
 
 def test_files_that_are_no_releases_are_refused(tmp_path):

@@ -162,7 +162,7 @@ def test_conversions_follow_the_promise():
     assert "(2)-zCDP" in zcdp
     # k e^(k - 1) epsilon delta, rounded up
     approximate = ApproxDP(epsilon=Fraction(1), delta=Fraction(1, 10**6))
-    assert "(2, 5.44e-6)-DP" in formulas(approximate)
+    assert {"(2, 5.44e-6)-DP", "(5, 0.000273)-DP"} <= formulas(approximate)
     free = PureDP(epsilon=Fraction(0))
     assert promise_in_words(free) == "Nothing in this file depends on the table."
     assert formulas(free) == {"(0)-DP"}

@@ -51,7 +51,8 @@ def test_an_entry_states_the_guarantee_exactly_and_hides_a_private_row_count(
     assert {name: stated[name] for name in numbers} == numbers
     assert entry["product"]["fingerprint"] == release.fingerprint
     assert entry["deployment"]["curator"] == "City Hospital"
-    assert (b"number of rows: 300" in text) == (neighbors == "replace-one")
+    counted = b"number of rows: 300" if neighbors == "replace-one" else b"number of rows: "
+    assert (counted in text) == (neighbors == "replace-one")
 
 
 def test_releases_that_have_no_place_in_a_registry():

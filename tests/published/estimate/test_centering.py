@@ -41,6 +41,14 @@ def test_the_complement_is_orthonormal_and_meets_neither_intercept_nor_direction
     assert centering.trace_outside(noisy) + inside == pytest.approx(np.trace(noisy))
 
 
+def test_the_variance_along_the_mean_is_unbiased():
+    """Standard error 0.07; the mean's own noise would move it by 0.3, the wrong way by 0.6."""
+    rng, truth = np.random.default_rng(6), second_moment([5.0, 0.0, 0.0], 1e4 * np.eye(3))
+    draws = (truth + noise(4, 0.3, rng) for _ in range(6000))
+    found = [Centering(noisy=noisy, variance=0.3, unit=1.0)._own() for noisy in draws]
+    assert abs(np.mean(found) - 1e4) < 0.25
+
+
 def test_a_drowned_mean_leaves_no_direction_that_passes_for_signal():
     """A noisy mean far from the true one would leave a spike of size d v."""
     d, v, rng = 60, 0.15, np.random.default_rng(5)

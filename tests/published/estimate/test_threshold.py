@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 
 from dpcov.published.estimate.threshold import (
+    RULES,
     choose_threshold,
     estimated_risks,
     threshold_matrix,
@@ -63,10 +64,10 @@ def test_the_choice_is_close_to_the_best_threshold(share):
 def test_each_rule_alone_is_obeyed():
     random = np.random.default_rng(2)
     noisy = noise(30, 1.0, random) + 9 * sparse_matrix(30, 0.2, random)
-    hard, soft = (
-        choose_threshold(noisy, off_diagonal_variance=1.0, rules=(rule,)).matrix
-        for rule in ("hard", "soft")
-    )
+    alone = [choose_threshold(noisy, off_diagonal_variance=1.0, rules=(rule,)) for rule in RULES]
+    best = choose_threshold(noisy, off_diagonal_variance=1.0)
+    assert best.risk == min(each.risk for each in alone) < max(each.risk for each in alone)
+    hard, soft = (each.matrix for each in alone)
     assert set(hard[hard != 0]) <= set(noisy.flat)
     moved = np.abs(noisy - soft)[np.triu(soft != 0, 1)]
     np.testing.assert_allclose(moved, moved[0])
