@@ -11,11 +11,11 @@ import numpy as np
 from scipy.optimize import isotonic_regression
 
 from dpcov.published.estimate.risk import NoisySpectrum, stein_risk
-from dpcov.published.estimate.shrink import candidates, shrink, shrink_spectrum
+from dpcov.published.estimate.shrink import candidates, shrink_spectrum, shrink_values
 from dpcov.published.estimate.strata import shrink_strata
 from dpcov.published.estimate.unit import Part
 from dpcov.published.linalg.project import capped_simplex_projection, simplex_projection
-from dpcov.published.linalg.symmetric import eigh
+from dpcov.published.linalg.symmetric import compose, eigh
 
 TRIVIAL = ("noisy", "clipped", "projected", "zero")
 SIGNAL_TO_NOISE = (0.1, 0.3, 0.5, 1.0, 2.0, 4.0, 10.0, 30.0)
@@ -58,6 +58,11 @@ def kernel_shrinkage(values: np.ndarray, v: float) -> np.ndarray:
     return simplex_projection(isotonic_regression(raw).x, max(values.sum(), 0.0))
 
 
+def shrunk_alone(noisy: np.ndarray, v: float, trace: float) -> np.ndarray:
+    values, vectors = eigh(noisy)
+    return compose(shrink_values(values, v, trace, 2 * v)[0], vectors)
+
+
 def one_draw(
     levels: np.ndarray, v: float, private_trace: bool, generator: np.random.Generator
 ) -> dict:
@@ -67,7 +72,7 @@ def one_draw(
     trace = levels.sum() + np.sqrt(2.0 * v) * generator.standard_normal()
     known = {"trace": trace, "trace_variance": 2.0 * v} if private_trace else {}
     raw, vectors = eigh(noisy)
-    result = shrink(noisy, off_diagonal_variance=v, **known)
+    shrunk, risk = shrink_values(raw, v, **known)
     share = 2.0 * v * levels.size / (2.0 * v * (levels.size + 1))
     values = raw + share * (trace - raw.sum()) / levels.size if private_trace else raw
     oracle = (vectors**2).T @ levels
@@ -78,13 +83,13 @@ def one_draw(
         "projected": capped_simplex_projection(values, max(values.sum(), 0.0)),
         "zero": np.zeros_like(raw),
         "kernel": kernel_shrinkage(values, v),
-        "shrink": result.eigenvalues,
+        "shrink": shrunk,
         "oracle": oracle,
     }
     errors = {
         name: np.sum((estimate - oracle) ** 2) + floor for name, estimate in estimates.items()
     }
-    return errors | {"expected": result.expected_squared_error}
+    return errors | {"expected": risk}
 
 
 def mean_errors(
@@ -194,25 +199,18 @@ def strata_row(
                 for y, v, t in zip(noisy, variances, traces, strict=True)
             ]
         )
-        pooled = shrink(
-            sum(noisy),
-            off_diagonal_variance=variances.sum(),
-            trace=sum(traces),
-            trace_variance=2 * variances.sum(),
-        )
-        separate = sum(
-            shrink(y, off_diagonal_variance=v, trace=t, trace_variance=2 * v).matrix
-            for y, v, t in zip(noisy, variances, traces, strict=True)
-        )
+        pooled = shrunk_alone(sum(noisy), variances.sum(), sum(traces))
+        seen = zip(noisy, variances, traces, strict=True)
+        separate = sum(shrunk_alone(y, v, t) for y, v, t in seen)
         target = sum(truths)
         for name, estimate in {
             "separate": separate,
-            "pooled": pooled.matrix,
+            "pooled": pooled,
             "zero": 0 * target,
             "strata": result.matrix,
         }.items():
             collected[name].append(np.sum((estimate - target) ** 2))
-        collected["expected"].append(result.expected_squared_error)
+        collected["expected"].append(result.risk)
     means = {name: np.mean(errors) for name, errors in collected.items()}
     norms = " | ".join(
         f"{np.sqrt(means[name]):.3f}" for name in ("zero", "separate", "pooled", "strata")

@@ -52,7 +52,7 @@ AIRFOIL = ((0, 20_000), (0, 45), (0, 1), (0, 100), (0, 0.1), (0, 200))
 
 @dataclass(frozen=True)
 class Table:
-    """Complete rows of numbers, bounds as typed, the column that is predicted, and what would give it away."""
+    """Complete rows, bounds as typed, the column to predict, and what would give it away."""
 
     name: str
     frame: pd.DataFrame

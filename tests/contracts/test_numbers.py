@@ -60,8 +60,8 @@ def test_pages_and_estimators_say_the_same(release):
     )
     np.testing.assert_allclose(page.correlation, release.correlation())
     covariance = PrivateCovariance.from_release(release)
-    np.testing.assert_allclose(page.table.means, covariance.location_)
-    np.testing.assert_allclose(page.table.deviations, np.sqrt(np.diagonal(covariance.covariance_)))
+    np.testing.assert_allclose(page.means, covariance.location_)
+    np.testing.assert_allclose(page.deviations, np.sqrt(np.diagonal(covariance.covariance_)))
     np.testing.assert_allclose(Copula(release, np.random.default_rng(0)).mean, covariance.location_)
     pca = PrivatePCA.from_release(release, scaling="encoded")
     np.testing.assert_allclose(page.spectrum.estimate, pca.scree_, atol=1e-12)
@@ -84,7 +84,7 @@ def test_a_page_of_a_plain_array_is_in_the_units_of_the_array():
     pca = PrivatePCA.from_release(release, scaling="encoded", assume_centered=True)
     np.testing.assert_allclose(page.estimates.spectrum.estimate, pca.scree_, atol=1e-12)
     assert page.estimates.spectrum.edge == pytest.approx(pca.noise_edge_)
-    assert page.errors.size == pytest.approx(np.linalg.norm(pca.scree_))
+    assert page.size == pytest.approx(np.linalg.norm(pca.scree_))
 
 
 def test_means_lie_within_the_public_bounds():

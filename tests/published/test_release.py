@@ -4,15 +4,14 @@ import json
 import stat
 import zipfile
 
-import msgspec
 import numpy as np
 import pyarrow as pa
 import pytest
 
 import dpcov
 from dpcov.errors import ReleaseError
-from dpcov.published.file import MANIFEST_NAME, encode_manifest, fingerprint, pack
-from dpcov.published.manifest import Manifest, json_schema
+from dpcov.published.file import MANIFEST_NAME
+from dpcov.published.manifest import json_schema
 from dpcov.published.release import Release
 
 SCHEMA = dpcov.Schema(
@@ -95,13 +94,13 @@ def test_round_trip_is_equal(made, saved):
     for name, array in made.statistics.arrays.items():
         np.testing.assert_array_equal(loaded.statistics.arrays[name], array)
         assert loaded.statistics.arrays[name].dtype == array.dtype
+        assert not loaded.statistics.arrays[name].flags.writeable
     np.testing.assert_array_equal(loaded.covariance(), made.covariance())
-
-
-def test_two_releases_differ(made):
     other = dpcov.release(table(), neighbors=made.guarantee.neighbors, **TERMS)
     assert other != made
     assert other.fingerprint != made.fingerprint
+    assert made.is_private
+    assert not dpcov.release(table(), entropy=dpcov.SeededEntropy(1), **TERMS).is_private
 
 
 def test_numpy_and_zipfile_open_it_without_dpcov(made, saved):
@@ -115,12 +114,6 @@ def test_numpy_and_zipfile_open_it_without_dpcov(made, saved):
     promise = {"kind": "zcdp", "epsilon": None, "delta": None, "rho": "1/2"}
     assert record["guarantee"]["promise"] == promise
     assert record["title"] == "patients"
-
-
-def test_loaded_arrays_cannot_be_written(saved):
-    for array in Release.load(saved).statistics.arrays.values():
-        with pytest.raises(ValueError, match="read-only"):
-            array[:] = 0
 
 
 def content_places(content):
@@ -165,12 +158,6 @@ def test_other_members_than_those_of_the_manifest_are_refused(made, tmp_path):
     for wrong in (*extra, [*members, members[0]], members[1:], bare):
         refused(write(tmp_path / "wrong.dpcov", wrong), "members")
     assert [path.name for path in tmp_path.iterdir()] == ["wrong.dpcov"]
-
-
-def test_another_array_of_the_same_shape_is_refused(made, tmp_path):
-    members = dict(members_of(made))
-    members["sscp.npy"] = members["sscp.npy"][:-1] + b"x"
-    refused(write(tmp_path / "changed.dpcov", members.items()), "altered")
 
 
 def test_a_compressed_bomb_is_refused_before_it_grows(made, tmp_path):
@@ -228,10 +215,6 @@ def test_broken_array_files_are_refused(made, tmp_path, content):
     refused(with_array(made, tmp_path, content.ljust(328, b" "), [5, 5]))
 
 
-def test_a_newer_version_says_so(made, tmp_path):
-    refused(with_manifest(made, tmp_path, lambda record: record.update(version=2)), "upgrade")
-
-
 GONE = object()
 CHANGES = {
     # Where in the manifest, and what is put there; squares of bounds must be finite and not zero.
@@ -240,6 +223,7 @@ CHANGES = {
     "statistics.noise.surprise": (1,),
     "warnings": (GONE,),
     "format": (GONE, "other"),
+    "version": (2, GONE),
     "columns": ([],),
     "columns.0": (GONE,),
     "norm_bound": ("2", -1.0, 1e999, 1e160, 1e-200),
@@ -271,10 +255,8 @@ def test_a_manifest_that_does_not_fit_is_refused(made, tmp_path, place):
             else:
                 record[steps[-1]] = value
 
-        refused(with_manifest(made, tmp_path, change))
-
-
-def test_an_unchanged_manifest_in_another_layout_is_equal(made, tmp_path):
+        refused(with_manifest(made, tmp_path, change), "upgrade" if place == "version" else ".")
+    # Another layout of the same is equal.
     assert Release.load(with_manifest(made, tmp_path, lambda record: None)) == made
 
 
@@ -289,20 +271,35 @@ def test_a_manifest_that_is_no_record_is_refused(made, tmp_path, text):
 def test_a_manifest_that_its_comment_does_not_name_is_refused(made, tmp_path):
     for comment in ("", "dpcov-release-1 sha256:" + "0" * 64):
         refused(write(tmp_path / "comment.dpcov", members_of(made), comment=comment), "altered")
+    members = dict(members_of(made))
+    members["sscp.npy"] = members["sscp.npy"][:-1] + b"x"
+    refused(write(tmp_path / "changed.dpcov", members.items()), "altered")
 
 
-def test_an_asymmetric_matrix_is_refused(made):
-    arrays = {name: array.copy() for name, array in made.statistics.arrays.items()}
-    arrays["sscp"][0, 1] += 1
-    with pytest.raises(ReleaseError):
-        Release(made.manifest, arrays)
+def test_arrays_that_do_not_fit_are_refused(made):
+    def refuse(**changed):
+        arrays = {**made.statistics.arrays, **changed}
+        known = {name: array for name, array in arrays.items() if array is not None}
+        with pytest.raises(ReleaseError, match="contradict"):
+            Release(made.manifest, known)
+
+    asymmetric = made.statistics.arrays["sscp"] + np.triu(np.ones((5, 5), dtype=np.int64), 1)
+    refuse(sscp=asymmetric)
+    refuse(sscp=made.statistics.arrays["sscp"].astype(float))
+    refuse(trace=np.zeros(2, dtype=np.int64))
+    refuse(row_count=np.zeros(3, dtype=np.int64))
+    if made.manifest.n_rows is None:
+        refuse(row_count=None)
 
 
-def test_a_release_without_row_count_is_refused():
-    made = dpcov.release(table(), neighbors="add-remove-one", **TERMS)
-    arrays = {name: array for name, array in made.statistics.arrays.items() if name != "row_count"}
-    with pytest.raises(ReleaseError):
-        Release(made.manifest, arrays)
+def test_strata_whose_places_do_not_fit_are_refused():
+    made = dpcov.release(table(), **TERMS | {"mechanism": "stratified"})
+    first, last = (made.statistics.arrays[f"{name}_shell"] for name in ("first", "last"))
+    wrong = {"first_shell": (-first - 1, last + 1), "last_shell": (first + 99,), "trace": (first,)}
+    for name, choices in wrong.items():
+        for choice in choices:
+            with pytest.raises(ReleaseError, match="contradict"):
+                Release(made.manifest, {**made.statistics.arrays, name: choice})
 
 
 def test_files_that_are_no_releases_are_refused(tmp_path):
@@ -311,14 +308,6 @@ def test_files_that_are_no_releases_are_refused(tmp_path):
     for name, content in {"text": b"hello", "empty": b"", "zip": b"PK\x05\x06" + bytes(18)}.items():
         (tmp_path / name).write_bytes(content)
         refused(tmp_path / name)
-
-
-def test_a_file_without_permission_is_refused(saved, monkeypatch):
-    def forbidden(*args, **kwargs):
-        raise PermissionError(13, "Permission denied")
-
-    monkeypatch.setattr(zipfile, "ZipFile", forbidden)
-    refused(saved, "Permission denied")
 
 
 def test_saving_keeps_an_existing_file_unless_told_otherwise(made, saved):
@@ -330,11 +319,6 @@ def test_saving_keeps_an_existing_file_unless_told_otherwise(made, saved):
     made.save(saved, overwrite=True)
     assert saved.read_bytes() == before
     assert stat.S_IMODE(saved.stat().st_mode) == 0o644
-
-
-def test_the_same_release_gives_the_same_bytes(made):
-    assert pack(made.manifest, dict(made.statistics.arrays)) == made.to_bytes()
-    assert fingerprint(made.manifest) == made.fingerprint
 
 
 def in_one_order(schema):
@@ -352,16 +336,3 @@ def test_the_published_json_schema_is_current(request):
         in_one_order(json.loads(text)) for text in (published.read_bytes(), json_schema())
     )
     assert kept == current, "write dpcov.published.manifest.json_schema() to this file"
-
-
-def test_the_json_schema_names_every_field(made):
-    named = json.loads(json_schema())["$defs"]["Manifest"]["properties"]
-    assert set(named) == set(json.loads(encode_manifest(made.manifest)))
-    assert msgspec.json.decode(encode_manifest(made.manifest), type=Manifest) == made.manifest
-
-
-def test_seeded_releases_say_so(tmp_path):
-    seeded = dpcov.release(table(), entropy=dpcov.SeededEntropy(1), **TERMS)
-    seeded.save(tmp_path / "seeded.dpcov")
-    assert not dpcov.load(tmp_path / "seeded.dpcov").is_private
-    assert dpcov.release(table(), **TERMS).is_private

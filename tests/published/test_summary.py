@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 import dpcov
-from dpcov.privacy.guarantee import ZCDP, ApproxDP, PureDP
+from dpcov.privacy.guarantee import ZCDP, ApproxDP, Guarantee, PureDP
 from dpcov.published.manifest import promise_record
 from dpcov.published.release import Release
 from dpcov.published.summary import _in_words
-from dpcov.published.words import short_number
+from dpcov.published.words import change_in_words, conversions, promise_in_words, short_number
 
 
 def release(n_features=3, mechanism="gaussian", **options):
@@ -72,12 +72,6 @@ def test_the_table_holds_the_estimates():
     assert lines[start + 13] == "... and 2 more"
 
 
-def test_there_is_no_table_without_an_intercept():
-    made = dpcov.second_moment(np.eye(3), norm_bound=1, budget=dpcov.Budget(rho=1))
-    assert "mean" not in made.summary().replace("means", "")
-    assert "not centered" in made.summary()
-
-
 ONE_COLUMN = {"x0": dpcov.Numeric(lower=0, upper=1)}
 
 
@@ -86,14 +80,6 @@ def test_control_codes_in_names_do_not_reach_the_terminal():
     made = dpcov.release(np.zeros((5, 1)), schema=schema, budget=dpcov.Budget(rho=1))
     assert "\x1b" not in made.summary()
     assert "?[31mred?" in made.summary()
-
-
-def test_ledger_entries_are_named(tmp_path):
-    ledger, budget = dpcov.Ledger(tmp_path / "ledger"), dpcov.Budget(rho=1)
-    ledger.create("patients", budget, "replace-one")
-    terms = {"budget": budget, "ledger": ledger, "dataset": "patients"}
-    made = dpcov.release(np.zeros((5, 1)), schema=dpcov.Schema(columns=ONE_COLUMN), **terms)
-    assert "entry 1 of dataset patients" in made.summary()
 
 
 @pytest.mark.parametrize(
@@ -111,6 +97,7 @@ def test_every_kind_of_promise_can_be_told(promise):
     manifest = msgspec.structs.replace(made.manifest, guarantee=guarantee)
     told = Release(manifest, dict(made.statistics.arrays))
     assert told.guarantee.promise == promise
+    assert formulas(promise) >= {str(promise)}
     assert str(promise) in told.summary()
     assert "In words" in told.summary()
 
@@ -159,15 +146,33 @@ def test_a_release_without_any_matrix_bounds_the_truth():
     )
     assert empty.expected_error("shrink") >= np.linalg.norm(rows.T @ rows / 500)
     assert "drowned" in empty.summary()
+    assert "mean" not in empty.summary().replace("means", "")
+    assert "not centered" in empty.summary()
 
 
-def test_one_matrix_of_an_empty_table_bounds_the_truth_by_its_trace():
-    moments, found = dpcov.moments(np.zeros((3200, 3)), norm_bound=1), []
-    for seed in range(200):
-        terms = {"budget": dpcov.Budget(rho="0.1"), "entropy": dpcov.SeededEntropy(seed)}
-        made = dpcov.second_moment(moments, mechanism="gaussian", **terms)
-        if not made.second_moment("shrink").any():
-            found.append(made.expected_error("shrink"))
-    # A trace has the noise of three diagonal entries of 1/1000 each; the public bound is 1.
-    assert len(found) > 20
-    assert max(found) < 0.01
+def formulas(promise):
+    return {formula for formula, _ in conversions(promise)}
+
+
+def test_conversions_follow_the_promise():
+    pure = formulas(PureDP(epsilon=Fraction(2)))
+    assert pure >= {"(2)-DP", "(2)-zCDP", "(4)-DP", "(10)-DP"}
+    zcdp = formulas(ZCDP(rho=Fraction(1, 2)))
+    assert any(formula.endswith("1e-6)-DP") for formula in zcdp)
+    assert "(2)-zCDP" in zcdp
+    # k e^(k - 1) epsilon delta, rounded up
+    approximate = ApproxDP(epsilon=Fraction(1), delta=Fraction(1, 10**6))
+    assert {"(2, 5.44e-6)-DP", "(5, 0.000273)-DP"} <= formulas(approximate)
+    free = PureDP(epsilon=Fraction(0))
+    assert promise_in_words(free) == "Nothing in this file depends on the table."
+    assert formulas(free) == {"(0)-DP"}
+
+
+def test_the_relation_decides_what_is_hidden():
+    def said(neighbors, rows):
+        fixed = {"promise": ZCDP(rho=Fraction(1)), "numerics": "exact"}
+        return change_in_words(Guarantee(neighbors=neighbors, rows_per_person=rows, **fixed))
+
+    assert "The number of rows is public" in said("replace-one", 1)
+    assert "hides who is in the table" in said("add-remove-one", 1)
+    assert "at most 7" in said("replace-one", 7)

@@ -45,12 +45,6 @@ def test_every_number_is_a_prediction_at_that_budget(swept, place, amount):
     assert dict(zip(swept.mechanisms, stop.errors[1], strict=True)) == expected
 
 
-def test_more_budget_never_hurts_auto(swept):
-    for trace in range(2):
-        errors = [stop.errors[trace][swept.mechanisms.index("auto")] for stop in swept.stops]
-        assert errors == sorted(errors, reverse=True)
-
-
 def test_the_page_holds_the_numbers_of_every_stop(swept):
     page = render_plan(swept).decode()
     stops = json.loads(re.search(r'id="plan-data">(.*?)</script>', page)[1])["stops"]

@@ -3,7 +3,6 @@
 import json
 import re
 
-import msgspec
 import numpy as np
 import pytest
 from typer.testing import CliRunner
@@ -13,7 +12,7 @@ from dpcov import Budget, Numeric, Schema
 from dpcov.cli.main import app
 from dpcov.errors import UsageError
 from dpcov.report.checklist import checklist
-from dpcov.report.deployment import Deployment, RegistryEntry, registry_entry, registry_schema
+from dpcov.report.deployment import Deployment, registry_entry
 
 WHO = Deployment(curator="City Hospital", intended_use="regression", published="2026-01-31")
 ROWS = np.random.default_rng(0).uniform(size=(300, 3))
@@ -46,27 +45,14 @@ def test_an_entry_states_the_guarantee_exactly_and_hides_a_private_row_count(
 ):
     release = made(budget, neighbors=neighbors)
     text = registry_entry(release, WHO)
-    entry = msgspec.json.decode(text, type=RegistryEntry)
-    assert entry.privacy_loss.flavor == flavor
-    stated = msgspec.to_builtins(entry.privacy_loss.parameters)
+    entry = json.loads(text)
+    assert entry["privacy_loss"]["flavor"] == flavor
+    stated = entry["privacy_loss"]["parameters"]
     assert {name: stated[name] for name in numbers} == numbers
-    assert entry.product.fingerprint == release.fingerprint
-    assert (b"number of rows: 300" in text) == (neighbors == "replace-one")
-
-
-@pytest.mark.parametrize(
-    "spoil",
-    [
-        lambda entry: entry.pop("privacy_loss"),
-        lambda entry: entry.update(extra=1),
-        lambda entry: entry["model"].pop("actors"),
-    ],
-)
-def test_entries_with_missing_or_unknown_fields_are_refused(spoil):
-    entry = json.loads(registry_entry(made(), WHO))
-    spoil(entry)
-    with pytest.raises(msgspec.ValidationError):
-        msgspec.json.decode(json.dumps(entry).encode(), type=RegistryEntry)
+    assert entry["product"]["fingerprint"] == release.fingerprint
+    assert entry["deployment"]["curator"] == "City Hospital"
+    counted = b"number of rows: 300" if neighbors == "replace-one" else b"number of rows: "
+    assert (counted in text) == (neighbors == "replace-one")
 
 
 def test_releases_that_have_no_place_in_a_registry():
@@ -74,14 +60,6 @@ def test_releases_that_have_no_place_in_a_registry():
         Deployment(curator=" ", intended_use="x")
     with pytest.raises(UsageError, match="seeded"):
         registry_entry(made(entropy=dpcov.SeededEntropy(1)), WHO)
-
-
-def test_the_schema_names_every_field_of_an_entry():
-    schema = json.loads(registry_schema())
-    entry = json.loads(registry_entry(made(), WHO))
-    for part in ("deployment", "product", "privacy_loss", "model", "details"):
-        stated = schema["$defs"][part.title().replace("_", "")]
-        assert set(entry[part]) == set(stated["properties"])
 
 
 def test_the_checklist_ticks_only_what_the_file_knows(ledger):

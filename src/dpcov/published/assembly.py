@@ -12,7 +12,6 @@ import numpy as np
 
 from dpcov.errors import UsageError
 from dpcov.privacy.guarantee import Guarantee
-from dpcov.published.checks import numbers_make_sense
 from dpcov.published.columns import EncodedColumn
 from dpcov.published.file import encode_manifest, member_record
 from dpcov.published.manifest import (
@@ -59,8 +58,10 @@ def assemble(
     carries a warning.  ``post`` replaces the mechanism's own way to be read; ``notes`` come before
     its own.
     """
-    manifest = _manifest(statistics, guarantee, facts, private=private, post=post, notes=notes)
-    return Release(manifest, dict(statistics.arrays))
+    manifest = _manifest(statistics, guarantee, facts, private)
+    chosen = {"post": post or statistics.post, "notes": notes + statistics.notes}
+    read = msgspec.structs.replace(manifest.statistics, **chosen)
+    return Release(msgspec.structs.replace(manifest, statistics=read), dict(statistics.arrays))
 
 
 def rehearse(guarantee: Guarantee, **facts: Unpack[Facts]) -> None:
@@ -72,29 +73,17 @@ def rehearse(guarantee: Guarantee, **facts: Unpack[Facts]) -> None:
         raise UsageError(
             f"The release could not be written or read back: {error}. Correct the schema."
         ) from None
-    # The same check that reading applies, before any budget is spent.
-    if not numbers_make_sense(manifest):
-        raise UsageError(
-            "The norm bound, a column's bounds or a number of rows is out of range. Correct it."
-        )
 
 
 def _manifest(
-    statistics: NoisyStatistics,
-    guarantee: Guarantee,
-    facts: Facts,
-    *,
-    private: bool = True,
-    post: Post | None = None,
-    notes: tuple[str, ...] = (),
+    statistics: NoisyStatistics, guarantee: Guarantee, facts: Facts, private: bool = True
 ) -> Manifest:
     same = {name: getattr(statistics, name) for name in StatisticsRecord.__struct_fields__}
-    chosen = {"post": post or statistics.post, "notes": notes + statistics.notes}
     return Manifest(
         created=datetime.now(UTC).isoformat(timespec="seconds"),
         software=dict(_SOFTWARE),
         guarantee=guarantee_record(guarantee),
-        statistics=StatisticsRecord(**same | chosen),
+        statistics=StatisticsRecord(**same),
         members={name: member_record(array) for name, array in statistics.arrays.items()},
         warnings=() if private else (SEEDED_WARNING,),
         **facts,

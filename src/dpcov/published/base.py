@@ -5,6 +5,7 @@ and may be recomputed with other choices any day at no privacy cost.
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cached_property, wraps
 from math import sqrt
 from typing import Any, ParamSpec, Self, TypeVar
@@ -14,7 +15,7 @@ import numpy as np
 
 from dpcov.errors import ReleaseError, UsageError
 from dpcov.privacy.guarantee import Guarantee
-from dpcov.published.checks import arrays_make_sense, numbers_make_sense
+from dpcov.published.checks import arrays_make_sense
 from dpcov.published.columns import EncodedColumn
 from dpcov.published.estimate.entry_noise import hidden_variance, moment_noise, read_with
 from dpcov.published.estimate.post import Noisy, find_post
@@ -52,10 +53,9 @@ class BaseRelease:
         stated = msgspec.structs.asdict(manifest.statistics)
         n_groups = max(1, len(manifest.groups))
         self.statistics = NoisyStatistics(arrays=arrays, n_groups=n_groups, **stated)
-        if not (numbers_make_sense(manifest) and arrays_make_sense(manifest, self.statistics)):
-            raise ReleaseError(
-                "The numbers in this release contradict each other; get a fresh copy."
-            )
+        if not arrays_make_sense(manifest, self.statistics):
+            problem = "The numbers in this release contradict each other; get a fresh copy."
+            raise ReleaseError(problem)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, BaseRelease) and self.fingerprint == other.fingerprint
@@ -105,10 +105,9 @@ class BaseRelease:
             raise UsageError(f"This release has no group of that name. Its groups: {known}.")
         index, arrays = self.group_names.index(name), self.statistics.arrays
         chosen = arrays["group"] == index
+        kept = ("sscp", "outermost_shell", "first_shell", "last_shell")
         part: dict[str, PublishedArray] = {
-            key: arrays[key][chosen]
-            for key in ("sscp", "outermost_shell", "first_shell", "last_shell")
-            if key in arrays
+            key: arrays[key][chosen] for key in kept if key in arrays
         }
         # All groups share one noise law.
         part["trace"] = arrays["trace"].reshape(len(self.group_names), -1)[index]
@@ -144,12 +143,8 @@ class BaseRelease:
 
     @cached_property
     def _moment(self) -> Noisy:
-        return Noisy(
-            unit=self._unit,
-            matrix=self._unit.matrix,
-            trace_bound=self.statistics.radius**2,
-            options=self.statistics.post_options,
-        )
+        bound, options = self.statistics.radius**2, self.statistics.post_options
+        return Noisy(unit=self._unit, matrix=self._unit.matrix, trace_bound=bound, options=options)
 
     @cached_property
     def _centered(self) -> tuple[float, Array, Array]:
@@ -163,27 +158,20 @@ class BaseRelease:
     @cached_property
     def _covariance(self) -> Noisy:
         intercept, _, raw = self._centered
-        return Noisy(
-            unit=self._unit,
+        return replace(
+            self._moment,
             matrix=raw,
             trace_bound=self.manifest.norm_bound**2,
-            options=self.statistics.post_options,
             intercept=intercept,
             is_centered=any(column.lower is not None for column in self.features),
         )
 
     @on_one_thread
     def second_moment(self, post: Post | None = None) -> Array:
-        """Estimate of E[x x'] in encoded units, intercept included if there is one.
+        """Estimate of E[x x'], (d, d), in encoded units, intercept included if there is one.
 
-        Parameters
-        ----------
-        post : {"none", "psd", "clip", "projection", "shrink", "threshold"}, optional
-            Post-processing; by default what the mechanism is meant to be read with.
-
-        Returns
-        -------
-        (d, d) float64
+        ``post`` is "none", "psd", "clip", "projection", "shrink" or "threshold", by default what
+        the mechanism is meant to be read with.
         """
         chosen = find_post(post or self.statistics.post)
         return chosen.apply(self._moment) * self.manifest.norm_bound**2

@@ -4,11 +4,15 @@ Contract: public metadata alone, all of it from the schema, so that a release ma
 """
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal
+
+import msgspec
 
 # Half ranges and norm bounds lie between these, so that their squares, in which covariances are
 # measured, are finite floats other than zero.
 SMALLEST_SCALE, LARGEST_SCALE = 1e-150, 1e150
+
+Scale = Annotated[float, msgspec.Meta(ge=SMALLEST_SCALE, le=LARGEST_SCALE)]
 
 EncodedKind = Literal["intercept", "numeric", "boolean", "category", "missing"]
 
@@ -27,7 +31,7 @@ class EncodedColumn:
     source: str
     kind: EncodedKind
     center: float
-    half_range: float
+    half_range: Scale
     lower: float | None = None
     upper: float | None = None
 

@@ -35,20 +35,17 @@ def export(
 ) -> None:
     """Write one estimate of a release to a file.
 
-    Parameters
-    ----------
-    release : BaseRelease
-    path : path
-        Its ending chooses the format unless ``format`` does.
-    quantity : {"covariance", "correlation", "second-moment", "mean"}
-    post : Post
-        Post-processing; ignored for the mean.
-    format : {"csv", "json", "npz", "r"}, optional
-        ``r`` is a script that defines a list ``dpcov`` for `lavaan`, `psych` and others
-        (docs/exports.md).
-    overwrite : bool
+    The ending of ``path`` chooses the format unless ``format`` does; ``r`` is a script that defines
+    a list ``dpcov`` for `lavaan`, `psych` and others (docs/exports.md).  ``post`` is ignored for
+    the mean.
     """
-    kind = _format_of(Path(path)) if format is None else plain("format", format, Format)
+    ending = Path(path).suffix.lower().removeprefix(".")
+    if format is None and ending not in FORMATS:
+        raise UsageError(
+            f"Cannot tell the format from the file name; end it in .{', .'.join(FORMATS)} or say "
+            "--format."
+        )
+    kind = plain("format", format or ending, Format)
     labels, values = estimate(release, quantity, post)
     write = {"csv": _csv, "json": _json, "npz": _npz, "r": _r}[kind]
     write_file(path, write(release, quantity, labels, values), overwrite=overwrite)
@@ -66,16 +63,6 @@ def estimate(
         return labels, release.second_moment(post)
     read = release.covariance if quantity == "covariance" else release.correlation
     return release.feature_names, read(post)
-
-
-def _format_of(path: Path) -> Format:
-    ending = path.suffix.lower().removeprefix(".")
-    if ending not in FORMATS:
-        raise UsageError(
-            f"Cannot tell the format from the file name; end it in .{', .'.join(FORMATS)} or say "
-            "--format."
-        )
-    return plain("format", ending, Format)  # type: ignore[no-any-return]
 
 
 def _csv(release: BaseRelease, quantity: str, labels: tuple[str, ...], values: Array) -> bytes:

@@ -10,7 +10,7 @@ import struct
 import tokenize
 import zipfile
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 import msgspec
 import numpy as np
@@ -91,9 +91,9 @@ def unpack(path: str | Path) -> tuple[Manifest, Arrays]:
 
 
 def _read(archive: zipfile.ZipFile) -> tuple[Manifest, Arrays]:
-    sizes = {info.filename: info for info in archive.infolist()}
-    repeats = len(sizes) != len(archive.infolist())
-    if repeats or len(sizes) > _MAX_MEMBERS or MANIFEST_NAME not in sizes:
+    infos = archive.infolist()
+    sizes = {info.filename: info for info in infos}
+    if len(sizes) < len(infos) or len(sizes) > _MAX_MEMBERS or MANIFEST_NAME not in sizes:
         raise ReleaseError("This archive is not a dpcov release: its list of members is not one.")
     # Stored members have the size that the archive says: nothing can grow while it is read.
     if any(info.compress_type != zipfile.ZIP_STORED for info in sizes.values()):
@@ -105,31 +105,23 @@ def _read(archive: zipfile.ZipFile) -> tuple[Manifest, Arrays]:
         raise ReleaseError(_ALTERED)
     manifest = _decode(text)
     if set(sizes) != {MANIFEST_NAME, *(f"{name}.npy" for name in manifest.members)}:
-        raise ReleaseError(
-            "The release file's members do not match its manifest; get a fresh copy."
-        )
+        problem = "The release file's members do not match its manifest; get a fresh copy."
+        raise ReleaseError(problem)
     members = manifest.members.items()
     return manifest, {name: _array(archive, name, record) for name, record in members}
 
 
-class _Heading(msgspec.Struct):
-    """What every version of the format says of itself."""
-
-    format: Any = None
-    version: Any = None
-
-
 def _decode(text: bytes) -> Manifest:
     try:
+        record = msgspec.json.decode(text, type=dict[str, Any])
         # The version first: a newer format may have other fields.
-        heading = msgspec.json.decode(text, type=_Heading)
-        if heading.format == FORMAT_NAME and heading.version != FORMAT_VERSION:
+        if record.get("format") == FORMAT_NAME and record.get("version") != FORMAT_VERSION:
             raise ReleaseError(
                 "The release was written by another version of dpcov; upgrade dpcov and try again."
             )
         manifest = msgspec.json.decode(text, type=Manifest)
         # Fields that the decoder would skip or fill in make the two readings differ.
-        complete = msgspec.json.decode(text) == msgspec.json.decode(encode_manifest(manifest))
+        complete = record == msgspec.json.decode(encode_manifest(manifest))
     except (msgspec.MsgspecError, RecursionError):
         complete = False
     if not complete:
@@ -156,24 +148,18 @@ def _array(archive: zipfile.ZipFile, name: str, record: MemberRecord) -> Publish
 
 def _parse_npy(content: bytes, record: MemberRecord) -> PublishedArray:
     # The header is believed only where it repeats the manifest.
-    stream = io.BytesIO(content)
-    shape, fortran_order, dtype = _npy_header(stream)
-    if fortran_order or dtype is None or dtype.str != record.dtype or shape != record.shape:
-        raise ReleaseError(
-            "An array in the release file is not what its manifest says; get a fresh copy."
-        )
-    array = np.frombuffer(content, dtype=dtype, offset=stream.tell()).reshape(shape)
-    return cast(PublishedArray, array)
-
-
-def _npy_header(stream: io.BytesIO) -> tuple[tuple[int, ...], bool, np.dtype[Any] | None]:
+    stream, header, dtype = io.BytesIO(content), None, np.dtype(record.dtype)
     try:
         if np.lib.format.read_magic(stream) == (1, 0):
-            return np.lib.format.read_array_header_1_0(stream)
+            header = np.lib.format.read_array_header_1_0(stream)
     # Whatever Python's own parser says of a text that is no header.
     except (ValueError, SyntaxError, RecursionError, MemoryError, tokenize.TokenError):
         pass
-    return (), True, None
+    if header != (record.shape, False, dtype):
+        raise ReleaseError(
+            "An array in the release file is not what its manifest says; get a fresh copy."
+        )
+    return np.frombuffer(content, dtype=dtype, offset=stream.tell()).reshape(record.shape)
 
 
 def _digest(content: bytes) -> str:

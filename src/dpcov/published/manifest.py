@@ -7,25 +7,28 @@ import re
 from dataclasses import fields
 from fractions import Fraction
 from math import inf
-from typing import Any, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
 import msgspec
 
 from dpcov.errors import ReleaseError
 from dpcov.privacy.guarantee import ZCDP, ApproxDP, Guarantee, Neighbors, Numerics, Promise, PureDP
-from dpcov.published.columns import EncodedColumn
+from dpcov.published.columns import EncodedColumn, Scale
 from dpcov.published.statistics import Layout, NoiseLaw, Post, PostOptions
 
 FORMAT_NAME: Final = "dpcov-release"
 FORMAT_VERSION: Final = 1
 
+Count = Annotated[int, msgspec.Meta(gt=0, le=2**63 - 1)]
+Bits = Annotated[int, msgspec.Meta(ge=0, le=64)]
+
 # No exponents: 1e999999999 as a fraction would fill the memory.
 _EXACT_NUMBER = re.compile(r"[0-9]{1,4000}(/[0-9]{1,4000})?")
 
 
-# Fields that nobody knows are refused: they could change what the others mean.
-class _Record(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Base of every part of the manifest."""
+class _Record(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    # Fields that nobody knows are refused: they could change what the others mean.
+    pass
 
 
 class PromiseRecord(_Record, frozen=True, kw_only=True):
@@ -42,7 +45,7 @@ class GuaranteeRecord(_Record, frozen=True, kw_only=True):
 
     promise: PromiseRecord
     neighbors: Neighbors
-    rows_per_person: int
+    rows_per_person: Count
     numerics: Numerics
 
 
@@ -73,9 +76,9 @@ class StatisticsRecord(_Record, frozen=True, kw_only=True):
     """How to read the arrays."""
 
     layout: Layout
-    lattice_bits: int
-    dropped_bits: int
-    radius: float
+    lattice_bits: Bits
+    dropped_bits: Bits
+    radius: Scale
     post: Post
     noise: NoiseLaw | None
     notes: tuple[str, ...] = ()
@@ -93,11 +96,11 @@ class Manifest(_Record, frozen=True, kw_only=True):
     title: str
     mechanism: MechanismRecord
     guarantee: GuaranteeRecord
-    n_rows: int | None
+    n_rows: Count | None
     groups: tuple[str, ...] = ()
-    norm_bound: float
+    norm_bound: Scale
     intercept_is_public: bool
-    columns: tuple[EncodedColumn, ...]
+    columns: Annotated[tuple[EncodedColumn, ...], msgspec.Meta(min_length=1)]
     schema_toml: str | None
     statistics: StatisticsRecord
     members: dict[str, MemberRecord]
@@ -118,22 +121,20 @@ def promise_record(promise: Promise) -> PromiseRecord:
 def read_promise(record: PromiseRecord) -> Promise:
     """Read a promise back; refuse numbers that are missing, malformed or promise nothing."""
     promise_type = _PROMISES[record.kind]
+    # Only a release that ignores the table has epsilon zero, and it says so as pure.
+    if record.kind == "pure" and record.epsilon == "0":
+        return PureDP(epsilon=Fraction(0))
+    names = [field.name for field in fields(promise_type)]
     try:
-        # Only a release that ignores the table has epsilon zero, and it says so as pure.
-        if record.kind == "pure" and record.epsilon == "0":
-            return PureDP(epsilon=Fraction(0))
-        names = [field.name for field in fields(promise_type)]
-        numbers = {name: _exact(getattr(record, name), name) for name in names}
-        return promise_type(**numbers)
+        return promise_type(**{name: _exact(getattr(record, name), name) for name in names})
     except (ValueError, ZeroDivisionError):
         problem = "The release file states no readable privacy guarantee; do not use it."
         raise ReleaseError(problem) from None
 
 
 def _exact(text: str | None, name: str) -> Fraction:
-    """Read a positive number, a delta below one."""
-    is_exact = text is not None and _EXACT_NUMBER.fullmatch(text)
-    number = Fraction(text or 0) if is_exact else Fraction(0)
+    # A positive number, a delta below one.
+    number = Fraction(text) if text and _EXACT_NUMBER.fullmatch(text) else Fraction(0)
     if not 0 < number < (1 if name == "delta" else inf):
         raise ValueError
     return number

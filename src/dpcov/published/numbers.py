@@ -6,58 +6,52 @@ that says why.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from dpcov.errors import ReleaseError, UsageError
 from dpcov.published.base import BaseRelease
 from dpcov.published.estimate.entry_noise import (
+    MomentNoise,
+    clear_of_noise,
     correlation_noise,
     deviation_noise,
     hidden_variance,
+    largest_noise_eigenvalue,
     mean_noise,
     noise_of,
     read_with,
 )
 from dpcov.published.estimate.post import find_post
-from dpcov.published.estimate.spectrum import Spectrum, spectrum
 from dpcov.published.estimate.unit import UnitEstimate, centered, unit_estimate
-from dpcov.published.linalg.symmetric import Array, correlation_of
-from dpcov.published.stratum_table import ALL_ROWS, StratumRow, stratum_rows
+from dpcov.published.linalg.symmetric import Array, correlation_of, eigenvalues
 
 
-@dataclass(frozen=True, kw_only=True)
-class Errors:
-    """Frobenius norm of the second moment, and expected errors before and after shrinkage.
+class Spectrum(NamedTuple):
+    """Eigenvalues in decreasing order, before and after post-processing; the edge of the noise.
 
-    All are in encoded units.
+    ``n_above`` components stand two deviations above the edge; None where the noise is not known.
     """
 
-    size: float
-    before: float | None
-    after: float | None
+    noisy: Array
+    estimate: Array
+    edge: float | None = None
+    n_above: int | None = None
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Table:
-    """Means and standard deviations in original units, with their noise if known, (d,) each."""
+class Estimates(NamedTuple):
+    """Correlations, (d, d), means and deviations in original units, (d,), and their noise if known.
 
-    means: Array | None
-    mean_noise: Array | None
-    deviations: Array
-    deviation_noise: Array | None
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Estimates:
-    """Correlations with the noise on them, (d, d), the table of features, and the spectrum.
-
-    Without an intercept everything is about zero instead of the means.
+    Without an intercept there are no means, and everything is about zero.
     """
 
     correlation: Array
     correlation_noise: Array | None
-    table: Table
+    means: Array | None
+    mean_noise: Array | None
+    deviations: Array
+    deviation_noise: Array | None
     spectrum: Spectrum
 
 
@@ -65,7 +59,9 @@ class Estimates:
 class GroupNumbers:
     """What a page shows of all rows, or of one group.
 
-    ``estimates`` is None where the noise hides too much; ``problem`` says why.
+    ``estimates`` is None where the noise hides too much; ``problem`` says why.  ``size`` is the
+    Frobenius norm of the second moment in encoded units, beside its expected errors before and
+    after shrinkage.
     """
 
     index: int
@@ -73,14 +69,14 @@ class GroupNumbers:
     release: BaseRelease
     estimates: Estimates | None
     problem: str | None
-    strata: tuple[StratumRow, ...]
-    n_strata_left_out: int
-    errors: Errors
+    size: float
+    error_before: float | None
+    error_after: float | None
 
 
 def numbers_by_group(release: BaseRelease) -> Iterator[GroupNumbers]:
     """Numbers of all rows, then those of every group."""
-    yield group_numbers(0, ALL_ROWS, release)
+    yield group_numbers(0, "all rows", release)
     for place, name in enumerate(release.group_names, start=1):
         yield group_numbers(place, name, release.group(name))
 
@@ -88,7 +84,6 @@ def numbers_by_group(release: BaseRelease) -> Iterator[GroupNumbers]:
 def group_numbers(index: int, name: str, release: BaseRelease) -> GroupNumbers:
     """Compute what a page shows of a release, or of a group of it."""
     unit = unit_estimate(release.statistics, release.manifest.n_rows)
-    strata, left_out = stratum_rows(release, unit)
     estimates, problem = None, None
     try:
         estimates = _estimates(release, unit)
@@ -102,13 +97,9 @@ def group_numbers(index: int, name: str, release: BaseRelease) -> GroupNumbers:
         release=release,
         estimates=estimates,
         problem=problem,
-        strata=strata,
-        n_strata_left_out=left_out,
-        errors=Errors(
-            size=float(np.linalg.norm(release.second_moment())),
-            before=release.expected_error(),
-            after=release.expected_error(post) if find_post(post).drops_empty else None,
-        ),
+        size=float(np.linalg.norm(release.second_moment())),
+        error_before=release.expected_error(),
+        error_after=release.expected_error(post) if find_post(post).drops_empty else None,
     )
 
 
@@ -133,11 +124,22 @@ def _estimates(release: BaseRelease, unit: UnitEstimate) -> Estimates:
     return Estimates(
         correlation=correlation_of(covariance, least=hidden_variance(noise)),
         correlation_noise=noise_on_correlations,
-        table=Table(
-            means=means,
-            mean_noise=None if mean_law is None else mean_noise(encoded, mean_law) * half_ranges,
-            deviations=np.sqrt(variances) * half_ranges,
-            deviation_noise=noise_on_deviations,
-        ),
+        means=means,
+        mean_noise=None if mean_law is None else mean_noise(encoded, mean_law) * half_ranges,
+        deviations=np.sqrt(variances) * half_ranges,
+        deviation_noise=noise_on_deviations,
         spectrum=spectrum(noisy, covariance, noise=noise, means=encoded),
     )
+
+
+def spectrum(noisy: Array, estimate: Array, *, noise: MomentNoise | None, means: Array) -> Spectrum:
+    """Eigenvalues of a (d, d) matrix before and after post-processing, with the edge of its noise.
+
+    Encoded units; ``means``, (d,), is what was subtracted, relative to an intercept of 1.
+    """
+    values, after = (eigenvalues(matrix)[::-1] for matrix in (noisy, estimate))
+    if noise is None:
+        return Spectrum(values, after)
+    law = noise, np.ones(len(means)), means
+    n_above = int(np.sum(after > clear_of_noise(*law)))
+    return Spectrum(values, after, edge=largest_noise_eigenvalue(*law), n_above=n_above)

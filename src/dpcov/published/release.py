@@ -13,9 +13,8 @@ from dpcov.published.synthetic import sample
 
 
 class Release(BaseRelease):
-    """A published private second moment matrix.
+    """A published private second moment matrix, made by :func:`dpcov.release`.
 
-    Made by :func:`dpcov.release` or :func:`dpcov.second_moment`, read back by :func:`dpcov.load`.
     Its ``manifest`` is the public record: mechanism, guarantee, columns, noise law, versions; its
     ``guarantee`` what is promised to each person in the table.
     """

@@ -6,8 +6,9 @@ and processed without limit.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -28,6 +29,10 @@ TraceBound = Literal["noisy", "public"]
 
 PublishedArray = NDArray[np.int64] | NDArray[np.float64]
 
+# Few digits and small exponents: numbers from a file must not fill the memory.
+Variance = Annotated[str, msgspec.Meta(pattern="^[0-9]{1,100}$")]
+Decimal = Annotated[str, msgspec.Meta(pattern=r"^[0-9]{1,30}(\.[0-9]{1,30})?(e[+-]?[0-9]{1,2})?$")]
+
 
 @dataclass(frozen=True, kw_only=True)
 class NoiseLaw:
@@ -39,11 +44,11 @@ class NoiseLaw:
     """
 
     family: str
-    diagonal_variance: str
-    off_diagonal_variance: str
-    trace_variance: str | None = None
+    diagonal_variance: Variance
+    off_diagonal_variance: Variance
+    trace_variance: Variance | None = None
     row_count_variance: str | None = None
-    scale: str | None = None
+    scale: Decimal | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,52 +68,35 @@ class PostOptions:
 class NoisyStatistics:
     """Published arrays with everything that is needed to read them.
 
-    Parameters
-    ----------
-    layout : {"sscp", "strata", "estimate"}
-    arrays : mapping of str to ndarray
-        ``sscp``: ``sscp`` (d, d) int64, and ``trace`` and ``row_count`` (1,) int64 where released.
-        ``strata``: ``sscp`` (m, d, d), one for every group of shells that was drawn, each in units
-        of its largest shell's squared radius: int64, or float64 where the noise is continuous;
-        ``first_shell`` and ``last_shell`` (m,) int64; ``outermost_shell`` (m,) int64, where rows of
-        shells before ``first_shell`` are in the matrix too, shortened; ``trace`` (shells,) int64,
-        each in units of its own shell's; ``joint_trace`` (1,) int64, the sum of the traces of the m
-        matrices in their units, with the noise of a diagonal entry, where released; ``row_count``.
-        With public groups: ``group`` (m,), ``trace`` (groups * shells,), ``row_count`` (groups,).
-        ``estimate``: ``second_moment`` (d, d) float64, rows in the unit ball.
-    lattice_bits : int
-        A unit row has integer squared norm ``4**lattice_bits``.
-    dropped_bits : int
-        Low bits removed from ``sscp`` after the noise was added.
-    radius : float
-        Norm to which rows were clipped, over the norm bound; the unit of the lattice.
-    post : Post
-        What the mechanism is meant to be read with, unless the reader says otherwise.
-    noise : NoiseLaw or None
-        None for the ``estimate`` layout, unless noise was added to the sscp and the sum is
-        published as it is.
-    n_groups : int
-        Number of public groups that the rows were divided into.
-    notes : tuple of str
-        What the mechanism found out privately and chose, in words.
-    post_options : PostOptions
-        Made by the custodian.
-    columns, norm_bound : tuple of EncodedColumn, float
-        Where the mechanism found a geometry of its own.
-    lost : float
-        Part of the rows' squared lengths that scaling long ones down took, as found privately.
+    Arrays of layout ``sscp``: ``sscp`` (d, d) int64, and ``trace`` and ``row_count`` (1,) int64
+    where released.  ``strata``: ``sscp`` (m, d, d), one for every group of shells that was drawn,
+    each in units of its largest shell's squared radius: int64, or float64 where the noise is
+    continuous; ``first_shell`` and ``last_shell`` (m,) int64; ``outermost_shell`` (m,) int64, where
+    rows of shells before ``first_shell`` are in the matrix too, shortened; ``trace`` (shells,)
+    int64, each in units of its own shell's; ``joint_trace`` (1,) int64, the sum of the traces of
+    the m matrices in their units, with the noise of a diagonal entry, where released;
+    ``row_count``.  With public groups: ``group`` (m,), ``trace`` (groups * shells,), ``row_count``
+    (groups,).  ``estimate``: ``second_moment`` (d, d) float64, rows in the unit ball.
     """
 
     layout: Layout
     arrays: Mapping[str, PublishedArray]
+    # A unit row has integer squared norm 4**lattice_bits; low bits were removed after the noise.
     lattice_bits: int = 0
     dropped_bits: int = 0
+    # Norm to which rows were clipped, over the norm bound; the unit of the lattice.
     radius: float = 1.0
+    # What the mechanism is meant to be read with, unless the reader says otherwise.
     post: Post = "psd"
+    # None for an estimate, unless noise was added to the sscp and the sum is published as it is.
     noise: NoiseLaw | None = None
+    # What the mechanism found out privately and chose, in words.
     notes: tuple[str, ...] = ()
+    # Public groups that the rows were divided into.
     n_groups: int = 1
     post_options: PostOptions = PostOptions()
+    # Where the mechanism found a geometry of its own.
     columns: tuple[EncodedColumn, ...] | None = None
     norm_bound: float | None = None
+    # Part of all squared lengths that scaling long rows down took, as found privately.
     lost: float = 0.0

@@ -12,25 +12,15 @@ import numpy as np
 
 from dpcov.errors import ReleaseError
 from dpcov.privacy.convert import zcdp_epsilon
-from dpcov.privacy.guarantee import (
-    ApproxDP,
-    Guarantee,
-    Promise,
-    PureDP,
-    costs_nothing,
-    format_number,
-)
+from dpcov.privacy.guarantee import ZCDP, ApproxDP, Promise, costs_nothing, format_number
 from dpcov.privacy.meaning import exponential
 from dpcov.published.words import own_rows, short_number
 
 if TYPE_CHECKING:
     from dpcov.published.base import BaseRelease
 
-_SHOWN_FEATURES = 12
-_SHOWN_NAMES = 6
-_NAME_WIDTH = 34
-_LABEL_WIDTH = 13
-_WIDTH = 104
+_SHOWN_FEATURES, _SHOWN_NAMES = 12, 6
+_NAME_WIDTH, _LABEL_WIDTH, _WIDTH = 34, 13, 104
 
 _NUMERICS = {
     "exact": "exact: the proof covers the computer's arithmetic",
@@ -40,22 +30,16 @@ _NUMERICS = {
 
 def summarize(release: "BaseRelease") -> str:
     """Plain-text account of a release, about one screen."""
-    parts = (_title, _what, _guarantee, _noise, _estimates, _provenance)
+    parts = (_title, _warnings, _what, _guarantee, _noise, _estimates, _provenance)
     told = "\n\n".join(text for text in (part(release) for part in parts) if text) + "\n"
     # Names come from a file that anybody may have written: no control codes reach the terminal.
     return "".join(letter if letter.isprintable() or letter == "\n" else "?" for letter in told)
 
 
 def _table(*rows: tuple[str, str]) -> str:
-    indent = " " * _LABEL_WIDTH
+    indent, told = " " * _LABEL_WIDTH, [f"{label:<{_LABEL_WIDTH}}{text}" for label, text in rows]
     return "\n".join(
-        fill(
-            f"{label:<{_LABEL_WIDTH}}{text}",
-            _WIDTH,
-            subsequent_indent=indent,
-            break_on_hyphens=False,
-        )
-        for label, text in rows
+        fill(text, _WIDTH, subsequent_indent=indent, break_on_hyphens=False) for text in told
     )
 
 
@@ -63,11 +47,18 @@ def _short(name: str) -> str:
     return name if len(name) <= _NAME_WIDTH else name[: _NAME_WIDTH - 1] + "…"
 
 
+def _first(names: Sequence[str]) -> str:
+    more = f", and {len(names) - _SHOWN_NAMES} more" if len(names) > _SHOWN_NAMES else ""
+    return ", ".join(map(_short, names[:_SHOWN_NAMES])) + more
+
+
 def _title(release: "BaseRelease") -> str:
     title = release.manifest.title or "untitled table"
-    head = f"Private covariance release: {title}\nFingerprint  {release.fingerprint}"
-    warnings = [f"WARNING      {warning}" for warning in release.manifest.warnings]
-    return "\n\n".join([head, "\n".join(warnings)] if warnings else [head])
+    return f"Private covariance release: {title}\nFingerprint  {release.fingerprint}"
+
+
+def _warnings(release: "BaseRelease") -> str:
+    return "\n".join(f"WARNING      {warning}" for warning in release.manifest.warnings)
 
 
 def _what(release: "BaseRelease") -> str:
@@ -85,11 +76,6 @@ def _what(release: "BaseRelease") -> str:
     )
 
 
-def _first(names: Sequence[str]) -> str:
-    more = f", and {len(names) - _SHOWN_NAMES} more" if len(names) > _SHOWN_NAMES else ""
-    return ", ".join(map(_short, names[:_SHOWN_NAMES])) + more
-
-
 def _rows(release: "BaseRelease") -> str:
     if release.manifest.n_rows is not None:
         return f"{release.manifest.n_rows:,} (published exactly: this number is not protected)"
@@ -100,40 +86,38 @@ def _rows(release: "BaseRelease") -> str:
 
 def _guarantee(release: "BaseRelease") -> str:
     guarantee = release.guarantee
+    say = "says" if guarantee.rows_per_person == 1 else "say"
+    protected = f"what one person's {own_rows(guarantee)} {say}"
+    if guarantee.neighbors == "replace-one":
+        protected += "; not how many rows there are"
+    else:
+        protected += ", and whether the person is in the table at all"
     return _table(
         ("Guarantee", f"{guarantee.promise}, {guarantee.neighbors} neighbors"),
-        ("Protects", _protected(guarantee)),
+        ("Protects", protected),
         ("Numerics", _NUMERICS[guarantee.numerics]),
         ("Mechanism", release.manifest.mechanism.name),
         ("In words", _in_words(guarantee.promise)),
     )
 
 
-def _protected(guarantee: Guarantee) -> str:
-    say = "says" if guarantee.rows_per_person == 1 else "say"
-    said = f"what one person's {own_rows(guarantee)} {say}"
-    if guarantee.neighbors == "replace-one":
-        return f"{said}; not how many rows there are"
-    return f"{said}, and whether the person is in the table at all"
-
-
 def _in_words(promise: Promise) -> str:
     """What the numbers mean for one person."""
     if costs_nothing(promise):
         return "nothing in this release depends on the table."
-    if isinstance(promise, PureDP | ApproxDP):
-        epsilon = promise.epsilon
-        factor = short_number(exponential(epsilon) if epsilon < 20 else epsilon)
-        more = f"more than {factor if epsilon < 20 else f'e^{factor}'} times as likely"
-        extra = ""
-        if isinstance(promise, ApproxDP):
-            extra = f", up to an additional probability of {format_number(promise.delta)}"
-        return f"changing what is protected makes no outcome {more}{extra}."
-    points = [
-        f"({short_number(zcdp_epsilon(promise.rho, delta))}, {format_number(delta)})-DP"
-        for delta in (Fraction(1, 10**6), Fraction(1, 10**9))
-    ]
-    return f"this implies {' and '.join(points)}, and all points between on its curve."
+    if isinstance(promise, ZCDP):
+        million, billion = (
+            f"({short_number(zcdp_epsilon(promise.rho, delta))}, {format_number(delta)})-DP"
+            for delta in (Fraction(1, 10**6), Fraction(1, 10**9))
+        )
+        return f"this implies {million} and {billion}, and all points between on its curve."
+    epsilon = promise.epsilon
+    factor = short_number(exponential(epsilon) if epsilon < 20 else epsilon)
+    more = f"more than {factor if epsilon < 20 else f'e^{factor}'} times as likely"
+    extra = ""
+    if isinstance(promise, ApproxDP):
+        extra = f", up to an additional probability of {format_number(promise.delta)}"
+    return f"changing what is protected makes no outcome {more}{extra}."
 
 
 def expected_error(release: "BaseRelease") -> str | None:
@@ -155,11 +139,8 @@ def expected_error(release: "BaseRelease") -> str | None:
 def _noise(release: "BaseRelease") -> str:
     statistics, error = release.manifest.statistics, expected_error(release)
     rows = [("Note", note) for note in statistics.notes]
-    if statistics.noise is not None:
-        rows.append(("Noise", statistics.noise.family))
-    if error is not None:
-        rows.append(("Error", error))
-    return _table(*rows)
+    rows += [("Noise", statistics.noise.family)] if statistics.noise is not None else []
+    return _table(*rows, *([("Error", error)] if error is not None else []))
 
 
 def _estimates(release: "BaseRelease") -> str:

@@ -6,13 +6,11 @@ A Gaussian copula, adjusted until correlations are as wanted (docs/synthetic.md)
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import groupby
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 from scipy import special, stats
 
 from dpcov.privacy.options import Count, plain
@@ -31,8 +29,7 @@ _GRID = np.linspace(0.0, 1.0, 1025)
 _CLEAR_OF_ENDS = 1e-6
 
 
-@dataclass(frozen=True)
-class Variable:
+class Variable(NamedTuple):
     """A column of the table: the places of its encoded columns among the release's features."""
 
     name: str
@@ -41,29 +38,11 @@ class Variable:
     missing: int | None
 
 
-@dataclass(frozen=True)
-class FidelityRow:
-    """How well synthetic rows match one feature of a release."""
-
-    feature: str
-    mean: float
-    mean_of_rows: float
-    std: float
-    std_of_rows: float
-    worst_correlation_error: float
-
-
 @on_one_thread
 def sample(release: BaseRelease, n_rows: int, *, seed: int | None = None) -> pa.Table:
-    """Draw synthetic rows.
+    """Draw synthetic rows of a release with an intercept, so that means are known.
 
-    Parameters
-    ----------
-    release : BaseRelease
-        With an intercept, so that means are known.
-    n_rows : int
-    seed : int, optional
-        For the same rows again; the release is public, so nothing depends on it.
+    ``seed`` gives the same rows again; the release is public, so nothing depends on it.
 
     Returns
     -------
@@ -71,27 +50,11 @@ def sample(release: BaseRelease, n_rows: int, *, seed: int | None = None) -> pa.
         One column for every column of the schema: numbers, booleans, or categories as text (null
         for none of the listed, and for missing values).
     """
-    n_rows = plain("n_rows", n_rows, Count)
     copula = Copula(release, np.random.default_rng(seed))
-    encoded = copula.draw(n_rows)
+    encoded = copula.draw(plain("n_rows", n_rows, Count))
     return pa.table(
         {variable.name: _decode(variable, copula.columns, encoded) for variable in copula.variables}
     )
-
-
-@on_one_thread
-def fidelity(
-    release: BaseRelease, n_rows: int = 20_000, *, seed: int | None = None
-) -> tuple[FidelityRow, ...]:
-    """Compare means, deviations and correlations of fresh synthetic rows with the release's."""
-    copula = Copula(release, np.random.default_rng(seed))
-    encoded = copula.draw(n_rows)
-    rows = encoded * copula.scales + copula.centers
-    gaps = np.abs(_sample_correlation(encoded) - copula.wanted) * copula.is_free
-    stds = np.sqrt(np.maximum(np.diagonal(release.covariance()), 0.0))
-    found = np.array([copula.mean, rows.mean(axis=0), stds, rows.std(axis=0), gaps.max(axis=1)]).T
-    pairs = zip(release.feature_names, found.tolist(), strict=True)
-    return tuple(FidelityRow(name, *numbers) for name, numbers in pairs)
 
 
 class Copula:
@@ -106,7 +69,12 @@ class Copula:
         self._unit_variance = np.maximum(np.diagonal(covariance), 0.0)
         self._without_missing()
         self.wanted = correlation_of(covariance, undefined=0.0)
-        self.is_free = self._free_pairs()
+        # Pairs of no one column of the table, and of no constant.
+        self.is_free = np.ones_like(self.wanted, dtype=bool)
+        for variable in self.variables:
+            self.is_free[np.ix_(variable.places, variable.places)] = False
+        constant = self._unit_variance <= 0
+        self.is_free[constant] = self.is_free[:, constant] = False
         self._rng = rng
         self._latent = self._adjusted()
 
@@ -128,15 +96,6 @@ class Copula:
         """Encoded rows, (n, d), before scaling to units."""
         normal = self._rng.standard_normal((n_rows, len(self.columns)))
         return self._seen(normal @ _root(self._latent))
-
-    def _free_pairs(self) -> NDArray[np.bool_]:
-        # Not within a column of the table, not with a constant.
-        free = np.ones_like(self.wanted, dtype=bool)
-        for variable in self.variables:
-            free[np.ix_(variable.places, variable.places)] = False
-        constant = self._unit_variance <= 0
-        free[constant] = free[:, constant] = False
-        return free
 
     def _adjusted(self) -> Array:
         # The map from latent to seen values bends correlations; latent ones are adjusted.
@@ -181,10 +140,8 @@ class Copula:
             return np.full(len(latent), lowest + width * mean)
         size = widest / min(variance, 0.98 * widest) - 1
         table = stats.beta.ppf(_GRID, mean * size, (1 - mean) * size)
-        numbers: Array = np.interp(
-            special.ndtr(latent), _GRID, lowest + width * np.nan_to_num(table)
-        )
-        return numbers
+        quantiles = lowest + width * np.nan_to_num(table)
+        return np.asarray(np.interp(special.ndtr(latent), _GRID, quantiles))
 
     def _choices(self, places: tuple[int, ...], latent: Array, seen: Array) -> None:
         # Each row gets the first category whose threshold it passes, some rows none.

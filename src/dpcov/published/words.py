@@ -17,7 +17,6 @@ from dpcov.privacy.guarantee import (
     format_number,
 )
 from dpcov.privacy.meaning import detection, exponential, rounded_up
-from dpcov.published.estimate.post import POSTS
 
 if TYPE_CHECKING:
     from dpcov.published.base import BaseRelease
@@ -104,62 +103,3 @@ def rows_in_words(release: "BaseRelease") -> str:
     if release.manifest.n_rows is not None:
         return f"{release.manifest.n_rows:,}"
     return f"about {release.n_rows:,.0f}" if release.n_rows == release.n_rows else "not published"
-
-
-def cautions(release: "BaseRelease") -> Iterator[tuple[str, str]]:
-    """What a reader should know before using the numbers: a headline and an explanation each."""
-    guarantee, post = release.guarantee, release.statistics.post
-    k = guarantee.rows_per_person
-    if not release.is_private:
-        yield (
-            "This release protects nobody.",
-            "Its randomness was seeded for research, so whoever knows the seed can remove the "
-            "noise. Do not publish it if the table is sensitive.",
-        )
-    yield (
-        "The numbers are estimates with noise.",
-        "Standard errors that treat the matrix as exact are too small. The noise comes on top of "
-        "what a sample always has, and a correlation smaller than about two noise standard "
-        "deviations may be nothing but noise.",
-    )
-    yield (
-        f"Post-processing by default: {post}.",
-        f"For the estimates shown here: {POSTS[post].words}. It costs no privacy, can be redone "
-        "with another choice, and biases estimates a little in exchange for a smaller error.",
-    )
-    yield (
-        "Bounds and norm bound are taken as public knowledge.",
-        "Values outside a column’s bounds were moved to the bound, and rows longer than the norm "
-        "bound were scaled down. If somebody looked at the rows to choose the bounds, the "
-        "guarantee does not cover what they reveal.",
-    )
-    if guarantee.neighbors == "replace-one":
-        yield (
-            "Not protected: the number of rows.",
-            "It is published exactly. Being one of the people in the table is not hidden by this "
-            "relation; what their rows say is.",
-        )
-    yield (
-        f"One person owns at most {'one row' if k == 1 else f'{k} rows'}.",
-        "Somebody with more rows has weaker protection. Facts about groups that hold without any "
-        "one person in the table, such as that two columns go together, are what the release is "
-        "for; they are not protected.",
-    )
-    if release.manifest.spent is None and not costs_nothing(guarantee.promise):
-        yield (
-            "No ledger was charged.",
-            "Somebody has to keep account of everything else that is released about the same "
-            "people: guarantees add up.",
-        )
-    if guarantee.numerics == "idealized":
-        yield ("The numerics are idealized.", NUMERICS_WORDS["idealized"])
-    yield (
-        "What the numbers do not say.",
-        "Nothing here is about a single person, and nothing here shows causes. Missing values were "
-        "filled in or marked as the schema says, relations that are not linear are invisible to a "
-        "covariance, and the table may not be a random sample.",
-    )
-    yield (
-        "The fingerprint is not a signature.",
-        "Compare it with the one that the publisher gives through a second channel.",
-    )

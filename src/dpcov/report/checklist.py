@@ -6,14 +6,13 @@ question for the custodian.  Nothing is ticked that no number or proof stands be
 
 import re
 from math import isfinite
-from string import Template
 
 from dpcov.privacy.guarantee import ZCDP, ApproxDP, format_number
 from dpcov.privacy.ledger.ledger import Balance
 from dpcov.privacy.meaning import USUAL_DELTA, implied_epsilon, rounded_up
 from dpcov.published.release import Release
 from dpcov.published.summary import expected_error
-from dpcov.report.html import asset
+from dpcov.report.html import lines
 
 # With delta below this part of one over n, a mechanism that published whole rows rarely would.
 FAR_BELOW = 0.1
@@ -21,18 +20,17 @@ FAR_BELOW = 0.1
 
 def checklist(release: Release, balance: Balance | None = None) -> str:
     """Return the checklist as Markdown; ``balance`` says what is left of the account that paid."""
-    lines = asset("checklist.md").splitlines(keepends=True)
-    answers = _answers(release) | _delta(release) | _randomness(release)
+    answers = _answers(release) | _delta(release)
     # Known only where the publisher gave the ledger.
     answers["left"] = None if balance is None else balance.in_words
     # A question that does not arise here has no answer and is left out.
-    moot = {name for name, answer in answers.items() if answer is None}
-    kept = (line for line in lines if moot.isdisjoint(Template(line).get_identifiers()))
-    return Template("".join(kept)).substitute(answers)
+    return "\n".join([*lines("checklist.md", answers), ""])
 
 
 def _answers(release: Release) -> dict[str, object]:
     manifest, guarantee, spent = release.manifest, release.guarantee, release.manifest.spent
+    promise, warnings = guarantee.promise, manifest.warnings
+    implied = format_number(rounded_up(implied_epsilon(promise)))
     paid = None if spent is None else f"Entry {spent.entry} of dataset {_plain(spent.dataset)}."
     exact, error = guarantee.numerics == "exact", expected_error(release)
     idealized = "No: idealized numerics; see docs/limitations.md."
@@ -40,7 +38,11 @@ def _answers(release: Release) -> dict[str, object]:
     return {
         "title": _plain(manifest.title or "untitled table"),
         "fingerprint": release.fingerprint,
-        "promise": guarantee.promise,
+        "promise": promise,
+        "randomness": _box(not warnings),
+        "warnings": "; ".join(warnings) or "Operating system randomness through a stream cipher.",
+        "implied": implied if isinstance(promise, ZCDP) else None,
+        "usual_delta": format_number(USUAL_DELTA),
         "neighbors": guarantee.neighbors,
         "rows_per_person": guarantee.rows_per_person,
         "public_rows": manifest.n_rows,
@@ -56,18 +58,6 @@ def _answers(release: Release) -> dict[str, object]:
         "error": f"{error[0].upper()}{error[1:]}." if error else "Not stated by this mechanism.",
         "post": manifest.statistics.post,
         "noise": "Yes, in the file." if manifest.statistics.noise else estimate_only,
-    }
-
-
-def _randomness(release: Release) -> dict[str, object]:
-    warnings, promise = release.manifest.warnings, release.guarantee.promise
-    system = "Operating system randomness through a stream cipher."
-    implied = format_number(rounded_up(implied_epsilon(promise)))
-    return {
-        "randomness": _box(not warnings),
-        "warnings": "; ".join(warnings) or system,
-        "implied": implied if isinstance(promise, ZCDP) else None,
-        "usual_delta": format_number(USUAL_DELTA),
     }
 
 
@@ -91,6 +81,5 @@ def _box(known: bool) -> str:
 
 
 def _plain(text: str) -> str:
-    # Text that cannot become markup.
     # Titles and names come from the custodian, and the checklist may be shown as HTML.
     return re.sub(r"[^\w .,()-]", " ", text)

@@ -2,83 +2,56 @@
 
 Contract: every pair is in the page at a stated precision, or the page says that it is not.  The
 upper triangle is packed row by row.  A correlation takes two bytes (steps of 0.0001), its noise two
-(relative steps of 0.03 %).  Beyond ``FINE_PAIRS`` pairs each takes one byte (0.01 and 8 %).
-Matrices beyond ``MOST_PAIRS`` are left out.
+(relative steps of 0.03 %).  Matrices beyond ``MOST_PAIRS`` pairs on a page are left out.
 """
 
 import base64
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from dpcov.published.linalg.symmetric import Array
 
-FINE_PAIRS = 1_500_000
-MOST_PAIRS = 4_000_000
+MOST_PAIRS = 1_500_000
+STEP = 1e-4
 NOISE_RANGE = (1e-9, 1e1)
 # Optimal order of the leaves of the clustering tree takes cubic time.
 ORDERED_OPTIMALLY = 300
 
 
-@dataclass(frozen=True, kw_only=True)
-class Precision:
-    """How numbers are packed: step of a correlation, number of codes for its noise, types."""
-
-    step: float
-    codes: int
-    correlation_type: str
-    noise_type: str
-
-
-FINE = Precision(step=1e-4, codes=2**16 - 1, correlation_type="<i2", noise_type="<u2")
-COARSE = Precision(step=1e-2, codes=2**8 - 1, correlation_type="<i1", noise_type="<u1")
-
-
-def precision_for(size: int, maps: int) -> Precision:
-    """What keeps a page with so many maps of so many features small."""
-    return FINE if maps * _n_pairs(size) <= FINE_PAIRS else COARSE
-
-
 def most_maps(size: int) -> int:
     """How many maps of so many features fit into a page; none of a single feature."""
-    return MOST_PAIRS // _n_pairs(size) if size > 1 else 0
+    return MOST_PAIRS // (size * (size - 1) // 2) if size > 1 else 0
 
 
-def _n_pairs(size: int) -> int:
-    return size * (size - 1) // 2
-
-
-def pack(correlation: Array, noise: Array | None, precision: Precision) -> dict[str, Any]:
+def pack(correlation: Array, noise: Array | None) -> dict[str, Any]:
     """Data of one heat map, ready for JSON."""
     upper = np.triu_indices(len(correlation), 1)
     return {
         "order": [int(place) for place in clustered(correlation)],
         "known": [bool(value) for value in np.isfinite(np.diagonal(correlation))],
-        "step": precision.step,
+        "step": STEP,
         "range": NOISE_RANGE,
-        "r": _correlation_codes(correlation[upper], precision),
-        "noise": None if noise is None else _noise_codes(noise[upper], precision),
+        "r": _correlation_codes(correlation[upper]),
+        "noise": None if noise is None else _noise_codes(noise[upper]),
     }
 
 
-def _correlation_codes(values: Array, precision: Precision) -> str:
-    smallest = int(np.iinfo(precision.correlation_type).min)  # stands for unknown
+def _correlation_codes(values: Array) -> str:
+    # Rounded to the nearest step: half a step is the stated precision; -2**15 stands for unknown.
     known = np.isfinite(values)
-    # Rounded to the nearest step: half a step is the stated precision.
-    codes = np.rint(np.where(known, values, 0.0) / precision.step)
-    codes = np.where(known, codes, smallest).astype(precision.correlation_type)
-    return base64.b64encode(codes.tobytes()).decode()
+    codes = np.where(known, np.rint(np.where(known, values, 0.0) / STEP), -(2**15))
+    return base64.b64encode(codes.astype("<i2").tobytes()).decode()
 
 
-def _noise_codes(values: Array, precision: Precision) -> str:
-    # Steps on a logarithmic scale from 1 on; 0 stands for unknown.
+def _noise_codes(values: Array) -> str:
+    # Steps on a logarithmic scale from 1 to 2**16 - 1; 0 stands for unknown.
     low, high = np.log(NOISE_RANGE)
     known = np.isfinite(values)
     place = (np.log(np.clip(np.where(known, values, 1.0), *NOISE_RANGE)) - low) / (high - low)
-    codes = np.where(known, 1 + np.rint(place * (precision.codes - 1)), 0)
-    return base64.b64encode(codes.astype(precision.noise_type).tobytes()).decode()
+    codes = np.where(known, 1 + np.rint(place * (2**16 - 2)), 0)
+    return base64.b64encode(codes.astype("<u2").tobytes()).decode()
 
 
 def clustered(correlation: Array) -> NDArray[np.intp]:

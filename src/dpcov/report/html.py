@@ -10,7 +10,7 @@ import base64
 import hashlib
 import json
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from importlib import resources
@@ -124,11 +124,19 @@ def asset(name: str) -> str:
     return resources.files("dpcov.report").joinpath("assets", name).read_text(encoding="utf-8")
 
 
+def lines(name: str, values: Mapping[str, object]) -> Iterator[str]:
+    """Lines of a file in ``assets``, filled; one that a value of None belongs to is left out."""
+    for line in asset(name).splitlines():
+        template = Template(line.strip())
+        if all(values[gap] is not None for gap in template.get_identifiers()):
+            yield template.substitute(values)
+
+
 def fill(name: str, **values: Child) -> Html:
-    """Fill an HTML file in ``assets``; line breaks and indentation are left out of it."""
-    text = "".join(line.strip() for line in asset(name).splitlines())
+    """Fill an HTML file in ``assets``, as :func:`lines` does."""
     # Values are escaped here, so that no template can forget it.
-    return Html(Template(text).substitute({key: join(value) for key, value in values.items()}))
+    safe = {key: None if value is None else join(value) for key, value in values.items()}
+    return Html("".join(lines(name, safe)))
 
 
 @dataclass(frozen=True)
@@ -144,14 +152,8 @@ class Section:
 def page(title: str, sections: Sequence[Section], scripts: Iterable[str], **frame: Child) -> bytes:
     """Assemble a complete HTML document in UTF-8.
 
-    Parameters
-    ----------
-    title : str
-    sections : sequence of Section
-    scripts : iterable of str
-        Names of scripts in ``assets``.
-    **frame
-        What stands around the sections: subtitle, top, footer, and blocks of data for the scripts.
+    ``scripts`` are names in ``assets``; ``frame`` is what stands around the sections: subtitle,
+    top, footer, and blocks of data for the scripts.
     """
     style, code = asset("style.css"), "\n".join(map(asset, scripts))
     links = (el("li", el("a", part.short, href=f"#{part.key}")) for part in sections)

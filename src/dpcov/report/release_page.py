@@ -1,31 +1,47 @@
-"""Put the sections of a release's page together.
+"""Put the page of a release together: the sections that explain, and those with numbers.
 
 Contract: reads a release only, and the balance of a ledger if the publisher gives it.
 """
 
-from collections.abc import Callable, Sequence
+import json
+import shlex
+from collections.abc import Callable, Iterator, Sequence
 
+from dpcov.privacy.convert import shorten_down
+from dpcov.privacy.guarantee import costs_nothing, format_number
+from dpcov.privacy.ledger.composition import unit_words
 from dpcov.privacy.ledger.ledger import Balance
 from dpcov.published.base import on_one_thread
+from dpcov.published.columns import EncodedColumn
+from dpcov.published.estimate.post import POSTS
 from dpcov.published.numbers import GroupNumbers, numbers_by_group
 from dpcov.published.release import Release
-from dpcov.published.words import rows_in_words
-from dpcov.report import about, heatmap, results
-from dpcov.report.charts import number
-from dpcov.report.html import (
-    Child,
-    Html,
-    Section,
-    el,
-    fill,
-    join,
-    json_block,
-    name_of,
-    page,
-    shorten,
+from dpcov.published.words import (
+    NUMERICS_WORDS,
+    change_in_words,
+    conversions,
+    promise_in_words,
+    rows_in_words,
 )
+from dpcov.report import heatmap, html, results
+from dpcov.report.charts import number
+from dpcov.report.html import Child, Html, Section, el, fill, join, name_of, names_of, note, table
 
 SCRIPTS = ("theme.js", "heatmap.js", "parts.js")
+COLUMNS_SHOWN = 12
+# Anchor, heading and entry in the list of contents.
+SECTIONS = (
+    ("about", "What was released, and about whom", "What was released"),
+    ("guarantee", "What is promised to each person", "The guarantee"),
+    ("budget", "Privacy budget", "Budget"),
+    ("correlations", "Correlations", "Correlations"),
+    ("spectrum", "Components above the noise", "Spectrum"),
+    ("error", "Expected error", "Expected error"),
+    ("features", "Means and standard deviations", "Means and spreads"),
+    ("care", "Before you use these numbers", "Be careful"),
+    ("load", "Use this file", "Use this file"),
+)
+_RESULTS = (results.spectrum, results.error, results.features)
 
 
 @on_one_thread
@@ -34,13 +50,8 @@ def render_release(
 ) -> bytes:
     """Write the page of a release: an HTML document that needs nothing else.
 
-    Parameters
-    ----------
-    release : Release
-    file_name : str
-        Name of the release file, for the examples.
-    balance : Balance, optional
-        What the dataset's ledger says, if the page shall show it.
+    ``file_name`` is that of the release file, for the examples; ``balance`` what the dataset's
+    ledger says, if the page shall show it.
 
     Examples
     --------
@@ -54,36 +65,24 @@ def render_release(
     drawn, data = _maps(groups)
     bold, warned = el("strong", "Warning: "), release.manifest.warnings
     warnings = [el("p", bold, text, class_="warning") for text in warned]
-    return page(
+    contents = (
+        _about(release),
+        _guarantee(release),
+        _budget(release, balance),
+        _each(groups, lambda group: results.correlations(group, group.index in drawn)),
+        *(_each(groups, made) for made in _RESULTS),
+        _care(release),
+        _load(release, file_name),
+    )
+    return html.page(
         release.manifest.title or "Untitled table",
-        (
-            about.about(release),
-            about.guarantee(release),
-            about.budget(release, balance),
-            *_results(groups, drawn),
-            about.care(release),
-            about.load(release, file_name),
-        ),
+        [Section(*words, content) for words, content in zip(SECTIONS, contents, strict=True)],
         SCRIPTS,
         subtitle="A covariance matrix released under differential privacy",
         top=(warnings, _facts(release, groups[0]), _selector(groups)),
         data=data,
         footer=_provenance(release),
     )
-
-
-def _results(groups: Sequence[GroupNumbers], drawn: set[int]) -> list[Section]:
-    def correlations(group: GroupNumbers) -> Html:
-        return results.correlations(group, group.index in drawn)
-
-    sections = (
-        ("correlations", "Correlations", "Correlations", correlations),
-        ("spectrum", "Components above the noise", "Spectrum", results.spectrum),
-        ("strata", "Noise against signal", "Noise and signal", results.strata),
-        ("error", "Expected error", "Expected error", results.error),
-        ("features", "Means and standard deviations", "Means and spreads", results.features),
-    )
-    return [Section(key, title, short, _each(groups, made)) for key, title, short, made in sections]
 
 
 def _each(groups: Sequence[GroupNumbers], content: Callable[[GroupNumbers], Html]) -> Html:
@@ -104,13 +103,12 @@ def _maps(groups: Sequence[GroupNumbers]) -> tuple[set[int], Html]:
     made = [(group.index, group.estimates) for group in groups if group.estimates is not None]
     # All rows come first, so that they have a map wherever one fits.
     made = made[: heatmap.most_maps(size)]
-    precision = heatmap.precision_for(size, len(made))
     maps = {
-        index: heatmap.pack(estimates.correlation, estimates.correlation_noise, precision)
+        index: heatmap.pack(estimates.correlation, estimates.correlation_noise)
         for index, estimates in made
     }
-    names = [shorten(name) for name in groups[0].release.feature_names]
-    return set(maps), json_block("map-data", {"names": names, "maps": maps})
+    names = [html.shorten(name) for name in groups[0].release.feature_names]
+    return set(maps), html.json_block("map-data", {"names": names, "maps": maps})
 
 
 def _facts(release: Release, group: GroupNumbers) -> Html:
@@ -123,9 +121,9 @@ def _facts(release: Release, group: GroupNumbers) -> Html:
         ("Features", count, f"in {groups} groups" if groups else "of every row"),
         ("Guarantee", str(release.guarantee.promise), f"{release.guarantee.neighbors} neighbors"),
     ]
-    after = group.errors.before if group.errors.after is None else group.errors.after
-    if after is not None and group.errors.size > 0:
-        share = f"{number(100 * after / group.errors.size)} %"
+    after = group.error_before if group.error_after is None else group.error_after
+    if after is not None and group.size > 0:
+        share = f"{number(100 * after / group.size)} %"
         facts.append(("Expected error", share, "of the size of the matrix"))
     spectrum = None if group.estimates is None else group.estimates.spectrum
     if spectrum is not None and spectrum.n_above is not None and spectrum.noisy.size > 1:
@@ -139,9 +137,10 @@ def _facts(release: Release, group: GroupNumbers) -> Html:
 
 
 def _selector(groups: Sequence[GroupNumbers]) -> Child:
+    # The parts' script shows one at a time.
     if len(groups) == 1:
         return None
-    options = (el("option", shorten(group.name), value=group.index) for group in groups)
+    options = (el("option", html.shorten(group.name), value=group.index) for group in groups)
     return el("div", el("label", "Numbers of ", el("select", options, id="part")), class_="parts")
 
 
@@ -150,3 +149,133 @@ def _provenance(release: Release) -> Html:
     software = ", ".join(f"{name} {version}" for name, version in manifest.software.items())
     how = {"created": manifest.created, "software": software}
     return fill("footer.html", fingerprint=release.fingerprint, **how)
+
+
+def _about(release: Release) -> Html:
+    count = len(release.feature_names)
+    each = "Every one of these public groups has a matrix of its own: "
+    groups = el("p", each, names_of(release.group_names), ".")
+    said = fill(
+        "about.html",
+        kind="means and covariances" if release.has_intercept else "second moments (not centered)",
+        count=f"{count} feature{'s' * (count != 1)}",
+        rows=rows_in_words(release),
+        title=release.manifest.title or "a table without a title",
+        groups=groups if release.group_names else None,
+    )
+    return join(said, _columns(release))
+
+
+def _columns(release: Release) -> Html:
+    rows = list(_column_rows(release))
+    head = ("Column", "Kind", "Public bounds or categories")
+    made = table(head, rows, caption="Columns of the table", numeric=False)
+    bound = fill("columns.html", bound=number(release.manifest.norm_bound))
+    if len(rows) > COLUMNS_SHOWN:
+        return join(bound, html.details(f"All {len(rows)} columns with their public bounds", made))
+    return join(made, bound)
+
+
+def _column_rows(release: Release) -> Iterator[tuple[Child, ...]]:
+    sources: dict[str, list[EncodedColumn]] = {}
+    # The intercept is no column of the table; categories of one column stand together.
+    for column in release.manifest.columns:
+        if column.kind != "intercept":
+            sources.setdefault(column.source, []).append(column)
+    for source, columns in sources.items():
+        kinds = {column.kind for column in columns}
+        missing = " (missing values are marked)" if "missing" in kinds else ""
+        labels = [
+            column.name.removeprefix(f"{source}=")
+            for column in columns
+            if column.kind == "category"
+        ]
+        if labels:
+            yield name_of(source), f"categorical{missing}", names_of(labels)
+        elif "boolean" in kinds:
+            yield name_of(source), f"true or false{missing}", "counted as 1 and 0"
+        else:
+            lower, upper = columns[0].bounds
+            yield name_of(source), f"numeric{missing}", f"{number(lower)} to {number(upper)}"
+
+
+def _guarantee(release: Release) -> Html:
+    made, rows = release.guarantee, release.guarantee.rows_per_person
+    formulas = table(
+        ("In symbols", "Where it comes from"),
+        ((el("code", formula), remark) for formula, remark in conversions(made.promise)),
+        caption="The guarantee, and what follows from it",
+        numeric=False,
+    )
+    return fill(
+        "guarantee.html",
+        change=change_in_words(made),
+        promise=promise_in_words(made.promise),
+        formulas=formulas,
+        neighbors=made.neighbors,
+        unit="one row" if rows == 1 else f"up to {rows} rows of one person",
+        numerics=made.numerics,
+        covered=NUMERICS_WORDS[made.numerics],
+        mechanism=release.manifest.mechanism.name,
+        notes=[note(f"{x[:1].upper()}{x[1:]}.") for x in release.manifest.statistics.notes],
+    )
+
+
+def _budget(release: Release, balance: Balance | None) -> Html:
+    promise, spent = release.guarantee.promise, release.manifest.spent
+    free = costs_nothing(promise)
+    said: Child = ("It cost ", el("code", str(promise)), ". No ledger was charged.")
+    if free:
+        said = "This release costs nothing."
+    elif spent is not None:
+        entry = f", charged to a ledger as entry {spent.entry} of dataset "
+        said = ("It cost ", el("code", str(promise)), entry, name_of(spent.dataset), ".")
+    left = note(
+        "What is left of the dataset’s total is written in the publisher’s ledger, not in this "
+        "file (dpcov report --ledger FILE adds it to this page)."
+    )
+    if balance is not None:
+        left = _balance(balance)
+    return join(el("p", said), None if free and balance is None else left)
+
+
+def _balance(balance: Balance) -> Html:
+    rows = []
+    for unit, total in balance.total.items():
+        spent, left = balance.spent[unit], balance.remaining[unit]
+        # Rounded down: a page never promises more than is left.
+        rest = format_number(shorten_down(left)) if left else "0"
+        rows.append((unit_words(unit), format_number(total), format_number(spent), rest))
+    caption = "The dataset’s ledger when this page was made"
+    numbers = table(("Unit", "Total", "Spent by all releases", "Left"), rows, caption=caption)
+    return join(el("p", balance.in_words), numbers)
+
+
+def _care(release: Release) -> Html:
+    made, post = release.guarantee, release.statistics.post
+    rows, free = made.rows_per_person, costs_nothing(made.promise)
+    return fill(
+        "cautions.html",
+        seeded=None if release.is_private else "",
+        post=post,
+        words=POSTS[post].words,
+        counted="" if made.neighbors == "replace-one" else None,
+        owned="one row" if rows == 1 else f"{rows} rows",
+        uncharged="" if release.manifest.spent is None and not free else None,
+        idealized=NUMERICS_WORDS["idealized"] if made.numerics == "idealized" else None,
+    )
+
+
+def _load(release: Release, file_name: str) -> Html:
+    # As JSON in Python and quoted in the shell: a file's name cannot become code.
+    group = release.group_names[0] if release.group_names else None
+    return fill(
+        "load.html",
+        file=json.dumps(file_name),
+        quoted=shlex.quote(file_name),
+        group=None if group is None else json.dumps(group),
+        of_group="" if group is None else f" --group {shlex.quote(group)}",
+        what="covariance" if release.has_intercept else "second-moment",
+        centered="" if release.has_intercept else None,
+        uncentered=None if release.has_intercept else "",
+    )

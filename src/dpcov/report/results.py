@@ -8,9 +8,7 @@ from math import floor, log10
 
 import numpy as np
 
-from dpcov.published.estimate.spectrum import Spectrum
-from dpcov.published.numbers import Estimates, GroupNumbers
-from dpcov.published.stratum_table import StratumRow
+from dpcov.published.numbers import Estimates, GroupNumbers, Spectrum
 from dpcov.report import charts
 from dpcov.report.charts import number
 from dpcov.report.heatmap import strongest
@@ -37,7 +35,7 @@ def correlations(group: GroupNumbers, drawn: bool) -> Html:
     whole = details("The whole matrix as a table", _matrix(made, names))
     return fill(
         "correlations.html",
-        about_zero=None if group.release.has_intercept else about_zero,
+        about_zero="" if group.release.has_intercept else about_zero,
         map=_map(group, made) if drawn else too_large,
         strongest=_strongest(made, names),
         whole=whole if len(names) <= WHOLE_TABLE else None,
@@ -90,11 +88,9 @@ def signed(r: float) -> str:
 
 def _matrix(made: Estimates, names: Sequence[str]) -> Html:
     short = [name_of(name, 30) for name in names]
-    rows = (
-        (name, *map(signed, row))
-        for name, row in zip(short, made.correlation.tolist(), strict=True)
-    )
-    return table(("", *short), rows, caption="Correlations")
+    rows = zip(short, made.correlation.tolist(), strict=True)
+    rows_written = ((name, *map(signed, row)) for name, row in rows)
+    return table(("", *short), rows_written, caption="Correlations")
 
 
 def spectrum(group: GroupNumbers) -> Html:
@@ -112,7 +108,7 @@ def spectrum(group: GroupNumbers) -> Html:
     negative = f" {hidden} noisy eigenvalue{verb} negative and not drawn."
     return join(
         el("p", _spectrum_words(made), class_="lead"),
-        fill("scree.html", chart=_scree(made), negative=negative if hidden else None),
+        fill("scree.html", chart=_scree(made), negative=negative if hidden else ""),
         details("The eigenvalues as a table", _eigenvalues(made)),
     )
 
@@ -171,65 +167,26 @@ def _noise_band(x: charts.Axis, y: charts.Axis, edge: float | None) -> list[Html
 
 def _eigenvalues(made: Spectrum) -> Html:
     head = ("Component", "With noise", "After post-processing")
-    values = zip(made.noisy.tolist(), made.estimate.tolist(), strict=True)
-    rows = [
-        (str(place), number(noisy), number(estimate))
-        for place, (noisy, estimate) in enumerate(values, start=1)
-    ]
-    return table(head, rows[:ROWS_SHOWN], caption="Largest eigenvalues")
-
-
-def strata(group: GroupNumbers) -> Html:
-    """Table of strata, each with a pair of bars."""
-    if not group.strata:
-        said = "The noise of this release has no known law per matrix, or nothing was drawn."
-        return el("p", said)
-    # A signal that noise hides is zero, which a logarithmic scale cannot show.
-    sizes = [size for row in group.strata for size in (row.signal, row.noise) if size > 0]
-    scale = charts.Axis(low=min(sizes) / 2, high=max(sizes), start=0, end=120)
-    rows = [
-        (row.label, _bars(row, scale), number(row.signal), number(row.noise), f"{row.n_above}")
-        for row in group.strata
-    ]
-    left = group.n_strata_left_out
-    intro = "All rows are in one matrix, with one size of noise."
-    if len(group.strata) > 1 or left:
-        intro = (
-            "Rows are sorted into strata by their length, and every stratum has noise in "
-            "proportion to it: what short rows say is known more precisely."
-        )
-    caption = (
-        "Frobenius norms of every published matrix and of its noise, encoded units, means "
-        "included. Upper bar: signal, lower bar: noise; logarithmic."
-    )
-    head = ("Stratum", "Signal over noise", "Signal", "Noise", "Components above noise")
-    short = f"{left} further strata, of rows too short to matter here, are not listed."
-    return join(el("p", intro), table(head, rows, caption=caption), note(short) if left else None)
-
-
-def _bars(row: StratumRow, scale: charts.Axis) -> Html:
-    label = f"signal {number(row.signal)}, noise {number(row.noise)}"
-    drawn = (
-        el("rect", x=0, y=y, width=scale(size) if size > 0 else 0, height=7, rx=1.5, class_=kind)
-        for size, y, kind in ((row.signal, 1, "signal-bar"), (row.noise, 10, "noise-bar"))
-    )
-    return el("svg", el("title", label), drawn, viewBox="0 0 120 18", role="img", class_="bars")
+    pairs = np.column_stack([made.noisy, made.estimate])[:ROWS_SHOWN].tolist()
+    rows = ((str(place), *map(number, pair)) for place, pair in enumerate(pairs, start=1))
+    return table(head, rows, caption="Largest eigenvalues")
 
 
 def error(group: GroupNumbers) -> Html:
     """Expected error before and after shrinkage, as sentences and a small table."""
-    errors, size = group.errors, group.errors.size
-    if errors.before is None:
+    size = group.size
+    if group.error_before is None:
         said = "because the law of its noise is not published."
         return el("p", f"The error of this release is not known, {said}")
-    found = {"noisy matrix": errors.before, "after optimal shrinkage (default)": errors.after}
+    found = {"noisy matrix": group.error_before}
+    if group.error_after is not None:
+        found["after optimal shrinkage (default)"] = group.error_after
     rows = [
         (name, number(value), f"{number(100 * value / size)} %" if size > 0 else "–")
         for name, value in found.items()
-        if value is not None
     ]
-    # What is read by default is judged.
-    expected = errors.before if errors.after is None else errors.after
+    # What is read by default is judged: the last row.
+    expected = list(found.values())[-1]
     drowned = "The expected error is larger than the matrix: most of what is shown here is noise."
     caption = f"Expected error; the matrix itself has size {number(size)}"
     return fill(
@@ -245,7 +202,7 @@ def features(group: GroupNumbers) -> Html:
     """Table of means and standard deviations, each with its noise."""
     if group.estimates is None:
         return _problem(group)
-    made = group.estimates.table
+    made = group.estimates
     # Without an intercept there are no means, and spreads are about zero.
     columns = (
         ("Mean", made.means),

@@ -1,6 +1,9 @@
-"""Symmetric noise and isometric coordinates for tests of estimates."""
+"""Symmetric noise, isometric coordinates and plain shrinkage for tests of estimates."""
 
 import numpy as np
+
+from dpcov.published.estimate.stratum import Stratum
+from dpcov.published.estimate.unit import Part
 
 
 def svec(matrix):
@@ -22,3 +25,13 @@ def smat(vector):
 def noise(d, variance, generator):
     """Off-diagonal entries of the given variance, diagonal entries of twice that."""
     return smat(np.sqrt(2.0 * variance) * generator.standard_normal(d * (d + 1) // 2))
+
+
+def stratum(matrix, variance, trace=None, trace_variance=None):
+    law = {"trace": trace, "trace_variance": trace_variance}
+    return Stratum.of(Part(matrix=matrix, diagonal_variance=2 * variance, **law))
+
+
+def shrunk(*law):
+    """The shrunk matrix and its risk, for a noisy one with the law of :func:`stratum`."""
+    return stratum(*law).shrunk

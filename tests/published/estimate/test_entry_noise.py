@@ -5,7 +5,6 @@ import pyarrow as pa
 import pytest
 
 import dpcov
-from dpcov.analysis import PrivateCorrelation
 from dpcov.published.estimate.entry_noise import (
     NUCLEAR_EDGE,
     MomentNoise,
@@ -19,6 +18,7 @@ from dpcov.published.estimate.entry_noise import (
 )
 from dpcov.published.estimate.unit import unit_estimate
 from dpcov.published.numbers import group_numbers
+from tests.published.estimate.noises import noise
 from tests.report.examples import make
 from tests.statistical.goodness import GoodnessError, assert_mean_square, mean_square_samples
 
@@ -34,13 +34,13 @@ def noisy_estimates(count, intercept_is_noisy, trace_is_merged=False):
     row = np.r_[1.0, MEANS]
     moment = np.outer(row, row)
     moment[1:, 1:] += COVARIANCE
-    noise = rng.normal(size=(count, 4, 4)) * STD
+    drawn = rng.normal(size=(count, 4, 4)) * STD
     # Variance STD**2 on the diagonal, half of it off.
-    noise = (noise + noise.transpose(0, 2, 1)) / 2
+    drawn = (drawn + drawn.transpose(0, 2, 1)) / 2
     if trace_is_merged:
-        excess = rng.normal(size=count) * STD - np.trace(noise, axis1=1, axis2=2)
-        noise += excess[:, None, None] / 5 * np.eye(4)
-    noisy = INTERCEPT * moment + noise
+        excess = rng.normal(size=count) * STD - np.trace(drawn, axis1=1, axis2=2)
+        drawn += excess[:, None, None] / 5 * np.eye(4)
+    noisy = INTERCEPT * moment + drawn
     divisor = noisy[:, 0, 0] if intercept_is_noisy else np.full(count, INTERCEPT)
     means = noisy[:, 0, 1:] / divisor[:, None]
     covariance = noisy[:, 1:, 1:] / divisor[:, None, None] - means[:, :, None] * means[:, None, :]
@@ -65,11 +65,11 @@ def law(intercept_is_noisy, trace_is_merged=False, factor=1.0):
 @pytest.mark.parametrize("intercept_is_noisy", [False, True])
 def test_the_closed_form_is_the_spread_of_noisy_estimates(intercept_is_noisy, trace_is_merged):
     errors = noisy_estimates(mean_square_samples(), intercept_is_noisy, trace_is_merged)
-    noise = law(intercept_is_noisy, trace_is_merged)
-    stated = correlation_noise(MEANS, COVARIANCE, noise)
-    of_deviations = deviation_noise(MEANS, np.diagonal(COVARIANCE), noise)
+    stated_law = law(intercept_is_noisy, trace_is_merged)
+    stated = correlation_noise(MEANS, COVARIANCE, stated_law)
+    of_deviations = deviation_noise(MEANS, np.diagonal(COVARIANCE), stated_law)
     for k, (i, j) in enumerate(((0, 1), (0, 2), (1, 2))):
-        assert_mean_square(errors[0][:, k], mean_noise(MEANS, noise)[k] ** 2)
+        assert_mean_square(errors[0][:, k], mean_noise(MEANS, stated_law)[k] ** 2)
         assert_mean_square(errors[1][:, k], of_deviations[k] ** 2)
         assert_mean_square(errors[2][:, i, j], stated[i, j] ** 2)
 
@@ -88,40 +88,12 @@ def test_a_tenth_more_noise_a_forgotten_intercept_or_trace_would_be_noticed():
         assert_mean_square(deviations[:, 2], forgotten[2] ** 2)
 
 
-def rows_near_a_bound(n_pairs, share, seed=0):
-    """Pairs of correlated columns of -1 and 1 with means of about 0.9."""
-    rng = np.random.default_rng(seed)
-    first = rng.random((40_000, n_pairs)) < 0.95
-    second = np.where(rng.random(first.shape) < share, first, rng.random(first.shape) < 0.95)
-    return np.where(np.dstack([first, second]).reshape(len(first), -1), 1.0, -1.0)
-
-
-def test_the_noise_on_correlations_counts_what_centering_adds():
-    n_pairs, count = 20, mean_square_samples(scale_error=0.15) // 20
-    columns = {f"x{k}": dpcov.Numeric(lower=-1, upper=1) for k in range(2 * n_pairs)}
-    terms = {"schema": dpcov.Schema(columns=columns), "budget": dpcov.Budget(rho="0.1")}
-    terms["mechanism"] = "gaussian"
-    moments = dpcov.checkpoint(rows_near_a_bound(n_pairs, share=0.1), **terms)
-    seeds = map(dpcov.SeededEntropy, range(count))
-    made = [dpcov.release(moments, entropy=seed, **terms) for seed in seeds]
-    first, second = np.arange(0, 2 * n_pairs, 2), np.arange(1, 2 * n_pairs, 2)
-    found = np.array([release.correlation("none")[first, second] for release in made])
-    stated = np.median(
-        [PrivateCorrelation.from_release(r).noise_std_[first, second] for r in made[:20]], axis=0
-    )
-    # Pairs share no entry of the noise.
-    errors = (found - found.mean(axis=0)) / stated * np.sqrt(count / (count - 1))
-    assert_mean_square(errors.ravel(), 1.0)
-    for wrong in (0.85, 1.15):
-        with pytest.raises(GoodnessError):
-            assert_mean_square(errors.ravel(), wrong**2)
-
-
 @pytest.mark.parametrize("neighbors", ["replace-one", "add-remove-one"])
 def test_a_page_states_the_noise_of_repeated_releases_in_original_units(neighbors):
     rng = np.random.default_rng(0)
     table = pa.table({name: rng.uniform(0, 30, size=10_000) for name in "ab"})
-    columns = {"a": dpcov.Numeric(lower=-10, upper=30), "b": dpcov.Numeric(lower=0, upper=40)}
+    # Means near a bound, where centering adds noise.
+    columns = {"a": dpcov.Numeric(lower=-90, upper=30), "b": dpcov.Numeric(lower=0, upper=40)}
     terms = {"schema": dpcov.Schema(columns=columns), "budget": dpcov.Budget(rho="0.1")}
     terms |= {"mechanism": "gaussian", "neighbors": neighbors}
     moments = dpcov.checkpoint(table, **terms)
@@ -132,7 +104,7 @@ def test_a_page_states_the_noise_of_repeated_releases_in_original_units(neighbor
     means, correlations = np.array(found).T
     estimates = group_numbers(0, "all", made).estimates
     widened = np.sqrt(count / (count - 1))
-    assert_mean_square((means - means.mean()) * widened, estimates.table.mean_noise[0] ** 2)
+    assert_mean_square((means - means.mean()) * widened, estimates.mean_noise[0] ** 2)
     stated = estimates.correlation_noise[0, 1]
     assert_mean_square((correlations - correlations.mean()) * widened, stated**2)
 
@@ -167,17 +139,12 @@ def test_the_noise_of_empty_strata_does_not_count():
     assert group_numbers(0, "all", made).estimates.spectrum.n_above >= 20
 
 
-def wigner(d, rng):
-    noise = np.triu(rng.normal(size=(d, d)), 1)
-    return noise + noise.T + np.diag(np.sqrt(2) * rng.normal(size=d))
-
-
 def largest_eigenvalue(scales, shifts, draws=4):
     """Of noise on a covariance: the mean over draws, each within two percent of it."""
     rng = np.random.default_rng(1)
     center = scales[:, None] * np.hstack([-shifts[:, None], np.eye(len(scales))])
-    noises = (center @ wigner(len(scales) + 1, rng) @ center.T for _ in range(draws))
-    return np.mean([np.linalg.eigvalsh(noise)[-1] for noise in noises])
+    noises = (center @ noise(len(scales) + 1, 1.0, rng) @ center.T for _ in range(draws))
+    return np.mean([np.linalg.eigvalsh(each)[-1] for each in noises])
 
 
 UNIT = MomentNoise(diagonal=2.0, off_diagonal=1.0)
@@ -186,6 +153,8 @@ RANGES = {
     "many": np.random.default_rng(1).uniform(1, 3, 250),
     "two": np.repeat([1.0, 4.0], 125),
 }
+# On the safe side where few columns dominate.
+HEAVY = np.random.default_rng(1).lognormal(size=300), np.r_[[10.0] * 3, np.ones(297)]
 
 
 @pytest.mark.parametrize("mean_square", [0.0, 0.9, 4.0, 10.0])
@@ -196,21 +165,14 @@ def test_the_largest_eigenvalue_of_noise_is_where_it_is_said_to_be(ranges, mean_
     assert stated == pytest.approx(largest_eigenvalue(scales, shifts), rel=0.08)
     if not mean_square:
         assert bulk_edge(UNIT, scales) == stated
-
-
-def test_the_edge_is_on_the_safe_side_where_few_columns_dominate():
-    heavy, few = np.random.default_rng(1).lognormal(size=300), np.r_[[10.0] * 3, np.ones(297)]
-    for scales in (heavy, few):
-        assert 1 < bulk_edge(UNIT, scales) / largest_eigenvalue(scales, np.zeros(300)) < 3
+        assert bulk_edge(MomentNoise(diagonal=0.0, off_diagonal=0.0), scales) == 0.0
+        for few in HEAVY:
+            assert 1 < bulk_edge(UNIT, few) / largest_eigenvalue(few, np.zeros(300)) < 3
 
 
 @pytest.mark.parametrize("mechanism", ["nuclear", "stratified-nuclear"])
 def test_nuclear_noise_has_its_own_edge(mechanism):
     made = make(("a", "b", "c", "d"), budget=dpcov.Budget(epsilon=1), mechanism=mechanism)
-    noise, ones = noise_of(made), np.ones(4)
-    gaussian = replace(noise, edge_factor=1.0)
-    assert bulk_edge(noise, ones) == pytest.approx(NUCLEAR_EDGE * bulk_edge(gaussian, ones))
-
-
-def test_no_noise_has_no_edge():
-    assert bulk_edge(MomentNoise(diagonal=0.0, off_diagonal=0.0), np.ones(3)) == 0.0
+    nuclear, ones = noise_of(made), np.ones(4)
+    gaussian = replace(nuclear, edge_factor=1.0)
+    assert bulk_edge(nuclear, ones) == pytest.approx(NUCLEAR_EDGE * bulk_edge(gaussian, ones))

@@ -1,6 +1,3 @@
-import dataclasses
-from typing import get_args
-
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -10,8 +7,7 @@ from hypothesis import strategies as st
 import dpcov
 from dpcov.errors import ReleaseError, UsageError
 from dpcov.published.estimate.post import POSTS, Noisy
-from dpcov.published.estimate.unit import UnitEstimate, centered, unit_estimate
-from dpcov.published.statistics import Post
+from dpcov.published.estimate.unit import UnitEstimate, unit_estimate
 from tests.statistical.goodness import assert_mean_square, mean_square_samples
 
 HUGE = dpcov.Budget(rho=1000)
@@ -28,10 +24,6 @@ def symmetric(seed, d=5):
     return (matrix + matrix.T) / 2
 
 
-def test_every_name_is_a_row_of_the_table():
-    assert tuple(POSTS) == get_args(Post)
-
-
 @given(st.integers(0, 2**32 - 1), st.integers(1, 7), st.floats(0, 5))
 @settings(max_examples=50, deadline=None)
 def test_posts_keep_their_promises(seed, d, bound):
@@ -42,15 +34,6 @@ def test_posts_keep_their_promises(seed, d, bound):
         assert values.min() >= -1e-9
         assert post != "clip" or values.max() <= bound + 1e-9
         assert post != "projection" or values.sum() <= min(bound, max(0, np.trace(matrix))) + 1e-9
-
-
-@given(st.integers(0, 2**32 - 1))
-@settings(max_examples=30, deadline=None)
-def test_posts_do_not_move_what_is_already_possible(seed):
-    possible = symmetric(seed) @ symmetric(seed) / 50
-    for post in ("none", *SPECTRAL):
-        found = post_process(possible, post, np.trace(possible) * 1.01)
-        np.testing.assert_allclose(found, possible, atol=1e-12)
 
 
 def test_unknown_posts_are_refused():
@@ -75,8 +58,8 @@ def drawn(repeats):
 
 
 def test_none_is_unbiased_and_its_error_is_the_predicted_one():
-    """Size 1e-9; power 1 - 1e-6 against biases of noise std / 4 and scale errors of ten percent."""
-    repeats = mean_square_samples() // 3 + 1
+    """Size 1e-9; power 1 - 1e-6 against biases of noise std / 4 and scale errors of 15 percent."""
+    repeats = mean_square_samples(scale_error=0.15) // 3 + 1
     exact, statistics = drawn(repeats)
     units = [unit_estimate(each, 400) for each in statistics]
     errors = np.array([unit.matrix for unit in units]) - exact.second_moment()
@@ -92,14 +75,9 @@ def test_none_is_unbiased_and_its_error_is_the_predicted_one():
     measured = np.sqrt((errors**2).sum(axis=(1, 2)).mean())
     predicted = POSTS["none"].squared_error(Noisy(unit=unit, matrix=unit.matrix))
     assert measured == pytest.approx(predicted**0.5, rel=0.1)
-
-
-def test_the_merged_trace_is_better_than_either():
-    """Variances: 3 v of the diagonal's sum, v of the trace, 3 v / 4 of both, a factor of 4."""
-    _, statistics = drawn(300)
+    # Variances: 3 v of the diagonal's sum, v of the trace, 3 v / 4 of both, a factor of 4.
     without = [np.trace(each.arrays["sscp"]) / (4.0**20 * 400) for each in statistics]
-    merged = [np.trace(unit_estimate(each, 400).matrix) for each in statistics]
-    assert np.var(merged) < np.var(without) / 2.5
+    assert diagonal.sum(axis=1).var() < np.var(without) / 2.5
 
 
 def patients(n_rows=100_000):
@@ -145,31 +123,6 @@ def test_original_units_at_a_huge_budget(neighbors, weighted):
         assert made.n_rows == pytest.approx(len(features), abs=slack)
 
 
-@pytest.mark.parametrize("policy", ["center", "indicator"])
-def test_missing_values_at_a_huge_budget(policy):
-    table, features, _ = patients()
-    gone = np.random.default_rng(2).uniform(size=len(features)) < 0.25
-    table = table.set_column(0, "age", pa.array(features[:, 0], mask=gone))
-    schema = dpcov.Schema(columns={"age": COLUMNS["age"]}, missing=policy)
-    made = dpcov.release(table, schema=schema, budget=HUGE, geometry="schema")
-    width, units = (2 if policy == "indicator" else 1), np.array([60.0, 1.0])
-    exact = np.column_stack([np.where(gone, 60.0, features[:, 0]), gone])[:, :width]
-    assert len(made.feature_names) == width
-    np.testing.assert_allclose(made.mean(), exact.mean(axis=0), atol=0.05)
-    scale = np.outer(units, units)[:width, :width]
-    covariance = np.atleast_2d(np.cov(exact.T, bias=True))
-    np.testing.assert_allclose(made.covariance() / scale, covariance / scale, atol=1e-3)
-
-
-def test_a_norm_bound_that_no_row_exceeds_changes_nothing():
-    age = np.random.default_rng(0).uniform(55, 65, 50_000)
-    schema = dpcov.Schema(columns={"age": COLUMNS["age"]}, norm_bound=1.05)
-    made = dpcov.release(pa.table({"age": age}), schema=schema, budget=HUGE)
-    assert made.mean()[0] == pytest.approx(age.mean(), abs=0.1)
-    assert made.covariance()[0, 0] == pytest.approx(age.var(), abs=3.0)
-    assert not made.manifest.intercept_is_public
-
-
 def test_a_plain_array_comes_back_in_its_units():
     X = rows(20_000)
     made = dpcov.second_moment(X, norm_bound=6.0, budget=HUGE)
@@ -189,22 +142,3 @@ def test_no_mean_without_more_rows_than_noise():
     )
     with pytest.raises(ReleaseError, match=r"(?i)more rows"):
         made.covariance()
-
-
-def test_centering_is_the_definition():
-    features = np.random.default_rng(1).normal(size=(100, 3))
-    encoded = np.column_stack([np.ones(100), features]) / 2
-    unit = UnitEstimate(matrix=encoded.T @ encoded / 100, n_rows=100.0, noise_variance=1e-12)
-    for known in (None, 0.25):
-        _, mean, covariance = centered(unit, known)
-        np.testing.assert_allclose(mean, features.mean(axis=0))
-        np.testing.assert_allclose(covariance, np.cov(features.T, bias=True))
-
-
-def test_reading_twice_changes_nothing():
-    made = dpcov.second_moment(rows(400) / 9, norm_bound=1, budget=HUGE, mechanism="gaussian")
-    before = made.to_bytes()
-    for post in POSTS:
-        np.testing.assert_array_equal(made.second_moment(post), made.second_moment(post))
-    assert made.to_bytes() == before
-    assert dataclasses.is_dataclass(made.statistics)

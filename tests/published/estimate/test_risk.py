@@ -3,12 +3,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dpcov.published.estimate.curve import least_risk_curve
+from dpcov.published.estimate.curve import increasing_basis, least_risk_curve, noise_knots
 from dpcov.published.estimate.risk import (
     NoisySpectrum,
     SpectralEstimate,
     pair_sums,
-    separate,
     squared_chord_slopes,
     stein_risk,
 )
@@ -104,19 +103,6 @@ def test_slopes_of_every_estimate_are_its_derivatives(name, dimension, mean_vari
     assert stated[1:] == pytest.approx(measured[1:], rel=1e-3, abs=1e-3)
 
 
-@pytest.mark.parametrize("mean_variance", [2.0 * VARIANCE, 0.05])
-@pytest.mark.parametrize("dimension", [1, 2, 7])
-def test_risk_of_the_noisy_matrix_and_of_zero_in_closed_form(dimension, mean_variance):
-    values = np.sort(np.random.default_rng(1).normal(size=dimension))
-    spectrum = spectrum_of(values, mean_variance)
-    total = VARIANCE * dimension * (dimension + 1) - (2.0 * VARIANCE - mean_variance)
-    assert spectrum.total_variance == pytest.approx(total)
-    noisy = differentiated(lambda x: x, spectrum)
-    assert stein_risk(noisy, spectrum) == pytest.approx(total, rel=1e-6)
-    zero = differentiated(np.zeros_like, spectrum)
-    assert stein_risk(zero, spectrum) == pytest.approx(np.sum(values**2) - total, rel=1e-6)
-
-
 def mean_gap_in_standard_errors(assumed_variance):
     """Mean of (estimated risk − squared error) over 5000 draws, in standard errors."""
     generator, truth, gaps = np.random.default_rng(11), np.diag([1.5, 0.5, 0.0]), []
@@ -153,4 +139,34 @@ def test_tied_eigenvalues_have_the_risk_of_nearly_tied_ones():
     risks = [stein_risk(least_risk_curve(spectrum, 1), spectrum) for spectrum in (tied, near)]
     assert risks[0] == pytest.approx(risks[1], rel=1e-4)
     # Distinct even if huge against the noise.
-    assert np.all(np.diff(separate(np.full(50, 1e12), 1e-6)) > 0.0)
+    assert np.all(np.diff(spectrum_of(np.full(50, 1e12), variance=1e-6).separated) > 0.0)
+
+
+POINTS = np.linspace(-3.0, 40.0, 4001)
+
+
+@pytest.mark.parametrize("pieces", [0, 1, 2, 5])
+@pytest.mark.parametrize("largest", [-5.0, 0.5, 3.0, 1e3, 1e12])
+def test_knots_cover_the_noise_and_the_largest_value(pieces, largest):
+    knots = noise_knots(2.0, largest, pieces)
+    assert knots[0] == -2.0
+    assert 2.0 in knots
+    assert np.all(np.diff(knots) > 0.0)
+    assert knots[-2] > min(largest, knots[1])
+    assert knots.size < 60
+
+
+@pytest.mark.parametrize("pieces", [0, 1, 3])
+def test_curves_are_increasing_between_zero_and_one_with_the_stated_slopes(pieces):
+    knots = noise_knots(2.0, 40.0, pieces)
+    basis = increasing_basis(POINTS, knots)
+    assert basis.heights.min() >= -1e-12
+    assert basis.heights.max() <= 1.0 + 1e-12
+    assert np.diff(basis.heights, axis=0).min() >= -1e-12
+    assert basis.slopes.min() >= 0.0
+    step = POINTS[1] - POINTS[0]
+    midpoints = increasing_basis(POINTS[:-1] + step / 2, knots)
+    np.testing.assert_allclose(np.diff(basis.heights, axis=0) / step, midpoints.slopes, atol=0.02)
+    smooth = np.abs(midpoints.curvatures[1:] - midpoints.curvatures[:-1]) < 1e-12
+    bent = np.diff(midpoints.slopes, axis=0) / step
+    np.testing.assert_allclose(bent[smooth], midpoints.curvatures[1:][smooth], atol=1e-9)

@@ -22,7 +22,6 @@ class Centering:
 
     ``noisy`` is (d + 1, d + 1), the intercept first, in any units; ``variance`` the noise variance
     of its off-diagonal entries; ``unit`` the second moment of the intercept in the same units.
-
     ``direction``, (d,), is the unit vector along which the mean nearly lies, ``along`` the same
     with 0 at the intercept; ``complement``, (d + 1, d - 1), an orthonormal basis of the rest;
     ``leak`` the second moment that the mean leaves there.
@@ -30,12 +29,10 @@ class Centering:
 
     def __init__(self, *, noisy: Array, variance: float, unit: float) -> None:
         with np.errstate(all="ignore"):
-            scaled = noisy / np.float64(unit)
-            v = float(np.float64(variance) / unit / unit)
+            scaled, v = noisy / np.float64(unit), float(np.float64(variance) / unit / unit)
         if not (unit > 0 and np.isfinite([*scaled.flat, v]).all()):
-            raise NumericError(
-                "The intercept is too small beside the other entries to be divided by."
-            )
+            problem = "The intercept is too small beside the other entries to be divided by."
+            raise NumericError(problem)
         self.noisy, self.unit, self.mean, self.mean_variance = noisy, unit, scaled[0, 1:], v
         d = len(self.mean)
         top = _top_direction(scaled, d * v)
@@ -52,7 +49,7 @@ class Centering:
         # The mean's coordinate along the direction, as far as it is known.
         self._level = float(self.mean @ self.direction) * (self._mean_share if top is None else 1.0)
         own, outside = self._mean_share * v * np.eye(d - 1), np.outer(self._outside, self._outside)
-        self.leak: Array = unit * (own if top is None else outside)
+        self.leak: Array = unit * (own if self._knows_mean else outside)
 
     def compress(self, matrix: Array) -> Array:
         """The matrix on the complement, shape (d - 1, d - 1)."""
@@ -74,14 +71,14 @@ class Centering:
         return project_psd(basis @ block @ basis.T + mixed + mixed.T + own)
 
     def _cross(self, block: Array) -> Array:
-        """Covariance between the complement and the direction, shape (d - 1,)."""
+        # Covariance between the complement and the direction, shape (d - 1,).
         level, share = self._level, 1.0 if self._knows_mean else self._share_outside
         cross = self.complement.T @ self.noisy @ self.along / self.unit - self._outside * level
         variance = self.mean_variance * (1.0 + self.mean_variance + share * level**2)
         return _shrunk_cross(cross, block, variance)
 
     def _own(self) -> float:
-        """Variance along the direction."""
+        # Variance along the direction.
         level, noise = self._level, self.mean_variance
         bias = self._mean_share * noise if self._knows_mean else -noise
         own = float(self.along @ self.noisy @ self.along) / self.unit - level**2 - bias
@@ -91,7 +88,7 @@ class Centering:
 
 
 def _top_direction(scaled: Array, noise: float) -> Array | None:
-    """The features' part of the top eigenvector, where only the mean is drowned."""
+    # The features' part of the top eigenvector, where only the mean is drowned.
     # What the noise of a drowned mean leaves on its complement would pass for signal.
     if noise < 1.0:
         return None

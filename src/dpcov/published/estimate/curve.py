@@ -7,11 +7,10 @@ among the curves of its spline family it minimizes Stein's unbiased risk: for f 
     ‖Φc − λ‖² + κ (Σf − Σλ)²/d + 4v Σ_k c_k (Σ_i φ_k'(λ_i) + Σ_i φ_k(λ_i) m_i),   c ≥ 0.
 """
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import scipy.linalg
-from numpy.typing import NDArray
 from scipy.optimize import nnls
 
 from dpcov.errors import NumericError
@@ -31,26 +30,16 @@ NEGLIGIBLE = 1e-12
 OUTER_GROWTH = 2.0
 
 
-@dataclass(frozen=True)
-class CurveBasis:
+class CurveBasis(NamedTuple):
     """Basis curves at k points, with two derivatives, each of shape (k, number of curves)."""
 
     heights: Array
     slopes: Array
     curvatures: Array
 
-    def only(self, chosen: NDArray[np.bool_]) -> "CurveBasis":
-        """The curves that are marked in ``chosen``, shape (number of curves,)."""
-        return CurveBasis(
-            self.heights[:, chosen], self.slopes[:, chosen], self.curvatures[:, chosen]
-        )
-
 
 def noise_knots(radius: float, largest: float, pieces: int) -> Array:
-    """Return knots on [−radius, radius], ``pieces`` intervals on each side of 0, then geometric.
-
-    With ``pieces = 0`` the noise bulk is a single interval.
-    """
+    """Return knots on [−radius, radius], ``pieces`` intervals on each side of 0 or a single one."""
     knots = list(np.linspace(-radius, radius, 2 * pieces + 1 if pieces else 2))
     step = knots[1] - knots[0]
     # A curve spans three knots, so two of them must lie past the largest value.
@@ -63,8 +52,7 @@ def noise_knots(radius: float, largest: float, pieces: int) -> Array:
 def increasing_basis(points: Array, knots: Array) -> CurveBasis:
     """Return the constant 1 and the integrals of the hat functions over three neighboring knots.
 
-    Sums with nonnegative weights are the increasing, nonnegative quadratic splines (Ramsay's
-    I-splines); the identity is among them up to a constant.
+    Their nonnegative sums are the increasing, nonnegative quadratic splines (Ramsay's I-splines).
     """
     left, peak, right = knots[:-2], knots[1:-1], knots[2:]
     x = points[:, np.newaxis]
@@ -93,20 +81,17 @@ def least_risk_curve(spectrum: NoisySpectrum, pieces: int) -> SpectralEstimate:
     divergence = basis.slopes.sum(axis=0) + spectrum.pair_sums @ heights
     weight = _trace_weight(spectrum)
     quadratic = heights.T @ heights + weight * np.outer(totals, totals)
-    linear = _target(spectrum) @ heights - 2.0 * v * divergence + weight * values.sum() * totals
+    linear = spectrum.target @ heights - 2.0 * v * divergence + weight * values.sum() * totals
     coefficients = nonnegative_minimizer(quadratic, linear)
     used = coefficients > 0.0
-    return _differentiated(spectrum, basis.only(used), coefficients[used])
+    in_use = CurveBasis(*(curves[:, used] for curves in basis))
+    return _differentiated(spectrum, in_use, coefficients[used])
 
 
 def _trace_weight(spectrum: NoisySpectrum) -> float:
     # κ/d: the sharper the trace is known, the more strictly it is met.
     v, d = spectrum.off_diagonal_variance, spectrum.dimension
     return (2.0 * v / max(spectrum.mean_variance, 2.0 * v / LARGEST_TRACE_WEIGHT) - 1.0) / d
-
-
-def _target(spectrum: NoisySpectrum) -> Array:
-    return spectrum.separated if spectrum.excess is None else spectrum.separated - spectrum.excess
 
 
 def _differentiated(
@@ -120,7 +105,7 @@ def _differentiated(
         return SpectralEstimate(fitted, 0.0, 0.0)
     # A c = b gives A dc = db − dA c over the curves in use; summed over λ, with L = chol(A),
     # Σ φᵀA⁻¹∂(Σ φm) = Σ φᵀA⁻¹φ'm − Σ_{i<j} ‖L⁻¹(φ(λ_i) − φ(λ_j))‖²/(λ_i − λ_j)².
-    missing = _target(spectrum) - 2.0 * v * spectrum.pair_sums - fitted
+    missing = spectrum.target - 2.0 * v * spectrum.pair_sums - fitted
     missing += weight * (values.sum() - fitted.sum())
     changes = basis.slopes * missing[:, np.newaxis] - 2.0 * v * basis.curvatures
     changes += (heights + weight * totals) * (1.0 - slopes)[:, np.newaxis]
@@ -159,8 +144,7 @@ def nonnegative_minimizer(quadratic: Array, linear: Array) -> Array:
     try:
         weights, _ = nnls(factor.T, target, maxiter=50 * scale.size)
     except RuntimeError as error:
-        raise NumericError(
-            "The shrinkage curve did not converge. Use project_psd_trace instead."
-        ) from error
+        problem = "The shrinkage curve did not converge. Read the release with another post."
+        raise NumericError(problem) from error
     solution[used] = weights / scale
     return solution

@@ -37,25 +37,21 @@ NUCLEAR_EDGE = sqrt(1.5)
 
 @dataclass(frozen=True, kw_only=True)
 class MomentNoise:
-    """Law of the noise on a second moment in encoded units, and the intercept's place in it.
+    """Law of the noise on a second moment in encoded units, and the intercept's place in it."""
 
-    ``diagonal`` and ``off_diagonal`` are variances of entries, ``between_diagonals`` the covariance
-    of any two diagonal ones; all others are uncorrelated.  ``intercept`` is what means and
-    covariances are divided by: 1 where it is public or absent.  ``count_variance`` is that of a
-    noisy number of rows by which all entries were divided, relative to its square.  ``bias`` is the
-    mean square of what scaling long rows down did to an entry, which is no noise: it counts for
-    errors of means and correlations alone.
-    ``edge_factor`` is the edge of the eigenvalues relative to Gaussian noise of the same variance.
-    """
-
+    # Variances of entries, and the covariance of any two diagonal ones; others are uncorrelated.
     diagonal: float
     off_diagonal: float
     between_diagonals: float = 0.0
+    # What means and covariances are divided by: 1 where it is public or absent.
     intercept: float = 1.0
     intercept_is_noisy: bool = False
+    # Of a noisy number of rows by which all entries were divided, relative to its square.
     count_variance: float = 0.0
+    # Mean square of what scaling long rows down did to an entry, no noise: for means, correlations.
     bias: float = 0.0
     is_normal: bool = True
+    # Edge of the eigenvalues relative to Gaussian noise of the same variance.
     edge_factor: float = 1.0
 
     def of_diagonals(self, *coefficients: Array) -> Array:
@@ -177,8 +173,7 @@ def bulk_edge(noise: MomentNoise, scales: Array) -> float:
 
 def largest_noise_eigenvalue(noise: MomentNoise, scales: Array, shifts: Array) -> float:
     """Largest eigenvalue that noise alone would have; columns are shifted by ``shifts``, (p,)."""
-    squares = scales**2
-    largest = float(squares.max(initial=0.0))
+    squares, largest = scales**2, float(np.max(scales**2, initial=0.0))
     if noise.off_diagonal == 0.0 or largest == 0.0:
         return 0.0
 

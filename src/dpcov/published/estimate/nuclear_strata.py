@@ -36,23 +36,13 @@ BENEFIT_OF_DOUBT = 1.0
 
 
 def shrink_nuclear_strata(strata: Iterable[Part]) -> Estimate:
-    """Estimate the sum of the strata: at least one, each with a trace and a nuclear scale.
-
-    Examples
-    --------
-    >>> noisy = np.array([[90.0, 0.5], [0.5, -1.0]])
-    >>> part = Part(
-    ...     matrix=noisy, diagonal_variance=4.0, trace=90.0, trace_variance=8.0, nuclear_scale=1.0
-    ... )
-    >>> bool(np.all(np.linalg.eigvalsh(shrink_nuclear_strata([part]).matrix) >= 0))
-    True
-    """
+    """Estimate the sum of the strata: at least one, each with a trace and a nuclear scale."""
     ordered = sorted(strata, key=lambda part: -(part.trace or 0.0) / (part.nuclear_scale or 1.0))
     total, squared_error = np.zeros_like(ordered[0].matrix), 0.0
     for part in ordered:
         estimate = _estimate(_Observation(part), total, math.sqrt(squared_error))
         total = total + estimate.matrix
-        squared_error += estimate.expected_squared_error
+        squared_error += estimate.risk
     return Estimate(total, squared_error)
 
 
@@ -78,9 +68,10 @@ class _Observation:
     def is_present(self, shape: Array, known_error: float) -> bool:
         """Whether the trace, the largest eigenvalue or the component along the shape stands out."""
         bound, unit_std = self.largest_trace, math.sqrt(self.unit_variance)
-        if min(self.trace, bound) > SIGNIFICANT_TRACE * math.sqrt(self.trace_variance):
-            return True
-        if min(self.system.values[-1], bound) > self.scale * ullman.largest_plausible(len(shape)):
+        plausible = self.scale * ullman.largest_plausible(len(shape))
+        if min(self.trace, bound) > SIGNIFICANT_TRACE * math.sqrt(self.trace_variance) or (
+            min(self.system.values[-1], bound) > plausible
+        ):
             return True
         size = float(np.linalg.norm(shape))
         along = float(np.vdot(self.matrix, shape)) / size if size > 0.0 else 0.0
@@ -102,18 +93,18 @@ def _needed(cost: float) -> float:
 
 
 def _estimate(seen: _Observation, shape: Array, known_error: float) -> Estimate:
-    """Choose zero, the shape or the shrunk spectrum; average the last two if they are close."""
+    # Choose zero, the shape or the shrunk spectrum; average the last two if they are close.
     if not seen.is_present(shape, known_error):
         return Estimate(np.zeros_like(shape), max(seen.trace**2 - seen.trace_variance, 0.0))
-    matrix, risk = _shaped(seen, shape)
+    matrix, risk, _ = _shaped(seen, shape)
     if seen.is_visible():
         own = _shrunk(seen)
         distance = float(np.linalg.norm(own.matrix - matrix))
         doubt = BENEFIT_OF_DOUBT * 2.0 * math.sqrt(seen.unit_variance) * distance
-        advantage = own.expected_squared_error + doubt - risk
+        advantage = own.risk + doubt - risk
         weight = 0.5 * (1.0 + math.tanh(advantage / (8.0 * seen.unit_variance)))
         matrix = weight * matrix + (1.0 - weight) * own.matrix
-        risk = weight * risk + (1.0 - weight) * own.expected_squared_error
+        risk = weight * risk + (1.0 - weight) * own.risk
     # Unbiased risks can be negative: keep them between one direction's noise and zero's error.
     return Estimate(matrix, min(max(risk, seen.unit_variance), max(seen.trace, 0.0) ** 2))
 

@@ -4,7 +4,7 @@ Contract: reads noisy numbers only, so every choice made here can be changed lat
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from math import log, sqrt
 
@@ -19,6 +19,8 @@ from dpcov.published.linalg.project import clip_eigenvalues, project_psd, projec
 from dpcov.published.linalg.symmetric import Array
 from dpcov.published.statistics import Post, PostOptions
 
+_DEFAULT = PostOptions()
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Noisy:
@@ -32,7 +34,7 @@ class Noisy:
     unit: UnitEstimate
     matrix: Array
     trace_bound: float = 1.0
-    options: PostOptions = field(default_factory=PostOptions)
+    options: PostOptions = _DEFAULT
     intercept: float | None = None
     is_centered: bool = False
 
@@ -40,44 +42,31 @@ class Noisy:
     def shrunk(self) -> tuple[Array, float | None]:
         """Optimally shrunk matrix, and its expected squared error where that is known."""
         if self.intercept is None:
-            return shrunk(self.unit)
+            return shrunk(self.unit)[:2]
         read = centered_covariance if self.is_centered else shrunk_covariance
         return read(self.unit, self.intercept), None
 
 
 @dataclass(frozen=True, kw_only=True)
 class PostProcessing:
-    """One way to read a release.
-
-    Parameters
-    ----------
-    words : str
-        What it did, for people.
-    apply : callable
-        The matrix that it makes of a :class:`Noisy` one.
-    squared_error : callable, optional
-        Expected squared Frobenius error caused by the noise, where that is known.
-    is_contraction : bool
-        Whether it projects on a set that holds the truth: no error grows.
-    may_be_indefinite : bool
-    drops_empty : bool
-        Whether strata of noise alone are estimated as zero, so that their noise does not count.
-    """
+    """One way to read a release: what it does, in words and to a matrix."""
 
     words: str
     apply: Callable[[Noisy], Array]
+    # Expected squared Frobenius error caused by the noise, where that is known.
     squared_error: Callable[[Noisy], float | None] = lambda noisy: None
+    # Whether it projects on a set that holds the truth: no error grows.
     is_contraction: bool = False
     may_be_indefinite: bool = False
+    # Whether strata of noise alone are estimated as zero, so that their noise does not count.
     drops_empty: bool = False
 
 
 def _noise(noisy: Noisy) -> float | None:
-    diagonal, off_diagonal = noisy.unit.noise_variance, noisy.unit.off_diagonal_variance
-    if diagonal is None or off_diagonal is None:
+    d, unit = len(noisy.matrix), noisy.unit
+    if unit.noise_variance is None or unit.off_diagonal_variance is None:
         return None
-    d = len(noisy.matrix)
-    return diagonal * d + off_diagonal * d * (d - 1)
+    return unit.noise_variance * d + unit.off_diagonal_variance * d * (d - 1)
 
 
 def _projected(noisy: Noisy) -> Array:

@@ -45,16 +45,19 @@ class NoisySpectrum:
         """Number of eigenvalues d."""
         return int(self.values.size)
 
-    @property
-    def total_variance(self) -> float:
-        """E‖W‖²_F, the risk of the noisy matrix itself."""
-        v, d = self.off_diagonal_variance, self.dimension
-        return v * d * (d + 1) - (2.0 * v - self.mean_variance)
-
     @cached_property
     def separated(self) -> Array:
         """The eigenvalues λ that estimators are given, no two of them tied."""
-        return separate(self.values, self.off_diagonal_variance)
+        # Moved apart by a gap far below the noise.
+        d, resolution = self.dimension, 4.0 * np.finfo(np.float64).eps
+        resolution *= float(np.abs(self.values).max())
+        gap = max(SMALLEST_GAP * np.sqrt(self.off_diagonal_variance), resolution)
+        return np.asarray(self.values + gap * (np.arange(d) - (d - 1) / 2.0))
+
+    @property
+    def target(self) -> Array:
+        """What estimates are near where nothing is shrunk, shape (d,)."""
+        return self.separated if self.excess is None else self.separated - self.excess
 
     @cached_property
     def pair_sums(self) -> Array:
@@ -102,26 +105,19 @@ def row_blocks(size: int) -> Iterator[slice]:
 
 
 def _gaps(values: Array, rows: slice, stop: int) -> Array:
-    """λ_i − λ_j for i in ``rows`` and j < ``stop``, infinite where the two are equal."""
+    # λ_i − λ_j for i in ``rows`` and j < ``stop``, infinite where the two are equal.
     gaps = values[rows, np.newaxis] - values[:stop]
     gaps[gaps == 0.0] = np.inf
     return gaps
 
 
-def separate(values: Array, off_diagonal_variance: float) -> Array:
-    """Move ascending values apart by a gap far below the noise, so that no pair is tied."""
-    resolution = 4.0 * np.finfo(np.float64).eps * float(np.abs(values).max())
-    gap = max(SMALLEST_GAP * np.sqrt(off_diagonal_variance), resolution)
-    ranks = np.arange(values.size) - (values.size - 1) / 2.0
-    return np.asarray(values + gap * ranks)
-
-
 def stein_risk(estimate: SpectralEstimate, spectrum: NoisySpectrum) -> float:
     """Estimate E‖estimate − S‖²_F without bias; it can be negative when the true risk is small."""
-    v, w = spectrum.off_diagonal_variance, spectrum.mean_variance
+    v, w, d = spectrum.off_diagonal_variance, spectrum.mean_variance, spectrum.dimension
+    total_variance = v * d * (d + 1) - (2.0 * v - w)
     divergence = estimate.own_slopes + float(estimate.values @ spectrum.pair_sums)
     residual = float(np.sum((estimate.values - spectrum.separated) ** 2))
     correction = 4.0 * v * divergence - 2.0 * (2.0 * v - w) * estimate.shift_slope
     if spectrum.excess is not None:
         correction += 2.0 * float(estimate.values @ spectrum.excess)
-    return float(residual - spectrum.total_variance + correction)
+    return float(residual - total_variance + correction)

@@ -12,8 +12,8 @@ from dpcov.errors import UsageError
 from dpcov.published.estimate.centering import Centering
 from dpcov.published.estimate.nuclear_strata import shrink_nuclear_strata
 from dpcov.published.estimate.nuclear_variances import entry_variances
-from dpcov.published.estimate.shrink import shrink
 from dpcov.published.estimate.strata import FEW_FEATURES, shrink_strata
+from dpcov.published.estimate.stratum import Stratum
 from dpcov.published.estimate.unit import Estimate, Part, UnitEstimate
 from dpcov.published.linalg.project import project_psd, project_psd_trace
 from dpcov.published.linalg.symmetric import Array
@@ -39,27 +39,18 @@ def _shrunk_parts(estimate: UnitEstimate) -> Estimate:
     if not parts:
         return Estimate(np.zeros_like(estimate.matrix), 0.0)
     if any(part.nuclear_scale is not None for part in parts):
-        matrix, squared_error = shrink_nuclear_strata(parts)
+        found = shrink_nuclear_strata(parts)
     elif estimate.parts_may_be_empty:
-        matrix, squared_error, _ = shrink_strata(
-            parts,
-            joint_trace=estimate.joint_trace,
-            clearest_is_inhabited=len(estimate.matrix) <= FEW_FEATURES,
-        )
+        few = len(estimate.matrix) <= FEW_FEATURES
+        joint_trace = estimate.joint_trace
+        found = shrink_strata(parts, joint_trace=joint_trace, clearest_is_inhabited=few)
     else:
-        (part,) = parts
-        whole = shrink(
-            part.matrix,
-            off_diagonal_variance=part.diagonal_variance / 2,
-            trace=part.trace,
-            trace_variance=part.trace_variance,
-        )
-        matrix, squared_error = whole.matrix, whole.expected_squared_error
+        found = Stratum.of(parts[0]).shrunk
     # Rows no longer than the largest shell's radius have at most this trace: nearer to the truth.
     largest = max(part.largest_trace for part in parts)
-    if np.trace(matrix) > largest:
-        matrix = project_psd_trace(matrix, largest)
-    return Estimate(matrix, squared_error)
+    if np.trace(found.matrix) > largest:
+        return Estimate(project_psd_trace(found.matrix, largest), found.risk)
+    return found
 
 
 def centered_covariance(estimate: UnitEstimate, intercept: float) -> Array:
@@ -67,7 +58,7 @@ def centered_covariance(estimate: UnitEstimate, intercept: float) -> Array:
 
     ``intercept`` is the second moment of the first coordinate, which the result is relative to.
     """
-    whole = shrunk(estimate)[0] / intercept
+    whole = shrunk(estimate).matrix / intercept
     return project_psd(whole[1:, 1:] - np.outer(whole[0, 1:], whole[0, 1:]))
 
 
@@ -77,29 +68,20 @@ def shrunk_covariance(estimate: UnitEstimate, intercept: float) -> Array:
     ``intercept`` is as in :func:`centered_covariance`.  A long mean would hide the spread in one
     large eigenvalue.
     """
-    centering = Centering(
-        noisy=estimate.matrix, variance=estimate.off_diagonal_variance or 0.0, unit=intercept
-    )
-    compressed = replace(
-        estimate,
-        matrix=centering.compress(estimate.matrix) - centering.leak,
-        parts=_compressed_parts(estimate.parts, centering),
-        joint_trace=None,
-    )
-    is_empty = not len(compressed.matrix)
-    return centering.assemble(compressed.matrix if is_empty else shrunk(compressed)[0])
-
-
-def _compressed_parts(parts: tuple[Part, ...], centering: Centering) -> tuple[Part, ...]:
-    # What the mean leaves on the complement comes out of the largest part, which has most of it.
-    compressed = [_compressed(part, centering) for part in parts]
-    if compressed:
-        traces = [float(np.trace(part.matrix)) for part in compressed]
-        most, leak = traces.index(max(traces)), centering.leak
-        part = compressed[most]
-        trace = None if part.trace is None else part.trace - float(np.trace(leak))
-        compressed[most] = replace(part, matrix=part.matrix - leak, trace=trace)
-    return tuple(compressed)
+    variance = estimate.off_diagonal_variance or 0.0
+    centering = Centering(noisy=estimate.matrix, variance=variance, unit=intercept)
+    matrix = centering.compress(estimate.matrix) - centering.leak
+    if not len(matrix):
+        return centering.assemble(matrix)
+    parts = [_compressed(part, centering) for part in estimate.parts]
+    if parts:
+        # What the mean leaves on the complement comes out of the largest part, which has most.
+        most = int(np.argmax([np.trace(part.matrix) for part in parts]))
+        part, trace = parts[most], parts[most].trace
+        less = None if trace is None else trace - float(np.trace(centering.leak))
+        parts[most] = replace(part, matrix=part.matrix - centering.leak, trace=less)
+    beside = replace(estimate, matrix=matrix, parts=tuple(parts), joint_trace=None)
+    return centering.assemble(shrunk(beside).matrix)
 
 
 def _compressed(part: Part, centering: Centering) -> Part:
@@ -111,10 +93,6 @@ def _compressed(part: Part, centering: Centering) -> Part:
     if trace is not None and trace_variance is not None:
         trace -= centering.trace_outside(part.matrix)
         trace_variance += 2 * part.diagonal_variance
-    return replace(
-        part,
-        matrix=centering.compress(part.matrix),
-        trace=trace,
-        trace_variance=trace_variance,
-        nuclear_scale=scale,
-    )
+    matrix = centering.compress(part.matrix)
+    part = replace(part, trace=trace, trace_variance=trace_variance)
+    return replace(part, matrix=matrix, nuclear_scale=scale)

@@ -7,20 +7,14 @@ clearest to the noisiest, what is already estimated guides the next one (docs/st
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import exp, inf, log, sqrt
 from typing import NamedTuple
 
 import numpy as np
 
 from dpcov.published.estimate.stratum import Stratum, pool, with_joint_trace
-from dpcov.published.estimate.structured import (
-    Candidate,
-    blended,
-    guided_candidates,
-    sparse_candidate,
-)
-from dpcov.published.estimate.unit import Part
+from dpcov.published.estimate.structured import blended, guided_candidates, sparse_candidate
+from dpcov.published.estimate.unit import Estimate, Part
 from dpcov.published.linalg.project import project_psd
 from dpcov.published.linalg.symmetric import Array, is_positive_definite
 
@@ -49,61 +43,54 @@ LEAST_ERROR = 0.25
 SUPPOSED_ERROR = 1.0
 
 
-@dataclass(frozen=True, eq=False)
-class EstimatedStratum:
+class EstimatedStratum(NamedTuple):
     """A stratum, perhaps pooled of several, with its estimate."""
 
     stratum: Stratum
-    estimate: Candidate
+    estimate: Estimate
 
     @property
     def residual(self) -> Array:
         """Estimate minus noisy matrix."""
-        return self.estimate.matrix - self.stratum.noisy
+        return self.estimate.matrix - self.stratum.matrix
 
     @property
     def own_risk(self) -> float:
         """Estimated risk without the squared residual."""
         return self.estimate.risk - float(np.sum(self.residual**2))
 
-    @property
-    def own_noise(self) -> float:
-        """Mean of ⟨noise, estimate⟩, by Stein's identity."""
-        d = len(self.stratum.noisy)
-        return (self.own_risk + self.stratum.variance * d * (d + 1)) / 2.0
-
-
-class StrataResult(NamedTuple):
-    """Estimate of the sum of all strata, and what was kept of them, the clearest first."""
-
-    matrix: Array
-    expected_squared_error: float
-    kept: tuple[EstimatedStratum, ...]
-
 
 def shrink_strata(
     parts: Sequence[Part], *, joint_trace: float | None = None, clearest_is_inhabited: bool = False
-) -> StrataResult:
+) -> Estimate:
     """Estimate Σ_s S_s from at least one S_s + W_s with Gaussian noise, all in the same units.
 
     ``joint_trace`` is Σ_s tr S_s / √(2v_s) with independent noise of variance 1, v_s being the
     noise variance off the diagonal.  ``clearest_is_inhabited`` keeps the clearest stratum without
     evidence.
     """
-    strata = [Stratum.of(index, part) for index, part in enumerate(parts)]
-    strata.sort(key=lambda stratum: stratum.variance)
+    found = estimated_strata(parts, joint_trace, clearest_is_inhabited)
+    total = sum((each.estimate.matrix for each in found), start=np.zeros_like(parts[0].matrix))
+    return Estimate(total, _expected_squared_error(found))
+
+
+def estimated_strata(
+    parts: Sequence[Part], joint_trace: float | None = None, clearest_is_inhabited: bool = False
+) -> list[EstimatedStratum]:
+    """What :func:`shrink_strata` keeps, the clearest first."""
+    strata = sorted(map(Stratum.of, parts), key=lambda stratum: stratum.variance)
     kept = _with_evidence(_comparable_runs(strata), clearest_is_inhabited)
     if joint_trace is not None:
         sharpened = iter(with_joint_trace(list(itertools.chain(*kept)), joint_trace))
         kept = [[next(sharpened) for _ in run] for run in kept]
-    zero = np.zeros_like(strata[0].noisy)
-    found, total, residual = list[EstimatedStratum](), zero, zero
+    found, total = list[EstimatedStratum](), np.zeros_like(strata[0].matrix)
+    residual = total
     for run in kept:
         chosen = _estimate_run(run, total, residual)
         found += chosen
         total = sum((each.estimate.matrix for each in chosen), start=total)
         residual = sum((each.residual for each in chosen), start=residual)
-    return StrataResult(total, _expected_squared_error(found), tuple(found))
+    return found
 
 
 def _comparable_runs(strata: list[Stratum]) -> list[list[Stratum]]:
@@ -119,12 +106,10 @@ def _comparable_runs(strata: list[Stratum]) -> list[list[Stratum]]:
 def _with_evidence(runs: list[list[Stratum]], clearest_is_inhabited: bool) -> list[list[Stratum]]:
     # A run may stand out together although none of its strata does alone.
     kept, pooled = list[list[Stratum]](), list[Stratum]()
-    needed, zero = (
-        -inf if clearest_is_inhabited else EVIDENCE_ALONE,
-        np.zeros_like(runs[0][0].noisy),
-    )
+    needed = -inf if clearest_is_inhabited else EVIDENCE_ALONE
 
     def guide() -> Array:
+        zero = np.zeros_like(runs[0][0].matrix)
         return sum((stratum.shrunk.matrix for stratum in pooled), start=zero)
 
     for run in runs:
@@ -145,15 +130,16 @@ def _needed_beside(kept_noise: float, noise: float) -> float:
 
 def _estimate_run(run: list[Stratum], guide: Array, residual: Array) -> list[EstimatedStratum]:
     # One by one or pooled, whichever has the lower risk together with what is finished.
-    separate = [_estimated(stratum, guide) for stratum in run]
+    separate = [EstimatedStratum(each, _estimate(each, guide)) for each in run]
     if len(run) == 1:
         return separate
-    alternatives = [separate, [_estimated(pool(run), guide)]]
-    return min(alternatives, key=lambda found: _risk(found, residual))
+    together = pool(run)
+    pooled = [EstimatedStratum(together, _estimate(together, guide))]
+    return min(separate, pooled, key=lambda found: _risk(found, residual))
 
 
 def _risk(found: list[EstimatedStratum], residual: Array) -> float:
-    """Risk of the sum with a finished one of this residual, up to the latter's own risk."""
+    # Of the sum with a finished one of this residual, up to the latter's own risk.
     # Errors of different groups are independent but biased alike, so their cross terms count.
     total = sum((each.residual for each in found), start=residual)
     return sum(each.own_risk for each in found) + float(np.sum(total**2))
@@ -165,15 +151,17 @@ def _expected_squared_error(found: list[EstimatedStratum]) -> float:
         return 0.0
     supposed = variance = repeated = noise = 0.0
     for each in found:
-        d, share = len(each.stratum.noisy), each.estimate.guide_share
-        # The mean of ⟨noise, estimate⟩ has little variance, and is the error of an estimate whose
-        # bias is as its shrinkage supposes (a Bayes estimate's posterior variance, by Tweedie).
-        supposed = (1.0 + share) ** 2 * supposed + max(0.0, each.own_noise)
+        d, share, v = len(each.residual), each.estimate.guide_share, each.stratum.variance
+        # The mean of ⟨noise, estimate⟩, by Stein's identity, has little variance, and is the error
+        # of an estimate whose bias is as its shrinkage supposes (a Bayes estimate's posterior
+        # variance, by Tweedie).
+        own_noise = (each.own_risk + v * d * (d + 1)) / 2.0
+        supposed = (1.0 + share) ** 2 * supposed + max(0.0, own_noise)
         # About the variance of ‖W‖²: noise of an outer stratum hides the error of all others.
-        variance += 4.0 * each.stratum.variance**2 * d * (d + 1)
+        variance += 4.0 * v**2 * d * (d + 1)
         # What the risk lacks because guided strata repeat the noise of their guide.
         repeated += 2.0 * share * noise
-        noise = (1.0 + share) * noise + each.own_noise
+        noise = (1.0 + share) * noise + own_noise
     unbiased = _risk(found, np.zeros_like(found[0].residual)) + repeated
     least = LEAST_ERROR * supposed
     # A single stratum hides the error of no other.
@@ -183,56 +171,44 @@ def _expected_squared_error(found: list[EstimatedStratum]) -> float:
     return max(supposed + prior / (prior + variance) * (unbiased - supposed), least)
 
 
-def _estimated(stratum: Stratum, guide: Array) -> EstimatedStratum:
-    return EstimatedStratum(stratum, _estimate(stratum, guide))
-
-
-def _estimate(stratum: Stratum, guide: Array) -> Candidate:
+def _estimate(stratum: Stratum, guide: Array) -> Estimate:
     v = stratum.variance
     if v == 0.0:
-        return _own(stratum)
+        return stratum.shrunk
     if not np.any(guide):
-        return _perhaps_sparse(_own(stratum), stratum)
-    found = list(guided_candidates(stratum.noisy, off_diagonal_variance=v, guide=guide).values())
+        return _perhaps_sparse(stratum)
+    found = list(guided_candidates(stratum.matrix, off_diagonal_variance=v, guide=guide).values())
     least = min(candidate.risk for candidate in found)
     if exp(min(0.0, least - stratum.shrunk_risk()) / (8.0 * v)) > NEGLIGIBLE_SHARE:
-        found = [_own(stratum), *found]
+        found = [stratum.shrunk, *found]
     return _averaged(found, v)
 
 
-def _own(stratum: Stratum) -> Candidate:
-    return Candidate(*stratum.shrunk)
-
-
-def _perhaps_sparse(own: Candidate, stratum: Stratum) -> Candidate:
+def _perhaps_sparse(stratum: Stratum) -> Estimate:
+    own, v = stratum.shrunk, stratum.variance
     # Few entries could not tell whether the matrix is sparse.
     if len(own.matrix) <= FEW_FEATURES:
         return own
     trace, trace_std = stratum.best_trace()
-    sparse = sparse_candidate(
-        stratum.noisy,
-        off_diagonal_variance=stratum.variance,
-        trace=trace,
-        trace_variance=trace_std**2,
-    )
-    found = blended(own, sparse, stratum.variance)
+    law = {"off_diagonal_variance": v, "trace": trace, "trace_variance": trace_std**2}
+    found = blended(own, sparse_candidate(stratum.matrix, **law), v)
     return own if found is own else _positive(found)
 
 
-def _averaged(candidates: list[Candidate], variance: float) -> Candidate:
+def _averaged(candidates: list[Estimate], variance: float) -> Estimate:
     # Weights ∝ exp(−risk/8v), the temperature of shrinkage.
     risks = np.array([candidate.risk for candidate in candidates])
     shares = np.exp((risks.min() - risks) / (8.0 * variance))
     weights = shares / shares.sum()
     matrix = np.tensordot(weights, [candidate.matrix for candidate in candidates], axes=1)
     guide_share = float(weights @ [candidate.guide_share for candidate in candidates])
-    return _positive(Candidate(matrix, float(weights @ risks), guide_share))
+    return _positive(Estimate(matrix, float(weights @ risks), guide_share))
 
 
-def _positive(candidate: Candidate) -> Candidate:
+def _positive(estimate: Estimate) -> Estimate:
     # The set is convex and holds S, so ‖Pf − S‖² ≤ ‖f − S‖² − ‖f − Pf‖².
-    if is_positive_definite(candidate.matrix):
-        return candidate
-    projected = project_psd(candidate.matrix)
-    gained = float(np.sum((candidate.matrix - projected) ** 2))
-    return Candidate(projected, candidate.risk - gained, candidate.guide_share)
+    if is_positive_definite(estimate.matrix):
+        return estimate
+    projected = project_psd(estimate.matrix)
+    gained = float(np.sum((estimate.matrix - projected) ** 2))
+    return Estimate(projected, estimate.risk - gained, estimate.guide_share)

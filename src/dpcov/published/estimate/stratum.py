@@ -5,7 +5,7 @@ standard deviations no more often than a normal number exceeds c.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from math import sqrt
 
@@ -25,43 +25,31 @@ from dpcov.published.linalg.symmetric import (
 )
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Stratum:
-    """The sum of some parts, by index, with its noise law.
-
-    ``noisy`` is S + W, symmetric; ``variance`` that of an off-diagonal entry, v; ``trace`` an
-    independent noisy trace, if there is one.
-    """
-
-    members: tuple[int, ...]
-    noisy: Array
-    variance: float
-    trace: float | None = None
-    trace_variance: float | None = None
+class Stratum(Part):
+    """The sum of some parts: a symmetric matrix with Gaussian noise and perhaps a noisy trace."""
 
     @classmethod
-    def of(cls, index: int, part: Part) -> "Stratum":
+    def of(cls, part: Part) -> "Stratum":
         """One part as a stratum of its own."""
         known = [part.diagonal_variance, part.trace or 0.0, part.trace_variance or 0.0]
         if not np.isfinite(known).all():
             raise UsageError("Variances and traces of strata must be finite numbers.")
-        return cls(
-            members=(index,),
-            noisy=symmetrize(part.matrix),
-            variance=part.diagonal_variance / 2,
-            trace=part.trace,
-            trace_variance=part.trace_variance,
-        )
+        return cls(**vars(part) | {"matrix": symmetrize(part.matrix)})
 
     @cached_property
     def system(self) -> EigenSystem:
         """Eigenvalues and eigenvectors: computed once, and never for a stratum that is dropped."""
-        return eigh(self.noisy)
+        return eigh(self.matrix)
+
+    @property
+    def variance(self) -> float:
+        """That of an off-diagonal entry, v."""
+        return self.diagonal_variance / 2
 
     @property
     def noise_std(self) -> float:
         """Standard deviation of the noise along a unit direction."""
-        return sqrt(2.0 * self.variance)
+        return sqrt(self.diagonal_variance)
 
     @cached_property
     def shrunk(self) -> Estimate:
@@ -71,33 +59,33 @@ class Stratum:
         return Estimate(compose(shrunk, vectors), risk)
 
     def shrunk_risk(self) -> float:
-        """The expected squared error of :meth:`shrunk`, without eigenvectors."""
+        """The risk of :meth:`shrunk`, without eigenvectors."""
         is_known = "system" in self.__dict__
-        values = self.system.values if is_known else eigenvalues(self.noisy)
+        values = self.system.values if is_known else eigenvalues(self.matrix)
         return shrink_values(values, self.variance, self.trace, self.trace_variance)[1]
 
     def stands_out(self, deviations: float, guide: Callable[[], Array]) -> bool:
         """Whether trace, component along the guide (zero: no guide) or largest eigenvalue do."""
         if self.variance == 0.0:
-            return bool(np.any(self.noisy))
+            return bool(np.any(self.matrix))
         # In the order of their cost; the guide is not made where the trace is enough.
         trace, trace_std = self.best_trace()
         if trace > deviations * trace_std:
             return True
         known = guide()
         if np.any(known):
-            along = float(np.vdot(self.noisy, known)) / float(np.linalg.norm(known))
+            along = float(np.vdot(self.matrix, known)) / float(np.linalg.norm(known))
             if along > deviations * self.noise_std:
                 return True
         # A convex 1-Lipschitz function of the noise with mean at most 2√(dv) (Sudakov, Fernique),
         # so its median is not larger (Kwapień) and its tail normal (Gaussian isoperimetry).
-        d = len(self.noisy)
-        largest = scipy.linalg.eigvalsh(self.noisy, subset_by_index=[d - 1, d - 1])[0]
+        d = len(self.matrix)
+        largest = scipy.linalg.eigvalsh(self.matrix, subset_by_index=[d - 1, d - 1])[0]
         return bool(largest > 2.0 * sqrt(d * self.variance) + deviations * self.noise_std)
 
     def best_trace(self) -> tuple[float, float]:
         """The two traces averaged by precision, and the standard deviation of that."""
-        own, own_variance = float(np.trace(self.noisy)), self.noise_std**2 * len(self.noisy)
+        own, own_variance = float(np.trace(self.matrix)), self.noise_std**2 * len(self.matrix)
         if self.trace is None or self.trace_variance is None:
             return own, sqrt(own_variance)
         share = own_variance / (own_variance + self.trace_variance)
@@ -107,9 +95,8 @@ class Stratum:
 def pool(strata: Sequence[Stratum]) -> Stratum:
     """Add strata up."""
     return Stratum(
-        members=tuple(index for stratum in strata for index in stratum.members),
-        noisy=np.sum([stratum.noisy for stratum in strata], axis=0),
-        variance=sum(stratum.variance for stratum in strata),
+        matrix=np.sum([stratum.matrix for stratum in strata], axis=0),
+        diagonal_variance=sum(stratum.diagonal_variance for stratum in strata),
         trace=_total([stratum.trace for stratum in strata]),
         trace_variance=_total([stratum.trace_variance for stratum in strata]),
     )
@@ -130,10 +117,10 @@ def with_joint_trace(strata: Sequence[Stratum], joint_trace: float) -> list[Stra
     ):
         return list(strata)
     stds = np.array([stratum.noise_std for stratum in strata])
-    own = np.array([np.trace(stratum.noisy) for stratum in strata]) / stds
-    given = np.array([stratum.trace or 0.0 for stratum in strata]) / stds
-    precision = stds**2 / np.array([stratum.trace_variance or 0.0 for stratum in strata])
-    own_precision = 1.0 / len(strata[0].noisy)
+    own = np.array([np.trace(stratum.matrix) for stratum in strata]) / stds
+    given = np.array([stratum.trace for stratum in strata], dtype=float) / stds
+    precision = stds**2 / np.array([stratum.trace_variance for stratum in strata], dtype=float)
+    own_precision = 1.0 / len(strata[0].matrix)
     # The scaled traces have precision diag(p) + 11ᵀ, p counting both traces of a stratum.  What
     # the matrix itself knows is taken out of the marginals again, because shrinking puts it in.
     covariance = np.linalg.inv(np.diag(precision + own_precision) + 1.0)

@@ -5,11 +5,11 @@ structure that is not there is noticed (docs/strata.md).
 """
 
 import itertools
-from typing import NamedTuple
 
 import numpy as np
 
 from dpcov.published.estimate.threshold import choose_threshold
+from dpcov.published.estimate.unit import Estimate
 from dpcov.published.linalg.symmetric import Array, eigh
 
 # Ratio of block boundaries: about (log₄ d)²/2 blocks, each costing two dimensions.
@@ -20,20 +20,9 @@ BLOCK_GROWTH = 4
 CHOICE_COST = 2.0
 
 
-class Candidate(NamedTuple):
-    """A symmetric estimate, perhaps indefinite, with its unbiased estimated squared error.
-
-    ``guide_share`` is the multiple of the guide in it, and with that of the guide's error.
-    """
-
-    matrix: Array
-    risk: float
-    guide_share: float = 0.0
-
-
 def guided_candidates(
     noisy: Array, *, off_diagonal_variance: float, guide: Array
-) -> dict[str, Candidate]:
+) -> dict[str, Estimate]:
     """Estimate S from symmetric S + W and a positive semidefinite guide, independent of W.
 
     ``proportional`` is the nearest nonnegative multiple of the guide; ``aligned`` adds what that
@@ -47,14 +36,14 @@ def guided_candidates(
     risk = float(np.sum(rest**2)) - unit_variance * d * (d + 1) / 2 + scale_risk
     shrunk = _shrink_blocks(rest, eigh(guide).vectors[:, ::-1], unit_variance)
     return {
-        "proportional": Candidate(multiple, risk, scale),
-        "aligned": Candidate(multiple + shrunk.matrix, shrunk.risk + scale_risk, scale),
+        "proportional": Estimate(multiple, risk, scale),
+        "aligned": Estimate(multiple + shrunk.matrix, shrunk.risk + scale_risk, scale),
     }
 
 
 def sparse_candidate(
     noisy: Array, *, off_diagonal_variance: float, trace: float, trace_variance: float
-) -> Candidate:
+) -> Estimate:
     """Estimate S from symmetric S + W by soft thresholding, and a diagonal drawn toward its mean.
 
     ``trace`` is the best estimate of tr S, of variance ``trace_variance``; it sets that mean.
@@ -65,11 +54,11 @@ def sparse_candidate(
     factor, diagonal_risk = _james_stein(float(deviations @ deviations), d - 1.0, 2.0 * v)
     estimate = thresholded.matrix
     np.fill_diagonal(estimate, trace / d + factor * deviations)
-    risk = thresholded.off_diagonal_risk + CHOICE_COST * v * d + diagonal_risk + trace_variance / d
-    return Candidate(estimate, risk)
+    risk = thresholded.risk + CHOICE_COST * v * d + diagonal_risk + trace_variance / d
+    return Estimate(estimate, risk)
 
 
-def blended(first: Candidate, second: Candidate, off_diagonal_variance: float) -> Candidate:
+def blended(first: Estimate, second: Estimate, off_diagonal_variance: float) -> Estimate:
     """Return the point of least estimated risk on the line from one estimate to the other."""
     # With D = second − first, Stein's risk at first + t·D is r₁ − (r₁ − r₂ + ‖D‖²)·t + ‖D‖²·t².
     change = second.matrix - first.matrix
@@ -81,13 +70,15 @@ def blended(first: Candidate, second: Candidate, off_diagonal_variance: float) -
     if share <= 0.0 or risk >= first.risk:
         return first
     guide_share = first.guide_share + share * (second.guide_share - first.guide_share)
-    return Candidate(first.matrix + share * change, risk, guide_share)
+    return Estimate(first.matrix + share * change, risk, guide_share)
 
 
-def _shrink_blocks(matrix: Array, vectors: Array, unit_variance: float) -> Candidate:
-    """Shrink every block that a symmetric matrix has in an orthonormal basis."""
+def _shrink_blocks(matrix: Array, vectors: Array, unit_variance: float) -> Estimate:
     # Blocks lie between indices 0, 1, 4, 16, ...: shared directions leave it in the leading ones.
-    *leading, last = _pieces(len(matrix))
+    edges = [0, 1]
+    while edges[-1] < len(matrix):
+        edges.append(min(edges[-1] * BLOCK_GROWTH, len(matrix)))
+    *leading, last = itertools.starmap(slice, itertools.pairwise(edges))
     # The last block on the diagonal, most of the matrix, is never made: its length is what the
     # others leave, and shrinking the whole by its factor leaves only the others to be corrected.
     rows = vectors[:, : last.start].T @ matrix @ vectors
@@ -107,14 +98,7 @@ def _shrink_blocks(matrix: Array, vectors: Array, unit_variance: float) -> Candi
         change[piece, other] = images / 2.0 * (factor - rest) * block
         risk += block_risk
     half = vectors[:, : last.start] @ (change @ vectors.T)
-    return Candidate(rest * matrix + half + half.T, risk)
-
-
-def _pieces(dimension: int) -> list[slice]:
-    edges = [0, 1]
-    while edges[-1] < dimension:
-        edges.append(min(edges[-1] * BLOCK_GROWTH, dimension))
-    return list(itertools.starmap(slice, itertools.pairwise(edges)))
+    return Estimate(rest * matrix + half + half.T, risk)
 
 
 def _james_stein(squared: float, size: float, unit_variance: float) -> tuple[float, float]:

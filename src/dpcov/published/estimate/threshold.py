@@ -5,12 +5,12 @@ the noise law alone.
 """
 
 import math
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpcov.errors import UsageError
+from dpcov.published.estimate.unit import Estimate
 from dpcov.published.linalg.symmetric import Array, symmetrize
 
 Rule = Literal["hard", "soft"]
@@ -20,22 +20,8 @@ RULES: tuple[Rule, ...] = ("hard", "soft")
 GRID = 64
 
 
-class ThresholdResult(NamedTuple):
-    """Thresholded matrix, (d, d), and how it was made.
-
-    ``off_diagonal_risk`` estimates the squared error off the diagonal; chance can make it negative.
-    """
-
-    matrix: Array
-    off_diagonal_risk: float
-    threshold: float
-    rule: Rule
-
-
 def threshold_matrix(matrix: ArrayLike, threshold: float, rule: Rule) -> Array:
     """Zero off-diagonal entries of at most ``threshold``; if soft, move the others toward zero."""
-    if not threshold >= 0:
-        raise UsageError("A threshold must not be negative.")
     noisy = symmetrize(matrix)
     kept = np.where(np.abs(noisy) > threshold, noisy, 0.0)
     if rule == "soft":
@@ -46,13 +32,12 @@ def threshold_matrix(matrix: ArrayLike, threshold: float, rule: Rule) -> Array:
 
 def choose_threshold(
     matrix: ArrayLike, *, off_diagonal_variance: float, rules: tuple[Rule, ...] = RULES
-) -> ThresholdResult:
+) -> Estimate:
     """Threshold with the rule and the threshold that have the lowest estimated risk.
 
-    Only the symmetric part of ``matrix`` is used; at equal risk the first of ``rules`` wins.
+    Only the symmetric part of ``matrix`` is used; at equal risk the first of ``rules`` wins.  The
+    risk is that of entries off the diagonal; chance can make it negative.
     """
-    if not 0 < off_diagonal_variance < math.inf:
-        raise UsageError("Choosing a threshold needs a positive, finite noise variance.")
     noisy = symmetrize(matrix)
     sizes = np.sort(np.abs(noisy[np.triu_indices(len(noisy), 1)]))
     choices = []
@@ -62,7 +47,7 @@ def choose_threshold(
         best = int(np.argmin(risks))
         choices.append((2.0 * float(risks[best]), float(thresholds[best]), rule))
     risk, threshold, rule = min(choices, key=lambda choice: choice[0])
-    return ThresholdResult(threshold_matrix(noisy, threshold, rule), risk, threshold, rule)
+    return Estimate(threshold_matrix(noisy, threshold, rule), risk)
 
 
 def universal_threshold(count: int, variance: float) -> float:

@@ -3,7 +3,6 @@
 Contract: reads noisy numbers only, deterministically.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from math import inf, log, sqrt
 from typing import Any, NamedTuple
@@ -12,17 +11,21 @@ import numpy as np
 
 from dpcov.errors import ReleaseError
 from dpcov.published.linalg.symmetric import Array
-from dpcov.published.statistics import Layout, NoiseLaw, NoisyStatistics
+from dpcov.published.statistics import NoiseLaw, NoisyStatistics
 
 # In deviations, 2.12: Laplace noise exceeds it in one of 40 releases, normal noise less often.
 ONE_IN_FORTY = log(20) / sqrt(2)
 
 
 class Estimate(NamedTuple):
-    """An estimated matrix, (d, d), and its expected squared Frobenius error."""
+    """A symmetric estimate, (d, d), perhaps indefinite, and its estimated squared Frobenius error.
+
+    ``guide_share`` is the multiple of a guide in it, and with that of the guide's error.
+    """
 
     matrix: Array
-    expected_squared_error: float
+    risk: float
+    guide_share: float = 0.0
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -45,31 +48,19 @@ class Part:
 
 @dataclass(frozen=True, kw_only=True)
 class UnitEstimate:
-    """Second moment of rows in the unit ball, before post-processing.
+    """Second moment E[z z'] of rows in the unit ball, (d, d), unbiased, before post-processing.
 
-    Parameters
-    ----------
-    matrix : (d, d) float64
-        Unbiased estimate of E[z z'].
-    n_rows : float
-        Public or estimated number of rows by which the sum was divided.
-    noise_variance, off_diagonal_variance, diagonal_covariance
-        Variances of the noise on entries, and covariance on any two diagonal ones, where known.
-    parts : tuple of Part
-        What ``matrix`` is the sum of, where the noise of its parts is known.
-    joint_trace : float or None
-        Sum of the parts' traces, each in units of its own noise, with noise of variance one.
-    parts_may_be_empty : bool
-        Whether parts are strata, of which some may hold no row and be estimated as zero.
-    trace_bound : float
-        What the true trace exceeds in one of 40 releases at most; never above one.
-    count_variance : float
-        Variance of the noise on ``n_rows``, relative to its square.
+    Its sum was divided by ``n_rows``, public or estimated.  ``parts`` is what it is the sum of,
+    where the noise of its parts is known; as strata some may hold no row and be estimated as zero.
+    ``joint_trace`` is the sum of the parts' traces, each in units of its own noise, with noise of
+    variance one; ``trace_bound`` what the true trace exceeds in one of 40 releases at most, never
+    above one.  ``count_variance`` is that of ``n_rows``, relative to its
+    square.  Of the noise it has variances, and the covariance on any two diagonal entries.
     """
 
     matrix: Array
     n_rows: float
-    noise_variance: float | None
+    noise_variance: float | None = None
     off_diagonal_variance: float | None = None
     diagonal_covariance: float = 0.0
     noise_is_normal: bool = False
@@ -91,15 +82,14 @@ def unit_estimate(statistics: NoisyStatistics, n_rows: int | None) -> UnitEstima
         if law is not None and law.row_count_variance is not None:
             count_variance = statistics.n_groups * float(law.row_count_variance) / rows**2
     step = statistics.radius**2 / 4.0**statistics.lattice_bits / rows
-    return replace(
-        _READERS[statistics.layout](statistics, rows, step), count_variance=count_variance
-    )
+    readers = {"estimate": _finished, "sscp": _whole, "strata": _strata}
+    made = readers[statistics.layout](statistics, rows, step)
+    return replace(made, count_variance=count_variance)
 
 
 def _finished(statistics: NoisyStatistics, rows: float, step: float) -> UnitEstimate:
-    noise = statistics.noise
     matrix = np.asarray(statistics.arrays["second_moment"], dtype=np.float64)
-    law = {"noise_variance": None} if noise is None else _law(noise, step)
+    law = {} if statistics.noise is None else _law(statistics.noise, step)
     return UnitEstimate(matrix=matrix, n_rows=rows, **law)
 
 
@@ -145,23 +135,23 @@ def _strata(statistics: NoisyStatistics, rows: float, step: float) -> UnitEstima
     firsts = arrays["first_shell"]
     groups = arrays.get("group", np.zeros(len(firsts), dtype=np.int64))
     outermosts = arrays.get("outermost_shell", firsts)
-    parts = []
-    for matrix, group, outermost, first, last in zip(
-        arrays["sscp"], groups, outermosts, firsts, arrays["last_shell"], strict=True
-    ):
+    lasts, parts = arrays["last_shell"], []
+    places = zip(arrays["sscp"], groups, outermosts, firsts, lasts, strict=True)
+    for matrix, group, outermost, first, last in places:
         shrinkage, shells = 4.0 ** -float(first), np.arange(int(outermost), int(last) + 1)
         own = step * shrinkage
         # Rows shortened to the first shell's radius keep at least the trace in their own unit.
         steps = step * 4.0 ** -np.maximum(shells, first).astype(np.float64)
-        part = Part(
-            matrix=matrix * (own * dropped),
-            diagonal_variance=diagonal * own**2,
-            trace=float(traces[int(group), shells] @ (steps * dropped)),
-            trace_variance=trace * float(np.sum(steps**2)),
-            nuclear_scale=None if law.scale is None else float(law.scale) * own,
-            largest_trace=statistics.radius**2 * shrinkage,
+        parts.append(
+            Part(
+                matrix=matrix * (own * dropped),
+                diagonal_variance=diagonal * own**2,
+                trace=float(traces[int(group), shells] @ (steps * dropped)),
+                trace_variance=trace * float(np.sum(steps**2)),
+                nuclear_scale=None if law.scale is None else float(law.scale) * own,
+                largest_trace=statistics.radius**2 * shrinkage,
+            )
         )
-        parts.append(part)
     d, every = arrays["sscp"].shape[-1], step * 4.0 ** -np.arange(traces.shape[1], dtype=np.float64)
     joint_trace = None
     if "joint_trace" in arrays:
@@ -181,15 +171,8 @@ def _strata(statistics: NoisyStatistics, rows: float, step: float) -> UnitEstima
     )
 
 
-_READERS: dict[Layout, Callable[[NoisyStatistics, float, float], UnitEstimate]] = {
-    "estimate": _finished,
-    "sscp": _whole,
-    "strata": _strata,
-}
-
-
 def _law(law: NoiseLaw, step: float) -> dict[str, Any]:
-    """What is known of the noise on a matrix whose lattice has this step."""
+    # What is known of the noise on a matrix whose lattice has this step.
     diagonal = float(law.diagonal_variance) * step**2
     off_diagonal = float(law.off_diagonal_variance) * step**2
     is_nuclear = "nuclear norm" in law.family
@@ -204,10 +187,10 @@ def _law(law: NoiseLaw, step: float) -> dict[str, Any]:
 
 
 def _trace_bound(trace: float, variance: float, statistics: NoisyStatistics) -> float:
-    # What the noise may have taken of the trace is given back.
     # Traces of rows that were shortened (a radius below 1) bound nothing but those.
     if statistics.radius != 1:
         return 1.0
+    # What the noise may have taken of the trace is given back.
     return min(1.0, max(0.0, trace) + ONE_IN_FORTY * sqrt(variance))
 
 

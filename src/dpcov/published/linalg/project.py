@@ -7,7 +7,6 @@ one eigendecomposition: to project on a unitarily invariant set is to project th
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpcov.errors import NumericError, UsageError
 from dpcov.published.linalg.symmetric import Array, compose, eigh
 
 
@@ -17,8 +16,7 @@ def simplex_projection(values: ArrayLike, radius: float) -> Array:
     The KKT conditions give x = max(values − θ, 0).  With the values in descending order, θ is the
     average excess of the longest prefix whose members all stay positive.
     """
-    checked = _vector(values)
-    _check_radius(radius)
+    checked = np.asarray(values, dtype=np.float64)
     # A common shift changes nothing; with the largest value at 0 fewer digits cancel.
     shifted = checked - checked.max()
     descending = np.sort(shifted)[::-1]
@@ -30,8 +28,7 @@ def simplex_projection(values: ArrayLike, radius: float) -> Array:
 
 def capped_simplex_projection(values: ArrayLike, radius: float) -> Array:
     """Project on {x ≥ 0, Σx ≤ radius}."""
-    _check_radius(radius)
-    positive = np.maximum(_vector(values), 0.0)
+    positive = np.maximum(values, 0.0)
     return positive if positive.sum() <= radius else simplex_projection(values, radius)
 
 
@@ -42,14 +39,12 @@ def project_psd(matrix: ArrayLike) -> Array:
 
 def project_psd_trace(matrix: ArrayLike, trace_bound: float) -> Array:
     """Project the symmetric part of ``matrix`` on {A positive semidefinite, tr A ≤ trace_bound}."""
-    _check_radius(trace_bound)
     values, vectors = eigh(matrix)
     return compose(capped_simplex_projection(values, trace_bound), vectors)
 
 
 def project_nuclear_ball(matrix: ArrayLike, radius: float) -> Array:
     """Project the symmetric part of ``matrix`` on {A symmetric, ‖A‖_* ≤ radius}."""
-    _check_radius(radius)
     # Signs stay: the ball is invariant under them.
     values, vectors = eigh(matrix)
     magnitudes = capped_simplex_projection(np.abs(values), radius)
@@ -58,23 +53,5 @@ def project_nuclear_ball(matrix: ArrayLike, radius: float) -> Array:
 
 def clip_eigenvalues(matrix: ArrayLike, lower: float = -np.inf, upper: float = np.inf) -> Array:
     """Project the symmetric part of ``matrix`` on {A : lower ≤ every eigenvalue ≤ upper}."""
-    if not lower <= upper:
-        raise UsageError("The lower bound on the eigenvalues must not exceed the upper bound.")
     values, vectors = eigh(matrix)
     return compose(np.clip(values, lower, upper), vectors)
-
-
-def _vector(values: ArrayLike) -> Array:
-    checked = np.asarray(values, dtype=np.float64)
-    if checked.ndim != 1 or checked.size == 0:
-        raise UsageError(f"Expected a vector with at least one entry, got shape {checked.shape}.")
-    if not np.isfinite(checked).all():
-        raise NumericError(
-            "The vector holds NaN or infinite entries. Look for an overflow before this step."
-        )
-    return checked
-
-
-def _check_radius(radius: float) -> None:
-    if not 0.0 <= radius < np.inf:
-        raise UsageError("A radius or trace bound must be a finite number that is not negative.")

@@ -15,11 +15,10 @@ from numpy.typing import ArrayLike, NDArray
 from dpcov.errors import NumericError, UsageError
 
 Array = NDArray[np.float64]
-"""The name of this type in every room."""
 
 
 class EigenSystem(NamedTuple):
-    """Eigenvalues, ascending, shape (d,), and unit eigenvectors as columns, shape (d, d)."""
+    """Eigenvalues, ascending, (d,), and unit eigenvectors as columns, (d, d)."""
 
     values: Array
     vectors: Array
@@ -51,13 +50,11 @@ def square_matrix(matrix: ArrayLike) -> Array:
     """Return a float64 array after checking that it is square, not empty and finite."""
     checked = np.ascontiguousarray(matrix, dtype=np.float64)
     if checked.ndim != 2 or checked.shape[0] != checked.shape[1] or checked.shape[0] == 0:
-        raise UsageError(
-            f"Expected a square matrix with at least one row, got shape {checked.shape}."
-        )
+        problem = f"Expected a square matrix with at least one row, got shape {checked.shape}."
+        raise UsageError(problem)
     if not np.isfinite(checked).all():
-        raise NumericError(
-            "The matrix holds NaN or infinite entries. Look for an overflow before this step."
-        )
+        problem = "The matrix holds NaN or infinite entries. Look for an overflow before this step."
+        raise NumericError(problem)
     return checked
 
 

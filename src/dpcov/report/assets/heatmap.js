@@ -34,15 +34,14 @@ const signed = (r) => (r < 0 ? "−" : "+") + Math.abs(r).toFixed(3);
 
 class Matrix {
   constructor(data) {
-    const fine = data.step < 0.001;
     this.size = data.order.length;
     this.clustered = data.order;
     this.known = data.known;
     this.step = data.step;
-    this.codes = unpack(data.r, fine ? Int16Array : Int8Array);
-    this.missing = fine ? -32768 : -128;
-    this.noises = data.noise === null ? null : unpack(data.noise, fine ? Uint16Array : Uint8Array);
-    this.scale = [Math.log(data.range[0]), Math.log(data.range[1] / data.range[0]) / ((fine ? 65535 : 255) - 1)];
+    this.codes = unpack(data.r, Int16Array);
+    this.missing = -32768;
+    this.noises = data.noise === null ? null : unpack(data.noise, Uint16Array);
+    this.scale = [Math.log(data.range[0]), Math.log(data.range[1] / data.range[0]) / 65534];
   }
 
   place(i, j) {
