@@ -1,30 +1,25 @@
-"""Read and write schemas as TOML files.
+"""Read and write schemas as TOML.
 
-Contract: `parse_schema` and `format_schema` are inverse to each other, and a file is replaced as a
-whole or not at all.  An unfilled bound is written as ``nan``, so that a draft is valid TOML.
+Contract: `parse_schema` and `format_schema` are inverse to each other.  An unfilled bound is
+written as ``nan``, so that a draft is valid TOML.
 """
 
 import json
-import os
 import re
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from dpcov.data.schema.declared import (
-    Categorical,
-    Declared,
-    DeclaredTable,
-    Ignored,
-    Numeric,
-    listed,
-)
+from dpcov.data.schema.declared import Categorical, Declared, Ignored, Numeric
+from dpcov.data.schema.problems import listed
 from dpcov.errors import SchemaError
+from dpcov.files import reason_of
 
-T = TypeVar("T", bound=DeclaredTable)
+if TYPE_CHECKING:
+    from dpcov.data.schema.schema import Schema
 
 _MAX_BYTES = 16 * 2**20
 _TYPES = '"numeric", "boolean", "categorical" or "ignored"'
@@ -59,10 +54,10 @@ def read_text(path: Path) -> str:
     except UnicodeDecodeError:
         raise SchemaError(f"{what} is not UTF-8 text; save it as UTF-8.") from None
     except OSError as error:
-        raise SchemaError(f"{what} cannot be read: {error.strerror}.") from None
+        raise SchemaError(f"{what} cannot be read: {reason_of(error)}.") from None
 
 
-def parse_schema(text: str, kind: type[T]) -> T:
+def parse_schema(text: str, kind: "type[Schema]") -> "Schema":
     """Read a schema of this class from TOML text; every misfit is listed with its column."""
     try:
         table = tomllib.loads(text)
@@ -80,7 +75,7 @@ def parse_schema(text: str, kind: type[T]) -> T:
         name: _convert(f"column '{name}'", entry, Declared, problems)
         for name, entry in columns.items()
     }
-    schema: T | None = _convert("the table", {**table, "columns": {}}, kind, problems)
+    schema = _convert("the table", {**table, "columns": {}}, kind, problems)
     if schema is None or problems:
         raise SchemaError(listed("The schema has mistakes:", problems))
     return kind(**{**msgspec.structs.asdict(schema), "columns": declared})
@@ -96,12 +91,12 @@ def _convert(what: str, entry: Any, kind: Any, problems: list[str]) -> Any:
     return None
 
 
-def format_schema(schema: DeclaredTable) -> str:
+def format_schema(schema: "Schema") -> str:
     """Write a schema as TOML text; what is not filled in carries a comment."""
     return "\n".join(_lines(schema)) + "\n"
 
 
-def _lines(schema: DeclaredTable) -> Iterator[str]:
+def _lines(schema: "Schema") -> Iterator[str]:
     if any(_is_unfilled(declared) for declared in schema.columns.values()):
         yield _DRAFT
     if schema.title:
@@ -161,15 +156,3 @@ def _list(labels: tuple[str, ...]) -> str:
     if len(row) <= 90:
         return f"[{row}]"
     return "[\n" + "".join(f"  {_text(label)},\n" for label in labels) + "]"
-
-
-def write_schema(schema: DeclaredTable, path: Path) -> None:
-    """Write a schema file by way of a temporary file beside it."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        temporary.write_text(format_schema(schema), encoding="utf-8")
-        temporary.replace(path)
-    except OSError as error:
-        temporary.unlink(missing_ok=True)
-        reason = f"cannot be written: {error.strerror}"
-        raise SchemaError(f"The schema file '{path.name}' {reason}.") from None
