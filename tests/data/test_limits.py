@@ -20,22 +20,15 @@ from dpcov.errors import DataError, SchemaError, UsageError
 from tests.fuzz.mutate import zipped
 from tests.fuzz.tables import npy_magic
 
-FILE_KEY, WORDS = Key(bytes(range(32))), Key.from_passphrase("correct horse")
+FILE_KEY = Key(bytes(range(32)))
 SALT = bytes(range(100, 132)).hex()
-LOCKED = {
-    "file": "ef2d5d29ea823e4926c549e54392d0e11bee99395d1a37c1d47f405e4d",
-    "passphrase": "9c774831df6abe239790f3350f8ae5b83e6d61b3a33e489a4939f6bfa3",
-}
+LOCKED = bytes.fromhex("ef2d5d29ea823e4926c549e54392d0e11bee99395d1a37c1d47f405e4d")
 
 
-@pytest.mark.parametrize(("kind", "key"), [("file", FILE_KEY), ("passphrase", WORDS)])
-def test_files_that_were_locked_once_are_opened_for_ever(tmp_path, kind, key):
-    line = (
-        json.dumps({"format": "dpcov-vault", "version": 1, "key": kind, "salt": SALT}).encode()
-        + b"\n"
-    )
-    (tmp_path / "old").write_bytes(line + bytes.fromhex(LOCKED[kind]))
-    assert unlock_file(tmp_path / "old", key) == b"exact moments"
+def test_files_that_were_locked_once_are_opened_for_ever(tmp_path):
+    facts = {"format": "dpcov-vault", "version": 1, "key": "file", "salt": SALT}
+    (tmp_path / "old").write_bytes(json.dumps(facts).encode() + b"\n" + LOCKED)
+    assert unlock_file(tmp_path / "old", FILE_KEY) == b"exact moments"
 
 
 def test_long_files_are_locked_as_ever(tmp_path, monkeypatch):
@@ -56,12 +49,6 @@ def test_keys_have_32_bytes_to_64_kilobytes(tmp_path, size, taken):
         return
     with pytest.raises(UsageError, match="at least 32"):
         Key.from_file(tmp_path / "key")
-
-
-def test_passphrases_have_12_characters():
-    assert Key.from_passphrase("x" * 12).kind == "passphrase"
-    with pytest.raises(UsageError, match="at least 12"):
-        Key.from_passphrase("x" * 11)
 
 
 @pytest.mark.parametrize(("count", "lines"), [(1, 2), (20, 21), (21, 22), (90, 22)])
