@@ -24,6 +24,7 @@ _VALUES = (
 )
 _SHAPES = """
 SELECT {cells}
+SELECT 31 AS age, 'F' AS sex, 1 AS ill
 SELECT {cells} FROM range({rows}) t(age)
 WITH t AS (SELECT {cells}) SELECT * FROM t
 SELECT * FROM (SELECT {cells} UNION ALL SELECT {cells})
@@ -53,7 +54,7 @@ def statement(random, values):
         names = random.choices(_NAMES, k=random.randrange(1, 5))
     drawn = [random.choice(values) for _ in names]
     cells = ", ".join(f"{value} AS {name}" for value, name in zip(drawn, names, strict=True))
-    shape = _SHAPES[0] if random.random() < 0.4 else random.choice(_SHAPES)
+    shape = random.choice(_SHAPES[:2] if random.random() < 0.5 else _SHAPES)
     text = shape.format(cells=cells, values=", ".join(drawn), rows=random.choice((0, 1, 100)))
     if random.random() < 0.1:
         return mutate_bytes(random, text.encode()).decode("utf-8", "surrogateescape")

@@ -27,7 +27,7 @@ TARGETS = {
     "arrow": (tables.run_arrow, 250),
     "npy": (tables.run_npy, 400),
     "npz": (tables.run_npz, 250),
-    "sql-duckdb": (queries.run_duckdb, 12),
+    "sql-duckdb": (queries.run_duckdb, 16),
     "sql-sqlite": (queries.run_sqlite, 80),
     "moments": (saved_files.run_moments, 150),
     "ledger": (saved_files.run_ledger, 120),

@@ -40,12 +40,12 @@ class Key:
         """Read a key file of 32 random bytes or more, such as :func:`write_key` makes."""
         try:
             with Path(path).open("rb") as file:
-                content = file.read(_MAX_KEY + 1).strip()
+                content = file.read(_MAX_KEY + 1)
         except OSError as error:
             raise UsageError(f"The key file cannot be read: {reason_of(error)}.") from None
-        if not _MIN_KEY <= len(content) <= _MAX_KEY:
+        if len(content) > _MAX_KEY or len(content.strip()) < _MIN_KEY:
             raise UsageError("A key file has at least 32 random bytes. See `dpcov moments key`.")
-        return cls(content)
+        return cls(content.strip())
 
     def cipher(self, salt: bytes) -> Any:
         """Cipher of one file."""

@@ -86,7 +86,7 @@ def _of_categories(what: str, categories: tuple[str, ...]) -> Iterator[str]:
 
 
 def _of_table(schema: Any) -> Iterator[str]:
-    rows, bound, worst = schema.rows_per_person, schema.norm_bound, schema.worst_case_norm
+    rows, bound = schema.rows_per_person, schema.norm_bound
     if not schema.features:
         yield "No column is numeric, boolean or categorical; there is nothing to release."
     if isinstance(rows, bool) or not isinstance(rows, int) or rows < 1:
@@ -101,8 +101,8 @@ def _of_table(schema: Any) -> Iterator[str]:
         yield from _of_weights(schema, schema.weights)
     if bound is not None and not SMALLEST_SCALE <= bound < math.inf:
         yield "norm_bound must be a positive number."
-    elif bound is not None and bound > worst:
-        useless = f"norm_bound is above {worst:.6g}, which no row exceeds"
+    elif bound is not None and bound > schema.worst_case_norm:
+        useless = f"norm_bound is above {schema.worst_case_norm:.6g}, which no row exceeds"
         yield f"{useless}, so it would only add noise; leave it out or lower it."
 
 
