@@ -133,7 +133,7 @@ def test_the_demo_writes_its_two_files_and_says_what_they_are(desk, monkeypatch)
     lines = (empty / "demo-covariance.csv").read_text().splitlines()
     assert len(lines) == len(made.feature_names) + 1
     before = (empty / "demo.dpcov").read_bytes()
-    assert desk.run("demo").exit_code == 2
+    assert desk.run("demo").exit_code == 7
     assert (empty / "demo.dpcov").read_bytes() == before
     desk.done("demo --overwrite")
 
