@@ -69,7 +69,7 @@ def checkpoint(
     options.check_free(output, overwrite or resume)
     held = Checkpoint.load(output, secret) if resume and output.exists() else None
     for number, part in enumerate(parts):
-        if held is not None and held.holds(part):
+        if held is not None and part in held.parts.values():
             continue
         # Under add-remove-one the number of rows is private, also on the screen.
         with rows_progress(show_rows=neighbors == "replace-one", quiet=quiet) as progress:

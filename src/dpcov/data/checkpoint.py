@@ -60,10 +60,6 @@ class Checkpoint:
         part = {os.urandom(16).hex(): name}
         return cls(moments=moments, schema_toml=schema_toml, by=by, parts=part)
 
-    def holds(self, name: str) -> bool:
-        """Whether a part of this name has been counted."""
-        return name in self.parts.values()
-
     def merge(self, other: "Checkpoint") -> "Checkpoint":
         """Add the rows of a checkpoint of the same schema and groups; changes neither."""
         if (self.schema_toml, self.by) != (other.schema_toml, other.by):
