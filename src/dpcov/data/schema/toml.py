@@ -130,7 +130,6 @@ def _value(value: Any) -> str:
     if isinstance(value, int):
         return str(value)
     labels = [_value(label) for label in value]
-    row = ", ".join(labels)
-    return (
-        f"[{row}]" if len(row) <= 90 else "[\n" + "".join(f"  {each},\n" for each in labels) + "]"
-    )
+    if len(row := ", ".join(labels)) <= 90:
+        return f"[{row}]"
+    return "[\n" + "".join(f"  {label},\n" for label in labels) + "]"
