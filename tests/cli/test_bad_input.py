@@ -31,14 +31,6 @@ def test_schemas_that_cannot_be_used(desk, old, new, words):
     desk.assert_refused(desk.run("schema check", desk.schema), SCHEMA, words)
 
 
-def test_a_schema_that_is_not_there(desk):
-    absent = desk.run("schema check", desk.folder / "absent.toml")
-    desk.assert_refused(absent, SCHEMA, "no schema file")
-    desk.assert_refused(desk.run("schema check", desk.folder), SCHEMA)
-    desk.schema.write_bytes(b"\xff\xfe\x00")
-    desk.assert_refused(desk.release(), SCHEMA, "UTF-8")
-
-
 TABLES = {
     "empty": (lambda rows: b"", "empty"),
     "names only": (lambda rows: [rows[0], ""], "no rows"),

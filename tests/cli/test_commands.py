@@ -149,9 +149,6 @@ def test_progress_counts_rows_only_where_their_number_is_public(show_rows, monke
     shown = shown_by(capsys, monkeypatch, progress, (4711,), (1,))
     assert "Gathering" in shown
     assert ("4,712 rows" in shown) == show_rows
-
-
-def test_steps_whose_number_is_known_have_a_bar(monkeypatch, capsys):
     shown = shown_by(capsys, monkeypatch, steps_progress("Predicting"), (3, 4))
     assert "Predicting" in shown
     assert "75%" in shown
