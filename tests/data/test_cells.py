@@ -80,18 +80,13 @@ CODE_OF = {"a": 0, "1": 1, "TRUE": 2, "b c": 3}
 
 
 def plain(array):
-    return [
-        None if isinstance(cell, float) and math.isnan(cell) else cell for cell in array.tolist()
-    ]
+    return [None if cell != cell else cell for cell in array.tolist()]
 
 
 @pytest.mark.parametrize(
     ("cells", "codes"),
     [
-        (
-            pa.array(["a", " b c ", "A", None, "1", "1.00", "1.5", "?", " NaN "]),
-            [0, 3, -1, -2, 1, 1, -1, -2, -2],
-        ),
+        (pa.array(["a", " b c ", "A", None, "1.00", "1.5", "?"]), [0, 3, -1, -2, 1, -1, -2]),
         (pa.array([True, False, None]), [2, -1, -2]),
         (pa.array([b"a", b" 1 ", b"\xff", None]), [0, 1, -1, -2]),
         (pa.array([1, 2, None]), [1, -1, -2]),
@@ -114,14 +109,12 @@ def test_categories_have_codes_and_the_others_two_of_their_own(cells, codes):
     assert found.tolist() == codes
 
 
-@pytest.mark.parametrize(
-    ("categories", "code"),
-    [(("True",), 0), (("true",), 0), (("TRUE",), 0), (("1",), 0), (("yes",), -1)],
-)
-def test_truth_has_four_spellings(categories, code):
-    assert category_codes(pa.array([True]), "x", dict.fromkeys(categories, 0)).tolist() == [code]
-    spelled = {"True": "False", "true": "false", "TRUE": "FALSE", "1": "0", "yes": "no"}
-    assert category_codes(pa.array([False]), "x", {spelled[categories[0]]: 0}).tolist() == [code]
+def test_truth_has_four_spellings():
+    spellings = {"True": "False", "true": "false", "TRUE": "FALSE", "1": "0", "yes": "no"}
+    for spelling, opposite in spellings.items():
+        code = -1 if spelling == "yes" else 0
+        assert category_codes(pa.array([True]), "x", {spelling: 0}).tolist() == [code]
+        assert category_codes(pa.array([False]), "x", {opposite: 0}).tolist() == [code]
 
 
 @pytest.mark.parametrize("word", MISSING_WORDS)
@@ -153,50 +146,35 @@ def test_numbers_are_read_from_every_type(cells, found):
     assert plain(numbers(cells, "x")) == found
 
 
-@pytest.mark.parametrize(
-    ("cells", "found"),
-    [
+@pytest.mark.parametrize("data_type", [pa.string(), pa.large_string(), pa.string_view(), None])
+def test_truth_is_read_from_words_and_numbers(data_type):
+    for cells, found in (
         (["true", "T", " Yes ", "y"], [1, 1, 1, 1]),
         (["FALSE", "f", "No", "n"], [0, 0, 0, 0]),
         (["1", "0.0", "7", None, "?"], [1, 0, 7, None, None]),
-    ],
-)
-@pytest.mark.parametrize(
-    "data_type", [pa.string(), pa.large_string(), pa.string_view(), "dictionary"]
-)
-def test_truth_is_read_from_words_and_numbers(cells, found, data_type):
-    column = (
-        pa.array(cells).dictionary_encode()
-        if data_type == "dictionary"
-        else pa.array(cells, data_type)
-    )
-    assert plain(truth_values(column, "x")) == found
+    ):
+        column = pa.array(cells, data_type)
+        column = column.dictionary_encode() if data_type is None else column
+        assert plain(truth_values(column, "x")) == found
 
 
 def test_numbers_stay_as_they_are_where_truth_is_wanted():
-    assert (
-        truth_values(pa.array([2, 0]), "x").tolist()
-        == truth_values(np.array([2.0, 0.0]), "x").tolist()
-        == [2, 0]
-    )
-    assert truth_values(pa.array([7]).dictionary_encode(), "x").tolist() == [7]
+    for column in (pa.array([2, 0]), np.array([2.0, 0.0]), pa.array([2, 0]).dictionary_encode()):
+        assert truth_values(column, "x").tolist() == [2, 0]
 
 
 @pytest.mark.parametrize("read", [numbers, truth_values])
 @pytest.mark.parametrize(
     ("cells", "words"),
     [
-        (
-            pa.array(["1_0"]),
-            "holds text that is neither true nor false|holds text that is not a number",
-        ),
-        (pa.array(["zebra"]), "holds text"),
-        (pa.array([b"1"]), "holds something that is not a number"),
-        (pa.array([0], pa.date32()), "holds something that is not a number"),
+        (pa.array(["1_0"]), "text that is (neither true nor false|not a number)"),
+        (pa.array(["zebra"]), "text"),
+        (pa.array([b"1"]), "something that is not a number"),
+        (pa.array([0], pa.date32()), "something that is not a number"),
     ],
     ids=str,
 )
 def test_what_is_no_number_is_refused_by_its_kind(read, cells, words):
-    with pytest.raises(DataError, match=f"Column 'x' {words}") as refused:
+    with pytest.raises(DataError, match=f"Column 'x' holds {words}") as refused:
         read(cells, "x")
     assert "zebra" not in str(refused.value)

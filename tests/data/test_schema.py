@@ -204,15 +204,12 @@ def test_files_that_cannot_be_read(tmp_path, content):
         Schema.from_toml(tmp_path)
 
 
+WIDTHS = (
+    *((-1e150, 1e150), (-1.6e150, 1e149), (-1e149, 1.6e150), (0, 1), (-1, 0)),
+    *((-1e-150, 1e-150), (3e-150, 6e-150), (-6e-150, -3e-150)),
+)
 RIGHT = [
-    *(
-        {"columns": {"a": Numeric(lower=lower, upper=upper)}}
-        for lower, upper in ((-1e150, 1e150), (-1.6e150, 1e149), (-1e149, 1.6e150), (0, 1), (-1, 0))
-    ),
-    *(
-        {"columns": {"a": Numeric(lower=lower, upper=upper)}}
-        for lower, upper in ((-1e-150, 1e-150), (3e-150, 6e-150), (-6e-150, -3e-150))
-    ),
+    *({"columns": {"a": Numeric(lower=lower, upper=upper)}} for lower, upper in WIDTHS),
     {"columns": {"": Ignored(), " ": Ignored(), "a": AGE}},
     {"norm_bound": math.sqrt(2)},
     {"norm_bound": 1e-150},
