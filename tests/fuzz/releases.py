@@ -26,21 +26,13 @@ from tests.fuzz.mutate import (
     words,
     zipped,
 )
-
-_SCHEMA = dpcov.Schema(
-    columns={
-        "age": dpcov.Numeric(lower=0, upper=100),
-        "sex": dpcov.Categorical(categories=("F", "M")),
-        "ill": dpcov.Boolean(),
-    },
-    title="patients",
-)
+from tests.fuzz.schemas import GOOD
 
 
 @functools.cache
 def good():
     """Return releases of every layout."""
-    random = np.random.default_rng(1)
+    schema, random = dpcov.Schema.loads(GOOD[0]), np.random.default_rng(1)
     table = {
         "age": random.uniform(20, 90, 300).tolist(),
         "sex": random.choice(["F", "M"], 300).tolist(),
@@ -53,7 +45,7 @@ def good():
         {"mechanism": "stratified-nuclear", "budget": dpcov.Budget(epsilon=1)},
         {"mechanism": "coinpress"},
     )
-    usual = {"schema": _SCHEMA, "budget": dpcov.Budget(rho=1), "entropy": SeededEntropy(1)}
+    usual = {"schema": schema, "budget": dpcov.Budget(rho=1), "entropy": SeededEntropy(1)}
     return tuple(
         dpcov.release(pa.table(table), **{**usual, **options}).to_bytes() for options in wanted
     )

@@ -110,39 +110,25 @@ def sparse(layout, **changes):
     return zipped(list(members.items()), compression=zipfile.ZIP_DEFLATED)
 
 
-IMPOSSIBLE = (
-    *(
-        (layout, {"indices": np.array([0, place], dtype=np.int32)})
-        for layout in ("csr", "csc", "bsr")
-        for place in (2**31 - 1, -1, 10**6)
-    ),
-    *(
-        (layout, {"shape": shape})
-        for layout in ("csc", "coo", "dia", "bsr")
-        for shape in ([10**9, 2], [2, 10**9], [2**62, 2], [-1, 2], [4], [0] * 2**22)
-    ),
-    *(
-        ("csr", {"indptr": pointers, "indices": np.zeros(4, dtype=np.int32), "data": np.zeros(4)})
-        for pointers in (
-            [0, 2**40, 0, 0, 0],
-            [0, -5, 0, 0, 0],
-            [0, 9, 9, 9, 9],
-            [2**62, 0, 0, 0, 0],
-        )
-    ),
-)
+@pytest.mark.parametrize("layout", ["csr", "csc", "bsr"])
+@pytest.mark.parametrize("place", [2**31 - 1, -1, 10**6])
+def test_places_outside_of_a_sparse_matrix(refused, layout, place):
+    refused("x.npz", sparse(layout, indices=np.array([0, place], dtype=np.int32)), tables.PLACED)
 
 
-@pytest.mark.parametrize(("layout", "changes"), IMPOSSIBLE)
-def test_sparse_matrices_of_impossible_shapes_places_and_pointers(refused, layout, changes):
-    refused("x.npz", sparse(layout, **changes), tables.PLACED)
-
-
-def test_pointers_that_promise_too_much(refused):
+@pytest.mark.parametrize("pointers", [[0, 2**40, 0], [0, -5, 0], [0, 9, 9], [2**62, 0], [0, 2**22]])
+def test_pointers_that_promise_too_much(refused, pointers):
+    pointers += pointers[-1:] * (5 - len(pointers))
     # 32 MiB, of which the compressed file keeps a thousandth.
-    many, pointers = np.zeros(2**22), [0, *[2**22] * 4]
-    content = sparse("csr", indptr=pointers, indices=many.astype(np.int32), data=many)
+    many = np.zeros(2**22 if pointers[-1] == 2**22 else 4)
+    content = sparse("csr", indptr=np.array(pointers), indices=many.astype(np.int32), data=many)
     refused("x.npz", content, tables.PLACED)
+
+
+@pytest.mark.parametrize("layout", ["csc", "coo", "dia", "bsr"])
+@pytest.mark.parametrize("shape", [[10**9, 2], [2, 10**9], [2**62, 2], [-1, 2], [4], [0] * 2**22])
+def test_sparse_matrices_of_impossible_shapes(refused, layout, shape):
+    refused("x.npz", sparse(layout, shape=np.array(shape, dtype=np.int64)), tables.PLACED)
 
 
 @pytest.mark.parametrize(
