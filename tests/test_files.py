@@ -45,18 +45,13 @@ def names(folder):
     return sorted(path.name for path in folder.iterdir())
 
 
-def test_the_content_appears_under_its_name_alone(tmp_path):
-    write_file(tmp_path / "a.txt", b"content")
-    assert (tmp_path / "a.txt").read_bytes() == b"content"
-    assert names(tmp_path) == ["a.txt"]
-
-
 @pytest.mark.parametrize("reserved", [0, 3, 7, 10**6])
 def test_more_or_less_than_the_reserved_space_may_be_written(tmp_path, reserved):
     with ReservedFile(tmp_path / "a", reserved) as file:
         assert names(tmp_path) != ["a"]
         file.write(b"content")
     assert (tmp_path / "a").read_bytes() == b"content"
+    assert names(tmp_path) == ["a"]
 
 
 def test_space_is_taken_before_anything_is_written(tmp_path):
@@ -118,17 +113,10 @@ def test_file_systems_that_cannot_reserve_are_used_all_the_same(tmp_path, monkey
     assert (tmp_path / "a").read_bytes() == b"content"
 
 
-def mounted(folder):
-    command = ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(folder)]
-    return (
-        shutil.which("mount") is not None
-        and subprocess.run(command, capture_output=True).returncode == 0
-    )
-
-
 @pytest.mark.skipif(not ROOT, reason="mounting a small file system needs root")
 def test_a_really_full_disk_is_refused_at_once(tmp_path):
-    if not mounted(tmp_path):
+    command = ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(tmp_path)]
+    if not shutil.which("mount") or subprocess.run(command, capture_output=True).returncode != 0:
         pytest.skip("this machine does not let root mount")
     try:
         with pytest.raises(ReleaseError, match="no space left"):
@@ -146,25 +134,24 @@ def test_a_really_full_disk_is_refused_at_once(tmp_path):
 def test_folders_that_cannot_be_written_are_refused(unprivileged):
     locked = unprivileged / "locked"
     locked.mkdir()
-    locked.chmod(0o555)
-    with pytest.raises(ReleaseError, match="permission denied"):
-        ReservedFile(locked / "a")
-    assert names(locked) == []
-    locked.chmod(0o000)
-    with pytest.raises(ReleaseError, match="permission denied"):
-        ReservedFile(locked / "a")
+    for mode in (0o555, 0o000):
+        locked.chmod(mode)
+        with pytest.raises(ReleaseError, match="permission denied"):
+            ReservedFile(locked / "a")
     locked.chmod(0o755)
+    assert names(locked) == []
 
 
 def test_targets_that_are_no_files_are_refused(tmp_path):
-    with pytest.raises(ReleaseError, match="is a directory"):
-        ReservedFile(tmp_path, overwrite=True)
-    with pytest.raises(ReleaseError, match="does not exist"):
-        ReservedFile(tmp_path / "absent" / "a")
-    with pytest.raises(ReleaseError, match="not an ordinary file"):
-        ReservedFile(os.devnull, overwrite=True)
-    with pytest.raises(ReleaseError, match="too long"):
-        write_file(tmp_path / ("a" * 400), b"content")
+    for path, words in (
+        (tmp_path, "is a directory"),
+        (tmp_path / "absent" / "a", "does not exist"),
+        (os.devnull, "not an ordinary file"),
+        (tmp_path / ("a" * 400), "too long"),
+        ("-", "name a file"),
+    ):
+        with pytest.raises(ReleaseError, match=words):
+            ReservedFile(path, overwrite=True)
     assert names(tmp_path) == []
 
 

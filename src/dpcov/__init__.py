@@ -18,26 +18,18 @@ if TYPE_CHECKING:
     from dpcov.privacy.ledger.ledger import Ledger
     from dpcov.published.release import Release
 
-_HOMES = {
-    "Boolean": "dpcov.data.schema.declared",
-    "Budget": "dpcov.privacy.budget",
-    "Categorical": "dpcov.data.schema.declared",
-    "DpcovError": "dpcov.errors",
-    "Ignored": "dpcov.data.schema.declared",
-    "Ledger": "dpcov.privacy.ledger.ledger",
-    "Numeric": "dpcov.data.schema.declared",
-    "Query": "dpcov.data.sources.sql",
-    "Release": "dpcov.published.release",
-    "Schema": "dpcov.data.schema.schema",
-    "SeededEntropy": "dpcov.noise.entropy",
-    "SystemEntropy": "dpcov.noise.entropy",
-    "Weights": "dpcov.data.schema.declared",
-    "checkpoint": "dpcov.pipeline.table",
-    "moments": "dpcov.pipeline.table",
-    "release": "dpcov.pipeline.table",
-    "second_moment": "dpcov.pipeline.table",
+_NAMES = {
+    "data.schema.declared": ("Boolean", "Categorical", "Ignored", "Numeric", "Weights"),
+    "data.schema.schema": ("Schema",),
+    "data.sources.sql": ("Query",),
+    "errors": ("DpcovError",),
+    "noise.entropy": ("SeededEntropy", "SystemEntropy"),
+    "pipeline.table": ("checkpoint", "moments", "release", "second_moment"),
+    "privacy.budget": ("Budget",),
+    "privacy.ledger.ledger": ("Ledger",),
+    "published.release": ("Release",),
 }
-
+_HOMES = {name: f"dpcov.{home}" for home, names in _NAMES.items() for name in names}
 __all__ = [
     "Boolean",
     "Budget",

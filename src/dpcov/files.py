@@ -38,12 +38,11 @@ class ReservedFile:
 
     def __init__(self, path: str | Path, size: int = 0, *, overwrite: bool = False) -> None:
         self.path = Path(path)
-        self._overwrite = overwrite
         # Known before the file is there: an interrupt at any moment finds what to remove.
         self._temporary = self.path.parent / f".dpcov-{secrets.token_hex(8)}.part"
         self._handle = -1
         try:
-            self._refuse_bad_target()
+            _refuse_bad_target(self.path, overwrite)
             self._handle = os.open(self._temporary, _NEW, 0o600)
             _take_space(self._handle, size)
         except OSError as error:
@@ -52,24 +51,6 @@ class ReservedFile:
         except BaseException:
             self.discard()
             raise
-
-    def _refuse_bad_target(self) -> None:
-        path, there = self.path, self.path.exists()
-        if str(path) == "-":
-            raise ReleaseError(
-                "A file is written whole or not at all, standard output is not; name a file."
-            )
-        if path.is_dir():
-            raise ReleaseError(f"{path} is a directory; name a file in it.")
-        if not path.parent.is_dir():
-            raise ReleaseError(f"The folder {path.parent} does not exist; create it first.")
-        if there and not path.is_file():
-            raise ReleaseError(f"{path} is not an ordinary file; choose another name.")
-        if there and not self._overwrite:
-            raise ReleaseError(
-                f"{path} exists already. Choose another name, or say that it may be overwritten "
-                "(--overwrite)."
-            )
 
     def write(self, content: bytes) -> None:
         """Write the content, flush it to the disk and give the file its final name."""
@@ -108,6 +89,35 @@ class ReservedFile:
         self.discard()
 
 
+def write_file(path: str | Path, content: bytes, *, overwrite: bool = False) -> None:
+    """Write a whole file at once, or nothing."""
+    with ReservedFile(path, len(content), overwrite=overwrite) as file:
+        file.write(content)
+
+
+def reason_of(error: OSError) -> str:
+    """Say why the system refused, in its own words; the error's text would hold the path."""
+    return os.strerror(error.errno).lower() if error.errno else "unknown reason"
+
+
+def _refuse_bad_target(path: Path, overwrite: bool) -> None:
+    there = path.exists()
+    if str(path) == "-":
+        wrong = "A file is written whole or not at all, standard output is not; name a file."
+    elif path.is_dir():
+        wrong = f"{path} is a directory; name a file in it."
+    elif not path.parent.is_dir():
+        wrong = f"The folder {path.parent} does not exist; create it first."
+    elif there and not path.is_file():
+        wrong = f"{path} is not an ordinary file; choose another name."
+    elif there and not overwrite:
+        how = "Choose another name, or say that it may be overwritten (--overwrite)."
+        wrong = f"{path} exists already. {how}"
+    else:
+        return
+    raise ReleaseError(wrong)
+
+
 def _take_space(handle: int, size: int) -> None:
     if size <= 0 or not hasattr(os, "posix_fallocate"):
         return
@@ -128,15 +138,6 @@ def _sync_folder(folder: Path) -> None:
             os.close(handle)
 
 
-def write_file(path: str | Path, content: bytes, *, overwrite: bool = False) -> None:
-    """Write a whole file at once, or nothing."""
-    with ReservedFile(path, len(content), overwrite=overwrite) as file:
-        file.write(content)
-
-
 def _explain(path: Path, error: OSError) -> ReleaseError:
-    reason = os.strerror(error.errno) if error.errno else "unknown reason"
-    return ReleaseError(
-        f"Cannot write {path}: {reason.lower()}. Nothing was written; check space and permissions, "
-        "then try again."
-    )
+    reason = f"Cannot write {path}: {reason_of(error)}. Nothing was written"
+    return ReleaseError(f"{reason}; check space and permissions, then try again.")

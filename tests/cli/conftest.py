@@ -1,6 +1,7 @@
 import os
 import shutil
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -33,12 +34,10 @@ class Desk:
         self.folder = folder
         self.data, self.schema = folder / "patients.csv", folder / "patients.toml"
         self.ledger, self.output = folder / "ledger.sqlite", folder / "patients.dpcov"
-        cells = [
-            f"{TEXT_SENTINEL},{20 + n % 70},{'FM'[n % 2]},{'true' if n % 3 else 'false'}"
-            for n in range(300)
-        ]
+        cells = ((20 + n % 70, "FM"[n % 2], str(n % 3 > 0).lower()) for n in range(300))
+        rows = [f"{TEXT_SENTINEL},{age},{sex},{ill}" for age, sex, ill in cells]
         first = ["name,age,sex,ill", f"x,{NUMBER_SENTINEL},F,true"]
-        self.data.write_text("\n".join([*first, *cells]) + "\n")
+        self.data.write_text("\n".join([*first, *rows, ""]))
         self.schema.write_text(SCHEMA)
         dpcov.Ledger(self.ledger).create("patients", dpcov.Budget(rho=2), "replace-one")
         self.before = self.names()
@@ -74,10 +73,9 @@ class Desk:
 
     def untouched(self):
         """Nothing was spent and nothing was written."""
-        try:
+        spent = []
+        with suppress(LedgerError):
             spent = self.states()
-        except LedgerError:
-            spent = []
         return spent == [] and self.names() == self.before
 
     def assert_refused(self, result, exit_code, words=""):

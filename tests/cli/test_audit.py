@@ -56,14 +56,16 @@ def test_a_third_party_mechanism_is_audited_and_a_refuted_claim_is_exit_code_one
         "--module dpcov.mechanisms.base:Mechanism",
         "gaussian --out audit.xlsx",
         "gaussian --epsilon 1",
-        "zero --out kept.json",
     ],
 )
-def test_what_cannot_be_audited_is_wrong_usage(desk, monkeypatch, arguments):
-    monkeypatch.chdir(desk.folder)
-    (desk.folder / "kept.json").write_text("mine")
-    fast = " --seconds 0.1 --seed 1 --processes 1 --quiet"
-    result = desk.run(f"audit {arguments}{fast}")
+def test_what_cannot_be_audited_is_wrong_usage(desk, arguments):
+    result = desk.run(f"audit {arguments} --seconds 0.1 --seed 1 --processes 1 --quiet")
     assert result.exit_code == 2
     assert "Error" in result.output
-    assert (desk.folder / "kept.json").read_text() == "mine"
+
+
+def test_a_file_that_is_there_is_kept(desk):
+    kept = desk.folder / "kept.json"
+    kept.write_text("mine")
+    assert desk.run("audit zero --out", kept).exit_code == 7
+    assert kept.read_text() == "mine"

@@ -6,8 +6,6 @@ import logging
 import os
 import traceback
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 import dpcov
@@ -17,17 +15,10 @@ USAGE, SCHEMA, DATA, BUDGET, LEDGER, RELEASE = 2, 3, 4, 5, 6, 7
 
 SCHEMAS = {
     "unfilled bounds": ("lower = 0\nupper = 120", "lower = nan\nupper = nan", "age"),
-    "one bound missing": ("upper = 120\n", "", "upper"),
     "inverted bounds": ("lower = 0", "lower = 200", "lower is above upper"),
-    "equal bounds": ("lower = 0", "lower = 120", "equal"),
-    "infinite bound": ("upper = 120", "upper = inf", "finite"),
-    "bound is text": ("upper = 120", 'upper = "120"', "age"),
-    "no categories": ('["F", "M"]', "[]", "categories"),
     "repeated category": ('["F", "M"]', '["F", "F"]', "more than once"),
-    "unknown type": ('"boolean"', '"truth"', "ill"),
     "unknown field": ("lower = 0", "lower = 0\nlowest = 0", "lowest"),
     "no TOML": ("[columns.age]", "[columns.age", "TOML"),
-    "huge norm bound": ('title = "patients"', "norm_bound = 99", "norm_bound"),
     "no rows per person": ('title = "patients"', "rows_per_person = 0", "rows_per_person"),
 }
 
@@ -40,24 +31,11 @@ def test_schemas_that_cannot_be_used(desk, old, new, words):
     desk.assert_refused(desk.run("schema check", desk.schema), SCHEMA, words)
 
 
-def test_a_schema_that_is_not_there(desk):
-    absent = desk.run("schema check", desk.folder / "absent.toml")
-    desk.assert_refused(absent, SCHEMA, "no schema file")
-    desk.assert_refused(desk.run("schema check", desk.folder), SCHEMA)
-    desk.schema.write_bytes(b"\xff\xfe\x00")
-    desk.assert_refused(desk.release(), SCHEMA, "UTF-8")
-
-
-def without_last(row):
-    return row.rpartition(",")[0]
-
-
 TABLES = {
     "empty": (lambda rows: b"", "empty"),
-    "blank": (lambda rows: b"\n\n", ""),
     "names only": (lambda rows: [rows[0], ""], "no rows"),
     "no names": (lambda rows: rows[1:], ""),
-    "a column less": (lambda rows: list(map(without_last, rows)), "ill"),
+    "a column less": (lambda rows: [row.rpartition(",")[0] for row in rows], "ill"),
     "a column renamed": (lambda rows: [rows[0].replace("age", "Age"), *rows[1:]], "age"),
     "text where a number belongs": (lambda rows: [*rows, "x,zebra4711,F,true"], "age"),
     "text where a truth belongs": (lambda rows: [*rows, "x,31,F,zebra4711"], "ill"),
@@ -66,10 +44,7 @@ TABLES = {
     "wrong encoding": (lambda rows: "\n".join([*rows, "x,2,Fä4711,"]).encode("latin-1"), "UTF-8"),
     "an open quotation mark": (lambda rows: [*rows, '"zebra4711,20,F,true', "x,20,F,true"], ""),
     "bytes": (lambda rows: bytes(range(256)) * 40, ""),
-    "two columns of one name": (
-        lambda rows: [rows[0].replace("name", "age"), *rows[1:]],
-        "same name",
-    ),
+    "semicolons": (lambda rows: [row.replace(",", ";") for row in rows], "semicolons"),
 }
 
 
@@ -83,7 +58,9 @@ def spoil(desk, change):
 @pytest.mark.parametrize(("change", "words"), TABLES.values(), ids=TABLES.keys())
 def test_tables_that_cannot_be_read(desk, change, words, caplog):
     content = spoil(desk, change)
-    desk.assert_refused(desk.release(), DATA, words)
+    refused = desk.release()
+    desk.assert_refused(refused, DATA, words)
+    assert "No budget was spent" in refused.output
     desk.assert_refused(desk.release(data="-", input=content), DATA)
     # No value hides in messages, notes, chained errors, formatted tracebacks and log records.
     caplog.set_level(logging.DEBUG)
@@ -98,31 +75,25 @@ def test_tables_that_cannot_be_read(desk, change, words, caplog):
     assert "31337" not in text
 
 
-@pytest.mark.parametrize(
-    ("name", "content"),
-    [
-        ("cut.csv.gz", gzip.compress(b"age,sex,ill\n" + b"20,F,true\n" * 1000, mtime=0)[:-20]),
-        ("no.csv.gz", b"age,sex,ill\nzebra4711,F,true\n"),
-        ("no.parquet", b"PAR1zebra4711PAR1"),
-        ("no.arrow", b"zebra4711"),
-        ("no.npy", b"\x93NUMPYzebra4711"),
-        ("no.npz", b"PKzebra4711"),
-        ("no.xlsx", b"zebra4711"),
-    ],
-)
-def test_files_that_are_not_what_their_name_says(desk, name, content):
+FILES = {
+    "cut.csv.gz": gzip.compress(b"age,sex,ill\n" + b"20,F,true\n" * 1000, mtime=0)[:-20],
+    "no.csv.gz": b"age,sex,ill\nzebra4711,F,true\n",
+    **{
+        "no.parquet": b"PAR1zebra4711PAR1",
+        "no.npy": b"\x93NUMPYzebra4711",
+        "no.npz": b"PKzebra4711",
+    },
+    **{"no.arrow": b"zebra4711", "no.xlsx": b"zebra4711"},
+}
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_files_that_are_not_what_their_name_says(desk, name):
     path = desk.folder / name
-    path.write_bytes(content)
+    path.write_bytes(FILES[name])
     desk.before = desk.names()
     desk.assert_refused(desk.release(data=path), DATA)
     desk.assert_refused(desk.run("schema draft", path), DATA)
-
-
-def test_parquet_columns_of_the_wrong_type(desk):
-    path = desk.folder / "wrong.parquet"
-    pq.write_table(pa.table({"age": ["zebra4711"], "sex": ["F"], "ill": [True]}), path)
-    desk.before = desk.names()
-    desk.assert_refused(desk.release(data=path), DATA, "age")
 
 
 def test_paths_that_lead_nowhere(desk):
@@ -135,16 +106,13 @@ def test_paths_that_lead_nowhere(desk):
 
 BUDGETS = {
     "--rho 0": "greater than zero",
-    "--rho=-1": "greater than zero",
     "--rho nan": "finite",
-    "--rho inf": "finite",
     "--rho much": "decimal",
     "--rho 100000": "protects nobody",
     "--rho 1e999999999": "too large",
     "--rho 1e-999999999": "smaller",
     "--rho 1e-30": "larger budget",
     "--epsilon 1 --delta 1": "delta",
-    "--epsilon 1 --delta 0": "delta",
     "--delta 1e-6": "epsilon",
     "--rho 1 --epsilon 1": "either",
     "--epsilon 1 --mechanism gaussian": "gaussian",
@@ -212,27 +180,18 @@ def test_an_existing_output_is_kept(desk):
     assert desk.output.read_bytes() == b"mine"
 
 
-@pytest.mark.parametrize(
-    ("name", "mode", "refusal"),
-    [
-        ("data", 0o000, (DATA, "permission")),
-        ("schema", 0o000, (SCHEMA, "cannot be read")),
-        ("ledger", 0o444, (LEDGER, "writ")),
-    ],
-)
-def test_files_without_permission(shared_desk, name, mode, refusal):
+PERMISSIONS = {
+    "data": (0o000, DATA, "permission"),
+    "schema": (0o000, SCHEMA, "cannot be read"),
+    "ledger": (0o444, LEDGER, "writ"),
+}
+
+
+@pytest.mark.parametrize("name", PERMISSIONS)
+def test_files_without_permission(shared_desk, name):
+    mode, *refusal = PERMISSIONS[name]
     getattr(shared_desk, name).chmod(mode)
     shared_desk.assert_refused(shared_desk.release(), *refusal)
-
-
-def test_an_output_folder_without_permission(shared_desk):
-    locked = shared_desk.folder / "locked"
-    locked.mkdir()
-    locked.chmod(0o555)
-    shared_desk.before = shared_desk.names()
-    refused = shared_desk.release("-o", locked / "x.dpcov")
-    shared_desk.assert_refused(refused, RELEASE, "permission denied")
-    assert list(locked.iterdir()) == []
 
 
 def full(*arguments):
@@ -255,11 +214,6 @@ def test_a_disk_that_fails_after_the_draw(desk, monkeypatch):
     assert desk.names() == desk.before
 
 
-def test_errors_before_the_reservation_say_that_nothing_was_spent(desk):
-    spoil(desk, lambda rows: rows[:1])
-    assert "No budget was spent" in desk.release().output
-
-
 def test_a_successful_run_prints_no_value_and_steps_that_can_be_pasted(desk, caplog):
     caplog.set_level(logging.DEBUG)
     result = desk.release("-o", desk.folder / "my patients.dpcov")
@@ -279,20 +233,6 @@ def test_what_a_release_reads_is_never_written_over(desk, used):
     for name in (path, desk.folder / "." / "there" / ".." / path.name):
         desk.assert_refused(desk.release("--overwrite", "-o", name), USAGE, "another name")
     assert path.read_bytes() == before
-
-
-@pytest.mark.parametrize(("sign", "words"), [(";", "semicolons"), ("\t", "tabs"), ("|", "bars")])
-def test_columns_separated_by_something_else(desk, sign, words):
-    desk.data.write_text(desk.data.read_text().replace(",", sign))
-    desk.assert_refused(desk.release(), DATA, words)
-    desk.assert_refused(desk.run("schema draft", desk.data), DATA, words)
-
-
-def test_commas_in_a_file_of_tabs(desk):
-    tabbed = desk.folder / "commas.tsv"
-    tabbed.write_text("name,age\nzebra4711,31337.25\n")
-    desk.before = desk.names()
-    desk.assert_refused(desk.run("schema draft", tabbed), DATA, "commas")
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no named pipes")

@@ -5,7 +5,6 @@ import sqlite3
 import pytest
 
 import dpcov
-from dpcov.cli.ledger import _ranges
 from dpcov.errors import LedgerError
 from tests.privacy.ledger.test_faults import SPEND
 
@@ -44,13 +43,6 @@ def test_tampering_is_told_with_what_can_be_trusted_and_what_to_do(desk):
     assert "Found: entry 2 was changed: promise_rho differ from the trail." in told
     trusted = "Trustworthy are events 1 to 7 and 1 releases (1). Spend nothing; restore a backup"
     assert trusted in told
-
-
-@pytest.mark.parametrize(
-    ("numbers", "text"), [((), "none"), ((1,), "1"), ((1, 2, 3, 7, 9, 10), "1-3, 7, 9-10")]
-)
-def test_numbers_are_told_as_ranges(numbers, text):
-    assert _ranges(numbers) == text
 
 
 def test_a_read_only_ledger_can_be_read_and_not_spent_from(shared_desk):

@@ -1,4 +1,7 @@
+"""Sums are exact, whatever the order, the tree, the words and the panels they are kept in."""
+
 import pickle
+from contextlib import contextmanager
 
 import numpy as np
 import pytest
@@ -8,6 +11,7 @@ from hypothesis import strategies as st
 from dpcov.data import exact as exact_module
 from dpcov.data.exact import ExactSum, _Words, packed_entries, panel_entries
 from dpcov.errors import NumericError
+from tests.data.engines.peak import measured
 
 LARGE = 2**61
 
@@ -31,6 +35,14 @@ def summed(terms, bound=LARGE, dimension=2):
     return exact
 
 
+def holding(number):
+    """A sum of one entry, of up to 95 bits."""
+    high, low = divmod(number, 2**32)
+    exact = ExactSum(1)
+    exact.add_words(np.array([[high]]), np.array([[low]]))
+    return exact
+
+
 def plus(exact, noise, **options):
     matrix, dropped = exact.plus(np.array(noise, dtype=np.int64), **options)
     return [[int(x) for x in row] for row in matrix], dropped
@@ -44,37 +56,34 @@ def matrices(numbers):
     return st.lists(st.lists(numbers, min_size=2, max_size=2), min_size=2, max_size=2)
 
 
-@given(st.lists(matrices(small | large), max_size=12))
-def test_sum_equals_python_integers(terms):
-    exact = summed(terms)
-    assert value(exact) == total(terms)
-    assert exact.trace() == total(terms)[0][0] + total(terms)[1][1]
-
-
-@given(st.lists(matrices(large), min_size=1, max_size=12), st.data())
-def test_any_order_and_any_tree_is_equal(terms, data):
-    order = data.draw(st.permutations(terms))
-    parts = [summed([term]) for term in order]
+@given(st.lists(matrices(small | large), min_size=1, max_size=12), st.data())
+def test_any_order_and_any_tree_equals_python_integers(terms, data):
+    parts = [summed([term]) for term in data.draw(st.permutations(terms))]
     while len(parts) > 1:
         merged = parts.pop(data.draw(st.integers(0, len(parts) - 1)))
         parts[data.draw(st.integers(0, len(parts) - 1))].merge(merged)
     assert parts[0] == summed(terms)
     assert value(parts[0]) == total(terms)
+    assert parts[0].trace() == total(terms)[0][0] + total(terms)[1][1]
+    expected = np.array(total(terms), dtype=object).astype(np.float64)
+    np.testing.assert_allclose(parts[0].to_float(), expected, rtol=1e-15, atol=2.0**20)
 
 
 @given(st.lists(matrices(small), max_size=5), st.lists(matrices(large), min_size=4, max_size=8))
 def test_one_word_and_two_words_merge_both_ways(few, many):
     left, right = summed(few, 10**6), summed(many)
     left.merge(right)
-    other, more = summed(many), summed(few, 10**6)
-    other.merge(more)
-    assert left == other
+    right.merge(summed(few, 10**6))
+    assert left == right
     assert value(left) == total(few + many)
 
 
 def test_different_sums_are_not_equal():
-    assert summed([[[1, 0], [0, 1]]]) != summed([[[1, 0], [0, 2]]])
+    one = [[1, 0], [0, 1]]
+    assert summed([one]) == summed([one])
+    assert summed([one]) != summed([[[1, 0], [0, 2]]])
     assert summed([[[LARGE, 0], [0, 1]]] * 8) != summed([[[LARGE, 0], [0, 1]]] * 9)
+    assert summed([one]) not in ("sum", ExactSum(2), ExactSum(3))
 
 
 def test_float_terms_are_taken_exactly():
@@ -83,15 +92,8 @@ def test_float_terms_are_taken_exactly():
     assert exact.trace() == 2**53 - 1
 
 
-@given(matrices(small), matrices(small))
-def test_plus_adds_noise_without_dropping_small_numbers(term, noise):
-    matrix, dropped = plus(summed([term]), noise)
-    assert dropped == 0
-    assert matrix == total([term, noise])
-
-
 @given(
-    st.lists(matrices(large), min_size=1, max_size=30),
+    st.lists(matrices(small | large), min_size=1, max_size=30),
     matrices(large),
     st.integers(-(2**80), 2**80),
 )
@@ -106,16 +108,9 @@ def test_plus_drops_the_fewest_bits_that_make_room(terms, noise, room):
 
 @given(st.lists(matrices(large), min_size=1, max_size=20), matrices(large))
 def test_dropped_bits_depend_on_the_noisy_numbers_alone(terms, shift):
-    noise = [[0, 0], [0, 0]]
     moved = [[-entry for entry in row] for row in shift]
-    first = plus(summed(terms), noise)
+    first = plus(summed(terms), [[0, 0], [0, 0]])
     assert plus(summed([*terms, shift]), moved) == first
-
-
-@given(st.lists(matrices(large), min_size=1, max_size=6))
-def test_to_float_is_close(terms):
-    expected = np.array(total(terms), dtype=object).astype(np.float64)
-    np.testing.assert_allclose(summed(terms).to_float(), expected, rtol=1e-15, atol=2.0**20)
 
 
 @settings(max_examples=20)
@@ -145,13 +140,13 @@ def test_a_second_word_takes_the_carry_when_the_first_could_reach_the_limit(seco
     made = words((2**61, 2**61), (second, second))
     assert (made._high is not None) is carries
     assert made._bound == (2**32 + second if carries else 2**62 - 1)
-    assert number(made) == 2**61 + second
-    assert made.diagonal() == 2**61 + second
+    assert number(made) == made.diagonal() == 2**61 + second
 
 
-@pytest.mark.parametrize(
-    "term", [0, 1, -1, 2**32 - 1, 2**32, -(2**32), -(2**32) - 1, 2**61, -(2**61)]
-)
+SIZES = (0, 1, -1, 2**32 - 1, 2**32, -(2**32), -(2**32) - 1, 2**61, -(2**61))
+
+
+@pytest.mark.parametrize("term", SIZES)
 @pytest.mark.parametrize("count", [1, 9])
 def test_words_are_split_into_a_high_and_a_low_one(term, count):
     made = words(*[(term, 2**61)] * count)
@@ -170,14 +165,15 @@ def test_words_merge_with_the_bounds_of_both():
     assert (number(few), few._bound) == (2**62 + 11, 2**32 + many._bound)
     many.merge(words((-7, 100)))
     assert (number(many), many._bound) == (2**62 - 7, 2**32 + 2**61 + 100)
+    few.add_high(np.array([[-4]]))
+    assert (number(few), few._bound) == (2**62 + 11 - 2**34, 2**32)
 
 
-def test_high_words_are_added_in_their_unit():
-    made = words((-5, 10))
-    made.add_high(np.array([[3]]))
-    assert (number(made), made._bound) == (3 * 2**32 - 5, 2**32)
-    made.add_high(np.array([[-4]]))
-    assert number(made) == -(2**32) - 5
+def test_words_of_a_file_are_added_with_a_bound_for_each_of_them():
+    exact = holding(7 - 3 * 2**32)
+    assert exact._panels[0]._bound == 2**32 + 2**32
+    exact.add_words(np.array([[2]]), np.array([[1]]))
+    assert value(exact) == [[8 - 2**32]]
 
 
 @pytest.mark.parametrize(
@@ -185,48 +181,28 @@ def test_high_words_are_added_in_their_unit():
 )
 @pytest.mark.parametrize("bits", [0, 1, 5, 31, 32, 33, 63, 94, 95, 200])
 def test_shifting_down_is_division_rounded_down(total, bits):
-    high, low = divmod(total, 2**32)
-    exact = ExactSum(1)
-    exact.add_words(np.array([[high]]), np.array([[low]]))
+    exact = holding(total)
     shifted = exact.shifted_down(bits)
     assert value(shifted) == [[total >> bits]]
-    shifted.add(np.array([[2**61]]), 2**61)
-    shifted.add(np.array([[2**61]]), 2**61)
+    # It carries before it could overflow.
+    for _ in range(2):
+        shifted.add(np.array([[2**61]]), 2**61)
     assert value(shifted) == [[(total >> bits) + 2**62]]
     assert value(exact) == [[total]]
 
 
-def test_what_was_shifted_down_carries_before_it_could_overflow():
-    shifted = words((2**61, 2**61), (2**61, 2**61)).shifted_down(32)
-    assert shifted._bound == 2**62 - 1
-    assert words((2**61, 2**61)).shifted_down(31)._bound == 2**32
-    assert ExactSum(3).shifted_down(1)._panels is None
+DROPPED = [
+    *((2**62 - 1, 0, 0), (2**62, 0, 1), (-(2**62), 0, 0), (-(2**62) - 1, 0, 1)),
+    *((2**63 - 1, 0, 1), (2**63, 0, 2), (0, 2**62 - 1, 0), (0, 2**62, 1), (0, -(2**62) + 1, 0)),
+    *((0, -(2**62), 1), (2**94 - 1, 0, 32), (-(2**94), 0, 32), (5, 2**94 - 1, 32)),
+    (2**70 + 2**8, 2**69, 9),
+]
 
 
-@pytest.mark.parametrize(
-    ("entry", "room", "dropped"),
-    [
-        (2**62 - 1, 0, 0),
-        (2**62, 0, 1),
-        (-(2**62), 0, 0),
-        (-(2**62) - 1, 0, 1),
-        (2**63 - 1, 0, 1),
-        (2**63, 0, 2),
-        (0, 2**62 - 1, 0),
-        (0, 2**62, 1),
-        (0, -(2**62) + 1, 0),
-        (0, -(2**62), 1),
-        (2**94 - 1, 0, 32),
-        (-(2**94), 0, 32),
-        (5, 2**94 - 1, 32),
-        (2**70 + 2**8, 2**69, 9),
-    ],
-)
+@pytest.mark.parametrize(("entry", "room", "dropped"), DROPPED)
 def test_as_many_bits_are_dropped_as_the_largest_entry_takes(entry, room, dropped):
     for shift in (0, 2**33 - 12345, -77):
-        high, low = divmod(entry - shift, 2**32)
-        exact = ExactSum(1)
-        exact.add_words(np.array([[high]]), np.array([[low]]))
+        exact = holding(entry - shift)
         assert plus(exact, [[shift]], room_for=room) == ([[entry >> dropped]], dropped)
         assert value(exact) == [[entry - shift]]
 
@@ -235,25 +211,30 @@ def test_as_many_bits_are_dropped_as_the_largest_entry_takes(entry, room, droppe
     ("entry", "room"), [(2**94, 0), (-(2**94) - 1, 0), (0, 2**94), (0, -(2**94))]
 )
 def test_a_bit_more_than_the_format_holds_is_refused(entry, room):
-    high, low = divmod(entry, 2**32)
-    exact = ExactSum(1)
-    exact.add_words(np.array([[high]]), np.array([[low]]))
     with pytest.raises(NumericError, match="fewer bits"):
-        plus(exact, [[0]], room_for=room)
+        plus(holding(entry), [[0]], room_for=room)
 
 
-@pytest.mark.parametrize("bound", [0, 1, 2**62 - 1])
-def test_bounds_up_to_the_limit_are_taken(bound):
-    exact = ExactSum(1)
-    exact.add(np.zeros((1, 1), dtype=np.int64), bound)
-    exact.add_gram(np.zeros((2, 1)), bound)
-    assert exact.trace() == 0
+@pytest.mark.parametrize(
+    ("bound", "taken"), [(-1, False), (0, True), (2**62 - 1, True), (2**62, False)]
+)
+def test_what_could_overflow_is_refused(bound, taken):
+    for add in (ExactSum(1).add, ExactSum(1).add_gram):
+        if taken:
+            add(np.zeros((1, 1)), bound)
+        else:
+            with pytest.raises(NumericError, match="smaller blocks"):
+                add(np.zeros((1, 1)), bound)
 
 
-@pytest.mark.parametrize("bound", [-1, 2**62])
-def test_a_product_whose_bound_could_overflow_is_refused(bound):
-    with pytest.raises(NumericError, match="smaller blocks"):
-        ExactSum(1).add_gram(np.zeros((1, 1)), bound)
+def test_a_pickled_sum_goes_on_where_it_was():
+    exact = summed([[[LARGE, 0], [0, 1]]] * 3)
+    copy = pickle.loads(pickle.dumps(exact))
+    assert copy == exact
+    assert copy._panels[0]._bound == exact._panels[0]._bound
+    for each in (copy, exact):
+        each.add(np.array([[LARGE, 0], [0, 1]]), LARGE)
+    assert value(copy) == value(exact) == [[4 * LARGE, 0], [0, 4]]
 
 
 @pytest.mark.parametrize(
@@ -270,33 +251,99 @@ def test_panels_share_the_rows_out(dimension, panels):
     kept = sum((stop - start) * (dimension - start) for start, stop in panels)
     assert packed_entries(dimension) == kept
     assert panel_entries(dimension) == panels[0][1] * dimension
-    assert {1: 1, 1025: 512 * 1025 + 512 * 513 + 1}.get(dimension, kept) == kept
 
 
-def test_a_sum_equals_only_a_sum():
-    exact = summed([[[1, 0], [0, 1]]])
-    assert (exact == "sum") is False
-    assert exact != ExactSum(3)
-    assert exact == summed([[[1, 0], [0, 1]]])
-    with pytest.raises(TypeError, match="unhashable"):
-        hash(exact)
+D = 7
 
 
-def test_a_pickled_sum_goes_on_where_it_was():
-    exact = summed([[[LARGE, 0], [0, 1]]] * 3)
-    copy = pickle.loads(pickle.dumps(exact))
-    assert copy == exact
-    assert copy._panels[0]._bound == exact._panels[0]._bound
-    for each in (copy, exact):
-        each.add(np.array([[LARGE, 0], [0, 1]]), LARGE)
-    assert value(copy) == [[4 * LARGE, 0], [0, 4]]
-    assert copy == exact
-    assert pickle.loads(pickle.dumps(ExactSum(2)))._panels is None
+@contextmanager
+def cut(rows):
+    """Cut into panels of this many rows whatever is larger than one row."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(exact_module, "_WHOLE", 1)
+        patch.setattr(exact_module, "_PANEL_ROWS", rows)
+        yield
 
 
-def test_words_are_added_with_a_bound_for_each_of_them():
-    exact = ExactSum(1)
-    exact.add_words(np.array([[-3]]), np.array([[7]]))
-    assert exact._panels[0]._bound == 2**32 + 2**32
-    exact.add_words(np.array([[2]]), np.array([[1]]))
-    assert value(exact) == [[8 - 2**32]]
+def symmetric(random, size):
+    upper = np.triu(random.integers(-size, size, size=(D, D)))
+    return upper + np.triu(upper, 1).T
+
+
+def everything(terms, size, noise):
+    """All that can be asked of a sum, as plain numbers."""
+    made = summed(terms, size, D)
+    merged = summed(terms[:1], size, D)
+    merged.merge(made)
+    merged.merge(pickle.loads(pickle.dumps(made)))
+    copied = ExactSum(D)
+    copied.add_words(*made.words())
+    assert copied == made
+    assert merged != made
+    shifted = [made.shifted_down(bits).words() for bits in (0, 1, 31, 32, 40)]
+    matrix, dropped = merged.plus(noise, room_for=2**70)
+    asked = (made.words(), merged.to_float(), matrix, *shifted)
+    return made.trace(), dropped, [np.array(each).tolist() for each in asked]
+
+
+@pytest.mark.parametrize("rows", [1, 2, 3, 7])
+@pytest.mark.parametrize(("size", "count"), [(10**6, 3), (LARGE, 9)])
+def test_panels_answer_like_a_whole_matrix(rows, size, count):
+    terms = [symmetric(np.random.default_rng(seed), size) for seed in range(count)]
+    noise = symmetric(np.random.default_rng(99), 2**40)
+    whole = everything(terms, size, noise)
+    with cut(rows):
+        assert everything(terms, size, noise) == whole
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.integers(0, 2**32 - 1), st.integers(1, 40), st.sampled_from(["C", "F"]))
+def test_a_panelled_product_is_the_integer_product(seed, n_rows, order):
+    block = np.random.default_rng(seed).integers(-(2**20), 2**20, (n_rows, D))
+    for rows in (1, 3, D):
+        total = ExactSum(D)
+        with cut(rows):
+            total.add_gram(np.asarray(block, dtype=np.float64, order=order), n_rows << 40)
+            assert (total.words()[1] + (total.words()[0] << 32) == block.T @ block).all()
+
+
+def test_a_product_at_the_real_panel_size_is_exact():
+    block = np.random.default_rng(0).integers(-(2**20), 2**20, (40, 1100))
+    total = ExactSum(1100)
+    total.add_gram(block.astype(np.float64), 40 << 40)
+    high, low = total.words()
+    assert ((high << 32) + low == block.T @ block).all()
+
+
+def test_large_sums_take_half_a_matrix_and_empty_ones_nothing():
+    assert packed_entries(10_000) < 0.53 * 10_000**2
+    empty = ExactSum(10_000)
+    empty.merge(ExactSum(10_000))
+    assert empty.trace() == 0
+    assert len(pickle.dumps(empty)) < 1000
+    assert empty.shifted_down(1)._panels is None
+    zeros = summed([np.zeros((D, D))], 1, D)
+    assert ExactSum(D) == zeros == ExactSum(D)
+    assert not np.any(ExactSum(D).words())
+
+
+_WIDE = """
+import sys
+X = np.random.default_rng(0).standard_normal((2000, 10_000), dtype=np.float32)
+made = []
+options = {"norm_bound": 200.0, "threads": 2, "memory_limit": float(sys.argv[1])}
+work = lambda: made.append(dpcov.moments(X, **options))
+measured["peak"] = peak(work)
+few = dpcov.moments(X[:, :40] , norm_bound=200.0)
+high, low = made[0].strata[0].sscp.words()
+measured["same"] = bool((low[:40, :40] == few.strata[0].sscp.words()[1]).all())
+measured["rows"] = made[0].n_rows
+"""
+
+
+@pytest.mark.slow
+def test_ten_thousand_features_are_gathered_within_the_memory_stated():
+    found = measured(_WIDE, "2")
+    assert found["same"]
+    assert found["rows"] == 2000
+    assert found["peak"] < 2 * 2**30

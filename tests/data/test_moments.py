@@ -1,3 +1,5 @@
+"""Rows become lattice rows, which never change, and moments, which are exact and bounded."""
+
 import itertools
 import math
 import os
@@ -12,7 +14,15 @@ from hypothesis import strategies as st
 
 from dpcov.data import moments as moments_module
 from dpcov.data.library import NUMPY
-from dpcov.data.moments import Moments, MomentsSpec, gather, normalize, quantize
+from dpcov.data.moments import (
+    Moments,
+    MomentsSpec,
+    StratumMoments,
+    exact_shell_of,
+    gather,
+    normalize,
+    quantize,
+)
 from dpcov.errors import DataError, NumericError, UsageError
 
 SPECS = [
@@ -25,9 +35,8 @@ SPECS = [
 
 def table(seed, n_rows=60, n_features=5):
     random = np.random.default_rng(seed)
-    rows = random.normal(size=(n_rows, n_features)) * random.choice(
-        [1e-6, 0.01, 0.3, 1.0], size=(n_rows, 1)
-    )
+    sizes = random.choice([1e-6, 0.01, 0.3, 1.0], size=(n_rows, 1))
+    rows = random.normal(size=(n_rows, n_features)) * sizes
     norms = np.linalg.norm(rows, axis=1, keepdims=True)
     return rows / np.maximum(norms, 1.0), random.integers(0, 2, n_rows)
 
@@ -42,8 +51,12 @@ def integers(sum_):
     return np.array([[int(x) for x in row] for row in sum_.to_float()], dtype=object)
 
 
-def squares(lattice):
-    return [sum(int(x) ** 2 for x in row) for row in lattice.values]
+def squares(values):
+    return [sum(int(x) ** 2 for x in row) for row in values]
+
+
+def strata(rows, shells):
+    return quantize(np.asarray(rows, dtype=float), MomentsSpec(shells=shells)).strata.tolist()
 
 
 @pytest.mark.parametrize("spec", SPECS)
@@ -51,6 +64,7 @@ def squares(lattice):
 @settings(max_examples=25, deadline=None)
 def test_any_chunking_order_and_merge_tree_is_equal(spec, seed, data):
     rows, groups = table(seed)
+    kept, kept_groups = rows.copy(), groups.copy()
     whole = collected(rows, groups, spec)
     order = np.random.default_rng(seed).permutation(len(rows))
     cuts = sorted(data.draw(st.lists(st.integers(0, len(rows)), max_size=6)))
@@ -63,11 +77,11 @@ def test_any_chunking_order_and_merge_tree_is_equal(spec, seed, data):
         parts[data.draw(st.integers(0, len(parts) - 1))].merge(taken)
     assert parts[0] == whole
     assert parts[0].n_rows == len(rows)
+    assert (rows == kept).all() and (groups == kept_groups).all()
 
 
 _DIGEST = """
 import hashlib, numpy as np
-from dpcov.data.library import NUMPY
 from dpcov.data.moments import MomentsSpec, gather
 rows = np.random.default_rng(3).uniform(-1, 1, (9000, 40)) / 40**0.5
 moments = gather([rows], 40, MomentsSpec(shells=4, normalized=True))
@@ -77,14 +91,11 @@ print(hashlib.sha256(b"".join(w.tobytes() for w in words)).hexdigest())
 
 
 def test_the_number_of_blas_threads_does_not_matter():
-    digests = set()
+    digests, run = set(), [sys.executable, "-c", _DIGEST]
+    names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
     for threads in ("1", "2"):
-        names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
         environment = {**os.environ, **dict.fromkeys(names, threads)}
-        run = [sys.executable, "-c", _DIGEST]
-        digests.add(
-            subprocess.run(run, env=environment, capture_output=True, text=True, check=True).stdout
-        )
+        digests.add(subprocess.check_output(run, env=environment, text=True))
     assert len(digests) == 1
     assert len(digests.pop()) == 65
 
@@ -95,11 +106,9 @@ def test_products_agree_with_python_integers(seed, bits):
     rows, _ = table(seed, n_rows=20, n_features=3)
     lattice = [[math.trunc(Fraction(x) * 2**bits) for x in row] for row in rows.tolist()]
     assert np.min(lattice) < 0
-    expected = np.array(
-        [[sum(q[i] * q[j] for q in lattice) for j in range(3)] for i in range(3)], dtype=object
-    )
+    lattice = np.array(lattice, dtype=object)
     moments = gather([rows], 3, MomentsSpec(bits=bits))
-    assert (integers(moments.strata[0].sscp) == expected).all()
+    assert (integers(moments.strata[0].sscp) == lattice.T @ lattice).all()
 
 
 def test_a_full_block_of_the_longest_rows_is_exact():
@@ -114,9 +123,8 @@ def test_a_full_block_of_the_longest_rows_is_exact():
 def test_no_lattice_row_is_too_long(seed, spec, scale):
     rows, groups = table(seed)
     lattice = quantize(rows * scale, spec, groups if spec.groups > 1 else None)
-    assert max(squares(lattice)) <= 4**spec.bits
-    unit = normalize(lattice.values, spec.bits)
-    assert max(sum(int(x) ** 2 for x in row) for row in unit) <= 4**spec.bits
+    assert max(squares(lattice.values)) <= 4**spec.bits
+    assert max(squares(normalize(lattice.values, spec.bits))) <= 4**spec.bits
 
 
 @pytest.mark.parametrize("n_features", [2, 3, 7, 100])
@@ -124,8 +132,8 @@ def test_rows_of_norm_one_up_to_rounding_are_brought_inside(n_features):
     rows = np.random.default_rng(0).normal(size=(500, n_features))
     rows /= np.linalg.norm(rows, axis=1, keepdims=True)
     lattice = quantize(rows * (1 + 1e-15), MomentsSpec(shells=3))
-    assert max(squares(lattice)) <= 4**20
-    assert min(squares(lattice)) > (1 - 2.0**-14) * 4**20
+    assert max(squares(lattice.values)) <= 4**20
+    assert min(squares(lattice.values)) > (1 - 2.0**-14) * 4**20
 
 
 @given(st.lists(st.floats(-1, 1), min_size=4, max_size=4))
@@ -136,9 +144,8 @@ def test_rows_land_in_the_shell_of_their_norm(row):
     exact = [Fraction(x) for x in row]
     energy = sum(x * x for x in exact)
     if energy > 1:
-        exact = [x / 2 for x in exact]
-        energy /= 4
-    shell = int(quantize(np.array([[float(x) for x in exact]]), MomentsSpec(shells=12)).strata[0])
+        exact, energy = [x / 2 for x in exact], energy / 4
+    (shell,) = strata([[float(x) for x in exact]], 12)
     # Entries are cut at 2**-25 of the largest: never too long, at most 2**-22 too short.
     assert energy * (1 - Fraction(1, 2**22)) <= Fraction(1, 4**shell)
     assert shell == 11 or energy > Fraction(1, 4 ** (shell + 1))
@@ -149,10 +156,9 @@ def test_shells_told_by_floating_norms_are_those_measured_in_integers(n_features
     random = np.random.default_rng(0)
     rows = random.normal(size=(4000, n_features))
     distance = 1 + random.choice([-1, 0, 1], 4000) * 2.0 ** -random.integers(3, 54, 4000)
-    rows *= (2.0 ** -random.integers(0, 14, 4000) * distance / np.linalg.norm(rows, axis=1))[
-        :, None
-    ]
-    measured = moments_module.exact_shell_of(rows, 12)
+    sizes = 2.0 ** -random.integers(0, 14, 4000) * distance / np.linalg.norm(rows, axis=1)
+    rows *= sizes[:, None]
+    measured = exact_shell_of(rows, 12)
     energies = NUMPY.norms(rows)
     assert np.array_equal(moments_module._shell_of(rows, energies, 12), measured)
     naive = np.clip(-np.frexp(energies)[1] // 2, 0, 11)
@@ -178,65 +184,49 @@ def test_normalized_moments_are_those_of_unit_rows():
     np.testing.assert_allclose(kept, unit.T @ unit, atol=400 - len(long) + 1e-3)
 
 
+def differences(first, second):
+    pairs = zip(first.strata, second.strata, strict=True)
+    return [integers(a.sscp) - integers(b.sscp) for a, b in pairs]
+
+
+def squared(matrices):
+    return int(sum((matrix**2).sum() for matrix in matrices))
+
+
+UNIT_ROW = st.lists(st.floats(-1, 1), min_size=3, max_size=3)
+
+
 @pytest.mark.parametrize("spec", [MomentsSpec(), MomentsSpec(shells=5, normalized=True)])
-@given(data=st.data())
-@example(data=None)
+@given(pair=st.lists(UNIT_ROW, min_size=2, max_size=2))
+@example(pair=[[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]])
 @settings(max_examples=60, deadline=None)
-def test_neighbors_stay_within_the_sensitivities(spec, data):
+def test_neighbors_stay_within_the_sensitivities(spec, pair):
     """DESIGN section 4, in lattice units of each stratum."""
-    entry = st.floats(-1, 1)
-    pair = (
-        [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]
-        if data is None
-        else data.draw(st.lists(st.lists(entry, min_size=3, max_size=3), min_size=2, max_size=2))
-    )
     rest, _ = table(0, n_rows=5, n_features=3)
     rows = [np.vstack([rest, [row]]) for row in pair]
     rows = [block / np.maximum(1, np.linalg.norm(block, axis=1, keepdims=True)) for block in rows]
     first, second, without = (gather([block], 3, spec) for block in (*rows, rest))
-    unit = 4**spec.bits
-    assert replaced(first, second) <= 2 * unit**2
-    assert replaced(first, without) <= unit**2
-    for a, b in itertools.pairwise((first, second, without)):
-        for left, right in zip(sums(a), sums(b), strict=True):
-            eigenvalues = np.linalg.eigvalsh((integers(left) - integers(right)).astype(float))
-            assert np.abs(eigenvalues).sum() <= 2 * unit * (1 + 1e-9)
-            assert max(eigenvalues.max(), -eigenvalues.min()) <= unit * (1 + 1e-9)
-            assert abs(left.trace() - right.trace()) <= unit
+    unit, replaced = 4**spec.bits, differences(first, second)
+    assert squared(replaced) <= 2 * unit**2
+    assert squared(differences(first, without)) <= unit**2
+    for matrix in (*replaced, *differences(second, without)):
+        eigenvalues = np.linalg.eigvalsh(matrix.astype(float))
+        assert np.abs(eigenvalues).sum() <= 2 * unit * (1 + 1e-9)
+        assert np.abs(eigenvalues).max() <= unit * (1 + 1e-9)
+        assert abs(np.trace(matrix)) <= unit
     if spec.shells == 1:
         # A lone stratum gives its trace away for nothing.
-        assert replaced(first, second) + trace_difference(first, second) ** 2 <= 2 * unit**2
-
-
-def sums(moments):
-    return [stratum.sscp for stratum in moments.strata]
-
-
-def replaced(first, second):
-    differences = [
-        integers(a) - integers(b) for a, b in zip(sums(first), sums(second), strict=True)
-    ]
-    return int(sum((difference**2).sum() for difference in differences))
-
-
-def trace_difference(first, second):
-    return sum(a.trace() - b.trace() for a, b in zip(sums(first), sums(second), strict=True))
+        assert squared(replaced) + np.trace(replaced[0]) ** 2 <= 2 * unit**2
 
 
 def test_the_sensitivities_are_attained():
     unit = 4**20
-    first, second, zero = (
-        gather([np.array([row])], 2) for row in ([1.0, 0.0], [0.0, 1.0], [0.0, 0.0])
-    )
-    assert replaced(first, second) == 2 * unit**2
-    assert replaced(first, zero) == unit**2
-    assert trace_difference(first, zero) == unit
-    assert (
-        np.abs(
-            np.linalg.eigvalsh((integers(sums(first)[0]) - integers(sums(second)[0])).astype(float))
-        ).sum()
-        == 2 * unit
-    )
+    rows = ([1.0, 0.0], [0.0, 1.0], [0.0, 0.0])
+    first, second, zero = (gather([np.array([row])], 2) for row in rows)
+    (replaced,), (removed,) = differences(first, second), differences(first, zero)
+    assert (squared([replaced]), squared([removed])) == (2 * unit**2, unit**2)
+    assert np.trace(removed) == unit
+    assert np.abs(np.linalg.eigvalsh(replaced.astype(float))).sum() == 2 * unit
 
 
 @pytest.mark.parametrize("shells", [1, 4])
@@ -247,6 +237,13 @@ def test_rows_that_are_not_finite_are_refused(bad, shells):
     rows[3, 2] = bad
     with pytest.raises(NumericError, match="not finite"):
         gather([rows], 5, MomentsSpec(shells=shells))
+
+
+def test_rows_that_cannot_be_shortened_are_refused(monkeypatch):
+    never = lambda energy, *others: np.full_like(energy, 4.0**18)  # noqa: E731
+    monkeypatch.setattr(moments_module, "_same_everywhere", never)
+    with pytest.raises(NumericError, match="norm bound"):
+        quantize(np.array([[1.0, 1.0]]), MomentsSpec())
 
 
 @pytest.mark.parametrize("values", [1, 3, 7, 10**9])
@@ -283,33 +280,171 @@ def test_a_spec_outside_the_exact_range_is_refused(option, wrong, right):
         assert getattr(MomentsSpec(**{option: value}), option) == value
 
 
-def test_no_columns_are_refused():
+@pytest.mark.parametrize("shape", [(2, 3, 1), (3,), (2, 2)])
+def test_blocks_of_another_shape_and_no_columns_are_refused(shape):
+    with pytest.raises(DataError, match="3 encoded columns"):
+        Moments(3).add(np.zeros(shape))
     with pytest.raises(DataError):
         Moments(0)
 
 
-def test_input_is_not_changed():
-    rows, groups = table(2)
-    kept, kept_groups = rows.copy(), groups.copy()
-    collected(rows, groups, SPECS[3])
-    assert (rows == kept).all()
-    assert (groups == kept_groups).all()
+@pytest.mark.parametrize(
+    ("groups", "match"), [([2, 0], "out of range"), ([0, -1], "out of range"), ([0], "every")]
+)
+def test_group_numbers_that_there_are_not_are_refused(groups, match):
+    with pytest.raises(DataError, match=match):
+        quantize(np.zeros((2, 1)), MomentsSpec(groups=2), np.array(groups))
 
 
 def test_reprs_are_sealed():
     rows = np.full((7, 2), 0.6543217)
     moments = gather([rows], 2, MomentsSpec(normalized=True))
-    lattice = quantize(rows, MomentsSpec())
-    texts = [
-        repr(moments),
-        repr(lattice),
-        repr(moments.strata),
-        repr(moments.strata[0].sscp),
-        str(moments),
-    ]
-    for text in texts:
-        assert "<sensitive>" in text
-        assert not any(
-            number in text
-            for number in ("65432", "68610", "7,", "=7", str(moments.strata[0].sscp.trace()))
-        )
+    numbers = ("65432", "68610", "7,", "=7", str(moments.strata[0].sscp.trace()))
+    for each in (moments, quantize(rows, MomentsSpec()), moments.strata, moments.strata[0].sscp):
+        assert "<sensitive>" in repr(each)
+        assert not any(number in repr(each) for number in numbers)
+
+
+LONG = [
+    *([[18405658, 24679794], [10029956, 13448976]], [[26354125, 28914851], [11301509, 12399631]]),
+    *([[33083002, 20273867], [14304816, 8766252]], [[26191739, 17654921], [13911805, 9377453]]),
+    *([[23044756, 21814914], [12183940, 11533713]], [[2**25, 0], [2**24 - 1, 0]]),
+    *([[0, -(2**24) - 1], [0, 1 - 2**24]], [[2**24, 0], [2**24, 0]]),
+]
+UNIT = [
+    *([[2628, 1472], [14637462, 8198761]], [[826, -434], [14851921, -7803551]]),
+    *([[4006, 3172], [13153173, 10414844]], [[956, 2321], [6389602, 15512831]]),
+    *([[1648, 743], [15294637, 6895580]], [[1, 0], [2**24 - 1, 0]], [[0, 0], [0, 0]]),
+]
+
+
+def test_rows_are_shortened_and_divided_by_their_norm_as_ever():
+    """These rows tell a factor of 1 - 2**-40 from 1 - 2**-39, 1 - 2**-41 and 1."""
+    for long, short in LONG:
+        # A row of norm 1 in 24 bits, so that a row is exactly the integers it is made of.
+        made = quantize(np.array([long]) / 2.0**24, MomentsSpec(bits=24))
+        assert made.values.tolist() == [short]
+        assert made.strata is None
+    for row, unit in UNIT:
+        assert normalize(np.array([row], dtype=float), 24).tolist() == [unit]
+
+
+@pytest.mark.parametrize("shells", [2, 12, 64])
+def test_every_shell_holds_the_norms_up_to_its_own(shells):
+    norms = [2.0, 1.5, 1.0, 0.75, *(size * 2.0**-s for s in range(1, 70) for size in (1.0, 0.75))]
+    wanted = [0, 0, 0, 0, *(min(s, shells - 1) for s in range(1, 70) for _ in range(2))]
+    assert strata(np.array(norms)[:, None], shells) == wanted
+    for size in (0.0, 2.0**-63.5, 2.0**-64, 2.0**-65, 1e-30, 1e-160, 1e-300, 5e-324):
+        for n_features in (1, 2, 1000):
+            row = np.zeros((1, n_features))
+            row[0, 0] = size
+            assert strata(row, shells) == [shells - 1]
+
+
+@pytest.mark.parametrize("shells", [2, 4])
+def test_rows_a_little_over_their_shell_are_shortened_in_it(shells):
+    for s in range(shells - 1):
+        excess = 2.0 ** -np.array([22, 23, 24, 25, 40, 52])
+        rows = np.outer(2.0**-s * (1 + excess), [1, 0, 0])
+        made = quantize(rows, MomentsSpec(shells=shells, bits=24))
+        own = made.strata == s
+        assert own[-1]
+        assert np.abs(made.values[own]).max() <= 2**24
+
+
+@pytest.mark.parametrize("shells", [1, 3])
+@pytest.mark.parametrize("clip", [0.5, 0.25, 0.125])
+def test_a_clip_shortens_rows_and_makes_its_own_norm_the_unit(shells, clip):
+    rows = [[0.6, 0.8], [0.06, 0.08], [0.03, 0.04], [0.0, clip], [clip / 2, 0.0], [0.0, 0.0]]
+    clipped = quantize(np.array(rows), MomentsSpec(shells=shells, clip=clip))
+    whole = quantize(np.array(rows) / clip, MomentsSpec(shells=shells))
+    assert clipped.values.tolist() == whole.values.tolist()
+    assert clipped.values[3:5].tolist() == [[0, 2**20], [2**20 if shells > 1 else 2**19, 0]]
+    if shells > 1:
+        assert clipped.strata.tolist() == whole.strata.tolist()
+        assert clipped.strata[3:].tolist() == [0, 1, 2]
+
+
+@pytest.mark.parametrize("options", [{}, {"shells": 3}, {"groups": 2}, {"shells": 2, "groups": 3}])
+def test_the_second_moment_is_in_the_units_of_the_rows(options):
+    spec = MomentsSpec(clip=0.5, **options)
+    moments = Moments(2, spec, norm_bound=3.0)
+    assert moments.second_moment().tolist() == [[0, 0], [0, 0]]
+    groups = np.array([spec.groups - 1]) if spec.groups > 1 else None
+    moments.add(np.array([[0.25, 0.125]]), groups)
+    assert moments.second_moment().tolist() == [[9 / 16, 9 / 32], [9 / 32, 9 / 64]]
+    moments.add(np.array([[0.0, 0.5]]), groups)
+    assert moments.second_moment().tolist() == [[9 / 32, 9 / 64], [9 / 64, (9 / 64 + 9 / 4) / 2]]
+
+
+def test_strata_are_numbered_by_group_and_then_by_shell():
+    rows, groups = np.array([[1.0], [0.5], [0.25], [1.0], [0.0]]), np.array([0, 0, 2, 2, 1])
+    numbered = quantize(rows, MomentsSpec(shells=3, groups=3), groups).strata
+    assert numbered.tolist() == [0, 1, 8, 6, 5]
+    assert quantize(rows, MomentsSpec(groups=3), groups).strata.tolist() == [0, 0, 2, 2, 1]
+    assert MomentsSpec(shells=3, groups=5).n_strata == 15
+
+
+@pytest.mark.parametrize(("bits", "rows"), [(4, 2**45), (20, 8192), (23, 128), (24, 32)])
+def test_blocks_have_the_rows_whose_products_stay_below_two_to_the_53(bits, rows):
+    assert Moments(1, MomentsSpec(bits=bits)).block_rows == rows
+
+
+def test_memory_that_is_given_away_holds_the_lattice():
+    rows = np.array([[0.5, 0.25]])
+    moments = Moments(2)
+    moments.add(rows, overwrite=True)
+    assert rows.tolist() == [[2**19, 2**18]]
+
+
+@pytest.mark.parametrize("large", [3, 2**14, 2**15 - 1, 2**15, 2**16 - 1, 2**16, 70_000])
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_rows_are_sorted_by_stratum_in_pieces_stored_as_they_were(large, order):
+    numbers = np.array([large, 0, large, 2, 0, large, large, 2, large])
+    block = np.asarray(np.arange(18.0).reshape(9, 2), order=order)
+    pieces = list(moments_module._by_stratum(block, numbers, 2))
+    found = [(index, piece[:, 0].tolist()) for index, piece in pieces]
+    parts = [(large, [0, 4]), (large, [10, 12]), (large, [16])]
+    assert found == [(0, [2, 8]), (2, [6, 14]), *parts]
+    assert all((piece[:, 1] == piece[:, 0] + 1).all() for _, piece in pieces)
+    assert all(piece.flags[f"{order}_CONTIGUOUS"] for _, piece in pieces)
+    assert list(moments_module._by_stratum(block[:0], numbers[:0], 2)) == []
+
+
+def test_strata_differ_in_each_of_their_parts():
+    same, counted, summed, unit = (StratumMoments(1, normalized=True) for _ in range(4))
+    counted.n_rows = 1
+    summed.sscp.add(np.ones((1, 1)), 1)
+    unit.normalized.add(np.ones((1, 1)), 1)
+    assert same == StratumMoments(1, normalized=True)
+    assert same not in (counted, summed, unit, StratumMoments(1, normalized=False))
+
+
+def test_long_squared_norms_are_added_in_the_order_of_the_columns():
+    values = np.random.default_rng(0).integers(2**25, 2**26, size=(50, 4)).astype(float)
+    values *= np.sqrt(1.5 * 2.0**53 / (values**2).sum(axis=1).max())
+    values = np.trunc(values)
+    fixed = moments_module._same_everywhere(NUMPY.norms(values), values, np)
+    wanted = [((a * a + b * b) + c * c) + d * d for a, b, c, d in values.tolist()]
+    assert fixed.tolist() == wanted
+
+
+def test_the_shell_of_a_row_does_not_depend_on_the_rows_beside_it():
+    """Norms beside a power of two, where a thousand cut entries lose about 2**-20 of them."""
+    directions = np.random.default_rng(5).normal(size=(20, 1000))
+    directions /= 2 * np.linalg.norm(directions, axis=1, keepdims=True)
+    excesses = (2.0**-20, 2.0**-21, 2.0**-22, -(2.0**-22))
+    rows = np.vstack([directions * (1 + excess) for excess in excesses])
+    measured = exact_shell_of(rows, 4).tolist()
+    assert set(measured) == {0, 1}
+    assert strata(rows, 4) == measured
+    assert [strata([row], 4)[0] for row in rows] == measured
+
+
+def test_a_row_whose_entries_lose_the_most_is_measured_too():
+    """One entry of 2**20 and 999 that lose almost 1 each: only the floating norm is above 1/2."""
+    row = np.full((1, 1000), 0.999 + math.isqrt(3 * 2**40 // 999))
+    row[0, 0] = 2.0**20
+    row *= 2.0**-22
+    assert 0.25 * (1 + 2.0**-17) < (row**2).sum() < 0.25 * (1 + 2.0**-14)
+    assert strata(row, 4) == exact_shell_of(row, 4).tolist() == [1]

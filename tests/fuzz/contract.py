@@ -15,24 +15,13 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from dpcov.errors import DpcovError
+from tests.fuzz.mutate import Detonator
 
 CASE_SECONDS = 10.0  # of the processor; a hundred times what the slowest usual case takes
 CASE_BYTES = 384 * 2**20  # that one case may add to the peak of all cases before it
 # Sentinels that stand in the rows of every table; no message may hold them.
 SIGNS = ("zebra4711", "4711", "31337")
 TEXT_SENTINEL, NUMBER_SENTINEL = "zebra4711", "31337.25"
-DETONATIONS = []
-
-
-class Detonator:
-    """An object that tells when somebody unpickles it."""
-
-    def __reduce__(self):
-        return detonate, (True,)
-
-
-def detonate(flag):
-    DETONATIONS.append(flag)
 
 
 class HungError(BaseException):
@@ -44,10 +33,10 @@ def scratch():
     """A folder in a folder, in memory if possible; TMPDIR and working directory in it."""
     memory = Path("/dev/shm")
     root = Path(tempfile.mkdtemp(dir=memory if os.access(memory, os.W_OK) else None))
-    folder, temporary, before = root / "work", root / "tmp", Path.cwd()
+    folder, before = root / "work", Path.cwd()
     folder.mkdir()
-    temporary.mkdir()
-    saved, tempfile.tempdir = tempfile.tempdir, str(temporary)
+    (root / "tmp").mkdir()
+    saved, tempfile.tempdir = tempfile.tempdir, str(root / "tmp")
     os.chdir(folder)
     try:
         with warnings.catch_warnings():
@@ -62,7 +51,7 @@ def scratch():
 def one_case(run, random, folder, writes=False):
     """Run one case and clean up behind it; return its outcome and what it broke."""
     outcome, wrong, peak = "success", [], peak_bytes()
-    DETONATIONS.clear()
+    Detonator.went_off = False
     try:
         with _limited_time():
             run(random, folder)
@@ -78,7 +67,7 @@ def one_case(run, random, folder, writes=False):
     if peak_bytes() - peak > CASE_BYTES:
         wrong.append(f"took {(peak_bytes() - peak) >> 20} MiB")
     wrong += [f"left {name}" for name in _clean(folder, writes and outcome == "success")]
-    return outcome, wrong + ["executed what it read"] * bool(DETONATIONS)
+    return outcome, wrong + ["executed what it read"] * Detonator.went_off
 
 
 def unclean(error):
@@ -117,8 +106,7 @@ def peak_bytes():
 def _clean(folder, keeps):
     """Remove everything, and name what should not have been there."""
     root, strange = folder.parent, []
-    places = [(root, ("work", "tmp")), (root / "tmp", ()), (folder, ())]
-    for place, own in places:
+    for place, own in ((root, ("work", "tmp")), (root / "tmp", ()), (folder, ())):
         for path in (path for path in place.iterdir() if path.name not in own):
             if place != folder or not (keeps or path.name.startswith("in")):
                 strange.append(str(path.relative_to(root)))

@@ -2,8 +2,7 @@
 
 import functools
 import sqlite3
-import tempfile
-from pathlib import Path
+from contextlib import closing
 
 from dpcov.data.sources.sql import Query
 from tests.fuzz.contract import TEXT_SENTINEL
@@ -25,6 +24,7 @@ _VALUES = (
 )
 _SHAPES = """
 SELECT {cells}
+SELECT 31 AS age, 'F' AS sex, 1 AS ill
 SELECT {cells} FROM range({rows}) t(age)
 WITH t AS (SELECT {cells}) SELECT * FROM t
 SELECT * FROM (SELECT {cells} UNION ALL SELECT {cells})
@@ -47,16 +47,14 @@ SELECT {cells} LIMIT 0
 _NAMES = ("age", "sex", "ill", "x0", "x1", '""', '" "', '"age "', '"a,b"', '"é"', "age", "age")
 
 
-def statement(random, values: tuple[str, ...]):
+def statement(random, values):
     """Return one statement, of which few are good."""
-    names = (
-        ["age", "sex", "ill"]
-        if random.random() < 0.6
-        else random.choices(_NAMES, k=random.randrange(1, 5))
-    )
+    names = ["age", "sex", "ill"]
+    if random.random() < 0.4:
+        names = random.choices(_NAMES, k=random.randrange(1, 5))
     drawn = [random.choice(values) for _ in names]
     cells = ", ".join(f"{value} AS {name}" for value, name in zip(drawn, names, strict=True))
-    shape = _SHAPES[0] if random.random() < 0.4 else random.choice(_SHAPES)
+    shape = random.choice(_SHAPES[:2] if random.random() < 0.5 else _SHAPES)
     text = shape.format(cells=cells, values=", ".join(drawn), rows=random.choice((0, 1, 100)))
     if random.random() < 0.1:
         return mutate_bytes(random, text.encode()).decode("utf-8", "surrogateescape")
@@ -71,25 +69,20 @@ def run_duckdb(random, folder):
 @functools.cache
 def _databases():
     """Return SQLite files with cells whose types differ and texts that are no texts."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "x.db"
-        connection = sqlite3.connect(path)
+    with closing(sqlite3.connect(":memory:")) as connection:
         connection.execute("CREATE TABLE t (age NUMERIC, sex TEXT, ill INTEGER)")
         rows = [(20 + n, "FM"[n % 2], n % 3 == 0) for n in range(40)]
         connection.executemany("INSERT INTO t VALUES (?, ?, ?)", rows)
         connection.commit()
-        plain = path.read_bytes()
+        plain = connection.serialize()
         odd = [
-            (None, b"\xff\xfe", 2**62),
-            (1e308, TEXT_SENTINEL, "x"),
-            ("31337.25", "", b""),
+            *((None, b"\xff\xfe", 2**62), (1e308, TEXT_SENTINEL, "x"), ("31337.25", "", b"")),
             (float("inf"), "\0", -1),
         ]
         connection.executemany("INSERT INTO t VALUES (?, ?, ?)", odd)
         connection.execute("INSERT INTO t VALUES (1, CAST(x'ff' AS TEXT), 1)")
         connection.commit()
-        connection.close()
-        return plain, path.read_bytes()
+        return plain, connection.serialize()
 
 
 _SQLITE_VALUES = (
@@ -101,15 +94,13 @@ _SQLITE_VALUES = (
 def run_sqlite(random, folder):
     """Read the result of a statement in a good, an odd or a damaged file."""
     content = random.choice(_databases())
+    if random.random() < 0.6:
+        content = mutate_bytes(random, content, _databases())
     path = folder / "in.db"
-    path.write_bytes(
-        content if random.random() < 0.4 else mutate_bytes(random, content, _databases())
-    )
+    path.write_bytes(content)
+    sql = "SELECT age, sex, ill FROM t"
     if random.random() < 0.5:
-        sql = "SELECT age, sex, ill FROM t"
-    else:
-        sql = statement(random, _SQLITE_VALUES) + random.choice(
-            ("", " FROM t", " FROM sqlite_master")
-        )
+        table = random.choice(("", " FROM t", " FROM sqlite_master"))
+        sql = statement(random, _SQLITE_VALUES) + table
     place = str(path) if random.random() < 0.95 else str(random.choice(TEXTS)).replace("\0", "")
     read_all(random, Query(sql, db=f"sqlite:///{place}"))

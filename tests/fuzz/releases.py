@@ -4,8 +4,7 @@ import functools
 import hashlib
 import io
 import json
-import pickle
-import zipfile
+from contextlib import suppress
 
 import numpy as np
 import pyarrow as pa
@@ -16,23 +15,24 @@ from dpcov.published.estimate.post import POSTS
 from dpcov.published.export import QUANTITIES, export
 from dpcov.published.file import MANIFEST_NAME
 from dpcov.published.release import Release
-from tests.fuzz.contract import Detonator
-from tests.fuzz.mutate import NUMBERS, TEXTS, mutate_bytes, mutate_tree, zipped
-
-_SCHEMA = dpcov.Schema(
-    columns={
-        "age": dpcov.Numeric(lower=0, upper=100),
-        "sex": dpcov.Categorical(categories=("F", "M")),
-        "ill": dpcov.Boolean(),
-    },
-    title="patients",
+from tests.fuzz.mutate import (
+    NUMBERS,
+    WHOLE,
+    Detonator,
+    change_members,
+    mutate_bytes,
+    mutate_tree,
+    unzipped,
+    words,
+    zipped,
 )
+from tests.fuzz.schemas import GOOD
 
 
 @functools.cache
 def good():
     """Return releases of every layout."""
-    random = np.random.default_rng(1)
+    schema, random = dpcov.Schema.loads(GOOD[0]), np.random.default_rng(1)
     table = {
         "age": random.uniform(20, 90, 300).tolist(),
         "sex": random.choice(["F", "M"], 300).tolist(),
@@ -45,7 +45,7 @@ def good():
         {"mechanism": "stratified-nuclear", "budget": dpcov.Budget(epsilon=1)},
         {"mechanism": "coinpress"},
     )
-    usual = {"schema": _SCHEMA, "budget": dpcov.Budget(rho=1), "entropy": SeededEntropy(1)}
+    usual = {"schema": schema, "budget": dpcov.Budget(rho=1), "entropy": SeededEntropy(1)}
     return tuple(
         dpcov.release(pa.table(table), **{**usual, **options}).to_bytes() for options in wanted
     )
@@ -54,12 +54,7 @@ def good():
 @functools.cache
 def members():
     """Return the parts of the good releases."""
-    return tuple(members_of(content) for content in good())
-
-
-def members_of(content):
-    with zipfile.ZipFile(io.BytesIO(content)) as archive:
-        return tuple((info.filename, archive.read(info)) for info in archive.infolist())
+    return tuple(map(unzipped, good()))
 
 
 def run_bytes(random, folder):
@@ -70,11 +65,7 @@ def run_bytes(random, folder):
 
 def run_forged(random, folder):
     """Load, and read, a file made by somebody who knows the format."""
-    _read(random, folder, forged(random), chance=0.5)
-
-
-def forged(random):
-    """Change the manifest, the arrays or the list of members, and put the checksums right."""
+    # The manifest, the arrays or the list of members change, and the checksums are put right.
     parts = dict(random.choice(members()))
     record = json.loads(parts[MANIFEST_NAME])
     kind = random.random()
@@ -82,14 +73,18 @@ def forged(random):
         record = mutate_tree(random, record)
     if 0.35 < kind < 0.9:
         _change_array(random, parts, record)
-    text = _dumped(record, ensure_ascii=random.random() < 0.5)
+    try:
+        dumped = json.dumps(record, ensure_ascii=random.random() < 0.5)
+        text = dumped.encode("utf-8", "surrogatepass")
+    except RecursionError:  # deeper than Python writes, not deeper than a file can be
+        text = b'{"columns":' + b"[" * 10**5
     if kind > 0.97:
         text = mutate_bytes(random, text)
     parts[MANIFEST_NAME] = text
     listed = list(parts.items())
     if kind > 0.9:
         change_members(random, listed)
-    return signed(text, listed)
+    _read(random, folder, signed(text, listed), chance=0.5)
 
 
 def signed(text, listed):
@@ -97,29 +92,20 @@ def signed(text, listed):
     return zipped(listed, comment)
 
 
-def _dumped(record, *, ensure_ascii):
-    try:
-        return json.dumps(record, ensure_ascii=ensure_ascii).encode("utf-8", "surrogatepass")
-    except RecursionError:  # deeper than Python writes, not deeper than a file can be
-        return b'{"columns":' + b"[" * 10**5
-
-
 def _change_array(random, parts, record):
     """Change numbers, shape, type or bytes of an array, and its entry in the manifest."""
     name = random.choice([name for name in parts if name.endswith(".npy")])
-    content = changed_array(random, parts[name])
-    parts[name] = content
-    try:
-        entry = record["members"][name.removesuffix(".npy")]  # type: ignore[index]
+    parts[name] = content = _changed(random, parts[name])
+    # Whatever numpy or a changed manifest say of it, the manifest then keeps what it says.
+    with suppress(Exception):
+        entry = record["members"][name.removesuffix(".npy")]
         entry["sha256"] = hashlib.sha256(content).hexdigest()
         if random.random() < 0.9:
             array = np.load(io.BytesIO(content), allow_pickle=False)
             entry["shape"], entry["dtype"] = list(array.shape), array.dtype.str
-    except Exception:  # whatever numpy says of it; the manifest then keeps what it says
-        return
 
 
-def changed_array(random, content):
+def _changed(random, content):
     """Return a .npy file like this one."""
     if random.random() < 0.2:
         return mutate_bytes(random, content)
@@ -127,28 +113,23 @@ def changed_array(random, content):
         return saved(np.array([Detonator(), 1], dtype=object))
     array = np.load(io.BytesIO(content)).copy()
     flat = array.reshape(-1)
-    for _ in range(random.choice((1, 1, 2, 9))):
-        if flat.size:
-            flat[random.randrange(flat.size)] = _fitting(random, array.dtype)
+    for _ in range(random.choice((1, 1, 2, 9)) if flat.size else 0):
+        flat[random.randrange(flat.size)] = _fitting(random, array.dtype)
     if random.random() < 0.3:
         flat[:] = _fitting(random, array.dtype)
     if random.random() < 0.6 and array.ndim >= 2:
         array = np.minimum(array, array.swapaxes(-1, -2))
     if random.random() < 0.15:
-        array = random.choice(
-            (array[..., :1], array[:0], array[None], array.ravel(), array.T, array[..., 0])
-        )
+        shapes = (array[..., :1], array[:0], array[None], array.ravel(), array.T, array[..., 0])
+        array = random.choice(shapes)
     if random.random() < 0.1:
-        array = array.astype(
-            random.choice(("<f8", "<i8", "<f4", ">i8", "<U8", "<c16", "?")), casting="unsafe"
-        )
+        array = array.astype(random.choice(words("<f8 <i8 <f4 >i8 <U8 <c16 ?")), casting="unsafe")
     return saved(array)
 
 
 def _fitting(random, dtype):
     if dtype.kind == "i":
-        chosen = random.choice([number for number in NUMBERS if isinstance(number, int)])
-        return max(-(2**63), min(2**63 - 1, chosen))
+        return max(-(2**63), min(2**63 - 1, random.choice(WHOLE)))
     return random.choice([number for number in NUMBERS if isinstance(number, float)])
 
 
@@ -158,26 +139,6 @@ def saved(array):
     with np.errstate(all="ignore"):
         np.lib.format.write_array(buffer, array, allow_pickle=True)
     return buffer.getvalue()
-
-
-def change_members(random, listed):
-    """Rename, repeat, remove, add or damage a member of an archive."""
-    place = random.randrange(len(listed))
-    name, content = listed[place]
-    outside = ("../escaped.npy", "/escaped.npy", name, "a/../../escaped", "extra.npy")
-    kind = random.randrange(6)
-    if kind == 0:
-        listed[place] = (str(random.choice(TEXTS)) + random.choice(("", ".npy")), content)
-    elif kind == 1:
-        listed.append((random.choice(outside), content))
-    elif kind == 2:
-        del listed[place]
-    elif kind == 3:
-        listed.append((random.choice(outside), pickle.dumps(Detonator())))
-    elif kind == 4:
-        listed += [(f"m{number}.npy", b"") for number in range(random.choice((1, 20, 2000)))]
-    else:
-        listed[place] = (name, mutate_bytes(random, content))
 
 
 def _read(random, folder, content, chance):

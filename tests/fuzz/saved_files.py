@@ -4,12 +4,14 @@ import functools
 import json
 import sqlite3
 import tempfile
+from contextlib import closing, suppress
 from pathlib import Path
 
 import numpy as np
 
 import dpcov
 from dpcov.data.checkpoint import Checkpoint
+from dpcov.data.schema.schema import Schema
 from dpcov.data.vault import Key, lock_file, unlock_file
 from dpcov.privacy.ledger.ledger import Ledger
 from dpcov.privacy.ledger.spend import Spend
@@ -21,50 +23,41 @@ _OTHER = Key(b"x" * 32)
 
 @functools.cache
 def _moments():
-    """Return locked files and, in the second half, what is in them."""
+    """Return locked files of two checkpoints, what is in these, and a third one."""
     schema = dpcov.Schema(columns={"x0": dpcov.Numeric(lower=0, upper=1), "x1": dpcov.Boolean()})
     rows = np.random.default_rng(1).uniform(0, 1, (30, 2)).round()
-    budget = dpcov.Budget(rho=1)
     made = [
-        dpcov.checkpoint(rows, schema=schema, budget=budget, mechanism=mechanism, name="part 1")
-        for mechanism in ("gaussian", "stratified")
+        dpcov.checkpoint(rows, schema=schema, budget=dpcov.Budget(rho=1), mechanism=mechanism)
+        for mechanism in ("gaussian", "stratified", "gaussian")
     ]
+    files, contents = [], []
     with tempfile.TemporaryDirectory() as folder:
-        files = []
-        for held in made:
-            held.save(Path(folder) / "x.moments", _KEY, overwrite=True)
-            files.append((Path(folder) / "x.moments").read_bytes())
-            files.append(unlock_file(Path(folder) / "x.moments", _KEY))
-    return (*files[::2], *files[1::2])
+        for held in made[:2]:
+            path = Path(folder) / "x.moments"
+            held.save(path, _KEY, overwrite=True)
+            files.append(path.read_bytes())
+            contents.append(unlock_file(path, _KEY))
+    return files, contents, made[2]
 
 
 def run_moments(random, folder):
     """Open saved moments, and merge or use them."""
-    files = _moments()
-    half = len(files) // 2
+    files, contents, other = _moments()
     path = folder / "in.moments"
     if random.random() < 0.5:
-        path.write_bytes(mutate_bytes(random, random.choice(files[:half]), files))
+        path.write_bytes(mutate_bytes(random, random.choice(files), files + contents))
     else:
-        lock_file(path, _forged(random, random.choice(files[half:])), _KEY)
+        lock_file(path, _forged(random, random.choice(contents)), _KEY)
     held = Checkpoint.load(path, _OTHER if random.random() < 0.02 else _KEY)
     repr(held)
     if random.random() < 0.1:
-        dpcov.release(
-            held,
-            schema=dpcov.Schema.loads(held.schema_toml),
-            budget=dpcov.Budget(rho=1),
-            mechanism=random.choice(("gaussian", "stratified")),
+        schema, mechanism = (
+            Schema.loads(held.schema_toml),
+            random.choice(("gaussian", "stratified")),
         )
+        dpcov.release(held, schema=schema, budget=dpcov.Budget(rho=1), mechanism=mechanism)
     else:
-        held.merge(Checkpoint.load(path, _KEY) if random.random() < 0.5 else _whole())
-
-
-@functools.cache
-def _whole():
-    with tempfile.TemporaryDirectory() as folder:
-        (Path(folder) / "x.moments").write_bytes(_moments()[0])
-        return Checkpoint.load(Path(folder) / "x.moments", _KEY)
+        held.merge(Checkpoint.load(path, _KEY) if random.random() < 0.1 else other)
 
 
 def _forged(random, content):
@@ -125,50 +118,43 @@ def _spend():
 
 def run_ledger(random, folder):
     """Do with a damaged ledger whatever a command does with a ledger."""
-    path = folder / "in.sqlite"
-    content = random.choice(_ledgers())
-    by_bytes = random.random() < 0.6
-    path.write_bytes(mutate_bytes(random, content, _ledgers()) if by_bytes else content)
+    path, content = folder / "in.sqlite", random.choice(_ledgers())
+    if by_bytes := random.random() < 0.6:
+        content = mutate_bytes(random, content, _ledgers())
+    path.write_bytes(content)
     if random.random() < 0.05:
         Path(f"{path}-journal").write_bytes(mutate_bytes(random, content[:512]))
     if not by_bytes:
         _edit(random, path)
-    book, kind = Ledger(path), random.randrange(5)
-    if kind == 0:
-        for account in book.datasets():
-            str(account)
-    elif kind == 1:
-        [(entry.reserved_at[:19], str(entry.spend.promise)) for entry in book.entries("patients")]
-    elif kind == 2:
-        book.remaining("patients")
-    elif kind == 3:
-        book.verify(None)
-    else:
-        book.reserve("patients", _spend(), "replace-one").mark_drawn()
+    book = Ledger(path)
+    uses = (
+        lambda: list(map(str, book.datasets())),
+        lambda: [(e.reserved_at[:19], str(e.spend.promise)) for e in book.entries("patients")],
+        lambda: book.remaining("patients"),
+        lambda: book.verify(None),
+        lambda: book.reserve("patients", _spend(), "replace-one").mark_drawn(),
+    )
+    random.choice(uses)()
 
 
 def _edit(random, path):
     """Change cells as somebody does who has an SQLite client."""
-    connection = sqlite3.connect(path, isolation_level=None)
-    connection.execute("PRAGMA synchronous = OFF")
-    for trigger in ("event_update", "event_delete"):
-        connection.execute(f"DROP TRIGGER IF EXISTS {trigger}")
-    try:
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute("PRAGMA synchronous = OFF")
+        for trigger in ("event_update", "event_delete"):
+            connection.execute(f"DROP TRIGGER IF EXISTS {trigger}")
         for _ in range(random.choice((1, 1, 2, 4))):
-            if random.random() < 0.15:
-                connection.execute(random.choice(_STATEMENTS))
-                continue
-            table = random.choice(list(_TABLES))
-            column = random.choice(_TABLES[table].split())
-            connection.execute(f"UPDATE {table} SET {column} = ?", (_cell(random),))
-    except (sqlite3.Error, OverflowError, UnicodeEncodeError):
-        pass
-    finally:
-        connection.close()
+            with suppress(sqlite3.Error, OverflowError, UnicodeEncodeError):
+                if random.random() < 0.15:
+                    connection.execute(random.choice(_STATEMENTS))
+                    continue
+                table = random.choice(list(_TABLES))
+                column = random.choice(_TABLES[table].split())
+                connection.execute(f"UPDATE {table} SET {column} = ?", (_cell(random),))
 
 
 def _cell(random):
     chosen = scalar(random)
     if random.random() < 0.1:
-        return bytes(random.randrange(256) for _ in range(random.randrange(9)))
+        return random.randbytes(random.randrange(9))
     return json.dumps(chosen) if isinstance(chosen, list | dict) else chosen

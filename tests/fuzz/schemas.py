@@ -2,10 +2,11 @@
 
 import json
 import math
+import tomllib
 from contextlib import suppress
 
 from dpcov.data.schema.schema import Schema
-from tests.fuzz.mutate import NUMBERS, TEXTS, mutate_bytes, words
+from tests.fuzz.mutate import mutate_bytes, mutate_tree, words
 
 GOOD = (
     """
@@ -42,16 +43,19 @@ categories = [
     "[columns.x]\ntype = 'boolean'\n[columns.y]\ntype = 'ignored'\n",
 )
 _BYTES = tuple(text.encode() for text in GOOD)
-_FIELDS = words("title intercept missing rows_per_person norm_bound weights columns x")
-_COLUMN_FIELDS = words("type lower upper missing categories note x")
-_ODD = words("true false 1979-05-27T07:32:00Z 1979-13-45 25:61:61 0xffff 1_000")
-_TYPES = ("numeric", "boolean", "categorical", "ignored", "", "number")
+_ODD = (
+    *words("1979-05-27T07:32:00Z 1979-13-45 25:61:61 0xffff 1_000 1e999999999 -nan"),
+    *("9" * 5000, "0." + "9" * 5000),
+    *(mark * times for times in (3, 400, 3000, 100_000) for mark in ("[", "{a=")),
+)
 
 
 def run(random, folder):
     """Read a schema and use what the commands use of it."""
-    good = mutate_bytes(random, random.choice(_BYTES), _BYTES)
-    content = written(random) if random.random() < 0.4 else good
+    content = mutate_bytes(random, random.choice(_BYTES), _BYTES)
+    if random.random() < 0.4:
+        tree = mutate_tree(random, tomllib.loads(random.choice(GOOD)))
+        content = written(random, tree).encode("utf-8", "surrogatepass")
     schema = parsed(content, folder, through_file=random.random() < 0.2)
     assert Schema.loads(schema.dumps()) == schema, "a schema and its text differ"
     schema.require_complete()
@@ -69,42 +73,23 @@ def parsed(content, folder, *, through_file):
     return Schema.from_toml(path)
 
 
-def written(random):
-    """Write TOML with odd keys and values; most of it can be parsed."""
-    lines = _fields(random, _FIELDS)
-    for _ in range(random.randrange(4)):
-        name = random.choice(("x", "age", '"a b"', json.dumps(random.choice(TEXTS))))
-        lines += [f"[columns.{name}]", f'type = "{random.choice(_TYPES)}"']
-        lines += _fields(random, _COLUMN_FIELDS)
-    if random.random() < 0.05:
-        lines.append("[" + ".".join(["a"] * random.choice((10, 500, 3000))) + "]")
-    return "\n".join(lines).encode("utf-8", "surrogatepass")
+def written(random, tree):
+    """Write a table of TOML, now and then with an odd value."""
+    if not isinstance(tree, dict):
+        return _value(random, tree)
+    return "\n".join(f"{json.dumps(key)} = {_value(random, tree[key])}" for key in tree)
 
 
-def _fields(random, usual, depth=0):
-    return [
-        f"{random.choice(usual) if random.random() < 0.9 else json.dumps(random.choice(TEXTS))} = "
-        f"{value(random, depth)}"
-        for _ in range(random.randrange(4))
-    ]
-
-
-def value(random, depth=0):
-    """Return a TOML value."""
-    kind = random.random()
-    if kind < 0.35:
-        odd = ("9" * 5000, "0." + "9" * 5000, "1e999999999", "-nan", "+inf")
-        return str(random.choice((*NUMBERS, *odd)))
-    if kind < 0.65:
-        return json.dumps(random.choice(TEXTS), ensure_ascii=random.random() < 0.5)
-    if kind < 0.75:
+def _value(random, value):
+    if value is None or random.random() < 0.02:
         return random.choice(_ODD)
-    if kind < 0.78:
-        times = random.choice((3, 60, 400, 3000, 100_000))
-        nested = ("[" * times + "]" * times, "{a=" * times + "1" + "}" * times, "[" * times)
-        return random.choice(nested)
-    if depth > 3:
-        return "[]"
-    if kind < 0.9:
-        return "[" + ", ".join(value(random, depth + 1) for _ in range(random.randrange(4))) + "]"
-    return "{" + ", ".join(_fields(random, _COLUMN_FIELDS, depth + 1)) + "}"
+    if isinstance(value, dict):
+        entries = (f"{json.dumps(key)} = {_value(random, value[key])}" for key in value)
+        return "{" + ", ".join(entries) + "}"
+    if isinstance(value, list):
+        with suppress(RecursionError):
+            return "[" + ", ".join(_value(random, each) for each in value) + "]"
+        return "[" * 900 + "]" * 900
+    if isinstance(value, str | bool):
+        return json.dumps(value, ensure_ascii=random.random() < 0.5)
+    return str(value)

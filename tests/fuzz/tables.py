@@ -4,7 +4,6 @@ import functools
 import gzip
 import io
 import zipfile
-from collections.abc import Callable
 
 import numpy as np
 import pyarrow as pa
@@ -16,20 +15,25 @@ from dpcov.data.schema.draft import draft
 from dpcov.data.schema.schema import Schema
 from dpcov.data.sources import open_source
 from tests.data.reading import read_encoded, read_unit_ball
-from tests.fuzz.contract import NUMBER_SENTINEL, TEXT_SENTINEL, Detonator
-from tests.fuzz.mutate import NUMBERS, TEXTS, bomb, mutate_bytes, words, zipped
-from tests.fuzz.releases import change_members, members_of, saved
+from tests.fuzz.contract import NUMBER_SENTINEL, TEXT_SENTINEL
+from tests.fuzz.mutate import (
+    TEXTS,
+    WHOLE,
+    Detonator,
+    change_members,
+    mutate_bytes,
+    unzipped,
+    words,
+    zipped,
+)
+from tests.fuzz.releases import saved
 
 _BLOCK = 16
 _ROWS = 40
 
-NAMED = Schema(
-    columns={
-        "age": Numeric(lower=0, upper=120),
-        "sex": Categorical(categories=("F", "M")),
-        "ill": Boolean(),
-    }
-)
+_AGE = Numeric(lower=0, upper=120)
+_SEX = Categorical(categories=("F", "M"))
+NAMED = Schema(columns={"age": _AGE, "sex": _SEX, "ill": Boolean()})
 WEIGHTED = Schema(
     columns={"age": Numeric(lower=0, upper=120, missing="indicator"), "ill": Ignored()},
     weights=Weights(column="ill", upper=1),
@@ -58,44 +62,38 @@ def _table():
     return pa.table({"age": ages, "sex": sexes, "ill": [place % 3 == 0 for place in range(_ROWS)]})
 
 
-@functools.cache
-def _csv():
+def csv_lines():
+    """A table with sentinels in its first row."""
     rows = [
         f"{20 + place},{'FM'[place % 2]},{'true' if place % 3 else 'false'}"
         for place in range(_ROWS)
     ]
-    usual = ["age,sex,ill", f"{NUMBER_SENTINEL},{TEXT_SENTINEL},true", *rows]
-    quoted = [
-        '"age","sex","ill"',
-        f'"{NUMBER_SENTINEL}","{TEXT_SENTINEL}\n4711",0',
-        '" 12 "," F ",1',
-        ",,",
-    ]
-    return tuple(
-        "\n".join(lines).encode() for lines in (usual, quoted, usual[:3], ["x0,x1", "0.5,1", "1,0"])
-    )
+    return ["age,sex,ill", f"{NUMBER_SENTINEL},{TEXT_SENTINEL},true", *rows]
+
+
+@functools.cache
+def _csv():
+    first = f'"{NUMBER_SENTINEL}","{TEXT_SENTINEL}\n4711",0'
+    quoted = ['"age","sex","ill"', first, '" 12 "," F ",1', ",,"]
+    tables = (csv_lines(), quoted, csv_lines()[:3], ["x0,x1", "0.5,1", "1,0"])
+    return tuple("\n".join(lines).encode() for lines in tables)
 
 
 def _write_csv(random):
     content = mutate_bytes(random, random.choice(_csv()), _csv())
     if random.random() < 0.1:
-        cells = [b'"' + str(random.choice(TEXTS)).encode() + b'"' for _ in range(6)]
-        content = (
-            b"age,sex,ill\n"
-            + b",".join(cells[:3])
-            + random.choice((b"\n", b"\r\n", b"\r"))
-            + b",".join(cells[3:])
-        )
+        lines = [",".join(f'"{random.choice(TEXTS)}"' for _ in range(3)) for _ in range(2)]
+        content = ("age,sex,ill\n" + random.choice(("\n", "\r\n", "\r")).join(lines)).encode()
     kind = random.random()
     if kind < 0.6:
         return "csv", content
     if kind < 0.7:
         return "tsv", content.replace(b",", b"\t")
-    if kind < 0.85:
-        packed = gzip.compress(content, compresslevel=1, mtime=0)
-        return "csv.gz", packed if random.random() < 0.5 else mutate_bytes(random, packed)
-    packed = pa.Codec("zstd").compress(content, asbytes=True)
-    return "csv.zst", packed if random.random() < 0.5 else mutate_bytes(random, packed)
+    packed = gzip.compress(content, compresslevel=1, mtime=0)
+    if kind > 0.85:
+        packed = pa.Codec("zstd").compress(content, asbytes=True)
+    ending = "csv.gz" if kind <= 0.85 else "csv.zst"
+    return ending, packed if random.random() < 0.5 else mutate_bytes(random, packed)
 
 
 @functools.cache
@@ -107,11 +105,7 @@ def good_parquet():
 
     lists = pa.table({"age": [[1.0]], "sex": [{"a": 1}], "ill": [True]})
     dates = pa.table(
-        {
-            "age": pa.array([7], pa.date32()),
-            "sex": pa.array([b"F"]),
-            "ill": pa.array([1], pa.int8()),
-        }
+        [pa.array([7], pa.date32()), [b"F"], pa.array([1], pa.int8())], [*NAMED.columns]
     )
     return (
         written(_table()),
@@ -133,21 +127,21 @@ def _write_parquet(random):
     return "parquet", body + footer + len(footer).to_bytes(4, "little") + b"PAR1"
 
 
+def arrow(table, open_sink=pa.ipc.new_file, **options):
+    """Return the content of an Arrow file."""
+    sink = pa.BufferOutputStream()
+    with open_sink(sink, table.schema, options=pa.ipc.IpcWriteOptions(**options)) as writer:
+        writer.write_table(table)
+    return sink.getvalue().to_pybytes()
+
+
 @functools.cache
 def _arrow():
-    def written(open_sink: Callable[..., object], table, **options):
-        sink = pa.BufferOutputStream()
-        with open_sink(sink, table.schema, options=pa.ipc.IpcWriteOptions(**options)) as writer:
-            writer.write_table(table)
-        return sink.getvalue().to_pybytes()
-
     folded = _table().set_column(1, "sex", _table()["sex"].dictionary_encode())
     return (
-        written(pa.ipc.new_file, _table()),
-        written(pa.ipc.new_stream, _table()),
-        written(pa.ipc.new_file, folded),
-        written(pa.ipc.new_file, _table(), compression="zstd"),
-        written(pa.ipc.new_stream, folded, compression="lz4"),
+        *(arrow(_table()), arrow(_table(), pa.ipc.new_stream), arrow(folded)),
+        arrow(_table(), compression="zstd"),
+        arrow(folded, pa.ipc.new_stream, compression="lz4"),
     )
 
 
@@ -157,17 +151,14 @@ def _write_arrow(random):
 
 
 NO_PYTHON = ("(" * 900, "-" * 9000, "{'descr': (" + "1," * 3000, "'''", "\\", "[" * 9000)
+_SIZES = words("0 1 2 3 40 1000000 1000000000 2147483648 9223372036854775807 -1 None 1.5 True")
 
 
-def npy_header(random):
+def _npy_header(random):
     """Return the head of a .npy file with an odd shape, type or order."""
-    sizes = (0, 1, 2, 3, 40, 10**6, 10**9, 2**31, 2**63 - 1, 2**64, -1, "None", "1.5", "True")
-    shape = ", ".join(
-        str(random.choice(sizes)) for _ in range(random.choice((0, 1, 2, 2, 2, 2, 3, 70)))
-    )
+    shape = ", ".join(random.choices(_SIZES, k=random.choice((0, 1, 2, 2, 2, 2, 3, 70))))
     kind = random.choice(words("<f8 >f8 <f4 <i8 |b1 |u1 |O <U5 |S0 <c16 |V8 <f16 <M8[s] x f8,f8"))
-    order = random.random() < 0.2
-    text = f"{{'descr': '{kind}', 'fortran_order': {order}, 'shape': ({shape},), }}"
+    text = npy_text(kind, f"({shape},)", random.random() < 0.2)
     if random.random() < 0.1:
         text = random.choice(NO_PYTHON)
     if random.random() < 0.1:
@@ -175,29 +166,24 @@ def npy_header(random):
     return npy_magic(text, random.choice((1, 1, 1, 2, 3)))
 
 
+def npy_text(kind, shape, order=False):
+    return f"{{'descr': '{kind}', 'fortran_order': {order}, 'shape': {shape}, }}"
+
+
 def npy_magic(text, version=1):
     """Return a header with the given text."""
     head = text.encode("latin-1", "replace") + b"\n"
-    return (
-        b"\x93NUMPY"
-        + bytes((version, 0))
-        + (len(head) & 0xFFFF).to_bytes(2 if version == 1 else 4, "little")
-        + head
-    )
+    length = (len(head) & 0xFFFF).to_bytes(2 if version == 1 else 4, "little")
+    return b"\x93NUMPY" + bytes((version, 0)) + length + head
 
 
 @functools.cache
 def _npy():
     numbers = np.random.default_rng(1).uniform(0, 1, (_ROWS, 2))
     numbers[0] = float(NUMBER_SENTINEL)
-    return (
-        *(saved(numbers), saved(np.asfortranarray(numbers)), saved(numbers.astype("<f4"))),
-        *(
-            saved(numbers.astype(np.int8)),
-            saved(numbers > 0.5),
-            saved(np.array([["zebra4711", "x"]])),
-        ),
-    )
+    whole, texts = numbers.astype(np.int8), np.array([["zebra4711", "x"]])
+    arrays = (numbers, np.asfortranarray(numbers), numbers.astype("<f4"), whole, numbers > 0.5)
+    return tuple(map(saved, (*arrays, texts)))
 
 
 def _an_array(random):
@@ -205,7 +191,7 @@ def _an_array(random):
     if kind < 0.5:
         return mutate_bytes(random, random.choice(_npy()), _npy())
     if kind < 0.9:
-        return npy_header(random) + random.choice((b"", bytes(64), random.choice(_npy())[128:]))
+        return _npy_header(random) + random.choice((b"", bytes(64), random.choice(_npy())[128:]))
     return saved(np.array([[Detonator(), 1]], dtype=object))
 
 
@@ -219,17 +205,16 @@ def _npz():
     plain, packed, *sparse = (io.BytesIO() for _ in range(6))
     np.savez(plain, X=numbers, y=numbers[:, 0])
     np.savez_compressed(packed, data=numbers)
+    matrix = scipy.sparse.csr_array(numbers * (numbers > 0.5))
     for buffer, layout in zip(sparse, ("csr", "csc", "coo", "bsr"), strict=True):
-        scipy.sparse.save_npz(
-            buffer, scipy.sparse.csr_array(numbers * (numbers > 0.5)).asformat(layout)
-        )
+        scipy.sparse.save_npz(buffer, matrix.asformat(layout))
     return tuple(buffer.getvalue() for buffer in (plain, packed, *sparse))
 
 
 def _write_npz(random):
     if random.random() < 0.4:
         return "npz", mutate_bytes(random, random.choice(_npz()), _npz())
-    listed = list(members_of(random.choice(_npz())))
+    listed = unzipped(random.choice(_npz()))
     place = random.randrange(len(listed))
     name, content = listed[place]
     kind = random.random()
@@ -248,11 +233,11 @@ def _other_numbers(random, content):
     array = np.load(io.BytesIO(content)).copy()
     if array.dtype.kind not in "if" or array.size == 0:
         return saved(np.array(random.choice(("csr", "csc", "dia", "x" * 100))))
-    whole = [number for number in NUMBERS if isinstance(number, int) and abs(number) < 2**63]
     flat = array.reshape(-1)
     for _ in range(random.choice((1, 1, 3))):
+        number = random.choice([number for number in WHOLE if abs(number) < 2**63])
         with np.errstate(all="ignore"):
-            flat[random.randrange(flat.size)] = np.array(random.choice(whole)).astype(array.dtype)
+            flat[random.randrange(flat.size)] = np.array(number).astype(array.dtype)
     return saved(array)
 
 
@@ -269,8 +254,3 @@ def _runner(write):
 run_csv, run_parquet, run_arrow, run_npy, run_npz = map(
     _runner, (_write_csv, _write_parquet, _write_arrow, _write_npy, _write_npz)
 )
-
-
-def header_bomb():
-    """Return a .npz file whose array has a header of 64 MiB."""
-    return bomb("X.npy", b"\x93NUMPY\x02\x00" + (2**26 - 16).to_bytes(4, "little"), 64)

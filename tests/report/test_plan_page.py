@@ -5,7 +5,7 @@ from fractions import Fraction
 import pytest
 
 import dpcov
-from dpcov.errors import UsageError
+from dpcov.errors import ReleaseError
 from dpcov.mechanisms.auto import choose
 from dpcov.pipeline.plan import sweep as plan_sweep
 from dpcov.pipeline.plan.page import render_plan
@@ -80,6 +80,6 @@ def test_the_command_writes_the_page_and_refuses_early_to_overwrite(desk):
     desk.done(command)
     assert b"plan-data" in page.read_bytes()
     result = desk.run(command)
-    assert result.exit_code == UsageError.exit_code
+    assert result.exit_code == ReleaseError.exit_code
     assert "relative error" not in result.output
     desk.done(command, "--overwrite")

@@ -1,7 +1,7 @@
 """Commands that read a release: show, report, export, sample and record; none costs privacy."""
 
 from pathlib import Path
-from typing import Annotated, Any, cast
+from typing import Annotated, Any
 
 import typer
 
@@ -55,16 +55,10 @@ def export(
     overwrite: options.Overwrite = False,
 ) -> None:
     """Write a covariance, correlation or second moment matrix, or the means; costs no privacy."""
-    from dpcov.published.estimate.post import POSTS
-    from dpcov.published.export import FORMATS, QUANTITIES
     from dpcov.published.export import export as write
 
-    known = (("--what", what, QUANTITIES), ("--post", post, POSTS), ("--format", format, FORMATS))
-    for name, value, names in known:
-        if value is not None and value not in names:
-            raise typer.BadParameter(f"use one of {', '.join(names)}", param_hint=name)
     loaded = options.load(release, group)
-    chosen = cast(Any, {"quantity": what, "post": post, "format": format})
+    chosen: Any = {"quantity": what, "post": post, "format": format}
     write(loaded, output, overwrite=overwrite, **chosen)
     features = options.counted(len(loaded.feature_names), "feature")
     typer.echo(f"Wrote {output}: {what} of {features}.")
@@ -122,14 +116,8 @@ def record(
     if kind == "checklist":
         content = checklist(loaded, balance).encode()
     else:
-        deployment = Deployment(
-            curator=curator,
-            intended_use=intended_use,
-            description=description,
-            sector=sector,
-            published=published,
-            link=link,
-        )
+        told = {"description": description, "sector": sector, "published": published, "link": link}
+        deployment = Deployment(curator=curator, intended_use=intended_use, **told)
         content = registry_entry(loaded, deployment, justification=justification, balance=balance)
     write_file(output, content, overwrite=overwrite)
     typer.echo(f"Wrote {output}.")

@@ -12,16 +12,13 @@ from dpcov.cli.options import option
 from dpcov.errors import UsageError
 
 WITHOUT_POWER = 9
+_MECHANISMS = Argument(help="Mechanisms to audit; all by default.", metavar="[MECHANISM]...")
+_MODULE = option("audit module", metavar="PACKAGE.MODULE:CLASS")
 
 
 def audit(
-    mechanisms: Annotated[
-        list[str] | None,
-        Argument(help="Mechanisms to audit; all by default.", metavar="[MECHANISM]..."),
-    ] = None,
-    module: Annotated[
-        list[str] | None, option("audit module", metavar="PACKAGE.MODULE:CLASS")
-    ] = None,
+    mechanisms: Annotated[list[str] | None, _MECHANISMS] = None,
+    module: Annotated[list[str] | None, _MODULE] = None,
     deep: Annotated[bool, option("audit deep")] = False,
     seconds: Annotated[float | None, option("audit seconds", min=0.01)] = None,
     processes: Annotated[int | None, option("audit processes", min=1)] = None,
@@ -69,15 +66,13 @@ def audit(
         n_features=columns,
     )
     if not cases:
-        raise UsageError(
-            "No claim to audit: the mechanism knows no such relation or kind of budget."
-        )
+        unknown = "the mechanism knows no such relation or kind of budget"
+        raise UsageError(f"No claim to audit: {unknown}.")
     findings, together = [], min(thread_count(processes), len(cases))
     with steps_progress("Auditing", quiet=quiet) as tell:
         for finding in suite.audit(cases, effort, seed=seed, processes=together):
             findings.append(finding)
-            if tell is not None:
-                tell(len(findings), len(cases))
+            tell(len(findings), len(cases))
     # In a file or pipe no column is cut.
     Console(width=None if Console().is_terminal else 160).print(report.to_table(findings))
     if out is not None:

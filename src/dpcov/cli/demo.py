@@ -11,7 +11,6 @@ from dpcov.errors import UsageError
 if TYPE_CHECKING:
     import pyarrow as pa
 
-EPSILON, DELTA = "2", "1e-6"
 RELEASE_FILE, COVARIANCE_FILE = Path("demo.dpcov"), Path("demo-covariance.csv")
 HERE = Path(__file__).parent
 
@@ -22,11 +21,7 @@ def demo(overwrite: options.Overwrite = False) -> None:
     from dpcov.published.export import export
 
     for path in (RELEASE_FILE, COVARIANCE_FILE):
-        if path.exists() and not overwrite:
-            raise UsageError(
-                f"{path} exists already in this folder. "
-                "Move it away, or run: dpcov demo --overwrite"
-            )
+        options.check_free(path, overwrite)
     made = dpcov.release(_biopsies(), **terms(), output=RELEASE_FILE, overwrite=overwrite)
     export(made, COVARIANCE_FILE, overwrite=overwrite)
     typer.echo(made.summary())
@@ -37,17 +32,18 @@ def terms() -> dict[str, Any]:
     """Public terms of the demo's release."""
     from dpcov import Budget, Schema
 
-    schema = Schema.from_toml(HERE / "demo.toml")
-    return {"schema": schema, "budget": Budget(epsilon=EPSILON, delta=DELTA)}
+    return {
+        "schema": Schema.from_toml(HERE / "demo.toml"),
+        "budget": Budget(epsilon="2", delta="1e-6"),
+    }
 
 
 def _biopsies() -> "pa.Table":
     try:
         from sklearn.datasets import load_breast_cancer
     except ImportError:
-        raise UsageError(
-            "The demo's table comes with scikit-learn. Install it: pip install 'dpcov[demo]'"
-        ) from None
+        how = "Install it: pip install 'dpcov[demo]'"
+        raise UsageError(f"The demo's table comes with scikit-learn. {how}") from None
     import pyarrow as pa
 
     bunch = load_breast_cancer()

@@ -9,7 +9,6 @@ from dpcov.cli.options import example, option
 
 app = typer.Typer(no_args_is_help=True, help="Keep the account of privacy budgets.")
 
-
 Dataset = Annotated[str, option("ledger dataset")]
 
 
@@ -82,24 +81,13 @@ def verify(
     for problem in found.problems:
         typer.echo(f"Found: {problem}.", err=True)
     if found.problems:
+        some = ", ".join(map(str, found.trusted_entries[:20])) or "none"
+        more = ", ..." if len(found.trusted_entries) > 20 else ""
         raise LedgerError(
             "The ledger is not as it was written. Trustworthy are events 1 to "
-            f"{found.trusted_events} and {len(found.trusted_entries)} releases "
-            f"({_ranges(found.trusted_entries)}). Spend nothing; restore a backup that verifies. "
-            "Without one, open a new account with what is left after counting every release "
-            "that the ledger or any published file shows."
+            f"{found.trusted_events} and {len(found.trusted_entries)} releases ({some}{more}). "
+            "Spend nothing; restore a backup that verifies. Without one, open a new account with "
+            "what is left after counting every release that the ledger or any published file shows."
         )
     typer.echo(f"The ledger is whole: {found.head.events} events, {found.head.entries} releases.")
     typer.echo(f"Receipt, to be kept elsewhere: {found.head.receipt}")
-
-
-def _ranges(numbers: tuple[int, ...]) -> str:
-    # Write sorted numbers as ranges, such as 1-4, 7.
-    ranges: list[list[int]] = []
-    for number in numbers:
-        if ranges and number == ranges[-1][-1] + 1:
-            ranges[-1] = [ranges[-1][0], number]
-        else:
-            ranges.append([number])
-    shown = ["-".join(map(str, ends)) for ends in ranges[:20]]
-    return ", ".join(shown + ["..."] * (len(ranges) > 20)) or "none"

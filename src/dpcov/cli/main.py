@@ -11,16 +11,16 @@ import signal
 import sys
 import traceback
 import warnings
-from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
 import typer
 from typer.core import TyperGroup
 
-from dpcov.cli import analyst
+from dpcov.cli import analyst, audit, demo, ledger, moments, plan, release, schema
 from dpcov.cli.options import example, option
 from dpcov.errors import DpcovError, PrivacyWarning
+from dpcov.files import reason_of
 
 # As in sysexits.h, and 128 + SIGINT.
 INTERNAL_ERROR, INTERRUPTED = 70, 130
@@ -57,9 +57,7 @@ class Commands(TyperGroup):
             # A closed pipe ends quietly; an error without a number is not the system's.
             if error.errno in (None, errno.EPIPE):
                 raise
-            # The system's own words; the error's text would hold the path as well.
-            reason = os.strerror(error.errno).lower()
-            _fail(f"A path cannot be used: {reason}. Check the paths.", 1, error)
+            _fail(f"A path cannot be used: {reason_of(error)}. Check the paths.", 1, error)
 
 
 def _warn(message: Warning | str, *place: Any, **code: Any) -> None:
@@ -82,11 +80,8 @@ def _internal(error: Exception) -> str:
     # Type and place only: the text of an unforeseen exception may quote the data.
     *_, (frame, line) = traceback.walk_tb(error.__traceback__)
     place = f"{type(error).__name__} at {Path(frame.f_code.co_filename).name}:{line}"
-    return (
-        f"Internal error ({place}). This is a bug in dpcov; please report these words.\n"
-        "The exception's own text is withheld because it may quote your data "
-        "(DPCOV_DEBUG=1 shows it)."
-    )
+    return f"""Internal error ({place}). This is a bug in dpcov; please report these words.
+The exception's own text is withheld because it may quote your data (DPCOV_DEBUG=1 shows it)."""
 
 
 app = typer.Typer(
@@ -98,12 +93,11 @@ app = typer.Typer(
     help="Release the covariance matrix of a sensitive table once, under differential privacy.",
     epilog=EXIT_CODES,
 )
-for _name in ("demo", "plan", "release", "mechanisms", "audit"):
-    _module = import_module(f"dpcov.cli.{_name}")
-    app.command(_name, epilog=example(_name))(getattr(_module, _name))
+for _command in (demo.demo, plan.plan, release.release, plan.mechanisms, audit.audit):
+    app.command(epilog=example(_command.__name__))(_command)
 app.registered_commands += analyst.app.registered_commands
-for _name in ("schema", "ledger", "moments"):
-    app.add_typer(import_module(f"dpcov.cli.{_name}").app, name=_name)
+for _module in (schema, ledger, moments):
+    app.add_typer(_module.app, name=_module.__name__.rpartition(".")[2])
 
 
 def _version(wanted: bool) -> None:

@@ -20,9 +20,8 @@ app = typer.Typer(no_args_is_help=True, help=_HELP)
 
 def _check_ending(output: Path) -> Path:
     if output.suffix != ".moments":
-        raise UsageError(
-            "End the file name in .moments; that is how a release knows saved moments."
-        )
+        known = "that is how a release knows saved moments"
+        raise UsageError(f"End the file name in .moments; {known}.")
     return output
 
 
@@ -44,7 +43,6 @@ def checkpoint(
     schema: options.SchemaFile,
     output: Saved,
     key_file: options.KeyFile = None,
-    passphrase_env: options.PassphraseEnv = None,
     epsilon: options.Epsilon = None,
     delta: options.Delta = None,
     rho: options.Rho = None,
@@ -63,17 +61,15 @@ def checkpoint(
     import dpcov
     from dpcov.cli.progress import rows_progress
     from dpcov.data.checkpoint import Checkpoint
-    from dpcov.files import ReservedFile
     from dpcov.privacy.guarantee import check_neighbors
 
-    secret = options.key_from(key_file, passphrase_env)
+    secret = options.key_from(key_file)
     _check_parts(parts)
     options.check_output(output, schema, key_file, *parts)
-    # What cannot be written is refused before a part is read, not after it.
-    ReservedFile(output, overwrite=overwrite or resume).discard()
+    options.check_free(output, overwrite or resume)
     held = Checkpoint.load(output, secret) if resume and output.exists() else None
     for number, part in enumerate(parts):
-        if held is not None and held.holds(part):
+        if held is not None and part in held.parts.values():
             continue
         # Under add-remove-one the number of rows is private, also on the screen.
         with rows_progress(show_rows=neighbors == "replace-one", quiet=quiet) as progress:
@@ -100,7 +96,6 @@ def merge(
     files: Annotated[list[Path], Argument(help="Files of moments, all locked with the same key.")],
     output: Saved,
     key_file: options.KeyFile = None,
-    passphrase_env: options.PassphraseEnv = None,
     overwrite: options.Overwrite = False,
 ) -> None:
     """Add the moments of several files or sites; a part that is in two of them is refused."""
@@ -108,7 +103,7 @@ def merge(
 
     if len(files) < 2:
         raise UsageError("Name two or more files of moments to merge.")
-    secret = options.key_from(key_file, passphrase_env)
+    secret = options.key_from(key_file)
     total = Checkpoint.load(files[0], secret)
     for file in files[1:]:
         total = total.merge(Checkpoint.load(file, secret))

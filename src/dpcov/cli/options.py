@@ -33,9 +33,7 @@ def _warned(url: str | None) -> str | None:
     return url
 
 
-_HELP: dict[str, str] = tomllib.loads(
-    Path(__file__).with_name("help.toml").read_text(encoding="utf-8")
-)
+_HELP = tomllib.loads(Path(__file__).with_name("help.toml").read_text(encoding="utf-8"))
 
 
 def option(key: str, *short: str, **more: Any) -> Any:
@@ -71,7 +69,6 @@ MechanismOptions = Annotated[list[str] | None, option("option", metavar="NAME=VA
 By = Annotated[str | None, option("by")]
 Quiet = Annotated[bool, option("quiet")]
 KeyFile = Annotated[Path | None, option("key", metavar="FILE")]
-PassphraseEnv = Annotated[str | None, option("passphrase-env", metavar="VARIABLE")]
 Engine = Annotated[str | None, option("engine")]
 Threads = Annotated[int | None, option("threads", min=1)]
 MemoryLimit = Annotated[float | None, option("memory-limit")]
@@ -82,10 +79,9 @@ def budget_from(epsilon: str | None, delta: str | None, rho: str | None) -> "Bud
     from dpcov.privacy.budget import Budget
 
     # No default: a budget that nobody stated is a promise that nobody made.
-    if epsilon is None and delta is None and rho is None:
-        raise UsageError(
-            "State the privacy budget: --epsilon E --delta D, --epsilon E, or --rho R."
-        )
+    if (epsilon, delta, rho) == (None, None, None):
+        choices = "--epsilon E --delta D, --epsilon E, or --rho R"
+        raise UsageError(f"State the privacy budget: {choices}.")
     return Budget(epsilon=epsilon, delta=delta, rho=rho)
 
 
@@ -108,25 +104,13 @@ def parse_options(pairs: list[str] | None) -> dict[str, Any]:
     return parsed
 
 
-def key_from(key_file: Path | None, passphrase_env: str | None) -> "Key":
-    """Return the key of saved moments; exactly one of the two must be given."""
+def key_from(key_file: Path | None) -> "Key":
+    """Return the key of saved moments, which must be given."""
     from dpcov.data.vault import Key
 
-    if key_file is not None and passphrase_env is None:
-        return Key.from_file(key_file)
-    if key_file is None and passphrase_env is not None:
-        return Key.from_passphrase(_secret(passphrase_env, "--passphrase-env", "passphrase"))
-    # Both or neither: which key was meant is not guessed.
-    raise UsageError(
-        "Saved moments need their key: --key FILE, or --passphrase-env VARIABLE; one of the two."
-    )
-
-
-def _secret(variable: str, option: str, what: str) -> str:
-    found = os.environ.get(variable, "")
-    if not found:
-        raise UsageError(f"The variable that {option} names is not set. Set it to the {what}.")
-    return found
+    if key_file is None:
+        raise UsageError("Saved moments need their key: --key FILE.")
+    return Key.from_file(key_file)
 
 
 def load(release: Path, group: str | None = None) -> "Release":
@@ -155,15 +139,16 @@ def check_output(output: Path, *inputs: object) -> None:
         paths = isinstance(used, str | Path) and output.exists() and Path(used).exists()
         # The same file by whatever name: rows or a ledger would be lost.
         if paths and output.samefile(str(used)):
-            raise UsageError(
-                f"{output} is read by this command, so it is not written. Choose another name."
-            )
+            reason = "is read by this command, so it is not written"
+            raise UsageError(f"{output} {reason}. Choose another name.")
 
 
 def check_free(output: Path | None, overwrite: bool) -> None:
     """Refuse before the work what could not be written after it."""
-    if output is not None and output.exists() and not overwrite:
-        raise UsageError(f"{output} exists already. Choose another name, or add --overwrite.")
+    from dpcov.files import ReservedFile
+
+    if output is not None:
+        ReservedFile(output, overwrite=overwrite).discard()
 
 
 def table_from(
@@ -171,7 +156,7 @@ def table_from(
 ) -> "str | Query":
     """Return what to read: a file, or a query to a database; exactly one of them."""
     if sql is None:
-        if db is not None or db_env is not None:
+        if (db, db_env) != (None, None):
             raise UsageError("A database needs a statement: --sql 'SELECT ...'.")
         if data is None:
             raise UsageError("Name the table: a file, or --sql 'SELECT ...' with --db URL.")
@@ -180,8 +165,9 @@ def table_from(
         raise UsageError("Give a file or --sql, not both.")
     from dpcov.data.sources.sql import Query
 
-    if db_env is not None and db is None:
-        db = _secret(db_env, "--db-env", "database URL")
-    elif db is None or db_env is not None:
+    if (db is None) == (db_env is None):
         raise UsageError("Say where --sql runs: --db URL, or --db-env VARIABLE; one of the two.")
-    return Query(sql, db=db)
+    place = db or os.environ.get(db_env or "", "")
+    if not place:
+        raise UsageError("The variable that --db-env names is not set. Set it to the database URL.")
+    return Query(sql, db=place)

@@ -1,18 +1,21 @@
-"""``dpcov plan``: the errors to expect, before any budget is spent."""
+"""``dpcov plan`` and ``dpcov mechanisms``: what to expect of which noise, before any is drawn."""
 
-from collections.abc import Sequence
+import dataclasses
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from dpcov.cli import options
 from dpcov.cli.options import option
-from dpcov.errors import UsageError
 
 if TYPE_CHECKING:
+    from dpcov.mechanisms.base import Mechanism
     from dpcov.pipeline.plan.predict import Assumption, Prediction
 
+_GUARANTEES = {"PureDP": "epsilon", "ZCDP": "rho", "ApproxDP": "epsilon,delta"}
+_NAME = typer.Argument(help="Describe this mechanism and its options.")
 TRACES = (1.0, 0.3, 0.1, 0.03, 0.01)
 LEGEND = """
 1 is the error of publishing zeros, 0.1 a good release.  trace: mean squared row length over the
@@ -30,48 +33,33 @@ def plan(
     rows_per_person: Annotated[int, option("plan rows-per-person")] = 1,
     trace: Annotated[list[float] | None, option("plan trace")] = None,
     spectrum: Annotated[str, option("plan spectrum")] = "power",
-    plot: Annotated[Path | None, option("plan plot")] = None,
     html: Annotated[Path | None, option("plan html")] = None,
     overwrite: options.Overwrite = False,
 ) -> None:
     """Print the relative error to expect of every mechanism; reads no data and spends nothing."""
-    from dpcov.files import write_file
     from dpcov.mechanisms.auto import choose
-    from dpcov.pipeline.plan.figure import draw_plan
     from dpcov.pipeline.plan.predict import Assumption, check_spectrum, predict
     from dpcov.privacy.guarantee import check_neighbors
     from dpcov.privacy.meaning import warn_of_large_epsilon
 
     budget = options.budget_from(epsilon, delta, rho)
     # Refused now, not after minutes of predictions.
-    _check_plot(plot)
-    options.check_free(plot, overwrite)
     options.check_free(html, overwrite)
-    assumptions = [
-        Assumption(
-            n_rows=rows,
-            n_features=features,
-            budget=budget,
-            trace=value,
-            spectrum=check_spectrum(spectrum),
-            neighbors=check_neighbors(neighbors),
-            rows_per_person=rows_per_person,
-        )
-        for value in trace or TRACES
-    ]
+    assumed = Assumption(
+        n_rows=rows,
+        n_features=features,
+        budget=budget,
+        spectrum=check_spectrum(spectrum),
+        neighbors=check_neighbors(neighbors),
+        rows_per_person=rows_per_person,
+    )
+    assumptions = [dataclasses.replace(assumed, trace=value) for value in trace or TRACES]
     warn_of_large_epsilon(budget.promise, stacklevel=2)
     found = [predict(assumed) for assumed in assumptions]
     notes = choose(assumptions[0].problem, budget).notes
     typer.echo("\n".join([*_table(assumptions, found), LEGEND.format(spectrum), *notes]))
-    if plot is not None:
-        drawn = draw_plan(assumptions, found, plot.suffix.removeprefix("."))
-        write_file(plot, drawn, overwrite=overwrite)
-        typer.echo(f"Drew {plot}.")
-    if html is not None:
-        _write_page(html, assumptions, overwrite)
-
-
-def _write_page(html: Path, assumptions: "Sequence[Assumption]", overwrite: bool) -> None:
+    if html is None:
+        return
     from dpcov.cli.progress import steps_progress
     from dpcov.files import write_file
     from dpcov.pipeline.plan.page import render_plan
@@ -85,35 +73,61 @@ def _write_page(html: Path, assumptions: "Sequence[Assumption]", overwrite: bool
     typer.echo(f"Wrote {html}: one page, open it in a browser.")
 
 
-def _check_plot(plot: Path | None) -> None:
-    # Refuse before the work what would fail after it.
-    if plot is None:
-        return
-    from dpcov.pipeline.plan.figure import FORMATS, empty_figure
-
-    endings = [f".{kind}" for kind in FORMATS]
-    if plot.suffix not in endings:
-        raise UsageError(f"Name the figure with one of the endings {', '.join(endings)}.")
-    empty_figure()
-
-
 def _table(
     assumptions: "Sequence[Assumption]", found: "Sequence[Sequence[Prediction]]"
-) -> list[str]:
+) -> Iterator[str]:
     # A row for every mechanism and a column for every trace.
     first = assumptions[0]
-    cells = [{prediction.mechanism: _cell(prediction) for prediction in row} for row in found]
-    names = list(dict.fromkeys(name for row in cells for name in row))
+    told = f"{first.n_rows:,} rows, {first.n_features} features, {first.budget}"
+    yield f"Expected relative error (Frobenius norm): {told}, {first.neighbors} neighbors\n"
+    columns = [{each.mechanism: each for each in row} for row in found]
+    names = dict.fromkeys(name for column in columns for name in column)
     width = max(len("mechanism"), *map(len, names))
-    rows = [("trace", [f"{assumed.trace:g}" for assumed in assumptions])]
-    rows += [(name, [row.get(name, "-") for row in cells]) for name in names]
-    head = (
-        f"Expected relative error (Frobenius norm): {first.n_rows:,} rows, "
-        f"{first.n_features} features, {first.budget}, {first.neighbors} neighbors"
-    )
-    lines = [f"{name:<{width}}" + "".join(f"{cell:>12}" for cell in row) for name, row in rows]
-    return [head, "", *lines]
+    yield f"{'trace':<{width}}" + "".join(f"{each.trace:>12g}" for each in assumptions)
+    for name in names:
+        cells = (_cell(column.get(name)) for column in columns)
+        yield f"{name:<{width}}" + "".join(f"{cell:>12}" for cell in cells)
 
 
-def _cell(prediction: "Prediction") -> str:
-    return f"{'<' if prediction.kind == 'bound' else ''}{prediction.relative_error:.3g}"
+def _cell(found: "Prediction | None") -> str:
+    if found is None:
+        return "-"
+    return f"{'<' if found.kind == 'bound' else ''}{found.relative_error:.3g}"
+
+
+def mechanisms(name: Annotated[str | None, _NAME] = None) -> None:
+    """List the mechanisms, or describe one with its options (dpcov release --option NAME=VALUE)."""
+    import inspect
+
+    from dpcov.mechanisms.registry import MECHANISMS, find_mechanism
+
+    if name is not None:
+        found: Any = find_mechanism(name)
+        fields = (f"{field.name}={field.default}" for field in dataclasses.fields(found))
+        told = {**_facts(found), "Options": ", ".join(fields) or "none"}
+        lines = [f"{title.capitalize():<10} {text}" for title, text in told.items()]
+        typer.echo("\n".join([*lines, "", inspect.getdoc(found) or ""]))
+        return
+    facts = [_facts(mechanism) for mechanism in MECHANISMS]
+    table = [list(facts[0]), *(list(row.values()) for row in facts)]
+    # As wide as the widest cell, so that grep and cut can read the lines.
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    for row in table:
+        cells = (f"{text:<{width}}" for text, width in zip(row, widths, strict=True))
+        typer.echo("  ".join(cells).rstrip())
+    typer.echo("\nHow to choose: docs/mechanisms.md   ·   options: dpcov mechanisms NAME")
+
+
+def _facts(mechanism: type["Mechanism[Any]"]) -> dict[str, str]:
+    # One row of the table.
+    from dpcov.privacy.guarantee import NEIGHBORS
+
+    both = mechanism.relations == NEIGHBORS
+    return {
+        "NAME": mechanism.name,
+        "GUARANTEE": " | ".join(_GUARANTEES[kind.__name__] for kind in mechanism.promises),
+        "RELATION": "both" if both else " | ".join(mechanism.relations),
+        "NUMERICS": mechanism.numerics,
+        "PAPER": mechanism.paper,
+        "SUMMARY": mechanism.summary,
+    }

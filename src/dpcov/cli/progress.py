@@ -5,8 +5,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from rich.console import Console
-from rich.progress import Progress as Display
-from rich.progress import ProgressColumn, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.progress import Progress, ProgressColumn, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 
 @contextmanager
@@ -15,24 +14,19 @@ def rows_progress(*, show_rows: bool, quiet: bool) -> Iterator[Callable[[int], N
     text = "{task.description}" + (" {task.completed:,.0f} rows" if show_rows else "")
     with _display(quiet, SpinnerColumn(), TextColumn(text), TimeElapsedColumn()) as display:
         task = display.add_task("Gathering exact moments", total=None)
+        # Engines do not count where nobody looks.
         yield None if display.disable else lambda rows: display.advance(task, rows)
 
 
 @contextmanager
-def steps_progress(
-    what: str, *, quiet: bool = False
-) -> Iterator[Callable[[int, int], None] | None]:
+def steps_progress(what: str, *, quiet: bool = False) -> Iterator[Callable[[int, int], None]]:
     """Show a bar for public steps whose number is known."""
     with _display(quiet) as display:
         task = display.add_task(what, total=None)
-
-        def tell(done: int, total: int) -> None:
-            display.update(task, completed=done, total=total)
-
-        yield None if display.disable else tell
+        yield lambda done, total: display.update(task, completed=done, total=total)
 
 
-def _display(quiet: bool, *columns: ProgressColumn) -> Display:
+def _display(quiet: bool, *columns: ProgressColumn) -> Progress:
     # Nothing is shown where nobody watches: a log file gets no trace of the work.
     hidden = quiet or not sys.stderr.isatty()
-    return Display(*columns, console=Console(stderr=True), transient=True, disable=hidden)
+    return Progress(*columns, console=Console(stderr=True), transient=True, disable=hidden)

@@ -2,16 +2,13 @@
 
 import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from dpcov.cli import options
 from dpcov.cli.options import option
 from dpcov.errors import UsageError
-
-if TYPE_CHECKING:
-    from dpcov.noise.entropy import Entropy
 
 
 def release(
@@ -22,7 +19,6 @@ def release(
     db: options.Db = None,
     db_env: options.DbEnv = None,
     key_file: options.KeyFile = None,
-    passphrase_env: options.PassphraseEnv = None,
     epsilon: options.Epsilon = None,
     delta: options.Delta = None,
     rho: options.Rho = None,
@@ -47,19 +43,21 @@ def release(
     """Release the second moments of a table once; everything after that costs no privacy."""
     import dpcov
     from dpcov.cli.progress import rows_progress
+    from dpcov.noise.entropy import SeededEntropy
     from dpcov.privacy.guarantee import check_neighbors
 
     # Going without an account is a decision that has to be written down.
     if (ledger is None) != no_ledger:
-        raise UsageError(
-            "Name the ledger to charge (--ledger FILE --dataset NAME), or say --no-ledger; "
-            "one of the two."
-        )
+        charge = "Name the ledger to charge (--ledger FILE --dataset NAME)"
+        raise UsageError(f"{charge}, or say --no-ledger; one of the two.")
     # Before anything is opened: a typo must not cost the table or the ledger.
     options.check_output(output, data, schema, ledger, key_file)
-    table = _table(options.table_from(data, sql, db, db_env), key_file, passphrase_env)
+    table = _table(options.table_from(data, sql, db, db_env), key_file)
     budget = options.budget_from(epsilon, delta, rho)
-    entropy = _entropy(seed, not_private)
+    # Whoever knows the seed subtracts the noise.
+    if seed is not None and not not_private:
+        danger = "--seed makes the noise predictable, so the release protects nobody"
+        raise UsageError(f"{danger}. Add --not-private to confirm.")
     with rows_progress(show_rows=neighbors == "replace-one", quiet=quiet) as progress:
         made = dpcov.release(
             table,
@@ -75,7 +73,7 @@ def release(
             dataset=dataset,
             output=output,
             overwrite=overwrite,
-            entropy=entropy,
+            entropy=None if seed is None else SeededEntropy(seed),
             progress=progress,
             engine=engine,
             threads=threads,
@@ -88,26 +86,12 @@ def release(
     typer.echo(f"Next: dpcov show {name}   ·   dpcov export {name} -o covariance.csv")
 
 
-def _table(table: Any, key_file: Path | None, passphrase_env: str | None) -> Any:
+def _table(table: Any, key_file: Path | None) -> Any:
     # Unlock saved moments; anything else is read as it is.
     if isinstance(table, str) and table.endswith(".moments"):
         from dpcov.data.checkpoint import Checkpoint
 
-        return Checkpoint.load(table, options.key_from(key_file, passphrase_env))
-    if key_file is not None or passphrase_env is not None:
+        return Checkpoint.load(table, options.key_from(key_file))
+    if key_file is not None:
         raise UsageError("A key is for saved moments, files that end in .moments.")
     return table
-
-
-def _entropy(seed: int | None, not_private: bool) -> "Entropy | None":
-    from dpcov.noise.entropy import SeededEntropy
-
-    if seed is None:
-        return None
-    # Whoever knows the seed subtracts the noise.
-    if not not_private:
-        raise UsageError(
-            "--seed makes the noise predictable, so the release protects nobody. "
-            "Add --not-private to confirm."
-        )
-    return SeededEntropy(seed)

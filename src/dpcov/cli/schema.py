@@ -55,14 +55,13 @@ def check(
     read = Schema.from_toml(schema)
     read.require_complete()
     if any(given is not None for given in (data, sql, db, db_env)):
+        from dpcov.data.encode import Encoder
         from dpcov.data.sources import open_source
 
         columns = open_source(options.table_from(data, sql, db, db_env)).columns
-        absent = [name for name in read.needed_columns if name not in columns]
-        if absent:
-            raise SchemaError(
-                f"The table lacks {len(absent)} columns of the schema: {', '.join(absent[:10])}."
-            )
+        if absent := [name for name in Encoder(read).wanted if name not in columns]:
+            lacking = f"{len(absent)} columns of the schema: {', '.join(absent[:10])}"
+            raise SchemaError(f"The table lacks {lacking}.")
     typer.echo(
         f"The schema is complete: {len(read.features)} columns encode to "
         f"{len(read.encoded_columns)}, norm bound {read.norm_bound_or_worst_case:.6g}."

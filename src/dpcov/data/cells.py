@@ -35,15 +35,29 @@ _NO_NUMBER = "that is not a number; declare it categorical, or correct it"
 _NO_TRUTH_VALUE = "that is neither true nor false; declare it categorical, or correct it"
 
 
-def number_of(cell: object, name: str) -> float:
+def number_of(cell: object, name: str, otherwise: str = _NO_NUMBER) -> float:
     """Return the nearest float64; NaN for a missing value; other cells raise a `DataError`."""
-    return _number(cell, name, _NO_NUMBER)
+    cell = _plain(cell)
+    if cell is None or (isinstance(cell, str) and cell.strip() in MISSING_WORDS):
+        return math.nan
+    if not isinstance(cell, str | int | float | Decimal):
+        raise DataError(f"Column '{name}' holds something {otherwise}.")
+    try:
+        # Python reads 1_000 as a number, readers of CSV do not.
+        return float(cell.replace("_", "x") if isinstance(cell, str) else cell)
+    except OverflowError:
+        # Beyond all floats: infinity, which bounds then clip.
+        return math.inf if cell > 0 else -math.inf  # type: ignore[operator]
+    except ValueError:
+        pass
+    # Raised outside the handler: the first error quotes the cell.
+    raise DataError(f"Column '{name}' holds text {otherwise}.")
 
 
 def truth_value_of(cell: object, name: str) -> float:
     """Return 1 for true and 0 for false, also in words; otherwise what `number_of` does."""
     word = cell.strip().lower() if isinstance(cell, str) else None
-    return _TRUTH[word] if word in _TRUTH else _number(cell, name, _NO_TRUTH_VALUE)
+    return _TRUTH[word] if word in _TRUTH else number_of(cell, name, _NO_TRUTH_VALUE)
 
 
 def text_of(cell: object, name: str) -> str | None:
@@ -114,21 +128,3 @@ def _plain(cell: Any) -> object:
     if type(cell).__name__ == "NAType" or (isinstance(cell, float | date) and cell != cell):
         return None
     return cell
-
-
-def _number(cell: object, name: str, otherwise: str) -> float:
-    cell = _plain(cell)
-    if cell is None or (isinstance(cell, str) and cell.strip() in MISSING_WORDS):
-        return math.nan
-    if not isinstance(cell, str | int | float | Decimal):
-        raise DataError(f"Column '{name}' holds something {otherwise}.")
-    try:
-        # Python reads 1_000 as a number, readers of CSV do not.
-        return float(cell.replace("_", "x") if isinstance(cell, str) else cell)
-    except OverflowError:
-        # Beyond all floats: infinity, which bounds then clip.
-        return math.inf if cell > 0 else -math.inf  # type: ignore[operator]
-    except ValueError:
-        pass
-    # Raised outside the handler: the first error quotes the cell.
-    raise DataError(f"Column '{name}' holds text {otherwise}.")

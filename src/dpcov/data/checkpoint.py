@@ -60,10 +60,6 @@ class Checkpoint:
         part = {os.urandom(16).hex(): name}
         return cls(moments=moments, schema_toml=schema_toml, by=by, parts=part)
 
-    def holds(self, name: str) -> bool:
-        """Whether a part of this name has been counted."""
-        return name in self.parts.values()
-
     def merge(self, other: "Checkpoint") -> "Checkpoint":
         """Add the rows of a checkpoint of the same schema and groups; changes neither."""
         if (self.schema_toml, self.by) != (other.schema_toml, other.by):
@@ -82,18 +78,21 @@ class Checkpoint:
 
     def take(self, encoding: Encoding, question: MomentsQuestion | HistogramQuestion) -> Moments:
         """Return the moments if they are what a release asks for; refuse others."""
-        if not isinstance(encoding, TableEncoding) or _facts(encoding) != _facts(self._encoding()):
+        schema, by = Schema.loads(self.schema_toml), self.by
+        rest = schema if by is None else split_schema(schema, by)[0]
+        # What decides how a row is encoded, and into which group it falls.  As texts, since equal
+        # schemas may differ in the order of their columns.
+        wanted = rest.dumps(), by
+        if not isinstance(encoding, TableEncoding) or wanted != (
+            encoding.schema.dumps(),
+            encoding.grouping and encoding.grouping.column,
+        ):
             raise UsageError(
                 "These moments were gathered with another schema or other groups. "
                 "Use those they were gathered with."
             )
         answer: Moments = Ask.saved(self.moments)(question)  # type: ignore[assignment]
         return answer
-
-    def _encoding(self) -> TableEncoding:
-        declared = Schema.loads(self.schema_toml)
-        schema, grouping = (declared, None) if self.by is None else split_schema(declared, self.by)
-        return TableEncoding(schema=schema, grouping=grouping)
 
     def save(self, path: str | Path, key: Key, *, overwrite: bool = False) -> None:
         """Write the encrypted file, whole or not at all."""
@@ -126,11 +125,6 @@ class Checkpoint:
         return b"".join((len(text).to_bytes(8, "little"), padded, *map(_packed, _sums(moments))))
 
 
-def _facts(encoding: TableEncoding) -> tuple[str, str | None]:
-    # What decides how a row is encoded, and into which group it falls.
-    return encoding.schema.dumps(), None if encoding.grouping is None else encoding.grouping.column
-
-
 def _heading_room(text: bytes, heading: _Heading) -> int:
     # Padded as if each row count had 20 digits: their lengths would tell of the rows.
     return len(text) + sum(20 - len(str(count)) for count in heading.n_rows)
@@ -149,9 +143,8 @@ def _from_bytes(content: bytes) -> Checkpoint:
     moments = Moments(heading.n_features, heading.spec, norm_bound=heading.norm_bound)
     for stratum, count in zip(moments.strata, heading.n_rows, strict=True):
         stratum.n_rows = count
-    for place, total in enumerate(_sums(moments)):
-        words = content[start + place * step : start + (place + 1) * step]
-        high, low = np.split(np.frombuffer(words, dtype="<i8"), 2)
+    words = np.frombuffer(content, dtype="<i8", offset=start).reshape(matrices, 2, -1)
+    for total, (high, low) in zip(_sums(moments), words, strict=True):
         total.add_words(_symmetric(high, heading.n_features), _symmetric(low, heading.n_features))
     return Checkpoint(
         moments=moments, schema_toml=heading.schema_toml, by=heading.by, parts=heading.parts
@@ -174,6 +167,5 @@ def _packed(total: ExactSum) -> bytes:
 def _symmetric(upper: np.ndarray, dimension: int) -> np.ndarray:
     matrix = np.zeros((dimension, dimension), dtype=np.int64)
     rows, columns = np.triu_indices(dimension)
-    matrix[rows, columns] = upper
-    matrix[columns, rows] = upper
+    matrix[rows, columns] = matrix[columns, rows] = upper
     return matrix

@@ -7,6 +7,7 @@ Contract: every encoded row has l2 norm at most 1 up to float rounding, whatever
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -24,24 +25,18 @@ from dpcov.published.columns import EncodedColumn
 FloatMatrix = NDArray[np.float64]
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class _Feature:
     """Where a column is written, and the column that says that it is missing."""
 
     name: str
     place: int
     indicator: int | None
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Number(_Feature):
-    column: EncodedColumn
     read: Callable[[values.Column, str], NDArray[Any]]
 
-
-@dataclass(frozen=True, kw_only=True)
-class _Category(_Feature):
-    code_of: dict[str, int]
+    def of(self, block: Block) -> NDArray[Any]:
+        """Numbers or codes of categories of a block."""
+        return self.read(values.column_of(block, self.name), self.name)
 
 
 class Encoder:
@@ -49,11 +44,13 @@ class Encoder:
 
     def __init__(self, schema: Schema, geometry: Geometry | None = None) -> None:
         declared: tuple[EncodedColumn, ...] = schema.encoded_columns
-        self.columns = declared if geometry is None else geometry.apply(declared)
-        worst_case = schema.worst_case_norm if geometry is None else longest_row(self.columns)
-        self.norm_bound: float = (
-            schema.norm_bound_or_worst_case if geometry is None else geometry.bound(self.columns)
-        )
+        if geometry is None:
+            self.columns, self.norm_bound = declared, schema.norm_bound_or_worst_case
+            worst_case = schema.worst_case_norm
+        else:
+            self.columns = geometry.apply(declared)
+            self.norm_bound = geometry.bound(self.columns)
+            worst_case = longest_row(self.columns)
         self._unit = 1.0 / self.norm_bound
         # Whether a row can be longer than the bound, and is scaled down then; in a geometry its
         # intercept is left as it is, so that its moment is the number of rows.
@@ -66,18 +63,15 @@ class Encoder:
         self._ones = np.array([column.largest for column in self.columns]) * self._unit
         self._intercept = schema.intercept
         self._weights = schema.weights
-        self._numbers: list[_Number] = []
-        self._categories: list[_Category] = []
+        self._numbers: list[_Feature] = []
+        self._categories: list[_Feature] = []
         self._plan(schema)
 
     @property
     def wanted(self) -> dict[str, ReadAs]:
         """The columns to read from a source, and how."""
-        wanted: dict[str, ReadAs] = {
-            number.name: "number" if number.read is values.numbers else "text"
-            for number in self._numbers
-        }
-        wanted |= {category.name: "text" for category in self._categories}
+        wanted: dict[str, ReadAs] = dict.fromkeys(self.value_columns, "text")
+        wanted |= {each.name: "number" for each in self._numbers if each.read is values.numbers}
         return wanted if self._weights is None else {**wanted, self._weights.column: "number"}
 
     def encode(self, block: Block) -> FloatMatrix:
@@ -119,30 +113,20 @@ class Encoder:
             Numbers and truth values between -1 and 1, the bounds; codes of categories; NaN where
             missing.
         """
-        with np.errstate(over="ignore", invalid="ignore"):
-            found = [self._scaled(number, block) for number in self._numbers]
-        for category in self._categories:
-            column = values.column_of(block, category.name)
-            codes = values.category_codes(column, category.name, category.code_of)
-            found.append(np.where(codes >= 0, codes.astype(np.float64), np.nan))
-        return found
+        found = []
+        for number in self._numbers:
+            declared = self._declared[number.place]
+            with np.errstate(over="ignore", invalid="ignore"):
+                scaled = np.subtract(number.of(block), declared.center, dtype=np.float64)
+                np.divide(scaled, declared.half_range, out=scaled)
+            found.append(np.clip(scaled, -1.0, 1.0, out=scaled))
+        codes = (category.of(block) for category in self._categories)
+        return found + [np.where(each >= 0, each.astype(np.float64), np.nan) for each in codes]
 
     @property
     def value_columns(self) -> tuple[str, ...]:
         """The columns in the order of :meth:`column_values`: numbers first, then categories."""
-        return tuple(each.name for each in self._numbers) + tuple(
-            each.name for each in self._categories
-        )
-
-    def _scaled(self, number: _Number, block: Block) -> FloatMatrix:
-        column, declared = (
-            number.read(values.column_of(block, number.name), number.name),
-            self._declared[number.place],
-        )
-        scaled = np.subtract(column, declared.center, dtype=np.float64)
-        np.divide(scaled, declared.half_range, out=scaled)
-        clipped: FloatMatrix = np.clip(scaled, -1.0, 1.0, out=scaled)
-        return clipped
+        return tuple(each.name for each in (*self._numbers, *self._categories))
 
     def _plan(self, schema: Schema) -> None:
         # With R the norm bound, a number x with bounds [a, b] becomes u / R, where
@@ -152,21 +136,20 @@ class Encoder:
         for name, declared in schema.features.items():
             width = len(declared.categories) if isinstance(declared, Categorical) else 1
             indicator = place + width if schema.missing_of(name) == "indicator" else None
-            where: dict[str, Any] = {"name": name, "place": place, "indicator": indicator}
+            read: Callable[[values.Column, str], NDArray[Any]]
             if isinstance(declared, Categorical):
                 code_of = values.codes_of_labels(declared.categories)
-                self._categories.append(_Category(**where, code_of=code_of))
+                read = partial(values.category_codes, code_of=code_of)
+                self._categories.append(_Feature(name, place, indicator, read))
             else:
-                column = self.columns[place]
                 read = values.truth_values if isinstance(declared, Boolean) else values.numbers
-                self._numbers.append(_Number(**where, column=column, read=read))
+                self._numbers.append(_Feature(name, place, indicator, read))
             place += width + (indicator is not None)
 
-    def _write_number(self, number: _Number, block: Block, encoded: FloatMatrix) -> None:
-        cells, column = values.column_of(block, number.name), number.column
-        scaled = encoded[:, number.place]
+    def _write_number(self, number: _Feature, block: Block, encoded: FloatMatrix) -> None:
+        column, scaled = self.columns[number.place], encoded[:, number.place]
         # In float64 always: a cell's number does not depend on the type its column is stored in.
-        np.subtract(number.read(cells, number.name), column.center, out=scaled, dtype=np.float64)
+        np.subtract(number.of(block), column.center, out=scaled, dtype=np.float64)
         np.multiply(scaled, self._unit / column.half_range, out=scaled)
         np.clip(scaled, column.lowest * self._unit, column.largest * self._unit, out=scaled)
         # Clipped numbers have a finite sum, so that it is NaN exactly if a value is missing.
@@ -175,9 +158,8 @@ class Encoder:
             scaled[missing] = 0.0
             self._mark_missing(number, missing, encoded)
 
-    def _write_category(self, category: _Category, block: Block, encoded: FloatMatrix) -> None:
-        column = values.column_of(block, category.name)
-        codes = values.category_codes(column, category.name, category.code_of)
+    def _write_category(self, category: _Feature, block: Block, encoded: FloatMatrix) -> None:
+        codes = category.of(block)
         known = np.flatnonzero(codes >= 0)
         places = category.place + codes[known]
         encoded[known, places] = self._ones[places]

@@ -72,22 +72,27 @@ class _Words:
 
     def diagonal(self) -> int:
         """Return the sum of the diagonal that starts in the first entry."""
-        total = sum(int(value) for value in np.diagonal(self._low))
-        if self._high is not None:
-            total += sum(int(value) for value in np.diagonal(self._high)) << _WORD
-        return total
+        high: int = 0 if self._high is None else sum(np.diagonal(self._high).tolist())
+        low: int = sum(np.diagonal(self._low).tolist())
+        return (high << _WORD) + low
 
     def shifted_down(self, bits: int) -> "_Words":
+        """Entrywise floor of the array divided by ``2**bits``."""
         high, low = self.split()
         result = _Words((0,))
         if bits >= _WORD:
-            result._low = high >> min(bits - _WORD, 62)
-            result._bound = _LIMIT - 1
-            return result
-        result._low = (low >> bits) + ((high & np.int64(2**bits - 1)) << (_WORD - bits))
-        result._high = high >> bits
-        result._bound = 2**_WORD
+            result._low, result._bound = high >> min(bits - _WORD, 62), _LIMIT - 1
+        else:
+            result._low = (low >> bits) + ((high & np.int64(2**bits - 1)) << (_WORD - bits))
+            result._high, result._bound = high >> bits, 2**_WORD
         return result
+
+    def plus(self, noise: IntegerMatrix) -> tuple[IntegerMatrix, IntegerMatrix]:
+        """Return new arrays as `split` does, of the sum with ``noise``."""
+        high, low = self.split()
+        low += noise & _MASK
+        high += (noise >> _WORD) + (low >> _WORD)
+        return high, low & _MASK
 
 
 class ExactSum:
@@ -106,26 +111,19 @@ class ExactSum:
     def __repr__(self) -> str:
         return f"ExactSum(dimension={self._dimension}, <sensitive>)"
 
-    def __getstate__(self) -> tuple[int, list[Any] | None]:
+    def __getstate__(self) -> tuple[int, list[_Words] | None]:
         # Without the lock, which cannot be pickled.
-        panels = self._panels
-        return self._dimension, None if panels is None else [
-            (p._low, p._high, p._bound) for p in panels
-        ]
+        return self._dimension, self._panels
 
-    def __setstate__(self, state: tuple[int, list[Any] | None]) -> None:
-        dimension, panels = state
-        self.__init__(dimension)  # type: ignore[misc]
-        if panels is not None:
-            self._panels = [_Words((0,)) for _ in panels]
-            for panel, (low, high, bound) in zip(self._panels, panels, strict=True):
-                panel._low, panel._high, panel._bound = low, high, bound
+    def __setstate__(self, state: tuple[int, list[_Words] | None]) -> None:
+        self._dimension, self._panels = state
+        self.lock = threading.Lock()
 
     def add(self, term: NDArray[np.float64] | IntegerMatrix, bound: int) -> None:
         """Add an integer-valued symmetric matrix, entries at most ``bound`` < 2**62 in absolute."""
         _check_bound(bound)
         with self.lock:
-            for panel, (start, stop) in zip(self._filled(), _panels(self._dimension), strict=True):
+            for panel, (start, stop) in self._filled():
                 panel.add(term[start:stop, start:], bound)
 
     def add_gram(self, block: NDArray[np.float64], bound: int) -> None:
@@ -135,27 +133,26 @@ class ExactSum:
         for index, (start, stop) in enumerate(_panels(self._dimension)):
             product = _panel_product(block, start, stop).astype(np.int64)
             with self.lock:
-                self._filled()[index].add(product, bound)
+                self._filled()[index][0].add(product, bound)
 
     def add_words(self, high: IntegerMatrix, low: IntegerMatrix) -> None:
         """Add a symmetric matrix as `words` returns it."""
         with self.lock:
-            for panel, (start, stop) in zip(self._filled(), _panels(self._dimension), strict=True):
+            for panel, (start, stop) in self._filled():
                 panel.add_high(high[start:stop, start:])
                 panel.add(low[start:stop, start:], 2**_WORD)
 
     def merge(self, other: "ExactSum") -> None:
         """Add another sum; merging is associative and commutative to the bit."""
-        if other._panels is None:
-            return
-        with self.lock:
-            for mine, theirs in zip(self._filled(), other._panels, strict=True):
-                mine.merge(theirs)
+        if other._panels is not None:
+            with self.lock:
+                for (mine, _), theirs in zip(self._filled(), other._panels, strict=True):
+                    mine.merge(theirs)
 
-    def _filled(self) -> list[_Words]:
-        # Return the panels to add to; until then a sum takes no memory.
+    def _filled(self) -> list[tuple[_Words, tuple[int, int]]]:
+        # Return the panels to add to, with their rows; until then a sum takes no memory.
         self._panels = self._shown()
-        return self._panels
+        return list(zip(self._panels, _panels(self._dimension), strict=True))
 
     def _shown(self) -> list[_Words]:
         # Return the panels to read.
@@ -178,18 +175,15 @@ class ExactSum:
         already noisy number ``room_for``, fit.  Being a function of noisy numbers alone it costs no
         privacy.  It is 0 below about 4 million rows at 20 bits.
         """
-        noisy = [
-            _noisy(panel, noise[start:stop, start:])
-            for panel, (start, stop) in zip(self._shown(), _panels(self._dimension), strict=True)
-        ]
+        places = zip(self._shown(), _panels(self._dimension), strict=True)
+        noisy = [panel.plus(noise[start:stop, start:]) for panel, (start, stop) in places]
         spreads = (max(int(high.max()), -int(high.min()) - 1) for high, _ in noisy)
         spread = max(abs(room_for) >> _WORD, *spreads)
         dropped = max(0, spread.bit_length() + _WORD - 62)
         if dropped > _WORD:
             raise NumericError("The moments are too large for the release format; use fewer bits.")
-        return self._assembled(
-            (high << (_WORD - dropped)) + (low >> dropped) for high, low in noisy
-        ), dropped
+        parts = ((high << (_WORD - dropped)) + (low >> dropped) for high, low in noisy)
+        return self._assembled(parts), dropped
 
     def shifted_down(self, bits: int) -> "ExactSum":
         """Entrywise floor of the sum divided by ``2**bits``."""
@@ -220,18 +214,10 @@ class ExactSum:
         return whole
 
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, ExactSum):
-            return NotImplemented
-        if self._dimension != other._dimension:
+        if not isinstance(other, ExactSum) or self._dimension != other._dimension:
             return False
         pairs = zip(self._shown(), other._shown(), strict=True)
-        return all(
-            np.array_equal(a, b)
-            for mine, theirs in pairs
-            for a, b in zip(mine.split(), theirs.split(), strict=True)
-        )
-
-    __hash__ = None  # type: ignore[assignment]
+        return all(np.array_equal(mine.split(), theirs.split()) for mine, theirs in pairs)
 
 
 def packed_entries(dimension: int) -> int:
@@ -258,14 +244,6 @@ def _panel_product(block: NDArray[np.float64], start: int, stop: int) -> NDArray
     product[:, : stop - start] = left.T @ left
     product[:, stop - start :] = left.T @ block[:, stop:]
     return product
-
-
-def _noisy(panel: _Words, noise: IntegerMatrix) -> tuple[IntegerMatrix, IntegerMatrix]:
-    high, low = panel.split()
-    low += noise & _MASK
-    high += (noise >> _WORD) + (low >> _WORD)
-    low &= _MASK
-    return high, low
 
 
 def _check_bound(bound: int) -> None:

@@ -100,15 +100,9 @@ class StratumMoments:
             self.normalized.merge(other.normalized)
 
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, StratumMoments):
-            return NotImplemented
-        return (
-            self.n_rows == other.n_rows
-            and self.sscp == other.sscp
-            and self.normalized == other.normalized
+        return isinstance(other, StratumMoments) and all(
+            getattr(self, name) == getattr(other, name) for name in self.__slots__
         )
-
-    __hash__ = None  # type: ignore[assignment]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -141,27 +135,14 @@ class Moments:
         self.norm_bound = norm_bound
         # Sum of the digests of all rows modulo 2**64, where a question asks for it.
         self.digest = 0
-        self.strata = [
-            StratumMoments(n_features, normalized=self.spec.normalized)
-            for _ in range(self.spec.n_strata)
-        ]
+        normalized, strata = self.spec.normalized, range(self.spec.n_strata)
+        self.strata = [StratumMoments(n_features, normalized=normalized) for _ in strata]
 
     def __repr__(self) -> str:
         return f"Moments(n_features={self.n_features}, spec={self.spec}, <sensitive>)"
 
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Moments):
-            return NotImplemented
-        return (self._shape(), self.digest, self.strata) == (
-            other._shape(),
-            other.digest,
-            other.strata,
-        )
-
-    __hash__ = None  # type: ignore[assignment]
-
-    def _shape(self) -> tuple[int, MomentsSpec, float]:
-        return self.n_features, self.spec, self.norm_bound
+        return isinstance(other, Moments) and self.__dict__ == other.__dict__
 
     @property
     def n_rows(self) -> int:
@@ -209,11 +190,12 @@ class Moments:
 
     def merge(self, other: "Moments") -> None:
         """Add another table's moments; both must have been gathered in the same way."""
-        if self._shape() != other._shape():
+        mine, theirs = ((m.n_features, m.spec, m.norm_bound) for m in (self, other))
+        if mine != theirs:
             raise DataError("These moments differ in their columns, strata, bits or norm bounds.")
         self.watch(other.digest)
-        for mine, theirs in zip(self.strata, other.strata, strict=True):
-            mine.merge(theirs)
+        for stratum, added in zip(self.strata, other.strata, strict=True):
+            stratum.merge(added)
 
     def second_moment(self) -> FloatBlock:
         """**Sensitive** (d, d) matrix of E[x x'] in float64, in the original units."""
@@ -224,14 +206,10 @@ class Moments:
 
 
 def gather(
-    blocks: Iterable[FloatBlock],
-    n_features: int,
-    spec: MomentsSpec | None = None,
-    *,
-    norm_bound: float = 1.0,
+    blocks: Iterable[FloatBlock], n_features: int, spec: MomentsSpec | None = None
 ) -> Moments:
     """Moments of a stream of encoded blocks."""
-    moments = Moments(n_features, spec, norm_bound=norm_bound)
+    moments = Moments(n_features, spec)
     for block in blocks:
         moments.add(block)
     return moments
@@ -245,7 +223,7 @@ def quantize(
 ) -> LatticeRows:
     """Turn encoded rows into lattice rows, each in the unit of its own shell."""
     # A row z of norm at most 1 in shell s (radius 2**-s) becomes trunc(z * 2**(bits + s)).
-    # Rows that exceed 4**bits (clipped rows, rounding) are shortened until they pass.
+    # Rows that exceed 4**bits (clipped rows, rounding) are shortened.
     values = np.empty_like(rows) if out is None else out
     if spec.shells == 1:
         shells = None
@@ -255,8 +233,7 @@ def quantize(
     else:
         shells = np.zeros(len(rows), dtype=np.intp)
         step = max(1, _TILE_VALUES // rows.shape[1])
-        for start in range(0, len(rows), step):
-            tile = slice(start, start + step)
+        for tile in (slice(start, start + step) for start in range(0, len(rows), step)):
             _quantize_tile(rows[tile], values[tile], shells[tile], spec)
     if spec.groups == 1:
         return LatticeRows(values=values, strata=shells)
@@ -310,8 +287,7 @@ def exact_shell_of(rows: Array, shells: int, on: Library = NUMPY) -> Array:
 
 def _shell_bits(rows: Array) -> int:
     # Bits of an entry for which a sum of squares stays below 2**53.
-    n_features: int = rows.shape[1]
-    return (53 - n_features.bit_length()) // 2
+    return (53 - int(rows.shape[1]).bit_length()) // 2
 
 
 def shorten(values: Array, bits: int, on: Library = NUMPY) -> Array:

@@ -9,10 +9,10 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from dpcov.errors import DataError, UsageError
-from dpcov.files import write_file
+from dpcov.files import reason_of, write_file
 
 _MAGIC = "dpcov-vault"
 _VERSION = 1
@@ -20,9 +20,6 @@ _CHUNK = 2**20
 _TAG = 16
 _MAX_HEADER = 4096
 _MIN_KEY, _MAX_KEY = 32, 2**16
-_MIN_PASSPHRASE = 12
-# 128 MiB and about a second for every guess.
-_SCRYPT_COST = 2**17
 
 _WRONG = (
     "The file cannot be opened: the key is another one, or the file is damaged or was changed. "
@@ -34,50 +31,30 @@ _NEWER = "These moments were saved by another version of dpcov. Upgrade dpcov an
 
 @dataclass(frozen=True)
 class Key:
-    """A secret of the custodian.
-
-    Parameters
-    ----------
-    secret : bytes
-    kind : {"file", "passphrase"}
-        A passphrase is stretched by scrypt (128 MiB, about a second); a key file's content is not.
-    """
+    """A secret of the custodian, random bytes."""
 
     secret: bytes = field(repr=False)
-    kind: Literal["file", "passphrase"] = "file"
 
     @classmethod
     def from_file(cls, path: str | Path) -> "Key":
         """Read a key file of 32 random bytes or more, such as :func:`write_key` makes."""
         try:
             with Path(path).open("rb") as file:
-                content = file.read(_MAX_KEY + 1).strip()
+                content = file.read(_MAX_KEY + 1)
         except OSError as error:
-            raise UsageError(f"The key file cannot be read: {_reason(error)}.") from None
-        if not _MIN_KEY <= len(content) <= _MAX_KEY:
+            raise UsageError(f"The key file cannot be read: {reason_of(error)}.") from None
+        if len(content) > _MAX_KEY or len(content.strip()) < _MIN_KEY:
             raise UsageError("A key file has at least 32 random bytes. See `dpcov moments key`.")
-        return cls(content)
+        return cls(content.strip())
 
-    @classmethod
-    def from_passphrase(cls, text: str) -> "Key":
-        """Use a passphrase of at least 12 characters."""
-        if len(text) < _MIN_PASSPHRASE:
-            least = f"at least {_MIN_PASSPHRASE} characters"
-            raise UsageError(f"A passphrase has {least}; a key file is safer.")
-        return cls(text.encode(), "passphrase")
-
-    def derive(self, kind: str, salt: bytes) -> bytes:
-        """Key of one file."""
+    def cipher(self, salt: bytes) -> Any:
+        """Cipher of one file."""
+        from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
         from cryptography.hazmat.primitives.hashes import SHA256
         from cryptography.hazmat.primitives.kdf.hkdf import HKDF
-        from cryptography.hazmat.primitives.kdf.scrypt import Scrypt
 
-        if kind != self.kind:
-            raise UsageError(f"This file was locked with a {kind}; give that instead.")
-        if kind == "passphrase":
-            return Scrypt(salt=salt, length=32, n=_SCRYPT_COST, r=8, p=1).derive(self.secret)
         hkdf = HKDF(algorithm=SHA256(), length=32, salt=salt, info=b"dpcov vault 1")
-        return hkdf.derive(self.secret)
+        return ChaCha20Poly1305(hkdf.derive(self.secret))
 
 
 def write_key(path: str | Path) -> None:
@@ -90,21 +67,21 @@ def write_key(path: str | Path) -> None:
             "The key file exists already, and files may be locked with it. Choose another name."
         ) from None
     except OSError as error:
-        raise UsageError(f"The key file cannot be written: {_reason(error)}.") from None
+        raise UsageError(f"The key file cannot be written: {reason_of(error)}.") from None
     with os.fdopen(handle, "w", encoding="ascii") as file:
         file.write(os.urandom(_MIN_KEY).hex() + "\n")
 
 
 def lock_file(path: str | Path, content: bytes, key: Key, *, overwrite: bool = False) -> None:
     """Encrypt the content and write it, whole or not at all."""
-    # A line of JSON (public: which key derivation, and its salt), then chunks of 1 MiB under
-    # ChaCha20-Poly1305 with their number as nonce, the last one marked (Hoang, Reyhanitabar,
-    # Rogaway, Vizar 2015: STREAM).  Every file has its own key, derived from the custodian's and
-    # a fresh salt, so that no nonce is ever used twice.
+    # A line of JSON (public, with the salt), then chunks of 1 MiB under ChaCha20-Poly1305 with
+    # their number as nonce, the last one marked (Hoang, Reyhanitabar, Rogaway, Vizar 2015:
+    # STREAM).  Every file has its own key, derived from the custodian's and a fresh salt, so that
+    # no nonce is ever used twice.
     salt = os.urandom(32)
-    facts = {"format": _MAGIC, "version": _VERSION, "key": key.kind, "salt": salt.hex()}
+    facts = {"format": _MAGIC, "version": _VERSION, "key": "file", "salt": salt.hex()}
     header = json.dumps(facts).encode() + b"\n"
-    cipher = _cipher(key.derive(key.kind, salt))
+    cipher = key.cipher(salt)
     chunks = (cipher.encrypt(nonce, part, header) for nonce, part in _chunks(content, _CHUNK))
     write_file(path, header + b"".join(chunks), overwrite=overwrite)
 
@@ -116,11 +93,10 @@ def unlock_file(path: str | Path, key: Key) -> bytes:
     try:
         with Path(path).open("rb") as file:
             header = file.readline(_MAX_HEADER)
-            kind, salt = _read_header(header)
+            cipher = key.cipher(_salt_of(header))
             body = file.read()
     except OSError as error:
-        raise DataError(f"'{Path(path).name}' cannot be read: {_reason(error)}.") from None
-    cipher = _cipher(key.derive(kind, salt))
+        raise DataError(f"'{Path(path).name}' cannot be read: {reason_of(error)}.") from None
     try:
         chunks = _chunks(body, _CHUNK + _TAG)
         return b"".join(cipher.decrypt(nonce, part, header) for nonce, part in chunks)
@@ -128,28 +104,18 @@ def unlock_file(path: str | Path, key: Key) -> bytes:
         raise DataError(_WRONG) from None
 
 
-def _reason(error: OSError) -> str:
-    return (error.strerror or "unknown reason").lower()
-
-
-def _read_header(line: bytes) -> tuple[str, bytes]:
+def _salt_of(line: bytes) -> bytes:
     try:
         header = json.loads(line)
-        kind, salt, version = header["key"], bytes.fromhex(header["salt"]), header["version"]
-        known = header["format"] == _MAGIC and kind in ("file", "passphrase") and len(salt) == 32
+        salt, version = bytes.fromhex(header["salt"]), header["version"]
+        known = header["format"] == _MAGIC and header["key"] == "file" and len(salt) == 32
     except (ValueError, KeyError, TypeError, RecursionError):
         known = False
     if not known:
         raise DataError(_FOREIGN)
     if version != _VERSION:
         raise DataError(_NEWER)
-    return kind, salt
-
-
-def _cipher(key: bytes) -> Any:
-    from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
-
-    return ChaCha20Poly1305(key)
+    return salt
 
 
 def _chunks(content: bytes, size: int) -> Iterator[tuple[bytes, memoryview]]:

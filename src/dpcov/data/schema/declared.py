@@ -4,15 +4,18 @@ Contract: everything is public, and the norm bound of an encoded row follows fro
 """
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Literal
+from collections.abc import Iterable
+from contextlib import suppress
+from typing import TYPE_CHECKING, Literal
 
-import numpy as np
 from msgspec import Struct
 from msgspec.structs import force_setattr
 
 from dpcov.errors import SchemaError
 from dpcov.published.columns import EncodedColumn, EncodedKind
+
+if TYPE_CHECKING:
+    from dpcov.data.schema.schema import Schema
 
 # ``center``: a missing number is encoded as 0, the middle of its bounds; a missing category as no
 # category.  ``indicator``: the same, and a further 0/1 column says that the value is missing.
@@ -48,7 +51,14 @@ class Categorical(_Declared, tag="categorical", frozen=True, kw_only=True):
     missing: Missing | None = None
 
     def __post_init__(self) -> None:
-        force_setattr(self, "categories", _as_categories(self.categories))
+        given: object = self.categories
+        if isinstance(given, str) or not isinstance(given, Iterable):
+            raise SchemaError('Categories are a list of texts, such as ["Male", "Female"].')
+        labels = tuple(given)
+        if not all(isinstance(label, str) for label in labels):
+            raise SchemaError('Categories are texts: write whole numbers so, too: ["1", "2"].')
+        # Blanks around a category are ignored in the data, too.
+        force_setattr(self, "categories", tuple(label.strip() for label in labels))
 
 
 class Ignored(_Declared, tag="ignored", frozen=True, kw_only=True):
@@ -77,81 +87,14 @@ def as_bound(value: object) -> float | None:
     # Python takes True for a number.
     if isinstance(value, bool) or not hasattr(value, "__float__"):
         raise SchemaError("A bound is a number, such as 90 or 0.5, without quotes.")
-    try:
+    # Beyond all floats: refused with the other bounds that are not finite.
+    number = math.inf
+    with suppress(OverflowError, ValueError, TypeError):
         number = float(value)
-    except (OverflowError, ValueError, TypeError):
-        # Beyond all floats; refused with the other bounds that are not finite.
-        number = math.inf
     return None if math.isnan(number) else number
 
 
-def _as_categories(values: Iterable[str]) -> tuple[str, ...]:
-    # Blanks around a category are ignored in the data, too.
-    if isinstance(values, str) or not isinstance(values, Iterable):
-        raise SchemaError('Categories are a list of texts, such as ["Male", "Female"].')
-    labels = tuple(values)
-    if not all(isinstance(label, str) for label in labels):
-        raise SchemaError('Categories are texts: write whole numbers so too, such as ["1", "2"].')
-    return tuple(label.strip() for label in labels)
-
-
-def listed(heading: str, problems: Sequence[str], most: int = 20) -> str:
-    """One screen of problems, a line each, and how many more there are."""
-    lines = [heading, *(f"  - {problem[:400]}" for problem in problems[:most])]
-    if len(problems) > most:
-        lines.append(f"  - and {len(problems) - most} more")
-    return "\n".join(lines)
-
-
-class DeclaredTable(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a :class:`~dpcov.data.schema.schema.Schema` holds, and what follows from it at once."""
-
-    columns: dict[str, Declared]
-    title: str = ""
-    intercept: bool = True
-    missing: Missing = "center"
-    weights: Weights | None = None
-    rows_per_person: int = 1
-    norm_bound: float | None = None
-
-    def __post_init__(self) -> None:
-        if not isinstance(self.columns, Mapping):
-            raise SchemaError("The columns are a mapping of column names to declarations.")
-        force_setattr(self, "columns", dict(self.columns))
-        for name in ("title", "intercept", "missing", "rows_per_person"):
-            value = getattr(self, name)
-            if isinstance(value, np.generic):
-                force_setattr(self, name, value.item())
-        force_setattr(self, "norm_bound", as_bound(self.norm_bound))
-
-    @property
-    def features(self) -> dict[str, Numeric | Boolean | Categorical]:
-        """The columns that are encoded, in order."""
-        return {name: kind for name, kind in self.columns.items() if not isinstance(kind, Ignored)}
-
-    @property
-    def needed_columns(self) -> tuple[str, ...]:
-        """The names of the columns that are read from the data."""
-        return (*self.features, *(() if self.weights is None else (self.weights.column,)))
-
-    def missing_of(self, name: str) -> Missing:
-        """How missing values of a feature are encoded."""
-        return getattr(self.columns[name], "missing", None) or self.missing
-
-    @property
-    def worst_case_norm(self) -> float:
-        """The largest l2 norm of an encoded row."""
-        # Every feature has norm at most 1: a number has u**2 <= 1, or u = 0 where the indicator
-        # is 1; one category at most is 1.
-        return math.sqrt(len(self.features) + self.intercept)
-
-    @property
-    def norm_bound_or_worst_case(self) -> float:
-        """The norm bound that rows are divided by."""
-        return self.worst_case_norm if self.norm_bound is None else self.norm_bound
-
-
-def encoded_columns_of(schema: DeclaredTable) -> tuple[EncodedColumn, ...]:
+def encoded_columns_of(schema: "Schema") -> tuple[EncodedColumn, ...]:
     """List the encoded columns of a schema whose bounds are known to be filled in."""
     columns = [_encoded("(intercept)", "", "intercept")] if schema.intercept else []
     for name, declared in schema.features.items():

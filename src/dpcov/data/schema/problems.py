@@ -5,13 +5,12 @@ Contract: a schema without problems has a finite, positive norm bound that every
 
 import math
 from collections import Counter
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
 
 from dpcov.data.schema.declared import (
     Categorical,
     Declared,
-    DeclaredTable,
     Ignored,
     Numeric,
     Weights,
@@ -19,18 +18,26 @@ from dpcov.data.schema.declared import (
 )
 from dpcov.published.columns import LARGEST_SCALE, SMALLEST_SCALE
 
+if TYPE_CHECKING:
+    from dpcov.data.schema.schema import Schema
+
 _MISSING = (None, "center", "indicator")
+_MOST = 20
 
 
-def problems_of(schema: DeclaredTable) -> list[str]:
+def listed(heading: str, problems: Sequence[str]) -> str:
+    """One screen of problems, a line each, and how many more there are."""
+    lines = [heading, *(f"  - {problem[:400]}" for problem in problems[:_MOST])]
+    if len(problems) > _MOST:
+        lines.append(f"  - and {len(problems) - _MOST} more")
+    return "\n".join(lines)
+
+
+def problems_of(schema: "Schema") -> list[str]:
     """List what is missing or contradictory, one sentence each."""
     columns = schema.columns.items()
     found = [problem for name, declared in columns for problem in _of_column(name, declared)]
     found += _of_table(schema)
-    if schema.weights is not None:
-        found += _of_weights(schema, schema.weights)
-    if schema.norm_bound is not None:
-        found += _of_norm_bound(schema.norm_bound, schema.worst_case_norm)
     # Encoded columns can be named only where bounds and categories are filled in.
     return found or _of_names(schema)
 
@@ -39,7 +46,7 @@ def _of_column(name: object, declared: object) -> Iterator[str]:
     if not isinstance(name, str) or (not name.strip() and not isinstance(declared, Ignored)):
         yield "A column without a name can only be ignored; give it a name in the data."
     elif isinstance(declared, Numeric):
-        yield from _of_bounds(f"Column '{name}'", declared.lower, declared.upper)
+        yield from _of_bounds(name, declared.lower, declared.upper)
     elif isinstance(declared, Categorical):
         yield from _of_categories(f"Column '{name}'", declared.categories)
     elif not isinstance(declared, Declared):
@@ -48,21 +55,24 @@ def _of_column(name: object, declared: object) -> Iterator[str]:
         yield f'Column \'{name}\': missing is "center" or "indicator".'
 
 
-def _of_bounds(what: str, lower: float | None, upper: float | None) -> Iterator[str]:
+def _of_bounds(name: str, lower: float | None, upper: float | None) -> Iterator[str]:
     if lower is None or upper is None:
         bounds = {"lower": lower, "upper": upper}
         unfilled = " and ".join(word for word, bound in bounds.items() if bound is None)
-        yield f"{what}: fill in {unfilled} from public knowledge, never from the data."
+        wrong = f"fill in {unfilled} from public knowledge, never from the data"
     elif not (math.isfinite(lower) and math.isfinite(upper)):
-        yield f"{what}: bounds must be finite numbers."
+        wrong = "bounds must be finite numbers"
     elif lower > upper:
-        yield f"{what}: lower is above upper; exchange them."
+        wrong = "lower is above upper; exchange them"
     elif lower == upper:
-        yield f"{what}: lower and upper are equal; widen them, or ignore the column."
+        wrong = "lower and upper are equal; widen them, or ignore the column"
     elif upper / 2 - lower / 2 < SMALLEST_SCALE:
-        yield f"{what}: lower and upper are too close to be told apart; use another unit."
+        wrong = "lower and upper are too close to be told apart; use another unit"
     elif upper / 2 - lower / 2 > LARGEST_SCALE:
-        yield f"{what}: lower and upper are so far apart that squares overflow; use another unit."
+        wrong = "lower and upper are so far apart that squares overflow; use another unit"
+    else:
+        return
+    yield f"Column '{name}': {wrong}."
 
 
 def _of_categories(what: str, categories: tuple[str, ...]) -> Iterator[str]:
@@ -76,7 +86,7 @@ def _of_categories(what: str, categories: tuple[str, ...]) -> Iterator[str]:
 
 
 def _of_table(schema: Any) -> Iterator[str]:
-    rows = schema.rows_per_person
+    rows, bound = schema.rows_per_person, schema.norm_bound
     if not schema.features:
         yield "No column is numeric, boolean or categorical; there is nothing to release."
     if isinstance(rows, bool) or not isinstance(rows, int) or rows < 1:
@@ -87,9 +97,16 @@ def _of_table(schema: Any) -> Iterator[str]:
         yield "intercept is true or false."
     if not isinstance(schema.title, str):
         yield "title is a text."
+    if schema.weights is not None:
+        yield from _of_weights(schema, schema.weights)
+    if bound is not None and not SMALLEST_SCALE <= bound < math.inf:
+        yield "norm_bound must be a positive number."
+    elif bound is not None and bound > schema.worst_case_norm:
+        useless = f"norm_bound is above {schema.worst_case_norm:.6g}, which no row exceeds"
+        yield f"{useless}, so it would only add noise; leave it out or lower it."
 
 
-def _of_weights(schema: DeclaredTable, weights: Weights) -> Iterator[str]:
+def _of_weights(schema: "Schema", weights: Weights) -> Iterator[str]:
     name, upper = weights.column, weights.upper
     if name not in schema.columns:
         yield f"The weights' column '{name}' is not listed; list it with the type \"ignored\"."
@@ -101,21 +118,9 @@ def _of_weights(schema: DeclaredTable, weights: Weights) -> Iterator[str]:
         yield "Weights need the intercept; set intercept = true."
 
 
-def _of_norm_bound(bound: float, worst: float) -> Iterator[str]:
-    if not (math.isfinite(bound) and bound >= SMALLEST_SCALE):
-        yield "norm_bound must be a positive number."
-    elif bound > worst:
-        yield (
-            f"norm_bound is above {worst:.6g}, which no row exceeds, so it would only add noise; "
-            "leave it out or lower it."
-        )
-
-
-def _of_names(schema: DeclaredTable) -> list[str]:
+def _of_names(schema: "Schema") -> list[str]:
     # Two columns can get one name: a category ``a=b`` beside a column ``a=b``.
     names = Counter(column.name for column in encoded_columns_of(schema))
-    return [
-        f"Two encoded columns would be called '{name}'; rename a column or a category."
-        for name, count in names.items()
-        if count > 1
-    ]
+    repeated = [name for name, count in names.items() if count > 1]
+    what = "rename a column or a category."
+    return [f"Two encoded columns would be called '{name}'; {what}" for name in repeated]

@@ -1,30 +1,26 @@
-"""Read and write schemas as TOML files.
+"""Read and write schemas as TOML.
 
-Contract: `parse_schema` and `format_schema` are inverse to each other, and a file is replaced as a
-whole or not at all.  An unfilled bound is written as ``nan``, so that a draft is valid TOML.
+Contract: `parse_schema` and `format_schema` are inverse to each other.  An unfilled bound is
+written as ``nan``, so that a draft is valid TOML.
 """
 
 import json
-import os
 import re
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from dpcov.data.schema.declared import (
-    Categorical,
-    Declared,
-    DeclaredTable,
-    Ignored,
-    Numeric,
-    listed,
-)
+from dpcov.data.schema.declared import Declared
+from dpcov.data.schema.problems import listed
 from dpcov.errors import SchemaError
+from dpcov.files import reason_of
 
-T = TypeVar("T", bound=DeclaredTable)
+if TYPE_CHECKING:
+    from dpcov.data.schema.schema import Schema
 
 _MAX_BYTES = 16 * 2**20
 _TYPES = '"numeric", "boolean", "categorical" or "ignored"'
@@ -36,13 +32,11 @@ _DRAFT = """\
 # A number that stands for a category gets the type "categorical" with texts: ["1", "2"].
 """
 _HINTS = {
-    "lower": "  # the smallest value anybody could have, by public knowledge",
-    "upper": "  # the largest value anybody could have, by public knowledge",
-    "weight": "  # the largest weight a row could have, by public knowledge",
-    "categories": (
-        '  # every public category, such as ["yes", "no"]; any other value counts as none'
-    ),
+    "lower": "the smallest value anybody could have, by public knowledge",
+    "upper": "the largest value anybody could have, by public knowledge",
+    "categories": 'every public category, such as ["yes", "no"]; any other value counts as none',
 }
+_WEIGHT_HINT = {"upper": "the largest weight a row could have, by public knowledge"}
 
 
 def read_text(path: Path) -> str:
@@ -59,10 +53,10 @@ def read_text(path: Path) -> str:
     except UnicodeDecodeError:
         raise SchemaError(f"{what} is not UTF-8 text; save it as UTF-8.") from None
     except OSError as error:
-        raise SchemaError(f"{what} cannot be read: {error.strerror}.") from None
+        raise SchemaError(f"{what} cannot be read: {reason_of(error)}.") from None
 
 
-def parse_schema(text: str, kind: type[T]) -> T:
+def parse_schema(text: str, kind: "type[Schema]") -> "Schema":
     """Read a schema of this class from TOML text; every misfit is listed with its column."""
     try:
         table = tomllib.loads(text)
@@ -80,7 +74,7 @@ def parse_schema(text: str, kind: type[T]) -> T:
         name: _convert(f"column '{name}'", entry, Declared, problems)
         for name, entry in columns.items()
     }
-    schema: T | None = _convert("the table", {**table, "columns": {}}, kind, problems)
+    schema = _convert("the table", {**table, "columns": {}}, kind, problems)
     if schema is None or problems:
         raise SchemaError(listed("The schema has mistakes:", problems))
     return kind(**{**msgspec.structs.asdict(schema), "columns": declared})
@@ -96,80 +90,46 @@ def _convert(what: str, entry: Any, kind: Any, problems: list[str]) -> Any:
     return None
 
 
-def format_schema(schema: DeclaredTable) -> str:
+def format_schema(schema: "Schema") -> str:
     """Write a schema as TOML text; what is not filled in carries a comment."""
-    return "\n".join(_lines(schema)) + "\n"
+    return "\n".join(_lines(msgspec.to_builtins(schema))) + "\n"
 
 
-def _lines(schema: DeclaredTable) -> Iterator[str]:
-    if any(_is_unfilled(declared) for declared in schema.columns.values()):
+def _lines(table: dict[str, Any]) -> Iterator[str]:
+    columns, weights = table.pop("columns"), table.pop("weights")
+    if any(entry.get(name, 0) in (None, ()) for entry in columns.values() for name in _HINTS):
         yield _DRAFT
-    if schema.title:
-        yield f"title = {_text(schema.title)}"
-    yield f"intercept = {str(schema.intercept).lower()}"
-    yield f"missing = {_text(schema.missing)}"
-    yield f"rows_per_person = {schema.rows_per_person}"
-    if schema.norm_bound is not None:
-        yield f"norm_bound = {_number(schema.norm_bound)}"
-    if schema.weights is not None:
-        yield f"\n[weights]\ncolumn = {_text(schema.weights.column)}"
-        yield f"upper = {_bound(schema.weights.upper, 'weight')}"
-    if not schema.columns:
+    yield from _entries(table)
+    if weights is not None:
+        yield "\n[weights]"
+        yield from _entries(weights, _WEIGHT_HINT)
+    if not columns:
         yield "\n[columns]"
-    for name, declared in schema.columns.items():
+    for name, entry in columns.items():
         plain = re.fullmatch(r"[A-Za-z0-9_-]+", name)
-        yield f"\n[columns.{name if plain else _text(name)}]"
-        yield from _column_lines(declared)
+        yield f"\n[columns.{name if plain else _value(name)}]"
+        yield from _entries(entry, _HINTS)
 
 
-def _column_lines(declared: Declared) -> Iterator[str]:
-    yield f'type = "{declared.__struct_config__.tag}"'
-    if isinstance(declared, Numeric):
-        yield f"lower = {_bound(declared.lower, 'lower')}"
-        yield f"upper = {_bound(declared.upper, 'upper')}"
-    if isinstance(declared, Categorical):
-        hint = "" if declared.categories else _HINTS["categories"]
-        yield f"categories = {_list(declared.categories)}{hint}"
-    if isinstance(declared, Ignored):
-        if declared.note:
-            yield f"note = {_text(declared.note)}"
-    elif declared.missing is not None:
-        yield f"missing = {_text(declared.missing)}"
+def _entries(
+    table: dict[str, Any], hints: Mapping[str, str] = MappingProxyType({})
+) -> Iterator[str]:
+    for name, value in table.items():
+        if name in hints and value in (None, ()):
+            yield f"{name} = {'nan' if value is None else '[]'}  # {hints[name]}"
+        elif value is not None and (value or name not in ("title", "note")):
+            yield f"{name} = {_value(value)}"
 
 
-def _is_unfilled(declared: Declared) -> bool:
-    if isinstance(declared, Numeric):
-        return declared.lower is None or declared.upper is None
-    return isinstance(declared, Categorical) and not declared.categories
-
-
-def _text(value: str) -> str:
-    # A JSON text is a TOML basic string, but for DEL, which TOML wants escaped.
-    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
-
-
-def _bound(value: float | None, hint: str) -> str:
-    return f"nan{_HINTS[hint]}" if value is None else _number(value)
-
-
-def _number(value: float) -> str:
-    return str(int(value)) if abs(value) < 1e15 and value == int(value) else repr(float(value))
-
-
-def _list(labels: tuple[str, ...]) -> str:
-    row = ", ".join(map(_text, labels))
-    if len(row) <= 90:
+def _value(value: Any) -> str:
+    if isinstance(value, str | bool):
+        # JSON is TOML here, but for DEL, which TOML wants escaped.
+        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+    if isinstance(value, float):
+        return str(int(value)) if abs(value) < 1e15 and value == int(value) else repr(value)
+    if isinstance(value, int):
+        return str(value)
+    labels = [_value(label) for label in value]
+    if len(row := ", ".join(labels)) <= 90:
         return f"[{row}]"
-    return "[\n" + "".join(f"  {_text(label)},\n" for label in labels) + "]"
-
-
-def write_schema(schema: DeclaredTable, path: Path) -> None:
-    """Write a schema file by way of a temporary file beside it."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        temporary.write_text(format_schema(schema), encoding="utf-8")
-        temporary.replace(path)
-    except OSError as error:
-        temporary.unlink(missing_ok=True)
-        reason = f"cannot be written: {error.strerror}"
-        raise SchemaError(f"The schema file '{path.name}' {reason}.") from None
+    return "[\n" + "".join(f"  {label},\n" for label in labels) + "]"
