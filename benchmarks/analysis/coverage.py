@@ -34,14 +34,13 @@ from benchmarks.analysis.populations import (
 )
 from benchmarks.data import MissingTable, data_directory
 from dpcov import Budget, SeededEntropy
+from dpcov.analysis.features import coding_of, without_references
 from dpcov.analysis.intervals.coefficients import coefficient_lines
-from dpcov.analysis.intervals.correlations import correlation_lines
 from dpcov.analysis.intervals.eigenvalues import spectrum_of
 from dpcov.analysis.intervals.law import MomentLaw, moment_law
-from dpcov.analysis.intervals.moments import mean_lines, variance_lines
+from dpcov.analysis.intervals.moments import correlation_lines, mean_lines, variance_lines
 from dpcov.analysis.intervals.table import Interval
 from dpcov.analysis.intervals.tails import Tails
-from dpcov.analysis.levels import coding_of, without_references
 from dpcov.analysis.reading import original_map
 from dpcov.published.release import Release
 
@@ -89,7 +88,7 @@ class Sampled:
             return coefficient_lines(law, *maps, alpha=alpha, fit_intercept=True)
 
         ones = np.ones(len(places))
-        spectrum = spectrum_of(law, places, ones, normalized=False, draws=draws, seed=0)
+        spectrum = spectrum_of(law, places, ones, normalized=False, draws=draws)
         return {
             "means": mean_lines(law, places),
             "variances": variance_lines(law, places),

@@ -11,7 +11,6 @@ from scipy import stats
 
 import dpcov
 from dpcov.analysis import (
-    PrivateComponentRegression,
     PrivateCorrelation,
     PrivateCovariance,
     PrivateGraphicalLasso,
@@ -272,11 +271,8 @@ def test_estimators_give_the_intervals_of_what_they_estimate(made):
 
 
 def test_estimators_without_intervals_and_unfitted_ones_say_so(made):
-    pair = {"features": ["age", "member"]}
-    components = PrivateComponentRegression.from_release(made, target="income", **pair)
-    for estimator in (components, PrivateGraphicalLasso.from_release(made, **pair)):
-        with pytest.raises(InputError, match=type(estimator).__name__):
-            estimator.conf_int()
+    with pytest.raises(InputError, match="PrivateGraphicalLasso"):
+        PrivateGraphicalLasso.from_release(made, features=["age", "member"]).conf_int()
     with pytest.raises(dpcov.DpcovError, match="not fitted"):
         PrivatePCA().conf_int()
 
@@ -335,7 +331,7 @@ def test_the_privacy_part_of_an_eigenvalue_is_how_much_releases_of_one_table_dif
 def test_eigenvalues_are_freed_of_what_noise_adds_to_them():
     law = moment_law(released(small_rows(20_000), 0, rho="0.0002", mechanism="gaussian"))
     places, ones = np.arange(3), np.ones(3)
-    spectrum = spectrum_of(law, places, ones, normalized=False, draws=200, seed=0)
+    spectrum = spectrum_of(law, places, ones, normalized=False, draws=200)
     biased, freed = (
         np.abs(spectrum.simulated(values).mean(axis=0) - spectrum.system[0])
         for values in (np.maximum(spectrum.system[0], 0.0), spectrum.unbiased)

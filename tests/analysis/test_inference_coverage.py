@@ -7,12 +7,11 @@ import pytest
 from scipy import stats
 
 import dpcov
+from dpcov.analysis.features import coding_of
 from dpcov.analysis.intervals.coefficients import coefficient_lines
-from dpcov.analysis.intervals.correlations import correlation_lines
 from dpcov.analysis.intervals.eigenvalues import spectrum_of
 from dpcov.analysis.intervals.law import moment_law
-from dpcov.analysis.intervals.moments import mean_lines, variance_lines
-from dpcov.analysis.levels import coding_of
+from dpcov.analysis.intervals.moments import correlation_lines, mean_lines, variance_lines
 from dpcov.analysis.reading import original_map
 
 ALPHA = 1e-9
@@ -59,7 +58,7 @@ def intervals(law, made):
 
 def other_intervals(law):
     places = np.arange(3)
-    spectrum = spectrum_of(law, places, np.ones(3), normalized=False, draws=60, seed=1)
+    spectrum = spectrum_of(law, places, np.ones(3), normalized=False, draws=60)
     return {"mean": mean_lines(law, places)[0], "eigenvalue": spectrum.line(0, law.reaches()[0])}
 
 

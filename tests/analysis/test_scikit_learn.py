@@ -16,7 +16,6 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import dpcov
 import dpcov.errors
 from dpcov.analysis import (
-    PrivateComponentRegression,
     PrivateCorrelation,
     PrivateCovariance,
     PrivateFactorAnalysis,
@@ -33,7 +32,7 @@ from tests.analysis.conftest import SCHEMA
 # permission to spend again, seeds so that fits repeat, and little noise.
 TERMS = {"budget": dpcov.Budget(rho=1000), "bounds": (-4, 4), "seed": 0, "spend_again": True}
 PLAIN = {**TERMS, "mechanism": "gaussian"}
-REGRESSIONS = (PrivateLinearRegression, PrivateRidge, PrivateComponentRegression)
+REGRESSIONS = (PrivateLinearRegression, PrivateRidge)
 DISCRIMINANTS = (PrivateLDA, PrivateQDA)
 OTHERS = (PrivateCovariance, PrivateCorrelation, PrivateGraphicalLasso, PrivatePCA)
 ESTIMATORS = [

@@ -14,13 +14,12 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
-from dpcov.analysis.estimators.base import ReleaseEstimator
+from dpcov.analysis.estimators.base import ReleaseEstimator, require_target
 from dpcov.analysis.estimators.fit_rows import Roles, table_of
-from dpcov.analysis.features import Array
 from dpcov.analysis.problems import InputError, warn_noise
 from dpcov.analysis.reading import Reading
 from dpcov.errors import ReleaseError
-from dpcov.published.linalg.symmetric import compose, eigh
+from dpcov.published.linalg.symmetric import Array, compose, eigh
 from dpcov.published.release import Release
 
 # The group of rows without a listed class; nothing is predicted to belong to it.
@@ -28,7 +27,7 @@ OTHER_GROUP = "(other)"
 
 
 class ClassMoments(NamedTuple):
-    """One class: its number of rows, means and the reading of its covariance, if any is left."""
+    """Number of rows of one class, means, and the reading of its covariance, if any is left."""
 
     n_rows: float
     mean: Array
@@ -61,22 +60,18 @@ class Discriminant(ClassifierMixin, ReleaseEstimator):  # type: ignore[misc]
     priors: Sequence[float] | None = None
 
     def _table(self, X: Any, y: Any) -> tuple[Any, Roles, dict[str, Any]]:
+        require_target(self, y)
         by = self.target or "y"
-        if y is None and self.target is None:
-            raise InputError(
-                f"{type(self).__name__} requires y to be passed, but the target y is None. "
-                "Give y, or target=COLUMN."
-            )
         column = None if y is None else _one_column(y)
         labels = self._listed(column)
-        roles = Roles(by=by, classes=tuple(str(label) for label in labels))
+        roles = Roles(by=by, classes=tuple(map(str, labels)))
         if column is None:
             return table_of(X), roles, {}
         table = table_of(X, _as(column, labels), (by,), as_text=True)
         return table, roles, {"labels": labels} if len(labels) else {}
 
     def _listed(self, y: NDArray[Any] | None) -> NDArray[Any]:
-        """Return the public classes; none where the schema declares them."""
+        # None where the schema declares them.
         if isinstance(self.classes, str):
             if self.classes != "observed" or y is None:
                 raise InputError('classes must be a list of labels, or "observed" with y given.')
@@ -99,7 +94,12 @@ class Discriminant(ClassifierMixin, ReleaseEstimator):  # type: ignore[misc]
         self.classes_ = np.unique(self._facts.get("labels", np.array(names)))
         self._pooled = self._reading()
         found = [self._class_moments(release.group(str(label))) for label in self.classes_]
-        self.priors_ = self._class_priors(found)
+        self.priors_ = _shares(found)
+        if self.priors is not None:
+            priors = np.asarray(self.priors, dtype=np.float64)
+            if priors.shape != (len(found),) or not np.all(priors > 0):
+                raise InputError(f"priors must be {len(found)} positive numbers.")
+            self.priors_ = priors / priors.sum()
         self.means_ = np.array([part.mean for part in found])
         hidden = sum(part.reading is None for part in found)
         if hidden:
@@ -117,20 +117,11 @@ class Discriminant(ClassifierMixin, ReleaseEstimator):  # type: ignore[misc]
         except ReleaseError:
             return ClassMoments(part.n_rows, self._pooled.mean, None)
 
-    def _class_priors(self, found: list[ClassMoments]) -> Array:
-        if self.priors is None:
-            return _shares(found)
-        priors = np.asarray(self.priors, dtype=np.float64)
-        if priors.shape != (len(found),) or not np.all(priors > 0):
-            raise InputError(f"priors must be {len(found)} positive numbers.")
-        return np.asarray(priors / priors.sum())
-
     def _learn(self, found: list[ClassMoments]) -> None:
-        """Turn the classes' moments into a decision rule."""
         raise NotImplementedError
 
+    # The log joint density of every class up to a common term, (n_rows, n_classes).
     def _scores(self, X: Any) -> Array:
-        """Return the log joint density of every class up to a common term, (n_rows, n_classes)."""
         raise NotImplementedError
 
     def decision_function(self, X: Any) -> Array:
@@ -140,8 +131,8 @@ class Discriminant(ClassifierMixin, ReleaseEstimator):  # type: ignore[misc]
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Most probable classes of new rows."""
-        scores = self._scores(X)
-        return np.asarray(self.classes_[scores.argmax(axis=1)])
+        places = self._scores(X).argmax(axis=1)
+        return np.asarray(self.classes_[places])
 
     def predict_log_proba(self, X: Any) -> Array:
         """Log probabilities of the classes, (n_rows, n_classes)."""
@@ -192,7 +183,6 @@ class PrivateLDA(Discriminant):
         self.intercept_ = offsets - self.coef_ @ pooled.mean
 
     def _between(self, parts: list[ClassMoments]) -> Array:
-        """Return the encoded covariance of the groups' means."""
         # Rows without a listed class spread the pooled covariance too.
         if OTHER_GROUP in self.release_.group_names:
             parts = [*parts, self._class_moments(self.release_.group(OTHER_GROUP))]
@@ -238,7 +228,7 @@ def _shares(parts: list[ClassMoments]) -> Array:
 
 
 def _floored(covariance: Array, edge: float) -> tuple[Array, Array]:
-    """Eigensystem with no eigenvalue below the noise edge, nor one that may be rounding."""
+    # No eigenvalue is left below the noise edge, nor one that may be rounding.
     values, vectors = eigh(covariance)
     rounding = max(float(values[-1]), 1.0) * len(values) * np.finfo(np.float64).eps
     return np.maximum(values, max(edge, rounding)), vectors

@@ -8,10 +8,9 @@ from scipy.optimize import minimize
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
 from dpcov.analysis.estimators.base import ReleaseEstimator, require_number, with_signs
-from dpcov.analysis.features import Array
 from dpcov.analysis.problems import InputError, warn_noise
 from dpcov.errors import NumericError
-from dpcov.published.linalg.symmetric import correlation_of, eigh
+from dpcov.published.linalg.symmetric import Array, correlation_of, eigh
 from dpcov.published.release import Release
 
 # Share of a column's variance that is its own at least: below, the likelihood may have no maximum

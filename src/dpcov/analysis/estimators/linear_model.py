@@ -1,4 +1,4 @@
-"""Share what the linear models of one release have: targets, units, prediction."""
+"""Fit linear models to a release: what they share, and least squares."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,22 +7,23 @@ from typing import Any
 import numpy as np
 from sklearn.base import RegressorMixin
 
-from dpcov.analysis.estimators.base import ReleaseEstimator
+from dpcov.analysis.estimators.base import ReleaseEstimator, require_target
 from dpcov.analysis.estimators.fit_rows import Bounds, Roles, columns_of, table_of
 from dpcov.analysis.estimators.ridge_path import RidgeProblem
 from dpcov.analysis.features import (
-    Array,
     Columns,
     Places,
+    coding_of,
     feature_columns,
     find_features,
     predictors,
+    without_references,
 )
 from dpcov.analysis.intervals.inference import coefficient_intervals
-from dpcov.analysis.levels import coding_of, without_references
-from dpcov.analysis.problems import InputError
+from dpcov.analysis.problems import InputError, warn_noise
 from dpcov.analysis.reading import original_map
 from dpcov.errors import ReleaseError
+from dpcov.published.linalg.symmetric import Array
 from dpcov.published.release import Release
 
 
@@ -53,8 +54,6 @@ class LinearModel(RegressorMixin, ReleaseEstimator):  # type: ignore[misc]
     noise_edge_ : float
         Variance, in encoded units, that noise alone may show in any direction but that of the
         means; 0 where it is unknown.
-    training_r2_ : float or (n_targets,)
-        Share of variance explained according to the release, which the noise makes optimistic.
     """
 
     target: str | Sequence[str] | None = None
@@ -62,11 +61,7 @@ class LinearModel(RegressorMixin, ReleaseEstimator):  # type: ignore[misc]
     target_bounds: Bounds | None = None
 
     def _table(self, X: Any, y: Any) -> tuple[Any, Roles, dict[str, Any]]:
-        if y is None and self.target is None:
-            raise InputError(
-                f"{type(self).__name__} requires y to be passed, but the target y is None. "
-                "Give y, or target=NAME."
-            )
+        require_target(self, y)
         columns = None if y is None else columns_of(y)
         names = self._target_names(1 if columns is None else columns.shape[1])
         facts = {} if y is None else {"targets": names, "flat": np.asarray(y).ndim == 1}
@@ -99,11 +94,10 @@ class LinearModel(RegressorMixin, ReleaseEstimator):  # type: ignore[misc]
         return kept
 
     def _read(self, release: Release) -> None:
-        columns, reading = feature_columns(release), self._reading(not self.fit_intercept)
-        self.noise_edge_ = reading.edge
+        columns, moment = feature_columns(release), release.second_moment(self.post)
+        self.noise_edge_ = self._reading(not self.fit_intercept).edge
         self._coding = coding_of(columns, self._asked, self.reference_levels_)
         self._goals = [columns[target] for target in self._targets]
-        moment = release.second_moment(self.post)
         # Features in units of their half ranges, as maps of the encoded row.
         maps = np.eye(len(moment))[1:]
         if not self.fit_intercept:
@@ -114,24 +108,15 @@ class LinearModel(RegressorMixin, ReleaseEstimator):  # type: ignore[misc]
             RidgeProblem(moment, features, maps[target], self.fit_intercept)
             for target in self._targets
         ]
-        self._weights = self._solve(self._problems)
-        found = [self._original(k, weights) for k, weights in enumerate(self._weights)]
+        # Of every target; a ridge regression has others.
+        self._penalties = [0.0] * len(self._goals)
+        found = [self._original(k, w) for k, w in enumerate(self._solve(self._problems))]
         self.coef_: Array = self._flattened([coefficients for coefficients, _ in found])
         self.intercept_: Any = self._flattened([intercept for _, intercept in found])
-        pairs = zip(self._problems, self._weights, strict=True)
-        self.training_r2_: Any = self._flattened([p.explained_share(w) for p, w in pairs])
 
     def _solve(self, problems: list[RidgeProblem]) -> list[Array]:
         """Return the weights of every target."""
         raise NotImplementedError
-
-    def _solve_truncated(self, problems: list[RidgeProblem], n_components: int) -> list[Array]:
-        """Least squares on the largest principal components, as far as they differ from zero."""
-        values = problems[0].spectrum[0]
-        # Directions that rounding cannot tell from zero are never inverted.
-        usable = int(np.sum(values > values[-1] * len(values) * np.finfo(np.float64).eps))
-        self.n_components_ = min(n_components, usable)
-        return [problem.truncated_weights(self.n_components_) for problem in problems]
 
     def _original(self, k: int, weights: Array) -> tuple[Array, float]:
         """Return coefficients and intercept of the k-th target in original units."""
@@ -148,13 +133,13 @@ class LinearModel(RegressorMixin, ReleaseEstimator):  # type: ignore[misc]
     def _flattened(self, values: list[Any]) -> Any:
         return values[0] if self._flat else np.array(values)
 
-    def _intervals_at(self, penalties: Sequence[float], **options: Any) -> Any:
+    def _intervals(self, **options: Any) -> Any:
         columns = feature_columns(self.release_)
         names = [columns[place].name for place in self._asked]
         options = {"fit_intercept": self.fit_intercept} | options
         tables = [
             coefficient_intervals(self.release_, goal.name, names, alpha=float(alpha), **options)
-            for goal, alpha in zip(self._goals, penalties, strict=True)
+            for goal, alpha in zip(self._goals, self._penalties, strict=True)
         ]
         return tables[0] if self._flat else tables
 
@@ -166,3 +151,32 @@ class LinearModel(RegressorMixin, ReleaseEstimator):  # type: ignore[misc]
         tags = super().__sklearn_tags__()
         tags.target_tags.multi_output = True
         return tags
+
+
+@dataclass(eq=False, repr=False)
+class PrivateLinearRegression(LinearModel):
+    """Least squares, within the directions of the features that stand out of the noise.
+
+    Inverting directions of pure noise would give coefficients of any size, so principal components
+    of the (encoded) features below the noise edge are left out, with a warning.  Without noise it
+    is ordinary least squares, with the smallest coefficients where columns are collinear.
+
+    Attributes
+    ----------
+    n_components_ : int
+        Directions that were used; all else as in :class:`LinearModel`.
+    """
+
+    def _solve(self, problems: list[RidgeProblem]) -> list[Array]:
+        values = problems[0].spectrum[0]
+        above = int(np.sum(values > self.noise_edge_))
+        # Without a known law of the noise nothing counts as hidden.
+        if self.noise_edge_ > 0 and above < len(values):
+            warn_noise(
+                f"{len(values) - above} of {len(values)} directions of the features lie within the "
+                "noise and are left out. PrivateRidge uses them as far as they deserve."
+            )
+        # Directions that rounding cannot tell from zero are never inverted.
+        usable = int(np.sum(values > values[-1] * len(values) * np.finfo(np.float64).eps))
+        self.n_components_ = min(above, usable)
+        return [problem.truncated_weights(self.n_components_) for problem in problems]

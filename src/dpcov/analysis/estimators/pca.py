@@ -7,14 +7,13 @@ import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
 from dpcov.analysis.estimators.base import ReleaseEstimator, require_number, with_signs
-from dpcov.analysis.features import Array
 from dpcov.analysis.intervals.eigenvalues import Scaling
 from dpcov.analysis.intervals.inference import eigenvalue_intervals
 from dpcov.analysis.problems import InputError, warn_noise
 from dpcov.analysis.reading import Reading
 from dpcov.errors import UsageError
 from dpcov.published.estimate.post import POSTS
-from dpcov.published.linalg.symmetric import eigh
+from dpcov.published.linalg.symmetric import Array, eigh
 from dpcov.published.release import Release
 
 

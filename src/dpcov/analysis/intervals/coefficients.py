@@ -10,10 +10,10 @@ from math import inf, sqrt
 
 import numpy as np
 
-from dpcov.analysis.features import Array, Places
+from dpcov.analysis.features import Coding, Places
 from dpcov.analysis.intervals.law import MomentLaw
 from dpcov.analysis.intervals.table import Interval, solve_quadratic
-from dpcov.analysis.levels import Coding
+from dpcov.published.linalg.symmetric import Array
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,15 +9,20 @@ from typing import Any, get_args
 
 import numpy as np
 
-from dpcov.analysis.features import Places, feature_columns, find_features, predictors
+from dpcov.analysis.features import (
+    Places,
+    coding_of,
+    feature_columns,
+    find_features,
+    predictors,
+    without_references,
+)
 from dpcov.analysis.intervals.coefficients import coefficient_lines
-from dpcov.analysis.intervals.correlations import correlation_lines
 from dpcov.analysis.intervals.eigenvalues import Scaling, scale_of, spectrum_of, unknown_eigenvalue
 from dpcov.analysis.intervals.law import MomentLaw, moment_law
-from dpcov.analysis.intervals.moments import mean_lines, variance_lines
+from dpcov.analysis.intervals.moments import correlation_lines, mean_lines, variance_lines
 from dpcov.analysis.intervals.table import Interval, IntervalTable
 from dpcov.analysis.intervals.tails import Tails
-from dpcov.analysis.levels import coding_of, without_references
 from dpcov.analysis.problems import InputError
 from dpcov.analysis.reading import original_map
 from dpcov.errors import ReleaseError
@@ -50,7 +55,7 @@ def mean_intervals(
     ReleaseError
         Without an intercept, or where the noise hides the number of rows.
     """
-    law, places = _opened(release, features, "means", level=level, sampling=sampling)
+    law, places = _opened(release, features, "means", level, sampling)
     return _table("means", law, mean_lines(law, places))
 
 
@@ -73,8 +78,7 @@ def variance_intervals(
         What stands in for fourth moments, which no release has: plausible ones for a column's mean,
         variance and bounds; or the largest that the bounds allow, safe for every table and wide.
     """
-    options: Any = {"level": level, "sampling": sampling, "tails": tails}
-    law, places = _opened(release, features, "variances", **options)
+    law, places = _opened(release, features, "variances", level, sampling, tails)
     return _table("variances", law, variance_lines(law, places))
 
 
@@ -98,8 +102,7 @@ def correlation_intervals(
         As in :func:`variance_intervals`, like the errors.
     """
     what = "partial correlations" if partial else "correlations"
-    options: Any = {"level": level, "sampling": sampling, "tails": tails}
-    law, places = _opened(release, features, what, **options)
+    law, places = _opened(release, features, what, level, sampling, tails)
     # Levels that hold all rows determine each other.
     places, references = without_references(release, places) if partial else (places, ())
     return _table(what, law, correlation_lines(law, places, partial=partial), references)
@@ -116,7 +119,6 @@ def eigenvalue_intervals(
     sampling: bool = True,
     tails: Tails = "moments",
     draws: int = 200,
-    seed: int = 0,
 ) -> IntervalTable:
     """Intervals for the largest eigenvalues of the covariance or correlation matrix.
 
@@ -127,11 +129,10 @@ def eigenvalue_intervals(
     n_eigenvalues : int
     scaling : {"original", "encoded", "correlation"}
         Units of the columns: the table's, half widths of the public bounds, or standard deviations.
-    draws, seed : int
+    draws : int
         Of the simulation; the result is the same every time.
     """
-    options: Any = {"level": level, "sampling": sampling, "tails": tails}
-    law, places = _opened(release, features, "eigenvalues", **options)
+    law, places = _opened(release, features, "eigenvalues", level, sampling, tails)
     _require_one_of("scaling", scaling, Scaling)
     if not 1 <= n_eigenvalues <= len(places):
         raise InputError(f"n_eigenvalues must be from 1 to {len(places)}, the number of features.")
@@ -142,7 +143,7 @@ def eigenvalue_intervals(
         notes = ("The noise hides the variance of a column.",)
         return IntervalTable(what=what, level=level, rows=tuple(lines), notes=notes)
     normalized = scaling == "correlation"
-    spectrum = spectrum_of(law, places, scale, normalized=normalized, draws=draws, seed=seed)
+    spectrum = spectrum_of(law, places, scale, normalized=normalized, draws=draws)
     lines = [spectrum.line(k, law.reaches()[0]) for k in range(n_eigenvalues)]
     if normalized:
         lines = [line.clipped(0.0, float(len(places))) for line in lines]
@@ -181,7 +182,6 @@ def coefficient_intervals(
         ``"moments"``: errors whose variance may grow a little with the features.  ``"bounded"``:
         the worst that the bounds allow.
     """
-    _require(level, tails)
     columns = feature_columns(release)
     goals = find_features(columns, target)
     if len(goals) != 1:
@@ -189,25 +189,35 @@ def coefficient_intervals(
     chosen = predictors(columns, goals, features)
     if not alpha >= 0:
         raise InputError("alpha must be at least 0.")
-    law = moment_law(release, sampling=sampling, level=level, tails=tails)
+    law = _law(release, level, sampling, tails)
     references: tuple[str, ...] = ()
     if fit_intercept:
         _require_intercept(law, "a regression with an intercept (say fit_intercept=False)")
         _, references = without_references(release, chosen)
     coding = coding_of(columns, chosen, references)
-    options: Any = {"alpha": alpha, "fit_intercept": fit_intercept}
-    maps = original_map(release)
-    lines = coefficient_lines(law, maps, int(goals[0]), chosen, coding, **options)
+    maps = original_map(release), int(goals[0]), chosen, coding
+    lines = coefficient_lines(law, *maps, alpha=alpha, fit_intercept=fit_intercept)
     return _table(f"coefficients for {target}", law, lines, references)
 
 
 def _opened(
-    release: Release, features: Names, what: str, *, tails: Tails = "moments", **options: Any
+    release: Release,
+    features: Names,
+    what: str,
+    level: float,
+    sampling: bool,
+    tails: Tails = "moments",
 ) -> tuple[MomentLaw, Places]:
-    _require(options["level"], tails)
-    law = moment_law(release, tails=tails, **options)
+    law = _law(release, level, sampling, tails)
     _require_intercept(law, what)
     return law, find_features(feature_columns(release), features)
+
+
+def _law(release: Release, level: float, sampling: bool, tails: Tails) -> MomentLaw:
+    if isinstance(level, bool) or not 0.5 <= float(level) < 1:
+        raise InputError("level must be at least 0.5 and below 1, such as 0.95.")
+    _require_one_of("tails", tails, Tails)
+    return moment_law(release, sampling=sampling, level=level, tails=tails)
 
 
 def _table(
@@ -215,12 +225,6 @@ def _table(
 ) -> IntervalTable:
     notes = tuple(f"Reference category: {name}." for name in references)
     return IntervalTable(what=what, level=law.level, rows=tuple(lines), notes=notes)
-
-
-def _require(level: float, tails: str) -> None:
-    if isinstance(level, bool) or not 0.5 <= float(level) < 1:
-        raise InputError("level must be at least 0.5 and below 1, such as 0.95.")
-    _require_one_of("tails", tails, Tails)
 
 
 def _require_one_of(name: str, value: str, choices: Any) -> None:

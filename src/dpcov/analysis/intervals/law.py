@@ -10,7 +10,7 @@ from statistics import NormalDist
 
 import numpy as np
 
-from dpcov.analysis.features import Array, Places
+from dpcov.analysis.features import Places
 from dpcov.analysis.intervals.tails import ColumnShape, Tails, column_shape
 from dpcov.analysis.problems import UnknownNoiseError
 from dpcov.errors import ReleaseError
@@ -18,6 +18,7 @@ from dpcov.published.columns import EncodedColumn
 from dpcov.published.estimate.entry_noise import moment_noise
 from dpcov.published.estimate.unit import unit_estimate
 from dpcov.published.linalg.project import project_psd
+from dpcov.published.linalg.symmetric import Array
 from dpcov.published.release import Release
 
 

@@ -9,8 +9,8 @@ from typing import Literal
 
 import numpy as np
 
-from dpcov.analysis.features import Array
 from dpcov.published.columns import EncodedColumn
+from dpcov.published.linalg.symmetric import Array
 
 # What stands in for fourth moments: a law that fits a column's mean, variance and public bounds,
 # never with lighter tails than the normal law; or the worst law within the bounds.
