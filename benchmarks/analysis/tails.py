@@ -59,10 +59,12 @@ def coverages(population: Population, share: float) -> list[float]:
             continue
         values = population.frame[name].dropna().to_numpy(float)
         mean, variance = float(values.mean()), float(values.var())
-        column = EncodedColumn(name=name, source=name, kind="numeric", center=0.0, half_range=1.0)
+        bounds = {"lower": float(declared.lower), "upper": float(declared.upper)}
+        column = EncodedColumn(
+            name=name, source=name, kind="numeric", center=0.0, half_range=1.0, **bounds
+        )
         with mock.patch.object(fourth_moments, "OUTLIERS", share):
-            bounds = float(declared.lower), float(declared.upper)
-            shape = fourth_moments.column_shape(column, mean, variance, *bounds)
+            shape = fourth_moments.column_shape(column, mean, variance)
         own = float(np.mean((values - mean) ** 4)) / variance**2
         reach = 1.96 * np.sqrt((3 * shape.kurtosis - 1) / (own - 1))
         found.append(2 * normal.cdf(float(reach)) - 1)

@@ -370,11 +370,11 @@ def test_kurtosis_is_that_of_the_exponential_with_outliers_at_the_bound_and_of_t
     number = moment_law(released(small_rows(), 0)).columns[1]
     coin = replace(number, kind="boolean")
     assert OUTLIERS == 0.05  # docs/inference.md says so
-    skewed = column_shape(number, -0.9, 0.01, -1.0, 1.0)
+    skewed = column_shape(number, -0.9, 0.01)
     assert 3 * skewed.kurtosis - 3 == pytest.approx(6 + OUTLIERS * (1.9**2 / 0.01 - 3))
-    assert column_shape(number, 0.0, 0.5, -1.0, 1.0).kurtosis == 1.0
+    assert column_shape(number, 0.0, 0.5).kurtosis == 1.0
     p = 0.02
-    rare = column_shape(coin, 2 * p - 1, 4 * p * (1 - p), -1.0, 1.0)
+    rare = column_shape(coin, 2 * p - 1, 4 * p * (1 - p))
     assert 3 * rare.kurtosis == pytest.approx((1 - 3 * p * (1 - p)) / (p * (1 - p)))
 
 
@@ -382,7 +382,7 @@ def test_a_column_with_that_share_of_its_variance_at_the_bound_has_that_kurtosis
     number, variance = moment_law(released(small_rows(), 0)).columns[1], 0.01
     chance = OUTLIERS * variance  # of a value at -1 or 1
     fourth = chance + (1 - chance) * 3 * ((1 - OUTLIERS) * variance / (1 - chance)) ** 2
-    shape = column_shape(number, 0.0, variance, -1.0, 1.0)
+    shape = column_shape(number, 0.0, variance)
     assert 3 * shape.kurtosis == pytest.approx(fourth / variance**2, rel=0.05)
     linear, square = shape.square_variance
     spread = linear * variance + square * variance**2

@@ -88,19 +88,10 @@ class ReleaseEstimator(Terms, BaseEstimator):  # type: ignore[misc]
         return cls(**parameters)._fit_release(release, {})
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Read a release, or make one of rows first.
+        """Read a release, or make one of rows first, a data frame or an array, once.
 
-        Parameters
-        ----------
-        X : Release, data frame or array of shape (n_rows, n_features)
-            Rows are released on the terms of this estimator's parameters, once.
-        y : array of shape (n_rows,) or (n_rows, n_targets), optional
-            Target of regressors and classifiers; ignored by the others.
-
-        Raises
-        ------
-        SpentError
-            If this estimator has spent its budget, or is a clone or a copy of another.
+        ``y``, (n_rows,) or (n_rows, n_targets), is the target of regressors and classifiers; others
+        ignore it.  Raises SpentError if this estimator has spent its budget, or is a clone or copy.
         """
         if isinstance(X, Release):
             return self._fit_release(X, {})
@@ -149,9 +140,7 @@ class ReleaseEstimator(Terms, BaseEstimator):  # type: ignore[misc]
         raise NotImplementedError
 
     def _reading(self, assume_centered: bool = False) -> Reading:
-        return Reading(
-            self.release_, places=self._places, post=self.post, centered=not assume_centered
-        )
+        return Reading(self.release_, self._places, self.post, not assume_centered)
 
     @on_one_thread
     def conf_int(self, level: float = 0.95, **options: Any) -> Any:
@@ -159,7 +148,7 @@ class ReleaseEstimator(Terms, BaseEstimator):  # type: ignore[misc]
 
         Regressions: intercept and coefficients at the penalty in use.  ``PrivatePCA``: eigenvalues.
         ``PrivateCorrelation``: correlations.  ``PrivateCovariance``: variances.  Others have none.
-        ``options`` are those of the function for these intervals, such as ``sampling``.
+        ``options`` are those of the functions for these intervals.
         """
         self._require_fitted()
         return self._intervals(level=level, **options)
@@ -216,23 +205,13 @@ class ReleaseEstimator(Terms, BaseEstimator):  # type: ignore[misc]
             self._fit_release(Release(*state["release"]), state["facts"])
 
 
-def require_number(name: str, value: Any, smallest: float, *, below: float = np.inf) -> float:
+def require_number(name: str, value: Any, smallest: float) -> float:
     """Check a numeric parameter."""
     if isinstance(value, bool) or not isinstance(value, int | float | np.number):
         raise InputError(f"{name} must be a number.")
-    if not smallest <= value < below:
-        limit = f" and below {below}." if below < np.inf else "."
-        raise InputError(f"{name} must be at least {smallest}{limit}")
+    if not smallest <= value < np.inf:
+        raise InputError(f"{name} must be at least {smallest}.")
     return float(value)
-
-
-def require_target(estimator: Any, y: Any) -> None:
-    """Refuse rows without a target, given or named."""
-    if y is None and estimator.target is None:
-        raise InputError(
-            f"{type(estimator).__name__} requires y to be passed, but the target y is None. "
-            "Give y, or target=NAME."
-        )
 
 
 def with_signs(vectors: Array) -> Array:

@@ -39,14 +39,6 @@ class PrivateCovariance(ReleaseEstimator, EmpiricalCovariance):  # type: ignore[
         collinear columns get a pseudo-inverse where there is no noise.
     noise_edge_ : float
         Largest eigenvalue of noise alone, in encoded units; 0 where it is unknown.
-
-    Examples
-    --------
-    >>> import numpy as np, dpcov
-    >>> rows = np.random.default_rng(0).uniform(size=(10_000, 2))
-    >>> made = PrivateCovariance(bounds=(0, 1), budget=dpcov.Budget(rho=1)).fit(rows)
-    >>> made.covariance_.shape
-    (2, 2)
     """
 
     assume_centered: bool = False
@@ -130,8 +122,6 @@ class PrivateGraphicalLasso(ReleaseEstimator):
     alpha : float or "auto"
         Penalty on correlations.  ``"auto"``: what the largest of p (p - 1) / 2 correlations would
         reach by noise and sampling alone, sqrt(2 log(p (p - 1) / 2)) standard deviations.
-    max_iter, tol
-        Of the algorithm.
 
     Attributes
     ----------
@@ -141,12 +131,9 @@ class PrivateGraphicalLasso(ReleaseEstimator):
     location_ : (p,) float64
     alpha_ : float
         The penalty in use.
-    n_iter_ : int
     """
 
     alpha: float | Literal["auto"] = "auto"
-    max_iter: int = 100
-    tol: float = 1e-4
 
     def _read(self, release: Release) -> None:
         reading = self._reading()
@@ -184,16 +171,9 @@ class PrivateGraphicalLasso(ReleaseEstimator):
         identity = np.eye(len(correlation))
         if self.alpha_ >= np.abs(correlation - identity).max(initial=0.0):
             # No edge survives, and the algorithm may not notice.
-            self.n_iter_ = 1
             return identity, identity
         try:
-            covariance, precision, self.n_iter_ = graphical_lasso(
-                symmetrize(correlation),
-                alpha=self.alpha_,
-                max_iter=self.max_iter,
-                tol=self.tol,
-                return_n_iter=True,
-            )
+            covariance, precision = graphical_lasso(symmetrize(correlation), alpha=self.alpha_)
         except FloatingPointError:
             raise NumericError(
                 "The graphical lasso did not converge. Use a larger alpha, or fewer features."

@@ -30,8 +30,6 @@ class PrivateFactorAnalysis(
     ----------
     n_components : int
         Number of factors.
-    max_iter : int
-        Of the optimizer.
 
     Attributes
     ----------
@@ -40,13 +38,11 @@ class PrivateFactorAnalysis(
     noise_variance_ : (p,) float64
         Uniquenesses in original units.
     mean_ : (p,) float64
-    n_iter_ : int
     noise_edge_ : float
         Largest variance that noise alone would show, in encoded units.
     """
 
     n_components: int = 1
-    max_iter: int = 1000
 
     def _read(self, release: Release) -> None:
         reading = self._reading()
@@ -69,7 +65,6 @@ class PrivateFactorAnalysis(
         self.noise_variance_ = uniqueness * deviations**2
 
     def _maximize(self, correlation: Array, k: int) -> tuple[Array, Array]:
-        """Return uniquenesses (p,) and loadings (p, k) of a correlation matrix."""
         p = len(correlation)
         found = minimize(
             _discrepancy,
@@ -78,11 +73,10 @@ class PrivateFactorAnalysis(
             jac=True,
             method="L-BFGS-B",
             bounds=[(np.log(SMALLEST_UNIQUENESS), 0.0)] * p,
-            options={"maxiter": int(self.max_iter)},
+            options={"maxiter": 1000},
         )
         if not np.all(np.isfinite(found.x)):
             raise NumericError("Factor analysis did not converge. Use fewer factors or features.")
-        self.n_iter_ = max(1, int(found.nit))
         uniqueness = np.exp(found.x)
         return uniqueness, _loadings(correlation, uniqueness, k)
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import RegressorMixin
 
-from dpcov.analysis.estimators.base import ReleaseEstimator, require_target
+from dpcov.analysis.estimators.base import ReleaseEstimator
 from dpcov.analysis.estimators.fit_rows import Bounds, Roles, columns_of, table_of
 from dpcov.analysis.estimators.ridge_path import RidgeProblem
 from dpcov.analysis.features import (
@@ -61,17 +61,21 @@ class LinearModel(RegressorMixin, ReleaseEstimator):  # type: ignore[misc]
     target_bounds: Bounds | None = None
 
     def _table(self, X: Any, y: Any) -> tuple[Any, Roles, dict[str, Any]]:
-        require_target(self, y)
+        if y is None and self.target is None:
+            raise InputError(
+                f"{type(self).__name__} requires y to be passed, but the target y is None. "
+                "Give y, or target=NAME."
+            )
         columns = None if y is None else columns_of(y)
-        names = self._target_names(1 if columns is None else columns.shape[1])
+        if self.target is not None:
+            names = (self.target,) if isinstance(self.target, str) else tuple(self.target)
+        elif columns is None or columns.shape[1] == 1:
+            names = ("y",)
+        else:
+            names = tuple(f"y{i}" for i in range(columns.shape[1]))
         facts = {} if y is None else {"targets": names, "flat": np.asarray(y).ndim == 1}
         roles = Roles(targets=names, target_bounds=self.target_bounds)
         return table_of(X, columns, names), roles, facts
-
-    def _target_names(self, number: int) -> tuple[str, ...]:
-        if self.target is None:
-            return ("y",) if number == 1 else tuple(f"y{i}" for i in range(number))
-        return (self.target,) if isinstance(self.target, str) else tuple(self.target)
 
     def _chosen(self, release: Release, columns: Columns) -> Places:
         wanted = self._facts.get("targets", self.target)
@@ -95,7 +99,8 @@ class LinearModel(RegressorMixin, ReleaseEstimator):  # type: ignore[misc]
 
     def _read(self, release: Release) -> None:
         columns, moment = feature_columns(release), release.second_moment(self.post)
-        self.noise_edge_ = self._reading(not self.fit_intercept).edge
+        self._units = self._reading(not self.fit_intercept)
+        self.noise_edge_ = self._units.edge
         self._coding = coding_of(columns, self._asked, self.reference_levels_)
         self._goals = [columns[target] for target in self._targets]
         # Features in units of their half ranges, as maps of the encoded row.
@@ -120,15 +125,14 @@ class LinearModel(RegressorMixin, ReleaseEstimator):  # type: ignore[misc]
 
     def _original(self, k: int, weights: Array) -> tuple[Array, float]:
         """Return coefficients and intercept of the k-th target in original units."""
-        goal, coding, columns = self._goals[k], self._coding, self._columns()
+        goal, coding, units = self._goals[k], self._coding, self._units
         b = coding.directions.T @ weights
-        half_ranges = np.array([column.half_range for column in columns])
-        coefficients = coding.contrasts @ b * goal.half_range / half_ranges
+        coefficients = coding.contrasts @ b * goal.half_range / units.half_ranges
         if not self.fit_intercept:
             return coefficients, 0.0
         encoded = self._problems[k].intercept(weights) + coding.reference @ b
-        centers = np.array([column.center for column in columns])
-        return coefficients, float(goal.center + goal.half_range * encoded - coefficients @ centers)
+        original = goal.center + goal.half_range * encoded
+        return coefficients, float(original - coefficients @ units.centers)
 
     def _flattened(self, values: list[Any]) -> Any:
         return values[0] if self._flat else np.array(values)

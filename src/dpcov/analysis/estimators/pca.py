@@ -44,14 +44,6 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ReleaseEstim
         how many components, kept or not, exceed it by two standard deviations.
     scree_ : (p,) float64
         All variances.
-
-    Examples
-    --------
-    >>> import numpy as np, dpcov
-    >>> rows = np.random.default_rng(0).uniform(-1, 1, size=(20_000, 3)) * [1, 0.3, 0.1]
-    >>> pca = PrivatePCA(1, bounds=(-1, 1), budget=dpcov.Budget(rho=1)).fit(rows)
-    >>> pca.transform(rows).shape
-    (20000, 1)
     """
 
     n_components: int | float | Literal["noise"] | None = None
@@ -127,7 +119,14 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ReleaseEstim
     def plot_scree(self, axes: Any = None) -> Any:
         """Draw all variances on matplotlib axes (new by default), with the noise edge marked."""
         self._require_fitted()
-        axes = _new_axes() if axes is None else axes
+        if axes is None:
+            try:
+                from matplotlib.figure import Figure
+            except ImportError:
+                raise UsageError(
+                    "Figures need matplotlib. Install it: pip install 'dpcov[plots]'"
+                ) from None
+            axes = Figure(figsize=(7, 4.5), layout="constrained").subplots()
         places = np.arange(1, len(self.scree_) + 1)
         above = places <= self.n_above_noise_
         axes.plot(places[above], self.scree_[above], "o-", label="above the noise")
@@ -140,13 +139,3 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ReleaseEstim
         axes.set_yscale("symlog", linthresh=max(self.noise_edge_, smallest))
         axes.legend()
         return axes
-
-
-def _new_axes() -> Any:
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise UsageError(
-            "Figures need matplotlib. Install it: pip install 'dpcov[plots]'"
-        ) from None
-    return Figure(figsize=(7, 4.5), layout="constrained").subplots()

@@ -43,16 +43,6 @@ class PrivateRidge(LinearModel):
     risk_path_ : (n_targets, n_alphas) float64
         Estimated mean squared error on new rows along the path, in original units; NaN where the
         noise has no law.
-
-    Examples
-    --------
-    >>> import numpy as np, dpcov
-    >>> rng = np.random.default_rng(0)
-    >>> X = rng.uniform(-1, 1, size=(20_000, 3))
-    >>> y = X @ [0.5, -0.2, 0.0] + rng.uniform(-0.1, 0.1, 20_000)
-    >>> terms = {"bounds": (-1, 1), "target_bounds": (-1, 1), "budget": dpcov.Budget(rho=1)}
-    >>> np.allclose(PrivateRidge(**terms).fit(X, y).coef_, [0.5, -0.2, 0.0], atol=0.05)
-    True
     """
 
     alpha: float | Literal["auto"] = "auto"

@@ -72,11 +72,11 @@ def variance_intervals(
 
     Parameters
     ----------
-    release, features, level, sampling
-        As in :func:`mean_intervals`, like the errors.
     tails : {"moments", "bounded"}
         What stands in for fourth moments, which no release has: plausible ones for a column's mean,
         variance and bounds; or the largest that the bounds allow, safe for every table and wide.
+    release, features, level, sampling
+        As in :func:`mean_intervals`, like the errors.
     """
     law, places = _opened(release, features, "variances", level, sampling, tails)
     return _table("variances", law, variance_lines(law, places))

@@ -42,7 +42,7 @@ class MomentLaw:
 
     @property
     def has_intercept(self) -> bool:
-        """Whether the first column is the intercept."""
+        """Whether there is one; it comes first."""
         return self.columns[0].kind == "intercept"
 
     @property
@@ -56,19 +56,10 @@ class MomentLaw:
         return project_psd(self.moment)
 
     @cached_property
-    def lowest(self) -> Array:
-        """Lowest encoded values, (d,)."""
-        return np.array([column.lowest for column in self.columns])
-
-    @cached_property
-    def largest(self) -> Array:
-        """Largest encoded values, (d,)."""
-        return np.array([column.largest for column in self.columns])
-
-    @cached_property
     def means(self) -> Array:
         """Encoded means, the intercept's own included, within the public bounds; shape (d,)."""
-        return np.asarray(np.clip(self.moment[0] / self.count, self.lowest, self.largest))
+        bounds = np.array([[column.lowest, column.largest] for column in self.columns])
+        return np.asarray(np.clip(self.moment[0] / self.count, *bounds.T))
 
     @property
     def count(self) -> float:
@@ -93,16 +84,15 @@ class MomentLaw:
 
     def shape(self, place: int) -> ColumnShape:
         """Shape of a column, with a variance that its bounds allow."""
-        lower, upper = float(self.lowest[place]), float(self.largest[place])
-        mean = float(self.means[place])
-        largest = max(0.0, (upper - mean) * (mean - lower))
+        column, mean = self.columns[place], float(self.means[place])
+        largest = max(0.0, (column.largest - mean) * (mean - column.lowest))
         variance = float(np.clip(self.covariance[place, place], 0.0, largest))
-        return column_shape(self.columns[place], mean, variance, lower, upper)
+        return column_shape(column, mean, variance)
 
     def reach(self, place: int) -> float:
         """Largest distance of a value of the column from its mean."""
-        mean = self.means[place]
-        return float(max(self.largest[place] - mean, mean - self.lowest[place]))
+        column, mean = self.columns[place], float(self.means[place])
+        return max(column.largest - mean, mean - column.lowest)
 
     def privacy_form(self, a: Array) -> Array:
         """Matrix K with Var(a'Wu) = u'Ku for every u."""

@@ -27,14 +27,15 @@ def mean_lines(law: MomentLaw, places: Places) -> list[Interval]:
         privacy = _privacy(law, place, np.array([[0.0, 0.5], [0.5, 0.0]]))
         sampling = _mean_sampling(law, place)
         line = ratio_interval(column.name, point, sampling, privacy, law.reaches())
-        within = line.clipped(float(law.lowest[place]), float(law.largest[place]))
+        within = line.clipped(column.lowest, column.largest)
         lines.append(within.scaled(column.half_range, column.center))
     return lines
 
 
 def _mean_sampling(law: MomentLaw, place: int) -> Triple:
-    rows, lower, upper = law.sampling_factor, float(law.lowest[place]), float(law.largest[place])
-    if law.columns[place].kind in TWO_VALUED:
+    rows, column = law.sampling_factor, law.columns[place]
+    lower, upper = column.lowest, column.largest
+    if column.kind in TWO_VALUED:
         # A row varies by (t - lower)(upper - t) about a candidate mean t (Wilson 1927).
         return -lower * upper * rows, -(lower + upper) / 2 * rows, -rows
     return float(law.shape(place).variance) * rows, 0.0, 0.0
@@ -47,7 +48,8 @@ def variance_lines(law: MomentLaw, places: Places) -> list[Interval]:
 
 
 def _variance_line(law: MomentLaw, place: int, mean: Interval) -> Interval:
-    column, lower, upper = law.columns[place], float(law.lowest[place]), float(law.largest[place])
+    column = law.columns[place]
+    lower, upper = column.lowest, column.largest
     encoded = mean.scaled(1.0, -column.center).scaled(1 / column.half_range)
     middle = float(np.clip((lower + upper) / 2, encoded.lower, encoded.upper))
     allowed = [(upper - m) * (m - lower) for m in (encoded.lower, middle, encoded.upper)]

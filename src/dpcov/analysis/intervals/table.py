@@ -15,7 +15,7 @@ Pair = tuple[float, float]
 
 @dataclass(frozen=True)
 class Interval:
-    """One line: an estimate, its limits, and what its standard error is made of."""
+    """An estimate, its limits, and what its standard error is made of."""
 
     name: str
     lower: float
@@ -92,7 +92,7 @@ class IntervalTable:
         return pd.DataFrame(columns, index=list(self.names))
 
     def __str__(self) -> str:
-        width = max([len(name) for name in self.names], default=0)
+        width = max(map(len, self.names), default=0)
         lines = [f"{self.what}, {100 * self.level:g} % intervals"]
         lines.append(" " * width + "".join(f"{name:>14}" for name in COLUMNS))
         for row in self.rows:

@@ -22,7 +22,7 @@ TWO_VALUED = ("boolean", "category", "missing")
 OUTLIERS = 0.05
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class ColumnShape:
     """The law of a centered column u, as far as intervals need it."""
 
@@ -41,57 +41,44 @@ class ColumnShape:
         return self.outliers, 3 * self.kurtosis - added - 1
 
 
-def column_shape(
-    column: EncodedColumn, mean: float, variance: float, lower: float, upper: float
-) -> ColumnShape:
+def column_shape(column: EncodedColumn, mean: float, variance: float) -> ColumnShape:
     """Shape of an encoded column."""
+    nearer, farther = sorted((mean - column.lowest, column.largest - mean))
     if column.kind in TWO_VALUED:
-        slope = lower + upper - 2 * mean
+        slope = column.lowest + column.largest - 2 * mean
         own = (slope**2 / variance + 1) / 3 if variance > 0 else 1.0
-        return ColumnShape(variance=variance, kurtosis=max(1.0, own), skew_slope=slope)
-    reach = max(mean - lower, upper - mean) ** 2
+        return ColumnShape(variance, max(1.0, own), slope)
+    reach = farther**2
     largest = reach / variance if variance > 0 else 3.0
     if largest <= 3:
-        return ColumnShape(variance=variance, kurtosis=1.0, skew_slope=None)
+        return ColumnShape(variance, 1.0, None)
     # The bulk follows the Gamma law that starts at the nearer bound: excess kurtosis 6 s / b².
-    nearer = min(mean - lower, upper - mean)
     bulk = 6 * variance / nearer**2 if nearer > 0 else 0.0
     # Outliers at the farther bound B add w (B² / s - 3), and no law exceeds the bounds' B² / s.
     kurtosis = min(3 + bulk + OUTLIERS * (largest - 3), largest) / 3
-    outliers = OUTLIERS * reach
-    return ColumnShape(variance=variance, kurtosis=kurtosis, skew_slope=None, outliers=outliers)
+    return ColumnShape(variance, kurtosis, None, OUTLIERS * reach)
 
 
 def pair_covariance(first: ColumnShape, second: ColumnShape, covariance: float) -> Array:
     """Covariance matrix of (u², uw, w²) for one row, (3, 3)."""
-    if first.skew_slope is not None and second.skew_slope is not None:
-        return _two_valued_pair(first, second, covariance)
-    if second.skew_slope is not None:
-        return _regression_pair(second, first, covariance)[::-1, ::-1]
-    if first.skew_slope is not None:
-        return _regression_pair(first, second, covariance)
-    return _elliptical_pair(first, second, covariance)
-
-
-# Two columns of numbers: elliptical with the larger kurtosis.
-def _elliptical_pair(first: ColumnShape, second: ColumnShape, c: float) -> Array:
-    kappa, a, b = max(first.kurtosis, second.kurtosis), first.variance, second.variance
+    a, b, c, t, s = first.variance, second.variance, covariance, first.skew_slope, second.skew_slope
+    if t is not None and s is not None:
+        # Two yes-or-no columns: exact, since u² = t u + variance.
+        products = t * s * c + a * b - c * c
+        return _symmetric(t * t * a, t * t * c, t * s * c, products, s * s * c, s * s * b)
+    if s is not None:
+        return _regression_pair(s, second, first, c)[::-1, ::-1]
+    if t is not None:
+        return _regression_pair(t, first, second, c)
+    # Two columns of numbers: elliptical with the larger kurtosis.
+    kappa, means = max(first.kurtosis, second.kurtosis), np.array([a, c, b])
     normal = _symmetric(2 * a * a, 2 * a * c, 2 * c * c, a * b + c * c, 2 * b * c, 2 * b * b)
-    means = np.array([a, c, b])
     return np.asarray(kappa * normal + (kappa - 1) * np.outer(means, means))
 
 
-# Two yes-or-no columns: exact, since u² = t u + variance.
-def _two_valued_pair(first: ColumnShape, second: ColumnShape, c: float) -> Array:
-    t, s = float(first.skew_slope or 0.0), float(second.skew_slope or 0.0)
-    a, b = first.variance, second.variance
-    products = t * s * c + a * b - c * c
-    return _symmetric(t * t * a, t * t * c, t * s * c, products, s * s * c, s * s * b)
-
-
 # The second column is slope times the first, which has two values, plus a symmetric rest.
-def _regression_pair(first: ColumnShape, second: ColumnShape, c: float) -> Array:
-    t, a = float(first.skew_slope or 0.0), first.variance
+def _regression_pair(t: float, first: ColumnShape, second: ColumnShape, c: float) -> Array:
+    a = first.variance
     slope = c / a if a > 0 else 0.0
     rest = max(0.0, second.variance - slope * c)
     spread = t * t * a
