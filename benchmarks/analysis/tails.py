@@ -20,7 +20,7 @@ import pandas as pd
 from benchmarks.analysis.populations import Population, adult, measurements, populations
 from benchmarks.data import MissingTable, data_directory
 from dpcov import Numeric
-from dpcov.analysis.intervals import tails as fourth_moments
+from dpcov.analysis.intervals import law as fourth_moments
 from dpcov.published.columns import EncodedColumn
 
 SHARES = (0.0, 0.02, fourth_moments.OUTLIERS, 0.1, 1.0)

@@ -27,9 +27,14 @@ from dpcov.analysis.intervals.inference import (
     mean_intervals,
     variance_intervals,
 )
-from dpcov.analysis.intervals.law import moment_law
+from dpcov.analysis.intervals.law import (
+    OUTLIERS,
+    ColumnShape,
+    column_shape,
+    moment_law,
+    pair_covariance,
+)
 from dpcov.analysis.intervals.table import Interval, ratio_interval
-from dpcov.analysis.intervals.tails import OUTLIERS, ColumnShape, column_shape, pair_covariance
 from dpcov.analysis.problems import InputError, UnknownNoiseError
 from dpcov.errors import ReleaseError
 from tests.analysis.conftest import N_ROWS

@@ -32,7 +32,10 @@ Bounds = tuple[float, float] | Mapping[str, tuple[float, float]] | Sequence[tupl
 # What dpcov.release raises before it spends anything.
 REFUSED_EARLY: Final = (SchemaError, DataError, UsageError, BudgetError)
 
-_CELLS = "An argument must be a string or a number that reads as one; texts need a data frame."
+_CELLS = (
+    "In an array every argument must be a string or a number that reads as a float; text columns "
+    "need a data frame and a schema."
+)
 _SPENT = "This estimator has already spent its budget; fitting rows again would spend it once more."
 CLONED = (
     "This estimator is a clone. Cross-validation, grid search and refits fit one clone after "

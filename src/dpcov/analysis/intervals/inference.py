@@ -19,10 +19,9 @@ from dpcov.analysis.features import (
 )
 from dpcov.analysis.intervals.coefficients import coefficient_lines
 from dpcov.analysis.intervals.eigenvalues import Scaling, scale_of, spectrum_of, unknown_eigenvalue
-from dpcov.analysis.intervals.law import MomentLaw, moment_law
+from dpcov.analysis.intervals.law import MomentLaw, Tails, moment_law
 from dpcov.analysis.intervals.moments import correlation_lines, mean_lines, variance_lines
 from dpcov.analysis.intervals.table import Interval, IntervalTable
-from dpcov.analysis.intervals.tails import Tails
 from dpcov.analysis.problems import InputError
 from dpcov.analysis.reading import original_map
 from dpcov.errors import ReleaseError

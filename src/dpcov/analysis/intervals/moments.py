@@ -12,9 +12,8 @@ from math import sqrt
 import numpy as np
 
 from dpcov.analysis.features import Places
-from dpcov.analysis.intervals.law import MomentLaw
+from dpcov.analysis.intervals.law import TWO_VALUED, ColumnShape, MomentLaw, pair_covariance
 from dpcov.analysis.intervals.table import Interval, Triple, ratio_interval, triple
-from dpcov.analysis.intervals.tails import TWO_VALUED, ColumnShape, pair_covariance
 from dpcov.published.linalg.symmetric import Array
 
 
