@@ -128,6 +128,17 @@ class Reading:
         return compose(np.divide(1.0, values, out=np.zeros_like(values), where=known), vectors)
 
 
+def half_range_map(release: Release, centered: bool) -> Array:
+    """Matrix that turns an encoded row into features divided by their half ranges, (p, d).
+
+    Centered, which needs an intercept, it leaves their centers out.
+    """
+    if centered:
+        return np.eye(len(release.manifest.columns))[1:]
+    half_ranges = np.array([column.half_range for column in feature_columns(release)])
+    return np.asarray(original_map(release) / half_ranges[:, None])
+
+
 def original_map(release: Release) -> Array:
     """Matrix that turns an encoded row, intercept included if there is one, into original units."""
     columns = feature_columns(release)

@@ -26,7 +26,7 @@ from dpcov.analysis.features import (
 )
 from dpcov.analysis.intervals.inference import coefficient_intervals
 from dpcov.analysis.problems import InputError, UnknownNoiseError, warn_noise
-from dpcov.analysis.reading import original_map
+from dpcov.analysis.reading import half_range_map
 from dpcov.errors import ReleaseError
 from dpcov.published.base import on_one_thread
 from dpcov.published.estimate.entry_noise import noise_of
@@ -110,11 +110,7 @@ class LinearModel(RegressorMixin, ReleaseEstimator):  # type: ignore[misc]
         self.noise_edge_ = self._units.edge
         self._coding = coding_of(columns, self._asked, self.reference_levels_)
         self._goals = [columns[target] for target in self._targets]
-        # Features in units of their half ranges, as maps of the encoded row.
-        maps = np.eye(len(moment))[1:]
-        if not self.fit_intercept:
-            half_ranges = np.array([column.half_range for column in columns])
-            maps = original_map(release) / half_ranges[:, None]
+        maps = half_range_map(release, self.fit_intercept)
         features = self._coding.directions @ maps[self._asked]
         self._problems = [
             RidgeProblem(moment, features, maps[target], self.fit_intercept)

@@ -23,7 +23,7 @@ from dpcov.analysis.intervals.law import MomentLaw, Tails, moment_law
 from dpcov.analysis.intervals.moments import correlation_lines, mean_lines, variance_lines
 from dpcov.analysis.intervals.table import Interval, IntervalTable
 from dpcov.analysis.problems import InputError
-from dpcov.analysis.reading import original_map
+from dpcov.analysis.reading import half_range_map
 from dpcov.errors import ReleaseError
 from dpcov.published.base import on_one_thread
 from dpcov.published.release import Release
@@ -69,13 +69,9 @@ def variance_intervals(
 ) -> IntervalTable:
     """Intervals for variances, in squared original units.
 
-    Parameters
-    ----------
-    tails : {"moments", "bounded"}
-        What stands in for fourth moments, which no release has: plausible ones for a column's mean,
-        variance and bounds; or the largest that the bounds allow, safe for every table and wide.
-    release, features, level, sampling
-        As in :func:`mean_intervals`, like the errors.
+    ``tails`` stands in for fourth moments, which no release has: plausible ones for a column's
+    mean, variance and bounds (``"moments"``); or the largest that the bounds allow (``"bounded"``),
+    safe for every table and wide.  Other parameters and errors are as in :func:`mean_intervals`.
     """
     law, places = _opened(release, features, "variances", level, sampling, tails)
     return _table("variances", law, variance_lines(law, places))
@@ -93,12 +89,8 @@ def correlation_intervals(
 ) -> IntervalTable:
     """Intervals for the correlations of all pairs, named ``"a, b"``.
 
-    Parameters
-    ----------
-    partial : bool
-        With the other chosen features held fixed; of a column's categories one is left out.
-    release, features, level, sampling, tails
-        As in :func:`variance_intervals`, like the errors.
+    ``partial``: with the other chosen features held fixed; of a column's categories one is left
+    out.  Other parameters and errors are as in :func:`variance_intervals`.
     """
     what = "partial correlations" if partial else "correlations"
     law, places = _opened(release, features, what, level, sampling, tails)
@@ -123,13 +115,13 @@ def eigenvalue_intervals(
 
     Parameters
     ----------
-    release, features, level, sampling, tails
-        As in :func:`variance_intervals`, like the errors.
     n_eigenvalues : int
     scaling : {"original", "encoded", "correlation"}
         Units of the columns: the table's, half widths of the public bounds, or standard deviations.
     draws : int
         Of the simulation; the result is the same every time.
+    release, features, level, sampling, tails
+        As in :func:`variance_intervals`, like the errors.
     """
     law, places = _opened(release, features, "eigenvalues", level, sampling, tails)
     _require_one_of("scaling", scaling, Scaling)
@@ -194,8 +186,8 @@ def coefficient_intervals(
         _require_intercept(law, "a regression with an intercept (say fit_intercept=False)")
         _, references = without_references(release, chosen)
     coding = coding_of(columns, chosen, references)
-    maps = original_map(release), int(goals[0]), chosen, coding
-    lines = coefficient_lines(law, *maps, alpha=alpha, fit_intercept=fit_intercept)
+    maps = half_range_map(release, fit_intercept)
+    lines = coefficient_lines(law, maps, int(goals[0]), chosen, coding, alpha, fit_intercept)
     return _table(f"coefficients for {target}", law, lines, references)
 
 
