@@ -157,13 +157,10 @@ def test_the_interval_of_a_share_is_wilsons():
     assert (line.lower, line.upper) == pytest.approx((wilson.low, wilson.high), abs=1e-3)
 
 
-def test_partial_correlation_is_that_of_the_residuals(made, frame):
-    def residual(column):
-        design = np.column_stack([np.ones(len(frame)), frame.member.astype(float)])
-        return column - design @ np.linalg.lstsq(design, column, rcond=None)[0]
-
-    expected = np.corrcoef(residual(frame.age.to_numpy()), residual(frame.income.to_numpy()))[0, 1]
-    line = correlation_intervals(made, ["age", "income", "member"], partial=True)["age, income"]
+def test_the_partial_correlation_is_that_of_the_estimator(made):
+    features = ["age", "income", "member"]
+    expected = PrivateCorrelation.from_release(made, features=features).partial_correlation_[0, 1]
+    line = correlation_intervals(made, features, partial=True)["age, income"]
     assert line.estimate == pytest.approx(expected, abs=0.01)
     assert line.lower < expected < line.upper
 
@@ -202,13 +199,10 @@ def test_collinear_features_have_no_coefficients_without_a_penalty(made):
     assert np.isinf(collinear["constant"].lower)
     ridge = coefficient_intervals(made, "income", ["age", "constant"], alpha=0.1)
     assert np.isfinite(ridge.lower).all() and np.isfinite(ridge.upper).all()
-
-
-def test_ridge_intervals_are_for_the_penalized_coefficients(made):
-    options = {"target": "income", "features": ["age", "member"], "alpha": 0.1}
-    ridge = PrivateRidge.from_release(made, post="none", **options)
-    table = ridge.conf_int()
-    np.testing.assert_allclose(table.estimate, [ridge.intercept_, *ridge.coef_], atol=1e-3)
+    options = {"target": "income", "features": ["age", "member"], "alpha": 0.1, "post": "none"}
+    model = PrivateRidge.from_release(made, **options)
+    expected = [model.intercept_, *model.coef_]
+    np.testing.assert_allclose(model.conf_int().estimate, expected, atol=1e-3)
 
 
 def test_a_table_taken_for_the_population_leaves_the_noise_alone(made, frame):
@@ -272,7 +266,11 @@ def test_estimators_give_the_intervals_of_what_they_estimate(made):
     pca = PrivatePCA.from_release(made, n_components=1, scaling="correlation", **pair).conf_int()
     assert (pca.what, pca.names) == ("eigenvalues (correlation units)", ("eigenvalue 1",))
     assert PrivateCorrelation.from_release(made, **pair).conf_int().names == ("age, income",)
-    assert PrivateCovariance.from_release(made, **pair).conf_int().what == "variances"
+    table = PrivateCovariance.from_release(made, **pair).conf_int()
+    assert "variances, 95 % intervals" in str(table) and "income" in str(table)
+    assert list(table.to_frame().index) == ["age", "income"]
+    with pytest.raises(KeyError, match="names lists them"):
+        table["absent"]
 
 
 def test_estimators_without_intervals_and_unfitted_ones_say_so(made):
@@ -280,14 +278,6 @@ def test_estimators_without_intervals_and_unfitted_ones_say_so(made):
         PrivateGraphicalLasso.from_release(made, features=["age", "member"]).conf_int()
     with pytest.raises(dpcov.DpcovError, match="not fitted"):
         PrivatePCA().conf_int()
-
-
-def test_tables_print_and_become_frames(made):
-    table = mean_intervals(made, ["age", "income"])
-    assert "means, 95 % intervals" in str(table) and "income" in str(table)
-    assert list(table.to_frame().index) == ["age", "income"]
-    with pytest.raises(KeyError, match="names lists them"):
-        table["absent"]
 
 
 def test_bad_questions_are_refused(made):
@@ -381,11 +371,8 @@ def test_kurtosis_is_that_of_the_exponential_with_outliers_at_the_bound_and_of_t
     p = 0.02
     rare = column_shape(coin, 2 * p - 1, 4 * p * (1 - p))
     assert 3 * rare.kurtosis == pytest.approx((1 - 3 * p * (1 - p)) / (p * (1 - p)))
-
-
-def test_a_column_with_that_share_of_its_variance_at_the_bound_has_that_kurtosis():
-    number, variance = moment_law(released(small_rows(), 0)).columns[1], 0.01
-    chance = OUTLIERS * variance  # of a value at -1 or 1
+    # A column with that share of its variance at the bounds has that kurtosis.
+    variance, chance = 0.01, OUTLIERS * 0.01
     fourth = chance + (1 - chance) * 3 * ((1 - OUTLIERS) * variance / (1 - chance)) ** 2
     shape = column_shape(number, 0.0, variance)
     assert 3 * shape.kurtosis == pytest.approx(fourth / variance**2, rel=0.05)
@@ -399,19 +386,13 @@ def test_fourth_moments_of_pairs_are_exact_for_normal_and_for_yes_or_no_columns(
     latent = rng.standard_normal((400_000, 2)) @ [[1.0, 0.6], [0.0, 0.8]]
     coins = (latent < [-0.3, 0.4]) * 2.0 - 1.0
     mixed = np.column_stack([coins[:, 0], 0.5 * coins[:, 0] + rng.standard_normal(400_000)])
-    no, yes, one = (False, False), (True, True), (True, False)
-    for rows, two_valued in ((latent, no), (coins, yes), (mixed, one)):
-        centered = rows - rows.mean(axis=0)
-        covariance = np.cov(centered.T)
-        slopes = [
-            -2 * column.mean() if two else None
-            for column, two in zip(rows.T, two_valued, strict=True)
-        ]
+    for rows, n_coins in ((latent, 0), (mixed, 1), (coins, 2)):
+        covariance, means = np.cov(rows.T), rows.mean(axis=0)
         shapes = [
-            ColumnShape(variance=covariance[i, i], kurtosis=1.0, skew_slope=slopes[i])
+            ColumnShape(covariance[i, i], 1.0, -2 * means[i] if i < n_coins else None)
             for i in range(2)
         ]
-        u, w = centered.T
+        u, w = (rows - means).T
         expected = np.cov(np.array([u**2, u * w, w**2]))
         found = pair_covariance(shapes[0], shapes[1], covariance[0, 1])
         np.testing.assert_allclose(found, expected, atol=0.03 * np.abs(expected).max())
