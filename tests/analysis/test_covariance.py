@@ -93,6 +93,15 @@ def test_correlations_with_a_constant_column_are_never_outside_one(made, noisy):
         np.testing.assert_array_equal(np.diagonal(found.correlation_), 1.0)
 
 
+def test_the_noise_of_correlations_does_not_depend_on_where_zero_is():
+    rows, found = np.random.default_rng(3).uniform(size=(2000, 2)) ** 2, []
+    for zero in (0.0, 10.0):
+        terms = {"bounds": (zero, zero + 1), "mechanism": "gaussian", "seed": 1}
+        model = PrivateCorrelation(budget=dpcov.Budget(rho=1), **terms).fit(rows + zero)
+        found.append([model.noise_std_[0, 1], model.noise_edge_])
+    np.testing.assert_allclose(*found, rtol=1e-6)
+
+
 def test_the_graphical_lasso_keeps_the_edge_that_is_there_and_no_other():
     rng = np.random.default_rng(3)
     rows = rng.uniform(-1, 1, size=(10_000, 3))
