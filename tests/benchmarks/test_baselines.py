@@ -114,6 +114,10 @@ def test_published_thresholding_keeps_large_entries_only():
     (estimate,) = drawn(published_thresholding, data, Budget(epsilon=1, delta="1e-3"), 1, gamma=0.5)
     assert np.count_nonzero(estimate) == 3
     assert np.allclose(np.diagonal(estimate)[:3], np.diagonal(data.second_moment)[:3], atol=0.01)
+    quiet = Data(rows=data.rows * 1e-3)
+    assert not drawn(
+        published_thresholding, quiet, Budget(epsilon=1, delta="1e-3"), 9, gamma=0
+    ).any()
 
 
 @pytest.mark.parametrize("bins", [1, 3, 6])

@@ -42,7 +42,8 @@ GROWS, STEEP, ABSENT = (
     ("check", "status"),
     [
         (claims.beats("p", "rising", "flat", within=(0, 5)), YES),
-        (claims.beats("p", "rising", "flat"), NO),
+        (claims.beats("p", "rising", "flat", factor=21), YES),
+        (claims.beats("p", "rising", "flat", factor=19), NO),
         (claims.best_of("p", "flat", "rising", "falling", factor=5.1), YES),
         (claims.best_of("p", "flat", "rising", "falling", factor=4.9), NO),
         (claims.crosses("p", "rising", "falling"), YES),
