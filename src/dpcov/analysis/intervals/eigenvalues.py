@@ -153,12 +153,6 @@ def scale_of(law: MomentLaw, places: Places, scaling: Scaling) -> Array:
     return np.asarray(np.where(hidden, np.inf, 1 / np.sqrt(np.where(hidden, 1.0, variances))))
 
 
-def unknown_eigenvalue(k: int, n_features: int) -> Interval:
-    """The line of an eigenvalue of an unknown correlation matrix."""
-    # The k-th largest of p is at most p/k, the largest at least 1.
-    return Interval(f"eigenvalue {k + 1}", 1.0 if k == 0 else 0.0, n_features / (k + 1))
-
-
 def spectrum_of(
     law: MomentLaw, places: Places, scale: Array, *, normalized: bool, draws: int
 ) -> Spectrum:

@@ -18,7 +18,7 @@ from dpcov.analysis.features import (
     without_references,
 )
 from dpcov.analysis.intervals.coefficients import coefficient_lines
-from dpcov.analysis.intervals.eigenvalues import Scaling, scale_of, spectrum_of, unknown_eigenvalue
+from dpcov.analysis.intervals.eigenvalues import Scaling, scale_of, spectrum_of
 from dpcov.analysis.intervals.law import MomentLaw, Tails, moment_law
 from dpcov.analysis.intervals.moments import correlation_lines, mean_lines, variance_lines
 from dpcov.analysis.intervals.table import Interval, IntervalTable
@@ -128,9 +128,13 @@ def eigenvalue_intervals(
     if not 1 <= n_eigenvalues <= len(places):
         raise InputError(f"n_eigenvalues must be from 1 to {len(places)}, the number of features.")
     what, scale = f"eigenvalues ({scaling} units)", scale_of(law, places, scaling)
-    # A standard deviation that may be zero is not divided by.
+    # A standard deviation that may be zero is not divided by.  Of p eigenvalues of correlations the
+    # k-th largest is at most p/k, the largest at least 1.
     if not np.isfinite(scale).all():
-        lines = [unknown_eigenvalue(k, len(places)) for k in range(n_eigenvalues)]
+        lines = [
+            Interval(f"eigenvalue {k}", float(k == 1), len(places) / k)
+            for k in range(1, n_eigenvalues + 1)
+        ]
         notes = ("The noise hides the variance of a column.",)
         return IntervalTable(what=what, level=level, rows=tuple(lines), notes=notes)
     normalized = scaling == "correlation"

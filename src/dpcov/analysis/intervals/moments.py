@@ -19,25 +19,19 @@ from dpcov.published.linalg.symmetric import Array
 
 def mean_lines(law: MomentLaw, places: Places) -> list[Interval]:
     """Ratios of two noisy moments, the column's and the intercept's; in original units."""
-    lines = []
+    lines, rows = [], law.sampling_factor
     for place in map(int, places + 1):
         column = law.columns[place]
+        lower, upper = column.lowest, column.largest
         point = float(law.moment[0, place]), law.count
         privacy = _privacy(law, place, np.array([[0.0, 0.5], [0.5, 0.0]]))
-        sampling = _mean_sampling(law, place)
+        sampling = float(law.shape(place).variance) * rows, 0.0, 0.0
+        if column.kind in TWO_VALUED:
+            # A row varies by (t - lower)(upper - t) about a candidate mean t (Wilson 1927).
+            sampling = -lower * upper * rows, -(lower + upper) / 2 * rows, -rows
         line = ratio_interval(column.name, point, sampling, privacy, law.reaches())
-        within = line.clipped(column.lowest, column.largest)
-        lines.append(within.scaled(column.half_range, column.center))
+        lines.append(line.clipped(lower, upper).scaled(column.half_range, column.center))
     return lines
-
-
-def _mean_sampling(law: MomentLaw, place: int) -> Triple:
-    rows, column = law.sampling_factor, law.columns[place]
-    lower, upper = column.lowest, column.largest
-    if column.kind in TWO_VALUED:
-        # A row varies by (t - lower)(upper - t) about a candidate mean t (Wilson 1927).
-        return -lower * upper * rows, -(lower + upper) / 2 * rows, -rows
-    return float(law.shape(place).variance) * rows, 0.0, 0.0
 
 
 def variance_lines(law: MomentLaw, places: Places) -> list[Interval]:
@@ -60,17 +54,14 @@ def _variance_line(law: MomentLaw, place: int, mean: Interval) -> Interval:
         return line.scaled(column.half_range**2)
     pair = np.array([-law.means[place], 1.0])
     point = float(law.covariance[place, place]) * law.count, law.count
-    laws = _variance_sampling(law, place), _privacy(law, place, np.outer(pair, pair))
-    line = ratio_interval(column.name, point, *laws, law.reaches())
-    return line.clipped(0.0, max(allowed)).scaled(column.half_range**2)
-
-
-def _variance_sampling(law: MomentLaw, place: int) -> Triple:
     linear, square = law.shape(place).square_variance
     if law.tails == "bounded":
         # u² varies by t (B² - t) at most if nothing but |u| <= B is known.
         linear, square = law.reach(place) ** 2, -1.0
-    return 0.0, -linear / 2 * law.sampling_factor, square * law.sampling_factor
+    sampling = 0.0, -linear / 2 * law.sampling_factor, square * law.sampling_factor
+    privacy = _privacy(law, place, np.outer(pair, pair))
+    line = ratio_interval(column.name, point, sampling, privacy, law.reaches())
+    return line.clipped(0.0, max(allowed)).scaled(column.half_range**2)
 
 
 def _privacy(law: MomentLaw, place: int, form: Array) -> Triple:
