@@ -34,15 +34,13 @@ from benchmarks.analysis.populations import (
 )
 from benchmarks.data import MissingTable, data_directory
 from dpcov import Budget, SeededEntropy
+from dpcov.analysis.features import coding_of, without_references
 from dpcov.analysis.intervals.coefficients import coefficient_lines
-from dpcov.analysis.intervals.correlations import correlation_lines
 from dpcov.analysis.intervals.eigenvalues import spectrum_of
-from dpcov.analysis.intervals.law import MomentLaw, moment_law
-from dpcov.analysis.intervals.moments import mean_lines, variance_lines
+from dpcov.analysis.intervals.law import MomentLaw, Tails, moment_law
+from dpcov.analysis.intervals.moments import correlation_lines, mean_lines, variance_lines
 from dpcov.analysis.intervals.table import Interval
-from dpcov.analysis.intervals.tails import Tails
-from dpcov.analysis.levels import coding_of, without_references
-from dpcov.analysis.reading import original_map
+from dpcov.analysis.reading import half_range_map
 from dpcov.published.release import Release
 
 Array = NDArray[np.float64]
@@ -68,7 +66,7 @@ class Sampled:
     def __init__(self, population: Population) -> None:
         self.population = population
         made = release(population.frame, population.schema, Budget(rho=1), "gaussian", 0)
-        self.to_original = original_map(made)
+        self.maps = half_range_map(made, centered=True)
         self.places, _ = without_references(made, np.arange(len(made.feature_names)))
         names = [made.feature_names[place] for place in self.places]
         self.goal = int(self.places[names.index(population.target)])
@@ -85,11 +83,10 @@ class Sampled:
 
         def coefficients(alpha: float) -> list[Interval]:
             coding = coding_of(law.columns[1:], others, ())
-            maps = self.to_original, self.goal, others, coding
-            return coefficient_lines(law, *maps, alpha=alpha, fit_intercept=True)
+            return coefficient_lines(law, self.maps, self.goal, others, coding, alpha, True)
 
         ones = np.ones(len(places))
-        spectrum = spectrum_of(law, places, ones, normalized=False, draws=draws, seed=0)
+        spectrum = spectrum_of(law, places, ones, normalized=False, draws=draws)
         return {
             "means": mean_lines(law, places),
             "variances": variance_lines(law, places),

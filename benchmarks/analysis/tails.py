@@ -20,7 +20,7 @@ import pandas as pd
 from benchmarks.analysis.populations import Population, adult, measurements, populations
 from benchmarks.data import MissingTable, data_directory
 from dpcov import Numeric
-from dpcov.analysis.intervals import tails as fourth_moments
+from dpcov.analysis.intervals import law as fourth_moments
 from dpcov.published.columns import EncodedColumn
 
 SHARES = (0.0, 0.02, fourth_moments.OUTLIERS, 0.1, 1.0)
@@ -59,10 +59,12 @@ def coverages(population: Population, share: float) -> list[float]:
             continue
         values = population.frame[name].dropna().to_numpy(float)
         mean, variance = float(values.mean()), float(values.var())
-        column = EncodedColumn(name=name, source=name, kind="numeric", center=0.0, half_range=1.0)
+        bounds = {"lower": float(declared.lower), "upper": float(declared.upper)}
+        column = EncodedColumn(
+            name=name, source=name, kind="numeric", center=0.0, half_range=1.0, **bounds
+        )
         with mock.patch.object(fourth_moments, "OUTLIERS", share):
-            bounds = float(declared.lower), float(declared.upper)
-            shape = fourth_moments.column_shape(column, mean, variance, *bounds)
+            shape = fourth_moments.column_shape(column, mean, variance)
         own = float(np.mean((values - mean) ** 4)) / variance**2
         reach = 1.96 * np.sqrt((3 * shape.kurtosis - 1) / (own - 1))
         found.append(2 * normal.cdf(float(reach)) - 1)

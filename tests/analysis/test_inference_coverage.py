@@ -7,13 +7,12 @@ import pytest
 from scipy import stats
 
 import dpcov
+from dpcov.analysis.features import coding_of
 from dpcov.analysis.intervals.coefficients import coefficient_lines
-from dpcov.analysis.intervals.correlations import correlation_lines
 from dpcov.analysis.intervals.eigenvalues import spectrum_of
 from dpcov.analysis.intervals.law import moment_law
-from dpcov.analysis.intervals.moments import mean_lines, variance_lines
-from dpcov.analysis.levels import coding_of
-from dpcov.analysis.reading import original_map
+from dpcov.analysis.intervals.moments import correlation_lines, mean_lines, variance_lines
+from dpcov.analysis.reading import half_range_map
 
 ALPHA = 1e-9
 REPETITIONS = 150
@@ -54,8 +53,8 @@ def intervals(law, made):
     places = np.arange(3)
     others = np.array([1, 2])
     coding = coding_of(law.columns[1:], others, ())
-    maps = original_map(made), 0, others, coding
-    coefficients = coefficient_lines(law, *maps, alpha=0.0, fit_intercept=True)
+    maps = half_range_map(made, centered=True)
+    coefficients = coefficient_lines(law, maps, 0, others, coding, alpha=0.0, fit_intercept=True)
     return {
         "variance": variance_lines(law, places)[0],
         "correlation": correlation_lines(law, places)[0],
@@ -65,7 +64,7 @@ def intervals(law, made):
 
 def other_intervals(law, made):
     places, scale = np.arange(3), made.half_ranges / 1.5
-    spectrum = spectrum_of(law, places, scale, normalized=False, draws=60, seed=1)
+    spectrum = spectrum_of(law, places, scale, normalized=False, draws=60)
     return {"mean": mean_lines(law, places)[0], "eigenvalue": spectrum.line(0, law.reaches()[0])}
 
 

@@ -1,20 +1,12 @@
 """Regressions on a release match those on the rows where noise is small, and are sensible else."""
 
-from statistics import NormalDist
-
 import numpy as np
 import pyarrow as pa
 import pytest
-from sklearn.decomposition import PCA
 from sklearn.linear_model import LinearRegression, Ridge
 
 import dpcov
-from dpcov.analysis import (
-    NoiseWarning,
-    PrivateComponentRegression,
-    PrivateLinearRegression,
-    PrivateRidge,
-)
+from dpcov.analysis import NoiseWarning, PrivateLinearRegression, PrivateRidge
 from dpcov.analysis.estimators import ridge_path
 from dpcov.errors import DpcovError
 from dpcov.published.estimate.entry_noise import noise_of
@@ -37,13 +29,6 @@ def contrasts(coefficients):
     return np.delete(shifted, CARE)
 
 
-def deviations(coefficients):
-    """Coefficients of all levels that have the same differences and the mean zero."""
-    every = np.insert(coefficients, CARE, 0.0)
-    every[1:4] -= every[1:4].mean()
-    return every
-
-
 @pytest.mark.filterwarnings("ignore::dpcov.analysis.NoiseWarning")
 def test_least_squares_predicts_as_on_the_rows_although_columns_are_constant_and_collinear(
     made, frame, encoded
@@ -58,34 +43,22 @@ def test_least_squares_predicts_as_on_the_rows_although_columns_are_constant_and
     assert model.coef_[0] == pytest.approx(0.4, abs=0.01)
 
 
-def test_ridge_is_that_of_scikit_learn_on_columns_divided_by_their_half_ranges(made, encoded):
+@pytest.mark.parametrize("alpha", [0.01, 1.0])
+def test_ridge_is_that_of_scikit_learn_on_columns_divided_by_their_half_ranges(
+    made, encoded, alpha
+):
     X, y = without_income(encoded)
-    for alpha in (0.01, 1.0):
-        model = PrivateRidge.from_release(made, target="income", alpha=alpha)
-        # A penalty on all levels alike.
-        exact = Ridge(alpha=alpha * len(y)).fit(X / HALF_RANGES, y)
-        scaled = model.coef_ * np.delete(HALF_RANGES, CARE)
-        np.testing.assert_allclose(scaled, contrasts(exact.coef_), atol=0.05)
-        predicted = model.predict(np.delete(X, CARE, axis=1))
-        np.testing.assert_allclose(predicted, exact.predict(X / HALF_RANGES), atol=0.1)
-
-
-def test_ridge_without_an_intercept_is_that_of_scikit_learn(made, encoded):
-    X, y = without_income(encoded)
-    model = PrivateRidge.from_release(made, target="income", alpha=0.1, fit_intercept=False)
-    exact = Ridge(alpha=0.1 * len(y), fit_intercept=False).fit(X / HALF_RANGES, y)
-    np.testing.assert_allclose(model.coef_ * HALF_RANGES, exact.coef_, atol=0.1)
-    assert "sector=care" in model.get_encoded_names()
-    assert model.intercept_ == 0.0
-
-
-def test_component_regression_is_principal_components_then_least_squares(made, encoded):
-    X, y = without_income(encoded)
-    model = PrivateComponentRegression.from_release(made, target="income", n_components=2)
-    pca = PCA(2).fit(X / HALF_RANGES)
-    exact = LinearRegression().fit(pca.transform(X / HALF_RANGES), y)
+    model = PrivateRidge.from_release(made, target="income", alpha=alpha)
+    # A penalty on all levels alike.
+    exact = Ridge(alpha=alpha * len(y)).fit(X / HALF_RANGES, y)
+    scaled = model.coef_ * np.delete(HALF_RANGES, CARE)
+    np.testing.assert_allclose(scaled, contrasts(exact.coef_), atol=0.05)
     predicted = model.predict(np.delete(X, CARE, axis=1))
-    np.testing.assert_allclose(predicted, exact.predict(pca.transform(X / HALF_RANGES)), atol=0.5)
+    np.testing.assert_allclose(predicted, exact.predict(X / HALF_RANGES), atol=0.1)
+    bare = PrivateRidge.from_release(made, target="income", alpha=alpha, fit_intercept=False)
+    exact = Ridge(alpha=alpha * len(y), fit_intercept=False).fit(X / HALF_RANGES, y)
+    np.testing.assert_allclose(bare.coef_ * HALF_RANGES, exact.coef_, atol=0.1)
+    assert "sector=care" in bare.get_encoded_names() and bare.intercept_ == 0.0
 
 
 def test_any_target_any_features_and_several_targets(made):
@@ -99,9 +72,7 @@ def test_any_target_any_features_and_several_targets(made):
     assert "sector=farm" not in care.get_encoded_names()
 
 
-@pytest.mark.parametrize(
-    "estimator", [PrivateRidge, PrivateLinearRegression, PrivateComponentRegression]
-)
+@pytest.mark.parametrize("estimator", [PrivateRidge, PrivateLinearRegression])
 def test_levels_that_hold_all_rows_are_contrasts_to_the_first(made, frame, encoded, estimator):
     features = ["age", "sector", "member"]
     model = estimator.from_release(made, target="income", features=features)
@@ -112,11 +83,6 @@ def test_levels_that_hold_all_rows_are_contrasts_to_the_first(made, frame, encod
     # A schema ignores blanks around text, so new rows may have them.
     padded = frame.assign(sector=" " + frame.sector)
     np.testing.assert_array_equal(model.predict(padded), model.predict(frame))
-
-
-@pytest.mark.parametrize("estimator", [PrivateRidge, PrivateLinearRegression])
-def test_a_category_leaves_every_interval_finite_and_a_line_for_every_coefficient(made, estimator):
-    model = estimator.from_release(made, target="income", features=["age", "sector", "member"])
     table = model.conf_int()
     assert table.names == ("(intercept)", *model.get_encoded_names())
     assert np.isfinite([*table.lower, *table.upper]).all()
@@ -152,11 +118,17 @@ def test_levels_beside_a_marked_missing_value_hold_all_rows_too(share, reference
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"target": "wealth"}, {}, {"features": ["age"]}, {"alphas": [-1]}]
+    "wrong",
+    [
+        {"target": "wealth"},
+        {},
+        {"target": "age", "features": ["age"]},
+        {"target": "age", "alpha": -1},
+    ],
 )
 def test_what_cannot_be_fitted_is_refused_in_words(made, wrong):
     with pytest.raises(DpcovError):
-        PrivateRidge.from_release(made, **({"target": "age"} if len(wrong) else {}) | wrong)
+        PrivateRidge.from_release(made, **wrong)
 
 
 def test_the_path_holds_the_fitted_model(made):
@@ -183,6 +155,25 @@ def truth():
     rows = np.column_stack([np.ones(400), rng.normal(size=(400, 6)) * [1, 1, 0.5, 0.3, 0.1, 0.1]])
     rows = np.column_stack([rows, rows[:, 1] - rows[:, 3] + 0.3 * rng.normal(size=400)])
     return rows.T @ rows / 400
+
+
+# The slope of an eigenvalue itself is taken from its neighbors, which is exact without a kink.
+@pytest.mark.parametrize(("post", "error"), [(np.asarray, 1e-6), (project_psd, 0.1)])
+def test_the_cross_term_is_what_finite_differences_say(truth, post, error):
+    variance, alpha, step = 0.002, 0.3, 1e-6
+    raw = truth + noise_matrix(np.random.default_rng(3), len(truth), variance)
+    model = problem(post(raw))
+    u, expected = model.error_direction(model.weights(alpha)), 0.0
+    for i, j in zip(*np.triu_indices(len(raw)), strict=True):
+        moved = np.zeros_like(raw)
+        moved[i, j] = moved[j, i] = step
+        ends = [problem(post(raw + sign * moved)) for sign in (1, -1)]
+        first, second = (end.error_direction(end.weights(alpha)) for end in ends)
+        slope = (first - second) / (2 * step)
+        # Stein's lemma for the term 2 u_i u_j W_ij, or u_i² W_ii of twice the variance.
+        expected -= 2 * variance * (slope[i] * u[j] + u[i] * slope[j])
+    noisy = ridge_path.noisy_moment(raw, model.moment, variance)
+    assert noisy.cross_term(model, u, alpha) == pytest.approx(expected, rel=error)
 
 
 @pytest.mark.parametrize("post", ["none", "psd"])
@@ -212,7 +203,7 @@ def test_alpha_is_chosen_near_the_best_one(truth):
         raw = truth + noise_matrix(rng, len(truth), variance)
         estimate = project_psd(raw)
         noisy, model = ridge_path.noisy_moment(raw, estimate, variance), problem(estimate)
-        alphas = ridge_path.default_alphas(model, edge, 40)
+        alphas = ridge_path.default_alphas(model, edge)
         directions = [model.error_direction(model.weights(alpha)) for alpha in alphas]
         losses = np.array([u @ truth @ u for u in directions])
         chosen = int(np.argmin([ridge_path.risk(model, noisy, alpha, 400) for alpha in alphas]))
@@ -231,42 +222,15 @@ def test_more_features_than_rows_are_penalized():
     model = PrivateRidge(seed=1, **terms).fit(X, y)
     assert np.all(np.isfinite(model.coef_))
     assert model.alpha_ > 1e-4
-    assert np.all(np.isinf(model.risk_path_) | np.isfinite(model.risk_path_))
+    assert not np.isnan(model.risk_path_).any()
 
 
-@pytest.mark.parametrize(
-    "estimator", [PrivateRidge, PrivateLinearRegression, PrivateComponentRegression]
-)
+@pytest.mark.parametrize("estimator", [PrivateRidge, PrivateLinearRegression])
 def test_a_release_that_is_all_noise_gives_finite_coefficients_and_says_so(noisy, frame, estimator):
     with pytest.warns(NoiseWarning):
         model = estimator.from_release(noisy, target="income")
     assert np.all(np.isfinite(model.coef_))
     assert np.all(np.isfinite(model.predict(frame[:50])))
-    if estimator is PrivateRidge:
-        assert np.isfinite(model.error_bound())
-
-
-@pytest.mark.parametrize(("alpha", "largest"), [(0.3, 0.5), (1.0, 0.2)])
-def test_the_error_bound_holds_and_is_within_a_factor(frame, alpha, largest):
-    options, scale = {"target": "income", "alpha": alpha}, HALF_RANGES / 50.0
-    exact = PrivateRidge.from_release(released(frame[:2000], 1000, 0), post="none", **options)
-    for seed in range(6):
-        model = PrivateRidge.from_release(released(frame[:2000], "0.1", seed), **options)
-        distance = np.linalg.norm(deviations(model.coef_ - exact.coef_) * scale)
-        assert 0 < distance < model.error_bound(0.95) < largest
-        assert model.error_bound(0.5) < model.error_bound(0.999)
-
-
-def test_the_noise_at_the_exact_residual_stays_within_the_bounds_reach():
-    # The event that ridge_bound rests on: |E u| <= (sqrt(d + 1) + sqrt(2) z) sqrt(s) |u|.
-    rng, d, z = np.random.default_rng(5), 6, NormalDist().inv_cdf(0.9)
-    lower = rng.standard_normal((20_000, d, d))
-    noise = np.tril(lower, -1)
-    noise = noise + noise.transpose(0, 2, 1) + np.sqrt(2) * lower * np.eye(d)
-    lengths = np.linalg.norm(noise @ np.eye(d)[0], axis=1)
-    assert np.mean(lengths > np.sqrt(d + 1) + np.sqrt(2) * z) < 0.1
-    # Less reach would not do.
-    assert np.mean(lengths > np.sqrt(d + 1) - np.sqrt(2) * z) > 0.5
 
 
 def test_noise_without_a_published_law_asks_for_an_alpha():
@@ -279,8 +243,6 @@ def test_noise_without_a_published_law_asks_for_an_alpha():
         PrivateRidge.from_release(made, **options)
     model = PrivateRidge.from_release(made, alpha=0.1, **options)
     assert np.all(np.isnan(model.risk_path_))
-    with pytest.raises(DpcovError, match="Gaussian"):
-        model.error_bound()
 
 
 def test_a_release_without_an_intercept_says_what_to_do():
@@ -292,9 +254,3 @@ def test_a_release_without_an_intercept_says_what_to_do():
         PrivateRidge.from_release(made, target="x2")
     model = PrivateRidge.from_release(made, target="x2", fit_intercept=False)
     np.testing.assert_allclose(model.coef_, [0.5, 0.0], atol=0.02)
-
-
-def test_an_add_remove_release_and_a_grouped_release_are_read_as_one(frame, grouped):
-    for release in (released(frame, 10, 1, neighbors="add-remove-one"), grouped):
-        model = PrivateRidge.from_release(release, target="income", features=["age"])
-        assert model.coef_[0] == pytest.approx(0.4, abs=0.02)

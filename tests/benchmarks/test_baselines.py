@@ -17,7 +17,6 @@ from benchmarks.papers.figure import table
 from benchmarks.papers.figures.dorsi import trace
 from benchmarks.papers.figures.wang import norm_bound
 from benchmarks.papers.metrics import measure
-from benchmarks.papers.published import published_error
 from benchmarks.papers.ridge import excess_risk, lemma_bound, ridge_weights
 from benchmarks.papers.synthetic import synthetic_rows
 from benchmarks.papers.tables import Data, sparse_covariance
@@ -52,25 +51,6 @@ def test_output_perturbation_draws_the_noise_it_states():
     draws = drawn(output_perturbation, data, Budget(epsilon=2), 2000, alpha=alpha)
     radii = np.linalg.norm(draws - ridge_weights(data.second_moment, alpha), axis=1)
     assert abs(radii.mean() / (sensitivity(50, alpha) / 2) - 3) < 6 * sqrt(3 / 2000)
-
-
-@pytest.mark.parametrize(("n", "d"), [(1000, 100), (4000, 70)])
-def test_singular_vectors_of_an_indefinite_matrix_explain_the_published_error(n, d):
-    """SeparateCov puts noisy eigenvalues between singular vectors; eigenvectors do better."""
-    truth = synthetic_rows(n, d, 1, np.random.default_rng(1))
-    truth, random = truth.T @ truth / n, np.random.default_rng(2)
-    values, svd, eigh = np.linalg.eigvalsh(truth)[::-1], [], []
-    for _ in range(10):
-        upper = np.triu(random.normal(size=(d, d)))
-        noisy = truth + (upper + np.triu(upper, 1).T) * sqrt(2 / 0.1) / n
-        spectrum = np.clip(values + random.normal(size=d) * sqrt(2 / 0.1) / n, 0, 1)
-        left, _, right = np.linalg.svd(noisy)
-        vectors = np.linalg.eigh(noisy)[1][:, ::-1]
-        svd.append(np.linalg.norm(left * spectrum @ right - truth))
-        eigh.append(np.linalg.norm(vectors * spectrum @ vectors.T - truth))
-    theirs = published_error("SeparateCov", n, d)
-    assert np.mean(svd) == pytest.approx(theirs, rel=0.1)
-    assert np.mean(eigh) < 0.9 * theirs
 
 
 @pytest.mark.parametrize("p", [1, 2, 8])
@@ -119,19 +99,12 @@ def test_excess_risk_is_that_of_the_objective():
     assert excess_risk(weights, moment, alpha) == pytest.approx(excess)
 
 
-def test_sparse_covariance_is_what_the_paper_describes():
-    made = sparse_covariance(200, 0.2, np.random.default_rng(0))
-    off = made[~np.eye(200, dtype=bool)]
-    assert np.array_equal(made, made.T)
-    assert np.linalg.eigvalsh(made).min() > 0
-    assert abs((off != 0).mean() - 0.2) < 0.02
-    assert off.max() <= 1 / 200
-
-
-@pytest.mark.parametrize("p", [50, 100, 200, 500])
-def test_norm_bound_of_sparse_rows_holds(p):
+@pytest.mark.parametrize("p", [50, 200])
+def test_sparse_covariance_is_what_the_paper_describes_and_its_norm_bound_holds(p):
     generator = np.random.default_rng(p)
     population = sparse_covariance(p, 0.5, generator)
+    off = population[~np.eye(p, dtype=bool)]
+    assert abs((off != 0).mean() - 0.5) < 0.05 and off.max() <= 1 / p
     rows = generator.standard_normal((20_000, p)) @ np.linalg.cholesky(population).T
     assert np.linalg.norm(rows, axis=1).max() <= norm_bound(p)
 
@@ -141,6 +114,10 @@ def test_published_thresholding_keeps_large_entries_only():
     (estimate,) = drawn(published_thresholding, data, Budget(epsilon=1, delta="1e-3"), 1, gamma=0.5)
     assert np.count_nonzero(estimate) == 3
     assert np.allclose(np.diagonal(estimate)[:3], np.diagonal(data.second_moment)[:3], atol=0.01)
+    quiet = Data(rows=data.rows * 1e-3)
+    assert not drawn(
+        published_thresholding, quiet, Budget(epsilon=1, delta="1e-3"), 9, gamma=0
+    ).any()
 
 
 @pytest.mark.parametrize("bins", [1, 3, 6])

@@ -42,8 +42,8 @@ GROWS, STEEP, ABSENT = (
     ("check", "status"),
     [
         (claims.beats("p", "rising", "flat", within=(0, 5)), YES),
-        (claims.beats("p", "rising", "flat"), NO),
         (claims.beats("p", "rising", "flat", factor=21), YES),
+        (claims.beats("p", "rising", "flat", factor=19), NO),
         (claims.best_of("p", "flat", "rising", "falling", factor=5.1), YES),
         (claims.best_of("p", "flat", "rising", "falling", factor=4.9), NO),
         (claims.crosses("p", "rising", "falling"), YES),
@@ -58,13 +58,11 @@ GROWS, STEEP, ABSENT = (
         (claims.changes_by("p", "rising", at_most=50), NO),
         (claims.beats_often(("p",), "rising", "flat", share=0.3), YES),
         (claims.beats_often(("p",), "rising", "flat", share=0.5), NO),
-        (claims.below_bound("p", "rising", "limit"), YES),
         (claims.below_bound("p", "rising", "limit", factor=0.5), NO),
         (claims.below_measured("p", "rising", "flat"), NO),
         (claims.agrees("p", "rising", "limit", 2.0), YES),
         (claims.agrees("p", "rising", "limit", 1.9), NO),
         (ABSENT, OPEN),
-        (claims.grows("elsewhere", "rising", 1, 1), OPEN),
         (claims.beats("p", "rising", "flat", within=(2, 3)), OPEN),
         (claims.all_of(ABSENT, GROWS), YES),
         (claims.all_of(STEEP, GROWS), NO),
@@ -73,17 +71,6 @@ GROWS, STEEP, ABSENT = (
 )
 def test_verdict(check, status):
     assert Claim(text="", check=check, source="").verdict(ALL).status == status
-
-
-def test_failure_comes_with_its_explanation():
-    check = claims.grows("p", "rising", 2.0, 0.1)
-    verdict = Claim(text="", check=check, source="", why="Because of this").verdict(ALL)
-    assert verdict.reason == "p: measured exponent 1.00, claimed 2 (tolerance 0.1). Because of this"
-
-
-def test_crossing_names_the_interval():
-    found = result({"rising": RISING, "falling": curve([100, 11, 1])})
-    assert "between 10 and 100" in claims.crosses("p", "rising", "falling")(found).reason
 
 
 CROSSING = result(
@@ -97,7 +84,6 @@ CROSSING = result(
     [
         ({10: "p", 100: "p1"}, 1.0, 0.01, YES),
         ({10: "p", 100: "p1"}, 0.5, 0.2, NO),
-        ({10: "p"}, 1.0, 0.01, OPEN),
         ({10: "p", 1000: "p2"}, 1.0, 0.01, OPEN),
     ],
 )
@@ -106,8 +92,3 @@ def test_growth_of_a_crossing_is_measured(panels, exponent, tolerance, status):
     verdict = Claim(text="", check=check, source="").verdict(CROSSING)
     assert verdict.status == status
     assert status != YES or "3.16, 31.6" in verdict.reason
-
-
-def test_curves_that_do_not_cross_have_no_crossing():
-    check = claims.crossing_grows({1.0: "p", 2.0: "p"}, "flat", "rising", 1.0, 0.1)
-    assert "do not cross" in check(ALL).reason

@@ -7,7 +7,6 @@ import numpy as np
 
 import dpcov
 from benchmarks.speed import scaling, strata, under_load
-from benchmarks.speed.timing import interleaved_cpu
 
 
 def test_the_exponent_is_the_slope_of_a_power_law():
@@ -20,15 +19,6 @@ def test_the_busiest_thread_is_timed_and_moments_are_those_of_the_rows():
     assert scaling.gather(X, threads=2) == dpcov.moments(X, norm_bound=1.0, threads=1)
     assert 1 <= len(scaling.spent) <= 2
     assert min(scaling.spent.values()) > 0
-
-
-def test_actions_take_turns_and_the_best_is_kept():
-    turns = []
-    best = interleaved_cpu(
-        lambda: turns.append("a"), lambda: turns.append(np.ones(10).sum()), rounds=3
-    )
-    assert turns == ["a", 10.0] * 3
-    assert all(0 <= seconds < float("inf") for pair in best for seconds in pair)
 
 
 def test_strata_are_timed_with_all_that_a_user_waits_for(capsys):

@@ -125,7 +125,8 @@ def _unit_rows(n: int, effort: Effort, budget: Budget, contenders: tuple[Contend
 
 def dong3(effort: Effort) -> Figure:
     """One of N, d, n, rho varies."""
-    axes = vary_norms_and_columns(effort, Budget(rho=RHO), zcdp_contenders(effort), N_ROWS)
+    n_rows = 20_000 if effort == "test" else N_ROWS
+    axes = vary_norms_and_columns(effort, Budget(rho=RHO), zcdp_contenders(effort), n_rows)
     rhos = {
         "full": (1e-4, 1e-3, 1e-2, 0.1, 1.0),
         "quick": (1e-4, 1e-3, 1e-2, 0.1, 1.0),

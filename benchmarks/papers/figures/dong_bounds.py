@@ -113,7 +113,7 @@ def _bounds(n: int, effort: Effort) -> Panel:
 
 def _few_rows(n: int) -> Panel:
     points = tuple(
-        _unit_rows(n, d, 1) for d in (20, 40, 80, 160, 320, 640, 1280, 2560) if d <= n**2 / 3
+        _unit_rows(n, d, 1) for d in (20, 40, 80, 160, 320, 640, 1280, 2560) if d <= n**2 / 6
     )
     return Panel(
         key=f"few{n}",

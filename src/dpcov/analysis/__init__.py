@@ -6,20 +6,17 @@ They read a release alone, so any number of them costs nothing more.  Needs the 
 from dpcov.errors import UsageError
 
 try:
-    from dpcov.analysis.estimators.correlation import PrivateCorrelation as PrivateCorrelation
-    from dpcov.analysis.estimators.correlation import PrivateGraphicalLasso as PrivateGraphicalLasso
+    from dpcov.analysis.estimators.components import PrivateFactorAnalysis as PrivateFactorAnalysis
+    from dpcov.analysis.estimators.components import PrivatePCA as PrivatePCA
+    from dpcov.analysis.estimators.covariance import PrivateCorrelation as PrivateCorrelation
     from dpcov.analysis.estimators.covariance import PrivateCovariance as PrivateCovariance
+    from dpcov.analysis.estimators.covariance import PrivateGraphicalLasso as PrivateGraphicalLasso
     from dpcov.analysis.estimators.discriminant import PrivateLDA as PrivateLDA
     from dpcov.analysis.estimators.discriminant import PrivateQDA as PrivateQDA
-    from dpcov.analysis.estimators.factor import PrivateFactorAnalysis as PrivateFactorAnalysis
-    from dpcov.analysis.estimators.pca import PrivatePCA as PrivatePCA
-    from dpcov.analysis.estimators.regression import (
-        PrivateComponentRegression as PrivateComponentRegression,
-    )
-    from dpcov.analysis.estimators.regression import (
+    from dpcov.analysis.estimators.linear_model import (
         PrivateLinearRegression as PrivateLinearRegression,
     )
-    from dpcov.analysis.estimators.ridge import PrivateRidge as PrivateRidge
+    from dpcov.analysis.estimators.linear_model import PrivateRidge as PrivateRidge
     from dpcov.analysis.intervals.inference import coefficient_intervals as coefficient_intervals
     from dpcov.analysis.intervals.inference import correlation_intervals as correlation_intervals
     from dpcov.analysis.intervals.inference import eigenvalue_intervals as eigenvalue_intervals

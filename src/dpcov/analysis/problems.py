@@ -4,7 +4,6 @@ Messages hold names, shapes and public numbers only, never a value of a row.
 """
 
 import warnings
-from typing import Any
 
 from sklearn.exceptions import NotFittedError
 
@@ -38,14 +37,3 @@ class NoiseWarning(UserWarning):
 def warn_noise(message: str) -> None:
     """Warn the caller of a public method."""
     warnings.warn(message, NoiseWarning, stacklevel=4)
-
-
-def data_frame(values: Any, **labels: Any) -> Any:
-    """Return a pandas data frame, or say how to install pandas."""
-    try:
-        import pandas as pd  # type: ignore[import-untyped]
-    except ImportError:
-        raise UsageError(
-            "Data frames need pandas. Install it: pip install 'dpcov[analysis]'"
-        ) from None
-    return pd.DataFrame(values, **labels)

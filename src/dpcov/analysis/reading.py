@@ -9,7 +9,7 @@ from functools import cached_property
 
 import numpy as np
 
-from dpcov.analysis.features import Array, Places, count_empty_directions, feature_columns
+from dpcov.analysis.features import Places, count_empty_directions, feature_columns
 from dpcov.analysis.problems import warn_noise
 from dpcov.errors import ReleaseError
 from dpcov.published.columns import EncodedColumn
@@ -21,7 +21,7 @@ from dpcov.published.estimate.entry_noise import (
     largest_noise_eigenvalue,
     noise_of,
 )
-from dpcov.published.linalg.symmetric import compose, eigh
+from dpcov.published.linalg.symmetric import Array, compose, eigh
 from dpcov.published.release import Release
 from dpcov.published.statistics import Post
 
@@ -95,10 +95,7 @@ class Reading:
         return 0.0 if self.noise is None else bulk_edge(self.noise, np.ones(len(self.places)))
 
     def noise_levels(self, scales: Array | float = 1.0) -> tuple[float, float]:
-        """Largest variance of noise alone in encoded units times scales, and what is clear of it.
-
-        Zeros where the law of the noise is unknown.
-        """
+        """Largest variance of noise in encoded units times scales, and clear of it, or zeros."""
         if self.noise is None:
             return 0.0, 0.0
         law = self.noise, scales * np.ones(len(self.places)), self.shifts
@@ -112,10 +109,7 @@ class Reading:
         return correlation_noise(self.shifts, self.encoded_covariance, self.noise)
 
     def floored_covariance(self, what: str) -> Array:
-        """Encoded covariance with eigenvalues raised to the noise edge, so that it can be inverted.
-
-        Warns, naming ``what``, if there are eigenvalues below the edge.
-        """
+        """Encoded covariance with eigenvalues raised to the noise edge; warns, naming ``what``."""
         # A direction that the noise hides is given the largest variance it may well have.
         values, vectors = eigh(self.encoded_covariance)
         hidden = int(np.sum(values < self.edge))
@@ -126,16 +120,23 @@ class Reading:
             )
         return compose(np.maximum(values, self.edge), vectors)
 
-    def precision(self) -> Array:
-        """Inverse of the covariance in original units, finite whatever the noise."""
-        return np.asarray(self.encoded_precision() / np.outer(self.half_ranges, self.half_ranges))
-
     def encoded_precision(self) -> Array:
-        """The same in encoded units."""
+        """Inverse of the encoded covariance, finite whatever the noise."""
         values, vectors = eigh(self.floored_covariance("precision_"))
         # Without noise a constant column has no variance: the pseudo-inverse leaves it out.
         known = values > values[-1] * len(values) * np.finfo(np.float64).eps
         return compose(np.divide(1.0, values, out=np.zeros_like(values), where=known), vectors)
+
+
+def half_range_map(release: Release, centered: bool) -> Array:
+    """Matrix that turns an encoded row into features divided by their half ranges, (p, d).
+
+    Centered, which needs an intercept, it leaves their centers out.
+    """
+    if centered:
+        return np.eye(len(release.manifest.columns))[1:]
+    half_ranges = np.array([column.half_range for column in feature_columns(release)])
+    return np.asarray(original_map(release) / half_ranges[:, None])
 
 
 def original_map(release: Release) -> Array:

@@ -90,7 +90,7 @@ READINGS = {
     "estimator of covariance": lambda made: PrivateCovariance.from_release(made).get_precision(),
     "estimator of correlation": PrivateCorrelation.from_release,
     "components": lambda made: PrivatePCA.from_release(made, n_components=1).conf_int(draws=2),
-    "ridge": lambda made: PrivateRidge.from_release(made, target="x0").error_bound(),
+    "ridge": lambda made: PrivateRidge.from_release(made, target="x0").coef_path(),
     "synthetic rows": lambda made: made.sample(100),
     "page": render_release,
 }

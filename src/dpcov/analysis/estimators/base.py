@@ -1,7 +1,7 @@
 """Share what all estimators have: parameters, the way from a release or rows, and pickling."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -9,6 +9,8 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
 from dpcov.analysis.estimators.fit_rows import (
+    CLONED,
+    COPIED,
     REFUSED_EARLY,
     Roles,
     Spending,
@@ -18,7 +20,6 @@ from dpcov.analysis.estimators.fit_rows import (
     table_of,
 )
 from dpcov.analysis.features import (
-    Array,
     Columns,
     Places,
     feature_columns,
@@ -31,6 +32,7 @@ from dpcov.analysis.reading import Reading
 from dpcov.errors import LedgerError
 from dpcov.published.base import on_one_thread
 from dpcov.published.linalg.one_thread import one_thread
+from dpcov.published.linalg.symmetric import Array
 from dpcov.published.release import Release
 from dpcov.published.statistics import Post
 
@@ -86,19 +88,10 @@ class ReleaseEstimator(Terms, BaseEstimator):  # type: ignore[misc]
         return cls(**parameters)._fit_release(release, {})
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Read a release, or make one of rows first.
+        """Read a release, or make one of rows first, a data frame or an array, once.
 
-        Parameters
-        ----------
-        X : Release, data frame or array of shape (n_rows, n_features)
-            Rows are released on the terms of this estimator's parameters, once.
-        y : array of shape (n_rows,) or (n_rows, n_targets), optional
-            Target of regressors and classifiers; ignored by the others.
-
-        Raises
-        ------
-        SpentError
-            If this estimator has spent its budget, or is a clone or a copy of another.
+        ``y``, (n_rows,) or (n_rows, n_targets), is the target of regressors and classifiers; others
+        ignore it.  Raises SpentError if this estimator has spent its budget, or is a clone or copy.
         """
         if isinstance(X, Release):
             return self._fit_release(X, {})
@@ -107,7 +100,7 @@ class ReleaseEstimator(Terms, BaseEstimator):  # type: ignore[misc]
         return self._fit_release(self._spend(table, roles), facts)
 
     def _table(self, X: Any, y: Any) -> tuple[Any, Roles, dict[str, Any]]:
-        """Return the table, the roles of its columns, and public facts to keep with the release."""
+        """Return the table, its columns' roles, and public facts to keep with the release."""
         return table_of(X), Roles(), {}
 
     def _spend(self, table: Any, roles: Roles) -> Release:
@@ -129,31 +122,25 @@ class ReleaseEstimator(Terms, BaseEstimator):  # type: ignore[misc]
         self._facts = facts
         self._places = self._chosen(release, columns)
         self.release_ = release
-        self._set_names(source_names(self._columns()))
-        with one_thread(len(release.manifest.columns)):
-            self._read(release)
-        return self
-
-    def _set_names(self, names: list[str]) -> None:
+        names = source_names(self._columns())
         self.n_features_in_ = len(names)
         # The columns of a plain array are called x0, x1, ...: they had no names of their own.
         if any(not (name.startswith("x") and name[1:].isdigit()) for name in names):
             self.feature_names_in_ = np.array(names, dtype=object)
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
+        with one_thread(len(release.manifest.columns)):
+            self._read(release)
+        return self
 
     def _chosen(self, release: Release, columns: Columns) -> Places:
-        """Return the places of the features to use."""
         return find_features(columns, self.features)
 
     def _read(self, release: Release) -> None:
-        """Compute the fitted attributes."""
         raise NotImplementedError
 
     def _reading(self, assume_centered: bool = False) -> Reading:
-        return Reading(
-            self.release_, places=self._places, post=self.post, centered=not assume_centered
-        )
+        return Reading(self.release_, self._places, self.post, not assume_centered)
 
     @on_one_thread
     def conf_int(self, level: float = 0.95, **options: Any) -> Any:
@@ -161,7 +148,7 @@ class ReleaseEstimator(Terms, BaseEstimator):  # type: ignore[misc]
 
         Regressions: intercept and coefficients at the penalty in use.  ``PrivatePCA``: eigenvalues.
         ``PrivateCorrelation``: correlations.  ``PrivateCovariance``: variances.  Others have none.
-        ``options`` are those of the function for these intervals, such as ``sampling``.
+        ``options`` are those of the functions for these intervals.
         """
         self._require_fitted()
         return self._intervals(level=level, **options)
@@ -170,7 +157,6 @@ class ReleaseEstimator(Terms, BaseEstimator):  # type: ignore[misc]
         raise InputError(f"There are no intervals for {type(self).__name__}.")
 
     def _features_of(self, X: Any) -> Array:
-        """Return new rows as features in original units."""
         return feature_matrix(self, self._columns(), X)
 
     def _columns(self) -> Columns:
@@ -191,7 +177,7 @@ class ReleaseEstimator(Terms, BaseEstimator):  # type: ignore[misc]
 
     def __sklearn_clone__(self) -> Self:
         clone: Self = super().__sklearn_clone__()
-        clone._spending = Spending("cloned")
+        clone._spending = Spending(CLONED)
         return clone
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -200,12 +186,7 @@ class ReleaseEstimator(Terms, BaseEstimator):  # type: ignore[misc]
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
-        tags.input_tags.sparse = False
         return tags
-
-    @classmethod
-    def _get_param_names(cls) -> list[str]:
-        return sorted(field.name for field in fields(cls))
 
     # A pickle holds parameters and the release alone: what is fitted is computed again from it.
     def __getstate__(self) -> dict[str, Any]:
@@ -219,18 +200,17 @@ class ReleaseEstimator(Terms, BaseEstimator):  # type: ignore[misc]
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__init__(**state["parameters"])  # type: ignore[misc]
         self.__dict__.update(state["settings"])
-        self._spending = Spending("copied")
+        self._spending = Spending(COPIED)
         if "release" in state:
             self._fit_release(Release(*state["release"]), state["facts"])
 
 
-def require_number(name: str, value: Any, smallest: float, *, below: float = np.inf) -> float:
+def require_number(name: str, value: Any, smallest: float) -> float:
     """Check a numeric parameter."""
     if isinstance(value, bool) or not isinstance(value, int | float | np.number):
         raise InputError(f"{name} must be a number.")
-    if not smallest <= value < below:
-        limit = f" and below {below}." if below < np.inf else "."
-        raise InputError(f"{name} must be at least {smallest}{limit}")
+    if not smallest <= value < np.inf:
+        raise InputError(f"{name} must be at least {smallest}.")
     return float(value)
 
 

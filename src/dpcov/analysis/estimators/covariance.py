@@ -1,15 +1,22 @@
-"""Give the covariance of a release as scikit-learn's EmpiricalCovariance gives that of rows."""
+"""Give covariances of a release, correlations, partial correlations and sparse graphs.
+
+A column without variance, or whose variance the noise hides, is uncorrelated with all others.
+"""
 
 from dataclasses import dataclass
-from typing import Any
+from math import log, sqrt
+from typing import Any, Literal
 
 import numpy as np
-from sklearn.covariance import EmpiricalCovariance, log_likelihood
+from sklearn.covariance import EmpiricalCovariance, graphical_lasso, log_likelihood
 
-from dpcov.analysis.estimators.base import ReleaseEstimator
-from dpcov.analysis.features import Array
-from dpcov.analysis.intervals.inference import variance_intervals
-from dpcov.published.base import on_one_thread
+from dpcov.analysis.estimators.base import ReleaseEstimator, require_number
+from dpcov.analysis.intervals.inference import correlation_intervals, variance_intervals
+from dpcov.analysis.problems import UnknownNoiseError, warn_noise
+from dpcov.analysis.reading import Reading
+from dpcov.errors import NumericError
+from dpcov.published.estimate.entry_noise import hidden_variance
+from dpcov.published.linalg.symmetric import Array, correlation_of, symmetrize
 from dpcov.published.release import Release
 
 
@@ -19,8 +26,6 @@ class PrivateCovariance(ReleaseEstimator, EmpiricalCovariance):  # type: ignore[
 
     Parameters
     ----------
-    store_precision : bool
-        Keep the inverse.
     assume_centered : bool
         Take the mean to be zero: ``covariance_`` is then the second moment.
 
@@ -30,22 +35,13 @@ class PrivateCovariance(ReleaseEstimator, EmpiricalCovariance):  # type: ignore[
         Means, within the public bounds.
     covariance_ : (p, p) float64
         Divided by n, in original units.
-    precision_ : (p, p) float64 or None
+    precision_ : (p, p) float64
         Inverse, after variances that the noise hides are raised to the noise edge; constant and
         collinear columns get a pseudo-inverse where there is no noise.
     noise_edge_ : float
         Largest eigenvalue of noise alone, in encoded units; 0 where it is unknown.
-
-    Examples
-    --------
-    >>> import numpy as np, dpcov
-    >>> rows = np.random.default_rng(0).uniform(size=(10_000, 2))
-    >>> made = PrivateCovariance(bounds=(0, 1), budget=dpcov.Budget(rho=1)).fit(rows)
-    >>> made.covariance_.shape
-    (2, 2)
     """
 
-    store_precision: bool = True
     assume_centered: bool = False
 
     def _read(self, release: Release) -> None:
@@ -53,14 +49,13 @@ class PrivateCovariance(ReleaseEstimator, EmpiricalCovariance):  # type: ignore[
         self.location_ = reading.mean
         self.covariance_ = reading.covariance
         self.noise_edge_ = reading.noise_levels()[0]
-        self.precision_ = reading.precision() if self.store_precision else None
+        scale = np.outer(reading.half_ranges, reading.half_ranges)
+        self.precision_ = reading.encoded_precision() / scale
 
-    @on_one_thread
     def get_precision(self) -> Array:
-        """Inverse of the covariance, as ``precision_``."""
+        """Inverse of the covariance, ``precision_``."""
         self._require_fitted()
-        precision = self.precision_
-        return self._reading(self.assume_centered).precision() if precision is None else precision
+        return self.precision_
 
     def _intervals(self, **options: Any) -> Any:
         return variance_intervals(self.release_, list(self.get_encoded_names()), **options)
@@ -74,3 +69,115 @@ class PrivateCovariance(ReleaseEstimator, EmpiricalCovariance):  # type: ignore[
         """Squared Mahalanobis distances of new rows from the location, shape (n_rows,)."""
         centered = self._features_of(X) - self.location_
         return np.asarray(np.einsum("ij,jk,ik->i", centered, self.get_precision(), centered))
+
+
+def partial_correlation_of(precision: Array) -> Array:
+    """Correlations of pairs with all other columns held fixed, from the inverse covariance."""
+    partial = -correlation_of(precision, undefined=0.0)
+    np.fill_diagonal(partial, 1.0)
+    return partial
+
+
+@dataclass(eq=False, repr=False)
+class PrivateCorrelation(ReleaseEstimator):
+    """Correlations and partial correlations; parameters as in ReleaseEstimator.
+
+    Attributes
+    ----------
+    correlation_ : (p, p) float64
+    partial_correlation_ : (p, p) float64
+        From an inverse in which variances that the noise hides are raised to the noise edge.
+    noise_std_ : (p, p) float64
+        Standard deviation of the noise alone, before post-processing, to first order; NaN where the
+        noise has no known law or leaves a column no variance.
+    noise_edge_ : float
+        Largest eigenvalue of noise alone, in encoded units; 0 where it is unknown.
+    """
+
+    def _read(self, release: Release) -> None:
+        reading = self._reading()
+        # Encoded units are comparable, so that "no variance" means the same for every column.
+        hidden = hidden_variance(reading.noise)
+        self.correlation_ = correlation_of(reading.encoded_covariance, undefined=0.0, least=hidden)
+        self.partial_correlation_ = partial_correlation_of(reading.encoded_precision())
+        self.noise_std_ = reading.correlation_noise
+        self.noise_edge_ = reading.noise_levels()[0]
+
+    def _intervals(self, **options: Any) -> Any:
+        return correlation_intervals(self.release_, list(self.get_encoded_names()), **options)
+
+    def to_frame(self, *, partial: bool = False) -> Any:
+        """Correlations, or the partial ones, as a pandas data frame with names."""
+        import pandas as pd  # type: ignore[import-untyped]
+
+        names = self.get_encoded_names()
+        chosen = self.partial_correlation_ if partial else self.correlation_
+        return pd.DataFrame(chosen, index=names, columns=names)
+
+
+@dataclass(eq=False, repr=False)
+class PrivateGraphicalLasso(ReleaseEstimator):
+    """Sparse inverse covariance by scikit-learn's graphical lasso, on the correlation scale.
+
+    Parameters
+    ----------
+    alpha : float or "auto"
+        Penalty on correlations.  ``"auto"``: what the largest of p (p - 1) / 2 correlations would
+        reach by noise and sampling alone, sqrt(2 log(p (p - 1) / 2)) standard deviations.
+
+    Attributes
+    ----------
+    covariance_, precision_ : (p, p) float64
+        In original units; ``precision_`` has exact zeros.
+    partial_correlation_ : (p, p) float64
+    location_ : (p,) float64
+    alpha_ : float
+        The penalty in use.
+    """
+
+    alpha: float | Literal["auto"] = "auto"
+
+    def _read(self, release: Release) -> None:
+        reading = self._reading()
+        # The algorithm needs a positive definite matrix.
+        encoded = reading.floored_covariance("the graphical lasso")
+        self.alpha_ = self._penalty(reading)
+        covariance, precision = self._solve(correlation_of(encoded, undefined=0.0))
+        variances = np.diagonal(encoded)
+        scale = np.sqrt(np.where(variances > 0, variances, 1.0)) * reading.half_ranges
+        self.location_ = reading.mean
+        self.covariance_ = covariance * np.outer(scale, scale)
+        self.precision_ = precision / np.outer(scale, scale)
+        self.partial_correlation_ = partial_correlation_of(precision)
+
+    def _penalty(self, reading: Reading) -> float:
+        if self.alpha != "auto":
+            return require_number("alpha", self.alpha, 0.0)
+        if reading.noise is None:
+            raise UnknownNoiseError(
+                "The release has no law of its noise, so alpha cannot be chosen. Give alpha."
+            )
+        p, n = len(reading.columns), reading.release.n_rows
+        # A hidden column has the noise 1: its correlations can be anything.
+        off = np.nan_to_num(reading.correlation_noise[np.triu_indices(p, 1)], nan=1.0)
+        noise = float(np.median(off)) if off.size else 0.0
+        sampling = 1.0 / n if np.isfinite(n) else 0.0
+        alpha = sqrt(2 * log(max(2.0, p * (p - 1) / 2)) * (min(noise, 1.0) ** 2 + sampling))
+        if alpha >= 1:
+            warn_noise(
+                "The noise on correlations is as large as they can be: no edge can be found."
+            )
+        return min(alpha, 1.0)
+
+    def _solve(self, correlation: Array) -> tuple[Array, Array]:
+        identity = np.eye(len(correlation))
+        if self.alpha_ >= np.abs(correlation - identity).max(initial=0.0):
+            # No edge survives, and the algorithm may not notice.
+            return identity, identity
+        try:
+            covariance, precision = graphical_lasso(symmetrize(correlation), alpha=self.alpha_)
+        except FloatingPointError:
+            raise NumericError(
+                "The graphical lasso did not converge. Use a larger alpha, or fewer features."
+            ) from None
+        return np.asarray(covariance), np.asarray(precision)

@@ -16,11 +16,10 @@ from sklearn.utils.validation import column_or_1d
 
 from dpcov.analysis.estimators.base import ReleaseEstimator
 from dpcov.analysis.estimators.fit_rows import Roles, table_of
-from dpcov.analysis.features import Array
 from dpcov.analysis.problems import InputError, warn_noise
 from dpcov.analysis.reading import Reading
 from dpcov.errors import ReleaseError
-from dpcov.published.linalg.symmetric import compose, eigh
+from dpcov.published.linalg.symmetric import Array, compose, eigh
 from dpcov.published.release import Release
 
 # The group of rows without a listed class; nothing is predicted to belong to it.
@@ -28,7 +27,7 @@ OTHER_GROUP = "(other)"
 
 
 class ClassMoments(NamedTuple):
-    """One class: its number of rows, means and the reading of its covariance, if any is left."""
+    """Number of rows of one class, means, and the reading of its covariance, if any is left."""
 
     n_rows: float
     mean: Array
@@ -41,45 +40,49 @@ class Discriminant(ClassifierMixin, ReleaseEstimator):  # type: ignore[misc]
 
     Parameters
     ----------
-    target : str, optional
-        The table's column of classes, for ``fit`` of a table that holds it.
     classes : sequence of labels or "observed", optional
-        The public list of classes, for ``fit(X, y)`` without a schema that declares them.
+        The public list of classes, unless a schema declares them for a column ``"y"``.
         ``"observed"`` takes the labels in y, and so states that it is public which classes occur.
-    priors : sequence of float, optional
-        Probabilities of the classes in the order of ``classes_``; by default their private shares.
 
     Attributes
     ----------
     classes_ : (n_classes,) ndarray
     priors_ : (n_classes,) float64
+        Shares of the classes.
     means_ : (n_classes, p) float64
     """
 
-    target: str | None = None
     classes: Sequence[Any] | Literal["observed"] | None = None
-    priors: Sequence[float] | None = None
 
     def _table(self, X: Any, y: Any) -> tuple[Any, Roles, dict[str, Any]]:
-        by = self.target or "y"
-        if y is None and self.target is None:
-            raise InputError(
-                f"{type(self).__name__} requires y to be passed, but the target y is None. "
-                "Give y, or target=COLUMN."
-            )
-        column = None if y is None else _one_column(y)
+        if y is None:
+            name = type(self).__name__
+            raise InputError(f"{name} requires y to be passed, but the target y is None.")
+        if np.iscomplexobj(np.asarray(y)):
+            raise InputError("Complex data not supported; classes are texts or whole numbers.")
+        try:
+            column = np.asarray(column_or_1d(y, warn=True))
+        except ValueError:
+            # The original message may quote labels.
+            raise InputError("y should be a 1d array of classes.") from None
         labels = self._listed(column)
-        roles = Roles(by=by, classes=tuple(str(label) for label in labels))
-        if column is None:
-            return table_of(X), roles, {}
-        table = table_of(X, _as(column, labels), (by,), as_text=True)
-        return table, roles, {"labels": labels} if len(labels) else {}
+        # Labels of the rows must read the same as the listed ones when both are text.
+        if len(labels) and labels.dtype.kind not in "OUS":
+            try:
+                column = column.astype(labels.dtype)
+            except (TypeError, ValueError):
+                raise InputError(
+                    "The labels in y are not of the type of the listed classes."
+                ) from None
+        table = table_of(X, column, as_text=True)
+        facts = {"labels": labels} if len(labels) else {}
+        return table, Roles(by="y", classes=tuple(map(str, labels))), facts
 
-    def _listed(self, y: NDArray[Any] | None) -> NDArray[Any]:
-        """Return the public classes; none where the schema declares them."""
+    def _listed(self, y: NDArray[Any]) -> NDArray[Any]:
+        # None where the schema declares them.
         if isinstance(self.classes, str):
-            if self.classes != "observed" or y is None:
-                raise InputError('classes must be a list of labels, or "observed" with y given.')
+            if self.classes != "observed":
+                raise InputError('classes must be a list of labels, or "observed".')
             check_classification_targets(y)
             return np.unique(y)
         if self.classes is None and self.schema is None:
@@ -99,7 +102,7 @@ class Discriminant(ClassifierMixin, ReleaseEstimator):  # type: ignore[misc]
         self.classes_ = np.unique(self._facts.get("labels", np.array(names)))
         self._pooled = self._reading()
         found = [self._class_moments(release.group(str(label))) for label in self.classes_]
-        self.priors_ = self._class_priors(found)
+        self.priors_ = _shares(found)
         self.means_ = np.array([part.mean for part in found])
         hidden = sum(part.reading is None for part in found)
         if hidden:
@@ -117,20 +120,11 @@ class Discriminant(ClassifierMixin, ReleaseEstimator):  # type: ignore[misc]
         except ReleaseError:
             return ClassMoments(part.n_rows, self._pooled.mean, None)
 
-    def _class_priors(self, found: list[ClassMoments]) -> Array:
-        if self.priors is None:
-            return _shares(found)
-        priors = np.asarray(self.priors, dtype=np.float64)
-        if priors.shape != (len(found),) or not np.all(priors > 0):
-            raise InputError(f"priors must be {len(found)} positive numbers.")
-        return np.asarray(priors / priors.sum())
-
     def _learn(self, found: list[ClassMoments]) -> None:
-        """Turn the classes' moments into a decision rule."""
         raise NotImplementedError
 
+    # The log joint density of every class up to a common term, (n_rows, n_classes).
     def _scores(self, X: Any) -> Array:
-        """Return the log joint density of every class up to a common term, (n_rows, n_classes)."""
         raise NotImplementedError
 
     def decision_function(self, X: Any) -> Array:
@@ -140,8 +134,8 @@ class Discriminant(ClassifierMixin, ReleaseEstimator):  # type: ignore[misc]
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Most probable classes of new rows."""
-        scores = self._scores(X)
-        return np.asarray(self.classes_[scores.argmax(axis=1)])
+        places = self._scores(X).argmax(axis=1)
+        return np.asarray(self.classes_[places])
 
     def predict_log_proba(self, X: Any) -> Array:
         """Log probabilities of the classes, (n_rows, n_classes)."""
@@ -192,7 +186,6 @@ class PrivateLDA(Discriminant):
         self.intercept_ = offsets - self.coef_ @ pooled.mean
 
     def _between(self, parts: list[ClassMoments]) -> Array:
-        """Return the encoded covariance of the groups' means."""
         # Rows without a listed class spread the pooled covariance too.
         if OTHER_GROUP in self.release_.group_names:
             parts = [*parts, self._class_moments(self.release_.group(OTHER_GROUP))]
@@ -238,27 +231,7 @@ def _shares(parts: list[ClassMoments]) -> Array:
 
 
 def _floored(covariance: Array, edge: float) -> tuple[Array, Array]:
-    """Eigensystem with no eigenvalue below the noise edge, nor one that may be rounding."""
+    # No eigenvalue is left below the noise edge, nor one that may be rounding.
     values, vectors = eigh(covariance)
     rounding = max(float(values[-1]), 1.0) * len(values) * np.finfo(np.float64).eps
     return np.maximum(values, max(edge, rounding)), vectors
-
-
-def _one_column(y: Any) -> NDArray[Any]:
-    if np.iscomplexobj(np.asarray(y)):
-        raise InputError("Complex data not supported; classes are texts or whole numbers.")
-    try:
-        return np.asarray(column_or_1d(y, warn=True))
-    except ValueError:
-        # The original message may quote labels.
-        raise InputError("y should be a 1d array of classes.") from None
-
-
-def _as(column: NDArray[Any], labels: NDArray[Any]) -> NDArray[Any]:
-    # Labels of the rows must read the same as the listed ones when both are text.
-    if not len(labels) or labels.dtype.kind in "OUS":
-        return column
-    try:
-        return column.astype(labels.dtype)
-    except (TypeError, ValueError):
-        raise InputError("The labels in y are not of the type of the listed classes.") from None

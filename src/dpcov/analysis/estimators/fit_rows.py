@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final
 
 import narwhals as nw
 import numpy as np
@@ -26,11 +26,6 @@ if TYPE_CHECKING:
     from dpcov.privacy.ledger.ledger import Ledger
     from dpcov.published.release import Release
 
-    SchemaLike = Schema | str | Path
-    LedgerLike = Ledger | str | Path
-else:
-    SchemaLike = LedgerLike = object
-
 # Public bounds: one pair for every column, one for each name, or one for each column in order.
 Bounds = tuple[float, float] | Mapping[str, tuple[float, float]] | Sequence[tuple[float, float]]
 
@@ -39,46 +34,42 @@ REFUSED_EARLY: Final = (SchemaError, DataError, UsageError, BudgetError)
 
 _CELLS = (
     "In an array every argument must be a string or a number that reads as a float; text columns "
-    "need a data frame and a schema with their categories."
+    "need a data frame and a schema."
 )
-
-
-Origin = Literal["constructed", "cloned", "copied"]
-
-_REASONS = {
-    "constructed": "This estimator has already spent its budget; fitting rows again would spend it "
-    "once more.",
-    "cloned": "This estimator is a clone. Cross-validation, grid search and refits fit one clone "
-    "after another, and each fit of rows would spend the whole budget, so a clone spends none. "
-    "Nothing was charged, and the original's right is as it was.",
-    "copied": "This estimator was copied or unpickled, so it cannot know whether its original has "
-    "already spent the budget. Make the release once, outside parallel jobs.",
-}
-_REMEDY = (
-    "To try other settings for free, read the release that was made: "
-    "{name}.from_release(fitted.release_, ...). To spend again on purpose, construct a new "
-    "estimator or set spend_again=True; a ledger keeps the sum."
+_SPENT = "This estimator has already spent its budget; fitting rows again would spend it once more."
+CLONED = (
+    "This estimator is a clone. Cross-validation, grid search and refits fit one clone after "
+    "another, and each fit of rows would spend the whole budget, so a clone spends none. Nothing "
+    "was charged, and the original's right is as it was."
+)
+COPIED = (
+    "This estimator was copied or unpickled, so it cannot know whether its original has already "
+    "spent the budget. Make the release once, outside parallel jobs."
 )
 
 
 class Spending:
-    """A right to be used once, and only by an estimator that was constructed."""
+    """A right to be used once, unless there is a reason to refuse it from the start."""
 
     # A clone is what grid search fits, and the first clone cannot tell that more will follow.
-    def __init__(self, origin: Origin = "constructed") -> None:
-        self._origin, self._spent, self._lock = origin, False, Lock()
+    def __init__(self, refusal: str = "") -> None:
+        self._refusal, self._lock = refusal, Lock()
 
     def claim(self, name: str) -> None:
         """Use the right up, or refuse; ``name`` is the estimator's."""
         with self._lock:
-            if self._spent or self._origin != "constructed":
-                raise SpentError(f"{_REASONS[self._origin]} {_REMEDY.format(name=name)}")
-            self._spent = True
+            if self._refusal:
+                raise SpentError(
+                    f"{self._refusal} To try other settings for free, read the release that was "
+                    f"made: {name}.from_release(fitted.release_, ...). To spend again on purpose, "
+                    "construct a new estimator or set spend_again=True; a ledger keeps the sum."
+                )
+            self._refusal = _SPENT
 
     def give_back(self) -> None:
-        """Restore the right after a refusal that came before any budget was spent."""
+        """Restore a right that was claimed, after a refusal that came before anything was spent."""
         with self._lock:
-            self._spent = False
+            self._refusal = ""
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -86,11 +77,11 @@ class Terms:
     """On which public terms rows are released: the estimators' parameters for ``fit(rows)``."""
 
     budget: Budget | None = None
-    schema: SchemaLike | None = None
+    schema: "Schema | str | Path | None" = None
     bounds: Bounds | None = None
     neighbors: Neighbors = "replace-one"
     mechanism: str = "auto"
-    ledger: LedgerLike | None = None
+    ledger: "Ledger | str | Path | None" = None
     dataset: str | None = None
     seed: int | None = None
 
@@ -143,17 +134,20 @@ def make_release(terms: Terms, table: "pa.Table", roles: Roles) -> "Release":
 def table_of(
     X: Any, y: Any = None, names: Sequence[str] = ("y",), *, as_text: bool = False
 ) -> "pa.Table":
-    """Return the columns of X (``x0``, ``x1``, ... for an array) and y as an Arrow table.
-
-    ``names`` are those of the columns of y; ``as_text``: y holds class labels.
-    """
+    """Return the columns of X (``x0``, ... for an array) and y, called ``names``, as a table."""
     import pyarrow as pa
 
     frame = nw.from_native(X, eager_only=True, pass_through=True)
-    if isinstance(frame, nw.DataFrame):
-        table = _frame_table(frame)
-    else:
+    if not isinstance(frame, nw.DataFrame):
         table = pa.table({f"x{i}": np.ascontiguousarray(c) for i, c in enumerate(_numbers(X).T)})
+    else:
+        try:
+            table = frame.to_arrow()
+        except (pa.ArrowException, TypeError, ValueError, OverflowError):
+            # The original message quotes a cell.
+            raise InputTypeError(
+                "A column of the data frame mixes types. Make it all numbers or all text."
+            ) from None
     if table.num_rows == 0:
         raise InputError("The data hold no rows.")
     if y is None:
@@ -180,18 +174,6 @@ def columns_of(y: Any) -> NDArray[Any]:
     return targets.reshape(len(targets), -1)
 
 
-def _frame_table(frame: "nw.DataFrame[Any]") -> "pa.Table":
-    import pyarrow as pa
-
-    try:
-        return frame.to_arrow()
-    except (pa.ArrowException, TypeError, ValueError, OverflowError):
-        # The original message quotes a cell.
-        raise InputTypeError(
-            "A column of the data frame mixes types. Make it all numbers or all text."
-        ) from None
-
-
 def _numbers(X: Any) -> NDArray[np.float64]:
     # scikit-learn's own checks would quote cells; NaN and infinity are the schema's business.
     if issparse(X):
@@ -200,24 +182,20 @@ def _numbers(X: Any) -> NDArray[np.float64]:
         )
     try:
         array = np.asarray(X)
-        if np.iscomplexobj(array):
-            raise InputError("Complex data not supported; give real numbers.")
-        numbers = array.astype(np.float64)
-    except InputError:
-        raise
+        numbers = array if np.iscomplexobj(array) else array.astype(np.float64)
     except (TypeError, OverflowError):
         raise InputTypeError(f"A cell is no number. {_CELLS}") from None
     except ValueError:
         raise InputError(f"The array is ragged or a cell is no number. {_CELLS}") from None
+    if np.iscomplexobj(numbers):
+        raise InputError("Complex data not supported; give real numbers.")
     if numbers.ndim != 2:
         raise InputError(
             f"Expected 2D array, got {numbers.ndim}D array instead. Reshape your data to "
             "(n_rows, n_columns)."
         )
     if numbers.shape[1] == 0:
-        raise InputError(
-            "Found array with 0 feature(s) (shape=(, 0)) while a minimum of 1 is required."
-        )
+        raise InputError("There are 0 feature(s) (shape=(, 0)) while a minimum of 1 is required.")
     return numbers
 
 

@@ -1,28 +1,36 @@
-"""Share what the linear models of one release have: targets, units, prediction."""
+"""Fit linear models to a release: least squares, and ridge with the penalty chosen from it.
+
+The penalty is in encoded units: every column, target included, is divided by half the width of its
+public bounds, and the objective is a mean over rows, so one alpha means the same for every table.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from sklearn.base import RegressorMixin
 
-from dpcov.analysis.estimators.base import ReleaseEstimator
+from dpcov.analysis.estimators import ridge_path
+from dpcov.analysis.estimators.base import ReleaseEstimator, require_number
 from dpcov.analysis.estimators.fit_rows import Bounds, Roles, columns_of, table_of
 from dpcov.analysis.estimators.ridge_path import RidgeProblem
 from dpcov.analysis.features import (
-    Array,
     Columns,
     Places,
+    coding_of,
     feature_columns,
     find_features,
     predictors,
+    without_references,
 )
 from dpcov.analysis.intervals.inference import coefficient_intervals
-from dpcov.analysis.levels import coding_of, without_references
-from dpcov.analysis.problems import InputError
-from dpcov.analysis.reading import original_map
+from dpcov.analysis.problems import InputError, UnknownNoiseError, warn_noise
+from dpcov.analysis.reading import half_range_map
 from dpcov.errors import ReleaseError
+from dpcov.published.base import on_one_thread
+from dpcov.published.estimate.entry_noise import noise_of
+from dpcov.published.linalg.symmetric import Array
 from dpcov.published.release import Release
 
 
@@ -53,8 +61,6 @@ class LinearModel(RegressorMixin, ReleaseEstimator):  # type: ignore[misc]
     noise_edge_ : float
         Variance, in encoded units, that noise alone may show in any direction but that of the
         means; 0 where it is unknown.
-    training_r2_ : float or (n_targets,)
-        Share of variance explained according to the release, which the noise makes optimistic.
     """
 
     target: str | Sequence[str] | None = None
@@ -68,15 +74,15 @@ class LinearModel(RegressorMixin, ReleaseEstimator):  # type: ignore[misc]
                 "Give y, or target=NAME."
             )
         columns = None if y is None else columns_of(y)
-        names = self._target_names(1 if columns is None else columns.shape[1])
+        if self.target is not None:
+            names = (self.target,) if isinstance(self.target, str) else tuple(self.target)
+        elif columns is None or columns.shape[1] == 1:
+            names = ("y",)
+        else:
+            names = tuple(f"y{i}" for i in range(columns.shape[1]))
         facts = {} if y is None else {"targets": names, "flat": np.asarray(y).ndim == 1}
         roles = Roles(targets=names, target_bounds=self.target_bounds)
         return table_of(X, columns, names), roles, facts
-
-    def _target_names(self, number: int) -> tuple[str, ...]:
-        if self.target is None:
-            return ("y",) if number == 1 else tuple(f"y{i}" for i in range(number))
-        return (self.target,) if isinstance(self.target, str) else tuple(self.target)
 
     def _chosen(self, release: Release, columns: Columns) -> Places:
         wanted = self._facts.get("targets", self.target)
@@ -99,62 +105,48 @@ class LinearModel(RegressorMixin, ReleaseEstimator):  # type: ignore[misc]
         return kept
 
     def _read(self, release: Release) -> None:
-        columns, reading = feature_columns(release), self._reading(not self.fit_intercept)
-        self.noise_edge_ = reading.edge
+        columns, moment = feature_columns(release), release.second_moment(self.post)
+        self._units = self._reading(not self.fit_intercept)
+        self.noise_edge_ = self._units.edge
         self._coding = coding_of(columns, self._asked, self.reference_levels_)
         self._goals = [columns[target] for target in self._targets]
-        moment = release.second_moment(self.post)
-        # Features in units of their half ranges, as maps of the encoded row.
-        maps = np.eye(len(moment))[1:]
-        if not self.fit_intercept:
-            half_ranges = np.array([column.half_range for column in columns])
-            maps = original_map(release) / half_ranges[:, None]
+        maps = half_range_map(release, self.fit_intercept)
         features = self._coding.directions @ maps[self._asked]
         self._problems = [
             RidgeProblem(moment, features, maps[target], self.fit_intercept)
             for target in self._targets
         ]
-        self._weights = self._solve(self._problems)
-        found = [self._original(k, weights) for k, weights in enumerate(self._weights)]
+        # Of every target; a ridge regression has others.
+        self._penalties = [0.0] * len(self._goals)
+        found = [self._original(k, w) for k, w in enumerate(self._solve(self._problems))]
         self.coef_: Array = self._flattened([coefficients for coefficients, _ in found])
         self.intercept_: Any = self._flattened([intercept for _, intercept in found])
-        pairs = zip(self._problems, self._weights, strict=True)
-        self.training_r2_: Any = self._flattened([p.explained_share(w) for p, w in pairs])
 
     def _solve(self, problems: list[RidgeProblem]) -> list[Array]:
         """Return the weights of every target."""
         raise NotImplementedError
 
-    def _solve_truncated(self, problems: list[RidgeProblem], n_components: int) -> list[Array]:
-        """Least squares on the largest principal components, as far as they differ from zero."""
-        values = problems[0].spectrum[0]
-        # Directions that rounding cannot tell from zero are never inverted.
-        usable = int(np.sum(values > values[-1] * len(values) * np.finfo(np.float64).eps))
-        self.n_components_ = min(n_components, usable)
-        return [problem.truncated_weights(self.n_components_) for problem in problems]
-
     def _original(self, k: int, weights: Array) -> tuple[Array, float]:
         """Return coefficients and intercept of the k-th target in original units."""
-        goal, coding, columns = self._goals[k], self._coding, self._columns()
+        goal, coding, units = self._goals[k], self._coding, self._units
         b = coding.directions.T @ weights
-        half_ranges = np.array([column.half_range for column in columns])
-        coefficients = coding.contrasts @ b * goal.half_range / half_ranges
+        coefficients = coding.contrasts @ b * goal.half_range / units.half_ranges
         if not self.fit_intercept:
             return coefficients, 0.0
         encoded = self._problems[k].intercept(weights) + coding.reference @ b
-        centers = np.array([column.center for column in columns])
-        return coefficients, float(goal.center + goal.half_range * encoded - coefficients @ centers)
+        original = goal.center + goal.half_range * encoded
+        return coefficients, float(original - coefficients @ units.centers)
 
     def _flattened(self, values: list[Any]) -> Any:
         return values[0] if self._flat else np.array(values)
 
-    def _intervals_at(self, penalties: Sequence[float], **options: Any) -> Any:
+    def _intervals(self, **options: Any) -> Any:
         columns = feature_columns(self.release_)
         names = [columns[place].name for place in self._asked]
         options = {"fit_intercept": self.fit_intercept} | options
         tables = [
             coefficient_intervals(self.release_, goal.name, names, alpha=float(alpha), **options)
-            for goal, alpha in zip(self._goals, penalties, strict=True)
+            for goal, alpha in zip(self._goals, self._penalties, strict=True)
         ]
         return tables[0] if self._flat else tables
 
@@ -166,3 +158,98 @@ class LinearModel(RegressorMixin, ReleaseEstimator):  # type: ignore[misc]
         tags = super().__sklearn_tags__()
         tags.target_tags.multi_output = True
         return tags
+
+
+@dataclass(eq=False, repr=False)
+class PrivateLinearRegression(LinearModel):
+    """Least squares, within the directions of the features that stand out of the noise.
+
+    Inverting directions of pure noise would give coefficients of any size, so principal components
+    of the (encoded) features below the noise edge are left out, with a warning.  Without noise it
+    is ordinary least squares, with the smallest coefficients where columns are collinear.
+
+    Attributes
+    ----------
+    n_components_ : int
+        Directions that were used; all else as in :class:`LinearModel`.
+    """
+
+    def _solve(self, problems: list[RidgeProblem]) -> list[Array]:
+        values = problems[0].spectrum[0]
+        above = int(np.sum(values > self.noise_edge_))
+        # Without a known law of the noise nothing counts as hidden.
+        if self.noise_edge_ > 0 and above < len(values):
+            warn_noise(
+                f"{len(values) - above} of {len(values)} directions of the features lie within the "
+                "noise and are left out. PrivateRidge uses them as far as they deserve."
+            )
+        # Directions that rounding cannot tell from zero are never inverted.
+        usable = int(np.sum(values > values[-1] * len(values) * np.finfo(np.float64).eps))
+        self.n_components_ = min(above, usable)
+        return [problem.truncated_weights(self.n_components_) for problem in problems]
+
+
+@dataclass(eq=False, repr=False)
+class PrivateRidge(LinearModel):
+    """Ridge regression whose penalty is chosen from the release itself.
+
+    Minimizes the mean over rows of (y − x'w − b)² + alpha · |w|², in encoded units.  With
+    ``sklearn.linear_model.Ridge`` on columns divided by their half ranges, alpha there is
+    ``n_rows`` times alpha here.
+
+    Parameters
+    ----------
+    alpha : float or "auto"
+        ``"auto"`` takes the penalty with the lowest estimated risk on new rows: the release's own
+        mean squared error, plus the cross term by which a model follows the noise, which the
+        published law of the noise tells without any data.
+
+    Attributes
+    ----------
+    alpha_ : float or (n_targets,) float64
+        The penalty in use; all that is not listed here is as in :class:`LinearModel`.
+    alphas_ : (n_alphas,) float64
+        The path, ascending, from the noise and the spectrum.
+    risk_path_ : (n_targets, n_alphas) float64
+        Estimated mean squared error on new rows along the path, in original units; NaN where the
+        noise has no law.
+    """
+
+    alpha: float | Literal["auto"] = "auto"
+
+    def _solve(self, problems: list[RidgeProblem]) -> list[Array]:
+        self.alphas_ = ridge_path.default_alphas(problems[0], self.noise_edge_)
+        half_ranges = np.array([goal.half_range for goal in self._goals])
+        self.risk_path_ = self._risks(problems) * half_ranges[:, None] ** 2
+        if self.alpha == "auto":
+            self._penalties = self.alphas_[self.risk_path_.argmin(axis=1)].tolist()
+        else:
+            self._penalties = [require_number("alpha", self.alpha, 0.0)] * len(problems)
+        self.alpha_: Any = self._flattened(self._penalties)
+        if problems[0].spectrum[0][-1] <= self.noise_edge_:
+            warn_noise(
+                "Every direction of the features lies within the noise of the release: the "
+                "coefficients say little about the data."
+            )
+        return [p.weights(alpha) for p, alpha in zip(problems, self._penalties, strict=True)]
+
+    def _risks(self, problems: list[RidgeProblem]) -> Array:
+        noise = noise_of(self.release_)
+        if noise is None:
+            if self.alpha == "auto":
+                raise UnknownNoiseError(
+                    "The release has no law of its noise, so alpha cannot be chosen. Give alpha."
+                )
+            return np.full((len(problems), len(self.alphas_)), np.nan)
+        raw, n_rows = self.release_.second_moment("none"), self.release_.n_rows
+        noisy = ridge_path.noisy_moment(raw, problems[0].moment, noise.off_diagonal)
+        return np.array(
+            [[ridge_path.risk(p, noisy, alpha, n_rows) for alpha in self.alphas_] for p in problems]
+        )
+
+    @on_one_thread
+    def coef_path(self) -> Array:
+        """Coefficients in original units for ``alphas_``, (n_targets, n_alphas, p) float64."""
+        self._require_fitted()
+        paths = [[p.weights(alpha) for alpha in self.alphas_] for p in self._problems]
+        return np.array([[self._original(k, w)[0] for w in path] for k, path in enumerate(paths)])

@@ -10,10 +10,10 @@ from functools import cached_property
 
 import numpy as np
 
-from dpcov.analysis.features import Array
 from dpcov.errors import NumericError
-from dpcov.published.linalg.symmetric import eigh
+from dpcov.published.linalg.symmetric import Array, eigh
 
+N_ALPHAS = 60
 # Penalties below this share of the noise edge leave directions of noise nearly unpenalized.
 SMALLEST_SHARE_OF_EDGE = 0.25
 
@@ -89,12 +89,6 @@ class RidgeProblem:
             u[0] += self.intercept(weights)
         return np.asarray(u)
 
-    def explained_share(self, weights: Array) -> float:
-        """Share of the target's variance (or mean square) explained, by the moment itself."""
-        u = self.error_direction(weights)
-        total = float(self.target @ self.residual_moment @ self.target)
-        return 1.0 - float(u @ self.moment @ u) / total if total > 0 else float("nan")
-
     def degrees_of_freedom(self, alpha: float) -> float:
         """Effective number of parameters."""
         values = np.maximum(self.spectrum[0], 0.0)
@@ -169,9 +163,9 @@ def risk(problem: RidgeProblem, noisy: NoisyMoment, alpha: float, n_rows: float)
     return value + max(value, 0.0) * (left**-2 - 1.0) if left > 0 else float("inf")
 
 
-def default_alphas(problem: RidgeProblem, edge: float, n_alphas: int) -> Array:
+def default_alphas(problem: RidgeProblem, edge: float) -> Array:
     """Penalties from where noise no longer dominates to where nothing is left of the model."""
     values = problem.spectrum[0]
     largest = max(float(values[-1]), edge, np.finfo(np.float64).tiny ** 0.5)
     smallest = max(SMALLEST_SHARE_OF_EDGE * edge, 1e-10 * largest, -1.05 * float(values[0]))
-    return np.geomspace(smallest, max(100.0 * largest, 10.0 * smallest), n_alphas)
+    return np.geomspace(smallest, max(100.0 * largest, 10.0 * smallest), N_ALPHAS)

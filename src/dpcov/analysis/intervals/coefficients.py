@@ -10,10 +10,10 @@ from math import inf, sqrt
 
 import numpy as np
 
-from dpcov.analysis.features import Array, Places
+from dpcov.analysis.features import Coding, Places
 from dpcov.analysis.intervals.law import MomentLaw
 from dpcov.analysis.intervals.table import Interval, solve_quadratic
-from dpcov.analysis.levels import Coding
+from dpcov.published.linalg.symmetric import Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,26 +96,22 @@ def project_quadric(form: Array, functional: Array) -> tuple[float, float]:
 
 def coefficient_lines(
     law: MomentLaw,
-    to_original: Array,
+    maps: Array,
     target: int,
     places: Places,
     coding: Coding,
-    *,
     alpha: float,
     fit_intercept: bool,
 ) -> list[Interval]:
-    """Lines of a regression; ``to_original`` maps encoded rows to features, (p, d)."""
+    """Lines of a regression; ``maps`` as in ``half_range_map``."""
     columns = [column for column in law.columns if column.kind != "intercept"]
     half_ranges = np.array([columns[place].half_range for place in places])
     goal, directions = columns[target], coding.directions
+    regressors = directions @ maps[places]
     if fit_intercept:
-        unit = np.eye(len(law.moment))
-        regressors, outcome = np.vstack([unit[:1], directions @ unit[places + 1]]), unit[target + 1]
-    else:
-        regressors = directions @ (to_original[places] / half_ranges[:, None])
-        outcome = to_original[target] / goal.half_range
+        regressors = np.vstack([np.eye(1, len(law.moment)), regressors])
     penalty = np.array([0.0] * fit_intercept + [alpha] * len(directions))
-    fit = Regression(law, regressors, outcome, penalty)
+    fit = Regression(law, regressors, maps[target], penalty)
     lines = []
     if fit_intercept:
         centers = np.array([columns[place].center for place in places]) / half_ranges

@@ -12,9 +12,10 @@ from typing import Literal
 
 import numpy as np
 
-from dpcov.analysis.features import Array, Places
+from dpcov.analysis.features import Places
 from dpcov.analysis.intervals.law import MomentLaw
 from dpcov.analysis.intervals.table import Interval
+from dpcov.published.linalg.symmetric import Array
 
 Scaling = Literal["original", "encoded", "correlation"]
 
@@ -45,7 +46,7 @@ class Spectrum:
     @cached_property
     def system(self) -> tuple[Array, Array]:
         """Eigenvalues of the release, decreasing, and eigenvectors."""
-        values, vectors = np.linalg.eigh(self._units(self.covariance[None])[0])
+        values, vectors = np.linalg.eigh(self._units(self.covariance))
         return values[::-1], vectors[:, ::-1]
 
     def simulated(self, values: Array, *, sampling: bool = True) -> Array:
@@ -63,14 +64,14 @@ class Spectrum:
             return values
         # The diagonal of correlations stays 1, which changes their eigenvalues.
         root = self.system[1] * np.sqrt(values)
-        return np.asarray(np.linalg.eigvalsh(self._units((root @ root.T)[None])[0])[::-1])
+        return np.asarray(np.linalg.eigvalsh(self._units(root @ root.T))[::-1])
 
     def _units(self, matrices: Array) -> Array:
         if not self.normalized:
             return matrices
-        variances = np.diagonal(matrices, axis1=1, axis2=2)
+        variances = np.diagonal(matrices, axis1=-2, axis2=-1)
         deviations = np.sqrt(np.maximum(variances, 1e-3 * np.abs(variances).max()))
-        return np.asarray(matrices / deviations[:, :, None] / deviations[:, None, :])
+        return np.asarray(matrices / deviations[..., :, None] / deviations[..., None, :])
 
     @cached_property
     def unbiased(self) -> Array:
@@ -129,19 +130,16 @@ def _spreads(found: Array, extra: float, sides: Array | None = None) -> Array:
 def _where_between(candidates: Array, scores: Array, z: float) -> tuple[float, float]:
     """First candidate with score <= z and last with score >= -z, interpolated; scores fall."""
     above, below, last = np.flatnonzero(scores > z), np.flatnonzero(scores < -z), len(scores) - 1
+
+    def crossing(place: int, level: float) -> float:
+        step = scores[place] - scores[place + 1]
+        share = np.clip((scores[place] - level) / step, 0.0, 1.0) if step > 0 else 0.5
+        return float(candidates[place] + share * (candidates[place + 1] - candidates[place]))
+
     # Where no candidate is rejected on a side, the last one stands.
-    lower, upper = float(candidates[0]), float(candidates[last])
-    if above.size:
-        lower = _crossing(candidates, scores, min(int(above[-1]), last - 1), z)
-    if below.size:
-        upper = _crossing(candidates, scores, max(int(below[0]) - 1, 0), -z)
+    lower = crossing(min(int(above[-1]), last - 1), z) if above.size else float(candidates[0])
+    upper = crossing(max(int(below[0]) - 1, 0), -z) if below.size else float(candidates[last])
     return lower, upper
-
-
-def _crossing(candidates: Array, scores: Array, place: int, level: float) -> float:
-    step = scores[place] - scores[place + 1]
-    share = np.clip((scores[place] - level) / step, 0.0, 1.0) if step > 0 else 0.5
-    return float(candidates[place] + share * (candidates[place + 1] - candidates[place]))
 
 
 def scale_of(law: MomentLaw, places: Places, scaling: Scaling) -> Array:
@@ -155,17 +153,11 @@ def scale_of(law: MomentLaw, places: Places, scaling: Scaling) -> Array:
     return np.asarray(np.where(hidden, np.inf, 1 / np.sqrt(np.where(hidden, 1.0, variances))))
 
 
-def unknown_eigenvalue(k: int, n_features: int) -> Interval:
-    """The line of an eigenvalue of an unknown correlation matrix."""
-    # The k-th largest of p is at most p/k, the largest at least 1.
-    return Interval(f"eigenvalue {k + 1}", 1.0 if k == 0 else 0.0, n_features / (k + 1))
-
-
 def spectrum_of(
-    law: MomentLaw, places: Places, scale: Array, *, normalized: bool, draws: int, seed: int
+    law: MomentLaw, places: Places, scale: Array, *, normalized: bool, draws: int
 ) -> Spectrum:
-    """Simulate for the chosen columns, each multiplied by ``scale``."""
-    rng = np.random.default_rng(seed)
+    """Simulate for the chosen columns, each times ``scale``; the same every time."""
+    rng = np.random.default_rng(0)
     chosen = places + 1
     rows = np.zeros((len(chosen), len(law.moment)))
     rows[:, 0] = -law.means[chosen]
@@ -173,8 +165,8 @@ def spectrum_of(
     rows *= scale[:, None] / sqrt(law.count)
     noise = rows @ law.draw_noise(draws, rng) @ rows.T
     normals = rng.standard_normal((draws, len(chosen), len(chosen))) * sqrt(law.sampling_factor / 2)
-    kurtoses = np.array([law.shape(place).kurtosis for place in map(int, chosen)])
-    bounds = np.array([law.reach(place) for place in map(int, chosen)])
+    kurtoses = np.array([law.shape(place).kurtosis for place in chosen])
+    bounds = np.array([law.reach(place) for place in chosen])
     return Spectrum(
         covariance=law.covariance[np.ix_(chosen, chosen)] * np.outer(scale, scale),
         noise=noise * sqrt(law.reaches(0.95)[1]),

@@ -9,17 +9,21 @@ from typing import Any, get_args
 
 import numpy as np
 
-from dpcov.analysis.features import Places, feature_columns, find_features, predictors
+from dpcov.analysis.features import (
+    Places,
+    coding_of,
+    feature_columns,
+    find_features,
+    predictors,
+    without_references,
+)
 from dpcov.analysis.intervals.coefficients import coefficient_lines
-from dpcov.analysis.intervals.correlations import correlation_lines
-from dpcov.analysis.intervals.eigenvalues import Scaling, scale_of, spectrum_of, unknown_eigenvalue
-from dpcov.analysis.intervals.law import MomentLaw, moment_law
-from dpcov.analysis.intervals.moments import mean_lines, variance_lines
+from dpcov.analysis.intervals.eigenvalues import Scaling, scale_of, spectrum_of
+from dpcov.analysis.intervals.law import MomentLaw, Tails, moment_law
+from dpcov.analysis.intervals.moments import correlation_lines, mean_lines, variance_lines
 from dpcov.analysis.intervals.table import Interval, IntervalTable
-from dpcov.analysis.intervals.tails import Tails
-from dpcov.analysis.levels import coding_of, without_references
 from dpcov.analysis.problems import InputError
-from dpcov.analysis.reading import original_map
+from dpcov.analysis.reading import half_range_map
 from dpcov.errors import ReleaseError
 from dpcov.published.base import on_one_thread
 from dpcov.published.release import Release
@@ -50,7 +54,7 @@ def mean_intervals(
     ReleaseError
         Without an intercept, or where the noise hides the number of rows.
     """
-    law, places = _opened(release, features, "means", level=level, sampling=sampling)
+    law, places = _opened(release, features, "means", level, sampling)
     return _table("means", law, mean_lines(law, places))
 
 
@@ -65,16 +69,11 @@ def variance_intervals(
 ) -> IntervalTable:
     """Intervals for variances, in squared original units.
 
-    Parameters
-    ----------
-    release, features, level, sampling
-        As in :func:`mean_intervals`, like the errors.
-    tails : {"moments", "bounded"}
-        What stands in for fourth moments, which no release has: plausible ones for a column's mean,
-        variance and bounds; or the largest that the bounds allow, safe for every table and wide.
+    ``tails`` stands in for fourth moments, which no release has: plausible ones for a column's
+    mean, variance and bounds (``"moments"``); or the largest that the bounds allow (``"bounded"``),
+    safe for every table and wide.  Other parameters and errors are as in :func:`mean_intervals`.
     """
-    options: Any = {"level": level, "sampling": sampling, "tails": tails}
-    law, places = _opened(release, features, "variances", **options)
+    law, places = _opened(release, features, "variances", level, sampling, tails)
     return _table("variances", law, variance_lines(law, places))
 
 
@@ -90,16 +89,11 @@ def correlation_intervals(
 ) -> IntervalTable:
     """Intervals for the correlations of all pairs, named ``"a, b"``.
 
-    Parameters
-    ----------
-    partial : bool
-        With the other chosen features held fixed; of a column's categories one is left out.
-    release, features, level, sampling, tails
-        As in :func:`variance_intervals`, like the errors.
+    ``partial``: with the other chosen features held fixed; of a column's categories one is left
+    out.  Other parameters and errors are as in :func:`variance_intervals`.
     """
     what = "partial correlations" if partial else "correlations"
-    options: Any = {"level": level, "sampling": sampling, "tails": tails}
-    law, places = _opened(release, features, what, **options)
+    law, places = _opened(release, features, what, level, sampling, tails)
     # Levels that hold all rows determine each other.
     places, references = without_references(release, places) if partial else (places, ())
     return _table(what, law, correlation_lines(law, places, partial=partial), references)
@@ -116,33 +110,35 @@ def eigenvalue_intervals(
     sampling: bool = True,
     tails: Tails = "moments",
     draws: int = 200,
-    seed: int = 0,
 ) -> IntervalTable:
     """Intervals for the largest eigenvalues of the covariance or correlation matrix.
 
     Parameters
     ----------
-    release, features, level, sampling, tails
-        As in :func:`variance_intervals`, like the errors.
     n_eigenvalues : int
     scaling : {"original", "encoded", "correlation"}
         Units of the columns: the table's, half widths of the public bounds, or standard deviations.
-    draws, seed : int
+    draws : int
         Of the simulation; the result is the same every time.
+    release, features, level, sampling, tails
+        As in :func:`variance_intervals`, like the errors.
     """
-    options: Any = {"level": level, "sampling": sampling, "tails": tails}
-    law, places = _opened(release, features, "eigenvalues", **options)
+    law, places = _opened(release, features, "eigenvalues", level, sampling, tails)
     _require_one_of("scaling", scaling, Scaling)
     if not 1 <= n_eigenvalues <= len(places):
         raise InputError(f"n_eigenvalues must be from 1 to {len(places)}, the number of features.")
     what, scale = f"eigenvalues ({scaling} units)", scale_of(law, places, scaling)
-    # A standard deviation that may be zero is not divided by.
+    # A standard deviation that may be zero is not divided by.  Of p eigenvalues of correlations the
+    # k-th largest is at most p/k, the largest at least 1.
     if not np.isfinite(scale).all():
-        lines = [unknown_eigenvalue(k, len(places)) for k in range(n_eigenvalues)]
+        lines = [
+            Interval(f"eigenvalue {k}", float(k == 1), len(places) / k)
+            for k in range(1, n_eigenvalues + 1)
+        ]
         notes = ("The noise hides the variance of a column.",)
         return IntervalTable(what=what, level=level, rows=tuple(lines), notes=notes)
     normalized = scaling == "correlation"
-    spectrum = spectrum_of(law, places, scale, normalized=normalized, draws=draws, seed=seed)
+    spectrum = spectrum_of(law, places, scale, normalized=normalized, draws=draws)
     lines = [spectrum.line(k, law.reaches()[0]) for k in range(n_eigenvalues)]
     if normalized:
         lines = [line.clipped(0.0, float(len(places))) for line in lines]
@@ -181,7 +177,6 @@ def coefficient_intervals(
         ``"moments"``: errors whose variance may grow a little with the features.  ``"bounded"``:
         the worst that the bounds allow.
     """
-    _require(level, tails)
     columns = feature_columns(release)
     goals = find_features(columns, target)
     if len(goals) != 1:
@@ -189,25 +184,35 @@ def coefficient_intervals(
     chosen = predictors(columns, goals, features)
     if not alpha >= 0:
         raise InputError("alpha must be at least 0.")
-    law = moment_law(release, sampling=sampling, level=level, tails=tails)
+    law = _law(release, level, sampling, tails)
     references: tuple[str, ...] = ()
     if fit_intercept:
         _require_intercept(law, "a regression with an intercept (say fit_intercept=False)")
         _, references = without_references(release, chosen)
     coding = coding_of(columns, chosen, references)
-    options: Any = {"alpha": alpha, "fit_intercept": fit_intercept}
-    maps = original_map(release)
-    lines = coefficient_lines(law, maps, int(goals[0]), chosen, coding, **options)
+    maps = half_range_map(release, fit_intercept)
+    lines = coefficient_lines(law, maps, int(goals[0]), chosen, coding, alpha, fit_intercept)
     return _table(f"coefficients for {target}", law, lines, references)
 
 
 def _opened(
-    release: Release, features: Names, what: str, *, tails: Tails = "moments", **options: Any
+    release: Release,
+    features: Names,
+    what: str,
+    level: float,
+    sampling: bool,
+    tails: Tails = "moments",
 ) -> tuple[MomentLaw, Places]:
-    _require(options["level"], tails)
-    law = moment_law(release, tails=tails, **options)
+    law = _law(release, level, sampling, tails)
     _require_intercept(law, what)
     return law, find_features(feature_columns(release), features)
+
+
+def _law(release: Release, level: float, sampling: bool, tails: Tails) -> MomentLaw:
+    if isinstance(level, bool) or not 0.5 <= float(level) < 1:
+        raise InputError("level must be at least 0.5 and below 1, such as 0.95.")
+    _require_one_of("tails", tails, Tails)
+    return moment_law(release, sampling=sampling, level=level, tails=tails)
 
 
 def _table(
@@ -215,12 +220,6 @@ def _table(
 ) -> IntervalTable:
     notes = tuple(f"Reference category: {name}." for name in references)
     return IntervalTable(what=what, level=law.level, rows=tuple(lines), notes=notes)
-
-
-def _require(level: float, tails: str) -> None:
-    if isinstance(level, bool) or not 0.5 <= float(level) < 1:
-        raise InputError("level must be at least 0.5 and below 1, such as 0.95.")
-    _require_one_of("tails", tails, Tails)
 
 
 def _require_one_of(name: str, value: str, choices: Any) -> None:

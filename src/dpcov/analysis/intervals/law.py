@@ -1,24 +1,113 @@
 """Read the second moments that inference starts from, and the law of everything random in them.
 
 Moments are before post-processing, in encoded units; the intercept is 1.
+
+Fourth moments, which no release has, are guessed from means, variances and public bounds.  Tails
+are never lighter than the normal law's, except for yes-or-no columns, whose moments of every order
+are known.  docs/inference.md derives and measures the rules.
 """
 
 from dataclasses import dataclass
 from functools import cached_property
 from math import log, sqrt
 from statistics import NormalDist
+from typing import Literal
 
 import numpy as np
 
-from dpcov.analysis.features import Array, Places
-from dpcov.analysis.intervals.tails import ColumnShape, Tails, column_shape
+from dpcov.analysis.features import Places
 from dpcov.analysis.problems import UnknownNoiseError
 from dpcov.errors import ReleaseError
 from dpcov.published.columns import EncodedColumn
 from dpcov.published.estimate.entry_noise import moment_noise
 from dpcov.published.estimate.unit import unit_estimate
 from dpcov.published.linalg.project import project_psd
+from dpcov.published.linalg.symmetric import Array
 from dpcov.published.release import Release
+
+# What stands in for fourth moments: a law that fits a column's mean, variance and public bounds,
+# never with lighter tails than the normal law; or the worst law within the bounds.
+Tails = Literal["moments", "bounded"]
+
+TWO_VALUED = ("boolean", "category", "missing")
+
+# Share w of a column's variance that may come from values at its farther bound (measured).
+OUTLIERS = 0.05
+
+
+@dataclass(frozen=True)
+class ColumnShape:
+    """The law of a centered column u, as far as intervals need it."""
+
+    variance: float
+    # E u⁴ / variance², relative to the normal law's 3.
+    kurtosis: float
+    # For a column of two values, t with u² = t u + variance.
+    skew_slope: float | None
+    # What outliers add to E u⁴, relative to the variance.
+    outliers: float = 0.0
+
+    @property
+    def square_variance(self) -> tuple[float, float]:
+        """(p, q) with Var u² = p t + q t² for a column of this shape and variance t."""
+        added = self.outliers / self.variance if self.variance > 0 else 0.0
+        return self.outliers, 3 * self.kurtosis - added - 1
+
+
+def column_shape(column: EncodedColumn, mean: float, variance: float) -> ColumnShape:
+    """Shape of an encoded column."""
+    nearer, farther = sorted((mean - column.lowest, column.largest - mean))
+    if column.kind in TWO_VALUED:
+        slope = column.lowest + column.largest - 2 * mean
+        own = (slope**2 / variance + 1) / 3 if variance > 0 else 1.0
+        return ColumnShape(variance, max(1.0, own), slope)
+    reach = farther**2
+    largest = reach / variance if variance > 0 else 3.0
+    if largest <= 3:
+        return ColumnShape(variance, 1.0, None)
+    # The bulk follows the Gamma law that starts at the nearer bound: excess kurtosis 6 s / b².
+    bulk = 6 * variance / nearer**2 if nearer > 0 else 0.0
+    # Outliers at the farther bound B add w (B² / s - 3), and no law exceeds the bounds' B² / s.
+    kurtosis = min(3 + bulk + OUTLIERS * (largest - 3), largest) / 3
+    return ColumnShape(variance, kurtosis, None, OUTLIERS * reach)
+
+
+def pair_covariance(first: ColumnShape, second: ColumnShape, covariance: float) -> Array:
+    """Covariance matrix of (u², uw, w²) for one row, (3, 3)."""
+    a, b, c, t, s = first.variance, second.variance, covariance, first.skew_slope, second.skew_slope
+    if t is not None and s is not None:
+        # Two yes-or-no columns: exact, since u² = t u + variance.
+        products = t * s * c + a * b - c * c
+        return _symmetric(t * t * a, t * t * c, t * s * c, products, s * s * c, s * s * b)
+    if s is not None:
+        return _regression_pair(s, second, first, c)[::-1, ::-1]
+    if t is not None:
+        return _regression_pair(t, first, second, c)
+    # Two columns of numbers: elliptical with the larger kurtosis.
+    kappa, means = max(first.kurtosis, second.kurtosis), np.array([a, c, b])
+    normal = _symmetric(2 * a * a, 2 * a * c, 2 * c * c, a * b + c * c, 2 * b * c, 2 * b * b)
+    return np.asarray(kappa * normal + (kappa - 1) * np.outer(means, means))
+
+
+# The second column is slope times the first, which has two values, plus a symmetric rest.
+def _regression_pair(t: float, first: ColumnShape, second: ColumnShape, c: float) -> Array:
+    a = first.variance
+    slope = c / a if a > 0 else 0.0
+    rest = max(0.0, second.variance - slope * c)
+    spread = t * t * a
+    last = slope**4 * (spread + a * a) + 6 * slope**2 * a * rest + 3 * second.kurtosis * rest**2
+    return _symmetric(
+        spread,
+        slope * spread,
+        slope**2 * spread,
+        slope**2 * spread + rest * a,
+        slope**3 * spread + 2 * slope * a * rest,
+        max(0.0, last - (slope**2 * a + rest) ** 2),
+    )
+
+
+def _symmetric(aa: float, ab: float, ac: float, bb: float, bc: float, cc: float) -> Array:
+    return np.array([[aa, ab, ac], [ab, bb, bc], [ac, bc, cc]])
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -44,7 +133,7 @@ class MomentLaw:
 
     @property
     def has_intercept(self) -> bool:
-        """Whether the first column is the intercept."""
+        """Whether there is one; it comes first."""
         return self.columns[0].kind == "intercept"
 
     @property
@@ -58,19 +147,10 @@ class MomentLaw:
         return project_psd(self.moment)
 
     @cached_property
-    def lowest(self) -> Array:
-        """Lowest encoded values, (d,)."""
-        return np.array([column.lowest for column in self.columns])
-
-    @cached_property
-    def largest(self) -> Array:
-        """Largest encoded values, (d,)."""
-        return np.array([column.largest for column in self.columns])
-
-    @cached_property
     def means(self) -> Array:
         """Encoded means, the intercept's own included, within the public bounds; shape (d,)."""
-        return np.asarray(np.clip(self.moment[0] / self.count, self.lowest, self.largest))
+        bounds = np.array([[column.lowest, column.largest] for column in self.columns])
+        return np.asarray(np.clip(self.moment[0] / self.count, *bounds.T))
 
     @property
     def count(self) -> float:
@@ -109,16 +189,15 @@ class MomentLaw:
 
     def shape(self, place: int) -> ColumnShape:
         """Shape of a column, with a variance that its bounds allow."""
-        lower, upper = float(self.lowest[place]), float(self.largest[place])
-        mean = float(self.means[place])
-        largest = max(0.0, (upper - mean) * (mean - lower))
+        column, mean = self.columns[place], float(self.means[place])
+        largest = max(0.0, (column.largest - mean) * (mean - column.lowest))
         variance = float(np.clip(self.covariance[place, place], 0.0, largest))
-        return column_shape(self.columns[place], mean, variance, lower, upper)
+        return column_shape(column, mean, variance)
 
     def reach(self, place: int) -> float:
         """Largest distance of a value of the column from its mean."""
-        mean = self.means[place]
-        return float(max(self.largest[place] - mean, mean - self.lowest[place]))
+        column, mean = self.columns[place], float(self.means[place])
+        return max(column.largest - mean, mean - column.lowest)
 
     def privacy_form(self, a: Array) -> Array:
         """Matrix K with Var(a'Wu) = u'Ku for every u."""

@@ -1,13 +1,20 @@
-"""Give intervals for means and variances, within the public bounds."""
+"""Give intervals for means and variances, within the public bounds, and for correlations.
 
-from dataclasses import replace
+For a pair with variances a, b and covariance c the statistic T(r) = c - r (a / k + k b) / 2 with
+k = sqrt(a / b) is zero at the true correlation and linear in the moments (docs/inference.md).
+"""
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from math import sqrt
 
 import numpy as np
 
-from dpcov.analysis.features import Array, Places
-from dpcov.analysis.intervals.law import MomentLaw
+from dpcov.analysis.features import Places
+from dpcov.analysis.intervals.law import TWO_VALUED, ColumnShape, MomentLaw, pair_covariance
 from dpcov.analysis.intervals.table import Interval, Triple, ratio_interval, triple
-from dpcov.analysis.intervals.tails import TWO_VALUED
+from dpcov.published.linalg.symmetric import Array
 
 # Times the average that one of forty columns loses, and the most that is taken for it: measured.
 SEVERAL, MOST_LOST = 4.0, 0.9
@@ -15,24 +22,19 @@ SEVERAL, MOST_LOST = 4.0, 0.9
 
 def mean_lines(law: MomentLaw, places: Places) -> list[Interval]:
     """Ratios of two noisy moments, the column's and the intercept's; in original units."""
-    lines = []
+    lines, rows = [], law.sampling_factor
     for place in map(int, places + 1):
         column = law.columns[place]
+        lower, upper = column.lowest, column.largest
         point = float(law.moment[0, place]), law.count
         privacy = _privacy(law, place, np.array([[0.0, 0.5], [0.5, 0.0]]))
-        sampling = _mean_sampling(law, place)
-        line = ratio_interval(column.name, point, sampling, privacy, reach=law.reaches())
-        within = line.clipped(float(law.lowest[place]), float(law.largest[place]))
-        lines.append(within.scaled(column.half_range, column.center))
+        sampling = float(law.shape(place).variance) * rows, 0.0, 0.0
+        if column.kind in TWO_VALUED:
+            # A row varies by (t - lower)(upper - t) about a candidate mean t (Wilson 1927).
+            sampling = -lower * upper * rows, -(lower + upper) / 2 * rows, -rows
+        line = ratio_interval(column.name, point, sampling, privacy, law.reaches())
+        lines.append(line.clipped(lower, upper).scaled(column.half_range, column.center))
     return lines
-
-
-def _mean_sampling(law: MomentLaw, place: int) -> Triple:
-    rows, lower, upper = law.sampling_factor, float(law.lowest[place]), float(law.largest[place])
-    if law.columns[place].kind in TWO_VALUED:
-        # A row varies by (t - lower)(upper - t) about a candidate mean t (Wilson 1927).
-        return -lower * upper * rows, -(lower + upper) / 2 * rows, -rows
-    return float(law.shape(place).variance) * rows, 0.0, 0.0
 
 
 def variance_lines(law: MomentLaw, places: Places) -> list[Interval]:
@@ -42,7 +44,8 @@ def variance_lines(law: MomentLaw, places: Places) -> list[Interval]:
 
 
 def _variance_line(law: MomentLaw, place: int, mean: Interval) -> Interval:
-    column, lower, upper = law.columns[place], float(law.lowest[place]), float(law.largest[place])
+    column = law.columns[place]
+    lower, upper = column.lowest, column.largest
     encoded = mean.scaled(1.0, -column.center).scaled(1 / column.half_range)
     middle = float(np.clip((lower + upper) / 2, encoded.lower, encoded.upper))
     allowed = [(upper - m) * (m - lower) for m in (encoded.lower, middle, encoded.upper)]
@@ -54,23 +57,112 @@ def _variance_line(law: MomentLaw, place: int, mean: Interval) -> Interval:
         return line.scaled(column.half_range**2)
     pair = np.array([-law.means[place], 1.0])
     point = float(law.covariance[place, place]) * law.count, law.count
-    laws = _variance_sampling(law, place), _privacy(law, place, np.outer(pair, pair))
-    line = ratio_interval(column.name, point, *laws, reach=law.reaches())
+    linear, square = law.shape(place).square_variance
+    if law.tails == "bounded":
+        # u² varies by t (B² - t) at most if nothing but |u| <= B is known.
+        linear, square = law.reach(place) ** 2, -1.0
+    sampling = 0.0, -linear / 2 * law.sampling_factor, square * law.sampling_factor
+    privacy = _privacy(law, place, np.outer(pair, pair))
+    line = ratio_interval(column.name, point, sampling, privacy, law.reaches())
     # A column may have lost several times as much as the average one.
     taken = line.upper / (1 - min(MOST_LOST, SEVERAL * law.lost))
     longer = replace(line, upper=max(line.upper, taken))
     return longer.clipped(0.0, max(allowed)).scaled(column.half_range**2)
 
 
-def _variance_sampling(law: MomentLaw, place: int) -> Triple:
-    linear, square = law.shape(place).square_variance
-    if law.tails == "bounded":
-        # u² varies by t (B² - t) at most if nothing but |u| <= B is known.
-        linear, square = law.reach(place) ** 2, -1.0
-    return 0.0, -linear / 2 * law.sampling_factor, square * law.sampling_factor
-
-
 def _privacy(law: MomentLaw, place: int, form: Array) -> Triple:
     """Noise variance of ⟨form, W⟩ - t W_00 on the intercept and one column."""
     forms = np.array([form, [[1.0, 0.0], [0.0, 0.0]]])
     return triple(law.privacy_covariance(forms, np.array([0, place], dtype=np.intp)))
+
+
+@dataclass(frozen=True, eq=False)
+class _Pair:
+    """Two centered combinations of the encoded columns: ``rows`` (2, q) on ``places`` (q,)."""
+
+    columns: tuple[int, int]
+    places: Places
+    rows: Array
+    covariance: Array
+    shapes: tuple[ColumnShape, ColumnShape]
+    reach: tuple[float, float]
+    rows_used: float = 1.0
+
+
+def correlation_lines(law: MomentLaw, places: Places, *, partial: bool = False) -> list[Interval]:
+    """One line for every pair, in the order of the upper triangle."""
+    pairs = _partial_pairs(law, places) if partial else _pairs(law, places)
+    return [_correlation_line(law, pair) for pair in pairs]
+
+
+def _pairs(law: MomentLaw, places: Places) -> Iterator[_Pair]:
+    chosen = [int(place) for place in places + 1]
+    shapes, reaches = {i: law.shape(i) for i in chosen}, {i: law.reach(i) for i in chosen}
+    for i, j in itertools.combinations(chosen, 2):
+        rows = np.array([[-law.means[i], 1.0, 0.0], [-law.means[j], 0.0, 1.0]])
+        covariance = law.covariance[np.ix_([i, j], [i, j])]
+        both = (shapes[i], shapes[j]), (reaches[i], reaches[j])
+        yield _Pair((i, j), np.array([0, i, j], dtype=np.intp), rows, covariance, *both)
+
+
+def _partial_pairs(law: MomentLaw, places: Places) -> Iterator[_Pair]:
+    # Residuals of two columns after regression on the others.
+    chosen, q = [0, *map(int, places + 1)], len(places) + 1
+    moment = law.moment[np.ix_(chosen, chosen)] / law.count
+    used = 1.0 - (q - 2) * law.sampling_factor
+    for a, b in itertools.combinations(range(1, q), 2):
+        others = [place for place in range(q) if place not in (a, b)]
+        rows, covariance = np.zeros((2, q)), np.zeros((2, 2))
+        rows[0, a] = rows[1, b] = 1.0
+        inner = moment[np.ix_(others, others)]
+        # A regression that drowned leaves no variance, so the interval is [-1, 1].
+        if _stands_out(law, inner) and used > 0.5:
+            rows[:, others] = -np.linalg.solve(inner, moment[np.ix_(others, [a, b])]).T
+            covariance = rows @ moment @ rows.T
+        columns = chosen[a], chosen[b]
+        # A residual has the kurtosis of its column, but no longer two values.
+        first, second = (
+            replace(law.shape(i), variance=max(0.0, float(v)), skew_slope=None)
+            for i, v in zip(columns, np.diagonal(covariance), strict=True)
+        )
+        reach = float(np.abs(rows[0]).sum()), float(np.abs(rows[1]).sum())
+        where, shapes = np.array(chosen, dtype=np.intp), (first, second)
+        yield _Pair(columns, where, rows, covariance, shapes, reach, max(used, 0.5))
+
+
+def _stands_out(law: MomentLaw, moment: Array) -> bool:
+    """Whether all directions have more variance than noise alone shows in any."""
+    edge = sqrt(law.off_diagonal) * (2 * sqrt(len(moment)) + sqrt(2) * law.reaches()[0])
+    return float(np.linalg.eigvalsh(moment)[0]) > max(edge, 1e-12)
+
+
+def _correlation_line(law: MomentLaw, pair: _Pair) -> Interval:
+    name = ", ".join(law.columns[column].name for column in pair.columns)
+    a, b, c = pair.covariance[0, 0], pair.covariance[1, 1], pair.covariance[0, 1]
+    if not (a > 0 and b > 0):
+        return Interval(name, -1.0, 1.0)
+    # At this k errors of the scales count in second order only.
+    ratio = sqrt(a / b)
+    slopes = np.array([[0.0, 1.0, 0.0], [0.5 / ratio, 0.0, 0.5 * ratio]])
+    first, second = pair.rows
+    cross = np.outer(first, second)
+    forms = np.array([np.outer(first, first), (cross + cross.T) / 2, np.outer(second, second)])
+    noise = law.privacy_covariance(forms, pair.places) / law.count**2
+    point = float(c), float(slopes[1] @ [a, c, b])
+    sampling = _correlation_sampling(law, pair, slopes, ratio)
+    privacy = triple(slopes @ noise @ slopes.T)
+    return ratio_interval(name, point, sampling, privacy, law.reaches()).clipped(-1.0, 1.0)
+
+
+def _correlation_sampling(law: MomentLaw, pair: _Pair, slopes: Array, ratio: float) -> Triple:
+    """Variance of T(r) from sampling."""
+    rows = law.sampling_factor / pair.rows_used
+    first, second = pair.shapes
+    scale = sqrt(first.variance * second.variance)
+    two_valued = first.skew_slope is not None and second.skew_slope is not None
+    if law.tails == "bounded" and not two_valued:
+        # T(r) varies by A² √(ab) (1 - r²) / 2 at most, A² the largest (u/√k + √k w)² / 2.
+        largest = (pair.reach[0] / sqrt(ratio) + pair.reach[1] * sqrt(ratio)) ** 2 / 2
+        return largest * scale / 2 * rows, 0.0, -largest * scale / 2 * rows
+    covariance = float(np.clip(pair.covariance[0, 1], -scale, scale))
+    return triple(slopes @ pair_covariance(first, second, covariance) @ slopes.T * rows)

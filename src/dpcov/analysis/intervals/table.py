@@ -1,14 +1,12 @@
 """Hold intervals in a table, and solve for the ratio of two noisy numbers."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from math import inf, nan, sqrt
 from typing import Any
 
 import numpy as np
 
-from dpcov.analysis.features import Array
-from dpcov.analysis.problems import data_frame
+from dpcov.published.linalg.symmetric import Array
 
 # The variance of a - t b is p - 2 q t + r t**2, from numbers (p, q, r).
 Triple = tuple[float, float, float]
@@ -17,7 +15,7 @@ Pair = tuple[float, float]
 
 @dataclass(frozen=True)
 class Interval:
-    """One line: an estimate, its limits, and what its standard error is made of."""
+    """An estimate, its limits, and what its standard error is made of."""
 
     name: str
     lower: float
@@ -57,13 +55,7 @@ COLUMNS = ("estimate", "lower", "upper", "std_error", "sampling_std", "privacy_s
 class IntervalTable:
     """Intervals of several quantities, each at the same level.
 
-    Parameters
-    ----------
-    what : str
-    level : float
-    rows : tuple of Interval
-    notes : tuple of str
-        What a reader should know, such as the reference category of a contrast.
+    ``notes`` are what a reader should know, such as the reference category of a contrast.
 
     Attributes
     ----------
@@ -87,24 +79,20 @@ class IntervalTable:
             raise AttributeError(name)
         return np.array([getattr(row, name) for row in self.rows], dtype=np.float64)
 
-    def __len__(self) -> int:
-        return len(self.rows)
-
-    def __iter__(self) -> Iterator[Interval]:
-        return iter(self.rows)
-
     def __getitem__(self, name: str) -> Interval:
-        for row in self.rows:
-            if row.name == name:
-                return row
-        raise KeyError(f"There is no interval for {name!r}; names lists them.")
+        if name not in self.names:
+            raise KeyError(f"There is no interval for {name!r}; names lists them.")
+        return self.rows[self.names.index(name)]
 
     def to_frame(self) -> Any:
         """As a pandas data frame, indexed by name."""
-        return data_frame({name: getattr(self, name) for name in COLUMNS}, index=list(self.names))
+        import pandas as pd  # type: ignore[import-untyped]
+
+        columns = {name: getattr(self, name) for name in COLUMNS}
+        return pd.DataFrame(columns, index=list(self.names))
 
     def __str__(self) -> str:
-        width = max([len(name) for name in self.names], default=0)
+        width = max(map(len, self.names), default=0)
         lines = [f"{self.what}, {100 * self.level:g} % intervals"]
         lines.append(" " * width + "".join(f"{name:>14}" for name in COLUMNS))
         for row in self.rows:
@@ -114,7 +102,7 @@ class IntervalTable:
 
 
 def ratio_interval(
-    name: str, point: Pair, sampling: Triple, privacy: Triple, *, reach: Pair
+    name: str, point: Pair, sampling: Triple, privacy: Triple, reach: Pair
 ) -> Interval:
     """All ratios t for which a - t b is not surprisingly far from zero (Fieller 1954).
 
@@ -125,7 +113,7 @@ def ratio_interval(
     p, q, r = (s + factor * w for s, w in zip(sampling, privacy, strict=True))
     lower, upper = solve_quadratic(b * b - z * z * r, a * b - z * z * q, a * a - z * z * p)
     if b <= 0:
-        return Interval(name=name, lower=-inf, upper=inf)
+        return Interval(name, -inf, inf)
     t = a / b
     first, second = (_root(v[0] - 2 * v[1] * t + v[2] * t**2) / b for v in (sampling, privacy))
     return Interval(name, lower, upper, t, first, second)
