@@ -40,7 +40,6 @@ def test_every_mechanism_is_described_and_can_be_released(desk, mechanism):
     [
         ("laplace", "PureDP", "sensitivity=paper", "paper"),
         ("gaussian", "ZCDP", "noise=upper-triangle", "upper-triangle"),
-        ("gaussian", "ApproxDP", "calibration=classical", "classical"),
         ("projection", "PureDP", "trace=public", "public"),
         ("thresholding", "ZCDP", "gamma=1", 1),
         ("thresholding", "ZCDP", "gamma=0.5", 0.5),

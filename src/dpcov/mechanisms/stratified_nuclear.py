@@ -72,24 +72,18 @@ SHORTENED = ", rows longer than 2^-{} of the norm bound shortened to that"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Look:
-    """Noise scales of a look at the outermost shell, and of the release if one matrix is enough."""
-
-    scale: Fraction
-    whole_scale: Fraction
-
-
-@dataclass(frozen=True, kw_only=True)
 class StratifiedNuclearCalibration(Calibration):
     """Noise scales in each shell's own lattice units, and of the row count in rows.
 
-    ``folded_scale`` is that of a single matrix drawn after the traces (replace-one).
+    ``look_scale`` is that of a first look at the outermost shell, ``whole_scale`` that of a single
+    matrix drawn after it; ``folded_scale`` that of one drawn after the traces (replace-one).
     """
 
     matrix_scale: Fraction
     trace_scale: Fraction
     row_count_scale: Fraction | None = None
-    look: Look | None = None
+    look_scale: Fraction | None = None
+    whole_scale: Fraction | None = None
     folded_scale: Fraction | None = None
 
 
@@ -100,8 +94,7 @@ class StratifiedNuclear(Mechanism[StratifiedNuclearCalibration]):
     Parameters
     ----------
     shells : int, default=32
-        Number of shells; shell s holds rows with norm in (2**-(s+1), 2**-s] of the norm bound, the
-        last one all smaller rows.  Empty shells cost nothing.
+        Number of shells, as in :class:`~dpcov.mechanisms.stratified.Stratified`.
     shorten : bool, default=False
         Whether larger rows may be shortened where no inner shell stands out and all are released as
         one matrix (replace-one).  Nothing that all rows have in common, such as an intercept, is
@@ -135,13 +128,13 @@ class StratifiedNuclear(Mechanism[StratifiedNuclearCalibration]):
             raise BudgetError("This budget drowns every table in noise. Use a larger budget.")
         # One lattice unit more: the joint trace is rounded.
         one_matrix = (2 * UNIT * k + 1) / epsilon
-        look = Look(scale=UNIT * k / (whole * share), whole_scale=one_matrix) if share else None
         return StratifiedNuclearCalibration(
             promise=budget.promise,
             matrix_scale=UNIT * scale,
             trace_scale=UNIT * scale / weight,
             row_count_scale=None if public_count else scale / ROW_COUNT_WEIGHT,
-            look=look,
+            look_scale=UNIT * k / (whole * share) if share else None,
+            whole_scale=one_matrix if share else None,
             folded_scale=one_matrix * (1 + weight) if public_count else None,
         )
 
@@ -153,25 +146,22 @@ class StratifiedNuclear(Mechanism[StratifiedNuclearCalibration]):
         entropy: Entropy,
     ) -> NoisyStatistics:
         """Look whether one shell is enough; else draw traces, then matrices that are worth it."""
-        moments, look = ask(self.question(problem)), calibration.look
-        if look is not None and _most_rows_are_long(moments, look.scale, problem, entropy):
-            return _draw_as_one(moments, 0, look.whole_scale, entropy, AS_ONE)
-        return self._draw_shells(moments, calibration, entropy)
-
-    def _draw_shells(
-        self, moments: Moments, calibration: StratifiedNuclearCalibration, entropy: Entropy
-    ) -> NoisyStatistics:
-        # Draw the traces, decide from them alone, then draw the matrices that are worth it.
-        traces = noisy_traces(
-            moments, discrete_laplace(calibration.trace_scale, self.shells, entropy)
+        moments, look, count = ask(self.question(problem)), calibration.look_scale, None
+        if look is not None and _most_rows_are_long(moments, look, problem, entropy):
+            assert calibration.whole_scale is not None
+            return _draw_as_one(moments, 0, calibration.whole_scale, entropy, AS_ONE)
+        noise = discrete_laplace(calibration.trace_scale, self.shells, entropy)
+        traces, scale, d = (
+            noisy_traces(moments, noise),
+            _up(calibration.matrix_scale),
+            problem.n_features,
         )
-        scale, d, count = _up(calibration.matrix_scale), moments.n_features, None
+        # Folds and groups follow from noisy traces alone, so choosing them is free.
         if calibration.folded_scale is not None:
             fold = choose_fold(traces, scale, d, shorten=self.shorten)
             if fold is not None:
                 note = NONE_STANDS_OUT + (SHORTENED.format(fold) if fold else "")
                 return _draw_as_one(moments, fold, calibration.folded_scale, entropy, note)
-        # Groups follow from noisy traces alone, so choosing them is free.
         groups = choose_runs(traces, scale, d)
         matrices = [
             _sum_in_units_of(moments, group[0], group) + symmetric_nuclear_noise(d, scale, entropy)

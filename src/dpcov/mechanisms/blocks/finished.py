@@ -39,14 +39,14 @@ def row_count_share(problem: Problem) -> Fraction:
     return Fraction(0) if problem.neighbors == "replace-one" else ROW_COUNT_SHARE
 
 
-def row_count_cost(problem: Problem, whole: Promise) -> Cost | None:
-    """What the number of rows costs; None where it is public."""
+def set_row_count_aside(whole: Promise, problem: Problem) -> tuple[Cost, Cost | None]:
+    """What is left of a budget, and what the number of rows costs; None where it is public."""
     if not (share := row_count_share(problem)):
-        return None
+        return part_of(whole, Fraction(1)), None
     cost = part_of(whole, share)
     # Refused here, before any row is read, if the count needs more noise than can be drawn.
     squared_noise_scale(cost, problem.rows_per_person, problem.rows_per_person**2)
-    return cost
+    return part_of(whole, 1 - share), cost
 
 
 def squared_noise_scale(cost: Cost, absolute: int | Fraction, squared: int | Fraction) -> Fraction:
