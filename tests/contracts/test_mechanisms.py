@@ -167,21 +167,6 @@ def test_an_unsupported_relation_is_refused_unread(mechanism, ledger_for):
         refused_unread(BudgetError, ledger, mechanism, neighbors)
 
 
-@pytest.mark.parametrize("wrong", [0, -1, 1.5, True, "2"])
-@every_mechanism
-def test_impossible_rows_per_person_are_refused_unread(mechanism, wrong, ledger_for):
-    _, neighbors, kind = first_case(mechanism)
-    ledger = ledger_for(neighbors, kind)
-    refused_unread(UsageError, ledger, mechanism, neighbors, rows_per_person=wrong)
-
-
-@pytest.mark.parametrize("wrong", [None, 0, -1.0, float("nan"), float("inf"), True, "1"])
-@every_mechanism
-def test_norm_bounds_that_bound_nothing_are_refused_unread(mechanism, wrong, ledger_for):
-    _, neighbors, kind = first_case(mechanism)
-    refused_unread(BudgetError, ledger_for(neighbors, kind), mechanism, neighbors, norm_bound=wrong)
-
-
 @every_mechanism
 def test_unknown_options_and_sources_of_randomness_are_refused_unread(mechanism, ledger_for):
     _, neighbors, kind = first_case(mechanism)
