@@ -17,19 +17,33 @@ INTEGRALS = freud.integrals_within(freud.NODES)
 
 
 class Law:
-    """The functions that span a law, on its panels."""
+    """The functions that span a law on panels, inside [-largest, largest] if that is given."""
 
-    def __init__(self, dimension, *, half_line=False):
+    def __init__(self, dimension, *, half_line=False, largest=None):
         gas = log_gas.prepare(dimension, half_line=half_line)
-        self.points, self.dimension = freud.panel_nodes(gas.edges), dimension
-        self.functions = gas.table[..., :dimension]
-        self.half_lengths = 0.5 * np.diff(gas.edges)[:, None]
-        self.intensity = np.linalg.solve(freud.TO_LEGENDRE, gas.profile[..., None])[..., 0]
+        edges = gas.edges
+        if largest is not None:
+            smallest = 0.0 if half_line else -largest
+            inside = edges[(edges > smallest) & (edges < largest)]
+            edges = np.concatenate([[smallest], inside, [largest]])
+        parents = np.searchsorted(gas.edges[1:-1], edges[:-1], side="right")
+        self.points = freud.panel_nodes(edges)
+        offsets = (
+            2.0 * (self.points - gas.edges[parents, None]) / np.diff(gas.edges)[parents, None] - 1.0
+        )
+        self.functions = (
+            freud.interpolation(np.clip(offsets, -1.0, 1.0)) @ gas.table[parents][..., :dimension]
+        )
+        self.half_lengths = 0.5 * np.diff(edges)[:, None]
+        self.dimension = dimension
+        self.intensity = freud.interpolation(offsets) @ np.linalg.solve(
+            freud.TO_LEGENDRE, gas.profile[parents][..., None]
+        )
 
     def mean_sum(self, power):
         """E sum |x_i|**power, from the one-point intensity."""
         weights = self.half_lengths * freud.WEIGHTS
-        return float(np.sum(weights * self.intensity * np.abs(self.points) ** power))
+        return float(np.sum(weights * self.intensity[..., 0] * np.abs(self.points) ** power))
 
     def moments(self, weight, first, second):
         """Skew moments of x**first w f_j with x**second w f_k."""
@@ -87,10 +101,35 @@ def gauge_means(dimension, *, reach=None, nodes=96):
     return totals[0], totals[1] / totals[0], totals[2] / totals[0]
 
 
+def mean_largest(dimension, *, half_line=False, nodes=40):
+    """E max |x_i|, from P(all |x_i| <= t) = Pfaffian on [-t, t] over Pfaffian."""
+    middle = 0.5 * np.pi * dimension * (2 if half_line else 1)
+    low, high = (
+        max(0.0, middle - 8.0 * np.cbrt(middle) - 2.0),
+        middle + 14.0 * np.cbrt(middle) + 10.0,
+    )
+    points, weights = np.polynomial.legendre.leggauss(nodes)
+    half = 0.5 * (high - low)
+    whole = _log_pfaffian(Law(dimension, half_line=half_line))
+    below = [
+        np.exp(
+            _log_pfaffian(Law(dimension, half_line=half_line, largest=low + half * (1.0 + x)))
+            - whole
+        )
+        for x in points
+    ]
+    return low + half * float(weights @ (1.0 - np.array(below)))
+
+
+def _log_pfaffian(law):
+    return 0.5 * np.linalg.slogdet(law.moments(np.ones_like(law.points), 0, 0))[1]
+
+
 def test_means_that_are_known_exactly():
     assert second_moments(1) == pytest.approx((2, 2))
     assert second_moments(2) == pytest.approx((25 / 3, 20 / 3))
     assert second_moments(3) == pytest.approx((150 / 7, 96 / 7))
+    assert mean_largest(2) == pytest.approx(7 / 3)
     for d in (2, 7, 40):
         assert Law(d).mean_sum(1) == pytest.approx(d * (d + 1) / 2)
         assert Law(d, half_line=True).mean_sum(1) == pytest.approx(d**2)

@@ -43,7 +43,6 @@ from dpcov.mechanisms.blocks.additive_noise import (
     affordable_epsilon,
     matrix_noise,
     scalar,
-    whole_cost,
 )
 from dpcov.mechanisms.blocks.clip_search import Candidates, ClipChoice, Search, choose_clip
 from dpcov.mechanisms.blocks.finished import Cost, part_of
@@ -154,7 +153,7 @@ class Adaptive(Mechanism[AdaptiveCalibration]):
     def calibrate(self, problem: Problem, budget: Budget) -> AdaptiveCalibration:
         """Split the budget (adaptive.md, Theorem 1)."""
         self.check(problem, budget)
-        rest, row_count = finished.set_row_count_aside(whole_cost(budget), problem)
+        rest, row_count = finished.set_row_count_aside(budget, problem)
         rules = RULES[self.constants]
         weights = rules.with_radius if self.radius else rules.without_radius
         radius, trace, search, matrix = (

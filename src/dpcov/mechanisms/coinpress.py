@@ -32,7 +32,7 @@ from dpcov.data.questions import Ask
 from dpcov.errors import NumericError
 from dpcov.mechanisms.base import Calibration, Mechanism, Problem
 from dpcov.mechanisms.blocks import finished
-from dpcov.mechanisms.blocks.additive_noise import MatrixNoise, matrix_noise, whole_cost
+from dpcov.mechanisms.blocks.additive_noise import MatrixNoise, matrix_noise
 from dpcov.mechanisms.blocks.finished import Cost, part_of, sscp_of
 from dpcov.mechanisms.blocks.tail_bounds import FAILURE_PROBABILITY, eta
 from dpcov.noise.entropy import Entropy
@@ -76,7 +76,7 @@ class CoinPress(Mechanism[CoinPressCalibration]):
     def calibrate(self, problem: Problem, budget: Budget) -> CoinPressCalibration:
         """Split the budget between the rounds (coinpress.md, Theorem 1)."""
         self.check(problem, budget)
-        rest, row_count = finished.set_row_count_aside(whole_cost(budget), problem)
+        rest, row_count = finished.set_row_count_aside(budget, problem)
         # Later rounds ask through maps drawn before, so the rounds compose.
         parts = [part_of(rest, share) for share in round_shares(self.rounds)]
         rounds = tuple(matrix_noise(part, problem) for part in parts)

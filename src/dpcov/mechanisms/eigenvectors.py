@@ -32,12 +32,7 @@ from dpcov.data.questions import Ask
 from dpcov.errors import UsageError
 from dpcov.mechanisms.base import Calibration, Mechanism, Problem
 from dpcov.mechanisms.blocks import finished
-from dpcov.mechanisms.blocks.additive_noise import (
-    AdditiveNoise,
-    additive_noise,
-    eigenvalues,
-    whole_cost,
-)
+from dpcov.mechanisms.blocks.additive_noise import AdditiveNoise, additive_noise, eigenvalues
 from dpcov.mechanisms.blocks.finished import Cost, part_of, root_down
 from dpcov.mechanisms.blocks.tail_bounds import FAILURE_PROBABILITY
 from dpcov.noise.eigenvectors import sample_eigenvectors
@@ -97,7 +92,7 @@ class Eigenvectors(Mechanism[EigenvectorsCalibration]):
         self.check(problem, budget)
         if self.rank is not None and self.rank > problem.n_features:
             raise UsageError("rank must not exceed the number of encoded features.")
-        rest, row_count = finished.set_row_count_aside(whole_cost(budget), problem)
+        rest, row_count = finished.set_row_count_aside(budget, problem)
         # Where a direction is drawn, all directions share one half.
         directions = part_of(rest, Fraction(1, 2)) if self._n_drawn(problem.n_features) else None
         return EigenvectorsCalibration(

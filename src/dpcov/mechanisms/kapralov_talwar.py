@@ -73,7 +73,7 @@ class KapralovTalwar(Mechanism[KapralovTalwarCalibration]):
     def calibrate(self, problem: Problem, budget: Budget) -> KapralovTalwarCalibration:
         """Give every round the same part of the budget (kapralov_talwar.md)."""
         self.check(problem, budget)
-        rest, row_count = finished.set_row_count_aside(budget.promise, problem)
+        rest, row_count = finished.set_row_count_aside(budget, problem)
         # Rounds compose: each is private given the directions and values before it.
         part = part_of(rest, Fraction(1, 2 * problem.n_features))
         value = additive_noise(part, scalar(problem))

@@ -76,7 +76,7 @@ class Nuclear(Mechanism[NuclearCalibration]):
         """Give the matrix all that the number of rows leaves (nuclear.md, Theorem 1)."""
         self.check(problem, budget)
         check_noise_shape(self.noise, problem)
-        rest, row_count = finished.set_row_count_aside(budget.promise, problem)
+        rest, row_count = finished.set_row_count_aside(budget, problem)
         scale = nuclear_scale(rest, problem)
         return NuclearCalibration(promise=budget.promise, scale=scale, row_count=row_count)
 

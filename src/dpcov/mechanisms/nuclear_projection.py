@@ -86,7 +86,7 @@ class NuclearProjection(Mechanism[NuclearProjectionCalibration]):
         """Split the budget: matrix, trace, row count (nuclear_projection.md, Theorem 1)."""
         self.check(problem, budget)
         check_noise_shape(self.noise, problem)
-        rest, row_count = finished.set_row_count_aside(budget.promise, problem)
+        rest, row_count = finished.set_row_count_aside(budget, problem)
         for_matrix, for_trace = SPLITS[self.budget_split]
         unspent = (1 - finished.row_count_share(problem)) * (1 - for_matrix - for_trace)
         return NuclearProjectionCalibration(

@@ -41,7 +41,6 @@ from dpcov.mechanisms.blocks.additive_noise import (
     additive_noise,
     eigenvalues,
     matrix_noise,
-    whole_cost,
 )
 from dpcov.mechanisms.blocks.finished import Cost, part_of
 from dpcov.noise.entropy import Entropy
@@ -131,7 +130,7 @@ class Separate(Mechanism[SeparateCalibration]):
     def calibrate(self, problem: Problem, budget: Budget) -> SeparateCalibration:
         """Split the budget: row count, eigenvalues, eigenvectors (separate.md, Theorem 1)."""
         self.check(problem, budget)
-        rest, row_count = finished.set_row_count_aside(whole_cost(budget), problem)
+        rest, row_count = finished.set_row_count_aside(budget, problem)
         noise = separate_noise(rest, problem, self.noise)
         return SeparateCalibration(promise=budget.promise, noise=noise, row_count=row_count)
 

@@ -23,7 +23,6 @@ from dpcov.mechanisms.blocks.additive_noise import (
     matrix_noise,
     scalar,
     upper_triangle,
-    whole_cost,
 )
 from dpcov.mechanisms.blocks.finished import (
     draw_row_count,
@@ -63,10 +62,12 @@ def test_sensitivities_under_both_relations(k):
 
 
 def test_what_a_budget_is_worth():
-    assert whole_cost(Budget(epsilon="0.5")) == PureDP(epsilon=Fraction(1, 2))
-    assert whole_cost(Budget(rho="0.5")) == ZCDP(rho=Fraction(1, 2))
+    assert set_row_count_aside(Budget(epsilon="0.5"), problem(1))[0] == PureDP(
+        epsilon=Fraction(1, 2)
+    )
+    assert set_row_count_aside(Budget(rho="0.5"), problem(1))[0] == ZCDP(rho=Fraction(1, 2))
     approximate = Budget(epsilon=1, delta="1e-6")
-    assert whole_cost(approximate) == ZCDP(rho=approximate.zcdp_rho())
+    assert set_row_count_aside(approximate, problem(1))[0] == ZCDP(rho=approximate.zcdp_rho())
     assert affordable_epsilon(PureDP(epsilon=Fraction(3))) == 3
     assert float(affordable_epsilon(ZCDP(rho=Fraction(1, 8)))) == pytest.approx(0.5, rel=1e-12)
 
@@ -205,7 +206,7 @@ def test_they_are_attained():
 )
 @pytest.mark.parametrize("relation", RELATIONS)
 def test_noise_scales_spend_no_more_than_the_cost(budget, relation):
-    whole = whole_cost(budget)
+    whole = set_row_count_aside(budget, problem(1))[0]
     for share in (Fraction(1), Fraction(1, 3)):
         cost, stated = part_of(whole, share), eigenvalues(problem(5, relation, 2))
         noise, matrix = additive_noise(cost, stated), matrix_noise(cost, problem(5, relation, 2))
@@ -375,15 +376,17 @@ def test_the_row_count_gets_the_noise_of_its_part(monkeypatch, k):
 def test_row_counts_that_cannot_be_drawn_are_refused():
     asked = problem(1, "add-remove-one", 3)
     for cost in (PURE, CONCENTRATED):
-        assert set_row_count_aside(cost, problem(1)) == (cost, None)
+        budget = Budget(epsilon=Fraction(2, 3)) if cost is PURE else Budget(rho=Fraction(2, 3))
+        assert set_row_count_aside(budget, problem(1)) == (cost, None)
         parts = (part_of(cost, Fraction(19, 20)), part_of(cost, Fraction(1, 20)))
-        assert set_row_count_aside(cost, asked) == parts
+        assert set_row_count_aside(budget, asked) == parts
     least = Fraction(3, LARGEST_STD)
     for kind, amount in (("epsilon", least), ("rho", least**2 / 2)):
         make = PureDP if kind == "epsilon" else ZCDP
-        assert set_row_count_aside(make(**{kind: 20 * amount}), asked)[1] == make(**{kind: amount})
+        _, count = set_row_count_aside(Budget(**{kind: 20 * amount}), asked)
+        assert count == make(**{kind: amount})
         with pytest.raises(BudgetError):
-            set_row_count_aside(make(**{kind: 20 * amount * Fraction(999, 1000)}), asked)
+            set_row_count_aside(Budget(**{kind: 20 * amount * Fraction(999, 1000)}), asked)
 
 
 def test_rows_to_divide_by_are_public_or_private_already():

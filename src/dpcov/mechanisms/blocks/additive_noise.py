@@ -19,9 +19,8 @@ from dpcov.mechanisms.blocks.finished import Cost, root_up, squared_noise_scale
 from dpcov.noise.continuous import exponentials, normals
 from dpcov.noise.entropy import Entropy
 from dpcov.noise.nuclear import symmetric_nuclear_noise
-from dpcov.privacy.budget import Budget
 from dpcov.privacy.convert import sqrt_up, zcdp_pure_epsilon
-from dpcov.privacy.guarantee import ZCDP, PureDP
+from dpcov.privacy.guarantee import ZCDP
 from dpcov.published.linalg.symmetric import Array, mirror_upper
 
 
@@ -58,12 +57,6 @@ def upper_triangle(problem: Problem) -> Sensitivity:
 def _moved_rows(problem: Problem) -> int:
     # Replacing takes an old row away and adds a new one.
     return 2 if problem.neighbors == "replace-one" else 1
-
-
-def whole_cost(budget: Budget) -> Cost:
-    """All of a budget: pure if it asks for that, else the zCDP guarantee inside it."""
-    promise = budget.promise
-    return promise if isinstance(promise, PureDP) else ZCDP(rho=budget.zcdp_rho())
 
 
 def affordable_epsilon(cost: Cost) -> Fraction:
