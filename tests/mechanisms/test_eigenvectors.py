@@ -5,7 +5,6 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from scipy.stats import beta as beta_law
 
 from dpcov.mechanisms.blocks.additive_noise import AdditiveNoise, additive_noise, eigenvalues
 from dpcov.mechanisms.blocks.additive_noise import eigenvalues as value_sensitivity
@@ -13,7 +12,7 @@ from dpcov.mechanisms.eigenvectors import Eigenvectors, adaptive_shares, directi
 from dpcov.noise.entropy import SeededEntropy
 from dpcov.privacy.budget import Budget
 from dpcov.privacy.guarantee import ZCDP, PureDP
-from tests.mechanisms.chosen import choose, drawn, problem, sscps
+from tests.mechanisms.chosen import choose, drawn, problem
 
 RELATIONS = ("replace-one", "add-remove-one")
 
@@ -64,35 +63,6 @@ def test_sensitivities(common, before, after):
         spectrum = np.linalg.eigvalsh(first - second)
         assert max(spectrum[-1], 0.0) - min(spectrum[0], 0.0) <= l1 + 1e-12
         assert np.abs(spectrum).max() <= 2 + 1e-12
-
-
-def direction_loss(exponent, dimension, top, beta):
-    # eigenvectors.md, Lemma 4, minimized over a grid of eta.
-    eta = np.geomspace(1e-8, 1.0, 400)
-    mass = beta_law.sf(1 - eta, 0.5, (dimension - 1) / 2)
-    return float(np.min(top * eta + (math.log(1 / beta) - np.log(mass)) / exponent))
-
-
-def theorem_bound(eigenvalues, exponents, scale, beta):
-    d, top = len(eigenvalues), eigenvalues[0]
-    losses = [direction_loss(k, d - i, top, beta / (2 * d)) for i, k in enumerate(exponents)]
-    tau = scale * math.log(2 * d / beta)
-    return math.sqrt(
-        2 * sum(v * loss for v, loss in zip(eigenvalues, losses, strict=False))
-    ) + tau * math.sqrt(d)
-
-
-def test_theorem_bounds_the_error(monkeypatch):
-    # With probability 0.95 each; more than 12 excesses in 40 have probability below 1e-6.
-    rows = np.repeat(np.eye(4), [4000, 1000, 200, 50], axis=0)
-    sscp, mechanism = rows.T @ rows, Eigenvectors(allocation="uniform")
-    bound = theorem_bound(np.diag(sscp), [2 / 3 / 2] * 3, 2 / 2, 0.05)
-    errors = np.linalg.norm(sscps(mechanism, rows, Budget(epsilon=4), 40) - sscp, axis=(1, 2))
-    assert np.sum(errors > bound) <= 12
-    # The bound would notice directions that ignore the data.
-    monkeypatch.setattr(Eigenvectors, "_exponents", lambda *_: [1e-9] * 3)
-    blind = np.linalg.norm(sscps(mechanism, rows, Budget(epsilon=4), 40) - sscp, axis=(1, 2))
-    assert np.sum(blind > bound) > 12
 
 
 ENTROPY = SeededEntropy(0)

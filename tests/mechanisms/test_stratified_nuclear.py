@@ -79,15 +79,6 @@ def looking(d=10, k=1, epsilon="0.7", n_rows=10_000):
     return StratifiedNuclear().calibrate(public, dpcov.Budget(epsilon=epsilon)), public
 
 
-@pytest.mark.parametrize("k", [1, 3])
-def test_either_way_after_a_look_costs_all_of_epsilon(k):
-    calibration, _ = looking(k=k)
-    seen = k * UNIT / calibration.look_scale
-    shells = 2 * k * (UNIT / calibration.matrix_scale + UNIT / calibration.trace_scale)
-    assert seen + shells == Fraction("0.7")
-    assert seen + (2 * k * UNIT + 1) / calibration.whole_scale == Fraction("0.7")
-
-
 @pytest.mark.parametrize(("share_of_long_rows", "expected"), [(1.0, 1), (0.5, 1), (0.1, 6)])
 def test_tables_of_long_rows_are_released_as_one(share_of_long_rows, expected):
     count = round(10_000 * share_of_long_rows)
@@ -383,7 +374,7 @@ def test_the_law_states_the_size_of_the_noise(d):
 )
 def test_low_bits_are_dropped_as_the_longest_trace_needs(traces, dropped):
     law = module._law(Fraction(7), Fraction(35), None, 1)
-    made = module._statistics([np.array([[2.0**20]])], [range(2, 5)], traces, law, n_features=1)
+    made = module._statistics([np.array([[2.0**20]])], [range(2, 5)], traces, law, 1)
     assert made.dropped_bits == dropped
     assert made.arrays["sscp"].tolist() == [[[2.0 ** (20 - dropped)]]]
     assert made.arrays["trace"].tolist() == [trace >> dropped for trace in traces]

@@ -178,7 +178,7 @@ class Adaptive(Mechanism[AdaptiveCalibration]):
         row_count = finished.draw_row_count(moments, problem, calibration.row_count, entropy)
         rows = finished.public_rows(problem, row_count)
         first = self._first_shell(moments, calibration, problem, entropy)
-        trace = self._trace_bound(moments, calibration, first, rows, entropy)
+        trace = _trace_bound(moments, calibration.trace, first, rows, entropy)
         choice = choose_clip(
             shells.shell_counts(moments),
             self._candidates(calibration, trace, first, problem.n_features),
@@ -214,21 +214,6 @@ class Adaptive(Mechanism[AdaptiveCalibration]):
         )
         return self.shells - 1 - found
 
-    def _trace_bound(
-        self,
-        moments: Moments,
-        calibration: AdaptiveCalibration,
-        first: int,
-        rows: int,
-        entropy: Entropy,
-    ) -> float:
-        # A private upper bound on the trace of the clipped rows' sscp (blocks.md, Lemma 1).
-        unit = 4.0**-first
-        noise = replace(calibration.trace, scale=calibration.trace.scale * unit)
-        noisy = shells.clipped_trace(moments, first) + float(noise.draw(1, entropy)[0])
-        # No row is longer than the radius, so the public bound may be the smaller one.
-        return max(0.0, min(noisy + noise.upper_bound(FAILURE_PROBABILITY / 8), rows * unit))
-
     def _candidates(
         self, calibration: AdaptiveCalibration, trace: float, first: int, dimension: int
     ) -> Candidates:
@@ -259,3 +244,14 @@ class Adaptive(Mechanism[AdaptiveCalibration]):
         if self.eigenvalues == "monotone":
             return project_psd_trace(noisy, bound)
         return noisy if self.eigenvalues == "raw" else clip_eigenvalues(noisy, 0.0, bound)
+
+
+def _trace_bound(
+    moments: Moments, noise: AdditiveNoise, first: int, rows: int, entropy: Entropy
+) -> float:
+    # A private upper bound on the trace of the clipped rows' sscp (blocks.md, Lemma 1).
+    unit = 4.0**-first
+    scaled = replace(noise, scale=noise.scale * unit)
+    noisy = shells.clipped_trace(moments, first) + float(scaled.draw(1, entropy)[0])
+    # No row is longer than the radius, so the public bound may be the smaller one.
+    return max(0.0, min(noisy + scaled.upper_bound(FAILURE_PROBABILITY / 8), rows * unit))

@@ -27,7 +27,7 @@ Hardt, Talwar (2010); d'Orsi, Novikov (2025), Algorithm 1, for the plain mechani
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Annotated
 
@@ -151,11 +151,8 @@ class StratifiedNuclear(Mechanism[StratifiedNuclearCalibration]):
             assert calibration.whole_scale is not None
             return _draw_as_one(moments, 0, calibration.whole_scale, entropy, AS_ONE)
         noise = discrete_laplace(calibration.trace_scale, self.shells, entropy)
-        traces, scale, d = (
-            noisy_traces(moments, noise),
-            _up(calibration.matrix_scale),
-            problem.n_features,
-        )
+        traces, d = noisy_traces(moments, noise), problem.n_features
+        scale = _up(calibration.matrix_scale)
         # Folds and groups follow from noisy traces alone, so choosing them is free.
         if calibration.folded_scale is not None:
             fold = choose_fold(traces, scale, d, shorten=self.shorten)
@@ -171,7 +168,7 @@ class StratifiedNuclear(Mechanism[StratifiedNuclearCalibration]):
         if count_scale is not None:
             count = moments.n_rows + discrete_laplace(count_scale, 1, entropy)
         law = _law(calibration.matrix_scale, calibration.trace_scale, count_scale, d)
-        return _statistics(matrices, groups, traces, law, n_features=d, row_count=count)
+        return _statistics(matrices, groups, traces, law, d, count)
 
 
 def _look_share(problem: Problem, epsilon: Fraction, weight: Fraction) -> Fraction:
@@ -204,10 +201,8 @@ def _draw_as_one(
     trace = (exact >> (2 * (last - fold))) + int(discrete_laplace(scale, 1, entropy)[0])
     matrix = _sum_in_units_of(moments, fold, range(last + 1))
     matrix += symmetric_nuclear_noise(d, _up(scale), entropy)
-    law = _law(scale, scale, None, d)
-    return _statistics(
-        [matrix], [range(1)], [trace], law, n_features=d, radius=2.0**-fold, notes=(note,)
-    )
+    made = _statistics([matrix], [range(1)], [trace], _law(scale, scale, None, d), d)
+    return replace(made, radius=2.0**-fold, notes=(note,))
 
 
 def _statistics(
@@ -215,11 +210,8 @@ def _statistics(
     groups: Sequence[range],
     traces: Sequence[int],
     law: NoiseLaw,
-    *,
     n_features: int,
     row_count: NDArray[np.int64] | None = None,
-    radius: float = 1.0,
-    notes: tuple[str, ...] = (),
 ) -> NoisyStatistics:
     # Pack noisy matrices of groups of shells and noisy traces of all shells.
     dropped = max(0, max(map(abs, traces)).bit_length() - 62)
@@ -239,8 +231,6 @@ def _statistics(
         dropped_bits=dropped,
         post="shrink",
         noise=law,
-        radius=radius,
-        notes=notes,
     )
 
 
@@ -252,11 +242,9 @@ def _sum_in_units_of(moments: Moments, unit: int, shells: range) -> NDArray[np.f
     return total
 
 
-def _law(
-    matrix: Fraction, trace: Fraction, row_count: Fraction | None, n_features: int
-) -> NoiseLaw:
+def _law(matrix: Fraction, trace: Fraction, row_count: Fraction | None, d: int) -> NoiseLaw:
     # Variances of this rotation-invariant law follow from its mean square and its trace's.
-    d, off_diagonal = n_features, ullman.off_diagonal_variance(n_features)
+    off_diagonal = ullman.off_diagonal_variance(d)
     diagonal = ullman.mean_square(d) / d - (d - 1) * off_diagonal
     squared = float(matrix) ** 2
     return noise_law(

@@ -1,6 +1,5 @@
 import math
 from fractions import Fraction
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,7 +9,7 @@ from scipy import stats
 
 from dpcov.data.moments import Moments, MomentsSpec, gather
 from dpcov.errors import BudgetError, UsageError
-from dpcov.mechanisms.adaptive import Adaptive
+from dpcov.mechanisms.adaptive import Adaptive, _trace_bound
 from dpcov.mechanisms.blocks import tail_bounds
 from dpcov.mechanisms.blocks.additive_noise import (
     AdditiveNoise,
@@ -246,12 +245,10 @@ def test_the_bound_on_a_private_trace_holds(monkeypatch):
     moments = gather(
         [np.ones((300, 1))], 1, Adaptive(shells=2).moments_spec(problem(1, RELATIONS[0]))
     )
-    calibration = SimpleNamespace(trace=noise)
     monkeypatch.setattr("dpcov.mechanisms.adaptive.FAILURE_PROBABILITY", 0.8)
 
     def bounds(largest, draws):
-        chosen = Adaptive(shells=2), moments, calibration, 0, largest
-        return np.array([Adaptive._trace_bound(*chosen, entropy) for _ in range(draws)])
+        return np.array([_trace_bound(moments, noise, 0, largest, entropy) for _ in range(draws)])
 
     found = bounds(1000, 2000)
     assert np.sum(found < 300.0) <= stats.binom.isf(1e-9, 2000, 0.1)
@@ -320,19 +317,6 @@ def test_bounds_are_what_they_were_when_their_formulas_were_proven(name):
     for wrong in ((0, 0.5), (3, 0.0), (3, 1.0), (3, float("nan"))):
         with pytest.raises(UsageError):
             bound(*wrong)
-
-
-def test_many_columns_of_laplace_noise_are_bounded_row_by_row():
-    # Bandeira and van Handel (2016), Corollary 3.9, with an excess of 1/2, for entries at most as
-    # large as they are with probability 1 - beta / 4 and rows as long as they are with probability
-    # 1 - beta / 4; and a deviation.
-    d, beta = 10_000, 0.05
-    largest = np.sqrt(2 * np.log(4 * (d * (d + 1) / 2) / beta))
-    log_row = np.log(4 * d / beta)
-    row = np.sqrt(2 * (d + np.sqrt(2 * d * log_row) + log_row))
-    by_rows = 1.5 * (2 * row + 6 * largest * np.sqrt(np.log(d) / np.log(1.5)))
-    expected = by_rows + 2 * largest * np.sqrt(np.log(4 / beta))
-    assert tail_bounds.laplace_spectral(d, beta) == pytest.approx(expected, rel=1e-12)
 
 
 PURE, CONCENTRATED = PureDP(epsilon=Fraction(2, 3)), ZCDP(rho=Fraction(2, 3))
