@@ -109,25 +109,6 @@ def test_rotated_matrix_rotates_the_law():
     assert_mean(products, ((rotation * squared_moments(eigenvalues)) @ rotation.T).ravel())
 
 
-def proposals_per_draw(eigenvalues, monkeypatch):
-    probabilities = []
-
-    def recorded(ratio, dimension):
-        probabilities.append(acceptance(ratio, dimension))
-        return probabilities[-1]
-
-    monkeypatch.setattr(bingham, "acceptance", recorded)
-    sample_binghams(np.diag(eigenvalues), 4_000, SeededEntropy(8))
-    return 1 / np.concatenate(probabilities).mean()
-
-
-@pytest.mark.parametrize("dimension", [3, 30])
-@pytest.mark.parametrize(("strength", "limit"), [(0.01, 1.01), (1.0, 6), (5.0, 6)])
-def test_proposals_per_draw(dimension, strength, limit, monkeypatch):
-    top = strength * (dimension if limit > 2 else 1)
-    assert proposals_per_draw(np.linspace(0.0, top, dimension), monkeypatch) < limit
-
-
 @given(st.lists(st.floats(0.0, 1e9), min_size=0, max_size=30))
 def test_envelope_width_solves_its_equation(gaps):
     gaps = np.array([0.0, *gaps])

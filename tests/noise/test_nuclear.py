@@ -160,14 +160,6 @@ def test_conditioning_never_raises_the_intensity(half_line, dimension):
         assert np.all(after <= before + 1e-9)
 
 
-@pytest.mark.parametrize("kind", ["nuclear", "singular values"])
-def test_radius_follows_its_gamma_law_where_the_rest_is_drawn_from_a_new_table(kind, monkeypatch):
-    monkeypatch.setattr(log_gas, "SMALLEST_STAGED", 12)
-    entropy = SeededEntropy(12)
-    spectra = np.array([SPECTRA[kind](12, 1.0, entropy) for _ in range(600)])
-    assert_continuous_law(radius(kind, spectra), radius_law(kind, 12))
-
-
 def wishart_log_density(middle, radius):
     # At d = 2, scale 1: A = t I + (traceless part u) >= 0 means t >= |u|; Z has middle +- radius.
     grid = np.linspace(-12.0, 12.0, 1_601)

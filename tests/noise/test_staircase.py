@@ -182,16 +182,6 @@ def test_tables_do_not_change_between_versions(decay, expected):
     assert not table.starts[table.tail_cell :].any()
 
 
-def test_block_heights_bound_the_density_and_go_on_to_where_every_tail_may_start():
-    for decay in DECAYS:
-        table = build_staircase(decay)
-        heights = core._block_heights(decay, table.block_bits, table.tail_bits)
-        for block, height in enumerate(heights):
-            exact = exact_density(decay, block << table.block_bits)
-            assert exact < 1e-30 or exact < height < exact * (1 + 2 * mpmath.mpf(core.FILTER_SLACK))
-        assert 2.0 * core._CELLS * 2.0 ** (table.tail_bits - table.block_bits) * heights[-1] < 1.0
-
-
 def words_for(cell, *, minus=False, height=0):
     return cell | (minus << core.CELL_BITS) | (height << (core.CELL_BITS + 1))
 
