@@ -1,5 +1,6 @@
 import hashlib
 import importlib.util
+import multiprocessing
 import os
 import pickle
 import subprocess
@@ -59,6 +60,26 @@ def test_a_forked_child_never_repeats_the_parents_stream(recycled, monkeypatch):
     source = SystemEntropy()
     source.words(10)
     words = words_of_a_fork(source) + words_of_a_fork(source) + source.words(64).tolist()
+    assert len(set(words)) == 192
+
+
+def draw_in_child(source, queue):
+    queue.put(source.words(64).tolist())
+
+
+@pytest.mark.parametrize("method", ["fork", pytest.param("spawn", marks=pytest.mark.thorough)])
+def test_workers_that_share_a_source_draw_different_words(method):
+    if method not in multiprocessing.get_all_start_methods():
+        pytest.skip("this system cannot start workers so")
+    context = multiprocessing.get_context(method)
+    source, queue = SystemEntropy(), context.Queue()
+    source.words(10)
+    workers = [context.Process(target=draw_in_child, args=(source, queue)) for _ in range(2)]
+    for worker in workers:
+        worker.start()
+    words = [word for _ in workers for word in queue.get(timeout=240)] + source.words(64).tolist()
+    for worker in workers:
+        worker.join()
     assert len(set(words)) == 192
 
 
