@@ -137,6 +137,7 @@ def test_the_candidate_before_the_query_found_is_taken(monkeypatch, found, choic
         COUNTS, OFFERED, search=search, epsilon=0.5, rows_per_person=3, entropy=ENTROPY
     )
     assert (made.shell, made.separately) == choice
+    assert (next(asked.asked[0][0]) == -math.inf) == (search == "marginal")
     assert asked.asked[0][1:] == (0.0, 0.5, 3, True)
 
 
