@@ -10,7 +10,7 @@ from fractions import Fraction
 import numpy as np
 
 from dpcov.noise.entropy import SystemEntropy
-from dpcov.noise.lattice import discrete_gaussian, discrete_laplace, rounded_gaussian
+from dpcov.noise.lattice import discrete_laplace, rounded_gaussian
 
 STDS = [Fraction(1, 2), Fraction(1), Fraction(3), Fraction(2**20), Fraction(2**40)]
 OURS_SIZE = 1 << 21
@@ -44,7 +44,6 @@ def opendp_sampler(name, std):
 def samplers(std, entropy):
     """Yield the name of each law with a function that draws from it."""
     yield "rounded Gaussian", lambda size: rounded_gaussian(std**2, size, entropy)
-    yield "discrete Gaussian", lambda size: discrete_gaussian(std**2, size, entropy)
     yield "discrete Laplace", lambda size: discrete_laplace(std, size, entropy)
 
 

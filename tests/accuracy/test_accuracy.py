@@ -10,8 +10,9 @@ import dpcov
 from benchmarks.accuracy import contestants, populations, report
 from benchmarks.accuracy.contestants import Contestant
 from benchmarks.accuracy.measure import measure
-from benchmarks.accuracy.populations import Population
-from benchmarks.accuracy.rows import zipf_rows
+from benchmarks.accuracy.populations import Population, pure, robustness, sparse, zcdp
+from benchmarks.accuracy.rows import SHAPES, Blocks, shaped_rows, zipf_rows
+from benchmarks.accuracy.tables import Table
 from benchmarks.data import digits
 from dpcov.data.moments import MomentsSpec
 
@@ -66,19 +67,6 @@ def test_auto_is_at_least_as_good_as_every_rival_on_the_quick_grid():
     assert report.geometric_mean(p.ratio for p in found if p.best_rival != "zero") <= 0.65
 
 
-def test_the_plain_published_gaussian_has_the_errors_of_its_paper_code():
-    (measured,), _ = measure(population(10, 50_000, 4), [contestants.PUBLISHED_GAUSSIAN], 20)
-    assert measured.error == pytest.approx(0.000631, rel=0.1)
-
-
-def test_all_moments_of_the_same_rows_have_the_same_truth():
-    rows = zipf_rows(500, 4, 4)
-    for spec in (MomentsSpec(), MomentsSpec(shells=6), MomentsSpec(shells=3, normalized=True)):
-        fields = {"shells": spec.shells, "normalized": spec.normalized}
-        moments = dpcov.moments(rows, norm_bound=1.0, **fields)
-        np.testing.assert_allclose(moments.second_moment(), rows.T @ rows / 500, atol=1e-5)
-
-
 def test_contestants_that_do_not_apply_are_skipped_with_a_reason():
     (gaussian,), _ = measure(population(3, 100, 1, epsilon=1.0), [contestants.ISOTROPIC], 1)
     assert "cannot honor" in gaussian.skipped
@@ -91,3 +79,48 @@ def test_missing_tables_are_skipped_with_a_line(tmp_path):
     measured, line = measure(missing, contestants.ZCDP, 1)
     assert measured == []
     assert "skipped adult: adult.csv.gz is not in" in line
+
+
+def listed(quick):
+    return [p for part in (zcdp, pure, sparse, robustness) for p in part(quick, Path("nowhere"))]
+
+
+@pytest.mark.parametrize("quick", [True, False])
+def test_a_name_means_the_same_rows_everywhere(quick):
+    loads = {}
+    for population in listed(quick):
+        described = repr(population.load)
+        assert loads.setdefault((population.name, population.norm), described) == described
+
+
+@pytest.mark.parametrize("quick", [True, False])
+def test_no_point_is_measured_twice_in_a_group(quick):
+    for part in (zcdp, pure, sparse, robustness):
+        keys = [
+            (p.group, p.name, *budget.items())
+            for p in part(quick, Path("nowhere"))
+            for budget in p.budgets
+        ]
+        assert len(set(keys)) == len(keys)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_rows_made_in_blocks_have_the_moments_of_all_rows(shape, monkeypatch):
+    monkeypatch.setattr("benchmarks.accuracy.rows.BLOCK_VALUES", 64)
+    blocks = shaped_rows(50, 5, shape)
+    rows = np.concatenate(list(blocks.make()))
+    assert len(list(blocks.make())) > 1
+    assert rows.shape == (50, 5)
+    assert np.linalg.norm(rows, axis=1).max() <= 1 + 1e-12
+    table = Table(Population(name="", group="", budgets=(), load=lambda: blocks))
+    spec = MomentsSpec(shells=8)
+    assert table.moments(spec) == dpcov.moments(rows, norm_bound=1.0, shells=8)
+    np.testing.assert_allclose(table.truth, rows.T @ rows / 50)
+
+
+def test_a_stated_truth_is_what_errors_are_measured_against():
+    truth = np.eye(2) / 3
+    made = Blocks.of(np.full((4, 2), 0.5), truth)
+    table = Table(Population(name="", group="", budgets=(), load=lambda: made))
+    table.moments(MomentsSpec())
+    np.testing.assert_array_equal(table.truth, truth)

@@ -17,6 +17,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.dataset
 import pyarrow.parquet
+import scipy.sparse
 
 import dpcov
 from dpcov.data.sources import delimited
@@ -91,24 +92,12 @@ def arrow_file(rows, folder):
     return folder / "t.arrow"
 
 
-@door("declared")
-def arrow_table(rows, folder):
-    return arrow(rows)
-
-
-@door("declared")
-def arrow_stream(rows, folder):
-    return arrow(rows).to_reader(max_chunksize=2)
-
-
-@door("declared")
-def polars_frame(rows, folder):
-    return pl.from_arrow(arrow(rows))
-
-
-@door("declared")
-def polars_lazy(rows, folder):
-    return pl.from_arrow(arrow(rows)).lazy()
+DOORS |= {
+    "arrow_table": Door(lambda rows, folder: arrow(rows), "declared"),
+    "arrow_stream": Door(lambda rows, folder: arrow(rows).to_reader(max_chunksize=2), "declared"),
+    "polars_frame": Door(lambda rows, folder: pl.from_arrow(arrow(rows)), "declared"),
+    "polars_lazy": Door(lambda rows, folder: pl.from_arrow(arrow(rows)).lazy(), "declared"),
+}
 
 
 @door("objects")
@@ -231,39 +220,21 @@ def _hive(rows, folder):
     return place
 
 
-ARRAYS = {}
-
-
-def array_door(opens):
-    """Add a way in for numbers only."""
-    ARRAYS[opens.__name__] = opens
-    return opens
-
-
-@array_door
-def list_of_lists(rows, folder):
-    return [list(row) for row in rows]
-
-
-@array_door
-def array(rows, folder):
+def array(rows):
+    """Rows of numbers."""
     return np.array([[float(cell) for cell in row] for row in rows])
 
 
-@array_door
-def npy(rows, folder):
-    np.save(folder / "t.npy", array(rows, folder))
-    return folder / "t.npy"
+def _saved(save, path, rows):
+    save(path, array(rows))
+    return path
 
 
-@array_door
-def npz(rows, folder):
-    np.savez(folder / "t.npz", array(rows, folder))
-    return folder / "t.npz"
-
-
-@array_door
-def sparse(rows, folder):
-    import scipy.sparse
-
-    return scipy.sparse.csr_matrix(array(rows, folder))
+# Ways in for numbers only.
+ARRAYS = {
+    "list_of_lists": lambda rows, folder: [list(row) for row in rows],
+    "array": lambda rows, folder: array(rows),
+    "npy": lambda rows, folder: _saved(np.save, folder / "t.npy", rows),
+    "npz": lambda rows, folder: _saved(np.savez, folder / "t.npz", rows),
+    "sparse": lambda rows, folder: scipy.sparse.csr_matrix(array(rows)),
+}

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from dpcov.errors import UsageError
 from dpcov.mechanisms.registry import MECHANISMS, find_mechanism, make_mechanism, names
 from dpcov.privacy.guarantee import NEIGHBORS, ZCDP, ApproxDP, PureDP
 
@@ -61,9 +60,3 @@ def stated_default(mechanism, option):
 def test_the_docstring_states_the_default_of_every_option(mechanism):
     for field in dataclasses.fields(mechanism):
         assert field.default == stated_default(mechanism, field.name)
-
-
-def test_names_are_unique_and_unknown_ones_are_refused():
-    assert len(set(names())) == len(names())
-    with pytest.raises(UsageError, match="gaussian"):
-        find_mechanism("magic")

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpcov.audit import lower_bound_interval, released
 from dpcov.data.moments import gather
 from dpcov.data.questions import Ask
 from dpcov.mechanisms.base import Problem
@@ -66,34 +65,3 @@ def sscps(mechanism, rows, budget, size=1, **options):
     """Released sscps, one after another from one seed."""
     made = drawn(mechanism, rows, budget, size, **options)
     return np.array([sscp_of(each, len(rows)) for each in made])
-
-
-def audited_sscps(mechanism, budget, pair, draws):
-    """Released sscps of both tables of a pair."""
-    tables, rows = released(mechanism, budget, pair, draws), (pair.first, pair.second)
-    return [
-        np.array([sscp_of(made, len(table)) for made in each])
-        for each, table in zip(tables, rows, strict=True)
-    ]
-
-
-def nuclear_scores(mechanism, budget, pair, draws):
-    """Log-likelihood ratios of the nuclear law, ||Y - B||_* - ||Y - A||_*, for both tables."""
-    tables = [rows.T @ rows for rows in (pair.first, pair.second)]
-    scores = []
-    for noisy in audited_sscps(mechanism, budget, pair, draws):
-        first, second = (np.abs(np.linalg.eigvalsh(noisy - each)).sum(axis=1) for each in tables)
-        scores.append(second - first)
-    return scores
-
-
-def direction_shares(mechanism, budget, pair, draws):
-    """Squared first coordinate of the direction, which a matrix of rank 1 shows; both tables."""
-    both = audited_sscps(mechanism, budget, pair, draws)
-    diagonals = [np.abs(np.diagonal(each, axis1=1, axis2=2)) for each in both]
-    return [each[:, 0] / each.sum(axis=1) for each in diagonals]
-
-
-def range_bound(shares):
-    """Lower bound on the range of the direction's loss."""
-    return lower_bound_interval(*shares, lambda x: x > 0.85, lambda x: x < 0.15)

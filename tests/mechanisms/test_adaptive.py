@@ -1,128 +1,36 @@
 import math
+from fractions import Fraction
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from benchmarks.papers.synthetic import synthetic_rows
-from dpcov.audit import Neighboring, half_noise, lower_bound_of_event, lower_bound_rho, released
-from dpcov.mechanisms.adaptive import Adaptive
-from dpcov.mechanisms.adaptive_rules import RULES, TYPICAL
-from dpcov.mechanisms.blocks.tail_bounds import eta, nu, omega
-from dpcov.noise.continuous import exponentials, normals
+from dpcov.data.moments import MomentsSpec
+from dpcov.mechanisms.adaptive import RULES, Adaptive
+from dpcov.mechanisms.blocks.additive_noise import AdditiveNoise, MatrixNoise
+from dpcov.mechanisms.blocks.clip_search import ClipChoice
+from dpcov.mechanisms.separate import Separate, SeparateNoise, separate_sscp
 from dpcov.noise.entropy import SeededEntropy
 from dpcov.privacy.budget import Budget
-from dpcov.published.linalg.symmetric import mirror_upper
-from tests.mechanisms.chosen import drawn
-
-SHELLS = 12
-BETA = 0.05
+from dpcov.privacy.guarantee import ZCDP, PureDP
+from tests.mechanisms.chosen import choose, drawn, problem
 
 
-def laplace(entropy):
-    return (exponentials(1, entropy) - exponentials(1, entropy))[0]
-
-
-def svt(queries, epsilon, threshold, entropy):
-    # Algorithm 3, with half the noise on the queries: they are monotone.
-    noisy = threshold + 2 / epsilon * laplace(entropy)
-    for k, query in enumerate(queries, 1):
-        if query + 2 / epsilon * laplace(entropy) >= noisy:
-            return k
-    return len(queries) + 1
-
-
-def clip(rows, tau):
-    return rows * np.minimum(1.0, tau / np.maximum(np.linalg.norm(rows, axis=1), 1e-300))[:, None]
-
-
-def priv_radius(rows, epsilon, beta, entropy):
-    radii = [2.0**-t for t in reversed(range(1, SHELLS))]
-    queries = [-float(np.sum(np.linalg.norm(rows, axis=1) > radius)) for radius in radii]
-    k = svt(queries, epsilon, -4 / epsilon * math.log(2 / beta), entropy)
-    return ([*radii, 1.0])[k - 1]
-
-
-class Naive:
-    """Algorithm 2 of Dong, Liang, Yi on the rows, queries divided by the squared radius."""
-
-    def __init__(self, rows, rho, entropy):
-        self.n, self.d = rows.shape
-        self.rho, self.entropy = rho, entropy
-        r = priv_radius(rows, math.sqrt(rho) / 2, BETA / 8, entropy)
-        self.rows = clip(rows, r)
-        trace = np.sum(self.rows**2) / self.n
-        std = 2 * r**2 / (math.sqrt(rho) * self.n)
-        trace += std * normals(1, entropy)[0] + std * math.sqrt(2) * math.sqrt(math.log(8 / BETA))
-        self.trace = max(0.0, min(trace, r**2))
-        taus = [2.0**-t for t in range(round(-math.log2(r)), SHELLS)]
-        queries = [
-            (self.bias(tau) - min(self.gauss(tau), self.separate(tau))) * self.n / r**2
-            for tau in taus
-        ]
-        k = svt(queries, math.sqrt(rho) / math.sqrt(2), 0.0, entropy)
-        self.tau = taus[-1] if k > len(taus) else min(2 * taus[k - 1], r)
-
-    def bias(self, tau):
-        shells = 2.0 ** np.ceil(np.log2(np.maximum(np.linalg.norm(self.rows, axis=1), 1e-300)))
-        return np.sum((shells**2 - tau**2) * (shells > tau)) / self.n
-
-    def gauss(self, tau):
-        return tau**2 / (math.sqrt(self.rho / 2) * self.n) * omega(self.d, BETA / 2)
-
-    def separate(self, tau):
-        rho = self.rho / 2
-        turned = 2**1.25 * math.sqrt(self.trace) / (rho**0.25 * math.sqrt(self.n))
-        turned *= math.sqrt(nu(self.d, BETA / 4))
-        values = math.sqrt(2) / (math.sqrt(rho) * self.n) * eta(self.d, BETA / 4)
-        return tau * turned + tau**2 * values
-
-    def release(self):
-        rho, n, d = self.rho / 2, self.n, self.d
-        rows = clip(self.rows, self.tau) / self.tau
-        sigma = rows.T @ rows / n
-        std = 1 / (math.sqrt(rho) * n)
-        if self.separate(self.tau) >= self.gauss(self.tau):
-            noise = mirror_upper(normals((d, d), self.entropy))
-            return self.tau**2 * (sigma + std * noise)
-        values = np.linalg.eigvalsh(sigma) + math.sqrt(2) * std * normals(d, self.entropy)
-        noisy = sigma + mirror_upper(normals((d, d), self.entropy)) / (math.sqrt(rho / 2) * n)
-        vectors = np.linalg.eigh(noisy)[1]
-        return self.tau**2 * vectors @ np.diag(values) @ vectors.T
-
-
-@pytest.mark.parametrize(
-    ("n_rows", "d", "bins", "rho", "norm"),
-    [(400, 4, 4, 2.0, 1.0), (3000, 6, 6, 0.5, 0.1), (600, 300, 1, 0.1, 1.0), (60, 8, 9, 1.0, 0.3)],
-)
-def test_naive_transcription(n_rows, d, bins, rho, norm):
-    rows = norm * synthetic_rows(n_rows, d, bins, np.random.default_rng(n_rows)) * 0.9
-    mechanism = Adaptive(
-        noise="entrywise", eigenvalues="raw", shells=SHELLS, failure_probability=BETA
-    )
-    for seed in range(4):
-        (made,) = drawn(mechanism, rows, Budget(rho=str(rho)), seed=seed)
-        expected = Naive(rows, rho, SeededEntropy(seed))
-        matrix = expected.release()
-        np.testing.assert_allclose(
-            made.arrays["second_moment"], matrix, atol=1e-4 * np.abs(matrix).max()
-        )
-        assert made.notes[2].endswith("separately") == (d == 300)
-
-
-@pytest.mark.parametrize(("rules", "beta"), [("theory", 0.05), ("tuned", TYPICAL)])
-def test_both_mechanisms_are_compared_at_one_probability_of_failure(rules, beta):
+@pytest.mark.parametrize(("constants", "beta"), [("theory", 0.025), ("tuned", 0.9)])
+def test_both_mechanisms_are_compared_at_one_probability_of_failure(constants, beta):
     """The two bounds of separate noise share it: each fails with half of it."""
-    together = SimpleNamespace(frobenius_bound=lambda d, b: d / b)
-    separately = SimpleNamespace(
-        matrix=SimpleNamespace(spectral_bound=lambda d, b: 4 * d / b),
-        values=SimpleNamespace(norm_bound=lambda d, b: 5 * d / b),
+    noises = SimpleNamespace(
+        together=SimpleNamespace(frobenius_bound=lambda d, b: d / b),
+        separately=SimpleNamespace(
+            matrix=SimpleNamespace(spectral_bound=lambda d, b: 4 * d / b),
+            values=SimpleNamespace(norm_bound=lambda d, b: 5 * d / b),
+        ),
     )
-    found = RULES[rules].candidates(
-        together, separately, trace=9.0, shells=range(1, 3), dimension=2, beta=0.05
-    )
-    norms, factor = np.array([0.5, 0.25]), RULES[rules].separate_factor
+    found = Adaptive(constants=constants, shells=3)._candidates(noises, 9.0, 1, 2)
+    norms, factor = np.array([0.5, 0.25]), RULES[constants].separate_factor
     expected = factor * (norms * 2 * np.sqrt(9 * 16 / beta) + norms**2 * 20 / beta)
+    assert found.shells == range(1, 3)
     np.testing.assert_allclose(found.separately, expected, rtol=1e-12)
     np.testing.assert_allclose(found.together, norms**2 * 2 / beta, rtol=1e-12)
 
@@ -137,60 +45,196 @@ def test_rows_far_below_the_norm_bound_are_found(constants, budget):
     assert made.notes[0] == "rows were first clipped to 2^-10 of the norm bound"
 
 
-# Published research code, tuned constants, mean error of many runs (n = 50,000, N = 4, rho = 0.1).
-REFERENCE = [(10, 4, 0.00070), (100, 4, 0.0054), (100, 8, 0.0018)]
+ENTROPY = SeededEntropy(0)
+ROWS = np.array([[1.0, 0.0], [0.0, 0.75], [0.25, 0.25], [0.0, 0.125], [2.0**-5, 0.0]])
+SSCP = ROWS.T @ ROWS
+NAME = "dpcov.mechanisms.adaptive."
 
 
-@pytest.mark.parametrize(("d", "bins", "published"), REFERENCE)
-def test_tuned_constants_agree_with_or_beat_the_published_code(d, bins, published):
-    rows = synthetic_rows(50_000, d, bins, np.random.default_rng(1))
-    mechanism, moment = Adaptive(constants="tuned", radius=False), rows.T @ rows / len(rows)
-    made = drawn(mechanism, rows, Budget(rho="0.1"), 5)
-    errors = [np.linalg.norm(each.arrays["second_moment"] - moment) for each in made]
-    assert np.mean(errors) <= published
+def clipped(rows, norm):
+    return rows * np.minimum(1.0, norm / np.linalg.norm(rows, axis=1))[:, None]
 
 
-# One long row against a short one, beside many that fix every private choice.
-COMMON = np.tile([0.0, 1.0], (3000, 1))
-PAIR = Neighboring(
-    relation="replace-one",
-    first=np.vstack([COMMON, [[1.0, 0.0]]]),
-    second=np.vstack([COMMON, [[0.0, 1.0]]]),
+def part(kind, amount):
+    return PureDP(epsilon=amount) if kind == "epsilon" else ZCDP(rho=amount)
+
+
+@pytest.mark.parametrize("kind", ["epsilon", "rho"])
+@pytest.mark.parametrize("neighbors", ["replace-one", "add-remove-one"])
+@pytest.mark.parametrize("k", [1, 2])
+def test_parts_of_the_budget_buy_their_noise(kind, neighbors, k):
+    moved, rest = (2, 1.0) if neighbors == "replace-one" else (1, 0.95)
+
+    def scale(share, sensitivity):
+        if kind == "epsilon":
+            return k * sensitivity / (0.8 * rest * share)
+        return k * math.sqrt(sensitivity / (2 * 0.8 * rest * share))
+
+    def searching(share):
+        return 0.8 * rest * share if kind == "epsilon" else math.sqrt(2 * 0.8 * rest * share)
+
+    budget = Budget(**{kind: "0.8"})
+    for options, shares in (
+        ({}, (1 / 8, 1 / 8, 1 / 4, 1 / 2)),
+        ({"radius": False}, (0, 1 / 7, 2 / 7, 4 / 7)),
+        ({"constants": "tuned"}, (1 / 24, 1 / 24, 1 / 6, 3 / 4)),
+        ({"constants": "tuned", "radius": False}, (0, 1 / 12, 1 / 6, 3 / 4)),
+    ):
+        made = Adaptive(**options).calibrate(problem(2, neighbors, k), budget)
+        assert float(made.radius_epsilon or 0) == pytest.approx(searching(shares[0]))
+        assert made.trace.scale == pytest.approx(scale(shares[1], 1))
+        assert float(made.search_epsilon) == pytest.approx(searching(shares[2]))
+        assert made.together.scale == pytest.approx(scale(shares[3], moved))
+        for noise in (made.separately.values, made.separately.matrix):
+            assert noise.scale == pytest.approx(scale(shares[3] / 2, moved))
+        assert made.row_count == (None if moved == 2 else part(kind, Fraction("0.8") / 20))
+        assert made.promise == budget.promise
+    separate = Separate().calibrate(problem(2, neighbors, k), budget)
+    for noise in (separate.noise.values, separate.noise.matrix):
+        assert noise.scale == pytest.approx(scale(1 / 2, moved))
+    assert separate.row_count == made.row_count
+
+
+class Drawn:
+    """Vectors are so many scales; matrices of two columns -1/2 and 1/2 as many on the diagonal."""
+
+    def __init__(self, monkeypatch, vector=0.0, matrix=0.0):
+        monkeypatch.setattr(
+            AdditiveNoise, "draw", lambda self, size, entropy: np.full(size, vector * self.scale)
+        )
+        monkeypatch.setattr(
+            MatrixNoise,
+            "draw",
+            lambda self, size, entropy: np.diag(matrix * self.scale * (np.arange(size) - 0.5)),
+        )
+
+
+NOISE = SeparateNoise(
+    values=AdditiveNoise(law="gaussian", scale=0.5),
+    matrix=MatrixNoise(law="gaussian-isotropic", scale=2.0),
 )
 
 
-def matrices(budget, draws):
-    mechanism = Adaptive(constants="tuned", radius=False, eigenvalues="raw", shells=3)
-    for each in released(mechanism, budget, PAIR, draws):
-        yield np.array([one.arrays["second_moment"] for one in each]) * len(PAIR.first)
+def test_separate_noise_turns_vectors_and_shifts_values(monkeypatch):
+    Drawn(monkeypatch, vector=1.0, matrix=1.0)
+    found = separate_sscp(SSCP, NOISE, rule="raw", trace_bound=0.0, entropy=ENTROPY)
+    vectors = np.linalg.eigh(SSCP + np.diag([-1.0, 1.0]))[1]
+    expected = (vectors * (np.linalg.eigvalsh(SSCP) + 0.5)) @ vectors.T
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
+    bounded = separate_sscp(SSCP, NOISE, rule="monotone", trace_bound=0.25, entropy=ENTROPY)
+    assert np.trace(bounded) == pytest.approx(0.25)
 
 
-# Counts and traces of the tables are equal, so that only the matrix leaks: three quarters of the
-# budget.
-PART = 0.75
+@pytest.mark.parametrize(
+    ("rule", "post", "trace"), [("raw", "none", None), ("monotone", "psd", 4), ("clip", "psd", 4)]
+)
+@pytest.mark.parametrize("neighbors", ["replace-one", "add-remove-one"])
+def test_a_separate_release_is_divided_and_bounded_by_the_rows(
+    monkeypatch, rule, post, trace, neighbors
+):
+    Drawn(monkeypatch, vector=8.0)
+    monkeypatch.setattr(
+        "dpcov.mechanisms.blocks.finished.rounded_gaussian", lambda *_: np.array([-1])
+    )
+    mechanism, asked = Separate(eigenvalues=rule, clip=0.5), problem(2, neighbors, n_rows=5)
+    (made,) = drawn(mechanism, ROWS, Budget(rho=1), neighbors=neighbors)
+    rows = 5 if neighbors == "replace-one" else 4
+    shortened = clipped(ROWS, 0.5) * 2
+    values, vectors = np.linalg.eigh(shortened.T @ shortened)
+    values = values + 8 * mechanism.calibrate(asked, Budget(rho=1)).noise.values.scale
+    if rule == "clip":
+        values = np.minimum(values, rows)
+    elif rule == "monotone":
+        values = values - (values.sum() - rows) / 2
+    expected = (vectors * values) @ vectors.T / rows / 4
+    np.testing.assert_allclose(made.arrays["second_moment"], expected, atol=1e-5)
+    assert (made.post, made.radius) == (post, 0.5)
+    assert ("row_count" in made.arrays) == (neighbors == "add-remove-one")
 
 
-def test_audit_under_zcdp():
-    def bound(budget, draws):
-        return lower_bound_rho(*(each[:, 0, 0] - each[:, 1, 1] for each in matrices(budget, draws)))
+@pytest.fixture
+def steps(monkeypatch):
+    """Stand-ins for the steps that choose: a first shell of 1, and a clip norm in shell 2."""
 
-    budget = Budget(rho=2)
-    assert 0 < bound(budget, 1_000) <= 2 * PART
-    assert bound(half_noise(budget), 2_000) > 2 * PART
-
-
-def test_audit_under_pure_privacy():
-    tables = [rows.T @ rows for rows in (PAIR.first, PAIR.second)]
-
-    def likelihood(noisy):
-        first, second = (np.abs(np.linalg.eigvalsh(noisy - table)).sum(axis=1) for table in tables)
-        return second - first
-
-    def bound(budget, draws):
-        return lower_bound_of_event(
-            *map(likelihood, matrices(budget, draws)), lambda score: score > 1.5
+    def told(separately):
+        radius = choose(
+            monkeypatch, NAME + "private_radius", lambda outliers, **_: len(outliers) - 2
         )
+        choice = ClipChoice(shell=2, separately=separately)
+        search = choose(monkeypatch, NAME + "choose_clip", lambda counts, candidates, **_: choice)
+        return radius, search
 
-    budget = Budget(epsilon=2)
-    assert 0 < bound(budget, 2_000) <= 2 * PART
-    assert bound(half_noise(budget), 5_000) > 2 * PART
+    return told
+
+
+@pytest.mark.parametrize("separately", [False, True])
+@pytest.mark.parametrize("constants", ["theory", "tuned"])
+def test_an_adaptive_release_step_by_step(monkeypatch, steps, separately, constants):
+    radius, search = steps(separately)
+    Drawn(monkeypatch, vector=0.5, matrix=0.25)
+    mechanism = Adaptive(shells=6, constants=constants, eigenvalues="raw")
+    public = problem(2, k=2, n_rows=500)
+    calibration = mechanism.calibrate(public, Budget(rho=2))
+    (made,) = drawn(mechanism, ROWS, Budget(rho=2), k=2, n_rows=500)
+
+    # Rows longer than 2^-5, 2^-4, ..., 1.
+    assert radius.asked == [
+        ([4, 4, 3, 3, 2, 0], calibration.radius_epsilon, pytest.approx(0.05 / 8), 2)
+    ]
+    counts, candidates, kind, epsilon, k = search.asked[0]
+    assert counts.tolist() == [2, 1, 0, 1, 0, 1]
+    assert (kind, epsilon, k) == (RULES[constants].search, calibration.search_epsilon, 2)
+    noise = calibration.trace.scale / 4
+    trace = np.sum(clipped(ROWS, 0.5) ** 2) + 0.5 * noise
+    upper = min(trace + noise * math.sqrt(2 * math.log(8 / 0.05)), 500 / 4)
+    expected = mechanism._candidates(calibration, upper, 1, 2)
+    assert candidates.shells == range(1, 6)
+    np.testing.assert_allclose(candidates.together, expected.together, rtol=1e-9)
+    np.testing.assert_allclose(candidates.separately, expected.separately, rtol=1e-5)
+
+    shortened = clipped(ROWS, 0.25)
+    sscp = shortened.T @ shortened * 16
+    if separately:
+        scales = calibration.separately.matrix.scale, calibration.separately.values.scale
+        vectors = np.linalg.eigh(sscp + np.diag([-0.125, 0.125]) * scales[0])[1]
+        final = (vectors * (np.linalg.eigvalsh(sscp) + 0.5 * scales[1])) @ vectors.T
+    else:
+        final = sscp + np.diag([-0.125, 0.125]) * calibration.together.scale
+    np.testing.assert_allclose(made.arrays["second_moment"], final / 16 / 500, atol=1e-7)
+    assert (made.post, made.radius) == ("psd", 1.0)
+    assert made.notes[:2] == (
+        "rows were first clipped to 2^-1 of the norm bound",
+        "clip norm 2^-2 of the norm bound",
+    )
+    assert made.notes[2].endswith("separately" if separately else "the matrix")
+
+
+@pytest.mark.parametrize("rule", ["monotone", "clip", "raw"])
+@pytest.mark.parametrize(("vector", "bound"), [(0.0, None), (1e6, 5.0), (-1e6, 0.0)])
+def test_what_is_left_of_a_matrix_under_the_private_trace(monkeypatch, steps, rule, vector, bound):
+    steps(False)
+    Drawn(monkeypatch, vector=vector, matrix=100.0)
+    mechanism, public = Adaptive(shells=6, eigenvalues=rule, radius=False), problem(2, n_rows=5)
+    calibration = mechanism.calibrate(public, Budget(rho=2))
+    (released,) = drawn(mechanism, ROWS, Budget(rho=2))
+    assert released.notes[0] == "rows were first clipped to 2^-0 of the norm bound"
+    made = released.arrays["second_moment"] * 5 * 16
+    shortened = clipped(ROWS, 0.25)
+    values, vectors = np.linalg.eigh(
+        shortened.T @ shortened * 16 + np.diag([-50, 50]) * calibration.together.scale
+    )
+    if bound is None:
+        noise = calibration.trace.scale * math.sqrt(2 * math.log(8 / 0.05))
+        bound = min((np.sum(ROWS**2) + noise) * 16, 5.0)
+    if rule == "monotone":
+        assert values[0] < 0 < bound < values[1] or bound == 0
+        values = np.array([0.0, bound])
+    elif rule == "clip":
+        values = np.clip(values, 0.0, bound)
+    np.testing.assert_allclose(made, (vectors * values) @ vectors.T, atol=1e-3)
+
+
+def test_all_shells_are_gathered_with_directions():
+    spec = Adaptive(shells=7).moments_spec(problem(2))
+    assert spec == MomentsSpec(shells=7, normalized=True)
+    assert Separate(clip=0.25).moments_spec(problem(2)) == MomentsSpec(clip=0.25)

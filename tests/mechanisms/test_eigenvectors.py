@@ -1,4 +1,3 @@
-import itertools
 import math
 from fractions import Fraction
 
@@ -6,129 +5,16 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from scipy.stats import beta as beta_law
 
-from dpcov.audit import attaining, half_noise, refutes
-from dpcov.mechanisms.blocks.sensitivity import eigenvalues as value_sensitivity
+from dpcov.mechanisms.blocks.additive_noise import AdditiveNoise, additive_noise, eigenvalues
+from dpcov.mechanisms.blocks.additive_noise import eigenvalues as value_sensitivity
 from dpcov.mechanisms.eigenvectors import Eigenvectors, adaptive_shares, direction_exponent
+from dpcov.noise.entropy import SeededEntropy
 from dpcov.privacy.budget import Budget
 from dpcov.privacy.guarantee import ZCDP, PureDP
-from tests.mechanisms.chosen import audited_sscps, direction_shares, problem, range_bound, sscps
-from tests.statistical.goodness import GoodnessError, assert_same_law
+from tests.mechanisms.chosen import choose, drawn, problem
 
-ROWS = np.repeat(np.diag([1.0, 0.8, 0.5])[[0, 1, 2, 2]], [6, 5, 3, 3], axis=0)
 RELATIONS = ("replace-one", "add-remove-one")
-BUDGETS = (Budget(epsilon=4), Budget(rho="0.5"))
-
-
-def uniform_direction(generator, matrix, exponent):
-    # Rejection from the uniform law: slow, and independent of the envelope that the package uses.
-    top = np.linalg.eigvalsh(matrix)[-1]
-    while True:
-        u = generator.standard_normal(len(matrix))
-        u /= np.linalg.norm(u)
-        if generator.uniform() < math.exp(exponent * (u @ matrix @ u - top)):
-            return u
-
-
-def falling(values):
-    # The minimax formula of isotonic regression.
-    spans = range(len(values))
-    return np.array(
-        [
-            min(max(values[a : b + 1].mean() for b in spans[i:]) for a in spans[: i + 1])
-            for i in spans
-        ]
-    )
-
-
-def naive(mechanism, rows, budget, relation, generator, sharper=1.0):
-    # Amin et al., Algorithm 1, with the proven constants written out again.
-    sscp, d = rows.T @ rows, rows.shape[1]
-    pure, replace = budget.rho is None, relation == "replace-one"
-    total = float(budget.epsilon if pure else budget.rho) * (1.0 if replace else 0.95)
-    values_part, directions_part = total / 2, total / 2
-    if pure:
-        scale = (2 if replace else 1) / values_part
-        noise, tau = generator.laplace(scale=scale, size=d), scale * math.log(2 * d / 0.05)
-    else:
-        scale = math.sqrt((2 if replace else 1) / (2 * values_part))
-        noise, tau = (
-            generator.normal(scale=scale, size=d),
-            scale * math.sqrt(2 * math.log(2 * d / 0.05)),
-        )
-    values = np.linalg.eigvalsh(sscp)[::-1] + noise
-    weights = np.ones(d - 1)
-    if mechanism.allocation == "adaptive":
-        weights = np.maximum(falling(values[:-1]) + tau, 1e-3 * tau) ** (1 / 2 if pure else 2 / 3)
-    parts = directions_part * weights / weights.sum()
-    if mechanism.exponent == "paper":
-        exponents = (parts if pure else np.sqrt(2 * parts)) / 4
-    else:
-        exponents = (parts if pure else np.sqrt(8 * parts)) / (2 if replace else 1)
-    found = np.empty((d, 0))
-    for exponent in exponents:
-        basis = np.linalg.qr(found, mode="complete")[0][:, found.shape[1] :]
-        u = uniform_direction(generator, basis.T @ sscp @ basis, sharper * exponent)
-        found = np.column_stack([found, basis @ u])
-    found = np.column_stack([found, np.linalg.qr(found, mode="complete")[0][:, -1]])
-    if mechanism.values == "quotients":
-        values = np.diag(found.T @ sscp @ found) + noise
-    return (found * values) @ found.T
-
-
-def assert_same_matrices(first, second):
-    # Entries of the matrix and of its square; each pair of samples at ALPHA.
-    for a, b in ((first, second), (first @ first, second @ second)):
-        for i, j in ((0, 0), (1, 1), (2, 2), (0, 1)):
-            assert_same_law(a[:, i, j], b[:, i, j])
-
-
-CASES = [
-    (Eigenvectors(allocation="uniform", exponent="paper"), BUDGETS[0], "replace-one"),
-    (Eigenvectors(exponent="paper"), BUDGETS[0], "replace-one"),
-    (Eigenvectors(), BUDGETS[0], "replace-one"),
-    (Eigenvectors(), BUDGETS[0], "add-remove-one"),
-    (Eigenvectors(), BUDGETS[1], "replace-one"),
-    (Eigenvectors(values="quotients", allocation="uniform"), BUDGETS[1], "add-remove-one"),
-]
-
-
-@pytest.mark.parametrize(("mechanism", "budget", "relation"), CASES)
-def test_law_against_naive_transcription(mechanism, budget, relation):
-    generator = np.random.default_rng(0)
-    slow = np.array([naive(mechanism, ROWS, budget, relation, generator) for _ in range(800)])
-    assert_same_matrices(sscps(mechanism, ROWS, budget, 800, neighbors=relation), slow)
-
-
-def test_law_is_tested_with_power():
-    generator, mechanism = np.random.default_rng(0), Eigenvectors()
-    slow = np.array(
-        [naive(mechanism, ROWS, BUDGETS[0], "replace-one", generator, 2.0) for _ in range(800)]
-    )
-    with pytest.raises(GoodnessError):
-        assert_same_matrices(sscps(mechanism, ROWS, BUDGETS[0], 800), slow)
-
-
-@given(
-    st.sampled_from(["adaptive", "uniform"]),
-    st.sampled_from(["eigenvalues", "quotients"]),
-    st.floats(1e-6, 0.999),
-    st.integers(1, 5),
-    st.data(),
-)
-def test_the_parts_of_the_budget_compose_to_it(allocation, values, value_share, n_features, data):
-    rank = data.draw(st.none() | st.integers(1, n_features))
-    mechanism = Eigenvectors(
-        allocation=allocation, values=values, value_share=value_share, rank=rank
-    )
-    for relation, budget in itertools.product(RELATIONS, BUDGETS):
-        calibration = mechanism.calibrate(problem(n_features, relation), budget)
-        names = ("eigenvalues", "quotients", "directions", "row_count")
-        parts = [part for name in names if (part := getattr(calibration, name)) is not None]
-        numbers = [p.epsilon if isinstance(p, PureDP) else p.rho for p in parts]
-        assert sum(numbers) == (budget.epsilon or budget.rho)
-        assert min(numbers) > 0
 
 
 @given(st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=6), st.floats(1e-3, 1e3))
@@ -163,95 +49,144 @@ def unit_rows(count, dimension):
     )
 
 
-@given(unit_rows(4, 3), unit_rows(2, 3), unit_rows(2, 3), st.integers(0, 99))
-@example(np.diag([1.0, 0, 0, 0])[:, :3], np.eye(3)[[0, 0]], np.eye(3)[[1, 1]], 0)
-def test_sensitivities(common, before, after, seed):
+@given(unit_rows(4, 3), unit_rows(2, 3), unit_rows(2, 3))
+@example(np.diag([1.0, 0, 0, 0])[:, :3], np.eye(3)[[0, 0]], np.eye(3)[[1, 1]])
+def test_sensitivities(common, before, after):
     # Two rows of one person; the example attains the score's interval (2k) and nothing more.
-    basis = np.linalg.qr(np.random.default_rng(seed).standard_normal((3, 3)))[0]
     for relation, changed in (("replace-one", after), ("add-remove-one", np.zeros((2, 3)))):
         first, second = (common.T @ common + rows.T @ rows for rows in (before, changed))
         sensitivity = value_sensitivity(problem(3, relation, 2))
         l1, squared = float(sensitivity.l1), float(sensitivity.l2_squared)
-        for change in (
-            np.linalg.eigvalsh(first) - np.linalg.eigvalsh(second),
-            np.diag(basis.T @ (first - second) @ basis),
-        ):
-            assert np.abs(change).sum() <= l1 + 1e-12
-            assert np.square(change).sum() <= squared + 1e-12
+        change = np.linalg.eigvalsh(first) - np.linalg.eigvalsh(second)
+        assert np.abs(change).sum() <= l1 + 1e-12
+        assert np.square(change).sum() <= squared + 1e-12
         spectrum = np.linalg.eigvalsh(first - second)
         assert max(spectrum[-1], 0.0) - min(spectrum[0], 0.0) <= l1 + 1e-12
         assert np.abs(spectrum).max() <= 2 + 1e-12
 
 
-def direction_loss(exponent, dimension, top, beta):
-    # eigenvectors.md, Lemma 4, minimized over a grid of eta.
-    eta = np.geomspace(1e-8, 1.0, 400)
-    mass = beta_law.sf(1 - eta, 0.5, (dimension - 1) / 2)
-    return float(np.min(top * eta + (math.log(1 / beta) - np.log(mass)) / exponent))
+ENTROPY = SeededEntropy(0)
+ROWS = np.array([[1.0, 0.0, 0.0], [0.0, 0.75, 0.0], [0.5, 0.5, 0.25], [0.0, 0.25, 0.5]])
+SSCP = ROWS.T @ ROWS
+VALUES = np.linalg.eigvalsh(SSCP)[::-1]
 
 
-def theorem_bound(eigenvalues, exponents, scale, beta):
-    d, top = len(eigenvalues), eigenvalues[0]
-    losses = [direction_loss(k, d - i, top, beta / (2 * d)) for i, k in enumerate(exponents)]
-    tau = scale * math.log(2 * d / beta)
-    return math.sqrt(
-        2 * sum(v * loss for v, loss in zip(eigenvalues, losses, strict=False))
-    ) + tau * math.sqrt(d)
+def of(kind, amount):
+    return kind(epsilon=amount) if kind is PureDP else kind(rho=amount)
 
 
-def test_theorem_bounds_the_error(monkeypatch):
-    # With probability 0.95 each; more than 12 excesses in 40 have probability below 1e-6.
-    rows = np.repeat(np.eye(4), [4000, 1000, 200, 50], axis=0)
-    sscp, mechanism = rows.T @ rows, Eigenvectors(allocation="uniform")
-    bound = theorem_bound(np.diag(sscp), [2 / 3 / 2] * 3, 2 / 2, 0.05)
-    errors = np.linalg.norm(sscps(mechanism, rows, Budget(epsilon=4), 40) - sscp, axis=(1, 2))
-    assert np.sum(errors > bound) <= 12
-    # The bound would notice directions that ignore the data.
-    monkeypatch.setattr(Eigenvectors, "_exponents", lambda *_: [1e-9] * 3)
-    blind = np.linalg.norm(sscps(mechanism, rows, Budget(epsilon=4), 40) - sscp, axis=(1, 2))
-    assert np.sum(blind > bound) > 12
+@pytest.mark.parametrize("neighbors", ["replace-one", "add-remove-one"])
+@pytest.mark.parametrize(("rank", "d"), [(None, 3), (1, 2), (None, 1)])
+def test_values_and_directions_share_what_the_row_count_leaves(rank, d, neighbors):
+    for budget, kind in (
+        (Budget(epsilon="0.8"), PureDP),
+        (Budget(rho="0.8"), ZCDP),
+        (Budget(epsilon=1, delta="1e-6"), ZCDP),
+    ):
+        asked, total = problem(d, neighbors, 3), budget.epsilon or budget.rho
+        total = budget.zcdp_rho() if budget.delta else total
+        made = Eigenvectors(rank=rank).calibrate(asked, budget)
+        rest = total * (1 if neighbors == "replace-one" else Fraction(19, 20))
+        values = rest / 2 if d > 1 else rest
+        assert made.directions == (of(kind, rest / 2) if d > 1 else None)
+        assert made.eigenvalues == additive_noise(of(kind, values), eigenvalues(asked))
+        assert made.row_count == (None if rest == total else of(kind, total / 20))
+        assert made.promise == budget.promise
+
+
+def chosen_parts(monkeypatch, noise=0.0):
+    """Directions are unit vectors in order; noise on values is so many scales everywhere."""
+    sampler = choose(
+        monkeypatch,
+        "dpcov.mechanisms.eigenvectors.sample_eigenvectors",
+        lambda sscp, exponents, rank: np.eye(len(sscp))[:, ::-1][:, :rank],
+    )
+    asked = []
+
+    def draw(self, size, entropy):
+        asked.append((self, size))
+        return np.full(size, noise * self.scale)
+
+    monkeypatch.setattr(AdditiveNoise, "draw", draw)
+    return sampler, asked
+
+
+@pytest.mark.parametrize("rank", [None, 1, 2, 3])
+def test_values_are_put_on_directions_the_largest_first(monkeypatch, rank):
+    sampler, asked = chosen_parts(monkeypatch, noise=0.5)
+    (made,) = drawn(Eigenvectors(rank=rank, allocation="uniform"), ROWS, Budget(epsilon=4))
+    # Half of epsilon = 4 for the values, whose sensitivity is 2; noise half its scale.
+    expected = np.zeros(3)
+    expected[: rank or 3] = (VALUES[: rank or 3] + 0.5) / 4
+    np.testing.assert_allclose(made.arrays["second_moment"], np.diag(expected[::-1]), rtol=1e-9)
+    ((noise, size),) = asked
+    assert (noise.law, size) == ("laplace", rank or 3)
+    ((sscp, exponents, asked_rank),) = sampler.asked
+    np.testing.assert_allclose(sscp, SSCP, rtol=1e-9)
+    n_drawn = min(rank or 3, 2)
+    assert exponents == pytest.approx([2 / n_drawn / 2] * n_drawn)
+    assert asked_rank == (rank or 3)
+    assert (made.post, made.radius) == ("clip", 1.0)
 
 
 @pytest.mark.parametrize(
-    ("relation", "kind"), [("replace-one", "zcdp"), ("add-remove-one", "pure")]
+    ("budget", "law"), [(Budget(epsilon=4), "laplace"), (Budget(rho=2), "gaussian")]
 )
-def test_audit_of_the_directions(relation, kind):
-    # The pair attains the interval; epsilon (eta) and rho (eta**2 / 8) pay for its length eta.
-    mechanism = Eigenvectors(rank=1, allocation="uniform", value_share=0.1)
-    budget = Budget(epsilon=3) if kind == "pure" else Budget(rho="1.25")
-    part = mechanism.calibrate(problem(2, relation, n_rows=4), budget).directions
-    eta = float(part.epsilon) if kind == "pure" else math.sqrt(8 * part.rho)
-    claimed, planted = (
-        range_bound(direction_shares(mechanism, each, attaining(relation), 2_000))
-        for each in (budget, half_noise(budget))
-    )
-    assert 0.3 * eta < claimed <= eta < planted
+@pytest.mark.parametrize("rank", [2, 3])
+def test_adaptive_exponents_follow_noisy_values_and_their_margin(monkeypatch, budget, law, rank):
+    sampler, _ = chosen_parts(monkeypatch, noise=-0.5)
+    drawn(Eigenvectors(rank=rank), ROWS, budget)
+    log = math.log(2 * rank / 0.05)
+    if law == "laplace":
+        scale, margin, power = 1.0, log, 0.5
+        exponents = [2.0 / 2]
+    else:
+        scale, margin, power = 1.0, math.sqrt(2 * log), 2 / 3
+        exponents = [math.sqrt(8 * 1.0) / 2]
+    weights = (VALUES[:2] - 0.5 * scale + margin) ** power
+    shares = weights / weights.sum()
+    expected = exponents[0] * (shares if law == "laplace" else np.sqrt(shares))
+    assert sampler.asked[0][1] == pytest.approx(expected, rel=1e-9)
 
 
-def value_scores(budget, draws):
-    # With one feature the values take all of the budget but the row count's twentieth.
-    pair = attaining("add-remove-one", n_features=1)
-    return [each[:, 0, 0] for each in audited_sscps(Eigenvectors(), budget, pair, draws)]
+def test_one_column_has_no_direction_to_draw(monkeypatch):
+    sampler, _ = chosen_parts(monkeypatch)
+    for allocation in ("adaptive", "uniform"):
+        mechanism, rows = Eigenvectors(allocation=allocation), np.array([[1.0], [0.5]])
+        (made,) = drawn(mechanism, rows, Budget(epsilon=1))
+        assert made.arrays["second_moment"] == pytest.approx(np.array([[1.25 / 2]]))
+    assert [asked[1] for asked in sampler.asked] == [[], []]
 
 
-@pytest.mark.parametrize("budget", [Budget(epsilon=2), Budget(rho="0.5")])
-def test_audit_of_the_values(budget):
-    assert not refutes(budget.promise, *value_scores(budget, 1_500))
-    assert refutes(budget.promise, *value_scores(half_noise(budget), 1_500))
+def test_a_clip_norm_scales_the_result(monkeypatch):
+    chosen_parts(monkeypatch)
+    mechanism = Eigenvectors(clip=0.5, allocation="uniform")
+    (made,) = drawn(mechanism, np.array([[1.0], [0.25]]), Budget(epsilon=1))
+    expected = np.array([[(0.25 + 0.0625) / 2]])
+    assert made.arrays["second_moment"] == pytest.approx(expected, rel=1e-5)
+    assert made.radius == 0.5
 
 
-def test_one_feature_needs_no_direction():
-    rows = np.ones((5, 1))
-    for values in ("eigenvalues", "quotients"):
-        drawn = sscps(Eigenvectors(values=values), rows, Budget(epsilon=1), 400)[:, 0, 0]
-        # The whole budget buys Laplace noise of scale 2.
-        assert np.mean(np.abs(drawn - 5)) == pytest.approx(2, abs=6.2 * 2 / math.sqrt(400))
+@pytest.mark.parametrize(
+    ("cost", "power"), [(PureDP(epsilon=Fraction(1)), 1 / 2), (ZCDP(rho=Fraction(1)), 2 / 3)]
+)
+def test_shares_are_powers_of_falling_values_and_never_nothing(cost, power):
+    shares = adaptive_shares(np.array([7.0, 1.0, 3.0, -900.0]), 2.0, cost)
+    # The nearest falling sequence is 7, 2, 2, -900; the last has a thousandth of the margin.
+    weights = np.array([9.0, 4.0, 4.0, 0.002]) ** power
+    assert [float(share) for share in shares] == pytest.approx(weights / weights.sum(), rel=1e-9)
+    assert sum(shares) == 1
 
 
-@pytest.mark.parametrize("values", ["eigenvalues", "quotients"])
-def test_epsilon_and_delta_are_spent_as_the_zcdp_inside_them(values):
-    budget = Budget(epsilon=1, delta="1e-6")
-    made = Eigenvectors(values=values).calibrate(problem(3, "add-remove-one"), budget)
-    parts = [made.eigenvalues, made.quotients, made.directions, made.row_count]
-    assert sum(part.rho for part in parts if part is not None) == budget.zcdp_rho()
-    assert made.promise == budget.promise
+def test_exponents_of_the_theorem_and_of_the_paper():
+    pure, concentrated = PureDP(epsilon=Fraction(3)), ZCDP(rho=Fraction(3))
+    for k in (1, 5):
+        public, private = problem(2, k=k), problem(2, "add-remove-one", k)
+        for cost, exponent, numbers in (
+            (pure, "tight", (1.5, 3)),
+            (concentrated, "tight", (math.sqrt(24) / 2, math.sqrt(24))),
+            (pure, "paper", (0.75, 0.75)),
+            (concentrated, "paper", (math.sqrt(6) / 4, math.sqrt(6) / 4)),
+        ):
+            found = [direction_exponent(cost, each, exponent) for each in (public, private)]
+            assert found == pytest.approx([number / k for number in numbers], rel=1e-12)

@@ -1,4 +1,6 @@
-import math
+from dataclasses import replace
+from fractions import Fraction
+from math import ceil
 
 import numpy as np
 import pytest
@@ -7,13 +9,16 @@ from hypothesis import strategies as st
 from scipy import stats
 
 import dpcov
-from dpcov.data.moments import gather
+from dpcov.data.moments import Moments, MomentsSpec, gather
 from dpcov.data.questions import Ask
+from dpcov.errors import BudgetError
 from dpcov.mechanisms.blocks.gaussian_scale import ROW_COUNT_WEIGHT
-from dpcov.mechanisms.stratified import Stratified, _run_sum
+from dpcov.mechanisms.stratified import Stratified, StratifiedCalibration, _aligned, _run_sum
 from dpcov.mechanisms.stratified_rules import Run, trace_weight
 from dpcov.noise.entropy import SeededEntropy
-from tests.mechanisms.chosen import problem
+from dpcov.noise.lattice import LARGEST_STD
+from dpcov.privacy.guarantee import ZCDP
+from tests.mechanisms.chosen import choose, problem
 
 RELATIONS = ("replace-one", "add-remove-one")
 BITS = 5
@@ -111,14 +116,6 @@ def test_one_row_more_attains_the_sensitivity_for_k_rows():
     assert shift <= allowed(2, "add-remove-one", 3)
 
 
-def test_a_trace_that_is_not_charged_would_be_noticed():
-    old, new = np.array([[1.0, 0.0]]), np.array([[0.0, 0.5]])
-    without_rounding = 2 * 16**BITS
-    assert exact_shift(old, new, singles(), "replace-one") > without_rounding * (
-        1 + trace_weight(2) / 2
-    )
-
-
 def test_joined_shells_stay_within_the_sensitivity_where_rounding_is_against_them():
     # A changed row may carry every entry of a joined shell across a multiple of the ratio of the
     # units.
@@ -133,73 +130,6 @@ def test_joined_shells_stay_within_the_sensitivity_where_rounding_is_against_the
         for large in np.linspace(0.9, 1.0, 5)
     )
     assert worst <= allowed(d, "replace-one")
-
-
-@pytest.mark.parametrize("neighbors", RELATIONS)
-@pytest.mark.parametrize("budget", [dpcov.Budget(rho="0.3"), dpcov.Budget(epsilon=1, delta="1e-6")])
-def test_the_noise_is_as_large_as_the_proof_asks(neighbors, budget):
-    mechanism, asked = Stratified(), problem(6, neighbors, 2)
-    calibration = mechanism.calibrate(asked, budget)
-    squared = mechanism._squared_sensitivity(asked)
-    multiplier = calibration.noise_multiplier
-    assert multiplier**2 * squared <= calibration.diagonal_variance
-    if budget.rho is not None:
-        assert calibration.diagonal_variance >= squared / (2 * budget.rho)
-    assert calibration.trace_variance >= calibration.diagonal_variance / trace_weight(6)
-    assert calibration.diagonal_variance % 2 == 0
-
-
-def signal_to_noise(draw_one, pair, claim, runs=1200):
-    # Shift over standard deviation of the best linear score, estimated from releases of both
-    # tables.
-    mechanism = Stratified(shells=2, bits=BITS)
-    calibration = mechanism.calibrate(problem(11), claim)
-    exact = [gathered(rows, shells=2) for rows in pair]
-    change = [
-        a.sscp.to_float() - b.sscp.to_float()
-        for a, b in zip(*(e.strata for e in exact), strict=True)
-    ]
-    entropy = SeededEntropy(5)
-
-    def score(made):
-        arrays = made.arrays
-        assert list(arrays["first_shell"]) == [0, 1]
-        matrices = sum(np.vdot(y, c) for y, c in zip(arrays["sscp"], change, strict=True))
-        traces = sum(t * np.trace(c) for t, c in zip(arrays["trace"], change, strict=True))
-        joint = arrays["joint_trace"][0] * sum(np.trace(c) for c in change)
-        return matrices + float(trace_weight(11)) * traces + joint
-
-    first, second = (
-        np.array([draw_one(mechanism, each, calibration, entropy, score) for _ in range(runs)])
-        for each in exact
-    )
-    return (first.mean() - second.mean()) / math.sqrt((first.var() + second.var()) / 2)
-
-
-def once(mechanism, moments, calibration, entropy, score):
-    return score(mechanism.draw(Ask.saved(moments), calibration, problem(11), entropy))
-
-
-def twice(mechanism, moments, calibration, entropy, score):
-    return once(mechanism, moments, calibration, entropy, score) + once(
-        mechanism, moments, calibration, entropy, score
-    )
-
-
-def test_the_audit_finds_the_promised_privacy_loss_and_a_stratum_released_twice():
-    # The score is normal: with 1200 draws each, its shift is known within 0.06; 6.2 of these are
-    # 1e-9.
-    claim = dpcov.Budget(rho=1)
-    pair = np.eye(11)[:1], np.eye(11)[1:2] / 2
-    largest = math.sqrt(2 * float(claim.rho))
-    assert largest - 0.45 < signal_to_noise(once, pair, claim) < largest + 0.3
-    assert signal_to_noise(twice, pair, claim) > largest + 0.3
-
-
-def test_shortened_rows_keep_their_direction_and_get_the_radius_of_the_shell_they_join():
-    moments = gathered(np.array([[0.9, 0.0], [0.0, 0.1]]), bits=20)
-    shortened = _run_sum(moments, Run(0, 3, SHELLS - 1)).to_float() / 4.0**20
-    np.testing.assert_allclose(shortened, np.diag([1.0, 0.64]), atol=1e-5)
 
 
 def relative_errors(rows, norm_bound, budget, repeats=5, mechanism="stratified"):
@@ -218,14 +148,6 @@ def relative_errors(rows, norm_bound, budget, repeats=5, mechanism="stratified")
     return float(np.mean(errors))
 
 
-def test_rows_of_different_norms_are_released_far_better_than_in_one_piece():
-    norms = np.repeat([1.0, 0.5, 0.25, 0.125], [200, 800, 3000, 16000]) * 0.999
-    rows = rows_of_norm(norms, 20) * np.linspace(1.0, 0.2, 20)
-    budget = dpcov.Budget(rho="0.01")
-    plain = relative_errors(rows, 1.0, budget, mechanism="gaussian")
-    assert relative_errors(rows, 1.0, budget) < 0.5 * plain
-
-
 @pytest.mark.parametrize("d", [1, 3, 20])
 @pytest.mark.parametrize(("loose_bound", "factor"), [(1024.0, 1.3), (1000.0, 5.0)])
 def test_a_norm_bound_that_is_far_too_large_costs_no_more_than_the_misfit_of_shells(
@@ -242,16 +164,9 @@ def test_a_norm_bound_that_is_far_too_large_costs_no_more_than_the_misfit_of_she
 @pytest.mark.parametrize("n", [100, 3000])
 def test_few_features_with_a_tight_bound_lose_nothing_to_one_layer_of_noise(d, n):
     rows = rows_of_norm(np.full(n, 0.9), d) * np.linspace(1.0, 0.2, d)
-    budget, repeats = dpcov.Budget(rho=1), {1: 150, 3: 40, 10: 10}[d]
+    budget, repeats = dpcov.Budget(rho=1), {1: 80, 3: 30, 10: 10}[d]
     plain = relative_errors(rows, 1.0, budget, repeats, mechanism="gaussian")
     assert relative_errors(rows, 1.0, budget, repeats) < 1.25 * plain
-
-
-@pytest.mark.parametrize("d", [11, 80])
-def test_a_table_that_drowns_is_estimated_as_zero(d):
-    rows = rows_of_norm(np.full(3, 0.9), d)
-    errors = relative_errors(rows, 1.0, dpcov.Budget(rho="0.01"))
-    assert errors == pytest.approx(1.0, abs=1e-3)
 
 
 @pytest.mark.parametrize(("d", "radius"), [(12, 0.02), (70, 1e-5)])
@@ -282,3 +197,194 @@ def test_a_table_that_drowns_comes_with_an_upper_bound_of_its_error(d, radius):
         rows, norm_bound=1.0, budget=dpcov.Budget(rho="0.05"), mechanism="gaussian"
     )
     assert np.mean(raw) < 25 * gaussian.expected_error() / d
+
+
+FINE, FOUR = 6, 4
+NAME = "dpcov.mechanisms.stratified."
+MECHANISM = Stratified(shells=FOUR, bits=FINE)
+ROWS = np.array([[1.0, 0.0], [0.0, 0.75], [0.25, 0.25], [0.0, 0.125], [2.0**-9, 0.0]])
+GROUPS = np.array([0, 1, 0, 1, 0])
+
+
+def grouped(neighbors="replace-one", n_groups=2, k=1):
+    return replace(problem(2, neighbors, k, n_rows=5), n_groups=n_groups)
+
+
+def grouped_moments(rows=ROWS, n_groups=1, mechanism=MECHANISM, d=2):
+    moments = Moments(d, mechanism.moments_spec(replace(problem(d), n_groups=n_groups)))
+    moments.add(rows, GROUPS if n_groups > 1 else None)
+    return moments
+
+
+def shell_sscps(rows, shells=FOUR, bits=FINE):
+    """Shell by shell in lattice units, from the rows' norms."""
+    norms = np.linalg.norm(rows, axis=1)
+    number = np.minimum(np.floor(-np.log2(norms) + 1e-12), shells - 1)
+    return [4.0 ** (bits + s) * rows[number == s].T @ rows[number == s] for s in range(shells)]
+
+
+@pytest.mark.parametrize("d", [1, 64, 65])
+def test_rows_are_gathered_at_a_second_length_where_that_is_cheap(d):
+    spec = Stratified(shells=5, bits=9).moments_spec(replace(problem(d), n_groups=3))
+    assert spec == MomentsSpec(shells=5, bits=9, groups=3, normalized=d <= 64)
+
+
+@pytest.mark.parametrize("k", [1, 3])
+@pytest.mark.parametrize(
+    ("neighbors", "n_groups", "moved", "extra"),
+    [
+        ("replace-one", 1, 2, 0),
+        ("replace-one", 2, 2, Fraction(1, 16)),
+        ("add-remove-one", 1, 1, Fraction(1, 16)),
+        ("add-remove-one", 2, 1, Fraction(1, 16)),
+    ],
+)
+def test_variances_are_those_of_the_theorems(k, neighbors, n_groups, moved, extra):
+    made = MECHANISM.calibrate(grouped(neighbors, n_groups, k), dpcov.Budget(rho="0.3"))
+    # Of two columns the trace has weight 1/64; every shell of every group may be rounded in each
+    # column.
+    unit, rounding = 4**FINE * k, FOUR * n_groups * 2
+    squared = (
+        moved * (1 + Fraction(1, 64) + extra) * unit**2 + 4 * rounding * unit + 2 * rounding**2
+    )
+    variance = 2 * ceil(squared / Fraction("0.6") / 2)
+    assert made.promise == ZCDP(rho=Fraction("0.3"))
+    assert made.diagonal_variance == variance
+    assert made.trace_variance == 64 * variance
+    assert made.row_count_variance == (16 * Fraction(variance, 16**FINE) if extra else None)
+    assert made.noise_multiplier**2 * squared <= variance
+    assert float(made.noise_multiplier**2 * squared) == pytest.approx(variance, rel=1e-12)
+
+
+def test_the_largest_noise_that_can_be_drawn_is_drawn():
+    # Traces of few columns have the largest noise: 64 times the variance.
+    public = problem(2)
+    squared = MECHANISM._squared_sensitivity(public)
+    least = squared * 64 / (2 * Fraction(LARGEST_STD) ** 2)
+    assert MECHANISM.calibrate(public, dpcov.Budget(rho=least)).trace_variance == LARGEST_STD**2
+    with pytest.raises(BudgetError):
+        MECHANISM.calibrate(public, dpcov.Budget(rho=least * (1 - Fraction(1, 10**12))))
+
+
+def choose_noise(monkeypatch, *lots):
+    # Draws of one number or several are these, one lot after another; matrices get 9 * [[3, 1], [1,
+    # 2]].
+    waiting = list(lots)
+    gaussian = choose(
+        monkeypatch,
+        NAME + "rounded_gaussian",
+        lambda variance, size: np.array(waiting.pop(0), dtype=np.int64),
+    )
+    matrix = choose(monkeypatch, NAME + "symmetric_noise", lambda d, variance: NOISE)
+    return gaussian, matrix
+
+
+NOISE = np.array([[27, 9], [9, 18]])
+CALIBRATION = StratifiedCalibration(
+    promise=ZCDP(rho=Fraction(1)), diagonal_variance=100, trace_variance=6400
+)
+
+
+def test_traces_first_then_the_joint_trace_and_the_matrices_of_the_runs(monkeypatch):
+    gaussian, matrix = choose_noise(monkeypatch, [5, -6, 7, 8], [40, 99])
+    rule = choose(monkeypatch, NAME + "choose_runs", lambda *asked: [Run(0, 1, 1), Run(2, 2, 3)])
+    moments = grouped_moments()
+    made = MECHANISM.draw(Ask.saved(moments), CALIBRATION, problem(2), SeededEntropy(0))
+    assert gaussian.asked == [(6400, 4), (100, 1)]
+    assert matrix.asked == [(2, 100)] * 2
+    shells = shell_sscps(ROWS)
+    traces = [int(np.trace(s)) + z for s, z in zip(shells, (5, -6, 7, 8), strict=True)]
+    assert rule.asked == [(traces, 100, 6400, 2)]
+    shortened = moments.strata[0].normalized.to_float() + shells[1]
+    joined = shells[2] + np.floor(shells[3] / 4)
+    np.testing.assert_array_equal(made.arrays["sscp"], [shortened + NOISE, joined + NOISE])
+    assert made.arrays["trace"].tolist() == traces
+    assert made.arrays["joint_trace"].tolist() == [np.trace(shortened) + np.trace(joined) + 40]
+    assert made.arrays["outermost_shell"].tolist() == [0, 2]
+    assert made.arrays["first_shell"].tolist() == [1, 2]
+    assert made.arrays["last_shell"].tolist() == [1, 3]
+    shells = {"outermost_shell", "first_shell", "last_shell"}
+    assert set(made.arrays) == {"sscp", "trace", "joint_trace", *shells}
+    assert (made.layout, made.post) == ("strata", "shrink")
+    assert (made.lattice_bits, made.dropped_bits) == (FINE, 0)
+    law = made.noise
+    assert (law.diagonal_variance, law.off_diagonal_variance) == ("100", "50")
+    assert (law.trace_variance, law.row_count_variance) == ("6400", None)
+
+
+def test_every_group_has_runs_traces_and_counts_of_its_own(monkeypatch):
+    gaussian, _ = choose_noise(monkeypatch, range(8), [0, 99], [10, -20])
+    rule = choose(
+        monkeypatch,
+        NAME + "choose_runs",
+        lambda traces, *rest: [Run(1, 1, 3)] if 0 in traces else [Run(0, 0, 0), Run(2, 2, 3)],
+    )
+    calibration = replace(CALIBRATION, row_count_variance=Fraction(7, 2))
+    made = MECHANISM.draw(
+        Ask.saved(grouped_moments(n_groups=2)), calibration, grouped(), SeededEntropy(0)
+    )
+    shells = [shell_sscps(ROWS[group == GROUPS]) for group in (0, 1)]
+    traces = [int(np.trace(s)) for each in shells for s in each]
+    noisy = [trace + z for z, trace in enumerate(traces)]
+    assert gaussian.asked == [(6400, 8), (100, 1), (Fraction(7, 2), 2)]
+    assert [asked[0] for asked in rule.asked] == [noisy[:4], noisy[4:]]
+    first, second = (
+        [Run(1, 1, 3)] if 0 in noisy[part : part + 4] else [Run(0, 0, 0), Run(2, 2, 3)]
+        for part in (0, 4)
+    )
+    runs = [*first, *second]
+    for field in Run._fields:
+        assert made.arrays[f"{field}_shell"].tolist() == [getattr(run, field) for run in runs]
+    assert made.arrays["group"].tolist() == [0] * len(first) + [1] * len(second)
+    assert made.arrays["row_count"].tolist() == [13, -18]
+    assert made.n_groups == 2
+    expected = []
+    for run, group in zip(runs, made.arrays["group"], strict=True):
+        inside = range(run.first, run.last + 1)
+        joined = sum(np.floor(shells[group][s] / 4 ** (s - run.first)) for s in inside)
+        expected.append(joined + NOISE)
+    np.testing.assert_array_equal(made.arrays["sscp"], expected)
+    assert made.noise.row_count_variance == "3.5"
+
+
+def test_a_private_number_of_rows_has_no_joint_trace_and_may_draw_nothing(monkeypatch):
+    choose_noise(monkeypatch, [0] * 4, [1000], [-3])
+    choose(monkeypatch, NAME + "choose_runs", lambda *asked: [])
+    calibration = replace(CALIBRATION, row_count_variance=Fraction(7))
+    made = MECHANISM.draw(
+        Ask.saved(grouped_moments()), calibration, problem(2, "add-remove-one"), SeededEntropy(0)
+    )
+    assert made.arrays["row_count"].tolist() == [2]
+    assert made.arrays["sscp"].shape == (0, 2, 2)
+    assert "joint_trace" not in made.arrays
+    assert "group" not in made.arrays
+    assert made.arrays["first_shell"].shape == (0,)
+
+
+def test_outer_rows_keep_their_length_where_they_were_not_gathered_at_another():
+    mechanism = Stratified(shells=3, bits=FINE)
+    rows = np.zeros((2, 65))
+    rows[0, 0], rows[1, 1] = 0.75, 0.25
+    total = _run_sum(grouped_moments(rows, mechanism=mechanism, d=65), Run(0, 2, 2))
+    assert total.to_float()[0, 0] == 0.5625 * 4**FINE
+    assert total.to_float()[1, 1] == 4**FINE
+
+
+@pytest.mark.parametrize(
+    ("bits", "numbers", "dropped"),
+    [
+        (0, [[0]], 0),
+        (0, [[2**62 - 1, -5]], 0),
+        (0, [[5], [-(2**62)]], 1),
+        (0, [[2**70]], 9),
+        (3, [[2**63]], 3),
+        (3, [[2**70]], 9),
+    ],
+)
+def test_low_bits_are_dropped_from_everything_alike(bits, numbers, dropped):
+    named = {str(place): several for place, several in enumerate(numbers)}
+    arrays, found = _aligned([(np.array([[4096]]), bits), (np.array([[-4096]]), 0)], named, 1)
+    assert found == dropped
+    assert arrays["sscp"].tolist() == [[[4096 >> (dropped - bits)]], [[-4096 >> dropped]]]
+    for name, several in named.items():
+        assert arrays[name].tolist() == [number >> dropped for number in several]

@@ -1,25 +1,30 @@
 import math
 from fractions import Fraction
 
+import msgspec
 import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import dpcov
-from dpcov.audit import Neighboring, half_noise, lower_bound_epsilon, refutes, released
-from dpcov.data.moments import Moments, gather
+from dpcov.data.moments import gather
 from dpcov.data.questions import Ask
-from dpcov.errors import ReleaseError
-from dpcov.mechanisms.stratified_nuclear import UNIT, StratifiedNuclear
+from dpcov.errors import BudgetError, ReleaseError
+from dpcov.mechanisms import stratified_nuclear as module
+from dpcov.mechanisms.stratified_nuclear import (
+    UNIT,
+    StratifiedNuclear,
+    StratifiedNuclearCalibration,
+)
 from dpcov.mechanisms.stratified_nuclear_rules import choose_fold, trace_weight
-from dpcov.noise.entropy import SeededEntropy, SystemEntropy
-from dpcov.noise.nuclear import symmetric_nuclear_noise
+from dpcov.noise.entropy import SeededEntropy
+from dpcov.noise.lattice import LARGEST_STD
+from dpcov.privacy.guarantee import PureDP
 from dpcov.published.estimate import nuclear_law as ullman
 from dpcov.published.estimate.unit import unit_estimate
 from dpcov.published.release import Release
-from tests.mechanisms.chosen import drawn, problem
-from tests.statistical.goodness import assert_same_law
+from tests.mechanisms.chosen import choose, drawn, problem
 
 RELATIONS = ("replace-one", "add-remove-one")
 SHELLS = 6
@@ -69,31 +74,16 @@ def test_the_sensitivity_is_attained_across_two_shells():
     assert change / float(calibration.matrix_scale) == pytest.approx(0.7, rel=1e-12)
 
 
-def test_inside_one_shell_the_trace_is_free():
-    for a in (0.0, 0.4, 1.0):
-        old, new = rows_of_norm([1.0], 3), math.sqrt(0.3 + 0.7 * a) * rows_of_norm([1.0], 3, seed=1)
-        assert joint_change(old, new, 1.0) <= 2 * UNIT * (1 + 1e-9)
-
-
 def looking(d=10, k=1, epsilon="0.7", n_rows=10_000):
     public = problem(d, k=k, n_rows=n_rows)
     return StratifiedNuclear().calibrate(public, dpcov.Budget(epsilon=epsilon)), public
-
-
-@pytest.mark.parametrize("k", [1, 3])
-def test_either_way_after_a_look_costs_all_of_epsilon(k):
-    calibration, _ = looking(k=k)
-    seen = k * UNIT / calibration.look.scale
-    shells = 2 * k * (UNIT / calibration.matrix_scale + UNIT / calibration.trace_scale)
-    assert seen + shells == Fraction("0.7")
-    assert seen + (2 * k * UNIT + 1) / calibration.look.whole_scale == Fraction("0.7")
 
 
 @pytest.mark.parametrize(("share_of_long_rows", "expected"), [(1.0, 1), (0.5, 1), (0.1, 6)])
 def test_tables_of_long_rows_are_released_as_one(share_of_long_rows, expected):
     count = round(10_000 * share_of_long_rows)
     rows = rows_of_norm([1.0] * count + [0.3] * (10_000 - count), 10)
-    scale = looking()[0].look.whole_scale
+    scale = looking()[0].whole_scale
     (made,) = drawn(StratifiedNuclear(shells=SHELLS), rows, dpcov.Budget(epsilon="0.7"), seed=0)
     assert len(made.arrays["trace"]) == expected
     assert bool(made.notes) == (expected == 1)
@@ -125,7 +115,7 @@ def test_neighbors_stay_within_the_sensitivity_of_the_look_and_of_any_fold(d, k,
 @pytest.mark.parametrize("n_rows", [100, 10_000])
 def test_traces_and_a_fold_after_them_cost_all_of_epsilon(k, n_rows):
     calibration, _ = looking(k=k, n_rows=n_rows)
-    seen = k * UNIT / calibration.look.scale if calibration.look else 0
+    seen = k * UNIT / calibration.look_scale if calibration.look_scale else 0
     traces = 2 * k * UNIT / calibration.trace_scale
     fold = (2 * k * UNIT + 1) / calibration.folded_scale
     assert seen + traces + fold == Fraction("0.7")
@@ -160,143 +150,6 @@ def test_a_folded_release_says_so_and_reads_in_its_own_units():
     assert np.linalg.norm(mean - truth) < 6 * scale * math.sqrt(ullman.mean_square(4) / len(folded))
 
 
-def naive_release(rows, epsilon, random):
-    """The mechanism line by line for shells 0 and 1, in floats; both are drawn in most releases."""
-    d = rows.shape[1]
-    weight = float(trace_weight(d))
-    scale = 2 * (1 + weight) / epsilon
-    norms = np.linalg.norm(rows, axis=1)
-    noisy = []
-    for low, high in ((0.5, 1.0), (0.25, 0.5)):
-        shell = rows[(norms > low) & (norms <= high)] / high
-        noise = symmetric_nuclear_noise(d, scale, random)
-        trace = (
-            np.trace(shell.T @ shell)
-            + np.random.default_rng(random.words(1)[0]).laplace() * scale / weight
-        )
-        noisy.append((shell.T @ shell + noise, trace))
-    return noisy
-
-
-def test_the_noise_is_what_it_says():
-    rows, epsilon, repeats = rows_of_norm([0.9] * 24 + [0.45] * 100, 3), 2, 400
-    mechanism, public = StratifiedNuclear(shells=2), problem(3, n_rows=None)
-    calibration = mechanism.calibrate(public, dpcov.Budget(epsilon=epsilon))
-    moments = Moments(3, mechanism.moments_spec(public))
-    moments.add(rows)
-    entropy, other = SeededEntropy(1), SeededEntropy(2)
-    made = [
-        mechanism.draw(Ask.saved(moments), calibration, public, entropy) for _ in range(repeats)
-    ]
-    naive = [naive_release(rows, epsilon, other) for _ in range(repeats)]
-    separate = [each for each in made if len(each.arrays["sscp"]) == 2]
-    assert len(separate) > repeats / 2
-    for shell, entry in ((0, (0, 0)), (0, (0, 1)), (1, (1, 1)), (1, (1, 2))):
-        ours = np.array([each.arrays["sscp"][shell][entry] / UNIT for each in separate])
-        assert_same_law(ours, np.array([each[shell][0][entry] for each in naive]))
-    assert_same_law(
-        np.array([each.arrays["trace"][1] / UNIT for each in made]),
-        np.array([each[1][1] for each in naive]),
-    )
-
-
-def test_the_noise_law_is_the_measured_one():
-    d, repeats = 4, 1000
-    calibration = StratifiedNuclear().calibrate(problem(d), dpcov.Budget(epsilon=1))
-    empty = Moments(d, StratifiedNuclear().moments_spec(problem(d)))
-    law = StratifiedNuclear().draw(Ask.saved(empty), calibration, problem(d), SystemEntropy()).noise
-    entropy = SeededEntropy(4)
-    noise = np.array(
-        [symmetric_nuclear_noise(d, float(law.scale), entropy) for _ in range(repeats)]
-    )
-    diagonal = np.mean(noise[:, np.arange(d), np.arange(d)] ** 2)
-    off_diagonal = np.mean(noise[:, 0, 1:] ** 2)
-    assert diagonal == pytest.approx(float(law.diagonal_variance), rel=0.15)
-    assert off_diagonal == pytest.approx(float(law.off_diagonal_variance), rel=0.15)
-    assert float(law.scale) >= float(calibration.matrix_scale)
-
-
-def exchange():
-    # Two tables of 200 unit rows, one different: shell 0 is always drawn, joined with all others.
-    first = np.tile(np.eye(2)[0], (200, 1))
-    second = first.copy()
-    second[0] = np.eye(2)[1]
-    return Neighboring(relation="replace-one", first=first, second=second)
-
-
-def one_more():
-    """The same with one column, where the noise is Laplace, and one row more."""
-    first = np.ones((200, 1))
-    return Neighboring(relation="add-remove-one", first=first, second=first[1:])
-
-
-def scores(budget, pair, draws):
-    """Log-likelihood ratio of the matrix, up to a factor."""
-    ours, theirs = (UNIT * (rows.T @ rows) for rows in (pair.first, pair.second))
-
-    def score(statistics):
-        (seen,) = statistics.arrays["sscp"]
-        # The extreme value has a probability of its own: rounding must not scatter it.
-        return round(
-            (np.linalg.norm(seen - theirs, "nuc") - np.linalg.norm(seen - ours, "nuc")) / UNIT, 6
-        )
-
-    tables = released(StratifiedNuclear(shells=2), budget, pair, draws)
-    return [np.array([score(each) for each in table]) for table in tables]
-
-
-def test_the_audit_finds_a_good_part_of_epsilon_in_one_matrix():
-    # The matrix, released as one, is charged all but the look's 3.5 %.
-    budget = dpcov.Budget(epsilon=2)
-    claimed = scores(budget, exchange(), 800)
-    assert not refutes(budget.promise, *claimed)
-    assert lower_bound_epsilon(*claimed, alpha=1e-3) > 0.6
-
-
-def test_the_audit_catches_half_the_noise():
-    # The matrix is charged epsilon / (1 + weight + count weight) = 0.79 of a claim of 1, planted
-    # 1.58.
-    budget, pair = dpcov.Budget(epsilon=1), one_more()
-    assert not refutes(budget.promise, *scores(budget, pair, 400))
-    assert lower_bound_epsilon(*scores(half_noise(budget), pair, 2500), alpha=1e-4) > 1
-
-
-@pytest.fixture(scope="module")
-def made():
-    rows = rows_of_norm([1.0] * 40 + [0.25] * 5000, 5)
-    return dpcov.second_moment(
-        rows, norm_bound=1.0, budget=dpcov.Budget(epsilon=2), mechanism="stratified-nuclear"
-    )
-
-
-def test_a_release_survives_its_file_and_reads_as_shrunk(made, tmp_path):
-    made.save(tmp_path / "release.dpcov")
-    loaded = Release.load(tmp_path / "release.dpcov")
-    assert loaded == made
-    assert loaded.statistics.arrays["sscp"].dtype == np.float64
-    assert np.array_equal(loaded.second_moment(), loaded.second_moment("shrink"))
-    assert np.linalg.eigvalsh(loaded.second_moment()).min() >= -1e-12
-    assert "nuclear" in loaded.summary()
-
-
-@pytest.mark.parametrize("damage", ["nan", "integers", "no scale", "zero scale"])
-def test_damaged_statistics_are_refused(made, damage):
-    arrays, manifest = dict(made.statistics.arrays), made.manifest
-    law = manifest.statistics.noise
-    if damage == "nan":
-        arrays["sscp"] = np.full_like(arrays["sscp"], np.nan)
-    elif damage == "integers":
-        arrays["sscp"] = arrays["sscp"].astype(np.int64)
-    else:
-        scale = None if damage == "no scale" else "0.0"
-        law = type(law)(**{**vars(law), "scale": scale})
-    import msgspec
-
-    statistics = msgspec.structs.replace(manifest.statistics, noise=law)
-    with pytest.raises(ReleaseError):
-        Release(msgspec.structs.replace(manifest, statistics=statistics), arrays)
-
-
 def relative_error(rows, epsilon, seed):
     release = dpcov.second_moment(
         rows,
@@ -309,63 +162,243 @@ def relative_error(rows, epsilon, seed):
     return np.linalg.norm(release.second_moment() - truth) / np.linalg.norm(truth)
 
 
-NORMS = (1, 2, 4, np.inf)
-
-
-def schatten_norms_of_errors(name, rows, budget, repeats):
-    """Mean p-norms of the error of a release, for p in NORMS."""
-    truth = rows.T @ rows / len(rows)
-    found = []
-    for seed in range(repeats):
-        made = dpcov.second_moment(
-            rows, norm_bound=1.0, budget=budget, mechanism=name, entropy=SeededEntropy(seed)
-        )
-        found.append(np.linalg.eigvalsh(made.second_moment() - truth))
-    return [np.linalg.norm(found, p, axis=1).mean() for p in NORMS]
-
-
-@pytest.mark.parametrize(
-    ("d", "n", "repeats"),
-    [
-        (2, 500, 60),
-        (3, 8_000, 60),
-        (10, 1_000, 25),
-        (10, 8_000, 40),
-        (50, 8_000, 4),
-        pytest.param(50, 500, 4, marks=pytest.mark.slow),
-        pytest.param(200, 1_000, 3, marks=pytest.mark.slow),
-        pytest.param(200, 16_000, 3, marks=pytest.mark.slow),
-    ],
-)
-def test_every_schatten_norm_of_the_error_is_below_the_plain_mechanisms(d, n, repeats):
-    rows, budget = rows_of_norm(np.ones(n), d), dpcov.Budget(epsilon=1)
-    ours = schatten_norms_of_errors("auto", rows, budget, repeats)
-    plain = schatten_norms_of_errors("nuclear", rows, budget, repeats)
-    for p, error, other in zip(NORMS, ours, plain, strict=True):
-        assert error < other
-        constant = 3 if p < np.inf else math.pi
-        assert error < constant * d ** (1 + 1 / p) / n
-
-
-def test_it_beats_one_release_of_the_same_noise_by_far():
-    rows, budget = rows_of_norm([1.0] * 100 + [0.125] * 20000, 10), dpcov.Budget(epsilon="0.5")
-    truth = rows.T @ rows / len(rows)
-    plain = [
-        dpcov.second_moment(
-            rows,
-            norm_bound=1.0,
-            budget=budget,
-            mechanism="nuclear",
-            noise="nuclear",
-            entropy=SeededEntropy(i),
-        ).second_moment()
-        for i in range(5)
-    ]
-    theirs = np.mean([np.linalg.norm(each - truth) / np.linalg.norm(truth) for each in plain])
-    assert np.mean([relative_error(rows, 0.5, seed) for seed in range(5)]) < 0.6 * theirs
-
-
 def test_hopeless_tables_are_estimated_as_nearly_zero():
     rows = rows_of_norm([0.5] * 20, 20)
     errors = [relative_error(rows, 0.1, seed) for seed in range(10)]
     assert np.median(errors) == 1.0
+
+
+NAME = "dpcov.mechanisms.stratified_nuclear."
+ENTROPY = SeededEntropy(0)
+ROWS = np.array([[1.0, 0.0], [0.0, 0.75], [0.25, 0.25], [0.0, 0.125], [2.0**-9, 0.0]])
+"""Norms in shells 0, 0, 1, 3 and, of four shells, the last; exact on the lattice."""
+
+
+def gathered(rows=ROWS, shells=4):
+    d = rows.shape[1]
+    return gather([rows], d, StratifiedNuclear(shells=shells).moments_spec(problem(d)))
+
+
+def shell_sscps(rows, shells):
+    """Shell by shell in lattice units, from the rows' norms."""
+    norms = np.linalg.norm(rows, axis=1)
+    number = np.minimum(np.floor(-np.log2(norms) + 1e-12), shells - 1)
+    return [UNIT * 4.0**s * rows[number == s].T @ rows[number == s] for s in range(shells)]
+
+
+@pytest.mark.parametrize("k", [1, 3])
+def test_scales_under_add_remove_one(k):
+    made = StratifiedNuclear().calibrate(
+        problem(10, "add-remove-one", k), dpcov.Budget(epsilon="0.7")
+    )
+    scale = k * (1 + Fraction(1, 7) + Fraction(1, 16)) / Fraction("0.7")
+    assert made == StratifiedNuclearCalibration(
+        promise=PureDP(epsilon=Fraction("0.7")),
+        matrix_scale=UNIT * scale,
+        trace_scale=UNIT * scale * 7,
+        row_count_scale=scale * 16,
+    )
+
+
+@pytest.mark.parametrize(
+    ("k", "n_rows", "share"),
+    [
+        (1, 10, 0),
+        (1, 320, Fraction(1, 16)),
+        (1, 319, 0),
+        (1, 420, Fraction(14 * 10, 420 * 7)),
+        (3, 1260, Fraction(14 * 10, 420 * 7)),
+        (1, 10**6, Fraction(1, 200)),
+        (1, None, 0),
+    ],
+)
+def test_scales_under_replace_one(k, n_rows, share):
+    made = StratifiedNuclear().calibrate(
+        problem(10, k=k, n_rows=n_rows), dpcov.Budget(epsilon="0.7")
+    )
+    epsilon = Fraction("0.7") * (1 - share)
+    scale, one = 2 * k * Fraction(8, 7) / epsilon, 2 * k * UNIT + 1
+    assert made == StratifiedNuclearCalibration(
+        promise=PureDP(epsilon=Fraction("0.7")),
+        matrix_scale=UNIT * scale,
+        trace_scale=UNIT * scale * 7,
+        row_count_scale=None,
+        look_scale=UNIT * k / (share * Fraction("0.7")) if share else None,
+        whole_scale=one / epsilon if share else None,
+        folded_scale=one * Fraction(8, 7) / epsilon,
+    )
+
+
+def test_the_largest_noise_that_can_be_drawn_is_drawn():
+    # Traces have the largest noise, UNIT 2 (1 + w) / (w epsilon) with w = 1/5.
+    least = Fraction(UNIT * 12, LARGEST_STD)
+    StratifiedNuclear().calibrate(problem(1), dpcov.Budget(epsilon=least))
+    with pytest.raises(BudgetError):
+        StratifiedNuclear().calibrate(
+            problem(1), dpcov.Budget(epsilon=least * (1 - Fraction(1, 10**12)))
+        )
+
+
+@pytest.mark.parametrize(("noise", "long"), [(0, False), (1, True)])
+def test_most_rows_are_long_when_a_third_of_the_largest_trace_is_in_the_outermost_shell(
+    monkeypatch, noise, long
+):
+    laplace = choose(
+        monkeypatch, NAME + "discrete_laplace", lambda scale, size: np.array([noise, 10**9])
+    )
+    moments = gathered(np.array([[1.0], [0.5], [0.5]]))
+    found = module._most_rows_are_long(moments, Fraction(5), problem(1, n_rows=3), ENTROPY)
+    assert found is long
+    assert laplace.asked == [(Fraction(5), 1)]
+
+
+def choose_noise(monkeypatch, *traces):
+    """Traces get these draws in turn; matrix noise is 1000 everywhere and 500 more at (0, 0)."""
+    waiting = list(traces)
+    laplace = choose(
+        monkeypatch,
+        NAME + "discrete_laplace",
+        lambda scale, size: np.array([waiting.pop(0) for _ in range(size)]),
+    )
+    matrix = choose(
+        monkeypatch,
+        NAME + "symmetric_nuclear_noise",
+        lambda d, scale: np.full((d, d), 1000.0) + 500 * np.outer(np.eye(d)[0], np.eye(d)[0]),
+    )
+    return laplace, matrix
+
+
+NOISE = np.array([[1500.0, 1000.0], [1000.0, 1000.0]])
+
+
+def calibration(**others):
+    scales = {"matrix_scale": Fraction(7), "trace_scale": Fraction(35)}
+    return StratifiedNuclearCalibration(promise=PureDP(epsilon=Fraction(1)), **{**scales, **others})
+
+
+def law_of(scale, trace, row_count, law, d=2):
+    # What a release must say: total square and the part off the diagonal as the noise is simulated.
+    off, whole = ullman.off_diagonal_variance(d) * scale**2, ullman.mean_square(d) * scale**2
+    assert float(law.off_diagonal_variance) == pytest.approx(off, abs=0.5)
+    assert d * float(law.diagonal_variance) + d * (d - 1) * off == pytest.approx(whole, abs=d)
+    assert float(law.trace_variance) == 2 * trace**2
+    assert float(law.scale) == math.nextafter(scale, math.inf)
+    return law.row_count_variance == (None if row_count is None else str(2.0 * row_count**2))
+
+
+def test_a_look_that_is_enough_ends_in_one_matrix(monkeypatch):
+    laplace, matrix = choose_noise(monkeypatch, 1, 77)
+    looked = calibration(
+        look_scale=Fraction(3), whole_scale=Fraction(1001), folded_scale=Fraction(9)
+    )
+    made = StratifiedNuclear(shells=4).draw(
+        Ask.saved(gathered()), looked, problem(2, n_rows=4), ENTROPY
+    )
+    assert laplace.asked == [(Fraction(3), 1), (Fraction(1001), 1)]
+    assert matrix.asked == [(2, math.nextafter(1001.0, math.inf))]
+    np.testing.assert_array_equal(made.arrays["sscp"], [UNIT * ROWS.T @ ROWS + NOISE])
+    assert made.arrays["trace"].tolist() == [math.floor(UNIT * np.sum(ROWS**2)) + 77]
+    assert [made.arrays[f"{end}_shell"].tolist() for end in ("first", "last")] == [[0], [0]]
+    assert made.radius == 1.0
+    assert made.notes == (module.AS_ONE,)
+    assert law_of(1001.0, 1001, None, made.noise)
+
+
+@pytest.mark.parametrize("fold", [None, 0, 1, 3])
+def test_after_the_traces_one_matrix_or_one_for_every_run(monkeypatch, fold):
+    laplace, matrix = choose_noise(monkeypatch, 5, -6, 7, 8, 40)
+    fold_rule = choose(monkeypatch, NAME + "choose_fold", lambda traces, scale, d, shorten: fold)
+    run_rule = choose(
+        monkeypatch, NAME + "choose_runs", lambda traces, scale, d: [range(0, 1), range(1, 4)]
+    )
+    made = StratifiedNuclear(shells=4, shorten=True).draw(
+        Ask.saved(gathered()), calibration(folded_scale=Fraction(9)), problem(2), ENTROPY
+    )
+    shells = shell_sscps(ROWS, 4)
+    traces = [int(np.trace(s)) + z for s, z in zip(shells, (5, -6, 7, 8), strict=True)]
+    scale = math.nextafter(7.0, math.inf)
+    assert laplace.asked[0] == (Fraction(35), 4)
+    assert fold_rule.asked == [(traces, scale, 2, True)]
+    if fold is None:
+        assert run_rule.asked == [(traces, scale, 2)]
+        assert matrix.asked == [(2, scale)] * 2
+        joined = sum(shells[s] / 4.0 ** (s - 1) for s in (1, 2, 3))
+        np.testing.assert_array_equal(made.arrays["sscp"], [shells[0] + NOISE, joined + NOISE])
+        assert made.arrays["trace"].tolist() == traces
+        assert made.arrays["first_shell"].tolist() == [0, 1]
+        assert made.arrays["last_shell"].tolist() == [0, 3]
+        assert (made.notes, made.radius) == ((), 1.0)
+        assert law_of(7.0, 35, None, made.noise)
+        return
+    assert laplace.asked[1:] == [(Fraction(9), 1)]
+    folded = sum(shell / 4.0 ** max(s - fold, 0) for s, shell in enumerate(shells))
+    np.testing.assert_array_equal(made.arrays["sscp"], [folded + NOISE])
+    assert made.arrays["trace"].tolist() == [math.floor(np.trace(folded)) + 40]
+    assert made.radius == 0.5**fold
+    assert made.notes[0].startswith(module.NONE_STANDS_OUT)
+    assert made.notes[0].endswith(f"2^-{fold} of the norm bound shortened to that") == (fold > 0)
+    assert law_of(9.0, 9, None, made.noise)
+
+
+def test_a_private_number_of_rows_gets_noise_and_is_released(monkeypatch):
+    laplace, _ = choose_noise(monkeypatch, 0, 0, 0, 0, -2)
+    made = StratifiedNuclear(shells=4).draw(
+        Ask.saved(gathered()),
+        calibration(row_count_scale=Fraction(3)),
+        problem(2, "add-remove-one"),
+        ENTROPY,
+    )
+    assert laplace.asked == [(Fraction(35), 4), (Fraction(3), 1)]
+    assert made.arrays["row_count"].tolist() == [3]
+    assert made.arrays["row_count"].dtype == np.int64
+    assert law_of(7.0, 35, 3, made.noise)
+    assert (made.layout, made.post) == ("strata", "shrink")
+    assert (made.lattice_bits, made.dropped_bits) == (20, 0)
+
+
+@pytest.mark.parametrize("d", [1, 2, 9])
+def test_the_law_states_the_size_of_the_noise(d):
+    assert law_of(3e6, 10**7, None, module._law(Fraction(3 * 10**6), Fraction(10**7), None, d), d)
+
+
+@pytest.mark.parametrize(
+    ("traces", "dropped"),
+    [
+        ([0], 0),
+        ([2**62 - 1, 5], 0),
+        ([2**62, 5], 1),
+        ([8, 1 - 2**62], 0),
+        ([8, -(2**62)], 1),
+        ([2**70, 3], 9),
+    ],
+)
+def test_low_bits_are_dropped_as_the_longest_trace_needs(traces, dropped):
+    law = module._law(Fraction(7), Fraction(35), None, 1)
+    made = module._statistics([np.array([[2.0**20]])], [range(2, 5)], traces, law, 1)
+    assert made.dropped_bits == dropped
+    assert made.arrays["sscp"].tolist() == [[[2.0 ** (20 - dropped)]]]
+    assert made.arrays["trace"].tolist() == [trace >> dropped for trace in traces]
+    assert (made.arrays["first_shell"].tolist(), made.arrays["last_shell"].tolist()) == ([2], [4])
+    assert (made.radius, made.notes, "row_count" in made.arrays) == (1.0, (), False)
+
+
+@pytest.mark.parametrize("damage", ["nan", "integers", "no scale", "zero scale"])
+def test_damaged_statistics_are_refused(damage):
+    made = dpcov.second_moment(
+        rows_of_norm([1.0] * 40 + [0.25] * 5000, 5),
+        norm_bound=1.0,
+        budget=dpcov.Budget(epsilon=2),
+        mechanism="stratified-nuclear",
+    )
+    arrays, manifest = dict(made.statistics.arrays), made.manifest
+    law = manifest.statistics.noise
+    if damage == "nan":
+        arrays["sscp"] = np.full_like(arrays["sscp"], np.nan)
+    elif damage == "integers":
+        arrays["sscp"] = arrays["sscp"].astype(np.int64)
+    else:
+        scale = None if damage == "no scale" else "0.0"
+        law = type(law)(**{**vars(law), "scale": scale})
+    statistics = msgspec.structs.replace(manifest.statistics, noise=law)
+    with pytest.raises(ReleaseError):
+        Release(msgspec.structs.replace(manifest, statistics=statistics), arrays)

@@ -16,13 +16,6 @@ def test_a_trace_weighs_less_the_larger_the_matrix(d, weight):
     assert trace_weight(d) == Fraction(1, weight)
 
 
-@pytest.mark.parametrize("d", [1, 2, 7, 300])
-def test_noise_along_a_direction_is_twice_the_variance_off_the_diagonal(d):
-    assert rules._direction_noise(d) ** 2 == pytest.approx(
-        2 * ullman.off_diagonal_variance(d), rel=1e-14
-    )
-
-
 @pytest.fixture
 def round_thresholds(monkeypatch):
     # For scale 2 and d = 3 a shell is drawn above a trace of 5, and joined by smaller ones above

@@ -94,13 +94,6 @@ def test_smaller_shells_join_one_above_its_saturation(d):
     assert chosen([beyond, 9000, 0], d) == [(0, 0, 2)]
 
 
-def test_the_widest_shell_alone_is_the_plain_mechanism():
-    assert chosen([9000], 11) == [(0, 0, 0)]
-    assert chosen([9000, 0], 11) == [(0, 0, 1)]
-    assert chosen([0, 9000], 11) == [(0, 0, 0), (1, 1, 1)]
-    assert chosen([0], 65) == []
-
-
 def test_thresholds_reached_exactly_do_not_count(monkeypatch):
     monkeypatch.setattr(rules, "JOIN_ABOVE", 1.0)
     # d sqrt(2 d v) = 32 * 8 * 100 at d = 32.

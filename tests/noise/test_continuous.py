@@ -5,14 +5,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dpcov.errors import UsageError
 from dpcov.noise.continuous import exponentials, haar_orthogonal, normals, uniforms
 from dpcov.noise.entropy import SeededEntropy
-from tests.statistical.goodness import (
-    assert_continuous_law,
-    assert_mean_square,
-    continuous_law_samples,
-)
+from tests.statistical.goodness import assert_continuous_law, assert_mean_square
 
 SIZE = 100_000
 
@@ -44,30 +39,12 @@ def test_standard_laws(draw, law):
     assert_continuous_law(draw(SIZE, SeededEntropy(1)), law.cdf)
 
 
-def test_the_sample_size_suffices_to_reject_a_wrong_scale():
-    assert continuous_law_samples(stats.norm.cdf, np.linspace(-4, 4, 999)) <= SIZE
-
-
 def test_both_halves_of_the_normal_pairs_are_normal_and_uncorrelated():
     draws = normals(SIZE, SeededEntropy(4))
     first, second = draws[: SIZE // 2], draws[SIZE // 2 :]
     assert_continuous_law(first, stats.norm.cdf)
     assert_continuous_law(second, stats.norm.cdf)
     assert_mean_square((first + second) / np.sqrt(2.0), 1.0)
-
-
-def test_haar_entries_and_traces_have_no_preferred_sign_or_axis():
-    entropy = SeededEntropy(6)
-    matrices = np.array([haar_orthogonal(3, entropy) for _ in range(8000)])
-    # A coordinate of a uniform point on the sphere in three dimensions is uniform (Archimedes).
-    for row, column in ((0, 0), (0, 2), (2, 2)):
-        assert_continuous_law(matrices[:, row, column], stats.uniform(-1, 2).cdf)
-    assert_mean_square(np.trace(matrices, axis1=1, axis2=2), 1.0)
-
-
-def test_an_empty_orthogonal_matrix_is_refused():
-    with pytest.raises(UsageError):
-        haar_orthogonal(0, SeededEntropy(0))
 
 
 class Scalars:
@@ -108,11 +85,6 @@ def test_exponentials_and_normals_follow_their_formulas_word_by_word(size):
     assert np.allclose(
         normals(size, SeededEntropy(9)), Scalars(9).normals(size), rtol=1e-12, atol=0
     )
-
-
-def test_normals_fill_a_shape_row_by_row():
-    assert np.array_equal(normals((3, 5), SeededEntropy(9)).ravel(), normals(15, SeededEntropy(9)))
-    assert normals(0, SeededEntropy(9)).shape == (0,)
 
 
 @pytest.mark.parametrize("d", [1, 2, 6, 40])

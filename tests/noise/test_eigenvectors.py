@@ -1,12 +1,11 @@
 import math
-from dataclasses import replace
 from functools import cache
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.stats import beta, ks_2samp
+from scipy.stats import ks_2samp
 
 from dpcov.errors import NumericError, UsageError
 from dpcov.noise import eigenvectors
@@ -84,35 +83,6 @@ def test_law_does_not_depend_on_the_tuning(tolerance, monkeypatch):
     assert fast_pvalue("d=5 spread", seed=3) > ALPHA
 
 
-def mean_scores(sampler, sscp, exponents, size, seed):
-    entropy = SeededEntropy(seed)
-    scores = []
-    for _ in range(size):
-        drawn = sampler(sscp, exponents, entropy)
-        scores.append(np.einsum("ji,jk,ki->i", drawn, sscp, drawn, optimize=True))
-    return np.array(scores)
-
-
-def assert_same_means(first, second):
-    # Ten blocks of consecutive steps; size below 1e-6 by the t law with the pooled number of runs.
-    blocks = [
-        np.column_stack([part.mean(axis=1) for part in np.array_split(scores, 10, axis=1)])
-        for scores in (first, second)
-    ]
-    spread = np.sqrt(sum(block.var(axis=0, ddof=1) / len(block) for block in blocks))
-    assert np.all(np.abs(blocks[0].mean(axis=0) - blocks[1].mean(axis=0)) < 9 * spread)
-
-
-@pytest.mark.parametrize(
-    ("dimension", "size"), [(40, 30), pytest.param(200, 20, marks=pytest.mark.slow)]
-)
-def test_mean_scores_against_naive_transcription(dimension, size):
-    sscp = rotated(50_000 * np.arange(1, dimension + 1) ** -2.0)
-    exponents = np.full(dimension - 1, 0.01)
-    fast = mean_scores(sample_eigenvectors, sscp, exponents, size, 1)
-    assert_same_means(fast, mean_scores(naive_eigenvectors, sscp, exponents, size, 2))
-
-
 @settings(deadline=None)
 @given(st.integers(1, 9), st.data())
 def test_columns_are_orthonormal(dimension, data):
@@ -131,14 +101,6 @@ def test_columns_are_orthonormal(dimension, data):
     assert (sscp == before).all()
 
 
-def test_the_columns_are_the_drawn_directions():
-    # With a huge exponent each direction is an eigenvector, in order.
-    eigenvalues = np.array([5.0, 4.0, 3.0, 2.0, 1.0])
-    sscp = rotated(eigenvalues, seed=3)
-    drawn = sample_eigenvectors(sscp, [1e9] * 4, SeededEntropy(1))
-    assert drawn.T @ sscp @ drawn == pytest.approx(np.diag(eigenvalues), abs=1e-3)
-
-
 @pytest.mark.parametrize(
     ("eigenvalues", "exponents"),
     [
@@ -150,13 +112,6 @@ def test_a_budget_that_collapses_behind_a_spike(eigenvalues, exponents):
     # Conditioning leaves no digit of the tuned traces; the envelope must be tuned anew.
     drawn = sample_eigenvectors(rotated(np.array(eigenvalues)), exponents, SeededEntropy(0), 2)
     assert np.abs(drawn.T @ drawn - np.eye(2)).max() < 1e-14
-
-
-@pytest.mark.parametrize("exponent", [1e-100, 1e-6])
-def test_a_zero_matrix_and_tiny_exponents_are_fine(exponent):
-    drawn = sample_eigenvectors(np.zeros((4, 4)), [exponent] * 3, SeededEntropy(0))
-    assert np.abs(drawn.T @ drawn - np.eye(4)).max() < 1e-14
-    assert abs(sample_eigenvectors(np.array([[4.0]]), [], SeededEntropy(0))[0, 0]) == 1.0
 
 
 @pytest.mark.parametrize("bad", [0.99e-100, 0.0, -1.0, math.inf, math.nan])
@@ -185,32 +140,6 @@ def test_the_conditioned_factor_stays_the_inverse():
     assert envelope.tuned_square_trace == tuned.square_trace
     assert envelope.trace == pytest.approx(np.trace(inverse), rel=1e-8)
     assert envelope.square_trace == pytest.approx(np.trace(inverse @ inverse), rel=1e-6)
-
-
-def interval(hits, size):
-    # Clopper and Pearson, each side wrong with probability ALPHA.
-    lower = beta.ppf(ALPHA, hits, size - hits + 1) if hits else 0.0
-    return lower, beta.isf(ALPHA, hits + 1, size - hits) if hits < size else 1.0
-
-
-def range_lower_bound(exponent, size):
-    # Replacing e1 by e2 moves log density by exponent (u_2**2 - u_1**2): a range of 2 exponent.
-    entropy = SeededEntropy(11)
-    near = []
-    for sscp in (np.diag([1.0, 0.0]), np.diag([0.0, 1.0])):
-        first = np.array(
-            [sample_eigenvectors(sscp, [exponent], entropy, 1)[0, 0] ** 2 for _ in range(size)]
-        )
-        near.append((interval((first > 0.8).sum(), size), interval((first < 0.2).sum(), size)))
-    (p_one, p_two), (q_one, q_two) = near
-    return math.log(p_one[0] / q_one[1]) + math.log(q_two[0] / p_two[1])
-
-
-def test_audit_of_the_first_direction():
-    # The exponential mechanism with exponent epsilon / 2 has range epsilon (and so is epsilon-DP).
-    epsilon = 2.0
-    assert 0.5 * epsilon < range_lower_bound(epsilon / 2, 4_000) <= epsilon
-    assert range_lower_bound(epsilon, 4_000) > epsilon
 
 
 def test_hopeless_scales_raise():
@@ -279,41 +208,6 @@ def test_a_reflection_takes_its_direction_to_the_first_axis(first):
     assert eigenvectors._compress(matrix, found) == pytest.approx(
         (householder @ matrix @ householder)[1:, 1:]
     )
-
-
-def test_one_direction_left_has_the_square_of_its_trace():
-    """Whatever rounding leaves of the difference, the square trace is at most the trace squared."""
-    tuned = eigenvectors._tuned_envelope(np.diag([5.0, 1.0]), 1.0)
-    found = eigenvectors._condition(
-        replace(tuned, square_trace=100.0),
-        np.array([0.6, 0.8]),
-        eigenvectors._reflection(np.array([0.6, 0.8])),
-    )
-    assert found.square_trace == pytest.approx(found.trace**2, rel=1e-12)
-
-
-@pytest.mark.parametrize(
-    "matrix", [np.ones((2, 3)), np.array([[0.0, 1.0], [0.0, 0.0]]), np.diag([np.nan, 1.0])]
-)
-def test_what_is_no_symmetric_matrix_is_refused(matrix):
-    with pytest.raises(UsageError):
-        sample_eigenvectors(matrix, [1.0], SeededEntropy(0))
-
-
-@pytest.mark.parametrize(
-    ("sscp", "exponents", "rank", "said"),
-    [
-        (np.eye(3), [1.0, 1.0], 0, "rank"),
-        (np.eye(3), [1.0, 1.0], 4, "rank"),
-        (np.eye(3), [1.0], None, "one exponent for each"),
-        (np.eye(3), [1.0] * 3, None, "one exponent for each"),
-        (np.eye(3), [1.0, 1.0], 1, "one exponent for each"),
-        (np.eye(1), [1.0], None, "one exponent for each"),
-    ],
-)
-def test_a_rank_and_its_exponents_must_fit(sscp, exponents, rank, said):
-    with pytest.raises(UsageError, match=said):
-        sample_eigenvectors(sscp, exponents, SeededEntropy(0), rank)
 
 
 def summary(dimension, exponent, rank):

@@ -15,14 +15,10 @@ from dpcov.errors import NumericError, UsageError
 from dpcov.noise import entropy
 from dpcov.noise.continuous import exponentials, normals, uniforms
 from dpcov.noise.entropy import BlockEntropy, SeededEntropy, SystemEntropy
-from dpcov.noise.lattice import discrete_gaussian, discrete_laplace, rounded_gaussian
+from dpcov.noise.lattice import discrete_laplace, rounded_gaussian
 from tests.statistical.goodness import assert_continuous_law
 
 SOURCES = [SystemEntropy, lambda: SeededEntropy(5)]
-
-
-def draw_in_child(source, queue):
-    queue.put(source.words(64).tolist())
 
 
 @pytest.mark.parametrize("make", SOURCES)
@@ -39,17 +35,6 @@ def test_every_bit_is_fair_and_words_are_uniform(make):
     # Seven standard deviations: 64 bits give a false alarm with probability 2e-10.
     assert np.all(np.abs(ones - 100_000) < 7 * np.sqrt(50_000))
     assert_continuous_law(words * 2.0**-64, lambda x: x)
-
-
-def test_a_key_serves_for_64_mebibytes(monkeypatch):
-    keys = []
-    monkeypatch.setattr(os, "urandom", lambda count: keys.append(count) or bytes(count))
-    source, words = SystemEntropy(), 2**26 // 8
-    for _ in range(16):
-        source.words(words // 16)
-    assert keys == [32]
-    source.words(1)
-    assert keys == [32, 32]
 
 
 def words_of_a_fork(source):
@@ -78,6 +63,10 @@ def test_a_forked_child_never_repeats_the_parents_stream(recycled, monkeypatch):
     assert len(set(words)) == 192
 
 
+def draw_in_child(source, queue):
+    queue.put(source.words(64).tolist())
+
+
 @pytest.mark.parametrize("method", ["fork", pytest.param("spawn", marks=pytest.mark.thorough)])
 def test_workers_that_share_a_source_draw_different_words(method):
     if method not in multiprocessing.get_all_start_methods():
@@ -101,12 +90,6 @@ def test_copies_do_not_share_a_stream():
     assert len({word for copy in copies for word in copy.words(64).tolist()}) == 192
 
 
-def test_only_system_entropy_protects_somebody():
-    assert SystemEntropy.private
-    assert not SeededEntropy(1).private
-    assert not BlockEntropy(SystemEntropy()).private
-
-
 @pytest.mark.parametrize("make", SOURCES)
 def test_threads_draw_different_words(make):
     source, drawn = make(), []
@@ -121,6 +104,8 @@ def test_threads_draw_different_words(make):
 
 def test_a_seed_gives_the_same_words_whatever_the_request_sizes():
     source = SeededEntropy(2**70)
+    assert "Seeded" in repr(source)
+    assert str(2**70) not in repr(source)
     parts = np.concatenate([source.words(count) for count in (1, 0, 5, 40_000)])
     assert np.array_equal(parts, SeededEntropy(2**70).words(40_006))
     assert not np.array_equal(parts[:6], SeededEntropy(2**70 + 1).words(6))
@@ -130,17 +115,6 @@ def test_a_seed_gives_the_same_words_whatever_the_request_sizes():
 def test_a_seed_must_be_an_integer(seed):
     with pytest.raises(UsageError):
         SeededEntropy(seed)
-
-
-@pytest.mark.parametrize("make", SOURCES)
-def test_a_negative_count_is_refused(make):
-    with pytest.raises(UsageError):
-        make().words(-1)
-
-
-def test_repr_hides_the_seed():
-    assert "987654321" not in repr(SeededEntropy(987654321))
-    assert repr(SystemEntropy()) == "SystemEntropy()"
 
 
 def test_the_cipher_library_is_imported_only_when_words_are_drawn():
@@ -158,18 +132,6 @@ def test_a_cipher_that_writes_too_little_stops_the_draw(monkeypatch):
     with pytest.raises(NumericError, match="nothing was drawn"):
         source.words(1)
     assert source.words(0).size == 0
-
-
-def test_a_note_of_a_fork_gives_every_thread_a_new_key(monkeypatch):
-    monkeypatch.setattr(entropy, "_forks_survived", 0)
-    monkeypatch.setattr(os, "urandom", lambda count: bytes(count))
-    source = SystemEntropy()
-    first = source.words(4).tolist()
-    assert source.words(4).tolist() != first
-    entropy._note_fork()
-    assert entropy._process() == (os.getpid(), 1)
-    # The stream of the same, planted key from its beginning.
-    assert source.words(4).tolist() == first
 
 
 def test_a_system_without_forks_is_fine(monkeypatch):
@@ -218,21 +180,6 @@ def test_seeded_words_are_those_of_the_hash_of_the_seed(counts):
     assert words == stream(hashlib.sha256(b"-12").digest(), sum(counts))
 
 
-def test_a_long_request_is_met_in_pieces_of_256_kibibytes(monkeypatch):
-    pieces = []
-
-    class Noting:
-        def update_into(self, zeros, target):
-            assert zeros.tobytes() == bytes(len(target))
-            pieces.append(len(target))
-            return len(target)
-
-    source = SeededEntropy(1)
-    monkeypatch.setattr(source._stream, "_encryptor", Noting())
-    source.words(2 * (1 << 15) + 1)
-    assert pieces == [1 << 18, 1 << 18, 8]
-
-
 def test_a_buffer_hands_out_the_source_word_by_word():
     buffered = BlockEntropy(SeededEntropy(5), size=7)
     sizes = [3, 0, 5, 20, 1, 7, 8]
@@ -243,7 +190,6 @@ def test_a_buffer_hands_out_the_source_word_by_word():
 SMALL = [1, 3, 0, 700, 2, 1500, 40]
 LAWS = {
     "rounded gaussian": lambda size, source: rounded_gaussian(2**40, size, source),
-    "discrete gaussian": lambda size, source: discrete_gaussian(2**40, size, source),
     "discrete laplace": lambda size, source: discrete_laplace(2**20, size, source),
     "uniform": uniforms,
     "exponential": exponentials,

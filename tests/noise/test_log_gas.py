@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from dpcov.errors import NumericError
-from dpcov.noise import freud, log_gas
+from dpcov.noise import log_gas
 from dpcov.noise.entropy import SeededEntropy
 
 
@@ -71,27 +71,6 @@ def test_points_drawn_in_stages_have_the_density_of_points_drawn_at_once(
     in_stages = [excess(watched, gas, seed, half_line) for seed in range(6)]
     assert [drawn.gas.dimension for drawn in watched] == [dimension, dimension // 4 * 2, 2]
     assert in_stages == pytest.approx([at_once] * 6, abs=1e-6)
-
-
-@pytest.mark.parametrize("half_line", [False, True])
-@pytest.mark.parametrize(("dimension", "stages"), [(63, [63]), (64, [64, 10]), (65, [65, 10])])
-def test_stages_start_at_the_stated_number_of_points(dimension, stages, half_line, watched):
-    log_gas.sample(law(dimension, half_line), SeededEntropy(1))
-    assert [drawn.gas.dimension for drawn in watched] == stages
-
-
-def test_the_intensity_of_two_points_is_the_one_worked_out_by_hand():
-    # On the line the integral of abs(x - y) exp(-abs(y)) over y is 2 (abs(x) + exp(-abs(x))).
-    for half_line in (False, True):
-        gas = law(2, half_line)
-        places = freud.panel_nodes(gas.edges)
-        made = gas.profile @ np.linalg.inv(freud.TO_LEGENDRE).T
-        size, decay = np.abs(places), np.exp(-np.abs(places))
-        # On the half line that of abs(x**2 - y**2) exp(-y) is x**2 - 2 + 4 (1 + x) exp(-x).
-        weight = size**2 - 2 + 4 * (1 + size) * decay if half_line else 2 * (size + decay)
-        total = np.sum(0.5 * np.diff(gas.edges)[:, None] * freud.WEIGHTS * weight * decay)
-        assert made == pytest.approx(2 * decay * weight / total, abs=1e-9)
-        assert total == pytest.approx(3.0 if half_line else 6.0, rel=1e-9)
 
 
 def summary(dimension, half_line):

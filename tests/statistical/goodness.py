@@ -22,18 +22,6 @@ class GoodnessError(AssertionError):
     """A sample that the claimed law produces with probability below alpha."""
 
 
-def pmf_to_cdf(pmf, reach):
-    """Return the cdf of a law on the integers whose mass outside [-reach, reach] is negligible."""
-    masses = np.array([float(pmf(x)) for x in range(-reach, reach + 1)])
-    cumulated = np.concatenate([[0.0], np.cumsum(masses)])
-
-    def cdf(x):
-        place = np.clip(np.floor(x) + reach + 1, 0, masses.size).astype(int)
-        return cumulated[place]
-
-    return cdf
-
-
 def equal_bins(cdf: Cdf, bins: int = 20) -> np.ndarray:
     """Return increasing integers x_1 < x_2 < ..., between which the law puts about 1/bins each."""
     reach = 1

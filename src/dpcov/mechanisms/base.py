@@ -7,7 +7,7 @@ any row is read; ``draw`` is the only place where exact answers and randomness m
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Annotated, ClassVar, Generic, TypeVar
+from typing import ClassVar, Generic, TypeVar
 
 from dpcov.data.moments import DEFAULT_BITS, MomentsSpec
 from dpcov.data.questions import Ask, MomentsQuestion
@@ -15,14 +15,8 @@ from dpcov.errors import BudgetError, UsageError
 from dpcov.noise.entropy import Entropy
 from dpcov.privacy.budget import Budget
 from dpcov.privacy.guarantee import NEIGHBORS, Neighbors, Numerics, Promise
-from dpcov.privacy.options import Between, Count, make_plain
+from dpcov.privacy.options import Count, make_plain
 from dpcov.published.statistics import NoisyStatistics
-
-# Part of a budget.
-Share = Annotated[float, Between(0, 1, open=True)]
-
-# Of failure, in bounds: a hundredth of it, divided by the number of rows, is still above zero.
-Probability = Annotated[float, Between(1e-100, 1 - 1e-9)]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -3,9 +3,8 @@
 Privacy
 -------
 Guarantee : rho-zCDP, or (epsilon, delta)-DP through it, for any rows.
-Neighbors : both.
+Neighbors : both.  Numerics : idealized.  Proof : coinpress.md.
 Private input : moments of the rows under a public linear map, one question in every round.
-Numerics : idealized.  Proof : coinpress.md.
 
 Sensitivity
 -----------
@@ -15,13 +14,11 @@ their sscp sqrt(2) k g**2 (replace-one), k g**2 (add-remove-one) for k rows per 
 Utility
 -------
 Made for roughly normal rows of mean zero: then the error relative to the covariance C,
-||C**-1/2 E C**-1/2 - I||_F, is small also where C is badly conditioned.  Other rows are clipped
-with a bias.
+||C**-1/2 E C**-1/2 - I||_F, is small also where C is badly conditioned.
 
 References
 ----------
-Biswas, Dong, Kamath, Ullman (2020), CoinPress, section 3; Dong, Liang, Yi (2022), section 6,
-compare with it.
+Biswas, Dong, Kamath, Ullman (2020), CoinPress, section 3.
 """
 
 from dataclasses import dataclass, replace
@@ -31,15 +28,13 @@ from typing import Annotated
 import numpy as np
 
 from dpcov.data.linear import LinearMap
-from dpcov.data.moments import DEFAULT_BITS, Bits
 from dpcov.data.questions import Ask
 from dpcov.errors import NumericError
-from dpcov.mechanisms.base import Calibration, Mechanism, Probability, Problem
+from dpcov.mechanisms.base import Calibration, Mechanism, Problem
 from dpcov.mechanisms.blocks import finished
-from dpcov.mechanisms.blocks.additive_noise import whole_cost
+from dpcov.mechanisms.blocks.additive_noise import MatrixNoise, matrix_noise
 from dpcov.mechanisms.blocks.finished import Cost, part_of, sscp_of
-from dpcov.mechanisms.blocks.matrix_noise import MatrixNoise, Shape, matrix_noise
-from dpcov.mechanisms.blocks.tail_bounds import eta
+from dpcov.mechanisms.blocks.tail_bounds import FAILURE_PROBABILITY, eta
 from dpcov.noise.entropy import Entropy
 from dpcov.privacy.budget import Budget
 from dpcov.privacy.guarantee import ZCDP, ApproxDP
@@ -68,15 +63,6 @@ class CoinPress(Mechanism[CoinPressCalibration]):
     ----------
     rounds : int, default=3
         Rounds of whitening; the table is read once for each.
-    upper : float, default=1
-        Public bound on the largest eigenvalue of the second moment, in units of the squared norm
-        bound.  1 always holds; choose the norm bound so large that it clips nobody.
-    failure_probability : float, default=0.05
-        Probability beta in the norms to clip to; privacy does not depend on it.
-    noise : {"isotropic", "entrywise"}, default="isotropic"
-        Noise on the matrix; ``entrywise`` is the paper's.
-    bits : int, default=20
-        Lattice resolution of a row after whitening.
     """
 
     name = "coinpress"
@@ -86,28 +72,20 @@ class CoinPress(Mechanism[CoinPressCalibration]):
     promises = (ZCDP, ApproxDP)
 
     rounds: Annotated[int, Between(1, 100)] = 3
-    upper: Annotated[float, Between(2.0**-60, 1)] = 1.0
-    failure_probability: Probability = 0.05
-    noise: Shape = "isotropic"
-    bits: Bits = DEFAULT_BITS
 
     def calibrate(self, problem: Problem, budget: Budget) -> CoinPressCalibration:
         """Split the budget between the rounds (coinpress.md, Theorem 1)."""
         self.check(problem, budget)
-        whole = whole_cost(budget)
-        rest = part_of(whole, 1 - finished.row_count_share(problem))
+        rest, row_count = finished.set_row_count_aside(budget, problem)
         # Later rounds ask through maps drawn before, so the rounds compose.
         parts = [part_of(rest, share) for share in round_shares(self.rounds)]
-        return CoinPressCalibration(
-            promise=budget.promise,
-            rounds=tuple(matrix_noise(part, problem, self.noise) for part in parts),
-            row_count=finished.row_count_cost(problem, whole),
-        )
+        rounds = tuple(matrix_noise(part, problem) for part in parts)
+        return CoinPressCalibration(promise=budget.promise, rounds=rounds, row_count=row_count)
 
     @property
     def asks_again(self) -> bool:
         """After the first round every question follows from the answers before."""
-        return self.rounds > 1 or self.upper < 1
+        return self.rounds > 1
 
     def draw(
         self, ask: Ask, calibration: CoinPressCalibration, problem: Problem, entropy: Entropy
@@ -116,15 +94,12 @@ class CoinPress(Mechanism[CoinPressCalibration]):
         d, first = problem.n_features, self.question(problem)
         row_count = finished.draw_row_count(ask(first), problem, calibration.row_count, entropy)
         n_rows = finished.public_rows(problem, row_count)
-        normal_norm = eta(d, self.failure_probability / (n_rows * self.rounds))
-        # The first map is a multiple of the identity, which clipping alone can answer.
-        radius = min(normal_norm, self.upper**-0.5)
-        clipped = replace(first.spec, clip=min(1.0, radius * self.upper**0.5))
-        asked, whitening = replace(first, spec=clipped), np.eye(d) * self.upper**-0.5
+        normal_norm = eta(d, FAILURE_PROBABILITY / (n_rows * self.rounds))
+        asked, whitening, radius = first, np.eye(d), 1.0
         for last in calibration.rounds[:-1]:
             unit = radius**2 / n_rows
             moment = (sscp_of(ask(asked)) + last.draw(d, entropy)) * unit
-            slack = unit * last.spectral_bound(d, self.failure_probability / self.rounds)
+            slack = unit * last.spectral_bound(d, FAILURE_PROBABILITY / self.rounds)
             # What the noise may hide counts as spread: the next norm must not be too small.
             spread = project_psd(moment) + slack * np.eye(d)
             wanted = _inverse_root(spread) @ whitening

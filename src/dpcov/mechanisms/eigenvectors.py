@@ -8,9 +8,8 @@ Numerics : idealized.  Proof : eigenvectors.md.
 
 Sensitivity
 -----------
-For k rows per person.  Sorted eigenvalues, and quotients along fixed orthonormal directions: l1
-norm 2k, l2 norm sqrt(2) k (replace-one), both k (add-remove-one).  The score u' S u moves within an
-interval of length 2k, or k.
+For k rows per person.  Sorted eigenvalues: l1 norm 2k, l2 norm sqrt(2) k (replace-one), both k
+(add-remove-one).  The score u' S u moves within an interval of length 2k, or k.
 
 Utility
 -------
@@ -18,8 +17,7 @@ eigenvectors.md, Theorem 3: a bound on the Frobenius error with explicit constan
 
 References
 ----------
-Amin, Dick, Kulesza, Munoz Medina, Vassilvitskii (2019), Algorithm 1 and Corollary 1; Dong, Liang,
-Yi (2022), appendix C.
+Amin et al. (2019), Algorithm 1 and Corollary 1; Dong, Liang, Yi (2022), appendix C.
 """
 
 from dataclasses import dataclass
@@ -32,11 +30,11 @@ from scipy.optimize import isotonic_regression
 from dpcov.data.moments import Clip
 from dpcov.data.questions import Ask
 from dpcov.errors import UsageError
-from dpcov.mechanisms.base import Calibration, Mechanism, Probability, Problem, Share
+from dpcov.mechanisms.base import Calibration, Mechanism, Problem
 from dpcov.mechanisms.blocks import finished
-from dpcov.mechanisms.blocks.additive_noise import additive_noise, whole_cost
+from dpcov.mechanisms.blocks.additive_noise import AdditiveNoise, additive_noise, eigenvalues
 from dpcov.mechanisms.blocks.finished import Cost, part_of, root_down
-from dpcov.mechanisms.blocks.sensitivity import eigenvalues
+from dpcov.mechanisms.blocks.tail_bounds import FAILURE_PROBABILITY
 from dpcov.noise.eigenvectors import sample_eigenvectors
 from dpcov.noise.entropy import Entropy
 from dpcov.privacy.budget import Budget
@@ -47,19 +45,16 @@ from dpcov.published.statistics import NoisyStatistics
 
 Allocation = Literal["adaptive", "uniform"]
 Exponent = Literal["tight", "paper"]
-Values = Literal["eigenvalues", "quotients"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class EigenvectorsCalibration(Calibration):
-    """Parts of the budget, None for what is not drawn.
+    """Noise on the eigenvalues; parts of the budget for all directions together and the row count.
 
-    They pay for the sorted eigenvalues, for the quotients u' S u along the drawn directions, for
-    all drawn directions together and for the number of rows (add-remove-one).
+    A part is None for what is not drawn.
     """
 
-    eigenvalues: Cost | None
-    quotients: Cost | None
+    eigenvalues: AdditiveNoise
     directions: Cost | None
     row_count: Cost | None
 
@@ -77,13 +72,6 @@ class Eigenvectors(Mechanism[EigenvectorsCalibration]):
     exponent : {"tight", "paper"}, default="tight"
         ``paper``: the exponent epsilon_i / 4, which costs twice what it needs to (four times and
         more under zCDP).
-    values : {"eigenvalues", "quotients"}, default="eigenvalues"
-        What is put on the directions: noisy sorted eigenvalues, as in the paper, or noisy quotients
-        u' S u.
-    value_share : float, default=0.5
-        Part of the budget for the values; the directions get the rest.
-    failure_probability : float, default=0.05
-        Probability beta in the margin of the adaptive allocation; privacy does not depend on it.
     clip : float, default=1
         Rows longer than this fraction of the norm bound are scaled down to it.
     """
@@ -97,38 +85,22 @@ class Eigenvectors(Mechanism[EigenvectorsCalibration]):
     allocation: Allocation = "adaptive"
     rank: Count | None = None
     exponent: Exponent = "tight"
-    values: Values = "eigenvalues"
-    value_share: Share = 0.5
-    failure_probability: Probability = 0.05
     clip: Clip = 1.0
 
     def calibrate(self, problem: Problem, budget: Budget) -> EigenvectorsCalibration:
         """Split the budget (eigenvectors.md, Theorem 1)."""
         self.check(problem, budget)
-        check_rank(self.rank, problem)
-        whole, drawn = whole_cost(budget), self._n_drawn(problem.n_features) > 0
-        rest = 1 - finished.row_count_share(problem)
-        values = rest * (Fraction(self.value_share) if drawn else 1)
-        by_eigenvalues = values
-        if self.values == "quotients":
-            # Adaptive shares need noisy eigenvalues first.
-            by_eigenvalues = values / 2 if self.allocation == "adaptive" and drawn else Fraction(0)
-
-        def part(share: Fraction) -> Cost | None:
-            return part_of(whole, share) if share else None
-
-        calibration = EigenvectorsCalibration(
+        if self.rank is not None and self.rank > problem.n_features:
+            raise UsageError("rank must not exceed the number of encoded features.")
+        rest, row_count = finished.set_row_count_aside(budget, problem)
+        # Where a direction is drawn, all directions share one half.
+        directions = part_of(rest, Fraction(1, 2)) if self._n_drawn(problem.n_features) else None
+        return EigenvectorsCalibration(
             promise=budget.promise,
-            eigenvalues=part(by_eigenvalues),
-            quotients=part(values - by_eigenvalues),
-            directions=part(rest - values),
-            row_count=finished.row_count_cost(problem, whole),
+            eigenvalues=additive_noise(directions or rest, eigenvalues(problem)),
+            directions=directions,
+            row_count=row_count,
         )
-        # Noise that cannot be drawn is refused here, before any row is read.
-        for cost in (calibration.eigenvalues, calibration.quotients):
-            if cost is not None:
-                additive_noise(cost, eigenvalues(problem))
-        return calibration
 
     def _n_drawn(self, n_features: int) -> int:
         # The last direction of all is determined by the others and costs nothing.
@@ -140,18 +112,11 @@ class Eigenvectors(Mechanism[EigenvectorsCalibration]):
         """Draw values and directions, and put them together."""
         moments = ask(self.question(problem))
         sscp = finished.sscp_of(moments)
-        rank = self.rank or len(sscp)
-        values, margin = np.zeros(rank), 0.0
-        if calibration.eigenvalues is not None:
-            noise = additive_noise(calibration.eigenvalues, eigenvalues(problem))
-            values = np.linalg.eigvalsh(sscp)[::-1][:rank] + noise.draw(rank, entropy)
-            margin = noise.upper_bound(self.failure_probability / (2 * rank))
+        rank, noise = self.rank or len(sscp), calibration.eigenvalues
+        values = np.linalg.eigvalsh(sscp)[::-1][:rank] + noise.draw(rank, entropy)
+        margin = noise.upper_bound(FAILURE_PROBABILITY / (2 * rank))
         exponents = self._exponents(calibration.directions, values, margin, problem)
         directions = sample_eigenvectors(sscp, exponents, entropy, rank)
-        if calibration.quotients is not None:
-            noise = additive_noise(calibration.quotients, eigenvalues(problem))
-            quotients = np.einsum("ji,ji->i", directions, sscp @ directions)
-            values = quotients + noise.draw(rank, entropy)
         row_count = finished.draw_row_count(moments, problem, calibration.row_count, entropy)
         matrix = (directions * values) @ directions.T
         return finished.finish(matrix, problem, row_count, clip=self.clip, post="clip")
@@ -168,12 +133,6 @@ class Eigenvectors(Mechanism[EigenvectorsCalibration]):
             shares = adaptive_shares(values[:n_drawn], margin, cost)
         parts = [part_of(cost, share) for share in shares]
         return [direction_exponent(part, problem, self.exponent) for part in parts]
-
-
-def check_rank(rank: int | None, problem: Problem) -> None:
-    """Refuse more directions than there are."""
-    if rank is not None and rank > problem.n_features:
-        raise UsageError("rank must not exceed the number of encoded features.")
 
 
 def adaptive_shares(noisy_values: Array, margin: float, cost: Cost) -> list[Fraction]:

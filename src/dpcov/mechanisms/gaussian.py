@@ -3,7 +3,7 @@
 Privacy
 -------
 Guarantee : rho-zCDP with rho = sensitivity**2 / (2 * noise_variance), or (epsilon, delta)-DP by the
-analytic Gaussian mechanism or the classical formula.
+analytic Gaussian mechanism.
 Neighbors : both.  Numerics : exact.  Proof : gaussian.md.
 
 Sensitivity
@@ -19,8 +19,7 @@ papers' noise, of variance v everywhere, has v d**2.
 
 References
 ----------
-Dong, Liang, Yi (2022), section 3.1; Wang, Xu, Yang (2019), equation (7); Balle, Wang (2018); Dwork,
-Talwar, Thakurta, Zhang (2014).
+Dong, Liang, Yi (2022), section 3.1; Wang, Xu, Yang (2019), equation (7); Balle, Wang (2018).
 """
 
 from dataclasses import dataclass
@@ -31,14 +30,13 @@ import numpy as np
 
 from dpcov.data.moments import DEFAULT_BITS, Bits, Clip
 from dpcov.data.questions import Ask
-from dpcov.errors import BudgetError
 from dpcov.mechanisms.base import Calibration, Mechanism, Problem
-from dpcov.mechanisms.blocks import gaussian_scale
 from dpcov.mechanisms.blocks.finished import noise_law
-from dpcov.mechanisms.blocks.gaussian_scale import ROW_COUNT_WEIGHT, Formula, symmetric_noise
+from dpcov.mechanisms.blocks.gaussian_scale import ROW_COUNT_WEIGHT, even_variance, symmetric_noise
 from dpcov.noise.entropy import Entropy
 from dpcov.noise.lattice import rounded_gaussian
 from dpcov.privacy.budget import Budget
+from dpcov.privacy.convert import sqrt_down
 from dpcov.privacy.guarantee import ZCDP, ApproxDP
 from dpcov.published.statistics import NoisyStatistics
 
@@ -72,9 +70,6 @@ class Gaussian(Mechanism[GaussianCalibration]):
     noise : {"isotropic", "upper-triangle"}, default="isotropic"
         ``upper-triangle`` is the papers' noise, of one variance on all entries on and above the
         diagonal; it comes without the free trace and has up to sqrt(2) times the error.
-    calibration : {"analytic", "classical"}, default="analytic"
-        For (epsilon, delta).  ``classical`` is the papers' sqrt(2 log(1.25 / delta)) / epsilon, for
-        epsilon <= 1 only; it draws more noise.
     """
 
     name = "gaussian"
@@ -86,25 +81,20 @@ class Gaussian(Mechanism[GaussianCalibration]):
     bits: Bits = DEFAULT_BITS
     clip: Clip = 1.0
     noise: NoiseShape = "isotropic"
-    calibration: Formula = "analytic"
 
     def calibrate(self, problem: Problem, budget: Budget) -> GaussianCalibration:
         """Smallest even integer variance that keeps the budget (gaussian.md, Theorems 1 and 2)."""
         self.check(problem, budget)
-        if self.calibration == "classical" and not isinstance(budget.promise, ApproxDP):
-            raise BudgetError(
-                "The classical calibration is for epsilon with delta. Leave the option out."
-            )
         # A row in the unit ball has lattice norm 2**bits, so the sscp moves by multiples of this.
         unit = 4**self.bits * problem.rows_per_person
         public_count = problem.neighbors == "replace-one"
         squared = Fraction(2 if public_count else 1 + ROW_COUNT_WEIGHT) * unit**2
-        variance = gaussian_scale.even_variance(squared, budget.promise, formula=self.calibration)
+        variance = even_variance(squared, budget.promise)
         isotropic = self.noise == "isotropic"
         count = Fraction(variance, 16**self.bits) / ROW_COUNT_WEIGHT
         return GaussianCalibration(
             promise=budget.promise,
-            noise_multiplier=gaussian_scale.sqrt_down(Fraction(variance) / squared),
+            noise_multiplier=sqrt_down(Fraction(variance) / squared),
             diagonal_variance=variance,
             off_diagonal_variance=variance // 2 if isotropic else variance,
             trace_variance=variance if public_count and isotropic else None,

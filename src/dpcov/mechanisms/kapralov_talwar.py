@@ -28,26 +28,24 @@ import numpy as np
 
 from dpcov.data.moments import Clip
 from dpcov.data.questions import Ask
-from dpcov.mechanisms.base import Calibration, Mechanism, Problem, Share
+from dpcov.mechanisms.base import Calibration, Mechanism, Problem
 from dpcov.mechanisms.blocks import finished
-from dpcov.mechanisms.blocks.additive_noise import additive_noise
+from dpcov.mechanisms.blocks.additive_noise import AdditiveNoise, additive_noise, scalar
 from dpcov.mechanisms.blocks.finished import Cost, part_of
-from dpcov.mechanisms.blocks.sensitivity import scalar
-from dpcov.mechanisms.eigenvectors import Exponent, check_rank, direction_exponent
+from dpcov.mechanisms.eigenvectors import Exponent, direction_exponent
 from dpcov.noise.bingham import sample_binghams
 from dpcov.noise.entropy import Entropy
 from dpcov.privacy.budget import Budget
 from dpcov.privacy.guarantee import PureDP
-from dpcov.privacy.options import Count
 from dpcov.published.statistics import NoisyStatistics
 
 
 @dataclass(frozen=True, kw_only=True)
 class KapralovTalwarCalibration(Calibration):
-    """Parts of the budget for one direction, for one value, and for the number of rows."""
+    """Parts of the budget for one direction and for the number of rows; noise on one value."""
 
     direction: Cost
-    value: Cost
+    value: AdditiveNoise
     row_count: Cost | None
 
 
@@ -57,12 +55,8 @@ class KapralovTalwar(Mechanism[KapralovTalwarCalibration]):
 
     Parameters
     ----------
-    rank : int or None, default=None
-        Number of rank-one matrices; as many as features by default.
     exponent : {"tight", "paper"}, default="tight"
         ``paper``: the exponent epsilon_i / 4 of Amin et al., which costs twice what it needs to.
-    value_share : float, default=0.5
-        Part of every round's budget for the value; the direction gets the rest.
     clip : float, default=1
         Rows longer than this fraction of the norm bound are scaled down to it.
     """
@@ -73,24 +67,18 @@ class KapralovTalwar(Mechanism[KapralovTalwarCalibration]):
     numerics = "idealized"
     promises = (PureDP,)
 
-    rank: Count | None = None
     exponent: Exponent = "tight"
-    value_share: Share = 0.5
     clip: Clip = 1.0
 
     def calibrate(self, problem: Problem, budget: Budget) -> KapralovTalwarCalibration:
         """Give every round the same part of the budget (kapralov_talwar.md)."""
         self.check(problem, budget)
-        check_rank(self.rank, problem)
+        rest, row_count = finished.set_row_count_aside(budget, problem)
         # Rounds compose: each is private given the directions and values before it.
-        each = (1 - finished.row_count_share(problem)) / (self.rank or problem.n_features)
-        value = part_of(budget.promise, each * Fraction(self.value_share))
-        additive_noise(value, scalar(problem))
+        part = part_of(rest, Fraction(1, 2 * problem.n_features))
+        value = additive_noise(part, scalar(problem))
         return KapralovTalwarCalibration(
-            promise=budget.promise,
-            direction=part_of(budget.promise, each * (1 - Fraction(self.value_share))),
-            value=value,
-            row_count=finished.row_count_cost(problem, budget.promise),
+            promise=budget.promise, direction=part, value=value, row_count=row_count
         )
 
     def draw(
@@ -100,11 +88,10 @@ class KapralovTalwar(Mechanism[KapralovTalwarCalibration]):
         moments = ask(self.question(problem))
         residue = finished.sscp_of(moments)
         found = np.zeros_like(residue)
-        value_noise = additive_noise(calibration.value, scalar(problem))
         exponent = direction_exponent(calibration.direction, problem, self.exponent)
-        for _ in range(self.rank or len(residue)):
+        for _ in range(len(residue)):
             direction = sample_binghams(exponent * residue, 1, entropy)[0]
-            value = direction @ residue @ direction + value_noise.draw(1, entropy)[0]
+            value = direction @ residue @ direction + calibration.value.draw(1, entropy)[0]
             # Deflation uses released numbers only, so it is free.
             component = value * np.outer(direction, direction)
             found += component

@@ -12,13 +12,11 @@ attained.
 
 Utility
 -------
-With scale b, E ||noise||_F**2 = 2 b**2 d**2: an error of about d**2 / (epsilon n) in S / n, where
-nuclear-norm noise grows with d**1.5.
+With scale b, E ||noise||_F**2 = 2 b**2 d**2: an error of about d**2 / (epsilon n) in S / n.
 
 References
 ----------
-Dong, Liang, Yi (2022), appendix I; Amin, Dick, Kulesza, Munoz Medina, Vassilvitskii (2019),
-section 5.
+Dong, Liang, Yi (2022), appendix I; Amin et al. (2019), section 5.
 """
 
 from dataclasses import dataclass
@@ -33,8 +31,8 @@ from dpcov.data.moments import DEFAULT_BITS, Bits, Clip
 from dpcov.data.questions import Ask
 from dpcov.errors import BudgetError
 from dpcov.mechanisms.base import Calibration, Mechanism, Problem
+from dpcov.mechanisms.blocks.additive_noise import upper_triangle
 from dpcov.mechanisms.blocks.finished import noise_law
-from dpcov.mechanisms.blocks.sensitivity import upper_triangle
 from dpcov.noise.entropy import Entropy
 from dpcov.noise.lattice import LARGEST_STD, discrete_laplace
 from dpcov.privacy.budget import Budget
@@ -67,9 +65,8 @@ class Laplace(Mechanism[LaplaceCalibration]):
     clip : float, default=1
         Rows longer than this fraction of the norm bound are scaled down to it.
     sensitivity : {"tight", "paper"}, default="tight"
-        ``paper`` uses the l1 norm of the full matrix, sqrt(2) d (replace-one) or d
-        (add-remove-one), as the papers do although only the upper triangle is drawn: about twice
-        the noise.
+        ``paper``: the l1 norm of the full matrix, sqrt(2) d (replace-one) or d (add-remove-one),
+        although only the upper triangle is drawn: about twice the noise.
     """
 
     name = "laplace"

@@ -3,7 +3,7 @@
 Privacy
 -------
 Guarantee : epsilon-DP.  Neighbors : both.  Proof : nuclear.md.
-Numerics : idealized.  The samplers are exact in real arithmetic, so no delta enters.
+Numerics : idealized; samplers exact in real arithmetic, so no delta enters.
 
 Sensitivity
 -----------
@@ -12,8 +12,7 @@ for d >= 2.
 
 Utility
 -------
-nuclear.md, section 3: sizes of the noise in Schatten norms, and a correction of the paper's Theorem
-1.
+nuclear.md, section 3: sizes of the noise in Schatten norms, and a correction of Theorem 1.
 
 References
 ----------
@@ -28,9 +27,8 @@ from dpcov.data.questions import Ask
 from dpcov.errors import UsageError
 from dpcov.mechanisms.base import Calibration, Mechanism, Problem
 from dpcov.mechanisms.blocks import finished
-from dpcov.mechanisms.blocks.additive_noise import additive_noise
+from dpcov.mechanisms.blocks.additive_noise import additive_noise, eigenvalues
 from dpcov.mechanisms.blocks.finished import Cost
-from dpcov.mechanisms.blocks.sensitivity import eigenvalues
 from dpcov.noise.entropy import Entropy
 from dpcov.noise.nuclear import LARGEST_GAUGE_DIMENSION, nuclear_noise, symmetric_nuclear_noise
 from dpcov.privacy.budget import Budget
@@ -39,16 +37,14 @@ from dpcov.published.estimate.nuclear_variances import entry_variances
 from dpcov.published.linalg.symmetric import Array, symmetrize
 from dpcov.published.statistics import NoiseLaw, NoisyStatistics
 
-# ``square``: the paper's law on all d x d matrices, symmetrized after it was added.  The others
-# live on symmetric matrices and are about half as large (docs/nuclear-noise.md).
 NoiseShape = Literal["square", "nuclear", "gauge", "wishart"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class NuclearCalibration(Calibration):
-    """Parts of the budget for the matrix and for the number of rows."""
+    """Scale of the noise for rows in the unit ball, and what a private row count costs."""
 
-    matrix: Cost
+    scale: float
     row_count: Cost | None
 
 
@@ -59,9 +55,10 @@ class Nuclear(Mechanism[NuclearCalibration]):
     Parameters
     ----------
     noise : {"square", "nuclear", "gauge", "wishart"}, default="square"
-        Law of the noise; ``square`` is the paper's.  ``nuclear`` is the most accurate in high
-        dimension, ``gauge`` for up to about 10 features (replace-one only), ``wishart`` the
-        fastest.
+        Law of the noise.  ``square`` is the paper's, on all d x d matrices, symmetrized after it
+        was added; the others live on symmetric matrices and are about half as large
+        (docs/nuclear-noise.md).  ``nuclear`` is the most accurate in high dimension, ``gauge`` for
+        up to about 10 features (replace-one only), ``wishart`` the fastest.
     clip : float, default=1
         Rows longer than this fraction of the norm bound are scaled down to it.
     """
@@ -79,21 +76,19 @@ class Nuclear(Mechanism[NuclearCalibration]):
         """Give the matrix all that the number of rows leaves (nuclear.md, Theorem 1)."""
         self.check(problem, budget)
         check_noise_shape(self.noise, problem)
-        matrix = finished.part_of(budget.promise, 1 - finished.row_count_share(problem))
-        # Noise that cannot be drawn is refused here, before any row is read.
-        nuclear_scale(matrix, problem)
-        row_count = finished.row_count_cost(problem, budget.promise)
-        return NuclearCalibration(promise=budget.promise, matrix=matrix, row_count=row_count)
+        rest, row_count = finished.set_row_count_aside(budget, problem)
+        scale = nuclear_scale(rest, problem)
+        return NuclearCalibration(promise=budget.promise, scale=scale, row_count=row_count)
 
     def draw(
         self, ask: Ask, calibration: NuclearCalibration, problem: Problem, entropy: Entropy
     ) -> NoisyStatistics:
         """Add the noise."""
-        moments = ask(self.question(problem))
-        noisy = noisy_sscp(moments, calibration.matrix, self.noise, problem, entropy)
+        moments, scale = ask(self.question(problem)), calibration.scale
+        noisy = noisy_sscp(moments, scale, self.noise, entropy)
         row_count = finished.draw_row_count(moments, problem, calibration.row_count, entropy)
         found = finished.finish(noisy, problem, row_count, clip=self.clip, post="psd")
-        law = noise_law(self.noise, nuclear_scale(calibration.matrix, problem), problem.n_features)
+        law = noise_law(self.noise, scale, problem.n_features)
         return replace(found, lattice_bits=DEFAULT_BITS, noise=law)
 
 
@@ -109,12 +104,9 @@ def check_noise_shape(shape: NoiseShape, problem: Problem) -> None:
         )
 
 
-def noisy_sscp(
-    moments: Moments, cost: Cost, shape: NoiseShape, problem: Problem, entropy: Entropy
-) -> Array:
+def noisy_sscp(moments: Moments, scale: float, shape: NoiseShape, entropy: Entropy) -> Array:
     """Symmetric sscp with nuclear-norm noise of scale sensitivity / epsilon."""
     sscp = finished.sscp_of(moments)
-    scale = nuclear_scale(cost, problem)
     if shape == "square":
         # Symmetrizing after the noise is post-processing.
         return symmetrize(sscp + nuclear_noise(len(sscp), scale, entropy))

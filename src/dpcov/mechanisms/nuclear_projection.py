@@ -11,8 +11,7 @@ under both.
 
 Utility
 -------
-nuclear_projection.md, Theorem 2: error at most min(||Z||_F, sqrt(||Z|| (radius + tr S))) on the
-sscp S.
+Theorem 2: error at most min(||Z||_F, sqrt(||Z|| (radius + tr S))) on the sscp S.
 
 References
 ----------
@@ -27,9 +26,8 @@ from dpcov.data.moments import Clip
 from dpcov.data.questions import Ask
 from dpcov.mechanisms.base import Calibration, Mechanism, Problem
 from dpcov.mechanisms.blocks import finished
-from dpcov.mechanisms.blocks.additive_noise import additive_noise
+from dpcov.mechanisms.blocks.additive_noise import AdditiveNoise, additive_noise, scalar
 from dpcov.mechanisms.blocks.finished import Cost, part_of
-from dpcov.mechanisms.blocks.sensitivity import scalar
 from dpcov.mechanisms.nuclear import NoiseShape, check_noise_shape, noisy_sscp, nuclear_scale
 from dpcov.noise.entropy import Entropy
 from dpcov.privacy.budget import Budget
@@ -52,10 +50,10 @@ RADIUS_FACTOR = 2.0
 
 @dataclass(frozen=True, kw_only=True)
 class NuclearProjectionCalibration(Calibration):
-    """Parts of the budget for the matrix, the trace and the number of rows."""
+    """Scale of the matrix' noise, noise on the trace, and what a private row count costs."""
 
-    matrix: Cost
-    trace: Cost
+    matrix_scale: float
+    trace: AdditiveNoise
     row_count: Cost | None
 
 
@@ -66,8 +64,8 @@ class NuclearProjection(Mechanism[NuclearProjectionCalibration]):
     Parameters
     ----------
     noise : {"wishart", "nuclear", "gauge", "square"}, default="wishart"
-        Law of the noise.  ``wishart`` is drawn in a fraction of an eigendecomposition and is about
-        half as large as ``square``, the paper's; ``nuclear`` is another tenth smaller and slower.
+        As in :class:`~dpcov.mechanisms.nuclear.Nuclear`; ``square`` is the paper's, and ``nuclear``
+        a tenth smaller and slower than ``wishart``.
     budget_split : {"full", "paper"}, default="full"
         ``paper`` spends 7/10 of epsilon, and the release then promises 7/10 of epsilon.
     clip : float, default=1
@@ -88,17 +86,14 @@ class NuclearProjection(Mechanism[NuclearProjectionCalibration]):
         """Split the budget: matrix, trace, row count (nuclear_projection.md, Theorem 1)."""
         self.check(problem, budget)
         check_noise_shape(self.noise, problem)
-        count = finished.row_count_share(problem)
-        for_matrix, for_trace = (part * (1 - count) for part in SPLITS[self.budget_split])
-        matrix, trace = part_of(budget.promise, for_matrix), part_of(budget.promise, for_trace)
-        # Noise that no float can hold is refused here, before any row is read.
-        nuclear_scale(matrix, problem)
-        additive_noise(trace, scalar(problem))
+        rest, row_count = finished.set_row_count_aside(budget, problem)
+        for_matrix, for_trace = SPLITS[self.budget_split]
+        unspent = (1 - finished.row_count_share(problem)) * (1 - for_matrix - for_trace)
         return NuclearProjectionCalibration(
-            promise=part_of(budget.promise, for_matrix + for_trace + count),
-            matrix=matrix,
-            trace=trace,
-            row_count=finished.row_count_cost(problem, budget.promise),
+            promise=part_of(budget.promise, 1 - unspent),
+            matrix_scale=nuclear_scale(part_of(rest, for_matrix), problem),
+            trace=additive_noise(part_of(rest, for_trace), scalar(problem)),
+            row_count=row_count,
         )
 
     def draw(
@@ -110,8 +105,8 @@ class NuclearProjection(Mechanism[NuclearProjectionCalibration]):
     ) -> NoisyStatistics:
         """Add the noise, draw the radius, project."""
         moments = ask(self.question(problem))
-        noisy = noisy_sscp(moments, calibration.matrix, self.noise, problem, entropy)
-        noise = additive_noise(calibration.trace, scalar(problem)).draw(1, entropy)[0]
+        noisy = noisy_sscp(moments, calibration.matrix_scale, self.noise, entropy)
+        noise = calibration.trace.draw(1, entropy)[0]
         trace = moments.strata[0].sscp.trace() / 4**moments.spec.bits + noise
         # Noise may leave a negative trace; the ball then holds zero only.
         projected = project_nuclear_ball(noisy, max(0.0, RADIUS_FACTOR * float(trace)))

@@ -14,8 +14,7 @@ As in gaussian.md and laplace.md.
 Utility
 -------
 ||error||_F <= sqrt(2 t ||W||) with the trace bound t and the spectral norm of the noise W on S / n
-(projection.md, Theorem 2): of order d**0.25 n**-0.5 for Gaussian noise, below the noise itself when
-d is large and n small.
+(Theorem 2): for Gaussian noise below the noise itself when d is large and n small.
 
 References
 ----------

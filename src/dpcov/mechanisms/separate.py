@@ -30,13 +30,19 @@ from typing import Literal
 import numpy as np
 from scipy.optimize import isotonic_regression
 
-from dpcov.data.moments import DEFAULT_BITS, Bits, Clip
+from dpcov.data.moments import Clip
 from dpcov.data.questions import Ask
-from dpcov.mechanisms.base import Calibration, Mechanism, Problem, Share
-from dpcov.mechanisms.blocks import finished, sensitivity
-from dpcov.mechanisms.blocks.additive_noise import AdditiveNoise, additive_noise, whole_cost
+from dpcov.mechanisms.base import Calibration, Mechanism, Problem
+from dpcov.mechanisms.blocks import finished
+from dpcov.mechanisms.blocks.additive_noise import (
+    AdditiveNoise,
+    MatrixNoise,
+    Shape,
+    additive_noise,
+    eigenvalues,
+    matrix_noise,
+)
 from dpcov.mechanisms.blocks.finished import Cost, part_of
-from dpcov.mechanisms.blocks.matrix_noise import MatrixNoise, Shape, matrix_noise
 from dpcov.noise.entropy import Entropy
 from dpcov.privacy.budget import Budget
 from dpcov.privacy.guarantee import ZCDP, ApproxDP, PureDP
@@ -44,9 +50,6 @@ from dpcov.published.linalg.project import capped_simplex_projection
 from dpcov.published.linalg.symmetric import Array, compose, eigh
 from dpcov.published.statistics import NoisyStatistics, Post
 
-# ``monotone``: nearest ordered spectrum with no negative value and trace at most the bound.
-# ``clip``: each value clipped to [0, bound], as the published code of Dong, Liang, Yi does.
-# ``raw``: as drawn (their paper).
 Rule = Literal["monotone", "clip", "raw"]
 
 
@@ -58,14 +61,11 @@ class SeparateNoise:
     matrix: MatrixNoise
 
 
-def separate_noise(
-    cost: Cost, problem: Problem, shape: Shape, eigenvalue_share: Fraction
-) -> SeparateNoise:
-    """Split a part of the budget between eigenvalues and eigenvectors."""
-    return SeparateNoise(
-        values=additive_noise(part_of(cost, eigenvalue_share), sensitivity.eigenvalues(problem)),
-        matrix=matrix_noise(part_of(cost, 1 - eigenvalue_share), problem, shape),
-    )
+def separate_noise(cost: Cost, problem: Problem, shape: Shape) -> SeparateNoise:
+    """Half of a part of the budget for the eigenvalues, half for the eigenvectors."""
+    half = part_of(cost, Fraction(1, 2))
+    values = additive_noise(half, eigenvalues(problem))
+    return SeparateNoise(values=values, matrix=matrix_noise(half, problem, shape))
 
 
 def separate_sscp(
@@ -110,14 +110,11 @@ class Separate(Mechanism[SeparateCalibration]):
     clip : float, default=1
         Rows longer than this fraction of the norm bound are scaled down to it (Dong 5.1).
     eigenvalues : {"monotone", "clip", "raw"}, default="monotone"
-        Post-processing of the noisy eigenvalues: nearest possible spectrum, each clipped to
-        [0, trace bound] as in the published code, or none as in the paper.
+        Post-processing of the noisy eigenvalues: the nearest ordered spectrum with no negative
+        value and trace at most its bound, each clipped to [0, trace bound] as in the published
+        code of Dong, Liang, Yi, or none as in their paper.
     noise : {"isotropic", "entrywise"}, default="isotropic"
         Noise on the matrix; ``entrywise`` is the paper's.
-    eigenvalue_share : float, default=0.5
-        Part of the budget spent on the eigenvalues.
-    bits : int, default=20
-        Lattice resolution of an encoded row.
     """
 
     name = "separate"
@@ -129,20 +126,13 @@ class Separate(Mechanism[SeparateCalibration]):
     clip: Clip = 1.0
     eigenvalues: Rule = "monotone"
     noise: Shape = "isotropic"
-    eigenvalue_share: Share = 0.5
-    bits: Bits = DEFAULT_BITS
 
     def calibrate(self, problem: Problem, budget: Budget) -> SeparateCalibration:
         """Split the budget: row count, eigenvalues, eigenvectors (separate.md, Theorem 1)."""
         self.check(problem, budget)
-        whole = whole_cost(budget)
-        rest = part_of(whole, 1 - finished.row_count_share(problem))
-        share = Fraction(str(self.eigenvalue_share))
-        return SeparateCalibration(
-            promise=budget.promise,
-            noise=separate_noise(rest, problem, self.noise, share),
-            row_count=finished.row_count_cost(problem, whole),
-        )
+        rest, row_count = finished.set_row_count_aside(budget, problem)
+        noise = separate_noise(rest, problem, self.noise)
+        return SeparateCalibration(promise=budget.promise, noise=noise, row_count=row_count)
 
     def draw(
         self, ask: Ask, calibration: SeparateCalibration, problem: Problem, entropy: Entropy

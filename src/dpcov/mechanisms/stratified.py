@@ -38,14 +38,14 @@ from dpcov.data.exact import ExactSum
 from dpcov.data.moments import DEFAULT_BITS, Bits, Moments, MomentsSpec
 from dpcov.data.questions import Ask
 from dpcov.mechanisms.base import Calibration, Mechanism, Problem
-from dpcov.mechanisms.blocks import gaussian_scale
 from dpcov.mechanisms.blocks.finished import noise_law
-from dpcov.mechanisms.blocks.gaussian_scale import ROW_COUNT_WEIGHT, symmetric_noise
+from dpcov.mechanisms.blocks.gaussian_scale import ROW_COUNT_WEIGHT, even_variance, symmetric_noise
 from dpcov.mechanisms.blocks.shells import noisy_traces, shell_counts
 from dpcov.mechanisms.stratified_rules import SMALL_DIMENSION, Run, choose_runs, trace_weight
 from dpcov.noise.entropy import Entropy
 from dpcov.noise.lattice import rounded_gaussian
 from dpcov.privacy.budget import Budget
+from dpcov.privacy.convert import sqrt_down
 from dpcov.privacy.guarantee import ZCDP, ApproxDP
 from dpcov.privacy.options import Between
 from dpcov.published.statistics import NoisyStatistics
@@ -96,12 +96,12 @@ class Stratified(Mechanism[StratifiedCalibration]):
         """Smallest even variance that keeps the budget (stratified.md, Theorems 1 and 2)."""
         self.check(problem, budget)
         squared, weight = self._squared_sensitivity(problem), trace_weight(problem.n_features)
-        variance = gaussian_scale.even_variance(squared, budget.promise, smallest_weight=weight)
+        variance = even_variance(squared, budget.promise, smallest_weight=weight)
         # In rows, while the variance is in squared lattice units.
         count = Fraction(variance, 16**self.bits) / ROW_COUNT_WEIGHT
         return StratifiedCalibration(
             promise=budget.promise,
-            noise_multiplier=gaussian_scale.sqrt_down(Fraction(variance) / squared),
+            noise_multiplier=sqrt_down(Fraction(variance) / squared),
             diagonal_variance=variance,
             trace_variance=ceil(Fraction(variance) / weight),
             row_count_variance=count if _counts_rows(problem) else None,

@@ -27,7 +27,7 @@ Hardt, Talwar (2010); d'Orsi, Novikov (2025), Algorithm 1, for the plain mechani
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Annotated
 
@@ -72,24 +72,18 @@ SHORTENED = ", rows longer than 2^-{} of the norm bound shortened to that"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Look:
-    """Noise scales of a look at the outermost shell, and of the release if one matrix is enough."""
-
-    scale: Fraction
-    whole_scale: Fraction
-
-
-@dataclass(frozen=True, kw_only=True)
 class StratifiedNuclearCalibration(Calibration):
     """Noise scales in each shell's own lattice units, and of the row count in rows.
 
-    ``folded_scale`` is that of a single matrix drawn after the traces (replace-one).
+    ``look_scale`` is that of a first look at the outermost shell, ``whole_scale`` that of a single
+    matrix drawn after it; ``folded_scale`` that of one drawn after the traces (replace-one).
     """
 
     matrix_scale: Fraction
     trace_scale: Fraction
     row_count_scale: Fraction | None = None
-    look: Look | None = None
+    look_scale: Fraction | None = None
+    whole_scale: Fraction | None = None
     folded_scale: Fraction | None = None
 
 
@@ -100,8 +94,7 @@ class StratifiedNuclear(Mechanism[StratifiedNuclearCalibration]):
     Parameters
     ----------
     shells : int, default=32
-        Number of shells; shell s holds rows with norm in (2**-(s+1), 2**-s] of the norm bound, the
-        last one all smaller rows.  Empty shells cost nothing.
+        Number of shells, as in :class:`~dpcov.mechanisms.stratified.Stratified`.
     shorten : bool, default=False
         Whether larger rows may be shortened where no inner shell stands out and all are released as
         one matrix (replace-one).  Nothing that all rows have in common, such as an intercept, is
@@ -135,13 +128,13 @@ class StratifiedNuclear(Mechanism[StratifiedNuclearCalibration]):
             raise BudgetError("This budget drowns every table in noise. Use a larger budget.")
         # One lattice unit more: the joint trace is rounded.
         one_matrix = (2 * UNIT * k + 1) / epsilon
-        look = Look(scale=UNIT * k / (whole * share), whole_scale=one_matrix) if share else None
         return StratifiedNuclearCalibration(
             promise=budget.promise,
             matrix_scale=UNIT * scale,
             trace_scale=UNIT * scale / weight,
             row_count_scale=None if public_count else scale / ROW_COUNT_WEIGHT,
-            look=look,
+            look_scale=UNIT * k / (whole * share) if share else None,
+            whole_scale=one_matrix if share else None,
             folded_scale=one_matrix * (1 + weight) if public_count else None,
         )
 
@@ -153,25 +146,19 @@ class StratifiedNuclear(Mechanism[StratifiedNuclearCalibration]):
         entropy: Entropy,
     ) -> NoisyStatistics:
         """Look whether one shell is enough; else draw traces, then matrices that are worth it."""
-        moments, look = ask(self.question(problem)), calibration.look
-        if look is not None and _most_rows_are_long(moments, look.scale, problem, entropy):
-            return _draw_as_one(moments, 0, look.whole_scale, entropy, AS_ONE)
-        return self._draw_shells(moments, calibration, entropy)
-
-    def _draw_shells(
-        self, moments: Moments, calibration: StratifiedNuclearCalibration, entropy: Entropy
-    ) -> NoisyStatistics:
-        # Draw the traces, decide from them alone, then draw the matrices that are worth it.
-        traces = noisy_traces(
-            moments, discrete_laplace(calibration.trace_scale, self.shells, entropy)
-        )
-        scale, d, count = _up(calibration.matrix_scale), moments.n_features, None
+        moments, look, count = ask(self.question(problem)), calibration.look_scale, None
+        if look is not None and _most_rows_are_long(moments, look, problem, entropy):
+            assert calibration.whole_scale is not None
+            return _draw_as_one(moments, 0, calibration.whole_scale, entropy, AS_ONE)
+        noise = discrete_laplace(calibration.trace_scale, self.shells, entropy)
+        traces, d = noisy_traces(moments, noise), problem.n_features
+        scale = _up(calibration.matrix_scale)
+        # Folds and groups follow from noisy traces alone, so choosing them is free.
         if calibration.folded_scale is not None:
             fold = choose_fold(traces, scale, d, shorten=self.shorten)
             if fold is not None:
                 note = NONE_STANDS_OUT + (SHORTENED.format(fold) if fold else "")
                 return _draw_as_one(moments, fold, calibration.folded_scale, entropy, note)
-        # Groups follow from noisy traces alone, so choosing them is free.
         groups = choose_runs(traces, scale, d)
         matrices = [
             _sum_in_units_of(moments, group[0], group) + symmetric_nuclear_noise(d, scale, entropy)
@@ -181,7 +168,7 @@ class StratifiedNuclear(Mechanism[StratifiedNuclearCalibration]):
         if count_scale is not None:
             count = moments.n_rows + discrete_laplace(count_scale, 1, entropy)
         law = _law(calibration.matrix_scale, calibration.trace_scale, count_scale, d)
-        return _statistics(matrices, groups, traces, law, n_features=d, row_count=count)
+        return _statistics(matrices, groups, traces, law, d, count)
 
 
 def _look_share(problem: Problem, epsilon: Fraction, weight: Fraction) -> Fraction:
@@ -214,10 +201,8 @@ def _draw_as_one(
     trace = (exact >> (2 * (last - fold))) + int(discrete_laplace(scale, 1, entropy)[0])
     matrix = _sum_in_units_of(moments, fold, range(last + 1))
     matrix += symmetric_nuclear_noise(d, _up(scale), entropy)
-    law = _law(scale, scale, None, d)
-    return _statistics(
-        [matrix], [range(1)], [trace], law, n_features=d, radius=2.0**-fold, notes=(note,)
-    )
+    made = _statistics([matrix], [range(1)], [trace], _law(scale, scale, None, d), d)
+    return replace(made, radius=2.0**-fold, notes=(note,))
 
 
 def _statistics(
@@ -225,11 +210,8 @@ def _statistics(
     groups: Sequence[range],
     traces: Sequence[int],
     law: NoiseLaw,
-    *,
     n_features: int,
     row_count: NDArray[np.int64] | None = None,
-    radius: float = 1.0,
-    notes: tuple[str, ...] = (),
 ) -> NoisyStatistics:
     # Pack noisy matrices of groups of shells and noisy traces of all shells.
     dropped = max(0, max(map(abs, traces)).bit_length() - 62)
@@ -249,8 +231,6 @@ def _statistics(
         dropped_bits=dropped,
         post="shrink",
         noise=law,
-        radius=radius,
-        notes=notes,
     )
 
 
@@ -262,11 +242,9 @@ def _sum_in_units_of(moments: Moments, unit: int, shells: range) -> NDArray[np.f
     return total
 
 
-def _law(
-    matrix: Fraction, trace: Fraction, row_count: Fraction | None, n_features: int
-) -> NoiseLaw:
+def _law(matrix: Fraction, trace: Fraction, row_count: Fraction | None, d: int) -> NoiseLaw:
     # Variances of this rotation-invariant law follow from its mean square and its trace's.
-    d, off_diagonal = n_features, ullman.off_diagonal_variance(n_features)
+    off_diagonal = ullman.off_diagonal_variance(d)
     diagonal = ullman.mean_square(d) / d - (d - 1) * off_diagonal
     squared = float(matrix) ** 2
     return noise_law(

@@ -46,7 +46,7 @@ class Thresholding(Gaussian):
         Sets the paper's threshold, gamma sqrt(log d / n) + 4 sqrt(log d) noise_std, in units of the
         squared norm bound; then ``rule="best"`` means ``hard``.  By default the threshold has the
         lowest estimated risk.
-    noise, calibration, bits, clip
+    noise, bits, clip
         As in :class:`~dpcov.mechanisms.gaussian.Gaussian`.
     """
 

@@ -9,7 +9,6 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcov.errors import UsageError
 from dpcov.noise.entropy import Entropy, in_blocks
 
 Floats = NDArray[np.float64]
@@ -45,8 +44,6 @@ def _normals(size: int, entropy: Entropy) -> Floats:
 
 def haar_orthogonal(dimension: int, entropy: Entropy) -> Floats:
     """Draw a uniformly distributed orthogonal (d, d) matrix (Mezzadri 2007)."""
-    if dimension < 1:
-        raise UsageError("An orthogonal matrix needs a dimension of at least 1.")
     orthogonal, triangular = np.linalg.qr(normals((dimension, dimension), entropy))
     # The orthogonal factor is uniform once the triangular one has a positive diagonal.
     haar: Floats = orthogonal * np.copysign(1.0, np.diagonal(triangular))

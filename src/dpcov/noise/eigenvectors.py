@@ -12,7 +12,7 @@ import numpy as np
 from scipy.linalg import lapack
 
 from dpcov.errors import NumericError, UsageError
-from dpcov.noise.bingham import MAX_BATCHES, acceptance, check_symmetric, envelope_width
+from dpcov.noise.bingham import MAX_BATCHES, acceptance, check_finite, envelope_width
 from dpcov.noise.continuous import Floats, normals, uniforms
 from dpcov.noise.entropy import Entropy
 from dpcov.published.linalg.one_thread import one_thread
@@ -66,14 +66,15 @@ def sample_eigenvectors(
 
     Returns orthonormal columns (d, rank), by default all d of them, in the order drawn; they cost
     min(rank, d - 1) positive exponents, since the last direction of all is determined.  Raises a
-    UsageError for arguments that do not fit, and a NumericError if the symmetric sscp times an
-    exponent is too large for double precision.  Source: Amin et al. (2019), Algorithm 1.
+    NumericError if the symmetric sscp times an exponent is too large for double precision.
+    Source: Amin et al. (2019), Algorithm 1.
     """
-    check_symmetric(sscp)
+    check_finite(sscp)
     rank = len(sscp) if rank is None else rank
-    if not 1 <= rank <= len(sscp):
-        raise UsageError("The rank must lie between 1 and the number of features.")
-    _check_exponents(exponents, min(rank, len(sscp) - 1))
+    if not all(SMALLEST_EXPONENT <= exponent < np.inf for exponent in exponents):
+        raise UsageError(
+            "Every exponent must be positive and finite. Give each direction a share of the budget."
+        )
     # Many short steps: at 1000 features two threads take 12 times the processor time.
     with one_thread():
         reflections = _draw_reflections(np.array(sscp, dtype=np.float64), exponents, entropy)
@@ -199,14 +200,3 @@ def _assemble(reflections: list[_Reflection], dimension: int, rank: int) -> Floa
         signs[index] = -reflection.sign
     basis, _, _ = lapack.dorgqr(packed, scales)
     return np.ascontiguousarray(basis * signs)
-
-
-def _check_exponents(exponents: Sequence[float], drawn: int) -> None:
-    if len(exponents) != drawn:
-        raise UsageError(
-            "Give one exponent for each drawn direction: min(rank, n_features - 1) of them."
-        )
-    if not all(SMALLEST_EXPONENT <= exponent < np.inf for exponent in exponents):
-        raise UsageError(
-            "Every exponent must be positive and finite. Give each direction a share of the budget."
-        )

@@ -57,8 +57,7 @@ class SystemEntropy:
 
     def words(self, count: int) -> Words:
         """Return ``count`` fresh uniform 64-bit words."""
-        view = _blank(count)
-        start = 0
+        view, start = memoryview(bytearray(8 * count)), 0
         while start < len(view):
             stream = self._current_stream()
             stop = min(len(view), start + _BYTES_PER_KEY - stream.used)
@@ -75,9 +74,6 @@ class SystemEntropy:
 
     def __reduce__(self) -> tuple[type["SystemEntropy"], tuple[()]]:
         return SystemEntropy, ()
-
-    def __repr__(self) -> str:
-        return "SystemEntropy()"
 
 
 class SeededEntropy:
@@ -101,7 +97,7 @@ class SeededEntropy:
 
     def words(self, count: int) -> Words:
         """Return the next ``count`` words of the stream."""
-        view = _blank(count)
+        view = memoryview(bytearray(8 * count))
         with self._lock:
             self._stream.fill(view)
         return np.frombuffer(view, dtype=np.uint64)
@@ -179,12 +175,6 @@ class _KeyStream:
                 raise NumericError(
                     "The stream cipher failed; nothing was drawn. Reinstall `cryptography`."
                 )
-
-
-def _blank(count: int) -> memoryview:
-    if count < 0:
-        raise UsageError("The number of random words must not be negative.")
-    return memoryview(bytearray(8 * count))
 
 
 def _process() -> tuple[int, int]:

@@ -1,4 +1,4 @@
-"""Draw exact noise on the integers: rounded Gaussian, discrete Gaussian, discrete Laplace.
+"""Draw exact noise on the integers: rounded Gaussian and discrete Laplace.
 
 Contract: every law holds exactly, bit for bit; ``docs/noise.md`` has the proof.  A parameter is
 public: its table is computed once and cached.
@@ -8,7 +8,6 @@ import math
 from fractions import Fraction
 from functools import lru_cache
 from numbers import Rational
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,18 +33,9 @@ def rounded_gaussian(variance: Fraction | int, size: int, entropy: Entropy) -> N
     return draw(build_staircase(_rounded_gaussian(variance)), size, entropy)
 
 
-def discrete_gaussian(variance: Fraction | int, size: int, entropy: Entropy) -> NDArray[np.int64]:
-    """Draw integers x with probability proportional to exp(-x**2 / (2 variance)).
-
-    As :func:`rounded_gaussian`; the draws' own variance is slightly below the parameter.
-    Source: Canonne, Kamath, Steinke (2020).
-    """
-    return draw(build_staircase(_discrete(variance, "variance", 2)), size, entropy)
-
-
 def discrete_laplace(scale: Fraction | int, size: int, entropy: Entropy) -> NDArray[np.int64]:
     """Draw integers x with probability proportional to exp(-abs(x) / scale), scale as a root."""
-    return draw(build_staircase(_discrete(scale, "scale", 1)), size, entropy)
+    return draw(build_staircase(_discrete_laplace(scale)), size, entropy)
 
 
 @lru_cache(maxsize=64, typed=True)
@@ -57,8 +47,8 @@ def _rounded_gaussian(variance: Fraction | int) -> Decay:
 
 
 @lru_cache(maxsize=64, typed=True)
-def _discrete(parameter: Fraction | int, name: str, power: Literal[1, 2]) -> Decay:
-    return Decay(rate=1 / (power * _check_range(parameter, name, power=power)), power=power)
+def _discrete_laplace(scale: Fraction | int) -> Decay:
+    return Decay(rate=1 / _check_range(scale, "scale", power=1), power=1)
 
 
 def _check_range(value: Fraction | int, name: str, *, power: int) -> Fraction:

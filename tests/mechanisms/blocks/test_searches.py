@@ -3,10 +3,17 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from scipy import stats
+from scipy.optimize import minimize
 
+from dpcov.data.moments import MomentsSpec, gather
 from dpcov.mechanisms.blocks import clip_search
 from dpcov.mechanisms.blocks.clip_search import Candidates, choose_clip, clipping_bias
+from dpcov.mechanisms.blocks.shells import clipped_sscp, clipped_trace, outlier_counts, shell_counts
 from dpcov.mechanisms.blocks.sparse_vector import private_radius, sparse_vector
+from dpcov.mechanisms.separate import mend_spectrum
 from dpcov.noise.entropy import SeededEntropy
 from tests.mechanisms.chosen import choose
 
@@ -51,13 +58,6 @@ def test_noise_on_threshold_and_queries(monkeypatch, monotone, factor, sensitivi
     assert sparse_vector([9.0], threshold=10.0, epsilon=1, entropy=ENTROPY) is None
 
 
-def test_queries_are_general_and_move_by_one_unless_said_otherwise(monkeypatch):
-    for short, expected in ((0.0, 0), (2.0**-20, None)):
-        choose_draws(monkeypatch, 1.0, 1.0)
-        # Threshold 7 + 2 / epsilon, noise 4 / epsilon.
-        assert sparse_vector([5.0 - short], threshold=7.0, epsilon=1, entropy=ENTROPY) == expected
-
-
 @pytest.mark.parametrize("k", [1, 3])
 @pytest.mark.parametrize("beta", [0.05, 0.5])
 def test_a_radius_is_found_where_outliers_are_few_enough(monkeypatch, k, beta):
@@ -95,23 +95,11 @@ def test_the_bias_of_clipping_counts_rows_by_the_radius_of_their_shell():
             assert clipping_bias(COUNTS, first, shell) == float(expected)
 
 
-@pytest.mark.parametrize("inner", [0, 1, 3])
-def test_the_bound_on_the_bias_is_up_to_four_times_the_tail(inner):
-    # Dong et al. state twice in (6) and (7): a row just longer than 2**-(s + 1) counts with 4**-s.
-    counts, tail = np.eye(19, dtype=np.int64)[inner], 4.0 ** -(inner + 1)
-    ratios = [clipping_bias(counts, 0, shell) / tail for shell in range(inner + 1, 20)]
-    assert 2 < ratios[0] < ratios[-1] < 4
-
-
 OFFERED = Candidates(
     shells=range(1, 5),
     together=np.array([8.0, 5.0, 1.0, 0.5]),
     separately=np.array([9.0, 4.0, 2.0, 0.5]),
 )
-
-
-def test_the_noise_of_a_candidate_is_that_of_the_better_mechanism():
-    assert OFFERED.noise.tolist() == [8.0, 4.0, 1.0, 0.5]
 
 
 def test_queries_of_a_balance_are_bias_less_noise_in_units_of_the_first_radius():
@@ -149,21 +137,173 @@ def test_the_candidate_before_the_query_found_is_taken(monkeypatch, found, choic
         COUNTS, OFFERED, search=search, epsilon=0.5, rows_per_person=3, entropy=ENTROPY
     )
     assert (made.shell, made.separately) == choice
+    assert (next(asked.asked[0][0]) == -math.inf) == (search == "marginal")
     assert asked.asked[0][1:] == (0.0, 0.5, 3, True)
 
 
-def test_one_row_per_person_is_the_default(monkeypatch):
-    asked = choose(
-        monkeypatch,
-        "dpcov.mechanisms.blocks.clip_search.sparse_vector",
-        lambda queries, **options: None,
+EPSILON = 1.0
+_GRID = np.linspace(-120.0, 120.0, 8_001)
+
+
+def result_probabilities(answers, *, epsilon, monotone, threshold=0.0):
+    """P(result = i), and P(none) last, by integrating over the threshold's noise; sensitivity 1."""
+    scale = 2.0 / epsilon
+    query = stats.laplace(scale=scale if monotone else 2.0 * scale)
+    weights = stats.laplace(scale=scale).pdf(_GRID)
+    below = np.array([query.cdf(threshold + _GRID - answer) for answer in answers])
+    before = np.vstack([np.ones_like(_GRID), np.cumprod(below, axis=0)])
+    above = np.vstack([1.0 - below, np.ones_like(_GRID)])
+    return np.trapezoid(weights * before * above, _GRID, axis=1)
+
+
+def largest_loss(answers, changes, **options):
+    p = result_probabilities(answers, **options)
+    q = result_probabilities(np.add(answers, changes), **options)
+    return float(np.max(np.abs(np.log(p / q))))
+
+
+@pytest.mark.parametrize("monotone", [False, True])
+def test_results_have_the_law_of_the_algorithm(monotone):
+    answers, entropy, draws = [-2.0, 0.0, 1.0], SeededEntropy(4), 4_000
+    expected = result_probabilities(answers, epsilon=EPSILON, monotone=monotone)
+    counts = np.zeros(4)
+    for _ in range(draws):
+        found = sparse_vector(
+            answers, threshold=0.0, epsilon=EPSILON, monotone=monotone, entropy=entropy
+        )
+        counts[3 if found is None else found] += 1
+    assert expected.sum() == pytest.approx(1.0, abs=1e-4)
+    statistic = np.sum((counts - draws * expected) ** 2 / (draws * expected))
+    assert stats.chi2.sf(statistic, 3) > 1e-9
+    wrong = result_probabilities(answers, epsilon=1.5 * EPSILON, monotone=monotone)
+    assert stats.chi2.sf(np.sum((counts - draws * wrong) ** 2 / (draws * wrong)), 3) < 1e-9
+
+
+@settings(max_examples=30, deadline=None)
+@given(answers=st.lists(st.floats(-8, 8), min_size=1, max_size=6), data=st.data())
+def test_privacy_of_general_queries(answers, data):
+    changes = data.draw(st.lists(st.floats(-1, 1), min_size=len(answers), max_size=len(answers)))
+    assert largest_loss(answers, changes, epsilon=EPSILON, monotone=False) <= EPSILON + 1e-6
+
+
+@settings(max_examples=30, deadline=None)
+@given(answers=st.lists(st.floats(-8, 8), min_size=1, max_size=6), data=st.data())
+@example(answers=[0.0], data=None)
+def test_privacy_of_monotone_queries(answers, data):
+    changes = (
+        [1.0]
+        if data is None
+        else data.draw(st.lists(st.floats(0, 1), min_size=len(answers), max_size=len(answers)))
     )
-    choose_clip(COUNTS, OFFERED, search="balance", epsilon=0.5, entropy=ENTROPY)
-    assert asked.asked[0][3] == 1
-    asked = choose(
-        monkeypatch,
-        "dpcov.mechanisms.blocks.sparse_vector.sparse_vector",
-        lambda queries, **options: None,
+    for sign in (-1.0, 1.0):
+        moved = sign * np.array(changes)
+        assert largest_loss(answers, moved, epsilon=EPSILON, monotone=True) <= EPSILON + 1e-6
+
+
+def test_the_privacy_loss_is_nearly_attained_so_half_the_noise_is_caught():
+    # Many answers before the threshold go up by one and the next one goes down by one.
+    answers, changes = [0.0] * 100 + [-3.0], [1.0] * 100 + [-1.0]
+    assert 0.7 < largest_loss(answers, changes, epsilon=EPSILON, monotone=False) <= EPSILON
+    assert largest_loss(answers, changes, epsilon=2 * EPSILON, monotone=False) > EPSILON
+    assert largest_loss(answers, changes, epsilon=EPSILON, monotone=True) > EPSILON
+    changes[-1] = 0.0
+    assert 0.7 < largest_loss(answers, changes, epsilon=EPSILON, monotone=True) <= EPSILON
+    assert largest_loss(answers, changes, epsilon=2 * EPSILON, monotone=True) > EPSILON
+
+
+def test_the_radius_is_rarely_too_large_and_leaves_few_rows_outside():
+    beta, epsilon, draws, entropy = 0.1, 0.5, 400, SeededEntropy(3)
+    outliers = [5000, 4000, 900, 300, 60, 5, 0, 0, 0]
+    found = np.array(
+        [
+            private_radius(outliers, epsilon=epsilon, beta=beta, entropy=entropy)
+            for _ in range(draws)
+        ]
     )
-    private_radius([3, 2, 1], epsilon=0.5, beta=0.1, entropy=ENTROPY)
-    assert asked.asked[0][3] == 1
+    assert np.sum(found > 6) <= stats.binom.isf(1e-9, draws, beta / 2)
+    # blocks.md, Theorem 4: patience, and the noise of seven comparisons.
+    allowed = (6 * math.log(2 / beta) + 2 * math.log(14 / beta)) / epsilon
+    assert np.sum(np.take(outliers, found) > allowed) <= stats.binom.isf(1e-9, draws, beta)
+    assert allowed < 100
+
+
+SHELLS = 6
+
+
+def table(seed, n_rows=200, d=3):
+    rng = np.random.default_rng(seed)
+    rows = rng.normal(size=(n_rows, d))
+    rows /= np.linalg.norm(rows, axis=1)[:, None]
+    rows *= 2.0 ** -rng.uniform(0, SHELLS + 2, size=(n_rows, 1))
+    rows[0] = 0.0
+    return rows
+
+
+def moments_of(rows):
+    return gather([rows], rows.shape[1], MomentsSpec(shells=SHELLS, normalized=True))
+
+
+def clipped(rows, norm):
+    lengths = np.maximum(np.linalg.norm(rows, axis=1), 1e-300)
+    return rows * np.minimum(1.0, norm / lengths)[:, None]
+
+
+@pytest.mark.parametrize("shell", range(SHELLS))
+def test_clipping_read_off_the_shells_is_clipping_the_rows(shell):
+    rows = table(1)
+    moments, expected = moments_of(rows), clipped(rows, 2.0**-shell)
+    sscp = expected.T @ expected
+    np.testing.assert_allclose(
+        clipped_sscp(moments, shell) * 4.0**-shell, sscp, atol=1e-5 * np.trace(sscp)
+    )
+    assert clipped_trace(moments, shell) == pytest.approx(np.trace(sscp), rel=1e-5)
+
+
+def test_counts_of_rows_in_and_beyond_shells():
+    rows = table(2)
+    lengths, moments = np.linalg.norm(rows, axis=1), moments_of(rows)
+    counts = shell_counts(moments)
+    assert counts.sum() == len(rows)
+    np.testing.assert_array_equal(
+        outlier_counts(counts), [np.sum(lengths > 2.0**-shell) for shell in range(SHELLS)]
+    )
+
+
+@settings(max_examples=40, deadline=None)
+@given(seed=st.integers(0, 10_000), first=st.integers(0, SHELLS - 1))
+def test_the_bias_bound_holds_and_one_row_moves_it_in_one_direction_by_at_most_one(seed, first):
+    rows = table(seed, n_rows=12)
+    other = rows.copy()
+    other[3] = table(seed + 1, n_rows=12)[5]
+    both = [moments_of(each) for each in (rows, other)]
+    moves = []
+    for shell in range(first, SHELLS):
+        biases = [clipping_bias(shell_counts(each), first, shell) for each in both]
+        moves.append((biases[1] - biases[0]) * 4.0**first)
+        lost = (
+            clipped_sscp(both[0], first) * 4.0**-first - clipped_sscp(both[0], shell) * 4.0**-shell
+        )
+        assert np.linalg.norm(lost) <= biases[0] + 1e-4
+    assert np.all(np.abs(moves) <= 1)
+    assert np.all(np.array(moves) >= 0) or np.all(np.array(moves) <= 0)
+
+
+def test_monotone_spectra_are_the_nearest_possible_ones():
+    rng = np.random.default_rng(3)
+    for _ in range(10):
+        noisy = rng.normal(size=5) + np.arange(5) / 2
+        mended = mend_spectrum(noisy, 3.0, "monotone")
+        assert np.all(np.diff(mended) >= -1e-12)
+        assert mended.min() >= 0
+        assert mended.sum() <= 3.0 + 1e-9
+        constraints = [
+            {"type": "ineq", "fun": lambda x: np.diff(x, prepend=0.0)},
+            {"type": "ineq", "fun": lambda x: 3.0 - x.sum()},
+        ]
+        best = minimize(
+            lambda x, y=noisy: np.sum((x - y) ** 2), np.full(5, 0.5), constraints=constraints
+        )
+        np.testing.assert_allclose(mended, best.x, atol=1e-4)
+    noisy = np.array([-1.0, 5.0, 2.0])
+    np.testing.assert_array_equal(mend_spectrum(noisy, 3.0, "clip"), [0.0, 3.0, 2.0])
+    np.testing.assert_array_equal(mend_spectrum(noisy, 3.0, "raw"), noisy)

@@ -12,10 +12,10 @@ Dong, Liang, Yi (2022), section 5.2; their queries change by r**2 <= 1 at most a
 here: less noise.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,8 +54,7 @@ class Candidates:
         return np.minimum(self.together, self.separately)
 
 
-@dataclass(frozen=True, kw_only=True)
-class ClipChoice:
+class ClipChoice(NamedTuple):
     """The clip norm 2**-shell, and whether eigenvalues and eigenvectors are released separately."""
 
     shell: int
@@ -75,8 +74,9 @@ def choose_clip(
 
     ``counts`` is the **sensitive** number of rows in each norm shell.
     """
+    queries = _balance_queries if search == "balance" else _marginal_queries
     found = sparse_vector(
-        _QUERIES[search](counts, candidates),
+        queries(counts, candidates),
         threshold=0.0,
         epsilon=epsilon,
         sensitivity=rows_per_person,
@@ -108,9 +108,3 @@ def _marginal_queries(counts: Counts, candidates: Candidates) -> Iterator[float]
     for shell, less in zip(candidates.shells[1:], saved, strict=True):
         added_per_row = EXPECTED_BIAS * 3.0 * 4.0**-shell
         yield float(counts[:shell].sum()) - less / added_per_row
-
-
-_QUERIES: dict[Search, Callable[[Counts, Candidates], Iterator[float]]] = {
-    "balance": _balance_queries,
-    "marginal": _marginal_queries,
-}

@@ -15,6 +15,7 @@ from dpcov.errors import BudgetError, NumericError
 from dpcov.mechanisms.base import Problem
 from dpcov.noise.entropy import Entropy
 from dpcov.noise.lattice import LARGEST_STD, discrete_laplace, rounded_gaussian
+from dpcov.privacy.budget import Budget
 from dpcov.privacy.guarantee import ZCDP, Promise, PureDP
 from dpcov.published.linalg.symmetric import Array, symmetrize
 from dpcov.published.statistics import NoiseLaw, NoisyStatistics, Post, PublishedArray
@@ -39,14 +40,17 @@ def row_count_share(problem: Problem) -> Fraction:
     return Fraction(0) if problem.neighbors == "replace-one" else ROW_COUNT_SHARE
 
 
-def row_count_cost(problem: Problem, whole: Promise) -> Cost | None:
-    """What the number of rows costs; None where it is public."""
+def set_row_count_aside(budget: Budget, problem: Problem) -> tuple[Cost, Cost | None]:
+    """What is left of a budget, and what the number of rows costs; None where it is public."""
+    promise = budget.promise
+    # All of it: pure if it asks for that, else the zCDP guarantee inside it.
+    whole: Cost = promise if isinstance(promise, PureDP) else ZCDP(rho=budget.zcdp_rho())
     if not (share := row_count_share(problem)):
-        return None
+        return whole, None
     cost = part_of(whole, share)
     # Refused here, before any row is read, if the count needs more noise than can be drawn.
     squared_noise_scale(cost, problem.rows_per_person, problem.rows_per_person**2)
-    return cost
+    return part_of(whole, 1 - share), cost
 
 
 def squared_noise_scale(cost: Cost, absolute: int | Fraction, squared: int | Fraction) -> Fraction:

@@ -5,8 +5,7 @@ squared sensitivity.
 """
 
 from fractions import Fraction
-from math import ceil, isqrt
-from typing import Literal
+from math import ceil
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,47 +13,31 @@ from numpy.typing import NDArray
 from dpcov.errors import BudgetError
 from dpcov.noise.entropy import Entropy
 from dpcov.noise.lattice import LARGEST_STD, rounded_gaussian
-from dpcov.privacy.calibrate import classical_noise_multiplier, gaussian_noise_multiplier
+from dpcov.privacy.calibrate import gaussian_noise_multiplier
 from dpcov.privacy.guarantee import ZCDP, ApproxDP, Promise
 
 # Precision of the row count relative to a matrix entry: 3 % more noise on the matrix.
 ROW_COUNT_WEIGHT = Fraction(1, 16)
 
-Formula = Literal["analytic", "classical"]
-
 
 def even_variance(
-    squared_sensitivity: Fraction,
-    promise: Promise,
-    *,
-    smallest_weight: Fraction = Fraction(1),
-    formula: Formula = "analytic",
+    squared_sensitivity: Fraction, promise: Promise, *, smallest_weight: Fraction = Fraction(1)
 ) -> int:
     """Smallest even variance that keeps the promise, if draws of variance / weight can fit."""
+    # (noise std / l2 sensitivity)**2 that the promise needs.
+    if isinstance(promise, ZCDP):
+        squared_multiplier = 1 / (2 * promise.rho)
+    else:
+        assert isinstance(promise, ApproxDP)
+        squared_multiplier = gaussian_noise_multiplier(promise.epsilon, promise.delta) ** 2
     # Even, so that half of it is the exact variance of an off-diagonal entry.
-    variance = 2 * ceil(squared_sensitivity * _squared_multiplier(promise, formula) / 2)
+    variance = 2 * ceil(squared_sensitivity * squared_multiplier / 2)
     if variance > LARGEST_STD**2 * smallest_weight:
         raise BudgetError(
             "This budget needs more noise than fits into 64-bit integers. "
             "Use a larger budget or fewer bits."
         )
     return variance
-
-
-def _squared_multiplier(promise: Promise, formula: Formula) -> Fraction:
-    # (noise std / l2 sensitivity)**2 that the promise needs: 1 / (2 rho) under zCDP.
-    if isinstance(promise, ZCDP):
-        return 1 / (2 * promise.rho)
-    assert isinstance(promise, ApproxDP)
-    classical = formula == "classical"
-    multiplier = classical_noise_multiplier if classical else gaussian_noise_multiplier
-    return multiplier(promise.epsilon, promise.delta) ** 2
-
-
-def sqrt_down(value: Fraction) -> Fraction:
-    """A fraction just below the square root."""
-    scale = 2**64
-    return Fraction(isqrt(value.numerator * scale**2 // value.denominator), scale)
 
 
 def symmetric_noise(

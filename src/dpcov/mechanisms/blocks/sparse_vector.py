@@ -16,7 +16,6 @@ import math
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
 
-from dpcov.errors import UsageError
 from dpcov.mechanisms.blocks.additive_noise import laplaces
 from dpcov.noise.entropy import Entropy
 
@@ -37,8 +36,6 @@ def sparse_vector(
     ``monotone`` queries all move one way when the table changes: half the noise then suffices.
     Returns the query's position, from 0, or None.
     """
-    if not (epsilon > 0 and 0 < sensitivity < math.inf and math.isfinite(threshold)):
-        raise UsageError("epsilon and sensitivity must be positive, and the threshold finite.")
     threshold_scale = 2.0 * sensitivity / float(epsilon)
     query_scale = threshold_scale if monotone else 2.0 * threshold_scale
     # One draw serves all comparisons: their number costs nothing.
@@ -63,10 +60,6 @@ def private_radius(
     public and holds all rows.  Returns a position: with probability at least 1 - beta / 2 no radius
     before it holds all rows, and the radius is at most twice too large.
     """
-    if not outliers or not 0.0 < beta < 1.0:
-        raise UsageError("Give at least one radius, and a beta between 0 and 1.")
-    if not epsilon > 0:
-        raise UsageError("epsilon must be positive.")
     # The noise of one comparison, so that a radius without outliers is rarely passed over.
     patience = 4.0 * rows_per_person / float(epsilon) * math.log(2.0 / beta)
     found = sparse_vector(

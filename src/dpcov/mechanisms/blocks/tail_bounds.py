@@ -11,6 +11,9 @@ import math
 
 from dpcov.errors import UsageError
 
+# Of the bounds that guide a mechanism's choices.
+FAILURE_PROBABILITY = 0.05
+
 
 def eta(dimension: int, beta: float) -> float:
     """Bound the l2 norm of a vector of d standard normal entries.

@@ -1,7 +1,7 @@
 """Variances of the entries of nuclear-norm noise, for intervals around a released matrix.
 
 Contract: deterministic, within 1 % of the exact values up to 200 features
-(tests/noise/exact_means.py computes those; derived in docs/nuclear-noise.md).
+(tests/noise/test_exact_means.py computes those; derived in docs/nuclear-noise.md).
 """
 
 import math

@@ -6,7 +6,7 @@ import pytest
 
 from dpcov.data.moments import MomentsSpec
 from dpcov.errors import UsageError
-from dpcov.mechanisms.blocks.additive_noise import AdditiveNoise
+from dpcov.mechanisms.blocks.additive_noise import AdditiveNoise, additive_noise, scalar
 from dpcov.mechanisms.eigenvectors import Eigenvectors
 from dpcov.mechanisms.kapralov_talwar import KapralovTalwar, KapralovTalwarCalibration
 from dpcov.mechanisms.nuclear import (
@@ -21,7 +21,42 @@ from dpcov.noise.entropy import SeededEntropy
 from dpcov.privacy.budget import Budget
 from dpcov.privacy.guarantee import PureDP
 from dpcov.published.estimate.nuclear_variances import entry_variances
+from dpcov.published.estimate.unit import unit_estimate
 from tests.mechanisms.chosen import choose, drawn, problem, sscps
+
+TABLE = np.repeat(np.array([[1.0, 0.0], [0.6, 0.6]]), [4, 3], axis=0)
+
+
+def sscp_noise(mechanism, rows, epsilon, size, neighbors="replace-one"):
+    made = sscps(mechanism, rows, Budget(epsilon=epsilon), size, neighbors=neighbors)
+    return made - rows.T @ rows
+
+
+def schatten(matrix, p):
+    return np.linalg.norm(np.linalg.eigvalsh(matrix), p)
+
+
+@pytest.mark.parametrize("shape", ["square", "nuclear", "wishart"])
+def test_theorem_bounds_the_error(shape):
+    # Theorem 1 of the paper at d = 30; with its constant where that is right (p <= 2), else 2 pi.
+    rows, epsilon, d = np.eye(30), 1.0, 30
+    for noise in sscp_noise(Nuclear(noise=shape), rows, 1, 8):
+        for p, constant in ((1, 3), (2, 3), (np.inf, 2 * math.pi)):
+            assert schatten(noise, p) <= constant * d ** (1 + 1 / p) / epsilon
+    twice = sscp_noise(Nuclear(noise=shape), rows, "0.4", 8)
+    assert all(schatten(noise, 2) > 3 * d**1.5 / epsilon for noise in twice)
+
+
+@pytest.mark.parametrize("shape", ["square", "nuclear", "gauge", "wishart"])
+def test_a_release_states_the_variances_of_its_noise(shape):
+    mechanism, n = Nuclear(noise=shape), len(TABLE)
+    noise = sscp_noise(mechanism, TABLE, 2, 600)
+    (made,) = drawn(mechanism, TABLE, Budget(epsilon=2), seed=2)
+    stated = unit_estimate(made, n)
+    variances = stated.noise_variance * n**2, stated.off_diagonal_variance * n**2
+    seen = np.mean(noise[:, 0, 0] ** 2), np.mean(noise[:, 0, 1] ** 2)
+    assert seen == pytest.approx(variances, rel=0.3)
+
 
 ENTROPY = SeededEntropy(0)
 ROWS = np.array([[1.0, 0.0], [0.0, 0.75], [0.5, 0.25]])
@@ -47,30 +82,26 @@ def test_parts_of_epsilon(neighbors):
     asked, budget, epsilon = problem(4, neighbors), Budget(epsilon="0.7"), Fraction("0.7")
     rest, count = rest_of(neighbors)
     assert Nuclear().calibrate(asked, budget) == NuclearCalibration(
-        promise=budget.promise, matrix=pure(epsilon * rest), row_count=count
+        promise=budget.promise, scale=nuclear_scale(pure(epsilon * rest), asked), row_count=count
     )
-    assert NuclearProjection().calibrate(asked, budget) == NuclearProjectionCalibration(
-        promise=budget.promise,
-        matrix=pure(epsilon * rest * Fraction(5, 7)),
-        trace=pure(epsilon * rest * Fraction(2, 7)),
-        row_count=count,
-    )
-    assert NuclearProjection(budget_split="paper").calibrate(
-        asked, budget
-    ) == NuclearProjectionCalibration(
-        promise=pure(epsilon * (1 - rest + rest * Fraction(7, 10))),
-        matrix=pure(epsilon * rest / 2),
-        trace=pure(epsilon * rest / 5),
-        row_count=count,
-    )
-    for rank in (None, 2):
-        made = KapralovTalwar(rank=rank, value_share=0.25).calibrate(asked, budget)
-        assert made == KapralovTalwarCalibration(
-            promise=budget.promise,
-            direction=pure(epsilon * rest / (rank or 4) * Fraction(3, 4)),
-            value=pure(epsilon * rest / (rank or 4) / 4),
+    for split, promised, matrix, trace in (
+        ("full", epsilon, Fraction(5, 7), Fraction(2, 7)),
+        ("paper", epsilon * (1 - rest * Fraction(3, 10)), Fraction(1, 2), Fraction(1, 5)),
+    ):
+        made = NuclearProjection(budget_split=split).calibrate(asked, budget)
+        assert made == NuclearProjectionCalibration(
+            promise=pure(promised),
+            matrix_scale=nuclear_scale(pure(epsilon * rest * matrix), asked),
+            trace=additive_noise(pure(epsilon * rest * trace), scalar(asked)),
             row_count=count,
         )
+    half = pure(epsilon * rest / 8)
+    assert KapralovTalwar().calibrate(asked, budget) == KapralovTalwarCalibration(
+        promise=budget.promise,
+        direction=half,
+        value=additive_noise(half, scalar(asked)),
+        row_count=count,
+    )
 
 
 def test_the_scale_is_the_nuclear_sensitivity_over_epsilon():
@@ -168,9 +199,8 @@ def test_a_clip_norm_is_gathered_and_scaled_back(monkeypatch, mechanism):
         np.testing.assert_allclose(made.arrays["second_moment"], clipped.T @ clipped / 3, atol=1e-5)
 
 
-@pytest.mark.parametrize("rank", [None, 1, 2])
 @pytest.mark.parametrize("exponent", ["tight", "paper"])
-def test_deflation_takes_off_what_it_measured(monkeypatch, rank, exponent):
+def test_deflation_takes_off_what_it_measured(monkeypatch, exponent):
     turn = np.array([[math.cos(0.3), -math.sin(0.3)], [math.sin(0.3), math.cos(0.3)]])
     directions = [turn[:, 0], turn[:, 1]]
     sampler = choose(
@@ -185,18 +215,17 @@ def test_deflation_takes_off_what_it_measured(monkeypatch, rank, exponent):
         return np.array([0.25 * self.scale, 1e9])
 
     monkeypatch.setattr(AdditiveNoise, "draw", quarter)
-    mechanism, rounds = KapralovTalwar(rank=rank, exponent=exponent, value_share=0.25), rank or 2
-    (made,) = drawn(mechanism, ROWS, Budget(epsilon=4))
-    per_round = 4 / rounds
-    factor = 0.75 * per_round / (2 if exponent == "tight" else 4)
+    (made,) = drawn(KapralovTalwar(exponent=exponent), ROWS, Budget(epsilon=4))
+    # Two rounds, in each epsilon = 1 for the direction and 1 for the value.
+    factor = 1 / (2 if exponent == "tight" else 4)
     residue, found = SSCP.copy(), np.zeros((2, 2))
-    for place in range(rounds):
+    for place in range(2):
         np.testing.assert_allclose(sampler.asked[place][0], factor * residue, rtol=1e-9)
         u = directions[place]
-        value = u @ residue @ u + 0.25 / (0.25 * per_round)
+        value = u @ residue @ u + 0.25
         residue, found = residue - value * np.outer(u, u), found + value * np.outer(u, u)
-    assert len(sampler.asked) == rounds
-    assert sizes == [1] * rounds
+    assert len(sampler.asked) == 2
+    assert sizes == [1, 1]
     np.testing.assert_allclose(made.arrays["second_moment"], found / 3, rtol=1e-9)
     assert made.post == "clip"
 

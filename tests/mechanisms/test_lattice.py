@@ -8,14 +8,15 @@ import dpcov
 from dpcov.data.moments import MomentsSpec, gather
 from dpcov.data.questions import Ask
 from dpcov.errors import BudgetError
-from dpcov.mechanisms.blocks.gaussian_scale import even_variance, sqrt_down, symmetric_noise
+from dpcov.mechanisms.blocks.gaussian_scale import even_variance, symmetric_noise
 from dpcov.mechanisms.gaussian import Gaussian, GaussianCalibration
 from dpcov.mechanisms.laplace import Laplace, LaplaceCalibration, symmetric_laplace
 from dpcov.mechanisms.projection import Projection
 from dpcov.mechanisms.thresholding import Thresholding
 from dpcov.noise.entropy import SeededEntropy
 from dpcov.noise.lattice import LARGEST_STD
-from dpcov.privacy.calibrate import classical_noise_multiplier, gaussian_noise_multiplier
+from dpcov.privacy.calibrate import gaussian_noise_multiplier
+from dpcov.privacy.convert import sqrt_down
 from dpcov.privacy.guarantee import ZCDP, ApproxDP, PureDP
 from dpcov.published.statistics import PostOptions
 from tests.mechanisms.chosen import choose, problem
@@ -36,10 +37,8 @@ def gathered(clip=1.0):
 def test_variances_are_even_and_just_large_enough(squared):
     budget = ApproxDP(epsilon=Fraction(1, 2), delta=Fraction(1, 10**5))
     analytic = gaussian_noise_multiplier(budget.epsilon, budget.delta) ** 2
-    classical = classical_noise_multiplier(budget.epsilon, budget.delta) ** 2
     assert even_variance(squared, ZCDP(rho=Fraction(1, 8))) == 2 * ceil(2 * squared)
     assert even_variance(squared, budget) == 2 * ceil(squared * analytic / 2)
-    assert even_variance(squared, budget, formula="classical") == 2 * ceil(squared * classical / 2)
     with pytest.raises(AssertionError):
         even_variance(squared, PureDP(epsilon=Fraction(1)))
 
@@ -50,13 +49,6 @@ def test_the_largest_variance_that_can_be_drawn_is_drawn(weight):
     assert even_variance(Fraction(largest), ZCDP(rho=Fraction(1, 2)), **options) == largest
     with pytest.raises(BudgetError, match="64-bit"):
         even_variance(Fraction(largest + 1), ZCDP(rho=Fraction(1, 2)), **options)
-
-
-@pytest.mark.parametrize("value", [Fraction(4), Fraction(2), Fraction(1, 3), Fraction(10**40, 7)])
-def test_fractions_just_below_a_root(value):
-    root = sqrt_down(value)
-    assert root**2 <= value < (root + Fraction(1, 2**64)) ** 2
-    assert (root * 2**64).denominator == 1
 
 
 def test_isotropic_noise_has_half_the_variance_off_the_diagonal(monkeypatch):
@@ -88,18 +80,6 @@ def test_gaussian_variances_are_those_of_the_theorems(noise, neighbors):
         trace_variance=variance if public and isotropic else None,
         row_count_variance=None if public else 16 * Fraction(variance, 16**BITS),
     )
-
-
-def test_gaussian_formulas_for_epsilon_and_delta():
-    budget = dpcov.Budget(epsilon="0.9", delta="1e-6")
-    for formula, multiplier in (
-        ("analytic", gaussian_noise_multiplier(budget.epsilon, budget.delta)),
-        ("classical", classical_noise_multiplier(budget.epsilon, budget.delta)),
-    ):
-        made = Gaussian(bits=BITS, calibration=formula).calibrate(problem(2), budget)
-        assert made.diagonal_variance == 2 * ceil(16**BITS * multiplier**2)
-    with pytest.raises(BudgetError, match="classical"):
-        Gaussian(calibration="classical").calibrate(problem(2), dpcov.Budget(rho=1))
 
 
 @pytest.mark.parametrize("trace_variance", [None, 60])
@@ -246,7 +226,7 @@ def test_mechanisms_that_only_read_their_noise_otherwise_draw_the_same():
 
 @pytest.mark.parametrize("gamma", [None, 2])
 def test_a_threshold_is_what_makes_thresholding_of_gaussian_noise(gamma):
-    options = {"bits": BITS, "clip": 0.5, "noise": "upper-triangle", "calibration": "classical"}
+    options = {"bits": BITS, "clip": 0.5, "noise": "upper-triangle"}
     public, budget = problem(2, n_rows=2), dpcov.Budget(epsilon="0.5", delta="1e-6")
     plain, other = Gaussian(**options), Thresholding(**options, gamma=gamma, rule="soft")
     assert other.moments_spec(public) == plain.moments_spec(public)
