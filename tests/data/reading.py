@@ -3,12 +3,12 @@
 from dpcov.data.encode import Encoder, as_matrix, encode_array
 
 
-def read_encoded(source, schema, block_rows, progress=None):
+def read_encoded(source, schema, block_rows):
     encoder = Encoder(schema)
-    for block in source.blocks(block_rows, wanted=encoder.wanted, progress=progress):
+    for block in source.blocks(block_rows, wanted=encoder.wanted):
         yield encoder.encode(block)
 
 
-def read_unit_ball(source, norm_bound, block_rows, progress=None):
-    for block in source.blocks(block_rows, progress=progress):
+def read_unit_ball(source, norm_bound, block_rows):
+    for block in source.blocks(block_rows):
         yield encode_array(as_matrix(block), norm_bound)

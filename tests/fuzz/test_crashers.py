@@ -138,20 +138,11 @@ def test_places_outside_of_a_sparse_matrix(refused, layout, place):
 
 
 @pytest.mark.parametrize(
-    "pointers",
-    [
-        [0, 2**40, 0, 0, 0],
-        [0, -5, 0, 0, 0],
-        [0, 9, 9, 9, 9],
-        [2**62, 0, 0, 0, 0],
-        [0, 2**22, 2**22, 2**22, 2**22],
-    ],
+    "pointers", [[0, 2**40, 0, 0, 0], [0, -5, 0, 0, 0], [0, 9, 9, 9, 9], [2**62, 0, 0, 0, 0]]
 )
 def test_pointers_that_promise_too_much(refused, pointers):
-    many = np.zeros(
-        2**22 if pointers[-1] == 2**22 else 4
-    )  # 32 MiB, of which the compressed file keeps a thousandth
-    content = sparse("csr", indptr=np.array(pointers), indices=many.astype(np.int32), data=many)
+    indices = np.zeros(4, dtype=np.int32)
+    content = sparse("csr", indptr=np.array(pointers), indices=indices, data=np.zeros(4))
     refused("x.npz", content, tables.PLACED)
 
 

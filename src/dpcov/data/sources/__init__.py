@@ -14,11 +14,11 @@ import scipy.sparse
 
 from dpcov.data.seal import sealed
 from dpcov.data.sources import columnar, delimited, frames, matrices
-from dpcov.data.sources.base import Block, Kind, ReadAs, Source, TellBytes
-from dpcov.data.sources.sql import Query, SqlSource
+from dpcov.data.sources.base import Block, Kind, ReadAs, Source
+from dpcov.data.sources.sql import Query, open_query
 from dpcov.errors import DataError
 
-__all__ = ["Block", "Kind", "TellBytes", "Query", "ReadAs", "Source", "open_source"]
+__all__ = ["Block", "Kind", "Query", "ReadAs", "Source", "open_source"]
 
 _FORMATS: dict[str, Callable[[Path], Source]] = {
     ".csv": partial(delimited.from_file, delimiter=","),
@@ -53,7 +53,7 @@ def open_source(data: object) -> Source:
     if isinstance(data, Source):
         return data
     if isinstance(data, Query):
-        return SqlSource(data)
+        return open_query(data)
     if isinstance(data, np.ndarray):
         return matrices.ArraySource(data, "the array")
     if scipy.sparse.issparse(data):

@@ -22,8 +22,11 @@ _ADVICE = (
 )
 
 
-class _Bytes(Protocol):
-    def read(self, size: int, /) -> bytes: ...
+class Readable(Protocol):
+    """Something that hands out bytes."""
+
+    def read(self, size: int, /) -> bytes:
+        """Return the next bytes; none at the end."""
 
 
 # Why this is enough: among rows that are written so, a row with an odd number of quotation marks
@@ -37,7 +40,7 @@ class CheckedLines:
 
     closed = False
 
-    def __init__(self, stream: _Bytes, *, delimiter: str, columns: int, name: str) -> None:
+    def __init__(self, stream: Readable, *, delimiter: str, columns: int, name: str) -> None:
         self._stream, self._name = stream, name
         self._outside = np.zeros(256, dtype=bool)
         self._outside[[ord(delimiter), ord("\n"), ord("\r"), _QUOTE]] = True
