@@ -14,7 +14,6 @@ from dpcov.data.schema.declared import Boolean, Categorical, Ignored, Numeric
 from dpcov.data.schema.schema import Schema
 from dpcov.data.seal import explain
 from dpcov.data.sources import open_source
-from dpcov.data.sources.matrices import ArraysArchive
 from dpcov.data.vault import Key, lock_file, unlock_file, write_key
 from dpcov.errors import DataError, NumericError, SchemaError, UsageError
 
@@ -120,18 +119,6 @@ def test_folders_and_impossible_names_are_refused(tmp_path):
     (tmp_path / "x.csv").write_bytes(b"")
     with pytest.raises(DataError, match="is empty"):
         open_source(tmp_path / "x.csv")
-
-
-def test_arrays_of_objects_and_entries_before_the_first_are_refused(tmp_path):
-    np.savez(tmp_path / "x.npz", X=np.array([[1, "a"]], dtype=object), y=np.eye(2))
-    archive = ArraysArchive(tmp_path / "x.npz")
-    with pytest.raises(DataError, match="Python objects"), archive.opened("X"):
-        pass
-    with archive.opened("y") as take:
-        assert take(3).tolist() == [1.0, 0.0, 0.0]
-        for count in (-1, 2):
-            with pytest.raises(EOFError):
-                take(count)
 
 
 def test_key_files_that_cannot_be_written_or_read_say_why(tmp_path):

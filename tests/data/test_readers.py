@@ -48,38 +48,6 @@ def test_names_are_checked_and_made():
         check_names(["a", "b", "c", "d", "b", "c"], "t")
 
 
-def progress(data, block_rows, **options):
-    """Sizes of blocks, bytes counted, and bytes in all."""
-    done, source = [], open_source(data)
-    sizes = [len(block) for block in source.blocks(block_rows, progress=done.append, **options)]
-    return sizes, done, source.progress_total
-
-
-def test_progress_counts_the_bytes_of_the_rows_read(tmp_path):
-    matrix = np.ones((5, 3), dtype=np.float32)
-    np.savez(tmp_path / "x.npz", X=matrix)
-    np.save(tmp_path / "x.npy", matrix)
-    for data in (matrix, tmp_path / "x.npz", tmp_path / "x.npy"):
-        assert progress(data, 2) == ([2, 2, 1], [24, 48, 60], 60)
-    sparse = scipy.sparse.csr_array(np.diag([1.0, 2.0, 0.0, 3.0]))
-    scipy.sparse.save_npz(tmp_path / "s.npz", sparse)
-    for data in (sparse, tmp_path / "s.npz"):
-        assert progress(data, 2) == ([2, 2], [16, 24], 24)
-
-
-def test_progress_through_tables_counts_the_bytes_of_the_blocks(tmp_path):
-    table = pa.table({"x": np.zeros(25), "y": np.zeros(25)})
-    every = {"x": "number", "y": "number"}
-    for data in (table, table.to_pandas(), pa.table(table).to_batches()[0]):
-        assert progress(data, 10, wanted=every) == ([10, 10, 5], [160, 320, 400], None)
-        assert progress(data, 10, wanted={"y": "number"}) == ([10, 10, 5], [80, 160, 200], None)
-    assert progress(table.to_reader(10), 10, wanted=every) == ([10, 10, 5], [160, 320, 400], None)
-    pa.parquet.write_table(table, tmp_path / "x.parquet")
-    size = (tmp_path / "x.parquet").stat().st_size
-    found = progress(tmp_path / "x.parquet", 10, wanted=every)
-    assert found == ([10, 10, 5], [size * 10 // 25, size * 20 // 25, size], size)
-
-
 def test_blocks_are_cut_where_a_batch_is_longer(tmp_path):
     table = pa.table({"x": np.arange(25.0)})
     for new in (pa.ipc.new_file, pa.ipc.new_stream):
@@ -91,16 +59,6 @@ def test_blocks_are_cut_where_a_batch_is_longer(tmp_path):
             [*range(10, 20)],
             [*range(20, 25)],
         ]
-
-
-def test_matrices_are_numbers_in_every_column():
-    assert open_source(np.eye(2)).kinds() == {"x0": "number", "x1": "number"}
-    assert open_source(np.ones((2, 1), dtype=np.uint8)).progress_total == 2
-
-
-def test_full_rows_are_no_repeated_entries(tmp_path):
-    scipy.sparse.save_npz(tmp_path / "x.npz", scipy.sparse.csr_array(np.ones((3, 2))))
-    assert np.vstack(list(open_source(tmp_path / "x.npz").blocks(2))).tolist() == [[1, 1]] * 3
 
 
 def sparse_parts(path, **changes):
@@ -118,11 +76,6 @@ def sparse_parts(path, **changes):
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        (
-            {"shape": [1, 1], "data": [1.0] * 2, "indices": [0, 0], "indptr": [0, 2]},
-            "stores entries twice",
-        ),
-        ({"indptr": [0.0, 1.0, 1.0]}, "cannot be read"),
         ({"indptr": None, "indices": None}, "cannot be read"),
         ({"shape": [2] * 8}, "8 dimensions"),
         ({"shape": [2] * 9}, "not a sparse matrix"),
@@ -152,13 +105,6 @@ def test_arrays_of_the_second_header_version_are_read(tmp_path):
     (tmp_path / "x.npy").write_bytes(content)
     for name in ("x.npz", "x.npy"):
         assert np.vstack(list(open_source(tmp_path / name).blocks(9))).tolist() == [[1.0, 2.0]]
-
-
-def test_the_array_called_x_has_the_rows(tmp_path):
-    np.savez(tmp_path / "x.npz", X=np.eye(2), y=np.zeros((3, 3)), z=np.zeros(4))
-    assert np.vstack(list(open_source(tmp_path / "x.npz").blocks(9))).tolist() == [[1, 0], [0, 1]]
-    np.savez(tmp_path / "x.npz", a=np.zeros(3), rows=np.eye(2), c=np.zeros((2, 2, 2)))
-    assert np.vstack(list(open_source(tmp_path / "x.npz").blocks(9))).tolist() == [[1, 0], [0, 1]]
 
 
 @pytest.mark.parametrize(("first", "kind"), [(999, "text"), (1000, "other")])
@@ -228,13 +174,6 @@ def test_other_endings_are_refused_by_name(tmp_path, name):
         open_source(tmp_path / name)
 
 
-def test_feather_files_of_the_first_version_are_refused(tmp_path):
-    for name in ("x.feather", "x.arrow"):
-        (tmp_path / name).write_bytes(b"FEA1" + bytes(40))
-        with pytest.raises(DataError, match="Feather file of version 1"):
-            open_source(tmp_path / name)
-
-
 def test_lazy_and_plain_tables_tell_the_kinds_of_their_columns():
     polars = pytest.importorskip("polars")
     frame = polars.DataFrame(
@@ -300,7 +239,6 @@ def test_the_column_that_cannot_be_read_is_named_if_the_schema_names_it():
             list(
                 source.blocks(9, wanted=None if wanted is None else dict.fromkeys(wanted, "number"))
             )
-    assert source._explain(ValueError("zebra"), ("good",)).startswith("it is damaged")
 
 
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])

@@ -64,7 +64,8 @@ class Gathering:
 
     def columns(self, data: Any) -> tuple[str, ...]:
         """Names of the data's columns."""
-        return load_engine(name_engine(data, self.engine)).columns(data)
+        names: tuple[str, ...] = load_engine(name_engine(data, self.engine)).columns(data)
+        return names
 
     def ask(
         self, data: Any, encoding: Encoding, *, again: bool = False, n_is_public: bool = True

@@ -147,7 +147,7 @@ def test_a_stratum_is_multiplied_in_blocks_of_the_most_rows():
     gathered = DeviceMoments(NUMPY, task(bits=24))
     assert gathered._most_rows == 32
     gathered.add(rows, None)
-    assert gathered._held[0, False].bound == 100 << 48
+    assert gathered._held[0, False][1] == 100 << 48
     assert set(gathered._held) == {(0, False)}
     expected = Moments(3, MomentsSpec(bits=24))
     expected.add(rows)
@@ -162,7 +162,7 @@ def test_a_sum_leaves_the_device_when_it_could_reach_the_limit(room, left, monke
     gathered = DeviceMoments(NUMPY, task())
     for part in (rows[:10], rows[10:]):
         gathered.add(part, None)
-    assert gathered._held[0, False].bound == (10 * left) << 40
+    assert gathered._held[0, False][1] == (10 * left) << 40
     assert gathered._moments.strata[0].sscp.trace() == 0 or left == 1
     expected = Moments(3, MomentsSpec())
     expected.add(rows)

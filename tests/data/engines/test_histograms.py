@@ -98,5 +98,5 @@ def test_what_does_not_fit_is_refused(here):
         here.add([np.zeros(1)])
     with pytest.raises(DataError, match="different questions"):
         here.merge(Histograms(HistogramQuestion(windows=(Window(),))))
-    with pytest.raises(UsageError, match="Counting needs"):
+    with pytest.raises(UsageError, match="Gathering needs"):
         Gathering(memory_limit=1e-6).answer(TABLE, TableEncoding(schema=SCHEMA), QUESTION)

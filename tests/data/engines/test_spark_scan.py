@@ -11,7 +11,7 @@ pytest.importorskip("pyspark", reason="the spark engine needs pyspark: pip insta
 
 from dpcov.data.engines import parquet
 from dpcov.data.engines import spark as engine
-from dpcov.data.engines.spark_scan import refuse_guessed_types, scanned_files
+from dpcov.data.engines.spark import refuse_guessed_types, scanned_files
 from dpcov.errors import DataError
 
 NAMES = ["a", "b", "c"]

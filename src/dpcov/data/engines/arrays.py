@@ -3,7 +3,7 @@
 Contract: the same integers as `dpcov.data.moments` makes, to the bit.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -46,14 +46,6 @@ def map_rows(on: Library, rows: Array, linear: LinearMap) -> Array:
 
 
 @dataclass
-class _Held:
-    """Integers summed on the device and their largest possible absolute value."""
-
-    total: Array
-    bound: int
-
-
-@dataclass
 class DeviceMoments:
     """Moments that grow on a device and come to this machine when they must.
 
@@ -63,9 +55,10 @@ class DeviceMoments:
 
     on: Library
     task: MomentsTask
-    _held: dict[tuple[int, bool], _Held] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        # Integers summed on the device, and their largest possible absolute value.
+        self._held: dict[tuple[int, bool], tuple[Array, int]] = {}
         self._moments: Moments = self.task.empty()
         self._most_rows = 2 ** (53 - 2 * self.task.spec.bits)
 
@@ -127,21 +120,21 @@ class DeviceMoments:
         product = self.on.cast(block.T @ block, "int64")
         held = self._held.get(place)
         # A sum leaves the device before it could pass 2**62.
-        if held is not None and held.bound + bound < _LIMIT:
-            held.total += product
-            held.bound += bound
-            return
-        self._fetch(place)
-        self._held[place] = _Held(product, bound)
+        if held is not None and held[1] + bound < _LIMIT:
+            total, most = held
+            total += product
+            self._held[place] = total, most + bound
+        else:
+            self._fetch(place)
+            self._held[place] = product, bound
 
     def _fetch(self, place: tuple[int, bool]) -> None:
-        held = self._held.pop(place, None)
-        if held is None:
-            return
-        stratum = self._moments.strata[place[0]]
-        sums = stratum.normalized if place[1] else stratum.sscp
-        assert sums is not None
-        sums.add(self.on.to_host(held.total), held.bound)
+        if place in self._held:
+            total, most = self._held.pop(place)
+            stratum = self._moments.strata[place[0]]
+            sums = stratum.normalized if place[1] else stratum.sscp
+            assert sums is not None
+            sums.add(self.on.to_host(total), most)
 
     def fetch(self) -> Moments:
         """Bring everything to this machine; more rows can be added afterwards."""

@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -41,28 +41,6 @@ TABLE = "the table"
 # 64 MiB of float64, and rows beyond which products get no faster.
 _BLOCK_VALUES = 2**23
 _MOST_ROWS = 2**15
-
-
-class Encoding(Protocol):
-    """How a block of rows becomes vectors in the unit ball; public."""
-
-    @property
-    def n_features(self) -> int:
-        """Columns of the encoded rows."""
-
-    @property
-    def norm_bound(self) -> float:
-        """What every row is divided by."""
-
-    @property
-    def wanted(self) -> Mapping[str, ReadAs] | None:
-        """The columns to read and how; None for all of them, as numbers."""
-
-    def encode(self, block: Block) -> EncodedBlock:
-        """Encode a block of the wanted columns."""
-
-    def column_values(self, block: Block) -> Sequence[NDArray[np.float64]]:
-        """Every column's own numbers in [-1, 1], or codes of categories; NaN where missing."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,13 +80,16 @@ class TableEncoding:
         return self.encoder.encode(block), groups
 
     def column_values(self, block: Block) -> Sequence[NDArray[np.float64]]:
-        """What :meth:`~dpcov.data.encode.Encoder.column_values` returns."""
+        """Every column's own numbers in [-1, 1], or codes of categories; NaN where missing."""
         return self.encoder.column_values(block)
 
 
 @dataclass(frozen=True, kw_only=True)
 class BallEncoding:
-    """Plain numbers divided by a public norm bound; longer rows are scaled down to it."""
+    """Plain numbers divided by a public norm bound; longer rows are scaled down to it.
+
+    All columns are wanted, as numbers.
+    """
 
     n_features: int
     norm_bound: float
@@ -124,6 +105,10 @@ class BallEncoding:
         if not np.isfinite(rows).all():
             raise DataError("The data holds NaN or infinity. Fill in or leave out missing values.")
         return [np.clip(column / self.norm_bound, -1.0, 1.0) for column in rows.T]
+
+
+# How a block of rows becomes vectors in the unit ball; public.
+Encoding: TypeAlias = TableEncoding | BallEncoding
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -223,16 +208,6 @@ class HistogramTask(Task):
         answer.add(values)
 
 
-class Engine(Protocol):
-    """A module that gathers moments somewhere."""
-
-    def columns(self, data: Any) -> tuple[str, ...]:
-        """Names of the data's columns; ``x0``, ``x1``, ... where they have none."""
-
-    def moments(self, data: Any, task: Task, progress: TellRows | None) -> Any:
-        """Exact sensitive answer about all rows, each counted once."""
-
-
 def block_rows(n_features: int) -> int:
     """Rows of a block: enough for fast products, few enough for bounded memory."""
     return max(1, min(_MOST_ROWS, _BLOCK_VALUES // n_features))
@@ -244,10 +219,12 @@ def tell(progress: TellRows | None, block: Block) -> None:
         progress(len(block))
 
 
-def require_rows(answer: Any) -> Any:
-    """Refuse a table without rows."""
+def require_rows(answer: Any, progress: TellRows | None = None) -> Any:
+    """Refuse a table without rows; otherwise report how many there are."""
     if not answer.n_rows:
         raise DataError("The table has no rows. Give it at least one.")
+    if progress is not None:
+        progress(answer.n_rows)
     return answer
 
 

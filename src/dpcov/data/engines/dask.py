@@ -5,8 +5,7 @@ values, so that a worker may die and its tasks run again without any row countin
 leave the workers, and no task raises with rows among its arguments, which Dask would log.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,13 +14,11 @@ import dask
 import dask.array
 import dask.dataframe
 import distributed
-from dask.callbacks import Callback
 from dask.delayed import delayed
 
 from dpcov.data.engines.base import (
     FAN_IN,
     TABLE,
-    Failure,
     Gathered,
     Task,
     TellRows,
@@ -33,15 +30,9 @@ from dpcov.data.engines.base import (
 )
 from dpcov.data.engines.memory import require_memory
 from dpcov.data.engines.parquet import columns_of, gather_piece, open_files, pieces
-from dpcov.data.moments import Moments
 from dpcov.data.seal import explain, sealed
 from dpcov.data.sources.base import number_names
 from dpcov.errors import DataError
-
-# Dask is typed in parts only.
-_callback: Any = Callback
-_as_completed: Any = distributed.as_completed
-_scheduler: Any = dask.base.get_scheduler
 
 _TAKES = (
     "The dask engine takes a Dask array or data frame, or the path of a Parquet file, of a folder "
@@ -68,9 +59,9 @@ def moments(data: Any, task: Task, progress: TellRows | None = None) -> Any:
     gather, parts = sealed(lambda: _parts(data, task), TABLE, _describe)
     # Not pure: a key made of the content would say something of the rows.
     leaves = [delayed(gather, pure=False)(shared, part) for part in parts]
-    total = sealed(lambda: _compute(_tree(shared, leaves), leaves, progress), TABLE, _describe)
+    total = sealed(lambda: _tree(shared, leaves).compute(), TABLE, _describe)
     # Arrays that arrived from another process may be read-only; the merged ones are not.
-    return require_rows(merge_or_raise(task, [total]))
+    return require_rows(merge_or_raise(task, [total]), progress)
 
 
 def _parts(data: Any, task: Task) -> tuple[Callable[..., Gathered], Sequence[Any]]:
@@ -124,49 +115,6 @@ def _tree(task: Any, leaves: Sequence[Any]) -> Any:
         starts = range(0, len(level), FAN_IN)
         level = [merge(task, level[start : start + FAN_IN]) for start in starts]
     return merge(task, level)
-
-
-def _compute(root: Any, leaves: Sequence[Any], progress: TellRows | None) -> Moments:
-    client = _client()
-    if client is None:
-        with nullcontext() if progress is None else _told({leaf.key for leaf in leaves}, progress):
-            here: Moments = root.compute()
-            return here
-    counts = [] if progress is None else [delayed(_count, pure=False)(leaf) for leaf in leaves]
-    future, *counted = client.compute([root, *counts])
-    if progress is not None:
-        _tell(future, counted, progress)
-    total: Moments = future.result()
-    return total
-
-
-def _tell(total: Any, counted: Iterable[Any], progress: TellRows) -> None:
-    # As counts come, until all have or the sum has failed.
-    for future in _as_completed([total, *counted]):
-        if future.status != "finished":
-            return
-        if future is not total:
-            progress(future.result())
-
-
-def _count(part: Gathered) -> int:
-    return 0 if isinstance(part, Failure) else part.n_rows
-
-
-def _told(keys: set[Any], progress: TellRows) -> Any:
-    # A context in which this process' schedulers report the rows of the partitions they finish.
-
-    def after(key: Any, value: Any, *_: Any) -> None:
-        if key in keys:
-            progress(_count(value))
-
-    return _callback(posttask=after)
-
-
-def _client() -> Any:
-    # Only if that is where Dask would compute.
-    owner = getattr(_scheduler(), "__self__", None)
-    return owner if isinstance(owner, distributed.Client) else None
 
 
 def _describe(error: Exception) -> str:

@@ -9,7 +9,7 @@ import os
 from contextlib import suppress
 from pathlib import Path
 
-from dpcov.data.engines.base import MomentsTask, Task
+from dpcov.data.engines.base import Task
 from dpcov.data.exact import panel_entries
 from dpcov.errors import UsageError
 
@@ -19,11 +19,6 @@ _BLOCKS_AHEAD = 3
 _GIB = 2**30
 _ENTRY = 8
 _CGROUP_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
-
-
-def sums_bytes(task: Task) -> int:
-    """Bytes of one answer."""
-    return task.answer_bytes
 
 
 def working_bytes(task: Task, threads: int) -> int:
@@ -36,23 +31,14 @@ def working_bytes(task: Task, threads: int) -> int:
 def require_memory(task: Task, *, threads: int = 1, copies: int = 1) -> None:
     """Refuse what cannot fit where so many threads multiply and so many moments are held."""
     limit = allowed_bytes(task.memory_limit)
-    sums, working = copies * sums_bytes(task), working_bytes(task, threads)
-    if sums + working <= limit:
-        return
-    if not isinstance(task, MomentsTask):
+    sums, working = copies * task.answer_bytes, working_bytes(task, threads)
+    if sums + working > limit:
         raise UsageError(
-            f"Counting needs up to {_gib(sums + working)} GiB of memory, but may take "
-            f"{_gib(limit)}. Use fewer columns or threads, or raise memory_limit."
+            f"Gathering needs up to {_gib(sums + working)} GiB of memory, but may take "
+            f"{_gib(limit)}: {_gib(sums)} for what is summed, {_gib(working)} for blocks in "
+            f"{threads} threads. Use fewer columns, groups, shells (an option of the mechanism) or "
+            "threads, or raise memory_limit."
         )
-    spec = task.spec
-    kinds = "two matrices" if spec.normalized else "one matrix"
-    raise UsageError(
-        f"Gathering needs up to {_gib(sums + working)} GiB of memory, but may take {_gib(limit)}: "
-        f"{_gib(sums)} for {kinds} of {task.encoding.n_features} features in each of "
-        f"{spec.n_strata} strata ({spec.shells} shells, {spec.groups} groups), {_gib(working)} for "
-        f"blocks in {threads} threads. Use fewer columns, groups, shells (an option of the "
-        "mechanism) or threads, or raise memory_limit."
-    )
 
 
 def allowed_bytes(stated: float | None) -> float:

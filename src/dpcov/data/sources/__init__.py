@@ -81,23 +81,19 @@ def _open_file(path: Path) -> Source:
 
 def _check_file(path: Path) -> None:
     try:
-        is_directory = path.is_dir()
+        if path.is_dir():
+            raise DataError(f"'{path.name or path}' is a directory. Give one file.")
         # Opening a pipe waits for its writer, and files are opened more than once.
-        if path.exists() and not is_directory and not path.is_file():
+        if path.exists() and not path.is_file():
             raise DataError(
                 f"'{path.name}' is not an ordinary file. Give one, or - for CSV on stdin."
             )
         with path.open("rb") as file:
-            is_empty = not file.read(1)
+            if not file.read(1):
+                raise DataError(f"'{path.name}' is empty.")
     except FileNotFoundError:
         raise DataError(f"There is no file '{path.name}'. Check the path.") from None
     except PermissionError:
         raise DataError(f"You have no permission to read '{path.name}'.") from None
-    except IsADirectoryError:
-        is_directory = True
     except OSError as error:
         raise DataError(f"'{path.name}' cannot be opened: {error.strerror}.") from None
-    if is_directory:
-        raise DataError(f"'{path.name or path}' is a directory. Give one file.")
-    if is_empty:
-        raise DataError(f"'{path.name}' is empty.")

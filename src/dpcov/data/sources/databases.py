@@ -32,15 +32,10 @@ _NO_SUCH = (
 _NO_CHANGES = (
     "the statement would change something, or is not a single SELECT; only reading is allowed."
 )
-_NO_ANSWER = (
-    "the database cannot be opened, does not answer, or refuses; "
-    "check URL, path, user and password."
-)
+_NO_ANSWER = "the database does not answer or refuses; check URL, path, user and password."
 _NO_RIGHT = "the database user has no right to read this."
-_ENDED = "the database ended the query (time limit, lock, shutdown or lost connection); try again."
-_BAD_CELL = (
-    "a cell cannot be computed or converted as the statement asks; correct its CASTs and divisions."
-)
+_ENDED = "the database ended the query (time limit, lock, shutdown, lost connection); try again."
+_BAD_CELL = "a cell cannot be computed or converted as the statement asks; correct its CASTs."
 _NO_MEMORY = "the database ran out of memory or disk; select fewer columns or sort nothing."
 _NO_FILE = (
     "a file that the statement or the URL names cannot be opened; check paths and permissions."

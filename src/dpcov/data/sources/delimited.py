@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.csv
 
 from dpcov.data.cells import MISSING_WORDS
@@ -23,8 +22,6 @@ from dpcov.errors import DataError
 
 _BLOCK_BYTES = 1 << 20
 _HEAD_BYTES = 1 << 20
-# Bytes; a longer text is rows that an open quotation mark has swallowed.
-_LONGEST_TEXT = 10_000
 _OTHER_DELIMITERS = {";": "semicolons", "\t": "tabs", "|": "bars", ",": "commas"}
 _COMPRESSIONS = {".gz": "gzip", ".zst": "zstd"}
 # Arrow compares whole cells, blanks included.
@@ -55,7 +52,6 @@ class DelimitedSource(Source):
             for column, reading in wanted.items()
         }
         for batch in self._parse(types):
-            _check_lengths(batch)
             yield batch.rename_columns(list(wanted))
 
     def _parse(self, types: Mapping[str, pa.DataType]) -> Any:
@@ -116,19 +112,6 @@ class DelimitedSource(Source):
                 f"a row is longer than {_BLOCK_BYTES >> 20} MiB, or a quotation mark is not closed."
             )
         return super()._explain(error, schema_names)
-
-
-def _check_lengths(batch: pa.RecordBatch) -> None:
-    # Raise if a text is so long that it must have swallowed the rows behind an open quote.
-    for label, column in zip(batch.schema.names, batch.columns, strict=True):
-        if not pa.types.is_string(column.type):
-            continue
-        longest = pc.max(pc.binary_length(column)).as_py()
-        if longest is not None and longest > _LONGEST_TEXT:
-            raise DataError(
-                f"Column '{label.strip()}' holds a text of more than {_LONGEST_TEXT} bytes. "
-                "Close the quotation mark it begins with, or leave the column out."
-            )
 
 
 def from_file(path: Path, delimiter: str) -> DelimitedSource:
