@@ -11,7 +11,6 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 import pytest
-import scipy.sparse
 
 from dpcov.data.schema.declared import Categorical, Numeric
 from dpcov.data.schema.draft import draft

@@ -1,6 +1,5 @@
 """Workers read Parquet by themselves: every row once, and never a whole row group."""
 
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -13,29 +12,9 @@ from dpcov.data.engines import BallEncoding, MomentsTask, TableEncoding, parquet
 from dpcov.data.engines.base import Failure
 from dpcov.data.moments import MomentsSpec
 from dpcov.errors import DataError
-from tests.data.engines.peak import measured
 
 NAMES = ["a", "b", "c"]
 TASK = MomentsTask(encoding=BallEncoding(n_features=3, norm_bound=2.0), spec=MomentsSpec(shells=3))
-
-_PIECES = """
-import sys
-from dpcov.data.engines import BallEncoding, MomentsTask, parquet
-names = [f"x{place}" for place in range(10)]
-task = MomentsTask(encoding=BallEncoding(n_features=10, norm_bound=4.0), spec=MomentsSpec())
-
-def gather(path):
-    for piece in parquet.pieces(parquet.open_files(path, ""), names):
-        assert parquet.gather_piece(names, task, piece).n_rows
-
-def keep(path):
-    kept.append(pa.parquet.read_table(path))
-
-kept = []
-noise, small, large = float(sys.argv[1]), *sys.argv[2:]
-measured["pieces"] = growth(lambda: gather(small), lambda: gather(large), noise)
-measured["kept"] = growth(lambda: gather(small), lambda: keep(large))
-"""
 
 
 def rows(n_rows=900):
@@ -111,44 +90,20 @@ def test_a_folder_of_a_versioned_table_is_refused(tmp_path, name):
         parquet.open_files(tmp_path, "")
 
 
-@pytest.mark.skipif(
-    sys.platform != "linux" or not Path("/proc/self/clear_refs").exists(),
-    reason="needs Linux's /proc",
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("none.parquet", r"no file 'none\.parquet'"),
+        ("no*.parquet", r"no file 'no\*\.parquet'"),
+        ("rows.csv", "give it to the local engine"),
+        ("bad.parquet", "'the table' cannot be read"),
+    ],
 )
-def test_memory_does_not_grow_with_the_rows_of_a_row_group(tmp_path):
-    small, large = 160_000, 760_000
-    extra = 8 * 10 * (large - small)
-    few = np.random.default_rng(0).uniform(-1, 1, (100, 10))
-    for n_rows in (small, large):
-        table = pa.table(
-            {f"x{place}": np.tile(few[:, place], n_rows // 100) for place in range(10)}
-        )
-        pq.write_table(
-            table, tmp_path / f"{n_rows}.parquet", row_group_size=n_rows, use_dictionary=False
-        )
-    paths = [str(tmp_path / f"{n_rows}.parquet") for n_rows in (small, large)]
-    found = measured(_PIECES, str(0.7 * extra), *paths)
-    assert found["pieces"] < 0.7 * extra < found["kept"]
-
-
-def test_a_path_without_a_file_is_refused_by_its_name(tmp_path):
-    for place in (tmp_path / "none.parquet", tmp_path / "*.parquet"):
-        with pytest.raises(DataError, match=r"no file '(none|\*)\.parquet'"):
-            parquet.open_files(place, "")
-
-
-def test_a_file_of_another_kind_is_refused_in_the_words_given(tmp_path):
-    (tmp_path / "rows.csv").write_text("a\n1\n")
-    with pytest.raises(DataError, match="give it to the local engine"):
-        parquet.open_files(tmp_path / "rows.csv", "give it to the local engine")
-    write(tmp_path / "ROWS.PARQUET", rows(5))
-    assert gathered(tmp_path / "ROWS.PARQUET") == local(rows(5))
-
-
-def test_a_damaged_file_is_refused_under_the_seal(tmp_path):
-    (tmp_path / "bad.parquet").write_bytes(b"12345.678" * 9)
-    with pytest.raises(DataError, match="the table") as refusal:
-        parquet.open_files(tmp_path / "bad.parquet", "")
+def test_what_is_no_parquet_file_is_refused(tmp_path, name, words):
+    for place in ("rows.csv", "bad.parquet"):
+        (tmp_path / place).write_bytes(b"12345.678" * 9)
+    with pytest.raises(DataError, match=words) as refusal:
+        parquet.open_files(tmp_path / name, "give it to the local engine")
     assert "12345" not in str(refusal.value)
 
 
@@ -156,7 +111,8 @@ def test_a_pattern_takes_the_files_that_fit_it(tmp_path):
     for name in ("one", "two", "three"):
         write(tmp_path / f"{name}.parquet", rows(9))
     assert gathered(tmp_path / "t*.parquet").n_rows == 18
-    assert gathered(str(tmp_path / "one.parquet")).n_rows == 9
+    write(tmp_path / "ROWS.PARQUET", rows(5))
+    assert gathered(str(tmp_path / "ROWS.PARQUET")) == local(rows(5))
 
 
 def test_a_table_without_a_wanted_column_is_refused_before_it_is_read(tmp_path):

@@ -71,16 +71,6 @@ def local(X, **spec):
     return dpcov.moments(X, norm_bound=2.0, engine="local", **spec)
 
 
-@pytest.mark.parametrize("partitions", [1, 5])
-def test_a_data_frame_is_recognized_and_gives_equal_moments(session, partitions):
-    X = rows()
-    frame = session.createDataFrame(matrix_table(X)).repartition(partitions)
-    made = dpcov.moments(frame, norm_bound=2.0, **SPEC)
-    assert made == local(X, **SPEC)
-    made.merge(made)
-    assert made.n_rows == 2400
-
-
 def test_nulls_decimals_truth_values_and_texts_mean_the_same_as_in_a_file(session):
     whole, told = table(), []
     frame = session.createDataFrame(whole).repartition(5)
@@ -111,7 +101,10 @@ def test_a_skewed_table_with_empty_partitions_gives_equal_moments(session):
     skewed = context.flatMap(lambda part: [tuple(map(float, row)) for row in X[part[0] : part[1]]])
     frame = session.createDataFrame(skewed, "x0 double, x1 double, x2 double, x3 double")
     assert frame.rdd.glom().map(len).collect() == lengths
-    assert dpcov.moments(frame, norm_bound=2.0, **SPEC) == local(X, **SPEC)
+    made = dpcov.moments(frame, norm_bound=2.0, **SPEC)
+    assert made == local(X, **SPEC)
+    made.merge(made)
+    assert made.n_rows == 2400
 
 
 def flaky(folder):
@@ -173,7 +166,7 @@ def test_no_rows_and_missing_columns_are_refused(session):
         )
     with pytest.raises(DataError, match="Spark gave up"):
         dpcov.moments("absent_table", norm_bound=1.0, engine="spark")
-    with pytest.raises(DataError, match="takes a Spark data frame"):
+    with pytest.raises(DataError, match="takes a data frame"):
         dpcov.moments(7, norm_bound=1.0, engine="spark")
 
 

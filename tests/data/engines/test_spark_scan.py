@@ -122,21 +122,15 @@ def test_types_that_spark_guesses_from_rows_are_refused(session, tmp_path):
     refuse_guessed_types(session.range(3))
 
 
-@pytest.mark.parametrize(
-    "name", ["spark.sql.files.ignoreCorruptFiles", "spark.sql.files.ignoreMissingFiles"]
-)
-def test_settings_that_change_what_is_read_leave_it_to_spark(session, folder, name):
+def test_settings_and_other_types_leave_it_to_spark(session, folder):
     frame = session.read.parquet(str(folder))
-    assert scanned_files(frame, NAMES) is not None
-    session.conf.set(name, "true")
-    try:
-        assert scanned_files(frame, NAMES) is None
-    finally:
-        session.conf.unset(name)
-
-
-def test_a_file_whose_type_is_not_the_frames_is_left_to_spark(session, folder):
-    frame = session.read.parquet(str(folder))
+    for name in ("spark.sql.files.ignoreCorruptFiles", "spark.sql.files.ignoreMissingFiles"):
+        assert scanned_files(frame, NAMES) is not None
+        session.conf.set(name, "true")
+        try:
+            assert scanned_files(frame, NAMES) is None
+        finally:
+            session.conf.unset(name)
     write(folder / "two.parquet", rows()[500:].astype(np.float32))
     assert scanned_files(frame, NAMES) is None
     assert scanned_files(session.read.parquet(str(folder / "one*.parquet")), NAMES) is not None
