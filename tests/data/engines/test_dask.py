@@ -157,7 +157,7 @@ class TestOnThreads:
         ],
     )
     def test_what_is_no_table_is_refused(self, data):
-        with pytest.raises(DataError, match="from_delayed|rows and columns"):
+        with pytest.raises(DataError, match=r"from_delayed|rows and columns"):
             dpcov.moments(data, norm_bound=1.0, engine="dask")
 
     def test_missing_columns_are_refused_before_a_partition_is_made(self):
