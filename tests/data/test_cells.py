@@ -9,7 +9,6 @@ import pyarrow as pa
 import pytest
 
 from dpcov.data.cells import number_column, number_of, text_column, text_of
-from dpcov.data.values import category_codes, codes_of_labels, numbers
 from dpcov.errors import DataError
 
 
@@ -67,18 +66,3 @@ def test_columns_of_cells_have_the_type_that_is_wanted():
     assert number_column([1, None, "2.5"], "x").equals(pa.array([1.0, None, 2.5]))
     assert text_column([1, None, 2.5, "a"], "x").equals(pa.array(["1", None, "2.5", "a"]))
     assert text_column([], "x").type == pa.string()
-
-
-@pytest.mark.parametrize(
-    ("label", "cell", "found"),
-    [("1.0", 1, True), ("1.0", "1.00", True), ("1", 1.0, True), ("01", 1, False)],
-)
-def test_a_whole_number_is_one_category_however_it_is_written(label, cell, found):
-    code_of = codes_of_labels([label])
-    assert (category_codes(text_column([cell], "x"), "x", code_of).tolist() == [0]) == found
-
-
-@pytest.mark.parametrize("text", ["0.07", "0.57", "0.58", "1234567.89", "-0.29", "1E+3"])
-def test_decimals_are_rounded_like_the_same_text(text):
-    column = pa.array([Decimal(text)], pa.decimal128(12, 2))
-    assert numbers(column, "x").tolist() == [float(text)]

@@ -111,30 +111,8 @@ def test_polars_without_batches_is_read_as_a_whole(monkeypatch):
     assert again.moments == expected.moments
 
 
-def test_folders_and_impossible_names_are_refused(tmp_path):
-    with pytest.raises(DataError, match="is a directory"):
-        open_source(tmp_path)
-    with pytest.raises(DataError, match="cannot be opened"):
-        open_source(tmp_path / ("x" * 5000))
-    (tmp_path / "x.csv").write_bytes(b"")
-    with pytest.raises(DataError, match="is empty"):
-        open_source(tmp_path / "x.csv")
-
-
 def test_key_files_that_cannot_be_written_or_read_say_why(tmp_path):
     with pytest.raises(UsageError, match="cannot be written: no such file"):
         write_key(tmp_path / "absent" / "key")
     with pytest.raises(DataError, match="cannot be read: no such file"):
         unlock_file(tmp_path / "absent", KEY)
-
-
-@pytest.mark.parametrize(
-    ("missing", "more"), [(1, ""), (10, ""), (11, " and 1 more"), (30, " and 20 more")]
-)
-def test_missing_columns_are_named_ten_at_a_time(missing, more):
-    names = [f"c{place:02}" for place in range(missing)]
-    schema = Schema(columns={name: Numeric(lower=0, upper=1) for name in ("x", *names)})
-    with pytest.raises(DataError) as caught:
-        dpcov.release(pa.table({"x": [0.5]}), schema=schema, budget=dpcov.Budget(rho=1))
-    listed = ", ".join(f"'{name}'" for name in names[:10])
-    assert f"names: {listed}{more}." in str(caught.value)

@@ -52,12 +52,10 @@ def test_blocks_are_cut_where_a_batch_is_longer(tmp_path):
     for new in (pa.ipc.new_file, pa.ipc.new_stream):
         with new(str(tmp_path / "x.arrow"), table.schema) as writer:
             writer.write_table(table, max_chunksize=25)
-        blocks = list(open_source(tmp_path / "x.arrow").blocks(10))
-        assert [block.column(0).to_pylist() for block in blocks] == [
-            [*range(10)],
-            [*range(10, 20)],
-            [*range(20, 25)],
+        blocks = [
+            block.column(0).to_pylist() for block in open_source(tmp_path / "x.arrow").blocks(10)
         ]
+        assert blocks == [[*range(10)], [*range(10, 20)], [*range(20, 25)]]
 
 
 def sparse_parts(path, **changes):
@@ -93,13 +91,9 @@ def test_sparse_files_that_are_not_as_scipy_saves_them(tmp_path, changes, words)
 
 
 def test_arrays_of_the_second_header_version_are_read(tmp_path):
-    text = b"{'descr': '<f8', 'fortran_order': False, 'shape': (1, 2), }\n"
-    content = (
-        b"\x93NUMPY\x02\x00"
-        + len(text).to_bytes(4, "little")
-        + text
-        + np.array([1.0, 2.0]).tobytes()
-    )
+    buffer = io.BytesIO()
+    np.lib.format.write_array(buffer, np.array([[1.0, 2.0]]), version=(2, 0))
+    content = buffer.getvalue()
     (tmp_path / "x.npz").write_bytes(zipped([("X.npy", content)]))
     (tmp_path / "x.npy").write_bytes(content)
     for name in ("x.npz", "x.npy"):
@@ -149,46 +143,20 @@ def test_rows_of_text_have_up_to_a_megabyte(tmp_path, width, taken):
         list(open_source(path).blocks(9, wanted=wanted))
 
 
-@pytest.mark.parametrize("label", ["1", "-2.5", "1e3", "nan", "inf"])
-def test_a_line_of_numbers_is_no_line_of_names(tmp_path, label):
-    with pytest.raises(DataError, match="holds numbers where column names are expected"):
-        open_source(text_file(tmp_path / "x.csv", f"a,{label}", "1,2"))
-
-
-def test_a_file_of_blank_lines_is_empty(tmp_path):
-    (tmp_path / "x.csv").write_bytes(b" \n\n")
-    with pytest.raises(DataError, match=r"'x\.csv' is empty\. Its first line"):
-        open_source(tmp_path / "x.csv")
-
-
-@pytest.mark.parametrize("name", ["x.y.csv", "X.CSV", "x.csv.gz.csv", ".a.csv", "x.tsv.csv"])
-def test_the_last_ending_names_the_format(tmp_path, name):
-    assert open_source(text_file(tmp_path / name, "a,b", "1,2")).columns == ("a", "b")
-
-
-@pytest.mark.parametrize("name", ["x", "x.gz", "x.csv.bz2", "csv", ".gz", "x.csv.old", "x.zst"])
-def test_other_endings_are_refused_by_name(tmp_path, name):
-    (tmp_path / name).write_bytes(b"a,b\n1,2\n")
-    with pytest.raises(DataError, match=r"format of '.*' is not known by its ending"):
-        open_source(tmp_path / name)
+def test_the_last_ending_names_the_format(tmp_path):
+    for name in ("x.y.csv", "X.CSV", "x.csv.gz.csv", ".a.csv", "x.tsv.csv"):
+        assert open_source(text_file(tmp_path / name, "a,b", "1,2")).columns == ("a", "b")
+    for name in ("x", "x.gz", "x.csv.bz2", "csv", ".gz", "x.csv.old", "x.zst"):
+        with pytest.raises(DataError, match=r"format of '.*' is not known by its ending"):
+            open_source(text_file(tmp_path / name, "a,b", "1,2"))
 
 
 def test_lazy_and_plain_tables_tell_the_kinds_of_their_columns():
-    polars = pytest.importorskip("polars")
-    frame = polars.DataFrame(
-        {"n": [1], "f": [0.5], "b": [True], "t": ["a"], "d": [None]}
-    ).with_columns(
-        c=polars.col("t").cast(polars.Categorical), e=polars.col("t").cast(polars.Enum(["a"]))
+    frame = pl.DataFrame({"n": [1], "b": [True], "t": ["a"], "d": [None]}).with_columns(
+        f=0.5, c=pl.col("t").cast(pl.Categorical), e=pl.col("t").cast(pl.Enum(["a"]))
     )
-    kinds = {
-        "n": "number",
-        "f": "number",
-        "b": "boolean",
-        "t": "text",
-        "d": "other",
-        "c": "text",
-        "e": "text",
-    }
+    kinds = {"n": "number", "b": "boolean", "t": "text", "d": "other"}
+    kinds |= {"f": "number", "c": "text", "e": "text"}
     assert open_source(frame.lazy()).kinds() == open_source(frame).kinds() == kinds
     assert open_source(frame.to_arrow().to_reader()).kinds() == kinds
     assert list(draft(open_source(frame)).columns) == list(kinds)
@@ -205,13 +173,7 @@ def test_places_outside_a_dictionary_are_refused(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("name", "sign", "words"),
-    [
-        ("x.csv", ";", "semicolons"),
-        ("x.csv", "\t", "tabs"),
-        ("x.csv", "|", "bars"),
-        ("x.tsv", ",", "commas"),
-    ],
+    ("name", "sign", "words"), [("x.csv", ";", "semicolons"), ("x.tsv", ",", "commas")]
 )
 def test_text_that_is_separated_otherwise_is_refused(tmp_path, name, sign, words):
     with pytest.raises(DataError, match=f"a single name that holds {words}"):
@@ -234,10 +196,9 @@ def test_the_column_that_cannot_be_read_is_named_if_the_schema_names_it():
     mixed = pd.Series([1, "a"], dtype=object)
     source = open_source(pd.DataFrame({"good": [1, 2], "bad": mixed, "worse": mixed}))
     for wanted, told in ((None, "number 2"), (["bad", "good"], "'bad'"), (["worse"], "'worse'")):
+        wanted = None if wanted is None else dict.fromkeys(wanted, "number")
         with pytest.raises(DataError, match=f"column {told} holds cells"):
-            list(
-                source.blocks(9, wanted=None if wanted is None else dict.fromkeys(wanted, "number"))
-            )
+            list(source.blocks(9, wanted=wanted))
 
 
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
@@ -269,10 +230,8 @@ def test_lines_are_judged_alike_however_they_are_cut():
 def test_types_that_polars_guesses_from_rows_or_folders_are_refused(tmp_path):
     (tmp_path / "x.csv").write_text("a,b\n1,2\n")
     (tmp_path / "x.ndjson").write_text('{"a": 1}\n')
-    for frame in (
-        pl.scan_csv(tmp_path / "x.csv").filter(pl.col("a") > 0),
-        pl.scan_ndjson(tmp_path / "x.ndjson"),
-    ):
+    csv = pl.scan_csv(tmp_path / "x.csv").filter(pl.col("a") > 0)
+    for frame in (csv, pl.scan_ndjson(tmp_path / "x.ndjson")):
         with pytest.raises(DataError, match="Polars guesses types"):
             open_source(frame)
     (tmp_path / "region=01").mkdir()
