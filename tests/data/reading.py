@@ -1,5 +1,8 @@
-"""Read a source and encode it block by block."""
+"""Read a source and encode it block by block; rows of all lengths; moments of them."""
 
+import numpy as np
+
+import dpcov
 from dpcov.data.encode import Encoder, as_matrix, encode_array
 
 
@@ -12,3 +15,18 @@ def read_encoded(source, schema, block_rows):
 def read_unit_ball(source, norm_bound, block_rows):
     for block in source.blocks(block_rows):
         yield encode_array(as_matrix(block), norm_bound)
+
+
+def rows(n_rows, n_features, seed=0):
+    random = np.random.default_rng(seed)
+    lengths = 2.0 ** -random.integers(0, 9, size=(n_rows, 1))
+    return random.normal(size=(n_rows, n_features)) * lengths
+
+
+def gathered(X, **options):
+    """Moments in strata, which every engine must give alike."""
+    return dpcov.moments(X, norm_bound=2.0, shells=4, normalized=True, **options)
+
+
+def local(X):
+    return gathered(X, engine="local")

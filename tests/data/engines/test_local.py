@@ -15,13 +15,7 @@ from dpcov.data.engines import base as engines_base
 from dpcov.data.engines.threads import prefetch, share
 from dpcov.data.moments import MomentsSpec
 from dpcov.errors import DataError, UsageError
-
-
-def rows(n_rows, n_features, seed=0):
-    random = np.random.default_rng(seed)
-    return random.normal(size=(n_rows, n_features)) * 2.0 ** -random.integers(
-        0, 9, size=(n_rows, 1)
-    )
+from tests.data.reading import rows
 
 
 @pytest.fixture
