@@ -21,8 +21,7 @@ from dpcov.data.engines import (
     local,
     name_engine,
 )
-from dpcov.data.engines.base import HistogramTask, block_rows
-from dpcov.data.engines.memory import allowed_bytes
+from dpcov.data.engines.base import HistogramTask, allowed_bytes, block_rows
 from dpcov.data.histograms import HistogramQuestion
 from dpcov.data.moments import Moments, MomentsSpec
 from dpcov.data.questions import Ask, MomentsQuestion

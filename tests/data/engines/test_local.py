@@ -12,7 +12,7 @@ import pytest
 import dpcov
 from dpcov.data.engines import BallEncoding, MomentsTask, local
 from dpcov.data.engines import base as engines_base
-from dpcov.data.engines.threads import prefetch, share
+from dpcov.data.engines.local import prefetch, share
 from dpcov.data.moments import MomentsSpec
 from dpcov.errors import DataError, UsageError
 from tests.data.reading import rows

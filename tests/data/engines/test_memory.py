@@ -5,8 +5,9 @@ import os
 
 import pytest
 
-from dpcov.data.engines import BallEncoding, MomentsTask, memory
-from dpcov.data.engines.memory import machine_memory, require_memory, working_bytes
+from dpcov.data.engines import BallEncoding, MomentsTask
+from dpcov.data.engines import base as memory
+from dpcov.data.engines.base import machine_memory, require_memory, working_bytes
 from dpcov.data.moments import MomentsSpec
 from dpcov.errors import UsageError
 

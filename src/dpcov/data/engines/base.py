@@ -2,13 +2,19 @@
 
 Contract: a task is public, frozen and can be pickled; whichever process adds a block, and in
 whatever order, the moments are equal to the bit.  A worker that stumbles over a row hands back a
-value and raises nothing, so that its framework has nothing to log, to quote or to try again.
+value and raises nothing, so that its framework has nothing to log, to quote or to try again.  What
+cannot fit into memory is refused before a row is read, from public numbers: every stratum counts as
+if it were inhabited.
 """
 
+import math
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -16,7 +22,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from dpcov.data.encode import Encoder, as_matrix, encode_array
-from dpcov.data.exact import packed_entries
+from dpcov.data.exact import packed_entries, panel_entries
 from dpcov.data.geometry import Geometry
 from dpcov.data.groups import Grouping
 from dpcov.data.histograms import HistogramQuestion, Histograms
@@ -26,7 +32,7 @@ from dpcov.data.questions import digest
 from dpcov.data.schema.schema import Schema
 from dpcov.data.seal import sealed
 from dpcov.data.sources import Block, ReadAs, open_source
-from dpcov.errors import DataError, DpcovError
+from dpcov.errors import DataError, DpcovError, UsageError
 
 # Called with the number of rows after every block.
 TellRows = Callable[[int], None]
@@ -41,6 +47,13 @@ TABLE = "the table"
 # 64 MiB of float64, and rows beyond which products get no faster.
 _BLOCK_VALUES = 2**23
 _MOST_ROWS = 2**15
+
+# Blocks that a thread holds while it works on one, and blocks that are read ahead.
+_BLOCKS_PER_THREAD = 4
+_BLOCKS_AHEAD = 3
+_GIB = 2**30
+_ENTRY = 8
+_CGROUP_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -280,3 +293,43 @@ def require_columns(names: Iterable[str], task: Task) -> None:
         raise DataError("The table needs columns, and all of different names. Rename them.")
     empty = open_source(pa.table({name: pa.nulls(1) for name in columns}))
     next(iter(empty.blocks(1, wanted=task.encoding.wanted)))
+
+
+def working_bytes(task: Task, threads: int) -> int:
+    """Bytes of the blocks and products in flight."""
+    block = task.block_rows * task.encoding.n_features
+    product = 2 * panel_entries(task.encoding.n_features)
+    return _ENTRY * (threads * (_BLOCKS_PER_THREAD * block + product) + _BLOCKS_AHEAD * block)
+
+
+def require_memory(task: Task, *, threads: int = 1, copies: int = 1) -> None:
+    """Refuse what cannot fit where so many threads multiply and so many moments are held."""
+    limit = allowed_bytes(task.memory_limit)
+    sums, working = copies * task.answer_bytes, working_bytes(task, threads)
+    if sums + working > limit:
+        raise UsageError(
+            f"Gathering needs up to {_gib(sums + working)} GiB of memory, but may take "
+            f"{_gib(limit)}: {_gib(sums)} for what is summed, {_gib(working)} for blocks in "
+            f"{threads} threads. Use fewer columns, groups, shells (an option of the mechanism) or "
+            "threads, or raise memory_limit."
+        )
+
+
+def allowed_bytes(stated: float | None) -> float:
+    """Bytes for a stated number of GiB, or what this process may take."""
+    return machine_memory() if stated is None else stated * _GIB
+
+
+def machine_memory() -> float:
+    """Bytes that this process may take: the machine's, or fewer in a container."""
+    limits = [math.inf]
+    if hasattr(os, "sysconf"):
+        limits.append(float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")))
+    for name in _CGROUP_LIMITS:
+        with suppress(OSError, ValueError):
+            limits.append(float(Path(name).read_text()))
+    return min(limits)
+
+
+def _gib(number: float) -> str:
+    return f"{number / _GIB:.2g}" if number < 0.995 * _GIB else f"{number / _GIB:.1f}"

@@ -26,9 +26,9 @@ from dpcov.data.engines.base import (
     gather_part,
     merge_or_raise,
     require_columns,
+    require_memory,
     require_rows,
 )
-from dpcov.data.engines.memory import require_memory
 from dpcov.data.engines.parquet import columns_of, gather_piece, open_files, pieces
 from dpcov.data.seal import explain, sealed
 from dpcov.data.sources.base import number_names

@@ -11,8 +11,7 @@ import numpy as np
 import torch
 
 from dpcov.data.engines.arrays import DeviceMoments, require_exact_products
-from dpcov.data.engines.base import MomentsTask, Task, TellRows, require_rows, tell
-from dpcov.data.engines.memory import require_memory
+from dpcov.data.engines.base import MomentsTask, Task, TellRows, require_memory, require_rows, tell
 from dpcov.data.library import Library
 from dpcov.data.seal import explain, sealed
 from dpcov.data.sources import open_source

@@ -31,9 +31,9 @@ from dpcov.data.engines.base import (
     merge_or_raise,
     merge_parts,
     require_columns,
+    require_memory,
     require_rows,
 )
-from dpcov.data.engines.memory import require_memory
 from dpcov.data.engines.parquet import columns_of, gather_piece, open_files, pieces
 from dpcov.data.seal import sealed
 from dpcov.errors import DataError, UsageError

@@ -53,8 +53,14 @@ class FrameSource(Source):
         pandas_like = frame.implementation.is_pandas_like()
         for start in range(0, len(frame), block_rows):
             block = frame[start : start + block_rows]
-            made = _pandas_block(block.to_native(), wanted) if pandas_like else block.to_arrow()
-            yield from made.to_batches()
+            if not pandas_like:
+                yield from block.to_arrow().to_batches()
+                continue
+            # Arrow would give a column of objects one type, which the other rows decide.
+            cells: Any = block.to_native()
+            named = enumerate(wanted.items())
+            columns = [_pandas_column(cells.iloc[:, at], *each) for at, each in named]
+            yield from pa.table(columns, names=list(wanted)).to_batches()
 
     def _explain(self, error: Exception, schema_names: Sequence[str]) -> str:
         if not isinstance(error, _UnreadableError):
@@ -128,8 +134,6 @@ def open_frame(data: object, name: str) -> Source:
     """Find the source for an object in memory that is not a matrix."""
     if isinstance(data, pa.RecordBatch):
         data = pa.Table.from_batches([data])
-    if isinstance(data, pa.RecordBatchReader):
-        return ReaderSource(data, name)
     frame: Any = sealed(lambda: nw.from_native(data, pass_through=True), name, lambda _: _NO_TABLE)
     if isinstance(frame, nw.DataFrame):
         return sealed(lambda: FrameSource(frame, name), name, lambda _: _NO_TABLE)
@@ -139,19 +143,7 @@ def open_frame(data: object, name: str) -> Source:
         stream = sealed(lambda: pa.RecordBatchReader.from_stream(data), name, lambda _: _NO_TABLE)
         return ReaderSource(stream, name)
     kind = type(data).__name__
-    raise DataError(
-        f"Data of the type {kind} is not known. Give a path, a data frame, or an array."
-    )
-
-
-def _pandas_block(block: Any, wanted: Mapping[str, ReadAs]) -> pa.Table:
-    # Turn rows of a pandas frame into Arrow with the types that its columns declare.
-    # Arrow would give a column of objects one type, which the other rows decide.
-    columns = [
-        _pandas_column(block.iloc[:, place], name, reading)
-        for place, (name, reading) in enumerate(wanted.items())
-    ]
-    return pa.table(columns, names=list(wanted))
+    raise DataError(f"Data of type {kind} are not known. Give a path, a data frame, or an array.")
 
 
 def _pandas_column(cells: Any, name: str, reading: ReadAs) -> pa.Array | pa.ChunkedArray:
