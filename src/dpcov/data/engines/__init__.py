@@ -40,8 +40,7 @@ def name_engine(data: Any, engine: str | None = None) -> str:
 def load_engine(name: str) -> Any:
     """Import an engine, or say how to install what it needs.
 
-    It has ``columns(data)``, the names of the columns (``x0``, ``x1``, ... where they have none),
-    and ``moments(data, task, progress)``, the exact sensitive answer to a task.
+    It has ``columns(data)`` and ``moments(data, task, progress)``, the exact sensitive answer.
     """
     try:
         return import_module(f"dpcov.data.engines.{name}")

@@ -32,6 +32,7 @@ from dpcov.data.questions import digest
 from dpcov.data.schema.schema import Schema
 from dpcov.data.seal import sealed
 from dpcov.data.sources import Block, ReadAs, open_source
+from dpcov.data.sources.base import check_names
 from dpcov.errors import DataError, DpcovError, UsageError
 
 # Called with the number of rows after every block.
@@ -159,8 +160,7 @@ class Task(ABC):
     def gather(self, part: Any) -> Any:
         """The answer for one part of a table: what `open_source` reads and has a length."""
         answer = self.empty()
-        # A sparse matrix has a shape, and no length.
-        if part.shape[0] if hasattr(part, "shape") else len(part):
+        if len(part):
             for block in open_source(part).blocks(self.block_rows, wanted=self.encoding.wanted):
                 self.add(answer, block)
         return answer
@@ -251,11 +251,6 @@ class Failure:
 Gathered = Moments | Histograms | Failure
 
 
-def gather_part(task: Task, part: Any) -> Gathered:
-    """Moments of a partition in memory."""
-    return attempt(lambda: task.gather(part))
-
-
 def attempt(gather: Callable[[], Any]) -> Gathered:
     """Return what ``gather`` returns, or the sealed error that it raised."""
     try:
@@ -288,9 +283,7 @@ def merge_or_raise(task: Task, parts: Iterable[Gathered]) -> Any:
 
 def require_columns(names: Iterable[str], task: Task) -> None:
     """Refuse a table without the wanted columns before any work is sent out."""
-    columns = tuple(names)
-    if len(set(columns)) != len(columns) or not columns:
-        raise DataError("The table needs columns, and all of different names. Rename them.")
+    columns = check_names(tuple(names), TABLE)
     empty = open_source(pa.table({name: pa.nulls(1) for name in columns}))
     next(iter(empty.blocks(1, wanted=task.encoding.wanted)))
 

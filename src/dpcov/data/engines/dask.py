@@ -23,7 +23,6 @@ from dpcov.data.engines.base import (
     Task,
     TellRows,
     attempt,
-    gather_part,
     merge_or_raise,
     require_columns,
     require_memory,
@@ -66,7 +65,7 @@ def moments(data: Any, task: Task, progress: TellRows | None = None) -> Any:
 
 def _parts(data: Any, task: Task) -> tuple[Callable[..., Gathered], Sequence[Any]]:
     if isinstance(data, dask.array.Array):
-        return gather_part, list(_array(data).to_delayed().ravel())
+        return partial(_gather_declared, None), list(_array(data).to_delayed().ravel())
     if isinstance(data, dask.dataframe.DataFrame):
         require_columns(columns(data), task)
         if task.encoding.wanted is not None:
@@ -81,9 +80,9 @@ def _parts(data: Any, task: Task) -> tuple[Callable[..., Gathered], Sequence[Any
     raise DataError(_TAKES)
 
 
-def _gather_declared(declared: Mapping[str, Any], task: Task, part: Any) -> Gathered:
-    # Moments of a partition whose columns have the types that the whole frame declares.
-    return attempt(lambda: task.gather(_as_declared(part, declared)))
+def _gather_declared(declared: Mapping[str, Any] | None, task: Task, part: Any) -> Gathered:
+    # Moments of a partition; its columns have the types that the whole frame declares, if it does.
+    return attempt(lambda: task.gather(part if declared is None else _as_declared(part, declared)))
 
 
 def _as_declared(part: Any, declared: Mapping[str, Any]) -> Any:

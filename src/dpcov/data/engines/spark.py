@@ -40,8 +40,6 @@ from dpcov.errors import DataError, UsageError
 
 # Bytes of one value that Spark can move.
 _LARGEST_VALUE = 2**31 - 2**20
-# Rows below which a batch costs more than its rows.
-_ENOUGH = 4096
 _TAKES = (
     "The spark engine takes a data frame of a session of its own driver (not Spark Connect), "
     "the name of a table, or a Parquet file's path."
@@ -168,23 +166,11 @@ class _GatherBatches:
 
     def _gather(self, batches: Iterable[pa.RecordBatch]) -> Any:
         gathered = self.task.empty()
-        for batch in _enough(batches, min(_ENOUGH, self.task.block_rows)):
+        for batch in batches:
             named = pa.RecordBatch.from_arrays(batch.columns, names=list(self.names))
             for start in range(0, len(named), self.task.block_rows):
                 self.task.add(gathered, named.slice(start, self.task.block_rows))
         return gathered
-
-
-def _enough(batches: Iterable[pa.RecordBatch], least: int) -> Iterator[pa.RecordBatch]:
-    # Join batches to at least so many rows; the last one may have fewer.
-    waiting: list[pa.RecordBatch] = []
-    for batch in batches:
-        waiting.append(batch)
-        if sum(map(len, waiting)) >= least:
-            yield waiting[0] if len(waiting) == 1 else pa.concat_batches(waiting)
-            waiting = []
-    if waiting:
-        yield pa.concat_batches(waiting)
 
 
 def _describe(error: Exception) -> str:

@@ -17,7 +17,7 @@ import pyarrow.csv
 from dpcov.data.cells import MISSING_WORDS
 from dpcov.data.seal import sealed
 from dpcov.data.sources.base import Block, Kind, ReadAs, Source, check_names, kinds_of
-from dpcov.data.sources.lines import CheckedLines, Readable
+from dpcov.data.sources.lines import CheckedLines
 from dpcov.errors import DataError
 
 _BLOCK_BYTES = 1 << 20
@@ -32,7 +32,7 @@ class DelimitedSource(Source):
     """Text with one line of column names and one row a line."""
 
     def __init__(
-        self, opener: Callable[[], Readable], *, name: str, delimiter: str = ",", once: bool = False
+        self, opener: Callable[[], Any], *, name: str, delimiter: str = ",", once: bool = False
     ) -> None:
         self.name, self.once = name, once
         self._opener = opener
@@ -118,8 +118,8 @@ def from_file(path: Path, delimiter: str) -> DelimitedSource:
     """Read a text file, compressed if its name ends in .gz or .zst."""
     compression = _COMPRESSIONS.get(path.suffix.lower())
 
-    def opener() -> Readable:
-        file: Readable = pa.OSFile(str(path))
+    def opener() -> Any:
+        file = pa.OSFile(str(path))
         return file if compression is None else pa.CompressedInputStream(file, compression)
 
     return DelimitedSource(opener, name=path.name, delimiter=delimiter)
@@ -130,7 +130,7 @@ def from_stream(stream: BinaryIO, name: str) -> DelimitedSource:
     head = stream.read(_HEAD_BYTES)
     streams = iter((io.BytesIO(head), _Replayed(head, stream)))
 
-    def opener() -> Readable:
+    def opener() -> Any:
         opened = next(streams, None)
         if opened is None:
             raise DataError(f"{name} can be read only once. Save it to a file first.")
