@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 from dpcov.data import exact as exact_module
 from dpcov.data.exact import ExactSum, packed_entries, panel_entries
-from tests.data.engines.peak import measured
 
 D = 7
 LARGE = 2**61
@@ -120,25 +119,3 @@ def test_reading_an_empty_sum_gives_zeros_and_equals_a_sum_of_zeros():
     assert not np.any(ExactSum(D).words())
     assert ExactSum(D) != ExactSum(D + 1)
     assert ExactSum(D) != summed([np.eye(D, dtype=np.int64)], 1)
-
-
-_WIDE = """
-import sys
-X = np.random.default_rng(0).standard_normal((2000, 10_000), dtype=np.float32)
-made = []
-options = {"norm_bound": 200.0, "threads": 2, "memory_limit": float(sys.argv[1])}
-work = lambda: made.append(dpcov.moments(X, **options))
-measured["peak"] = peak(work)
-few = dpcov.moments(X[:, :40] , norm_bound=200.0)
-high, low = made[0].strata[0].sscp.words()
-measured["same"] = bool((low[:40, :40] == few.strata[0].sscp.words()[1]).all())
-measured["rows"] = made[0].n_rows
-"""
-
-
-@pytest.mark.slow
-def test_ten_thousand_features_are_gathered_within_the_memory_stated():
-    found = measured(_WIDE, "2")
-    assert found["same"]
-    assert found["rows"] == 2000
-    assert found["peak"] < 2 * 2**30

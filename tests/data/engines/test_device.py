@@ -14,7 +14,7 @@ from dpcov.data.gather import table_moments
 from dpcov.data.library import NUMPY
 from dpcov.data.moments import MomentsSpec
 from dpcov.errors import DataError
-from dpcov.published.linalg.symmetric import Solver, compose, eigh, solving_with
+from dpcov.published.linalg.symmetric import compose, eigh
 
 try:
     import torch
@@ -81,20 +81,6 @@ def test_numbers_that_are_not_finite_are_refused(value):
     X[1500, 2] = value
     with pytest.raises(DataError, match="NaN or infinity"):
         gather(NUMPY, X)
-
-
-def test_another_solver_works_only_inside_its_block():
-    A = np.diag([3.0, 1.0])
-    asked = []
-
-    def watched(matrix):
-        asked.append(matrix.shape)
-        return np.linalg.eigh(matrix)
-
-    with solving_with(Solver(eigh=watched, matmul=np.matmul)):
-        assert np.array_equal(compose(*eigh(A)), A)
-    eigh(A)
-    assert asked == [(2, 2)]
 
 
 @pytest.mark.skipif(

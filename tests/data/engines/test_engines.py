@@ -1,5 +1,10 @@
-"""What all engines share: how one is found, what it does with a block, how parts are merged."""
+"""What all engines share: how one is found, what it does with a block, how parts are merged.
 
+What gathering takes is counted by hand.
+"""
+
+import math
+import os
 import pickle
 import subprocess
 import sys
@@ -13,6 +18,7 @@ from dpcov.data.engines import (
     BallEncoding,
     MomentsTask,
     TableEncoding,
+    base,
     load_engine,
     local,
     name_engine,
@@ -21,9 +27,12 @@ from dpcov.data.engines.base import (
     Failure,
     attempt,
     block_rows,
+    machine_memory,
     merge_or_raise,
     merge_parts,
     require_columns,
+    require_memory,
+    working_bytes,
 )
 from dpcov.data.gather import Gathering
 from dpcov.data.groups import split_schema
@@ -204,3 +213,59 @@ def test_a_table_without_a_wanted_column_is_refused_before_it_is_read():
     require_columns(iter(["other", "size", "kind"]), PLAIN)
     with pytest.raises(DataError, match="size"):
         require_columns(["other", "kind"], PLAIN)
+
+
+def sized(n_features, memory_limit=None, **spec):
+    """A task of so many columns."""
+    encoding = BallEncoding(n_features=n_features, norm_bound=1.0)
+    return MomentsTask(encoding=encoding, spec=MomentsSpec(**spec), memory_limit=memory_limit)
+
+
+@pytest.mark.parametrize(
+    ("n_features", "spec", "entries"),
+    [
+        (10, {}, 100),
+        (10, {"normalized": True}, 200),
+        (10, {"shells": 3, "groups": 4}, 1200),
+        (1025, {}, 512 * 1025 + 512 * 513 + 1),
+    ],
+)
+def test_sums_take_two_words_for_every_entry_of_every_stratum(n_features, spec, entries):
+    assert sized(n_features, **spec).answer_bytes == 16 * entries
+
+
+@pytest.mark.parametrize("threads", [1, 5])
+def test_work_takes_four_blocks_and_two_products_a_thread_and_three_blocks_ahead(threads):
+    for n_features, block, panel in ((10, 2**15 * 10, 100), (2000, 4194 * 2000, 512 * 2000)):
+        expected = 8 * (threads * (4 * block + 2 * panel) + 3 * block)
+        assert working_bytes(sized(n_features), threads) == expected
+
+
+@pytest.mark.parametrize(("threads", "copies"), [(1, 1), (3, 1), (1, 4)])
+def test_what_fits_to_the_byte_is_taken_and_one_byte_more_is_refused(threads, copies):
+    needed = copies * sized(300).answer_bytes + working_bytes(sized(300), threads)
+    options = {"threads": threads, "copies": copies}
+    require_memory(sized(300, needed / 2**30), **options)
+    with pytest.raises(UsageError, match=r"Gathering needs up to .* GiB .* blocks in \d threads"):
+        require_memory(sized(300, (needed - 1) / 2**30), **options)
+
+
+def test_no_stated_limit_is_that_of_the_machine(monkeypatch):
+    monkeypatch.setattr(base, "machine_memory", lambda: 12345.0)
+    assert base.allowed_bytes(None) == 12345.0
+    with pytest.raises(UsageError):
+        require_memory(sized(300))
+
+
+def test_a_container_may_take_less_than_its_machine(tmp_path, monkeypatch):
+    pages = {"SC_PAGE_SIZE": 4096, "SC_PHYS_PAGES": 1000}
+    monkeypatch.setattr(os, "sysconf", pages.__getitem__, raising=False)
+    files = [tmp_path / name for name in ("first", "second")]
+    monkeypatch.setattr(base, "_CGROUP_LIMITS", [str(file) for file in files])
+    for limit, found in (("max", 4_096_000), ("5000000", 4_096_000), ("3000000", 3_000_000)):
+        files[1].write_text(limit)
+        assert machine_memory() == found
+    monkeypatch.delattr(os, "sysconf")
+    assert machine_memory() == 3_000_000
+    files[1].unlink()
+    assert machine_memory() == math.inf
