@@ -173,7 +173,7 @@ def test_rows_of_a_table_come_here_to_be_encoded():
     schema = dpcov.Schema(columns={"size": dpcov.Numeric(lower=0, upper=10)})
     block = pa.record_batch({"size": [1.0, 2.0, 11.0], "kind": ["a", "b", "a"]})
     encoding = TableEncoding(schema=schema, grouping=Grouping("kind", ["a", "b"]))
-    described = MomentsTask(encoding=encoding, spec=MomentsSpec(groups=3))
+    described = MomentsTask(encoding=encoding, spec=MomentsSpec(groups=3), watched=True)
     gathered = DeviceMoments(NUMPY, described)
     gathered.add_host(block)
     expected = described.empty()

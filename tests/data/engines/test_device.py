@@ -13,11 +13,13 @@ from dpcov.data.engines.arrays import DeviceMoments
 from dpcov.data.gather import table_moments
 from dpcov.data.library import NUMPY
 from dpcov.data.moments import MomentsSpec
-from dpcov.errors import DataError
+from dpcov.errors import DataError, UsageError
 from dpcov.published.linalg.symmetric import compose, eigh
 
 try:
     import torch
+
+    from dpcov.data.engines import device as engine
 except ModuleNotFoundError:
     torch = None
 
@@ -144,6 +146,15 @@ class TestTorch:
     def test_what_is_no_matrix_of_real_numbers_is_refused(self, shape, kind, words):
         with pytest.raises(DataError, match=words):
             dpcov.moments(torch.zeros(shape, dtype=getattr(torch, kind)), norm_bound=1.0)
+
+    def test_a_device_that_rounds_is_refused_before_a_row_is_read(self, monkeypatch):
+        def single(array):
+            return array.numpy().astype(np.float32).astype(np.float64)
+
+        rounding = replace(engine.torch_library(torch.device("cpu")), to_host=single)
+        monkeypatch.setattr(engine, "torch_library", lambda device: rounding)
+        with pytest.raises(UsageError, match="float64 exactly"):
+            dpcov.moments(torch.full((5, 2), torch.nan), norm_bound=1.0)
 
     def test_eigendecompositions_on_the_device_agree_to_rounding(self):
         from dpcov.published.linalg.device import on_device
