@@ -50,7 +50,7 @@ class DeviceMoments:
     """Moments that grow on a device and come to this machine when they must.
 
     Products of at most ``2**(53 - 2 bits)`` rows in float64 are exact; they are summed in int64
-    until a sum could pass 2**62, which takes about four million rows of a stratum at 20 bits.
+    until a sum could pass 2**62.
     """
 
     on: Library
@@ -68,22 +68,19 @@ class DeviceMoments:
     def add_raw(self, block: Array) -> None:
         """Encode and add rows that are on the device."""
         encoding = self.task.encoding
-        if isinstance(encoding, BallEncoding):
-            if self.task.watched:
-                self._watch(self.on.to_host(block))
-            self.add(encode_array(block, encoding.norm_bound, self.on), None)
-        else:
+        if not isinstance(encoding, BallEncoding):
             self.add_host(self.on.to_host(block))
+            return
+        if self.task.watched:
+            self._moments.watch(digest(encoding.column_values(self.on.to_host(block))))
+        self.add(encode_array(block, encoding.norm_bound, self.on), None)
 
     def add_host(self, block: Any) -> None:
         """Encode a block here and add it there."""
         if self.task.watched:
-            self._watch(block)
+            self._moments.watch(digest(self.task.encoding.column_values(block)))
         rows, groups = self.task.encoding.encode(block)
         self.add(self.on.from_host(np.ascontiguousarray(rows)), groups)
-
-    def _watch(self, block: Any) -> None:
-        self._moments.watch(digest(self.task.encoding.column_values(block)))
 
     def add(self, rows: Array, groups: NDArray[np.intp] | None) -> None:
         """Add encoded rows on the device, with group numbers of this machine."""
@@ -93,9 +90,8 @@ class DeviceMoments:
         if self.task.linear is None:
             values, strata = quantize(self.on, rows, spec)
         else:
-            values, strata = _quantize_here(
-                self.on, map_rows(self.on, rows, self.task.linear), spec
-            )
+            mapped = map_rows(self.on, rows, self.task.linear)
+            values, strata = _quantize_here(self.on, mapped, spec)
         if groups is not None and spec.groups > 1:
             offset = self.on.from_host(np.asarray(groups, dtype=np.int64) * spec.shells)
             strata = offset if strata is None else offset + strata

@@ -15,7 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 import pyarrow as pa
@@ -100,10 +100,7 @@ class TableEncoding:
 
 @dataclass(frozen=True, kw_only=True)
 class BallEncoding:
-    """Plain numbers divided by a public norm bound; longer rows are scaled down to it.
-
-    All columns are wanted, as numbers.
-    """
+    """Plain numbers divided by a public norm bound; longer rows are scaled down to it."""
 
     n_features: int
     norm_bound: float
@@ -127,10 +124,7 @@ Encoding: TypeAlias = TableEncoding | BallEncoding
 
 @dataclass(frozen=True, kw_only=True)
 class Task(ABC):
-    """What to do with every block of a table; public, and picklable.
-
-    `threads` are all cores by default, `memory_limit` (GiB) is what the machine has.
-    """
+    """What to do with every block of a table; public, and picklable; the limit is in GiB."""
 
     encoding: Encoding
     threads: int | None = None
@@ -152,10 +146,7 @@ class Task(ABC):
 
     @abstractmethod
     def add(self, answer: Any, block: Block, groups: NDArray[np.intp] | None = None) -> None:
-        """Add a block of rows to an answer; several threads may do so.
-
-        ``groups`` are the (n,) groups of the rows, where the encoding does not tell them.
-        """
+        """Add rows, and their groups if the encoding does not tell them; from any thread."""
 
     def gather(self, part: Any) -> Any:
         """The answer for one part of a table: what `open_source` reads and has a length."""
@@ -254,8 +245,7 @@ Gathered = Moments | Histograms | Failure
 def attempt(gather: Callable[[], Any]) -> Gathered:
     """Return what ``gather`` returns, or the sealed error that it raised."""
     try:
-        made: Gathered = sealed(gather, TABLE)
-        return made
+        return cast(Gathered, sealed(gather, TABLE))
     except DpcovError as error:
         # A new error: the old one's traceback holds rows.
         failure = Failure(type(error)(str(error)))
@@ -269,8 +259,7 @@ def merge_parts(task: Task, parts: Iterable[Gathered]) -> Gathered:
         if isinstance(part, Failure):
             return part
         merged.merge(part)
-    made: Gathered = merged
-    return made
+    return cast(Gathered, merged)
 
 
 def merge_or_raise(task: Task, parts: Iterable[Gathered]) -> Any:

@@ -79,10 +79,7 @@ def moments(data: Any, task: Task, progress: TellRows | None = None) -> Any:
     """Moments of every partition, merged on the executors; the driver merges the last few."""
     require_memory(task, copies=FAN_IN + 1)
     if task.answer_bytes > _LARGEST_VALUE:
-        raise UsageError(
-            "Spark cannot move these moments as one value of 2 GiB. "
-            "Use fewer columns, groups or shells."
-        )
+        raise UsageError("Spark moves no value of 2 GiB. Use fewer columns, groups or shells.")
     values = sealed(lambda: _values(data, task), TABLE, _describe)
     total = sealed(lambda: _merged(values, task), TABLE, _describe)
     return require_rows(merge_or_raise(task, [] if total is None else [total]), progress)
@@ -121,8 +118,7 @@ def _values(data: Any, task: Task) -> Any:
     require_columns(frame.columns, task)
     wanted = task.encoding.wanted
     names = frame.columns if wanted is None else list(wanted)
-    files = scanned_files(frame, names)
-    if files is None:
+    if (files := scanned_files(frame, names)) is None:
         return _of_batches(frame, names, task)
     return _of_files(frame.sparkSession, files, names, task)
 

@@ -32,19 +32,11 @@ _NO_LIST = "it holds something else than equally long lists of numbers."
 
 
 def open_source(data: object) -> Source:
-    """Open rows for reading in blocks.
+    """Open rows for reading in blocks; a `DataError` says what to do and holds no value of a row.
 
-    Parameters
-    ----------
-    data : str or path, or an object in memory
-        A path to a file, whose ending names its format; ``"-"`` for CSV on standard input; a data
-        frame (pandas, Polars, PyArrow, DuckDB and whatever else narwhals knows); a `Query` to a
-        database; a 2-D array, a list of equally long lists of numbers, or a SciPy sparse matrix.
-
-    Raises
-    ------
-    DataError
-        If it cannot be read; the message says what to do and holds no value of a row.
+    ``data`` is a path whose ending names the format, ``"-"`` for CSV on standard input, a data
+    frame (pandas, Polars, PyArrow, DuckDB and whatever else narwhals knows), a `Query`, a 2-D
+    array, a list of equally long lists of numbers, or a SciPy sparse matrix.
     """
     if isinstance(data, str) and data == "-":
         return delimited.from_stream(sys.stdin.buffer, "standard input")

@@ -49,10 +49,9 @@ class Source(ABC):
     def blocks(
         self, block_rows: int, *, wanted: Mapping[str, ReadAs] | None = None
     ) -> Iterator[Block]:
-        """Yield blocks of at most ``block_rows`` rows.
+        """Yield blocks of so many rows at most; all columns as numbers if none are wanted.
 
-        Columns that are not wanted are not read, but matrices always have all; without ``wanted``
-        all are read, as numbers.
+        Columns that are not wanted are not read, but matrices always have all.
         """
         schema_names = () if wanted is None else tuple(wanted)
         wanted = dict.fromkeys(self.columns, "number") if wanted is None else wanted

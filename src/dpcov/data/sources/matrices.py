@@ -52,15 +52,12 @@ class ArraySource(_MatrixSource):
     def _read(self, block_rows: int, wanted: Mapping[str, ReadAs]) -> Iterator[Block]:
         base = self._matrix.base
         for start in range(0, self.n_rows, block_rows):
-            yield _as_floats(self._matrix[start : start + block_rows])
+            rows = self._matrix[start : start + block_rows]
+            floats = np.asarray(rows, dtype=np.float64)
+            # What a mask hides is missing, not the number behind the mask.
+            masked = isinstance(rows, np.ma.MaskedArray)
+            yield np.where(np.ma.getmaskarray(rows), np.nan, floats) if masked else floats
             let_go(base if isinstance(base, mmap.mmap) else None)
-
-
-def _as_floats(rows: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    # Return rows as floats; what a mask hides is missing, not the number behind the mask.
-    floats = np.asarray(rows, dtype=np.float64)
-    is_masked = isinstance(rows, np.ma.MaskedArray)
-    return np.where(np.ma.getmaskarray(rows), np.nan, floats) if is_masked else floats
 
 
 class SparseSource(_MatrixSource):
