@@ -10,7 +10,6 @@ not known for certain, extensions and versioned tables above all, is left to Spa
 import math
 import pickle
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -133,8 +132,8 @@ def _of_batches(frame: DataFrame, names: Sequence[str], task: Task) -> Any:
     # By position: Spark takes names that differ in capitals only for one, and a dot for a path.
     places = [f"c{frame.columns.index(name)}" for name in names]
     renamed = frame.toDF(*(f"c{index}" for index in range(len(frame.columns)))).select(*places)
-    gathered = renamed.mapInArrow(_GatherBatches(task, tuple(names)), "moments binary")
-    # Made by _GatherBatches in this application.
+    gathered = renamed.mapInArrow(partial(_gather_batches, task, names), "moments binary")
+    # Made by _gather_batches in this application.
     return gathered.rdd.map(lambda row: pickle.loads(row.moments))  # noqa: S301
 
 
@@ -148,25 +147,21 @@ def _merged(values: Any, task: Task) -> Gathered | None:
     return total
 
 
-@dataclass(frozen=True)
-class _GatherBatches:
-    """The function that an executor runs on the batches of a partition."""
-
-    task: Task
-    names: tuple[str, ...]
-
-    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        # A value, also where a row is wrong: Spark would log an error and try again.
-        value = pickle.dumps(attempt(lambda: self._gather(batches)), protocol=5)
-        yield pa.RecordBatch.from_pydict({"moments": pa.array([value], type=pa.binary())})
-
-    def _gather(self, batches: Iterable[pa.RecordBatch]) -> Any:
-        gathered = self.task.empty()
+def _gather_batches(
+    task: Task, names: Sequence[str], batches: Iterable[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    # What an executor runs on the batches of a partition.
+    def gather() -> Any:
+        gathered = task.empty()
         for batch in batches:
-            named = pa.RecordBatch.from_arrays(batch.columns, names=list(self.names))
-            for start in range(0, len(named), self.task.block_rows):
-                self.task.add(gathered, named.slice(start, self.task.block_rows))
+            named = pa.RecordBatch.from_arrays(batch.columns, names=list(names))
+            for start in range(0, len(named), task.block_rows):
+                task.add(gathered, named.slice(start, task.block_rows))
         return gathered
+
+    # A value, also where a row is wrong: Spark would log an error and try again.
+    value = pickle.dumps(attempt(gather), protocol=5)
+    yield pa.RecordBatch.from_pydict({"moments": pa.array([value], type=pa.binary())})
 
 
 def _describe(error: Exception) -> str:
