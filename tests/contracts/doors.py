@@ -118,11 +118,6 @@ def sqlite(rows, folder):
     return dpcov.Query("SELECT n, c FROM t", db=f"sqlite:///{_sqlite_file(rows, folder)}")
 
 
-@door("objects")
-def sqlalchemy(rows, folder):
-    return dpcov.Query("SELECT n, c FROM t", db=f"sqlite+pysqlite:///{_sqlite_file(rows, folder)}")
-
-
 def _sqlite_file(rows, folder):
     path = folder / "t.sqlite"
     path.unlink(missing_ok=True)

@@ -79,7 +79,7 @@ POOLS = {
 }
 SLOW = (
     *("dask_files_of_parquet", "dask_frame", "dask_folder_of_parquet"),
-    *("duckdb_csv", "duckdb_file", "sqlalchemy", "sqlite"),
+    *("duckdb_csv", "duckdb_file"),
 )
 QUICK = [name for name, each in DOORS.items() if each.engine != "spark"]
 

@@ -1,14 +1,32 @@
-"""Read a source and encode it block by block."""
+"""Read a source and encode it block by block; rows of all lengths; moments of them."""
 
+import numpy as np
+
+import dpcov
 from dpcov.data.encode import Encoder, as_matrix, encode_array
 
 
-def read_encoded(source, schema, block_rows, progress=None):
+def read_encoded(source, schema, block_rows):
     encoder = Encoder(schema)
-    for block in source.blocks(block_rows, wanted=encoder.wanted, progress=progress):
+    for block in source.blocks(block_rows, wanted=encoder.wanted):
         yield encoder.encode(block)
 
 
-def read_unit_ball(source, norm_bound, block_rows, progress=None):
-    for block in source.blocks(block_rows, progress=progress):
+def read_unit_ball(source, norm_bound, block_rows):
+    for block in source.blocks(block_rows):
         yield encode_array(as_matrix(block), norm_bound)
+
+
+def rows(n_rows, n_features, seed=0):
+    random = np.random.default_rng(seed)
+    lengths = 2.0 ** -random.integers(0, 9, size=(n_rows, 1))
+    return random.normal(size=(n_rows, n_features)) * lengths
+
+
+def gathered(X, **options):
+    """Moments in strata, which every engine must give alike."""
+    return dpcov.moments(X, norm_bound=2.0, shells=4, normalized=True, **options)
+
+
+def local(X):
+    return gathered(X, engine="local")

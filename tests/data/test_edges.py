@@ -11,8 +11,7 @@ from dpcov.data.schema.declared import Boolean, Categorical, Ignored, Numeric
 from dpcov.data.schema.schema import Schema
 from dpcov.data.seal import explain
 from dpcov.data.sources import open_source
-from dpcov.data.sources.matrices import ArraysArchive
-from dpcov.errors import DataError, SchemaError
+from dpcov.errors import SchemaError
 
 SCHEMA = Schema(columns={"x": Numeric(lower=0, upper=1), "flag": Boolean()})
 
@@ -78,37 +77,3 @@ def test_polars_without_batches_is_read_as_a_whole(monkeypatch):
     monkeypatch.delattr(pl.LazyFrame, "collect_batches", raising=False)
     again = dpcov.checkpoint(lazy, **terms)
     assert again.moments == expected.moments
-
-
-def test_folders_and_impossible_names_are_refused(tmp_path):
-    with pytest.raises(DataError, match="is a directory"):
-        open_source(tmp_path)
-    with pytest.raises(DataError, match="cannot be opened"):
-        open_source(tmp_path / ("x" * 5000))
-    (tmp_path / "x.csv").write_bytes(b"")
-    with pytest.raises(DataError, match="is empty"):
-        open_source(tmp_path / "x.csv")
-
-
-def test_arrays_of_objects_and_entries_before_the_first_are_refused(tmp_path):
-    np.savez(tmp_path / "x.npz", X=np.array([[1, "a"]], dtype=object), y=np.eye(2))
-    archive = ArraysArchive(tmp_path / "x.npz")
-    with pytest.raises(DataError, match="Python objects"), archive.opened("X"):
-        pass
-    with archive.opened("y") as take:
-        assert take(3).tolist() == [1.0, 0.0, 0.0]
-        for count in (-1, 2):
-            with pytest.raises(EOFError):
-                take(count)
-
-
-@pytest.mark.parametrize(
-    ("missing", "more"), [(1, ""), (10, ""), (11, " and 1 more"), (30, " and 20 more")]
-)
-def test_missing_columns_are_named_ten_at_a_time(missing, more):
-    names = [f"c{place:02}" for place in range(missing)]
-    schema = Schema(columns={name: Numeric(lower=0, upper=1) for name in ("x", *names)})
-    with pytest.raises(DataError) as caught:
-        dpcov.release(pa.table({"x": [0.5]}), schema=schema, budget=dpcov.Budget(rho=1))
-    listed = ", ".join(f"'{name}'" for name in names[:10])
-    assert f"names: {listed}{more}." in str(caught.value)

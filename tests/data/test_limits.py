@@ -8,24 +8,11 @@ import pytest
 import scipy.sparse
 
 import dpcov
-from dpcov.data.schema.declared import Categorical
-from dpcov.data.schema.schema import Schema
 from dpcov.data.sources import open_source
 from dpcov.data.sources.matrices import check_matrix
 from dpcov.errors import DataError
 from tests.fuzz.mutate import zipped
 from tests.fuzz.tables import npy_magic
-
-
-def test_texts_have_up_to_10000_bytes(tmp_path):
-    schema = Schema(columns={"x": Categorical(categories=("a",))})
-    for size in (10_000, 10_001):
-        (tmp_path / "x.csv").write_text("x\n" + "b" * size + "\n")
-        if size == 10_000:
-            dpcov.release(tmp_path / "x.csv", schema=schema, budget=dpcov.Budget(rho=1))
-        else:
-            with pytest.raises(DataError, match="more than 10000 bytes"):
-                dpcov.release(tmp_path / "x.csv", schema=schema, budget=dpcov.Budget(rho=1))
 
 
 @pytest.mark.parametrize(

@@ -124,13 +124,8 @@ def messages(error):
 
 def attempt(make):
     """Return the error of every way to read the data, None where it can be read."""
-    ways = [
-        lambda s, schema=schema: list(read_encoded(s, schema, 20))
-        for schema in (NUMERIC, TRUTH, LABELS)
-    ]
-    ways += [
-        lambda s, schema=schema: list(read_encoded(s, schema, 20)) for schema in (WEIGHTED, ABSENT)
-    ]
+    schemas = (NUMERIC, TRUTH, LABELS, WEIGHTED, ABSENT)
+    ways = [lambda s, schema=schema: list(read_encoded(s, schema, 20)) for schema in schemas]
     ways += [lambda s: list(read_unit_ball(s, 1.0, 20)), lambda s: s.columns and draft(s) and None]
     for way in ways:
         try:

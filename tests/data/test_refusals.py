@@ -21,11 +21,10 @@ def refusal(data, wanted=None):
 
 def test_paths_that_cannot_be_read(tmp_path):
     assert "no file 'a.csv'" in refusal(tmp_path / "a.csv")
-    assert "directory" in refusal(tmp_path)
+    assert "is a directory" in refusal(tmp_path)
+    assert "cannot be opened" in refusal(tmp_path / ("x" * 5000))
     (tmp_path / "a.xlsx").write_bytes(b"1")
     assert ".parquet" in refusal(tmp_path / "a.xlsx")
-    (tmp_path / "noending").write_bytes(b"1")
-    assert ".parquet" in refusal(str(tmp_path / "noending"))
     for name in ("a.csv", "a.parquet", "a.arrow", "a.npy", "a.npz"):
         (tmp_path / name).write_bytes(b"")
         assert refusal(tmp_path / name) == f"'{name}' is empty."
@@ -77,7 +76,7 @@ def test_text_must_be_utf8(tmp_path):
     assert open_source(tmp_path / "a.csv").columns == ("größe", "b")
 
 
-@pytest.mark.parametrize("n_rows", [6_000, 6_000_000])
+@pytest.mark.parametrize("n_rows", [6_000, 1_000_000])
 def test_an_unclosed_quotation_mark_does_not_swallow_rows(tmp_path, n_rows):
     (tmp_path / "a.csv").write_text('a,b\n1,"' + "2\n" * n_rows)
     assert "quotation mark" in refusal(tmp_path / "a.csv", {"b": "text"})
@@ -90,7 +89,8 @@ def test_missing_columns_are_named_but_those_found_are_not(tmp_path):
     assert "secret" not in message
     assert "capitals" in refusal(tmp_path / "a.csv", {"age": "number"})
     assert "'x7'" in refusal(np.eye(3), {"x7": "number"})
-    assert "and 5 more" in refusal(np.eye(3), {f"y{i}": "number" for i in range(15)})
+    for count, end in ((10, "'y9'."), (11, "'y9' and 1 more."), (30, "'y9' and 20 more.")):
+        assert refusal(np.eye(3), {f"y{i}": "number" for i in range(count)}).endswith(end)
 
 
 @pytest.mark.parametrize(
@@ -108,7 +108,8 @@ def test_missing_columns_are_named_but_those_found_are_not(tmp_path):
         (3, "type int"),
         (None, "type NoneType"),
         ({"a": [1]}, "type dict"),
-        (pd.DataFrame([[1, 2]], columns=["a", "a"]), "cannot be read"),
+        (pd.DataFrame([[1, 2]], columns=["a", "a"]), "whose columns all have names of their own"),
+        (pd.Series([1, 2]), "no data frame"),
         (pa.table([[1], [2]], names=["a", "a"]), "cannot be read"),
         (pa.table({}), "no columns"),
         (pl.DataFrame({"a": []}), "no rows"),
@@ -163,13 +164,8 @@ def test_a_column_that_cannot_be_read_is_named(frame):
     with pytest.raises(DataError, match=r"column 'a' holds cells.*convert or drop it"):
         list(open_source(frame).blocks(10, wanted={"n": "number", "a": "number"}))
     with pytest.raises(DataError, match="column number 2"):
-        open_source(frame).kinds()
+        list(open_source(frame).blocks(10))
     assert len(next(open_source(frame).blocks(10, wanted={"n": "number"}))) == 2
-
-
-@pytest.mark.parametrize("data", [pd.DataFrame([[1, 2]], columns=["a", "a"]), pd.Series([1, 2])])
-def test_what_is_no_table_of_named_columns_is_told(data):
-    assert "no data frame whose columns all have names of their own" in refusal(data)
 
 
 @pytest.mark.parametrize("name", ["a.csv", "a.parquet", "a.arrow"])

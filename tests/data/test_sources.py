@@ -1,6 +1,8 @@
 import gzip
 import io
+import os
 import sys
+from functools import partial
 
 import duckdb
 import numpy as np
@@ -17,8 +19,11 @@ from dpcov.data.schema.declared import Boolean, Categorical, Ignored, Numeric, W
 from dpcov.data.schema.draft import draft
 from dpcov.data.schema.schema import Schema
 from dpcov.data.sources import open_source
+from dpcov.data.sources.base import check_names, kind_of_arrow_type, number_names
+from dpcov.data.sources.lines import CheckedLines
 from dpcov.errors import DataError
 from tests.data.reading import read_encoded
+from tests.fuzz.mutate import zipped
 
 N_ROWS = 250
 _random = np.random.default_rng(7)
@@ -63,49 +68,22 @@ def csv_bytes():
     return sink.getvalue()
 
 
-def write_csv(path):
-    path.write_bytes(csv_bytes())
-
-
-def write_gzip(path):
-    path.write_bytes(gzip.compress(csv_bytes()))
-
-
-def write_zstd(path):
-    path.write_bytes(pa.Codec("zstd").compress(csv_bytes(), asbytes=True))
-
-
-def write_tsv(path):
-    pa.csv.write_csv(TABLE, path, pa.csv.WriteOptions(delimiter="\t"))
-
-
-def write_parquet(path):
-    pa.parquet.write_table(TABLE, path, row_group_size=90)
-
-
-def write_arrow_file(path):
-    with pa.ipc.new_file(str(path), TABLE.schema) as writer:
+def write_arrow(path, new):
+    with new(str(path), TABLE.schema) as writer:
         writer.write_table(TABLE, max_chunksize=70)
-
-
-def write_arrow_stream(path):
-    with pa.ipc.new_stream(str(path), TABLE.schema) as writer:
-        writer.write_table(TABLE, max_chunksize=70)
-
-
-def write_feather(path):
-    pa.feather.write_feather(TABLE, str(path), compression="zstd")
 
 
 FILES = {
-    "t.csv": write_csv,
-    "t.csv.gz": write_gzip,
-    "T.CSV.ZST": write_zstd,
-    "t.tsv": write_tsv,
-    "t.parquet": write_parquet,
-    "t.arrow": write_arrow_file,
-    "t.ipc": write_arrow_stream,
-    "t.feather": write_feather,
+    "t.csv": lambda path: path.write_bytes(csv_bytes()),
+    "t.csv.gz": lambda path: path.write_bytes(gzip.compress(csv_bytes())),
+    "T.CSV.ZST": lambda path: path.write_bytes(
+        pa.Codec("zstd").compress(csv_bytes(), asbytes=True)
+    ),
+    "t.tsv": lambda path: pa.csv.write_csv(TABLE, path, pa.csv.WriteOptions(delimiter="\t")),
+    "t.parquet": lambda path: pa.parquet.write_table(TABLE, path, row_group_size=90),
+    "t.arrow": lambda path: write_arrow(path, pa.ipc.new_file),
+    "t.ipc": lambda path: write_arrow(path, pa.ipc.new_stream),
+    "t.feather": lambda path: pa.feather.write_feather(TABLE, str(path), compression="zstd"),
 }
 
 
@@ -117,47 +95,31 @@ def test_every_file_format_gives_the_same_rows(tmp_path, name, block_rows):
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_files_report_progress_and_can_be_read_again(tmp_path, name):
+def test_files_can_be_read_again_in_part(tmp_path, name):
     FILES[name](tmp_path / name)
     source = open_source(str(tmp_path / name))
-    assert source.name == name
-    assert source.columns == tuple(TABLE.column_names)
-    assert source.progress_total == (tmp_path / name).stat().st_size
+    assert (source.name, source.columns) == (name, tuple(TABLE.column_names))
     for _ in range(2):
-        done = []
-        blocks = list(source.blocks(64, wanted={"age": "number"}, progress=done.append))
+        blocks = list(source.blocks(64, wanted={"age": "number"}))
         assert sum(map(len, blocks)) == N_ROWS
         assert max(map(len, blocks)) <= 64
         assert {block.num_columns for block in blocks} == {1}
-        assert done == sorted(done)
-        assert 0 < done[-1] <= source.progress_total
 
 
-def pandas_objects():
-    frame = TABLE.to_pandas()
-    return frame.astype(object).where(frame.notna(), None)
-
-
+PANDAS, POLARS = TABLE.to_pandas(), pl.from_arrow(TABLE)
+PLACES = pl.Enum(["north", 'the "south"', "east,\nwest", "Ünknown"])
 FRAMES = {
-    "pandas": lambda: TABLE.to_pandas(),
-    "pandas index": lambda: TABLE.to_pandas().set_index(np.arange(N_ROWS) * 3),
-    "pandas nullable": lambda: TABLE.to_pandas().convert_dtypes(),
+    "pandas": lambda: PANDAS,
+    "pandas index": lambda: PANDAS.set_index(np.arange(N_ROWS) * 3),
+    "pandas nullable": lambda: PANDAS.convert_dtypes(),
     "pandas arrow": lambda: TABLE.to_pandas(types_mapper=pd.ArrowDtype),
-    "pandas categories": lambda: TABLE.to_pandas().astype(
-        {"place": "category", "code": "category"}
-    ),
-    "pandas objects": pandas_objects,
-    "polars": lambda: pl.from_arrow(TABLE),
-    "polars lazy": lambda: pl.from_arrow(TABLE).lazy(),
-    "polars categories": lambda: pl.from_arrow(TABLE).with_columns(
-        pl.col("place").cast(pl.Categorical)
-    ),
-    "polars enum": lambda: pl.from_arrow(TABLE).with_columns(
-        pl.col("place").cast(pl.Enum(["north", 'the "south"', "east,\nwest", "Ünknown"]))
-    ),
-    "polars decimals": lambda: pl.from_arrow(TABLE).with_columns(
-        pl.col("age").cast(pl.Decimal(10, 2))
-    ),
+    "pandas categories": lambda: PANDAS.astype({"place": "category", "code": "category"}),
+    "pandas objects": lambda: PANDAS.astype(object).where(PANDAS.notna(), None),
+    "polars": lambda: POLARS,
+    "polars lazy": lambda: POLARS.lazy(),
+    "polars categories": lambda: POLARS.with_columns(pl.col("place").cast(pl.Categorical)),
+    "polars enum": lambda: POLARS.with_columns(pl.col("place").cast(PLACES)),
+    "polars decimals": lambda: POLARS.with_columns(pl.col("age").cast(pl.Decimal(10, 2))),
     "pyarrow": lambda: TABLE,
     "record batch": lambda: TABLE.combine_chunks().to_batches()[0],
     "reader": lambda: TABLE.to_reader(50),
@@ -174,7 +136,6 @@ def test_every_table_in_memory_gives_the_same_rows(name, block_rows):
 def test_standard_input_is_csv(monkeypatch):
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(csv_bytes())))
     source = open_source("-")
-    assert source.progress_total is None
     assert (np.vstack(list(read_encoded(source, SCHEMA, 64))) == EXPECTED).all()
     with pytest.raises(DataError, match="only once"):
         list(source.blocks(64))
@@ -183,10 +144,8 @@ def test_standard_input_is_csv(monkeypatch):
 def test_standard_input_longer_than_its_head(monkeypatch):
     n_rows = 400_000
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"a,b\n" + b"12,3\n" * n_rows)))
-    assert (
-        sum(block.column(0).to_numpy().sum() for block in open_source("-").blocks(9999))
-        == 12 * n_rows
-    )
+    total = sum(block.column(0).to_numpy().sum() for block in open_source("-").blocks(9999))
+    assert total == 12 * n_rows
 
 
 MATRIX = np.random.default_rng(0).gamma(2.0, 50.0, size=(60, 13)).round(2)
@@ -194,46 +153,26 @@ MATRIX[MATRIX < 2] = 0
 WINE = Schema(columns={f"x{i}": Numeric(lower=0, upper=150 + i) for i in (5, 0, 7, 12)})
 
 
-def write_npy(path):
-    np.save(path, MATRIX)
+BY_COLUMNS = np.asfortranarray(MATRIX)
+MATRICES = {
+    "m.npy": lambda path: np.save(path, MATRIX),
+    "by_columns.npy": lambda path: np.save(path, BY_COLUMNS),
+    "m.npz": lambda path: np.savez_compressed(path, X=MATRIX, other=np.eye(3), y=np.arange(3)),
+    "by_columns.npz": lambda path: np.savez(path, matrix=BY_COLUMNS, w=np.zeros((2, 2, 2))),
+    "csr.npz": lambda path: scipy.sparse.save_npz(path, scipy.sparse.csr_array(MATRIX)),
+    "csc.npz": lambda path: scipy.sparse.save_npz(path, scipy.sparse.csc_matrix(MATRIX)),
+}
 
 
-def write_npy_by_columns(path):
-    np.save(path, np.asfortranarray(MATRIX))
-
-
-def write_npz(path):
-    np.savez_compressed(path, X=MATRIX, other=np.eye(3), y=np.arange(3))
-
-
-def write_npz_by_columns(path):
-    np.savez(path, matrix=np.asfortranarray(MATRIX))
-
-
-def write_csr(path):
-    scipy.sparse.save_npz(path, scipy.sparse.csr_array(MATRIX))
-
-
-def write_csc(path):
-    scipy.sparse.save_npz(path, scipy.sparse.csc_matrix(MATRIX))
-
-
-@pytest.mark.parametrize("write", [write_npy, write_npy_by_columns])
-def test_npy_files(tmp_path, write):
-    write(tmp_path / "m.npy")
-    assert (encoded(tmp_path / "m.npy", WINE, 7) == encoded(MATRIX, WINE)).all()
-
-
-@pytest.mark.parametrize("write", [write_npz, write_npz_by_columns, write_csr, write_csc])
-def test_npz_files(tmp_path, write):
-    write(tmp_path / "m.npz")
-    source = open_source(tmp_path / "m.npz")
+@pytest.mark.parametrize("name", MATRICES)
+def test_files_of_matrices(tmp_path, name):
+    MATRICES[name](tmp_path / name)
+    assert (encoded(tmp_path / name, WINE, 7) == encoded(MATRIX, WINE)).all()
+    source = open_source(tmp_path / name)
     for _ in range(2):
-        done = []
-        blocks = list(source.blocks(7, progress=done.append))
+        blocks = list(source.blocks(7))
         assert (np.vstack(blocks) == MATRIX).all()
         assert {block.dtype for block in blocks} == {np.dtype(np.float64)}
-        assert done[-1] == source.progress_total
 
 
 @pytest.mark.parametrize(
@@ -251,12 +190,9 @@ def test_matrices_in_memory(data):
     assert (encoded(data, WINE, 7) == encoded(MATRIX, WINE)).all()
 
 
-def test_pandas_columns_that_are_numbers():
+def test_pandas_columns_that_are_numbers_and_integers_of_all_widths():
     schema = Schema(columns={"0": Boolean(), "1": Boolean()})
     assert encoded(pd.DataFrame([[1, 0], [0, 1]]), schema).shape == (2, 3)
-
-
-def test_integers_of_all_widths_in_matrices():
     for dtype in (np.uint8, np.int64, np.float32, bool):
         (block,) = open_source(np.eye(3, dtype=dtype)).blocks(9)
         assert block.dtype == np.float64
@@ -276,7 +212,7 @@ def test_a_stream_can_be_read_only_once():
 @pytest.mark.parametrize("keep", [0.1, 0.6, 0.98])
 def test_files_cut_short(tmp_path, name, keep):
     path = tmp_path / name
-    {**FILES, "m.npz": write_npz, "m.npy": write_npy}[name](path)
+    {**FILES, **MATRICES}[name](path)
     content = path.read_bytes()
     path.write_bytes(content[: int(len(content) * keep)])
     with pytest.raises(DataError, match="cannot be read"):
@@ -284,14 +220,8 @@ def test_files_cut_short(tmp_path, name, keep):
 
 
 def test_a_draft_has_the_names_and_types(tmp_path):
-    expected = {
-        "age": Numeric(),
-        "income": Numeric(),
-        "place": Categorical(),
-        "code": Numeric(),
-        "member": Boolean(),
-        "w": Numeric(),
-    }
+    expected = dict.fromkeys(("age", "income", "code", "w"), Numeric())
+    expected |= {"place": Categorical(), "member": Boolean()}
     for name, write in FILES.items():
         write(tmp_path / name)
     lazy = [make() for name, make in FRAMES.items() if name != "pandas categories"]
@@ -305,3 +235,225 @@ def test_what_a_mask_hides_is_missing():
     hidden = np.ma.masked_array([[1, 2], [3, 4]], mask=[[False, True], [False, False]])
     (block,) = open_source(hidden).blocks(10)
     np.testing.assert_array_equal(block, [[1, np.nan], [3, 4]])
+
+
+KINDS = {
+    "number": [pa.int8(), pa.uint64(), pa.float16(), pa.decimal128(5, 2), pa.decimal256(40, 2)],
+    "boolean": [pa.bool_()],
+    "text": [pa.string(), pa.large_string(), pa.string_view()],
+    "other": [pa.null(), pa.date32(), pa.timestamp("s"), pa.binary(), pa.struct({})],
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_arrow_types_are_told_by_what_they_hold(kind):
+    for data_type in KINDS[kind]:
+        assert kind_of_arrow_type(data_type) == kind
+        if kind != "boolean":
+            assert kind_of_arrow_type(pa.dictionary(pa.int8(), data_type)) == kind
+
+
+def test_names_are_checked_and_made():
+    assert check_names(["a", "b", ""], "t") == ("a", "b", "")
+    assert number_names(3) == ("x0", "x1", "x2")
+    with pytest.raises(DataError, match="'t' has no columns"):
+        check_names([], "t")
+    with pytest.raises(DataError, match=r"positions 2, 3, 5, 6\. Rename"):
+        check_names(["a", "b", "c", "d", "b", "c"], "t")
+
+
+def test_blocks_are_cut_where_a_batch_is_longer(tmp_path):
+    table = pa.table({"x": np.arange(25.0)})
+    for new in (pa.ipc.new_file, pa.ipc.new_stream):
+        with new(str(tmp_path / "x.arrow"), table.schema) as writer:
+            writer.write_table(table, max_chunksize=25)
+        blocks = [
+            block.column(0).to_pylist() for block in open_source(tmp_path / "x.arrow").blocks(10)
+        ]
+        assert blocks == [[*range(10)], [*range(10, 20)], [*range(20, 25)]]
+
+
+def sparse_parts(path, **changes):
+    parts = {
+        "format": "csr",
+        "shape": [2, 2],
+        "data": [1.0],
+        "indices": [0],
+        "indptr": [0, 1, 1],
+    } | changes
+    np.savez(path, **{name: part for name, part in parts.items() if part is not None})
+    return path
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"indptr": None, "indices": None}, "cannot be read"),
+        ({"shape": [2] * 8}, "8 dimensions"),
+        ({"shape": [2] * 9}, "not a sparse matrix"),
+        ({"format": ["csr"] * 9}, "not a sparse matrix"),
+        ({"format": np.array("csr", dtype=object)}, "cannot be read"),
+        ({"format": "csc", "indices": [7]}, "cannot be read"),
+        ({"format": "csc", "data": [], "indices": [], "indptr": [0, 3, 0]}, "cannot be read"),
+        ({"format": "nosuch"}, "cannot be read"),
+    ],
+    ids=str,
+)
+def test_sparse_files_that_are_not_as_scipy_saves_them(tmp_path, changes, words):
+    assert sum(map(len, open_source(sparse_parts(tmp_path / "good.npz")).blocks(9))) == 2
+    with pytest.raises(DataError, match=words):
+        list(open_source(sparse_parts(tmp_path / "x.npz", **changes)).blocks(9))
+
+
+def test_arrays_of_the_second_header_version_are_read(tmp_path):
+    buffer = io.BytesIO()
+    np.lib.format.write_array(buffer, np.array([[1.0, 2.0]]), version=(2, 0))
+    content = buffer.getvalue()
+    (tmp_path / "x.npz").write_bytes(zipped([("X.npy", content)]))
+    (tmp_path / "x.npy").write_bytes(content)
+    for name in ("x.npz", "x.npy"):
+        assert np.vstack(list(open_source(tmp_path / name).blocks(9))).tolist() == [[1.0, 2.0]]
+
+
+@pytest.mark.parametrize(("first", "kind"), [(999, "text"), (1000, "other")])
+def test_kinds_of_a_table_are_those_of_its_first_thousand_rows(first, kind):
+    cells = [None] * 1500
+    cells[first] = "a"
+    assert open_source(pd.DataFrame({"x": pd.Series(cells, dtype=object)})).kinds() == {"x": kind}
+
+
+def text_file(path, *lines):
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def test_missing_words_can_be_categories_in_text_files(tmp_path):
+    path = text_file(tmp_path / "x.csv", "a,b,c", "NA,1,", "?,NA,", "x, ?,")
+    schema = Schema(
+        columns={
+            "a": Categorical(categories=("NA", "x"), missing="indicator"),
+            "b": Numeric(lower=-1, upper=1, missing="indicator"),
+            "c": Categorical(categories=("x",), missing="indicator"),
+        },
+        intercept=False,
+    )
+    (encoded,) = read_encoded(open_source(path), schema, 9)
+    assert (encoded != 0).astype(int).tolist() == [
+        [1, 0, 0, 1, 0, 0, 1],
+        [0, 0, 1, 0, 1, 0, 1],
+        [0, 1, 0, 0, 1, 0, 1],
+    ]
+    assert open_source(path).kinds() == {"a": "text", "b": "number", "c": "other"}
+
+
+@pytest.mark.parametrize(("width", "taken"), [(75, True), (190, False)])
+def test_rows_of_text_have_up_to_a_megabyte(tmp_path, width, taken):
+    names = [f"c{place}" for place in range(width)]
+    path = text_file(tmp_path / "x.csv", ",".join(names), *[",".join(["a" * 8000] * width)] * 3)
+    wanted = dict.fromkeys(names, "text")
+    if taken:
+        assert sum(map(len, open_source(path).blocks(9, wanted=wanted))) == 3
+        return
+    with pytest.raises(DataError, match="longer than 1 MiB"):
+        list(open_source(path).blocks(9, wanted=wanted))
+
+
+def test_the_last_ending_names_the_format(tmp_path):
+    for name in ("x.y.csv", "X.CSV", "x.csv.gz.csv", ".a.csv", "x.tsv.csv"):
+        assert open_source(text_file(tmp_path / name, "a,b", "1,2")).columns == ("a", "b")
+    for name in ("x", "x.gz", "x.csv.bz2", "csv", ".gz", "x.csv.old", "x.zst"):
+        with pytest.raises(DataError, match=r"format of '.*' is not known by its ending"):
+            open_source(text_file(tmp_path / name, "a,b", "1,2"))
+
+
+def test_lazy_and_plain_tables_tell_the_kinds_of_their_columns():
+    frame = pl.DataFrame({"n": [1], "b": [True], "t": ["a"], "d": [None]}).with_columns(
+        f=0.5, c=pl.col("t").cast(pl.Categorical), e=pl.col("t").cast(pl.Enum(["a"]))
+    )
+    kinds = {"n": "number", "b": "boolean", "t": "text", "d": "other"}
+    kinds |= {"f": "number", "c": "text", "e": "text"}
+    assert open_source(frame.lazy()).kinds() == open_source(frame).kinds() == kinds
+    assert open_source(frame.to_arrow().to_reader()).kinds() == kinds
+    assert list(draft(open_source(frame)).columns) == list(kinds)
+
+
+def test_places_outside_a_dictionary_are_refused(tmp_path):
+    cells = pa.DictionaryArray.from_arrays(pa.array([0, 7]), pa.array(["a"]), safe=False)
+    batch = pa.record_batch([cells], names=["x"])
+    for new in (pa.ipc.new_file, pa.ipc.new_stream):
+        with new(str(tmp_path / "x.arrow"), batch.schema) as writer:
+            writer.write_batch(batch)
+        with pytest.raises(DataError, match=r"'x\.arrow' cannot be read"):
+            list(open_source(tmp_path / "x.arrow").blocks(9, wanted={"x": "text"}))
+
+
+@pytest.mark.parametrize(
+    ("name", "sign", "words"), [("x.csv", ";", "semicolons"), ("x.tsv", ",", "commas")]
+)
+def test_text_that_is_separated_otherwise_is_refused(tmp_path, name, sign, words):
+    with pytest.raises(DataError, match=f"a single name that holds {words}"):
+        open_source(text_file(tmp_path / name, f"a{sign}b", f"1{sign}2"))
+    other = "," if name == "x.csv" else "\t"
+    assert open_source(text_file(tmp_path / name, f"a{sign}b{other}c", f"1{other}2")).columns == (
+        f"a{sign}b",
+        "c",
+    )
+    assert open_source(text_file(tmp_path / name, "ab", "1")).columns == ("ab",)
+
+
+def test_pipes_are_no_files(tmp_path):
+    os.mkfifo(tmp_path / "x.csv")
+    with pytest.raises(DataError, match=r"'x\.csv' is not an ordinary file"):
+        open_source(tmp_path / "x.csv")
+
+
+def test_the_column_that_cannot_be_read_is_named_if_the_schema_names_it():
+    mixed = pd.Series([1, "a"], dtype=object)
+    source = open_source(pd.DataFrame({"good": [1, 2], "bad": mixed, "worse": mixed}))
+    for wanted, told in ((None, "number 2"), (["bad", "good"], "'bad'"), (["worse"], "'worse'")):
+        wanted = None if wanted is None else dict.fromkeys(wanted, "number")
+        with pytest.raises(DataError, match=f"column {told} holds cells"):
+            list(source.blocks(9, wanted=wanted))
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+def test_every_line_of_one_column_is_a_row(tmp_path, end):
+    (tmp_path / "x.csv").write_bytes(end.join(["x", "1", "", "3", "", ""]).encode())
+    (block,) = open_source(tmp_path / "x.csv").blocks(9)
+    assert block.column(0).to_pylist() == [1.0, None, 3.0, None]
+
+
+def test_lines_are_judged_alike_however_they_are_cut():
+    good = b'\xef\xbb\xbf"x",y\n1,"a ""b"""\r\n"2","c\n\nd"\n3,""\n'
+    wrong = [
+        b'x,y\n1,a"b\n',
+        b'x,y\n1,"a"b\n',
+        b'x,y\n1,"a\n',
+        b"x,y\n\n1,2\n",
+        b"x,y\r\n1,2\r\n\r\n3,4",
+    ]
+    for text in (good, *wrong):
+        for size in range(3, len(text) + 2):
+            lines = CheckedLines(io.BytesIO(text), delimiter=",", columns=2, name="x")
+            if text is good:
+                assert b"".join(iter(partial(lines.read, size), b"")) == good
+            else:
+                with pytest.raises(DataError):
+                    list(iter(partial(lines.read, size), b""))
+
+
+def test_types_that_polars_guesses_from_rows_or_folders_are_refused(tmp_path):
+    (tmp_path / "x.csv").write_text("a,b\n1,2\n")
+    (tmp_path / "x.ndjson").write_text('{"a": 1}\n')
+    csv = pl.scan_csv(tmp_path / "x.csv").filter(pl.col("a") > 0)
+    for frame in (csv, pl.scan_ndjson(tmp_path / "x.ndjson")):
+        with pytest.raises(DataError, match="Polars guesses types"):
+            open_source(frame)
+    (tmp_path / "region=01").mkdir()
+    pl.DataFrame({"a": [1]}).write_parquet(tmp_path / "region=01" / "x.parquet")
+    with pytest.raises(DataError, match="values in folder names"):
+        open_source(pl.scan_parquet(tmp_path / "*" / "*.parquet", hive_partitioning=True))
+    texts = {"hive_partitioning": True, "hive_schema": {"region": pl.String}}
+    source = open_source(pl.scan_parquet(tmp_path / "*" / "*.parquet", **texts))
+    (block,) = source.blocks(9, wanted={"region": "text", "a": "number"})
+    assert block.to_pylist() == [{"region": "01", "a": 1}]

@@ -2,6 +2,7 @@
 
 import sqlite3
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
 
 import duckdb
@@ -17,7 +18,7 @@ from dpcov.data.schema.declared import Boolean, Categorical, Ignored, Numeric
 from dpcov.data.schema.draft import draft
 from dpcov.data.schema.schema import Schema
 from dpcov.data.sources import Query, open_source
-from dpcov.data.sources.databases import DuckDb
+from dpcov.data.sources.databases import DuckDb, explain_database_error
 from dpcov.errors import DataError, DpcovError, UsageError
 
 N_ROWS = 3000
@@ -31,6 +32,7 @@ SCHEMA = Schema(
         "ill": Boolean(missing="indicator"),
     }
 )
+AGE = Schema(columns={"age": SCHEMA.columns["age"]})
 COLUMNS = "age, weight, dose, sex, ill"
 SPEC = MomentsSpec(shells=4)
 
@@ -71,34 +73,20 @@ def in_duckdb(folder, request):
     return f"duckdb:///{folder / 'people.duckdb'}", "people"
 
 
-def plain_rows():
-    """Rows as a database without decimals, truth values and dates holds them."""
-    return [
-        tuple(
-            float(c) if isinstance(c, Decimal) else int(c) if isinstance(c, bool) else c
-            for c in row
-        )
-        for row in zip(
-            *(column.to_pylist() for column in TABLE.drop_columns("born").columns), strict=True
-        )
-    ]
-
-
 def in_sqlite(folder, request):
+    """The rows as a database without decimals, truth values and dates holds them."""
+    plain = TABLE.drop_columns("born").to_pandas().astype({"dose": float, "ill": object})
+    plain = plain.astype(object).where(plain.notna(), None)
     with sqlite3.connect(folder / "people.db") as connection:
         connection.execute(
             "CREATE TABLE people"
             " (age INTEGER, weight REAL, dose NUMERIC, sex TEXT, ill INT, name TEXT)"
         )
-        connection.executemany("INSERT INTO people VALUES (?, ?, ?, ?, ?, ?)", plain_rows())
+        connection.executemany(
+            "INSERT INTO people VALUES (?, ?, ?, ?, ?, ?)", plain.values.tolist()
+        )
     connection.close()
     return f"sqlite:///{folder / 'people.db'}", "people"
-
-
-def in_sqlalchemy(folder, request):
-    pytest.importorskip("sqlalchemy")
-    url, name = in_sqlite(folder, request)
-    return url.replace("sqlite:", "sqlite+pysqlite:"), name
 
 
 def in_postgres(folder, request):
@@ -118,12 +106,7 @@ def in_postgres(folder, request):
     return url, "people"
 
 
-def in_postgres_by_cursor(folder, request):
-    url, name = in_postgres(folder, request)
-    return url.replace("postgresql:", "postgresql+psycopg:"), name
-
-
-HOMES = (in_parquet, in_duckdb, in_sqlite, in_sqlalchemy, in_postgres, in_postgres_by_cursor)
+HOMES = (in_parquet, in_duckdb, in_sqlite, in_postgres)
 
 
 @pytest.fixture(scope="module", params=HOMES, ids=lambda home: home.__name__[3:])
@@ -141,16 +124,13 @@ def test_every_database_gives_the_integers_of_the_table_in_any_order(home):
     for order in ("", " ORDER BY age DESC, weight"):
         query = Query(f"SELECT * FROM {name}{order} ;\n", db=url)
         assert table_moments(query, SCHEMA, SPEC) == EXPECTED
-
-
-def test_a_part_of_the_columns_in_another_order(home):
-    url, name = home
-    schema = Schema(
-        columns={"sex": Categorical(categories=("F", "M")), "age": SCHEMA.columns["age"]}
-    )
+    fewer = Schema(columns={name: SCHEMA.columns[name] for name in ("sex", "age")})
     query = Query(f"SELECT ill, sex, age FROM {name} WHERE age > 30", db=url)
-    chosen = TABLE.filter(pa.compute.fill_null(pa.compute.greater(TABLE["age"], 30), False))
-    assert table_moments(query, schema, SPEC) == table_moments(chosen, schema, SPEC)
+    chosen = TABLE.filter(pa.compute.field("age") > 30)
+    assert table_moments(query, fewer, SPEC) == table_moments(chosen, fewer, SPEC)
+    blocks = list(open_source(query).blocks(500, wanted={"age": "number"}))
+    assert sum(map(len, blocks)) == len(chosen)
+    assert max(map(len, blocks)) <= 500
 
 
 def test_drafts_know_the_types(home):
@@ -177,17 +157,13 @@ CHANGES = [
 
 
 @pytest.mark.parametrize("sql", CHANGES)
-@pytest.mark.parametrize("home", [in_duckdb, in_sqlite, in_sqlalchemy, in_postgres], indirect=True)
+@pytest.mark.parametrize("home", [in_duckdb, in_sqlite, in_postgres], indirect=True)
 def test_nothing_but_one_reading_statement_runs(home, sql, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     before = sorted(tmp_path.iterdir())
     url, name = home
     with pytest.raises(DpcovError, match=r"cannot be read|no columns") as refused:
-        table_moments(
-            Query(sql.format(name=name), db=url),
-            Schema(columns={"age": SCHEMA.columns["age"]}),
-            SPEC,
-        )
+        table_moments(Query(sql.format(name=name), db=url), AGE, SPEC)
     assert "DELETE" not in str(refused.value)
     assert sorted(tmp_path.iterdir()) == before
     assert table_moments(Query(f"SELECT * FROM {name}", db=url), SCHEMA, SPEC) == EXPECTED
@@ -204,18 +180,24 @@ def test_a_function_cannot_make_postgres_writable(postgres):
         list(open_source(query).blocks(100))
 
 
-FAILURES = [
-    ("SELECT nothing FROM {name}", "no such table or column"),
-    ("SELECT age FROM nowhere", "no such table or column|cannot be opened"),
-    ("SELEKT age", "understand|single SELECT"),
-]
-
-
-@pytest.mark.parametrize(("sql", "words"), FAILURES)
+@pytest.mark.parametrize(
+    ("sql", "words"),
+    [
+        ("SELECT nothing FROM {name}", "no such table or column"),
+        ("SELECT age FROM nowhere", "no such table or column|cannot be opened"),
+        ("SELEKT age", "understand|single SELECT"),
+        ("SELECT CAST(name AS int) AS age FROM {name}", "CAST"),
+        ("SELECT age, sex, age FROM {name}", "columns of the same name"),
+        ("SELECT a.age, b.age FROM {name} a, {name} b", "columns of the same name"),
+        ("SELECT age FROM {name} WHERE age > 1000", "no rows"),
+    ],
+)
 def test_errors_say_what_to_do_and_repeat_nothing(home, sql, words):
     url, name = home
+    if words == "CAST" and "sqlite" in url:
+        return  # never fails to cast
     with pytest.raises(DataError, match=words) as refused:
-        open_source(Query(sql.format(name=name), db=url))
+        list(open_source(Query(sql.format(name=name), db=url)).blocks(100))
     assert_silent(refused.value, url)
     assert "nowhere" not in str(refused.value)
 
@@ -229,16 +211,6 @@ def assert_silent(error, url=""):
     assert not password or password not in text
 
 
-def test_an_error_that_quotes_a_row_is_sealed(home):
-    url, name = home
-    if "sqlite" in url:
-        pytest.skip("SQLite never fails to cast")
-    query = Query(f"SELECT CAST(name AS int) AS age FROM {name}", db=url)
-    with pytest.raises(DataError, match="CAST") as refused:
-        list(open_source(query).blocks(100))
-    assert_silent(refused.value, url)
-
-
 def test_dates_are_refused_before_a_row_is_read(postgres, tmp_path, request):
     schema = Schema(columns={"born": Numeric(lower=0, upper=1)})
     for url, name in (postgres, in_duckdb(tmp_path, request)):
@@ -250,25 +222,20 @@ def test_dates_are_refused_before_a_row_is_read(postgres, tmp_path, request):
         assert isinstance(draft(source).columns["born"], Ignored)
 
 
-def test_dates_can_be_categories(postgres):
-    url, _ = postgres
-    days = {"day": Categorical(categories=("2020-01-01", "2020-01-02"))}
-    query = Query("SELECT DATE '2020-01-02' AS day FROM generate_series(1, 3)", db=url)
-    told = table_moments(query, Schema(columns=days), SPEC)
-    same = pa.table({"day": ["2020-01-02"] * 3})
-    assert told == table_moments(same, Schema(columns=days), SPEC)
-
-
-@pytest.mark.parametrize("url", ["duckdb://", "postgresql://a@b/c", "nosuch://a@b/c"])
+@pytest.mark.parametrize("url", ["duckdb://", "postgresql://a@b/c"])
 def test_a_missing_driver_is_named(url, monkeypatch):
-    for module in ("duckdb", "adbc_driver_postgresql.dbapi", "sqlalchemy"):
+    for module in ("duckdb", "adbc_driver_postgresql.dbapi"):
         monkeypatch.setitem(sys.modules, module, None)
     with pytest.raises(UsageError, match=r"pip install 'dpcov\["):
         open_source(Query("SELECT 1 AS a", db=url))
 
 
-def test_types_that_mean_no_number_are_refused(postgres):
+def test_dates_are_categories_and_other_types_nothing(postgres):
     url, _ = postgres
+    days = Schema(columns={"day": Categorical(categories=("2020-01-01", "2020-01-02"))})
+    query = Query("SELECT DATE '2020-01-02' AS day FROM generate_series(1, 3)", db=url)
+    expected = table_moments(pa.table({"day": ["2020-01-02"] * 3}), days, SPEC)
+    assert table_moments(query, days, SPEC) == expected
     bytes_and_more = ("1::money", "'\\x00'::bytea", "1::int::text::xml")
     for cell in ("'{1,2}'::int[]", "'{}'::jsonb", "gen_random_uuid()", *bytes_and_more):
         source = open_source(Query(f"SELECT {cell} AS cell", db=url))
@@ -278,7 +245,9 @@ def test_types_that_mean_no_number_are_refused(postgres):
 
 
 def test_numeric_of_any_precision_is_rounded_once(postgres):
-    url, _ = postgres
+    url, name = postgres
+    with pytest.raises(DataError, match="has a name"):
+        open_source(Query(f"SELECT age + 1 FROM {name}", db=url))
     large = "123456789012345678901234567890.5"
     literals = ("0.1", "0.07", large, "1e-40", "'NaN'", "'Infinity'", "NULL")
     values = ", ".join(f"({text}::numeric)" for text in literals)
@@ -344,54 +313,35 @@ def test_sqlite_cells_of_mixed_types_mean_what_they_mean_in_csv(tmp_path):
     (tmp_path / "cells.csv").write_text(
         "x,y\n1,\n2.5,\n3,\n 4 ,\n,\nNA,\n4611686018427387904,\n1e300,\n,\n"
     )
+    query = sqlite_cells(tmp_path, cells)
     for declared in (
         Numeric(lower=0, upper=10, missing="indicator"),
         Categorical(categories=("1", "2.5", "3", "4"), missing="indicator"),
     ):
         schema = Schema(columns={"x": declared})
-        from_sql = table_moments(sqlite_cells(tmp_path, cells), schema, SPEC)
-        assert from_sql == table_moments(tmp_path / "cells.csv", schema, SPEC)
-        (tmp_path / "cells.db").unlink()
-
-
-@pytest.mark.parametrize("cell", [SENTINEL, SENTINEL.encode(), b"\xff\xfe", "1_000"])
-def test_sqlite_cells_that_are_no_numbers_are_refused_silently(tmp_path, cell):
-    schema = Schema(columns={"x": Numeric(lower=0, upper=10)})
-    query = sqlite_cells(tmp_path, [1, 2.5, cell, None])
-    with pytest.raises(DataError, match="Column 'x'") as refused:
-        table_moments(query, schema, SPEC)
-    assert_silent(refused.value)
-
-
-def test_sqlite_text_that_is_not_utf8_is_refused_silently(tmp_path):
-    query = sqlite_cells(tmp_path, ["a"])
-    with sqlite3.connect(tmp_path / "cells.db") as connection:
-        connection.execute(
-            f"INSERT INTO cells VALUES (CAST(x'ff{SENTINEL.encode().hex()}' AS TEXT))"
+        assert table_moments(query, schema, SPEC) == table_moments(
+            tmp_path / "cells.csv", schema, SPEC
         )
-    connection.close()
-    with pytest.raises(DataError, match="UTF-8") as refused:
-        table_moments(query, Schema(columns={"x": Categorical(categories=("a",))}), SPEC)
+
+
+BROKEN_TEXT = f"CAST(x'ff{SENTINEL.encode().hex()}' AS TEXT)"
+
+
+@pytest.mark.parametrize(
+    ("cell", "words"),
+    [
+        (f"'{SENTINEL}'", "Column 'x'"),
+        ("x'7a65627261'", "Column 'x'"),
+        ("'1_000'", "Column 'x'"),
+        (BROKEN_TEXT, "UTF-8"),
+    ],
+)
+def test_sqlite_cells_that_are_no_numbers_are_refused_silently(tmp_path, cell, words):
+    url = sqlite_cells(tmp_path, [1, 2.5]).db
+    query = Query(f"SELECT x FROM cells UNION ALL SELECT {cell}", db=url)
+    with pytest.raises(DataError, match=words) as refused:
+        table_moments(query, Schema(columns={"x": Numeric(lower=0, upper=10)}), SPEC)
     assert_silent(refused.value)
-
-
-def test_columns_without_a_name_of_their_own_are_refused(home):
-    url, name = home
-    for sql in (
-        f"SELECT age, sex, age FROM {name}",
-        f"SELECT a.age, b.age FROM {name} a, {name} b",
-    ):
-        with pytest.raises(DataError, match="columns of the same name"):
-            open_source(Query(sql, db=url))
-    if url.startswith("postgresql"):
-        with pytest.raises(DataError, match="has a name"):
-            open_source(Query(f"SELECT age + 1 FROM {name}", db=url))
-
-
-def test_no_rows_are_refused(home):
-    url, name = home
-    with pytest.raises(DataError, match="returned no rows"):
-        table_moments(Query(f"SELECT * FROM {name} WHERE age > 1000", db=url), SCHEMA, SPEC)
 
 
 def test_a_column_of_nothing_but_null_is_missing(home):
@@ -402,30 +352,17 @@ def test_a_column_of_nothing_but_null_is_missing(home):
     assert table_moments(query, schema, SPEC) == expected
 
 
-def test_blocks_are_bounded_and_count_progress(home):
-    url, name = home
-    done = []
-    source = open_source(Query(f"SELECT age, weight FROM {name}", db=url))
-    sizes = [len(block) for block in source.blocks(500, progress=done.append)]
-    assert sum(sizes) == N_ROWS
-    assert max(sizes) <= 500
-    assert done == sorted(done)
-
-
 @pytest.mark.parametrize(
     "url",
     [
         "postgresql://custodian:secretpw@127.0.0.1:1/patients",
-        "postgresql+psycopg://custodian:secretpw@127.0.0.1:1/patients",
         "duckdb:///nowhere/secretpw.duckdb",
         "sqlite:////nowhere/secretpw.db",
-        "nosuch://custodian:secretpw@host/db",
     ],
 )
 def test_a_database_that_cannot_be_opened_is_explained_without_its_url(url):
     with pytest.raises(DpcovError, match=r"check|cannot be opened|driver") as refused:
         open_source(Query("SELECT 1 AS a", db=url))
-    assert "secretpw" not in "".join((str(refused.value), repr(refused.value)))
     assert_silent(refused.value)
 
 
@@ -437,10 +374,19 @@ def test_a_wrong_password_is_explained_without_it(postgres_database):
 
 
 @pytest.mark.parametrize(
-    "url", ["", "people.db", "secretpw", "://x", "sqlite://", "sqlite:///:memory:"]
+    "url",
+    [
+        "",
+        "people.db",
+        "secretpw",
+        "://x",
+        "sqlite://",
+        "sqlite:///:memory:",
+        "mysql://a:secretpw@b",
+    ],
 )
 def test_what_names_no_database_is_refused(url):
-    with pytest.raises(UsageError) as refused:
+    with pytest.raises(UsageError, match="named by a URL") as refused:
         open_source(Query("SELECT 1 AS a", db=url))
     assert "secretpw" not in str(refused.value)
 
@@ -452,9 +398,7 @@ def test_what_is_no_statement_is_refused(sql):
 
 
 def test_a_query_shows_nothing_of_itself():
-    query = Query(f"SELECT '{SENTINEL}'", db="postgresql://a:secretpw@b/c")
-    assert SENTINEL not in repr(query)
-    assert "secretpw" not in repr(query)
+    assert repr(Query(SENTINEL, db="b")) == "Query(<statement and database hidden>)"
 
 
 def test_a_lost_connection_is_explained(postgres):
@@ -476,9 +420,72 @@ def test_a_lost_connection_is_explained(postgres):
 def test_an_in_memory_query_leaves_no_files_and_shows_no_progress(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     query = Query("SELECT range % 100 AS age FROM range(50000) ORDER BY random()", db="duckdb://")
-    with DuckDb("")._relation("SELECT current_setting('enable_progress_bar') AS a") as relation:
-        assert relation.fetchall() == [(False,)]
-    assert (
-        table_moments(query, Schema(columns={"age": SCHEMA.columns["age"]}), SPEC).n_rows == 50_000
-    )
+    with DuckDb(":memory:", "SELECT current_setting('enable_progress_bar') AS a")._relation() as it:
+        assert it.fetchall() == [(False,)]
+    assert table_moments(query, AGE, SPEC).n_rows == 50_000
     assert list(tmp_path.iterdir()) == []
+
+
+def failure(name="Odd", **attributes):
+    """An error of some driver."""
+    return type(name, (Exception,), attributes)(SENTINEL)
+
+
+def named(name):
+    """An error known by its SQLSTATE, by SQLite's name for it, or by its class."""
+    if name[0].isdigit():
+        return failure(sqlstate=name)
+    return failure(sqlite_errorname=name) if name.startswith("SQLITE") else failure(name)
+
+
+BINDING = "ParserException CatalogException BinderException SyntaxException SQLITE_ERROR"
+CASTING = "ConversionException OutOfRangeException InvalidInputException TypeMismatchException"
+WORDS = {
+    "understand the statement": f"42601 42P01 42703 {BINDING}",
+    "would change something": "25006 0A000 SQLITE_AUTH SQLITE_READONLY_DBMOVED PermissionException",
+    "does not answer": "08006 28P01 3D000 ConnectionException OperationalError SQLITE_CANTOPEN",
+    "no right to read": "42501",
+    "ended the query": "40001 55P03 57014 57P01 SQLITE_BUSY_SNAPSHOT",
+    "cannot be computed": f"22P02 {CASTING}",
+    "ran out of memory or disk": "53200 OutOfMemoryException",
+    "a file that the statement": "IOException",
+    "file is damaged": "SQLITE_CORRUPT",
+    "not a database of this kind": "SQLITE_NOTADB",
+    "text is withheld": "99999 Odd",
+}
+WORDS = {words: [named(name) for name in names.split()] for words, names in WORDS.items()}
+WORDS["would change something"] += [sqlite3.Warning(), sqlite3.ProgrammingError()]
+WORDS["text is withheld"] += [failure(sqlstate=None), ValueError(SENTINEL)]
+WORDS |= {
+    "not UTF-8; convert it": [sqlite3.OperationalError(f"Could not decode to UTF-8 '{SENTINEL}'")],
+    "not enough memory": [MemoryError()],
+    "no permission": [PermissionError(13, SENTINEL)],
+    "not UTF-8 text": [UnicodeDecodeError("utf-8", SENTINEL.encode(), 0, 1, SENTINEL)],
+}
+
+
+@pytest.mark.parametrize("words", WORDS)
+def test_every_kind_of_error_has_words_of_its_own(words):
+    for error in WORDS[words]:
+        assert words in explain_database_error(error)
+        assert SENTINEL not in explain_database_error(error)
+
+
+def test_types_are_asked_for_without_running_the_statement():
+    sql = "SELECT error('boom') AS x, range AS y FROM range(3)"
+    assert open_source(Query(sql, db="duckdb://")).kinds()["y"] == "number"
+
+
+@pytest.mark.parametrize(("first", "kind"), [(999, "text"), (1000, "number")])
+def test_kinds_are_those_of_the_first_thousand_rows(tmp_path, first, kind):
+    cells = [1] * 1001
+    cells[first] = "a"
+    assert open_source(sqlite_cells(tmp_path, cells)).kinds() == {"x": kind}
+
+
+def test_a_file_can_be_read_on_and_closed_by_another_thread(tmp_path):
+    blocks = open_source(sqlite_cells(tmp_path, range(100))).blocks(10)
+    read = [next(blocks).column(0).to_pylist()]
+    with ThreadPoolExecutor(1) as pool:
+        read += pool.submit(lambda: [block.column(0).to_pylist() for block in blocks]).result()
+    assert [cell for part in read for cell in part] == list(range(100))

@@ -87,22 +87,6 @@ def test_the_exact_path_decides_like_the_filter_on_the_same_bits(decay):
     assert np.array_equal(filtered, exact)
 
 
-<<<<<<< HEAD
-def test_infinite_slack_sends_every_edge_to_the_exact_path(monkeypatch):
-    table, calls = build_staircase(DECAYS[2]), []
-    is_below = core.is_below
-    monkeypatch.setattr(
-        core, "is_below", lambda *points, **options: calls.append(1) or is_below(*points, **options)
-    )
-    draw(table, 20_000, SeededEntropy(1))
-    with_filter = len(calls)
-    draw(replace(table, slack=float("inf")), 20_000, SeededEntropy(1))
-    assert with_filter < 20
-    assert len(calls) - with_filter > 400
-
-
-=======
->>>>>>> cut-mech
 def test_exp_is_as_accurate_as_the_filter_assumes():
     arguments = np.random.default_rng(0).uniform(-25.0, 0.0, 20_000)
     worst = max(
@@ -170,57 +154,6 @@ def test_a_far_tail_block_needs_several_words_and_is_refused_beyond_64_bits():
         assert core._draw_tail(table, ScriptedEntropy(*words, 5, 0)) == expected
 
 
-<<<<<<< HEAD
-@pytest.mark.parametrize(
-    "decay", [DECAYS[2], DECAYS[6], Decay(rate=Fraction(1, 2**30), power=1)], ids=str
-)
-def test_the_tail_follows_the_law(decay):
-    table = build_staircase(decay)
-    entropy = SeededEntropy(2)
-    draws = [core._draw_tail(table, entropy) for _ in range(10_000)]
-    tail = np.array([magnitude for magnitude in draws if magnitude is not None], dtype=np.float64)
-    length = float(decay.rate) ** (-1 / decay.power)
-    halfnorm = stats.halfnorm(scale=length / np.sqrt(2))
-    law = stats.expon(scale=length) if decay.power == 1 else halfnorm
-    area = table.unit * law.sf(table.tail_start) / law.pdf(0.0)
-    assert_tail(np.array(draws, dtype=np.float64) > 0, 0.5, area / (1 << table.block_bits))
-    assert_continuous_law(tail, lambda x: 1.0 - law.sf(x + 0.5) / law.sf(table.tail_start))
-
-
-def test_rejected_lanes_are_drawn_again_until_none_is_left(monkeypatch):
-    generator = np.random.default_rng(0)
-
-    def attempt(table, count, entropy):
-        accepted = generator.random(count) < 0.5
-        return accepted.astype(np.int64), np.flatnonzero(~accepted)
-
-    monkeypatch.setattr(core, "_attempt", attempt)
-    assert draw(build_staircase(DECAYS[0]), 3 * core._BATCH + 7, SeededEntropy(0)).all()
-
-
-@pytest.mark.parametrize("offset", [-(2**40), -1, 0, 1, 2**40])
-@pytest.mark.parametrize("exponent", [Fraction(0), Fraction(1, 7), Fraction(1), Fraction(81)])
-def test_the_exact_path_decides_however_close_a_height_is(exponent, offset):
-    bits = 300
-    decay = Decay(rate=exponent, power=1)
-    with mpmath.workdps(150):
-        truth = int(mpmath.floor(mpmath.exp(-real(exponent)) * 2**bits))
-    height = UnfoldingReal((truth + offset) >> bits, (truth + offset) % 2**bits, bits)
-    if truth + offset < 0 or (offset == 0 and exponent):
-        return  # no such height, or the truth itself lies in this interval
-    below = core.is_below(decay, UnfoldingReal(1, 0, 0), height, scale=1, entropy=SeededEntropy(0))
-    assert below == (offset < 0)
-
-
-def test_draws_of_any_size_use_every_lane():
-    for size in (0, 1, 2, core._BATCH - 1, core._BATCH, core._BATCH + 1):
-        values = draw(build_staircase(DECAYS[3]), size, SeededEntropy(4))
-        assert values.dtype == np.int64
-        assert np.unique(values).size == size
-
-
-=======
->>>>>>> cut-mech
 TABLES = [
     # unit, block bits, tail bits, blocks before the tail, cells inside, tail cell, heights kept
     (4670, 0, 1, 5, 8185, 8191, 7),

@@ -5,7 +5,6 @@ after the tests, with its folder.  Every test gets an empty ``postgres_database`
 """
 
 import contextlib
-import functools
 import os
 import secrets
 import shutil
@@ -40,49 +39,32 @@ class Server:
         self._initialize()
 
     def _initialize(self) -> None:
-        if self._user is not None:
-            shutil.chown(self._folder, self._user)
         secret = self._folder / "password"
         secret.write_text(self.password)
-        arguments = [
-            "--no-sync",
-            "--auth=scram-sha-256",
-            f"--username={_ROLE}",
-            f"--pwfile={secret}",
-        ]
-        arguments += ["--encoding=UTF8", "--locale=C", "-D", str(self._folder / "data")]
         if self._user is not None:
+            shutil.chown(self._folder, self._user)
             shutil.chown(secret, self._user)
-        subprocess.run(
-            [str(_binaries() / "initdb"), *arguments],
-            user=self._user,
-            cwd=self._folder,
-            check=True,
-            capture_output=True,
-        )
+        arguments = f"--no-sync --auth=scram-sha-256 --encoding=UTF8 --locale=C -U {_ROLE}".split()
+        arguments += [f"--pwfile={secret}", "-D", str(self._folder / "data")]
+        command = [str(_binaries() / "initdb"), *arguments]
+        as_user = {"user": self._user, "cwd": self._folder}
+        subprocess.run(command, check=True, capture_output=True, **as_user)
         secret.unlink()
 
     def start(self) -> None:
         """Start and wait until it answers."""
-        settings = {
-            "listen_addresses": "127.0.0.1",
-            "port": str(self.port),
-            "unix_socket_directories": "",
-            "max_connections": "80",
-            "shared_buffers": "16MB",
-            "fsync": "on" if self._durable else "off",
-            "full_page_writes": "on" if self._durable else "off",
-        }
-        flags = [part for name, value in settings.items() for part in ("-c", f"{name}={value}")]
+        durable = "on" if self._durable else "off"
+        flags = [
+            *("listen_addresses=127.0.0.1", f"port={self.port}", "unix_socket_directories="),
+            *("max_connections=80", "shared_buffers=16MB"),
+            *(f"fsync={durable}", f"full_page_writes={durable}"),
+        ]
+        command = [str(_binaries() / "postgres"), "-D", str(self._folder / "data")]
+        command += [part for flag in flags for part in ("-c", flag)]
         log = (self._folder / "log").open("ab")
+        streams = {"stdin": subprocess.DEVNULL, "stdout": log, "stderr": log}
         self._process = subprocess.Popen(
-            [str(_binaries() / "postgres"), "-D", str(self._folder / "data"), *flags],
-            user=self._user,
-            cwd=self._folder,
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=log,
-            start_new_session=True,
+            command, user=self._user, cwd=self._folder, start_new_session=True, **streams
         )
         end = time.monotonic() + _START_SECONDS
         while not self._answers():
@@ -100,9 +82,10 @@ class Server:
         # Its workers notice the death of the postmaster; crash recovery then starts from the log.
         os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
-        for worker in _processes_of(self._folder / "data"):
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(worker, signal.SIGKILL)
+        for entry in Path("/proc").glob("[0-9]*"):
+            with contextlib.suppress(OSError):
+                if (entry / "cwd").resolve(strict=True) == self._folder / "data":
+                    os.kill(int(entry.name), signal.SIGKILL)
         (self._folder / "data" / "postmaster.pid").unlink(missing_ok=True)
 
     def stop(self) -> None:
@@ -114,16 +97,6 @@ class Server:
             except subprocess.TimeoutExpired:
                 self.kill()
         shutil.rmtree(self._folder, ignore_errors=True)
-
-
-def _processes_of(data: Path) -> list[int]:
-    """Server processes that work in this folder."""
-    found = []
-    for entry in Path("/proc").glob("[0-9]*"):
-        with contextlib.suppress(OSError):
-            if (entry / "cwd").resolve(strict=True) == data:
-                found.append(int(entry.name))
-    return found
 
 
 def _free_port() -> int:
@@ -138,9 +111,8 @@ def _free_port() -> int:
 
 def _binaries() -> Path:
     """Where the server's programs are."""
-    versions = sorted(
-        Path("/usr/lib/postgresql").glob("*/bin/initdb"), key=lambda p: int(p.parts[-3])
-    )
+    found = Path("/usr/lib/postgresql").glob("*/bin/initdb")
+    versions = sorted(found, key=lambda path: int(path.parts[-3]))
     on_path = shutil.which("pg_isready")
     if not versions and on_path is None:
         raise FileNotFoundError
@@ -163,14 +135,6 @@ def why_not() -> str | None:
     return None
 
 
-@functools.cache
-def _own_server() -> Server:
-    """One server for this process."""
-    server = Server()
-    server.start()
-    return server
-
-
 @pytest.fixture(scope="session")
 def postgres_url() -> Iterator[str]:
     """URL of a server on which databases may be created; password inside."""
@@ -178,13 +142,12 @@ def postgres_url() -> Iterator[str]:
     if given:
         yield given
         return
-    reason = why_not()
-    if reason is not None:
+    if reason := why_not():
         pytest.skip(reason)
-    server = _own_server()
+    server = Server()
+    server.start()
     yield server.url
     server.stop()
-    _own_server.cache_clear()
 
 
 @contextlib.contextmanager
@@ -218,8 +181,7 @@ def module_database(postgres_url: str) -> Iterator[str]:
 @pytest.fixture
 def durable_postgres() -> Iterator[Server]:
     """A server of its own that may be killed and started again."""
-    reason = why_not()
-    if reason is not None:
+    if reason := why_not():
         pytest.skip(reason)
     server = Server(durable=True)
     server.start()

@@ -21,8 +21,7 @@ from dpcov.data.engines import (
     local,
     name_engine,
 )
-from dpcov.data.engines.base import HistogramTask, block_rows
-from dpcov.data.engines.memory import allowed_bytes
+from dpcov.data.engines.base import HistogramTask, allowed_bytes, block_rows
 from dpcov.data.histograms import HistogramQuestion
 from dpcov.data.moments import Moments, MomentsSpec
 from dpcov.data.questions import Ask, MomentsQuestion
@@ -64,7 +63,8 @@ class Gathering:
 
     def columns(self, data: Any) -> tuple[str, ...]:
         """Names of the data's columns."""
-        return load_engine(name_engine(data, self.engine)).columns(data)
+        names: tuple[str, ...] = load_engine(name_engine(data, self.engine)).columns(data)
+        return names
 
     def ask(
         self, data: Any, encoding: Encoding, *, again: bool = False, n_is_public: bool = True

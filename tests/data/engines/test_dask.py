@@ -2,7 +2,6 @@
 
 import os
 import signal
-import time
 import traceback
 
 import numpy as np
@@ -15,13 +14,14 @@ import dpcov
 from dpcov.data.gather import table_moments
 from dpcov.data.moments import MomentsSpec
 from dpcov.errors import DataError, DpcovError, UsageError
+from tests.data.reading import gathered, local, rows
 
 dask = pytest.importorskip("dask", reason="the dask engine needs dask: pip install 'dpcov[dask]'")
 distributed = pytest.importorskip("distributed")
 import dask.array as da  # noqa: E402
 import dask.dataframe as dd  # noqa: E402
 
-SPEC = {"shells": 4, "normalized": True}
+SPEC = MomentsSpec(shells=4, normalized=True)
 SECRET = "SECRET-4711"
 SCHEMA = dpcov.Schema(
     columns={
@@ -33,13 +33,6 @@ SCHEMA = dpcov.Schema(
 )
 
 
-def rows(n_rows=2000, n_features=5, seed=0):
-    random = np.random.default_rng(seed)
-    return random.normal(size=(n_rows, n_features)) * 2.0 ** -random.integers(
-        0, 6, size=(n_rows, 1)
-    )
-
-
 def table(n_rows=600, seed=0):
     random = np.random.default_rng(seed)
     size = random.uniform(-1, 11, n_rows)
@@ -47,10 +40,6 @@ def table(n_rows=600, seed=0):
     kind = random.choice(np.array(["a", "b", "c", None], dtype=object), n_rows)
     smoker = random.uniform(size=n_rows) < 0.3
     return pd.DataFrame({"note": "x", "kind": kind, "smoker": smoker, "size": size})
-
-
-def local(X, **spec):
-    return dpcov.moments(X, norm_bound=2.0, engine="local", **spec)
 
 
 @pytest.fixture(scope="module")
@@ -81,37 +70,23 @@ def joined(parts, rows_each, columns):
 class TestOnThreads:
     @pytest.mark.parametrize("chunks", [(2000, 5), (300, 2), (1, 5), ((0, 1500, 0, 500), (1, 4))])
     def test_an_array_in_any_chunks_gives_equal_moments(self, chunks):
-        X = rows() if chunks != (1, 5) else rows(40)
-        assert dpcov.moments(da.from_array(X, chunks=chunks), norm_bound=2.0, **SPEC) == local(
-            X, **SPEC
-        )
+        X = rows(2000 if chunks != (1, 5) else 40, 5)
+        assert gathered(da.from_array(X, chunks=chunks)) == local(X)
 
     def test_chunks_of_unknown_length_and_empty_ones_are_taken(self):
-        X = rows()
+        X = rows(2000, 5)
         kept = da.from_array(X, chunks=(250, 5))
         kept = kept[kept[:, 0] > 0.5]
         assert np.isnan(kept.shape[0])
-        assert dpcov.moments(kept, norm_bound=2.0, **SPEC) == local(X[X[:, 0] > 0.5], **SPEC)
-
-    def test_a_data_frame_of_numbers_gives_equal_moments(self):
-        X = rows()
-        frame = dd.from_pandas(pd.DataFrame(X, columns=list("abcde")), npartitions=7)
-        assert dpcov.moments(frame, norm_bound=2.0, **SPEC) == local(X, **SPEC)
-
-    def test_a_table_with_missing_values_and_categories_gives_equal_moments(self):
-        whole = table()
-        frame = dd.from_pandas(whole, npartitions=5)
-        assert table_moments(frame, SCHEMA, MomentsSpec(**SPEC)) == table_moments(
-            whole, SCHEMA, MomentsSpec(**SPEC)
-        )
+        assert gathered(kept) == local(X[X[:, 0] > 0.5])
 
     def test_empty_partitions_count_nothing(self):
         whole = table().sort_values("size", ignore_index=True)
         kept = dd.from_pandas(whole, npartitions=6).query("size > 9")
         lengths = [len(part) for part in dask.compute(*kept.to_delayed())]
         assert lengths[0] == 0 < sum(lengths)
-        expected = table_moments(whole[whole["size"] > 9], SCHEMA, MomentsSpec())
-        assert table_moments(kept, SCHEMA, MomentsSpec()) == expected
+        expected = table_moments(whole[whole["size"] > 9], SCHEMA, SPEC)
+        assert table_moments(kept, SCHEMA, SPEC) == expected
 
     def test_parquet_is_read_by_dask_or_by_the_workers_themselves(self, tmp_path):
         whole = pa.Table.from_pandas(table(), preserve_index=False)
@@ -119,88 +94,69 @@ class TestOnThreads:
             pq.write_table(
                 whole.slice(200 * index, 200), tmp_path / f"{index}.parquet", row_group_size=90
             )
-        expected = table_moments(whole, SCHEMA, MomentsSpec(**SPEC))
+        expected = table_moments(whole, SCHEMA, SPEC)
         for data in (tmp_path, str(tmp_path / "*.parquet"), dd.read_parquet(tmp_path)):
-            assert table_moments(data, SCHEMA, MomentsSpec(**SPEC), engine="dask") == expected
-        first = table_moments(tmp_path / "0.parquet", SCHEMA, MomentsSpec(), engine="dask")
+            assert table_moments(data, SCHEMA, SPEC, engine="dask") == expected
+        first = table_moments(tmp_path / "0.parquet", SCHEMA, SPEC, engine="dask")
         assert first.n_rows == 200
-
-    def test_delayed_partitions_declare_no_types(self):
-        parts = [dask.delayed(np.zeros)((3, 2))]
-        with pytest.raises(DataError, match="from_delayed"):
-            dpcov.moments(parts, norm_bound=2.0, engine="dask", **SPEC)
 
     def test_a_partition_has_the_types_that_the_frame_declares(self):
         schema = dpcov.Schema(columns={"n": dpcov.Categorical(categories=("1", "1.5"))})
         parts = [pd.DataFrame({"n": [1, 1]}), pd.DataFrame({"n": [1.5, 1.0]})]
         with dask.config.set({"dataframe.convert-string": False}):
+            delayed = [dask.delayed(part) for part in parts]
             made = [
-                dd.from_delayed(
-                    [dask.delayed(part) for part in parts], meta={"n": kind}, verify_meta=False
-                )
+                dd.from_delayed(delayed, meta={"n": kind}, verify_meta=False)
                 for kind in ("int64", "object")
             ]
         with pytest.raises(DataError, match="'n' has another type in a partition"):
-            table_moments(made[0], schema, MomentsSpec())
+            table_moments(made[0], schema, SPEC)
         whole = pd.DataFrame({"n": pd.Series([1, 1, 1.5, 1.0], dtype=object)})
-        assert table_moments(made[1], schema, MomentsSpec()) == table_moments(
-            whole, schema, MomentsSpec()
-        )
+        assert table_moments(made[1], schema, SPEC) == table_moments(whole, schema, SPEC)
 
     def test_a_release_takes_groups_and_a_recognized_frame(self):
         frame = dd.from_pandas(table(), npartitions=4)
         made = dpcov.release(frame, schema=SCHEMA, budget=dpcov.Budget(rho=1), by="kind")
         assert {"a", "b"} <= set(made.manifest.groups)
 
-    def test_progress_counts_every_row_once(self):
-        told = []
-        dpcov.moments(da.from_array(rows(), chunks=(300, 5)), norm_bound=2.0, progress=told.append)
-        assert (sum(told), len(told)) == (2000, 7)
-
     @pytest.mark.parametrize(
         "data",
         [
             da.zeros(5),
             da.zeros((4, 4, 4)),
-            [],
-            [1, 2],
+            [dask.delayed(np.zeros)((3, 2))],
             7,
             dd.from_pandas(pd.Series([1.0]), npartitions=1),
         ],
     )
     def test_what_is_no_table_is_refused(self, data):
-        with pytest.raises(DataError):
+        with pytest.raises(DataError, match=r"from_delayed|rows and columns"):
             dpcov.moments(data, norm_bound=1.0, engine="dask")
 
     def test_missing_columns_are_refused_before_a_partition_is_made(self):
         made = []
-        frame = dd.from_map(
-            lambda _: made.append(1) or table()[["size"]], [0], meta=table()[["size"]][:0]
-        )
+        size = table()[["size"]]
+        frame = dd.from_map(lambda _: made.append(1) or size, [0], meta=size[:0])
         with pytest.raises(DataError, match="'smoker', 'kind'"):
-            table_moments(frame, SCHEMA, MomentsSpec())
+            table_moments(frame, SCHEMA, SPEC)
         assert not made
 
-    def test_no_rows_at_all_are_refused(self):
+    def test_no_rows_and_what_cannot_fit_are_refused(self):
         with pytest.raises(DataError, match="no rows"):
-            dpcov.moments(da.zeros((0, 3), chunks=2), norm_bound=1.0)
-
-    def test_what_cannot_fit_is_refused_before_a_partition_is_made(self):
+            gathered(da.zeros((0, 3), chunks=2))
         with pytest.raises(UsageError, match="GiB"):
-            dpcov.moments(da.zeros((10, 9000), chunks=5), norm_bound=1.0, memory_limit=0.5)
+            gathered(da.zeros((10, 9000), chunks=5), memory_limit=0.5)
 
 
 class TestOnTwoProcesses:
     def test_arrays_and_frames_on_two_processes_give_equal_moments(self, client):
-        X, whole = rows(), table()
-        assert dpcov.moments(da.from_array(X, chunks=(100, 2)), norm_bound=2.0, **SPEC) == local(
-            X, **SPEC
-        )
+        X, whole = rows(2000, 5), table()
+        assert gathered(da.from_array(X, chunks=(100, 2))) == local(X)
         frame = dd.from_pandas(whole, npartitions=5)
         told = []
-        made = table_moments(frame, SCHEMA, MomentsSpec(**SPEC), progress=told.append)
-        assert made == table_moments(whole, SCHEMA, MomentsSpec(**SPEC))
-        assert sum(told) == len(whole)
+        made = table_moments(frame, SCHEMA, SPEC, progress=told.append)
+        assert made == table_moments(whole, SCHEMA, SPEC)
+        assert told == [len(whole)]
         made.merge(made)  # arrays from another process are read-only; these are not
         assert made.n_rows == 2 * len(whole)
 
@@ -209,7 +165,7 @@ class TestOnTwoProcesses:
         whole["size"] = [SECRET] * len(whole)
         frame = dd.from_pandas(whole, npartitions=5)
         with pytest.raises(DpcovError) as refusal:
-            table_moments(frame, SCHEMA, MomentsSpec())
+            table_moments(frame, SCHEMA, SPEC)
         told = "".join(traceback.format_exception(refusal.value))
         logs = [line for lines in client.get_worker_logs().values() for line in lines]
         assert "'size' holds text" in str(refusal.value)
@@ -229,35 +185,21 @@ class TestOnTwoProcesses:
 
     @pytest.mark.timeout(240)
     def test_a_killed_worker_changes_nothing(self, client, tmp_path):
-        """The first report of a finished partition kills a process that is making another one."""
-        X, runs, dead = rows(4000), tmp_path / "runs", tmp_path / "dead"
+        """A process kills itself while it makes a partition, after others are done."""
+        X, runs, dead = rows(4000, 5), tmp_path / "runs", tmp_path / "dead"
         runs.mkdir()
 
         def part(start):
             import uuid
 
-            run = runs / f"{uuid.uuid4().hex}.{os.getpid()}"
-            run.touch()
-            # Slow until the kill, so that some run is under way however late that comes.
-            for _ in range(50):
-                if not dead.exists():
-                    time.sleep(0.02)
-            run.rename(run.with_suffix(".done"))
+            (runs / uuid.uuid4().hex).touch()
+            if len(list(runs.iterdir())) > 12 and not dead.exists():
+                dead.touch()
+                os.kill(os.getpid(), signal.SIGKILL)
             return X[start : start + 200]
 
-        def working():
-            return [int(run.suffix[1:]) for run in runs.iterdir() if run.suffix != ".done"]
-
-        def kill_once(_):
-            if dead.exists():
-                return
-            while not (busy := working()):
-                time.sleep(0.01)
-            os.kill(busy[0], signal.SIGKILL)
-            dead.touch()
-
         parts = [dask.delayed(part, pure=False)(start) for start in range(0, 4000, 200)]
-        made = dpcov.moments(joined(parts, 200, 5), norm_bound=2.0, progress=kill_once, **SPEC)
-        assert made == local(X, **SPEC)
+        made = gathered(joined(parts, 200, 5))
+        assert made == local(X)
         assert dead.exists()
         assert len(list(runs.iterdir())) > len(parts)

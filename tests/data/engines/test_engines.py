@@ -1,5 +1,10 @@
-"""The seam: an engine is found by name or by the data's type."""
+"""What all engines share: how one is found, what it does with a block, how parts are merged.
 
+What gathering takes is counted by hand.
+"""
+
+import math
+import os
 import pickle
 import subprocess
 import sys
@@ -13,15 +18,27 @@ from dpcov.data.engines import (
     BallEncoding,
     MomentsTask,
     TableEncoding,
+    base,
     load_engine,
     local,
     name_engine,
 )
+from dpcov.data.engines.base import (
+    Failure,
+    attempt,
+    block_rows,
+    machine_memory,
+    merge_or_raise,
+    merge_parts,
+    require_columns,
+    require_memory,
+    working_bytes,
+)
 from dpcov.data.gather import Gathering
 from dpcov.data.groups import split_schema
-from dpcov.data.moments import MomentsSpec
+from dpcov.data.moments import Moments, MomentsSpec
 from dpcov.data.questions import MomentsQuestion
-from dpcov.errors import UsageError
+from dpcov.errors import DataError, UsageError
 
 SCHEMA = dpcov.Schema(
     columns={
@@ -30,12 +47,19 @@ SCHEMA = dpcov.Schema(
     }
 )
 TABLE = pa.table({"size": np.linspace(-1, 11, 500), "kind": ["a", "b", "c", "a", None] * 100})
-X = np.random.default_rng(0).normal(size=(700, 5))
-
-
-def stand_in(module):
-    """An object of a package that need not be installed."""
-    return type("Data", (), {"__module__": module})()
+REST, GROUPING = split_schema(SCHEMA, "kind")
+GROUPED = TableEncoding(schema=REST, grouping=GROUPING)
+PLAIN = MomentsTask(encoding=TableEncoding(schema=SCHEMA), spec=MomentsSpec())
+BALL = BallEncoding(n_features=5, norm_bound=2.0)
+TASK = MomentsTask(encoding=BALL, spec=MomentsSpec(shells=4))
+TASKS = {
+    "table": (PLAIN, TABLE),
+    "groups": (
+        MomentsTask(encoding=GROUPED, spec=MomentsSpec(shells=3, groups=3, normalized=True)),
+        TABLE,
+    ),
+    "array": (TASK, np.random.default_rng(0).normal(size=(700, 5))),
+}
 
 
 @pytest.mark.parametrize(
@@ -49,26 +73,12 @@ def stand_in(module):
         ("daskling", "local"),
     ],
 )
-def test_the_type_of_the_data_names_the_engine(module, engine):
-    assert name_engine(stand_in(module)) == engine
-
-
-def test_a_named_engine_wins_over_the_type():
-    assert name_engine(stand_in("dask.array.core"), "local") == "local"
-
-
-def test_an_unknown_engine_is_refused_with_the_known_ones():
+def test_the_type_of_the_data_names_the_engine_unless_one_is_named(module, engine):
+    data = type("Data", (), {"__module__": module})()
+    assert name_engine(data) == engine
+    assert name_engine(data, "local") == "local"
     with pytest.raises(UsageError, match="local, dask, spark, device"):
-        dpcov.moments(X, norm_bound=1.0, engine="abacus")
-
-
-def lacking(package):
-    """An import that stumbles over a package that is not installed."""
-
-    def import_module(name):
-        raise ModuleNotFoundError(name=package)
-
-    return import_module
+        name_engine(data, "abacus")
 
 
 @pytest.mark.parametrize(
@@ -78,20 +88,22 @@ def lacking(package):
         ("dask", "distributed.client"),
         ("spark", "pyspark.sql"),
         ("device", "torch"),
+        ("dask", "json.nope"),
     ],
 )
 def test_a_missing_extra_says_what_to_install(engine, package, monkeypatch):
-    monkeypatch.setattr("dpcov.data.engines.import_module", lacking(package))
+    def import_module(name):
+        raise ModuleNotFoundError(name=package)
+
+    monkeypatch.setattr("dpcov.data.engines.import_module", import_module)
+    if package == "json.nope":
+        with pytest.raises(ModuleNotFoundError):
+            load_engine(engine)
+        return
     words = rf"needs {package.partition('.')[0]}: pip install 'dpcov\[{engine}\]'"
     with pytest.raises(UsageError, match=words) as refusal:
         load_engine(engine)
     assert refusal.value.__context__ is None
-
-
-def test_a_fault_inside_an_engine_is_not_called_a_missing_extra(monkeypatch):
-    monkeypatch.setattr("dpcov.data.engines.import_module", lacking("json.nope"))
-    with pytest.raises(ModuleNotFoundError):
-        load_engine("dask")
 
 
 def test_importing_dpcov_imports_no_engine():
@@ -102,37 +114,32 @@ def test_importing_dpcov_imports_no_engine():
 
 
 def test_groups_beside_the_rows_are_not_taken_by_other_engines():
-    grouped = local.GroupedRows(rows=X, groups=np.zeros(len(X), dtype=np.intp))
+    grouped = local.GroupedRows(rows=TASKS["array"][1], groups=np.zeros(700, dtype=np.intp))
+    question = MomentsQuestion(spec=MomentsSpec(groups=2))
     with pytest.raises(UsageError, match="Put them into a column"):
-        Gathering(engine="dask").moments(
-            grouped,
-            BallEncoding(n_features=5, norm_bound=1.0),
-            MomentsQuestion(spec=MomentsSpec(groups=2)),
-        )
+        Gathering(engine="dask").moments(grouped, BALL, question)
 
 
-def tasks():
-    rest, grouping = split_schema(SCHEMA, "kind")
-    ball = BallEncoding(n_features=5, norm_bound=2.0)
-    grouped = TableEncoding(schema=rest, grouping=grouping)
-    groups = MomentsSpec(shells=3, groups=3, normalized=True)
-    return {
-        "table": (MomentsTask(encoding=TableEncoding(schema=SCHEMA), spec=MomentsSpec()), TABLE),
-        "groups": (MomentsTask(encoding=grouped, spec=groups), TABLE),
-        "array": (MomentsTask(encoding=ball, spec=MomentsSpec(shells=4)), X),
-    }
+@pytest.mark.parametrize(
+    ("n_features", "rows"),
+    [(1, 2**15), (256, 2**15), (257, 2**23 // 257), (10_000, 838), (2**23, 1), (2**30, 1)],
+)
+def test_a_block_has_as_many_rows_as_its_values_allow(n_features, rows):
+    assert block_rows(n_features) == rows
 
 
-@pytest.mark.parametrize("name", ["table", "groups", "array"])
+@pytest.mark.parametrize("name", TASKS)
 def test_parts_gathered_from_a_pickled_task_and_merged_equal_the_local_engine(name):
-    task, data = tasks()[name]
+    task, data = TASKS[name]
     copy = pickle.loads(pickle.dumps(task))
-    assert (copy.spec, copy.encoding.wanted) == (task.spec, task.encoding.wanted)
-    merged = task.empty()
-    for start, stop in ((0, 200), (200, 201), (201, 201), (201, len(data))):
-        merged.merge(pickle.loads(pickle.dumps(copy.gather(data[start:stop]))))
+    cuts = ((0, 200), (200, 201), (201, 201), (201, len(data)))
+    parts = [pickle.loads(pickle.dumps(copy.gather(data[a:b]))) for a, b in cuts]
+    before = [pickle.dumps(part) for part in parts]
+    merged = merge_parts(task, parts)
     assert merged.n_rows == len(data)
-    assert merged == local.moments(data, task)
+    assert merged == merge_or_raise(task, iter(parts)) == local.moments(data, task)
+    assert [pickle.dumps(part) for part in parts] == before
+    assert parts[2] == merge_parts(task, []) == task.empty()
 
 
 def test_a_pickled_task_carries_no_encoder():
@@ -140,3 +147,125 @@ def test_a_pickled_task_carries_no_encoder():
     before = len(pickle.dumps(task))
     assert task.encoding.n_features == 4
     assert len(pickle.dumps(task)) == before
+
+
+def test_rows_of_a_table_have_the_groups_of_one_more_column():
+    block, plain = TABLE.to_batches()[0][:3], TableEncoding(schema=REST)
+    assert (list(plain.wanted), list(GROUPED.wanted)) == (["size"], ["size", "kind"])
+    assert GROUPED.encode(block)[1].tolist() == [0, 1, 2]
+    assert plain.encode(block)[1] is None
+    assert np.array_equal(plain.encode(block)[0], GROUPED.encode(block)[0])
+
+
+def test_groups_given_beside_a_block_count_unless_the_encoding_tells_them():
+    spec, beside = MomentsSpec(groups=3), np.array([2, 2, 1])
+    task = MomentsTask(encoding=BallEncoding(n_features=3, norm_bound=1.0), spec=spec)
+    gathered, expected = task.empty(), Moments(3, spec)
+    task.add(gathered, np.eye(3), beside)
+    expected.add(np.eye(3), beside)
+    assert gathered == expected
+    table = MomentsTask(encoding=GROUPED, spec=spec)
+    gathered = table.empty()
+    table.add(gathered, TABLE.to_batches()[0][:3], beside)
+    assert [stratum.n_rows for stratum in gathered.strata] == [1, 1, 1]
+
+
+def test_a_part_that_cannot_be_encoded_is_a_failure_without_its_numbers():
+    bad = TASKS["array"][1].copy()
+    bad[7, 1], bad[8, 1] = np.nan, 12345.678
+    failure = attempt(lambda: TASK.gather(bad))
+    assert isinstance(failure, Failure)
+    assert isinstance(failure.error, DataError)
+    assert "NaN" in str(failure.error)
+    assert "12345" not in str(failure.error)
+    assert failure.error.__context__ is None
+    assert failure.error.__traceback__ is None
+
+
+@pytest.mark.parametrize("error", [UsageError("said"), DataError("said"), ValueError("12345.678")])
+def test_only_an_error_of_ours_keeps_its_kind_and_words(error):
+    def gather():
+        raise error
+
+    failure = attempt(gather)
+    ours = not isinstance(error, ValueError)
+    assert type(failure.error) is (type(error) if ours else DataError)
+    assert ("said" in str(failure.error)) == ours
+    assert "12345" not in str(failure.error)
+    assert failure.error is not error
+
+
+def test_the_first_failure_stands_for_all_parts():
+    first, second = Failure(DataError("first")), Failure(UsageError("second"))
+    parts = [TASK.empty(), first, second]
+    assert merge_parts(TASK, parts) is first
+    with pytest.raises(DataError, match="first"):
+        merge_or_raise(TASK, parts)
+
+
+@pytest.mark.parametrize("names", [[], ["a", "a"], ["size", "kind", "size"]])
+def test_a_table_needs_columns_of_different_names(names):
+    with pytest.raises(DataError, match=r"same name|no columns"):
+        require_columns(names, PLAIN)
+
+
+def test_a_table_without_a_wanted_column_is_refused_before_it_is_read():
+    require_columns(iter(["other", "size", "kind"]), PLAIN)
+    with pytest.raises(DataError, match="size"):
+        require_columns(["other", "kind"], PLAIN)
+
+
+def sized(n_features, memory_limit=None, **spec):
+    """A task of so many columns."""
+    encoding = BallEncoding(n_features=n_features, norm_bound=1.0)
+    return MomentsTask(encoding=encoding, spec=MomentsSpec(**spec), memory_limit=memory_limit)
+
+
+@pytest.mark.parametrize(
+    ("n_features", "spec", "entries"),
+    [
+        (10, {}, 100),
+        (10, {"normalized": True}, 200),
+        (10, {"shells": 3, "groups": 4}, 1200),
+        (1025, {}, 512 * 1025 + 512 * 513 + 1),
+    ],
+)
+def test_sums_take_two_words_for_every_entry_of_every_stratum(n_features, spec, entries):
+    assert sized(n_features, **spec).answer_bytes == 16 * entries
+
+
+@pytest.mark.parametrize("threads", [1, 5])
+def test_work_takes_four_blocks_and_two_products_a_thread_and_three_blocks_ahead(threads):
+    for n_features, block, panel in ((10, 2**15 * 10, 100), (2000, 4194 * 2000, 512 * 2000)):
+        expected = 8 * (threads * (4 * block + 2 * panel) + 3 * block)
+        assert working_bytes(sized(n_features), threads) == expected
+
+
+@pytest.mark.parametrize(("threads", "copies"), [(1, 1), (3, 1), (1, 4)])
+def test_what_fits_to_the_byte_is_taken_and_one_byte_more_is_refused(threads, copies):
+    needed = copies * sized(300).answer_bytes + working_bytes(sized(300), threads)
+    options = {"threads": threads, "copies": copies}
+    require_memory(sized(300, needed / 2**30), **options)
+    with pytest.raises(UsageError, match=r"Gathering needs up to .* GiB .* blocks in \d threads"):
+        require_memory(sized(300, (needed - 1) / 2**30), **options)
+
+
+def test_no_stated_limit_is_that_of_the_machine(monkeypatch):
+    monkeypatch.setattr(base, "machine_memory", lambda: 12345.0)
+    assert base.allowed_bytes(None) == 12345.0
+    with pytest.raises(UsageError):
+        require_memory(sized(300))
+
+
+def test_a_container_may_take_less_than_its_machine(tmp_path, monkeypatch):
+    pages = {"SC_PAGE_SIZE": 4096, "SC_PHYS_PAGES": 1000}
+    monkeypatch.setattr(os, "sysconf", pages.__getitem__, raising=False)
+    files = [tmp_path / name for name in ("first", "second")]
+    monkeypatch.setattr(base, "_CGROUP_LIMITS", [str(file) for file in files])
+    for limit, found in (("max", 4_096_000), ("5000000", 4_096_000), ("3000000", 3_000_000)):
+        files[1].write_text(limit)
+        assert machine_memory() == found
+    monkeypatch.delattr(os, "sysconf")
+    assert machine_memory() == 3_000_000
+    files[1].unlink()
+    assert machine_memory() == math.inf

@@ -1,6 +1,5 @@
 """Workers read Parquet by themselves: every row once, and never a whole row group."""
 
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -13,38 +12,20 @@ from dpcov.data.engines import BallEncoding, MomentsTask, TableEncoding, parquet
 from dpcov.data.engines.base import Failure
 from dpcov.data.moments import MomentsSpec
 from dpcov.errors import DataError
-from tests.data.engines.peak import measured
+from tests.data.reading import local, rows
 
 NAMES = ["a", "b", "c"]
-TASK = MomentsTask(encoding=BallEncoding(n_features=3, norm_bound=2.0), spec=MomentsSpec(shells=3))
-
-_PIECES = """
-import sys
-from dpcov.data.engines import BallEncoding, MomentsTask, parquet
-names = [f"x{place}" for place in range(10)]
-task = MomentsTask(encoding=BallEncoding(n_features=10, norm_bound=4.0), spec=MomentsSpec())
-
-def gather(path):
-    for piece in parquet.pieces(parquet.open_files(path, ""), names):
-        assert parquet.gather_piece(names, task, piece).n_rows
-
-def keep(path):
-    kept.append(pa.parquet.read_table(path))
-
-kept = []
-noise, small, large = float(sys.argv[1]), *sys.argv[2:]
-measured["pieces"] = growth(lambda: gather(small), lambda: gather(large), noise)
-measured["kept"] = growth(lambda: gather(small), lambda: keep(large))
-"""
-
-
-def rows(n_rows=900):
-    return np.random.default_rng(0).normal(size=(n_rows, 3))
+TASK = MomentsTask(
+    encoding=BallEncoding(n_features=3, norm_bound=2.0), spec=MomentsSpec(shells=4, normalized=True)
+)
 
 
 def write(path, X, names=NAMES):
     columns = {name: X[:, place] for place, name in enumerate(names)}
     pq.write_table(pa.table(columns), path, row_group_size=200)
+
+
+X = rows(900, 3)
 
 
 def gathered(path):
@@ -56,40 +37,36 @@ def gathered(path):
     return merged
 
 
-def local(X):
-    return dpcov.moments(X, norm_bound=2.0, shells=3, engine="local")
-
-
 @pytest.mark.parametrize("values", [1, 1000, 10**9])
 def test_every_row_group_is_in_one_piece(tmp_path, monkeypatch, values):
     monkeypatch.setattr(parquet, "_PIECE_VALUES", values)
-    write(tmp_path / "one.parquet", rows()[:500])
-    write(tmp_path / "two.parquet", rows()[500:])
+    write(tmp_path / "one.parquet", X[:500])
+    write(tmp_path / "two.parquet", X[500:])
     shared = parquet.pieces(parquet.open_files(tmp_path, ""), NAMES)
     held = [(Path(piece.path).stem, group.id) for piece in shared for group in piece.row_groups]
     assert sorted(held) == [("one", 0), ("one", 1), ("one", 2), ("two", 0), ("two", 1)]
     assert len(shared) == {1: 5, 1000: 3, 10**9: 2}[values]
-    assert gathered(tmp_path) == local(rows())
+    assert gathered(tmp_path) == local(X)
 
 
 def test_columns_are_found_by_name_in_every_file(tmp_path):
-    write(tmp_path / "one.parquet", rows()[:500])
-    write(tmp_path / "two.parquet", rows()[500:][:, ::-1], NAMES[::-1])
-    assert gathered(tmp_path) == local(rows())
+    write(tmp_path / "one.parquet", X[:500])
+    write(tmp_path / "two.parquet", X[500:][:, ::-1], NAMES[::-1])
+    assert gathered(tmp_path) == local(X)
 
 
 def test_what_stands_in_the_names_of_folders_is_a_column(tmp_path):
     for year in (1, 2):
         (tmp_path / f"c={year}").mkdir()
-        write(tmp_path / f"c={year}" / "x.parquet", rows()[:100, :2], NAMES[:2])
-    halves = [np.column_stack([rows()[:100, :2], np.full(100, year)]) for year in (1.0, 2.0)]
+        write(tmp_path / f"c={year}" / "x.parquet", X[:100, :2], NAMES[:2])
+    halves = [np.column_stack([X[:100, :2], np.full(100, year)]) for year in (1.0, 2.0)]
     assert gathered(tmp_path) == local(np.vstack(halves))
 
 
 @pytest.mark.parametrize("columns", [NAMES[:2], NAMES])
 def test_files_that_say_different_things_of_a_column_are_refused(tmp_path, columns):
-    write(tmp_path / "one.parquet", rows()[:500])
-    write(tmp_path / "two.parquet", rows()[500:, : len(columns)].astype(np.float32), columns)
+    write(tmp_path / "one.parquet", X[:500])
+    write(tmp_path / "two.parquet", X[500:, : len(columns)].astype(np.float32), columns)
     files = parquet.open_files(tmp_path, "")
     with pytest.raises(DataError, match="does not have the same type in all files"):
         parquet.pieces(files, NAMES)
@@ -98,69 +75,46 @@ def test_files_that_say_different_things_of_a_column_are_refused(tmp_path, colum
 def test_folders_of_several_kinds_are_refused(tmp_path):
     for place in ("year=7", "month=8"):
         (tmp_path / place).mkdir()
-        write(tmp_path / place / "one.parquet", rows())
+        write(tmp_path / place / "one.parquet", X)
     with pytest.raises(DataError, match="folders of the same kind"):
         parquet.open_files(tmp_path, "")
 
 
 @pytest.mark.parametrize("name", ["_delta_log", ".hoodie"])
 def test_a_folder_of_a_versioned_table_is_refused(tmp_path, name):
-    write(tmp_path / "one.parquet", rows())
+    write(tmp_path / "one.parquet", X)
     (tmp_path / name).mkdir()
     with pytest.raises(DataError, match="pass the data frame"):
         parquet.open_files(tmp_path, "")
 
 
-@pytest.mark.skipif(
-    sys.platform != "linux" or not Path("/proc/self/clear_refs").exists(),
-    reason="needs Linux's /proc",
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("none.parquet", r"no file 'none\.parquet'"),
+        ("no*.parquet", r"no file 'no\*\.parquet'"),
+        ("rows.csv", "give it to the local engine"),
+        ("bad.parquet", "'the table' cannot be read"),
+    ],
 )
-def test_memory_does_not_grow_with_the_rows_of_a_row_group(tmp_path):
-    small, large = 160_000, 760_000
-    extra = 8 * 10 * (large - small)
-    few = np.random.default_rng(0).uniform(-1, 1, (100, 10))
-    for n_rows in (small, large):
-        table = pa.table(
-            {f"x{place}": np.tile(few[:, place], n_rows // 100) for place in range(10)}
-        )
-        pq.write_table(
-            table, tmp_path / f"{n_rows}.parquet", row_group_size=n_rows, use_dictionary=False
-        )
-    paths = [str(tmp_path / f"{n_rows}.parquet") for n_rows in (small, large)]
-    found = measured(_PIECES, str(0.7 * extra), *paths)
-    assert found["pieces"] < 0.7 * extra < found["kept"]
-
-
-def test_a_path_without_a_file_is_refused_by_its_name(tmp_path):
-    for place in (tmp_path / "none.parquet", tmp_path / "*.parquet"):
-        with pytest.raises(DataError, match=r"no file '(none|\*)\.parquet'"):
-            parquet.open_files(place, "")
-
-
-def test_a_file_of_another_kind_is_refused_in_the_words_given(tmp_path):
-    (tmp_path / "rows.csv").write_text("a\n1\n")
-    with pytest.raises(DataError, match="give it to the local engine"):
-        parquet.open_files(tmp_path / "rows.csv", "give it to the local engine")
-    write(tmp_path / "ROWS.PARQUET", rows(5))
-    assert gathered(tmp_path / "ROWS.PARQUET") == local(rows(5))
-
-
-def test_a_damaged_file_is_refused_under_the_seal(tmp_path):
-    (tmp_path / "bad.parquet").write_bytes(b"12345.678" * 9)
-    with pytest.raises(DataError, match="the table") as refusal:
-        parquet.open_files(tmp_path / "bad.parquet", "")
+def test_what_is_no_parquet_file_is_refused(tmp_path, name, words):
+    for place in ("rows.csv", "bad.parquet"):
+        (tmp_path / place).write_bytes(b"12345.678" * 9)
+    with pytest.raises(DataError, match=words) as refusal:
+        parquet.open_files(tmp_path / name, "give it to the local engine")
     assert "12345" not in str(refusal.value)
 
 
 def test_a_pattern_takes_the_files_that_fit_it(tmp_path):
     for name in ("one", "two", "three"):
-        write(tmp_path / f"{name}.parquet", rows(9))
+        write(tmp_path / f"{name}.parquet", X[:9])
     assert gathered(tmp_path / "t*.parquet").n_rows == 18
-    assert gathered(str(tmp_path / "one.parquet")).n_rows == 9
+    write(tmp_path / "ROWS.PARQUET", X[:5])
+    assert gathered(str(tmp_path / "ROWS.PARQUET")) == local(X[:5])
 
 
 def test_a_table_without_a_wanted_column_is_refused_before_it_is_read(tmp_path):
-    write(tmp_path / "one.parquet", rows(9))
+    write(tmp_path / "one.parquet", X[:9])
     files = parquet.open_files(tmp_path, "")
     schema = dpcov.Schema(columns={name: dpcov.Numeric(lower=-3, upper=3) for name in "cd"})
     task = MomentsTask(encoding=TableEncoding(schema=schema), spec=MomentsSpec())
@@ -174,20 +128,20 @@ def test_a_table_without_a_wanted_column_is_refused_before_it_is_read(tmp_path):
 
 def test_a_piece_is_read_in_blocks_and_columns_in_the_order_wanted(tmp_path):
     (tmp_path / "year=7").mkdir()
-    write(tmp_path / "year=7" / "one.parquet", rows(450))
+    write(tmp_path / "year=7" / "one.parquet", X[:450])
     (piece,) = parquet.pieces(parquet.open_files(tmp_path, ""), ["c", "year", "a"])
     found = list(parquet._batches(piece, ["c", "year", "a"], 100))
     assert sum(len(batch) for batch in found) == 450
     assert max(len(batch) for batch in found) == 100
     whole = pa.Table.from_batches(found)
     assert whole.schema.names == ["c", "year", "a"]
-    assert whole.column("c").to_pylist() == rows(450)[:, 2].tolist()
-    assert whole.column("a").to_pylist() == rows(450)[:, 0].tolist()
+    assert whole.column("c").to_pylist() == X[:450][:, 2].tolist()
+    assert whole.column("a").to_pylist() == X[:450][:, 0].tolist()
     assert set(whole.column("year").to_pylist()) == {"7"}
 
 
 def test_a_piece_that_cannot_be_read_is_a_failure(tmp_path):
-    write(tmp_path / "one.parquet", rows())
+    write(tmp_path / "one.parquet", X)
     (piece,) = parquet.pieces(parquet.open_files(tmp_path, ""), NAMES)
     (tmp_path / "one.parquet").unlink()
     assert isinstance(parquet.gather_piece(NAMES, TASK, piece), Failure)

@@ -1,4 +1,7 @@
-"""Spark gives the integers of the local engine, also when tasks fail and run again."""
+"""Spark gives the integers of the local engine, also when tasks fail and run again.
+
+Files are read past Spark only where they are exactly what the data frame holds.
+"""
 
 import traceback
 from decimal import Decimal
@@ -12,13 +15,17 @@ import dpcov
 from dpcov.data.gather import table_moments
 from dpcov.data.moments import MomentsSpec
 from dpcov.errors import DataError, UsageError
+from tests.data.reading import gathered, local, rows
 
 pytest.importorskip("pyspark", reason="the spark engine needs pyspark: pip install 'dpcov[spark]'")
 
+from dpcov.data.engines import parquet
 from dpcov.data.engines import spark as engine
+from dpcov.data.engines.spark import refuse_guessed_types, scanned_files
 
 SPEC = {"shells": 4, "normalized": True}
 SECRET = "SECRET-4711"
+NAMES = ["a", "b", "c"]
 SCHEMA = dpcov.Schema(
     columns={
         "a.size": dpcov.Numeric(lower=0, upper=10),
@@ -31,11 +38,7 @@ SCHEMA = dpcov.Schema(
 )
 
 
-def rows(n_rows=1200, n_features=4, seed=0):
-    random = np.random.default_rng(seed)
-    return random.normal(size=(n_rows, n_features)) * 2.0 ** -random.integers(
-        0, 6, size=(n_rows, 1)
-    )
+X3, X4 = rows(900, 3), rows(1200, 4)
 
 
 def matrix_table(X):
@@ -46,39 +49,20 @@ def table(n_rows=500, seed=0):
     """Doubles, decimals, whole numbers, truth values and texts, each with nulls."""
     random = np.random.default_rng(seed)
 
-    def sparse(values):
-        return [
-            None if missing else value
-            for value, missing in zip(values, random.uniform(size=n_rows) < 0.1, strict=True)
-        ]
+    def column(cells, kind=None):
+        return pa.array(cells, kind, mask=random.uniform(size=n_rows) < 0.1)
 
+    doses = [Decimal(int(v)).scaleb(-3) for v in random.integers(-100, 2100, n_rows)]
     return pa.table(
         {
             "note": ["x"] * n_rows,
-            "kind": sparse(random.choice(["a", "b", "c"], n_rows).tolist()),
-            "a.size": sparse(random.uniform(-1, 11, n_rows).tolist()),
-            "dose": pa.array(
-                sparse([Decimal(int(v)).scaleb(-3) for v in random.integers(-100, 2100, n_rows)]),
-                type=pa.decimal128(12, 3),
-            ),
-            "count": pa.array(sparse(random.integers(0, 12, n_rows).tolist()), type=pa.int32()),
-            "Smoker": sparse((random.uniform(size=n_rows) < 0.4).tolist()),
+            "kind": column(random.choice(["a", "b", "c"], n_rows)),
+            "a.size": column(random.uniform(-1, 11, n_rows)),
+            "dose": pa.array(doses[:-9] + [None] * 9, pa.decimal128(12, 3)),
+            "count": column(random.integers(0, 12, n_rows), pa.int32()),
+            "Smoker": column(random.uniform(size=n_rows) < 0.4),
         }
     )
-
-
-def local(X, **spec):
-    return dpcov.moments(X, norm_bound=2.0, engine="local", **spec)
-
-
-@pytest.mark.parametrize("partitions", [1, 5])
-def test_a_data_frame_is_recognized_and_gives_equal_moments(session, partitions):
-    X = rows()
-    frame = session.createDataFrame(matrix_table(X)).repartition(partitions)
-    made = dpcov.moments(frame, norm_bound=2.0, **SPEC)
-    assert made == local(X, **SPEC)
-    made.merge(made)
-    assert made.n_rows == 2400
 
 
 def test_nulls_decimals_truth_values_and_texts_mean_the_same_as_in_a_file(session):
@@ -103,15 +87,17 @@ def test_a_table_name_a_path_and_groups(session, tmp_path):
 
 
 def test_a_skewed_table_with_empty_partitions_gives_equal_moments(session):
-    X = rows()
     lengths = [0, 1, 1100, 0, 0, 99, 0]
     ends = np.cumsum(lengths).tolist()
     parts = list(zip([0, *ends], ends, strict=False))
     context = session.sparkContext.parallelize(parts, len(parts))
-    skewed = context.flatMap(lambda part: [tuple(map(float, row)) for row in X[part[0] : part[1]]])
+    skewed = context.flatMap(lambda part: [tuple(map(float, row)) for row in X4[part[0] : part[1]]])
     frame = session.createDataFrame(skewed, "x0 double, x1 double, x2 double, x3 double")
     assert frame.rdd.glom().map(len).collect() == lengths
-    assert dpcov.moments(frame, norm_bound=2.0, **SPEC) == local(X, **SPEC)
+    made = gathered(frame)
+    assert made == local(X4)
+    made.merge(made)
+    assert made.n_rows == 2400
 
 
 def flaky(folder):
@@ -134,13 +120,12 @@ def flaky(folder):
 
 
 def test_a_task_that_failed_after_its_last_row_and_ran_again_counts_once(session, tmp_path):
-    X = rows()
-    frame = session.createDataFrame(matrix_table(X)).repartition(2)
+    frame = session.createDataFrame(matrix_table(X4)).repartition(2)
     failing = frame.mapInArrow(flaky(str(tmp_path)), frame.schema)
-    assert dpcov.moments(failing, norm_bound=2.0, **SPEC) == local(X, **SPEC)
+    assert gathered(failing) == local(X4)
     attempts = {path.name: int(path.read_text()) for path in tmp_path.iterdir()}
     assert sorted(attempts) == ["0-0", "0-1", "1-0", "1-1"]
-    assert sum(attempts.values()) == 2 * len(X)  # what a shared counter would have told
+    assert sum(attempts.values()) == 2 * len(X4)  # what a shared counter would have told
 
 
 def test_no_value_of_a_row_is_told_and_the_task_is_not_tried_again(session, tmp_path):
@@ -157,7 +142,7 @@ def test_an_error_on_the_way_to_the_table_is_sealed(session):
         raise ValueError(SECRET)
         yield from batches
 
-    frame = session.createDataFrame(matrix_table(rows(50))).coalesce(1)
+    frame = session.createDataFrame(matrix_table(X4[:50])).coalesce(1)
     with pytest.raises(DataError, match="Spark gave up") as refusal:
         dpcov.moments(frame.mapInArrow(stumble, frame.schema), norm_bound=1.0)
     assert SECRET not in "".join(traceback.format_exception(refusal.value))
@@ -173,11 +158,140 @@ def test_no_rows_and_missing_columns_are_refused(session):
         )
     with pytest.raises(DataError, match="Spark gave up"):
         dpcov.moments("absent_table", norm_bound=1.0, engine="spark")
-    with pytest.raises(DataError, match="takes a Spark data frame"):
+    with pytest.raises(DataError, match="takes a data frame"):
         dpcov.moments(7, norm_bound=1.0, engine="spark")
 
 
 def test_what_spark_cannot_move_as_one_value_is_refused_first(session, monkeypatch):
     monkeypatch.setattr(engine, "_LARGEST_VALUE", 100)
     with pytest.raises(UsageError, match="2 GiB"):
-        dpcov.moments(session.createDataFrame(matrix_table(rows(5))), norm_bound=1.0)
+        dpcov.moments(session.createDataFrame(matrix_table(X4[:5])), norm_bound=1.0)
+
+
+def write(path, X, names=NAMES):
+    columns = {name: X[:, place] for place, name in enumerate(names)}
+    pq.write_table(pa.table(columns), path, row_group_size=200)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """Two files; their names would mean something else in an address or a pattern."""
+    place = tmp_path / "a folder"
+    place.mkdir()
+    write(place / "one%20[1].parquet", X3[:500])
+    write(place / "two.parquet", X3[500:])
+    return place
+
+
+@pytest.fixture
+def through_spark(monkeypatch):
+    """Which way each call went."""
+    told = []
+    for name in ("_of_batches", "_of_files"):
+        kept = getattr(engine, name)
+        monkeypatch.setattr(
+            engine, name, lambda *args, n=name, f=kept: told.append(n == "_of_batches") or f(*args)
+        )
+    return told
+
+
+def test_a_frame_that_is_its_files_is_read_from_them(session, folder, through_spark, monkeypatch):
+    monkeypatch.setattr(parquet, "_PIECE_VALUES", 600)
+    frame = session.read.parquet(str(folder))
+    frame.createOrReplaceTempView("files")
+    assert all(scanned_files(same, NAMES) for same in (frame.select("*"), session.table("files")))
+    assert gathered(frame) == gathered(folder, engine="spark") == local(X3)
+    assert through_spark == [False] * 2
+
+
+def other_frames(session, folder):
+    """Frames over the same files that hold other rows or columns, or may do so."""
+    frame, path = session.read.parquet(str(folder)), str(folder)
+    one = str(folder / "two.parquet")
+    yield "a filter", frame.where("a > 0"), X3[X3[:, 0] > 0]
+    yield "columns exchanged", frame.selectExpr("b AS a", "a AS b", "c"), X3[:, [1, 0, 2]]
+    yield "a limit", frame.limit(7), None
+    yield "a computed column", frame.selectExpr("a", "2 * b AS b", "c"), None
+    yield "fewer columns", frame.select("a", "b"), None
+    yield "a cache", session.read.parquet(one).cache(), None
+    yield "a union", frame.union(frame), None
+    yield "the same file twice", session.read.parquet(one, one), None
+    yield "another type", session.read.schema("a double, b double, z float").parquet(path), None
+
+
+def test_other_frames_over_the_same_files_go_through_spark(session, folder, through_spark):
+    for what, frame, expected in other_frames(session, folder):
+        assert scanned_files(frame, frame.columns) is None, what
+        if expected is not None:
+            assert gathered(frame) == local(expected), what
+    assert set(through_spark) == {True}
+
+
+def test_columns_come_in_the_order_of_the_frame(session, folder, through_spark):
+    frame = session.read.schema("c double, a double").parquet(str(folder))
+    assert gathered(frame) == local(X3[:, [2, 0]])
+    assert through_spark == [False]
+
+
+def test_partitioned_folders_go_through_spark(session, tmp_path):
+    for year in (2023, 2024):
+        (tmp_path / f"year={year}").mkdir()
+        write(tmp_path / f"year={year}" / "x.parquet", X3[:50] / (year - 2020))
+    with pytest.raises(DataError, match="guessed types from the names of folders"):
+        gathered(session.read.parquet(str(tmp_path)))
+    session.conf.set("spark.sql.sources.partitionColumnTypeInference.enabled", "false")
+    try:
+        frame = session.read.parquet(str(tmp_path))
+    finally:
+        session.conf.unset("spark.sql.sources.partitionColumnTypeInference.enabled")
+    assert scanned_files(frame, NAMES) is None
+    years = np.repeat([2023.0, 2024.0], 50)[:, None]
+    expected = local(np.hstack([np.vstack([X3[:50] / 3, X3[:50] / 4]), years]))
+    assert gathered(frame) == gathered(tmp_path, engine="spark") == expected
+
+
+def test_types_that_spark_guesses_from_rows_are_refused(session, tmp_path):
+    (tmp_path / "x.csv").write_text("a,b\n1,2\n")
+    session.range(3).write.json(str(tmp_path / "j"))
+    guessed = session.read.csv(str(tmp_path / "x.csv"), header=True, inferSchema=True)
+    for frame in (guessed.where("a > 0"), session.read.json(str(tmp_path / "j"))):
+        with pytest.raises(DataError, match="guessed types from the rows"):
+            refuse_guessed_types(frame)
+    refuse_guessed_types(session.read.csv(str(tmp_path / "x.csv"), header=True))
+    refuse_guessed_types(session.range(3))
+
+
+def test_settings_and_other_types_leave_it_to_spark(session, folder):
+    frame = session.read.parquet(str(folder))
+    for name in ("spark.sql.files.ignoreCorruptFiles", "spark.sql.files.ignoreMissingFiles"):
+        assert scanned_files(frame, NAMES) is not None
+        session.conf.set(name, "true")
+        try:
+            assert scanned_files(frame, NAMES) is None
+        finally:
+            session.conf.unset(name)
+    write(folder / "two.parquet", X3[500:].astype(np.float32))
+    assert scanned_files(frame, NAMES) is None
+    assert scanned_files(session.read.parquet(str(folder / "one*.parquet")), NAMES) is not None
+
+
+def test_a_reader_that_failed_after_its_last_row_and_ran_again_counts_once(
+    session, folder, tmp_path, monkeypatch
+):
+    runs = tmp_path / "runs"
+    runs.mkdir()
+
+    def fail_once(*args):
+        from pyspark import TaskContext
+
+        context = TaskContext.get()
+        made = parquet.gather_piece(*args)
+        (runs / f"{context.partitionId()}-{context.attemptNumber()}").write_text(str(made.n_rows))
+        if context.attemptNumber() == 0:
+            raise OSError("lost")
+        return made
+
+    monkeypatch.setattr(engine, "gather_piece", fail_once)
+    assert gathered(folder, engine="spark") == local(X3)
+    assert sorted(path.name for path in runs.iterdir()) == ["0-0", "0-1", "1-0", "1-1"]
+    assert sum(int(path.read_text()) for path in runs.iterdir()) == 2 * len(X3)

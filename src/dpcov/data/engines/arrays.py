@@ -3,7 +3,7 @@
 Contract: the same integers as `dpcov.data.moments` makes, to the bit.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -46,26 +46,19 @@ def map_rows(on: Library, rows: Array, linear: LinearMap) -> Array:
 
 
 @dataclass
-class _Held:
-    """Integers summed on the device and their largest possible absolute value."""
-
-    total: Array
-    bound: int
-
-
-@dataclass
 class DeviceMoments:
     """Moments that grow on a device and come to this machine when they must.
 
     Products of at most ``2**(53 - 2 bits)`` rows in float64 are exact; they are summed in int64
-    until a sum could pass 2**62, which takes about four million rows of a stratum at 20 bits.
+    until a sum could pass 2**62.
     """
 
     on: Library
     task: MomentsTask
-    _held: dict[tuple[int, bool], _Held] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        # Integers summed on the device, and their largest possible absolute value.
+        self._held: dict[tuple[int, bool], tuple[Array, int]] = {}
         self._moments: Moments = self.task.empty()
         self._most_rows = 2 ** (53 - 2 * self.task.spec.bits)
 
@@ -75,22 +68,19 @@ class DeviceMoments:
     def add_raw(self, block: Array) -> None:
         """Encode and add rows that are on the device."""
         encoding = self.task.encoding
-        if isinstance(encoding, BallEncoding):
-            if self.task.watched:
-                self._watch(self.on.to_host(block))
-            self.add(encode_array(block, encoding.norm_bound, self.on), None)
-        else:
+        if not isinstance(encoding, BallEncoding):
             self.add_host(self.on.to_host(block))
+            return
+        if self.task.watched:
+            self._moments.watch(digest(encoding.column_values(self.on.to_host(block))))
+        self.add(encode_array(block, encoding.norm_bound, self.on), None)
 
     def add_host(self, block: Any) -> None:
         """Encode a block here and add it there."""
         if self.task.watched:
-            self._watch(block)
+            self._moments.watch(digest(self.task.encoding.column_values(block)))
         rows, groups = self.task.encoding.encode(block)
         self.add(self.on.from_host(np.ascontiguousarray(rows)), groups)
-
-    def _watch(self, block: Any) -> None:
-        self._moments.watch(digest(self.task.encoding.column_values(block)))
 
     def add(self, rows: Array, groups: NDArray[np.intp] | None) -> None:
         """Add encoded rows on the device, with group numbers of this machine."""
@@ -100,9 +90,8 @@ class DeviceMoments:
         if self.task.linear is None:
             values, strata = quantize(self.on, rows, spec)
         else:
-            values, strata = _quantize_here(
-                self.on, map_rows(self.on, rows, self.task.linear), spec
-            )
+            mapped = map_rows(self.on, rows, self.task.linear)
+            values, strata = _quantize_here(self.on, mapped, spec)
         if groups is not None and spec.groups > 1:
             offset = self.on.from_host(np.asarray(groups, dtype=np.int64) * spec.shells)
             strata = offset if strata is None else offset + strata
@@ -127,21 +116,21 @@ class DeviceMoments:
         product = self.on.cast(block.T @ block, "int64")
         held = self._held.get(place)
         # A sum leaves the device before it could pass 2**62.
-        if held is not None and held.bound + bound < _LIMIT:
-            held.total += product
-            held.bound += bound
-            return
-        self._fetch(place)
-        self._held[place] = _Held(product, bound)
+        if held is not None and held[1] + bound < _LIMIT:
+            total, most = held
+            total += product
+            self._held[place] = total, most + bound
+        else:
+            self._fetch(place)
+            self._held[place] = product, bound
 
     def _fetch(self, place: tuple[int, bool]) -> None:
-        held = self._held.pop(place, None)
-        if held is None:
-            return
-        stratum = self._moments.strata[place[0]]
-        sums = stratum.normalized if place[1] else stratum.sscp
-        assert sums is not None
-        sums.add(self.on.to_host(held.total), held.bound)
+        if place in self._held:
+            total, most = self._held.pop(place)
+            stratum = self._moments.strata[place[0]]
+            sums = stratum.normalized if place[1] else stratum.sscp
+            assert sums is not None
+            sums.add(self.on.to_host(total), most)
 
     def fetch(self) -> Moments:
         """Bring everything to this machine; more rows can be added afterwards."""

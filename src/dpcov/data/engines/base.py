@@ -2,21 +2,27 @@
 
 Contract: a task is public, frozen and can be pickled; whichever process adds a block, and in
 whatever order, the moments are equal to the bit.  A worker that stumbles over a row hands back a
-value and raises nothing, so that its framework has nothing to log, to quote or to try again.
+value and raises nothing, so that its framework has nothing to log, to quote or to try again.  What
+cannot fit into memory is refused before a row is read, from public numbers: every stratum counts as
+if it were inhabited.
 """
 
+import math
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol
+from pathlib import Path
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from dpcov.data.encode import Encoder, as_matrix, encode_array
-from dpcov.data.exact import packed_entries
+from dpcov.data.exact import packed_entries, panel_entries
 from dpcov.data.geometry import Geometry
 from dpcov.data.groups import Grouping
 from dpcov.data.histograms import HistogramQuestion, Histograms
@@ -26,7 +32,8 @@ from dpcov.data.questions import digest
 from dpcov.data.schema.schema import Schema
 from dpcov.data.seal import sealed
 from dpcov.data.sources import Block, ReadAs, open_source
-from dpcov.errors import DataError, DpcovError
+from dpcov.data.sources.base import check_names
+from dpcov.errors import DataError, DpcovError, UsageError
 
 # Called with the number of rows after every block.
 TellRows = Callable[[int], None]
@@ -42,27 +49,12 @@ TABLE = "the table"
 _BLOCK_VALUES = 2**23
 _MOST_ROWS = 2**15
 
-
-class Encoding(Protocol):
-    """How a block of rows becomes vectors in the unit ball; public."""
-
-    @property
-    def n_features(self) -> int:
-        """Columns of the encoded rows."""
-
-    @property
-    def norm_bound(self) -> float:
-        """What every row is divided by."""
-
-    @property
-    def wanted(self) -> Mapping[str, ReadAs] | None:
-        """The columns to read and how; None for all of them, as numbers."""
-
-    def encode(self, block: Block) -> EncodedBlock:
-        """Encode a block of the wanted columns."""
-
-    def column_values(self, block: Block) -> Sequence[NDArray[np.float64]]:
-        """Every column's own numbers in [-1, 1], or codes of categories; NaN where missing."""
+# Blocks that a thread holds while it works on one, and blocks that are read ahead.
+_BLOCKS_PER_THREAD = 4
+_BLOCKS_AHEAD = 3
+_GIB = 2**30
+_ENTRY = 8
+_CGROUP_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,7 +94,7 @@ class TableEncoding:
         return self.encoder.encode(block), groups
 
     def column_values(self, block: Block) -> Sequence[NDArray[np.float64]]:
-        """What :meth:`~dpcov.data.encode.Encoder.column_values` returns."""
+        """Every column's own numbers in [-1, 1], or codes of categories; NaN where missing."""
         return self.encoder.column_values(block)
 
 
@@ -126,12 +118,13 @@ class BallEncoding:
         return [np.clip(column / self.norm_bound, -1.0, 1.0) for column in rows.T]
 
 
+# How a block of rows becomes vectors in the unit ball; public.
+Encoding: TypeAlias = TableEncoding | BallEncoding
+
+
 @dataclass(frozen=True, kw_only=True)
 class Task(ABC):
-    """What to do with every block of a table; public, and picklable.
-
-    `threads` are all cores by default, `memory_limit` (GiB) is what the machine has.
-    """
+    """What to do with every block of a table; public, and picklable; the limit is in GiB."""
 
     encoding: Encoding
     threads: int | None = None
@@ -153,16 +146,12 @@ class Task(ABC):
 
     @abstractmethod
     def add(self, answer: Any, block: Block, groups: NDArray[np.intp] | None = None) -> None:
-        """Add a block of rows to an answer; several threads may do so.
-
-        ``groups`` are the (n,) groups of the rows, where the encoding does not tell them.
-        """
+        """Add rows, and their groups if the encoding does not tell them; from any thread."""
 
     def gather(self, part: Any) -> Any:
         """The answer for one part of a table: what `open_source` reads and has a length."""
         answer = self.empty()
-        # A sparse matrix has a shape, and no length.
-        if part.shape[0] if hasattr(part, "shape") else len(part):
+        if len(part):
             for block in open_source(part).blocks(self.block_rows, wanted=self.encoding.wanted):
                 self.add(answer, block)
         return answer
@@ -226,16 +215,6 @@ class HistogramTask(Task):
         answer.add(values)
 
 
-class Engine(Protocol):
-    """A module that gathers moments somewhere."""
-
-    def columns(self, data: Any) -> tuple[str, ...]:
-        """Names of the data's columns; ``x0``, ``x1``, ... where they have none."""
-
-    def moments(self, data: Any, task: Task, progress: TellRows | None) -> Any:
-        """Exact sensitive answer about all rows, each counted once."""
-
-
 def block_rows(n_features: int) -> int:
     """Rows of a block: enough for fast products, few enough for bounded memory."""
     return max(1, min(_MOST_ROWS, _BLOCK_VALUES // n_features))
@@ -247,10 +226,12 @@ def tell(progress: TellRows | None, block: Block) -> None:
         progress(len(block))
 
 
-def require_rows(answer: Any) -> Any:
-    """Refuse a table without rows."""
+def require_rows(answer: Any, progress: TellRows | None = None) -> Any:
+    """Refuse a table without rows; otherwise report how many there are."""
     if not answer.n_rows:
         raise DataError("The table has no rows. Give it at least one.")
+    if progress is not None:
+        progress(answer.n_rows)
     return answer
 
 
@@ -264,16 +245,10 @@ class Failure:
 Gathered = Moments | Histograms | Failure
 
 
-def gather_part(task: Task, part: Any) -> Gathered:
-    """Moments of a partition in memory."""
-    return attempt(lambda: task.gather(part))
-
-
 def attempt(gather: Callable[[], Any]) -> Gathered:
     """Return what ``gather`` returns, or the sealed error that it raised."""
     try:
-        made: Gathered = sealed(gather, TABLE)
-        return made
+        return cast(Gathered, sealed(gather, TABLE))
     except DpcovError as error:
         # A new error: the old one's traceback holds rows.
         failure = Failure(type(error)(str(error)))
@@ -287,8 +262,7 @@ def merge_parts(task: Task, parts: Iterable[Gathered]) -> Gathered:
         if isinstance(part, Failure):
             return part
         merged.merge(part)
-    made: Gathered = merged
-    return made
+    return cast(Gathered, merged)
 
 
 def merge_or_raise(task: Task, parts: Iterable[Gathered]) -> Any:
@@ -301,8 +275,46 @@ def merge_or_raise(task: Task, parts: Iterable[Gathered]) -> Any:
 
 def require_columns(names: Iterable[str], task: Task) -> None:
     """Refuse a table without the wanted columns before any work is sent out."""
-    columns = tuple(names)
-    if len(set(columns)) != len(columns) or not columns:
-        raise DataError("The table needs columns, and all of different names. Rename them.")
+    columns = check_names(tuple(names), TABLE)
     empty = open_source(pa.table({name: pa.nulls(1) for name in columns}))
     next(iter(empty.blocks(1, wanted=task.encoding.wanted)))
+
+
+def working_bytes(task: Task, threads: int) -> int:
+    """Bytes of the blocks and products in flight."""
+    block = task.block_rows * task.encoding.n_features
+    product = 2 * panel_entries(task.encoding.n_features)
+    return _ENTRY * (threads * (_BLOCKS_PER_THREAD * block + product) + _BLOCKS_AHEAD * block)
+
+
+def require_memory(task: Task, *, threads: int = 1, copies: int = 1) -> None:
+    """Refuse what cannot fit where so many threads multiply and so many moments are held."""
+    limit = allowed_bytes(task.memory_limit)
+    sums, working = copies * task.answer_bytes, working_bytes(task, threads)
+    if sums + working > limit:
+        raise UsageError(
+            f"Gathering needs up to {_gib(sums + working)} GiB of memory, but may take "
+            f"{_gib(limit)}: {_gib(sums)} for what is summed, {_gib(working)} for blocks in "
+            f"{threads} threads. Use fewer columns, groups, shells (an option of the mechanism) or "
+            "threads, or raise memory_limit."
+        )
+
+
+def allowed_bytes(stated: float | None) -> float:
+    """Bytes for a stated number of GiB, or what this process may take."""
+    return machine_memory() if stated is None else stated * _GIB
+
+
+def machine_memory() -> float:
+    """Bytes that this process may take: the machine's, or fewer in a container."""
+    limits = [math.inf]
+    if hasattr(os, "sysconf"):
+        limits.append(float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")))
+    for name in _CGROUP_LIMITS:
+        with suppress(OSError, ValueError):
+            limits.append(float(Path(name).read_text()))
+    return min(limits)
+
+
+def _gib(number: float) -> str:
+    return f"{number / _GIB:.2g}" if number < 0.995 * _GIB else f"{number / _GIB:.1f}"

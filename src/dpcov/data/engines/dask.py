@@ -5,8 +5,7 @@ values, so that a worker may die and its tasks run again without any row countin
 leave the workers, and no task raises with rows among its arguments, which Dask would log.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,33 +14,24 @@ import dask
 import dask.array
 import dask.dataframe
 import distributed
-from dask.callbacks import Callback
 from dask.delayed import delayed
 
 from dpcov.data.engines.base import (
     FAN_IN,
     TABLE,
-    Failure,
     Gathered,
     Task,
     TellRows,
     attempt,
-    gather_part,
     merge_or_raise,
     require_columns,
+    require_memory,
     require_rows,
 )
-from dpcov.data.engines.memory import require_memory
 from dpcov.data.engines.parquet import columns_of, gather_piece, open_files, pieces
-from dpcov.data.moments import Moments
 from dpcov.data.seal import explain, sealed
 from dpcov.data.sources.base import number_names
 from dpcov.errors import DataError
-
-# Dask is typed in parts only.
-_callback: Any = Callback
-_as_completed: Any = distributed.as_completed
-_scheduler: Any = dask.base.get_scheduler
 
 _TAKES = (
     "The dask engine takes a Dask array or data frame, or the path of a Parquet file, of a folder "
@@ -68,14 +58,14 @@ def moments(data: Any, task: Task, progress: TellRows | None = None) -> Any:
     gather, parts = sealed(lambda: _parts(data, task), TABLE, _describe)
     # Not pure: a key made of the content would say something of the rows.
     leaves = [delayed(gather, pure=False)(shared, part) for part in parts]
-    total = sealed(lambda: _compute(_tree(shared, leaves), leaves, progress), TABLE, _describe)
+    total = sealed(lambda: _tree(shared, leaves).compute(), TABLE, _describe)
     # Arrays that arrived from another process may be read-only; the merged ones are not.
-    return require_rows(merge_or_raise(task, [total]))
+    return require_rows(merge_or_raise(task, [total]), progress)
 
 
 def _parts(data: Any, task: Task) -> tuple[Callable[..., Gathered], Sequence[Any]]:
     if isinstance(data, dask.array.Array):
-        return gather_part, list(_array(data).to_delayed().ravel())
+        return partial(_gather_declared, None), list(_array(data).to_delayed().ravel())
     if isinstance(data, dask.dataframe.DataFrame):
         require_columns(columns(data), task)
         if task.encoding.wanted is not None:
@@ -90,9 +80,9 @@ def _parts(data: Any, task: Task) -> tuple[Callable[..., Gathered], Sequence[Any
     raise DataError(_TAKES)
 
 
-def _gather_declared(declared: Mapping[str, Any], task: Task, part: Any) -> Gathered:
-    # Moments of a partition whose columns have the types that the whole frame declares.
-    return attempt(lambda: task.gather(_as_declared(part, declared)))
+def _gather_declared(declared: Mapping[str, Any] | None, task: Task, part: Any) -> Gathered:
+    # Moments of a partition; its columns have the types that the whole frame declares, if it does.
+    return attempt(lambda: task.gather(part if declared is None else _as_declared(part, declared)))
 
 
 def _as_declared(part: Any, declared: Mapping[str, Any]) -> Any:
@@ -124,49 +114,6 @@ def _tree(task: Any, leaves: Sequence[Any]) -> Any:
         starts = range(0, len(level), FAN_IN)
         level = [merge(task, level[start : start + FAN_IN]) for start in starts]
     return merge(task, level)
-
-
-def _compute(root: Any, leaves: Sequence[Any], progress: TellRows | None) -> Moments:
-    client = _client()
-    if client is None:
-        with nullcontext() if progress is None else _told({leaf.key for leaf in leaves}, progress):
-            here: Moments = root.compute()
-            return here
-    counts = [] if progress is None else [delayed(_count, pure=False)(leaf) for leaf in leaves]
-    future, *counted = client.compute([root, *counts])
-    if progress is not None:
-        _tell(future, counted, progress)
-    total: Moments = future.result()
-    return total
-
-
-def _tell(total: Any, counted: Iterable[Any], progress: TellRows) -> None:
-    # As counts come, until all have or the sum has failed.
-    for future in _as_completed([total, *counted]):
-        if future.status != "finished":
-            return
-        if future is not total:
-            progress(future.result())
-
-
-def _count(part: Gathered) -> int:
-    return 0 if isinstance(part, Failure) else part.n_rows
-
-
-def _told(keys: set[Any], progress: TellRows) -> Any:
-    # A context in which this process' schedulers report the rows of the partitions they finish.
-
-    def after(key: Any, value: Any, *_: Any) -> None:
-        if key in keys:
-            progress(_count(value))
-
-    return _callback(posttask=after)
-
-
-def _client() -> Any:
-    # Only if that is where Dask would compute.
-    owner = getattr(_scheduler(), "__self__", None)
-    return owner if isinstance(owner, distributed.Client) else None
 
 
 def _describe(error: Exception) -> str:

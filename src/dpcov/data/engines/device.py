@@ -4,14 +4,14 @@ Contract: tensors are encoded, quantized and multiplied where they are; files an
 here and sent block by block.  A device that does not multiply exactly is refused before any row.
 """
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 import torch
 
 from dpcov.data.engines.arrays import DeviceMoments, require_exact_products
-from dpcov.data.engines.base import MomentsTask, Task, TellRows, require_rows, tell
-from dpcov.data.engines.memory import require_memory
+from dpcov.data.engines.base import MomentsTask, Task, TellRows, require_memory, require_rows, tell
 from dpcov.data.library import Library
 from dpcov.data.seal import explain, sealed
 from dpcov.data.sources import open_source
@@ -41,51 +41,35 @@ def moments(data: Any, task: Task, progress: TellRows | None = None) -> Any:
 
 def _gather(data: Any, task: Task, progress: TellRows | None) -> Any:
     if not isinstance(task, MomentsTask):
-        return _count(data, task, progress)
+        # Counting is no product: blocks come to this machine one by one.
+        answer = task.empty()
+        for block in _blocks(data, task, task.block_rows):
+            is_tensor = isinstance(block, torch.Tensor)
+            task.add(answer, block.cpu().numpy().astype(np.float64) if is_tensor else block)
+            tell(progress, block)
+        return answer
     device = _device(data)
     _require_device_memory(device, task)
     on = torch_library(device)
     # Before a row is read: a device that rounds would break every guarantee.
     require_exact_products(on)
     gathered = DeviceMoments(on, task)
-    if isinstance(data, torch.Tensor):
-        _add_array(data, gathered, device, progress)
-    else:
-        for block in open_source(data).blocks(task.block_rows, wanted=task.encoding.wanted):
+    for block in _blocks(data, task, max(1, _CHUNK_VALUES // task.encoding.n_features)):
+        if isinstance(block, torch.Tensor):
+            gathered.add_raw(block.to(device))
+        else:
             gathered.add_host(block)
-            tell(progress, block)
+        tell(progress, block)
     return gathered.fetch()
 
 
-def _count(data: Any, task: Task, progress: TellRows | None) -> Any:
-    # Counting is no product: blocks come to this machine one by one.
-    answer = task.empty()
+def _blocks(data: Any, task: Task, rows: int) -> Iterable[Any]:
+    # Parts of a tensor of so many rows, or what a source reads.
     if not isinstance(data, torch.Tensor):
-        blocks = open_source(data).blocks(task.block_rows, wanted=task.encoding.wanted)
-    else:
-        parts = torch.split(_matrix(data), task.block_rows)
-        blocks = (part.detach().cpu().numpy().astype(np.float64) for part in parts)
-    for block in blocks:
-        task.add(answer, block)
-        tell(progress, block)
-    return answer
-
-
-def _matrix(data: torch.Tensor) -> torch.Tensor:
+        return open_source(data).blocks(task.block_rows, wanted=task.encoding.wanted)
     if len(data.shape) != 2 or data.is_complex() or data.is_sparse:
         raise DataError("Give a dense matrix of real numbers with rows and columns.")
-    return data
-
-
-def _add_array(
-    data: torch.Tensor, gathered: DeviceMoments, device: torch.device, progress: TellRows | None
-) -> None:
-    n_rows, n_features = (int(length) for length in _matrix(data).shape)
-    step = max(1, _CHUNK_VALUES // max(1, n_features))
-    for start in range(0, n_rows, step):
-        block = data[start : start + step]
-        gathered.add_raw(block.detach().to(device))
-        tell(progress, block)
+    return torch.split(data.detach(), rows)
 
 
 def _device(data: Any) -> torch.device:

@@ -3,17 +3,21 @@
 Contract: a task writes to nothing that is shared, so that one which Spark runs again counts once.
 Rows never leave the executors.  Moments travel as pickles between the Python processes of one
 application, which send each other pickled functions anyway: no bytes from outside are ever loaded.
+Files are read past Spark only if that gives exactly the rows and columns of the data frame; what is
+not known for certain, extensions and versioned tables above all, is left to Spark.
 """
 
 import math
 import pickle
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote, urlparse
 
 import pyarrow as pa
+import pyarrow.dataset
+import pyarrow.parquet
 from pyspark.sql import DataFrame, SparkSession
 
 from dpcov.data.engines.base import (
@@ -26,19 +30,41 @@ from dpcov.data.engines.base import (
     merge_or_raise,
     merge_parts,
     require_columns,
+    require_memory,
     require_rows,
 )
-from dpcov.data.engines.memory import require_memory, sums_bytes
 from dpcov.data.engines.parquet import columns_of, gather_piece, open_files, pieces
-from dpcov.data.engines.spark_scan import python_reads, refuse_guessed_types, scanned_files
 from dpcov.data.seal import sealed
 from dpcov.errors import DataError, UsageError
 
 # Bytes of one value that Spark can move.
 _LARGEST_VALUE = 2**31 - 2**20
-# Rows below which a batch costs more than its rows.
-_ENOUGH = 4096
-_TAKES = "The spark engine takes a Spark data frame, the name of a table, or a Parquet file's path."
+_TAKES = (
+    "The spark engine takes a data frame of a session of its own driver (not Spark Connect), "
+    "the name of a table, or a Parquet file's path."
+)
+
+_PACKAGE = "org.apache.spark.sql.execution.datasources."
+# Exactly these classes: a filter, a projection, a cache and a versioned table have others.
+_SCAN = {
+    "plan": f"{_PACKAGE}LogicalRelation",
+    "relation": f"{_PACKAGE}HadoopFsRelation",
+    "format": f"{_PACKAGE}parquet.ParquetFileFormat",
+    "files": f"{_PACKAGE}InMemoryFileIndex",
+}
+
+# Types that Spark and Arrow read alike.
+_ARROW = {
+    **{"double": pa.float64(), "float": pa.float32(), "boolean": pa.bool_(), "string": pa.string()},
+    **{"bigint": pa.int64(), "int": pa.int32(), "smallint": pa.int16(), "tinyint": pa.int8()},
+}
+
+_CHANGES_WHAT_IS_READ = (
+    "spark.sql.extensions",
+    "spark.sql.files.ignoreCorruptFiles",
+    "spark.sql.files.ignoreMissingFiles",
+)
+_GUESSES_FOLDERS = "spark.sql.sources.partitionColumnTypeInference.enabled"
 
 
 def columns(data: Any) -> tuple[str, ...]:
@@ -51,33 +77,20 @@ def columns(data: Any) -> tuple[str, ...]:
 def moments(data: Any, task: Task, progress: TellRows | None = None) -> Any:
     """Moments of every partition, merged on the executors; the driver merges the last few."""
     require_memory(task, copies=FAN_IN + 1)
-    if sums_bytes(task) > _LARGEST_VALUE:
-        raise UsageError(
-            "Spark cannot move these moments as one value of 2 GiB. "
-            "Use fewer columns, groups or shells."
-        )
+    if task.answer_bytes > _LARGEST_VALUE:
+        raise UsageError("Spark moves no value of 2 GiB. Use fewer columns, groups or shells.")
     values = sealed(lambda: _values(data, task), TABLE, _describe)
     total = sealed(lambda: _merged(values, task), TABLE, _describe)
-    gathered = require_rows(merge_or_raise(task, [] if total is None else [total]))
-    if progress is not None:
-        progress(gathered.n_rows)
-    return gathered
+    return require_rows(merge_or_raise(task, [] if total is None else [total]), progress)
 
 
 def _frame(data: Any) -> DataFrame:
-    if type(data).__module__.startswith("pyspark.sql.connect"):
-        raise UsageError(
-            "The spark engine needs a session of its own driver, not Spark Connect. "
-            "Run it where the driver runs."
-        )
-    if isinstance(data, DataFrame):
+    if isinstance(data, str | Path):
+        read = _session().read.parquet if _is_path(data) else _session().table
+        return read(str(data))
+    # In newer versions a frame of Spark Connect is a DataFrame, too.
+    if isinstance(data, DataFrame) and "connect" not in type(data).__module__:
         return data
-    if hasattr(data, "to_spark"):
-        return _frame(data.to_spark())
-    if _is_path(data):
-        return _session().read.parquet(str(data))
-    if isinstance(data, str):
-        return _session().table(data)
     raise DataError(_TAKES)
 
 
@@ -104,8 +117,7 @@ def _values(data: Any, task: Task) -> Any:
     require_columns(frame.columns, task)
     wanted = task.encoding.wanted
     names = frame.columns if wanted is None else list(wanted)
-    files = scanned_files(frame, names)
-    if files is None:
+    if (files := scanned_files(frame, names)) is None:
         return _of_batches(frame, names, task)
     return _of_files(frame.sparkSession, files, names, task)
 
@@ -120,8 +132,8 @@ def _of_batches(frame: DataFrame, names: Sequence[str], task: Task) -> Any:
     # By position: Spark takes names that differ in capitals only for one, and a dot for a path.
     places = [f"c{frame.columns.index(name)}" for name in names]
     renamed = frame.toDF(*(f"c{index}" for index in range(len(frame.columns)))).select(*places)
-    gathered = renamed.mapInArrow(_GatherBatches(task, tuple(names)), "moments binary")
-    # Made by _GatherBatches in this application.
+    gathered = renamed.mapInArrow(partial(_gather_batches, task, names), "moments binary")
+    # Made by _gather_batches in this application.
     return gathered.rdd.map(lambda row: pickle.loads(row.moments))  # noqa: S301
 
 
@@ -135,37 +147,21 @@ def _merged(values: Any, task: Task) -> Gathered | None:
     return total
 
 
-@dataclass(frozen=True)
-class _GatherBatches:
-    """The function that an executor runs on the batches of a partition."""
-
-    task: Task
-    names: tuple[str, ...]
-
-    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        # A value, also where a row is wrong: Spark would log an error and try again.
-        value = pickle.dumps(attempt(lambda: self._gather(batches)), protocol=5)
-        yield pa.RecordBatch.from_pydict({"moments": pa.array([value], type=pa.binary())})
-
-    def _gather(self, batches: Iterable[pa.RecordBatch]) -> Any:
-        gathered = self.task.empty()
-        for batch in _enough(batches, min(_ENOUGH, self.task.block_rows)):
-            named = pa.RecordBatch.from_arrays(batch.columns, names=list(self.names))
-            for start in range(0, len(named), self.task.block_rows):
-                self.task.add(gathered, named.slice(start, self.task.block_rows))
+def _gather_batches(
+    task: Task, names: Sequence[str], batches: Iterable[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    # What an executor runs on the batches of a partition.
+    def gather() -> Any:
+        gathered = task.empty()
+        for batch in batches:
+            named = pa.RecordBatch.from_arrays(batch.columns, names=list(names))
+            for start in range(0, len(named), task.block_rows):
+                task.add(gathered, named.slice(start, task.block_rows))
         return gathered
 
-
-def _enough(batches: Iterable[pa.RecordBatch], least: int) -> Iterator[pa.RecordBatch]:
-    # Join batches to at least so many rows; the last one may have fewer.
-    waiting: list[pa.RecordBatch] = []
-    for batch in batches:
-        waiting.append(batch)
-        if sum(map(len, waiting)) >= least:
-            yield waiting[0] if len(waiting) == 1 else pa.concat_batches(waiting)
-            waiting = []
-    if waiting:
-        yield pa.concat_batches(waiting)
+    # A value, also where a row is wrong: Spark would log an error and try again.
+    value = pickle.dumps(attempt(gather), protocol=5)
+    yield pa.RecordBatch.from_pydict({"moments": pa.array([value], type=pa.binary())})
 
 
 def _describe(error: Exception) -> str:
@@ -174,3 +170,93 @@ def _describe(error: Exception) -> str:
         f"Spark gave up ({type(error).__name__}). Try the query that leads to the table alone; "
         "the driver's log says more."
     )
+
+
+def refuse_guessed_types(frame: DataFrame) -> None:
+    """Refuse types inferred from rows or folders: one row would decide how others are read."""
+    leaves: Any = frame._jdf.queryExecution().analyzed().collectLeaves()
+    for leaf in map(leaves.apply, range(leaves.size())):
+        if _class(leaf) != _SCAN["plan"] or _class(leaf.relation()) != _SCAN["relation"]:
+            continue
+        relation = leaf.relation()
+        is_json = "json" in _class(relation.fileFormat()).lower()
+        if is_json or "inferschema -> true" in str(relation.options()).lower():
+            raise DataError(
+                "Spark has guessed types from the rows of these files. Read them with "
+                "spark.read.schema(...), and save them as Parquet."
+            )
+        folders = [field.dataType().typeName() for field in relation.partitionSchema().fields()]
+        if set(folders) - {"string"} and _is_set(frame.sparkSession, _GUESSES_FOLDERS, "true"):
+            raise DataError(
+                "Spark has guessed types from the names of folders (key=value). Set "
+                f"{_GUESSES_FOLDERS} to false before the table is read."
+            )
+
+
+def python_reads(session: SparkSession, path: str) -> bool:
+    """Whether Spark takes this path for one of the file system that Python sees."""
+    # Spark's settings of Hadoop are not shown by its Python face.
+    hadoop: Any = session.sparkContext._jsc.hadoopConfiguration()
+    home = str(hadoop.get("fs.defaultFS"))
+    return (
+        ":" not in path
+        and home.startswith("file:")
+        and hadoop.get("parquet.crypto.factory.class") is None
+    )
+
+
+def scanned_files(frame: DataFrame, names: Iterable[str]) -> Any | None:
+    """Return the files behind a data frame as a dataset, or None if it may be anything else.
+
+    ``names`` are the columns that will be read.
+    """
+    session = frame.sparkSession
+    changed = any(_is_set(session, name) for name in _CHANGES_WHAT_IS_READ)
+    files = None if changed or not python_reads(session, "") else _whole_files(frame)
+    if files is None:
+        return None
+    kinds = dict(frame.dtypes)
+    expected = {name: _ARROW.get(kinds[name]) for name in names}
+    try:
+        alike = all(_holds(pa.parquet.read_schema(file), expected) for file in files)
+    except (OSError, pa.ArrowException):
+        return None
+    return pa.dataset.dataset([str(file) for file in files], format="parquet") if alike else None
+
+
+def _is_set(session: SparkSession, name: str, default: str = "false") -> bool:
+    return str(session.conf.get(name, default)).strip().lower() not in ("", "false")
+
+
+def _whole_files(frame: DataFrame) -> list[Path] | None:
+    # Files of a data frame that is the scan of them all, each once.
+    plan: Any = frame._jdf.queryExecution().optimizedPlan()
+    if _class(plan) != _SCAN["plan"] or plan.isStreaming():
+        return None
+    relation = plan.relation()
+    if _class(relation) != _SCAN["relation"] or relation.partitionSchema().size():
+        return None
+    found = (_class(relation.fileFormat()), _class(relation.location()))
+    if found != (_SCAN["format"], _SCAN["files"]):
+        return None
+    if list(relation.dataSchema().fieldNames()) != frame.columns:
+        return None
+    places = [urlparse(str(place)) for place in relation.location().inputFiles()]
+    files = [Path(unquote(place.path)) for place in places]
+    whole = all(place.scheme == "file" and not place.netloc for place in places)
+    return files if files and whole and len(set(files)) == len(files) else None
+
+
+def _class(value: Any) -> str:
+    return str(value.getClass().getName())
+
+
+def _holds(schema: pa.Schema, expected: dict[str, pa.DataType | None]) -> bool:
+    # Whether a file has the columns, each once and with the type that Spark has for it.
+    for name, data_type in expected.items():
+        found = [schema.field(place).type for place in schema.get_all_field_indices(name)]
+        if [pa.string() if pa.types.is_large_string(each) else each for each in found] != [
+            data_type
+        ]:
+            return False
+    return True

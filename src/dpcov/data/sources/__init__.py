@@ -14,11 +14,11 @@ import scipy.sparse
 
 from dpcov.data.seal import sealed
 from dpcov.data.sources import columnar, delimited, frames, matrices
-from dpcov.data.sources.base import Block, Kind, ReadAs, Source, TellBytes
-from dpcov.data.sources.sql import Query, SqlSource
+from dpcov.data.sources.base import Block, Kind, ReadAs, Source
+from dpcov.data.sources.sql import Query, open_query
 from dpcov.errors import DataError
 
-__all__ = ["Block", "Kind", "TellBytes", "Query", "ReadAs", "Source", "open_source"]
+__all__ = ["Block", "Kind", "Query", "ReadAs", "Source", "open_source"]
 
 _FORMATS: dict[str, Callable[[Path], Source]] = {
     ".csv": partial(delimited.from_file, delimiter=","),
@@ -32,19 +32,11 @@ _NO_LIST = "it holds something else than equally long lists of numbers."
 
 
 def open_source(data: object) -> Source:
-    """Open rows for reading in blocks.
+    """Open rows for reading in blocks; a `DataError` says what to do and holds no value of a row.
 
-    Parameters
-    ----------
-    data : str or path, or an object in memory
-        A path to a file, whose ending names its format; ``"-"`` for CSV on standard input; a data
-        frame (pandas, Polars, PyArrow, DuckDB and whatever else narwhals knows); a `Query` to a
-        database; a 2-D array, a list of equally long lists of numbers, or a SciPy sparse matrix.
-
-    Raises
-    ------
-    DataError
-        If it cannot be read; the message says what to do and holds no value of a row.
+    ``data`` is a path whose ending names the format, ``"-"`` for CSV on standard input, a data
+    frame (pandas, Polars, PyArrow, DuckDB and whatever else narwhals knows), a `Query`, a 2-D
+    array, a list of equally long lists of numbers, or a SciPy sparse matrix.
     """
     if isinstance(data, str) and data == "-":
         return delimited.from_stream(sys.stdin.buffer, "standard input")
@@ -53,7 +45,7 @@ def open_source(data: object) -> Source:
     if isinstance(data, Source):
         return data
     if isinstance(data, Query):
-        return SqlSource(data)
+        return open_query(data)
     if isinstance(data, np.ndarray):
         return matrices.ArraySource(data, "the array")
     if scipy.sparse.issparse(data):
@@ -81,23 +73,19 @@ def _open_file(path: Path) -> Source:
 
 def _check_file(path: Path) -> None:
     try:
-        is_directory = path.is_dir()
+        if path.is_dir():
+            raise DataError(f"'{path.name or path}' is a directory. Give one file.")
         # Opening a pipe waits for its writer, and files are opened more than once.
-        if path.exists() and not is_directory and not path.is_file():
+        if path.exists() and not path.is_file():
             raise DataError(
                 f"'{path.name}' is not an ordinary file. Give one, or - for CSV on stdin."
             )
         with path.open("rb") as file:
-            is_empty = not file.read(1)
+            if not file.read(1):
+                raise DataError(f"'{path.name}' is empty.")
     except FileNotFoundError:
         raise DataError(f"There is no file '{path.name}'. Check the path.") from None
     except PermissionError:
         raise DataError(f"You have no permission to read '{path.name}'.") from None
-    except IsADirectoryError:
-        is_directory = True
     except OSError as error:
         raise DataError(f"'{path.name}' cannot be opened: {error.strerror}.") from None
-    if is_directory:
-        raise DataError(f"'{path.name or path}' is a directory. Give one file.")
-    if is_empty:
-        raise DataError(f"'{path.name}' is empty.")

@@ -6,7 +6,7 @@ sealed.
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -25,24 +25,16 @@ Kind = Literal["number", "boolean", "text", "other"]
 # How a column is wanted, where the file itself does not say (CSV).
 ReadAs = Literal["number", "text"]
 
-# Called with the number of bytes read so far.
-TellBytes = Callable[[int], None]
-
-# Blocks of any size with the number of bytes read so far.
-Pieces = Iterator[tuple[Block, int]]
-
 
 class Source(ABC):
     """Rows that can be read in blocks.
 
     `name` is a label without any directory; columns without names are called ``x0``, ``x1``, ...
-    `progress_total` (bytes) and `n_rows` are None where they are not known before reading.
-    `once` says that the rows can be read one time only.
+    `n_rows` is None where rows have no fixed places; `once` says that they can be read only once.
     """
 
     name: str
     columns: tuple[str, ...]
-    progress_total: int | None = None
     n_rows: int | None = None
     once: bool = False
 
@@ -51,20 +43,15 @@ class Source(ABC):
         """What each column physically holds."""
 
     @abstractmethod
-    def _read(self, block_rows: int, wanted: Mapping[str, ReadAs]) -> Pieces:
-        """Yield the wanted columns."""
+    def _read(self, block_rows: int, wanted: Mapping[str, ReadAs]) -> Iterator[Block]:
+        """Yield the wanted columns in blocks of any size."""
 
     def blocks(
-        self,
-        block_rows: int,
-        *,
-        wanted: Mapping[str, ReadAs] | None = None,
-        progress: TellBytes | None = None,
+        self, block_rows: int, *, wanted: Mapping[str, ReadAs] | None = None
     ) -> Iterator[Block]:
-        """Yield blocks of at most ``block_rows`` rows; tell ``progress`` the bytes read so far.
+        """Yield blocks of so many rows at most; all columns as numbers if none are wanted.
 
-        Columns that are not wanted are not read, but matrices always have all; without ``wanted``
-        all are read, as numbers.
+        Columns that are not wanted are not read, but matrices always have all.
         """
         schema_names = () if wanted is None else tuple(wanted)
         wanted = dict.fromkeys(self.columns, "number") if wanted is None else wanted
@@ -75,14 +62,12 @@ class Source(ABC):
             self.name,
             lambda error: self._explain(error, schema_names),
         )
-        for piece, done in pieces:
+        for piece in pieces:
             for start in range(0, len(piece), block_rows):
                 any_rows = True
                 yield piece[start : start + block_rows]
-            if progress is not None:
-                progress(done)
         if not any_rows:
-            raise DataError(f"'{self.name}' has no rows. Give it one below the column names.")
+            raise DataError(f"'{self.name}' has no rows. Give it at least one.")
 
     def _check_wanted(self, wanted: Mapping[str, ReadAs]) -> None:
         # The names found are not told, since a stray row may stand in their place.
@@ -130,22 +115,15 @@ def check_names(names: Sequence[str], name: str) -> tuple[str, ...]:
     if repeated:
         # Positions are told: a name may be a stray value.
         places = ", ".join(str(place) for place, label in enumerate(names, 1) if label in repeated)
-        where = f"at the positions {places}"
-        raise DataError(f"'{name}' has columns of the same name, {where}. Rename them.")
+        raise DataError(
+            f"'{name}' has columns of the same name, at the positions {places}. Rename them."
+        )
     return tuple(names)
 
 
 def number_names(count: int) -> tuple[str, ...]:
     """Return the names of columns that have none."""
     return tuple(f"x{index}" for index in range(count))
-
-
-def counted(batches: Iterable[pa.RecordBatch]) -> Pieces:
-    """Yield batches with the number of bytes so far."""
-    done = 0
-    for batch in batches:
-        done += batch.nbytes
-        yield batch, done
 
 
 def kinds_of(schema: pa.Schema) -> dict[str, Kind]:

@@ -10,8 +10,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet
 
-from dpcov.data.sources.base import Pieces, ReadAs, TypedSource, kind_of_arrow_type
-from dpcov.errors import DataError
+from dpcov.data.sources.base import Block, ReadAs, TypedSource, kind_of_arrow_type
 
 # Bytes of each column chunk that are held at a time, however large its row group is.
 _READ_BUFFER = 1 << 20
@@ -20,65 +19,47 @@ _READ_BUFFER = 1 << 20
 class ParquetSource(TypedSource):
     """A Parquet file."""
 
-    progress_total: int
-
     def __init__(self, path: Path) -> None:
         super().__init__(path.name, lambda: pa.parquet.read_schema(path))
-        self.progress_total = path.stat().st_size
         self._path = path
 
-    def _read(self, block_rows: int, wanted: Mapping[str, ReadAs]) -> Pieces:
+    def _read(self, block_rows: int, wanted: Mapping[str, ReadAs]) -> Iterator[Block]:
         types = {column: self._schema.field(column).type for column in wanted}
         texts = [column for column in wanted if kind_of_arrow_type(types[column]) == "text"]
         # A buffered reader takes whatever size a page states, so small files have no buffer.
-        buffer = 0 if self.progress_total <= _READ_BUFFER else _READ_BUFFER
+        buffer = 0 if self._path.stat().st_size <= _READ_BUFFER else _READ_BUFFER
         # Buffering ahead would keep every row group that was read in memory.
         options = {"read_dictionary": texts, "pre_buffer": False, "buffer_size": buffer}
         with pa.parquet.ParquetFile(self._path, **options) as file:
-            rows_in_all, rows_read = file.metadata.num_rows, 0
             for batch in file.iter_batches(block_rows, columns=list(wanted)):
                 # The places in a dictionary may point out of it.
                 batch.validate(full=True)
-                rows_read += len(batch)
-                yield batch, self.progress_total * rows_read // rows_in_all
+                yield batch
 
 
 class ArrowFileSource(TypedSource):
     """An Arrow IPC file or stream; Feather files of version 2 are Arrow IPC files."""
 
-    progress_total: int
-
     def __init__(self, path: Path) -> None:
-        self.progress_total = path.stat().st_size
         self._path = path
-        magic = path.open("rb").read(6)
-        if magic.startswith(b"FEA1"):
-            raise DataError(f"'{path.name}' is a Feather file of version 1. Write version 2.")
-        self._is_stream = magic != b"ARROW1"
-        super().__init__(path.name, lambda: self._open(map_file(path)).schema)
+        super().__init__(path.name, lambda: _open(map_file(path)).schema)
 
-    def _open(self, mapping: mmap.mmap) -> pa.RecordBatchStreamReader | pa.RecordBatchFileReader:
-        file = pa.BufferReader(pa.py_buffer(mapping))
-        return pa.ipc.open_stream(file) if self._is_stream else pa.ipc.open_file(file)
-
-    def _read(self, block_rows: int, wanted: Mapping[str, ReadAs]) -> Pieces:
+    def _read(self, block_rows: int, wanted: Mapping[str, ReadAs]) -> Iterator[Block]:
         mapping = map_file(self._path)
-        bytes_read = 0
-        for batch in self._batches(mapping):
-            bytes_read += batch.get_total_buffer_size()
+        reader = _open(mapping)
+        count = getattr(reader, "num_record_batches", None)
+        for batch in reader if count is None else map(reader.get_batch, range(count)):
             chosen = batch.select(list(wanted))
             # The offsets and indices in a file may point anywhere, also out of it.
             chosen.validate(full=True)
             for start in range(0, len(chosen), block_rows):
-                yield chosen[start : start + block_rows], min(bytes_read, self.progress_total)
+                yield chosen[start : start + block_rows]
                 let_go(mapping)
 
-    def _batches(self, mapping: mmap.mmap) -> Iterator[pa.RecordBatch]:
-        reader = self._open(mapping)
-        if self._is_stream:
-            yield from reader
-        else:
-            yield from map(reader.get_batch, range(reader.num_record_batches))
+
+def _open(mapping: mmap.mmap) -> pa.RecordBatchStreamReader | pa.RecordBatchFileReader:
+    file = pa.BufferReader(pa.py_buffer(mapping))
+    return pa.ipc.open_file(file) if mapping[:6] == b"ARROW1" else pa.ipc.open_stream(file)
 
 
 def map_file(path: Path) -> mmap.mmap:

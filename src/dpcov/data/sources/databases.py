@@ -1,26 +1,24 @@
-"""Find the driver that opens a database URL, and keep each from writing.
+"""Read the result of one SELECT from DuckDB, PostgreSQL or SQLite, streamed.
 
-Contract: every connection is read-only as far as its database allows, a statement is run alone,
-results arrive in batches of bounded size, and an error is told by its class only: databases quote
-rows, statements and URLs.
+Contract: every connection is read-only, a statement is run alone, results arrive in batches of
+bounded size, and an error is told by its class only: databases quote rows, statements and URLs.
+The order in which a database returns rows does not matter: moments are sums of integers.
 """
 
 import contextlib
 import importlib
 import sqlite3
 import tempfile
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
-from decimal import Decimal
+from abc import abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import pyarrow as pa
 
 from dpcov.data.cells import number_column, text_column
-from dpcov.data.seal import explain
-from dpcov.data.sources.base import Kind, ReadAs, kinds_of
+from dpcov.data.seal import explain, sealed
+from dpcov.data.sources.base import Block, Kind, ReadAs, TypedSource, kind_of_arrow_type
 from dpcov.data.sources.guesses import refuse_duckdb_guesses
 from dpcov.errors import DataError, UsageError
 
@@ -34,15 +32,10 @@ _NO_SUCH = (
 _NO_CHANGES = (
     "the statement would change something, or is not a single SELECT; only reading is allowed."
 )
-_NO_ANSWER = (
-    "the database cannot be opened, does not answer, or refuses; "
-    "check URL, path, user and password."
-)
+_NO_ANSWER = "the database does not answer or refuses; check URL, path, user and password."
 _NO_RIGHT = "the database user has no right to read this."
-_ENDED = "the database ended the query (time limit, lock, shutdown or lost connection); try again."
-_BAD_CELL = (
-    "a cell cannot be computed or converted as the statement asks; correct its CASTs and divisions."
-)
+_ENDED = "the database ended the query (time limit, lock, shutdown, lost connection); try again."
+_BAD_CELL = "a cell cannot be computed or converted as the statement asks; correct its CASTs."
 _NO_MEMORY = "the database ran out of memory or disk; select fewer columns or sort nothing."
 _NO_FILE = (
     "a file that the statement or the URL names cannot be opened; check paths and permissions."
@@ -60,109 +53,118 @@ _SQLSTATES = {
     **{"22": _BAD_CELL, "42501": _NO_RIGHT, "42": _NO_SUCH, "53": _NO_MEMORY},
 }
 _NAMES = {
-    **dict.fromkeys(
-        ("ParserException", "CatalogException", "BinderException", "SyntaxException"), _NO_SUCH
-    ),
-    **dict.fromkeys(("ConversionException", "OutOfRangeException"), _BAD_CELL),
-    **dict.fromkeys(("InvalidInputException", "TypeMismatchException"), _BAD_CELL),
-    "OutOfMemoryException": _NO_MEMORY,
-    "ConnectionException": _NO_ANSWER,
+    **dict.fromkeys(("Parser", "Catalog", "Binder", "Syntax", "SQLITE_ERROR"), _NO_SUCH),
+    **dict.fromkeys(("Conversion", "OutOfRange", "InvalidInput", "TypeMismatch"), _BAD_CELL),
+    "OutOfMemory": _NO_MEMORY,
+    **dict.fromkeys(("ConnectionException", "SQLITE_CANTOPEN", "OperationalError"), _NO_ANSWER),
     "IOException": _NO_FILE,
     **dict.fromkeys(("PermissionException", "SQLITE_AUTH", "SQLITE_READONLY"), _NO_CHANGES),
+    **dict.fromkeys(("ProgrammingError", "Warning"), _NO_CHANGES),
     "SQLITE_BUSY": _ENDED,
-    "SQLITE_CANTOPEN": _NO_ANSWER,
     "SQLITE_CORRUPT": "the database file is damaged; restore it from a backup.",
-    "SQLITE_ERROR": _NO_SUCH,
     "SQLITE_NOTADB": "the file is not a database of this kind.",
-    "NoSuchModuleError": "no driver for such a URL is installed; see SQLAlchemy's dialects.",
 }
 
 
 def explain_database_error(error: Exception) -> str:
     """Say in public words what kind of error this was, repeating no part of it."""
-    inner = getattr(error, "orig", None) or error
-    state = getattr(inner, "sqlstate", None) or ""
-    name = getattr(inner, "sqlite_errorname", type(inner).__name__)
+    if isinstance(error, MemoryError | UnicodeDecodeError | PermissionError):
+        return explain(error)
+    if "Could not decode to UTF-8" in str(error):
+        return "it holds text that is not UTF-8; convert it."
+    state = getattr(error, "sqlstate", None) or ""
+    name = getattr(error, "sqlite_errorname", type(error).__name__)
     for table, key in ((_SQLSTATES, state), (_NAMES, name)):
         for known, told in table.items():
             if key.startswith(known):
                 return told
-    if "Could not decode to UTF-8" in str(inner):
-        return "it holds text that is not UTF-8; convert it."
-    if isinstance(inner, sqlite3.ProgrammingError | sqlite3.Warning):
-        return _NO_CHANGES
-    if isinstance(inner, MemoryError | UnicodeDecodeError | PermissionError):
-        return explain(inner)
-    return _NO_ANSWER if type(inner).__name__ == "OperationalError" else _WITHHELD
+    return _WITHHELD
 
 
-class Database(ABC):
-    """Something that answers one SELECT at a time; ``extra`` is what installs its driver."""
+class DatabaseSource(TypedSource):
+    """The result of one statement; every reading runs it again."""
 
-    extra: ClassVar[str] = "sql"
+    def __init__(self, place: str, sql: str) -> None:
+        self._place, self._sql = place, sql
+        super().__init__("the query", self._named_types, explain_database_error)
 
     @abstractmethod
-    def schema(self, sql: str) -> pa.Schema:
+    def _types(self) -> pa.Schema:
         """Names and types of the columns, null where the database types cells and not columns."""
 
-    def kinds(self, sql: str) -> dict[str, Kind]:
-        """What the columns hold, for a draft."""
-        return kinds_of(self.schema(sql))
-
     @abstractmethod
-    def batches(
-        self, sql: str, block_rows: int, wanted: Mapping[str, ReadAs]
-    ) -> Iterator[pa.RecordBatch]:
+    def _batches(self, block_rows: int, wanted: Mapping[str, ReadAs]) -> Iterator[pa.RecordBatch]:
         """All rows, a bounded number at a time, with at least the wanted columns."""
 
-    def _driver(self, module: str) -> Any:
-        try:
-            return importlib.import_module(module)
-        except ModuleNotFoundError:
-            raise UsageError(
-                "ReadAs from this database needs a driver. Install it with: "
-                f"pip install 'dpcov[{self.extra}]'."
-            ) from None
+    def _named_types(self) -> pa.Schema:
+        schema = self._types()
+        if any(label in ("", "?column?") for label in schema.names):
+            raise DataError("Not every column of the query has a name. Write SELECT ... AS name.")
+        return schema
+
+    def _read(self, block_rows: int, wanted: Mapping[str, ReadAs]) -> Iterator[Block]:
+        for column, reading in wanted.items():
+            _check_type(self._schema.field(column), reading)
+        for batch in self._batches(block_rows, wanted):
+            yield batch.select(list(wanted))
+
+    def _explain(self, error: Exception, schema_names: Sequence[str]) -> str:
+        return explain_database_error(error)
 
 
-class DuckDb(Database):
+def _check_type(column: pa.Field, reading: ReadAs) -> None:
+    # Refuse, before a row is read, what can become neither a number nor a category.
+    if pa.types.is_null(column.type) or kind_of_arrow_type(column.type) != "other":
+        return
+    temporal = pa.types.is_temporal(column.type)
+    if temporal and reading == "text":
+        return
+    what = "a date or a time" if temporal else "neither a number, nor a truth value, nor a text"
+    raise DataError(
+        f"Column '{column.name}' is {what}. Turn it into a number or a text in the query, "
+        "for example CAST(... AS double precision), or the days since a fixed date."
+    )
+
+
+def _driver(module: str) -> Any:
+    try:
+        return importlib.import_module(module)
+    except ModuleNotFoundError:
+        raise UsageError(
+            "Reading from this database needs a driver. Install it with: pip install 'dpcov[sql]'."
+        ) from None
+
+
+class DuckDb(DatabaseSource):
     """An embedded analytical database: a file, or memory over Parquet files."""
 
-    def __init__(self, path: str) -> None:
-        self._path = path
-
     @contextlib.contextmanager
-    def _relation(self, sql: str) -> Iterator[Any]:
-        duckdb = self._driver("duckdb")
-        in_memory = self._path in ("", ":memory:")
-        target = ":memory:" if in_memory else self._path
+    def _relation(self) -> Iterator[Any]:
+        duckdb = _driver("duckdb")
+        in_memory = self._place == ":memory:"
         settings = {"autoinstall_known_extensions": "false", "preserve_insertion_order": "false"}
         with tempfile.TemporaryDirectory(prefix="dpcov-") as spill:
             opened = duckdb.connect(
-                target, read_only=not in_memory, config={**settings, "temp_directory": spill}
+                self._place, read_only=not in_memory, config={**settings, "temp_directory": spill}
             )
             with contextlib.closing(opened) as connection:
                 # It would be drawn on standard output, from the number of rows.
                 connection.execute("SET enable_progress_bar = false")
-                statements = connection.extract_statements(sql)
+                statements = connection.extract_statements(self._sql)
                 if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
                     raise DataError(f"'the query' cannot be read: {_NO_CHANGES}")
-                relation = connection.sql(sql)
-                refuse_duckdb_guesses(relation, stated=sql)
+                relation = connection.sql(self._sql)
+                refuse_duckdb_guesses(relation, stated=self._sql)
                 yield relation
 
-    def schema(self, sql: str) -> pa.Schema:
-        """Ask for the types without running the statement."""
-        with self._relation(sql) as relation:
+    def _types(self) -> pa.Schema:
+        with self._relation() as relation:
             types = relation.limit(0).to_arrow_table().schema.types
             # A nested relation renames columns of the same name; the relation itself does not.
             return pa.schema(list(zip(relation.columns, types, strict=True)))
 
-    def batches(
-        self, sql: str, block_rows: int, wanted: Mapping[str, ReadAs]
-    ) -> Iterator[pa.RecordBatch]:
-        """Stream record batches."""
-        with self._relation(sql) as relation:
+    def _batches(self, block_rows: int, wanted: Mapping[str, ReadAs]) -> Iterator[pa.RecordBatch]:
+        with self._relation() as relation:
             yield from duckdb_reader(relation, block_rows)
 
 
@@ -173,36 +175,27 @@ def duckdb_reader(relation: Any, block_rows: int) -> Any:
     return read(block_rows)
 
 
-class Postgres(Database):
+class Postgres(DatabaseSource):
     """PostgreSQL through ADBC: binary COPY, decoded into record batches as it arrives."""
-
-    def __init__(self, url: str) -> None:
-        self._url = url
 
     @contextlib.contextmanager
     def _cursor(self) -> Iterator[Any]:
-        dbapi = self._driver("adbc_driver_postgresql.dbapi")
-        with dbapi.connect(self._url, autocommit=True) as connection, connection.cursor() as cursor:
+        connect = _driver("adbc_driver_postgresql.dbapi").connect
+        with connect(self._place, autocommit=True) as connection, connection.cursor() as cursor:
             cursor.execute("SET SESSION CHARACTERISTICS AS TRANSACTION READ ONLY")
             # A prepared statement, which this makes of it, is always a single one.
             options = {"adbc.postgresql.batch_size_hint_bytes": str(_BATCH_BYTES)}
             cursor.adbc_statement.set_options(**options)
             yield cursor
 
-    def schema(self, sql: str) -> pa.Schema:
-        """Ask for the types without running the statement."""
+    def _types(self) -> pa.Schema:
         with self._cursor() as cursor:
-            found = cursor.adbc_execute_schema(sql)
-        return pa.schema([_plain_field(column) for column in found])
+            return pa.schema([_plain_field(each) for each in cursor.adbc_execute_schema(self._sql)])
 
-    def batches(
-        self, sql: str, block_rows: int, wanted: Mapping[str, ReadAs]
-    ) -> Iterator[pa.RecordBatch]:
-        """Stream record batches."""
+    def _batches(self, block_rows: int, wanted: Mapping[str, ReadAs]) -> Iterator[pa.RecordBatch]:
         with self._cursor() as cursor:
-            cursor.execute(sql)
-            for batch in cursor.fetch_record_batch():
-                yield _plain_batch(batch)
+            cursor.execute(self._sql)
+            yield from map(_plain_batch, cursor.fetch_record_batch())
 
 
 def _postgres_type(column: pa.Field) -> bytes:
@@ -229,39 +222,45 @@ def _plain_batch(batch: pa.RecordBatch) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
 
 
-class _CellDatabase(Database):
-    """A database whose cells are Python objects with types of their own."""
+class Sqlite(DatabaseSource):
+    """An SQLite file; its cells have types of their own, whatever the column declares."""
 
-    @abstractmethod
-    def _rows(
-        self, sql: str, block_rows: int
-    ) -> AbstractContextManager[tuple[list[str], Callable[[int], Sequence[Sequence[Any]]]]]:
-        """Run a statement: names of the columns, and what fetches so many more rows."""
+    @contextlib.contextmanager
+    def _cursor(self) -> Iterator[tuple[list[str], sqlite3.Cursor]]:
+        where = f"{Path(self._place).absolute().as_uri()}?mode=ro"
+        # The reader may be closed from another thread than the one that read.
+        opened = sqlite3.connect(where, uri=True, check_same_thread=False)
+        with contextlib.closing(opened) as connection:
+            connection.execute("PRAGMA query_only = ON")
+            connection.set_authorizer(_only_reading)
+            cursor = connection.execute(self._sql)
+            yield [column[0] for column in cursor.description or ()], cursor
 
-    def schema(self, sql: str) -> pa.Schema:
-        """Start the statement and read the names."""
-        with self._rows(sql, 1) as (names, _):
+    def _types(self) -> pa.Schema:
+        with self._cursor() as (names, _):
             return pa.schema([(name, pa.null()) for name in names])
 
-    def kinds(self, sql: str) -> dict[str, Kind]:
+    def kinds(self) -> dict[str, Kind]:
         """Guess from the first rows what a draft should propose."""
-        with self._rows(sql, _SAMPLE_ROWS) as (names, fetch):
-            rows = fetch(_SAMPLE_ROWS)
-        cells = zip(*rows, strict=True) if rows else [()] * len(names)
-        return {name: _kind_of_cells(column) for name, column in zip(names, cells, strict=True)}
+        return sealed(self._guessed_kinds, self.name, explain_database_error)
 
-    def batches(
-        self, sql: str, block_rows: int, wanted: Mapping[str, ReadAs]
-    ) -> Iterator[pa.RecordBatch]:
-        """Stream rows; every cell is read by itself, as the schema wants its column."""
-        with self._rows(sql, block_rows) as (names, fetch):
-            while rows := fetch(block_rows):
+    def _guessed_kinds(self) -> dict[str, Kind]:
+        with self._cursor() as (names, cursor):
+            rows = cursor.fetchmany(_SAMPLE_ROWS)
+        return {
+            name: _kind_of_cells([row[place] for row in rows]) for place, name in enumerate(names)
+        }
+
+    def _batches(self, block_rows: int, wanted: Mapping[str, ReadAs]) -> Iterator[pa.RecordBatch]:
+        with self._cursor() as (names, cursor):
+            while rows := cursor.fetchmany(block_rows):
                 yield _batch_of_rows(names, rows, wanted)
 
 
 def _batch_of_rows(
     names: Sequence[str], rows: Sequence[Sequence[Any]], wanted: Mapping[str, ReadAs]
 ) -> pa.RecordBatch:
+    # Every cell is read by itself, as the schema wants its column.
     cells = dict(zip(names, zip(*rows, strict=True), strict=True))
     columns = {
         name: (number_column if reading == "number" else text_column)(cells[name], name)
@@ -272,34 +271,10 @@ def _batch_of_rows(
 
 def _kind_of_cells(cells: Sequence[Any]) -> Kind:
     types = {type(cell) for cell in cells} - {type(None)}
-    if not types or not types <= {bool, int, float, Decimal, str}:
+    if not types or bytes in types:
         return "other"
     # Cells of several types are compared as texts.
-    if str in types:
-        return "text"
-    return "boolean" if types == {bool} else "number"
-
-
-class Sqlite(_CellDatabase):
-    """An SQLite file; its cells have types of their own, whatever the column declares."""
-
-    def __init__(self, path: str) -> None:
-        if path in ("", ":memory:"):
-            raise UsageError(
-                "An SQLite database in memory is empty. Name a file: sqlite:///file.db."
-            )
-        self._path = Path(path)
-
-    @contextlib.contextmanager
-    def _rows(self, sql: str, block_rows: int) -> Iterator[Any]:
-        where = f"{self._path.absolute().as_uri()}?mode=ro"
-        # The reader may be closed from another thread than the one that read.
-        opened = sqlite3.connect(where, uri=True, check_same_thread=False)
-        with contextlib.closing(opened) as connection:
-            connection.execute("PRAGMA query_only = ON")
-            connection.set_authorizer(_only_reading)
-            cursor = connection.execute(sql)
-            yield [column[0] for column in cursor.description or ()], cursor.fetchmany
+    return "text" if str in types else "number"
 
 
 _READING = {
@@ -313,43 +288,3 @@ _READING = {
 def _only_reading(action: int, first: str | None, second: str | None, *where: object) -> int:
     allowed = action in _READING and second != "load_extension"
     return sqlite3.SQLITE_OK if allowed else sqlite3.SQLITE_DENY
-
-
-class AnyDatabase(_CellDatabase):
-    """Whatever SQLAlchemy knows, with a cursor on the server where the driver has one."""
-
-    extra = "postgres"
-
-    def __init__(self, url: str) -> None:
-        self._url = url
-
-    @contextlib.contextmanager
-    def _rows(self, sql: str, block_rows: int) -> Iterator[Any]:
-        # Not every driver has a read-only mode, so only statements that read are sent.
-        if sql.split()[0].lstrip("(").upper() not in ("SELECT", "WITH", "VALUES", "TABLE"):
-            raise DataError(f"'the query' cannot be read: {_NO_CHANGES}")
-        sqlalchemy = self._driver("sqlalchemy")
-        pool = sqlalchemy.pool.NullPool
-        engine = sqlalchemy.create_engine(self._url, poolclass=pool, hide_parameters=True)
-        options = {"stream_results": True, "max_row_buffer": block_rows, "no_parameters": True}
-        if engine.dialect.name == "postgresql":
-            options["postgresql_readonly"] = True
-        # Nothing is ever committed: the transaction ends with the connection, by a rollback.
-        with engine.connect().execution_options(**options) as connection:
-            result = connection.exec_driver_sql(sql)
-            yield list(result.keys()), result.fetchmany
-
-
-def open_database(url: str) -> Database:
-    """Find what reads this URL; nothing is opened yet."""
-    scheme, separator, rest = url.partition("://")
-    if not separator or not scheme:
-        raise UsageError(
-            "A database is named by a URL: duckdb:///FILE, duckdb:// (over files), "
-            "postgresql://USER@HOST/NAME, sqlite:///FILE, or another that SQLAlchemy knows."
-        )
-    if scheme == "duckdb":
-        return DuckDb(rest.removeprefix("/"))
-    if scheme == "sqlite":
-        return Sqlite(rest.removeprefix("/"))
-    return Postgres(url) if scheme in ("postgresql", "postgres") else AnyDatabase(url)

@@ -6,39 +6,35 @@ Contract: memory does not depend on the number of rows, and no text of a row rea
 import csv
 import io
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import product
 from pathlib import Path
-from typing import Any, BinaryIO, TypeAlias
+from typing import Any, BinaryIO
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.csv
 
 from dpcov.data.cells import MISSING_WORDS
 from dpcov.data.seal import sealed
-from dpcov.data.sources.base import Kind, Pieces, ReadAs, Source, check_names, kinds_of
+from dpcov.data.sources.base import Block, Kind, ReadAs, Source, check_names, kinds_of
 from dpcov.data.sources.lines import CheckedLines
 from dpcov.errors import DataError
 
 _BLOCK_BYTES = 1 << 20
 _HEAD_BYTES = 1 << 20
-# Bytes; a longer text is rows that an open quotation mark has swallowed.
-_LONGEST_TEXT = 10_000
 _OTHER_DELIMITERS = {";": "semicolons", "\t": "tabs", "|": "bars", ",": "commas"}
 _COMPRESSIONS = {".gz": "gzip", ".zst": "zstd"}
 # Arrow compares whole cells, blanks included.
 _PADDED_MISSING = ["".join(parts) for parts in product(("", " "), MISSING_WORDS, ("", " "))]
 
-# A stream of text, and where it stands in bytes as stored.
-_Opened: TypeAlias = tuple[pa.NativeFile, Callable[[], int]]
-
 
 class DelimitedSource(Source):
     """Text with one line of column names and one row a line."""
 
-    def __init__(self, opener: Callable[[], _Opened], *, name: str, delimiter: str = ",") -> None:
-        self.name = name
+    def __init__(
+        self, opener: Callable[[], Any], *, name: str, delimiter: str = ",", once: bool = False
+    ) -> None:
+        self.name, self.once = name, once
         self._opener = opener
         self._delimiter = delimiter
         self._header = sealed(self._read_header, name)
@@ -46,27 +42,21 @@ class DelimitedSource(Source):
 
     def kinds(self) -> dict[str, Kind]:
         """Guess from the first block of text."""
-        guessed = sealed(
-            lambda: self._parse(self._opener()[0], {}).schema,
-            self.name,
-            lambda e: self._explain(e, ()),
-        )
+        guessed = sealed(lambda: self._parse({}).schema, self.name, lambda e: self._explain(e, ()))
         return dict(zip(self.columns, kinds_of(guessed).values(), strict=True))
 
-    def _read(self, block_rows: int, wanted: Mapping[str, ReadAs]) -> Pieces:
-        stream, position = self._opener()
+    def _read(self, block_rows: int, wanted: Mapping[str, ReadAs]) -> Iterator[Block]:
         label_of = dict(zip(self.columns, self._header, strict=True))
         types = {
             label_of[column]: pa.float64() if reading == "number" else pa.string()
             for column, reading in wanted.items()
         }
-        for batch in self._parse(stream, types):
-            _check_lengths(batch)
-            yield batch.rename_columns(list(wanted)), position()
+        for batch in self._parse(types):
+            yield batch.rename_columns(list(wanted))
 
-    def _parse(self, stream: pa.NativeFile, types: Mapping[str, pa.DataType]) -> Any:
+    def _parse(self, types: Mapping[str, pa.DataType]) -> Any:
         checked = CheckedLines(
-            stream, delimiter=self._delimiter, columns=len(self.columns), name=self.name
+            self._opener(), delimiter=self._delimiter, columns=len(self.columns), name=self.name
         )
         return pa.csv.open_csv(
             pa.PythonFile(checked, mode="r"),
@@ -83,7 +73,7 @@ class DelimitedSource(Source):
         )
 
     def _read_header(self) -> list[str]:
-        head = self._opener()[0].read(_HEAD_BYTES)
+        head = self._opener().read(_HEAD_BYTES)
         if not head.strip():
             raise DataError(f"'{self.name}' is empty. Its first line must hold the column names.")
         # The head may end inside a character of a row; the line of names must be clean.
@@ -96,17 +86,13 @@ class DelimitedSource(Source):
                 f"The first line of '{self.name}' holds numbers where column names are expected. "
                 "Add a line of column names (a number needs a letter, such as y2020)."
             )
-        self._refuse_other_delimiter(header)
-        return header
-
-    def _refuse_other_delimiter(self, header: Sequence[str]) -> None:
-        # Raise if the whole line is one name that holds what separates columns elsewhere.
         for sign, words in _OTHER_DELIMITERS.items():
             if len(header) == 1 and sign in header[0]:
                 raise DataError(
                     f"The first line of '{self.name}' is a single name that holds {words}. Save "
                     "it with commas between columns and points in decimals, or with tabs (.tsv)."
                 )
+        return header
 
     def _explain(self, error: Exception, schema_names: Sequence[str]) -> str:
         message = str(error)
@@ -128,70 +114,40 @@ class DelimitedSource(Source):
         return super()._explain(error, schema_names)
 
 
-def _check_lengths(batch: pa.RecordBatch) -> None:
-    # Raise if a text is so long that it must have swallowed the rows behind an open quote.
-    for label, column in zip(batch.schema.names, batch.columns, strict=True):
-        if not pa.types.is_string(column.type):
-            continue
-        longest = pc.max(pc.binary_length(column)).as_py()
-        if longest is not None and longest > _LONGEST_TEXT:
-            raise DataError(
-                f"Column '{label.strip()}' holds a text of more than {_LONGEST_TEXT} bytes. "
-                "Close the quotation mark it begins with, or leave the column out."
-            )
-
-
 def from_file(path: Path, delimiter: str) -> DelimitedSource:
     """Read a text file, compressed if its name ends in .gz or .zst."""
     compression = _COMPRESSIONS.get(path.suffix.lower())
 
-    def opener() -> _Opened:
+    def opener() -> Any:
         file = pa.OSFile(str(path))
-        stream = file if compression is None else pa.CompressedInputStream(file, compression)
-        return stream, file.tell
+        return file if compression is None else pa.CompressedInputStream(file, compression)
 
-    source = DelimitedSource(opener, name=path.name, delimiter=delimiter)
-    source.progress_total = path.stat().st_size
-    return source
+    return DelimitedSource(opener, name=path.name, delimiter=delimiter)
 
 
 def from_stream(stream: BinaryIO, name: str) -> DelimitedSource:
     """Read CSV text from a stream that can be read only once."""
     head = stream.read(_HEAD_BYTES)
-    streams = iter((pa.BufferReader(head), pa.PythonFile(_Replayed(head, stream), mode="r")))
+    streams = iter((io.BytesIO(head), _Replayed(head, stream)))
 
-    def opener() -> _Opened:
+    def opener() -> Any:
         opened = next(streams, None)
         if opened is None:
             raise DataError(f"{name} can be read only once. Save it to a file first.")
-        return opened, opened.tell
+        return opened
 
-    source = DelimitedSource(opener, name=name)
-    source.once = True
-    return source
+    return DelimitedSource(opener, name=name, once=True)
 
 
-class _Replayed(io.RawIOBase):
+class _Replayed:
     """The head that was already read, then the rest of the stream."""
 
     def __init__(self, head: bytes, rest: BinaryIO) -> None:
-        self._head = io.BytesIO(head)
-        self._rest = rest
-        self._position = 0
+        self._head, self._rest = io.BytesIO(head), rest
 
-    def readable(self) -> bool:
-        """Say that this is an input."""
-        return True
-
-    def read(self, size: int = -1) -> bytes:
+    def read(self, size: int, /) -> bytes:
         """Return the next bytes; none at the end."""
-        data = self._head.read(size) or self._rest.read(size)
-        self._position += len(data)
-        return data
-
-    def tell(self) -> int:
-        """Return the number of bytes read so far."""
-        return self._position
+        return self._head.read(size) or self._rest.read(size)
 
 
 def _is_number(label: str) -> bool:

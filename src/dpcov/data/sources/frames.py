@@ -4,7 +4,7 @@ Contract: a table is turned into Arrow one block at a time; lazy tables (DuckDB,
 held as a whole where their library can hand out batches.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import narwhals as nw
@@ -13,14 +13,13 @@ import pyarrow as pa
 from dpcov.data.cells import number_column, text_column
 from dpcov.data.seal import sealed
 from dpcov.data.sources.base import (
+    Block,
     Kind,
-    Pieces,
     ReadAs,
     Source,
     TypedSource,
     check_names,
-    counted,
-    kinds_of,
+    kind_of_arrow_type,
 )
 from dpcov.data.sources.databases import duckdb_reader
 from dpcov.data.sources.guesses import refuse_duckdb_guesses, refuse_polars_guesses
@@ -45,48 +44,34 @@ class FrameSource(Source):
         self.columns = check_names([str(label) for label in frame.columns], name)
 
     def kinds(self) -> dict[str, Kind]:
-        """Read from the Arrow types of the first rows."""
-        # Pandas' own types do not tell texts from dates.
+        """Read from the Arrow types of the first rows; pandas' own do not tell texts from dates."""
         first = self._frame[:_FIRST_ROWS]
-        return sealed(
-            lambda: kinds_of(_arrow(first, self.columns).schema),
-            self.name,
-            lambda error: self._explain(error, ()),
-        )
+        return {name: _kind_of_cells(first[:, at]) for at, name in enumerate(self.columns)}
 
-    def _read(self, block_rows: int, wanted: Mapping[str, ReadAs]) -> Pieces:
-        return counted(self._batches(block_rows, wanted))
-
-    def _batches(self, block_rows: int, wanted: Mapping[str, ReadAs]) -> Iterator[pa.RecordBatch]:
+    def _read(self, block_rows: int, wanted: Mapping[str, ReadAs]) -> Iterator[Block]:
         frame = self._frame.select(nw.nth([self.columns.index(column) for column in wanted]))
         pandas_like = frame.implementation.is_pandas_like()
         for start in range(0, len(frame), block_rows):
             block = frame[start : start + block_rows]
-            made = (
-                _pandas_block(block.to_native(), wanted) if pandas_like else _arrow(block, wanted)
-            )
-            yield from made.to_batches()
+            if not pandas_like:
+                yield from block.to_arrow().to_batches()
+                continue
+            # Arrow would give a column of objects one type, which the other rows decide.
+            cells: Any = block.to_native()
+            named = enumerate(wanted.items())
+            columns = [_pandas_column(cells.iloc[:, at], *each) for at, each in named]
+            yield from pa.table(columns, names=list(wanted)).to_batches()
 
     def _explain(self, error: Exception, schema_names: Sequence[str]) -> str:
-        # Name the column that cannot be read, if that is what went wrong.
-        unreadable = (name for name in schema_names or self.columns if not self._converts(name))
-        column = error.column if isinstance(error, _UnreadableError) else next(unreadable, None)
-        if column is None:
+        if not isinstance(error, _UnreadableError):
             return super()._explain(error, schema_names)
         # Where the line of names was forgotten, a name is a value.
-        told = f"'{column}'" if schema_names else f"number {self.columns.index(column) + 1}"
+        number = f"number {self.columns.index(error.column) + 1}"
+        told = f"'{error.column}'" if schema_names else number
         return (
             f"column {told} holds cells that are neither numbers nor texts, or texts where numbers "
             "are wanted; convert or drop it."
         )
-
-    def _converts(self, column: str) -> bool:
-        # Whether Arrow can hold a column.
-        try:
-            self._frame.select(nw.nth(self.columns.index(column))).to_arrow()
-        except Exception:  # every library has its own errors
-            return False
-        return True
 
 
 class _UnreadableError(Exception):
@@ -116,8 +101,16 @@ class LazySource(Source):
         """Read from the query's own types."""
         return {column: _kind(data_type) for column, data_type in self._schema.items()}
 
-    def _read(self, block_rows: int, wanted: Mapping[str, ReadAs]) -> Pieces:
-        return counted(_lazy_batches(self._frame.select(list(wanted)), block_rows))
+    def _read(self, block_rows: int, wanted: Mapping[str, ReadAs]) -> Iterator[Block]:
+        frame = self._frame.select(list(wanted))
+        native: Any = frame.to_native()
+        if frame.implementation.is_duckdb():
+            yield from duckdb_reader(native, block_rows)
+        elif hasattr(native, "collect_batches"):
+            for batch in native.collect_batches(chunk_size=block_rows):
+                yield from batch.to_arrow().to_batches()
+        else:
+            yield from frame.collect("pyarrow").to_native().to_batches()
 
 
 class ReaderSource(TypedSource):
@@ -129,19 +122,18 @@ class ReaderSource(TypedSource):
         super().__init__(name, lambda: reader.schema)
         self._reader: pa.RecordBatchReader | None = reader
 
-    def _read(self, block_rows: int, wanted: Mapping[str, ReadAs]) -> Pieces:
+    def _read(self, block_rows: int, wanted: Mapping[str, ReadAs]) -> Iterator[Block]:
         if self._reader is None:
             raise DataError(f"'{self.name}' can be read only once. Make it again.")
         reader, self._reader = self._reader, None
-        return counted(batch.select(list(wanted)) for batch in reader)
+        for batch in reader:
+            yield batch.select(list(wanted))
 
 
 def open_frame(data: object, name: str) -> Source:
     """Find the source for an object in memory that is not a matrix."""
     if isinstance(data, pa.RecordBatch):
         data = pa.Table.from_batches([data])
-    if isinstance(data, pa.RecordBatchReader):
-        return ReaderSource(data, name)
     frame: Any = sealed(lambda: nw.from_native(data, pass_through=True), name, lambda _: _NO_TABLE)
     if isinstance(frame, nw.DataFrame):
         return sealed(lambda: FrameSource(frame, name), name, lambda _: _NO_TABLE)
@@ -151,30 +143,7 @@ def open_frame(data: object, name: str) -> Source:
         stream = sealed(lambda: pa.RecordBatchReader.from_stream(data), name, lambda _: _NO_TABLE)
         return ReaderSource(stream, name)
     kind = type(data).__name__
-    raise DataError(
-        f"Data of the type {kind} is not known. Give a path, a data frame, or an array."
-    )
-
-
-def _lazy_batches(frame: nw.LazyFrame[Any], block_rows: int) -> Iterator[pa.RecordBatch]:
-    native: Any = frame.to_native()
-    if frame.implementation.is_duckdb():
-        yield from duckdb_reader(native, block_rows)
-    elif hasattr(native, "collect_batches"):
-        for batch in native.collect_batches(chunk_size=block_rows):
-            yield from batch.to_arrow().to_batches()
-    else:
-        yield from frame.collect("pyarrow").to_native().to_batches()
-
-
-def _pandas_block(block: Any, wanted: Mapping[str, ReadAs]) -> pa.Table:
-    # Turn rows of a pandas frame into Arrow with the types that its columns declare.
-    # Arrow would give a column of objects one type, which the other rows decide.
-    columns = [
-        _pandas_column(block.iloc[:, place], name, reading)
-        for place, (name, reading) in enumerate(wanted.items())
-    ]
-    return pa.table(columns, names=list(wanted))
+    raise DataError(f"Data of type {kind} are not known. Give a path, a data frame, or an array.")
 
 
 def _pandas_column(cells: Any, name: str, reading: ReadAs) -> pa.Array | pa.ChunkedArray:
@@ -195,10 +164,11 @@ def _by_type(cells: Any, name: str, by_itself: Callable[[list[object], str], pa.
     return pa.array(cells, from_pandas=True)
 
 
-def _arrow(frame: nw.DataFrame[Any], names: Iterable[str]) -> pa.Table:
-    # Turn rows into Arrow; the index that pandas adds is left out.
-    table = frame.to_arrow()
-    return pa.table({name: table[name] for name in names})
+def _kind_of_cells(column: nw.Series[Any]) -> Kind:
+    try:
+        return kind_of_arrow_type(column.to_frame().to_arrow().schema.types[0])
+    except Exception:  # every library has its own errors for what Arrow cannot hold
+        return "other"
 
 
 def _kind(data_type: Any) -> Kind:

@@ -7,7 +7,6 @@ type ``key=value`` by all names: one row would change others.
 """
 
 import re
-from collections.abc import Iterator
 from glob import glob
 from typing import Any
 
@@ -17,7 +16,9 @@ _GUESSES = re.compile(
     r"\b(READ_CSV\w*|SNIFF_CSV|READ_(?:ND)?JSON\w*|READ_XLSX|PANDAS_SCAN|SQLITE_SCAN)\b"
 )
 _PARQUET = re.compile(r"\b(?:READ_PARQUET|PARQUET_SCAN)\b")
-_PARQUET_CALL = re.compile(r"\b(?:read_parquet|parquet_scan)\s*\(", re.IGNORECASE)
+_PARQUET_CALL = re.compile(
+    r"\b(?:read_parquet|parquet_scan)\s*\((?:[^()']|'(?:[^']|'')*')*\)", re.IGNORECASE
+)
 _NO_FOLDERS = re.compile(
     r"\bhive_(?:partitioning|types_autocast)\s*(?::=|=>|=)\s*(?:false|0)\b", re.IGNORECASE
 )
@@ -73,10 +74,7 @@ def _check_folders(statement: str) -> None:
     # Refuse folders that type their names, unless the call that reads them says how.
     if not any(_files(text) or "://" in text for text in _texts(statement)):
         raise DataError(_HIDDEN_FILES)
-    rest = statement
-    for arguments in _calls(statement):
-        if _NO_FOLDERS.search(arguments):
-            rest = rest.replace(arguments, "")
+    rest = _PARQUET_CALL.sub(lambda it: "" if _NO_FOLDERS.search(it[0]) else it[0], statement)
     if any(_in_folders(text) for text in _texts(rest)):
         raise DataError(_SAY_FOLDERS)
 
@@ -86,17 +84,6 @@ def _in_folders(text: str) -> bool:
     found = [text, *_files(text)]
     unseen = "://" in text and any(sign in text for sign in "*?[=")
     return unseen or (len(found) > 1 and any(_FOLDER.search(path) for path in found))
-
-
-def _calls(statement: str) -> Iterator[str]:
-    # Yield what stands between the parentheses of every call that reads Parquet.
-    plain = _TEXTS.sub(lambda match: "_" * len(match.group()), statement)
-    for match in _PARQUET_CALL.finditer(plain):
-        depth, end = 1, match.end()
-        while depth and end < len(plain):
-            depth += {"(": 1, ")": -1}.get(plain[end], 0)
-            end += 1
-        yield statement[match.end() : end]
 
 
 def _texts(statement: str) -> list[str]:

@@ -6,7 +6,7 @@ line.  A lenient reader joins rows at a stray quotation mark and leaves blank li
 would then decide how many rows there are.
 """
 
-from typing import Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,10 +22,6 @@ _ADVICE = (
 )
 
 
-class _Bytes(Protocol):
-    def read(self, size: int, /) -> bytes: ...
-
-
 # Why this is enough: among rows that are written so, a row with an odd number of quotation marks
 # leaves the last mark of the text open, and one with an even number ends outside of a cell or has
 # a mark that is out of place.
@@ -37,7 +33,7 @@ class CheckedLines:
 
     closed = False
 
-    def __init__(self, stream: _Bytes, *, delimiter: str, columns: int, name: str) -> None:
+    def __init__(self, stream: Any, *, delimiter: str, columns: int, name: str) -> None:
         self._stream, self._name = stream, name
         self._outside = np.zeros(256, dtype=bool)
         self._outside[[ord(delimiter), ord("\n"), ord("\r"), _QUOTE]] = True

@@ -1,0 +1,208 @@
+"""What a cell means, cell by cell."""
+
+import math
+from datetime import date, time
+from decimal import Decimal
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+from dpcov.data.cells import number_column, number_of, text_column, text_of
+from dpcov.data.values import (
+    MISSING,
+    MISSING_WORDS,
+    UNKNOWN,
+    category_codes,
+    codes_of_labels,
+    numbers,
+    truth_values,
+)
+from dpcov.errors import DataError
+
+# Arrow's own cast from decimal rounds some of these otherwise.
+DECIMALS = ("0.57", "0.58", "1234567.89", "-0.29", "1E+3")
+CODE_OF = {"a": 0, "1": 1, "TRUE": 2, "b c": 3}
+
+
+def plain(array):
+    return [
+        None if isinstance(cell, float) and math.isnan(cell) else cell for cell in array.tolist()
+    ]
+
+
+@pytest.mark.parametrize(
+    ("cells", "codes"),
+    [
+        (
+            pa.array(["a", " b c ", "A", None, "1", "1.00", "1.5", "?", " NaN "]),
+            [0, 3, -1, -2, 1, 1, -1, -2, -2],
+        ),
+        (pa.array([True, False, None]), [2, -1, -2]),
+        (pa.array([b"a", b" 1 ", b"\xff", None]), [0, 1, -1, -2]),
+        (pa.array([1, 2, None]), [1, -1, -2]),
+        (np.array([1.0, 1.5, np.nan]), [1, -1, -2]),
+        (pa.array(["a", "a", None]).dictionary_encode(), [0, 0, -2]),
+        (pa.array(["z", "a", None, "a"]).slice(1), [0, -2, 0]),
+        (pa.array(["a", None], pa.string_view()), [0, -2]),
+        (pa.nulls(2), [-2, -2]),
+        (pa.array([1.0, 2.5, None]), [1, -1, -2]),
+        (pa.array([Decimal("1.00"), Decimal("2.00"), None]), [1, -1, -2]),
+        (pa.array([1, 2, None]).dictionary_encode(), [1, -1, -2]),
+        (pa.DictionaryArray.from_arrays([0, 1], pa.array(["1", None])), [1, -2]),
+    ],
+    ids=str,
+)
+def test_categories_have_codes_and_the_others_two_of_their_own(cells, codes):
+    assert (UNKNOWN, MISSING) == (-1, -2)
+    found = category_codes(cells, "x", CODE_OF)
+    assert found.dtype == np.int64
+    assert found.tolist() == codes
+
+
+@pytest.mark.parametrize(
+    ("categories", "code"),
+    [(("True",), 0), (("true",), 0), (("TRUE",), 0), (("1",), 0), (("yes",), -1)],
+)
+def test_truth_has_four_spellings(categories, code):
+    assert category_codes(pa.array([True]), "x", dict.fromkeys(categories, 0)).tolist() == [code]
+    spelled = {"True": "False", "true": "false", "TRUE": "FALSE", "1": "0", "yes": "no"}
+    assert category_codes(pa.array([False]), "x", {spelled[categories[0]]: 0}).tolist() == [code]
+
+
+@pytest.mark.parametrize(
+    ("label", "cell", "found"),
+    [("1.0", "1", True), ("1.0", "1.00", True), ("1", "1", True), ("01", "1", False)],
+)
+def test_a_whole_number_is_one_category_however_it_is_written(label, cell, found):
+    codes = category_codes(pa.array([cell]), "x", codes_of_labels([label]))
+    assert (codes.tolist() == [0]) == found
+
+
+@pytest.mark.parametrize("word", MISSING_WORDS)
+def test_every_word_for_missing_is_missing_everywhere(word):
+    cells = pa.array(["1", f" {word} "])
+    assert plain(numbers(cells, "x")) == plain(truth_values(cells, "x")) == [1.0, None]
+    assert category_codes(cells, "x", CODE_OF).tolist() == [1, MISSING]
+    assert category_codes(cells, "x", {word: 5}).tolist() == [UNKNOWN, 5]
+
+
+@pytest.mark.parametrize(
+    ("cells", "found"),
+    [
+        (pa.array([1, None, 3], pa.int8()), [1, None, 3]),
+        (pa.array([1, 3], pa.uint64()), [1, 3]),
+        (pa.array([0.5, None]), [0.5, None]),
+        (pa.array([Decimal("0.07"), None, Decimal("-3.00")]), [0.07, None, -3.0]),
+        (pa.array([Decimal(text) for text in DECIMALS]), [float(text) for text in DECIMALS]),
+        (pa.array([True, False]), [1, 0]),
+        (pa.array([True, None]), [1, None]),
+        (pa.array([" 0.5", "1e3", None, "-inf"]), [0.5, 1000, None, -math.inf]),
+        (pa.array([7, None, 7]).dictionary_encode(), [7, None, 7]),
+        (pa.array([Decimal("0.5"), None]).dictionary_encode(), [0.5, None]),
+        (pa.nulls(2), [None, None]),
+        (np.array([1.0, np.nan]), [1, None]),
+    ],
+    ids=str,
+)
+def test_numbers_are_read_from_every_type(cells, found):
+    assert plain(numbers(cells, "x")) == found
+
+
+@pytest.mark.parametrize(
+    ("cells", "found"),
+    [
+        (["true", "T", " Yes ", "y"], [1, 1, 1, 1]),
+        (["FALSE", "f", "No", "n"], [0, 0, 0, 0]),
+        (["1", "0.0", "7", None, "?"], [1, 0, 7, None, None]),
+    ],
+)
+@pytest.mark.parametrize(
+    "data_type", [pa.string(), pa.large_string(), pa.string_view(), "dictionary"]
+)
+def test_truth_is_read_from_words_and_numbers(cells, found, data_type):
+    column = (
+        pa.array(cells).dictionary_encode()
+        if data_type == "dictionary"
+        else pa.array(cells, data_type)
+    )
+    assert plain(truth_values(column, "x")) == found
+
+
+def test_numbers_stay_as_they_are_where_truth_is_wanted():
+    for cells in (pa.array([2, 0]), np.array([2.0, 0.0]), pa.array([2, 0]).dictionary_encode()):
+        assert truth_values(cells, "x").tolist() == [2, 0]
+
+
+@pytest.mark.parametrize("read", [numbers, truth_values])
+@pytest.mark.parametrize(
+    ("cells", "words"),
+    [
+        (pa.array(["1_0"]), "holds text that is (neither true nor false|not a number)"),
+        (pa.array(["zebra"]), "holds text"),
+        (pa.array([b"1"]), "holds something that is not a number"),
+        (pa.array([0], pa.date32()), "holds something that is not a number"),
+    ],
+    ids=str,
+)
+def test_what_is_no_number_is_refused_by_its_kind(read, cells, words):
+    with pytest.raises(DataError, match=f"Column 'x' {words}") as refused:
+        read(cells, "x")
+    assert "zebra" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("cell", "number", "text"),
+    [
+        (1, 1.0, "1"),
+        (1.0, 1.0, "1"),
+        (1.5, 1.5, "1.5"),
+        (True, 1.0, "True"),
+        (1e16, 1e16, "10000000000000000"),
+        (2**53 + 1, 2.0**53, "9007199254740993"),
+        (10**400, np.inf, "1" + "0" * 400),
+        (-(10**400), -np.inf, "-1" + "0" * 400),
+        (np.float32(0.1), float(np.float32(0.1)), "0.10000000149011612"),
+        (np.int8(-3), -3.0, "-3"),
+        (np.bool_(False), 0.0, "False"),
+        (Decimal("0.07"), 0.07, "0.07"),
+        (Decimal("1.50"), 1.5, "1.50"),
+        (Decimal("1E+3"), 1000.0, "1000"),
+        (Decimal("1E+9999"), np.inf, "1E+9999"),
+        ("2.50", 2.5, "2.50"),
+        (None, np.nan, None),
+        (float("nan"), np.nan, None),
+        (Decimal("NaN"), np.nan, None),
+        (pd.NA, np.nan, None),
+        (pd.NaT, np.nan, None),
+        ("NA", np.nan, "NA"),
+        (date(2020, 1, 1), None, "2020-01-01"),
+        (pd.Timestamp("2020-01-01", tz="UTC"), None, "2020-01-01 00:00:00+00:00"),
+        (time(1, 2), None, "01:02:00"),
+        (b"a", None, "a"),
+        ("zebra4711", None, "zebra4711"),
+        ("1_000", None, "1_000"),
+        ({}, None, None),
+        ([1], None, None),
+        (1j, None, None),
+    ],
+)
+def test_a_cell_means_a_number_a_text_or_nothing(cell, number, text):
+    if number is None:
+        with pytest.raises(DataError, match="'x' holds") as refused:
+            number_of(cell, "x")
+        assert "4711" not in str(refused.value)
+    else:
+        np.testing.assert_equal(number_of(cell, "x"), number)
+    if text is None and number is None:
+        with pytest.raises(DataError, match="neither a number nor a text"):
+            text_of(cell, "x")
+    else:
+        assert text_of(cell, "x") == text
+
+
+def test_columns_of_cells_have_the_type_that_is_wanted():
+    assert number_column([1, None, "2.5"], "x").equals(pa.array([1.0, None, 2.5]))
+    assert text_column([1, None, 2.5, "a"], "x").equals(pa.array(["1", None, "2.5", "a"]))
+    assert text_column([], "x").type == pa.string()
