@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dpcov.audit import clopper_pearson, lower_bound_of_event
 from dpcov.data.moments import DEFAULT_BITS
 from dpcov.mechanisms.gaussian import Gaussian
 from dpcov.mechanisms.laplace import Laplace
 from dpcov.privacy.budget import Budget
 from tests.attacks import naive
 from tests.attacks.releases import TRIALS, noisy_copies
+from tests.audit.bounds import clopper_pearson, lower_bound_of_event
 from tests.statistical.goodness import ALPHA, POWER, assert_same_law
 
 RUNS = 4_000

@@ -8,11 +8,12 @@ accumulator; float64 needs about 2**29 times as many rows for the same.
 import numpy as np
 import pytest
 
-from dpcov.audit import Neighboring, lower_bound_epsilon, released
+from dpcov.audit import Neighboring
 from dpcov.data.moments import Moments, MomentsSpec
 from dpcov.mechanisms.laplace import Laplace
 from dpcov.privacy.budget import Budget
 from tests.attacks import naive
+from tests.audit.bounds import lower_bound_epsilon, released
 
 FIRST, BINADES = 12, 4
 DRAWS = 1_000

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpcov.audit import lower_bound_interval, released
 from dpcov.data.moments import gather
 from dpcov.data.questions import Ask
 from dpcov.mechanisms.base import Problem
 from dpcov.noise.entropy import SeededEntropy
+from tests.audit.bounds import lower_bound_interval, released
 
 
 class Chosen:

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from benchmarks.papers.synthetic import synthetic_rows
-from dpcov.audit import Neighboring, half_noise, lower_bound_of_event, lower_bound_rho, released
+from dpcov.audit import Neighboring, half_noise
 from dpcov.mechanisms.adaptive import Adaptive
 from dpcov.mechanisms.adaptive_rules import RULES, TYPICAL
 from dpcov.mechanisms.blocks.tail_bounds import eta, nu, omega
@@ -13,6 +13,7 @@ from dpcov.noise.continuous import exponentials, normals
 from dpcov.noise.entropy import SeededEntropy
 from dpcov.privacy.budget import Budget
 from dpcov.published.linalg.symmetric import mirror_upper
+from tests.audit.bounds import lower_bound_of_event, lower_bound_rho, released
 from tests.mechanisms.chosen import drawn
 
 SHELLS = 12

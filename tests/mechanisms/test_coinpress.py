@@ -6,7 +6,6 @@ import pyarrow.parquet as pq
 import pytest
 
 import dpcov
-from dpcov.audit import lower_bound_rho
 from dpcov.data.engines import BallEncoding
 from dpcov.data.gather import Gathering
 from dpcov.data.linear import LinearMap
@@ -15,6 +14,7 @@ from dpcov.mechanisms.coinpress import CoinPress, _inverse_root
 from dpcov.noise.continuous import normals
 from dpcov.noise.entropy import SeededEntropy
 from dpcov.privacy.budget import Budget
+from tests.audit.bounds import lower_bound_rho
 from tests.mechanisms.chosen import problem
 
 

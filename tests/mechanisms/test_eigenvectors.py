@@ -8,11 +8,12 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy.stats import beta as beta_law
 
-from dpcov.audit import attaining, half_noise, refutes
+from dpcov.audit import attaining, half_noise
 from dpcov.mechanisms.blocks.sensitivity import eigenvalues as value_sensitivity
 from dpcov.mechanisms.eigenvectors import Eigenvectors, adaptive_shares, direction_exponent
 from dpcov.privacy.budget import Budget
 from dpcov.privacy.guarantee import ZCDP, PureDP
+from tests.audit.bounds import refutes
 from tests.mechanisms.chosen import audited_sscps, direction_shares, problem, range_bound, sscps
 from tests.statistical.goodness import GoodnessError, assert_same_law
 

@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 from scipy.stats import beta as beta_law
 
-from dpcov.audit import attaining, half_noise, refutes
+from dpcov.audit import attaining, half_noise
 from dpcov.mechanisms.kapralov_talwar import KapralovTalwar
 from dpcov.privacy.budget import Budget
+from tests.audit.bounds import refutes
 from tests.mechanisms.chosen import audited_sscps, direction_shares, problem, range_bound, sscps
 from tests.statistical.goodness import GoodnessError, assert_same_law
 

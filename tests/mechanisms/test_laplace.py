@@ -8,11 +8,12 @@ from hypothesis import strategies as st
 from scipy import stats
 
 import dpcov
-from dpcov.audit import Neighboring, half_noise, lower_bound_epsilon, refutes, released
+from dpcov.audit import Neighboring, half_noise
 from dpcov.data.moments import Moments
 from dpcov.data.questions import Ask
 from dpcov.mechanisms.laplace import Laplace
 from dpcov.noise.entropy import SeededEntropy
+from tests.audit.bounds import lower_bound_epsilon, refutes, released
 from tests.mechanisms.chosen import problem
 from tests.statistical.goodness import assert_same_law
 

@@ -3,12 +3,13 @@ import math
 import numpy as np
 import pytest
 
-from dpcov.audit import attaining, half_noise, lower_bound_of_event
+from dpcov.audit import attaining, half_noise
 from dpcov.mechanisms.nuclear import Nuclear
 from dpcov.noise.entropy import SeededEntropy
 from dpcov.noise.nuclear import nuclear_singular_values
 from dpcov.privacy.budget import Budget
 from dpcov.published.estimate.unit import unit_estimate
+from tests.audit.bounds import lower_bound_of_event
 from tests.mechanisms.chosen import audited_sscps, drawn, nuclear_scores, sscps
 from tests.statistical.goodness import GoodnessError, assert_same_law
 

@@ -4,12 +4,13 @@ import numpy as np
 import pytest
 from scipy.optimize import brentq
 
-from dpcov.audit import Neighboring, attaining, half_noise, lower_bound_of_event
+from dpcov.audit import Neighboring, attaining, half_noise
 from dpcov.mechanisms.nuclear_projection import NuclearProjection
 from dpcov.noise.continuous import exponentials
 from dpcov.noise.entropy import SeededEntropy
 from dpcov.noise.nuclear import nuclear_noise, symmetric_nuclear_noise
 from dpcov.privacy.budget import Budget
+from tests.audit.bounds import lower_bound_of_event
 from tests.mechanisms.chosen import nuclear_scores, sscps
 
 ROWS = np.repeat(np.array([[1.0, 0.0, 0.0], [0.75, 0.5, 0.25]]), [4, 3], axis=0)

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dpcov.audit import Neighboring, half_noise, lower_bound_of_event, lower_bound_rho, released
+from dpcov.audit import Neighboring, half_noise
 from dpcov.mechanisms.blocks.additive_noise import AdditiveNoise
 from dpcov.mechanisms.blocks.matrix_noise import matrix_noise
 from dpcov.mechanisms.separate import Separate, SeparateNoise, mend_spectrum, separate_sscp
@@ -14,6 +14,7 @@ from dpcov.noise.entropy import SeededEntropy
 from dpcov.privacy.budget import Budget
 from dpcov.privacy.guarantee import ZCDP
 from dpcov.published.linalg.symmetric import mirror_upper
+from tests.audit.bounds import lower_bound_of_event, lower_bound_rho, released
 from tests.mechanisms.chosen import drawn, problem, sscps
 
 RNG = np.random.default_rng(8)

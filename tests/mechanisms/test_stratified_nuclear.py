@@ -7,7 +7,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import dpcov
-from dpcov.audit import Neighboring, half_noise, lower_bound_epsilon, refutes, released
+from dpcov.audit import Neighboring, half_noise
 from dpcov.data.moments import Moments, gather
 from dpcov.data.questions import Ask
 from dpcov.errors import ReleaseError
@@ -18,6 +18,7 @@ from dpcov.noise.nuclear import symmetric_nuclear_noise
 from dpcov.published.estimate import nuclear_law as ullman
 from dpcov.published.estimate.unit import unit_estimate
 from dpcov.published.release import Release
+from tests.audit.bounds import lower_bound_epsilon, refutes, released
 from tests.mechanisms.chosen import drawn, problem
 from tests.statistical.goodness import assert_same_law
 
