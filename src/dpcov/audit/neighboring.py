@@ -26,11 +26,6 @@ class Neighboring:
     second: Table
     label: str = "given"
 
-    @property
-    def n_features(self) -> int:
-        """Columns of both tables."""
-        return int(self.first.shape[1])
-
 
 def pair_of(
     relation: Neighbors, rest: Table, first: Table, second: Table, label: str
@@ -49,7 +44,7 @@ def attaining(relation: Neighbors, n_features: int = 2) -> Neighboring:
 
 def turned(pair: Neighboring) -> Neighboring:
     """The same pair, its first axis spread over all columns; two columns turn by 45 degrees."""
-    turn = dct(np.eye(pair.n_features), axis=0, norm="ortho")
+    turn = dct(np.eye(pair.first.shape[1]), axis=0, norm="ortho")
     # The difference moves to other entries; rounding may lengthen a unit row.
     first, second = (into_ball(rows @ turn) for rows in (pair.first, pair.second))
     return replace(pair, first=first, second=second, label=f"{pair.label}, turned")

@@ -41,7 +41,7 @@ Releases = list[NoisyStatistics]
 def problem_of(pair: Neighboring, rows: NDArray[np.float64]) -> Problem:
     """What is public about one table of a pair."""
     n_rows = len(rows) if pair.relation == "replace-one" else None
-    return Problem(n_features=pair.n_features, neighbors=pair.relation, n_rows=n_rows)
+    return Problem(n_features=rows.shape[1], neighbors=pair.relation, n_rows=n_rows)
 
 
 def drawers(

@@ -13,7 +13,7 @@ from dpcov.errors import BudgetError
 from dpcov.privacy import convert
 from dpcov.privacy.guarantee import ZCDP, Promise, promise_of
 
-Number = int | float | Decimal | Fraction | str
+Given = int | float | Decimal | Fraction | str | None
 """A number as the user may write it; a float means its shortest decimal form: 0.1 is one tenth."""
 
 # Beyond these an attacker's odds may change by a factor e^100: nobody is protected.
@@ -43,13 +43,7 @@ class Budget:
     delta: Fraction | None
     rho: Fraction | None
 
-    def __init__(
-        self,
-        *,
-        epsilon: Number | None = None,
-        delta: Number | None = None,
-        rho: Number | None = None,
-    ) -> None:
+    def __init__(self, *, epsilon: Given = None, delta: Given = None, rho: Given = None) -> None:
         for name, value in {"epsilon": epsilon, "delta": delta, "rho": rho}.items():
             object.__setattr__(self, name, None if value is None else parse_number(name, value))
         if self.rho is not None and (self.epsilon is not None or self.delta is not None):

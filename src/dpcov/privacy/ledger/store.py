@@ -44,15 +44,15 @@ _TABLES = (
     "CREATE INDEX entry_of_dataset ON entry (dataset, id)",
 )
 
+# Runs a statement, whose values are named ``:name``, and returns a cursor of the database.
 Run = Callable[[str, Row], Any]
-"""Runs a statement, whose values are named ``:name``, and returns a cursor of the database."""
 
 
 class LedgerStore(ABC):
     """Where a ledger is kept; opened anew for every transaction."""
 
+    # What a writer appends to its first query if beginning alone does not make others wait.
     _lock = ""
-    """What a writer appends to its first query if beginning alone does not make others wait."""
 
     @abstractmethod
     def create(self) -> None:
@@ -66,18 +66,13 @@ class LedgerStore(ABC):
     def reading(self, *, end: bool = True) -> Iterator["LedgerTransaction"]:
         """Open a consistent view, of a ledger whose ``end`` is as it was left."""
         with self._opened(writes=False) as run:
-            transaction = LedgerTransaction(run)
-            if end:
-                transaction.check_end()
-            yield transaction
+            yield LedgerTransaction(run, end=end)
 
     @contextlib.contextmanager
     def writing(self) -> Iterator["LedgerTransaction"]:
         """Open a transaction that nobody else can write beside."""
         with self._opened(writes=True) as run:
-            transaction = LedgerTransaction(run, lock=self._lock)
-            transaction.check_end()
-            yield transaction
+            yield LedgerTransaction(run, lock=self._lock)
 
 
 def make_tables(run: Run, triggers: Iterable[str]) -> None:
@@ -103,12 +98,14 @@ def check_version(run: Run) -> None:
 class LedgerTransaction:
     """What a ledger does with its tables, inside one transaction; ``lock`` ends its first query."""
 
-    def __init__(self, run: Run, *, lock: str = "") -> None:
+    def __init__(self, run: Run, *, lock: str = "", end: bool = True) -> None:
         self._run = run
         heads = self._rows(Head._fields, "trail_head", lock)
         if len(heads) != 1:
             raise LedgerError(DAMAGED)
         self._head = Head(**heads[0])
+        if end:
+            self._check_end()
 
     def datasets(self) -> tuple[records.Dataset, ...]:
         """Return all datasets by name."""
@@ -172,9 +169,8 @@ class LedgerTransaction:
         entries = self._pages(records.ENTRY_FIELDS, "entry", "id")
         return trail.verify(events, self._head, datasets, entries, receipt)
 
-    def check_end(self) -> None:
-        """Make sure that the last event is whole and no release has disappeared."""
-        # Only the end: to verify the whole trail takes seconds.
+    def _check_end(self) -> None:
+        # The last event is whole and no release has disappeared; to verify all takes seconds.
         rows = self._rows(Event._fields, "event", "ORDER BY number DESC LIMIT 2")
         last, before, *_ = [*(Event(**row) for row in rows), *[trail.BEFORE_ALL] * 2]
         ((entries,),) = self._run("SELECT count(*) FROM entry", {}).fetchall()
