@@ -8,8 +8,15 @@ import pytest
 from scipy import stats
 
 from dpcov.audit import half_noise
-from dpcov.audit.lesson import learn
-from dpcov.audit.limits import LARGEST_SHIFT, bound_for, gaussian_epsilon, shift_below
+from dpcov.audit.lesson import learn, teach
+from dpcov.audit.limits import (
+    LARGEST_SHIFT,
+    Rule,
+    bound_for,
+    gaussian_epsilon,
+    largest_bound,
+    shift_below,
+)
 from dpcov.audit.neighboring import attaining, known_pairs, random_pair, turned
 from dpcov.audit.releases import LOW_BITS, OFTEN, Reader
 from dpcov.privacy.budget import Budget
@@ -168,6 +175,15 @@ def test_rare_labels_share_a_number_and_the_order_of_tables_shows_in_none():
     assert np.array_equal(one, other) and len(set(one)) == 5
     unseen = Reader(every, n_rows=4)([*rare, *finished(np.eye(2), note="never seen")])
     assert set(unseen.labels) == {4}
+
+
+def test_what_was_learned_is_judged_on_other_releases_and_rules_share_alpha():
+    random = np.random.default_rng(5)
+    alike = [finished(*map(np.diag, random.normal(size=(300, 2)))) for _ in range(2)]
+    assert teach(*alike, PureDP(epsilon=Fraction(0)), 4, 0.05).promising < 0.3
+    scores, bound = random.normal([[1.0], [0.0]], size=(2, 500)), bound_for(ZCDP(rho=Fraction(1)))
+    one, five = (largest_bound([Rule(0.0, 1.0)] * n, bound, scores, n * 1e-3) for n in (1, 5))
+    assert one == five > 0
 
 
 def test_trees_see_what_only_two_numbers_together_tell():
