@@ -47,7 +47,10 @@ def gaussian_delta(noise_multiplier: Fraction, epsilon: Fraction) -> Fraction:
         return NEGLIGIBLE
     if a > _TAIL_CUT:
         return Fraction(1)
-    with localcontext(Context(prec=_digits_needed(a, b, noise_multiplier))) as context:
+    # Cancellation loses about x^2 / (2 log 10) digits in 1/2 - Phi, log10(m) in the difference.
+    tail = float(min(max(a * a, b * b), Fraction(_B_CUT**2))) / (2 * math.log(10))
+    digits = _GUARD_DIGITS + math.ceil(tail) + 2 * len(str(int(noise_multiplier)))
+    with localcontext(Context(prec=digits)) as context:
         scale, delta = Decimal(0), _normal_cdf(a)
         # Leaving e^epsilon Phi(b) out only enlarges delta.
         if b > -_B_CUT:
@@ -130,12 +133,6 @@ def _round_multiplier(multiplier: Fraction) -> Fraction:
     # Short numbers keep the next step fast.
     with localcontext(Context(prec=_GUARD_DIGITS)):
         return round_up(to_decimal(multiplier), _MULTIPLIER_DIGITS)
-
-
-def _digits_needed(a: Fraction, b: Fraction, multiplier: Fraction) -> int:
-    # Cancellation loses about x^2 / (2 log 10) digits in 1/2 - Phi, log10(m) in the difference.
-    tail = float(min(max(a * a, b * b), Fraction(_B_CUT**2))) / (2 * math.log(10))
-    return _GUARD_DIGITS + math.ceil(tail) + 2 * len(str(int(multiplier)))
 
 
 def _normal_cdf(x: Fraction) -> Decimal:

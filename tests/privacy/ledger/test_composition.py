@@ -89,7 +89,7 @@ def test_rules_that_do_not_suit_the_total_are_refused(composition, total):
         check_composition(composition, total)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(st.data())
 def test_filters_hold_against_custodians_who_choose_after_each_answer(data):
     # Worst-case pure and leaking releases, chosen anew after each answer, keep delta.

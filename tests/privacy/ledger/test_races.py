@@ -89,17 +89,6 @@ def test_racing_creators_open_one_account(place):
     assert Ledger(place).verify().problems == ()
 
 
-def fill(place, n_entries, distinct):
-    """Write releases in one transaction, which is how a test gets a long history quickly."""
-    Ledger(place).create("patients", Budget(rho=500), RELATION)
-    with Ledger(place)._store.writing() as transaction:
-        for number in range(n_entries):
-            spend = zcdp(Fraction(1, 1000 + number % distinct * 7919))
-            entry = transaction.add_entry("patients", spend, "")
-            transaction.move(entry, "reserved", "drawn")
-            transaction.move(entry, "drawn", "committed", fingerprint="sha256:" + "a" * 64)
-
-
 def seconds(work):
     """Processor time of this process: the machine may be busy with others."""
     start = time.process_time()
@@ -107,22 +96,27 @@ def seconds(work):
     return time.process_time() - start
 
 
-def check_speed(path, n_entries, distinct, *, reserve, show, verify):
-    fill(path, n_entries, distinct)
-    book = Ledger(path)
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize(
+    ("n_entries", "distinct", "limits"),
+    [
+        (4_000, 50, (0.3, 1, 3)),
+        pytest.param(100_000, 1, (1, 8, 20), marks=pytest.mark.slow),
+        pytest.param(100_000, 100_000, (8, 8, 20), marks=pytest.mark.slow),
+    ],
+)
+def test_thousands_of_entries_stay_fast(tmp_path, n_entries, distinct, limits):
+    book = Ledger(tmp_path / "privacy.ledger")
+    book.create("patients", Budget(rho=500), RELATION)
+    # In one transaction, which is how a test gets a long history quickly.
+    with book._store.writing() as transaction:
+        for number in range(n_entries):
+            spend = zcdp(Fraction(1, 1000 + number % distinct * 7919))
+            entry = transaction.add_entry("patients", spend, "")
+            transaction.move(entry, "reserved", "drawn")
+            transaction.move(entry, "drawn", "committed", fingerprint="sha256:" + "a" * 64)
+    reserve, show, verify = limits
     assert seconds(lambda: book.reserve("patients", SPEND, RELATION)) < reserve
     assert seconds(lambda: (book.entries("patients"), book.remaining("patients"))) < show
     assert seconds(book.verify) < verify
     assert len(book.entries("patients")) == n_entries + 1
-
-
-def test_thousands_of_entries_stay_fast(tmp_path):
-    check_speed(tmp_path / "privacy.ledger", 4_000, 50, reserve=0.3, show=1, verify=3)
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(1800)
-@pytest.mark.parametrize(("distinct", "reserve"), [(1, 1), (100_000, 8)])
-def test_a_hundred_thousand_entries_stay_fast(tmp_path, distinct, reserve):
-    path = tmp_path / "privacy.ledger"
-    check_speed(path, 100_000, distinct, reserve=reserve, show=8, verify=20)

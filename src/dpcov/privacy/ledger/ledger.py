@@ -75,7 +75,17 @@ class Ledger:
     """
 
     def __init__(self, path: str | Path) -> None:
-        self._store = _open_store(path)
+        self._store: LedgerStore
+        if isinstance(path, Path) or "://" not in path:
+            self._store = LedgerFile(Path(path))
+            return
+        from dpcov.privacy.ledger.postgres import SCHEMES, LedgerServer
+
+        if not path.startswith(SCHEMES):
+            raise UsageError(
+                "A ledger is a file, or a database named as postgresql://USER@HOST/NAME."
+            )
+        self._store = LedgerServer(path)
 
     def create(
         self,
@@ -208,18 +218,6 @@ def _allowed_composition(
 def _unit(account: Dataset, earlier: Counter[Spend]) -> int | None:
     # Rows per person of all releases; None before the first where none were stated.
     return account.rows_per_person or next((spend.rows_per_person for spend in earlier), None)
-
-
-def _open_store(place: str | Path) -> LedgerStore:
-    if isinstance(place, str) and "://" in place:
-        from dpcov.privacy.ledger.postgres import SCHEMES, LedgerServer
-
-        if not place.startswith(SCHEMES):
-            raise UsageError(
-                "A ledger is a file, or a database named as postgresql://USER@HOST/NAME."
-            )
-        return LedgerServer(place)
-    return LedgerFile(Path(place))
 
 
 def _require_dataset(transaction: LedgerTransaction, name: str) -> Dataset:
