@@ -9,13 +9,7 @@ from dpcov.privacy.calibrate import gaussian_noise_multiplier
 from dpcov.privacy.convert import zcdp_rho
 from dpcov.privacy.guarantee import ZCDP, ApproxDP, PureDP
 from dpcov.privacy.ledger import composition as rules
-from dpcov.privacy.ledger.composition import (
-    check_composition,
-    choose_composition,
-    has_room,
-    limit,
-    spent,
-)
+from dpcov.privacy.ledger.composition import check_composition, choose_composition, limit, spent
 from tests.privacy import privacy_oracle as oracle
 from tests.privacy.spends import MILLIONTH, ONE, TENTH, THIRD, approximate, gaussian, pure, zcdp
 
@@ -26,7 +20,7 @@ MULTIPLIER = gaussian_noise_multiplier(ONE, MILLIONTH)
 
 
 def fits(composition, total, *spends):
-    return has_room(composition, total, spends[:-1], spends[-1])
+    return rules.is_within(composition, total, spends)
 
 
 def test_sums_are_exact_and_nothing_more_fits():
@@ -78,7 +72,7 @@ UNCOUNTED = [
 @pytest.mark.parametrize(("composition", "total", "spend"), UNCOUNTED)
 def test_a_release_that_a_rule_cannot_count_is_refused(composition, total, spend):
     with pytest.raises(LedgerError, match="cannot count"):
-        has_room(composition or choose_composition(total, spend), total, [], spend)
+        fits(composition or choose_composition(total, spend), total, spend)
 
 
 @pytest.mark.parametrize(

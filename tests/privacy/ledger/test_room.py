@@ -11,7 +11,7 @@ import dpcov
 from dpcov.errors import LedgerError
 from dpcov.privacy.calibrate import gaussian_noise_multiplier
 from dpcov.privacy.guarantee import ZCDP, ApproxDP
-from dpcov.privacy.ledger.composition import check_room, has_room, largest_release, room_in_words
+from dpcov.privacy.ledger.composition import check_room, is_within, largest_release, room_in_words
 from tests.contracts.test_mechanisms import UnreadSource
 from tests.privacy import spends
 from tests.privacy.spends import MILLIONTH, pure, zcdp
@@ -50,8 +50,8 @@ CASES = [
 @pytest.mark.parametrize(("rule", "total", "earlier"), CASES)
 def test_what_is_stated_fits_and_a_hundredth_more_does_not(rule, total, earlier, copies):
     stated = largest_release(rule, total, earlier, copies=copies)
-    assert has_room(rule, total, earlier, spend_of(stated), copies)
-    assert not has_room(rule, total, earlier, spend_of(stated, MORE), copies)
+    assert is_within(rule, total, [*earlier, *[spend_of(stated)] * copies])
+    assert not is_within(rule, total, [*earlier, *[spend_of(stated, MORE)] * copies])
 
 
 SPENT = [
@@ -70,7 +70,7 @@ def test_nothing_is_left_of_what_was_spent(rule, total, earlier):
 
 def test_two_releases_of_one_fit_into_one_and_a_half_and_the_words_say_why():
     words = room_in_words("gaussian", TOTAL, [gaussian(1)])
-    assert has_room("gaussian", TOTAL, [gaussian(1)], gaussian(1))
+    assert is_within("gaussian", TOTAL, [gaussian(1), gaussian(1)])
     sizes = r"Left: one more release of up to ε = (\S+) at δ = 1e-6, or two of up to ε = (\S+) each"
     one, two = map(float, re.match(sizes + r"\. ", words).groups())
     assert 1 < one < 1.5

@@ -145,19 +145,12 @@ def _unsupported(composition: Composition, spend: Spend) -> LedgerError:
 
 def check_room(composition: Composition, total: Promise, earlier: Spends, new: Spend) -> None:
     """Refuse the new release if it would overspend the total."""
-    if not has_room(composition, total, earlier, new):
+    if not is_within(composition, total, Counter(earlier) + Counter([new])):
         raise LedgerError(
             f"This release would overspend the dataset's total of {total}. "
             f"{room_in_words(composition, total, earlier)} Give the release a smaller budget, or "
             "publish from the releases that exist, which costs nothing."
         )
-
-
-def has_room(
-    composition: Composition, total: Promise, earlier: Spends, new: Spend, copies: int = 1
-) -> bool:
-    """Whether so many releases of a kind may follow the earlier ones."""
-    return is_within(composition, total, Counter(earlier) + Counter({new: copies}))
 
 
 def room_in_words(composition: Composition | None, total: Promise, earlier: Spends) -> str:
@@ -191,7 +184,8 @@ def largest_release(
         return ApproxDP(epsilon=size, delta=delta) if delta else PureDP(epsilon=size)
 
     def overspends(step: int) -> bool:
-        return not has_room(composition, total, counted, _typical(sized(step)), copies)
+        further = Counter({_typical(sized(step)): copies})
+        return not is_within(composition, total, counted + further)
 
     fitting = bisect_left(range(_STEPS * (_DECADES + 1)), True, key=overspends)
     return sized(fitting - 1) if fitting else None
