@@ -4,20 +4,9 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import ClassVar
 
-import numpy as np
 import pytest
 
-from dpcov.audit import (
-    QUICK,
-    Case,
-    Effort,
-    along_difference,
-    attaining,
-    audit,
-    cases_of,
-    half_noise,
-    refutes,
-)
+from dpcov.audit import QUICK, Case, Effort, attaining, audit, cases_of, half_noise
 from dpcov.audit.lesson import teach
 from dpcov.errors import BudgetError
 from dpcov.mechanisms.gaussian import Gaussian
@@ -25,14 +14,15 @@ from dpcov.mechanisms.registry import MECHANISMS, make_mechanism
 from dpcov.privacy.budget import Budget
 from dpcov.privacy.guarantee import PureDP, costs_nothing
 from dpcov.published.statistics import NoisyStatistics
-from tests.audit.zoo import NO_HURRY
 
 CASES = cases_of(mechanism() for mechanism in MECHANISMS)
-SHORT = Effort(draws=400, candidates=1, seconds=NO_HURRY)
-LONG = replace(QUICK, seconds=NO_HURRY)
+# However long it takes: a machine that stalls takes no draw away.
+SHORT = Effort(draws=400, candidates=1, seconds=1e6)
+LONG = replace(QUICK, seconds=1e6)
 FRACTION = {"exact": 0.4, "idealized": 0.2}
 """What a default audit finds of a claim at least, by numerics."""
 
+SLOW = ("stratified-nuclear", "coinpress")
 FAST = [("gaussian", "replace-one"), ("laplace", "add-remove-one")]
 QUICK_CASES = [case for case in CASES if (case.mechanism.name, case.neighbors) in FAST]
 
@@ -42,7 +32,7 @@ def each_of(cases):
     chosen = []
     for case in cases:
         mechanism, kind = case.mechanism, type(case.budget.promise)
-        quick = kind is mechanism.promises[0] and mechanism.name != "stratified-nuclear"
+        quick = kind is mechanism.promises[0] and mechanism.name not in SLOW
         name = f"{mechanism.name}-{case.neighbors}-{kind.__name__}"
         chosen.append(pytest.param(case, id=name, marks=[] if quick else [pytest.mark.thorough]))
     return chosen
@@ -143,6 +133,3 @@ def test_a_zero_that_leaks_is_caught():
     ]
     lesson = teach(*leaks, claim, len(pair.first), 0.05)
     assert lesson.count(*leaks, claim, 1e-9)[0] > 1
-    first, second = (along_difference(each, pair) for each in leaks)
-    assert np.ptp(first) == 0
-    assert refutes(claim, first, second)

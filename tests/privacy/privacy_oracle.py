@@ -32,19 +32,6 @@ def zcdp_delta(rho: Fraction, epsilon: Fraction) -> mpf:
     return mp.exp(x * (alpha * r - e)) / x * (1 - 1 / alpha) ** alpha
 
 
-def pure_composition_delta(epsilons: list[Fraction], epsilon: Fraction) -> mpf:
-    """Return the exact delta of independent randomized responses, the worst pure mechanisms."""
-    outcomes = {Fraction(0): mpf(1)}
-    for part in epsilons:
-        high = 1 / (1 + mp.exp(-number(part)))
-        grown: dict[Fraction, mpf] = {}
-        for loss, mass in outcomes.items():
-            grown[loss + part] = grown.get(loss + part, mpf(0)) + mass * high
-            grown[loss - part] = grown.get(loss - part, mpf(0)) + mass * (1 - high)
-        outcomes = grown
-    return sum((mass * hockey_stick(loss, epsilon) for loss, mass in outcomes.items()), mpf(0))
-
-
 def hockey_stick(loss: Fraction, epsilon: Fraction) -> mpf:
     """Return (1 - e^(epsilon - loss))+."""
     return -mp.expm1(number(epsilon - loss)) if loss > epsilon else mpf(0)

@@ -1,5 +1,6 @@
-"""What a guarantee says in words: numbers as they are, or never smaller."""
+"""What a guarantee says in words: numbers as they are, or never smaller; what a spend may be."""
 
+from dataclasses import replace
 from fractions import Fraction
 
 import pytest
@@ -14,8 +15,11 @@ from dpcov.privacy.guarantee import (
     check_neighbors,
     costs_nothing,
     format_number,
+    promise_of,
 )
+from tests.privacy.spends import MILLIONTH, approximate, pure, zcdp
 
+ZERO, HALF = Fraction(0), Fraction(1, 2)
 SAID = {
     **{"1/8": "0.125", "99999": "99999", "100000": "1e+5", "1/10000": "0.0001", "1/100000": "1e-5"},
     **{"123456789012/1000": "1.23456789012e+8", "1/3": "0.333334", "2/3": "0.666667", "0": "0"},
@@ -34,16 +38,23 @@ def test_numbers_are_exact_if_short_and_rounded_up_otherwise(value, said):
 
 @pytest.mark.parametrize(("rows", "unit"), [(1, "one row"), (3, "up to 3 rows of one person")])
 def test_a_guarantee_names_its_unit(rows, unit):
-    half = ZCDP(rho=Fraction(1, 2))
+    half = ZCDP(rho=HALF)
     made = Guarantee(promise=half, neighbors="replace-one", rows_per_person=rows, numerics="exact")
     assert str(made) == f"(0.5)-zCDP, replace-one neighbors, unit: {unit}, numerics: exact"
+    assert str(ApproxDP(epsilon=Fraction(1, 3), delta=MILLIONTH)) == "(0.333334, 1e-6)-DP"
 
 
 def test_only_an_epsilon_of_zero_costs_nothing():
-    zero, one = Fraction(0), Fraction(1)
-    assert costs_nothing(PureDP(epsilon=zero))
-    for promise in (PureDP(epsilon=one), ZCDP(rho=one), ApproxDP(epsilon=zero, delta=one / 2)):
+    assert costs_nothing(PureDP(epsilon=ZERO))
+    for promise in (PureDP(epsilon=HALF), ZCDP(rho=HALF), ApproxDP(epsilon=ZERO, delta=HALF)):
         assert not costs_nothing(promise)
+        assert promise_of(**vars(promise)) == promise
+
+
+@pytest.mark.parametrize("names", [(), ("delta",), ("rho", "epsilon"), ("rho", "delta")])
+def test_numbers_that_describe_no_promise_are_refused(names):
+    with pytest.raises(BudgetError, match="no promise"):
+        promise_of(**dict.fromkeys(names, HALF))
 
 
 def test_relations_are_known_by_name():
@@ -52,7 +63,22 @@ def test_relations_are_known_by_name():
         check_neighbors("one")
 
 
-def test_promises_name_their_numbers():
-    assert str(PureDP(epsilon=Fraction(1, 2))) == "(0.5)-DP"
-    assert str(ZCDP(rho=Fraction(1, 3))) == "(0.333334)-zCDP"
-    assert str(ApproxDP(epsilon=Fraction(3), delta=Fraction(1, 10**6))) == "(3, 1e-6)-DP"
+def test_best_rho_is_the_smallest_known_guarantee():
+    five = Fraction(5)
+    assert pure(HALF).best_rho() == Fraction(1, 8)
+    assert zcdp(HALF).best_rho() == HALF
+    assert approximate(HALF, MILLIONTH).best_rho() is None
+    assert approximate(HALF, MILLIONTH, rho=MILLIONTH).best_rho() == MILLIONTH
+    assert approximate(HALF, MILLIONTH, noise_multiplier=five).best_rho() == Fraction(1, 50)
+    assert replace(zcdp(HALF), rho=MILLIONTH, noise_multiplier=five).best_rho() == MILLIONTH
+
+
+@pytest.mark.parametrize("number", [0, -1])
+def test_a_spend_without_cost_is_refused(number):
+    names = ("rho", "noise_multiplier", "rows_per_person")
+    also = [lambda name=name: pure(HALF, **{name: number}) for name in names]
+    for made in (*also, lambda: pure(number), lambda: approximate(HALF, number)):
+        with pytest.raises(BudgetError, match="greater than zero"):
+            made()
+    with pytest.raises(BudgetError, match="delta"):
+        approximate(HALF, 1)

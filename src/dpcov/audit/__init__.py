@@ -4,42 +4,8 @@ Contract: a bound exceeds the true epsilon or rho with probability ``ALPHA`` at 
 below it is refuted.  A bound below the claim proves nothing.  Works on made-up tables only.
 """
 
-from dpcov.audit.limits import (
-    ALPHA,
-    CONFIDENCE,
-    clopper_pearson,
-    lower_bound,
-    lower_bound_epsilon,
-    lower_bound_interval,
-    lower_bound_of_event,
-    lower_bound_rho,
-    refutes,
-)
 from dpcov.audit.neighboring import Neighboring, attaining
-from dpcov.audit.releases import along_difference, half_noise, released
-from dpcov.audit.suite import DEEP, QUICK, Case, Effort, Finding, Verdict, audit, cases_of
+from dpcov.audit.releases import half_noise
+from dpcov.audit.suite import QUICK, Case, Effort, audit, cases_of
 
-__all__ = [
-    "ALPHA",
-    "CONFIDENCE",
-    "DEEP",
-    "QUICK",
-    "Case",
-    "Effort",
-    "Finding",
-    "Neighboring",
-    "Verdict",
-    "along_difference",
-    "attaining",
-    "audit",
-    "cases_of",
-    "clopper_pearson",
-    "half_noise",
-    "lower_bound",
-    "lower_bound_epsilon",
-    "lower_bound_interval",
-    "lower_bound_of_event",
-    "lower_bound_rho",
-    "refutes",
-    "released",
-]
+__all__ = ["QUICK", "Case", "Effort", "Neighboring", "attaining", "audit", "cases_of", "half_noise"]

@@ -1,21 +1,19 @@
 """What releases of two tables teach an attacker: how to read a release, and when to guess.
 
-Contract: a lesson is fixed by the releases it was learned from; a bound from others holds whatever
-was learned.
+Contract: a lesson is fixed by the releases it was learned from, so a score is one number per
+release by a rule that was fixed without that release; a bound holds whatever was learned.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from itertools import islice
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpcov.audit import limits
-from dpcov.audit.limits import Tables
-from dpcov.audit.outcomes import Outcomes, Reader
-from dpcov.audit.releases import Releases
-from dpcov.audit.scores import Score, learn, projection
+from dpcov.audit.releases import Outcomes, Reader, Releases
 from dpcov.privacy.guarantee import Promise, PureDP
 from dpcov.published.linalg.symmetric import Array
 from dpcov.published.statistics import NoisyStatistics
@@ -27,9 +25,18 @@ RULE_ALPHA = 1e-4
 # Rounded normal noise of this standard deviation is normal to 34 digits, with 1/12 more variance.
 SMOOTH_STD = 2.0
 _PART = 4096
+# Intervals of every feature, each with about as many releases.
+BINS = 16
+# Trees, how far each one goes, and how many releases' worth of doubt a leaf has.
+ROUNDS, RATE, PRIOR = 40, 0.1, 10.0
+# In units of a column's variance; small enough to see noise that was used twice.
+_RIDGE = 1e-12
+
+Bins = NDArray[np.intp]
+Score = Callable[[Outcomes], Array]
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Lesson:
     """A way to guess: all ``rules`` on a score are counted, and share the probability to be wrong.
 
@@ -65,19 +72,16 @@ class Lesson:
         parts, left = [], iter(releases)
         while some := list(islice(left, _PART)):
             outcomes = self.reader(some)
-            scores = self.score(outcomes)
-            projected = scores if self.normal is None else self.normal(outcomes)
-            parts.append((scores, projected, outcomes.labels))
-        scores, projected, labels = (np.concatenate(each) for each in zip(*parts, strict=True))
-        return _Measured(scores=scores, projected=projected, labels=labels, family=outcomes.family)
+            projected = (self.normal or self.score)(outcomes)
+            parts.append((self.score(outcomes), projected, outcomes.labels))
+        return _Measured(outcomes.family, *map(np.concatenate, zip(*parts, strict=True)))
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Measured:
+class _Measured(NamedTuple):
+    family: str
     scores: Array
     projected: Array
     labels: NDArray[np.int64]
-    family: str
 
 
 def teach(first: Releases, second: Releases, promise: Promise, n_rows: int, alpha: float) -> Lesson:
@@ -91,48 +95,138 @@ def teach(first: Releases, second: Releases, promise: Promise, n_rows: int, alph
     taught, whole = [learn(*half) for half in halves], learn(*outcomes)
     compared = []
     for name, score in whole.items():
-        crossed = _crossed(taught[0][name], taught[1][name], halves)
+        # Every release is scored by what the half without it taught.
+        parts = [[taught[1 - half][name](each) for each in halves[half]] for half in (0, 1)]
+        first_scores, second_scores = map(np.concatenate, zip(*parts, strict=True))
+        crossed = first_scores, second_scores
         chosen, worth = limits.choose_rule(bound, crossed, RULE_ALPHA)
         rules = limits.both_tails(np.concatenate(crossed))
         worth = max(worth, limits.largest_bound(rules, bound, crossed, alpha))
         compared.append((worth, name, score, [chosen, *rules]))
     promising, name, score, rules = max(compared, key=lambda each: each[0])
-    smooth, normal = _smooth_columns(*outcomes), None
+    # Noise that is wide beside the whole numbers it was rounded to: rounding does not show.
+    spread = np.minimum(*(each.numbers.std(axis=0) for each in outcomes))
+    smooth, normal = np.asarray(spread >= SMOOTH_STD), None
     if smooth.any() and _is_normal(promise, *outcomes):
         normal = _projected(smooth, *outcomes)
-        tested = _scored(_projected(smooth, *halves[0]), halves[1])
+        learned = _projected(smooth, *halves[0])
+        tested = learned(halves[1][0]), learned(halves[1][1])
         promising = max(promising, limits.normal_bound(promise, tested, alpha))
-    return Lesson(
-        reader=reader, name=name, score=score, rules=rules, normal=normal, promising=promising
-    )
-
-
-def _scored(score: Score, outcomes: tuple[Outcomes, Outcomes]) -> Tables:
-    return score(outcomes[0]), score(outcomes[1])
-
-
-def _crossed(one: Score, other: Score, halves: list[tuple[Outcomes, Outcomes]]) -> Tables:
-    # Scores of all releases, each by what the half without it taught.
-    parts = [_scored(other, halves[0]), _scored(one, halves[1])]
-    return np.concatenate([part[0] for part in parts]), np.concatenate([part[1] for part in parts])
-
-
-def _smooth_columns(first: Outcomes, second: Outcomes) -> NDArray[np.bool_]:
-    # Their noise is wide beside the whole numbers that it was rounded to: rounding does not show.
-    spread = np.minimum(first.numbers.std(axis=0), second.numbers.std(axis=0))
-    return np.asarray(spread >= SMOOTH_STD)
+    return Lesson(reader, name, score, rules, normal, promising)
 
 
 def _projected(smooth: NDArray[np.bool_], first: Outcomes, second: Outcomes) -> Score:
     direction = projection(first.numbers[:, smooth], second.numbers[:, smooth])
-
-    def score(outcomes: Outcomes) -> Array:
-        return np.asarray(outcomes.numbers[:, smooth] @ direction)
-
-    return score
+    return lambda outcomes: np.asarray(outcomes.numbers[:, smooth] @ direction)
 
 
 def _is_normal(promise: Promise, first: Outcomes | _Measured, second: Outcomes | _Measured) -> bool:
     # Whether the law is stated to be Gaussian, and nothing was chosen by looking at it.
     one_choice = np.unique(np.concatenate([first.labels, second.labels])).size == 1
     return not isinstance(promise, PureDP) and "gaussian" in first.family and one_choice
+
+
+def learn(first: Outcomes, second: Outcomes) -> Mapping[str, Score]:
+    """Learn all scores from releases of two tables; large scores speak for the first."""
+    trees = _Trees.grown(_features(first), _features(second))
+    direction = projection(first.numbers, second.numbers)
+    middle = 0.5 * (first.numbers.mean(axis=0) + second.numbers.mean(axis=0))
+    return {
+        "trees": lambda outcomes: trees.score(_features(outcomes)),
+        "projection": lambda outcomes: np.asarray((outcomes.numbers - middle) @ direction),
+    }
+
+
+def _features(outcomes: Outcomes) -> Array:
+    # All that was published, the spectrum of the matrix, its leading direction, what was chosen.
+    values, vectors = np.linalg.eigh(outcomes.matrices)
+    rows, columns = np.triu_indices(values.shape[1])
+    leading = vectors[:, rows, -1] * vectors[:, columns, -1]
+    trace = values.sum(axis=1, keepdims=True)
+    parts = [outcomes.numbers, outcomes.low_bits, values, trace, leading, outcomes.labels[:, None]]
+    return np.concatenate(parts, axis=1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Trees:
+    """A sum of trees with two splits: the log-likelihood ratio by gradient boosting.
+
+    Functions of one feature and of two: independent pieces of a release add up, noise of any law
+    shows, and so does what two numbers have in common.
+    """
+
+    edges: list[Array]
+    splits: list[tuple[tuple[int, int], tuple[int, int]]]
+    leaves: list[Array]
+
+    @classmethod
+    def grown(cls, first: Array, second: Array) -> "_Trees":
+        features = np.concatenate([first, second])
+        truth = np.repeat([1.0, 0.0], [len(first), len(second)])
+        edges = [_edges(column) for column in features.T]
+        trees = cls(edges=edges, splits=[], leaves=[])
+        binned = trees._binned(features)
+        score = np.zeros(len(truth))
+        for _ in range(ROUNDS):
+            guess = 1.0 / (1.0 + np.exp(-score))
+            weights = np.stack([truth - guess, guess * (1.0 - guess)])
+            one = _best_split(binned, weights, np.zeros(len(truth), dtype=np.intp))
+            other = _best_split(binned, weights, _sides(binned, one))
+            leaf = 2 * _sides(binned, one) + _sides(binned, other)
+            slope, curvature = (np.bincount(leaf, each, minlength=4) for each in weights)
+            trees.splits.append((one, other))
+            trees.leaves.append(RATE * slope / (curvature + PRIOR))
+            score += trees.leaves[-1][leaf]
+        return trees
+
+    def score(self, features: Array) -> Array:
+        """One number per release."""
+        binned, score = self._binned(features), np.zeros(len(features))
+        for (one, other), leaves in zip(self.splits, self.leaves, strict=True):
+            score += leaves[2 * _sides(binned, one) + _sides(binned, other)]
+        return score
+
+    def _binned(self, features: Array) -> Bins:
+        columns = zip(self.edges, features.T, strict=True)
+        return np.array([np.searchsorted(edges, column, "right") for edges, column in columns])
+
+
+def _best_split(binned: Bins, weights: Array, node: NDArray[np.intp]) -> tuple[int, int]:
+    # Feature and interval that split two nodes, by the quadratic gain of both (Friedman 2001).
+    shape = (2, len(binned), BINS)
+    cells = (node * len(binned) + np.arange(len(binned))[:, None]) * BINS + binned
+    slope, curvature = (
+        np.bincount(cells.ravel(), np.tile(each, len(binned)), minlength=int(np.prod(shape)))
+        .reshape(shape)
+        .cumsum(axis=2)
+        for each in weights
+    )
+    rest, other = slope[..., -1:] - slope, curvature[..., -1:] - curvature
+    gain = (slope**2 / (curvature + PRIOR) + rest**2 / (other + PRIOR)).sum(axis=0)
+    feature, interval = np.unravel_index(int(np.argmax(gain)), gain.shape)
+    return int(feature), int(interval)
+
+
+def _sides(binned: Bins, split: tuple[int, int]) -> NDArray[np.intp]:
+    return np.asarray(binned[split[0]] > split[1], dtype=np.intp)
+
+
+def _edges(values: Array) -> Array:
+    # Ends of the intervals: every value where there are few, else quantiles.
+    distinct = np.unique(values)
+    if len(distinct) <= BINS:
+        return np.asarray(distinct[1:], dtype=np.float64)
+    return np.unique(np.quantile(values, np.linspace(0.0, 1.0, BINS + 1)[1:-1]))
+
+
+def projection(first: Array, second: Array) -> NDArray[np.float64]:
+    """Fisher's direction: the likelihood ratio of normal laws with one covariance depends on it."""
+    one, other = (np.atleast_2d(np.cov(values, rowvar=False)) for values in (first, second))
+    pooled = 0.5 * (one + other)
+    scale = np.sqrt(np.diag(pooled))
+    scale[scale == 0] = 1.0
+    shift = (first.mean(axis=0) - second.mean(axis=0)) / scale
+    solved, *_ = np.linalg.lstsq(
+        pooled / np.outer(scale, scale) + _RIDGE * np.eye(len(scale)), shift, rcond=None
+    )
+    return np.asarray(solved / scale)

@@ -7,26 +7,25 @@ the rules for guessing were fixed without the releases that are counted.
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from dpcov.privacy.guarantee import ZCDP, ApproxDP, Promise, promise_of
+from dpcov.privacy.guarantee import ZCDP, ApproxDP, Promise
 
 Scores = NDArray[np.float64]
 Tables = tuple[Scores, Scores]
 """Scores of the releases of the first table, and of the second."""
 
 Counts = NDArray[np.int64]
-Event = Callable[[Scores], NDArray[np.bool_]]
 Bound = Callable[[Counts, Counts, int, float], Scores]
 """Lower bound from right guesses, wrong guesses, all releases and alpha."""
 
 ALPHA = 1e-9
-CONFIDENCE = 1.0 - ALPHA
 # Parts of the releases that are guessed: few where epsilon is large, all where rho is bounded.
 GUESSED = (0.05, 0.1, 0.2, 0.4, 0.7, 1.0)
 # Noise that varies less beside the difference is none.
@@ -36,40 +35,30 @@ _THRESHOLDS = 60
 _ORDERS = (1.0, 1.25, 1.5, 2.0, 3.0, 5.0)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Rule:
+class Rule(NamedTuple):
     """Name the first table from a score of ``high`` on, the second below ``low`` <= ``high``."""
 
     low: float
     high: float
 
-    def bound(self, bound: Bound, tables: Tables, alpha: float) -> float:
-        """Lower bound from scores of the releases of either table."""
-        first, second = tables
-        right = np.count_nonzero(first >= self.high) + np.count_nonzero(second < self.low)
-        wrong = np.count_nonzero(second >= self.high) + np.count_nonzero(first < self.low)
-        found = bound(np.array([right]), np.array([wrong]), len(first) + len(second), alpha)
-        return float(found[0])
-
 
 def both_tails(scores: Scores) -> list[Rule]:
     """Rules that guess where scores are extreme, for several parts of the releases."""
-    ends = [np.quantile(scores, [part / 2, 1.0 - part / 2]) for part in GUESSED]
-    return [Rule(low=float(low), high=float(high)) for low, high in ends]
+    return [Rule(*np.quantile(scores, [part / 2, 1.0 - part / 2])) for part in GUESSED]
 
 
 def largest_bound(rules: Sequence[Rule], bound: Bound, tables: Tables, alpha: float) -> float:
-    """Largest bound of several rules, which share ``alpha``."""
-    return max(rule.bound(bound, tables, alpha / len(rules)) for rule in rules)
+    """Largest bound of several rules, which share ``alpha``, from scores of either table."""
+
+    def guesses(high: Scores, low: Scores) -> Counts:
+        return np.array([np.sum(high >= rule.high) + np.sum(low < rule.low) for rule in rules])
+
+    total = sum(map(len, tables))
+    return float(bound(guesses(*tables), guesses(*tables[::-1]), total, alpha / len(rules)).max())
 
 
-def clopper_pearson(count: int, size: int, alpha: float) -> tuple[float, float]:
-    """Lower and upper confidence limits of a probability, each wrong with chance ``alpha``."""
-    counts, alphas = np.array([count]), np.array([alpha])
-    return float(_low(counts, size, alphas)[0]), float(1.0 - _low(size - counts, size, alphas)[0])
-
-
-def _low(counts: Counts, sizes: Counts | int, alpha: Scores | float) -> Scores:
+def binomial_low(counts: Counts, sizes: Counts | int, alpha: Scores | float) -> Scores:
+    """Clopper-Pearson limits of probabilities: each is too large with chance ``alpha`` at most."""
     limits = stats.beta.ppf(alpha, np.maximum(counts, 1), sizes - counts + 1)
     return np.where(counts > 0, limits, 0.0)
 
@@ -79,7 +68,7 @@ def bound_for(promise: Promise) -> Bound:
     if isinstance(promise, ZCDP):
         return rho_bound
     delta = float(promise.delta) if isinstance(promise, ApproxDP) else 0.0
-    return lambda right, wrong, total, alpha: epsilon_bound(right, wrong, total, alpha, delta)
+    return partial(epsilon_bound, delta=delta)
 
 
 def claimed(promise: Promise) -> Fraction:
@@ -99,7 +88,7 @@ def epsilon_bound(
         alpha /= 2
         granted = int(stats.binom.isf(alpha, total, delta))
     obeying = np.maximum(right - granted, 0)
-    chance = np.clip(_low(obeying, obeying + wrong, alpha), 0.5, 1.0 - 2.0**-53)
+    chance = np.clip(binomial_low(obeying, obeying + wrong, alpha), 0.5, 1.0 - 2.0**-53)
     return np.asarray(np.log(chance) - np.log1p(-chance))
 
 
@@ -110,8 +99,8 @@ def rho_bound(right: Counts, wrong: Counts, total: int, alpha: float) -> Scores:
     # Where the attacker always guesses, one limit says both.
     always = right + wrong == total
     alphas = np.where(always, alpha, alpha / 2)
-    p = _low(right, total, alphas)
-    q = np.where(always, 1.0 - p, 1.0 - _low(total - wrong, total, alphas))
+    p = binomial_low(right, total, alphas)
+    q = np.where(always, 1.0 - p, 1.0 - binomial_low(total - wrong, total, alphas))
     tellable = p > q
     p, q = np.where(tellable, p, 0.5), np.where(tellable, q, 0.5)
     best = np.max([_renyi(p, q, order) / order for order in _ORDERS], axis=0)
@@ -129,7 +118,7 @@ def _renyi(p: Scores, q: Scores, order: float) -> Scores:
     return np.asarray(np.logaddexp(yes, no) / (order - 1.0))
 
 
-def choose_rule(bound: Bound, tables: Tables, alpha: float = ALPHA) -> tuple[Rule, float]:
+def choose_rule(bound: Bound, tables: Tables, alpha: float) -> tuple[Rule, float]:
     """Choose thresholds from scores that are used for nothing else; their bound is too large."""
     grid = np.unique(np.quantile(np.concatenate(tables), np.linspace(0.0, 1.0, _THRESHOLDS)))
     lows, highs = np.append(-np.inf, grid), np.append(grid, np.inf)
@@ -143,80 +132,16 @@ def choose_rule(bound: Bound, tables: Tables, alpha: float = ALPHA) -> tuple[Rul
     return Rule(low=float(lows[low]), high=float(highs[high])), float(values[high, low])
 
 
-def refutes(
-    promise: Promise, first: Sequence[float] | Scores, second: Sequence[float] | Scores
-) -> bool:
-    """Whether the scores of two neighboring tables contradict a promise."""
-    return lower_bound(promise, first, second) > float(claimed(promise))
-
-
-def lower_bound(
-    promise: Promise,
-    first: Sequence[float] | Scores,
-    second: Sequence[float] | Scores,
-    *,
-    alpha: float = ALPHA,
-) -> float:
-    """Lower confidence bound on the epsilon, or the rho, of a promise's kind; its delta counts.
-
-    ``first`` and ``second``, (draws,) float64, hold one score of every independent release of
-    either table, each chosen by a fair coin; an equal number of both varies less than coins do.
-    """
-    bound, coins = bound_for(promise), np.random.default_rng(0)
-    tables = [np.asarray(scores, dtype=np.float64) for scores in (first, second)]
-    # Half of the scores choose a rule; only the others are counted.
-    counted = [coins.random(len(scores)) < 0.5 for scores in tables]
-    chosen = []
-    for sign in (1.0, -1.0):
-        one, other = ((sign * scores, here) for scores, here in zip(tables, counted, strict=True))
-        rule, worth = choose_rule(bound, (one[0][~one[1]], other[0][~other[1]]), alpha)
-        chosen.append((worth, rule, (one[0][one[1]], other[0][other[1]])))
-    _, rule, counting = max(chosen, key=lambda each: each[0])
-    return rule.bound(bound, counting, alpha)
-
-
-def lower_bound_epsilon(
-    first: Sequence[float] | Scores,
-    second: Sequence[float] | Scores,
-    *,
-    delta: Fraction | float = 0,
-    alpha: float = ALPHA,
-) -> float:
-    """:func:`lower_bound` on epsilon."""
-    promise = promise_of(epsilon=Fraction(0), delta=Fraction(delta) if delta else None)
-    return lower_bound(promise, first, second, alpha=alpha)
-
-
-def lower_bound_rho(
-    first: Sequence[float] | Scores, second: Sequence[float] | Scores, *, alpha: float = ALPHA
-) -> float:
-    """:func:`lower_bound` on rho."""
-    return lower_bound(ZCDP(rho=Fraction(0)), first, second, alpha=alpha)
-
-
-def lower_bound_of_event(
-    first: Scores, second: Scores, event: Event, *, alpha: float = ALPHA
-) -> float:
-    """Lower confidence bound on log P(event) / Q(event), for an event chosen before the draws."""
-    low = clopper_pearson(int(event(first).sum()), first.size, alpha / 2)[0]
-    high = clopper_pearson(int(event(second).sum()), second.size, alpha / 2)[1]
-    return float(np.log(low / high)) if low > 0 else -np.inf
-
-
-def lower_bound_interval(
-    first: Scores, second: Scores, event: Event, opposite: Event, *, alpha: float = ALPHA
-) -> float:
-    """Lower confidence bound on the length of the interval that holds all log-likelihood ratios."""
-    one = lower_bound_of_event(first, second, event, alpha=alpha / 2)
-    return one + lower_bound_of_event(second, first, opposite, alpha=alpha / 2)
-
-
 def normal_bound(promise: Promise, tables: Tables, alpha: float) -> float:
     """Lower confidence bound on the number of a promise, from one normal number of every release.
 
     It needs far fewer draws than an event, and holds if the stated law of the noise does.
     """
-    return from_shift(promise, shift_below(*tables, alpha))
+    shift = shift_below(*tables, alpha)
+    if isinstance(promise, ZCDP):
+        return shift**2 / 2
+    assert isinstance(promise, ApproxDP)
+    return gaussian_epsilon(shift, float(promise.delta))
 
 
 def shift_below(first: Scores, second: Scores, alpha: float) -> float:
@@ -232,14 +157,6 @@ def shift_below(first: Scores, second: Scores, alpha: float) -> float:
     distance = abs(float(first.mean() - second.mean())) - error * stats.t.isf(alpha / 4, freedom)
     largest_variance = scatter / float(stats.chi2.ppf(alpha / 2, freedom))
     return min(LARGEST_SHIFT, max(0.0, float(distance)) / math.sqrt(largest_variance))
-
-
-def from_shift(promise: Promise, shift: float) -> float:
-    """Rho, or the epsilon at the promise's delta, of normal laws so many deviations apart."""
-    if isinstance(promise, ZCDP):
-        return shift**2 / 2
-    assert isinstance(promise, ApproxDP)
-    return gaussian_epsilon(shift, float(promise.delta))
 
 
 def gaussian_epsilon(shift: float, delta: float) -> float:

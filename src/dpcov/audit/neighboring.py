@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.fft import dct
 
-from dpcov.errors import UsageError
 from dpcov.privacy.guarantee import Neighbors
 
 Table = NDArray[np.float64]
@@ -27,19 +26,9 @@ class Neighboring:
     second: Table
     label: str = "given"
 
-    @property
-    def n_features(self) -> int:
-        """Columns of both tables."""
-        return int(self.first.shape[1])
-
-    @property
-    def difference(self) -> Table:
-        """Difference of the unnormalized second moments."""
-        return np.asarray(self.first.T @ self.first - self.second.T @ self.second)
-
 
 def pair_of(
-    relation: Neighbors, rest: Table, first: Table, second: Table, *, label: str = "given"
+    relation: Neighbors, rest: Table, first: Table, second: Table, label: str
 ) -> Neighboring:
     """Put a person's row, and another one or none, before the rows of all others."""
     rows = np.concatenate([first[None, :], rest])
@@ -50,14 +39,12 @@ def pair_of(
 def attaining(relation: Neighbors, n_features: int = 2) -> Neighboring:
     """One unit row against an orthogonal one, or none: attains the Frobenius sensitivity."""
     axes = np.eye(max(n_features, 2))[:, :n_features]
-    return pair_of(relation, np.zeros((3, n_features)), axes[0], axes[1], label="attaining")
+    return pair_of(relation, np.zeros((3, n_features)), axes[0], axes[1], "attaining")
 
 
 def turned(pair: Neighboring) -> Neighboring:
     """The same pair, its first axis spread over all columns; two columns turn by 45 degrees."""
-    if pair.n_features < 2:
-        raise UsageError("Only tables of two columns or more can be turned.")
-    turn = dct(np.eye(pair.n_features), axis=0, norm="ortho")
+    turn = dct(np.eye(pair.first.shape[1]), axis=0, norm="ortho")
     # The difference moves to other entries; rounding may lengthen a unit row.
     first, second = (into_ball(rows @ turn) for rows in (pair.first, pair.second))
     return replace(pair, first=first, second=second, label=f"{pair.label}, turned")
@@ -69,7 +56,7 @@ def beside(relation: Neighbors, n_features: int, first: int, second: int) -> Nei
     axes = np.eye(n_features)
     rest = np.repeat([axes[0], axes[1], 0.0 * axes[0]], [first, second, 3 + first + second], axis=0)
     label = "beside a row" if first + second == 1 else f"beside {first + second} rows"
-    return pair_of(relation, rest, axes[0], axes[1], label=label)
+    return pair_of(relation, rest, axes[0], axes[1], label)
 
 
 def known_pairs(relation: Neighbors, n_features: int = 2) -> list[Neighboring]:
@@ -82,7 +69,7 @@ def known_pairs(relation: Neighbors, n_features: int = 2) -> list[Neighboring]:
         beside(relation, n_features, 20, 0),
         beside(relation, n_features, 100, 40),
         beside(relation, n_features, 100, 100),
-        pair_of(relation, 0.0 * best.first[1:], 0.3 * axis, 0.0 * axis, label="short row"),
+        pair_of(relation, 0.0 * best.first[1:], 0.3 * axis, 0.0 * axis, "short row"),
     ]
 
 
@@ -102,4 +89,4 @@ def random_pair(relation: Neighbors, n_features: int, random: np.random.Generato
     rows = into_ball(directions * lengths[:, None])
     alike = np.repeat(rows[2:3], n_rows - 1, axis=0)
     rest = (0.0 * alike, alike, rows[2:])[random.integers(3)]
-    return pair_of(relation, rest, rows[0], rows[1], label="random")
+    return pair_of(relation, rest, rows[0], rows[1], "random")

@@ -1,10 +1,13 @@
-"""Draw many releases of two made-up tables through a mechanism.
+"""Draw many releases of two made-up tables, and read what they publish as plain numbers.
 
 Contract: every release uses fresh randomness, and both tables are gathered as a release would.
+Everything that a release publishes is read, so that no leak is hidden from the scores.
 """
 
 import time
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -14,13 +17,23 @@ from numpy.typing import NDArray
 from dpcov.audit.neighboring import Neighboring
 from dpcov.data.engines import BallEncoding
 from dpcov.data.gather import Gathering
-from dpcov.mechanisms.base import Calibration, Mechanism, Problem
-from dpcov.noise.entropy import BlockEntropy, Entropy, SeededEntropy
+from dpcov.mechanisms.base import Mechanism, Problem
+from dpcov.noise.entropy import Entropy
 from dpcov.privacy.budget import Budget
 from dpcov.privacy.convert import zcdp_epsilon
 from dpcov.published.estimate.unit import unit_estimate
-from dpcov.published.statistics import NoisyStatistics
+from dpcov.published.linalg.symmetric import Array
+from dpcov.published.statistics import NoisyStatistics, PublishedArray
 
+# A number's place between two multiples of 2**-k shows what noise on such a grid did not cover.
+LOW_BITS = (4, 16, 28)
+LOW_INTEGER_BITS = 12
+# Labels of fewer known releases than that teach nothing.
+OFTEN = 8
+
+_PLACES = frozenset({"first_shell", "last_shell", "outermost_shell", "group"})
+
+Label = tuple[object, ...]
 Draw = Callable[[], NoisyStatistics]
 Releases = list[NoisyStatistics]
 
@@ -28,7 +41,7 @@ Releases = list[NoisyStatistics]
 def problem_of(pair: Neighboring, rows: NDArray[np.float64]) -> Problem:
     """What is public about one table of a pair."""
     n_rows = len(rows) if pair.relation == "replace-one" else None
-    return Problem(n_features=pair.n_features, neighbors=pair.relation, n_rows=n_rows)
+    return Problem(n_features=rows.shape[1], neighbors=pair.relation, n_rows=n_rows)
 
 
 def drawers(
@@ -38,7 +51,7 @@ def drawers(
 
     def drawer(rows: NDArray[np.float64]) -> Draw:
         problem = problem_of(pair, rows)
-        calibration: Calibration = mechanism.calibrate(problem, budget)
+        calibration = mechanism.calibrate(problem, budget)
         encoding = BallEncoding(n_features=problem.n_features, norm_bound=1.0)
         ask = Gathering(threads=1).ask(rows, encoding)
         return partial(mechanism.draw, ask, calibration, problem, entropy)
@@ -54,36 +67,15 @@ def by_coin(
     return (both[0]() for _ in range(firsts)), (both[1]() for _ in range(draws - firsts))
 
 
-def seconds_per_release(both: tuple[Draw, Draw], draws: int = 8) -> float:
+def seconds_per_release(both: tuple[Draw, Draw]) -> float:
     """How long a release takes."""
     # The first ones build tables.
     for draw in both:
         draw()
     start = time.perf_counter()
-    for _ in range(draws // 2):
-        for draw in both:
-            draw()
-    return (time.perf_counter() - start) / draws
-
-
-def released(
-    mechanism: Mechanism[Any], budget: Budget, pair: Neighboring, draws: int, *, seed: int = 1
-) -> tuple[Releases, Releases]:
-    """About ``draws`` releases of either table, in the order of a coin's fall.
-
-    To plant a broken mechanism, draw for a larger budget (:func:`half_noise`) than is claimed.
-    """
-    both = drawers(mechanism, budget, pair, BlockEntropy(SeededEntropy(seed)))
-    first, second = by_coin(both, 2 * draws, np.random.default_rng(seed))
-    return list(first), list(second)
-
-
-def along_difference(statistics: Releases, pair: Neighboring) -> NDArray[np.float64]:
-    """Score for any mechanism: the released matrix along the difference of the tables' moments."""
-    direction = pair.difference
-    return np.array(
-        [np.vdot(unit_estimate(each, len(pair.first)).matrix, direction) for each in statistics]
-    )
+    for draw in both * 4:
+        draw()
+    return (time.perf_counter() - start) / 8
 
 
 def half_noise(budget: Budget) -> Budget:
@@ -96,3 +88,93 @@ def half_noise(budget: Budget) -> Budget:
     if budget.delta is None:
         return Budget(epsilon=2 * budget.epsilon)
     return Budget(epsilon=zcdp_epsilon(4 * budget.zcdp_rho(), budget.delta), delta=budget.delta)
+
+
+@dataclass(frozen=True)
+class Outcomes:
+    """What some releases of one table published.
+
+    ``numbers`` (draws, k) are the arrays whose shape all releases share, and the matrix;
+    ``matrices`` (draws, d, d) the released matrix, times the number of rows where that is private;
+    ``labels`` (draws,) shapes, chosen shells and notes, numbered; ``low_bits`` (draws, m) the rest
+    of the numbers within fine grids; ``family`` the stated law of the noise, empty if none.
+    """
+
+    numbers: Array
+    matrices: Array
+    labels: NDArray[np.int64]
+    low_bits: Array
+    family: str
+
+    def take(self, chosen: slice) -> "Outcomes":
+        """Some of the releases."""
+        arrays = {name: each[chosen] for name, each in vars(self).items() if name != "family"}
+        return replace(self, **arrays)
+
+
+class Reader:
+    """Reads releases into columns that were fixed on ``known`` ones, of both tables of a pair.
+
+    Common shapes become columns; what was chosen becomes labels.
+    """
+
+    def __init__(self, known: Sequence[NoisyStatistics], n_rows: int) -> None:
+        self._blanks = {
+            name: np.zeros_like(array)
+            for name, array in known[0].arrays.items()
+            if all(name in each.arrays and each.arrays[name].shape == array.shape for each in known)
+        }
+        counts = Counter(map(_label, known))
+        # In an order that says nothing of the table that a label came from.
+        often = [label for label, count in counts.items() if count >= OFTEN]
+        often.sort(key=lambda label: (-counts[label], repr(label)))
+        self._labels = {label: number for number, label in enumerate(often)}
+        self._n_rows = n_rows
+
+    def __call__(self, releases: Sequence[NoisyStatistics]) -> Outcomes:
+        """Read releases of one table; all labels that were rare share a number."""
+        matrices = np.array([self._matrix(each) for each in releases])
+        arrays = [
+            np.array([self._array(each, name) for each in releases]).reshape(len(releases), -1)
+            for name in self._blanks
+        ]
+        low_bits = [np.empty((len(releases), 0)), *map(_low_bits, arrays)]
+        every = [*arrays, matrices.reshape(len(releases), -1)]
+        labels = [self._labels.get(_label(each), len(self._labels)) for each in releases]
+        noise = releases[0].noise
+        return Outcomes(
+            numbers=np.concatenate(every, axis=1, dtype=np.float64),
+            matrices=matrices,
+            labels=np.array(labels),
+            low_bits=np.concatenate(low_bits, axis=1),
+            family="" if noise is None else noise.family,
+        )
+
+    def _array(self, statistics: NoisyStatistics, name: str) -> PublishedArray:
+        blank = self._blanks[name]
+        array = statistics.arrays.get(name, blank)
+        return array if array.shape == blank.shape else blank
+
+    def _matrix(self, statistics: NoisyStatistics) -> Array:
+        # Divided by one number of rows where the release leaves that to its reader.
+        matrix = unit_estimate(statistics, self._n_rows).matrix
+        if statistics.layout == "estimate" and "row_count" in statistics.arrays:
+            return matrix * max(1.0, float(statistics.arrays["row_count"][0]))
+        return matrix
+
+
+def _label(statistics: NoisyStatistics) -> Label:
+    # All that is published but is no number with noise.
+    arrays = statistics.arrays.items()
+    shapes = tuple((name, array.shape) for name, array in arrays)
+    places = tuple((name, tuple(array.tolist())) for name, array in arrays if name in _PLACES)
+    return shapes, places, statistics.notes, statistics.dropped_bits, statistics.post
+
+
+def _low_bits(values: PublishedArray) -> Array:
+    # Integers modulo a power of two; the rest of real numbers after multiples of fine grids.
+    if np.issubdtype(values.dtype, np.integer):
+        return np.asarray(values % (1 << LOW_INTEGER_BITS), dtype=np.float64)
+    # A rounding error may fall to either side of a grid point; a quarter step keeps it together.
+    rests = [np.mod(values * 2.0**bits + 0.25, 1.0) for bits in LOW_BITS]
+    return np.concatenate(rests, axis=1)

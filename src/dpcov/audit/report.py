@@ -62,29 +62,15 @@ def to_table(findings: Sequence[Finding]) -> "Table":
     from rich.table import Table
 
     table = Table(title=f"Lower bounds, each wrong with probability {ALPHA:g} at most")
-    rows = [_cells(finding) for finding in findings]
-    for title in rows[0]:
-        table.add_column(title, justify="right" if title in _NUMBERS else "left")
-    for row in rows:
-        table.add_row(*row.values())
+    for finding in findings:
+        cells = record(finding)
+        # The promise says both.
+        del cells["number"], cells["claim"]
+        share = f" ({finding.bound / finding.claim:.0%})" if finding.claim else ""
+        cells["bound"] = f"{finding.bound:.3g}{share}"
+        if not table.columns:
+            for title in cells:
+                table.add_column(title)
+        numbers = (f"{cell:.3g}" if isinstance(cell, float) else cell for cell in cells.values())
+        table.add_row(*("" if cell is None else str(cell) for cell in numbers))
     return table
-
-
-_NUMBERS = ("bound", "of the claim", "half noise", "releases", "s")
-
-
-def _cells(finding: Finding) -> dict[str, str]:
-    return {
-        "mechanism": finding.mechanism,
-        "neighbors": finding.neighbors,
-        "numerics": finding.numerics,
-        "claim": str(finding.promise),
-        "bound": f"{finding.bound:.3g}",
-        "of the claim": "" if finding.claim == 0 else f"{finding.bound / finding.claim:.0%}",
-        "half noise": "" if finding.control is None else f"{finding.control:.3g}",
-        "releases": str(finding.draws),
-        "s": f"{finding.seconds:.1f}",
-        "from": finding.score,
-        "tables": finding.pair,
-        "verdict": finding.verdict,
-    }

@@ -6,7 +6,7 @@ Contract: of all claims that hold, one is refuted with probability ALPHA for eve
 that choose tables or teach how to guess are never counted.  Uses made-up tables only.
 """
 
-import importlib
+import pkgutil
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -57,10 +57,9 @@ FEWEST = 64
 
 @dataclass(frozen=True, kw_only=True)
 class Effort:
-    """How much an audit may draw for one case.
+    """For one case: releases to be counted, pairs of tables to choose from, and the time limit.
 
-    ``draws`` releases are counted; the choice among ``candidates``, pairs of tables, takes about as
-    many.  Fewer are drawn if they would take longer than ``seconds``.
+    The choice takes about as many releases; fewer are drawn if they would take too long.
     """
 
     draws: int
@@ -120,18 +119,15 @@ class Finding:
 
 def load_mechanism(place: str) -> Mechanism[Any]:
     """Import ``package.module:Class`` and build it with its default options; runs its code."""
-    module_name, separator, class_name = place.partition(":")
-    if not separator:
-        raise UsageError("Name a mechanism as package.module:Class.")
     try:
-        found = getattr(importlib.import_module(module_name), class_name)
+        found = pkgutil.resolve_name(place) if ":" in place else None
     except (ImportError, AttributeError, ValueError):
-        raise UsageError(
-            f"Cannot import {place}. Give an importable package.module:Class; "
-            "PYTHONPATH says where to look."
-        ) from None
+        found = None
     if not (isinstance(found, type) and issubclass(found, Mechanism)):
-        raise UsageError(f"{place} is no subclass of dpcov.mechanisms.base.Mechanism.")
+        raise UsageError(
+            f"{place} is no mechanism. Give an importable package.module:Class, a subclass of "
+            "dpcov.mechanisms.base.Mechanism; PYTHONPATH says where to look."
+        )
     try:
         return found()
     except TypeError:
@@ -164,13 +160,6 @@ def audit(
     """Audit one case after another, or several at the same time.
 
     ``seed`` repeats the draws of an earlier audit, as far as its time allowed; None: fresh ones.
-
-    Examples
-    --------
-    >>> from dpcov.mechanisms.zero import Zero
-    >>> effort = Effort(draws=40, candidates=1, seconds=1.0)
-    >>> {finding.verdict for finding in audit(cases_of([Zero()]), effort, seed=1)}
-    {'ok'}
     """
     # A seed belongs to a case, not to the process that happens to take it.
     jobs = [
@@ -259,11 +248,10 @@ class _Game:
             size = max(draws // share, FEWEST)
             for each in candidates:
                 each.look(size, self.promise, draws, self.coins)
-            candidates = sorted(candidates, key=lambda each: -each.promising)[:FINALISTS]
+            candidates = sorted(candidates, key=lambda each: -each.lesson.promising)[:FINALISTS]
         best = candidates[0]
-        bound, score = best.lesson.count(
-            *by_coin(best.both, draws, self.coins), self.promise, alpha
-        )
+        fresh = by_coin(best.both, draws, self.coins)
+        bound, score = best.lesson.count(*fresh, self.promise, alpha)
         return bound, score, [each.pair for each in candidates]
 
 
@@ -275,10 +263,6 @@ class _Candidate:
     def __init__(self, pair: Neighboring, both: tuple[Draw, Draw]) -> None:
         self.pair, self.both = pair, both
         self._known: tuple[Releases, Releases] = ([], [])
-
-    @property
-    def promising(self) -> float:
-        return self.lesson.promising
 
     def look(self, size: int, promise: Promise, draws: int, coins: np.random.Generator) -> None:
         """Draw more releases, and learn from all of them."""

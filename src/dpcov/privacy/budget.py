@@ -11,9 +11,9 @@ from numbers import Rational, Real
 
 from dpcov.errors import BudgetError
 from dpcov.privacy import convert
-from dpcov.privacy.guarantee import ZCDP, ApproxDP, Promise, promise_of
+from dpcov.privacy.guarantee import ZCDP, Promise, promise_of
 
-Number = int | float | Decimal | Fraction | str
+Given = int | float | Decimal | Fraction | str | None
 """A number as the user may write it; a float means its shortest decimal form: 0.1 is one tenth."""
 
 # Beyond these an attacker's odds may change by a factor e^100: nobody is protected.
@@ -21,22 +21,15 @@ LARGEST_EPSILON = Fraction(100)
 LARGEST_RHO = Fraction(1000)
 # Numbers below 10^-300 are taken for mistakes.
 SMALLEST_EXPONENT = -300
+_SMALLEST = Fraction(1, 10**-SMALLEST_EXPONENT)
 
 
 @dataclass(frozen=True, init=False)
 class Budget:
     """A privacy budget: ``epsilon`` (pure), ``epsilon`` with ``delta``, or ``rho`` (zCDP).
 
-    Parameters
-    ----------
-    epsilon, delta, rho
-        Positive int, float, Decimal, Fraction or decimal text.  delta must be less than 1, epsilon
-        at most ``LARGEST_EPSILON``, rho at most ``LARGEST_RHO``.
-
-    Raises
-    ------
-    BudgetError
-        If the combination or a number is unusable.
+    The numbers are positive; delta is less than 1, epsilon at most ``LARGEST_EPSILON``, rho at most
+    ``LARGEST_RHO``.  Anything else raises BudgetError.
 
     Examples
     --------
@@ -50,29 +43,20 @@ class Budget:
     delta: Fraction | None
     rho: Fraction | None
 
-    def __init__(
-        self,
-        *,
-        epsilon: Number | None = None,
-        delta: Number | None = None,
-        rho: Number | None = None,
-    ) -> None:
+    def __init__(self, *, epsilon: Given = None, delta: Given = None, rho: Given = None) -> None:
         for name, value in {"epsilon": epsilon, "delta": delta, "rho": rho}.items():
             object.__setattr__(self, name, None if value is None else parse_number(name, value))
         if self.rho is not None and (self.epsilon is not None or self.delta is not None):
             raise BudgetError("Give either rho, or epsilon with an optional delta, not both.")
         if self.rho is None and self.epsilon is None:
-            alone = "delta alone is not a budget: add epsilon."
-            hint = "The budget is empty." if self.delta is None else alone
-            raise BudgetError(f"{hint} Give epsilon, epsilon and delta, or rho.")
+            alone = "The budget is empty" if self.delta is None else "delta alone is not a budget"
+            raise BudgetError(f"{alone}. Give epsilon, epsilon and delta, or rho.")
         if self.delta is not None:
             convert.require_delta(self.delta)
         for name, largest in (("epsilon", LARGEST_EPSILON), ("rho", LARGEST_RHO)):
             if (getattr(self, name) or 0) > largest:
-                raise BudgetError(
-                    f"{name} above {largest} protects nobody. Use a smaller {name}; "
-                    "1 or less is common."
-                )
+                advice = f"Use a smaller {name}; 1 or less is common."
+                raise BudgetError(f"{name} above {largest} protects nobody. {advice}")
 
     @property
     def promise(self) -> Promise:
@@ -81,11 +65,10 @@ class Budget:
 
     def zcdp_rho(self) -> Fraction:
         """Return the largest rho whose guarantee lies inside this budget, rounded down."""
-        promise = self.promise
-        if isinstance(promise, ZCDP):
-            return promise.rho
-        if isinstance(promise, ApproxDP):
-            return convert.zcdp_rho(promise.epsilon, promise.delta)
+        if self.rho is not None:
+            return self.rho
+        if self.epsilon is not None and self.delta is not None:
+            return convert.zcdp_rho(self.epsilon, self.delta)
         raise BudgetError(
             "Noise with a zCDP guarantee, such as Gaussian noise, cannot give a pure epsilon "
             "guarantee. Add a delta, use rho, or choose a mechanism with a pure guarantee."
@@ -113,8 +96,8 @@ def parse_number(name: str, value: object) -> Fraction:
         exact = _from_decimal(name, value)
     if exact <= 0:
         raise BudgetError(f"{name} must be greater than zero.")
-    if exact < Fraction(1, 10**-SMALLEST_EXPONENT):
-        raise _too_small(name)
+    if exact < _SMALLEST:
+        raise BudgetError(f"{name} is smaller than 1e{SMALLEST_EXPONENT}. Use a larger {name}.")
     return exact
 
 
@@ -127,13 +110,9 @@ def _from_decimal(name: str, value: object) -> Fraction:
         raise BudgetError(f"{name} is not a decimal number. Write it like 0.5 or 1e-6.") from None
     if not number.is_finite():
         raise BudgetError(f"{name} must be a finite number.")
-    # Before the conversion: 1e-999999999 as a fraction would fill the memory.
-    if number and number.adjusted() < SMALLEST_EXPONENT:
-        raise _too_small(name)
     if number.adjusted() > -SMALLEST_EXPONENT:
         raise BudgetError(f"{name} is far too large.")
+    # 1e-999999999 as a fraction would fill the memory; a short one, too small as well, does not.
+    if number and number.adjusted() < SMALLEST_EXPONENT:
+        number = Decimal(1).scaleb(SMALLEST_EXPONENT - 1).copy_sign(number)
     return Fraction(number)
-
-
-def _too_small(name: str) -> BudgetError:
-    return BudgetError(f"{name} is smaller than 1e{SMALLEST_EXPONENT}. Use a larger {name}.")

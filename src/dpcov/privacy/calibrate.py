@@ -11,8 +11,7 @@ Theorem 8)
 
 The difference cancels badly, so it is computed in decimals with as many digits as the cancellation
 eats, and the bound on the remaining error is added.  This concerns Gaussian noise over the real
-numbers, rounded afterwards or not; discrete Gaussian noise is accounted for by its rho
-(:mod:`dpcov.privacy.convert`).
+numbers, rounded afterwards or not; discrete Gaussian noise is accounted for by its rho.
 """
 
 import math
@@ -48,7 +47,10 @@ def gaussian_delta(noise_multiplier: Fraction, epsilon: Fraction) -> Fraction:
         return NEGLIGIBLE
     if a > _TAIL_CUT:
         return Fraction(1)
-    with localcontext(Context(prec=_digits_needed(a, b, noise_multiplier))) as context:
+    # Cancellation loses about x^2 / (2 log 10) digits in 1/2 - Phi, log10(m) in the difference.
+    tail = float(min(max(a * a, b * b), Fraction(_B_CUT**2))) / (2 * math.log(10))
+    digits = _GUARD_DIGITS + math.ceil(tail) + 2 * len(str(int(noise_multiplier)))
+    with localcontext(Context(prec=digits)) as context:
         scale, delta = Decimal(0), _normal_cdf(a)
         # Leaving e^epsilon Phi(b) out only enlarges delta.
         if b > -_B_CUT:
@@ -82,8 +84,13 @@ def gaussian_noise_multiplier(epsilon: Fraction, delta: Fraction) -> Fraction:
 
 
 def _solve(epsilon: Fraction, delta: Fraction) -> Fraction:
-    # Find the multiplier that meets delta, by Newton steps on logarithms in a bracket.
-    low, high = _bracket(epsilon, delta)
+    # Newton steps on logarithms in a bracket.
+    high = Fraction(1)
+    while gaussian_delta(high, epsilon) > delta:
+        high *= 4
+    low = high / 4
+    while gaussian_delta(low, epsilon) <= delta:
+        low, high = low / 4, low
     multiplier = (low + high) / 2
     for _ in range(_STEPS):
         achieved = gaussian_delta(multiplier, epsilon)
@@ -99,42 +106,27 @@ def classical_noise_multiplier(epsilon: Fraction, delta: Fraction) -> Fraction:
     """Return the papers' sqrt(2 log(1.25 / delta)) / epsilon, rounded up; for epsilon <= 1 only."""
     require_positive("epsilon", epsilon)
     require_delta(delta)
+    advice = "Use the analytic calibration."
     if epsilon > 1:
-        raise BudgetError(
-            "The classical formula for Gaussian noise holds for epsilon <= 1 only. "
-            "Use the analytic calibration."
-        )
+        raise BudgetError(f"The classical formula holds for epsilon <= 1 only. {advice}")
     with localcontext(Context(prec=_GUARD_DIGITS)):
         exact = (2 * (Decimal("1.25") / to_decimal(delta)).ln()).sqrt() / to_decimal(epsilon)
         multiplier = round_up(exact, _MULTIPLIER_DIGITS)
     if gaussian_delta(multiplier, epsilon) > delta:
-        raise BudgetError(
-            "The classical formula does not reach this delta. Use the analytic calibration."
-        )
+        raise BudgetError(f"The classical formula does not reach this delta. {advice}")
     return multiplier
 
 
-def _bracket(epsilon: Fraction, delta: Fraction) -> tuple[Fraction, Fraction]:
-    high = Fraction(1)
-    while gaussian_delta(high, epsilon) > delta:
-        high *= 4
-    low = high / 4
-    while gaussian_delta(low, epsilon) <= delta:
-        low, high = low / 4, low
-    return low, high
-
-
-def _newton(
-    multiplier: Fraction, epsilon: Fraction, achieved: Fraction, delta: Fraction
-) -> Fraction:
-    # Take one step, from d delta / d m = -phi(a) / m^2.
-    a = 1 / (2 * multiplier) - epsilon * multiplier
+def _newton(m: Fraction, epsilon: Fraction, achieved: Fraction, delta: Fraction) -> Fraction:
+    # One step, from d delta / d m = -phi(a) / m^2.
+    a = 1 / (2 * m) - epsilon * m
     with localcontext(Context(prec=_GUARD_DIGITS)):
-        m, reached = to_decimal(multiplier), to_decimal(achieved)
+        multiplier, reached = to_decimal(m), to_decimal(achieved)
         density = (-to_decimal(a * a / 2)).exp() / (2 * _pi()).sqrt()
         log_ratio = (reached / to_decimal(delta)).ln()
         # The cap keeps a far-away step finite; the bracket then decides.
-        return Fraction(m * min(log_ratio * m * reached / density, Decimal(20)).exp())
+        step = min(log_ratio * multiplier * reached / density, Decimal(20))
+        return Fraction(multiplier * step.exp())
 
 
 def _round_multiplier(multiplier: Fraction) -> Fraction:
@@ -143,14 +135,8 @@ def _round_multiplier(multiplier: Fraction) -> Fraction:
         return round_up(to_decimal(multiplier), _MULTIPLIER_DIGITS)
 
 
-def _digits_needed(a: Fraction, b: Fraction, multiplier: Fraction) -> int:
-    # Cancellation loses about x^2 / (2 log 10) digits in 1/2 - Phi, log10(m) in the difference.
-    tail = float(min(max(a * a, b * b), Fraction(_B_CUT**2))) / (2 * math.log(10))
-    return _GUARD_DIGITS + math.ceil(tail) + 2 * len(str(int(multiplier)))
-
-
 def _normal_cdf(x: Fraction) -> Decimal:
-    # Return Phi(x) = 1/2 + phi(x) (x + x^3/3 + x^5/(3 5) + ...) in the current context.
+    # Phi(x) = 1/2 + phi(x) (x + x^3/3 + x^5/(3 5) + ...) in the current context.
     point = to_decimal(x)
     square = point * point
     term, total, k = point, Decimal(0), 1
@@ -162,13 +148,12 @@ def _normal_cdf(x: Fraction) -> Decimal:
 
 
 def _pi() -> Decimal:
-    # Machin's formula, in the current context.
-    return 16 * _atan_inverse(5) - 4 * _atan_inverse(239)
-
-
-def _atan_inverse(n: int) -> Decimal:
-    power, total, k = Decimal(1) / n, Decimal(0), 1
-    while total != (total := total + power / k):
-        k += 2
-        power /= -n * n
-    return total
+    # Machin's formula, 16 arctan(1/5) - 4 arctan(1/239), in the current context.
+    arctans = []
+    for n in (5, 239):
+        power, total, k = Decimal(1) / n, Decimal(0), 1
+        while total != (total := total + power / k):
+            k += 2
+            power /= -n * n
+        arctans.append(total)
+    return 16 * arctans[0] - 4 * arctans[1]

@@ -9,8 +9,8 @@ Steinke 2020, Proposition 12)
     log delta = x ((1 + x) rho - epsilon) + x log x - (1 + x) log(1 + x).
 
 The bound holds for *every* x > 0, so x is chosen in floating point: a poor x costs accuracy, never
-privacy.  Only the evaluation at x must be sound.  It runs in 120-digit decimals, whose ``exp`` and
-``ln`` are correctly rounded, and moves the result by more than the accumulated rounding error.
+privacy.  The evaluation at x runs in 120-digit decimals, whose ``exp`` and ``ln`` are correctly
+rounded, and moves the result by more than the accumulated rounding error.
 """
 
 import math
@@ -47,9 +47,9 @@ def zcdp_delta(rho: Fraction, epsilon: Fraction) -> Fraction:
     require_positive("rho", rho)
     if epsilon < 0:
         raise BudgetError("epsilon must not be negative.")
-    rho_, epsilon_ = float(rho), float(epsilon)
+    r, e = float(rho), float(epsilon)
     # d/dx log delta, strictly increasing in x.
-    x = _root(lambda x: (1 + 2 * x) * rho_ - epsilon_ - math.log1p(1 / x))
+    x = _root(lambda x: (1 + 2 * x) * r - e - math.log1p(1 / x))
     with localcontext(Context(prec=_DIGITS)):
         terms = (x * (1 + x) * to_decimal(rho), -x * to_decimal(epsilon), *_order_terms(x))
         log_delta = sum(terms) + _error(terms)
@@ -75,13 +75,9 @@ def zcdp_rho(epsilon: Fraction, delta: Fraction) -> Fraction:
     """Return the largest rho for which rho-zCDP implies (epsilon, delta)-DP, rounded down."""
     require_positive("epsilon", epsilon)
     log_inverse = _log_inverse(delta)
-    epsilon_, log_inverse_ = float(epsilon), float(log_inverse)
-
+    e, inverse = float(epsilon), float(log_inverse)
     # The optimal x of zcdp_epsilon, with rho eliminated.
-    def slope(x: float) -> float:
-        return x / (2 + 1 / x) * (epsilon_ + math.log1p(1 / x)) + math.log1p(x) - log_inverse_
-
-    x = _root(slope)
+    x = _root(lambda x: x / (2 + 1 / x) * (e + math.log1p(1 / x)) + math.log1p(x) - inverse)
     with localcontext(Context(prec=_DIGITS)):
         terms = (to_decimal(epsilon), *(-term / x for term in _order_terms(x)), -log_inverse / x)
         rho = round_down((sum(terms) - _error(terms)) / (1 + x) * (1 - _ROUNDING))

@@ -5,6 +5,7 @@ binary rounding.
 """
 
 from dataclasses import dataclass, fields
+from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
 from typing import Literal, get_args
 
@@ -66,13 +67,9 @@ class Guarantee:
     def __str__(self) -> str:
         several = f"up to {self.rows_per_person} rows of one person"
         unit = "one row" if self.rows_per_person == 1 else several
-        protected = f"{self.neighbors} neighbors, unit: {unit}"
-        return f"{self.promise}, {protected}, numerics: {self.numerics}"
-
-
-def promise_numbers(promise: Promise) -> dict[str, Fraction]:
-    """Return the numbers of a promise by name."""
-    return dict(vars(promise))
+        return (
+            f"{self.promise}, {self.neighbors} neighbors, unit: {unit}, numerics: {self.numerics}"
+        )
 
 
 def promise_of(**numbers: Fraction | None) -> Promise:
@@ -100,8 +97,6 @@ def check_neighbors(neighbors: object) -> Neighbors:
 
 def format_number(value: Fraction) -> str:
     """Print a short decimal exactly, any other fraction rounded up at six significant digits."""
-    from decimal import ROUND_CEILING, Context, Decimal
-
     # Rounding up: a stated epsilon, delta or rho is never smaller than the true one.
     twelve = Context(prec=12, rounding=ROUND_CEILING)
     exact = twelve.divide(Decimal(value.numerator), Decimal(value.denominator))

@@ -8,7 +8,7 @@ from fractions import Fraction
 
 from dpcov.errors import BudgetError, PrivacyWarning
 from dpcov.privacy.convert import round_up, to_decimal, zcdp_delta, zcdp_epsilon
-from dpcov.privacy.guarantee import ZCDP, ApproxDP, Neighbors, Promise, PureDP, format_number
+from dpcov.privacy.guarantee import ZCDP, ApproxDP, Neighbors, Promise, format_number
 
 LARGEST_QUIET_EPSILON = Fraction(4)
 USUAL_DELTA = Fraction(1, 10**6)
@@ -18,20 +18,16 @@ LARGEST_PRIVATE_DELTA = Fraction(1, 1000)
 
 
 def check_delta(promise: Promise, neighbors: Neighbors, n_rows: int | None) -> None:
-    """Refuse a delta that would allow publishing somebody's whole row.
-
-    ``n_rows`` is public; None while it is unknown (replace-one) or where it is private.
-    """
+    """Refuse a delta that would allow publishing somebody's whole row; ``n_rows`` if public."""
     if not isinstance(promise, ApproxDP):
         return
     # Publishing one of n rows, chosen at random, is (0, 1/n)-DP.
+    too_large = n_rows is not None and promise.delta * n_rows >= 1
+    most = f"below one over the number of rows, {n_rows}"
     if neighbors == "add-remove-one":
         too_large = promise.delta > LARGEST_PRIVATE_DELTA
         largest = format_number(LARGEST_PRIVATE_DELTA)
         most = f"{largest} or less, as it must be where the number of rows is private"
-    else:
-        too_large = n_rows is not None and promise.delta * n_rows >= 1
-        most = f"below one over the number of rows, {n_rows}"
     if too_large:
         raise BudgetError(
             f"delta = {format_number(promise.delta)} is not {most}. With such a delta, publishing "
@@ -50,8 +46,7 @@ def warn_of_large_epsilon(promise: Promise, *, stacklevel: int) -> None:
     if isinstance(promise, ZCDP):
         rho, delta = format_number(promise.rho), format_number(USUAL_DELTA)
         said = f"rho = {rho} implies epsilon = {number} at delta = {delta}, which is large."
-    message = f"{said} {certainty_in_words(promise)}"
-    warnings.warn(message, PrivacyWarning, stacklevel + 1)
+    warnings.warn(f"{said} {certainty_in_words(promise)}", PrivacyWarning, stacklevel + 1)
 
 
 def implied_epsilon(promise: Promise) -> Fraction:
@@ -93,10 +88,8 @@ def detection(promise: Promise, false_alarms: Fraction) -> Fraction:
 
 def _points(promise: Promise) -> list[tuple[Fraction, Fraction]]:
     # Pairs of epsilon and delta that hold.
-    if isinstance(promise, PureDP):
-        return [(promise.epsilon, Fraction(0))]
-    if isinstance(promise, ApproxDP):
-        return [(promise.epsilon, promise.delta)]
+    if not isinstance(promise, ZCDP):
+        return [(promise.epsilon, getattr(promise, "delta", Fraction(0)))]
     # Epsilons of rho + s sqrt(rho), s up to 5, hold the best point of every small test.
     steps = (Fraction(step, 8) for step in range(1, 41))
     size = rounded_up(Fraction(float(promise.rho) ** 0.5), 4)

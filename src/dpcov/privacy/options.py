@@ -52,14 +52,8 @@ def make_plain(options: Any, *names: str) -> None:
 def plain(name: str, value: object, hint: Any) -> Any:
     """Return the plain value of one option, as its annotation says, or raise UsageError.
 
-    ``value`` is as typed: Python's own numbers, those of numpy, fractions and decimals.  ``hint``
-    is ``int`` or ``float``, with :class:`Between` if limited; ``bool``; ``str``; a ``Literal`` of
-    words; or one of these or None.
-
-    Examples
-    --------
-    >>> plain("clip", Decimal("0.5"), Annotated[float, Between(0, 1)])
-    0.5
+    ``hint`` is ``int`` or ``float``, with :class:`Between` if limited; ``bool``; ``str``; a
+    ``Literal`` of words; or one of these or None.
     """
     if get_origin(hint) in (Union, UnionType):
         if value is None:
@@ -78,7 +72,7 @@ _WANTED = {bool: "True or False", int: "a whole number", float: "a number", str:
 
 
 def _read(kind: Any, value: object) -> Any:
-    # Return the plain value of this kind, None if there is none.
+    # The plain value of this kind, None if there is none.
     # By name, so that nobody imports numpy for its truth values.
     if type(value).__module__ == "numpy" and type(value).__name__ == "bool":
         value = bool(value)

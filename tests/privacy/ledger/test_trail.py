@@ -8,16 +8,8 @@ import pytest
 from dpcov.errors import LedgerError, UsageError
 from dpcov.privacy.budget import Budget
 from dpcov.privacy.ledger.ledger import Ledger
-from dpcov.privacy.ledger.records import DATASET_FIELDS, ENTRY_FIELDS
-from dpcov.privacy.ledger.trail import (
-    GENESIS,
-    Event,
-    Head,
-    canonical,
-    created_details,
-    reserved_details,
-    verify,
-)
+from dpcov.privacy.ledger.records import DATASET_FIELDS, ENTRY_FIELDS, SPEND_FIELDS
+from dpcov.privacy.ledger.trail import GENESIS, Event, Head, canonical, verify
 from tests.privacy.spends import RELATION, SPEND, TENTH, pure
 
 
@@ -65,6 +57,15 @@ def test_a_ledger_that_nobody_touched_is_whole(path):
         *[(kind, number) for number in (1, 2) for kind in ("reserved", "drawn", "committed")],
         *[("ruled", None), ("reserved", 3), ("drawn", 3), ("reserved", 4)],
     ]
+    # The very bytes that were hashed by the first version of this format.
+    assert [events_of(path)[number].details for number in (0, 2, 3, 4)] == [
+        '{"composition":"zcdp","neighbors":"replace-one","rows_per_person":null,'
+        '"total_delta":null,"total_epsilon":null,"total_rho":"1"}',
+        '{"mechanism":"zcdp","noise_multiplier":null,"note":"note 0","promise_delta":null,'
+        '"promise_epsilon":null,"promise_rho":"1/10","rho":null,"rows_per_person":1}',
+        "{}",
+        '{"fingerprint":"sha256:0"}',
+    ]
 
 
 def test_the_trail_cannot_be_changed_by_accident(path):
@@ -98,37 +99,6 @@ def test_a_tampered_trail_is_found_and_its_good_part_named(path, statements, wor
     assert set(found.trusted_entries) <= {1, 2, 3, 4}
 
 
-def test_what_is_confirmed_before_a_break_stays_trusted(path):
-    edit(path, "UPDATE event SET at = '2000' WHERE number = 7")
-    found = Ledger(path).verify()
-    # Release 1 is complete before the break, release 2 is not.
-    assert (found.trusted_events, found.trusted_entries) == (6, (1,))
-    assert "entry 2 was changed: state, drawn_at, committed_at" in " ".join(found.problems)
-
-
-COPIED_ENTRY, COPIED_ACCOUNT = ", ".join(ENTRY_FIELDS[1:]), ", ".join(DATASET_FIELDS[1:])
-RECORDS = [
-    ("UPDATE entry SET promise_rho = '1/1000' WHERE id = 1", "entry 1 was changed: promise_rho"),
-    ("UPDATE entry SET rows_per_person = 9 WHERE id = 1", "entry 1 was changed: rows_per_person"),
-    ("UPDATE entry SET state = 'reserved' WHERE id = 2", "entry 2 was changed: state"),
-    ("DELETE FROM entry WHERE id = 2", "entry 2 was removed"),
-    (f"INSERT INTO entry SELECT 9, {COPIED_ENTRY} FROM entry WHERE id = 1", "entry 9 is unknown"),
-    ("UPDATE dataset SET total_rho = '9' WHERE name = 'patients'", "an account was changed: total"),
-    ("UPDATE dataset SET rows_per_person = 9 WHERE name = 'staff'", "account was changed: rows_"),
-    (f"INSERT INTO dataset SELECT 'again', {COPIED_ACCOUNT} FROM dataset WHERE name = 'staff'",
-     "an account is unknown"),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("statement", "words"), RECORDS)
-def test_records_that_differ_from_the_trail_are_found(path, statement, words):
-    edit(path, statement)
-    found = Ledger(path).verify()
-    assert words in " ".join(found.problems)
-    assert found.trusted_events == 12
-    assert len(found.trusted_entries) >= 3
-
-
 @pytest.mark.parametrize("stride", [7, pytest.param(1, marks=pytest.mark.slow)])
 def test_every_edit_of_any_cell_is_found(path, stride):
     with sqlite3.connect(path) as connection:
@@ -153,20 +123,14 @@ def test_every_edit_of_any_cell_is_found(path, stride):
             assert Ledger(path).verify().problems != (), (table, row, column)
 
 
-@pytest.mark.parametrize(
-    "statement",
-    [
-        "DELETE FROM entry WHERE id = 4",
-        "DELETE FROM event WHERE number = 12",
-        "DELETE FROM event",
-        "UPDATE trail_head SET digest = 'f'",
-        "UPDATE trail_head SET events = 13",
-        "UPDATE trail_head SET events = 0",
-        "UPDATE trail_head SET entries = 5",
-        "UPDATE event SET details = '{}' WHERE number = 12",
-        "DELETE FROM trail_head",
-    ],
-)
+WRONG_ENDS = [
+    *("DELETE FROM entry WHERE id = 4", "DELETE FROM event WHERE number = 12", "DELETE FROM event"),
+    *(f"UPDATE trail_head SET {cell}" for cell in ("digest = 'f'", "events = 13", "entries = 5")),
+    *("UPDATE event SET details = '{}' WHERE number = 12", "DELETE FROM trail_head"),
+]
+
+
+@pytest.mark.parametrize("statement", WRONG_ENDS)
 def test_daily_work_stops_when_the_end_of_the_trail_is_wrong(path, statement):
     edit(path, statement)
     book = Ledger(path)
@@ -241,8 +205,8 @@ ENTRY = dict.fromkeys(ENTRY_FIELDS) | {
     **{"promise_rho": "1/10", "rows_per_person": 2, "note": "\u00e4", "state": "reserved"},
 }
 DRAWN = ENTRY | {"state": "drawn", "drawn_at": "t"}
-CREATED = ("created", None, created_details(ACCOUNT))
-RESERVED = ("reserved", 1, reserved_details(ENTRY))
+CREATED = ("created", None, canonical({name: ACCOUNT[name] for name in DATASET_FIELDS[2:]}))
+RESERVED = ("reserved", 1, canonical({name: ENTRY[name] for name in (*SPEND_FIELDS, "note")}))
 DRAW = ("drawn", 1, "{}")
 
 
@@ -250,14 +214,6 @@ def test_what_is_hashed_is_written_in_one_way_only():
     assert canonical({"b": [1, "\u00e4", None], "a": "x y"}) == '{"a":"x y","b":[1,"\\u00e4",null]}'
     with pytest.raises(ValueError, match="JSON"):
         canonical(float("inf"))
-    assert created_details(ACCOUNT) == (
-        '{"composition":"zcdp","neighbors":"replace-one","rows_per_person":null,'
-        '"total_delta":null,"total_epsilon":null,"total_rho":"1"}'
-    )
-    assert reserved_details(ENTRY) == (
-        '{"mechanism":"gaussian","noise_multiplier":null,"note":"\\u00e4","promise_delta":null,'
-        '"promise_epsilon":null,"promise_rho":"1/10","rho":null,"rows_per_person":2}'
-    )
     text = '[7,"t","drawn","d",3,"{}","' + "0" * 64 + '"]'
     event = Event(7, "t", "drawn", "d", 3, "{}")
     assert event.expected_digest(GENESIS) == hashlib.sha256(text.encode()).hexdigest()
@@ -304,17 +260,6 @@ def test_trail_and_records_are_compared_one_by_one(steps, accounts, entries, pro
     assert (found.head, found.trusted_events) == (head, trusted)
 
 
-@pytest.mark.parametrize(
-    ("kept", "missing"),
-    [([1, 3], "2"), ([1, 4], "2 to 3"), ([1, 5], "2 to 4"), ([2], "1"), ([3], "1 to 2")],
-)
-def test_missing_events_are_named(kept, missing):
-    events, head = chain(CREATED, RESERVED, *[DRAW] * 3)
-    found = verify([events[number - 1] for number in kept], head, [], [])
-    assert found.problems[0] == f"event {missing} is missing before event {kept[-1]}"
-    assert found.trusted_events == len(kept) - 1
-
-
 def test_a_receipt_is_compared_with_its_own_event_only():
     events, head = chain(CREATED, RESERVED, DRAW)
 
@@ -352,18 +297,8 @@ def test_twenty_differences_are_told_and_the_others_counted(differences, told):
     assert problems[20:] == ((f"and {differences - 20} more differences",) if told > 20 else ())
 
 
-def test_steps_of_earlier_releases_leave_their_count_as_it_is(path):
-    book = Ledger(path)
-    book.reserve("patients", SPEND, RELATION).mark_drawn()
-    with book._store.writing() as transaction:
-        transaction.mark_drawn(4, "2020")
-        assert transaction._head.entries == 5
-    assert book.verify().head.entries == 5
-    assert book.reserve("patients", SPEND, RELATION).id == 6
-
-
 def test_a_head_that_moves_under_a_writer_stops_it(path):
     with pytest.raises(LedgerError, match="damaged"), Ledger(path)._store.writing() as transaction:
         transaction._run("UPDATE trail_head SET events = 99", {})
-        transaction.add_entry("patients", SPEND, "", "2020")
+        transaction.add_entry("patients", SPEND, "")
     assert Ledger(path).verify().problems == ()

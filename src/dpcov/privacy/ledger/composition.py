@@ -11,11 +11,11 @@ That takes a *privacy filter* (Rogers, Roth, Ullman & Vadhan 2016).  These rules
                      Thakurta 2022; Koskela, Tobaben & Honkela 2023).
 
 Switching rules in mid-course may cost delta twice, so a dataset keeps one, fixed before its first
-result exists.  ``planned`` is no filter: it is valid only for releases that were all fixed in
-advance (:mod:`dpcov.privacy.ledger.accountant`), and never chosen by itself.
+result exists.  Sharper sums that hold only for releases fixed in advance are no filters.
 """
 
 import math
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from fractions import Fraction
@@ -23,11 +23,10 @@ from typing import Literal
 
 from dpcov.errors import LedgerError
 from dpcov.privacy import calibrate, convert
-from dpcov.privacy.guarantee import ZCDP, ApproxDP, Promise, PureDP, format_number, promise_numbers
-from dpcov.privacy.ledger import accountant
+from dpcov.privacy.guarantee import ZCDP, ApproxDP, Promise, PureDP, format_number
 from dpcov.privacy.ledger.spend import Spend
 
-Composition = Literal["pure", "zcdp", "gaussian", "basic", "planned"]
+Composition = Literal["pure", "zcdp", "gaussian", "basic"]
 
 _LONGEST_DENOMINATOR_BITS, _SHORT_BITS = 2048, 512
 # Sizes have three digits, and one of a billionth of the total is nothing.
@@ -39,8 +38,12 @@ _WHY: dict[Composition, str] = {
     "basic": "ε and δ add up.",
     "zcdp": f"What adds up, ρ, {_SQUARES}",
     "gaussian": f"What adds up, 1/noise², {_SQUARES}",
-    "planned": "Releases that are fixed in advance add up best: "
-    "two cost less than twice the ε of one.",
+}
+_WANTED: dict[Composition, str] = {
+    "pure": "a pure epsilon guarantee",
+    "zcdp": "a zCDP or pure guarantee",
+    "gaussian": "real-valued Gaussian noise",
+    "basic": "an epsilon or (epsilon, delta) guarantee",
 }
 
 Amounts = dict[str, Fraction]
@@ -53,16 +56,15 @@ Spends = Iterable[Spend] | Mapping[Spend, int]
 def compositions_for(total: Promise) -> tuple[Composition, ...]:
     """Return the rules that can guard this total."""
     if isinstance(total, ApproxDP):
-        return ("zcdp", "gaussian", "basic", "planned")
+        return ("zcdp", "gaussian", "basic")
     return ("pure",) if isinstance(total, PureDP) else ("zcdp",)
 
 
 def check_composition(composition: str, total: Promise) -> Composition:
     """Return the rule, or say which ones can guard this total."""
     known = compositions_for(total)
-    for candidate in known:
-        if composition == candidate:
-            return candidate
+    if composition in known:
+        return known[known.index(composition)]
     rules = ", ".join(known)
     raise LedgerError(
         f"A total of {total} cannot be guarded by this composition. Use one of: {rules}."
@@ -73,8 +75,7 @@ def choose_composition(total: Promise, first: Spend) -> Composition:
     """Return the filter in which the first release takes the smallest share of the total."""
     shares: dict[Composition, Fraction] = {}
     for composition in compositions_for(total):
-        cost = None if composition == "planned" else _cost(composition, first)
-        if cost is not None:
+        if (cost := _cost(composition, first)) is not None:
             available = limit(composition, total)
             shares[composition] = max(cost[unit] / available[unit] for unit in cost)
     if not shares:
@@ -84,25 +85,18 @@ def choose_composition(total: Promise, first: Spend) -> Composition:
 
 def limit(composition: Composition, total: Promise) -> Amounts:
     """Return what may be spent in all, in the units of this rule, rounded down."""
-    if not isinstance(total, ApproxDP) or composition == "basic":
-        return promise_numbers(total)
-    if composition == "zcdp":
+    if isinstance(total, ApproxDP) and composition == "zcdp":
         return {"rho": convert.zcdp_rho(total.epsilon, total.delta)}
-    if composition == "gaussian":
+    if isinstance(total, ApproxDP) and composition == "gaussian":
         multiplier = calibrate.gaussian_noise_multiplier(total.epsilon, total.delta)
         return {"inverse_square_multiplier": 1 / multiplier**2}
-    return {"delta": total.delta}
+    return dict(vars(total))
 
 
 def spent(composition: Composition, total: Promise, spends: Spends) -> Amounts:
     """Return what these releases cost together, in the units of this rule, rounded up."""
-    counted = Counter(spends)
-    if composition == "planned":
-        if not isinstance(total, ApproxDP):
-            raise LedgerError("Planned releases need a total with epsilon and delta.")
-        return {"delta": accountant.planned_delta(list(counted.elements()), total.epsilon)}
     amounts = dict.fromkeys(limit(composition, total), Fraction(0))
-    for spend, count in counted.items():
+    for spend, count in Counter(spends).items():
         cost = _cost(composition, spend)
         if cost is None:
             raise _unsupported(composition, spend)
@@ -130,26 +124,15 @@ def _short(amount: Fraction) -> Fraction:
 
 
 def _cost(composition: Composition, spend: Spend) -> Amounts | None:
-    # Return what one release costs under an additive rule, None if the rule does not cover it.
-    promise = spend.promise
+    # What one release costs, None if the rule does not cover it.
     if composition == "zcdp":
         rho = spend.best_rho()
         return None if rho is None else {"rho": rho}
     if composition == "gaussian":
         multiplier = spend.noise_multiplier
         return None if multiplier is None else {"inverse_square_multiplier": 1 / multiplier**2}
-    covered = isinstance(promise, PureDP) or (
-        composition == "basic" and isinstance(promise, ApproxDP)
-    )
-    return promise_numbers(promise) if covered else None
-
-
-_WANTED: dict[Composition, str] = {
-    "pure": "a pure epsilon guarantee",
-    "zcdp": "a zCDP or pure guarantee",
-    "gaussian": "real-valued Gaussian noise",
-    "basic": "an epsilon or (epsilon, delta) guarantee",
-}
+    covered = PureDP if composition == "pure" else PureDP | ApproxDP
+    return dict(vars(spend.promise)) if isinstance(spend.promise, covered) else None
 
 
 def _unsupported(composition: Composition, spend: Spend) -> LedgerError:
@@ -162,7 +145,7 @@ def _unsupported(composition: Composition, spend: Spend) -> LedgerError:
 
 def check_room(composition: Composition, total: Promise, earlier: Spends, new: Spend) -> None:
     """Refuse the new release if it would overspend the total."""
-    if not has_room(composition, total, earlier, new):
+    if not is_within(composition, total, Counter(earlier) + Counter([new])):
         raise LedgerError(
             f"This release would overspend the dataset's total of {total}. "
             f"{room_in_words(composition, total, earlier)} Give the release a smaller budget, or "
@@ -170,27 +153,13 @@ def check_room(composition: Composition, total: Promise, earlier: Spends, new: S
         )
 
 
-def has_room(
-    composition: Composition, total: Promise, earlier: Spends, new: Spend, copies: int = 1
-) -> bool:
-    """Whether so many releases of a kind may follow the earlier ones."""
-    return is_within(composition, total, Counter(earlier) + Counter({new: copies}))
-
-
 def room_in_words(composition: Composition | None, total: Promise, earlier: Spends) -> str:
-    """Say how large one more release may be, how large two may be, and why.
-
-    Examples
-    --------
-    >>> room_in_words("pure", PureDP(epsilon=Fraction(3, 2)), [])
-    'Left: one more release of up to ε = 1.5, or two of up to ε = 0.75 each. ε adds up.'
-    """
+    """Say how large one more release may be, how large two may be, and why."""
     rule = composition or choose_composition(total, _typical(total))
     one = largest_release(rule, total, earlier)
     if one is None:
         return "Nothing is left that a release could use."
-    # Planned releases take seconds to add up.
-    two = None if rule == "planned" else largest_release(rule, total, earlier, copies=2)
+    two = largest_release(rule, total, earlier, copies=2)
     each = "" if two is None else f", or two of up to {_size(two, unless=one)} each"
     return f"Left: one more release of up to {_size(one)}{each}. {_WHY[rule]}"
 
@@ -203,21 +172,23 @@ def largest_release(
     It is of the total's kind, Gaussian noise where that has a delta; None where not even a
     billionth of the total fits.
     """
-    counted, delta = Counter(earlier), _delta_left(composition, total, earlier, copies)
+    counted, delta = Counter(earlier), getattr(total, "delta", Fraction(0))
+    # The delta of each further release: the total's, or what is left of it where deltas add up.
+    if composition == "basic":
+        delta = max(Fraction(0), delta - spent(composition, total, earlier)["delta"]) / copies
 
     def sized(step: int) -> Promise:
-        return _promise(total, _grid(total, step), delta)
+        size = _grid(total, step)
+        if isinstance(total, ZCDP):
+            return ZCDP(rho=size)
+        return ApproxDP(epsilon=size, delta=delta) if delta else PureDP(epsilon=size)
 
-    def fits(step: int) -> bool:
-        return has_room(composition, total, counted, _typical(sized(step)), copies)
+    def overspends(step: int) -> bool:
+        further = Counter({_typical(sized(step)): copies})
+        return not is_within(composition, total, counted + further)
 
-    low, high = 0, _STEPS * (_DECADES + 1)
-    if not fits(low):
-        return None
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if fits(middle) else (low, middle)
-    return sized(low)
+    fitting = bisect_left(range(_STEPS * (_DECADES + 1)), True, key=overspends)
+    return sized(fitting - 1) if fitting else None
 
 
 def _typical(promise: Promise) -> Spend:
@@ -228,24 +199,9 @@ def _typical(promise: Promise) -> Spend:
     return Spend(promise=promise, mechanism="any", noise_multiplier=multiplier)
 
 
-def _promise(total: Promise, size: Fraction, delta: Fraction) -> Promise:
-    if isinstance(total, ZCDP):
-        return ZCDP(rho=size)
-    return ApproxDP(epsilon=size, delta=delta) if delta else PureDP(epsilon=size)
-
-
-def _delta_left(composition: Composition, total: Promise, earlier: Spends, copies: int) -> Fraction:
-    # The delta of each further release: the total's, or what is left of it where deltas add up.
-    if not isinstance(total, ApproxDP):
-        return Fraction(0)
-    if composition != "basic":
-        return total.delta
-    return max(Fraction(0), total.delta - spent(composition, total, earlier)["delta"]) / copies
-
-
 def _grid(total: Promise, step: int) -> Fraction:
     # Sizes of three digits, rising from a billionth of the total to ten times it.
-    size = next(iter(promise_numbers(total).values()))
+    size = total.rho if isinstance(total, ZCDP) else total.epsilon
     # The largest power of ten that is not above the size.
     power = len(str(size.numerator)) - len(str(size.denominator))
     power -= Fraction(10) ** power > size

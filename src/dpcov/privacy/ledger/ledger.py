@@ -33,8 +33,8 @@ _NO_TEXT = re.compile("[\x00\ud800-\udfff]")
 class Balance:
     """What a dataset may spend, has spent and has left, in the units of its composition rule.
 
-    ``composition`` and ``rows_per_person`` may be None before the first release; the amounts are
-    then those of the total itself.  ``in_words`` says how large one more release may be.
+    Before the first release ``composition`` and ``rows_per_person`` may be None, the amounts those
+    of the total itself.  ``in_words`` says how large one more release may be.
     """
 
     composition: Composition | None
@@ -56,39 +56,36 @@ class Reservation:
     def mark_drawn(self) -> None:
         """Record, before noise is drawn, that it may exist from now on."""
         with self._store.writing() as transaction:
-            transaction.mark_drawn(self.id, now())
+            transaction.move(self.id, "reserved", "drawn")
 
     def commit(self, release_fingerprint: str) -> None:
         """Record which file the release became."""
         _check_text("release fingerprint", release_fingerprint)
         with self._store.writing() as transaction:
-            transaction.mark_committed(self.id, release_fingerprint, now())
+            transaction.move(self.id, "drawn", "committed", fingerprint=release_fingerprint)
 
 
 class Ledger:
     """A ledger: the accounts of datasets and their releases.
 
-    Parameters
-    ----------
-    path
-        An SQLite file on a local disk (network file systems do not lock reliably), made by
-        :meth:`create` for its owner alone; or ``postgresql://user@host/name``, for custodians on
-        several machines: leave the password to ``PGPASSWORD`` or ``.pgpass``.
-
-    Raises
-    ------
-    LedgerError
-        From every method, if the ledger is missing, damaged, foreign, locked or cannot be written.
-
-    Examples
-    --------
-    >>> ledger = Ledger("privacy.ledger")  # doctest: +SKIP
-    >>> ledger.create("patients", Budget(rho="0.5"), "replace-one")  # doctest: +SKIP
-    >>> reservation = ledger.reserve("patients", spend, "replace-one")  # doctest: +SKIP
+    ``path`` is an SQLite file on a local disk (network file systems do not lock reliably), made by
+    :meth:`create` for its owner alone; or ``postgresql://user@host/name``, for custodians on
+    several machines: leave the password to ``PGPASSWORD`` or ``.pgpass``.  Every method raises
+    LedgerError if the ledger is missing, damaged, foreign, locked or cannot be written.
     """
 
     def __init__(self, path: str | Path) -> None:
-        self._store = _open_store(path)
+        self._store: LedgerStore
+        if isinstance(path, Path) or "://" not in path:
+            self._store = LedgerFile(Path(path))
+            return
+        from dpcov.privacy.ledger.postgres import SCHEMES, LedgerServer
+
+        if not path.startswith(SCHEMES):
+            raise UsageError(
+                "A ledger is a file, or a database named as postgresql://USER@HOST/NAME."
+            )
+        self._store = LedgerServer(path)
 
     def create(
         self,
@@ -99,28 +96,17 @@ class Ledger:
         composition: Composition | None = None,
         rows_per_person: int | None = None,
     ) -> None:
-        """Open an account for a dataset.
+        """Open an account for a dataset: a name for the people in the data.
 
-        Parameters
-        ----------
-        dataset
-            A name for the people in the data; the same people must never have two accounts.
-        total
-            What all releases together may cost.
-        neighbors
-            The relation of every release.
-        composition
-            The rule that adds releases up; without it the first release chooses its cheapest.
-            ``"planned"`` is valid only if all releases are fixed in advance.
-        rows_per_person
-            The unit that every release must protect; without it the first release fixes it.
+        The same people must never have two accounts.  ``total`` is what all releases together may
+        cost, under one relation.  ``composition``, the rule that adds them up, and
+        ``rows_per_person``, the unit that each must protect, are those of the first release unless
+        they are given; it chooses its cheapest rule.
         """
         _check_text("dataset name", dataset)
         known = rules.compositions_for(total.promise)
-        if composition is not None:
-            composition = rules.check_composition(composition, total.promise)
-        elif len(known) == 1:
-            (composition,) = known
+        if composition is not None or len(known) == 1:
+            composition = rules.check_composition(composition or known[0], total.promise)
         record = Dataset(
             name=dataset,
             created_at=now(),
@@ -138,7 +124,7 @@ class Ledger:
             transaction.add_dataset(record)
 
     def datasets(self) -> tuple[Dataset, ...]:
-        """Return all accounts by name."""
+        """Return all accounts, sorted by name."""
         with self._store.reading() as transaction:
             return transaction.datasets()
 
@@ -172,8 +158,8 @@ class Ledger:
     def verify(self, receipt: str | None = None) -> Verification:
         """Compare the audit trail with the records, and both with the budgets.
 
-        ``receipt`` is ``head.receipt`` of an earlier call, kept elsewhere: it proves that the
-        trail still begins as it did then.  Without ``problems`` the ledger is as it was written.
+        ``receipt`` is ``head.receipt`` of an earlier call, kept elsewhere: with it the trail must
+        still begin as it did then.  Without ``problems`` the ledger is as it was written.
         """
         with self._store.reading(end=False) as transaction:
             found = transaction.verify(receipt)
@@ -193,8 +179,7 @@ class Ledger:
     ) -> Reservation:
         """Pay for one release, or raise LedgerError; there is no refund.
 
-        ``neighbors`` must be the account's.  The ``note`` is for the custodian's own use and must
-        not contain anything from the data.
+        The ``note`` is the custodian's own and must not contain anything from the data.
         """
         if len(note) > LONGEST_TEXT or _NO_TEXT.search(note):
             raise LedgerError(
@@ -205,27 +190,26 @@ class Ledger:
             composition = _allowed_composition(transaction, dataset, spend, neighbors)
             if _require_dataset(transaction, dataset).composition is None:
                 transaction.fix_composition(dataset, composition)
-            entry = transaction.add_entry(dataset, spend, note, now())
+            entry = transaction.add_entry(dataset, spend, note)
         return Reservation(id=entry, dataset=dataset, _store=self._store)
 
 
 def _allowed_composition(
     transaction: LedgerTransaction, dataset: str, spend: Spend, neighbors: Neighbors
 ) -> Composition:
-    # Return the rule under which this release is allowed, or raise.
+    # The rule under which this release is allowed.
     account, earlier = _require_dataset(transaction, dataset), transaction.spends(dataset)
-    different = "cannot be added to it, because the two promises mean different things. Release"
-    if check_neighbors(neighbors) != account.neighbors:
-        raise LedgerError(
-            f"This dataset is protected under {account.neighbors} neighbors; a release under "
-            f"{neighbors} {different} with {account.neighbors}."
-        )
-    unit = _unit(account, earlier)
-    if unit not in (None, spend.rows_per_person):
-        raise LedgerError(
-            f"This dataset is protected with rows_per_person = {unit}; a release with "
-            f"{spend.rows_per_person} {different} with rows_per_person = {unit}."
-        )
+    unit, rows = _unit(account, earlier), spend.rows_per_person
+    for name, fixed, asked in (
+        ("neighbors", account.neighbors, check_neighbors(neighbors)),
+        ("rows_per_person", unit or rows, rows),
+    ):
+        if asked != fixed:
+            raise LedgerError(
+                f"This dataset is protected with {name} = {fixed}; a release with {asked} cannot "
+                "be added to it, because the two promises mean different things. Release with "
+                f"{name} = {fixed}."
+            )
     composition = account.composition or rules.choose_composition(account.total, spend)
     rules.check_room(composition, account.total, earlier, spend)
     return composition
@@ -234,18 +218,6 @@ def _allowed_composition(
 def _unit(account: Dataset, earlier: Counter[Spend]) -> int | None:
     # Rows per person of all releases; None before the first where none were stated.
     return account.rows_per_person or next((spend.rows_per_person for spend in earlier), None)
-
-
-def _open_store(place: str | Path) -> LedgerStore:
-    if isinstance(place, str) and "://" in place:
-        from dpcov.privacy.ledger.postgres import SCHEMES, LedgerServer
-
-        if not place.startswith(SCHEMES):
-            raise UsageError(
-                "A ledger is a file, or a database named as postgresql://USER@HOST/NAME."
-            )
-        return LedgerServer(place)
-    return LedgerFile(Path(place))
 
 
 def _require_dataset(transaction: LedgerTransaction, name: str) -> Dataset:

@@ -104,7 +104,7 @@ class LedgerServer(LedgerStore):
 
     @contextlib.contextmanager
     def _explained(self) -> Iterator[None]:
-        # Turn the server's errors into advice; their own text may hold the URL.
+        # The server's own words may hold the URL.
         try:
             yield
         except self._sqlalchemy.exc.SQLAlchemyError as error:

@@ -12,7 +12,7 @@ from fractions import Fraction
 from typing import Any, Literal, get_args
 
 from dpcov.errors import BudgetError, LedgerError
-from dpcov.privacy.guarantee import Neighbors, Promise, check_neighbors, promise_numbers, promise_of
+from dpcov.privacy.guarantee import Neighbors, Promise, check_neighbors, promise_of
 from dpcov.privacy.ledger.composition import Composition, check_composition
 from dpcov.privacy.ledger.spend import Spend
 
@@ -79,66 +79,67 @@ def now() -> str:
 
 def dataset_row(dataset: Dataset) -> Row:
     """Return what the table of datasets holds."""
-    row = {**vars(dataset), **_promise_cells("total", dataset.total)}
-    return {name: row[name] for name in DATASET_FIELDS}
+    return _row(dataset, "total", DATASET_FIELDS)
 
 
 def spend_row(spend: Spend) -> Row:
     """Return the part of an entry's row that says what it costs."""
-    row = {**vars(spend), **_promise_cells("promise", spend.promise)}
-    row |= {name: _text(row[name]) for name in ("rho", "noise_multiplier")}
-    return {name: row[name] for name in SPEND_FIELDS}
+    return _row(spend, "promise", SPEND_FIELDS)
 
 
+def _row(record: Dataset | Spend, promise: str, fields: tuple[str, ...]) -> Row:
+    numbers = vars(getattr(record, promise))
+    row = {**vars(record), **{f"{promise}_{name}": numbers.get(name) for name in _NUMBERS}}
+    cells = {name: row[name] for name in fields}
+    return {name: str(cell) if isinstance(cell, Fraction) else cell for name, cell in cells.items()}
+
+
+@contextlib.contextmanager
+def _rows_make_sense() -> Iterator[None]:
+    try:
+        yield
+    except (ValueError, TypeError, ZeroDivisionError, BudgetError):
+        raise LedgerError(DAMAGED) from None
+
+
+@_rows_make_sense()
 def read_dataset(row: Row) -> Dataset:
     """Return the dataset that a row of `DATASET_FIELDS` describes."""
-    with _rows_make_sense():
-        unit, rule = row["rows_per_person"], row["composition"]
-        # A total keeps to what a release may promise, and so does its unit.
-        checked = 1 if unit is None else _count(unit)
-        promise = _promise("total", row)
-        total = Spend(promise=promise, mechanism="", rows_per_person=checked).promise
-        neighbors = check_neighbors(row["neighbors"])
-        composition = None if rule is None else check_composition(rule, total)
-        kept = {name: row[name] for name in ("name", "created_at", "rows_per_person")}
-        return Dataset(**kept, neighbors=neighbors, total=total, composition=composition)
+    unit, rule, promise = row["rows_per_person"], row["composition"], _promise("total", row)
+    # A total keeps to what a release may promise, and so does its unit.
+    checked = 1 if unit is None else _require(unit, int)
+    total = Spend(promise=promise, mechanism="", rows_per_person=checked).promise
+    return Dataset(
+        name=row["name"],
+        created_at=row["created_at"],
+        neighbors=check_neighbors(row["neighbors"]),
+        rows_per_person=unit,
+        total=total,
+        composition=None if rule is None else check_composition(rule, total),
+    )
 
 
+@_rows_make_sense()
 def read_spend(row: Row) -> Spend:
-    """Return the spend that the `SPEND_FIELDS` of a row describe."""
-    with _rows_make_sense():
-        return Spend(
-            promise=_promise("promise", row),
-            mechanism=row["mechanism"],
-            rho=_number(row["rho"]),
-            noise_multiplier=_number(row["noise_multiplier"]),
-            rows_per_person=_count(row["rows_per_person"]),
-        )
+    """Return the spend that the `SPEND_FIELDS` of a row describe, and check its state."""
+    if row["state"] not in get_args(State):
+        raise ValueError
+    return Spend(
+        promise=_promise("promise", row),
+        mechanism=row["mechanism"],
+        rho=_number(row["rho"]),
+        noise_multiplier=_number(row["noise_multiplier"]),
+        rows_per_person=_require(row["rows_per_person"], int),
+    )
 
 
+@_rows_make_sense()
 def read_entry(row: Row) -> Entry:
     """Return the entry that a row of `ENTRY_FIELDS` describes."""
-    if not isinstance(row["id"], int) or not isinstance(row["reserved_at"], str):
-        raise LedgerError(DAMAGED)
-    check_state(row["state"])
-    spend = read_spend(row)
+    _require(row["id"], int)
+    _require(row["reserved_at"], str)
     kept = {name: cell for name, cell in row.items() if name not in SPEND_FIELDS}
-    return Entry(spend=spend, **kept)
-
-
-def check_state(state: object) -> None:
-    """Refuse a word that is no state."""
-    if state not in get_args(State):
-        raise LedgerError(DAMAGED)
-
-
-def _text(number: Fraction | None) -> str | None:
-    return None if number is None else str(number)
-
-
-def _promise_cells(prefix: str, promise: Promise) -> dict[str, str | None]:
-    numbers = promise_numbers(promise)
-    return {f"{prefix}_{name}": _text(numbers.get(name)) for name in _NUMBERS}
+    return Entry(spend=read_spend(row), **kept)
 
 
 def _promise(prefix: str, row: Row) -> Promise:
@@ -153,15 +154,7 @@ def _number(text: str | None) -> Fraction | None:
     return Fraction(text)
 
 
-def _count(number: object) -> int:
-    if not isinstance(number, int):
-        raise ValueError
-    return number
-
-
-@contextlib.contextmanager
-def _rows_make_sense() -> Iterator[None]:
-    try:
-        yield
-    except (ValueError, TypeError, ZeroDivisionError, BudgetError):
-        raise LedgerError(DAMAGED) from None
+def _require(cell: Any, kind: type) -> Any:
+    if not isinstance(cell, kind):
+        raise TypeError
+    return cell

@@ -9,27 +9,18 @@ from fractions import Fraction
 
 from dpcov.errors import BudgetError
 from dpcov.privacy.convert import pure_to_zcdp
-from dpcov.privacy.guarantee import ZCDP, ApproxDP, Promise, PureDP, promise_numbers
+from dpcov.privacy.guarantee import ZCDP, ApproxDP, Promise, PureDP
 
 
 @dataclass(frozen=True, kw_only=True)
 class Spend:
     """What one release promises and costs.
 
-    Parameters
-    ----------
-    promise
-        What the release's file states.
-    mechanism
-        Name of the mechanism.
-    rho
-        The zCDP guarantee the same release also has, if any.  An (epsilon, delta) promise that was
-        met through zCDP is accounted for far better with it.
-    noise_multiplier
-        Standard deviation over l2 sensitivity of real-valued Gaussian noise, also if rounded
-        afterwards.  Discrete Gaussian noise states its ``rho`` instead.
-    rows_per_person
-        The unit that the promise protects: so many rows of one person.
+    ``promise`` is what its file states, for a unit of ``rows_per_person`` rows.  ``rho`` is the
+    zCDP guarantee that the same release also has, if any: an (epsilon, delta) promise that was met
+    through zCDP is accounted for far better with it.  ``noise_multiplier`` is the standard
+    deviation over the l2 sensitivity of real-valued Gaussian noise, also if rounded afterwards;
+    discrete Gaussian noise states its ``rho`` instead.
     """
 
     promise: Promise
@@ -39,8 +30,12 @@ class Spend:
     rows_per_person: int = 1
 
     def __post_init__(self) -> None:
-        promised = promise_numbers(self.promise).values()
-        numbers = (*promised, self.rho, self.noise_multiplier, self.rows_per_person)
+        numbers = (
+            *vars(self.promise).values(),
+            self.rho,
+            self.noise_multiplier,
+            self.rows_per_person,
+        )
         if any(number is not None and number <= 0 for number in numbers):
             raise BudgetError("Every number of a spend must be greater than zero.")
         if isinstance(self.promise, ApproxDP) and self.promise.delta >= 1:

@@ -55,12 +55,20 @@ class LedgerFile(LedgerStore):
 
     @contextlib.contextmanager
     def _opened(self, *, writes: bool) -> Iterator[Run]:
-        if not _is_file(self._path):
+        # Unlike Path.is_file this takes names that no file system does.
+        if not os.path.isfile(self._path):  # noqa: PTH113
             raise LedgerError(
                 "There is no ledger at this path. Create one with `dpcov ledger create`."
             )
         with self._transaction("IMMEDIATE" if writes else "DEFERRED") as run:
-            _check_format(run)
+            # Damage within a page may give wrong answers instead of errors.
+            if run("PRAGMA quick_check", {}).fetchall() != [("ok",)]:
+                raise LedgerError(_BROKEN)
+            if not _has_tables(run):
+                raise LedgerError(
+                    "This file is empty and not a ledger. Create one with `dpcov ledger create`."
+                )
+            ledger_store.check_version(run)
             yield run
 
     @contextlib.contextmanager
@@ -90,7 +98,6 @@ class LedgerFile(LedgerStore):
 
 @contextlib.contextmanager
 def _explained() -> Iterator[None]:
-    # Turn the database's errors into advice.
     try:
         yield
     except sqlite3.Error as error:
@@ -102,25 +109,5 @@ def _explained() -> Iterator[None]:
         raise LedgerError(_BROKEN) from None
 
 
-def _is_file(path: Path) -> bool:
-    # No file system takes some names.
-    try:
-        return path.is_file()
-    except OSError:
-        return False
-
-
 def _has_tables(run: Run) -> bool:
     return run("SELECT 1 FROM sqlite_master", {}).fetchone() is not None
-
-
-def _check_format(run: Run) -> None:
-    # Refuse a damaged, foreign or newer file.
-    # Damage within a page may give wrong answers instead of errors.
-    if run("PRAGMA quick_check", {}).fetchall() != [("ok",)]:
-        raise LedgerError(_BROKEN)
-    if not _has_tables(run):
-        raise LedgerError(
-            "This file is empty and not a ledger. Create one with `dpcov ledger create`."
-        )
-    ledger_store.check_version(run)

@@ -7,14 +7,14 @@ writer first makes sure that the end of the trail is as it was left.
 import contextlib
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
 from dpcov.errors import LedgerError
 from dpcov.privacy.ledger import records, trail
 from dpcov.privacy.ledger.composition import Composition
-from dpcov.privacy.ledger.records import DAMAGED, Row
+from dpcov.privacy.ledger.records import DAMAGED, Row, State
 from dpcov.privacy.ledger.spend import Spend
 from dpcov.privacy.ledger.trail import Event, Head
 
@@ -22,6 +22,7 @@ _FORMAT_NAME = "dpcov-ledger"
 FORMAT_VERSION = 3
 LOCK_WAIT_SECONDS = 30.0
 _FETCH_ROWS = 10_000
+_MOVED_ON = "This ledger entry has already moved on. Reserve a new one for a new release."
 
 _TABLES = (
     "CREATE TABLE ledger_format (name TEXT NOT NULL, version INTEGER NOT NULL)",
@@ -43,15 +44,15 @@ _TABLES = (
     "CREATE INDEX entry_of_dataset ON entry (dataset, id)",
 )
 
+# Runs a statement, whose values are named ``:name``, and returns a cursor of the database.
 Run = Callable[[str, Row], Any]
-"""Runs a statement, whose values are named ``:name``, and returns a cursor of the database."""
 
 
 class LedgerStore(ABC):
     """Where a ledger is kept; opened anew for every transaction."""
 
+    # What a writer appends to its first query if beginning alone does not make others wait.
     _lock = ""
-    """What a writer appends to its first query if beginning alone does not make others wait."""
 
     @abstractmethod
     def create(self) -> None:
@@ -65,18 +66,13 @@ class LedgerStore(ABC):
     def reading(self, *, end: bool = True) -> Iterator["LedgerTransaction"]:
         """Open a consistent view, of a ledger whose ``end`` is as it was left."""
         with self._opened(writes=False) as run:
-            transaction = LedgerTransaction(run)
-            if end:
-                transaction.check_end()
-            yield transaction
+            yield LedgerTransaction(run, end=end)
 
     @contextlib.contextmanager
     def writing(self) -> Iterator["LedgerTransaction"]:
         """Open a transaction that nobody else can write beside."""
         with self._opened(writes=True) as run:
-            transaction = LedgerTransaction(run, lock=self._lock)
-            transaction.check_end()
-            yield transaction
+            yield LedgerTransaction(run, lock=self._lock)
 
 
 def make_tables(run: Run, triggers: Iterable[str]) -> None:
@@ -102,12 +98,14 @@ def check_version(run: Run) -> None:
 class LedgerTransaction:
     """What a ledger does with its tables, inside one transaction; ``lock`` ends its first query."""
 
-    def __init__(self, run: Run, *, lock: str = "") -> None:
+    def __init__(self, run: Run, *, lock: str = "", end: bool = True) -> None:
         self._run = run
         heads = self._rows(Head._fields, "trail_head", lock)
         if len(heads) != 1:
             raise LedgerError(DAMAGED)
         self._head = Head(**heads[0])
+        if end:
+            self._check_end()
 
     def datasets(self) -> tuple[records.Dataset, ...]:
         """Return all datasets by name."""
@@ -131,7 +129,6 @@ class LedgerTransaction:
         chosen = f"WHERE dataset = :dataset GROUP BY {', '.join(kinds)}"
         counted: Counter[Spend] = Counter()
         for row in self._rows((*kinds, "count(*)"), "entry", chosen, dataset=dataset):
-            records.check_state(row["state"])
             counted[records.read_spend(row)] += int(row["count(*)"])
         return counted
 
@@ -139,30 +136,31 @@ class LedgerTransaction:
         """Record a new dataset."""
         row = records.dataset_row(dataset)
         self._insert("dataset", row)
-        self._append("created", dataset.name, None, dataset.created_at, trail.created_details(row))
+        told = {name: row[name] for name in records.DATASET_FIELDS[2:]}
+        self._append("created", dataset.name, None, dataset.created_at, told)
 
     def fix_composition(self, name: str, rule: Composition) -> None:
         """Record the rule that the first release chose."""
-        self._change_one("dataset", {"composition": rule}, "name", name, "composition IS NULL")
-        details = trail.canonical({"composition": rule})
-        self._append("ruled", name, None, records.now(), details)
+        told = {"composition": rule}
+        self._update("dataset", told, "name = :key AND composition IS NULL", name)
+        self._append("ruled", name, None, records.now(), told)
 
-    def add_entry(self, dataset: str, spend: Spend, note: str, reserved_at: str) -> int:
+    def add_entry(self, dataset: str, spend: Spend, note: str) -> int:
         """Record a release as reserved and return its number."""
-        number = self._head.entries + 1
-        fixed = {"id": number, "dataset": dataset, "reserved_at": reserved_at, "state": "reserved"}
-        row = {**fixed, **records.spend_row(spend), "note": note}
-        self._insert("entry", row)
-        self._append("reserved", dataset, number, reserved_at, trail.reserved_details(row))
+        number, at = self._head.entries + 1, records.now()
+        fixed = {"id": number, "dataset": dataset, "reserved_at": at, "state": "reserved"}
+        told = {**records.spend_row(spend), "note": note}
+        self._insert("entry", {**fixed, **told})
+        self._append("reserved", dataset, number, at, told)
         return number
 
-    def mark_drawn(self, entry: int, at: str) -> None:
-        """Move a release from reserved to drawn."""
-        self._move(entry, "reserved", "drawn", at)
-
-    def mark_committed(self, entry: int, fingerprint: str, at: str) -> None:
-        """Move a release from drawn to committed."""
-        self._move(entry, "drawn", "committed", at, fingerprint=fingerprint)
+    def move(self, entry: int, before: State, after: State, **details: str) -> None:
+        """Move a release from one state to the next."""
+        at = records.now()
+        cells = {"state": after, f"{after}_at": at, **details}
+        self._update("entry", cells, f"id = :key AND state = '{before}'", entry)
+        (row,) = self._rows(("dataset",), "entry", "WHERE id = :id", id=entry)
+        self._append(after, row["dataset"], entry, at, details)
 
     def verify(self, receipt: str | None) -> trail.Verification:
         """Compare the trail with the records."""
@@ -171,44 +169,28 @@ class LedgerTransaction:
         entries = self._pages(records.ENTRY_FIELDS, "entry", "id")
         return trail.verify(events, self._head, datasets, entries, receipt)
 
-    def check_end(self) -> None:
-        """Make sure that the last event is whole and no release has disappeared."""
-        # Only the end: to verify the whole trail takes seconds.
+    def _check_end(self) -> None:
+        # The last event is whole and no release has disappeared; to verify all takes seconds.
         rows = self._rows(Event._fields, "event", "ORDER BY number DESC LIMIT 2")
-        ends = [*(Event(**row) for row in rows), trail.BEFORE_ALL, trail.BEFORE_ALL]
-        last, head = ends[0], self._head
-        whole = (last.number, last.digest) == (head.events, head.digest)
-        if rows and last.digest != last.expected_digest(ends[1].digest):
-            whole = False
+        last, before, *_ = [*(Event(**row) for row in rows), *[trail.BEFORE_ALL] * 2]
         ((entries,),) = self._run("SELECT count(*) FROM entry", {}).fetchall()
-        if not whole or entries != head.entries:
+        whole = not rows or last.digest == last.expected_digest(before.digest)
+        if not whole or Head(last.number, entries, last.digest) != self._head:
             raise LedgerError(DAMAGED)
 
-    def _move(self, entry: int, before: str, after: str, at: str, **details: str) -> None:
-        cells = {"state": after, f"{after}_at": at, **details}
-        self._change_one("entry", cells, "id", entry, f"state = '{before}'")
-        (row,) = self._rows(("dataset",), "entry", "WHERE id = :id", id=entry)
-        self._append(after, row["dataset"], entry, at, trail.canonical(details))
-
-    def _append(self, kind: str, dataset: str, entry: int | None, at: str, details: str) -> None:
+    def _append(self, kind: str, dataset: str, entry: int | None, at: str, told: Row) -> None:
         # Chain one event to the trail and move its head.
         before = self._head
-        event = Event(before.events + 1, at, kind, dataset, entry, details)
+        event = Event(before.events + 1, at, kind, dataset, entry, trail.canonical(told))
         event = event._replace(digest=event.expected_digest(before.digest))
         self._insert("event", event._asdict())
         entries = max(before.entries, entry or before.entries)
         after = Head(events=event.number, entries=entries, digest=event.digest)
         # Another writer beside this one would have moved the head.
-        if (
-            self._update("trail_head", after._asdict(), "events = :before", before=before.events)
-            != 1
-        ):
-            raise LedgerError(DAMAGED)
+        self._update("trail_head", after._asdict(), "events = :key", before.events, DAMAGED)
         self._head = after
 
-    def _rows(
-        self, fields: tuple[str, ...], table: str, rest: str = "", **values: Any
-    ) -> list[Row]:
+    def _rows(self, fields: Sequence[str], table: str, rest: str = "", **values: Any) -> list[Row]:
         query = " ".join(("SELECT", ", ".join(fields), "FROM", table, rest))
         return [dict(zip(fields, row, strict=True)) for row in self._run(query, values).fetchall()]
 
@@ -225,14 +207,11 @@ class LedgerTransaction:
         names = ", ".join(row)
         self._run(" ".join(("INSERT INTO", table, f"({names}) VALUES ({places})")), row)
 
-    def _update(self, table: str, cells: Row, where: str, **values: Any) -> int:
+    def _update(
+        self, table: str, cells: Row, where: str, key: object, refusal: str = _MOVED_ON
+    ) -> None:
+        # Change the one row for which this holds of a key.
         changes = ", ".join(f"{name} = :{name}" for name in cells)
         change = " ".join(("UPDATE", table, "SET", changes, "WHERE", where))
-        return int(self._run(change, {**cells, **values}).rowcount)
-
-    def _change_one(self, table: str, cells: Row, key: str, value: object, state: str) -> None:
-        # Change the row of a key that is still in this state.
-        if self._update(table, cells, f"{key} = :key AND {state}", key=value) != 1:
-            raise LedgerError(
-                "This ledger entry has already moved on. Reserve a new one for a new release."
-            )
+        if self._run(change, {**cells, "key": key}).rowcount != 1:
+            raise LedgerError(refusal)

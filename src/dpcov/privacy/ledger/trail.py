@@ -7,12 +7,12 @@ elsewhere finds out somebody who may write the ledger and recomputes the whole c
 
 import hashlib
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from dpcov.errors import UsageError
-from dpcov.privacy.ledger.records import DATASET_FIELDS, ENTRY_FIELDS, SPEND_FIELDS, Row
+from dpcov.privacy.ledger.records import ENTRY_FIELDS, Row
 
 GENESIS = "0" * 64
 """What the first event is chained to."""
@@ -63,9 +63,9 @@ class Head(NamedTuple):
 class Verification:
     """What a verification found.
 
-    ``head`` is the end of the trail as recorded; keep its ``receipt`` if there are no ``problems``,
-    findings for people with the gravest first.  Events 1 to ``trusted_events`` form an unbroken
-    chain, which confirms the releases ``trusted_entries`` as the ledger shows them.
+    ``head`` is the recorded end of the trail; keep its ``receipt`` if there are no ``problems``,
+    which are told gravest first.  Events 1 to ``trusted_events`` form an unbroken chain, which
+    confirms the releases ``trusted_entries`` as the ledger shows them.
     """
 
     head: Head
@@ -79,16 +79,6 @@ def canonical(value: Any) -> str:
     return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
-def created_details(row: Row) -> str:
-    """Return what the event of a new dataset holds beside its name and time."""
-    return canonical({name: row[name] for name in DATASET_FIELDS[2:]})
-
-
-def reserved_details(row: Row) -> str:
-    """Return what the event of a reservation holds beside its dataset, number and time."""
-    return canonical({name: row[name] for name in (*SPEND_FIELDS, "note")})
-
-
 def verify(
     events: Iterable[Event],
     head: Head,
@@ -96,10 +86,7 @@ def verify(
     entries: Iterable[Row],
     receipt: str | None = None,
 ) -> Verification:
-    """Compare the trail in its order, its recorded head, and the records.
-
-    A ``receipt`` that an earlier verification gave must fit too.
-    """
+    """Compare the trail in its order, its recorded head, the records, and an earlier receipt."""
     noted, noted_digest = (0, "") if receipt is None else _read_receipt(receipt)
     trusted, last, accounts, releases = 0, BEFORE_ALL, dict[str, Row](), dict[int, Row]()
     breaks: list[str] = []
@@ -123,13 +110,8 @@ def verify(
         breaks.append(
             f"the receipt is of event {noted}, the trail ends at {last.number}: its end was cut off"
         )
-    released, confirmed = _compare(
-        "entry {}", releases, ((row["id"], row) for row in entries), intact=not breaks
-    )
-    opened, _ = _compare(
-        "an account", accounts, ((row["name"], row) for row in datasets), intact=not breaks
-    )
-    faults = [*released, *opened]
+    faults, confirmed = _compare("entry {}", "id", releases, entries, intact=not breaks)
+    faults += _compare("an account", "name", accounts, datasets, intact=not breaks)[0]
     if len(faults) > _SHOWN:
         faults = [*faults[:_SHOWN], f"and {len(faults) - _SHOWN} more differences"]
     return Verification(
@@ -142,34 +124,29 @@ def verify(
 
 def _applies(event: Event, accounts: dict[str, Row], releases: dict[int, Row]) -> bool:
     # Take one event into the records as the trail tells them; False if it cannot follow.
+    _, at, kind, name, entry, details, _ = event
     try:
-        _apply(event, json.loads(event.details), accounts, releases)
+        told = json.loads(details)
+        if (name in accounts) == (kind == "created"):
+            return False
+        if kind == "created":
+            accounts[name] = {"name": name, "created_at": at, **told}
+        elif kind == "ruled":
+            accounts[name] = {**accounts[name], **told}
+        elif kind == "reserved" and entry is not None:
+            born = {"id": entry, "dataset": name, "reserved_at": at, "state": kind}
+            releases[entry] = {**dict.fromkeys(ENTRY_FIELDS), **born, **told}
+        elif kind in ("drawn", "committed") and entry is not None:
+            releases[entry] = {**releases[entry], "state": kind, f"{kind}_at": at, **told}
+        else:
+            return False
     except (ValueError, TypeError, KeyError):
         return False
     return True
 
 
-def _apply(event: Event, told: Row, accounts: dict[str, Row], releases: dict[int, Row]) -> None:
-    _, at, kind, name, entry, _, _ = event
-    if (name in accounts) == (kind == "created"):
-        raise ValueError
-    if kind == "created":
-        accounts[name] = {"name": name, "created_at": at, **told}
-    elif kind == "ruled":
-        accounts[name] = {**accounts[name], **told}
-    elif entry is None:
-        raise ValueError
-    elif kind == "reserved":
-        born = {"id": entry, "dataset": name, "reserved_at": at, "state": kind}
-        releases[entry] = {**dict.fromkeys(ENTRY_FIELDS), **born, **told}
-    elif kind in ("drawn", "committed"):
-        releases[entry] = {**releases[entry], "state": kind, f"{kind}_at": at, **told}
-    else:
-        raise ValueError
-
-
 def _fault(event: Event, last: Event) -> str | None:
-    # Say what is wrong between two neighbors of the trail.
+    # What is wrong between two neighbors of the trail.
     first, end = last.number + 1, event.number - 1
     if event.number != first:
         missing = f"{first} to {end}" if end > first else str(first)
@@ -180,12 +157,12 @@ def _fault(event: Event, last: Event) -> str | None:
 
 
 def _compare(
-    what: str, told: dict[Any, Row], rows: Iterable[tuple[Any, Row]], *, intact: bool
+    what: str, column: str, told: Mapping[Any, Row], rows: Iterable[Row], *, intact: bool
 ) -> tuple[list[str], set[Any]]:
-    # Return how records differ from what the trail told, and which of them it confirms.
+    # How records differ from what the trail told, and which of them it confirms.
     faults, seen, confirmed = list[str](), set(), set()
-    for key, row in rows:
-        known = told.get(key)
+    for row in rows:
+        key, known = row[column], told.get(row[column])
         seen.add(key)
         if row == known:
             confirmed.add(key)
@@ -195,7 +172,7 @@ def _compare(
         # A trail with a break may have lost the event of a record that it does not know.
         elif intact:
             faults.append(f"{what.format(key)} is unknown to the trail")
-    absent = (key for key in told if key not in seen)
+    absent = [key for key in told if key not in seen]
     faults += [f"{what.format(key)} was removed; the trail has it" for key in absent]
     return faults, confirmed
 
