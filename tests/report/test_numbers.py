@@ -76,7 +76,7 @@ def test_noise_alone_has_nothing_above_and_planted_components_are_counted():
 
 def test_a_table_with_causes_shows_as_many_components():
     names, entropy = tuple(f"x{k}" for k in range(40)), dpcov.SeededEntropy(0)
-    made = make(names, 20_000, epsilon="0.3", entropy=entropy)
+    made = make(names, 20_000, epsilon="0.3", entropy=entropy, geometry="schema")
     assert numbers(made).estimates.spectrum.n_above == 4
 
 

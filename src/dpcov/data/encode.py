@@ -5,7 +5,7 @@ Contract: every encoded row has l2 norm at most 1 up to float rounding, whatever
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -103,6 +103,11 @@ class Encoder:
         for category in self._categories:
             self._write_category(category, block, encoded)
         return encoded
+
+    def cells(self, block: Block) -> Iterator[FloatMatrix]:
+        """What is read of every column, (n_rows,) float64 each, in the order of `column_values`."""
+        for feature in (*self._numbers, *self._categories):
+            yield np.asarray(feature.of(block), dtype=np.float64)
 
     def column_values(self, block: Block) -> list[FloatMatrix]:
         """Every column's own numbers, before anything depends on another column.

@@ -83,7 +83,7 @@ def test_covariances_of_real_tables_beat_clipping_and_hardly_lose_to_zero(name, 
     errors = []
     for seed in range(2):
         terms = {"budget": Budget(**budget), "entropy": SeededEntropy(seed)}
-        made = dpcov.release(rows, schema=schema, **terms)
+        made = dpcov.release(rows, schema=schema, geometry="schema", **terms)
         read = [made.covariance(post) / scale for post in ("shrink", "psd")]
         errors.append([np.linalg.norm(each - truth) for each in read])
     shrink, psd = np.mean(errors, axis=0) / np.linalg.norm(truth)

@@ -72,13 +72,13 @@ class DeviceMoments:
             self.add_host(self.on.to_host(block))
             return
         if self.task.watched:
-            self._moments.watch(digest(encoding.column_values(self.on.to_host(block))))
+            self._moments.watch(digest(encoding.cells(self.on.to_host(block))))
         self.add(encode_array(block, encoding.norm_bound, self.on), None)
 
     def add_host(self, block: Any) -> None:
         """Encode a block here and add it there."""
         if self.task.watched:
-            self._moments.watch(digest(self.task.encoding.column_values(block)))
+            self._moments.watch(digest(self.task.encoding.cells(block)))
         rows, groups = self.task.encoding.encode(block)
         self.add(self.on.from_host(np.ascontiguousarray(rows)), groups)
 

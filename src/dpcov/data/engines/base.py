@@ -97,6 +97,10 @@ class TableEncoding:
         """Every column's own numbers in [-1, 1], or codes of categories; NaN where missing."""
         return self.encoder.column_values(block)
 
+    def cells(self, block: Block) -> Iterable[NDArray[np.float64]]:
+        """What is read of every column, as numbers."""
+        return self.encoder.cells(block)
+
 
 @dataclass(frozen=True, kw_only=True)
 class BallEncoding:
@@ -116,6 +120,10 @@ class BallEncoding:
         if not np.isfinite(rows).all():
             raise DataError("The data holds NaN or infinity. Fill in or leave out missing values.")
         return [np.clip(column / self.norm_bound, -1.0, 1.0) for column in rows.T]
+
+    def cells(self, block: Block) -> Iterable[NDArray[np.float64]]:
+        """All columns."""
+        return as_matrix(block).astype(np.float64, copy=False).T
 
 
 # How a block of rows becomes vectors in the unit ball; public.
@@ -183,7 +191,7 @@ class MomentsTask(Task):
         """Encode, map and add."""
         rows, codes = self.encoding.encode(block)
         if self.watched:
-            answer.watch(digest(self.encoding.column_values(block)))
+            answer.watch(digest(self.encoding.cells(block)))
         if self.linear is not None:
             rows = self.linear.apply(rows)
         answer.add(rows, groups if codes is None else codes, overwrite=True)
@@ -206,13 +214,13 @@ class HistogramTask(Task):
 
     def add(self, answer: Histograms, block: Block, groups: NDArray[np.intp] | None = None) -> None:
         """Count every column's own numbers."""
-        values = self.encoding.column_values(block)
         if self.question.watched:
-            answer.watch(digest(values))
-        if self.question.geometry is not None:
+            answer.watch(digest(self.encoding.cells(block)))
+        if self.question.geometry is None:
+            answer.add(self.encoding.column_values(block))
+        else:
             assert isinstance(self.encoding, TableEncoding)
-            values = [self.encoding.encoder.row_lengths(block)]
-        answer.add(values)
+            answer.add([self.encoding.encoder.row_lengths(block)])
 
 
 def block_rows(n_features: int) -> int:
