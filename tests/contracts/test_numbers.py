@@ -42,7 +42,8 @@ def made(bounds=((-1, 1),) * 6, **terms):
     }
     half = np.array([(high - low) / 2 for low, high in bounds])
     schema = dpcov.Schema(columns=columns)
-    return dpcov.release(rows() * half, schema=schema, entropy=dpcov.SeededEntropy(3), **terms)
+    terms = {"geometry": "schema", "entropy": dpcov.SeededEntropy(3)} | terms
+    return dpcov.release(rows() * half, schema=schema, **terms)
 
 
 @pytest.fixture(params=TERMS)

@@ -147,8 +147,7 @@ def sources(room):
         write(room.rows / name)
     duck = ("--sql", f"SELECT * FROM '{room.rows / 't.parquet'}'", "--db", "duckdb://")
     lite = ("--sql", "SELECT * FROM t", "--db", f"sqlite:///{room.rows / 't.db'}")
-    other = ("--sql", "SELECT * FROM t", "--db", f"sqlite+pysqlite:///{room.rows / 't.db'}")
-    return [*((room.rows / name,) for name in WRITE if not name.endswith(".db")), duck, lite, other]
+    return [*((room.rows / name,) for name in WRITE if not name.endswith(".db")), duck, lite]
 
 
 READING = (
@@ -252,7 +251,7 @@ def server(postgres_database):
 
 
 def test_nothing_of_the_rows_is_left_by_a_query_to_a_server(room, server):
-    drivers = (server, server.replace("postgresql://", "postgresql+psycopg://"))
+    drivers = (server,)
     for number, url in enumerate(drivers):
         data = ("--sql", "SELECT * FROM t", "--db", url)
         assert room.run(*release(data, f"{number}.dpcov")).exit_code == 0

@@ -63,7 +63,7 @@ def show(ledger: options.LedgerPlace, dataset: Dataset) -> None:
     for unit, total in balance.total.items():
         left, spent = balance.remaining[unit], format_number(balance.spent[unit])
         # Rounded down: never more is shown than is left.
-        rest = format_number(shorten_down(left)) if left > 0 else "0"
+        rest = format_number(shorten_down(left)) if left > total / 10**12 else "0"
         typer.echo(f"{unit_words(unit)}: total {format_number(total)}, spent {spent}, left {rest}")
     typer.echo(balance.in_words)
 

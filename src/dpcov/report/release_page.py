@@ -244,7 +244,7 @@ def _balance(balance: Balance) -> Html:
     for unit, total in balance.total.items():
         spent, left = balance.spent[unit], balance.remaining[unit]
         # Rounded down: a page never promises more than is left.
-        rest = format_number(shorten_down(left)) if left else "0"
+        rest = format_number(shorten_down(left)) if left > total / 10**12 else "0"
         rows.append((unit_words(unit), format_number(total), format_number(spent), rest))
     caption = "The dataset’s ledger when this page was made"
     numbers = table(("Unit", "Total", "Spent by all releases", "Left"), rows, caption=caption)
