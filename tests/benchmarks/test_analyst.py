@@ -1,0 +1,58 @@
+"""What analysts read: the short form of the benchmark, and that its scores mean what they say."""
+
+import argparse
+
+import numpy as np
+import pytest
+
+import dpcov
+from benchmarks.analyst.__main__ import Score, run
+from benchmarks.analyst.measure import Truth
+from benchmarks.analyst.tables import made
+
+
+def lines(**more):
+    terms = {"quick": True, "data": None, "only": None, "repetitions": 3}
+    terms |= {"epsilon": [4.0], "wide": [1.0, 1000.0]} | more
+    return {(line.wide, line.geometry): line.score for line in run(argparse.Namespace(**terms))}
+
+
+@pytest.mark.thorough
+def test_a_private_geometry_reads_as_well_as_the_true_one_whatever_the_bounds():
+    found = lines()
+    floor = found[1.0, "floor"]
+    for wide in (1.0, 1000.0):
+        private = found[wide, "private"]
+        assert private.rms < 1.4 * floor.rms
+        assert private.coefficient < 2 * floor.coefficient
+        assert private.covered > 0.9
+        assert private.undefined == 0
+    assert found[1000.0, "schema"].rms > 3 * floor.rms
+
+
+@pytest.fixture(scope="module")
+def truth():
+    return Truth(made(1, n_rows=2_000, n_columns=5))
+
+
+def scored(truth, frame, **more):
+    terms = {"schema": truth.table.schema(), "budget": dpcov.Budget(rho=1000)} | more
+    release = dpcov.release(frame, entropy=dpcov.SeededEntropy(0), **terms)
+    return truth.score(release, (release, truth.table.frame))
+
+
+def test_a_release_without_noise_has_no_error(truth):
+    score = scored(truth, truth.table.frame)
+    assert isinstance(score, Score)
+    assert max(score.rms, score.largest, score.whitened, score.undefined) < 0.05
+    assert score.coefficient < 0.5
+    assert (score.finite, score.covered > 0.9) == (1, True)
+
+
+def test_a_release_of_other_rows_has_large_errors(truth):
+    rng, frame = np.random.default_rng(0), truth.table.frame
+    shuffled = frame.apply(lambda column: rng.permutation(column.to_numpy()))
+    score = scored(truth, shuffled)
+    assert score.rms > 0.2
+    assert score.whitened > 0.5
+    assert score.covered < 0.7
