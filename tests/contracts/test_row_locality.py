@@ -22,6 +22,7 @@ from dpcov.data.engines import BallEncoding, TableEncoding
 from dpcov.data.engines import parquet as parquet_module
 from dpcov.data.engines.local import GroupedRows
 from dpcov.data.gather import Gathering
+from dpcov.data.geometry import Geometry, Scale
 from dpcov.data.groups import Grouping, split_schema
 from dpcov.data.histograms import HistogramQuestion, Histograms, Window
 from dpcov.data.linear import LinearMap
@@ -94,7 +95,7 @@ class Gatherer:
 
     def __init__(self, opens, folder, encoding=ENCODING, engine=None):
         self.folder, self.encoding, self.spec = folder, encoding, SPEC
-        self.linear, self.watched, self.windows = None, True, None
+        self.linear, self.watched, self.windows, self.geometry = None, True, None, None
         self._opens, self._where = opens, Gathering(engine=engine, threads=1)
         self.alone = cache(lambda place: self([self.pool[place]]))
         self.pool = []
@@ -103,8 +104,19 @@ class Gatherer:
     def question(self):
         """What is asked; with a digest of the rows, which must add up like the moments."""
         if self.windows:
-            return HistogramQuestion(windows=self.windows, watched=self.watched)
-        return MomentsQuestion(spec=self.spec, linear=self.linear, watched=self.watched)
+            return HistogramQuestion(
+                windows=self.windows, watched=self.watched, geometry=self.geometry
+            )
+        return MomentsQuestion(
+            spec=self.spec, linear=self.linear, watched=self.watched, geometry=self.geometry
+        )
+
+    @property
+    def norm_bound(self):
+        """Of the encoding, in the geometry asked for."""
+        if self.geometry is None:
+            return self.encoding.norm_bound
+        return TableEncoding(schema=SCHEMA, geometry=self.geometry).norm_bound
 
     def __call__(self, rows):
         """Moments, or None where the table is refused in plain words."""
@@ -118,7 +130,7 @@ class Gatherer:
         total = (
             Histograms(self.question)
             if self.windows
-            else Moments(self.encoding.n_features, self.spec, norm_bound=self.encoding.norm_bound)
+            else Moments(self.encoding.n_features, self.spec, norm_bound=self.norm_bound)
         )
         for place in places:
             part = self.alone(place)
@@ -185,6 +197,16 @@ def test_no_door_but_the_guessing_one_refuses_ordinary_rows(folder):
 def test_histograms(name, folder):
     made = gatherer_of(name, folder)
     made.windows = tuple(Window(-1, 2, 64) for _ in ENCODING.encoder.value_columns)
+    check(made, 5)
+
+
+@pytest.mark.parametrize("lengths", [True, False])
+@pytest.mark.parametrize("name", ["arrow_table", "csv", "dask_frame"])
+def test_in_a_geometry_that_scales_rows_down(name, lengths, folder):
+    made = gatherer_of(name, folder)
+    scales = {"n": Scale(center=1.5, scale=0.7), "c=a": Scale(center=0.0, scale=0.2)}
+    made.geometry = Geometry(columns=scales, norm_bound=None if lengths else 3.0)
+    made.windows = (Window(0, 1, 64),) if lengths else None
     check(made, 5)
 
 
