@@ -15,6 +15,7 @@ from scipy.linalg import helmert
 from sklearn.utils.validation import validate_data
 
 from dpcov.analysis.problems import InputError
+from dpcov.errors import ReleaseError
 from dpcov.published.columns import EncodedColumn
 from dpcov.published.linalg.symmetric import Array
 from dpcov.published.release import Release
@@ -29,6 +30,15 @@ NEARLY_ALL = 0.9
 def feature_columns(release: Release) -> tuple[EncodedColumn, ...]:
     """Return the encoded columns of a release without the intercept."""
     return tuple(column for column in release.manifest.columns if column.kind != "intercept")
+
+
+def require_intercept(release: Release) -> None:
+    """Refuse a release whose means are not known, where they are needed."""
+    if not release.has_intercept:
+        raise ReleaseError(
+            "This release has no intercept, so nothing can be centered: release with intercept = "
+            "true.  Estimators also take assume_centered=True, or fit_intercept=False."
+        )
 
 
 def find_features(columns: Columns, wanted: Iterable[str] | None) -> Places:

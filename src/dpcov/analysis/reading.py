@@ -9,7 +9,12 @@ from functools import cached_property
 
 import numpy as np
 
-from dpcov.analysis.features import Places, count_empty_directions, feature_columns
+from dpcov.analysis.features import (
+    Places,
+    count_empty_directions,
+    feature_columns,
+    require_intercept,
+)
 from dpcov.analysis.problems import warn_noise
 from dpcov.errors import ReleaseError
 from dpcov.published.columns import EncodedColumn
@@ -31,18 +36,15 @@ class Reading:
     """Means and covariance of some features of a release."""
 
     release: Release
-    # Which features, (p,), among those of the release without the intercept.
+    # (p,), among the features of the release without the intercept.
     places: Places
     post: Post | None = None
-    # Whether means are subtracted; a release without an intercept cannot be centered.
+    # Whether means are subtracted.
     centered: bool = True
 
     def __post_init__(self) -> None:
-        if self.centered and not self.release.has_intercept:
-            raise ReleaseError(
-                "This release has no intercept, so nothing can be centered. Say assume_centered="
-                "True (fit_intercept=False for a regression), or release with intercept = true."
-            )
+        if self.centered:
+            require_intercept(self.release)
 
     @cached_property
     def columns(self) -> tuple[EncodedColumn, ...]:
@@ -116,7 +118,7 @@ class Reading:
         if hidden > count_empty_directions(feature_columns(self.release), self.places):
             warn_noise(
                 f"{hidden} of {len(values)} directions lie within the noise of the release; {what} "
-                "takes their variance to be that of the noise, so it is cautious about them."
+                "cautiously takes their variance to be that of the noise."
             )
         return compose(np.maximum(values, self.edge), vectors)
 
@@ -146,8 +148,6 @@ def original_map(release: Release) -> Array:
     if release.has_intercept:
         return np.column_stack([[column.center for column in columns], scaled])
     if any(column.center != 0.0 for column in columns):
-        raise ReleaseError(
-            "This release has no intercept, so its columns cannot be brought back to original "
-            "units. Release again with intercept = true."
-        )
+        problem = "This release has no intercept, so its columns have no original units."
+        raise ReleaseError(f"{problem} Release again with intercept = true.")
     return scaled

@@ -1,6 +1,7 @@
 """Share what all estimators have: parameters, the way from a release or rows, and pickling."""
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -11,7 +12,6 @@ from sklearn.base import BaseEstimator
 from dpcov.analysis.estimators.fit_rows import (
     CLONED,
     COPIED,
-    REFUSED_EARLY,
     Roles,
     Spending,
     Terms,
@@ -29,7 +29,6 @@ from dpcov.analysis.features import (
 )
 from dpcov.analysis.problems import InputError, NotFitted
 from dpcov.analysis.reading import Reading
-from dpcov.errors import LedgerError
 from dpcov.published.base import on_one_thread
 from dpcov.published.linalg.one_thread import one_thread
 from dpcov.published.linalg.symmetric import Array
@@ -41,8 +40,7 @@ from dpcov.published.statistics import Post
 class ReleaseEstimator(Terms, BaseEstimator):  # type: ignore[misc]
     """Base of the estimators, whose parameters and attributes all of them have.
 
-    ``from_release`` and ``fit(release)`` cost nothing and may be repeated.  ``fit(rows)`` makes one
-    release, charges once, and refuses to do so again.
+    ``from_release`` and ``fit(release)`` cost nothing.  ``fit(rows)`` makes a release, once.
 
     Parameters
     ----------
@@ -54,12 +52,10 @@ class ReleaseEstimator(Terms, BaseEstimator):  # type: ignore[misc]
         What the release may cost.  No default; for ``fit(rows)`` only, like all that follows.
     schema : Schema or path, optional
         Public description of the table.
-    bounds : pair, mapping of names to pairs, or sequence of pairs, optional
+    bounds : pair or mapping of names to pairs, optional
         Public bounds instead of a schema, for tables of numbers.
-    neighbors : {"replace-one", "add-remove-one"}
-    mechanism : str
-    ledger, dataset
-        Where to charge the budget.
+    neighbors, mechanism, ledger, dataset
+        As in :func:`dpcov.release`.
     seed : int, optional
         For research: seeded randomness protects nobody, and the release says so.
     spend_again : bool
@@ -70,10 +66,8 @@ class ReleaseEstimator(Terms, BaseEstimator):  # type: ignore[misc]
     ----------
     release_ : Release
         What was read; everything else follows from it.
-    n_features_in_ : int
-        Number of table columns that the features come from.
-    feature_names_in_ : (n_features_in_,) ndarray of str
-        Their names, unless the table was a plain array.
+    n_features_in_, feature_names_in_ : int, (n_features_in_,) ndarray of str
+        Table columns that the features come from; no names if the table was a plain array.
     """
 
     features: Sequence[str] | None = None
@@ -90,32 +84,21 @@ class ReleaseEstimator(Terms, BaseEstimator):  # type: ignore[misc]
     def fit(self, X: Any, y: Any = None) -> Self:
         """Read a release, or make one of rows first, a data frame or an array, once.
 
-        ``y``, (n_rows,) or (n_rows, n_targets), is the target of regressors and classifiers; others
-        ignore it.  Raises SpentError if this estimator has spent its budget, or is a clone or copy.
+        Only regressions, with (n_rows,) or (n_rows, n_targets), and classifiers use ``y``.  Raises
+        SpentError if this estimator has spent its budget, or is a clone or copy.
         """
         if isinstance(X, Release):
             return self._fit_release(X, {})
         require_terms(self)
         table, roles, facts = self._table(X, y)
-        return self._fit_release(self._spend(table, roles), facts)
+        spending = self.__dict__.setdefault("_spending", Spending())
+        with nullcontext() if self.spend_again else spending.used(type(self).__name__):
+            release = make_release(self, table, roles)
+        return self._fit_release(release, facts)
 
     def _table(self, X: Any, y: Any) -> tuple[Any, Roles, dict[str, Any]]:
         """Return the table, its columns' roles, and public facts to keep with the release."""
         return table_of(X), Roles(), {}
-
-    def _spend(self, table: Any, roles: Roles) -> Release:
-        if self.spend_again:
-            return make_release(self, table, roles)
-        spending = self.__dict__.setdefault("_spending", Spending())
-        # Claimed before the release is made, so that threads cannot spend twice.
-        spending.claim(type(self).__name__)
-        try:
-            return make_release(self, table, roles)
-        except (*REFUSED_EARLY, LedgerError) as error:
-            # A ledger that refuses before it reserves adds no note on what is spent.
-            if not isinstance(error, LedgerError) or not getattr(error, "__notes__", ()):
-                spending.give_back()
-            raise
 
     def _fit_release(self, release: Release, facts: dict[str, Any]) -> Self:
         columns = feature_columns(release)
@@ -146,8 +129,7 @@ class ReleaseEstimator(Terms, BaseEstimator):  # type: ignore[misc]
     def conf_int(self, level: float = 0.95, **options: Any) -> Any:
         """Intervals for what was estimated: an IntervalTable, for several targets a list of them.
 
-        Regressions: intercept and coefficients at the penalty in use.  ``PrivatePCA``: eigenvalues.
-        ``PrivateCorrelation``: correlations.  ``PrivateCovariance``: variances.  Others have none.
+        Variances of a covariance, correlations, eigenvalues of a PCA, coefficients of a regression;
         ``options`` are those of the functions for these intervals.
         """
         self._require_fitted()
