@@ -29,9 +29,8 @@ N_UNBIASING = 2
 class Spectrum:
     """A noisy covariance, with simulated noise and sampling in the basis of its eigenvectors."""
 
-    # In scaled units, (p, p), perhaps indefinite.
+    # In scaled units, (p, p), perhaps indefinite; and simulated noise on it, (draws, p, p).
     covariance: Array
-    # Simulated noise on it, (draws, p, p).
     noise: Array
     # Symmetric normal matrices to put a root of the covariance around, divided by sqrt(n).
     sampling: Array
@@ -92,7 +91,11 @@ class Spectrum:
         edge = float(np.linalg.eigvalsh(self.noise)[:, -1].mean())
         reach = ((z + 2) * spread + edge) * (2 if self.normalized else 1)
         tried = np.linspace(max(0.0, base[k] - reach), base[k] + reach, N_CANDIDATES)
-        spectra = [self._with(k, value) for value in tried]
+        # The spectrum with another k-th eigenvalue, still decreasing.
+        spectra = [
+            np.r_[np.maximum(base[:k], value), value, np.minimum(base[k + 1 :], value)]
+            for value in tried
+        ]
         candidates = np.array([self.meant(values)[k] for values in spectra])
         # Simulations share their random numbers, so that scores are smooth.
         found = np.array([self.simulated(values)[:, k] for values in spectra])
@@ -109,12 +112,6 @@ class Spectrum:
         (bounds, rows), value = self.worst, float(self.unbiased[k])
         largest = float(np.abs(self.system[1][:, k]) @ bounds) ** 2
         return max(0.0, value * (largest - value)) * rows
-
-    def _with(self, k: int, value: float) -> Array:
-        """The spectrum with another k-th eigenvalue, still decreasing."""
-        above = np.maximum(self.unbiased[:k], value)
-        below = np.minimum(self.unbiased[k + 1 :], value)
-        return np.concatenate([above, [value], below])
 
 
 def _spreads(found: Array, extra: float, sides: Array | None = None) -> Array:

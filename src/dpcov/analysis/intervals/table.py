@@ -55,8 +55,6 @@ COLUMNS = ("estimate", "lower", "upper", "std_error", "sampling_std", "privacy_s
 class IntervalTable:
     """Intervals of several quantities, each at the same level.
 
-    ``notes`` are what a reader should know, such as the reference category of a contrast.
-
     Attributes
     ----------
     estimate, lower, upper, std_error, sampling_std, privacy_std : (m,) float64
