@@ -5,8 +5,7 @@ Levels that hold nearly all rows are collinear beside an intercept.  So the firs
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import narwhals as nw
 import numpy as np
@@ -105,17 +104,16 @@ def without_references(release: Release, places: Places) -> tuple[Places, tuple[
     return np.array(kept, dtype=np.intp), tuple(columns[place].name for place in left_out)
 
 
-@dataclass(frozen=True, eq=False)
-class Coding:
-    """From p chosen features to the q directions that are fitted, and back to q coefficients."""
+class Coding(NamedTuple):
+    """From p chosen features to the q directions that are fitted, and back to q coefficients.
 
-    # Orthonormal rows, (q, p).
+    Orthonormal ``directions`` (q, p); coefficients as functions of b, one number for each chosen
+    feature (q, p); those ``kept``, with a coefficient (q,); what of b is the intercept's (p,).
+    """
+
     directions: Array
-    # Coefficients as functions of b, one number for each chosen feature, (q, p).
     contrasts: Array
-    # Which of the chosen features have a coefficient, (q,).
     kept: Places
-    # What of b belongs to the intercept, (p,).
     reference: Array
 
 

@@ -4,7 +4,6 @@ There are two kinds of units: *original*, those of the table, and *encoded*, whe
 centered and divided by its public bounds, so that isotropic noise is isotropic.
 """
 
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -17,7 +16,6 @@ from dpcov.analysis.features import (
 )
 from dpcov.analysis.problems import warn_noise
 from dpcov.errors import ReleaseError
-from dpcov.published.columns import EncodedColumn
 from dpcov.published.estimate.entry_noise import (
     MomentNoise,
     bulk_edge,
@@ -31,36 +29,22 @@ from dpcov.published.release import Release
 from dpcov.published.statistics import Post
 
 
-@dataclass(frozen=True, eq=False)
 class Reading:
-    """Means and covariance of some features of a release."""
+    """Means and covariance of the features of a release at ``places``, (p,).
 
-    release: Release
-    # (p,), among the features of the release without the intercept.
-    places: Places
-    post: Post | None = None
-    # Whether means are subtracted.
-    centered: bool = True
+    ``half_ranges`` are original units per encoded unit, ``centers`` what is encoded as zero, (p,).
+    Not ``centered``, no means are subtracted.
+    """
 
-    def __post_init__(self) -> None:
-        if self.centered:
-            require_intercept(self.release)
-
-    @cached_property
-    def columns(self) -> tuple[EncodedColumn, ...]:
-        """The chosen features."""
-        columns = feature_columns(self.release)
-        return tuple(columns[place] for place in self.places)
-
-    @cached_property
-    def half_ranges(self) -> Array:
-        """Original units per encoded unit, shape (p,)."""
-        return np.array([column.half_range for column in self.columns])
-
-    @cached_property
-    def centers(self) -> Array:
-        """Original values that are encoded as zero, shape (p,)."""
-        return np.array([column.center for column in self.columns])
+    def __init__(
+        self, release: Release, places: Places, post: Post | None = None, centered: bool = True
+    ) -> None:
+        if centered:
+            require_intercept(release)
+        self.release, self.places, self.post, self.centered = release, places, post, centered
+        columns = feature_columns(release)
+        self.half_ranges = np.array([columns[place].half_range for place in places])
+        self.centers = np.array([columns[place].center for place in places])
 
     @cached_property
     def mean(self) -> Array:

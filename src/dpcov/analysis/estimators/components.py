@@ -86,7 +86,7 @@ class PrivatePCA(Projection):
 
     def _scale(self, reading: Reading) -> Array:
         if self.scaling == "original":
-            return np.ones(len(reading.columns))
+            return np.ones(len(reading.places))
         if self.scaling == "encoded":
             return reading.half_ranges
         if self.scaling != "correlation":
@@ -168,7 +168,7 @@ class PrivateFactorAnalysis(Projection):
 
     def _read(self, release: Release) -> None:
         reading = self._reading()
-        k, p = int(require_number("n_components", self.n_components, 1)), len(reading.columns)
+        k, p = int(require_number("n_components", self.n_components, 1)), len(reading.places)
         if k > p:
             raise InputError(f"{k} factors cannot be told from {p} features.")
         encoded = reading.floored_covariance("factor analysis")
@@ -177,15 +177,6 @@ class PrivateFactorAnalysis(Projection):
         if strong < k:
             warn_noise(f"Only {strong} directions stand out of the noise, fewer than {k} factors.")
         correlation = correlation_of(encoded, undefined=0.0)
-        uniqueness = self._maximize(correlation, k)
-        variances = np.diagonal(encoded)
-        deviations = np.sqrt(np.where(variances > 0, variances, 0.0)) * reading.half_ranges
-        self.mean_ = reading.mean
-        self.components_ = (_loadings(correlation, uniqueness, k) * deviations[:, None]).T
-        self.noise_variance_ = uniqueness * deviations**2
-
-    def _maximize(self, correlation: Array, k: int) -> Array:
-        p = len(correlation)
         found = minimize(
             _discrepancy,
             np.log(np.full(p, max(SMALLEST_UNIQUENESS, 0.5 * (1 - k / (2 * p))))),
@@ -197,7 +188,12 @@ class PrivateFactorAnalysis(Projection):
         )
         if not np.all(np.isfinite(found.x)):
             raise NumericError("Factor analysis did not converge. Use fewer factors or features.")
-        return np.asarray(np.exp(found.x))
+        uniqueness = np.exp(found.x)
+        variances = np.diagonal(encoded)
+        deviations = np.sqrt(np.where(variances > 0, variances, 0.0)) * reading.half_ranges
+        self.mean_ = reading.mean
+        self.components_ = (_loadings(correlation, uniqueness, k) * deviations[:, None]).T
+        self.noise_variance_ = uniqueness * deviations**2
 
     def get_covariance(self) -> Array:
         """Return the model's covariance, (p, p) in original units."""

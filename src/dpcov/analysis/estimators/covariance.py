@@ -145,7 +145,7 @@ class PrivateGraphicalLasso(ReleaseEstimator):
             return require_number("alpha", self.alpha, 0.0)
         if reading.noise is None:
             raise UnknownNoiseError(UNKNOWN_PENALTY)
-        p, n = len(reading.columns), reading.release.n_rows
+        p, n = len(reading.places), reading.release.n_rows
         # A hidden column has the noise 1: its correlations can be anything.
         off = np.nan_to_num(reading.correlation_noise[np.triu_indices(p, 1)], nan=1.0)
         noise = float(np.median(off)) if off.size else 0.0

@@ -4,7 +4,7 @@ Class means, covariances and numbers of rows come from the groups; no class is l
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -155,7 +155,7 @@ class PrivateLDA(Discriminant):
         pooled = self._pooled
         if pooled.post is None and pooled.noise is not None:
             # Without the bias of post-processing, where the law of the noise is known.
-            pooled = replace(pooled, post="none")
+            pooled = Reading(self.release_, self._places, "none")
         self.noise_edge_ = pooled.edge
         within = pooled.encoded_covariance - self._between(found)
         # Half the edge is the standard deviation of the noise's eigenvalues (semicircle law).  It

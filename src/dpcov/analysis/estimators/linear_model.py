@@ -155,11 +155,10 @@ class LinearModel(RegressorMixin, ReleaseEstimator):  # type: ignore[misc]
 
 @dataclass(eq=False, repr=False)
 class PrivateLinearRegression(LinearModel):
-    """Least squares, within the directions of the features that stand out of the noise.
+    """Least squares within the principal components of the features that stand out of the noise.
 
-    Inverting directions of pure noise would give coefficients of any size, so principal components
-    of the (encoded) features below the noise edge are left out, with a warning.  Without noise it
-    is ordinary least squares, with the smallest coefficients where columns are collinear.
+    Those below the noise edge, in encoded units, are left out with a warning.  Without noise it is
+    ordinary least squares, with the smallest coefficients where columns are collinear.
 
     Attributes
     ----------
@@ -186,9 +185,8 @@ class PrivateLinearRegression(LinearModel):
 class PrivateRidge(LinearModel):
     """Ridge regression whose penalty is chosen from the release itself.
 
-    Minimizes the mean over rows of (y − x'w − b)² + alpha · |w|², in encoded units.  With
-    ``sklearn.linear_model.Ridge`` on columns divided by their half ranges, alpha there is
-    ``n_rows`` times alpha here.
+    Minimizes the mean over rows of (y − x'w − b)² + alpha · |w|², in encoded units: alpha is that
+    of ``sklearn.linear_model.Ridge`` on columns divided by their half ranges, over ``n_rows``.
 
     Parameters
     ----------

@@ -5,7 +5,6 @@ target is τ'z, and the model's error on a row is u'z with u = L'w + e w₀ − 
 intercept, if there is one.
 """
 
-from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
@@ -19,41 +18,26 @@ N_ALPHAS = 60
 SMALLEST_SHARE_OF_EDGE = 0.25
 
 
-@dataclass(frozen=True, eq=False)
 class RidgeProblem:
-    """One target τ (d,), penalized features L (p, d), and an estimate of M (d, d)."""
+    """One target τ (d,), penalized features L (p, d), and an estimate of M (d, d).
 
-    moment: Array
-    features: Array
-    target: Array
-    # Whether the first coordinate of z is an intercept that the model has, unpenalized.
-    has_intercept: bool
+    ``has_intercept``: the first coordinate of z is an intercept that the model has, unpenalized.
+    ``spectrum`` has eigenvalues (p,), ascending, and eigenvectors of the features' second moment.
+    """
 
-    @cached_property
-    def _means(self) -> Array:
-        """What the intercept explains of every coordinate of z, (d,); zero without an intercept."""
-        if not self.has_intercept:
-            return np.zeros(len(self.moment))
-        if not self.moment[0, 0] > 0:
-            raise NumericError("The noise hides the number of rows, so there is no intercept.")
-        return np.asarray(self.moment[0] / self.moment[0, 0])
-
-    @cached_property
-    def residual_moment(self) -> Array:
-        """M after the intercept is taken out, (d, d)."""
-        outer = np.outer(self._means, self._means)
-        return np.asarray(self.moment - outer * self.moment[0, 0])
-
-    @cached_property
-    def spectrum(self) -> tuple[Array, Array]:
-        """Eigenvalues (p,) and eigenvectors (p, p) of the features' second moment, ascending."""
-        return eigh(self.features @ self.residual_moment @ self.features.T)
-
-    @cached_property
-    def projections(self) -> Array:
-        """The eigenvectors' products with the target, (p,)."""
-        cross = self.features @ self.residual_moment @ self.target
-        return np.asarray(self.spectrum[1].T @ cross)
+    def __init__(self, moment: Array, features: Array, target: Array, has_intercept: bool) -> None:
+        self.moment, self.features, self.target = moment, features, target
+        self.has_intercept = has_intercept
+        # What the intercept explains of every coordinate of z, (d,).
+        self._means = np.zeros(len(moment))
+        if has_intercept:
+            if not moment[0, 0] > 0:
+                raise NumericError("The noise hides the number of rows, so there is no intercept.")
+            self._means = moment[0] / moment[0, 0]
+        rest = moment - np.outer(self._means, self._means) * moment[0, 0]
+        self.spectrum = eigh(features @ rest @ features.T)
+        # The eigenvectors' products with the target, (p,).
+        self._projections = self.spectrum[1].T @ (features @ rest @ target)
 
     def weights(self, alpha: float) -> Array:
         """Minimizer of E[(target - w'features - w_0)^2] + alpha |w|^2, shape (p,)."""
@@ -65,14 +49,14 @@ class RidgeProblem:
             raise NumericError(f'{problem}, or post="psd".')
         # Directions that rounding cannot tell from zero get no weight.
         kept = np.abs(shifted) > largest * len(values) * np.finfo(np.float64).eps
-        scaled = np.divide(self.projections, shifted, out=np.zeros_like(shifted), where=kept)
+        scaled = np.divide(self._projections, shifted, out=np.zeros_like(shifted), where=kept)
         return np.asarray(vectors @ scaled)
 
     def truncated_weights(self, n_components: int) -> Array:
         """Least squares within the span of the largest principal components, shape (p,)."""
         values, vectors = self.spectrum
         kept = slice(len(values) - n_components, None)
-        return np.asarray(vectors[:, kept] @ (self.projections[kept] / values[kept]))
+        return np.asarray(vectors[:, kept] @ (self._projections[kept] / values[kept]))
 
     def intercept(self, weights: Array) -> float:
         """The intercept that goes with the weights; zero without one."""

@@ -6,8 +6,9 @@ k = sqrt(a / b) is zero at the true correlation and linear in the moments (docs/
 
 import itertools
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import sqrt
+from typing import NamedTuple
 
 import numpy as np
 
@@ -76,8 +77,7 @@ def _privacy(law: MomentLaw, place: int, form: Array) -> Triple:
     return triple(law.privacy_covariance(forms, np.array([0, place], dtype=np.intp)))
 
 
-@dataclass(frozen=True, eq=False)
-class _Pair:
+class _Pair(NamedTuple):
     """Two centered combinations of the encoded columns: ``rows`` (2, q) on ``places`` (q,)."""
 
     columns: tuple[int, int]
