@@ -87,10 +87,7 @@ def count_empty_directions(columns: Columns, places: Places) -> int:
 
 
 def without_references(release: Release, places: Places) -> tuple[Places, tuple[str, ...]]:
-    """Leave out the reference level of every column whose levels hold nearly all rows.
-
-    Returns the places that are left, and the names of the references.
-    """
+    """Leave out the references: the places that are left, and the references' names."""
     columns, chosen = feature_columns(release), set(map(int, places))
     left_out: list[int] = []
     for source in source_names([columns[place] for place in places]):
@@ -152,10 +149,8 @@ def feature_matrix(estimator: Any, columns: Columns, X: Any) -> Array:
         return np.column_stack([_feature(cells[column.source], column) for column in columns])
     encoded = np.asarray(X, dtype=np.float64)
     if encoded.ndim != 2 or encoded.shape[1] != len(columns):
-        raise InputError(
-            f"Give a data frame with the columns {', '.join(source_names(columns))}, or an array "
-            f"of {len(columns)} encoded features as in get_encoded_names()."
-        )
+        names = ", ".join(source_names(columns))
+        raise InputError(f"Give a data frame ({names}), or an array like get_encoded_names().")
     return np.asarray(np.where(np.isnan(encoded), centers, encoded))
 
 

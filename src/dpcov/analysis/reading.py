@@ -132,6 +132,5 @@ def original_map(release: Release) -> Array:
     if release.has_intercept:
         return np.column_stack([[column.center for column in columns], scaled])
     if any(column.center != 0.0 for column in columns):
-        problem = "This release has no intercept, so its columns have no original units."
-        raise ReleaseError(f"{problem} Release again with intercept = true.")
+        raise ReleaseError("This release has no intercept, so its columns have no original units.")
     return scaled

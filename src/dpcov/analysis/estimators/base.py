@@ -50,17 +50,14 @@ class ReleaseEstimator(Terms, BaseEstimator):  # type: ignore[misc]
         Post-processing of the release; by default what its mechanism is meant to be read with.
     budget : Budget, optional
         What the release may cost.  No default; for ``fit(rows)`` only, like all that follows.
-    schema : Schema or path, optional
-        Public description of the table.
-    bounds : pair or mapping of names to pairs, optional
-        Public bounds instead of a schema, for tables of numbers.
+    schema, bounds
+        Public description of the table; or one pair of bounds, or a mapping of names to pairs.
     neighbors, mechanism, ledger, dataset
         As in :func:`dpcov.release`.
     seed : int, optional
         For research: seeded randomness protects nobody, and the release says so.
     spend_again : bool
-        Let every fit spend the budget anew, also of clones.  Off: a second fit of rows, or one by a
-        clone, is refused before anything is spent.
+        Let every fit spend the budget anew, also of clones, which is refused otherwise.
 
     Attributes
     ----------
@@ -148,10 +145,8 @@ class ReleaseEstimator(Terms, BaseEstimator):  # type: ignore[misc]
 
     def _require_fitted(self) -> None:
         if not self.__sklearn_is_fitted__():
-            raise NotFitted(
-                f"This {type(self).__name__} instance is not fitted yet. Call "
-                "from_release(release), or fit first."
-            )
+            name = type(self).__name__
+            raise NotFitted(f"This {name} is not fitted yet. Call from_release(release), or fit.")
 
     def get_encoded_names(self) -> NDArray[np.object_]:
         """Names of the encoded features: what coefficients and matrices belong to, in order."""

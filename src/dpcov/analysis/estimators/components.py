@@ -85,15 +85,13 @@ class PrivatePCA(Projection):
             )
 
     def _scale(self, reading: Reading) -> Array:
-        if self.scaling == "original":
-            return np.ones(len(reading.places))
-        if self.scaling == "encoded":
-            return reading.half_ranges
-        if self.scaling != "correlation":
-            raise InputError('scaling must be "original", "encoded" or "correlation".')
-        variances = np.diagonal(reading.covariance)
+        half_ranges, variances = reading.half_ranges, np.diagonal(reading.covariance)
         # A column without variance stays at zero in any unit.
-        return np.where(variances > 0, np.sqrt(np.maximum(variances, 0.0)), reading.half_ranges)
+        stds = np.where(variances > 0, np.sqrt(np.maximum(variances, 0.0)), half_ranges)
+        units = {"original": np.ones(len(stds)), "encoded": half_ranges, "correlation": stds}
+        if self.scaling not in units:
+            raise InputError(f"scaling must be one of: {', '.join(units)}.")
+        return units[self.scaling]
 
     def _number(self) -> int:
         wanted, p = self.n_components, len(self.scree_)

@@ -22,12 +22,7 @@ from dpcov.published.release import Release
 
 @dataclass(eq=False, repr=False)
 class PrivateCovariance(ReleaseEstimator, EmpiricalCovariance):  # type: ignore[misc]
-    """Location and covariance of a release.
-
-    Parameters
-    ----------
-    assume_centered : bool
-        Take the mean to be zero: ``covariance_`` is then the second moment.
+    """Location and covariance; ``assume_centered`` gives zeros and the second moment.
 
     Attributes
     ----------

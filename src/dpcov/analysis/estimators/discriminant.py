@@ -48,7 +48,7 @@ class Discriminant(ClassifierMixin, ReleaseEstimator):  # type: ignore[misc]
         if y is None:
             name = type(self).__name__
             raise InputError(f"{name} requires y to be passed, but the target y is None.")
-        if np.iscomplexobj(np.asarray(y)):
+        if np.iscomplexobj(y):
             raise InputError("Complex data not supported; classes are texts or whole numbers.")
         try:
             column = np.asarray(column_or_1d(y, warn=True))
@@ -75,19 +75,14 @@ class Discriminant(ClassifierMixin, ReleaseEstimator):  # type: ignore[misc]
             check_classification_targets(y)
             return np.unique(y)
         if self.classes is None and self.schema is None:
-            raise InputError(
-                'Say which classes there are: classes=[...]. classes="observed" takes them from y, '
-                "and so states that it is public which classes occur."
-            )
+            raise InputError("Say which classes there may be: classes=[...], a public list.")
         return np.unique(np.asarray([] if self.classes is None else list(self.classes)))
 
     def _read(self, release: Release) -> None:
         names = [name for name in release.group_names if name != OTHER_GROUP]
         if not names:
-            raise ReleaseError(
-                "This release has no groups. Release again with by=COLUMN, the column of classes: "
-                "one matrix for each class at the price of one release."
-            )
+            problem = "This release has no groups. Release again with by=COLUMN, that of classes."
+            raise ReleaseError(problem)
         self.classes_ = np.unique(self._facts.get("labels", np.array(names)))
         self._pooled = self._reading()
         found = [self._of_class(str(label)) for label in self.classes_]

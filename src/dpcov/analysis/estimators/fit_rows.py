@@ -32,9 +32,8 @@ Bounds = tuple[float, float] | Mapping[str, tuple[float, float]]
 
 _SPENT = "This estimator has already spent its budget; fitting rows again would spend it once more."
 CLONED = (
-    "This estimator is a clone. Cross-validation, grid search and refits fit one clone after "
-    "another, and each fit of rows would spend the whole budget, so a clone spends none. Nothing "
-    "was charged, and the original's right is as it was."
+    "This estimator is a clone. Cross-validation and grid search fit many, and each fit of rows "
+    "would spend the whole budget, so a clone spends none. Nothing was charged."
 )
 COPIED = (
     "This estimator was copied or unpickled, so it cannot know whether its original has already "
@@ -97,15 +96,10 @@ class Roles(NamedTuple):
 def require_terms(terms: Terms) -> None:
     """Refuse what is missing before a row is looked at."""
     if terms.budget is None:
-        raise InputError(
-            "Fitting rows spends a privacy budget. Give budget=dpcov.Budget(...), or fit a release "
-            "that exists: from_release(release)."
-        )
+        raise InputError("Fitting rows spends a privacy budget. Give budget=dpcov.Budget(...).")
     if (terms.schema is None) == (terms.bounds is None):
-        raise InputError(
-            "Say what is public about the columns, which is never computed from rows: give one of "
-            "the two, schema=..., or bounds=(lower, upper) for numbers."
-        )
+        problem = "Say what is public about the columns, which is never computed from rows:"
+        raise InputError(f"{problem} one of the two, schema=... or bounds=(lower, upper).")
 
 
 def make_release(terms: Terms, table: "pa.Table", roles: Roles) -> "Release":

@@ -85,8 +85,10 @@ class Spectrum:
 
     def line(self, k: int, z: float) -> Interval:
         """Interval for the k-th largest."""
-        base, observed = self.unbiased, float(self.system[0][k])
-        extra = self._worst_variance(k)
+        base, observed, extra = self.unbiased, float(self.system[0][k]), 0.0
+        if self.worst is not None:
+            largest = float(np.abs(self.system[1][:, k]) @ self.worst[0]) ** 2
+            extra = max(0.0, float(base[k]) * (largest - float(base[k]))) * self.worst[1]
         spread = float(_spreads(self.simulated(base)[None, :, k], extra)[0])
         edge = float(np.linalg.eigvalsh(self.noise)[:, -1].mean())
         reach = ((z + 2) * spread + edge) * (2 if self.normalized else 1)
@@ -105,13 +107,6 @@ class Spectrum:
         privacy = INFLATION * self.simulated(base, sampling=False)[:, k].std(ddof=1)
         estimate, sampling = float(self.meant(base)[k]), sqrt(max(0.0, spread**2 - privacy**2))
         return Interval(f"eigenvalue {k + 1}", lower, upper, estimate, sampling, float(privacy))
-
-    def _worst_variance(self, k: int) -> float:
-        if self.worst is None:
-            return 0.0
-        (bounds, rows), value = self.worst, float(self.unbiased[k])
-        largest = float(np.abs(self.system[1][:, k]) @ bounds) ** 2
-        return max(0.0, value * (largest - value)) * rows
 
 
 def _spreads(found: Array, extra: float, sides: Array | None = None) -> Array:
