@@ -184,10 +184,9 @@ class ReleaseEstimator(Terms, BaseEstimator):  # type: ignore[misc]
 
 def require_number(name: str, value: Any, smallest: float) -> float:
     """Check a numeric parameter."""
-    if isinstance(value, bool) or not isinstance(value, int | float | np.number):
-        raise InputError(f"{name} must be a number.")
-    if not smallest <= value < np.inf:
-        raise InputError(f"{name} must be at least {smallest}.")
+    number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
+    if not number or not smallest <= value < np.inf:
+        raise InputError(f"{name} must be a number, at least {smallest}.")
     return float(value)
 
 

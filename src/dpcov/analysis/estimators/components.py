@@ -43,7 +43,7 @@ class PrivatePCA(Projection):
         Units of the columns: the table's, as in scikit-learn; half widths of the public bounds, in
         which isotropic noise is isotropic and the edge is sharp; or standard deviations.
     assume_centered : bool
-        Components of the second moment instead, for a release without an intercept.
+        Components of the second moment instead.
 
     Attributes
     ----------

@@ -48,7 +48,7 @@ class Discriminant(ClassifierMixin, ReleaseEstimator):  # type: ignore[misc]
         if y is None:
             name = type(self).__name__
             raise InputError(f"{name} requires y to be passed, but the target y is None.")
-        if np.iscomplexobj(y):
+        if np.iscomplexobj(np.asarray(y)):
             raise InputError("Complex data not supported; classes are texts or whole numbers.")
         try:
             column = np.asarray(column_or_1d(y, warn=True))

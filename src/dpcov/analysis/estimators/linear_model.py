@@ -49,7 +49,7 @@ class LinearModel(RegressorMixin, ReleaseEstimator):  # type: ignore[misc]
     fit_intercept : bool
         Needs a release with an intercept.
     target_bounds : pair or mapping of names to pairs, optional
-        Public bounds of y, where ``bounds`` are given instead of a schema.
+        Of y, beside ``bounds``.
 
     Attributes
     ----------

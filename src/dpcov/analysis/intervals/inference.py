@@ -88,7 +88,7 @@ def correlation_intervals(
     # Levels that hold all rows determine each other.
     places, references = without_references(release, places)
     lines = correlation_lines(law, places, partial=True)
-    return _table("partial correlations", law, lines, _references(references))
+    return _table("partial correlations", law, lines, references)
 
 
 @on_one_thread
@@ -119,7 +119,7 @@ def eigenvalue_intervals(
     if not np.isfinite(scale).all():
         numbers = range(1, n_eigenvalues + 1)
         lines = [Interval(f"eigenvalue {k}", float(k == 1), len(places) / k) for k in numbers]
-        return _table(what, law, lines, ["The noise hides the variance of a column."])
+        return _table(what, law, lines, None, "The noise hides the variance of a column.")
     normalized = scaling == "correlation"
     spectrum = spectrum_of(law, places, scale, normalized=normalized, draws=draws)
     lines = [spectrum.line(k, law.reaches()[0]) for k in range(n_eigenvalues)]
@@ -172,7 +172,7 @@ def coefficient_intervals(
     coding = coding_of(columns, chosen, references)
     maps = half_range_map(release, fit_intercept)
     lines = coefficient_lines(law, maps, int(goals[0]), chosen, coding, alpha, fit_intercept)
-    return _table(f"coefficients for {target}", law, lines, _references(references))
+    return _table(f"coefficients for {target}", law, lines, references)
 
 
 def _opened(
@@ -191,13 +191,10 @@ def _law(release: Release, level: float, sampling: bool, tails: Tails) -> Moment
 
 
 def _table(
-    what: str, law: MomentLaw, lines: Sequence[Interval], notes: Sequence[str] = ()
+    what: str, law: MomentLaw, lines: Sequence[Interval], references: Names = None, *notes: str
 ) -> IntervalTable:
-    return IntervalTable(what=what, level=law.level, rows=tuple(lines), notes=tuple(notes))
-
-
-def _references(names: Sequence[str]) -> list[str]:
-    return [f"Reference category: {name}." for name in names]
+    notes += tuple(f"Reference category: {name}." for name in references or ())
+    return IntervalTable(what=what, level=law.level, rows=tuple(lines), notes=notes)
 
 
 def _require_one_of(name: str, value: str, choices: Any) -> None:
