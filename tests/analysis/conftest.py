@@ -38,8 +38,8 @@ SCHEMA = dpcov.Schema(
 
 
 def released(rows, rho, seed, *, schema=SCHEMA, **options):
-    terms = {"geometry": "schema", "entropy": dpcov.SeededEntropy(seed)} | options
-    return dpcov.release(rows, schema=schema, budget=dpcov.Budget(rho=rho), **terms)
+    terms = {"geometry": "schema", "budget": dpcov.Budget(rho=rho)} | options
+    return dpcov.release(rows, schema=schema, entropy=dpcov.SeededEntropy(seed), **terms)
 
 
 @pytest.fixture(scope="session")
