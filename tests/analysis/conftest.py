@@ -60,12 +60,6 @@ def noisy(frame):
 
 
 @pytest.fixture(scope="session")
-def grouped(frame):
-    """One matrix for each sector."""
-    return released(frame, 100, 3, by="sector")
-
-
-@pytest.fixture(scope="session")
 def encoded(frame):
     """The frame as encoded features in original units, in the release's order."""
     sectors = [(frame.sector == name).astype(float) for name in ("care", "trade", "farm")]
