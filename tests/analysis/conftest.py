@@ -38,8 +38,8 @@ SCHEMA = dpcov.Schema(
 
 
 def released(rows, rho, seed, *, schema=SCHEMA, **options):
-    terms = {"geometry": "schema", "entropy": dpcov.SeededEntropy(seed)} | options
-    return dpcov.release(rows, schema=schema, budget=dpcov.Budget(rho=rho), **terms)
+    terms = {"geometry": "schema", "budget": dpcov.Budget(rho=rho)} | options
+    return dpcov.release(rows, schema=schema, entropy=dpcov.SeededEntropy(seed), **terms)
 
 
 @pytest.fixture(scope="session")
@@ -57,12 +57,6 @@ def made(frame):
 def noisy(frame):
     """A release that is all noise."""
     return released(frame[:200], "0.0001", 2)
-
-
-@pytest.fixture(scope="session")
-def grouped(frame):
-    """One matrix for each sector."""
-    return released(frame, 100, 3, by="sector")
 
 
 @pytest.fixture(scope="session")

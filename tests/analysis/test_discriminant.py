@@ -60,7 +60,9 @@ def test_rows_of_unlisted_classes_are_left_aside(blobs):
     assert model.score(X[y < 2], y[y < 2]) > 0.85
 
 
-def test_classes_must_be_public(blobs):
+def test_classes_must_be_public(blobs, made):
+    with pytest.raises(DpcovError, match="by=COLUMN"):
+        PrivateLDA.from_release(made)
     X, y = blobs
     terms = {"bounds": (-1, 1), "budget": dpcov.Budget(rho=10)}
     with pytest.raises(DpcovError, match="classes"):
@@ -71,11 +73,6 @@ def test_classes_must_be_public(blobs):
     assert list(model.classes_) == [0, 1, 2, 3]
     assert model.priors_[3] < 0.01
     assert model.score(X, y) > 0.8
-
-
-def test_a_release_without_groups_says_what_to_do(made):
-    with pytest.raises(DpcovError, match="by=COLUMN"):
-        PrivateLDA.from_release(made)
 
 
 @pytest.mark.parametrize("estimator", [PrivateLDA, PrivateQDA])

@@ -13,6 +13,7 @@ from dpcov.analysis.intervals.eigenvalues import spectrum_of
 from dpcov.analysis.intervals.law import moment_law
 from dpcov.analysis.intervals.moments import correlation_lines, mean_lines, variance_lines
 from dpcov.analysis.reading import half_range_map
+from tests.analysis.conftest import released
 
 ALPHA = 1e-9
 REPETITIONS = 150
@@ -23,19 +24,10 @@ SCHEMA = dpcov.Schema(
     columns={name: dpcov.Numeric(lower=-1.5, upper=1.5) for name in ("x0", "x1", "x2")}
 )
 SETTINGS = {
-    "gaussian": {"budget": dpcov.Budget(rho="0.05"), "mechanism": "gaussian", "geometry": "schema"},
-    "stratified, n private": {
-        "budget": dpcov.Budget(rho="0.05"),
-        "mechanism": "stratified",
-        "neighbors": "add-remove-one",
-        "geometry": "schema",
-    },
-    "nuclear": {
-        "budget": dpcov.Budget(epsilon=1),
-        "mechanism": "stratified-nuclear",
-        "geometry": "schema",
-    },
-    "private geometry": {"budget": dpcov.Budget(rho="0.05"), "mechanism": "stratified"},
+    "gaussian": {"mechanism": "gaussian"},
+    "stratified, n private": {"mechanism": "stratified", "neighbors": "add-remove-one"},
+    "nuclear": {"mechanism": "stratified-nuclear", "budget": dpcov.Budget(epsilon=1)},
+    "private geometry": {"mechanism": "stratified", "geometry": "private"},
 }
 
 
@@ -84,17 +76,11 @@ def covered(setting, n_rows=3000):
     bounded = []
     for seed in range(REPETITIONS):
         rows = rng.multivariate_normal(MEANS, COVARIANCE, size=n_rows)
-        made = dpcov.release(
-            rows, schema=SCHEMA, entropy=dpcov.SeededEntropy(seed), **SETTINGS[setting]
-        )
+        made = released(rows, "0.05", seed, schema=SCHEMA, **SETTINGS[setting])
         law = moment_law(made)
-        smaller = {"diagonal": law.diagonal / 9, "lost": law.lost / 9}
-        half = replace(law, off_diagonal=law.off_diagonal / 9, **smaller)
-        for name, each in (
-            ("honest", law),
-            ("naive", replace(law, off_diagonal=0.0, diagonal=0 * law.diagonal, lost=0.0)),
-            ("half", half),
-        ):
+        parts = {name: getattr(law, name) for name in ("off_diagonal", "diagonal", "lost")}
+        for name, share in (("honest", 1), ("naive", 0), ("half", 1 / 9)):
+            each = replace(law, **{part: share * value for part, value in parts.items()})
             more = other_intervals(law, made) if name == "honest" else {}
             for kind, line in (intervals(each, made) | more).items():
                 found[name][kind].append(line.lower <= TRUTH[kind] <= line.upper)

@@ -186,18 +186,17 @@ def test_what_is_refused_leaves_the_estimator_unspent(tmp_path):
     assert entries(ledger) == 1
 
 
-@pytest.mark.parametrize(
-    ("terms", "said"),
-    [
+def test_public_terms_have_no_defaults_and_do_not_contradict_each_other():
+    for terms, said in (
         ({"budget": None}, "budget"),
         ({"bounds": None}, "one of the two"),
         ({"schema": SCHEMA}, "one of the two"),
         ({"target_bounds": None}, "target_bounds"),
-    ],
-)
-def test_public_terms_have_no_defaults_and_do_not_contradict_each_other(terms, said):
-    with pytest.raises(dpcov.DpcovError, match=said):
-        ridge().set_params(**terms).fit(ROWS, ROWS[:, 0])
+        ({"bounds": {"x0": (0, 1)}}, "column x1"),
+        ({"bounds": [(0, 1)] * 3}, "one for each name"),
+    ):
+        with pytest.raises(dpcov.DpcovError, match=said):
+            ridge().set_params(**terms).fit(ROWS, ROWS[:, 0])
 
 
 @pytest.mark.parametrize(
@@ -241,8 +240,7 @@ made = Release.load(sys.argv[1])
 analysis.PrivateRidge.from_release(made, target="income", alpha=0.1)
 analysis.PrivatePCA.from_release(made)
 forbidden = ("dpcov.data", "dpcov.noise", "dpcov.mechanisms")
-reached = [name for name in sys.modules if name.startswith(forbidden)]
-assert not reached, reached
+assert not [name for name in sys.modules if name.startswith(forbidden)]
 """
 
 

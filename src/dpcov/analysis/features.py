@@ -5,8 +5,7 @@ Levels that hold nearly all rows are collinear beside an intercept.  So the firs
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import narwhals as nw
 import numpy as np
@@ -15,6 +14,7 @@ from scipy.linalg import helmert
 from sklearn.utils.validation import validate_data
 
 from dpcov.analysis.problems import InputError
+from dpcov.errors import ReleaseError
 from dpcov.published.columns import EncodedColumn
 from dpcov.published.linalg.symmetric import Array
 from dpcov.published.release import Release
@@ -29,6 +29,15 @@ NEARLY_ALL = 0.9
 def feature_columns(release: Release) -> tuple[EncodedColumn, ...]:
     """Return the encoded columns of a release without the intercept."""
     return tuple(column for column in release.manifest.columns if column.kind != "intercept")
+
+
+def require_intercept(release: Release) -> None:
+    """Refuse a release whose means are not known, where they are needed."""
+    if not release.has_intercept:
+        raise ReleaseError(
+            "This release has no intercept, so nothing can be centered: release with intercept = "
+            "true.  Estimators also take assume_centered=True, or fit_intercept=False."
+        )
 
 
 def find_features(columns: Columns, wanted: Iterable[str] | None) -> Places:
@@ -78,10 +87,7 @@ def count_empty_directions(columns: Columns, places: Places) -> int:
 
 
 def without_references(release: Release, places: Places) -> tuple[Places, tuple[str, ...]]:
-    """Leave out the reference level of every column whose levels hold nearly all rows.
-
-    Returns the places that are left, and the names of the references.
-    """
+    """Leave out the references: the places that are left, and the references' names."""
     columns, chosen = feature_columns(release), set(map(int, places))
     left_out: list[int] = []
     for source in source_names([columns[place] for place in places]):
@@ -95,17 +101,16 @@ def without_references(release: Release, places: Places) -> tuple[Places, tuple[
     return np.array(kept, dtype=np.intp), tuple(columns[place].name for place in left_out)
 
 
-@dataclass(frozen=True, eq=False)
-class Coding:
-    """From p chosen features to the q directions that are fitted, and back to q coefficients."""
+class Coding(NamedTuple):
+    """From p chosen features to the q directions that are fitted, and back to q coefficients.
 
-    # Orthonormal rows, (q, p).
+    Orthonormal ``directions`` (q, p); coefficients as functions of b, one number for each chosen
+    feature (q, p); those ``kept``, with a coefficient (q,); what of b is the intercept's (p,).
+    """
+
     directions: Array
-    # Coefficients as functions of b, one number for each chosen feature, (q, p).
     contrasts: Array
-    # Which of the chosen features have a coefficient, (q,).
     kept: Places
-    # What of b belongs to the intercept, (p,).
     reference: Array
 
 
@@ -144,10 +149,8 @@ def feature_matrix(estimator: Any, columns: Columns, X: Any) -> Array:
         return np.column_stack([_feature(cells[column.source], column) for column in columns])
     encoded = np.asarray(X, dtype=np.float64)
     if encoded.ndim != 2 or encoded.shape[1] != len(columns):
-        raise InputError(
-            f"Give a data frame with the columns {', '.join(source_names(columns))}, or an array "
-            f"of {len(columns)} encoded features as in get_encoded_names()."
-        )
+        names = ", ".join(source_names(columns))
+        raise InputError(f"Give a data frame ({names}), or an array like get_encoded_names().")
     return np.asarray(np.where(np.isnan(encoded), centers, encoded))
 
 

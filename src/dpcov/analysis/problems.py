@@ -10,12 +10,8 @@ from sklearn.exceptions import NotFittedError
 from dpcov.errors import BudgetError, ReleaseError, UsageError
 
 
-class InputError(UsageError, ValueError):
-    """A table or parameter that an estimator cannot use."""
-
-
-class InputTypeError(UsageError, TypeError):
-    """A table whose cells are of the wrong type."""
+class InputError(UsageError, ValueError, TypeError):
+    """A table or parameter that an estimator cannot use; scikit-learn expects either of the two."""
 
 
 class NotFitted(UsageError, NotFittedError):  # type: ignore[misc]  # noqa: N818
@@ -28,6 +24,9 @@ class SpentError(BudgetError):
 
 class UnknownNoiseError(ReleaseError):
     """The release does not say how its noise is distributed, which this analysis needs."""
+
+
+UNKNOWN_PENALTY = "The release has no law of its noise, so alpha cannot be chosen. Give alpha."
 
 
 class NoiseWarning(UserWarning):

@@ -4,15 +4,18 @@ There are two kinds of units: *original*, those of the table, and *encoded*, whe
 centered and divided by its public bounds, so that isotropic noise is isotropic.
 """
 
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
-from dpcov.analysis.features import Places, count_empty_directions, feature_columns
+from dpcov.analysis.features import (
+    Places,
+    count_empty_directions,
+    feature_columns,
+    require_intercept,
+)
 from dpcov.analysis.problems import warn_noise
 from dpcov.errors import ReleaseError
-from dpcov.published.columns import EncodedColumn
 from dpcov.published.estimate.entry_noise import (
     MomentNoise,
     bulk_edge,
@@ -26,39 +29,22 @@ from dpcov.published.release import Release
 from dpcov.published.statistics import Post
 
 
-@dataclass(frozen=True, eq=False)
 class Reading:
-    """Means and covariance of some features of a release."""
+    """Means and covariance of the features of a release at ``places``, (p,).
 
-    release: Release
-    # Which features, (p,), among those of the release without the intercept.
-    places: Places
-    post: Post | None = None
-    # Whether means are subtracted; a release without an intercept cannot be centered.
-    centered: bool = True
+    ``half_ranges`` are original units per encoded unit, ``centers`` what is encoded as zero, (p,).
+    Not ``centered``, no means are subtracted.
+    """
 
-    def __post_init__(self) -> None:
-        if self.centered and not self.release.has_intercept:
-            raise ReleaseError(
-                "This release has no intercept, so nothing can be centered. Say assume_centered="
-                "True (fit_intercept=False for a regression), or release with intercept = true."
-            )
-
-    @cached_property
-    def columns(self) -> tuple[EncodedColumn, ...]:
-        """The chosen features."""
-        columns = feature_columns(self.release)
-        return tuple(columns[place] for place in self.places)
-
-    @cached_property
-    def half_ranges(self) -> Array:
-        """Original units per encoded unit, shape (p,)."""
-        return np.array([column.half_range for column in self.columns])
-
-    @cached_property
-    def centers(self) -> Array:
-        """Original values that are encoded as zero, shape (p,)."""
-        return np.array([column.center for column in self.columns])
+    def __init__(
+        self, release: Release, places: Places, post: Post | None = None, centered: bool = True
+    ) -> None:
+        if centered:
+            require_intercept(release)
+        self.release, self.places, self.post, self.centered = release, places, post, centered
+        columns = feature_columns(release)
+        self.half_ranges = np.array([columns[place].half_range for place in places])
+        self.centers = np.array([columns[place].center for place in places])
 
     @cached_property
     def mean(self) -> Array:
@@ -116,7 +102,7 @@ class Reading:
         if hidden > count_empty_directions(feature_columns(self.release), self.places):
             warn_noise(
                 f"{hidden} of {len(values)} directions lie within the noise of the release; {what} "
-                "takes their variance to be that of the noise, so it is cautious about them."
+                "cautiously takes their variance to be that of the noise."
             )
         return compose(np.maximum(values, self.edge), vectors)
 
@@ -146,8 +132,5 @@ def original_map(release: Release) -> Array:
     if release.has_intercept:
         return np.column_stack([[column.center for column in columns], scaled])
     if any(column.center != 0.0 for column in columns):
-        raise ReleaseError(
-            "This release has no intercept, so its columns cannot be brought back to original "
-            "units. Release again with intercept = true."
-        )
+        raise ReleaseError("This release has no intercept, so its columns have no original units.")
     return scaled

@@ -1,6 +1,7 @@
 """Share what all estimators have: parameters, the way from a release or rows, and pickling."""
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -11,7 +12,6 @@ from sklearn.base import BaseEstimator
 from dpcov.analysis.estimators.fit_rows import (
     CLONED,
     COPIED,
-    REFUSED_EARLY,
     Roles,
     Spending,
     Terms,
@@ -29,7 +29,6 @@ from dpcov.analysis.features import (
 )
 from dpcov.analysis.problems import InputError, NotFitted
 from dpcov.analysis.reading import Reading
-from dpcov.errors import LedgerError
 from dpcov.published.base import on_one_thread
 from dpcov.published.linalg.one_thread import one_thread
 from dpcov.published.linalg.symmetric import Array
@@ -41,8 +40,7 @@ from dpcov.published.statistics import Post
 class ReleaseEstimator(Terms, BaseEstimator):  # type: ignore[misc]
     """Base of the estimators, whose parameters and attributes all of them have.
 
-    ``from_release`` and ``fit(release)`` cost nothing and may be repeated.  ``fit(rows)`` makes one
-    release, charges once, and refuses to do so again.
+    ``from_release`` and ``fit(release)`` cost nothing.  ``fit(rows)`` makes a release, once.
 
     Parameters
     ----------
@@ -52,28 +50,21 @@ class ReleaseEstimator(Terms, BaseEstimator):  # type: ignore[misc]
         Post-processing of the release; by default what its mechanism is meant to be read with.
     budget : Budget, optional
         What the release may cost.  No default; for ``fit(rows)`` only, like all that follows.
-    schema : Schema or path, optional
-        Public description of the table.
-    bounds : pair, mapping of names to pairs, or sequence of pairs, optional
-        Public bounds instead of a schema, for tables of numbers.
-    neighbors : {"replace-one", "add-remove-one"}
-    mechanism : str
-    ledger, dataset
-        Where to charge the budget.
+    schema, bounds
+        Public description of the table; or one pair of bounds, or a mapping of names to pairs.
+    neighbors, mechanism, ledger, dataset
+        As in :func:`dpcov.release`.
     seed : int, optional
         For research: seeded randomness protects nobody, and the release says so.
     spend_again : bool
-        Let every fit spend the budget anew, also of clones.  Off: a second fit of rows, or one by a
-        clone, is refused before anything is spent.
+        Let every fit spend the budget anew, also of clones, which is refused otherwise.
 
     Attributes
     ----------
     release_ : Release
         What was read; everything else follows from it.
-    n_features_in_ : int
-        Number of table columns that the features come from.
-    feature_names_in_ : (n_features_in_,) ndarray of str
-        Their names, unless the table was a plain array.
+    n_features_in_, feature_names_in_ : int, (n_features_in_,) ndarray of str
+        Table columns that the features come from; no names if the table was a plain array.
     """
 
     features: Sequence[str] | None = None
@@ -90,32 +81,21 @@ class ReleaseEstimator(Terms, BaseEstimator):  # type: ignore[misc]
     def fit(self, X: Any, y: Any = None) -> Self:
         """Read a release, or make one of rows first, a data frame or an array, once.
 
-        ``y``, (n_rows,) or (n_rows, n_targets), is the target of regressors and classifiers; others
-        ignore it.  Raises SpentError if this estimator has spent its budget, or is a clone or copy.
+        Only regressions, with (n_rows,) or (n_rows, n_targets), and classifiers use ``y``.  Raises
+        SpentError if this estimator has spent its budget, or is a clone or copy.
         """
         if isinstance(X, Release):
             return self._fit_release(X, {})
         require_terms(self)
         table, roles, facts = self._table(X, y)
-        return self._fit_release(self._spend(table, roles), facts)
+        spending = self.__dict__.setdefault("_spending", Spending())
+        with nullcontext() if self.spend_again else spending.used(type(self).__name__):
+            release = make_release(self, table, roles)
+        return self._fit_release(release, facts)
 
     def _table(self, X: Any, y: Any) -> tuple[Any, Roles, dict[str, Any]]:
         """Return the table, its columns' roles, and public facts to keep with the release."""
         return table_of(X), Roles(), {}
-
-    def _spend(self, table: Any, roles: Roles) -> Release:
-        if self.spend_again:
-            return make_release(self, table, roles)
-        spending = self.__dict__.setdefault("_spending", Spending())
-        # Claimed before the release is made, so that threads cannot spend twice.
-        spending.claim(type(self).__name__)
-        try:
-            return make_release(self, table, roles)
-        except (*REFUSED_EARLY, LedgerError) as error:
-            # A ledger that refuses before it reserves adds no note on what is spent.
-            if not isinstance(error, LedgerError) or not getattr(error, "__notes__", ()):
-                spending.give_back()
-            raise
 
     def _fit_release(self, release: Release, facts: dict[str, Any]) -> Self:
         columns = feature_columns(release)
@@ -146,8 +126,7 @@ class ReleaseEstimator(Terms, BaseEstimator):  # type: ignore[misc]
     def conf_int(self, level: float = 0.95, **options: Any) -> Any:
         """Intervals for what was estimated: an IntervalTable, for several targets a list of them.
 
-        Regressions: intercept and coefficients at the penalty in use.  ``PrivatePCA``: eigenvalues.
-        ``PrivateCorrelation``: correlations.  ``PrivateCovariance``: variances.  Others have none.
+        Variances of a covariance, correlations, eigenvalues of a PCA, coefficients of a regression;
         ``options`` are those of the functions for these intervals.
         """
         self._require_fitted()
@@ -166,10 +145,8 @@ class ReleaseEstimator(Terms, BaseEstimator):  # type: ignore[misc]
 
     def _require_fitted(self) -> None:
         if not self.__sklearn_is_fitted__():
-            raise NotFitted(
-                f"This {type(self).__name__} instance is not fitted yet. Call "
-                "from_release(release), or fit first."
-            )
+            name = type(self).__name__
+            raise NotFitted(f"This {name} is not fitted yet. Call from_release(release), or fit.")
 
     def get_encoded_names(self) -> NDArray[np.object_]:
         """Names of the encoded features: what coefficients and matrices belong to, in order."""
@@ -207,10 +184,9 @@ class ReleaseEstimator(Terms, BaseEstimator):  # type: ignore[misc]
 
 def require_number(name: str, value: Any, smallest: float) -> float:
     """Check a numeric parameter."""
-    if isinstance(value, bool) or not isinstance(value, int | float | np.number):
-        raise InputError(f"{name} must be a number.")
-    if not smallest <= value < np.inf:
-        raise InputError(f"{name} must be at least {smallest}.")
+    number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
+    if not number or not smallest <= value < np.inf:
+        raise InputError(f"{name} must be a number, at least {smallest}.")
     return float(value)
 
 

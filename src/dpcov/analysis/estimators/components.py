@@ -22,8 +22,16 @@ from dpcov.published.release import Release
 SMALLEST_UNIQUENESS = 0.005
 
 
+class Projection(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ReleaseEstimator):  # type: ignore[misc]
+    """Names what ``transform`` gives."""
+
+    @property
+    def _n_features_out(self) -> int:
+        return len(self.components_)
+
+
 @dataclass(eq=False, repr=False)
-class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ReleaseEstimator):  # type: ignore[misc]
+class PrivatePCA(Projection):
     """Principal components of a released covariance.
 
     Parameters
@@ -35,7 +43,7 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ReleaseEstim
         Units of the columns: the table's, as in scikit-learn; half widths of the public bounds, in
         which isotropic noise is isotropic and the edge is sharp; or standard deviations.
     assume_centered : bool
-        Components of the second moment instead, for a release without an intercept.
+        Components of the second moment instead.
 
     Attributes
     ----------
@@ -77,15 +85,13 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ReleaseEstim
             )
 
     def _scale(self, reading: Reading) -> Array:
-        if self.scaling == "original":
-            return np.ones(len(reading.columns))
-        if self.scaling == "encoded":
-            return reading.half_ranges
-        if self.scaling != "correlation":
-            raise InputError('scaling must be "original", "encoded" or "correlation".')
-        variances = np.diagonal(reading.covariance)
+        half_ranges, variances = reading.half_ranges, np.diagonal(reading.covariance)
         # A column without variance stays at zero in any unit.
-        return np.where(variances > 0, np.sqrt(np.maximum(variances, 0.0)), reading.half_ranges)
+        stds = np.where(variances > 0, np.sqrt(np.maximum(variances, 0.0)), half_ranges)
+        units = {"original": np.ones(len(stds)), "encoded": half_ranges, "correlation": stds}
+        if self.scaling not in units:
+            raise InputError(f"scaling must be one of: {', '.join(units)}.")
+        return units[self.scaling]
 
     def _number(self) -> int:
         wanted, p = self.n_components, len(self.scree_)
@@ -106,10 +112,6 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ReleaseEstim
         options = {"scaling": self.scaling, "n_eigenvalues": self.n_components_} | options
         return eigenvalue_intervals(self.release_, list(self.get_encoded_names()), **options)
 
-    @property
-    def _n_features_out(self) -> int:
-        return len(self.components_)
-
     def transform(self, X: Any) -> Array:
         """Scores of new rows on the components, (n_rows, k)."""
         features = self._features_of(X)
@@ -128,15 +130,13 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ReleaseEstim
             try:
                 from matplotlib.figure import Figure
             except ImportError:
-                raise UsageError(
-                    "Figures need matplotlib. Install it: pip install 'dpcov[plots]'"
-                ) from None
+                problem = "Figures need matplotlib. Install it: pip install 'dpcov[plots]'"
+                raise UsageError(problem) from None
             axes = Figure(figsize=(7, 4.5), layout="constrained").subplots()
         places = np.arange(1, len(self.scree_) + 1)
-        above = places <= self.n_above_noise_
-        axes.plot(places[above], self.scree_[above], "o-", label="above the noise")
-        below = {"color": "0.6", "label": "could be noise alone"}
-        axes.plot(places[~above], self.scree_[~above], ".", **below)
+        k = self.n_above_noise_
+        axes.plot(places[:k], self.scree_[:k], "o-", label="above the noise")
+        axes.plot(places[k:], self.scree_[k:], ".", color="0.6", label="could be noise alone")
         if self.noise_edge_ > 0:
             axes.axhline(self.noise_edge_, linestyle="--", color="0.3", label="noise edge")
         axes.set(xlabel="component", ylabel=f"variance ({self.scaling} units)")
@@ -147,25 +147,17 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ReleaseEstim
 
 
 @dataclass(eq=False, repr=False)
-class PrivateFactorAnalysis(
-    ClassNamePrefixFeaturesOutMixin,  # type: ignore[misc]
-    TransformerMixin,  # type: ignore[misc]
-    ReleaseEstimator,
-):
+class PrivateFactorAnalysis(Projection):
     """Factor analysis: covariance = loadings times loadings plus uniquenesses.
 
-    Parameters
-    ----------
-    n_components : int
-        Number of factors.
+    ``n_components`` is the number of factors, k.
 
     Attributes
     ----------
     components_ : (k, p) float64
         Loadings in original units; factors have unit variance, by decreasing strength, unrotated.
-    noise_variance_ : (p,) float64
-        Uniquenesses in original units.
-    mean_ : (p,) float64
+    mean_, noise_variance_ : (p,) float64
+        Means and uniquenesses, in original units.
     noise_edge_ : float
         Largest variance that noise alone would show, in encoded units.
     """
@@ -174,26 +166,15 @@ class PrivateFactorAnalysis(
 
     def _read(self, release: Release) -> None:
         reading = self._reading()
-        k, p = int(require_number("n_components", self.n_components, 1)), len(reading.columns)
+        k, p = int(require_number("n_components", self.n_components, 1)), len(reading.places)
         if k > p:
             raise InputError(f"{k} factors cannot be told from {p} features.")
         encoded = reading.floored_covariance("factor analysis")
         self.noise_edge_, level = reading.noise_levels()
         strong = int(np.sum(eigh(reading.encoded_covariance).values > level))
         if strong < k:
-            warn_noise(
-                f"{k} factors were asked for, but only {strong} directions stand out of the noise "
-                "of the release."
-            )
-        uniqueness, loadings = self._maximize(correlation_of(encoded, undefined=0.0), k)
-        variances = np.diagonal(encoded)
-        deviations = np.sqrt(np.where(variances > 0, variances, 0.0)) * reading.half_ranges
-        self.mean_ = reading.mean
-        self.components_ = (loadings * deviations[:, None]).T
-        self.noise_variance_ = uniqueness * deviations**2
-
-    def _maximize(self, correlation: Array, k: int) -> tuple[Array, Array]:
-        p = len(correlation)
+            warn_noise(f"Only {strong} directions stand out of the noise, fewer than {k} factors.")
+        correlation = correlation_of(encoded, undefined=0.0)
         found = minimize(
             _discrepancy,
             np.log(np.full(p, max(SMALLEST_UNIQUENESS, 0.5 * (1 - k / (2 * p))))),
@@ -206,14 +187,14 @@ class PrivateFactorAnalysis(
         if not np.all(np.isfinite(found.x)):
             raise NumericError("Factor analysis did not converge. Use fewer factors or features.")
         uniqueness = np.exp(found.x)
-        return uniqueness, _loadings(correlation, uniqueness, k)
-
-    @property
-    def _n_features_out(self) -> int:
-        return len(self.components_)
+        variances = np.diagonal(encoded)
+        deviations = np.sqrt(np.where(variances > 0, variances, 0.0)) * reading.half_ranges
+        self.mean_ = reading.mean
+        self.components_ = (_loadings(correlation, uniqueness, k) * deviations[:, None]).T
+        self.noise_variance_ = uniqueness * deviations**2
 
     def get_covariance(self) -> Array:
-        """Return the model's covariance, in original units."""
+        """Return the model's covariance, (p, p) in original units."""
         self._require_fitted()
         return np.asarray(self.components_.T @ self.components_ + np.diag(self.noise_variance_))
 

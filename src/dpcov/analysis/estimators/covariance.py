@@ -12,7 +12,7 @@ from sklearn.covariance import EmpiricalCovariance, graphical_lasso, log_likelih
 
 from dpcov.analysis.estimators.base import ReleaseEstimator, require_number
 from dpcov.analysis.intervals.inference import correlation_intervals, variance_intervals
-from dpcov.analysis.problems import UnknownNoiseError, warn_noise
+from dpcov.analysis.problems import UNKNOWN_PENALTY, UnknownNoiseError, warn_noise
 from dpcov.analysis.reading import Reading
 from dpcov.errors import NumericError
 from dpcov.published.estimate.entry_noise import hidden_variance
@@ -22,19 +22,12 @@ from dpcov.published.release import Release
 
 @dataclass(eq=False, repr=False)
 class PrivateCovariance(ReleaseEstimator, EmpiricalCovariance):  # type: ignore[misc]
-    """Location and covariance of a release.
-
-    Parameters
-    ----------
-    assume_centered : bool
-        Take the mean to be zero: ``covariance_`` is then the second moment.
+    """Location and covariance; ``assume_centered`` gives zeros and the second moment.
 
     Attributes
     ----------
-    location_ : (p,) float64
-        Means, within the public bounds.
-    covariance_ : (p, p) float64
-        Divided by n, in original units.
+    location_, covariance_ : (p,) and (p, p) float64
+        Means, within the public bounds; covariance, divided by n, in original units.
     precision_ : (p, p) float64
         Inverse, after variances that the noise hides are raised to the noise edge; constant and
         collinear columns get a pseudo-inverse where there is no noise.
@@ -43,6 +36,8 @@ class PrivateCovariance(ReleaseEstimator, EmpiricalCovariance):  # type: ignore[
     """
 
     assume_centered: bool = False
+    # For scikit-learn's get_precision.
+    store_precision = True
 
     def _read(self, release: Release) -> None:
         reading = self._reading(self.assume_centered)
@@ -52,23 +47,18 @@ class PrivateCovariance(ReleaseEstimator, EmpiricalCovariance):  # type: ignore[
         scale = np.outer(reading.half_ranges, reading.half_ranges)
         self.precision_ = reading.encoded_precision() / scale
 
-    def get_precision(self) -> Array:
-        """Inverse of the covariance, ``precision_``."""
-        self._require_fitted()
-        return self.precision_
-
     def _intervals(self, **options: Any) -> Any:
         return variance_intervals(self.release_, list(self.get_encoded_names()), **options)
 
     def score(self, X_test: Any, y: Any = None) -> float:
         """Mean Gaussian log likelihood of new rows; ``y`` is ignored."""
         centered = self._features_of(X_test) - self.location_
-        return float(log_likelihood(centered.T @ centered / len(centered), self.get_precision()))
+        return float(log_likelihood(centered.T @ centered / len(centered), self.precision_))
 
     def mahalanobis(self, X: Any) -> Array:
         """Squared Mahalanobis distances of new rows from the location, shape (n_rows,)."""
         centered = self._features_of(X) - self.location_
-        return np.asarray(np.einsum("ij,jk,ik->i", centered, self.get_precision(), centered))
+        return np.asarray(np.einsum("ij,jk,ik->i", centered, self.precision_, centered))
 
 
 def partial_correlation_of(precision: Array) -> Array:
@@ -80,18 +70,15 @@ def partial_correlation_of(precision: Array) -> Array:
 
 @dataclass(eq=False, repr=False)
 class PrivateCorrelation(ReleaseEstimator):
-    """Correlations and partial correlations; parameters as in ReleaseEstimator.
+    """Correlations and partial correlations.
 
     Attributes
     ----------
-    correlation_ : (p, p) float64
-    partial_correlation_ : (p, p) float64
-        From an inverse in which variances that the noise hides are raised to the noise edge.
+    correlation_, partial_correlation_ : (p, p) float64
+        The partial ones and ``noise_edge_`` are from ``precision_`` as in `PrivateCovariance`.
     noise_std_ : (p, p) float64
         Standard deviation of the noise alone, before post-processing, to first order; NaN where the
         noise has no known law or leaves a column no variance.
-    noise_edge_ : float
-        Largest eigenvalue of noise alone, in encoded units; 0 where it is unknown.
     """
 
     def _read(self, release: Release) -> None:
@@ -127,12 +114,10 @@ class PrivateGraphicalLasso(ReleaseEstimator):
 
     Attributes
     ----------
-    covariance_, precision_ : (p, p) float64
+    covariance_, precision_, partial_correlation_ : (p, p) float64
         In original units; ``precision_`` has exact zeros.
-    partial_correlation_ : (p, p) float64
-    location_ : (p,) float64
-    alpha_ : float
-        The penalty in use.
+    location_, alpha_ : (p,) float64, float
+        Means, and the penalty in use.
     """
 
     alpha: float | Literal["auto"] = "auto"
@@ -154,19 +139,15 @@ class PrivateGraphicalLasso(ReleaseEstimator):
         if self.alpha != "auto":
             return require_number("alpha", self.alpha, 0.0)
         if reading.noise is None:
-            raise UnknownNoiseError(
-                "The release has no law of its noise, so alpha cannot be chosen. Give alpha."
-            )
-        p, n = len(reading.columns), reading.release.n_rows
+            raise UnknownNoiseError(UNKNOWN_PENALTY)
+        p, n = len(reading.places), reading.release.n_rows
         # A hidden column has the noise 1: its correlations can be anything.
         off = np.nan_to_num(reading.correlation_noise[np.triu_indices(p, 1)], nan=1.0)
         noise = float(np.median(off)) if off.size else 0.0
         sampling = 1.0 / n if np.isfinite(n) else 0.0
         alpha = sqrt(2 * log(max(2.0, p * (p - 1) / 2)) * (min(noise, 1.0) ** 2 + sampling))
         if alpha >= 1:
-            warn_noise(
-                "The noise on correlations is as large as they can be: no edge can be found."
-            )
+            warn_noise("The noise on correlations hides all of them: no edge can be found.")
         return min(alpha, 1.0)
 
     def _solve(self, correlation: Array) -> tuple[Array, Array]:
@@ -177,7 +158,6 @@ class PrivateGraphicalLasso(ReleaseEstimator):
         try:
             covariance, precision = graphical_lasso(symmetrize(correlation), alpha=self.alpha_)
         except FloatingPointError:
-            raise NumericError(
-                "The graphical lasso did not converge. Use a larger alpha, or fewer features."
-            ) from None
+            problem = "The graphical lasso did not converge. Use a larger alpha, or fewer features."
+            raise NumericError(problem) from None
         return np.asarray(covariance), np.asarray(precision)

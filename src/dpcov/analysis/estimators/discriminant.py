@@ -4,8 +4,8 @@ Class means, covariances and numbers of rows come from the groups; no class is l
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Literal, NamedTuple
+from dataclasses import dataclass
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,14 +26,6 @@ from dpcov.published.release import Release
 OTHER_GROUP = "(other)"
 
 
-class ClassMoments(NamedTuple):
-    """Number of rows of one class, means, and the reading of its covariance, if any is left."""
-
-    n_rows: float
-    mean: Array
-    reading: Reading | None
-
-
 @dataclass(eq=False, repr=False)
 class Discriminant(ClassifierMixin, ReleaseEstimator):  # type: ignore[misc]
     """What both analyses share.
@@ -46,10 +38,8 @@ class Discriminant(ClassifierMixin, ReleaseEstimator):  # type: ignore[misc]
 
     Attributes
     ----------
-    classes_ : (n_classes,) ndarray
-    priors_ : (n_classes,) float64
-        Shares of the classes.
-    means_ : (n_classes, p) float64
+    classes_, priors_, means_ : (n_classes,), (n_classes,) float64, (n_classes, p) float64
+        Labels, shares and means.
     """
 
     classes: Sequence[Any] | Literal["observed"] | None = None
@@ -71,12 +61,11 @@ class Discriminant(ClassifierMixin, ReleaseEstimator):  # type: ignore[misc]
             try:
                 column = column.astype(labels.dtype)
             except (TypeError, ValueError):
-                raise InputError(
-                    "The labels in y are not of the type of the listed classes."
-                ) from None
-        table = table_of(X, column, as_text=True)
+                problem = "The labels in y are not of the type of the listed classes."
+                raise InputError(problem) from None
         facts = {"labels": labels} if len(labels) else {}
-        return table, Roles(by="y", classes=tuple(map(str, labels))), facts
+        roles = Roles(by="y", classes=tuple(map(str, labels)))
+        return table_of(X, column, as_text=True), roles, facts
 
     def _listed(self, y: NDArray[Any]) -> NDArray[Any]:
         # None where the schema declares them.
@@ -86,41 +75,38 @@ class Discriminant(ClassifierMixin, ReleaseEstimator):  # type: ignore[misc]
             check_classification_targets(y)
             return np.unique(y)
         if self.classes is None and self.schema is None:
-            raise InputError(
-                'Say which classes there are: classes=[...]. classes="observed" takes them from y, '
-                "and so states that it is public which classes occur."
-            )
+            raise InputError("Say which classes there may be: classes=[...], a public list.")
         return np.unique(np.asarray([] if self.classes is None else list(self.classes)))
 
     def _read(self, release: Release) -> None:
         names = [name for name in release.group_names if name != OTHER_GROUP]
         if not names:
-            raise ReleaseError(
-                "This release has no groups. Release again with by=COLUMN, the column of classes: "
-                "one matrix for each class at the price of one release."
-            )
+            problem = "This release has no groups. Release again with by=COLUMN, that of classes."
+            raise ReleaseError(problem)
         self.classes_ = np.unique(self._facts.get("labels", np.array(names)))
         self._pooled = self._reading()
-        found = [self._class_moments(release.group(str(label))) for label in self.classes_]
+        found = [self._of_class(str(label)) for label in self.classes_]
         self.priors_ = _shares(found)
-        self.means_ = np.array([part.mean for part in found])
-        hidden = sum(part.reading is None for part in found)
-        if hidden:
+        self.means_ = np.array([reading.mean for _, reading in found])
+        if hidden := sum(reading is self._pooled for _, reading in found):
             warn_noise(
-                f"{hidden} of {len(found)} classes have so few rows that the noise hides them; "
-                "their means are taken to be those of all rows."
+                f"The noise hides {hidden} of {len(found)} classes, which have few rows: means and "
+                "covariance of all rows stand in for theirs."
             )
         self._learn(found)
 
-    def _class_moments(self, part: Release) -> ClassMoments:
+    def _of_class(self, name: str) -> tuple[float, Reading]:
+        part = self.release_.group(name)
+        reading = Reading(part, self._places, self.post)
         try:
-            reading = Reading(part, self._places, self.post)
-            return ClassMoments(part.n_rows, reading.mean, reading)
-        # The noise may hide how many rows a class has, and with that its mean.
+            # Computed once, here: the noise may hide how many rows a class has, and so its mean.
+            _ = reading.mean
         except ReleaseError:
-            return ClassMoments(part.n_rows, self._pooled.mean, None)
+            reading = self._pooled
+        return part.n_rows, reading
 
-    def _learn(self, found: list[ClassMoments]) -> None:
+    # ``found`` has the number of rows of every class, and means and covariance.
+    def _learn(self, found: list[tuple[float, Reading]]) -> None:
         raise NotImplementedError
 
     # The log joint density of every class up to a common term, (n_rows, n_classes).
@@ -148,9 +134,7 @@ class Discriminant(ClassifierMixin, ReleaseEstimator):  # type: ignore[misc]
 
 @dataclass(eq=False, repr=False)
 class PrivateLDA(Discriminant):
-    """Linear discriminant analysis: one covariance within all classes.
-
-    Parameters and other attributes as in :class:`Discriminant`.
+    """Linear discriminant analysis: a :class:`Discriminant` with one covariance for all classes.
 
     Attributes
     ----------
@@ -162,11 +146,11 @@ class PrivateLDA(Discriminant):
         In encoded units.
     """
 
-    def _learn(self, found: list[ClassMoments]) -> None:
+    def _learn(self, found: list[tuple[float, Reading]]) -> None:
         pooled = self._pooled
         if pooled.post is None and pooled.noise is not None:
             # Without the bias of post-processing, where the law of the noise is known.
-            pooled = replace(pooled, post="none")
+            pooled = Reading(self.release_, self._places, "none")
         self.noise_edge_ = pooled.edge
         within = pooled.encoded_covariance - self._between(found)
         # Half the edge is the standard deviation of the noise's eigenvalues (semicircle law).  It
@@ -174,8 +158,8 @@ class PrivateLDA(Discriminant):
         values, vectors = _floored(within, pooled.edge / 2)
         if values[-1] <= pooled.edge:
             warn_noise(
-                "How features vary within the classes lies within the noise of the release: "
-                "classes are told apart by little more than the distance of their means."
+                "The noise hides how features vary within the classes: these are told apart by "
+                "little more than the distance of their means."
             )
         scale = np.outer(pooled.half_ranges, pooled.half_ranges)
         self.covariance_ = compose(values, vectors) * scale
@@ -185,11 +169,11 @@ class PrivateLDA(Discriminant):
         offsets = -0.5 * np.sum(self.coef_ * centered, axis=1) + np.log(self.priors_)
         self.intercept_ = offsets - self.coef_ @ pooled.mean
 
-    def _between(self, parts: list[ClassMoments]) -> Array:
+    def _between(self, parts: list[tuple[float, Reading]]) -> Array:
         # Rows without a listed class spread the pooled covariance too.
         if OTHER_GROUP in self.release_.group_names:
-            parts = [*parts, self._class_moments(self.release_.group(OTHER_GROUP))]
-        means = np.array([part.mean for part in parts])
+            parts = [*parts, self._of_class(OTHER_GROUP)]
+        means = np.array([reading.mean for _, reading in parts])
         spread = (means - self._pooled.mean) / self._pooled.half_ranges
         return np.asarray((spread.T * _shares(parts)) @ spread)
 
@@ -199,9 +183,7 @@ class PrivateLDA(Discriminant):
 
 @dataclass(eq=False, repr=False)
 class PrivateQDA(Discriminant):
-    """Quadratic discriminant analysis: one covariance for each class.
-
-    Parameters and other attributes as in :class:`Discriminant`.
+    """Quadratic discriminant analysis: a :class:`Discriminant` with a covariance for each class.
 
     Attributes
     ----------
@@ -209,10 +191,8 @@ class PrivateQDA(Discriminant):
         Variances that the noise hides are raised to the noise edge of the class.
     """
 
-    def _learn(self, found: list[ClassMoments]) -> None:
-        # A class that the noise hides gets the covariance of all rows.
-        readings = [part.reading or self._pooled for part in found]
-        systems = [_floored(each.encoded_covariance, each.edge) for each in readings]
+    def _learn(self, found: list[tuple[float, Reading]]) -> None:
+        systems = [_floored(reading.encoded_covariance, reading.edge) for _, reading in found]
         scale = np.outer(self._pooled.half_ranges, self._pooled.half_ranges)
         self.covariance_ = np.array([compose(*system) * scale for system in systems])
         self._roots = np.array([vectors / np.sqrt(values) for values, vectors in systems])
@@ -224,9 +204,9 @@ class PrivateQDA(Discriminant):
         return np.asarray(np.log(self.priors_) - 0.5 * (self._log_determinants + distances))
 
 
-def _shares(parts: list[ClassMoments]) -> Array:
+def _shares(parts: list[tuple[float, Reading]]) -> Array:
     # A noisy number of rows may be negative.
-    counts = np.array([max(part.n_rows, 1.0) for part in parts])
+    counts = np.array([max(n_rows, 1.0) for n_rows, _ in parts])
     return np.asarray(counts / counts.sum())
 
 

@@ -3,19 +3,20 @@
 It hands the rows to :func:`dpcov.release`, keeps nothing of them, and no message contains a cell.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import issparse
 
-from dpcov.analysis.problems import InputError, InputTypeError, SpentError
-from dpcov.errors import BudgetError, DataError, SchemaError, UsageError
+from dpcov.analysis.problems import InputError, SpentError
+from dpcov.errors import BudgetError, DataError, LedgerError, SchemaError, UsageError
 from dpcov.privacy.budget import Budget
 from dpcov.privacy.guarantee import Neighbors
 
@@ -26,21 +27,13 @@ if TYPE_CHECKING:
     from dpcov.privacy.ledger.ledger import Ledger
     from dpcov.published.release import Release
 
-# Public bounds: one pair for every column, one for each name, or one for each column in order.
-Bounds = tuple[float, float] | Mapping[str, tuple[float, float]] | Sequence[tuple[float, float]]
+# Public bounds: one pair for every column, or one for each name.
+Bounds = tuple[float, float] | Mapping[str, tuple[float, float]]
 
-# What dpcov.release raises before it spends anything.
-REFUSED_EARLY: Final = (SchemaError, DataError, UsageError, BudgetError)
-
-_CELLS = (
-    "In an array every argument must be a string or a number that reads as a float; text columns "
-    "need a data frame and a schema."
-)
 _SPENT = "This estimator has already spent its budget; fitting rows again would spend it once more."
 CLONED = (
-    "This estimator is a clone. Cross-validation, grid search and refits fit one clone after "
-    "another, and each fit of rows would spend the whole budget, so a clone spends none. Nothing "
-    "was charged, and the original's right is as it was."
+    "This estimator is a clone. Cross-validation and grid search fit many, and each fit of rows "
+    "would spend the whole budget, so a clone spends none. Nothing was charged."
 )
 COPIED = (
     "This estimator was copied or unpickled, so it cannot know whether its original has already "
@@ -55,8 +48,10 @@ class Spending:
     def __init__(self, refusal: str = "") -> None:
         self._refusal, self._lock = refusal, Lock()
 
-    def claim(self, name: str) -> None:
-        """Use the right up, or refuse; ``name`` is the estimator's."""
+    @contextmanager
+    def used(self, name: str) -> Iterator[None]:
+        """Use the right up, or refuse; give it back after a refusal before anything was spent."""
+        # Claimed before the release is made, so that threads cannot spend twice.
         with self._lock:
             if self._refusal:
                 raise SpentError(
@@ -65,11 +60,14 @@ class Spending:
                     "construct a new estimator or set spend_again=True; a ledger keeps the sum."
                 )
             self._refusal = _SPENT
-
-    def give_back(self) -> None:
-        """Restore a right that was claimed, after a refusal that came before anything was spent."""
-        with self._lock:
-            self._refusal = ""
+        try:
+            yield
+        except (SchemaError, DataError, UsageError, BudgetError, LedgerError) as error:
+            # A ledger that refuses before it reserves adds no note on what is spent.
+            if not (isinstance(error, LedgerError) and getattr(error, "__notes__", None)):
+                with self._lock:
+                    self._refusal = ""
+            raise
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -86,8 +84,7 @@ class Terms:
     seed: int | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
-class Roles:
+class Roles(NamedTuple):
     """Which columns of the table are targets or classes, and what is public about them."""
 
     targets: tuple[str, ...] = ()
@@ -99,15 +96,10 @@ class Roles:
 def require_terms(terms: Terms) -> None:
     """Refuse what is missing before a row is looked at."""
     if terms.budget is None:
-        raise InputError(
-            "Fitting rows spends a privacy budget. Give budget=dpcov.Budget(...), or fit a release "
-            "that exists: from_release(release)."
-        )
+        raise InputError("Fitting rows spends a privacy budget. Give budget=dpcov.Budget(...).")
     if (terms.schema is None) == (terms.bounds is None):
-        raise InputError(
-            "Say what is public about the columns, which is never computed from rows: schema=..., "
-            "or bounds=(lower, upper) for numbers. Give one of the two."
-        )
+        problem = "Say what is public about the columns, which is never computed from rows:"
+        raise InputError(f"{problem} one of the two, schema=... or bounds=(lower, upper).")
 
 
 def make_release(terms: Terms, table: "pa.Table", roles: Roles) -> "Release":
@@ -145,9 +137,8 @@ def table_of(
             table = frame.to_arrow()
         except (pa.ArrowException, TypeError, ValueError, OverflowError):
             # The original message quotes a cell.
-            raise InputTypeError(
-                "A column of the data frame mixes types. Make it all numbers or all text."
-            ) from None
+            problem = "A column of the data frame mixes types. Make it all numbers or all text."
+            raise InputError(problem) from None
     if table.num_rows == 0:
         raise InputError("The data hold no rows.")
     if y is None:
@@ -158,10 +149,7 @@ def table_of(
     targets = targets.astype(str) if as_text else _numbers(targets)
     for name, column in zip(names, targets.T, strict=True):
         if name in table.column_names:
-            raise InputError(
-                f"X has a column called {name} already. Rename it, or leave y out and say "
-                "target=..."
-            )
+            raise InputError(f"X has a column {name} already. Leave y out and say target=...")
         table = table.append_column(name, pa.array(np.ascontiguousarray(column)))
     return table
 
@@ -177,23 +165,19 @@ def columns_of(y: Any) -> NDArray[Any]:
 def _numbers(X: Any) -> NDArray[np.float64]:
     # scikit-learn's own checks would quote cells; NaN and infinity are the schema's business.
     if issparse(X):
-        raise InputTypeError(
-            "Sparse data are not taken here. Use dpcov.release(...), then from_release(release)."
-        )
+        raise InputError("Sparse data are not taken here. Read a release: from_release(release).")
     try:
         array = np.asarray(X)
         numbers = array if np.iscomplexobj(array) else array.astype(np.float64)
-    except (TypeError, OverflowError):
-        raise InputTypeError(f"A cell is no number. {_CELLS}") from None
-    except ValueError:
-        raise InputError(f"The array is ragged or a cell is no number. {_CELLS}") from None
+    except (TypeError, ValueError, OverflowError):
+        raise InputError(
+            "The array is ragged or a cell is no number. In an array every argument must be a "
+            "string or a number that reads as a float; text needs a data frame and a schema."
+        ) from None
     if np.iscomplexobj(numbers):
         raise InputError("Complex data not supported; give real numbers.")
     if numbers.ndim != 2:
-        raise InputError(
-            f"Expected 2D array, got {numbers.ndim}D array instead. Reshape your data to "
-            "(n_rows, n_columns)."
-        )
+        raise InputError(f"Expected 2D array, got {numbers.ndim}D array instead. Reshape your data")
     if numbers.shape[1] == 0:
         raise InputError("There are 0 feature(s) (shape=(, 0)) while a minimum of 1 is required.")
     return numbers
@@ -204,32 +188,25 @@ def _bounded_schema(terms: Terms, roles: Roles, names: Sequence[str]) -> "Schema
     from dpcov.data.schema.schema import Schema
 
     columns: dict[str, Declared] = {}
-    features = [name for name in names if name not in roles.targets and name != roles.by]
-    for group, bounds in ((features, terms.bounds), (roles.targets, roles.target_bounds)):
-        for name, (lower, upper) in zip(group, _pairs(bounds, group), strict=True):
+    for name in names:
+        if name == roles.by:
+            columns[name] = Categorical(categories=roles.classes)
+        else:
+            bounds = roles.target_bounds if name in roles.targets else terms.bounds
+            lower, upper = _pair(bounds, name)
             columns[name] = Numeric(lower=lower, upper=upper)
-    if roles.by is not None:
-        columns[roles.by] = Categorical(categories=roles.classes)
-    return Schema(columns={name: columns[name] for name in names})
+    return Schema(columns=columns)
 
 
-def _pairs(bounds: Bounds | None, names: Sequence[str]) -> list[tuple[float, float]]:
-    if not names:
-        return []
+def _pair(bounds: Bounds | None, name: str) -> tuple[float, float]:
     if bounds is None:
         raise InputError("Give target_bounds=(lower, upper): what is public about the target.")
     if isinstance(bounds, Mapping):
-        unknown = [name for name in names if name not in bounds]
-        if unknown:
-            raise InputError(f"bounds says nothing of these columns: {', '.join(unknown)}.")
-        listed: list[Any] = [bounds[name] for name in names]
-    else:
-        listed = list(bounds)
-        if len(listed) == 2 and not any(isinstance(entry, Sequence) for entry in listed):
-            listed = [listed] * len(names)
-    if len(listed) != len(names):
-        raise InputError(f"bounds holds {len(listed)} pairs for {len(names)} columns.")
+        if name not in bounds:
+            raise InputError(f"bounds says nothing of the column {name}.")
+        bounds = bounds[name]
     try:
-        return [(float(lower), float(upper)) for lower, upper in listed]
+        lower, upper = bounds
+        return float(lower), float(upper)
     except (TypeError, ValueError):
-        raise InputError("Bounds are pairs of numbers (lower, upper).") from None
+        raise InputError("Bounds are one pair (lower, upper), or one for each name.") from None

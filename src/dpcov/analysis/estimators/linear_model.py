@@ -22,12 +22,12 @@ from dpcov.analysis.features import (
     feature_columns,
     find_features,
     predictors,
+    require_intercept,
     without_references,
 )
 from dpcov.analysis.intervals.inference import coefficient_intervals
-from dpcov.analysis.problems import InputError, UnknownNoiseError, warn_noise
+from dpcov.analysis.problems import UNKNOWN_PENALTY, InputError, UnknownNoiseError, warn_noise
 from dpcov.analysis.reading import half_range_map
-from dpcov.errors import ReleaseError
 from dpcov.published.base import on_one_thread
 from dpcov.published.estimate.entry_noise import noise_of
 from dpcov.published.linalg.symmetric import Array
@@ -38,9 +38,9 @@ from dpcov.published.release import Release
 class LinearModel(RegressorMixin, ReleaseEstimator):  # type: ignore[misc]
     """What the regressions share: targets, units, reference levels, prediction.
 
-    Beside an intercept, the levels of a categorical column that hold nearly all rows are collinear.
-    The first of them is the reference: it has no coefficient, and those of the others are contrasts
-    to it.  A penalty draws all levels to their mean, whichever is the reference.
+    Where there is an intercept and the levels of a categorical column hold nearly all rows, the
+    first has no coefficient, and those of the others are contrasts to it.  A penalty draws all
+    levels to their mean, whichever is the reference.
 
     Parameters
     ----------
@@ -48,14 +48,13 @@ class LinearModel(RegressorMixin, ReleaseEstimator):  # type: ignore[misc]
         What to predict: features of the release.  ``fit(X, y)`` calls y ``"y"`` unless named here.
     fit_intercept : bool
         Needs a release with an intercept.
-    target_bounds : pair or sequence of pairs, optional
-        Public bounds of y, where ``bounds`` are given instead of a schema.
+    target_bounds : pair or mapping of names to pairs, optional
+        Of y, beside ``bounds``.
 
     Attributes
     ----------
-    coef_ : (p,) or (n_targets, p) float64
-        One for each encoded feature (:meth:`get_encoded_names`), in original units.
-    intercept_ : float or (n_targets,) float64
+    coef_, intercept_ : (p,) float64 and float, or (n_targets, p) and (n_targets,) float64
+        In original units, one for each encoded feature (:meth:`get_encoded_names`).
     reference_levels_ : tuple of str
         Categories without a coefficient.
     noise_edge_ : float
@@ -69,10 +68,8 @@ class LinearModel(RegressorMixin, ReleaseEstimator):  # type: ignore[misc]
 
     def _table(self, X: Any, y: Any) -> tuple[Any, Roles, dict[str, Any]]:
         if y is None and self.target is None:
-            raise InputError(
-                f"{type(self).__name__} requires y to be passed, but the target y is None. "
-                "Give y, or target=NAME."
-            )
+            problem = f"{type(self).__name__} requires y to be passed, but the target y is None."
+            raise InputError(f"{problem} Give y, or target=NAME.")
         columns = None if y is None else columns_of(y)
         if self.target is not None:
             names = (self.target,) if isinstance(self.target, str) else tuple(self.target)
@@ -96,11 +93,7 @@ class LinearModel(RegressorMixin, ReleaseEstimator):  # type: ignore[misc]
         self.reference_levels_: tuple[str, ...] = ()
         if not self.fit_intercept:
             return self._asked
-        if not release.has_intercept:
-            raise ReleaseError(
-                "This release has no intercept. Say fit_intercept=False, or release with "
-                "intercept = true."
-            )
+        require_intercept(release)
         kept, self.reference_levels_ = without_references(release, self._asked)
         return kept
 
@@ -162,16 +155,15 @@ class LinearModel(RegressorMixin, ReleaseEstimator):  # type: ignore[misc]
 
 @dataclass(eq=False, repr=False)
 class PrivateLinearRegression(LinearModel):
-    """Least squares, within the directions of the features that stand out of the noise.
+    """Least squares within the principal components of the features that stand out of the noise.
 
-    Inverting directions of pure noise would give coefficients of any size, so principal components
-    of the (encoded) features below the noise edge are left out, with a warning.  Without noise it
-    is ordinary least squares, with the smallest coefficients where columns are collinear.
+    Those below the noise edge, in encoded units, are left out with a warning.  Without noise it is
+    ordinary least squares, with the smallest coefficients where columns are collinear.
 
     Attributes
     ----------
     n_components_ : int
-        Directions that were used; all else as in :class:`LinearModel`.
+        Directions that were used.
     """
 
     def _solve(self, problems: list[RidgeProblem]) -> list[Array]:
@@ -193,9 +185,8 @@ class PrivateLinearRegression(LinearModel):
 class PrivateRidge(LinearModel):
     """Ridge regression whose penalty is chosen from the release itself.
 
-    Minimizes the mean over rows of (y − x'w − b)² + alpha · |w|², in encoded units.  With
-    ``sklearn.linear_model.Ridge`` on columns divided by their half ranges, alpha there is
-    ``n_rows`` times alpha here.
+    Minimizes the mean over rows of (y − x'w − b)² + alpha · |w|², in encoded units: alpha is that
+    of ``sklearn.linear_model.Ridge`` on columns divided by their half ranges, over ``n_rows``.
 
     Parameters
     ----------
@@ -207,12 +198,10 @@ class PrivateRidge(LinearModel):
     Attributes
     ----------
     alpha_ : float or (n_targets,) float64
-        The penalty in use; all that is not listed here is as in :class:`LinearModel`.
-    alphas_ : (n_alphas,) float64
-        The path, ascending, from the noise and the spectrum.
-    risk_path_ : (n_targets, n_alphas) float64
-        Estimated mean squared error on new rows along the path, in original units; NaN where the
-        noise has no law.
+        The penalty in use.
+    alphas_, risk_path_ : (n_alphas,) and (n_targets, n_alphas) float64
+        The path, ascending, from the noise and the spectrum; and along it the estimated mean
+        squared error on new rows, in original units, NaN where the noise has no law.
     """
 
     alpha: float | Literal["auto"] = "auto"
@@ -228,8 +217,7 @@ class PrivateRidge(LinearModel):
         self.alpha_: Any = self._flattened(self._penalties)
         if problems[0].spectrum[0][-1] <= self.noise_edge_:
             warn_noise(
-                "Every direction of the features lies within the noise of the release: the "
-                "coefficients say little about the data."
+                "All directions of the features, and so the coefficients, may be noise alone."
             )
         return [p.weights(alpha) for p, alpha in zip(problems, self._penalties, strict=True)]
 
@@ -237,9 +225,7 @@ class PrivateRidge(LinearModel):
         noise = noise_of(self.release_)
         if noise is None:
             if self.alpha == "auto":
-                raise UnknownNoiseError(
-                    "The release has no law of its noise, so alpha cannot be chosen. Give alpha."
-                )
+                raise UnknownNoiseError(UNKNOWN_PENALTY)
             return np.full((len(problems), len(self.alphas_)), np.nan)
         raw, n_rows = self.release_.second_moment("none"), self.release_.n_rows
         noisy = ridge_path.noisy_moment(raw, problems[0].moment, noise.off_diagonal)

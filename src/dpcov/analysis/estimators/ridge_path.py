@@ -5,8 +5,8 @@ target is τ'z, and the model's error on a row is u'z with u = L'w + e w₀ − 
 intercept, if there is one.
 """
 
-from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
@@ -18,65 +18,45 @@ N_ALPHAS = 60
 SMALLEST_SHARE_OF_EDGE = 0.25
 
 
-@dataclass(frozen=True, eq=False)
 class RidgeProblem:
-    """One target τ (d,), penalized features L (p, d), and an estimate of M (d, d)."""
+    """One target τ (d,), penalized features L (p, d), and an estimate of M (d, d).
 
-    moment: Array
-    features: Array
-    target: Array
-    # Whether the first coordinate of z is an intercept that the model has, unpenalized.
-    has_intercept: bool
+    ``has_intercept``: the first coordinate of z is an intercept that the model has, unpenalized.
+    ``spectrum`` has eigenvalues (p,), ascending, and eigenvectors of the features' second moment.
+    """
 
-    @cached_property
-    def _means(self) -> Array:
-        """What the intercept explains of every coordinate of z, (d,); zero without an intercept."""
-        if not self.has_intercept:
-            return np.zeros(len(self.moment))
-        if not self.moment[0, 0] > 0:
-            raise NumericError("The noise hides the number of rows, so there is no intercept.")
-        return np.asarray(self.moment[0] / self.moment[0, 0])
-
-    @cached_property
-    def residual_moment(self) -> Array:
-        """M after the intercept is taken out, (d, d)."""
-        outer = np.outer(self._means, self._means)
-        return np.asarray(self.moment - outer * self.moment[0, 0])
-
-    @cached_property
-    def spectrum(self) -> tuple[Array, Array]:
-        """Eigenvalues (p,) and eigenvectors (p, p) of the features' second moment, ascending."""
-        return eigh(self.features @ self.residual_moment @ self.features.T)
-
-    @cached_property
-    def projections(self) -> Array:
-        """The eigenvectors' products with the target, (p,)."""
-        cross = self.features @ self.residual_moment @ self.target
-        return np.asarray(self.spectrum[1].T @ cross)
+    def __init__(self, moment: Array, features: Array, target: Array, has_intercept: bool) -> None:
+        self.moment, self.features, self.target = moment, features, target
+        self.has_intercept = has_intercept
+        # What the intercept explains of every coordinate of z, (d,).
+        self._means = np.zeros(len(moment))
+        if has_intercept:
+            if not moment[0, 0] > 0:
+                raise NumericError("The noise hides the number of rows, so there is no intercept.")
+            self._means = moment[0] / moment[0, 0]
+        rest = moment - np.outer(self._means, self._means) * moment[0, 0]
+        self.spectrum = eigh(features @ rest @ features.T)
+        # The eigenvectors' products with the target, (p,).
+        self._projections = self.spectrum[1].T @ (features @ rest @ target)
 
     def weights(self, alpha: float) -> Array:
-        """Minimizer of E[(target - w'features - w_0)^2] + alpha |w|^2, shape (p,).
-
-        Raises NumericError if the features' second moment plus alpha is not positive definite.
-        """
+        """Minimizer of E[(target - w'features - w_0)^2] + alpha |w|^2, shape (p,)."""
         values, vectors = self.spectrum
         largest = max(float(np.abs(values).max(initial=0.0)), np.finfo(np.float64).tiny)
         shifted = values + alpha
         if alpha > 0 and shifted.min(initial=1.0) <= 0:
-            raise NumericError(
-                "Without post-processing the noisy matrix is indefinite, and this alpha does not "
-                'outweigh that. Use a larger alpha, or post="psd".'
-            )
+            problem = "This alpha does not outweigh how indefinite the matrix is; use a larger one"
+            raise NumericError(f'{problem}, or post="psd".')
         # Directions that rounding cannot tell from zero get no weight.
         kept = np.abs(shifted) > largest * len(values) * np.finfo(np.float64).eps
-        scaled = np.divide(self.projections, shifted, out=np.zeros_like(shifted), where=kept)
+        scaled = np.divide(self._projections, shifted, out=np.zeros_like(shifted), where=kept)
         return np.asarray(vectors @ scaled)
 
     def truncated_weights(self, n_components: int) -> Array:
         """Least squares within the span of the largest principal components, shape (p,)."""
         values, vectors = self.spectrum
         kept = slice(len(values) - n_components, None)
-        return np.asarray(vectors[:, kept] @ (self.projections[kept] / values[kept]))
+        return np.asarray(vectors[:, kept] @ (self._projections[kept] / values[kept]))
 
     def intercept(self, weights: Array) -> float:
         """The intercept that goes with the weights; zero without one."""
@@ -89,11 +69,6 @@ class RidgeProblem:
             u[0] += self.intercept(weights)
         return np.asarray(u)
 
-    def degrees_of_freedom(self, alpha: float) -> float:
-        """Effective number of parameters."""
-        values = np.maximum(self.spectrum[0], 0.0)
-        return float(np.sum(values / (values + alpha))) + self.has_intercept
-
     @cached_property
     def sensitivity_roots(self) -> tuple[Array, Array]:
         """Columns G (d, p) and g (d, 0 or 1) with Q = G diag(1 / (values + alpha)) G' + g g'."""
@@ -104,16 +79,15 @@ class RidgeProblem:
         return roots, np.eye(len(self.moment))[:, :1] / np.sqrt(self.moment[0, 0])
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class NoisyMoment:
-    """The unprocessed second moment M̂, and how strongly the estimate in use follows it."""
+class NoisyMoment(NamedTuple):
+    """The eigensystem of the unprocessed second moment M̂, and how an estimate follows it.
 
-    # Eigensystem of M̂, (d,) and (d, d).
+    ``following`` is the matrix Φ of ``cross_term``, ``variance`` the v of off-diagonal entries.
+    """
+
     values: Array
     vectors: Array
-    # The matrix Φ of cross_term, (d, d).
     following: Array
-    # Noise variance v of an off-diagonal entry.
     variance: float
 
     def mean_square(self, u: Array) -> float:
@@ -148,8 +122,7 @@ def noisy_moment(raw: Array, estimate: Array, variance: float) -> NoisyMoment:
     ratio = (followed[:, None] - followed[None, :]) / np.where(close, 1.0, gaps)
     slopes = np.gradient(followed, values) if np.all(np.diff(values) > 0) else np.ones(len(values))
     ratio = np.where(close, (slopes[:, None] + slopes[None, :]) / 2, ratio)
-    following = np.clip(ratio, 0.0, 1.0)
-    return NoisyMoment(values=values, vectors=vectors, following=following, variance=variance)
+    return NoisyMoment(values, vectors, np.clip(ratio, 0.0, 1.0), variance)
 
 
 def risk(problem: RidgeProblem, noisy: NoisyMoment, alpha: float, n_rows: float) -> float:
@@ -159,7 +132,9 @@ def risk(problem: RidgeProblem, noisy: NoisyMoment, alpha: float, n_rows: float)
     if not np.isfinite(n_rows):
         return value
     # The rows' own optimism: generalized cross-validation (Golub, Heath, Wahba 1979).
-    left = 1.0 - problem.degrees_of_freedom(alpha) / n_rows
+    values = np.maximum(problem.spectrum[0], 0.0)
+    parameters = float(np.sum(values / (values + alpha))) + problem.has_intercept
+    left = 1.0 - parameters / n_rows
     return value + max(value, 0.0) * (left**-2 - 1.0) if left > 0 else float("inf")
 
 

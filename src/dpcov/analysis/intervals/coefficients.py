@@ -5,8 +5,8 @@ T(b) = F M g - (F M F' + alpha P) b = 0.  The values of a coefficient that are k
 which some values of the others make T(b) no larger than its noise: a quadric (docs/inference.md).
 """
 
-from dataclasses import dataclass
 from math import inf, sqrt
+from typing import NamedTuple
 
 import numpy as np
 
@@ -16,8 +16,7 @@ from dpcov.analysis.intervals.table import Interval, solve_quadratic
 from dpcov.published.linalg.symmetric import Array
 
 
-@dataclass(frozen=True, eq=False)
-class Regression:
+class Regression(NamedTuple):
     """A regression in encoded units: F (q, d), g (d,) and the diagonal of alpha P (q,)."""
 
     law: MomentLaw
@@ -27,8 +26,8 @@ class Regression:
 
     def line(self, name: str, functional: Array, offset: float, factor: float) -> Interval:
         """Interval for offset + functional'b; ``factor`` multiplies the sampling variance."""
-        F, M = self.regressors, self.law.moment
-        A, y = F @ M @ F.T + np.diag(self.penalty), F @ M @ self.target
+        law, F, g = self.law, self.regressors, self.target
+        A, y = F @ law.moment @ F.T + np.diag(self.penalty), F @ law.moment @ g
         unknown = Interval(name, -inf, inf, sampling_std=inf, privacy_std=inf)
         try:
             c, b = np.linalg.solve(A, np.column_stack([functional, y])).T
@@ -37,30 +36,24 @@ class Regression:
             return unknown
         if not (np.isfinite(c).all() and np.isfinite(b).all()) or not c.any():
             return unknown
-        privacy, sampling = self._variance_forms(c, b, factor)
-        z, widening = self.law.reaches()
-        system = np.column_stack([-A, y])
-        # Kept are the (b, 1) with |c|² |T(b)|² <= z² Var(c'T(b)).
-        spread = (widening * privacy + sampling) / float(c @ c)
-        lower, upper = project_quadric(system.T @ system - z * z * spread, functional)
-        at = np.append(b, 1.0)
-        stds = (sqrt(max(0.0, float(at @ form @ at))) for form in (sampling, privacy))
-        return Interval(name, lower, upper, float(functional @ b), *stds).scaled(1.0, offset)
-
-    def _variance_forms(self, c: Array, b: Array, factor: float) -> tuple[Array, Array]:
-        """Variance of c'T(b) from noise and from sampling, as forms of (b, 1)."""
-        law, direction, at = self.law, self.regressors.T @ c, np.append(b, 1.0)
-        # The residual u = g - F'b as a function of (b, 1).
-        L = np.column_stack([-self.regressors.T, self.target])
+        # The residual u = g - F'b and the variance of c'T(b), from noise and from sampling, are
+        # functions of (b, 1).
+        L, direction, at = np.column_stack([-F.T, g]), F.T @ c, np.append(b, 1.0)
         privacy = L.T @ law.privacy_form(direction) @ L
         weight = float(direction @ law.plausible @ direction)
         errors = L.T @ law.plausible @ L
         # Residuals of a fit with q coefficients are too small by q of n rows.
         used = max(0.5, 1.0 - len(c) * law.sampling_factor)
-        sampling = weight * errors * (law.sampling_factor / used)
         if law.tails == "bounded":
             factor = _worst(direction, weight, L @ at, float(at @ errors @ at))
-        return np.asarray(privacy), np.asarray(factor * sampling)
+        sampling = factor * (weight * errors * (law.sampling_factor / used))
+        z, widening = law.reaches()
+        system = np.column_stack([-A, y])
+        # Kept are the (b, 1) with |c|² |T(b)|² <= z² Var(c'T(b)).
+        spread = (widening * privacy + sampling) / float(c @ c)
+        lower, upper = project_quadric(system.T @ system - z * z * spread, functional)
+        stds = (sqrt(max(0.0, float(at @ form @ at))) for form in (sampling, privacy))
+        return Interval(name, lower, upper, float(functional @ b), *stds).scaled(1.0, offset)
 
 
 def _worst(direction: Array, weight: float, residual: Array, error: float) -> float:

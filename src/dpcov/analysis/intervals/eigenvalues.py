@@ -29,9 +29,8 @@ N_UNBIASING = 2
 class Spectrum:
     """A noisy covariance, with simulated noise and sampling in the basis of its eigenvectors."""
 
-    # In scaled units, (p, p), perhaps indefinite.
+    # In scaled units, (p, p), perhaps indefinite; and simulated noise on it, (draws, p, p).
     covariance: Array
-    # Simulated noise on it, (draws, p, p).
     noise: Array
     # Symmetric normal matrices to put a root of the covariance around, divided by sqrt(n).
     sampling: Array
@@ -86,13 +85,19 @@ class Spectrum:
 
     def line(self, k: int, z: float) -> Interval:
         """Interval for the k-th largest."""
-        base, observed = self.unbiased, float(self.system[0][k])
-        extra = self._worst_variance(k)
+        base, observed, extra = self.unbiased, float(self.system[0][k]), 0.0
+        if self.worst is not None:
+            largest = float(np.abs(self.system[1][:, k]) @ self.worst[0]) ** 2
+            extra = max(0.0, float(base[k]) * (largest - float(base[k]))) * self.worst[1]
         spread = float(_spreads(self.simulated(base)[None, :, k], extra)[0])
         edge = float(np.linalg.eigvalsh(self.noise)[:, -1].mean())
         reach = ((z + 2) * spread + edge) * (2 if self.normalized else 1)
         tried = np.linspace(max(0.0, base[k] - reach), base[k] + reach, N_CANDIDATES)
-        spectra = [self._with(k, value) for value in tried]
+        # The spectrum with another k-th eigenvalue, still decreasing.
+        spectra = [
+            np.r_[np.maximum(base[:k], value), value, np.minimum(base[k + 1 :], value)]
+            for value in tried
+        ]
         candidates = np.array([self.meant(values)[k] for values in spectra])
         # Simulations share their random numbers, so that scores are smooth.
         found = np.array([self.simulated(values)[:, k] for values in spectra])
@@ -102,19 +107,6 @@ class Spectrum:
         privacy = INFLATION * self.simulated(base, sampling=False)[:, k].std(ddof=1)
         estimate, sampling = float(self.meant(base)[k]), sqrt(max(0.0, spread**2 - privacy**2))
         return Interval(f"eigenvalue {k + 1}", lower, upper, estimate, sampling, float(privacy))
-
-    def _worst_variance(self, k: int) -> float:
-        if self.worst is None:
-            return 0.0
-        (bounds, rows), value = self.worst, float(self.unbiased[k])
-        largest = float(np.abs(self.system[1][:, k]) @ bounds) ** 2
-        return max(0.0, value * (largest - value)) * rows
-
-    def _with(self, k: int, value: float) -> Array:
-        """The spectrum with another k-th eigenvalue, still decreasing."""
-        above = np.maximum(self.unbiased[:k], value)
-        below = np.minimum(self.unbiased[k + 1 :], value)
-        return np.concatenate([above, [value], below])
 
 
 def _spreads(found: Array, extra: float, sides: Array | None = None) -> Array:

@@ -15,6 +15,7 @@ from dpcov.analysis.features import (
     feature_columns,
     find_features,
     predictors,
+    require_intercept,
     without_references,
 )
 from dpcov.analysis.intervals.coefficients import coefficient_lines
@@ -24,7 +25,6 @@ from dpcov.analysis.intervals.moments import correlation_lines, mean_lines, vari
 from dpcov.analysis.intervals.table import Interval, IntervalTable
 from dpcov.analysis.problems import InputError
 from dpcov.analysis.reading import half_range_map
-from dpcov.errors import ReleaseError
 from dpcov.published.base import on_one_thread
 from dpcov.published.release import Release
 
@@ -37,24 +37,14 @@ def mean_intervals(
 ) -> IntervalTable:
     """Intervals for means, in original units.
 
-    Parameters
-    ----------
-    release : Release
-    features : sequence of str, optional
-        All by default; a table column's name means all features made of it.
-    level : float
-        Of each interval on its own.
-    sampling : bool
-        Whether the rows are a sample of what the interval is about; if not, it is about the table.
+    A table column's name among ``features`` means all features made of it.  ``level`` is that of
+    each interval on its own.  Without ``sampling`` it is the table that an interval is about, and
+    not what its rows are a sample of.
 
-    Raises
-    ------
-    UnknownNoiseError
-        Where the release's mechanism publishes no law of its noise.
-    ReleaseError
-        Without an intercept, or where the noise hides the number of rows.
+    Raises UnknownNoiseError where the release's mechanism publishes no law of its noise, and
+    ReleaseError without an intercept, or where the noise hides the number of rows.
     """
-    law, places = _opened(release, features, "means", level, sampling)
+    law, places = _opened(release, features, level, sampling)
     return _table("means", law, mean_lines(law, places))
 
 
@@ -73,7 +63,7 @@ def variance_intervals(
     mean, variance and bounds (``"moments"``); or the largest that the bounds allow (``"bounded"``),
     safe for every table and wide.  Other parameters and errors are as in :func:`mean_intervals`.
     """
-    law, places = _opened(release, features, "variances", level, sampling, tails)
+    law, places = _opened(release, features, level, sampling, tails)
     return _table("variances", law, variance_lines(law, places))
 
 
@@ -92,11 +82,13 @@ def correlation_intervals(
     ``partial``: with the other chosen features held fixed; of a column's categories one is left
     out.  Other parameters and errors are as in :func:`variance_intervals`.
     """
-    what = "partial correlations" if partial else "correlations"
-    law, places = _opened(release, features, what, level, sampling, tails)
+    law, places = _opened(release, features, level, sampling, tails)
+    if not partial:
+        return _table("correlations", law, correlation_lines(law, places))
     # Levels that hold all rows determine each other.
-    places, references = without_references(release, places) if partial else (places, ())
-    return _table(what, law, correlation_lines(law, places, partial=partial), references)
+    places, references = without_references(release, places)
+    lines = correlation_lines(law, places, partial=True)
+    return _table("partial correlations", law, lines, references)
 
 
 @on_one_thread
@@ -113,17 +105,11 @@ def eigenvalue_intervals(
 ) -> IntervalTable:
     """Intervals for the largest eigenvalues of the covariance or correlation matrix.
 
-    Parameters
-    ----------
-    n_eigenvalues : int
-    scaling : {"original", "encoded", "correlation"}
-        Units of the columns: the table's, half widths of the public bounds, or standard deviations.
-    draws : int
-        Of the simulation; the result is the same every time.
-    release, features, level, sampling, tails
-        As in :func:`variance_intervals`, like the errors.
+    ``scaling`` is the unit of the columns: the table's, half widths of the public bounds, or
+    standard deviations.  The simulation of ``draws`` has the same result every time.  Other
+    parameters and errors are as in :func:`variance_intervals`.
     """
-    law, places = _opened(release, features, "eigenvalues", level, sampling, tails)
+    law, places = _opened(release, features, level, sampling, tails)
     _require_one_of("scaling", scaling, Scaling)
     if not 1 <= n_eigenvalues <= len(places):
         raise InputError(f"n_eigenvalues must be from 1 to {len(places)}, the number of features.")
@@ -131,12 +117,9 @@ def eigenvalue_intervals(
     # A standard deviation that may be zero is not divided by.  Of p eigenvalues of correlations the
     # k-th largest is at most p/k, the largest at least 1.
     if not np.isfinite(scale).all():
-        lines = [
-            Interval(f"eigenvalue {k}", float(k == 1), len(places) / k)
-            for k in range(1, n_eigenvalues + 1)
-        ]
-        notes = ("The noise hides the variance of a column.",)
-        return IntervalTable(what=what, level=level, rows=tuple(lines), notes=notes)
+        numbers = range(1, n_eigenvalues + 1)
+        lines = [Interval(f"eigenvalue {k}", float(k == 1), len(places) / k) for k in numbers]
+        return _table(what, law, lines, None, "The noise hides the variance of a column.")
     normalized = scaling == "correlation"
     spectrum = spectrum_of(law, places, scale, normalized=normalized, draws=draws)
     lines = [spectrum.line(k, law.reaches()[0]) for k in range(n_eigenvalues)]
@@ -170,12 +153,9 @@ def coefficient_intervals(
         column are among them, the first is left out, and the others are contrasts to it.
     alpha : float
         Ridge penalty as in `PrivateRidge`; the interval is for what it gives on the population.
-    fit_intercept : bool
-    release, level, sampling
-        As in :func:`mean_intervals`, like the errors.
     tails : {"moments", "bounded"}
         ``"moments"``: errors whose variance may grow a little with the features.  ``"bounded"``:
-        the worst that the bounds allow.
+        the worst that the bounds allow.  Others, and the errors, as in :func:`mean_intervals`.
     """
     columns = feature_columns(release)
     goals = find_features(columns, target)
@@ -187,7 +167,7 @@ def coefficient_intervals(
     law = _law(release, level, sampling, tails)
     references: tuple[str, ...] = ()
     if fit_intercept:
-        _require_intercept(law, "a regression with an intercept (say fit_intercept=False)")
+        require_intercept(release)
         _, references = without_references(release, chosen)
     coding = coding_of(columns, chosen, references)
     maps = half_range_map(release, fit_intercept)
@@ -196,15 +176,10 @@ def coefficient_intervals(
 
 
 def _opened(
-    release: Release,
-    features: Names,
-    what: str,
-    level: float,
-    sampling: bool,
-    tails: Tails = "moments",
+    release: Release, features: Names, level: float, sampling: bool, tails: Tails = "moments"
 ) -> tuple[MomentLaw, Places]:
     law = _law(release, level, sampling, tails)
-    _require_intercept(law, what)
+    require_intercept(release)
     return law, find_features(feature_columns(release), features)
 
 
@@ -216,17 +191,12 @@ def _law(release: Release, level: float, sampling: bool, tails: Tails) -> Moment
 
 
 def _table(
-    what: str, law: MomentLaw, lines: Sequence[Interval], references: Sequence[str] = ()
+    what: str, law: MomentLaw, lines: Sequence[Interval], references: Names = None, *notes: str
 ) -> IntervalTable:
-    notes = tuple(f"Reference category: {name}." for name in references)
+    notes += tuple(f"Reference category: {name}." for name in references or ())
     return IntervalTable(what=what, level=law.level, rows=tuple(lines), notes=notes)
 
 
 def _require_one_of(name: str, value: str, choices: Any) -> None:
     if value not in get_args(choices):
         raise InputError(f"{name} must be one of: {', '.join(get_args(choices))}.")
-
-
-def _require_intercept(law: MomentLaw, what: str) -> None:
-    if not law.has_intercept:
-        raise ReleaseError(f"This release has no intercept, so there are no intervals for {what}.")

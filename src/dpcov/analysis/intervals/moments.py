@@ -6,8 +6,9 @@ k = sqrt(a / b) is zero at the true correlation and linear in the moments (docs/
 
 import itertools
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import sqrt
+from typing import NamedTuple
 
 import numpy as np
 
@@ -76,8 +77,7 @@ def _privacy(law: MomentLaw, place: int, form: Array) -> Triple:
     return triple(law.privacy_covariance(forms, np.array([0, place], dtype=np.intp)))
 
 
-@dataclass(frozen=True, eq=False)
-class _Pair:
+class _Pair(NamedTuple):
     """Two centered combinations of the encoded columns: ``rows`` (2, q) on ``places`` (q,)."""
 
     columns: tuple[int, int]
@@ -149,20 +149,14 @@ def _correlation_line(law: MomentLaw, pair: _Pair) -> Interval:
     forms = np.array([np.outer(first, first), (cross + cross.T) / 2, np.outer(second, second)])
     noise = law.privacy_covariance(forms, pair.places) / law.count**2
     point = float(c), float(slopes[1] @ [a, c, b])
-    sampling = _correlation_sampling(law, pair, slopes, ratio)
     privacy = triple(slopes @ noise @ slopes.T)
-    return ratio_interval(name, point, sampling, privacy, law.reaches()).clipped(-1.0, 1.0)
-
-
-def _correlation_sampling(law: MomentLaw, pair: _Pair, slopes: Array, ratio: float) -> Triple:
-    """Variance of T(r) from sampling."""
-    rows = law.sampling_factor / pair.rows_used
-    first, second = pair.shapes
-    scale = sqrt(first.variance * second.variance)
-    two_valued = first.skew_slope is not None and second.skew_slope is not None
-    if law.tails == "bounded" and not two_valued:
+    used = law.sampling_factor / pair.rows_used
+    scale = sqrt(pair.shapes[0].variance * pair.shapes[1].variance)
+    if law.tails == "bounded" and any(shape.skew_slope is None for shape in pair.shapes):
         # T(r) varies by A² √(ab) (1 - r²) / 2 at most, A² the largest (u/√k + √k w)² / 2.
         largest = (pair.reach[0] / sqrt(ratio) + pair.reach[1] * sqrt(ratio)) ** 2 / 2
-        return largest * scale / 2 * rows, 0.0, -largest * scale / 2 * rows
-    covariance = float(np.clip(pair.covariance[0, 1], -scale, scale))
-    return triple(slopes @ pair_covariance(first, second, covariance) @ slopes.T * rows)
+        sampling = largest * scale / 2 * used, 0.0, -largest * scale / 2 * used
+    else:
+        spread = pair_covariance(*pair.shapes, float(np.clip(c, -scale, scale)))
+        sampling = triple(slopes @ spread @ slopes.T * used)
+    return ratio_interval(name, point, sampling, privacy, law.reaches()).clipped(-1.0, 1.0)

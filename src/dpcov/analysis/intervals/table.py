@@ -55,8 +55,6 @@ COLUMNS = ("estimate", "lower", "upper", "std_error", "sampling_std", "privacy_s
 class IntervalTable:
     """Intervals of several quantities, each at the same level.
 
-    ``notes`` are what a reader should know, such as the reference category of a contrast.
-
     Attributes
     ----------
     estimate, lower, upper, std_error, sampling_std, privacy_std : (m,) float64
@@ -93,12 +91,11 @@ class IntervalTable:
 
     def __str__(self) -> str:
         width = max(map(len, self.names), default=0)
-        lines = [f"{self.what}, {100 * self.level:g} % intervals"]
-        lines.append(" " * width + "".join(f"{name:>14}" for name in COLUMNS))
+        lines = [" " * width + "".join(f"{name:>14}" for name in COLUMNS)]
         for row in self.rows:
             cells = "".join(f"{getattr(row, name):>14.5g}" for name in COLUMNS)
             lines.append(f"{row.name:<{width}}{cells}")
-        return "\n".join([*lines, *self.notes])
+        return "\n".join([f"{self.what}, {100 * self.level:g} % intervals", *lines, *self.notes])
 
 
 def ratio_interval(
