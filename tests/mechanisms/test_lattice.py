@@ -8,8 +8,7 @@ import dpcov
 from dpcov.data.moments import MomentsSpec, gather
 from dpcov.data.questions import Ask
 from dpcov.errors import BudgetError
-from dpcov.mechanisms.blocks.gaussian_scale import even_variance, symmetric_noise
-from dpcov.mechanisms.gaussian import Gaussian, GaussianCalibration
+from dpcov.mechanisms.gaussian import Gaussian, GaussianCalibration, even_variance, symmetric_noise
 from dpcov.mechanisms.laplace import Laplace, LaplaceCalibration, symmetric_laplace
 from dpcov.mechanisms.projection import Projection
 from dpcov.mechanisms.thresholding import Thresholding
@@ -54,7 +53,7 @@ def test_the_largest_variance_that_can_be_drawn_is_drawn(weight):
 def test_isotropic_noise_has_half_the_variance_off_the_diagonal(monkeypatch):
     drawn = choose(
         monkeypatch,
-        "dpcov.mechanisms.blocks.gaussian_scale.rounded_gaussian",
+        "dpcov.mechanisms.gaussian.rounded_gaussian",
         lambda variance, size: np.arange(1, size + 1) * variance,
     )
     assert symmetric_noise(3, 10, ENTROPY).tolist() == [[10, 5, 10], [5, 20, 15], [10, 15, 30]]

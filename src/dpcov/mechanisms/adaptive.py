@@ -1,25 +1,13 @@
 """Release second moments clipped at a privately chosen norm, with the better of two mechanisms.
 
-Privacy
--------
-Guarantee : rho-zCDP, (epsilon, delta)-DP through it, or epsilon-DP.
-Neighbors : both.  Numerics : idealized.  Proof : adaptive.md.
-Private input : moments of all norm shells, gathered in one pass.
-
-Sensitivity
------------
-For k rows per person and rows clipped to r: number of rows longer than any radius k, trace r**2 k,
-bound on the clipping bias r**2 k (monotone); matrix and eigenvalues as in separate.md, times r**2.
-
-Utility
--------
-Error of the order of the best over all dyadic clip norms of noise + bias (Dong, Theorem 3;
-adaptive.md, Theorem 2).
-
-References
-----------
-Dong, Liang, Yi (2022), Algorithm 2 and Appendix I, with the queries of the search divided by the
-squared radius.
+Guarantee : rho-zCDP, (epsilon, delta)-DP through it, or epsilon-DP.  Numerics : idealized.
+    Proof : adaptive.md.  Private input : moments of all norm shells, gathered in one pass.
+Sensitivity : For k rows per person and rows clipped to r: number of rows longer than any radius k,
+    trace r**2 k, bound on the clipping bias r**2 k (monotone); matrix and eigenvalues as in
+    separate.md, times r**2.
+Utility : Error of the order of the best noise + bias over all dyadic clip norms (Theorem 2).
+References : Dong, Liang, Yi (2022), Algorithm 2 and Appendix I, with the queries of the search
+    divided by the squared radius.
 """
 
 from collections.abc import Mapping
@@ -32,8 +20,7 @@ from typing import Annotated, Literal
 import numpy as np
 
 from dpcov.data.moments import Moments, MomentsSpec
-from dpcov.data.questions import Ask
-from dpcov.mechanisms.base import Calibration, Mechanism, Problem
+from dpcov.mechanisms.base import Ask, Calibration, Entropy, Mechanism, NoisyStatistics, Problem
 from dpcov.mechanisms.blocks import finished, shells
 from dpcov.mechanisms.blocks.additive_noise import (
     AdditiveNoise,
@@ -44,18 +31,21 @@ from dpcov.mechanisms.blocks.additive_noise import (
     matrix_noise,
     scalar,
 )
-from dpcov.mechanisms.blocks.clip_search import Candidates, ClipChoice, Search, choose_clip
+from dpcov.mechanisms.blocks.clip_search import (
+    Candidates,
+    ClipChoice,
+    Search,
+    choose_clip,
+    private_radius,
+)
 from dpcov.mechanisms.blocks.finished import Cost, part_of
-from dpcov.mechanisms.blocks.sparse_vector import private_radius
 from dpcov.mechanisms.blocks.tail_bounds import FAILURE_PROBABILITY
 from dpcov.mechanisms.separate import Rule, SeparateNoise, separate_noise, separate_sscp
-from dpcov.noise.entropy import Entropy
 from dpcov.privacy.budget import Budget
 from dpcov.privacy.guarantee import ZCDP, ApproxDP, PureDP
 from dpcov.privacy.options import Between
 from dpcov.published.linalg.project import clip_eigenvalues, project_psd_trace
 from dpcov.published.linalg.symmetric import Array
-from dpcov.published.statistics import NoisyStatistics
 
 Constants = Literal["theory", "tuned"]
 
@@ -137,7 +127,6 @@ class Adaptive(Mechanism[AdaptiveCalibration]):
     name = "adaptive"
     summary = "private choice of clip norm and of gaussian or separate; error follows the tail"
     paper = "Dong, Liang, Yi (2022), Algorithm 2"
-    numerics = "idealized"
     promises = (ZCDP, PureDP, ApproxDP)
 
     constants: Constants = "theory"

@@ -1,23 +1,12 @@
 """Release noisy eigenvalues and eigenvectors drawn one after another by the exponential mechanism.
 
-Privacy
--------
-Guarantee : epsilon-DP, rho-zCDP, or (epsilon, delta)-DP through it.
-Neighbors : both.  Not protected : running time (proposals depend on the matrix), memory.
-Numerics : idealized.  Proof : eigenvectors.md.
-
-Sensitivity
------------
-For k rows per person.  Sorted eigenvalues: l1 norm 2k, l2 norm sqrt(2) k (replace-one), both k
-(add-remove-one).  The score u' S u moves within an interval of length 2k, or k.
-
-Utility
--------
-eigenvectors.md, Theorem 3: a bound on the Frobenius error with explicit constants.
-
-References
-----------
-Amin et al. (2019), Algorithm 1 and Corollary 1; Dong, Liang, Yi (2022), appendix C.
+Guarantee : epsilon-DP, rho-zCDP, or (epsilon, delta)-DP through it.  Not protected : running time
+    (proposals depend on the matrix), memory.  Numerics : idealized.  Proof : eigenvectors.md.
+Sensitivity : For k rows per person.  Sorted eigenvalues: l1 norm 2k, l2 norm sqrt(2) k
+    (replace-one), both k (add-remove-one).  The score u' S u moves within an interval of length 2k,
+    or k.
+Utility : eigenvectors.md, Theorem 3: a bound on the Frobenius error with explicit constants.
+References : Amin et al. (2019), Algorithm 1 and Corollary 1; Dong, Liang, Yi (2022), appendix C.
 """
 
 from dataclasses import dataclass
@@ -28,20 +17,17 @@ import numpy as np
 from scipy.optimize import isotonic_regression
 
 from dpcov.data.moments import Clip
-from dpcov.data.questions import Ask
 from dpcov.errors import UsageError
-from dpcov.mechanisms.base import Calibration, Mechanism, Problem
+from dpcov.mechanisms.base import Ask, Calibration, Entropy, Mechanism, NoisyStatistics, Problem
 from dpcov.mechanisms.blocks import finished
 from dpcov.mechanisms.blocks.additive_noise import AdditiveNoise, additive_noise, eigenvalues
 from dpcov.mechanisms.blocks.finished import Cost, part_of, root_down
 from dpcov.mechanisms.blocks.tail_bounds import FAILURE_PROBABILITY
 from dpcov.noise.eigenvectors import sample_eigenvectors
-from dpcov.noise.entropy import Entropy
 from dpcov.privacy.budget import Budget
 from dpcov.privacy.guarantee import ZCDP, ApproxDP, PureDP
 from dpcov.privacy.options import Count
 from dpcov.published.linalg.symmetric import Array
-from dpcov.published.statistics import NoisyStatistics
 
 Allocation = Literal["adaptive", "uniform"]
 Exponent = Literal["tight", "paper"]
@@ -79,7 +65,6 @@ class Eigenvectors(Mechanism[EigenvectorsCalibration]):
     name = "eigenvectors"
     summary = "noisy eigenvalues, eigenvectors by the exponential mechanism"
     paper = "Amin et al. (2019), Algorithm 1"
-    numerics = "idealized"
     promises = (PureDP, ZCDP, ApproxDP)
 
     allocation: Allocation = "adaptive"

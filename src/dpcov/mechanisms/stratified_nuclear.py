@@ -1,28 +1,16 @@
 """Release the second moments of all norm shells jointly, with noise shaped like the nuclear norm.
 
-Privacy
--------
-Guarantee : epsilon-DP.  Neighbors : both.  Proof : stratified_nuclear.md.
-Numerics : idealized; traces and row count are exact.  The samplers are exact in real arithmetic, so
-no delta enters.
-
-Sensitivity
------------
-Each shell's sscp is divided by its own squared radius.  Sum over all shells of nuclear norm +
-w |trace|: 2k (1 + w) (replace-one), k (1 + w) (add-remove-one) for k rows per person; both
-attained. Under replace-one one matrix costs nuclear norm + |trace| <= 2k: all shells are released
-as one if a first look at the outermost shell's trace, which costs k, finds most rows there, or,
-with larger rows shortened, if no shell stands out.
-
-Utility
--------
-A shell of radius t carries noise of scale t**2 s, whose root mean square Frobenius norm is about
-0.64 (d + 1) sqrt(d) t**2 s, before shrinkage (docs/pure.md).  Shells whose noisy trace is within
-the noise of one entry are not drawn at all.
-
-References
-----------
-Hardt, Talwar (2010); d'Orsi, Novikov (2025), Algorithm 1, for the plain mechanism.
+Guarantee : epsilon-DP.  Proof : stratified_nuclear.md.  Numerics : idealized; traces and row count
+    are exact.  The samplers are exact in real arithmetic, so no delta enters.
+Sensitivity : Each shell's sscp is divided by its own squared radius.  Sum over all shells of
+    nuclear norm + w |trace|: 2k (1 + w) (replace-one), k (1 + w) (add-remove-one) for k rows per
+    person; both attained. Under replace-one one matrix costs nuclear norm + |trace| <= 2k: all
+    shells are released as one if a first look at the outermost shell's trace, which costs k, finds
+    most rows there, or, with larger rows shortened, if no shell stands out.
+Utility : A shell of radius t carries noise of scale t**2 s, whose root mean square Frobenius norm
+    is about 0.64 (d + 1) sqrt(d) t**2 s, before shrinkage (docs/pure.md).  Shells whose noisy trace
+    is within the noise of one entry are not drawn at all.
+References : Hardt, Talwar (2010); d'Orsi, Novikov (2025), Algorithm 1, for the plain mechanism.
 """
 
 import math
@@ -35,13 +23,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcov.data.moments import DEFAULT_BITS, Moments, MomentsSpec
-from dpcov.data.questions import Ask
 from dpcov.errors import BudgetError
-from dpcov.mechanisms.base import Calibration, Mechanism, Problem
+from dpcov.mechanisms.base import Ask, Calibration, Entropy, Mechanism, Problem
 from dpcov.mechanisms.blocks.finished import noise_law
 from dpcov.mechanisms.blocks.shells import noisy_traces
 from dpcov.mechanisms.stratified_nuclear_rules import choose_fold, choose_runs, trace_weight
-from dpcov.noise.entropy import Entropy
 from dpcov.noise.lattice import LARGEST_STD, discrete_laplace
 from dpcov.noise.nuclear import symmetric_nuclear_noise
 from dpcov.privacy.budget import Budget
@@ -72,7 +58,7 @@ SHORTENED = ", rows longer than 2^-{} of the norm bound shortened to that"
 
 
 @dataclass(frozen=True, kw_only=True)
-class StratifiedNuclearCalibration(Calibration):
+class NuclearScales(Calibration):
     """Noise scales in each shell's own lattice units, and of the row count in rows.
 
     ``look_scale`` is that of a first look at the outermost shell, ``whole_scale`` that of a single
@@ -88,7 +74,7 @@ class StratifiedNuclearCalibration(Calibration):
 
 
 @dataclass(frozen=True, kw_only=True)
-class StratifiedNuclear(Mechanism[StratifiedNuclearCalibration]):
+class StratifiedNuclear(Mechanism[NuclearScales]):
     """Symmetric nuclear-norm noise on every norm shell, matched to the shell's radius.
 
     Parameters
@@ -104,7 +90,6 @@ class StratifiedNuclear(Mechanism[StratifiedNuclearCalibration]):
     name = "stratified-nuclear"
     summary = "pure-DP nuclear-norm noise per norm shell, optimal shrinkage"
     paper = "this project (stratified_nuclear.md)"
-    numerics = "idealized"
     promises = (PureDP,)
 
     shells: Annotated[int, Between(2, 60)] = 32
@@ -114,7 +99,7 @@ class StratifiedNuclear(Mechanism[StratifiedNuclearCalibration]):
         """One stratum per shell."""
         return MomentsSpec(shells=self.shells)
 
-    def calibrate(self, problem: Problem, budget: Budget) -> StratifiedNuclearCalibration:
+    def calibrate(self, problem: Problem, budget: Budget) -> NuclearScales:
         """Smallest scales that keep the budget (stratified_nuclear.md, Theorem 1)."""
         self.check(problem, budget)
         weight, public_count = trace_weight(problem.n_features), problem.neighbors == "replace-one"
@@ -128,7 +113,7 @@ class StratifiedNuclear(Mechanism[StratifiedNuclearCalibration]):
             raise BudgetError("This budget drowns every table in noise. Use a larger budget.")
         # One lattice unit more: the joint trace is rounded.
         one_matrix = (2 * UNIT * k + 1) / epsilon
-        return StratifiedNuclearCalibration(
+        return NuclearScales(
             promise=budget.promise,
             matrix_scale=UNIT * scale,
             trace_scale=UNIT * scale / weight,
@@ -139,11 +124,7 @@ class StratifiedNuclear(Mechanism[StratifiedNuclearCalibration]):
         )
 
     def draw(
-        self,
-        ask: Ask,
-        calibration: StratifiedNuclearCalibration,
-        problem: Problem,
-        entropy: Entropy,
+        self, ask: Ask, calibration: NuclearScales, problem: Problem, entropy: Entropy
     ) -> NoisyStatistics:
         """Look whether one shell is enough; else draw traces, then matrices that are worth it."""
         moments, look, count = ask(self.question(problem)), calibration.look_scale, None
