@@ -59,18 +59,15 @@ class _Reflection:
     sign: float
 
 
-def sample_eigenvectors(
-    sscp: Floats, exponents: Sequence[float], entropy: Entropy, rank: int | None = None
-) -> Floats:
+def sample_eigenvectors(sscp: Floats, exponents: Sequence[float], entropy: Entropy) -> Floats:
     """Draw directions, u_i with density exp(exponents[i] u' sscp u) given the earlier ones.
 
-    Returns orthonormal columns (d, rank), by default all d of them, in the order drawn; they cost
-    min(rank, d - 1) positive exponents, since the last direction of all is determined.  Raises a
-    NumericError if the symmetric sscp times an exponent is too large for double precision.
+    Returns an orthonormal column for each positive exponent, in the order drawn; d - 1 of them give
+    all d, since the last direction is determined.  Raises a NumericError if the symmetric sscp
+    times an exponent is too large for double precision.
     Source: Amin et al. (2019), Algorithm 1.
     """
     check_finite(sscp)
-    rank = len(sscp) if rank is None else rank
     if not all(SMALLEST_EXPONENT <= exponent < np.inf for exponent in exponents):
         raise UsageError(
             "Every exponent must be positive and finite. Give each direction a share of the budget."
@@ -78,7 +75,7 @@ def sample_eigenvectors(
     # Many short steps: at 1000 features two threads take 12 times the processor time.
     with one_thread():
         reflections = _draw_reflections(np.array(sscp, dtype=np.float64), exponents, entropy)
-        return _assemble(reflections, len(sscp), rank)
+        return _assemble(reflections, len(sscp))
 
 
 def _draw_reflections(
@@ -189,8 +186,9 @@ def _outer_sum(a: Floats, b: Floats, c: Floats, e: Floats) -> Floats:
     return np.column_stack([a[1:], c[1:]]) @ np.stack([b[1:], e[1:]])
 
 
-def _assemble(reflections: list[_Reflection], dimension: int, rank: int) -> Floats:
+def _assemble(reflections: list[_Reflection], dimension: int) -> Floats:
     """Multiply the reflections out and undo their signs: column i is the i-th direction."""
+    rank = len(reflections) + (len(reflections) == dimension - 1)
     packed = np.zeros((dimension, rank), order="F")
     scales, signs = np.zeros(rank), np.ones(rank)
     for index, reflection in enumerate(reflections):
