@@ -46,7 +46,7 @@ def test_variances_are_even_and_just_large_enough(squared):
 def test_the_largest_variance_that_can_be_drawn_is_drawn(weight):
     largest, options = LARGEST_STD**2 * (weight or 1), {"smallest_weight": weight} if weight else {}
     assert even_variance(Fraction(largest), ZCDP(rho=Fraction(1, 2)), **options) == largest
-    with pytest.raises(BudgetError, match="64-bit"):
+    with pytest.raises(BudgetError, match="too much noise"):
         even_variance(Fraction(largest + 1), ZCDP(rho=Fraction(1, 2)), **options)
 
 
@@ -166,7 +166,7 @@ def test_the_largest_laplace_noise_that_can_be_drawn_is_drawn():
     least = Fraction(4**BITS, LARGEST_STD)
     made = Laplace(bits=BITS).calibrate(problem(1), dpcov.Budget(epsilon=least))
     assert made.scale == LARGEST_STD
-    with pytest.raises(BudgetError, match="64-bit"):
+    with pytest.raises(BudgetError, match="too much noise"):
         Laplace(bits=BITS).calibrate(
             problem(1), dpcov.Budget(epsilon=least * (1 - Fraction(1, 10**18)))
         )

@@ -12,8 +12,13 @@ from dpcov.data.moments import gather
 from dpcov.data.questions import Ask
 from dpcov.errors import BudgetError, ReleaseError
 from dpcov.mechanisms import stratified_nuclear as module
-from dpcov.mechanisms.stratified_nuclear import UNIT, NuclearScales, StratifiedNuclear
-from dpcov.mechanisms.stratified_nuclear_rules import choose_fold, trace_weight
+from dpcov.mechanisms.stratified_nuclear import (
+    UNIT,
+    NuclearScales,
+    StratifiedNuclear,
+    choose_fold,
+    trace_weight,
+)
 from dpcov.noise.entropy import SeededEntropy
 from dpcov.noise.lattice import LARGEST_STD
 from dpcov.privacy.guarantee import PureDP

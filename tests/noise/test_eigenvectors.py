@@ -9,8 +9,7 @@ from scipy.stats import ks_2samp
 
 from dpcov.errors import NumericError, UsageError
 from dpcov.noise import eigenvectors
-from dpcov.noise.bingham import sample_binghams
-from dpcov.noise.eigenvectors import sample_eigenvectors
+from dpcov.noise.eigenvectors import sample_binghams, sample_eigenvectors
 from dpcov.noise.entropy import SeededEntropy
 
 ALPHA = 1e-9

@@ -140,10 +140,7 @@ def even_variance(
     # Even, so that half of it is the exact variance of an off-diagonal entry.
     variance = 2 * ceil(squared_sensitivity * squared_multiplier / 2)
     if variance > LARGEST_STD**2 * smallest_weight:
-        raise BudgetError(
-            "This budget needs more noise than fits into 64-bit integers. "
-            "Use a larger budget or fewer bits."
-        )
+        raise BudgetError("This budget needs too much noise. Use a larger one, or fewer bits.")
     return variance
 
 

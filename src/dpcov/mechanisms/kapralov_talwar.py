@@ -20,7 +20,7 @@ from dpcov.mechanisms.blocks import finished
 from dpcov.mechanisms.blocks.additive_noise import AdditiveNoise, additive_noise, scalar
 from dpcov.mechanisms.blocks.finished import Cost, part_of
 from dpcov.mechanisms.eigenvectors import Exponent, direction_exponent
-from dpcov.noise.bingham import sample_binghams
+from dpcov.noise.eigenvectors import sample_binghams
 from dpcov.privacy.budget import Budget
 from dpcov.privacy.guarantee import PureDP
 

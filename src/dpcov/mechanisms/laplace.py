@@ -73,10 +73,7 @@ class Laplace(Mechanism[LaplaceCalibration]):
         # Rounded up: an integer scale never spends more than epsilon.
         scale = ceil(4**self.bits * self.l1_sensitivity(problem) / epsilon)
         if max(scale, count_scale or 0) > LARGEST_STD:
-            raise BudgetError(
-                "This budget needs more noise than fits into 64-bit integers. "
-                "Use a larger budget or fewer bits."
-            )
+            raise BudgetError("This budget needs too much noise. Use a larger one, or fewer bits.")
         return LaplaceCalibration(promise=budget.promise, scale=scale, row_count_scale=count_scale)
 
     def l1_sensitivity(self, problem: Problem) -> Fraction:

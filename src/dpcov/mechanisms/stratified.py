@@ -25,8 +25,8 @@ from numpy.typing import NDArray
 from dpcov.data.exact import ExactSum
 from dpcov.data.moments import DEFAULT_BITS, Bits, Moments, MomentsSpec
 from dpcov.mechanisms.base import Ask, Calibration, Entropy, Mechanism, NoisyStatistics, Problem
+from dpcov.mechanisms.blocks.clip_search import noisy_traces, shell_counts
 from dpcov.mechanisms.blocks.finished import noise_law
-from dpcov.mechanisms.blocks.shells import noisy_traces, shell_counts
 from dpcov.mechanisms.gaussian import ROW_COUNT_WEIGHT, even_variance, symmetric_noise
 from dpcov.mechanisms.stratified_rules import SMALL_DIMENSION, Run, choose_runs, trace_weight
 from dpcov.noise.lattice import rounded_gaussian

@@ -46,5 +46,4 @@ def haar_orthogonal(dimension: int, entropy: Entropy) -> Floats:
     """Draw a uniformly distributed orthogonal (d, d) matrix (Mezzadri 2007)."""
     orthogonal, triangular = np.linalg.qr(normals((dimension, dimension), entropy))
     # The orthogonal factor is uniform once the triangular one has a positive diagonal.
-    haar: Floats = orthogonal * np.copysign(1.0, np.diagonal(triangular))
-    return haar
+    return np.asarray(orthogonal * np.copysign(1.0, np.diagonal(triangular)))

@@ -13,11 +13,14 @@ from dpcov.mechanisms.blocks import clip_search
 from dpcov.mechanisms.blocks.clip_search import (
     Candidates,
     choose_clip,
+    clipped_sscp,
+    clipped_trace,
     clipping_bias,
+    outlier_counts,
     private_radius,
+    shell_counts,
     sparse_vector,
 )
-from dpcov.mechanisms.blocks.shells import clipped_sscp, clipped_trace, outlier_counts, shell_counts
 from dpcov.mechanisms.separate import mend_spectrum
 from dpcov.noise.entropy import SeededEntropy
 from tests.mechanisms.chosen import choose
