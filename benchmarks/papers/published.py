@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 from benchmarks.papers.draws import draw
 from benchmarks.papers.tables import Data
 from dpcov import Budget
-from dpcov.mechanisms.blocks.clip_search import clipping_bias
-from dpcov.mechanisms.blocks.sparse_vector import sparse_vector
+from dpcov.mechanisms.blocks.clip_search import clipping_bias, sparse_vector
 from dpcov.mechanisms.blocks.tail_bounds import eta, omega
 from dpcov.noise.continuous import normals
 from dpcov.noise.entropy import Entropy

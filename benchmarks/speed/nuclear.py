@@ -7,6 +7,7 @@ Sizes are those at one epsilon under replace-one.
 
 import sys
 import time
+from typing import get_args
 
 import numpy as np
 
@@ -18,7 +19,7 @@ from dpcov.noise import log_gas
 from dpcov.noise.entropy import SeededEntropy
 from dpcov.noise.nuclear import (
     LARGEST_GAUGE_DIMENSION,
-    SYMMETRIC_LAWS,
+    SymmetricLaw,
     nuclear_noise,
     nuclear_singular_values,
     symmetric_nuclear_noise,
@@ -49,7 +50,7 @@ def sizes():
             [nuclear_singular_values(dimension, SCALE, entropy) for _ in range(repeats)]
         )
         print(row(dimension, "paper", paper, paper))
-        for law in SYMMETRIC_LAWS:
+        for law in get_args(SymmetricLaw):
             count = GAUGE_DRAWS.get(dimension, 0) if law == "gauge" else repeats
             if count:
                 ours = [
@@ -90,7 +91,7 @@ def times():
     print("   d  law       first draw  next draw (CPU seconds, matrix included)")
     for dimension in TIMED:
         entropy = SeededEntropy(dimension)
-        samplers = {law: law_sampler(dimension, law, entropy) for law in SYMMETRIC_LAWS}
+        samplers = {law: law_sampler(dimension, law, entropy) for law in get_args(SymmetricLaw)}
         samplers["paper"] = lambda d=dimension, e=entropy: nuclear_noise(d, SCALE, e)
         for law, draw in samplers.items():
             if law == "gauge" and dimension > min(100, LARGEST_GAUGE_DIMENSION):

@@ -12,9 +12,8 @@ import numpy as np
 from dpcov.data.moments import MomentsSpec
 from dpcov.mechanisms.base import Calibration, Mechanism
 from dpcov.mechanisms.blocks.additive_noise import laplaces
+from dpcov.mechanisms.blocks.clip_search import outlier_counts, shell_counts, sparse_vector
 from dpcov.mechanisms.blocks.finished import sscp_of
-from dpcov.mechanisms.blocks.shells import outlier_counts, shell_counts
-from dpcov.mechanisms.blocks.sparse_vector import sparse_vector
 from dpcov.mechanisms.gaussian import Gaussian
 from dpcov.mechanisms.stratified import Stratified
 from dpcov.noise.entropy import SeededEntropy

@@ -26,10 +26,12 @@ def test_a_proof_stands_beside_the_module(mechanism):
 
 
 @every_mechanism
-def test_the_module_states_privacy_sensitivity_utility_and_references(mechanism):
+def test_the_module_states_guarantee_numerics_proof_sensitivity_utility_and_references(mechanism):
     text = inspect.getdoc(inspect.getmodule(mechanism))
-    for section in ("Privacy", "Sensitivity", "Utility", "References"):
-        assert f"\n{section}\n{'-' * len(section)}\n" in text
+    for entry in ("Guarantee", "Sensitivity", "Utility", "References"):
+        assert f"\n{entry} : " in text
+    assert f"  Numerics : {mechanism.numerics}" in text.replace("\n", " ")
+    assert f"  Proof : {Path(inspect.getfile(mechanism)).stem}.md" in text.replace("\n", " ")
 
 
 @every_mechanism

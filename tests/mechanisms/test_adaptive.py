@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from benchmarks.papers.synthetic import synthetic_rows
-from dpcov.data.moments import MomentsSpec
 from dpcov.mechanisms.adaptive import RULES, Adaptive
 from dpcov.mechanisms.blocks.additive_noise import AdditiveNoise, MatrixNoise
 from dpcov.mechanisms.blocks.clip_search import ClipChoice
@@ -232,9 +231,3 @@ def test_what_is_left_of_a_matrix_under_the_private_trace(monkeypatch, steps, ru
     elif rule == "clip":
         values = np.clip(values, 0.0, bound)
     np.testing.assert_allclose(made, (vectors * values) @ vectors.T, atol=1e-3)
-
-
-def test_all_shells_are_gathered_with_directions():
-    spec = Adaptive(shells=7).moments_spec(problem(2))
-    assert spec == MomentsSpec(shells=7, normalized=True)
-    assert Separate(clip=0.25).moments_spec(problem(2)) == MomentsSpec(clip=0.25)

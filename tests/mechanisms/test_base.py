@@ -85,7 +85,6 @@ GOOD = {
     "laplace": {"bits": [4], "sensitivity": ["paper"]},
     "stratified": {"shells": [2, 60]},
     "coinpress": {"rounds": [1, 100]},
-    "eigenvectors": {"rank": [1, None]},
     "thresholding": {"gamma": [0.0]},
 }
 BAD = {
@@ -96,7 +95,7 @@ BAD = {
     "stratified": {"shells": [1, 61, 2.5]},
     "stratified-nuclear": {"shells": [1, 61], "shorten": [1]},
     "coinpress": {"rounds": [0, 101, 1.5, True]},
-    "eigenvectors": {"rank": [0, True], "allocation": ["fair"], "exponent": ["loose"]},
+    "eigenvectors": {"allocation": ["fair"], "exponent": ["loose"]},
     "kapralov-talwar": {"exponent": ["x"], "clip": [0.0]},
     "adaptive": {"radius": [1], "constants": ["paper"], "shells": [0, 65]},
     "separate": {"eigenvalues": ["best"], "noise": ["loud"]},
@@ -132,12 +131,6 @@ def test_an_unknown_option_is_told_from_the_known_ones():
         make_mechanism("zero", {"b": 1})
     with pytest.raises(UsageError, match=", ".join(names())):
         find_mechanism("Gaussian")
-
-
-def test_a_rank_is_at_most_the_number_of_columns():
-    make_mechanism("eigenvectors", {"rank": 3}).calibrate(PROBLEM, Budget(rho=1))
-    with pytest.raises(UsageError, match="must not exceed"):
-        make_mechanism("eigenvectors", {"rank": 4}).calibrate(PROBLEM, Budget(rho=1))
 
 
 @pytest.mark.parametrize("name", ["n_features", "n_rows", "rows_per_person", "n_groups"])

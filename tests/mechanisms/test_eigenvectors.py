@@ -76,8 +76,8 @@ def of(kind, amount):
 
 
 @pytest.mark.parametrize("neighbors", ["replace-one", "add-remove-one"])
-@pytest.mark.parametrize(("rank", "d"), [(None, 3), (1, 2), (None, 1)])
-def test_values_and_directions_share_what_the_row_count_leaves(rank, d, neighbors):
+@pytest.mark.parametrize("d", [1, 2, 3])
+def test_values_and_directions_share_what_the_row_count_leaves(d, neighbors):
     for budget, kind in (
         (Budget(epsilon="0.8"), PureDP),
         (Budget(rho="0.8"), ZCDP),
@@ -85,7 +85,7 @@ def test_values_and_directions_share_what_the_row_count_leaves(rank, d, neighbor
     ):
         asked, total = problem(d, neighbors, 3), budget.epsilon or budget.rho
         total = budget.zcdp_rho() if budget.delta else total
-        made = Eigenvectors(rank=rank).calibrate(asked, budget)
+        made = Eigenvectors().calibrate(asked, budget)
         rest = total * (1 if neighbors == "replace-one" else Fraction(19, 20))
         values = rest / 2 if d > 1 else rest
         assert made.directions == (of(kind, rest / 2) if d > 1 else None)
@@ -99,7 +99,7 @@ def chosen_parts(monkeypatch, noise=0.0):
     sampler = choose(
         monkeypatch,
         "dpcov.mechanisms.eigenvectors.sample_eigenvectors",
-        lambda sscp, exponents, rank: np.eye(len(sscp))[:, ::-1][:, :rank],
+        lambda sscp, exponents: np.eye(len(sscp))[:, ::-1],
     )
     asked = []
 
@@ -111,32 +111,27 @@ def chosen_parts(monkeypatch, noise=0.0):
     return sampler, asked
 
 
-@pytest.mark.parametrize("rank", [None, 1, 2, 3])
-def test_values_are_put_on_directions_the_largest_first(monkeypatch, rank):
+def test_values_are_put_on_directions_the_largest_first(monkeypatch):
     sampler, asked = chosen_parts(monkeypatch, noise=0.5)
-    (made,) = drawn(Eigenvectors(rank=rank, allocation="uniform"), ROWS, Budget(epsilon=4))
+    (made,) = drawn(Eigenvectors(allocation="uniform"), ROWS, Budget(epsilon=4))
     # Half of epsilon = 4 for the values, whose sensitivity is 2; noise half its scale.
-    expected = np.zeros(3)
-    expected[: rank or 3] = (VALUES[: rank or 3] + 0.5) / 4
+    expected = (VALUES + 0.5) / 4
     np.testing.assert_allclose(made.arrays["second_moment"], np.diag(expected[::-1]), rtol=1e-9)
     ((noise, size),) = asked
-    assert (noise.law, size) == ("laplace", rank or 3)
-    ((sscp, exponents, asked_rank),) = sampler.asked
+    assert (noise.law, size) == ("laplace", 3)
+    ((sscp, exponents),) = sampler.asked
     np.testing.assert_allclose(sscp, SSCP, rtol=1e-9)
-    n_drawn = min(rank or 3, 2)
-    assert exponents == pytest.approx([2 / n_drawn / 2] * n_drawn)
-    assert asked_rank == (rank or 3)
+    assert exponents == pytest.approx([2 / 2 / 2] * 2)
     assert (made.post, made.radius) == ("clip", 1.0)
 
 
 @pytest.mark.parametrize(
     ("budget", "law"), [(Budget(epsilon=4), "laplace"), (Budget(rho=2), "gaussian")]
 )
-@pytest.mark.parametrize("rank", [2, 3])
-def test_adaptive_exponents_follow_noisy_values_and_their_margin(monkeypatch, budget, law, rank):
+def test_adaptive_exponents_follow_noisy_values_and_their_margin(monkeypatch, budget, law):
     sampler, _ = chosen_parts(monkeypatch, noise=-0.5)
-    drawn(Eigenvectors(rank=rank), ROWS, budget)
-    log = math.log(2 * rank / 0.05)
+    drawn(Eigenvectors(), ROWS, budget)
+    log = math.log(2 * 3 / 0.05)
     if law == "laplace":
         scale, margin, power = 1.0, log, 0.5
         exponents = [2.0 / 2]

@@ -16,7 +16,7 @@ from dpcov.mechanisms.nuclear import (
     noise_law,
     nuclear_scale,
 )
-from dpcov.mechanisms.nuclear_projection import NuclearProjection, NuclearProjectionCalibration
+from dpcov.mechanisms.nuclear_projection import NuclearProjection, ProjectionCalibration
 from dpcov.noise.entropy import SeededEntropy
 from dpcov.privacy.budget import Budget
 from dpcov.privacy.guarantee import PureDP
@@ -89,7 +89,7 @@ def test_parts_of_epsilon(neighbors):
         ("paper", epsilon * (1 - rest * Fraction(3, 10)), Fraction(1, 2), Fraction(1, 5)),
     ):
         made = NuclearProjection(budget_split=split).calibrate(asked, budget)
-        assert made == NuclearProjectionCalibration(
+        assert made == ProjectionCalibration(
             promise=pure(promised),
             matrix_scale=nuclear_scale(pure(epsilon * rest * matrix), asked),
             trace=additive_noise(pure(epsilon * rest * trace), scalar(asked)),

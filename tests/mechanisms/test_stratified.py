@@ -12,7 +12,7 @@ import dpcov
 from dpcov.data.moments import Moments, MomentsSpec, gather
 from dpcov.data.questions import Ask
 from dpcov.errors import BudgetError
-from dpcov.mechanisms.blocks.gaussian_scale import ROW_COUNT_WEIGHT
+from dpcov.mechanisms.gaussian import ROW_COUNT_WEIGHT
 from dpcov.mechanisms.stratified import Stratified, StratifiedCalibration, _aligned, _run_sum
 from dpcov.mechanisms.stratified_rules import Run, trace_weight
 from dpcov.noise.entropy import SeededEntropy

@@ -14,10 +14,11 @@ from dpcov.errors import BudgetError, ReleaseError
 from dpcov.mechanisms import stratified_nuclear as module
 from dpcov.mechanisms.stratified_nuclear import (
     UNIT,
+    NuclearScales,
     StratifiedNuclear,
-    StratifiedNuclearCalibration,
+    choose_fold,
+    trace_weight,
 )
-from dpcov.mechanisms.stratified_nuclear_rules import choose_fold, trace_weight
 from dpcov.noise.entropy import SeededEntropy
 from dpcov.noise.lattice import LARGEST_STD
 from dpcov.privacy.guarantee import PureDP
@@ -192,7 +193,7 @@ def test_scales_under_add_remove_one(k):
         problem(10, "add-remove-one", k), dpcov.Budget(epsilon="0.7")
     )
     scale = k * (1 + Fraction(1, 7) + Fraction(1, 16)) / Fraction("0.7")
-    assert made == StratifiedNuclearCalibration(
+    assert made == NuclearScales(
         promise=PureDP(epsilon=Fraction("0.7")),
         matrix_scale=UNIT * scale,
         trace_scale=UNIT * scale * 7,
@@ -218,7 +219,7 @@ def test_scales_under_replace_one(k, n_rows, share):
     )
     epsilon = Fraction("0.7") * (1 - share)
     scale, one = 2 * k * Fraction(8, 7) / epsilon, 2 * k * UNIT + 1
-    assert made == StratifiedNuclearCalibration(
+    assert made == NuclearScales(
         promise=PureDP(epsilon=Fraction("0.7")),
         matrix_scale=UNIT * scale,
         trace_scale=UNIT * scale * 7,
@@ -273,7 +274,7 @@ NOISE = np.array([[1500.0, 1000.0], [1000.0, 1000.0]])
 
 def calibration(**others):
     scales = {"matrix_scale": Fraction(7), "trace_scale": Fraction(35)}
-    return StratifiedNuclearCalibration(promise=PureDP(epsilon=Fraction(1)), **{**scales, **others})
+    return NuclearScales(promise=PureDP(epsilon=Fraction(1)), **{**scales, **others})
 
 
 def law_of(scale, trace, row_count, law, d=2):

@@ -4,8 +4,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from dpcov.mechanisms import stratified_nuclear_rules as rules
-from dpcov.mechanisms.stratified_nuclear_rules import choose_fold, choose_runs, trace_weight
+from dpcov.mechanisms import stratified_nuclear as rules
+from dpcov.mechanisms.stratified_nuclear import choose_fold, choose_runs, trace_weight
 from dpcov.published.estimate import nuclear_law as ullman
 
 

@@ -9,8 +9,8 @@ from scipy.integrate import cumulative_trapezoid
 from scipy.stats import beta, kstest
 
 from dpcov.errors import NumericError, UsageError
-from dpcov.noise import bingham
-from dpcov.noise.bingham import acceptance, envelope_width, sample_binghams
+from dpcov.noise import eigenvectors as bingham
+from dpcov.noise.eigenvectors import acceptance, envelope_width, sample_binghams
 from dpcov.noise.entropy import SeededEntropy
 
 ALPHA = 1e-9

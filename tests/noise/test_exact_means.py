@@ -7,13 +7,13 @@ the functions f_j that span the law (de Bruijn 1955); an odd d adds the integral
 import numpy as np
 import pytest
 
-from dpcov.noise import freud, log_gas
+from dpcov.noise import log_gas
 from dpcov.noise.entropy import SeededEntropy
 from dpcov.noise.nuclear import symmetric_nuclear_noise, symmetric_nuclear_spectrum
 from dpcov.published.estimate import nuclear_law as ullman
 from dpcov.published.estimate.nuclear_variances import entry_variances
 
-INTEGRALS = freud.integrals_within(freud.NODES)
+INTEGRALS = log_gas.integrals_within(log_gas.NODES)
 
 
 class Law:
@@ -27,22 +27,22 @@ class Law:
             inside = edges[(edges > smallest) & (edges < largest)]
             edges = np.concatenate([[smallest], inside, [largest]])
         parents = np.searchsorted(gas.edges[1:-1], edges[:-1], side="right")
-        self.points = freud.panel_nodes(edges)
+        self.points = log_gas.panel_nodes(edges)
         offsets = (
             2.0 * (self.points - gas.edges[parents, None]) / np.diff(gas.edges)[parents, None] - 1.0
         )
         self.functions = (
-            freud.interpolation(np.clip(offsets, -1.0, 1.0)) @ gas.table[parents][..., :dimension]
+            log_gas.interpolation(np.clip(offsets, -1.0, 1.0)) @ gas.table[parents][..., :dimension]
         )
         self.half_lengths = 0.5 * np.diff(edges)[:, None]
         self.dimension = dimension
-        self.intensity = freud.interpolation(offsets) @ np.linalg.solve(
-            freud.TO_LEGENDRE, gas.profile[parents][..., None]
+        self.intensity = log_gas.interpolation(offsets) @ np.linalg.solve(
+            log_gas.TO_LEGENDRE, gas.profile[parents][..., None]
         )
 
     def mean_sum(self, power):
         """E sum |x_i|**power, from the one-point intensity."""
-        weights = self.half_lengths * freud.WEIGHTS
+        weights = self.half_lengths * log_gas.WEIGHTS
         return float(np.sum(weights * self.intensity[..., 0] * np.abs(self.points) ** power))
 
     def moments(self, weight, first, second):
@@ -50,10 +50,10 @@ class Law:
         left, right = (
             self.functions * (weight * self.points**power)[:, :, None] for power in (first, second)
         )
-        sums = np.cumsum(self.half_lengths * (freud.WEIGHTS @ right), axis=0)
+        sums = np.cumsum(self.half_lengths * (log_gas.WEIGHTS @ right), axis=0)
         below = np.concatenate([np.zeros_like(sums[:1]), sums[:-1]])[:, None]
         below = below + self.half_lengths[:, :, None] * (INTEGRALS @ right)
-        left = left * (self.half_lengths * freud.WEIGHTS)[:, :, None]
+        left = left * (self.half_lengths * log_gas.WEIGHTS)[:, :, None]
         d = self.dimension
         found = np.zeros((d + d % 2, d + d % 2), dtype=left.dtype)
         found[:d, :d] = left.reshape(-1, d).T @ (sums[-1] - 2.0 * below).reshape(-1, d)

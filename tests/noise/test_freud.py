@@ -4,7 +4,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from dpcov.noise import freud
+from dpcov.noise import log_gas
 
 
 def exact_recurrence(count):
@@ -32,7 +32,7 @@ def exact_recurrence(count):
 
 
 def test_the_recurrence_is_that_of_the_exact_moments():
-    made = freud.recurrence(14)
+    made = log_gas.recurrence(14)
     assert made[0] == 0.0
     assert made[1:] ** 2 == pytest.approx(
         [float(square) for square in exact_recurrence(14)], rel=1e-12
@@ -42,11 +42,11 @@ def test_the_recurrence_is_that_of_the_exact_moments():
 
 @pytest.mark.parametrize("count", [1, 2, 17, 33, 150, 900])
 def test_functions_are_orthonormal_to_rounding(count):
-    edges = freud.half_line_panels(count)
+    edges = log_gas.half_line_panels(count)
     edges = np.concatenate([-edges[:0:-1], edges])
-    points = freud.panel_nodes(edges).ravel()
-    weights = np.outer(0.5 * np.diff(edges), freud.WEIGHTS).ravel()
-    functions = freud.orthonormal_functions(points, freud.recurrence(count))
+    points = log_gas.panel_nodes(edges).ravel()
+    weights = np.outer(0.5 * np.diff(edges), log_gas.WEIGHTS).ravel()
+    functions = log_gas.orthonormal_functions(points, log_gas.recurrence(count))
     assert functions.shape == (len(points), count)
     gram = functions.T @ (weights[:, None] * functions)
     assert np.abs(gram - np.eye(count)).max() < 1e-11
@@ -55,8 +55,8 @@ def test_functions_are_orthonormal_to_rounding(count):
 
 def test_functions_far_out_neither_underflow_early_nor_overflow():
     """exp(-|x|) alone is zero at 760, the product of many terms is not."""
-    coefficients = freud.recurrence(700)
-    values = freud.orthonormal_functions(np.array([760.0, 1000.0, 1090.0]), coefficients)
+    coefficients = log_gas.recurrence(700)
+    values = log_gas.orthonormal_functions(np.array([760.0, 1000.0, 1090.0]), coefficients)
     assert np.all(np.isfinite(values))
     assert values[0, 0] == 0.0
     assert 1e-3 < np.abs(values[:, -1]).max() < 1.0
@@ -65,7 +65,7 @@ def test_functions_far_out_neither_underflow_early_nor_overflow():
 @pytest.mark.parametrize("count", [1, 7, 300])
 def test_panels_are_as_long_as_stated(count):
     """A mean distance and a half between zeros, and four at most; up to where nothing is left."""
-    edges = freud.half_line_panels(count)
+    edges = log_gas.half_line_panels(count)
     lengths, edge = np.diff(edges), np.pi * count / 2
     assert np.all((lengths > 0) & (lengths <= 4.0))
     assert np.all(lengths[edges[:-1] > edge] == pytest.approx(4.0))
@@ -79,9 +79,9 @@ def test_panels_are_as_long_as_stated(count):
 @pytest.mark.parametrize("degree", [0, 1, 2, 7, 15])
 def test_interpolation_and_integration_are_exact_for_polynomials(degree):
     offsets = np.array([-1.0, -0.73, 0.0, 0.4, 1.0])
-    values = freud.NODES**degree
-    assert freud.interpolation(offsets) @ values == pytest.approx(offsets**degree, abs=1e-13)
+    values = log_gas.NODES**degree
+    assert log_gas.interpolation(offsets) @ values == pytest.approx(offsets**degree, abs=1e-13)
     integrals = (offsets ** (degree + 1) - (-1.0) ** (degree + 1)) / (degree + 1)
-    assert freud.integrals_within(offsets) @ values == pytest.approx(integrals, abs=1e-13)
-    assert (freud.TO_LEGENDRE @ values).shape == (freud.ORDER,)
-    assert freud.ORDER == 16
+    assert log_gas.integrals_within(offsets) @ values == pytest.approx(integrals, abs=1e-13)
+    assert (log_gas.TO_LEGENDRE @ values).shape == (log_gas.ORDER,)
+    assert log_gas.ORDER == 16

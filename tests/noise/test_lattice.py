@@ -102,7 +102,7 @@ def test_a_rounded_gaussian_is_real_and_wide_before_it_is_rounded(std, monkeypat
     )
     rounded_gaussian(std**2, 3, SeededEntropy(0))
     (decay,) = asked
-    assert decay.continuous
+    assert decay.rounding_bits
     assert decay.rate == 1 / (2 * (Fraction(std) * 2**decay.rounding_bits) ** 2)
     assert 2**7 <= std * 2**decay.rounding_bits <= max(2**8, 2 * std)
 

@@ -64,7 +64,7 @@ def test_the_cells_cover_the_curve_and_inside_cells_lie_under_it(decay):
         inside = int(np.count_nonzero(used[: table.inside] == start))
         levels = table.levels[used[table.inside :] == start]
         assert np.array_equal(levels, np.arange(inside, inside + levels.size))
-        lowest = start + width if decay.continuous else start + width - 1
+        lowest = start + width if decay.rounding_bits else start + width - 1
         assert inside <= table.unit * exact_density(decay, lowest)
         assert inside + levels.size >= table.unit * exact_density(decay, start)
 
@@ -275,7 +275,7 @@ def test_tail_blocks_are_kept_up_to_the_last_height_below_the_curve(zeros):
         magnitude = table.tail_start + (zeros << table.tail_bits) + 3
         fraction = (
             Fraction(place >> table.tail_bits, 1 << (64 - table.tail_bits))
-            if decay.continuous
+            if decay.rounding_bits
             else 0
         )
         ratio = 1 << (table.tail_bits - table.block_bits + zeros + 1)

@@ -12,7 +12,7 @@ from dpcov.data.groups import OTHER, Grouping
 from dpcov.data.moments import Moments, MomentsSpec
 from dpcov.errors import DpcovError, UsageError
 from dpcov.mechanisms.base import Problem
-from dpcov.mechanisms.blocks.gaussian_scale import ROW_COUNT_WEIGHT
+from dpcov.mechanisms.gaussian import ROW_COUNT_WEIGHT
 from dpcov.mechanisms.stratified import Stratified
 from dpcov.mechanisms.stratified_rules import trace_weight
 

@@ -6,7 +6,7 @@ import numpy as np
 from serve import serve
 
 import dpcov
-from dpcov.noise.bingham import sample_binghams
+from dpcov.noise.eigenvectors import sample_binghams
 
 
 def _budget(epsilon, delta=None):

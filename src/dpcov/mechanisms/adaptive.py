@@ -1,25 +1,13 @@
 """Release second moments clipped at a privately chosen norm, with the better of two mechanisms.
 
-Privacy
--------
-Guarantee : rho-zCDP, (epsilon, delta)-DP through it, or epsilon-DP.
-Neighbors : both.  Numerics : idealized.  Proof : adaptive.md.
-Private input : moments of all norm shells, gathered in one pass.
-
-Sensitivity
------------
-For k rows per person and rows clipped to r: number of rows longer than any radius k, trace r**2 k,
-bound on the clipping bias r**2 k (monotone); matrix and eigenvalues as in separate.md, times r**2.
-
-Utility
--------
-Error of the order of the best over all dyadic clip norms of noise + bias (Dong, Theorem 3;
-adaptive.md, Theorem 2).
-
-References
-----------
-Dong, Liang, Yi (2022), Algorithm 2 and Appendix I, with the queries of the search divided by the
-squared radius.
+Guarantee : rho-zCDP, (epsilon, delta)-DP through it, or epsilon-DP.  Numerics : idealized.
+    Proof : adaptive.md.  Private input : moments of all norm shells, gathered in one pass.
+Sensitivity : For k rows per person and rows clipped to r: number of rows longer than any radius k,
+    trace r**2 k, bound on the clipping bias r**2 k (monotone); matrix and eigenvalues as in
+    separate.md, times r**2.
+Utility : Error of the order of the best noise + bias over all dyadic clip norms (Theorem 2).
+References : Dong, Liang, Yi (2022), Algorithm 2 and Appendix I, with the queries of the search
+    divided by the squared radius.
 """
 
 from collections.abc import Mapping
@@ -32,9 +20,8 @@ from typing import Annotated, Literal
 import numpy as np
 
 from dpcov.data.moments import Moments, MomentsSpec
-from dpcov.data.questions import Ask
-from dpcov.mechanisms.base import Calibration, Mechanism, Problem
-from dpcov.mechanisms.blocks import finished, shells
+from dpcov.mechanisms.base import Ask, Calibration, Entropy, Mechanism, NoisyStatistics, Problem
+from dpcov.mechanisms.blocks import clip_search, finished
 from dpcov.mechanisms.blocks.additive_noise import (
     AdditiveNoise,
     MatrixNoise,
@@ -44,18 +31,15 @@ from dpcov.mechanisms.blocks.additive_noise import (
     matrix_noise,
     scalar,
 )
-from dpcov.mechanisms.blocks.clip_search import Candidates, ClipChoice, Search, choose_clip
+from dpcov.mechanisms.blocks.clip_search import Candidates, Search, choose_clip, private_radius
 from dpcov.mechanisms.blocks.finished import Cost, part_of
-from dpcov.mechanisms.blocks.sparse_vector import private_radius
 from dpcov.mechanisms.blocks.tail_bounds import FAILURE_PROBABILITY
 from dpcov.mechanisms.separate import Rule, SeparateNoise, separate_noise, separate_sscp
-from dpcov.noise.entropy import Entropy
 from dpcov.privacy.budget import Budget
 from dpcov.privacy.guarantee import ZCDP, ApproxDP, PureDP
 from dpcov.privacy.options import Between
 from dpcov.published.linalg.project import clip_eigenvalues, project_psd_trace
 from dpcov.published.linalg.symmetric import Array
-from dpcov.published.statistics import NoisyStatistics
 
 Constants = Literal["theory", "tuned"]
 
@@ -137,7 +121,6 @@ class Adaptive(Mechanism[AdaptiveCalibration]):
     name = "adaptive"
     summary = "private choice of clip norm and of gaussian or separate; error follows the tail"
     paper = "Dong, Liang, Yi (2022), Algorithm 2"
-    numerics = "idealized"
     promises = (ZCDP, PureDP, ApproxDP)
 
     constants: Constants = "theory"
@@ -180,16 +163,22 @@ class Adaptive(Mechanism[AdaptiveCalibration]):
         first = self._first_shell(moments, calibration, problem, entropy)
         trace = _trace_bound(moments, calibration.trace, first, rows, entropy)
         choice = choose_clip(
-            shells.shell_counts(moments),
+            clip_search.shell_counts(moments),
             self._candidates(calibration, trace, first, problem.n_features),
             search=RULES[self.constants].search,
             epsilon=calibration.search_epsilon,
             rows_per_person=problem.rows_per_person,
             entropy=entropy,
         )
-        unit, sscp = 4.0**-choice.shell, shells.clipped_sscp(moments, choice.shell)
-        final = self._final(sscp, calibration, choice, min(trace / unit, rows), entropy)
-        kind = "eigenvalues and eigenvectors separately" if choice.separately else "the matrix"
+        unit, sscp = 4.0**-choice.shell, clip_search.clipped_sscp(moments, choice.shell)
+        bound = min(trace / unit, rows)
+        if choice.separately:
+            noise, kind = calibration.separately, "eigenvalues and eigenvectors separately"
+            rule = self.eigenvalues
+            final = separate_sscp(sscp, noise, rule=rule, trace_bound=bound, entropy=entropy)
+        else:
+            kind, noisy = "the matrix", sscp + calibration.together.draw(len(sscp), entropy)
+            final = self._mended(np.asarray(noisy), bound)
         notes = (
             f"rows were first clipped to 2^-{first} of the norm bound",
             f"clip norm 2^-{choice.shell} of the norm bound",
@@ -204,7 +193,7 @@ class Adaptive(Mechanism[AdaptiveCalibration]):
         if calibration.radius_epsilon is None:
             return 0
         # Radii are searched from the smallest, shells are counted from the largest.
-        outliers = shells.outlier_counts(shells.shell_counts(moments))[::-1]
+        outliers = clip_search.outlier_counts(clip_search.shell_counts(moments))[::-1]
         found = private_radius(
             outliers.tolist(),
             epsilon=calibration.radius_epsilon,
@@ -228,19 +217,8 @@ class Adaptive(Mechanism[AdaptiveCalibration]):
             separately=rules.separate_factor * (norms * turned + norms**2 * values),
         )
 
-    def _final(
-        self,
-        sscp: Array,
-        calibration: AdaptiveCalibration,
-        choice: ClipChoice,
-        bound: float,
-        entropy: Entropy,
-    ) -> Array:
-        # Run the chosen mechanism on rows in the unit ball.
-        if choice.separately:
-            noise, rule = calibration.separately, self.eigenvalues
-            return separate_sscp(sscp, noise, rule=rule, trace_bound=bound, entropy=entropy)
-        noisy = np.asarray(sscp + calibration.together.draw(len(sscp), entropy))
+    def _mended(self, noisy: Array, bound: float) -> Array:
+        # The post-processing of ``separate`` on a noisy matrix.
         if self.eigenvalues == "monotone":
             return project_psd_trace(noisy, bound)
         return noisy if self.eigenvalues == "raw" else clip_eigenvalues(noisy, 0.0, bound)
@@ -252,6 +230,6 @@ def _trace_bound(
     # A private upper bound on the trace of the clipped rows' sscp (blocks.md, Lemma 1).
     unit = 4.0**-first
     scaled = replace(noise, scale=noise.scale * unit)
-    noisy = shells.clipped_trace(moments, first) + float(scaled.draw(1, entropy)[0])
+    noisy = clip_search.clipped_trace(moments, first) + float(scaled.draw(1, entropy)[0])
     # No row is longer than the radius, so the public bound may be the smaller one.
     return max(0.0, min(noisy + scaled.upper_bound(FAILURE_PROBABILITY / 8), rows * unit))

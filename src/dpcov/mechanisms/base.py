@@ -63,6 +63,9 @@ class Calibration:
     noise_multiplier: Fraction | None = None
 
 
+# What the signatures of every mechanism name, from one place.
+__all__ = ["Ask", "Calibration", "Entropy", "Mechanism", "NoisyStatistics", "Problem"]
+
 CalibrationT = TypeVar("CalibrationT", bound=Calibration)
 
 
@@ -79,7 +82,7 @@ class Mechanism(ABC, Generic[CalibrationT]):
     name: ClassVar[str]
     summary: ClassVar[str]
     paper: ClassVar[str]
-    numerics: ClassVar[Numerics]
+    numerics: ClassVar[Numerics] = "idealized"
     relations: ClassVar[tuple[Neighbors, ...]] = NEIGHBORS
     promises: ClassVar[tuple[type[Promise], ...]]
     # Whether a matrix for every public group can be released.

@@ -1,24 +1,14 @@
 """Release second moments by whitening in rounds: each round clips to where the last one points.
 
-Privacy
--------
-Guarantee : rho-zCDP, or (epsilon, delta)-DP through it, for any rows.
-Neighbors : both.  Numerics : idealized.  Proof : coinpress.md.
-Private input : moments of the rows under a public linear map, one question in every round.
-
-Sensitivity
------------
-In every round rows are whitened by a matrix drawn before and clipped to norm g: Frobenius norm of
-their sscp sqrt(2) k g**2 (replace-one), k g**2 (add-remove-one) for k rows per person.
-
-Utility
--------
-Made for roughly normal rows of mean zero: then the error relative to the covariance C,
-||C**-1/2 E C**-1/2 - I||_F, is small also where C is badly conditioned.
-
-References
-----------
-Biswas, Dong, Kamath, Ullman (2020), CoinPress, section 3.
+Guarantee : rho-zCDP, or (epsilon, delta)-DP through it, for any rows.  Numerics : idealized.
+    Proof : coinpress.md.  Private input : moments of the rows under a public linear map, one
+    question in every round.
+Sensitivity : In every round rows are whitened by a matrix drawn before and clipped to norm g:
+    Frobenius norm of their sscp sqrt(2) k g**2 (replace-one), k g**2 (add-remove-one) for k rows
+    per person.
+Utility : Made for roughly normal rows of mean zero: then the error relative to the covariance C,
+    ||C**-1/2 E C**-1/2 - I||_F, is small also where C is badly conditioned.
+References : Biswas, Dong, Kamath, Ullman (2020), CoinPress, section 3.
 """
 
 from dataclasses import dataclass, replace
@@ -28,20 +18,17 @@ from typing import Annotated
 import numpy as np
 
 from dpcov.data.linear import LinearMap
-from dpcov.data.questions import Ask
 from dpcov.errors import NumericError
-from dpcov.mechanisms.base import Calibration, Mechanism, Problem
+from dpcov.mechanisms.base import Ask, Calibration, Entropy, Mechanism, NoisyStatistics, Problem
 from dpcov.mechanisms.blocks import finished
 from dpcov.mechanisms.blocks.additive_noise import MatrixNoise, matrix_noise
 from dpcov.mechanisms.blocks.finished import Cost, part_of, sscp_of
 from dpcov.mechanisms.blocks.tail_bounds import FAILURE_PROBABILITY, eta
-from dpcov.noise.entropy import Entropy
 from dpcov.privacy.budget import Budget
 from dpcov.privacy.guarantee import ZCDP, ApproxDP
 from dpcov.privacy.options import Between
 from dpcov.published.linalg.project import project_psd
 from dpcov.published.linalg.symmetric import Array, compose, eigh
-from dpcov.published.statistics import NoisyStatistics
 
 # Part of the budget for the last round, which makes the estimate; the others share the rest.
 LAST_ROUND_SHARE = Fraction(3, 4)
@@ -68,7 +55,6 @@ class CoinPress(Mechanism[CoinPressCalibration]):
     name = "coinpress"
     summary = "whitening in rounds for normal rows; error relative to the covariance"
     paper = "Biswas, Dong, Kamath, Ullman (2020)"
-    numerics = "idealized"
     promises = (ZCDP, ApproxDP)
 
     rounds: Annotated[int, Between(1, 100)] = 3

@@ -1,23 +1,12 @@
 """Release noisy eigenvalues and eigenvectors drawn one after another by the exponential mechanism.
 
-Privacy
--------
-Guarantee : epsilon-DP, rho-zCDP, or (epsilon, delta)-DP through it.
-Neighbors : both.  Not protected : running time (proposals depend on the matrix), memory.
-Numerics : idealized.  Proof : eigenvectors.md.
-
-Sensitivity
------------
-For k rows per person.  Sorted eigenvalues: l1 norm 2k, l2 norm sqrt(2) k (replace-one), both k
-(add-remove-one).  The score u' S u moves within an interval of length 2k, or k.
-
-Utility
--------
-eigenvectors.md, Theorem 3: a bound on the Frobenius error with explicit constants.
-
-References
-----------
-Amin et al. (2019), Algorithm 1 and Corollary 1; Dong, Liang, Yi (2022), appendix C.
+Guarantee : epsilon-DP, rho-zCDP, or (epsilon, delta)-DP through it.  Not protected : running time
+    (proposals depend on the matrix), memory.  Numerics : idealized.  Proof : eigenvectors.md.
+Sensitivity : For k rows per person.  Sorted eigenvalues: l1 norm 2k, l2 norm sqrt(2) k
+    (replace-one), both k (add-remove-one).  The score u' S u moves within an interval of length 2k,
+    or k.
+Utility : eigenvectors.md, Theorem 3: a bound on the Frobenius error with explicit constants.
+References : Amin et al. (2019), Algorithm 1 and Corollary 1; Dong, Liang, Yi (2022), appendix C.
 """
 
 from dataclasses import dataclass
@@ -28,20 +17,15 @@ import numpy as np
 from scipy.optimize import isotonic_regression
 
 from dpcov.data.moments import Clip
-from dpcov.data.questions import Ask
-from dpcov.errors import UsageError
-from dpcov.mechanisms.base import Calibration, Mechanism, Problem
+from dpcov.mechanisms.base import Ask, Calibration, Entropy, Mechanism, NoisyStatistics, Problem
 from dpcov.mechanisms.blocks import finished
 from dpcov.mechanisms.blocks.additive_noise import AdditiveNoise, additive_noise, eigenvalues
 from dpcov.mechanisms.blocks.finished import Cost, part_of, root_down
 from dpcov.mechanisms.blocks.tail_bounds import FAILURE_PROBABILITY
 from dpcov.noise.eigenvectors import sample_eigenvectors
-from dpcov.noise.entropy import Entropy
 from dpcov.privacy.budget import Budget
 from dpcov.privacy.guarantee import ZCDP, ApproxDP, PureDP
-from dpcov.privacy.options import Count
 from dpcov.published.linalg.symmetric import Array
-from dpcov.published.statistics import NoisyStatistics
 
 Allocation = Literal["adaptive", "uniform"]
 Exponent = Literal["tight", "paper"]
@@ -67,8 +51,6 @@ class Eigenvectors(Mechanism[EigenvectorsCalibration]):
     ----------
     allocation : {"adaptive", "uniform"}, default="adaptive"
         ``adaptive`` gives directions with a larger noisy eigenvalue more of the budget.
-    rank : int or None, default=None
-        Number of directions; all by default.
     exponent : {"tight", "paper"}, default="tight"
         ``paper``: the exponent epsilon_i / 4, which costs twice what it needs to (four times and
         more under zCDP).
@@ -79,22 +61,18 @@ class Eigenvectors(Mechanism[EigenvectorsCalibration]):
     name = "eigenvectors"
     summary = "noisy eigenvalues, eigenvectors by the exponential mechanism"
     paper = "Amin et al. (2019), Algorithm 1"
-    numerics = "idealized"
     promises = (PureDP, ZCDP, ApproxDP)
 
     allocation: Allocation = "adaptive"
-    rank: Count | None = None
     exponent: Exponent = "tight"
     clip: Clip = 1.0
 
     def calibrate(self, problem: Problem, budget: Budget) -> EigenvectorsCalibration:
         """Split the budget (eigenvectors.md, Theorem 1)."""
         self.check(problem, budget)
-        if self.rank is not None and self.rank > problem.n_features:
-            raise UsageError("rank must not exceed the number of encoded features.")
         rest, row_count = finished.set_row_count_aside(budget, problem)
-        # Where a direction is drawn, all directions share one half.
-        directions = part_of(rest, Fraction(1, 2)) if self._n_drawn(problem.n_features) else None
+        # All directions share one half; that of a single column costs nothing.
+        directions = part_of(rest, Fraction(1, 2)) if problem.n_features > 1 else None
         return EigenvectorsCalibration(
             promise=budget.promise,
             eigenvalues=additive_noise(directions or rest, eigenvalues(problem)),
@@ -102,21 +80,17 @@ class Eigenvectors(Mechanism[EigenvectorsCalibration]):
             row_count=row_count,
         )
 
-    def _n_drawn(self, n_features: int) -> int:
-        # The last direction of all is determined by the others and costs nothing.
-        return min(self.rank or n_features, n_features - 1)
-
     def draw(
         self, ask: Ask, calibration: EigenvectorsCalibration, problem: Problem, entropy: Entropy
     ) -> NoisyStatistics:
         """Draw values and directions, and put them together."""
         moments = ask(self.question(problem))
         sscp = finished.sscp_of(moments)
-        rank, noise = self.rank or len(sscp), calibration.eigenvalues
-        values = np.linalg.eigvalsh(sscp)[::-1][:rank] + noise.draw(rank, entropy)
-        margin = noise.upper_bound(FAILURE_PROBABILITY / (2 * rank))
+        d, noise = len(sscp), calibration.eigenvalues
+        values = np.linalg.eigvalsh(sscp)[::-1] + noise.draw(d, entropy)
+        margin = noise.upper_bound(FAILURE_PROBABILITY / (2 * d))
         exponents = self._exponents(calibration.directions, values, margin, problem)
-        directions = sample_eigenvectors(sscp, exponents, entropy, rank)
+        directions = sample_eigenvectors(sscp, exponents, entropy)
         row_count = finished.draw_row_count(moments, problem, calibration.row_count, entropy)
         matrix = (directions * values) @ directions.T
         return finished.finish(matrix, problem, row_count, clip=self.clip, post="clip")
@@ -127,7 +101,8 @@ class Eigenvectors(Mechanism[EigenvectorsCalibration]):
         # One exponent for every direction that is drawn.
         if cost is None:
             return []
-        n_drawn = self._n_drawn(problem.n_features)
+        # The last direction is determined by the others and costs nothing.
+        n_drawn = problem.n_features - 1
         shares = [Fraction(1, n_drawn)] * n_drawn
         if self.allocation == "adaptive":
             shares = adaptive_shares(values[:n_drawn], margin, cost)

@@ -1,44 +1,36 @@
 """Release second moments with Gaussian noise, isotropic or as in the papers.
 
-Privacy
--------
 Guarantee : rho-zCDP with rho = sensitivity**2 / (2 * noise_variance), or (epsilon, delta)-DP by the
-analytic Gaussian mechanism.
-Neighbors : both.  Numerics : exact.  Proof : gaussian.md.
-
-Sensitivity
------------
-Frobenius norm of the sscp of rows in the unit ball: sqrt(2) k (replace-one), k (add-remove-one) for
-k rows per person; both attained for d >= 2.  The trace is free under replace-one (gaussian.md,
-Lemma 2).  The upper triangle alone, as a vector, has the same sensitivity (Lemma 4).
-
-Utility
--------
-With noise_variance v on the diagonal and v/2 off it, E ||noise||_F**2 = v d (d + 1) / 2; the
-papers' noise, of variance v everywhere, has v d**2.
-
-References
-----------
-Dong, Liang, Yi (2022), section 3.1; Wang, Xu, Yang (2019), equation (7); Balle, Wang (2018).
+    analytic Gaussian mechanism.  Numerics : exact.  Proof : gaussian.md.
+Sensitivity : Frobenius norm of the sscp of rows in the unit ball: sqrt(2) k (replace-one), k
+    (add-remove-one) for k rows per person; both attained for d >= 2.  The trace is free under
+    replace-one (gaussian.md, Lemma 2).  The upper triangle alone, as a vector, has the same
+    sensitivity (Lemma 4).
+Utility : With noise_variance v on the diagonal and v/2 off it, E ||noise||_F**2 = v d (d + 1) / 2;
+    the papers' noise, of variance v everywhere, has v d**2.
+References : Dong, Liang, Yi (2022), 3.1; Wang, Xu, Yang (2019), (7); Balle, Wang (2018).
 """
 
 from dataclasses import dataclass
 from fractions import Fraction
+from math import ceil
 from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpcov.data.moments import DEFAULT_BITS, Bits, Clip
-from dpcov.data.questions import Ask
-from dpcov.mechanisms.base import Calibration, Mechanism, Problem
+from dpcov.errors import BudgetError
+from dpcov.mechanisms.base import Ask, Calibration, Entropy, Mechanism, NoisyStatistics, Problem
 from dpcov.mechanisms.blocks.finished import noise_law
-from dpcov.mechanisms.blocks.gaussian_scale import ROW_COUNT_WEIGHT, even_variance, symmetric_noise
-from dpcov.noise.entropy import Entropy
-from dpcov.noise.lattice import rounded_gaussian
+from dpcov.noise.lattice import LARGEST_STD, rounded_gaussian
 from dpcov.privacy.budget import Budget
+from dpcov.privacy.calibrate import gaussian_noise_multiplier
 from dpcov.privacy.convert import sqrt_down
-from dpcov.privacy.guarantee import ZCDP, ApproxDP
-from dpcov.published.statistics import NoisyStatistics
+from dpcov.privacy.guarantee import ZCDP, ApproxDP, Promise
+
+# Precision of the row count relative to a matrix entry: 3 % more noise on the matrix.
+ROW_COUNT_WEIGHT = Fraction(1, 16)
 
 NoiseShape = Literal["isotropic", "upper-triangle"]
 
@@ -133,3 +125,32 @@ class Gaussian(Mechanism[GaussianCalibration]):
                 row_count=count,
             ),
         )
+
+
+def even_variance(
+    squared_sensitivity: Fraction, promise: Promise, *, smallest_weight: Fraction = Fraction(1)
+) -> int:
+    """Smallest even variance that keeps the promise, if draws of variance / weight can fit."""
+    # (noise std / l2 sensitivity)**2 that the promise needs.
+    if isinstance(promise, ZCDP):
+        squared_multiplier = 1 / (2 * promise.rho)
+    else:
+        assert isinstance(promise, ApproxDP)
+        squared_multiplier = gaussian_noise_multiplier(promise.epsilon, promise.delta) ** 2
+    # Even, so that half of it is the exact variance of an off-diagonal entry.
+    variance = 2 * ceil(squared_sensitivity * squared_multiplier / 2)
+    if variance > LARGEST_STD**2 * smallest_weight:
+        raise BudgetError("This budget needs too much noise. Use a larger one, or fewer bits.")
+    return variance
+
+
+def symmetric_noise(
+    dimension: int, diagonal_variance: int, entropy: Entropy, *, off_diagonal: int | None = None
+) -> NDArray[np.int64]:
+    """Symmetric (d, d) integer noise, isotropic unless an off-diagonal variance is given."""
+    noise = np.zeros((dimension, dimension), dtype=np.int64)
+    above = np.triu_indices(dimension, 1)
+    noise[above] = rounded_gaussian(off_diagonal or diagonal_variance // 2, len(above[0]), entropy)
+    noise += noise.T
+    np.fill_diagonal(noise, rounded_gaussian(diagonal_variance, dimension, entropy))
+    return noise

@@ -1,24 +1,12 @@
 """Release second moments as a sum of rank-one matrices, each found in what the earlier ones leave.
 
-Privacy
--------
-Guarantee : epsilon-DP.  Neighbors : both.
-Not protected : running time (proposals depend on the matrix), memory.
-Numerics : idealized.  Proof : kapralov_talwar.md.
-
-Sensitivity
------------
-For k rows per person.  The score u' S u moves within an interval of length 2k (replace-one) or k
-(add-remove-one); its value at a given u changes by k at most, under both.
-
-Utility
--------
-A baseline.  Deflation by a noisy eigenvalue leaves a residue along every direction, which the next
-ones pay for; ``eigenvectors`` projects instead and is better throughout.
-
-References
-----------
-Kapralov, Talwar (2013), as described by Amin et al. (2019), sections 3 and 4.
+Guarantee : epsilon-DP.  Not protected : running time (proposals depend on the matrix), memory.
+    Numerics : idealized.  Proof : kapralov_talwar.md.
+Sensitivity : For k rows per person.  The score u' S u moves within an interval of length 2k
+    (replace-one) or k (add-remove-one); its value at a given u changes by k at most, under both.
+Utility : A baseline.  Deflation by a noisy eigenvalue leaves a residue along every direction, which
+    the next ones pay for; ``eigenvectors`` projects instead and is better throughout.
+References : Kapralov, Talwar (2013), as described by Amin et al. (2019), sections 3 and 4.
 """
 
 from dataclasses import dataclass
@@ -27,17 +15,14 @@ from fractions import Fraction
 import numpy as np
 
 from dpcov.data.moments import Clip
-from dpcov.data.questions import Ask
-from dpcov.mechanisms.base import Calibration, Mechanism, Problem
+from dpcov.mechanisms.base import Ask, Calibration, Entropy, Mechanism, NoisyStatistics, Problem
 from dpcov.mechanisms.blocks import finished
 from dpcov.mechanisms.blocks.additive_noise import AdditiveNoise, additive_noise, scalar
 from dpcov.mechanisms.blocks.finished import Cost, part_of
 from dpcov.mechanisms.eigenvectors import Exponent, direction_exponent
-from dpcov.noise.bingham import sample_binghams
-from dpcov.noise.entropy import Entropy
+from dpcov.noise.eigenvectors import sample_binghams
 from dpcov.privacy.budget import Budget
 from dpcov.privacy.guarantee import PureDP
-from dpcov.published.statistics import NoisyStatistics
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,7 +49,6 @@ class KapralovTalwar(Mechanism[KapralovTalwarCalibration]):
     name = "kapralov-talwar"
     summary = "rank-one deflation by the exponential mechanism (a baseline)"
     paper = "Kapralov, Talwar (2013); Amin et al. (2019), 4"
-    numerics = "idealized"
     promises = (PureDP,)
 
     exponent: Exponent = "tight"

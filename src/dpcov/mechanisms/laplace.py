@@ -1,22 +1,11 @@
 """Release second moments with discrete Laplace noise on every entry of the upper triangle.
 
-Privacy
--------
-Guarantee : epsilon-DP.  Neighbors : both.  Numerics : exact.  Proof : laplace.md.
-
-Sensitivity
------------
-l1 norm of the upper triangle of the sscp of rows in the unit ball, k rows per person.  Replace-one:
-k for d = 1, else k sqrt(d**2 / 2 + d + 1), attained for even d.  Add-remove-one: k (d + 1) / 2,
-attained.
-
-Utility
--------
-With scale b, E ||noise||_F**2 = 2 b**2 d**2: an error of about d**2 / (epsilon n) in S / n.
-
-References
-----------
-Dong, Liang, Yi (2022), appendix I; Amin et al. (2019), section 5.
+Guarantee : epsilon-DP.  Numerics : exact.  Proof : laplace.md.
+Sensitivity : l1 norm of the upper triangle of the sscp of rows in the unit ball, k rows per
+    person.  Replace-one: k for d = 1, else k sqrt(d**2 / 2 + d + 1), attained for even d.
+    Add-remove-one: k (d + 1) / 2, attained.
+Utility : With scale b, E ||noise||_F**2 = 2 b**2 d**2: about d**2 / (epsilon n) in S / n.
+References : Dong, Liang, Yi (2022), appendix I; Amin et al. (2019), section 5.
 """
 
 from dataclasses import dataclass
@@ -28,17 +17,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcov.data.moments import DEFAULT_BITS, Bits, Clip
-from dpcov.data.questions import Ask
 from dpcov.errors import BudgetError
-from dpcov.mechanisms.base import Calibration, Mechanism, Problem
+from dpcov.mechanisms.base import Ask, Calibration, Entropy, Mechanism, NoisyStatistics, Problem
 from dpcov.mechanisms.blocks.additive_noise import upper_triangle
 from dpcov.mechanisms.blocks.finished import noise_law
-from dpcov.noise.entropy import Entropy
 from dpcov.noise.lattice import LARGEST_STD, discrete_laplace
 from dpcov.privacy.budget import Budget
 from dpcov.privacy.convert import sqrt_up
 from dpcov.privacy.guarantee import PureDP
-from dpcov.published.statistics import NoisyStatistics
 
 # Part of epsilon for the row count under add-remove-one: 7 % more noise on the matrix.
 ROW_COUNT_SHARE = Fraction(1, 16)
@@ -60,10 +46,8 @@ class Laplace(Mechanism[LaplaceCalibration]):
 
     Parameters
     ----------
-    bits : int, default=20
-        Lattice resolution of an encoded row.
-    clip : float, default=1
-        Rows longer than this fraction of the norm bound are scaled down to it.
+    bits, clip
+        As in :class:`~dpcov.mechanisms.gaussian.Gaussian`.
     sensitivity : {"tight", "paper"}, default="tight"
         ``paper``: the l1 norm of the full matrix, sqrt(2) d (replace-one) or d (add-remove-one),
         although only the upper triangle is drawn: about twice the noise.
@@ -89,10 +73,7 @@ class Laplace(Mechanism[LaplaceCalibration]):
         # Rounded up: an integer scale never spends more than epsilon.
         scale = ceil(4**self.bits * self.l1_sensitivity(problem) / epsilon)
         if max(scale, count_scale or 0) > LARGEST_STD:
-            raise BudgetError(
-                "This budget needs more noise than fits into 64-bit integers. "
-                "Use a larger budget or fewer bits."
-            )
+            raise BudgetError("This budget needs too much noise. Use a larger one, or fewer bits.")
         return LaplaceCalibration(promise=budget.promise, scale=scale, row_count_scale=count_scale)
 
     def l1_sensitivity(self, problem: Problem) -> Fraction:

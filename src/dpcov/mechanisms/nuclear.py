@@ -1,35 +1,22 @@
 """Release second moments with noise shaped like the nuclear norm.
 
-Privacy
--------
-Guarantee : epsilon-DP.  Neighbors : both.  Proof : nuclear.md.
-Numerics : idealized; samplers exact in real arithmetic, so no delta enters.
-
-Sensitivity
------------
-Nuclear norm of the sscp: 2k (replace-one), k (add-remove-one) for k rows per person; both attained
-for d >= 2.
-
-Utility
--------
-nuclear.md, section 3: sizes of the noise in Schatten norms, and a correction of Theorem 1.
-
-References
-----------
-d'Orsi, Novikov (2025), Algorithm 1; Hardt, Talwar (2010).
+Guarantee : epsilon-DP.  Proof : nuclear.md.  Numerics : idealized; samplers exact in real
+    arithmetic, so no delta enters.
+Sensitivity : Nuclear norm of the sscp: 2k (replace-one), k (add-remove-one) for k rows per person;
+    both attained for d >= 2.
+Utility : nuclear.md, section 3: the noise in Schatten norms, and a correction of Theorem 1.
+References : d'Orsi, Novikov (2025), Algorithm 1; Hardt, Talwar (2010).
 """
 
 from dataclasses import dataclass, replace
 from typing import Literal
 
 from dpcov.data.moments import DEFAULT_BITS, Clip, Moments
-from dpcov.data.questions import Ask
 from dpcov.errors import UsageError
-from dpcov.mechanisms.base import Calibration, Mechanism, Problem
+from dpcov.mechanisms.base import Ask, Calibration, Entropy, Mechanism, Problem
 from dpcov.mechanisms.blocks import finished
 from dpcov.mechanisms.blocks.additive_noise import additive_noise, eigenvalues
 from dpcov.mechanisms.blocks.finished import Cost
-from dpcov.noise.entropy import Entropy
 from dpcov.noise.nuclear import LARGEST_GAUGE_DIMENSION, nuclear_noise, symmetric_nuclear_noise
 from dpcov.privacy.budget import Budget
 from dpcov.privacy.guarantee import PureDP
@@ -66,7 +53,6 @@ class Nuclear(Mechanism[NuclearCalibration]):
     name = "nuclear"
     summary = "pure-DP noise shaped like the nuclear norm"
     paper = "d'Orsi, Novikov (2025), Algorithm 1"
-    numerics = "idealized"
     promises = (PureDP,)
 
     noise: NoiseShape = "square"

@@ -1,21 +1,10 @@
 """Release second moments with nuclear-norm noise, projected on a ball of private radius.
 
-Privacy
--------
-Guarantee : epsilon-DP.  Neighbors : both.  Numerics : idealized.  Proof : nuclear_projection.md.
-
-Sensitivity
------------
-Nuclear norm of the sscp: 2k (replace-one), k (add-remove-one) for k rows per person.  Trace: k
-under both.
-
-Utility
--------
-Theorem 2: error at most min(||Z||_F, sqrt(||Z|| (radius + tr S))) on the sscp S.
-
-References
-----------
-d'Orsi, Novikov (2025), Algorithm 2.
+Guarantee : epsilon-DP.  Numerics : idealized.  Proof : nuclear_projection.md.
+Sensitivity : Nuclear norm of the sscp: 2k (replace-one), k (add-remove-one) for k rows per person.
+    Trace: k under both.
+Utility : Theorem 2: error at most min(||Z||_F, sqrt(||Z|| (radius + tr S))) on the sscp S.
+References : d'Orsi, Novikov (2025), Algorithm 2.
 """
 
 from dataclasses import dataclass
@@ -23,17 +12,14 @@ from fractions import Fraction
 from typing import Literal
 
 from dpcov.data.moments import Clip
-from dpcov.data.questions import Ask
-from dpcov.mechanisms.base import Calibration, Mechanism, Problem
+from dpcov.mechanisms.base import Ask, Calibration, Entropy, Mechanism, NoisyStatistics, Problem
 from dpcov.mechanisms.blocks import finished
 from dpcov.mechanisms.blocks.additive_noise import AdditiveNoise, additive_noise, scalar
 from dpcov.mechanisms.blocks.finished import Cost, part_of
 from dpcov.mechanisms.nuclear import NoiseShape, check_noise_shape, noisy_sscp, nuclear_scale
-from dpcov.noise.entropy import Entropy
 from dpcov.privacy.budget import Budget
 from dpcov.privacy.guarantee import PureDP
 from dpcov.published.linalg.project import project_nuclear_ball
-from dpcov.published.statistics import NoisyStatistics
 
 BudgetSplit = Literal["full", "paper"]
 
@@ -49,7 +35,7 @@ RADIUS_FACTOR = 2.0
 
 
 @dataclass(frozen=True, kw_only=True)
-class NuclearProjectionCalibration(Calibration):
+class ProjectionCalibration(Calibration):
     """Scale of the matrix' noise, noise on the trace, and what a private row count costs."""
 
     matrix_scale: float
@@ -58,7 +44,7 @@ class NuclearProjectionCalibration(Calibration):
 
 
 @dataclass(frozen=True, kw_only=True)
-class NuclearProjection(Mechanism[NuclearProjectionCalibration]):
+class NuclearProjection(Mechanism[ProjectionCalibration]):
     """Nuclear-norm noise and projection on a nuclear-norm ball.
 
     Parameters
@@ -75,21 +61,20 @@ class NuclearProjection(Mechanism[NuclearProjectionCalibration]):
     name = "nuclear-projection"
     summary = "nuclear-norm noise, projected on a ball of private radius"
     paper = "d'Orsi, Novikov (2025), Algorithm 2"
-    numerics = "idealized"
     promises = (PureDP,)
 
     noise: NoiseShape = "wishart"
     budget_split: BudgetSplit = "full"
     clip: Clip = 1.0
 
-    def calibrate(self, problem: Problem, budget: Budget) -> NuclearProjectionCalibration:
+    def calibrate(self, problem: Problem, budget: Budget) -> ProjectionCalibration:
         """Split the budget: matrix, trace, row count (nuclear_projection.md, Theorem 1)."""
         self.check(problem, budget)
         check_noise_shape(self.noise, problem)
         rest, row_count = finished.set_row_count_aside(budget, problem)
         for_matrix, for_trace = SPLITS[self.budget_split]
         unspent = (1 - finished.row_count_share(problem)) * (1 - for_matrix - for_trace)
-        return NuclearProjectionCalibration(
+        return ProjectionCalibration(
             promise=part_of(budget.promise, 1 - unspent),
             matrix_scale=nuclear_scale(part_of(rest, for_matrix), problem),
             trace=additive_noise(part_of(rest, for_trace), scalar(problem)),
@@ -97,11 +82,7 @@ class NuclearProjection(Mechanism[NuclearProjectionCalibration]):
         )
 
     def draw(
-        self,
-        ask: Ask,
-        calibration: NuclearProjectionCalibration,
-        problem: Problem,
-        entropy: Entropy,
+        self, ask: Ask, calibration: ProjectionCalibration, problem: Problem, entropy: Entropy
     ) -> NoisyStatistics:
         """Add the noise, draw the radius, project."""
         moments = ask(self.question(problem))

@@ -1,35 +1,21 @@
 """Release second moments with additive noise, read as the nearest matrix that a table can have.
 
-Privacy
--------
 Guarantee : that of the noise, Gaussian (rho-zCDP, (epsilon, delta)-DP) or Laplace (epsilon-DP); the
-projection is post-processing.
-Neighbors : both.  Proof : projection.md.
-Numerics : exact, because the release holds the noisy integers.
-
-Sensitivity
------------
-As in gaussian.md and laplace.md.
-
-Utility
--------
-||error||_F <= sqrt(2 t ||W||) with the trace bound t and the spectral norm of the noise W on S / n
-(Theorem 2): for Gaussian noise below the noise itself when d is large and n small.
-
-References
-----------
-Dong, Liang, Yi (2022), appendix E; Nikolov, Talwar, Zhang (2013).
+    projection is post-processing.  Proof : projection.md.  Numerics : exact, because the release
+    holds the noisy integers.
+Sensitivity : As in gaussian.md and laplace.md.
+Utility : ||error||_F <= sqrt(2 t ||W||) with the trace bound t and the spectral norm of the noise W
+    on S / n (Theorem 2): for Gaussian noise below the noise itself when d is large and n small.
+References : Dong, Liang, Yi (2022), appendix E; Nikolov, Talwar, Zhang (2013).
 """
 
 from dataclasses import dataclass, replace
 from typing import Any
 
 from dpcov.data.moments import DEFAULT_BITS, Bits, Clip
-from dpcov.data.questions import Ask
-from dpcov.mechanisms.base import Calibration, Mechanism, Problem
+from dpcov.mechanisms.base import Ask, Calibration, Entropy, Mechanism, Problem
 from dpcov.mechanisms.gaussian import Gaussian
 from dpcov.mechanisms.laplace import Laplace
-from dpcov.noise.entropy import Entropy
 from dpcov.privacy.budget import Budget
 from dpcov.privacy.guarantee import ZCDP, ApproxDP, Promise, PureDP
 from dpcov.published.statistics import NoisyStatistics, PostOptions, TraceBound

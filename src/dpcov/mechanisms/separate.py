@@ -1,26 +1,13 @@
 """Release noisy eigenvalues on the eigenvectors of an independently noised matrix.
 
-Privacy
--------
-Guarantee : rho-zCDP, (epsilon, delta)-DP through it, or epsilon-DP.
-Neighbors : both.  Numerics : idealized.  Proof : separate.md.
-
-Sensitivity
------------
-Sorted eigenvalues of the sscp of rows in the unit ball, k rows per person: l2 sqrt(2) k
-(replace-one), k (add-remove-one); l1 2 k and k; all attained.  The matrix: the same numbers in
-Frobenius and nuclear norm.
-
-Utility
--------
-With probability at least 1 - beta the error of the sscp is at most
-2 sqrt(trace * ||matrix noise||_2) + ||eigenvalue noise||_2, with the norms bounded at beta / 2
-each.
-
-References
-----------
-Dong, Liang, Yi (2022), Algorithm 1, Theorem 1 and Appendix I; Amin et al. (2019) for the
-eigenvalues.
+Guarantee : rho-zCDP, (epsilon, delta)-DP through it, or epsilon-DP.  Numerics : idealized.
+    Proof : separate.md.
+Sensitivity : Sorted eigenvalues of the sscp of rows in the unit ball, k rows per person: l2 sqrt(2)
+    k (replace-one), k (add-remove-one); l1 2 k and k; all attained.  The matrix: the same numbers
+    in Frobenius and nuclear norm.
+Utility : With probability at least 1 - beta the error of the sscp is at most 2 sqrt(trace *
+    ||matrix noise||_2) + ||eigenvalue noise||_2, with the norms bounded at beta / 2 each.
+References : Dong, Liang, Yi (2022), Algorithm 1, Theorem 1, Appendix I; Amin et al. (2019).
 """
 
 from dataclasses import dataclass
@@ -31,8 +18,7 @@ import numpy as np
 from scipy.optimize import isotonic_regression
 
 from dpcov.data.moments import Clip
-from dpcov.data.questions import Ask
-from dpcov.mechanisms.base import Calibration, Mechanism, Problem
+from dpcov.mechanisms.base import Ask, Calibration, Entropy, Mechanism, Problem
 from dpcov.mechanisms.blocks import finished
 from dpcov.mechanisms.blocks.additive_noise import (
     AdditiveNoise,
@@ -43,7 +29,6 @@ from dpcov.mechanisms.blocks.additive_noise import (
     matrix_noise,
 )
 from dpcov.mechanisms.blocks.finished import Cost, part_of
-from dpcov.noise.entropy import Entropy
 from dpcov.privacy.budget import Budget
 from dpcov.privacy.guarantee import ZCDP, ApproxDP, PureDP
 from dpcov.published.linalg.project import capped_simplex_projection
@@ -120,7 +105,6 @@ class Separate(Mechanism[SeparateCalibration]):
     name = "separate"
     summary = "noisy eigenvalues on the eigenvectors of a noisy matrix; error follows the trace"
     paper = "Dong, Liang, Yi (2022), Algorithm 1"
-    numerics = "idealized"
     promises = (ZCDP, PureDP, ApproxDP)
 
     clip: Clip = 1.0

@@ -1,28 +1,16 @@
 """Release the second moments of all norm shells jointly, at the cost of one release.
 
-Privacy
--------
-Guarantee : rho-zCDP, or (epsilon, delta)-DP by the analytic Gaussian mechanism.
-Neighbors : both.  Numerics : exact.  Proof : stratified.md.
-
-Sensitivity
------------
-Each shell's sscp is divided by its own squared radius.  Joint Frobenius norm over all shells:
-sqrt(2) k (replace-one), k (add-remove-one) for k rows per person, as for a single one; every
-shell's trace at weight w raises the square by 1 + w; the sum of the drawn groups' traces is free
-under replace-one.
-
-Utility
--------
-Noise on a shell of radius t has variance t**4 noise_variance: rows far below the norm bound are
-released with noise of their own scale.  Shells whose noisy trace is within its noise are dropped
-before their matrix is drawn, or join the next larger shell that is drawn, or have their rows
-shortened into the next smaller one, which costs nothing.
-
-References
-----------
-Dong, Liang, Yi (2022), sections 3.1 and 5, for the plain mechanism and the clipping that this
-replaces.
+Guarantee : rho-zCDP, or (epsilon, delta)-DP by the analytic Gaussian mechanism.  Numerics : exact.
+    Proof : stratified.md.
+Sensitivity : Each shell's sscp is divided by its own squared radius.  Joint Frobenius norm over all
+    shells: sqrt(2) k (replace-one), k (add-remove-one) for k rows per person, as for a single one;
+    every shell's trace at weight w raises the square by 1 + w; the sum of the drawn groups' traces
+    is free under replace-one.
+Utility : Noise on a shell of radius t has variance t**4 noise_variance: rows far below the norm
+    bound are released with noise of their own scale.  Shells whose noisy trace is within its noise
+    are dropped before their matrix is drawn, or join the next larger shell that is drawn, or have
+    their rows shortened into the next smaller one, which costs nothing.
+References : Dong, Liang, Yi (2022), sections 3.1 and 5, for noise and clipping that this replaces.
 """
 
 from collections.abc import Mapping, Sequence
@@ -36,19 +24,16 @@ from numpy.typing import NDArray
 
 from dpcov.data.exact import ExactSum
 from dpcov.data.moments import DEFAULT_BITS, Bits, Moments, MomentsSpec
-from dpcov.data.questions import Ask
-from dpcov.mechanisms.base import Calibration, Mechanism, Problem
+from dpcov.mechanisms.base import Ask, Calibration, Entropy, Mechanism, NoisyStatistics, Problem
+from dpcov.mechanisms.blocks.clip_search import noisy_traces, shell_counts
 from dpcov.mechanisms.blocks.finished import noise_law
-from dpcov.mechanisms.blocks.gaussian_scale import ROW_COUNT_WEIGHT, even_variance, symmetric_noise
-from dpcov.mechanisms.blocks.shells import noisy_traces, shell_counts
+from dpcov.mechanisms.gaussian import ROW_COUNT_WEIGHT, even_variance, symmetric_noise
 from dpcov.mechanisms.stratified_rules import SMALL_DIMENSION, Run, choose_runs, trace_weight
-from dpcov.noise.entropy import Entropy
 from dpcov.noise.lattice import rounded_gaussian
 from dpcov.privacy.budget import Budget
 from dpcov.privacy.convert import sqrt_down
 from dpcov.privacy.guarantee import ZCDP, ApproxDP
 from dpcov.privacy.options import Between
-from dpcov.published.statistics import NoisyStatistics
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,28 +1,16 @@
 """Release the second moments of all norm shells jointly, with noise shaped like the nuclear norm.
 
-Privacy
--------
-Guarantee : epsilon-DP.  Neighbors : both.  Proof : stratified_nuclear.md.
-Numerics : idealized; traces and row count are exact.  The samplers are exact in real arithmetic, so
-no delta enters.
-
-Sensitivity
------------
-Each shell's sscp is divided by its own squared radius.  Sum over all shells of nuclear norm +
-w |trace|: 2k (1 + w) (replace-one), k (1 + w) (add-remove-one) for k rows per person; both
-attained. Under replace-one one matrix costs nuclear norm + |trace| <= 2k: all shells are released
-as one if a first look at the outermost shell's trace, which costs k, finds most rows there, or,
-with larger rows shortened, if no shell stands out.
-
-Utility
--------
-A shell of radius t carries noise of scale t**2 s, whose root mean square Frobenius norm is about
-0.64 (d + 1) sqrt(d) t**2 s, before shrinkage (docs/pure.md).  Shells whose noisy trace is within
-the noise of one entry are not drawn at all.
-
-References
-----------
-Hardt, Talwar (2010); d'Orsi, Novikov (2025), Algorithm 1, for the plain mechanism.
+Guarantee : epsilon-DP.  Proof : stratified_nuclear.md.  Numerics : idealized; traces and row count
+    are exact.  The samplers are exact in real arithmetic, so no delta enters.
+Sensitivity : Each shell's sscp is divided by its own squared radius.  Sum over all shells of
+    nuclear norm + w |trace|: 2k (1 + w) (replace-one), k (1 + w) (add-remove-one) for k rows per
+    person; both attained. Under replace-one one matrix costs nuclear norm + |trace| <= 2k: all
+    shells are released as one if a first look at the outermost shell's trace, which costs k, finds
+    most rows there, or, with larger rows shortened, if no shell stands out.
+Utility : A shell of radius t carries noise of scale t**2 s, whose root mean square Frobenius norm
+    is about 0.64 (d + 1) sqrt(d) t**2 s, before shrinkage (docs/pure.md).  Shells whose noisy trace
+    is within the noise of one entry are not drawn at all.
+References : Hardt, Talwar (2010); d'Orsi, Novikov (2025), Algorithm 1, for the plain mechanism.
 """
 
 import math
@@ -35,13 +23,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcov.data.moments import DEFAULT_BITS, Moments, MomentsSpec
-from dpcov.data.questions import Ask
 from dpcov.errors import BudgetError
-from dpcov.mechanisms.base import Calibration, Mechanism, Problem
+from dpcov.mechanisms.base import Ask, Calibration, Entropy, Mechanism, Problem
+from dpcov.mechanisms.blocks.clip_search import noisy_traces
 from dpcov.mechanisms.blocks.finished import noise_law
-from dpcov.mechanisms.blocks.shells import noisy_traces
-from dpcov.mechanisms.stratified_nuclear_rules import choose_fold, choose_runs, trace_weight
-from dpcov.noise.entropy import Entropy
 from dpcov.noise.lattice import LARGEST_STD, discrete_laplace
 from dpcov.noise.nuclear import symmetric_nuclear_noise
 from dpcov.privacy.budget import Budget
@@ -64,6 +49,27 @@ LARGEST_LOOK = Fraction(1, 2)
 # All shells are one if the outermost trace per row exceeds this: at least 2/3 of the sum's.
 MOST_ROWS = Fraction(1, 3)
 
+# Shells are chosen from noisy traces and public numbers only, so every choice is post-processing.
+# Traces are in units of their own shell; sizes are traces over the scale of the matrices' noise, so
+# that all shells have the same noise.  With sizes x_s, folding all shells into shell f gives one
+# matrix of size F = Σ x_s 4^(-max(s-f, 0)) and error V = sqrt(d) times the noise in one direction,
+# as for an eigenvector; 4^-f (F - V) is what it explains of the second moment.
+
+# A shell is drawn when its noisy trace exceeds so many standard deviations of the noise along one
+# direction.
+DRAW_ABOVE = 2.5
+
+# Shells join the one above when its mean eigenvalue exceeds the edge of its noise by this factor.
+JOIN_ABOVE = 2.5
+
+# Traces have noise of scale 1 / weight; a shell stands out when its trace exceeds so many of them,
+# and so many more for every factor e in its number: many shells are looked at.
+STANDS_OUT = 4.5
+STANDS_OUT_PER_SHELL = 1.5
+
+# A fold must explain more than the noise on its size by so many standard deviations.
+FOLD_DOUBT = 0.5
+
 AS_ONE = (
     "most rows are longer than half the norm bound, so all norm shells were released as one matrix"
 )
@@ -72,7 +78,7 @@ SHORTENED = ", rows longer than 2^-{} of the norm bound shortened to that"
 
 
 @dataclass(frozen=True, kw_only=True)
-class StratifiedNuclearCalibration(Calibration):
+class NuclearScales(Calibration):
     """Noise scales in each shell's own lattice units, and of the row count in rows.
 
     ``look_scale`` is that of a first look at the outermost shell, ``whole_scale`` that of a single
@@ -88,7 +94,7 @@ class StratifiedNuclearCalibration(Calibration):
 
 
 @dataclass(frozen=True, kw_only=True)
-class StratifiedNuclear(Mechanism[StratifiedNuclearCalibration]):
+class StratifiedNuclear(Mechanism[NuclearScales]):
     """Symmetric nuclear-norm noise on every norm shell, matched to the shell's radius.
 
     Parameters
@@ -104,7 +110,6 @@ class StratifiedNuclear(Mechanism[StratifiedNuclearCalibration]):
     name = "stratified-nuclear"
     summary = "pure-DP nuclear-norm noise per norm shell, optimal shrinkage"
     paper = "this project (stratified_nuclear.md)"
-    numerics = "idealized"
     promises = (PureDP,)
 
     shells: Annotated[int, Between(2, 60)] = 32
@@ -114,7 +119,7 @@ class StratifiedNuclear(Mechanism[StratifiedNuclearCalibration]):
         """One stratum per shell."""
         return MomentsSpec(shells=self.shells)
 
-    def calibrate(self, problem: Problem, budget: Budget) -> StratifiedNuclearCalibration:
+    def calibrate(self, problem: Problem, budget: Budget) -> NuclearScales:
         """Smallest scales that keep the budget (stratified_nuclear.md, Theorem 1)."""
         self.check(problem, budget)
         weight, public_count = trace_weight(problem.n_features), problem.neighbors == "replace-one"
@@ -128,7 +133,7 @@ class StratifiedNuclear(Mechanism[StratifiedNuclearCalibration]):
             raise BudgetError("This budget drowns every table in noise. Use a larger budget.")
         # One lattice unit more: the joint trace is rounded.
         one_matrix = (2 * UNIT * k + 1) / epsilon
-        return StratifiedNuclearCalibration(
+        return NuclearScales(
             promise=budget.promise,
             matrix_scale=UNIT * scale,
             trace_scale=UNIT * scale / weight,
@@ -139,11 +144,7 @@ class StratifiedNuclear(Mechanism[StratifiedNuclearCalibration]):
         )
 
     def draw(
-        self,
-        ask: Ask,
-        calibration: StratifiedNuclearCalibration,
-        problem: Problem,
-        entropy: Entropy,
+        self, ask: Ask, calibration: NuclearScales, problem: Problem, entropy: Entropy
     ) -> NoisyStatistics:
         """Look whether one shell is enough; else draw traces, then matrices that are worth it."""
         moments, look, count = ask(self.question(problem)), calibration.look_scale, None
@@ -260,3 +261,57 @@ def _law(matrix: Fraction, trace: Fraction, row_count: Fraction | None, d: int) 
 def _up(value: Fraction) -> float:
     # A float that is not below the fraction.
     return math.nextafter(float(value), math.inf)
+
+
+def trace_weight(n_features: int) -> Fraction:
+    """Weight of a shell's trace relative to its matrix; a large one needs a less precise trace."""
+    return Fraction(1, min(4 + math.isqrt(n_features), 16))
+
+
+def choose_runs(traces: Sequence[int], scale: float, n_features: int) -> list[range]:
+    """Which consecutive shells are summed before noise is added, largest radius first.
+
+    Noisy traces and the scale of the matrices' noise are in each shell's units.  The shell above a
+    clear one is drawn in any case: where many rows end, some may lie just beyond.
+    """
+    smallest = DRAW_ABOVE * scale * _direction_noise(n_features)
+    clear = JOIN_ABOVE * scale * n_features * ullman.edge(n_features)
+    groups: list[range] = []
+    for shell, trace in enumerate(traces):
+        if trace > clear:
+            above = [range(shell - 1, shell)] if shell > 0 and traces[shell - 1] <= smallest else []
+            return [*groups, *above, range(shell, len(traces))]
+        if trace > smallest:
+            groups.append(range(shell, shell + 1))
+    return groups
+
+
+def choose_fold(
+    traces: Sequence[int], scale: float, n_features: int, *, shorten: bool = True
+) -> int | None:
+    """Return the shell to which all larger rows are shortened; None where shells are better.
+
+    The fold is the one that explains most; 0, no shortening, where none explains anything or where
+    shortening is not allowed.  A shell inside the outermost one that stands out by itself is seen
+    more clearly in units of its own radius than in any fold.
+    """
+    weight = float(trace_weight(n_features))
+    sizes = np.array([trace / scale for trace in traces])
+    needed = STANDS_OUT + STANDS_OUT_PER_SHELL * np.log(np.arange(2.0, len(sizes) + 1.0))
+    if np.any(weight * sizes[1:] > needed):
+        return None
+    return int(np.argmax(_explained(sizes, weight, n_features))) if shorten else 0
+
+
+def _explained(sizes: NDArray[np.float64], weight: float, n_features: int) -> NDArray[np.float64]:
+    # What one matrix explains for every fold, zero where it is in doubt.
+    folds = np.arange(len(sizes))
+    factors = 4.0 ** -np.maximum(folds - folds[:, np.newaxis], 0.0)
+    doubt = FOLD_DOUBT * np.sqrt(2.0 * (factors**2).sum(axis=1)) / weight
+    lost = math.sqrt(n_features) * _direction_noise(n_features) + doubt
+    return np.asarray(np.maximum(4.0**-folds * (factors @ sizes - lost), 0.0))
+
+
+def _direction_noise(n_features: int) -> float:
+    # Standard deviation of the matrix noise along a unit direction, for scale 1.
+    return math.sqrt(2.0 * ullman.off_diagonal_variance(n_features))

@@ -1,34 +1,21 @@
 """Release second moments with Gaussian noise, read with small off-diagonal entries set to zero.
 
-Privacy
--------
 Guarantee : rho-zCDP or (epsilon, delta)-DP, that of the Gaussian noise; thresholding is
-post-processing.
-Neighbors : both.  Proof : thresholding.md.
-Numerics : exact, because the release holds the noisy integers.
-
-Sensitivity
------------
-As in gaussian.md: sqrt(2) k on the sscp under replace-one, where the paper has 1.
-
-Utility
--------
-With gamma >= 0 and threshold T, every off-diagonal entry of S / n is off by at most
-min(3 |truth|, 7 T / 4) before the projection on positive semidefinite matrices (thresholding.md,
-Theorem 2).
-
-References
-----------
-Wang, Xu, Yang (2019), Algorithm 1; Bickel, Levina (2008); Stein (1981); Donoho, Johnstone (1995).
+    post-processing.  Proof : thresholding.md.  Numerics : exact, because the release holds the
+    noisy integers.
+Sensitivity : As in gaussian.md: sqrt(2) k on the sscp under replace-one, where the paper has 1.
+Utility : With gamma >= 0 and threshold T, every off-diagonal entry of S / n is off by at most min(3
+    |truth|, 7 T / 4) before the projection on positive semidefinite matrices (thresholding.md,
+    Theorem 2).
+References : Wang, Xu, Yang (2019), Algorithm 1; Bickel, Levina (2008); Stein (1981); Donoho,
+    Johnstone (1995).
 """
 
 from dataclasses import dataclass, replace
 from typing import Annotated
 
-from dpcov.data.questions import Ask
-from dpcov.mechanisms.base import Problem
+from dpcov.mechanisms.base import Ask, Entropy, Problem
 from dpcov.mechanisms.gaussian import Gaussian, GaussianCalibration
-from dpcov.noise.entropy import Entropy
 from dpcov.privacy.options import Between
 from dpcov.published.statistics import NoisyStatistics, PostOptions, ThresholdRule
 

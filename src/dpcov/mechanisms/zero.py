@@ -1,21 +1,10 @@
 """Release the zero matrix: the baseline of all experiments.
 
-Privacy
--------
 Guarantee : 0-DP; the output does not depend on the table, so no ledger is charged.
-Neighbors : both.  Unit : everybody.  Private input : none.  Numerics : exact.  Proof : zero.md.
-
-Sensitivity
------------
-None.
-
-Utility
--------
-The error is the norm of the truth: a mechanism that is worse spent its budget for nothing.
-
-References
-----------
-Dong, Liang, Yi (2022), section 6.
+    Unit : everybody.  Private input : none.  Numerics : exact.  Proof : zero.md.
+Sensitivity : None.
+Utility : The error is the norm of the truth; who does worse spent a budget for nothing.
+References : Dong, Liang, Yi (2022), section 6.
 """
 
 from dataclasses import dataclass
@@ -23,12 +12,9 @@ from fractions import Fraction
 
 import numpy as np
 
-from dpcov.data.questions import Ask
-from dpcov.mechanisms.base import Calibration, Mechanism, Problem
-from dpcov.noise.entropy import Entropy
+from dpcov.mechanisms.base import Ask, Calibration, Entropy, Mechanism, NoisyStatistics, Problem
 from dpcov.privacy.budget import Budget
 from dpcov.privacy.guarantee import ZCDP, ApproxDP, PureDP
-from dpcov.published.statistics import NoisyStatistics
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -4,8 +4,6 @@ Contract: each method is exact in real arithmetic and rounded to float64, so a p
 uses it holds for real numbers only.  Exact noise comes from :mod:`dpcov.noise.lattice`.
 """
 
-import math
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -30,8 +28,7 @@ def exponentials(size: int, entropy: Entropy) -> Floats:
 
 def normals(shape: int | tuple[int, ...], entropy: Entropy) -> Floats:
     """Draw standard normal numbers by the method of Box and Muller."""
-    shape = (shape,) if isinstance(shape, int) else shape
-    return _normals(math.prod(shape), entropy).reshape(shape)
+    return _normals(int(np.prod(shape)), entropy).reshape(shape)
 
 
 @in_blocks
@@ -46,5 +43,4 @@ def haar_orthogonal(dimension: int, entropy: Entropy) -> Floats:
     """Draw a uniformly distributed orthogonal (d, d) matrix (Mezzadri 2007)."""
     orthogonal, triangular = np.linalg.qr(normals((dimension, dimension), entropy))
     # The orthogonal factor is uniform once the triangular one has a positive diagonal.
-    haar: Floats = orthogonal * np.copysign(1.0, np.diagonal(triangular))
-    return haar
+    return np.asarray(orthogonal * np.copysign(1.0, np.diagonal(triangular)))

@@ -1,7 +1,8 @@
 """Draw orthonormal directions in turn, each by the exponential mechanism on what is left.
 
 Contract: in real arithmetic direction i has, given those before it, exactly the density
-proportional to exp(exponent_i u' S u) on the unit sphere of their orthogonal complement.
+proportional to exp(exponent_i u' S u) on the unit sphere of their orthogonal complement: a Bingham
+law, whatever the spectrum.  An envelope's tuning decides only how many proposals are needed.
 Algorithm and proof: ``docs/bingham.md``.
 """
 
@@ -12,12 +13,11 @@ import numpy as np
 from scipy.linalg import lapack
 
 from dpcov.errors import NumericError, UsageError
-from dpcov.noise.bingham import MAX_BATCHES, acceptance, check_finite, envelope_width
 from dpcov.noise.continuous import Floats, normals, uniforms
 from dpcov.noise.entropy import Entropy
 from dpcov.published.linalg.one_thread import one_thread
 
-# Proposals drawn together; about twice the usual need.
+# Proposals drawn together for each draw still missing; about twice the usual need.
 BATCH = 8
 # Retune the envelope once it would need about exp(0.1) times the proposals of the best one.
 TOLERATED_EXCESS = 0.1
@@ -25,6 +25,9 @@ TOLERATED_EXCESS = 0.1
 CANCELLATION = 1e-3
 # Below this the squares of the envelope's numbers leave the range of double precision.
 SMALLEST_EXPONENT = 1e-100
+# A tuned envelope needs a handful of batches; this many mean that the numbers are broken.
+MAX_BATCHES = 10_000
+NONE_ACCEPTED = "No direction was accepted; nothing was released. Check the scale of the matrix."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,26 +62,21 @@ class _Reflection:
     sign: float
 
 
-def sample_eigenvectors(
-    sscp: Floats, exponents: Sequence[float], entropy: Entropy, rank: int | None = None
-) -> Floats:
+def sample_eigenvectors(sscp: Floats, exponents: Sequence[float], entropy: Entropy) -> Floats:
     """Draw directions, u_i with density exp(exponents[i] u' sscp u) given the earlier ones.
 
-    Returns orthonormal columns (d, rank), by default all d of them, in the order drawn; they cost
-    min(rank, d - 1) positive exponents, since the last direction of all is determined.  Raises a
-    NumericError if the symmetric sscp times an exponent is too large for double precision.
+    Returns an orthonormal column for each positive exponent, in the order drawn; d - 1 of them give
+    all d, since the last direction is determined.  Raises a NumericError if the symmetric sscp
+    times an exponent is too large for double precision.
     Source: Amin et al. (2019), Algorithm 1.
     """
     check_finite(sscp)
-    rank = len(sscp) if rank is None else rank
     if not all(SMALLEST_EXPONENT <= exponent < np.inf for exponent in exponents):
-        raise UsageError(
-            "Every exponent must be positive and finite. Give each direction a share of the budget."
-        )
+        raise UsageError("Every exponent, a share of the budget, must be positive and finite.")
     # Many short steps: at 1000 features two threads take 12 times the processor time.
     with one_thread():
         reflections = _draw_reflections(np.array(sscp, dtype=np.float64), exponents, entropy)
-        return _assemble(reflections, len(sscp), rank)
+        return _assemble(reflections, len(sscp))
 
 
 def _draw_reflections(
@@ -109,9 +107,8 @@ def _tuned_envelope(compressed: Floats, exponent: float) -> _Envelope:
     inverse, singular = lapack.dtrtri(lower, lower=1)
     if failure or singular:
         raise NumericError(
-            "An eigenvector's envelope is not positive definite; nothing was released. "
-            "The matrix times its exponent is too large for double precision: "
-            "lower the budget or the scale of the rows."
+            "A matrix times its exponent is too large for double precision; nothing was released. "
+            "Lower the budget or the scale of the rows."
         )
     variances = 1.0 / (margin + gaps)
     square_trace = float(np.square(variances).sum())
@@ -136,9 +133,7 @@ def _draw(factor: Floats, exponent: float, entropy: Entropy) -> Floats:
         if kept.any():
             first = int(kept.argmax())
             return np.asarray(points[:, first] / lengths[first])
-    raise NumericError(
-        "No direction was accepted; nothing was released. Check the scale of the matrix."
-    )
+    raise NumericError(NONE_ACCEPTED)
 
 
 def _reflection(unit: Floats) -> _Reflection:
@@ -189,8 +184,9 @@ def _outer_sum(a: Floats, b: Floats, c: Floats, e: Floats) -> Floats:
     return np.column_stack([a[1:], c[1:]]) @ np.stack([b[1:], e[1:]])
 
 
-def _assemble(reflections: list[_Reflection], dimension: int, rank: int) -> Floats:
+def _assemble(reflections: list[_Reflection], dimension: int) -> Floats:
     """Multiply the reflections out and undo their signs: column i is the i-th direction."""
+    rank = len(reflections) + (len(reflections) == dimension - 1)
     packed = np.zeros((dimension, rank), order="F")
     scales, signs = np.zeros(rank), np.ones(rank)
     for index, reflection in enumerate(reflections):
@@ -200,3 +196,57 @@ def _assemble(reflections: list[_Reflection], dimension: int, rank: int) -> Floa
         signs[index] = -reflection.sign
     basis, _, _ = lapack.dorgqr(packed, scales)
     return np.ascontiguousarray(basis * signs)
+
+
+def sample_binghams(matrix: Floats, size: int, entropy: Entropy) -> Floats:
+    """Draw independent unit vectors with density proportional to exp(u' matrix u).
+
+    The matrix (d, d) is symmetric, and finite or a UsageError is raised; the draws have shape
+    (size, d).  Source: Kent, Ganeiber, Mardia (2018), section 3; Amin et al. (2019), Algorithm 2.
+    """
+    check_finite(matrix)
+    eigenvalues, eigenvectors = np.linalg.eigh(matrix)
+    gaps = eigenvalues[-1] - eigenvalues
+    return np.asarray(_draw_all(0.5 * envelope_width(gaps) + gaps, size, entropy) @ eigenvectors.T)
+
+
+def envelope_width(gaps: Floats) -> float:
+    """Return the root b in [1, d] of sum_i 1/(b + 2 gap_i) = 1, where the envelope accepts most."""
+    width = 1.0
+    # 1 / sum_i 1/(b + 2 gap_i) is concave and increasing: Newton's steps from the left never pass.
+    for _ in range(100):
+        inverses = 1.0 / (width + 2.0 * gaps)
+        total = float(inverses.sum())
+        step = (1.0 - 1.0 / total) * total**2 / float(np.square(inverses).sum())
+        width += step
+        if step <= 1e-12 * width:
+            break
+    return min(max(width, 1.0), float(gaps.size))
+
+
+def acceptance(ratio: Floats, dimension: int) -> Floats:
+    """Return the probability of keeping a proposal u, with ratio = (2/d) u' Omega u."""
+    # Target over envelope is exp(-y) y**(d/2) at y = u' Omega u; largest at y = d/2.
+    return np.exp(0.5 * dimension * (1.0 - ratio + np.log(ratio)))
+
+
+def check_finite(matrix: Floats) -> None:
+    """Refuse a matrix that overflowed."""
+    if not np.isfinite(matrix).all():
+        raise UsageError("The matrix must be finite. Check the moments for overflow.")
+
+
+def _draw_all(precision: Floats, size: int, entropy: Entropy) -> Floats:
+    """Draw with density exp(-u' P u), P = diag(precision), proposing from (u' P u)**(-d/2)."""
+    dimension = precision.size
+    drawn = np.empty((0, dimension))
+    for _ in range(MAX_BATCHES):
+        missing = size - len(drawn)
+        if missing == 0:
+            return drawn
+        points = normals((missing * BATCH, dimension), entropy) / np.sqrt(precision)
+        points /= np.linalg.norm(points, axis=1, keepdims=True)
+        ratio = 2.0 / dimension * (points**2 @ precision)
+        kept = uniforms(len(points), entropy) < acceptance(ratio, dimension)
+        drawn = np.concatenate([drawn, points[kept][:missing]])
+    raise NumericError(NONE_ACCEPTED)

@@ -43,11 +43,6 @@ class SystemEntropy:
     """The operating system's randomness, stretched by the ChaCha20 stream cipher.
 
     Every thread has its own key from ``os.urandom``, for 64 MiB; a forked child takes another.
-
-    Examples
-    --------
-    >>> SystemEntropy().words(3).shape
-    (3,)
     """
 
     private = True
@@ -77,13 +72,7 @@ class SystemEntropy:
 
 
 class SeededEntropy:
-    """A stream that a seed determines, whatever the sizes of the requests; it protects nobody.
-
-    Examples
-    --------
-    >>> bool((SeededEntropy(7).words(3) == SeededEntropy(7).words(3)).all())
-    True
-    """
+    """A stream that a seed determines, whatever the sizes of the requests; it protects nobody."""
 
     private = False
 

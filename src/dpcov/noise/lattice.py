@@ -59,8 +59,6 @@ def _check_range(value: Fraction | int, name: str, *, power: int) -> Fraction:
     if exact < SMALLEST_STD**power:
         raise UsageError(f"The {name} must be positive, and at least 2**{-20 * power}.")
     if exact > LARGEST_STD**power:
-        raise NumericError(
-            f"The {name} is above 2**{56 * power}, so draws might not fit into 64 bits. "
-            "Use a coarser grid."
-        )
+        limit = f"2**{56 * power}, so draws might not fit into 64 bits"
+        raise NumericError(f"The {name} is above {limit}. Use a coarser grid.")
     return exact

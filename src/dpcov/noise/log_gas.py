@@ -4,10 +4,13 @@ On the line the density is prod_{i<j} |x_i - x_j| exp(-sum |x_i|); on the half l
 prod_{i<j} |x_i^2 - x_j^2| exp(-sum x_i).
 
 Contract: in real arithmetic the output law is the stated one, with no burn-in and no
-discretization, after O(d^3) operations in expectation.  Proof: ``docs/nuclear-noise.md``.
+discretization, after O(d^3) operations in expectation.  Proof: ``docs/nuclear-noise.md``.  To
+rounding, the functions p_j(x) exp(-|x|) (Freud weight) are orthonormal on the real line, and
+Gauss-Legendre quadrature on a panel integrates every product of two of them.
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -16,7 +19,6 @@ from numpy.polynomial import legendre
 from scipy.linalg import qr, solve_triangular
 
 from dpcov.errors import NumericError
-from dpcov.noise import freud
 from dpcov.noise.continuous import Floats, uniforms
 from dpcov.noise.entropy import Entropy
 
@@ -26,6 +28,19 @@ LARGEST_BLOCK = 128
 SMALLEST_STAGED, STAGE_RATIO = 64, 6
 # An intensity above its proven bound by more than this is a numerical failure, not rounding.
 RELATIVE_SLACK, ABSOLUTE_SLACK = 1e-6, 1e-8
+INACCURATE = "The noise law lost its accuracy; nothing was released. Use law='wishart'."
+# Nodes per panel.
+ORDER = 16
+# Panel length in mean distances between zeros: 16 nodes then integrate products to rounding.
+ZEROS_PER_PANEL = 1.5
+# Beyond the zeros the functions vary like exp(-|x|), which 16 nodes resolve over this length.
+LONGEST_PANEL = 4.0
+# The recurrence grows by less than 1e60 over this many steps, so nothing overflows in between.
+STEPS_PER_RESCALING = 16
+
+NODES, WEIGHTS = legendre.leggauss(ORDER)
+TO_LEGENDRE = np.linalg.inv(legendre.legvander(NODES, ORDER - 1)).astype(np.float64)
+ANTIDERIVATIVES = legendre.legint(TO_LEGENDRE, lbnd=-1, axis=0).astype(np.float64)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,15 +79,15 @@ class _Proposals:
 @lru_cache(maxsize=2)
 def prepare(dimension: int, half_line: bool) -> LogGas:
     """Tabulate the law on the line, or the one on the half line."""
-    coefficients = freud.recurrence(2 * dimension - 1 if half_line else dimension)
-    edges = freud.half_line_panels(len(coefficients))
+    coefficients = recurrence(2 * dimension - 1 if half_line else dimension)
+    edges = half_line_panels(len(coefficients))
     if not half_line:
         edges = np.concatenate([-edges[:0:-1], edges])
-    functions = freud.orthonormal_functions(freud.panel_nodes(edges).ravel(), coefficients)
+    functions = orthonormal_functions(panel_nodes(edges).ravel(), coefficients)
     if half_line:
         functions = np.sqrt(2.0) * functions[:, ::2]
-    table = np.zeros((len(edges) - 1, freud.ORDER, dimension + dimension % 2))
-    table[:, :, :dimension] = functions.reshape(-1, freud.ORDER, dimension)
+    table = np.zeros((len(edges) - 1, ORDER, dimension + dimension % 2))
+    table[:, :, :dimension] = functions.reshape(-1, ORDER, dimension)
     return _tabulated(dimension, edges, table)
 
 
@@ -100,17 +115,17 @@ def _tabulated(dimension: int, edges: Floats, table: Floats) -> LogGas:
     """Return the law that functions span, given their values at the nodes of every panel."""
     half_lengths = 0.5 * np.diff(edges)[:, None]
     left = np.zeros((len(edges), table.shape[2]))
-    np.cumsum(half_lengths * (freud.WEIGHTS @ table), axis=0, out=left[1:])
-    inside = freud.integrals_within(freud.NODES) @ table
+    np.cumsum(half_lengths * (WEIGHTS @ table), axis=0, out=left[1:])
+    inside = integrals_within(NODES) @ table
     inside *= half_lengths[:, :, None]
     inside += left[:-1, None]
     signed = _signed(left[-1], inside, dimension)
-    weights = half_lengths * freud.WEIGHTS
+    weights = half_lengths * WEIGHTS
     kernel = _kernel(table, signed, weights, left[-1], dimension)
     intensity = np.einsum("pqm,pqm->pq", _product(table, kernel), signed)
     # The intensity integrates to the number of points; NaN fails this comparison too.
     if not abs(float(np.sum(weights * intensity)) - dimension) < RELATIVE_SLACK:
-        raise NumericError("The noise law lost its accuracy at this dimension; use law='wishart'.")
+        raise NumericError(INACCURATE)
     return LogGas(
         dimension=dimension,
         edges=edges,
@@ -118,7 +133,7 @@ def _tabulated(dimension: int, edges: Floats, table: Floats) -> LogGas:
         left=left[:-1],
         total=left[-1],
         kernel=kernel,
-        profile=intensity @ freud.TO_LEGENDRE.T,
+        profile=intensity @ TO_LEGENDRE.T,
     )
 
 
@@ -127,21 +142,20 @@ def _conditioned(gas: LogGas, points: Floats, values: Floats) -> LogGas:
     edges = np.sort(np.concatenate([gas.edges, points]))
     parents = np.searchsorted(gas.edges[1:-1], edges[:-1], side="right")
     half_lengths = 0.5 * np.diff(gas.edges)[parents, None]
-    offsets = (freud.panel_nodes(edges) - gas.edges[parents, None]) / half_lengths - 1.0
+    offsets = (panel_nodes(edges) - gas.edges[parents, None]) / half_lengths - 1.0
     # The functions that vanish at the given points span it, a sign changing at each point.
     vanishing = np.zeros((len(gas.total), gas.dimension - len(points)))
     vanishing[: gas.dimension] = qr(values.T, check_finite=False)[0][:, len(points) :]
     functions = _product(gas.table, vanishing)
     signs = (-1.0) ** np.searchsorted(np.sort(points), edges[:-1], side="right")
-    weights = freud.interpolation(np.clip(offsets, -1.0, 1.0))
+    weights = interpolation(np.clip(offsets, -1.0, 1.0))
     table = (signs[:, None, None] * weights) @ functions[parents]
     return _tabulated(gas.dimension - len(points), edges, table)
 
 
 def _product(table: Floats, matrix: Floats) -> Floats:
     # In one go: numpy would multiply panel by panel.
-    flat: Floats = table.reshape(-1, len(matrix)) @ matrix
-    return flat.reshape(*table.shape[:2], -1)
+    return np.asarray(table.reshape(-1, len(matrix)) @ matrix).reshape(*table.shape[:2], -1)
 
 
 def _signed(total: Floats, below: Floats, dimension: int) -> Floats:
@@ -162,8 +176,7 @@ def _kernel(
     if dimension % 2:
         moments[-1, :-1] = -total[:-1]
     inverse = np.linalg.inv(0.5 * (moments - moments.T)).T
-    kernel: Floats = 0.5 * (inverse - inverse.T)
-    return kernel
+    return np.asarray(0.5 * (inverse - inverse.T))
 
 
 def _propose(gas: LogGas, count: int, entropy: Entropy) -> _Proposals:
@@ -175,12 +188,12 @@ def _propose(gas: LogGas, count: int, entropy: Entropy) -> _Proposals:
     position, place, height, levels = uniforms(4 * count, entropy).reshape(4, count)
     panels = np.searchsorted(cumulative[:-1], position * cumulative[-1], side="right")
     offsets = 2.0 * place - 1.0
-    values = legendre.legvander(offsets, freud.ORDER)
+    values = legendre.legvander(offsets, ORDER)
     intensity = np.einsum("ij,ij->i", values[:, :-1], gas.profile[panels])
     kept = height * bounds[panels] < intensity
     panels, offsets, values = panels[kept], offsets[kept], values[kept]
     # f and its integral from the left end of the panel, both by interpolation within the panel.
-    weights = np.stack([values[:, :-1] @ freud.TO_LEGENDRE, values @ freud.ANTIDERIVATIVES], axis=1)
+    weights = np.stack([values[:, :-1] @ TO_LEGENDRE, values @ ANTIDERIVATIVES], axis=1)
     features = weights @ gas.table[panels]
     below = gas.left[panels] + half_lengths[panels, None] * features[:, 1]
     features[:, 1] = _signed(gas.total, below, gas.dimension)
@@ -217,9 +230,7 @@ class _Drawn:
         start = 0
         while self.count < wanted:
             if np.any(intensity[start:] > bounds[start:]):
-                raise NumericError(
-                    "The noise law lost its accuracy; nothing was released. Use law='wishart'."
-                )
+                raise NumericError(INACCURATE)
             accepted = np.flatnonzero(thresholds[start:] < intensity[start:])
             if not len(accepted):
                 return
@@ -231,7 +242,7 @@ class _Drawn:
             intensity[start:] += change / self.pivots[self.count - 1]
 
     def _columns(self, block: _Proposals, images: Floats) -> Floats:
-        """Solve the triangular recursion for all proposals; rows of later points stay zero."""
+        # For all proposals, by a triangular recursion; rows of later points stay zero.
         used = 2 * self.count
         columns = np.zeros((2 * self.gas.dimension, len(images)))
         if used:
@@ -243,7 +254,6 @@ class _Drawn:
         return columns
 
     def _intensity(self, block: _Proposals, images: Floats, columns: Floats) -> Floats:
-        """Return the one-point intensity given the points drawn."""
         used = 2 * self.count
         even, odd = columns[0:used:2], columns[1:used:2]
         change = odd[:, 0::2] * even[:, 1::2] - even[:, 0::2] * odd[:, 1::2]
@@ -268,3 +278,67 @@ class _Drawn:
         self.points[self.count], self.pivots[self.count] = block.points[chosen], pivot
         self.count += 1
         return pair
+
+
+def half_line_panels(count: int) -> Floats:
+    """Return edges of panels from 0 to where the first ``count`` functions are below rounding."""
+    edge = 0.5 * np.pi * count
+    limit = edge * (1.0 + (30.0 / count) ** (2 / 3)) + 45.0
+    edges = [0.0]
+    while edges[-1] < limit:
+        # Zeros have density arccosh(edge / x) count / (pi edge) (Ullman); 0.3 is in the first gap.
+        zeros = count / (np.pi * edge) * np.arccosh(max(edge / (edges[-1] + 0.3), 1.0))
+        edges.append(edges[-1] + ZEROS_PER_PANEL / max(zeros, ZEROS_PER_PANEL / LONGEST_PANEL))
+    return np.array(edges)
+
+
+def panel_nodes(edges: Floats) -> Floats:
+    """Return the Gauss-Legendre nodes of every panel, one row per panel."""
+    return edges[:-1, None] + np.diff(edges)[:, None] * (0.5 + 0.5 * NODES)
+
+
+def recurrence(count: int) -> Floats:
+    """Return b_0 = 0, b_1, ... of x p_j = b_{j+1} p_{j+1} + b_j p_{j-1} (Stieltjes' procedure)."""
+    edges = half_line_panels(count)
+    # Twice the half-line quadrature: the weight exp(-2|x|) is even, so no diagonal term arises.
+    weights = np.outer(np.diff(edges), WEIGHTS).ravel()
+    coefficients = np.zeros(count)
+
+    def norm(degree: int, unnormalized: Floats) -> float:
+        coefficients[degree] = np.sqrt(weights @ unnormalized**2)
+        return float(coefficients[degree])
+
+    _three_term(panel_nodes(edges).ravel(), count, norm)
+    return coefficients
+
+
+def orthonormal_functions(points: Floats, coefficients: Floats) -> Floats:
+    """Return p_j(x) exp(-|x|), points in rows and degrees in columns."""
+    return _three_term(points, len(coefficients), lambda degree, _: float(coefficients[degree]))
+
+
+def interpolation(offsets: Floats) -> Floats:
+    """Return weights q with q . f(NODES) = f(offset), offsets in [-1, 1], on a new last axis."""
+    return np.asarray(legendre.legvander(offsets, ORDER - 1) @ TO_LEGENDRE)
+
+
+def integrals_within(offsets: Floats) -> Floats:
+    """Return weights q with q . f(NODES) = integral of f from -1 to the offset, a row each."""
+    return np.asarray(legendre.legvander(offsets, ORDER) @ ANTIDERIVATIVES)
+
+
+def _three_term(points: Floats, count: int, coefficient: Callable[[int, Floats], float]) -> Floats:
+    result = np.empty((count, len(points)))
+    # Mantissas run beside a logarithm: exp(-|x|) alone underflows before the products do.
+    logarithm = -np.abs(points)
+    previous, current, last = np.zeros_like(points), np.ones_like(points), 0.0
+    result[0] = np.exp(logarithm)
+    for degree in range(1, count):
+        raw = points * current - last * previous
+        last = coefficient(degree, raw * np.exp(logarithm))
+        previous, current = current, raw / last
+        if degree % STEPS_PER_RESCALING == 0:
+            size = np.maximum(np.abs(previous), np.abs(current))
+            previous, current, logarithm = previous / size, current / size, logarithm + np.log(size)
+        result[degree] = current * np.exp(logarithm)
+    return result.T

@@ -5,7 +5,7 @@ Contract: in real arithmetic every law below is drawn exactly, so no delta enter
 ``sensitivity`` at most.  Numerics are idealized.  Proofs: ``docs/nuclear-noise.md``.
 """
 
-from typing import Literal, get_args
+from typing import Literal
 
 import numpy as np
 
@@ -17,8 +17,6 @@ from dpcov.noise.entropy import Entropy
 # scale), for statistics of which both parts of a change have trace at most sensitivity / 2.
 # ``wishart``: difference of two positive semidefinite matrices of density exp(-tr A / scale).
 SymmetricLaw = Literal["nuclear", "gauge", "wishart"]
-
-SYMMETRIC_LAWS: tuple[SymmetricLaw, ...] = get_args(SymmetricLaw)
 
 # A gauge draw costs more than d draws of the nuclear law, from which it hardly differs at large d.
 LARGEST_GAUGE_DIMENSION = 200
@@ -68,8 +66,7 @@ def nuclear_noise(dimension: int, scale: float, entropy: Entropy) -> Floats:
     """
     singular_values = nuclear_singular_values(dimension, scale, entropy)
     left, right = haar_orthogonal(dimension, entropy), haar_orthogonal(dimension, entropy)
-    noise: Floats = (left * singular_values) @ right.T
-    return noise
+    return np.asarray((left * singular_values) @ right.T)
 
 
 def nuclear_singular_values(dimension: int, scale: float, entropy: Entropy) -> Floats:

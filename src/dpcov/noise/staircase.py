@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcov.errors import NumericError
+from dpcov.noise.continuous import Floats
 from dpcov.noise.entropy import BlockEntropy, Entropy, Words
 
 CELL_BITS = 13
@@ -30,8 +31,6 @@ _BLOCKS_PER_LENGTH = 24
 _BATCH = 1 << 14
 
 Integers = NDArray[np.int64]
-Floats = NDArray[np.float64]
-Mask = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,11 +44,6 @@ class Decay:
     rate: Fraction
     power: Literal[1, 2]
     rounding_bits: int = 0
-
-    @property
-    def continuous(self) -> bool:
-        """Whether t is a real number."""
-        return self.rounding_bits > 0
 
     def exponent(self, magnitude: Fraction) -> Fraction:
         """Return g(t) = rate * t**power, which is convex with g(0) = 0."""
@@ -70,14 +64,10 @@ class Staircase:
     tail_bits: int
     tail_start: int
     inside: int
+    tail_cell: int  # stands for the whole tail
     starts: Integers
     levels: Floats  # of the edge cells
     slack: float = FILTER_SLACK
-
-    @property
-    def tail_cell(self) -> int:
-        """The cell that stands for the whole tail."""
-        return self.inside + self.levels.size
 
 
 @lru_cache(maxsize=64)
@@ -97,11 +87,10 @@ def build_staircase(decay: Decay) -> Staircase:
     unit = bisect_right(range(1, _CELLS), _CELLS, key=lambda unit: 1 + int(stairs(unit).sum()))
     tops = stairs(unit)
     blocks = np.arange(tops.size, dtype=np.int64) << block_bits
-    lowest = blocks + (1 << block_bits) - (0 if decay.continuous else 1)
+    lowest = blocks + (1 << block_bits) - (0 if decay.rounding_bits else 1)
     below_curve = unit * decay.density(lowest.astype(np.float64)) * (1.0 - FILTER_SLACK)
     bottoms = np.floor(below_curve).astype(np.int64)
     starts = np.concatenate([np.repeat(blocks, bottoms), np.repeat(blocks, tops - bottoms)])
-    levels = [*map(np.arange, bottoms, tops)]
     return Staircase(
         decay=decay,
         unit=unit,
@@ -109,8 +98,9 @@ def build_staircase(decay: Decay) -> Staircase:
         tail_bits=tail_bits,
         tail_start=tops.size << block_bits,
         inside=int(bottoms.sum()),
+        tail_cell=int(tops.sum()),
         starts=np.pad(starts, (0, _CELLS - starts.size)),
-        levels=np.concatenate(levels).astype(np.float64),
+        levels=np.concatenate([*map(np.arange, bottoms, tops)]).astype(np.float64),
     )
 
 
@@ -153,7 +143,7 @@ def _attempt(staircase: Staircase, count: int, entropy: Entropy) -> tuple[Intege
     accepted[doubtful] = False
     edges = doubtful[cell[doubtful] < staircase.tail_cell]
     accepted[edges] = _judge_edges(
-        staircase, cell[edges], magnitude[edges], control[edges], place[edges], entropy
+        staircase, (cell[edges], magnitude[edges], control[edges], place[edges]), entropy
     )
     for lane in doubtful[cell[doubtful] == staircase.tail_cell]:
         tail = _draw_tail(staircase, entropy)
@@ -170,19 +160,15 @@ def _attempt(staircase: Staircase, count: int, entropy: Entropy) -> tuple[Intege
 
 
 def _judge_edges(
-    staircase: Staircase,
-    cell: Integers,
-    magnitude: Integers,
-    control: Words,
-    place: Words,
-    entropy: Entropy,
-) -> Mask:
+    staircase: Staircase, edges: tuple[Integers, Integers, Words, Words], entropy: Entropy
+) -> NDArray[np.bool_]:
     """Decide level + V < unit f(t) for points in edge cells, where V is uniform on [0, 1)."""
+    cell, magnitude, control, place = edges
     # V starts with bits of the control word, t goes on with those that chose no integer.
     levels = staircase.levels[cell - staircase.inside]
     height_bits = control >> np.uint64(64 - HEIGHT_BITS)
     points = magnitude.astype(np.float64)
-    if staircase.decay.continuous:
+    if staircase.decay.rounding_bits:
         fraction_bits = place >> np.uint64(staircase.block_bits)
         points += fraction_bits * 2.0 ** (staircase.block_bits - 64)
     heights = levels + height_bits * 2.0**-HEIGHT_BITS
@@ -216,10 +202,7 @@ def _draw_tail(staircase: Staircase, entropy: Entropy) -> int | None:
         entropy=entropy,
     )
     if accepted and magnitude > LARGEST_DRAW:
-        raise NumericError(
-            "A noise value does not fit into 64 bits; nothing was released. "
-            "Use less noise or a coarser grid."
-        )
+        raise NumericError("A noise value exceeds 64 bits; nothing was released. Use less noise.")
     return magnitude if accepted else None
 
 
@@ -248,14 +231,14 @@ def is_below(
     """Decide height < scale f(place) exactly; a law on the integers ignores the fraction."""
     digits = 20
     while True:
-        nearest, farthest = place.interval() if decay.continuous else (Fraction(place.whole),) * 2
+        near, far = place.interval() if decay.rounding_bits else (Fraction(place.whole),) * 2
         lowest, highest = height.interval()
-        if lowest >= scale * _exp_bounds(decay.exponent(nearest), digits)[1]:
+        if lowest >= scale * _exp_bounds(decay.exponent(near), digits)[1]:
             return False
-        if highest <= scale * _exp_bounds(decay.exponent(farthest), digits)[0]:
+        if highest <= scale * _exp_bounds(decay.exponent(far), digits)[0]:
             return True
         height.extend(entropy)
-        if decay.continuous:
+        if decay.rounding_bits:
             place.extend(entropy)
         digits *= 2
 

@@ -10,9 +10,17 @@ from scipy.optimize import minimize
 
 from dpcov.data.moments import MomentsSpec, gather
 from dpcov.mechanisms.blocks import clip_search
-from dpcov.mechanisms.blocks.clip_search import Candidates, choose_clip, clipping_bias
-from dpcov.mechanisms.blocks.shells import clipped_sscp, clipped_trace, outlier_counts, shell_counts
-from dpcov.mechanisms.blocks.sparse_vector import private_radius, sparse_vector
+from dpcov.mechanisms.blocks.clip_search import (
+    Candidates,
+    choose_clip,
+    clipped_sscp,
+    clipped_trace,
+    clipping_bias,
+    outlier_counts,
+    private_radius,
+    shell_counts,
+    sparse_vector,
+)
 from dpcov.mechanisms.separate import mend_spectrum
 from dpcov.noise.entropy import SeededEntropy
 from tests.mechanisms.chosen import choose
@@ -26,7 +34,7 @@ def choose_draws(monkeypatch, *draws):
     waiting = list(draws)
     return choose(
         monkeypatch,
-        "dpcov.mechanisms.blocks.sparse_vector.laplaces",
+        "dpcov.mechanisms.blocks.clip_search.laplaces",
         lambda size: np.array([*(waiting.pop(0) for _ in range(size)), 1e9]),
     )
 
@@ -78,7 +86,7 @@ def test_a_radius_is_found_where_outliers_are_few_enough(monkeypatch, k, beta):
 def test_a_radius_is_searched_with_the_noise_of_monotone_counts(monkeypatch):
     search = choose(
         monkeypatch,
-        "dpcov.mechanisms.blocks.sparse_vector.sparse_vector",
+        "dpcov.mechanisms.blocks.clip_search.sparse_vector",
         lambda queries, **options: (list(queries), options)[0].index(-4.0),
     )
     assert private_radius([9, 4, 1], epsilon=0.5, beta=0.1, rows_per_person=3, entropy=ENTROPY) == 1

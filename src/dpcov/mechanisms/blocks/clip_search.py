@@ -1,18 +1,17 @@
-"""Choose a dyadic clip norm privately, where noise and bias of clipping balance.
+"""Find the first query above a threshold at the price of one; by that a radius, and a clip norm.
 
-Privacy
--------
-Guarantee : epsilon-DP given what was released before (radius and trace).
-Public inputs : the candidates.  Private input : the number of rows in each norm shell.
-Numerics : idealized.  Proof : blocks.md, Theorem 5.
-
-References
-----------
-Dong, Liang, Yi (2022), section 5.2; their queries change by r**2 <= 1 at most and are divided by it
-here: less noise.
+Guarantee : epsilon-DP for any number of queries (so epsilon**2 / 2-zCDP), given what was released
+    before (radius and trace); under both relations.  Numerics : idealized.
+    Public inputs : threshold, radii, candidates, epsilon, beta, sensitivity, whether the queries
+    are monotone.  Private input : the answers, that is the number of rows in each norm shell.
+    Proof : blocks.md, Theorems 3 to 5.
+References : Dwork, Roth (2014), section 3.6; Lyu, Su, Li (2017); Dong, Yi (2023), Universal private
+    estimators; Dong, Liang, Yi (2022), section 5.2, Algorithm 3, Lemmas 5 and 9; their queries
+    change by r**2 <= 1 at most and are divided by it here: less noise.
 """
 
-from collections.abc import Iterator
+import math
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal, NamedTuple
@@ -20,7 +19,8 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcov.mechanisms.blocks.sparse_vector import sparse_vector
+from dpcov.data.moments import Moments
+from dpcov.mechanisms.blocks.additive_noise import laplaces
 from dpcov.noise.entropy import Entropy
 from dpcov.published.linalg.symmetric import Array
 
@@ -34,6 +34,59 @@ Search = Literal["balance", "marginal"]
 # Bias relative to the bound by dyadic counts, in ``marginal``: rows lie inside their shells, and
 # bias and noise add up as squares.  Fitted to the papers' synthetic tables; no guarantee needs it.
 EXPECTED_BIAS = 0.55
+
+
+def sparse_vector(
+    queries: Iterable[float],
+    *,
+    threshold: float,
+    epsilon: Fraction | float,
+    sensitivity: float = 1.0,
+    monotone: bool = False,
+    entropy: Entropy,
+) -> int | None:
+    """Find the first query whose answer is about the threshold or more (AboveThreshold).
+
+    Exact **sensitive** answers are read one by one until the search ends; they may be endless.
+    The whole search costs ``epsilon``; ``sensitivity`` is the largest change of one answer, and
+    ``monotone`` queries all move one way when the table changes: half the noise then suffices.
+    Returns the query's position, from 0, or None.
+    """
+    threshold_scale = 2.0 * sensitivity / float(epsilon)
+    query_scale = threshold_scale if monotone else 2.0 * threshold_scale
+    # One draw serves all comparisons: their number costs nothing.
+    noisy_threshold = threshold + threshold_scale * float(laplaces(1, entropy)[0])
+    for position, answer in enumerate(queries):
+        if answer + query_scale * float(laplaces(1, entropy)[0]) >= noisy_threshold:
+            return position
+    return None
+
+
+def private_radius(
+    outliers: Sequence[int],
+    *,
+    epsilon: Fraction | float,
+    beta: float,
+    rows_per_person: int = 1,
+    entropy: Entropy,
+) -> int:
+    """Choose among increasing radii, each twice the one before, by doubling from the smallest.
+
+    ``outliers`` is the **sensitive** number of rows longer than each radius; the last radius is
+    public and holds all rows.  Returns a position: with probability at least 1 - beta / 2 no radius
+    before it holds all rows, and the radius is at most twice too large.
+    """
+    # The noise of one comparison, so that a radius without outliers is rarely passed over.
+    patience = 4.0 * rows_per_person / float(epsilon) * math.log(2.0 / beta)
+    found = sparse_vector(
+        (-float(count) for count in outliers[:-1]),
+        threshold=-patience,
+        epsilon=epsilon,
+        sensitivity=rows_per_person,
+        monotone=True,
+        entropy=entropy,
+    )
+    return len(outliers) - 1 if found is None else found
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,3 +161,51 @@ def _marginal_queries(counts: Counts, candidates: Candidates) -> Iterator[float]
     for shell, less in zip(candidates.shells[1:], saved, strict=True):
         added_per_row = EXPECTED_BIAS * 3.0 * 4.0**-shell
         yield float(counts[:shell].sum()) - less / added_per_row
+
+
+# What clipping to any dyadic norm would give, equal to gathering the rows again after clipping, up
+# to the lattice, and **sensitive**: shell s holds the rows with norm in (2**-(s+1), 2**-s];
+# clipped to 2**-t they add Σ_{s>=t} 4**-s S_s + 4**-t Σ_{s<t} N_s, with S_s in units of its shell
+# and N_s of the rows divided by their own norm.
+
+
+def shell_counts(moments: Moments) -> NDArray[np.int64]:
+    """Rows in each shell, largest radius first."""
+    return np.array([stratum.n_rows for stratum in moments.strata], dtype=np.int64)
+
+
+def outlier_counts(counts: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Rows longer than 2**-t, for each shell t."""
+    return np.concatenate([[0], np.cumsum(counts[:-1])])
+
+
+def noisy_traces(moments: Moments, noise: Iterable[int]) -> list[int]:
+    """Add noise to the trace of every shell, in the shell's lattice units."""
+    # Python's integers: a trace may leave 64 bits.
+    strata = moments.strata
+    return [stratum.sscp.trace() + int(z) for stratum, z in zip(strata, noise, strict=True)]
+
+
+def clipped_trace(moments: Moments, shell: int) -> float:
+    """Trace of the sscp of the rows clipped to 2**-shell, for rows in the unit ball."""
+    unit = 4.0**-moments.spec.bits
+    inside = sum(
+        stratum.sscp.trace() * unit * 4.0 ** -(shell + below)
+        for below, stratum in enumerate(moments.strata[shell:])
+    )
+    return inside + 4.0**-shell * sum(stratum.n_rows for stratum in moments.strata[:shell])
+
+
+def clipped_sscp(moments: Moments, shell: int) -> Array:
+    """Sscp of the rows clipped to 2**-shell and divided by it: rows in the unit ball again."""
+    total = np.zeros((moments.n_features, moments.n_features))
+    for index, stratum in enumerate(moments.strata):
+        # Most shells of a table are empty.
+        if not stratum.n_rows:
+            continue
+        if index >= shell:
+            total += stratum.sscp.to_float() * 4.0 ** (shell - index)
+        else:
+            assert stratum.normalized is not None
+            total += stratum.normalized.to_float()
+    return total * 4.0**-moments.spec.bits

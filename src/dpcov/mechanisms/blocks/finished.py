@@ -116,9 +116,7 @@ def finish(
     rows = public_rows(problem, row_count)
     # The number is public or private already, so dividing by it is post-processing.
     if not np.isfinite(sscp).all():
-        raise NumericError(
-            "The private matrix overflowed; nothing was released. Use a larger budget."
-        )
+        raise NumericError("The private matrix overflowed; nothing was released. Raise the budget.")
     arrays: dict[str, PublishedArray] = {"second_moment": symmetrize(sscp) * (clip**2 / rows)}
     if row_count is not None:
         arrays["row_count"] = np.array([row_count], dtype=np.int64)

@@ -16,13 +16,7 @@ FAILURE_PROBABILITY = 0.05
 
 
 def eta(dimension: int, beta: float) -> float:
-    """Bound the l2 norm of a vector of d standard normal entries.
-
-    Examples
-    --------
-    >>> round(eta(100, 0.05), 2)
-    11.86
-    """
+    """Bound the l2 norm of a vector of d standard normal entries."""
     log_inverse = _log_inverse(dimension, beta)
     return math.sqrt(dimension + 2.0 * math.sqrt(dimension * log_inverse) + 2.0 * log_inverse)
 
@@ -105,7 +99,5 @@ def _laplace_norm(entries_by_weight: dict[int, int], beta: float) -> float:
 
 def _log_inverse(dimension: int, beta: float) -> float:
     if dimension < 1 or not 0.0 < beta < 1.0:
-        raise UsageError(
-            "A tail bound needs a dimension of at least 1 and a probability between 0 and 1."
-        )
+        raise UsageError("A tail bound needs a dimension d >= 1 and a probability in (0, 1).")
     return -math.log(beta)
