@@ -59,7 +59,7 @@ _PLACE = "The ledger: an SQLite file, or postgresql://USER@HOST/NAME."
 LedgerPlace = Annotated[str, Argument(help=_PLACE, metavar="LEDGER", callback=_warned)]
 ChargedLedger = Annotated[str | None, option("charged ledger", callback=_warned)]
 ShownLedger = Annotated[str | None, option("shown ledger", callback=_warned)]
-_TABLE = "CSV, Parquet, Arrow, npy or npz file; - reads CSV from stdin."
+_TABLE = "CSV, Parquet or npy file; - reads CSV from stdin."
 TableFile = Annotated[str | None, Argument(help=_TABLE, metavar="DATA")]
 Sql = Annotated[str | None, option("sql")]
 Db = Annotated[str | None, option("db", callback=_warned)]

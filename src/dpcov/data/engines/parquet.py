@@ -22,7 +22,7 @@ _PIECE_VALUES = 2**24
 # Bytes of each column chunk that are held at a time.
 _READ_BUFFER = 1 << 20
 # A folder of a partitioned table.
-_FOLDER = re.compile(r"(?<=/)([^/=]+)=[^/]*(?=/)")
+_FOLDER = re.compile(r"/[^/=]+=[^/]*/")
 # What lies in the folder of a table whose files are not all valid at a time.
 _VERSIONED = ("_delta_log", ".hoodie")
 
@@ -49,22 +49,10 @@ def open_files(path: str | Path, otherwise: str) -> Any:
             f"'{place.name}' is a table with versions, of which its files hold several at a time. "
             "Open it with the library it was written with, and pass the data frame."
         )
-    return sealed(lambda: _with_folders(files), TABLE)
-
-
-def _with_folders(files: list[str] | str) -> Any:
-    # Read ``key=value`` in folder names as text: a common type would follow from all folders.
-    plain = pa.dataset.dataset(files, format="parquet")
-    base = files if isinstance(files, str) else ""
-    folders = (str(Path(file).parent).removeprefix(base) + "/" for file in plain.files)
-    keys = {tuple(_FOLDER.findall(folder)) for folder in folders}
-    if len(keys) > 1:
-        raise DataError("Not all files lie in folders of the same kind (key=value/...). Move them.")
-    fields = [(key, pa.string()) for key in next(iter(keys), ())]
-    if not fields:
-        return plain
-    partitioning = pa.dataset.partitioning(pa.schema(fields), flavor="hive")
-    return pa.dataset.dataset(files, format="parquet", partitioning=partitioning)
+    dataset = sealed(lambda: pa.dataset.dataset(files, format="parquet"), TABLE)
+    if any(_FOLDER.search(file.removeprefix(str(place))) for file in dataset.files):
+        raise DataError("Folders key=value hold a column. Open them and pass the data frame.")
+    return dataset
 
 
 def pieces(dataset: Any, names: Sequence[str]) -> list[Piece]:
@@ -82,8 +70,6 @@ def pieces(dataset: Any, names: Sequence[str]) -> list[Piece]:
 
 def _type_in(file: Piece, name: str) -> pa.DataType | None:
     # The type of a column, as written; None where the file lacks it.
-    if name in pa.dataset.get_partition_keys(file.partition_expression):
-        return pa.string()
     if name not in file.physical_schema.names:
         return None
     found = file.physical_schema.field(name).type
@@ -124,15 +110,10 @@ def gather_piece(names: Sequence[str], task: Task, piece: Piece) -> Gathered:
 
 def _batches(piece: Piece, names: Sequence[str], rows: int) -> Iterator[pa.RecordBatch]:
     # `pyarrow.dataset` would unfold whole row groups.
-    keys = pa.dataset.get_partition_keys(piece.partition_expression)
     groups = [group.id for group in piece.row_groups]
     with pa.parquet.ParquetFile(piece.path, pre_buffer=False, buffer_size=_READ_BUFFER) as file:
-        held = [name for name in names if name not in keys and name in file.schema_arrow.names]
+        held = [name for name in names if name in file.schema_arrow.names]
         for batch in file.iter_batches(rows, row_groups=groups, columns=held, use_threads=False):
-            # A column that a file does not hold: the value in its folder's name, or nothing.
-            others = {name: pa.repeat(value, len(batch)) for name, value in keys.items()}
             nothing = pa.nulls(len(batch))
-            columns = [
-                batch.column(name) if name in held else others.get(name, nothing) for name in names
-            ]
+            columns = [batch.column(name) if name in held else nothing for name in names]
             yield pa.RecordBatch.from_arrays(columns, names=list(names))

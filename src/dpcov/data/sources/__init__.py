@@ -13,7 +13,7 @@ import numpy as np
 import scipy.sparse
 
 from dpcov.data.seal import sealed
-from dpcov.data.sources import columnar, delimited, frames, matrices
+from dpcov.data.sources import delimited, frames, matrices
 from dpcov.data.sources.base import Block, Kind, ReadAs, Source
 from dpcov.data.sources.sql import Query, open_query
 from dpcov.errors import DataError
@@ -23,10 +23,8 @@ __all__ = ["Block", "Kind", "Query", "ReadAs", "Source", "open_source"]
 _FORMATS: dict[str, Callable[[Path], Source]] = {
     ".csv": partial(delimited.from_file, delimiter=","),
     ".tsv": partial(delimited.from_file, delimiter="\t"),
-    ".parquet": columnar.ParquetSource,
-    **dict.fromkeys((".arrow", ".feather", ".ipc"), columnar.ArrowFileSource),
+    ".parquet": frames.ParquetSource,
     ".npy": matrices.open_npy,
-    ".npz": matrices.open_npz,
 }
 _NO_LIST = "it holds something else than equally long lists of numbers."
 
@@ -35,7 +33,7 @@ def open_source(data: object) -> Source:
     """Open rows for reading in blocks; a `DataError` says what to do and holds no value of a row.
 
     ``data`` is a path whose ending names the format, ``"-"`` for CSV on standard input, a data
-    frame (pandas, Polars, PyArrow, DuckDB and whatever else narwhals knows), a `Query`, a 2-D
+    frame (pandas, Polars, PyArrow and whatever else narwhals knows), a `Query`, a 2-D
     array, a list of equally long lists of numbers, or a SciPy sparse matrix.
     """
     if isinstance(data, str) and data == "-":

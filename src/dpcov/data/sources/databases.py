@@ -19,7 +19,7 @@ import pyarrow as pa
 from dpcov.data.cells import number_column, text_column
 from dpcov.data.seal import explain, sealed
 from dpcov.data.sources.base import Block, Kind, ReadAs, TypedSource, kind_of_arrow_type
-from dpcov.data.sources.guesses import refuse_duckdb_guesses
+from dpcov.data.sources.guesses import refuse_guesses
 from dpcov.errors import DataError, UsageError
 
 _BATCH_BYTES = 4 << 20
@@ -154,7 +154,7 @@ class DuckDb(DatabaseSource):
                 if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
                     raise DataError(f"'the query' cannot be read: {_NO_CHANGES}")
                 relation = connection.sql(self._sql)
-                refuse_duckdb_guesses(relation, stated=self._sql)
+                refuse_guesses(relation, self._sql)
                 yield relation
 
     def _types(self) -> pa.Schema:
@@ -165,14 +165,9 @@ class DuckDb(DatabaseSource):
 
     def _batches(self, block_rows: int, wanted: Mapping[str, ReadAs]) -> Iterator[pa.RecordBatch]:
         with self._relation() as relation:
-            yield from duckdb_reader(relation, block_rows)
-
-
-def duckdb_reader(relation: Any, block_rows: int) -> Any:
-    """Stream a relation as record batches."""
-    # The older name is deprecated, the newer one absent from older versions.
-    read = getattr(relation, "to_arrow_reader", None) or relation.fetch_arrow_reader
-    return read(block_rows)
+            # The older name is deprecated, the newer one absent from older versions.
+            read = getattr(relation, "to_arrow_reader", None) or relation.fetch_arrow_reader
+            yield from read(block_rows)
 
 
 class Postgres(DatabaseSource):

@@ -1,4 +1,4 @@
-"""Refuse DuckDB queries and lazy Polars frames that guess types from rows.
+"""Refuse DuckDB queries that guess types from rows.
 
 Contract: a query passes only if every type comes from a catalog, a Parquet footer, an Arrow table
 or the statement itself.  Readers of CSV and JSON guess types and delimiters from rows and drop
@@ -41,33 +41,13 @@ _HIDDEN_FILES = (
 )
 
 
-def refuse_polars_guesses(frame: Any) -> None:
-    """Raise a `DataError` if a Polars LazyFrame scans text, or folders with typed names."""
-    # Before it is optimized, a plan names every scan.
-    plan = frame.explain(optimized=False)
-    if re.search(r"\b(?:Csv|NDJson) SCAN\b", plan, re.IGNORECASE):
-        raise DataError(
-            "Polars guesses types from the rows of CSV and JSON files, so that one row could "
-            "change how all others are read. Give dpcov the file itself."
-        )
-    keys = {match.group(1) for match in re.finditer(r"/([^/=]+)=[^/]*/", plan)}
-    if any(str(kind) != "String" for name, kind in frame.collect_schema().items() if name in keys):
-        raise DataError(
-            "Polars guesses the type of the values in folder names (key=value) from all folders. "
-            "Give scan_parquet a hive_schema with the type String."
-        )
-
-
-def refuse_duckdb_guesses(relation: Any, *, stated: str | None = None) -> None:
-    """Raise a `DataError` if types would follow from rows; the plan is read, nothing is run.
-
-    ``stated`` is the statement as the custodian wrote it; the relation's own if not given.
-    """
+def refuse_guesses(relation: Any, statement: str) -> None:
+    """Raise a `DataError` if types would follow from rows; the plan is read, nothing is run."""
     plan = relation.explain()
     if _GUESSES.search(plan):
         raise DataError(_GUESSED)
     if _PARQUET.search(plan):
-        _check_folders(relation.sql_query() if stated is None else stated)
+        _check_folders(statement)
 
 
 def _check_folders(statement: str) -> None:
