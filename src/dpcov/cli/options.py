@@ -12,7 +12,7 @@ from typer import Argument, Option
 from dpcov.errors import UsageError
 
 if TYPE_CHECKING:
-    from dpcov.data.sources.sql import Query
+    from dpcov.data.sources import Query
     from dpcov.data.vault import Key
     from dpcov.privacy.budget import Budget
     from dpcov.privacy.ledger.ledger import Balance
@@ -163,7 +163,7 @@ def table_from(
         return data
     if data is not None:
         raise UsageError("Give a file or --sql, not both.")
-    from dpcov.data.sources.sql import Query
+    from dpcov.data.sources import Query
 
     if (db is None) == (db_env is None):
         raise UsageError("Say where --sql runs: --db URL, or --db-env VARIABLE; one of the two.")

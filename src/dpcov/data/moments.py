@@ -105,20 +105,6 @@ class StratumMoments:
         )
 
 
-@dataclass(frozen=True, kw_only=True)
-class LatticeRows:
-    """**Sensitive** (n, d) integers in float64, squared row norms at most ``4**bits``.
-
-    ``strata`` are the (n,) strata of the rows, or None where there is only one.
-    """
-
-    values: FloatBlock
-    strata: NDArray[np.intp] | None
-
-    def __repr__(self) -> str:
-        return f"LatticeRows(n_features={self.values.shape[1]}, <sensitive>)"
-
-
 class Moments:
     """**Sensitive** exact moments of one table; several threads may :meth:`add` at a time.
 
@@ -164,7 +150,13 @@ class Moments:
         for start in range(0, len(rows), step):
             part = rows[start : start + step]
             numbers = None if groups is None else groups[start : start + step]
-            self.add_lattice(quantize(part, self.spec, numbers, out=part if overwrite else None))
+            values, strata = quantize(part, self.spec, numbers, out=part if overwrite else None)
+            self.add_lattice(values, strata)
+
+    def add_lattice(self, values: FloatBlock, strata: NDArray[np.intp] | None) -> None:
+        """Add quantized rows: one symmetric product per stratum and block."""
+        for index, members in _by_stratum(values, strata, self.block_rows):
+            self.strata[index].add(members, self.spec.bits)
 
     @property
     def block_rows(self) -> int:
@@ -173,15 +165,6 @@ class Moments:
         # every partial sum of products is then an integer below 2**53 in absolute value, so the
         # product is exact in any order of summation.
         return int(2 ** (53 - 2 * self.spec.bits))
-
-    def add_lattice(self, rows: LatticeRows) -> None:
-        """Add quantized rows: one symmetric product per stratum and block."""
-        if rows.strata is None:
-            for start in range(0, len(rows.values), self.block_rows):
-                self.strata[0].add(rows.values[start : start + self.block_rows], self.spec.bits)
-            return
-        for index, members in _by_stratum(rows.values, rows.strata, self.block_rows):
-            self.strata[index].add(members, self.spec.bits)
 
     def watch(self, digest: int) -> None:
         """Add the digest of a block of rows; several threads may do so."""
@@ -220,8 +203,11 @@ def quantize(
     spec: MomentsSpec,
     groups: NDArray[np.intp] | None = None,
     out: FloatBlock | None = None,
-) -> LatticeRows:
-    """Turn encoded rows into lattice rows, each in the unit of its own shell."""
+) -> tuple[FloatBlock, NDArray[np.intp] | None]:
+    """Turn encoded rows into **sensitive** integers, and the strata of rows, None if there is one.
+
+    Each row is in the unit of its own shell, with a squared norm of at most ``4**bits``.
+    """
     # A row z of norm at most 1 in shell s (radius 2**-s) becomes trunc(z * 2**(bits + s)).
     # Rows that exceed 4**bits (clipped rows, rounding) are shortened.
     values = np.empty_like(rows) if out is None else out
@@ -236,13 +222,13 @@ def quantize(
         for tile in (slice(start, start + step) for start in range(0, len(rows), step)):
             _quantize_tile(rows[tile], values[tile], shells[tile], spec)
     if spec.groups == 1:
-        return LatticeRows(values=values, strata=shells)
+        return values, shells
     if groups is None or len(groups) != len(rows):
         raise DataError("Grouped moments need the group of every row.")
     if len(groups) and not 0 <= groups.min() <= groups.max() < spec.groups:
         raise DataError("A group number is out of range; count from 0 and declare all groups.")
     offset = groups * spec.shells
-    return LatticeRows(values=values, strata=offset if shells is None else offset + shells)
+    return values, offset if shells is None else offset + shells
 
 
 def _quantize_tile(
@@ -327,9 +313,12 @@ def normalize(values: Array, bits: int, on: Library = NUMPY) -> Array:
 
 
 def _by_stratum(
-    block: FloatBlock, strata: NDArray[np.intp], most_rows: int
+    block: FloatBlock, strata: NDArray[np.intp] | None, most_rows: int
 ) -> Iterator[tuple[int, FloatBlock]]:
     # Copy the rows of one stratum after the other, at most so many at a time.
+    if strata is None:
+        yield from ((0, block[at : at + most_rows]) for at in range(0, len(block), most_rows))
+        return
     # Numbers of 16 bits are sorted by counting.
     narrow = strata.astype(np.int16) if len(strata) and strata.max() < 2**15 else strata
     order = np.argsort(narrow, kind="stable")

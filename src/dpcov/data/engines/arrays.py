@@ -35,8 +35,8 @@ def quantize(on: Library, rows: Array, spec: MomentsSpec) -> tuple[Array, Array 
 def _quantize_here(on: Library, rows: Array, spec: MomentsSpec) -> tuple[Array, Array | None]:
     # Rows far beyond the clip have squared norms above 2**53, which each machine rounds its way.
     ungrouped = MomentsSpec(shells=spec.shells, bits=spec.bits, clip=spec.clip)
-    made = quantize_here(on.to_host(rows), ungrouped)
-    return on.from_host(made.values), None if made.strata is None else on.from_host(made.strata)
+    values, strata = quantize_here(on.to_host(rows), ungrouped)
+    return on.from_host(values), None if strata is None else on.from_host(strata)
 
 
 def map_rows(on: Library, rows: Array, linear: LinearMap) -> Array:

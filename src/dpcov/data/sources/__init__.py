@@ -15,7 +15,7 @@ import scipy.sparse
 from dpcov.data.seal import sealed
 from dpcov.data.sources import delimited, frames, matrices
 from dpcov.data.sources.base import Block, Kind, ReadAs, Source
-from dpcov.data.sources.sql import Query, open_query
+from dpcov.data.sources.databases import Query, open_query
 from dpcov.errors import DataError
 
 __all__ = ["Block", "Kind", "Query", "ReadAs", "Source", "open_source"]
@@ -45,13 +45,13 @@ def open_source(data: object) -> Source:
     if isinstance(data, Query):
         return open_query(data)
     if isinstance(data, np.ndarray):
-        return matrices.ArraySource(data, "the array")
+        return matrices.MatrixSource(data, "the array")
     if scipy.sparse.issparse(data):
-        return matrices.SparseSource(data, "the sparse matrix")
+        return matrices.MatrixSource(data, "the sparse matrix")
     if isinstance(data, list | tuple):
         # Every number by itself: a common type would follow from all of them.
         array = sealed(lambda: np.array(data, dtype=np.float64), "the list", lambda _: _NO_LIST)
-        return matrices.ArraySource(array, "the list")
+        return matrices.MatrixSource(array, "the list")
     return frames.open_frame(data, "the table")
 
 

@@ -11,6 +11,7 @@ import sqlite3
 import tempfile
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -25,44 +26,36 @@ from dpcov.errors import DataError, UsageError
 _BATCH_BYTES = 4 << 20
 _SAMPLE_ROWS = 1000
 
-_NO_SUCH = (
-    "the database does not understand the statement, or has no such table or column; "
-    "try it in the database's own client."
-)
 _NO_CHANGES = (
     "the statement would change something, or is not a single SELECT; only reading is allowed."
 )
-_NO_ANSWER = "the database does not answer or refuses; check URL, path, user and password."
-_NO_RIGHT = "the database user has no right to read this."
-_ENDED = "the database ended the query (time limit, lock, shutdown, lost connection); try again."
-_BAD_CELL = "a cell cannot be computed or converted as the statement asks; correct its CASTs."
-_NO_MEMORY = "the database ran out of memory or disk; select fewer columns or sort nothing."
-_NO_FILE = (
-    "a file that the statement or the URL names cannot be opened; check paths and permissions."
-)
-_WITHHELD = (
-    "the database reported an error, whose text is withheld because it may quote rows. Check the "
-    "statement's CASTs and divisions, and that the database is up."
-)
-
 # What SQLSTATEs, and names of errors, begin with; the first that fits is told.
-_SQLSTATES = {
-    **dict.fromkeys(("08", "28", "3D"), _NO_ANSWER),
-    **dict.fromkeys(("0A", "25"), _NO_CHANGES),
-    **dict.fromkeys(("40", "55", "57"), _ENDED),
-    **{"22": _BAD_CELL, "42501": _NO_RIGHT, "42": _NO_SUCH, "53": _NO_MEMORY},
-}
-_NAMES = {
-    **dict.fromkeys(("Parser", "Catalog", "Binder", "Syntax", "SQLITE_ERROR"), _NO_SUCH),
-    **dict.fromkeys(("Conversion", "OutOfRange", "InvalidInput", "TypeMismatch"), _BAD_CELL),
-    "OutOfMemory": _NO_MEMORY,
-    **dict.fromkeys(("ConnectionException", "SQLITE_CANTOPEN", "OperationalError"), _NO_ANSWER),
-    "IOException": _NO_FILE,
-    **dict.fromkeys(("PermissionException", "SQLITE_AUTH", "SQLITE_READONLY"), _NO_CHANGES),
-    **dict.fromkeys(("ProgrammingError", "Warning"), _NO_CHANGES),
-    "SQLITE_BUSY": _ENDED,
-    "SQLITE_CORRUPT": "the database file is damaged; restore it from a backup.",
-    "SQLITE_NOTADB": "the file is not a database of this kind.",
+_TOLD = {
+    "the database user has no right to read this.": ("42501",),
+    "the database does not understand the statement, or has no such table or column; try it in the "
+    "database's own client.": ("42", "Parser", "Catalog", "Binder", "Syntax", "SQLITE_ERROR"),
+    "the database does not answer or refuses; check URL, path, user and password.": (
+        *("08", "28", "3D", "ConnectionException", "SQLITE_CANTOPEN", "OperationalError"),
+    ),
+    _NO_CHANGES: (
+        *("0A", "25", "PermissionException", "SQLITE_AUTH", "SQLITE_READONLY"),
+        *("ProgrammingError", "Warning"),
+    ),
+    "the database ended the query (time limit, lock, shutdown, lost connection); try again.": (
+        *("40", "55", "57", "SQLITE_BUSY"),
+    ),
+    "a cell cannot be computed or converted as the statement asks; correct its CASTs.": (
+        *("22", "Conversion", "OutOfRange", "InvalidInput", "TypeMismatch"),
+    ),
+    "the database ran out of memory or disk; select fewer columns or sort nothing.": (
+        *("53", "OutOfMemory"),
+    ),
+    "a file that the statement or the URL names cannot be opened; check paths and permissions.": (
+        "IOException",
+    ),
+    "the database file is damaged, or not of this kind; restore it from a backup.": (
+        *("SQLITE_CORRUPT", "SQLITE_NOTADB"),
+    ),
 }
 
 
@@ -74,11 +67,34 @@ def explain_database_error(error: Exception) -> str:
         return "it holds text that is not UTF-8; convert it."
     state = getattr(error, "sqlstate", None) or ""
     name = getattr(error, "sqlite_errorname", type(error).__name__)
-    for table, key in ((_SQLSTATES, state), (_NAMES, name)):
-        for known, told in table.items():
-            if key.startswith(known):
-                return told
-    return _WITHHELD
+    fits = (told for key in (state, name) for told, known in _TOLD.items() if key.startswith(known))
+    withheld = (
+        "the database reported an error, whose text is withheld because it may quote rows. Check "
+        "the statement's CASTs and divisions, and that the database is up."
+    )
+    return next(fits, withheld)
+
+
+@dataclass(frozen=True, repr=False)
+class Query:
+    """The rows that one SQL statement returns, as data for :func:`dpcov.release`.
+
+    Parameters
+    ----------
+    sql : str
+        One statement that only reads (SELECT, WITH, VALUES).  It does not enter the release.
+    db : str
+        The database: ``duckdb:///file.duckdb``, ``duckdb://`` (in memory; reads Parquet files named
+        in the statement), ``postgresql://user@host/name`` or ``sqlite:///file.db``.  Three slashes
+        precede a relative path, four an absolute one.  Leave passwords to ``PGPASSWORD`` or
+        ``.pgpass`` where possible.
+    """
+
+    sql: str
+    db: str = field(kw_only=True)
+
+    def __repr__(self) -> str:
+        return "Query(<statement and database hidden>)"
 
 
 class DatabaseSource(TypedSource):
@@ -283,3 +299,24 @@ _READING = {
 def _only_reading(action: int, first: str | None, second: str | None, *where: object) -> int:
     allowed = action in _READING and second != "load_extension"
     return sqlite3.SQLITE_OK if allowed else sqlite3.SQLITE_DENY
+
+
+def open_query(query: Query) -> DatabaseSource:
+    """Ask the database that the URL names for the columns; no row is read yet."""
+    # Without its last semicolon: databases themselves refuse a second statement.
+    sql = query.sql.strip().rstrip(";").rstrip()
+    if not sql or "\x00" in sql:
+        raise UsageError("The SQL statement is empty or holds a zero character. Write one SELECT.")
+    scheme, separator, rest = query.db.partition("://")
+    place = rest.removeprefix("/")
+    known = scheme if separator else ""
+    if known == "duckdb":
+        return DuckDb(place or ":memory:", sql)
+    if known == "sqlite" and place not in ("", ":memory:"):
+        return Sqlite(place, sql)
+    if known in ("postgresql", "postgres"):
+        return Postgres(query.db, sql)
+    raise UsageError(
+        "A database is named by a URL: duckdb:///FILE, duckdb:// (over Parquet files), "
+        "postgresql://USER@HOST/NAME or sqlite:///FILE."
+    )

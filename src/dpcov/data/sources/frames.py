@@ -68,8 +68,8 @@ class FrameSource(Source):
         if not isinstance(error, _UnreadableError):
             return super()._explain(error, schema_names)
         # Where the line of names was forgotten, a name is a value.
-        number = f"number {self.columns.index(error.column) + 1}"
-        told = f"'{error.column}'" if schema_names else number
+        (name,) = error.args
+        told = f"'{name}'" if schema_names else f"number {self.columns.index(name) + 1}"
         return (
             f"column {told} holds cells that are neither numbers nor texts, or texts where numbers "
             "are wanted; convert or drop it."
@@ -77,11 +77,7 @@ class FrameSource(Source):
 
 
 class _UnreadableError(Exception):
-    """Says which column it is."""
-
-    def __init__(self, column: str) -> None:
-        super().__init__()
-        self.column = column
+    """Its argument is the column."""
 
 
 class ParquetSource(TypedSource):

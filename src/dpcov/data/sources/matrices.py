@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
+import scipy.sparse
 from numpy.lib import format as npy
 
 from dpcov.data.seal import sealed
@@ -22,7 +23,9 @@ _MOST_COLUMNS = 100_000
 _MAX_HEADER = 10_000
 
 
-class _MatrixSource(Source):
+class MatrixSource(Source):
+    """A NumPy array in memory, a .npy file mapped to memory, or a SciPy sparse matrix."""
+
     n_rows: int
 
     def __init__(self, matrix: Any, name: str) -> None:
@@ -35,30 +38,19 @@ class _MatrixSource(Source):
         """Call every column a number."""
         return dict.fromkeys(self.columns, "number")
 
-
-class ArraySource(_MatrixSource):
-    """A NumPy array in memory, or a .npy file mapped to memory."""
-
     def _read(self, block_rows: int, wanted: Mapping[str, ReadAs]) -> Iterator[Block]:
-        base = self._matrix.base
+        sparse = scipy.sparse.issparse(self._matrix)
+        matrix = self._matrix.tocsr() if sparse else self._matrix
+        base = None if sparse else matrix.base
         for start in range(0, self.n_rows, block_rows):
-            rows = self._matrix[start : start + block_rows]
-            floats = np.asarray(rows, dtype=np.float64)
+            rows = matrix[start : start + block_rows]
+            floats = np.asarray(rows.toarray() if sparse else rows, dtype=np.float64)
             # What a mask hides is missing, not the number behind the mask.
             masked = isinstance(rows, np.ma.MaskedArray)
             yield np.where(np.ma.getmaskarray(rows), np.nan, floats) if masked else floats
             # Without the pages that were read, a file takes no more memory than the part at hand.
             if isinstance(base, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED"):
                 base.madvise(mmap.MADV_DONTNEED)
-
-
-class SparseSource(_MatrixSource):
-    """A SciPy sparse matrix in memory; blocks of its rows become dense."""
-
-    def _read(self, block_rows: int, wanted: Mapping[str, ReadAs]) -> Iterator[Block]:
-        matrix = self._matrix.tocsr()
-        for start in range(0, self.n_rows, block_rows):
-            yield np.asarray(matrix[start : start + block_rows].toarray(), dtype=np.float64)
 
 
 def open_npy(path: Path) -> Source:
@@ -72,7 +64,7 @@ def open_npy(path: Path) -> Source:
         check_matrix(shape, dtype, path.name)
         return np.load(path, mmap_mode="r", allow_pickle=False)
 
-    return ArraySource(sealed(mapped, path.name), path.name)
+    return MatrixSource(sealed(mapped, path.name), path.name)
 
 
 def _read_header(stream: IO[bytes]) -> tuple[tuple[int, ...], np.dtype[Any]]:
