@@ -38,7 +38,7 @@ def test_a_file_that_the_system_keeps_back(tmp_path, monkeypatch):
     (tmp_path / "a.csv").write_text("a\n1\n")
     # The superuser may read every file, so the system's answer is made up.
     monkeypatch.setattr(Path, "open", refuse)
-    assert refusal(tmp_path / "a.csv") == "You have no permission to read 'a.csv'."
+    assert refusal(tmp_path / "a.csv") == "'a.csv' cannot be opened: permission denied."
 
 
 @pytest.mark.parametrize(

@@ -469,11 +469,8 @@ def test_types_are_asked_for_without_running_the_statement():
     assert open_source(Query(sql, db="duckdb://")).kinds()["y"] == "number"
 
 
-@pytest.mark.parametrize(("first", "kind"), [(999, "text"), (1000, "number")])
-def test_kinds_are_those_of_the_first_thousand_rows(tmp_path, first, kind):
-    cells = [1] * 1001
-    cells[first] = "a"
-    assert open_source(sqlite_cells(tmp_path, cells)).kinds() == {"x": kind}
+def test_a_draft_of_sqlite_calls_every_column_a_number(tmp_path):
+    assert open_source(sqlite_cells(tmp_path, ["a"])).kinds() == {"x": "number"}
 
 
 def test_a_file_can_be_read_on_and_closed_by_another_thread(tmp_path):

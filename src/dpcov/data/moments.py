@@ -40,18 +40,10 @@ FloatBlock = NDArray[np.float64]
 class MomentsSpec:
     """What a mechanism wants to be gathered; public.
 
-    Parameters
-    ----------
-    shells : int
-        Shell s holds rows with norm in (2**-(s+1), 2**-s], the last one everything below.
-    groups : int
-        Number of public groups the strata are crossed with.
-    normalized : bool
-        Also gather the moments of the rows divided by their own norm, per stratum.
-    bits : int
-        Lattice resolution: a row of norm ``clip`` becomes integers of squared norm ``4**bits``.
-    clip : float
-        Rows longer than this fraction of the norm bound are scaled down to it.
+    Shell s of so many ``shells`` holds rows with norm in (2**-(s+1), 2**-s], the last one
+    everything below; strata are shells crossed with public ``groups``.  ``normalized`` also gathers
+    the rows divided by their own norm.  A row of norm ``clip``, to which longer ones are scaled
+    down, becomes integers of squared norm ``4**bits``.
     """
 
     shells: Annotated[int, Between(1, 64)] = 1

@@ -77,7 +77,6 @@ def test_a_folder_of_a_versioned_or_partitioned_table_is_refused(tmp_path, name)
     ("name", "words"),
     [
         ("none.parquet", r"no file 'none\.parquet'"),
-        ("no*.parquet", r"no file 'no\*\.parquet'"),
         ("rows.csv", "give it to the local engine"),
         ("bad.parquet", "'the table' cannot be read"),
     ],
@@ -90,10 +89,7 @@ def test_what_is_no_parquet_file_is_refused(tmp_path, name, words):
     assert "12345" not in str(refusal.value)
 
 
-def test_a_pattern_takes_the_files_that_fit_it(tmp_path):
-    for name in ("one", "two", "three"):
-        write(tmp_path / f"{name}.parquet", X[:9])
-    assert gathered(tmp_path / "t*.parquet").n_rows == 18
+def test_the_ending_may_have_capitals(tmp_path):
     write(tmp_path / "ROWS.PARQUET", X[:5])
     assert gathered(str(tmp_path / "ROWS.PARQUET")) == local(X[:5])
 
@@ -109,18 +105,6 @@ def test_a_table_without_a_wanted_column_is_refused_before_it_is_read(tmp_path):
     fewer = dpcov.Schema(columns={name: dpcov.Numeric(lower=-3, upper=3) for name in "ca"})
     task = MomentsTask(encoding=TableEncoding(schema=fewer), spec=MomentsSpec())
     assert parquet.columns_of(files, task) == ["c", "a"]
-
-
-def test_a_piece_is_read_in_blocks_and_columns_in_the_order_wanted(tmp_path):
-    write(tmp_path / "one.parquet", X[:450])
-    (piece,) = parquet.pieces(parquet.open_files(tmp_path, ""), ["c", "a"])
-    found = list(parquet._batches(piece, ["c", "a"], 100))
-    assert sum(len(batch) for batch in found) == 450
-    assert max(len(batch) for batch in found) == 100
-    whole = pa.Table.from_batches(found)
-    assert whole.schema.names == ["c", "a"]
-    assert whole.column("c").to_pylist() == X[:450][:, 2].tolist()
-    assert whole.column("a").to_pylist() == X[:450][:, 0].tolist()
 
 
 def test_a_piece_that_cannot_be_read_is_a_failure(tmp_path):

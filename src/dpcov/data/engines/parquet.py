@@ -31,14 +31,12 @@ Piece = Any
 
 
 def open_files(path: str | Path, otherwise: str) -> Any:
-    """Open a Parquet file, a folder of them or a pattern as a `pyarrow.dataset.Dataset`.
+    """Open a Parquet file or a folder of them as a `pyarrow.dataset.Dataset`.
 
     ``otherwise`` is said of a file of another kind.
     """
     place = Path(path)
-    pattern = "*" in place.name
-    files = [str(file) for file in sorted(place.parent.glob(place.name))] if pattern else str(place)
-    if not (files if pattern else place.exists()):
+    if not place.exists():
         raise DataError(
             f"There is no file '{place.name}'. Every worker must see it; check the path."
         )
@@ -49,7 +47,7 @@ def open_files(path: str | Path, otherwise: str) -> Any:
             f"'{place.name}' is a table with versions, of which its files hold several at a time. "
             "Open it with the library it was written with, and pass the data frame."
         )
-    dataset = sealed(lambda: pa.dataset.dataset(files, format="parquet"), TABLE)
+    dataset = sealed(lambda: pa.dataset.dataset(str(place), format="parquet"), TABLE)
     if any(_FOLDER.search(file.removeprefix(str(place))) for file in dataset.files):
         raise DataError("Folders key=value hold a column. Open them and pass the data frame.")
     return dataset
@@ -101,19 +99,12 @@ def gather_piece(names: Sequence[str], task: Task, piece: Piece) -> Gathered:
 
     def gather() -> Any:
         gathered = task.empty()
-        for batch in _batches(piece, names, task.block_rows):
-            task.add(gathered, batch)
+        groups = [group.id for group in piece.row_groups]
+        options: dict[str, Any] = {"row_groups": groups, "columns": names, "use_threads": False}
+        # `pyarrow.dataset` would unfold whole row groups.
+        with pa.parquet.ParquetFile(piece.path, pre_buffer=False, buffer_size=_READ_BUFFER) as file:
+            for batch in file.iter_batches(task.block_rows, **options):
+                task.add(gathered, batch.select(list(names)))
         return gathered
 
     return attempt(gather)
-
-
-def _batches(piece: Piece, names: Sequence[str], rows: int) -> Iterator[pa.RecordBatch]:
-    # `pyarrow.dataset` would unfold whole row groups.
-    groups = [group.id for group in piece.row_groups]
-    with pa.parquet.ParquetFile(piece.path, pre_buffer=False, buffer_size=_READ_BUFFER) as file:
-        held = [name for name in names if name in file.schema_arrow.names]
-        for batch in file.iter_batches(rows, row_groups=groups, columns=held, use_threads=False):
-            nothing = pa.nulls(len(batch))
-            columns = [batch.column(name) if name in held else nothing for name in names]
-            yield pa.RecordBatch.from_arrays(columns, names=list(names))

@@ -46,8 +46,6 @@ def read_text(path: Path) -> str:
         if len(content) > _MAX_BYTES:
             raise SchemaError(f"{what} is larger than {_MAX_BYTES >> 20} MiB; it is no schema.")
         return content.decode("utf-8-sig")
-    except FileNotFoundError:
-        raise SchemaError(f"There is no schema file '{path.name}'; draft one first.") from None
     except UnicodeDecodeError:
         raise SchemaError(f"{what} is not UTF-8 text; save it as UTF-8.") from None
     except OSError as error:

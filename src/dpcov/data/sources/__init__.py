@@ -17,6 +17,7 @@ from dpcov.data.sources import delimited, frames, matrices
 from dpcov.data.sources.base import Block, Kind, ReadAs, Source
 from dpcov.data.sources.databases import Query, open_query
 from dpcov.errors import DataError
+from dpcov.files import reason_of
 
 __all__ = ["Block", "Kind", "Query", "ReadAs", "Source", "open_source"]
 
@@ -83,7 +84,5 @@ def _check_file(path: Path) -> None:
                 raise DataError(f"'{path.name}' is empty.")
     except FileNotFoundError:
         raise DataError(f"There is no file '{path.name}'. Check the path.") from None
-    except PermissionError:
-        raise DataError(f"You have no permission to read '{path.name}'.") from None
     except OSError as error:
-        raise DataError(f"'{path.name}' cannot be opened: {error.strerror}.") from None
+        raise DataError(f"'{path.name}' cannot be opened: {reason_of(error)}.") from None
