@@ -130,10 +130,7 @@ class Moments:
     def add(
         self, rows: FloatBlock, groups: NDArray[np.intp] | None = None, *, overwrite: bool = False
     ) -> None:
-        """Add encoded rows of norm at most 1 (longer ones are scaled down), and their groups.
-
-        ``overwrite`` lets the rows' memory be used for the lattice, which saves a copy.
-        """
+        """Add rows, longer ones than 1 scaled down; ``overwrite`` lets their memory be used."""
         if rows.ndim != 2 or rows.shape[1] != self.n_features:
             raise DataError(f"Expected blocks of rows with {self.n_features} encoded columns.")
         step = self.block_rows

@@ -31,10 +31,7 @@ Piece = Any
 
 
 def open_files(path: str | Path, otherwise: str) -> Any:
-    """Open a Parquet file or a folder of them as a `pyarrow.dataset.Dataset`.
-
-    ``otherwise`` is said of a file of another kind.
-    """
+    """Open a Parquet file or a folder of them; ``otherwise`` is said of a file of another kind."""
     place = Path(path)
     if not place.exists():
         raise DataError(
