@@ -339,15 +339,6 @@ def test_pipes_are_no_files(tmp_path):
         open_source(tmp_path / "x.csv")
 
 
-def test_the_column_that_cannot_be_read_is_named_if_the_schema_names_it():
-    mixed = pd.Series([1, "a"], dtype=object)
-    source = open_source(pd.DataFrame({"good": [1, 2], "bad": mixed, "worse": mixed}))
-    for wanted, told in ((None, "number 2"), (["bad", "good"], "'bad'"), (["worse"], "'worse'")):
-        wanted = None if wanted is None else dict.fromkeys(wanted, "number")
-        with pytest.raises(DataError, match=f"column {told} holds cells"):
-            list(source.blocks(9, wanted=wanted))
-
-
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
 def test_every_line_of_one_column_is_a_row(tmp_path, end):
     (tmp_path / "x.csv").write_bytes(end.join(["x", "1", "", "3", "", ""]).encode())
