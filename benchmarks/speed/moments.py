@@ -46,7 +46,7 @@ def measure(n_rows: int, n_features: int) -> list[tuple[int, float, float]]:
     lattice = [quantize(rows, spec) for spec in specs]
 
     def gather(index: int) -> Callable[[], object]:
-        return lambda: Moments(n_features, specs[index]).add_lattice(lattice[index])
+        return lambda: Moments(n_features, specs[index]).add_lattice(*lattice[index])
 
     floor, *times = interleaved(
         lambda: rows.T @ rows, *(gather(index) for index in range(len(specs)))

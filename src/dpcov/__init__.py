@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from dpcov.data.schema.declared import Boolean, Categorical, Ignored, Numeric, Weights
     from dpcov.data.schema.schema import Schema
-    from dpcov.data.sources.sql import Query
+    from dpcov.data.sources import Query
     from dpcov.errors import DpcovError
     from dpcov.noise.entropy import SeededEntropy, SystemEntropy
     from dpcov.pipeline.table import checkpoint, moments, release, second_moment
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _NAMES = {
     "data.schema.declared": ("Boolean", "Categorical", "Ignored", "Numeric", "Weights"),
     "data.schema.schema": ("Schema",),
-    "data.sources.sql": ("Query",),
+    "data.sources": ("Query",),
     "errors": ("DpcovError",),
     "noise.entropy": ("SeededEntropy", "SystemEntropy"),
     "pipeline.table": ("checkpoint", "moments", "release", "second_moment"),

@@ -85,18 +85,10 @@ def parquet(rows, folder):
     return folder / "t.parquet"
 
 
-@door("declared")
-def arrow_file(rows, folder):
-    with pa.OSFile(str(folder / "t.arrow"), "wb") as file, pa.ipc.new_file(file, TYPES) as writer:
-        writer.write_table(arrow(rows), max_chunksize=2)
-    return folder / "t.arrow"
-
-
 DOORS |= {
     "arrow_table": Door(lambda rows, folder: arrow(rows), "declared"),
     "arrow_stream": Door(lambda rows, folder: arrow(rows).to_reader(max_chunksize=2), "declared"),
     "polars_frame": Door(lambda rows, folder: pl.from_arrow(arrow(rows)), "declared"),
-    "polars_lazy": Door(lambda rows, folder: pl.from_arrow(arrow(rows)).lazy(), "declared"),
 }
 
 
@@ -137,13 +129,6 @@ def _storable(cell):
 
 
 @door("declared")
-def duckdb_relation(rows, folder):
-    import duckdb
-
-    return duckdb.from_arrow(arrow(rows))
-
-
-@door("declared")
 def duckdb_file(rows, folder):
     import duckdb
 
@@ -160,11 +145,6 @@ def duckdb_csv(lines, folder):
     columns = "{'n': 'DOUBLE', 'c': 'VARCHAR'}"
     call = f"read_csv('{csv(lines, folder)}', auto_detect=false, header=true, columns={columns})"
     return dpcov.Query(f"SELECT * FROM {call}", db="duckdb://")
-
-
-@door("declared", engine="dask")
-def dask_folder_of_parquet(rows, folder):
-    return _hive(rows, folder)
 
 
 @door("objects")
@@ -196,40 +176,20 @@ def spark_frame(rows, folder):
     return SparkSession.getActiveSession().createDataFrame(typed, "n double, c string")
 
 
-@door("declared", engine="spark")
-def spark_folder_of_parquet(rows, folder):
-    return f"{_hive(rows, folder)}/"
-
-
-def _hive(rows, folder):
-    """One folder a category, as programs write partitioned tables."""
-    place = folder / "hive"
-    partitioning = pa.dataset.partitioning(pa.schema([("c", pa.string())]), flavor="hive")
-    options = {"format": "parquet", "existing_data_behavior": "delete_matching"}
-    for old in place.glob("*/*"):
-        old.unlink()
-    pa.dataset.write_dataset(arrow(rows), place, partitioning=partitioning, **options)
-    for empty in place.glob("*"):
-        if not any(empty.iterdir()):
-            empty.rmdir()
-    return place
-
-
 def array(rows):
     """Rows of numbers."""
     return np.array([[float(cell) for cell in row] for row in rows])
 
 
-def _saved(save, path, rows):
-    save(path, array(rows))
-    return path
+def _npy(rows, folder):
+    np.save(folder / "t.npy", array(rows))
+    return folder / "t.npy"
 
 
 # Ways in for numbers only.
 ARRAYS = {
     "list_of_lists": lambda rows, folder: [list(row) for row in rows],
     "array": lambda rows, folder: array(rows),
-    "npy": lambda rows, folder: _saved(np.save, folder / "t.npy", rows),
-    "npz": lambda rows, folder: _saved(np.savez, folder / "t.npz", rows),
+    "npy": _npy,
     "sparse": lambda rows, folder: scipy.sparse.csr_matrix(array(rows)),
 }

@@ -19,7 +19,6 @@ from hypothesis import strategies as st
 import dpcov
 from dpcov.data.checkpoint import Checkpoint
 from dpcov.data.engines import BallEncoding, TableEncoding
-from dpcov.data.engines import parquet as parquet_module
 from dpcov.data.engines.local import GroupedRows
 from dpcov.data.gather import Gathering
 from dpcov.data.geometry import Geometry, Scale
@@ -329,11 +328,6 @@ def by_arrows_guess(cells, name, reading):
     return pa.array(cells, from_pandas=True)
 
 
-def all_folders(files):
-    """What folders did: the types of all together."""
-    return pa.dataset.dataset(files, partitioning="hive")
-
-
 LENIENT = (delimited, "CheckedLines", LenientLines)
 FAULTS = {
     "one type for a block of cells": (
@@ -344,16 +338,12 @@ FAULTS = {
         *("pandas_objects", [(1.0, Decimal("1.5")), (1.0, Decimal("1.00"))]),
         [(frames, "_pandas_column", by_arrows_guess)],
     ),
-    "types of all folders together": (
-        *("dask_folder_of_parquet", [(1.0, "01"), (2.0, "x")]),
-        [(parquet_module, "_with_folders", all_folders)],
-    ),
     "labels of all rows together": (None, [(1.0, 2**53 + 1), (1.0, 1.5)], []),
     "a quotation mark": ("csv", ['1,"a', "2,x", '3,"a"'], [LENIENT]),
     "a blank line": ("csv", ["1,1", "", "2,x"], [LENIENT, (pa.csv, "ParseOptions", lenient)]),
     "types by DuckDB's guess": (
         *("guessed_csv", ["1,1.50", "2,x"]),
-        [(databases, "refuse_duckdb_guesses", lambda *_, **__: None)],
+        [(databases, "refuse_guesses", lambda *_, **__: None)],
     ),
 }
 

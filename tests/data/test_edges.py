@@ -1,11 +1,9 @@
 """What a usual run never meets: refusals and answers at the edges of the sensitive side."""
 
 import numpy as np
-import polars as pl
 import pyarrow as pa
 import pytest
 
-import dpcov
 from dpcov.data.groups import OTHER, Grouping, split_schema
 from dpcov.data.schema.declared import Boolean, Categorical, Ignored, Numeric
 from dpcov.data.schema.schema import Schema
@@ -68,12 +66,3 @@ def test_a_source_is_its_own_source_and_a_stream_of_arrow_is_one():
             return pa.table({"x": [1.0, 0.0]}).__arrow_c_stream__(requested_schema)
 
     assert open_source(Stream()).columns == ("x",)
-
-
-def test_polars_without_batches_is_read_as_a_whole(monkeypatch):
-    lazy = pl.LazyFrame({"x": [0.5, 0.25], "flag": [True, False]})
-    terms = {"schema": SCHEMA, "budget": dpcov.Budget(rho=1)}
-    expected = dpcov.checkpoint(lazy, **terms)
-    monkeypatch.delattr(pl.LazyFrame, "collect_batches", raising=False)
-    again = dpcov.checkpoint(lazy, **terms)
-    assert again.moments == expected.moments

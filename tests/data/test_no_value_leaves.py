@@ -2,12 +2,10 @@ import io
 import sys
 import traceback
 
-import duckdb
 import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
-import pyarrow.feather
 import pyarrow.parquet
 import pytest
 import scipy.sparse
@@ -66,9 +64,6 @@ FILES = {
     "lists.parquet": lambda p: pa.parquet.write_table(LISTS, p),
     "text.parquet": lambda p: text(p, ROWS),
     "cut.parquet": lambda p: cut(p, lambda q: pa.parquet.write_table(TABLE, q)),
-    "wrong types.feather": lambda p: pa.feather.write_feather(TABLE, str(p)),
-    "cut.feather": lambda p: cut(p, lambda q: pa.feather.write_feather(TABLE, str(q))),
-    "text.arrow": lambda p: text(p, ROWS),
     "text.npy": lambda p: text(p, ROWS),
     "texts.npy": lambda p: np.save(p, np.array([[TEXT]])),
     "objects.npy": lambda p: np.save(
@@ -76,12 +71,6 @@ FILES = {
     ),
     "vector.npy": lambda p: np.save(p, FLOATS[0]),
     "cut.npy": lambda p: cut(p, lambda q: np.save(q, FLOATS)),
-    "text.npz": lambda p: text(p, ROWS),
-    "texts.npz": lambda p: np.savez(p, X=np.array([[TEXT]])),
-    "cut.npz": lambda p: cut(p, lambda q: np.savez(q, X=FLOATS)),
-    "sparse.npz": lambda p: np.savez(
-        p, format="csr", shape=[1, 2], data=[NUMBER], indices=[73911], indptr=[0, 1]
-    ),
 }
 
 OBJECTS = {
@@ -95,13 +84,8 @@ OBJECTS = {
     "pandas objects": lambda: pd.DataFrame({"a": [{TEXT: NUMBER}, 1], "b": [{TEXT}, object()]}),
     "pandas same names": lambda: pd.DataFrame([[TEXT, NUMBER]], columns=["a", "a"]),
     "polars": lambda: pl.from_arrow(TABLE),
-    "polars lazy": lambda: pl.from_arrow(TABLE).lazy().with_columns(a=pl.col("a").cast(pl.Int64)),
     "polars objects": lambda: pl.DataFrame(
         {"a": [{TEXT}], "b": [1]}, schema={"a": pl.Object, "b": pl.Int8}
-    ),
-    "duckdb": lambda: duckdb.sql(f"select '{TEXT}'::int as a, {NUMBER} as b"),
-    "duckdb late": lambda: duckdb.sql(
-        f"select '{TEXT}'::varchar as a, '{TEXT}'::varchar::int as b"
     ),
     "lists": lambda: [[TEXT, NUMBER], [1.0, 2.0]],
     "ragged lists": lambda: [[NUMBER], [NUMBER, NUMBER]],

@@ -1,11 +1,11 @@
 from pathlib import Path
 
+import duckdb
 import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pyarrow.csv
-import pyarrow.feather
 import pyarrow.parquet
 import pytest
 
@@ -23,9 +23,10 @@ def test_paths_that_cannot_be_read(tmp_path):
     assert "no file 'a.csv'" in refusal(tmp_path / "a.csv")
     assert "is a directory" in refusal(tmp_path)
     assert "cannot be opened" in refusal(tmp_path / ("x" * 5000))
-    (tmp_path / "a.xlsx").write_bytes(b"1")
-    assert ".parquet" in refusal(tmp_path / "a.xlsx")
-    for name in ("a.csv", "a.parquet", "a.arrow", "a.npy", "a.npz"):
+    for name in ("a.xlsx", "a.npz", "a.feather"):
+        (tmp_path / name).write_bytes(b"1")
+        assert ".parquet" in refusal(tmp_path / name)
+    for name in ("a.csv", "a.parquet", "a.npy"):
         (tmp_path / name).write_bytes(b"")
         assert refusal(tmp_path / name) == f"'{name}' is empty."
 
@@ -37,7 +38,7 @@ def test_a_file_that_the_system_keeps_back(tmp_path, monkeypatch):
     (tmp_path / "a.csv").write_text("a\n1\n")
     # The superuser may read every file, so the system's answer is made up.
     monkeypatch.setattr(Path, "open", refuse)
-    assert refusal(tmp_path / "a.csv") == "You have no permission to read 'a.csv'."
+    assert refusal(tmp_path / "a.csv") == "'a.csv' cannot be opened: permission denied."
 
 
 @pytest.mark.parametrize(
@@ -113,6 +114,8 @@ def test_missing_columns_are_named_but_those_found_are_not(tmp_path):
         (pa.table([[1], [2]], names=["a", "a"]), "cannot be read"),
         (pa.table({}), "no columns"),
         (pl.DataFrame({"a": []}), "no rows"),
+        (pl.LazyFrame({"a": [1]}), "Compute it first"),
+        (duckdb.sql("SELECT 1 AS a"), "as a Query"),
         (pa.table({"a": [1]}).slice(1), "no rows"),
     ],
 )
@@ -124,32 +127,6 @@ def test_pickled_objects_are_never_loaded(tmp_path):
     objects = np.array([[{"a": 1}]], dtype=object)
     np.save(tmp_path / "a.npy", objects, allow_pickle=True)
     assert "does not hold real numbers" in refusal(tmp_path / "a.npy")
-    np.savez(tmp_path / "a.npz", X=objects)
-    assert "real numbers" in refusal(tmp_path / "a.npz")
-    np.savez(
-        tmp_path / "s.npz", format="csr", shape=[1, 1], data=objects[0], indices=[0], indptr=[0, 1]
-    )
-    assert "real numbers" in refusal(tmp_path / "s.npz")
-
-
-def test_archives_without_a_single_matrix(tmp_path):
-    np.savez(tmp_path / "a.npz", a=np.eye(2), b=np.eye(2))
-    assert "Call the one" in refusal(tmp_path / "a.npz")
-    np.savez(tmp_path / "b.npz", a=np.arange(3))
-    assert "0 two-dimensional" in refusal(tmp_path / "b.npz")
-
-
-def test_sparse_archives_with_wrong_places(tmp_path):
-    for indices, indptr in (([7], [0, 1]), ([0], [0, 2]), ([0], [1, 0])):
-        np.savez(
-            tmp_path / "s.npz",
-            format="csr",
-            shape=[1, 2],
-            data=[1.0],
-            indices=indices,
-            indptr=indptr,
-        )
-        assert "cannot be read" in refusal(tmp_path / "s.npz")
 
 
 UNHEARD_OF = {
@@ -168,14 +145,10 @@ def test_a_column_that_cannot_be_read_is_named(frame):
     assert len(next(open_source(frame).blocks(10, wanted={"n": "number"}))) == 2
 
 
-@pytest.mark.parametrize("name", ["a.csv", "a.parquet", "a.arrow"])
+@pytest.mark.parametrize("name", ["a.csv", "a.parquet"])
 def test_a_file_that_vanishes_is_said_to_be_gone(tmp_path, name):
     table = pa.table({"a": [1.0, 2.0]})
-    writers = {
-        ".csv": pa.csv.write_csv,
-        ".parquet": pa.parquet.write_table,
-        ".arrow": pa.feather.write_feather,
-    }
+    writers = {".csv": pa.csv.write_csv, ".parquet": pa.parquet.write_table}
     path = tmp_path / name
     writers[path.suffix](table, path)
     source = open_source(path)

@@ -269,7 +269,7 @@ rows_per_person = 1
 
 [weights]
 column = "w"
-upper = nan  # the largest weight a row could have, by public knowledge
+upper = nan  # the largest value anybody could have, by public knowledge
 
 [columns.a]
 type = "numeric"

@@ -4,7 +4,7 @@ import functools
 import sqlite3
 from contextlib import closing
 
-from dpcov.data.sources.sql import Query
+from dpcov.data.sources import Query
 from tests.fuzz.contract import TEXT_SENTINEL
 from tests.fuzz.mutate import TEXTS, mutate_bytes, words
 from tests.fuzz.tables import read_all

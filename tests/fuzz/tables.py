@@ -2,13 +2,10 @@
 
 import functools
 import gzip
-import io
-import zipfile
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet
-import scipy.sparse
 
 from dpcov.data.schema.declared import Boolean, Categorical, Ignored, Numeric, Weights
 from dpcov.data.schema.draft import draft
@@ -16,16 +13,7 @@ from dpcov.data.schema.schema import Schema
 from dpcov.data.sources import open_source
 from tests.data.reading import read_encoded, read_unit_ball
 from tests.fuzz.contract import NUMBER_SENTINEL, TEXT_SENTINEL
-from tests.fuzz.mutate import (
-    TEXTS,
-    WHOLE,
-    Detonator,
-    change_members,
-    mutate_bytes,
-    unzipped,
-    words,
-    zipped,
-)
+from tests.fuzz.mutate import TEXTS, Detonator, mutate_bytes, words
 from tests.fuzz.releases import saved
 
 _BLOCK = 16
@@ -127,29 +115,6 @@ def _write_parquet(random):
     return "parquet", body + footer + len(footer).to_bytes(4, "little") + b"PAR1"
 
 
-def arrow(table, open_sink=pa.ipc.new_file, **options):
-    """Return the content of an Arrow file."""
-    sink = pa.BufferOutputStream()
-    with open_sink(sink, table.schema, options=pa.ipc.IpcWriteOptions(**options)) as writer:
-        writer.write_table(table)
-    return sink.getvalue().to_pybytes()
-
-
-@functools.cache
-def _arrow():
-    folded = _table().set_column(1, "sex", _table()["sex"].dictionary_encode())
-    return (
-        *(arrow(_table()), arrow(_table(), pa.ipc.new_stream), arrow(folded)),
-        arrow(_table(), compression="zstd"),
-        arrow(folded, pa.ipc.new_stream, compression="lz4"),
-    )
-
-
-def _write_arrow(random):
-    ending = random.choice(("arrow", "feather", "ipc"))
-    return ending, mutate_bytes(random, random.choice(_arrow()), _arrow())
-
-
 NO_PYTHON = ("(" * 900, "-" * 9000, "{'descr': (" + "1," * 3000, "'''", "\\", "[" * 9000)
 _SIZES = words("0 1 2 3 40 1000000 1000000000 2147483648 9223372036854775807 -1 None 1.5 True")
 
@@ -199,48 +164,6 @@ def _write_npy(random):
     return "npy", _an_array(random)
 
 
-@functools.cache
-def _npz():
-    numbers = np.random.default_rng(1).uniform(0, 1, (_ROWS, 2))
-    plain, packed, *sparse = (io.BytesIO() for _ in range(6))
-    np.savez(plain, X=numbers, y=numbers[:, 0])
-    np.savez_compressed(packed, data=numbers)
-    matrix = scipy.sparse.csr_array(numbers * (numbers > 0.5))
-    for buffer, layout in zip(sparse, ("csr", "csc", "coo", "bsr"), strict=True):
-        scipy.sparse.save_npz(buffer, matrix.asformat(layout))
-    return tuple(buffer.getvalue() for buffer in (plain, packed, *sparse))
-
-
-def _write_npz(random):
-    if random.random() < 0.4:
-        return "npz", mutate_bytes(random, random.choice(_npz()), _npz())
-    listed = unzipped(random.choice(_npz()))
-    place = random.randrange(len(listed))
-    name, content = listed[place]
-    kind = random.random()
-    if kind < 0.4:
-        listed[place] = (name, _an_array(random))
-    elif kind < 0.7:
-        listed[place] = (name, _other_numbers(random, content))
-    else:
-        change_members(random, listed)
-    packing = random.choice((zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED))
-    return "npz", zipped(listed, compression=packing)
-
-
-def _other_numbers(random, content):
-    """Change numbers of an array: the shape, the pointers or the places of a sparse matrix."""
-    array = np.load(io.BytesIO(content)).copy()
-    if array.dtype.kind not in "if" or array.size == 0:
-        return saved(np.array(random.choice(("csr", "csc", "dia", "x" * 100))))
-    flat = array.reshape(-1)
-    for _ in range(random.choice((1, 1, 3))):
-        number = random.choice([number for number in WHOLE if abs(number) < 2**63])
-        with np.errstate(all="ignore"):
-            flat[random.randrange(flat.size)] = np.array(number).astype(array.dtype)
-    return saved(array)
-
-
 def _runner(write):
     def run(random, folder):
         ending, content = write(random)
@@ -251,6 +174,4 @@ def _runner(write):
     return run
 
 
-run_csv, run_parquet, run_arrow, run_npy, run_npz = map(
-    _runner, (_write_csv, _write_parquet, _write_arrow, _write_npy, _write_npz)
-)
+run_csv, run_parquet, run_npy = map(_runner, (_write_csv, _write_parquet, _write_npy))

@@ -5,14 +5,12 @@ import io
 import json
 import sqlite3
 import tracemalloc
-import zipfile
 from contextlib import closing, suppress
 from random import Random
 
 import numpy as np
 import pyarrow as pa
 import pytest
-import scipy.sparse
 
 import dpcov
 from dpcov.data.checkpoint import Checkpoint
@@ -25,10 +23,9 @@ from dpcov.privacy.ledger.spend import Spend
 from dpcov.published.estimate.curve import nonnegative_minimizer
 from dpcov.published.file import MANIFEST_NAME
 from dpcov.published.release import Release
-from tests.data.reading import read_encoded, read_unit_ball
+from tests.data.reading import read_encoded
 from tests.fuzz import commands, tables
 from tests.fuzz.contract import one_case, scratch
-from tests.fuzz.mutate import unzipped, zipped
 from tests.fuzz.releases import members, saved, signed
 
 LITTLE = 24 * 2**20
@@ -90,67 +87,19 @@ SHAPES = (
 def test_headers_that_promise_too_much_or_are_no_python(refused, header):
     content = tables.npy_magic(header) + bytes(64)
     refused("x.npy", content, tables.PLACED)
-    refused("x.npz", zipped([("X.npy", content)]), tables.PLACED)
 
 
 def test_an_array_header_of_many_megabytes(refused):
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
-        head = b"\x93NUMPY\x02\x00" + (2**26 - 16).to_bytes(4, "little")
-        archive.writestr("X.npy", head + bytes(2**26))
-    refused("x.npz", buffer.getvalue())
+    refused("x.npy", b"\x93NUMPY\x02\x00" + (2**26 - 16).to_bytes(4, "little") + bytes(64))
 
 
-def sparse(layout, **changes):
-    """Return a saved sparse matrix some of whose arrays were replaced."""
-    buffer = io.BytesIO()
-    scipy.sparse.save_npz(buffer, scipy.sparse.csr_array(np.eye(4, 2)).asformat(layout))
-    members = dict(unzipped(buffer.getvalue()))
-    members |= {f"{name}.npy": saved(np.asarray(value)) for name, value in changes.items()}
-    return zipped(list(members.items()), compression=zipfile.ZIP_DEFLATED)
-
-
-@pytest.mark.parametrize("layout", ["csr", "csc", "bsr"])
-@pytest.mark.parametrize("place", [2**31 - 1, -1, 10**6])
-def test_places_outside_of_a_sparse_matrix(refused, layout, place):
-    refused("x.npz", sparse(layout, indices=np.array([0, place], dtype=np.int32)), tables.PLACED)
-
-
-@pytest.mark.parametrize(
-    "pointers", [[0, 2**40, 0, 0, 0], [0, -5, 0, 0, 0], [0, 9, 9, 9, 9], [2**62, 0, 0, 0, 0]]
-)
-def test_pointers_that_promise_too_much(refused, pointers):
-    indices = np.zeros(4, dtype=np.int32)
-    content = sparse("csr", indptr=np.array(pointers), indices=indices, data=np.zeros(4))
-    refused("x.npz", content, tables.PLACED)
-
-
-@pytest.mark.parametrize("layout", ["csc", "coo", "dia", "bsr"])
-@pytest.mark.parametrize("shape", [[10**9, 2], [2, 10**9], [2**62, 2], [-1, 2], [4], [0] * 2**22])
-def test_sparse_matrices_of_impossible_shapes(refused, layout, shape):
-    refused("x.npz", sparse(layout, shape=np.array(shape, dtype=np.int64)), tables.PLACED)
-
-
-@pytest.mark.parametrize(
-    ("sex", "old", "new"),
-    [
-        (["F", "M", "F"], [0, 1, 2, 3], [0, 1, 2, 2**31 - 1]),
-        (["F", "M", "F"], [0, 1, 2, 3], [0, 1, 2, -1]),
-        (["F", "M", "F"], [0, 1, 2, 3], [0, 1, 2, 2**30]),
-        (pa.DictionaryArray.from_arrays([0, 1, 1], ["F", "M"]), [0, 1, 1], [0, 1, 2**30]),
-    ],
-)
-def test_texts_and_categories_that_reach_out_of_the_file(refused, sex, old, new):
-    kind = "<i8" if len(old) == 3 else "<i4"
-    content = tables.arrow(pa.table({"age": [1.0] * 3, "sex": sex, "ill": [True] * 3}))
-    old, new = (np.array(numbers, dtype=kind).tobytes() for numbers in (old, new))
-    assert content.count(old) == 1
-    refused("x.arrow", content.replace(old, new))
-
-
-def test_column_names_that_are_no_text(refused):
-    content = tables.arrow(pa.table({"age": [1.0], "sex": ["F"], "ill": [True]}))
-    refused("x.arrow", content.replace(b"sex", b"\xff\xfe\xfd"))
+def test_column_names_that_are_no_text():
+    sink = pa.BufferOutputStream()
+    table = pa.table({"age": [1.0], "sex": ["F"]})
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    content = sink.getvalue().to_pybytes().replace(b"sex", b"\xff\xfe\xfd")
+    assert_refused(lambda: open_source(pa.ipc.open_stream(content)))
 
 
 @pytest.mark.parametrize(
@@ -259,11 +208,3 @@ def test_names_that_are_no_text(words, monkeypatch):
     monkeypatch.setattr(commands, "arguments", lambda random: list(words))
     with scratch() as folder:
         assert one_case(commands.run, Random(1), folder, writes=True)[1] == []
-
-
-def test_good_files_are_still_read(tmp_path):
-    """The refusals above do not refuse too much."""
-    for layout in ("csr", "csc", "coo", "dia", "bsr"):
-        (tmp_path / "x.npz").write_bytes(sparse(layout))
-        blocks = list(read_unit_ball(open_source(tmp_path / "x.npz"), 1.0, 64))
-        np.testing.assert_array_equal(np.concatenate(blocks), np.eye(4, 2))

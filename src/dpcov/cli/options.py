@@ -12,7 +12,7 @@ from typer import Argument, Option
 from dpcov.errors import UsageError
 
 if TYPE_CHECKING:
-    from dpcov.data.sources.sql import Query
+    from dpcov.data.sources import Query
     from dpcov.data.vault import Key
     from dpcov.privacy.budget import Budget
     from dpcov.privacy.ledger.ledger import Balance
@@ -59,7 +59,7 @@ _PLACE = "The ledger: an SQLite file, or postgresql://USER@HOST/NAME."
 LedgerPlace = Annotated[str, Argument(help=_PLACE, metavar="LEDGER", callback=_warned)]
 ChargedLedger = Annotated[str | None, option("charged ledger", callback=_warned)]
 ShownLedger = Annotated[str | None, option("shown ledger", callback=_warned)]
-_TABLE = "CSV, Parquet, Arrow, npy or npz file; - reads CSV from stdin."
+_TABLE = "CSV, Parquet or npy file; - reads CSV from stdin."
 TableFile = Annotated[str | None, Argument(help=_TABLE, metavar="DATA")]
 Sql = Annotated[str | None, option("sql")]
 Db = Annotated[str | None, option("db", callback=_warned)]
@@ -163,7 +163,7 @@ def table_from(
         return data
     if data is not None:
         raise UsageError("Give a file or --sql, not both.")
-    from dpcov.data.sources.sql import Query
+    from dpcov.data.sources import Query
 
     if (db is None) == (db_env is None):
         raise UsageError("Say where --sql runs: --db URL, or --db-env VARIABLE; one of the two.")

@@ -63,8 +63,7 @@ def truth_value_of(cell: object, name: str) -> float:
 def text_of(cell: object, name: str) -> str | None:
     """Return the text by which a category is compared; None for a missing value.
 
-    A whole number is written without a fraction, whatever type it has, and a decimal with the
-    places it has itself.  Other cells than numbers, texts, dates and times raise a `DataError`.
+    A whole number is written without a fraction, a decimal with the places it has itself.
     """
     cell = _plain(cell)
     if cell is None or isinstance(cell, str):

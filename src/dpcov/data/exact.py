@@ -96,10 +96,7 @@ class _Words:
 
 
 class ExactSum:
-    """A symmetric integer matrix that grows by exact additions; several threads may add to it.
-
-    `lock` is held while the sum changes, and is not part of the state that is pickled.
-    """
+    """A symmetric integer matrix that grows by exact additions, under `lock`, from any thread."""
 
     __slots__ = ("_dimension", "_panels", "lock")
 

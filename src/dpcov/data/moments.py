@@ -40,18 +40,10 @@ FloatBlock = NDArray[np.float64]
 class MomentsSpec:
     """What a mechanism wants to be gathered; public.
 
-    Parameters
-    ----------
-    shells : int
-        Shell s holds rows with norm in (2**-(s+1), 2**-s], the last one everything below.
-    groups : int
-        Number of public groups the strata are crossed with.
-    normalized : bool
-        Also gather the moments of the rows divided by their own norm, per stratum.
-    bits : int
-        Lattice resolution: a row of norm ``clip`` becomes integers of squared norm ``4**bits``.
-    clip : float
-        Rows longer than this fraction of the norm bound are scaled down to it.
+    Shell s of so many ``shells`` holds rows with norm in (2**-(s+1), 2**-s], the last one
+    everything below; strata are shells crossed with public ``groups``.  ``normalized`` also gathers
+    the rows divided by their own norm.  A row of norm ``clip``, to which longer ones are scaled
+    down, becomes integers of squared norm ``4**bits``.
     """
 
     shells: Annotated[int, Between(1, 64)] = 1
@@ -105,20 +97,6 @@ class StratumMoments:
         )
 
 
-@dataclass(frozen=True, kw_only=True)
-class LatticeRows:
-    """**Sensitive** (n, d) integers in float64, squared row norms at most ``4**bits``.
-
-    ``strata`` are the (n,) strata of the rows, or None where there is only one.
-    """
-
-    values: FloatBlock
-    strata: NDArray[np.intp] | None
-
-    def __repr__(self) -> str:
-        return f"LatticeRows(n_features={self.values.shape[1]}, <sensitive>)"
-
-
 class Moments:
     """**Sensitive** exact moments of one table; several threads may :meth:`add` at a time.
 
@@ -152,10 +130,7 @@ class Moments:
     def add(
         self, rows: FloatBlock, groups: NDArray[np.intp] | None = None, *, overwrite: bool = False
     ) -> None:
-        """Add encoded rows of norm at most 1 (longer ones are scaled down), and their groups.
-
-        ``overwrite`` lets the rows' memory be used for the lattice, which saves a copy.
-        """
+        """Add rows, longer ones than 1 scaled down; ``overwrite`` lets their memory be used."""
         if rows.ndim != 2 or rows.shape[1] != self.n_features:
             raise DataError(f"Expected blocks of rows with {self.n_features} encoded columns.")
         step = self.block_rows
@@ -164,7 +139,13 @@ class Moments:
         for start in range(0, len(rows), step):
             part = rows[start : start + step]
             numbers = None if groups is None else groups[start : start + step]
-            self.add_lattice(quantize(part, self.spec, numbers, out=part if overwrite else None))
+            values, strata = quantize(part, self.spec, numbers, out=part if overwrite else None)
+            self.add_lattice(values, strata)
+
+    def add_lattice(self, values: FloatBlock, strata: NDArray[np.intp] | None) -> None:
+        """Add quantized rows: one symmetric product per stratum and block."""
+        for index, members in _by_stratum(values, strata, self.block_rows):
+            self.strata[index].add(members, self.spec.bits)
 
     @property
     def block_rows(self) -> int:
@@ -173,15 +154,6 @@ class Moments:
         # every partial sum of products is then an integer below 2**53 in absolute value, so the
         # product is exact in any order of summation.
         return int(2 ** (53 - 2 * self.spec.bits))
-
-    def add_lattice(self, rows: LatticeRows) -> None:
-        """Add quantized rows: one symmetric product per stratum and block."""
-        if rows.strata is None:
-            for start in range(0, len(rows.values), self.block_rows):
-                self.strata[0].add(rows.values[start : start + self.block_rows], self.spec.bits)
-            return
-        for index, members in _by_stratum(rows.values, rows.strata, self.block_rows):
-            self.strata[index].add(members, self.spec.bits)
 
     def watch(self, digest: int) -> None:
         """Add the digest of a block of rows; several threads may do so."""
@@ -220,8 +192,11 @@ def quantize(
     spec: MomentsSpec,
     groups: NDArray[np.intp] | None = None,
     out: FloatBlock | None = None,
-) -> LatticeRows:
-    """Turn encoded rows into lattice rows, each in the unit of its own shell."""
+) -> tuple[FloatBlock, NDArray[np.intp] | None]:
+    """Turn encoded rows into **sensitive** integers, and the strata of rows, None if there is one.
+
+    Each row is in the unit of its own shell, with a squared norm of at most ``4**bits``.
+    """
     # A row z of norm at most 1 in shell s (radius 2**-s) becomes trunc(z * 2**(bits + s)).
     # Rows that exceed 4**bits (clipped rows, rounding) are shortened.
     values = np.empty_like(rows) if out is None else out
@@ -236,13 +211,13 @@ def quantize(
         for tile in (slice(start, start + step) for start in range(0, len(rows), step)):
             _quantize_tile(rows[tile], values[tile], shells[tile], spec)
     if spec.groups == 1:
-        return LatticeRows(values=values, strata=shells)
+        return values, shells
     if groups is None or len(groups) != len(rows):
         raise DataError("Grouped moments need the group of every row.")
     if len(groups) and not 0 <= groups.min() <= groups.max() < spec.groups:
         raise DataError("A group number is out of range; count from 0 and declare all groups.")
     offset = groups * spec.shells
-    return LatticeRows(values=values, strata=offset if shells is None else offset + shells)
+    return values, offset if shells is None else offset + shells
 
 
 def _quantize_tile(
@@ -327,9 +302,12 @@ def normalize(values: Array, bits: int, on: Library = NUMPY) -> Array:
 
 
 def _by_stratum(
-    block: FloatBlock, strata: NDArray[np.intp], most_rows: int
+    block: FloatBlock, strata: NDArray[np.intp] | None, most_rows: int
 ) -> Iterator[tuple[int, FloatBlock]]:
     # Copy the rows of one stratum after the other, at most so many at a time.
+    if strata is None:
+        yield from ((0, block[at : at + most_rows]) for at in range(0, len(block), most_rows))
+        return
     # Numbers of 16 bits are sorted by counting.
     narrow = strata.astype(np.int16) if len(strata) and strata.max() < 2**15 else strata
     order = np.argsort(narrow, kind="stable")

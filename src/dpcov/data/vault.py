@@ -25,8 +25,10 @@ _WRONG = (
     "The file cannot be opened: the key is another one, or the file is damaged or was changed. "
     "Nothing was read."
 )
-_FOREIGN = "This is not a file of saved moments. Make one with `dpcov moments checkpoint`."
-_NEWER = "These moments were saved by another version of dpcov. Upgrade dpcov and try again."
+_FOREIGN = (
+    "This is not a file of saved moments, or one of another version of dpcov. Make one with `dpcov "
+    "moments checkpoint`."
+)
 
 
 @dataclass(frozen=True)
@@ -107,14 +109,13 @@ def unlock_file(path: str | Path, key: Key) -> bytes:
 def _salt_of(line: bytes) -> bytes:
     try:
         header = json.loads(line)
-        salt, version = bytes.fromhex(header["salt"]), header["version"]
-        known = header["format"] == _MAGIC and header["key"] == "file" and len(salt) == 32
+        salt = bytes.fromhex(header["salt"])
+        facts = tuple(header[name] for name in ("format", "version", "key"))
+        known = facts == (_MAGIC, _VERSION, "file") and len(salt) == 32
     except (ValueError, KeyError, TypeError, RecursionError):
         known = False
     if not known:
         raise DataError(_FOREIGN)
-    if version != _VERSION:
-        raise DataError(_NEWER)
     return salt
 
 

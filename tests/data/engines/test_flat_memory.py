@@ -89,15 +89,13 @@ def write(folder, name, n_rows):
     (folder / f"{name}.csv").write_text(",".join(_NAMES) + "\n" + lines * (n_rows // 100))
     options = {"row_group_size": n_rows, "use_dictionary": False}
     pa.parquet.write_table(table, folder / f"{name}.parquet", **options)
-    with pa.ipc.new_file(str(folder / f"{name}.arrow"), table.schema) as writer:
-        writer.write_table(table)
     np.save(folder / f"{name}.npy", rows)
 
 
 def test_memory_does_not_grow_with_the_rows_of_a_file(tmp_path):
     for name, n_rows in (("small", SMALL), ("large", LARGE)):
         write(tmp_path, name, n_rows)
-    found = measured(_FILES, str(NOISE), str(tmp_path), "csv", "parquet", "arrow", "npy")
+    found = measured(_FILES, str(NOISE), str(tmp_path), "csv", "parquet", "npy")
     assert max(found.values()) < NOISE, found
 
 

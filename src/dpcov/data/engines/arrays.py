@@ -3,7 +3,6 @@
 Contract: the same integers as `dpcov.data.moments` makes, to the bit.
 """
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -35,8 +34,8 @@ def quantize(on: Library, rows: Array, spec: MomentsSpec) -> tuple[Array, Array 
 def _quantize_here(on: Library, rows: Array, spec: MomentsSpec) -> tuple[Array, Array | None]:
     # Rows far beyond the clip have squared norms above 2**53, which each machine rounds its way.
     ungrouped = MomentsSpec(shells=spec.shells, bits=spec.bits, clip=spec.clip)
-    made = quantize_here(on.to_host(rows), ungrouped)
-    return on.from_host(made.values), None if made.strata is None else on.from_host(made.strata)
+    values, strata = quantize_here(on.to_host(rows), ungrouped)
+    return on.from_host(values), None if strata is None else on.from_host(strata)
 
 
 def map_rows(on: Library, rows: Array, linear: LinearMap) -> Array:
@@ -45,7 +44,6 @@ def map_rows(on: Library, rows: Array, linear: LinearMap) -> Array:
     return (whole @ on.from_host(linear.integers.T)) * 2.0 ** (linear.exponent - ROW_BITS)
 
 
-@dataclass
 class DeviceMoments:
     """Moments that grow on a device and come to this machine when they must.
 
@@ -53,10 +51,8 @@ class DeviceMoments:
     until a sum could pass 2**62.
     """
 
-    on: Library
-    task: MomentsTask
-
-    def __post_init__(self) -> None:
+    def __init__(self, on: Library, task: MomentsTask) -> None:
+        self.on, self.task = on, task
         # Integers summed on the device, and their largest possible absolute value.
         self._held: dict[tuple[int, bool], tuple[Array, int]] = {}
         self._moments: Moments = self.task.empty()

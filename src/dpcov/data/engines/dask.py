@@ -34,8 +34,8 @@ from dpcov.data.sources.base import number_names
 from dpcov.errors import DataError
 
 _TAKES = (
-    "The dask engine takes a Dask array or data frame, or the path of a Parquet file, of a folder "
-    "of them, or a pattern. Delayed partitions declare no types: pass "
+    "The dask engine takes a Dask array or data frame, or the path of a Parquet file or of a "
+    "folder of them. Delayed partitions declare no types: pass "
     "dask.dataframe.from_delayed(parts, meta=...)."
 )
 

@@ -22,7 +22,7 @@ _PIECE_VALUES = 2**24
 # Bytes of each column chunk that are held at a time.
 _READ_BUFFER = 1 << 20
 # A folder of a partitioned table.
-_FOLDER = re.compile(r"(?<=/)([^/=]+)=[^/]*(?=/)")
+_FOLDER = re.compile(r"/[^/=]+=[^/]*/")
 # What lies in the folder of a table whose files are not all valid at a time.
 _VERSIONED = ("_delta_log", ".hoodie")
 
@@ -31,14 +31,9 @@ Piece = Any
 
 
 def open_files(path: str | Path, otherwise: str) -> Any:
-    """Open a Parquet file, a folder of them or a pattern as a `pyarrow.dataset.Dataset`.
-
-    ``otherwise`` is said of a file of another kind.
-    """
+    """Open a Parquet file or a folder of them; ``otherwise`` is said of a file of another kind."""
     place = Path(path)
-    pattern = "*" in place.name
-    files = [str(file) for file in sorted(place.parent.glob(place.name))] if pattern else str(place)
-    if not (files if pattern else place.exists()):
+    if not place.exists():
         raise DataError(
             f"There is no file '{place.name}'. Every worker must see it; check the path."
         )
@@ -49,22 +44,10 @@ def open_files(path: str | Path, otherwise: str) -> Any:
             f"'{place.name}' is a table with versions, of which its files hold several at a time. "
             "Open it with the library it was written with, and pass the data frame."
         )
-    return sealed(lambda: _with_folders(files), TABLE)
-
-
-def _with_folders(files: list[str] | str) -> Any:
-    # Read ``key=value`` in folder names as text: a common type would follow from all folders.
-    plain = pa.dataset.dataset(files, format="parquet")
-    base = files if isinstance(files, str) else ""
-    folders = (str(Path(file).parent).removeprefix(base) + "/" for file in plain.files)
-    keys = {tuple(_FOLDER.findall(folder)) for folder in folders}
-    if len(keys) > 1:
-        raise DataError("Not all files lie in folders of the same kind (key=value/...). Move them.")
-    fields = [(key, pa.string()) for key in next(iter(keys), ())]
-    if not fields:
-        return plain
-    partitioning = pa.dataset.partitioning(pa.schema(fields), flavor="hive")
-    return pa.dataset.dataset(files, format="parquet", partitioning=partitioning)
+    dataset = sealed(lambda: pa.dataset.dataset(str(place), format="parquet"), TABLE)
+    if any(_FOLDER.search(file.removeprefix(str(place))) for file in dataset.files):
+        raise DataError("Folders key=value hold a column. Open them and pass the data frame.")
+    return dataset
 
 
 def pieces(dataset: Any, names: Sequence[str]) -> list[Piece]:
@@ -82,8 +65,6 @@ def pieces(dataset: Any, names: Sequence[str]) -> list[Piece]:
 
 def _type_in(file: Piece, name: str) -> pa.DataType | None:
     # The type of a column, as written; None where the file lacks it.
-    if name in pa.dataset.get_partition_keys(file.partition_expression):
-        return pa.string()
     if name not in file.physical_schema.names:
         return None
     found = file.physical_schema.field(name).type
@@ -115,24 +96,12 @@ def gather_piece(names: Sequence[str], task: Task, piece: Piece) -> Gathered:
 
     def gather() -> Any:
         gathered = task.empty()
-        for batch in _batches(piece, names, task.block_rows):
-            task.add(gathered, batch)
+        groups = [group.id for group in piece.row_groups]
+        options: dict[str, Any] = {"row_groups": groups, "columns": names, "use_threads": False}
+        # `pyarrow.dataset` would unfold whole row groups.
+        with pa.parquet.ParquetFile(piece.path, pre_buffer=False, buffer_size=_READ_BUFFER) as file:
+            for batch in file.iter_batches(task.block_rows, **options):
+                task.add(gathered, batch.select(list(names)))
         return gathered
 
     return attempt(gather)
-
-
-def _batches(piece: Piece, names: Sequence[str], rows: int) -> Iterator[pa.RecordBatch]:
-    # `pyarrow.dataset` would unfold whole row groups.
-    keys = pa.dataset.get_partition_keys(piece.partition_expression)
-    groups = [group.id for group in piece.row_groups]
-    with pa.parquet.ParquetFile(piece.path, pre_buffer=False, buffer_size=_READ_BUFFER) as file:
-        held = [name for name in names if name not in keys and name in file.schema_arrow.names]
-        for batch in file.iter_batches(rows, row_groups=groups, columns=held, use_threads=False):
-            # A column that a file does not hold: the value in its folder's name, or nothing.
-            others = {name: pa.repeat(value, len(batch)) for name, value in keys.items()}
-            nothing = pa.nulls(len(batch))
-            columns = [
-                batch.column(name) if name in held else others.get(name, nothing) for name in names
-            ]
-            yield pa.RecordBatch.from_arrays(columns, names=list(names))

@@ -206,10 +206,7 @@ def python_reads(session: SparkSession, path: str) -> bool:
 
 
 def scanned_files(frame: DataFrame, names: Iterable[str]) -> Any | None:
-    """Return the files behind a data frame as a dataset, or None if it may be anything else.
-
-    ``names`` are the columns that will be read.
-    """
+    """Return the files whose columns will be read as a dataset, or None if it may be another."""
     session = frame.sparkSession
     changed = any(_is_set(session, name) for name in _CHANGES_WHAT_IS_READ)
     files = None if changed or not python_reads(session, "") else _whole_files(frame)

@@ -7,9 +7,8 @@ written as ``nan``, so that a draft is valid TOML.
 import json
 import re
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -36,7 +35,6 @@ _HINTS = {
     "upper": "the largest value anybody could have, by public knowledge",
     "categories": 'every public category, such as ["yes", "no"]; any other value counts as none',
 }
-_WEIGHT_HINT = {"upper": "the largest weight a row could have, by public knowledge"}
 
 
 def read_text(path: Path) -> str:
@@ -48,8 +46,6 @@ def read_text(path: Path) -> str:
         if len(content) > _MAX_BYTES:
             raise SchemaError(f"{what} is larger than {_MAX_BYTES >> 20} MiB; it is no schema.")
         return content.decode("utf-8-sig")
-    except FileNotFoundError:
-        raise SchemaError(f"There is no schema file '{path.name}'; draft one first.") from None
     except UnicodeDecodeError:
         raise SchemaError(f"{what} is not UTF-8 text; save it as UTF-8.") from None
     except OSError as error:
@@ -102,21 +98,19 @@ def _lines(table: dict[str, Any]) -> Iterator[str]:
     yield from _entries(table)
     if weights is not None:
         yield "\n[weights]"
-        yield from _entries(weights, _WEIGHT_HINT)
+        yield from _entries(weights)
     if not columns:
         yield "\n[columns]"
     for name, entry in columns.items():
         plain = re.fullmatch(r"[A-Za-z0-9_-]+", name)
         yield f"\n[columns.{name if plain else _value(name)}]"
-        yield from _entries(entry, _HINTS)
+        yield from _entries(entry)
 
 
-def _entries(
-    table: dict[str, Any], hints: Mapping[str, str] = MappingProxyType({})
-) -> Iterator[str]:
+def _entries(table: dict[str, Any]) -> Iterator[str]:
     for name, value in table.items():
-        if name in hints and value in (None, ()):
-            yield f"{name} = {'nan' if value is None else '[]'}  # {hints[name]}"
+        if name in _HINTS and value in (None, ()):
+            yield f"{name} = {'nan' if value is None else '[]'}  # {_HINTS[name]}"
         elif value is not None and (value or name not in ("title", "note")):
             yield f"{name} = {_value(value)}"
 

@@ -13,20 +13,19 @@ import numpy as np
 import scipy.sparse
 
 from dpcov.data.seal import sealed
-from dpcov.data.sources import columnar, delimited, frames, matrices
+from dpcov.data.sources import delimited, frames, matrices
 from dpcov.data.sources.base import Block, Kind, ReadAs, Source
-from dpcov.data.sources.sql import Query, open_query
+from dpcov.data.sources.databases import Query, open_query
 from dpcov.errors import DataError
+from dpcov.files import reason_of
 
 __all__ = ["Block", "Kind", "Query", "ReadAs", "Source", "open_source"]
 
 _FORMATS: dict[str, Callable[[Path], Source]] = {
     ".csv": partial(delimited.from_file, delimiter=","),
     ".tsv": partial(delimited.from_file, delimiter="\t"),
-    ".parquet": columnar.ParquetSource,
-    **dict.fromkeys((".arrow", ".feather", ".ipc"), columnar.ArrowFileSource),
+    ".parquet": frames.ParquetSource,
     ".npy": matrices.open_npy,
-    ".npz": matrices.open_npz,
 }
 _NO_LIST = "it holds something else than equally long lists of numbers."
 
@@ -35,7 +34,7 @@ def open_source(data: object) -> Source:
     """Open rows for reading in blocks; a `DataError` says what to do and holds no value of a row.
 
     ``data`` is a path whose ending names the format, ``"-"`` for CSV on standard input, a data
-    frame (pandas, Polars, PyArrow, DuckDB and whatever else narwhals knows), a `Query`, a 2-D
+    frame (pandas, Polars, PyArrow and whatever else narwhals knows), a `Query`, a 2-D
     array, a list of equally long lists of numbers, or a SciPy sparse matrix.
     """
     if isinstance(data, str) and data == "-":
@@ -47,13 +46,13 @@ def open_source(data: object) -> Source:
     if isinstance(data, Query):
         return open_query(data)
     if isinstance(data, np.ndarray):
-        return matrices.ArraySource(data, "the array")
+        return matrices.MatrixSource(data, "the array")
     if scipy.sparse.issparse(data):
-        return matrices.SparseSource(data, "the sparse matrix")
+        return matrices.MatrixSource(data, "the sparse matrix")
     if isinstance(data, list | tuple):
         # Every number by itself: a common type would follow from all of them.
         array = sealed(lambda: np.array(data, dtype=np.float64), "the list", lambda _: _NO_LIST)
-        return matrices.ArraySource(array, "the list")
+        return matrices.MatrixSource(array, "the list")
     return frames.open_frame(data, "the table")
 
 
@@ -85,7 +84,5 @@ def _check_file(path: Path) -> None:
                 raise DataError(f"'{path.name}' is empty.")
     except FileNotFoundError:
         raise DataError(f"There is no file '{path.name}'. Check the path.") from None
-    except PermissionError:
-        raise DataError(f"You have no permission to read '{path.name}'.") from None
     except OSError as error:
-        raise DataError(f"'{path.name}' cannot be opened: {error.strerror}.") from None
+        raise DataError(f"'{path.name}' cannot be opened: {reason_of(error)}.") from None

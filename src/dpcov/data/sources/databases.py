@@ -11,58 +11,50 @@ import sqlite3
 import tempfile
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
 from dpcov.data.cells import number_column, text_column
-from dpcov.data.seal import explain, sealed
+from dpcov.data.seal import explain
 from dpcov.data.sources.base import Block, Kind, ReadAs, TypedSource, kind_of_arrow_type
-from dpcov.data.sources.guesses import refuse_duckdb_guesses
+from dpcov.data.sources.guesses import refuse_guesses
 from dpcov.errors import DataError, UsageError
 
 _BATCH_BYTES = 4 << 20
-_SAMPLE_ROWS = 1000
 
-_NO_SUCH = (
-    "the database does not understand the statement, or has no such table or column; "
-    "try it in the database's own client."
-)
 _NO_CHANGES = (
     "the statement would change something, or is not a single SELECT; only reading is allowed."
 )
-_NO_ANSWER = "the database does not answer or refuses; check URL, path, user and password."
-_NO_RIGHT = "the database user has no right to read this."
-_ENDED = "the database ended the query (time limit, lock, shutdown, lost connection); try again."
-_BAD_CELL = "a cell cannot be computed or converted as the statement asks; correct its CASTs."
-_NO_MEMORY = "the database ran out of memory or disk; select fewer columns or sort nothing."
-_NO_FILE = (
-    "a file that the statement or the URL names cannot be opened; check paths and permissions."
-)
-_WITHHELD = (
-    "the database reported an error, whose text is withheld because it may quote rows. Check the "
-    "statement's CASTs and divisions, and that the database is up."
-)
-
 # What SQLSTATEs, and names of errors, begin with; the first that fits is told.
-_SQLSTATES = {
-    **dict.fromkeys(("08", "28", "3D"), _NO_ANSWER),
-    **dict.fromkeys(("0A", "25"), _NO_CHANGES),
-    **dict.fromkeys(("40", "55", "57"), _ENDED),
-    **{"22": _BAD_CELL, "42501": _NO_RIGHT, "42": _NO_SUCH, "53": _NO_MEMORY},
-}
-_NAMES = {
-    **dict.fromkeys(("Parser", "Catalog", "Binder", "Syntax", "SQLITE_ERROR"), _NO_SUCH),
-    **dict.fromkeys(("Conversion", "OutOfRange", "InvalidInput", "TypeMismatch"), _BAD_CELL),
-    "OutOfMemory": _NO_MEMORY,
-    **dict.fromkeys(("ConnectionException", "SQLITE_CANTOPEN", "OperationalError"), _NO_ANSWER),
-    "IOException": _NO_FILE,
-    **dict.fromkeys(("PermissionException", "SQLITE_AUTH", "SQLITE_READONLY"), _NO_CHANGES),
-    **dict.fromkeys(("ProgrammingError", "Warning"), _NO_CHANGES),
-    "SQLITE_BUSY": _ENDED,
-    "SQLITE_CORRUPT": "the database file is damaged; restore it from a backup.",
-    "SQLITE_NOTADB": "the file is not a database of this kind.",
+_TOLD = {
+    "the database user has no right to read this.": ("42501",),
+    "the database does not understand the statement, or has no such table or column; try it in the "
+    "database's own client.": ("42", "Parser", "Catalog", "Binder", "Syntax", "SQLITE_ERROR"),
+    "the database does not answer or refuses; check URL, path, user and password.": (
+        *("08", "28", "3D", "ConnectionException", "SQLITE_CANTOPEN", "OperationalError"),
+    ),
+    _NO_CHANGES: (
+        *("0A", "25", "PermissionException", "SQLITE_AUTH", "SQLITE_READONLY"),
+        *("ProgrammingError", "Warning"),
+    ),
+    "the database ended the query (time limit, lock, shutdown, lost connection); try again.": (
+        *("40", "55", "57", "SQLITE_BUSY"),
+    ),
+    "a cell cannot be computed or converted as the statement asks; correct its CASTs.": (
+        *("22", "Conversion", "OutOfRange", "InvalidInput", "TypeMismatch"),
+    ),
+    "the database ran out of memory or disk; select fewer columns or sort nothing.": (
+        *("53", "OutOfMemory"),
+    ),
+    "a file that the statement or the URL names cannot be opened; check paths and permissions.": (
+        "IOException",
+    ),
+    "the database file is damaged, or not of this kind; restore it from a backup.": (
+        *("SQLITE_CORRUPT", "SQLITE_NOTADB"),
+    ),
 }
 
 
@@ -74,11 +66,34 @@ def explain_database_error(error: Exception) -> str:
         return "it holds text that is not UTF-8; convert it."
     state = getattr(error, "sqlstate", None) or ""
     name = getattr(error, "sqlite_errorname", type(error).__name__)
-    for table, key in ((_SQLSTATES, state), (_NAMES, name)):
-        for known, told in table.items():
-            if key.startswith(known):
-                return told
-    return _WITHHELD
+    fits = (told for key in (state, name) for told, known in _TOLD.items() if key.startswith(known))
+    withheld = (
+        "the database reported an error, whose text is withheld because it may quote rows. Check "
+        "the statement's CASTs and divisions, and that the database is up."
+    )
+    return next(fits, withheld)
+
+
+@dataclass(frozen=True, repr=False)
+class Query:
+    """The rows that one SQL statement returns, as data for :func:`dpcov.release`.
+
+    Parameters
+    ----------
+    sql : str
+        One statement that only reads (SELECT, WITH, VALUES).  It does not enter the release.
+    db : str
+        The database: ``duckdb:///file.duckdb``, ``duckdb://`` (in memory; reads Parquet files named
+        in the statement), ``postgresql://user@host/name`` or ``sqlite:///file.db``.  Three slashes
+        precede a relative path, four an absolute one.  Leave passwords to ``PGPASSWORD`` or
+        ``.pgpass`` where possible.
+    """
+
+    sql: str
+    db: str = field(kw_only=True)
+
+    def __repr__(self) -> str:
+        return "Query(<statement and database hidden>)"
 
 
 class DatabaseSource(TypedSource):
@@ -154,7 +169,7 @@ class DuckDb(DatabaseSource):
                 if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
                     raise DataError(f"'the query' cannot be read: {_NO_CHANGES}")
                 relation = connection.sql(self._sql)
-                refuse_duckdb_guesses(relation, stated=self._sql)
+                refuse_guesses(relation, self._sql)
                 yield relation
 
     def _types(self) -> pa.Schema:
@@ -165,14 +180,9 @@ class DuckDb(DatabaseSource):
 
     def _batches(self, block_rows: int, wanted: Mapping[str, ReadAs]) -> Iterator[pa.RecordBatch]:
         with self._relation() as relation:
-            yield from duckdb_reader(relation, block_rows)
-
-
-def duckdb_reader(relation: Any, block_rows: int) -> Any:
-    """Stream a relation as record batches."""
-    # The older name is deprecated, the newer one absent from older versions.
-    read = getattr(relation, "to_arrow_reader", None) or relation.fetch_arrow_reader
-    return read(block_rows)
+            # The older name is deprecated, the newer one absent from older versions.
+            read = getattr(relation, "to_arrow_reader", None) or relation.fetch_arrow_reader
+            yield from read(block_rows)
 
 
 class Postgres(DatabaseSource):
@@ -241,15 +251,8 @@ class Sqlite(DatabaseSource):
             return pa.schema([(name, pa.null()) for name in names])
 
     def kinds(self) -> dict[str, Kind]:
-        """Guess from the first rows what a draft should propose."""
-        return sealed(self._guessed_kinds, self.name, explain_database_error)
-
-    def _guessed_kinds(self) -> dict[str, Kind]:
-        with self._cursor() as (names, cursor):
-            rows = cursor.fetchmany(_SAMPLE_ROWS)
-        return {
-            name: _kind_of_cells([row[place] for row in rows]) for place, name in enumerate(names)
-        }
+        """Call every column a number: cells have types of their own, and no row is looked at."""
+        return dict.fromkeys(self.columns, "number")
 
     def _batches(self, block_rows: int, wanted: Mapping[str, ReadAs]) -> Iterator[pa.RecordBatch]:
         with self._cursor() as (names, cursor):
@@ -269,14 +272,6 @@ def _batch_of_rows(
     return pa.RecordBatch.from_pydict(columns)
 
 
-def _kind_of_cells(cells: Sequence[Any]) -> Kind:
-    types = {type(cell) for cell in cells} - {type(None)}
-    if not types or bytes in types:
-        return "other"
-    # Cells of several types are compared as texts.
-    return "text" if str in types else "number"
-
-
 _READING = {
     sqlite3.SQLITE_SELECT,
     sqlite3.SQLITE_READ,
@@ -288,3 +283,24 @@ _READING = {
 def _only_reading(action: int, first: str | None, second: str | None, *where: object) -> int:
     allowed = action in _READING and second != "load_extension"
     return sqlite3.SQLITE_OK if allowed else sqlite3.SQLITE_DENY
+
+
+def open_query(query: Query) -> DatabaseSource:
+    """Ask the database that the URL names for the columns; no row is read yet."""
+    # Without its last semicolon: databases themselves refuse a second statement.
+    sql = query.sql.strip().rstrip(";").rstrip()
+    if not sql or "\x00" in sql:
+        raise UsageError("The SQL statement is empty or holds a zero character. Write one SELECT.")
+    scheme, separator, rest = query.db.partition("://")
+    place = rest.removeprefix("/")
+    known = scheme if separator else ""
+    if known == "duckdb":
+        return DuckDb(place or ":memory:", sql)
+    if known == "sqlite" and place not in ("", ":memory:"):
+        return Sqlite(place, sql)
+    if known in ("postgresql", "postgres"):
+        return Postgres(query.db, sql)
+    raise UsageError(
+        "A database is named by a URL: duckdb:///FILE, duckdb:// (over Parquet files), "
+        "postgresql://USER@HOST/NAME or sqlite:///FILE."
+    )

@@ -1,14 +1,16 @@
-"""Read tables in memory: every data frame that narwhals knows, and Arrow streams.
+"""Read Parquet files, data frames that narwhals knows, and Arrow streams.
 
-Contract: a table is turned into Arrow one block at a time; lazy tables (DuckDB, Polars) are never
-held as a whole where their library can hand out batches.
+Contract: memory does not depend on the number of rows of a file; a frame is turned into Arrow one
+block at a time.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import narwhals as nw
 import pyarrow as pa
+import pyarrow.parquet
 
 from dpcov.data.cells import number_column, text_column
 from dpcov.data.seal import sealed
@@ -21,17 +23,17 @@ from dpcov.data.sources.base import (
     check_names,
     kind_of_arrow_type,
 )
-from dpcov.data.sources.databases import duckdb_reader
-from dpcov.data.sources.guesses import refuse_duckdb_guesses, refuse_polars_guesses
 from dpcov.errors import DataError
 
 # A draft looks at so many rows.
 _FIRST_ROWS = 1000
 _NO_TABLE = "it is no data frame whose columns all have names of their own; make it one."
 _NO_LAZY = (
-    "Of lazy frames dpcov knows those of Polars and DuckDB, and can see where their types come "
-    "from. Compute this one first, or save it as Parquet."
+    "What a lazy frame holds may follow from its rows. Compute it first, save it as Parquet, or "
+    "give DuckDB's statement as a Query."
 )
+# Bytes of each column chunk that are held at a time, however large its row group is.
+_READ_BUFFER = 1 << 20
 
 
 class FrameSource(Source):
@@ -66,8 +68,8 @@ class FrameSource(Source):
         if not isinstance(error, _UnreadableError):
             return super()._explain(error, schema_names)
         # Where the line of names was forgotten, a name is a value.
-        number = f"number {self.columns.index(error.column) + 1}"
-        told = f"'{error.column}'" if schema_names else number
+        (name,) = error.args
+        told = f"'{name}'" if schema_names else f"number {self.columns.index(name) + 1}"
         return (
             f"column {told} holds cells that are neither numbers nor texts, or texts where numbers "
             "are wanted; convert or drop it."
@@ -75,42 +77,28 @@ class FrameSource(Source):
 
 
 class _UnreadableError(Exception):
-    """Says which column it is."""
-
-    def __init__(self, column: str) -> None:
-        super().__init__()
-        self.column = column
+    """Its argument is the column."""
 
 
-class LazySource(Source):
-    """A query that is not yet computed: a Polars LazyFrame or a DuckDB relation."""
+class ParquetSource(TypedSource):
+    """A Parquet file."""
 
-    def __init__(self, frame: nw.LazyFrame[Any], name: str) -> None:
-        self.name = name
-        if frame.implementation.is_duckdb():
-            refuse_duckdb_guesses(frame.to_native())
-        elif frame.implementation.is_polars():
-            refuse_polars_guesses(frame.to_native())
-        else:
-            raise DataError(_NO_LAZY)
-        self._frame = frame
-        self._schema = frame.collect_schema()
-        self.columns = check_names(self._schema.names(), name)
-
-    def kinds(self) -> dict[str, Kind]:
-        """Read from the query's own types."""
-        return {column: _kind(data_type) for column, data_type in self._schema.items()}
+    def __init__(self, path: Path) -> None:
+        super().__init__(path.name, lambda: pa.parquet.read_schema(path))
+        self._path = path
 
     def _read(self, block_rows: int, wanted: Mapping[str, ReadAs]) -> Iterator[Block]:
-        frame = self._frame.select(list(wanted))
-        native: Any = frame.to_native()
-        if frame.implementation.is_duckdb():
-            yield from duckdb_reader(native, block_rows)
-        elif hasattr(native, "collect_batches"):
-            for batch in native.collect_batches(chunk_size=block_rows):
-                yield from batch.to_arrow().to_batches()
-        else:
-            yield from frame.collect("pyarrow").to_native().to_batches()
+        types = {column: self._schema.field(column).type for column in wanted}
+        texts = [column for column in wanted if kind_of_arrow_type(types[column]) == "text"]
+        # A buffered reader takes whatever size a page states, so small files have no buffer.
+        buffer = 0 if self._path.stat().st_size <= _READ_BUFFER else _READ_BUFFER
+        # Buffering ahead would keep every row group that was read in memory.
+        options = {"read_dictionary": texts, "pre_buffer": False, "buffer_size": buffer}
+        with pa.parquet.ParquetFile(self._path, **options) as file:
+            for batch in file.iter_batches(block_rows, columns=list(wanted)):
+                # The places in a dictionary may point out of it.
+                batch.validate(full=True)
+                yield batch
 
 
 class ReaderSource(TypedSource):
@@ -138,7 +126,7 @@ def open_frame(data: object, name: str) -> Source:
     if isinstance(frame, nw.DataFrame):
         return sealed(lambda: FrameSource(frame, name), name, lambda _: _NO_TABLE)
     if isinstance(frame, nw.LazyFrame):
-        return sealed(lambda: LazySource(frame, name), name)
+        raise DataError(_NO_LAZY)
     if hasattr(data, "__arrow_c_stream__"):
         stream = sealed(lambda: pa.RecordBatchReader.from_stream(data), name, lambda _: _NO_TABLE)
         return ReaderSource(stream, name)
@@ -169,11 +157,3 @@ def _kind_of_cells(column: nw.Series[Any]) -> Kind:
         return kind_of_arrow_type(column.to_frame().to_arrow().schema.types[0])
     except Exception:  # every library has its own errors for what Arrow cannot hold
         return "other"
-
-
-def _kind(data_type: Any) -> Kind:
-    if data_type == nw.Boolean:
-        return "boolean"
-    if data_type.is_numeric():
-        return "number"
-    return "text" if data_type in (nw.String, nw.Categorical, nw.Enum) else "other"

@@ -1,4 +1,4 @@
-"""Refuse DuckDB queries and lazy Polars frames that guess types from rows.
+"""Refuse DuckDB queries that guess types from rows.
 
 Contract: a query passes only if every type comes from a catalog, a Parquet footer, an Arrow table
 or the statement itself.  Readers of CSV and JSON guess types and delimiters from rows and drop
@@ -16,12 +16,6 @@ _GUESSES = re.compile(
     r"\b(READ_CSV\w*|SNIFF_CSV|READ_(?:ND)?JSON\w*|READ_XLSX|PANDAS_SCAN|SQLITE_SCAN)\b"
 )
 _PARQUET = re.compile(r"\b(?:READ_PARQUET|PARQUET_SCAN)\b")
-_PARQUET_CALL = re.compile(
-    r"\b(?:read_parquet|parquet_scan)\s*\((?:[^()']|'(?:[^']|'')*')*\)", re.IGNORECASE
-)
-_NO_FOLDERS = re.compile(
-    r"\bhive_(?:partitioning|types_autocast)\s*(?::=|=>|=)\s*(?:false|0)\b", re.IGNORECASE
-)
 _TEXTS = re.compile(r"'((?:[^']|'')*)'|\"((?:[^\"]|\"\")*)\"")
 _FOLDER = re.compile(r"(?:^|[/\\])[^/\\=]+=[^/\\]*[/\\]")
 
@@ -30,10 +24,9 @@ _GUESSED = (
     "row could change how all others are read. Give dpcov the file or the frame itself, or make a "
     "table with declared types of it first."
 )
-_SAY_FOLDERS = (
+_IN_FOLDERS = (
     "DuckDB would guess the type of the values in folder names (key=value) from all folders. "
-    "Add hive_types_autocast=false, which reads them as text, or hive_partitioning=false to "
-    "read_parquet(...)."
+    "Make a table with declared types of these files first."
 )
 _HIDDEN_FILES = (
     "The query reads Parquet files that a view or a macro names. "
@@ -41,42 +34,18 @@ _HIDDEN_FILES = (
 )
 
 
-def refuse_polars_guesses(frame: Any) -> None:
-    """Raise a `DataError` if a Polars LazyFrame scans text, or folders with typed names."""
-    # Before it is optimized, a plan names every scan.
-    plan = frame.explain(optimized=False)
-    if re.search(r"\b(?:Csv|NDJson) SCAN\b", plan, re.IGNORECASE):
-        raise DataError(
-            "Polars guesses types from the rows of CSV and JSON files, so that one row could "
-            "change how all others are read. Give dpcov the file itself."
-        )
-    keys = {match.group(1) for match in re.finditer(r"/([^/=]+)=[^/]*/", plan)}
-    if any(str(kind) != "String" for name, kind in frame.collect_schema().items() if name in keys):
-        raise DataError(
-            "Polars guesses the type of the values in folder names (key=value) from all folders. "
-            "Give scan_parquet a hive_schema with the type String."
-        )
-
-
-def refuse_duckdb_guesses(relation: Any, *, stated: str | None = None) -> None:
-    """Raise a `DataError` if types would follow from rows; the plan is read, nothing is run.
-
-    ``stated`` is the statement as the custodian wrote it; the relation's own if not given.
-    """
+def refuse_guesses(relation: Any, statement: str) -> None:
+    """Raise a `DataError` if types would follow from rows; the plan is read, nothing is run."""
     plan = relation.explain()
     if _GUESSES.search(plan):
         raise DataError(_GUESSED)
-    if _PARQUET.search(plan):
-        _check_folders(relation.sql_query() if stated is None else stated)
-
-
-def _check_folders(statement: str) -> None:
-    # Refuse folders that type their names, unless the call that reads them says how.
-    if not any(_files(text) or "://" in text for text in _texts(statement)):
+    if not _PARQUET.search(plan):
+        return
+    texts = [one or other for one, other in _TEXTS.findall(statement)]
+    if not any(_files(text) or "://" in text for text in texts):
         raise DataError(_HIDDEN_FILES)
-    rest = _PARQUET_CALL.sub(lambda it: "" if _NO_FOLDERS.search(it[0]) else it[0], statement)
-    if any(_in_folders(text) for text in _texts(rest)):
-        raise DataError(_SAY_FOLDERS)
+    if any(map(_in_folders, texts)):
+        raise DataError(_IN_FOLDERS)
 
 
 def _in_folders(text: str) -> bool:
@@ -84,10 +53,6 @@ def _in_folders(text: str) -> bool:
     found = [text, *_files(text)]
     unseen = "://" in text and any(sign in text for sign in "*?[=")
     return unseen or (len(found) > 1 and any(_FOLDER.search(path) for path in found))
-
-
-def _texts(statement: str) -> list[str]:
-    return [one or other for one, other in _TEXTS.findall(statement)]
 
 
 def _files(text: str) -> list[str]:

@@ -26,10 +26,7 @@ _ADVICE = (
 # leaves the last mark of the text open, and one with an even number ends outside of a cell or has
 # a mark that is out of place.
 class CheckedLines:
-    """Bytes of a delimited text, looked at while they are read.
-
-    In a text of one column a blank line is a row whose cell is missing.
-    """
+    """Bytes of a text; in one of a single column a blank line is a row whose cell is missing."""
 
     closed = False
 

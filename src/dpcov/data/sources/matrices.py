@@ -1,16 +1,14 @@
-"""Read matrices without column names: NumPy arrays and files, and SciPy sparse matrices.
+"""Read matrices without column names: NumPy arrays and .npy files, and SciPy sparse matrices.
 
 Contract: rows become float64 one block at a time, pickled objects are never loaded, and what a file
 states about an array is checked before room is made for it.
 """
 
 import io
-import math
 import mmap
-import zipfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import IO, Any, TypeAlias
+from typing import IO, Any
 
 import numpy as np
 import scipy.sparse
@@ -18,21 +16,16 @@ from numpy.lib import format as npy
 
 from dpcov.data.seal import sealed
 from dpcov.data.sources.base import Block, Kind, ReadAs, Source, number_names
-from dpcov.data.sources.columnar import let_go
 from dpcov.errors import DataError
 
 _MOST_COLUMNS = 100_000
-_MOST_EMPTY_ROWS = 10**6
 # Bytes of the header of an array, numpy's own limit.
 _MAX_HEADER = 10_000
-# How many numbers the shape of a sparse matrix can have.
-_MOST_SIZES = 8
-
-# Shape and type of an array.
-_Header: TypeAlias = tuple[tuple[int, ...], np.dtype[Any]]
 
 
-class _MatrixSource(Source):
+class MatrixSource(Source):
+    """A NumPy array in memory, a .npy file mapped to memory, or a SciPy sparse matrix."""
+
     n_rows: int
 
     def __init__(self, matrix: Any, name: str) -> None:
@@ -45,28 +38,19 @@ class _MatrixSource(Source):
         """Call every column a number."""
         return dict.fromkeys(self.columns, "number")
 
-
-class ArraySource(_MatrixSource):
-    """A NumPy array in memory, or mapped to memory from a .npy file."""
-
     def _read(self, block_rows: int, wanted: Mapping[str, ReadAs]) -> Iterator[Block]:
-        base = self._matrix.base
+        sparse = scipy.sparse.issparse(self._matrix)
+        matrix = self._matrix.tocsr() if sparse else self._matrix
+        base = None if sparse else matrix.base
         for start in range(0, self.n_rows, block_rows):
-            rows = self._matrix[start : start + block_rows]
-            floats = np.asarray(rows, dtype=np.float64)
+            rows = matrix[start : start + block_rows]
+            floats = np.asarray(rows.toarray() if sparse else rows, dtype=np.float64)
             # What a mask hides is missing, not the number behind the mask.
             masked = isinstance(rows, np.ma.MaskedArray)
             yield np.where(np.ma.getmaskarray(rows), np.nan, floats) if masked else floats
-            let_go(base if isinstance(base, mmap.mmap) else None)
-
-
-class SparseSource(_MatrixSource):
-    """A SciPy sparse matrix in memory; blocks of its rows become dense."""
-
-    def _read(self, block_rows: int, wanted: Mapping[str, ReadAs]) -> Iterator[Block]:
-        matrix = self._matrix.tocsr()
-        for start in range(0, self.n_rows, block_rows):
-            yield np.asarray(matrix[start : start + block_rows].toarray(), dtype=np.float64)
+            # Without the pages that were read, a file takes no more memory than the part at hand.
+            if isinstance(base, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED"):
+                base.madvise(mmap.MADV_DONTNEED)
 
 
 def open_npy(path: Path) -> Source:
@@ -80,40 +64,11 @@ def open_npy(path: Path) -> Source:
         check_matrix(shape, dtype, path.name)
         return np.load(path, mmap_mode="r", allow_pickle=False)
 
-    return ArraySource(sealed(mapped, path.name), path.name)
+    return MatrixSource(sealed(mapped, path.name), path.name)
 
 
-def open_npz(path: Path) -> Source:
-    """Find the matrix of a .npz file: a sparse one, the array X, or the only 2-D array."""
-    headers = sealed(lambda: _headers(path), path.name)
-    if {"format", "shape", "data"} <= set(headers):
-        return sealed(lambda: _open_sparse(path, headers), path.name)
-    names = [name for name, (shape, _) in headers.items() if len(shape) == 2]
-    chosen = ["X"] if "X" in names else names
-    if len(chosen) != 1:
-        count = len(chosen)
-        raise DataError(
-            f"'{path.name}' holds {count} two-dimensional arrays. Call the one with rows X."
-        )
-    check_matrix(*headers[chosen[0]], path.name)
-    array = sealed(lambda: np.load(path, allow_pickle=False)[chosen[0]], path.name)
-    return ArraySource(array, path.name)
-
-
-def _headers(path: Path) -> dict[str, _Header]:
-    found = {}
-    with zipfile.ZipFile(path) as archive:
-        for info in archive.infolist():
-            with archive.open(info) as stream:
-                shape, dtype = _read_header(stream)
-            if not dtype.hasobject and math.prod(shape) * dtype.itemsize > info.file_size:
-                raise EOFError
-            found[info.filename.removesuffix(".npy")] = shape, dtype
-    return found
-
-
-def _read_header(stream: IO[bytes]) -> _Header:
-    # NumPy itself would first unfold whatever length is stated.
+def _read_header(stream: IO[bytes]) -> tuple[tuple[int, ...], np.dtype[Any]]:
+    # Shape and type of an array.  NumPy itself would first unfold whatever length is stated.
     head = stream.read(10)
     is_first = head[6:8] == b"\x01\x00"
     head += b"" if is_first else stream.read(2)
@@ -125,26 +80,6 @@ def _read_header(stream: IO[bytes]) -> _Header:
     read = npy.read_array_header_1_0 if is_first else npy.read_array_header_2_0
     shape, _, dtype = read(text)
     return shape, dtype
-
-
-def _open_sparse(path: Path, headers: Mapping[str, _Header]) -> Source:
-    if any(math.prod(headers[name][0]) > _MOST_SIZES for name in ("format", "shape")):
-        raise DataError(f"'{path.name}' is not a sparse matrix as SciPy saves it.")
-    small = np.load(path, allow_pickle=False)
-    shape = tuple(int(size) for size in small["shape"])
-    entries, dtype = headers["data"]
-    is_csr = small["format"].item() in ("csr", b"csr")
-    if not is_csr and shape[0] > _MOST_EMPTY_ROWS + 100 * math.prod(entries):
-        raise DataError(f"'{path.name}' has far more rows than entries. Save it as CSR.")
-    check_matrix(shape, dtype, path.name)
-    matrix = scipy.sparse.load_npz(path)
-    if hasattr(matrix, "check_format"):
-        # The places in a file may point anywhere, also out of the matrix.
-        # SciPy does not look at pointers if the last one says that nothing is stored.
-        if (np.diff(matrix.indptr) < 0).any():
-            raise ValueError
-        matrix.check_format(full_check=True)
-    return SparseSource(matrix, path.name)
 
 
 def check_matrix(shape: tuple[int, ...], dtype: np.dtype[Any], name: str) -> None:
