@@ -10,8 +10,8 @@ import numpy as np
 
 from dpcov.errors import UsageError
 from dpcov.published.estimate.centering import Centering
+from dpcov.published.estimate.nuclear_law import entry_variances
 from dpcov.published.estimate.nuclear_strata import shrink_nuclear_strata
-from dpcov.published.estimate.nuclear_variances import entry_variances
 from dpcov.published.estimate.strata import FEW_FEATURES, shrink_strata
 from dpcov.published.estimate.stratum import Stratum
 from dpcov.published.estimate.unit import Estimate, Part, UnitEstimate
