@@ -42,7 +42,7 @@ SAID = [
     ({}, "not protected"),
     ({}, "no ledger"),
     (PRIVATE, "exact number is protected"),
-    (PRIVATE, "whether the person is in the table"),
+    (PRIVATE, "who is in the table at all"),
     ({"schema": {"rows_per_person": 7}}, "at most 7"),
     (SEEDED, "WARNING"),
     # Too much noise is said instead of a table.

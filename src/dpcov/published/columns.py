@@ -40,8 +40,7 @@ class EncodedColumn:
         """Smallest and largest original value."""
         if self.lower is not None and self.upper is not None:
             return self.lower, self.upper
-        least = 0.0 if self.kind in ("category", "missing") else -self.half_range
-        return self.center + least, self.center + self.half_range
+        return self.center + self.lowest * self.half_range, self.center + self.half_range
 
     @property
     def lowest(self) -> float:

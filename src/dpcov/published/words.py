@@ -26,9 +26,8 @@ DELTAS = tuple(Fraction(1, 10**power) for power in (5, 6, 9, 12))
 PEOPLE = (2, 5)
 
 NUMERICS_WORDS = {
-    "exact": "The proof covers the computer’s arithmetic.",
-    "idealized": "The proof assumes real-number arithmetic; the last bits of the numbers are not "
-    "covered.",
+    "exact": "The proof covers floating-point arithmetic.",
+    "idealized": "The proof assumes real numbers; the last bits of what is stated are not covered.",
 }
 
 
@@ -43,14 +42,11 @@ def change_in_words(guarantee: Guarantee) -> str:
     own = f"one person’s {own_rows(guarantee)}"
     likely = "and this file would come out almost as likely as it did."
     if guarantee.neighbors == "replace-one":
-        return (
-            f"Replace {own} by anything else, {likely} The number of rows is public and not "
-            "protected."
-        )
-    return (
-        f"Add {own} to the table, or take them out, {likely} So it also hides who is in the table, "
-        "and how many rows there are."
-    )
+        done, so = f"Replace {own} by anything else", "The number of rows is public, not protected."
+    else:
+        done = f"Add {own} to the table, or take them out"
+        so = "So it also hides who is in the table, and how many rows there are."
+    return f"{done}, {likely} {so}"
 
 
 def promise_in_words(promise: Promise) -> str:

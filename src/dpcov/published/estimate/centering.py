@@ -66,16 +66,13 @@ class Centering:
         positive semidefinite.
         """
         block, basis = block / self.unit, self.complement[1:]
-        mixed = np.outer(basis @ self._cross(block), self.direction)
-        own = self._own() * np.outer(self.direction, self.direction)
-        return project_psd(basis @ block @ basis.T + mixed + mixed.T + own)
-
-    def _cross(self, block: Array) -> Array:
         # Covariance between the complement and the direction, shape (d - 1,).
         level, share = self._level, 1.0 if self._knows_mean else self._share_outside
         cross = self.complement.T @ self.noisy @ self.along / self.unit - self._outside * level
         variance = self.mean_variance * (1.0 + self.mean_variance + share * level**2)
-        return _shrunk_cross(cross, block, variance)
+        mixed = np.outer(basis @ _shrunk_cross(cross, block, variance), self.direction)
+        own = self._own() * np.outer(self.direction, self.direction)
+        return project_psd(basis @ block @ basis.T + mixed + mixed.T + own)
 
     def _own(self) -> float:
         # Variance along the direction.

@@ -24,11 +24,9 @@ SIGNIFICANT_SHAPE = 3.5
 SIGNIFICANT_AT_LOW_COST = 2.0
 
 # A stratum is shrunk by itself if its trace exceeds this many times what the faintest visible
-# direction needs.  A known trace bounds the eigenvalues, so a wrong direction costs less.
-VISIBLE = 1.5
-VISIBLE_WITH_TRACE = 0.75
-
-# A trace is known if its variance is below this part of the variance along a unit direction.
+# direction needs.  A known trace bounds the eigenvalues, so a wrong direction costs less; it is
+# known if its variance is below this part of the variance along a unit direction.
+VISIBLE, VISIBLE_WITH_TRACE = 1.5, 0.75
 PRECISE_TRACE = 0.5
 
 # The shape is preferred unless its risk is higher by this many deviations of the difference.
@@ -73,9 +71,14 @@ class _Observation:
             min(self.system.values[-1], bound) > plausible
         ):
             return True
-        size = float(np.linalg.norm(shape))
+        size, needed = float(np.linalg.norm(shape)), SIGNIFICANT_SHAPE
         along = float(np.vdot(self.matrix, shape)) / size if size > 0.0 else 0.0
-        needed = _needed(unit_std / known_error) if known_error > 0.0 else SIGNIFICANT_SHAPE
+        if known_error > 0.0:
+            # A false alarm costs about `cost` times the error already expected and has the
+            # probability exp(-x²/2) at x deviations, so x grows with √log(cost): from 2 at 2 up to
+            # 3.5 at 120.
+            cost = max(unit_std / known_error / 2.0, 1.0)
+            needed = min(math.sqrt(SIGNIFICANT_AT_LOW_COST**2 + 2.0 * math.log(cost)), needed)
         return min(along, bound) > needed * unit_std
 
     def is_visible(self) -> bool:
@@ -83,13 +86,6 @@ class _Observation:
         knows_trace = self.trace_variance < PRECISE_TRACE * self.unit_variance
         needed = VISIBLE_WITH_TRACE if knows_trace else VISIBLE
         return self.trace >= needed * ullman.weakest_visible(len(self.matrix)) * self.scale
-
-
-def _needed(cost: float) -> float:
-    # A false alarm costs about `cost` times the error already expected and has the probability
-    # exp(-x²/2) at x deviations, so x grows with √log(cost): from 2 at 2 up to 3.5 at 120.
-    least, most = SIGNIFICANT_AT_LOW_COST, SIGNIFICANT_SHAPE
-    return min(math.sqrt(least**2 + 2.0 * math.log(max(cost / 2.0, 1.0))), most)
 
 
 def _estimate(seen: _Observation, shape: Array, known_error: float) -> Estimate:

@@ -35,15 +35,13 @@ def shrunk(estimate: UnitEstimate) -> Estimate:
 
 
 def _shrunk_parts(estimate: UnitEstimate) -> Estimate:
-    parts = estimate.parts
+    parts, few = estimate.parts, len(estimate.matrix) <= FEW_FEATURES
     if not parts:
         return Estimate(np.zeros_like(estimate.matrix), 0.0)
     if any(part.nuclear_scale is not None for part in parts):
         found = shrink_nuclear_strata(parts)
     elif estimate.parts_may_be_empty:
-        few = len(estimate.matrix) <= FEW_FEATURES
-        joint_trace = estimate.joint_trace
-        found = shrink_strata(parts, joint_trace=joint_trace, clearest_is_inhabited=few)
+        found = shrink_strata(parts, joint_trace=estimate.joint_trace, clearest_is_inhabited=few)
     else:
         found = Stratum.of(parts[0]).shrunk
     # Rows no longer than the largest shell's radius have at most this trace: nearer to the truth.
@@ -93,6 +91,5 @@ def _compressed(part: Part, centering: Centering) -> Part:
     if trace is not None and trace_variance is not None:
         trace -= centering.trace_outside(part.matrix)
         trace_variance += 2 * part.diagonal_variance
-    matrix = centering.compress(part.matrix)
-    part = replace(part, trace=trace, trace_variance=trace_variance)
-    return replace(part, matrix=matrix, nuclear_scale=scale)
+    part = replace(part, trace=trace, trace_variance=trace_variance, nuclear_scale=scale)
+    return replace(part, matrix=centering.compress(part.matrix))

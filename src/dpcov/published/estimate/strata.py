@@ -66,8 +66,7 @@ def shrink_strata(
     """Estimate Σ_s S_s from at least one S_s + W_s with Gaussian noise, all in the same units.
 
     ``joint_trace`` is Σ_s tr S_s / √(2v_s) with independent noise of variance 1, v_s being the
-    noise variance off the diagonal.  ``clearest_is_inhabited`` keeps the clearest stratum without
-    evidence.
+    variance off the diagonal.  ``clearest_is_inhabited`` keeps the clearest without evidence.
     """
     found = estimated_strata(parts, joint_trace, clearest_is_inhabited)
     total = sum((each.estimate.matrix for each in found), start=np.zeros_like(parts[0].matrix))

@@ -50,12 +50,11 @@ class Part:
 class UnitEstimate:
     """Second moment E[z z'] of rows in the unit ball, (d, d), unbiased, before post-processing.
 
-    Its sum was divided by ``n_rows``, public or estimated.  ``parts`` is what it is the sum of,
-    where the noise of its parts is known; as strata some may hold no row and be estimated as zero.
-    ``joint_trace`` is the sum of the parts' traces, each in units of its own noise, with noise of
-    variance one; ``trace_bound`` what the true trace exceeds in one of 40 releases at most, never
-    above one.  ``count_variance`` is that of ``n_rows``, relative to its
-    square.  Of the noise it has variances, and the covariance on any two diagonal entries.
+    Its sum was divided by ``n_rows``, public or estimated with ``count_variance`` relative to its
+    square.  ``parts`` is what it is the sum of, where their noise is known; as strata some may be
+    estimated as zero.  ``joint_trace`` is the sum of the parts' traces, each in units of its own
+    noise, with noise of variance one; ``trace_bound``, at most one, is what the true trace exceeds
+    in one of 40 releases at most.  ``diagonal_covariance`` is that on any two diagonal entries.
     """
 
     matrix: Array
@@ -99,16 +98,12 @@ def _whole(statistics: NoisyStatistics, rows: float, step: float) -> UnitEstimat
     unit, law = step * 2.0**statistics.dropped_bits, _law(noise, step)
     matrix: Array = arrays["sscp"].astype(np.float64) * unit
     variance, d = law["noise_variance"], len(matrix)
-    traced = "trace" in arrays and noise.trace_variance is not None
-    trace = float(arrays["trace"][0]) * unit if "trace" in arrays else None
-    part = Part(
-        matrix=matrix,
-        diagonal_variance=variance,
-        trace=trace if traced else None,
-        trace_variance=float(noise.trace_variance or 0) * step**2 if traced else None,
-        largest_trace=statistics.radius**2,
-    )
-    if trace is not None:
+    part = Part(matrix=matrix, diagonal_variance=variance, largest_trace=statistics.radius**2)
+    if "trace" in arrays:
+        trace = float(arrays["trace"][0]) * unit
+        if noise.trace_variance is not None:
+            trace_variance = float(noise.trace_variance) * step**2
+            part = replace(part, trace=trace, trace_variance=trace_variance)
         # min ‖A − Y‖² + (tr A − t)² gives A = Y + (t − tr Y)/(d + 1)·I for a trace of the same
         # variance; the diagonal's covariance then loses 11'/(d + 1) of that variance.
         matrix = matrix + np.eye(d) * ((trace - np.trace(matrix)) / (d + 1))
