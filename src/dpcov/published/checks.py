@@ -47,9 +47,8 @@ def _shells_fit(arrays: Arrays, count: int, n_groups: int) -> bool:
     traces = _shape_of(arrays, "trace")
     if traces is None or len(traces) != 1 or traces[0] % n_groups:
         return False
-    if not _shape_of(arrays, "first_shell") == _shape_of(arrays, "last_shell") == (count,):
-        return False
-    if "group" not in arrays and n_groups != 1:
+    shapes = {_shape_of(arrays, name) for name in ("first_shell", "last_shell")}
+    if shapes != {(count,)} or ("group" not in arrays and n_groups != 1):
         return False
     first, last = arrays["first_shell"], arrays["last_shell"]
     outermost = arrays.get("outermost_shell", first)

@@ -38,9 +38,8 @@ Decimal = Annotated[str, msgspec.Meta(pattern=r"^[0-9]{1,30}(\.[0-9]{1,30})?(e[+
 class NoiseLaw:
     """Law of the noise on the sscp, in lattice units (exact decimal strings of integers).
 
-    ``family`` is its name, as in docs/noise.md; variances are those of entries, and of the
-    separately released trace and row count where they are.  ``scale`` is the scale s of noise W
-    with density proportional to exp(-||W||_*/s), a decimal number.
+    ``family`` is its name, as in docs/noise.md; variances are those of entries, and of trace and
+    row count where released.  ``scale`` is the s of a density proportional to exp(-||W||_*/s).
     """
 
     family: str
@@ -55,8 +54,7 @@ class NoiseLaw:
 class PostOptions:
     """Choices within a post-processing: ``trace`` for ``projection``, the others for ``threshold``.
 
-    With ``gamma`` the threshold is gamma sqrt(log d / n) + 4 sqrt(log d) noise_std; without, the
-    one of lowest estimated risk.
+    ``gamma`` makes the threshold gamma sqrt(log d / n) + 4 sqrt(log d) noise_std.
     """
 
     trace: TraceBound = "noisy"

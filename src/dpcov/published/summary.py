@@ -4,17 +4,14 @@ Contract: reads a release only, and claims no more than its guarantee.
 """
 
 from collections.abc import Sequence
-from fractions import Fraction
 from textwrap import fill
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from dpcov.errors import ReleaseError
-from dpcov.privacy.convert import zcdp_epsilon
-from dpcov.privacy.guarantee import ZCDP, ApproxDP, Promise, costs_nothing, format_number
-from dpcov.privacy.meaning import exponential
-from dpcov.published.words import NUMERICS_WORDS, own_rows, rows_in_words, short_number
+from dpcov.privacy.guarantee import costs_nothing
+from dpcov.published.words import NUMERICS_WORDS, own_rows, promise_in_words, rows_in_words
 
 if TYPE_CHECKING:
     from dpcov.published.base import BaseRelease
@@ -85,25 +82,8 @@ def _guarantee(release: "BaseRelease") -> str:
         ("Protects", protected),
         ("Numerics", f"{guarantee.numerics}. {NUMERICS_WORDS[guarantee.numerics]}"),
         ("Mechanism", release.manifest.mechanism.name),
-        ("In words", _in_words(guarantee.promise)),
+        ("In words", promise_in_words(guarantee.promise).replace("’", "'")),
     )
-
-
-def _in_words(promise: Promise) -> str:
-    """What the numbers mean for one person."""
-    if costs_nothing(promise):
-        return "nothing in this release depends on the table."
-    if isinstance(promise, ZCDP):
-        million, billion = (
-            f"({short_number(zcdp_epsilon(promise.rho, delta))}, {format_number(delta)})-DP"
-            for delta in (Fraction(1, 10**6), Fraction(1, 10**9))
-        )
-        return f"this implies {million} and {billion}, and all points between on its curve."
-    epsilon, extra = promise.epsilon, ""
-    factor = short_number(exponential(epsilon)) if epsilon < 20 else f"e^{short_number(epsilon)}"
-    if isinstance(promise, ApproxDP):
-        extra = f", up to an additional probability of {format_number(promise.delta)}"
-    return f"changing what is protected makes no outcome more than {factor} times as likely{extra}."
 
 
 def expected_error(release: "BaseRelease") -> str | None:

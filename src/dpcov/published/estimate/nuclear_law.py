@@ -17,11 +17,9 @@ from dpcov.published.linalg.symmetric import Array
 
 # Imaginary part at which the transform is taken, in units of e d**(-1/3).
 SMOOTHING = 0.2
-
 # Factor on the scale in excess(): smoothing blurs the edge, and mistaking noise for signal there
 # costs more than the reverse.
 CAUTION = 1.15
-
 # Bound on |Im e g|: the density of Ullman's law is infinite at 0, that of d points is not.
 LARGEST_DENSITY = 4.0
 

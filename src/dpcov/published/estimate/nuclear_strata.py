@@ -17,18 +17,15 @@ from dpcov.published.linalg.symmetric import Array, compose, eigh
 
 # Standard deviations of its trace from which a stratum counts as present: the tail is heavy.
 SIGNIFICANT_TRACE = 4.5
-
 # The most that is asked for along the shape, whose noise is nearly normal; and the least, where
 # that noise is below twice the error already expected.
 SIGNIFICANT_SHAPE = 3.5
 SIGNIFICANT_AT_LOW_COST = 2.0
-
 # A stratum is shrunk by itself if its trace exceeds this many times what the faintest visible
 # direction needs.  A known trace bounds the eigenvalues, so a wrong direction costs less; it is
 # known if its variance is below this part of the variance along a unit direction.
 VISIBLE, VISIBLE_WITH_TRACE = 1.5, 0.75
 PRECISE_TRACE = 0.5
-
 # The shape is preferred unless its risk is higher by this many deviations of the difference.
 BENEFIT_OF_DOUBT = 1.0
 

@@ -26,9 +26,9 @@ _DEFAULT = PostOptions()
 class Noisy:
     """A noisy second moment, or the covariance made of it, and what is needed to improve it.
 
-    ``unit`` has the law of the noise on the second moment; ``trace_bound`` bounds trace and
-    eigenvalues of the truth; ``intercept`` is what the second moments of a covariance were divided
-    by; ``is_centered`` says that the columns had centers of their own, so that means are short.
+    ``unit`` has the law of the noise; ``trace_bound`` bounds trace and eigenvalues of the truth;
+    ``intercept`` is what second moments of a covariance were divided by; ``is_centered`` says that
+    columns had centers of their own, so that means are short.
     """
 
     unit: UnitEstimate
@@ -80,9 +80,7 @@ def _thresholded(noisy: Noisy) -> Array:
     # Wang, Xu, Yang 2019, Algorithm 1: threshold, then set negative eigenvalues to zero.
     unit, options, scale = noisy.unit, noisy.options, 1 / (noisy.intercept or 1.0)
     if not unit.noise_is_normal or not unit.off_diagonal_variance:
-        raise UsageError(
-            "This release cannot be thresholded: its noise is not Gaussian. Use another post."
-        )
+        raise UsageError("Noise that is not Gaussian cannot be thresholded. Use another post.")
     rules = RULES if options.rule == "best" else (options.rule,)
     variance = unit.off_diagonal_variance * scale**2
     if options.gamma is None:

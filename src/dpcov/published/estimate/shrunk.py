@@ -26,10 +26,7 @@ def shrunk(estimate: UnitEstimate) -> Estimate:
     the best shrinkage is not known.
     """
     if estimate.noise_variance is None or (not estimate.parts and np.any(estimate.matrix)):
-        raise UsageError(
-            "This release cannot be shrunk: its noise is not isotropic. "
-            "Use another post-processing."
-        )
+        raise UsageError("Noise that is not isotropic cannot be shrunk. Use another post.")
     result = _shrunk_parts(estimate)
     return result if np.any(result.matrix) else Estimate(result.matrix, estimate.trace_bound**2)
 

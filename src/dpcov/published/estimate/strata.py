@@ -21,24 +21,18 @@ from dpcov.published.linalg.symmetric import Array, is_positive_definite
 # Largest ratio of neighboring variances that may be pooled: a clear stratum gains nothing from a
 # much noisier one, and the risk of their sum is too noisy to tell (norm shells differ by 16).
 COMPARABLE_NOISE = 8.0
-
 # Standard deviations by which the clearest kept stratum must stand out: else all is zero.
 EVIDENCE_ALONE = 4.5
-
 # The same for a stratum as noisy as one that is kept.  It grows with the ratio r of the noises to
 # √(9 + 2 ln r), so that the mean error of false alarms stays small beside the error of the rest.
 EVIDENCE_NEARBY = 3.0
-
 # Up to this dimension shells are released in one or two matrices, and the clearest is kept without
 # evidence: a wrong zero would cost more than its noise.
 FEW_FEATURES = 10
-
 # A stratum's own shrinkage with a smaller share is not made: eigenvectors are most of the work.
 NEGLIGIBLE_SHARE = 1e-12
-
 # Share of what shrinkage supposes below which no error is reported: chance can make it negative.
 LEAST_ERROR = 0.25
-
 # Relative standard deviation of the error that shrinkage of several strata supposes.
 SUPPOSED_ERROR = 1.0
 
@@ -196,12 +190,11 @@ def _perhaps_sparse(stratum: Stratum) -> Estimate:
 
 def _averaged(candidates: list[Estimate], variance: float) -> Estimate:
     # Weights ∝ exp(−risk/8v), the temperature of shrinkage.
-    risks = np.array([candidate.risk for candidate in candidates])
-    shares = np.exp((risks.min() - risks) / (8.0 * variance))
+    matrices, risks, guide_shares = zip(*candidates, strict=True)
+    shares = np.exp((min(risks) - np.array(risks)) / (8.0 * variance))
     weights = shares / shares.sum()
-    matrix = np.tensordot(weights, [candidate.matrix for candidate in candidates], axes=1)
-    guide_share = float(weights @ [candidate.guide_share for candidate in candidates])
-    return _positive(Estimate(matrix, float(weights @ risks), guide_share))
+    matrix = np.tensordot(weights, matrices, axes=1)
+    return _positive(Estimate(matrix, float(weights @ risks), float(weights @ guide_shares)))
 
 
 def _positive(estimate: Estimate) -> Estimate:

@@ -202,9 +202,7 @@ def centered(estimate: UnitEstimate, public_intercept: float | None) -> tuple[fl
     else:
         intercept, variance = public_intercept, estimate.count_variance * public_intercept**2
     if not intercept > 4 * sqrt(variance):
-        raise ReleaseError(
-            "The noise is larger than the number of rows, so means cannot be separated from "
-            "variances. Use second_moment(), more rows or a larger budget."
-        )
+        problem = "The noise exceeds the number of rows and hides the means. Use second_moment(), "
+        raise ReleaseError(f"{problem}more rows or a larger budget.")
     mean = matrix[0, 1:] / intercept
     return intercept, mean, matrix[1:, 1:] / intercept - np.outer(mean, mean)
