@@ -56,7 +56,7 @@ def _warnings(release: "BaseRelease") -> str:
 def _what(release: "BaseRelease") -> str:
     kind = "means and covariance" if release.has_intercept else "second moments (not centered)"
     count = len(release.feature_names)
-    features = f"{count} feature{'s' if count != 1 else ''}"
+    features = f"{count} feature{'s' * (count != 1)}"
     groups = f"the same for each of {_first(release.group_names)}"
     bound = f"{release.manifest.norm_bound:.6g}, the public bound on the length of an encoded row"
     remark = "published exactly: this number is not protected"

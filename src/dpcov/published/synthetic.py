@@ -32,13 +32,8 @@ _CLEAR_OF_ENDS = 1e-6
 def sample(release: BaseRelease, n_rows: int, *, seed: int | None = None) -> pa.Table:
     """Draw synthetic rows of a release with an intercept, so that means are known.
 
-    ``seed`` gives the same rows again; the release is public, so nothing depends on it.
-
-    Returns
-    -------
-    pyarrow.Table
-        One column for every column of the schema: numbers, booleans, or categories as text (null
-        for none of the listed, and for missing values).
+    One column for every column of the schema: numbers, booleans, or categories as text (null for
+    none of the listed, and for missing values).  ``seed`` gives the same rows again.
     """
     encoded = Copula(release, np.random.default_rng(seed)).draw(plain("n_rows", n_rows, Count))
     # Encoded columns of one column of the table stand together.
@@ -57,7 +52,7 @@ class Copula:
         variances = np.maximum(np.diagonal(covariance), 0.0)
         self.wanted = correlation_of(covariance, undefined=0.0)
         # Pairs of no one column of the table, and of no constant.
-        sources = np.array([column.source for column in self.columns])
+        self._sources = sources = np.array([column.source for column in self.columns])
         missing = np.array([column.kind == "missing" for column in self.columns])
         self.is_free = (sources[:, None] != sources) | (missing[:, None] != missing)
         self.is_free &= np.outer(variances > 0, variances > 0)
@@ -69,11 +64,8 @@ class Copula:
         mean = (self.mean - self.centers) / self.scales
         self._means = np.clip(mean / present, lowest, largest)
         self._variances = np.maximum((variances + mean**2) / present - self._means**2, 0.0)
-        self._quantiles = {
-            place: self._beta_quantiles(place)
-            for place, column in enumerate(self.columns)
-            if column.kind == "numeric"
-        }
+        numeric = (place for place, x in enumerate(self.columns) if x.kind == "numeric")
+        self._quantiles = {place: self._beta_quantiles(place) for place in numeric}
         self._latent = self._adjusted()
 
     def draw(self, n_rows: int) -> Array:
@@ -126,8 +118,8 @@ class Copula:
                 seen[:, place] = np.where(taken, column.largest, column.lowest)
                 open_rows, left = open_rows & ~taken, left - share
             if column.kind == "missing":
-                others = [c.source == column.source and c is not column for c in self.columns]
-                seen[np.ix_(taken, others)] = 0.0
+                hidden = np.flatnonzero(self._sources[:place] == column.source)
+                seen[np.ix_(taken, hidden)] = 0.0
         return seen
 
 

@@ -73,11 +73,10 @@ class UnitEstimate:
 
 def unit_estimate(statistics: NoisyStatistics, n_rows: int | None) -> UnitEstimate:
     """Undo the lattice, merge the private trace and divide by the number of rows."""
-    rows, count_variance = float(n_rows or np.nan), 0.0
+    rows, count_variance, law = float(n_rows or np.nan), 0.0, statistics.noise
     if n_rows is None and "row_count" in statistics.arrays:
         # All groups together, at least one so that it can divide.
         rows = float(max(1, int(statistics.arrays["row_count"].sum())))
-        law = statistics.noise
         if law is not None and law.row_count_variance is not None:
             count_variance = statistics.n_groups * float(law.row_count_variance) / rows**2
     step = statistics.radius**2 / 4.0**statistics.lattice_bits / rows
@@ -148,21 +147,18 @@ def _strata(statistics: NoisyStatistics, rows: float, step: float) -> UnitEstima
             )
         )
     d, every = arrays["sscp"].shape[-1], step * 4.0 ** -np.arange(traces.shape[1], dtype=np.float64)
-    joint_trace = None
-    if "joint_trace" in arrays:
-        joint_trace = float(arrays["joint_trace"][0]) * dropped / sqrt(diagonal or inf)
+    joint = [
+        float(value) * dropped / sqrt(diagonal or inf) for value in arrays.get("joint_trace", ())
+    ]
+    whole, variance = float(np.sum(traces @ every)) * dropped, trace * statistics.n_groups
     return UnitEstimate(
         matrix=sum((part.matrix for part in parts), start=np.zeros((d, d))),
         n_rows=rows,
         **_law(law, step * sqrt(float(np.sum(16.0**-firsts)))),
         parts=tuple(parts),
         parts_may_be_empty=True,
-        joint_trace=joint_trace,
-        trace_bound=_trace_bound(
-            float(np.sum(traces @ every)) * dropped,
-            trace * statistics.n_groups * float(np.sum(every**2)),
-            statistics,
-        ),
+        joint_trace=joint[0] if joint else None,
+        trace_bound=_trace_bound(whole, variance * float(np.sum(every**2)), statistics),
     )
 
 
@@ -182,19 +178,17 @@ def _law(law: NoiseLaw, step: float) -> dict[str, Any]:
 
 
 def _trace_bound(trace: float, variance: float, statistics: NoisyStatistics) -> float:
-    # Traces of rows that were shortened (a radius below 1) bound nothing but those.
-    if statistics.radius != 1:
-        return 1.0
-    # What the noise may have taken of the trace is given back.
-    return min(1.0, max(0.0, trace) + ONE_IN_FORTY * sqrt(variance))
+    # What the noise may have taken of the trace is given back.  Traces of rows that were shortened
+    # (a radius below 1) bound nothing but those.
+    bound = min(1.0, max(0.0, trace) + ONE_IN_FORTY * sqrt(variance))
+    return bound if statistics.radius == 1 else 1.0
 
 
 def centered(estimate: UnitEstimate, public_intercept: float | None) -> tuple[float, Array, Array]:
     """Intercept, mean (d - 1,) and raw covariance (d - 1, d - 1) of a second moment.
 
-    The intercept is the first coordinate; None for ``public_intercept`` where only the noisy one is
-    known.  ReleaseError where the number of rows is not clearly positive: there is no mean to
-    subtract.
+    The intercept is the first coordinate.  ReleaseError where the number of rows is not clearly
+    positive: there is no mean to subtract.
     """
     matrix, variance = estimate.matrix, estimate.noise_variance or 0.0
     if public_intercept is None:
