@@ -34,8 +34,7 @@ def arrays_make_sense(manifest: Manifest, statistics: NoisyStatistics) -> bool:
 
 
 def _types_fit(arrays: Arrays, noise: NoiseLaw) -> bool:
-    # Noise on integers keeps them integer; continuous noise, which alone has a scale, makes floats
-    # of the matrices.
+    # Continuous noise, which alone has a scale, makes floats of the matrices.
     real = noise.scale is not None
     kinds = {name: np.float64 if real and name == "sscp" else np.int64 for name in arrays}
     fits = all(array.dtype == kinds[name] for name, array in arrays.items())

@@ -100,14 +100,13 @@ def _r(release: BaseRelease, quantity: str, labels: tuple[str, ...], values: Arr
     shown = f"stats::setNames({numbers}, {names})"
     if values.ndim == 2:
         shown = f"matrix({numbers}, nrow = {len(labels)}, dimnames = list({names}, {names}))"
-    entries = {
-        quantity.replace("-", "."): shown,
-        "n.rows": _r_number(release.n_rows),
-        "guarantee": _r_string(str(release.guarantee)),
-        "fingerprint": _r_string(release.fingerprint),
-    }
-    body = ",\n".join(f"  {name} = {value}" for name, value in entries.items())
-    return f"dpcov <- list(\n{body}\n)\n".encode()
+    lines = (
+        f"{quantity.replace('-', '.')} = {shown}",
+        f"n.rows = {_r_number(release.n_rows)}",
+        f"guarantee = {_r_string(str(release.guarantee))}",
+        f"fingerprint = {_r_string(release.fingerprint)}",
+    )
+    return "dpcov <- list(\n  {}\n)\n".format(",\n  ".join(lines)).encode()
 
 
 def _r_number(value: float) -> str:

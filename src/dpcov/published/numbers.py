@@ -59,9 +59,8 @@ class Estimates(NamedTuple):
 class GroupNumbers:
     """What a page shows of all rows, or of one group.
 
-    ``estimates`` is None where the noise hides too much; ``problem`` says why.  ``size`` is the
-    Frobenius norm of the second moment in encoded units, beside its expected errors before and
-    after shrinkage.
+    ``estimates`` is None where the noise hides too much; ``problem`` says why.  ``size`` and the
+    expected errors, before and after shrinkage, are Frobenius norms in encoded units.
     """
 
     index: int
@@ -131,10 +130,7 @@ def _estimates(release: BaseRelease) -> Estimates:
 
 
 def spectrum(noisy: Array, estimate: Array, *, noise: MomentNoise | None, means: Array) -> Spectrum:
-    """Eigenvalues of a (d, d) matrix before and after post-processing, with the edge of its noise.
-
-    Encoded units; ``means``, (d,), is what was subtracted, relative to an intercept of 1.
-    """
+    """Eigenvalues of a (d, d) matrix, in encoded units; ``means``, (d,), were subtracted."""
     values, after = (eigenvalues(matrix)[::-1] for matrix in (noisy, estimate))
     if noise is None:
         return Spectrum(values, after)

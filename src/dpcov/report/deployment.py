@@ -63,10 +63,7 @@ def registry_entry(
     """
     # A registry would present the parameters as if they protected somebody.
     if not release.is_private:
-        raise UsageError(
-            "This release was made with seeded randomness and protects nobody; "
-            "it cannot be registered."
-        )
+        raise UsageError("A release with seeded randomness protects nobody: it is not registered.")
     manifest, guarantee = release.manifest, release.guarantee
     rows, statistics = guarantee.rows_per_person, manifest.statistics
     kind = "means and covariance matrix" if release.has_intercept else "second moment matrix"
@@ -110,10 +107,7 @@ def registry_entry(
 def _composition(release: Release, balance: Balance | None) -> str:
     spent = release.manifest.spent
     if spent is None:
-        return (
-            "no ledger was used; "
-            "the custodian keeps account of other releases about the same people"
-        )
+        return "no ledger was used; the custodian keeps account of releases about the same people"
     paid = f"entry {spent.entry} of dataset {spent.dataset}"
     if balance is None:
         return f"{paid}; {_FLAVORS[type(release.guarantee.promise)][1]}"

@@ -47,15 +47,14 @@ class _Observation:
     def __init__(self, part: Part) -> None:
         assert part.trace is not None and part.trace_variance is not None and part.nuclear_scale
         d, self.scale = len(part.matrix), part.nuclear_scale
-        squared_scale = self.scale**2
-        own_variance = ullman.trace_variance(d) * squared_scale
+        own_variance = ullman.trace_variance(d) * self.scale**2
         share = own_variance / (own_variance + part.trace_variance)
         shift = share * (part.trace - float(np.trace(part.matrix))) / d
         self.largest_trace = part.largest_trace
         self.matrix: Array = part.matrix + shift * np.eye(d)
         self.trace = float(np.trace(self.matrix))
         self.trace_variance = (1.0 - share) * own_variance
-        self.off_diagonal_variance = ullman.off_diagonal_variance(d) * squared_scale
+        self.off_diagonal_variance = ullman.off_diagonal_variance(d) * self.scale**2
         # Along a unit direction.
         self.unit_variance = 2.0 * self.off_diagonal_variance
         self.system = eigh(self.matrix)
@@ -105,9 +104,7 @@ def _estimate(seen: _Observation, shape: Array, known_error: float) -> Estimate:
 def _shaped(seen: _Observation, shape: Array) -> Estimate:
     # The shape's noise is independent of the stratum's: two degrees of freedom, not d(d+1)/2.
     d, size = len(shape), float(np.linalg.norm(shape))
-    directions = [np.eye(d) / math.sqrt(d)]
-    if size > 0.0:
-        directions.append(shape / size)
+    directions = [np.eye(d) / math.sqrt(d), *([shape / size] if size > 0.0 else [])]
     products = np.array([[float(np.vdot(a, b)) for a in directions] for b in directions])
     components = np.array([float(np.vdot(a, seen.matrix)) for a in directions])
     weights = nonnegative_minimizer(products, components)
