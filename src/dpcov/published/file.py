@@ -85,8 +85,7 @@ def unpack(path: str | Path) -> tuple[Manifest, Arrays]:
     except (IsADirectoryError, PermissionError) as error:
         raise ReleaseError(f"Cannot open {path}: {error.strerror}.") from None
     except _DAMAGE:
-        problem = f"{path} is not a dpcov release, or it is damaged; get a fresh copy."
-        raise ReleaseError(problem) from None
+        raise ReleaseError(f"{path} is no dpcov release, or damaged; get a fresh copy.") from None
 
 
 def _read(archive: zipfile.ZipFile) -> tuple[Manifest, Arrays]:

@@ -27,8 +27,7 @@ _EXACT_NUMBER = re.compile(r"[0-9]{1,4000}(/[0-9]{1,4000})?")
 
 
 class _Record(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    # Fields that nobody knows are refused: they could change what the others mean.
-    pass
+    """Fields that nobody knows are refused: they could change what the others mean."""
 
 
 class PromiseRecord(_Record, frozen=True, kw_only=True):
@@ -145,8 +144,7 @@ def guarantee_record(guarantee: Guarantee) -> GuaranteeRecord:
 
 def read_guarantee(record: GuaranteeRecord) -> Guarantee:
     """Read a guarantee back."""
-    same = msgspec.structs.asdict(record) | {"promise": read_promise(record.promise)}
-    return Guarantee(**same)
+    return Guarantee(**msgspec.structs.asdict(record) | {"promise": read_promise(record.promise)})
 
 
 def json_schema() -> bytes:

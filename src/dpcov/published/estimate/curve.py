@@ -134,7 +134,6 @@ def nonnegative_minimizer(quadratic: Array, linear: Array) -> Array:
     try:
         weights, _ = nnls(factor.T, target, maxiter=50 * scale.size)
     except RuntimeError as error:
-        problem = "The shrinkage curve did not converge. Read the release with another post."
-        raise NumericError(problem) from error
+        raise NumericError("The curve did not converge. Read with another post.") from error
     solution[used] = weights / scale
     return solution

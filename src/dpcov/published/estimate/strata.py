@@ -7,6 +7,7 @@ clearest to the noisiest, what is already estimated guides the next one (docs/st
 
 import itertools
 from collections.abc import Sequence
+from contextlib import suppress
 from math import exp, inf, log, sqrt
 from typing import NamedTuple
 
@@ -16,7 +17,7 @@ from dpcov.published.estimate.stratum import Stratum, pool, with_joint_trace
 from dpcov.published.estimate.structured import blended, guided_candidates, sparse_candidate
 from dpcov.published.estimate.unit import Estimate, Part
 from dpcov.published.linalg.project import project_psd
-from dpcov.published.linalg.symmetric import Array, is_positive_definite
+from dpcov.published.linalg.symmetric import Array
 
 # Largest ratio of neighboring variances that may be pooled: a clear stratum gains nothing from a
 # much noisier one, and the risk of their sum is too noisy to tell (norm shells differ by 16).
@@ -107,18 +108,15 @@ def _with_evidence(runs: list[list[Stratum]], clearest_is_inhabited: bool) -> li
 
     for run in runs:
         together = run[0] if len(run) == 1 else pool(run)
-        if pooled:
-            needed = _needed_beside(pooled[-1].noise_std, together.noise_std)
+        if pooled and pooled[-1].variance == 0.0:
+            needed = EVIDENCE_ALONE + EVIDENCE_NEARBY
+        elif pooled:
+            ratio = together.noise_std / pooled[-1].noise_std
+            needed = sqrt(EVIDENCE_NEARBY**2 + 2.0 * max(0.0, log(ratio)))
         if any(stratum.stands_out(needed, guide) for stratum in dict.fromkeys([together, *run])):
             kept.append(run)
             pooled.append(together)
     return kept
-
-
-def _needed_beside(kept_noise: float, noise: float) -> float:
-    if kept_noise == 0.0:
-        return EVIDENCE_ALONE + EVIDENCE_NEARBY
-    return sqrt(EVIDENCE_NEARBY**2 + 2.0 * max(0.0, log(noise / kept_noise)))
 
 
 def _estimate_run(run: list[Stratum], guide: Array, residual: Array) -> list[EstimatedStratum]:
@@ -198,8 +196,10 @@ def _averaged(candidates: list[Estimate], variance: float) -> Estimate:
 
 
 def _positive(estimate: Estimate) -> Estimate:
-    # The set is convex and holds S, so ‖Pf − S‖² ≤ ‖f − S‖² − ‖f − Pf‖².
-    if is_positive_definite(estimate.matrix):
+    # The set is convex and holds S, so ‖Pf − S‖² ≤ ‖f − S‖² − ‖f − Pf‖².  A Cholesky factor takes
+    # a tenth of the time of eigenvalues.
+    with suppress(np.linalg.LinAlgError):
+        np.linalg.cholesky(estimate.matrix)
         return estimate
     projected = project_psd(estimate.matrix)
     gained = float(np.sum((estimate.matrix - projected) ** 2))

@@ -33,9 +33,8 @@ class Part:
     """A stratum's share of the second moment: an unbiased estimate, (d, d), and its noise.
 
     ``diagonal_variance`` is that of a diagonal entry; Gaussian noise has half of it off the
-    diagonal. ``trace`` is an independent noisy one, with its variance.  ``nuclear_scale`` is the
-    scale s of noise with density proportional to exp(-||W||_*/s), None if it is Gaussian.
-    ``largest_trace`` bounds the trace of the part publicly, were there no noise.
+    diagonal. ``trace`` is an independent noisy one.  ``nuclear_scale`` is the s of a density
+    proportional to exp(-||W||_*/s), None if Gaussian.  ``largest_trace`` is a public bound.
     """
 
     matrix: Array

@@ -112,15 +112,6 @@ def correlation_of(
     return np.asarray(correlation)
 
 
-def is_positive_definite(matrix: Array) -> bool:
-    """Whether a symmetric matrix has a Cholesky factor: a tenth of the cost of eigenvalues."""
-    try:
-        np.linalg.cholesky(matrix)
-    except np.linalg.LinAlgError:
-        return False
-    return True
-
-
 def compose(values: Array, vectors: Array) -> Array:
     """Return V diag(values) Vᵀ, exactly symmetric."""
     return symmetrize(_SOLVER.get().matmul(vectors * values, vectors.T))
