@@ -192,8 +192,7 @@ class BaseRelease:
     def correlation(self, post: Post | None = None) -> Array:
         """Estimated correlation matrix, (p, p).
 
-        A variance that the noise hides is taken to be the largest that it may hide, so that its
-        correlations are near zero; NaN at a variance of zero where the noise is unknown.
+        Where noise hides a variance, its correlations are near zero, or NaN if noise is unknown.
         """
         unit = read_with(self._unit, post or self.statistics.post)
         encoded = self.covariance(post) / np.outer(self.half_ranges, self.half_ranges)

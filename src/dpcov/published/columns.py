@@ -22,9 +22,8 @@ class EncodedColumn:
     """One column of the encoded table, before rows are divided by the norm bound.
 
     ``name`` is for people: ``age``, ``sex=Male``, ``age (missing)``, ``(intercept)``; ``source``
-    the table's column that it comes from, empty for the intercept.  The original value is
-    ``center + half_range * encoded value``; it lies between ``lower`` and ``upper`` where the
-    column's geometry is not that of its bounds.
+    the table's column, empty for the intercept.  The original value is ``center + half_range *
+    encoded value``, between ``lower`` and ``upper`` where the geometry is not that of bounds.
     """
 
     name: str

@@ -19,8 +19,7 @@ from dpcov.published.linalg.project import clip_eigenvalues
 from dpcov.published.linalg.symmetric import Array, compose, correlation_of, eigh
 
 # Latent numbers on which correlations are adjusted: as many rows as this makes, within limits.
-_TRIAL_VALUES = 4_000_000
-_TRIAL_ROWS = (2_000, 20_000)
+_TRIAL_VALUES, _TRIAL_ROWS = 4_000_000, (2_000, 20_000)
 _ROUNDS = 12
 # Probabilities at which quantiles are tabulated.
 _GRID = np.linspace(0.0, 1.0, 1025)

@@ -124,10 +124,9 @@ def nonnegative_minimizer(quadratic: Array, linear: Array) -> Array:
     if not (np.isfinite(quadratic).all() and np.isfinite(linear).all()):
         raise NumericError("The shrinkage curve has no finite fit. Read with another post.")
     norms = np.sqrt(np.diag(quadratic))
-    solution = np.zeros(norms.size)
-    if not norms.any():
+    solution, used = np.zeros(norms.size), norms > NEGLIGIBLE * norms.max(initial=0.0)
+    if not used.any():
         return solution
-    used = norms > NEGLIGIBLE * norms.max()
     scale = norms[used]
     factor = _factor(quadratic[np.ix_(used, used)], scale)
     target = np.linalg.solve(factor, linear[used] / scale)

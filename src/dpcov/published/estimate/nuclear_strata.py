@@ -19,8 +19,7 @@ from dpcov.published.linalg.symmetric import Array, compose, eigh
 SIGNIFICANT_TRACE = 4.5
 # The most that is asked for along the shape, whose noise is nearly normal; and the least, where
 # that noise is below twice the error already expected.
-SIGNIFICANT_SHAPE = 3.5
-SIGNIFICANT_AT_LOW_COST = 2.0
+SIGNIFICANT_SHAPE, SIGNIFICANT_AT_LOW_COST = 3.5, 2.0
 # A stratum is shrunk by itself if its trace exceeds this many times what the faintest visible
 # direction needs.  A known trace bounds the eigenvalues, so a wrong direction costs less; it is
 # known if its variance is below this part of the variance along a unit direction.

@@ -18,10 +18,7 @@ ONE_IN_FORTY = log(20) / sqrt(2)
 
 
 class Estimate(NamedTuple):
-    """A symmetric estimate, (d, d), perhaps indefinite, and its estimated squared Frobenius error.
-
-    ``guide_share`` is the multiple of a guide in it, and with that of the guide's error.
-    """
+    """A symmetric estimate, (d, d), its estimated squared error, and its multiple of a guide."""
 
     matrix: Array
     risk: float
