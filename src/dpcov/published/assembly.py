@@ -53,9 +53,8 @@ def assemble(
     notes: tuple[str, ...] = (),
     **facts: Unpack[Facts],
 ) -> Release:
-    """Put a release together from what a mechanism drew and public facts.
+    """Put a release together; a warning says so where the randomness was not ``private``.
 
-    Without randomness of the operating system it is not ``private`` and carries a warning.
     ``post`` replaces the mechanism's own way to be read; ``notes`` come before its own.
     """
     chosen = replace(statistics, post=post or statistics.post, notes=notes + statistics.notes)

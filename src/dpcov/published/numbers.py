@@ -41,10 +41,7 @@ class Spectrum(NamedTuple):
 
 
 class Estimates(NamedTuple):
-    """Correlations, (d, d), means and deviations in original units, (d,), and their noise if known.
-
-    Without an intercept there are no means, and everything is about zero.
-    """
+    """Correlations, (d, d), means, (d,), in original units, and their noise; what is known."""
 
     correlation: Array
     correlation_noise: Array | None

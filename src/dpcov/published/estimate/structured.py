@@ -43,10 +43,7 @@ def guided_candidates(
 def sparse_candidate(
     noisy: Array, *, off_diagonal_variance: float, trace: float, trace_variance: float
 ) -> Estimate:
-    """Estimate S from symmetric S + W by soft thresholding, and a diagonal drawn toward its mean.
-
-    ``trace`` is the best estimate of tr S, of variance ``trace_variance``; it sets that mean.
-    """
+    """Estimate S by soft thresholding, with a diagonal drawn toward its mean, set by ``trace``."""
     d, v = len(noisy), off_diagonal_variance
     thresholded = choose_threshold(noisy, off_diagonal_variance=v, rules=("soft",))
     deviations = np.diagonal(noisy) - np.trace(noisy) / d
