@@ -33,7 +33,7 @@ def threshold_matrix(matrix: ArrayLike, threshold: float, rule: Rule) -> Array:
 def choose_threshold(
     matrix: ArrayLike, *, off_diagonal_variance: float, rules: tuple[Rule, ...] = RULES
 ) -> Estimate:
-    """Threshold the symmetric part at the least estimated risk, that of entries off the diagonal."""
+    """Threshold the symmetric part at the least estimated risk, of entries off the diagonal."""
     noisy = symmetrize(matrix)
     sizes = np.sort(np.abs(noisy[np.triu_indices(len(noisy), 1)]))
     choices = []
