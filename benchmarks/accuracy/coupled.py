@@ -26,8 +26,7 @@ from dpcov.mechanisms import gaussian, stratified
 from dpcov.mechanisms.auto import resolve
 from dpcov.mechanisms.base import Mechanism, Problem
 from dpcov.noise.entropy import SeededEntropy
-from dpcov.published.estimate.post import POSTS, Noisy
-from dpcov.published.estimate.shrunk import shrunk
+from dpcov.published.estimate.post import POSTS, Noisy, shrunk
 from dpcov.published.estimate.unit import UnitEstimate, unit_estimate
 
 LIMIT = 1.03

@@ -20,7 +20,7 @@ from dpcov.mechanisms.nuclear_projection import NuclearProjection, ProjectionCal
 from dpcov.noise.entropy import SeededEntropy
 from dpcov.privacy.budget import Budget
 from dpcov.privacy.guarantee import PureDP
-from dpcov.published.estimate.nuclear_variances import entry_variances
+from dpcov.published.estimate.nuclear_law import entry_variances
 from dpcov.published.estimate.unit import unit_estimate
 from tests.mechanisms.chosen import choose, drawn, problem, sscps
 

@@ -11,7 +11,7 @@ from dpcov.noise import log_gas
 from dpcov.noise.entropy import SeededEntropy
 from dpcov.noise.nuclear import symmetric_nuclear_noise, symmetric_nuclear_spectrum
 from dpcov.published.estimate import nuclear_law as ullman
-from dpcov.published.estimate.nuclear_variances import entry_variances
+from dpcov.published.estimate.nuclear_law import entry_variances
 
 INTEGRALS = log_gas.integrals_within(log_gas.NODES)
 

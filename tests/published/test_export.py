@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import dpcov
-from dpcov.errors import ReleaseError, UsageError
+from dpcov.errors import UsageError
 from dpcov.published.export import FORMATS, QUANTITIES, estimate, export
 
 NAMES = ['plain, "quoted"', "größe", "b"]
@@ -73,16 +73,6 @@ def test_unknown_numbers_are_null(tmp_path):
     record = json.loads((tmp_path / "x.json").read_text())
     assert record["values"] == [[1.0, None], [None, None]]
     assert record["n_rows"] is None
-
-
-def test_existing_files_are_kept_unless_told_otherwise(made, tmp_path):
-    path = tmp_path / "x.csv"
-    path.write_text("mine")
-    with pytest.raises(ReleaseError, match="exists already"):
-        export(made, path)
-    assert path.read_text() == "mine"
-    export(made, path, overwrite=True)
-    assert path.read_text() != "mine"
 
 
 def test_the_format_may_be_said(made, tmp_path):

@@ -3,7 +3,7 @@ from html.parser import HTMLParser
 
 import pytest
 
-from dpcov.report.html import Html, el, fill, join, json_block, name_of, shorten, visible
+from dpcov.report.html import Html, el, fill, join, json_block, visible
 from tests.report.examples import UNHELPFUL_NAMES
 
 
@@ -54,12 +54,6 @@ def test_only_what_was_built_here_is_markup_and_attributes_are_left_out_or_bare(
 def test_invisible_characters_are_shown_and_emoji_kept():
     assert visible("a\x00\x1b\u202eb\ud800") == "a\ufffd\ufffd\ufffdb\ufffd"
     assert visible("👩\u200d🔬 ימין") == "👩\u200d🔬 ימין"
-
-
-def test_long_names_are_cut_and_whole_in_the_tooltip():
-    assert len(shorten("x" * 300)) == 80
-    assert f'title="{"x" * 300}"' in name_of("x" * 300)
-    assert "title" not in name_of("short")
 
 
 def test_a_line_of_a_template_whose_value_is_none_is_left_out():

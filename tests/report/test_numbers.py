@@ -2,11 +2,9 @@ import numpy as np
 import pytest
 
 import dpcov
-from dpcov.published.estimate.entry_noise import MomentNoise
-from dpcov.published.numbers import group_numbers, numbers_by_group, spectrum
+from dpcov.published.numbers import group_numbers
 from dpcov.report.charts import number
-from tests.published.estimate.noises import noise
-from tests.report.examples import demo, grouped, make, plain
+from tests.report.examples import demo, make, plain
 
 
 def seeded(rows, seed, rho="0.01", **options):
@@ -33,17 +31,6 @@ def test_the_expected_errors_are_those_of_repeated_releases():
     assert after < before / 2
 
 
-def test_groups_are_parts_of_their_own():
-    parts = list(numbers_by_group(grouped()))
-    assert [part.name for part in parts] == ["all rows", "north", "<i>south</i>", "(other)"]
-    assert [part.index for part in parts] == [0, 1, 2, 3]
-    means = parts[1].estimates.means
-    np.testing.assert_array_equal(means, grouped().group("north").mean())
-    # Nobody is in the last group, and its noise says so.
-    assert parts[3].estimates is None
-    assert "noise" in parts[3].problem
-
-
 def test_estimates_are_the_releases_own():
     estimates = numbers(demo()).estimates
     np.testing.assert_allclose(estimates.correlation, demo().correlation())
@@ -62,16 +49,6 @@ def test_unknown_noise_is_not_invented():
     assert estimates.correlation_noise is None
     assert estimates.deviation_noise is None
     assert estimates.spectrum.edge is None
-
-
-def test_noise_alone_has_nothing_above_and_planted_components_are_counted():
-    rng, d, variance = np.random.default_rng(2), 100, 1e-4
-    law = MomentNoise(diagonal=2 * variance, off_diagonal=variance)
-    planted = np.diag([2.0, 1.5, 1.0] + [0.0] * (d - 3))
-    for signal, expected in ((np.zeros((d, d)), 0), (planted, 3)):
-        noisy = (signal + noise(d, variance, rng) for _ in range(20))
-        made = [spectrum(each, signal, noise=law, means=np.zeros(d)) for each in noisy]
-        assert [each.n_above for each in made].count(expected) >= 18
 
 
 def test_a_table_with_causes_shows_as_many_components():

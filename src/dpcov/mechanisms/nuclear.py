@@ -20,7 +20,7 @@ from dpcov.mechanisms.blocks.finished import Cost
 from dpcov.noise.nuclear import LARGEST_GAUGE_DIMENSION, nuclear_noise, symmetric_nuclear_noise
 from dpcov.privacy.budget import Budget
 from dpcov.privacy.guarantee import PureDP
-from dpcov.published.estimate.nuclear_variances import entry_variances
+from dpcov.published.estimate.nuclear_law import entry_variances
 from dpcov.published.linalg.symmetric import Array, symmetrize
 from dpcov.published.statistics import NoiseLaw, NoisyStatistics
 

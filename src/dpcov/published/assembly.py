@@ -3,6 +3,7 @@
 Contract: a pure function of what may be published; draws nothing and reads no row.
 """
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from importlib.metadata import version
 from typing import TypedDict, Unpack
@@ -52,16 +53,12 @@ def assemble(
     notes: tuple[str, ...] = (),
     **facts: Unpack[Facts],
 ) -> Release:
-    """Put a release together from what a mechanism drew and public facts.
+    """Put a release together; a warning says so where the randomness was not ``private``.
 
-    ``private`` says whether the randomness was the operating system's; otherwise the release
-    carries a warning.  ``post`` replaces the mechanism's own way to be read; ``notes`` come before
-    its own.
+    ``post`` replaces the mechanism's own way to be read; ``notes`` come before its own.
     """
-    manifest = _manifest(statistics, guarantee, facts, private)
-    chosen = {"post": post or statistics.post, "notes": notes + statistics.notes}
-    read = msgspec.structs.replace(manifest.statistics, **chosen)
-    return Release(msgspec.structs.replace(manifest, statistics=read), dict(statistics.arrays))
+    chosen = replace(statistics, post=post or statistics.post, notes=notes + statistics.notes)
+    return Release(_manifest(chosen, guarantee, facts, private), dict(statistics.arrays))
 
 
 def rehearse(guarantee: Guarantee, **facts: Unpack[Facts]) -> None:
@@ -70,9 +67,8 @@ def rehearse(guarantee: Guarantee, **facts: Unpack[Facts]) -> None:
     try:
         msgspec.json.decode(encode_manifest(manifest), type=Manifest)
     except (msgspec.MsgspecError, TypeError, ValueError, OverflowError) as error:
-        raise UsageError(
-            f"The release could not be written or read back: {error}. Correct the schema."
-        ) from None
+        problem = f"The release could not be written or read back: {error}. Correct the schema."
+        raise UsageError(problem) from None
 
 
 def _manifest(

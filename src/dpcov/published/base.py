@@ -54,8 +54,9 @@ class BaseRelease:
         n_groups = max(1, len(manifest.groups))
         self.statistics = NoisyStatistics(arrays=arrays, n_groups=n_groups, **stated)
         if not arrays_make_sense(manifest, self.statistics):
-            problem = "The numbers in this release contradict each other; get a fresh copy."
-            raise ReleaseError(problem)
+            raise ReleaseError(
+                "The numbers of the release contradict each other; get a fresh copy."
+            )
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, BaseRelease) and self.fingerprint == other.fingerprint
@@ -105,10 +106,8 @@ class BaseRelease:
             raise UsageError(f"This release has no group of that name. Its groups: {known}.")
         index, arrays = self.group_names.index(name), self.statistics.arrays
         chosen = arrays["group"] == index
-        kept = ("sscp", "outermost_shell", "first_shell", "last_shell")
-        part: dict[str, PublishedArray] = {
-            key: arrays[key][chosen] for key in kept if key in arrays
-        }
+        kept = {"sscp", "outermost_shell", "first_shell", "last_shell"} & set(arrays)
+        part: dict[str, PublishedArray] = {key: arrays[key][chosen] for key in kept}
         # All groups share one noise law.
         part["trace"] = arrays["trace"].reshape(len(self.group_names), -1)[index]
         part["row_count"] = arrays["row_count"][index : index + 1]
@@ -149,10 +148,10 @@ class BaseRelease:
     @cached_property
     def _centered(self) -> tuple[float, Array, Array]:
         if not self.has_intercept:
-            raise ReleaseError(
+            problem = (
                 "This release has no intercept, so means are unknown. Use second_moment(), or "
-                "release again with intercept = true."
             )
+            raise ReleaseError(f"{problem}release again with intercept = true.")
         return centered(self._unit, self.public_intercept)
 
     @cached_property
@@ -193,8 +192,7 @@ class BaseRelease:
     def correlation(self, post: Post | None = None) -> Array:
         """Estimated correlation matrix, (p, p).
 
-        A variance that the noise hides is taken to be the largest that it may hide, so that its
-        correlations are near zero; NaN at a variance of zero where the noise is unknown.
+        Where noise hides a variance, its correlations are near zero, or NaN if noise is unknown.
         """
         unit = read_with(self._unit, post or self.statistics.post)
         encoded = self.covariance(post) / np.outer(self.half_ranges, self.half_ranges)
@@ -204,9 +202,8 @@ class BaseRelease:
     def expected_error(self, post: Post = "none") -> float | None:
         """Root mean squared Frobenius error that noise causes in the second moment, encoded units.
 
-        Known for ``none`` and, estimated from the release itself (docs/shrinkage.md), ``shrink``;
-        where everything drowned in noise and the matrix is zero, an upper bound (docs/strata.md).
-        Otherwise None.  Under add-remove-one the error of the noisy row count comes on top.
+        Known for ``none`` and, estimated (docs/shrinkage.md), ``shrink``; an upper bound where all
+        drowned (docs/strata.md); otherwise None.  The error of a noisy row count comes on top.
         """
         squared = find_post(post).squared_error(self._moment)
         return None if squared is None else sqrt(max(0.0, squared)) * self.manifest.norm_bound**2

@@ -34,8 +34,7 @@ def arrays_make_sense(manifest: Manifest, statistics: NoisyStatistics) -> bool:
 
 
 def _types_fit(arrays: Arrays, noise: NoiseLaw) -> bool:
-    # Noise on integers keeps them integer; continuous noise, which alone has a scale, makes floats
-    # of the matrices.
+    # Continuous noise, which alone has a scale, makes floats of the matrices.
     real = noise.scale is not None
     kinds = {name: np.float64 if real and name == "sscp" else np.int64 for name in arrays}
     fits = all(array.dtype == kinds[name] for name, array in arrays.items())
@@ -47,9 +46,8 @@ def _shells_fit(arrays: Arrays, count: int, n_groups: int) -> bool:
     traces = _shape_of(arrays, "trace")
     if traces is None or len(traces) != 1 or traces[0] % n_groups:
         return False
-    if not _shape_of(arrays, "first_shell") == _shape_of(arrays, "last_shell") == (count,):
-        return False
-    if "group" not in arrays and n_groups != 1:
+    shapes = {_shape_of(arrays, name) for name in ("first_shell", "last_shell")}
+    if shapes != {(count,)} or ("group" not in arrays and n_groups != 1):
         return False
     first, last = arrays["first_shell"], arrays["last_shell"]
     outermost = arrays.get("outermost_shell", first)

@@ -22,9 +22,8 @@ class EncodedColumn:
     """One column of the encoded table, before rows are divided by the norm bound.
 
     ``name`` is for people: ``age``, ``sex=Male``, ``age (missing)``, ``(intercept)``; ``source``
-    the table's column that it comes from, empty for the intercept.  The original value is
-    ``center + half_range * encoded value``; it lies between ``lower`` and ``upper`` where the
-    column's geometry is not that of its bounds.
+    the table's column, empty for the intercept.  The original value is ``center + half_range *
+    encoded value``, between ``lower`` and ``upper`` where the geometry is not that of bounds.
     """
 
     name: str
@@ -40,8 +39,7 @@ class EncodedColumn:
         """Smallest and largest original value."""
         if self.lower is not None and self.upper is not None:
             return self.lower, self.upper
-        least = 0.0 if self.kind in ("category", "missing") else -self.half_range
-        return self.center + least, self.center + self.half_range
+        return self.center + self.lowest * self.half_range, self.center + self.half_range
 
     @property
     def lowest(self) -> float:

@@ -5,10 +5,10 @@ Contract: reads a release only; files appear whole or not at all.
 
 import csv
 import io
-import json
 from pathlib import Path
 from typing import Literal, get_args
 
+import msgspec
 import numpy as np
 
 from dpcov.errors import UsageError
@@ -33,18 +33,15 @@ def export(
     format: Format | None = None,
     overwrite: bool = False,
 ) -> None:
-    """Write one estimate of a release to a file.
+    """Write one estimate of a release to a file (docs/exports.md).
 
     The ending of ``path`` chooses the format unless ``format`` does; ``r`` is a script that defines
-    a list ``dpcov`` for `lavaan`, `psych` and others (docs/exports.md).  ``post`` is ignored for
-    the mean.
+    a list ``dpcov``.  ``post`` is ignored for the mean.
     """
     ending = Path(path).suffix.lower().removeprefix(".")
     if format is None and ending not in FORMATS:
-        raise UsageError(
-            f"Cannot tell the format from the file name; end it in .{', .'.join(FORMATS)} or say "
-            "--format."
-        )
+        known = ", .".join(FORMATS)
+        raise UsageError(f"No format in the file name; end it in .{known} or say --format.")
     kind = plain("format", format or ending, Format)
     labels, values = estimate(release, quantity, post)
     write = {"csv": _csv, "json": _json, "npz": _npz, "r": _r}[kind]
@@ -77,17 +74,16 @@ def _csv(release: BaseRelease, quantity: str, labels: tuple[str, ...], values: A
 
 
 def _json(release: BaseRelease, quantity: str, labels: tuple[str, ...], values: Array) -> bytes:
-    # JSON has no NaN: what is not known becomes null.
-    cells = np.where(np.isfinite(values), values.astype(object), np.array(None)).tolist()
+    # JSON has no NaN: msgspec writes null for what is not known.
     record = {
         "quantity": quantity,
         "features": labels,
-        "values": cells,
-        "n_rows": release.n_rows if np.isfinite(release.n_rows) else None,
+        "values": values.tolist(),
+        "n_rows": release.n_rows,
         "guarantee": str(release.guarantee),
         "fingerprint": release.fingerprint,
     }
-    return (json.dumps(record, indent=1, allow_nan=False) + "\n").encode()
+    return msgspec.json.format(msgspec.json.encode(record), indent=1) + b"\n"
 
 
 def _npz(release: BaseRelease, quantity: str, labels: tuple[str, ...], values: Array) -> bytes:
@@ -104,14 +100,13 @@ def _r(release: BaseRelease, quantity: str, labels: tuple[str, ...], values: Arr
     shown = f"stats::setNames({numbers}, {names})"
     if values.ndim == 2:
         shown = f"matrix({numbers}, nrow = {len(labels)}, dimnames = list({names}, {names}))"
-    entries = {
-        quantity.replace("-", "."): shown,
-        "n.rows": _r_number(release.n_rows),
-        "guarantee": _r_string(str(release.guarantee)),
-        "fingerprint": _r_string(release.fingerprint),
-    }
-    body = ",\n".join(f"  {name} = {value}" for name, value in entries.items())
-    return f"dpcov <- list(\n{body}\n)\n".encode()
+    lines = (
+        f"{quantity.replace('-', '.')} = {shown}",
+        f"n.rows = {_r_number(release.n_rows)}",
+        f"guarantee = {_r_string(str(release.guarantee))}",
+        f"fingerprint = {_r_string(release.fingerprint)}",
+    )
+    return "dpcov <- list(\n  {}\n)\n".format(",\n  ".join(lines)).encode()
 
 
 def _r_number(value: float) -> str:

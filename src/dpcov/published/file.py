@@ -28,11 +28,10 @@ _MAX_MEMBERS = 16
 _MAX_ARRAY = 2**34
 _NPY_HEADER_ROOM = 4096
 # What zipfile raises on archives that are broken or hostile.
-_DAMAGE = (
-    *(zipfile.BadZipFile, OSError, EOFError, ArithmeticError, ValueError, RuntimeError),
-    struct.error,
-)
+_WRONG = (OSError, EOFError, ArithmeticError, ValueError, RuntimeError)
+_DAMAGE = (zipfile.BadZipFile, struct.error, *_WRONG)
 _ALTERED = "The release file was altered or damaged after it was written; get a fresh copy."
+_WRONG_ARRAY = "An array in the release file is not what its manifest says; get a fresh copy."
 
 Arrays = dict[str, PublishedArray]
 
@@ -86,8 +85,7 @@ def unpack(path: str | Path) -> tuple[Manifest, Arrays]:
     except (IsADirectoryError, PermissionError) as error:
         raise ReleaseError(f"Cannot open {path}: {error.strerror}.") from None
     except _DAMAGE:
-        problem = f"{path} is not a dpcov release, or it is damaged; get a fresh copy."
-        raise ReleaseError(problem) from None
+        raise ReleaseError(f"{path} is no dpcov release, or damaged; get a fresh copy.") from None
 
 
 def _read(archive: zipfile.ZipFile) -> tuple[Manifest, Arrays]:
@@ -98,15 +96,13 @@ def _read(archive: zipfile.ZipFile) -> tuple[Manifest, Arrays]:
     # Stored members have the size that the archive says: nothing can grow while it is read.
     if any(info.compress_type != zipfile.ZIP_STORED for info in sizes.values()):
         raise ReleaseError("The release file was repacked; get the original.")
-    if sizes[MANIFEST_NAME].file_size > _MAX_MANIFEST:
-        raise ReleaseError("The release file's manifest is unreasonably large; get a fresh copy.")
-    text = archive.read(MANIFEST_NAME)
+    small = sizes[MANIFEST_NAME].file_size <= _MAX_MANIFEST
+    text = archive.read(MANIFEST_NAME) if small else b""
     if archive.comment.decode("ascii", "replace") != _COMMENT + _digest(text):
         raise ReleaseError(_ALTERED)
     manifest = _decode(text)
     if set(sizes) != {MANIFEST_NAME, *(f"{name}.npy" for name in manifest.members)}:
-        problem = "The release file's members do not match its manifest; get a fresh copy."
-        raise ReleaseError(problem)
+        raise ReleaseError("The file's members do not match its manifest; get a fresh copy.")
     members = manifest.members.items()
     return manifest, {name: _array(archive, name, record) for name, record in members}
 
@@ -116,29 +112,23 @@ def _decode(text: bytes) -> Manifest:
         record = msgspec.json.decode(text, type=dict[str, Any])
         # The version first: a newer format may have other fields.
         if record.get("format") == FORMAT_NAME and record.get("version") != FORMAT_VERSION:
-            raise ReleaseError(
-                "The release was written by another version of dpcov; upgrade dpcov and try again."
-            )
+            raise ReleaseError("The release was written by another version of dpcov; upgrade it.")
         manifest = msgspec.json.decode(text, type=Manifest)
         # Fields that the decoder would skip or fill in make the two readings differ.
         complete = record == msgspec.json.decode(encode_manifest(manifest))
     except (msgspec.MsgspecError, RecursionError):
         complete = False
     if not complete:
-        raise ReleaseError(
-            "The release file's manifest cannot be read; get a fresh copy, or upgrade dpcov."
-        )
+        raise ReleaseError("The manifest cannot be read; get a fresh copy, or upgrade dpcov.")
     return manifest
 
 
 def _array(archive: zipfile.ZipFile, name: str, record: MemberRecord) -> PublishedArray:
     expected = 8 * int(np.prod(record.shape, dtype=object))
-    size = archive.getinfo(f"{name}.npy").file_size
-    has_room = expected <= size <= expected + _NPY_HEADER_ROOM
-    if not has_room or any(length < 0 for length in record.shape):
-        raise ReleaseError("An array in the release file has the wrong size; get a fresh copy.")
-    if expected > _MAX_ARRAY:
-        raise ReleaseError("An array in the release file is too large to load.")
+    header = archive.getinfo(f"{name}.npy").file_size - expected
+    fits = 0 <= header <= _NPY_HEADER_ROOM and expected <= _MAX_ARRAY
+    if not fits or any(length < 0 for length in record.shape):
+        raise ReleaseError(_WRONG_ARRAY)
     # Only now is the size known to be what the manifest says.
     content = archive.read(f"{name}.npy")
     if _digest(content) != record.sha256:
@@ -156,9 +146,7 @@ def _parse_npy(content: bytes, record: MemberRecord) -> PublishedArray:
     except (ValueError, SyntaxError, RecursionError, MemoryError, tokenize.TokenError):
         pass
     if header != (record.shape, False, dtype):
-        raise ReleaseError(
-            "An array in the release file is not what its manifest says; get a fresh copy."
-        )
+        raise ReleaseError(_WRONG_ARRAY)
     return np.frombuffer(content, dtype=dtype, offset=stream.tell()).reshape(record.shape)
 
 

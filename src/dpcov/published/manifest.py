@@ -27,8 +27,7 @@ _EXACT_NUMBER = re.compile(r"[0-9]{1,4000}(/[0-9]{1,4000})?")
 
 
 class _Record(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    # Fields that nobody knows are refused: they could change what the others mean.
-    pass
+    """Fields that nobody knows are refused: they could change what the others mean."""
 
 
 class PromiseRecord(_Record, frozen=True, kw_only=True):
@@ -113,9 +112,8 @@ _PROMISES: dict[str, type[Promise]] = {"pure": PureDP, "zcdp": ZCDP, "approximat
 
 def promise_record(promise: Promise) -> PromiseRecord:
     """Write a promise down exactly."""
-    kinds: dict[type, Any] = {promise_type: kind for kind, promise_type in _PROMISES.items()}
-    numbers = {name: str(number) for name, number in vars(promise).items()}
-    return PromiseRecord(kind=kinds[type(promise)], **numbers)
+    kind: Any = next(kind for kind, known in _PROMISES.items() if isinstance(promise, known))
+    return PromiseRecord(kind=kind, **{name: str(value) for name, value in vars(promise).items()})
 
 
 def read_promise(record: PromiseRecord) -> Promise:
@@ -128,8 +126,7 @@ def read_promise(record: PromiseRecord) -> Promise:
     try:
         return promise_type(**{name: _exact(getattr(record, name), name) for name in names})
     except (ValueError, ZeroDivisionError):
-        problem = "The release file states no readable privacy guarantee; do not use it."
-        raise ReleaseError(problem) from None
+        raise ReleaseError("The file states no readable guarantee; do not use it.") from None
 
 
 def _exact(text: str | None, name: str) -> Fraction:
@@ -142,14 +139,12 @@ def _exact(text: str | None, name: str) -> Fraction:
 
 def guarantee_record(guarantee: Guarantee) -> GuaranteeRecord:
     """Write a guarantee down exactly."""
-    same = vars(guarantee) | {"promise": promise_record(guarantee.promise)}
-    return GuaranteeRecord(**same)
+    return GuaranteeRecord(**vars(guarantee) | {"promise": promise_record(guarantee.promise)})
 
 
 def read_guarantee(record: GuaranteeRecord) -> Guarantee:
     """Read a guarantee back."""
-    same = msgspec.structs.asdict(record) | {"promise": read_promise(record.promise)}
-    return Guarantee(**same)
+    return Guarantee(**msgspec.structs.asdict(record) | {"promise": read_promise(record.promise)})
 
 
 def json_schema() -> bytes:

@@ -24,7 +24,7 @@ from dpcov.published.estimate.entry_noise import (
     read_with,
 )
 from dpcov.published.estimate.post import find_post
-from dpcov.published.estimate.unit import UnitEstimate, centered, unit_estimate
+from dpcov.published.estimate.unit import centered, unit_estimate
 from dpcov.published.linalg.symmetric import Array, correlation_of, eigenvalues
 
 
@@ -41,10 +41,7 @@ class Spectrum(NamedTuple):
 
 
 class Estimates(NamedTuple):
-    """Correlations, (d, d), means and deviations in original units, (d,), and their noise if known.
-
-    Without an intercept there are no means, and everything is about zero.
-    """
+    """Correlations, (d, d), means, (d,), in original units, and their noise; what is known."""
 
     correlation: Array
     correlation_noise: Array | None
@@ -59,9 +56,8 @@ class Estimates(NamedTuple):
 class GroupNumbers:
     """What a page shows of all rows, or of one group.
 
-    ``estimates`` is None where the noise hides too much; ``problem`` says why.  ``size`` is the
-    Frobenius norm of the second moment in encoded units, beside its expected errors before and
-    after shrinkage.
+    ``estimates`` is None where the noise hides too much; ``problem`` says why.  ``size`` and the
+    expected errors, before and after shrinkage, are Frobenius norms in encoded units.
     """
 
     index: int
@@ -83,10 +79,9 @@ def numbers_by_group(release: BaseRelease) -> Iterator[GroupNumbers]:
 
 def group_numbers(index: int, name: str, release: BaseRelease) -> GroupNumbers:
     """Compute what a page shows of a release, or of a group of it."""
-    unit = unit_estimate(release.statistics, release.manifest.n_rows)
     estimates, problem = None, None
     try:
-        estimates = _estimates(release, unit)
+        estimates = _estimates(release)
     # Noise can hide what an estimate needs; the page says so and shows the rest.
     except (ReleaseError, UsageError) as error:
         problem = str(error)
@@ -103,10 +98,11 @@ def group_numbers(index: int, name: str, release: BaseRelease) -> GroupNumbers:
     )
 
 
-def _estimates(release: BaseRelease, unit: UnitEstimate) -> Estimates:
+def _estimates(release: BaseRelease) -> Estimates:
     # In encoded units first: that is where the law of the noise is known.
     half_ranges = release.half_ranges
     means, encoded = None, np.zeros(len(half_ranges))
+    unit = unit_estimate(release.statistics, release.manifest.n_rows)
     kept = read_with(unit, release.statistics.post)
     if release.has_intercept:
         means = release.mean()
@@ -115,28 +111,23 @@ def _estimates(release: BaseRelease, unit: UnitEstimate) -> Estimates:
         noisy = centered(kept, release.public_intercept)[2]
     else:
         covariance, noisy = release.second_moment(), kept.matrix * release.manifest.norm_bound**2
-    noise, mean_law = noise_of(release, None), noise_of(release)
-    variances = np.maximum(np.diagonal(covariance), 0.0)
-    noise_on_deviations = noise_on_correlations = None
-    if noise is not None:
-        noise_on_deviations = deviation_noise(encoded, variances, noise) * half_ranges
-        noise_on_correlations = correlation_noise(encoded, covariance, noise)
+    law, mean_law = noise_of(release, None), noise_of(release)
+    spreads = np.maximum(np.diagonal(covariance), 0.0)
     return Estimates(
-        correlation=correlation_of(covariance, least=hidden_variance(noise)),
-        correlation_noise=noise_on_correlations,
+        correlation=correlation_of(covariance, least=hidden_variance(law)),
+        correlation_noise=None if law is None else correlation_noise(encoded, covariance, law),
         means=means,
         mean_noise=None if mean_law is None else mean_noise(encoded, mean_law) * half_ranges,
-        deviations=np.sqrt(variances) * half_ranges,
-        deviation_noise=noise_on_deviations,
-        spectrum=spectrum(noisy, covariance, noise=noise, means=encoded),
+        deviations=np.sqrt(spreads) * half_ranges,
+        deviation_noise=None
+        if law is None
+        else deviation_noise(encoded, spreads, law) * half_ranges,
+        spectrum=spectrum(noisy, covariance, noise=law, means=encoded),
     )
 
 
 def spectrum(noisy: Array, estimate: Array, *, noise: MomentNoise | None, means: Array) -> Spectrum:
-    """Eigenvalues of a (d, d) matrix before and after post-processing, with the edge of its noise.
-
-    Encoded units; ``means``, (d,), is what was subtracted, relative to an intercept of 1.
-    """
+    """Eigenvalues of a (d, d) matrix, in encoded units; ``means``, (d,), were subtracted."""
     values, after = (eigenvalues(matrix)[::-1] for matrix in (noisy, estimate))
     if noise is None:
         return Spectrum(values, after)

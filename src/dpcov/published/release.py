@@ -15,8 +15,7 @@ from dpcov.published.synthetic import sample
 class Release(BaseRelease):
     """A published private second moment matrix, made by :func:`dpcov.release`.
 
-    Its ``manifest`` is the public record: mechanism, guarantee, columns, noise law, versions; its
-    ``guarantee`` what is promised to each person in the table.
+    ``manifest`` is its public record, ``guarantee`` what is promised to each person in the table.
     """
 
     def __repr__(self) -> str:

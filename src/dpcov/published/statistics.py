@@ -38,9 +38,8 @@ Decimal = Annotated[str, msgspec.Meta(pattern=r"^[0-9]{1,30}(\.[0-9]{1,30})?(e[+
 class NoiseLaw:
     """Law of the noise on the sscp, in lattice units (exact decimal strings of integers).
 
-    ``family`` is its name, as in docs/noise.md; variances are those of entries, and of the
-    separately released trace and row count where they are.  ``scale`` is the scale s of noise W
-    with density proportional to exp(-||W||_*/s), a decimal number.
+    ``family`` is its name, as in docs/noise.md; variances are those of entries, and of trace and
+    row count where released.  ``scale`` is the s of a density proportional to exp(-||W||_*/s).
     """
 
     family: str
@@ -55,8 +54,7 @@ class NoiseLaw:
 class PostOptions:
     """Choices within a post-processing: ``trace`` for ``projection``, the others for ``threshold``.
 
-    With ``gamma`` the threshold is gamma sqrt(log d / n) + 4 sqrt(log d) noise_std; without, the
-    one of lowest estimated risk.
+    ``gamma`` makes the threshold gamma sqrt(log d / n) + 4 sqrt(log d) noise_std.
     """
 
     trace: TraceBound = "noisy"
@@ -66,17 +64,16 @@ class PostOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class NoisyStatistics:
-    """Published arrays with everything that is needed to read them.
+    """Published arrays, int64 unless said otherwise, with everything that is needed to read them.
 
-    Arrays of layout ``sscp``: ``sscp`` (d, d) int64, and ``trace`` and ``row_count`` (1,) int64
-    where released.  ``strata``: ``sscp`` (m, d, d), one for every group of shells that was drawn,
-    each in units of its largest shell's squared radius: int64, or float64 where the noise is
-    continuous; ``first_shell`` and ``last_shell`` (m,) int64; ``outermost_shell`` (m,) int64, where
-    rows of shells before ``first_shell`` are in the matrix too, shortened; ``trace`` (shells,)
-    int64, each in units of its own shell's; ``joint_trace`` (1,) int64, the sum of the traces of
-    the m matrices in their units, with the noise of a diagonal entry, where released;
-    ``row_count``.  With public groups: ``group`` (m,), ``trace`` (groups * shells,), ``row_count``
-    (groups,).  ``estimate``: ``second_moment`` (d, d) float64, rows in the unit ball.
+    Layout ``sscp``: ``sscp`` (d, d), and ``trace`` and ``row_count`` (1,) where released.
+    ``strata``: ``sscp`` (m, d, d), one for every group of shells that was drawn, each in units of
+    its largest shell's squared radius, float64 where the noise is continuous; ``first_shell`` and
+    ``last_shell`` (m,); ``outermost_shell`` (m,), where rows of shells before ``first_shell`` are
+    in the matrix too, shortened; ``trace`` (shells,), each in units of its own shell's;
+    ``joint_trace`` (1,), the sum of the traces of the m matrices in their units, with the noise of
+    a diagonal entry; ``row_count``.  With public groups: ``group`` (m,), ``trace`` (groups *
+    shells,), ``row_count`` (groups,).  ``estimate``: ``second_moment`` (d, d) float64.
     """
 
     layout: Layout

@@ -4,28 +4,20 @@ Contract: reads a release only, and claims no more than its guarantee.
 """
 
 from collections.abc import Sequence
-from fractions import Fraction
 from textwrap import fill
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from dpcov.errors import ReleaseError
-from dpcov.privacy.convert import zcdp_epsilon
-from dpcov.privacy.guarantee import ZCDP, ApproxDP, Promise, costs_nothing, format_number
-from dpcov.privacy.meaning import exponential
-from dpcov.published.words import own_rows, short_number
+from dpcov.privacy.guarantee import costs_nothing
+from dpcov.published.words import NUMERICS_WORDS, own_rows, promise_in_words, rows_in_words
 
 if TYPE_CHECKING:
     from dpcov.published.base import BaseRelease
 
 _SHOWN_FEATURES, _SHOWN_NAMES = 12, 6
 _NAME_WIDTH, _LABEL_WIDTH, _WIDTH = 34, 13, 104
-
-_NUMERICS = {
-    "exact": "exact: the proof covers the computer's arithmetic",
-    "idealized": "idealized: the proof assumes real-number arithmetic (see docs/limitations.md)",
-}
 
 
 def summarize(release: "BaseRelease") -> str:
@@ -64,76 +56,46 @@ def _warnings(release: "BaseRelease") -> str:
 def _what(release: "BaseRelease") -> str:
     kind = "means and covariance" if release.has_intercept else "second moments (not centered)"
     count = len(release.feature_names)
-    features = f"{count} feature{'s' if count != 1 else ''}"
+    features = f"{count} feature{'s' * (count != 1)}"
     groups = f"the same for each of {_first(release.group_names)}"
     bound = f"{release.manifest.norm_bound:.6g}, the public bound on the length of an encoded row"
+    remark = "published exactly: this number is not protected"
+    if release.manifest.n_rows is None:
+        remark = "the exact number is protected"
     return _table(
         ("Published", f"{kind} of {features}, with noise; no row and no single value"),
         ("Features", _first(release.feature_names)),
         *([("Groups", groups)] if release.group_names else []),
-        ("Rows", _rows(release)),
+        ("Rows", f"{rows_in_words(release)} ({remark})"),
         ("Norm bound", bound),
     )
-
-
-def _rows(release: "BaseRelease") -> str:
-    if release.manifest.n_rows is not None:
-        return f"{release.manifest.n_rows:,} (published exactly: this number is not protected)"
-    if not np.isfinite(release.n_rows):
-        return "not published"
-    return f"about {release.n_rows:,.0f} (noisy: the exact number is protected)"
 
 
 def _guarantee(release: "BaseRelease") -> str:
     guarantee = release.guarantee
     say = "says" if guarantee.rows_per_person == 1 else "say"
     protected = f"what one person's {own_rows(guarantee)} {say}"
-    if guarantee.neighbors == "replace-one":
-        protected += "; not how many rows there are"
-    else:
-        protected += ", and whether the person is in the table at all"
+    public = guarantee.neighbors == "replace-one"
+    protected += "; not how many rows there are" if public else ", and who is in the table at all"
     return _table(
         ("Guarantee", f"{guarantee.promise}, {guarantee.neighbors} neighbors"),
         ("Protects", protected),
-        ("Numerics", _NUMERICS[guarantee.numerics]),
+        ("Numerics", f"{guarantee.numerics}. {NUMERICS_WORDS[guarantee.numerics]}"),
         ("Mechanism", release.manifest.mechanism.name),
-        ("In words", _in_words(guarantee.promise)),
+        ("In words", promise_in_words(guarantee.promise).replace("’", "'")),
     )
-
-
-def _in_words(promise: Promise) -> str:
-    """What the numbers mean for one person."""
-    if costs_nothing(promise):
-        return "nothing in this release depends on the table."
-    if isinstance(promise, ZCDP):
-        million, billion = (
-            f"({short_number(zcdp_epsilon(promise.rho, delta))}, {format_number(delta)})-DP"
-            for delta in (Fraction(1, 10**6), Fraction(1, 10**9))
-        )
-        return f"this implies {million} and {billion}, and all points between on its curve."
-    epsilon = promise.epsilon
-    factor = short_number(exponential(epsilon) if epsilon < 20 else epsilon)
-    more = f"more than {factor if epsilon < 20 else f'e^{factor}'} times as likely"
-    extra = ""
-    if isinstance(promise, ApproxDP):
-        extra = f", up to an additional probability of {format_number(promise.delta)}"
-    return f"changing what is protected makes no outcome {more}{extra}."
 
 
 def expected_error(release: "BaseRelease") -> str | None:
     """How far the second moments are from the truth, as read by default; None if not known."""
-    error = release.expected_error(release.statistics.post)
-    if error is None:
-        error = release.expected_error()
+    known = (release.expected_error(post) for post in (release.statistics.post, "none"))
+    error = next((error for error in known if error is not None), None)
     if error is None:
         return None
-    size = float(np.linalg.norm(release.second_moment()))
+    size, length = float(np.linalg.norm(release.second_moment())), f"{error:.3g} (Frobenius norm)"
     if size > 0:
-        return f"about {error:.3g} (Frobenius norm) in a second moment matrix of size {size:.3g}"
-    return (
-        "everything drowned in noise: the estimate is zero, the truth at most "
-        f"{error:.3g} (Frobenius norm)"
-    )
+        return f"about {length} in a second moment matrix of size {size:.3g}"
+    return f"everything drowned in noise: the estimate is zero, the truth at most {length}"
 
 
 def _noise(release: "BaseRelease") -> str:
@@ -167,9 +129,6 @@ def _provenance(release: "BaseRelease") -> str:
     elif costs_nothing(release.guarantee.promise):
         spent = "nobody: this release costs nothing"
     else:
-        spent = (
-            "no ledger was used: somebody must keep account of what else was released about these "
-            "people"
-        )
-    software = ", ".join(f"{name} {number}" for name, number in manifest.software.items())
+        spent = "no ledger: somebody must keep account of all releases about these people"
+    software = ", ".join(map(" ".join, manifest.software.items()))
     return _table(("Charged to", spent), ("Created", manifest.created), ("Made with", software))

@@ -8,14 +8,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from dpcov.privacy.convert import pure_to_zcdp, zcdp_epsilon
-from dpcov.privacy.guarantee import (
-    ApproxDP,
-    Guarantee,
-    Promise,
-    PureDP,
-    costs_nothing,
-    format_number,
-)
+from dpcov.privacy.guarantee import ZCDP, Guarantee, Promise, PureDP, costs_nothing, format_number
 from dpcov.privacy.meaning import detection, exponential, rounded_up
 
 if TYPE_CHECKING:
@@ -26,9 +19,8 @@ DELTAS = tuple(Fraction(1, 10**power) for power in (5, 6, 9, 12))
 PEOPLE = (2, 5)
 
 NUMERICS_WORDS = {
-    "exact": "The proof covers the computer’s arithmetic.",
-    "idealized": "The proof assumes real-number arithmetic; the last bits of the numbers are not "
-    "covered.",
+    "exact": "The proof covers floating-point arithmetic.",
+    "idealized": "The proof assumes real numbers; the last bits of what is stated are not covered.",
 }
 
 
@@ -43,14 +35,11 @@ def change_in_words(guarantee: Guarantee) -> str:
     own = f"one person’s {own_rows(guarantee)}"
     likely = "and this file would come out almost as likely as it did."
     if guarantee.neighbors == "replace-one":
-        return (
-            f"Replace {own} by anything else, {likely} The number of rows is public and not "
-            "protected."
-        )
-    return (
-        f"Add {own} to the table, or take them out, {likely} So it also hides who is in the table, "
-        "and how many rows there are."
-    )
+        done, so = f"Replace {own} by anything else", "The number of rows is public, not protected."
+    else:
+        done = f"Add {own} to the table, or take them out"
+        so = "So it also hides who is in the table, and how many rows there are."
+    return f"{done}, {likely} {so}"
 
 
 def promise_in_words(promise: Promise) -> str:
@@ -74,7 +63,7 @@ def conversions(promise: Promise) -> Iterator[tuple[str, str]]:
         return
     if isinstance(promise, PureDP):
         yield f"({format_number(pure_to_zcdp(promise.epsilon))})-zCDP", "ρ = ε²/2"
-    elif not isinstance(promise, ApproxDP):
+    elif isinstance(promise, ZCDP):
         for delta in DELTAS:
             epsilon = short_number(zcdp_epsilon(promise.rho, delta))
             yield f"({epsilon}, {format_number(delta)})-DP", "from the curve of zCDP"
@@ -83,14 +72,14 @@ def conversions(promise: Promise) -> Iterator[tuple[str, str]]:
 
 
 def _for_several(promise: Promise, people: int) -> str:
+    if isinstance(promise, ZCDP):
+        return f"({short_number(people**2 * promise.rho)})-zCDP"
+    epsilon = short_number(people * promise.epsilon)
     if isinstance(promise, PureDP):
-        return f"({short_number(people * promise.epsilon)})-DP"
-    if isinstance(promise, ApproxDP):
-        # A chain of neighbors: the deltas of its links grow with e^epsilon.
-        delta = people * exponential(promise.epsilon) ** (people - 1) * promise.delta
-        capped = short_number(min(delta, Fraction(1)))
-        return f"({short_number(people * promise.epsilon)}, {capped})-DP"
-    return f"({short_number(people**2 * promise.rho)})-zCDP"
+        return f"({epsilon})-DP"
+    # A chain of neighbors: the deltas of its links grow with e^epsilon.
+    delta = people * exponential(promise.epsilon) ** (people - 1) * promise.delta
+    return f"({epsilon}, {short_number(min(delta, Fraction(1)))})-DP"
 
 
 def short_number(value: Fraction) -> str:

@@ -110,15 +110,12 @@ def line(x: Axis, y: Axis, points: Sequence[tuple[float, float]], **attributes: 
 
 def number(value: float) -> str:
     """Print a number for people: three digits, no exponent where it can be avoided."""
-    if not isfinite(value):
-        return "–"
-    if value == 0:
-        return "0"
-    if 1e-4 <= abs(value) < 1e6:
-        digits = max(0, 2 - floor(log10(abs(value))))
-        text = f"{value:,.{digits}f}"
-        text = text.rstrip("0").rstrip(".") if "." in text else text
-    else:
-        mantissa, power = f"{value:.2e}".split("e")
-        text = f"{mantissa.rstrip('0').rstrip('.')}e{int(power)}"
-    return text.replace("-", "−")
+    if value == 0 or not isfinite(value):
+        return "–" if value else "0"
+    digits, tail = max(0, 2 - floor(log10(abs(value)))), ""
+    text = f"{value:,.{digits}f}"
+    if not 1e-4 <= abs(value) < 1e6:
+        text, _, power = f"{value:.2e}".partition("e")
+        tail = f"e{int(power)}"
+    text = text.rstrip("0").rstrip(".") if "." in text else text
+    return f"{text}{tail}".replace("-", "−")

@@ -7,8 +7,8 @@ model; accounting and implementation.
 Contract: an entry is complete for its tier; numbers are the release's own.
 """
 
+import json
 from dataclasses import dataclass
-from typing import Any
 
 import msgspec
 
@@ -16,6 +16,7 @@ from dpcov.errors import UsageError
 from dpcov.privacy.guarantee import ZCDP, ApproxDP, Promise, PureDP
 from dpcov.privacy.ledger.ledger import Balance
 from dpcov.published.release import Release
+from dpcov.report.html import asset
 
 # The flavor, and how costs add up where the ledger's rule is not shown.
 _FLAVORS: dict[type[Promise], tuple[str, str]] = {
@@ -62,87 +63,51 @@ def registry_entry(
     """
     # A registry would present the parameters as if they protected somebody.
     if not release.is_private:
-        raise UsageError(
-            "This release was made with seeded randomness and protects nobody; "
-            "it cannot be registered."
-        )
-    entry = {
-        "format": "dpcov-deployment-record",
-        "version": 1,
-        "tier": 3,
-        "deployment": deployment,
-        "product": _product(release),
-        "privacy_loss": _privacy_loss(release),
-        "model": {
-            "model": "central",
-            "actors": ("a custodian that holds the rows and is trusted with them", "the public"),
-            "release": "static",
-            "interactive": False,
-        },
-        "details": _details(release, justification, balance),
-    }
-    return msgspec.json.format(msgspec.json.encode(entry), indent=1) + b"\n"
-
-
-def _product(release: Release) -> dict[str, Any]:
+        raise UsageError("A release with seeded randomness protects nobody: it is not registered.")
+    manifest, guarantee = release.manifest, release.guarantee
+    rows, statistics = guarantee.rows_per_person, manifest.statistics
     kind = "means and covariance matrix" if release.has_intercept else "second moment matrix"
-    return {
-        "name": release.manifest.title or "untitled table",
+    # The asset has every field in its order; those of the release are null there.
+    entry = json.loads(asset("deployment.json"))
+    entry["deployment"] = deployment
+    entry["product"] |= {
+        "name": manifest.title or "untitled table",
         "kind": f"noisy {kind}, one file",
-        "description": "Sufficient statistics for regression, principal components, factor "
-        "analysis and plots; no rows.",
         "features": release.feature_names,
         "groups": release.group_names,
         "fingerprint": release.fingerprint,
     }
-
-
-def _privacy_loss(release: Release) -> dict[str, Any]:
-    rows = release.guarantee.rows_per_person
-    return {
-        "flavor": _FLAVORS[type(release.guarantee.promise)][0],
-        "parameters": release.manifest.guarantee.promise,
+    entry["privacy_loss"] |= {
+        "flavor": _FLAVORS[type(guarantee.promise)][0],
+        "parameters": manifest.guarantee.promise,
         "unit": "one row" if rows == 1 else f"one person with up to {rows} rows",
-        "input_metric": _METRIC[release.guarantee.neighbors],
+        "input_metric": _METRIC[guarantee.neighbors],
         "rows_per_person": rows,
     }
-
-
-def _details(release: Release, justification: str, balance: Balance | None) -> dict[str, Any]:
-    """What the guarantee leaves out, and how it was reached; tier 3."""
-    manifest = release.manifest
     # Under add-remove-one the number of rows is protected, so it is no public quantity.
     counted = [] if manifest.n_rows is None else [f"number of rows: {manifest.n_rows}"]
-    return {
+    entry["details"] |= {
         "data_domain": f"rows of {len(manifest.columns)} encoded columns with public bounds; "
         f"l2 norm of an encoded row at most {manifest.norm_bound:.6g}",
-        "unprotected_quantities": (
-            *counted,
-            "schema: column names, bounds, categories",
-            "norm bound, mechanism and its options",
-        ),
+        "unprotected_quantities": counted + entry["details"]["unprotected_quantities"],
         "composition": _composition(release, balance),
-        "post_processing": f"read with post={manifest.statistics.post!r}; "
+        "post_processing": f"read with post={statistics.post!r}; "
         "any other use of the file costs nothing further",
         "mechanism": manifest.mechanism.name,
         "mechanism_options": manifest.mechanism.options,
-        "noise": manifest.statistics.noise,
-        "numerics": manifest.guarantee.numerics,
-        "pre_processing": "values are moved to their public bounds; "
-        "unlisted categories and missing values count as none",
+        "noise": statistics.noise,
+        "numerics": guarantee.numerics,
         "software": manifest.software,
         "justification": justification,
         "warnings": manifest.warnings,
     }
+    return msgspec.json.format(msgspec.json.encode(entry), indent=1) + b"\n"
 
 
 def _composition(release: Release, balance: Balance | None) -> str:
     spent = release.manifest.spent
     if spent is None:
-        return (
-            "no ledger was used; "
-            "the custodian keeps account of other releases about the same people"
-        )
+        return "no ledger was used; the custodian keeps account of releases about the same people"
     paid = f"entry {spent.entry} of dataset {spent.dataset}"
     if balance is None:
         return f"{paid}; {_FLAVORS[type(release.guarantee.promise)][1]}"

@@ -1,8 +1,7 @@
 """Pack correlations as data for the page's heat map, and find the strongest for its tables.
 
-Contract: every pair is in the page at a stated precision, or the page says that it is not.  The
-upper triangle is packed row by row.  A correlation takes two bytes (steps of 0.0001), its noise two
-(relative steps of 0.03 %).  Matrices beyond ``MOST_PAIRS`` pairs on a page are left out.
+Contract: every pair of the upper triangle is in the page at a stated precision, two bytes for it
+and two for its noise; matrices beyond ``MOST_PAIRS`` pairs are left out, and the page says so.
 """
 
 import base64
@@ -56,8 +55,7 @@ def _noise_codes(values: Array) -> str:
 
 def clustered(correlation: Array) -> NDArray[np.intp]:
     """Order in which features that go together are neighbors: average linkage on 1 - r."""
-    d = len(correlation)
-    if d < 3:
+    if (d := len(correlation)) < 3:
         return np.arange(d)
     from scipy.cluster.hierarchy import leaves_list, linkage
     from scipy.spatial.distance import squareform

@@ -11,11 +11,10 @@ import hashlib
 import json
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from html import escape
 from importlib import resources
 from string import Template
-from typing import Any
+from typing import Any, NamedTuple
 
 VOID = frozenset({"meta", "input", "br", "path", "line", "rect", "circle", "polyline"})
 HIDDEN = frozenset({"Cc", "Cs", "Co", "Zl", "Zp"})
@@ -38,11 +37,12 @@ def visible(text: str) -> str:
     """Replace control codes, lone surrogates and marks that reorder text; keep emoji."""
     if text.isascii() and text.isprintable():
         return text
-    return "".join("\N{REPLACEMENT CHARACTER}" if _hidden(letter) else letter for letter in text)
-
-
-def _hidden(letter: str) -> bool:
-    return letter in DIRECTION_CODES or unicodedata.category(letter) in HIDDEN
+    return "".join(
+        "\N{REPLACEMENT CHARACTER}"
+        if letter in DIRECTION_CODES or unicodedata.category(letter) in HIDDEN
+        else letter
+        for letter in text
+    )
 
 
 def shorten(name: str, longest: int = LONGEST_NAME) -> str:
@@ -139,8 +139,7 @@ def fill(name: str, **values: Child) -> Html:
     return Html("".join(lines(name, safe)))
 
 
-@dataclass(frozen=True)
-class Section:
+class Section(NamedTuple):
     """A heading with its content, and the words for it in the list of contents."""
 
     key: str
@@ -150,35 +149,27 @@ class Section:
 
 
 def page(title: str, sections: Sequence[Section], scripts: Iterable[str], **frame: Child) -> bytes:
-    """Assemble a complete HTML document in UTF-8.
+    """Assemble an HTML document in UTF-8: scripts in ``assets``, and what frames the sections.
 
-    ``scripts`` are names in ``assets``; ``frame`` is what stands around the sections: subtitle,
-    top, footer, and blocks of data for the scripts.
+    ``frame`` is the subtitle, top, footer, and blocks of data for the scripts.
     """
     style, code = asset("style.css"), "\n".join(map(asset, scripts))
     links = (el("li", el("a", part.short, href=f"#{part.key}")) for part in sections)
     # Style and script are not escaped: the policy's hashes are those of these very characters.
     frame |= {"title": title, "style": Html(style), "code": Html(code)}
     frame |= {"contents": el("ul", links), "sections": map(_section, sections)}
-    return f"{fill('page.html', policy=_policy(style, code), **frame)}\n".encode()
+    digests = (hashlib.sha256(text.encode()).digest() for text in (style, code))
+    ours, script = (f"'sha256-{base64.b64encode(digest).decode()}'" for digest in digests)
+    # Not even a plugin, a form or another base for links is allowed.
+    policy = f"default-src 'none'; style-src {ours}; script-src {script}; "
+    frame |= {"policy": Html(f"{policy}base-uri 'none'; form-action 'none'")}
+    return f"{fill('page.html', **frame)}\n".encode()
 
 
 def _section(part: Section) -> Html:
     heading = f"{part.key}-title"
     title = el("h2", part.title, id=heading)
     return el("section", title, part.content, id=part.key, aria_labelledby=heading)
-
-
-def _policy(style: str, code: str) -> Html:
-    # Not even a plugin, a form or another base for links is allowed.
-    return Html(
-        f"default-src 'none'; style-src '{_hash(style)}'; script-src '{_hash(code)}'; "
-        "base-uri 'none'; form-action 'none'"
-    )
-
-
-def _hash(text: str) -> str:
-    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
 def _attribute(name: str, value: str | float | bool | None) -> str:

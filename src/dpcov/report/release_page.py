@@ -6,13 +6,13 @@ Contract: reads a release only, and the balance of a ledger if the publisher giv
 import json
 import shlex
 from collections.abc import Callable, Iterator, Sequence
+from itertools import groupby
 
 from dpcov.privacy.convert import shorten_down
 from dpcov.privacy.guarantee import costs_nothing, format_number
 from dpcov.privacy.ledger.composition import unit_words
 from dpcov.privacy.ledger.ledger import Balance
 from dpcov.published.base import on_one_thread
-from dpcov.published.columns import EncodedColumn
 from dpcov.published.estimate.post import POSTS
 from dpcov.published.numbers import GroupNumbers, numbers_by_group
 from dpcov.published.release import Release
@@ -50,11 +50,8 @@ def render_release(
 ) -> bytes:
     """Write the page of a release: an HTML document that needs nothing else.
 
-    ``file_name`` is that of the release file, for the examples; ``balance`` what the dataset's
-    ledger says, if the page shall show it.
+    ``file_name`` stands in its examples; ``balance`` is what the dataset's ledger says, if shown.
 
-    Examples
-    --------
     >>> import numpy as np, dpcov
     >>> made = dpcov.second_moment(np.eye(3), norm_bound=1, budget=dpcov.Budget(rho=1))
     >>> render_release(made).startswith(b"<!doctype html>")
@@ -81,7 +78,12 @@ def render_release(
         subtitle="A covariance matrix released under differential privacy",
         top=(warnings, _facts(release, groups[0]), _selector(groups)),
         data=data,
-        footer=_provenance(release),
+        footer=fill(
+            "footer.html",
+            fingerprint=release.fingerprint,
+            created=release.manifest.created,
+            software=", ".join(map(" ".join, release.manifest.software.items())),
+        ),
     )
 
 
@@ -102,11 +104,8 @@ def _maps(groups: Sequence[GroupNumbers]) -> tuple[set[int], Html]:
     size = len(groups[0].release.feature_names)
     made = [(group.index, group.estimates) for group in groups if group.estimates is not None]
     # All rows come first, so that they have a map wherever one fits.
-    made = made[: heatmap.most_maps(size)]
-    maps = {
-        index: heatmap.pack(estimates.correlation, estimates.correlation_noise)
-        for index, estimates in made
-    }
+    kept = made[: heatmap.most_maps(size)]
+    maps = {index: heatmap.pack(x.correlation, x.correlation_noise) for index, x in kept}
     names = [html.shorten(name) for name in groups[0].release.feature_names]
     return set(maps), html.json_block("map-data", {"names": names, "maps": maps})
 
@@ -129,10 +128,7 @@ def _facts(release: Release, group: GroupNumbers) -> Html:
     if spectrum is not None and spectrum.n_above is not None and spectrum.noisy.size > 1:
         above = f"{spectrum.n_above} of {spectrum.noisy.size}"
         facts.append(("Above the noise", above, "components"))
-    items = (
-        el("div", el("dt", label), el("dd", value, el("small", remark)))
-        for label, value, remark in facts
-    )
+    items = (el("div", el("dt", x), el("dd", value, el("small", said))) for x, value, said in facts)
     return el("dl", items, class_="facts")
 
 
@@ -142,13 +138,6 @@ def _selector(groups: Sequence[GroupNumbers]) -> Child:
         return None
     options = (el("option", html.shorten(group.name), value=group.index) for group in groups)
     return el("div", el("label", "Numbers of ", el("select", options, id="part")), class_="parts")
-
-
-def _provenance(release: Release) -> Html:
-    manifest = release.manifest
-    software = ", ".join(f"{name} {version}" for name, version in manifest.software.items())
-    how = {"created": manifest.created, "software": software}
-    return fill("footer.html", fingerprint=release.fingerprint, **how)
 
 
 def _about(release: Release) -> Html:
@@ -177,21 +166,15 @@ def _columns(release: Release) -> Html:
 
 
 def _column_rows(release: Release) -> Iterator[tuple[Child, ...]]:
-    sources: dict[str, list[EncodedColumn]] = {}
-    # The intercept is no column of the table; categories of one column stand together.
-    for column in release.manifest.columns:
-        if column.kind != "intercept":
-            sources.setdefault(column.source, []).append(column)
-    for source, columns in sources.items():
+    # Categories of one column stand together.
+    for source, members in groupby(release.features, key=lambda column: column.source):
+        columns = list(members)
         kinds = {column.kind for column in columns}
         missing = " (missing values are marked)" if "missing" in kinds else ""
-        labels = [
-            column.name.removeprefix(f"{source}=")
-            for column in columns
-            if column.kind == "category"
-        ]
-        if labels:
-            yield name_of(source), f"categorical{missing}", names_of(labels)
+        if "category" in kinds:
+            names = (column.name for column in columns if column.kind == "category")
+            labels = names_of(name.removeprefix(f"{source}=") for name in names)
+            yield name_of(source), f"categorical{missing}", labels
         elif "boolean" in kinds:
             yield name_of(source), f"true or false{missing}", "counted as 1 and 0"
         else:
@@ -223,20 +206,17 @@ def _guarantee(release: Release) -> Html:
 
 def _budget(release: Release, balance: Balance | None) -> Html:
     promise, spent = release.guarantee.promise, release.manifest.spent
-    free = costs_nothing(promise)
-    said: Child = ("It cost ", el("code", str(promise)), ". No ledger was charged.")
-    if free:
-        said = "This release costs nothing."
-    elif spent is not None:
+    charged: Child = ". No ledger was charged."
+    if spent is not None:
         entry = f", charged to a ledger as entry {spent.entry} of dataset "
-        said = ("It cost ", el("code", str(promise)), entry, name_of(spent.dataset), ".")
+        charged = (entry, name_of(spent.dataset), ".")
+    free, said = costs_nothing(promise), ("It cost ", el("code", str(promise)), charged)
     left = note(
         "What is left of the dataset’s total is written in the publisher’s ledger, not in this "
         "file (dpcov report --ledger FILE adds it to this page)."
     )
-    if balance is not None:
-        left = _balance(balance)
-    return join(el("p", said), None if free and balance is None else left)
+    told = (None if free else left) if balance is None else _balance(balance)
+    return join(el("p", "This release costs nothing." if free else said), told)
 
 
 def _balance(balance: Balance) -> Html:

@@ -65,10 +65,8 @@ def _strongest(made: Estimates, names: Sequence[str]) -> Html:
     caption = "Pairs with the largest correlation"
     if noise is not None:
         head += ("Noise std", "Noise stds from zero")
-        caption = (
-            f"Largest correlations that are more than {CLEAR:g} noise std "
-            "(before post-processing) from zero"
-        )
+        clear = f"more than {CLEAR:g} noise std (before post-processing) from zero"
+        caption = f"Largest correlations that are {clear}"
     return table(head, [_pair(made, names, *pair) for pair in pairs], caption=caption)
 
 
@@ -88,9 +86,9 @@ def signed(r: float) -> str:
 
 def _matrix(made: Estimates, names: Sequence[str]) -> Html:
     short = [name_of(name, 30) for name in names]
-    rows = zip(short, made.correlation.tolist(), strict=True)
-    rows_written = ((name, *map(signed, row)) for name, row in rows)
-    return table(("", *short), rows_written, caption="Correlations")
+    pairs = zip(short, made.correlation.tolist(), strict=True)
+    rows = ((name, *map(signed, row)) for name, row in pairs)
+    return table(("", *short), rows, caption="Correlations")
 
 
 def spectrum(group: GroupNumbers) -> Html:
@@ -99,8 +97,7 @@ def spectrum(group: GroupNumbers) -> Html:
         return _problem(group)
     made = group.estimates.spectrum
     if len(made.noisy) < 2:
-        said = "There is one feature, so its variance is the only eigenvalue"
-        return el("p", f"{said}; see the table of features.")
+        return el("p", "There is one feature, so its variance is the only eigenvalue.")
     if not np.any(made.noisy > 0):
         return el("p", "No eigenvalue is positive: the noise hides everything.")
     hidden = int(np.sum(made.noisy <= 0))
@@ -176,8 +173,7 @@ def error(group: GroupNumbers) -> Html:
     """Expected error before and after shrinkage, as sentences and a small table."""
     size = group.size
     if group.error_before is None:
-        said = "because the law of its noise is not published."
-        return el("p", f"The error of this release is not known, {said}")
+        return el("p", "The error is not known, because the law of the noise is not published.")
     found = {"noisy matrix": group.error_before}
     if group.error_after is not None:
         found["after optimal shrinkage (default)"] = group.error_after
@@ -189,12 +185,11 @@ def error(group: GroupNumbers) -> Html:
     expected = list(found.values())[-1]
     drowned = "The expected error is larger than the matrix: most of what is shown here is noise."
     caption = f"Expected error; the matrix itself has size {number(size)}"
+    head = ("Estimate", "Expected error", "Relative to the matrix")
     return fill(
         "error.html",
         drowned=el("p", drowned, class_="warning") if expected > size else None,
-        table=table(
-            ("Estimate", "Expected error", "Relative to the matrix"), rows, caption=caption
-        ),
+        table=table(head, rows, caption=caption),
     )
 
 
@@ -215,11 +210,9 @@ def features(group: GroupNumbers) -> Html:
         (name_of(name), *(number(values[place]) for _, values in shown))
         for place, name in enumerate(group.release.feature_names)
     ]
-    caption = (
-        "Estimates in original units; ± is one standard deviation of the noise, "
-        "before post-processing"
-    )
-    made_table = table(("Feature", *(head for head, _ in shown)), rows, caption=caption)
+    noise = "± is one standard deviation of the noise, before post-processing"
+    head = ("Feature", *(name for name, _ in shown))
+    made_table = table(head, rows, caption=f"Estimates in original units; {noise}")
     return el("div", made_table, class_="tall" if len(rows) > ROWS_SHOWN else None)
 
 

@@ -7,23 +7,6 @@ from dpcov.noise.nuclear import symmetric_nuclear_spectrum
 from dpcov.published.estimate import nuclear_law as ullman
 
 
-@pytest.mark.parametrize(("d", "exact"), [(1, 2.0), (2, 25 / 3), (3, 150 / 7)])
-def test_the_mean_square_is_nearly_exact_in_small_dimension(d, exact):
-    assert ullman.mean_square(d) == pytest.approx(exact, rel=0.005)
-
-
-@pytest.mark.thorough  # tests/noise/test_exact_means.py has the exact ones
-@pytest.mark.parametrize(("d", "repeats"), [(2, 2000), (5, 1500), (20, 500), (60, 100)])
-def test_constants_are_the_simulated_ones(d, repeats):
-    entropy = SeededEntropy(d)
-    spectra = np.array([symmetric_nuclear_spectrum(d, 1.0, entropy) for _ in range(repeats)])
-    spread = 6 / np.sqrt(repeats)
-    radius = np.mean(np.sum(spectra**2, axis=1))
-    assert radius == pytest.approx(ullman.mean_square(d), rel=0.01 + spread / d)
-    trace_variance = np.mean(spectra.sum(axis=1) ** 2)
-    assert trace_variance == pytest.approx(ullman.trace_variance(d), rel=0.03 + 2 * spread)
-
-
 def naive_excess(values, scale):
     """The oracle's series without its first term, in 40 digits."""
     d = len(values)

@@ -69,12 +69,6 @@ def test_error_is_near_the_oracle_and_below_every_trivial_estimate(name, signal,
     assert risk == pytest.approx(error, abs=0.1)
 
 
-def test_no_signal_is_shrunk_to_almost_nothing():
-    v = 1.0 / (100 * 101)
-    noisy = noise(100, v, np.random.default_rng(4))
-    assert np.sum(shrunk(noisy, v, 0.0, 2.0 * v).matrix ** 2) < 1e-3
-
-
 def test_clear_signal_is_left_alone():
     noisy = np.diag([1e6, 3e5, 1e5]) + noise(3, 1.0, np.random.default_rng(5))
     result = shrunk(noisy, 1.0)

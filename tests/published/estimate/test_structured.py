@@ -71,17 +71,6 @@ def test_aligned_shrinks_every_block_in_the_eigenbasis_of_the_guide(dimension, e
     np.testing.assert_allclose(found["aligned"].matrix, expected, atol=1e-12)
 
 
-def test_shared_directions_help_where_the_shape_differs():
-    guide, truths = shapes(60)
-    truth, generator, errors = truths["other eigenvalues"], np.random.default_rng(3), []
-    for _ in range(10):
-        found = guided(truth, 0.002, guide, generator).values()
-        errors.append([np.sum((each.matrix - truth) ** 2) for each in found])
-    proportional, aligned = np.mean(errors, axis=0)
-    assert aligned < 0.5 * 0.002 * 60 * 61
-    assert aligned < 0.7 * proportional
-
-
 def sparse(truth, v, generator):
     noisy = truth + noise(len(truth), v, generator)
     trace = {"trace": float(np.trace(noisy)), "trace_variance": 2 * v * len(noisy)}

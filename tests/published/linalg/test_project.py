@@ -5,7 +5,6 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from dpcov.published.linalg.project import (
-    capped_simplex_projection,
     clip_eigenvalues,
     project_nuclear_ball,
     project_psd,
@@ -33,15 +32,6 @@ def test_simplex_projection_meets_its_optimality_conditions(values, radius):
     assert point.sum() == pytest.approx(radius, abs=1e-10)
     # ⟨values − x, y − x⟩ ≤ 0 for every y of the simplex; its corners suffice.
     corners = radius * np.eye(values.size)
-    assert np.all((corners - point) @ (values - point) <= 1e-8)
-
-
-@given(VECTORS, RADII)
-def test_capped_simplex_projection_meets_its_optimality_conditions(values, radius):
-    point = capped_simplex_projection(values, radius)
-    assert point.min() >= 0.0
-    assert point.sum() <= radius + 1e-10
-    corners = np.vstack([np.zeros(values.size), radius * np.eye(values.size)])
     assert np.all((corners - point) @ (values - point) <= 1e-8)
 
 

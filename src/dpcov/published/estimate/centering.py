@@ -12,7 +12,6 @@ from dpcov.published.linalg.symmetric import Array, eigh
 
 # How many times the noise's edge the top eigenvalue must reach to tell the mean's direction.
 CLEAR_OF_EDGE = 1.5
-
 # Ratios of prior to noise variance that marginal likelihood chooses from.
 _FACTORS = np.geomspace(1e-4, 1e4, 81)
 
@@ -20,19 +19,17 @@ _FACTORS = np.geomspace(1e-4, 1e4, 81)
 class Centering:
     """The split of space that the mean of a noisy second moment makes.
 
-    ``noisy`` is (d + 1, d + 1), the intercept first, in any units; ``variance`` the noise variance
-    of its off-diagonal entries; ``unit`` the second moment of the intercept in the same units.
-    ``direction``, (d,), is the unit vector along which the mean nearly lies, ``along`` the same
-    with 0 at the intercept; ``complement``, (d + 1, d - 1), an orthonormal basis of the rest;
-    ``leak`` the second moment that the mean leaves there.
+    ``noisy`` is (d + 1, d + 1), the intercept first; ``variance`` that of noise off its diagonal;
+    ``unit`` the intercept's second moment.  ``direction``, (d,), is the unit vector along which the
+    mean nearly lies, ``along`` the same with 0 at the intercept; ``complement``, (d + 1, d - 1), a
+    basis of the rest; ``leak`` the second moment that the mean leaves there.
     """
 
     def __init__(self, *, noisy: Array, variance: float, unit: float) -> None:
         with np.errstate(all="ignore"):
             scaled, v = noisy / np.float64(unit), float(np.float64(variance) / unit / unit)
         if not (unit > 0 and np.isfinite([*scaled.flat, v]).all()):
-            problem = "The intercept is too small beside the other entries to be divided by."
-            raise NumericError(problem)
+            raise NumericError("The intercept is too small to divide the other entries by.")
         self.noisy, self.unit, self.mean, self.mean_variance = noisy, unit, scaled[0, 1:], v
         d = len(self.mean)
         top = _top_direction(scaled, d * v)
@@ -66,16 +63,13 @@ class Centering:
         positive semidefinite.
         """
         block, basis = block / self.unit, self.complement[1:]
-        mixed = np.outer(basis @ self._cross(block), self.direction)
-        own = self._own() * np.outer(self.direction, self.direction)
-        return project_psd(basis @ block @ basis.T + mixed + mixed.T + own)
-
-    def _cross(self, block: Array) -> Array:
         # Covariance between the complement and the direction, shape (d - 1,).
         level, share = self._level, 1.0 if self._knows_mean else self._share_outside
         cross = self.complement.T @ self.noisy @ self.along / self.unit - self._outside * level
         variance = self.mean_variance * (1.0 + self.mean_variance + share * level**2)
-        return _shrunk_cross(cross, block, variance)
+        mixed = np.outer(basis @ _shrunk_cross(cross, block, variance), self.direction)
+        own = self._own() * np.outer(self.direction, self.direction)
+        return project_psd(basis @ block @ basis.T + mixed + mixed.T + own)
 
     def _own(self) -> float:
         # Variance along the direction.
@@ -117,8 +111,7 @@ def _shrunk_cross(cross: Array, block: Array, variance: float) -> Array:
     if variance <= 0.0 or not len(cross):
         return cross
     values, vectors = eigh(block)
-    values = np.maximum(values, 0.0)
-    largest = float(values.max())
+    values, largest = np.maximum(values, 0.0), float(values.max())
     if largest <= 0.0:
         return np.zeros_like(cross)
     seen = vectors.T @ cross

@@ -19,13 +19,10 @@ from dpcov.published.linalg.symmetric import Array
 
 # Bounds κ where the trace is known almost exactly.
 LARGEST_TRACE_WEIGHT = 1e4
-
 # With fewer eigenvalues than curves A is singular; this keeps its factor without moving the fit.
 RIDGE = 1e-10
-
 # Relative size below which a curve vanishes at all eigenvalues.
 NEGLIGIBLE = 1e-12
-
 # Ratio of neighboring knots beyond the noise bulk: few curves, yet any spectrum is covered.
 OUTER_GROWTH = 2.0
 
@@ -79,26 +76,21 @@ def least_risk_curve(spectrum: NoisySpectrum, pieces: int) -> SpectralEstimate:
     basis = increasing_basis(values, noise_knots(2.0 * np.sqrt(d * v), float(values.max()), pieces))
     heights, totals = basis.heights, basis.heights.sum(axis=0)
     divergence = basis.slopes.sum(axis=0) + spectrum.pair_sums @ heights
-    weight = _trace_weight(spectrum)
+    # κ/d: the sharper the trace is known, the more strictly it is met.
+    weight = (2.0 * v / max(spectrum.mean_variance, 2.0 * v / LARGEST_TRACE_WEIGHT) - 1.0) / d
     quadratic = heights.T @ heights + weight * np.outer(totals, totals)
     linear = spectrum.target @ heights - 2.0 * v * divergence + weight * values.sum() * totals
     coefficients = nonnegative_minimizer(quadratic, linear)
     used = coefficients > 0.0
     in_use = CurveBasis(*(curves[:, used] for curves in basis))
-    return _differentiated(spectrum, in_use, coefficients[used])
-
-
-def _trace_weight(spectrum: NoisySpectrum) -> float:
-    # κ/d: the sharper the trace is known, the more strictly it is met.
-    v, d = spectrum.off_diagonal_variance, spectrum.dimension
-    return (2.0 * v / max(spectrum.mean_variance, 2.0 * v / LARGEST_TRACE_WEIGHT) - 1.0) / d
+    return _differentiated(spectrum, in_use, coefficients[used], weight)
 
 
 def _differentiated(
-    spectrum: NoisySpectrum, basis: CurveBasis, coefficients: Array
+    spectrum: NoisySpectrum, basis: CurveBasis, coefficients: Array, weight: float
 ) -> SpectralEstimate:
     # ``basis`` holds the curves in use only: the others do not move with λ.
-    v, values, weight = spectrum.off_diagonal_variance, spectrum.separated, _trace_weight(spectrum)
+    v, values = spectrum.off_diagonal_variance, spectrum.separated
     heights, totals = basis.heights, basis.heights.sum(axis=0)
     fitted, slopes = heights @ coefficients, basis.slopes @ coefficients
     if not coefficients.size:
@@ -130,21 +122,17 @@ def nonnegative_minimizer(quadratic: Array, linear: Array) -> Array:
     """Minimize cᵀAc − 2bᵀc over c ≥ 0; curves that vanish at all eigenvalues get weight 0."""
     # scipy's nnls does not check its input, and writes out of bounds if it is empty or not finite.
     if not (np.isfinite(quadratic).all() and np.isfinite(linear).all()):
-        raise NumericError(
-            "The shrinkage curve has no finite fit. Read the release with another post."
-        )
+        raise NumericError("The shrinkage curve has no finite fit. Read with another post.")
     norms = np.sqrt(np.diag(quadratic))
-    solution = np.zeros(norms.size)
-    if not norms.any():
+    solution, used = np.zeros(norms.size), norms > NEGLIGIBLE * norms.max(initial=0.0)
+    if not used.any():
         return solution
-    used = norms > NEGLIGIBLE * norms.max()
     scale = norms[used]
     factor = _factor(quadratic[np.ix_(used, used)], scale)
     target = np.linalg.solve(factor, linear[used] / scale)
     try:
         weights, _ = nnls(factor.T, target, maxiter=50 * scale.size)
     except RuntimeError as error:
-        problem = "The shrinkage curve did not converge. Read the release with another post."
-        raise NumericError(problem) from error
+        raise NumericError("The curve did not converge. Read with another post.") from error
     solution[used] = weights / scale
     return solution

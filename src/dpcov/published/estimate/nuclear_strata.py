@@ -17,20 +17,14 @@ from dpcov.published.linalg.symmetric import Array, compose, eigh
 
 # Standard deviations of its trace from which a stratum counts as present: the tail is heavy.
 SIGNIFICANT_TRACE = 4.5
-
 # The most that is asked for along the shape, whose noise is nearly normal; and the least, where
 # that noise is below twice the error already expected.
-SIGNIFICANT_SHAPE = 3.5
-SIGNIFICANT_AT_LOW_COST = 2.0
-
+SIGNIFICANT_SHAPE, SIGNIFICANT_AT_LOW_COST = 3.5, 2.0
 # A stratum is shrunk by itself if its trace exceeds this many times what the faintest visible
-# direction needs.  A known trace bounds the eigenvalues, so a wrong direction costs less.
-VISIBLE = 1.5
-VISIBLE_WITH_TRACE = 0.75
-
-# A trace is known if its variance is below this part of the variance along a unit direction.
+# direction needs.  A known trace bounds the eigenvalues, so a wrong direction costs less; it is
+# known if its variance is below this part of the variance along a unit direction.
+VISIBLE, VISIBLE_WITH_TRACE = 1.5, 0.75
 PRECISE_TRACE = 0.5
-
 # The shape is preferred unless its risk is higher by this many deviations of the difference.
 BENEFIT_OF_DOUBT = 1.0
 
@@ -52,15 +46,14 @@ class _Observation:
     def __init__(self, part: Part) -> None:
         assert part.trace is not None and part.trace_variance is not None and part.nuclear_scale
         d, self.scale = len(part.matrix), part.nuclear_scale
-        squared_scale = self.scale**2
-        own_variance = ullman.trace_variance(d) * squared_scale
+        own_variance = ullman.trace_variance(d) * self.scale**2
         share = own_variance / (own_variance + part.trace_variance)
         shift = share * (part.trace - float(np.trace(part.matrix))) / d
         self.largest_trace = part.largest_trace
         self.matrix: Array = part.matrix + shift * np.eye(d)
         self.trace = float(np.trace(self.matrix))
         self.trace_variance = (1.0 - share) * own_variance
-        self.off_diagonal_variance = ullman.off_diagonal_variance(d) * squared_scale
+        self.off_diagonal_variance = ullman.off_diagonal_variance(d) * self.scale**2
         # Along a unit direction.
         self.unit_variance = 2.0 * self.off_diagonal_variance
         self.system = eigh(self.matrix)
@@ -73,9 +66,14 @@ class _Observation:
             min(self.system.values[-1], bound) > plausible
         ):
             return True
-        size = float(np.linalg.norm(shape))
+        size, needed = float(np.linalg.norm(shape)), SIGNIFICANT_SHAPE
         along = float(np.vdot(self.matrix, shape)) / size if size > 0.0 else 0.0
-        needed = _needed(unit_std / known_error) if known_error > 0.0 else SIGNIFICANT_SHAPE
+        if known_error > 0.0:
+            # A false alarm costs about `cost` times the error already expected and has the
+            # probability exp(-x²/2) at x deviations, so x grows with √log(cost): from 2 at 2 up to
+            # 3.5 at 120.
+            cost = max(unit_std / known_error / 2.0, 1.0)
+            needed = min(math.sqrt(SIGNIFICANT_AT_LOW_COST**2 + 2.0 * math.log(cost)), needed)
         return min(along, bound) > needed * unit_std
 
     def is_visible(self) -> bool:
@@ -83,13 +81,6 @@ class _Observation:
         knows_trace = self.trace_variance < PRECISE_TRACE * self.unit_variance
         needed = VISIBLE_WITH_TRACE if knows_trace else VISIBLE
         return self.trace >= needed * ullman.weakest_visible(len(self.matrix)) * self.scale
-
-
-def _needed(cost: float) -> float:
-    # A false alarm costs about `cost` times the error already expected and has the probability
-    # exp(-x²/2) at x deviations, so x grows with √log(cost): from 2 at 2 up to 3.5 at 120.
-    least, most = SIGNIFICANT_AT_LOW_COST, SIGNIFICANT_SHAPE
-    return min(math.sqrt(least**2 + 2.0 * math.log(max(cost / 2.0, 1.0))), most)
 
 
 def _estimate(seen: _Observation, shape: Array, known_error: float) -> Estimate:
@@ -112,9 +103,7 @@ def _estimate(seen: _Observation, shape: Array, known_error: float) -> Estimate:
 def _shaped(seen: _Observation, shape: Array) -> Estimate:
     # The shape's noise is independent of the stratum's: two degrees of freedom, not d(d+1)/2.
     d, size = len(shape), float(np.linalg.norm(shape))
-    directions = [np.eye(d) / math.sqrt(d)]
-    if size > 0.0:
-        directions.append(shape / size)
+    directions = [np.eye(d) / math.sqrt(d), *([shape / size] if size > 0.0 else [])]
     products = np.array([[float(np.vdot(a, b)) for a in directions] for b in directions])
     components = np.array([float(np.vdot(a, seen.matrix)) for a in directions])
     weights = nonnegative_minimizer(products, components)

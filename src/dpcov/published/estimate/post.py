@@ -4,7 +4,7 @@ Contract: reads noisy numbers only, so every choice made here can be changed lat
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import log, sqrt
 
@@ -12,9 +12,13 @@ import numpy as np
 
 from dpcov.errors import UsageError
 from dpcov.privacy.options import plain
-from dpcov.published.estimate.shrunk import centered_covariance, shrunk, shrunk_covariance
+from dpcov.published.estimate.centering import Centering
+from dpcov.published.estimate.nuclear_law import entry_variances
+from dpcov.published.estimate.nuclear_strata import shrink_nuclear_strata
+from dpcov.published.estimate.strata import FEW_FEATURES, shrink_strata
+from dpcov.published.estimate.stratum import Stratum
 from dpcov.published.estimate.threshold import RULES, choose_threshold, threshold_matrix
-from dpcov.published.estimate.unit import UnitEstimate
+from dpcov.published.estimate.unit import Estimate, Part, UnitEstimate
 from dpcov.published.linalg.project import clip_eigenvalues, project_psd, project_psd_trace
 from dpcov.published.linalg.symmetric import Array
 from dpcov.published.statistics import Post, PostOptions
@@ -26,9 +30,9 @@ _DEFAULT = PostOptions()
 class Noisy:
     """A noisy second moment, or the covariance made of it, and what is needed to improve it.
 
-    ``unit`` has the law of the noise on the second moment; ``trace_bound`` bounds trace and
-    eigenvalues of the truth; ``intercept`` is what the second moments of a covariance were divided
-    by; ``is_centered`` says that the columns had centers of their own, so that means are short.
+    ``unit`` has the law of the noise; ``trace_bound`` bounds trace and eigenvalues of the truth;
+    ``intercept`` is what second moments of a covariance were divided by; ``is_centered`` says that
+    columns had centers of their own, so that means are short.
     """
 
     unit: UnitEstimate
@@ -43,8 +47,10 @@ class Noisy:
         """Optimally shrunk matrix, and its expected squared error where that is known."""
         if self.intercept is None:
             return shrunk(self.unit)[:2]
-        read = centered_covariance if self.is_centered else shrunk_covariance
-        return read(self.unit, self.intercept), None
+        if not self.is_centered:
+            return shrunk_covariance(self.unit, self.intercept), None
+        whole = shrunk(self.unit).matrix / self.intercept
+        return project_psd(whole[1:, 1:] - np.outer(whole[0, 1:], whole[0, 1:])), None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,9 +86,7 @@ def _thresholded(noisy: Noisy) -> Array:
     # Wang, Xu, Yang 2019, Algorithm 1: threshold, then set negative eigenvalues to zero.
     unit, options, scale = noisy.unit, noisy.options, 1 / (noisy.intercept or 1.0)
     if not unit.noise_is_normal or not unit.off_diagonal_variance:
-        raise UsageError(
-            "This release cannot be thresholded: its noise is not Gaussian. Use another post."
-        )
+        raise UsageError("Noise that is not Gaussian cannot be thresholded. Use another post.")
     rules = RULES if options.rule == "best" else (options.rule,)
     variance = unit.off_diagonal_variance * scale**2
     if options.gamma is None:
@@ -92,6 +96,62 @@ def _thresholded(noisy: Noisy) -> Array:
     log_p = log(len(noisy.matrix))
     level = scale * options.gamma * sqrt(log_p / unit.n_rows) + 4 * sqrt(variance * log_p)
     return project_psd(threshold_matrix(noisy.matrix, level, rules[0]))
+
+
+def shrunk(estimate: UnitEstimate) -> Estimate:
+    """Shrink the second moment; a zero matrix comes with a bound on the truth's squared norm.
+
+    UsageError where the noise is neither isotropic Gaussian nor released with its strata, so that
+    the best shrinkage is not known.
+    """
+    if estimate.noise_variance is None or (not estimate.parts and np.any(estimate.matrix)):
+        raise UsageError("Noise that is not isotropic cannot be shrunk. Use another post.")
+    parts, few = estimate.parts, len(estimate.matrix) <= FEW_FEATURES
+    zero = Estimate(np.zeros_like(estimate.matrix), estimate.trace_bound**2)
+    if not parts:
+        return zero
+    if any(part.nuclear_scale is not None for part in parts):
+        found = shrink_nuclear_strata(parts)
+    elif estimate.parts_may_be_empty:
+        found = shrink_strata(parts, joint_trace=estimate.joint_trace, clearest_is_inhabited=few)
+    else:
+        found = Stratum.of(parts[0]).shrunk
+    # Rows no longer than the largest shell's radius have at most this trace: nearer to the truth.
+    largest = max(part.largest_trace for part in parts)
+    if np.trace(found.matrix) > largest:
+        found = Estimate(project_psd_trace(found.matrix, largest), found.risk)
+    return found if np.any(found.matrix) else zero
+
+
+def shrunk_covariance(estimate: UnitEstimate, intercept: float) -> Array:
+    """Shrink the second moment beside the mean, which would hide the spread in one eigenvalue."""
+    variance = estimate.off_diagonal_variance or 0.0
+    centering = Centering(noisy=estimate.matrix, variance=variance, unit=intercept)
+    matrix = centering.compress(estimate.matrix) - centering.leak
+    if not len(matrix):
+        return centering.assemble(matrix)
+    parts = [_compressed(part, centering) for part in estimate.parts]
+    if parts:
+        # What the mean leaves on the complement comes out of the largest part, which has most.
+        most = int(np.argmax([np.trace(part.matrix) for part in parts]))
+        part, trace = parts[most], parts[most].trace
+        less = None if trace is None else trace - float(np.trace(centering.leak))
+        parts[most] = replace(part, matrix=part.matrix - centering.leak, trace=less)
+    beside = replace(estimate, matrix=matrix, parts=tuple(parts), joint_trace=None)
+    return centering.assemble(shrunk(beside).matrix)
+
+
+def _compressed(part: Part, centering: Centering) -> Part:
+    d, scale = len(part.matrix), part.nuclear_scale
+    if scale is not None and d > 2:
+        # Compressed noise keeps the variances of its entries, so its scale follows the dimension.
+        scale *= sqrt(entry_variances("nuclear", d)[1] / entry_variances("nuclear", d - 2)[1])
+    trace, trace_variance = part.trace, part.trace_variance
+    if trace is not None and trace_variance is not None:
+        trace -= centering.trace_outside(part.matrix)
+        trace_variance += 2 * part.diagonal_variance
+    part = replace(part, trace=trace, trace_variance=trace_variance, nuclear_scale=scale)
+    return replace(part, matrix=centering.compress(part.matrix))
 
 
 POSTS: dict[Post, PostProcessing] = {

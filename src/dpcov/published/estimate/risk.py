@@ -21,7 +21,6 @@ from dpcov.published.linalg.symmetric import Array
 
 # Distance kept between neighboring eigenvalues, in units of √v.
 SMALLEST_GAP = 1e-9
-
 # Rows of a (d, d) array of pairs that are in memory at once.
 BLOCK_ROWS = 256
 
@@ -30,9 +29,8 @@ BLOCK_ROWS = 256
 class NoisySpectrum:
     """Ascending eigenvalues of S + W, shape (d,), with the law of W.
 
-    ``off_diagonal_variance`` is v; ``mean_variance`` is w, the variance of W along I/√d: 2v as
-    drawn, less if a private trace was combined.  Where W is not Gaussian, ``excess`` is what the
-    oracle takes off each eigenvalue beyond what it would for Gaussian noise, shape (d,).
+    ``off_diagonal_variance`` is v; ``mean_variance`` is w: 2v as drawn, less if a private trace was
+    combined.  ``excess``, (d,), is what the oracle takes off beyond what it would if W is Gaussian.
     """
 
     values: Array
@@ -66,10 +64,9 @@ class NoisySpectrum:
 
 
 class SpectralEstimate(NamedTuple):
-    """Estimated eigenvalues f(λ), shape (d,), eigenvectors unchanged, and how they move with λ.
+    """Estimated eigenvalues f(λ), shape (d,), and how they move with λ.
 
-    ``own_slopes`` is Σ_i ∂f_i/∂λ_i; ``shift_slope`` is (Σ_ij ∂f_i/∂λ_j)/d, what their mean gains
-    when all λ grow by 1.
+    ``own_slopes`` is Σ_i ∂f_i/∂λ_i; ``shift_slope`` is (Σ_ij ∂f_i/∂λ_j)/d.
     """
 
     values: Array

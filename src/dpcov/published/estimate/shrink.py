@@ -17,7 +17,6 @@ from dpcov.published.linalg.symmetric import Array
 
 # The noise bulk gets cbrt(d / 16) knot intervals on each side: the resolution of d eigenvalues.
 DIMENSION_PER_PIECE = 16.0
-
 # Keeps the temperature positive when the trace is known exactly and d = 1.
 SMALLEST_SHARE = 1e-6
 
@@ -27,9 +26,8 @@ def shrink_values(
 ) -> tuple[Array, float]:
     """Shrink the ascending eigenvalues, (d,), of S + W; return them and their estimated risk.
 
-    ``v`` is the variance of every off-diagonal entry of W; diagonal entries have 2v, the variance
-    of W along every unit direction.  ``trace`` is an estimate of tr S with independent Gaussian
-    noise of variance ``trace_variance``.  The risk, an estimate of the squared Frobenius error, is
+    ``v`` is the variance of every off-diagonal entry of W; diagonal entries have 2v.  ``trace``
+    estimates tr S with independent Gaussian noise.  The risk, of the squared Frobenius error, is
     unbiased, so that it can fall below 0.
 
     >>> shrink_values(np.array([-1.0, 9.0]), 0.0)
@@ -57,9 +55,7 @@ def shrink_spectrum(spectrum: NoisySpectrum) -> tuple[Array, float]:
         values += weight * estimates[name].values
         risk += weight * risks[name]
     if not (np.isfinite(values).all() and np.isfinite(risk)):
-        raise NumericError(
-            "The shrunk eigenvalues overflowed. Rescale the matrix and its variance and retry."
-        )
+        raise NumericError("The shrunk eigenvalues overflowed. Rescale matrix and variance.")
     return values, risk
 
 

@@ -15,14 +15,8 @@ import scipy.linalg
 from dpcov.errors import UsageError
 from dpcov.published.estimate.shrink import shrink_values
 from dpcov.published.estimate.unit import Estimate, Part
-from dpcov.published.linalg.symmetric import (
-    Array,
-    EigenSystem,
-    compose,
-    eigenvalues,
-    eigh,
-    symmetrize,
-)
+from dpcov.published.linalg import symmetric
+from dpcov.published.linalg.symmetric import Array, EigenSystem, compose, eigenvalues, eigh
 
 
 class Stratum(Part):
@@ -34,7 +28,7 @@ class Stratum(Part):
         known = [part.diagonal_variance, part.trace or 0.0, part.trace_variance or 0.0]
         if not np.isfinite(known).all():
             raise UsageError("Variances and traces of strata must be finite numbers.")
-        return cls(**vars(part) | {"matrix": symmetrize(part.matrix)})
+        return cls(**vars(part) | {"matrix": symmetric.symmetrize(part.matrix)})
 
     @cached_property
     def system(self) -> EigenSystem:
@@ -72,11 +66,9 @@ class Stratum(Part):
         trace, trace_std = self.best_trace()
         if trace > deviations * trace_std:
             return True
-        known = guide()
-        if np.any(known):
-            along = float(np.vdot(self.matrix, known)) / float(np.linalg.norm(known))
-            if along > deviations * self.noise_std:
-                return True
+        size = float(np.linalg.norm(known := guide()))
+        if size > 0 and np.vdot(self.matrix, known) / size > deviations * self.noise_std:
+            return True
         # A convex 1-Lipschitz function of the noise with mean at most 2√(dv) (Sudakov, Fernique),
         # so its median is not larger (Kwapień) and its tail normal (Gaussian isoperimetry).
         d = len(self.matrix)
@@ -108,13 +100,9 @@ def _total(values: list[float | None]) -> float | None:
 
 
 def with_joint_trace(strata: Sequence[Stratum], joint_trace: float) -> list[Stratum]:
-    """Sharpen the traces of strata by a noisy sum of them, each in units of its own noise.
-
-    ``joint_trace`` is Σ tr S_s / noise_std_s + N(0, 1).
-    """
-    if not strata or not all(
-        s.trace is not None and s.variance and s.trace_variance for s in strata
-    ):
+    """Sharpen the traces of strata by ``joint_trace``, Σ tr S_s / noise_std_s + N(0, 1)."""
+    known = [s.trace is not None and s.variance and s.trace_variance for s in strata]
+    if not known or not all(known):
         return list(strata)
     stds = np.array([stratum.noise_std for stratum in strata])
     own = np.array([np.trace(stratum.matrix) for stratum in strata]) / stds
@@ -128,7 +116,5 @@ def with_joint_trace(strata: Sequence[Stratum], joint_trace: float) -> list[Stra
     marginal = 1.0 / np.diag(covariance)
     sharper = marginal - own_precision
     traces = (mean * marginal - own * own_precision) / sharper * stds
-    return [
-        replace(stratum, trace=float(trace), trace_variance=float(variance))
-        for stratum, trace, variance in zip(strata, traces, stds**2 / sharper, strict=True)
-    ]
+    found = zip(strata, traces.tolist(), (stds**2 / sharper).tolist(), strict=True)
+    return [replace(stratum, trace=t, trace_variance=variance) for stratum, t, variance in found]

@@ -14,7 +14,6 @@ from dpcov.published.linalg.symmetric import Array, eigh
 
 # Ratio of block boundaries: about (log₄ d)²/2 blocks, each costing two dimensions.
 BLOCK_GROWTH = 4
-
 # Added to the risk of a chosen threshold, in units of v·d: a standard deviation of that estimate,
 # which is the least of many and therefore too low.
 CHOICE_COST = 2.0
@@ -25,8 +24,8 @@ def guided_candidates(
 ) -> dict[str, Estimate]:
     """Estimate S from symmetric S + W and a positive semidefinite guide, independent of W.
 
-    ``proportional`` is the nearest nonnegative multiple of the guide; ``aligned`` adds what that
-    leaves over, cut into blocks in the guide's eigenbasis, each shrunk by James and Stein's factor.
+    ``proportional`` is the nearest multiple of the guide; ``aligned`` adds what that leaves over,
+    cut into blocks in the guide's eigenbasis, each shrunk by James and Stein's factor.
     """
     unit_variance, d = 2.0 * off_diagonal_variance, len(noisy)
     scale = max(0.0, float(np.vdot(noisy, guide)) / float(np.vdot(guide, guide)))
@@ -44,10 +43,7 @@ def guided_candidates(
 def sparse_candidate(
     noisy: Array, *, off_diagonal_variance: float, trace: float, trace_variance: float
 ) -> Estimate:
-    """Estimate S from symmetric S + W by soft thresholding, and a diagonal drawn toward its mean.
-
-    ``trace`` is the best estimate of tr S, of variance ``trace_variance``; it sets that mean.
-    """
+    """Estimate S by soft thresholding, with a diagonal drawn toward its mean, set by ``trace``."""
     d, v = len(noisy), off_diagonal_variance
     thresholded = choose_threshold(noisy, off_diagonal_variance=v, rules=("soft",))
     deviations = np.diagonal(noisy) - np.trace(noisy) / d
@@ -87,9 +83,8 @@ def _shrink_blocks(matrix: Array, vectors: Array, unit_variance: float) -> Estim
     inside = max(0.0, float(np.sum(matrix**2)) - outside)
     rest, risk = _james_stein(inside, size, unit_variance)
     change = np.zeros_like(rows)
-    for piece, other in itertools.combinations_with_replacement([*leading, last], 2):
-        if piece == last:
-            continue
+    # All pairs but the last block with itself.
+    for piece, other in [*itertools.combinations_with_replacement([*leading, last], 2)][:-1]:
         block = rows[piece, other]
         # A block off the diagonal stands for its mirror image too; one on it is half of a sum.
         images = 1.0 if piece == other else 2.0

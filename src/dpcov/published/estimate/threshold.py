@@ -33,11 +33,7 @@ def threshold_matrix(matrix: ArrayLike, threshold: float, rule: Rule) -> Array:
 def choose_threshold(
     matrix: ArrayLike, *, off_diagonal_variance: float, rules: tuple[Rule, ...] = RULES
 ) -> Estimate:
-    """Threshold with the rule and the threshold that have the lowest estimated risk.
-
-    Only the symmetric part of ``matrix`` is used; at equal risk the first of ``rules`` wins.  The
-    risk is that of entries off the diagonal; chance can make it negative.
-    """
+    """Threshold the symmetric part at the least estimated risk, of entries off the diagonal."""
     noisy = symmetrize(matrix)
     sizes = np.sort(np.abs(noisy[np.triu_indices(len(noisy), 1)]))
     choices = []
@@ -64,10 +60,9 @@ def _candidates(rule: Rule, sizes: Array, v: float) -> Array:
 
 
 def estimated_risks(rule: Rule, sizes: Array, thresholds: Array, v: float) -> Array:
-    """Estimated risks of ``thresholds``, (k,), summed over the entries above the diagonal.
+    """Estimated risks of ``thresholds``, (k,), summed over entries with noise of variance ``v``.
 
-    ``sizes``, (m,), are their absolute values, ascending; ``v`` is the variance of the noise on
-    one.
+    ``sizes``, (m,), are the absolute values of the entries, ascending.
     """
     # y + g(y) has the risk m v + E sum g(y)**2 + 2 v E sum g'(y) (Stein 1981): soft is
     # g = -min(|y|, t) sign(y); hard is g = -y where |y| <= t, whose jumps of t at -t and t add

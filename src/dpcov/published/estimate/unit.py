@@ -18,10 +18,7 @@ ONE_IN_FORTY = log(20) / sqrt(2)
 
 
 class Estimate(NamedTuple):
-    """A symmetric estimate, (d, d), perhaps indefinite, and its estimated squared Frobenius error.
-
-    ``guide_share`` is the multiple of a guide in it, and with that of the guide's error.
-    """
+    """A symmetric estimate, (d, d), its estimated squared error, and its multiple of a guide."""
 
     matrix: Array
     risk: float
@@ -33,9 +30,8 @@ class Part:
     """A stratum's share of the second moment: an unbiased estimate, (d, d), and its noise.
 
     ``diagonal_variance`` is that of a diagonal entry; Gaussian noise has half of it off the
-    diagonal. ``trace`` is an independent noisy one, with its variance.  ``nuclear_scale`` is the
-    scale s of noise with density proportional to exp(-||W||_*/s), None if it is Gaussian.
-    ``largest_trace`` bounds the trace of the part publicly, were there no noise.
+    diagonal. ``trace`` is an independent noisy one.  ``nuclear_scale`` is the s of a density
+    proportional to exp(-||W||_*/s), None if Gaussian.  ``largest_trace`` is a public bound.
     """
 
     matrix: Array
@@ -50,12 +46,11 @@ class Part:
 class UnitEstimate:
     """Second moment E[z z'] of rows in the unit ball, (d, d), unbiased, before post-processing.
 
-    Its sum was divided by ``n_rows``, public or estimated.  ``parts`` is what it is the sum of,
-    where the noise of its parts is known; as strata some may hold no row and be estimated as zero.
-    ``joint_trace`` is the sum of the parts' traces, each in units of its own noise, with noise of
-    variance one; ``trace_bound`` what the true trace exceeds in one of 40 releases at most, never
-    above one.  ``count_variance`` is that of ``n_rows``, relative to its
-    square.  Of the noise it has variances, and the covariance on any two diagonal entries.
+    Its sum was divided by ``n_rows``, public or estimated with ``count_variance`` relative to its
+    square.  ``parts`` is what it is the sum of, where their noise is known; as strata some may be
+    estimated as zero.  ``joint_trace`` is the sum of the parts' traces, each in units of its own
+    noise, with noise of variance one; ``trace_bound``, at most one, is what the true trace exceeds
+    in one of 40 releases at most.  ``diagonal_covariance`` is that on any two diagonal entries.
     """
 
     matrix: Array
@@ -74,11 +69,10 @@ class UnitEstimate:
 
 def unit_estimate(statistics: NoisyStatistics, n_rows: int | None) -> UnitEstimate:
     """Undo the lattice, merge the private trace and divide by the number of rows."""
-    rows, count_variance = float(n_rows or np.nan), 0.0
+    rows, count_variance, law = float(n_rows or np.nan), 0.0, statistics.noise
     if n_rows is None and "row_count" in statistics.arrays:
         # All groups together, at least one so that it can divide.
         rows = float(max(1, int(statistics.arrays["row_count"].sum())))
-        law = statistics.noise
         if law is not None and law.row_count_variance is not None:
             count_variance = statistics.n_groups * float(law.row_count_variance) / rows**2
     step = statistics.radius**2 / 4.0**statistics.lattice_bits / rows
@@ -99,16 +93,12 @@ def _whole(statistics: NoisyStatistics, rows: float, step: float) -> UnitEstimat
     unit, law = step * 2.0**statistics.dropped_bits, _law(noise, step)
     matrix: Array = arrays["sscp"].astype(np.float64) * unit
     variance, d = law["noise_variance"], len(matrix)
-    traced = "trace" in arrays and noise.trace_variance is not None
-    trace = float(arrays["trace"][0]) * unit if "trace" in arrays else None
-    part = Part(
-        matrix=matrix,
-        diagonal_variance=variance,
-        trace=trace if traced else None,
-        trace_variance=float(noise.trace_variance or 0) * step**2 if traced else None,
-        largest_trace=statistics.radius**2,
-    )
-    if trace is not None:
+    part = Part(matrix=matrix, diagonal_variance=variance, largest_trace=statistics.radius**2)
+    if "trace" in arrays:
+        trace = float(arrays["trace"][0]) * unit
+        if noise.trace_variance is not None:
+            trace_variance = float(noise.trace_variance) * step**2
+            part = replace(part, trace=trace, trace_variance=trace_variance)
         # min ‖A − Y‖² + (tr A − t)² gives A = Y + (t − tr Y)/(d + 1)·I for a trace of the same
         # variance; the diagonal's covariance then loses 11'/(d + 1) of that variance.
         matrix = matrix + np.eye(d) * ((trace - np.trace(matrix)) / (d + 1))
@@ -153,21 +143,18 @@ def _strata(statistics: NoisyStatistics, rows: float, step: float) -> UnitEstima
             )
         )
     d, every = arrays["sscp"].shape[-1], step * 4.0 ** -np.arange(traces.shape[1], dtype=np.float64)
-    joint_trace = None
-    if "joint_trace" in arrays:
-        joint_trace = float(arrays["joint_trace"][0]) * dropped / sqrt(diagonal or inf)
+    joint = [
+        float(value) * dropped / sqrt(diagonal or inf) for value in arrays.get("joint_trace", ())
+    ]
+    whole, variance = float(np.sum(traces @ every)) * dropped, trace * statistics.n_groups
     return UnitEstimate(
         matrix=sum((part.matrix for part in parts), start=np.zeros((d, d))),
         n_rows=rows,
         **_law(law, step * sqrt(float(np.sum(16.0**-firsts)))),
         parts=tuple(parts),
         parts_may_be_empty=True,
-        joint_trace=joint_trace,
-        trace_bound=_trace_bound(
-            float(np.sum(traces @ every)) * dropped,
-            trace * statistics.n_groups * float(np.sum(every**2)),
-            statistics,
-        ),
+        joint_trace=joint[0] if joint else None,
+        trace_bound=_trace_bound(whole, variance * float(np.sum(every**2)), statistics),
     )
 
 
@@ -187,19 +174,17 @@ def _law(law: NoiseLaw, step: float) -> dict[str, Any]:
 
 
 def _trace_bound(trace: float, variance: float, statistics: NoisyStatistics) -> float:
-    # Traces of rows that were shortened (a radius below 1) bound nothing but those.
-    if statistics.radius != 1:
-        return 1.0
-    # What the noise may have taken of the trace is given back.
-    return min(1.0, max(0.0, trace) + ONE_IN_FORTY * sqrt(variance))
+    # What the noise may have taken of the trace is given back.  Traces of rows that were shortened
+    # (a radius below 1) bound nothing but those.
+    bound = min(1.0, max(0.0, trace) + ONE_IN_FORTY * sqrt(variance))
+    return bound if statistics.radius == 1 else 1.0
 
 
 def centered(estimate: UnitEstimate, public_intercept: float | None) -> tuple[float, Array, Array]:
     """Intercept, mean (d - 1,) and raw covariance (d - 1, d - 1) of a second moment.
 
-    The intercept is the first coordinate; None for ``public_intercept`` where only the noisy one is
-    known.  ReleaseError where the number of rows is not clearly positive: there is no mean to
-    subtract.
+    The intercept is the first coordinate.  ReleaseError where the number of rows is not clearly
+    positive: there is no mean to subtract.
     """
     matrix, variance = estimate.matrix, estimate.noise_variance or 0.0
     if public_intercept is None:
@@ -207,9 +192,7 @@ def centered(estimate: UnitEstimate, public_intercept: float | None) -> tuple[fl
     else:
         intercept, variance = public_intercept, estimate.count_variance * public_intercept**2
     if not intercept > 4 * sqrt(variance):
-        raise ReleaseError(
-            "The noise is larger than the number of rows, so means cannot be separated from "
-            "variances. Use second_moment(), more rows or a larger budget."
-        )
+        problem = "The noise exceeds the number of rows and hides the means. Use second_moment(), "
+        raise ReleaseError(f"{problem}more rows or a larger budget.")
     mean = matrix[0, 1:] / intercept
     return intercept, mean, matrix[1:, 1:] / intercept - np.outer(mean, mean)

@@ -17,10 +17,7 @@ from dpcov.published.linalg.symmetric import Array, Solver, solving_with
 
 @contextmanager
 def on_device(device: str | None = None) -> Iterator[None]:
-    """Compute on a device of PyTorch: the one named, the first GPU, or else the CPU.
-
-    ``with on_device("cuda"): estimate = release.second_moment()``
-    """
+    """Compute on a device of PyTorch: the one named, the first GPU, or else the CPU."""
     try:
         import torch
     except ModuleNotFoundError:
@@ -32,10 +29,8 @@ def on_device(device: str | None = None) -> Iterator[None]:
         try:
             values, vectors = linalg.eigh(torch.from_numpy(matrix).to(place))
         except linalg.LinAlgError:
-            failure = np.linalg.LinAlgError("no convergence on the device")
-        else:
-            return values.cpu().numpy(), vectors.cpu().numpy()
-        raise failure
+            raise np.linalg.LinAlgError("no convergence on the device") from None
+        return values.cpu().numpy(), vectors.cpu().numpy()
 
     def matmul(left: Array, right: Array) -> Array:
         sent = (torch.from_numpy(np.ascontiguousarray(side)).to(place) for side in (left, right))

@@ -15,10 +15,8 @@ from typing import Any
 # an eigendecomposition at 500 and 60 ms at 1000; with busy ones threads wait for each other in
 # each of many short steps, and it takes 10 to 30 times as long.
 SHARED_FROM = 1000
-
 # Dimension below which BLAS does not share its work anyway.
 WORTH_IT = 64
-
 # The limit is the process's, not a thread's: whoever sets it takes it back.
 _TURN = threading.RLock()
 

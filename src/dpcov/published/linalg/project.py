@@ -11,11 +11,9 @@ from dpcov.published.linalg.symmetric import Array, compose, eigh
 
 
 def simplex_projection(values: ArrayLike, radius: float) -> Array:
-    """Project values, (k,), on {x ≥ 0, Σx = radius}, a radius that is not negative.
-
-    The KKT conditions give x = max(values − θ, 0).  With the values in descending order, θ is the
-    average excess of the longest prefix whose members all stay positive.
-    """
+    """Project values, (k,), on {x ≥ 0, Σx = radius}, a radius that is not negative."""
+    # The KKT conditions give x = max(values − θ, 0).  With the values in descending order, θ is the
+    # average excess of the longest prefix whose members all stay positive.
     checked = np.asarray(values, dtype=np.float64)
     # A common shift changes nothing; with the largest value at 0 fewer digits cancel.
     shifted = checked - checked.max()

@@ -50,11 +50,9 @@ def square_matrix(matrix: ArrayLike) -> Array:
     """Return a float64 array after checking that it is square, not empty and finite."""
     checked = np.ascontiguousarray(matrix, dtype=np.float64)
     if checked.ndim != 2 or checked.shape[0] != checked.shape[1] or checked.shape[0] == 0:
-        problem = f"Expected a square matrix with at least one row, got shape {checked.shape}."
-        raise UsageError(problem)
+        raise UsageError(f"Expected a square matrix with rows, got shape {checked.shape}.")
     if not np.isfinite(checked).all():
-        problem = "The matrix holds NaN or infinite entries. Look for an overflow before this step."
-        raise NumericError(problem)
+        raise NumericError("The matrix holds NaN or infinite entries, as after an overflow.")
     return checked
 
 
@@ -101,9 +99,8 @@ def correlation_of(
 ) -> Array:
     """Correlations, within [-1, 1], of a (d, d) covariance in units in which variances compare.
 
-    Variances are taken to be ``least`` at least: what noise may hide.  A variance of the size of
-    rounding errors is none: correlations with such a column are ``undefined``, its own is 1 unless
-    that is NaN.
+    Variances are ``least`` at least: what noise may hide.  One of the size of rounding errors is
+    none: correlations with such a column are ``undefined``, its own is 1 unless that is NaN.
     """
     variances = np.maximum(np.diagonal(covariance), least)
     known = variances > variances.max(initial=0.0) * np.finfo(np.float64).eps
@@ -113,15 +110,6 @@ def correlation_of(
     correlation = np.where(np.outer(known, known), scaled, undefined)
     np.fill_diagonal(correlation, np.where(known | np.isfinite(undefined), 1.0, undefined))
     return np.asarray(correlation)
-
-
-def is_positive_definite(matrix: Array) -> bool:
-    """Whether a symmetric matrix has a Cholesky factor: a tenth of the cost of eigenvalues."""
-    try:
-        np.linalg.cholesky(matrix)
-    except np.linalg.LinAlgError:
-        return False
-    return True
 
 
 def compose(values: Array, vectors: Array) -> Array:
