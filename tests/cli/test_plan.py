@@ -31,7 +31,6 @@ def test_the_table_has_a_row_per_mechanism_and_a_column_per_trace(desk, monkeypa
         ("", UsageError),
         ("--rho 1 --epsilon 1", BudgetError),
         ("--rho 1 --trace 2", UsageError),
-        ("--rho 1 --spectrum curly", UsageError),
         ("--rho 1 --neighbors next-door", BudgetError),
         ("--rho 1 --rows-per-person 0", UsageError),
     ],

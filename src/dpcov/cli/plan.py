@@ -19,8 +19,8 @@ _NAME = typer.Argument(help="Describe this mechanism and its options.")
 TRACES = (1.0, 0.3, 0.1, 0.03, 0.01)
 LEGEND = """
 1 is the error of publishing zeros, 0.1 a good release.  trace: mean squared row length over the
-squared norm bound, if all rows are equally long; assumed eigenvalues: {}.  These are
-simulations of made-up tables, no data were read; < marks bounds."""
+squared norm bound, if all rows are equally long; assumed eigenvalues fall
+like 1/k.  These are simulations of made-up tables, no data were read; < marks bounds."""
 
 
 def plan(
@@ -32,13 +32,12 @@ def plan(
     neighbors: options.Relation = "replace-one",
     rows_per_person: Annotated[int, option("plan rows-per-person")] = 1,
     trace: Annotated[list[float] | None, option("plan trace")] = None,
-    spectrum: Annotated[str, option("plan spectrum")] = "power",
     html: Annotated[Path | None, option("plan html")] = None,
     overwrite: options.Overwrite = False,
 ) -> None:
     """Print the relative error to expect of every mechanism; reads no data and spends nothing."""
     from dpcov.mechanisms.auto import choose
-    from dpcov.pipeline.plan.predict import Assumption, check_spectrum, predict
+    from dpcov.pipeline.plan.predict import Assumption, predict
     from dpcov.privacy.guarantee import check_neighbors
     from dpcov.privacy.meaning import warn_of_large_epsilon
 
@@ -49,7 +48,6 @@ def plan(
         n_rows=rows,
         n_features=features,
         budget=budget,
-        spectrum=check_spectrum(spectrum),
         neighbors=check_neighbors(neighbors),
         rows_per_person=rows_per_person,
     )
@@ -57,19 +55,18 @@ def plan(
     warn_of_large_epsilon(budget.promise, stacklevel=2)
     found = [predict(assumed) for assumed in assumptions]
     notes = choose(assumptions[0].problem, budget).notes
-    typer.echo("\n".join([*_table(assumptions, found), LEGEND.format(spectrum), *notes]))
+    typer.echo("\n".join([*_table(assumptions, found), LEGEND, *notes]))
     if html is None:
         return
     from dpcov.cli.progress import steps_progress
     from dpcov.files import write_file
-    from dpcov.pipeline.plan.page import render_plan
-    from dpcov.pipeline.plan.sweep import sweep
+    from dpcov.pipeline.plan.page import render_plan, sweep
 
     told = "Predicting the same for smaller and larger budgets; this may take a few minutes."
     typer.echo(told, err=True)
     with steps_progress("Predicting") as progress:
-        made = sweep(assumptions, progress)
-    write_file(html, render_plan(made), overwrite=overwrite)
+        stops = sweep(assumptions, progress)
+    write_file(html, render_plan(assumptions, stops), overwrite=overwrite)
     typer.echo(f"Wrote {html}: one page, open it in a browser.")
 
 
