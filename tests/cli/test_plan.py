@@ -50,12 +50,6 @@ def test_the_table_has_one_line_for_every_mechanism(desk):
         assert fact in gaussian
 
 
-def test_an_unknown_name_is_refused(desk):
-    result = desk.run("mechanisms magic")
-    assert result.exit_code == 2
-    assert "gaussian" in result.output
-
-
 @pytest.mark.parametrize("mechanism", MECHANISMS, ids=names())
 def test_every_mechanism_is_described_and_can_be_released(desk, mechanism):
     text = desk.done("mechanisms", mechanism.name)
