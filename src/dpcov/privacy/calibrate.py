@@ -1,11 +1,9 @@
 """How much Gaussian noise a promise needs.
 
 Contract: noise calibrated here meets the requested (epsilon, delta) exactly as stated; every
-multiplier is rounded up and verified before it is returned.  A *noise multiplier* is the noise's
-standard deviation divided by the l2 sensitivity.
-
-The Gaussian mechanism with multiplier m is (epsilon, delta)-DP exactly when (Balle & Wang 2018,
-Theorem 8)
+multiplier is rounded up and verified before it is returned.  A *noise multiplier* m is the noise's
+standard deviation over the l2 sensitivity.  It is (epsilon, delta)-DP exactly when (Balle & Wang
+2018, Theorem 8)
 
     delta >= Phi(a) - e^epsilon Phi(b),    a = 1/(2m) - epsilon m,    b = -1/(2m) - epsilon m.
 

@@ -88,8 +88,9 @@ def zcdp_rho(epsilon: Fraction, delta: Fraction) -> Fraction:
 def require_positive(name: str, value: Fraction, *, or_zero: bool = False) -> Fraction:
     """Return the value, or say which number must be positive."""
     if value < 0 or (value == 0 and not or_zero):
-        wanted = "not be negative" if or_zero else "be greater than zero"
-        raise BudgetError(f"{name} must {wanted}.")
+        raise BudgetError(
+            f"{name} must {'not be negative' if or_zero else 'be greater than zero'}."
+        )
     return value
 
 

@@ -11,8 +11,8 @@ from dpcov.privacy.convert import round_up, to_decimal, zcdp_delta, zcdp_epsilon
 from dpcov.privacy.guarantee import ZCDP, ApproxDP, Neighbors, Promise, format_number
 
 LARGEST_QUIET_EPSILON = Fraction(4)
+# Where zCDP is stated as (epsilon, delta).
 USUAL_DELTA = Fraction(1, 10**6)
-"""Where zCDP is stated as (epsilon, delta)."""
 # Where the number of rows is private, delta cannot be compared with it.
 LARGEST_PRIVATE_DELTA = Fraction(1, 1000)
 

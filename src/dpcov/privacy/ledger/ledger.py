@@ -68,9 +68,9 @@ class Ledger:
     """A ledger: the accounts of datasets and their releases.
 
     ``path`` is an SQLite file on a local disk (network file systems do not lock reliably), made by
-    :meth:`create` for its owner alone; or ``postgresql://user@host/name``, for custodians on
-    several machines: leave the password to ``PGPASSWORD`` or ``.pgpass``.  Every method raises
-    LedgerError if the ledger is missing, damaged, foreign, locked or cannot be written.
+    :meth:`create` for its owner alone; or ``postgresql://user@host/name``, with the password in
+    ``PGPASSWORD`` or ``.pgpass``.  Every method raises LedgerError if the ledger is missing,
+    damaged, foreign, locked or cannot be written.
     """
 
     def __init__(self, path: str | Path) -> None:

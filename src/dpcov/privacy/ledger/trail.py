@@ -62,8 +62,8 @@ class Head(NamedTuple):
 class Verification:
     """What a verification found, the gravest of its ``problems`` first.
 
-    ``head`` is the recorded end of the trail; keep its ``receipt`` if there are no problems.  Events 1 to ``trusted_events`` form an unbroken chain, which
-    confirms the releases ``trusted_entries`` as the ledger shows them.
+    Keep the ``receipt`` of ``head``, the recorded end, if there are none.  Events 1 to
+    ``trusted_events`` are an unbroken chain that confirms the releases ``trusted_entries``.
     """
 
     head: Head
