@@ -25,7 +25,7 @@ from benchmarks.data import MissingTable, data_directory
 from benchmarks.tutorials import exact_ridge, names_of, need_adult
 from dpcov import Budget, SeededEntropy
 from dpcov.analysis import NoiseWarning, PrivateLDA, PrivatePCA, PrivateRidge
-from dpcov.pipeline.plan.figure import draw_plan
+from dpcov.mechanisms.auto import AUTO
 from dpcov.pipeline.plan.predict import Assumption, predict
 
 Array = NDArray[np.float64]
@@ -194,14 +194,36 @@ def lda_confusion(directory: Path) -> Figure:
     return figure
 
 
-def plan(directory: Path) -> bytes:
+def plan(directory: Path) -> Figure:
     """What ``dpcov plan --rows 20000 --features 30 --epsilon 1 --delta 1e-6`` predicts."""
     asked = Assumption(n_rows=20_000, n_features=30, budget=Budget(epsilon=1, delta="1e-6"))
     assumptions = [replace(asked, trace=trace) for trace in (0.003, 0.01, 0.03, 0.1, 0.3, 1.0)]
-    return draw_plan(assumptions, [predict(assumed) for assumed in assumptions], "svg")
+    found = [{each.mechanism: each for each in predict(assumed)} for assumed in assumptions]
+    figure = Figure(figsize=(7, 4.5), dpi=150, layout="constrained")
+    axes = figure.subplots()
+    for name in dict.fromkeys(name for row in found for name in row):
+        line = [
+            (assumed.trace, row[name].relative_error)
+            for assumed, row in zip(assumptions, found, strict=True)
+            if name in row
+        ]
+        width = 3 if name == AUTO else 1
+        axes.plot(*zip(*line, strict=True), label=name, marker="o", markersize=3, linewidth=width)
+    axes.set(
+        xscale="log",
+        yscale="log",
+        xlabel="assumed trace: mean squared row length over the squared norm bound",
+        ylabel="expected relative error (1: publishing zeros)",
+        title=f"{asked.n_rows:,} rows, {asked.n_features} features, {asked.budget}, "
+        f"{asked.neighbors}",
+    )
+    # Errors beyond ten times that of publishing zeros are cut off.
+    axes.set_ylim(top=min(axes.get_ylim()[1], 10.0))
+    axes.legend(fontsize="small")
+    return figure
 
 
-DRAWINGS: dict[str, Callable[[Path], Figure | bytes]] = {
+DRAWINGS: dict[str, Callable[[Path], Figure]] = {
     "heat-map": heat_map,
     "scree": scree,
     "coefficient-path": coefficient_path,
@@ -215,14 +237,9 @@ def draw(name: str, directory: Path) -> bytes:
     """One figure as an SVG file that is the same at every run."""
     with matplotlib.rc_context(STYLE), warnings.catch_warnings():
         warnings.simplefilter("ignore", NoiseWarning)
-        drawn = DRAWINGS[name](directory)
-        if isinstance(drawn, bytes):
-            image = drawn
-        else:
-            buffer = io.BytesIO()
-            drawn.savefig(buffer, format="svg")
-            image = buffer.getvalue()
-    image = re.sub(rb"<metadata>.*?</metadata>\s*", b"", image, flags=re.DOTALL)
+        buffer = io.BytesIO()
+        DRAWINGS[name](directory).savefig(buffer, format="svg")
+    image = re.sub(rb"<metadata>.*?</metadata>\s*", b"", buffer.getvalue(), flags=re.DOTALL)
     # A hundredth of a point is finer than any screen; texts between tags stay as they are.
     return re.sub(rb">[^<]*<|(\d\.\d\d)\d+", lambda found: found[1] or found[0], image)
 

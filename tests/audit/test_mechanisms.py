@@ -88,14 +88,6 @@ def test_a_default_audit_bounds_its_share_of_every_claim(case):
     check_power(case, LONG)
 
 
-def test_an_audit_that_half_the_noise_escapes_has_no_power():
-    case = Case(mechanism=Gaussian(), neighbors="replace-one", budget=Budget(rho="0.01"))
-    finding = found(case, SHORT)
-    assert finding.verdict == "no power"
-    assert finding.control <= finding.claim
-    assert found(replace(case, mechanism=at_half_noise(Gaussian())), SHORT).verdict == "no power"
-
-
 class Bounded(Gaussian):
     def calibrate(self, problem, budget):
         if budget.epsilon > 1:
@@ -132,4 +124,4 @@ def test_a_zero_that_leaks_is_caught():
         for rows in (pair.first, pair.second)
     ]
     lesson = teach(*leaks, claim, len(pair.first), 0.05)
-    assert lesson.count(*leaks, claim, 1e-9)[0] > 1
+    assert lesson.count(leaks, claim, 1e-9)[0] > 1

@@ -1,6 +1,9 @@
 import pytest
 
-from dpcov.pipeline.plan.page import PlanStop, PlanSweep, render_plan
+import dpcov
+from dpcov.mechanisms.auto import Choice
+from dpcov.pipeline.plan.page import Stop, render_plan
+from dpcov.pipeline.plan.predict import Assumption, Prediction
 
 SLIDE = """
 const slider = document.getElementById("budget");
@@ -9,41 +12,33 @@ slider.dispatchEvent(new Event("input"));
 """
 
 
-def stop(epsilon):
+BUDGETS = [dpcov.Budget(epsilon=epsilon, delta="1e-6") for epsilon in ("0.1", "0.3", 1, "1.5", 10)]
+
+
+def made(mechanism, error, kind="simulated"):
+    return Prediction(mechanism=mechanism, error=error, relative_error=error, kind=kind)
+
+
+def stop(budget):
     """Made-up errors that fall with the budget; one cannot be predicted at the last trace."""
-    rows = [(0.1 * factor / epsilon, 0.3 * factor / epsilon, 1.0) for factor in (1, 2, 3)]
-    rows[2] = (rows[2][0], None, 1.0)
-    return PlanStop(
-        amount=epsilon,
-        text=f"{epsilon:g}",
-        promise=f"({epsilon:g}, 1e-6)-DP",
-        choice="gaussian" if epsilon > 1 else "stratified",
-        reason="of the test",
-        errors=tuple(rows),
-        bounds=((False, True, False),) * 3,
-    )
+    epsilon, found = float(budget.epsilon), []
+    for factor in (1, 2, 3):
+        auto, bound = 0.1 * factor / epsilon, 0.3 * factor / epsilon
+        row = [made("auto", auto), made("gaussian", bound, "bound"), made("zero", 1.0)]
+        found.append({each.mechanism: each for each in row})
+    del found[2]["gaussian"]
+    name = "gaussian" if epsilon > 1 else "stratified"
+    return Stop(budget, Choice(mechanism=name, reason="of the test"), found)
 
 
 @pytest.fixture(scope="module")
-def swept():
-    return PlanSweep(
-        n_rows=5000,
-        n_features=40,
-        neighbors="replace-one",
-        spectrum="power",
-        unit="epsilon",
-        fixed=", delta 1e-6",
-        traces=(1.0, 0.3, 0.1),
-        mechanisms=("auto", "gaussian", "zero"),
-        stops=tuple(stop(epsilon) for epsilon in (0.1, 0.3, 1.0, 1.5, 10.0)),
-        start=2,
-    )
-
-
-@pytest.fixture(scope="module")
-def page(swept, tmp_path_factory):
+def page(tmp_path_factory):
     path = tmp_path_factory.mktemp("plan") / "plan.html"
-    path.write_bytes(render_plan(swept))
+    assumptions = [
+        Assumption(n_rows=5000, n_features=40, budget=BUDGETS[2], trace=trace)
+        for trace in (1.0, 0.3, 0.1)
+    ]
+    path.write_bytes(render_plan(assumptions, list(map(stop, BUDGETS))))
     return path
 
 
@@ -60,7 +55,7 @@ def test_the_page_is_drawn_without_complaint_at_any_width(browser, page, width, 
     assert "auto chooses stratified" in browser.text("#auto")
 
 
-def test_the_slider_changes_budget_numbers_choice_and_marker(browser, page, swept):
+def test_the_slider_changes_budget_numbers_choice_and_marker(browser, page):
     browser.open(page)
     assert browser.text("#amount") == "1"
     before, place = browser.run(NUMBERS), browser.run(PLACE)

@@ -1,6 +1,5 @@
 """``dpcov audit``: a table, files that hold the same, an exit code that says if a claim fell."""
 
-import csv
 import json
 
 import pytest
@@ -22,15 +21,11 @@ def audited(desk, monkeypatch):
 
 
 def test_a_sound_mechanism_passes_and_its_table_is_written(audited, tmp_path):
-    for name in ("audit.json", "audit.csv"):
-        result = audited(f"gaussian --rho 4 --out {tmp_path / name}")
-        assert result.exit_code == 0, result.output
-        assert "gaussian" in result.output and "ok" in result.output
+    result = audited(f"gaussian --rho 4 --out {tmp_path / 'audit.json'}")
+    assert result.exit_code == 0, result.output
+    assert "gaussian" in result.output and "ok" in result.output
     (line,) = json.loads((tmp_path / "audit.json").read_text())["findings"]
-    with (tmp_path / "audit.csv").open() as file:
-        (row,) = csv.DictReader(file)
     assert line["verdict"] == "ok" and line["bound"] <= line["claim"] == 4 < line["half noise"]
-    assert set(row) == set(line)
 
 
 def test_an_audit_without_power_says_so_and_is_exit_code_nine(audited):

@@ -75,15 +75,6 @@ def test_from_a_table_to_a_covariance(desk):
     np.testing.assert_allclose(values, dpcov.load(desk.output).covariance(), rtol=1e-12)
 
 
-def test_the_ledger_ends_the_spending(desk):
-    for _ in range(4):
-        assert desk.release("--overwrite").exit_code == 0
-    before = desk.output.read_bytes()
-    assert desk.release("--overwrite").exit_code == 6
-    assert desk.output.read_bytes() == before
-    assert desk.states() == ["committed"] * 4
-
-
 def test_a_seeded_release_is_marked_and_the_same_by_every_engine_option(desk):
     seeded = "release --rho 1 --no-ledger --seed 7 --not-private --overwrite"
     found = []

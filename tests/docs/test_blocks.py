@@ -18,7 +18,8 @@ from typer.testing import CliRunner
 import dpcov
 from dpcov import Boolean, Budget, Categorical, Ledger, Numeric, Schema
 from dpcov.cli.main import app
-from dpcov.pipeline.plan import predict, sweep
+from dpcov.pipeline.plan import page as plan_page
+from dpcov.pipeline.plan import predict
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -73,7 +74,7 @@ def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     # Plans are simulated once each, at one budget: here they only have to run.
     monkeypatch.setattr(predict, "_ENOUGH_VALUES", 1)
-    monkeypatch.setattr(sweep, "FACTORS", (1,))
+    monkeypatch.setattr(plan_page, "FACTORS", (1,))
     for name, seed in (("patients", 0), ("jan", 1), ("feb", 2), ("mar", 3)):
         pyarrow.parquet.write_table(patients(2000, seed), f"{name}.parquet")
     pyarrow.csv.write_csv(patients(2000, 0), "patients.csv")

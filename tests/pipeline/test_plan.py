@@ -8,7 +8,7 @@ from dpcov.data.moments import MomentsSpec
 from dpcov.errors import UsageError
 from dpcov.noise.entropy import SeededEntropy
 from dpcov.pipeline.plan import predict as plan
-from dpcov.pipeline.plan.predict import SPECTRA, Assumption, noise_error, predict
+from dpcov.pipeline.plan.predict import Assumption, noise_error, predict
 from dpcov.privacy.guarantee import NEIGHBORS
 
 RHO = dpcov.Budget(rho="0.1")
@@ -52,18 +52,10 @@ def test_the_noise_formula_is_within_15_percent_of_the_measured_error(d, neighbo
     assert measured == pytest.approx(shortfall * noise_error(assumed), rel=0.15)
 
 
-# The error of a shrunk flat spectrum is that of its trace alone: it varies too much to be measured.
-@pytest.mark.parametrize(
-    ("mechanism", "spectrum"),
-    [
-        *((mechanism, spectrum) for mechanism in ("gaussian", "zero") for spectrum in SPECTRA),
-        ("stratified", "power"),
-        ("stratified", "steep"),
-    ],
-)
+@pytest.mark.parametrize("mechanism", ["gaussian", "zero", "stratified"])
 @pytest.mark.parametrize(("d", "trace"), [(4, 1.0), (4, 0.03), (40, 0.2)])
-def test_predictions_are_within_15_percent_of_the_measured_error(mechanism, d, trace, spectrum):
-    assumed = assumption(n_features=d, trace=trace, spectrum=spectrum)
+def test_predictions_are_within_15_percent_of_the_measured_error(mechanism, d, trace):
+    assumed = assumption(n_features=d, trace=trace)
     (prediction,) = predict(assumed, [mechanism])
     measured = measured_error(assumed, mechanism, 12 if d == 40 else 100)
     assert prediction.error == pytest.approx(measured, rel=0.15)
@@ -129,10 +121,6 @@ def test_every_budget_gets_predictions_and_zero_is_always_one(budget, monkeypatc
     assert ("gaussian" in found) == (budget is not EPSILON)
 
 
-def test_a_budget_too_small_for_the_lattice_has_no_prediction():
-    assert predict(assumption(budget=dpcov.Budget(rho="1e-200")), ["gaussian"]) == ()
-
-
 def test_predictions_are_reproducible_and_fall_with_rows():
     counts = (500, 5_000, 50_000, 50_000)
     errors = [predict(assumption(n_rows=n), ["auto"])[0].error for n in counts]
@@ -141,8 +129,7 @@ def test_predictions_are_reproducible_and_fall_with_rows():
 
 
 @pytest.mark.parametrize(
-    "wrong",
-    [{"trace": 0.0}, {"trace": 1.5}, {"spectrum": "curly"}, {"n_rows": 0}, {"n_features": 0}],
+    "wrong", [{"trace": 0.0}, {"trace": 1.5}, {"n_rows": 0}, {"n_features": 0}]
 )
 def test_impossible_assumptions_are_refused(wrong):
     with pytest.raises(UsageError):

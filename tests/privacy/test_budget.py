@@ -24,8 +24,8 @@ REFUSED = [
 ]
 WRONG = [
     *(({"rho": -1}, "greater than zero"), ({"rho": "-1e-999999999"}, "greater than zero")),
-    *(({}, "empty"), ({"delta": 1e-6}, "delta alone"), ({"rho": 1, "epsilon": 1}, "not both")),
-    *(({"rho": 1, "delta": 1e-6}, "not both"), ({"rho": "1e301"}, "far too large")),
+    *(({}, "either"), ({"delta": 1e-6}, "either"), ({"rho": 1, "epsilon": 1}, "either")),
+    *(({"rho": 1, "delta": 1e-6}, "either"), ({"rho": "1e301"}, "far too large")),
     ({"epsilon": LARGEST_EPSILON + TENTH}, "above 100 protects nobody"),
     ({"rho": LARGEST_RHO + TENTH}, "above 1000 protects nobody"),
     *(({"rho": "1e-301"}, "1e-300"), ({"rho": "1e-999999999"}, "1e-300")),
@@ -76,13 +76,6 @@ def test_the_largest_and_the_smallest_budgets_are_accepted():
     assert Budget(epsilon=LARGEST_EPSILON).epsilon == 100
     assert Budget(rho=LARGEST_RHO).rho == 1000
     assert Budget(rho="1e-300").rho == Budget(epsilon=SMALLEST).epsilon == SMALLEST
-
-
-def test_a_budget_is_frozen_and_comparable_and_reads_like_its_promise():
-    with pytest.raises(AttributeError):
-        Budget(epsilon=1).epsilon = Fraction(2)
-    assert len({Budget(rho=0.5), Budget(rho="0.50")}) == 1
-    assert str(Budget(rho="0.5")) == "(0.5)-zCDP"
 
 
 def test_the_rho_and_the_pure_epsilon_inside_a_budget():

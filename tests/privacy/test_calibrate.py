@@ -59,9 +59,7 @@ def test_deltas_beyond_fifty_deviations_are_called_negligible(a, cut):
     ("calibration", "number", "other"),
     [
         *(("gaussian_noise_multiplier", *asked) for asked in ((0, "0.1"), (1, 0), (1, 1))),
-        *(("classical_noise_multiplier", *asked) for asked in ((0, "0.1"), (1, 0), (1, 1))),
         ("gaussian_noise_multiplier", 1, "1e-301"),
-        ("classical_noise_multiplier", "1.01", "1e-6"),
         *(("gaussian_delta", *asked) for asked in ((0, 1), (-1, 1), (1, -1))),
     ],
 )
@@ -120,23 +118,6 @@ def test_a_multiplier_that_cannot_be_verified_is_not_returned(monkeypatch):
     monkeypatch.setattr(calibrate, "_solve", lambda *asked: Fraction(1, 2))
     with pytest.raises(NumericError, match="could not be calibrated"):
         calibrate.gaussian_noise_multiplier.__wrapped__(Fraction(1), Fraction(1, 10**6))
-    monkeypatch.setattr(calibrate, "gaussian_delta", lambda *asked: Fraction(1))
-    with pytest.raises(BudgetError, match="does not reach"):
-        calibrate.classical_noise_multiplier(Fraction(1), Fraction(1, 10**6))
-
-
-@pytest.mark.parametrize("epsilon", ["1e-6", "0.5", "0.9999", "1"])
-@pytest.mark.parametrize("delta", ["1e-300", "1e-6", "0.01"])
-def test_the_classical_formula_has_eighteen_digits_rounded_up(epsilon, delta):
-    exact = oracle.mp.sqrt(2 * oracle.mp.log(oracle.mpf("1.25") / oracle.number(Fraction(delta))))
-    exact /= oracle.number(Fraction(epsilon))
-    unit = oracle.mpf(10) ** (int(oracle.mp.floor(oracle.mp.log10(exact))) - 17)
-    asked = Fraction(epsilon), Fraction(delta)
-    rounded = oracle.number(calibrate.classical_noise_multiplier(*asked))
-    assert 0 <= rounded - exact < unit
-    assert oracle.number(calibrate.gaussian_noise_multiplier(*asked)) < rounded
-    units = rounded / unit
-    assert oracle.mp.almosteq(units, oracle.mp.nint(units), rel_eps=oracle.mpf(10) ** -60)
 
 
 def test_a_delta_just_below_one_is_not_rounded_beyond_it():

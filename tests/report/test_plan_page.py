@@ -7,8 +7,8 @@ import pytest
 import dpcov
 from dpcov.errors import ReleaseError
 from dpcov.mechanisms.auto import choose
-from dpcov.pipeline.plan import sweep as plan_sweep
-from dpcov.pipeline.plan.page import render_plan
+from dpcov.pipeline.plan import page as plan_page
+from dpcov.pipeline.plan.page import render_plan, sweep
 from dpcov.pipeline.plan.predict import Assumption, predict
 from dpcov.report.charts import number
 
@@ -20,37 +20,38 @@ def assumed(trace, budget=BUDGET):
     return Assumption(n_rows=5000, n_features=150, budget=budget, trace=trace)
 
 
+TRACES = [assumed(1.0), assumed(0.1)]
+
+
 @pytest.fixture(scope="module", autouse=True)
 def few_mechanisms():
     """Predict the quick mechanisms only, the same way."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(plan_sweep, "predict", lambda assumed: predict(assumed, FEW))
+        patch.setattr(plan_page, "predict", lambda assumed: predict(assumed, FEW))
         yield
 
 
 @pytest.fixture(scope="module")
 def swept(few_mechanisms):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(plan_sweep, "FACTORS", tuple(map(Fraction, ("0.1", "0.5", "1", "10"))))
-        return plan_sweep.sweep([assumed(1.0), assumed(0.1)])
+        patch.setattr(plan_page, "FACTORS", tuple(map(Fraction, ("0.1", "0.5", "1", "10"))))
+        return sweep(TRACES)
 
 
 @pytest.mark.parametrize(("place", "amount"), [(0, "0.1"), (2, "1"), (3, "10")])
 def test_every_number_is_a_prediction_at_that_budget(swept, place, amount):
-    stop, budget = swept.stops[place], dpcov.Budget(epsilon=amount, delta="1e-6")
-    assert swept.start == 2
-    assert stop.text == amount
-    assert stop.choice == choose(assumed(0.1).problem, budget).mechanism
-    expected = {made.mechanism: made.relative_error for made in predict(assumed(0.1, budget), FEW)}
-    assert dict(zip(swept.mechanisms, stop.errors[1], strict=True)) == expected
+    stop, budget = swept[place], dpcov.Budget(epsilon=amount, delta="1e-6")
+    assert stop.budget == budget
+    assert stop.words["text"] == amount
+    assert stop.choice == choose(assumed(0.1).problem, budget)
+    assert list(stop.found[1].values()) == list(predict(assumed(0.1, budget), FEW))
 
 
 def test_the_page_holds_the_numbers_of_every_stop(swept):
-    page = render_plan(swept).decode()
+    page = render_plan(TRACES, swept).decode()
     stops = json.loads(re.search(r'id="plan-data">(.*?)</script>', page)[1])["stops"]
-    auto = swept.mechanisms.index("auto")
-    for shown, stop in zip(stops, swept.stops, strict=True):
-        assert shown["cells"][0][auto] == number(stop.errors[0][auto])
+    for shown, stop in zip(stops, swept, strict=True):
+        assert shown["cells"][0][FEW.index("auto")] == number(stop.found[0]["auto"].relative_error)
     assert [stop["x"] for stop in stops] == sorted(stop["x"] for stop in stops)
 
 
@@ -65,13 +66,12 @@ def test_the_page_holds_the_numbers_of_every_stop(swept):
 def test_the_grid_follows_the_kind_of_budget_and_stays_meaningful(budget, unit, largest):
     told = []
     wide = Assumption(n_rows=100, n_features=100, budget=budget)
-    made = plan_sweep.sweep([wide], lambda *steps: told.append(steps))
-    assert told == [(done, len(made.stops)) for done in range(1, len(made.stops) + 1)]
-    assert made.unit == unit
-    assert made.stops[made.start].promise == str(budget)
-    assert len(made.stops) >= 7
-    assert made.stops[-1].amount == largest
-    assert b"Privacy budget" in render_plan(made)
+    made = sweep([wide], lambda *steps: told.append(steps))
+    assert told == [(done, len(made)) for done in range(1, len(made) + 1)]
+    assert budget in [stop.budget for stop in made]
+    assert len(made) >= 7
+    assert made[-1].amount == largest
+    assert f"Expected relative error against {unit}".encode() in render_plan([wide], made)
 
 
 def test_the_command_writes_the_page_and_refuses_early_to_overwrite(desk):

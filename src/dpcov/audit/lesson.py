@@ -51,14 +51,10 @@ class Lesson:
     promising: float
 
     def count(
-        self,
-        first: Iterable[NoisyStatistics],
-        second: Iterable[NoisyStatistics],
-        promise: Promise,
-        alpha: float,
+        self, releases: Iterable[Iterable[NoisyStatistics]], promise: Promise, alpha: float
     ) -> tuple[float, str]:
-        """Bound from fresh releases, and what gave it."""
-        one, other = self._measured(first), self._measured(second)
+        """Bound from fresh releases of both tables, and what gave it."""
+        one, other = map(self._measured, releases)
         tables, bound = (one.scores, other.scores), limits.bound_for(promise)
         if self.normal is None or not _is_normal(promise, one, other):
             return limits.largest_bound(self.rules, bound, tables, alpha), self.name
@@ -128,11 +124,11 @@ def _is_normal(promise: Promise, first: Outcomes | _Measured, second: Outcomes |
 
 def learn(first: Outcomes, second: Outcomes) -> Mapping[str, Score]:
     """Learn all scores from releases of two tables; large scores speak for the first."""
-    trees = _Trees.grown(_features(first), _features(second))
+    trees = _trees(_features(first), _features(second))
     direction = projection(first.numbers, second.numbers)
     middle = 0.5 * (first.numbers.mean(axis=0) + second.numbers.mean(axis=0))
     return {
-        "trees": lambda outcomes: trees.score(_features(outcomes)),
+        "trees": lambda outcomes: trees(_features(outcomes)),
         "projection": lambda outcomes: np.asarray((outcomes.numbers - middle) @ direction),
     }
 
@@ -147,48 +143,36 @@ def _features(outcomes: Outcomes) -> Array:
     return np.concatenate(parts, axis=1)
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Trees:
-    """A sum of trees with two splits: the log-likelihood ratio by gradient boosting.
+def _trees(first: Array, second: Array) -> Callable[[Array], Array]:
+    # A sum of trees with two splits: the log-likelihood ratio by gradient boosting.  Functions of
+    # one feature and of two: independent pieces of a release add up, noise of any law shows, and
+    # so does what two numbers have in common.
+    features = np.concatenate([first, second])
+    truth = np.repeat([1.0, 0.0], [len(first), len(second)])
+    edges = [_edges(column) for column in features.T]
+    grown: list[tuple[tuple[int, int], tuple[int, int], Array]] = []
 
-    Functions of one feature and of two: independent pieces of a release add up, noise of any law
-    shows, and so does what two numbers have in common.
-    """
+    def bins_of(features: Array) -> Bins:
+        columns = zip(edges, features.T, strict=True)
+        return np.array([np.searchsorted(ends, column, "right") for ends, column in columns])
 
-    edges: list[Array]
-    splits: list[tuple[tuple[int, int], tuple[int, int]]]
-    leaves: list[Array]
-
-    @classmethod
-    def grown(cls, first: Array, second: Array) -> "_Trees":
-        features = np.concatenate([first, second])
-        truth = np.repeat([1.0, 0.0], [len(first), len(second)])
-        edges = [_edges(column) for column in features.T]
-        trees = cls(edges=edges, splits=[], leaves=[])
-        binned = trees._binned(features)
-        score = np.zeros(len(truth))
-        for _ in range(ROUNDS):
-            guess = 1.0 / (1.0 + np.exp(-score))
-            weights = np.stack([truth - guess, guess * (1.0 - guess)])
-            one = _best_split(binned, weights, np.zeros(len(truth), dtype=np.intp))
-            other = _best_split(binned, weights, _sides(binned, one))
-            leaf = 2 * _sides(binned, one) + _sides(binned, other)
-            slope, curvature = (np.bincount(leaf, each, minlength=4) for each in weights)
-            trees.splits.append((one, other))
-            trees.leaves.append(RATE * slope / (curvature + PRIOR))
-            score += trees.leaves[-1][leaf]
-        return trees
-
-    def score(self, features: Array) -> Array:
-        """One number per release."""
-        binned, score = self._binned(features), np.zeros(len(features))
-        for (one, other), leaves in zip(self.splits, self.leaves, strict=True):
+    def score_of(features: Array) -> Array:
+        binned, score = bins_of(features), np.zeros(len(features))
+        for one, other, leaves in grown:
             score += leaves[2 * _sides(binned, one) + _sides(binned, other)]
         return score
 
-    def _binned(self, features: Array) -> Bins:
-        columns = zip(self.edges, features.T, strict=True)
-        return np.array([np.searchsorted(edges, column, "right") for edges, column in columns])
+    binned, score = bins_of(features), np.zeros(len(truth))
+    for _ in range(ROUNDS):
+        guess = 1.0 / (1.0 + np.exp(-score))
+        weights = np.stack([truth - guess, guess * (1.0 - guess)])
+        one = _best_split(binned, weights, np.zeros(len(truth), dtype=np.intp))
+        other = _best_split(binned, weights, _sides(binned, one))
+        leaf = 2 * _sides(binned, one) + _sides(binned, other)
+        slope, curvature = (np.bincount(leaf, each, minlength=4) for each in weights)
+        grown.append((one, other, RATE * slope / (curvature + PRIOR)))
+        score += grown[-1][2][leaf]
+    return score_of
 
 
 def _best_split(binned: Bins, weights: Array, node: NDArray[np.intp]) -> tuple[int, int]:

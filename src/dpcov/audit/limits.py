@@ -18,12 +18,11 @@ from scipy import stats
 from dpcov.privacy.guarantee import ZCDP, ApproxDP, Promise
 
 Scores = NDArray[np.float64]
-Tables = tuple[Scores, Scores]
-"""Scores of the releases of the first table, and of the second."""
-
 Counts = NDArray[np.int64]
+# Scores of the releases of the first table, and of the second.
+Tables = tuple[Scores, Scores]
+# Lower bound from right guesses, wrong guesses, all releases and alpha.
 Bound = Callable[[Counts, Counts, int, float], Scores]
-"""Lower bound from right guesses, wrong guesses, all releases and alpha."""
 
 ALPHA = 1e-9
 # Parts of the releases that are guessed: few where epsilon is large, all where rho is bounded.

@@ -16,10 +16,7 @@ Table = NDArray[np.float64]
 
 @dataclass(frozen=True, kw_only=True)
 class Neighboring:
-    """Two tables (n, d) that differ in the row of one person, with rows in the unit ball.
-
-    Under add-remove-one the second lacks the first one's row 0; ``label`` says how it was found.
-    """
+    """Two tables (n, d); under add-remove-one the second lacks the first one's row 0."""
 
     relation: Neighbors
     first: Table

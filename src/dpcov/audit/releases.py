@@ -4,11 +4,11 @@ Contract: every release uses fresh randomness, and both tables are gathered as a
 Everything that a release publishes is read, so that no leak is hidden from the scores.
 """
 
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from timeit import timeit
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,7 @@ from dpcov.mechanisms.base import Mechanism, Problem
 from dpcov.noise.entropy import Entropy
 from dpcov.privacy.budget import Budget
 from dpcov.privacy.convert import zcdp_epsilon
+from dpcov.privacy.guarantee import PureDP
 from dpcov.published.estimate.unit import unit_estimate
 from dpcov.published.linalg.symmetric import Array
 from dpcov.published.statistics import NoisyStatistics, PublishedArray
@@ -33,7 +34,6 @@ OFTEN = 8
 
 _PLACES = frozenset({"first_shell", "last_shell", "outermost_shell", "group"})
 
-Label = tuple[object, ...]
 Draw = Callable[[], NoisyStatistics]
 Releases = list[NoisyStatistics]
 
@@ -72,22 +72,17 @@ def seconds_per_release(both: tuple[Draw, Draw]) -> float:
     # The first ones build tables.
     for draw in both:
         draw()
-    start = time.perf_counter()
-    for draw in both * 4:
-        draw()
-    return (time.perf_counter() - start) / 8
+    return timeit(lambda: [draw() for draw in both], number=4) / 8
 
 
 def half_noise(budget: Budget) -> Budget:
     """The budget for which a mechanism draws half the noise, in standard deviations."""
+    if isinstance(budget.promise, PureDP):
+        return Budget(epsilon=2 * budget.promise.epsilon)
     # With a delta: four times the implied rho.  That is half the noise for a mechanism that
     # converts, and a little more than half for the analytic Gaussian mechanism.
-    if budget.rho is not None:
-        return Budget(rho=4 * budget.rho)
-    assert budget.epsilon is not None
-    if budget.delta is None:
-        return Budget(epsilon=2 * budget.epsilon)
-    return Budget(epsilon=zcdp_epsilon(4 * budget.zcdp_rho(), budget.delta), delta=budget.delta)
+    rho, delta = 4 * budget.zcdp_rho(), budget.delta
+    return Budget(epsilon=zcdp_epsilon(rho, delta), delta=delta) if delta else Budget(rho=rho)
 
 
 @dataclass(frozen=True)
@@ -108,15 +103,11 @@ class Outcomes:
 
     def take(self, chosen: slice) -> "Outcomes":
         """Some of the releases."""
-        arrays = {name: each[chosen] for name, each in vars(self).items() if name != "family"}
-        return replace(self, **arrays)
+        return replace(self, **{k: v[chosen] for k, v in vars(self).items() if k != "family"})
 
 
 class Reader:
-    """Reads releases into columns that were fixed on ``known`` ones, of both tables of a pair.
-
-    Common shapes become columns; what was chosen becomes labels.
-    """
+    """Reads common shapes of ``known`` releases of both tables as columns, choices as labels."""
 
     def __init__(self, known: Sequence[NoisyStatistics], n_rows: int) -> None:
         self._blanks = {
@@ -134,10 +125,11 @@ class Reader:
     def __call__(self, releases: Sequence[NoisyStatistics]) -> Outcomes:
         """Read releases of one table; all labels that were rare share a number."""
         matrices = np.array([self._matrix(each) for each in releases])
-        arrays = [
-            np.array([self._array(each, name) for each in releases]).reshape(len(releases), -1)
-            for name in self._blanks
-        ]
+        arrays = list[Any]()
+        for name, blank in self._blanks.items():
+            found = (each.arrays.get(name, blank) for each in releases)
+            same = [array if array.shape == blank.shape else blank for array in found]
+            arrays.append(np.array(same).reshape(len(releases), -1))
         low_bits = [np.empty((len(releases), 0)), *map(_low_bits, arrays)]
         every = [*arrays, matrices.reshape(len(releases), -1)]
         labels = [self._labels.get(_label(each), len(self._labels)) for each in releases]
@@ -150,11 +142,6 @@ class Reader:
             family="" if noise is None else noise.family,
         )
 
-    def _array(self, statistics: NoisyStatistics, name: str) -> PublishedArray:
-        blank = self._blanks[name]
-        array = statistics.arrays.get(name, blank)
-        return array if array.shape == blank.shape else blank
-
     def _matrix(self, statistics: NoisyStatistics) -> Array:
         # Divided by one number of rows where the release leaves that to its reader.
         matrix = unit_estimate(statistics, self._n_rows).matrix
@@ -163,7 +150,7 @@ class Reader:
         return matrix
 
 
-def _label(statistics: NoisyStatistics) -> Label:
+def _label(statistics: NoisyStatistics) -> tuple[object, ...]:
     # All that is published but is no number with noise.
     arrays = statistics.arrays.items()
     shapes = tuple((name, array.shape) for name, array in arrays)

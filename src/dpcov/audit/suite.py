@@ -1,7 +1,5 @@
 """The audit of mechanisms against their own claims: every promise, every relation.
 
-For each case: choose two tables, learn how to guess, count the guesses on fresh releases.
-
 Contract: of all claims that hold, one is refuted with probability ALPHA for every case.  Releases
 that choose tables or teach how to guess are never counted.  Uses made-up tables only.
 """
@@ -10,7 +8,9 @@ import pkgutil
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from itertools import count
 from math import sqrt
 from multiprocessing import get_context
 from typing import Any, Literal
@@ -57,10 +57,7 @@ FEWEST = 64
 
 @dataclass(frozen=True, kw_only=True)
 class Effort:
-    """For one case: releases to be counted, pairs of tables to choose from, and the time limit.
-
-    The choice takes about as many releases; fewer are drawn if they would take too long.
-    """
+    """For one case: releases to count, pairs of tables to choose from, and a limit of the time."""
 
     draws: int
     candidates: int
@@ -119,21 +116,16 @@ class Finding:
 
 def load_mechanism(place: str) -> Mechanism[Any]:
     """Import ``package.module:Class`` and build it with its default options; runs its code."""
-    try:
+    # Also a class whose options lack defaults.
+    with suppress(ImportError, AttributeError, ValueError, TypeError):
         found = pkgutil.resolve_name(place) if ":" in place else None
-    except (ImportError, AttributeError, ValueError):
-        found = None
-    if not (isinstance(found, type) and issubclass(found, Mechanism)):
-        raise UsageError(
-            f"{place} is no mechanism. Give an importable package.module:Class, a subclass of "
-            "dpcov.mechanisms.base.Mechanism; PYTHONPATH says where to look."
-        )
-    try:
-        return found()
-    except TypeError:
-        raise UsageError(
-            f"{place} cannot be built without arguments. Give its options defaults."
-        ) from None
+        if isinstance(found, type) and issubclass(found, Mechanism):
+            made: Mechanism[Any] = found()
+            return made
+    raise UsageError(
+        f"{place} is no mechanism. Give an importable package.module:Class, a subclass of "
+        "dpcov.mechanisms.base.Mechanism that needs no arguments; PYTHONPATH says where to look."
+    )
 
 
 def cases_of(
@@ -157,15 +149,10 @@ def cases_of(
 def audit(
     cases: Iterable[Case], effort: Effort = QUICK, *, seed: int | None = None, processes: int = 1
 ) -> Iterator[Finding]:
-    """Audit one case after another, or several at the same time.
-
-    ``seed`` repeats the draws of an earlier audit, as far as its time allowed; None: fresh ones.
-    """
+    """Audit one case after another; ``seed`` repeats earlier draws, as far as time allowed."""
     # A seed belongs to a case, not to the process that happens to take it.
-    jobs = [
-        (case, effort, None if seed is None else (seed, number))
-        for number, case in enumerate(cases)
-    ]
+    seeds = (None if seed is None else (seed, number) for number in count())
+    jobs = [(case, effort, one) for case, one in zip(cases, seeds, strict=False)]
     if processes == 1:
         yield from map(_audit_job, jobs)
         return
@@ -251,8 +238,7 @@ class _Game:
             candidates = sorted(candidates, key=lambda each: -each.lesson.promising)[:FINALISTS]
         best = candidates[0]
         fresh = by_coin(best.both, draws, self.coins)
-        bound, score = best.lesson.count(*fresh, self.promise, alpha)
-        return bound, score, [each.pair for each in candidates]
+        return *best.lesson.count(fresh, self.promise, alpha), [each.pair for each in candidates]
 
 
 class _Candidate:

@@ -51,17 +51,17 @@ def export(
     what: Annotated[str, option("export what")] = "covariance",
     group: options.Group = None,
     post: options.Post = None,
-    format: Annotated[str | None, option("export format")] = None,
     overwrite: options.Overwrite = False,
 ) -> None:
     """Write a covariance, correlation or second moment matrix, or the means; costs no privacy."""
     from dpcov.published.export import export as write
 
     loaded = options.load(release, group)
-    chosen: Any = {"quantity": what, "post": post, "format": format}
+    chosen: Any = {"quantity": what, "post": post}
     write(loaded, output, overwrite=overwrite, **chosen)
-    features = options.counted(len(loaded.feature_names), "feature")
-    typer.echo(f"Wrote {output}: {what} of {features}.")
+    typer.echo(
+        f"Wrote {output}: {what} of {options.counted(len(loaded.feature_names), 'feature')}."
+    )
 
 
 @app.command(epilog=example("sample"))

@@ -41,14 +41,13 @@ def audit(
     from rich.console import Console
 
     from dpcov.audit import report, suite
-    from dpcov.cli.progress import steps_progress
     from dpcov.data.engines.local import thread_count
     from dpcov.files import write_file
     from dpcov.mechanisms.registry import MECHANISMS, find_mechanism
     from dpcov.privacy.guarantee import check_neighbors
 
-    if out is not None and out.suffix not in report.SUFFIXES:
-        raise UsageError(f"--out must end in one of: {', '.join(report.SUFFIXES)}.")
+    if out is not None and out.suffix != ".json":
+        raise UsageError("--out must end in .json.")
     options.check_free(out, overwrite)
     effort, budgets = suite.DEEP if deep else suite.QUICK, suite.BUDGETS
     if seconds is not None:
@@ -66,17 +65,16 @@ def audit(
         n_features=columns,
     )
     if not cases:
-        unknown = "the mechanism knows no such relation or kind of budget"
-        raise UsageError(f"No claim to audit: {unknown}.")
+        raise UsageError("No claim to audit: unknown relation or kind of budget.")
     findings, together = [], min(thread_count(processes), len(cases))
-    with steps_progress("Auditing", quiet=quiet) as tell:
+    with options.steps_progress("Auditing", quiet=quiet) as tell:
         for finding in suite.audit(cases, effort, seed=seed, processes=together):
             findings.append(finding)
             tell(len(findings), len(cases))
     # In a file or pipe no column is cut.
     Console(width=None if Console().is_terminal else 160).print(report.to_table(findings))
     if out is not None:
-        write_file(out, report.to_text(findings, out.suffix).encode(), overwrite=overwrite)
+        write_file(out, report.to_json(findings).encode(), overwrite=overwrite)
     verdicts = {finding.verdict for finding in findings}
     # The worst verdict comes first and decides the exit code.
     for verdict, meaning in report.MEANINGS.items():

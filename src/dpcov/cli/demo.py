@@ -1,15 +1,12 @@
 """``dpcov demo``: the whole way on a real table that scikit-learn bundles, in one command."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import typer
 
 from dpcov.cli import options
 from dpcov.errors import UsageError
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 RELEASE_FILE, COVARIANCE_FILE = Path("demo.dpcov"), Path("demo-covariance.csv")
 HERE = Path(__file__).parent
@@ -38,12 +35,11 @@ def terms() -> dict[str, Any]:
     }
 
 
-def _biopsies() -> "pa.Table":
+def _biopsies() -> Any:
     try:
         from sklearn.datasets import load_breast_cancer
     except ImportError:
-        how = "Install it: pip install 'dpcov[demo]'"
-        raise UsageError(f"The demo's table comes with scikit-learn. {how}") from None
+        raise UsageError("The demo needs scikit-learn: pip install 'dpcov[demo]'.") from None
     import pyarrow as pa
 
     bunch = load_breast_cancer()

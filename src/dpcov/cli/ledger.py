@@ -1,6 +1,6 @@
 """``dpcov ledger``: who may still spend what."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -25,14 +25,12 @@ def create(
 ) -> None:
     """Open an account: a named dataset with the total budget of all its releases, for ever."""
     from dpcov.privacy.guarantee import check_neighbors
-    from dpcov.privacy.ledger.composition import check_composition
     from dpcov.privacy.ledger.ledger import Ledger
 
     budget = options.budget_from(epsilon, delta, rho)
     # Without a rule the first release chooses, so that accounts can be opened early.
-    rule = None if composition is None else check_composition(composition, budget.promise)
-    relation, unit = check_neighbors(neighbors), rows_per_person
-    Ledger(ledger).create(dataset, budget, relation, composition=rule, rows_per_person=unit)
+    fixed: Any = {"composition": composition, "rows_per_person": rows_per_person}
+    Ledger(ledger).create(dataset, budget, check_neighbors(neighbors), **fixed)
     typer.echo(f"Dataset {dataset} may spend {budget.promise} in total ({neighbors} neighbors).")
 
 
@@ -81,11 +79,11 @@ def verify(
     for problem in found.problems:
         typer.echo(f"Found: {problem}.", err=True)
     if found.problems:
-        some = ", ".join(map(str, found.trusted_entries[:20])) or "none"
-        more = ", ..." if len(found.trusted_entries) > 20 else ""
+        whole = found.trusted_entries
+        some = ", ".join(map(str, whole[:20])) + ", ..." * (len(whole) > 20) or "none"
         raise LedgerError(
             "The ledger is not as it was written. Trustworthy are events 1 to "
-            f"{found.trusted_events} and {len(found.trusted_entries)} releases ({some}{more}). "
+            f"{found.trusted_events} and {len(whole)} releases ({some}). "
             "Spend nothing; restore a backup that verifies. Without one, open a new account with "
             "what is left after counting every release that the ledger or any published file shows."
         )

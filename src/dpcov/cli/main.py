@@ -90,7 +90,6 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
-    help="Release the covariance matrix of a sensitive table once, under differential privacy.",
     epilog=EXIT_CODES,
 )
 for _command in (demo.demo, plan.plan, release.release, plan.mechanisms, audit.audit):

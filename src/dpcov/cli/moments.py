@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 from typer import Argument
@@ -11,17 +11,12 @@ from dpcov.cli import options
 from dpcov.cli.options import example, option
 from dpcov.errors import DataError, UsageError
 
-if TYPE_CHECKING:
-    from dpcov.data.checkpoint import Checkpoint
-
-_HELP = "Save sensitive moments under a key; merge those of several files or sites; release once."
-app = typer.Typer(no_args_is_help=True, help=_HELP)
+app = typer.Typer(no_args_is_help=True, help="Save sensitive moments under a key; merge them.")
 
 
 def _check_ending(output: Path) -> Path:
     if output.suffix != ".moments":
-        known = "that is how a release knows saved moments"
-        raise UsageError(f"End the file name in .moments; {known}.")
+        raise UsageError("End the file name in .moments: so a release knows saved moments.")
     return output
 
 
@@ -59,7 +54,6 @@ def checkpoint(
     The file is saved after every part, so that `--resume` can go on after an interruption.
     """
     import dpcov
-    from dpcov.cli.progress import rows_progress
     from dpcov.data.checkpoint import Checkpoint
     from dpcov.privacy.guarantee import check_neighbors
 
@@ -72,7 +66,7 @@ def checkpoint(
         if held is not None and part in held.parts.values():
             continue
         # Under add-remove-one the number of rows is private, also on the screen.
-        with rows_progress(show_rows=neighbors == "replace-one", quiet=quiet) as progress:
+        with options.rows_progress(show_rows=neighbors == "replace-one", quiet=quiet) as progress:
             made = dpcov.checkpoint(
                 part,
                 schema=schema,
@@ -88,7 +82,7 @@ def checkpoint(
         # Saved after every part: an interruption loses one part at most.
         held.save(output, secret, overwrite=overwrite or resume or number > 0)
     assert held is not None  # there is a part
-    _tell(output, held)
+    _tell(output, len(held.parts))
 
 
 @app.command(epilog=example("moments merge"))
@@ -108,7 +102,7 @@ def merge(
     for file in files[1:]:
         total = total.merge(Checkpoint.load(file, secret))
     total.save(output, secret, overwrite=overwrite)
-    _tell(output, total)
+    _tell(output, len(total.parts))
 
 
 def _check_parts(parts: Iterable[str]) -> None:
@@ -124,6 +118,6 @@ def _check_parts(parts: Iterable[str]) -> None:
         seen.add(path.resolve())
 
 
-def _tell(output: Path, held: "Checkpoint") -> None:
-    count = options.counted(len(held.parts), "part")
-    typer.echo(f"Wrote {output}: {count}. Sensitive; keep it as safe as the rows.")
+def _tell(output: Path, parts: int) -> None:
+    held = options.counted(parts, "part")
+    typer.echo(f"Wrote {output}: {held}. Sensitive; keep it as safe as the rows.")

@@ -2,7 +2,10 @@
 
 import os
 import re
+import sys
 import tomllib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,6 +15,8 @@ from typer import Argument, Option
 from dpcov.errors import UsageError
 
 if TYPE_CHECKING:
+    from rich.progress import Progress
+
     from dpcov.data.sources import Query
     from dpcov.data.vault import Key
     from dpcov.privacy.budget import Budget
@@ -80,8 +85,7 @@ def budget_from(epsilon: str | None, delta: str | None, rho: str | None) -> "Bud
 
     # No default: a budget that nobody stated is a promise that nobody made.
     if (epsilon, delta, rho) == (None, None, None):
-        choices = "--epsilon E --delta D, --epsilon E, or --rho R"
-        raise UsageError(f"State the privacy budget: {choices}.")
+        raise UsageError("State the budget: --epsilon E --delta D, --epsilon E, or --rho R.")
     return Budget(epsilon=epsilon, delta=delta, rho=rho)
 
 
@@ -127,8 +131,7 @@ def balance_of(release: "Release", ledger: str | None) -> "Balance | None":
         return None
     from dpcov.privacy.ledger.ledger import Ledger
 
-    spent = release.manifest.spent
-    if spent is None:
+    if (spent := release.manifest.spent) is None:
         raise UsageError("This release was not charged to a ledger. Leave out --ledger.")
     return Ledger(ledger).remaining(spent.dataset)
 
@@ -139,8 +142,7 @@ def check_output(output: Path, *inputs: object) -> None:
         paths = isinstance(used, str | Path) and output.exists() and Path(used).exists()
         # The same file by whatever name: rows or a ledger would be lost.
         if paths and output.samefile(str(used)):
-            reason = "is read by this command, so it is not written"
-            raise UsageError(f"{output} {reason}. Choose another name.")
+            raise UsageError(f"{output} is read by this command. Choose another name.")
 
 
 def check_free(output: Path | None, overwrite: bool) -> None:
@@ -171,3 +173,32 @@ def table_from(
     if not place:
         raise UsageError("The variable that --db-env names is not set. Set it to the database URL.")
     return Query(sql, db=place)
+
+
+@contextmanager
+def rows_progress(*, show_rows: bool, quiet: bool) -> Iterator[Callable[[int], None] | None]:
+    """Show rows read so far (replace-one), or only that work goes on (their number is private)."""
+    from rich.progress import SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    text = "{task.description}" + (" {task.completed:,.0f} rows" if show_rows else "")
+    with _display(quiet, SpinnerColumn(), TextColumn(text), TimeElapsedColumn()) as display:
+        task = display.add_task("Gathering exact moments", total=None)
+        # Engines do not count where nobody looks.
+        yield None if display.disable else lambda rows: display.advance(task, rows)
+
+
+@contextmanager
+def steps_progress(what: str, *, quiet: bool = False) -> Iterator[Callable[[int, int], None]]:
+    """Show a bar for public steps whose number is known."""
+    with _display(quiet) as display:
+        task = display.add_task(what, total=None)
+        yield lambda done, total: display.update(task, completed=done, total=total)
+
+
+def _display(quiet: bool, *columns: Any) -> "Progress":
+    from rich.console import Console
+    from rich.progress import Progress
+
+    # Nothing is shown where nobody watches: a log file gets no trace of the work.
+    hidden = quiet or not sys.stderr.isatty()
+    return Progress(*columns, console=Console(stderr=True), transient=True, disable=hidden)

@@ -1,26 +1,22 @@
 """``dpcov plan`` and ``dpcov mechanisms``: what to expect of which noise, before any is drawn."""
 
 import dataclasses
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from dpcov.cli import options
 from dpcov.cli.options import option
 
-if TYPE_CHECKING:
-    from dpcov.mechanisms.base import Mechanism
-    from dpcov.pipeline.plan.predict import Assumption, Prediction
-
 _GUARANTEES = {"PureDP": "epsilon", "ZCDP": "rho", "ApproxDP": "epsilon,delta"}
 _NAME = typer.Argument(help="Describe this mechanism and its options.")
 TRACES = (1.0, 0.3, 0.1, 0.03, 0.01)
 LEGEND = """
 1 is the error of publishing zeros, 0.1 a good release.  trace: mean squared row length over the
-squared norm bound, if all rows are equally long; assumed eigenvalues: {}.  These are
-simulations of made-up tables, no data were read; < marks bounds."""
+squared norm bound, if all rows are equally long; assumed eigenvalues fall
+like 1/k.  These are simulations of made-up tables, no data were read; < marks bounds."""
 
 
 def plan(
@@ -32,13 +28,12 @@ def plan(
     neighbors: options.Relation = "replace-one",
     rows_per_person: Annotated[int, option("plan rows-per-person")] = 1,
     trace: Annotated[list[float] | None, option("plan trace")] = None,
-    spectrum: Annotated[str, option("plan spectrum")] = "power",
     html: Annotated[Path | None, option("plan html")] = None,
     overwrite: options.Overwrite = False,
 ) -> None:
     """Print the relative error to expect of every mechanism; reads no data and spends nothing."""
     from dpcov.mechanisms.auto import choose
-    from dpcov.pipeline.plan.predict import Assumption, check_spectrum, predict
+    from dpcov.pipeline.plan.predict import Assumption, predict
     from dpcov.privacy.guarantee import check_neighbors
     from dpcov.privacy.meaning import warn_of_large_epsilon
 
@@ -49,50 +44,41 @@ def plan(
         n_rows=rows,
         n_features=features,
         budget=budget,
-        spectrum=check_spectrum(spectrum),
         neighbors=check_neighbors(neighbors),
         rows_per_person=rows_per_person,
     )
     assumptions = [dataclasses.replace(assumed, trace=value) for value in trace or TRACES]
     warn_of_large_epsilon(budget.promise, stacklevel=2)
-    found = [predict(assumed) for assumed in assumptions]
-    notes = choose(assumptions[0].problem, budget).notes
-    typer.echo("\n".join([*_table(assumptions, found), LEGEND.format(spectrum), *notes]))
+    found = [{each.mechanism: each for each in predict(assumed)} for assumed in assumptions]
+    told = f"{rows:,} rows, {features} features, {budget}, {neighbors} neighbors"
+    typer.echo(f"Expected relative error (Frobenius norm): {told}\n")
+    names = dict.fromkeys(name for column in found for name in column)
+    lines = [[name, *(_cell(column.get(name)) for column in found)] for name in names]
+    _echo_table([["trace", *(f"{each.trace:g}" for each in assumptions)], *lines])
+    typer.echo("\n".join([LEGEND, *choose(assumed.problem, budget).notes]))
     if html is None:
         return
-    from dpcov.cli.progress import steps_progress
     from dpcov.files import write_file
-    from dpcov.pipeline.plan.page import render_plan
-    from dpcov.pipeline.plan.sweep import sweep
+    from dpcov.pipeline.plan.page import render_plan, sweep
 
     told = "Predicting the same for smaller and larger budgets; this may take a few minutes."
     typer.echo(told, err=True)
-    with steps_progress("Predicting") as progress:
-        made = sweep(assumptions, progress)
-    write_file(html, render_plan(made), overwrite=overwrite)
+    with options.steps_progress("Predicting") as progress:
+        stops = sweep(assumptions, progress)
+    write_file(html, render_plan(assumptions, stops), overwrite=overwrite)
     typer.echo(f"Wrote {html}: one page, open it in a browser.")
 
 
-def _table(
-    assumptions: "Sequence[Assumption]", found: "Sequence[Sequence[Prediction]]"
-) -> Iterator[str]:
-    # A row for every mechanism and a column for every trace.
-    first = assumptions[0]
-    told = f"{first.n_rows:,} rows, {first.n_features} features, {first.budget}"
-    yield f"Expected relative error (Frobenius norm): {told}, {first.neighbors} neighbors\n"
-    columns = [{each.mechanism: each for each in row} for row in found]
-    names = dict.fromkeys(name for column in columns for name in column)
-    width = max(len("mechanism"), *map(len, names))
-    yield f"{'trace':<{width}}" + "".join(f"{each.trace:>12g}" for each in assumptions)
-    for name in names:
-        cells = (_cell(column.get(name)) for column in columns)
-        yield f"{name:<{width}}" + "".join(f"{cell:>12}" for cell in cells)
+def _echo_table(rows: Sequence[Sequence[str]]) -> None:
+    # As wide as the widest cell, so that grep and cut can read the lines.
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        cells = (f"{text:<{width}}" for text, width in zip(row, widths, strict=True))
+        typer.echo("  ".join(cells).rstrip())
 
 
-def _cell(found: "Prediction | None") -> str:
-    if found is None:
-        return "-"
-    return f"{'<' if found.kind == 'bound' else ''}{found.relative_error:.3g}"
+def _cell(found: Any) -> str:
+    return "-" if found is None else "<" * (found.kind == "bound") + f"{found.relative_error:.3g}"
 
 
 def mechanisms(name: Annotated[str | None, _NAME] = None) -> None:
@@ -109,24 +95,17 @@ def mechanisms(name: Annotated[str | None, _NAME] = None) -> None:
         typer.echo("\n".join([*lines, "", inspect.getdoc(found) or ""]))
         return
     facts = [_facts(mechanism) for mechanism in MECHANISMS]
-    table = [list(facts[0]), *(list(row.values()) for row in facts)]
-    # As wide as the widest cell, so that grep and cut can read the lines.
-    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
-    for row in table:
-        cells = (f"{text:<{width}}" for text, width in zip(row, widths, strict=True))
-        typer.echo("  ".join(cells).rstrip())
+    _echo_table([list(facts[0]), *(list(row.values()) for row in facts)])
     typer.echo("\nHow to choose: docs/mechanisms.md   ·   options: dpcov mechanisms NAME")
 
 
-def _facts(mechanism: type["Mechanism[Any]"]) -> dict[str, str]:
+def _facts(mechanism: Any) -> dict[str, str]:
     # One row of the table.
-    from dpcov.privacy.guarantee import NEIGHBORS
-
-    both = mechanism.relations == NEIGHBORS
+    relations = mechanism.relations
     return {
         "NAME": mechanism.name,
         "GUARANTEE": " | ".join(_GUARANTEES[kind.__name__] for kind in mechanism.promises),
-        "RELATION": "both" if both else " | ".join(mechanism.relations),
+        "RELATION": "both" if len(relations) == 2 else " | ".join(relations),
         "NUMERICS": mechanism.numerics,
         "PAPER": mechanism.paper,
         "SUMMARY": mechanism.summary,

@@ -42,23 +42,20 @@ def release(
 ) -> None:
     """Release the second moments of a table once; everything after that costs no privacy."""
     import dpcov
-    from dpcov.cli.progress import rows_progress
     from dpcov.noise.entropy import SeededEntropy
     from dpcov.privacy.guarantee import check_neighbors
 
     # Going without an account is a decision that has to be written down.
     if (ledger is None) != no_ledger:
-        charge = "Name the ledger to charge (--ledger FILE --dataset NAME)"
-        raise UsageError(f"{charge}, or say --no-ledger; one of the two.")
+        raise UsageError("Give --ledger FILE --dataset NAME, or --no-ledger; one of the two.")
     # Before anything is opened: a typo must not cost the table or the ledger.
     options.check_output(output, data, schema, ledger, key_file)
     table = _table(options.table_from(data, sql, db, db_env), key_file)
     budget = options.budget_from(epsilon, delta, rho)
     # Whoever knows the seed subtracts the noise.
     if seed is not None and not not_private:
-        danger = "--seed makes the noise predictable, so the release protects nobody"
-        raise UsageError(f"{danger}. Add --not-private to confirm.")
-    with rows_progress(show_rows=neighbors == "replace-one", quiet=quiet) as progress:
+        raise UsageError("With --seed a release protects nobody. Confirm with --not-private.")
+    with options.rows_progress(show_rows=neighbors == "replace-one", quiet=quiet) as progress:
         made = dpcov.release(
             table,
             schema=schema,
@@ -80,8 +77,7 @@ def release(
             memory_limit=memory_limit,
             **options.parse_options(option),
         )
-    features = options.counted(len(made.feature_names), "feature")
-    name = shlex.quote(str(output))
+    features, name = options.counted(len(made.feature_names), "feature"), shlex.quote(str(output))
     typer.echo(f"Wrote {output}: {made.guarantee.promise}, {features}.")
     typer.echo(f"Next: dpcov show {name}   ·   dpcov export {name} -o covariance.csv")
 

@@ -37,28 +37,24 @@ def draft(
         typer.echo(text, nl=False)
         return
     write_file(output, text.encode(), overwrite=overwrite)
-    following = f"Fill in the bounds and categories, then: dpcov schema check {output}"
-    typer.echo(f"Wrote {output}. {following}")
+    typer.echo(f"Wrote {output}. Fill in bounds and categories; then: dpcov schema check {output}")
 
 
 @app.command(epilog=example("schema check"))
 def check(
     schema: Annotated[Path, Argument(help="A schema file (TOML).")],
     data: Annotated[str | None, option("schema data")] = None,
-    sql: options.Sql = None,
-    db: options.Db = None,
-    db_env: options.DbEnv = None,
 ) -> None:
     """Say what a schema still lacks, or that it is ready and which norm bound follows from it."""
     from dpcov.data.schema.schema import Schema
 
     read = Schema.from_toml(schema)
     read.require_complete()
-    if any(given is not None for given in (data, sql, db, db_env)):
+    if data is not None:
         from dpcov.data.encode import Encoder
         from dpcov.data.sources import open_source
 
-        columns = open_source(options.table_from(data, sql, db, db_env)).columns
+        columns = open_source(data).columns
         if absent := [name for name in Encoder(read).wanted if name not in columns]:
             lacking = f"{len(absent)} columns of the schema: {', '.join(absent[:10])}"
             raise SchemaError(f"The table lacks {lacking}.")

@@ -30,13 +30,6 @@ class Budget:
 
     The numbers are positive; delta is less than 1, epsilon at most ``LARGEST_EPSILON``, rho at most
     ``LARGEST_RHO``.  Anything else raises BudgetError.
-
-    Examples
-    --------
-    >>> print(Budget(rho=0.1).promise)
-    (0.1)-zCDP
-    >>> print(Budget(epsilon="1", delta="1e-6").promise)
-    (1, 1e-6)-DP
     """
 
     epsilon: Fraction | None
@@ -46,11 +39,7 @@ class Budget:
     def __init__(self, *, epsilon: Given = None, delta: Given = None, rho: Given = None) -> None:
         for name, value in {"epsilon": epsilon, "delta": delta, "rho": rho}.items():
             object.__setattr__(self, name, None if value is None else parse_number(name, value))
-        if self.rho is not None and (self.epsilon is not None or self.delta is not None):
-            raise BudgetError("Give either rho, or epsilon with an optional delta, not both.")
-        if self.rho is None and self.epsilon is None:
-            alone = "The budget is empty" if self.delta is None else "delta alone is not a budget"
-            raise BudgetError(f"{alone}. Give epsilon, epsilon and delta, or rho.")
+        promise_of(**vars(self))
         if self.delta is not None:
             convert.require_delta(self.delta)
         for name, largest in (("epsilon", LARGEST_EPSILON), ("rho", LARGEST_RHO)):

@@ -1,11 +1,9 @@
 """How much Gaussian noise a promise needs.
 
 Contract: noise calibrated here meets the requested (epsilon, delta) exactly as stated; every
-multiplier is rounded up and verified before it is returned.  A *noise multiplier* is the noise's
-standard deviation divided by the l2 sensitivity.
-
-The Gaussian mechanism with multiplier m is (epsilon, delta)-DP exactly when (Balle & Wang 2018,
-Theorem 8)
+multiplier is rounded up and verified before it is returned.  A *noise multiplier* m is the noise's
+standard deviation over the l2 sensitivity.  It is (epsilon, delta)-DP exactly when (Balle & Wang
+2018, Theorem 8)
 
     delta >= Phi(a) - e^epsilon Phi(b),    a = 1/(2m) - epsilon m,    b = -1/(2m) - epsilon m.
 
@@ -39,8 +37,7 @@ def gaussian_delta(noise_multiplier: Fraction, epsilon: Fraction) -> Fraction:
     Within a relative 1e-20 of the truth where that exceeds 1e-500 and epsilon <= 1000.
     """
     require_positive("noise_multiplier", noise_multiplier)
-    if epsilon < 0:
-        raise BudgetError("epsilon must not be negative.")
+    require_positive("epsilon", epsilon, or_zero=True)
     a = 1 / (2 * noise_multiplier) - epsilon * noise_multiplier
     b = a - 1 / noise_multiplier
     if a < -_TAIL_CUT:
@@ -78,9 +75,7 @@ def gaussian_noise_multiplier(epsilon: Fraction, delta: Fraction) -> Fraction:
         candidate = _round_multiplier(multiplier * (1 + Fraction(1, 10**exponent)))
         if gaussian_delta(candidate, epsilon) <= delta:
             return candidate
-    raise NumericError(
-        "The noise could not be calibrated for this budget. Use a larger epsilon or delta."
-    )
+    raise NumericError("The noise could not be calibrated. Use a larger epsilon or delta.")
 
 
 def _solve(epsilon: Fraction, delta: Fraction) -> Fraction:
@@ -100,21 +95,6 @@ def _solve(epsilon: Fraction, delta: Fraction) -> Fraction:
             return multiplier
         multiplier = _round_multiplier(step if low < step < high else (low + high) / 2)
     return high
-
-
-def classical_noise_multiplier(epsilon: Fraction, delta: Fraction) -> Fraction:
-    """Return the papers' sqrt(2 log(1.25 / delta)) / epsilon, rounded up; for epsilon <= 1 only."""
-    require_positive("epsilon", epsilon)
-    require_delta(delta)
-    advice = "Use the analytic calibration."
-    if epsilon > 1:
-        raise BudgetError(f"The classical formula holds for epsilon <= 1 only. {advice}")
-    with localcontext(Context(prec=_GUARD_DIGITS)):
-        exact = (2 * (Decimal("1.25") / to_decimal(delta)).ln()).sqrt() / to_decimal(epsilon)
-        multiplier = round_up(exact, _MULTIPLIER_DIGITS)
-    if gaussian_delta(multiplier, epsilon) > delta:
-        raise BudgetError(f"The classical formula does not reach this delta. {advice}")
-    return multiplier
 
 
 def _newton(m: Fraction, epsilon: Fraction, achieved: Fraction, delta: Fraction) -> Fraction:

@@ -45,8 +45,7 @@ def zcdp_pure_epsilon(rho: Fraction) -> Fraction:
 def zcdp_delta(rho: Fraction, epsilon: Fraction) -> Fraction:
     """Return a delta for which rho-zCDP implies (epsilon, delta)-DP, rounded up; at most 1."""
     require_positive("rho", rho)
-    if epsilon < 0:
-        raise BudgetError("epsilon must not be negative.")
+    require_positive("epsilon", epsilon, or_zero=True)
     r, e = float(rho), float(epsilon)
     # d/dx log delta, strictly increasing in x.
     x = _root(lambda x: (1 + 2 * x) * r - e - math.log1p(1 / x))
@@ -86,10 +85,12 @@ def zcdp_rho(epsilon: Fraction, delta: Fraction) -> Fraction:
     return rho
 
 
-def require_positive(name: str, value: Fraction) -> Fraction:
+def require_positive(name: str, value: Fraction, *, or_zero: bool = False) -> Fraction:
     """Return the value, or say which number must be positive."""
-    if value <= 0:
-        raise BudgetError(f"{name} must be greater than zero.")
+    if value < 0 or (value == 0 and not or_zero):
+        raise BudgetError(
+            f"{name} must {'not be negative' if or_zero else 'be greater than zero'}."
+        )
     return value
 
 
@@ -131,7 +132,7 @@ def round_down(value: Decimal, digits: int = _RESULT_DIGITS) -> Fraction:
 
 
 def shorten_down(value: Fraction, digits: int = 6) -> Fraction:
-    """Return the next smaller number that prints in few digits."""
+    """Return the next smaller number with few digits."""
     with localcontext(Context(prec=_DIGITS, rounding=ROUND_FLOOR)):
         return round_down(to_decimal(value), digits)
 

@@ -65,21 +65,22 @@ class Guarantee:
     numerics: Numerics
 
     def __str__(self) -> str:
-        several = f"up to {self.rows_per_person} rows of one person"
-        unit = "one row" if self.rows_per_person == 1 else several
-        return (
-            f"{self.promise}, {self.neighbors} neighbors, unit: {unit}, numerics: {self.numerics}"
-        )
+        rows = self.rows_per_person
+        unit = "one row" if rows == 1 else f"up to {rows} rows of one person"
+        neighbors = f"{self.neighbors} neighbors"
+        return f"{self.promise}, {neighbors}, unit: {unit}, numerics: {self.numerics}"
 
 
 def promise_of(**numbers: Fraction | None) -> Promise:
     """Return the promise that has these numbers, None left out."""
     given = {name: number for name, number in numbers.items() if number is not None}
-    kinds: tuple[type[Promise], ...] = (PureDP, ZCDP, ApproxDP)
-    for kind in kinds:
+    for kind in get_args(Promise):
         if given.keys() == {field.name for field in fields(kind)}:
-            return kind(**given)
-    raise BudgetError("These numbers describe no promise. Give epsilon, epsilon and delta, or rho.")
+            made: Promise = kind(**given)
+            return made
+    raise BudgetError(
+        "No promise has these numbers. Give either epsilon, epsilon and delta, or rho."
+    )
 
 
 def costs_nothing(promise: Promise) -> bool:
@@ -89,9 +90,8 @@ def costs_nothing(promise: Promise) -> bool:
 
 def check_neighbors(neighbors: object) -> Neighbors:
     """Return the relation, or say which ones exist."""
-    for known in NEIGHBORS:
-        if isinstance(neighbors, str) and neighbors == known:
-            return known
+    if isinstance(neighbors, str) and neighbors in NEIGHBORS:
+        return NEIGHBORS[NEIGHBORS.index(neighbors)]
     raise BudgetError(f"Unknown neighbor relation. Use one of: {', '.join(NEIGHBORS)}.")
 
 

@@ -11,10 +11,10 @@ from dpcov.privacy.convert import round_up, to_decimal, zcdp_delta, zcdp_epsilon
 from dpcov.privacy.guarantee import ZCDP, ApproxDP, Neighbors, Promise, format_number
 
 LARGEST_QUIET_EPSILON = Fraction(4)
+# Where zCDP is stated as (epsilon, delta).
 USUAL_DELTA = Fraction(1, 10**6)
-"""Where zCDP is stated as (epsilon, delta)."""
+# Where the number of rows is private, delta cannot be compared with it.
 LARGEST_PRIVATE_DELTA = Fraction(1, 1000)
-"""Largest delta where the number of rows is private and delta cannot be compared with it."""
 
 
 def check_delta(promise: Promise, neighbors: Neighbors, n_rows: int | None) -> None:
@@ -38,14 +38,13 @@ def check_delta(promise: Promise, neighbors: Neighbors, n_rows: int | None) -> N
 
 def warn_of_large_epsilon(promise: Promise, *, stacklevel: int) -> None:
     """Warn of an epsilon above 4, stated or implied by rho, and say what it means for a person."""
-    epsilon = implied_epsilon(promise)
-    if epsilon <= LARGEST_QUIET_EPSILON:
+    if (epsilon := implied_epsilon(promise)) <= LARGEST_QUIET_EPSILON:
         return
-    number = format_number(rounded_up(epsilon))
-    said = f"epsilon = {number} is large."
+    number = f"epsilon = {format_number(rounded_up(epsilon))}"
+    said = f"{number} is large."
     if isinstance(promise, ZCDP):
-        rho, delta = format_number(promise.rho), format_number(USUAL_DELTA)
-        said = f"rho = {rho} implies epsilon = {number} at delta = {delta}, which is large."
+        implied, delta = f"rho = {format_number(promise.rho)} implies", format_number(USUAL_DELTA)
+        said = f"{implied} {number} at delta = {delta}, which is large."
     warnings.warn(f"{said} {certainty_in_words(promise)}", PrivacyWarning, stacklevel + 1)
 
 
@@ -65,20 +64,15 @@ def certainty_in_words(promise: Promise) -> str:
 
 
 def certainty(promise: Promise) -> Fraction:
-    """Largest probability of guessing right between two equally likely neighboring tables.
-
-    At most (e^epsilon + delta) / (e^epsilon + 1), for every point on the curve of a zCDP promise.
-    """
+    """Largest probability of guessing right between two equally likely neighboring tables."""
+    # At most (e^epsilon + delta) / (e^epsilon + 1), for every point on the curve of zCDP.
     points = ((exponential(epsilon), delta) for epsilon, delta in _points(promise))
     return min([Fraction(1), *((growth + delta) / (growth + 1) for growth, delta in points)])
 
 
 def detection(promise: Promise, false_alarms: Fraction) -> Fraction:
-    """Largest power of a test between two neighboring tables at this size, rounded up.
-
-    At most e^epsilon a + delta and 1 - e^-epsilon (1 - a - delta), for every point on the curve of
-    a zCDP promise.
-    """
+    """Largest power of a test between two neighboring tables at this size, rounded up."""
+    # At most e^epsilon a + delta and 1 - e^-epsilon (1 - a - delta), for every point of the curve.
     bounds = [Fraction(1)]
     for epsilon, delta in _points(promise):
         growth, hidden = exponential(epsilon), max(Fraction(0), 1 - false_alarms - delta)

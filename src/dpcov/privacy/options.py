@@ -62,8 +62,7 @@ def plain(name: str, value: object, hint: Any) -> Any:
     kind, within = get_args(hint) if get_origin(hint) is Annotated else (hint, Between())
     found = _read(kind, value)
     if found is None or (kind in (int, float) and not within.holds(found)):
-        words = ", ".join(get_args(kind))
-        wanted = _WANTED.get(kind, f"one of: {words}")
+        wanted = _WANTED.get(kind, "one of: " + ", ".join(get_args(kind)))
         raise UsageError(f"{name} must be {wanted}{within}.")
     return found
 

@@ -11,7 +11,7 @@ from dpcov.privacy.guarantee import ZCDP, ApproxDP, PureDP
 from dpcov.privacy.ledger import composition as rules
 from dpcov.privacy.ledger.composition import check_composition, choose_composition, limit, spent
 from tests.privacy import privacy_oracle as oracle
-from tests.privacy.spends import MILLIONTH, ONE, TENTH, THIRD, approximate, gaussian, pure, zcdp
+from tests.privacy.spends import MILLIONTH, ONE, TENTH, approximate, gaussian, pure, zcdp
 
 PURE, RHO = PureDP(epsilon=ONE), ZCDP(rho=ONE)
 TOTAL = ApproxDP(epsilon=ONE, delta=MILLIONTH)
@@ -116,14 +116,6 @@ def test_every_total_has_its_rules_and_every_rule_its_limit():
     assert limit("gaussian", TOTAL) == {"inverse_square_multiplier": 1 / MULTIPLIER**2}
     assert rules.unit_words("rho") == "rho"
     assert rules.unit_words("inverse_square_multiplier") == "Gaussian noise, 1/multiplier²"
-
-
-def test_costs_are_added_as_often_as_they_are_spent():
-    assert spent("basic", TOTAL, []) == {"epsilon": 0, "delta": 0}
-    kinds = {pure(TENTH): 3, approximate(1, "0.01"): 2}
-    assert spent("basic", TOTAL, kinds) == {"epsilon": Fraction(23, 10), "delta": Fraction(2, 100)}
-    assert spent("zcdp", RHO, [zcdp(TENTH), zcdp(TENTH), pure(1)]) == {"rho": Fraction(7, 10)}
-    assert spent("zcdp", RHO, [zcdp(THIRD)] * 3) == {"rho": 1}
 
 
 def test_long_fractions_are_rounded_up_to_512_binary_places_and_others_kept():

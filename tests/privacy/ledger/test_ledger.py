@@ -123,12 +123,6 @@ def test_an_account_has_one_unit_fixed_when_opened_or_by_its_first_release(ledge
     assert ledger.verify().problems == ()
 
 
-def test_a_unit_that_is_no_number_of_rows_is_refused(path):
-    with pytest.raises(UsageError, match="rows_per_person"):
-        Ledger(path).create("wards", Budget(rho=1), RELATION, rows_per_person=0)
-    assert not path.exists()
-
-
 def test_the_first_release_fixes_the_rule(ledger):
     ledger.create("mixed", Budget(epsilon=1, delta="1e-6"), RELATION)
     # A refused first release fixes nothing.
@@ -239,7 +233,7 @@ def test_a_file_that_cannot_be_trusted_is_refused(path, ledger, damage, words):
 )
 def test_a_cell_that_is_not_written_as_here_is_damage(wrong):
     cells = {"id": 1, "dataset": "d", "reserved_at": "now", "note": "", "state": "reserved"}
-    good = dict.fromkeys(records.ENTRY_FIELDS) | records.spend_row(zcdp(1)) | cells
+    good = dict.fromkeys(records.ENTRY_FIELDS) | records.row_of(zcdp(1)) | cells
     assert records.read_entry(good).spend == records.read_spend(good) == zcdp(1)
     refuses("damaged", lambda: records.read_entry(good | wrong))
 

@@ -1,14 +1,15 @@
 """Predict the error of every mechanism from public numbers only.
 
 Contract: never sees a row.  Predictions rest on an assumed table, all of whose rows have the same
-length and a stated spectrum.  The randomness in here is seeded and protects nobody.
+length, with eigenvalues proportional to 1/k.  The randomness in here is seeded and protects nobody.
 """
 
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from math import log2, sqrt
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,23 +24,17 @@ from dpcov.noise.entropy import SeededEntropy
 from dpcov.pipeline.table import second_moment
 from dpcov.privacy.budget import Budget
 from dpcov.privacy.guarantee import Neighbors, PureDP, check_neighbors
-from dpcov.published.estimate.post import POSTS
-from dpcov.published.statistics import Post
 
 # How a number was found: in closed form, as the mean error on the assumed table, or as the error of
 # the noise alone, which post-processing only lowers.
 Kind = Literal["formula", "simulated", "bound"]
-# Eigenvalues in decreasing order: all equal, proportional to 1/k, or to 1/k**2.
-Spectrum = Literal["flat", "power", "steep"]
-SPECTRA: tuple[Spectrum, ...] = get_args(Spectrum)
-_EXPONENTS: dict[Spectrum, float] = {"flat": 0.0, "power": -1.0, "steep": -2.0}
 
 # Tables wider than this are not simulated with most mechanisms: a release takes seconds there.
 SIMULATED_FEATURES = 512
 # The same for mechanisms that are slower, or worth waiting for.
 OTHER_LIMITS = {"stratified": 2000, "adaptive": 128, "eigenvectors": 24, "kapralov-talwar": 24}
-# How mechanisms with plain Gaussian noise are read; a contraction's error is at most the noise.
-GAUSSIAN_POSTS: dict[str, Post] = {"gaussian": "psd", "projection": "projection"}
+# Plain Gaussian noise that is read by projections on sets that hold the truth: no error grows.
+BOUNDED = ("gaussian", "projection")
 _MOST_REPETITIONS = 64
 # Repetitions times columns: errors of wide matrices hardly vary.
 _ENOUGH_VALUES = 256
@@ -49,30 +44,19 @@ _ENOUGH_VALUES = 256
 class Assumption:
     """Public numbers and assumptions about a table.
 
-    Parameters
-    ----------
-    n_rows, n_features : int
-    budget : Budget
-    trace : float
-        Mean squared length of a row, as a fraction of the squared norm bound; in (0, 1].
-    spectrum : {"flat", "power", "steep"}
-        Assumed eigenvalues.
+    ``trace`` is the mean squared length of a row over the squared norm bound, in (0, 1].
     """
 
     n_rows: int
     n_features: int
     budget: Budget
     trace: float = 0.1
-    spectrum: Spectrum = "power"
     neighbors: Neighbors = "replace-one"
     rows_per_person: int = 1
 
     def __post_init__(self) -> None:
         if not 0 < self.trace <= 1:
-            raise UsageError(
-                "The trace is a mean squared row length relative to the norm bound: in (0, 1]."
-            )
-        check_spectrum(self.spectrum)
+            raise UsageError("A trace is mean squared row length over squared norm bound: (0, 1].")
         # Checks the counts: n_rows also where it is private.
         relation = check_neighbors(self.neighbors)
         Problem(n_features=self.n_features, neighbors=relation, n_rows=self.n_rows)
@@ -90,17 +74,16 @@ class Assumption:
     @property
     def eigenvalues(self) -> NDArray[np.float64]:
         """Assumed eigenvalues of the second moment, descending; they sum to the trace."""
-        shape = np.arange(1.0, self.n_features + 1) ** _EXPONENTS[self.spectrum]
-        values: NDArray[np.float64] = self.trace * shape / shape.sum()
-        return values
+        shape = 1.0 / np.arange(1.0, self.n_features + 1)
+        return np.asarray(self.trace * shape / shape.sum())
 
     @property
     def second_moment(self) -> NDArray[np.float64]:
         """The assumed second moment in a fixed random basis, so that it is not sparse."""
         d = self.n_features
         basis, _ = np.linalg.qr(np.random.default_rng(d).standard_normal((d, d)))
-        moment: NDArray[np.float64] = (basis * self.eigenvalues) @ basis.T
-        return (moment + moment.T) / 2
+        moment = (basis * self.eigenvalues) @ basis.T
+        return np.asarray((moment + moment.T) / 2)
 
     def moments(self, spec: MomentsSpec) -> Moments:
         """Exact moments of the assumed table."""
@@ -118,13 +101,6 @@ class Assumption:
             if stratum.normalized is not None:
                 stratum.normalized.add(np.trunc(shares * unit), int(2 * unit))
         return moments
-
-
-def check_spectrum(spectrum: str) -> Spectrum:
-    """Return the name, or say which ones exist."""
-    if spectrum not in SPECTRA:
-        raise UsageError(f"Unknown spectrum. Use one of: {', '.join(SPECTRA)}.")
-    return SPECTRA[SPECTRA.index(spectrum)]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -152,37 +128,29 @@ def predict(assumed: Assumption, mechanisms: Sequence[str] = ()) -> tuple[Predic
     >>> [prediction.mechanism for prediction in predict(assumed, ["gaussian", "auto"])]
     ['gaussian', 'auto']
     """
-    wanted = {name: _resolve(assumed, name) for name in mechanisms or (AUTO, *names())}
     # What auto chose is predicted once under both names.
-    found = {name: _predict_one(assumed, name) for name in dict.fromkeys(wanted.values()) if name}
-    made = ((name, found.get(real)) for name, real in wanted.items())
-    return tuple(replace(prediction, mechanism=name) for name, prediction in made if prediction)
+    found, made = cache(_predict_one), []
+    for name in mechanisms or (AUTO, *names()):
+        try:
+            chosen = resolve(name, {}, assumed.problem, assumed.budget).mechanism
+            mechanism = make_mechanism(chosen, {})
+            mechanism.calibrate(assumed.problem, assumed.budget)
+        except BudgetError:
+            continue
+        if not mechanism.asks_again and (prediction := found(assumed, mechanism)):
+            made.append(replace(prediction, mechanism=name))
+    return tuple(made)
 
 
-def _resolve(assumed: Assumption, name: str) -> str:
-    # The mechanism behind a name, or nothing if none keeps the budget.
-    try:
-        return resolve(name, {}, assumed.problem, assumed.budget).mechanism
-    except BudgetError:
-        return ""
-
-
-def _predict_one(assumed: Assumption, name: str) -> Prediction | None:
-    mechanism = make_mechanism(name, {})
-    if mechanism.asks_again:
-        return None
-    try:
-        mechanism.calibrate(assumed.problem, assumed.budget)
-    except BudgetError:
-        return None
-    contracts = name in GAUSSIAN_POSTS and POSTS[GAUSSIAN_POSTS[name]].is_contraction
+def _predict_one(assumed: Assumption, mechanism: Mechanism[Any]) -> Prediction | None:
     kind: Kind
+    name = mechanism.name
     size = float(np.linalg.norm(assumed.eigenvalues))
     if name == "zero":
         error, kind = size, "formula"
     elif assumed.n_features <= OTHER_LIMITS.get(name, SIMULATED_FEATURES):
         error, kind = _simulated_error(assumed, mechanism), "simulated"
-    elif contracts and not isinstance(assumed.budget.promise, PureDP):
+    elif name in BOUNDED and not isinstance(assumed.budget.promise, PureDP):
         error, kind = noise_error(assumed), "bound"
     else:
         return None
@@ -190,12 +158,10 @@ def _predict_one(assumed: Assumption, name: str) -> Prediction | None:
 
 
 def noise_error(assumed: Assumption) -> float:
-    """Root mean squared Frobenius error of the unbiased Gaussian release.
-
-    With variance v on the diagonal, v/2 off it and a free trace of variance v,
-    E ||error||**2 = v (d (d + 1) / 2 - d / (d + 1)).  The last term is absent under add-remove-one,
-    where the noisy row count adds an error of its own.
-    """
+    """Root mean squared Frobenius error of the unbiased Gaussian release."""
+    # With variance v on the diagonal, v/2 off it and a free trace of variance v,
+    # E ||error||**2 = v (d (d + 1) / 2 - d / (d + 1)).  Under add-remove-one the last term is
+    # absent, and the noisy row count adds an error of its own.
     mechanism = Gaussian()
     calibration = mechanism.calibrate(assumed.problem, assumed.budget)
     d = assumed.n_features
@@ -205,9 +171,8 @@ def noise_error(assumed: Assumption) -> float:
 
 def _simulated_error(assumed: Assumption, mechanism: Mechanism[Any]) -> float:
     # Mean Frobenius error of releases of the assumed table, each with fresh seeded noise.
-    moments = assumed.moments(mechanism.moments_spec(assumed.problem))
+    moments, truth = assumed.moments(mechanism.moments_spec(assumed.problem)), assumed.second_moment
     repetitions = min(max(1, _ENOUGH_VALUES // assumed.n_features), _MOST_REPETITIONS)
-    truth, errors = assumed.second_moment, []
     how: dict[str, Any] = {
         "budget": assumed.budget,
         "mechanism": mechanism.name,
@@ -217,7 +182,8 @@ def _simulated_error(assumed: Assumption, mechanism: Mechanism[Any]) -> float:
     with warnings.catch_warnings():
         # Nobody's rows are in a made-up table, so a large epsilon harms nobody here.
         warnings.simplefilter("ignore", PrivacyWarning)
-        for seed in range(repetitions):
-            made = second_moment(moments, **how, entropy=SeededEntropy(seed))
-            errors.append(np.linalg.norm(made.second_moment() - truth))
-    return float(np.mean(errors))
+        made = (
+            second_moment(moments, **how, entropy=SeededEntropy(seed))
+            for seed in range(repetitions)
+        )
+        return float(np.mean([np.linalg.norm(each.second_moment() - truth) for each in made]))

@@ -10,8 +10,8 @@ That takes a *privacy filter* (Rogers, Roth, Ullman & Vadhan 2016).  These rules
 ``gaussian``         sum of 1 / noise_multiplier^2, tight for real-valued Gaussian noise (Smith &
                      Thakurta 2022; Koskela, Tobaben & Honkela 2023).
 
-Switching rules in mid-course may cost delta twice, so a dataset keeps one, fixed before its first
-result exists.  Sharper sums that hold only for releases fixed in advance are no filters.
+Switching rules may cost delta twice, so a dataset keeps one.  Sharper sums that hold only for
+releases fixed in advance are no filters.
 """
 
 import math
@@ -33,24 +33,18 @@ _LONGEST_DENOMINATOR_BITS, _SHORT_BITS = 2048, 512
 _STEPS, _DECADES = 900, 9
 
 _SQUARES = "grows with the square of ε, so two releases cost less than twice the ε of one."
-_WHY: dict[Composition, str] = {
-    "pure": "ε adds up.",
-    "basic": "ε and δ add up.",
-    "zcdp": f"What adds up, ρ, {_SQUARES}",
-    "gaussian": f"What adds up, 1/noise², {_SQUARES}",
-}
-_WANTED: dict[Composition, str] = {
-    "pure": "a pure epsilon guarantee",
-    "zcdp": "a zCDP or pure guarantee",
-    "gaussian": "real-valued Gaussian noise",
-    "basic": "an epsilon or (epsilon, delta) guarantee",
+# What adds up under a rule, and what a release needs to be counted by it.
+_RULES: dict[Composition, tuple[str, str]] = {
+    "pure": ("ε adds up.", "a pure epsilon guarantee"),
+    "basic": ("ε and δ add up.", "an epsilon or (epsilon, delta) guarantee"),
+    "zcdp": (f"What adds up, ρ, {_SQUARES}", "a zCDP or pure guarantee"),
+    "gaussian": (f"What adds up, 1/noise², {_SQUARES}", "real-valued Gaussian noise"),
 }
 
+# Amounts by unit, such as {"epsilon": 1, "delta": 1/1000000}.
 Amounts = dict[str, Fraction]
-"""Amounts by unit, such as ``{"epsilon": 1, "delta": 1/1000000}``."""
-
+# Releases, or how many there are of each kind.
 Spends = Iterable[Spend] | Mapping[Spend, int]
-"""Releases, or how many there are of each kind."""
 
 
 def compositions_for(total: Promise) -> tuple[Composition, ...]:
@@ -66,9 +60,7 @@ def check_composition(composition: str, total: Promise) -> Composition:
     if composition in known:
         return known[known.index(composition)]
     rules = ", ".join(known)
-    raise LedgerError(
-        f"A total of {total} cannot be guarded by this composition. Use one of: {rules}."
-    )
+    raise LedgerError(f"This composition cannot guard a total of {total}. Use one of: {rules}.")
 
 
 def choose_composition(total: Promise, first: Spend) -> Composition:
@@ -139,7 +131,7 @@ def _unsupported(composition: Composition, spend: Spend) -> LedgerError:
     return LedgerError(
         f"This dataset's releases are added up by the rule '{composition}', which cannot count a "
         f"{spend.promise} release of the mechanism {spend.mechanism}. "
-        f"Choose a mechanism with {_WANTED[composition]}."
+        f"Choose a mechanism with {_RULES[composition][1]}."
     )
 
 
@@ -161,16 +153,15 @@ def room_in_words(composition: Composition | None, total: Promise, earlier: Spen
         return "Nothing is left that a release could use."
     two = largest_release(rule, total, earlier, copies=2)
     each = "" if two is None else f", or two of up to {_size(two, unless=one)} each"
-    return f"Left: one more release of up to {_size(one)}{each}. {_WHY[rule]}"
+    return f"Left: one more release of up to {_size(one)}{each}. {_RULES[rule][0]}"
 
 
 def largest_release(
     composition: Composition, total: Promise, earlier: Spends, *, copies: int = 1
 ) -> Promise | None:
-    """Return the largest budget of which so many releases still fit, in three digits.
+    """Return the largest budget, of the total's kind, of which so many releases still fit.
 
-    It is of the total's kind, Gaussian noise where that has a delta; None where not even a
-    billionth of the total fits.
+    In three digits, for Gaussian noise under a delta; None where not even a billionth fits.
     """
     counted, delta = Counter(earlier), getattr(total, "delta", Fraction(0))
     # The delta of each further release: the total's, or what is left of it where deltas add up.

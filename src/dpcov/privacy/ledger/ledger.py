@@ -33,8 +33,7 @@ _NO_TEXT = re.compile("[\x00\ud800-\udfff]")
 class Balance:
     """What a dataset may spend, has spent and has left, in the units of its composition rule.
 
-    Before the first release ``composition`` and ``rows_per_person`` may be None, the amounts those
-    of the total itself.  ``in_words`` says how large one more release may be.
+    Before the first release rule and unit may be None, the amounts those of the total itself.
     """
 
     composition: Composition | None
@@ -69,9 +68,9 @@ class Ledger:
     """A ledger: the accounts of datasets and their releases.
 
     ``path`` is an SQLite file on a local disk (network file systems do not lock reliably), made by
-    :meth:`create` for its owner alone; or ``postgresql://user@host/name``, for custodians on
-    several machines: leave the password to ``PGPASSWORD`` or ``.pgpass``.  Every method raises
-    LedgerError if the ledger is missing, damaged, foreign, locked or cannot be written.
+    :meth:`create` for its owner alone; or ``postgresql://user@host/name``, with the password in
+    ``PGPASSWORD`` or ``.pgpass``.  Every method raises LedgerError if the ledger is missing,
+    damaged, foreign, locked or cannot be written.
     """
 
     def __init__(self, path: str | Path) -> None:
@@ -79,12 +78,10 @@ class Ledger:
         if isinstance(path, Path) or "://" not in path:
             self._store = LedgerFile(Path(path))
             return
-        from dpcov.privacy.ledger.postgres import SCHEMES, LedgerServer
+        from dpcov.privacy.ledger.postgres import SCHEME, LedgerServer
 
-        if not path.startswith(SCHEMES):
-            raise UsageError(
-                "A ledger is a file, or a database named as postgresql://USER@HOST/NAME."
-            )
+        if not path.startswith(SCHEME):
+            raise UsageError("A ledger is a file, or a database: postgresql://USER@HOST/NAME.")
         self._store = LedgerServer(path)
 
     def create(
@@ -96,12 +93,11 @@ class Ledger:
         composition: Composition | None = None,
         rows_per_person: int | None = None,
     ) -> None:
-        """Open an account for a dataset: a name for the people in the data.
+        """Open an account for a dataset, the people in the data, who must never have two.
 
-        The same people must never have two accounts.  ``total`` is what all releases together may
-        cost, under one relation.  ``composition``, the rule that adds them up, and
-        ``rows_per_person``, the unit that each must protect, are those of the first release unless
-        they are given; it chooses its cheapest rule.
+        ``total`` is what all releases together may cost.  ``composition``, the rule that adds them
+        up, and ``rows_per_person``, the unit that each must protect, are those of the first release
+        unless they are given; it chooses its cheapest rule.
         """
         _check_text("dataset name", dataset)
         known = rules.compositions_for(total.promise)
@@ -118,9 +114,7 @@ class Ledger:
         self._store.create()
         with self._store.writing() as transaction:
             if transaction.dataset(dataset) is not None:
-                raise LedgerError(
-                    "This dataset already has an account. Its total cannot be changed."
-                )
+                raise LedgerError("This dataset already has an account, whose total is fixed.")
             transaction.add_dataset(record)
 
     def datasets(self) -> tuple[Dataset, ...]:
@@ -162,17 +156,12 @@ class Ledger:
         still begin as it did then.  Without ``problems`` the ledger is as it was written.
         """
         with self._store.reading(end=False) as transaction:
-            found = transaction.verify(receipt)
-            if found.problems:
-                return found
-            overspent = [
-                f"the releases of {one.name} exceed its total"
-                for one in transaction.datasets()
-                if not rules.is_within(
-                    one.composition or "basic", one.total, transaction.spends(one.name)
-                )
-            ]
-        return replace(found, problems=tuple(overspent))
+            found, overspent = transaction.verify(receipt), list[str]()
+            for one in () if found.problems else transaction.datasets():
+                spends = transaction.spends(one.name)
+                if not rules.is_within(one.composition or "basic", one.total, spends):
+                    overspent.append(f"the releases of {one.name} exceed its total")
+        return replace(found, problems=(*found.problems, *overspent))
 
     def reserve(
         self, dataset: str, spend: Spend, neighbors: Neighbors, *, note: str = ""
@@ -182,9 +171,7 @@ class Ledger:
         The ``note`` is the custodian's own and must not contain anything from the data.
         """
         if len(note) > LONGEST_TEXT or _NO_TEXT.search(note):
-            raise LedgerError(
-                f"The note is longer than {LONGEST_TEXT} characters, or not text. Shorten it."
-            )
+            raise LedgerError(f"The note is longer than {LONGEST_TEXT} characters, or not text.")
         # One transaction: nobody can reserve between the check and the entry.
         with self._store.writing() as transaction:
             composition = _allowed_composition(transaction, dataset, spend, neighbors)
@@ -207,8 +194,7 @@ def _allowed_composition(
         if asked != fixed:
             raise LedgerError(
                 f"This dataset is protected with {name} = {fixed}; a release with {asked} cannot "
-                "be added to it, because the two promises mean different things. Release with "
-                f"{name} = {fixed}."
+                f"be added to it: the two promises differ. Release with {name} = {fixed}."
             )
     composition = account.composition or rules.choose_composition(account.total, spend)
     rules.check_room(composition, account.total, earlier, spend)
@@ -224,9 +210,7 @@ def _require_dataset(transaction: LedgerTransaction, name: str) -> Dataset:
     # Other names cannot be created, and may not even be text.
     account = transaction.dataset(name) if name.isprintable() else None
     if account is None:
-        raise LedgerError(
-            "The ledger has no account of this name. Use `dpcov ledger list` to see the names."
-        )
+        raise LedgerError("The ledger has no account of this name; see `dpcov ledger list`.")
     return account
 
 

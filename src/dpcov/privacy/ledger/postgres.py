@@ -13,9 +13,9 @@ from typing import Any
 
 from dpcov.errors import LedgerError, UsageError
 from dpcov.privacy.ledger import store as ledger_store
-from dpcov.privacy.ledger.store import LedgerStore, Run
+from dpcov.privacy.ledger.store import CREATE, LedgerStore, Run
 
-SCHEMES = ("postgresql://", "postgres://", "postgresql+psycopg://")
+SCHEME = "postgresql://"
 _SCHEMA = "dpcov_ledger"
 _CREATION_LOCK = 0x6470636F76
 _CONNECTING = {"connect_timeout": 10, "application_name": "dpcov-ledger"}
@@ -58,8 +58,7 @@ class LedgerServer(LedgerStore):
         self._sqlalchemy: Any = _import("sqlalchemy")
         _import("psycopg")
         with self._explained():
-            place = url.replace("postgres://", "postgresql://", 1)
-            parsed = self._sqlalchemy.engine.make_url(place).set(drivername="postgresql+psycopg")
+            parsed = self._sqlalchemy.engine.make_url(url).set(drivername="postgresql+psycopg")
             self._engine = self._sqlalchemy.create_engine(
                 parsed,
                 poolclass=self._sqlalchemy.pool.NullPool,
@@ -82,9 +81,7 @@ class LedgerServer(LedgerStore):
         view = {"isolation_level": "REPEATABLE READ", "postgresql_readonly": True}
         with self._transaction(**{"isolation_level": "READ COMMITTED"} if writes else view) as run:
             if not _exists(run):
-                raise LedgerError(
-                    "There is no ledger in this database. Create one with `dpcov ledger create`."
-                )
+                raise LedgerError(f"There is no ledger in this database. {CREATE}")
             ledger_store.check_version(run)
             yield run
 
@@ -122,6 +119,5 @@ def _import(module: str) -> Any:
     try:
         return importlib.import_module(module)
     except ModuleNotFoundError:
-        raise UsageError(
-            "A ledger on PostgreSQL needs a driver. Install it with: pip install 'dpcov[postgres]'."
-        ) from None
+        install = "pip install 'dpcov[postgres]'"
+        raise UsageError(f"A ledger on PostgreSQL needs a driver: {install}.") from None

@@ -24,8 +24,8 @@ DAMAGED = (
 # As `str` writes fractions.  1e999999999 as a fraction would fill the memory.
 _EXACT_NUMBER = re.compile(r"[0-9]{1,4000}(/[0-9]{1,4000})?")
 
+# Counted as spent; its noise may exist; its release has a fingerprint.
 State = Literal["reserved", "drawn", "committed"]
-"""Counted as spent; its noise may exist; its release has a fingerprint."""
 
 _NUMBERS = ("epsilon", "delta", "rho")
 DATASET_FIELDS = (
@@ -40,9 +40,8 @@ ENTRY_FIELDS = (
     *("id", "dataset", "reserved_at", *SPEND_FIELDS, "note"),
     *("state", "drawn_at", "committed_at", "fingerprint"),
 )
-
+# Cells of a table by column.
 Row = Mapping[str, Any]
-"""Cells of a table by column."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,17 +76,10 @@ def now() -> str:
     return datetime.now(UTC).isoformat(timespec="microseconds")
 
 
-def dataset_row(dataset: Dataset) -> Row:
-    """Return what the table of datasets holds."""
-    return _row(dataset, "total", DATASET_FIELDS)
-
-
-def spend_row(spend: Spend) -> Row:
-    """Return the part of an entry's row that says what it costs."""
-    return _row(spend, "promise", SPEND_FIELDS)
-
-
-def _row(record: Dataset | Spend, promise: str, fields: tuple[str, ...]) -> Row:
+def row_of(record: Dataset | Spend) -> Row:
+    """Return the row of a dataset, or the part of an entry's row that says what it costs."""
+    told = ("total", DATASET_FIELDS) if isinstance(record, Dataset) else ("promise", SPEND_FIELDS)
+    promise, fields = told
     numbers = vars(getattr(record, promise))
     row = {**vars(record), **{f"{promise}_{name}": numbers.get(name) for name in _NUMBERS}}
     cells = {name: row[name] for name in fields}
@@ -147,11 +139,9 @@ def _promise(prefix: str, row: Row) -> Promise:
 
 
 def _number(text: str | None) -> Fraction | None:
-    if text is None:
-        return None
-    if not _EXACT_NUMBER.fullmatch(text):
+    if text is not None and not _EXACT_NUMBER.fullmatch(text):
         raise ValueError
-    return Fraction(text)
+    return None if text is None else Fraction(text)
 
 
 def _require(cell: Any, kind: type) -> Any:

@@ -43,11 +43,11 @@ class Spend:
 
     def best_rho(self) -> Fraction | None:
         """Return the smallest rho for which this release is known to be rho-zCDP."""
-        known = [self.rho] if self.rho is not None else []
+        known = [self.rho]
         if isinstance(self.promise, ZCDP):
             known.append(self.promise.rho)
         if isinstance(self.promise, PureDP):
             known.append(pure_to_zcdp(self.promise.epsilon))
         if self.noise_multiplier is not None:
             known.append(1 / (2 * self.noise_multiplier**2))
-        return min(known, default=None)
+        return min((rho for rho in known if rho is not None), default=None)

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from dpcov.errors import LedgerError
 from dpcov.privacy.ledger import store as ledger_store
-from dpcov.privacy.ledger.store import LedgerStore, Run
+from dpcov.privacy.ledger.store import CREATE, LedgerStore, Run
 
 _TRIGGERS = tuple(
     f"CREATE TRIGGER event_{change.lower()} BEFORE {change} ON event "
@@ -57,17 +57,13 @@ class LedgerFile(LedgerStore):
     def _opened(self, *, writes: bool) -> Iterator[Run]:
         # Unlike Path.is_file this takes names that no file system does.
         if not os.path.isfile(self._path):  # noqa: PTH113
-            raise LedgerError(
-                "There is no ledger at this path. Create one with `dpcov ledger create`."
-            )
+            raise LedgerError(f"There is no ledger at this path. {CREATE}")
         with self._transaction("IMMEDIATE" if writes else "DEFERRED") as run:
             # Damage within a page may give wrong answers instead of errors.
             if run("PRAGMA quick_check", {}).fetchall() != [("ok",)]:
                 raise LedgerError(_BROKEN)
             if not _has_tables(run):
-                raise LedgerError(
-                    "This file is empty and not a ledger. Create one with `dpcov ledger create`."
-                )
+                raise LedgerError(f"This file is empty and not a ledger. {CREATE}")
             ledger_store.check_version(run)
             yield run
 
@@ -102,8 +98,8 @@ def _explained() -> Iterator[None]:
         yield
     except sqlite3.Error as error:
         name = getattr(error, "sqlite_errorname", "")
-        hint = next((hint for prefix, hint in _HINTS.items() if name.startswith(prefix)), _BROKEN)
-        raise LedgerError(f"{hint} ({name or 'sqlite error'})") from None
+        hints = (hint for prefix, hint in _HINTS.items() if name.startswith(prefix))
+        raise LedgerError(f"{next(hints, _BROKEN)} ({name or 'sqlite error'})") from None
     # Names of tables or columns that are no text any more.
     except UnicodeDecodeError:
         raise LedgerError(_BROKEN) from None

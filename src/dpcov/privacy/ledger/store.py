@@ -22,6 +22,7 @@ _FORMAT_NAME = "dpcov-ledger"
 FORMAT_VERSION = 3
 LOCK_WAIT_SECONDS = 30.0
 _FETCH_ROWS = 10_000
+CREATE = "Create one with `dpcov ledger create`."
 _MOVED_ON = "This ledger entry has already moved on. Reserve a new one for a new release."
 
 _TABLES = (
@@ -90,9 +91,7 @@ def check_version(run: Run) -> None:
     if row is None or row[0] != _FORMAT_NAME:
         raise LedgerError(DAMAGED)
     if row[1] != FORMAT_VERSION:
-        raise LedgerError(
-            "The ledger was written by another version of dpcov. Upgrade dpcov and try again."
-        )
+        raise LedgerError("Another version of dpcov wrote this ledger. Upgrade dpcov; try again.")
 
 
 class LedgerTransaction:
@@ -119,8 +118,8 @@ class LedgerTransaction:
 
     def entries(self, dataset: str) -> tuple[records.Entry, ...]:
         """Return the dataset's releases, oldest first."""
-        chosen = "WHERE dataset = :dataset ORDER BY id"
-        rows = self._rows(records.ENTRY_FIELDS, "entry", chosen, dataset=dataset)
+        where = "WHERE dataset = :dataset ORDER BY id"
+        rows = self._rows(records.ENTRY_FIELDS, "entry", where, dataset=dataset)
         return tuple(map(records.read_entry, rows))
 
     def spends(self, dataset: str) -> Counter[Spend]:
@@ -134,7 +133,7 @@ class LedgerTransaction:
 
     def add_dataset(self, dataset: records.Dataset) -> None:
         """Record a new dataset."""
-        row = records.dataset_row(dataset)
+        row = records.row_of(dataset)
         self._insert("dataset", row)
         told = {name: row[name] for name in records.DATASET_FIELDS[2:]}
         self._append("created", dataset.name, None, dataset.created_at, told)
@@ -149,7 +148,7 @@ class LedgerTransaction:
         """Record a release as reserved and return its number."""
         number, at = self._head.entries + 1, records.now()
         fixed = {"id": number, "dataset": dataset, "reserved_at": at, "state": "reserved"}
-        told = {**records.spend_row(spend), "note": note}
+        told = {**records.row_of(spend), "note": note}
         self._insert("entry", {**fixed, **told})
         self._append("reserved", dataset, number, at, told)
         return number

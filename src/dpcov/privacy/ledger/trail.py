@@ -14,9 +14,8 @@ from typing import Any, NamedTuple
 from dpcov.errors import UsageError
 from dpcov.privacy.ledger.records import ENTRY_FIELDS, Row
 
+# What the first event is chained to.
 GENESIS = "0" * 64
-"""What the first event is chained to."""
-
 # Differences that are told one by one.
 _SHOWN = 20
 
@@ -59,13 +58,12 @@ class Head(NamedTuple):
         return f"{self.events}:{self.digest}"
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Verification:
-    """What a verification found.
+    """What a verification found, the gravest of its ``problems`` first.
 
-    ``head`` is the recorded end of the trail; keep its ``receipt`` if there are no ``problems``,
-    which are told gravest first.  Events 1 to ``trusted_events`` form an unbroken chain, which
-    confirms the releases ``trusted_entries`` as the ledger shows them.
+    Keep the ``receipt`` of ``head``, the recorded end, if there are none.  Events 1 to
+    ``trusted_events`` are an unbroken chain that confirms the releases ``trusted_entries``.
     """
 
     head: Head
@@ -102,24 +100,16 @@ def verify(
         trusted += not breaks
         last = event
     if (last.number, last.digest) != (head.events, head.digest):
-        breaks.append(
-            f"the trail ends at event {last.number} but {head.events} were written: "
-            "its end is missing or changed"
-        )
+        written = f"the trail ends at event {last.number} but {head.events} were written"
+        breaks.append(f"{written}: its end is missing or changed")
     if receipt is not None and noted > last.number:
-        breaks.append(
-            f"the receipt is of event {noted}, the trail ends at {last.number}: its end was cut off"
-        )
+        seen = f"the receipt is of event {noted}, the trail ends at {last.number}"
+        breaks.append(f"{seen}: its end was cut off")
     faults, confirmed = _compare("entry {}", "id", releases, entries, intact=not breaks)
     faults += _compare("an account", "name", accounts, datasets, intact=not breaks)[0]
     if len(faults) > _SHOWN:
         faults = [*faults[:_SHOWN], f"and {len(faults) - _SHOWN} more differences"]
-    return Verification(
-        head=head,
-        problems=(*breaks, *faults),
-        trusted_events=trusted,
-        trusted_entries=tuple(sorted(confirmed)),
-    )
+    return Verification(head, (*breaks, *faults), trusted, tuple(sorted(confirmed)))
 
 
 def _applies(event: Event, accounts: dict[str, Row], releases: dict[int, Row]) -> bool:
@@ -180,7 +170,6 @@ def _compare(
 def _read_receipt(receipt: str) -> tuple[int, str]:
     number, _, digest = receipt.strip().partition(":")
     if not number.isascii() or not number.isdigit() or len(digest) != len(GENESIS):
-        raise UsageError(
-            "A receipt reads NUMBER:DIGEST, as `dpcov ledger verify` printed it. Copy it whole."
-        )
+        printed = "as `dpcov ledger verify` printed it"
+        raise UsageError(f"A receipt reads NUMBER:DIGEST, {printed}. Copy it whole.")
     return int(number), digest
