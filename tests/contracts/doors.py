@@ -85,6 +85,13 @@ def parquet(rows, folder):
     return folder / "t.parquet"
 
 
+@door("declared")
+def arrow_file(rows, folder):
+    with pa.OSFile(str(folder / "t.arrow"), "wb") as file, pa.ipc.new_file(file, TYPES) as writer:
+        writer.write_table(arrow(rows), max_chunksize=2)
+    return folder / "t.arrow"
+
+
 DOORS |= {
     "arrow_table": Door(lambda rows, folder: arrow(rows), "declared"),
     "arrow_stream": Door(lambda rows, folder: arrow(rows).to_reader(max_chunksize=2), "declared"),

@@ -363,3 +363,16 @@ def test_lines_are_judged_alike_however_they_are_cut():
             else:
                 with pytest.raises(DataError):
                     list(iter(partial(lines.read, size), b""))
+
+
+@pytest.mark.parametrize("ending", [".arrow", ".feather", ".ipc"])
+def test_arrow_files_and_streams_are_read_and_broken_ones_refused(tmp_path, ending):
+    table, path = pa.table({"x": [0.5, None, 0.25], "y": ["a", "b", "a"]}), tmp_path / f"t{ending}"
+    for writer in (pa.ipc.new_file, pa.ipc.new_stream):
+        with pa.OSFile(str(path), "wb") as file, writer(file, table.schema) as to:
+            to.write_table(table, max_chunksize=2)
+        blocks = open_source(path).blocks(1, wanted={"y": "text"})
+        assert [block["y"].to_pylist() for block in blocks] == [["a"], ["b"], ["a"]]
+    path.write_bytes(path.read_bytes()[:100])
+    with pytest.raises(DataError):
+        list(open_source(path).blocks(1, wanted={"y": "text"}))

@@ -26,6 +26,7 @@ _FORMATS: dict[str, Callable[[Path], Source]] = {
     ".tsv": partial(delimited.from_file, delimiter="\t"),
     ".parquet": frames.ParquetSource,
     ".npy": matrices.open_npy,
+    **dict.fromkeys((".arrow", ".feather", ".ipc"), frames.ArrowFileSource),
 }
 _NO_LIST = "it holds something else than equally long lists of numbers."
 

@@ -101,6 +101,31 @@ class ParquetSource(TypedSource):
                 yield batch
 
 
+class ArrowFileSource(TypedSource):
+    """An Arrow IPC file or stream; Feather files of version 2 are Arrow IPC files."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path.name, lambda: _open_arrow(path).schema)
+        self._path = path
+
+    def _read(self, block_rows: int, wanted: Mapping[str, ReadAs]) -> Iterator[Block]:
+        reader = _open_arrow(self._path)
+        count = getattr(reader, "num_record_batches", None)
+        for batch in reader if count is None else map(reader.get_batch, range(count)):
+            chosen = batch.select(list(wanted))
+            # The offsets and indices in a file may point anywhere, also out of it.
+            chosen.validate(full=True)
+            for start in range(0, len(chosen), block_rows):
+                yield chosen[start : start + block_rows]
+
+
+def _open_arrow(path: Path) -> pa.RecordBatchStreamReader | pa.RecordBatchFileReader:
+    file = pa.memory_map(str(path))
+    is_file = file.read(6) == b"ARROW1"
+    file.seek(0)
+    return pa.ipc.open_file(file) if is_file else pa.ipc.open_stream(file)
+
+
 class ReaderSource(TypedSource):
     """An Arrow stream, which can be read only once."""
 
