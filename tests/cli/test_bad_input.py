@@ -111,7 +111,7 @@ BUDGETS = {
     "--rho 100000": "protects nobody",
     "--rho 1e999999999": "too large",
     "--rho 1e-999999999": "smaller",
-    "--rho 1e-30": "larger budget",
+    "--rho 1e-30": "Use a larger one",
     "--epsilon 1 --delta 1": "delta",
     "--delta 1e-6": "epsilon",
     "--rho 1 --epsilon 1": "either",

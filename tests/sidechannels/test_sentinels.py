@@ -169,8 +169,8 @@ def test_nothing_of_the_rows_is_in_drafts_and_checks(room):
     for number, data in enumerate(sources(room)):
         assert room.run("schema", "draft", *data, "-o", f"{number}.toml").exit_code == 0
         assert room.run("schema", "draft", *data).exit_code == 0
-        check = ("--data", *data) if len(data) == 1 else data
-        assert room.run("schema", "check", "schema.toml", *check).exit_code == 0
+        if len(data) == 1:
+            assert room.run("schema", "check", "schema.toml", "--data", *data).exit_code == 0
 
 
 def test_nothing_of_the_rows_is_in_saved_moments_without_the_key(room):
@@ -253,7 +253,6 @@ def test_nothing_of_the_rows_is_left_by_a_query_to_a_server(room, server):
     for number, url in enumerate(drivers):
         data = ("--sql", "SELECT * FROM t", "--db", url)
         assert room.run(*release(data, f"{number}.dpcov")).exit_code == 0
-        assert room.run("schema", "check", "schema.toml", *data).exit_code == 0
         assert room.run("schema", "draft", *data, "-o", f"{number}.toml").exit_code == 0
         for failing in (
             "SELECT age, far, id, sex::integer AS sex FROM t",
