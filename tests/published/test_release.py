@@ -10,7 +10,7 @@ import pytest
 
 import dpcov
 from dpcov.errors import ReleaseError
-from dpcov.published.file import MANIFEST_NAME
+from dpcov.published.file import MANIFEST_NAME, encode_manifest
 from dpcov.published.manifest import json_schema
 from dpcov.published.release import Release
 
@@ -336,3 +336,17 @@ def test_the_published_json_schema_is_current(request):
         in_one_order(json.loads(text)) for text in (published.read_bytes(), json_schema())
     )
     assert kept == current, "write dpcov.published.manifest.json_schema() to this file"
+
+
+def test_fields_that_came_later_are_written_where_they_say_something(tmp_path):
+    """So that files from before read the same, to the byte."""
+    rows = pa.table({"x": np.random.default_rng(0).normal(size=5_000)})
+    schema = dpcov.Schema(columns={"x": dpcov.Numeric(lower=-50, upper=50)})
+    written = {}
+    for geometry in ("schema", "private"):
+        made = dpcov.release(rows, schema=schema, budget=dpcov.Budget(rho=1), geometry=geometry)
+        made.save(tmp_path / geometry)
+        assert dpcov.load(tmp_path / geometry).to_bytes() == made.to_bytes()
+        written[geometry] = encode_manifest(made.manifest)
+    assert b'"upper": 50' in written["private"]
+    assert not any(name in written["schema"] for name in (b'"lost"', b'"lower"', b'"upper"'))

@@ -56,7 +56,15 @@ def fingerprint(manifest: Manifest) -> str:
 
 def encode_manifest(manifest: Manifest) -> bytes:
     """Canonical bytes of a manifest."""
-    return msgspec.json.format(msgspec.json.encode(manifest, order="deterministic"), indent=1)
+    record = msgspec.to_builtins(manifest, order="deterministic")
+    # Later fields stand there only where they say something, so that older files stay as they are.
+    for column in record["columns"]:
+        if column.get("lower") is None:
+            column.pop("lower", None)
+            column.pop("upper", None)
+    if not record["statistics"]["lost"]:
+        del record["statistics"]["lost"]
+    return msgspec.json.format(msgspec.json.encode(record), indent=1)
 
 
 def pack(manifest: Manifest, arrays: Arrays) -> bytes:
