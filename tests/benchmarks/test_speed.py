@@ -3,10 +3,8 @@
 import time
 from pathlib import Path
 
-import numpy as np
-
 import dpcov
-from benchmarks.speed import scaling, strata, under_load
+from benchmarks.speed import scaling, under_load
 
 
 def test_the_exponent_is_the_slope_of_a_power_law():
@@ -19,15 +17,6 @@ def test_the_busiest_thread_is_timed_and_moments_are_those_of_the_rows():
     assert scaling.gather(X, threads=2) == dpcov.moments(X, norm_bound=1.0, threads=1)
     assert 1 <= len(scaling.spent) <= 2
     assert min(scaling.spent.values()) > 0
-
-
-def test_strata_are_timed_with_all_that_a_user_waits_for(capsys):
-    strata.main(["--rows", "2000", "--features", "12", "--rounds", "1", "--shells", "1", "3"])
-    told = capsys.readouterr().out
-    assert "2,000 x 12" in told
-    assert "GiB" in told
-    rows = strata.rows_of(2000, 12, 3)
-    assert set(np.round(np.log2(np.linalg.norm(rows, axis=1) / 0.9))) == {0.0, -1.0, -2.0}
 
 
 def test_the_load_works_only_while_it_is_timed(capsys):

@@ -7,7 +7,6 @@ import pytest
 from benchmarks.papers import sources
 from benchmarks.papers.baselines import BASELINES
 from benchmarks.papers.figure import Figure, Panel, Point, contender, lines, table
-from benchmarks.papers.output import write
 from benchmarks.papers.results import rows
 from benchmarks.papers.store import Store
 from benchmarks.papers.study import Study, measure
@@ -104,16 +103,3 @@ def test_an_error_while_collecting_ends_the_run(tmp_path):
 
     with pytest.raises(OSError, match="no space left"):
         run_groups(groups(pending), directory=tmp_path, jobs=2, report=full_disk)
-
-
-def test_output_is_one_page_and_tables(tmp_path):
-    pytest.importorskip("matplotlib")
-    with Store() as store:
-        study = study_of(figure(GAUSSIAN, ZERO), store)
-        study.run(jobs=1, pending=study.pending())
-        write(study, tmp_path, "facts")
-    page = (tmp_path / "index.html").read_text()
-    assert "a &lt; b" in page and "<svg" in page
-    assert "<img" not in page and "<script" not in page
-    expected = {"index.html", "claims.csv", "f.png", "f.svg", "results.csv", "results.parquet"}
-    assert expected == {path.name for path in tmp_path.iterdir()}

@@ -57,10 +57,3 @@ def test_what_cannot_be_audited_is_wrong_usage(desk, arguments):
     result = desk.run(f"audit {arguments} --seconds 0.1 --seed 1 --processes 1 --quiet")
     assert result.exit_code == 2
     assert "Error" in result.output
-
-
-def test_a_file_that_is_there_is_kept(desk):
-    kept = desk.folder / "kept.json"
-    kept.write_text("mine")
-    assert desk.run("audit zero --out", kept).exit_code == 7
-    assert kept.read_text() == "mine"

@@ -72,20 +72,3 @@ def test_large_deltas_are_refused_unless_a_flag_insists_and_large_epsilons_warn(
     assert made.exit_code == 0, made.output
     assert "Warning: epsilon = 5 is large. Somebody who knows" in made.stderr
     assert "PrivacyWarning" not in made.output
-
-
-def test_what_is_left_is_told_in_words_where_gaussian_noise_is_added_up(desk, account):
-    account("--epsilon", "2", "--delta", "1e-6")
-    made = desk.release("--dataset", "g", *GAUSSIAN, rho=None)
-    assert made.exit_code == 0, made.output
-    shown = desk.done("ledger show", desk.ledger, "--dataset", "g")
-    assert "Gaussian noise, 1/multiplier²: total" in shown
-    assert "Unit: 1 row per person\n" in shown
-    left = dpcov.Ledger(desk.ledger).remaining("g").in_words
-    assert left.startswith("Left: one more release of up to ε = 1.")
-    page = desk.folder / "page.html"
-    desk.done("report", desk.output, "-o", page, "--ledger", desk.ledger)
-    for text in (shown, page.read_text(encoding="utf-8")):
-        assert "Gaussian noise, 1/multiplier²" in text
-        assert left in text
-        assert "inverse_square" not in text

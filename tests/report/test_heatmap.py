@@ -31,10 +31,6 @@ def test_every_pair_comes_back_at_the_stated_precision():
     assert data["known"] == [bool(known) for known in np.isfinite(np.diagonal(r))]
 
 
-def test_pages_that_would_be_too_large_have_fewer_maps():
-    assert [heatmap.most_maps(size) for size in (1, 2, 784, 1732, 2000)] == [0, 1_500_000, 4, 1, 0]
-
-
 def test_features_with_one_cause_become_neighbors():
     rng = np.random.default_rng(0)
     groups = rng.permutation(np.repeat(np.arange(4), 6))

@@ -54,9 +54,3 @@ def test_only_what_was_built_here_is_markup_and_attributes_are_left_out_or_bare(
 def test_invisible_characters_are_shown_and_emoji_kept():
     assert visible("a\x00\x1b\u202eb\ud800") == "a\ufffd\ufffd\ufffdb\ufffd"
     assert visible("👩\u200d🔬 ימין") == "👩\u200d🔬 ימין"
-
-
-def test_a_line_of_a_template_whose_value_is_none_is_left_out():
-    kept = {"drowned": None, "table": "<"}
-    assert fill("error.html", **kept).startswith("<p>Frobenius norm of the difference")
-    assert fill("error.html", **kept | {"drowned": "&"}).startswith("&amp;<p>Frobenius")

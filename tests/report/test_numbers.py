@@ -3,7 +3,6 @@ import pytest
 
 import dpcov
 from dpcov.published.numbers import group_numbers
-from dpcov.report.charts import number
 from tests.report.examples import demo, make, plain
 
 
@@ -55,22 +54,3 @@ def test_a_table_with_causes_shows_as_many_components():
     names, entropy = tuple(f"x{k}" for k in range(40)), dpcov.SeededEntropy(0)
     made = make(names, 20_000, epsilon="0.3", entropy=entropy, geometry="schema")
     assert numbers(made).estimates.spectrum.n_above == 4
-
-
-WRITTEN = {
-    0.0: "0",
-    1.0: "1",
-    0.5: "0.5",
-    100.0: "100",
-    -0.01234: "−0.0123",
-    12345.6: "12,346",
-    1234567.0: "1.23e6",
-    0.00001: "1e−5",
-    float("nan"): "–",
-    float("inf"): "–",
-}
-
-
-@pytest.mark.parametrize(("value", "text"), WRITTEN.items())
-def test_numbers_are_written_for_people(value, text):
-    assert number(value) == text

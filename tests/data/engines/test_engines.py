@@ -26,7 +26,6 @@ from dpcov.data.engines import (
 from dpcov.data.engines.base import (
     Failure,
     attempt,
-    block_rows,
     machine_memory,
     merge_or_raise,
     merge_parts,
@@ -81,16 +80,7 @@ def test_the_type_of_the_data_names_the_engine_unless_one_is_named(module, engin
         name_engine(data, "abacus")
 
 
-@pytest.mark.parametrize(
-    ("engine", "package"),
-    [
-        ("dask", "dask"),
-        ("dask", "distributed.client"),
-        ("spark", "pyspark.sql"),
-        ("device", "torch"),
-        ("dask", "json.nope"),
-    ],
-)
+@pytest.mark.parametrize(("engine", "package"), [("spark", "pyspark.sql"), ("dask", "json.nope")])
 def test_a_missing_extra_says_what_to_install(engine, package, monkeypatch):
     def import_module(name):
         raise ModuleNotFoundError(name=package)
@@ -120,14 +110,6 @@ def test_groups_beside_the_rows_are_not_taken_by_other_engines():
         Gathering(engine="dask").moments(grouped, BALL, question)
 
 
-@pytest.mark.parametrize(
-    ("n_features", "rows"),
-    [(1, 2**15), (256, 2**15), (257, 2**23 // 257), (10_000, 838), (2**23, 1), (2**30, 1)],
-)
-def test_a_block_has_as_many_rows_as_its_values_allow(n_features, rows):
-    assert block_rows(n_features) == rows
-
-
 @pytest.mark.parametrize("name", TASKS)
 def test_parts_gathered_from_a_pickled_task_and_merged_equal_the_local_engine(name):
     task, data = TASKS[name]
@@ -140,13 +122,6 @@ def test_parts_gathered_from_a_pickled_task_and_merged_equal_the_local_engine(na
     assert merged == merge_or_raise(task, iter(parts)) == local.moments(data, task)
     assert [pickle.dumps(part) for part in parts] == before
     assert parts[2] == merge_parts(task, []) == task.empty()
-
-
-def test_a_pickled_task_carries_no_encoder():
-    task = MomentsTask(encoding=TableEncoding(schema=SCHEMA), spec=MomentsSpec())
-    before = len(pickle.dumps(task))
-    assert task.encoding.n_features == 4
-    assert len(pickle.dumps(task)) == before
 
 
 def test_rows_of_a_table_have_the_groups_of_one_more_column():
@@ -221,26 +196,6 @@ def sized(n_features, memory_limit=None, **spec):
     return MomentsTask(encoding=encoding, spec=MomentsSpec(**spec), memory_limit=memory_limit)
 
 
-@pytest.mark.parametrize(
-    ("n_features", "spec", "entries"),
-    [
-        (10, {}, 100),
-        (10, {"normalized": True}, 200),
-        (10, {"shells": 3, "groups": 4}, 1200),
-        (1025, {}, 512 * 1025 + 512 * 513 + 1),
-    ],
-)
-def test_sums_take_two_words_for_every_entry_of_every_stratum(n_features, spec, entries):
-    assert sized(n_features, **spec).answer_bytes == 16 * entries
-
-
-@pytest.mark.parametrize("threads", [1, 5])
-def test_work_takes_four_blocks_and_two_products_a_thread_and_three_blocks_ahead(threads):
-    for n_features, block, panel in ((10, 2**15 * 10, 100), (2000, 4194 * 2000, 512 * 2000)):
-        expected = 8 * (threads * (4 * block + 2 * panel) + 3 * block)
-        assert working_bytes(sized(n_features), threads) == expected
-
-
 @pytest.mark.parametrize(("threads", "copies"), [(1, 1), (3, 1), (1, 4)])
 def test_what_fits_to_the_byte_is_taken_and_one_byte_more_is_refused(threads, copies):
     needed = copies * sized(300).answer_bytes + working_bytes(sized(300), threads)
@@ -248,13 +203,6 @@ def test_what_fits_to_the_byte_is_taken_and_one_byte_more_is_refused(threads, co
     require_memory(sized(300, needed / 2**30), **options)
     with pytest.raises(UsageError, match=r"Gathering needs up to .* GiB .* blocks in \d threads"):
         require_memory(sized(300, (needed - 1) / 2**30), **options)
-
-
-def test_no_stated_limit_is_that_of_the_machine(monkeypatch):
-    monkeypatch.setattr(base, "machine_memory", lambda: 12345.0)
-    assert base.allowed_bytes(None) == 12345.0
-    with pytest.raises(UsageError):
-        require_memory(sized(300))
 
 
 def test_a_container_may_take_less_than_its_machine(tmp_path, monkeypatch):

@@ -89,11 +89,6 @@ def test_what_is_no_parquet_file_is_refused(tmp_path, name, words):
     assert "12345" not in str(refusal.value)
 
 
-def test_the_ending_may_have_capitals(tmp_path):
-    write(tmp_path / "ROWS.PARQUET", X[:5])
-    assert gathered(str(tmp_path / "ROWS.PARQUET")) == local(X[:5])
-
-
 def test_a_table_without_a_wanted_column_is_refused_before_it_is_read(tmp_path):
     write(tmp_path / "one.parquet", X[:9])
     files = parquet.open_files(tmp_path, "")

@@ -3,7 +3,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpcov.errors import NumericError
 from dpcov.published.linalg.project import project_psd, project_psd_trace
 from dpcov.published.linalg.symmetric import eigh
 from tests.published.estimate.noises import noise, shrunk
@@ -87,8 +86,3 @@ def test_an_exact_trace_is_met(dimension):
     noisy = np.eye(dimension) + noise(dimension, 0.05, np.random.default_rng(6))
     matrix = shrunk(noisy, 0.05, float(dimension), 0.0).matrix
     assert np.trace(matrix) == pytest.approx(dimension, rel=0.02)
-
-
-def test_entries_that_are_not_finite_raise():
-    with pytest.raises(NumericError):
-        shrunk(np.array([[np.nan]]), 1.0)
