@@ -47,7 +47,7 @@ def test_only_columns_with_public_values_make_groups():
     ("error", "words"),
     [
         (MemoryError(), "not enough memory"),
-        (PermissionError(), "no permission"),
+        (PermissionError(13, "zebra", "zebra"), "no permission"),
         (UnicodeDecodeError("utf-8", b"\xff", 0, 1, "x"), "UTF-8"),
         (KeyError("zebra"), "damaged"),
     ],

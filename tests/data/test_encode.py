@@ -105,34 +105,6 @@ def test_bounds_as_far_apart_as_allowed(size):
     np.testing.assert_allclose(encoded[:, 1], [-1, -1, 0, 1, 1, 1])
 
 
-def test_missing_numbers_are_the_midpoint_or_have_an_indicator():
-    values, columns = [1.0, math.nan, None], {"a": Numeric(lower=0, upper=1)}
-    for how, expected in (
-        ("center", [[1, 1], [1, 0], [1, 0]]),
-        ("indicator", [[1, 1, 0], [1, 0, 1], [1, 0, 1]]),
-    ):
-        schema = Schema(columns=columns, missing=how)
-        np.testing.assert_allclose(undo(schema, encode(schema, a=values)), expected)
-
-
-def test_missing_categories_differ_from_unknown_ones():
-    column = Categorical(categories=("x", "y"), missing="indicator")
-    schema = Schema(columns={"a": column}, intercept=False)
-    encoded = encode(schema, a=["x", " y", "z", None, "NA", " ", "?"])
-    expected = [[1, 0, 0], [0, 1, 0], [0, 0, 0], *[[0, 0, 1]] * 4]
-    assert (encoded == expected).all()
-
-
-def test_a_column_of_nulls_is_missing_everywhere():
-    columns = {
-        **{"a": Boolean(), "b": Numeric(lower=0, upper=1)},
-        "c": Categorical(categories=("x",)),
-    }
-    schema = Schema(columns=columns, missing="indicator", intercept=False)
-    encoded = undo(schema, encode(schema, **dict.fromkeys("abc", pa.nulls(2))))
-    np.testing.assert_allclose(encoded, [[0, 1, 0, 1, 0, 1]] * 2)
-
-
 def test_weights_multiply_rows_by_their_root():
     schema = Schema(
         columns={"a": Numeric(lower=-1, upper=1), "w": Ignored()},
@@ -227,15 +199,6 @@ def test_rows_beyond_a_bound_are_divided_by_their_norm():
     schema = Schema(columns={"a": Boolean(), "b": Boolean()}, intercept=False, norm_bound=0.5)
     encoded = encode(schema, a=[True, True], b=[True, None])
     assert encoded.tolist() == [[2 / math.sqrt(8)] * 2, [1, 0]]
-
-
-def test_an_encoder_asks_for_its_columns_as_numbers_or_texts():
-    numbers, texts = {"n": Numeric(lower=0, upper=1)}, Categorical(categories=("x",))
-    columns = {**numbers, "b": Boolean(), "c": texts, "w": Ignored(), "i": Ignored()}
-    wanted = {"n": "number", "b": "text", "c": "text"}
-    assert Encoder(Schema(columns=columns)).wanted == wanted
-    weighted = Schema(columns=columns, weights=Weights(column="w", upper=1))
-    assert Encoder(weighted).wanted == {**wanted, "w": "number"}
 
 
 def test_columns_stand_side_by_side_in_the_declared_order():

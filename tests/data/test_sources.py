@@ -11,13 +11,11 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 import pytest
-import scipy.sparse
 
 from dpcov.data.schema.declared import Boolean, Categorical, Ignored, Numeric, Weights
 from dpcov.data.schema.draft import draft
 from dpcov.data.schema.schema import Schema
 from dpcov.data.sources import open_source
-from dpcov.data.sources.base import check_names, kind_of_arrow_type, number_names
 from dpcov.data.sources.lines import CheckedLines
 from dpcov.errors import DataError
 from tests.data.reading import read_encoded
@@ -158,21 +156,6 @@ def test_files_of_matrices(tmp_path, name):
         assert {block.dtype for block in blocks} == {np.dtype(np.float64)}
 
 
-@pytest.mark.parametrize(
-    "data",
-    [
-        MATRIX.tolist(),
-        scipy.sparse.csr_matrix(MATRIX),
-        scipy.sparse.coo_array(MATRIX),
-        pa.table({f"x{i}": MATRIX[:, i] for i in range(13)}),
-        pd.DataFrame(MATRIX, columns=[f"x{i}" for i in range(13)]),
-    ],
-    ids=["lists", "csr", "coo", "table", "pandas"],
-)
-def test_matrices_in_memory(data):
-    assert (encoded(data, WINE, 7) == encoded(MATRIX, WINE)).all()
-
-
 def test_pandas_columns_that_are_numbers_and_integers_of_all_widths():
     schema = Schema(columns={"0": Boolean(), "1": Boolean()})
     assert encoded(pd.DataFrame([[1, 0], [0, 1]]), schema).shape == (2, 3)
@@ -216,37 +199,6 @@ def test_what_a_mask_hides_is_missing():
     hidden = np.ma.masked_array([[1, 2], [3, 4]], mask=[[False, True], [False, False]])
     (block,) = open_source(hidden).blocks(10)
     np.testing.assert_array_equal(block, [[1, np.nan], [3, 4]])
-
-
-KINDS = {
-    "number": [pa.int8(), pa.uint64(), pa.float16(), pa.decimal128(5, 2), pa.decimal256(40, 2)],
-    "boolean": [pa.bool_()],
-    "text": [pa.string(), pa.large_string(), pa.string_view()],
-    "other": [pa.null(), pa.date32(), pa.timestamp("s"), pa.binary(), pa.struct({})],
-}
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_arrow_types_are_told_by_what_they_hold(kind):
-    for data_type in KINDS[kind]:
-        assert kind_of_arrow_type(data_type) == kind
-        if kind != "boolean":
-            assert kind_of_arrow_type(pa.dictionary(pa.int8(), data_type)) == kind
-
-
-def test_names_are_checked_and_made():
-    assert check_names(["a", "b", ""], "t") == ("a", "b", "")
-    assert number_names(3) == ("x0", "x1", "x2")
-    with pytest.raises(DataError, match="'t' has no columns"):
-        check_names([], "t")
-    with pytest.raises(DataError, match=r"positions 2, 3, 5, 6\. Rename"):
-        check_names(["a", "b", "c", "d", "b", "c"], "t")
-
-
-def test_blocks_are_cut_where_a_batch_is_longer():
-    table = pa.table({"x": np.arange(25.0)})
-    blocks = [block.column(0).to_pylist() for block in open_source(table.to_reader()).blocks(10)]
-    assert blocks == [[*range(10)], [*range(10, 20)], [*range(20, 25)]]
 
 
 def test_arrays_of_the_second_header_version_are_read(tmp_path):

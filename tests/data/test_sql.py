@@ -1,7 +1,6 @@
 """Tables that a database computes: the same integers as from a file, read-only and sealed."""
 
 import sqlite3
-import sys
 from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
 
@@ -34,7 +33,6 @@ SCHEMA = Schema(
     }
 )
 AGE = Schema(columns={"age": SCHEMA.columns["age"]})
-COLUMNS = "age, weight, dose, sex, ill"
 SPEC = MomentsSpec(shells=4)
 
 
@@ -134,16 +132,6 @@ def test_every_database_gives_the_integers_of_the_table_in_any_order(home):
     assert max(map(len, blocks)) <= 500
 
 
-def test_drafts_know_the_types(home):
-    url, name = home
-    drafted = draft(open_source(Query(f"SELECT {COLUMNS} FROM {name}", db=url))).columns
-    kinds = [type(declared) for declared in drafted.values()]
-    # A column of zeros and ones is a number where the database has no truth values.
-    text = Numeric if url.startswith("sqlite") else Categorical
-    assert kinds[:4] == [Numeric, Numeric, Numeric, text]
-    assert kinds[4] in (Boolean, Numeric)
-
-
 CHANGES = [
     "DELETE FROM {name}",
     "DROP TABLE {name}",
@@ -222,14 +210,6 @@ def test_dates_are_refused_before_a_row_is_read(postgres, tmp_path, request):
         days = Query(f"SELECT born - DATE '1970-01-01' AS born FROM {name}", db=url)
         assert table_moments(days, schema, SPEC).n_rows == N_ROWS
         assert isinstance(draft(source).columns["born"], Ignored)
-
-
-@pytest.mark.parametrize("url", ["duckdb://", "postgresql://a@b/c"])
-def test_a_missing_driver_is_named(url, monkeypatch):
-    for module in ("duckdb", "adbc_driver_postgresql.dbapi"):
-        monkeypatch.setitem(sys.modules, module, None)
-    with pytest.raises(UsageError, match=r"pip install 'dpcov\["):
-        open_source(Query("SELECT 1 AS a", db=url))
 
 
 def test_dates_are_categories_and_other_types_nothing(postgres):
@@ -368,18 +348,7 @@ def test_a_wrong_password_is_explained_without_it(postgres_database):
     assert "wrongpw" not in str(refused.value)
 
 
-@pytest.mark.parametrize(
-    "url",
-    [
-        "",
-        "people.db",
-        "secretpw",
-        "://x",
-        "sqlite://",
-        "sqlite:///:memory:",
-        "mysql://a:secretpw@b",
-    ],
-)
+@pytest.mark.parametrize("url", ["", "secretpw", "sqlite:///:memory:", "mysql://a:secretpw@b"])
 def test_what_names_no_database_is_refused(url):
     with pytest.raises(UsageError, match="named by a URL") as refused:
         open_source(Query("SELECT 1 AS a", db=url))
@@ -426,43 +395,29 @@ def failure(name="Odd", **attributes):
     return type(name, (Exception,), attributes)(SENTINEL)
 
 
-def named(name):
-    """An error known by its SQLSTATE, by SQLite's name for it, or by its class."""
-    if name[0].isdigit():
-        return failure(sqlstate=name)
-    return failure(sqlite_errorname=name) if name.startswith("SQLITE") else failure(name)
+SQLSTATES = "42601 42P01 42703 25006 0A000 08006 28P01 3D000 42501 40001 55P03 57014"
+SQLSTATES += " 57P01 22P02 53200 99999"
+SQLITES = "ERROR AUTH READONLY_DBMOVED CANTOPEN BUSY_SNAPSHOT CORRUPT NOTADB"
+CLASSES = (
+    "ParserException CatalogException BinderException SyntaxException ConversionException"
+    " OutOfRangeException InvalidInputException TypeMismatchException PermissionException"
+    " ConnectionException OperationalError OutOfMemoryException IOException Odd"
+)
+ERRORS = [
+    *(failure(sqlstate=state) for state in [*SQLSTATES.split(), None]),
+    *(failure(sqlite_errorname=f"SQLITE_{name}") for name in SQLITES.split()),
+    *(failure(name) for name in CLASSES.split()),
+    *(sqlite3.Warning(SENTINEL), sqlite3.ProgrammingError(SENTINEL), ValueError(SENTINEL)),
+    sqlite3.OperationalError(f"Could not decode to UTF-8 '{SENTINEL}'"),
+    *(MemoryError(SENTINEL), PermissionError(13, SENTINEL, SENTINEL)),
+    UnicodeDecodeError("utf-8", SENTINEL.encode(), 0, 1, SENTINEL),
+]
 
 
-BINDING = "ParserException CatalogException BinderException SyntaxException SQLITE_ERROR"
-CASTING = "ConversionException OutOfRangeException InvalidInputException TypeMismatchException"
-WORDS = {
-    "understand the statement": f"42601 42P01 42703 {BINDING}",
-    "would change something": "25006 0A000 SQLITE_AUTH SQLITE_READONLY_DBMOVED PermissionException",
-    "does not answer": "08006 28P01 3D000 ConnectionException OperationalError SQLITE_CANTOPEN",
-    "no right to read": "42501",
-    "ended the query": "40001 55P03 57014 57P01 SQLITE_BUSY_SNAPSHOT",
-    "cannot be computed": f"22P02 {CASTING}",
-    "ran out of memory or disk": "53200 OutOfMemoryException",
-    "a file that the statement": "IOException",
-    "file is damaged": "SQLITE_CORRUPT SQLITE_NOTADB",
-    "text is withheld": "99999 Odd",
-}
-WORDS = {words: [named(name) for name in names.split()] for words, names in WORDS.items()}
-WORDS["would change something"] += [sqlite3.Warning(), sqlite3.ProgrammingError()]
-WORDS["text is withheld"] += [failure(sqlstate=None), ValueError(SENTINEL)]
-WORDS |= {
-    "not UTF-8; convert it": [sqlite3.OperationalError(f"Could not decode to UTF-8 '{SENTINEL}'")],
-    "not enough memory": [MemoryError()],
-    "no permission": [PermissionError(13, SENTINEL)],
-    "not UTF-8 text": [UnicodeDecodeError("utf-8", SENTINEL.encode(), 0, 1, SENTINEL)],
-}
-
-
-@pytest.mark.parametrize("words", WORDS)
-def test_every_kind_of_error_has_words_of_its_own(words):
-    for error in WORDS[words]:
-        assert words in explain_database_error(error)
-        assert SENTINEL not in explain_database_error(error)
+def test_no_kind_of_error_is_told_with_its_text():
+    explained = [explain_database_error(error) for error in ERRORS]
+    assert SENTINEL not in "".join(explained)
+    assert len(set(explained)) > 8
 
 
 def test_types_are_asked_for_without_running_the_statement():
