@@ -47,6 +47,18 @@ def problem(
     return Problem(n_features=n_features, neighbors=neighbors, n_rows=public, rows_per_person=k)
 
 
+def rows_of_norm(norms, d, seed=0):
+    rows = np.random.default_rng(seed).normal(size=(len(norms), d))
+    return rows * (np.array(norms) / np.linalg.norm(rows, axis=1))[:, None]
+
+
+def shell_sscps(rows, shells, bits):
+    """Shell by shell in lattice units, from the rows' norms."""
+    norms = np.linalg.norm(rows, axis=1)
+    number = np.minimum(np.floor(-np.log2(norms) + 1e-12), shells - 1)
+    return [4.0 ** (bits + s) * rows[number == s].T @ rows[number == s] for s in range(shells)]
+
+
 def drawn(mechanism, rows, budget, size=1, *, neighbors="replace-one", k=1, seed=1, n_rows=None):
     """Draws of a mechanism from a table, one after another from one seed."""
     d = rows.shape[1]

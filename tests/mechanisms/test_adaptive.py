@@ -9,8 +9,7 @@ from benchmarks.papers.synthetic import synthetic_rows
 from dpcov.mechanisms.adaptive import RULES, Adaptive
 from dpcov.mechanisms.blocks.additive_noise import AdditiveNoise, MatrixNoise
 from dpcov.mechanisms.blocks.clip_search import ClipChoice
-from dpcov.mechanisms.separate import Separate, SeparateNoise, separate_sscp
-from dpcov.noise.entropy import SeededEntropy
+from dpcov.mechanisms.separate import Separate
 from dpcov.privacy.budget import Budget
 from dpcov.privacy.guarantee import ZCDP, PureDP
 from tests.mechanisms.chosen import choose, drawn, problem
@@ -44,9 +43,7 @@ def test_rows_far_below_the_norm_bound_are_found(constants, budget):
     assert made.notes[0] == "rows were first clipped to 2^-10 of the norm bound"
 
 
-ENTROPY = SeededEntropy(0)
 ROWS = np.array([[1.0, 0.0], [0.0, 0.75], [0.25, 0.25], [0.0, 0.125], [2.0**-5, 0.0]])
-SSCP = ROWS.T @ ROWS
 NAME = "dpcov.mechanisms.adaptive."
 
 
@@ -106,22 +103,6 @@ class Drawn:
             "draw",
             lambda self, size, entropy: np.diag(matrix * self.scale * (np.arange(size) - 0.5)),
         )
-
-
-NOISE = SeparateNoise(
-    values=AdditiveNoise(law="gaussian", scale=0.5),
-    matrix=MatrixNoise(law="gaussian-isotropic", scale=2.0),
-)
-
-
-def test_separate_noise_turns_vectors_and_shifts_values(monkeypatch):
-    Drawn(monkeypatch, vector=1.0, matrix=1.0)
-    found = separate_sscp(SSCP, NOISE, rule="raw", trace_bound=0.0, entropy=ENTROPY)
-    vectors = np.linalg.eigh(SSCP + np.diag([-1.0, 1.0]))[1]
-    expected = (vectors * (np.linalg.eigvalsh(SSCP) + 0.5)) @ vectors.T
-    np.testing.assert_allclose(found, expected, rtol=1e-12)
-    bounded = separate_sscp(SSCP, NOISE, rule="monotone", trace_bound=0.25, entropy=ENTROPY)
-    assert np.trace(bounded) == pytest.approx(0.25)
 
 
 @pytest.mark.parametrize(

@@ -16,11 +16,6 @@ from tests.contracts.test_mechanisms import BUDGETS
 ROWS = np.random.default_rng(5).uniform(size=(400, 20))
 
 
-def schema_for(features, **settings):
-    columns = {f"x{i}": dpcov.Numeric(lower=0, upper=1) for i in range(features)}
-    return dpcov.Schema(columns=columns, **settings)
-
-
 def documented_rules():
     """The table of choosing.md: every row's conditions and what it says that auto takes."""
     page = (Path(__file__).parents[2] / "docs/choosing.md").read_text(encoding="utf-8")
@@ -96,28 +91,14 @@ def test_a_named_mechanism_is_taken_as_named_and_options_reach_a_chosen_one():
         resolve(AUTO, {"wings": 2}, problem, budget).make()
 
 
-@pytest.mark.parametrize(
-    ("features", "chosen"), [(2, "gaussian"), (8, "stratified"), (20, "stratified")]
-)
-def test_release_chooses_by_default_and_says_why(features, chosen):
-    made = dpcov.release(
-        ROWS[:, :features],
-        schema=schema_for(features),
-        budget=dpcov.Budget(rho=1),
-        geometry="schema",
-    )
-    record = made.manifest.mechanism
-    assert (record.name, record.chosen_by) == (chosen, "auto")
-    assert made.statistics.notes[0].startswith(f"auto chose {chosen}: ")
-    assert made.statistics.notes[0] in " ".join(made.summary().split())
-    assert made.statistics.post == "shrink"
-    assert np.linalg.eigvalsh(made.covariance()).min() > -1e-12
-
-
 def test_the_choice_is_the_same_whatever_the_rows_hold():
-    budget, schema = dpcov.Budget(rho=1), schema_for(20)
-    records = [
-        dpcov.release(rows, schema=schema, budget=budget).manifest.mechanism
+    columns = {f"x{i}": dpcov.Numeric(lower=0, upper=1) for i in range(20)}
+    budget, schema = dpcov.Budget(rho=1), dpcov.Schema(columns=columns)
+    releases = [
+        dpcov.release(rows, schema=schema, budget=budget)
         for rows in (ROWS, np.zeros_like(ROWS), np.ones_like(ROWS))
     ]
+    records = [made.manifest.mechanism for made in releases]
     assert records[0] == records[1] == records[2]
+    assert records[0].chosen_by == "auto"
+    assert releases[0].statistics.notes[0].startswith(f"auto chose {records[0].name}: ")

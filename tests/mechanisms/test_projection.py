@@ -1,7 +1,6 @@
 import math
 
 import numpy as np
-import pytest
 from scipy import stats
 
 import dpcov
@@ -9,36 +8,12 @@ from dpcov.noise.entropy import SeededEntropy
 
 N_ROWS = 300
 ZCDP = dpcov.Budget(rho="0.1")
-PURE = dpcov.Budget(epsilon=2)
 
 
 def unit_rows(d, n_rows=N_ROWS, seed=0):
     random = np.random.default_rng(seed)
     rows = random.normal(size=(n_rows, d)) * np.arange(1, d + 1) ** -1.0
     return rows / np.linalg.norm(rows, axis=1, keepdims=True) * 0.999
-
-
-def released(X, budget=ZCDP, seed=1, **options):
-    return dpcov.second_moment(
-        X,
-        norm_bound=1.0,
-        budget=budget,
-        mechanism="projection",
-        entropy=SeededEntropy(seed),
-        **options,
-    )
-
-
-@pytest.mark.parametrize(
-    ("budget", "family"), [(ZCDP, "gaussian"), (PURE, "laplace")], ids=["zcdp", "pure"]
-)
-def test_the_result_is_possible_and_the_noise_is_of_the_right_kind(budget, family):
-    made = released(unit_rows(20), budget)
-    assert family in made.statistics.noise.family
-    values = np.linalg.eigvalsh(made.second_moment())
-    assert values.min() >= -1e-12
-    assert values.sum() <= 1 + 1e-9
-    assert made.guarantee.promise == budget.promise
 
 
 def test_the_error_bound():
@@ -68,7 +43,15 @@ def test_the_noisy_trace_helps_short_rows():
     X = unit_rows(50) / 8
     truth = X.T @ X / N_ROWS
     noisy, public = (
-        np.linalg.norm(released(X, trace=trace).second_moment() - truth)
+        dpcov.second_moment(
+            X,
+            norm_bound=1.0,
+            budget=ZCDP,
+            mechanism="projection",
+            trace=trace,
+            entropy=SeededEntropy(1),
+        )
         for trace in ("noisy", "public")
     )
+    noisy, public = (np.linalg.norm(made.second_moment() - truth) for made in (noisy, public))
     assert noisy < 0.5 * public

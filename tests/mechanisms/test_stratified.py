@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 import dpcov
-from dpcov.data.moments import Moments, MomentsSpec, gather
+from dpcov.data.moments import Moments, gather
 from dpcov.data.questions import Ask
 from dpcov.errors import BudgetError
 from dpcov.mechanisms.gaussian import ROW_COUNT_WEIGHT
@@ -18,16 +18,11 @@ from dpcov.mechanisms.stratified_rules import Run, trace_weight
 from dpcov.noise.entropy import SeededEntropy
 from dpcov.noise.lattice import LARGEST_STD
 from dpcov.privacy.guarantee import ZCDP
-from tests.mechanisms.chosen import choose, problem
+from tests.mechanisms.chosen import choose, problem, rows_of_norm, shell_sscps
 
 RELATIONS = ("replace-one", "add-remove-one")
 BITS = 5
 SHELLS = 5
-
-
-def rows_of_norm(norms, d, seed=0):
-    rows = np.random.default_rng(seed).normal(size=(len(norms), d))
-    return rows * (np.array(norms) / np.linalg.norm(rows, axis=1))[:, None]
 
 
 def gathered(rows, shells=SHELLS, bits=BITS):
@@ -216,19 +211,6 @@ def grouped_moments(rows=ROWS, n_groups=1, mechanism=MECHANISM, d=2):
     return moments
 
 
-def shell_sscps(rows, shells=FOUR, bits=FINE):
-    """Shell by shell in lattice units, from the rows' norms."""
-    norms = np.linalg.norm(rows, axis=1)
-    number = np.minimum(np.floor(-np.log2(norms) + 1e-12), shells - 1)
-    return [4.0 ** (bits + s) * rows[number == s].T @ rows[number == s] for s in range(shells)]
-
-
-@pytest.mark.parametrize("d", [1, 64, 65])
-def test_rows_are_gathered_at_a_second_length_where_that_is_cheap(d):
-    spec = Stratified(shells=5, bits=9).moments_spec(replace(problem(d), n_groups=3))
-    assert spec == MomentsSpec(shells=5, bits=9, groups=3, normalized=d <= 64)
-
-
 @pytest.mark.parametrize("k", [1, 3])
 @pytest.mark.parametrize(
     ("neighbors", "n_groups", "moved", "extra"),
@@ -292,7 +274,7 @@ def test_traces_first_then_the_joint_trace_and_the_matrices_of_the_runs(monkeypa
     made = MECHANISM.draw(Ask.saved(moments), CALIBRATION, problem(2), SeededEntropy(0))
     assert gaussian.asked == [(6400, 4), (100, 1)]
     assert matrix.asked == [(2, 100)] * 2
-    shells = shell_sscps(ROWS)
+    shells = shell_sscps(ROWS, FOUR, FINE)
     traces = [int(np.trace(s)) + z for s, z in zip(shells, (5, -6, 7, 8), strict=True)]
     assert rule.asked == [(traces, 100, 6400, 2)]
     shortened = moments.strata[0].normalized.to_float() + shells[1]
@@ -314,24 +296,18 @@ def test_traces_first_then_the_joint_trace_and_the_matrices_of_the_runs(monkeypa
 
 def test_every_group_has_runs_traces_and_counts_of_its_own(monkeypatch):
     gaussian, _ = choose_noise(monkeypatch, range(8), [0, 99], [10, -20])
-    rule = choose(
-        monkeypatch,
-        NAME + "choose_runs",
-        lambda traces, *rest: [Run(1, 1, 3)] if 0 in traces else [Run(0, 0, 0), Run(2, 2, 3)],
-    )
+    first, second = [Run(1, 1, 3)], [Run(0, 0, 0), Run(2, 2, 3)]
+    waiting = [first, second]
+    rule = choose(monkeypatch, NAME + "choose_runs", lambda *asked: waiting.pop(0))
     calibration = replace(CALIBRATION, row_count_variance=Fraction(7, 2))
     made = MECHANISM.draw(
         Ask.saved(grouped_moments(n_groups=2)), calibration, grouped(), SeededEntropy(0)
     )
-    shells = [shell_sscps(ROWS[group == GROUPS]) for group in (0, 1)]
+    shells = [shell_sscps(ROWS[group == GROUPS], FOUR, FINE) for group in (0, 1)]
     traces = [int(np.trace(s)) for each in shells for s in each]
     noisy = [trace + z for z, trace in enumerate(traces)]
     assert gaussian.asked == [(6400, 8), (100, 1), (Fraction(7, 2), 2)]
     assert [asked[0] for asked in rule.asked] == [noisy[:4], noisy[4:]]
-    first, second = (
-        [Run(1, 1, 3)] if 0 in noisy[part : part + 4] else [Run(0, 0, 0), Run(2, 2, 3)]
-        for part in (0, 4)
-    )
     runs = [*first, *second]
     for field in Run._fields:
         assert made.arrays[f"{field}_shell"].tolist() == [getattr(run, field) for run in runs]

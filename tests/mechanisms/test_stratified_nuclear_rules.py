@@ -9,13 +9,6 @@ from dpcov.mechanisms.stratified_nuclear import choose_fold, choose_runs, trace_
 from dpcov.published.estimate import nuclear_law as ullman
 
 
-@pytest.mark.parametrize(
-    ("d", "weight"), [(1, 5), (3, 5), (4, 6), (8, 6), (9, 7), (143, 15), (144, 16), (10_000, 16)]
-)
-def test_a_trace_weighs_less_the_larger_the_matrix(d, weight):
-    assert trace_weight(d) == Fraction(1, weight)
-
-
 @pytest.fixture
 def round_thresholds(monkeypatch):
     # For scale 2 and d = 3 a shell is drawn above a trace of 5, and joined by smaller ones above
@@ -97,10 +90,3 @@ def test_an_inner_shell_stands_out_by_more_the_smaller_it_is(shell):
         traces[shell] = trace
         assert (choose_fold(traces, 1000.0, 1) is None) == stands_out
         assert choose_fold([10 * trace, *[0] * 6], 1000.0, 1) is not None
-
-
-def test_a_shell_at_its_threshold_does_not_stand_out(monkeypatch):
-    monkeypatch.setattr(rules, "STANDS_OUT_PER_SHELL", 0.0)
-    monkeypatch.setattr(rules, "trace_weight", lambda d: Fraction(1, 4))
-    assert choose_fold([0, 18], 1.0, 1) is not None
-    assert choose_fold([0, 19], 1.0, 1) is None

@@ -1,20 +1,13 @@
 import math
-from fractions import Fraction
 
 import numpy as np
 import pytest
 
-from dpcov.mechanisms import stratified_rules as rules
-from dpcov.mechanisms.stratified_rules import choose_runs, clear_shells, trace_weight
+from dpcov.mechanisms.stratified_rules import choose_runs, clear_shells
 
 VARIANCE = 10_000
 STD = 1000
 """Of a trace, exactly."""
-
-
-@pytest.mark.parametrize(("d", "weight"), [(1, 64), (2, 64), (3, 32), (9999, 32)])
-def test_traces_of_few_columns_are_less_precise(d, weight):
-    assert trace_weight(d) == Fraction(1, weight)
 
 
 def chosen(traces, d):
@@ -92,10 +85,3 @@ def test_smaller_shells_join_one_above_its_saturation(d):
     below, beyond = math.floor(saturated), math.ceil(saturated)
     assert chosen([below, 9000, 0], d) == [(0, 0, 0), (1, 1, 2)]
     assert chosen([beyond, 9000, 0], d) == [(0, 0, 2)]
-
-
-def test_thresholds_reached_exactly_do_not_count(monkeypatch):
-    monkeypatch.setattr(rules, "JOIN_ABOVE", 1.0)
-    # d sqrt(2 d v) = 32 * 8 * 100 at d = 32.
-    assert chosen([25_600, 9000], 32) == [(0, 0, 0), (1, 1, 1)]
-    assert chosen([25_601, 9000], 32) == [(0, 0, 1)]

@@ -7,7 +7,7 @@ from scipy import stats
 
 from dpcov.noise.continuous import exponentials, haar_orthogonal, normals, uniforms
 from dpcov.noise.entropy import SeededEntropy
-from tests.statistical.goodness import assert_continuous_law, assert_mean_square
+from tests.statistical.goodness import assert_continuous_law
 
 SIZE = 100_000
 
@@ -30,14 +30,6 @@ class Listed:
 )
 def test_standard_laws(draw, law):
     assert_continuous_law(draw(SIZE, SeededEntropy(1)), law.cdf)
-
-
-def test_both_halves_of_the_normal_pairs_are_normal_and_uncorrelated():
-    draws = normals(SIZE, SeededEntropy(4))
-    first, second = draws[: SIZE // 2], draws[SIZE // 2 :]
-    assert_continuous_law(first, stats.norm.cdf)
-    assert_continuous_law(second, stats.norm.cdf)
-    assert_mean_square((first + second) / np.sqrt(2.0), 1.0)
 
 
 class Scalars:

@@ -154,34 +154,6 @@ def test_a_far_tail_block_needs_several_words_and_is_refused_beyond_64_bits():
         assert core._draw_tail(table, ScriptedEntropy(*words, 5, 0)) == expected
 
 
-TABLES = [
-    # unit, block bits, tail bits, blocks before the tail, cells inside, tail cell, heights kept
-    (4670, 0, 1, 5, 8185, 8191, 7),
-    (1592, 0, 3, 17, 8170, 8188, 21),
-    (199, 5, 11, 145, 7823, 8163, 177),
-    (199, 51, 57, 145, 7819, 8163, 177),
-    (8190, 0, 0, 1, 8189, 8191, 3),
-    (199, 2, 8, 145, 7819, 8163, 177),
-    (199, 36, 42, 145, 7819, 8163, 177),
-    (5175, 0, 0, 10, 8179, 8190, 13),
-    (188, 3, 8, 392, 7616, 8175, 593),
-    (246, 51, 56, 310, 7630, 8186, 456),
-]
-
-
-@pytest.mark.parametrize(("decay", "expected"), list(zip(DECAYS, TABLES, strict=True)), ids=str)
-def test_tables_do_not_change_between_versions(decay, expected):
-    """A seed's draws hang on every one of these numbers."""
-    table = build_staircase(decay)
-    heights = core._block_heights(decay, table.block_bits, table.tail_bits)
-    blocks, rest = divmod(table.tail_start, 1 << table.block_bits)
-    assert rest == 0
-    bits = table.block_bits, table.tail_bits
-    assert (table.unit, *bits, blocks, table.inside, table.tail_cell, len(heights)) == expected
-    assert table.slack == core.FILTER_SLACK == 2.0**-40
-    assert not table.starts[table.tail_cell :].any()
-
-
 def words_for(cell, *, minus=False, height=0):
     return cell | (minus << core.CELL_BITS) | (height << (core.CELL_BITS + 1))
 
