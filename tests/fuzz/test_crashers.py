@@ -3,9 +3,8 @@
 import hashlib
 import io
 import json
-import sqlite3
 import tracemalloc
-from contextlib import closing, suppress
+from contextlib import suppress
 from random import Random
 
 import numpy as np
@@ -17,9 +16,7 @@ from dpcov.data.checkpoint import Checkpoint
 from dpcov.data.schema.schema import Schema
 from dpcov.data.sources import open_source
 from dpcov.data.vault import Key, lock_file, unlock_file
-from dpcov.errors import DataError, DpcovError, LedgerError, NumericError, ReleaseError, SchemaError
-from dpcov.privacy.ledger.ledger import Ledger
-from dpcov.privacy.ledger.spend import Spend
+from dpcov.errors import DataError, DpcovError, NumericError, ReleaseError, SchemaError
 from dpcov.published.estimate.curve import nonnegative_minimizer
 from dpcov.published.file import MANIFEST_NAME
 from dpcov.published.release import Release
@@ -120,44 +117,6 @@ def test_saved_moments_of_a_stated_size_that_they_do_not_have(tmp_path, change):
     forged = len(text).to_bytes(8, "little") + text + content[8 + length :]
     lock_file(path, forged, key, overwrite=True)
     assert_refused(lambda: Checkpoint.load(path, key))
-
-
-@pytest.fixture
-def ledger(tmp_path):
-    """A ledger with one release, and a way to change its cells."""
-    place, budget = tmp_path / "ledger.sqlite", dpcov.Budget(rho=1)
-    book = Ledger(place)
-    book.create("patients", budget, "replace-one")
-    book.reserve("patients", Spend(promise=budget.promise, mechanism="gaussian"), "replace-one")
-
-    def change(statement, *values):
-        with closing(sqlite3.connect(place)) as connection, connection:
-            connection.execute("DROP TRIGGER event_update")
-            connection.execute(statement, values)
-        return book
-
-    return change
-
-
-@pytest.mark.timeout(20)
-@pytest.mark.parametrize("cell", ["1e999999999", NINES, "1/0", "nan", b"\xff", -1.5])
-def test_a_ledger_whose_numbers_are_bombs(ledger, cell):
-    book = ledger("UPDATE entry SET promise_rho = ?", cell)
-    with pytest.raises(LedgerError):
-        book.remaining("patients")
-
-
-@pytest.mark.parametrize("cell", [b"\xff", float("inf"), 7])
-@pytest.mark.parametrize("column", ["at", "details", "kind", "dataset"])
-def test_a_trail_with_cells_of_another_kind_is_broken_and_says_so(ledger, column, cell):
-    book = ledger(f"UPDATE event SET {column} = ? WHERE number = 1", cell)
-    assert "event 1 was changed" in book.verify(None).problems[0]
-
-
-def test_a_ledger_whose_times_are_no_text(ledger):
-    book = ledger("UPDATE entry SET reserved_at = x'00'")
-    with pytest.raises(LedgerError):
-        book.entries("patients")
 
 
 def test_fits_to_numbers_that_are_not_finite_or_to_none():

@@ -69,21 +69,12 @@ def raising(error):
     return planted(run)
 
 
-def test_a_foreign_error_is_found_and_a_clean_refusal_is_not():
+def test_foreign_errors_and_unclean_messages_are_found_and_a_clean_refusal_is_not():
     assert raising(DataError("This cannot be read. Write it again.")) == []
     for error in (ValueError("x"), RecursionError(), AssertionError(), SystemExit(1)):
         assert type(error).__name__ in raising(error)[0]
-
-
-MESSAGES = {
-    **{"zebra4711": "sentinel", "": "empty", "Traceback": "trace"},
-    **{"a\n" * 99: "25 lines", "a" * 99_999: "10,000"},
-}
-
-
-@pytest.mark.parametrize(("text", "what"), MESSAGES.items(), ids=MESSAGES.values())
-def test_a_message_that_is_not_clean_is_found(text, what):
-    assert what in raising(DpcovError(text))[0]
+    for text, what in (("zebra4711", "sentinel"), ("", "empty"), ("Traceback", "trace")):
+        assert what in raising(DpcovError(text))[0]
 
 
 def test_a_file_left_behind_is_found():

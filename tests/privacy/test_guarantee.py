@@ -6,15 +6,7 @@ from fractions import Fraction
 import pytest
 
 from dpcov.errors import BudgetError
-from dpcov.privacy.guarantee import (
-    ZCDP,
-    ApproxDP,
-    Guarantee,
-    PureDP,
-    costs_nothing,
-    format_number,
-    promise_of,
-)
+from dpcov.privacy.guarantee import ZCDP, ApproxDP, PureDP, costs_nothing, format_number, promise_of
 from tests.privacy.spends import MILLIONTH, approximate, pure, zcdp
 
 ZERO, HALF = Fraction(0), Fraction(1, 2)
@@ -32,14 +24,6 @@ SAID = {
 def test_numbers_are_exact_if_short_and_rounded_up_otherwise(value, said):
     assert format_number(Fraction(value)) == said
     assert Fraction(said) >= Fraction(value)
-
-
-@pytest.mark.parametrize(("rows", "unit"), [(1, "one row"), (3, "up to 3 rows of one person")])
-def test_a_guarantee_names_its_unit(rows, unit):
-    half = ZCDP(rho=HALF)
-    made = Guarantee(promise=half, neighbors="replace-one", rows_per_person=rows, numerics="exact")
-    assert str(made) == f"(0.5)-zCDP, replace-one neighbors, unit: {unit}, numerics: exact"
-    assert str(ApproxDP(epsilon=Fraction(1, 3), delta=MILLIONTH)) == "(0.333334, 1e-6)-DP"
 
 
 def test_only_an_epsilon_of_zero_costs_nothing():

@@ -9,7 +9,7 @@ from dpcov.privacy.calibrate import gaussian_noise_multiplier
 from dpcov.privacy.convert import zcdp_rho
 from dpcov.privacy.guarantee import ZCDP, ApproxDP, PureDP
 from dpcov.privacy.ledger import composition as rules
-from dpcov.privacy.ledger.composition import check_composition, choose_composition, limit, spent
+from dpcov.privacy.ledger.composition import check_composition, choose_composition, spent
 from tests.privacy import privacy_oracle as oracle
 from tests.privacy.spends import MILLIONTH, ONE, TENTH, approximate, gaussian, pure, zcdp
 
@@ -103,19 +103,6 @@ def test_filters_hold_against_custodians_who_choose_after_each_answer(data):
         return delta + (1 - delta) * (high * up + (1 - high) * down)
 
     assert true_delta([], Fraction(0), 4) <= oracle.number(total.delta)
-
-
-def test_every_total_has_its_rules_and_every_rule_its_limit():
-    assert rules.compositions_for(PURE) == ("pure",)
-    assert rules.compositions_for(RHO) == ("zcdp",)
-    assert [check_composition(rule, TOTAL) for rule in ("zcdp", "basic")] == ["zcdp", "basic"]
-    assert limit("pure", PURE) == {"epsilon": 1}
-    assert limit("zcdp", ZCDP(rho=TENTH)) == {"rho": TENTH}
-    assert limit("basic", TOTAL) == {"epsilon": 1, "delta": MILLIONTH}
-    assert limit("zcdp", TOTAL) == {"rho": EXACT}
-    assert limit("gaussian", TOTAL) == {"inverse_square_multiplier": 1 / MULTIPLIER**2}
-    assert rules.unit_words("rho") == "rho"
-    assert rules.unit_words("inverse_square_multiplier") == "Gaussian noise, 1/multiplier²"
 
 
 def test_long_fractions_are_rounded_up_to_512_binary_places_and_others_kept():

@@ -4,7 +4,6 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from fractions import Fraction
 from functools import partial
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -17,8 +16,6 @@ from dpcov.privacy.ledger import sqlite as ledger_file
 from dpcov.privacy.ledger import store as ledger_store
 from dpcov.privacy.ledger.ledger import Ledger
 from dpcov.privacy.ledger.postgres import LedgerServer
-from dpcov.privacy.ledger.store import LedgerTransaction
-from dpcov.privacy.ledger.trail import GENESIS, Head
 from tests.privacy.spends import MILLIONTH, ONE, RELATION, THIRD, pure, zcdp
 
 LONGEST_TEXT = 1000
@@ -135,13 +132,10 @@ def test_the_first_release_fixes_the_rule(ledger):
     refuses("cannot count", lambda: ledger.reserve("mixed", zcdp("0.0001"), RELATION))
 
 
-@pytest.mark.parametrize("name", ["", "  ", "two\nlines", "x" * (LONGEST_TEXT + 1)])
-def test_unusable_names_are_refused(ledger, name):
-    refuses("dataset name", lambda: ledger.create(name, Budget(rho=1), RELATION))
-
-
 def test_texts_have_a_thousand_characters_at_most(ledger):
     longest, longer = "x" * LONGEST_TEXT, "x" * (LONGEST_TEXT + 1)
+    for name in ("", "  ", "two\nlines", longer):
+        refuses("dataset name", partial(ledger.create, name, Budget(rho=1), RELATION))
     ledger.create(longest, Budget(rho=1), RELATION)
     refuses("note", lambda: ledger.reserve(longest, zcdp(THIRD), RELATION, note=longer))
     reservation = ledger.reserve(longest, zcdp(THIRD), RELATION, note=longest)
@@ -183,27 +177,18 @@ DAMAGED, UPGRADE = r"damaged.*backup", "Upgrade dpcov"
 DAMAGES = [
     (lambda content: b"patients,age\n1,2\n" * 1000, DAMAGED),
     (lambda content: content[: 4096 * 2] + b"\xff" * 4096 + content[4096 * 3 :], DAMAGED),
-    (lambda content: content[:6000], DAMAGED),
     (lambda content: content.replace(b"TABLE ledger_format", b"TABLE ledger_forma\xff"), DAMAGED),
     ("DROP TABLE ledger_format", DAMAGED),
     ("DELETE FROM ledger_format", DAMAGED),
     ("UPDATE ledger_format SET name = 'other'", DAMAGED),
     *((f"UPDATE ledger_format SET version = {version}", UPGRADE) for version in (2, 4)),
     ("UPDATE dataset SET composition = 'planned'", "Use one of"),
-    *(
-        (f"UPDATE dataset SET {cell}", DAMAGED)
-        for cell in (
-            *("total_rho = '-1'", "total_rho = '1/0'", "total_epsilon = '1'"),
-            *("neighbors = 'anybody'", "rows_per_person = 0", "rows_per_person = 'all'"),
-        )
-    ),
-    *(
-        (f"UPDATE entry SET {cell}", DAMAGED)
-        for cell in (
-            *("rows_per_person = 'all'", "promise_rho = '-1/3'", "promise_rho = 'nan'"),
-            *("state = 'refunded'", "promise_rho = x'ff'"),
-        )
-    ),
+    ("UPDATE dataset SET total_rho = '1/0'", DAMAGED),
+    ("UPDATE dataset SET total_epsilon = '1'", DAMAGED),
+    ("UPDATE dataset SET neighbors = 'anybody'", DAMAGED),
+    ("UPDATE dataset SET rows_per_person = 0", DAMAGED),
+    ("UPDATE entry SET rows_per_person = 'all'", DAMAGED),
+    ("UPDATE entry SET promise_rho = '-1/3'", DAMAGED),
 ]
 
 
@@ -222,15 +207,15 @@ def test_a_file_that_cannot_be_trusted_is_refused(path, ledger, damage, words):
         refuses(words, partial(use, "patients"))
 
 
-@pytest.mark.parametrize(
-    "wrong",
-    [{"id": "1"}, {"id": None}, {"reserved_at": None}, {"reserved_at": 3}, {"state": "paid"}]
-    + [
-        {name: number}
-        for name in ("promise_rho", "rho", "noise_multiplier")
-        for number in ("0.5", "1e3", " 1", "1/2/3", "+1", "\u0661", "1" * 4001, 1)
-    ],
-)
+WRONG = [{"id": "1"}, {"id": None}, {"reserved_at": None}, {"reserved_at": 3}, {"state": "paid"}]
+NO_NUMBERS = [
+    *("0.5", "1e999999999", " 1", "1/2/3", "1/0", "+1", "\u0661", "1" * 4001, 1, -1.5, b"\xff")
+]
+WRONG += [{"promise_rho": number} for number in NO_NUMBERS]
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize("wrong", [*WRONG, {"rho": "0.5"}, {"noise_multiplier": "0.5"}])
 def test_a_cell_that_is_not_written_as_here_is_damage(wrong):
     cells = {"id": 1, "dataset": "d", "reserved_at": "now", "note": "", "state": "reserved"}
     good = dict.fromkeys(records.ENTRY_FIELDS) | records.row_of(zcdp(1)) | cells
@@ -277,68 +262,6 @@ def test_a_held_lock_is_explained(path, ledger, monkeypatch):
     refuses("Another process", lambda: ledger.reserve("patients", zcdp(THIRD), RELATION))
     holder.close()
     ledger.reserve("patients", zcdp(THIRD), RELATION)
-
-
-HEAD = (0, 0, GENESIS)
-
-
-class Answers:
-    """Gives prepared answers, rows or a count of rows, and notes the questions."""
-
-    def __init__(self, *answers):
-        self.answers, self.asked = list(answers), []
-
-    def __call__(self, statement, values):
-        self.asked.append((statement, values))
-        answer = self.answers.pop(0)
-        return SimpleNamespace(rowcount=answer, fetchall=lambda: answer)
-
-
-def test_the_head_is_read_from_its_only_row_and_locked_on_demand():
-    run = Answers([(7, 3, "abc")])
-    assert LedgerTransaction(run, lock="FOR UPDATE", end=False)._head == Head(7, 3, "abc")
-    assert run.asked == [("SELECT events, entries, digest FROM trail_head FOR UPDATE", {})]
-    for heads in ([], [HEAD, HEAD]):
-        with pytest.raises(LedgerError, match="damaged"):
-            LedgerTransaction(Answers(heads), end=False)
-
-
-def test_long_tables_are_read_by_pages_of_ten_thousand_rows_from_the_smallest_key():
-    pages = [[(key, "x") for key in keys] for keys in ((-5, 2), (3,), ())]
-    run = Answers([HEAD], *pages)
-    found = LedgerTransaction(run, end=False)._pages(("number", "at"), "event", "number")
-    assert list(found) == [{"number": key, "at": "x"} for key in (-5, 2, 3)]
-    statement = "SELECT number, at FROM event WHERE number > :after ORDER BY number LIMIT 10000"
-    assert run.asked[1:] == [(statement, {"after": after}) for after in (-(2**31), 2, 3)]
-
-
-def transaction(*answers):
-    return LedgerTransaction(Answers([HEAD], *answers), end=False)
-
-
-@pytest.mark.parametrize("touched", [0, 2])
-def test_a_step_that_does_not_touch_exactly_one_row_is_refused(touched):
-    with pytest.raises(LedgerError, match="moved on"):
-        transaction(touched).move(1, "reserved", "drawn")
-    with pytest.raises(LedgerError, match="moved on"):
-        transaction(touched).fix_composition("patients", "zcdp")
-    # A head that moved under a writer.
-    with pytest.raises(LedgerError, match="damaged"):
-        transaction(1, touched)._append("created", "d", None, "now", {})
-
-
-def test_the_head_moves_with_every_event_and_keeps_the_largest_number():
-    writer = LedgerTransaction(Answers([(4, 2, "abc")], 1, 1, 1, 1, 1, 1), end=False)
-    for events, (entry, entries) in enumerate(((None, 2), (3, 3), (1, 3)), 5):
-        writer._append("drawn", "patients", entry, "now", {})
-        assert writer._head[:2] == (events, entries)
-
-
-def test_a_connection_waits_half_a_minute_and_syncs_the_folder(path, ledger):
-    connection = ledger._store._connect()
-    for pragma, value in (("busy_timeout", 30_000), ("foreign_keys", 1), ("synchronous", 3)):
-        assert connection.execute(f"PRAGMA {pragma}").fetchone() == (value,)
-    connection.close()
 
 
 def test_a_file_whose_pages_do_not_fit_together_is_refused_though_it_answers(path, ledger):

@@ -3,12 +3,11 @@
 import itertools
 import os
 import signal
-import sys
 from fractions import Fraction
 
 import pytest
 
-from dpcov.errors import LedgerError, UsageError
+from dpcov.errors import LedgerError
 from dpcov.privacy.budget import Budget
 from dpcov.privacy.ledger import store as ledger_store
 from dpcov.privacy.ledger.ledger import Ledger
@@ -176,12 +175,6 @@ def test_a_database_without_a_ledger_is_refused(postgres_database):
     for call in (book.datasets, lambda: book.reserve("patients", SPEND, RELATION)):
         with pytest.raises(LedgerError, match="no ledger in this database"):
             call()
-
-
-def test_a_missing_driver_is_named(monkeypatch):
-    monkeypatch.setitem(sys.modules, "psycopg", None)
-    with pytest.raises(UsageError, match=r"dpcov\[postgres\]"):
-        Ledger("postgresql://custodian@host/books")
 
 
 def test_a_reader_without_the_right_to_write_spends_nothing(url):

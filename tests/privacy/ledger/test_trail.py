@@ -8,7 +8,6 @@ import pytest
 from dpcov.errors import LedgerError, UsageError
 from dpcov.privacy.budget import Budget
 from dpcov.privacy.ledger.ledger import Ledger
-from dpcov.privacy.ledger.records import DATASET_FIELDS, ENTRY_FIELDS, SPEND_FIELDS
 from dpcov.privacy.ledger.trail import GENESIS, Event, Head, canonical, verify
 from tests.privacy.spends import RELATION, SPEND, TENTH, pure
 
@@ -79,24 +78,37 @@ def test_the_trail_cannot_be_changed_by_accident(path):
 SWAP = [
     f"UPDATE event SET number = {to} WHERE number = {at}" for at, to in ((3, -1), (6, 3), (-1, 6))
 ]
+ALL, NEVER = {1, 2, 3, 4}, set()
 TAMPERED = [
-    ("UPDATE event SET details = '{}' WHERE number = 6", "event 6 was changed", 5),
-    ("DELETE FROM event WHERE number = 4", "event 4 is missing", 3),
-    ("DELETE FROM event WHERE number > 9", "its end is missing", 9),
-    ("DELETE FROM event", "its end is missing", 0),
-    ("UPDATE trail_head SET digest = 'f'", "its end is missing or changed", 12),
-    ("UPDATE trail_head SET events = 20", "its end is missing", 12),
-    (SWAP, "event 3 was changed, or does not belong", 2),
+    ("UPDATE event SET details = '{}' WHERE number = 6", "event 6 was changed", 5, {1}),
+    ("DELETE FROM event WHERE number = 4", "event 4 is missing", 3, NEVER),
+    ("DELETE FROM event WHERE number > 9", "its end is missing", 9, {1, 2}),
+    ("DELETE FROM event", "its end is missing", 0, NEVER),
+    ("UPDATE trail_head SET digest = 'f'", "its end is missing or changed", 12, ALL),
+    ("UPDATE trail_head SET events = 20", "its end is missing", 12, ALL),
+    (SWAP, "event 3 was changed, or does not belong", 2, NEVER),
+    *(
+        (f"UPDATE event SET {column} = {cell} WHERE number = 1", "event 1 was changed", 0, NEVER)
+        for column in ("at", "details", "kind", "dataset")
+        for cell in ("x'ff'", "9e999", "7")
+    ),
+    ("DELETE FROM entry WHERE id = 2", "entry 2 was removed; the trail has it", 12, ALL - {2}),
+    ("UPDATE entry SET id = 9 WHERE id = 1", "entry 9 is unknown to the trail", 12, ALL - {1}),
+    ("UPDATE entry SET state = 'drawn' WHERE id = 4", "entry 4 was changed: state", 12, ALL - {4}),
+    ("DELETE FROM dataset WHERE name = 'staff'", "an account was removed", 12, ALL),
+    ("UPDATE dataset SET name = 'x' WHERE name = 'staff'", "an account is unknown", 12, ALL),
+    ("UPDATE dataset SET total_rho = '2'", "an account was changed: total_rho", 12, ALL),
 ]
 
 
-@pytest.mark.parametrize(("statements", "words", "trusted"), TAMPERED)
-def test_a_tampered_trail_is_found_and_its_good_part_named(path, statements, words, trusted):
+@pytest.mark.parametrize(("statements", "words", "events", "entries"), TAMPERED)
+def test_a_tampered_trail_is_found_and_its_good_part_named(
+    path, statements, words, events, entries
+):
     edit(path, *([statements] if isinstance(statements, str) else statements))
     found = Ledger(path).verify()
     assert words in found.problems[0]
-    assert found.trusted_events == trusted
-    assert set(found.trusted_entries) <= {1, 2, 3, 4}
+    assert (found.trusted_events, set(found.trusted_entries)) == (events, entries)
 
 
 @pytest.mark.parametrize("stride", [7, pytest.param(1, marks=pytest.mark.slow)])
@@ -127,6 +139,7 @@ WRONG_ENDS = [
     *("DELETE FROM entry WHERE id = 4", "DELETE FROM event WHERE number = 12", "DELETE FROM event"),
     *(f"UPDATE trail_head SET {cell}" for cell in ("digest = 'f'", "events = 13", "entries = 5")),
     *("UPDATE event SET details = '{}' WHERE number = 12", "DELETE FROM trail_head"),
+    "INSERT INTO trail_head SELECT * FROM trail_head",
 ]
 
 
@@ -188,113 +201,39 @@ def chain(*steps):
     return events, Head(events=len(events), entries=0, digest=previous)
 
 
-@pytest.mark.parametrize("cell", [b"note", float("inf"), float("nan")])
-def test_a_cell_of_a_kind_that_nobody_writes_has_a_digest_too(cell):
-    event = Event(1, "now", "reserve", "d", 1, cell)
-    other = event._replace(details=repr(cell))
-    digests = [each.expected_digest(GENESIS) for each in (event, event, other)]
-    assert digests[0] == digests[1] != digests[2]
-
-
-ACCOUNT = dict.fromkeys(DATASET_FIELDS) | {
-    **{"name": "patients", "created_at": "t", "neighbors": RELATION},
-    **{"total_rho": "1", "composition": "zcdp"},
-}
-ENTRY = dict.fromkeys(ENTRY_FIELDS) | {
-    **{"id": 1, "dataset": "patients", "reserved_at": "t", "mechanism": "gaussian"},
-    **{"promise_rho": "1/10", "rows_per_person": 2, "note": "\u00e4", "state": "reserved"},
-}
-DRAWN = ENTRY | {"state": "drawn", "drawn_at": "t"}
-CREATED = ("created", None, canonical({name: ACCOUNT[name] for name in DATASET_FIELDS[2:]}))
-RESERVED = ("reserved", 1, canonical({name: ENTRY[name] for name in (*SPEND_FIELDS, "note")}))
-DRAW = ("drawn", 1, "{}")
-
-
 def test_what_is_hashed_is_written_in_one_way_only():
     assert canonical({"b": [1, "\u00e4", None], "a": "x y"}) == '{"a":"x y","b":[1,"\\u00e4",null]}'
-    with pytest.raises(ValueError, match="JSON"):
-        canonical(float("inf"))
     text = '[7,"t","drawn","d",3,"{}","' + "0" * 64 + '"]'
     event = Event(7, "t", "drawn", "d", 3, "{}")
     assert event.expected_digest(GENESIS) == hashlib.sha256(text.encode()).hexdigest()
-    assert Head(events=7, entries=3, digest="abc").receipt == "7:abc"
 
 
-LOST = "event {} cannot follow the events before it"
+CREATED = ("created", None, '{"neighbors":"replace-one"}')
+STRAY = [
+    *[("reserved", 1, "{}"), ("drawn", 1, "{}"), ("committed", None, "{}")],
+    *[("reserved", None, "{}"), ("ruled", None, "{}"), ("refunded", 1, "{}")],
+    *[("created", None, "no JSON"), ("created", None, "[1]")],
+]
+LOST = [*([step] for step in STRAY), [CREATED, CREATED], [CREATED, ("reserved", None, "{}")]]
 
 
-@pytest.mark.parametrize(
-    ("steps", "accounts", "entries", "problems", "confirmed"),
-    [
-        ([], [], [], [], ()),
-        ([CREATED], [ACCOUNT], [], [], ()),
-        ([CREATED, RESERVED], [ACCOUNT], [ENTRY], [], (1,)),
-        ([CREATED, RESERVED, DRAW], [ACCOUNT], [DRAWN], [], (1,)),
-        ([CREATED, RESERVED, DRAW], [ACCOUNT], [ENTRY],
-         ["entry 1 was changed: state, drawn_at differ from the trail"], ()),
-        ([CREATED, RESERVED], [ACCOUNT], [], ["entry 1 was removed; the trail has it"], ()),
-        ([CREATED], [ACCOUNT], [ENTRY], ["entry 1 is unknown to the trail"], ()),
-        ([CREATED], [], [], ["an account was removed; the trail has it"], ()),
-        ([], [ACCOUNT], [], ["an account is unknown to the trail"], ()),
-        ([CREATED], [ACCOUNT | {"total_rho": "2"}], [],
-         ["an account was changed: total_rho differ from the trail"], ()),
-        ([CREATED, ("ruled", None, '{"composition":"basic"}')],
-         [ACCOUNT | {"composition": "basic"}], [], [], ()),
-        ([CREATED, CREATED], [ACCOUNT], [], [LOST.format(2)], ()),
-        ([CREATED, ("reserved", None, "{}")], [ACCOUNT], [], [LOST.format(2)], ()),
-        # Behind a break the trail is silent about records that it does not know, not about others.
-        ([CREATED, RESERVED, ("drawn", 9, "{}"), DRAW], [ACCOUNT, ACCOUNT | {"name": "new"}],
-         [ENTRY, ENTRY | {"id": 2}], [LOST.format(3)], (1,)),
-        *[([step], [], [], [LOST.format(1)], ()) for step in (
-            RESERVED, DRAW, ("committed", None, "{}"), ("reserved", None, "{}"),
-            ("ruled", None, "{}"), ("refunded", 1, "{}"), ("created", None, "no JSON"),
-            ("created", None, "[1]"))],
-    ],
-)  # fmt: skip
-def test_trail_and_records_are_compared_one_by_one(steps, accounts, entries, problems, confirmed):
-    events, head = chain(*steps)
-    found = verify(events, head, accounts, entries)
-    broken = [problem for problem in problems if problem.startswith("event")]
-    trusted = int(broken[0].split()[1]) - 1 if broken else len(steps)
-    assert (list(found.problems), found.trusted_entries) == (problems, confirmed)
-    assert (found.head, found.trusted_events) == (head, trusted)
-
-
-def test_a_receipt_is_compared_with_its_own_event_only():
-    events, head = chain(CREATED, RESERVED, DRAW)
-
-    def problems(receipt):
-        return verify(events, head, [ACCOUNT], [DRAWN], receipt).problems
-
-    for event in events:
-        assert problems(f" {event.number}:{event.digest}\n") == ()
-    rewritten = "event 2 is not the one of the receipt: history up to it was rewritten"
-    assert problems("2:" + "f" * 64) == (rewritten,)
-    cut = "the receipt is of event 4, the trail ends at 3: its end was cut off"
-    assert problems("4:" + "f" * 64) == (cut,)
+@pytest.mark.parametrize("steps", LOST)
+def test_a_forged_event_that_cannot_follow_is_found(steps):
+    found = verify(*chain(*steps), [], [])
+    assert f"event {len(steps)} cannot follow the events before it" in found.problems
+    assert (found.trusted_events, found.trusted_entries) == (len(steps) - 1, ())
 
 
 ZEROS = "0" * 64
 
 
-@pytest.mark.parametrize(
-    "receipt",
-    [
-        *("", "12", "x:y", "12:abc", "-1:" + ZEROS),
-        *("\u0661:" + ZEROS, "1:0" + ZEROS, "1:" + ZEROS[1:], "1" + ZEROS),
-    ],
-)
+NO_RECEIPTS = ["", "12", "x:y", "-1:" + ZEROS, "\u0661:" + ZEROS, "1:0" + ZEROS, "1" + ZEROS]
+
+
+@pytest.mark.parametrize("receipt", NO_RECEIPTS)
 def test_a_receipt_has_a_plain_number_and_a_whole_digest(receipt):
     with pytest.raises(UsageError, match=r"A receipt reads .* Copy it whole"):
         verify(*chain(), [], [], receipt)
-
-
-@pytest.mark.parametrize(("differences", "told"), [(19, 19), (20, 20), (21, 21), (99, 21)])
-def test_twenty_differences_are_told_and_the_others_counted(differences, told):
-    problems = verify(*chain(), [], [{"id": number} for number in range(differences)]).problems
-    assert len(problems) == told
-    assert problems[19:20] == (("entry 19 is unknown to the trail",) if told > 19 else ())
-    assert problems[20:] == ((f"and {differences - 20} more differences",) if told > 20 else ())
 
 
 def test_a_head_that_moves_under_a_writer_stops_it(path):
