@@ -16,13 +16,13 @@ from dpcov.analysis.features import (
 )
 from dpcov.analysis.problems import warn_noise
 from dpcov.errors import ReleaseError
+from dpcov.published.base import noise_of
 from dpcov.published.estimate.entry_noise import (
     MomentNoise,
     bulk_edge,
     clear_of_noise,
     correlation_noise,
     largest_noise_eigenvalue,
-    noise_of,
 )
 from dpcov.published.linalg.symmetric import Array, compose, eigh
 from dpcov.published.release import Release

@@ -17,7 +17,12 @@ from dpcov.errors import ReleaseError, UsageError
 from dpcov.privacy.guarantee import Guarantee
 from dpcov.published.checks import arrays_make_sense
 from dpcov.published.columns import EncodedColumn
-from dpcov.published.estimate.entry_noise import hidden_variance, moment_noise, read_with
+from dpcov.published.estimate.entry_noise import (
+    MomentNoise,
+    hidden_variance,
+    moment_noise,
+    read_with,
+)
 from dpcov.published.estimate.post import Noisy, find_post
 from dpcov.published.estimate.unit import UnitEstimate, centered, unit_estimate
 from dpcov.published.file import Arrays, fingerprint, member_record
@@ -207,3 +212,9 @@ class BaseRelease:
         """
         squared = find_post(post).squared_error(self._moment)
         return None if squared is None else sqrt(max(0.0, squared)) * self.manifest.norm_bound**2
+
+
+def noise_of(release: BaseRelease, post: Post | None = "none") -> MomentNoise | None:
+    """Law of the noise on a release read with ``post`` (None: by default); None if unpublished."""
+    unit = unit_estimate(release.statistics, release.manifest.n_rows)
+    return moment_noise(read_with(unit, post or release.statistics.post), release.manifest)

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from dpcov.errors import ReleaseError, UsageError
-from dpcov.published.base import BaseRelease
+from dpcov.published.base import BaseRelease, noise_of
 from dpcov.published.estimate.entry_noise import (
     MomentNoise,
     clear_of_noise,
@@ -20,7 +20,6 @@ from dpcov.published.estimate.entry_noise import (
     hidden_variance,
     largest_noise_eigenvalue,
     mean_noise,
-    noise_of,
     read_with,
 )
 from dpcov.published.estimate.post import find_post

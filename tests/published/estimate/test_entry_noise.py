@@ -5,6 +5,7 @@ import pyarrow as pa
 import pytest
 
 import dpcov
+from dpcov.published.base import noise_of
 from dpcov.published.estimate.entry_noise import (
     NUCLEAR_EDGE,
     MomentNoise,
@@ -14,7 +15,6 @@ from dpcov.published.estimate.entry_noise import (
     inhabited,
     largest_noise_eigenvalue,
     mean_noise,
-    noise_of,
 )
 from dpcov.published.estimate.unit import unit_estimate
 from dpcov.published.numbers import group_numbers

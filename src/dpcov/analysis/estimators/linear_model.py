@@ -28,8 +28,7 @@ from dpcov.analysis.features import (
 from dpcov.analysis.intervals.inference import coefficient_intervals
 from dpcov.analysis.problems import UNKNOWN_PENALTY, InputError, UnknownNoiseError, warn_noise
 from dpcov.analysis.reading import half_range_map
-from dpcov.published.base import on_one_thread
-from dpcov.published.estimate.entry_noise import noise_of
+from dpcov.published.base import noise_of, on_one_thread
 from dpcov.published.linalg.symmetric import Array
 from dpcov.published.release import Release
 

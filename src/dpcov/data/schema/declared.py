@@ -4,18 +4,16 @@ Contract: everything is public, and the norm bound of an encoded row follows fro
 """
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
+import numpy as np
 from msgspec import Struct
 from msgspec.structs import force_setattr
 
 from dpcov.errors import SchemaError
 from dpcov.published.columns import EncodedColumn, EncodedKind
-
-if TYPE_CHECKING:
-    from dpcov.data.schema.schema import Schema
 
 # ``center``: a missing number is encoded as 0, the middle of its bounds; a missing category as no
 # category.  ``indicator``: the same, and a further 0/1 column says that the value is missing.
@@ -94,7 +92,45 @@ def as_bound(value: object) -> float | None:
     return None if math.isnan(number) else number
 
 
-def encoded_columns_of(schema: "Schema") -> tuple[EncodedColumn, ...]:
+class Declarations(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The fields of a :class:`~dpcov.data.schema.schema.Schema`, and what follows from them."""
+
+    columns: dict[str, Declared]
+    title: str = ""
+    intercept: bool = True
+    missing: Missing = "center"
+    weights: Weights | None = None
+    rows_per_person: int = 1
+    norm_bound: float | None = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.columns, Mapping):
+            raise SchemaError("The columns are a mapping of column names to declarations.")
+        force_setattr(self, "columns", dict(self.columns))
+        for name in ("title", "intercept", "missing", "rows_per_person"):
+            value = getattr(self, name)
+            if isinstance(value, np.generic):
+                force_setattr(self, name, value.item())
+        force_setattr(self, "norm_bound", as_bound(self.norm_bound))
+
+    @property
+    def features(self) -> dict[str, Numeric | Boolean | Categorical]:
+        """The columns that are encoded, in order."""
+        return {name: kind for name, kind in self.columns.items() if not isinstance(kind, Ignored)}
+
+    def missing_of(self, name: str) -> Missing:
+        """How missing values of a feature are encoded."""
+        return getattr(self.columns[name], "missing", None) or self.missing
+
+    @property
+    def worst_case_norm(self) -> float:
+        """The largest l2 norm of an encoded row."""
+        # Every feature has norm at most 1: a number has u**2 <= 1, or u = 0 where the indicator
+        # is 1; one category at most is 1.
+        return math.sqrt(len(self.features) + self.intercept)
+
+
+def encoded_columns_of(schema: Declarations) -> tuple[EncodedColumn, ...]:
     """List the encoded columns of a schema whose bounds are known to be filled in."""
     columns = [_encoded("(intercept)", "", "intercept")] if schema.intercept else []
     for name, declared in schema.features.items():

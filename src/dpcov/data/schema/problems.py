@@ -6,10 +6,11 @@ Contract: a schema without problems has a finite, positive norm bound that every
 import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from dpcov.data.schema.declared import (
     Categorical,
+    Declarations,
     Declared,
     Ignored,
     Numeric,
@@ -17,9 +18,6 @@ from dpcov.data.schema.declared import (
     encoded_columns_of,
 )
 from dpcov.published.columns import LARGEST_SCALE, SMALLEST_SCALE
-
-if TYPE_CHECKING:
-    from dpcov.data.schema.schema import Schema
 
 _MISSING = (None, "center", "indicator")
 _MOST = 20
@@ -33,7 +31,7 @@ def listed(heading: str, problems: Sequence[str]) -> str:
     return "\n".join(lines)
 
 
-def problems_of(schema: "Schema") -> list[str]:
+def problems_of(schema: Declarations) -> list[str]:
     """List what is missing or contradictory, one sentence each."""
     columns = schema.columns.items()
     found = [problem for name, declared in columns for problem in _of_column(name, declared)]
@@ -106,7 +104,7 @@ def _of_table(schema: Any) -> Iterator[str]:
         yield f"{useless}, so it would only add noise; leave it out or lower it."
 
 
-def _of_weights(schema: "Schema", weights: Weights) -> Iterator[str]:
+def _of_weights(schema: Declarations, weights: Weights) -> Iterator[str]:
     name, upper = weights.column, weights.upper
     if name not in schema.columns:
         yield f"The weights' column '{name}' is not listed; list it with the type \"ignored\"."
@@ -118,7 +116,7 @@ def _of_weights(schema: "Schema", weights: Weights) -> Iterator[str]:
         yield "Weights need the intercept; set intercept = true."
 
 
-def _of_names(schema: "Schema") -> list[str]:
+def _of_names(schema: Declarations) -> list[str]:
     # Two columns can get one name: a category ``a=b`` beside a column ``a=b``.
     names = Counter(column.name for column in encoded_columns_of(schema))
     repeated = [name for name, count in names.items() if count > 1]

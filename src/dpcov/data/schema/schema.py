@@ -3,25 +3,9 @@
 Contract: a schema is written from what anybody may know about the table, never from its rows.
 """
 
-import math
-from collections.abc import Mapping
 from pathlib import Path
 
-import numpy as np
-from msgspec import Struct
-from msgspec.structs import force_setattr
-
-from dpcov.data.schema.declared import (
-    Boolean,
-    Categorical,
-    Declared,
-    Ignored,
-    Missing,
-    Numeric,
-    Weights,
-    as_bound,
-    encoded_columns_of,
-)
+from dpcov.data.schema.declared import Declarations, encoded_columns_of
 from dpcov.data.schema.problems import listed, problems_of
 from dpcov.data.schema.toml import format_schema, parse_schema, read_text
 from dpcov.errors import SchemaError
@@ -29,7 +13,7 @@ from dpcov.files import write_file
 from dpcov.published.columns import EncodedColumn
 
 
-class Schema(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Schema(Declarations, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The public description of a sensitive table.
 
     Parameters
@@ -63,40 +47,6 @@ class Schema(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     >>> round(schema.worst_case_norm**2, 9)
     3.0
     """
-
-    columns: dict[str, Declared]
-    title: str = ""
-    intercept: bool = True
-    missing: Missing = "center"
-    weights: Weights | None = None
-    rows_per_person: int = 1
-    norm_bound: float | None = None
-
-    def __post_init__(self) -> None:
-        if not isinstance(self.columns, Mapping):
-            raise SchemaError("The columns are a mapping of column names to declarations.")
-        force_setattr(self, "columns", dict(self.columns))
-        for name in ("title", "intercept", "missing", "rows_per_person"):
-            value = getattr(self, name)
-            if isinstance(value, np.generic):
-                force_setattr(self, name, value.item())
-        force_setattr(self, "norm_bound", as_bound(self.norm_bound))
-
-    @property
-    def features(self) -> dict[str, Numeric | Boolean | Categorical]:
-        """The columns that are encoded, in order."""
-        return {name: kind for name, kind in self.columns.items() if not isinstance(kind, Ignored)}
-
-    def missing_of(self, name: str) -> Missing:
-        """How missing values of a feature are encoded."""
-        return getattr(self.columns[name], "missing", None) or self.missing
-
-    @property
-    def worst_case_norm(self) -> float:
-        """The largest l2 norm of an encoded row."""
-        # Every feature has norm at most 1: a number has u**2 <= 1, or u = 0 where the indicator
-        # is 1; one category at most is 1.
-        return math.sqrt(len(self.features) + self.intercept)
 
     @property
     def norm_bound_or_worst_case(self) -> float:

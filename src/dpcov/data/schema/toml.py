@@ -9,17 +9,16 @@ import re
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, TypeVar
 
 import msgspec
 
-from dpcov.data.schema.declared import Declared
+from dpcov.data.schema.declared import Declarations, Declared
 from dpcov.data.schema.problems import listed
 from dpcov.errors import SchemaError
 from dpcov.files import reason_of
 
-if TYPE_CHECKING:
-    from dpcov.data.schema.schema import Schema
+SchemaT = TypeVar("SchemaT", bound=Declarations)
 
 _MAX_BYTES = 16 * 2**20
 _TYPES = '"numeric", "boolean", "categorical" or "ignored"'
@@ -52,7 +51,7 @@ def read_text(path: Path) -> str:
         raise SchemaError(f"{what} cannot be read: {reason_of(error)}.") from None
 
 
-def parse_schema(text: str, kind: "type[Schema]") -> "Schema":
+def parse_schema(text: str, kind: type[SchemaT]) -> SchemaT:
     """Read a schema of this class from TOML text; every misfit is listed with its column."""
     try:
         table = tomllib.loads(text)
@@ -86,7 +85,7 @@ def _convert(what: str, entry: Any, kind: Any, problems: list[str]) -> Any:
     return None
 
 
-def format_schema(schema: "Schema") -> str:
+def format_schema(schema: Declarations) -> str:
     """Write a schema as TOML text; what is not filled in carries a comment."""
     return "\n".join(_lines(msgspec.to_builtins(schema))) + "\n"
 

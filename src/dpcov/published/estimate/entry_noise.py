@@ -7,19 +7,15 @@ of 1, before post-processing.
 
 from dataclasses import dataclass, replace
 from math import sqrt
-from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.optimize import minimize_scalar
 
 from dpcov.published.estimate.post import find_post
-from dpcov.published.estimate.unit import Part, UnitEstimate, unit_estimate
+from dpcov.published.estimate.unit import Part, UnitEstimate
 from dpcov.published.linalg.symmetric import Array
 from dpcov.published.manifest import Manifest
 from dpcov.published.statistics import Post
-
-if TYPE_CHECKING:
-    from dpcov.published.base import BaseRelease
 
 # Standard deviations of the noise from which a variance or an eigenvalue counts as signal.
 DEVIATIONS = 2.0
@@ -58,12 +54,6 @@ class MomentNoise:
         """Variance of a sum of diagonal entries, each times its coefficient."""
         own, between = self.diagonal - self.between_diagonals, self.between_diagonals
         return np.asarray(own * sum(c**2 for c in coefficients) + between * sum(coefficients) ** 2)
-
-
-def noise_of(release: "BaseRelease", post: Post | None = "none") -> MomentNoise | None:
-    """Law of the noise on a release read with ``post`` (None: by default); None if unpublished."""
-    unit = unit_estimate(release.statistics, release.manifest.n_rows)
-    return moment_noise(read_with(unit, post or release.statistics.post), release.manifest)
 
 
 def read_with(unit: UnitEstimate, post: Post) -> UnitEstimate:
