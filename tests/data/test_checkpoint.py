@@ -142,7 +142,7 @@ def test_moments_are_saved_in_the_same_bytes_for_ever(options, digest):
 
 
 def test_a_part_is_known_by_its_name_and_told_apart_by_128_random_bits():
-    one, other = (Checkpoint.of_part(fixed().moments, "", None, "a") for _ in range(2))
+    one, other = (Checkpoint.of_part(fixed().moments, "a", schema_toml="") for _ in range(2))
     assert list(one.parts.values()) == ["a"]
     (key,), (another,) = one.parts, other.parts
     assert len(bytes.fromhex(key)) == len(bytes.fromhex(another)) == 16

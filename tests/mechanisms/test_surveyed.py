@@ -10,7 +10,9 @@ import pytest
 
 import dpcov
 from dpcov.analysis import mean_intervals
+from dpcov.data.checkpoint import Checkpoint
 from dpcov.data.geometry import Geometry, Scale
+from dpcov.data.vault import Key
 from dpcov.errors import BudgetError, DataError, SchemaError, UsageError
 from dpcov.mechanisms.adaptive import Adaptive
 from dpcov.mechanisms.base import Problem
@@ -276,3 +278,27 @@ def test_a_group_has_the_number_of_its_rows_for_an_intercept():
 def test_a_cost_that_cannot_be_drawn_is_refused_before_the_charge():
     with pytest.raises(BudgetError, match="drowns"):
         calibrated(Separate(), Budget(rho="1e-32"))
+
+
+def test_the_geometry_of_an_earlier_release_costs_nothing_elsewhere(tmp_path):
+    """Next year's table, or moments of several sites, in the same geometry."""
+    first = release()
+    first.save(tmp_path / "first.dpcov")
+    again = release(table(), seed=2, geometry=tmp_path / "first.dpcov")
+    assert again.manifest.columns == first.manifest.columns
+    assert again.manifest.norm_bound == first.manifest.norm_bound
+    assert not any("found with" in note for note in again.statistics.notes)
+    terms = {"schema": schema(), "budget": BUDGET, "geometry": tmp_path / "first.dpcov"}
+    sites = [dpcov.checkpoint(rows, **terms) for rows in (TABLE[:9_000], TABLE[9_000:])]
+    key = Key(bytes(32))
+    sites[0].save(tmp_path / "site", key)
+    merged = Checkpoint.load(tmp_path / "site", key).merge(sites[1])
+    whole = release(geometry=terms["geometry"])
+    assert release(merged).covariance().tolist() == whole.covariance().tolist()
+    with pytest.raises(UsageError, match="geometry"):
+        release(merged, geometry="schema")
+    with pytest.raises(DataError, match="geometries"):
+        merged.merge(dpcov.checkpoint(TABLE, schema=schema(), budget=BUDGET))
+    release(geometry="schema").save(tmp_path / "plain.dpcov")
+    with pytest.raises(SchemaError, match="of its bounds"):
+        release(geometry=tmp_path / "plain.dpcov")

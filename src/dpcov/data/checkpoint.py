@@ -7,12 +7,14 @@ part of a table is counted once; moments of different schemas are never added.
 import os
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import numpy as np
 
 from dpcov.data.engines import Encoding, TableEncoding
 from dpcov.data.exact import ExactSum
+from dpcov.data.geometry import Geometry
 from dpcov.data.groups import split_schema
 from dpcov.data.histograms import HistogramQuestion
 from dpcov.data.moments import Moments, MomentsSpec
@@ -25,7 +27,7 @@ from dpcov.errors import DataError, UsageError
 _MAX_PARTS = 100_000
 
 
-class _Heading(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class _Heading(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """What stands before the numbers, encrypted like them."""
 
     schema_toml: str
@@ -35,44 +37,49 @@ class _Heading(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     spec: MomentsSpec
     n_rows: tuple[int, ...]
     parts: dict[str, str]
+    geometry: Geometry | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class Checkpoint:
     """**Sensitive** moments of one or several parts of a table, and where they came from.
 
-    `schema_toml` is the schema as declared, `by` the grouping column; `parts` maps the random
-    number of every part that was counted to the custodian's name for it.
+    `schema_toml` is the schema as declared, `by` the grouping column, `geometry` None for that of
+    the bounds; `parts` maps the random number of every part that was counted to the custodian's
+    name for it.
     """
 
     moments: Moments
     schema_toml: str
     by: str | None = None
     parts: dict[str, str] = field(default_factory=dict)
+    geometry: Geometry | None = None
 
     def __repr__(self) -> str:
         return f"Checkpoint({len(self.parts)} parts, <sensitive>)"
 
     @classmethod
-    def of_part(cls, moments: Moments, schema_toml: str, by: str | None, name: str) -> "Checkpoint":
-        """Make a checkpoint of one part."""
+    def of_part(cls, moments: Moments, name: str, **facts: Any) -> "Checkpoint":
+        """Make a checkpoint of one part; ``facts`` are the other fields."""
         # A random number tells parts apart where the custodian's names repeat.
-        part = {os.urandom(16).hex(): name}
-        return cls(moments=moments, schema_toml=schema_toml, by=by, parts=part)
+        return cls(moments=moments, parts={os.urandom(16).hex(): name}, **facts)
 
     def merge(self, other: "Checkpoint") -> "Checkpoint":
         """Add the rows of a checkpoint of the same schema and groups; changes neither."""
-        if (self.schema_toml, self.by) != (other.schema_toml, other.by):
-            raise DataError("These moments have different schemas or groups; they cannot be added.")
+        mine, theirs = ((c.schema_toml, c.by, c.geometry) for c in (self, other))
+        if mine != theirs:
+            raise DataError(
+                "These moments have different schemas, groups or geometries; they cannot be added."
+            )
         if set(self.parts) & set(other.parts):
             raise DataError(
                 "A part is in both files, so its rows would count twice. Leave one file out."
             )
         if len(self.parts) + len(other.parts) > _MAX_PARTS:
             raise DataError(f"A checkpoint holds at most {_MAX_PARTS} parts. Gather larger ones.")
-        mine = self.moments
-        total = Moments(mine.n_features, mine.spec, norm_bound=mine.norm_bound)
-        total.merge(mine)
+        first = self.moments
+        total = Moments(first.n_features, first.spec, norm_bound=first.norm_bound)
+        total.merge(first)
         total.merge(other.moments)
         return replace(self, moments=total, parts={**self.parts, **other.parts})
 
@@ -82,14 +89,15 @@ class Checkpoint:
         rest = schema if by is None else split_schema(schema, by)[0]
         # What decides how a row is encoded, and into which group it falls.  As texts, since equal
         # schemas may differ in the order of their columns.
-        wanted = rest.dumps(), by
+        wanted = rest.dumps(), by, self.geometry
         if not isinstance(encoding, TableEncoding) or wanted != (
             encoding.schema.dumps(),
             encoding.grouping and encoding.grouping.column,
+            encoding.geometry,
         ):
             raise UsageError(
-                "These moments were gathered with another schema or other groups. "
-                "Use those they were gathered with."
+                "These moments were gathered with another schema, other groups or another "
+                "geometry. Use those they were gathered with."
             )
         answer: Moments = Ask.saved(self.moments)(question)  # type: ignore[assignment]
         return answer
@@ -119,6 +127,7 @@ class Checkpoint:
             spec=moments.spec,
             n_rows=tuple(stratum.n_rows for stratum in moments.strata),
             parts=self.parts,
+            geometry=self.geometry,
         )
         text = msgspec.json.encode(heading)
         padded = text.ljust(_heading_room(text, heading))
@@ -146,9 +155,8 @@ def _from_bytes(content: bytes) -> Checkpoint:
     words = np.frombuffer(content, dtype="<i8", offset=start).reshape(matrices, 2, -1)
     for total, (high, low) in zip(_sums(moments), words, strict=True):
         total.add_words(_symmetric(high, heading.n_features), _symmetric(low, heading.n_features))
-    return Checkpoint(
-        moments=moments, schema_toml=heading.schema_toml, by=heading.by, parts=heading.parts
-    )
+    facts = {name: getattr(heading, name) for name in ("schema_toml", "by", "parts", "geometry")}
+    return Checkpoint(moments=moments, **facts)
 
 
 def _sums(moments: Moments) -> list[ExactSum]:

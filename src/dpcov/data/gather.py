@@ -123,7 +123,9 @@ class Gathering:
                 "times. Save it to a file first, or use geometry='schema' (--geometry schema)."
             )
         room, blocks = allowed_bytes(self.memory_limit), []
-        for block in source.blocks(block_rows(encoding.n_features), wanted=encoding.wanted):
+        # In a thread of its own, so that an interrupt ends the call although no row comes.
+        read = source.blocks(block_rows(encoding.n_features), wanted=encoding.wanted)
+        for block in local.prefetch(read):
             blocks.append(block)
             room -= len(block) * len(source.columns) * _KEPT_BYTES
             if room < 0:

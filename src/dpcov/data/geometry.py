@@ -75,6 +75,18 @@ class Geometry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
         return longest if self.norm_bound is None else min(longest, self.norm_bound)
 
     @classmethod
+    def of(cls, columns: Iterable[EncodedColumn], norm_bound: float) -> "Geometry":
+        """That of a release's columns, for other rows of the same schema."""
+        scales = {
+            column.name: Scale(center=column.center, scale=column.half_range)
+            for column in columns
+            if column.lower is not None
+        }
+        if not scales:
+            raise SchemaError("That release has the geometry of its bounds. Use geometry='schema'.")
+        return cls(columns=scales, norm_bound=norm_bound)
+
+    @classmethod
     def from_toml(cls, path: str | Path) -> "Geometry":
         """Read a geometry from a TOML file."""
         try:

@@ -86,8 +86,8 @@ def release(
     geometry : "private", "schema", path or Geometry, default="private"
         Centers and scales in which noise is added: found privately for a tenth of the budget (a
         fifth in pure epsilon), so that bounds may be as wide as possible; those of the bounds; or
-        those of a TOML file.  Bounds stay where rows are too few for columns to show, for a
-        schema with a norm bound, and for saved moments.
+        those of a TOML file or of an earlier release (``.dpcov``).  Bounds stay where rows are too
+        few for columns to show, for a schema with a norm bound, and for saved moments.
     accept_large_delta : bool, default=False
         Insist on a delta of one over the number of rows or more, or above 1e-3 where that number
         is private.
@@ -131,7 +131,7 @@ def release(
     """
     where = Gathering(engine=engine, threads=threads, memory_limit=memory_limit, progress=progress)
     if isinstance(data, Checkpoint) and geometry == "private":
-        geometry = "schema"
+        geometry = data.geometry or "schema"
     terms, encoding = plan_table(
         schema, budget, mechanism, neighbors, n_rows, by, options, geometry
     )
@@ -154,6 +154,7 @@ def checkpoint(
     n_rows: int | None = None,
     by: str | None = None,
     name: str = "",
+    geometry: Geometry | str | Path = "schema",
     engine: str | None = None,
     threads: int | None = None,
     memory_limit: float | None = None,
@@ -172,13 +173,19 @@ def checkpoint(
         As in :func:`release`; ``n_rows`` is the public number of all parts together.
     name : str
         The custodian's name for this part of the table.
+    geometry : "schema", path or Geometry, default="schema"
+        That of the bounds, or a public one: moments answer one question, so none is found here.
     """
     where = Gathering(engine=engine, threads=threads, memory_limit=memory_limit, progress=progress)
-    terms, encoding = plan_table(schema, budget, mechanism, neighbors, n_rows, by, options)
+    terms, encoding = plan_table(
+        schema, budget, mechanism, neighbors, n_rows, by, options, geometry
+    )
     _require_one_question(terms)
     question = terms.mechanism.question(terms.problem(n_rows))
     assert terms.schema_toml is not None
-    return Checkpoint.of_part(where.moments(data, encoding, question), terms.schema_toml, by, name)
+    gathered = where.moments(data, encoding, question)
+    facts = {"schema_toml": terms.schema_toml, "by": by, "geometry": encoding.geometry}
+    return Checkpoint.of_part(gathered, name, **facts)
 
 
 def second_moment(

@@ -24,6 +24,7 @@ from dpcov.privacy.guarantee import Neighbors, check_neighbors
 from dpcov.privacy.meaning import check_delta
 from dpcov.privacy.options import plain
 from dpcov.published.columns import EncodedColumn
+from dpcov.published.release import Release
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -121,7 +122,12 @@ def plan_table(
 def _read_geometry(geometry: Geometry | str | Path) -> Geometry:
     if not isinstance(geometry, Geometry | str | Path):
         raise UsageError("geometry must be 'schema', 'private', the path of a file or a Geometry.")
-    return geometry if isinstance(geometry, Geometry) else Geometry.from_toml(geometry)
+    if isinstance(geometry, Geometry):
+        return geometry
+    if Path(geometry).suffix == ".dpcov":
+        manifest = Release.load(geometry).manifest
+        return Geometry.of(manifest.columns, manifest.norm_bound)
+    return Geometry.from_toml(geometry)
 
 
 def _surveyed(mechanism: Mechanism[Any], schema: Schema, encoder: Encoder) -> Surveyed:
