@@ -19,8 +19,8 @@ from dpcov.mechanisms.base import Problem
 from dpcov.mechanisms.separate import Separate
 from dpcov.mechanisms.stratified import Stratified
 from dpcov.mechanisms.stratified_nuclear import StratifiedNuclear
-from dpcov.mechanisms.survey import SurveyColumn
-from dpcov.mechanisms.surveyed import SHARE, SHARE_PURE, Surveyed
+from dpcov.mechanisms.survey import CountNoise, SurveyColumn
+from dpcov.mechanisms.surveyed import LENGTHS, SHARE, SHARE_PURE, Surveyed
 from dpcov.noise.entropy import SeededEntropy
 from dpcov.privacy.budget import Budget
 from dpcov.privacy.calibrate import gaussian_delta, gaussian_noise_multiplier
@@ -302,3 +302,17 @@ def test_the_geometry_of_an_earlier_release_costs_nothing_elsewhere(tmp_path):
     release(geometry="schema").save(tmp_path / "plain.dpcov")
     with pytest.raises(SchemaError, match="of its bounds"):
         release(geometry=tmp_path / "plain.dpcov")
+
+
+def test_columns_and_lengths_together_cost_what_the_survey_may(monkeypatch):
+    """Seen at the noise itself: what a release draws for its counts adds up to a tenth at most."""
+    drawn, plain = [], CountNoise.draw
+
+    def draw(self, size, entropy, *, disjoint=False):
+        drawn.append(self.cost.rho)
+        return plain(self, size, entropy, disjoint=disjoint)
+
+    monkeypatch.setattr(CountNoise, "draw", draw)
+    release(budget=Budget(rho="0.5"), wide=1000.0)
+    assert SHARE / 4 < sum(drawn) <= SHARE / 2
+    assert LENGTHS * SHARE / 2 in drawn
