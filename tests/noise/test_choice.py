@@ -33,11 +33,7 @@ def test_the_test_sees_another_rate():
 def test_rational_arithmetic_settles_every_call_alike(monkeypatch):
     expected = drawn(Fraction(1, 2), size=300)
     monkeypatch.setattr(choice, "FILTER_SLACK", 10.0)
-    weights = np.exp(-0.5 * COSTS)
-    assert (
-        chisquare(drawn(Fraction(1, 2), size=2_000), 2_000 * weights / weights.sum()).pvalue > 1e-4
-    )
-    assert expected.sum() == 300
+    assert drawn(Fraction(1, 2), size=300).tolist() == expected.tolist()
 
 
 def test_one_cheap_place_among_many_is_found():

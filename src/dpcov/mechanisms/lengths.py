@@ -61,11 +61,11 @@ def find_lengths(
     """
     window = Window(0.0, 1.0, CELLS)
     answer = ask(HistogramQuestion(windows=(window,), watched=True, geometry=geometry))
-    cells, (exact,) = answer.counts[0][MISSING + 1 :], (_cells(),)
+    starts = _starts()
     noise = CountNoise(cost, problem)
-    sums = np.add.reduceat(cells, exact[:-1])
+    sums = np.add.reduceat(answer.counts[0][MISSING + 1 :], starts[:-1])
     counts = sums + noise.draw(len(sums), entropy, disjoint=True)
-    edges = _energy(exact)
+    edges = _energy(starts)
     unseen = noise.evidence(noise.std(disjoint=True), _FALSE_BINS / len(counts))
     shown = counts > unseen
     if not shown.any():
@@ -101,8 +101,8 @@ def entry_std(calibration: Calibration, problem: Problem) -> float:
     return 0.6 * sqrt(problem.n_features) * scale / float(cost.epsilon)
 
 
-def _cells() -> np.ndarray:
-    # Squared lengths grow by the root of two from bin to bin; the first is all shorter ones.
+def _starts() -> np.ndarray:
+    # First cells of the bins: squared lengths grow by the root of two; the first is all shorter.
     energies = 2.0 ** (np.arange(-3, 25) / 2)
     inner = np.floor(energies / (1 + energies) * CELLS).astype(np.intp)
     return np.unique(np.concatenate([[0], inner, [CELLS]]))

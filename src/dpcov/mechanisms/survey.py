@@ -151,11 +151,10 @@ def survey(
     return found
 
 
-def check_cost(cost: Cost, columns: Sequence[SurveyColumn], problem: Problem) -> Cost:
+def check_cost(cost: Cost, columns: Sequence[SurveyColumn], problem: Problem) -> None:
     """Refuse now a cost whose smallest part needs more noise than can be drawn."""
     smallest = _SECOND / 2 * min(_WEIGHTS) / sum(_WEIGHTS) / max(1, len(columns))
     CountNoise(part_of(cost, smallest), problem).std(disjoint=True)
-    return cost
 
 
 def pays(cost: Cost, columns: Sequence[SurveyColumn], problem: Problem) -> bool:

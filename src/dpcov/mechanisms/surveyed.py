@@ -95,7 +95,10 @@ class Surveyed(Mechanism[SurveyedCalibration]):
         whole = self.inner.calibrate(problem, budget)
         if not costs_nothing(whole.promise):
             made = self._split(problem, budget)
-            if made.survey is not None and pays(made.survey, self.columns, problem):
+            assert made.survey is not None
+            of_columns = part_of(made.survey, 1 - LENGTHS)
+            check_cost(of_columns, self.columns, problem)
+            if pays(of_columns, self.columns, problem):
                 return made
         return SurveyedCalibration(
             promise=whole.promise, noise_multiplier=whole.noise_multiplier, survey=None, inner=whole
@@ -105,7 +108,7 @@ class Surveyed(Mechanism[SurveyedCalibration]):
         promise = budget.promise
         if isinstance(promise, PureDP):
             rest = Budget(epsilon=promise.epsilon * (1 - SHARE_PURE))
-            cost = check_cost(PureDP(epsilon=promise.epsilon * SHARE_PURE), self.columns, problem)
+            cost = PureDP(epsilon=promise.epsilon * SHARE_PURE)
             inner = self.inner.calibrate(problem, rest)
             return SurveyedCalibration(promise=promise, survey=cost, inner=inner)
         if isinstance(promise, ZCDP):
@@ -121,7 +124,7 @@ class Surveyed(Mechanism[SurveyedCalibration]):
         return SurveyedCalibration(
             promise=promise,
             noise_multiplier=_together(inner, whole * SHARE, promise),
-            survey=check_cost(ZCDP(rho=whole * SHARE), self.columns, problem),
+            survey=ZCDP(rho=whole * SHARE),
             inner=inner,
         )
 

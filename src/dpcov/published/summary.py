@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 _SHOWN_FEATURES, _SHOWN_NAMES = 12, 6
 _NAME_WIDTH, _LABEL_WIDTH, _WIDTH = 34, 13, 104
 
+_BOUND = "the public bound on the length of an encoded row"
+
 
 def summarize(release: "BaseRelease") -> str:
     """Plain-text account of a release, about one screen."""
@@ -58,7 +60,9 @@ def _what(release: "BaseRelease") -> str:
     count = len(release.feature_names)
     features = f"{count} feature{'s' * (count != 1)}"
     groups = f"the same for each of {_first(release.group_names)}"
-    bound = f"{release.manifest.norm_bound:.6g}, the public bound on the length of an encoded row"
+    found = any(column.lower is not None for column in release.features)
+    what = "the length to which longer encoded rows were scaled" if found else _BOUND
+    bound = f"{release.manifest.norm_bound:.6g}, {what}"
     remark = "published exactly: this number is not protected"
     if release.manifest.n_rows is None:
         remark = "the exact number is protected"
