@@ -74,11 +74,15 @@ def test_standard_input_and_compressed_files_are_read(desk):
 
 
 def test_add_remove_one_tells_no_exact_number_of_rows(desk):
-    private = "release --rho 1 --no-ledger --neighbors add-remove-one"
-    told = desk.done(private, desk.data, *desk.fixed) + desk.done("show", desk.output)
-    # The noisy number may happen to be the exact one; it must not stand anywhere else.
-    public = re.sub(r"[0-9a-f]{64}|about [0-9,]+ \(noisy", "", told.replace(str(desk.folder), ""))
-    assert not re.search(r"(?<![\d.,])301(?![\d.,])", public)
+    private = "release --rho 1 --no-ledger --neighbors add-remove-one --overwrite"
+
+    def stands():
+        told = desk.done(private, desk.data, *desk.fixed) + desk.done("show", desk.output)
+        told = re.sub(r"[0-9a-f]{64}", "", told.replace(str(desk.folder), ""))
+        return re.search(r"(?<![\d.,])301(?![\d.,])", told)
+
+    # The noisy number of rows is the exact one now and then.
+    assert not all(stands() for _ in range(12))
 
 
 def test_the_demo_writes_its_two_files_and_says_what_they_are(desk, monkeypatch):
