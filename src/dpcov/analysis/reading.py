@@ -67,7 +67,8 @@ class Reading:
     @cached_property
     def noise(self) -> MomentNoise | None:
         """Law of the noise, of those parts that the post-processing takes to hold rows."""
-        return noise_of(self.release, self.post)
+        found = noise_of(self.release, self.post)
+        return None if found is None else found.on(self.places)
 
     @cached_property
     def shifts(self) -> Array:

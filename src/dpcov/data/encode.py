@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcov.data import values
-from dpcov.data.geometry import Geometry, longest_row
+from dpcov.data.geometry import Geometry, longest_row, reach
 from dpcov.data.library import NUMPY, Array, Library, ordered_norms
 from dpcov.data.schema.declared import Boolean, Categorical
 from dpcov.data.schema.schema import Schema
@@ -51,7 +51,12 @@ class Encoder:
             self.columns = geometry.apply(declared)
             self.norm_bound = geometry.bound(self.columns)
             worst_case = longest_row(self.columns)
-        self._unit = 1.0 / self.norm_bound
+        self._unit, self._linear = 1.0 / self.norm_bound, None
+        if geometry is not None and geometry.linear is not None:
+            # Mapped rows have no longest one.
+            longest, worst_case = reach(len(self.columns)), math.inf
+            self._unit = 1.0 / longest
+            self._linear = geometry.linear.scaled(int(math.log2(longest)))
         # Whether a row can be longer than the bound, and is scaled down then; in a geometry its
         # intercept is left as it is, so that its moment is the number of rows.
         self.shortens = self.norm_bound < worst_case
@@ -77,8 +82,10 @@ class Encoder:
     def encode(self, block: Block) -> FloatMatrix:
         """Encode a block as (n, d) float64, Fortran-contiguous: rows of norm at most 1."""
         encoded = self._at_full_length(block)
+        if self._linear is not None:
+            encoded = self._mapped(encoded)
         if self.shortens and self._spares_intercept:
-            _shorten(encoded[:, 1:], 1.0 - self._unit**2)
+            _shorten(encoded[:, 1:], 1.0 - self.norm_bound**-2.0)
         if self._weights is not None and self._weights.upper is not None:
             encoded *= _root_weights(block, self._weights.column, self._weights.upper)[:, None]
         if self.shortens and not self._spares_intercept:
@@ -87,7 +94,9 @@ class Encoder:
 
     def row_lengths(self, block: Block) -> FloatMatrix:
         """Map the mean squared feature e of full-length rows to e / (1 + e), (n,)."""
-        features = self._at_full_length(block)[:, int(self._intercept) :]
+        encoded = self._at_full_length(block)
+        encoded = encoded if self._linear is None else self._mapped(encoded)
+        features = encoded[:, int(self._intercept) :]
         mean_square = _energies(features) * (self.norm_bound**2 / max(1, features.shape[1]))
         found: FloatMatrix = mean_square / (1.0 + mean_square)
         return found
@@ -103,6 +112,16 @@ class Encoder:
         for category in self._categories:
             self._write_category(category, block, encoded)
         return encoded
+
+    def _mapped(self, encoded: FloatMatrix) -> FloatMatrix:
+        # Features under the linear map beside the intercept, all divided by the norm bound.
+        start = int(self._intercept)
+        _shorten(encoded[:, start:], 1.0 - start * self._unit**2)
+        assert self._linear is not None
+        mapped = np.empty(encoded.shape[::-1]).T
+        mapped[:, :start] = 1.0 / self.norm_bound
+        np.multiply(self._linear.apply(encoded), 1.0 / self.norm_bound, out=mapped[:, start:])
+        return mapped
 
     def cells(self, block: Block) -> Iterator[FloatMatrix]:
         """What is read of every column, (n_rows,) float64 each, in the order of `column_values`."""

@@ -1,4 +1,4 @@
-"""Describe public centers and scales of columns, in which a table is encoded.
+"""Describe the public affine map in which a table is encoded: centers, scales, and a linear map.
 
 Contract: a geometry is public: it was typed, or found by a survey that was charged.
 """
@@ -13,9 +13,13 @@ from pathlib import Path
 
 import msgspec
 
+from dpcov.data.linear import LinearMap
 from dpcov.errors import SchemaError
 from dpcov.files import write_file
 from dpcov.published.columns import LARGEST_SCALE, SMALLEST_SCALE, EncodedColumn
+
+# Rows before a linear map may be so many bits longer than the root of the number of columns.
+_REACH_BITS = 6
 
 
 class Scale(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -33,10 +37,14 @@ class Geometry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     columns : mapping of str to Scale
     norm_bound : float, optional
         Longer encoded rows are scaled down to it, but for their intercept; by default none is.
+    linear : LinearMap, optional
+        Turns an encoded row, intercept included, into the features that stand beside the intercept
+        instead of its own; then a norm bound is needed.
     """
 
     columns: dict[str, Scale]
     norm_bound: float | None = None
+    linear: LinearMap | None = None
 
     def __post_init__(self) -> None:
         for name, column in self.columns.items():
@@ -47,6 +55,8 @@ class Geometry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
         bound = self.norm_bound
         if bound is not None and not 1.0 < bound <= LARGEST_SCALE:
             raise SchemaError("The norm bound of a geometry is larger than its intercept, 1.")
+        if self.linear is not None and bound is None:
+            raise SchemaError("A geometry with a linear map needs a norm bound.")
 
     def apply(self, columns: tuple[EncodedColumn, ...]) -> tuple[EncodedColumn, ...]:
         """The encoded columns of a schema in this geometry."""
@@ -55,6 +65,8 @@ class Geometry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
             raise SchemaError(
                 f"The geometry names columns that the schema lacks: {sorted(unknown)}."
             )
+        if self.linear is not None:
+            self.linear.check(_features(columns), len(columns))
         return tuple(self._applied(column) for column in columns)
 
     def _applied(self, column: EncodedColumn) -> EncodedColumn:
@@ -71,11 +83,15 @@ class Geometry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
 
     def bound(self, columns: Iterable[EncodedColumn]) -> float:
         """What encoded rows are divided by."""
+        if self.linear is not None and self.norm_bound is not None:
+            return self.norm_bound
         longest = longest_row(columns)
         return longest if self.norm_bound is None else min(longest, self.norm_bound)
 
     @classmethod
-    def of(cls, columns: Iterable[EncodedColumn], norm_bound: float) -> "Geometry":
+    def of(
+        cls, columns: Iterable[EncodedColumn], norm_bound: float, linear: LinearMap | None = None
+    ) -> "Geometry":
         """That of a release's columns, for other rows of the same schema."""
         scales = {
             column.name: Scale(center=column.center, scale=column.half_range)
@@ -84,7 +100,7 @@ class Geometry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
         }
         if not scales:
             raise SchemaError("That release has the geometry of its bounds. Use geometry='schema'.")
-        return cls(columns=scales, norm_bound=norm_bound)
+        return cls(columns=scales, norm_bound=norm_bound, linear=linear)
 
     @classmethod
     def from_toml(cls, path: str | Path) -> "Geometry":
@@ -110,11 +126,24 @@ class Geometry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
                 f"center = {column.center!r}",
                 f"scale = {column.scale!r}",
             ]
+        if self.linear is not None:
+            rows = ",\n  ".join(str(list(row)) for row in self.linear.numbers)
+            exponent = f"exponent = {self.linear.exponent}"
+            lines += ["", "[linear]", exponent, f"numbers = [\n  {rows},\n]"]
         return "\n".join(lines) + "\n"
 
     def save(self, path: str | Path, *, overwrite: bool = False) -> None:
         """Write a TOML file, whole or not at all."""
         write_file(path, self.dumps().encode(), overwrite=overwrite)
+
+
+def reach(n_columns: int) -> float:
+    """Length, a power of two, to which encoded rows are scaled down before a linear map."""
+    return 2.0 ** math.ceil(math.log2(n_columns) / 2 + _REACH_BITS)
+
+
+def _features(columns: Iterable[EncodedColumn]) -> int:
+    return sum(column.kind != "intercept" for column in columns)
 
 
 def longest_row(columns: Iterable[EncodedColumn]) -> float:

@@ -20,20 +20,28 @@ BELOW, ABOVE, MISSING = 0, 1, 2
 Counts = NDArray[np.int64]
 
 
+# Of a fine window: 32 octaves on either side of the anchor, up to 2 away, of 1,024 cells each.
+_OCTAVES, _MANTISSA_BITS = 32, 10
+_SIDE = _OCTAVES << _MANTISSA_BITS
+FINE_CELLS = 2 * _SIDE
+
+
 @dataclass(frozen=True)
 class Window:
     """Equal cells of [lower, upper) of one column, whose values lie in [-1, 1] between its bounds.
 
-    A column of categories has their codes 0, 1, ... as values.
+    A column of categories has their codes 0, 1, ... as values.  Ends are distances from ``anchor``.
     """
 
     lower: float = -1.0
     upper: float = 1.0
     cells: int = 2**16
+    anchor: float = 0.0
 
     def places(self, values: NDArray[np.float64]) -> NDArray[np.intp]:
         """Where the values are counted; each by itself, NaN as missing."""
         # Every step is one correctly rounded operation on one value, so all machines agree.
+        values = values - self.anchor
         scaled = np.floor((values - self.lower) * (self.cells / (self.upper - self.lower)))
         inside = np.clip(scaled, -1, self.cells)
         places = np.where(np.isnan(inside), MISSING - 3, inside).astype(np.intp) + 3
@@ -42,6 +50,41 @@ class Window:
         top = inside == self.cells
         places[top] = np.where(values[top] == self.upper, self.cells + 2, ABOVE)
         return places
+
+
+@dataclass(frozen=True)
+class FineWindow:
+    """Cells of one column as fine as a thousandth of a value's distance from ``anchor``.
+
+    However wide the bounds are, numbers of any size are told apart.
+    """
+
+    anchor: float = 0.0
+
+    @property
+    def cells(self) -> int:
+        """How many there are."""
+        return FINE_CELLS
+
+    def places(self, values: NDArray[np.float64]) -> NDArray[np.intp]:
+        """Where the values are counted; each by itself, NaN as missing."""
+        distance = values - self.anchor
+        # Exponent and leading digits of a float are its place among all of its sign.
+        magnitude = np.abs(distance).view(np.int64) >> (52 - _MANTISSA_BITS)
+        magnitude = np.clip(magnitude - _LEAST, 0, _SIDE - 1)
+        places = np.where(distance < 0, _SIDE - 1 - magnitude, _SIDE + magnitude) + 3
+        return np.where(np.isnan(distance), MISSING, places).astype(np.intp)
+
+
+_LEAST = int(np.float64(2.0 ** (1 - _OCTAVES)).view(np.int64)) >> (52 - _MANTISSA_BITS)
+
+
+def fine_edges() -> NDArray[np.float64]:
+    """Ends of the cells of a fine window as distances from its anchor, (cells + 1,)."""
+    # The cell that ends at the anchor, and the one that begins there, reach it.
+    inner = np.arange(_LEAST + 1, _LEAST + _SIDE + 1) << (52 - _MANTISSA_BITS)
+    positive = inner.view(np.float64)
+    return np.concatenate([-positive[::-1], [0.0], positive])
 
 
 @dataclass(frozen=True)
@@ -55,7 +98,7 @@ class HistogramQuestion:
 
     Parameters
     ----------
-    windows : tuple of Window
+    windows : tuple of Window or FineWindow
         One for each column of the encoding's :meth:`column_values`.
     watched : bool
         Whether to sum up a digest of the rows.
@@ -64,7 +107,7 @@ class HistogramQuestion:
         :meth:`~dpcov.data.encode.Encoder.row_lengths` gives them, in one window.
     """
 
-    windows: tuple[Window, ...]
+    windows: tuple[Window | FineWindow, ...]
     watched: bool = False
     geometry: Geometry | None = None
 

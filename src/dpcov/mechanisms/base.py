@@ -87,6 +87,8 @@ class Mechanism(ABC, Generic[CalibrationT]):
     promises: ClassVar[tuple[type[Promise], ...]]
     # Whether a matrix for every public group can be released.
     takes_groups: ClassVar[bool] = False
+    # Whether the noise has a law that no rotation changes, so that rows may be mapped first.
+    is_isotropic: ClassVar[bool] = False
     # How rows are encoded; options of the mechanisms that let the user choose.
     bits: int = DEFAULT_BITS
     clip: float = 1.0

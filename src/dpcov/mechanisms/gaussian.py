@@ -69,6 +69,7 @@ class Gaussian(Mechanism[GaussianCalibration]):
     paper = "Dong, Liang, Yi (2022), 3.1"
     numerics = "exact"
     promises = (ZCDP, ApproxDP)
+    is_isotropic = True
 
     bits: Bits = DEFAULT_BITS
     clip: Clip = 1.0

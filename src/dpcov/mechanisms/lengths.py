@@ -24,6 +24,7 @@ from dpcov.mechanisms.blocks.finished import Cost
 from dpcov.mechanisms.survey import CountNoise
 from dpcov.noise.entropy import Entropy
 from dpcov.privacy.guarantee import ZCDP, PureDP
+from dpcov.published.estimate.nuclear_law import off_diagonal_variance
 
 CELLS = 2**12
 
@@ -95,10 +96,10 @@ def entry_std(calibration: Calibration, problem: Problem) -> float:
         return moved * float(calibration.noise_multiplier)
     if isinstance(cost, ZCDP):
         return moved / sqrt(2 * cost.rho)
-    # Root mean square of an entry of nuclear-norm noise of this scale (Ullman's law).
+    # Nuclear-norm noise of this scale, and a tenth for traces.
     scale = (2 if problem.neighbors == "replace-one" else 1) * problem.rows_per_person
     assert isinstance(cost, PureDP)
-    return 0.6 * sqrt(problem.n_features) * scale / float(cost.epsilon)
+    return sqrt(off_diagonal_variance(problem.n_features)) * scale / (0.9 * float(cost.epsilon))
 
 
 def _starts() -> np.ndarray:

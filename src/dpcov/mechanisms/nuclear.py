@@ -54,6 +54,7 @@ class Nuclear(Mechanism[NuclearCalibration]):
     summary = "pure-DP noise shaped like the nuclear norm"
     paper = "d'Orsi, Novikov (2025), Algorithm 1"
     promises = (PureDP,)
+    is_isotropic = True
 
     noise: NoiseShape = "square"
     clip: Clip = 1.0

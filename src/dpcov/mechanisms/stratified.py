@@ -63,6 +63,7 @@ class Stratified(Mechanism[StratifiedCalibration]):
     paper = "this project (stratified.md)"
     numerics = "exact"
     promises = (ZCDP, ApproxDP)
+    is_isotropic = True
     takes_groups = True
 
     shells: Annotated[int, Between(2, 60)] = 32

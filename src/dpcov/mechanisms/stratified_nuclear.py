@@ -111,6 +111,7 @@ class StratifiedNuclear(Mechanism[NuclearScales]):
     summary = "pure-DP nuclear-norm noise per norm shell, optimal shrinkage"
     paper = "this project (stratified_nuclear.md)"
     promises = (PureDP,)
+    is_isotropic = True
 
     shells: Annotated[int, Between(2, 60)] = 32
     shorten: bool = False

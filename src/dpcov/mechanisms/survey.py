@@ -19,11 +19,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import log, sqrt
+from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcov.data.histograms import MISSING, Counts, HistogramQuestion, Window
+from dpcov.data.histograms import (
+    FINE_CELLS,
+    MISSING,
+    Counts,
+    FineWindow,
+    HistogramQuestion,
+    Window,
+    fine_edges,
+)
 from dpcov.data.questions import Ask
 from dpcov.mechanisms.base import Problem
 from dpcov.mechanisms.blocks.finished import Cost, part_of, squared_noise_scale
@@ -34,8 +43,8 @@ from dpcov.privacy.guarantee import ZCDP, PureDP
 
 Floats = NDArray[np.float64]
 
-LEVELS = 16
-"""Halvings of a window; its cells are their ends."""
+LEVELS = FINE_CELLS.bit_length() - 1
+"""Halvings of a fine window; ends of its cells are their ends."""
 
 FALSE_SHELLS = 0.05
 """Chance that some column of the table is given a spread that is not there."""
@@ -47,18 +56,33 @@ MOST_HIDDEN = 1 / 16
 """A column shows when the noise may hide at most this part of its rows in two shells."""
 
 _ZOOM_CELLS = 16
-
-LIKELY = 2.0
-"""Deviations of a shell's count from which other values than one are guessed to lie there."""
 """Cells on either side of the middle that a second, finer window shows."""
 
-LEAST_FALL, HIDDEN_SHELLS = 2.0, 3
-"""Factor by which a tail falls from shell to shell at least, and how far it may go on unseen."""
+_MIDDLE, _ATOM = Fraction(3, 10), Fraction(1, 5)
+"""Parts of a look's cost for the middle, and for how many rows lie there, in pure epsilon."""
+
+_PARTS = (64, 16, 8, 4, 2)
+"""In pure epsilon all but one of so many parts of the values are looked for, the most first."""
+
+_UNITS, _MOST_COST = 64, 2**32
+"""Units of a share, and the largest cost of a place that can be drawn."""
+
+_TOGETHER = 2**6
+"""Cells that are taken together in a search for the middle, in pure epsilon."""
 
 COUNTING = Fraction(1, 5)
 """Part of the cost of a middle for the number of values, in pure epsilon."""
 
-_FIRST, _SECOND = Fraction(7, 10), Fraction(3, 10)
+_FINEST = 2.0**-24
+"""Width of a cell, bounds being -1 and 1, in which nothing more is looked for."""
+
+LIKELY = 2.0
+"""Deviations of a shell's count from which other values than one are guessed to lie there."""
+
+LEAST_FALL, HIDDEN_SHELLS = 2.0, 3
+"""Factor by which a tail falls from shell to shell at least, and how far it may go on unseen."""
+
+_FIRST, _SECOND = Fraction(4, 5), Fraction(1, 5)
 """Parts of a column's cost for the whole range, and for the finer window where one is needed."""
 
 
@@ -72,11 +96,22 @@ class Spread:
 
 @dataclass(frozen=True)
 class SurveyColumn:
-    """What the survey must know of a column: how many categories it has, 0 for a number."""
+    """What the survey must know of a column.
+
+    Parameters
+    ----------
+    name : str
+    categories : int
+        0 for a number.
+    boolean : bool
+    anchor : float
+        Where values of a number may lie close together: zero, or the bound nearest to it.
+    """
 
     name: str
     categories: int = 0
     boolean: bool = False
+    anchor: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -136,8 +171,9 @@ def survey(
         if column.categories or column.boolean:
             found.append(_levels(counts, CountNoise(share, problem), size, entropy))
             continue
-        seen = _look(_Cells.whole(counts), part_of(share, _FIRST), problem, size, entropy)
-        found.append([seen.spread])
+        cells = _Cells.whole(counts, column.anchor)
+        seen = _look(cells, part_of(share, _FIRST), problem, size, entropy)
+        found.append([seen.spread or Spread(0.0, 1.0)])
         if seen.unresolved is not None:
             unseen[place] = seen.unresolved
     if unseen:
@@ -147,7 +183,8 @@ def survey(
             cells = _Cells.zoomed(wide.counts[place], finer.counts[place], window)
             seen = _look(cells, part_of(share, _SECOND), problem, size, entropy)
             # The first look had more of the budget for what lies far away.
-            found[place] = [seen.spread] if seen.unresolved is None else found[place]
+            if seen.spread is not None and seen.unresolved is None:
+                found[place] = [seen.spread]
     return found
 
 
@@ -170,34 +207,35 @@ def question(columns: Sequence[SurveyColumn]) -> HistogramQuestion:
     return HistogramQuestion(windows=tuple(map(_window, columns)), watched=True)
 
 
-def _window(column: SurveyColumn) -> Window:
+def _window(column: SurveyColumn) -> Window | FineWindow:
     if column.boolean:
         # No is -1 and yes is 1.
         return Window(-2.0, 2.0, 2)
     if column.categories:
         return Window(-0.5, column.categories - 0.5, column.categories)
-    return Window(cells=2**LEVELS)
+    return FineWindow(column.anchor)
 
 
 # Parts of the cost of a search for its numbers: the first ones always count.
 _WEIGHTS = [Fraction(1, place + 2) for place in range(LEVELS + 1)]
 
-_EDGES = np.linspace(-1.0, 1.0, 2**LEVELS + 1)
+_EDGES = fine_edges()
 
 
 @dataclass(frozen=True)
 class _Cells:
-    """Sensitive counts of values below edges; from the first to the last place cells are equal."""
+    """Sensitive counts of values below edges, which are distances from an anchor."""
 
     edges: Floats
     below: Counts
     first: int
     last: int
+    anchor: float
 
     @classmethod
-    def whole(cls, counts: Counts) -> "_Cells":
+    def whole(cls, counts: Counts, anchor: float) -> "_Cells":
         """All values: they are clipped to the bounds, so that none lies outside."""
-        return cls._of(_EDGES, counts[MISSING + 1 :], 0, 2**LEVELS)
+        return cls._of(_EDGES, counts[MISSING + 1 :], 0, FINE_CELLS, anchor)
 
     @classmethod
     def zoomed(cls, wide: Counts, fine: Counts, window: Window) -> "_Cells":
@@ -207,50 +245,64 @@ class _Cells:
         inside = np.linspace(window.lower, window.upper, window.cells + 1)
         edges = np.concatenate([_EDGES[:start], inside, _EDGES[stop + 1 :]])
         counts = np.concatenate([wide[:start], fine[MISSING + 1 :], wide[stop:]])
-        return cls._of(edges, counts, int(start), int(start) + window.cells)
+        return cls._of(edges, counts, int(start), int(start) + window.cells, window.anchor)
 
     @classmethod
-    def _of(cls, edges: Floats, counts: Counts, first: int, last: int) -> "_Cells":
-        return cls(edges, np.concatenate([[0], np.cumsum(counts)]), first, last)
+    def _of(cls, edges: Floats, counts: Counts, first: int, last: int, anchor: float) -> "_Cells":
+        return cls(edges, np.concatenate([[0], np.cumsum(counts)]), first, last, anchor)
 
-    @property
-    def width(self) -> float:
-        """Of a cell."""
-        return float(self.edges[self.first + 1] - self.edges[self.first])
+    def width(self, center: float) -> float:
+        """Of the wider one of the two cells at an edge."""
+        place = int(np.searchsorted(self.edges, center))
+        around = self.edges[max(0, place - 1) : place + 2]
+        return float(np.diff(around).max())
 
-    def between(self, lower: Floats, upper: Floats) -> Counts:
-        """Exact counts in disjoint intervals whose ends are edges."""
-        start, stop = (np.searchsorted(self.edges, each) for each in (lower, upper))
-        last = len(self.edges) - 1
-        return np.asarray(self.below[np.minimum(stop, last)] - self.below[np.minimum(start, last)])
+    def nearest(self, ends: Floats) -> NDArray[np.intp]:
+        """The first edges from there on; the last one beyond all."""
+        return np.minimum(np.searchsorted(self.edges, ends), len(self.edges) - 1)
+
+    def around(self, center: float) -> Window | None:
+        """Cells on either side of an edge, for a finer look; None where they are fine enough."""
+        # Near the anchor cells are as fine as numbers are.
+        if self.width(center) <= _FINEST:
+            return None
+        place, last = int(np.searchsorted(self.edges, center)), len(self.edges) - 1
+        lower = self.edges[max(0, place - _ZOOM_CELLS)]
+        upper = self.edges[min(last, place + _ZOOM_CELLS)]
+        return Window(float(lower), float(upper), anchor=self.anchor)
 
 
 @dataclass(frozen=True)
 class _Seen:
-    """What a look at a column found, and where to look again if only one value showed."""
+    """What a look at a column found, if anything; where to look again if only one value showed."""
 
-    spread: Spread
+    spread: Spread | None
     unresolved: Window | None = None
 
 
 def _look(cells: _Cells, cost: Cost, problem: Problem, size: int, entropy: Entropy) -> _Seen:
-    """Find the middle, then the spread in shells around it; half the cost for each."""
-    find = _middle if isinstance(cost, ZCDP) else _middle_at_once
-    middle = find(cells, part_of(cost, Fraction(1, 2)), problem, entropy)
-    noise = CountNoise(part_of(cost, Fraction(1, 2)), problem)
+    """Find the middle, then the spread around it; half the cost for each."""
+    if isinstance(cost, ZCDP):
+        return _look_in_shells(cells, part_of(cost, Fraction(1, 2)), problem, size, entropy)
+    return _look_at_once(cells, cost, problem, entropy)
+
+
+def _look_in_shells(
+    cells: _Cells, half: Cost, problem: Problem, size: int, entropy: Entropy
+) -> _Seen:
+    middle = _middle(cells, half, problem, entropy)
+    noise = CountNoise(half, problem)
     std = noise.std(disjoint=True)
     if middle is None or sqrt(2) * std > MOST_HIDDEN * middle[2]:
-        return _Seen(Spread(0.0, 1.0))
+        return _Seen(None)
     center, radius, rows = middle
-    far = 1.0 + abs(center)
+    at = center + cells.anchor
+    far = 1.0 + abs(at)
     edges = np.concatenate([[0.0], radius * 2.0 ** np.arange(np.ceil(np.log2(far / radius)) + 1)])
+    # Every end is the end of some cell, so that shells are disjoint.
+    right, left = cells.nearest(center + edges), cells.nearest(center - edges)
+    counts = np.stack([np.diff(cells.below[right]), -np.diff(cells.below[left])])
     inner, outer = edges[:-1], edges[1:]
-    counts = np.stack(
-        [
-            cells.between(center + inner, center + outer),
-            cells.between(center - outer, center - inner),
-        ]
-    )
     seen = counts + noise.draw(counts.size, entropy, disjoint=True).reshape(counts.shape)
     # Values spread evenly inside a shell have these mean distances and squared distances.
     mean, square = (inner + outer) / 2, (inner**2 + inner * outer + outer**2) / 3
@@ -258,15 +310,14 @@ def _look(cells: _Cells, cost: Cost, problem: Problem, size: int, entropy: Entro
     hidden = sqrt(2) * std / rows
     offset = float((seen[0] - seen[1])[: last + 1] @ mean[: last + 1]) / rows
     squares = float(np.maximum(seen.sum(axis=0), 0)[: last + 1] @ square[: last + 1]) / rows
-    if outer[last] <= 4 * cells.width:
+    if outer[last] <= 4 * cells.width(center):
         # Nothing but one value shows: others lie where most seems to be, or anywhere.
         sides = np.concatenate([seen / std, seen.sum(axis=0, keepdims=True) / (sqrt(2) * std)])
         likely = sides.max(axis=0)[last + 1 :]
         is_likely = likely.max(initial=0.0) > LIKELY
         away = outer[last + 1 + int(np.argmax(likely))] if is_likely else far
-        spread = Spread(center, min(1.0, sqrt(squares + hidden * away**2)))
-        reach = _ZOOM_CELLS * cells.width
-        return _Seen(spread, Window(max(-1.0, center - reach), min(1.0, center + reach)))
+        spread = Spread(at, min(1.0, sqrt(squares + hidden * away**2)))
+        return _Seen(spread, cells.around(center))
     # No shell behind the next two shows: summing them all would sum noise.
     near = seen.sum(axis=0)[: last + 3]
     tail = np.maximum(np.cumsum(near[::-1])[::-1], 0) / rows
@@ -274,7 +325,7 @@ def _look(cells: _Cells, cost: Cost, problem: Problem, size: int, entropy: Entro
     # Rows far out must not be longer than the other columns together make them.
     squares = max(squares, float(square[last]) / (size + 1))
     offset = float(np.clip(offset, -sqrt(squares), sqrt(squares)))
-    return _Seen(Spread(center + offset, sqrt(max(squares - offset**2, squares / 4))))
+    return _Seen(Spread(at + offset, sqrt(max(squares - offset**2, squares / 4))))
 
 
 def _middle(
@@ -296,14 +347,50 @@ def _middle(
             lower, below[0] = middle, found
         if below[1] - below[0] < ENOUGH * rows or upper - lower == 1:
             break
-    center = cells.edges[(lower + upper) // 2]
-    return float(center), max(1, (upper - lower) // 2) * cells.width, rows
+    center = float(cells.edges[(lower + upper) // 2])
+    nearer = min(cells.edges[upper] - center, center - cells.edges[lower])
+    return center, max(float(nearer), cells.width(center)), rows
+
+
+def _look_at_once(cells: _Cells, cost: PureDP, problem: Problem, entropy: Entropy) -> _Seen:
+    """The same by draws of the exponential mechanism: in pure epsilon, counts cost more."""
+    middle = _middle_at_once(cells, part_of(cost, _MIDDLE), problem, entropy)
+    if middle is None:
+        return _Seen(None)
+    center, radius, rows = middle
+    at = center + cells.anchor
+    far = 1.0 + abs(at)
+    radii = radius * 2.0 ** np.arange(np.ceil(np.log2(far / radius)) + 1)
+    inside = cells.below[cells.nearest(center + radii)] - cells.below[cells.nearest(center - radii)]
+    # One value may hold most rows: the spread is then that of the others.
+    count = CountNoise(part_of(cost, _ATOM), problem)
+    same = min(1.0, float(inside[0] + count.draw(1, entropy)[0]) / rows)
+    same *= same * rows > 2 * count.std()
+    # One person moves a cost by at most k so many times, up or down.
+    rate = cost.epsilon * (1 - _MIDDLE - _ATOM) / (2 * problem.rows_per_person)
+    needed = max((log(len(radii)) + 3) / float(rate), 3 * count.std()) / rows
+    parts = next((parts for parts in _PARTS if (1 - same) / parts >= needed), None)
+    if rows * _UNITS > _MOST_COST:
+        return _Seen(None)
+    if parts is None:
+        # Nothing but one value shows; or nothing at all.
+        spread = Spread(at, far * sqrt(min(1.0, needed)))
+        return _Seen(spread, cells.around(center)) if same > 0.5 else _Seen(None)
+    target = int(_UNITS * (1 - (1 - same) / parts)) * int(cells.below[-1])
+    before = np.concatenate([[0], inside[:-1]])
+    # Least where that part is passed, by as much as possible on either side.
+    crossing = np.maximum(_UNITS * before - target, target - _UNITS * inside)
+    radius = radii[exponential_choice(crossing - crossing.min(), rate / _UNITS, entropy)]
+    # Normal values but for one of so many parts lie within so many deviations.
+    deviations = NormalDist().inv_cdf(1 - 0.5 / parts)
+    spread = Spread(at, min(1.0, float(radius) / deviations * sqrt(1 - same)))
+    return _Seen(spread, cells.around(center) if radius <= 4 * cells.width(center) else None)
 
 
 def _middle_at_once(
     cells: _Cells, cost: Cost, problem: Problem, entropy: Entropy
 ) -> tuple[float, float, float] | None:
-    """The same by one draw of the exponential mechanism: for pure epsilon, halvings cost more."""
+    """A middle by one draw."""
     counting, choosing = part_of(cost, COUNTING), part_of(cost, 1 - COUNTING)
     assert isinstance(choosing, PureDP)
     count = CountNoise(counting, problem)
@@ -314,12 +401,15 @@ def _middle_at_once(
     # Removed rows raise no cost of a cell, so that add-remove-one needs half the noise.
     moved = problem.rows_per_person * (2 if problem.neighbors == "replace-one" else 1)
     rate = choosing.epsilon / moved
-    if LEVELS * log(2) / float(rate) > 0.5 * rows:
+    # Fewer places need less of the budget; the last one ends where the cells do.
+    ends = np.append(np.arange(cells.first, cells.last, _TOGETHER), cells.last)
+    if log(len(ends)) / float(rate) > 0.3 * rows:
         return None
-    # What lies on the longer side of a cell; in the middle least.
-    sides = np.maximum(cells.below[:-1], cells.below[-1] - cells.below[1:])
-    place = cells.first + exponential_choice(sides[cells.first : cells.last], rate, entropy)
-    return float(cells.edges[place]), cells.width, rows
+    # What lies on the longer side of some cells; in the middle least.
+    sides = np.maximum(cells.below[ends[:-1]], cells.below[-1] - cells.below[ends[1:]])
+    place = ends[exponential_choice(sides, rate, entropy)]
+    center = float(cells.edges[place])
+    return center, cells.width(center), rows
 
 
 def _unseen(tail: Floats, square: Floats, last: int, hidden: float, rows: float) -> float:

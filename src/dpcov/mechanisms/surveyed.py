@@ -18,15 +18,19 @@ from fractions import Fraction
 from math import sqrt
 from typing import Any
 
+import msgspec
+
 from dpcov.data.geometry import Geometry, Scale
 from dpcov.data.histograms import HistogramQuestion
+from dpcov.data.linear import LinearMap
 from dpcov.data.moments import MomentsSpec
 from dpcov.data.questions import Ask
 from dpcov.errors import BudgetError
 from dpcov.mechanisms.base import Calibration, Mechanism, Problem
 from dpcov.mechanisms.blocks.finished import Cost, part_of
-from dpcov.mechanisms.lengths import entry_std, find_lengths
+from dpcov.mechanisms.lengths import USUAL, Shortening, entry_std, find_lengths
 from dpcov.mechanisms.survey import Spread, SurveyColumn, check_cost, pays, question, survey
+from dpcov.mechanisms.whitening import RESOLVED, whitening_map, with_map
 from dpcov.noise.entropy import Entropy
 from dpcov.privacy.budget import Budget
 from dpcov.privacy.calibrate import gaussian_delta, gaussian_noise_multiplier
@@ -42,15 +46,22 @@ SHARE, SHARE_PURE = Fraction(1, 10), Fraction(1, 5)
 # Part of the survey's cost for the lengths of rows.
 LENGTHS = Fraction(1, 5)
 
+# Part of the budget for a first matrix, from which the linear map of the geometry follows.
+FIRST = Fraction(1, 10)
+
+# Given where no row is scaled down.
+_ANY_BOUND = 2.0
+
 # An indicator of missing values is taken for one in ten.
 _INDICATOR = 0.3
 
 
 @dataclass(frozen=True, kw_only=True)
 class SurveyedCalibration(Calibration):
-    """What the survey costs, None if it is not made; the mechanism's calibration for the rest."""
+    """What the survey costs, and calibrations of a first matrix and of the rest; None: not made."""
 
     survey: Cost | None
+    first: Calibration | None = None
     inner: Calibration
 
 
@@ -94,7 +105,9 @@ class Surveyed(Mechanism[SurveyedCalibration]):
         """Split the budget (survey.md, Theorem 2)."""
         whole = self.inner.calibrate(problem, budget)
         if not costs_nothing(whole.promise):
-            made = self._split(problem, budget)
+            made = self._split(problem, budget, with_first=self._may_map)
+            if made.first is not None and not _resolves(made.first, problem, self._n_features):
+                made = self._split(problem, budget, with_first=False)
             assert made.survey is not None
             of_columns = part_of(made.survey, 1 - LENGTHS)
             check_cost(of_columns, self.columns, problem)
@@ -104,27 +117,46 @@ class Surveyed(Mechanism[SurveyedCalibration]):
             promise=whole.promise, noise_multiplier=whole.noise_multiplier, survey=None, inner=whole
         )
 
-    def _split(self, problem: Problem, budget: Budget) -> SurveyedCalibration:
-        promise = budget.promise
+    @property
+    def _n_features(self) -> int:
+        return len(self.declared) - (self.declared[0].kind == "intercept")
+
+    @property
+    def _may_map(self) -> bool:
+        # A single column has no correlations.
+        return self.inner.is_isotropic and self._n_features > 1
+
+    def _split(self, problem: Problem, budget: Budget, *, with_first: bool) -> SurveyedCalibration:
+        promise, first = budget.promise, FIRST * with_first
+        whole_table = replace(problem, n_groups=1)
+
+        def calibrated(of: Problem, **part: Fraction) -> Calibration:
+            found: Calibration = self.inner.calibrate(of, Budget(**part))
+            return found
+
         if isinstance(promise, PureDP):
-            rest = Budget(epsilon=promise.epsilon * (1 - SHARE_PURE))
-            cost = PureDP(epsilon=promise.epsilon * SHARE_PURE)
-            inner = self.inner.calibrate(problem, rest)
-            return SurveyedCalibration(promise=promise, survey=cost, inner=inner)
+            epsilon = promise.epsilon
+            return SurveyedCalibration(
+                promise=promise,
+                survey=PureDP(epsilon=epsilon * SHARE_PURE),
+                first=calibrated(whole_table, epsilon=epsilon * first) if first else None,
+                inner=calibrated(problem, epsilon=epsilon * (1 - SHARE_PURE - first)),
+            )
         if isinstance(promise, ZCDP):
             whole = promise.rho
         else:
             # One Gaussian mechanism of this multiplier keeps the promise, and so do several.
             multiplier = gaussian_noise_multiplier(promise.epsilon, promise.delta)
             whole = 1 / (2 * multiplier**2)
-        inner = self.inner.calibrate(problem, Budget(rho=whole * (1 - SHARE)))
+        inner = calibrated(problem, rho=whole * (1 - SHARE - first))
         if inner.noise_multiplier is None:
             whole = budget.zcdp_rho()
-            inner = self.inner.calibrate(problem, Budget(rho=whole * (1 - SHARE)))
+            inner = calibrated(problem, rho=whole * (1 - SHARE - first))
         return SurveyedCalibration(
             promise=promise,
-            noise_multiplier=_together(inner, whole * SHARE, promise),
+            noise_multiplier=_together(inner, whole * (SHARE + first), promise),
             survey=ZCDP(rho=whole * SHARE),
+            first=calibrated(whole_table, rho=whole * first) if first else None,
             inner=inner,
         )
 
@@ -136,22 +168,60 @@ class Surveyed(Mechanism[SurveyedCalibration]):
             return self.inner.draw(ask.under(None), calibration.inner, problem, entropy)
         costs = part_of(calibration.survey, 1 - LENGTHS), part_of(calibration.survey, LENGTHS)
         spreads = survey(ask, self.columns, costs[0], problem, entropy)
-        scales = Geometry(columns=self._scales(dict(zip(self.columns, spreads, strict=True))))
-        std = entry_std(calibration.inner, problem)
-        found = find_lengths(ask, scales, costs[1], problem, entropy, std)
-        features = len(self.declared) - (self.declared[0].kind == "intercept")
-        bound = sqrt(max(1.0, found.energy * features) + 1)
-        geometry = Geometry(columns=scales.columns, norm_bound=bound)
+        found = self._scales(dict(zip(self.columns, spreads, strict=True)))
+        notes = [f"centers and scales of the columns were found with {calibration.survey}"]
+        full, cost = Geometry(columns=found), costs[1]
+        if calibration.first is not None:
+            cost = part_of(cost, Fraction(1, 2))
+            linear = self._linear(ask, full, cost, calibration.first, problem, entropy)
+            # No row is scaled down before lengths are measured.
+            full = Geometry(
+                columns=found, linear=linear, norm_bound=None if linear is None else _ANY_BOUND
+            )
+            notes.append(f"their linear map was found with {calibration.first.promise}")
+        lengths = self._lengths(ask, full, cost, calibration.inner, problem, entropy)
+        geometry = self._shortened(full, lengths)
         columns = geometry.apply(self.declared)
         made = self.inner.draw(ask.under(geometry), calibration.inner, problem, entropy)
-        note = f"centers and scales of the columns were found with {calibration.survey}"
         return replace(
-            made,
+            made if geometry.linear is None else with_map(made, geometry.linear),
             columns=columns,
             norm_bound=geometry.bound(columns),
-            lost=found.lost,
-            notes=(*made.notes, note),
+            lost=lengths.lost,
+            notes=(*made.notes, *notes),
         )
+
+    def _lengths(
+        self,
+        ask: Ask,
+        geometry: Geometry,
+        cost: Cost,
+        rest: Calibration,
+        problem: Problem,
+        entropy: Entropy,
+    ) -> Shortening:
+        return find_lengths(ask, geometry, cost, problem, entropy, entry_std(rest, problem))
+
+    def _shortened(self, geometry: Geometry, lengths: Shortening) -> Geometry:
+        # Rows of this mean squared feature, beside their intercept.
+        bound = sqrt(max(1.0, lengths.energy * self._n_features) + 1)
+        return msgspec.structs.replace(geometry, norm_bound=bound)
+
+    def _linear(
+        self,
+        ask: Ask,
+        full: Geometry,
+        cost: Cost,
+        calibration: Calibration,
+        problem: Problem,
+        entropy: Entropy,
+    ) -> LinearMap | None:
+        """The map that a first matrix of all groups together points to."""
+        lengths = self._lengths(ask, full, cost, calibration, problem, entropy)
+        geometry, together = self._shortened(full, lengths), replace(problem, n_groups=1)
+        first = self.inner.draw(ask.under(geometry), calibration, together, entropy)
+        columns = geometry.apply(self.declared)
+        return whitening_map(first, columns, geometry.bound(columns), problem.n_rows)
 
     def _scales(self, found: dict[SurveyColumn, list[Spread]]) -> dict[str, Scale]:
         scales: dict[str, Scale] = {}
@@ -176,6 +246,14 @@ def _in_units(column: EncodedColumn, spread: Spread) -> Scale:
     # A geometry that would be refused is clamped: the budget is charged by now.
     scale = max(column.half_range * spread.scale, SMALLEST_SCALE)
     return Scale(center=min(max(center, lower), upper), scale=scale)
+
+
+def _resolves(first: Calibration, problem: Problem, n_features: int) -> bool:
+    """Whether a first matrix shows something: its noise has eigenvalues below those of the rows."""
+    if problem.n_rows is None:
+        return True
+    std = entry_std(first, problem) * (USUAL * n_features + 1) / problem.n_rows
+    return 2 * sqrt(n_features) * std <= RESOLVED
 
 
 def _together(inner: Calibration, rho: Fraction, promise: ZCDP | ApproxDP) -> Fraction | None:

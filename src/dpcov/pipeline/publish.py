@@ -17,6 +17,7 @@ from dpcov.files import ReservedFile
 from dpcov.mechanisms.auto import AUTO
 from dpcov.mechanisms.base import Calibration, Mechanism
 from dpcov.mechanisms.surveyed import Surveyed
+from dpcov.mechanisms.whitening import with_map
 from dpcov.noise.entropy import Entropy, SystemEntropy
 from dpcov.pipeline.terms import ReleaseTerms
 from dpcov.privacy.guarantee import Guarantee, costs_nothing
@@ -171,6 +172,8 @@ def _release_of(
     facts = _facts(terms, n_rows, spent)
     if statistics.columns is not None and statistics.norm_bound is not None:
         facts["columns"], facts["norm_bound"] = statistics.columns, statistics.norm_bound
+    if terms.linear is not None:
+        statistics = with_map(statistics, terms.linear)
     facts["intercept_is_public"] &= _keeps_intercept(statistics)
     facts["intercept_is_public"] &= n_rows is not None or "row_count" in statistics.arrays
     return assemble(

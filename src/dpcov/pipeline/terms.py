@@ -12,6 +12,7 @@ from dpcov.data.encode import Encoder
 from dpcov.data.engines import TableEncoding
 from dpcov.data.geometry import Geometry
 from dpcov.data.groups import split_schema
+from dpcov.data.linear import LinearMap
 from dpcov.data.schema.declared import Boolean, Categorical
 from dpcov.data.schema.schema import Schema
 from dpcov.errors import UsageError
@@ -44,6 +45,8 @@ class ReleaseTerms:
     stated_rows: int | None = None
     groups: tuple[str, ...] = ()
     accept_large_delta: bool = False
+    # Of a public geometry, which the release states.
+    linear: LinearMap | None = None
 
     def problem(self, n_rows: int | None) -> Problem:
         """State the public facts, with the number of rows where it is public."""
@@ -115,6 +118,7 @@ def plan_table(
         schema_toml=declared.dumps(),
         stated_rows=problem.n_rows,
         groups=groups,
+        linear=None if known is None else known.linear,
     )
     return terms, encoding
 
@@ -125,15 +129,31 @@ def _read_geometry(geometry: Geometry | str | Path) -> Geometry:
     if isinstance(geometry, Geometry):
         return geometry
     if Path(geometry).suffix == ".dpcov":
-        manifest = Release.load(geometry).manifest
-        return Geometry.of(manifest.columns, manifest.norm_bound)
+        release = Release.load(geometry)
+        manifest = release.manifest
+        return Geometry.of(manifest.columns, manifest.norm_bound, _map_of(release))
     return Geometry.from_toml(geometry)
+
+
+def _map_of(release: Release) -> LinearMap | None:
+    exponent = release.statistics.linear_exponent
+    if exponent is None:
+        return None
+    numbers = release.statistics.arrays["linear"].tolist()
+    return LinearMap(tuple(map(tuple, numbers)), exponent)
 
 
 def _surveyed(mechanism: Mechanism[Any], schema: Schema, encoder: Encoder) -> Surveyed:
     columns = []
+    # Zero in the unit of the bounds, where it lies within them.
+    anchors = {
+        each.source: max(-1.0, min(1.0, -each.center / each.half_range))
+        for each in encoder.columns
+        if each.kind == "numeric"
+    }
     for name in encoder.value_columns:
         kind = schema.columns[name]
         levels = len(kind.categories) if isinstance(kind, Categorical) else 0
-        columns.append(SurveyColumn(name, levels, isinstance(kind, Boolean)))
+        anchor = anchors.get(name, 0.0)
+        columns.append(SurveyColumn(name, levels, isinstance(kind, Boolean), anchor))
     return Surveyed(mechanism, columns, encoder.columns)

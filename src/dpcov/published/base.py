@@ -26,6 +26,7 @@ from dpcov.published.estimate.entry_noise import (
 from dpcov.published.estimate.post import Noisy, find_post
 from dpcov.published.estimate.unit import UnitEstimate, centered, unit_estimate
 from dpcov.published.file import Arrays, fingerprint, member_record
+from dpcov.published.frame import Frame
 from dpcov.published.linalg.one_thread import one_thread
 from dpcov.published.linalg.symmetric import Array, correlation_of
 from dpcov.published.manifest import Manifest, read_guarantee
@@ -113,6 +114,8 @@ class BaseRelease:
         chosen = arrays["group"] == index
         kept = {"sscp", "outermost_shell", "first_shell", "last_shell"} & set(arrays)
         part: dict[str, PublishedArray] = {key: arrays[key][chosen] for key in kept}
+        # All groups share one geometry.
+        part |= {key: arrays[key] for key in {"linear"} & set(arrays)}
         # All groups share one noise law.
         part["trace"] = arrays["trace"].reshape(len(self.group_names), -1)[index]
         part["row_count"] = arrays["row_count"][index : index + 1]
@@ -139,6 +142,11 @@ class BaseRelease:
     @cached_property
     def _unit(self) -> UnitEstimate:
         return unit_estimate(self.statistics, self.manifest.n_rows)
+
+    @cached_property
+    def frame(self) -> Frame:
+        """From the coordinates in which noise was added to encoded ones."""
+        return Frame.of(self.statistics)
 
     @property
     def public_intercept(self) -> float | None:
@@ -178,12 +186,14 @@ class BaseRelease:
         the mechanism is meant to be read with.
         """
         chosen = find_post(post or self.statistics.post)
-        return chosen.apply(self._moment) * self.manifest.norm_bound**2
+        matrix = self.frame.moment(chosen.apply(self._moment), self.public_intercept)
+        return matrix * self.manifest.norm_bound**2
 
     def mean(self) -> Array:
         """Estimated means of the features, in original units, within the public bounds."""
         lower, upper = np.array([column.bounds for column in self.features]).T
-        return np.clip(self.centers + self.half_ranges * self._centered[1], lower, upper)
+        encoded = self.frame.mean(self._centered[1])
+        return np.clip(self.centers + self.half_ranges * encoded, lower, upper)
 
     @on_one_thread
     def covariance(self, post: Post | None = None) -> Array:
@@ -192,7 +202,8 @@ class BaseRelease:
         Post-processing happens in encoded units, where bounded columns have comparable scale.
         """
         noisy, chosen = self._covariance, find_post(post or self.statistics.post)
-        return chosen.apply(noisy) * np.outer(self.half_ranges, self.half_ranges)
+        encoded = self.frame.covariance(chosen.apply(noisy))
+        return encoded * np.outer(self.half_ranges, self.half_ranges)
 
     def correlation(self, post: Post | None = None) -> Array:
         """Estimated correlation matrix, (p, p).
@@ -201,7 +212,8 @@ class BaseRelease:
         """
         unit = read_with(self._unit, post or self.statistics.post)
         encoded = self.covariance(post) / np.outer(self.half_ranges, self.half_ranges)
-        return correlation_of(encoded, least=hidden_variance(moment_noise(unit, self.manifest)))
+        noise = moment_noise(unit, self.manifest, self.frame)
+        return correlation_of(encoded, least=hidden_variance(noise))
 
     @on_one_thread
     def expected_error(self, post: Post = "none") -> float | None:
@@ -211,10 +223,15 @@ class BaseRelease:
         drowned (docs/strata.md); otherwise None.  The error of a noisy row count comes on top.
         """
         squared = find_post(post).squared_error(self._moment)
-        return None if squared is None else sqrt(max(0.0, squared)) * self.manifest.norm_bound**2
+        if squared is None:
+            return None
+        # What shrinkage gains is taken to be the same share in any coordinates.
+        stretched = self.frame.stretch(self.public_intercept is not None)
+        return sqrt(max(0.0, squared) * stretched) * self.manifest.norm_bound**2
 
 
 def noise_of(release: BaseRelease, post: Post | None = "none") -> MomentNoise | None:
     """Law of the noise on a release read with ``post`` (None: by default); None if unpublished."""
     unit = unit_estimate(release.statistics, release.manifest.n_rows)
-    return moment_noise(read_with(unit, post or release.statistics.post), release.manifest)
+    kept = read_with(unit, post or release.statistics.post)
+    return moment_noise(kept, release.manifest, release.frame)

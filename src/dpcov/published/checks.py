@@ -12,10 +12,14 @@ from dpcov.published.statistics import NoiseLaw, NoisyStatistics, PublishedArray
 
 Arrays = Mapping[str, PublishedArray]
 
+_MOST_POWER = 300
+
 
 def arrays_make_sense(manifest: Manifest, statistics: NoisyStatistics) -> bool:
     """Whether the arrays are the ones of the layout, with the shapes and noise law they need."""
     arrays, noise, d = statistics.arrays, statistics.noise, len(manifest.columns)
+    if not _map_fits(manifest, statistics):
+        return False
     if statistics.layout == "estimate":
         moment = arrays.get("second_moment")
         return moment is not None and _is_symmetric(moment, (d, d), np.float64)
@@ -31,6 +35,18 @@ def arrays_make_sense(manifest: Manifest, statistics: NoisyStatistics) -> bool:
     # A public number of rows needs no noisy one; every group has its own.
     count, private = _shape_of(arrays, "row_count"), manifest.n_rows is None or manifest.groups
     return fits and (count == (len(manifest.groups) or 1,) or (count is None and not private))
+
+
+def _map_fits(manifest: Manifest, statistics: NoisyStatistics) -> bool:
+    # A linear map that can be undone, of sizes that do not overflow.
+    linear, exponent = statistics.arrays.get("linear"), statistics.linear_exponent
+    if linear is None or exponent is None:
+        return linear is None and exponent is None
+    d, p = len(manifest.columns), sum(c.kind != "intercept" for c in manifest.columns)
+    if linear.shape != (p, d) or linear.dtype != np.int64 or abs(exponent) > _MOST_POWER:
+        return False
+    features = linear[:, d - p :].astype(np.float64)
+    return bool(np.abs(linear).max() < 2**53 and np.linalg.matrix_rank(features) == p)
 
 
 def _types_fit(arrays: Arrays, noise: NoiseLaw) -> bool:

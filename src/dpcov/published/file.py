@@ -62,8 +62,9 @@ def encode_manifest(manifest: Manifest) -> bytes:
         if column.get("lower") is None:
             column.pop("lower", None)
             column.pop("upper", None)
-    if not record["statistics"]["lost"]:
-        del record["statistics"]["lost"]
+    for name, nothing in (("lost", 0.0), ("linear_exponent", None)):
+        if record["statistics"][name] == nothing:
+            del record["statistics"][name]
     return msgspec.json.format(msgspec.json.encode(record), indent=1)
 
 

@@ -83,6 +83,7 @@ class StatisticsRecord(_Record, frozen=True, kw_only=True):
     notes: tuple[str, ...] = ()
     post_options: PostOptions = PostOptions()
     lost: float = 0.0
+    linear_exponent: int | None = None
 
 
 class Manifest(_Record, frozen=True, kw_only=True):

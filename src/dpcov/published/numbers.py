@@ -107,9 +107,10 @@ def _estimates(release: BaseRelease) -> Estimates:
         means = release.mean()
         encoded = (means - release.centers) / half_ranges
         covariance = release.covariance() / np.outer(half_ranges, half_ranges)
-        noisy = centered(kept, release.public_intercept)[2]
+        noisy = release.frame.covariance(centered(kept, release.public_intercept)[2])
     else:
-        covariance, noisy = release.second_moment(), kept.matrix * release.manifest.norm_bound**2
+        covariance, noisy = release.second_moment(), release.frame.moment(kept.matrix, None)
+        noisy = noisy * release.manifest.norm_bound**2
     law, mean_law = noise_of(release, None), noise_of(release)
     spreads = np.maximum(np.diagonal(covariance), 0.0)
     return Estimates(

@@ -95,5 +95,8 @@ class NoisyStatistics:
     # Where the mechanism found a geometry of its own.
     columns: tuple[EncodedColumn, ...] | None = None
     norm_bound: float | None = None
+    # Features stand in the arrays as ``arrays["linear"] * 2**linear_exponent``, (p, d) int64, maps
+    # encoded rows; None where as they are encoded.
+    linear_exponent: int | None = None
     # Part of all squared lengths that scaling long rows down took, as found privately.
     lost: float = 0.0

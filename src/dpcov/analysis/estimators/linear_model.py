@@ -227,7 +227,8 @@ class PrivateRidge(LinearModel):
                 raise UnknownNoiseError(UNKNOWN_PENALTY)
             return np.full((len(problems), len(self.alphas_)), np.nan)
         raw, n_rows = self.release_.second_moment("none"), self.release_.n_rows
-        noisy = ridge_path.noisy_moment(raw, problems[0].moment, noise.off_diagonal)
+        back = self.release_.frame.back
+        noisy = ridge_path.noisy_moment(raw, problems[0].moment, noise.off_diagonal, back)
         return np.array(
             [[ridge_path.risk(p, noisy, alpha, n_rows) for alpha in self.alphas_] for p in problems]
         )

@@ -113,8 +113,16 @@ class NoisyMoment(NamedTuple):
 # Φ_kl = (f_k − f_l)/(λ_k − λ_l) for an f that acts on eigenvalues; 1 without post-processing.
 # Where f looks at several eigenvalues, as shrinkage does, Φ is formed from those it ended with,
 # which leaves out its smaller part.
-def noisy_moment(raw: Array, estimate: Array, variance: float) -> NoisyMoment:
-    """Relate an estimate to the unprocessed second moment that it was made of."""
+def noisy_moment(
+    raw: Array, estimate: Array, variance: float, back: Array | None = None
+) -> NoisyMoment:
+    """Relate an estimate to the unprocessed second moment that it was made of.
+
+    Noise is isotropic in coordinates of which encoded rows are ``back``, (d, d), times.
+    """
+    if back is not None:
+        forth = np.linalg.inv(back)
+        raw, estimate = forth @ raw @ forth.T, forth @ estimate @ forth.T
     values, vectors = eigh(raw)
     followed = np.einsum("ik,ij,jk->k", vectors, estimate, vectors, optimize=True)
     gaps = values[:, None] - values[None, :]
@@ -122,7 +130,8 @@ def noisy_moment(raw: Array, estimate: Array, variance: float) -> NoisyMoment:
     ratio = (followed[:, None] - followed[None, :]) / np.where(close, 1.0, gaps)
     slopes = np.gradient(followed, values) if np.all(np.diff(values) > 0) else np.ones(len(values))
     ratio = np.where(close, (slopes[:, None] + slopes[None, :]) / 2, ratio)
-    return NoisyMoment(values, vectors, np.clip(ratio, 0.0, 1.0), variance)
+    turned = vectors if back is None else back @ vectors
+    return NoisyMoment(values, turned, np.clip(ratio, 0.0, 1.0), variance)
 
 
 def risk(problem: RidgeProblem, noisy: NoisyMoment, alpha: float, n_rows: float) -> float:

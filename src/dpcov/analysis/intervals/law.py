@@ -123,6 +123,8 @@ class MomentLaw:
     # Covariance D of the noise on the diagonal, (d, d), uncorrelated with the other entries.
     diagonal: Array
     columns: tuple[EncodedColumn, ...]
+    # Where rows were mapped before noise N of these variances was added: W is back N back'.
+    back: Array | None = None
     # Part of all squared lengths that scaling rows down took, 0 if none was.
     lost: float = 0.0
     is_normal: bool = True
@@ -168,7 +170,7 @@ class MomentLaw:
         means = self.moment[0] / self.count
         raw = self.moment / self.count - np.outer(means, means)
         # The noise on two means adds v to the product of each with itself.
-        raw[1:, 1:] += self.off_diagonal / self.count**2 * np.eye(len(raw) - 1)
+        raw[1:, 1:] += self.off_diagonal / self.count**2 * self.metric[1:, 1:]
         raw[0, :] = raw[:, 0] = 0.0
         # Sampling takes 1/n of the covariance away.
         return np.asarray(raw / (1 - min(0.5, self.sampling_factor)))
@@ -183,9 +185,20 @@ class MomentLaw:
         lost, means = self.lost / (1 - self.lost), self.plausible[0] / self.count
         spread = self.plausible - np.outer(means, means) * self.count
         spread = spread * (np.diagonal(spread) > 0) * self.has_intercept
+        # Lengths are those of rows that were scaled down: mapped ones.
+        forth = np.eye(len(spread)) if self.back is None else np.linalg.inv(self.back)
+        spread = forth @ spread @ forth.T
         square = spread @ spread
         total = float(np.trace(square))
         return np.asarray(square * (lost * np.trace(spread) / total if total > 0 else 0.0))
+
+    @cached_property
+    def metric(self) -> Array:
+        """Products of encoded coordinates in those of the noise, without the intercept, (d, d)."""
+        if self.back is None:
+            return np.eye(len(self.moment))
+        free = self.back[:, int(self.has_intercept) :]
+        return np.asarray(free @ free.T)
 
     def shape(self, place: int) -> ColumnShape:
         """Shape of a column, with a variance that its bounds allow."""
@@ -201,6 +214,11 @@ class MomentLaw:
 
     def privacy_form(self, a: Array) -> Array:
         """Matrix K with Var(a'Wu) = u'Ku for every u."""
+        if self.back is not None:
+            return np.asarray(self.back @ self._own_form(self.back.T @ a) @ self.back.T)
+        return self._own_form(a)
+
+    def _own_form(self, a: Array) -> Array:
         squares = np.outer(a, a)
         spread = self.off_diagonal * (float(a @ a) * np.eye(len(a)) + squares - 2 * np.diag(a**2))
         along = self.tilt @ a if self.lost else 0.0 * a
@@ -208,6 +226,9 @@ class MomentLaw:
 
     def privacy_covariance(self, forms: Array, places: Places | None = None) -> Array:
         """Covariances of ⟨G, W⟩ for symmetric G, (m, q, q), that live on ``places`` of W."""
+        if self.back is not None:
+            rows = self.back if places is None else self.back[places]
+            forms, places = rows.T @ forms @ rows, None
         D = self.diagonal if places is None else self.diagonal[np.ix_(places, places)]
         flat, diagonals = forms.reshape(len(forms), -1), forms.diagonal(axis1=1, axis2=2)
         off = flat @ flat.T - diagonals @ diagonals.T
@@ -229,7 +250,7 @@ class MomentLaw:
         noise[:, range(d), range(d)] = normals[:, range(d), range(d)] @ root.T
         if self.lost:
             noise += rng.standard_normal((draws, 1, 1)) * self.tilt
-        return np.asarray(noise)
+        return np.asarray(noise if self.back is None else self.back @ noise @ self.back.T)
 
     def reaches(self, level: float | None = None) -> tuple[float, float]:
         """Two-sided normal quantile, and the factor for noise variances."""
@@ -244,7 +265,7 @@ def moment_law(
 ) -> MomentLaw:
     """Read a release; UnknownNoiseError where it has no law of its noise, or no matrix at all."""
     unit = unit_estimate(release.statistics, release.manifest.n_rows)
-    noise = moment_noise(unit, release.manifest)
+    noise = moment_noise(unit, release.manifest, release.frame)
     if noise is None:
         raise UnknownNoiseError(
             "This release does not say how its noise is distributed, so no interval can be given. "
@@ -255,7 +276,8 @@ def moment_law(
             "Everything in this release drowned in noise and no matrix was released, so no "
             "interval can be given. Use more rows or a larger budget."
         )
-    moment = unit.matrix * release.manifest.norm_bound**2
+    intercept = release.public_intercept
+    moment = release.frame.moment(unit.matrix, intercept) * release.manifest.norm_bound**2
     # D is 2v for isotropic Gaussian noise; a noisy trace that was merged into it, or another law,
     # gives any two diagonal entries the same covariance.
     own = (noise.diagonal + 2 * noise.bias - noise.between_diagonals) * np.eye(len(moment))
@@ -270,6 +292,7 @@ def moment_law(
         off_diagonal=noise.off_diagonal + noise.bias,
         diagonal=diagonal,
         columns=tuple(release.manifest.columns),
+        back=release.frame.back,
         lost=release.statistics.lost,
         is_normal=noise.is_normal,
         sampling=sampling,

@@ -116,7 +116,7 @@ def _partial_pairs(law: MomentLaw, places: Places) -> Iterator[_Pair]:
         rows[0, a] = rows[1, b] = 1.0
         inner = moment[np.ix_(others, others)]
         # A regression that drowned leaves no variance, so the interval is [-1, 1].
-        if _stands_out(law, inner) and used > 0.5:
+        if _stands_out(law, inner, others) and used > 0.5:
             rows[:, others] = -np.linalg.solve(inner, moment[np.ix_(others, [a, b])]).T
             covariance = rows @ moment @ rows.T
         columns = chosen[a], chosen[b]
@@ -130,10 +130,15 @@ def _partial_pairs(law: MomentLaw, places: Places) -> Iterator[_Pair]:
         yield _Pair(columns, where, rows, covariance, shapes, reach, max(used, 0.5))
 
 
-def _stands_out(law: MomentLaw, moment: Array) -> bool:
+def _stands_out(law: MomentLaw, moment: Array, places: list[int]) -> bool:
     """Whether all directions have more variance than noise alone shows in any."""
     edge = sqrt(law.off_diagonal) * (2 * sqrt(len(moment)) + sqrt(2) * law.reaches()[0])
-    return float(np.linalg.eigvalsh(moment)[0]) > max(edge, 1e-12)
+    clear = max(edge, 1e-12)
+    if law.back is None:
+        return float(np.linalg.eigvalsh(moment)[0]) > clear
+    # In the noise's own coordinates, where it is the same in all directions.
+    rows = law.back[places]
+    return float(np.linalg.eigvalsh(moment - clear * (rows @ rows.T))[0]) > 0
 
 
 def _correlation_line(law: MomentLaw, pair: _Pair) -> Interval:

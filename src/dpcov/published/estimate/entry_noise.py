@@ -9,13 +9,17 @@ from dataclasses import dataclass, replace
 from math import sqrt
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 
 from dpcov.published.estimate.post import find_post
 from dpcov.published.estimate.unit import Part, UnitEstimate
+from dpcov.published.frame import Frame
 from dpcov.published.linalg.symmetric import Array
 from dpcov.published.manifest import Manifest
 from dpcov.published.statistics import Post
+
+Places = NDArray[np.intp]
 
 # Standard deviations of the noise from which a variance or an eigenvalue counts as signal.
 DEVIATIONS = 2.0
@@ -47,13 +51,38 @@ class MomentNoise:
     # Mean square of what scaling long rows down did to an entry, no noise: for means, correlations.
     bias: float = 0.0
     is_normal: bool = True
+    has_intercept: bool = True
     # Edge of the eigenvalues relative to Gaussian noise of the same variance.
     edge_factor: float = 1.0
+    # Where rows were mapped before noise was added: encoded features as combinations of the rows
+    # that noise was added to, (p, d).  Only those have these variances.
+    features: Array | None = None
 
-    def of_diagonals(self, *coefficients: Array) -> Array:
-        """Variance of a sum of diagonal entries, each times its coefficient."""
-        own, between = self.diagonal - self.between_diagonals, self.between_diagonals
-        return np.asarray(own * sum(c**2 for c in coefficients) + between * sum(coefficients) ** 2)
+    def on(self, places: Places) -> "MomentNoise":
+        """The same for the features at ``places``, (q,), alone."""
+        return self if self.features is None else replace(self, features=self.features[places])
+
+    def along(self, means: Array) -> tuple[Array, Array]:
+        """Products of centered features in coordinates of the noise, (p, p), and intercepts."""
+        if self.features is None:
+            return np.eye(len(means)) + np.outer(means, means), -means
+        centered = self.features.copy()
+        centered[:, 0] -= means
+        return centered @ centered.T, centered[:, 0] * self.has_intercept
+
+    def of_form(self, square: Array, trace: Array, at_intercept: Array) -> Array:
+        """Variance of <F, W> for symmetric F of this squared norm, trace and entry (0, 0)."""
+        v, between = self.off_diagonal + self.bias, self.between_diagonals
+        if self.intercept_is_noisy:
+            return np.asarray(2 * v * square + between * trace**2)
+        known = at_intercept**2
+        through_count = known * self.count_variance
+        return 2 * v * (square - known) + between * (trace - at_intercept) ** 2 + through_count
+
+    @property
+    def excess(self) -> float:
+        """What a diagonal entry's variance has more than isotropic noise."""
+        return self.diagonal - self.between_diagonals - 2 * self.off_diagonal
 
 
 def read_with(unit: UnitEstimate, post: Post) -> UnitEstimate:
@@ -61,12 +90,12 @@ def read_with(unit: UnitEstimate, post: Post) -> UnitEstimate:
     return inhabited(unit) if find_post(post).drops_empty else unit
 
 
-def moment_noise(unit: UnitEstimate, manifest: Manifest) -> MomentNoise | None:
+def moment_noise(unit: UnitEstimate, manifest: Manifest, frame: Frame) -> MomentNoise | None:
     """Law of the noise on a second moment; None where the mechanism publishes none."""
     if unit.noise_variance is None or unit.off_diagonal_variance is None:
         return None
-    scale = manifest.norm_bound**2
-    is_noisy = manifest.columns[0].kind == "intercept" and not manifest.intercept_is_public
+    scale, has_intercept = manifest.norm_bound**2, manifest.columns[0].kind == "intercept"
+    is_noisy = has_intercept and not manifest.intercept_is_public
     return MomentNoise(
         diagonal=unit.noise_variance * scale**2,
         off_diagonal=unit.off_diagonal_variance * scale**2,
@@ -76,7 +105,9 @@ def moment_noise(unit: UnitEstimate, manifest: Manifest) -> MomentNoise | None:
         count_variance=0.0 if is_noisy else unit.count_variance,
         bias=(BIAS * manifest.statistics.lost * _mean_square(unit, manifest)) ** 2,
         is_normal=unit.noise_is_normal,
+        has_intercept=has_intercept,
         edge_factor=NUCLEAR_EDGE if unit.noise_is_nuclear else 1.0,
+        features=None if frame.back is None else frame.back[int(has_intercept) :],
     )
 
 
@@ -108,47 +139,57 @@ def inhabited(unit: UnitEstimate) -> UnitEstimate:
     )
 
 
-def hidden_variance(noise: MomentNoise | None) -> float:
-    """The largest variance of an encoded column that the noise may hide; 0 where it is unknown."""
-    return 0.0 if noise is None else DEVIATIONS * sqrt(noise.diagonal) / noise.intercept
+def hidden_variance(noise: MomentNoise | None) -> Array | float:
+    """The largest variance of encoded columns that the noise may hide; 0 where it is unknown."""
+    if noise is None:
+        return 0.0
+    hidden = DEVIATIONS * sqrt(noise.diagonal) / noise.intercept
+    if noise.features is None:
+        return hidden
+    return np.asarray(hidden * np.sum(noise.features[:, int(noise.has_intercept) :] ** 2, axis=1))
 
 
 def mean_noise(means: Array, noise: MomentNoise) -> Array:
     """Standard deviation of the noise on means, shape (d,)."""
-    # A noisy intercept moves every mean in proportion to it.
-    relative = noise.diagonal * noise.intercept_is_noisy + noise.count_variance
-    variance = noise.off_diagonal + noise.bias + means**2 * relative
+    # By dm_i = u_i'W e / c, where u_i is a centered feature and e the intercept.
+    products, first = noise.along(means)
+    squares = (np.diagonal(products) + first**2) / 2
+    variance = noise.of_form(squares, first, first)
+    variance += noise.excess * means**2 * noise.intercept_is_noisy
     return np.asarray(np.sqrt(variance) / noise.intercept)
 
 
 def deviation_noise(means: Array, variances: Array, noise: MomentNoise) -> Array:
     """Standard deviation of the noise on standard deviations; NaN at no positive variance."""
-    through_intercept = means**2 - variances
-    through_diagonals = noise.of_diagonals(
-        np.ones_like(means), through_intercept * noise.intercept_is_noisy
-    )
-    through_count = through_intercept**2 * noise.count_variance
-    through_means = 4 * means**2 * (noise.off_diagonal + noise.bias)
-    variance = through_means + through_diagonals + through_count
+    # By dC_ii = (u_i'W u_i - C_ii e'W e) / c.
+    products, first = noise.along(means)
+    own, at_first = np.diagonal(products), first**2 - variances
+    variance = noise.of_form(own**2 - first**4 + at_first**2, own - variances, at_first)
+    variance += noise.excess * (1 + at_first**2 * noise.intercept_is_noisy)
     usable = np.where(variances > 0, variances, np.nan)
     return np.asarray(np.sqrt(variance) / noise.intercept / (2 * np.sqrt(usable)))
 
 
 def correlation_noise(means: Array, covariance: Array, noise: MomentNoise) -> Array:
     """Standard deviation of the noise on correlations, (d, d); 0 on the diagonal, NaN undefined."""
-    # By entry: c dC_ij = dM_ij - m_j dM_0i - m_i dM_0j - (C_ij - m_i m_j) dc.
+    # By dr_ij = (a_i'W a_j - r_ij (a_i'W a_i + a_j'W a_j) / 2) / c with a_i = u_i / sigma_i.
     variances = np.diagonal(covariance)
     precision = 1 / np.where(variances > 0, variances, np.nan)
     scale = np.sqrt(np.outer(precision, precision))
     r = covariance * scale
-    through_mean = r * (means * precision)[:, None] - scale * means[None, :]
-    squares = scale**2 + through_mean**2 + through_mean.T**2
-    own, shares = -r / 2 * precision[:, None], means**2 * precision
-    through_intercept = scale * np.outer(means, means) - r / 2 * (shares[:, None] + shares[None, :])
-    through_diagonals = noise.of_diagonals(own, own.T, through_intercept * noise.intercept_is_noisy)
-    through_count = through_intercept**2 * noise.count_variance
-    variance = squares * (noise.off_diagonal + noise.bias) + through_diagonals + through_count
-    deviation: Array = np.sqrt(variance) / noise.intercept
+    products, first = noise.along(means)
+    products, first = products * scale, first * np.sqrt(precision)
+    own = np.diagonal(products)
+    both, at_first = own[:, None] + own[None, :], np.outer(first, first)
+    square = (own[:, None] * own + products**2) / 2 - r * products * both
+    square += r**2 / 4 * (own[:, None] ** 2 + own**2 + 2 * products**2)
+    at_first = at_first - r / 2 * (first[:, None] ** 2 + first**2)
+    variance = noise.of_form(square, products - r / 2 * both, at_first)
+    # Two features and the intercept have diagonal entries of their own.
+    halves = (r / 2 * precision[:, None]) ** 2
+    own_entries = halves + halves.T + at_first**2 * noise.intercept_is_noisy
+    deviation: Array = np.sqrt(np.maximum(variance + noise.excess * own_entries, 0.0))
+    deviation /= noise.intercept
     np.fill_diagonal(deviation, np.where(variances > 0, 0.0, np.nan))
     return deviation
 
@@ -163,7 +204,8 @@ def bulk_edge(noise: MomentNoise, scales: Array) -> float:
 
 def largest_noise_eigenvalue(noise: MomentNoise, scales: Array, shifts: Array) -> float:
     """Largest eigenvalue that noise alone would have; columns are shifted by ``shifts``, (p,)."""
-    squares, largest = scales**2, float(np.max(scales**2, initial=0.0))
+    squares = _profile(noise, scales)
+    largest = float(np.max(squares, initial=0.0))
     if noise.off_diagonal == 0.0 or largest == 0.0:
         return 0.0
 
@@ -176,20 +218,28 @@ def largest_noise_eigenvalue(noise: MomentNoise, scales: Array, shifts: Array) -
         bounds=(-12.0, np.log(len(squares)) + 3.0),
         method="bounded",
     ).x
-    ends = ends_at(max(largest * (1 + np.exp(gap)), _largest_square(scales, shifts)))
+    ends = ends_at(max(largest * (1 + np.exp(gap)), _largest_square(noise, scales, shifts)))
     return noise.edge_factor / noise.intercept * ends
 
 
 def clear_of_noise(noise: MomentNoise, scales: Array, shifts: Array) -> float:
     """Variance from which a component stands out: the largest eigenvalue and two deviations."""
     # Wide noise on the largest eigenvalue is rarer than a normal number's (isoperimetry).
-    std = np.sqrt(noise.diagonal) * _largest_square(scales, shifts) / noise.intercept
+    std = np.sqrt(noise.diagonal) * _largest_square(noise, scales, shifts) / noise.intercept
     return largest_noise_eigenvalue(noise, scales, shifts) + DEVIATIONS * float(std)
 
 
-def _largest_square(scales: Array, shifts: Array) -> float:
-    # Largest eigenvalue of S (I + m m') S: the profile of noise after centering.
-    squares, shifted = scales**2, scales * shifts
-    if not shifted.any():
-        return float(squares.max(initial=0.0))
-    return float(np.linalg.eigvalsh(np.diag(squares) + np.outer(shifted, shifted))[-1])
+def _profile(noise: MomentNoise, scales: Array) -> Array:
+    # Isotropic noise seen through a matrix has the eigenvalues of its singular values' profile.
+    if noise.features is None:
+        return np.asarray(scales**2)
+    seen = noise.features[:, int(noise.has_intercept) :] * scales[:, None]
+    return np.asarray(np.maximum(np.linalg.eigvalsh(seen @ seen.T), 0.0))
+
+
+def _largest_square(noise: MomentNoise, scales: Array, shifts: Array) -> float:
+    # Largest eigenvalue of the profile of noise after centering, S (I + m m') S without a map.
+    if noise.features is None and not shifts.any():
+        return float(np.max(scales**2, initial=0.0))
+    products = noise.along(shifts)[0] * np.outer(scales, scales)
+    return float(np.linalg.eigvalsh(products)[-1])

@@ -95,12 +95,13 @@ def eigenvalues(matrix: ArrayLike) -> Array:
 
 
 def correlation_of(
-    covariance: Array, *, undefined: float = float("nan"), least: float = 0.0
+    covariance: Array, *, undefined: float = float("nan"), least: Array | float = 0.0
 ) -> Array:
     """Correlations, within [-1, 1], of a (d, d) covariance in units in which variances compare.
 
-    Variances are ``least`` at least: what noise may hide.  One of the size of rounding errors is
-    none: correlations with such a column are ``undefined``, its own is 1 unless that is NaN.
+    Variances are ``least``, a number or (d,), at least: what noise may hide.  One of the size of
+    rounding errors is none: correlations with such a column are ``undefined``, its own is 1 unless
+    that is NaN.
     """
     variances = np.maximum(np.diagonal(covariance), least)
     known = variances > variances.max(initial=0.0) * np.finfo(np.float64).eps

@@ -1,0 +1,58 @@
+"""From the coordinates in which noise was added back to encoded rows.
+
+Contract: public numbers only.  Without a linear map the two are the same.
+"""
+
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+
+from dpcov.published.linalg.symmetric import Array, symmetrize
+from dpcov.published.statistics import NoisyStatistics
+
+
+@dataclass(frozen=True, eq=False)
+class Frame:
+    """Encoded rows are ``back`` (d, d) times the rows that noise was added to; None: the same."""
+
+    back: Array | None = None
+
+    @classmethod
+    def of(cls, statistics: NoisyStatistics) -> Self:
+        """That of published statistics."""
+        if statistics.linear_exponent is None:
+            return cls()
+        features = np.ldexp(
+            statistics.arrays["linear"].astype(np.float64), statistics.linear_exponent
+        )
+        p, d = features.shape
+        return cls(np.linalg.inv(np.vstack([np.eye(d - p, d), features])))
+
+    def moment(self, matrix: Array, intercept: float | None) -> Array:
+        """A second moment, (d, d), of encoded rows; ``intercept`` is its public first entry."""
+        if self.back is None:
+            return matrix
+        if intercept is not None:
+            matrix = matrix.copy()
+            matrix[0, 0] = intercept
+        return symmetrize(self.back @ matrix @ self.back.T)
+
+    def mean(self, mean: Array) -> Array:
+        """Means, (p,), of encoded features beside an intercept."""
+        return mean if self.back is None else self.back[1:, 0] + self.back[1:, 1:] @ mean
+
+    def covariance(self, matrix: Array) -> Array:
+        """A covariance, (p, p), of encoded features beside an intercept."""
+        if self.back is None:
+            return matrix
+        return symmetrize(self.back[1:, 1:] @ matrix @ self.back[1:, 1:].T)
+
+    def stretch(self, intercept_is_public: bool) -> float:
+        """Mean squared norm of isotropic noise in encoded units, relative to that where added."""
+        if self.back is None:
+            return 1.0
+        metric, d = self.back @ self.back.T, len(self.back)
+        known = 2 * float(self.back[:, 0] @ self.back[:, 0]) ** 2 if intercept_is_public else 0.0
+        spread = float(np.trace(metric)) ** 2 + float(np.sum(metric**2)) - known
+        return spread / (d * (d + 1) - 2 * intercept_is_public)
