@@ -57,8 +57,14 @@ def score(table: Table, epsilon: float, wide: float, geometry: str, repetitions:
     left_out = np.arange(len(frame)) % 5 == 0
     where: str | Geometry = geometry
     if geometry == "floor":
-        columns = frame.agg(["mean", "std"]).T.itertuples()
-        where = Geometry(columns={name: Scale(center=m, scale=s) for name, m, s in columns})
+        columns = table.encoded.agg(["mean", "std"]).T.itertuples()
+        # Levels are zero or one over their scale.
+        where = Geometry(
+            columns={
+                name: Scale(center=mean * (name in table.bounds), scale=std)
+                for name, mean, std in columns
+            }
+        )
 
     def release(rows: pd.DataFrame, seed: int) -> dpcov.Release:
         return dpcov.release(

@@ -20,7 +20,8 @@ class Score:
     Parameters
     ----------
     rms, largest : float
-        Root mean square and largest error of a correlation; an undefined one counts as zero.
+        Root mean square and largest error of a correlation of different columns; an undefined one
+        counts as zero.
     undefined : float
         Share of the correlations that are undefined.
     whitened : float
@@ -28,7 +29,7 @@ class Score:
         the covariance of the table, of the columns that it does not determine by others.
     coefficient : float
         Root mean square error of least-squares coefficients by ``PrivateRidge``, in units of their
-        sampling standard errors.
+        sampling standard errors; of tables of numbers alone, as ``finite`` is.
     r2 : float
         Of ``PrivateRidge`` on rows that were left out of the release.
     finite, width, covered : float
@@ -55,23 +56,30 @@ class Truth:
     table: Table
 
     def __post_init__(self) -> None:
-        frame, target = self.table.frame, self.table.target
-        features = [name for name in frame if name not in (target, *self.table.left_out)]
+        frame, target = self.table.encoded, self.table.target
+        features = [name for name in self.table.frame if name not in (target, *self.table.left_out)]
         values, root = np.linalg.eigh(frame.corr())
         kept = values > 1e-8 * values[-1]
+        first, second = np.triu_indices(len(values), 1)
+        sources = np.array(self.table.sources)
+        apart = sources[first] != sources[second]
         facts = {
+            # Pairs of levels of one column exclude each other, which nobody needs to be told.
+            "apart": apart,
+            "pairs": (first[apart], second[apart]),
             "correlation": frame.corr().to_numpy(),
             "whitening": (root[:, kept] / np.sqrt(values[kept])).T / frame.std(ddof=0).to_numpy(),
             "features": features,
         }
         for name, value in facts.items():
             object.__setattr__(self, name, value)
-        object.__setattr__(self, "coefficients", self._least_squares(frame[features]))
+        numbers = None if self.table.categories else self._least_squares(frame[features])
+        object.__setattr__(self, "coefficients", numbers)
 
     def _least_squares(self, features: pd.DataFrame) -> tuple[Array, Array]:
         x = np.column_stack([np.ones(len(features)), features])
         scale = np.abs(x).max(axis=0)
-        y = self.table.frame[self.table.target].to_numpy()
+        y = self.table.encoded[self.table.target].to_numpy()
         b, *_ = np.linalg.lstsq(x / scale, y, rcond=None)
         residual = y - x / scale @ b
         inverse = np.linalg.pinv((x / scale).T @ (x / scale), hermitian=True)
@@ -81,7 +89,7 @@ class Truth:
     def score(self, release: Release, held_out: tuple[Release, pd.DataFrame]) -> Score:
         """Compare a release, and one of other rows than those held out."""
         correlation = release.correlation()
-        pairs = np.triu_indices(len(correlation), 1)
+        pairs = self.pairs
         errors = np.abs(np.nan_to_num(correlation) - self.correlation)[pairs]
         try:
             covariance = self.whitening @ release.covariance() @ self.whitening.T
@@ -90,8 +98,10 @@ class Truth:
         d = len(covariance)
         terms = {"target": self.table.target, "features": self.features}
         model = PrivateRidge.from_release(release, **terms)
-        truth, standard_error = self.coefficients
-        wrong = (model.coef_ - truth) / standard_error
+        wrong = np.full(1, np.nan)
+        if self.coefficients is not None:
+            truth, standard_error = self.coefficients
+            wrong = (model.coef_ - truth) / standard_error
         found, inside, finite, width = self._intervals(release)
         return Score(
             rms=float(np.sqrt(np.mean(errors**2))),
@@ -112,15 +122,18 @@ class Truth:
         return float(1 - np.mean((y - predicted) ** 2) / y.var())
 
     def _intervals(self, release: Release) -> tuple[int, int, float, float]:
-        pairs = np.triu_indices(len(self.correlation), 1)
+        every = np.triu_indices(len(self.correlation), 1)
         lines = correlation_intervals(release, sampling=False)
-        inside = (lines.lower <= self.correlation[pairs]) & (self.correlation[pairs] <= lines.upper)
+        inside = (lines.lower <= self.correlation[every]) & (self.correlation[every] <= lines.upper)
+        inside = inside[self.apart]
+        width = float(np.median(lines.upper - lines.lower))
+        if self.coefficients is None:
+            return len(inside), int(inside.sum()), float("nan"), width
         fit = coefficient_intervals(release, self.table.target, self.features, sampling=False)
         truth = dict(zip(self.features, self.coefficients[0], strict=True))
         rows = [row for row in fit.rows if row.name in truth]
         held = sum(row.lower <= truth[row.name] <= row.upper for row in rows)
         finite = float(np.mean([np.isfinite(row.upper - row.lower) for row in rows]))
-        width = float(np.median(lines.upper - lines.lower))
         return len(inside) + len(rows), int(inside.sum()) + held, finite, width
 
 

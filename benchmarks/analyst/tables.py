@@ -1,14 +1,15 @@
 """Tables with bounds as somebody types them: public ones, and a generated family."""
 
+import itertools
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
 from benchmarks.data import MissingTable
-from dpcov import Numeric, Schema
+from dpcov import Categorical, Numeric, Schema
 
 NHANES = {
     "age": (0, 120),
@@ -52,13 +53,31 @@ AIRFOIL = ((0, 20_000), (0, 45), (0, 1), (0, 100), (0, 0.1), (0, 200))
 
 @dataclass(frozen=True)
 class Table:
-    """Complete rows, bounds as typed, the column to predict, and what would give it away."""
+    """Complete rows, bounds as typed, the column to predict, and what would give it away.
+
+    ``categories`` are the levels of the other columns, which are encoded one by one.
+    """
 
     name: str
     frame: pd.DataFrame
     bounds: dict[str, tuple[float, float]]
     target: str
     left_out: tuple[str, ...] = ()
+    categories: dict[str, tuple[str, ...]] = field(default_factory=dict)
+
+    @property
+    def encoded(self) -> pd.DataFrame:
+        """The columns of a release."""
+        columns = {name: self.frame[name] for name in self.bounds}
+        for name, levels in self.categories.items():
+            columns |= {f"{name}={level}": self.frame[name] == level for level in levels}
+        return pd.DataFrame(columns).astype(float)
+
+    @property
+    def sources(self) -> list[str]:
+        """The column of the table that each of them belongs to."""
+        levels = [[name] * len(values) for name, values in self.categories.items()]
+        return [*self.bounds, *itertools.chain(*levels)]
 
     def schema(self, wide: float = 1.0) -> Schema:
         """Bounds with half ranges ``wide`` times as large as typed."""
@@ -66,6 +85,7 @@ class Table:
         for name, (lower, upper) in self.bounds.items():
             center, half = (lower + upper) / 2, (upper - lower) / 2 * wide
             columns[name] = Numeric(lower=center - half, upper=center + half)
+        columns |= {name: Categorical(categories=each) for name, each in self.categories.items()}
         return Schema(columns=columns)
 
 
@@ -90,6 +110,27 @@ def nhanes(directory: Path) -> Table:
 def adult(directory: Path) -> Table:
     """6 numbers of 48,842 people, two of them mostly zero."""
     return _table("adult", _read(directory, "adult.csv.gz"), ADULT, "hours-per-week")
+
+
+def adult_full(directory: Path) -> Table:
+    """All 14 attributes of the same people, 108 columns: most pairs of them hold nothing."""
+    frame, numbers = _read(directory, "adult.csv.gz"), adult(directory)
+    names = [name for name in frame if name not in (*ADULT, "income", "split")]
+    levels = {name: tuple(sorted(frame[name].unique())) for name in names}
+    rows = pd.concat([numbers.frame, frame[names]], axis=1)
+    return replace(numbers, name="adult-full", frame=rows, categories=levels)
+
+
+def communities(directory: Path) -> Table:
+    """101 numbers of 2,215 communities: shares, and counts below the next power of ten."""
+    frame = _read(directory, "communities_crime.csv.gz").iloc[:, 5:].select_dtypes("number")
+    frame = frame.dropna(axis=1).loc[:, :"PctSameState85"]
+    top = {name: 100.0 if "pct" in name.lower() else _power(frame[name].max()) for name in frame}
+    return _table("communities", frame, {name: (0, top[name]) for name in frame}, "PctKids2Par")
+
+
+def _power(largest: float) -> float:
+    return 10.0 ** np.ceil(np.log10(max(1.0, largest)))
 
 
 def credit(directory: Path) -> Table:
@@ -135,4 +176,11 @@ _KINDS: tuple[Callable[[np.ndarray, np.random.Generator], np.ndarray], ...] = (
     lambda x, rng: np.abs(x) ** 2.5 * 7,
 )
 
-PUBLIC = {"nhanes": nhanes, "credit": credit, "adult": adult, "airfoil": airfoil}
+PUBLIC = {
+    "nhanes": nhanes,
+    "credit": credit,
+    "adult": adult,
+    "adult-full": adult_full,
+    "communities": communities,
+    "airfoil": airfoil,
+}

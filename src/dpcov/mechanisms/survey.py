@@ -64,7 +64,7 @@ _MIDDLE, _ATOM = Fraction(3, 10), Fraction(1, 5)
 _PARTS = (64, 16, 8, 4, 2)
 """In pure epsilon all but one of so many parts of the values are looked for, the most first."""
 
-_UNITS, _MOST_COST = 64, 2**32
+_UNITS, _MOST_COST = 64, 2**31
 """Units of a share, and the largest cost of a place that can be drawn."""
 
 _TOGETHER = 2**6
