@@ -27,7 +27,8 @@ SETTINGS = {
     "gaussian": {"mechanism": "gaussian"},
     "stratified, n private": {"mechanism": "stratified", "neighbors": "add-remove-one"},
     "nuclear": {"mechanism": "stratified-nuclear", "budget": dpcov.Budget(epsilon=1)},
-    "private geometry": {"mechanism": "stratified", "geometry": "private"},
+    # Less budget, so that what noise does shows beside the sampling.
+    "private geometry": {"budget": dpcov.Budget(rho="0.02"), "geometry": "private"},
 }
 
 

@@ -117,7 +117,7 @@ def _changed(random, content):
         flat[random.randrange(flat.size)] = _fitting(random, array.dtype)
     if random.random() < 0.3:
         flat[:] = _fitting(random, array.dtype)
-    if random.random() < 0.6 and array.ndim >= 2:
+    if random.random() < 0.6 and array.ndim >= 2 and array.shape[-1] == array.shape[-2]:
         array = np.minimum(array, array.swapaxes(-1, -2))
     if random.random() < 0.15:
         shapes = (array[..., :1], array[:0], array[None], array.ravel(), array.T, array[..., 0])

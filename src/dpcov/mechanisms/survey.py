@@ -76,8 +76,8 @@ COUNTING = Fraction(1, 5)
 _FINEST = 2.0**-24
 """Width of a cell, bounds being -1 and 1, in which nothing more is looked for."""
 
-LIKELY = 2.0
-"""Deviations of a shell's count from which other values than one are guessed to lie there."""
+LIKELY = 0.5
+"""Chance with which noise alone makes a guess where other values than one lie."""
 
 LEAST_FALL, HIDDEN_SHELLS = 2.0, 3
 """Factor by which a tail falls from shell to shell at least, and how far it may go on unseen."""
@@ -314,7 +314,7 @@ def _look_in_shells(
         # Nothing but one value shows: others lie where most seems to be, or anywhere.
         sides = np.concatenate([seen / std, seen.sum(axis=0, keepdims=True) / (sqrt(2) * std)])
         likely = sides.max(axis=0)[last + 1 :]
-        is_likely = likely.max(initial=0.0) > LIKELY
+        is_likely = likely.max(initial=0.0) > noise.evidence(1.0, LIKELY / sides.size)
         away = outer[last + 1 + int(np.argmax(likely))] if is_likely else far
         spread = Spread(at, min(1.0, sqrt(squares + hidden * away**2)))
         return _Seen(spread, cells.around(center))

@@ -105,9 +105,7 @@ class Surveyed(Mechanism[SurveyedCalibration]):
         """Split the budget (survey.md, Theorem 2)."""
         whole = self.inner.calibrate(problem, budget)
         if not costs_nothing(whole.promise):
-            made = self._split(problem, budget, with_first=self._may_map)
-            if made.first is not None and not _resolves(made.first, problem, self._n_features):
-                made = self._split(problem, budget, with_first=False)
+            made = self._with_first(problem, budget) or self._split(problem, budget)
             assert made.survey is not None
             of_columns = part_of(made.survey, 1 - LENGTHS)
             check_cost(of_columns, self.columns, problem)
@@ -119,15 +117,23 @@ class Surveyed(Mechanism[SurveyedCalibration]):
 
     @property
     def _n_features(self) -> int:
-        return len(self.declared) - (self.declared[0].kind == "intercept")
+        return sum(column.kind != "intercept" for column in self.declared)
 
-    @property
-    def _may_map(self) -> bool:
+    def _with_first(self, problem: Problem, budget: Budget) -> SurveyedCalibration | None:
         # A single column has no correlations.
-        return self.inner.is_isotropic and self._n_features > 1
+        if not self.inner.is_isotropic or self._n_features < 2:
+            return None
+        try:
+            made = self._split(problem, budget, FIRST)
+        # The noise of so small a part cannot be drawn.
+        except BudgetError:
+            return None
+        return made if _resolves(made.first, problem, self._n_features) else None
 
-    def _split(self, problem: Problem, budget: Budget, *, with_first: bool) -> SurveyedCalibration:
-        promise, first = budget.promise, FIRST * with_first
+    def _split(
+        self, problem: Problem, budget: Budget, first: Fraction = Fraction(0)
+    ) -> SurveyedCalibration:
+        promise = budget.promise
         whole_table = replace(problem, n_groups=1)
 
         def calibrated(of: Problem, **part: Fraction) -> Calibration:
@@ -248,10 +254,10 @@ def _in_units(column: EncodedColumn, spread: Spread) -> Scale:
     return Scale(center=min(max(center, lower), upper), scale=scale)
 
 
-def _resolves(first: Calibration, problem: Problem, n_features: int) -> bool:
+def _resolves(first: Calibration | None, problem: Problem, n_features: int) -> bool:
     """Whether a first matrix shows something: its noise has eigenvalues below those of the rows."""
-    if problem.n_rows is None:
-        return True
+    if first is None or problem.n_rows is None:
+        return first is not None
     std = entry_std(first, problem) * (USUAL * n_features + 1) / problem.n_rows
     return 2 * sqrt(n_features) * std <= RESOLVED
 

@@ -42,7 +42,8 @@ def _map_fits(manifest: Manifest, statistics: NoisyStatistics) -> bool:
     linear, exponent = statistics.arrays.get("linear"), statistics.linear_exponent
     if linear is None or exponent is None:
         return linear is None and exponent is None
-    d, p = len(manifest.columns), sum(c.kind != "intercept" for c in manifest.columns)
+    d = len(manifest.columns)
+    p = d - (manifest.columns[0].kind == "intercept")
     if linear.shape != (p, d) or linear.dtype != np.int64 or abs(exponent) > _MOST_POWER:
         return False
     features = linear[:, d - p :].astype(np.float64)
