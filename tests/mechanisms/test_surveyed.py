@@ -154,7 +154,7 @@ def test_what_scaling_down_takes_is_stated(epsilon):
     squares, bound = lengths_of(made), made.manifest.norm_bound**2 - 1
     lost = np.maximum(squares - bound, 0).sum() / squares.sum()
     assert 0 < np.mean(squares > bound) < 0.5
-    assert lost / 2 < made.statistics.lost < 2 * lost + 0.05
+    assert lost / 2 < made.statistics.lost < 2 * lost + 0.1
 
 
 def test_with_a_large_budget_nothing_is_lost():

@@ -35,7 +35,12 @@ on tables of all kinds as 0.05 to 0.2 (survey.md)."""
 USUAL = 2.25
 """Squared length per column where no lengths show."""
 
-_FALSE_BINS = 0.05
+_FALSE_BINS = 0.002
+
+# Noise on the sum of all squared lengths, relative to it, up to which bins count that do not show;
+# and the slowest that their squared lengths fall from two bins to the next two.
+_DOUBT, _FLATTEST = 0.06, 0.6
+_MOST_LOST = 0.95
 
 
 @dataclass(frozen=True)
@@ -71,21 +76,38 @@ def find_lengths(
     shown = counts > unseen
     if not shown.any():
         return Shortening(USUAL, 0.0)
+    # Bins are open above only where rows are as long as can be told.
+    middle, ends = (edges[:-1] + np.minimum(edges[1:], 2 * edges[-2])) / 2, edges[1:]
     last = int(np.flatnonzero(shown)[-1])
-    counts, lower, upper = np.maximum(counts[: last + 1], 0), edges[: last + 1], edges[1 : last + 2]
-    # The last bin has no upper end.
-    middle = np.where(np.isfinite(upper), (lower + upper) / 2, 2 * lower)
-    bounds = np.append(upper[:-1], middle[-1] if np.isinf(upper[-1]) else upper[-1])
-    d, rows = problem.n_features, float(counts.sum())
-    kept = np.minimum(middle, bounds[:, None]) @ counts
-    lost = np.maximum(middle - bounds[:, None], 0.0) @ counts / (middle @ counts)
+    # Further bins count where the noise on their squared lengths is small beside all.
+    doubt = noise.std(disjoint=True) * np.sqrt(np.cumsum(middle**2))
+    whole = float(middle[: last + 1] @ counts[: last + 1])
+    last = max(last, int(np.searchsorted(doubt, _DOUBT * whole)) - 1)
+    counts, middle, bounds = counts[: last + 1], middle[: last + 1], ends[: last + 1]
+    squares = middle * counts
+    # Behind them the tail goes on as it ends.
+    noise_of_two = noise.std(disjoint=True) * float(np.hypot(*middle[-2:])) if last else 0.0
+    hidden = _behind(squares, 2 * noise_of_two) * (last + 1 < len(ends))
+    whole = max(float(squares.sum()), middle[0]) + hidden
+    kept = np.maximum(np.minimum(middle, bounds[:, None]) @ counts, middle[0])
+    lost = np.clip(
+        (np.maximum(middle - bounds[:, None], 0.0) @ counts + hidden) / whole, 0.0, _MOST_LOST
+    )
     # A correlation's noise is that of an entry over two deviations; kept / rows is a variance.
-    spread = entry_std * (bounds * d + 1) / np.maximum(kept, np.finfo(float).tiny)
+    spread = entry_std * (bounds * problem.n_features + 1) / kept
     best = int(np.argmin(spread**2 + (BIAS * lost) ** 2))
-    # Half of what the noise may hide is taken to lie one bin further out than anything that shows.
-    whole = middle @ counts
-    hidden = min(unseen, rows) / 2 * max(0.0, sqrt(2) * middle[-1] - bounds[best])
-    return Shortening(float(bounds[best]), float((lost[best] * whole + hidden) / (whole + hidden)))
+    # Half of the noise's deviation is added, so that it is rarely stated far too small.
+    stated = lost[best] + 0.5 * doubt[last] / whole
+    return Shortening(float(bounds[best]), float(min(stated, _MOST_LOST)))
+
+
+def _behind(squares: np.ndarray, evidence: float) -> float:
+    """Squared lengths behind the bins, each two of which have a part of what the last two have."""
+    before, after = float(squares[-4:-2].sum()), float(squares[-2:].sum())
+    if min(before, after) <= evidence:
+        return 0.0
+    part = min(_FLATTEST, after / before)
+    return after * part / (1 - part)
 
 
 def entry_std(calibration: Calibration, problem: Problem) -> float:
