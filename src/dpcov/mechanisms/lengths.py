@@ -40,6 +40,8 @@ _FALSE_BINS = 0.002
 # Noise on the sum of all squared lengths, relative to it, up to which bins count that do not show;
 # and the slowest that their squared lengths fall from two bins to the next two.
 _DOUBT, _FLATTEST = 0.06, 0.6
+# At most so many: squared lengths sixteen times as large.
+_FURTHER = 8
 _MOST_LOST = 0.95
 
 
@@ -82,7 +84,7 @@ def find_lengths(
     # Further bins count where the noise on their squared lengths is small beside all.
     doubt = noise.std(disjoint=True) * np.sqrt(np.cumsum(middle**2))
     whole = float(middle[: last + 1] @ counts[: last + 1])
-    last = max(last, int(np.searchsorted(doubt, _DOUBT * whole)) - 1)
+    last = max(last, min(last + _FURTHER, int(np.searchsorted(doubt, _DOUBT * whole)) - 1))
     counts, middle, bounds = counts[: last + 1], middle[: last + 1], ends[: last + 1]
     squares = middle * counts
     # Behind them the tail goes on as it ends.
