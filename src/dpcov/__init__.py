@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from dpcov.data.sources import Query
     from dpcov.errors import DpcovError
     from dpcov.noise.entropy import SeededEntropy, SystemEntropy
-    from dpcov.pipeline.table import checkpoint, moments, release, second_moment
+    from dpcov.pipeline.table import checkpoint, moments, release, second_moment, survey
     from dpcov.privacy.budget import Budget
     from dpcov.privacy.ledger.ledger import Ledger
     from dpcov.published.release import Release
@@ -24,7 +24,7 @@ _NAMES = {
     "data.sources": ("Query",),
     "errors": ("DpcovError",),
     "noise.entropy": ("SeededEntropy", "SystemEntropy"),
-    "pipeline.table": ("checkpoint", "moments", "release", "second_moment"),
+    "pipeline.table": ("checkpoint", "moments", "release", "second_moment", "survey"),
     "privacy.budget": ("Budget",),
     "privacy.ledger.ledger": ("Ledger",),
     "published.release": ("Release",),
@@ -49,6 +49,7 @@ __all__ = [
     "moments",
     "release",
     "second_moment",
+    "survey",
 ]
 
 

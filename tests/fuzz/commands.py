@@ -37,7 +37,7 @@ _OPTIONS = (
     *words("--epsilon --delta --rho --rows --features --neighbors --mechanism --option --by"),
     *words("--trace --spectrum --html --what --group --post --format --seed --curator"),
     *words("--kind --link --dataset --composition --receipt --threads --memory-limit --db-env"),
-    *words("--key --rows-per-person --ledger --schema --data --engine -o"),
+    *words("--key --rows-per-person --ledger --geometry --for-epsilon --schema --data --engine -o"),
 )
 _FLAGS = (
     *words("--overwrite --quiet --no-ledger --not-private --json --resume --help --version -x"),
@@ -50,6 +50,7 @@ release in.csv --schema in.toml --rho 1 --ledger in.sqlite --dataset patients -o
 release in.csv --schema in.toml --epsilon 1 --mechanism laplace --no-ledger -o in.new.dpcov --quiet
 release --sql 'SELECT 31 AS age' --db duckdb:// --schema in.toml --rho 1 --no-ledger -o in.new.dpcov
 release in.moments --key in.key --schema in.toml --rho 1 --no-ledger -o in.new.dpcov
+survey in.csv --schema in.toml --rho 1 --for-rho 2 --no-ledger -o in.new.toml
 schema draft in.csv -o in.new.toml
 schema draft in.csv
 schema check in.toml --data in.csv
@@ -69,7 +70,7 @@ ledger verify in.sqlite
 moments key in.new.key
 moments checkpoint in.csv --schema in.toml --key in.key --rho 1 -o in.new.moments
 moments merge in.moments in.moments --key in.key -o in.new.moments
-plan --rows 1000 --features 5 --rho 1 --trace 0.5
+plan --rows 1000 --features 5 --rho 1 --geometry schema --trace 0.5
 """.strip().splitlines()
 )
 # These simulate or draw: a few of their cases go all the way, the others stop at their arguments.

@@ -6,9 +6,10 @@ import pytest
 import dpcov
 from dpcov.data.moments import MomentsSpec
 from dpcov.errors import UsageError
+from dpcov.mechanisms.stratified import Stratified
 from dpcov.noise.entropy import SeededEntropy
 from dpcov.pipeline.plan import predict as plan
-from dpcov.pipeline.plan.predict import Assumption, noise_error, predict
+from dpcov.pipeline.plan.predict import Assumption, left_for, noise_error, predict
 from dpcov.privacy.guarantee import NEIGHBORS
 
 RHO = dpcov.Budget(rho="0.1")
@@ -81,6 +82,37 @@ def test_predictions_of_the_other_entrywise_and_matrix_noises_are_within_15_perc
     assert wrong.error != pytest.approx(measured, rel=0.15)
 
 
+def correlated(n, p, seed):
+    """Columns of normal values with a few common factors."""
+    rng = np.random.default_rng(seed)
+    rows = rng.normal(size=(n, 3)) @ rng.normal(size=(3, p)) + rng.normal(size=(n, p))
+    return 100 + 7 * rows / rows.std(axis=0)
+
+
+@pytest.mark.parametrize("budget", [dpcov.Budget(epsilon=1, delta="1e-6"), dpcov.Budget(rho="0.3")])
+@pytest.mark.parametrize(("n", "p"), [(20_000, 8), (50_000, 12)])
+def test_the_error_in_a_private_geometry_is_predicted_whatever_the_bounds_are(n, p, budget):
+    rows, errors = correlated(n, p, seed=p), []
+    wide = dpcov.Numeric(lower=-50_000, upper=50_000)
+    schema = dpcov.Schema(columns={f"x{place}": wide for place in range(p)})
+    for seed in range(3):
+        made = dpcov.release(rows, schema=schema, budget=budget, entropy=SeededEntropy(seed))
+        size = np.linalg.norm(made.second_moment())
+        errors.append(made.expected_error(made.statistics.post) / size)
+    assumed = assumption(n_rows=n, n_features=p + 1, budget=budget, geometry="private")
+    (prediction,) = predict(assumed, ["auto"])
+    assert 2 / 3 < prediction.relative_error / np.mean(errors) < 1.5
+
+
+def test_a_private_geometry_gets_no_prediction_where_no_survey_is_made():
+    few = assumption(n_rows=50, geometry="private")
+    assert left_for(few, Stratified()) is None
+    assert [made.mechanism for made in predict(few)] == ["zero"]
+    one = assumption(n_features=1, geometry="private")
+    assert one.trace == 1
+    assert left_for(assumption(), Stratified()) == RHO
+
+
 def test_wide_tables_get_a_bound_that_holds():
     assumed = assumption(n_features=600, n_rows=50_000)
     (prediction,) = predict(assumed, ["gaussian"])
@@ -129,7 +161,7 @@ def test_predictions_are_reproducible_and_fall_with_rows():
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"trace": 0.0}, {"trace": 1.5}, {"n_rows": 0}, {"n_features": 0}]
+    "wrong", [{"geometry": "x"}, {"trace": 0.0}, {"trace": 1.5}, {"n_rows": 0}, {"n_features": 0}]
 )
 def test_impossible_assumptions_are_refused(wrong):
     with pytest.raises(UsageError):

@@ -76,7 +76,7 @@ def test_the_grid_follows_the_kind_of_budget_and_stays_meaningful(budget, unit, 
 
 def test_the_command_writes_the_page_and_refuses_early_to_overwrite(desk):
     page = desk.folder / "plan.html"
-    command = f"plan --rows 5000 --features 300 --rho 1 --trace 0.1 --html {page}"
+    command = f"plan --rows 5000 --features 300 --rho 1 --geometry schema --trace 0.1 --html {page}"
     desk.done(command)
     assert b"plan-data" in page.read_bytes()
     result = desk.run(command)

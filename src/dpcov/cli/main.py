@@ -92,7 +92,8 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog=EXIT_CODES,
 )
-for _command in (demo.demo, plan.plan, release.release, plan.mechanisms, audit.audit):
+_COMMANDS = (demo.demo, plan.plan, release.survey, release.release, plan.mechanisms, audit.audit)
+for _command in _COMMANDS:
     app.command(epilog=example(_command.__name__))(_command)
 app.registered_commands += analyst.app.registered_commands
 for _module in (schema, ledger, moments):

@@ -9,6 +9,7 @@ import typer
 
 from dpcov.cli import options
 from dpcov.cli.options import option
+from dpcov.errors import UsageError
 
 _GUARANTEES = {"PureDP": "epsilon", "ZCDP": "rho", "ApproxDP": "epsilon,delta"}
 _NAME = typer.Argument(help="Describe this mechanism and its options.")
@@ -17,6 +18,12 @@ LEGEND = """
 1 is the error of publishing zeros, 0.1 a good release.  trace: mean squared row length over the
 squared norm bound, if all rows are equally long; assumed eigenvalues fall
 like 1/k.  These are simulations of made-up tables, no data were read; < marks bounds."""
+PRIVATE = """A private geometry is assumed, as release finds one: a survey takes its part of the
+budget, every column has unit spread, and rows are scaled down to the usual length.  What that takes
+from long tails comes on top.  --geometry schema predicts for bounds as typed."""
+BOUNDS = (
+    "So few rows get no survey with this budget: bounds as typed are assumed (--geometry schema)."
+)
 
 
 def plan(
@@ -27,35 +34,44 @@ def plan(
     rho: options.Rho = None,
     neighbors: options.Relation = "replace-one",
     rows_per_person: Annotated[int, option("plan rows-per-person")] = 1,
+    geometry: Annotated[str, option("plan geometry")] = "private",
     trace: Annotated[list[float] | None, option("plan trace")] = None,
     html: Annotated[Path | None, option("plan html")] = None,
     overwrite: options.Overwrite = False,
 ) -> None:
     """Print the relative error to expect of every mechanism; reads no data and spends nothing."""
     from dpcov.mechanisms.auto import choose
-    from dpcov.pipeline.plan.predict import Assumption, predict
+    from dpcov.pipeline.plan.predict import Assumption, left_for, predict
     from dpcov.privacy.guarantee import check_neighbors
     from dpcov.privacy.meaning import warn_of_large_epsilon
 
     budget = options.budget_from(epsilon, delta, rho)
     # Refused now, not after minutes of predictions.
     options.check_free(html, overwrite)
+    if trace and geometry != "schema":
+        raise UsageError("A trace is assumed for bounds. Add --geometry schema.")
     assumed = Assumption(
         n_rows=rows,
+        geometry=geometry,  # type: ignore[arg-type]
         n_features=features,
         budget=budget,
         neighbors=check_neighbors(neighbors),
         rows_per_person=rows_per_person,
     )
-    assumptions = [dataclasses.replace(assumed, trace=value) for value in trace or TRACES]
+    choice, assumptions = choose(assumed.problem, budget), [assumed]
+    notes = [PRIVATE] if geometry == "private" else []
+    if left_for(assumed, choice.make()) is None:
+        assumed, notes = dataclasses.replace(assumed, geometry="schema"), [BOUNDS]
+    if assumed.geometry == "schema":
+        assumptions = [dataclasses.replace(assumed, trace=value) for value in trace or TRACES]
     warn_of_large_epsilon(budget.promise, stacklevel=2)
     found = [{each.mechanism: each for each in predict(assumed)} for assumed in assumptions]
     told = f"{rows:,} rows, {features} features, {budget}, {neighbors} neighbors"
     typer.echo(f"Expected relative error (Frobenius norm): {told}\n")
     names = dict.fromkeys(name for column in found for name in column)
     lines = [[name, *(_cell(column.get(name)) for column in found)] for name in names]
-    _echo_table([["trace", *(f"{each.trace:g}" for each in assumptions)], *lines])
-    typer.echo("\n".join([LEGEND, *choose(assumed.problem, budget).notes]))
+    _echo_table([["trace", *(f"{each.trace:.3g}" for each in assumptions)], *lines])
+    typer.echo("\n".join([LEGEND, *notes, *choice.notes]))
     if html is None:
         return
     from dpcov.files import write_file

@@ -1,14 +1,17 @@
-"""``dpcov release``: from a sensitive file to one publishable file."""
+"""``dpcov release`` and ``dpcov survey``: from a sensitive file to one publishable file."""
 
 import shlex
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from dpcov.cli import options
 from dpcov.cli.options import option
 from dpcov.errors import UsageError
+
+if TYPE_CHECKING:
+    from dpcov.noise.entropy import SeededEntropy
 
 
 def release(
@@ -42,19 +45,14 @@ def release(
 ) -> None:
     """Release the second moments of a table once; everything after that costs no privacy."""
     import dpcov
-    from dpcov.noise.entropy import SeededEntropy
     from dpcov.privacy.guarantee import check_neighbors
 
-    # Going without an account is a decision that has to be written down.
-    if (ledger is None) != no_ledger:
-        raise UsageError("Give --ledger FILE --dataset NAME, or --no-ledger; one of the two.")
+    _check_account(ledger, no_ledger=no_ledger)
     # Before anything is opened: a typo must not cost the table or the ledger.
     options.check_output(output, data, schema, ledger, key_file)
     table = _table(options.table_from(data, sql, db, db_env), key_file)
     budget = options.budget_from(epsilon, delta, rho)
-    # Whoever knows the seed subtracts the noise.
-    if seed is not None and not not_private:
-        raise UsageError("With --seed a release protects nobody. Confirm with --not-private.")
+    entropy = _entropy(seed, not_private=not_private)
     with options.rows_progress(show_rows=neighbors == "replace-one", quiet=quiet) as progress:
         made = dpcov.release(
             table,
@@ -70,7 +68,7 @@ def release(
             dataset=dataset,
             output=output,
             overwrite=overwrite,
-            entropy=None if seed is None else SeededEntropy(seed),
+            entropy=entropy,
             progress=progress,
             engine=engine,
             threads=threads,
@@ -80,6 +78,80 @@ def release(
     features, name = options.counted(len(made.feature_names), "feature"), shlex.quote(str(output))
     typer.echo(f"Wrote {output}: {made.guarantee.promise}, {features}.")
     typer.echo(f"Next: dpcov show {name}   ·   dpcov export {name} -o covariance.csv")
+
+
+def survey(
+    schema: options.SchemaFile,
+    output: Annotated[Path, option("survey output", "-o")],
+    data: options.TableFile = None,
+    sql: options.Sql = None,
+    db: options.Db = None,
+    db_env: options.DbEnv = None,
+    epsilon: options.Epsilon = None,
+    delta: options.Delta = None,
+    rho: options.Rho = None,
+    for_epsilon: Annotated[str | None, option("survey for-epsilon")] = None,
+    for_delta: Annotated[str | None, option("survey for-delta")] = None,
+    for_rho: Annotated[str | None, option("survey for-rho")] = None,
+    neighbors: options.Relation = "replace-one",
+    rows: Annotated[int | None, option("release rows")] = None,
+    by: options.By = None,
+    accept_large_delta: Annotated[bool, option("release accept-large-delta")] = False,
+    ledger: options.ChargedLedger = None,
+    dataset: Annotated[str | None, option("release dataset")] = None,
+    no_ledger: Annotated[bool, option("release no-ledger")] = False,
+    engine: options.Engine = None,
+    threads: options.Threads = None,
+    memory_limit: options.MemoryLimit = None,
+    overwrite: options.Overwrite = False,
+    quiet: options.Quiet = False,
+    seed: Annotated[int | None, option("release seed")] = None,
+    not_private: Annotated[bool, option("release not-private")] = False,
+) -> None:
+    """Find centers and scales of columns once; releases that use them pay for matrices only."""
+    import dpcov
+    from dpcov.privacy.guarantee import check_neighbors
+
+    _check_account(ledger, no_ledger=no_ledger)
+    options.check_output(output, data, schema, ledger)
+    coming = (for_epsilon, for_delta, for_rho)
+    with options.rows_progress(show_rows=neighbors == "replace-one", quiet=quiet) as progress:
+        dpcov.survey(
+            options.table_from(data, sql, db, db_env),
+            schema=schema,
+            budget=options.budget_from(epsilon, delta, rho),
+            coming=None if coming == (None,) * 3 else options.budget_from(*coming),
+            neighbors=check_neighbors(neighbors),
+            n_rows=rows,
+            by=by,
+            accept_large_delta=accept_large_delta,
+            ledger=ledger,
+            dataset=dataset,
+            output=output,
+            overwrite=overwrite,
+            entropy=_entropy(seed, not_private=not_private),
+            progress=progress,
+            engine=engine,
+            threads=threads,
+            memory_limit=memory_limit,
+        )
+    typer.echo(f"Wrote {output}: public, costs nothing to use.")
+    typer.echo(f"Next: dpcov release --geometry {shlex.quote(str(output))} ...")
+
+
+def _check_account(ledger: str | None, *, no_ledger: bool) -> None:
+    # Going without an account is a decision that has to be written down.
+    if (ledger is None) != no_ledger:
+        raise UsageError("Give --ledger FILE --dataset NAME, or --no-ledger; one of the two.")
+
+
+def _entropy(seed: int | None, *, not_private: bool) -> "SeededEntropy | None":
+    from dpcov.noise.entropy import SeededEntropy
+
+    # Whoever knows the seed subtracts the noise.
+    if seed is not None and not not_private:
+        raise UsageError("With --seed a release protects nobody. Confirm with --not-private.")
+    return None if seed is None else SeededEntropy(seed)
 
 
 def _table(table: Any, key_file: Path | None) -> Any:

@@ -40,11 +40,14 @@ class Geometry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     linear : LinearMap, optional
         Turns an encoded row, intercept included, into the features that stand beside the intercept
         instead of its own; then a norm bound is needed.
+    lost : float
+        Part of all squared lengths that the norm bound took where this geometry was found.
     """
 
     columns: dict[str, Scale]
     norm_bound: float | None = None
     linear: LinearMap | None = None
+    lost: float = 0.0
 
     def __post_init__(self) -> None:
         for name, column in self.columns.items():
@@ -55,6 +58,8 @@ class Geometry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
         bound = self.norm_bound
         if bound is not None and not 1.0 < bound <= LARGEST_SCALE:
             raise SchemaError("The norm bound of a geometry is larger than its intercept, 1.")
+        if not 0.0 <= self.lost <= 1.0:
+            raise SchemaError("What a geometry's norm bound took is a part: 0 to 1.")
         if self.linear is not None and bound is None:
             raise SchemaError("A geometry with a linear map needs a norm bound.")
 
@@ -90,7 +95,11 @@ class Geometry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
 
     @classmethod
     def of(
-        cls, columns: Iterable[EncodedColumn], norm_bound: float, linear: LinearMap | None = None
+        cls,
+        columns: Iterable[EncodedColumn],
+        norm_bound: float,
+        linear: LinearMap | None = None,
+        lost: float = 0.0,
     ) -> "Geometry":
         """That of a release's columns, for other rows of the same schema."""
         scales = {
@@ -100,7 +109,7 @@ class Geometry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
         }
         if not scales:
             raise SchemaError("That release has the geometry of its bounds. Use geometry='schema'.")
-        return cls(columns=scales, norm_bound=norm_bound, linear=linear)
+        return cls(columns=scales, norm_bound=norm_bound, linear=linear, lost=lost)
 
     @classmethod
     def from_toml(cls, path: str | Path) -> "Geometry":
@@ -114,11 +123,13 @@ class Geometry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
         except (msgspec.ValidationError, tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
             raise SchemaError(f"The geometry file cannot be used: {error}.") from None
 
-    def dumps(self) -> str:
-        """TOML text."""
-        lines = []
+    def dumps(self, notes: Iterable[str] = ()) -> str:
+        """TOML text, with notes as comments on top."""
+        lines = [f"# {note}" for note in notes]
         if self.norm_bound is not None:
             lines.append(f"norm_bound = {self.norm_bound!r}")
+        if self.lost:
+            lines.append(f"lost = {self.lost!r}")
         for name, column in self.columns.items():
             lines += [
                 "",

@@ -26,7 +26,7 @@ from dpcov.data.linear import LinearMap
 from dpcov.data.moments import MomentsSpec
 from dpcov.data.questions import Ask
 from dpcov.errors import BudgetError
-from dpcov.mechanisms.base import Calibration, Mechanism, Problem
+from dpcov.mechanisms.base import Calibration, Mechanism, Problem, check_budget
 from dpcov.mechanisms.blocks.finished import Cost, part_of
 from dpcov.mechanisms.lengths import USUAL, Shortening, entry_std, find_lengths
 from dpcov.mechanisms.survey import Spread, SurveyColumn, check_cost, pays, question, survey
@@ -172,6 +172,22 @@ class Surveyed(Mechanism[SurveyedCalibration]):
         """Survey, then ask and draw in the geometry that it gives."""
         if calibration.survey is None:
             return self.inner.draw(ask.under(None), calibration.inner, problem, entropy)
+        geometry, notes = self.find(ask, calibration, problem, entropy)
+        columns = geometry.apply(self.declared)
+        made = self.inner.draw(ask.under(geometry), calibration.inner, problem, entropy)
+        return replace(
+            made if geometry.linear is None else with_map(made, geometry.linear),
+            columns=columns,
+            norm_bound=geometry.bound(columns),
+            lost=geometry.lost,
+            notes=(*made.notes, *notes),
+        )
+
+    def find(
+        self, ask: Ask, calibration: SurveyedCalibration, problem: Problem, entropy: Entropy
+    ) -> tuple[Geometry, list[str]]:
+        """The geometry of a survey, and how it was found."""
+        assert calibration.survey is not None
         costs = part_of(calibration.survey, 1 - LENGTHS), part_of(calibration.survey, LENGTHS)
         spreads = survey(ask, self.columns, costs[0], problem, entropy)
         found = self._scales(dict(zip(self.columns, spreads, strict=True)))
@@ -186,16 +202,7 @@ class Surveyed(Mechanism[SurveyedCalibration]):
             )
             notes.append(f"their linear map was found with {calibration.first.promise}")
         lengths = self._lengths(ask, full, cost, calibration.inner, problem, entropy)
-        geometry = self._shortened(full, lengths)
-        columns = geometry.apply(self.declared)
-        made = self.inner.draw(ask.under(geometry), calibration.inner, problem, entropy)
-        return replace(
-            made if geometry.linear is None else with_map(made, geometry.linear),
-            columns=columns,
-            norm_bound=geometry.bound(columns),
-            lost=lengths.lost,
-            notes=(*made.notes, *notes),
-        )
+        return self._shortened(full, lengths), notes
 
     def _lengths(
         self,
@@ -211,7 +218,7 @@ class Surveyed(Mechanism[SurveyedCalibration]):
     def _shortened(self, geometry: Geometry, lengths: Shortening) -> Geometry:
         # Rows of this mean squared feature, beside their intercept.
         bound = sqrt(max(1.0, lengths.energy * self._n_features) + 1)
-        return msgspec.structs.replace(geometry, norm_bound=bound)
+        return msgspec.structs.replace(geometry, norm_bound=bound, lost=lengths.lost)
 
     def _linear(
         self,
@@ -244,6 +251,52 @@ class Surveyed(Mechanism[SurveyedCalibration]):
                 else:
                     scales[each.name] = _in_units(each, spreads[0])
         return scales
+
+
+class SurveyAlone(Surveyed):
+    """The survey without the mechanism, for a geometry that later releases share.
+
+    Parameters
+    ----------
+    surveyed : Surveyed
+    coming : Budget
+        A public assumption: what the releases may cost, whose noise the lengths are chosen for.
+    """
+
+    def __init__(self, surveyed: Surveyed, coming: Budget) -> None:
+        super().__init__(surveyed.inner, surveyed.columns, surveyed.declared)
+        self.name, self.numerics, self.coming = "survey", "exact", coming  # type: ignore[misc]
+
+    def calibrate(self, problem: Problem, budget: Budget) -> SurveyedCalibration:
+        """The whole budget is the survey's (survey.md, Theorem 5)."""
+        check_budget(budget)
+        promise, multiplier = budget.promise, None
+        survey: Cost
+        if isinstance(promise, PureDP):
+            survey = promise
+        elif isinstance(promise, ZCDP):
+            survey, multiplier = promise, sqrt_down(1 / (2 * promise.rho))
+        else:
+            # Counts with Gaussian noise compose to one Gaussian mechanism of this multiplier.
+            multiplier = gaussian_noise_multiplier(promise.epsilon, promise.delta)
+            survey = ZCDP(rho=1 / (2 * multiplier**2))
+        of_columns = part_of(survey, 1 - LENGTHS)
+        check_cost(of_columns, self.columns, problem)
+        if not pays(of_columns, self.columns, problem):
+            raise BudgetError(
+                "With this budget a survey shows nothing of so few rows. Use a larger budget, or "
+                "release without a survey (geometry='schema')."
+            )
+        inner = self.inner.calibrate(problem, self.coming)
+        return SurveyedCalibration(
+            promise=promise, noise_multiplier=multiplier, survey=survey, inner=inner
+        )
+
+    def draw(  # type: ignore[override]
+        self, ask: Ask, calibration: SurveyedCalibration, problem: Problem, entropy: Entropy
+    ) -> Geometry:
+        """Survey, and draw no matrix."""
+        return self.find(ask, calibration, problem, entropy)[0]
 
 
 def _in_units(column: EncodedColumn, spread: Spread) -> Scale:

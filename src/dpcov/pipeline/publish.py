@@ -1,4 +1,4 @@
-"""Publish a release of a table: refuse early, ask, charge, draw, write, in this order.
+"""Publish a release or a geometry: refuse early, ask, charge, draw, write, in this order.
 
 Contract: whatever can be refused is refused before a row is read; the budget is reserved after the
 first question is answered and before any randomness is drawn; an error says whether it was spent.
@@ -6,9 +6,10 @@ first question is answered and before any randomness is drawn; an error says whe
 
 import contextlib
 import dataclasses
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, Protocol, TypeVar
 
 from dpcov.data.moments import Moments
 from dpcov.data.questions import Ask
@@ -43,18 +44,58 @@ class Account:
     dataset: str
 
 
+class Publication(Protocol):
+    """What may be published and written to a file."""
+
+    @property
+    def fingerprint(self) -> str:
+        """Hexadecimal digest of the content."""
+
+    def to_bytes(self) -> bytes:
+        """Content of the file."""
+
+
+MadeT = TypeVar("MadeT", bound=Publication)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Drawn:
+    """What a mechanism drew, and public facts about it."""
+
+    value: Any
+    calibration: Calibration
+    n_rows: int | None
+    spent: SpentRecord | None
+    private: bool
+
+
+@dataclasses.dataclass(frozen=True)
+class Maker(ABC, Generic[MadeT]):
+    """States what was drawn; only :func:`publish` spends and draws."""
+
+    terms: ReleaseTerms
+
+    @abstractmethod
+    def rehearse(self, calibration: Calibration, account: Account | None) -> int:
+        """Refuse now what could not be written after the charge; bytes to take on the disk."""
+
+    @abstractmethod
+    def make(self, drawn: Drawn) -> MadeT:
+        """State what was drawn."""
+
+
 def publish(
-    terms: ReleaseTerms,
+    maker: Maker[MadeT],
     ask: Ask,
     account: Account | None,
     output: str | Path | None,
     overwrite: bool,
     entropy: Entropy | None,
-) -> Release:
+) -> MadeT:
     """Refuse early, ask, charge, draw, write; in this order."""
-    randomness = _check_entropy(entropy)
+    randomness, terms = _check_entropy(entropy), maker.terms
     calibration = terms.calibrate(terms.stated_rows)
-    _rehearse(terms, calibration, account)
+    room = maker.rehearse(calibration, account)
     spend = _spend(terms, calibration)
     if account is not None and spend is not None:
         account.ledger.check(account.dataset, spend, terms.neighbors)
@@ -63,7 +104,7 @@ def publish(
         with _noting("No budget was spent and nothing was released."):
             file = None
             if output is not None:
-                file = stack.enter_context(ReservedFile(output, _room(terms), overwrite=overwrite))
+                file = stack.enter_context(ReservedFile(output, room, overwrite=overwrite))
             first = ask(terms.mechanism.question(terms.problem(terms.stated_rows)))
             n_rows = _public_rows(terms, first)
             calibration = terms.calibrate(n_rows)
@@ -73,27 +114,26 @@ def publish(
                 reservation.mark_drawn()
             problem = terms.problem(n_rows)
             with one_thread(problem.n_features):
-                statistics = terms.mechanism.draw(ask, calibration, problem, randomness)
+                value = terms.mechanism.draw(ask, calibration, problem, randomness)
             spent = (
                 None
                 if reservation is None
                 else SpentRecord(dataset=reservation.dataset, entry=reservation.id)
             )
-            made = _release_of(
-                terms, calibration, statistics, n_rows, spent, private=randomness.private
+            made = maker.make(
+                Drawn(
+                    value=value,
+                    calibration=calibration,
+                    n_rows=n_rows,
+                    spent=spent,
+                    private=randomness.private,
+                )
             )
             if file is not None:
                 file.write(made.to_bytes())
             if reservation is not None:
                 reservation.commit(made.fingerprint)
     return made
-
-
-def _room(terms: ReleaseTerms) -> int:
-    """Bytes to take on the disk before anything is spent: a release rarely needs more."""
-    wanted = terms.mechanism.moments_spec(terms.problem(terms.stated_rows))
-    matrices = min(wanted.n_strata, _MATRICES_PER_GROUP * wanted.groups)
-    return packed_size([(len(terms.columns), len(terms.columns))] * matrices, _MANIFEST_ROOM)
 
 
 @contextlib.contextmanager
@@ -160,40 +200,43 @@ def _spend(terms: ReleaseTerms, calibration: Calibration) -> Spend | None:
     )
 
 
-def _release_of(
-    terms: ReleaseTerms,
-    calibration: Calibration,
-    statistics: NoisyStatistics,
-    n_rows: int | None,
-    spent: SpentRecord | None,
-    *,
-    private: bool,
-) -> Release:
-    facts = _facts(terms, n_rows, spent)
-    if statistics.columns is not None and statistics.norm_bound is not None:
-        facts["columns"], facts["norm_bound"] = statistics.columns, statistics.norm_bound
-    if terms.linear is not None:
-        statistics = with_map(statistics, terms.linear)
-    facts["intercept_is_public"] &= _keeps_intercept(statistics)
-    facts["intercept_is_public"] &= n_rows is not None or "row_count" in statistics.arrays
-    return assemble(
-        statistics,
-        _guarantee(terms, calibration),
-        private=private,
-        post=terms.choice.post,
-        notes=terms.choice.notes,
-        **facts,
-    )
+class ReleaseMaker(Maker[Release]):
+    """Makes a release."""
+
+    def rehearse(self, calibration: Calibration, account: Account | None) -> int:
+        """Refuse now what could not be written after the charge; a release rarely needs more."""
+        terms = self.terms
+        n_rows = terms.problem(terms.stated_rows or 1).n_rows
+        spent = None if account is None else SpentRecord(dataset=account.dataset, entry=1)
+        rehearse(guarantee_of(terms, calibration), **_facts(terms, n_rows, spent))
+        wanted = terms.mechanism.moments_spec(terms.problem(terms.stated_rows))
+        matrices = min(wanted.n_strata, _MATRICES_PER_GROUP * wanted.groups)
+        return packed_size([(len(terms.columns), len(terms.columns))] * matrices, _MANIFEST_ROOM)
+
+    def make(self, drawn: Drawn) -> Release:
+        """State what was drawn."""
+        terms, statistics = self.terms, drawn.value
+        facts = _facts(terms, drawn.n_rows, drawn.spent)
+        if statistics.columns is not None and statistics.norm_bound is not None:
+            facts["columns"], facts["norm_bound"] = statistics.columns, statistics.norm_bound
+        if terms.linear is not None:
+            statistics = with_map(statistics, terms.linear)
+        if terms.lost:
+            statistics = dataclasses.replace(statistics, lost=terms.lost)
+        facts["intercept_is_public"] &= _keeps_intercept(statistics)
+        facts["intercept_is_public"] &= drawn.n_rows is not None or "row_count" in statistics.arrays
+        return assemble(
+            statistics,
+            guarantee_of(terms, drawn.calibration),
+            private=drawn.private,
+            post=terms.choice.post,
+            notes=terms.choice.notes,
+            **facts,
+        )
 
 
-def _rehearse(terms: ReleaseTerms, calibration: Calibration, account: Account | None) -> None:
-    """Refuse now what could not be written after the charge."""
-    n_rows = terms.problem(terms.stated_rows or 1).n_rows
-    spent = None if account is None else SpentRecord(dataset=account.dataset, entry=1)
-    rehearse(_guarantee(terms, calibration), **_facts(terms, n_rows, spent))
-
-
-def _guarantee(terms: ReleaseTerms, calibration: Calibration) -> Guarantee:
+def guarantee_of(terms: ReleaseTerms, calibration: Calibration) -> Guarantee:
+    """What is promised, and to whom."""
     return Guarantee(
         promise=calibration.promise,
         neighbors=terms.neighbors,

@@ -1,7 +1,7 @@
 """The doors of the house: rows -> moments -> mechanism(budget) -> Release.
 
-Contract: only public numbers are decided here, before a row is read; nothing but a release comes
-out, except from :func:`moments` and :func:`checkpoint`, whose results are sensitive.
+Contract: only public numbers are decided here, before a row is read; nothing but a release or a
+geometry comes out, except from :func:`moments` and :func:`checkpoint`, whose results are sensitive.
 """
 
 from collections.abc import Iterable
@@ -26,8 +26,10 @@ from dpcov.data.seal import sealed
 from dpcov.errors import BudgetError, UsageError
 from dpcov.mechanisms.auto import AUTO, resolve
 from dpcov.mechanisms.base import Problem
+from dpcov.mechanisms.surveyed import SurveyAlone, Surveyed
 from dpcov.noise.entropy import Entropy
-from dpcov.pipeline.publish import Account, publish
+from dpcov.pipeline.found import GeometryMaker
+from dpcov.pipeline.publish import Account, ReleaseMaker, publish
 from dpcov.pipeline.terms import ReleaseTerms, plan_table
 from dpcov.privacy.budget import Budget
 from dpcov.privacy.guarantee import Neighbors, check_neighbors
@@ -36,7 +38,7 @@ from dpcov.privacy.options import Between, plain
 from dpcov.published.columns import LARGEST_SCALE, SMALLEST_SCALE, EncodedColumn
 from dpcov.published.release import Release
 
-__all__ = ["checkpoint", "moments", "release", "second_moment", "table_moments"]
+__all__ = ["checkpoint", "moments", "release", "second_moment", "survey", "table_moments"]
 
 
 def release(
@@ -135,13 +137,80 @@ def release(
     terms, encoding = plan_table(
         schema, budget, mechanism, neighbors, n_rows, by, options, geometry
     )
-    terms = replace(terms, accept_large_delta=plain("accept_large_delta", accept_large_delta, bool))
+    terms = _insisting(terms, accept_large_delta)
     if isinstance(data, Checkpoint):
         _require_one_question(terms)
     n_is_public = terms.neighbors == "replace-one"
     again = terms.mechanism.asks_again
     ask = where.ask(data, encoding, again=again, n_is_public=n_is_public)
-    return publish(terms, ask, _account(ledger, dataset), output, overwrite, entropy)
+    paid = _account(ledger, dataset)
+    return publish(ReleaseMaker(terms), ask, paid, output, overwrite, entropy)
+
+
+def survey(
+    data: Any,
+    *,
+    schema: Schema | str | Path,
+    budget: Budget,
+    coming: Budget | None = None,
+    neighbors: Neighbors = "replace-one",
+    n_rows: int | None = None,
+    by: str | None = None,
+    accept_large_delta: bool = False,
+    ledger: Ledger | str | Path | None = None,
+    dataset: str | None = None,
+    output: str | Path | None = None,
+    overwrite: bool = False,
+    entropy: Entropy | None = None,
+    progress: TellRows | None = None,
+    engine: str | None = None,
+    threads: int | None = None,
+    memory_limit: float | None = None,
+) -> Geometry:
+    """Find centers and scales of the columns once, for all releases and checkpoints that follow.
+
+    Parameters
+    ----------
+    data, schema, neighbors, n_rows, by, accept_large_delta, ledger, dataset, overwrite
+    entropy, progress, engine, threads, memory_limit
+        As in :func:`release`, except for saved moments: they answer one question only.
+    budget : Budget
+        Of the survey, all of it.  What few rows cannot show with it is refused unpaid.
+    coming : Budget, optional
+        What you expect a later release to cost; by default as much as the survey.  It is an
+        assumption, nothing is spent of it: where noise is small, few rows are scaled down.
+    output : path, optional
+        Also write a TOML file, which says how the geometry was found.
+
+    Returns
+    -------
+    Geometry
+        Public, without a linear map; for ``geometry=``.
+
+    Examples
+    --------
+    >>> import numpy as np, dpcov
+    >>> rows = np.random.default_rng(0).normal(50, 10, size=(5000, 2))
+    >>> wide = dpcov.Numeric(lower=0, upper=10_000)
+    >>> schema, budget = dpcov.Schema(columns={"x0": wide, "x1": wide}), dpcov.Budget(rho="0.5")
+    >>> found = dpcov.survey(rows, schema=schema, budget=dpcov.Budget(rho="0.05"), coming=budget)
+    >>> bool(30 < found.columns["x0"].center < 70)
+    True
+    >>> made = dpcov.release(rows, schema=schema, budget=budget, geometry=found)
+    """
+    where = Gathering(engine=engine, threads=threads, memory_limit=memory_limit, progress=progress)
+    expected = budget if coming is None else coming
+    terms, encoding = plan_table(schema, expected, AUTO, neighbors, n_rows, by, {}, "private")
+    if not isinstance(terms.mechanism, Surveyed):
+        raise UsageError("A schema with a norm bound keeps its geometry. Leave norm_bound out.")
+    terms = replace(terms, mechanism=SurveyAlone(terms.mechanism, expected), budget=budget)
+    terms = _insisting(terms, accept_large_delta)
+    if isinstance(data, Checkpoint):
+        _require_one_question(terms)
+    n_is_public = terms.neighbors == "replace-one"
+    ask = where.ask(data, encoding, again=True, n_is_public=n_is_public)
+    paid = _account(ledger, dataset)
+    return publish(GeometryMaker(terms), ask, paid, output, overwrite, entropy).geometry
 
 
 def checkpoint(
@@ -274,7 +343,8 @@ def second_moment(
         rows = X if codes is None else GroupedRows(rows=X, groups=codes)
         n_is_public, again = neighbors == "replace-one", terms.mechanism.asks_again
         ask = where.ask(rows, encoding, again=again, n_is_public=n_is_public)
-    return publish(terms, ask, _account(ledger, dataset), None, False, entropy)
+    paid = _account(ledger, dataset)
+    return publish(ReleaseMaker(terms), ask, paid, None, False, entropy)
 
 
 def moments(
@@ -304,6 +374,10 @@ def moments(
         n_features=len(where.columns(X)), norm_bound=_check_norm_bound(norm_bound)
     )
     return where.moments(X, encoding, MomentsQuestion(spec=MomentsSpec(**spec)))
+
+
+def _insisting(terms: ReleaseTerms, accept_large_delta: bool) -> ReleaseTerms:
+    return replace(terms, accept_large_delta=plain("accept_large_delta", accept_large_delta, bool))
 
 
 def _require_one_question(terms: ReleaseTerms) -> None:

@@ -47,6 +47,7 @@ class ReleaseTerms:
     accept_large_delta: bool = False
     # Of a public geometry, which the release states.
     linear: LinearMap | None = None
+    lost: float = 0.0
 
     def problem(self, n_rows: int | None) -> Problem:
         """State the public facts, with the number of rows where it is public."""
@@ -119,6 +120,7 @@ def plan_table(
         stated_rows=problem.n_rows,
         groups=groups,
         linear=None if known is None else known.linear,
+        lost=0.0 if known is None else known.lost,
     )
     return terms, encoding
 
@@ -131,7 +133,8 @@ def _read_geometry(geometry: Geometry | str | Path) -> Geometry:
     if Path(geometry).suffix == ".dpcov":
         release = Release.load(geometry)
         manifest = release.manifest
-        return Geometry.of(manifest.columns, manifest.norm_bound, _map_of(release))
+        lost = manifest.statistics.lost
+        return Geometry.of(manifest.columns, manifest.norm_bound, _map_of(release), lost)
     return Geometry.from_toml(geometry)
 
 

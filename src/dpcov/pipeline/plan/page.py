@@ -21,6 +21,7 @@ FACTORS = tuple(Fraction(tenths, 10) for tenths in (1, 2, 3, 5, 7, 10, 15, 20, 3
 SCRIPTS = ("theme.js", "plan.js")
 WORST_SHOWN = 3.0
 BEST_SHOWN = 1e-4
+_GEOMETRIES = {"schema": "bounds as typed", "private": "private geometry"}
 
 
 @dataclass(frozen=True)
@@ -80,7 +81,9 @@ def render_plan(assumptions: Sequence[Assumption], stops: Sequence[Stop]) -> byt
     """Write what :func:`sweep` found as an HTML document that needs nothing else."""
     first = assumptions[0]
     asked = next(stop for stop in stops if stop.budget == first.budget)
-    mechanisms = list(dict.fromkeys(name for stop in stops for row in stop.found for name in row))
+    # That of the budget asked for comes first: where no survey is made less is predicted.
+    rows = (row for stop in (asked, *stops) for row in stop.found)
+    mechanisms = list(dict.fromkeys(name for row in rows for name in row))
     traces = [number(assumed.trace) for assumed in assumptions]
     unit, symbol = ("rho", "ρ (rho)") if first.budget.rho else ("epsilon", "ε (epsilon)")
     x = charts.horizontal(stops[0].amount, stops[-1].amount)
@@ -122,7 +125,7 @@ def render_plan(assumptions: Sequence[Assumption], stops: Sequence[Stop]) -> byt
         ),
         SCRIPTS,
         subtitle=f"{first.n_rows:,} rows, {first.n_features:,} features, "
-        f"{first.neighbors} neighbors{delta}",
+        f"{first.neighbors} neighbors, {_GEOMETRIES[first.geometry]}{delta}",
         top=slider,
         data=json_block("plan-data", {"stops": shown}),
         footer=el("p", "No data were read and no budget was spent to make this page."),

@@ -1,7 +1,9 @@
 """Predict the error of every mechanism from public numbers only.
 
 Contract: never sees a row.  Predictions rest on an assumed table, all of whose rows have the same
-length, with eigenvalues proportional to 1/k.  The randomness in here is seeded and protects nobody.
+length, with eigenvalues proportional to 1/k.  In a private geometry every column has unit spread,
+and rows are scaled down to the usual length; what that takes from long tails is not predicted.  The
+randomness in here is seeded and protects nobody.
 """
 
 import warnings
@@ -19,11 +21,15 @@ from dpcov.errors import BudgetError, PrivacyWarning, UsageError
 from dpcov.mechanisms.auto import AUTO, resolve
 from dpcov.mechanisms.base import Mechanism, Problem
 from dpcov.mechanisms.gaussian import Gaussian
+from dpcov.mechanisms.lengths import USUAL
 from dpcov.mechanisms.registry import make_mechanism, names
+from dpcov.mechanisms.survey import SurveyColumn
+from dpcov.mechanisms.surveyed import Surveyed
 from dpcov.noise.entropy import SeededEntropy
 from dpcov.pipeline.table import second_moment
 from dpcov.privacy.budget import Budget
-from dpcov.privacy.guarantee import Neighbors, PureDP, check_neighbors
+from dpcov.privacy.guarantee import Neighbors, PureDP, check_neighbors, costs_nothing
+from dpcov.published.columns import EncodedColumn
 
 # How a number was found: in closed form, as the mean error on the assumed table, or as the error of
 # the noise alone, which post-processing only lowers.
@@ -44,7 +50,8 @@ _ENOUGH_VALUES = 256
 class Assumption:
     """Public numbers and assumptions about a table.
 
-    ``trace`` is the mean squared length of a row over the squared norm bound, in (0, 1].
+    ``trace`` is the mean squared length of a row over the squared norm bound, in (0, 1]; in a
+    private ``geometry`` it is computed, and a part of the budget is the survey's.
     """
 
     n_rows: int
@@ -53,6 +60,7 @@ class Assumption:
     trace: float = 0.1
     neighbors: Neighbors = "replace-one"
     rows_per_person: int = 1
+    geometry: Literal["schema", "private"] = "schema"
 
     def __post_init__(self) -> None:
         if not 0 < self.trace <= 1:
@@ -60,6 +68,12 @@ class Assumption:
         # Checks the counts: n_rows also where it is private.
         relation = check_neighbors(self.neighbors)
         Problem(n_features=self.n_features, neighbors=relation, n_rows=self.n_rows)
+        if self.geometry not in ("schema", "private"):
+            raise UsageError("A plan is for geometry 'schema' or 'private'.")
+        if self.geometry == "private":
+            # Columns of unit spread beside an intercept of 1.
+            trace = self.n_features / (USUAL * (self.n_features - 1) + 1)
+            object.__setattr__(self, "trace", trace)
 
     @property
     def problem(self) -> Problem:
@@ -116,11 +130,25 @@ class Prediction:
     kind: Kind
 
 
+def left_for(assumed: Assumption, mechanism: Mechanism[Any]) -> Budget | None:
+    """What a survey leaves of the budget; None where none is made and bounds stay."""
+    if assumed.geometry == "schema":
+        return assumed.budget
+    intercept = EncodedColumn(name="1", source="1", kind="intercept", center=0.0, half_range=1.0)
+    columns = [SurveyColumn(str(place)) for place in range(assumed.n_features - 1)]
+    declared = [intercept, *(replace(intercept, kind="numeric") for _ in columns)]
+    surveyed = Surveyed(mechanism, columns, declared)
+    calibration = surveyed.calibrate(assumed.problem, assumed.budget)
+    if costs_nothing(calibration.promise):
+        return assumed.budget
+    return None if calibration.survey is None else Budget(**vars(calibration.inner.promise))
+
+
 def predict(assumed: Assumption, mechanisms: Sequence[str] = ()) -> tuple[Prediction, ...]:
     """Predict the error of mechanisms, by default of all of them and ``auto``.
 
     Mechanisms that cannot keep the budget, need rows, or are too slow to simulate at this width
-    are left out.
+    are left out, and those that would make no survey for a private geometry.
 
     Examples
     --------
@@ -135,9 +163,12 @@ def predict(assumed: Assumption, mechanisms: Sequence[str] = ()) -> tuple[Predic
             chosen = resolve(name, {}, assumed.problem, assumed.budget).mechanism
             mechanism = make_mechanism(chosen, {})
             mechanism.calibrate(assumed.problem, assumed.budget)
+            left = left_for(assumed, mechanism)
         except BudgetError:
             continue
-        if not mechanism.asks_again and (prediction := found(assumed, mechanism)):
+        if mechanism.asks_again or left is None:
+            continue
+        if prediction := found(replace(assumed, budget=left), mechanism):
             made.append(replace(prediction, mechanism=name))
     return tuple(made)
 

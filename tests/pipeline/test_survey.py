@@ -1,0 +1,200 @@
+"""A survey alone: one charge, a geometry that costs nothing afterwards, and what is refused."""
+
+from fractions import Fraction
+
+import msgspec
+import numpy as np
+import pandas as pd
+import pytest
+
+import dpcov
+from dpcov.analysis import mean_intervals
+from dpcov.data.geometry import Geometry
+from dpcov.errors import BudgetError, DataError, LedgerError, SchemaError, UsageError
+from dpcov.mechanisms.base import Problem
+from dpcov.mechanisms.stratified import Stratified
+from dpcov.mechanisms.survey import CountNoise, SurveyColumn
+from dpcov.mechanisms.surveyed import LENGTHS, SurveyAlone, Surveyed
+from dpcov.noise.entropy import SeededEntropy
+from dpcov.privacy.budget import Budget
+from dpcov.privacy.calibrate import gaussian_delta
+
+RNG = np.random.default_rng(3)
+N = 20_000
+BUDGET, COMING = Budget(epsilon="0.5", delta="1e-7"), Budget(epsilon=1, delta="1e-6")
+BUDGETS = [BUDGET, Budget(rho="0.02"), Budget(epsilon=1)]
+
+
+def table(n=N):
+    factor = RNG.normal(size=n)
+    columns = {
+        "height": 170 + 9 * (0.8 * factor + 0.6 * RNG.normal(size=n)),
+        "weight": 70 + 12 * (0.8 * factor + 0.6 * RNG.normal(size=n)),
+        "region": np.array(["n", "s", "e"])[RNG.integers(0, 3, n)],
+    }
+    return pd.DataFrame(columns)
+
+
+TABLE = table()
+WIDE = dpcov.Numeric(lower=-50_000, upper=50_000)
+REGION = dpcov.Categorical(categories=("n", "s", "e"))
+SCHEMA = dpcov.Schema(columns={"height": WIDE, "weight": WIDE, "region": REGION})
+
+
+def survey(data=TABLE, seed=1, **more):
+    given = {"schema": SCHEMA, "budget": BUDGET, "coming": COMING} | more
+    return dpcov.survey(data, entropy=SeededEntropy(seed), **given)
+
+
+def release(geometry, data=TABLE, **more):
+    given = {"schema": SCHEMA, "budget": COMING, "entropy": SeededEntropy(2)} | more
+    return dpcov.release(data, geometry=geometry, **given)
+
+
+@pytest.fixture
+def ledger(tmp_path):
+    book = dpcov.Ledger(tmp_path / "ledger.sqlite")
+    book.create("people", Budget(epsilon=2, delta="1e-5"), "replace-one")
+    return book
+
+
+@pytest.mark.parametrize("budget", BUDGETS, ids=str)
+@pytest.mark.parametrize("neighbors", ["replace-one", "add-remove-one"])
+def test_a_geometry_is_found_and_serves_releases(budget, neighbors):
+    found = survey(budget=budget, neighbors=neighbors)
+    assert found.columns["height"].center == pytest.approx(170, abs=9)
+    assert 4.5 < found.columns["height"].scale < 25
+    assert 1 < found.norm_bound < 10
+    made = release(found, neighbors=neighbors)
+    assert made.manifest.norm_bound == found.norm_bound
+    truth = TABLE[["height", "weight"]].corr().iloc[0, 1]
+    assert made.correlation()[0, 1] == pytest.approx(truth, abs=0.1)
+
+
+def test_the_release_that_follows_states_and_counts_what_scaling_down_takes(tmp_path):
+    found = survey(seed=2, coming=Budget(rho="0.001"))
+    assert found.lost > 0
+    made = release(found)
+    assert made.statistics.lost == found.lost
+    made.save(tmp_path / "r.dpcov")
+    assert release(tmp_path / "r.dpcov").statistics.lost == found.lost
+    whole = release(msgspec.structs.replace(found, lost=0.0))
+    widths = [mean_intervals(each, ["height"], sampling=False) for each in (made, whole)]
+    assert np.ptp([widths[0].lower[0], widths[0].upper[0]]) > np.ptp(
+        [widths[1].lower[0], widths[1].upper[0]]
+    )
+
+
+def test_one_charge_and_none_for_what_follows(tmp_path, ledger):
+    path = tmp_path / "geometry.toml"
+    found = survey(ledger=ledger, dataset="people", output=path)
+    (entry,) = ledger.entries("people")
+    assert (entry.spend.mechanism, entry.state) == ("survey", "committed")
+    assert entry.spend.promise == BUDGET.promise
+    assert gaussian_delta(entry.spend.noise_multiplier, BUDGET.epsilon) <= BUDGET.delta
+    assert Geometry.from_toml(path) == found
+    made = release(path, ledger=ledger, dataset="people")
+    assert [str(each.spend.promise) for each in ledger.entries("people")[1:]] == ["(1, 1e-6)-DP"]
+    parts = [
+        dpcov.checkpoint(rows, schema=SCHEMA, budget=COMING, geometry=path)
+        for rows in (TABLE[:9_000], TABLE[9_000:])
+    ]
+    merged = parts[0].merge(parts[1])
+    again = dpcov.release(merged, schema=SCHEMA, budget=COMING, entropy=SeededEntropy(2))
+    assert again.covariance().tolist() == made.covariance().tolist()
+    assert len(ledger.entries("people")) == 2
+
+
+def test_the_file_says_how_it_was_found(tmp_path, ledger):
+    path = tmp_path / "geometry.toml"
+    survey(ledger=ledger, dataset="people", output=path)
+    text = path.read_text()
+    assert text.startswith("# NOT PRIVATE")
+    assert "# found with (0.5, 1e-7)-DP, replace-one neighbors, unit: one row" in text
+    assert "# the norm bound was chosen for releases with (1, 1e-6)-DP" in text
+    assert "# charged: entry 1 of dataset people" in text
+    how = {"schema": SCHEMA, "budget": BUDGET, "output": path}
+    dpcov.survey(TABLE, **how, overwrite=True)
+    assert "PRIVATE" not in path.read_text()
+    assert "charged" not in path.read_text()
+
+
+@pytest.mark.parametrize("budget", BUDGETS, ids=str)
+def test_the_whole_budget_is_the_surveys(budget):
+    mechanism = SurveyAlone(Surveyed(Stratified(), (SurveyColumn("x"),), ()), COMING)
+    asked = Problem(n_features=2, neighbors="replace-one", n_rows=N)
+    made = mechanism.calibrate(asked, budget)
+    assert made.promise == budget.promise
+    assert made.inner.noise_multiplier == Stratified().calibrate(asked, COMING).noise_multiplier
+    if budget.rho is not None or budget.delta is None:
+        assert made.survey == budget.promise
+    if made.noise_multiplier is not None:
+        assert 1 / (2 * made.noise_multiplier**2) >= made.survey.rho
+        assert float(made.survey.rho * 2 * made.noise_multiplier**2) == pytest.approx(1, rel=1e-9)
+
+
+def test_columns_and_lengths_together_cost_the_budget(monkeypatch):
+    """Seen at the noise itself."""
+    drawn, plain = [], CountNoise.draw
+
+    def draw(self, size, entropy, *, disjoint=False):
+        drawn.append(self.cost.rho)
+        return plain(self, size, entropy, disjoint=disjoint)
+
+    monkeypatch.setattr(CountNoise, "draw", draw)
+    survey(budget=Budget(rho="0.5"))
+    assert Fraction(1, 4) < sum(drawn) <= Fraction(1, 2)
+    assert LENGTHS / 2 in drawn
+
+
+def test_releases_with_less_noise_scale_fewer_rows_down():
+    bounds = [survey(coming=Budget(rho=rho)).norm_bound for rho in ("0.0005", "5")]
+    assert bounds[0] < bounds[1]
+    assert survey(coming=None) == survey(coming=BUDGET)
+
+
+def test_groups_share_a_geometry():
+    made = release(survey(by="region"), by="region")
+    assert made.group("n").mean()[0] == pytest.approx(170, abs=3)
+
+
+@pytest.mark.parametrize(
+    ("more", "error", "words"),
+    [
+        ({"data": table(50)}, BudgetError, "so few rows"),
+        ({"n_rows": 50, "data": "absent.csv"}, BudgetError, "so few rows"),
+        ({"n_rows": N + 1}, DataError, "number of rows that was stated"),
+        ({"budget": Budget(epsilon=1, delta="0.001")}, BudgetError, "delta"),
+        ({"budget": Budget(rho="1e-40")}, BudgetError, "drowns"),
+        ({"budget": 1}, BudgetError, "Give the budget"),
+        ({"coming": 1}, BudgetError, "Give the budget"),
+        ({"budget": Budget(epsilon=2, delta="1e-4")}, LedgerError, "overspend"),
+        ({"schema": dpcov.Schema(columns=SCHEMA.columns, norm_bound=2)}, UsageError, "norm bound"),
+        ({"data": dpcov.checkpoint(TABLE, schema=SCHEMA, budget=COMING)}, UsageError, "survey"),
+        ({"output": "no/such/folder.toml"}, dpcov.DpcovError, "does not exist"),
+        ({"entropy": 3}, UsageError, "entropy"),
+    ],
+)
+def test_what_cannot_be_surveyed_is_refused_unpaid_and_undrawn(
+    more, error, words, ledger, monkeypatch
+):
+    monkeypatch.setattr(CountNoise, "draw", None)
+    given = {"data": TABLE, "schema": SCHEMA, "budget": BUDGET, "coming": COMING} | more
+    with pytest.raises(error, match=words):
+        dpcov.survey(given.pop("data"), **given, ledger=ledger, dataset="people")
+    assert ledger.entries("people") == ()
+
+
+def test_a_failure_after_the_charge_says_so_and_leaves_no_file(tmp_path, ledger, monkeypatch):
+    monkeypatch.setattr(CountNoise, "draw", None)
+    with pytest.raises(TypeError) as caught:
+        survey(ledger=ledger, dataset="people", output=tmp_path / "g.toml")
+    assert "The budget IS spent" in caught.value.__notes__[-1]
+    assert [entry.state for entry in ledger.entries("people")] == ["drawn"]
+    assert not (tmp_path / "g.toml").exists()
+
+
+@pytest.mark.parametrize("lost", [-0.1, 1.1, float("nan")])
+def test_what_is_lost_is_a_part(lost):
+    with pytest.raises(SchemaError, match="0 to 1"):
+        Geometry(columns={}, lost=lost)
