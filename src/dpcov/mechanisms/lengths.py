@@ -32,7 +32,7 @@ BIAS = 0.07
 """Error of means and correlations, in deviations, for a lost part of all squared lengths: measured
 on tables of all kinds as 0.05 to 0.2 (survey.md)."""
 
-USUAL = 1.0
+USUAL = 2.25
 """Squared length per column where no lengths show."""
 
 _FALSE_BINS = 0.002

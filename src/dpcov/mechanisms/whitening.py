@@ -31,7 +31,7 @@ def with_map(statistics: NoisyStatistics, linear: LinearMap) -> NoisyStatistics:
     return replace(statistics, arrays=arrays, linear_exponent=linear.exponent)
 
 
-RESOLVED = 0.5
+RESOLVED = 1.0
 """Eigenvalues of noise on correlations up to which a first matrix is worth its cost."""
 
 
