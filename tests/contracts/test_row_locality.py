@@ -23,7 +23,7 @@ from dpcov.data.engines.local import GroupedRows
 from dpcov.data.gather import Gathering
 from dpcov.data.geometry import Geometry, Scale
 from dpcov.data.groups import Grouping, split_schema
-from dpcov.data.histograms import HistogramQuestion, Histograms, Window
+from dpcov.data.histograms import FineWindow, HistogramQuestion, Histograms, Window
 from dpcov.data.linear import LinearMap
 from dpcov.data.moments import Moments, MomentsSpec
 from dpcov.data.questions import MomentsQuestion
@@ -195,8 +195,10 @@ def test_no_door_but_the_guessing_one_refuses_ordinary_rows(folder):
 @pytest.mark.parametrize("name", ["arrow_table", "pandas_objects", "csv", "sqlite", "dask_frame"])
 def test_histograms(name, folder):
     made = gatherer_of(name, folder)
-    made.windows = tuple(Window(-1, 2, 64) for _ in ENCODING.encoder.value_columns)
-    check(made, 5)
+    for window in (Window(-1, 2, 64), FineWindow(-0.25)):
+        made.windows = tuple(window for _ in ENCODING.encoder.value_columns)
+        made.alone.cache_clear()
+        check(made, 5)
 
 
 @pytest.mark.parametrize("lengths", [True, False])
@@ -205,6 +207,18 @@ def test_in_a_geometry_that_scales_rows_down(name, lengths, folder):
     made = gatherer_of(name, folder)
     scales = {"n": Scale(center=1.5, scale=0.7), "c=a": Scale(center=0.0, scale=0.2)}
     made.geometry = Geometry(columns=scales, norm_bound=None if lengths else 3.0)
+    made.windows = (Window(0, 1, 64),) if lengths else None
+    check(made, 5)
+
+
+@pytest.mark.parametrize("lengths", [True, False])
+@pytest.mark.parametrize("name", ["arrow_table", "csv", "dask_frame"])
+def test_in_a_geometry_that_mixes_columns(name, lengths, folder):
+    made, size = gatherer_of(name, folder), ENCODING.n_features
+    matrix = np.random.default_rng(0).normal(size=(size - 1, size))
+    scales = {"n": Scale(center=1.5, scale=1e-3)}
+    linear = LinearMap.nearest(matrix)
+    made.geometry = Geometry(columns=scales, norm_bound=3.0, linear=linear)
     made.windows = (Window(0, 1, 64),) if lengths else None
     check(made, 5)
 

@@ -11,7 +11,20 @@ from hypothesis import strategies as st
 
 from dpcov.data.engines import BallEncoding, TableEncoding
 from dpcov.data.gather import Gathering
-from dpcov.data.histograms import ABOVE, BELOW, MISSING, HistogramQuestion, Histograms, Window
+from dpcov.data.geometry import Geometry, Scale
+from dpcov.data.histograms import (
+    ABOVE,
+    BELOW,
+    MISSING,
+    FineWindow,
+    HistogramQuestion,
+    Histograms,
+    Window,
+    fine_edges,
+)
+from dpcov.data.linear import LinearMap
+from dpcov.data.moments import MomentsSpec
+from dpcov.data.questions import MomentsQuestion
 from dpcov.data.schema.declared import Boolean, Categorical, Numeric
 from dpcov.data.schema.schema import Schema
 from dpcov.errors import DataError, UsageError
@@ -77,6 +90,45 @@ def test_all_engines_count_alike(engine, here, tmp_path, request):
         pytest.importorskip({"dask": "dask", "device": "torch"}[engine])
     made = Gathering(engine=engine).answer(str(path), encoding, QUESTION)
     assert made == here
+
+
+@pytest.mark.parametrize("engine", ["dask", "device", "local", "spark"])
+def test_all_engines_map_rows_alike(engine, tmp_path, request):
+    """Moments and lengths in a geometry that mixes columns; the table of one block is the truth."""
+    matrix = np.random.default_rng(0).normal(size=(4, 5))
+    scales = {"size": Scale(center=0.1, scale=0.01)}
+    geometry = Geometry(columns=scales, norm_bound=4.0, linear=LinearMap.nearest(matrix))
+    encoding, path = TableEncoding(schema=SCHEMA), tmp_path / "t.parquet"
+    pq.write_table(TABLE, path, row_group_size=64)
+    if engine == "spark":
+        request.getfixturevalue("session")
+    elif engine != "local":
+        pytest.importorskip({"dask": "dask", "device": "torch"}[engine])
+    for question in (
+        HistogramQuestion(windows=(Window(0.0, 1.0, 64),), geometry=geometry),
+        MomentsQuestion(spec=MomentsSpec(shells=4), geometry=geometry, watched=True),
+    ):
+        expected = Gathering(threads=1).answer(TABLE, encoding, question)
+        assert Gathering(engine=engine).answer(str(path), encoding, question) == expected
+
+
+def test_fine_cells_are_as_fine_as_numbers_are():
+    edges = fine_edges()
+    assert len(edges) == FineWindow().cells + 1
+    assert (np.diff(edges) > 0).all()
+    # But for the two cells at the anchor, which reach it.
+    positive = edges[FineWindow().cells // 2 + 1 :]
+    assert (np.diff(positive) <= positive[:-1] * 2.0**-10).all()
+    assert positive[0] < 2.0**-30
+    values = np.array([0.0, -0.0, 1e-300, -1e-300, 1e-3, -0.7, 1.0, -1.0, np.nan, *edges[1:-1:997]])
+    places = FineWindow().places(values)
+    assert places[8] == MISSING
+    cells = places[places != MISSING] - MISSING - 1
+    known = values[~np.isnan(values)]
+    assert ((edges[cells] <= known) & (known <= edges[cells + 1])).all()
+    shifted = FineWindow(anchor=0.25).places(values + 0.25)
+    assert (FineWindow(anchor=0.25).places(np.array([0.25])) == places[0]).all()
+    assert shifted[8] == MISSING
 
 
 def test_matrices_are_counted_in_units_of_the_norm_bound():

@@ -74,6 +74,56 @@ def test_the_closed_form_is_the_spread_of_noisy_estimates(intercept_is_noisy, tr
         assert_mean_square(errors[2][:, i, j], stated[i, j] ** 2)
 
 
+FEATURES = np.array([[0.2, 1.5, 0.4, 0.0], [-0.3, 0.5, 0.8, 0.3], [0.1, 0.0, -0.6, 1.2]])
+
+
+@pytest.mark.parametrize("intercept_is_noisy", [False, True])
+def test_the_closed_form_holds_where_rows_were_mapped(intercept_is_noisy):
+    """Encoded rows are ``back`` times those that noise was added to."""
+    back = np.vstack([np.eye(1, 4), FEATURES])
+    count, rng = mean_square_samples(), np.random.default_rng(0)
+    row = np.r_[1.0, MEANS]
+    moment = np.outer(row, row)
+    moment[1:, 1:] += COVARIANCE
+    drawn = rng.normal(size=(count, 4, 4)) * STD
+    drawn = (drawn + drawn.transpose(0, 2, 1)) / 2
+    if not intercept_is_noisy:
+        drawn[:, 0, 0] = 0.0
+    noisy = INTERCEPT * moment + back @ drawn @ back.T
+    divisor = noisy[:, :1, 0]
+    means = noisy[:, 0, 1:] / divisor
+    covariance = noisy[:, 1:, 1:] / divisor[:, :, None] - means[:, :, None] * means[:, None, :]
+    deviations = np.sqrt(np.diagonal(covariance, axis1=1, axis2=2))
+    correlation = covariance / deviations[:, :, None] / deviations[:, None, :]
+    exact = np.sqrt(np.diagonal(COVARIANCE))
+    stated_law = replace(law(intercept_is_noisy), features=FEATURES)
+    of_deviations = deviation_noise(MEANS, np.diagonal(COVARIANCE), stated_law)
+    of_correlations = correlation_noise(MEANS, COVARIANCE, stated_law)
+    for k, (i, j) in enumerate(((0, 1), (0, 2), (1, 2))):
+        truth = COVARIANCE[i, j] / exact[i] / exact[j]
+        assert_mean_square(means[:, k] - MEANS[k], mean_noise(MEANS, stated_law)[k] ** 2)
+        assert_mean_square(deviations[:, k] - exact[k], of_deviations[k] ** 2)
+        assert_mean_square(correlation[:, i, j] - truth, of_correlations[i, j] ** 2)
+    # Some features alone have the law that they have among all.
+    some = correlation_noise(MEANS[1:], COVARIANCE[1:, 1:], stated_law.on(np.array([1, 2])))
+    assert some[0, 1] == pytest.approx(of_correlations[1, 2])
+
+
+def test_eigenvalues_of_mapped_noise_end_where_they_are_said_to():
+    """A spectrum of noise through a map, and through the turned diagonal matrix, is the same."""
+    random, p = np.random.default_rng(1), 60
+    turn = np.linalg.qr(random.normal(size=(p, p)))[0]
+    widths = random.uniform(0.2, 2.0, size=p)
+    features = np.column_stack([np.zeros(p), turn * widths])
+    mapped = replace(law(False), features=features)
+    ones, zeros = np.ones(p), np.zeros(p)
+    assert bulk_edge(mapped, ones) == pytest.approx(bulk_edge(law(False), widths), rel=1e-6)
+    drawn = random.normal(size=(p, p)) * STD
+    seen = features[:, 1:] @ ((drawn + drawn.T) / 2) @ features[:, 1:].T / INTERCEPT
+    largest = np.abs(np.linalg.eigvalsh(seen)).max()
+    assert largest == pytest.approx(largest_noise_eigenvalue(mapped, ones, zeros), rel=0.2)
+
+
 def test_a_tenth_more_noise_a_forgotten_intercept_or_trace_would_be_noticed():
     means, _, correlation = noisy_estimates(mean_square_samples(), True)
     for factor in (1.1, 0.9):
