@@ -128,24 +128,24 @@ class Encoder:
         for feature in (*self._numbers, *self._categories):
             yield np.asarray(feature.of(block), dtype=np.float64)
 
-    def column_values(self, block: Block) -> list[FloatMatrix]:
+    def column_values(self, block: Block) -> Iterator[FloatMatrix]:
         """Every column's own numbers, before anything depends on another column.
 
-        Returns
-        -------
-        list of (n_rows,) float64
+        Yields
+        ------
+        (n_rows,) float64
             Numbers and truth values between -1 and 1, the bounds; codes of categories; NaN where
             missing.
         """
-        found = []
         for number in self._numbers:
             declared = self._declared[number.place]
             with np.errstate(over="ignore", invalid="ignore"):
                 scaled = np.subtract(number.of(block), declared.center, dtype=np.float64)
                 np.divide(scaled, declared.half_range, out=scaled)
-            found.append(np.clip(scaled, -1.0, 1.0, out=scaled))
-        codes = (category.of(block) for category in self._categories)
-        return found + [np.where(each >= 0, each.astype(np.float64), np.nan) for each in codes]
+            yield np.clip(scaled, -1.0, 1.0, out=scaled)
+        for category in self._categories:
+            codes = category.of(block)
+            yield np.where(codes >= 0, codes.astype(np.float64), np.nan)
 
     @property
     def value_columns(self) -> tuple[str, ...]:
