@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from dpcov.data import values
 from dpcov.data.geometry import Geometry, longest_row, reach
+from dpcov.data.linear import ROW_BITS
 from dpcov.data.library import NUMPY, Array, Library, ordered_norms
 from dpcov.data.schema.declared import Boolean, Categorical
 from dpcov.data.schema.schema import Schema
@@ -55,7 +56,7 @@ class Encoder:
         if geometry is not None and geometry.linear is not None:
             # Mapped rows have no longest one.
             longest, worst_case = reach(len(self.columns)), math.inf
-            self._unit = 1.0 / longest
+            self._unit = 2.0**ROW_BITS / longest
             self._linear = geometry.linear.scaled(int(math.log2(longest)))
         # Whether a row can be longer than the bound, and is scaled down then; in a geometry its
         # intercept is left as it is, so that its moment is the number of rows.
@@ -116,11 +117,12 @@ class Encoder:
     def _mapped(self, encoded: FloatMatrix) -> FloatMatrix:
         # Features under the linear map beside the intercept, all divided by the norm bound.
         start = int(self._intercept)
-        _shorten(encoded[:, start:], 1.0 - start * self._unit**2)
+        _shorten(encoded[:, start:], 4.0**ROW_BITS - start * self._unit**2)
+        np.trunc(encoded, out=encoded)
         assert self._linear is not None
         mapped = np.empty(encoded.shape[::-1]).T
         mapped[:, :start] = 1.0 / self.norm_bound
-        np.multiply(self._linear.apply(encoded), 1.0 / self.norm_bound, out=mapped[:, start:])
+        self._linear.apply_to_whole(encoded, 1.0 / self.norm_bound, mapped[:, start:])
         return mapped
 
     def cells(self, block: Block) -> Iterator[FloatMatrix]:
@@ -233,14 +235,17 @@ def _shorten(encoded: FloatMatrix, largest: float) -> None:
     # Scale rows of larger squared norm down to it, in place.
     energies = _energies(encoded)
     long = np.flatnonzero(energies > largest)
-    encoded[long] /= np.sqrt(energies[long] / largest)[:, None]
+    if len(long):
+        lengths = np.sqrt(energies[long] / largest)
+        for column in encoded.T:
+            column[long] /= lengths
 
 
 def _energies(encoded: FloatMatrix) -> FloatMatrix:
     # Column after column, so that a row's norm does not depend on the rows it is read with.
-    energies = np.zeros(len(encoded))
+    energies, squares = np.zeros((2, len(encoded)))
     for column in encoded.T:
-        energies += column * column
+        energies += np.multiply(column, column, out=squares)
     return energies
 
 
