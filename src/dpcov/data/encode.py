@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from dpcov.data import values
 from dpcov.data.geometry import Geometry, longest_row, reach
-from dpcov.data.linear import ROW_BITS
 from dpcov.data.library import NUMPY, Array, Library, ordered_norms
+from dpcov.data.linear import ROW_BITS
 from dpcov.data.schema.declared import Boolean, Categorical
 from dpcov.data.schema.schema import Schema
 from dpcov.data.sources import Block, ReadAs
@@ -233,12 +233,13 @@ def as_matrix(block: Block) -> FloatMatrix:
 
 def _shorten(encoded: FloatMatrix, largest: float) -> None:
     # Scale rows of larger squared norm down to it, in place.
-    energies = _energies(encoded)
-    long = np.flatnonzero(energies > largest)
-    if len(long):
-        lengths = np.sqrt(energies[long] / largest)
+    # Sums in any order differ by less than this; those of the rows in question are ordered.
+    maybe = np.flatnonzero(NUMPY.norms(encoded) > largest * (1 - 1e-9))
+    if len(maybe):
+        energies = _energies(encoded[maybe])
+        divisors = np.sqrt(np.maximum(energies / largest, 1.0))
         for column in encoded.T:
-            column[long] /= lengths
+            column[maybe] /= divisors
 
 
 def _energies(encoded: FloatMatrix) -> FloatMatrix:

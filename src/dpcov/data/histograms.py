@@ -26,8 +26,8 @@ _OCTAVES, _MANTISSA_BITS = 32, 10
 _SIDE = _OCTAVES << _MANTISSA_BITS
 FINE_CELLS = 2 * _SIDE
 
-# Values placed at a time, 64 KiB: they stay in the nearest cache, and room for them is reused.
-_TILE = 2**13
+# Values placed at a time, 128 KiB: they stay in cache, and room for them is reused.
+_TILE = 2**14
 
 
 @dataclass(frozen=True)
