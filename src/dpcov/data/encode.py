@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from dpcov.data import values
 from dpcov.data.geometry import Geometry, longest_row, reach
 from dpcov.data.library import NUMPY, Array, Library, ordered_norms
+from dpcov.data.linear import ROW_BITS
 from dpcov.data.schema.declared import Boolean, Categorical
 from dpcov.data.schema.schema import Schema
 from dpcov.data.sources import Block, ReadAs
@@ -55,7 +56,7 @@ class Encoder:
         if geometry is not None and geometry.linear is not None:
             # Mapped rows have no longest one.
             longest, worst_case = reach(len(self.columns)), math.inf
-            self._unit = 1.0 / longest
+            self._unit = 2.0**ROW_BITS / longest
             self._linear = geometry.linear.scaled(int(math.log2(longest)))
         # Whether a row can be longer than the bound, and is scaled down then; in a geometry its
         # intercept is left as it is, so that its moment is the number of rows.
@@ -116,11 +117,12 @@ class Encoder:
     def _mapped(self, encoded: FloatMatrix) -> FloatMatrix:
         # Features under the linear map beside the intercept, all divided by the norm bound.
         start = int(self._intercept)
-        _shorten(encoded[:, start:], 1.0 - start * self._unit**2)
+        _shorten(encoded[:, start:], 4.0**ROW_BITS - start * self._unit**2)
+        np.trunc(encoded, out=encoded)
         assert self._linear is not None
         mapped = np.empty(encoded.shape[::-1]).T
         mapped[:, :start] = 1.0 / self.norm_bound
-        np.multiply(self._linear.apply(encoded), 1.0 / self.norm_bound, out=mapped[:, start:])
+        self._linear.apply_to_whole(encoded, 1.0 / self.norm_bound, mapped[:, start:])
         return mapped
 
     def cells(self, block: Block) -> Iterator[FloatMatrix]:
@@ -128,24 +130,24 @@ class Encoder:
         for feature in (*self._numbers, *self._categories):
             yield np.asarray(feature.of(block), dtype=np.float64)
 
-    def column_values(self, block: Block) -> list[FloatMatrix]:
+    def column_values(self, block: Block) -> Iterator[FloatMatrix]:
         """Every column's own numbers, before anything depends on another column.
 
-        Returns
-        -------
-        list of (n_rows,) float64
+        Yields
+        ------
+        (n_rows,) float64
             Numbers and truth values between -1 and 1, the bounds; codes of categories; NaN where
             missing.
         """
-        found = []
         for number in self._numbers:
             declared = self._declared[number.place]
             with np.errstate(over="ignore", invalid="ignore"):
                 scaled = np.subtract(number.of(block), declared.center, dtype=np.float64)
                 np.divide(scaled, declared.half_range, out=scaled)
-            found.append(np.clip(scaled, -1.0, 1.0, out=scaled))
-        codes = (category.of(block) for category in self._categories)
-        return found + [np.where(each >= 0, each.astype(np.float64), np.nan) for each in codes]
+            yield np.clip(scaled, -1.0, 1.0, out=scaled)
+        for category in self._categories:
+            codes = category.of(block)
+            yield np.where(codes >= 0, codes.astype(np.float64), np.nan)
 
     @property
     def value_columns(self) -> tuple[str, ...]:
@@ -231,16 +233,20 @@ def as_matrix(block: Block) -> FloatMatrix:
 
 def _shorten(encoded: FloatMatrix, largest: float) -> None:
     # Scale rows of larger squared norm down to it, in place.
-    energies = _energies(encoded)
-    long = np.flatnonzero(energies > largest)
-    encoded[long] /= np.sqrt(energies[long] / largest)[:, None]
+    # Sums in any order differ by less than this; those of the rows in question are ordered.
+    maybe = np.flatnonzero(NUMPY.norms(encoded) > largest * (1 - 1e-9))
+    if len(maybe):
+        energies = _energies(encoded[maybe])
+        divisors = np.sqrt(np.maximum(energies / largest, 1.0))
+        for column in encoded.T:
+            column[maybe] /= divisors
 
 
 def _energies(encoded: FloatMatrix) -> FloatMatrix:
     # Column after column, so that a row's norm does not depend on the rows it is read with.
-    energies = np.zeros(len(encoded))
+    energies, squares = np.zeros((2, len(encoded)))
     for column in encoded.T:
-        energies += column * column
+        energies += np.multiply(column, column, out=squares)
     return energies
 
 

@@ -73,12 +73,17 @@ class LinearMap:
 
     def apply(self, rows: FloatMatrix) -> FloatMatrix:
         """Map (n, d) rows of norm at most 1 to (n, p)."""
-        # Integers below 2**53 in any order of summation; the powers of two are exact.
         whole = np.multiply(rows, 2.0**ROW_BITS)
+        np.trunc(whole, out=whole)
+        return self.apply_to_whole(whole, 1.0, np.empty((len(self.numbers), len(rows))).T)
+
+    def apply_to_whole(self, whole: FloatMatrix, factor: float, out: FloatMatrix) -> FloatMatrix:
+        """Map (n, d) rows, in integers of ``2**-ROW_BITS``, to ``out`` times a factor, (n, p)."""
+        # Integers below 2**53 in any order of summation; the powers of two are exact.
         # Columns lie together before and after, as encoded rows do.
-        product = (self.integers @ np.trunc(whole, out=whole).T).T
-        product *= 2.0 ** (self.exponent - ROW_BITS)
-        return product
+        np.matmul(self.integers, whole.T, out=out.T)
+        out *= 2.0 ** (self.exponent - ROW_BITS) * factor
+        return out
 
 
 def _bits(n_columns: int) -> int:

@@ -110,12 +110,16 @@ class Ask:
 
 def digest(columns: Iterable[FloatMatrix]) -> int:
     """A **sensitive** number below 2**64 for rows in any order, given column by column."""
-    mixed: Any = np.uint64(0)
-    weight = _ODD
+    mixed: Any = None
     for column in columns:
-        mixed = mixed + np.ascontiguousarray(column).view(np.uint64) * np.uint64(weight)
-        weight = weight * _ODD % 2**64
-    # A sum of products alone would not change if two rows swapped cells.
+        bits = np.ascontiguousarray(column).view(np.uint64)
+        mixed = np.zeros_like(bits) if mixed is None else mixed
+        # A polynomial of the cells of a row, in place.
+        mixed *= np.uint64(_ODD)
+        mixed += bits
+    if mixed is None:
+        return 0
+    # A sum of polynomials alone would not change if two rows swapped cells.
     mixed ^= mixed >> np.uint64(31)
     mixed *= np.uint64(_ODD)
     mixed ^= mixed >> np.uint64(29)

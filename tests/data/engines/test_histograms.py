@@ -15,6 +15,7 @@ from dpcov.data.geometry import Geometry, Scale
 from dpcov.data.histograms import (
     ABOVE,
     BELOW,
+    FINE_CELLS,
     MISSING,
     FineWindow,
     HistogramQuestion,
@@ -64,6 +65,16 @@ def by_hand(window, value):
 def test_every_value_is_counted_once_in_its_cell(values, window):
     found = window.places(np.array(values))
     assert found.tolist() == [by_hand(window, value) for value in values]
+
+
+@given(st.lists(st.floats(-1, 1), min_size=1), st.sampled_from([0.0, -0.0, 0.25, -1.0]))
+def test_fine_cells_reach_toward_the_anchor_on_either_side(values, anchor):
+    edges, distances = fine_edges(), np.append(values, [0.0, -0.0, 1.0, -1.0]) - anchor
+    cells = np.searchsorted(edges, np.abs(distances), side="right") - 1
+    cells = np.clip(cells, FINE_CELLS // 2, FINE_CELLS - 1)
+    expected = np.where(distances < 0, FINE_CELLS - 1 - cells, cells) + MISSING + 1
+    found = FineWindow(anchor).places(np.append(values, [0.0, -0.0, 1.0, -1.0, np.nan]))
+    assert found.tolist() == [*expected.tolist(), MISSING]
 
 
 @pytest.fixture(scope="module")

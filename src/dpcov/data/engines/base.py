@@ -93,7 +93,7 @@ class TableEncoding:
         groups = None if self.grouping is None else self.grouping.codes(block)
         return self.encoder.encode(block), groups
 
-    def column_values(self, block: Block) -> Sequence[NDArray[np.float64]]:
+    def column_values(self, block: Block) -> Iterable[NDArray[np.float64]]:
         """Every column's own numbers in [-1, 1], or codes of categories; NaN where missing."""
         return self.encoder.column_values(block)
 
