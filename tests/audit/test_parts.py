@@ -11,7 +11,7 @@ from scipy import stats
 from dpcov.audit import half_noise
 from dpcov.audit.lesson import learn, teach
 from dpcov.audit.limits import Rule, bound_for, gaussian_epsilon, largest_bound, shift_below
-from dpcov.audit.neighboring import attaining, known_pairs, random_pair, turned
+from dpcov.audit.neighboring import attaining, far_out, known_pairs, random_pair, turned
 from dpcov.audit.releases import LOW_BITS, OFTEN, Reader
 from dpcov.privacy.budget import Budget
 from dpcov.privacy.calibrate import gaussian_noise_multiplier
@@ -30,7 +30,7 @@ LAWS = [(0.7, 0.3), (0.6, 0.1), (0.25, 0.05), (0.1, 0.1)]
 def test_every_pair_is_neighboring_and_in_the_unit_ball(relation, columns):
     random = np.random.default_rng(1)
     made = [random_pair(relation, columns, random) for _ in range(50)]
-    for pair in [*known_pairs(relation, columns), *made]:
+    for pair in [*known_pairs(relation, columns), far_out(relation, columns), *made]:
         others = pair.second[1:] if relation == "replace-one" else pair.second
         assert np.array_equal(pair.first[1:], others)
         assert max(np.linalg.norm(rows, axis=1).max() for rows in (pair.first, pair.second)) <= 1

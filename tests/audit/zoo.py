@@ -265,7 +265,7 @@ PLANTS = [
     Plant(ReusedStream, Budget(rho=1), 500),
     Plant(UnchargedTrace, Budget(rho=8), 1500, neighbors="add-remove-one"),
     Plant(RoundingLeak, Budget(rho=1), 2000),
-    Plant(ForgottenMatrix, Budget(rho=4), 200, neighbors="add-remove-one", candidates=1),
+    Plant(ForgottenMatrix, Budget(rho=8), 300, neighbors="add-remove-one", candidates=1),
     Plant(ExactMap, Budget(rho="0.25"), 100, neighbors="add-remove-one", candidates=1),
     Plant(ExactScales, Budget(rho="0.25"), 100, neighbors="add-remove-one", candidates=1),
     Plant(ExactLengths, Budget(rho="0.25"), 100, neighbors="add-remove-one", candidates=1),

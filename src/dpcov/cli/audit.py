@@ -24,7 +24,7 @@ def audit(
     processes: Annotated[int | None, option("audit processes", min=1)] = None,
     neighbors: Annotated[str | None, option("audit neighbors")] = None,
     columns: Annotated[int, option("audit columns", min=2)] = 2,
-    private_geometry: Annotated[bool, option("audit geometry")] = False,
+    private_geometry: Annotated[bool, option("audit private-geometry")] = False,
     epsilon: options.Epsilon = None,
     delta: options.Delta = None,
     rho: options.Rho = None,
