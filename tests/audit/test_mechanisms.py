@@ -16,6 +16,10 @@ from dpcov.privacy.guarantee import PureDP, costs_nothing
 from dpcov.published.statistics import NoisyStatistics
 
 CASES = cases_of(mechanism() for mechanism in MECHANISMS)
+IN_PRIVATE_GEOMETRY = cases_of(
+    (make_mechanism(name, {}) for name in ("gaussian", "stratified", "stratified-nuclear")),
+    private_geometry=True,
+)
 # However long it takes: a machine that stalls takes no draw away.
 SHORT = Effort(draws=400, candidates=1, seconds=1e6)
 LONG = replace(QUICK, seconds=1e6)
@@ -58,6 +62,12 @@ def at_half_noise(mechanism):
 
 @pytest.mark.parametrize("case", each_of(CASES))
 def test_no_claim_is_refuted(case):
+    assert found(case, SHORT).verdict != "refuted"
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("case", each_of(IN_PRIVATE_GEOMETRY))
+def test_no_claim_in_a_private_geometry_is_refuted(case):
     assert found(case, SHORT).verdict != "refuted"
 
 

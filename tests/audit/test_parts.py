@@ -1,6 +1,7 @@
 """The parts of an audit: neighboring tables, readers that miss nothing, honest and close bounds."""
 
 import itertools
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -10,11 +11,12 @@ from scipy import stats
 from dpcov.audit import half_noise
 from dpcov.audit.lesson import learn, teach
 from dpcov.audit.limits import Rule, bound_for, gaussian_epsilon, largest_bound, shift_below
-from dpcov.audit.neighboring import attaining, known_pairs, random_pair, turned
+from dpcov.audit.neighboring import attaining, far_out, known_pairs, random_pair, turned
 from dpcov.audit.releases import LOW_BITS, OFTEN, Reader
 from dpcov.privacy.budget import Budget
 from dpcov.privacy.calibrate import gaussian_noise_multiplier
 from dpcov.privacy.guarantee import NEIGHBORS, ZCDP, ApproxDP, PureDP
+from dpcov.published.columns import EncodedColumn
 from dpcov.published.statistics import NoiseLaw, NoisyStatistics
 from tests.audit.bounds import clopper_pearson, lower_bound_epsilon, lower_bound_rho
 
@@ -28,7 +30,7 @@ LAWS = [(0.7, 0.3), (0.6, 0.1), (0.25, 0.05), (0.1, 0.1)]
 def test_every_pair_is_neighboring_and_in_the_unit_ball(relation, columns):
     random = np.random.default_rng(1)
     made = [random_pair(relation, columns, random) for _ in range(50)]
-    for pair in [*known_pairs(relation, columns), *made]:
+    for pair in [*known_pairs(relation, columns), far_out(relation, columns), *made]:
         others = pair.second[1:] if relation == "replace-one" else pair.second
         assert np.array_equal(pair.first[1:], others)
         assert max(np.linalg.norm(rows, axis=1).max() for rows in (pair.first, pair.second)) <= 1
@@ -148,6 +150,24 @@ def test_releases_whose_arrays_have_no_shape_in_common_are_read_by_their_matrice
     assert sorted(first.labels) == [0, 1] and list(first.labels) == list(second.labels[::-1])
     assert [*first.numbers[:, 0], *second.numbers[:, 0]] == [1.0, 3.0, 3.0, 1.0]
     assert first.low_bits.shape == second.low_bits.shape == (2, 0)
+
+
+def test_a_geometry_is_read_and_the_law_is_stated_for_one_geometry_only():
+    columns = [
+        EncodedColumn(name=name, source="", kind="numeric", center=3.0, half_range=5.0)
+        for name in "ab"
+    ]
+    law = NoiseLaw(family="gaussian", diagonal_variance="1", off_diagonal_variance="1")
+    arrays = {"second_moment": np.eye(2), "linear": np.array([[7, 11]])}
+    made = NoisyStatistics(
+        layout="estimate", arrays=arrays, columns=tuple(columns), norm_bound=2.5, noise=law
+    )
+    made = replace(made, linear_exponent=-1, lost=0.125)
+    read = Reader([made] * OFTEN, n_rows=4)
+    assert {3.0, 5.0, 2.5, -1.0, 0.125, 3.5, 5.5} <= set(read([made]).numbers.ravel())
+    other = replace(made, columns=(columns[0], replace(columns[1], half_range=6.0)))
+    assert (read([made]).family, read([made, other]).family) == ("gaussian", "")
+    assert read([replace(made, linear_exponent=None)]).numbers.shape == read([made]).numbers.shape
 
 
 def test_rare_labels_share_a_number_and_the_order_of_tables_shows_in_none():

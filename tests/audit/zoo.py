@@ -9,18 +9,23 @@ from typing import NamedTuple
 
 import numpy as np
 
+from dpcov.audit.releases import surveyed
 from dpcov.data.moments import MomentsSpec
 from dpcov.mechanisms.base import Calibration, Mechanism
 from dpcov.mechanisms.blocks.additive_noise import laplaces
 from dpcov.mechanisms.blocks.clip_search import outlier_counts, shell_counts, sparse_vector
-from dpcov.mechanisms.blocks.finished import sscp_of
+from dpcov.mechanisms.blocks.finished import part_of, sscp_of
 from dpcov.mechanisms.gaussian import Gaussian
 from dpcov.mechanisms.stratified import Stratified
+from dpcov.mechanisms.surveyed import Surveyed
 from dpcov.noise.entropy import SeededEntropy
 from dpcov.noise.lattice import rounded_gaussian
 from dpcov.privacy.budget import Budget
-from dpcov.privacy.guarantee import PureDP
+from dpcov.privacy.guarantee import ZCDP, PureDP
 from dpcov.published.statistics import NoisyStatistics
+
+EXACT = 10**6
+"""Times the budget, counts have no noise."""
 
 
 def scaled(calibration, factor):
@@ -173,6 +178,68 @@ class RoundingLeak(Gaussian):
         return NoisyStatistics(layout="estimate", arrays={"second_moment": matrix})
 
 
+class PrivateGeometry(Surveyed):
+    """Sound: centers, scales, a linear map and lengths are found first."""
+
+    name = "private-geometry"
+
+    def __init__(self):
+        sound = surveyed(Gaussian(), 2)
+        super().__init__(sound.inner, sound.columns, sound.declared)
+
+
+class UnchargedSurvey(PrivateGeometry):
+    """The matrix has the whole budget: a fifth too much, which is seen where it is spent."""
+
+    name = "planted-uncharged-survey"
+
+    def calibrate(self, problem, budget):
+        right = super().calibrate(problem, budget)
+        return replace(right, inner=self.inner.calibrate(problem, budget))
+
+
+class ForgottenMatrix(PrivateGeometry):
+    """The promise counts the survey alone."""
+
+    name = "planted-forgotten-matrix"
+
+    def calibrate(self, problem, budget):
+        right = super().calibrate(problem, budget)
+        return replace(right, promise=right.survey)
+
+
+class ExactMap(PrivateGeometry):
+    """The linear map follows from the moments: the first matrix has next to no noise."""
+
+    name = "planted-exact-map"
+
+    def _linear(self, ask, full, cost, calibration, problem, entropy):
+        exact = self.inner.calibrate(problem, Budget(rho=1000))
+        return super()._linear(ask, full, cost, exact, problem, entropy)
+
+
+class ExactScales(PrivateGeometry):
+    """Centers and scales follow from the counts; only those of lengths have noise."""
+
+    name = "planted-exact-scales"
+
+    def draw(self, ask, calibration, problem, entropy):
+        exact = replace(calibration, survey=ZCDP(rho=EXACT * calibration.survey.rho))
+        return super().draw(ask, exact, problem, entropy)
+
+    def _lengths(self, ask, geometry, cost, *others):
+        return super()._lengths(ask, geometry, part_of(cost, Fraction(1, EXACT)), *others)
+
+
+class ExactLengths(PrivateGeometry):
+    """The norm bound follows from the histogram of lengths."""
+
+    name = "planted-exact-lengths"
+
+    def _lengths(self, ask, geometry, cost, *others):
+        return super()._lengths(ask, geometry, part_of(cost, Fraction(EXACT)), *others)
+
+
 class Plant(NamedTuple):
     """How much it takes to catch one."""
 
@@ -181,6 +248,8 @@ class Plant(NamedTuple):
     draws: int
     neighbors: str = "replace-one"
     columns: int = 2
+    # Pairs of tables to choose from.
+    candidates: int = 7
     # Words that the label of the pair of tables must have.
     needs: str = ""
 
@@ -196,4 +265,8 @@ PLANTS = [
     Plant(ReusedStream, Budget(rho=1), 500),
     Plant(UnchargedTrace, Budget(rho=8), 1500, neighbors="add-remove-one"),
     Plant(RoundingLeak, Budget(rho=1), 2000),
+    Plant(ForgottenMatrix, Budget(rho=8), 300, neighbors="add-remove-one", candidates=1),
+    Plant(ExactMap, Budget(rho="0.25"), 100, neighbors="add-remove-one", candidates=1),
+    Plant(ExactScales, Budget(rho="0.25"), 100, neighbors="add-remove-one", candidates=1),
+    Plant(ExactLengths, Budget(rho="0.25"), 100, neighbors="add-remove-one", candidates=1),
 ]

@@ -28,6 +28,14 @@ def test_a_sound_mechanism_passes_and_its_table_is_written(audited, tmp_path):
     assert line["verdict"] == "ok" and line["bound"] <= line["claim"] == 4 < line["half noise"]
 
 
+def test_a_private_geometry_is_audited_and_named(audited, tmp_path):
+    # What costs nothing finds no geometry and is fast.
+    result = audited(f"zero --private-geometry --epsilon 1 --out {tmp_path / 'audit.json'}")
+    assert result.exit_code == 0, result.output
+    (line,) = json.loads((tmp_path / "audit.json").read_text())["findings"]
+    assert line["mechanism"] == "zero, private geometry" and line["pair"] == "far out"
+
+
 def test_an_audit_without_power_says_so_and_is_exit_code_nine(audited):
     result = audited("gaussian --rho 0.01")
     assert result.exit_code == 9

@@ -65,12 +65,13 @@ class Lesson:
 
     def _measured(self, releases: Iterable[NoisyStatistics]) -> "_Measured":
         # Part by part: a million releases would fill the memory.
-        parts, left = [], iter(releases)
+        parts, families, left = [], set[str](), iter(releases)
         while some := list(islice(left, _PART)):
             outcomes = self.reader(some)
             projected = (self.normal or self.score)(outcomes)
             parts.append((self.score(outcomes), projected, outcomes.labels))
-        return _Measured(outcomes.family, *map(np.concatenate, zip(*parts, strict=True)))
+            families.add(outcomes.family)
+        return _Measured(min(families), *map(np.concatenate, zip(*parts, strict=True)))
 
 
 class _Measured(NamedTuple):
@@ -119,7 +120,8 @@ def _projected(smooth: NDArray[np.bool_], first: Outcomes, second: Outcomes) -> 
 def _is_normal(promise: Promise, first: Outcomes | _Measured, second: Outcomes | _Measured) -> bool:
     # Whether the law is stated to be Gaussian, and nothing was chosen by looking at it.
     one_choice = np.unique(np.concatenate([first.labels, second.labels])).size == 1
-    return not isinstance(promise, PureDP) and "gaussian" in first.family and one_choice
+    families = "gaussian" in first.family and "gaussian" in second.family
+    return not isinstance(promise, PureDP) and families and one_choice
 
 
 def learn(first: Outcomes, second: Outcomes) -> Mapping[str, Score]:

@@ -70,6 +70,12 @@ def known_pairs(relation: Neighbors, n_features: int = 2) -> list[Neighboring]:
     ]
 
 
+def far_out(relation: Neighbors, n_features: int) -> Neighboring:
+    """A row against its opposite, or none, where all others are zero: long in their scales."""
+    axis = np.eye(n_features)[0]
+    return pair_of(relation, np.zeros((600, n_features)), axis, -axis, "far out")
+
+
 def into_ball(rows: Table) -> Table:
     """Shorten rows longer than one."""
     norms = np.linalg.norm(rows, axis=1, keepdims=True)

@@ -15,9 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcov.audit.neighboring import Neighboring
-from dpcov.data.engines import BallEncoding
+from dpcov.data.encode import Encoder
+from dpcov.data.engines import BallEncoding, Encoding, TableEncoding
 from dpcov.data.gather import Gathering
+from dpcov.data.schema.declared import Numeric
+from dpcov.data.schema.schema import Schema
 from dpcov.mechanisms.base import Mechanism, Problem
+from dpcov.mechanisms.surveyed import Surveyed
 from dpcov.noise.entropy import Entropy
 from dpcov.privacy.budget import Budget
 from dpcov.privacy.convert import zcdp_epsilon
@@ -38,10 +42,27 @@ Draw = Callable[[], NoisyStatistics]
 Releases = list[NoisyStatistics]
 
 
-def problem_of(pair: Neighboring, rows: NDArray[np.float64]) -> Problem:
+def problem_of(mechanism: Mechanism[Any], pair: Neighboring, rows: NDArray[np.float64]) -> Problem:
     """What is public about one table of a pair."""
     n_rows = len(rows) if pair.relation == "replace-one" else None
-    return Problem(n_features=rows.shape[1], neighbors=pair.relation, n_rows=n_rows)
+    n_features = _encoding(mechanism, rows.shape[1]).n_features
+    return Problem(n_features=n_features, neighbors=pair.relation, n_rows=n_rows)
+
+
+def surveyed(mechanism: Mechanism[Any], n_columns: int) -> Surveyed:
+    """The mechanism in a geometry of so many columns that is found first."""
+    schema = _schema(n_columns)
+    return Surveyed.of(mechanism, schema, Encoder(schema))
+
+
+def _schema(n_columns: int) -> Schema:
+    return Schema(columns={f"x{place}": Numeric(lower=-1, upper=1) for place in range(n_columns)})
+
+
+def _encoding(mechanism: Mechanism[Any], n_columns: int) -> Encoding:
+    if isinstance(mechanism, Surveyed):
+        return TableEncoding(schema=_schema(n_columns))
+    return BallEncoding(n_features=n_columns, norm_bound=1.0)
 
 
 def drawers(
@@ -50,10 +71,9 @@ def drawers(
     """For either table, a function that draws a release; calibrated and gathered once."""
 
     def drawer(rows: NDArray[np.float64]) -> Draw:
-        problem = problem_of(pair, rows)
+        problem = problem_of(mechanism, pair, rows)
         calibration = mechanism.calibrate(problem, budget)
-        encoding = BallEncoding(n_features=problem.n_features, norm_bound=1.0)
-        ask = Gathering(threads=1).ask(rows, encoding)
+        ask = Gathering(threads=1).ask(rows, _encoding(mechanism, rows.shape[1]))
         return partial(mechanism.draw, ask, calibration, problem, entropy)
 
     return drawer(pair.first), drawer(pair.second)
@@ -89,10 +109,12 @@ def half_noise(budget: Budget) -> Budget:
 class Outcomes:
     """What some releases of one table published.
 
-    ``numbers`` (draws, k) are the arrays whose shape all releases share, and the matrix;
+    ``numbers`` (draws, k) are the arrays whose shape all releases share, the geometry found, and
+    the matrix;
     ``matrices`` (draws, d, d) the released matrix, times the number of rows where that is private;
     ``labels`` (draws,) shapes, chosen shells and notes, numbered; ``low_bits`` (draws, m) the rest
-    of the numbers within fine grids; ``family`` the stated law of the noise, empty if none.
+    of the numbers within fine grids; ``family`` the stated law of the noise, empty if none or if
+    not all releases have one geometry.
     """
 
     numbers: Array
@@ -120,7 +142,7 @@ class Reader:
         often = [label for label, count in counts.items() if count >= OFTEN]
         often.sort(key=lambda label: (-counts[label], repr(label)))
         self._labels = {label: number for number, label in enumerate(often)}
-        self._n_rows = n_rows
+        self._n_rows, self._geometry = n_rows, _geometry(known[0])
 
     def __call__(self, releases: Sequence[NoisyStatistics]) -> Outcomes:
         """Read releases of one table; all labels that were rare share a number."""
@@ -130,10 +152,13 @@ class Reader:
             found = (each.arrays.get(name, blank) for each in releases)
             same = [array if array.shape == blank.shape else blank for array in found]
             arrays.append(np.array(same).reshape(len(releases), -1))
+        geometries = np.array([_geometry(each) for each in releases])
+        arrays.append(geometries)
         low_bits = [np.empty((len(releases), 0)), *map(_low_bits, arrays)]
         every = [*arrays, matrices.reshape(len(releases), -1)]
         labels = [self._labels.get(_label(each), len(self._labels)) for each in releases]
-        noise = releases[0].noise
+        # In a geometry with noise of its own the matrix is not normal.
+        noise = releases[0].noise if (geometries == self._geometry).all() else None
         return Outcomes(
             numbers=np.concatenate(every, axis=1, dtype=np.float64),
             matrices=matrices,
@@ -156,6 +181,19 @@ def _label(statistics: NoisyStatistics) -> tuple[object, ...]:
     shapes = tuple((name, array.shape) for name, array in arrays)
     places = tuple((name, tuple(array.tolist())) for name, array in arrays if name in _PLACES)
     return shapes, places, statistics.notes, statistics.dropped_bits, statistics.post
+
+
+def _geometry(statistics: NoisyStatistics) -> Array:
+    # What was found of the columns, and the linear map: zero where there is none.
+    columns, exponent = statistics.columns, statistics.linear_exponent
+    if columns is None:
+        return np.empty(0)
+    scales = [number for each in columns for number in (each.center, each.half_range)]
+    linear = np.zeros(len(columns) * (len(columns) - 1))
+    if exponent is not None:
+        linear += statistics.arrays["linear"].ravel() * 2.0**exponent
+    other = [statistics.norm_bound or 0.0, statistics.lost, exponent or 0]
+    return np.concatenate([scales, other, linear])
 
 
 def _low_bits(values: PublishedArray) -> Array:

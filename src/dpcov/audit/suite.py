@@ -20,7 +20,7 @@ from scipy import stats
 
 from dpcov.audit.lesson import Lesson, teach
 from dpcov.audit.limits import ALPHA, claimed
-from dpcov.audit.neighboring import Neighboring, known_pairs, random_pair
+from dpcov.audit.neighboring import Neighboring, far_out, known_pairs, random_pair
 from dpcov.audit.releases import (
     Draw,
     Releases,
@@ -29,9 +29,11 @@ from dpcov.audit.releases import (
     half_noise,
     problem_of,
     seconds_per_release,
+    surveyed,
 )
 from dpcov.errors import BudgetError, UsageError
 from dpcov.mechanisms.base import Mechanism
+from dpcov.mechanisms.surveyed import Surveyed
 from dpcov.noise.entropy import BlockEntropy, Entropy, SeededEntropy, SystemEntropy
 from dpcov.privacy.budget import Budget
 from dpcov.privacy.guarantee import ZCDP, ApproxDP, Neighbors, Promise, PureDP, costs_nothing
@@ -134,11 +136,13 @@ def cases_of(
     neighbors: Neighbors | None = None,
     budgets: Budgets = BUDGETS,
     n_features: int = 2,
+    private_geometry: bool = False,
 ) -> list[Case]:
     """Every mechanism under every relation and promise that it knows, or those asked for."""
+    made = [surveyed(each, n_features) if private_geometry else each for each in mechanisms]
     return [
         Case(mechanism=mechanism, neighbors=relation, budget=budgets[kind], n_features=n_features)
-        for mechanism in mechanisms
+        for mechanism in made
         for relation in mechanism.relations
         if neighbors in (None, relation)
         for kind in mechanism.promises
@@ -166,10 +170,15 @@ def _audit_job(job: tuple[Case, Effort, tuple[int, int] | None]) -> Finding:
     source = SystemEntropy() if seed is None else SeededEntropy(sum(seed))
     entropy, coins = BlockEntropy(source), np.random.default_rng(seed)
     start, mechanism = time.perf_counter(), case.mechanism
-    pairs = known_pairs(case.neighbors, case.n_features)[: effort.candidates]
+    pairs = known_pairs(case.neighbors, case.n_features)
+    if isinstance(mechanism, Surveyed):
+        pairs.insert(0, far_out(case.neighbors, case.n_features))
+    pairs = pairs[: effort.candidates]
     while len(pairs) < effort.candidates:
         pairs.append(random_pair(case.neighbors, case.n_features, coins))
-    promise = mechanism.calibrate(problem_of(pairs[0], pairs[0].first), case.budget).promise
+    promise = mechanism.calibrate(
+        problem_of(mechanism, pairs[0], pairs[0].first), case.budget
+    ).promise
     # A slow mechanism gets fewer releases, not more time.
     pace = seconds_per_release(drawers(mechanism, case.budget, pairs[0], entropy))
     releases = _cost(len(pairs)) + sum(_cost(FINALISTS) / step for step in CONTROL_STEPS)
@@ -181,7 +190,7 @@ def _audit_job(job: tuple[Case, Effort, tuple[int, int] | None]) -> Finding:
     if bound <= claimed(promise) and not costs_nothing(promise):
         control = _half_noise_bound(game, finalists, draws)
     return Finding(
-        mechanism=mechanism.name,
+        mechanism=_title(mechanism),
         neighbors=case.neighbors,
         numerics=mechanism.numerics,
         promise=promise,
@@ -192,6 +201,11 @@ def _audit_job(job: tuple[Case, Effort, tuple[int, int] | None]) -> Finding:
         draws=draws,
         seconds=time.perf_counter() - start,
     )
+
+
+def _title(mechanism: Mechanism[Any]) -> str:
+    name: str = mechanism.name
+    return f"{name}, private geometry" if isinstance(mechanism, Surveyed) else name
 
 
 def _cost(pairs: int) -> float:

@@ -24,6 +24,7 @@ def audit(
     processes: Annotated[int | None, option("audit processes", min=1)] = None,
     neighbors: Annotated[str | None, option("audit neighbors")] = None,
     columns: Annotated[int, option("audit columns", min=2)] = 2,
+    private_geometry: Annotated[bool, option("audit private-geometry")] = False,
     epsilon: options.Epsilon = None,
     delta: options.Delta = None,
     rho: options.Rho = None,
@@ -63,6 +64,7 @@ def audit(
         neighbors=None if neighbors is None else check_neighbors(neighbors),
         budgets=budgets,
         n_features=columns,
+        private_geometry=private_geometry,
     )
     if not cases:
         raise UsageError("No claim to audit: unknown relation or kind of budget.")

@@ -190,7 +190,7 @@ def survey(
 
 def check_cost(cost: Cost, columns: Sequence[SurveyColumn], problem: Problem) -> None:
     """Refuse now a cost whose smallest part needs more noise than can be drawn."""
-    smallest = _SECOND / 2 * min(_WEIGHTS) / sum(_WEIGHTS) / max(1, len(columns))
+    smallest = _SECOND / 2 * min(_SHARES) / max(1, len(columns))
     CountNoise(part_of(cost, smallest), problem).std(disjoint=True)
 
 
@@ -218,6 +218,7 @@ def _window(column: SurveyColumn) -> Window | FineWindow:
 
 # Parts of the cost of a search for its numbers: the first ones always count.
 _WEIGHTS = [Fraction(1, place + 2) for place in range(LEVELS + 1)]
+_SHARES = [each / sum(_WEIGHTS) for each in _WEIGHTS]
 
 _EDGES = fine_edges()
 
@@ -332,7 +333,7 @@ def _middle(
     cells: _Cells, cost: Cost, problem: Problem, entropy: Entropy
 ) -> tuple[float, float, float] | None:
     """An edge near the median, half its interval and the number of values; None if none shows."""
-    noises = [CountNoise(part_of(cost, each / sum(_WEIGHTS)), problem) for each in _WEIGHTS]
+    noises = [CountNoise(part_of(cost, each), problem) for each in _SHARES]
     rows = float(cells.below[-1] + noises[0].draw(1, entropy)[0])
     if noises[-1].std() > 0.25 * rows:
         return None

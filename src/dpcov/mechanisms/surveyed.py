@@ -20,11 +20,14 @@ from typing import Any
 
 import msgspec
 
+from dpcov.data.encode import Encoder
 from dpcov.data.geometry import Geometry, Scale
 from dpcov.data.histograms import HistogramQuestion
 from dpcov.data.linear import LinearMap
 from dpcov.data.moments import MomentsSpec
 from dpcov.data.questions import Ask
+from dpcov.data.schema.declared import Boolean, Categorical
+from dpcov.data.schema.schema import Schema
 from dpcov.errors import BudgetError
 from dpcov.mechanisms.base import Calibration, Mechanism, Problem, check_budget
 from dpcov.mechanisms.blocks.finished import Cost, part_of
@@ -87,6 +90,23 @@ class Surveyed(Mechanism[SurveyedCalibration]):
         # Class variables of a mechanism, here of the one inside.
         self.name, self.numerics = inner.name, inner.numerics  # type: ignore[misc]
         self.relations, self.promises = inner.relations, inner.promises  # type: ignore[misc]
+
+    @classmethod
+    def of(cls, inner: Mechanism[Any], schema: Schema, encoder: Encoder) -> "Surveyed":
+        """For a table that an encoder of the schema encodes."""
+        columns = []
+        # Zero in the unit of the bounds, where it lies within them.
+        anchors = {
+            each.source: max(-1.0, min(1.0, -each.center / each.half_range))
+            for each in encoder.columns
+            if each.kind == "numeric"
+        }
+        for name in encoder.value_columns:
+            kind = schema.columns[name]
+            levels = len(kind.categories) if isinstance(kind, Categorical) else 0
+            anchor = anchors.get(name, 0.0)
+            columns.append(SurveyColumn(name, levels, isinstance(kind, Boolean), anchor))
+        return cls(inner, columns, encoder.columns)
 
     @property
     def asks_again(self) -> bool:

@@ -8,17 +8,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dpcov.data.encode import Encoder
 from dpcov.data.engines import TableEncoding
 from dpcov.data.geometry import Geometry
 from dpcov.data.groups import split_schema
 from dpcov.data.linear import LinearMap
-from dpcov.data.schema.declared import Boolean, Categorical
 from dpcov.data.schema.schema import Schema
 from dpcov.errors import UsageError
 from dpcov.mechanisms.auto import Choice, resolve
 from dpcov.mechanisms.base import Calibration, Mechanism, Problem
-from dpcov.mechanisms.survey import SurveyColumn
 from dpcov.mechanisms.surveyed import Surveyed
 from dpcov.privacy.budget import Budget
 from dpcov.privacy.guarantee import Neighbors, check_neighbors
@@ -107,7 +104,7 @@ def plan_table(
     choice = resolve(mechanism, options, problem, budget, shortest_row=shortest_row)
     chosen = choice.make()
     terms = ReleaseTerms(
-        mechanism=_surveyed(chosen, schema, encoder) if surveyed else chosen,
+        mechanism=Surveyed.of(chosen, schema, encoder) if surveyed else chosen,
         choice=choice,
         budget=budget,
         neighbors=problem.neighbors,
@@ -144,19 +141,3 @@ def _map_of(release: Release) -> LinearMap | None:
         return None
     numbers = release.statistics.arrays["linear"].tolist()
     return LinearMap(tuple(map(tuple, numbers)), exponent)
-
-
-def _surveyed(mechanism: Mechanism[Any], schema: Schema, encoder: Encoder) -> Surveyed:
-    columns = []
-    # Zero in the unit of the bounds, where it lies within them.
-    anchors = {
-        each.source: max(-1.0, min(1.0, -each.center / each.half_range))
-        for each in encoder.columns
-        if each.kind == "numeric"
-    }
-    for name in encoder.value_columns:
-        kind = schema.columns[name]
-        levels = len(kind.categories) if isinstance(kind, Categorical) else 0
-        anchor = anchors.get(name, 0.0)
-        columns.append(SurveyColumn(name, levels, isinstance(kind, Boolean), anchor))
-    return Surveyed(mechanism, columns, encoder.columns)

@@ -1,0 +1,241 @@
+"""The contract of every mechanism, for a release in a geometry that is found privately."""
+
+import math
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import dpcov
+from dpcov.audit.neighboring import far_out
+from dpcov.audit.releases import drawers
+from dpcov.data.engines import TableEncoding
+from dpcov.data.gather import Gathering
+from dpcov.data.geometry import Geometry
+from dpcov.data.linear import LinearMap
+from dpcov.errors import BudgetError, DpcovError, LedgerError, NumericError, UsageError
+from dpcov.mechanisms import surveyed
+from dpcov.mechanisms.base import Problem
+from dpcov.mechanisms.gaussian import Gaussian
+from dpcov.mechanisms.stratified import Stratified
+from dpcov.mechanisms.stratified_nuclear import StratifiedNuclear
+from dpcov.noise.entropy import SeededEntropy, SystemEntropy
+from dpcov.privacy.calibrate import gaussian_delta
+from dpcov.privacy.guarantee import NEIGHBORS, ZCDP, ApproxDP, PureDP
+from tests.audit.zoo import PrivateGeometry, UnchargedSurvey
+from tests.contracts.test_mechanisms import (
+    BUDGETS,
+    TOO_SMALL,
+    EntropySpy,
+    UnreadSource,
+    at_least_as_strong,
+    ledger_for,
+    same_numbers,
+)
+from tests.statistical.goodness import assert_mean_square, mean_square_samples
+
+__all__ = ["ledger_for"]
+
+NAMES = UnreadSource.columns
+# Bounds that are far too wide, so that the geometry is another than that of the schema.
+SCHEMA = dpcov.Schema(columns={name: dpcov.Numeric(lower=-50, upper=50) for name in NAMES})
+N = 4000
+
+
+def table(scale=1.0, n=N):
+    rows = np.random.default_rng(0).normal(size=(n, 4)) * scale
+    rows[:, 1] += rows[:, 0]
+    return pa.table(dict(zip(NAMES, rows.T, strict=True)))
+
+
+TABLE = table()
+every_case = pytest.mark.parametrize(
+    ("neighbors", "kind"),
+    [(neighbors, kind) for neighbors in NEIGHBORS for kind in BUDGETS],
+    ids=lambda value: getattr(value, "__name__", value),
+)
+
+
+def release(neighbors, kind, data=TABLE, schema=SCHEMA, **options):
+    options = {"budget": BUDGETS[kind], "neighbors": neighbors, **options}
+    return dpcov.release(data, schema=schema, **options)
+
+
+def was_surveyed(made):
+    return any("found with" in note for note in made.manifest.statistics.notes)
+
+
+@every_case
+def test_what_cannot_be_honored_is_refused_unread_and_unspent(neighbors, kind, ledger_for):
+    ledger = ledger_for(neighbors, kind)
+    other = NEIGHBORS[1 - NEIGHBORS.index(neighbors)]
+    for error, asked, wrong in (
+        (BudgetError, neighbors, {"budget": 1.0}),
+        (BudgetError, "whoever", {}),
+        (LedgerError, other, {}),
+        (LedgerError, neighbors, {"budget": dpcov.Budget(rho=60)}),
+        (UsageError, neighbors, {"no_such_option": 1}),
+        (UsageError, neighbors, {"entropy": 7}),
+    ):
+        with pytest.raises(error):
+            release(asked, kind, UnreadSource(), ledger=ledger, dataset="people", **wrong)
+    assert ledger.entries("people") == ()
+
+
+@every_case
+def test_a_budget_too_small_to_split_costs_nothing(neighbors, kind, ledger_for):
+    ledger = ledger_for(neighbors, kind)
+    paid = {"ledger": ledger, "dataset": "people", "budget": TOO_SMALL[kind]}
+    with pytest.raises(DpcovError) as caught:
+        release(neighbors, kind, UnreadSource(), **paid)
+    assert isinstance(caught.value, BudgetError | NumericError)
+    assert ledger.entries("people") == ()
+
+
+@every_case
+def test_the_whole_is_charged_once_and_before_any_draw(neighbors, kind, ledger_for):
+    ledger = ledger_for(neighbors, kind)
+    spy = EntropySpy(ledger)
+    made = release(neighbors, kind, ledger=ledger, dataset="people", entropy=spy)
+    assert was_surveyed(made) and made.is_private
+    assert spy.seen and all(states == ["drawn"] for states in spy.seen)
+    (entry,) = ledger.entries("people")
+    assert entry.state == "committed"
+    assert entry.fingerprint == made.fingerprint
+    assert entry.spend.promise == made.guarantee.promise
+    assert at_least_as_strong(made.guarantee.promise, BUDGETS[kind].promise)
+    assert made.guarantee.neighbors == neighbors
+
+
+class Failing:
+    """Randomness that ends after so many requests."""
+
+    private = True
+
+    def __init__(self, requests):
+        self.left, self.source = requests, SystemEntropy()
+
+    def words(self, count):
+        self.left -= 1
+        if self.left < 0:
+            raise NumericError("The source of randomness failed.")
+        return self.source.words(count)
+
+
+@every_case
+@pytest.mark.parametrize("requests", [0, 12])
+def test_a_failing_draw_stays_spent_and_says_so(neighbors, kind, requests, ledger_for):
+    ledger, failing = ledger_for(neighbors, kind), Failing(requests)
+    with pytest.raises(NumericError) as caught:
+        release(neighbors, kind, ledger=ledger, dataset="people", entropy=failing)
+    assert any("IS spent: entry 1 of dataset people" in note for note in caught.value.__notes__)
+    assert [entry.state for entry in ledger.entries("people")] == ["drawn"]
+
+
+@every_case
+def test_more_rows_of_one_person_mean_more_noise(neighbors, kind):
+    variances = []
+    for unit in (1, 4):
+        # A variance in units of the norm bound does not depend on the geometry.
+        schema = dpcov.Schema(columns=SCHEMA.columns, rows_per_person=unit)
+        made = release(neighbors, kind, table(n=50_000), schema, entropy=SeededEntropy(1))
+        assert was_surveyed(made) and made.guarantee.rows_per_person == unit
+        variances.append(float(made.statistics.noise.diagonal_variance))
+    assert variances[1] > 10 * variances[0]
+
+
+@every_case
+def test_releases_are_saved_and_read_back_equal(neighbors, kind, tmp_path):
+    made = release(neighbors, kind)
+    made.save(tmp_path / "made.dpcov")
+    loaded = dpcov.load(tmp_path / "made.dpcov")
+    assert loaded == made
+    assert loaded.manifest.columns == made.manifest.columns
+    np.testing.assert_array_equal(loaded.covariance(), made.covariance())
+
+
+@every_case
+def test_noise_is_fresh_unless_seeded(neighbors, kind):
+    first, second = (release(neighbors, kind) for _ in range(2))
+    assert not same_numbers(first, second)
+    assert first.manifest.columns != second.manifest.columns
+    one, same, other = (release(neighbors, kind, entropy=SeededEntropy(s)) for s in (1, 1, 2))
+    assert same_numbers(one, same) and one.manifest.columns == same.manifest.columns
+    assert not same_numbers(one, other)
+    assert not one.is_private
+
+
+@pytest.fixture
+def spent(monkeypatch):
+    """What surveys, lengths and matrices were drawn for, one after the other."""
+    costs = []
+
+    def recorded(place, name, cost_of):
+        plain = getattr(place, name)
+
+        def draw(*given):
+            costs.append(cost_of(given))
+            return plain(*given)
+
+        monkeypatch.setattr(place, name, draw)
+
+    recorded(surveyed, "survey", lambda given: given[2])
+    recorded(surveyed, "find_lengths", lambda given: given[2])
+    for mechanism in (Gaussian, Stratified, StratifiedNuclear):
+        recorded(mechanism, "draw", lambda given: given[2].promise)
+    return costs
+
+
+@every_case
+def test_all_that_is_drawn_adds_up_to_the_promise(neighbors, kind, spent):
+    promise = release(neighbors, kind).guarantee.promise
+    # Columns, twice lengths, a first matrix and the second one.
+    assert len(spent) == 5
+    if kind is PureDP:
+        assert sum(cost.epsilon for cost in spent) == promise.epsilon
+    elif kind is ZCDP:
+        assert sum(cost.rho for cost in spent) == promise.rho
+    else:
+        assert kind is ApproxDP
+        multiplier = Fraction(1 / math.sqrt(2 * sum(cost.rho for cost in spent)))
+        assert 0.99 * promise.delta < gaussian_delta(multiplier, promise.epsilon)
+        assert gaussian_delta(multiplier, promise.epsilon) < promise.delta * (1 + 1e-9)
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "times"), [(PrivateGeometry, 1), (UnchargedSurvey, 1.2)], ids=["sound", "planted"]
+)
+def test_a_survey_that_is_not_charged_is_noticed(mechanism, times, spent):
+    pair, budget = far_out("add-remove-one", 2), dpcov.Budget(rho=1)
+    drawers(mechanism(), budget, pair, SeededEntropy(1))[0]()
+    assert float(sum(cost.rho for cost in spent)) == times
+
+
+@pytest.mark.parametrize("neighbors", NEIGHBORS)
+def test_the_noise_given_the_geometry_has_the_stated_law(neighbors):
+    """Size 1e-9, power 1 - 1e-6 against a scale error of ten percent."""
+    rows = np.random.default_rng(0).normal(size=(1000, 9))
+    columns = {f"x{place}": dpcov.Numeric(lower=-50, upper=50) for place in range(9)}
+    encoding = TableEncoding(schema=dpcov.Schema(columns=columns))
+    mechanism = surveyed.Surveyed.of(Gaussian(), encoding.schema, encoding.encoder)
+    n_rows = len(rows) if neighbors == "replace-one" else None
+    problem = Problem(n_features=10, neighbors=neighbors, n_rows=n_rows)
+    calibration = mechanism.calibrate(problem, dpcov.Budget(rho=5))
+    gathering, entropy = Gathering(threads=1), SeededEntropy(1)
+    upper, found, maps = np.triu_indices(10), [], set()
+    draws = math.ceil(mean_square_samples() / len(upper[0]))
+    for _ in range(draws):
+        made = mechanism.draw(gathering.ask(rows, encoding), calibration, problem, entropy)
+        numbers = tuple(map(tuple, made.arrays["linear"].tolist()))
+        maps.add(numbers)
+        linear = LinearMap(numbers, made.linear_exponent)
+        geometry = Geometry.of(made.columns, made.norm_bound, linear)
+        (stratum,) = gathering.moments(rows, replace(encoding, geometry=geometry)).strata
+        variances = np.full((10, 10), float(made.noise.off_diagonal_variance))
+        np.fill_diagonal(variances, float(made.noise.diagonal_variance))
+        noise = made.arrays["sscp"] * 2.0**made.dropped_bits - stratum.sscp.to_float()
+        found.append((noise / np.sqrt(variances))[upper])
+    assert len(maps) == draws
+    assert_mean_square(np.concatenate(found), 1.0)
