@@ -88,10 +88,14 @@ _FIRST, _SECOND = Fraction(4, 5), Fraction(1, 5)
 
 @dataclass(frozen=True)
 class Spread:
-    """Center and scale in units of a column's bounds, -1 and 1; a level's center is its share."""
+    """Center and scale in units of a column's bounds, -1 and 1; a level's center is its share.
+
+    ``energy`` is the mean square of what is seen of the encoded values.
+    """
 
     center: float
     scale: float
+    energy: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -322,11 +326,12 @@ def _look_in_shells(
     # No shell behind the next two shows: summing them all would sum noise.
     near = seen.sum(axis=0)[: last + 3]
     tail = np.maximum(np.cumsum(near[::-1])[::-1], 0) / rows
-    squares += _unseen(tail, square, last, hidden, rows)
+    shown, squares = squares, squares + _unseen(tail, square, last, hidden, rows)
     # Rows far out must not be longer than the other columns together make them.
     squares = max(squares, float(square[last]) / (size + 1))
     offset = float(np.clip(offset, -sqrt(squares), sqrt(squares)))
-    return _Seen(Spread(at + offset, sqrt(max(squares - offset**2, squares / 4))))
+    scale = sqrt(max(squares - offset**2, squares / 4))
+    return _Seen(Spread(at + offset, scale, max(0.0, shown - offset**2) / scale**2))
 
 
 def _middle(
@@ -384,7 +389,8 @@ def _look_at_once(cells: _Cells, cost: PureDP, problem: Problem, entropy: Entrop
     radius = radii[exponential_choice(crossing - crossing.min(), rate / _UNITS, entropy)]
     # Normal values but for one of so many parts lie within so many deviations.
     deviations = NormalDist().inv_cdf(1 - 0.5 / parts)
-    spread = Spread(at, min(1.0, float(radius) / deviations * sqrt(1 - same)))
+    # The radius is up to twice as far as the part needs.
+    spread = Spread(at, min(1.0, float(radius) / deviations * sqrt(1 - same)), 0.5)
     return _Seen(spread, cells.around(center) if radius <= 4 * cells.width(center) else None)
 
 
@@ -464,6 +470,6 @@ def _levels(counts: Counts, noise: CountNoise, size: int, entropy: Entropy) -> l
     shares = np.clip(seen / rows, min(0.5, least), 0.5)
     plain = np.clip(seen / rows, 0.0, 1.0)
     return [
-        Spread(float(one), sqrt(share * (1 - share)))
+        Spread(float(one), sqrt(share * (1 - share)), float(one) / (share * (1 - share)))
         for one, share in zip(plain, shares, strict=True)
     ]

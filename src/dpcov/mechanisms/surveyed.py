@@ -31,14 +31,16 @@ from dpcov.data.schema.schema import Schema
 from dpcov.errors import BudgetError
 from dpcov.mechanisms.base import Calibration, Mechanism, Problem, check_budget
 from dpcov.mechanisms.blocks.finished import Cost, part_of
+from dpcov.mechanisms.gaussian import Gaussian
 from dpcov.mechanisms.lengths import USUAL, Shortening, entry_std, find_lengths
+from dpcov.mechanisms.nuclear import Nuclear
 from dpcov.mechanisms.survey import Spread, SurveyColumn, check_cost, pays, question, survey
 from dpcov.mechanisms.whitening import RESOLVED, whitening_map, with_map
 from dpcov.noise.entropy import Entropy
 from dpcov.privacy.budget import Budget
 from dpcov.privacy.calibrate import gaussian_delta, gaussian_noise_multiplier
 from dpcov.privacy.convert import sqrt_down
-from dpcov.privacy.guarantee import ZCDP, ApproxDP, PureDP, costs_nothing
+from dpcov.privacy.guarantee import ZCDP, ApproxDP, Promise, PureDP, costs_nothing
 from dpcov.published.columns import SMALLEST_SCALE, EncodedColumn
 from dpcov.published.statistics import NoisyStatistics
 
@@ -51,6 +53,9 @@ LENGTHS = Fraction(1, 5)
 
 # Part of the budget for a first matrix, from which the linear map of the geometry follows.
 FIRST = Fraction(1, 10)
+
+# Mean squared length of rows in the first matrix at most, over what the survey saw on average.
+_FIRST_LENGTH = 2.0
 
 # Given where no row is scaled down.
 _ANY_BOUND = 2.0
@@ -156,8 +161,8 @@ class Surveyed(Mechanism[SurveyedCalibration]):
         promise = budget.promise
         whole_table = replace(problem, n_groups=1)
 
-        def calibrated(of: Problem, **part: Fraction) -> Calibration:
-            found: Calibration = self.inner.calibrate(of, Budget(**part))
+        def calibrated(**part: Fraction) -> Calibration:
+            found: Calibration = self.inner.calibrate(problem, Budget(**part))
             return found
 
         if isinstance(promise, PureDP):
@@ -165,8 +170,8 @@ class Surveyed(Mechanism[SurveyedCalibration]):
             return SurveyedCalibration(
                 promise=promise,
                 survey=PureDP(epsilon=epsilon * SHARE_PURE),
-                first=calibrated(whole_table, epsilon=epsilon * first) if first else None,
-                inner=calibrated(problem, epsilon=epsilon * (1 - SHARE_PURE - first)),
+                first=_first(whole_table, Budget(epsilon=epsilon * first)) if first else None,
+                inner=calibrated(epsilon=epsilon * (1 - SHARE_PURE - first)),
             )
         if isinstance(promise, ZCDP):
             whole = promise.rho
@@ -174,15 +179,15 @@ class Surveyed(Mechanism[SurveyedCalibration]):
             # One Gaussian mechanism of this multiplier keeps the promise, and so do several.
             multiplier = gaussian_noise_multiplier(promise.epsilon, promise.delta)
             whole = 1 / (2 * multiplier**2)
-        inner = calibrated(problem, rho=whole * (1 - SHARE - first))
+        inner = calibrated(rho=whole * (1 - SHARE - first))
         if inner.noise_multiplier is None:
             whole = budget.zcdp_rho()
-            inner = calibrated(problem, rho=whole * (1 - SHARE - first))
+            inner = calibrated(rho=whole * (1 - SHARE - first))
         return SurveyedCalibration(
             promise=promise,
             noise_multiplier=_together(inner, whole * (SHARE + first), promise),
             survey=ZCDP(rho=whole * SHARE),
-            first=calibrated(whole_table, rho=whole * first) if first else None,
+            first=_first(whole_table, Budget(rho=whole * first)) if first else None,
             inner=inner,
         )
 
@@ -212,28 +217,18 @@ class Surveyed(Mechanism[SurveyedCalibration]):
         spreads = survey(ask, self.columns, costs[0], problem, entropy)
         found = self._scales(dict(zip(self.columns, spreads, strict=True)))
         notes = [f"centers and scales of the columns were found with {calibration.survey}"]
-        full, cost = Geometry(columns=found), costs[1]
+        full = Geometry(columns=found)
         if calibration.first is not None:
-            cost = part_of(cost, Fraction(1, 2))
-            linear = self._linear(ask, full, cost, calibration.first, problem, entropy)
+            linear = self._linear(ask, full, spreads, calibration.first, problem, entropy)
             # No row is scaled down before lengths are measured.
             full = Geometry(
                 columns=found, linear=linear, norm_bound=None if linear is None else _ANY_BOUND
             )
             notes.append(f"their linear map was found with {calibration.first.promise}")
-        lengths = self._lengths(ask, full, cost, calibration.inner, problem, entropy)
-        return self._shortened(full, lengths), notes
-
-    def _lengths(
-        self,
-        ask: Ask,
-        geometry: Geometry,
-        cost: Cost,
-        rest: Calibration,
-        problem: Problem,
-        entropy: Entropy,
-    ) -> Shortening:
-        return find_lengths(ask, geometry, cost, problem, entropy, entry_std(rest, problem))
+        std = entry_std(calibration.inner, problem)
+        return self._shortened(
+            full, find_lengths(ask, full, costs[1], problem, entropy, std)
+        ), notes
 
     def _shortened(self, geometry: Geometry, lengths: Shortening) -> Geometry:
         # Rows of this mean squared feature, beside their intercept.
@@ -244,15 +239,17 @@ class Surveyed(Mechanism[SurveyedCalibration]):
         self,
         ask: Ask,
         full: Geometry,
-        cost: Cost,
+        spreads: Sequence[Sequence[Spread]],
         calibration: Calibration,
         problem: Problem,
         entropy: Entropy,
     ) -> LinearMap | None:
         """The map that a first matrix of all groups together points to."""
-        lengths = self._lengths(ask, full, cost, calibration, problem, entropy)
-        geometry, together = self._shortened(full, lengths), replace(problem, n_groups=1)
-        first = self.inner.draw(ask.under(geometry), calibration, together, entropy)
+        # How long most rows are follows from the survey; of longer ones the map need not know all.
+        energy = sum(each.energy for column in spreads for each in column) / self._n_features
+        geometry = self._shortened(full, Shortening(_FIRST_LENGTH * energy, 0.0))
+        together, drawn_by = replace(problem, n_groups=1), _plain(calibration.promise)
+        first = drawn_by.draw(ask.under(geometry), calibration, together, entropy)
         columns = geometry.apply(self.declared)
         return whitening_map(first, columns, geometry.bound(columns), problem.n_rows)
 
@@ -325,6 +322,16 @@ def _in_units(column: EncodedColumn, spread: Spread) -> Scale:
     # A geometry that would be refused is clamped: the budget is charged by now.
     scale = max(column.half_range * spread.scale, SMALLEST_SCALE)
     return Scale(center=min(max(center, lower), upper), scale=scale)
+
+
+def _plain(promise: Promise) -> Mechanism[Any]:
+    """What draws a first matrix: one of all rows together, whatever draws the last."""
+    return Nuclear() if isinstance(promise, PureDP) else Gaussian()
+
+
+def _first(problem: Problem, budget: Budget) -> Calibration:
+    found: Calibration = _plain(budget.promise).calibrate(problem, budget)
+    return found
 
 
 def _resolves(first: Calibration | None, problem: Problem, n_features: int) -> bool:
