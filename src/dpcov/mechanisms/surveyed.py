@@ -225,10 +225,19 @@ class Surveyed(Mechanism[SurveyedCalibration]):
                 columns=found, linear=linear, norm_bound=None if linear is None else _ANY_BOUND
             )
             notes.append(f"their linear map was found with {calibration.first.promise}")
-        std = entry_std(calibration.inner, problem)
-        return self._shortened(
-            full, find_lengths(ask, full, costs[1], problem, entropy, std)
-        ), notes
+        lengths = self._lengths(ask, full, costs[1], calibration.inner, problem, entropy)
+        return self._shortened(full, lengths), notes
+
+    def _lengths(
+        self,
+        ask: Ask,
+        geometry: Geometry,
+        cost: Cost,
+        rest: Calibration,
+        problem: Problem,
+        entropy: Entropy,
+    ) -> Shortening:
+        return find_lengths(ask, geometry, cost, problem, entropy, entry_std(rest, problem))
 
     def _shortened(self, geometry: Geometry, lengths: Shortening) -> Geometry:
         # Rows of this mean squared feature, beside their intercept.
