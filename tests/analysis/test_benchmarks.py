@@ -66,7 +66,8 @@ def test_on_adult_at_epsilon_one_the_release_wins_from_the_second_model_on():
 def assert_release_wins(scores, lead, price):
     found = {(score.method, score.models): score for score in scores}
     release, exact = found["dpcov: one release", 0], found["non-private ridge", 0]
-    assert exact.r2 - price < release.r2 < exact.r2
+    # Penalties are chosen apart, so that the private one may predict better by chance.
+    assert exact.r2 - price < release.r2 < exact.r2 + 0.01
     rivals = [score for (method, _), score in found.items() if method == "output perturbation"]
     assert len(rivals) > 1
     for rival in rivals:

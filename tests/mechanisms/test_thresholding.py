@@ -75,6 +75,7 @@ def test_a_covariance_is_thresholded_in_its_own_units():
         schema=dpcov.Schema(columns=columns),
         budget=dpcov.Budget(rho=1),
         mechanism="thresholding",
+        geometry="schema",
         entropy=SeededEntropy(1),
     )
     covariance = made.covariance()

@@ -61,6 +61,15 @@ _ZOOM_CELLS = 16
 _MIDDLE, _ATOM = Fraction(3, 10), Fraction(1, 5)
 """Parts of a look's cost for the middle, and for how many rows lie there, in pure epsilon."""
 
+_SQUARES, _AMPLE = Fraction(1, 5), 1 / 64
+"""Part for a sum of squares, where so small a part of the rows can be looked for without it."""
+
+_RADII = log(33) + 3
+"""Rows by which the right radius must be better than others, times the rate of the draw."""
+
+_ONE = 2**12
+"""Of a sum of squares that are at most one, in integers."""
+
 _PARTS = (64, 16, 8, 4, 2)
 """In pure epsilon all but one of so many parts of the values are looked for, the most first."""
 
@@ -202,8 +211,17 @@ def pays(cost: Cost, columns: Sequence[SurveyColumn], problem: Problem) -> bool:
     """Whether the public number of rows is large enough for columns to show, or is private."""
     if problem.n_rows is None or not columns:
         return bool(columns)
-    shells = CountNoise(part_of(cost, _FIRST / 2 / len(columns)), problem)
+    look = part_of(cost, _FIRST / len(columns))
+    if isinstance(look, PureDP):
+        return _places_need(look.epsilon * _MIDDLE * (1 - COUNTING), problem) <= problem.n_rows
+    shells = CountNoise(part_of(look, Fraction(1, 2)), problem)
     return sqrt(2) * shells.std(disjoint=True) <= MOST_HIDDEN * problem.n_rows
+
+
+def _places_need(epsilon: Fraction, problem: Problem) -> float:
+    """Rows from which a middle can be drawn among all places."""
+    moved = problem.rows_per_person * (2 if problem.neighbors == "replace-one" else 1)
+    return log(FINE_CELLS / _TOGETHER) * moved / float(epsilon) / 0.3
 
 
 def question(columns: Sequence[SurveyColumn]) -> HistogramQuestion:
@@ -360,7 +378,10 @@ def _middle(
 
 def _look_at_once(cells: _Cells, cost: PureDP, problem: Problem, entropy: Entropy) -> _Seen:
     """The same by draws of the exponential mechanism: in pure epsilon, counts cost more."""
-    middle = _middle_at_once(cells, part_of(cost, _MIDDLE), problem, entropy)
+    squares = _SQUARES if _is_ample(cost, problem) else Fraction(0)
+    rest = part_of(cost, 1 - squares)
+    assert isinstance(rest, PureDP)
+    middle = _middle_at_once(cells, part_of(rest, _MIDDLE), problem, entropy)
     if middle is None:
         return _Seen(None)
     center, radius, rows = middle
@@ -369,12 +390,12 @@ def _look_at_once(cells: _Cells, cost: PureDP, problem: Problem, entropy: Entrop
     radii = radius * 2.0 ** np.arange(np.ceil(np.log2(far / radius)) + 1)
     inside = cells.below[cells.nearest(center + radii)] - cells.below[cells.nearest(center - radii)]
     # One value may hold most rows: the spread is then that of the others.
-    count = CountNoise(part_of(cost, _ATOM), problem)
+    count = CountNoise(part_of(rest, _ATOM), problem)
     same = min(1.0, float(inside[0] + count.draw(1, entropy)[0]) / rows)
     same *= same * rows > 2 * count.std()
     # One person moves a cost by at most k so many times, up or down.
-    rate = cost.epsilon * (1 - _MIDDLE - _ATOM) / (2 * problem.rows_per_person)
-    needed = max((log(len(radii)) + 3) / float(rate), 3 * count.std()) / rows
+    rate = rest.epsilon * (1 - _MIDDLE - _ATOM) / (2 * problem.rows_per_person)
+    needed = max(_RADII / float(rate), 3 * count.std()) / rows
     parts = next((parts for parts in _PARTS if (1 - same) / parts >= needed), None)
     if rows * _UNITS > _MOST_COST:
         return _Seen(None)
@@ -389,9 +410,46 @@ def _look_at_once(cells: _Cells, cost: PureDP, problem: Problem, entropy: Entrop
     radius = radii[exponential_choice(crossing - crossing.min(), rate / _UNITS, entropy)]
     # Normal values but for one of so many parts lie within so many deviations.
     deviations = NormalDist().inv_cdf(1 - 0.5 / parts)
+    usual = float(radius) / deviations * sqrt(1 - same)
+    square = None
+    if squares:
+        own = part_of(cost, squares)
+        square = _mean_square(cells, center, usual, rows, own, problem, entropy)
     # The radius is up to twice as far as the part needs.
-    spread = Spread(at, min(1.0, float(radius) / deviations * sqrt(1 - same)), 0.5)
-    return _Seen(spread, cells.around(center) if radius <= 4 * cells.width(center) else None)
+    scale = usual if square is None else sqrt(max(square, usual**2 / 4))
+    energy = 0.5 if square is None else max(0.0, square) / scale**2
+    unresolved = cells.around(center) if radius <= 4 * cells.width(center) else None
+    return _Seen(Spread(at, min(1.0, scale), energy), unresolved)
+
+
+def _is_ample(cost: PureDP, problem: Problem) -> bool:
+    """Whether the public number of rows, and so the budget for each, is large."""
+    rate = cost.epsilon * (1 - _MIDDLE - _ATOM) / (2 * problem.rows_per_person)
+    return problem.n_rows is not None and _RADII / float(rate) <= _AMPLE * problem.n_rows
+
+
+def _mean_square(
+    cells: _Cells,
+    center: float,
+    spread: float,
+    rows: float,
+    cost: Cost,
+    problem: Problem,
+    entropy: Entropy,
+) -> float | None:
+    """Of distances from the middle, cut where the noise is half a squared spread; None if early."""
+    assert isinstance(cost, PureDP)
+    # A value moves the sum of squares by as much as the largest is, one.
+    scale = problem.rows_per_person / cost.epsilon
+    longest = min(
+        1.0 + abs(center + cells.anchor), spread * (rows / (2**1.5 * float(scale))) ** 0.5
+    )
+    if longest < 4 * spread:
+        return None
+    distances = np.maximum(np.abs(cells.edges[:-1] - center), np.abs(cells.edges[1:] - center))
+    weights = np.floor(_ONE * np.minimum(1.0, distances / longest) ** 2).astype(np.int64)
+    total = int(weights @ np.diff(cells.below)) + int(discrete_laplace(_ONE * scale, 1, entropy)[0])
+    return float(total / _ONE / rows * longest**2)
 
 
 def _middle_at_once(
@@ -408,10 +466,10 @@ def _middle_at_once(
     # Removed rows raise no cost of a cell, so that add-remove-one needs half the noise.
     moved = problem.rows_per_person * (2 if problem.neighbors == "replace-one" else 1)
     rate = choosing.epsilon / moved
+    if _places_need(choosing.epsilon, problem) > rows:
+        return None
     # Fewer places need less of the budget; the last one ends where the cells do.
     ends = np.append(np.arange(cells.first, cells.last, _TOGETHER), cells.last)
-    if log(len(ends)) / float(rate) > 0.3 * rows:
-        return None
     # What lies on the longer side of some cells; in the middle least.
     sides = np.maximum(cells.below[ends[:-1]], cells.below[-1] - cells.below[ends[1:]])
     place = ends[exponential_choice(sides, rate, entropy)]

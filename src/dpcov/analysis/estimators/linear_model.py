@@ -206,7 +206,9 @@ class PrivateRidge(LinearModel):
     alpha: float | Literal["auto"] = "auto"
 
     def _solve(self, problems: list[RidgeProblem]) -> list[Array]:
-        self.alphas_ = ridge_path.default_alphas(problems[0], self.noise_edge_)
+        noise = noise_of(self.release_)
+        is_mapped = noise is not None and noise.is_normal and noise.features is not None
+        self.alphas_ = ridge_path.default_alphas(problems[0], self.noise_edge_, is_mapped=is_mapped)
         half_ranges = np.array([goal.half_range for goal in self._goals])
         self.risk_path_ = self._risks(problems) * half_ranges[:, None] ** 2
         if self.alpha == "auto":

@@ -14,8 +14,9 @@ from dpcov.errors import NumericError
 from dpcov.published.linalg.symmetric import Array, eigh
 
 N_ALPHAS = 60
-# Penalties below this share of the noise edge leave directions of noise nearly unpenalized.
-SMALLEST_SHARE_OF_EDGE = 0.25
+# Penalties below this share of the noise edge leave directions of noise nearly unpenalized; where
+# rows were mapped before noise was added, there is less of it where values vary little (measured).
+SMALLEST_SHARE_OF_EDGE, SHARE_OF_MAPPED = 0.25, 0.01
 
 
 class RidgeProblem:
@@ -147,9 +148,10 @@ def risk(problem: RidgeProblem, noisy: NoisyMoment, alpha: float, n_rows: float)
     return value + max(value, 0.0) * (left**-2 - 1.0) if left > 0 else float("inf")
 
 
-def default_alphas(problem: RidgeProblem, edge: float) -> Array:
+def default_alphas(problem: RidgeProblem, edge: float, *, is_mapped: bool = False) -> Array:
     """Penalties from where noise no longer dominates to where nothing is left of the model."""
     values = problem.spectrum[0]
     largest = max(float(values[-1]), edge, np.finfo(np.float64).tiny ** 0.5)
-    smallest = max(SMALLEST_SHARE_OF_EDGE * edge, 1e-10 * largest, -1.05 * float(values[0]))
+    share = SHARE_OF_MAPPED if is_mapped else SMALLEST_SHARE_OF_EDGE
+    smallest = max(share * edge, 1e-10 * largest, -1.05 * float(values[0]))
     return np.geomspace(smallest, max(100.0 * largest, 10.0 * smallest), N_ALPHAS)
