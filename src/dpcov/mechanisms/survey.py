@@ -88,7 +88,7 @@ _FINEST = 2.0**-24
 LIKELY = 0.5
 """Chance with which noise alone makes a guess where other values than one lie."""
 
-LEAST_FALL, HIDDEN_SHELLS = 2.0, 3
+LEAST_FALL, HIDDEN_SHELLS = 2.0, 2
 """Factor by which a tail falls from shell to shell at least, and how far it may go on unseen."""
 
 _FIRST, _SECOND = Fraction(4, 5), Fraction(1, 5)
