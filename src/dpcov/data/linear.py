@@ -54,8 +54,14 @@ class LinearMap:
         largest = max(abs(number) for row in self.numbers for number in row)
         if largest > 2 ** _bits(n_columns) or not -_MOST_POWER <= self.exponent <= _MOST_POWER:
             raise SchemaError("The numbers of a linear map are too large.")
-        if np.linalg.matrix_rank(self.integers[:, n_columns - n_rows :]) < n_rows:
+        if not self.can_be_undone:
             raise SchemaError("The linear map of a geometry cannot be undone.")
+
+    @property
+    def can_be_undone(self) -> bool:
+        """Whether the last p columns, those of features, are invertible."""
+        p = len(self.numbers)
+        return bool(np.linalg.matrix_rank(self.integers[:, -p:]) == p)
 
     def scaled(self, power: int) -> "LinearMap":
         """The map times ``2**power``."""

@@ -224,7 +224,11 @@ class Surveyed(Mechanism[SurveyedCalibration]):
             full = Geometry(
                 columns=found, linear=linear, norm_bound=None if linear is None else _ANY_BOUND
             )
-            notes.append(f"their linear map was found with {calibration.first.promise}")
+            found_or_not = "was found" if linear is not None else "could not be found"
+            notes.append(
+                f"a linear map that takes correlations out {found_or_not} with "
+                f"{calibration.first.promise}"
+            )
         lengths = self._lengths(ask, full, costs[1], calibration.inner, problem, entropy)
         return self._shortened(full, lengths), notes
 

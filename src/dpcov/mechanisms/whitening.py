@@ -31,6 +31,9 @@ def with_map(statistics: NoisyStatistics, linear: LinearMap) -> NoisyStatistics:
     return replace(statistics, arrays=arrays, linear_exponent=linear.exponent)
 
 
+# Variances and eigenvalues, relative to the largest, that are never stretched further.
+_LEAST = 1e-6
+
 RESOLVED = 1.0
 """Eigenvalues of noise on correlations up to which a first matrix is worth its cost."""
 
@@ -69,12 +72,15 @@ def whitening_map(
         edge_factor=NUCLEAR_EDGE if unit.noise_is_nuclear else 1.0,
     )
     # What the noise may hide counts as spread.
-    least = sqrt(noise.diagonal)
-    spreads = np.sqrt(np.maximum(np.diagonal(covariance), max(least, np.finfo(float).tiny)))
+    variances = np.diagonal(covariance)
+    least = max(sqrt(noise.diagonal), _LEAST * float(variances.max()), np.finfo(float).tiny)
+    spreads = np.sqrt(np.maximum(variances, least))
     edge = largest_noise_eigenvalue(noise, 1 / spreads, np.zeros(len(spreads)))
     values, vectors = eigh(covariance / np.outer(spreads, spreads))
-    root = compose((np.maximum(values, 0.0) + max(edge, 1e-12)) ** -0.5, vectors)
+    root = compose((np.maximum(values, 0.0) + max(edge, _LEAST)) ** -0.5, vectors)
     matrix = spreads[:, None] * root / spreads
-    if not start:
-        return LinearMap.nearest(matrix)
-    return LinearMap.nearest(np.column_stack([-matrix @ mean, matrix]))
+    if start:
+        matrix = np.column_stack([-matrix @ mean, matrix])
+    found = LinearMap.nearest(matrix)
+    # Rounded, it must still be one that can be undone: the budget is charged by now.
+    return found if found.can_be_undone else None

@@ -1,0 +1,105 @@
+"""The linear map of a geometry: what it does to rows, and as a public file."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import dpcov
+from dpcov.data.geometry import Geometry, Scale
+from dpcov.data.linear import LinearMap
+from dpcov.errors import ReleaseError, SchemaError
+from dpcov.mechanisms.whitening import whitening_map
+from dpcov.noise.entropy import SeededEntropy
+
+N, D = 4_000, 5
+RNG = np.random.default_rng(2)
+ROWS = RNG.normal(size=(N, 2)) @ RNG.normal(size=(2, D)) + 0.05 * RNG.normal(size=(N, D)) + 1.0
+NAMES = [f"x{place}" for place in range(D)]
+SCHEMA = dpcov.Schema(columns=dict.fromkeys(NAMES, dpcov.Numeric(lower=-20, upper=20)))
+UNITS = Geometry(columns=dict.fromkeys(NAMES, Scale(center=0.5, scale=1.0)), norm_bound=12.0)
+ENCODED = np.column_stack([np.ones(N), ROWS - 0.5])
+
+
+def released(budget, geometry=UNITS, **more):
+    return dpcov.release(
+        ROWS,
+        schema=SCHEMA,
+        budget=dpcov.Budget(rho=budget),
+        geometry=geometry,
+        entropy=SeededEntropy(1),
+        **more,
+    )
+
+
+def found(budget, **more):
+    made = released(budget, mechanism="gaussian", **more)
+    facts = made.manifest
+    return whitening_map(made.statistics, facts.columns, facts.norm_bound, facts.n_rows)
+
+
+@pytest.mark.parametrize("neighbors", ["replace-one", "add-remove-one"])
+def test_mapped_rows_are_nearly_uncorrelated_and_keep_their_spreads(neighbors):
+    mapped = ENCODED @ found("300", neighbors=neighbors).matrix.T
+    before, after = (np.linalg.eigvalsh(np.corrcoef(rows.T)) for rows in (ROWS, mapped))
+    assert before[-1] > 500 * before[0]
+    assert after[-1] < 15 * after[0]
+    assert np.abs(mapped.mean(axis=0)).max() < 0.05
+    assert mapped.std(axis=0) == pytest.approx(ROWS.std(axis=0), rel=0.5)
+
+
+def test_what_noise_hides_is_not_stretched():
+    """The smallest spread is a thousandth of the largest; noise of a tenth leaves it near that."""
+    stretched = np.linalg.svd(found("0.01").matrix[:, 1:], compute_uv=False)
+    assert stretched[0] < 10 * stretched[-1]
+    clear = np.linalg.svd(found("300").matrix[:, 1:], compute_uv=False)
+    assert clear[0] > 10 * clear[-1]
+
+
+def test_no_map_where_the_number_of_rows_drowns():
+    assert found("1e-7", neighbors="add-remove-one") is None
+
+
+def geometry(**more):
+    made = LinearMap.nearest(np.column_stack([np.full(D, 0.1), np.eye(D) + 0.3]))
+    return Geometry(columns=UNITS.columns, norm_bound=30.0, linear=replace(made, **more))
+
+
+def test_a_file_says_it_all(tmp_path):
+    known = geometry()
+    known.save(tmp_path / "geometry.toml")
+    assert Geometry.from_toml(tmp_path / "geometry.toml") == known
+    one, other = released("100", known), released("100", tmp_path / "geometry.toml")
+    assert one.covariance().tolist() == other.covariance().tolist()
+    one.save(tmp_path / "one.dpcov")
+    again = released("100", tmp_path / "one.dpcov")
+    assert again.covariance().tolist() == one.covariance().tolist()
+    np.testing.assert_allclose(one.covariance("none"), np.cov(ROWS.T, ddof=0), atol=0.5)
+    np.testing.assert_allclose(one.mean(), ROWS.mean(axis=0), atol=0.2)
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        ({"numbers": ((1, 0), (0, 1))}, "5 by 6"),
+        ({"numbers": tuple((1,) * 6 for _ in range(5))}, "cannot be undone"),
+        ({"numbers": tuple((2**60,) * 6 for _ in range(5))}, "too large"),
+        ({"exponent": 2_000}, "too large"),
+    ],
+)
+def test_a_map_that_is_none_is_refused(more, words):
+    with pytest.raises(SchemaError, match=words):
+        released("1", geometry(**more))
+
+
+def test_a_map_needs_a_norm_bound():
+    with pytest.raises(SchemaError, match="norm bound"):
+        Geometry(columns={}, linear=LinearMap(((1,),), 0))
+
+
+@pytest.mark.parametrize("numbers", [np.ones((5, 6)), np.eye(5, 5), np.full((5, 6), 2**60)])
+def test_a_release_with_another_map_is_not_read(numbers):
+    made = released("1", geometry())
+    arrays = {**made.statistics.arrays, "linear": numbers.astype(np.int64)}
+    with pytest.raises(ReleaseError, match="contradict"):
+        dpcov.Release(made.manifest, arrays)
