@@ -17,6 +17,7 @@ import math
 from collections.abc import Callable
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal, localcontext
 from fractions import Fraction
+from functools import lru_cache
 
 from dpcov.errors import BudgetError, NumericError
 
@@ -42,6 +43,7 @@ def zcdp_pure_epsilon(rho: Fraction) -> Fraction:
     return sqrt_down(2 * require_positive("rho", rho))
 
 
+@lru_cache
 def zcdp_delta(rho: Fraction, epsilon: Fraction) -> Fraction:
     """Return a delta for which rho-zCDP implies (epsilon, delta)-DP, rounded up; at most 1."""
     require_positive("rho", rho)
@@ -58,6 +60,7 @@ def zcdp_delta(rho: Fraction, epsilon: Fraction) -> Fraction:
         return min(Fraction(1), round_up(min(log_delta, Decimal(0)).exp() * (1 + _ROUNDING)))
 
 
+@lru_cache
 def zcdp_epsilon(rho: Fraction, delta: Fraction) -> Fraction:
     """Return an epsilon for which rho-zCDP implies (epsilon, delta)-DP, rounded up; at least 0."""
     require_positive("rho", rho)
