@@ -194,3 +194,24 @@ def test_an_audit_catches_a_survey_from_exact_counts(monkeypatch):
     monkeypatch.setattr(CountNoise, "draw", lambda *a, **k: 0 * plain(*a, **k))
     first, second = sides(10)
     assert abs(first - second) == 1.0
+
+
+@pytest.mark.parametrize("anchor", [0.0, -1.0, 0.3])
+@pytest.mark.parametrize("center", [0.5, -0.5, 2.0**-12])
+def test_a_finer_look_counts_every_value_once(anchor, center):
+    """Also values on the ends of cells: one that counted twice would move two counts."""
+    edges = module.fine_edges()
+    distances = np.concatenate([edges, np.nextafter(edges, 9), np.nextafter(edges, -9)])
+    near = edges[np.abs(edges - center) < 0.1 * abs(center)]
+    values = anchor + np.concatenate([distances[::37], near, np.nextafter(near, 9)])
+    values = np.unique(values)
+    values = values[np.abs(values) <= 1]
+    ask, name = asked([values]), SurveyColumn("x", anchor=anchor)
+    wide = ask(module.question([name])).counts[0]
+    window = module._Cells.whole(wide, anchor).around(center)
+    fine = ask(module.HistogramQuestion(windows=(window,))).counts[0]
+    cells = module._Cells.zoomed(wide, fine, window)
+    assert cells.below[-1] == len(values)
+    # A count below an edge is that of the values below it, on either grid.
+    below = np.searchsorted(values - anchor, cells.edges[:-1])
+    assert (cells.below[:-1] == below).all()

@@ -35,12 +35,14 @@ class Window:
     """Equal cells of [lower, upper) of one column, whose values lie in [-1, 1] between its bounds.
 
     A column of categories has their codes 0, 1, ... as values.  Ends are distances from ``anchor``.
+    Where the window is ``closed``, the last cell holds its upper end too.
     """
 
     lower: float = -1.0
     upper: float = 1.0
     cells: int = 2**16
     anchor: float = 0.0
+    closed: bool = True
 
     def places(self, values: NDArray[np.float64]) -> NDArray[np.intp]:
         """Where the values are counted; each by itself, NaN as missing."""
@@ -50,9 +52,9 @@ class Window:
         inside = np.clip(scaled, -1, self.cells)
         places = np.where(np.isnan(inside), MISSING - 3, inside).astype(np.intp) + 3
         places[inside == -1] = BELOW
-        # The largest value belongs to the last cell, as in numpy.histogram.
         top = inside == self.cells
-        places[top] = np.where(values[top] == self.upper, self.cells + 2, ABOVE)
+        is_end = (values[top] == self.upper) & self.closed
+        places[top] = np.where(is_end, self.cells + 2, ABOVE)
         return places
 
 
@@ -60,7 +62,7 @@ class Window:
 class FineWindow:
     """Cells of one column as fine as a thousandth of a value's distance from ``anchor``.
 
-    However wide the bounds are, numbers of any size are told apart.
+    However wide the bounds are, numbers of any size are told apart.  A cell holds its lower end.
     """
 
     anchor: float = 0.0
@@ -75,8 +77,10 @@ class FineWindow:
         # Adding a zero that is not negative makes every zero positive.
         distance = values + (0.0 - self.anchor)
         # Exponent and leading digits of a float are its place among all of its sign.
-        places = distance.view(np.int64) >> (52 - _MANTISSA_BITS)
-        negative = places >> 63
+        bits = distance.view(np.int64)
+        negative = bits >> 63
+        # Below the anchor a cell reaches from its far end, which it holds, to its near one.
+        places = (bits + negative) >> (52 - _MANTISSA_BITS)
         places &= _MAGNITUDE
         np.clip(places, _LEAST, _LEAST + _SIDE - 1, out=places)
         # The smallest is an odd multiple of a side: the low bits count from the anchor, and their

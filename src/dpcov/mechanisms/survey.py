@@ -292,7 +292,8 @@ class _Cells:
         place, last = int(np.searchsorted(self.edges, center)), len(self.edges) - 1
         lower = self.edges[max(0, place - _ZOOM_CELLS)]
         upper = self.edges[min(last, place + _ZOOM_CELLS)]
-        return Window(float(lower), float(upper), anchor=self.anchor)
+        # Its upper end is counted in the next of the wide cells.
+        return Window(float(lower), float(upper), anchor=self.anchor, closed=False)
 
 
 @dataclass(frozen=True)
