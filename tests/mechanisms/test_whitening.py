@@ -74,6 +74,11 @@ def test_a_file_says_it_all(tmp_path):
     one.save(tmp_path / "one.dpcov")
     again = released("100", tmp_path / "one.dpcov")
     assert again.covariance().tolist() == one.covariance().tolist()
+    # A seeded release hides nothing, and neither does what uses its geometry.
+    unseeded = dpcov.release(
+        ROWS, schema=SCHEMA, budget=dpcov.Budget(rho=1), geometry=tmp_path / "one.dpcov"
+    )
+    assert not unseeded.is_private
     np.testing.assert_allclose(one.covariance("none"), np.cov(ROWS.T, ddof=0), atol=0.5)
     np.testing.assert_allclose(one.mean(), ROWS.mean(axis=0), atol=0.2)
 

@@ -126,7 +126,7 @@ def publish(
                     calibration=calibration,
                     n_rows=n_rows,
                     spent=spent,
-                    private=randomness.private,
+                    private=randomness.private and terms.geometry_is_private,
                 )
             )
             if file is not None:

@@ -45,6 +45,8 @@ class ReleaseTerms:
     # Of a public geometry, which the release states.
     linear: LinearMap | None = None
     lost: float = 0.0
+    # False where that geometry is a seeded release's, which hides nothing of its rows.
+    geometry_is_private: bool = True
 
     def problem(self, n_rows: int | None) -> Problem:
         """State the public facts, with the number of rows where it is public."""
@@ -82,7 +84,9 @@ def plan_table(
     declared = schema if isinstance(schema, Schema) else Schema.from_toml(schema)
     by = plain("by", by, str | None)
     schema, grouping = (declared, None) if by is None else split_schema(declared, by)
-    known = None if geometry in ("schema", "private") else _read_geometry(geometry)
+    known, is_private = None, True
+    if geometry not in ("schema", "private"):
+        known, is_private = _read_geometry(geometry)
     if known is not None and schema.norm_bound is not None:
         raise UsageError(
             "A norm bound belongs to the schema's own geometry. Leave norm_bound out of the "
@@ -118,21 +122,24 @@ def plan_table(
         groups=groups,
         linear=None if known is None else known.linear,
         lost=0.0 if known is None else known.lost,
+        geometry_is_private=is_private,
     )
     return terms, encoding
 
 
-def _read_geometry(geometry: Geometry | str | Path) -> Geometry:
+def _read_geometry(geometry: Geometry | str | Path) -> tuple[Geometry, bool]:
+    """A public geometry, and whether what it was found with was not seeded, as far as is known."""
     if not isinstance(geometry, Geometry | str | Path):
         raise UsageError("geometry must be 'schema', 'private', the path of a file or a Geometry.")
     if isinstance(geometry, Geometry):
-        return geometry
+        return geometry, True
     if Path(geometry).suffix == ".dpcov":
         release = Release.load(geometry)
         manifest = release.manifest
         lost = manifest.statistics.lost
-        return Geometry.of(manifest.columns, manifest.norm_bound, _map_of(release), lost)
-    return Geometry.from_toml(geometry)
+        made = Geometry.of(manifest.columns, manifest.norm_bound, _map_of(release), lost)
+        return made, release.is_private
+    return Geometry.from_toml(geometry), True
 
 
 def _map_of(release: Release) -> LinearMap | None:
