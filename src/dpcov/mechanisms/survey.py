@@ -305,7 +305,7 @@ class _Seen:
 
 
 def _look(cells: _Cells, cost: Cost, problem: Problem, size: int, entropy: Entropy) -> _Seen:
-    """Find the middle, then the spread around it; half the cost for each."""
+    """Find the middle, then the spread around it."""
     if isinstance(cost, ZCDP):
         return _look_in_shells(cells, part_of(cost, Fraction(1, 2)), problem, size, entropy)
     return _look_at_once(cells, cost, problem, entropy)
@@ -378,7 +378,7 @@ def _middle(
 
 
 def _look_at_once(cells: _Cells, cost: PureDP, problem: Problem, entropy: Entropy) -> _Seen:
-    """The same by draws of the exponential mechanism: in pure epsilon, counts cost more."""
+    """In pure epsilon draws of the exponential mechanism cost less than counts in shells."""
     squares = _SQUARES if _is_ample(cost, problem) else Fraction(0)
     rest = part_of(cost, 1 - squares)
     assert isinstance(rest, PureDP)
@@ -438,7 +438,7 @@ def _mean_square(
     problem: Problem,
     entropy: Entropy,
 ) -> float | None:
-    """Of distances from the middle, cut where the noise is half a squared spread; None if early."""
+    """Of distances from the middle, cut where its noise is half a squared spread; None if near."""
     assert isinstance(cost, PureDP)
     # A value moves the sum of squares by as much as the largest is, one.
     scale = problem.rows_per_person / cost.epsilon

@@ -4,12 +4,13 @@ Privacy
 -------
 Guarantee : the budget, split between the survey and the mechanism.  Neighbors, unit : as in
     the mechanism.
-Private input : histograms of all columns, then moments in the geometry.
+Private input : histograms of all columns, a first matrix, a histogram of lengths, then the
+    mechanism's moments in the geometry.
 Numerics : the mechanism's; the survey is exact.  Proof : survey.md.
 
 Sensitivity
 -----------
-Those of the survey and of the mechanism, one after the other.
+Those of the survey, of the first matrix and of the mechanism, one after the other.
 """
 
 from collections.abc import Sequence

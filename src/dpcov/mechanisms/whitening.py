@@ -24,18 +24,18 @@ from dpcov.published.linalg.symmetric import compose, eigh
 from dpcov.published.statistics import NoisyStatistics
 
 
-def with_map(statistics: NoisyStatistics, linear: LinearMap) -> NoisyStatistics:
-    """The statistics of rows that were mapped, with the map."""
-    numbers = np.array(linear.numbers, dtype=np.int64)
-    arrays = {**statistics.arrays, "linear": numbers}
-    return replace(statistics, arrays=arrays, linear_exponent=linear.exponent)
-
-
 # Variances and eigenvalues, relative to the largest, that are never stretched further.
 _LEAST = 1e-6
 
 RESOLVED = 1.0
 """Eigenvalues of noise on correlations up to which a first matrix is worth its cost."""
+
+
+def with_map(statistics: NoisyStatistics, linear: LinearMap) -> NoisyStatistics:
+    """The statistics of rows that were mapped, with the map."""
+    numbers = np.array(linear.numbers, dtype=np.int64)
+    arrays = {**statistics.arrays, "linear": numbers}
+    return replace(statistics, arrays=arrays, linear_exponent=linear.exponent)
 
 
 def whitening_map(
