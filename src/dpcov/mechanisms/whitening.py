@@ -23,7 +23,6 @@ from dpcov.published.estimate.unit import centered, unit_estimate
 from dpcov.published.linalg.symmetric import compose, eigh
 from dpcov.published.statistics import NoisyStatistics
 
-
 # Variances and eigenvalues, relative to the largest, that are never stretched further.
 _LEAST = 1e-6
 
