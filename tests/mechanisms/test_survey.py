@@ -129,6 +129,17 @@ def test_where_one_value_shows_the_scale_is_what_noise_may_hide():
         assert spread.center == pytest.approx(column[0], abs=2e-3)
 
 
+@pytest.mark.parametrize(
+    ("cost", "share"),
+    [(ZCDP(rho=Fraction("0.00003")), 0.18), (PureDP(epsilon=Fraction("0.8")), 0.08)],
+)
+def test_noise_hardly_ever_makes_a_scale_far_too_small(cost, share):
+    # Most rows share the lowest value; whether the others show depends on the noise.
+    column = np.where(np.arange(N) < share * N, 0.0, -1.0)
+    scales = [found(column, seed, cost).scale for seed in range(60)]
+    assert sum(scale < 0.3 * column.std() for scale in scales) <= 1
+
+
 @pytest.mark.parametrize("n", [0, 1, 30])
 def test_where_nothing_shows_the_bounds_stay(n):
     column = np.full(N, np.nan)

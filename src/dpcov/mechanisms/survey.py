@@ -18,7 +18,7 @@ l1 norm.  Every column has its own part of the cost.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from math import log, sqrt
+from math import log, log2, sqrt
 from statistics import NormalDist
 
 import numpy as np
@@ -49,6 +49,9 @@ LEVELS = FINE_CELLS.bit_length() - 1
 FALSE_SHELLS = 0.05
 """Chance that some column of the table is given a spread that is not there."""
 
+FALSE_SCALES = 0.001
+"""The same where nearly all rows share a value: so small a scale would spoil all other columns."""
+
 ENOUGH = 0.3
 """A middle is found when its interval holds less than this part of the rows."""
 
@@ -58,7 +61,7 @@ MOST_HIDDEN = 1 / 16
 _ZOOM_CELLS = 16
 """Cells on either side of the middle that a second, finer window shows."""
 
-_MIDDLE, _ATOM = Fraction(3, 10), Fraction(1, 5)
+_MIDDLE, _ATOM = Fraction(3, 10), Fraction(3, 20)
 """Parts of a look's cost for the middle, and for how many rows lie there, in pure epsilon."""
 
 _SQUARES, _AMPLE = Fraction(1, 5), 1 / 64
@@ -70,11 +73,11 @@ _RADII = log(33) + 3
 _ONE = 2**12
 """Of a sum of squares that are at most one, in integers."""
 
-_PARTS = (64, 16, 8, 4, 2)
-"""In pure epsilon all but one of so many parts of the values are looked for, the most first."""
+_PARTS = 64
+"""In pure epsilon the radius of all but one of so many parts of the values is drawn, or of fewer."""
 
-_UNITS, _MOST_COST = 64, 2**31
-"""Units of a share, and the largest cost of a place that can be drawn."""
+_MOST_UNITS, _LEAST_UNITS, _MOST_COST = 10, 6, 31
+"""Binary digits of a share, and of the largest cost of a place that can be drawn."""
 
 _TOGETHER = 2**6
 """Cells that are taken together in a search for the middle, in pure epsilon."""
@@ -330,16 +333,19 @@ def _look_in_shells(
     seen = counts + noise.draw(counts.size, entropy, disjoint=True).reshape(counts.shape)
     # Values spread evenly inside a shell have these mean distances and squared distances.
     mean, square = (inner + outer) / 2, (inner**2 + inner * outer + outer**2) / 3
-    last = _outermost(seen, std, noise.evidence(1.0, FALSE_SHELLS / (2 * counts.size * size)))
+    looks = 2 * counts.size * size
+    last = _outermost(seen, std, noise.evidence(1.0, FALSE_SHELLS / looks))
     hidden = sqrt(2) * std / rows
     offset = float((seen[0] - seen[1])[: last + 1] @ mean[: last + 1]) / rows
     squares = float(np.maximum(seen.sum(axis=0), 0)[: last + 1] @ square[: last + 1]) / rows
-    if outer[last] <= 4 * cells.width(center):
+    if outer[last] <= 4 * cells.width(center) or _one_value(
+        seen, noise.evidence(std, FALSE_SCALES / looks)
+    ):
         # Nothing but one value shows: others lie where most seems to be, or anywhere.
         sides = np.concatenate([seen / std, seen.sum(axis=0, keepdims=True) / (sqrt(2) * std)])
-        likely = sides.max(axis=0)[last + 1 :]
-        is_likely = likely.max(initial=0.0) > noise.evidence(1.0, LIKELY / sides.size)
-        away = outer[last + 1 + int(np.argmax(likely))] if is_likely else far
+        behind = int(np.argmax(seen.sum(axis=0))) + 1
+        likely = sides.max(axis=0)[behind:] > noise.evidence(1.0, LIKELY / sides.size)
+        away = outer[behind:][likely].max(initial=0.0) or far
         spread = Spread(at, min(1.0, sqrt(squares + hidden * away**2)))
         return _Seen(spread, cells.around(center))
     # No shell behind the next two shows: summing them all would sum noise.
@@ -396,19 +402,22 @@ def _look_at_once(cells: _Cells, cost: PureDP, problem: Problem, entropy: Entrop
     same *= same * rows > 2 * count.std()
     # One person moves a cost by at most k so many times, up or down.
     rate = rest.epsilon * (1 - _MIDDLE - _ATOM) / (2 * problem.rows_per_person)
-    needed = max(_RADII / float(rate), 3 * count.std()) / rows
-    parts = next((parts for parts in _PARTS if (1 - same) / parts >= needed), None)
-    if rows * _UNITS > _MOST_COST:
+    needed, unsure = _RADII / float(rate) / rows, count.std() / rows * (same > 0)
+    # So many rows beyond the right radius, and within it beside those that share a value.
+    others = 1 - same
+    parts = min(_PARTS, others / needed) if others >= 2 * needed + unsure else None
+    digits = min(_MOST_UNITS, int(_MOST_COST - log2(max(1.0, rows))))
+    if digits < _LEAST_UNITS:
         return _Seen(None)
     if parts is None:
         # Nothing but one value shows; or nothing at all.
-        spread = Spread(at, far * sqrt(min(1.0, needed)))
+        spread = Spread(at, far * sqrt(min(1.0, max(needed, unsure))))
         return _Seen(spread, cells.around(center)) if same > 0.5 else _Seen(None)
-    target = int(_UNITS * (1 - (1 - same) / parts)) * int(cells.below[-1])
+    target = round(2**digits * (1 - others / parts)) * int(cells.below[-1])
     before = np.concatenate([[0], inside[:-1]])
     # Least where that part is passed, by as much as possible on either side.
-    crossing = np.maximum(_UNITS * before - target, target - _UNITS * inside)
-    radius = radii[exponential_choice(crossing - crossing.min(), rate / _UNITS, entropy)]
+    crossing = np.maximum(2**digits * before - target, target - 2**digits * inside)
+    radius = radii[exponential_choice(crossing - crossing.min(), rate / 2**digits, entropy)]
     # Normal values but for one of so many parts lie within so many deviations.
     deviations = NormalDist().inv_cdf(1 - 0.5 / parts)
     usual = float(radius) / deviations * sqrt(1 - same)
@@ -518,6 +527,13 @@ def _outermost(seen: NDArray[np.int64], std: float, evidence: float) -> int:
                 if side[shell : shell + run].sum() > evidence * one * sqrt(run):
                     return shell
     return 0
+
+
+def _one_value(seen: NDArray[np.int64], evidence: float) -> bool:
+    """Whether shells show one value alone, at the middle or, if that was missed, beside it."""
+    most, elsewhere = int(np.argmax(seen.max(axis=0))), seen.copy()
+    elsewhere[:, most] = 0
+    return bool(2 * seen.max() > seen.sum() and elsewhere.max() <= evidence)
 
 
 def _levels(counts: Counts, noise: CountNoise, size: int, entropy: Entropy) -> list[Spread]:
