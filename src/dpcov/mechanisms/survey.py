@@ -74,7 +74,7 @@ _ONE = 2**12
 """Of a sum of squares that are at most one, in integers."""
 
 _PARTS = 64
-"""In pure epsilon the radius of all but one of so many parts of the values is drawn, or of fewer."""
+"""In pure epsilon the radius of all values but one of so many parts is drawn, or of fewer."""
 
 _MOST_UNITS, _LEAST_UNITS, _MOST_COST = 10, 6, 31
 """Binary digits of a share, and of the largest cost of a place that can be drawn."""

@@ -23,7 +23,8 @@ from dpcov.published.estimate.entry_noise import (
     moment_noise,
     read_with,
 )
-from dpcov.published.estimate.post import Noisy, find_post
+from dpcov.published.estimate.levels import divergence, has_blocks, positive, quiet, with_known
+from dpcov.published.estimate.post import Noisy, PostProcessing, find_post
 from dpcov.published.estimate.unit import UnitEstimate, centered, unit_estimate
 from dpcov.published.file import Arrays, fingerprint, member_record
 from dpcov.published.frame import Frame
@@ -160,23 +161,49 @@ class BaseRelease:
 
     @cached_property
     def _centered(self) -> tuple[float, Array, Array]:
+        return self._centered_of(self._unit)
+
+    def _centered_of(self, unit: UnitEstimate) -> tuple[float, Array, Array]:
         if not self.has_intercept:
             problem = (
                 "This release has no intercept, so means are unknown. Use second_moment(), or "
             )
             raise ReleaseError(f"{problem}release again with intercept = true.")
-        return centered(self._unit, self.public_intercept)
+        return centered(unit, self.public_intercept)
 
-    @cached_property
-    def _covariance(self) -> Noisy:
-        intercept, _, raw = self._centered
+    def _covariance_of(self, unit: UnitEstimate) -> Noisy:
+        intercept, _, raw = self._centered_of(unit)
         return replace(
             self._moment,
+            unit=unit,
             matrix=raw,
             trace_bound=self.manifest.norm_bound**2,
             intercept=intercept,
             is_centered=any(column.lower is not None for column in self.features),
         )
+
+    def _encoded_covariance(self, post: PostProcessing) -> Array:
+        has_levels = any(column.kind in ("category", "missing") for column in self.features)
+        if has_levels and post.drops_empty:
+            return self._covariance_of_levels
+        return self.frame.covariance(post.apply(self._covariance_of(self._unit)))
+
+    @cached_property
+    def _covariance_of_levels(self) -> Array:
+        """Shrunk, block by block, with what everybody knows of levels."""
+        post = find_post("shrink")
+
+        def estimate(unit: UnitEstimate) -> tuple[Array, Array]:
+            noisy = self._covariance_of(unit)
+            return self.frame.covariance(noisy.matrix), self.frame.covariance(post.apply(noisy))
+
+        noisy, found = estimate(self._unit)
+        mean = self.frame.mean(self._centered[1])
+        law = moment_noise(read_with(self._unit, "shrink"), self.manifest, self.frame)
+        if law is not None and has_blocks(self.features):
+            spread = np.diagonal(law.along(mean)[0])
+            found = quiet(noisy, found, divergence(estimate, self._unit), spread, self.features)
+        return positive(with_known(found, mean, self.features))
 
     @on_one_thread
     def second_moment(self, post: Post | None = None) -> Array:
@@ -201,8 +228,7 @@ class BaseRelease:
 
         Post-processing happens in encoded units, where bounded columns have comparable scale.
         """
-        noisy, chosen = self._covariance, find_post(post or self.statistics.post)
-        encoded = self.frame.covariance(chosen.apply(noisy))
+        encoded = self._encoded_covariance(find_post(post or self.statistics.post))
         return encoded * np.outer(self.half_ranges, self.half_ranges)
 
     def correlation(self, post: Post | None = None) -> Array:

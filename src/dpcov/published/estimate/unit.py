@@ -81,6 +81,16 @@ def unit_estimate(statistics: NoisyStatistics, n_rows: int | None) -> UnitEstima
     return replace(made, count_variance=count_variance)
 
 
+def with_noise(unit: UnitEstimate, step: float, rng: np.random.Generator) -> UnitEstimate:
+    """The same with made-up noise, ``step`` times as large as that of its own."""
+    parts = []
+    for part in unit.parts:
+        normal = rng.standard_normal(part.matrix.shape) * (step * sqrt(part.diagonal_variance) / 2)
+        parts.append(replace(part, matrix=part.matrix + (normal + normal.T)))
+    added = sum((new.matrix - old.matrix for new, old in zip(parts, unit.parts, strict=True)))
+    return replace(unit, matrix=unit.matrix + added, parts=tuple(parts))
+
+
 def _finished(statistics: NoisyStatistics, rows: float, step: float) -> UnitEstimate:
     matrix = np.asarray(statistics.arrays["second_moment"], dtype=np.float64)
     law = {} if statistics.noise is None else _law(statistics.noise, step)
