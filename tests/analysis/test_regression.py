@@ -87,6 +87,26 @@ def test_levels_that_hold_all_rows_are_contrasts_to_the_first(made, frame, encod
     assert table.notes == ("Reference category: sector=care.",)
 
 
+@pytest.mark.parametrize("estimator", [PrivateRidge, PrivateLinearRegression])
+@pytest.mark.parametrize("shares", [[0.5, 0.3, 0.2], [0.9, 0.07, 0.03]])
+def test_levels_of_unlike_scales_have_the_coefficients_of_the_rows(frame, estimator, shares):
+    rows = frame.copy()
+    rows["sector"] = np.random.default_rng(0).choice(["care", "trade", "farm"], len(rows), p=shares)
+    rows["income"] += 4.0 * (rows.sector == "farm")
+    made = released(rows, 1000, 1, geometry="private")
+    scales = [column.half_range for column in made.features if column.source == "sector"]
+    assert max(scales) > 1.05 * min(scales)
+    model = estimator.from_release(made, target="income", features=["age", "sector"])
+    columns = [rows.age, rows.sector == "trade", rows.sector == "farm"]
+    X = np.column_stack(columns).astype(float)
+    exact = LinearRegression().fit(X, rows.income)
+    np.testing.assert_allclose(model.coef_, exact.coef_, rtol=0.02, atol=0.1)
+    np.testing.assert_allclose(model.predict(rows), exact.predict(X), atol=0.3)
+    table = model.conf_int()
+    np.testing.assert_allclose(table.estimate[1:], model.coef_, rtol=0.02, atol=0.05)
+    assert table.estimate[0] == pytest.approx(model.intercept_, abs=0.2)
+
+
 def test_a_fit_does_not_depend_on_which_level_is_the_reference(frame):
     found = []
     for order in (("care", "trade", "farm"), ("farm", "care", "trade")):

@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import helmert
 from sklearn.utils.validation import validate_data
 
 from dpcov.analysis.problems import InputError
@@ -122,11 +121,14 @@ def coding_of(columns: Columns, places: Places, references: Sequence[str]) -> Co
     dropped = [i for i, column in enumerate(chosen) if column.name in references]
     for base in dropped:
         levels = [i for i, column in enumerate(chosen) if column.source == chosen[base].source]
-        # The choice of the reference must not change the fit: deviations from the mean of the
-        # levels, in orthonormal coordinates, keep isotropic noise isotropic and penalize all alike.
-        directions[np.ix_([i for i in levels if i != base], levels)] = helmert(len(levels))
-        contrasts[levels, base] -= 1.0
-        reference[base] = 1.0
+        # Levels, each times its half range, add up to one.  The choice of the reference must not
+        # change the fit: orthonormal coordinates of all other directions keep isotropic noise
+        # isotropic and penalize all alike.
+        half_ranges = np.array([chosen[i].half_range for i in levels])
+        basis = np.linalg.qr(np.column_stack([half_ranges, np.eye(len(levels))]))[0][:, 1:].T
+        directions[np.ix_([i for i in levels if i != base], levels)] = basis
+        contrasts[levels, base] -= half_ranges / chosen[base].half_range
+        reference[base] = 1.0 / chosen[base].half_range
     directions, contrasts = (np.delete(each, dropped, axis=0) for each in (directions, contrasts))
     return Coding(directions, contrasts, np.delete(np.arange(n), dropped), reference)
 
