@@ -58,6 +58,17 @@ def test_ridge_is_that_of_scikit_learn_on_columns_divided_by_their_half_ranges(
     assert "sector=care" in bare.get_encoded_names() and bare.intercept_ == 0.0
 
 
+def test_predictions_stay_within_the_bounds_of_the_target(made, frame):
+    far = frame[["age"]].assign(age=np.linspace(-1e6, 1e6, len(frame)))
+    for target in ("income", ["income", "member"]):
+        model = PrivateRidge.from_release(made, target=target, features=["age"])
+        found = model.predict(far).reshape(len(far), -1)
+        assert found[0, 0] == 0.0 and found[-1, 0] == 100.0
+        inside = frame[["age"]].assign(age=45.0)
+        plain = np.atleast_2d(model.coef_)[0, 0] * 45.0 + np.atleast_1d(model.intercept_)[0]
+        assert model.predict(inside).reshape(len(far), -1)[0, 0] == pytest.approx(plain)
+
+
 def test_any_target_any_features_and_several_targets(made):
     options = {"features": ["sector", "member"], "alpha": 0.1}
     both = PrivateRidge.from_release(made, target=["income", "age"], **options)

@@ -210,15 +210,21 @@ def check_cost(cost: Cost, columns: Sequence[SurveyColumn], problem: Problem) ->
     CountNoise(part_of(cost, smallest), problem).std(disjoint=True)
 
 
-def pays(cost: Cost, columns: Sequence[SurveyColumn], problem: Problem) -> bool:
-    """Whether the public number of rows is large enough for columns to show, or is private."""
+def hidden_part(cost: Cost, columns: Sequence[SurveyColumn], problem: Problem) -> float:
+    """Part of a column's rows that noise may hide, by the public number of rows; 0 if private."""
     if problem.n_rows is None or not columns:
-        return bool(columns)
+        return 0.0
     look = part_of(cost, _FIRST / len(columns))
     if isinstance(look, PureDP):
-        return _places_need(look.epsilon * _MIDDLE * (1 - COUNTING), problem) <= problem.n_rows
+        needed = _places_need(look.epsilon * _MIDDLE * (1 - COUNTING), problem)
+        return MOST_HIDDEN * needed / problem.n_rows
     shells = CountNoise(part_of(look, Fraction(1, 2)), problem)
-    return sqrt(2) * shells.std(disjoint=True) <= MOST_HIDDEN * problem.n_rows
+    return sqrt(2) * shells.std(disjoint=True) / problem.n_rows
+
+
+def pays(cost: Cost, columns: Sequence[SurveyColumn], problem: Problem) -> bool:
+    """Whether columns show, by the public number of rows, or that is private."""
+    return bool(columns) and hidden_part(cost, columns, problem) <= MOST_HIDDEN
 
 
 def _places_need(epsilon: Fraction, problem: Problem) -> float:

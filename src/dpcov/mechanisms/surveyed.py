@@ -35,7 +35,15 @@ from dpcov.mechanisms.blocks.finished import Cost, part_of
 from dpcov.mechanisms.gaussian import Gaussian
 from dpcov.mechanisms.lengths import USUAL, Shortening, entry_std, find_lengths
 from dpcov.mechanisms.nuclear import Nuclear
-from dpcov.mechanisms.survey import Spread, SurveyColumn, check_cost, pays, question, survey
+from dpcov.mechanisms.survey import (
+    Spread,
+    SurveyColumn,
+    check_cost,
+    hidden_part,
+    pays,
+    question,
+    survey,
+)
 from dpcov.mechanisms.whitening import RESOLVED, whitening_map, with_map
 from dpcov.noise.entropy import Entropy
 from dpcov.privacy.budget import Budget
@@ -45,9 +53,12 @@ from dpcov.privacy.guarantee import ZCDP, ApproxDP, Promise, PureDP, costs_nothi
 from dpcov.published.columns import SMALLEST_SCALE, EncodedColumn
 from dpcov.published.statistics import NoisyStatistics
 
-# Part of the budget for the survey: a tenth costs 5 % of error.  In pure epsilon counts of several
-# columns need more.
+# Part of the budget for the survey at least: a tenth costs 5 % of error.  In pure epsilon counts of
+# several columns need more.
 SHARE, SHARE_PURE = Fraction(1, 10), Fraction(1, 5)
+
+# And at most, where few rows need it to hide no more than this part of a column.
+MOST_SHARE, CLEAR = Fraction(1, 2), 1 / 24
 
 # Part of the survey's cost for the lengths of rows.
 LENGTHS = Fraction(1, 5)
@@ -131,7 +142,8 @@ class Surveyed(Mechanism[SurveyedCalibration]):
         """Split the budget (survey.md, Theorem 2)."""
         whole = self.inner.calibrate(problem, budget)
         if not costs_nothing(whole.promise):
-            made = self._with_first(problem, budget) or self._split(problem, budget)
+            share = self._share(problem, budget)
+            made = self._with_first(problem, budget, share) or self._split(problem, budget, share)
             assert made.survey is not None
             of_columns = part_of(made.survey, 1 - LENGTHS)
             check_cost(of_columns, self.columns, problem)
@@ -145,19 +157,32 @@ class Surveyed(Mechanism[SurveyedCalibration]):
     def _n_features(self) -> int:
         return sum(column.kind != "intercept" for column in self.declared)
 
-    def _with_first(self, problem: Problem, budget: Budget) -> SurveyedCalibration | None:
+    def _share(self, problem: Problem, budget: Budget) -> Fraction:
+        """The least part of the budget with which a survey shows enough of so many rows."""
+        is_pure = isinstance(budget.promise, PureDP)
+        least = SHARE_PURE if is_pure else SHARE
+        survey = self._split(problem, budget, least).survey
+        assert survey is not None
+        # Noise falls in proportion to epsilon, and to the root of rho.
+        hidden = hidden_part(part_of(survey, 1 - LENGTHS), self.columns, problem) / CLEAR
+        wanted = float(least) * (hidden if is_pure else hidden**2)
+        return max(least, min(MOST_SHARE, Fraction(wanted).limit_denominator(100)))
+
+    def _with_first(
+        self, problem: Problem, budget: Budget, share: Fraction
+    ) -> SurveyedCalibration | None:
         # A single column has no correlations.
         if not self.inner.is_isotropic or self._n_features < 2:
             return None
         try:
-            made = self._split(problem, budget, FIRST)
+            made = self._split(problem, budget, share, FIRST)
         # The noise of so small a part cannot be drawn.
         except BudgetError:
             return None
         return made if _resolves(made.first, problem, self._n_features) else None
 
     def _split(
-        self, problem: Problem, budget: Budget, first: Fraction = Fraction(0)
+        self, problem: Problem, budget: Budget, share: Fraction, first: Fraction = Fraction(0)
     ) -> SurveyedCalibration:
         promise = budget.promise
         whole_table = replace(problem, n_groups=1)
@@ -170,9 +195,9 @@ class Surveyed(Mechanism[SurveyedCalibration]):
             epsilon = promise.epsilon
             return SurveyedCalibration(
                 promise=promise,
-                survey=PureDP(epsilon=epsilon * SHARE_PURE),
+                survey=PureDP(epsilon=epsilon * share),
                 first=_first(whole_table, Budget(epsilon=epsilon * first)) if first else None,
-                inner=calibrated(epsilon=epsilon * (1 - SHARE_PURE - first)),
+                inner=calibrated(epsilon=epsilon * (1 - share - first)),
             )
         if isinstance(promise, ZCDP):
             whole = promise.rho
@@ -180,14 +205,14 @@ class Surveyed(Mechanism[SurveyedCalibration]):
             # One Gaussian mechanism of this multiplier keeps the promise, and so do several.
             multiplier = gaussian_noise_multiplier(promise.epsilon, promise.delta)
             whole = 1 / (2 * multiplier**2)
-        inner = calibrated(rho=whole * (1 - SHARE - first))
+        inner = calibrated(rho=whole * (1 - share - first))
         if inner.noise_multiplier is None:
             whole = budget.zcdp_rho()
-            inner = calibrated(rho=whole * (1 - SHARE - first))
+            inner = calibrated(rho=whole * (1 - share - first))
         return SurveyedCalibration(
             promise=promise,
-            noise_multiplier=_together(inner, whole * (SHARE + first), promise),
-            survey=ZCDP(rho=whole * SHARE),
+            noise_multiplier=_together(inner, whole * (share + first), promise),
+            survey=ZCDP(rho=whole * share),
             first=_first(whole_table, Budget(rho=whole * first)) if first else None,
             inner=inner,
         )

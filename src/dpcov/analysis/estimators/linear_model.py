@@ -143,8 +143,15 @@ class LinearModel(RegressorMixin, ReleaseEstimator):  # type: ignore[misc]
         return tables[0] if self._flat else tables
 
     def predict(self, X: Any) -> Array:
-        """Predict the target of new rows in original units, (n_rows,) or (n_rows, n_targets)."""
-        return np.asarray(self._features_of(X) @ self.coef_.T + self.intercept_)
+        """Predict the target of new rows in original units, (n_rows,) or (n_rows, n_targets).
+
+        Predictions beyond the target's public bounds are moved to them, which brings them nearer to
+        every value that the target can have.
+        """
+        predicted = self._features_of(X) @ self.coef_.T + self.intercept_
+        bounds = [goal.bounds for goal in self._goals]
+        lower, upper = bounds[0] if self._flat else np.array(bounds).T
+        return np.asarray(np.clip(predicted, lower, upper))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
