@@ -50,24 +50,46 @@ class Score:
 
 
 @dataclass(frozen=True, eq=False)
+class Correlations:
+    """Correlations of a table, against which estimates are held."""
+
+    table: Table
+
+    def __post_init__(self) -> None:
+        values = self.table.encoded.corr().to_numpy()
+        first, second = np.triu_indices(len(values), 1)
+        sources = np.array(self.table.sources)
+        # Pairs of levels of one column exclude each other, which nobody needs to be told.
+        apart = (sources[first] != sources[second]) & np.isfinite(values[first, second])
+        facts = {"values": values, "apart": apart, "pairs": (first[apart], second[apart])}
+        for name, value in facts.items():
+            object.__setattr__(self, name, value)
+
+    def errors(self, estimate: Array) -> dict[str, float]:
+        """How far an estimate is off; an undefined correlation counts as zero."""
+        found = estimate[self.pairs]
+        errors = np.abs(np.nan_to_num(found) - self.values[self.pairs])
+        return {
+            "rms": float(np.sqrt(np.mean(errors**2))),
+            "largest": float(errors.max()),
+            "undefined": float(np.isnan(found).mean()),
+        }
+
+
+@dataclass(frozen=True, eq=False)
 class Truth:
     """What the table says, computed once."""
 
     table: Table
 
     def __post_init__(self) -> None:
-        frame, target = self.table.encoded, self.table.target
-        features = [name for name in self.table.frame if name not in (target, *self.table.left_out)]
-        values, root = np.linalg.eigh(frame.corr())
+        frame = self.table.encoded
+        features = self.table.features
+        correlations = Correlations(self.table)
+        values, root = np.linalg.eigh(correlations.values)
         kept = values > 1e-8 * values[-1]
-        first, second = np.triu_indices(len(values), 1)
-        sources = np.array(self.table.sources)
-        apart = sources[first] != sources[second]
         facts = {
-            # Pairs of levels of one column exclude each other, which nobody needs to be told.
-            "apart": apart,
-            "pairs": (first[apart], second[apart]),
-            "correlation": frame.corr().to_numpy(),
+            "correlations": correlations,
             "whitening": (root[:, kept] / np.sqrt(values[kept])).T / frame.std(ddof=0).to_numpy(),
             "features": features,
         }
@@ -88,9 +110,6 @@ class Truth:
 
     def score(self, release: Release, held_out: tuple[Release, pd.DataFrame]) -> Score:
         """Compare a release, and one of other rows than those held out."""
-        correlation = release.correlation()
-        pairs = self.pairs
-        errors = np.abs(np.nan_to_num(correlation) - self.correlation)[pairs]
         try:
             covariance = self.whitening @ release.covariance() @ self.whitening.T
         except ReleaseError:
@@ -104,9 +123,7 @@ class Truth:
             wrong = (model.coef_ - truth) / standard_error
         found, inside, finite, width = self._intervals(release)
         return Score(
-            rms=float(np.sqrt(np.mean(errors**2))),
-            largest=float(errors.max()),
-            undefined=float(np.isnan(correlation[pairs]).mean()),
+            **self.correlations.errors(release.correlation()),
             whitened=float(np.linalg.norm(covariance - np.eye(d)) / np.sqrt(d)),
             coefficient=float(np.sqrt(np.mean(wrong**2))),
             r2=self._r2(*held_out),
@@ -117,24 +134,26 @@ class Truth:
 
     def _r2(self, release: Release, rows: pd.DataFrame) -> float:
         model = PrivateRidge.from_release(release, target=self.table.target, features=self.features)
-        y = rows[self.table.target].to_numpy()
-        predicted = model.predict(rows[self.features])
-        return float(1 - np.mean((y - predicted) ** 2) / y.var())
+        return r2(rows[self.table.target].to_numpy(), model.predict(rows[self.features]))
 
     def _intervals(self, release: Release) -> tuple[int, int, float, float]:
-        every = np.triu_indices(len(self.correlation), 1)
-        lines = correlation_intervals(release, sampling=False)
-        inside = (lines.lower <= self.correlation[every]) & (self.correlation[every] <= lines.upper)
-        inside = inside[self.apart]
+        lines, truth = correlation_intervals(release, sampling=False), self.correlations
+        values, apart = truth.values[truth.pairs], truth.apart
+        inside = (lines.lower[apart] <= values) & (values <= lines.upper[apart])
         width = float(np.median(lines.upper - lines.lower))
         if self.coefficients is None:
             return len(inside), int(inside.sum()), float("nan"), width
         fit = coefficient_intervals(release, self.table.target, self.features, sampling=False)
-        truth = dict(zip(self.features, self.coefficients[0], strict=True))
-        rows = [row for row in fit.rows if row.name in truth]
-        held = sum(row.lower <= truth[row.name] <= row.upper for row in rows)
+        exact = dict(zip(self.features, self.coefficients[0], strict=True))
+        rows = [row for row in fit.rows if row.name in exact]
+        held = sum(row.lower <= exact[row.name] <= row.upper for row in rows)
         finite = float(np.mean([np.isfinite(row.upper - row.lower) for row in rows]))
         return len(inside) + len(rows), int(inside.sum()) + held, finite, width
+
+
+def r2(y: Array, predicted: Array) -> float:
+    """Share of the variance that predictions explain."""
+    return float(1 - np.mean((y - predicted) ** 2) / y.var())
 
 
 def average(scores: list[Score]) -> Score:

@@ -73,6 +73,15 @@ class Table:
             columns |= {f"{name}={level}": self.frame[name] == level for level in levels}
         return pd.DataFrame(columns).astype(float)
 
+    def of(self, frame: pd.DataFrame) -> "Table":
+        """The same columns of other rows."""
+        return replace(self, frame=frame)
+
+    @property
+    def features(self) -> list[str]:
+        """Columns that predict the target."""
+        return [name for name in self.frame if name not in (self.target, *self.left_out)]
+
     @property
     def sources(self) -> list[str]:
         """The column of the table that each of them belongs to."""

@@ -5,7 +5,7 @@ from importlib.metadata import version
 
 import numpy as np
 from diffprivlib.mechanisms import Bingham, GaussianAnalytic, Laplace, LaplaceBoundedDomain
-from diffprivlib.models import PCA
+from diffprivlib.models import PCA, LinearRegression
 from diffprivlib.models.utils import covariance_eig
 from serve import serve
 
@@ -19,6 +19,15 @@ def components(rows, *, epsilon, count):
     # Declared as centered: no budget for a mean, and the second moment about zero as for everybody.
     fitted = PCA(n_components=count, epsilon=epsilon, data_norm=1.0, centered=True).fit(rows.copy())
     return fitted.components_
+
+
+def regression(rows, *, epsilon, seed):
+    """Weights of all columns but the last, each between -1 and 1, with the intercept first."""
+    bounds = {"bounds_X": (-1, 1), "bounds_y": (-1, 1)}
+    fitted = LinearRegression(epsilon=epsilon, random_state=seed, **bounds).fit(
+        rows[:, :-1], rows[:, -1]
+    )
+    return np.append(fitted.intercept_, fitted.coef_)
 
 
 def bingham(_, *, concentration, size):
@@ -50,6 +59,7 @@ if __name__ == "__main__":
         {
             "covariance_eig": second_moment,
             "PCA": components,
+            "LinearRegression": regression,
             "Bingham": bingham,
             "Laplace": laplace,
             "LaplaceBoundedDomain": bounded_laplace,
