@@ -237,8 +237,13 @@ def draw(name: str, directory: Path) -> bytes:
     """One figure as an SVG file that is the same at every run."""
     with matplotlib.rc_context(STYLE), warnings.catch_warnings():
         warnings.simplefilter("ignore", NoiseWarning)
-        buffer = io.BytesIO()
-        DRAWINGS[name](directory).savefig(buffer, format="svg")
+        return saved(DRAWINGS[name](directory))
+
+
+def saved(figure: Figure) -> bytes:
+    """An SVG file that is the same at every run, within the style of the pages."""
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="svg")
     image = re.sub(rb"<metadata>.*?</metadata>\s*", b"", buffer.getvalue(), flags=re.DOTALL)
     # A hundredth of a point is finer than any screen; texts between tags stay as they are.
     return re.sub(rb">[^<]*<|(\d\.\d\d)\d+", lambda found: found[1] or found[0], image)

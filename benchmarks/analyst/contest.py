@@ -321,7 +321,7 @@ def done(path: Path) -> set[tuple[str, ...]]:
         return {tuple(line[key] for key in _CELL) for line in csv.DictReader(file)}
 
 
-def main() -> None:
+def main(arguments: list[str] | None = None) -> None:
     """Append what is missing."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -336,7 +336,7 @@ def main() -> None:
     parser.add_argument("--repetitions", type=int, default=5)
     parser.add_argument("--limit", type=float, default=3600.0, help="seconds for one answer")
     parser.add_argument("--quick", action="store_true")
-    options = parser.parse_args()
+    options = parser.parse_args(arguments)
     warnings.simplefilter("ignore")
     for name, case, terms in cells(options):
         values = (case.table.name, terms.epsilon, terms.wide, name, terms.seed)

@@ -1,0 +1,232 @@
+"""The tables and figures of the page "How good is it?", from the lines of a contest.
+
+Run: python -m benchmarks.analyst.page [--lines FILE] [--page FILE] [--figures DIR]
+
+Tables stand in the page between ``<!-- NAME -->`` and ``<!-- end -->`` and are written anew.
+Numbers are medians over repetitions. Nothing on the page but these blocks holds a number.
+"""
+
+import argparse
+import re
+from pathlib import Path
+
+import matplotlib
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import NullLocator
+
+from benchmarks.analyst.contest import ONCE
+from benchmarks.gallery import EXACT, FIGURES, MUTED, PRIVATE, STYLE, saved
+
+DOCS = FIGURES.parent
+LINES = DOCS / "measured" / "rivals.csv"
+PAGE = DOCS / "how-good.md"
+OURS = "dpcov"
+CELL = ["table", "target", "epsilon"]
+ROWS = ["MST, 16 bins", "MST, 32 bins", "AIM, 16 bins", "AIM, 32 bins"]
+PCA = ["diffprivlib PCA", "OpenDP PCA"]
+SINGLE = ["AdaSSP", "gradient descent", "gradient descent, best rate"]
+REPLACED, PURE = "dpcov, replace-one", "dpcov, pure epsilon"
+PURE_RIVALS = {"rms": [PURE, *PCA], "r2": [PURE, "diffprivlib regression"]}
+WORST_R2 = -1.0
+"""Lower ones are not told apart: a prediction that bad is as useless as any other."""
+TIE = 0.01
+"""Differences of R² that nobody notices."""
+TICKS = (0.02, 0.05, 0.1, 0.2, 0.5, 1)
+DRAWN = ("how-good-correlations", "how-good-regression")
+PURPLE, BLUE, SKY = "#5e35b1", "#1565c0", "#4fc3f7"
+LOOKS = {
+    "no privacy": {"marker": "|", "color": MUTED, "markersize": 9},
+    OURS: {"marker": "o", "color": PRIVATE, "markersize": 6},
+    "MST, 16 bins": {"marker": "s", "color": EXACT},
+    "MST, 32 bins": {"marker": "s", "color": EXACT, "fillstyle": "none"},
+    "AIM, 16 bins": {"marker": "^", "color": PURPLE},
+    "AIM, 32 bins": {"marker": "^", "color": PURPLE, "fillstyle": "none"},
+    "AdaSSP": {"marker": "x", "color": BLUE},
+    "gradient descent": {"marker": "P", "color": BLUE},
+    "gradient descent, best rate": {"marker": "P", "color": SKY},
+}
+
+
+def measured(path: Path) -> pd.DataFrame:
+    """The lines, with bounds as typed."""
+    lines = pd.read_csv(path)
+    return lines[lines["wide"] == 1]
+
+
+def medians(lines: pd.DataFrame, measure: str) -> pd.DataFrame:
+    """A line for each cell, a column for each method that answered."""
+    lines = lines.dropna(subset=[measure])
+    if measure == "r2":
+        lines = lines.assign(r2=lines["r2"].clip(lower=WORST_R2))
+    return lines.pivot_table(measure, CELL, "method", aggfunc="median", sort=False)
+
+
+def correlations(lines: pd.DataFrame, measure: str = "rms") -> pd.DataFrame:
+    """Of a correlation; there is one number for a table, whatever its targets."""
+    found = medians(lines, measure)
+    return found[~found.index.droplevel("target").duplicated()].droplevel("target")
+
+
+def shown(found: pd.DataFrame, methods: list[str], *, best: str) -> str:
+    """As Markdown, the best of each line in bold; ``best`` is min or max."""
+    methods = [name for name in methods if name in found]
+    found = found.dropna(subset=[name for name in methods if name not in ONCE], how="all")
+    judged = found[[name for name in methods if name not in ONCE]].agg(best, axis=1)
+    lines = [[*found.index.names, *methods], ["---"] * (found.index.nlevels + len(methods))]
+    for key, line in found[methods].iterrows():
+        texts = [
+            _number(value, value == judged[key] and name not in ONCE)
+            for name, value in line.items()
+        ]
+        lines.append([*(f"{part:g}" if isinstance(part, float) else part for part in key), *texts])
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def _number(value: float, bold: bool) -> str:
+    if pd.isna(value):
+        return ""
+    text = "below −1" if value <= WORST_R2 else f"{value:.3f}".replace("-", "−")
+    return f"**{text}**" if bold else text
+
+
+def losses(lines: pd.DataFrame) -> str:
+    """Cells in which somebody else is better, and by how much."""
+    table = ["| cell | what | dpcov | better |", "| --- | --- | --- | --- |"]
+    errors = correlations(lines)
+    for key, line in errors[[name for name in errors if name in [*ROWS, OURS]]].iterrows():
+        better = line[line < line[OURS]].sort_values()
+        table += _loss(key, "error of correlations", line[OURS], better)
+    found = medians(lines, "r2")
+    for key, line in found[[name for name in found if name in [*ROWS, *SINGLE, OURS]]].iterrows():
+        better = line[line > line[OURS] + TIE].sort_values(ascending=False)
+        table += _loss(key, "R²", line[OURS], better)
+    return "\n".join(table)
+
+
+def _loss(key: tuple, what: str, ours: float, better: pd.Series) -> list[str]:
+    where = ", ".join(key[:-1]) + f", ε = {key[-1]:g}"
+    names = "; ".join(f"{name} {_number(value, False)}" for name, value in better.items())
+    return [f"| {where} | {what} | {_number(ours, False)} | {names} |"] if names else []
+
+
+def times(lines: pd.DataFrame) -> str:
+    """Processor time: seconds, and how many times that of a release."""
+    found = correlations(lines, "seconds")
+    ratios = found.div(found[OURS], axis=0)
+    table = ["| | seconds | over a release |", "| --- | --- | --- |"]
+    for name in [OURS, *ROWS, *PCA, *SINGLE, "diffprivlib regression"]:
+        if name in found:
+            spans = [
+                f"{each.min():.2g} to {each.max():.2g}" for each in (found[name], ratios[name])
+            ]
+            table.append(f"| {name} | {spans[0]} | {spans[1] if name != OURS else '1'} |")
+    return "\n".join(table)
+
+
+def _short(value: float) -> str:
+    return f"{value:.2g}" if value < 10 else f"{value:,.0f}"
+
+
+def repetitions(lines: pd.DataFrame) -> str:
+    """How often everybody drew, and who gave no answer."""
+    drawn = lines[lines["refused"].isna() & ~lines["method"].isin(ONCE)]
+    counts = drawn.groupby([*CELL, "method"]).size().groupby("method").agg(["min", "max"])
+    texts = [
+        f"{name} {low}" if low == high else f"{name} {low} to {high}"
+        for name, low, high in counts.itertuples()
+    ]
+    refused = lines[lines["refused"].notna()].drop_duplicates(["table", "method"])
+    silent = [f"{line.method} on {line.table}" for line in refused.itertuples()]
+    return f"Repetitions: {'; '.join(texts)}." + (
+        f" No answer: {'; '.join(silent)}." if silent else ""
+    )
+
+
+def blocks(lines: pd.DataFrame) -> dict[str, str]:
+    """What stands between the markers of the page."""
+    rms, r2 = correlations(lines), medians(lines, "r2")
+    return {
+        "correlations": shown(rms, ["nothing", OURS, REPLACED, *ROWS], best="min"),
+        "regressions": shown(r2, ["no privacy", OURS, REPLACED, *ROWS, *SINGLE], best="max"),
+        "pure-correlations": shown(rms, ["nothing", *PURE_RIVALS["rms"]], best="min"),
+        "pure-regressions": shown(r2, ["no privacy", *PURE_RIVALS["r2"]], best="max"),
+        "losses": losses(lines),
+        "times": times(lines),
+        "repetitions": repetitions(lines),
+    }
+
+
+def filled(page: str, lines: pd.DataFrame) -> str:
+    """The page with its blocks written anew."""
+    for name, text in blocks(lines).items():
+        pattern = rf"(<!-- {name} -->\n).*?(<!-- end -->)"
+        page, count = re.subn(
+            pattern, lambda found, text=text: f"{found[1]}{text}\n{found[2]}", page, flags=re.DOTALL
+        )
+        if count != 1:
+            raise SystemExit(f"The page needs one block {name!r} instead of {count}.")
+    return page
+
+
+def _dots(axes: Axes, found: pd.DataFrame, names: list[str], label: str) -> None:
+    """A line for each table, a dot for each method; ours on top."""
+    for name in [name for name in names if name in found]:
+        look = {"markersize": 4.5, "linestyle": "", "zorder": 3 if name == OURS else 2}
+        axes.plot(found[name], range(len(found)), label=name, **(look | LOOKS[name]))
+    axes.grid(axis="x", color="#dddddd", linewidth=0.5)
+    axes.set_xlabel(label)
+    axes.set_yticks(range(len(found)), found.index, fontsize=7)
+
+
+def drawn(lines: pd.DataFrame) -> dict[str, Figure]:
+    """Errors over those of a matrix without correlations, and R²."""
+    errors, r2 = correlations(lines), medians(lines, "r2")
+    errors = errors.div(errors["nothing"], axis=0)
+    single = [table for table, rest in r2.groupby(level="table") if rest.index.nunique() <= 2]
+    r2.index = pd.MultiIndex.from_tuples(
+        [(table if table in single else f"{table}: {y}", e) for table, y, e in r2.index],
+        names=["table", "epsilon"],
+    )
+    first = _panels(errors, [OURS, *ROWS], "error of correlations / that of zeros")
+    for axes in first.axes:
+        axes.axvline(1, color=MUTED, linestyle="--", linewidth=0.8)
+        axes.set_xscale("log")
+        axes.set_xticks(TICKS, [f"{tick:g}" for tick in TICKS])
+        axes.xaxis.set_minor_locator(NullLocator())
+    return dict(
+        zip(DRAWN, (first, _panels(r2, ["no privacy", OURS, *ROWS, *SINGLE], "R²")), strict=True)
+    )
+
+
+def _panels(found: pd.DataFrame, names: list[str], label: str) -> Figure:
+    figure = Figure(figsize=(7, 3.8), layout="constrained")
+    epsilons = sorted(set(found.index.get_level_values("epsilon")))
+    for axes, epsilon in zip(
+        figure.subplots(1, len(epsilons), sharex=True, sharey=True), epsilons, strict=True
+    ):
+        _dots(axes, found.xs(epsilon, level="epsilon"), names, label)
+        axes.set_title(f"ε = {epsilon:g}", fontsize=9)
+    axes.invert_yaxis()
+    handles, labels = axes.get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=4, frameon=False, fontsize=8)
+    return figure
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
+    parser.add_argument("--lines", type=Path, default=LINES)
+    parser.add_argument("--page", type=Path, default=PAGE)
+    parser.add_argument("--figures", type=Path, default=FIGURES)
+    options = parser.parse_args()
+    lines = measured(options.lines)
+    page = options.page.read_text(encoding="utf-8")
+    options.page.write_text(filled(page, lines), encoding="utf-8")
+    with matplotlib.rc_context(STYLE):
+        for name, figure in drawn(lines).items():
+            (options.figures / f"{name}.svg").write_bytes(saved(figure))
+
+
+if __name__ == "__main__":
+    main()
