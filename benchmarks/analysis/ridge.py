@@ -18,8 +18,6 @@ non-private ridge, relative to their length, in encoded units.
 
 import argparse
 import csv
-import json
-import subprocess
 import sys
 import tempfile
 import warnings
@@ -37,6 +35,8 @@ from benchmarks.data import MissingTable, data_directory
 from benchmarks.papers.baselines import output_perturbation
 from benchmarks.papers.ridge import ridge_weights
 from benchmarks.papers.tables import Data
+from benchmarks.peers import exchange
+from benchmarks.peers.catalog import Peer
 from dpcov import Budget, SeededEntropy
 from dpcov.analysis import NoiseWarning, PrivateRidge
 
@@ -199,23 +199,18 @@ def diffprivlib(
     goals: list[Goal], epsilon: float, models: int, repetitions: int, python: str
 ) -> Score:
     """diffprivlib's LinearRegression in an interpreter of its own."""
-    found = []
-    with tempfile.TemporaryDirectory() as scratch:
-        for goal in goals:
-            path = Path(scratch) / "rows.npy"
-            # Columns by their largest magnitude, 1 in encoded units.
-            unit = 1 / float(np.abs(goal.data.rows[0, 0]))
-            np.save(path, goal.data.rows[:, 1:] * unit)
-            command = [
-                python,
-                "-c",
-                _DIFFPRIVLIB,
-                str(path),
-                str(epsilon / models),
-                str(repetitions),
-            ]
-            answer = subprocess.run(command, capture_output=True, text=True, check=True)
-            found += [goal.judge(np.array(weights)) for weights in json.loads(answer.stdout)]
+    peer, found = Peer(name="diffprivlib", worker="use_diffprivlib.py"), []
+    for goal in goals:
+        # Columns by their largest magnitude, 1 in encoded units.
+        rows = goal.data.rows[:, 1:] / float(np.abs(goal.data.rows[0, 0]))
+        asked = {"arguments": {"epsilon": epsilon / models}, "repetitions": repetitions}
+        task = exchange.Task(key="task", method="LinearRegression", table="t", **asked)
+        with tempfile.TemporaryDirectory() as scratch:
+            where = peer.script, [task], {"t": rows}, Path(scratch)
+            answer = exchange.ask(Path(python), *where, limit_s=600.0).answers["task"]
+        if answer.refused:
+            raise SystemExit(f"diffprivlib: {answer.refused}")
+        found += [goal.judge(weights) for weights in answer.values]
     r2, distance = np.mean(found, axis=0)
     return Score(
         method="diffprivlib",
@@ -224,22 +219,6 @@ def diffprivlib(
         coefficient_error=float(distance),
         note="pure epsilon",
     )
-
-
-_DIFFPRIVLIB = """
-import json, sys, warnings
-import numpy as np
-from diffprivlib.models import LinearRegression
-warnings.simplefilter("ignore")
-rows = np.load(sys.argv[1])
-found = []
-for seed in range(int(sys.argv[3])):
-    bounds = {"bounds_X": (-1, 1), "bounds_y": (-1, 1)}
-    model = LinearRegression(epsilon=float(sys.argv[2]), random_state=seed, **bounds)
-    model.fit(rows[:, :-1], rows[:, -1])
-    found.append([float(model.intercept_), *map(float, model.coef_)])
-print(json.dumps(found))
-"""
 
 
 def compare(

@@ -21,7 +21,7 @@ def components(rows, *, epsilon, count):
     return fitted.components_
 
 
-def regression(rows, *, epsilon, seed):
+def regression(rows, *, epsilon, seed=None):
     """Weights of all columns but the last, each between -1 and 1, with the intercept first."""
     bounds = {"bounds_X": (-1, 1), "bounds_y": (-1, 1)}
     fitted = LinearRegression(epsilon=epsilon, random_state=seed, **bounds).fit(
