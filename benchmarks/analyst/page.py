@@ -33,6 +33,7 @@ WORST_R2 = -1.0
 """Lower ones are not told apart: a prediction that bad is as useless as any other."""
 TIE = 0.01
 """Differences of R² that nobody notices."""
+FAR = 0.05
 TICKS = (0.02, 0.05, 0.1, 0.2, 0.5, 1)
 DRAWN = ("how-good-correlations", "how-good-regression")
 PURPLE, BLUE, SKY = "#5e35b1", "#1565c0", "#4fc3f7"
@@ -55,12 +56,12 @@ def measured(path: Path) -> pd.DataFrame:
     return lines[lines["wide"] == 1]
 
 
-def medians(lines: pd.DataFrame, measure: str) -> pd.DataFrame:
+def medians(lines: pd.DataFrame, measure: str, aggregate: str = "median") -> pd.DataFrame:
     """A line for each cell, a column for each method that answered."""
     lines = lines.dropna(subset=[measure])
     if measure == "r2":
         lines = lines.assign(r2=lines["r2"].clip(lower=WORST_R2))
-    return lines.pivot_table(measure, CELL, "method", aggfunc="median", sort=False)
+    return lines.pivot_table(measure, CELL, "method", aggfunc=aggregate, sort=False)
 
 
 def correlations(lines: pd.DataFrame, measure: str = "rms") -> pd.DataFrame:
@@ -111,6 +112,17 @@ def _loss(key: tuple, what: str, ours: float, better: pd.Series) -> list[str]:
     return [f"| {where} | {what} | {_number(ours, False)} | {names} |"] if names else []
 
 
+def unlucky(lines: pd.DataFrame) -> str:
+    """Cells in which a regression from the worst of our releases is far from that of the usual."""
+    usual = medians(lines, "r2")[OURS]
+    worst = medians(lines, "r2", aggregate="min")[OURS]
+    table = ["| cell | usual R² | worst R² |", "| --- | --- | --- |"]
+    for key in usual.index[worst < usual - FAR]:
+        where = ", ".join(key[:-1]) + f", ε = {key[-1]:g}"
+        table.append(f"| {where} | {_number(usual[key], False)} | {_number(worst[key], False)} |")
+    return "\n".join(table)
+
+
 def times(lines: pd.DataFrame) -> str:
     """Processor time: seconds, and how many times that of a release."""
     found = correlations(lines, "seconds")
@@ -153,6 +165,7 @@ def blocks(lines: pd.DataFrame) -> dict[str, str]:
         "pure-correlations": shown(rms, ["nothing", *PURE_RIVALS["rms"]], best="min"),
         "pure-regressions": shown(r2, ["no privacy", *PURE_RIVALS["r2"]], best="max"),
         "losses": losses(lines),
+        "unlucky": unlucky(lines),
         "times": times(lines),
         "repetitions": repetitions(lines),
     }
