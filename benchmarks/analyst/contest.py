@@ -9,7 +9,8 @@ rows. Correlations are compared with those of these rows, and a regression predi
 Lines go to FILE as they are found; cells that are there already are left out, so that a run can be
 ended and taken up again, and runs with other methods may write to the same file. Rivals that are
 packages get environments of their own under ``--venvs``, made by pip at first; without it they are
-left out. ``seconds`` is processor time, for a matrix or for rows or for one regression.
+left out. ``seconds`` is processor time: for a release and its correlations, a matrix, rows, or one
+regression.
 """
 
 import argparse
@@ -129,12 +130,13 @@ def released(case: Case, terms: Terms, *, neighbors: str, pure: bool = False) ->
         neighbors=neighbors,
         entropy=SeededEntropy(terms.seed),
     )
+    correlation = release.correlation()
     seconds = time.process_time() - start
     found = {}
     for table, y in case.goals():
         model = PrivateRidge.from_release(release, target=table.target, features=table.features)
         found[table.target] = r2(y, model.predict(case.held_out[table.features]))
-    return Answer(correlation=release.correlation(), r2=found, seconds=seconds)
+    return Answer(correlation=correlation, r2=found, seconds=seconds)
 
 
 def nothing(case: Case, terms: Terms) -> Answer:
