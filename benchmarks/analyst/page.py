@@ -78,7 +78,7 @@ def shown(found: pd.DataFrame, methods: list[str], *, best: str) -> str:
     lines = [[*found.index.names, *methods], ["---"] * (found.index.nlevels + len(methods))]
     for key, line in found[methods].iterrows():
         texts = [
-            _number(value, value == judged[key] and name not in ONCE)
+            _number(value, round(value - judged[key], 3) == 0 and name not in ONCE)
             for name, value in line.items()
         ]
         lines.append([*(f"{part:g}" if isinstance(part, float) else part for part in key), *texts])
@@ -130,9 +130,8 @@ def times(lines: pd.DataFrame) -> str:
     table = ["| | seconds | over a release |", "| --- | --- | --- |"]
     for name in [OURS, *ROWS, *PCA, *SINGLE, "diffprivlib regression"]:
         if name in found:
-            spans = [
-                f"{each.min():.2g} to {each.max():.2g}" for each in (found[name], ratios[name])
-            ]
+            both = (found[name], ratios[name])
+            spans = [f"{_short(each.min())} to {_short(each.max())}" for each in both]
             table.append(f"| {name} | {spans[0]} | {spans[1] if name != OURS else '1'} |")
     return "\n".join(table)
 
@@ -159,10 +158,11 @@ def repetitions(lines: pd.DataFrame) -> str:
 def blocks(lines: pd.DataFrame) -> dict[str, str]:
     """What stands between the markers of the page."""
     rms, r2 = correlations(lines), medians(lines, "r2")
+    answered = rms.dropna(subset=[name for name in PCA if name in rms], how="all")
     return {
         "correlations": shown(rms, ["nothing", OURS, REPLACED, *ROWS], best="min"),
         "regressions": shown(r2, ["no privacy", OURS, REPLACED, *ROWS, *SINGLE], best="max"),
-        "pure-correlations": shown(rms, ["nothing", *PURE_RIVALS["rms"]], best="min"),
+        "pure-correlations": shown(answered, ["nothing", *PURE_RIVALS["rms"]], best="min"),
         "pure-regressions": shown(r2, ["no privacy", *PURE_RIVALS["r2"]], best="max"),
         "losses": losses(lines),
         "unlucky": unlucky(lines),
