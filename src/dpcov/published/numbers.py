@@ -26,6 +26,9 @@ from dpcov.published.estimate.post import find_post
 from dpcov.published.estimate.unit import centered, unit_estimate
 from dpcov.published.linalg.symmetric import Array, correlation_of, eigenvalues
 
+# Standard deviations of the noise in which 95 of 100 errors lie.
+WITHIN = 1.96
+
 
 class Spectrum(NamedTuple):
     """Eigenvalues in decreasing order, before and after post-processing; the edge of the noise.
@@ -44,10 +47,16 @@ class Estimates(NamedTuple):
 
     correlation: Array
     correlation_noise: Array | None
+    # What 95 of 100 errors of a correlation are smaller than: of noise, and of post-processing,
+    # which may move it as far.
+    within: Array | None
     means: Array | None
     mean_noise: Array | None
     deviations: Array
     deviation_noise: Array | None
+    # Before post-processing, which makes no variance negative, and what noise alone makes of none.
+    variances: Array
+    hidden_variances: Array
     spectrum: Spectrum
 
 
@@ -112,16 +121,23 @@ def _estimates(release: BaseRelease) -> Estimates:
         covariance, noisy = release.second_moment(), release.frame.moment(kept.matrix, None)
         noisy = noisy * release.manifest.norm_bound**2
     law, mean_law = noise_of(release, None), noise_of(release)
+    hidden = hidden_variance(encoded, law)
     spreads = np.maximum(np.diagonal(covariance), 0.0)
+    correlation = correlation_of(covariance, least=hidden)
+    std = None if law is None else correlation_noise(encoded, covariance, law)
+    moved = correlation - correlation_of(noisy, least=hidden)
     return Estimates(
-        correlation=correlation_of(covariance, least=hidden_variance(law)),
-        correlation_noise=None if law is None else correlation_noise(encoded, covariance, law),
+        correlation=correlation,
+        correlation_noise=std,
+        within=None if std is None else np.hypot(WITHIN * std, moved),
         means=means,
         mean_noise=None if mean_law is None else mean_noise(encoded, mean_law) * half_ranges,
         deviations=np.sqrt(spreads) * half_ranges,
         deviation_noise=None
         if law is None
         else deviation_noise(encoded, spreads, law) * half_ranges,
+        variances=np.diagonal(noisy) * half_ranges**2,
+        hidden_variances=hidden * half_ranges**2,
         spectrum=spectrum(noisy, covariance, noise=law, means=encoded),
     )
 

@@ -84,7 +84,7 @@ class PrivateCorrelation(ReleaseEstimator):
     def _read(self, release: Release) -> None:
         reading = self._reading()
         # Encoded units are comparable, so that "no variance" means the same for every column.
-        hidden = hidden_variance(reading.noise)
+        hidden = hidden_variance(reading.shifts, reading.noise)
         self.correlation_ = correlation_of(reading.encoded_covariance, undefined=0.0, least=hidden)
         self.partial_correlation_ = partial_correlation_of(reading.encoded_precision())
         self.noise_std_ = reading.correlation_noise
