@@ -7,8 +7,7 @@ of a thousand releases.
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from math import isnan, log, nan, sqrt
-from statistics import NormalDist
+from math import isnan, nan, sqrt
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
@@ -16,7 +15,13 @@ from numpy.typing import NDArray
 
 from dpcov.published.base import noise_of
 from dpcov.published.columns import EncodedColumn
-from dpcov.published.estimate.entry_noise import DEVIATIONS, MomentNoise, mean_noise, total
+from dpcov.published.estimate.entry_noise import (
+    DEVIATIONS,
+    MomentNoise,
+    exceeded,
+    mean_noise,
+    total,
+)
 from dpcov.published.linalg.symmetric import Array
 from dpcov.published.numbers import WITHIN, Estimates, GroupNumbers, group_numbers
 
@@ -192,7 +197,7 @@ class _Doctor:
         self.within = self._typical(self.shows & (self.within <= USABLE))
         # Two checks of a column at most.
         chance = FALSE_ALARMS / max(1, 2 * len(self.columns))
-        self.z = NormalDist().inv_cdf(1 - chance) if law.is_normal else log(1 / chance) / sqrt(2)
+        self.z = exceeded(chance, is_normal=law.is_normal)
 
     def _typical(self, usable: Places) -> Array:
         # Median over the other columns that can be used; one column alone has no correlations.

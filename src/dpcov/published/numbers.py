@@ -17,15 +17,17 @@ from dpcov.published.estimate.entry_noise import (
     clear_of_noise,
     correlation_noise,
     deviation_noise,
+    exceeded,
     hidden_variance,
     largest_noise_eigenvalue,
     mean_noise,
     read_with,
 )
-from dpcov.published.estimate.post import find_post
 from dpcov.published.estimate.unit import centered, unit_estimate
 from dpcov.published.linalg.symmetric import Array, correlation_of, eigenvalues
 
+# Chance that noise alone makes any pair of a release look correlated.
+FALSE_PAIRS = 0.05
 # Standard deviations of the noise in which 95 of 100 errors lie.
 WITHIN = 1.96
 
@@ -50,6 +52,8 @@ class Estimates(NamedTuple):
     # What 95 of 100 errors of a correlation are smaller than: of noise, and of post-processing,
     # which may move it as far.
     within: Array | None
+    # Noise stds from zero that noise alone exceeds, at any pair, in one of twenty releases.
+    clear: float
     means: Array | None
     mean_noise: Array | None
     deviations: Array
@@ -64,8 +68,7 @@ class Estimates(NamedTuple):
 class GroupNumbers:
     """What a page shows of all rows, or of one group.
 
-    ``estimates`` is None where the noise hides too much; ``problem`` says why.  ``size`` and the
-    expected errors, before and after shrinkage, are Frobenius norms in encoded units.
+    ``estimates`` is None where the noise hides too much; ``problem`` says why.
     """
 
     index: int
@@ -73,9 +76,6 @@ class GroupNumbers:
     release: BaseRelease
     estimates: Estimates | None
     problem: str | None
-    size: float
-    error_before: float | None
-    error_after: float | None
 
 
 def numbers_by_group(release: BaseRelease) -> Iterator[GroupNumbers]:
@@ -93,22 +93,14 @@ def group_numbers(index: int, name: str, release: BaseRelease) -> GroupNumbers:
     # Noise can hide what an estimate needs; the page says so and shows the rest.
     except (ReleaseError, UsageError) as error:
         problem = str(error)
-    post = release.statistics.post
     return GroupNumbers(
-        index=index,
-        name=name,
-        release=release,
-        estimates=estimates,
-        problem=problem,
-        size=float(np.linalg.norm(release.second_moment())),
-        error_before=release.expected_error(),
-        error_after=release.expected_error(post) if find_post(post).drops_empty else None,
+        index=index, name=name, release=release, estimates=estimates, problem=problem
     )
 
 
 def _estimates(release: BaseRelease) -> Estimates:
     # In encoded units first: that is where the law of the noise is known.
-    half_ranges = release.half_ranges
+    half_ranges, p = release.half_ranges, len(release.features)
     means, encoded = None, np.zeros(len(half_ranges))
     unit = unit_estimate(release.statistics, release.manifest.n_rows)
     kept = read_with(unit, release.statistics.post)
@@ -130,6 +122,9 @@ def _estimates(release: BaseRelease) -> Estimates:
         correlation=correlation,
         correlation_noise=std,
         within=None if std is None else np.hypot(WITHIN * std, moved),
+        clear=exceeded(
+            FALSE_PAIRS / max(2, p * (p - 1)), is_normal=law is not None and law.is_normal
+        ),
         means=means,
         mean_noise=None if mean_law is None else mean_noise(encoded, mean_law) * half_ranges,
         deviations=np.sqrt(spreads) * half_ranges,

@@ -6,7 +6,8 @@ of 1, before post-processing.
 """
 
 from dataclasses import dataclass, replace
-from math import sqrt
+from math import log, sqrt
+from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +34,12 @@ BIAS = 0.12
 
 # Edge of nuclear-norm noise (Ullman's law), relative to Gaussian noise of the same variance.
 NUCLEAR_EDGE = sqrt(1.5)
+
+
+def exceeded(chance: float, *, is_normal: bool) -> float:
+    """Deviations that noise exceeds, in one direction, with at most this chance."""
+    # Noise of other laws has tails no heavier than those of Laplace noise.
+    return NormalDist().inv_cdf(1 - chance) if is_normal else log(1 / (2 * chance)) / sqrt(2)
 
 
 @dataclass(frozen=True, kw_only=True)
