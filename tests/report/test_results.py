@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import dpcov
-from dpcov.published.numbers import FALSE_PAIRS, group_numbers
+from dpcov.published.estimate.entry_noise import FALSE_PAIRS
+from dpcov.published.numbers import group_numbers
 from dpcov.report import render_release, results
 from tests.published.mistakes import MISTAKES, released
 
@@ -38,7 +39,7 @@ def test_noise_alone_makes_a_strong_pair_in_few_releases():
 
 
 def test_a_threshold_for_one_pair_would_be_noticed(monkeypatch):
-    monkeypatch.setattr("dpcov.published.numbers.FALSE_PAIRS", 190 * FALSE_PAIRS)
+    monkeypatch.setattr("dpcov.published.estimate.entry_noise.FALSE_PAIRS", 190 * FALSE_PAIRS)
     assert sum(bool(pairs(independent(seed))) for seed in range(10)) > 7
 
 

@@ -76,6 +76,12 @@ class ColumnVerdict:
         """Whether anything can be read from the column."""
         return self.verdict in ("good", "weak")
 
+    @property
+    def hidden(self) -> bool:
+        """Whether there is nothing but noise in it."""
+        is_empty = self.verdict == "suspicious" and self.spread < self.smallest
+        return self.verdict == "lost" or is_empty
+
 
 @dataclass(frozen=True, kw_only=True)
 class Diagnosis:
@@ -102,11 +108,6 @@ class Diagnosis:
             return f"{told}."
         sizes = f"±{plus_minus(self.typical)} (typical), ±{plus_minus(self.worst)} (worst)"
         return f"{told}; their correlations are within {sizes}."
-
-    @property
-    def lost(self) -> tuple[str, ...]:
-        """Names of the columns that noise hides, or that look wrong."""
-        return tuple(c.name for c in self.columns if c.verdict in ("lost", "suspicious"))
 
     def to_frame(self) -> Any:
         """As a pandas data frame, indexed by name."""

@@ -15,9 +15,9 @@ from dpcov.published.base import BaseRelease, noise_of
 from dpcov.published.estimate.entry_noise import (
     MomentNoise,
     clear_of_noise,
+    clear_of_pairs,
     correlation_noise,
     deviation_noise,
-    exceeded,
     hidden_variance,
     largest_noise_eigenvalue,
     mean_noise,
@@ -26,8 +26,6 @@ from dpcov.published.estimate.entry_noise import (
 from dpcov.published.estimate.unit import centered, unit_estimate
 from dpcov.published.linalg.symmetric import Array, correlation_of, eigenvalues
 
-# Chance that noise alone makes any pair of a release look correlated.
-FALSE_PAIRS = 0.05
 # Standard deviations of the noise in which 95 of 100 errors lie.
 WITHIN = 1.96
 
@@ -122,9 +120,7 @@ def _estimates(release: BaseRelease) -> Estimates:
         correlation=correlation,
         correlation_noise=std,
         within=None if std is None else np.hypot(WITHIN * std, moved),
-        clear=exceeded(
-            FALSE_PAIRS / max(2, p * (p - 1)), is_normal=law is not None and law.is_normal
-        ),
+        clear=clear_of_pairs(p, is_normal=law is not None and law.is_normal),
         means=means,
         mean_noise=None if mean_law is None else mean_noise(encoded, mean_law) * half_ranges,
         deviations=np.sqrt(spreads) * half_ranges,

@@ -25,6 +25,9 @@ Places = NDArray[np.intp]
 # Standard deviations of the noise from which a variance or an eigenvalue counts as signal.
 DEVIATIONS = 2.0
 
+# Chance that noise alone makes any pair of a release look correlated.
+FALSE_PAIRS = 0.05
+
 # Standard deviations of its trace from which a stratum is taken to hold rows.
 CLEAR_TRACE = 3.0
 
@@ -40,6 +43,11 @@ def exceeded(chance: float, *, is_normal: bool) -> float:
     """Deviations that noise exceeds, in one direction, with at most this chance."""
     # Noise of other laws has tails no heavier than those of Laplace noise.
     return NormalDist().inv_cdf(1 - chance) if is_normal else log(1 / (2 * chance)) / sqrt(2)
+
+
+def clear_of_pairs(p: int, *, is_normal: bool) -> float:
+    """Noise stds that noise alone exceeds at any pair of p columns in one of twenty releases."""
+    return exceeded(FALSE_PAIRS / max(2, p * (p - 1)), is_normal=is_normal)
 
 
 @dataclass(frozen=True, kw_only=True)
