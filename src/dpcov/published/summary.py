@@ -40,7 +40,7 @@ def summarize(release: "Release", *, details: bool = False) -> str:
     parts = [_title, _warnings, _headline, _what, _guarantee, _noise, _provenance, _estimates]
     if not details:
         parts.remove(_noise)
-    return _printable(part(release) for part in parts)
+    return _joined(part(release) for part in parts)
 
 
 def told_by_doctor(release: "Release") -> str:
@@ -52,12 +52,15 @@ def told_by_doctor(release: "Release") -> str:
         light, told = LIGHTS[column.verdict][0], f"{column.cause} {column.advice}"
         said = f"{light} {_short(name)}{levels}: {told}"
         lines.append(fill(said.rstrip(), _WIDTH, subsequent_indent="  ", break_on_hyphens=False))
-    return _printable([found.headline, _columns(found.columns), "\n".join(lines), _LEGEND])
+    return _joined([found.headline, _columns(found.columns), "\n".join(lines), _LEGEND])
 
 
-def _printable(parts: Iterable[str]) -> str:
-    told = "\n\n".join(text for text in parts if text) + "\n"
-    # Names come from a file that anybody may have written: no control codes reach the terminal.
+def _joined(parts: Iterable[str]) -> str:
+    return printable("\n\n".join(text for text in parts if text) + "\n")
+
+
+def printable(told: str) -> str:
+    """Text without control codes: names come from a file that anybody may have written."""
     return "".join(letter if letter.isprintable() or letter == "\n" else "?" for letter in told)
 
 
