@@ -65,6 +65,10 @@ def plan(
     if trace and not (mechanisms and geometry == "schema"):
         raise UsageError("A trace is assumed for bounds. Add --mechanisms --geometry schema.")
     relation = check_neighbors(neighbors)
+    if geometry not in ("schema", "private"):
+        raise UsageError("A plan is for geometry 'schema' or 'private'.")
+    if rows_per_person < 1:
+        raise UsageError("A person has at least one row.")
     declared = _schema(schema, features, rows_per_person)
     warn_of_large_epsilon(budget.promise, stacklevel=2)
     if mechanisms:

@@ -37,8 +37,8 @@ YES, MISSING = 0.3, 0.1
 MOST_ROWS, MOST_CELLS = 10_000, 1_000_000
 # Levels that a long list of them is merged into.
 FEW_LEVELS = 3
-# Of a search for rows: rehearsals, how close it ends, and how it grows where all is hidden.
-_STEPS, _CLOSE, _UNSEEN = 12, 0.05, 4.0
+# Of a search for rows: steps, how close it ends, growth where all is hidden, and how far it goes.
+_STEPS, _CLOSE, _UNSEEN, _FURTHEST = 12, 1.1, 4.0, 1000.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,11 +78,9 @@ class Rehearsal:
 
     def at(self, budget: Budget, factor: float = 1.0) -> "Planned":
         """What could be read with this budget from ``factor`` times as many rows."""
-        least = self.n_rows * factor / float(_largest(budget))
         rows, count = self.public, self.n_public
         if rows is None:
-            columns = len(self.schema.encoded_columns)
-            most = max(min(MOST_ROWS, MOST_CELLS // columns), ceil(least))
+            most = min(MOST_ROWS, MOST_CELLS // len(self.schema.encoded_columns))
             count = max(1, min(most, ceil(self.n_rows * factor)))
             rows = made_up(self.schema, count, self.spread)
         ratio = Fraction(self.n_rows) * Fraction(factor) / count
@@ -103,15 +101,22 @@ class Rehearsal:
 
     def needed(self, budget: Budget, within: float) -> float:
         """How many times as many rows correlations are typically within this; inf if too many."""
-        factor = 1.0
+        too_few, enough, factor = 0.0, inf, 1.0
         for _ in range(_STEPS):
             typical = self.at(budget, factor).diagnosis.typical
-            # Widths are about as many times as small.
-            ratio = _UNSEEN if isnan(typical) else typical / within
-            if abs(log(ratio)) < _CLOSE:
-                return factor * (1 + _CLOSE)
-            factor *= ratio
-        return inf
+            if typical <= within:
+                enough = factor
+            else:
+                too_few = factor
+            if enough <= _CLOSE * too_few:
+                break
+            if too_few >= _FURTHEST:
+                break
+            # Widths are about as many times as small, and nothing is seen of what is hidden.
+            guess = min(_FURTHEST, factor * (_UNSEEN if isnan(typical) else typical / within))
+            low, high = max(too_few, enough / 16), min(enough, 16 * too_few)
+            factor = guess if 1.02 * too_few < guess < enough / 1.02 else sqrt(low * high)
+        return enough
 
     def cheaper(self) -> Iterator[tuple[str, "Rehearsal"]]:
         """The same with less: without a column of the table, or with few of its levels."""
@@ -229,16 +234,8 @@ def _rho(budget: Budget) -> Fraction | None:
     return 1 / (2 * gaussian_noise_multiplier(promise.epsilon, promise.delta) ** 2)
 
 
-def _largest(budget: Budget) -> float:
-    # Factor by which noise can be made smaller.
-    rho = _rho(budget)
-    if rho is None:
-        return float(LARGEST_EPSILON / (budget.epsilon or 1))
-    return sqrt(LARGEST_RHO / rho)
-
-
 def _sharper(budget: Budget, ratio: Fraction) -> Budget:
-    """The budget with which noise is so many times as small."""
+    """The budget with which noise is so many times as small, as far as there is one."""
     rho = _rho(budget)
     if rho is None:
         return Budget(epsilon=min(LARGEST_EPSILON, (budget.epsilon or Fraction(0)) * ratio))
