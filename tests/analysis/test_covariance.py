@@ -187,7 +187,7 @@ def test_a_hidden_column_is_named_once_where_it_is_used():
         warnings.simplefilter("always")
         PrivateCorrelation.from_release(made)
         PrivateCorrelation.from_release(made, features=["age", "weight"])
-    (warning,) = [each for each in told if "hides" in str(each.message)]
+    (warning,) = [each for each in told if "hides the spread" in str(each.message)]
     assert "1 of 12 columns: height" in str(warning.message)
 
 

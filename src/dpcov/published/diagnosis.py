@@ -78,9 +78,8 @@ class ColumnVerdict:
 
     @property
     def hidden(self) -> bool:
-        """Whether there is nothing but noise in it."""
-        is_empty = self.verdict == "suspicious" and self.spread < self.smallest
-        return self.verdict == "lost" or is_empty
+        """Whether noise alone may have made its spread."""
+        return self.verdict in ("lost", "suspicious") and not self.spread >= self.smallest
 
 
 @dataclass(frozen=True, kw_only=True)

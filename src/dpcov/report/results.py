@@ -32,13 +32,12 @@ def correlations(group: GroupNumbers, drawn: bool) -> Html:
         return el("p", "There is one feature, so there are no correlations.")
     about_zero = " (about zero: this release does not know the means)"
     too_large = note("This matrix is too large for a page; use dpcov export.")
-    whole = details("The whole matrix as a table", _matrix(made, names))
     return fill(
         "correlations.html",
         about_zero="" if group.release.has_intercept else about_zero,
         map=_map(group, made) if drawn else too_large,
         strongest=_strongest(group, made),
-        whole=whole if len(names) <= WHOLE_TABLE else None,
+        whole=_matrix(made, names) if len(names) <= WHOLE_TABLE else None,
     )
 
 
@@ -58,9 +57,7 @@ def _strongest(group: GroupNumbers, made: Estimates) -> Html:
     r, noise, names = made.correlation, made.correlation_noise, group.release.feature_names
     sources = np.array([column.source for column in group.release.features])
     # The levels of one column exclude each other, which is no finding.
-    beyond = np.where(sources[:, None] == sources, 0.0, r)
-    if noise is not None:
-        beyond = np.where(np.abs(r) > made.clear * noise, beyond, 0.0)
+    beyond = np.where((sources[:, None] == sources) | _hidden(made), 0.0, r)
     pairs = strongest(beyond, STRONGEST_SHOWN)
     if not pairs:
         return el("p", "No correlation stands out from the noise.")
@@ -91,9 +88,20 @@ def signed(r: float) -> str:
 
 def _matrix(made: Estimates, names: Sequence[str]) -> Html:
     short = [name_of(name, 30) for name in names]
-    pairs = zip(short, made.correlation.tolist(), strict=True)
-    rows = ((name, *map(signed, row)) for name, row in pairs)
-    return table(("", *short), rows, caption="Correlations")
+    pairs = zip(short, made.correlation.tolist(), _hidden(made).tolist(), strict=True)
+    rows = (
+        (name, *("·" if is_hidden else signed(r) for r, is_hidden in zip(row, hidden, strict=True)))
+        for name, row, hidden in pairs
+    )
+    caption = "Correlations; a dot stands for what noise alone could make"
+    return details("The whole matrix as a table", table(("", *short), rows, caption=caption))
+
+
+def _hidden(made: Estimates) -> np.ndarray:
+    # Which correlations noise alone could make.
+    if made.correlation_noise is None:
+        return np.zeros(made.correlation.shape, dtype=bool)
+    return np.abs(made.correlation) <= made.clear * made.correlation_noise
 
 
 def spectrum(group: GroupNumbers) -> Html:

@@ -124,8 +124,8 @@ class ReleaseEstimator(Terms, BaseEstimator):  # type: ignore[misc]
         if hidden:
             more = ", ..." if len(hidden) > SHOWN else ""
             warn_noise(
-                f"The noise hides {len(hidden)} of {len(found)} columns: "
-                f"{', '.join(hidden[:SHOWN])}{more}. Leave them out; release.diagnose() says why."
+                f"The noise hides the spread of {len(hidden)} of {len(found)} columns: "
+                f"{', '.join(hidden[:SHOWN])}{more}; release.diagnose() says why."
             )
 
     def _chosen(self, release: Release, columns: Columns) -> Places:
