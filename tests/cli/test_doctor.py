@@ -9,5 +9,5 @@ def test_doctor_prints_verdicts_causes_and_advice(desk):
     told = desk.done("doctor", desk.folder / "ill.dpcov")
     assert told.startswith(made.diagnose().headline)
     assert "▲ height: Its mean lies at the lower bound" in told
-    assert "▲ ward (3 columns): Its labels hold" in told
+    assert "▲ ward: Its labels hold" in told
     assert "● " in told

@@ -155,6 +155,18 @@ def test_it_is_a_frame_and_every_group_has_its_own():
     assert frame.loc["x0", "within"] <= GOOD
 
 
+def test_the_same_is_said_once_of_all_columns_and_the_worst_first():
+    made = released("census", 0, MISTAKES[5:8:2], n_rows=20_000)
+    found = [(names, column.verdict) for names, column in made.diagnose().by_finding()]
+    assert found == [(["income"], "suspicious"), (["region"], "suspicious")]
+    few = released("hospital", 0, n_rows=800).diagnose()
+    names, column = next(each for each in few.by_finding() if each[1].verdict == "weak")
+    assert len(names) > 1
+    assert len({c.cause for c in few.columns if c.name in names}) == 1
+    verdicts = [column.verdict for _, column in few.by_finding()]
+    assert verdicts == sorted(verdicts, key=("suspicious", "lost", "weak").index)
+
+
 @pytest.mark.parametrize("value", [0.0004, 0.01, 0.0301, 0.5])
 def test_half_widths_are_rounded_up(value):
     assert value <= float(plus_minus(value)) <= value + 0.01

@@ -4,11 +4,11 @@ Contract: reads a release only.  What is called suspicious is so whatever the no
 of a thousand releases.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import groupby
 from math import isnan, nan, sqrt
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,7 +28,8 @@ from dpcov.published.numbers import WITHIN, Estimates, GroupNumbers, group_numbe
 if TYPE_CHECKING:
     from dpcov.published.base import BaseRelease
 
-Verdict = Literal["good", "weak", "lost", "suspicious", "unknown"]
+Verdict = Literal["suspicious", "lost", "weak", "good", "unknown"]
+ORDER: tuple[Verdict, ...] = get_args(Verdict)
 
 # Chance that a release of a table without any mistake has a suspicious column.
 FALSE_ALARMS = 0.001
@@ -101,7 +102,9 @@ class Diagnosis:
         if all(column.verdict == "unknown" for column in self.columns):
             return "This release does not say how large its noise is."
         if not usable:
-            return f"None of {count} columns can be used: the noise hides them."
+            wrong = sum(column.verdict == "suspicious" for column in self.columns)
+            why = f"{wrong} look like a mistake" if wrong else "the noise hides them"
+            return f"None of {count} columns can be used: {why}."
         told = f"{usable} of {count} columns can be used"
         if isnan(self.typical):
             return f"{told}."
@@ -115,15 +118,21 @@ class Diagnosis:
         rows = [vars(column) for column in self.columns]
         return pd.DataFrame(rows).set_index("name")
 
-    def by_finding(self) -> Iterator[tuple[str, ColumnVerdict, int]]:
-        """Columns with something to say, those of one table column that say the same together."""
+    def by_finding(self) -> Iterator[tuple[list[str], ColumnVerdict]]:
+        """Names of columns of which the same is said, and the first; worst verdicts first.
 
-        def said(column: ColumnVerdict) -> tuple[str, str, str]:
-            return column.source, column.verdict, column.cause
-
-        for (source, *_), members in groupby((c for c in self.columns if c.cause), said):
-            each = list(members)
-            yield (source if len(each) > 1 else each[0].name), each[0], len(each)
+        All columns made of one column of the table, if there are several, have its name.
+        """
+        made_of = Counter(column.source for column in self.columns)
+        found: dict[tuple[str, ...], list[ColumnVerdict]] = {}
+        for column in sorted(self.columns, key=lambda column: ORDER.index(column.verdict)):
+            if column.cause:
+                found.setdefault((column.verdict, column.cause, column.advice), []).append(column)
+        for each in found.values():
+            alike = Counter(column.source for column in each)
+            whole = {source for source, count in alike.items() if 1 < count == made_of[source]}
+            names = (c.source if c.source in whole else c.name for c in each)
+            yield list(dict.fromkeys(names)), each[0]
 
     def __str__(self) -> str:
         width = max((len(column.name) for column in self.columns), default=0)

@@ -119,7 +119,7 @@ def _estimates(release: BaseRelease) -> Estimates:
     return Estimates(
         correlation=correlation,
         correlation_noise=std,
-        within=None if std is None else np.hypot(WITHIN * std, moved),
+        within=None if std is None else np.minimum(1.0, np.hypot(WITHIN * std, moved)),
         clear=clear_of_pairs(p, is_normal=law is not None and law.is_normal),
         means=means,
         mean_noise=None if mean_law is None else mean_noise(encoded, mean_law) * half_ranges,

@@ -47,10 +47,9 @@ def told_by_doctor(release: "Release") -> str:
     """Plain-text verdict on every column, with causes and advice."""
     found = release.diagnose()
     lines = []
-    for name, column, count in found.by_finding():
-        levels = f" ({count} columns)" if count > 1 else ""
+    for names, column in found.by_finding():
         light, told = LIGHTS[column.verdict][0], f"{column.cause} {column.advice}"
-        said = f"{light} {_short(name)}{levels}: {told}"
+        said = f"{light} {_first(names)}: {told}"
         lines.append(fill(said.rstrip(), _WIDTH, subsequent_indent="  ", break_on_hyphens=False))
     return _joined([found.headline, _columns(found.columns), "\n".join(lines), _LEGEND])
 

@@ -14,12 +14,13 @@ from dpcov.published.summary import LIGHTS
 from dpcov.report import charts
 from dpcov.report.charts import number
 from dpcov.report.heatmap import strongest
-from dpcov.report.html import Child, Html, details, el, fill, join, name_of, note, table
+from dpcov.report.html import Child, Html, details, el, fill, join, name_of, names_of, note, table
 
 STRONGEST_SHOWN = 12
 # Up to this many features the whole matrix is also a table.
 WHOLE_TABLE = 16
 ROWS_SHOWN = 30
+FINDINGS_SHOWN, NAMES_SHOWN = 8, 6
 POINTS_SHOWN = 400
 
 
@@ -187,28 +188,34 @@ def features(group: GroupNumbers) -> Html:
     found = diagnose(group.release, group)
     is_centered = group.release.has_intercept
     spread = "Spread" if is_centered else "Root mean square"
-    head: tuple[Child, ...] = (
-        *("Column", "Verdict", "Mean", "±", spread, "±", "Correlations ±"),
-        "Why, and what would help",
-    )
+    head = ("Column", "Verdict", "Mean", "±", spread, "±", "Correlations ±")
     rows = [_column(column) for column in found.columns]
     caption = (
         "± holds 95 of 100 errors that the noise makes; correlations: with the columns that can be "
         "used, at the median"
     )
-    made = table(head, rows, caption=caption, text=(1, 7))
+    made = table(head, rows, caption=caption, text=(1,))
+    said = [_finding(*each) for each in found.by_finding()]
+    shown, more = said[:FINDINGS_SHOWN], said[FINDINGS_SHOWN:]
     return join(
         el("p", found.headline, class_="lead"),
+        el("ul", shown, class_="findings") if shown else None,
+        details(f"{len(more)} more findings", el("ul", more, class_="findings")) if more else None,
         el("div", made, class_="sortable tall" if len(rows) > ROWS_SHOWN else "sortable"),
     )
+
+
+def _finding(names: Sequence[str], column: ColumnVerdict) -> Html:
+    light = el("span", LIGHTS[column.verdict], class_=f"light {column.verdict}")
+    more = f" and {len(names) - NAMES_SHOWN} more" if len(names) > NAMES_SHOWN else ""
+    who = el("strong", names_of(names[:NAMES_SHOWN]), more)
+    return el("li", light, " ", who, f": {column.cause} {column.advice}".rstrip())
 
 
 def _column(column: ColumnVerdict) -> list[Child]:
     light = el("span", LIGHTS[column.verdict], class_=f"light {column.verdict}")
     numbers = (column.mean, WITHIN * column.mean_noise, column.spread, WITHIN * column.spread_noise)
-    within = plus_minus(column.within)
-    said = el("span", f"{column.cause} {column.advice}".strip(), class_="why")
-    return [name_of(column.name), light, *map(number, numbers), within, said]
+    return [name_of(column.name), light, *map(number, numbers), plus_minus(column.within)]
 
 
 def _problem(group: GroupNumbers) -> Html:
