@@ -160,7 +160,7 @@ def test_the_same_is_said_once_of_all_columns_and_the_worst_first():
     found = [(names, column.verdict) for names, column in made.diagnose().by_finding()]
     assert found == [(["income"], "suspicious"), (["region"], "suspicious")]
     few = released("hospital", 0, n_rows=800).diagnose()
-    names, column = next(each for each in few.by_finding() if each[1].verdict == "weak")
+    names, _ = next(each for each in few.by_finding() if each[1].verdict == "weak")
     assert len(names) > 1
     assert len({c.cause for c in few.columns if c.name in names}) == 1
     verdicts = [column.verdict for _, column in few.by_finding()]

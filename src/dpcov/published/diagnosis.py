@@ -43,6 +43,8 @@ TINY, TINY_AT = 1 / 500, 1 / 50
 # that is counted for it: their rows are shorter, and so are their levels.
 UNLISTED, SHORTER = 0.02, 0.25
 MOSTLY = 0.5
+# Noise stds from the middle of the bounds within which a mean is taken to lie there.
+MIDDLE = 3.0
 # A smallest spread of more than this part of the bounds is a matter of rows, not of bounds.
 COARSE = 1 / 10
 # A level with fewer of the rows is called rare.
@@ -276,7 +278,8 @@ class _Doctor:
         if smallest > COARSE * (upper - lower) or self.shows[place]:
             return _Said("lost", f"{hidden}: there are too few rows for this budget.", _MORE)
         if column.lower is not None:
-            return _Said("lost", f"{hidden}: nearly all of its values are alike.", "Leave it out.")
+            advice = "Check that it is read as numbers, or leave it out."
+            return _Said("lost", f"{hidden}: nearly all values are alike or missing.", advice)
         return _Said(
             "lost",
             f"{hidden}: the bounds are too wide for this noise.",
@@ -308,7 +311,7 @@ class _Doctor:
             )
             return _Said("suspicious", cause, _UNIT)
         # A survey finds a spread that there is.  Bounds often have a usual value in the middle.
-        is_middle = abs(mean - (lower + upper) / 2) <= DEVIATIONS * std
+        is_middle = abs(mean - (lower + upper) / 2) <= MIDDLE * std
         if is_middle and self.columns[place].lower is not None:
             return _Said(
                 "suspicious",
@@ -333,7 +336,7 @@ class _Doctor:
             return None
         empty = [place for place in levels if not self.shows[place]]
         if len(empty) == len(levels):
-            cause = "None of its labels is found in the table."
+            cause = "None of its labels shows in the table."
             return _Said("suspicious", cause, "Compare the labels of the schema with the data's.")
         names = (self.columns[place] for place in empty[:3])
         labels = ", ".join(each.name.removeprefix(f"{each.source}=") for each in names)
