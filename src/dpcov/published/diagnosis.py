@@ -43,8 +43,6 @@ TINY, TINY_AT = 1 / 500, 1 / 50
 # that is counted for it: their rows are shorter, and so are their levels.
 UNLISTED, SHORTER = 0.02, 0.25
 MOSTLY = 0.5
-# Noise stds from the middle of the bounds within which a mean is taken to lie there.
-MIDDLE = 3.0
 # A smallest spread of more than this part of the bounds is a matter of rows, not of bounds.
 COARSE = 1 / 10
 # A level with fewer of the rows is called rare.
@@ -278,8 +276,8 @@ class _Doctor:
         if smallest > COARSE * (upper - lower) or self.shows[place]:
             return _Said("lost", f"{hidden}: there are too few rows for this budget.", _MORE)
         if column.lower is not None:
-            advice = "Check that it is read as numbers, or leave it out."
-            return _Said("lost", f"{hidden}: nearly all values are alike or missing.", advice)
+            advice = f"Check that it is read as numbers.  {_MORE}"
+            return _Said("lost", f"{hidden}: its values differ by less, or are missing.", advice)
         return _Said(
             "lost",
             f"{hidden}: the bounds are too wide for this noise.",
@@ -310,15 +308,6 @@ class _Doctor:
                 "values seem to lie there, or beyond it."
             )
             return _Said("suspicious", cause, _UNIT)
-        # A survey finds a spread that there is.  Bounds often have a usual value in the middle.
-        is_middle = abs(mean - (lower + upper) / 2) <= MIDDLE * std
-        if is_middle and self.columns[place].lower is not None:
-            return _Said(
-                "suspicious",
-                "Its mean lies in the middle of the bounds, where missing values are put, and no "
-                "spread shows.",
-                "Check that the column holds numbers, and that not all are missing.",
-            )
         return None
 
     def _source(self, places: list[int], means: Array) -> _Said | None:

@@ -114,7 +114,7 @@ class Rehearsal:
                 break
             # Widths are about as many times as small, and nothing is seen of what is hidden.
             guess = min(_FURTHEST, factor * (_UNSEEN if isnan(typical) else typical / within))
-            low, high = max(too_few, enough / 16), min(enough, 16 * too_few)
+            low, high = too_few or enough / 16, min(enough, 16 * too_few or inf)
             factor = guess if 1.02 * too_few < guess < enough / 1.02 else sqrt(low * high)
         return enough
 
